@@ -1,0 +1,36 @@
+# DtrainAddTest.cmake - dtrain_add_test(): one test binary per test file, one ctest entry per run.
+#
+#   dtrain_add_test(NAME ops/layer_norm_test [SOURCES more.cc] [LIBS lib] [LABEL unit]
+#                   [RANKS 1 2 4] [TIMEOUT 60])
+# NAME is the path of the test file below tests/, without .cc. RANKS runs it under mpirun, once per
+# count, with the label mpi. Each test carries exactly one label: unit, kernel, mpi or slow.
+find_package(Catch2 2.13 QUIET)
+dtrain_require(Catch2_FOUND "Catch2" "catch2")
+
+function(dtrain_add_test)
+  cmake_parse_arguments(T "" "NAME;LABEL;TIMEOUT" "SOURCES;LIBS;RANKS" ${ARGN})
+  string(REPLACE "/" "_" target ${T_NAME})
+  if(NOT T_LABEL)
+    set(T_LABEL unit)
+  endif()
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 60)
+  endif()
+  add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/${T_NAME}.cc ${T_SOURCES})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${target} PRIVATE dtrain dtrain_testing dtrain_warnings ${T_LIBS})
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  if(T_RANKS)
+    target_link_libraries(${target} PRIVATE dtrain_mpi_test_main Catch2::Catch2)
+    foreach(ranks ${T_RANKS})
+      add_test(NAME ${T_NAME}/${ranks} COMMAND ${MPIEXEC_EXECUTABLE} --allow-run-as-root
+        --oversubscribe --bind-to none -n ${ranks} $<TARGET_FILE:${target}>)
+      set_tests_properties(${T_NAME}/${ranks} PROPERTIES LABELS mpi TIMEOUT ${T_TIMEOUT}
+        PROCESSORS ${ranks} ENVIRONMENT "OMP_NUM_THREADS=1;OMPI_MCA_mpi_yield_when_idle=1")
+    endforeach()
+  else()
+    target_link_libraries(${target} PRIVATE Catch2::Catch2WithMain)
+    add_test(NAME ${T_NAME} COMMAND ${target})
+    set_tests_properties(${T_NAME} PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT})
+  endif()
+endfunction()

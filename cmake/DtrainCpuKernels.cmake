@@ -1,0 +1,31 @@
+# DtrainCpuKernels.cmake - compiles the CPU kernels once per instruction set.
+#
+# dtrain_cpu_kernels(FILE...) adds ops/*_cpu.cc to the library once per instruction set, each time
+# in a namespace of its own (cpu_generic, cpu_avx2, cpu_avx512); ops/internal/cpu_kernel.h picks one
+# at run time. Such files include nothing that instantiates std templates: the linker would keep one
+# copy for all, perhaps the one a smaller machine cannot run.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(DTRAIN_CPU_ISAS generic avx2 avx512)
+else()
+  set(DTRAIN_CPU_ISAS generic)
+endif()
+set(DTRAIN_CPU_FLAGS_generic "")
+set(DTRAIN_CPU_FLAGS_avx2 -march=x86-64-v3)
+set(DTRAIN_CPU_FLAGS_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+
+function(dtrain_cpu_kernels)
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  foreach(isa ${DTRAIN_CPU_ISAS})
+    if(NOT TARGET dtrain_kernels_${isa})
+      add_library(dtrain_kernels_${isa} OBJECT)
+      target_include_directories(dtrain_kernels_${isa} PRIVATE ${PROJECT_SOURCE_DIR}/libdtrain)
+      target_compile_definitions(dtrain_kernels_${isa} PRIVATE DT_CPU_ISA=cpu_${isa})
+      # Kernels may reorder sums and ignore errno, but NaN and infinity keep their meaning.
+      target_compile_options(dtrain_kernels_${isa} PRIVATE ${DTRAIN_CPU_FLAGS_${isa}} -O3
+        -fno-math-errno -fno-trapping-math -fassociative-math -fno-signed-zeros -fopenmp-simd)
+      target_link_libraries(dtrain_kernels_${isa} PRIVATE OpenMP::OpenMP_CXX dtrain_warnings)
+      target_sources(dtrain PRIVATE $<TARGET_OBJECTS:dtrain_kernels_${isa}>)
+    endif()
+    target_sources(dtrain_kernels_${isa} PRIVATE ${ARGN})
+  endforeach()
+endfunction()

@@ -1,0 +1,23 @@
+# DtrainOptions.cmake - what a user may switch; every option is listed here and nowhere else.
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
+endif()
+
+set(DTRAIN_CUDA AUTO CACHE STRING "CUDA device: AUTO (where nvcc is found), ON or OFF")
+set_property(CACHE DTRAIN_CUDA PROPERTY STRINGS AUTO ON OFF)
+option(DTRAIN_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(DTRAIN_EXAMPLES "Build the example programs" ${PROJECT_IS_TOP_LEVEL})
+option(DTRAIN_TOOLS "Build the dtrain tool and the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(DTRAIN_WERROR "Treat compiler warnings as errors" OFF)
+set(DTRAIN_SANITIZE "" CACHE STRING "Sanitizers: empty, address,undefined or thread")
+
+find_program(DTRAIN_CCACHE ccache)
+if(DTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${DTRAIN_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${DTRAIN_CCACHE})
+endif()
+
+if(DTRAIN_SANITIZE)
+  add_compile_options(-fsanitize=${DTRAIN_SANITIZE} -fno-omit-frame-pointer -g)
+  add_link_options(-fsanitize=${DTRAIN_SANITIZE})
+endif()

@@ -1,0 +1,4 @@
+# DtrainSummary.cmake - one glance at the end of configure: what is built and what is not.
+message(STATUS "dtrain ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}, CPU kernels: ${DTRAIN_CPU_ISAS}")
+message(STATUS "  tests ${DTRAIN_TESTS}, examples ${DTRAIN_EXAMPLES}, tools ${DTRAIN_TOOLS}, "
+  "sanitizers '${DTRAIN_SANITIZE}'")

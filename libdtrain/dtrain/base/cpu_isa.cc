@@ -1,0 +1,48 @@
+// cpu_isa.cc - asks the processor once.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/base/cpu_isa.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace dtrain {
+namespace {
+
+CpuIsa Detect() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("x86-64-v4")) return CpuIsa::kAvx512;
+  if (__builtin_cpu_supports("x86-64-v3")) return CpuIsa::kAvx2;
+#endif
+  return CpuIsa::kGeneric;
+}
+
+CpuIsa Choose() {
+  const CpuIsa detected = Detect();
+  const char* const asked = std::getenv("DTRAIN_CPU_ISA");
+  if (asked == nullptr) return detected;
+  for (const CpuIsa isa : {CpuIsa::kGeneric, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
+    if (asked == CpuIsaName(isa)) return std::min(isa, detected);
+  }
+  return detected;
+}
+
+}  // namespace
+
+CpuIsa BestCpuIsa() {
+  static const CpuIsa isa = Choose();
+  return isa;
+}
+
+std::string_view CpuIsaName(CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::kGeneric:
+      return "generic";
+    case CpuIsa::kAvx2:
+      return "avx2";
+    case CpuIsa::kAvx512:
+      return "avx512";
+  }
+  return "?";
+}
+
+}  // namespace dtrain

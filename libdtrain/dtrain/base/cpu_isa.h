@@ -1,0 +1,18 @@
+// cpu_isa.h - which of the compiled instruction sets this processor runs.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_BASE_CPU_ISA_H_
+#define DTRAIN_BASE_CPU_ISA_H_
+
+#include <string_view>
+
+namespace dtrain {
+
+enum class CpuIsa { kGeneric, kAvx2, kAvx512 };
+
+// The best one; DTRAIN_CPU_ISA=generic|avx2|avx512 in the environment lowers it. Read once.
+CpuIsa BestCpuIsa();
+std::string_view CpuIsaName(CpuIsa isa);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_BASE_CPU_ISA_H_

@@ -1,0 +1,36 @@
+// log.h - log lines with a level, a time and the rank; where they go is the program's choice.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   LogWarning(absl::StrFormat("3 pairs of %s were dropped", path));
+//
+// The library never writes to stdout. By default warnings and errors go to stderr; app/ installs a
+// sink that also writes logs/rank-NNNNN.log.
+#ifndef DTRAIN_BASE_LOG_H_
+#define DTRAIN_BASE_LOG_H_
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace dtrain {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+// Name as printed: "debug", "info", "warning", "error".
+std::string_view LogLevelName(LogLevel level);
+
+// Receives every line, already formatted, without a newline. May be called from any thread, one call
+// at a time.
+using LogSink = std::function<void(LogLevel level, std::string_view message)>;
+
+// Replaces the sink and returns the previous one.
+LogSink SetLogSink(LogSink sink);
+
+void Log(LogLevel level, std::string_view message);
+inline void LogInfo(std::string_view message) { Log(LogLevel::kInfo, message); }
+inline void LogWarning(std::string_view message) { Log(LogLevel::kWarning, message); }
+inline void LogError(std::string_view message) { Log(LogLevel::kError, message); }
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_BASE_LOG_H_

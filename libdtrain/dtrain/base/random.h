@@ -1,0 +1,82 @@
+// random.h - Philox4x32-10 counter-based random numbers: the same key gives the same numbers anywhere.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC 2011), section 3.3.
+// Nothing is stateful: dropout asks for the numbers of (seed, step, site, element) in forward, again
+// in backward and again when it recomputes, on any number of threads, and gets the same ones.
+#ifndef DTRAIN_BASE_RANDOM_H_
+#define DTRAIN_BASE_RANDOM_H_
+
+#include <array>
+#include <cstdint>
+
+namespace dtrain {
+
+// Names one stream of random numbers. `site` is unique per place that draws (layer and purpose);
+// `step` changes per micro-batch; `seed` holds the run's seed and the rank.
+struct RandomKey {
+  uint64_t seed = 0;
+  uint32_t step = 0;
+  uint32_t site = 0;
+};
+
+// 128 random bits of `key` at position `index`.
+// Counter words: {index low, index high, step, site}; key words: {seed low, seed high}.
+inline std::array<uint32_t, 4> Philox(const RandomKey& key, uint64_t index) {
+  uint32_t c0 = static_cast<uint32_t>(index);
+  uint32_t c1 = static_cast<uint32_t>(index >> 32);
+  uint32_t c2 = key.step;
+  uint32_t c3 = key.site;
+  uint32_t k0 = static_cast<uint32_t>(key.seed);
+  uint32_t k1 = static_cast<uint32_t>(key.seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = uint64_t{0xD2511F53u} * c0;
+    const uint64_t p1 = uint64_t{0xCD9E8D57u} * c2;
+    c0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0;
+    c1 = static_cast<uint32_t>(p1);
+    c2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
+    c3 = static_cast<uint32_t>(p0);
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return {c0, c1, c2, c3};
+}
+
+// A stateful sequence over one key, for initialisers, shuffles and tests.
+class RandomStream {
+ public:
+  explicit RandomStream(const RandomKey& key) : key_(key) {}
+
+  uint32_t NextUint32() {
+    if (used_ == 4) {
+      block_ = Philox(key_, index_++);
+      used_ = 0;
+    }
+    return block_[static_cast<size_t>(used_++)];
+  }
+  uint64_t NextUint64() {
+    const uint64_t high = NextUint32();
+    return (high << 32) | NextUint32();
+  }
+  // Uniform in [0, 1), 24 bits.
+  float NextUniform() { return static_cast<float>(NextUint32() >> 8) * 0x1.0p-24f; }
+  // Uniform in [0, bound), unbiased (Lemire's multiply with rejection). bound > 0.
+  uint32_t NextBelow(uint32_t bound) {
+    for (;;) {
+      const uint64_t product = uint64_t{NextUint32()} * bound;
+      if (static_cast<uint32_t>(product) >= (0u - bound) % bound) {
+        return static_cast<uint32_t>(product >> 32);
+      }
+    }
+  }
+
+ private:
+  RandomKey key_;
+  uint64_t index_ = 0;
+  std::array<uint32_t, 4> block_{};
+  int used_ = 4;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_BASE_RANDOM_H_

@@ -1,0 +1,42 @@
+// thread_pool.cc - parallel loops over OpenMP's pool, the one oneDNN uses too.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/base/thread_pool.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "dtrain/base/check.h"
+
+namespace dtrain {
+
+int NumThreads() { return omp_get_max_threads(); }
+
+void SetNumThreads(int count) {
+  DT_CHECK_GE(count, 1);
+  omp_set_num_threads(count);
+}
+
+void ParallelFor(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+  if (count <= 0) return;
+  const int64_t pieces =
+      std::clamp<int64_t>(count / std::max<int64_t>(grain, 1), 1, NumThreads());
+  if (pieces == 1 || omp_in_parallel() != 0) {
+    body(0, count);
+    return;
+  }
+  std::exception_ptr error;
+#pragma omp parallel for num_threads(static_cast<int>(pieces)) schedule(static, 1)
+  for (int64_t i = 0; i < pieces; ++i) {
+    try {
+      body(count * i / pieces, count * (i + 1) / pieces);
+    } catch (...) {
+#pragma omp critical(dtrain_parallel_for)
+      error = std::current_exception();
+    }
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace dtrain
