@@ -59,16 +59,16 @@ std::string DescribeComparison(const char* text, const A& a, const B& b) {
 }  // namespace internal
 }  // namespace dtrain
 
-#define DT_CHECK(condition)                             \
-  (condition) ? static_cast<void>(0)                    \
-              : ::dtrain::internal::Voidify() &         \
+#define DT_CHECK(condition)                     \
+  (condition) ? static_cast<void>(0)            \
+              : ::dtrain::internal::Voidify() & \
                     ::dtrain::internal::CheckFailure(__FILE__, __LINE__, #condition)
 
-#define DT_CHECK_OP_(a, op, b)                                                              \
-  ((a)op(b)) ? static_cast<void>(0)                                                         \
-             : ::dtrain::internal::Voidify() &                                              \
-                   ::dtrain::internal::CheckFailure(                                        \
-                       __FILE__, __LINE__,                                                  \
+#define DT_CHECK_OP_(a, op, b)                       \
+  ((a)op(b)) ? static_cast<void>(0)                  \
+             : ::dtrain::internal::Voidify() &       \
+                   ::dtrain::internal::CheckFailure( \
+                       __FILE__, __LINE__,           \
                        ::dtrain::internal::DescribeComparison(#a " " #op " " #b, (a), (b)))
 
 #define DT_CHECK_EQ(a, b) DT_CHECK_OP_(a, ==, b)

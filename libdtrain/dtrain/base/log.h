@@ -19,8 +19,8 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 // Name as printed: "debug", "info", "warning", "error".
 std::string_view LogLevelName(LogLevel level);
 
-// Receives every line, already formatted, without a newline. May be called from any thread, one call
-// at a time.
+// Receives every line, already formatted, without a newline. May be called from any thread, one
+// call at a time.
 using LogSink = std::function<void(LogLevel level, std::string_view message)>;
 
 // Replaces the sink and returns the previous one.

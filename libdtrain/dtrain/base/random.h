@@ -1,9 +1,9 @@
-// random.h - Philox4x32-10 counter-based random numbers: the same key gives the same numbers anywhere.
-// SPDX-License-Identifier: Apache-2.0
+// random.h - Philox4x32-10 counter-based random numbers: the same key gives the same numbers
+// anywhere. SPDX-License-Identifier: Apache-2.0
 //
 // Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC 2011), section 3.3.
-// Nothing is stateful: dropout asks for the numbers of (seed, step, site, element) in forward, again
-// in backward and again when it recomputes, on any number of threads, and gets the same ones.
+// Nothing is stateful: dropout asks for the numbers of (seed, step, site, element) in forward,
+// again in backward and again when it recomputes, on any number of threads, and gets the same ones.
 #ifndef DTRAIN_BASE_RANDOM_H_
 #define DTRAIN_BASE_RANDOM_H_
 

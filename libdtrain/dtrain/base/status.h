@@ -52,10 +52,9 @@ inline std::string_view ToStd(absl::string_view text) { return {text.data(), tex
 
 }  // namespace dtrain
 
-#define DT_RETURN_IF_ERROR(expression)                           \
-  do {                                                           \
-    if (absl::Status dt_status_ = (expression); !dt_status_.ok()) \
-      return dt_status_;                                         \
+#define DT_RETURN_IF_ERROR(expression)                                               \
+  do {                                                                               \
+    if (absl::Status dt_status_ = (expression); !dt_status_.ok()) return dt_status_; \
   } while (false)
 
 #define DT_CONCAT_INNER_(a, b) a##b

@@ -20,14 +20,13 @@ void SetNumThreads(int count) {
 
 void ParallelFor(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
   if (count <= 0) return;
-  const int64_t pieces =
-      std::clamp<int64_t>(count / std::max<int64_t>(grain, 1), 1, NumThreads());
+  const int64_t pieces = std::clamp<int64_t>(count / std::max<int64_t>(grain, 1), 1, NumThreads());
   if (pieces == 1 || omp_in_parallel() != 0) {
     body(0, count);
     return;
   }
   std::exception_ptr error;
-#pragma omp parallel for num_threads(static_cast<int>(pieces)) schedule(static, 1)
+#pragma omp parallel for num_threads(static_cast <int>(pieces)) schedule(static, 1)
   for (int64_t i = 0; i < pieces; ++i) {
     try {
       body(count * i / pieces, count * (i + 1) / pieces);

@@ -13,10 +13,10 @@ namespace dtrain {
 int NumThreads();
 void SetNumThreads(int count);
 
-// Calls body(begin, end) on disjoint ranges that cover [0, count), in parallel. Ranges are contiguous
-// and depend only on (count, grain, NumThreads()), so results do not change from run to run.
-// A range holds at least `grain` items, unless count is smaller; below 2 x grain items no thread is
-// woken. An exception of `body` is rethrown here.
+// Calls body(begin, end) on disjoint ranges that cover [0, count), in parallel. Ranges are
+// contiguous and depend only on (count, grain, NumThreads()), so results do not change from run to
+// run. A range holds at least `grain` items, unless count is smaller; below 2 x grain items no
+// thread is woken. An exception of `body` is rethrown here.
 void ParallelFor(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
 }  // namespace dtrain

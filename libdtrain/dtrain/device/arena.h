@@ -1,0 +1,65 @@
+// arena.h - memory of one device, reserved once and handed out without asking the system again.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A first-fit free list over one contiguous reservation. A training step frees what it took, so the
+// same sequence of requests gives the same addresses in every step and nothing is allocated from
+// the system after the first. On the CPU the reservation is address space; pages become memory when
+// first touched, so peak() is what the process pays.
+#ifndef DTRAIN_DEVICE_ARENA_H_
+#define DTRAIN_DEVICE_ARENA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "dtrain/device/device.h"
+
+namespace dtrain {
+
+class Arena : public std::enable_shared_from_this<Arena> {
+ public:
+  // Every block starts at a multiple of this many bytes: a cache line pair, a page of TMA
+  // alignment.
+  static constexpr size_t kAlignment = 128;
+  // Bytes readable and writable after each block's size, so that vector tails may overrun it.
+  static constexpr size_t kPadding = 64;
+
+  // Reserves `capacity` bytes on `device`; throws std::bad_alloc where it cannot. `role` names the
+  // arena in messages ("activations").
+  static std::shared_ptr<Arena> Create(const Device& device, std::string role,
+                                       size_t capacity = kDefaultCapacity);
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena();
+
+  // A block of at least `bytes`, contents undefined, freed when the last owner lets go; the block
+  // keeps the arena alive. Throws std::bad_alloc when the reservation is full. One thread at a
+  // time.
+  std::shared_ptr<std::byte> Allocate(size_t bytes);
+
+  size_t used() const { return used_; }
+  size_t peak() const { return peak_; }
+  void ResetPeak() { peak_ = used_; }
+  const Device& device() const { return device_; }
+  const std::string& role() const { return role_; }
+
+ private:
+  static constexpr size_t kDefaultCapacity = size_t{1} << 40;
+
+  Arena(const Device& device, std::string role, size_t capacity);
+  void Free(size_t offset, size_t bytes);
+
+  Device device_;
+  std::string role_;
+  size_t capacity_;
+  std::byte* base_ = nullptr;
+  std::map<size_t, size_t> free_;  // offset -> bytes, neighbours merged
+  size_t used_ = 0;
+  size_t peak_ = 0;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_DEVICE_ARENA_H_

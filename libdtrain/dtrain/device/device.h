@@ -1,0 +1,33 @@
+// device.h - where tensors live and ops run: the CPU, or one CUDA GPU.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_DEVICE_DEVICE_H_
+#define DTRAIN_DEVICE_DEVICE_H_
+
+#include <string>
+
+namespace dtrain {
+
+enum class DeviceType { kCpu, kCuda };
+
+// True in builds with the CUDA device: the only build switch the code looks at.
+#if defined(DTRAIN_WITH_CUDA)
+inline constexpr bool kWithCuda = true;
+#else
+inline constexpr bool kWithCuda = false;
+#endif
+
+struct Device {
+  DeviceType type = DeviceType::kCpu;
+  int index = 0;  // of the GPU on this host; 0 for the CPU
+
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+// "cpu" or "cuda:1".
+inline std::string DeviceName(const Device& device) {
+  return device.type == DeviceType::kCpu ? "cpu" : "cuda:" + std::to_string(device.index);
+}
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_DEVICE_DEVICE_H_

@@ -1,0 +1,44 @@
+// sequences.h - how a packed batch divides into sequences: offsets[i]..offsets[i + 1] are its
+// tokens. SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TENSOR_SEQUENCES_H_
+#define DTRAIN_TENSOR_SEQUENCES_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "dtrain/base/check.h"
+
+namespace dtrain {
+
+// A batch is packed: activations are [tokens, hidden], no row is padding. Sequences may be empty
+// only where an op says so.
+class Sequences {
+ public:
+  Sequences() : Sequences(std::vector<int32_t>{0}) {}
+  // offsets: [sequences + 1], offsets[0] == 0, never decreasing.
+  explicit Sequences(std::vector<int32_t> offsets) : offsets_(std::move(offsets)) {
+    DT_CHECK(!offsets_.empty() && offsets_[0] == 0) << "offsets start with 0";
+    for (size_t i = 1; i < offsets_.size(); ++i) {
+      DT_CHECK_LE(offsets_[i - 1], offsets_[i]);
+      max_length_ = std::max(max_length_, offsets_[i] - offsets_[i - 1]);
+    }
+  }
+
+  int64_t count() const { return static_cast<int64_t>(offsets_.size()) - 1; }
+  int64_t tokens() const { return offsets_.back(); }
+  int32_t max_length() const { return max_length_; }
+  int32_t begin(int64_t i) const { return offsets_[static_cast<size_t>(i)]; }
+  int32_t end(int64_t i) const { return offsets_[static_cast<size_t>(i) + 1]; }
+  int32_t length(int64_t i) const { return end(i) - begin(i); }
+  const std::vector<int32_t>& offsets() const { return offsets_; }
+
+ private:
+  std::vector<int32_t> offsets_;
+  int32_t max_length_ = 0;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TENSOR_SEQUENCES_H_

@@ -1,0 +1,88 @@
+// tensor_test.cc - arenas, shapes, views, packed sequences and 16-bit floats.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tensor/tensor.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "dtrain/tensor/dispatch.h"
+#include "dtrain/tensor/sequences.h"
+
+namespace dtrain {
+namespace {
+
+TEST_CASE("an arena gives the same addresses to the same sequence of requests") {
+  const auto arena = Arena::Create({}, "test", size_t{1} << 28);
+  const auto step = [&] {
+    const Tensor a = Empty(*arena, {3, 5}, DType::kFloat32);
+    Tensor b = Empty(*arena, {100}, DType::kFloat32);
+    const void* const first = b.raw();
+    b = {};
+    const Tensor c = Empty(*arena, {70}, DType::kFloat32);
+    CHECK(c.raw() == first);
+    return std::pair(a.raw(), first);
+  };
+  const auto first = step();
+  CHECK(arena->used() == 0);
+  CHECK(step() == first);
+  CHECK(arena->peak() >= 60 + 400);
+  CHECK_THROWS_AS(arena->Allocate(size_t{1} << 29), std::bad_alloc);
+  const auto all = arena->Allocate((size_t{1} << 28) - 1024);
+  CHECK(all != nullptr);  // freed neighbours were merged
+}
+
+TEST_CASE("a block outlives its arena's handle") {
+  auto arena = Arena::Create({}, "test", size_t{1} << 28);
+  const Tensor x = Empty(*arena, {10}, DType::kFloat32);
+  arena.reset();
+  x.data<float>()[9] = 1.0f;
+  CHECK(x.data<float>()[9] == 1.0f);
+}
+
+TEST_CASE("views share memory and keep the row stride") {
+  float values[12];
+  const Tensor x = Tensor::View(values, {3, 4});
+  const Tensor view = x.Columns(1, 3).Rows(1, 3);
+  CHECK(view.shape() == Shape{2, 2});
+  CHECK(view.row_stride() == 4);
+  CHECK(view.data<float>() == values + 5);
+  CHECK(!view.is_contiguous());
+  CHECK_THROWS_AS(view.Reshape({4}), CheckError);
+  CHECK_THROWS_AS(x.Columns(2, 5), CheckError);
+  CHECK_THROWS_AS(x.data<int32_t>(), CheckError);
+}
+
+TEST_CASE("bfloat16 rounds to nearest even and keeps NaN") {
+  CHECK(float(BFloat16(1.0f)) == 1.0f);
+  CHECK(float(BFloat16(1.00390625f)) == 1.0f);       // halfway, even below
+  CHECK(float(BFloat16(1.01171875f)) == 1.015625f);  // halfway, even above
+  CHECK(std::isnan(float(BFloat16(std::numeric_limits<float>::quiet_NaN()))));
+  CHECK(std::isinf(float(BFloat16(std::numeric_limits<float>::max()))));
+}
+
+TEST_CASE("packed sequences know their longest member and refuse decreasing offsets") {
+  const Sequences sequences({0, 3, 3, 10});
+  CHECK(sequences.count() == 3);
+  CHECK(sequences.tokens() == 10);
+  CHECK(sequences.max_length() == 7);
+  CHECK(sequences.length(1) == 0);
+  CHECK_THROWS_AS(Sequences({0, 4, 3}), CheckError);
+  CHECK_THROWS_AS(Sequences({1, 4}), CheckError);
+}
+
+TEST_CASE("dispatch reaches the tensor's type and names what it lacks") {
+  BFloat16 value;
+  bool reached = false;
+  DispatchFloat(Tensor::View(&value, {1}), [&]<DeviceType D, typename T>() {
+    reached = D == DeviceType::kCpu && std::is_same_v<T, BFloat16>;
+  });
+  CHECK(reached);
+  int32_t integer = 0;
+  CHECK_THROWS_WITH(DispatchFloat(Tensor::View(&integer, {1}), []<DeviceType, typename>() {}),
+                    Catch::Contains("no kernel for int32 on cpu"));
+}
+
+}  // namespace
+}  // namespace dtrain
