@@ -1,0 +1,28 @@
+// cast.h - copies between floating types, fills and elementwise sums.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_OPS_CAST_H_
+#define DTRAIN_OPS_CAST_H_
+
+#include "dtrain/device/stream.h"
+#include "dtrain/tensor/tensor.h"
+
+namespace dtrain {
+
+// y = x in y's type, rounded to nearest even. Same shape; rows may be strided.
+void Cast(const Tensor& x, Tensor& y, Stream& stream);
+// Every byte 0. Contiguous.
+void Zero(Tensor& x, Stream& stream);
+// x *= factor, for a contiguous float32 tensor.
+void Scale(Tensor& x, float factor, Stream& stream);
+// y += x, same shape and type; rows may be strided.
+void AddTo(const Tensor& x, Tensor& y, Stream& stream);
+// average = decay * average + (1 - decay) * x: an exponential moving average. Contiguous float32.
+void MovingAverage(const Tensor& x, float decay, Tensor& average, Stream& stream);
+// out[i] = x[rows[i]]; rows: [n], int32; x: [m, columns], out: [n, columns], one type.
+void GatherRows(const Tensor& x, const Tensor& rows, Tensor& out, Stream& stream);
+// out[rows[i]] += x[i], in order of i; rows: [n], int32.
+void ScatterAddRows(const Tensor& x, const Tensor& rows, Tensor& out, Stream& stream);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPS_CAST_H_

@@ -1,0 +1,39 @@
+// embedding.h - token embeddings plus positions, and their gradient.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_OPS_EMBEDDING_H_
+#define DTRAIN_OPS_EMBEDDING_H_
+
+#include "dtrain/device/stream.h"
+#include "dtrain/ops/dropout.h"
+#include "dtrain/tensor/tensor.h"
+
+namespace dtrain {
+
+struct EmbeddingOptions {
+  float scale = 1.0f;    // of the token's row: sqrt(hidden) in translation models
+  int32_t zero_id = -1;  // this id embeds as zeros and gets no gradient (the start symbol)
+  Dropout dropout;
+};
+
+// out[t] = dropout(scale * table[ids[t]] + positions[position_ids[t]]).
+// ids, position_ids: [tokens], int32; table: [vocab, hidden]; positions: [max_length, hidden] or
+// absent; out: [tokens, hidden]; table, positions and out of one type. Ids out of range throw
+// CheckError.
+void EmbeddingForward(const Tensor& ids, const Tensor& position_ids, const Tensor& table,
+                      const Tensor& positions, const EmbeddingOptions& options, Tensor& out,
+                      Stream& stream);
+
+// Accumulates into d_table: [vocab, hidden] and, where given, d_positions: [max_length, hidden],
+// both float32, in token order whatever the number of threads. d_out: [tokens, hidden].
+void EmbeddingBackward(const Tensor& d_out, const Tensor& ids, const Tensor& position_ids,
+                       const EmbeddingOptions& options, Tensor& d_table, Tensor& d_positions,
+                       Stream& stream);
+
+// Fills table: [max_length, hidden], float32 or bfloat16, with sin in the first half of the columns
+// and cos in the second: angle(p, i) = p / 10000^(2 i / hidden) (Vaswani et al. 2017, section 3.5,
+// in MarianMTModel's order of columns). hidden is even.
+void FillSinusoids(Tensor& table, Stream& stream);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPS_EMBEDDING_H_

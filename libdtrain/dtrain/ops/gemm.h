@@ -1,0 +1,29 @@
+// gemm.h - matrix products with an optional bias.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_OPS_GEMM_H_
+#define DTRAIN_OPS_GEMM_H_
+
+#include "dtrain/device/stream.h"
+#include "dtrain/tensor/tensor.h"
+
+namespace dtrain {
+
+struct GemmOptions {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool accumulate = false;  // add to c instead of overwriting it
+};
+
+// c = op(a) op(b) (+ c), with op(a): [m, k], op(b): [k, n], c: [m, n]; rows may be strided.
+// a and b share one type, float32 or bfloat16; c has that type or float32; sums are float32.
+// m, n and k may be 0 (k = 0 gives zeros).
+void Gemm(const Tensor& a, const Tensor& b, const GemmOptions& options, Tensor& c, Stream& stream);
+
+// A linear layer's product: y = x weight^T + bias, as torch.nn.Linear.
+// x: [rows, in], weight: [out, in], bias: [out] or absent, y: [rows, out], all of one type.
+void LinearForward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y,
+                   Stream& stream);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPS_GEMM_H_

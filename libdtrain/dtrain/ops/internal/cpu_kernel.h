@@ -1,0 +1,57 @@
+// cpu_kernel.h - calls the copy of a CPU kernel that was compiled for this processor.
+// SPDX-License-Identifier: Apache-2.0
+//
+// ops/*_cpu.cc is compiled once per instruction set, each time in namespace DT_CPU_ISA
+// (cpu_generic, cpu_avx2, cpu_avx512). The op's internal header declares the kernel in all of them:
+//
+//   DT_DECLARE_CPU_KERNEL(LayerNormForwardKernel, LayerNormForwardArgs);
+//
+// which gives `template <typename T> void LayerNormForwardKernelCpu(const LayerNormForwardArgs&)`
+// for the dispatch. The _cpu.cc defines `template <typename T> void LayerNormForwardKernel(const
+// Args&)` in namespace dtrain::DT_CPU_ISA and instantiates it explicitly at its foot for float and
+// BFloat16.
+#ifndef DTRAIN_OPS_INTERNAL_CPU_KERNEL_H_
+#define DTRAIN_OPS_INTERNAL_CPU_KERNEL_H_
+
+#include "dtrain/base/cpu_isa.h"
+
+#if defined(__x86_64__)
+#define DT_DECLARE_CPU_KERNEL(Name, Args)   \
+  namespace cpu_generic {                   \
+  template <typename T>                     \
+  void Name(const Args& args);              \
+  }                                         \
+  namespace cpu_avx2 {                      \
+  template <typename T>                     \
+  void Name(const Args& args);              \
+  }                                         \
+  namespace cpu_avx512 {                    \
+  template <typename T>                     \
+  void Name(const Args& args);              \
+  }                                         \
+  template <typename T>                     \
+  inline void Name##Cpu(const Args& args) { \
+    switch (BestCpuIsa()) {                 \
+      case CpuIsa::kAvx512:                 \
+        return cpu_avx512::Name<T>(args);   \
+      case CpuIsa::kAvx2:                   \
+        return cpu_avx2::Name<T>(args);     \
+      case CpuIsa::kGeneric:                \
+        return cpu_generic::Name<T>(args);  \
+    }                                       \
+  }                                         \
+  static_assert(true)
+#else
+#define DT_DECLARE_CPU_KERNEL(Name, Args)   \
+  namespace cpu_generic {                   \
+  template <typename T>                     \
+  void Name(const Args& args);              \
+  }                                         \
+  template <typename T>                     \
+  inline void Name##Cpu(const Args& args) { \
+    cpu_generic::Name<T>(args);             \
+  }                                         \
+  static_assert(true)
+#endif
+
+#endif  // DTRAIN_OPS_INTERNAL_CPU_KERNEL_H_

@@ -1,0 +1,45 @@
+// layer_norm.h - layer normalisation, alone and fused with bias, dropout and the residual sum.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ba et al., "Layer Normalization" (2016), equation 4, per row:
+//   y = (x - mean) * rstd * gamma + beta,  rstd = 1 / sqrt(variance + epsilon)
+// Statistics are float32; x and y have one type; gamma and beta are float32 (the master copies).
+#ifndef DTRAIN_OPS_LAYER_NORM_H_
+#define DTRAIN_OPS_LAYER_NORM_H_
+
+#include "dtrain/device/stream.h"
+#include "dtrain/ops/dropout.h"
+#include "dtrain/tensor/tensor.h"
+
+namespace dtrain {
+
+// x, y: [rows, hidden]; gamma, beta: [hidden], float32; mean, rstd: [rows], float32.
+void LayerNormForward(const Tensor& x, const Tensor& gamma, const Tensor& beta, float epsilon,
+                      Tensor& y, Tensor& mean, Tensor& rstd, Stream& stream);
+
+// dx overwrites: gradient of LayerNormForward plus `d_residual` where given (dx may be d_residual
+// or dy). d_gamma, d_beta: [hidden], float32, accumulated into.
+void LayerNormBackward(const Tensor& dy, const Tensor& x, const Tensor& gamma, const Tensor& mean,
+                       const Tensor& rstd, const Tensor& d_residual, Tensor& dx, Tensor& d_gamma,
+                       Tensor& d_beta, Stream& stream);
+
+// The end of a post-norm sublayer in one pass:
+//   sum = residual + dropout(x + bias),  y = LayerNorm(sum)
+// x, residual, sum, y: [rows, hidden] of one type; bias: [hidden], that type, or absent. sum may be
+// x or residual.
+void ResidualLayerNormForward(const Tensor& x, const Tensor& bias, const Tensor& residual,
+                              const Dropout& dropout, const Tensor& gamma, const Tensor& beta,
+                              float epsilon, Tensor& sum, Tensor& y, Tensor& mean, Tensor& rstd,
+                              Stream& stream);
+
+// d_sum: gradient of `residual`; dx: gradient of `x` (dropout applied; the same tensor as d_sum
+// where dropout is off is allowed). d_bias, d_gamma, d_beta: [hidden], float32, accumulated into;
+// d_bias may be absent. d_sum may be dy.
+void ResidualLayerNormBackward(const Tensor& dy, const Tensor& sum, const Tensor& gamma,
+                               const Tensor& mean, const Tensor& rstd, const Dropout& dropout,
+                               Tensor& d_sum, Tensor& dx, Tensor& d_bias, Tensor& d_gamma,
+                               Tensor& d_beta, Stream& stream);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPS_LAYER_NORM_H_
