@@ -3,8 +3,10 @@
 #ifndef DTRAIN_NN_CONTEXT_H_
 #define DTRAIN_NN_CONTEXT_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "dtrain/device/arena.h"
 #include "dtrain/device/stream.h"
@@ -48,6 +50,12 @@ class Context {
   Tensor Empty(const Shape& shape) { return dtrain::Empty(*activations_, shape, compute_type()); }
   Tensor Empty(const Shape& shape, DType dtype) {
     return dtrain::Empty(*activations_, shape, dtype);
+  }
+  // ids on the device, [count].
+  Tensor Upload(std::span<const int32_t> ids) {
+    Tensor tensor = Empty({static_cast<int64_t>(ids.size())}, DType::kInt32);
+    std::copy(ids.begin(), ids.end(), tensor.data<int32_t>());
+    return tensor;
   }
   // The dropout of this step at `site`; off while not training.
   Dropout MakeDropout(float probability, uint32_t site) const {
