@@ -1,4 +1,4 @@
-// seq2seq_transformer.cc - wires embeddings, encoder, decoder and loss, forward and in mirror
+// seq2seq_transformer.cc - wires embeddings, stacks and loss, forward and in mirror order.
 // order. SPDX-License-Identifier: Apache-2.0
 #include "dtrain/models/seq2seq_transformer.h"
 

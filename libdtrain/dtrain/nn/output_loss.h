@@ -1,4 +1,4 @@
-// output_loss.h - the output projection and its label-smoothed cross-entropy, a slice of rows at a
+// output_loss.h - the output projection and its cross-entropy, a slice of rows at a time.
 // time. SPDX-License-Identifier: Apache-2.0
 //
 // Logits of a whole batch would be its largest tensor ([tokens, vocabulary]). Here a slice of rows

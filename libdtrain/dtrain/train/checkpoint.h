@@ -1,4 +1,4 @@
-// checkpoint.h - the state of a run on disk: weights, optimizer, position, and the files that go
+// checkpoint.h - the state of a run on disk: weights, optimizer, position and other files.
 // along. SPDX-License-Identifier: Apache-2.0
 //
 // A checkpoint directory holds model.safetensors (names and shapes of the parameters, float32),
@@ -53,9 +53,6 @@ class CheckpointStore {
   // a warning that names file and reason.
   absl::StatusOr<std::string> Latest() const;
 
-  // Paths of the newest `count` checkpoints, newest first.
-  std::vector<std::string> Newest(int count) const;
-
  private:
   CheckpointStoreOptions options_;
 };
@@ -68,9 +65,6 @@ absl::Status LoadCheckpoint(const std::string& path, ParameterSet& parameters, A
 // Loads only the weights: for evaluation and translation. The moving average where the checkpoint
 // has one.
 absl::Status LoadWeights(const std::string& path, ParameterSet& parameters);
-
-// Sets the weights to the mean of those of `paths`.
-absl::Status AverageWeights(const std::vector<std::string>& paths, ParameterSet& parameters);
 
 // The directory of the checkpoint a user means by a run directory, a checkpoint directory, or a
 // link to one.

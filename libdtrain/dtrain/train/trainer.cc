@@ -60,7 +60,7 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
   if (comm.is_root() && !options.checkpoint_dir.empty()) {
     checkpoints_ = std::make_unique<CheckpointStore>(CheckpointStoreOptions{
         .directory = options.checkpoint_dir,
-        .keep_last = std::max(options.keep_last, options.average_checkpoints),
+        .keep_last = options.keep_last,
         .keep_best = options.keep_best,
         .best_metric = options.best_metric});
   }

@@ -1,4 +1,4 @@
-// trainer.h - the training loop: updates, schedules, evaluation, checkpoints, stopping and
+// trainer.h - the training loop: updates, evaluation, checkpoints, stopping and resuming.
 // resuming. SPDX-License-Identifier: Apache-2.0
 //
 //   Trainer trainer(task, communicator, context, options);
@@ -53,7 +53,6 @@ struct TrainerOptions {
   std::string best_metric = "bleu";
   EarlyStopOptions early_stop;
   int64_t log_every = 10;
-  int average_checkpoints = 0;  // weights of this many newest checkpoints averaged at the end
   GradientReducerOptions reducer;
 };
 
