@@ -1,74 +1,81 @@
-// checkpoint.h - the state of a run on disk: weights, optimizer, position and other files.
-// along. SPDX-License-Identifier: Apache-2.0
+// checkpoint.h - one checkpoint: a folder whose files are checked before anything is read from
+// them. SPDX-License-Identifier: Apache-2.0
 //
-// A checkpoint directory holds model.safetensors (names and shapes of the parameters, float32),
-// optimizer.safetensors (m., v. and, where kept, average. of each), state.json and the task's own
-// files; train/checkpoint_directory.h writes it atomically and verifies it.
+//   DT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint("runs/nmt", "bleu"));
+//   DT_ASSIGN_OR_RETURN(const SafetensorsFile model, checkpoint.OpenTensors("model.safetensors"));
+//
+// step-00012000/ holds the files, MANIFEST (JSON: each file's size and CRC32C and that of each
+// tensor) and COMPLETE (the CRC32C of MANIFEST), which is written last.
 #ifndef DTRAIN_TRAIN_CHECKPOINT_H_
 #define DTRAIN_TRAIN_CHECKPOINT_H_
 
 #include <cstdint>
+#include <map>
+#include <span>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "dtrain/base/status.h"
-#include "dtrain/nn/parameter.h"
-#include "dtrain/optim/adam.h"
-#include "dtrain/train/task.h"
+#include "dtrain/train/safetensors.h"
 
 namespace dtrain {
 
-// Everything beside tensors that a run needs to go on as if it had never stopped.
-struct TrainState {
-  int64_t step = 0;  // updates tried, skipped ones included
-  DataPosition position;
-  int64_t target_tokens = 0;
-  int64_t skipped = 0;
-  double seconds = 0.0;  // of training
-  double best_metric = 0.0;
-  int64_t best_step = -1;  // -1: no evaluation yet
-  double early_stop_best = 0.0;
-  int64_t early_stop_step = -1;
-  int stalled_evaluations = 0;
+struct TensorGroup {
+  std::vector<NamedTensor> tensors;
+  std::map<std::string, std::string> metadata;
 };
 
-struct CheckpointStoreOptions {
-  std::string directory;
-  int keep_last = 2;
-  int keep_best = 1;
-  std::string best_metric = "bleu";
+// What goes into one file of a checkpoint: tensors as safetensors, or bytes as they are.
+struct CheckpointFile {
+  std::string name;  // below the checkpoint: "model.safetensors", "tokenizer/joint.spm"
+  std::variant<std::string, TensorGroup> content;
 };
 
-// Reads and writes the checkpoints of one run; used by the root rank.
-class CheckpointStore {
+// Writes `files`, MANIFEST and COMPLETE into the existing, empty folder `path`, each made durable.
+// Returns the bytes written.
+absl::StatusOr<int64_t> WriteCheckpointFiles(const std::string& path, int64_t step,
+                                             std::span<const CheckpointFile> files);
+
+struct OpenCheckpointOptions {
+  // Off: only MANIFEST and the files' sizes are checked; for ranks whose root has read it all.
+  bool verify_contents = true;
+};
+
+class Checkpoint {
  public:
-  explicit CheckpointStore(const CheckpointStoreOptions& options) : options_(options) {}
+  // Refuses what is incomplete, damaged or foreign with a StorageError (exit code 7) that names the
+  // file, the tensor where one is damaged, and the reason.
+  static absl::StatusOr<Checkpoint> Open(const std::string& path,
+                                         const OpenCheckpointOptions& options = {});
 
-  // Writes step-<step> and prunes old ones. `metric`, if finite, is the best_metric of this
-  // checkpoint.
-  absl::Status Save(const TrainState& state, ParameterSet& parameters, Adam& adam,
-                    const std::vector<NamedFile>& files, double metric, bool smaller_is_better);
+  const std::string& path() const { return path_; }
+  // Optimizer steps done when it was saved.
+  int64_t step() const { return step_; }
+  bool Has(std::string_view name) const { return files_.find(name) != files_.end(); }
+  std::vector<std::string> FileNames() const;
 
-  // The newest good checkpoint's path, or "" where there is none. Damaged ones are passed over with
-  // a warning that names file and reason.
-  absl::StatusOr<std::string> Latest() const;
+  absl::StatusOr<SafetensorsFile> OpenTensors(std::string_view name) const;
+  absl::StatusOr<std::string> ReadText(std::string_view name) const;
 
  private:
-  CheckpointStoreOptions options_;
+  struct File {
+    int64_t size = 0;
+    uint32_t crc32c = 0;
+    std::map<std::string, uint32_t> tensor_crc32c;
+  };
+
+  absl::Status ReadManifest();
+  absl::Status VerifyFile(const std::string& name, const File& file,
+                          const OpenCheckpointOptions& options) const;
+  absl::Status DescribeDamage(const std::string& name, const File& file) const;
+  absl::StatusOr<std::string> PathOf(std::string_view name) const;
+
+  std::string path_;
+  int64_t step_ = 0;
+  std::map<std::string, File, std::less<>> files_;
 };
-
-// Loads a checkpoint into an allocated model and optimizer. Names, shapes and types must match
-// exactly; the error names the first that does not.
-absl::Status LoadCheckpoint(const std::string& path, ParameterSet& parameters, Adam& adam,
-                            TrainState& state);
-
-// Loads only the weights: for evaluation and translation. The moving average where the checkpoint
-// has one.
-absl::Status LoadWeights(const std::string& path, ParameterSet& parameters);
-
-// The directory of the checkpoint a user means by a run directory, a checkpoint directory, or a
-// link to one.
-absl::StatusOr<std::string> ResolveCheckpoint(const std::string& path);
 
 }  // namespace dtrain
 
