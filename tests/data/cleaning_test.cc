@@ -104,10 +104,13 @@ TEST_CASE("repeated pairs and lines of the evaluation sets are dropped") {
 
 TEST_CASE("a cleaning report counts and keeps three examples") {
   CleaningReport report;
-  for (int line = 1; line <= 5; ++line) report.Add(DropReason::kCopy, line);
-  report.Add(DropReason::kKept, 6);
+  for (int line = 1; line <= 5; ++line) report.Add(DropReason::kCopy, "a.en", line);
+  report.Add(DropReason::kKept, "a.en", 6);
   CHECK(report.entry(DropReason::kCopy).pairs == 5);
-  CHECK(report.entry(DropReason::kCopy).example_lines == std::vector<int64_t>{1, 2, 3});
+  CHECK(report.entry(DropReason::kCopy).examples ==
+        std::vector<std::string>{"a.en:1", "a.en:2", "a.en:3"});
+  CHECK(report.entry(DropReason::kKept).examples.empty());
+  CHECK_THAT(report.Describe(), Catch::Contains("5 copy") && Catch::Contains("a.en:3"));
   CHECK(report.pairs_read() == 6);
   CHECK(report.pairs_kept() == 1);
   CHECK(DropReasonName(DropReason::kTooManyPieces) == "too_many_pieces");

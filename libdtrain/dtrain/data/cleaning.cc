@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "dtrain/base/check.h"
 #include "dtrain/data/internal/hash.h"
 
@@ -121,7 +123,7 @@ std::string_view DropReasonName(DropReason reason) {
 }
 
 PairHashes HashPair(std::string_view source, std::string_view target) {
-  return {internal::HashBytes(Trim(source)), internal::HashBytes(Trim(target))};
+  return {internal::StableHash(Trim(source)), internal::StableHash(Trim(target))};
 }
 
 struct PairCleaner::Memory {
@@ -188,11 +190,11 @@ DropReason PairCleaner::CheckSeen(const PairHashes& hashes) {
   return DropReason::kKept;
 }
 
-void CleaningReport::Add(DropReason reason, int64_t line_number) {
+void CleaningReport::Add(DropReason reason, std::string_view path, int64_t line_number) {
   Entry& entry = entries_[static_cast<size_t>(reason)];
   ++entry.pairs;
-  if (reason != DropReason::kKept && entry.example_lines.size() < kMaxExamples) {
-    entry.example_lines.push_back(line_number);
+  if (reason != DropReason::kKept && entry.examples.size() < kMaxExamples) {
+    entry.examples.push_back(absl::StrFormat("%s:%d", path, line_number));
   }
 }
 
@@ -200,6 +202,17 @@ int64_t CleaningReport::pairs_read() const {
   int64_t pairs = 0;
   for (const Entry& entry : entries_) pairs += entry.pairs;
   return pairs;
+}
+
+std::string CleaningReport::Describe() const {
+  std::string text;
+  for (size_t i = 1; i < entries_.size(); ++i) {
+    if (entries_[i].pairs == 0) continue;
+    text += absl::StrFormat("%10d %-18s for example %s\n", entries_[i].pairs,
+                            DropReasonName(static_cast<DropReason>(i)),
+                            absl::StrJoin(entries_[i].examples, ", "));
+  }
+  return text;
 }
 
 }  // namespace dtrain

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -84,19 +85,21 @@ class PairCleaner {
   std::unique_ptr<Memory> memory_;
 };
 
-// Counts of pairs by reason, with the line numbers of the first three.
+// Counts of pairs by reason, with the places of the first three.
 class CleaningReport {
  public:
   static constexpr int kMaxExamples = 3;
   struct Entry {
     int64_t pairs = 0;
-    std::vector<int64_t> example_lines;
+    std::vector<std::string> examples;  // "path:line"; none of the pairs kept
   };
 
-  void Add(DropReason reason, int64_t line_number);
+  void Add(DropReason reason, std::string_view path, int64_t line_number);
   const Entry& entry(DropReason reason) const { return entries_[static_cast<size_t>(reason)]; }
   int64_t pairs_read() const;
   int64_t pairs_kept() const { return entry(DropReason::kKept).pairs; }
+  // The reasons that dropped pairs, one line each: count, name, examples. Empty when none did.
+  std::string Describe() const;
 
  private:
   std::array<Entry, static_cast<size_t>(DropReason::kCount)> entries_;

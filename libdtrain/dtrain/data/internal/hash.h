@@ -18,7 +18,7 @@ inline uint64_t MixHash(uint64_t a, uint64_t b) {
 }
 
 // Not cryptographic: collisions are rare, not impossible (one in 2^64 a pair).
-inline uint64_t HashBytes(std::string_view bytes, uint64_t seed = 0) {
+inline uint64_t StableHash(std::string_view bytes, uint64_t seed = 0) {
   uint64_t hash = MixHash(seed + 1, bytes.size() + 1);
   while (bytes.size() >= 8) {
     uint64_t word = 0;
