@@ -1,5 +1,5 @@
-// token_shard_test.cc - shards come back as they were written; foreign and damaged ones are
-// refused. SPDX-License-Identifier: Apache-2.0
+// token_shard_test.cc - shards come back as written; foreign and damaged ones are refused.
+// SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/token_shard.h"
 
 #include <catch2/catch.hpp>

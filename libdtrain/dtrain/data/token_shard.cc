@@ -18,13 +18,13 @@
 
 namespace dtrain {
 
-using internal::AtomicFile;
+using internal::BufferedAtomicFile;
 using internal::Crc32c;
 using internal::TokenShardHeader;
 using internal::TokenShardLayout;
 
 struct TokenShardWriter::State {
-  State(AtomicFile f, const TokenShardInfo& info) : file(std::move(f)) {
+  State(BufferedAtomicFile f, const TokenShardInfo& info) : file(std::move(f)) {
     std::memcpy(header.magic, internal::kTokenShardMagic, sizeof(header.magic));
     header.version = internal::kTokenShardVersion;
     header.id_bytes = info.vocab_size <= 65536 ? 2 : 4;
@@ -51,7 +51,7 @@ struct TokenShardWriter::State {
     return Write(narrow.data(), narrow.size() * sizeof(uint16_t));
   }
 
-  AtomicFile file;
+  BufferedAtomicFile file;
   TokenShardHeader header;
   Crc32c crc;
   std::vector<uint16_t> narrow;
@@ -67,7 +67,7 @@ TokenShardWriter::~TokenShardWriter() = default;
 absl::StatusOr<TokenShardWriter> TokenShardWriter::Create(const std::string& path,
                                                           const TokenShardInfo& info) {
   DT_CHECK_GT(info.vocab_size, 0);
-  DT_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  DT_ASSIGN_OR_RETURN(BufferedAtomicFile file, BufferedAtomicFile::Create(path));
   auto state = std::make_unique<State>(std::move(file), info);
   DT_RETURN_IF_ERROR(state->file.Write(&state->header, sizeof(TokenShardHeader)));
   return TokenShardWriter(std::move(state));

@@ -18,44 +18,44 @@ constexpr size_t kBufferBytes = 1 << 20;
 
 }  // namespace
 
-absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
+absl::StatusOr<BufferedAtomicFile> BufferedAtomicFile::Create(const std::string& path) {
   const std::string temporary = path + ".tmp";
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  AtomicFile file(path, fd);
+  BufferedAtomicFile file(path, fd);
   if (fd < 0) return file.Error("cannot be created");
   file.buffer_.reserve(kBufferBytes);
   return file;
 }
 
-AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+BufferedAtomicFile::BufferedAtomicFile(BufferedAtomicFile&& other) noexcept
     : path_(std::move(other.path_)),
       fd_(std::exchange(other.fd_, -1)),
       buffer_(std::move(other.buffer_)) {}
 
-AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
+BufferedAtomicFile& BufferedAtomicFile::operator=(BufferedAtomicFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(fd_, other.fd_);
   std::swap(buffer_, other.buffer_);
   return *this;
 }
 
-AtomicFile::~AtomicFile() {
+BufferedAtomicFile::~BufferedAtomicFile() {
   if (fd_ < 0) return;
   ::close(fd_);
   ::unlink((path_ + ".tmp").c_str());
 }
 
-absl::Status AtomicFile::Error(const char* what) const {
+absl::Status BufferedAtomicFile::Error(const char* what) const {
   return StorageError(path_ + ".tmp: " + what + ": " + std::strerror(errno));
 }
 
-absl::Status AtomicFile::Write(const void* data, size_t bytes) {
+absl::Status BufferedAtomicFile::Write(const void* data, size_t bytes) {
   const auto* p = static_cast<const char*>(data);
   buffer_.insert(buffer_.end(), p, p + bytes);
   return buffer_.size() >= kBufferBytes ? Flush() : absl::OkStatus();
 }
 
-absl::Status AtomicFile::Flush() {
+absl::Status BufferedAtomicFile::Flush() {
   size_t done = 0;
   while (done < buffer_.size()) {
     const ssize_t n = ::write(fd_, buffer_.data() + done, buffer_.size() - done);
@@ -67,13 +67,13 @@ absl::Status AtomicFile::Flush() {
   return absl::OkStatus();
 }
 
-absl::Status AtomicFile::WriteAtStart(const void* data, size_t bytes) {
+absl::Status BufferedAtomicFile::WriteAtStart(const void* data, size_t bytes) {
   DT_RETURN_IF_ERROR(Flush());
   const ssize_t n = ::pwrite(fd_, data, bytes, 0);
   return n == static_cast<ssize_t>(bytes) ? absl::OkStatus() : Error("cannot be written");
 }
 
-absl::Status AtomicFile::Commit() {
+absl::Status BufferedAtomicFile::Commit() {
   DT_RETURN_IF_ERROR(Flush());
   if (::fsync(fd_) != 0) return Error("cannot be synced");
   if (std::rename((path_ + ".tmp").c_str(), path_.c_str()) != 0) return Error("cannot be renamed");

@@ -12,12 +12,12 @@
 namespace dtrain::internal {
 
 // Buffered writer to `path`.tmp. Errors are StorageErrors with the path and the system's reason.
-class AtomicFile {
+class BufferedAtomicFile {
  public:
-  static absl::StatusOr<AtomicFile> Create(const std::string& path);
-  AtomicFile(AtomicFile&& other) noexcept;
-  AtomicFile& operator=(AtomicFile&& other) noexcept;
-  ~AtomicFile();  // removes the file unless Commit() succeeded
+  static absl::StatusOr<BufferedAtomicFile> Create(const std::string& path);
+  BufferedAtomicFile(BufferedAtomicFile&& other) noexcept;
+  BufferedAtomicFile& operator=(BufferedAtomicFile&& other) noexcept;
+  ~BufferedAtomicFile();  // removes the file unless Commit() succeeded
 
   absl::Status Write(const void* data, size_t bytes);
   absl::Status Write(std::string_view text) { return Write(text.data(), text.size()); }
@@ -27,7 +27,7 @@ class AtomicFile {
   absl::Status Commit();
 
  private:
-  AtomicFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  BufferedAtomicFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
   absl::Status Flush();
   absl::Status Error(const char* what) const;
 

@@ -1,5 +1,5 @@
-// byte_source.h - a stream of bytes from a plain, gzip or Zstandard file, told apart by magic
-// bytes. SPDX-License-Identifier: Apache-2.0
+// byte_source.h - a stream of bytes from a plain, gzip or Zstandard file.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DATA_INTERNAL_BYTE_SOURCE_H_
 #define DTRAIN_DATA_INTERNAL_BYTE_SOURCE_H_
 

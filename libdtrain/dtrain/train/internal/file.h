@@ -1,5 +1,5 @@
-// file.h - files read whole or mapped, and written so that a crash leaves the old one or the new
-// one. SPDX-License-Identifier: Apache-2.0
+// file.h - files read whole or mapped, and written all or nothing.
+// SPDX-License-Identifier: Apache-2.0
 //
 // All errors are StorageErrors that name the path and the system's reason.
 #ifndef DTRAIN_TRAIN_INTERNAL_FILE_H_
