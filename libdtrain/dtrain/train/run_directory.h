@@ -32,10 +32,10 @@ enum class ResumePolicy {
 };
 
 struct RunDirectoryOptions {
-  std::string path;
+  std::string path = {};
   ResumePolicy resume = ResumePolicy::kNever;
   // The program's arguments, arguments[0] its name: for cmdline.txt and for advice.
-  std::vector<std::string> arguments;
+  std::vector<std::string> arguments = {};
 };
 
 // What the root rank writes while it trains.
@@ -58,7 +58,7 @@ struct SampleTranslation {
 
 // How a run stands, as STATUS says it.
 struct RunStatus {
-  std::string state;  // "running", "done", "failed" or "stopped"
+  std::string state = "running";  // or "done", "failed", "stopped"
   ExitCode exit_code = ExitCode::kDone;
   int64_t step = 0;
 };
