@@ -127,6 +127,9 @@ inline bool MarginsUntouched(const Tensor& view) {
 
 inline Tensor Copy(const Tensor& x) { return FromValues(x.shape(), x.dtype(), ValuesOf(x)); }
 
+// bfloat16 has 8 bits; float32 sums of a thousand terms lose a few of 24.
+inline double ToleranceOf(DType dtype) { return dtype == DType::kBFloat16 ? 1e-2 : 1e-5; }
+
 // Largest |a - b| / (1 + |b|); infinity where NaN or infinity meets something else.
 inline double Difference(const Values& a, const Values& b) {
   if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
@@ -169,6 +172,13 @@ inline double Dot(const Values& a, const Values& b) {
 inline Values Plus(Values a, const Values& b) {
   for (size_t i = 0; i < a.size(); ++i) a[i] += b[i];
   return a;
+}
+
+// x: rows of `columns` columns.
+inline Values ColumnSums(const Values& x, int64_t columns) {
+  Values sums(static_cast<size_t>(columns));
+  for (size_t e = 0; e < x.size(); ++e) sums[e % sums.size()] += x[e];
+  return sums;
 }
 
 // Runs `body` with that many compute threads.
