@@ -1,7 +1,7 @@
 // op_cases.h - tensors for op tests: random fills, values as doubles, comparison, gradients.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef DTRAIN_TESTING_OP_CASES_H_
-#define DTRAIN_TESTING_OP_CASES_H_
+#ifndef DTRAIN_TESTS_TESTING_OP_CASES_H_
+#define DTRAIN_TESTS_TESTING_OP_CASES_H_
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +15,7 @@
 #include "dtrain/base/random.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/tensor/tensor.h"
+#include "testing/tolerance.h"
 
 namespace dtrain::testing {
 
@@ -127,9 +128,6 @@ inline bool MarginsUntouched(const Tensor& view) {
 
 inline Tensor Copy(const Tensor& x) { return FromValues(x.shape(), x.dtype(), ValuesOf(x)); }
 
-// bfloat16 has 8 bits; float32 sums of a thousand terms lose a few of 24.
-inline double ToleranceOf(DType dtype) { return dtype == DType::kBFloat16 ? 1e-2 : 1e-5; }
-
 // Largest |a - b| / (1 + |b|); infinity where NaN or infinity meets something else.
 inline double Difference(const Values& a, const Values& b) {
   if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
@@ -203,4 +201,4 @@ std::string MessageOf(const Body& body) {
 
 }  // namespace dtrain::testing
 
-#endif  // DTRAIN_TESTING_OP_CASES_H_
+#endif  // DTRAIN_TESTS_TESTING_OP_CASES_H_

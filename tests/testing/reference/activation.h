@@ -1,7 +1,7 @@
 // activation.h - the activations of ops/bias_activation.h in double.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef DTRAIN_TESTING_REFERENCE_ACTIVATION_H_
-#define DTRAIN_TESTING_REFERENCE_ACTIVATION_H_
+#ifndef DTRAIN_TESTS_TESTING_REFERENCE_ACTIVATION_H_
+#define DTRAIN_TESTS_TESTING_REFERENCE_ACTIVATION_H_
 
 #include <cmath>
 #include <numbers>
@@ -34,4 +34,4 @@ inline double ActivateDerivative(Activation activation, double x) {
 
 }  // namespace dtrain::reference
 
-#endif  // DTRAIN_TESTING_REFERENCE_ACTIVATION_H_
+#endif  // DTRAIN_TESTS_TESTING_REFERENCE_ACTIVATION_H_

@@ -1,7 +1,7 @@
 // cross_entropy.h - label-smoothed cross-entropy of ops/cross_entropy.h in double.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef DTRAIN_TESTING_REFERENCE_CROSS_ENTROPY_H_
-#define DTRAIN_TESTING_REFERENCE_CROSS_ENTROPY_H_
+#ifndef DTRAIN_TESTS_TESTING_REFERENCE_CROSS_ENTROPY_H_
+#define DTRAIN_TESTS_TESTING_REFERENCE_CROSS_ENTROPY_H_
 
 #include <algorithm>
 #include <cmath>
@@ -32,4 +32,4 @@ inline double CrossEntropy(const std::vector<double>& logits, int target, double
 
 }  // namespace dtrain::reference
 
-#endif  // DTRAIN_TESTING_REFERENCE_CROSS_ENTROPY_H_
+#endif  // DTRAIN_TESTS_TESTING_REFERENCE_CROSS_ENTROPY_H_
