@@ -1,0 +1,18 @@
+# EmbedFile.cmake - turns a file into a C++ function that returns its bytes.
+#
+# cmake -DINPUT=file -DOUTPUT=file.cc -DFUNCTION=Name -P EmbedFile.cmake
+# defines  std::string_view dtrain::internal::Name()  in file.cc.
+file(READ ${INPUT} hex HEX)
+string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+string(REGEX REPLACE "((0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,))" "\\1\n" bytes
+  "${bytes}")
+file(WRITE ${OUTPUT} "#include <string_view>
+namespace dtrain::internal {
+namespace {
+constexpr unsigned char kBytes[] = {
+${bytes}};
+}
+std::string_view ${FUNCTION}();
+std::string_view ${FUNCTION}() { return {reinterpret_cast<const char*>(kBytes), sizeof(kBytes)}; }
+}  // namespace dtrain::internal
+")

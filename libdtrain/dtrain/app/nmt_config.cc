@@ -1,0 +1,134 @@
+// nmt_config.cc - checks relations between fields of an NmtConfig.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/nmt_config.h"
+
+#include "absl/strings/str_format.h"
+#include "dtrain/app/config.h"
+#include "dtrain/nmt.pb.h"
+
+namespace dtrain {
+namespace {
+
+absl::Status ValidateModel(const proto::ModelConfig& model) {
+  if (model.hidden_size() % model.num_heads() != 0) {
+    return UsageError(
+        absl::StrFormat("model.hidden_size (%d) must be a multiple of model.num_heads (%d)",
+                        model.hidden_size(), model.num_heads()));
+  }
+  if (model.hidden_size() % 2 != 0) {
+    return UsageError(absl::StrFormat(
+        "model.hidden_size (%d) must be even: half of a position's code is sines, half cosines",
+        model.hidden_size()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateSchedule(const proto::OptimizerConfig& optimizer,
+                              const proto::TrainerConfig& trainer) {
+  using Optimizer = proto::OptimizerConfig;
+  const std::string name = Optimizer::Schedule_Name(optimizer.schedule());
+  const int64_t total = optimizer.total_steps() > 0 ? optimizer.total_steps() : trainer.max_steps();
+  switch (optimizer.schedule()) {
+    case Optimizer::inverse_sqrt:
+    case Optimizer::transformer:
+      if (optimizer.warmup_steps() > 0) break;
+      return UsageError(absl::StrFormat(
+          "optimizer.schedule %s needs optimizer.warmup_steps of at least 1", name));
+    case Optimizer::linear:
+    case Optimizer::cosine:
+    case Optimizer::polynomial:
+      if (total == 0) {
+        return UsageError(absl::StrFormat(
+            "optimizer.schedule %s needs an end: set optimizer.total_steps or trainer.max_steps",
+            name));
+      }
+      if (optimizer.warmup_steps() < total) break;
+      return UsageError(absl::StrFormat(
+          "optimizer.warmup_steps (%d) must be below the %d steps of optimizer.schedule %s",
+          optimizer.warmup_steps(), total, name));
+    case Optimizer::linear_to_budget:
+      if (!trainer.max_time().empty()) break;
+      return UsageError("optimizer.schedule linear_to_budget needs trainer.max_time");
+    case Optimizer::constant:
+      break;
+  }
+  if (optimizer.min_learning_rate() > optimizer.learning_rate()) {
+    return UsageError(
+        absl::StrFormat("optimizer.min_learning_rate (%g) is above optimizer.learning_rate (%g)",
+                        optimizer.min_learning_rate(), optimizer.learning_rate()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateTrainer(const proto::TrainerConfig& trainer) {
+  const bool evaluates = !trainer.eval_every().empty();
+  if (trainer.early_stop().patience() > 0 && !evaluates) {
+    return UsageError("trainer.early_stop.patience needs evaluations: set trainer.eval_every");
+  }
+  if (trainer.max_steps() == 0 && trainer.max_time().empty() && trainer.max_epochs() == 0 &&
+      trainer.early_stop().patience() == 0) {
+    return UsageError(
+        "this run would never end: set trainer.max_steps, max_time, max_epochs or "
+        "early_stop.patience");
+  }
+  if (trainer.average_checkpoints() > trainer.keep_last()) {
+    return UsageError(absl::StrFormat(
+        "trainer.average_checkpoints (%d) needs as many checkpoints: set trainer.keep_last (%d)",
+        trainer.average_checkpoints(), trainer.keep_last()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidatePair(const std::string& source, const std::string& target,
+                          std::string_view set) {
+  if (source.empty() == target.empty()) return absl::OkStatus();
+  return UsageError(absl::StrFormat("data.%s_source and data.%s_target go together: set data.%s_%s",
+                                    set, set, set, source.empty() ? "source" : "target"));
+}
+
+absl::Status ValidateData(const proto::DataConfig& data) {
+  if (data.train_source_size() != data.train_target_size()) {
+    return UsageError(absl::StrFormat(
+        "data.train_source lists %d files and data.train_target %d; they must pair up",
+        data.train_source_size(), data.train_target_size()));
+  }
+  if (data.train_source_size() > 0 && data.train_tsv_size() > 0) {
+    return UsageError("set data.train_source and data.train_target, or data.train_tsv, not both");
+  }
+  if (data.train_source_size() == 0 && data.train_tsv_size() == 0 && data.prepared().empty()) {
+    return UsageError(
+        "no training data: set data.prepared to a directory written by `dtrain prepare`, or "
+        "data.train_source and data.train_target, or data.train_tsv");
+  }
+  DT_RETURN_IF_ERROR(ValidatePair(data.dev_source(), data.dev_target(), "dev"));
+  return ValidatePair(data.test_source(), data.test_target(), "test");
+}
+
+// A sentence must fit the position table and a micro-batch, with its end mark.
+absl::Status ValidateLengths(const proto::NmtConfig& config) {
+  const int64_t longest = int64_t{config.data().max_length()} + 1;
+  if (longest > config.model().max_positions()) {
+    return UsageError(
+        absl::StrFormat("data.max_length (%d) and an end mark exceed model.max_positions (%d)",
+                        config.data().max_length(), config.model().max_positions()));
+  }
+  if (longest > config.trainer().micro_batch_tokens()) {
+    return UsageError(absl::StrFormat(
+        "data.max_length (%d) and an end mark exceed trainer.micro_batch_tokens (%d)",
+        config.data().max_length(), config.trainer().micro_batch_tokens()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateNmtConfig(const proto::NmtConfig& config) {
+  DT_RETURN_IF_ERROR(CheckRules(config));
+  DT_RETURN_IF_ERROR(ValidateModel(config.model()));
+  DT_RETURN_IF_ERROR(ValidateSchedule(config.optimizer(), config.trainer()));
+  DT_RETURN_IF_ERROR(ValidateTrainer(config.trainer()));
+  DT_RETURN_IF_ERROR(ValidateData(config.data()));
+  return ValidateLengths(config);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,20 @@
+// nmt_config.h - the rules of a translation run that concern several fields at once.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_APP_NMT_CONFIG_H_
+#define DTRAIN_APP_NMT_CONFIG_H_
+
+#include "dtrain/base/status.h"
+
+namespace dtrain::proto {
+class NmtConfig;
+}  // namespace dtrain::proto
+
+namespace dtrain {
+
+// CheckRules() and what it cannot see: sizes that must divide each other, schedules that need an
+// end, file lists that belong together. Looks at no file. UsageError names the fields.
+absl::Status ValidateNmtConfig(const proto::NmtConfig& config);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_APP_NMT_CONFIG_H_

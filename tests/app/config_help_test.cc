@@ -1,0 +1,65 @@
+// config_help_test.cc - --help_config prints every field with its default and its comment.
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+#include <sstream>
+#include <string>
+
+#include "dtrain/app/config.h"
+#include "dtrain/nmt.pb.h"
+
+namespace dtrain {
+namespace {
+
+const google::protobuf::Descriptor& Type() { return *proto::NmtConfig::descriptor(); }
+
+TEST_CASE("help for one field shows default, type, range, unit and comment") {
+  const absl::StatusOr<std::string> text = DescribeConfig(Type(), "model.hidden_size");
+  REQUIRE(text.ok());
+  CHECK(*text ==
+        "model.hidden_size=512  (int32, units, at least 2, at most 65536)\n"
+        "    Width of embeddings and of every layer's output; a multiple of num_heads.\n");
+}
+
+TEST_CASE("help for an enum explains its values") {
+  const absl::StatusOr<std::string> text = DescribeConfig(Type(), "model.norm");
+  REQUIRE(text.ok());
+  CHECK_THAT(*text, Catch::StartsWith("model.norm=post  (post, pre)\n"));
+  CHECK_THAT(*text, Catch::Contains("      pre: layer norm before each sublayer"));
+}
+
+TEST_CASE("help for everything has a comment for every field and stays narrow") {
+  const absl::StatusOr<std::string> text = DescribeConfig(Type(), "");
+  REQUIRE(text.ok());
+  for (const std::string& key : ConfigKeys(Type())) {
+    const size_t place = text->find("\n" + key + "=");
+    INFO(key);
+    REQUIRE(place != std::string::npos);
+    const size_t next = text->find('\n', place + 1);
+    CHECK(text->compare(next + 1, 4, "    ") == 0);
+  }
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);) {
+    INFO(line);
+    CHECK(line.size() <= 140);
+  }
+}
+
+TEST_CASE("help for a section leaves the others out") {
+  const absl::StatusOr<std::string> text = DescribeConfig(Type(), "trainer.early_stop");
+  REQUIRE(text.ok());
+  CHECK_THAT(*text, Catch::Contains("trainer.early_stop.patience=0"));
+  CHECK_THAT(*text, !Catch::Contains("trainer.seed"));
+}
+
+TEST_CASE("help for an unknown key names the nearest one") {
+  for (const char* key : {"modle", "model.dropuot", "model.dropout.x"}) {
+    INFO(key);
+    const absl::StatusOr<std::string> text = DescribeConfig(Type(), key);
+    REQUIRE_FALSE(text.ok());
+    CHECK(ExitCodeOf(text.status()) == ExitCode::kUsage);
+    CHECK_THAT(std::string(MessageOf(text.status())), Catch::Contains("did you mean model"));
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

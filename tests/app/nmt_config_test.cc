@@ -1,0 +1,75 @@
+// nmt_config_test.cc - relations between fields of a translation run.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/nmt_config.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "dtrain/app/config.h"
+#include "dtrain/nmt.pb.h"
+
+namespace dtrain {
+namespace {
+
+std::string Validate(const std::vector<std::string>& overrides) {
+  proto::NmtConfig config;
+  const absl::Status loaded = LoadConfig({.files = {}, .overrides = overrides}, config);
+  REQUIRE(std::string(MessageOf(loaded)) == "");
+  const absl::Status status = ValidateNmtConfig(config);
+  CHECK((status.ok() || ExitCodeOf(status) == ExitCode::kUsage));
+  return std::string(MessageOf(status));
+}
+
+TEST_CASE("the defaults and some data are a valid run") {
+  CHECK(Validate({"data.prepared=/data"}).empty());
+  CHECK(Validate({"data.train_source=/a.en,/b.en", "data.train_target=/a.de,/b.de"}).empty());
+  CHECK(Validate({"data.train_tsv=/a.tsv"}).empty());
+}
+
+TEST_CASE("fields that contradict each other are named") {
+  struct Case {
+    std::vector<std::string> overrides;
+    std::string message;
+  };
+  const Case cases[] = {
+      {{"model.num_heads=7"}, "model.hidden_size (512) must be a multiple of model.num_heads (7)"},
+      {{"model.hidden_size=15", "model.num_heads=3"}, "model.hidden_size (15) must be even"},
+      {{"optimizer.warmup_steps=0"},
+       "optimizer.schedule inverse_sqrt needs optimizer.warmup_steps"},
+      {{"optimizer.schedule=cosine", "trainer.max_steps=0", "trainer.max_epochs=1"},
+       "optimizer.schedule cosine needs an end"},
+      {{"optimizer.schedule=linear", "trainer.max_steps=100"},
+       "optimizer.warmup_steps (4000) must be below the 100 steps of optimizer.schedule linear"},
+      {{"optimizer.schedule=linear_to_budget"},
+       "optimizer.schedule linear_to_budget needs trainer.max_time"},
+      {{"optimizer.min_learning_rate=1"},
+       "optimizer.min_learning_rate (1) is above optimizer.learning_rate (0.001)"},
+      {{"trainer.max_steps=0"}, "this run would never end"},
+      {{"trainer.eval_every=", "trainer.early_stop.patience=3"},
+       "trainer.early_stop.patience needs evaluations"},
+      {{"trainer.average_checkpoints=5"}, "trainer.average_checkpoints (5) needs as many"},
+      {{"data.train_source=/a.en,/b.en", "data.train_target=/a.de"},
+       "data.train_source lists 2 files and data.train_target 1"},
+      {{"data.train_source=/a", "data.train_target=/b", "data.train_tsv=/c"}, "not both"},
+      {{"data.dev_source=/a.en"}, "set data.dev_target"},
+      {{"data.test_target=/a.en"}, "set data.test_source"},
+      {{"data.max_length=1024"},
+       "data.max_length (1024) and an end mark exceed model.max_positions (1024)"},
+      {{"trainer.micro_batch_tokens=128"},
+       "data.max_length (128) and an end mark exceed trainer.micro_batch_tokens (128)"},
+  };
+  for (const Case& c : cases) {
+    std::vector<std::string> overrides = {"data.prepared=/data"};
+    overrides.insert(overrides.end(), c.overrides.begin(), c.overrides.end());
+    CHECK_THAT(Validate(overrides), Catch::Contains(c.message));
+  }
+}
+
+TEST_CASE("a run without data says which fields to set") {
+  CHECK_THAT(Validate({}), Catch::StartsWith("no training data: set data.prepared"));
+}
+
+}  // namespace
+}  // namespace dtrain
