@@ -21,20 +21,11 @@ struct Size {
 };
 const Size kSizes[] = {{1, 1}, {3, 31}, {5, 33}, {20, 127}, {35, 129}, {2, 1023}, {67, 64}};
 
-// bfloat16 has 8 bits; sums of gradients are float32 but of rounded terms.
-double ToleranceOf(DType dtype) { return dtype == kF32 ? 2e-5 : 1e-2; }
-
 // x as dropout, bias and residual leave it.
 Values SumOf(const Values& x, const Values& bias, const Values& residual, const Dropout& dropout) {
   Values sum = x;
   for (size_t e = 0; e < sum.size(); ++e) sum[e] += bias[e % bias.size()];
   return Plus(reference::ApplyDropout(dropout, sum), residual);
-}
-
-Values ColumnSums(const Values& x, size_t columns) {
-  Values sums(columns);
-  for (size_t e = 0; e < x.size(); ++e) sums[e % columns] += x[e];
-  return sums;
 }
 
 TEST_CASE("layer norm forward matches the reference") {
@@ -123,7 +114,7 @@ TEST_CASE("layer norm backward matches finite differences") {
       for (double& v : expected_gamma) v += 3;
       CHECK(Difference(d_gamma, expected_gamma) < 1e-5);
     }
-    Values expected_beta = ColumnSums(dy_values, static_cast<size_t>(columns));
+    Values expected_beta = ColumnSums(dy_values, columns);
     for (double& v : expected_beta) v -= 1;
     CHECK(Difference(d_beta, expected_beta) < 1e-5);
   }
@@ -180,7 +171,7 @@ TEST_CASE("the fused residual layer norm equals its parts") {
     const Values expected_dx = reference::ApplyDropout(dropout, ValuesOf(d_sum));
     CHECK(Difference(dx, expected_dx) < ToleranceOf(dtype));
     CHECK(MarginsUntouched(dx));
-    Values expected_bias = ColumnSums(expected_dx, static_cast<size_t>(columns));
+    Values expected_bias = ColumnSums(expected_dx, columns);
     for (double& v : expected_bias) v += 2;
     // d_bias sums what d_sum holds before it is rounded.
     CHECK(Difference(d_bias, expected_bias) <

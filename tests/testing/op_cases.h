@@ -1,7 +1,7 @@
 // op_cases.h - tensors for op tests: random fills, values as doubles, comparison, gradients.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef DTRAIN_TESTING_OP_CASES_H_
-#define DTRAIN_TESTING_OP_CASES_H_
+#ifndef DTRAIN_TESTS_TESTING_OP_CASES_H_
+#define DTRAIN_TESTS_TESTING_OP_CASES_H_
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +15,7 @@
 #include "dtrain/base/random.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/tensor/tensor.h"
+#include "testing/tolerance.h"
 
 namespace dtrain::testing {
 
@@ -171,6 +172,13 @@ inline Values Plus(Values a, const Values& b) {
   return a;
 }
 
+// x: rows of `columns` columns.
+inline Values ColumnSums(const Values& x, int64_t columns) {
+  Values sums(static_cast<size_t>(columns));
+  for (size_t e = 0; e < x.size(); ++e) sums[e % sums.size()] += x[e];
+  return sums;
+}
+
 // Runs `body` with that many compute threads.
 template <typename Body>
 void WithThreads(int count, const Body& body) {
@@ -193,4 +201,4 @@ std::string MessageOf(const Body& body) {
 
 }  // namespace dtrain::testing
 
-#endif  // DTRAIN_TESTING_OP_CASES_H_
+#endif  // DTRAIN_TESTS_TESTING_OP_CASES_H_

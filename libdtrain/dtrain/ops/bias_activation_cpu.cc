@@ -43,18 +43,23 @@ struct GeluErf {
   }
 };
 
-// (1 + tanh(u)) / 2 = sigmoid(2 u), which keeps its digits where x is very negative.
+// (1 + tanh(u)) / 2 = sigmoid(2 u) = 1 / (1 + e), e = exp(-2 u), which keeps its digits where x is
+// very negative; 1 - sigmoid = e sigmoid keeps them where x is large.
 struct GeluTanh {
   static constexpr float kTwoRootTwoOverPi = 1.5957691f;  // 2 sqrt(2 / pi)
   static constexpr float kCubic = 0.044715f;
 
-  static Vec Sigmoid(Vec x) {
-    return 1.0f / (1.0f + Exp(x * (x * x * kCubic + 1.0f) * -kTwoRootTwoOverPi));
+  // e, held where sigmoid is 0 in effect and e sigmoid still a number.
+  static Vec Exponential(Vec x) {
+    const Vec power = x * (x * x * kCubic + 1.0f) * -kTwoRootTwoOverPi;
+    return Exp(power > 80.0f ? Broadcast(80.0f) : power);
   }
-  static Vec Value(Vec x) { return x * Sigmoid(x); }
+  static Vec Value(Vec x) { return x / (1.0f + Exponential(x)); }
   static Vec Derivative(Vec x) {
-    const Vec s = Sigmoid(x);
-    return s + x * s * (1.0f - s) * ((x * x * (3.0f * kCubic) + 1.0f) * kTwoRootTwoOverPi);
+    const Vec e = Exponential(x);
+    const Vec s = 1.0f / (1.0f + e);
+    const Vec slope = (x * x * (3.0f * kCubic) + 1.0f) * kTwoRootTwoOverPi;
+    return s + x * s * (e * s) * slope;
   }
 };
 

@@ -1,7 +1,7 @@
 // dropout.h - dropout's factors element by element, straight from ops/dropout.h's definition.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef DTRAIN_TESTING_REFERENCE_DROPOUT_H_
-#define DTRAIN_TESTING_REFERENCE_DROPOUT_H_
+#ifndef DTRAIN_TESTS_TESTING_REFERENCE_DROPOUT_H_
+#define DTRAIN_TESTS_TESTING_REFERENCE_DROPOUT_H_
 
 #include <cmath>
 #include <cstdint>
@@ -29,4 +29,4 @@ inline std::vector<double> ApplyDropout(const Dropout& dropout, std::vector<doub
 
 }  // namespace dtrain::reference
 
-#endif  // DTRAIN_TESTING_REFERENCE_DROPOUT_H_
+#endif  // DTRAIN_TESTS_TESTING_REFERENCE_DROPOUT_H_

@@ -1,7 +1,7 @@
 // layer_norm.h - layer norm of ops/layer_norm.h in double, as plain loops.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef DTRAIN_TESTING_REFERENCE_LAYER_NORM_H_
-#define DTRAIN_TESTING_REFERENCE_LAYER_NORM_H_
+#ifndef DTRAIN_TESTS_TESTING_REFERENCE_LAYER_NORM_H_
+#define DTRAIN_TESTS_TESTING_REFERENCE_LAYER_NORM_H_
 
 #include <cmath>
 #include <cstddef>
@@ -39,4 +39,4 @@ inline LayerNormResult LayerNorm(const std::vector<double>& x, const std::vector
 
 }  // namespace dtrain::reference
 
-#endif  // DTRAIN_TESTING_REFERENCE_LAYER_NORM_H_
+#endif  // DTRAIN_TESTS_TESTING_REFERENCE_LAYER_NORM_H_
