@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
-#include "dtrain/app/period.h"
+#include "dtrain/base/period.h"
 #include "dtrain/rules.pb.h"
 
 namespace dtrain {

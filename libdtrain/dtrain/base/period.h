@@ -1,7 +1,7 @@
 // period.h - periods and lengths of time as users write them: "500u", "2e", "10Mt", "90s", "5m".
 // SPDX-License-Identifier: Apache-2.0
-#ifndef DTRAIN_APP_PERIOD_H_
-#define DTRAIN_APP_PERIOD_H_
+#ifndef DTRAIN_BASE_PERIOD_H_
+#define DTRAIN_BASE_PERIOD_H_
 
 #include <cstdint>
 #include <string>
@@ -50,4 +50,4 @@ absl::StatusOr<double> ParseDuration(std::string_view text);
 
 }  // namespace dtrain
 
-#endif  // DTRAIN_APP_PERIOD_H_
+#endif  // DTRAIN_BASE_PERIOD_H_

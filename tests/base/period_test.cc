@@ -1,6 +1,6 @@
 // period_test.cc - periods and durations, their errors, and when a period has passed.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/app/period.h"
+#include "dtrain/base/period.h"
 
 #include <catch2/catch.hpp>
 #include <string>

@@ -1,6 +1,6 @@
 // period.cc - a number, an optional factor and a unit.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/app/period.h"
+#include "dtrain/base/period.h"
 
 #include <charconv>
 #include <cmath>
