@@ -1,4 +1,4 @@
-// random.h - Philox4x32-10 counter-based random numbers: the same key gives the same numbers
+// random.h - Philox4x32-10 random numbers: the same key gives the same numbers anywhere.
 // anywhere. SPDX-License-Identifier: Apache-2.0
 //
 // Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC 2011), section 3.3.

@@ -1,4 +1,4 @@
-// cross_entropy.h - label-smoothed cross-entropy over logits, with the gradient in the logits'
+// cross_entropy.h - label-smoothed cross-entropy, with the gradient in the logits' place.
 // place. SPDX-License-Identifier: Apache-2.0
 //
 // With p = softmax(logits), V classes and smoothing e, row t with target y costs

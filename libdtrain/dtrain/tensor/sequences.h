@@ -1,4 +1,4 @@
-// sequences.h - how a packed batch divides into sequences: offsets[i]..offsets[i + 1] are its
+// sequences.h - how a packed batch divides into sequences.
 // tokens. SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TENSOR_SEQUENCES_H_
 #define DTRAIN_TENSOR_SEQUENCES_H_

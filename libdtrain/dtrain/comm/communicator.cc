@@ -1,0 +1,65 @@
+// communicator.cc - topology and the small-object helpers, written on the virtual collectives.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/comm/communicator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "dtrain/base/check.h"
+
+namespace dtrain {
+
+std::string_view Name(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kSum:
+      return "sum";
+    case ReduceOp::kAverage:
+      return "average";
+    case ReduceOp::kMin:
+      return "min";
+    case ReduceOp::kMax:
+      return "max";
+  }
+  return "?";
+}
+
+Communicator::Communicator(int rank, std::vector<std::string> hosts)
+    : rank_(rank), hosts_(std::move(hosts)) {
+  DT_CHECK(rank >= 0 && rank < size());
+  for (int r = 0; r < size(); ++r) {
+    if (host(r) != host(rank)) continue;
+    if (r < rank) ++local_rank_;
+    ++local_size_;
+  }
+}
+
+void Communicator::AllGatherEqual(void* all, int64_t bytes_each) {
+  std::vector<int64_t> offsets(static_cast<size_t>(size()) + 1);
+  for (size_t r = 0; r < offsets.size(); ++r) offsets[r] = static_cast<int64_t>(r) * bytes_each;
+  AllGatherV(all, offsets);
+}
+
+std::vector<std::string> Communicator::AllGatherStrings(std::string_view text) {
+  const std::vector<int64_t> lengths = AllGather(static_cast<int64_t>(text.size()));
+  std::vector<int64_t> offsets{0};
+  for (const int64_t length : lengths) offsets.push_back(offsets.back() + length);
+  std::string all(static_cast<size_t>(offsets.back()), '\0');
+  std::copy(text.begin(), text.end(), all.begin() + offsets[static_cast<size_t>(rank_)]);
+  AllGatherV(all.data(), offsets);
+  std::vector<std::string> texts;
+  for (size_t r = 0; r < lengths.size(); ++r) {
+    texts.push_back(all.substr(static_cast<size_t>(offsets[r]), static_cast<size_t>(lengths[r])));
+  }
+  return texts;
+}
+
+std::string Communicator::BroadcastString(std::string_view text, int root) {
+  int64_t length = static_cast<int64_t>(text.size());
+  Broadcast(&length, sizeof(length), root);
+  std::string copy(static_cast<size_t>(length), '\0');
+  if (rank_ == root) copy = text;
+  Broadcast(copy.data(), length, root);
+  return copy;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,136 @@
+// communicator.h - what data-parallel ranks say to each other: collectives over all ranks of a job.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   comm.AllReduce(std::span<double>(sums), ReduceOp::kSum);       // blocking, in place
+//   auto handle = comm.StartAllReduce(bucket, n, DType::kFloat32, ReduceOp::kSum);
+//   while (computing) comm.Poll();                                 // moves bytes between ops
+//   handle->Wait();
+//
+// Every rank calls the same collectives in the same order with the same sizes and types. Sums are
+// added in an order fixed by the ranks and their hosts alone, so the result is bit-identical on all
+// ranks and from run to run. 16-bit floats are added in float and rounded once per exchange (twice
+// where ranks share several hosts).
+//
+// A communicator belongs to one thread. Failures throw CommError: the library's own text, or, after
+// CommunicatorOptions::timeout_seconds without progress, the rank, the collective, its sequence
+// number and the ranks waited for. After that the job must be ended (Environment::Abort).
+#ifndef DTRAIN_COMM_COMMUNICATOR_H_
+#define DTRAIN_COMM_COMMUNICATOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "dtrain/tensor/dtype.h"
+
+namespace dtrain {
+
+// Communication failed: a rank is gone, stopped or out of step. Ends with exit code 6.
+class CommError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// kAverage is the sum divided by the number of ranks, for floating types only. Minimum and maximum
+// of floats are NaN where any rank has NaN.
+enum class ReduceOp { kSum, kAverage, kMin, kMax };
+std::string_view Name(ReduceOp op);
+
+struct CommunicatorOptions {
+  double timeout_seconds = 120;     // without any progress, then CommError
+  double slow_seconds = 10;         // without any progress, then a warning names who is late
+  int64_t piece_bytes = 256 << 10;  // unit of pipelining of large messages
+  int64_t small_bytes = 32 << 10;   // an allreduce up to this size is one exchange of everything
+};
+
+// A collective in flight. The memory it works on must stay untouched until Test() gave true or
+// Wait() returned. Destroying a handle does not stop the collective.
+class Handle {
+ public:
+  virtual ~Handle() = default;
+  // Moves all outstanding collectives; true when this one has finished.
+  virtual bool Test() = 0;
+  virtual void Wait() = 0;
+};
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(hosts_.size()); }
+  bool is_root() const { return rank_ == 0; }
+  // Place among the ranks of the same host, and how many there are.
+  int local_rank() const { return local_rank_; }
+  int local_size() const { return local_size_; }
+  const std::string& host(int rank) const { return hosts_[static_cast<size_t>(rank)]; }
+  // Bytes this rank has sent to others.
+  virtual int64_t bytes_sent() const = 0;
+
+  // Reduces `count` elements in place on every rank.
+  virtual std::unique_ptr<Handle> StartAllReduce(void* data, int64_t count, DType dtype,
+                                                 ReduceOp op) = 0;
+  void AllReduce(void* data, int64_t count, DType dtype, ReduceOp op) {
+    StartAllReduce(data, count, dtype, op)->Wait();
+  }
+  template <typename T>
+  void AllReduce(std::span<T> values, ReduceOp op) {
+    AllReduce(values.data(), static_cast<int64_t>(values.size()), kDTypeOf<T>, op);
+  }
+  template <typename T>
+  T AllReduceValue(T value, ReduceOp op) {
+    AllReduce(&value, 1, kDTypeOf<T>, op);
+    return value;
+  }
+
+  // Copies `bytes` bytes of rank `root` to all.
+  virtual void Broadcast(void* data, int64_t bytes, int root) = 0;
+  // Elements [offsets[r], offsets[r + 1]) of rank r become the reduction of all ranks' elements
+  // there; the others are unspecified afterwards. offsets: [size + 1], elements.
+  virtual void ReduceScatter(void* data, std::span<const int64_t> offsets, DType dtype,
+                             ReduceOp op) = 0;
+  // Every rank brings bytes [offsets[r], offsets[r + 1]) and receives all others. offsets:
+  // [size + 1], bytes.
+  virtual void AllGatherV(void* data, std::span<const int64_t> offsets) = 0;
+  // Returns when every rank has entered.
+  virtual void Barrier() = 0;
+  // Moves all outstanding collectives as far as they go without waiting.
+  virtual void Poll() = 0;
+
+  // One value of every rank, by rank.
+  template <typename T>
+  std::vector<T> AllGather(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<T> all(static_cast<size_t>(size()));
+    all[static_cast<size_t>(rank_)] = value;
+    AllGatherEqual(all.data(), static_cast<int64_t>(sizeof(T)));
+    return all;
+  }
+  // The text of every rank, by rank.
+  std::vector<std::string> AllGatherStrings(std::string_view text);
+  // The text of rank `root`; `text` counts there only.
+  std::string BroadcastString(std::string_view text, int root = 0);
+
+ protected:
+  // hosts: the host name of every rank, by rank.
+  Communicator(int rank, std::vector<std::string> hosts);
+
+ private:
+  void AllGatherEqual(void* all, int64_t bytes_each);
+
+  int rank_;
+  std::vector<std::string> hosts_;
+  int local_rank_ = 0;
+  int local_size_ = 0;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_COMM_COMMUNICATOR_H_

@@ -1,0 +1,120 @@
+// environment.cc - MPI_Init and MPI_Finalize, core binding and thread count.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/comm/environment.h"
+
+#include <mpi.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string_view>
+
+#include "dtrain/base/log.h"
+#include "dtrain/base/thread_pool.h"
+#include "dtrain/comm/internal/mpi_error.h"
+#include "dtrain/comm/mpi_communicator.h"
+#include "dtrain/comm/self_communicator.h"
+
+namespace dtrain {
+namespace {
+
+bool MpiIsUp() {
+  int initialized = 0;
+  int finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  return initialized != 0 && finalized == 0;
+}
+
+int AllowedCores() {
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
+  return std::max(CPU_COUNT(&cores), 1);
+}
+
+// The launcher's daemon, our parent, is not bound: its cores are those the job may use.
+void UndoBinding() {
+  cpu_set_t cores;
+  if (sched_getaffinity(getppid(), sizeof(cores), &cores) != 0) return;
+  sched_setaffinity(0, sizeof(cores), &cores);
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Environment>> Environment::Create() {
+  const GetEnv get_env = [](const char* name) -> const char* { return std::getenv(name); };
+  std::unique_ptr<Environment> environment(new Environment);
+  DT_ASSIGN_OR_RETURN(environment->launch_, DetectLaunch(get_env));
+  DT_ASSIGN_OR_RETURN(const CommunicatorOptions options, CommunicatorOptionsFrom(get_env));
+  environment->ChooseCores();
+  if (!environment->launch_.parallel) {
+    environment->world_ = std::make_unique<SelfCommunicator>(HostName());
+  } else {
+    DT_RETURN_IF_ERROR(environment->StartMpi());
+    try {
+      environment->world_ = MakeMpiCommunicator(options);
+    } catch (const CommError& error) {
+      return CommunicationError(error.what());
+    }
+  }
+  // srun does not say how many ranks share a host before MPI is up; its binding, if any, does.
+  const int ranks_here =
+      environment->launch_.launcher == "mpirun" ? environment->World().local_size() : 1;
+  environment->threads_ = environment->launch_.threads > 0
+                              ? environment->launch_.threads
+                              : std::max(environment->cores_ / ranks_here, 1);
+  SetNumThreads(environment->threads_);
+  return environment;
+}
+
+void Environment::ChooseCores() {
+  if (launch_.bound_by_mpirun) UndoBinding();
+  cores_ = AllowedCores();
+  // Ranks that wait must leave the core to ranks that work. Open MPI sees that only where it was
+  // told to oversubscribe; a user's own setting stays.
+  if (launch_.local_size > cores_) setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*replace=*/0);
+}
+
+absl::Status Environment::StartMpi() {
+  if (!MpiIsUp()) {
+    int provided = 0;
+    // Only one thread at a time calls MPI: the one that trains.
+    if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
+      return CommunicationError("MPI_Init_thread failed; mpirun's output says why");
+    }
+    owns_mpi_ = true;
+  }
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
+  int length = 0;
+  MPI_Get_library_version(version.data(), &length);
+  const std::string_view text(version.data());
+  mpi_version_ = text.substr(0, text.find_first_of(",\n"));
+  return CheckWorldSize(launch_, size);
+}
+
+Environment::~Environment() {
+  world_.reset();
+  if (!owns_mpi_ || !MpiIsUp()) return;
+  // While an exception unwinds, other ranks may be inside a collective and would never come.
+  if (std::uncaught_exceptions() > 0) Abort(ExitCode::kInternal);
+  MPI_Finalize();
+}
+
+void Environment::Abort(ExitCode exit_code) {
+  std::fflush(nullptr);
+  if (MpiIsUp()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(exit_code));
+  std::_Exit(static_cast<int>(exit_code));
+}
+
+}  // namespace dtrain

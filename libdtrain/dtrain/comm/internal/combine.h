@@ -1,0 +1,23 @@
+// combine.h - element-wise reduction of several ranks' elements, in the order of the ranks.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_COMM_INTERNAL_COMBINE_H_
+#define DTRAIN_COMM_INTERNAL_COMBINE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "dtrain/comm/communicator.h"
+#include "dtrain/tensor/dtype.h"
+
+namespace dtrain::internal {
+
+// out[i] = op(sources[0][i], sources[1][i], ...), from left to right. 16-bit floats are combined in
+// float and rounded once. kAverage adds, then divides by `divisor`. `out` may be one of the
+// sources.
+void Combine(DType dtype, ReduceOp op, std::span<const std::byte* const> sources, int64_t count,
+             int divisor, std::byte* out);
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_COMM_INTERNAL_COMBINE_H_

@@ -1,0 +1,83 @@
+// launch.cc - what mpirun, srun and other launchers leave in the environment.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/comm/launch.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+
+namespace dtrain {
+namespace {
+
+int NumberOr(const GetEnv& get_env, const char* name, int otherwise) {
+  const char* const text = get_env(name);
+  int value = 0;
+  return text != nullptr && absl::SimpleAtoi(text, &value) ? value : otherwise;
+}
+
+// Nested levels may be listed, "4,2": the first counts.
+absl::StatusOr<int> ThreadsFrom(const GetEnv& get_env) {
+  const char* const text = get_env("OMP_NUM_THREADS");
+  if (text == nullptr || *text == '\0') return 0;
+  const std::string_view first = std::string_view(text).substr(0, std::string_view(text).find(','));
+  int value = 0;
+  if (!absl::SimpleAtoi(ToAbsl(first), &value) || value < 1) {
+    return UsageError(absl::StrFormat(
+        "OMP_NUM_THREADS=%s is not a number of threads: set it to 1 or more, or unset it", text));
+  }
+  return value;
+}
+
+}  // namespace
+
+absl::StatusOr<Launch> DetectLaunch(const GetEnv& get_env) {
+  Launch launch;
+  DT_ASSIGN_OR_RETURN(launch.threads, ThreadsFrom(get_env));
+  // SLURM_NTASKS is also set for a batch script's own commands; these variables only by srun.
+  const int srun_tasks =
+      get_env("SLURM_STEP_ID") != nullptr ? NumberOr(get_env, "SLURM_STEP_NUM_TASKS", 0) : 0;
+  if (get_env("OMPI_COMM_WORLD_SIZE") != nullptr) {
+    launch.launcher = "mpirun";
+    launch.size = NumberOr(get_env, "OMPI_COMM_WORLD_SIZE", 0);
+    launch.local_size = std::max(NumberOr(get_env, "OMPI_COMM_WORLD_LOCAL_SIZE", 1), 1);
+    launch.bound_by_mpirun = get_env("OMPI_MCA_orte_bound_at_launch") != nullptr &&
+                             get_env("OMPI_MCA_hwloc_base_binding_policy") == nullptr;
+  } else if (get_env("PMIX_RANK") != nullptr || get_env("PMI_RANK") != nullptr) {
+    launch.launcher = srun_tasks > 0 ? "srun" : "PMI";
+    launch.size = srun_tasks > 0 ? srun_tasks : NumberOr(get_env, "PMI_SIZE", 0);
+  } else if (srun_tasks > 1 && get_env("SLURM_PROCID") != nullptr) {
+    return UsageError(absl::StrFormat(
+        "srun started %d tasks without MPI, so they would not find each other: use srun "
+        "--mpi=pmix",
+        srun_tasks));
+  }
+  launch.parallel = !launch.launcher.empty();
+  return launch;
+}
+
+absl::Status CheckWorldSize(const Launch& launch, int mpi_size) {
+  if (launch.size == 0 || launch.size == mpi_size) return absl::OkStatus();
+  const std::string found = absl::StrFormat(
+      "%s started %d ranks, but MPI found %d: ", launch.launcher, launch.size, mpi_size);
+  return UsageError(found + (launch.launcher == "srun"
+                                 ? "use srun --mpi=pmix"
+                                 : "this program is built with another MPI library; use the mpirun "
+                                   "of that library"));
+}
+
+absl::StatusOr<CommunicatorOptions> CommunicatorOptionsFrom(const GetEnv& get_env) {
+  CommunicatorOptions options;
+  const char* const text = get_env("DTRAIN_COMM_TIMEOUT");
+  if (text == nullptr) return options;
+  double seconds = 0;
+  if (!absl::SimpleAtod(text, &seconds) || !(seconds > 0)) {
+    return UsageError(absl::StrFormat(
+        "DTRAIN_COMM_TIMEOUT=%s is not a time: set it to a number of seconds above 0", text));
+  }
+  options.timeout_seconds = seconds;
+  return options;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,107 @@
+// watchdog.cc - exchanges wait states during long waits and words the report.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/comm/watchdog.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "dtrain/base/log.h"
+
+namespace dtrain::internal {
+
+Watchdog::Watchdog(Transport* transport, int rank, std::vector<std::string> hosts, int tag,
+                   const CommunicatorOptions& options)
+    : transport_(transport),
+      rank_(rank),
+      hosts_(std::move(hosts)),
+      tag_(tag),
+      options_(options),
+      peers_(hosts_.size()) {
+  for (Peer& peer : peers_) peer.last.sequence = -1;
+}
+
+Watchdog::~Watchdog() {
+  for (const Peer& peer : peers_) {
+    if (peer.receive >= 0) transport_->Cancel(peer.receive);
+  }
+}
+
+void Watchdog::OnIdle(const WaitState& state, double seconds, const std::vector<int>& missing) {
+  const double slow = std::min(options_.slow_seconds, options_.timeout_seconds / 2);
+  if (seconds < slow) return;
+  if (announced_ != state.sequence) {
+    announced_ = state.sequence;
+    Exchange(state);
+    LogWarning(DescribeWait(state, seconds, missing));
+  }
+  Listen();
+  if (seconds < options_.timeout_seconds) return;
+  throw CommError(absl::StrCat(DescribeWait(state, seconds, missing),
+                               DescribeOthers(state, missing),
+                               "; gave up. Look at the log and the host of the rank named; "
+                               "DTRAIN_COMM_TIMEOUT sets the limit in seconds"));
+}
+
+void Watchdog::Exchange(const WaitState& state) {
+  sent_.push_back(state);
+  for (int r = 0; r < static_cast<int>(peers_.size()); ++r) {
+    if (r == rank_) continue;
+    // The request is left to itself: a stopped rank never takes it, and sent_ keeps the memory.
+    transport_->Send(r, tag_, &sent_.back(), sizeof(WaitState));
+  }
+}
+
+void Watchdog::Listen() {
+  for (int r = 0; r < static_cast<int>(peers_.size()); ++r) {
+    if (r == rank_) continue;
+    Peer& peer = peers_[static_cast<size_t>(r)];
+    if (peer.receive < 0) {
+      peer.receive = transport_->Receive(r, tag_, &peer.incoming, sizeof(WaitState));
+    }
+    if (!transport_->Done(peer.receive)) continue;
+    peer.receive = -1;
+    peer.last = peer.incoming;
+  }
+}
+
+std::string Watchdog::RankName(int rank) const {
+  return absl::StrFormat("rank %d (host %s)", rank, hosts_[static_cast<size_t>(rank)]);
+}
+
+std::string Watchdog::DescribeWait(const WaitState& state, double seconds,
+                                   const std::vector<int>& missing) const {
+  std::string text = absl::StrFormat("%s has waited %.0f s in %s, collective number %d",
+                                     RankName(rank_), seconds, state.collective, state.sequence);
+  const char* separator = ", for ";
+  for (int r = 0; r < static_cast<int>(peers_.size()); ++r) {
+    if (std::find(missing.begin(), missing.end(), r) == missing.end()) continue;
+    absl::StrAppend(&text, separator, RankName(r));
+    separator = ", ";
+  }
+  return text;
+}
+
+std::string Watchdog::DescribeOthers(const WaitState& state,
+                                     const std::vector<int>& missing) const {
+  std::string text;
+  for (int r = 0; r < static_cast<int>(peers_.size()); ++r) {
+    if (std::find(missing.begin(), missing.end(), r) == missing.end()) continue;
+    const WaitState& last = peers_[static_cast<size_t>(r)].last;
+    absl::StrAppend(&text, "; ", RankName(r));
+    if (last.sequence < state.sequence) {
+      absl::StrAppend(&text, " is silent: stopped, hung or still computing");
+    } else if (last.sequence != state.sequence ||
+               std::strcmp(last.collective, state.collective) != 0) {
+      absl::StrAppend(&text, " waits in ", last.collective, ", collective number ", last.sequence,
+                      ": the ranks are out of step");
+    } else {
+      absl::StrAppend(&text, " waits as well");
+    }
+  }
+  return text;
+}
+
+}  // namespace dtrain::internal

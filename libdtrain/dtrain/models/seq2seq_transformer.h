@@ -1,0 +1,132 @@
+// seq2seq_transformer.h - the encoder-decoder Transformer for translation.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Vaswani et al., "Attention Is All You Need" (2017), with sinusoidal positions. Weights are named
+// and shaped as in Hugging Face's MarianMTModel (post-norm) and PegasusForConditionalGeneration
+// (pre-norm), so that exporting is copying. The last id is <pad>: it starts the decoder as a zero
+// vector and its row of the embeddings stays zero.
+#ifndef DTRAIN_MODELS_SEQ2SEQ_TRANSFORMER_H_
+#define DTRAIN_MODELS_SEQ2SEQ_TRANSFORMER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dtrain/nn/context.h"
+#include "dtrain/nn/layer_norm.h"
+#include "dtrain/nn/output_loss.h"
+#include "dtrain/nn/parameter.h"
+#include "dtrain/nn/transformer_layer.h"
+#include "dtrain/ops/embedding.h"
+#include "dtrain/tensor/sequences.h"
+
+namespace dtrain {
+
+struct Seq2SeqOptions {
+  int64_t vocab_size = 32768;  // joint, <pad> included as the last id
+  int encoder_layers = 6;
+  int decoder_layers = 6;
+  int64_t hidden_size = 512;
+  int64_t ffn_size = 2048;
+  int num_heads = 8;
+  Activation activation = Activation::kRelu;
+  bool pre_norm = false;
+  float layer_norm_epsilon = 1e-5f;
+  bool tie_embeddings = true;  // source and target share one table
+  bool tie_output = true;      // the output projection is the target's table
+  float dropout = 0.1f;
+  float attention_dropout = 0.0f;
+  float activation_dropout = 0.0f;
+  float label_smoothing = 0.1f;
+  int64_t max_positions = 512;  // the longest sequence
+
+  int32_t pad_id() const { return static_cast<int32_t>(vocab_size) - 1; }
+};
+
+// A packed micro-batch of sentence pairs. Sources and targets end with the end-of-sentence id;
+// decoder_ids is the target shifted right by one, <pad> first.
+struct TranslationBatch {
+  std::vector<int32_t> source_ids;
+  Sequences source;
+  std::vector<int32_t> decoder_ids;
+  std::vector<int32_t> target_ids;
+  Sequences target;
+};
+
+// Caches of a batch of sentences being translated.
+struct DecoderState {
+  std::vector<LayerCache> layers;
+  Sequences memory_sequences;
+};
+
+class Seq2SeqTransformer {
+ public:
+  explicit Seq2SeqTransformer(const Seq2SeqOptions& options);
+  Seq2SeqTransformer(const Seq2SeqTransformer&) = delete;
+  Seq2SeqTransformer& operator=(const Seq2SeqTransformer&) = delete;
+
+  // Places and initialises the parameters; before anything else.
+  void Allocate(const Device& device, DType compute_type, uint64_t seed);
+
+  ParameterSet& parameters() { return parameters_; }
+  const Seq2SeqOptions& options() const { return options_; }
+
+  // Loss sums over the batch's target tokens, computed under teacher forcing. While training, keeps
+  // what Backward needs; gradients are those of loss_scale * loss sum. `predictions`, unless null,
+  // receives the best token at each target position.
+  LossSums Forward(const TranslationBatch& batch, float loss_scale, Context& ctx,
+                   std::vector<int32_t>* predictions = nullptr);
+  // Accumulates all parameter gradients of the last Forward.
+  void Backward(Context& ctx);
+
+  // Encoder output of packed sources: [tokens, hidden].
+  Tensor Encode(const std::vector<int32_t>& ids, const Sequences& sequences, Context& ctx);
+  // Decoder output before the projection: [target tokens, hidden].
+  Tensor Decode(const TranslationBatch& batch, const Tensor& memory, Context& ctx);
+  // Logits of all target positions, [target tokens, vocab], float32: for tests and scoring.
+  Tensor Logits(const TranslationBatch& batch, Context& ctx);
+
+  // Incremental decoding: projects the memory once for every layer and makes room for `slots`
+  // cached positions.
+  DecoderState StartDecoding(const Tensor& memory, const Sequences& memory_sequences, int64_t slots,
+                             Context& ctx);
+  // One position for each row: log-probabilities [rows, vocab], float32.
+  Tensor Step(const std::vector<int32_t>& ids, int32_t position, const StepInputs& inputs,
+              DecoderState& state, Context& ctx);
+
+ private:
+  struct Stack {
+    Parameter* embedding = nullptr;
+    uint32_t embedding_site = 0;
+    std::vector<std::unique_ptr<TransformerLayer>> layers;
+    std::unique_ptr<LayerNorm> final_norm;  // pre-norm only
+    Tensor ids, positions;                  // of the last forward while training
+  };
+
+  void AddStack(const std::string& name, int layers, bool decoder, Stack& stack);
+  Tensor Embed(Stack& stack, const std::vector<int32_t>& ids, const std::vector<int32_t>& positions,
+               Context& ctx);
+  Tensor Run(Stack& stack, const std::vector<int32_t>& ids, const LayerInputs& inputs,
+             Context& ctx);
+  // Through the stack to its embedding.
+  void BackwardStack(Stack& stack, Tensor gradient, const LayerInputs& inputs, Tensor& d_memory,
+                     Context& ctx);
+  EmbeddingOptions EmbedOptions(const Stack& stack, Context& ctx) const;
+  void FinishGradients();
+
+  Seq2SeqOptions options_;
+  ParameterSet parameters_;
+  Stack encoder_, decoder_;
+  Parameter* output_weight_ = nullptr;
+  std::unique_ptr<OutputLoss> output_;
+  std::shared_ptr<Arena> position_arena_;
+  Tensor position_table_;  // [max_positions, hidden], compute type
+  // Of the last forward while training.
+  Tensor memory_;
+  Sequences source_, target_;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_MODELS_SEQ2SEQ_TRANSFORMER_H_

@@ -1,0 +1,116 @@
+// attention.cc - projections, attention and their gradients.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/nn/attention.h"
+
+#include <string_view>
+#include <vector>
+
+#include "dtrain/ops/cast.h"
+
+namespace dtrain {
+namespace {
+
+Linear MakeInput(const Scope& scope, const MultiHeadAttentionOptions& options) {
+  const int64_t hidden = options.hidden_size;
+  if (options.cross) return {scope, "q_proj", hidden, hidden};
+  constexpr std::string_view kNames[] = {"q_proj", "k_proj", "v_proj"};
+  return {scope, kNames, hidden, hidden};
+}
+
+std::optional<Linear> MakeMemoryInput(const Scope& scope,
+                                      const MultiHeadAttentionOptions& options) {
+  if (!options.cross) return std::nullopt;
+  constexpr std::string_view kNames[] = {"k_proj", "v_proj"};
+  return Linear(scope, kNames, options.hidden_size, options.hidden_size);
+}
+
+}  // namespace
+
+MultiHeadAttention::MultiHeadAttention(const Scope& scope, const MultiHeadAttentionOptions& options)
+    : options_(options),
+      site_(scope.NewSite()),
+      input_(MakeInput(scope, options)),
+      memory_input_(MakeMemoryInput(scope, options)),
+      output_(scope, "out_proj", options.hidden_size, options.hidden_size) {
+  DT_CHECK_EQ(options.hidden_size % options.num_heads, 0)
+      << "hidden_size is a multiple of num_heads";
+}
+
+AttentionOptions MultiHeadAttention::OpOptions(Context& ctx) const {
+  return {.num_heads = options_.num_heads,
+          .causal = options_.causal,
+          .dropout = ctx.MakeDropout(options_.dropout, site_)};
+}
+
+Tensor MultiHeadAttention::Forward(const AttentionInputs& inputs, Context& ctx) {
+  const int64_t hidden = options_.hidden_size;
+  const Tensor projected = input_.Forward(inputs.x, ctx);
+  const Tensor keys_values = options_.cross ? memory_input_->Forward(inputs.memory, ctx)
+                                            : projected.Columns(hidden, 3 * hidden);
+  AttentionSaved saved{
+      .q = projected.Columns(0, hidden),
+      .k = keys_values.Columns(0, hidden),
+      .v = keys_values.Columns(hidden, 2 * hidden),
+      .out = ctx.Empty({inputs.x.dim(0), hidden}),
+      .log_sum_exp = ctx.Empty({inputs.x.dim(0), options_.num_heads}, DType::kFloat32)};
+  AttentionForward(saved.q, saved.k, saved.v, inputs.queries, inputs.keys, OpOptions(ctx),
+                   saved.out, saved.log_sum_exp, ctx.stream());
+  Tensor result = output_.ForwardNoBias(saved.out, ctx);
+  if (ctx.training()) saved_ = std::move(saved);
+  return result;
+}
+
+void MultiHeadAttention::Backward(const AttentionInputs& inputs, const Tensor& d_out,
+                                  bool accumulate_dx, Tensor& dx, Tensor& d_memory, Context& ctx) {
+  DT_CHECK(saved_.q) << "Backward() without Forward()";
+  const int64_t hidden = options_.hidden_size;
+  Tensor d_attention = ctx.Empty(d_out.shape());
+  output_.Backward(saved_.out, d_out, {.bias_gradient = false}, d_attention, ctx);
+  Tensor d_projected = ctx.Empty({inputs.x.dim(0), input_.out()});
+  Tensor d_keys_values = options_.cross ? ctx.Empty({inputs.memory.dim(0), 2 * hidden})
+                                        : d_projected.Columns(hidden, 3 * hidden);
+  Tensor dq = d_projected.Columns(0, hidden);
+  Tensor dk = d_keys_values.Columns(0, hidden);
+  Tensor dv = d_keys_values.Columns(hidden, 2 * hidden);
+  AttentionBackward(d_attention, saved_, inputs.queries, inputs.keys, OpOptions(ctx), dq, dk, dv,
+                    ctx.stream());
+  Release();
+  d_attention = Tensor();
+  if (options_.cross) {
+    memory_input_->Backward(inputs.memory, d_keys_values, {.accumulate_dx = true}, d_memory, ctx);
+  }
+  input_.Backward(inputs.x, d_projected, {.accumulate_dx = accumulate_dx}, dx, ctx);
+}
+
+void MultiHeadAttention::Release() { saved_ = AttentionSaved(); }
+
+Tensor MultiHeadAttention::ForwardSelfStep(const Tensor& x, const Tensor& slots, int64_t first_slot,
+                                           AttentionCache& cache, Context& ctx) {
+  const int64_t hidden = options_.hidden_size;
+  const Tensor projected = input_.Forward(x, ctx);
+  Tensor written = cache.keys_values.Rows(first_slot, first_slot + x.dim(0));
+  Cast(projected.Columns(hidden, 3 * hidden), written, ctx.stream());
+  Tensor out = ctx.Empty({x.dim(0), hidden});
+  CachedAttention(projected.Columns(0, hidden), cache.keys_values.Columns(0, hidden),
+                  cache.keys_values.Columns(hidden, 2 * hidden), slots, options_.num_heads, out,
+                  ctx.stream());
+  return output_.ForwardNoBias(out, ctx);
+}
+
+Tensor MultiHeadAttention::ProjectMemory(const Tensor& memory, Context& ctx) {
+  return memory_input_->Forward(memory, ctx);
+}
+
+Tensor MultiHeadAttention::ForwardCrossStep(const Tensor& x, const Sequences& queries,
+                                            const Tensor& keys_values, const Sequences& keys,
+                                            Context& ctx) {
+  const int64_t hidden = options_.hidden_size;
+  const Tensor q = input_.Forward(x, ctx);
+  Tensor out = ctx.Empty({x.dim(0), hidden});
+  Tensor log_sum_exp = ctx.Empty({x.dim(0), options_.num_heads}, DType::kFloat32);
+  AttentionForward(q, keys_values.Columns(0, hidden), keys_values.Columns(hidden, 2 * hidden),
+                   queries, keys, OpOptions(ctx), out, log_sum_exp, ctx.stream());
+  return output_.ForwardNoBias(out, ctx);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,75 @@
+// context.h - what a forward or backward pass needs beside its tensors: device, memory, randomness.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_NN_CONTEXT_H_
+#define DTRAIN_NN_CONTEXT_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "dtrain/device/arena.h"
+#include "dtrain/device/stream.h"
+#include "dtrain/ops/dropout.h"
+#include "dtrain/tensor/tensor.h"
+
+namespace dtrain {
+
+// What backward computes again instead of forward keeping it.
+enum class Recompute {
+  kNone,   // keep everything
+  kCheap,  // layer norm outputs and activations come back from their inputs: no product is repeated
+  kFull    // keep each layer's input only and run the layer's forward again
+};
+
+struct ContextOptions {
+  DType compute_type = DType::kFloat32;  // of activations and products: float32 or bfloat16
+  Recompute recompute = Recompute::kNone;
+  uint64_t seed = 1;  // of dropout; the trainer mixes the rank in
+};
+
+// One per rank, used by one thread. Layers draw activations from it; after a step all are free
+// again.
+class Context {
+ public:
+  explicit Context(const Device& device = {}, const ContextOptions& options = {})
+      : options_(options), stream_(device), activations_(Arena::Create(device, "activations")) {}
+
+  const Device& device() const { return stream_.device(); }
+  Stream& stream() { return stream_; }
+  Arena& activations() { return *activations_; }
+  DType compute_type() const { return options_.compute_type; }
+  Recompute recompute() const { return options_.recompute; }
+
+  // While training, dropout is on and layers keep what backward needs.
+  bool training() const { return training_; }
+  void set_training(bool training) { training_ = training; }
+  // Counts micro-batches since the start of the run: dropout draws anew in each.
+  void set_step(uint32_t step) { step_ = step; }
+
+  Tensor Empty(const Shape& shape) { return dtrain::Empty(*activations_, shape, compute_type()); }
+  Tensor Empty(const Shape& shape, DType dtype) {
+    return dtrain::Empty(*activations_, shape, dtype);
+  }
+  // ids on the device, [count].
+  Tensor Upload(std::span<const int32_t> ids) {
+    Tensor tensor = Empty({static_cast<int64_t>(ids.size())}, DType::kInt32);
+    std::copy(ids.begin(), ids.end(), tensor.data<int32_t>());
+    return tensor;
+  }
+  // The dropout of this step at `site`; off while not training.
+  Dropout MakeDropout(float probability, uint32_t site) const {
+    return {training_ ? probability : 0.0f, {options_.seed, step_, site}};
+  }
+
+ private:
+  ContextOptions options_;
+  Stream stream_;
+  std::shared_ptr<Arena> activations_;
+  bool training_ = false;
+  uint32_t step_ = 0;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_NN_CONTEXT_H_

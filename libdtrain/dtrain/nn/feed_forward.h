@@ -1,0 +1,50 @@
+// feed_forward.h - the position-wise feed-forward block: two products around an activation.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_NN_FEED_FORWARD_H_
+#define DTRAIN_NN_FEED_FORWARD_H_
+
+#include <cstdint>
+
+#include "dtrain/nn/context.h"
+#include "dtrain/nn/linear.h"
+#include "dtrain/nn/parameter.h"
+#include "dtrain/ops/bias_activation.h"
+
+namespace dtrain {
+
+struct FeedForwardOptions {
+  int64_t hidden_size = 512;
+  int64_t ffn_size = 2048;
+  Activation activation = Activation::kRelu;
+  float dropout = 0.0f;  // after the activation
+};
+
+// fc2(dropout(activation(fc1(x)))), Vaswani et al. 2017, equation 2. fc2's bias is left to the
+// caller's next op. Parameters: fc1, fc2.
+class FeedForward {
+ public:
+  FeedForward(const Scope& scope, const FeedForwardOptions& options);
+
+  // x: [tokens, hidden] to the same shape, without output().bias().
+  Tensor Forward(const Tensor& x, Context& ctx);
+  // dx overwritten or added to; it may share memory with d_out. Not output()'s bias gradient.
+  void Backward(const Tensor& x, const Tensor& d_out, bool accumulate_dx, Tensor& dx, Context& ctx);
+  const Linear& output() const { return fc2_; }
+  // Forgets what forward kept.
+  void Release();
+
+ private:
+  // relu's gradient needs only its output: the activation then runs in place.
+  bool in_place() const { return options_.activation == Activation::kRelu; }
+
+  FeedForwardOptions options_;
+  uint32_t site_;
+  Linear fc1_;
+  Linear fc2_;
+  Tensor before_;  // fc1's product, absent for relu
+  Tensor after_;   // the activation's output, absent where it is recomputed
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_NN_FEED_FORWARD_H_

@@ -1,0 +1,54 @@
+// linear.cc - products of a linear layer, forward and backward.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/nn/linear.h"
+
+#include "dtrain/ops/gemm.h"
+#include "dtrain/ops/reduce.h"
+
+namespace dtrain {
+
+Linear::Linear(const Scope& scope, std::span<const std::string_view> names, int64_t in, int64_t out)
+    : in_(in), out_(out * static_cast<int64_t>(names.size())) {
+  const int weight_group = scope.NewGroup();
+  const int bias_group = scope.NewGroup();
+  for (const std::string_view name : names) {
+    const Scope part = scope / name;
+    weights_.push_back(&part.Add("weight", {out, in}, Initializer::XavierUniform(), weight_group));
+    biases_.push_back(&part.Add("bias", {out}, Initializer::Constant(0.0f), bias_group));
+  }
+}
+
+Tensor Linear::weight() const {
+  return ParameterSet::Fused(weights_.front()->value(), {out_, in_});
+}
+Tensor Linear::bias() const { return ParameterSet::Fused(biases_.front()->value(), {out_}); }
+Tensor Linear::bias_gradient() const {
+  return ParameterSet::Fused(biases_.front()->gradient(), {out_});
+}
+
+Tensor Linear::Forward(const Tensor& x, Context& ctx) const {
+  Tensor y = ctx.Empty({x.dim(0), out_});
+  LinearForward(x, weight(), bias(), y, ctx.stream());
+  return y;
+}
+
+Tensor Linear::ForwardNoBias(const Tensor& x, Context& ctx) const {
+  Tensor y = ctx.Empty({x.dim(0), out_});
+  LinearForward(x, weight(), Tensor(), y, ctx.stream());
+  return y;
+}
+
+void Linear::Backward(const Tensor& x, const Tensor& dy, const BackwardOptions& options, Tensor& dx,
+                      Context& ctx) const {
+  if (options.bias_gradient) {
+    Tensor d_bias = bias_gradient();
+    AccumulateColumnSums(dy, d_bias, ctx.stream());
+  }
+  Tensor d_weight = ParameterSet::Fused(weights_.front()->gradient(), {out_, in_});
+  Gemm(dy, x, {.transpose_a = true, .accumulate = true}, d_weight, ctx.stream());
+  if (dx) Gemm(dy, weight(), {.accumulate = options.accumulate_dx}, dx, ctx.stream());
+  for (const Parameter* bias : biases_) bias->GradientReady();
+  for (const Parameter* weight : weights_) weight->GradientReady();
+}
+
+}  // namespace dtrain

@@ -1,0 +1,55 @@
+// linear.h - a fully connected layer, and several that share their input as one product.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_NN_LINEAR_H_
+#define DTRAIN_NN_LINEAR_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "dtrain/nn/context.h"
+#include "dtrain/nn/parameter.h"
+
+namespace dtrain {
+
+// y = x W^T + b with W: [sum of outs, in]. `names` gives one weight and bias per part ("q_proj",
+// "k_proj", "v_proj"), each [out, in] and [out], side by side in memory: one product computes all.
+// Keeps nothing between forward and backward; the caller passes x again.
+class Linear {
+ public:
+  Linear(const Scope& scope, std::span<const std::string_view> names, int64_t in, int64_t out);
+  Linear(const Scope& scope, std::string_view name, int64_t in, int64_t out)
+      : Linear(scope, std::span(&name, 1), in, out) {}
+
+  // x: [rows, in] to [rows, outs].
+  Tensor Forward(const Tensor& x, Context& ctx) const;
+  // Without the bias, for callers whose next op adds it.
+  Tensor ForwardNoBias(const Tensor& x, Context& ctx) const;
+
+  // Gradients of weight and, unless the caller's op did that, bias; then dx = dy W, or dx += dy W.
+  // An absent dx is not computed. Reports the weight ready, and the bias.
+  struct BackwardOptions {
+    bool bias_gradient = true;
+    bool accumulate_dx = false;
+  };
+  void Backward(const Tensor& x, const Tensor& dy, const BackwardOptions& options, Tensor& dx,
+                Context& ctx) const;
+
+  Tensor weight() const;
+  Tensor bias() const;
+  // [outs], float32, for ops that accumulate the bias gradient themselves.
+  Tensor bias_gradient() const;
+  int64_t in() const { return in_; }
+  int64_t out() const { return out_; }
+
+ private:
+  int64_t in_;
+  int64_t out_;  // of all parts
+  std::vector<Parameter*> weights_;
+  std::vector<Parameter*> biases_;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_NN_LINEAR_H_

@@ -1,0 +1,84 @@
+// output_loss.cc - slices the rows so that logits stay in the last-level cache.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/nn/output_loss.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "dtrain/ops/cast.h"
+#include "dtrain/ops/gemm.h"
+#include "dtrain/ops/reduce.h"
+
+namespace dtrain {
+namespace {
+
+// Elements of one slice of logits: 8 MiB in float32, inside the caches of a host, and rows enough
+// for the products to run at full speed.
+constexpr int64_t kSliceElements = int64_t{1} << 21;
+constexpr int64_t kMinSliceRows = 128;
+
+double SumOf(const Tensor& values, Context& ctx) {
+  Tensor total = ctx.Empty({1}, DType::kFloat64);
+  Sum(values, total, ctx.stream());
+  ctx.stream().Synchronize();
+  return total.data<double>()[0];
+}
+
+}  // namespace
+
+LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, float loss_scale,
+                             Tensor& predictions, Context& ctx) {
+  const int64_t tokens = hidden.dim(0);
+  const int64_t classes = weight_.shape()[0];
+  DT_CHECK_EQ(targets.dim(0), tokens);
+  const int64_t slice = std::max(kSliceElements / classes, kMinSliceRows);
+  const Tensor loss = ctx.Empty({tokens}, DType::kFloat32);
+  const Tensor nll = ctx.Empty({tokens}, DType::kFloat32);
+  const Tensor scale = ctx.Empty({1}, DType::kFloat32);
+  scale.data<float>()[0] = loss_scale;
+  if (ctx.training()) d_hidden_ = ctx.Empty(hidden.shape());
+  for (int64_t begin = 0; begin < tokens; begin += slice) {
+    const int64_t end = std::min(begin + slice, tokens);
+    const Tensor rows = hidden.Rows(begin, end);
+    const Tensor row_targets = targets.Rows(begin, end);
+    Tensor logits = Logits(rows, ctx);
+    Tensor row_loss = loss.Rows(begin, end);
+    Tensor row_nll = nll.Rows(begin, end);
+    Tensor log_sum_exp = ctx.Empty({end - begin}, DType::kFloat32);
+    CrossEntropyForward(logits, row_targets, options_, row_loss, row_nll, log_sum_exp,
+                        ctx.stream());
+    if (predictions) {
+      Tensor row_predictions = predictions.Rows(begin, end);
+      ArgMax(logits, row_predictions, ctx.stream());
+    }
+    if (!ctx.training()) continue;
+    const Tensor d_logits = SliceGradient(logits, row_targets, log_sum_exp, scale, ctx);
+    Tensor d_rows = d_hidden_.Rows(begin, end);
+    Gemm(d_logits, weight_.value(), {}, d_rows, ctx.stream());
+    Gemm(d_logits, rows, {.transpose_a = true, .accumulate = true}, weight_.gradient(),
+         ctx.stream());
+  }
+  return {.loss = SumOf(loss, ctx), .nll = SumOf(nll, ctx), .tokens = tokens};
+}
+
+Tensor OutputLoss::SliceGradient(Tensor& logits, const Tensor& targets, const Tensor& log_sum_exp,
+                                 const Tensor& scale, Context& ctx) const {
+  CrossEntropyBackward(logits, targets, log_sum_exp, options_, scale, logits, ctx.stream());
+  if (ctx.compute_type() == DType::kFloat32) return logits;
+  Tensor narrow = ctx.Empty(logits.shape());
+  Cast(logits, narrow, ctx.stream());
+  return narrow;
+}
+
+Tensor OutputLoss::Backward() {
+  DT_CHECK(d_hidden_) << "Backward() without Forward()";
+  return std::exchange(d_hidden_, Tensor());
+}
+
+Tensor OutputLoss::Logits(const Tensor& hidden, Context& ctx) const {
+  Tensor logits = ctx.Empty({hidden.dim(0), weight_.shape()[0]}, DType::kFloat32);
+  Gemm(hidden, weight_.value(), {.transpose_b = true}, logits, ctx.stream());
+  return logits;
+}
+
+}  // namespace dtrain

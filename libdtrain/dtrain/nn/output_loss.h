@@ -1,0 +1,61 @@
+// output_loss.h - the output projection and its cross-entropy, a slice of rows at a time.
+// time. SPDX-License-Identifier: Apache-2.0
+//
+// Logits of a whole batch would be its largest tensor ([tokens, vocabulary]). Here a slice of rows
+// is projected, its loss and gradient are taken in place, and the slice's memory serves the next
+// one: what remains is the gradient of the hidden states. So forward already does the products of
+// backward.
+#ifndef DTRAIN_NN_OUTPUT_LOSS_H_
+#define DTRAIN_NN_OUTPUT_LOSS_H_
+
+#include <cstdint>
+
+#include "dtrain/nn/context.h"
+#include "dtrain/nn/parameter.h"
+#include "dtrain/ops/cross_entropy.h"
+
+namespace dtrain {
+
+// Sums over target tokens; ranks and micro-batches add theirs and divide once.
+struct LossSums {
+  double loss = 0.0;  // label-smoothed cross-entropy, nats
+  double nll = 0.0;   // -log p(target), nats
+  int64_t tokens = 0;
+
+  LossSums& operator+=(const LossSums& other) {
+    loss += other.loss;
+    nll += other.nll;
+    tokens += other.tokens;
+    return *this;
+  }
+};
+
+class OutputLoss {
+ public:
+  // weight: [vocab, hidden], perhaps shared with the embeddings: then its owner reports it ready.
+  OutputLoss(Parameter& weight, const CrossEntropyOptions& options)
+      : weight_(weight), options_(options) {}
+
+  // hidden: [tokens, hidden]; targets: [tokens], int32. While training also accumulates the
+  // weight's gradient of loss_scale * (sum of the loss) and keeps that of hidden. `predictions`:
+  // [tokens], int32, receives the best class of each row, or is absent.
+  LossSums Forward(const Tensor& hidden, const Tensor& targets, float loss_scale,
+                   Tensor& predictions, Context& ctx);
+  // The gradient of hidden.
+  Tensor Backward();
+  // Logits of a few rows, float32, for decoding.
+  Tensor Logits(const Tensor& hidden, Context& ctx) const;
+
+ private:
+  // In the compute type, d_logits = scale * (p - q) of one slice.
+  Tensor SliceGradient(Tensor& logits, const Tensor& targets, const Tensor& log_sum_exp,
+                       const Tensor& scale, Context& ctx) const;
+
+  Parameter& weight_;
+  CrossEntropyOptions options_;
+  Tensor d_hidden_;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_NN_OUTPUT_LOSS_H_

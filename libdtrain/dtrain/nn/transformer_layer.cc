@@ -1,0 +1,198 @@
+// transformer_layer.cc - sublayers in order and in mirror order, with recomputation.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/nn/transformer_layer.h"
+
+#include "dtrain/ops/dropout_residual.h"
+
+namespace dtrain {
+
+TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOptions& options)
+    : options_(options) {
+  MultiHeadAttentionOptions attention{.hidden_size = options.hidden_size,
+                                      .num_heads = options.num_heads,
+                                      .dropout = options.attention_dropout,
+                                      .causal = options.decoder};
+  const auto add_norm = [&](Kind kind, std::string_view name) {
+    sublayers_.push_back(
+        {kind,
+         std::make_unique<LayerNorm>(scope, name, options.hidden_size, options.layer_norm_epsilon),
+         scope.NewSite(),
+         {}});
+  };
+  self_attention_ = std::make_unique<MultiHeadAttention>(scope / "self_attn", attention);
+  add_norm(Kind::kSelfAttention, "self_attn_layer_norm");
+  if (options.decoder) {
+    attention.causal = false;
+    attention.cross = true;
+    cross_attention_ = std::make_unique<MultiHeadAttention>(scope / "encoder_attn", attention);
+    add_norm(Kind::kCrossAttention, "encoder_attn_layer_norm");
+  }
+  feed_forward_ = std::make_unique<FeedForward>(
+      scope, FeedForwardOptions{.hidden_size = options.hidden_size,
+                                .ffn_size = options.ffn_size,
+                                .activation = options.activation,
+                                .dropout = options.activation_dropout});
+  add_norm(Kind::kFeedForward, "final_layer_norm");
+}
+
+const Linear& TransformerLayer::OutputOf(Kind kind) const {
+  switch (kind) {
+    case Kind::kSelfAttention:
+      return self_attention_->output();
+    case Kind::kCrossAttention:
+      return cross_attention_->output();
+    case Kind::kFeedForward:
+      break;
+  }
+  return feed_forward_->output();
+}
+
+Tensor TransformerLayer::Forward(const Tensor& x, const LayerInputs& inputs, Context& ctx) {
+  Tensor y = ForwardSublayers(x, inputs, ctx);
+  if (ctx.training()) {
+    if (ctx.recompute() == Recompute::kFull) ReleaseAll();
+    x_ = x;
+  }
+  return y;
+}
+
+Tensor TransformerLayer::ForwardSublayers(const Tensor& x, const LayerInputs& inputs,
+                                          Context& ctx) {
+  Tensor y = x;
+  for (Sublayer& sublayer : sublayers_) {
+    const Tensor input = options_.pre_norm ? sublayer.norm->Forward(y, ctx) : y;
+    if (ctx.training() && ctx.recompute() != Recompute::kCheap) sublayer.input = input;
+    y = FinishSublayer(sublayer, ForwardBlock(sublayer.kind, input, inputs, ctx), y, ctx);
+  }
+  return y;
+}
+
+Tensor TransformerLayer::FinishSublayer(Sublayer& sublayer, const Tensor& result,
+                                        const Tensor& residual, Context& ctx) {
+  const Linear& linear = OutputOf(sublayer.kind);
+  const Dropout dropout = ctx.MakeDropout(options_.dropout, sublayer.site);
+  if (!options_.pre_norm) {
+    return sublayer.norm->ForwardResidual(result, linear, residual, dropout, ctx);
+  }
+  Tensor y = result;
+  DropoutResidualForward(result, linear.bias(), residual, dropout, y, ctx.stream());
+  return y;
+}
+
+Tensor TransformerLayer::ForwardBlock(Kind kind, const Tensor& x, const LayerInputs& inputs,
+                                      Context& ctx) {
+  switch (kind) {
+    case Kind::kSelfAttention:
+      return self_attention_->Forward({x, inputs.sequences, Tensor(), inputs.sequences}, ctx);
+    case Kind::kCrossAttention:
+      return cross_attention_->Forward(
+          {x, inputs.sequences, inputs.memory, inputs.memory_sequences}, ctx);
+    case Kind::kFeedForward:
+      break;
+  }
+  return feed_forward_->Forward(x, ctx);
+}
+
+Tensor TransformerLayer::Backward(const Tensor& dy, const LayerInputs& inputs, Tensor& d_memory,
+                                  Context& ctx) {
+  DT_CHECK(x_) << "Backward() without Forward()";
+  if (ctx.recompute() == Recompute::kFull) ForwardSublayers(x_, inputs, ctx);
+  Tensor gradient = dy;
+  for (size_t i = sublayers_.size(); i-- > 0;) {
+    gradient = BackwardSublayer(i, gradient, inputs, d_memory, ctx);
+  }
+  ReleaseAll();
+  return gradient;
+}
+
+Tensor TransformerLayer::BlockInput(size_t i, Context& ctx) {
+  if (sublayers_[i].input) return sublayers_[i].input;
+  if (options_.pre_norm) return sublayers_[i].norm->RecomputeOutput(ctx);
+  return i == 0 ? x_ : sublayers_[i - 1].norm->RecomputeOutput(ctx);
+}
+
+Tensor TransformerLayer::BackwardSublayer(size_t i, const Tensor& dy, const LayerInputs& inputs,
+                                          Tensor& d_memory, Context& ctx) {
+  Sublayer& sublayer = sublayers_[i];
+  const Linear& linear = OutputOf(sublayer.kind);
+  const Dropout dropout = ctx.MakeDropout(options_.dropout, sublayer.site);
+  const Tensor input = BlockInput(i, ctx);
+  Tensor dx;
+  if (options_.pre_norm) {
+    Tensor d_result = dropout.probability > 0.0f ? ctx.Empty(dy.shape()) : dy;
+    Tensor d_bias = linear.bias_gradient();
+    DropoutResidualBackward(dy, dropout, d_result, d_bias, ctx.stream());
+    Tensor d_input = ctx.Empty(dy.shape());
+    BackwardBlock(sublayer.kind, input, d_result, /*accumulate_dx=*/false, d_input, inputs,
+                  d_memory, ctx);
+    dx = sublayer.norm->Backward(d_input, dy, ctx);
+  } else {
+    LayerNorm::ResidualGradients gradients =
+        sublayer.norm->BackwardResidual(dy, linear, dropout, ctx);
+    dx = gradients.d_residual;
+    BackwardBlock(sublayer.kind, input, gradients.dx, /*accumulate_dx=*/true, dx, inputs, d_memory,
+                  ctx);
+  }
+  sublayer.norm->Release();
+  sublayer.input = Tensor();
+  return dx;
+}
+
+void TransformerLayer::BackwardBlock(Kind kind, const Tensor& x, const Tensor& d_out,
+                                     bool accumulate_dx, Tensor& dx, const LayerInputs& inputs,
+                                     Tensor& d_memory, Context& ctx) {
+  Tensor none;
+  switch (kind) {
+    case Kind::kSelfAttention:
+      self_attention_->Backward({x, inputs.sequences, Tensor(), inputs.sequences}, d_out,
+                                accumulate_dx, dx, none, ctx);
+      return;
+    case Kind::kCrossAttention:
+      cross_attention_->Backward({x, inputs.sequences, inputs.memory, inputs.memory_sequences},
+                                 d_out, accumulate_dx, dx, d_memory, ctx);
+      return;
+    case Kind::kFeedForward:
+      feed_forward_->Backward(x, d_out, accumulate_dx, dx, ctx);
+  }
+}
+
+void TransformerLayer::ReleaseAll() {
+  x_ = Tensor();
+  self_attention_->Release();
+  if (cross_attention_) cross_attention_->Release();
+  feed_forward_->Release();
+  for (Sublayer& sublayer : sublayers_) {
+    sublayer.norm->Release();
+    sublayer.input = Tensor();
+  }
+}
+
+void TransformerLayer::StartDecoding(const Tensor& memory, LayerCache& cache, Context& ctx) {
+  cache.memory_keys_values = cross_attention_->ProjectMemory(memory, ctx);
+}
+
+Tensor TransformerLayer::ForwardStep(const Tensor& x, const StepInputs& inputs, LayerCache& cache,
+                                     Context& ctx) {
+  Tensor y = x;
+  for (Sublayer& sublayer : sublayers_) {
+    const Tensor input = options_.pre_norm ? sublayer.norm->Forward(y, ctx) : y;
+    y = FinishSublayer(sublayer, StepBlock(sublayer.kind, input, inputs, cache, ctx), y, ctx);
+  }
+  return y;
+}
+
+Tensor TransformerLayer::StepBlock(Kind kind, const Tensor& x, const StepInputs& inputs,
+                                   LayerCache& cache, Context& ctx) {
+  switch (kind) {
+    case Kind::kSelfAttention:
+      return self_attention_->ForwardSelfStep(x, inputs.slots, inputs.first_slot, cache.self, ctx);
+    case Kind::kCrossAttention:
+      return cross_attention_->ForwardCrossStep(x, inputs.rows, cache.memory_keys_values,
+                                                inputs.memory_sequences, ctx);
+    case Kind::kFeedForward:
+      break;
+  }
+  return feed_forward_->Forward(x, ctx);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,105 @@
+// transformer_layer.h - one encoder or decoder layer, post-norm or pre-norm.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each sublayer f (self-attention, cross-attention in decoders, feed-forward) is wrapped as
+//   post-norm: y = LayerNorm(x + dropout(f(x)))      Vaswani et al. 2017, section 3.1
+//   pre-norm:  y = x + dropout(f(LayerNorm(x)))      Xiong et al. 2020, figure 1b
+// Parameters are named as in MarianMTModel: self_attn, self_attn_layer_norm, encoder_attn,
+// encoder_attn_layer_norm, fc1, fc2, final_layer_norm.
+#ifndef DTRAIN_NN_TRANSFORMER_LAYER_H_
+#define DTRAIN_NN_TRANSFORMER_LAYER_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "dtrain/nn/attention.h"
+#include "dtrain/nn/feed_forward.h"
+#include "dtrain/nn/layer_norm.h"
+
+namespace dtrain {
+
+struct TransformerLayerOptions {
+  int64_t hidden_size = 512;
+  int64_t ffn_size = 2048;
+  int num_heads = 8;
+  Activation activation = Activation::kRelu;
+  bool pre_norm = false;
+  float layer_norm_epsilon = 1e-5f;
+  float dropout = 0.1f;             // of each sublayer's output
+  float attention_dropout = 0.0f;   // of the attention probabilities
+  float activation_dropout = 0.0f;  // after the activation
+  bool decoder = false;             // causal self-attention, then cross-attention
+};
+
+// The packed batch a layer runs over; memory and memory_sequences for decoders only.
+struct LayerInputs {
+  const Sequences& sequences;
+  Tensor memory;  // [memory tokens, hidden]: the encoder's output
+  const Sequences& memory_sequences;
+};
+
+// Caches of one decoder layer during incremental decoding.
+struct LayerCache {
+  AttentionCache self;
+  Tensor memory_keys_values;  // [memory tokens, 2 * hidden]
+};
+
+// One decoding step of a batch of rows (hypotheses).
+struct StepInputs {
+  Tensor slots;            // [rows, positions so far + 1], int32: each row's own history
+  int64_t first_slot = 0;  // where this step's keys and values go
+  const Sequences& rows;   // which rows belong to which sentence
+  const Sequences& memory_sequences;
+};
+
+class TransformerLayer {
+ public:
+  TransformerLayer(const Scope& scope, const TransformerLayerOptions& options);
+
+  // x: [tokens, hidden] to the same shape. Keeps what the context's recompute policy says.
+  Tensor Forward(const Tensor& x, const LayerInputs& inputs, Context& ctx);
+  // dx from dy; adds to d_memory (decoders). Frees what Forward kept.
+  Tensor Backward(const Tensor& dy, const LayerInputs& inputs, Tensor& d_memory, Context& ctx);
+
+  // Keys and values of the memory, once per batch of sentences.
+  void StartDecoding(const Tensor& memory, LayerCache& cache, Context& ctx);
+  // x: [rows, hidden], one position each.
+  Tensor ForwardStep(const Tensor& x, const StepInputs& inputs, LayerCache& cache, Context& ctx);
+
+ private:
+  enum class Kind { kSelfAttention, kCrossAttention, kFeedForward };
+  struct Sublayer {
+    Kind kind;
+    std::unique_ptr<LayerNorm> norm;
+    uint32_t site;
+    Tensor input;  // of the block, where it is not recomputed
+  };
+
+  Tensor ForwardSublayers(const Tensor& x, const LayerInputs& inputs, Context& ctx);
+  Tensor ForwardBlock(Kind kind, const Tensor& x, const LayerInputs& inputs, Context& ctx);
+  void BackwardBlock(Kind kind, const Tensor& x, const Tensor& d_out, bool accumulate_dx,
+                     Tensor& dx, const LayerInputs& inputs, Tensor& d_memory, Context& ctx);
+  Tensor StepBlock(Kind kind, const Tensor& x, const StepInputs& inputs, LayerCache& cache,
+                   Context& ctx);
+  // Adds bias, dropout, residual and, post-norm, the layer norm to a block's result.
+  Tensor FinishSublayer(Sublayer& sublayer, const Tensor& result, const Tensor& residual,
+                        Context& ctx);
+  Tensor BackwardSublayer(size_t i, const Tensor& dy, const LayerInputs& inputs, Tensor& d_memory,
+                          Context& ctx);
+  // The input that sublayer i's block had in forward.
+  Tensor BlockInput(size_t i, Context& ctx);
+  const Linear& OutputOf(Kind kind) const;
+  void ReleaseAll();
+
+  TransformerLayerOptions options_;
+  std::unique_ptr<MultiHeadAttention> self_attention_;
+  std::unique_ptr<MultiHeadAttention> cross_attention_;  // decoders
+  std::unique_ptr<FeedForward> feed_forward_;
+  std::vector<Sublayer> sublayers_;
+  Tensor x_;  // the layer's input, always kept while training
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_NN_TRANSFORMER_LAYER_H_

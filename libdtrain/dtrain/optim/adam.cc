@@ -1,0 +1,72 @@
+// adam.cc - ranges of equal weight decay, one fused update each.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/optim/adam.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "dtrain/ops/adam.h"
+#include "dtrain/ops/cast.h"
+
+namespace dtrain {
+
+Adam::Adam(ParameterSet& parameters, const AdamConfig& config)
+    : parameters_(parameters), config_(config) {
+  for (const Parameter* parameter : parameters.in_backward_order()) {
+    const float decay = parameter->weight_decay() ? config.weight_decay : 0.0f;
+    if (ranges_.empty() || ranges_.back().weight_decay != decay) {
+      ranges_.push_back({parameter->offset(), 0, decay});
+    }
+    ranges_.back().end = parameter->offset() + parameter->shape().elements();
+  }
+  const Device device = parameters.weights().device();
+  arena_ = Arena::Create(device, "optimizer");
+  Stream stream(device);
+  for (Tensor* state : {&m_, &v_}) {
+    *state = Empty(*arena_, {parameters.size()}, DType::kFloat32);
+    Zero(*state, stream);
+  }
+  if (config.ema_decay > 0.0f) {
+    average_ = Empty(*arena_, {parameters.size()}, DType::kFloat32);
+    Cast(parameters.weights(), average_, stream);
+  }
+  scale_ = Empty(*arena_, {1}, DType::kFloat32);
+}
+
+void Adam::Step(float learning_rate, float gradient_scale, Stream& stream) {
+  ++steps_;
+  const auto t = static_cast<double>(steps_);
+  scale_.data<float>()[0] = gradient_scale;
+  AdamOptions options{
+      .learning_rate = learning_rate,
+      .beta1 = config_.beta1,
+      .beta2 = config_.beta2,
+      .epsilon = config_.epsilon,
+      .bias_correction1 = static_cast<float>(1.0 - std::pow(double{config_.beta1}, t)),
+      .bias_correction2 = static_cast<float>(1.0 - std::pow(double{config_.beta2}, t))};
+  for (const Range& range : ranges_) {
+    const auto slice = [&](const Tensor& flat) {
+      return flat ? flat.Rows(range.begin, range.end) : Tensor();
+    };
+    Tensor weights = slice(parameters_.weights());
+    Tensor m = slice(m_);
+    Tensor v = slice(v_);
+    Tensor copy = slice(parameters_.compute_weights());
+    options.weight_decay = range.weight_decay;
+    AdamUpdate(slice(parameters_.gradients()), scale_, options, weights, m, v, copy, stream);
+  }
+  if (average_) {
+    const float decay = std::min(config_.ema_decay, static_cast<float>((1.0 + t) / (10.0 + t)));
+    MovingAverage(parameters_.weights(), decay, average_, stream);
+  }
+}
+
+void Adam::SwapAverage(Stream& stream) {
+  if (!average_) return;
+  float* const weights = parameters_.weights().data<float>();
+  std::swap_ranges(weights, weights + parameters_.size(), average_.data<float>());
+  parameters_.RefreshComputeWeights();
+  stream.Synchronize();
+}
+
+}  // namespace dtrain

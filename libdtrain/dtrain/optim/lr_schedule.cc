@@ -1,0 +1,45 @@
+// lr_schedule.cc - the schedules' formulas.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/optim/lr_schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace dtrain {
+
+double LearningRate(const LrScheduleOptions& options, int64_t step, double budget_used) {
+  using Kind = LrScheduleOptions::Kind;
+  const auto s = static_cast<double>(step + 1);
+  const auto warmup = static_cast<double>(std::max<int64_t>(options.warmup_steps, 1));
+  if (options.kind == Kind::kTransformer) {
+    return options.base / std::sqrt(static_cast<double>(options.hidden_size)) *
+           std::min(1.0 / std::sqrt(s), s / (warmup * std::sqrt(warmup)));
+  }
+  const double warm = options.warmup_steps > 0 ? std::min(1.0, s / warmup) : 1.0;
+  const double span = static_cast<double>(options.total_steps - options.warmup_steps);
+  const double progress =
+      span > 0.0 ? std::clamp((s - static_cast<double>(options.warmup_steps)) / span, 0.0, 1.0)
+                 : 0.0;
+  const auto decay_to_minimum = [&](double factor) {
+    return options.minimum + (options.base - options.minimum) * factor;
+  };
+  switch (options.kind) {
+    case Kind::kConstant:
+    case Kind::kTransformer:
+      return warm * options.base;
+    case Kind::kInverseSqrt:
+      return warm * options.base * std::sqrt(warmup / std::max(s, warmup));
+    case Kind::kLinear:
+      return warm * decay_to_minimum(1.0 - progress);
+    case Kind::kCosine:
+      return warm * decay_to_minimum(0.5 * (1.0 + std::cos(std::numbers::pi * progress)));
+    case Kind::kPolynomial:
+      return warm * decay_to_minimum(std::pow(1.0 - progress, options.power));
+    case Kind::kLinearBudget:
+      return warm * decay_to_minimum(1.0 - std::clamp(budget_used, 0.0, 1.0));
+  }
+  return 0.0;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,35 @@
+// lr_schedule.h - the learning rate as a function of the step, or of the share of a time budget.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_OPTIM_LR_SCHEDULE_H_
+#define DTRAIN_OPTIM_LR_SCHEDULE_H_
+
+#include <cstdint>
+
+namespace dtrain {
+
+struct LrScheduleOptions {
+  enum class Kind {
+    kConstant,     // base after the warm-up
+    kTransformer,  // base * hidden^-0.5 * min((s+1)^-0.5, (s+1) warmup^-1.5): Vaswani et al., eq. 3
+    kInverseSqrt,  // base * sqrt(warmup / (s+1)) after a linear warm-up to base
+    kLinear,       // linear to `minimum` at total_steps
+    kCosine,       // half a cosine to `minimum` at total_steps (Loshchilov and Hutter 2017, eq. 5)
+    kPolynomial,   // (1 - progress)^power to `minimum` at total_steps
+    kLinearBudget  // linear to `minimum` at the end of the time budget
+  };
+  Kind kind = Kind::kInverseSqrt;
+  double base = 1e-3;
+  int64_t warmup_steps = 0;
+  int64_t total_steps = 0;  // of kLinear, kCosine, kPolynomial
+  double minimum = 0.0;
+  double power = 1.0;       // of kPolynomial
+  int64_t hidden_size = 0;  // of kTransformer
+};
+
+// The learning rate of 0-based update `step`. `budget_used` in [0, 1]: the share of the run's time
+// budget that has passed, read by kLinearBudget only.
+double LearningRate(const LrScheduleOptions& options, int64_t step, double budget_used);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPTIM_LR_SCHEDULE_H_

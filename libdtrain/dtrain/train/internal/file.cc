@@ -1,0 +1,183 @@
+// file.cc - temp, fsync, rename, fsync of the folder.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/train/internal/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/base/crc.h"
+
+namespace dtrain::internal {
+namespace {
+
+// Closes on every path out of a function.
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  int value() const { return value_; }
+
+ private:
+  int value_;
+};
+
+std::string_view Advice(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "; free some space and run the same command again";
+    case EFBIG:
+      return "; raise the limit on file sizes (ulimit -f)";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "; check the permissions";
+    case ENOENT:
+    case ENOTDIR:
+      return "; check the path";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+absl::Status FileError(const std::string& path, std::string_view action, int error) {
+  return StorageError(absl::StrFormat("%s: cannot %s: %s%s", path, ToAbsl(action),
+                                      std::generic_category().message(error),
+                                      ToAbsl(Advice(error))));
+}
+
+absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
+  const std::filesystem::path whole(path);
+  const std::string temporary =
+      (whole.parent_path() / absl::StrFormat(".tmp-%s-%d", whole.filename().string(), ::getpid()))
+          .string();
+  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0) return FileError(path, "create", errno);
+  return AtomicFile(path, temporary, descriptor);
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::move(other.temporary_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      crc_(other.crc_),
+      size_(other.size_) {}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(temporary_.c_str());
+}
+
+absl::Status AtomicFile::Write(std::span<const std::byte> data) {
+  // The checksum of a piece is taken while the piece is in the cache.
+  constexpr size_t kPiece = size_t{1} << 20;
+  while (!data.empty()) {
+    const auto piece = data.first(std::min(data.size(), kPiece));
+    const ssize_t written = ::write(descriptor_, piece.data(), piece.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return FileError(path_, "write", errno);
+    }
+    const auto done = static_cast<size_t>(written);
+    crc_ = Crc32c(piece.first(done), crc_);
+    size_ += static_cast<int64_t>(done);
+    data = data.subspan(done);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::Commit() {
+  if (::fsync(descriptor_) != 0) return FileError(path_, "write", errno);
+  // The temporary file stays ours to remove until it has its name.
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return FileError(path_, "create", errno);
+  ::close(std::exchange(descriptor_, -1));
+  return SyncDirectory(ParentOf(path_));
+}
+
+absl::Status WriteFileAtomically(const std::string& path, std::string_view content) {
+  DT_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  DT_RETURN_IF_ERROR(file.Write(content));
+  return file.Commit();
+}
+
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.value() < 0) return FileError(path, "open", errno);
+  std::string content;
+  for (;;) {
+    const size_t start = content.size();
+    constexpr size_t kPiece = size_t{1} << 16;
+    content.resize(start + kPiece);
+    const ssize_t got = ::read(file.value(), content.data() + start, kPiece);
+    if (got < 0 && errno != EINTR) return FileError(path, "read", errno);
+    content.resize(start + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    if (got == 0) return content;
+  }
+}
+
+void MappedFile::Unmap::operator()(const std::byte* data) const {
+  ::munmap(const_cast<std::byte*>(data), size);
+}
+
+absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.value() < 0) return FileError(path, "open", errno);
+  struct stat info {};
+  if (::fstat(file.value(), &info) != 0) return FileError(path, "open", errno);
+  if (!S_ISREG(info.st_mode)) return StorageError(path + ": not a regular file; check the path");
+  const auto size = static_cast<size_t>(info.st_size);
+  if (size == 0) return MappedFile({nullptr, Unmap{}});
+  void* const data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.value(), 0);
+  if (data == MAP_FAILED) return FileError(path, "map", errno);
+  return MappedFile({static_cast<const std::byte*>(data), Unmap{size}});
+}
+
+absl::Status SyncDirectory(const std::string& path) {
+  const Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.value() < 0) return FileError(path, "open", errno);
+  // Some file systems cannot sync folders and say so by EINVAL; their renames are durable enough.
+  if (::fsync(directory.value()) != 0 && errno != EINVAL) return FileError(path, "sync", errno);
+  return absl::OkStatus();
+}
+
+absl::Status MakeDirectories(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return FileError(path, "create the folder", error.value());
+  return absl::OkStatus();
+}
+
+absl::Status ReplaceSymlink(const std::string& target, const std::string& link) {
+  const std::string temporary = absl::StrFormat("%s/.tmp-link-%d", ParentOf(link), ::getpid());
+  ::unlink(temporary.c_str());
+  if (::symlink(target.c_str(), temporary.c_str()) != 0) return FileError(link, "link", errno);
+  if (::rename(temporary.c_str(), link.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    return FileError(link, "link", error);
+  }
+  return SyncDirectory(ParentOf(link));
+}
+
+std::string ParentOf(const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+}  // namespace dtrain::internal

@@ -1,0 +1,84 @@
+// file.h - files read whole or mapped, and written so that a crash leaves the old one or the new
+// one. SPDX-License-Identifier: Apache-2.0
+//
+// All errors are StorageErrors that name the path and the system's reason.
+#ifndef DTRAIN_TRAIN_INTERNAL_FILE_H_
+#define DTRAIN_TRAIN_INTERNAL_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "dtrain/base/status.h"
+
+namespace dtrain::internal {
+
+// "PATH: cannot ACTION: No such file or directory", from errno.
+absl::Status FileError(const std::string& path, std::string_view action, int error);
+
+// A file being written. Unless Commit() succeeds nothing appears at `path`.
+class AtomicFile {
+ public:
+  static absl::StatusOr<AtomicFile> Create(const std::string& path);
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+  // Removes the temporary file of a write that was not committed.
+  ~AtomicFile();
+
+  absl::Status Write(std::span<const std::byte> data);
+  absl::Status Write(std::string_view data) { return Write(std::as_bytes(std::span(data))); }
+  // fsync, rename, fsync of the folder.
+  absl::Status Commit();
+
+  // Of all bytes written.
+  uint32_t crc32c() const { return crc_; }
+  int64_t size() const { return size_; }
+
+ private:
+  AtomicFile(std::string path, std::string temporary, int descriptor)
+      : path_(std::move(path)), temporary_(std::move(temporary)), descriptor_(descriptor) {}
+
+  std::string path_;
+  std::string temporary_;
+  int descriptor_;
+  uint32_t crc_ = 0;
+  int64_t size_ = 0;
+};
+
+absl::Status WriteFileAtomically(const std::string& path, std::string_view content);
+
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
+
+// A file mapped for reading; the bytes live as long as this object.
+class MappedFile {
+ public:
+  static absl::StatusOr<MappedFile> Open(const std::string& path);
+
+  std::span<const std::byte> bytes() const { return {data_.get(), data_.get_deleter().size}; }
+
+ private:
+  struct Unmap {
+    size_t size = 0;
+    void operator()(const std::byte* data) const;
+  };
+  explicit MappedFile(std::unique_ptr<const std::byte, Unmap> data) : data_(std::move(data)) {}
+
+  std::unique_ptr<const std::byte, Unmap> data_;
+};
+
+// Makes the names in a folder durable.
+absl::Status SyncDirectory(const std::string& path);
+absl::Status MakeDirectories(const std::string& path);
+// Points `link` to `target` (relative to the link's folder) in one step.
+absl::Status ReplaceSymlink(const std::string& target, const std::string& link);
+
+// "dir/name" -> "dir", "name" -> ".".
+std::string ParentOf(const std::string& path);
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_TRAIN_INTERNAL_FILE_H_

@@ -1,0 +1,75 @@
+// task.h - what a trainer trains: a model together with its data and its evaluation.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TRAIN_TASK_H_
+#define DTRAIN_TRAIN_TASK_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dtrain/base/status.h"
+#include "dtrain/nn/context.h"
+#include "dtrain/nn/output_loss.h"
+#include "dtrain/nn/parameter.h"
+
+namespace dtrain {
+
+// A place in the training data: the next sample of the epoch's global order. The same on all ranks,
+// whatever their number.
+struct DataPosition {
+  int64_t epoch = 0;
+  int64_t sample = 0;
+
+  friend bool operator==(const DataPosition&, const DataPosition&) = default;
+};
+
+// One sample of an evaluation, as a person reads it.
+struct EvaluationSample {
+  std::string source, reference, hypothesis;
+};
+
+struct EvaluationResult {
+  // Names ("loss", "nll", "ppl", "bleu", "chrf") and values, in the order they are printed.
+  std::vector<std::pair<std::string, double>> metrics;
+  std::vector<EvaluationSample> samples;
+  std::vector<std::string> notes;  // signatures of the metrics
+  double seconds = 0.0;
+
+  // The metric's value, or NaN where there is none of that name.
+  double Metric(const std::string& name) const;
+};
+
+// A file that travels inside a checkpoint (tokenizer, configuration).
+struct NamedFile {
+  std::string name, contents;
+};
+
+class TrainingTask {
+ public:
+  virtual ~TrainingTask() = default;
+
+  virtual ParameterSet& parameters() = 0;
+
+  // The data. An update is one global batch, of which this rank holds `micro_batches` parts.
+  virtual void Seek(const DataPosition& position) = 0;
+  virtual DataPosition position() const = 0;  // of the next update
+  virtual double epochs() const = 0;  // position as a number: 1.5 is half through the second
+  // Loads the next update's micro-batches; their number may differ between ranks and is at least 1.
+  virtual absl::StatusOr<int> NextUpdate() = 0;
+  // Source tokens and sequences of the loaded update on this rank, for the speed shown.
+  virtual int64_t source_tokens() const = 0;
+
+  // Loss sums of micro-batch i, then its gradients (accumulated).
+  virtual LossSums Forward(int i, float loss_scale, Context& ctx) = 0;
+  virtual void Backward(Context& ctx) = 0;
+
+  // Evaluates on the dev set. Collective: all ranks call it and get the same metrics.
+  virtual absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) = 0;
+  // Files every checkpoint carries beside the weights.
+  virtual std::vector<NamedFile> CheckpointFiles() const = 0;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TRAIN_TASK_H_

@@ -1,0 +1,190 @@
+// trainer.h - the training loop: updates, evaluation, checkpoints, stopping and resuming.
+// resuming. SPDX-License-Identifier: Apache-2.0
+//
+//   Trainer trainer(task, communicator, context, options);
+//   DT_RETURN_IF_ERROR(trainer.Resume("latest"));
+//   DT_ASSIGN_OR_RETURN(const TrainResult result, trainer.Run());
+//
+// All ranks run the same loop. Whatever could differ between them (clocks, signals) is decided on
+// reduced values, so that every rank takes the same branch at the same update.
+#ifndef DTRAIN_TRAIN_TRAINER_H_
+#define DTRAIN_TRAIN_TRAINER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dtrain/base/period.h"
+#include "dtrain/base/status.h"
+#include "dtrain/base/timer.h"
+#include "dtrain/comm/communicator.h"
+#include "dtrain/nn/context.h"
+#include "dtrain/optim/adam.h"
+#include "dtrain/optim/lr_schedule.h"
+#include "dtrain/train/checkpoint.h"
+#include "dtrain/train/gradient_reducer.h"
+#include "dtrain/train/task.h"
+
+namespace dtrain {
+
+struct EarlyStopOptions {
+  std::string metric = "bleu";
+  int patience = 0;  // evaluations without improvement; 0 is never
+  double min_delta = 0.0;
+  int64_t min_steps = 0;
+};
+
+struct TrainerOptions {
+  int64_t max_steps = 0;     // updates; 0 is no limit
+  double max_seconds = 0.0;  // of training, summed over resumes; 0 is no limit
+  int64_t max_epochs = 0;    // 0 is no limit
+  LrScheduleOptions learning_rate;
+  AdamConfig adam;
+  double clip_norm = 1.0;  // of the mean gradient; 0 is no limit
+  Period eval_every;
+  Period checkpoint_every;
+  double checkpoint_seconds = 600.0;  // longest time without one; 0 is no limit
+  std::string checkpoint_dir;         // "" writes none
+  int keep_last = 2;
+  int keep_best = 1;
+  std::string best_metric = "bleu";
+  EarlyStopOptions early_stop;
+  int64_t log_every = 10;
+  GradientReducerOptions reducer;
+};
+
+// Metrics of which a smaller value is better end in "loss", "nll" or "ppl".
+bool SmallerIsBetter(const std::string& metric);
+
+// One logged update; rates and times are means over the updates since the last record.
+struct StepRecord {
+  int64_t step = 0;  // updates so far
+  int64_t max_steps = 0;
+  double epoch = 0.0;
+  double loss = 0.0;  // per target token, over all ranks
+  double nll = 0.0;
+  double learning_rate = 0.0;
+  double gradient_norm = 0.0;  // of the mean gradient, before clipping
+  int64_t skipped = 0;         // updates skipped for infinite or NaN gradients so far
+  int64_t target_tokens = 0;   // so far, all ranks
+  double step_seconds = 0.0;
+  double data_share = 0.0;                // of the step time, on this rank
+  double comm_share = 0.0;                // waiting for gradients after backward
+  double target_tokens_per_second = 0.0;  // all ranks
+  double source_tokens_per_second = 0.0;
+  double seconds = 0.0;       // of training so far
+  double eta_seconds = -1.0;  // to the end of the run; negative where unknown
+};
+
+struct EvaluationRecord {
+  int64_t step = 0;
+  const EvaluationResult* result = nullptr;
+  bool is_best = false;
+};
+
+// Receives what happens, on every rank; the root's one writes files and the terminal.
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  virtual void OnStep(const StepRecord& /*record*/) {}
+  virtual void OnEvaluation(const EvaluationRecord& /*record*/) {}
+  // kind: "checkpoint", "resume", "skip", "stop", "best"; text is one sentence.
+  virtual void OnEvent(int64_t /*step*/, const std::string& /*kind*/, const std::string& /*text*/) {
+  }
+};
+
+// What somebody outside asks of a run; any rank may ask.
+struct StopRequest {
+  bool checkpoint = false;  // write one and go on
+  bool stop = false;        // write one and end with exit code 75
+};
+
+struct TrainResult {
+  TrainState state;
+  std::string reason;  // "max_steps", "max_time", "max_epochs", "early stop", "stop requested"
+  std::optional<EvaluationResult> last_evaluation;
+};
+
+class Trainer {
+ public:
+  // All references must outlive the trainer. The task's parameters are allocated.
+  Trainer(TrainingTask& task, Communicator& comm, Context& ctx, const TrainerOptions& options);
+  ~Trainer();
+
+  void set_observer(TrainObserver* observer) { observer_ = observer; }
+  void set_stop_poll(std::function<StopRequest()> poll) { stop_poll_ = std::move(poll); }
+
+  // Loads the newest good checkpoint of checkpoint_dir, if there is one; broadcast from the root.
+  absl::Status ResumeLatest();
+  // Loads that checkpoint.
+  absl::Status ResumeFrom(const std::string& checkpoint);
+  // Trains to the end. StoppedError after a requested stop, DivergedError when gradients stay
+  // infinite.
+  absl::StatusOr<TrainResult> Run();
+
+  const TrainState& state() const { return state_; }
+  Adam& optimizer() { return adam_; }
+
+ private:
+  struct Update {
+    LossSums sums;
+    double source_tokens = 0.0;
+    double data_seconds = 0.0;
+    double comm_seconds = 0.0;
+    double elapsed = 0.0;  // the root's training clock, the same on every rank
+    StopRequest request;
+  };
+
+  absl::StatusOr<Update> RunUpdate();
+  void Backward(int micro_batches, Update& update);
+  void ReduceSums(Update& update);
+  absl::Status ApplyGradients(const Update& update);
+  void Record(const Update& update);
+  PeriodClock Clock() const;
+  // Evaluation and checkpoint that are due between the two clocks.
+  absl::Status DoPeriodic(const PeriodClock& before, const StopRequest& request);
+  absl::Status Evaluate();
+  absl::Status SaveCheckpoint();
+  absl::Status Finish(const std::string& reason);
+  // Why the run ends here, or "".
+  std::string EndReason(const StopRequest& request) const;
+  double BudgetUsed() const;
+  double Elapsed() const { return resumed_seconds_ + clock_.Seconds(); }
+  double EtaSeconds(double step_seconds) const;
+  absl::Status BroadcastState(const absl::Status& loaded);
+  void Event(const std::string& kind, const std::string& text);
+
+  TrainingTask& task_;
+  Communicator& comm_;
+  Context& ctx_;
+  TrainerOptions options_;
+  Adam adam_;
+  std::unique_ptr<GradientReducer> reducer_;
+  std::unique_ptr<CheckpointStore> checkpoints_;  // root only, and where a directory is given
+  TrainObserver* observer_ = nullptr;
+  std::function<StopRequest()> stop_poll_;
+
+  TrainState state_;
+  Timer clock_;
+  double resumed_seconds_ = 0.0;
+  double elapsed_ = 0.0;
+  double last_checkpoint_ = 0.0;
+  int64_t last_evaluation_step_ = -1;
+  int64_t last_checkpoint_step_ = -1;
+  int skipped_in_a_row_ = 0;
+  double learning_rate_ = 0.0;
+  double gradient_norm_ = 0.0;
+  std::optional<EvaluationResult> last_evaluation_;
+
+  // Sums since the last record.
+  Update window_;
+  int64_t window_updates_ = 0;
+  double window_start_ = 0.0;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TRAIN_TRAINER_H_

@@ -1,0 +1,271 @@
+// communicator_suite.cc - sums, minima, gathers and broadcasts against plain loops.
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/communicator_suite.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <sstream>
+#include <thread>
+
+#include "dtrain/base/check.h"
+#include "dtrain/base/random.h"
+
+namespace dtrain::testing {
+namespace {
+
+constexpr int64_t kCounts[] = {0, 1, 2, 5, 31, 1023, 20001, 300007};
+
+std::string Differ(const char* what, int64_t index, double got, double expected) {
+  std::ostringstream out;
+  out << what << " [" << index << "]: " << got << ", expected " << expected;
+  return out.str();
+}
+
+// A value of rank r at index i that every rank can compute; small whole numbers.
+double Value(int rank, int64_t i) { return static_cast<double>((i * 7 + rank * 3) % 11); }
+
+double Expected(ReduceOp op, int size, int64_t i) {
+  double result = Value(0, i);
+  for (int r = 1; r < size; ++r) {
+    const double next = Value(r, i);
+    if (op == ReduceOp::kMin) {
+      result = std::min(result, next);
+    } else if (op == ReduceOp::kMax) {
+      result = std::max(result, next);
+    } else {
+      result += next;
+    }
+  }
+  return op == ReduceOp::kAverage ? result / size : result;
+}
+
+template <typename T>
+std::string ReduceOneType(Communicator& comm, ReduceOp op, int64_t count) {
+  std::vector<T> values(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    values[static_cast<size_t>(i)] = static_cast<T>(static_cast<float>(Value(comm.rank(), i)));
+  }
+  comm.AllReduce(std::span<T>(values), op);
+  for (int64_t i = 0; i < count; ++i) {
+    const double got = static_cast<double>(static_cast<float>(values[static_cast<size_t>(i)]));
+    const double expected = static_cast<double>(
+        static_cast<float>(static_cast<T>(static_cast<float>(Expected(op, comm.size(), i)))));
+    if (got != expected) return Differ(Name(kDTypeOf<T>).data(), i, got, expected);
+  }
+  return "";
+}
+
+std::string ReduceEveryType(Communicator& comm) {
+  for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin, ReduceOp::kMax}) {
+    for (const int64_t count : kCounts) {
+      std::string wrong = ReduceOneType<float>(comm, op, count);
+      if (wrong.empty()) wrong = ReduceOneType<BFloat16>(comm, op, count);
+      if (wrong.empty()) wrong = ReduceOneType<Float16>(comm, op, std::min<int64_t>(count, 1023));
+      if (op != ReduceOp::kAverage) {
+        if (wrong.empty()) wrong = ReduceOneType<int32_t>(comm, op, count);
+        if (wrong.empty()) wrong = ReduceOneType<int64_t>(comm, op, count);
+        if (wrong.empty()) wrong = ReduceOneType<uint8_t>(comm, op, count);
+      }
+      // Averages of doubles do not pass through float unchanged: sums and extremes only.
+      if (op != ReduceOp::kAverage && wrong.empty()) {
+        wrong = ReduceOneType<double>(comm, op, count);
+      }
+      if (!wrong.empty()) return std::string(Name(op)) + " " + wrong;
+    }
+  }
+  return "";
+}
+
+std::vector<float> RandomFloats(uint64_t seed, size_t count) {
+  RandomStream stream({.seed = seed});
+  std::vector<float> values(count);
+  for (float& value : values) {
+    value = (static_cast<float>(stream.NextBelow(1 << 20)) - 524288.0f) / 777.0f;
+  }
+  return values;
+}
+
+// Sums of values that do not add exactly: the same bits on all ranks, and again the next time.
+std::string SumsAreTheSameBits(Communicator& comm) {
+  for (const size_t count : {size_t{37}, size_t{250001}}) {
+    const std::vector<float> mine = RandomFloats(static_cast<uint64_t>(comm.rank()) + 1, count);
+    std::vector<float> sum = mine;
+    comm.AllReduce(std::span<float>(sum), ReduceOp::kSum);
+    std::vector<float> again = mine;
+    comm.AllReduce(std::span<float>(again), ReduceOp::kSum);
+    if (std::memcmp(sum.data(), again.data(), count * sizeof(float)) != 0) {
+      return "the second sum has other bits";
+    }
+    std::vector<float> of_root = sum;
+    comm.Broadcast(of_root.data(), static_cast<int64_t>(count * sizeof(float)), 0);
+    if (std::memcmp(sum.data(), of_root.data(), count * sizeof(float)) != 0) {
+      return "ranks have other bits";
+    }
+  }
+  return "";
+}
+
+std::string NanSpreads(Communicator& comm) {
+  for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin, ReduceOp::kMax}) {
+    const float mine =
+        comm.rank() == comm.size() - 1 ? std::numeric_limits<float>::quiet_NaN() : 1.0f;
+    if (!std::isnan(comm.AllReduceValue(mine, op))) return "NaN of the last rank was lost";
+  }
+  return "";
+}
+
+std::string ManyInFlight(Communicator& comm) {
+  constexpr int kBuckets = 9;
+  std::vector<std::vector<float>> buckets;
+  std::vector<std::unique_ptr<Handle>> handles;
+  for (int b = 0; b < kBuckets; ++b) {
+    buckets.emplace_back(static_cast<size_t>(b * b * 1500), static_cast<float>(comm.rank() + b));
+  }
+  for (int b = 0; b < kBuckets; ++b) {
+    handles.push_back(comm.StartAllReduce(buckets[static_cast<size_t>(b)].data(), b * b * 1500,
+                                          DType::kFloat32, ReduceOp::kSum));
+    comm.Poll();
+  }
+  const double ranks_sum = comm.size() * (comm.size() - 1) / 2;
+  // Waited for out of order, the last first; other collectives may come in between.
+  for (int b = kBuckets - 1; b >= 0; --b) {
+    handles[static_cast<size_t>(b)]->Wait();
+    if (b == 4) comm.Barrier();
+    if (!handles[static_cast<size_t>(b)]->Test()) return "not finished after Wait()";
+    for (const float value : buckets[static_cast<size_t>(b)]) {
+      const double expected = ranks_sum + comm.size() * b;
+      if (value != static_cast<float>(expected)) return Differ("bucket", b, value, expected);
+    }
+  }
+  return "";
+}
+
+std::string BroadcastFromEveryRoot(Communicator& comm) {
+  for (int root = 0; root < comm.size(); ++root) {
+    for (const size_t count : {size_t{0}, size_t{1}, size_t{1000}, size_t{2000003}}) {
+      std::vector<uint8_t> data(count, static_cast<uint8_t>(comm.rank()));
+      if (comm.rank() == root) {
+        for (size_t i = 0; i < count; ++i) data[i] = static_cast<uint8_t>(i * 31 + 5);
+      }
+      comm.Broadcast(data.data(), static_cast<int64_t>(count), root);
+      for (size_t i = 0; i < count; ++i) {
+        if (data[i] != static_cast<uint8_t>(i * 31 + 5)) {
+          return Differ("broadcast", static_cast<int64_t>(i), data[i], 0);
+        }
+      }
+    }
+  }
+  return "";
+}
+
+// Slices of uneven length, one of them empty.
+std::vector<int64_t> UnevenOffsets(int size, int64_t unit) {
+  std::vector<int64_t> offsets{0};
+  for (int r = 0; r < size; ++r) offsets.push_back(offsets.back() + (r % 3) * unit + (r % 2));
+  return offsets;
+}
+
+std::string ReduceScatterThenGather(Communicator& comm) {
+  for (const int64_t unit : {1, 50021}) {
+    const std::vector<int64_t> offsets = UnevenOffsets(comm.size(), unit);
+    std::vector<float> data(static_cast<size_t>(offsets.back()));
+    for (size_t i = 0; i < data.size(); ++i) {
+      data[i] = static_cast<float>(Value(comm.rank(), static_cast<int64_t>(i)));
+    }
+    comm.ReduceScatter(data.data(), offsets, DType::kFloat32, ReduceOp::kSum);
+    const auto me = static_cast<size_t>(comm.rank());
+    for (int64_t i = offsets[me]; i < offsets[me + 1]; ++i) {
+      const double expected = Expected(ReduceOp::kSum, comm.size(), i);
+      const float got = data[static_cast<size_t>(i)];
+      if (got != static_cast<float>(expected)) return Differ("scatter", i, got, expected);
+    }
+    std::vector<int64_t> bytes;
+    for (const int64_t offset : offsets) bytes.push_back(offset * 4);
+    comm.AllGatherV(data.data(), bytes);
+    for (size_t i = 0; i < data.size(); ++i) {
+      const double expected = Expected(ReduceOp::kSum, comm.size(), static_cast<int64_t>(i));
+      if (data[i] != static_cast<float>(expected)) {
+        return Differ("gather", static_cast<int64_t>(i), data[i], expected);
+      }
+    }
+  }
+  return "";
+}
+
+std::string SmallObjects(Communicator& comm) {
+  const std::string mine(static_cast<size_t>(comm.rank() * 40),
+                         static_cast<char>('a' + comm.rank()));
+  const std::vector<std::string> all = comm.AllGatherStrings(mine);
+  const std::vector<int> ranks = comm.AllGather(comm.rank() * 10);
+  for (int r = 0; r < comm.size(); ++r) {
+    const auto i = static_cast<size_t>(r);
+    if (all[i] != std::string(static_cast<size_t>(r * 40), static_cast<char>('a' + r))) {
+      return "text of rank " + std::to_string(r) + " is '" + all[i] + "'";
+    }
+    if (ranks[i] != r * 10) return Differ("number", r, ranks[i], r * 10);
+  }
+  const int last = comm.size() - 1;
+  if (comm.BroadcastString(comm.rank() == last ? "from the last" : "ignored", last) !=
+      "from the last") {
+    return "the broadcast text is wrong";
+  }
+  return comm.BroadcastString("") == "" ? "" : "the empty text is not empty";
+}
+
+std::string BarrierWaitsForTheLast(Communicator& comm) {
+  using Clock = std::chrono::steady_clock;
+  comm.Barrier();
+  const auto start = Clock::now();
+  if (comm.is_root()) std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  comm.Barrier();
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return seconds < 0.05 ? Differ("seconds", 0, seconds, 0.06) : "";
+}
+
+std::string AveragesOfIntegersAreRefused(Communicator& comm) {
+  int value = 1;
+  try {
+    comm.AllReduce(&value, 1, DType::kInt32, ReduceOp::kAverage);
+  } catch (const CheckError& error) {
+    return std::string(error.what()).find("needs a floating type") != std::string::npos
+               ? ""
+               : error.what();
+  }
+  return comm.size() == 1 ? "" : "no exception";
+}
+
+std::string LocalRanksCountUp(Communicator& comm) {
+  int before = 0;
+  int here = 0;
+  for (int r = 0; r < comm.size(); ++r) {
+    if (comm.host(r) != comm.host(comm.rank())) continue;
+    before += r < comm.rank() ? 1 : 0;
+    ++here;
+  }
+  if (comm.local_rank() != before) return Differ("local rank", 0, comm.local_rank(), before);
+  return comm.local_size() == here ? "" : Differ("local size", 0, comm.local_size(), here);
+}
+
+}  // namespace
+
+const std::vector<CommunicatorCase>& CommunicatorCases() {
+  static const std::vector<CommunicatorCase> cases = {
+      {"an allreduce gives every rank the reduction, for every type", ReduceEveryType},
+      {"sums have the same bits on all ranks and every time", SumsAreTheSameBits},
+      {"a NaN of one rank reaches all", NanSpreads},
+      {"several allreduces are in flight together", ManyInFlight},
+      {"a broadcast works from every root", BroadcastFromEveryRoot},
+      {"reduce-scatter and all-gather take uneven and empty slices", ReduceScatterThenGather},
+      {"texts and single values travel", SmallObjects},
+      {"a barrier waits for the last rank", BarrierWaitsForTheLast},
+      {"an average of integers is refused", AveragesOfIntegersAreRefused},
+      {"local ranks count up within a host", LocalRanksCountUp},
+  };
+  return cases;
+}
+
+}  // namespace dtrain::testing

@@ -1,0 +1,143 @@
+// communicator_test.cc - ranks as threads and the single rank; failures and timeouts.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/comm/communicator.h"
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "comm/communicator_suite.h"
+#include "dtrain/base/check.h"
+#include "dtrain/base/log.h"
+#include "dtrain/comm/self_communicator.h"
+#include "testing/run_ranks.h"
+
+namespace dtrain {
+namespace {
+
+using testing::CommunicatorCases;
+using testing::RunRanks;
+using testing::RunRanksOn;
+
+void CheckAll(const std::vector<std::string>& hosts, const CommunicatorOptions& options) {
+  for (const auto& test_case : CommunicatorCases()) {
+    INFO(test_case.name << ", " << hosts.size() << " ranks");
+    const std::vector<std::string> wrong = RunRanksOn(hosts, test_case.run, options);
+    for (size_t r = 0; r < wrong.size(); ++r) {
+      INFO("rank " << r);
+      CHECK(wrong[r] == "");
+    }
+  }
+}
+
+TEST_CASE("ranks as threads pass the suite") {
+  for (const int size : {1, 2, 3, 4}) CheckAll(testing::OneHost(size), {});
+}
+
+TEST_CASE("messages cut into the smallest pieces pass the suite") {
+  CheckAll(testing::OneHost(3), {.piece_bytes = 8192, .small_bytes = 0});
+}
+
+TEST_CASE("ranks on several hosts pass the suite, evenly spread or not") {
+  CheckAll({"a", "a", "b", "b"}, {.small_bytes = 64});
+  CheckAll({"a", "b", "a", "b"}, {.small_bytes = 64});
+  CheckAll({"a", "a", "b"}, {.small_bytes = 64});
+}
+
+TEST_CASE("the single rank passes the suite") {
+  SelfCommunicator self;
+  for (const auto& test_case : CommunicatorCases()) {
+    INFO(test_case.name);
+    CHECK(test_case.run(self) == "");
+  }
+}
+
+TEST_CASE("two hosts of two ranks send each byte across the network once per host") {
+  const auto sent = RunRanksOn({"a", "a", "b", "b"},
+                               [](Communicator& comm) {
+                                 std::vector<float> data(1 << 16);
+                                 comm.AllReduce(std::span<float>(data), ReduceOp::kSum);
+                                 return comm.bytes_sent();
+                               },
+                               {.small_bytes = 64});
+  // Half within the host to reduce, a quarter across twice, half within the host to gather.
+  for (const int64_t bytes : sent) CHECK(bytes == (4 << 16) * 3 / 2);
+}
+
+TEST_CASE("a rank that stays away is named after the timeout, in a warning and in the error") {
+  std::mutex mutex;
+  std::string log;
+  const LogSink previous = SetLogSink([&](LogLevel, std::string_view message) {
+    const std::lock_guard lock(mutex);
+    log += std::string(message) + "\n";
+  });
+  const auto errors = RunRanks(3,
+                               [](Communicator& comm) -> std::string {
+                                 comm.Barrier();
+                                 if (comm.rank() == 1) {
+                                   std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+                                   return "";
+                                 }
+                                 try {
+                                   comm.AllReduceValue(1.0f, ReduceOp::kSum);
+                                 } catch (const CommError& error) {
+                                   return error.what();
+                                 }
+                                 return "no exception";
+                               },
+                               {.timeout_seconds = 0.6, .slow_seconds = 0.2});
+  SetLogSink(previous);
+  CHECK_THAT(errors[0], Catch::Contains("rank 0 (host a) has waited 1 s in AllReduce, collective "
+                                        "number 1, for rank 1 (host a)"));
+  CHECK_THAT(errors[0], Catch::Contains("rank 1 (host a) is silent"));
+  CHECK_THAT(errors[0], Catch::Contains("DTRAIN_COMM_TIMEOUT"));
+  CHECK_THAT(errors[2], Catch::Contains("rank 2 (host a) has waited"));
+  CHECK_THAT(errors[2], Catch::Contains("for rank 1 (host a); rank 1 (host a) is silent"));
+  CHECK_THAT(log, Catch::Contains("rank 0 (host a) has waited 0 s in AllReduce, collective number "
+                                  "1, for rank 1 (host a)"));
+}
+
+TEST_CASE("ranks in different collectives are told that they are out of step") {
+  const auto errors = RunRanks(2,
+                               [](Communicator& comm) -> std::string {
+                                 try {
+                                   if (comm.rank() == 1) comm.Barrier();
+                                   std::vector<char> data(100);
+                                   comm.Broadcast(data.data(), 100, 0);
+                                   comm.Barrier();
+                                 } catch (const CommError& error) {
+                                   return error.what();
+                                 }
+                                 return "";
+                               },
+                               {.timeout_seconds = 0.6, .slow_seconds = 0.2});
+  CHECK_THAT(errors[0] + errors[1], Catch::Contains("out of step"));
+}
+
+TEST_CASE("ranks that disagree on a size are told so at once") {
+  const auto errors = RunRanks(2, [](Communicator& comm) -> std::string {
+    std::vector<float> data(static_cast<size_t>(10 + comm.rank()));
+    try {
+      comm.AllReduce(std::span<float>(data), ReduceOp::kSum);
+      comm.Barrier();
+    } catch (const CommError& error) {
+      return error.what();
+    }
+    return "";
+  });
+  CHECK_THAT(errors[0], Catch::Contains("rank 1 sent 44 bytes where 40 were expected"));
+  CHECK_THAT(errors[1], Catch::Contains("rank 0 sent 40 bytes where 44 were expected"));
+}
+
+TEST_CASE("a rank that throws ends the others' collectives") {
+  CHECK_THROWS_WITH(RunRanks(3,
+                             [](Communicator& comm) {
+                               DT_CHECK(comm.rank() != 2) << "broken";
+                               comm.Barrier();
+                             }),
+                    Catch::Contains("broken"));
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,95 @@
+// launch_test.cc - what is read from the environment of mpirun, srun and a lone process.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/comm/launch.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "dtrain/comm/environment.h"
+
+namespace dtrain {
+namespace {
+
+GetEnv Table(const std::map<std::string, std::string>& table) {
+  return [table](const char* name) -> const char* {
+    const auto it = table.find(name);
+    return it == table.end() ? nullptr : it->second.c_str();
+  };
+}
+
+TEST_CASE("a process on its own is not parallel, inside a batch allocation either") {
+  CHECK(!DetectLaunch(Table({}))->parallel);
+  CHECK(!DetectLaunch(Table({{"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}}))->parallel);
+}
+
+TEST_CASE("mpirun announces ranks, local ranks and its binding") {
+  const auto launch = DetectLaunch(Table({{"OMPI_COMM_WORLD_SIZE", "4"},
+                                          {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                                          {"PMIX_RANK", "0"},
+                                          {"OMP_NUM_THREADS", "3,1"},
+                                          {"OMPI_MCA_orte_bound_at_launch", "1"}}));
+  CHECK(launch->launcher == "mpirun");
+  CHECK(launch->size == 4);
+  CHECK(launch->local_size == 2);
+  CHECK(launch->bound_by_mpirun);
+  CHECK(launch->threads == 3);
+}
+
+TEST_CASE("a binding asked for is not undone") {
+  CHECK(!DetectLaunch(Table({{"OMPI_COMM_WORLD_SIZE", "4"},
+                             {"OMPI_MCA_orte_bound_at_launch", "1"},
+                             {"OMPI_MCA_hwloc_base_binding_policy", "core"}}))
+             ->bound_by_mpirun);
+}
+
+TEST_CASE("srun with PMIx is parallel, without it the line to use is told") {
+  std::map<std::string, std::string> table = {
+      {"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "1"}};
+  const absl::Status alone = DetectLaunch(Table(table)).status();
+  CHECK(ExitCodeOf(alone) == ExitCode::kUsage);
+  CHECK_THAT(std::string(MessageOf(alone)), Catch::Contains("use srun --mpi=pmix"));
+  table.emplace("PMIX_RANK", "1");
+  const auto launch = DetectLaunch(Table(table));
+  CHECK(launch->launcher == "srun");
+  CHECK(launch->size == 4);
+  const absl::Status singletons = CheckWorldSize(*launch, 1);
+  CHECK(ExitCodeOf(singletons) == ExitCode::kUsage);
+  CHECK_THAT(std::string(MessageOf(singletons)),
+             Catch::Contains("srun started 4 ranks, but MPI found 1: use srun --mpi=pmix"));
+}
+
+TEST_CASE("another MPI's launcher is recognised by its world size") {
+  const auto launch = DetectLaunch(Table({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}));
+  CHECK(CheckWorldSize(*launch, 2).ok());
+  const absl::Status wrong = CheckWorldSize(*launch, 1);
+  CHECK(ExitCodeOf(wrong) == ExitCode::kUsage);
+  CHECK_THAT(std::string(MessageOf(wrong)), Catch::Contains("another MPI library"));
+}
+
+TEST_CASE("numbers in the environment that are none are refused") {
+  for (const char* const text : {"0", "-1", "many", "2x"}) {
+    const absl::Status status = DetectLaunch(Table({{"OMP_NUM_THREADS", text}})).status();
+    CHECK(ExitCodeOf(status) == ExitCode::kUsage);
+    CHECK_THAT(std::string(MessageOf(status)),
+               Catch::Contains("OMP_NUM_THREADS=" + std::string(text)));
+  }
+  for (const char* const text : {"0", "-1", "soon", "nan", ""}) {
+    const absl::Status status =
+        CommunicatorOptionsFrom(Table({{"DTRAIN_COMM_TIMEOUT", text}})).status();
+    CHECK(ExitCodeOf(status) == ExitCode::kUsage);
+    CHECK_THAT(std::string(MessageOf(status)), Catch::Contains("number of seconds above 0"));
+  }
+  CHECK(CommunicatorOptionsFrom(Table({{"DTRAIN_COMM_TIMEOUT", "2.5"}}))->timeout_seconds == 2.5);
+  CHECK(CommunicatorOptionsFrom(Table({}))->timeout_seconds == 120);
+}
+
+TEST_CASE("a lone process is a world of one rank without MPI") {
+  const auto environment = Environment::Create();
+  REQUIRE(environment.ok());
+  CHECK((*environment)->World().size() == 1);
+  CHECK((*environment)->mpi_version() == "none");
+  CHECK((*environment)->threads() >= 1);
+}
+
+}  // namespace
+}  // namespace dtrain

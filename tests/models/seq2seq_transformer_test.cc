@@ -1,0 +1,225 @@
+// seq2seq_transformer_test.cc - the model against PyTorch's golden values, and its own invariants.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/models/seq2seq_transformer.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "dtrain/base/thread_pool.h"
+#include "testing/translation_batches.h"
+
+namespace dtrain {
+namespace {
+
+using testing::Pack;
+using testing::RandomPairs;
+
+Seq2SeqOptions SmallOptions() {
+  return {.vocab_size = 61,
+          .encoder_layers = 2,
+          .decoder_layers = 2,
+          .hidden_size = 32,
+          .ffn_size = 48,
+          .num_heads = 4,
+          .max_positions = 64};
+}
+
+std::vector<float> Copy(const Tensor& tensor) {
+  const float* const values = tensor.data<float>();
+  return {values, values + tensor.elements()};
+}
+
+struct Pass {
+  LossSums sums;
+  std::vector<float> gradients;
+  size_t peak = 0;
+};
+
+// Gradients of one batch from freshly initialised weights.
+Pass RunOnce(const Seq2SeqOptions& options, const ContextOptions& context_options,
+             const std::vector<testing::SentencePair>& pairs, size_t begin, size_t end) {
+  Seq2SeqTransformer model(options);
+  model.Allocate({}, context_options.compute_type, /*seed=*/3);
+  Context ctx({}, context_options);
+  ctx.set_training(true);
+  ctx.set_step(5);
+  Pass pass;
+  pass.sums = model.Forward(Pack(pairs, begin, end, options.pad_id()), 1.0f, ctx);
+  model.Backward(ctx);
+  CHECK(ctx.activations().used() == 0);
+  pass.peak = ctx.activations().peak();
+  pass.gradients = Copy(model.parameters().gradients());
+  return pass;
+}
+
+TEST_CASE("recomputation gives bit-identical gradients and needs less memory") {
+  for (const bool pre_norm : {false, true}) {
+    for (const Activation activation : {Activation::kRelu, Activation::kGeluErf}) {
+      for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+        Seq2SeqOptions options = SmallOptions();
+        options.pre_norm = pre_norm;
+        options.activation = activation;
+        options.dropout = 0.2f;
+        options.attention_dropout = 0.1f;
+        options.activation_dropout = 0.1f;
+        const auto pairs = RandomPairs(6, 20, options.vocab_size, 1);
+        const auto run = [&](Recompute recompute) {
+          return RunOnce(options, {.compute_type = dtype, .recompute = recompute}, pairs, 0, 6);
+        };
+        const Pass none = run(Recompute::kNone);
+        const Pass cheap = run(Recompute::kCheap);
+        const Pass full = run(Recompute::kFull);
+        INFO("pre_norm " << pre_norm << ", activation " << static_cast<int>(activation) << ", "
+                         << Name(dtype));
+        CHECK(none.sums.loss == cheap.sums.loss);
+        CHECK(none.gradients == cheap.gradients);
+        CHECK(none.gradients == full.gradients);
+        CHECK(cheap.peak < none.peak);
+        CHECK(full.peak < cheap.peak);
+      }
+    }
+  }
+}
+
+TEST_CASE("the gradient of a packed batch is the sum of its sentences' gradients") {
+  Seq2SeqOptions options = SmallOptions();
+  options.dropout = 0.0f;
+  const auto pairs = RandomPairs(5, 20, options.vocab_size, 2);
+  const Pass all = RunOnce(options, {}, pairs, 0, 5);
+  std::vector<double> sum(all.gradients.size());
+  double loss = 0.0;
+  for (size_t i = 0; i < 5; ++i) {
+    const Pass one = RunOnce(options, {}, pairs, i, i + 1);
+    loss += one.sums.loss;
+    for (size_t j = 0; j < sum.size(); ++j) sum[j] += double{one.gradients[j]};
+  }
+  CHECK(all.sums.loss == Approx(loss).epsilon(1e-6));
+  double difference = 0.0;
+  double norm = 0.0;
+  for (size_t j = 0; j < sum.size(); ++j) {
+    difference += std::pow(sum[j] - double{all.gradients[j]}, 2);
+    norm += sum[j] * sum[j];
+  }
+  CHECK(std::sqrt(difference / norm) < 1e-6);
+}
+
+TEST_CASE("one thread and two give the same bits") {
+  Seq2SeqOptions options = SmallOptions();
+  options.dropout = 0.1f;
+  const auto pairs = RandomPairs(8, 30, options.vocab_size, 3);
+  SetNumThreads(1);
+  const Pass one = RunOnce(options, {}, pairs, 0, 8);
+  SetNumThreads(2);
+  const Pass two = RunOnce(options, {}, pairs, 0, 8);
+  CHECK(one.sums.loss == two.sums.loss);
+  // Products may split their sums by threads; everything else must not.
+  double difference = 0.0;
+  double norm = 0.0;
+  for (size_t j = 0; j < one.gradients.size(); ++j) {
+    difference += std::pow(double{one.gradients[j]} - double{two.gradients[j]}, 2);
+    norm += std::pow(double{one.gradients[j]}, 2);
+  }
+  CHECK(std::sqrt(difference / norm) < 1e-6);
+}
+
+TEST_CASE("every parameter reports its gradient once, in the order of the arena") {
+  for (const bool tied : {true, false}) {
+    for (const bool pre_norm : {true, false}) {
+      Seq2SeqOptions options = SmallOptions();
+      options.tie_embeddings = options.tie_output = tied;
+      options.pre_norm = pre_norm;
+      Seq2SeqTransformer model(options);
+      model.Allocate({}, DType::kFloat32, 1);
+      Context ctx;
+      ctx.set_training(true);
+      std::vector<int> ready;
+      model.parameters().SetReadyListener(
+          [&](const Parameter& parameter) { ready.push_back(parameter.index()); });
+      const auto pairs = RandomPairs(2, 5, options.vocab_size, 4);
+      model.Forward(Pack(pairs, 0, 2, options.pad_id()), 1.0f, ctx);
+      model.Backward(ctx);
+      std::vector<int> sorted = ready;
+      std::sort(sorted.begin(), sorted.end());
+      REQUIRE(sorted.size() == model.parameters().in_backward_order().size());
+      for (size_t i = 0; i < sorted.size(); ++i) CHECK(sorted[i] == static_cast<int>(i));
+      // The last to be ready is the table that the loss and both stacks add to.
+      if (tied) CHECK(model.parameters().in_backward_order().back()->index() == ready.back());
+    }
+  }
+}
+
+TEST_CASE("the pad row stays zero and an empty micro-batch adds nothing") {
+  const Seq2SeqOptions options = SmallOptions();
+  Seq2SeqTransformer model(options);
+  model.Allocate({}, DType::kFloat32, 1);
+  Context ctx;
+  ctx.set_training(true);
+  const auto pairs = RandomPairs(2, 5, options.vocab_size, 4);
+  model.Forward(Pack(pairs, 0, 2, options.pad_id()), 1.0f, ctx);
+  model.Backward(ctx);
+  Parameter& table = *model.parameters().Find("model.shared.weight");
+  for (const Tensor& tensor : {table.master(), table.gradient()}) {
+    const Tensor row = tensor.Rows(options.pad_id(), options.pad_id() + 1);
+    for (int64_t c = 0; c < row.dim(1); ++c) CHECK(row.data<float>()[c] == 0.0f);
+  }
+  const std::vector<float> before = Copy(model.parameters().gradients());
+  const LossSums sums = model.Forward(TranslationBatch{}, 1.0f, ctx);
+  model.Backward(ctx);
+  CHECK(sums.tokens == 0);
+  CHECK(Copy(model.parameters().gradients()) == before);
+}
+
+TEST_CASE("incremental decoding gives the logits of teacher forcing") {
+  for (const bool pre_norm : {false, true}) {
+    Seq2SeqOptions options = SmallOptions();
+    options.pre_norm = pre_norm;
+    Seq2SeqTransformer model(options);
+    model.Allocate({}, DType::kFloat32, 1);
+    Context ctx;
+    const auto pairs = RandomPairs(3, 12, options.vocab_size, 6);
+    const TranslationBatch batch = Pack(pairs, 0, 3, options.pad_id());
+    const Tensor memory = model.Encode(batch.source_ids, batch.source, ctx);
+    const Tensor expected = model.Logits(batch, ctx);
+    DecoderState state = model.StartDecoding(memory, batch.source, 3 * 16, ctx);
+    std::vector<std::vector<int32_t>> history(3);
+    int32_t next_slot = 0;
+    for (int32_t position = 0; position < batch.target.max_length(); ++position) {
+      std::vector<int32_t> ids, rows{0}, slots;
+      const int32_t first_slot = next_slot;
+      for (int64_t s = 0; s < 3; ++s) {
+        if (position < batch.target.length(s)) {
+          ids.push_back(batch.decoder_ids[static_cast<size_t>(batch.target.begin(s) + position)]);
+          auto& own = history[static_cast<size_t>(s)];
+          own.push_back(next_slot++);
+          slots.insert(slots.end(), own.begin(), own.end());
+        }
+        rows.push_back(static_cast<int32_t>(ids.size()));
+      }
+      const Sequences row_sequences(rows);
+      const auto count = static_cast<int64_t>(ids.size());
+      const Tensor step = model.Step(ids, position,
+                                     {.slots = ctx.Upload(slots).Reshape({count, position + 1}),
+                                      .first_slot = first_slot,
+                                      .rows = row_sequences,
+                                      .memory_sequences = state.memory_sequences},
+                                     state, ctx);
+      for (int64_t s = 0; s < 3; ++s) {
+        if (position >= batch.target.length(s)) continue;
+        const float* const got = step.data<float>() + row_sequences.begin(s) * options.vocab_size;
+        const float* const want =
+            expected.data<float>() + (batch.target.begin(s) + position) * options.vocab_size;
+        double sum = 0.0;
+        for (int64_t c = 0; c < options.vocab_size; ++c) sum += std::exp(double{want[c]});
+        for (int64_t c = 0; c < options.vocab_size; ++c) {
+          CHECK(double{got[c]} == Approx(double{want[c]} - std::log(sum)).margin(2e-5));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# check_layers.py - fails when a file includes upward, or a header that its floor may not see.
+# SPDX-License-Identifier: Apache-2.0
+"""Floors of libdtrain/dtrain, lowest first; a file includes its own floor and lower ones only.
+
+Beyond that: only train/ and app/ (and programs) include comm/; only comm/ includes mpi.h; CUDA headers
+appear in *.cu, *.cuh, device/cuda/ and comm/nccl_* alone; public headers name no third-party header but
+absl::Status; every source file's first line says what the file is.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+FLOORS = {
+    "base": 1, "device": 2, "tensor": 3, "ops": 4, "comm": 4, "data": 4,
+    "nn": 5, "models": 6, "optim": 6, "train": 7, "app": 8,
+}
+PEERS = {"ops", "comm", "data"}  # same floor, different rooms: they do not include each other
+COMM_USERS = {"comm", "train", "app"}
+PROTO_USERS = {"train", "app", "data"}  # data/ writes SentencePiece models, in its .cc files only
+PUBLIC_THIRD_PARTY = re.compile(r"absl/(status/status|status/statusor|strings/string_view)\.h")
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
+LIBRARY = pathlib.PurePosixPath("libdtrain/dtrain")
+
+
+def floor_of(path):
+    return path.parts[2] if len(path.parts) > 3 and path.is_relative_to(LIBRARY) else None
+
+
+def check_include(path, room, quote, header):
+    """Yields what is wrong with one include of a library file."""
+    is_header = path.suffix in (".h", ".cuh")
+    is_public = is_header and "internal" not in path.parts
+    is_cuda = path.suffix in (".cu", ".cuh") or "cuda" in path.parts[:-1] or path.name.startswith("nccl_")
+    if header.startswith("dtrain/"):
+        target = header.split("/")[1]
+        if header.endswith(".pb.h"):
+            if is_header or room not in PROTO_USERS:
+                yield "protobuf types stop at .cc files of " + ", ".join(sorted(PROTO_USERS))
+            return
+        if target not in FLOORS:
+            yield f"unknown floor {target}"
+        elif FLOORS[target] > FLOORS[room]:
+            yield f"{room} (floor {FLOORS[room]}) includes {target} (floor {FLOORS[target]})"
+        elif target != room and target in PEERS and room in PEERS:
+            yield f"{room} and {target} are peers and do not include each other"
+        elif target == "comm" and room not in COMM_USERS:
+            yield "only train/ and app/ include comm/"
+        return
+    if header == "mpi.h" and room != "comm":
+        yield "only comm/ sees mpi.h"
+    if re.match(r"(cuda|cublas|cudnn|nccl|nvrtc)", header) and not is_cuda:
+        yield "CUDA headers stay in .cu, .cuh, device/cuda/ and comm/nccl_*"
+    third_party = "/" in header or quote == '"' or header.endswith(".h") and header.split(".")[0] in (
+        "mpi", "omp", "zlib", "zstd", "utf8proc")
+    if is_public and third_party and not PUBLIC_THIRD_PARTY.fullmatch(header) \
+            and not header.startswith(("sys/",)):
+        yield "a public header names no third-party header but absl::Status"
+
+
+def check_file(path):
+    lines = pathlib.Path(path).read_text(encoding="utf-8").split("\n")
+    comment = "//"
+    if not re.match(rf"{comment} {re.escape(path.name)} - \S.*\.$", lines[0]):
+        yield 1, f"the first line says what the file is: '{comment} {path.name} - ... .'"
+    room = floor_of(path)
+    for number, line in enumerate(lines, 1):
+        match = INCLUDE.match(line)
+        if match and room:
+            for problem in check_include(path, room, *match.groups()):
+                yield number, problem
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parent.parent
+    files = subprocess.run(["git", "-C", str(root), "ls-files", "*.h", "*.cc", "*.cu", "*.cuh"],
+                           capture_output=True, text=True, check=True).stdout.split()
+    problems = 0
+
+    os.chdir(root)
+    for name in files:
+        for line, problem in check_file(pathlib.PurePosixPath(name)):
+            print(f"{name}:{line}: {problem}")
+            problems += 1
+    print(f"{len(files)} files, {problems} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

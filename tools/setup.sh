@@ -1,0 +1,44 @@
+# setup.sh - sourced by the scripts here: finds the project, installs what Debian lacks, builds a preset.
+# SPDX-License-Identifier: Apache-2.0
+
+project_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$project_dir"
+
+# What building and testing need, all from Debian 12's main archive.
+build_packages=(g++ cmake ninja-build ccache pkg-config git ca-certificates
+  libopenmpi-dev openmpi-bin libprotobuf-dev protobuf-compiler libabsl-dev libdnnl-dev
+  nlohmann-json3-dev libisal-dev libzstd-dev zlib1g-dev libutf8proc-dev catch2)
+check_packages=(clang-format-14 clang-tidy-14 clang-tools-14 python3 sentencepiece)
+
+# Installs those of the given packages that are missing, as root or through sudo.
+install_packages() {
+  local missing=() package
+  for package in "$@"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' ||
+      missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  echo "Installing: ${missing[*]}"
+  local sudo=()
+  [ "$(id -u)" = 0 ] || sudo=(sudo)
+  "${sudo[@]}" apt-get update -qq
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# Configures and builds a preset; further arguments go to cmake's configure step.
+build_preset() {
+  local preset=$1
+  shift
+  cmake --preset "$preset" "$@" >"/tmp/dtrain-configure-$preset.log" 2>&1 || {
+    cat "/tmp/dtrain-configure-$preset.log"
+    return 1
+  }
+  grep -- '-- dtrain' "/tmp/dtrain-configure-$preset.log" || true
+  cmake --build "build/$preset" -- -k 0
+}
+
+# mpirun refuses to run as root without these two; containers have no other user.
+if [ "$(id -u)" = 0 ]; then
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+fi
