@@ -17,9 +17,9 @@ namespace dtrain {
 struct Runtime {
   Communicator& comm;
   Device device;
-  int threads = 1;         // compute threads of this rank
-  StopFlags& stop;         // set by signals
-  std::string mpi;         // "Open MPI v4.1.4", or "none"
+  int threads = 1;                     // compute threads of this rank
+  StopFlags& stop;                     // set by signals
+  std::string mpi;                     // "Open MPI v4.1.4", or "none"
   std::vector<std::string> arguments;  // the command line, program first
 
   // From now on every log line of this rank also goes to directory/logs/rank-NNNNN.log (appended,
