@@ -1,5 +1,5 @@
-// bpe_oracle_test.cc - the same pieces and texts as SentencePiece's own programs, where these are
-// found. SPDX-License-Identifier: Apache-2.0
+// bpe_oracle_test.cc - the same pieces and texts as SentencePiece's own programs.
+// SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
-// bpe_trainer_test.cc - learned merges against a plain reference, counts from several threads,
-// errors. SPDX-License-Identifier: Apache-2.0
+// bpe_trainer_test.cc - learned merges against a plain reference.
+// SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/bpe_trainer.h"
 
 #include <catch2/catch.hpp>

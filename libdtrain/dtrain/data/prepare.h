@@ -1,5 +1,5 @@
-// prepare.h - from raw parallel text to a folder that training reads: cleaned, tokenised, in
-// shards. SPDX-License-Identifier: Apache-2.0
+// prepare.h - from raw parallel text to a folder of shards that training reads.
+// SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(const PrepareReport report,
 //                       PrepareParallelCorpus({.train = {{"news.en.gz", "news.de.gz"}},

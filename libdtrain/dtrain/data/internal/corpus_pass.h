@@ -1,5 +1,5 @@
-// corpus_pass.h - one streaming pass over the training text: read ahead, clean in parallel, in
-// order. SPDX-License-Identifier: Apache-2.0
+// corpus_pass.h - one streaming pass over the training text, cleaned in parallel, in order.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DATA_INTERNAL_CORPUS_PASS_H_
 #define DTRAIN_DATA_INTERNAL_CORPUS_PASS_H_
 

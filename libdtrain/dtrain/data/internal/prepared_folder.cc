@@ -1,5 +1,5 @@
-// prepared_folder.cc - decides by the report whether a folder is ours, and renames files into
-// place. SPDX-License-Identifier: Apache-2.0
+// prepared_folder.cc - decides whether a prepared folder is ours, and moves files into place.
+// SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/internal/prepared_folder.h"
 
 #include <algorithm>
