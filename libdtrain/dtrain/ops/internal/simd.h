@@ -105,11 +105,15 @@ inline Vec Max(Vec a, Vec b) { return a > b ? a : b; }
 inline Vec Min(Vec a, Vec b) { return a < b ? a : b; }
 
 // Keeps the optimiser, which may reorder sums here, from merging `value` into a later sum.
-#if defined(__clang__)
-#define DT_SUM_BARRIER(value) __arithmetic_fence(value)
-#else
-#define DT_SUM_BARRIER(value) __builtin_assoc_barrier(value)
+// (__builtin_assoc_barrier would do, but GCC 12 takes a vector apart lane by lane for it.)
+inline Vec SumBarrier(Vec value) {
+#if defined(__x86_64__)
+  asm("" : "+v"(value));
+#elif defined(__aarch64__)
+  asm("" : "+w"(value));
 #endif
+  return value;
+}
 
 #if defined(__AVX512F__)
 typedef float HalfOfVec __attribute__((vector_size(32)));
@@ -173,15 +177,15 @@ inline Vec Exp(Vec x) {
   const IntVec n =
       __builtin_convertvector(y + (y < 0.0f ? Broadcast(-0.5f) : Broadcast(0.5f)), IntVec);
   const Vec nf = __builtin_convertvector(n, Vec);
-  const Vec r = DT_SUM_BARRIER(x - nf * kLog2High) - nf * kLog2Low;
+  const Vec r = SumBarrier(x - nf * kLog2High) - nf * kLog2Low;
   Vec p = r * 1.395080704e-3f + 8.369073272e-3f;
   p = p * r + 4.166620225e-2f;
   p = p * r + 1.666651666e-1f;
   p = p * r + 0.5f;
-  p = DT_SUM_BARRIER(p * r * r + r);
+  p = SumBarrier(p * r * r + r);
   // 2^(n - 1) exists for every n here, 2^n would not for n = 128; for n = -126 it is 0.
   const Vec power = reinterpret_cast<Vec>((n + 126) << 23);
-  return DT_SUM_BARRIER(p * 2.0f + 2.0f) * power;
+  return SumBarrier(p * 2.0f + 2.0f) * power;
 }
 
 // ---- dropout ----------------------------------------------------------------------------------
