@@ -109,8 +109,13 @@ int main(int argc, char** argv) {
   if (comm->is_root() && !flags.json) {
     std::printf("ranks        bytes         ours        MPI us    ours MB/s     MPI MB/s (bus)\n");
   }
-  for (int64_t bytes = 4; bytes <= flags.max_mib << 20; bytes *= 4) {
-    Measure(*comm, bytes, flags.json);
+  try {
+    for (int64_t bytes = 4; bytes <= flags.max_mib << 20; bytes *= 4) {
+      Measure(*comm, bytes, flags.json);
+    }
+  } catch (const CommError& error) {
+    std::fprintf(stderr, "allreduce_bench: %s\n", error.what());
+    Environment::Abort(ExitCode::kCommunication);
   }
   return 0;
 }
