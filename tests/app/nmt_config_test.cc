@@ -93,7 +93,8 @@ TEST_CASE("the demo preset names files that are there") {
   const std::string files[] = {config.data().train_tsv(0), config.data().dev_tsv(),
                                config.data().test_tsv()};
   for (const std::string& file : files) {
-    CHECK(std::filesystem::path(file).parent_path() == folder.parent_path() / "data");
+    INFO(file);
+    CHECK(std::filesystem::exists(file));
   }
 }
 

@@ -8,6 +8,7 @@
 #define DTRAIN_BASE_RANDOM_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace dtrain {

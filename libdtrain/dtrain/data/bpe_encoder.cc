@@ -1,5 +1,5 @@
-// bpe_encoder.cc - merges symbols in the order of their ranks, remembers words, spreads lines on
-// threads. SPDX-License-Identifier: Apache-2.0
+// bpe_encoder.cc - merges symbols in the order of their ranks and remembers words.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
 

@@ -1,5 +1,5 @@
-// checkpoint.h - one checkpoint: a folder whose files are checked before anything is read from
-// them. SPDX-License-Identifier: Apache-2.0
+// checkpoint.h - one checkpoint: a folder whose files are checked before they are read.
+// SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint("runs/nmt", "bleu"));
 //   DT_ASSIGN_OR_RETURN(const SafetensorsFile model, checkpoint.OpenTensors("model.safetensors"));

@@ -1,5 +1,5 @@
-// bpe_text.cc - UTF-8 and the division of a line into words, as SentencePiece's identity rule does
-// it. SPDX-License-Identifier: Apache-2.0
+// bpe_text.cc - divides a line into words as SentencePiece's identity rule does it.
+// SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/internal/bpe_text.h"
 
 #include <cstring>

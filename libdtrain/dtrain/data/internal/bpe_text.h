@@ -1,5 +1,5 @@
-// bpe_text.h - UTF-8 and the division of a line into words, as SentencePiece's identity rule does
-// it. SPDX-License-Identifier: Apache-2.0
+// bpe_text.h - UTF-8 and the division of a line into words, as SentencePiece does it.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DATA_INTERNAL_BPE_TEXT_H_
 #define DTRAIN_DATA_INTERNAL_BPE_TEXT_H_
 

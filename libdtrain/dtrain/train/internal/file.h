@@ -1,5 +1,5 @@
-// file.h - files read whole or mapped, and written so that a crash leaves the old one or the new
-// one. SPDX-License-Identifier: Apache-2.0
+// file.h - files read whole or mapped, and written all or nothing.
+// SPDX-License-Identifier: Apache-2.0
 //
 // All errors are StorageErrors that name the path and the system's reason.
 #ifndef DTRAIN_TRAIN_INTERNAL_FILE_H_
@@ -31,8 +31,9 @@ class AtomicFile {
 
   absl::Status Write(std::span<const std::byte> data);
   absl::Status Write(std::string_view data) { return Write(std::as_bytes(std::span(data))); }
-  // fsync, rename, fsync of the folder.
-  absl::Status Commit();
+  // Renames to `path`; kDurable syncs the file before and the folder after.
+  enum class Durability { kDurable, kCrashOfProcess };
+  absl::Status Commit(Durability durability = Durability::kDurable);
 
   // Of all bytes written.
   uint32_t crc32c() const { return crc_; }

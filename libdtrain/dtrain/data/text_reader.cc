@@ -1,0 +1,242 @@
+// text_reader.cc - cuts lines out of one buffer that grows up to the longest line allowed.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/data/text_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/base/check.h"
+#include "dtrain/data/internal/byte_source.h"
+#include "dtrain/data/utf8.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int64_t kFirstBufferBytes = 256 << 10;
+
+LineProblem FindProblem(std::string_view text) {
+  if (std::memchr(text.data(), 0, text.size()) != nullptr) return LineProblem::kNulByte;
+  return IsValidUtf8(text) ? LineProblem::kNone : LineProblem::kInvalidUtf8;
+}
+
+}  // namespace
+
+std::string_view DescribeLineProblem(LineProblem problem) {
+  switch (problem) {
+    case LineProblem::kNone:
+      return "no problem";
+    case LineProblem::kInvalidUtf8:
+      return "invalid UTF-8; re-encode the file, for example with iconv -t UTF-8";
+    case LineProblem::kNulByte:
+      return "a NUL byte; the file is binary, UTF-16 or damaged: give UTF-8 text";
+    case LineProblem::kTooLong:
+      return "the line is too long; is this text with one sentence a line?";
+  }
+  return "unknown problem";
+}
+
+struct TextReader::State {
+  std::string path;
+  TextReaderOptions options;
+  std::unique_ptr<internal::ByteSource> source;
+  std::vector<char> buffer;
+  int64_t begin = 0;  // of the unread bytes in buffer
+  int64_t end = 0;
+  int64_t scanned = 0;  // no newline in [begin, scanned)
+  bool at_end = false;
+  int64_t line_number = 0;
+
+  // Adds bytes behind the unread ones, making room for them first.
+  absl::Status Fill() {
+    if (begin > 0) {
+      std::memmove(buffer.data(), buffer.data() + begin, static_cast<size_t>(end - begin));
+      end -= begin;
+      scanned -= begin;
+      begin = 0;
+    }
+    if (end == static_cast<int64_t>(buffer.size())) buffer.resize(buffer.size() * 2);
+    DT_ASSIGN_OR_RETURN(const int64_t n, source->Read(buffer.data() + end,
+                                                      static_cast<int64_t>(buffer.size()) - end));
+    end += n;
+    at_end = n == 0;
+    return absl::OkStatus();
+  }
+
+  // Skips what is left of a line that is too long, newline included.
+  absl::Status SkipLine() {
+    for (;;) {
+      const char* const from = buffer.data() + scanned;
+      const void* newline = std::memchr(from, '\n', static_cast<size_t>(end - scanned));
+      if (newline != nullptr) {
+        begin = scanned = static_cast<const char*>(newline) - buffer.data() + 1;
+        return absl::OkStatus();
+      }
+      begin = scanned = end;
+      if (at_end) return absl::OkStatus();
+      DT_RETURN_IF_ERROR(Fill());
+    }
+  }
+
+  // Finds the next line as [begin, *line_end), newline left out; false at the end of the file.
+  // Lines longer than the limit come back with *too_long set and are skipped.
+  absl::StatusOr<bool> FindLine(std::string_view* text, bool* too_long) {
+    *too_long = false;
+    for (;;) {
+      const char* const from = buffer.data() + scanned;
+      const void* newline = std::memchr(from, '\n', static_cast<size_t>(end - scanned));
+      int64_t line_end = 0;
+      if (newline != nullptr) {
+        line_end = static_cast<const char*>(newline) - buffer.data();
+      } else if (at_end && begin < end) {
+        line_end = end;
+      } else if (at_end) {
+        return false;
+      } else if (end - begin > options.max_line_bytes + 1) {  // + 1: a carriage return
+        scanned = end;
+        *too_long = true;
+        DT_RETURN_IF_ERROR(SkipLine());
+        return true;
+      } else {
+        scanned = end;
+        DT_RETURN_IF_ERROR(Fill());
+        continue;
+      }
+      *text = {buffer.data() + begin, static_cast<size_t>(line_end - begin)};
+      begin = scanned = std::min(line_end + 1, end);
+      if (!text->empty() && text->back() == '\r') text->remove_suffix(1);
+      *too_long = static_cast<int64_t>(text->size()) > options.max_line_bytes;
+      return true;
+    }
+  }
+
+  absl::Status ReadByteOrderMark() {
+    while (end < 3 && !at_end) DT_RETURN_IF_ERROR(Fill());
+    const std::string_view start(buffer.data(), static_cast<size_t>(std::min<int64_t>(end, 3)));
+    if (start == "\xEF\xBB\xBF") {
+      begin = scanned = 3;
+    } else if (start.substr(0, 2) == "\xFF\xFE" || start.substr(0, 2) == "\xFE\xFF") {
+      return DataError(path + ": is UTF-16; convert it with iconv -f UTF-16 -t UTF-8");
+    }
+    return absl::OkStatus();
+  }
+};
+
+TextReader::TextReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+TextReader::TextReader(TextReader&&) noexcept = default;
+TextReader& TextReader::operator=(TextReader&&) noexcept = default;
+TextReader::~TextReader() = default;
+
+const std::string& TextReader::path() const { return state_->path; }
+
+absl::StatusOr<TextReader> TextReader::Open(const std::string& path, TextReaderOptions options) {
+  DT_CHECK_GT(options.max_line_bytes, 0);
+  auto state = std::make_unique<State>();
+  state->path = path;
+  state->options = options;
+  DT_ASSIGN_OR_RETURN(state->source, internal::OpenByteSource(path));
+  state->buffer.resize(static_cast<size_t>(kFirstBufferBytes));
+  DT_RETURN_IF_ERROR(state->ReadByteOrderMark());
+  return TextReader(std::move(state));
+}
+
+absl::StatusOr<bool> TextReader::Next(TextLine& line) {
+  State& s = *state_;
+  line = {};
+  bool too_long = false;
+  DT_ASSIGN_OR_RETURN(const bool more, s.FindLine(&line.text, &too_long));
+  if (!more) return false;
+  line.number = ++s.line_number;
+  if (too_long) {
+    line.text = {};
+    line.problem = LineProblem::kTooLong;
+  } else {
+    line.problem = FindProblem(line.text);
+  }
+  if (line.problem == LineProblem::kNone || s.options.report_problems) return true;
+  std::string message =
+      absl::StrFormat("%s:%d: %s", s.path, line.number, DescribeLineProblem(line.problem));
+  if (too_long) message += absl::StrFormat(" (limit %d bytes)", s.options.max_line_bytes);
+  return DataError(message);
+}
+
+absl::StatusOr<int64_t> TextReader::CountToEnd() {
+  std::string_view text;
+  bool too_long = false;
+  for (;;) {
+    DT_ASSIGN_OR_RETURN(const bool more, state_->FindLine(&text, &too_long));
+    if (!more) return state_->line_number;
+    ++state_->line_number;
+  }
+}
+
+absl::StatusOr<ParallelTextReader> ParallelTextReader::Open(const std::string& source_path,
+                                                            const std::string& target_path,
+                                                            TextReaderOptions options) {
+  DT_ASSIGN_OR_RETURN(TextReader source, TextReader::Open(source_path, options));
+  DT_ASSIGN_OR_RETURN(TextReader target, TextReader::Open(target_path, options));
+  return ParallelTextReader(std::move(source), std::make_unique<TextReader>(std::move(target)));
+}
+
+absl::StatusOr<ParallelTextReader> ParallelTextReader::OpenTsv(const std::string& path,
+                                                               TextReaderOptions options) {
+  DT_ASSIGN_OR_RETURN(TextReader source, TextReader::Open(path, options));
+  return ParallelTextReader(std::move(source), nullptr);
+}
+
+absl::StatusOr<bool> ParallelTextReader::Next(TextPair& pair) {
+  if (target_ == nullptr) return NextOfTsv(pair);
+  pair = {};
+  TextLine source;
+  TextLine target;
+  DT_ASSIGN_OR_RETURN(const bool more_source, source_.Next(source));
+  DT_ASSIGN_OR_RETURN(const bool more_target, target_->Next(target));
+  if (more_source != more_target) {
+    return UnequalCounts(!more_source, more_source ? source.number - 1 : target.number - 1);
+  }
+  if (!more_source) return false;
+  pair.source = source.text;
+  pair.target = target.text;
+  pair.number = source.number;
+  pair.problem_in_target = source.problem == LineProblem::kNone;
+  pair.problem = pair.problem_in_target ? target.problem : source.problem;
+  return true;
+}
+
+absl::StatusOr<bool> ParallelTextReader::NextOfTsv(TextPair& pair) {
+  pair = {};
+  TextLine line;
+  DT_ASSIGN_OR_RETURN(const bool more, source_.Next(line));
+  if (!more) return false;
+  pair.number = line.number;
+  pair.problem = line.problem;
+  const size_t tab = line.text.find('\t');
+  if (tab == std::string_view::npos) {
+    if (line.problem != LineProblem::kNone) return true;
+    return DataError(absl::StrFormat(
+        "%s:%d: no tab; each line must be the source, a tab and the target (for two separate files "
+        "give both paths)",
+        source_.path(), line.number));
+  }
+  pair.source = line.text.substr(0, tab);
+  const std::string_view rest = line.text.substr(tab + 1);
+  pair.target = rest.substr(0, rest.find('\t'));
+  return true;
+}
+
+absl::Status ParallelTextReader::UnequalCounts(bool source_ended, int64_t common) {
+  DT_ASSIGN_OR_RETURN(const int64_t longer,
+                      source_ended ? target_->CountToEnd() : source_.CountToEnd());
+  return DataError(absl::StrFormat(
+      "%s has %d lines but %s has %d; the files must be aligned line by line", source_.path(),
+      source_ended ? common : longer, target_->path(), source_ended ? longer : common));
+}
+
+std::string ParallelTextReader::Locate(int64_t number, bool target) const {
+  const TextReader& reader = target && target_ != nullptr ? *target_ : source_;
+  return absl::StrFormat("%s:%d", reader.path(), number);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,104 @@
+// text_reader.h - streams lines of UTF-8 text, one file or two aligned ones, in bounded memory.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   DT_ASSIGN_OR_RETURN(TextReader reader, TextReader::Open("news.en.gz"));
+//   TextLine line;
+//   for (;;) {
+//     DT_ASSIGN_OR_RETURN(const bool more, reader.Next(line));
+//     if (!more) break;
+//     Use(line.text);
+//   }
+//
+// Plain, gzip and Zstandard files are told apart by their first bytes, whatever their names. A byte
+// order mark at the start and a carriage return at the end of a line are taken off. A last line
+// without a newline counts.
+#ifndef DTRAIN_DATA_TEXT_READER_H_
+#define DTRAIN_DATA_TEXT_READER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "dtrain/base/status.h"
+
+namespace dtrain {
+
+// What is wrong with a line.
+enum class LineProblem { kNone, kInvalidUtf8, kNulByte, kTooLong };
+
+// "invalid UTF-8; re-encode the file, for example with iconv" and so on.
+std::string_view DescribeLineProblem(LineProblem problem);
+
+struct TextLine {
+  std::string_view text;  // valid until the next call of Next(); empty when too long
+  int64_t number = 0;     // 1-based
+  LineProblem problem = LineProblem::kNone;
+};
+
+struct TextReaderOptions {
+  int64_t max_line_bytes = 1 << 20;  // longer lines are problems; also the bound of the memory used
+  // false: a line with a problem is a DataError "path:line: ...". true: it is handed out with its
+  // problem, and the caller decides.
+  bool report_problems = false;
+};
+
+class TextReader {
+ public:
+  // DataError when the file is missing, unreadable, a directory, or UTF-16.
+  static absl::StatusOr<TextReader> Open(const std::string& path, TextReaderOptions options = {});
+  TextReader(TextReader&&) noexcept;
+  TextReader& operator=(TextReader&&) noexcept;
+  ~TextReader();
+
+  // Reads one line; false at the end of the file. DataError for damaged compression.
+  absl::StatusOr<bool> Next(TextLine& line);
+  // Reads to the end and returns the number of lines of the whole file.
+  absl::StatusOr<int64_t> CountToEnd();
+
+  const std::string& path() const;
+
+ private:
+  struct State;
+  explicit TextReader(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// A pair of aligned lines; views are valid until the next call of Next().
+struct TextPair {
+  std::string_view source;
+  std::string_view target;
+  int64_t number = 0;
+  LineProblem problem = LineProblem::kNone;  // of the source, or else of the target
+  bool problem_in_target = false;
+};
+
+// Two files aligned line by line, or one file with both sides.
+class ParallelTextReader {
+ public:
+  static absl::StatusOr<ParallelTextReader> Open(const std::string& source_path,
+                                                 const std::string& target_path,
+                                                 TextReaderOptions options = {});
+  // Lines "source<tab>target"; further columns are ignored. A line without a tab is a DataError.
+  static absl::StatusOr<ParallelTextReader> OpenTsv(const std::string& path,
+                                                    TextReaderOptions options = {});
+
+  // Reads one pair; false at the end. DataError naming both counts when one file has more lines.
+  absl::StatusOr<bool> Next(TextPair& pair);
+
+  // "path:line" of a side of a pair, for messages.
+  std::string Locate(int64_t number, bool target) const;
+
+ private:
+  ParallelTextReader(TextReader source, std::unique_ptr<TextReader> target)
+      : source_(std::move(source)), target_(std::move(target)) {}
+  absl::StatusOr<bool> NextOfTsv(TextPair& pair);
+  absl::Status UnequalCounts(bool source_ended, int64_t common);
+
+  TextReader source_;
+  std::unique_ptr<TextReader> target_;  // null: source_ is a TSV
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_DATA_TEXT_READER_H_

@@ -1,0 +1,46 @@
+// adam.cc - checks the arguments, then threads over the elements.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/ops/adam.h"
+
+#include "dtrain/base/thread_pool.h"
+#include "dtrain/ops/internal/adam_kernel.h"
+#include "dtrain/ops/internal/op_support.h"
+#include "dtrain/tensor/dispatch.h"
+
+namespace dtrain {
+
+void AdamUpdate(const Tensor& gradients, const Tensor& gradient_scale, const AdamOptions& options,
+                Tensor& weights, Tensor& m, Tensor& v, Tensor& copy, Stream& stream) {
+  constexpr const char* kOp = "AdamUpdate";
+  CheckRank(kOp, "weights", weights, 1);
+  const Shape& shape = weights.shape();
+  CheckTensor(kOp, "weights", weights, shape, DType::kFloat32, stream);
+  CheckTensor(kOp, "gradients", gradients, shape, DType::kFloat32, stream);
+  CheckTensor(kOp, "gradient_scale", gradient_scale, {1}, DType::kFloat32, stream);
+  CheckTensor(kOp, "m", m, shape, DType::kFloat32, stream);
+  CheckTensor(kOp, "v", v, shape, DType::kFloat32, stream);
+  CheckOptional(kOp, "copy", copy, shape, copy.dtype(), stream);
+  DT_CHECK(options.bias_correction1 > 0.0f && options.bias_correction2 > 0.0f)
+      << kOp << ": the bias corrections are " << options.bias_correction1 << " and "
+      << options.bias_correction2 << ", must be above 0";
+  const AdamArgs args = {.gradients = gradients.data<float>(),
+                         .gradient_scale = gradient_scale.data<float>(),
+                         .weights = weights.data<float>(),
+                         .m = m.data<float>(),
+                         .v = v.data<float>(),
+                         .copy = copy.raw(),
+                         .options = options};
+  DispatchFloat(copy ? copy : weights, [&]<DeviceType D, typename T>() {
+    if constexpr (D == DeviceType::kCpu) {
+      const int64_t n = shape[0];
+      ParallelFor(VectorGroups(n), VectorGroups(kGrainElements), [&](int64_t begin, int64_t end) {
+        AdamArgs piece = args;
+        piece.begin = begin * kVectorGroup;
+        piece.end = std::min(n, end * kVectorGroup);
+        AdamKernelCpu<T>(piece);
+      });
+    }
+  });
+}
+
+}  // namespace dtrain

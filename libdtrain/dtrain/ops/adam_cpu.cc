@@ -1,0 +1,41 @@
+// adam_cpu.cc - the whole update of an element while its four values are in registers.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/ops/internal/adam_kernel.h"
+#include "dtrain/ops/internal/lanes.h"
+
+namespace dtrain::DT_CPU_ISA {
+namespace {
+
+// The compiler turns it into the vector instruction, which rounds correctly.
+Vec Sqrt(Vec x) {
+  for (int i = 0; i < kLanes; ++i) x[i] = __builtin_sqrtf(x[i]);
+  return x;
+}
+
+}  // namespace
+
+template <typename T>
+void AdamKernel(const AdamArgs& args) {
+  const AdamOptions& o = args.options;
+  const float scale = *args.gradient_scale;
+  const float m_correction = 1.0f / o.bias_correction1;
+  const float root_v_correction = 1.0f / __builtin_sqrtf(o.bias_correction2);
+  T* const copy = static_cast<T*>(args.copy);
+  ForLanes(args.begin, args.end, [&](int64_t i, auto lanes) {
+    const Vec g = Load(args.gradients + i, lanes) * scale;
+    const Vec m = Load(args.m + i, lanes) * o.beta1 + g * (1.0f - o.beta1);
+    const Vec v = Load(args.v + i, lanes) * o.beta2 + g * g * (1.0f - o.beta2);
+    Vec w = Load(args.weights + i, lanes);
+    const Vec step = m * m_correction / (Sqrt(v) * root_v_correction + o.epsilon);
+    w -= (step + w * o.weight_decay) * o.learning_rate;
+    Store(args.m + i, m, lanes);
+    Store(args.v + i, v, lanes);
+    Store(args.weights + i, w, lanes);
+    if (copy != nullptr) Store(copy + i, w, lanes);
+  });
+}
+
+template void AdamKernel<float>(const AdamArgs&);
+template void AdamKernel<BFloat16>(const AdamArgs&);
+
+}  // namespace dtrain::DT_CPU_ISA

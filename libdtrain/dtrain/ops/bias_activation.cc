@@ -1,0 +1,108 @@
+// bias_activation.cc - checks the arguments, then threads over rows or blocks of rows.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/ops/bias_activation.h"
+
+#include "dtrain/base/thread_pool.h"
+#include "dtrain/ops/internal/bias_activation_kernel.h"
+#include "dtrain/ops/internal/op_support.h"
+#include "dtrain/tensor/dispatch.h"
+
+namespace dtrain {
+namespace {
+
+// Calls kernel(piece, T{}) for the blocks of rows and adds up their column sums.
+template <typename Kernel>
+void RunBackward(const Tensor& x, const BiasActivationBackwardArgs& args, Tensor& d_bias,
+                 const Kernel& kernel) {
+  const int64_t columns = x.dim(1);
+  DispatchFloat(x, [&]<DeviceType D, typename T>() {
+    if constexpr (D == DeviceType::kCpu) {
+      const RowBlocks blocks(x.dim(0));
+      float* const partials = d_bias ? ThreadScratch(blocks.count() * columns) : nullptr;
+      ParallelFor(blocks.count(), blocks.grain(columns), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          BiasActivationBackwardArgs piece = args;
+          piece.row_begin = blocks.begin(i);
+          piece.row_end = blocks.end(i);
+          piece.d_bias = partials == nullptr ? nullptr : partials + i * columns;
+          kernel.template operator()<T>(piece);
+        }
+      });
+      if (d_bias) {
+        AddBlockSums(partials, blocks.count(), columns, columns, d_bias.data<float>());
+      }
+    }
+  });
+}
+
+// Checks what both backward ops have.
+void CheckBackward(const char* op, const Tensor& dy, const Tensor& x, const Tensor& dx,
+                   const Tensor& d_bias, const Stream& stream) {
+  CheckRank(op, "dy", dy, 2);
+  CheckTensor(op, "dy", dy, dy.shape(), dy.dtype(), stream);
+  CheckTensor(op, "the forward's tensor", x, dy.shape(), dy.dtype(), stream);
+  CheckTensor(op, "dx", dx, dy.shape(), dy.dtype(), stream);
+  CheckOptional(op, "d_bias", d_bias, {dy.dim(1)}, DType::kFloat32, stream);
+}
+
+}  // namespace
+
+void BiasActivationForward(const Tensor& x, const Tensor& bias, Activation activation,
+                           const Dropout& dropout, Tensor& y, Stream& stream) {
+  constexpr const char* kOp = "BiasActivationForward";
+  CheckRank(kOp, "x", x, 2);
+  CheckTensor(kOp, "x", x, x.shape(), x.dtype(), stream);
+  CheckOptional(kOp, "bias", bias, {x.dim(1)}, x.dtype(), stream);
+  CheckTensor(kOp, "y", y, x.shape(), x.dtype(), stream);
+  const BiasActivationForwardArgs args = {.x = RowsOf(x),
+                                          .y = RowsOf(y),
+                                          .bias = bias.raw(),
+                                          .activation = activation,
+                                          .dropout = MakeDraw(dropout),
+                                          .columns = x.dim(1)};
+  DispatchFloat(x, [&]<DeviceType D, typename T>() {
+    if constexpr (D == DeviceType::kCpu) {
+      ParallelFor(x.dim(0), RowGrain(x.dim(1)), [&](int64_t begin, int64_t end) {
+        BiasActivationForwardArgs piece = args;
+        piece.row_begin = begin;
+        piece.row_end = end;
+        BiasActivationForwardKernelCpu<T>(piece);
+      });
+    }
+  });
+}
+
+void BiasActivationBackward(const Tensor& dy, const Tensor& x, const Tensor& bias,
+                            Activation activation, const Dropout& dropout, Tensor& dx,
+                            Tensor& d_bias, Stream& stream) {
+  constexpr const char* kOp = "BiasActivationBackward";
+  CheckBackward(kOp, dy, x, dx, d_bias, stream);
+  CheckOptional(kOp, "bias", bias, {dy.dim(1)}, dy.dtype(), stream);
+  RunBackward(x,
+              {.dy = RowsOf(dy),
+               .x = RowsOf(x),
+               .dx = RowsOf(dx),
+               .bias = bias.raw(),
+               .activation = activation,
+               .dropout = MakeDraw(dropout),
+               .columns = dy.dim(1)},
+              d_bias, []<typename T>(const BiasActivationBackwardArgs& piece) {
+                BiasActivationBackwardKernelCpu<T>(piece);
+              });
+}
+
+void ReluBackwardFromOutput(const Tensor& dy, const Tensor& y, const Dropout& dropout, Tensor& dx,
+                            Tensor& d_bias, Stream& stream) {
+  CheckBackward("ReluBackwardFromOutput", dy, y, dx, d_bias, stream);
+  RunBackward(y,
+              {.dy = RowsOf(dy),
+               .x = RowsOf(y),
+               .dx = RowsOf(dx),
+               .dropout = MakeDraw(dropout),
+               .columns = dy.dim(1)},
+              d_bias, []<typename T>(const BiasActivationBackwardArgs& piece) {
+                ReluBackwardFromOutputKernelCpu<T>(piece);
+              });
+}
+
+}  // namespace dtrain

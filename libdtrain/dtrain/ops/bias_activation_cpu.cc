@@ -1,0 +1,178 @@
+// bias_activation_cpu.cc - activations and their derivatives in vectors, one pass over the rows.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/ops/internal/bias_activation_kernel.h"
+#include "dtrain/ops/internal/lanes.h"
+
+namespace dtrain::DT_CPU_ISA {
+namespace {
+
+// Each activation has Value(x) and Derivative(x). Both let NaN through.
+struct Relu {
+  static Vec Value(Vec x) { return x < 0.0f ? Vec{} : x; }
+  static Vec Derivative(Vec x) { return x <= 0.0f ? Vec{} : Broadcast(1.0f); }
+};
+
+// The normal distribution function Phi and exp(-x^2 / 2), which its density shares:
+//   Phi(-|x|) = erfc(z) / 2, erfc(z) = exp(-z^2) P(t), t = 1 / (1 + 0.35 z), z = |x| / sqrt(2)
+// (the form of Abramowitz and Stegun 7.1.26). P is the minimax polynomial of degree 7 of
+// exp(z^2) erfc(z) over z in [0, 5], off by at most 3.5e-8.
+struct Normal {
+  explicit Normal(Vec x) {
+    const Vec z = (x < 0.0f ? -x : x) * 0.70710678f;
+    const Vec t = 1.0f / (z * 0.35f + 1.0f);
+    Vec p = t * -0.215855625f + 0.861380228f;
+    p = p * t - 0.86718698f;
+    p = p * t + 0.897320175f;
+    p = p * t - 0.150654664f;
+    p = p * t + 0.291262488f;
+    p = p * t + 0.182734738f;
+    p = p * t + 0.000999606878f;
+    exponential = Exp(x * x * -0.5f);
+    const Vec tail = 0.5f * p * exponential;
+    phi = x < 0.0f ? tail : 1.0f - tail;
+  }
+  Vec phi;
+  Vec exponential;
+};
+
+struct GeluErf {
+  static Vec Value(Vec x) { return x * Normal(x).phi; }
+  static Vec Derivative(Vec x) {
+    const Normal normal(x);
+    return normal.phi + x * normal.exponential * 0.39894228f;  // 1 / sqrt(2 pi)
+  }
+};
+
+// (1 + tanh(u)) / 2 = sigmoid(2 u) = 1 / (1 + e), e = exp(-2 u), which keeps its digits where x is
+// very negative; 1 - sigmoid = e sigmoid keeps them where x is large.
+struct GeluTanh {
+  static constexpr float kTwoRootTwoOverPi = 1.5957691f;  // 2 sqrt(2 / pi)
+  static constexpr float kCubic = 0.044715f;
+
+  // e, held where sigmoid is 0 in effect and e sigmoid still a number.
+  static Vec Exponential(Vec x) {
+    const Vec power = x * (x * x * kCubic + 1.0f) * -kTwoRootTwoOverPi;
+    return Exp(power > 80.0f ? Broadcast(80.0f) : power);
+  }
+  static Vec Value(Vec x) { return x / (1.0f + Exponential(x)); }
+  static Vec Derivative(Vec x) {
+    const Vec e = Exponential(x);
+    const Vec s = 1.0f / (1.0f + e);
+    const Vec slope = (x * x * (3.0f * kCubic) + 1.0f) * kTwoRootTwoOverPi;
+    return s + x * s * (e * s) * slope;
+  }
+};
+
+// Near 0 x + x^3 Q(x^2), Q the minimax polynomial up to x^2 = 0.4, where the quotient would cancel.
+struct Tanh {
+  static Vec Value(Vec x) {
+    const Vec square = x * x;
+    Vec q = square * -0.006045165097f + 0.02096132911f;
+    q = q * square - 0.05384326318f;
+    q = q * square + 0.1333271885f;
+    q = q * square - 0.3333332843f;
+    const Vec near = x + x * square * q;
+    const Vec e = Exp((x < 0.0f ? x : -x) * 2.0f);
+    const Vec far = (1.0f - e) / (1.0f + e);
+    return square < 0.4f ? near : (x < 0.0f ? -far : far);
+  }
+  static Vec Derivative(Vec x) {
+    const Vec t = Value(x);
+    return 1.0f - t * t;
+  }
+};
+
+template <typename T, typename A>
+void Forward(const BiasActivationForwardArgs& args) {
+  DropoutStretch dropout(args.dropout);
+  const T* const bias = static_cast<const T*>(args.bias);
+  for (int64_t r = args.row_begin; r < args.row_end; ++r) {
+    const T* const x = Row<T>(args.x, r);
+    T* const y = Row<T>(args.y, r);
+    const uint64_t first = static_cast<uint64_t>(r * args.columns);
+    ForDropoutLanes(dropout, first, args.columns, [&](int64_t c, auto lanes, int64_t offset) {
+      Vec value = Load(x + c, lanes);
+      if (bias != nullptr) value += Load(bias + c, lanes);
+      value = A::Value(value);
+      if (args.dropout.on) value = dropout.Apply(value, offset);
+      Store(y + c, value, lanes);
+    });
+  }
+}
+
+template <typename T, typename A>
+void Backward(const BiasActivationBackwardArgs& args) {
+  if (args.d_bias != nullptr) ClearFloats(args.d_bias, args.columns);
+  DropoutStretch dropout(args.dropout);
+  const T* const bias = static_cast<const T*>(args.bias);
+  for (int64_t r = args.row_begin; r < args.row_end; ++r) {
+    const T* const dy = Row<T>(args.dy, r);
+    const T* const x = Row<T>(args.x, r);
+    T* const dx = Row<T>(args.dx, r);
+    const uint64_t first = static_cast<uint64_t>(r * args.columns);
+    ForDropoutLanes(dropout, first, args.columns, [&](int64_t c, auto lanes, int64_t offset) {
+      Vec input = Load(x + c, lanes);
+      if (bias != nullptr) input += Load(bias + c, lanes);
+      Vec d = Load(dy + c, lanes);
+      if (args.dropout.on) d = dropout.Apply(d, offset);
+      d *= A::Derivative(input);
+      Store(dx + c, d, lanes);
+      if (args.d_bias != nullptr) Store(args.d_bias + c, Load(args.d_bias + c, lanes) + d, lanes);
+    });
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void BiasActivationForwardKernel(const BiasActivationForwardArgs& args) {
+  switch (args.activation) {
+    case Activation::kRelu:
+      return Forward<T, Relu>(args);
+    case Activation::kGeluErf:
+      return Forward<T, GeluErf>(args);
+    case Activation::kGeluTanh:
+      return Forward<T, GeluTanh>(args);
+    case Activation::kTanh:
+      return Forward<T, Tanh>(args);
+  }
+}
+
+template <typename T>
+void BiasActivationBackwardKernel(const BiasActivationBackwardArgs& args) {
+  switch (args.activation) {
+    case Activation::kRelu:
+      return Backward<T, Relu>(args);
+    case Activation::kGeluErf:
+      return Backward<T, GeluErf>(args);
+    case Activation::kGeluTanh:
+      return Backward<T, GeluTanh>(args);
+    case Activation::kTanh:
+      return Backward<T, Tanh>(args);
+  }
+}
+
+// y is 0 where relu or dropout stopped the element, so the draws are not needed again.
+template <typename T>
+void ReluBackwardFromOutputKernel(const BiasActivationBackwardArgs& args) {
+  if (args.d_bias != nullptr) ClearFloats(args.d_bias, args.columns);
+  for (int64_t r = args.row_begin; r < args.row_end; ++r) {
+    const T* const dy = Row<T>(args.dy, r);
+    const T* const y = Row<T>(args.x, r);
+    T* const dx = Row<T>(args.dx, r);
+    ForLanes(0, args.columns, [&](int64_t c, auto lanes) {
+      const Vec d = Load(y + c, lanes) == 0.0f ? Vec{} : Load(dy + c, lanes) * args.dropout.scale;
+      Store(dx + c, d, lanes);
+      if (args.d_bias != nullptr) Store(args.d_bias + c, Load(args.d_bias + c, lanes) + d, lanes);
+    });
+  }
+}
+
+template void BiasActivationForwardKernel<float>(const BiasActivationForwardArgs&);
+template void BiasActivationForwardKernel<BFloat16>(const BiasActivationForwardArgs&);
+template void BiasActivationBackwardKernel<float>(const BiasActivationBackwardArgs&);
+template void BiasActivationBackwardKernel<BFloat16>(const BiasActivationBackwardArgs&);
+template void ReluBackwardFromOutputKernel<float>(const BiasActivationBackwardArgs&);
+template void ReluBackwardFromOutputKernel<BFloat16>(const BiasActivationBackwardArgs&);
+
+}  // namespace dtrain::DT_CPU_ISA

@@ -1,0 +1,161 @@
+// cast.cc - checks the arguments, then threads over elements, rows or columns.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/ops/cast.h"
+
+#include <cstring>
+
+#include "dtrain/base/thread_pool.h"
+#include "dtrain/ops/internal/cast_kernel.h"
+#include "dtrain/ops/internal/op_support.h"
+#include "dtrain/tensor/dispatch.h"
+
+namespace dtrain {
+namespace {
+
+// Calls body(x offset, y offset, n) in parallel on the runs of consecutive elements that two
+// tensors of one shape have in common; offsets and n are in elements.
+template <typename Body>
+void ForRuns(const Tensor& x, const Tensor& y, const Body& body) {
+  const int64_t n = x.elements();
+  if (x.is_contiguous() && y.is_contiguous()) {
+    ParallelFor(VectorGroups(n), VectorGroups(kGrainElements), [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * kVectorGroup;
+      body(first, first, std::min(n, end * kVectorGroup) - first);
+    });
+    return;
+  }
+  const int64_t rows = x.dim(0);
+  const int64_t columns = n / rows;  // not contiguous, so there are rows
+  ParallelFor(rows, RowGrain(columns), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) body(r * x.row_stride(), r * y.row_stride(), columns);
+  });
+}
+
+// Both of GatherRows' and ScatterAddRows' matrices have rows of one length and type.
+void CheckRowCopy(const char* op, const Tensor& x, const Tensor& rows, const Tensor& out,
+                  const Stream& stream) {
+  CheckRank(op, "x", x, 2);
+  CheckRank(op, "out", out, 2);
+  CheckTensor(op, "x", x, x.shape(), x.dtype(), stream);
+  CheckTensor(op, "out", out, {out.dim(0), x.dim(1)}, x.dtype(), stream);
+  CheckRank(op, "rows", rows, 1);
+  CheckTensor(op, "rows", rows, rows.shape(), DType::kInt32, stream);
+}
+
+}  // namespace
+
+void Cast(const Tensor& x, Tensor& y, Stream& stream) {
+  CheckTensor("Cast", "x", x, x.shape(), x.dtype(), stream);
+  CheckTensor("Cast", "y", y, x.shape(), y.dtype(), stream);
+  DispatchFloat(x, [&]<DeviceType D, typename T>() {
+    DispatchFloat(y, [&]<DeviceType E, typename U>() {
+      if constexpr (D == DeviceType::kCpu && E == DeviceType::kCpu) {
+        ForRuns(x, y, [&](int64_t x_offset, int64_t y_offset, int64_t n) {
+          CastKernelCpu<T>({.x = x.data<T>() + x_offset,
+                            .y = y.data<U>() + y_offset,
+                            .to_bfloat16 = kDTypeOf<U> == DType::kBFloat16,
+                            .n = n});
+        });
+      }
+    });
+  });
+}
+
+void Zero(Tensor& x, Stream& stream) {
+  CheckTensor("Zero", "x", x, x.shape(), x.dtype(), stream);
+  CheckContiguous("Zero", "x", x);
+  if (x.device().type == DeviceType::kCpu) {
+    const int64_t bytes = static_cast<int64_t>(x.bytes());
+    char* const data = static_cast<char*>(x.raw());
+    ParallelFor(bytes, kGrainElements * 4, [&](int64_t begin, int64_t end) {
+      std::memset(data + begin, 0, static_cast<size_t>(end - begin));
+    });
+  }
+}
+
+void Scale(Tensor& x, float factor, Stream& stream) {
+  CheckTensor("Scale", "x", x, x.shape(), DType::kFloat32, stream);
+  CheckContiguous("Scale", "x", x);
+  DispatchFloat(x, [&]<DeviceType D, typename T>() {
+    if constexpr (D == DeviceType::kCpu) {
+      ForRuns(x, x, [&](int64_t offset, int64_t, int64_t n) {
+        ScaleKernelCpu<float>({.x = x.data<float>() + offset, .factor = factor, .n = n});
+      });
+    }
+  });
+}
+
+void AddTo(const Tensor& x, Tensor& y, Stream& stream) {
+  CheckTensor("AddTo", "x", x, x.shape(), x.dtype(), stream);
+  CheckTensor("AddTo", "y", y, x.shape(), x.dtype(), stream);
+  DispatchFloat(x, [&]<DeviceType D, typename T>() {
+    if constexpr (D == DeviceType::kCpu) {
+      ForRuns(x, y, [&](int64_t x_offset, int64_t y_offset, int64_t n) {
+        BlendKernelCpu<T>({.x = x.data<T>() + x_offset, .y = y.data<T>() + y_offset, .n = n});
+      });
+    }
+  });
+}
+
+void MovingAverage(const Tensor& x, float decay, Tensor& average, Stream& stream) {
+  CheckTensor("MovingAverage", "x", x, x.shape(), DType::kFloat32, stream);
+  CheckTensor("MovingAverage", "average", average, x.shape(), DType::kFloat32, stream);
+  CheckContiguous("MovingAverage", "x", x);
+  CheckContiguous("MovingAverage", "average", average);
+  DispatchFloat(x, [&]<DeviceType D, typename T>() {
+    if constexpr (D == DeviceType::kCpu) {
+      ForRuns(x, average, [&](int64_t x_offset, int64_t y_offset, int64_t n) {
+        BlendKernelCpu<float>({.x = x.data<float>() + x_offset,
+                               .y = average.data<float>() + y_offset,
+                               .x_factor = 1.0f - decay,
+                               .y_factor = decay,
+                               .n = n});
+      });
+    }
+  });
+}
+
+void GatherRows(const Tensor& x, const Tensor& rows, Tensor& out, Stream& stream) {
+  constexpr const char* kOp = "GatherRows";
+  CheckRowCopy(kOp, x, rows, out, stream);
+  CheckTensor(kOp, "out", out, {rows.dim(0), x.dim(1)}, x.dtype(), stream);
+  if (x.device().type == DeviceType::kCpu) {
+    CheckIds(kOp, "rows", rows, x.dim(0));
+    // Bytes are bytes: any element type will do.
+    const size_t row_bytes = static_cast<size_t>(x.dim(1)) * SizeOf(x.dtype());
+    const int64_t size = static_cast<int64_t>(SizeOf(x.dtype()));
+    const int32_t* const row = rows.data<int32_t>();
+    const char* const from = static_cast<const char*>(x.raw());
+    char* const to = static_cast<char*>(out.raw());
+    ParallelFor(rows.dim(0), RowGrain(x.dim(1)), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        std::memcpy(to + i * out.row_stride() * size, from + row[i] * x.row_stride() * size,
+                    row_bytes);
+      }
+    });
+  }
+}
+
+void ScatterAddRows(const Tensor& x, const Tensor& rows, Tensor& out, Stream& stream) {
+  constexpr const char* kOp = "ScatterAddRows";
+  CheckRowCopy(kOp, x, rows, out, stream);
+  DT_CHECK_EQ(rows.dim(0), x.dim(0)) << kOp << ": one row index per row of x";
+  const int64_t columns = x.dim(1);
+  DispatchFloat(x, [&]<DeviceType D, typename T>() {
+    if constexpr (D == DeviceType::kCpu) {
+      CheckIds(kOp, "rows", rows, out.dim(0));
+      // Threads share the columns, so that each element's sum is formed in order.
+      const int64_t grain = kGrainElements / (kVectorGroup * std::max<int64_t>(1, x.dim(0))) + 1;
+      ParallelFor(VectorGroups(columns), grain, [&](int64_t begin, int64_t end) {
+        ScatterAddRowsKernelCpu<T>({.x = RowsOf(x),
+                                    .out = RowsOf(out),
+                                    .rows = rows.data<int32_t>(),
+                                    .n = x.dim(0),
+                                    .column_begin = begin * kVectorGroup,
+                                    .column_end = std::min(columns, end * kVectorGroup)});
+      });
+    }
+  });
+}
+
+}  // namespace dtrain

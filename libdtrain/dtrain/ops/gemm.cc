@@ -1,0 +1,101 @@
+// gemm.cc - checks of the matrix products and the way to the device's kernel.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/ops/gemm.h"
+
+#include <cstring>
+
+#include "dtrain/ops/internal/gemm_kernel.h"
+#include "dtrain/tensor/dispatch.h"
+
+namespace dtrain {
+namespace {
+
+void CheckMatrix(const Tensor& x, const char* name) {
+  DT_CHECK_EQ(x.shape().rank(), 2) << name << " is a matrix";
+}
+
+// c = 0 where there is nothing to sum.
+void FillEmptyProduct(const GemmOptions& options, const Tensor& c) {
+  if (options.accumulate) return;
+  const size_t size = SizeOf(c.dtype());
+  for (int64_t row = 0; row < c.dim(0); ++row) {
+    std::memset(static_cast<std::byte*>(c.raw()) + static_cast<size_t>(row * c.row_stride()) * size,
+                0, static_cast<size_t>(c.dim(1)) * size);
+  }
+}
+
+void Run(const GemmArgs& args, const Tensor& a, Stream& stream) {
+  DT_CHECK_EQ(DeviceName(stream.device()), DeviceName(a.device()));
+  DispatchFloat(a, [&]<DeviceType D, typename T>() {
+    if constexpr (D == DeviceType::kCpu) GemmCpu<T>(args);
+  });
+}
+
+}  // namespace
+
+void Gemm(const Tensor& a, const Tensor& b, const GemmOptions& options, Tensor& c, Stream& stream) {
+  CheckMatrix(a, "a");
+  CheckMatrix(b, "b");
+  CheckMatrix(c, "c");
+  const int64_t m = a.dim(options.transpose_a ? 1 : 0);
+  const int64_t k = a.dim(options.transpose_a ? 0 : 1);
+  const int64_t n = b.dim(options.transpose_b ? 0 : 1);
+  DT_CHECK_EQ(b.dim(options.transpose_b ? 1 : 0), k) << "a and b agree on the summed extent";
+  DT_CHECK_EQ(c.dim(0), m) << "c has a row per row of op(a)";
+  DT_CHECK_EQ(c.dim(1), n) << "c has a column per column of op(b)";
+  DT_CHECK_EQ(Name(a.dtype()), Name(b.dtype())) << "a and b have one type";
+  DT_CHECK(c.dtype() == a.dtype() || c.dtype() == DType::kFloat32)
+      << "c holds " << Name(c.dtype()) << ", a holds " << Name(a.dtype());
+  if (m == 0 || n == 0) return;
+  if (k == 0) return FillEmptyProduct(options, c);
+  Run({.m = m,
+       .n = n,
+       .k = k,
+       .a = a.raw(),
+       .b = b.raw(),
+       .c = c.raw(),
+       .bias = nullptr,
+       .a_stride = a.row_stride(),
+       .b_stride = b.row_stride(),
+       .c_stride = c.row_stride(),
+       .transpose_a = options.transpose_a,
+       .transpose_b = options.transpose_b,
+       .accumulate = options.accumulate,
+       .c_type = c.dtype()},
+      a, stream);
+}
+
+void LinearForward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y,
+                   Stream& stream) {
+  CheckMatrix(x, "x");
+  CheckMatrix(weight, "weight");
+  CheckMatrix(y, "y");
+  DT_CHECK_EQ(weight.dim(1), x.dim(1)) << "weight is [out, in]";
+  DT_CHECK_GT(x.dim(1), 0) << "a linear layer has inputs";
+  DT_CHECK_EQ(y.dim(0), x.dim(0)) << "y has a row per row of x";
+  DT_CHECK_EQ(y.dim(1), weight.dim(0)) << "y has a column per output";
+  DT_CHECK_EQ(Name(weight.dtype()), Name(x.dtype())) << "x and weight have one type";
+  DT_CHECK_EQ(Name(y.dtype()), Name(x.dtype())) << "x and y have one type";
+  if (bias) {
+    DT_CHECK_EQ(bias.shape(), Shape({weight.dim(0)})) << "bias has one entry per output";
+    DT_CHECK_EQ(Name(bias.dtype()), Name(x.dtype())) << "x and bias have one type";
+  }
+  if (y.elements() == 0) return;
+  Run({.m = x.dim(0),
+       .n = weight.dim(0),
+       .k = x.dim(1),
+       .a = x.raw(),
+       .b = weight.raw(),
+       .c = y.raw(),
+       .bias = bias ? bias.raw() : nullptr,
+       .a_stride = x.row_stride(),
+       .b_stride = weight.row_stride(),
+       .c_stride = y.row_stride(),
+       .transpose_a = false,
+       .transpose_b = true,
+       .accumulate = false,
+       .c_type = y.dtype()},
+      x, stream);
+}
+
+}  // namespace dtrain

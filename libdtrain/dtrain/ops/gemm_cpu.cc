@@ -1,0 +1,327 @@
+// gemm_cpu.cc - matrix products by oneDNN: its sgemm for float32, cached primitives for bfloat16.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The number of tokens changes with every batch, and making a oneDNN primitive costs as much as
+// running it. sgemm needs none. A bfloat16 product is therefore cut along its tokens (rows of a,
+// or the summed extent of a weight gradient) into pieces of 1024, 512, ... 16, so that a few
+// primitives serve every batch; what is left below 16 is padded with zeros.
+#include <oneapi/dnnl/dnnl.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "dtrain/base/check.h"
+#include "dtrain/base/cpu_isa.h"
+#include "dtrain/base/thread_pool.h"
+#include "dtrain/ops/internal/gemm_kernel.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int64_t kLargestPiece = 1024;
+constexpr int64_t kSmallestPiece = 16;
+constexpr size_t kMaxPrimitives = 512;  // per thread; a model's step needs tens
+constexpr int64_t kCastGrain = 1 << 14;
+
+// Memory of this thread that only grows. `slot` names one of the buffers in use together.
+template <typename T>
+T* Scratch(size_t slot, int64_t count) {
+  thread_local std::vector<T> buffers[4];
+  if (buffers[slot].size() < static_cast<size_t>(count)) {
+    buffers[slot].resize(static_cast<size_t>(count));
+  }
+  return buffers[slot].data();
+}
+
+// ---- float32 -----------------------------------------------------------------------------------
+
+void FillRowsWithBias(const GemmArgs& args) {
+  float* const c = static_cast<float*>(args.c);
+  const size_t bytes = static_cast<size_t>(args.n) * sizeof(float);
+  ParallelFor(args.m, std::max<int64_t>(1, kCastGrain / args.n), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      std::memcpy(c + row * args.c_stride, args.bias, bytes);
+    }
+  });
+}
+
+void Sgemm(const GemmArgs& args) {
+  if (args.bias != nullptr) FillRowsWithBias(args);
+  const float beta = args.accumulate || args.bias != nullptr ? 1.0f : 0.0f;
+  const dnnl_status_t status = dnnl_sgemm(
+      args.transpose_a ? 'T' : 'N', args.transpose_b ? 'T' : 'N', args.m, args.n, args.k, 1.0f,
+      static_cast<const float*>(args.a), args.a_stride, static_cast<const float*>(args.b),
+      args.b_stride, beta, static_cast<float*>(args.c), args.c_stride);
+  DT_CHECK(status == dnnl_success) << "dnnl_sgemm of " << args.m << " x " << args.n << " x "
+                                   << args.k << " returned " << static_cast<int>(status);
+}
+
+// ---- bfloat16 where oneDNN has no fast kernels: through float32 ---------------------------------
+
+struct Matrix {
+  int64_t rows, columns, stride;
+};
+
+void Widen(const BFloat16* x, const Matrix& shape, float* y) {
+  ParallelFor(shape.rows, std::max<int64_t>(1, kCastGrain / shape.columns),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t r = begin; r < end; ++r) {
+                  for (int64_t i = 0; i < shape.columns; ++i) {
+                    y[r * shape.columns + i] = static_cast<float>(x[r * shape.stride + i]);
+                  }
+                }
+              });
+}
+
+void Narrow(const float* x, const Matrix& shape, BFloat16* y) {
+  ParallelFor(shape.rows, std::max<int64_t>(1, kCastGrain / shape.columns),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t r = begin; r < end; ++r) {
+                  for (int64_t i = 0; i < shape.columns; ++i) {
+                    y[r * shape.stride + i] = BFloat16(x[r * shape.columns + i]);
+                  }
+                }
+              });
+}
+
+void GemmThroughFloat(const GemmArgs& args) {
+  const Matrix a = {args.transpose_a ? args.k : args.m, args.transpose_a ? args.m : args.k,
+                    args.a_stride};
+  const Matrix b = {args.transpose_b ? args.n : args.k, args.transpose_b ? args.k : args.n,
+                    args.b_stride};
+  const Matrix c = {args.m, args.n, args.c_stride};
+  GemmArgs wide = args;
+  float* const wide_a = Scratch<float>(0, a.rows * a.columns);
+  float* const wide_b = Scratch<float>(1, b.rows * b.columns);
+  Widen(static_cast<const BFloat16*>(args.a), a, wide_a);
+  Widen(static_cast<const BFloat16*>(args.b), b, wide_b);
+  wide.a = wide_a;
+  wide.a_stride = a.columns;
+  wide.b = wide_b;
+  wide.b_stride = b.columns;
+  const bool narrow_c = args.c_type == DType::kBFloat16;
+  if (narrow_c) {
+    wide.c = Scratch<float>(2, c.rows * c.columns);
+    wide.c_stride = c.columns;
+    if (args.accumulate) Widen(static_cast<BFloat16*>(args.c), c, static_cast<float*>(wide.c));
+    if (args.bias != nullptr) {
+      float* const wide_bias = Scratch<float>(3, args.n);
+      Widen(static_cast<const BFloat16*>(args.bias), {1, args.n, args.n}, wide_bias);
+      wide.bias = wide_bias;
+    }
+  }
+  Sgemm(wide);
+  if (narrow_c) Narrow(static_cast<float*>(wide.c), c, static_cast<BFloat16*>(args.c));
+}
+
+bool HasFastBFloat16() {
+  static const bool has = [] {
+    using dnnl::cpu_isa;
+    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+    const auto wanted = static_cast<unsigned>(cpu_isa::avx512_core_bf16);
+    return BestCpuIsa() == CpuIsa::kAvx512 && (isa & wanted) == wanted;
+  }();
+  return has;
+}
+
+// ---- bfloat16 by primitives ---------------------------------------------------------------------
+
+// A matmul primitive with its memory objects: pointers are set for each run.
+class Primitive {
+ public:
+  explicit Primitive(const GemmArgs& g) {
+    using dnnl::memory;
+    constexpr auto kBf16 = memory::data_type::bf16;
+    const auto c_type = g.c_type == DType::kFloat32 ? memory::data_type::f32 : kBf16;
+    const auto strides = [](int64_t stride, bool transposed) {
+      return transposed ? memory::dims{1, stride} : memory::dims{stride, 1};
+    };
+    const memory::desc a({g.m, g.k}, kBf16, strides(g.a_stride, g.transpose_a));
+    const memory::desc b({g.k, g.n}, kBf16, strides(g.b_stride, g.transpose_b));
+    const memory::desc c({g.m, g.n}, c_type, strides(g.c_stride, false));
+    const memory::desc bias({1, g.n}, c_type, strides(g.n, false));
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    if (g.accumulate) {
+      dnnl::post_ops sum;
+      sum.append_sum(1.0f);
+      attributes.set_post_ops(sum);
+    }
+    const dnnl::matmul::desc product =
+        g.bias != nullptr ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
+    const dnnl::matmul::primitive_desc description(product, attributes, Engine());
+    matmul_ = dnnl::matmul(description);
+    const auto add = [&](int name, const memory::desc& desc) {
+      arguments_.emplace(name, memory(desc, Engine(), DNNL_MEMORY_NONE));
+    };
+    add(DNNL_ARG_SRC, a);
+    add(DNNL_ARG_WEIGHTS, b);
+    add(DNNL_ARG_DST, c);
+    if (g.bias != nullptr) add(DNNL_ARG_BIAS, bias);
+    add(DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
+    scratchpad_bytes_ = static_cast<int64_t>(description.scratchpad_desc().get_size());
+  }
+
+  void Run(const GemmArgs& g) {
+    arguments_.at(DNNL_ARG_SRC).set_data_handle(const_cast<void*>(g.a));
+    arguments_.at(DNNL_ARG_WEIGHTS).set_data_handle(const_cast<void*>(g.b));
+    arguments_.at(DNNL_ARG_DST).set_data_handle(g.c);
+    if (g.bias != nullptr) {
+      arguments_.at(DNNL_ARG_BIAS).set_data_handle(const_cast<void*>(g.bias));
+    }
+    // A page of slack, so that the scratchpad starts on one.
+    constexpr uintptr_t kPage = 4096;
+    const auto start = reinterpret_cast<uintptr_t>(
+        Scratch<std::byte>(0, scratchpad_bytes_ + static_cast<int64_t>(kPage)));
+    arguments_.at(DNNL_ARG_SCRATCHPAD)
+        .set_data_handle(reinterpret_cast<void*>((start + kPage - 1) / kPage * kPage));
+    matmul_.execute(CpuStream(), arguments_);
+  }
+
+ private:
+  static const dnnl::engine& Engine() {
+    static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+    return engine;
+  }
+  static const dnnl::stream& CpuStream() {
+    thread_local const dnnl::stream stream(Engine());
+    return stream;
+  }
+
+  dnnl::matmul matmul_;
+  std::unordered_map<int, dnnl::memory> arguments_;
+  int64_t scratchpad_bytes_ = 0;
+};
+
+// Runs one piece by this thread's primitive for its shape.
+void RunPiece(const GemmArgs& g) {
+  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int>;
+  thread_local std::map<Key, Primitive> cache;
+  const int flags = (g.transpose_a ? 1 : 0) | (g.transpose_b ? 2 : 0) | (g.accumulate ? 4 : 0) |
+                    (g.bias != nullptr ? 8 : 0) | (g.c_type == DType::kFloat32 ? 16 : 0);
+  const Key key(g.m, g.n, g.k, g.a_stride, g.b_stride, g.c_stride, flags);
+  auto found = cache.find(key);
+  if (found == cache.end()) {
+    if (cache.size() >= kMaxPrimitives) cache.clear();
+    found = cache.emplace(key, Primitive(g)).first;
+  }
+  found->second.Run(g);
+}
+
+int64_t PieceSize(int64_t left) {
+  const int64_t floor = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(left)));
+  return std::min(floor, kLargestPiece);
+}
+
+// `rows` rows of a matrix copied to scratch and followed by zeros up to kSmallestPiece rows.
+const void* PadRows(const void* from, int64_t rows, int64_t columns, int64_t stride, size_t slot) {
+  BFloat16* const to = Scratch<BFloat16>(slot, kSmallestPiece * columns);
+  const BFloat16* const x = static_cast<const BFloat16*>(from);
+  for (int64_t r = 0; r < kSmallestPiece; ++r) {
+    if (r < rows) {
+      std::copy_n(x + r * stride, columns, to + r * columns);
+    } else {
+      std::fill_n(to + r * columns, columns, BFloat16(0.0f));
+    }
+  }
+  return to;
+}
+
+void* RowAt(const void* base, int64_t offset, DType type) {
+  return static_cast<std::byte*>(const_cast<void*>(base)) +
+         offset * static_cast<int64_t>(SizeOf(type));
+}
+
+// The last rows, fewer than a piece: computed on a padded copy.
+void RunRowTail(const GemmArgs& piece) {
+  GemmArgs padded = piece;
+  padded.m = kSmallestPiece;
+  padded.a = PadRows(piece.a, piece.m, piece.k, piece.a_stride, 0);
+  padded.a_stride = piece.k;
+  padded.c_stride = piece.n;
+  const size_t size = SizeOf(piece.c_type);
+  std::byte* const c = Scratch<std::byte>(1, kSmallestPiece * piece.n * static_cast<int64_t>(size));
+  padded.c = c;
+  const size_t row_bytes = static_cast<size_t>(piece.n) * size;
+  if (piece.accumulate) {
+    std::memset(c, 0, kSmallestPiece * row_bytes);
+    for (int64_t r = 0; r < piece.m; ++r) {
+      std::memcpy(c + static_cast<size_t>(r) * row_bytes,
+                  RowAt(piece.c, r * piece.c_stride, piece.c_type), row_bytes);
+    }
+  }
+  RunPiece(padded);
+  for (int64_t r = 0; r < piece.m; ++r) {
+    std::memcpy(RowAt(piece.c, r * piece.c_stride, piece.c_type),
+                c + static_cast<size_t>(r) * row_bytes, row_bytes);
+  }
+}
+
+// Rows [begin, end) of c, a not transposed.
+void RunRows(const GemmArgs& args, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end;) {
+    GemmArgs piece = args;
+    piece.m = PieceSize(end - row);
+    if (piece.m < kSmallestPiece) piece.m = end - row;
+    piece.a = RowAt(args.a, row * args.a_stride, DType::kBFloat16);
+    piece.c = RowAt(args.c, row * args.c_stride, args.c_type);
+    piece.m < kSmallestPiece ? RunRowTail(piece) : RunPiece(piece);
+    row += piece.m;
+  }
+}
+
+// Rows [begin, end) of c = a^T b, both a and b with a row per token; c is float32.
+void RunWeightRows(const GemmArgs& args, int64_t begin, int64_t end) {
+  for (int64_t token = 0; token < args.k;) {
+    GemmArgs piece = args;
+    piece.m = end - begin;
+    piece.k = PieceSize(args.k - token);
+    if (piece.k < kSmallestPiece) piece.k = args.k - token;
+    piece.a = RowAt(args.a, token * args.a_stride + begin, DType::kBFloat16);
+    piece.b = RowAt(args.b, token * args.b_stride, DType::kBFloat16);
+    piece.c = RowAt(args.c, begin * args.c_stride, args.c_type);
+    piece.accumulate = args.accumulate || token > 0;
+    token += piece.k;
+    if (piece.k < kSmallestPiece) {
+      piece.a = PadRows(piece.a, piece.k, piece.m, piece.a_stride, 0);
+      piece.b = PadRows(piece.b, piece.k, piece.n, piece.b_stride, 1);
+      piece.a_stride = piece.m;
+      piece.b_stride = piece.n;
+      piece.k = kSmallestPiece;
+    }
+    RunPiece(piece);
+  }
+}
+
+void GemmByPrimitives(const GemmArgs& args) {
+  const bool over_tokens = args.transpose_a && !args.transpose_b && args.c_type == DType::kFloat32;
+  if (args.transpose_a && !over_tokens) return RunPiece(args);
+  // Threads take whole groups of kSmallestPiece rows of c.
+  const int64_t groups = (args.m + kSmallestPiece - 1) / kSmallestPiece;
+  ParallelFor(groups, 2, [&](int64_t begin, int64_t end) {
+    const int64_t first = begin * kSmallestPiece;
+    const int64_t last = std::min(end * kSmallestPiece, args.m);
+    over_tokens ? RunWeightRows(args, first, last) : RunRows(args, first, last);
+  });
+}
+
+}  // namespace
+
+template <>
+void GemmCpu<float>(const GemmArgs& args) {
+  Sgemm(args);
+}
+
+template <>
+void GemmCpu<BFloat16>(const GemmArgs& args) {
+  HasFastBFloat16() ? GemmByPrimitives(args) : GemmThroughFloat(args);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,28 @@
+// adam_kernel.h - arguments of the CPU kernel behind ops/adam.h.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_OPS_INTERNAL_ADAM_KERNEL_H_
+#define DTRAIN_OPS_INTERNAL_ADAM_KERNEL_H_
+
+#include <cstdint>
+
+#include "dtrain/ops/adam.h"
+#include "dtrain/ops/internal/cpu_kernel.h"
+
+namespace dtrain {
+
+// Elements [begin, end). T is the type of `copy`, which may be null.
+struct AdamArgs {
+  const float* gradients = nullptr;
+  const float* gradient_scale = nullptr;  // one value
+  float* weights = nullptr;
+  float* m = nullptr;
+  float* v = nullptr;
+  void* copy = nullptr;
+  AdamOptions options{};
+  int64_t begin = 0, end = 0;
+};
+DT_DECLARE_CPU_KERNEL(AdamKernel, AdamArgs);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPS_INTERNAL_ADAM_KERNEL_H_

@@ -1,0 +1,40 @@
+// bias_activation_kernel.h - arguments of the CPU kernels behind ops/bias_activation.h.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_OPS_INTERNAL_BIAS_ACTIVATION_KERNEL_H_
+#define DTRAIN_OPS_INTERNAL_BIAS_ACTIVATION_KERNEL_H_
+
+#include <cstdint>
+
+#include "dtrain/ops/bias_activation.h"
+#include "dtrain/ops/internal/cpu_kernel.h"
+#include "dtrain/ops/internal/rows.h"
+
+namespace dtrain {
+
+// Rows [row_begin, row_end).
+struct BiasActivationForwardArgs {
+  Rows x{}, y{};
+  const void* bias = nullptr;  // absent: null
+  Activation activation = Activation::kRelu;
+  DropoutDraw dropout{};
+  int64_t row_begin = 0, row_end = 0, columns = 0;
+};
+DT_DECLARE_CPU_KERNEL(BiasActivationForwardKernel, BiasActivationForwardArgs);
+
+// Rows [row_begin, row_end); their column sums of dx overwrite d_bias where it is not null.
+struct BiasActivationBackwardArgs {
+  Rows dy{}, x{}, dx{};
+  const void* bias = nullptr;
+  Activation activation = Activation::kRelu;
+  DropoutDraw dropout{};
+  float* d_bias = nullptr;
+  int64_t row_begin = 0, row_end = 0, columns = 0;
+};
+DT_DECLARE_CPU_KERNEL(BiasActivationBackwardKernel, BiasActivationBackwardArgs);
+
+// The same with `x` the forward's output; only the dropout's scale is used.
+DT_DECLARE_CPU_KERNEL(ReluBackwardFromOutputKernel, BiasActivationBackwardArgs);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPS_INTERNAL_BIAS_ACTIVATION_KERNEL_H_

@@ -1,0 +1,50 @@
+// cross_entropy_kernel.h - arguments of the CPU kernels behind ops/cross_entropy.h.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_OPS_INTERNAL_CROSS_ENTROPY_KERNEL_H_
+#define DTRAIN_OPS_INTERNAL_CROSS_ENTROPY_KERNEL_H_
+
+#include <cstdint>
+
+#include "dtrain/ops/internal/cpu_kernel.h"
+#include "dtrain/ops/internal/rows.h"
+
+namespace dtrain {
+
+// All kernels here work on rows [row_begin, row_end).
+struct CrossEntropyForwardArgs {
+  Rows logits{};
+  const int32_t* targets = nullptr;
+  float smoothing = 0.0f;
+  float* loss = nullptr;
+  float* nll = nullptr;
+  float* log_sum_exp = nullptr;
+  int64_t row_begin = 0, row_end = 0, classes = 0;
+};
+DT_DECLARE_CPU_KERNEL(CrossEntropyForwardKernel, CrossEntropyForwardArgs);
+
+struct CrossEntropyBackwardArgs {
+  Rows logits{}, d_logits{};
+  const int32_t* targets = nullptr;
+  const float* log_sum_exp = nullptr;
+  float smoothing = 0.0f;
+  const float* scale = nullptr;  // one value
+  int64_t row_begin = 0, row_end = 0, classes = 0;
+};
+DT_DECLARE_CPU_KERNEL(CrossEntropyBackwardKernel, CrossEntropyBackwardArgs);
+
+struct LogSoftmaxArgs {
+  Rows logits{}, out{};  // out is float
+  int64_t row_begin = 0, row_end = 0, classes = 0;
+};
+DT_DECLARE_CPU_KERNEL(LogSoftmaxKernel, LogSoftmaxArgs);
+
+struct ArgMaxArgs {
+  Rows logits{};
+  int32_t* ids = nullptr;
+  int64_t row_begin = 0, row_end = 0, classes = 0;
+};
+DT_DECLARE_CPU_KERNEL(ArgMaxKernel, ArgMaxArgs);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPS_INTERNAL_CROSS_ENTROPY_KERNEL_H_

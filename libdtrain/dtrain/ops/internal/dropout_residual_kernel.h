@@ -1,0 +1,33 @@
+// dropout_residual_kernel.h - arguments of the CPU kernels behind ops/dropout_residual.h.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_OPS_INTERNAL_DROPOUT_RESIDUAL_KERNEL_H_
+#define DTRAIN_OPS_INTERNAL_DROPOUT_RESIDUAL_KERNEL_H_
+
+#include <cstdint>
+
+#include "dtrain/ops/internal/cpu_kernel.h"
+#include "dtrain/ops/internal/rows.h"
+
+namespace dtrain {
+
+// Rows [row_begin, row_end).
+struct DropoutResidualForwardArgs {
+  Rows x{}, residual{}, out{};
+  const void* bias = nullptr;  // absent: null
+  DropoutDraw dropout{};
+  int64_t row_begin = 0, row_end = 0, columns = 0;
+};
+DT_DECLARE_CPU_KERNEL(DropoutResidualForwardKernel, DropoutResidualForwardArgs);
+
+// Rows [row_begin, row_end); their column sums of dx overwrite d_bias where it is not null.
+struct DropoutResidualBackwardArgs {
+  Rows d_out{}, dx{};
+  DropoutDraw dropout{};
+  float* d_bias = nullptr;
+  int64_t row_begin = 0, row_end = 0, columns = 0;
+};
+DT_DECLARE_CPU_KERNEL(DropoutResidualBackwardKernel, DropoutResidualBackwardArgs);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPS_INTERNAL_DROPOUT_RESIDUAL_KERNEL_H_

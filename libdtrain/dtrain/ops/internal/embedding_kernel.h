@@ -1,0 +1,41 @@
+// embedding_kernel.h - arguments of the CPU kernels behind ops/embedding.h.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_OPS_INTERNAL_EMBEDDING_KERNEL_H_
+#define DTRAIN_OPS_INTERNAL_EMBEDDING_KERNEL_H_
+
+#include <cstdint>
+
+#include "dtrain/ops/internal/cpu_kernel.h"
+#include "dtrain/ops/internal/rows.h"
+
+namespace dtrain {
+
+// Tokens [token_begin, token_end).
+struct EmbeddingForwardArgs {
+  const int32_t* ids = nullptr;
+  const int32_t* position_ids = nullptr;
+  Rows table{}, positions{}, out{};  // positions may be absent
+  float scale = 1.0f;
+  int32_t zero_id = -1;
+  DropoutDraw dropout{};
+  int64_t token_begin = 0, token_end = 0, columns = 0;
+};
+DT_DECLARE_CPU_KERNEL(EmbeddingForwardKernel, EmbeddingForwardArgs);
+
+// All tokens in order, columns [column_begin, column_end).
+struct EmbeddingBackwardArgs {
+  Rows d_out{};
+  const int32_t* ids = nullptr;
+  const int32_t* position_ids = nullptr;
+  Rows d_table{}, d_positions{};  // float; d_positions may be absent
+  float scale = 1.0f;
+  int32_t zero_id = -1;
+  DropoutDraw dropout{};
+  int64_t tokens = 0, columns = 0;
+  int64_t column_begin = 0, column_end = 0;
+};
+DT_DECLARE_CPU_KERNEL(EmbeddingBackwardKernel, EmbeddingBackwardArgs);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPS_INTERNAL_EMBEDDING_KERNEL_H_

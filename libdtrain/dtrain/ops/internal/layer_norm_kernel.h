@@ -1,0 +1,45 @@
+// layer_norm_kernel.h - arguments of the CPU kernels behind ops/layer_norm.h.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_OPS_INTERNAL_LAYER_NORM_KERNEL_H_
+#define DTRAIN_OPS_INTERNAL_LAYER_NORM_KERNEL_H_
+
+#include <cstdint>
+
+#include "dtrain/ops/internal/cpu_kernel.h"
+#include "dtrain/ops/internal/rows.h"
+
+namespace dtrain {
+
+// Rows [row_begin, row_end). With `sum` absent it is plain layer norm of x.
+struct LayerNormForwardArgs {
+  Rows x{}, residual{}, sum{}, y{};
+  const void* bias = nullptr;  // absent: null
+  const float* gamma = nullptr;
+  const float* beta = nullptr;
+  float* mean = nullptr;
+  float* rstd = nullptr;
+  float epsilon = 0.0f;
+  DropoutDraw dropout{};
+  int64_t row_begin = 0, row_end = 0, columns = 0;
+};
+DT_DECLARE_CPU_KERNEL(LayerNormForwardKernel, LayerNormForwardArgs);
+
+// Rows [row_begin, row_end). x is what was normalised; d_x gets its gradient plus d_residual where
+// given, d_dropped (absent: not wanted) that after dropout. The column sums of these rows overwrite
+// d_gamma, d_beta and, where not null, d_bias.
+struct LayerNormBackwardArgs {
+  Rows dy{}, x{}, d_residual{}, d_x{}, d_dropped{};
+  const float* gamma = nullptr;
+  const float* mean = nullptr;
+  const float* rstd = nullptr;
+  float* d_gamma = nullptr;
+  float* d_beta = nullptr;
+  float* d_bias = nullptr;
+  DropoutDraw dropout{};
+  int64_t row_begin = 0, row_end = 0, columns = 0;
+};
+DT_DECLARE_CPU_KERNEL(LayerNormBackwardKernel, LayerNormBackwardArgs);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPS_INTERNAL_LAYER_NORM_KERNEL_H_

@@ -1,0 +1,300 @@
+// simd.h - vectors of the instruction set a kernel file is compiled for: loads, exp, sums, dropout.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Only for files that dtrain_cpu_kernels() compiles (cpu_kernel.h): everything lies in DT_CPU_ISA,
+// so that the copies of one function for several instruction sets never meet in the linker.
+//
+//   for (; c + kLanes <= n; c += kLanes) Store(y + c, Exp(Load(x + c)));
+//   if (c < n) StorePartial(y + c, Exp(LoadPartial(x + c, n - c)), n - c);
+//
+// A Vec is a GCC vector: + - * / < ?: work lane by lane and with a float scalar; a comparison gives
+// an IntVec of 0 and -1.
+#ifndef DTRAIN_OPS_INTERNAL_SIMD_H_
+#define DTRAIN_OPS_INTERNAL_SIMD_H_
+
+#include <cstdint>
+#include <cstring>
+
+#include "dtrain/base/random.h"
+#include "dtrain/tensor/dtype.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace dtrain::DT_CPU_ISA {
+
+#if defined(__AVX512F__)
+inline constexpr int kLanes = 16;
+#elif defined(__AVX2__)
+inline constexpr int kLanes = 8;
+#else
+inline constexpr int kLanes = 4;
+#endif
+
+typedef float Vec __attribute__((vector_size(4 * kLanes)));
+typedef int32_t IntVec __attribute__((vector_size(4 * kLanes)));
+typedef uint32_t UintVec __attribute__((vector_size(4 * kLanes)));
+typedef uint16_t HalfVec __attribute__((vector_size(2 * kLanes)));
+typedef uint64_t LongVec __attribute__((vector_size(4 * kLanes)));
+inline constexpr int kLongLanes = kLanes / 2;
+
+// ---- memory -----------------------------------------------------------------------------------
+
+inline Vec Broadcast(float value) { return Vec{} + value; }
+
+inline Vec Widen(HalfVec bits) {
+  return reinterpret_cast<Vec>(__builtin_convertvector(bits, UintVec) << 16);
+}
+
+// Rounds to nearest even; NaN stays NaN.
+inline HalfVec Narrow(Vec value) {
+  const UintVec word = reinterpret_cast<UintVec>(value);
+  const UintVec rounded = (word + 0x7fffu + ((word >> 16) & 1u)) >> 16;
+  const UintVec nan = (word >> 16) | 0x40u;
+  return __builtin_convertvector((word & 0x7fffffffu) > 0x7f800000u ? nan : rounded, HalfVec);
+}
+
+// kLanes elements at any address.
+inline Vec Load(const float* p) {
+  Vec value;
+  std::memcpy(&value, p, sizeof(value));
+  return value;
+}
+inline Vec Load(const BFloat16* p) {
+  HalfVec bits;
+  std::memcpy(&bits, p, sizeof(bits));
+  return Widen(bits);
+}
+inline void Store(float* p, Vec value) { std::memcpy(p, &value, sizeof(value)); }
+inline void Store(BFloat16* p, Vec value) {
+  const HalfVec bits = Narrow(value);
+  std::memcpy(static_cast<void*>(p), &bits, sizeof(bits));
+}
+
+// The first `count` < kLanes elements; the other lanes load as 0.
+inline Vec LoadPartial(const float* p, int64_t count) {
+  Vec value{};
+  for (int i = 0; i < count; ++i) value[i] = p[i];
+  return value;
+}
+inline Vec LoadPartial(const BFloat16* p, int64_t count) {
+  HalfVec bits{};
+  for (int i = 0; i < count; ++i) bits[i] = p[i].bits;
+  return Widen(bits);
+}
+inline void StorePartial(float* p, Vec value, int64_t count) {
+  for (int i = 0; i < count; ++i) p[i] = value[i];
+}
+inline void StorePartial(BFloat16* p, Vec value, int64_t count) {
+  const HalfVec bits = Narrow(value);
+  for (int i = 0; i < count; ++i) p[i].bits = bits[i];
+}
+
+inline float LoadScalar(const float* p) { return *p; }
+inline float LoadScalar(const BFloat16* p) {
+  const uint32_t word = uint32_t{p->bits} << 16;
+  float value;
+  std::memcpy(&value, &word, sizeof(value));
+  return value;
+}
+
+// ---- arithmetic -------------------------------------------------------------------------------
+
+inline Vec Max(Vec a, Vec b) { return a > b ? a : b; }
+inline Vec Min(Vec a, Vec b) { return a < b ? a : b; }
+
+// Keeps the optimiser, which may reorder sums here, from merging `value` into a later sum.
+#if defined(__clang__)
+#define DT_SUM_BARRIER(value) __arithmetic_fence(value)
+#else
+#define DT_SUM_BARRIER(value) __builtin_assoc_barrier(value)
+#endif
+
+#if defined(__AVX512F__)
+typedef float HalfOfVec __attribute__((vector_size(32)));
+inline HalfOfVec LowHalf(Vec v) { return __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7); }
+inline HalfOfVec HighHalf(Vec v) {
+  return __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+#elif defined(__AVX2__)
+typedef Vec HalfOfVec;
+inline HalfOfVec LowHalf(Vec v) { return v; }
+#endif
+
+#if defined(__AVX2__)
+typedef float QuarterVec __attribute__((vector_size(16)));
+inline QuarterVec LowQuarter(HalfOfVec v) { return __builtin_shufflevector(v, v, 0, 1, 2, 3); }
+inline QuarterVec HighQuarter(HalfOfVec v) { return __builtin_shufflevector(v, v, 4, 5, 6, 7); }
+#else
+typedef Vec QuarterVec;
+#endif
+
+inline float HorizontalSum(Vec v) {
+#if defined(__AVX512F__)
+  const HalfOfVec half = LowHalf(v) + HighHalf(v);
+  const QuarterVec q = LowQuarter(half) + HighQuarter(half);
+#elif defined(__AVX2__)
+  const QuarterVec q = LowQuarter(v) + HighQuarter(v);
+#else
+  const QuarterVec q = v;
+#endif
+  return (q[0] + q[2]) + (q[1] + q[3]);
+}
+
+inline float HorizontalMax(Vec v) {
+#if defined(__AVX512F__)
+  const HalfOfVec low = LowHalf(v);
+  const HalfOfVec high = HighHalf(v);
+  const HalfOfVec half = low > high ? low : high;
+  const QuarterVec a = LowQuarter(half);
+  const QuarterVec b = HighQuarter(half);
+  const QuarterVec q = a > b ? a : b;
+#elif defined(__AVX2__)
+  const QuarterVec a = LowQuarter(v);
+  const QuarterVec b = HighQuarter(v);
+  const QuarterVec q = a > b ? a : b;
+#else
+  const QuarterVec q = v;
+#endif
+  const float even = q[0] > q[2] ? q[0] : q[2];
+  const float odd = q[1] > q[3] ? q[1] : q[3];
+  return even > odd ? even : odd;
+}
+
+// e^x with a relative error below 2e-7 for x in [-87, 88.7]; 0 below, infinity above, NaN for NaN.
+// x = n ln 2 + r, |r| <= ln 2 / 2; e^r = 1 + r + r^2 p(r), p the minimax polynomial of degree 4.
+inline Vec Exp(Vec x) {
+  constexpr float kLog2High = 0.693359375f;  // few bits: n * kLog2High is exact
+  constexpr float kLog2Low = -2.12194442e-4f;
+  x = x < -87.0f ? Broadcast(-87.0f) : x;
+  x = x > 89.0f ? Broadcast(89.0f) : x;
+  const Vec y = x * 1.44269504f;
+  const IntVec n =
+      __builtin_convertvector(y + (y < 0.0f ? Broadcast(-0.5f) : Broadcast(0.5f)), IntVec);
+  const Vec nf = __builtin_convertvector(n, Vec);
+  const Vec r = DT_SUM_BARRIER(x - nf * kLog2High) - nf * kLog2Low;
+  Vec p = r * 1.395080704e-3f + 8.369073272e-3f;
+  p = p * r + 4.166620225e-2f;
+  p = p * r + 1.666651666e-1f;
+  p = p * r + 0.5f;
+  p = DT_SUM_BARRIER(p * r * r + r);
+  // 2^(n - 1) exists for every n here, 2^n would not for n = 128; for n = -126 it is 0.
+  const Vec power = reinterpret_cast<Vec>((n + 126) << 23);
+  return DT_SUM_BARRIER(p * 2.0f + 2.0f) * power;
+}
+
+// ---- dropout ----------------------------------------------------------------------------------
+
+// 64-bit product of the low halves of each lane.
+inline LongVec MultiplyLow(LongVec a, LongVec b) {
+#if defined(__AVX512F__)
+  // The form without a mask draws a false warning from GCC 12 (bug 105593).
+  return reinterpret_cast<LongVec>(
+      _mm512_maskz_mul_epu32(0xff, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<LongVec>(
+      _mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+#elif defined(__x86_64__)
+  return reinterpret_cast<LongVec>(
+      _mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+#else
+  return (a & 0xffffffffu) * (b & 0xffffffffu);
+#endif
+}
+
+// Philox(key, index) of base/random.h for one index per lane: words 0 and 1 in `low`, 2 and 3 in
+// `high` of each lane. The upper halves of the state hold rubbish that no product reads.
+inline void PhiloxLanes(const RandomKey& key, LongVec index, LongVec& low, LongVec& high) {
+  const LongVec m0 = LongVec{} + 0xD2511F53u;
+  const LongVec m1 = LongVec{} + 0xCD9E8D57u;
+  LongVec c0 = index;
+  LongVec c1 = index >> 32;
+  LongVec c2 = LongVec{} + key.step;
+  LongVec c3 = LongVec{} + key.site;
+  uint32_t k0 = static_cast<uint32_t>(key.seed);
+  uint32_t k1 = static_cast<uint32_t>(key.seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const LongVec p0 = MultiplyLow(c0, m0);
+    const LongVec p1 = MultiplyLow(c2, m1);
+    c0 = (p1 >> 32) ^ c1 ^ k0;
+    c1 = p1;
+    c2 = (p0 >> 32) ^ c3 ^ k1;
+    c3 = p0;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  low = (c0 & 0xffffffffu) | (c1 << 32);
+  high = (c2 & 0xffffffffu) | (c3 << 32);
+}
+
+// Writes the 8 draws of each lane's block, lane by lane.
+inline void StoreBlocks(LongVec low, LongVec high, uint16_t* draws) {
+#if defined(__AVX512F__)
+  const LongVec a = __builtin_shufflevector(low, high, 0, 8, 1, 9, 2, 10, 3, 11);
+  const LongVec b = __builtin_shufflevector(low, high, 4, 12, 5, 13, 6, 14, 7, 15);
+#elif defined(__AVX2__)
+  const LongVec a = __builtin_shufflevector(low, high, 0, 4, 1, 5);
+  const LongVec b = __builtin_shufflevector(low, high, 2, 6, 3, 7);
+#else
+  const LongVec a = __builtin_shufflevector(low, high, 0, 2);
+  const LongVec b = __builtin_shufflevector(low, high, 1, 3);
+#endif
+  std::memcpy(draws, &a, sizeof(a));
+  std::memcpy(draws + 4 * kLongLanes, &b, sizeof(b));
+}
+
+// 0, 1, 2, ...
+inline LongVec CountLanes() {
+  LongVec count{};
+  for (int lane = 0; lane < kLongLanes; ++lane) count[lane] = static_cast<uint64_t>(lane);
+  return count;
+}
+
+// How many elements a DrawDropout call writes beyond those asked for, at most.
+inline constexpr int kDrawPadding = 8 * kLongLanes;
+
+// The 16 bits of every element of `rows` rows (ops/dropout.h): row r holds blocks * 8 elements from
+// element (first_block + r * row_blocks) * 8 on. draws: [rows, blocks * 8] and kDrawPadding more.
+inline void DrawDropout(const RandomKey& key, uint64_t first_block, int64_t rows, int64_t blocks,
+                        int64_t row_blocks, uint16_t* draws) {
+  const int64_t total = rows * blocks;
+  int64_t column = 0;
+  uint64_t row_start = first_block;
+  for (int64_t done = 0; done < total; done += kLongLanes) {
+    LongVec index = CountLanes() + (row_start + static_cast<uint64_t>(column));
+    if (column + kLongLanes < blocks) {
+      column += kLongLanes;
+    } else {
+      for (int lane = 0; lane < kLongLanes; ++lane) {
+        index[lane] = row_start + static_cast<uint64_t>(column);
+        if (++column == blocks) {
+          column = 0;
+          row_start += static_cast<uint64_t>(row_blocks);
+        }
+      }
+    }
+    LongVec low;
+    LongVec high;
+    PhiloxLanes(key, index, low, high);
+    StoreBlocks(low, high, draws + done * 8);
+  }
+}
+
+// The same for the elements of `blocks` blocks in a row.
+inline void DrawDropout(const RandomKey& key, uint64_t first_block, int64_t blocks,
+                        uint16_t* draws) {
+  DrawDropout(key, first_block, 1, blocks, blocks, draws);
+}
+
+// `scale` where the element of that lane is kept, 0 where it is dropped.
+inline Vec KeepScale(const uint16_t* draws, uint32_t threshold, float scale) {
+  HalfVec bits;
+  std::memcpy(&bits, draws, sizeof(bits));
+  return __builtin_convertvector(bits, IntVec) < static_cast<int32_t>(threshold) ? Vec{}
+                                                                                 : Broadcast(scale);
+}
+
+}  // namespace dtrain::DT_CPU_ISA
+
+#endif  // DTRAIN_OPS_INTERNAL_SIMD_H_

@@ -1,0 +1,178 @@
+// layer_norm.cc - checks the arguments of layer norm, then threads over rows or blocks of rows.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/ops/layer_norm.h"
+
+#include "dtrain/base/thread_pool.h"
+#include "dtrain/ops/internal/layer_norm_kernel.h"
+#include "dtrain/ops/internal/op_support.h"
+#include "dtrain/tensor/dispatch.h"
+
+namespace dtrain {
+namespace {
+
+// What all four ops have: x and `others` of one shape and type, vectors of its columns and rows.
+struct Checker {
+  Checker(const char* op_name, const Tensor& x, const Stream& s) : op(op_name), stream(s) {
+    CheckRank(op, "x", x, 2);
+    shape = x.shape();
+    dtype = x.dtype();
+    DT_CHECK_GE(shape[1], 1) << op << ": a row needs a column";
+    Matrix("x", x);
+  }
+  void Matrix(const char* name, const Tensor& t) const {
+    CheckTensor(op, name, t, shape, dtype, stream);
+  }
+  void Columns(const char* name, const Tensor& t) const {
+    CheckTensor(op, name, t, {shape[1]}, DType::kFloat32, stream);
+  }
+  void PerRow(const char* name, const Tensor& t) const {
+    CheckTensor(op, name, t, {shape[0]}, DType::kFloat32, stream);
+  }
+
+  const char* op;
+  const Stream& stream;
+  Shape shape;
+  DType dtype = DType::kFloat32;
+};
+
+void RunForward(const Tensor& x, const LayerNormForwardArgs& args) {
+  DispatchFloat(x, [&]<DeviceType D, typename T>() {
+    if constexpr (D == DeviceType::kCpu) {
+      ParallelFor(x.dim(0), RowGrain(x.dim(1)), [&](int64_t begin, int64_t end) {
+        LayerNormForwardArgs piece = args;
+        piece.row_begin = begin;
+        piece.row_end = end;
+        LayerNormForwardKernelCpu<T>(piece);
+      });
+    }
+  });
+}
+
+// d_bias may be null.
+void RunBackward(const Tensor& x, const LayerNormBackwardArgs& args, float* d_gamma, float* d_beta,
+                 float* d_bias) {
+  const int64_t columns = x.dim(1);
+  DispatchFloat(x, [&]<DeviceType D, typename T>() {
+    if constexpr (D == DeviceType::kCpu) {
+      const RowBlocks blocks(x.dim(0));
+      float* const partials = ThreadScratch(blocks.count() * 3 * columns);
+      ParallelFor(blocks.count(), blocks.grain(columns), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          LayerNormBackwardArgs piece = args;
+          piece.row_begin = blocks.begin(i);
+          piece.row_end = blocks.end(i);
+          piece.d_gamma = partials + 3 * i * columns;
+          piece.d_beta = piece.d_gamma + columns;
+          piece.d_bias = d_bias == nullptr ? nullptr : piece.d_beta + columns;
+          LayerNormBackwardKernelCpu<T>(piece);
+        }
+      });
+      AddBlockSums(partials, blocks.count(), 3 * columns, columns, d_gamma);
+      AddBlockSums(partials + columns, blocks.count(), 3 * columns, columns, d_beta);
+      AddBlockSums(partials + 2 * columns, blocks.count(), 3 * columns, columns, d_bias);
+    }
+  });
+}
+
+}  // namespace
+
+void LayerNormForward(const Tensor& x, const Tensor& gamma, const Tensor& beta, float epsilon,
+                      Tensor& y, Tensor& mean, Tensor& rstd, Stream& stream) {
+  const Checker check("LayerNormForward", x, stream);
+  check.Matrix("y", y);
+  check.Columns("gamma", gamma);
+  check.Columns("beta", beta);
+  check.PerRow("mean", mean);
+  check.PerRow("rstd", rstd);
+  RunForward(x, {.x = RowsOf(x),
+                 .y = RowsOf(y),
+                 .gamma = gamma.data<float>(),
+                 .beta = beta.data<float>(),
+                 .mean = mean.data<float>(),
+                 .rstd = rstd.data<float>(),
+                 .epsilon = epsilon,
+                 .columns = x.dim(1)});
+}
+
+void LayerNormBackward(const Tensor& dy, const Tensor& x, const Tensor& gamma, const Tensor& mean,
+                       const Tensor& rstd, const Tensor& d_residual, Tensor& dx, Tensor& d_gamma,
+                       Tensor& d_beta, Stream& stream) {
+  const Checker check("LayerNormBackward", x, stream);
+  check.Matrix("dy", dy);
+  if (d_residual) check.Matrix("d_residual", d_residual);
+  check.Matrix("dx", dx);
+  check.Columns("gamma", gamma);
+  check.PerRow("mean", mean);
+  check.PerRow("rstd", rstd);
+  check.Columns("d_gamma", d_gamma);
+  check.Columns("d_beta", d_beta);
+  RunBackward(x,
+              {.dy = RowsOf(dy),
+               .x = RowsOf(x),
+               .d_residual = RowsOf(d_residual),
+               .d_x = RowsOf(dx),
+               .gamma = gamma.data<float>(),
+               .mean = mean.data<float>(),
+               .rstd = rstd.data<float>(),
+               .columns = x.dim(1)},
+              d_gamma.data<float>(), d_beta.data<float>(), nullptr);
+}
+
+void ResidualLayerNormForward(const Tensor& x, const Tensor& bias, const Tensor& residual,
+                              const Dropout& dropout, const Tensor& gamma, const Tensor& beta,
+                              float epsilon, Tensor& sum, Tensor& y, Tensor& mean, Tensor& rstd,
+                              Stream& stream) {
+  const Checker check("ResidualLayerNormForward", x, stream);
+  CheckOptional(check.op, "bias", bias, {x.dim(1)}, x.dtype(), stream);
+  check.Matrix("residual", residual);
+  check.Columns("gamma", gamma);
+  check.Columns("beta", beta);
+  check.Matrix("sum", sum);
+  check.Matrix("y", y);
+  check.PerRow("mean", mean);
+  check.PerRow("rstd", rstd);
+  RunForward(x, {.x = RowsOf(x),
+                 .residual = RowsOf(residual),
+                 .sum = RowsOf(sum),
+                 .y = RowsOf(y),
+                 .bias = bias.raw(),
+                 .gamma = gamma.data<float>(),
+                 .beta = beta.data<float>(),
+                 .mean = mean.data<float>(),
+                 .rstd = rstd.data<float>(),
+                 .epsilon = epsilon,
+                 .dropout = MakeDraw(dropout),
+                 .columns = x.dim(1)});
+}
+
+void ResidualLayerNormBackward(const Tensor& dy, const Tensor& sum, const Tensor& gamma,
+                               const Tensor& mean, const Tensor& rstd, const Dropout& dropout,
+                               Tensor& d_sum, Tensor& dx, Tensor& d_bias, Tensor& d_gamma,
+                               Tensor& d_beta, Stream& stream) {
+  const Checker check("ResidualLayerNormBackward", sum, stream);
+  check.Matrix("dy", dy);
+  check.Columns("gamma", gamma);
+  check.PerRow("mean", mean);
+  check.PerRow("rstd", rstd);
+  check.Matrix("d_sum", d_sum);
+  check.Matrix("dx", dx);
+  CheckOptional(check.op, "d_bias", d_bias, {sum.dim(1)}, DType::kFloat32, stream);
+  check.Columns("d_gamma", d_gamma);
+  check.Columns("d_beta", d_beta);
+  const DropoutDraw draw = MakeDraw(dropout);
+  DT_CHECK(!draw.on || dx.raw() != d_sum.raw() || dx.elements() == 0)
+      << check.op << ": with dropout, dx and d_sum differ and need memory of their own";
+  RunBackward(sum,
+              {.dy = RowsOf(dy),
+               .x = RowsOf(sum),
+               .d_x = RowsOf(d_sum),
+               .d_dropped = dx.raw() == d_sum.raw() ? Rows{} : RowsOf(dx),
+               .gamma = gamma.data<float>(),
+               .mean = mean.data<float>(),
+               .rstd = rstd.data<float>(),
+               .dropout = draw,
+               .columns = sum.dim(1)},
+              d_gamma.data<float>(), d_beta.data<float>(), d_bias ? d_bias.data<float>() : nullptr);
+}
+
+}  // namespace dtrain

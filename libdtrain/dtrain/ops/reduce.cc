@@ -1,0 +1,118 @@
+// reduce.cc - cuts sums into blocks of fixed size, sums these in parallel and then in order.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/ops/reduce.h"
+
+#include <vector>
+
+#include "dtrain/base/thread_pool.h"
+#include "dtrain/ops/internal/op_support.h"
+#include "dtrain/ops/internal/reduce_kernel.h"
+#include "dtrain/tensor/dispatch.h"
+
+namespace dtrain {
+namespace {
+
+// Elements per block of a sum of everything.
+constexpr int64_t kBlock = 32768;
+
+// Cuts a tensor whose rows may be strided into runs of at most kBlock consecutive elements.
+class Runs {
+ public:
+  explicit Runs(const Tensor& x) {
+    const bool one_row = x.is_contiguous();
+    const int64_t rows = one_row ? 1 : x.dim(0);
+    columns_ = one_row ? x.elements() : x.elements() / std::max<int64_t>(1, rows);
+    stride_ = one_row ? 0 : x.row_stride();
+    per_row_ = (columns_ + kBlock - 1) / kBlock;
+    count_ = rows * per_row_;
+  }
+
+  int64_t count() const { return count_; }
+  // Offset of run i in the tensor's memory, in elements, and its length.
+  int64_t offset(int64_t i) const { return i / per_row_ * stride_ + i % per_row_ * kBlock; }
+  int64_t length(int64_t i) const { return std::min(kBlock, columns_ - i % per_row_ * kBlock); }
+  int64_t grain() const {
+    return std::max<int64_t>(1, kGrainElements / std::clamp<int64_t>(columns_, 1, kBlock));
+  }
+
+ private:
+  int64_t columns_, stride_, per_row_, count_;
+};
+
+}  // namespace
+
+void AccumulateColumnSums(const Tensor& x, Tensor& sums, Stream& stream) {
+  CheckRank("AccumulateColumnSums", "x", x, 2);
+  const int64_t columns = x.dim(1);
+  CheckTensor("AccumulateColumnSums", "x", x, x.shape(), x.dtype(), stream);
+  CheckTensor("AccumulateColumnSums", "sums", sums, {columns}, DType::kFloat32, stream);
+  DispatchFloat(x, [&]<DeviceType D, typename T>() {
+    if constexpr (D == DeviceType::kCpu) {
+      const RowBlocks blocks(x.dim(0));
+      float* const partials = ThreadScratch(blocks.count() * columns);
+      ParallelFor(blocks.count(), blocks.grain(columns), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          ColumnSumsKernelCpu<T>({.x = RowsOf(x),
+                                  .row_begin = blocks.begin(i),
+                                  .row_end = blocks.end(i),
+                                  .columns = columns,
+                                  .sums = partials + i * columns});
+        }
+      });
+      AddBlockSums(partials, blocks.count(), columns, columns, sums.data<float>());
+    }
+  });
+}
+
+void Sum(const Tensor& x, Tensor& total, Stream& stream) {
+  const bool is_double = total.dtype() == DType::kFloat64;
+  CheckTensor("Sum", "x", x, x.shape(), x.dtype(), stream);
+  CheckTensor("Sum", "total", total, {1}, is_double ? DType::kFloat64 : DType::kFloat32, stream);
+  DispatchFloat(x, [&]<DeviceType D, typename T>() {
+    if constexpr (D == DeviceType::kCpu) {
+      const Runs runs(x);
+      std::vector<double> sums(static_cast<size_t>(runs.count()));
+      ParallelFor(runs.count(), runs.grain(), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          SumKernelCpu<T>({.x = x.data<T>() + runs.offset(i),
+                           .n = runs.length(i),
+                           .sum = &sums[static_cast<size_t>(i)]});
+        }
+      });
+      double sum = 0.0;
+      for (const double part : sums) sum += part;
+      if (is_double) {
+        *total.data<double>() = sum;
+      } else {
+        *total.data<float>() = static_cast<float>(sum);
+      }
+    }
+  });
+}
+
+void SumOfSquares(const Tensor& x, Tensor& out, Stream& stream) {
+  CheckTensor("SumOfSquares", "x", x, x.shape(), DType::kFloat32, stream);
+  CheckContiguous("SumOfSquares", "x", x);
+  CheckTensor("SumOfSquares", "out", out, {2}, DType::kFloat64, stream);
+  DispatchFloat(x, [&]<DeviceType D, typename T>() {
+    if constexpr (D == DeviceType::kCpu) {
+      const Runs runs(x);
+      std::vector<double> sums(static_cast<size_t>(2 * runs.count()));
+      ParallelFor(runs.count(), runs.grain(), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          SumOfSquaresKernelCpu<float>({.x = x.data<float>() + runs.offset(i),
+                                        .n = runs.length(i),
+                                        .out = &sums[static_cast<size_t>(2 * i)]});
+        }
+      });
+      double* const totals = out.data<double>();
+      totals[0] = totals[1] = 0.0;
+      for (size_t i = 0; i < sums.size(); i += 2) {
+        totals[0] += sums[i];
+        totals[1] += sums[i + 1];
+      }
+    }
+  });
+}
+
+}  // namespace dtrain

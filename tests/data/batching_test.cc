@@ -1,0 +1,154 @@
+// batching_test.cc - plans and splits: every pair once, budgets kept, the same for any ranks.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/data/batching.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <numeric>
+
+#include "dtrain/base/random.h"
+
+namespace dtrain {
+namespace {
+
+struct Corpus {
+  explicit Corpus(int64_t pairs) {
+    RandomStream random({.seed = 5});
+    for (int64_t i = 0; i < pairs; ++i) {
+      source.push_back(static_cast<int32_t>(1 + random.NextBelow(40)));
+      target.push_back(static_cast<int32_t>(1 + random.NextBelow(40)));
+    }
+  }
+  PairLengths lengths() const { return {source, target}; }
+  std::vector<int32_t> source, target;
+};
+
+std::vector<uint32_t> OrderOf(const EpochPlan& plan) {
+  std::vector<uint32_t> order;
+  for (int64_t b = 0; b < plan.num_batches(); ++b) {
+    const auto batch = plan.Batch(b);
+    order.insert(order.end(), batch.begin(), batch.end());
+  }
+  return order;
+}
+
+std::vector<uint32_t> AllOf(int64_t count) {
+  std::vector<uint32_t> all(static_cast<size_t>(count));
+  std::iota(all.begin(), all.end(), 0u);
+  return all;
+}
+
+TEST_CASE("an epoch holds every pair once, in batches within the budget") {
+  const Corpus corpus(5000);
+  const int64_t window = GENERATE(0, 700);
+  const BudgetUnit unit =
+      GENERATE(BudgetUnit::kTargetTokens, BudgetUnit::kLongerSide, BudgetUnit::kBothSides);
+  const EpochPlan plan(corpus.lengths(),
+                       {.tokens_per_batch = 1000, .unit = unit, .length_window = window}, 3);
+  std::vector<uint32_t> order = OrderOf(plan);
+  int64_t total = 0;
+  for (int64_t b = 0; b < plan.num_batches(); ++b) {
+    int64_t tokens = 0;
+    for (const uint32_t i : plan.Batch(b)) {
+      const int64_t s = corpus.source[i] + 1;
+      const int64_t t = corpus.target[i] + 1;
+      tokens += unit == BudgetUnit::kTargetTokens ? t
+                : unit == BudgetUnit::kLongerSide ? std::max(s, t)
+                                                  : s + t;
+    }
+    REQUIRE(tokens <= 1000);
+    total += tokens;
+  }
+  CHECK(total > 900 * plan.num_batches());  // batches are nearly full
+  CHECK(order != AllOf(5000));
+  std::sort(order.begin(), order.end());
+  CHECK(order == AllOf(5000));
+}
+
+TEST_CASE("a plan depends on seed and epoch and on nothing else") {
+  const Corpus corpus(1000);
+  const BatchOptions options = {.tokens_per_batch = 500};
+  const auto order = OrderOf(EpochPlan(corpus.lengths(), options, 0));
+  CHECK(order == OrderOf(EpochPlan(corpus.lengths(), options, 0)));
+  CHECK(order != OrderOf(EpochPlan(corpus.lengths(), options, 1)));
+  BatchOptions other = options;
+  other.seed = 2;
+  CHECK(order != OrderOf(EpochPlan(corpus.lengths(), other, 0)));
+  // Another budget cuts the same order elsewhere.
+  other = options;
+  other.tokens_per_batch = 800;
+  CHECK(order == OrderOf(EpochPlan(corpus.lengths(), other, 0)));
+  other.shuffle = false;
+  CHECK(OrderOf(EpochPlan(corpus.lengths(), other, 0)) == AllOf(1000));
+}
+
+TEST_CASE("a length window makes batches of like length in random order") {
+  const Corpus corpus(8000);
+  const EpochPlan plan(corpus.lengths(), {.tokens_per_batch = 500, .length_window = 4000}, 0);
+  int64_t spread = 0;
+  int rises = 0;
+  for (int64_t b = 0; b < plan.num_batches(); ++b) {
+    const auto batch = plan.Batch(b);
+    spread += corpus.target[batch.back()] - corpus.target[batch.front()];
+    if (b > 0 && corpus.target[batch[0]] >= corpus.target[plan.Batch(b - 1)[0]]) ++rises;
+  }
+  CHECK(spread < plan.num_batches());
+  CHECK(rises < plan.num_batches() * 7 / 10);
+}
+
+TEST_CASE("a pair beyond the budget makes a batch of its own") {
+  const std::vector<int32_t> lengths = {3, 50, 3, 3};
+  const EpochPlan plan({lengths, lengths}, {.tokens_per_batch = 8, .shuffle = false}, 0);
+  REQUIRE(plan.num_batches() == 3);
+  CHECK(plan.Batch(1).size() == 1);
+  CHECK(plan.start(2) == 2);
+  CHECK(plan.start(3) == 4);
+}
+
+TEST_CASE("batches continue from any position without loss or repetition") {
+  const Corpus corpus(1000);
+  const EpochPlan plan(corpus.lengths(), {.tokens_per_batch = 700}, 2);
+  const int64_t inside = plan.start(4) + 2;
+  const auto rest = plan.BatchFrom(inside);
+  CHECK(rest.data() == plan.Batch(4).data() + 2);
+  CHECK(inside + static_cast<int64_t>(rest.size()) == plan.start(5));
+  CHECK(plan.BatchFrom(plan.start(5)).size() == plan.Batch(5).size());
+  CHECK(plan.BatchFrom(999).size() == 1);
+}
+
+TEST_CASE("an epoch without pairs has no batches") {
+  const EpochPlan plan({}, {}, 0);
+  CHECK(plan.num_batches() == 0);
+  CHECK(plan.num_samples() == 0);
+}
+
+TEST_CASE("a split gives every pair to one part and evens out the work") {
+  const Corpus corpus(400);
+  const std::vector<uint32_t> samples = AllOf(400);
+  for (const int parts : {1, 2, 3, 8}) {
+    const auto split = SplitByTokens(samples, corpus.lengths(), parts);
+    std::vector<uint32_t> all;
+    std::vector<int64_t> work;
+    for (const auto& part : split) {
+      all.insert(all.end(), part.begin(), part.end());
+      work.push_back(0);
+      for (const uint32_t i : part) work.back() += corpus.lengths().Work(i);
+    }
+    std::sort(all.begin(), all.end());
+    CHECK(all == samples);
+    CHECK(*std::max_element(work.begin(), work.end()) -
+              *std::min_element(work.begin(), work.end()) <=
+          4);
+  }
+}
+
+TEST_CASE("with fewer pairs than parts the last parts are empty") {
+  const Corpus corpus(3);
+  const auto split = SplitByTokens(AllOf(3), corpus.lengths(), 5);
+  CHECK(split[2].size() == 1);
+  CHECK(split[3].empty());
+  CHECK(split[4].empty());
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,143 @@
+// loader_test.cc - packed batches, equal steps on all ranks, and continuing where a run stopped.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/data/loader.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "data/test_files.h"
+
+namespace dtrain {
+namespace {
+
+using testing::TempDir;
+
+TokenShard MakeShard(const TempDir& dir, int pairs) {
+  const std::string path = dir.Path("train.bin");
+  absl::StatusOr<TokenShardWriter> writer = TokenShardWriter::Create(path, {.vocab_size = 1000});
+  REQUIRE(writer.ok());
+  for (int i = 0; i < pairs; ++i) {
+    const std::vector<int32_t> source(static_cast<size_t>(1 + i % 7), 2 + i);
+    const std::vector<int32_t> target(static_cast<size_t>(1 + i % 5), 3 + i);
+    REQUIRE(writer->Add(source, target).ok());
+  }
+  REQUIRE(writer->Finish().ok());
+  absl::StatusOr<TokenShard> shard = TokenShard::Open(path);
+  REQUIRE(shard.ok());
+  return *std::move(shard);
+}
+
+LoaderOptions Options(int rank = 0, int num_ranks = 1, int accumulation = 1) {
+  return {.batch = {.tokens_per_batch = 60},
+          .ids = {.eos_id = 1, .start_id = 999},
+          .rank = rank,
+          .num_ranks = num_ranks,
+          .accumulation = accumulation};
+}
+
+// Sample sets of the updates of one epoch, all ranks together.
+std::vector<std::set<int64_t>> Updates(const TokenShard& shard, int num_ranks, int accumulation,
+                                       const DataCursor& start = {}) {
+  std::vector<std::set<int64_t>> updates;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    BatchLoader loader = *BatchLoader::Create(shard, Options(rank, num_ranks, accumulation), start);
+    for (size_t step = 0;; ++step) {
+      if (rank == 0) updates.emplace_back();
+      const LoadedBatch batch = loader.Next();
+      REQUIRE(batch.micro_batches.size() == static_cast<size_t>(accumulation));
+      for (const PairBatch& micro : batch.micro_batches) {
+        for (const int64_t i : micro.sample_indices) {
+          REQUIRE(updates.at(step).insert(i).second);  // no sample twice
+        }
+      }
+      if (!batch.ends_epoch) continue;
+      REQUIRE(step + 1 == updates.size());  // as many steps on every rank
+      break;
+    }
+  }
+  return updates;
+}
+
+TEST_CASE("pairs are packed with start and end symbols") {
+  const TempDir dir;
+  const TokenShard shard = MakeShard(dir, 10);
+  const std::vector<uint32_t> samples = {2, 0};
+  const PairBatch batch = PackPairs(shard, samples, {.eos_id = 1, .start_id = 999});
+  CHECK(batch.source_ids == std::vector<int32_t>{4, 4, 4, 1, 2, 1});
+  CHECK(batch.source.offsets() == std::vector<int32_t>{0, 4, 6});
+  CHECK(batch.decoder_ids == std::vector<int32_t>{999, 5, 5, 5, 999, 3});
+  CHECK(batch.target_ids == std::vector<int32_t>{5, 5, 5, 1, 3, 1});
+  CHECK(batch.target.offsets() == std::vector<int32_t>{0, 4, 6});
+  CHECK(batch.sample_indices == std::vector<int64_t>{2, 0});
+  const PairBatch empty = PackPairs(shard, {}, {});
+  CHECK(empty.size() == 0);
+  CHECK(empty.source.tokens() == 0);
+}
+
+TEST_CASE("updates hold the same samples for any number of ranks and micro-batches") {
+  const TempDir dir;
+  const TokenShard shard = MakeShard(dir, 101);
+  const auto updates = Updates(shard, 1, 1);
+  CHECK(updates == Updates(shard, 2, 1));
+  CHECK(updates == Updates(shard, 1, 3));
+  CHECK(updates == Updates(shard, 4, 2));
+  size_t samples = 0;
+  for (const auto& update : updates) samples += update.size();
+  CHECK(samples == 101);
+}
+
+TEST_CASE("a run continues at its cursor on another number of ranks") {
+  const TempDir dir;
+  const TokenShard shard = MakeShard(dir, 101);
+  const auto updates = Updates(shard, 2, 1);
+  BatchLoader loader = *BatchLoader::Create(shard, Options());
+  loader.Next();
+  const DataCursor cursor = loader.Next().next;
+  CHECK(Updates(shard, 3, 1, cursor) ==
+        std::vector<std::set<int64_t>>(updates.begin() + 2, updates.end()));
+}
+
+TEST_CASE("a loader counts the tokens of all ranks and goes on to the next epoch") {
+  const TempDir dir;
+  const TokenShard shard = MakeShard(dir, 31);
+  BatchLoader loader = *BatchLoader::Create(shard, Options(1, 2));
+  int64_t source_tokens = 0;
+  int64_t target_tokens = 0;
+  LoadedBatch batch;
+  do {
+    batch = loader.Next();
+    source_tokens += batch.source_tokens;
+    target_tokens += batch.target_tokens;
+    CHECK(batch.cursor.epoch == 0);
+  } while (!batch.ends_epoch);
+  CHECK(source_tokens == shard.source_tokens() + 31);
+  CHECK(target_tokens == shard.target_tokens() + 31);
+  CHECK(batch.next == DataCursor{.epoch = 1, .sample = 0});
+  CHECK(loader.Next().cursor == batch.next);
+}
+
+TEST_CASE("a tail smaller than the number of ranks leaves some with an empty micro-batch") {
+  const TempDir dir;
+  const TokenShard shard = MakeShard(dir, 4);
+  LoaderOptions options = Options(3, 4, 2);
+  BatchLoader loader = *BatchLoader::Create(shard, options);
+  const LoadedBatch batch = loader.Next();
+  CHECK(batch.micro_batches[0].size() == 1);
+  CHECK(batch.micro_batches[1].size() == 0);
+}
+
+TEST_CASE("too few pairs or a foreign cursor are data errors") {
+  const TempDir dir;
+  const TokenShard shard = MakeShard(dir, 3);
+  const absl::Status few = BatchLoader::Create(shard, Options(0, 4)).status();
+  CHECK(ExitCodeOf(few) == ExitCode::kData);
+  CHECK_THAT(std::string(MessageOf(few)),
+             Catch::Contains("train.bin: 3 sentence pairs for 4 ranks"));
+  const absl::Status beyond = BatchLoader::Create(shard, Options(), {.sample = 3}).status();
+  CHECK(ExitCodeOf(beyond) == ExitCode::kData);
+  CHECK_THAT(std::string(MessageOf(beyond)), Catch::Contains("sample 3 of epoch 0"));
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,189 @@
+// text_reader_test.cc - lines of good and bad files, compressed or not.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/data/text_reader.h"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "data/test_files.h"
+#include "dtrain/data/utf8.h"
+
+namespace dtrain {
+namespace {
+
+using testing::Gzip;
+using testing::TempDir;
+using testing::Zstd;
+using namespace std::string_literals;
+
+using Lines = std::vector<std::string>;
+
+absl::StatusOr<Lines> ReadLines(const std::string& path, TextReaderOptions options = {}) {
+  DT_ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(path, options));
+  Lines lines;
+  TextLine line;
+  for (;;) {
+    DT_ASSIGN_OR_RETURN(const bool more, reader.Next(line));
+    if (!more) return lines;
+    lines.emplace_back(line.text);
+    if (line.number != static_cast<int64_t>(lines.size())) return InternalError("line number");
+  }
+}
+
+absl::StatusOr<int64_t> CountPairs(absl::StatusOr<ParallelTextReader> reader) {
+  if (!reader.ok()) return reader.status();
+  TextPair pair;
+  int64_t count = 0;
+  for (;;) {
+    DT_ASSIGN_OR_RETURN(const bool more, reader->Next(pair));
+    if (!more) return count;
+    ++count;
+  }
+}
+
+// Checks the exit code and that the message holds all the parts.
+void CheckDataError(const absl::Status& status, const Lines& parts) {
+  CHECK(ExitCodeOf(status) == ExitCode::kData);
+  for (const std::string& part : parts) {
+    CHECK_THAT(std::string(MessageOf(status)), Catch::Contains(part));
+  }
+}
+
+TEST_CASE("a text reader gives the lines of plain, gzip and Zstandard files") {
+  const TempDir dir;
+  const std::string text = "first\n\nzweite Zeile: \xC3\xA4\nlast without newline";
+  const Lines expected = {"first", "", "zweite Zeile: \xC3\xA4", "last without newline"};
+  CHECK(*ReadLines(dir.Write("plain", text)) == expected);
+  CHECK(*ReadLines(dir.Write("named.txt", Gzip(text))) == expected);
+  CHECK(*ReadLines(dir.Write("named.gz", Zstd(text))) == expected);
+  CHECK(*ReadLines(dir.Write("members", Gzip("a\nb") + Gzip("c\n"))) == Lines{"a", "bc"});
+  CHECK(*ReadLines(dir.Write("frames", Zstd("a\nb") + Zstd("c\n"))) == Lines{"a", "bc"});
+  CHECK(ReadLines(dir.Write("empty", ""))->empty());
+  CHECK(*ReadLines(dir.Write("one", "\n")) == Lines{""});
+}
+
+TEST_CASE("a text reader gives lines that cross its buffers") {
+  const TempDir dir;
+  std::string text;
+  Lines expected;
+  for (int i = 0; i < 3000; ++i) {
+    expected.push_back(std::string(static_cast<size_t>(i), static_cast<char>('a' + i % 26)));
+    text += expected.back() + "\n";
+  }
+  expected.push_back(std::string(900'000, 'x'));
+  text += expected.back() + "\n";
+  CHECK(*ReadLines(dir.Write("plain", text)) == expected);
+  CHECK(*ReadLines(dir.Write("gz", Gzip(text))) == expected);
+  CHECK(*ReadLines(dir.Write("zst", Zstd(text))) == expected);
+}
+
+TEST_CASE("a byte order mark and carriage returns are taken off") {
+  const TempDir dir;
+  CHECK(*ReadLines(dir.Write("crlf", "\xEF\xBB\xBFone\r\n\r\ntwo\r\n")) == Lines{"one", "", "two"});
+  CHECK(*ReadLines(dir.Write("bom", "\xEF\xBB\xBF")) == Lines{});
+  CHECK(*ReadLines(dir.Write("inner", "a\rb\n")) == Lines{"a\rb"});
+}
+
+TEST_CASE("files that cannot be read are data errors that name the path") {
+  const TempDir dir;
+  CheckDataError(ReadLines(dir.Path("missing")).status(),
+                 {"/missing: cannot be opened", "No such"});
+  CheckDataError(ReadLines(dir.path()).status(), {dir.path() + ": is a directory"});
+  CheckDataError(ReadLines(dir.Write("utf16", "\xFF\xFE"s + "a\0"s)).status(),
+                 {"/utf16: is UTF-16", "iconv"});
+  const std::string gz = Gzip("some text to compress\n");
+  CheckDataError(ReadLines(dir.Write("short.gz", gz.substr(0, gz.size() - 6))).status(),
+                 {"/short.gz: damaged gzip", "too early"});
+  std::string broken = gz;
+  broken[gz.size() - 6] ^= 1;  // in the checksum
+  CheckDataError(ReadLines(dir.Write("broken.gz", broken)).status(), {"damaged gzip"});
+  const std::string zst = Zstd("some text to compress\n");
+  CheckDataError(ReadLines(dir.Write("short.zst", zst.substr(0, zst.size() - 3))).status(),
+                 {"/short.zst: damaged Zstandard", "too early"});
+}
+
+TEST_CASE("bad lines are data errors with path and line") {
+  const TempDir dir;
+  CheckDataError(ReadLines(dir.Write("latin1", "gut\nsch\xF6n\n")).status(),
+                 {"/latin1:2: invalid UTF-8", "iconv"});
+  CheckDataError(ReadLines(dir.Write("nul", "a\nb\nc\0d\n"s)).status(), {"/nul:3: a NUL byte"});
+  const std::string long_line = "ok\n" + std::string(1 << 20, 'x') + "y\nok\n";
+  CheckDataError(ReadLines(dir.Write("long", long_line)).status(),
+                 {"/long:2: the line is too long", "limit 1048576"});
+  CheckDataError(ReadLines(dir.Write("short", "12345\n123456\n"), {.max_line_bytes = 5}).status(),
+                 {"/short:2: the line is too long"});
+}
+
+TEST_CASE("bad lines are handed out with their problem on request") {
+  const TempDir dir;
+  const std::string path = dir.Write("bad", "good\nsch\xF6n\nn\0l\n"s + std::string(3 << 20, 'x') +
+                                                "\nafter\n" + std::string(2 << 20, 'y'));
+  absl::StatusOr<TextReader> reader = TextReader::Open(path, {.report_problems = true});
+  REQUIRE(reader.ok());
+  std::vector<LineProblem> problems;
+  TextLine line;
+  while (*reader->Next(line)) {
+    problems.push_back(line.problem);
+    if (line.number == 5) CHECK(line.text == "after");
+  }
+  CHECK(problems == std::vector<LineProblem>{LineProblem::kNone, LineProblem::kInvalidUtf8,
+                                             LineProblem::kNulByte, LineProblem::kTooLong,
+                                             LineProblem::kNone, LineProblem::kTooLong});
+}
+
+TEST_CASE("a parallel reader pairs two files") {
+  const TempDir dir;
+  absl::StatusOr<ParallelTextReader> reader = ParallelTextReader::Open(
+      dir.Write("a.en", "one\ntwo\n"), dir.Write("a.de", Gzip("eins\r\nzwei")));
+  REQUIRE(reader.ok());
+  TextPair pair;
+  REQUIRE(*reader->Next(pair));
+  CHECK(pair.source == "one");
+  CHECK(pair.target == "eins");
+  REQUIRE(*reader->Next(pair));
+  CHECK(pair.target == "zwei");
+  CHECK(pair.number == 2);
+  CHECK_FALSE(*reader->Next(pair));
+  CHECK(reader->Locate(2, true) == dir.Path("a.de") + ":2");
+}
+
+TEST_CASE("unequal line counts are a data error that names both counts") {
+  const TempDir dir;
+  const std::string two = dir.Write("two", "1\n2\n");
+  const std::string five = dir.Write("five", "1\n2\n3\n4\n5");
+  CheckDataError(CountPairs(ParallelTextReader::Open(two, five)).status(),
+                 {"/two has 2 lines", "/five has 5"});
+  CheckDataError(CountPairs(ParallelTextReader::Open(five, two)).status(),
+                 {"/five has 5 lines", "/two has 2"});
+}
+
+TEST_CASE("a parallel reader splits a TSV at its first tab and ignores further columns") {
+  const TempDir dir;
+  absl::StatusOr<ParallelTextReader> reader =
+      ParallelTextReader::OpenTsv(dir.Write("t.tsv", "one\teins\tCC-BY\ntwo\t\n"));
+  REQUIRE(reader.ok());
+  TextPair pair;
+  REQUIRE(*reader->Next(pair));
+  CHECK(pair.source == "one");
+  CHECK(pair.target == "eins");
+  REQUIRE(*reader->Next(pair));
+  CHECK(pair.target.empty());
+  CheckDataError(
+      CountPairs(ParallelTextReader::OpenTsv(dir.Write("no.tsv", "a\tb\nno\n"))).status(),
+      {"/no.tsv:2: no tab"});
+}
+
+TEST_CASE("UTF-8 validation refuses what RFC 3629 refuses") {
+  CHECK(IsValidUtf8("ASCII of more than eight bytes"));
+  CHECK(IsValidUtf8("\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80 after \xEF\xBF\xBF"));
+  CHECK_FALSE(IsValidUtf8("\xC0\x80"));          // overlong
+  CHECK_FALSE(IsValidUtf8("\xE0\x9F\xBF"));      // overlong
+  CHECK_FALSE(IsValidUtf8("\xED\xA0\x80"));      // surrogate
+  CHECK_FALSE(IsValidUtf8("\xF4\x90\x80\x80"));  // past U+10FFFF
+  CHECK_FALSE(IsValidUtf8("\x80"));
+  CHECK_FALSE(IsValidUtf8("12345678\xC3"));  // cut short
+  CHECK(ValidUtf8Prefix("12345678ab\xFFz") == 10);
+}
+
+}  // namespace
+}  // namespace dtrain

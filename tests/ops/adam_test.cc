@@ -1,0 +1,110 @@
+// adam_test.cc - the Adam and AdamW update.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/ops/adam.h"
+
+#include <catch2/catch.hpp>
+
+#include "testing/op_cases.h"
+
+namespace dtrain {
+namespace {
+
+using namespace dtrain::testing;  // NOLINT: the test's own vocabulary
+
+constexpr DType kF32 = DType::kFloat32;
+
+struct State {
+  Values w, m, v;
+};
+
+// Kingma and Ba's algorithm 1 with decoupled decay, in double.
+State Reference(State s, const Values& g, double scale, const AdamOptions& o) {
+  for (size_t i = 0; i < g.size(); ++i) {
+    const double gradient = g[i] * scale;
+    s.m[i] = double{o.beta1} * s.m[i] + (1.0 - double{o.beta1}) * gradient;
+    s.v[i] = double{o.beta2} * s.v[i] + (1.0 - double{o.beta2}) * gradient * gradient;
+    const double m_hat = s.m[i] / double{o.bias_correction1};
+    const double v_hat = s.v[i] / double{o.bias_correction2};
+    s.w[i] -= double{o.learning_rate} *
+              (m_hat / (std::sqrt(v_hat) + double{o.epsilon}) + double{o.weight_decay} * s.w[i]);
+  }
+  return s;
+}
+
+TEST_CASE("Adam follows the reference for several steps") {
+  const float weight_decay = GENERATE(0.0f, 0.1f);
+  const int copy_type = GENERATE(0, 1, 2);  // absent, float32, bfloat16
+  Stream stream;
+  for (const int64_t n : {1, 31, 33, 1023, 40000}) {
+    CAPTURE(weight_decay, copy_type, n);
+    Tensor w = Random({n}, kF32, 1);
+    Tensor m = Filled({n}, kF32, 0);
+    Tensor v = Filled({n}, kF32, 0);
+    Tensor copy = copy_type == 0   ? Tensor()
+                  : copy_type == 1 ? Filled({n}, kF32, 0)
+                                   : Filled({n}, DType::kBFloat16, 0);
+    State expected = {ValuesOf(w), ValuesOf(m), ValuesOf(v)};
+    for (int t = 1; t <= 3; ++t) {
+      const Tensor g = Random({n}, kF32, static_cast<uint32_t>(10 + t));
+      const AdamOptions options = {
+          .learning_rate = 0.01f,
+          .weight_decay = weight_decay,
+          .bias_correction1 = 1.0f - std::pow(0.9f, static_cast<float>(t)),
+          .bias_correction2 = 1.0f - std::pow(0.999f, static_cast<float>(t))};
+      AdamUpdate(g, Filled({1}, kF32, 0.5), options, w, m, v, copy, stream);
+      expected = Reference(expected, ValuesOf(g), 0.5, options);
+    }
+    CHECK(Difference(w, expected.w) < 1e-6);
+    CHECK(Difference(m, expected.m) < 1e-6);
+    CHECK(Difference(v, expected.v) < 1e-6);
+    if (copy_type != 0) {
+      CHECK(ValuesOf(copy) == ValuesOf(FromValues({n}, copy.dtype(), ValuesOf(w))));
+    }
+  }
+}
+
+TEST_CASE("Adam leaves a weight alone that has never had a gradient") {
+  Stream stream;
+  Tensor w = Random({100}, kF32, 1);
+  const Tensor before = Copy(w);
+  Tensor m = Filled({100}, kF32, 0);
+  Tensor v = Filled({100}, kF32, 0);
+  Tensor absent;
+  AdamUpdate(m, Filled({1}, kF32, 1), {}, w, m, v, absent, stream);
+  CHECK(SameBits(w, before));
+}
+
+TEST_CASE("Adam gives the same bits on one and on two threads") {
+  const auto run = [] {
+    Stream stream;
+    constexpr int64_t kCount = 100003;
+    const Tensor g = Random({kCount}, kF32, 1);
+    std::vector<Tensor> out = {Random({kCount}, kF32, 2), Random({kCount}, kF32, 3),
+                               Random({kCount}, kF32, 4, 0.0, 1.0),
+                               Filled({kCount}, DType::kBFloat16, 0)};
+    AdamUpdate(g, Filled({1}, kF32, 0.3), {.weight_decay = 0.01f}, out[0], out[1], out[2], out[3],
+               stream);
+    return out;
+  };
+  std::vector<Tensor> one;
+  std::vector<Tensor> two;
+  WithThreads(1, [&] { one = run(); });
+  WithThreads(2, [&] { two = run(); });
+  for (size_t i = 0; i < one.size(); ++i) CHECK(SameBits(one[i], two[i]));
+}
+
+TEST_CASE("Adam refuses what does not fit") {
+  Stream stream;
+  const Tensor scale = Filled({1}, kF32, 1);
+  Tensor w = Filled({8}, kF32, 0);
+  Tensor shorter = Filled({7}, kF32, 0);
+  Tensor absent;
+  const auto message = [&](const AdamOptions& options, Tensor m) {
+    return MessageOf([&] { AdamUpdate(w, scale, options, w, m, w, absent, stream); });
+  };
+  CHECK_THAT(message({}, shorter), Catch::Contains("AdamUpdate: m is [7], must be [8]"));
+  CHECK_THAT(message({.bias_correction1 = 0.0f}, w), Catch::Contains("must be above 0"));
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,179 @@
+// bias_activation_test.cc - bias, activation and dropout of a feed-forward block.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/ops/bias_activation.h"
+
+#include <catch2/catch.hpp>
+
+#include "testing/op_cases.h"
+#include "testing/reference/activation.h"
+#include "testing/reference/dropout.h"
+
+namespace dtrain {
+namespace {
+
+using namespace dtrain::testing;  // NOLINT: the test's own vocabulary
+
+constexpr DType kF32 = DType::kFloat32;
+constexpr Activation kActivations[] = {Activation::kRelu, Activation::kGeluErf,
+                                       Activation::kGeluTanh, Activation::kTanh};
+const Shape kShapes[] = {{1, 1}, {3, 31}, {20, 33}, {35, 127}, {2, 129}, {2, 1023}, {70, 64}};
+
+// The inputs of the activation.
+Values Inputs(const Tensor& x, const Tensor& bias) {
+  Values in = ValuesOf(x);
+  if (!bias) return in;
+  const Values b = ValuesOf(bias);
+  for (size_t e = 0; e < in.size(); ++e) in[e] += b[e % b.size()];
+  return in;
+}
+
+TEST_CASE("bias, activation and dropout match the reference in both directions") {
+  const DType dtype = GENERATE(as<DType>{}, kF32, DType::kBFloat16);
+  const float probability = GENERATE(0.0f, 0.25f);
+  const bool with_bias = GENERATE(true, false);
+  const Dropout dropout = {probability, {.seed = 5, .step = 6, .site = 7}};
+  Stream stream;
+  for (const Activation activation : kActivations) {
+    for (const Shape& shape : kShapes) {
+      CAPTURE(Name(dtype), probability, with_bias, static_cast<int>(activation), shape);
+      const Tensor x = Strided(Random(shape, dtype, 1, -4.0, 4.0));
+      const Tensor bias = with_bias ? Random({shape[1]}, dtype, 2) : Tensor();
+      Tensor y = Strided(Random(shape, dtype, 3));
+      BiasActivationForward(x, bias, activation, dropout, y, stream);
+      const Values in = Inputs(x, bias);
+      Values expected = in;
+      for (double& v : expected) v = reference::Activate(activation, v);
+      CHECK(Difference(y, reference::ApplyDropout(dropout, expected)) < ToleranceOf(dtype));
+      CHECK(MarginsUntouched(y));
+      Tensor in_place = Copy(x);
+      BiasActivationForward(in_place, bias, activation, dropout, in_place, stream);
+      CHECK(ValuesOf(in_place) == ValuesOf(y));
+
+      const Tensor dy = Random(shape, dtype, 4);
+      Values d = reference::ApplyDropout(dropout, ValuesOf(dy));
+      for (size_t e = 0; e < d.size(); ++e) {
+        d[e] *= reference::ActivateDerivative(activation, in[e]);
+      }
+      Tensor dx = Strided(Random(shape, dtype, 5));
+      Tensor d_bias = Filled({shape[1]}, kF32, 1);
+      BiasActivationBackward(dy, x, bias, activation, dropout, dx, d_bias, stream);
+      CHECK(Difference(dx, d) < ToleranceOf(dtype));
+      CHECK(MarginsUntouched(dx));
+      CHECK(Difference(d_bias, Plus(ColumnSums(d, shape[1]), Values(d_bias.elements(), 1.0))) <
+            1e-5);
+      Tensor dy_in_place = Copy(dy);
+      Tensor absent;
+      BiasActivationBackward(dy_in_place, x, bias, activation, dropout, dy_in_place, absent,
+                             stream);
+      CHECK(ValuesOf(dy_in_place) == ValuesOf(dx));
+    }
+  }
+}
+
+TEST_CASE("relu's backward from the output equals that from the input") {
+  const DType dtype = GENERATE(as<DType>{}, kF32, DType::kBFloat16);
+  const Dropout dropout = {GENERATE(0.0f, 0.4f), {.seed = 5, .step = 6, .site = 7}};
+  Stream stream;
+  for (const Shape& shape : kShapes) {
+    CAPTURE(Name(dtype), shape);
+    const Tensor x = Random(shape, dtype, 1);
+    const Tensor bias = Random({shape[1]}, dtype, 2);
+    const Tensor dy = Random(shape, dtype, 3);
+    Tensor y = Copy(x);
+    BiasActivationForward(x, bias, Activation::kRelu, dropout, y, stream);
+    Tensor from_input = Copy(x);
+    Tensor from_output = Copy(x);
+    Tensor d_bias_input = Filled({shape[1]}, kF32, 4);
+    Tensor d_bias_output = Filled({shape[1]}, kF32, 4);
+    BiasActivationBackward(dy, x, bias, Activation::kRelu, dropout, from_input, d_bias_input,
+                           stream);
+    ReluBackwardFromOutput(dy, y, dropout, from_output, d_bias_output, stream);
+    CHECK(SameBits(from_input, from_output));
+    CHECK(SameBits(d_bias_input, d_bias_output));
+  }
+}
+
+TEST_CASE("activations are accurate to float32 from end to end") {
+  Stream stream;
+  constexpr int64_t kCount = 20001;
+  Values grid(kCount);
+  for (int64_t i = 0; i < kCount; ++i) {
+    // Dense near 0, where tanh and erf are nearly linear, and out to +-12.
+    const double u = static_cast<double>(i) / 10000.0 - 1.0;
+    grid[static_cast<size_t>(i)] = 12.0 * u * u * u;
+  }
+  const Tensor x = FromValues({1, kCount}, kF32, grid);
+  const Values exact = ValuesOf(x);
+  const Tensor ones = Filled({1, kCount}, kF32, 1);
+  for (const Activation activation : kActivations) {
+    CAPTURE(static_cast<int>(activation));
+    Tensor y = Copy(x);
+    Tensor dx = Copy(x);
+    Tensor absent;
+    BiasActivationForward(x, {}, activation, {}, y, stream);
+    BiasActivationBackward(ones, x, {}, activation, {}, dx, absent, stream);
+    double worst = 0.0;
+    double worst_derivative = 0.0;
+    for (int64_t i = 0; i < kCount; ++i) {
+      const double at = exact[static_cast<size_t>(i)];
+      // Phi is good to 2e-7 and the product is rounded once more.
+      const double allowed = 2.5e-7 * std::max(std::abs(at), 1e-3);
+      worst =
+          std::max(worst, std::abs(ValueAt(y, i) - reference::Activate(activation, at)) / allowed);
+      if (at == 0.0) continue;  // relu has no derivative there
+      worst_derivative =
+          std::max(worst_derivative,
+                   std::abs(ValueAt(dx, i) - reference::ActivateDerivative(activation, at)));
+    }
+    CHECK(worst <= 1.0);
+    CHECK(worst_derivative < 5e-7);
+  }
+}
+
+TEST_CASE("activations pass NaN on") {
+  Stream stream;
+  const Tensor x = Filled({2, 37}, kF32, std::nan(""));
+  for (const Activation activation : kActivations) {
+    Tensor y = Filled({2, 37}, kF32, 0);
+    BiasActivationForward(x, {}, activation, {}, y, stream);
+    CHECK(std::isnan(ValueAt(y, 0)));
+    CHECK(std::isnan(ValueAt(y, 73)));
+  }
+}
+
+TEST_CASE("bias and activation give the same bits on one and on two threads") {
+  const Dropout dropout = {0.1f, {.seed = 1, .step = 2, .site = 3}};
+  const auto run = [&] {
+    Stream stream;
+    const Tensor x = Random({1500, 257}, kF32, 1);
+    std::vector<Tensor> out = {Copy(x), Copy(x), Filled({257}, kF32, 0)};
+    BiasActivationForward(x, {}, Activation::kGeluErf, dropout, out[0], stream);
+    BiasActivationBackward(x, x, {}, Activation::kGeluErf, dropout, out[1], out[2], stream);
+    return out;
+  };
+  std::vector<Tensor> one;
+  std::vector<Tensor> two;
+  WithThreads(1, [&] { one = run(); });
+  WithThreads(2, [&] { two = run(); });
+  for (size_t i = 0; i < one.size(); ++i) CHECK(SameBits(one[i], two[i]));
+}
+
+TEST_CASE("bias and activation refuse what does not fit") {
+  Stream stream;
+  const Tensor x = Random({4, 8}, kF32, 1);
+  Tensor y = Copy(x);
+  const auto message = [&](const Tensor& bias, const Dropout& dropout) {
+    return MessageOf(
+        [&] { BiasActivationForward(x, bias, Activation::kRelu, dropout, y, stream); });
+  };
+  CHECK(message({}, {}) == "");
+  CHECK_THAT(message(Filled({9}, kF32, 0), {}), Catch::Contains("bias is [9], must be [8]"));
+  CHECK_THAT(message({}, {.probability = 1.0f, .key = {}}), Catch::Contains("must be in [0, 1)"));
+  CHECK_THAT(message({}, {.probability = -0.1f, .key = {}}), Catch::Contains("must be in [0, 1)"));
+  Tensor d_bias = Filled({8}, DType::kBFloat16, 0);
+  CHECK_THAT(MessageOf([&] { ReluBackwardFromOutput(x, x, {}, y, d_bias, stream); }),
+             Catch::Contains("d_bias is bfloat16, must be float32"));
+}
+
+}  // namespace
+}  // namespace dtrain

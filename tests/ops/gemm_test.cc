@@ -1,0 +1,197 @@
+// gemm_test.cc - matrix products against plain loops in double.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/ops/gemm.h"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "dtrain/base/thread_pool.h"
+#include "testing/random_values.h"
+#include "testing/tolerance.h"
+
+namespace dtrain {
+namespace {
+
+struct Case {
+  int64_t m, n, k;
+  GemmOptions options;
+  int64_t padding = 0;  // columns of the storage that the matrices do not use
+};
+
+// The stored matrices of a case; c starts with known values, also in its padding.
+template <typename T, typename C>
+struct Operands {
+  explicit Operands(const Case& test)
+      : rows_a(test.options.transpose_a ? test.k : test.m),
+        columns_a(test.options.transpose_a ? test.m : test.k),
+        rows_b(test.options.transpose_b ? test.n : test.k),
+        columns_b(test.options.transpose_b ? test.k : test.n),
+        a(RandomValues<T>(rows_a * (columns_a + test.padding), 1)),
+        b(RandomValues<T>(rows_b * (columns_b + test.padding), 2)),
+        c(RandomValues<C>(test.m * (test.n + test.padding), 3)) {}
+
+  int64_t rows_a, columns_a, rows_b, columns_b;
+  std::vector<T> a, b;
+  std::vector<C> c;
+};
+
+template <typename T>
+Tensor Matrix(std::vector<T>& values, int64_t rows, int64_t columns, int64_t padding) {
+  return Tensor::View(values.data(), {rows, columns + padding}).Columns(0, columns);
+}
+
+template <typename T, typename C>
+void Multiply(const Case& test, Operands<T, C>& x) {
+  Stream stream;
+  Tensor c = Matrix(x.c, test.m, test.n, test.padding);
+  Gemm(Matrix(x.a, x.rows_a, x.columns_a, test.padding),
+       Matrix(x.b, x.rows_b, x.columns_b, test.padding), test.options, c, stream);
+}
+
+template <typename T, typename C>
+std::vector<double> Expected(const Case& test, const Operands<T, C>& x) {
+  std::vector<double> c = ToDouble(x.c);
+  const int64_t lda = x.columns_a + test.padding;
+  const int64_t ldb = x.columns_b + test.padding;
+  for (int64_t i = 0; i < test.m; ++i) {
+    for (int64_t j = 0; j < test.n; ++j) {
+      double sum = 0;
+      for (int64_t p = 0; p < test.k; ++p) {
+        const auto at_a = static_cast<size_t>(test.options.transpose_a ? p * lda + i : i * lda + p);
+        const auto at_b = static_cast<size_t>(test.options.transpose_b ? j * ldb + p : p * ldb + j);
+        sum += double{float(x.a[at_a])} * double{float(x.b[at_b])};
+      }
+      double& out = c[static_cast<size_t>(i * (test.n + test.padding) + j)];
+      out = (test.options.accumulate ? out : 0.0) + sum;
+    }
+  }
+  return c;
+}
+
+template <typename T, typename C>
+double ErrorOf(const Case& test) {
+  Operands<T, C> x(test);
+  const std::vector<double> expected = Expected(test, x);
+  Multiply(test, x);
+  return RelativeError<C>(x.c, expected);
+}
+
+std::vector<Case> AllCases() {
+  std::vector<Case> cases;
+  const int64_t shapes[][3] = {{1, 1, 1},     {1, 33, 31},  {31, 1, 127},  {33, 127, 1},
+                               {127, 33, 31}, {64, 96, 32}, {200, 64, 48}, {47, 20, 531}};
+  for (const auto& shape : shapes) {
+    for (int flags = 0; flags < 8; ++flags) {
+      const GemmOptions options{(flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0};
+      cases.push_back({shape[0], shape[1], shape[2], options, 0});
+      cases.push_back({shape[0], shape[1], shape[2], options, 8});
+    }
+  }
+  return cases;
+}
+
+template <typename T, typename C>
+void CheckAllCases() {
+  for (const Case& test : AllCases()) {
+    INFO(test.m << " x " << test.n << " x " << test.k << ", transposed " << test.options.transpose_a
+                << test.options.transpose_b << ", accumulate " << test.options.accumulate
+                << ", padding " << test.padding);
+    CHECK(ErrorOf<T, C>(test) <= kTolerance<C>);
+  }
+}
+
+TEST_CASE("float32 products of odd shapes, strides and transpositions match plain loops") {
+  CheckAllCases<float, float>();
+}
+
+TEST_CASE("bfloat16 products written as bfloat16 match plain loops") {
+  CheckAllCases<BFloat16, BFloat16>();
+}
+
+TEST_CASE("bfloat16 products written as float32 keep float32's precision") {
+  CheckAllCases<BFloat16, float>();
+}
+
+template <typename T>
+double LinearError(int64_t rows, int64_t in, int64_t out, bool with_bias) {
+  std::vector<T> x = RandomValues<T>(rows * in, 4);
+  std::vector<T> weight = RandomValues<T>(out * in, 5);
+  std::vector<T> bias = RandomValues<T>(out, 6, 3.0f);
+  std::vector<T> y(static_cast<size_t>(rows * out));
+  Tensor y_view = Tensor::View(y.data(), {rows, out});
+  Stream stream;
+  LinearForward(Tensor::View(x.data(), {rows, in}), Tensor::View(weight.data(), {out, in}),
+                with_bias ? Tensor::View(bias.data(), {out}) : Tensor(), y_view, stream);
+  std::vector<double> expected;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t o = 0; o < out; ++o) {
+      double sum = with_bias ? double{float(bias[static_cast<size_t>(o)])} : 0.0;
+      for (int64_t i = 0; i < in; ++i) {
+        sum += double{float(x[static_cast<size_t>(r * in + i)])} *
+               double{float(weight[static_cast<size_t>(o * in + i)])};
+      }
+      expected.push_back(sum);
+    }
+  }
+  return RelativeError<T>(y, expected);
+}
+
+TEMPLATE_TEST_CASE("a linear layer adds its bias to every row", "", float, BFloat16) {
+  for (const int64_t rows : {1, 31, 127, 300}) {
+    CHECK(LinearError<TestType>(rows, 33, 31, true) <= kTolerance<TestType>);
+    CHECK(LinearError<TestType>(rows, 64, 96, true) <= kTolerance<TestType>);
+    CHECK(LinearError<TestType>(rows, 64, 96, false) <= kTolerance<TestType>);
+  }
+}
+
+TEMPLATE_TEST_CASE("a product repeats its bits from run to run", "", float, BFloat16) {
+  const Case test{301, 96, 64, {.transpose_b = true}, 0};
+  Operands<TestType, float> first(test);
+  Operands<TestType, float> again(test);
+  Multiply(test, first);
+  Multiply(test, again);
+  CHECK(first.c == again.c);
+}
+
+TEST_CASE("a thread count beyond the rows still covers them all") {
+  const int threads = NumThreads();
+  SetNumThreads(3);
+  const Case rows{49, 40, 24, {.transpose_b = true}, 0};
+  const Case weights{49, 40, 70, {.transpose_a = true, .accumulate = true}, 0};
+  CHECK(ErrorOf<BFloat16, float>(rows) <= kTolerance<float>);
+  CHECK(ErrorOf<BFloat16, float>(weights) <= kTolerance<float>);
+  CHECK(ErrorOf<float, float>(rows) <= kTolerance<float>);
+  SetNumThreads(threads);
+}
+
+TEMPLATE_TEST_CASE("empty extents give zeros or nothing", "", float, BFloat16) {
+  CHECK(ErrorOf<TestType, float>({5, 7, 0, {}, 0}) == 0);
+  CHECK(ErrorOf<TestType, float>({5, 7, 0, {.accumulate = true}, 4}) == 0);
+  CHECK(ErrorOf<TestType, float>({0, 7, 3, {}, 0}) == 0);
+  CHECK(ErrorOf<TestType, float>({5, 0, 3, {}, 0}) == 0);
+}
+
+TEST_CASE("products refuse shapes and types that do not fit") {
+  std::vector<float> values(64);
+  std::vector<BFloat16> narrow(64);
+  Stream stream;
+  const Tensor a = Tensor::View(values.data(), {4, 3});
+  const Tensor b = Tensor::View(values.data(), {3, 5});
+  Tensor c = Tensor::View(values.data(), {4, 5});
+  Tensor wrong = Tensor::View(values.data(), {5, 4});
+  Tensor vector = Tensor::View(values.data(), {20});
+  Tensor narrow_c = Tensor::View(narrow.data(), {4, 5});
+  const Tensor narrow_b = Tensor::View(narrow.data(), {3, 5});
+  CHECK_THROWS_WITH(Gemm(a, a, {}, c, stream), Catch::Contains("agree on the summed extent"));
+  CHECK_THROWS_WITH(Gemm(a, b, {}, wrong, stream), Catch::Contains("c has a row per row"));
+  CHECK_THROWS_WITH(Gemm(a, b, {}, vector, stream), Catch::Contains("c is a matrix"));
+  CHECK_THROWS_WITH(Gemm(a, narrow_b, {}, c, stream), Catch::Contains("one type"));
+  CHECK_THROWS_WITH(Gemm(a, b, {}, narrow_c, stream), Catch::Contains("c holds bfloat16"));
+  CHECK_THROWS_WITH(LinearForward(a, b, {}, c, stream), Catch::Contains("weight is [out, in]"));
+  const Tensor weight = Tensor::View(values.data(), {5, 3});
+  CHECK_THROWS_WITH(LinearForward(a, weight, Tensor::View(values.data(), {4}), c, stream),
+                    Catch::Contains("one entry per output"));
+}
+
+}  // namespace
+}  // namespace dtrain

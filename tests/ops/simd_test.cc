@@ -1,0 +1,121 @@
+// simd_test.cc - the vector functions of every compiled instruction set against scalar ones.
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/simd_test.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace dtrain {
+namespace {
+
+struct MathResult {
+  std::vector<float> y, wide, sums, maxima;
+};
+
+template <typename T>
+MathResult RunMath(const std::vector<float>& x) {
+  const size_t n = x.size();
+  MathResult r{std::vector<float>(n), std::vector<float>(n), std::vector<float>(n / 16),
+               std::vector<float>(n / 16)};
+  std::vector<T> narrow(n);
+  SimdMathCpu<T>({x.data(), static_cast<int64_t>(n), r.y.data(), narrow.data(), r.wide.data(),
+                  r.sums.data(), r.maxima.data()});
+  return r;
+}
+
+TEST_CASE("exp is within 2e-7 of the exact value over the whole range") {
+  std::vector<float> x;
+  for (float v = -86.9f; v < 88.7f; v += 0.00137f) x.push_back(v);
+  const MathResult r = RunMath<float>(x);
+  double worst = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double exact = std::exp(double{x[i]});
+    worst = std::max(worst, std::abs(double{r.y[i]} - exact) / exact);
+  }
+  CHECK(worst <= 2e-7);
+}
+
+TEST_CASE("exp of the special values") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const MathResult r = RunMath<float>(
+      {-infinity, infinity, nan, -1e30f, -88.0f, -104.0f, 0.0f, 88.7f, 89.0f, 1e30f});
+  CHECK(r.y[0] == 0.0f);
+  CHECK(r.y[1] == infinity);
+  CHECK(std::isnan(r.y[2]));
+  CHECK(r.y[3] == 0.0f);
+  CHECK(r.y[4] == 0.0f);
+  CHECK(r.y[5] == 0.0f);
+  CHECK(r.y[6] == 1.0f);
+  CHECK(std::isfinite(r.y[7]));
+  CHECK(r.y[8] == infinity);
+  CHECK(r.y[9] == infinity);
+}
+
+TEST_CASE("bfloat16 stores round as the scalar type does") {
+  std::vector<float> x;
+  RandomStream random({.seed = 5});
+  for (int i = 0; i < 5003; ++i) {
+    const uint32_t word = random.NextUint32();
+    float value;
+    std::memcpy(&value, &word, sizeof(value));
+    x.push_back(value);
+  }
+  const MathResult r = RunMath<BFloat16>(x);
+  int wrong = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float expected(BFloat16{x[i]});
+    wrong += !(r.wide[i] == expected || (std::isnan(r.wide[i]) && std::isnan(expected)));
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("horizontal sums and maxima see every lane") {
+  std::vector<float> x(16 * 16);
+  for (size_t i = 0; i < 16; ++i) {
+    for (size_t j = 0; j < 16; ++j) x[16 * i + j] = i == j ? 7.0f : -static_cast<float>(j);
+  }
+  const MathResult r = RunMath<float>(x);
+  for (size_t i = 0; i < 16; ++i) {
+    CHECK(r.maxima[i] == 7.0f);
+    CHECK(r.sums[i] == std::accumulate(x.begin() + static_cast<int64_t>(16 * i),
+                                       x.begin() + static_cast<int64_t>(16 * i + 16), 0.0f));
+  }
+}
+
+TEST_CASE("dropout draws are the scalar Philox's bits") {
+  const RandomKey key{.seed = 0x123456789abcdef0u, .step = 77, .site = 0xfedcba98u};
+  for (const auto& [rows, blocks, row_blocks] : {std::array<int64_t, 3>{1, 1, 1},
+                                                 {1, 37, 37},
+                                                 {5, 4, 16},
+                                                 {7, 3, 3},
+                                                 {3, 9, 40},
+                                                 {2, 8, 8}}) {
+    for (const uint64_t first : {uint64_t{0}, uint64_t{12345}, uint64_t{0xfffffffe}}) {
+      std::vector<uint16_t> draws(static_cast<size_t>(rows * blocks * 8) + 256, 0xabcd);
+      int64_t padding = 0;
+      SimdDrawCpu<float>({key, first, rows, blocks, row_blocks, draws.data(), &padding});
+      int wrong = 0;
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t e = 0; e < blocks * 8; ++e) {
+          const auto words = Philox(key, first + static_cast<uint64_t>(r * row_blocks + e / 8));
+          const uint32_t word = words[static_cast<size_t>(e % 8 / 2)];
+          wrong += draws[static_cast<size_t>(r * blocks * 8 + e)] !=
+                   static_cast<uint16_t>(e % 2 == 0 ? word : word >> 16);
+        }
+      }
+      CHECK(wrong == 0);
+      for (size_t i = static_cast<size_t>(rows * blocks * 8 + padding); i < draws.size(); ++i) {
+        REQUIRE(draws[i] == 0xabcd);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,39 @@
+// simd_test.h - what simd_test.cc calls in each instruction set's copy of simd_test_kernels.cc.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TESTS_OPS_SIMD_TEST_H_
+#define DTRAIN_TESTS_OPS_SIMD_TEST_H_
+
+#include <cstdint>
+
+#include "dtrain/base/random.h"
+#include "dtrain/ops/internal/cpu_kernel.h"
+#include "dtrain/tensor/dtype.h"
+
+namespace dtrain {
+
+// y[i] = e^x[i]; y16 = x in T; sum and max of x.
+template <typename T>
+struct SimdMathArgs {
+  const float* x;
+  int64_t count;
+  float* y;
+  T* narrow;
+  float* wide;  // narrow, back in float
+  float* sums;  // [count / 16]: of 16 values each
+  float* maxima;
+};
+
+struct SimdDrawArgs {
+  RandomKey key;
+  uint64_t first_block;
+  int64_t rows, blocks, row_blocks;
+  uint16_t* draws;
+  int64_t* padding;  // receives kDrawPadding
+};
+
+DT_DECLARE_CPU_KERNEL(SimdMath, SimdMathArgs<T>);
+DT_DECLARE_CPU_KERNEL(SimdDraw, SimdDrawArgs);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TESTS_OPS_SIMD_TEST_H_

@@ -1,0 +1,44 @@
+// simd_test_kernels.cc - runs the functions of ops/internal/simd.h over arrays.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/ops/internal/simd.h"
+#include "ops/simd_test.h"
+
+namespace dtrain::DT_CPU_ISA {
+
+template <typename T>
+void SimdMath(const SimdMathArgs<T>& args) {
+  int64_t i = 0;
+  for (; i + kLanes <= args.count; i += kLanes) {
+    const Vec x = Load(args.x + i);
+    Store(args.y + i, Exp(x));
+    Store(args.narrow + i, x);
+    Store(args.wide + i, Load(args.narrow + i));
+  }
+  const int64_t left = args.count - i;
+  const Vec x = LoadPartial(args.x + i, left);
+  StorePartial(args.y + i, Exp(x), left);
+  StorePartial(args.narrow + i, x, left);
+  StorePartial(args.wide + i, LoadPartial(args.narrow + i, left), left);
+  for (int64_t block = 0; block < args.count / 16; ++block) {
+    args.sums[block] = 0;
+    args.maxima[block] = HorizontalMax(Load(args.x + 16 * block));
+    for (int64_t j = 0; j < 16; j += kLanes) {
+      const Vec part = Load(args.x + 16 * block + j);
+      args.sums[block] += HorizontalSum(part);
+      const float maximum = HorizontalMax(part);
+      if (maximum > args.maxima[block]) args.maxima[block] = maximum;
+    }
+  }
+}
+
+template <typename T>
+void SimdDraw(const SimdDrawArgs& args) {
+  *args.padding = kDrawPadding;
+  DrawDropout(args.key, args.first_block, args.rows, args.blocks, args.row_blocks, args.draws);
+}
+
+template void SimdMath<float>(const SimdMathArgs<float>&);
+template void SimdMath<BFloat16>(const SimdMathArgs<BFloat16>&);
+template void SimdDraw<float>(const SimdDrawArgs&);
+
+}  // namespace dtrain::DT_CPU_ISA

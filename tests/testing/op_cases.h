@@ -1,0 +1,204 @@
+// op_cases.h - tensors for op tests: random fills, values as doubles, comparison, gradients.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TESTS_TESTING_OP_CASES_H_
+#define DTRAIN_TESTS_TESTING_OP_CASES_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dtrain/base/random.h"
+#include "dtrain/base/thread_pool.h"
+#include "dtrain/tensor/tensor.h"
+#include "testing/tolerance.h"
+
+namespace dtrain::testing {
+
+using Values = std::vector<double>;
+
+inline Arena& TestArena() {
+  static const std::shared_ptr<Arena> arena = Arena::Create({}, "test", size_t{1} << 32);
+  return *arena;
+}
+
+inline double ValueAt(const Tensor& x, int64_t index) {
+  switch (x.dtype()) {
+    case DType::kFloat32:
+      return static_cast<double>(x.data<float>()[index]);
+    case DType::kBFloat16:
+      return static_cast<double>(static_cast<float>(x.data<BFloat16>()[index]));
+    case DType::kFloat64:
+      return x.data<double>()[index];
+    default:
+      return x.data<int32_t>()[index];
+  }
+}
+
+inline void SetAt(Tensor& x, int64_t index, double value) {
+  switch (x.dtype()) {
+    case DType::kFloat32:
+      x.data<float>()[index] = static_cast<float>(value);
+      return;
+    case DType::kBFloat16:
+      x.data<BFloat16>()[index] = BFloat16(static_cast<float>(value));
+      return;
+    case DType::kFloat64:
+      x.data<double>()[index] = value;
+      return;
+    default:
+      x.data<int32_t>()[index] = static_cast<int32_t>(value);
+  }
+}
+
+inline int64_t RowsOfTensor(const Tensor& x) { return x.shape().rank() == 0 ? 1 : x.dim(0); }
+
+// Calls body(index in memory, running number) for every element.
+template <typename Body>
+void ForElements(const Tensor& x, const Body& body) {
+  const int64_t rows = RowsOfTensor(x);
+  const int64_t columns = rows == 0 ? 0 : x.elements() / rows;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) body(r * x.row_stride() + c, r * columns + c);
+  }
+}
+
+// All elements, row by row.
+inline Values ValuesOf(const Tensor& x) {
+  Values values(static_cast<size_t>(x.elements()));
+  ForElements(x, [&](int64_t at, int64_t i) { values[static_cast<size_t>(i)] = ValueAt(x, at); });
+  return values;
+}
+
+inline Tensor Filled(const Shape& shape, DType dtype, double value) {
+  Tensor x = Empty(TestArena(), shape, dtype);
+  ForElements(x, [&](int64_t at, int64_t) { SetAt(x, at, value); });
+  return x;
+}
+
+inline Tensor FromValues(const Shape& shape, DType dtype, const Values& values) {
+  Tensor x = Empty(TestArena(), shape, dtype);
+  ForElements(x, [&](int64_t at, int64_t i) { SetAt(x, at, values[static_cast<size_t>(i)]); });
+  return x;
+}
+
+// Uniform in [low, high); `site` tells the tensors of one test apart.
+inline Tensor Random(const Shape& shape, DType dtype, uint32_t site, double low = -2.0,
+                     double high = 2.0) {
+  RandomStream random({.seed = 1234, .site = site});
+  Tensor x = Empty(TestArena(), shape, dtype);
+  ForElements(x, [&](int64_t at, int64_t) {
+    SetAt(x, at, low + (high - low) * static_cast<double>(random.NextUniform()));
+  });
+  return x;
+}
+
+// Whole numbers in [0, bound).
+inline Tensor RandomIds(int64_t count, uint32_t bound, uint32_t site) {
+  RandomStream random({.seed = 99, .site = site});
+  Tensor x = Empty(TestArena(), {count}, DType::kInt32);
+  for (int64_t i = 0; i < count; ++i) SetAt(x, i, random.NextBelow(bound));
+  return x;
+}
+
+// The same values in rows that lie further apart, between columns of 77.
+inline Tensor Strided(const Tensor& x) {
+  Tensor wide = Filled({x.dim(0), x.dim(1) + 5}, x.dtype(), 77.0);
+  Tensor view = wide.Columns(2, 2 + x.dim(1));
+  const Values values = ValuesOf(x);
+  ForElements(view,
+              [&](int64_t at, int64_t i) { SetAt(view, at, values[static_cast<size_t>(i)]); });
+  return view;
+}
+
+// That the columns around a Strided() view still hold 77.
+inline bool MarginsUntouched(const Tensor& view) {
+  for (int64_t r = 0; r < view.dim(0); ++r) {
+    const int64_t row = r * view.row_stride();
+    for (const int64_t c : {int64_t{-2}, int64_t{-1}, view.dim(1), view.dim(1) + 2}) {
+      if (ValueAt(view, row + c) != 77.0) return false;
+    }
+  }
+  return true;
+}
+
+inline Tensor Copy(const Tensor& x) { return FromValues(x.shape(), x.dtype(), ValuesOf(x)); }
+
+// Largest |a - b| / (1 + |b|); infinity where NaN or infinity meets something else.
+inline double Difference(const Values& a, const Values& b) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+  double worst = 0.0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+    const double difference = std::abs(a[i] - b[i]) / (1.0 + std::abs(b[i]));
+    worst = std::isfinite(difference) ? std::max(worst, difference)
+                                      : std::numeric_limits<double>::infinity();
+  }
+  return worst;
+}
+inline double Difference(const Tensor& a, const Values& b) { return Difference(ValuesOf(a), b); }
+
+inline bool SameBits(const Tensor& a, const Tensor& b) {
+  return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+// d f / d x[i] by central differences. f is smooth and works in double.
+inline Values NumericGradient(const std::function<double(const Values&)>& f, Values x,
+                              double step = 1e-4) {
+  Values gradient(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double at = x[i];
+    x[i] = at + step;
+    const double up = f(x);
+    x[i] = at - step;
+    gradient[i] = (up - f(x)) / (2.0 * step);
+    x[i] = at;
+  }
+  return gradient;
+}
+
+inline double Dot(const Values& a, const Values& b) {
+  double sum = 0.0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+inline Values Plus(Values a, const Values& b) {
+  for (size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+  return a;
+}
+
+// x: rows of `columns` columns.
+inline Values ColumnSums(const Values& x, int64_t columns) {
+  Values sums(static_cast<size_t>(columns));
+  for (size_t e = 0; e < x.size(); ++e) sums[e % sums.size()] += x[e];
+  return sums;
+}
+
+// Runs `body` with that many compute threads.
+template <typename Body>
+void WithThreads(int count, const Body& body) {
+  const int before = NumThreads();
+  SetNumThreads(count);
+  body();
+  SetNumThreads(before);
+}
+
+// The message of the exception that `body` throws, or "".
+template <typename Body>
+std::string MessageOf(const Body& body) {
+  try {
+    body();
+  } catch (const CheckError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace dtrain::testing
+
+#endif  // DTRAIN_TESTS_TESTING_OP_CASES_H_
