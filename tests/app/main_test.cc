@@ -199,4 +199,23 @@ TEST_CASE("a wrong command line says what is right") {
   }
 }
 
+#ifdef DTRAIN_TEST_TOOL
+TEST_CASE("the tool lists its commands, explains them and names the nearest one") {
+  const std::string tool = DTRAIN_TEST_TOOL;
+  const Outcome help = Shell(tool + " help");
+  CHECK(help.exit_code == 0);
+  CHECK_THAT(help.output, Catch::Contains("Usage: dtrain COMMAND"));
+  CHECK(Shell(tool).exit_code == 2);
+  CHECK_THAT(Shell(tool + " version").output, Catch::StartsWith("dtrain "));
+  CHECK_THAT(Shell(tool + " help version").output, Catch::Contains("Usage: dtrain version"));
+  const Outcome unknown = Shell(tool + " versoin");
+  CHECK(unknown.exit_code == 2);
+  CHECK_THAT(unknown.output, Catch::StartsWith("dtrain: error[E2]: unknown command \"versoin\"; "
+                                               "did you mean version?"));
+  const Outcome argument = Shell(tool + " version x");
+  CHECK(argument.exit_code == 2);
+  CHECK_THAT(argument.output, Catch::Contains("unexpected argument \"x\""));
+}
+#endif
+
 }  // namespace

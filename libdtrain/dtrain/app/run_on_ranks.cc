@@ -107,6 +107,11 @@ int LaunchedRank() {
   return 0;
 }
 
+int ReportAndGetExitCode(const absl::Status& status) {
+  if (!status.ok() && LaunchedRank() == 0) Report(status, -1);
+  return static_cast<int>(ExitCodeOf(status));
+}
+
 std::string ErrorReport(const absl::Status& status, int rank) {
   const int code = static_cast<int>(ExitCodeOf(status));
   const std::string kind = ExitCodeOf(status) == ExitCode::kStopped

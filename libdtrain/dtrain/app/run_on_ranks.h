@@ -37,6 +37,10 @@ int RunOnRanks(int argc, char** argv, const RuntimeOptions& options, const absl:
 // is not named.
 std::string ErrorReport(const absl::Status& status, int rank = -1);
 
+// Prints ErrorReport() to stderr, from rank 0 alone, and returns the exit code: the end of programs
+// and commands before they have ranks.
+int ReportAndGetExitCode(const absl::Status& status);
+
 // Rank this process was given by mpirun or srun, before MPI is up; 0 for a process on its own.
 int LaunchedRank();
 
