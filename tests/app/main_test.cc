@@ -41,7 +41,7 @@ Outcome Alone(const std::string& end, const std::string& arguments = "") {
 
 Outcome OnTwoRanks(const std::string& end, const std::string& arguments = kData) {
   return Shell("DTRAIN_TEST_END=" + end +
-               " OMPI_MCA_orte_abort_on_non_zero_status=1 " DTRAIN_TEST_MPIRUN
+               " OMPI_MCA_odls_base_sigkill_timeout=0 " DTRAIN_TEST_MPIRUN
                " --allow-run-as-root --oversubscribe -n 2 " DTRAIN_TEST_PROGRAM " " +
                arguments);
 }
