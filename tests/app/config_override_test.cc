@@ -178,7 +178,7 @@ TEST_CASE("values outside the range of their field are named with the range") {
       {"trainer.keep_last=0", "trainer.keep_last is 0; it must be at least 1"},
       {"trainer.early_stop.patience=-1",
        "trainer.early_stop.patience is -1; it must be at least 0"},
-      {"data.vocab_size=20", "data.vocab_size is 20; it must be at least 300 and at most 1000000"},
+      {"data.vocab_size=2", "data.vocab_size is 2; it must be at least 8 and at most 1000000"},
   };
   for (const Bad& c : cases) {
     proto::NmtConfig config;

@@ -55,15 +55,46 @@ TEST_CASE("fields that contradict each other are named") {
       {{"data.train_source=/a", "data.train_target=/b", "data.train_tsv=/c"}, "not both"},
       {{"data.dev_source=/a.en"}, "set data.dev_target"},
       {{"data.test_target=/a.en"}, "set data.test_source"},
+      {{"data.dev_tsv=/a.tsv", "data.dev_target=/a.de"},
+       "set data.dev_source and data.dev_target, or data.dev_tsv, not both"},
       {{"data.max_length=1024"},
        "data.max_length (1024) and an end mark exceed model.max_positions (1024)"},
       {{"trainer.micro_batch_tokens=128"},
-       "data.max_length (128) and an end mark exceed trainer.micro_batch_tokens (128)"},
+       "data.max_length (256) and an end mark exceed trainer.micro_batch_tokens (128)"},
   };
   for (const Case& c : cases) {
     std::vector<std::string> overrides = {"data.prepared=/data"};
     overrides.insert(overrides.end(), c.overrides.begin(), c.overrides.end());
     CHECK_THAT(Validate(overrides), Catch::Contains(c.message));
+  }
+}
+
+// Every preset loads; those without data of their own get some.
+TEST_CASE("every preset is a valid configuration") {
+  const std::filesystem::path folder(DTRAIN_PRESETS);
+  int presets = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    INFO(entry.path());
+    ++presets;
+    proto::NmtConfig config;
+    const absl::Status loaded =
+        LoadConfig({.files = {entry.path()}, .overrides = {"data.prepared=/data"}}, config);
+    REQUIRE(std::string(MessageOf(loaded)) == "");
+    CHECK(std::string(MessageOf(ValidateNmtConfig(config))) == "");
+  }
+  CHECK(presets >= 6);
+}
+
+TEST_CASE("the demo preset names files that are there") {
+  proto::NmtConfig config;
+  const std::filesystem::path folder(DTRAIN_PRESETS);
+  REQUIRE(MergeConfigFile(folder / "demo.textproto", config).ok());
+  REQUIRE(config.data().train_tsv_size() == 1);
+  const std::string files[] = {config.data().train_tsv(0), config.data().dev_tsv(),
+                               config.data().test_tsv()};
+  for (const std::string& file : files) {
+    INFO(file);
+    CHECK(std::filesystem::exists(file));
   }
 }
 

@@ -3,6 +3,7 @@
 #include "dtrain/train/safetensors.h"
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <cstring>
 
 #include "dtrain/base/check.h"
@@ -242,6 +243,15 @@ TEST_CASE("a disk that fills up leaves the old file and no other") {
         path + ": cannot write: File too large; raise the limit on file sizes (ulimit -f)");
   CHECK(ReadTestFile(path) == before);
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
+}
+
+// tests/integration/check_safetensors.py writes one file and reads the other.
+TEST_CASE("a file of the reference implementation is copied", "[.exchange]") {
+  const char* const directory = std::getenv("DTRAIN_SAFETENSORS_DIR");
+  REQUIRE(directory != nullptr);
+  const std::string folder = directory;
+  const SafetensorsFile theirs = *SafetensorsFile::Open(folder + "/theirs.safetensors");
+  REQUIRE(WriteSafetensors(folder + "/ours.safetensors", theirs.tensors(), theirs.metadata()).ok());
 }
 
 }  // namespace

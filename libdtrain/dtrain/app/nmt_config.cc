@@ -79,8 +79,13 @@ absl::Status ValidateTrainer(const proto::TrainerConfig& trainer) {
   return absl::OkStatus();
 }
 
-absl::Status ValidatePair(const std::string& source, const std::string& target,
-                          std::string_view set) {
+// A dev or test set: two files, one TSV, or nothing.
+absl::Status ValidateSet(const std::string& source, const std::string& target,
+                         const std::string& tsv, std::string_view set) {
+  if (!tsv.empty() && (!source.empty() || !target.empty())) {
+    return UsageError(absl::StrFormat(
+        "set data.%s_source and data.%s_target, or data.%s_tsv, not both", set, set, set));
+  }
   if (source.empty() == target.empty()) return absl::OkStatus();
   return UsageError(absl::StrFormat("data.%s_source and data.%s_target go together: set data.%s_%s",
                                     set, set, set, source.empty() ? "source" : "target"));
@@ -100,8 +105,8 @@ absl::Status ValidateData(const proto::DataConfig& data) {
         "no training data: set data.prepared to a directory written by `dtrain prepare`, or "
         "data.train_source and data.train_target, or data.train_tsv");
   }
-  DT_RETURN_IF_ERROR(ValidatePair(data.dev_source(), data.dev_target(), "dev"));
-  return ValidatePair(data.test_source(), data.test_target(), "test");
+  DT_RETURN_IF_ERROR(ValidateSet(data.dev_source(), data.dev_target(), data.dev_tsv(), "dev"));
+  return ValidateSet(data.test_source(), data.test_target(), data.test_tsv(), "test");
 }
 
 // A sentence must fit the position table and a micro-batch, with its end mark.

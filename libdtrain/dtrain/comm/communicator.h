@@ -44,7 +44,7 @@ std::string_view Name(ReduceOp op);
 struct CommunicatorOptions {
   double timeout_seconds = 120;     // without any progress, then CommError
   double slow_seconds = 10;         // without any progress, then a warning names who is late
-  int64_t piece_bytes = 256 << 10;  // unit of pipelining of large messages
+  int64_t piece_bytes = 512 << 10;  // unit of pipelining of large messages
   int64_t small_bytes = 32 << 10;   // an allreduce up to this size is one exchange of everything
 };
 

@@ -159,7 +159,11 @@ SymbolOfText NumberSymbols(BpeTables& tables) {
       tables.symbol_of_code_point[c] = at->second;
     }
   }
-  if (!symbols.contains(kMetaspace)) tables.words_are_independent = false;
+  // An unknown U+2581 would join the unknown run at the end of the word before.
+  const auto metaspace = symbols.find(kMetaspace);
+  if (metaspace == symbols.end() || !tables.is_known(metaspace->second)) {
+    tables.words_are_independent = false;
+  }
   return symbols;
 }
 

@@ -56,7 +56,7 @@ struct BpeEncodeOptions {
   // Probability with which each possible merge is dropped (BPE-dropout, Provilkov et al. 2020,
   // section 3), in [0, 1]. 0 is the plain encoding, 1 gives single characters.
   float dropout = 0.0f;
-  RandomKey key;  // the same key gives the same pieces
+  RandomKey key = {};  // the same key gives the same pieces
 };
 
 // Immutable and safe to share between threads; copies share their tables.

@@ -40,7 +40,7 @@ struct WordStats {
   int64_t longest = 0;  // bytes
 };
 
-WordStats CountWords(std::string_view text) {
+WordStats GetWordStats(std::string_view text) {
   WordStats stats;
   int64_t length = 0;
   for (const char c : text) {
@@ -122,6 +122,8 @@ std::string_view DropReasonName(DropReason reason) {
   return kNames[static_cast<size_t>(reason)];
 }
 
+int64_t internal::CountWords(std::string_view text) { return GetWordStats(text).words; }
+
 PairHashes HashPair(std::string_view source, std::string_view target) {
   return {internal::StableHash(Trim(source)), internal::StableHash(Trim(target))};
 }
@@ -134,6 +136,7 @@ struct PairCleaner::Memory {
 
 PairCleaner::PairCleaner(const CleaningOptions& options)
     : options_(options), memory_(std::make_unique<Memory>()) {}
+PairCleaner::PairCleaner(PairCleaner&&) noexcept = default;
 PairCleaner::~PairCleaner() = default;
 
 DropReason PairCleaner::CheckPair(std::string_view source, std::string_view target) const {
@@ -145,8 +148,8 @@ DropReason PairCleaner::CheckPair(std::string_view source, std::string_view targ
   target = Trim(target);
   if (source.empty() || target.empty()) return DropReason::kEmptySide;
 
-  const WordStats source_words = CountWords(source);
-  const WordStats target_words = CountWords(target);
+  const WordStats source_words = GetWordStats(source);
+  const WordStats target_words = GetWordStats(target);
   const auto above = [](int64_t a, int64_t b, int64_t limit) {
     return limit > 0 && std::max(a, b) > limit;
   };

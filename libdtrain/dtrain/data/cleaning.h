@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "dtrain/data/text_reader.h"
@@ -56,6 +57,11 @@ struct CleaningOptions {
   bool drop_evaluation_overlap = true;
 };
 
+namespace internal {
+// Words of a line: runs of what is not ASCII white space.
+int64_t CountWords(std::string_view text);
+}  // namespace internal
+
 // What the rules that remember compare; white space at the ends does not count.
 struct PairHashes {
   uint64_t source = 0;
@@ -66,6 +72,7 @@ PairHashes HashPair(std::string_view source, std::string_view target);
 class PairCleaner {
  public:
   explicit PairCleaner(const CleaningOptions& options);
+  PairCleaner(PairCleaner&&) noexcept;
   ~PairCleaner();
 
   // Rules that look at one pair of valid UTF-8. Any thread.
@@ -95,6 +102,9 @@ class CleaningReport {
   };
 
   void Add(DropReason reason, std::string_view path, int64_t line_number);
+  void Set(DropReason reason, Entry entry) {
+    entries_[static_cast<size_t>(reason)] = std::move(entry);
+  }
   const Entry& entry(DropReason reason) const { return entries_[static_cast<size_t>(reason)]; }
   int64_t pairs_read() const;
   int64_t pairs_kept() const { return entry(DropReason::kKept).pairs; }

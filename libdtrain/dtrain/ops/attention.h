@@ -21,7 +21,7 @@ struct AttentionOptions {
   float scale = 0.0f;   // 0: 1 / sqrt(head_dim)
   // Element e of the probabilities: ((query token) * num_heads + head) * max_keys + key position,
   // where max_keys is key_sequences.max_length() rounded up to 8.
-  Dropout dropout;
+  Dropout dropout = {};
 };
 
 // q: [query tokens, hidden]; k, v: [key tokens, hidden]; hidden = num_heads * head_dim. Rows may be

@@ -57,13 +57,6 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
   ParameterSet& parameters = task.parameters();
   reducer_ = std::make_unique<GradientReducer>(parameters.gradients(), RangesOf(parameters), comm,
                                                options.reducer);
-  if (comm.is_root() && !options.checkpoint_dir.empty()) {
-    checkpoints_ = std::make_unique<CheckpointStore>(CheckpointStoreOptions{
-        .directory = options.checkpoint_dir,
-        .keep_last = options.keep_last,
-        .keep_best = options.keep_best,
-        .best_metric = options.best_metric});
-  }
   state_.position = task.position();
 }
 
@@ -72,12 +65,13 @@ Trainer::~Trainer() = default;
 absl::Status Trainer::ResumeLatest() {
   absl::Status loaded = absl::OkStatus();
   std::string path;
-  if (checkpoints_) {
-    const absl::StatusOr<std::string> latest = checkpoints_->Latest();
+  if (comm_.is_root() && !options_.checkpoint_dir.empty()) {
+    const absl::StatusOr<std::optional<Checkpoint>> latest =
+        FindLatestGood(options_.checkpoint_dir);
     loaded = latest.status();
-    if (latest.ok()) path = *latest;
-    if (loaded.ok() && !path.empty()) {
-      loaded = LoadCheckpoint(path, task_.parameters(), adam_, state_);
+    if (loaded.ok() && latest->has_value()) {
+      path = (*latest)->path();
+      loaded = RestoreCheckpoint(**latest, task_.parameters(), adam_, state_);
     }
   }
   DT_RETURN_IF_ERROR(BroadcastState(loaded));
@@ -87,7 +81,11 @@ absl::Status Trainer::ResumeLatest() {
 
 absl::Status Trainer::ResumeFrom(const std::string& checkpoint) {
   absl::Status loaded = absl::OkStatus();
-  if (comm_.is_root()) loaded = LoadCheckpoint(checkpoint, task_.parameters(), adam_, state_);
+  if (comm_.is_root()) {
+    const absl::StatusOr<Checkpoint> opened = OpenCheckpoint(checkpoint);
+    loaded = opened.ok() ? RestoreCheckpoint(*opened, task_.parameters(), adam_, state_)
+                         : opened.status();
+  }
   DT_RETURN_IF_ERROR(BroadcastState(loaded));
   Event("resume", absl::StrFormat("resumed from %s", checkpoint));
   return absl::OkStatus();
@@ -98,10 +96,9 @@ absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
   const int code = comm_.AllReduceValue(
       comm_.is_root() ? static_cast<int32_t>(ExitCodeOf(loaded)) : 0, ReduceOp::kMax);
   if (code != 0) {
-    return loaded.ok() ? Annotate(absl::Status(StorageError("the root rank could not load the "
-                                                            "checkpoint; its message says why")),
-                                  "resume")
-                       : loaded;
+    return loaded.ok()
+               ? StorageError("the root rank could not load a checkpoint; its message says why")
+               : loaded;
   }
   ParameterSet& parameters = task_.parameters();
   for (const Tensor& tensor :
@@ -109,11 +106,9 @@ absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
     if (tensor) comm_.Broadcast(tensor.raw(), static_cast<int64_t>(tensor.bytes()), 0);
   }
   parameters.RefreshComputeWeights();
-  int64_t optimizer_steps = adam_.steps();
-  comm_.Broadcast(&optimizer_steps, sizeof(optimizer_steps), 0);
-  adam_.set_steps(optimizer_steps);
   static_assert(std::is_trivially_copyable_v<TrainState>);
   comm_.Broadcast(&state_, sizeof(state_), 0);
+  adam_.set_steps(state_.optimizer_steps);
   task_.Seek(state_.position);
   resumed_seconds_ = state_.seconds;
   return absl::OkStatus();
@@ -339,20 +334,25 @@ absl::Status Trainer::SaveCheckpoint() {
   last_checkpoint_ = elapsed_;
   last_checkpoint_step_ = state_.step;
   if (options_.checkpoint_dir.empty()) return absl::OkStatus();
-  absl::Status saved = absl::OkStatus();
-  if (checkpoints_) {
-    const double metric = last_evaluation_step_ == state_.step && last_evaluation_
-                              ? last_evaluation_->Metric(options_.best_metric)
-                              : std::numeric_limits<double>::quiet_NaN();
-    saved = checkpoints_->Save(state_, task_.parameters(), adam_, task_.CheckpointFiles(), metric,
-                               SmallerIsBetter(options_.best_metric));
-    if (saved.ok()) Event("checkpoint", absl::StrFormat("saved step %d", state_.step));
-  }
+  const absl::Status saved = comm_.is_root() ? WriteCheckpoint() : absl::OkStatus();
   const int code = comm_.AllReduceValue(static_cast<int32_t>(ExitCodeOf(saved)), ReduceOp::kMax);
-  if (code == 0) return absl::OkStatus();
-  return saved.ok()
-             ? StorageError("the root rank could not write a checkpoint; its message says why")
-             : saved;
+  if (code == 0 || !saved.ok()) return saved;
+  return StorageError("the root rank could not write a checkpoint; its message says why");
+}
+
+absl::Status Trainer::WriteCheckpoint() {
+  DT_ASSIGN_OR_RETURN(
+      CheckpointDirectory directory,
+      CheckpointDirectory::Open(options_.checkpoint_dir, {.keep_last = options_.keep_last}));
+  const std::vector<CheckpointFile> files =
+      MakeCheckpointFiles(state_, task_.parameters(), adam_, task_.CheckpointFiles());
+  DT_ASSIGN_OR_RETURN(const SavedCheckpoint saved, directory.Save(state_.step, files));
+  if (state_.best_step == state_.step) {
+    DT_RETURN_IF_ERROR(directory.MarkBest(options_.best_metric, state_.step));
+  }
+  Event("checkpoint", absl::StrFormat("%s: %.1f MiB in %.2f s", saved.path,
+                                      static_cast<double>(saved.bytes) / (1 << 20), saved.seconds));
+  return absl::OkStatus();
 }
 
 absl::Status Trainer::Finish(const std::string& reason) {

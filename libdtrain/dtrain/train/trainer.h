@@ -24,9 +24,10 @@
 #include "dtrain/nn/context.h"
 #include "dtrain/optim/adam.h"
 #include "dtrain/optim/lr_schedule.h"
-#include "dtrain/train/checkpoint.h"
+#include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/gradient_reducer.h"
 #include "dtrain/train/task.h"
+#include "dtrain/train/train_state.h"
 
 namespace dtrain {
 
@@ -49,7 +50,6 @@ struct TrainerOptions {
   double checkpoint_seconds = 600.0;  // longest time without one; 0 is no limit
   std::string checkpoint_dir;         // "" writes none
   int keep_last = 2;
-  int keep_best = 1;
   std::string best_metric = "bleu";
   EarlyStopOptions early_stop;
   int64_t log_every = 10;
@@ -148,6 +148,8 @@ class Trainer {
   absl::Status DoPeriodic(const PeriodClock& before, const StopRequest& request);
   absl::Status Evaluate();
   absl::Status SaveCheckpoint();
+  // On the root alone.
+  absl::Status WriteCheckpoint();
   absl::Status Finish(const std::string& reason);
   // Why the run ends here, or "".
   std::string EndReason(const StopRequest& request) const;
@@ -163,7 +165,6 @@ class Trainer {
   TrainerOptions options_;
   Adam adam_;
   std::unique_ptr<GradientReducer> reducer_;
-  std::unique_ptr<CheckpointStore> checkpoints_;  // root only, and where a directory is given
   TrainObserver* observer_ = nullptr;
   std::function<StopRequest()> stop_poll_;
 

@@ -67,9 +67,12 @@ bool SliceExchange::Progress() {
 
 void SliceExchange::AddMissing(std::vector<int>* ranks) const {
   for (const Piece& piece : active_) {
-    AddPeers(piece.receives, ranks);
-    AddPeers(piece.sends, ranks);
-    AddPeers(piece.result_sends, ranks);
+    // Only what the piece's stage awaits: other requests were not asked and may have finished.
+    if (piece.stage == Stage::kSending) {
+      AddPeers(piece.sends, ranks);
+    } else {
+      AddPeers(piece.receives.empty() ? piece.result_sends : piece.receives, ranks);
+    }
   }
 }
 
@@ -216,8 +219,7 @@ bool SmallAllReduce::Progress() {
 }
 
 void SmallAllReduce::AddMissing(std::vector<int>* ranks) const {
-  AddPeers(receives_, ranks);
-  AddPeers(sends_, ranks);
+  AddPeers(receives_.empty() ? sends_ : receives_, ranks);
 }
 
 TreeBroadcast::TreeBroadcast(Transport* transport, const ExchangePlan& plan)
@@ -262,8 +264,11 @@ bool TreeBroadcast::Progress() {
 }
 
 void TreeBroadcast::AddMissing(std::vector<int>* ranks) const {
-  if (!receives_.empty()) ranks->push_back(parent_);
-  AddPeers(sends_, ranks);
+  if (!receives_.empty()) {
+    ranks->push_back(parent_);
+  } else {
+    AddPeers(sends_, ranks);
+  }
 }
 
 bool Sequence::Progress() {

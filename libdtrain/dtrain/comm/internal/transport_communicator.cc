@@ -20,14 +20,14 @@ namespace {
 constexpr int kTagsInTurn = 1 << 18;
 constexpr int kWatchdogTag = 4 * kTagsInTurn;
 
-// Spins while an answer is likely to be near, then gives the core to whoever can use it.
+// Spins while an answer may be on its way, then gives the core to whoever can use it: on a free
+// core a yield costs no more than a spin. Long waits sleep.
 class Backoff {
  public:
-  explicit Backoff(bool oversubscribed) : spin_seconds_(oversubscribed ? 0 : 50e-6) {}
   void Reset() { timer_.Restart(); }
   void Pause() {
     const double seconds = timer_.Seconds();
-    if (seconds < spin_seconds_) return;
+    if (seconds < 2e-6) return;
     if (seconds < 2e-3) {
       std::this_thread::yield();
     } else {
@@ -36,7 +36,6 @@ class Backoff {
   }
 
  private:
-  double spin_seconds_;
   Timer timer_;
 };
 
@@ -80,7 +79,6 @@ TransportCommunicator::TransportCommunicator(std::unique_ptr<Transport> transpor
   DT_CHECK(options_.piece_bytes > 0 &&
            options_.piece_bytes <= static_cast<int64_t>(Transport::kMaxBytes));
   DT_CHECK_LE(options_.small_bytes, static_cast<int64_t>(Transport::kMaxBytes));
-  oversubscribed_ = local_size() > static_cast<int>(std::thread::hardware_concurrency());
   FindGroups();
 }
 
@@ -221,7 +219,7 @@ void TransportCommunicator::Poll() {
 }
 
 void TransportCommunicator::Wait(const Outstanding& outstanding) {
-  Backoff backoff(oversubscribed_);
+  Backoff backoff;
   Timer idle;
   int64_t finished = transport_->finished();
   while (!outstanding.done) {

@@ -55,7 +55,6 @@ class TransportCommunicator final : public Communicator {
   std::vector<int> world_group_;
   std::vector<int> host_group_;   // ranks of this host
   std::vector<int> cross_group_;  // ranks of the same place on every host; empty: not used
-  bool oversubscribed_ = false;
   int64_t sequence_ = 0;
   // Shared with the handles, which outlive their entry here or are dropped before it finishes.
   std::vector<std::shared_ptr<Outstanding>> outstanding_;

@@ -49,7 +49,8 @@ struct BpeTables {
   std::vector<int32_t> symbol_of_code_point;  // beyond its end: kNoSymbol
   PairTable pairs{0};
   std::array<int32_t, 256> byte_ids{};
-  // No piece reaches over a U+2581, so words are encoded one by one. False in foreign models only.
+  // No piece reaches over a U+2581 and that is a piece itself, so words are encoded one by one.
+  // False in foreign models only.
   bool words_are_independent = true;
   uint64_t hash = 0;
 

@@ -102,12 +102,13 @@ absl::Status AtomicFile::Write(std::span<const std::byte> data) {
   return absl::OkStatus();
 }
 
-absl::Status AtomicFile::Commit() {
-  if (::fsync(descriptor_) != 0) return FileError(path_, "write", errno);
+absl::Status AtomicFile::Commit(Durability durability) {
+  const bool sync = durability == Durability::kDurable;
+  if (sync && ::fsync(descriptor_) != 0) return FileError(path_, "write", errno);
   // The temporary file stays ours to remove until it has its name.
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return FileError(path_, "create", errno);
   ::close(std::exchange(descriptor_, -1));
-  return SyncDirectory(ParentOf(path_));
+  return sync ? SyncDirectory(ParentOf(path_)) : absl::OkStatus();
 }
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view content) {

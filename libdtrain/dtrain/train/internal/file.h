@@ -31,8 +31,9 @@ class AtomicFile {
 
   absl::Status Write(std::span<const std::byte> data);
   absl::Status Write(std::string_view data) { return Write(std::as_bytes(std::span(data))); }
-  // fsync, rename, fsync of the folder.
-  absl::Status Commit();
+  // Renames to `path`; kDurable syncs the file before and the folder after.
+  enum class Durability { kDurable, kCrashOfProcess };
+  absl::Status Commit(Durability durability = Durability::kDurable);
 
   // Of all bytes written.
   uint32_t crc32c() const { return crc_; }

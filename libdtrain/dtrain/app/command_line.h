@@ -1,0 +1,34 @@
+// command_line.h - the flags of programs with a configuration; all else is key.path=value.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_APP_COMMAND_LINE_H_
+#define DTRAIN_APP_COMMAND_LINE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dtrain/app/config.h"
+
+namespace dtrain {
+
+// What the user wants besides, or instead of, a run.
+enum class Action { kRun, kHelp, kHelpConfig, kPrintConfig, kVersion };
+
+struct CommandLine {
+  Action action = Action::kRun;
+  ConfigSources sources;
+  ConfigFormat format = ConfigFormat::kFull;  // of kPrintConfig
+  std::string section;                        // of kHelpConfig
+};
+
+// `arguments` without the program's name. Flags are --name=value or --name value; a few are short
+// for keys (--run_dir is run.run_dir) and take their place among the overrides. UsageError for
+// unknown flags, with the nearest one.
+absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments);
+
+// Text of --help.
+std::string HelpText(std::string_view program, std::string_view summary);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_APP_COMMAND_LINE_H_

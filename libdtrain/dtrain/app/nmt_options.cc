@@ -1,0 +1,212 @@
+// nmt_options.cc - one assignment per field; defaults are those of the .proto files.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/nmt_options.h"
+
+#include <utility>
+
+#include "dtrain/app/config.h"
+#include "dtrain/base/log.h"
+#include "dtrain/base/period.h"
+#include "dtrain/nmt.pb.h"
+
+namespace dtrain {
+namespace {
+
+// Odd, so that every rank's seed is another one: the golden ratio in 64 bits (Weyl's sequence).
+constexpr uint64_t kRankStride = 0x9E3779B97F4A7C15u;
+
+Period PeriodOf(const std::string& text) {
+  const absl::StatusOr<Period> period = ParsePeriod(text);
+  DT_CHECK(period.ok()) << MessageOf(period.status());
+  return *period;
+}
+
+double SecondsOf(const std::string& text) {
+  const absl::StatusOr<double> seconds = ParseDuration(text);
+  DT_CHECK(seconds.ok()) << MessageOf(seconds.status());
+  return *seconds;
+}
+
+Activation ActivationOf(proto::ModelConfig::Activation activation) {
+  switch (activation) {
+    case proto::ModelConfig::relu:
+      return Activation::kRelu;
+    case proto::ModelConfig::gelu_erf:
+      return Activation::kGeluErf;
+    case proto::ModelConfig::gelu_tanh:
+      return Activation::kGeluTanh;
+  }
+  return Activation::kRelu;
+}
+
+LrScheduleOptions::Kind ScheduleOf(proto::OptimizerConfig::Schedule schedule) {
+  using Kind = LrScheduleOptions::Kind;
+  switch (schedule) {
+    case proto::OptimizerConfig::inverse_sqrt:
+      return Kind::kInverseSqrt;
+    case proto::OptimizerConfig::transformer:
+      return Kind::kTransformer;
+    case proto::OptimizerConfig::linear:
+      return Kind::kLinear;
+    case proto::OptimizerConfig::cosine:
+      return Kind::kCosine;
+    case proto::OptimizerConfig::polynomial:
+      return Kind::kPolynomial;
+    case proto::OptimizerConfig::constant:
+      return Kind::kConstant;
+    case proto::OptimizerConfig::linear_to_budget:
+      return Kind::kLinearBudget;
+  }
+  return Kind::kConstant;
+}
+
+DType DTypeOf(proto::TrainerConfig::Precision precision) {
+  return precision == proto::TrainerConfig::bf16 ? DType::kBFloat16 : DType::kFloat32;
+}
+
+Recompute RecomputeOf(proto::TrainerConfig::Recompute recompute) {
+  switch (recompute) {
+    case proto::TrainerConfig::none:
+      return Recompute::kNone;
+    case proto::TrainerConfig::cheap:
+      return Recompute::kCheap;
+    case proto::TrainerConfig::full:
+      return Recompute::kFull;
+  }
+  return Recompute::kNone;
+}
+
+LrScheduleOptions LearningRateOf(const proto::NmtConfig& config) {
+  const proto::OptimizerConfig& optimizer = config.optimizer();
+  return {.kind = ScheduleOf(optimizer.schedule()),
+          .base = optimizer.learning_rate(),
+          .warmup_steps = optimizer.warmup_steps(),
+          .total_steps = optimizer.total_steps() > 0 ? optimizer.total_steps()
+                                                     : config.trainer().max_steps(),
+          .minimum = optimizer.min_learning_rate(),
+          .power = optimizer.power(),
+          .hidden_size = config.model().hidden_size()};
+}
+
+}  // namespace
+
+Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config) {
+  return {.encoder_layers = config.encoder_layers(),
+          .decoder_layers = config.decoder_layers(),
+          .hidden_size = config.hidden_size(),
+          .ffn_size = config.ffn_size(),
+          .num_heads = config.num_heads(),
+          .activation = ActivationOf(config.activation()),
+          .pre_norm = config.norm() == proto::ModelConfig::pre,
+          .layer_norm_epsilon = config.layer_norm_epsilon(),
+          .tie_embeddings = config.tie_embeddings(),
+          .tie_output = config.tie_output(),
+          .dropout = config.dropout(),
+          .attention_dropout = config.attention_dropout(),
+          .activation_dropout = config.activation_dropout(),
+          .max_positions = config.max_positions()};
+}
+
+ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank) {
+  return {.compute_type = DTypeOf(config.precision()),
+          .recompute = RecomputeOf(config.recompute()),
+          .seed = config.seed() + kRankStride * static_cast<uint64_t>(rank)};
+}
+
+PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::string& output_dir) {
+  PrepareOptions options;
+  for (int i = 0; i < config.train_source_size(); ++i) {
+    options.train.push_back({config.train_source(i), config.train_target(i)});
+  }
+  for (const std::string& tsv : config.train_tsv()) options.train.push_back({tsv});
+  options.dev = {config.dev_source(), config.dev_target()};
+  options.test = {config.test_source(), config.test_target()};
+  options.hold_out_dev = config.dev_sentences();
+  options.hold_out_test = 0;
+  options.output_dir = output_dir;
+  options.model_path = config.vocabulary();
+  options.bpe.vocab_size = config.vocab_size();
+  if (config.clean()) {
+    options.cleaning.max_length_ratio = config.max_length_ratio();
+  } else {
+    options.cleaning = {.drop_control_characters = false,
+                        .max_words = 0,
+                        .max_length_ratio = 0,
+                        .max_word_bytes = 0,
+                        .drop_duplicates = false,
+                        .drop_evaluation_overlap = false};
+  }
+  options.cleaning.max_pieces = config.max_length();
+  return options;
+}
+
+TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::string& data_dir) {
+  const proto::TrainerConfig& trainer = config.trainer();
+  TranslationTaskOptions options{
+      .data_dir = data_dir,
+      .model = ModelOptionsOf(config.model()),
+      .batch = {.tokens_per_batch = trainer.tokens_per_batch(),
+                .seed = trainer.seed(),
+                .shuffle = config.data().shuffle()},
+      .micro_batch_tokens = trainer.micro_batch_tokens(),
+      .compute_type = DTypeOf(trainer.precision()),
+      .seed = trainer.seed(),
+      .beam_size = trainer.beam_size(),
+      .beam_alpha = trainer.beam_alpha(),
+      .beam_extra_length = trainer.beam_extra_length(),
+      .eval_batch_tokens = trainer.eval_batch_tokens(),
+      .eval_max_sentences = trainer.eval_max_sentences(),
+      .eval_samples = trainer.eval_samples(),
+      .config_text = PrintConfig(config, ConfigFormat::kFull)};
+  options.model.label_smoothing = trainer.label_smoothing();
+  return options;
+}
+
+TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::string& run_dir) {
+  const proto::TrainerConfig& trainer = config.trainer();
+  const proto::OptimizerConfig& optimizer = config.optimizer();
+  return {.max_steps = trainer.max_steps(),
+          .max_seconds = SecondsOf(trainer.max_time()),
+          .max_epochs = trainer.max_epochs(),
+          .learning_rate = LearningRateOf(config),
+          .adam = {.beta1 = optimizer.beta1(),
+                   .beta2 = optimizer.beta2(),
+                   .epsilon = optimizer.epsilon(),
+                   .weight_decay = optimizer.weight_decay(),
+                   .ema_decay = optimizer.ema_decay()},
+          .clip_norm = optimizer.clip_norm(),
+          .eval_every = PeriodOf(trainer.eval_every()),
+          .checkpoint_every = PeriodOf(trainer.checkpoint_every()),
+          .checkpoint_seconds = 60.0 * trainer.checkpoint_minutes(),
+          .checkpoint_dir = run_dir + "/ckpt",
+          .keep_last = trainer.keep_last(),
+          .best_metric = proto::Metric_Name(trainer.best_metric()),
+          .early_stop = {.metric = proto::Metric_Name(trainer.early_stop().metric()),
+                         .patience = trainer.early_stop().patience(),
+                         .min_delta = trainer.early_stop().min_delta(),
+                         .min_steps = trainer.early_stop().min_steps()},
+          .log_every = trainer.log_every(),
+          .reducer = {.bucket_bytes = static_cast<int64_t>(trainer.bucket_mib() * (1 << 20)),
+                      .wire_type = DTypeOf(trainer.wire_precision())}};
+}
+
+absl::StatusOr<std::string> PrepareData(const proto::DataConfig& config, const std::string& run_dir,
+                                        Runtime& runtime) {
+  const bool has_raw = config.train_source_size() > 0 || config.train_tsv_size() > 0;
+  const std::string folder = config.prepared().empty() ? run_dir + "/data" : config.prepared();
+  if (!has_raw) return folder;
+  absl::Status status = absl::OkStatus();
+  if (runtime.comm.is_root()) {
+    const absl::StatusOr<PrepareReport> report =
+        PrepareParallelCorpus(PrepareOptionsOf(config, folder));
+    status = report.status();
+    if (report.ok()) LogInfo(report->Describe());
+  }
+  const int code =
+      runtime.comm.AllReduceValue(static_cast<int32_t>(ExitCodeOf(status)), ReduceOp::kMax);
+  if (code == 0) return folder;
+  return status.ok() ? DataError("the root rank could not prepare the data; its message says why")
+                     : status;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,45 @@
+// nmt_options.h - from the configuration's messages to the options the library takes.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_APP_NMT_OPTIONS_H_
+#define DTRAIN_APP_NMT_OPTIONS_H_
+
+#include <string>
+
+#include "dtrain/app/runtime.h"
+#include "dtrain/base/status.h"
+#include "dtrain/data/prepare.h"
+#include "dtrain/models/seq2seq_transformer.h"
+#include "dtrain/nn/context.h"
+#include "dtrain/train/trainer.h"
+#include "dtrain/train/translation_task.h"
+
+namespace dtrain::proto {
+class DataConfig;
+class ModelConfig;
+class NmtConfig;
+class TrainerConfig;
+}  // namespace dtrain::proto
+
+namespace dtrain {
+
+// vocab_size and label_smoothing are not the model section's: the data and the trainer set them.
+Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config);
+
+// Dropout draws other numbers on each rank.
+ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank);
+
+PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::string& output_dir);
+
+TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::string& data_dir);
+
+// The configuration was validated: its periods and durations parse.
+TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::string& run_dir);
+
+// Makes the prepared data folder if raw files are given, on the root rank; all ranks return its path
+// or the same error.
+absl::StatusOr<std::string> PrepareData(const proto::DataConfig& config, const std::string& run_dir,
+                                        Runtime& runtime);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_APP_NMT_OPTIONS_H_

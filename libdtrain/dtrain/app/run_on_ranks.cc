@@ -1,0 +1,167 @@
+// run_on_ranks.cc - start, body, and the way out with one message.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/run_on_ranks.h"
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/app/signals.h"
+#include "dtrain/base/log.h"
+#include "dtrain/base/thread_pool.h"
+#include "dtrain/comm/environment.h"
+
+namespace dtrain {
+namespace {
+
+void Report(const absl::Status& status, int rank) {
+  const std::string report = ErrorReport(status, rank);
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s\n", report.c_str());
+  std::fflush(stderr);
+}
+
+// Runs a function that may also throw.
+absl::Status Guarded(const std::function<absl::Status()>& function) {
+  try {
+    return function();
+  } catch (const CommError& error) {
+    return CommunicationError(error.what());
+  } catch (const std::bad_alloc&) {
+    return OutOfMemoryError(
+        "out of memory; lower trainer.micro_batch_tokens (the result stays the same), set "
+        "trainer.recompute=full, or start fewer ranks per host");
+  } catch (const std::exception& error) {
+    return InternalError(error.what());
+  }
+}
+
+absl::StatusOr<Device> ChooseDevice(DeviceChoice choice) {
+  if (choice == DeviceChoice::kCuda && !kWithCuda) {
+    return UsageError(
+        "run.device=cuda: this build has no CUDA device; configure it with -DDTRAIN_CUDA=ON, or "
+        "set run.device=cpu");
+  }
+  return Device{};
+}
+
+// How the work ended so far, told by all ranks to all. True where everyone may go on. Otherwise
+// the first rank that failed reports, and `exit_code` is the same everywhere.
+bool AllMayGoOn(const absl::Status& status, Communicator& comm, int& exit_code) {
+  const std::vector<int> codes = comm.AllGather(static_cast<int>(ExitCodeOf(status)));
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    exit_code = codes[static_cast<size_t>(rank)];
+    if (exit_code == 0) continue;
+    if (rank == comm.rank()) Report(status, comm.size() > 1 && rank > 0 ? rank : -1);
+    return false;
+  }
+  return true;
+}
+
+// The end of a rank that failed while others may be anywhere. Ranks that fail together must not
+// all speak: rank 0 does so at once, the others where they are still alive a moment later. A lost
+// connection waits longest, because it is often another rank's error seen from here.
+[[noreturn]] void EndJob(const absl::Status& status, int rank) {
+  const ExitCode code = ExitCodeOf(status);
+  // mpirun ends the others with TERM, which is no request any more but the end.
+  std::signal(SIGTERM, SIG_DFL);
+  int milliseconds = rank == 0 ? 0 : 400;
+  if (code == ExitCode::kCommunication) milliseconds += 1000;
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+  Report(status, rank);
+  Environment::Abort(code);
+}
+
+// Before ranks can talk: rank 0 reports, the others only where they outlive it.
+int FailBeforeRanks(const absl::Status& status) {
+  const int rank = LaunchedRank();
+  if (rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  Report(status, rank > 0 ? rank : -1);
+  return static_cast<int>(ExitCodeOf(status));
+}
+
+// Warnings and errors go to the terminal with the rank's number, the rest only to OpenLog()'s file.
+void LogWithRank(const Communicator& comm) {
+  if (comm.size() == 1) return;
+  SetLogSink([rank = comm.rank()](LogLevel level, std::string_view message) {
+    if (level < LogLevel::kWarning) return;
+    std::fprintf(
+        stderr, "%s\n",
+        absl::StrFormat("dtrain: %s: rank %d: %s", LogLevelName(level), rank, message).c_str());
+  });
+}
+
+}  // namespace
+
+int LaunchedRank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    if (const char* text = std::getenv(name)) return std::atoi(text);
+  }
+  return 0;
+}
+
+int ReportAndGetExitCode(const absl::Status& status) {
+  if (!status.ok() && LaunchedRank() == 0) Report(status, -1);
+  return static_cast<int>(ExitCodeOf(status));
+}
+
+std::string ErrorReport(const absl::Status& status, int rank) {
+  const int code = static_cast<int>(ExitCodeOf(status));
+  const std::string kind = ExitCodeOf(status) == ExitCode::kStopped
+                               ? std::string("stopped")
+                               : absl::StrFormat("error[E%d]", code);
+  const std::string who = rank < 0 ? "" : absl::StrFormat("rank %d: ", rank);
+  return absl::StrFormat("dtrain: %s: %s%s (see docs/errors.md#e%d)", kind, who, MessageOf(status),
+                         code);
+}
+
+int RunOnRanks(int argc, char** argv, const RuntimeOptions& options, const absl::Status& early,
+               const std::function<absl::Status(Runtime&)>& body) {
+  StopFlags& stop = InstallSignalHandlers();
+  if (options.comm_timeout > 0) {
+    setenv("DTRAIN_COMM_TIMEOUT", absl::StrFormat("%g", options.comm_timeout).c_str(),
+           /*replace=*/1);
+  }
+  absl::StatusOr<std::unique_ptr<Environment>> created = Environment::Create();
+  if (!created.ok()) return FailBeforeRanks(early.ok() ? created.status() : early);
+  const std::unique_ptr<Environment> environment = *std::move(created);
+  Communicator& comm = environment->World();
+  LogWithRank(comm);
+  if (options.threads > 0) SetNumThreads(options.threads);
+
+  int exit_code = 0;
+  const absl::Status status = Guarded([&] {
+    const absl::StatusOr<Device> device = ChooseDevice(options.device);
+    if (!AllMayGoOn(early.ok() ? device.status() : early, comm, exit_code)) {
+      return absl::OkStatus();
+    }
+    Runtime runtime{.comm = comm,
+                    .device = *device,
+                    .threads = NumThreads(),
+                    .stop = stop,
+                    .mpi = environment->mpi_version(),
+                    .arguments = std::vector<std::string>(argv, argv + argc)};
+    return body(runtime);
+  });
+  // What the log sink refers to is about to go.
+  SetLogSink(nullptr);
+  if (status.ok()) return exit_code;
+  if (ExitCodeOf(status) == ExitCode::kStopped) {
+    // All ranks stop at the same update: an orderly end.
+    if (comm.is_root()) Report(status, -1);
+  } else if (comm.size() > 1) {
+    EndJob(status, comm.rank());
+  } else {
+    Report(status, -1);
+  }
+  return static_cast<int>(ExitCodeOf(status));
+}
+
+}  // namespace dtrain

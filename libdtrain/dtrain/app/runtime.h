@@ -1,0 +1,32 @@
+// runtime.h - what a program runs on: ranks, device, threads, and the requests of the world.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_APP_RUNTIME_H_
+#define DTRAIN_APP_RUNTIME_H_
+
+#include <string>
+#include <vector>
+
+#include "dtrain/base/status.h"
+#include "dtrain/base/stop_flags.h"
+#include "dtrain/comm/communicator.h"
+#include "dtrain/device/device.h"
+
+namespace dtrain {
+
+// Made by Main() and by RunOnRanks(); everything it refers to outlives the program's body.
+struct Runtime {
+  Communicator& comm;
+  Device device;
+  int threads = 1;                     // compute threads of this rank
+  StopFlags& stop;                     // set by signals
+  std::string mpi;                     // "Open MPI v4.1.4", or "none"
+  std::vector<std::string> arguments;  // the command line, program first
+
+  // From now on every log line of this rank also goes to directory/logs/rank-NNNNN.log (appended,
+  // with UTC time and level). StorageError where that file cannot be opened.
+  absl::Status OpenLog(const std::string& directory) const;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_APP_RUNTIME_H_

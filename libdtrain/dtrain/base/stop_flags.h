@@ -1,0 +1,20 @@
+// stop_flags.h - what the world asks of a running job between two updates.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_BASE_STOP_FLAGS_H_
+#define DTRAIN_BASE_STOP_FLAGS_H_
+
+#include <atomic>
+
+namespace dtrain {
+
+// Set by signal handlers (app/signals.h) or by tests, read by long loops: the trainer agrees on
+// them with all ranks at each update, decoding polls them.
+struct StopFlags {
+  std::atomic<bool> stop{false};        // write a checkpoint and end with StoppedError
+  std::atomic<bool> checkpoint{false};  // write a checkpoint and go on; the reader clears it
+  std::atomic<bool> status{false};      // say where the run stands and go on; the reader clears it
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_BASE_STOP_FLAGS_H_

@@ -1,0 +1,122 @@
+// prepared_folder.cc - decides whether a prepared folder is ours, and moves files into place.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/data/internal/prepared_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/data/token_shard.h"
+
+namespace dtrain::internal {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kPartial[] = ".partial";
+constexpr std::string_view kNames[] = {kVocabularyFile, "train.bin", "dev.bin",
+                                       "test.bin",      "dev.src",   "dev.ref",
+                                       "test.src",      "test.ref",  kPrepareReportFile};
+
+std::string ReadText(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// True when there is nothing but an interrupted preparation's folder.
+bool IsEmpty(const fs::path& folder) {
+  std::error_code error;
+  return std::all_of(fs::directory_iterator(folder, error), fs::directory_iterator(),
+                     [](const fs::directory_entry& e) { return e.path().filename() == kPartial; });
+}
+
+absl::Status CheckFiles(const fs::path& folder, const PrepareReport& report) {
+  const std::pair<const char*, int64_t> sets[] = {
+      {"train", report.train.pairs}, {"dev", report.dev.pairs}, {"test", report.test.pairs}};
+  for (const auto& [name, pairs] : sets) {
+    if (pairs == 0) continue;
+    const std::string path = (folder / name).string() + ".bin";
+    const absl::StatusOr<TokenShard> shard =
+        TokenShard::Open(path, {.vocab_hash = report.vocab_hash});
+    if (!shard.ok()) return shard.status();
+    if (shard->size() != pairs || shard->info().options_hash != report.options_hash) {
+      return DataError(path + ": is of another preparation than the report beside it");
+    }
+  }
+  const fs::path vocabulary = folder / kVocabularyFile;
+  if (!fs::exists(vocabulary)) return DataError(vocabulary.string() + ": is missing");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+PreparedFolder::~PreparedFolder() {
+  std::error_code ignored;
+  if (begun_) fs::remove_all(fs::path(path_) / kPartial, ignored);
+  if (created_) fs::remove(path_, ignored);  // only when it is empty
+}
+
+absl::StatusOr<std::optional<PrepareReport>> PreparedFolder::FindEarlier(
+    const PrepareIdentity& identity, bool overwrite) const {
+  std::error_code error;
+  const fs::path folder(path_);
+  if (!fs::exists(folder, error)) return std::optional<PrepareReport>();
+  if (!fs::is_directory(folder, error)) {
+    return UsageError(path_ + ": is not a folder; name another output folder");
+  }
+  const fs::path report_path = folder / kPrepareReportFile;
+  if (!fs::exists(report_path, error)) {
+    if (overwrite || IsEmpty(folder)) return std::optional<PrepareReport>();
+    return UsageError(path_ +
+                      ": is not empty and holds no prepared data; name another output "
+                      "folder, or allow to overwrite");
+  }
+  absl::StatusOr<SavedPrepareReport> saved =
+      PrepareReportFromJson(ReadText(report_path), report_path.string());
+  if (saved.ok() && saved->identity == identity) {
+    const absl::Status complete = CheckFiles(folder, saved->report);
+    if (complete.ok()) return std::optional(std::move(saved->report));
+    if (!overwrite) return Annotate(complete, "prepared data is damaged, allow to overwrite it");
+  }
+  if (overwrite) return std::optional<PrepareReport>();
+  if (!saved.ok()) return saved.status();
+  return UsageError(absl::StrFormat(
+      "%s: holds data prepared otherwise: %s. Name another output folder, or allow to overwrite",
+      path_, DescribeDifferences(saved->identity, identity)));
+}
+
+absl::Status PreparedFolder::Begin() {
+  std::error_code error;
+  const fs::path partial = fs::path(path_) / kPartial;
+  created_ = !fs::exists(path_, error);
+  begun_ = true;
+  fs::remove_all(partial, error);
+  fs::create_directories(partial, error);
+  if (error) return StorageError(path_ + ": cannot be made: " + error.message());
+  return absl::OkStatus();
+}
+
+std::string PreparedFolder::Path(std::string_view name) const {
+  return (fs::path(path_) / kPartial / name).string();
+}
+
+absl::Status PreparedFolder::Publish() {
+  const fs::path folder(path_);
+  std::error_code error;
+  // Without a report the folder is no prepared data while files change.
+  fs::remove(folder / kPrepareReportFile, error);
+  for (const std::string_view name : kNames) {
+    const fs::path file = Path(name);
+    if (fs::exists(file, error)) {
+      fs::rename(file, folder / name, error);
+    } else {
+      fs::remove(folder / name, error);
+    }
+    if (error) return StorageError((folder / name).string() + ": " + error.message());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace dtrain::internal

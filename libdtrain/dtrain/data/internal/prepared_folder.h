@@ -1,0 +1,44 @@
+// prepared_folder.h - the output folder of a preparation: reused, refused, or filled all at once.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_DATA_INTERNAL_PREPARED_FOLDER_H_
+#define DTRAIN_DATA_INTERNAL_PREPARED_FOLDER_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "dtrain/base/status.h"
+#include "dtrain/data/internal/prepare_report.h"
+
+namespace dtrain::internal {
+
+// Files are written to a folder inside the output folder and moved out of it when all are there.
+class PreparedFolder {
+ public:
+  explicit PreparedFolder(std::string path) : path_(std::move(path)) {}
+  PreparedFolder(const PreparedFolder&) = delete;
+  PreparedFolder& operator=(const PreparedFolder&) = delete;
+  ~PreparedFolder();  // removes what was not published
+
+  // The report of an earlier preparation of the same identity, whose files are all there.
+  // UsageError when the folder holds anything else and `overwrite` is not set.
+  absl::StatusOr<std::optional<PrepareReport>> FindEarlier(const PrepareIdentity& identity,
+                                                           bool overwrite) const;
+
+  // Makes the folders. StorageError when they cannot be made.
+  absl::Status Begin();
+  // Path of a file to write, after Begin().
+  std::string Path(std::string_view name) const;
+  // Moves all files out, the report last, and removes files of an earlier preparation that are not
+  // among the new ones.
+  absl::Status Publish();
+
+ private:
+  std::string path_;
+  bool begun_ = false;
+  bool created_ = false;  // the output folder was not there before
+};
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_DATA_INTERNAL_PREPARED_FOLDER_H_

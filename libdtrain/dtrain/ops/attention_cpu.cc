@@ -1,0 +1,462 @@
+// attention_cpu.cc - attention of one (sequence, head) at a time, in tiles that stay in the cache.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Forward, per tile of queries and tile of keys (m, l: running maximum and sum of a row):
+//   S = scale Q K^T;  P = exp(S - m);  O = O exp(m_old - m) + dropout(P) V
+//   out = O / l;  log_sum_exp = m + log l
+// Backward (Dao et al. 2022, algorithm 4), with D_i = sum_d dO_id O_id:
+//   P = exp(S - log_sum_exp);  dP = dO V^T;  dS = scale P (mask dP - D)
+//   dV += dropout(P)^T dO;  dK += dS^T Q;  dQ += dS K
+// K and V are transposed once per unit, so that every product reads its right side in whole
+// vectors; sequences of up to kKeyTile keys are a single tile.
+#include "dtrain/ops/internal/attention_kernel.h"
+#include "dtrain/ops/internal/small_matrix.h"
+
+namespace dtrain::DT_CPU_ISA {
+namespace {
+
+inline int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+inline int64_t Larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+const float kMinusInfinity = -__builtin_inff();
+
+// One (sequence, head), with the memory it works in.
+template <typename T>
+struct Unit {
+  int64_t queries, keys, first_query, first_key;  // tokens
+  int64_t head, dim, padded_dim;
+  int64_t tile_row;     // stride of score tiles and transposed keys
+  int64_t tile_floats;  // one tile of transposed keys
+  const T *q, *k, *v;
+  float* scratch;  // what is left of it
+
+  float* Take(int64_t floats) {
+    float* const taken = scratch;
+    scratch += RoundUp(floats, 16);
+    return taken;
+  }
+};
+
+template <typename T>
+Unit<T> MakeUnit(const AttentionArgs& args, int64_t index) {
+  Unit<T> u;
+  const int64_t sequence = index / args.num_heads;
+  u.head = index % args.num_heads;
+  u.first_query = args.query_offsets[sequence];
+  u.queries = args.query_offsets[sequence + 1] - u.first_query;
+  u.first_key = args.key_offsets[sequence];
+  u.keys = args.key_offsets[sequence + 1] - u.first_key;
+  u.dim = args.head_dim;
+  u.padded_dim = RoundUp(u.dim, kLanes);
+  // Rows a multiple of 256 bytes apart would compete for the same few lines of the cache.
+  const int64_t width = RoundUp(Smaller(u.keys, kKeyTile), kLanes);
+  u.tile_row = width % 64 == 0 ? width + 16 : width;
+  u.tile_floats = u.dim * u.tile_row;
+  const int64_t column = u.head * u.dim;
+  u.q = static_cast<const T*>(args.q) + u.first_query * args.q_stride + column;
+  u.k = static_cast<const T*>(args.k) + u.first_key * args.k_stride + column;
+  u.v = static_cast<const T*>(args.v) + u.first_key * args.v_stride + column;
+  u.scratch = args.scratch;
+  return u;
+}
+
+// [keys, dim] as tiles of [dim, tile_row].
+template <typename T>
+const float* TransposeTiles(Unit<T>& u, const T* from, int64_t stride) {
+  const int64_t tiles = (u.keys + kKeyTile - 1) / kKeyTile;
+  float* const to = u.Take(tiles * u.tile_floats);
+  for (int64_t t = 0; t < tiles; ++t) {
+    const int64_t first = t * kKeyTile;
+    TransposeCopy(from + first * stride, stride, Smaller(kKeyTile, u.keys - first), u.dim,
+                  to + t * u.tile_floats, u.tile_row);
+  }
+  return to;
+}
+
+// Queries [query, query + queries) against keys [key, key + keys), positions in the sequence.
+struct Tile {
+  int64_t query, queries, key, keys;
+  bool causal;
+
+  // Keys that some row of [row, row + rows) of the tile sees; not positive: none.
+  int64_t Extent(int64_t row, int64_t rows) const {
+    return causal ? Smaller(keys, query + row + rows - key) : keys;
+  }
+  int64_t Vecs(int64_t extent) const { return (extent + kLanes - 1) / kLanes; }
+};
+
+// The draws of a tile: [queries, row] of which Extent(0, queries) are used.
+struct Draws {
+  const uint16_t* data;
+  int64_t row;
+};
+
+template <typename T>
+Draws DrawTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile, uint16_t* buffer) {
+  if (args.dropout_threshold == 0) return {buffer, 0};
+  const int64_t blocks = (tile.Extent(0, tile.queries) + 7) / 8;
+  const int64_t row_blocks = args.num_heads * args.max_keys / 8;
+  const int64_t first =
+      ((u.first_query + tile.query) * args.num_heads + u.head) * args.max_keys / 8 + tile.key / 8;
+  DrawDropout(args.dropout_key, static_cast<uint64_t>(first), tile.queries, blocks, row_blocks,
+              buffer);
+  return {buffer, blocks * 8};
+}
+
+inline IntVec LaneNumbers() {
+  IntVec lanes{};
+  for (int i = 0; i < kLanes; ++i) lanes[i] = i;
+  return lanes;
+}
+
+// `x` where the lane of a vector starting at column `begin` is below `valid`, else `other`.
+inline Vec Below(int64_t begin, int64_t valid, Vec x, float other) {
+  if (begin + kLanes <= valid) return x;
+  return LaneNumbers() < static_cast<int32_t>(valid - begin) ? x : Broadcast(other);
+}
+
+inline Vec KeepFactor(const AttentionArgs& args, const uint16_t* draws) {
+  return KeepScale(draws, args.dropout_threshold, args.dropout_scale);
+}
+
+// ---- forward -----------------------------------------------------------------------------------
+
+// A row of the forward softmax while it goes from one tile of keys to the next.
+struct SoftmaxRow {
+  float maximum, sum;
+};
+
+// Scores -> probabilities with dropout, in place, `valid` of `vecs` vectors.
+void ForwardRow(const AttentionArgs& args, int64_t valid, int64_t vecs, const uint16_t* draws,
+                float* scores, SoftmaxRow& state, float* out, int64_t out_columns) {
+  Vec largest = Broadcast(kMinusInfinity);
+  for (int64_t v = 0; v < vecs; ++v) {
+    const Vec x = Below(v * kLanes, valid, Load(scores + v * kLanes) * args.scale, kMinusInfinity);
+    Store(scores + v * kLanes, x);
+    largest = Max(largest, x);
+  }
+  const float here = HorizontalMax(largest);
+  const float maximum = here > state.maximum ? here : state.maximum;
+  Vec sum{};
+  for (int64_t v = 0; v < vecs; ++v) {
+    Vec p = Exp(Load(scores + v * kLanes) - maximum);
+    sum += p;
+    if (args.dropout_threshold != 0) p *= KeepFactor(args, draws + v * kLanes);
+    Store(scores + v * kLanes, p);
+  }
+  if (state.sum != 0.0f) {
+    const float shrink = Exp(Broadcast(state.maximum - maximum))[0];
+    state.sum *= shrink;
+    for (int64_t c = 0; c < out_columns; c += kLanes) Store(out + c, Load(out + c) * shrink);
+  }
+  state.maximum = maximum;
+  state.sum += HorizontalSum(sum);
+}
+
+struct ForwardMemory {
+  const float* k_tiles;
+  FloatRows v;
+  float* scores;
+  float* out;  // [kQueryTile, padded_dim]
+  uint16_t* draws;
+  SoftmaxRow rows[kQueryTile];
+};
+
+template <typename T>
+void ForwardTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile, const FloatRows& q,
+                 ForwardMemory& memory) {
+  const Draws draws = DrawTile(args, u, tile, memory.draws);
+  const float* const k_tile = memory.k_tiles + tile.key / kKeyTile * u.tile_floats;
+  const float* const v = memory.v.data + tile.key * memory.v.row;
+  for (int64_t row = 0; row < tile.queries; row += kBlockRows) {
+    const int rows = static_cast<int>(Smaller(kBlockRows, tile.queries - row));
+    const int64_t extent = tile.Extent(row, rows);
+    if (extent <= 0) continue;
+    const int64_t vecs = tile.Vecs(extent);
+    Multiply<false>(rows,
+                    {q.data + row * q.row, q.row, 1, k_tile, u.tile_row, memory.scores, u.tile_row},
+                    u.dim, vecs);
+    for (int r = 0; r < rows; ++r) {
+      float* const scores = memory.scores + r * u.tile_row;
+      const int64_t valid = tile.Extent(row + r, 1);
+      if (valid <= 0) {
+        for (int64_t i = 0; i < vecs; ++i) Store(scores + i * kLanes, Vec{});
+        continue;
+      }
+      ForwardRow(args, valid, vecs, draws.data + (row + r) * draws.row, scores,
+                 memory.rows[row + r], memory.out + (row + r) * u.padded_dim, u.padded_dim);
+    }
+    Multiply<true>(rows,
+                   {memory.scores, u.tile_row, 1, v, memory.v.row, memory.out + row * u.padded_dim,
+                    u.padded_dim},
+                   extent, u.padded_dim / kLanes);
+  }
+}
+
+template <typename T>
+void ForwardUnit(const AttentionArgs& args, int64_t index) {
+  Unit<T> u = MakeUnit<T>(args, index);
+  if (u.queries == 0) return;
+  ForwardMemory memory;
+  memory.k_tiles = TransposeTiles(u, u.k, args.k_stride);
+  memory.v = WholeRows(u.v, args.v_stride, u.keys, u.dim, u.Take(u.keys * u.padded_dim));
+  memory.scores = u.Take(kBlockRows * u.tile_row);
+  memory.out = u.Take(kQueryTile * u.padded_dim);
+  float* const q_copy = u.Take(kQueryTile * u.padded_dim);
+  memory.draws = reinterpret_cast<uint16_t*>(u.scratch);
+  for (int64_t query = 0; query < u.queries; query += kQueryTile) {
+    const int64_t queries = Smaller(kQueryTile, u.queries - query);
+    const FloatRows q =
+        WholeRows(u.q + query * args.q_stride, args.q_stride, queries, u.dim, q_copy);
+    for (int64_t i = 0; i < queries * u.padded_dim; i += kLanes) Store(memory.out + i, Vec{});
+    for (int64_t r = 0; r < queries; ++r) memory.rows[r] = {kMinusInfinity, 0.0f};
+    for (int64_t key = 0; key < u.keys; key += kKeyTile) {
+      const Tile tile = {query, queries, key, Smaller(kKeyTile, u.keys - key), args.causal};
+      if (tile.Extent(0, queries) <= 0) break;
+      ForwardTile(args, u, tile, q, memory);
+    }
+    for (int64_t r = 0; r < queries; ++r) {
+      const int64_t token = u.first_query + query + r;
+      const SoftmaxRow& row = memory.rows[r];
+      StoreRow(memory.out + r * u.padded_dim, 1.0f / row.sum, u.dim,
+               static_cast<T*>(args.out) + token * args.out_stride + u.head * u.dim);
+      args.log_sum_exp[token * args.num_heads + u.head] = row.maximum + __builtin_logf(row.sum);
+    }
+  }
+}
+
+// ---- backward ----------------------------------------------------------------------------------
+
+struct BackwardMemory {
+  const float* k_tiles;
+  const float* v_tiles;
+  FloatRows k;
+  float* p;   // [kQueryTile, tile_row]: scores, then dropout(P)
+  float* ds;  // likewise: dP, then dS
+  float* dq;  // [kQueryTile, padded_dim]
+  float* dk;  // [keys, padded_dim]
+  float* dv;
+  uint16_t* draws;
+  float log_sum_exp[kQueryTile];
+  float delta[kQueryTile];
+};
+
+struct BackwardRowArgs {
+  float log_sum_exp, delta;
+  int64_t valid, vecs, tile_vecs;
+  const uint16_t* draws;
+};
+
+// p: scores -> dropout(P), ds: dP -> dS; both 0 from `valid` to the end of the tile, where the
+// products over queries may look.
+void BackwardRow(const AttentionArgs& args, const BackwardRowArgs& row, float* p, float* ds) {
+  int64_t v = 0;
+  for (; v < row.vecs; ++v) {
+    const int64_t column = v * kLanes;
+    const Vec probability =
+        Below(column, row.valid, Exp(Load(p + column) * args.scale - row.log_sum_exp), 0.0f);
+    Vec kept = probability;
+    Vec d_probability = Below(column, row.valid, Load(ds + column), 0.0f);
+    if (args.dropout_threshold != 0) {
+      const Vec keep = KeepFactor(args, row.draws + column);
+      kept *= keep;
+      d_probability *= keep;
+    }
+    Store(p + column, kept);
+    Store(ds + column, probability * (d_probability - row.delta) * args.scale);
+  }
+  for (; v < row.tile_vecs; ++v) {
+    Store(p + v * kLanes, Vec{});
+    Store(ds + v * kLanes, Vec{});
+  }
+}
+
+// The products over the queries of a tile: dV += dropout(P)^T dO, dK += dS^T Q.
+template <typename T>
+void AddKeyGradients(const Unit<T>& u, const Tile& tile, const FloatRows& q, const FloatRows& d_out,
+                     const BackwardMemory& memory) {
+  const int64_t extent = tile.Extent(0, tile.queries);
+  const int64_t dim_vecs = u.padded_dim / kLanes;
+  for (int64_t row = 0; row < extent; row += kBlockRows) {
+    const int rows = static_cast<int>(Smaller(kBlockRows, extent - row));
+    // Queries before the first of these keys do not see them.
+    const int64_t first = tile.causal ? Larger(0, tile.key + row - tile.query) : 0;
+    const int64_t at = first * u.tile_row + row;
+    const int64_t to = (tile.key + row) * u.padded_dim;
+    Multiply<true>(rows,
+                   {memory.p + at, 1, u.tile_row, d_out.data + first * d_out.row, d_out.row,
+                    memory.dv + to, u.padded_dim},
+                   tile.queries - first, dim_vecs);
+    Multiply<true>(rows,
+                   {memory.ds + at, 1, u.tile_row, q.data + first * q.row, q.row, memory.dk + to,
+                    u.padded_dim},
+                   tile.queries - first, dim_vecs);
+  }
+}
+
+template <typename T>
+void BackwardTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile, const FloatRows& q,
+                  const FloatRows& d_out, const BackwardMemory& memory) {
+  const Draws draws = DrawTile(args, u, tile, memory.draws);
+  const int64_t tile_offset = tile.key / kKeyTile * u.tile_floats;
+  for (int64_t row = 0; row < tile.queries; row += kBlockRows) {
+    const int rows = static_cast<int>(Smaller(kBlockRows, tile.queries - row));
+    const int64_t extent = Larger(0, tile.Extent(row, rows));
+    const int64_t vecs = tile.Vecs(extent);
+    float* const p = memory.p + row * u.tile_row;
+    float* const ds = memory.ds + row * u.tile_row;
+    Multiply<false>(
+        rows,
+        {q.data + row * q.row, q.row, 1, memory.k_tiles + tile_offset, u.tile_row, p, u.tile_row},
+        u.dim, vecs);
+    Multiply<false>(rows,
+                    {d_out.data + row * d_out.row, d_out.row, 1, memory.v_tiles + tile_offset,
+                     u.tile_row, ds, u.tile_row},
+                    u.dim, vecs);
+    for (int r = 0; r < rows; ++r) {
+      BackwardRow(args,
+                  {memory.log_sum_exp[row + r], memory.delta[row + r], tile.Extent(row + r, 1),
+                   vecs, tile.Vecs(tile.keys), draws.data + (row + r) * draws.row},
+                  p + r * u.tile_row, ds + r * u.tile_row);
+    }
+    Multiply<true>(rows,
+                   {ds, u.tile_row, 1, memory.k.data + tile.key * memory.k.row, memory.k.row,
+                    memory.dq + row * u.padded_dim, u.padded_dim},
+                   extent, u.padded_dim / kLanes);
+  }
+  AddKeyGradients(u, tile, q, d_out, memory);
+}
+
+template <typename T>
+BackwardMemory MakeBackwardMemory(const AttentionArgs& args, Unit<T>& u) {
+  BackwardMemory memory;
+  memory.k_tiles = TransposeTiles(u, u.k, args.k_stride);
+  memory.v_tiles = TransposeTiles(u, u.v, args.v_stride);
+  memory.k = WholeRows(u.k, args.k_stride, u.keys, u.dim, u.Take(u.keys * u.padded_dim));
+  memory.p = u.Take(kQueryTile * u.tile_row);
+  memory.ds = u.Take(kQueryTile * u.tile_row);
+  memory.dq = u.Take(kQueryTile * u.padded_dim);
+  memory.dk = u.Take(u.keys * u.padded_dim);
+  memory.dv = u.Take(u.keys * u.padded_dim);
+  for (int64_t i = 0; i < u.keys * u.padded_dim; i += kLanes) {
+    Store(memory.dk + i, Vec{});
+    Store(memory.dv + i, Vec{});
+  }
+  return memory;
+}
+
+template <typename T>
+void BackwardQueries(const AttentionArgs& args, const Unit<T>& u, int64_t query, int64_t queries,
+                     float* copies, BackwardMemory& memory) {
+  const int64_t token = u.first_query + query;
+  const int64_t column = u.head * u.dim;
+  const T* const d_out_rows =
+      static_cast<const T*>(args.d_out) + token * args.d_out_stride + column;
+  const T* const out_rows = static_cast<const T*>(args.out) + token * args.out_stride + column;
+  const FloatRows q = WholeRows(u.q + query * args.q_stride, args.q_stride, queries, u.dim, copies);
+  const FloatRows d_out =
+      WholeRows(d_out_rows, args.d_out_stride, queries, u.dim, copies + kQueryTile * u.padded_dim);
+  for (int64_t r = 0; r < queries; ++r) {
+    memory.log_sum_exp[r] = args.log_sum_exp[(token + r) * args.num_heads + u.head];
+    memory.delta[r] =
+        Dot(d_out_rows + r * args.d_out_stride, out_rows + r * args.out_stride, u.dim);
+  }
+  for (int64_t i = 0; i < queries * u.padded_dim; i += kLanes) Store(memory.dq + i, Vec{});
+  for (int64_t key = 0; key < u.keys; key += kKeyTile) {
+    const Tile tile = {query, queries, key, Smaller(kKeyTile, u.keys - key), args.causal};
+    if (tile.Extent(0, queries) <= 0) break;
+    BackwardTile(args, u, tile, q, d_out, memory);
+  }
+  for (int64_t r = 0; r < queries; ++r) {
+    StoreRow(memory.dq + r * u.padded_dim, 1.0f, u.dim,
+             static_cast<T*>(args.dq) + (token + r) * args.dq_stride + column);
+  }
+}
+
+template <typename T>
+void BackwardUnit(const AttentionArgs& args, int64_t index) {
+  Unit<T> u = MakeUnit<T>(args, index);
+  BackwardMemory memory = MakeBackwardMemory(args, u);
+  float* const copies = u.Take(2 * kQueryTile * u.padded_dim);
+  memory.draws = reinterpret_cast<uint16_t*>(u.scratch);
+  for (int64_t query = 0; query < u.queries; query += kQueryTile) {
+    BackwardQueries(args, u, query, Smaller(kQueryTile, u.queries - query), copies, memory);
+  }
+  for (int64_t r = 0; r < u.keys; ++r) {
+    const int64_t token = u.first_key + r;
+    const int64_t column = u.head * u.dim;
+    StoreRow(memory.dk + r * u.padded_dim, 1.0f, u.dim,
+             static_cast<T*>(args.dk) + token * args.dk_stride + column);
+    StoreRow(memory.dv + r * u.padded_dim, 1.0f, u.dim,
+             static_cast<T*>(args.dv) + token * args.dv_stride + column);
+  }
+}
+
+// ---- decoding ----------------------------------------------------------------------------------
+
+// out = softmax(scale q K^T) V of one row and head.
+template <typename T>
+void CachedHead(const CachedAttentionArgs& args, int64_t row, int64_t column) {
+  const int64_t dim = args.head_dim;
+  const T* const q = static_cast<const T*>(args.q) + row * args.q_stride + column;
+  const T* const keys = static_cast<const T*>(args.keys) + column;
+  const T* const values = static_cast<const T*>(args.values) + column;
+  const int32_t* const slots = args.slots + row * args.slots_stride;
+  float* const scores = args.scratch;
+  float maximum = kMinusInfinity;
+  for (int64_t i = 0; i < args.length; ++i) {
+    scores[i] = Dot(q, keys + slots[i] * args.keys_stride, dim) * args.scale;
+    maximum = scores[i] > maximum ? scores[i] : maximum;
+  }
+  Vec sums{};
+  for (int64_t i = 0; i < args.length; i += kLanes) {
+    const Vec p = Below(i, args.length, Exp(Load(scores + i) - maximum), 0.0f);
+    Store(scores + i, p);
+    sums += p;
+  }
+  const float inverse = 1.0f / HorizontalSum(sums);
+  T* const out = static_cast<T*>(args.out) + row * args.out_stride + column;
+  for (int64_t c = 0; c < dim; c += kLanes) {
+    const int64_t left = dim - c;
+    Vec sum{};
+    for (int64_t i = 0; i < args.length; ++i) {
+      const T* const value = values + slots[i] * args.values_stride + c;
+      sum += (left >= kLanes ? Load(value) : LoadPartial(value, left)) * scores[i];
+    }
+    if (left >= kLanes) {
+      Store(out + c, sum * inverse);
+    } else {
+      StorePartial(out + c, sum * inverse, left);
+    }
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void AttentionForwardKernel(const AttentionArgs& args) {
+  for (int64_t i = args.first_unit; i < args.last_unit; ++i) ForwardUnit<T>(args, i);
+}
+
+template <typename T>
+void AttentionBackwardKernel(const AttentionArgs& args) {
+  for (int64_t i = args.first_unit; i < args.last_unit; ++i) BackwardUnit<T>(args, i);
+}
+
+template <typename T>
+void CachedAttentionKernel(const CachedAttentionArgs& args) {
+  for (int64_t row = args.first_row; row < args.last_row; ++row) {
+    for (int64_t head = 0; head < args.num_heads; ++head) {
+      CachedHead<T>(args, row, head * args.head_dim);
+    }
+  }
+}
+
+template void AttentionForwardKernel<float>(const AttentionArgs&);
+template void AttentionForwardKernel<BFloat16>(const AttentionArgs&);
+template void AttentionBackwardKernel<float>(const AttentionArgs&);
+template void AttentionBackwardKernel<BFloat16>(const AttentionArgs&);
+template void CachedAttentionKernel<float>(const CachedAttentionArgs&);
+template void CachedAttentionKernel<BFloat16>(const CachedAttentionArgs&);
+
+}  // namespace dtrain::DT_CPU_ISA

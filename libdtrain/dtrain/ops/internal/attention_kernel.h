@@ -1,0 +1,58 @@
+// attention_kernel.h - attention as raw pointers, between attention.cc and the devices' kernels.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_OPS_INTERNAL_ATTENTION_KERNEL_H_
+#define DTRAIN_OPS_INTERNAL_ATTENTION_KERNEL_H_
+
+#include <cstdint>
+
+#include "dtrain/base/random.h"
+#include "dtrain/ops/internal/cpu_kernel.h"
+
+namespace dtrain {
+
+// Queries and keys are worked on in tiles of this many; a multiple of every vector and of 8.
+inline constexpr int kQueryTile = 32;
+inline constexpr int kKeyTile = 128;
+
+// Strides are elements between rows. A unit is (sequence, head): sequence * num_heads + head.
+struct AttentionArgs {
+  const void *q, *k, *v;
+  void* out;           // written by forward, read by backward
+  float* log_sum_exp;  // likewise; [query tokens, num_heads]
+  const void* d_out;   // this and the rest of the line: backward only
+  void *dq, *dk, *dv;
+  int64_t q_stride, k_stride, v_stride, out_stride;
+  int64_t d_out_stride, dq_stride, dk_stride, dv_stride;
+  const int32_t* query_offsets;  // [sequences + 1]
+  const int32_t* key_offsets;
+  int num_heads, head_dim;
+  bool causal;
+  float scale;
+  RandomKey dropout_key;
+  uint32_t dropout_threshold;  // 0: no dropout
+  float dropout_scale;
+  int64_t max_keys;  // of the dropout's numbering, a multiple of 8
+  // CPU only: the units this thread works on and its memory, attention_cpu.cc's to divide.
+  int64_t first_unit, last_unit;
+  float* scratch;
+};
+
+struct CachedAttentionArgs {
+  const void *q, *keys, *values;
+  const int32_t* slots;
+  void* out;
+  int64_t q_stride, keys_stride, values_stride, slots_stride, out_stride;
+  int64_t length;
+  int num_heads, head_dim;
+  float scale;
+  int64_t first_row, last_row;
+  float* scratch;  // [length + 16]
+};
+
+DT_DECLARE_CPU_KERNEL(AttentionForwardKernel, AttentionArgs);
+DT_DECLARE_CPU_KERNEL(AttentionBackwardKernel, AttentionArgs);
+DT_DECLARE_CPU_KERNEL(CachedAttentionKernel, CachedAttentionArgs);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPS_INTERNAL_ATTENTION_KERNEL_H_

@@ -1,0 +1,200 @@
+// small_matrix.h - products of matrices that fit a core's caches, and the copies that feed them.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Only for files that dtrain_cpu_kernels() compiles. A column count is always in whole vectors:
+// callers pad their rows.
+#ifndef DTRAIN_OPS_INTERNAL_SMALL_MATRIX_H_
+#define DTRAIN_OPS_INTERNAL_SMALL_MATRIX_H_
+
+#include <utility>
+
+#include "dtrain/ops/internal/simd.h"
+
+namespace dtrain::DT_CPU_ISA {
+
+// Rows of c computed at once: kBlockRows x 2 sums fill the registers.
+inline constexpr int kBlockRows = kLanes == 16 ? 8 : 6;
+
+inline constexpr int64_t RoundUp(int64_t n, int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
+
+// c[i, j] (+)= sum over p < depth of a[i * a_row + p * a_column] * b[p * b_row + j].
+struct Product {
+  const float* a;
+  int64_t a_row, a_column;
+  const float* b;
+  int64_t b_row;
+  float* c;
+  int64_t c_row;
+};
+
+template <int kRows, int kVecs, bool kAdd>
+inline void MultiplyTile(const Product& x, int64_t depth, int64_t column) {
+  Vec sums[kRows][kVecs];
+  float* const c = x.c + column;
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVecs; ++v) sums[r][v] = kAdd ? Load(c + r * x.c_row + v * kLanes) : Vec{};
+  }
+  const float* a = x.a;
+  const float* b = x.b + column;
+  for (int64_t p = 0; p < depth; ++p) {
+    Vec row[kVecs];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVecs; ++v) row[v] = Load(b + v * kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const Vec factor = Broadcast(a[r * x.a_row]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVecs; ++v) sums[r][v] += factor * row[v];
+    }
+    a += x.a_column;
+    b += x.b_row;
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVecs; ++v) Store(c + r * x.c_row + v * kLanes, sums[r][v]);
+  }
+}
+
+template <int kRows, bool kAdd>
+inline void MultiplyRows(const Product& x, int64_t depth, int64_t vecs) {
+  int64_t v = 0;
+  for (; v + 2 <= vecs; v += 2) MultiplyTile<kRows, 2, kAdd>(x, depth, v * kLanes);
+  if (v < vecs) MultiplyTile<kRows, 1, kAdd>(x, depth, v * kLanes);
+}
+
+// A block of `rows` <= kBlockRows rows and `vecs` vectors of columns. kAdd: to what c holds.
+template <bool kAdd>
+inline void Multiply(int rows, const Product& x, int64_t depth, int64_t vecs) {
+  switch (rows) {
+    case 1:
+      return MultiplyRows<1, kAdd>(x, depth, vecs);
+    case 2:
+      return MultiplyRows<2, kAdd>(x, depth, vecs);
+    case 3:
+      return MultiplyRows<3, kAdd>(x, depth, vecs);
+    case 4:
+      return MultiplyRows<4, kAdd>(x, depth, vecs);
+    case 5:
+      return MultiplyRows<5, kAdd>(x, depth, vecs);
+    case 6:
+      return MultiplyRows<6, kAdd>(x, depth, vecs);
+    case 7:
+      return MultiplyRows<7, kAdd>(x, depth, vecs);
+    default:
+      return MultiplyRows<kBlockRows, kAdd>(x, depth, vecs);
+  }
+}
+
+// One step of a transposition: swaps the off-diagonal kStep x kStep blocks of rows a and b.
+template <int kStep, int... kLane>
+inline void SwapBlocks(Vec& a, Vec& b, std::integer_sequence<int, kLane...> /*lanes*/) {
+  const Vec low =
+      __builtin_shufflevector(a, b, ((kLane & kStep) != 0 ? kLane - kStep + kLanes : kLane)...);
+  const Vec high =
+      __builtin_shufflevector(a, b, ((kLane & kStep) != 0 ? kLane + kLanes : kLane + kStep)...);
+  a = low;
+  b = high;
+}
+
+template <int kStep>
+inline void TransposeStep(Vec (&rows)[kLanes]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) {
+    if ((i & kStep) == 0) {
+      SwapBlocks<kStep>(rows[i], rows[i + kStep], std::make_integer_sequence<int, kLanes>{});
+    }
+  }
+}
+
+inline void TransposeSquare(Vec (&rows)[kLanes]) {
+  TransposeStep<1>(rows);
+  TransposeStep<2>(rows);
+  if constexpr (kLanes >= 8) TransposeStep<4 % kLanes>(rows);
+  if constexpr (kLanes >= 16) TransposeStep<8 % kLanes>(rows);
+}
+
+// to[c * to_row + r] = from[r * from_row + c] for r < rows, c < columns; rows up to the next
+// multiple of kLanes become 0.
+template <typename T>
+inline void TransposeCopy(const T* from, int64_t from_row, int64_t rows, int64_t columns, float* to,
+                          int64_t to_row) {
+  for (int64_t r = 0; r < rows; r += kLanes) {
+    const int64_t rows_here = rows - r < kLanes ? rows - r : kLanes;
+    for (int64_t c = 0; c < columns; c += kLanes) {
+      const int64_t columns_here = columns - c < kLanes ? columns - c : kLanes;
+      Vec square[kLanes];
+      if (rows_here == kLanes && columns_here == kLanes) {
+#pragma GCC unroll 16
+        for (int i = 0; i < kLanes; ++i) square[i] = Load(from + (r + i) * from_row + c);
+      } else {
+        for (int i = 0; i < kLanes; ++i) {
+          const T* const row = from + (r + i) * from_row + c;
+          square[i] = i >= rows_here           ? Vec{}
+                      : columns_here == kLanes ? Load(row)
+                                               : LoadPartial(row, columns_here);
+        }
+      }
+      TransposeSquare(square);
+      for (int i = 0; i < columns_here; ++i) Store(to + (c + i) * to_row + r, square[i]);
+    }
+  }
+}
+
+// A matrix whose rows may be read in whole vectors.
+struct FloatRows {
+  const float* data;
+  int64_t row;
+};
+
+template <typename T>
+inline FloatRows CopyRows(const T* from, int64_t from_row, int64_t rows, int64_t columns,
+                          float* to) {
+  const int64_t to_row = RoundUp(columns, kLanes);
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t c = 0;
+    for (; c + kLanes <= columns; c += kLanes) {
+      Store(to + r * to_row + c, Load(from + r * from_row + c));
+    }
+    if (c < columns) {
+      Store(to + r * to_row + c, LoadPartial(from + r * from_row + c, columns - c));
+    }
+  }
+  return {to, to_row};
+}
+
+// The rows themselves where they already are whole vectors of floats, else a copy in `scratch`.
+inline FloatRows WholeRows(const float* from, int64_t from_row, int64_t rows, int64_t columns,
+                           float* scratch) {
+  if (columns % kLanes == 0) return {from, from_row};
+  return CopyRows(from, from_row, rows, columns, scratch);
+}
+inline FloatRows WholeRows(const BFloat16* from, int64_t from_row, int64_t rows, int64_t columns,
+                           float* scratch) {
+  return CopyRows(from, from_row, rows, columns, scratch);
+}
+
+// to = factor * from, one row.
+template <typename T>
+inline void StoreRow(const float* from, float factor, int64_t columns, T* to) {
+  int64_t c = 0;
+  for (; c + kLanes <= columns; c += kLanes) Store(to + c, Load(from + c) * factor);
+  if (c < columns) StorePartial(to + c, Load(from + c) * factor, columns - c);
+}
+
+template <typename A, typename B>
+inline float Dot(const A* a, const B* b, int64_t count) {
+  Vec sum{};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) sum += Load(a + i) * Load(b + i);
+  if (i < count) sum += LoadPartial(a + i, count - i) * LoadPartial(b + i, count - i);
+  return HorizontalSum(sum);
+}
+
+}  // namespace dtrain::DT_CPU_ISA
+
+#endif  // DTRAIN_OPS_INTERNAL_SMALL_MATRIX_H_

@@ -1,0 +1,147 @@
+// gradient_reducer.cc - buckets as views of the flat gradients, started in a fixed order.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/train/gradient_reducer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "dtrain/base/check.h"
+#include "dtrain/base/thread_pool.h"
+#include "dtrain/base/timer.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int64_t kGrain = 1 << 16;  // elements worth waking a thread for
+
+}  // namespace
+
+GradientReducer::GradientReducer(const Tensor& flat_gradients,
+                                 std::vector<GradientRange> parameters, Communicator& comm,
+                                 const GradientReducerOptions& options)
+    : gradients_(flat_gradients.data<float>()),
+      elements_(flat_gradients.elements()),
+      parameters_(std::move(parameters)),
+      comm_(comm),
+      wire_type_(options.wire_type),
+      marked_(parameters_.size(), false) {
+  DT_CHECK(flat_gradients.device().type == DeviceType::kCpu && flat_gradients.is_contiguous());
+  DT_CHECK(wire_type_ == DType::kFloat32 || wire_type_ == DType::kBFloat16)
+      << "gradients travel as float32 or bfloat16, not as " << Name(wire_type_);
+  int64_t end = 0;
+  for (const GradientRange& range : parameters_) {
+    DT_CHECK_EQ(range.begin, end) << range.name << " does not begin where the one before ends";
+    DT_CHECK_LE(range.begin, range.end) << range.name;
+    end = range.end;
+  }
+  DT_CHECK_EQ(end, elements_) << "the parameters do not cover the flat gradients";
+  CutBuckets(options);
+}
+
+void GradientReducer::CutBuckets(const GradientReducerOptions& options) {
+  int64_t limit = options.first_bucket_bytes / static_cast<int64_t>(sizeof(float));
+  for (const GradientRange& range : parameters_) {
+    const bool full = !buckets_.empty() && buckets_.back().end > buckets_.back().begin &&
+                      range.end - buckets_.back().begin > limit;
+    if (buckets_.empty() || full) {
+      if (full) limit = options.bucket_bytes / static_cast<int64_t>(sizeof(float));
+      buckets_.emplace_back();
+      buckets_.back().begin = range.begin;
+    }
+    Bucket& bucket = buckets_.back();
+    bucket.end = range.end;
+    ++bucket.parameters;
+    ++bucket.missing;
+    bucket_of_.push_back(num_buckets() - 1);
+  }
+  if (wire_type_ != DType::kBFloat16 || comm_.size() == 1) return;
+  for (Bucket& bucket : buckets_) {
+    bucket.staging.resize(static_cast<size_t>(bucket.end - bucket.begin));
+  }
+}
+
+int64_t GradientReducer::bucket_begin(int bucket) const {
+  return bucket == num_buckets() ? elements_ : buckets_[static_cast<size_t>(bucket)].begin;
+}
+
+void GradientReducer::MarkReady(int index) {
+  DT_CHECK(index >= 0 && index < static_cast<int>(parameters_.size()))
+      << "parameter " << index << " of " << parameters_.size();
+  const auto i = static_cast<size_t>(index);
+  DT_CHECK(!marked_[i]) << "the gradient of " << parameters_[i].name
+                        << " was marked ready twice in one step";
+  marked_[i] = true;
+  Bucket& bucket = buckets_[static_cast<size_t>(bucket_of_[i])];
+  if (--bucket.missing == 0) LaunchComplete();
+}
+
+void GradientReducer::LaunchComplete() {
+  if (comm_.size() == 1) return;
+  const Timer timer;
+  while (next_ < buckets_.size() && buckets_[next_].missing == 0) Launch(buckets_[next_++]);
+  statistics_.launch_seconds += timer.Seconds();
+}
+
+void GradientReducer::Launch(Bucket& bucket) {
+  const int64_t count = bucket.end - bucket.begin;
+  void* data = gradients_ + bucket.begin;
+  if (wire_type_ == DType::kBFloat16) {
+    const float* const from = gradients_ + bucket.begin;
+    BFloat16* const to = bucket.staging.data();
+    ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] = BFloat16(from[i]);
+    });
+    data = to;
+  }
+  bucket.landed = false;
+  bucket.handle = comm_.StartAllReduce(data, count, wire_type_, ReduceOp::kSum);
+  statistics_.bytes += count * static_cast<int64_t>(SizeOf(wire_type_));
+}
+
+void GradientReducer::Land(Bucket& bucket) {
+  bucket.handle.reset();
+  bucket.landed = true;
+  if (wire_type_ != DType::kBFloat16) return;
+  const BFloat16* const from = bucket.staging.data();
+  float* const to = gradients_ + bucket.begin;
+  ParallelFor(bucket.end - bucket.begin, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] = static_cast<float>(from[i]);
+  });
+}
+
+void GradientReducer::Poll() {
+  if (comm_.size() == 1) return;
+  const Timer timer;
+  comm_.Poll();
+  statistics_.launch_seconds += timer.Seconds();
+}
+
+void GradientReducer::Finish() {
+  CheckAllMarked();
+  const Timer timer;
+  for (Bucket& bucket : buckets_) {
+    if (!bucket.landed) {
+      bucket.handle->Wait();
+      Land(bucket);
+    }
+    bucket.missing = bucket.parameters;
+  }
+  std::fill(marked_.begin(), marked_.end(), false);
+  next_ = 0;
+  ++statistics_.steps;
+  statistics_.exposed_seconds += timer.Seconds();
+}
+
+void GradientReducer::CheckAllMarked() const {
+  constexpr int kNamed = 5;
+  std::string names;
+  int64_t missing = 0;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (marked_[i]) continue;
+    if (++missing <= kNamed) names += (names.empty() ? "" : ", ") + parameters_[i].name;
+  }
+  if (missing > kNamed) names += ", ...";
+  DT_CHECK_EQ(missing, 0) << "gradients that were not marked ready: " << names;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,113 @@
+// gradient_reducer.h - sums the gradients of all ranks while the backward pass still runs.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   GradientReducer reducer(flat_gradients, parameters, comm);
+//   // in the backward pass of the last micro-batch, whenever gradients are complete:
+//   reducer.MarkReady(parameter);  // starts a bucket's allreduce when its last gradient is there
+//   reducer.Poll();                // between ops: moves bytes
+//   // then:
+//   reducer.ReduceScalars(sums);   // loss sums, token counts, stop flags
+//   reducer.Finish();              // flat_gradients holds the sums over all ranks
+//
+// It gives sums, not averages: divide by the global number of tokens, which ReduceScalars sums. A
+// bucket is a range of the flat tensor, cut where a parameter ends; buckets start in the order of
+// the tensor, whatever the order of the marks, so the order is the same on all ranks. With one rank
+// nothing is moved.
+//
+// Wire type bfloat16 halves the bytes: each rank's gradients are rounded once (relative error at
+// most 2^-9), added in float and the sum rounded once more, once further where ranks share several
+// hosts; all ranks still get the same bits.
+#ifndef DTRAIN_TRAIN_GRADIENT_REDUCER_H_
+#define DTRAIN_TRAIN_GRADIENT_REDUCER_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dtrain/comm/communicator.h"
+#include "dtrain/tensor/tensor.h"
+
+namespace dtrain {
+
+// Elements [begin, end) of the flat tensor.
+struct GradientRange {
+  std::string name;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+struct GradientReducerOptions {
+  int64_t bucket_bytes = 25 << 20;       // of float32; a larger parameter is a bucket by itself
+  int64_t first_bucket_bytes = 1 << 20;  // small, so that communication starts early
+  DType wire_type = DType::kFloat32;     // or kBFloat16
+};
+
+class GradientReducer {
+ public:
+  struct Statistics {
+    int64_t steps = 0;
+    int64_t bytes = 0;           // put on the wire type, over all steps
+    double exposed_seconds = 0;  // blocked in Finish(), over all steps
+    double launch_seconds = 0;   // in MarkReady() and Poll(): work beside the backward pass
+  };
+
+  // flat_gradients: [n] float32 on the CPU, in the order in which the backward pass completes them.
+  // parameters: ascending, without gaps, covering all of it. Both tensors and `comm` outlive the
+  // reducer.
+  GradientReducer(const Tensor& flat_gradients, std::vector<GradientRange> parameters,
+                  Communicator& comm, const GradientReducerOptions& options = {});
+  GradientReducer(const GradientReducer&) = delete;
+  GradientReducer& operator=(const GradientReducer&) = delete;
+
+  // The gradient of parameters[index] is complete and stays untouched until Finish() returns.
+  // CheckError where it was marked before in this step.
+  void MarkReady(int index);
+  // Moves outstanding communication without waiting.
+  void Poll();
+  // Waits for all buckets; the next step may begin. CheckError, which names them, where gradients
+  // were not marked.
+  void Finish();
+
+  // Sums `values` over all ranks, blocking. Not between the first and the last MarkReady() of a
+  // step: there it would take its place among the buckets differently on each rank.
+  void ReduceScalars(std::span<double> values) { comm_.AllReduce(values, ReduceOp::kSum); }
+
+  int num_buckets() const { return static_cast<int>(buckets_.size()); }
+  // First element of a bucket; of num_buckets(): the number of elements.
+  int64_t bucket_begin(int bucket) const;
+  const Statistics& statistics() const { return statistics_; }
+
+ private:
+  struct Bucket {
+    int64_t begin = 0;
+    int64_t end = 0;
+    int parameters = 0;
+    int missing = 0;
+    bool landed = true;  // the sums are in the flat tensor
+    std::vector<BFloat16> staging;
+    std::unique_ptr<Handle> handle;
+  };
+
+  void CutBuckets(const GradientReducerOptions& options);
+  void LaunchComplete();
+  void Launch(Bucket& bucket);
+  void Land(Bucket& bucket);
+  void CheckAllMarked() const;
+
+  float* gradients_;
+  int64_t elements_;
+  std::vector<GradientRange> parameters_;
+  Communicator& comm_;
+  DType wire_type_;
+  std::vector<Bucket> buckets_;
+  std::vector<int> bucket_of_;  // by parameter
+  std::vector<bool> marked_;    // by parameter
+  size_t next_ = 0;             // the first bucket not launched
+  Statistics statistics_;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TRAIN_GRADIENT_REDUCER_H_

@@ -1,0 +1,158 @@
+// train_state.cc - parameters as named tensors, the rest as JSON.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/train/train_state.h"
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+namespace dtrain {
+namespace {
+
+constexpr char kModelFile[] = "model.safetensors";
+constexpr char kOptimizerFile[] = "optimizer.safetensors";
+constexpr char kStateFile[] = "state.json";
+
+// The part of a flat arena that belongs to a parameter.
+std::span<std::byte> Slice(const Tensor& flat, const Parameter& parameter) {
+  return {reinterpret_cast<std::byte*>(flat.data<float>() + parameter.offset()),
+          static_cast<size_t>(parameter.shape().elements()) * sizeof(float)};
+}
+
+void AddTensors(const ParameterSet& parameters, const Tensor& flat, std::string_view prefix,
+                TensorGroup& group) {
+  for (const Parameter* parameter : parameters.in_backward_order()) {
+    const std::span<const int64_t> dims = parameter->shape().dims();
+    group.tensors.push_back({.name = std::string(prefix) + parameter->name(),
+                             .dtype = DType::kFloat32,
+                             .shape = {dims.begin(), dims.end()},
+                             .data = Slice(flat, *parameter)});
+  }
+}
+
+absl::Status ReadTensors(const SafetensorsFile& file, const ParameterSet& parameters,
+                         std::string_view prefix, Tensor& flat) {
+  for (const Parameter* parameter : parameters.in_backward_order()) {
+    DT_ASSIGN_OR_RETURN(const NamedTensor* tensor,
+                        file.Get(std::string(prefix) + parameter->name(), DType::kFloat32,
+                                 parameter->shape().dims()));
+    std::memcpy(Slice(flat, *parameter).data(), tensor->data.data(), tensor->data.size());
+  }
+  return absl::OkStatus();
+}
+
+// A tensor the model does not have means another model: refused rather than left out.
+absl::Status RefuseForeignTensors(const SafetensorsFile& file, ParameterSet& parameters) {
+  for (const NamedTensor& tensor : file.tensors()) {
+    if (parameters.Find(tensor.name) == nullptr) {
+      return StorageError(absl::StrFormat(
+          "%s: holds the tensor %s, which this model does not have; use the checkpoint with the "
+          "model configuration it was written with",
+          file.path(), tensor.name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string StateToJson(const TrainState& state) {
+  const nlohmann::ordered_json json = {{"version", 1},
+                                       {"step", state.step},
+                                       {"optimizer_steps", state.optimizer_steps},
+                                       {"epoch", state.position.epoch},
+                                       {"sample", state.position.sample},
+                                       {"target_tokens", state.target_tokens},
+                                       {"skipped", state.skipped},
+                                       {"seconds", state.seconds},
+                                       {"best_metric", state.best_metric},
+                                       {"best_step", state.best_step},
+                                       {"early_stop_best", state.early_stop_best},
+                                       {"early_stop_step", state.early_stop_step},
+                                       {"stalled_evaluations", state.stalled_evaluations}};
+  return json.dump(2) + "\n";
+}
+
+absl::StatusOr<TrainState> StateFromJson(const std::string& text, const std::string& path) {
+  TrainState state;
+  try {
+    const nlohmann::json json = nlohmann::json::parse(text);
+    if (json.at("version").get<int>() != 1) {
+      return StorageError(
+          absl::StrFormat("%s/%s: written by another version of dtrain", path, kStateFile));
+    }
+    json.at("step").get_to(state.step);
+    json.at("optimizer_steps").get_to(state.optimizer_steps);
+    json.at("epoch").get_to(state.position.epoch);
+    json.at("sample").get_to(state.position.sample);
+    json.at("target_tokens").get_to(state.target_tokens);
+    json.at("skipped").get_to(state.skipped);
+    json.at("seconds").get_to(state.seconds);
+    json.at("best_metric").get_to(state.best_metric);
+    json.at("best_step").get_to(state.best_step);
+    json.at("early_stop_best").get_to(state.early_stop_best);
+    json.at("early_stop_step").get_to(state.early_stop_step);
+    json.at("stalled_evaluations").get_to(state.stalled_evaluations);
+  } catch (const nlohmann::json::exception& error) {
+    return StorageError(absl::StrFormat("%s/%s: %s", path, kStateFile, error.what()));
+  }
+  return state;
+}
+
+}  // namespace
+
+std::vector<CheckpointFile> MakeCheckpointFiles(const TrainState& state, ParameterSet& parameters,
+                                                Adam& adam, const std::vector<NamedFile>& files) {
+  TensorGroup model;
+  AddTensors(parameters, parameters.weights(), "", model);
+  TensorGroup optimizer;
+  AddTensors(parameters, adam.first_moments(), "m.", optimizer);
+  AddTensors(parameters, adam.second_moments(), "v.", optimizer);
+  if (adam.average()) AddTensors(parameters, adam.average(), "average.", optimizer);
+  TrainState written = state;
+  written.optimizer_steps = adam.steps();
+  std::vector<CheckpointFile> result;
+  result.push_back({kModelFile, std::move(model)});
+  result.push_back({kOptimizerFile, std::move(optimizer)});
+  result.push_back({kStateFile, StateToJson(written)});
+  for (const NamedFile& file : files) result.push_back({file.name, file.contents});
+  return result;
+}
+
+absl::Status RestoreCheckpoint(const Checkpoint& checkpoint, ParameterSet& parameters, Adam& adam,
+                               TrainState& state) {
+  DT_ASSIGN_OR_RETURN(const std::string text, checkpoint.ReadText(kStateFile));
+  DT_ASSIGN_OR_RETURN(const TrainState restored, StateFromJson(text, checkpoint.path()));
+  DT_ASSIGN_OR_RETURN(const SafetensorsFile model, checkpoint.OpenTensors(kModelFile));
+  DT_ASSIGN_OR_RETURN(const SafetensorsFile optimizer, checkpoint.OpenTensors(kOptimizerFile));
+  DT_RETURN_IF_ERROR(RefuseForeignTensors(model, parameters));
+  DT_RETURN_IF_ERROR(ReadTensors(model, parameters, "", parameters.weights()));
+  DT_RETURN_IF_ERROR(ReadTensors(optimizer, parameters, "m.", adam.first_moments()));
+  DT_RETURN_IF_ERROR(ReadTensors(optimizer, parameters, "v.", adam.second_moments()));
+  if (adam.average()) {
+    DT_RETURN_IF_ERROR(ReadTensors(optimizer, parameters, "average.", adam.average()));
+  }
+  parameters.RefreshComputeWeights();
+  adam.set_steps(restored.optimizer_steps);
+  state = restored;
+  return absl::OkStatus();
+}
+
+absl::Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters) {
+  DT_ASSIGN_OR_RETURN(const SafetensorsFile model, checkpoint.OpenTensors(kModelFile));
+  DT_RETURN_IF_ERROR(RefuseForeignTensors(model, parameters));
+  DT_RETURN_IF_ERROR(ReadTensors(model, parameters, "", parameters.weights()));
+  if (checkpoint.Has(kOptimizerFile)) {
+    DT_ASSIGN_OR_RETURN(const SafetensorsFile optimizer, checkpoint.OpenTensors(kOptimizerFile));
+    const Parameter& first = *parameters.in_backward_order().front();
+    if (optimizer.Find("average." + first.name()) != nullptr) {
+      DT_RETURN_IF_ERROR(ReadTensors(optimizer, parameters, "average.", parameters.weights()));
+    }
+  }
+  parameters.RefreshComputeWeights();
+  return absl::OkStatus();
+}
+
+}  // namespace dtrain

@@ -1,0 +1,51 @@
+// train_state.h - the state of a run beside its tensors, and its way into and out of checkpoints.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A checkpoint holds model.safetensors (the weights, names and shapes of the parameters, float32),
+// optimizer.safetensors ("m.", "v." and, where kept, "average." of each), state.json and the task's
+// own files (tokenizer, configuration).
+#ifndef DTRAIN_TRAIN_TRAIN_STATE_H_
+#define DTRAIN_TRAIN_TRAIN_STATE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "dtrain/base/status.h"
+#include "dtrain/nn/parameter.h"
+#include "dtrain/optim/adam.h"
+#include "dtrain/train/checkpoint.h"
+#include "dtrain/train/task.h"
+
+namespace dtrain {
+
+// Everything beside tensors that a run needs to go on as if it had never stopped.
+struct TrainState {
+  int64_t step = 0;  // updates tried, skipped ones included
+  int64_t optimizer_steps = 0;
+  DataPosition position;
+  int64_t target_tokens = 0;
+  int64_t skipped = 0;
+  double seconds = 0.0;  // of training
+  double best_metric = 0.0;
+  int64_t best_step = -1;  // -1: no evaluation yet
+  double early_stop_best = 0.0;
+  int64_t early_stop_step = -1;
+  int64_t stalled_evaluations = 0;
+};
+
+// The files of a checkpoint. Tensors are views: the model and optimizer must stay as they are until
+// the files are written.
+std::vector<CheckpointFile> MakeCheckpointFiles(const TrainState& state, ParameterSet& parameters,
+                                                Adam& adam, const std::vector<NamedFile>& files);
+
+// Loads weights, moments, average and state into an allocated model and optimizer. Names, shapes
+// and types must match exactly; the StorageError names the first that does not.
+absl::Status RestoreCheckpoint(const Checkpoint& checkpoint, ParameterSet& parameters, Adam& adam,
+                               TrainState& state);
+
+// Loads the weights alone, for evaluation and translation: their moving average where there is one.
+absl::Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TRAIN_TRAIN_STATE_H_

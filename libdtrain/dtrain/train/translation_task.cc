@@ -1,0 +1,285 @@
+// translation_task.cc - feeds the model from shards and evaluates it, all ranks sharing the work.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/train/translation_task.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "dtrain/data/prepare.h"
+#include "dtrain/data/text_reader.h"
+#include "dtrain/train/bleu.h"
+#include "dtrain/train/chrf.h"
+#include "dtrain/train/internal/file.h"
+#include "dtrain/train/translator.h"
+
+namespace dtrain {
+namespace {
+
+absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path) {
+  DT_ASSIGN_OR_RETURN(const std::string text, internal::ReadWholeFile(path));
+  std::vector<std::string> lines;
+  size_t begin = 0;
+  while (begin < text.size()) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+// The packed pairs as the model takes them.
+TranslationBatch ToTranslationBatch(PairBatch& pairs) {
+  return {.source_ids = std::move(pairs.source_ids),
+          .source = std::move(pairs.source),
+          .decoder_ids = std::move(pairs.decoder_ids),
+          .target_ids = std::move(pairs.target_ids),
+          .target = std::move(pairs.target)};
+}
+
+Seq2SeqOptions WithVocabulary(Seq2SeqOptions options, const BpeModel& tokenizer) {
+  options.vocab_size = tokenizer.vocab_size();
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TranslationTask>> TranslationTask::Create(
+    const TranslationTaskOptions& options, Communicator& comm) {
+  DT_ASSIGN_OR_RETURN(BpeModel tokenizer,
+                      BpeModel::Load(absl::StrCat(options.data_dir, "/vocab.spm")));
+  DT_ASSIGN_OR_RETURN(TokenShard train, TokenShard::Open(options.data_dir + "/train.bin",
+                                                         {.vocab_hash = tokenizer.Hash()}));
+  const auto longest = [](std::span<const int32_t> lengths) {
+    return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
+  };
+  const int32_t pieces = std::max(longest(train.source_lengths()), longest(train.target_lengths()));
+  if (pieces + 1 > options.model.max_positions) {
+    return UsageError(
+        absl::StrFormat("%s/train.bin holds a sentence of %d pieces, but model.max_positions=%d; "
+                        "raise it, or prepare "
+                        "the data with a smaller data.max_length",
+                        options.data_dir, pieces, options.model.max_positions));
+  }
+  std::unique_ptr<TranslationTask> task(
+      new TranslationTask(options, comm, std::move(tokenizer), std::move(train)));
+  if (std::filesystem::exists(options.data_dir + "/dev.bin")) {
+    DT_ASSIGN_OR_RETURN(TranslationSet dev, task->OpenSet("dev"));
+    task->dev_ = std::move(dev);
+  }
+  task->model_.Allocate({}, options.compute_type, options.seed);
+  const LoaderOptions loader{.batch = options.batch,
+                             .ids = task->Ids(),
+                             .rank = comm.rank(),
+                             .num_ranks = comm.size(),
+                             .accumulation = task->accumulation_};
+  DT_ASSIGN_OR_RETURN(BatchLoader opened, BatchLoader::Create(task->train_, loader));
+  task->loader_ = std::move(opened);
+  return task;
+}
+
+TranslationTask::TranslationTask(const TranslationTaskOptions& options, Communicator& comm,
+                                 BpeModel tokenizer, TokenShard train)
+    : options_(options),
+      comm_(comm),
+      tokenizer_(std::move(tokenizer)),
+      train_(std::move(train)),
+      model_(WithVocabulary(options.model, tokenizer_)) {
+  const int64_t share = (options.batch.tokens_per_batch + comm.size() - 1) / comm.size();
+  const int64_t micro = std::max<int64_t>(options.micro_batch_tokens, 1);
+  accumulation_ = static_cast<int>((share + micro - 1) / micro);
+}
+
+absl::StatusOr<TranslationSet> TranslationTask::OpenSet(const std::string& name) const {
+  const std::string stem = options_.data_dir + "/" + name;
+  DT_ASSIGN_OR_RETURN(TokenShard shard,
+                      TokenShard::Open(stem + ".bin", {.vocab_hash = tokenizer_.Hash()}));
+  DT_ASSIGN_OR_RETURN(std::vector<std::string> sources, ReadLines(stem + ".src"));
+  DT_ASSIGN_OR_RETURN(std::vector<std::string> references, ReadLines(stem + ".ref"));
+  if (static_cast<int64_t>(references.size()) != shard.size() ||
+      sources.size() != references.size()) {
+    return DataError(absl::StrFormat(
+        "%s.bin holds %d pairs, %s.src %d and %s.ref %d lines; prepare the data again", stem,
+        shard.size(), stem, sources.size(), stem, references.size()));
+  }
+  return TranslationSet{std::move(shard), std::move(sources), std::move(references)};
+}
+
+void TranslationTask::Seek(const DataPosition& position) {
+  position_ = position;
+  const LoaderOptions options{.batch = options_.batch,
+                              .ids = Ids(),
+                              .rank = comm_.rank(),
+                              .num_ranks = comm_.size(),
+                              .accumulation = accumulation_};
+  absl::StatusOr<BatchLoader> loader =
+      BatchLoader::Create(train_, options, {position.epoch, position.sample});
+  DT_CHECK(loader.ok()) << MessageOf(loader.status());
+  loader_ = *std::move(loader);
+}
+
+double TranslationTask::epochs() const {
+  return static_cast<double>(position_.epoch) +
+         static_cast<double>(position_.sample) / static_cast<double>(train_.size());
+}
+
+absl::StatusOr<int> TranslationTask::NextUpdate() {
+  batch_ = loader_->Next();
+  position_ = {batch_.next.epoch, batch_.next.sample};
+  source_tokens_ = 0;
+  for (const PairBatch& micro : batch_.micro_batches) source_tokens_ += micro.source.tokens();
+  return static_cast<int>(batch_.micro_batches.size());
+}
+
+LossSums TranslationTask::Forward(int i, float loss_scale, Context& ctx) {
+  const TranslationBatch batch =
+      ToTranslationBatch(batch_.micro_batches.at(static_cast<size_t>(i)));
+  return model_.Forward(batch, loss_scale, ctx);
+}
+
+void TranslationTask::Backward(Context& ctx) { model_.Backward(ctx); }
+
+absl::StatusOr<EvaluationResult> TranslationTask::Evaluate(Context& ctx) {
+  if (!dev_) return EvaluationResult();
+  EvaluationResult result;
+  const std::vector<uint32_t> own = OwnSentences(*dev_);
+  EvaluateLoss(*dev_, own, ctx, result);
+  DT_RETURN_IF_ERROR(EvaluateTranslations(*dev_, own, ctx, result));
+  return result;
+}
+
+absl::StatusOr<EvaluationResult> TranslationTask::EvaluateSet(const std::string& name,
+                                                              Context& ctx) {
+  DT_ASSIGN_OR_RETURN(const TranslationSet set, OpenSet(name));
+  EvaluationResult result;
+  const std::vector<uint32_t> own = OwnSentences(set);
+  EvaluateLoss(set, own, ctx, result);
+  DT_RETURN_IF_ERROR(EvaluateTranslations(set, own, ctx, result));
+  return result;
+}
+
+std::vector<uint32_t> TranslationTask::OwnSentences(const TranslationSet& set) const {
+  int64_t count = set.shard.size();
+  if (options_.eval_max_sentences > 0) count = std::min(count, options_.eval_max_sentences);
+  std::vector<uint32_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return set.shard.source_length(a) > set.shard.source_length(b);
+  });
+  std::vector<uint32_t> own;
+  for (size_t i = static_cast<size_t>(comm_.rank()); i < order.size();
+       i += static_cast<size_t>(comm_.size())) {
+    own.push_back(order[i]);
+  }
+  return own;
+}
+
+void TranslationTask::EvaluateLoss(const TranslationSet& set, const std::vector<uint32_t>& own,
+                                   Context& ctx, EvaluationResult& result) {
+  LossSums sums;
+  BleuStatistics teacher_forced;
+  std::vector<int32_t> predictions;
+  size_t begin = 0;
+  while (begin < own.size()) {
+    size_t end = begin;
+    int64_t tokens = 0;
+    while (end < own.size()) {
+      tokens += std::max(set.shard.source_length(own[end]), set.shard.target_length(own[end])) + 1;
+      if (end > begin && tokens > options_.eval_batch_tokens) break;
+      ++end;
+    }
+    PairBatch pairs = PackPairs(set.shard, std::span(own).subspan(begin, end - begin), Ids());
+    const TranslationBatch batch = ToTranslationBatch(pairs);
+    sums += model_.Forward(batch, 1.0f, ctx, &predictions);
+    for (int64_t s = 0; s < batch.target.count(); ++s) {
+      const auto slice = [&](const std::vector<int32_t>& ids) {
+        return std::span(ids).subspan(static_cast<size_t>(batch.target.begin(s)),
+                                      static_cast<size_t>(batch.target.length(s)));
+      };
+      teacher_forced += CountTokenBleu(slice(predictions), slice(batch.target_ids),
+                                       {.end_id = tokenizer_.eos_id()});
+    }
+    begin = end;
+  }
+  std::array<double, 3> totals = {sums.loss, sums.nll, static_cast<double>(sums.tokens)};
+  comm_.AllReduce(std::span<double>(totals), ReduceOp::kSum);
+  comm_.AllReduce(std::span<int64_t>(teacher_forced.counts), ReduceOp::kSum);
+  const double tokens = std::max(totals[2], 1.0);
+  result.metrics.emplace_back("loss", totals[0] / tokens);
+  result.metrics.emplace_back("nll", totals[1] / tokens);
+  result.metrics.emplace_back("ppl", std::exp(totals[1] / tokens));
+  result.metrics.emplace_back("bleu_tf", ComputeTokenBleu(teacher_forced));
+}
+
+absl::Status TranslationTask::EvaluateTranslations(const TranslationSet& set,
+                                                   const std::vector<uint32_t>& own, Context& ctx,
+                                                   EvaluationResult& result) {
+  std::vector<std::vector<int32_t>> sources(own.size());
+  std::vector<std::string> references(own.size());
+  for (size_t i = 0; i < own.size(); ++i) {
+    set.shard.AppendSource(own[i], sources[i]);
+    sources[i].push_back(tokenizer_.eos_id());
+    references[i] = set.references[own[i]];
+  }
+  BeamSearchOptions search = SearchOptionsFor(tokenizer_, options_.beam_size, options_.beam_alpha);
+  search.extra_length = options_.beam_extra_length;
+  search.batch_tokens = options_.eval_batch_tokens;
+  const auto translations = TranslateIds(model_, tokenizer_, sources, search, ctx);
+  std::vector<std::string> hypotheses(own.size());
+  for (size_t i = 0; i < own.size(); ++i) hypotheses[i] = translations[i].front().text;
+  BleuStatistics bleu;
+  ChrfStatistics chrf;
+  if (!own.empty()) {
+    const std::vector<std::vector<std::string>> reference_sets = {references};
+    DT_ASSIGN_OR_RETURN(bleu, CountBleu(hypotheses, reference_sets));
+    DT_ASSIGN_OR_RETURN(chrf, CountChrf(hypotheses, reference_sets));
+  }
+  comm_.AllReduce(std::span<int64_t>(bleu.counts), ReduceOp::kSum);
+  comm_.AllReduce(std::span<int64_t>(chrf.counts), ReduceOp::kSum);
+  const BleuScore score = ComputeBleu(bleu);
+  result.metrics.emplace_back("bleu", score.score);
+  result.metrics.emplace_back("chrf", ComputeChrf(chrf));
+  result.notes.push_back(absl::StrCat("BLEU|", BleuSignature(1), " = ", score.Verbose()));
+  result.notes.push_back(absl::StrCat("chrF2|", ChrfSignature(1)));
+  GatherSamples(set, own, hypotheses, result);
+  return absl::OkStatus();
+}
+
+void TranslationTask::GatherSamples(const TranslationSet& set, const std::vector<uint32_t>& own,
+                                    const std::vector<std::string>& hypotheses,
+                                    EvaluationResult& result) {
+  const size_t count = std::min(static_cast<size_t>(options_.eval_samples), set.sources.size());
+  // Spread over the set, the same ones each time.
+  for (size_t sample = 0; sample < count; ++sample) {
+    size_t index = sample * set.sources.size() / count;
+    if (options_.eval_max_sentences > 0) {
+      index %= static_cast<size_t>(options_.eval_max_sentences);
+    }
+    const auto found = std::find(own.begin(), own.end(), static_cast<uint32_t>(index));
+    const std::string mine =
+        found == own.end() ? "" : hypotheses[static_cast<size_t>(found - own.begin())];
+    std::string hypothesis;
+    for (const std::string& text : comm_.AllGatherStrings(mine)) hypothesis += text;
+    result.samples.push_back({set.sources[index], set.references[index], hypothesis});
+  }
+}
+
+std::vector<NamedFile> TranslationTask::CheckpointFiles() const {
+  std::vector<NamedFile> files = {{"config.textproto", options_.config_text}};
+  absl::StatusOr<std::string> vocabulary =
+      internal::ReadWholeFile(options_.data_dir + "/vocab.spm");
+  if (vocabulary.ok()) files.push_back({"vocab.spm", *std::move(vocabulary)});
+  return files;
+}
+
+std::string TranslationTask::DataContract() const {
+  return absl::StrFormat("pairs %d\nvocabulary hash %016x\npreparation hash %016x\n", train_.size(),
+                         tokenizer_.Hash(), train_.info().options_hash);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,77 @@
+// main_test_program.cc - a program that ends in every way there is; main_test.cc runs it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// DTRAIN_TEST_END=RANK:WAY, RANK "all" or a number. The other ranks wait for it in a barrier.
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "dtrain/app/main.h"
+#include "dtrain/app/nmt_config.h"
+#include "dtrain/base/check.h"
+#include "dtrain/base/log.h"
+#include "dtrain/nmt.pb.h"
+
+namespace {
+
+using dtrain::Runtime;
+
+absl::Status EndIn(const std::string& way, const dtrain::proto::NmtConfig& config,
+                   Runtime& runtime) {
+  if (way == "usage") return dtrain::UsageError("a usage error");
+  if (way == "data") return dtrain::DataError("corpus.en:7: bad bytes");
+  if (way == "diverged") return dtrain::DivergedError("the loss is infinite");
+  if (way == "storage") return dtrain::StorageError("disk full");
+  if (way == "stopped") return dtrain::StoppedError("at update 7");
+  if (way == "check") DT_CHECK_EQ(1 + 1, 3) << "arithmetic";
+  if (way == "memory") throw std::bad_alloc();
+  if (way == "comm") throw dtrain::CommError("rank 1 is gone");
+  if (way == "exception") throw std::runtime_error("something else");
+  if (way == "log") {
+    DT_RETURN_IF_ERROR(runtime.OpenLog(config.run().run_dir()));
+    dtrain::LogInfo("a quiet line");
+    dtrain::LogWarning("a loud line");
+  }
+  if (way == "signals") {
+    std::raise(SIGUSR1);
+    std::raise(SIGUSR2);
+    std::raise(SIGTERM);
+    std::printf("flags %d%d%d\n", runtime.stop.checkpoint.load(), runtime.stop.status.load(),
+                runtime.stop.stop.load());
+  }
+  if (way == "interrupt") {
+    std::raise(SIGINT);
+    std::printf("stop %d\n", runtime.stop.stop.load());
+    std::fflush(stdout);
+    std::raise(SIGINT);
+  }
+  if (way == "threads")
+    std::printf("threads %d device %d\n", runtime.threads, config.run().device());
+  return absl::OkStatus();
+}
+
+absl::Status Run(const dtrain::proto::NmtConfig& config, Runtime& runtime) {
+  const char* const text = std::getenv("DTRAIN_TEST_END");
+  const std::string plan = text == nullptr ? "all:well" : text;
+  const std::string who = plan.substr(0, plan.find(':'));
+  if (who == "all" || std::stoi(who) == runtime.comm.rank()) {
+    DT_RETURN_IF_ERROR(EndIn(plan.substr(plan.find(':') + 1), config, runtime));
+  }
+  runtime.comm.Barrier();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return dtrain::Main<dtrain::proto::NmtConfig>(argc, argv,
+                                                {.name = "main_test_program",
+                                                 .summary = "ends in every way there is",
+                                                 .validate = dtrain::ValidateNmtConfig,
+                                                 .run = Run});
+}

@@ -1,0 +1,105 @@
+// job_end_test.cc - whatever happens to one rank, the job ends soon, with a code and a message.
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "dtrain/base/timer.h"
+
+namespace dtrain {
+namespace {
+
+struct Ended {
+  int code = -1;
+  double seconds = 0;
+  std::string output;
+};
+
+std::string ProgramPath() {
+  char path[4096] = {};
+  REQUIRE(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
+  const std::string self = path;
+  return self.substr(0, self.rfind('/')) + "/comm_job_end_program";
+}
+
+Ended RunJob(const std::string& settings, int ranks, const std::string& way) {
+  const std::string command = settings + " mpirun --allow-run-as-root " +
+                              (ranks > 2 ? "--oversubscribe " : "") + "-n " +
+                              std::to_string(ranks) + " " + ProgramPath() + " " + way + " 2>&1";
+  const Timer timer;
+  std::FILE* const pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  Ended ended;
+  char line[1024];
+  while (std::fgets(line, sizeof(line), pipe) != nullptr) ended.output += line;
+  const int status = pclose(pipe);
+  ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  ended.seconds = timer.Seconds();
+  return ended;
+}
+
+TEST_CASE("a job in which nothing fails ends with 0") {
+  const Ended ended = RunJob("", 3, "none");
+  INFO(ended.output);
+  CHECK(ended.code == 0);
+}
+
+TEST_CASE("a rank killed with SIGKILL ends the job within 10 s") {
+  const Ended ended = RunJob("", 3, "kill");
+  INFO(ended.output);
+  CHECK(ended.code == 137);
+  CHECK(ended.seconds < 10);
+  CHECK_THAT(ended.output, Catch::Contains("signal 9"));
+}
+
+TEST_CASE("a stopped rank is named after the timeout and ends the job with code 6") {
+  const Ended ended = RunJob("DTRAIN_COMM_TIMEOUT=2", 3, "stop");
+  INFO(ended.output);
+  CHECK(ended.code == 6);
+  CHECK(ended.seconds < 10);
+  CHECK_THAT(ended.output, Catch::Contains("s in AllReduce, collective number 20"));
+  CHECK_THAT(ended.output, Catch::Contains("rank 1 (host "));
+  CHECK_THAT(ended.output, Catch::Contains("is silent: stopped, hung or still computing"));
+}
+
+TEST_CASE("a rank that aborts ends the job with its exit code") {
+  const Ended ended = RunJob("", 3, "abort");
+  INFO(ended.output);
+  CHECK(ended.code == 3);
+  CHECK(ended.seconds < 10);
+}
+
+TEST_CASE("a rank that leaves without a word ends the job with its exit code") {
+  const Ended ended = RunJob("", 3, "leave");
+  INFO(ended.output);
+  CHECK(ended.code == 9);
+  CHECK(ended.seconds < 10);
+}
+
+TEST_CASE("ranks share the cores of the host, also where mpirun has bound them to one") {
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  const Ended one = RunJob("env -u OMP_NUM_THREADS", 1, "cores");
+  CHECK_THAT(one.output, Catch::Contains("cores " + std::to_string(cores) + " threads " +
+                                         std::to_string(cores)));
+  const Ended two = RunJob("env -u OMP_NUM_THREADS", 2, "cores");
+  CHECK_THAT(two.output, Catch::Contains("cores " + std::to_string(cores) + " threads " +
+                                         std::to_string(std::max(cores / 2, 1))));
+  const Ended asked = RunJob("OMP_NUM_THREADS=3", 2, "cores");
+  CHECK_THAT(asked.output, Catch::Contains("threads 3"));
+}
+
+TEST_CASE("a launch with a bad setting ends with code 2 on every rank") {
+  const Ended ended = RunJob("DTRAIN_COMM_TIMEOUT=soon", 2, "none");
+  INFO(ended.output);
+  CHECK(ended.code == 2);
+  CHECK_THAT(ended.output, Catch::Contains("DTRAIN_COMM_TIMEOUT=soon is not a time"));
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,279 @@
+// prepare_test.cc - a corpus becomes a folder of shards; bad input ends in one clear message.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/data/prepare.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "data/test_files.h"
+#include "dtrain/data/bpe.h"
+#include "dtrain/data/token_shard.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Gzip;
+using testing::ReadWholeFile;
+using testing::TempDir;
+using namespace std::string_literals;
+
+// Sentences that repeat words, so that there is something to learn.
+std::string Sentence(int i, bool german) {
+  static const char* const kWords[2][5] = {{"house", "water", "garden", "window", "morning"},
+                                           {"Haus", "Wasser", "Garten", "Fenster", "Morgen"}};
+  std::string line;
+  for (int value = i + 7; value > 0; value /= 5) {
+    if (!line.empty()) line += ' ';
+    line += kWords[german ? 1 : 0][value % 5];
+  }
+  return line;
+}
+
+std::string Text(int begin, int end, bool german) {
+  std::string text;
+  for (int i = begin; i < end; ++i) text += Sentence(i, german) + "\n";
+  return text;
+}
+
+struct Corpus {
+  Corpus() {
+    options.train = {{dir.Write("train.en", Text(0, 400, false)),
+                      dir.Write("train.de", Gzip(Text(0, 400, true)))}};
+    options.dev = {dir.Write("dev.tsv", Sentence(500, false) + "\t" + Sentence(500, true) + "\n")};
+    options.hold_out_test = 0;
+    options.output_dir = dir.Path("out/data");
+    options.bpe.vocab_size = 100;
+  }
+  std::string Out(const std::string& name) const { return options.output_dir + "/" + name; }
+
+  TempDir dir;
+  PrepareOptions options;
+};
+
+void CheckRefused(const PrepareOptions& options, ExitCode code,
+                  const std::vector<std::string>& parts) {
+  const absl::Status status = PrepareParallelCorpus(options).status();
+  CHECK(ExitCodeOf(status) == code);
+  for (const std::string& part : parts) {
+    CHECK_THAT(std::string(MessageOf(status)), Catch::Contains(part));
+  }
+}
+
+std::string DecodeTarget(const TokenShard& shard, const BpeModel& model, int64_t i) {
+  std::vector<int32_t> ids;
+  shard.AppendTarget(i, ids);
+  return model.Decode(ids);
+}
+
+TEST_CASE("a prepared folder gives back the text") {
+  Corpus corpus;
+  absl::StatusOr<PrepareReport> report = PrepareParallelCorpus(corpus.options);
+  REQUIRE(report.ok());
+  CHECK_FALSE(report->reused);
+  CHECK(report->train.pairs == 400);
+  CHECK(report->dev.pairs == 1);
+  CHECK(report->test.pairs == 0);
+  const absl::StatusOr<BpeModel> model = BpeModel::Load(corpus.Out("vocab.spm"));
+  REQUIRE(model.ok());
+  CHECK(model->Hash() == report->vocab_hash);
+  const absl::StatusOr<TokenShard> train = TokenShard::Open(
+      corpus.Out("train.bin"), {.vocab_hash = model->Hash(), .verify_checksum = true});
+  REQUIRE(train.ok());
+  for (const int i : {0, 123, 399}) CHECK(DecodeTarget(*train, *model, i) == Sentence(i, true));
+  CHECK(train->source_tokens() == report->train.source.pieces);
+  CHECK(ReadWholeFile(corpus.Out("dev.src")) == Sentence(500, false) + "\n");
+  CHECK(ReadWholeFile(corpus.Out("dev.ref")) == Sentence(500, true) + "\n");
+  CHECK_FALSE(fs::exists(corpus.Out("test.bin")));
+  CHECK_FALSE(fs::exists(corpus.Out(".partial")));
+  CHECK_THAT(report->Describe(), Catch::Contains("400 of 400 pairs kept"));
+}
+
+TEST_CASE("the result does not depend on the number of threads") {
+  Corpus corpus;
+  corpus.options.num_threads = 1;
+  REQUIRE(PrepareParallelCorpus(corpus.options).ok());
+  const std::string one = ReadWholeFile(corpus.Out("train.bin"));
+  corpus.options.num_threads = 3;
+  corpus.options.output_dir = corpus.dir.Path("three");
+  REQUIRE(PrepareParallelCorpus(corpus.options).ok());
+  CHECK(ReadWholeFile(corpus.Out("train.bin")) == one);
+}
+
+TEST_CASE("preparing again reuses, refuses or overwrites") {
+  Corpus corpus;
+  REQUIRE(PrepareParallelCorpus(corpus.options).ok());
+  const fs::file_time_type time = fs::last_write_time(corpus.Out("train.bin"));
+  absl::StatusOr<PrepareReport> again = PrepareParallelCorpus(corpus.options);
+  REQUIRE(again.ok());
+  CHECK(again->reused);
+  CHECK(again->train.pairs == 400);
+  CHECK(again->cleaning.pairs_kept() == 400);
+  CHECK(again->train.target.histogram.size() > 0);
+  CHECK(fs::last_write_time(corpus.Out("train.bin")) == time);
+  CHECK_THAT(again->Describe(), Catch::Contains("reused"));
+
+  corpus.options.bpe.vocab_size = 90;
+  corpus.dir.Write("train.en", Text(1, 401, false));
+  CheckRefused(corpus.options, ExitCode::kUsage,
+               {corpus.options.output_dir, "bpe.vocab_size is 100 there, 90 now",
+                "content of train[0].source is"});
+  CHECK(fs::last_write_time(corpus.Out("train.bin")) == time);
+  corpus.options.overwrite = true;
+  again = PrepareParallelCorpus(corpus.options);
+  REQUIRE(again.ok());
+  CHECK_FALSE(again->reused);
+  CHECK(again->vocab_size <= 90);
+}
+
+TEST_CASE("a folder of something else is left alone, a damaged one is named") {
+  Corpus corpus;
+  fs::create_directories(corpus.options.output_dir);
+  corpus.dir.Write("out/data/thesis.tex", "precious");
+  CheckRefused(corpus.options, ExitCode::kUsage, {"/out/data: is not empty"});
+  corpus.options.overwrite = true;
+  REQUIRE(PrepareParallelCorpus(corpus.options).ok());
+  CHECK(ReadWholeFile(corpus.Out("thesis.tex")) == "precious");
+
+  corpus.options.overwrite = false;
+  fs::resize_file(corpus.Out("train.bin"), 200);
+  CheckRefused(corpus.options, ExitCode::kData, {"train.bin: damaged token shard", "overwrite"});
+  corpus.dir.Write("out/data/prepare_report.json", "{}");
+  CheckRefused(corpus.options, ExitCode::kData, {"prepare_report.json: damaged report"});
+  corpus.options.output_dir = corpus.dir.Write("file", "");
+  CheckRefused(corpus.options, ExitCode::kUsage, {"/file: is not a folder"});
+  corpus.options.output_dir = "/proc/nowhere";
+  CheckRefused(corpus.options, ExitCode::kStorage, {"/proc/nowhere: cannot be made"});
+}
+
+TEST_CASE("a given model is used as it is") {
+  Corpus corpus;
+  REQUIRE(PrepareParallelCorpus(corpus.options).ok());
+  PrepareOptions options = corpus.options;
+  options.output_dir = corpus.dir.Path("second");
+  options.model_path = corpus.Out("vocab.spm");
+  absl::StatusOr<PrepareReport> report = PrepareParallelCorpus(options);
+  REQUIRE(report.ok());
+  CHECK_FALSE(report->vocab_learned);
+  CHECK(ReadWholeFile(options.output_dir + "/vocab.spm") == ReadWholeFile(options.model_path));
+  const absl::StatusOr<TokenShard> shard = TokenShard::Open(options.output_dir + "/train.bin");
+  CHECK(shard->info().vocab_hash == report->vocab_hash);
+  options.model_path = corpus.dir.Path("no.spm");
+  CheckRefused(options, ExitCode::kData, {"no.spm"});
+}
+
+TEST_CASE("dev and test are held out of train where they are not given") {
+  Corpus corpus;
+  corpus.options.dev = {};
+  corpus.options.hold_out_dev = 5;
+  corpus.options.hold_out_test = 1000;  // more than one pair in 20
+  absl::StatusOr<PrepareReport> report = PrepareParallelCorpus(corpus.options);
+  REQUIRE(report.ok());
+  CHECK(report->dev.pairs == 5);
+  CHECK(report->test.pairs == 20);
+  CHECK(report->train.pairs == 375);
+  CHECK(report->notes.size() == 2);
+  const std::string dev = ReadWholeFile(corpus.Out("dev.src"));
+  CHECK(std::count(dev.begin(), dev.end(), '\n') == 5);
+  const absl::StatusOr<BpeModel> model = BpeModel::Load(corpus.Out("vocab.spm"));
+  const absl::StatusOr<TokenShard> train = TokenShard::Open(corpus.Out("train.bin"));
+  const std::string dev_target = "\n"s.append(ReadWholeFile(corpus.Out("dev.ref")));
+  for (int64_t i = 0; i < train->size(); ++i) {
+    const std::string target = DecodeTarget(*train, *model, i);
+    REQUIRE(dev_target.find("\n"s.append(target).append("\n")) == std::string::npos);
+  }
+}
+
+TEST_CASE("dropped pairs are counted by reason, evaluation sets are cut but not filtered") {
+  Corpus corpus;
+  corpus.dir.Write("train.en", Text(0, 400, false) + "\nwater\n" + Sentence(3, false) + "\n" +
+                                   Sentence(500, false) + "\nsch\xF6n\n");
+  corpus.dir.Write("train.de", Text(0, 400, true) + "leer\n" + Sentence(399, true) + "\n" +
+                                   Sentence(3, true) + "\nneu\nok\n");
+  corpus.dir.Write("dev.tsv", Sentence(500, false) + "\t" + Sentence(500, true) + "\n\tHaus\n");
+  corpus.options.cleaning.max_pieces = 3;
+  absl::StatusOr<PrepareReport> report = PrepareParallelCorpus(corpus.options);
+  REQUIRE(report.ok());
+  const CleaningReport& cleaning = report->cleaning;
+  CHECK(cleaning.pairs_read() == 405);
+  CHECK(cleaning.entry(DropReason::kEmptySide).examples ==
+        std::vector<std::string>{corpus.dir.Path("train.en") + ":401"});
+  CHECK(cleaning.entry(DropReason::kDuplicatePair).examples ==
+        std::vector<std::string>{corpus.dir.Path("train.en") + ":403"});
+  CHECK(cleaning.entry(DropReason::kEvaluationOverlap).pairs == 1);
+  CHECK(cleaning.entry(DropReason::kInvalidText).pairs == 1);
+  CHECK(cleaning.entry(DropReason::kTooManyPieces).pairs > 0);
+  CHECK(report->train.pairs == cleaning.pairs_kept());
+  CHECK(report->train.source.longest <= 3);
+  CHECK(report->dev.pairs == 2);
+  CHECK(report->dev.cut_pairs == 1);
+  CHECK(ReadWholeFile(corpus.Out("dev.ref")) == Sentence(500, true) + "\nHaus\n");
+}
+
+TEST_CASE("input that cannot be read ends in a data error and leaves no folder") {
+  Corpus corpus;
+  PrepareOptions& options = corpus.options;
+  const TempDir& dir = corpus.dir;
+  options.train[0].target = dir.Path("missing.de");
+  CheckRefused(options, ExitCode::kData, {"missing.de: cannot be opened"});
+  options.train[0].target = dir.path();
+  CheckRefused(options, ExitCode::kData, {dir.path() + ": is a directory"});
+  options.train[0].target = dir.Write("short.de", Text(0, 398, true));
+  CheckRefused(options, ExitCode::kData, {"train.en has 400 lines", "short.de has 398"});
+  options.train = {{dir.Write("empty.tsv", "")}};
+  CheckRefused(options, ExitCode::kData, {"empty.tsv: the training text is empty"});
+  options.train = {{dir.Write("blank.tsv", "\t\n \t \n")}};
+  CheckRefused(options, ExitCode::kData, {"no pair of 2 is left", "2 empty_side", "blank.tsv:1"});
+  options.train = {{dir.Write("plain.tsv", "a\tb\nno tab\n")}};
+  CheckRefused(options, ExitCode::kData, {"plain.tsv:2: no tab"});
+  CHECK_FALSE(fs::exists(options.output_dir));
+}
+
+TEST_CASE("text with many broken lines ends in a data error with path and line") {
+  Corpus corpus;
+  PrepareOptions& options = corpus.options;
+  const TempDir& dir = corpus.dir;
+  options.train = {{dir.Write("a.tsv", "good\tgut\nnice\tsch\xF6n\n")}};
+  CheckRefused(options, ExitCode::kData, {"a.tsv:2: invalid UTF-8", "1 of 2 lines are broken"});
+  options.train = {{dir.Write("nul.tsv", "a\tb\0c\n"s)}};
+  CheckRefused(options, ExitCode::kData, {"nul.tsv:1: a NUL byte"});
+  options.train = {{dir.Write("long.tsv", "a\t" + std::string(1 << 20, 'x') + "\n")}};
+  CheckRefused(options, ExitCode::kData, {"long.tsv:1: the line is too long"});
+  options.train = {{dir.Write("fine.tsv", Sentence(1, false) + "\t" + Sentence(1, true) + "\n")}};
+  options.dev = {dir.Write("dev.tsv", "good\tgut\nnice\tsch\xF6n\n")};
+  CheckRefused(options, ExitCode::kData, {"dev.tsv:2: invalid UTF-8"});
+  options.dev = {dir.Write("dev.tsv", "")};
+  CheckRefused(options, ExitCode::kData, {"dev.tsv: is empty"});
+  CHECK_FALSE(fs::exists(options.output_dir));
+}
+
+TEST_CASE("options that cannot be are usage errors") {
+  Corpus corpus;
+  PrepareOptions options = corpus.options;
+  options.train.clear();
+  CheckRefused(options, ExitCode::kUsage, {"no training text"});
+  options = corpus.options;
+  options.output_dir.clear();
+  CheckRefused(options, ExitCode::kUsage, {"no output folder"});
+  options = corpus.options;
+  options.bpe.vocab_size = 5;
+  CheckRefused(options, ExitCode::kUsage, {"5"});
+  CHECK_FALSE(fs::exists(options.output_dir));
+}
+
+TEST_CASE("carriage returns and byte order marks do not matter") {
+  Corpus corpus;
+  REQUIRE(PrepareParallelCorpus(corpus.options).ok());
+  const std::string plain = ReadWholeFile(corpus.Out("train.bin"));
+  std::string text = "\xEF\xBB\xBF"s.append(Text(0, 400, false));
+  for (size_t i = 0; (i = text.find('\n', i)) != std::string::npos; i += 2) text.insert(i, 1, '\r');
+  corpus.dir.Write("train.en", text);
+  corpus.options.output_dir = corpus.dir.Path("windows");
+  REQUIRE(PrepareParallelCorpus(corpus.options).ok());
+  // The headers differ in the hash of the inputs.
+  CHECK(ReadWholeFile(corpus.Out("train.bin")).substr(128) == plain.substr(128));
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,44 @@
+// broadcast_test.cc - tensors become those of the root; a replica that drifts is named.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/train/broadcast.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <vector>
+
+#include "testing/run_ranks.h"
+
+namespace dtrain {
+namespace {
+
+using testing::RunRanks;
+
+TEST_CASE("a broadcast makes all tensors those of the root") {
+  const auto equal = RunRanks(3, [](Communicator& comm) {
+    std::vector<float> weights(300001, static_cast<float>(comm.rank()));
+    std::vector<int64_t> steps(2, comm.rank());
+    BroadcastTensors({Tensor::View(weights.data(), {300001}), Tensor::View(steps.data(), {2})},
+                     comm, /*root=*/1);
+    return weights == std::vector<float>(300001, 1.0f) && steps == std::vector<int64_t>(2, 1);
+  });
+  CHECK(equal == std::vector<bool>(3, true));
+}
+
+TEST_CASE("equal replicas pass and a changed bit is found, with the rank") {
+  const auto statuses = RunRanks(3, [](Communicator& comm) {
+    std::vector<float> weights(1001, 0.5f);
+    const Tensor view = Tensor::View(weights.data(), {1001});
+    absl::Status status = CheckReplicas({view}, "at the start", comm);
+    if (!status.ok()) return status;
+    if (comm.rank() == 2) weights[1000] = std::nextafter(0.5f, 1.0f);
+    return CheckReplicas({view}, "after step 100", comm);
+  });
+  for (const absl::Status& status : statuses) {
+    CHECK(ExitCodeOf(status) == ExitCode::kInternal);
+    CHECK_THAT(std::string(MessageOf(status)),
+               Catch::Contains("the replicas differ after step 100: rank 2 (host a)"));
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

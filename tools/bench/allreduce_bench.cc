@@ -1,0 +1,121 @@
+// allreduce_bench.cc - bus bandwidth of the library's allreduce against MPI_Allreduce.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   mpirun -n 2 allreduce_bench [--max_mib=64] [--json] [--piece_kib=512] [--small_kib=32]
+// One line per size: median time of each, and bus bandwidth = bytes / time x 2 (n - 1) / n, the
+// figure that does not depend on the number of ranks. Every timed result is checked.
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dtrain/base/timer.h"
+#include "dtrain/comm/environment.h"
+#include "dtrain/comm/mpi_communicator.h"
+
+namespace {
+
+using namespace dtrain;
+
+struct Flags {
+  int64_t max_mib = 64;
+  int64_t piece_kib = 0;  // 0: the library's default
+  int64_t small_kib = -1;
+  bool json = false;
+};
+
+Flags ParseFlags(int argc, char** argv) {
+  Flags flags;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view flag = argv[i];
+    const auto number = [&](std::string_view name, int64_t* value) {
+      if (!flag.starts_with(name)) return false;
+      *value = std::atoll(argv[i] + name.size());
+      return true;
+    };
+    if (flag == "--json") {
+      flags.json = true;
+    } else if (!number("--max_mib=", &flags.max_mib) && !number("--piece_kib=", &flags.piece_kib) &&
+               !number("--small_kib=", &flags.small_kib)) {
+      std::fprintf(stderr, "allreduce_bench: unknown flag %s\n", argv[i]);
+      Environment::Abort(ExitCode::kUsage);
+    }
+  }
+  return flags;
+}
+
+// Median over repetitions of the slowest rank's seconds.
+double MedianSeconds(Communicator& comm, std::vector<float>& data,
+                     const std::function<void()>& reduce) {
+  const int repetitions = data.size() > (1 << 20) ? 9 : 31;
+  std::vector<double> seconds;
+  for (int i = 0; i < repetitions + 2; ++i) {
+    std::fill(data.begin(), data.end(), static_cast<float>(comm.rank() + 1));
+    comm.Barrier();
+    Timer timer;
+    reduce();
+    const double slowest = comm.AllReduceValue(timer.Seconds(), ReduceOp::kMax);
+    if (i >= 2) seconds.push_back(slowest);
+    const auto expected = static_cast<float>(comm.size() * (comm.size() + 1) / 2);
+    if (std::any_of(data.begin(), data.end(), [&](float x) { return x != expected; })) {
+      std::fprintf(stderr, "allreduce_bench: wrong sum of %zu floats\n", data.size());
+      Environment::Abort(ExitCode::kInternal);
+    }
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+void Measure(Communicator& comm, int64_t bytes, bool json) {
+  std::vector<float> data(static_cast<size_t>(bytes / 4));
+  const double ours =
+      MedianSeconds(comm, data, [&] { comm.AllReduce(std::span<float>(data), ReduceOp::kSum); });
+  const double theirs = MedianSeconds(comm, data, [&] {
+    MPI_Allreduce(MPI_IN_PLACE, data.data(), static_cast<int>(data.size()), MPI_FLOAT, MPI_SUM,
+                  MPI_COMM_WORLD);
+  });
+  if (!comm.is_root()) return;
+  const double bus = 2.0 * (comm.size() - 1) / comm.size() * static_cast<double>(bytes) / 1e6;
+  std::printf(json ? "{\"ranks\": %d, \"bytes\": %lld, \"us\": %.1f, \"mpi_us\": %.1f, "
+                     "\"bus_mb_s\": %.0f, \"mpi_bus_mb_s\": %.0f}\n"
+                   : "%5d %12lld %12.1f %12.1f %12.0f %12.0f\n",
+              comm.size(), static_cast<long long>(bytes), ours * 1e6, theirs * 1e6, bus / ours,
+              bus / theirs);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto environment = Environment::Create();
+  if (!environment.ok()) {
+    std::fprintf(stderr, "%s\n", environment.status().ToString().c_str());
+    return static_cast<int>(ExitCodeOf(environment.status()));
+  }
+  const Flags flags = ParseFlags(argc, argv);
+  if ((*environment)->World().size() < 2) {
+    std::fprintf(stderr, "allreduce_bench: start it with mpirun -n 2 or more\n");
+    return static_cast<int>(ExitCode::kUsage);
+  }
+  CommunicatorOptions options;
+  if (flags.piece_kib > 0) options.piece_bytes = flags.piece_kib << 10;
+  if (flags.small_kib >= 0) options.small_bytes = flags.small_kib << 10;
+  const auto comm = MakeMpiCommunicator(options);
+  if (comm->is_root() && !flags.json) {
+    std::printf("ranks        bytes         ours        MPI us    ours MB/s     MPI MB/s (bus)\n");
+  }
+  try {
+    for (int64_t bytes = 4; bytes <= flags.max_mib << 20; bytes *= 4) {
+      Measure(*comm, bytes, flags.json);
+    }
+  } catch (const CommError& error) {
+    std::fprintf(stderr, "allreduce_bench: %s\n", error.what());
+    Environment::Abort(ExitCode::kCommunication);
+  }
+  return 0;
+}

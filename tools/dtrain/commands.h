@@ -1,0 +1,17 @@
+// commands.h - the subcommands of the dtrain tool, one file each.
+// SPDX-License-Identifier: Apache-2.0
+//
+// To add one: write NAME_command.cc, declare its function here, list it in CMakeLists.txt and in
+// the table of main.cc. The function gets argv from the command's own name on, answers --help, and
+// returns the exit code; RunOnRanks() (dtrain/app/run_on_ranks.h) and FlagSet
+// (dtrain/app/flag_set.h) do the rest.
+#ifndef DTRAIN_TOOLS_DTRAIN_COMMANDS_H_
+#define DTRAIN_TOOLS_DTRAIN_COMMANDS_H_
+
+namespace dtrain {
+
+int VersionCommand(int argc, char** argv);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TOOLS_DTRAIN_COMMANDS_H_

@@ -1,0 +1,80 @@
+// main.cc - `dtrain COMMAND ...`: finds the command in a table and hands over.
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dtrain/app/nearest_name.h"
+#include "dtrain/app/run_on_ranks.h"
+#include "tools/dtrain/commands.h"
+
+namespace dtrain {
+namespace {
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;
+  int (*run)(int argc, char** argv);
+};
+
+constexpr std::array kCommands = {
+    Command{"version", "print version and build", VersionCommand},
+};
+
+const Command* FindCommand(std::string_view name) {
+  for (const Command& command : kCommands) {
+    if (command.name == name) return &command;
+  }
+  return nullptr;
+}
+
+void PrintHelp(std::FILE* out) {
+  std::fputs(
+      "dtrain - prepares data, translates, evaluates, watches and exports runs\n\n"
+      "Usage: dtrain COMMAND [FLAGS] [ARGUMENTS]\n\n",
+      out);
+  for (const Command& command : kCommands) {
+    std::fprintf(out, "  %-12s %s\n", std::string(command.name).c_str(),
+                 std::string(command.summary).c_str());
+  }
+  std::fprintf(out, "  %-12s %s\n\nDetails: dtrain help COMMAND\n", "help",
+               "print this, or the help of a command");
+}
+
+int UnknownCommand(const std::string& name) {
+  std::vector<std::string> names = {"help"};
+  for (const Command& command : kCommands) names.emplace_back(command.name);
+  return ReportAndGetExitCode(UsageError("unknown command \"" + name.substr(0, 80) + "\"" +
+                                         DidYouMean(name, names) + " (see dtrain help)"));
+}
+
+int Help(int argc, char** argv) {
+  if (argc < 3) {
+    PrintHelp(stdout);
+    return 0;
+  }
+  const Command* const command = FindCommand(argv[2]);
+  if (command == nullptr) return UnknownCommand(argv[2]);
+  std::string flag = "--help";
+  std::array<char*, 3> arguments = {argv[2], flag.data(), nullptr};
+  return command->run(2, arguments.data());
+}
+
+int RunTool(int argc, char** argv) {
+  const std::string name = argc < 2 ? "" : argv[1];
+  if (name.empty()) {
+    PrintHelp(stderr);
+    return static_cast<int>(ExitCode::kUsage);
+  }
+  if (name == "help" || name == "--help" || name == "-h") return Help(argc, argv);
+  const Command* const command = FindCommand(name == "--version" ? "version" : name);
+  if (command == nullptr) return UnknownCommand(name);
+  return command->run(argc - 1, argv + 1);
+}
+
+}  // namespace
+}  // namespace dtrain
+
+int main(int argc, char** argv) { return dtrain::RunTool(argc, argv); }
