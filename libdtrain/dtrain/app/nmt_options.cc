@@ -81,11 +81,16 @@ LrScheduleOptions LearningRateOf(const proto::NmtConfig& config) {
   return {.kind = ScheduleOf(optimizer.schedule()),
           .base = optimizer.learning_rate(),
           .warmup_steps = optimizer.warmup_steps(),
-          .total_steps = optimizer.total_steps() > 0 ? optimizer.total_steps()
-                                                     : config.trainer().max_steps(),
+          .total_steps =
+              optimizer.total_steps() > 0 ? optimizer.total_steps() : config.trainer().max_steps(),
           .minimum = optimizer.min_learning_rate(),
           .power = optimizer.power(),
           .hidden_size = config.model().hidden_size()};
+}
+
+ParallelInput SetOf(const std::string& tsv, const std::string& source, const std::string& target) {
+  if (!tsv.empty()) return {.source = tsv};
+  return {.source = source, .target = target};
 }
 
 }  // namespace
@@ -119,8 +124,8 @@ PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::stri
     options.train.push_back({config.train_source(i), config.train_target(i)});
   }
   for (const std::string& tsv : config.train_tsv()) options.train.push_back({tsv});
-  options.dev = {config.dev_source(), config.dev_target()};
-  options.test = {config.test_source(), config.test_target()};
+  options.dev = SetOf(config.dev_tsv(), config.dev_source(), config.dev_target());
+  options.test = SetOf(config.test_tsv(), config.test_source(), config.test_target());
   options.hold_out_dev = config.dev_sentences();
   options.hold_out_test = 0;
   options.output_dir = output_dir;
@@ -142,22 +147,21 @@ PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::stri
 
 TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::string& data_dir) {
   const proto::TrainerConfig& trainer = config.trainer();
-  TranslationTaskOptions options{
-      .data_dir = data_dir,
-      .model = ModelOptionsOf(config.model()),
-      .batch = {.tokens_per_batch = trainer.tokens_per_batch(),
-                .seed = trainer.seed(),
-                .shuffle = config.data().shuffle()},
-      .micro_batch_tokens = trainer.micro_batch_tokens(),
-      .compute_type = DTypeOf(trainer.precision()),
-      .seed = trainer.seed(),
-      .beam_size = trainer.beam_size(),
-      .beam_alpha = trainer.beam_alpha(),
-      .beam_extra_length = trainer.beam_extra_length(),
-      .eval_batch_tokens = trainer.eval_batch_tokens(),
-      .eval_max_sentences = trainer.eval_max_sentences(),
-      .eval_samples = trainer.eval_samples(),
-      .config_text = PrintConfig(config, ConfigFormat::kFull)};
+  TranslationTaskOptions options{.data_dir = data_dir,
+                                 .model = ModelOptionsOf(config.model()),
+                                 .batch = {.tokens_per_batch = trainer.tokens_per_batch(),
+                                           .seed = trainer.seed(),
+                                           .shuffle = config.data().shuffle()},
+                                 .micro_batch_tokens = trainer.micro_batch_tokens(),
+                                 .compute_type = DTypeOf(trainer.precision()),
+                                 .seed = trainer.seed(),
+                                 .beam_size = trainer.beam_size(),
+                                 .beam_alpha = trainer.beam_alpha(),
+                                 .beam_extra_length = trainer.beam_extra_length(),
+                                 .eval_batch_tokens = trainer.eval_batch_tokens(),
+                                 .eval_max_sentences = trainer.eval_max_sentences(),
+                                 .eval_samples = trainer.eval_samples(),
+                                 .config_text = PrintConfig(config, ConfigFormat::kFull)};
   options.model.label_smoothing = trainer.label_smoothing();
   return options;
 }
@@ -188,6 +192,12 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
           .log_every = trainer.log_every(),
           .reducer = {.bucket_bytes = static_cast<int64_t>(trainer.bucket_mib() * (1 << 20)),
                       .wire_type = DTypeOf(trainer.wire_precision())}};
+}
+
+std::string TrainingContract(const proto::NmtConfig& config) {
+  proto::NmtConfig shared = config;
+  shared.clear_run();
+  return PrintConfig(shared, ConfigFormat::kFull);
 }
 
 absl::StatusOr<std::string> PrepareData(const proto::DataConfig& config, const std::string& run_dir,

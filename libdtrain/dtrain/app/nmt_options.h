@@ -35,8 +35,11 @@ TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::
 // The configuration was validated: its periods and durations parse.
 TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::string& run_dir);
 
-// Makes the prepared data folder if raw files are given, on the root rank; all ranks return its path
-// or the same error.
+// What must be equal on all ranks: every section but `run`, whose paths and display may differ.
+std::string TrainingContract(const proto::NmtConfig& config);
+
+// Makes the prepared data folder if raw files are given, on the root rank; all ranks return its
+// path or the same error.
 absl::StatusOr<std::string> PrepareData(const proto::DataConfig& config, const std::string& run_dir,
                                         Runtime& runtime);
 

@@ -12,6 +12,7 @@
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/output_loss.h"
 #include "dtrain/nn/parameter.h"
+#include "dtrain/train/checkpoint.h"
 
 namespace dtrain {
 
@@ -66,6 +67,9 @@ class TrainingTask {
 
   // Evaluates on the dev set. Collective: all ranks call it and get the same metrics.
   virtual absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) = 0;
+  // Whether a checkpoint fits this task's data (the same vocabulary, say); StorageError says why
+  // not.
+  virtual absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const = 0;
   // Files every checkpoint carries beside the weights.
   virtual std::vector<NamedFile> CheckpointFiles() const = 0;
 };

@@ -62,39 +62,31 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
 
 Trainer::~Trainer() = default;
 
-absl::Status Trainer::ResumeLatest() {
-  absl::Status loaded = absl::OkStatus();
-  std::string path;
-  if (comm_.is_root() && !options_.checkpoint_dir.empty()) {
-    const absl::StatusOr<std::optional<Checkpoint>> latest =
-        FindLatestGood(options_.checkpoint_dir);
-    loaded = latest.status();
-    if (loaded.ok() && latest->has_value()) {
-      path = (*latest)->path();
-      loaded = RestoreCheckpoint(**latest, task_.parameters(), adam_, state_);
-    }
-  }
-  DT_RETURN_IF_ERROR(BroadcastState(loaded));
-  if (!path.empty()) Event("resume", absl::StrFormat("resumed from %s", path));
+absl::Status Trainer::Resume(const std::string& from) {
+  absl::StatusOr<std::string> path = std::string();
+  if (comm_.is_root()) path = Load(from);
+  DT_RETURN_IF_ERROR(BroadcastState(path.status()));
+  if (state_.step > 0 && comm_.is_root()) Event("resume", "going on from " + *path);
   return absl::OkStatus();
 }
 
-absl::Status Trainer::ResumeFrom(const std::string& checkpoint) {
-  absl::Status loaded = absl::OkStatus();
-  if (comm_.is_root()) {
-    const absl::StatusOr<Checkpoint> opened = OpenCheckpoint(checkpoint);
-    loaded = opened.ok() ? RestoreCheckpoint(*opened, task_.parameters(), adam_, state_)
-                         : opened.status();
+absl::StatusOr<std::string> Trainer::Load(const std::string& from) {
+  if (from == "never" || (from == "auto" && options_.checkpoint_dir.empty())) return "";
+  std::optional<Checkpoint> checkpoint;
+  if (from == "auto") {
+    DT_ASSIGN_OR_RETURN(checkpoint, FindLatestGood(options_.checkpoint_dir));
+    if (!checkpoint) return "";
+  } else {
+    DT_ASSIGN_OR_RETURN(checkpoint, OpenCheckpoint(from));
   }
-  DT_RETURN_IF_ERROR(BroadcastState(loaded));
-  Event("resume", absl::StrFormat("resumed from %s", checkpoint));
-  return absl::OkStatus();
+  DT_RETURN_IF_ERROR(task_.CheckCheckpoint(*checkpoint));
+  DT_RETURN_IF_ERROR(RestoreCheckpoint(*checkpoint, task_.parameters(), adam_, state_));
+  return checkpoint->path();
 }
 
 absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
   // The root's error ends every rank with the same message and exit code.
-  const int code = comm_.AllReduceValue(
-      comm_.is_root() ? static_cast<int32_t>(ExitCodeOf(loaded)) : 0, ReduceOp::kMax);
+  const int code = comm_.AllReduceValue(static_cast<int32_t>(ExitCodeOf(loaded)), ReduceOp::kMax);
   if (code != 0) {
     return loaded.ok()
                ? StorageError("the root rank could not load a checkpoint; its message says why")
@@ -125,8 +117,8 @@ absl::StatusOr<TrainResult> Trainer::Run() {
     DT_ASSIGN_OR_RETURN(const Update update, RunUpdate());
     DT_RETURN_IF_ERROR(ApplyGradients(update));
     Record(update);
-    reason = EndReason(update.request);
-    if (reason.empty()) DT_RETURN_IF_ERROR(DoPeriodic(before, update.request));
+    reason = EndReason(update.requests);
+    if (reason.empty()) DT_RETURN_IF_ERROR(DoPeriodic(before, update.requests));
   }
   ctx_.set_training(false);
   DT_RETURN_IF_ERROR(Finish(reason));
@@ -165,18 +157,19 @@ void Trainer::Backward(int micro_batches, Update& update) {
 }
 
 void Trainer::ReduceSums(Update& update) {
-  const StopRequest request = stop_poll_ ? stop_poll_() : StopRequest();
+  const bool checkpoint = stop_flags_ != nullptr && stop_flags_->checkpoint.exchange(false);
+  const bool stop = stop_flags_ != nullptr && stop_flags_->stop;
   std::array<double, 7> sums = {update.sums.loss,
                                 update.sums.nll,
                                 static_cast<double>(update.sums.tokens),
                                 update.source_tokens,
-                                request.checkpoint ? 1.0 : 0.0,
-                                request.stop ? 1.0 : 0.0,
+                                checkpoint ? 1.0 : 0.0,
+                                stop ? 1.0 : 0.0,
                                 comm_.is_root() ? Elapsed() : 0.0};
   reducer_->ReduceScalars(sums);
   update.sums = {sums[0], sums[1], static_cast<int64_t>(sums[2])};
   update.source_tokens = sums[3];
-  update.request = {.checkpoint = sums[4] > 0.0, .stop = sums[5] > 0.0};
+  update.requests = {.checkpoint = sums[4] > 0.0, .stop = sums[5] > 0.0};
   update.elapsed = sums[6];
 }
 
@@ -271,8 +264,8 @@ PeriodClock Trainer::Clock() const {
           .seconds = elapsed_};
 }
 
-std::string Trainer::EndReason(const StopRequest& request) const {
-  if (request.stop) return "stop requested";
+std::string Trainer::EndReason(const Requests& requests) const {
+  if (requests.stop) return "stop requested";
   if (options_.max_steps > 0 && state_.step >= options_.max_steps) return "max_steps";
   if (options_.max_seconds > 0.0 && elapsed_ >= options_.max_seconds) return "max_time";
   if (options_.max_epochs > 0 && state_.position.epoch >= options_.max_epochs) return "max_epochs";
@@ -281,12 +274,12 @@ std::string Trainer::EndReason(const StopRequest& request) const {
   return "";
 }
 
-absl::Status Trainer::DoPeriodic(const PeriodClock& before, const StopRequest& request) {
+absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requests) {
   const PeriodClock now = Clock();
   if (PeriodPassed(options_.eval_every, before, now)) DT_RETURN_IF_ERROR(Evaluate());
   const bool overdue = options_.checkpoint_seconds > 0.0 &&
                        elapsed_ - last_checkpoint_ >= options_.checkpoint_seconds;
-  if (overdue || request.checkpoint || PeriodPassed(options_.checkpoint_every, before, now) ||
+  if (overdue || requests.checkpoint || PeriodPassed(options_.checkpoint_every, before, now) ||
       state_.best_step == state_.step) {
     DT_RETURN_IF_ERROR(SaveCheckpoint());
   }

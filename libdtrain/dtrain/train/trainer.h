@@ -11,7 +11,6 @@
 #define DTRAIN_TRAIN_TRAINER_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +18,7 @@
 
 #include "dtrain/base/period.h"
 #include "dtrain/base/status.h"
+#include "dtrain/base/stop_flags.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/nn/context.h"
@@ -96,12 +96,6 @@ class TrainObserver {
   }
 };
 
-// What somebody outside asks of a run; any rank may ask.
-struct StopRequest {
-  bool checkpoint = false;  // write one and go on
-  bool stop = false;        // write one and end with exit code 75
-};
-
 struct TrainResult {
   TrainState state;
   std::string reason;  // "max_steps", "max_time", "max_epochs", "early stop", "stop requested"
@@ -115,12 +109,13 @@ class Trainer {
   ~Trainer();
 
   void set_observer(TrainObserver* observer) { observer_ = observer; }
-  void set_stop_poll(std::function<StopRequest()> poll) { stop_poll_ = std::move(poll); }
+  // Requests from outside, of any rank; must outlive the trainer.
+  void set_stop_flags(StopFlags* flags) { stop_flags_ = flags; }
 
-  // Loads the newest good checkpoint of checkpoint_dir, if there is one; broadcast from the root.
-  absl::Status ResumeLatest();
-  // Loads that checkpoint.
-  absl::Status ResumeFrom(const std::string& checkpoint);
+  // Before Run(). "auto": the newest good checkpoint of checkpoint_dir, if there is one. "never":
+  // from the start. Else the checkpoint or run directory to go on from. The root loads, all ranks
+  // get it.
+  absl::Status Resume(const std::string& from);
   // Trains to the end. StoppedError after a requested stop, DivergedError when gradients stay
   // infinite.
   absl::StatusOr<TrainResult> Run();
@@ -129,13 +124,18 @@ class Trainer {
   Adam& optimizer() { return adam_; }
 
  private:
+  // What the stop flags of any rank ask for.
+  struct Requests {
+    bool checkpoint = false;
+    bool stop = false;
+  };
   struct Update {
     LossSums sums;
     double source_tokens = 0.0;
     double data_seconds = 0.0;
     double comm_seconds = 0.0;
     double elapsed = 0.0;  // the root's training clock, the same on every rank
-    StopRequest request;
+    Requests requests;
   };
 
   absl::StatusOr<Update> RunUpdate();
@@ -145,17 +145,18 @@ class Trainer {
   void Record(const Update& update);
   PeriodClock Clock() const;
   // Evaluation and checkpoint that are due between the two clocks.
-  absl::Status DoPeriodic(const PeriodClock& before, const StopRequest& request);
+  absl::Status DoPeriodic(const PeriodClock& before, const Requests& requests);
   absl::Status Evaluate();
   absl::Status SaveCheckpoint();
   // On the root alone.
   absl::Status WriteCheckpoint();
   absl::Status Finish(const std::string& reason);
   // Why the run ends here, or "".
-  std::string EndReason(const StopRequest& request) const;
+  std::string EndReason(const Requests& requests) const;
   double BudgetUsed() const;
   double Elapsed() const { return resumed_seconds_ + clock_.Seconds(); }
   double EtaSeconds(double step_seconds) const;
+  absl::StatusOr<std::string> Load(const std::string& from);
   absl::Status BroadcastState(const absl::Status& loaded);
   void Event(const std::string& kind, const std::string& text);
 
@@ -166,7 +167,7 @@ class Trainer {
   Adam adam_;
   std::unique_ptr<GradientReducer> reducer_;
   TrainObserver* observer_ = nullptr;
-  std::function<StopRequest()> stop_poll_;
+  StopFlags* stop_flags_ = nullptr;
 
   TrainState state_;
   Timer clock_;

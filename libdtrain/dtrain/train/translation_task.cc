@@ -269,6 +269,17 @@ void TranslationTask::GatherSamples(const TranslationSet& set, const std::vector
   }
 }
 
+absl::Status TranslationTask::CheckCheckpoint(const Checkpoint& checkpoint) const {
+  DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText("vocab.spm"));
+  DT_ASSIGN_OR_RETURN(const std::string ours,
+                      internal::ReadWholeFile(options_.data_dir + "/vocab.spm"));
+  if (ours == theirs) return absl::OkStatus();
+  return StorageError(absl::StrFormat(
+      "%s was trained with another vocabulary than %s/vocab.spm; prepare the data with "
+      "data.vocabulary=%s/vocab.spm, or start a new run",
+      checkpoint.path(), options_.data_dir, checkpoint.path()));
+}
+
 std::vector<NamedFile> TranslationTask::CheckpointFiles() const {
   std::vector<NamedFile> files = {{"config.textproto", options_.config_text}};
   absl::StatusOr<std::string> vocabulary =

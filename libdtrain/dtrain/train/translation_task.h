@@ -60,6 +60,7 @@ class TranslationTask final : public TrainingTask {
   // loss, nll, ppl, bleu (sacreBLEU), chrf (chrF2), bleu_tf (teacher-forced, as OpenSeq2Seq), on
   // the dev set; none without one.
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
+  absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
   std::vector<NamedFile> CheckpointFiles() const override;
 
   // The same metrics on another set of the prepared folder: "dev" or "test".

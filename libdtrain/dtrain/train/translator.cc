@@ -7,10 +7,12 @@
 namespace dtrain {
 
 BeamSearchOptions SearchOptionsFor(const BpeModel& tokenizer, int beam_size, float alpha) {
-  return {.beam_size = beam_size,
-          .alpha = alpha,
-          .end_id = tokenizer.eos_id(),
-          .forbidden_ids = {tokenizer.bos_id(), tokenizer.unk_id()}};
+  BeamSearchOptions options;
+  options.beam_size = beam_size;
+  options.alpha = alpha;
+  options.end_id = tokenizer.eos_id();
+  options.forbidden_ids = {tokenizer.bos_id(), tokenizer.unk_id()};
+  return options;
 }
 
 std::vector<std::vector<Translation>> TranslateIds(Seq2SeqTransformer& model,

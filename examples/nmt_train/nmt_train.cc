@@ -1,0 +1,45 @@
+// nmt_train.cc - trains a translation model, data-parallel over MPI ranks.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   mpirun -n 4 -H a:2,b:2 nmt_train --config examples/nmt_train/configs/base.textproto
+//       data.train_source=train.en data.train_target=train.de run.run_dir=runs/base
+#include <memory>
+#include <string>
+
+#include "dtrain/dtrain.h"
+#include "dtrain/nmt.pb.h"
+
+namespace {
+
+using namespace dtrain;
+
+absl::Status TrainNmt(const proto::NmtConfig& config, Runtime& runtime) {
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
+                      RunRecorder::Open("nmt_train", config.run(), config, runtime));
+  DT_ASSIGN_OR_RETURN(const std::string data,
+                      PrepareData(config.data(), recorder->path(), runtime));
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<TranslationTask> task,
+                      TranslationTask::Create(TaskOptionsOf(config, data), runtime.comm));
+  DT_RETURN_IF_ERROR(CheckContract({{"version", std::string(Version())},
+                                    {"configuration", TrainingContract(config)},
+                                    {"data", task->DataContract()}},
+                                   runtime.comm));
+
+  Context context(runtime.device, ContextOptionsOf(config.trainer(), runtime.comm.rank()));
+  Trainer trainer(*task, runtime.comm, context, TrainerOptionsOf(config, recorder->path()));
+  trainer.set_observer(recorder.get());
+  trainer.set_stop_flags(&runtime.stop);
+  DT_RETURN_IF_ERROR(trainer.Resume(config.run().resume()));
+  DT_RETURN_IF_ERROR(recorder->Begin(trainer.state().step));
+  return recorder->End(trainer.Run());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return dtrain::Main<proto::NmtConfig>(argc, argv,
+                                        {.name = "nmt_train",
+                                         .summary = "trains a translation model",
+                                         .validate = ValidateNmtConfig,
+                                         .run = TrainNmt});
+}

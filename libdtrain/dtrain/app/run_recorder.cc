@@ -1,0 +1,264 @@
+// run_recorder.cc - the observer that fills the run directory.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/run_recorder.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "dtrain/app/config.h"
+#include "dtrain/app/version.h"
+#include "dtrain/base/log.h"
+#include "dtrain/run.pb.h"
+
+namespace dtrain {
+namespace {
+
+constexpr double kHeartbeatSeconds = 5.0;
+
+// "runs/nmt_train-20261121-0915" in the current directory.
+std::string NewRunPath(const std::string& program) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &local);
+  return absl::StrCat("runs/", program, "-", text.data());
+}
+
+ProgressStyle StyleOf(proto::RunConfig::Progress progress) {
+  switch (progress) {
+    case proto::RunConfig::auto_:
+      return ProgressStyle::kAuto;
+    case proto::RunConfig::bar:
+      return ProgressStyle::kBar;
+    case proto::RunConfig::plain:
+      return ProgressStyle::kPlain;
+    case proto::RunConfig::none:
+      return ProgressStyle::kNone;
+  }
+  return ProgressStyle::kAuto;
+}
+
+std::string FormatMetrics(const EvaluationResult& result) {
+  std::string line;
+  for (const auto& [name, value] : result.metrics) {
+    absl::StrAppendFormat(&line, "  %s %.*f", name, name == "bleu" || name == "chrf" ? 2 : 4,
+                          value);
+  }
+  return line;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::Open(
+    const std::string& program, const proto::RunConfig& run,
+    const google::protobuf::Message& config, Runtime& runtime) {
+  std::unique_ptr<RunRecorder> recorder(new RunRecorder(runtime));
+  recorder->tensorboard_ = run.tensorboard();
+  recorder->path_ =
+      runtime.comm.BroadcastString(run.run_dir().empty() ? NewRunPath(program) : run.run_dir());
+  const absl::Status opened =
+      runtime.comm.is_root() ? recorder->OpenRoot(run, config) : absl::OkStatus();
+  const int code =
+      runtime.comm.AllReduceValue(static_cast<int32_t>(ExitCodeOf(opened)), ReduceOp::kMax);
+  if (code != 0) {
+    return opened.ok() ? UsageError("the root rank could not open the run directory") : opened;
+  }
+  DT_RETURN_IF_ERROR(runtime.OpenLog(recorder->path_));
+  return recorder;
+}
+
+RunRecorder::~RunRecorder() = default;
+
+absl::Status RunRecorder::OpenRoot(const proto::RunConfig& run,
+                                   const google::protobuf::Message& config) {
+  DT_ASSIGN_OR_RETURN(RunDirectory directory,
+                      RunDirectory::Open({.path = path_,
+                                          .resume = run.resume() == "auto" ? ResumePolicy::kAuto
+                                                                           : ResumePolicy::kNever,
+                                          .arguments = runtime_.arguments}));
+  directory_.emplace(std::move(directory));
+  DT_RETURN_IF_ERROR(directory_->WriteConfig(PrintConfig(config, ConfigFormat::kFull)));
+  JsonRecord environment = CollectEnvironment();
+  environment.Set("dtrain", BuildDescription())
+      .Set("mpi", runtime_.mpi)
+      .Set("ranks", runtime_.comm.size())
+      .Set("threads_per_rank", runtime_.threads)
+      .Set("device", DeviceName(runtime_.device));
+  DT_RETURN_IF_ERROR(directory_->WriteEnvironment(environment));
+  // The trainer reports every log_every updates already.
+  progress_ =
+      std::make_unique<Progress>(ProgressOptions{.style = StyleOf(run.progress()), .log_every = 1});
+  return absl::OkStatus();
+}
+
+void RunRecorder::Message(const std::string& line) {
+  LogInfo(line);
+  if (progress_) progress_->Message(line);
+}
+
+absl::Status RunRecorder::Begin(int64_t restored_step) {
+  step_ = restored_step;
+  if (!directory_) return absl::OkStatus();
+  DT_ASSIGN_OR_RETURN(
+      RunMetrics metrics,
+      directory_->OpenMetrics(directory_->is_resumed() ? std::optional<int64_t>(restored_step)
+                                                       : std::nullopt));
+  metrics_.emplace(std::move(metrics));
+  Heartbeat("running", ExitCode::kDone);
+  return absl::OkStatus();
+}
+
+void RunRecorder::OnStep(const StepRecord& record) {
+  step_ = record.step;
+  if (progress_) {
+    progress_->Update(
+        {.step = record.step,
+         .max_steps = record.max_steps,
+         .loss = record.loss,
+         .gradient_norm = record.gradient_norm,
+         .learning_rate = record.learning_rate,
+         .step_seconds = record.step_seconds,
+         .data_fraction = record.data_share,
+         .comm_fraction = record.comm_share,
+         .tokens_per_second = record.target_tokens_per_second + record.source_tokens_per_second,
+         .seconds_left =
+             record.eta_seconds >= 0.0 ? std::optional<double>(record.eta_seconds) : std::nullopt});
+  }
+  if (!metrics_) return;
+  WriteStepCurves(record);
+  if (last_heartbeat_.Seconds() > kHeartbeatSeconds) Heartbeat("running", ExitCode::kDone);
+}
+
+void RunRecorder::WriteStepCurves(const StepRecord& record) {
+  Check(metrics_->steps.Write(JsonRecord()
+                                  .Set("step", record.step)
+                                  .Set("epoch", record.epoch)
+                                  .Set("loss", record.loss)
+                                  .Set("nll", record.nll)
+                                  .Set("lr", record.learning_rate)
+                                  .Set("grad_norm", record.gradient_norm)
+                                  .Set("skipped", record.skipped)
+                                  .Set("target_tokens", record.target_tokens)
+                                  .Set("step_ms", 1e3 * record.step_seconds)
+                                  .Set("data_share", record.data_share)
+                                  .Set("comm_share", record.comm_share)
+                                  .Set("target_tokens_per_s", record.target_tokens_per_second)
+                                  .Set("source_tokens_per_s", record.source_tokens_per_second)
+                                  .Set("seconds", record.seconds)));
+  if (!tensorboard_) return;
+  const std::array points = {
+      ScalarPoint{"train/loss", record.loss},
+      ScalarPoint{"train/ppl", std::exp(record.nll)},
+      ScalarPoint{"train/lr", record.learning_rate},
+      ScalarPoint{"train/grad_norm", record.gradient_norm},
+      ScalarPoint{"train/skipped_steps", static_cast<double>(record.skipped)},
+      ScalarPoint{"speed/step_ms", 1e3 * record.step_seconds},
+      ScalarPoint{"speed/tokens_per_s", record.target_tokens_per_second},
+      ScalarPoint{"time_pct/data", 100.0 * record.data_share},
+      ScalarPoint{"time_pct/comm_exposed", 100.0 * record.comm_share},
+      ScalarPoint{"progress/tokens", static_cast<double>(record.target_tokens)},
+      ScalarPoint{"progress/epoch", record.epoch}};
+  Check(metrics_->train_board.AddScalars(record.step, points));
+}
+
+void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
+  step_ = record.step;
+  const EvaluationResult& result = *record.result;
+  Message(absl::StrFormat("eval @%d%s%s  (%.1f s)", record.step, FormatMetrics(result),
+                          record.is_best ? "  best" : "", result.seconds));
+  std::vector<SampleTranslation> samples;
+  for (const EvaluationSample& sample : result.samples) {
+    Message("  source      " + sample.source);
+    Message("  reference   " + sample.reference);
+    Message("  translation " + sample.hypothesis);
+    samples.push_back({sample.source, sample.reference, sample.hypothesis});
+  }
+  if (!metrics_) return;
+  JsonRecord json;
+  json.Set("step", record.step);
+  std::vector<std::pair<std::string, double>> tags;
+  for (const auto& [name, value] : result.metrics) {
+    json.Set(name, value);
+    tags.emplace_back("eval/" + name, value);
+  }
+  json.Set("is_best", record.is_best).Set("seconds", result.seconds);
+  for (const std::string& note : result.notes) LogInfo(note);
+  Check(metrics_->eval.Write(json));
+  Check(directory_->WriteSamples(record.step, samples));
+  if (!tensorboard_) return;
+  std::string markdown = "| source | reference | translation |\n|---|---|---|\n";
+  for (const SampleTranslation& sample : samples) {
+    absl::StrAppend(&markdown, "| ", sample.source, " | ", sample.reference, " | ",
+                    sample.hypothesis, " |\n");
+  }
+  std::vector<ScalarPoint> points;
+  for (const auto& [tag, value] : tags) points.push_back({tag, value});
+  Check(metrics_->eval_board.AddScalars(record.step, points));
+  Check(metrics_->eval_board.AddText("text/samples", markdown, record.step));
+  Check(metrics_->Flush());
+}
+
+void RunRecorder::OnEvent(int64_t step, const std::string& kind, const std::string& text) {
+  const std::string line = absl::StrFormat("%s @%d: %s", kind, step, text);
+  if (kind == "skip") {
+    LogWarning(line);
+  } else {
+    Message(line);
+  }
+  if (!metrics_) return;
+  Check(metrics_->events.Write(JsonRecord().Set("step", step).Set("kind", kind).Set("text", text)));
+  if (kind == "checkpoint") Check(metrics_->Flush());
+}
+
+void RunRecorder::Heartbeat(const std::string& state, ExitCode exit_code) {
+  last_heartbeat_.Restart();
+  if (directory_) {
+    Check(directory_->WriteStatus({.state = state, .exit_code = exit_code, .step = step_}));
+  }
+}
+
+void RunRecorder::Check(const absl::Status& status) {
+  if (status.ok() || warned_) return;
+  warned_ = true;
+  LogWarning(absl::StrCat("metrics are incomplete from here on: ", status.message()));
+}
+
+absl::Status RunRecorder::End(const absl::StatusOr<TrainResult>& result) {
+  const ExitCode code = ExitCodeOf(result.status());
+  if (metrics_) Check(metrics_->Flush());
+  if (progress_) progress_->Finish();
+  Heartbeat(result.ok() ? "done" : code == ExitCode::kStopped ? "stopped" : "failed", code);
+  if (result.ok() && directory_) PrintSummary(*result);
+  return result.status();
+}
+
+void RunRecorder::PrintSummary(const TrainResult& result) const {
+  const TrainState& state = result.state;
+  std::string text = absl::StrFormat(
+      "\ndone (%s): %d updates, %.2f M target tokens in %s\n", result.reason, state.step,
+      static_cast<double>(state.target_tokens) / 1e6, FormatDuration(state.seconds));
+  if (result.last_evaluation) {
+    absl::StrAppend(&text, "last     ", FormatMetrics(*result.last_evaluation), "\n");
+    for (const std::string& note : result.last_evaluation->notes) {
+      absl::StrAppend(&text, "         ", note, "\n");
+    }
+  }
+  if (state.best_step >= 0) {
+    absl::StrAppendFormat(&text, "best       %.4f at update %d\n", state.best_metric,
+                          state.best_step);
+  }
+  absl::StrAppend(&text, "run      ", path_, " (checkpoints in ckpt/, samples in samples/)\n",
+                  "curves   tensorboard --logdir ", path_, "/tb\n",
+                  "try      echo \"Click the button.\" | dtrain translate ", path_, "\n");
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace dtrain

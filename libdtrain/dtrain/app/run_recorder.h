@@ -1,0 +1,74 @@
+// run_recorder.h - writes what a training run does: run directory, curves, terminal.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_APP_RUN_RECORDER_H_
+#define DTRAIN_APP_RUN_RECORDER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "dtrain/app/progress.h"
+#include "dtrain/app/runtime.h"
+#include "dtrain/base/status.h"
+#include "dtrain/base/timer.h"
+#include "dtrain/train/run_directory.h"
+#include "dtrain/train/trainer.h"
+
+namespace google::protobuf {
+class Message;
+}  // namespace google::protobuf
+
+namespace dtrain::proto {
+class RunConfig;
+}  // namespace dtrain::proto
+
+namespace dtrain {
+
+// Every rank has one; the root's writes metrics and terminal, the others only their log.
+class RunRecorder final : public TrainObserver {
+ public:
+  // Opens or creates the run directory (on the root) and the logs. `program` names a new directory
+  // below runs/. All ranks return the root's error.
+  static absl::StatusOr<std::unique_ptr<RunRecorder>> Open(const std::string& program,
+                                                           const proto::RunConfig& run,
+                                                           const google::protobuf::Message& config,
+                                                           Runtime& runtime);
+  ~RunRecorder() override;
+
+  const std::string& path() const { return path_; }
+  // A line for the terminal and the log.
+  void Message(const std::string& line);
+  // After resuming, before the first update: opens the metrics at the step the run goes on from (0:
+  // from the start).
+  absl::Status Begin(int64_t restored_step);
+  // The end of the run: status file, and a summary for people on stdout. Returns `result`'s status.
+  absl::Status End(const absl::StatusOr<TrainResult>& result);
+
+  void OnStep(const StepRecord& record) override;
+  void OnEvaluation(const EvaluationRecord& record) override;
+  void OnEvent(int64_t step, const std::string& kind, const std::string& text) override;
+
+ private:
+  explicit RunRecorder(Runtime& runtime) : runtime_(runtime) {}
+  absl::Status OpenRoot(const proto::RunConfig& run, const google::protobuf::Message& config);
+  void WriteStepCurves(const StepRecord& record);
+  // Trouble with the disk is told once and does not end a run that can still save checkpoints.
+  void Check(const absl::Status& status);
+  void Heartbeat(const std::string& state, ExitCode exit_code);
+  void PrintSummary(const TrainResult& result) const;
+
+  Runtime& runtime_;
+  std::string path_;
+  bool tensorboard_ = true;
+  std::optional<RunDirectory> directory_;
+  std::optional<RunMetrics> metrics_;
+  std::unique_ptr<Progress> progress_;
+  Timer last_heartbeat_;
+  int64_t step_ = 0;
+  bool warned_ = false;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_APP_RUN_RECORDER_H_

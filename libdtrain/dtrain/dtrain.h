@@ -1,0 +1,36 @@
+// dtrain.h - everything a training program needs, in one include.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_DTRAIN_H_
+#define DTRAIN_DTRAIN_H_
+
+#include "dtrain/app/config.h"                  // IWYU pragma: export
+#include "dtrain/app/main.h"                    // IWYU pragma: export
+#include "dtrain/app/nmt_config.h"              // IWYU pragma: export
+#include "dtrain/app/nmt_options.h"             // IWYU pragma: export
+#include "dtrain/app/run_on_ranks.h"            // IWYU pragma: export
+#include "dtrain/app/run_recorder.h"            // IWYU pragma: export
+#include "dtrain/app/version.h"                 // IWYU pragma: export
+#include "dtrain/base/log.h"                    // IWYU pragma: export
+#include "dtrain/base/status.h"                 // IWYU pragma: export
+#include "dtrain/comm/communicator.h"           // IWYU pragma: export
+#include "dtrain/comm/environment.h"            // IWYU pragma: export
+#include "dtrain/data/bpe.h"                    // IWYU pragma: export
+#include "dtrain/data/loader.h"                 // IWYU pragma: export
+#include "dtrain/data/prepare.h"                // IWYU pragma: export
+#include "dtrain/models/beam_search.h"          // IWYU pragma: export
+#include "dtrain/models/seq2seq_transformer.h"  // IWYU pragma: export
+#include "dtrain/nn/context.h"                  // IWYU pragma: export
+#include "dtrain/nn/linear.h"                   // IWYU pragma: export
+#include "dtrain/nn/output_loss.h"              // IWYU pragma: export
+#include "dtrain/nn/transformer_layer.h"        // IWYU pragma: export
+#include "dtrain/optim/adam.h"                  // IWYU pragma: export
+#include "dtrain/optim/lr_schedule.h"           // IWYU pragma: export
+#include "dtrain/train/bleu.h"                  // IWYU pragma: export
+#include "dtrain/train/broadcast.h"             // IWYU pragma: export
+#include "dtrain/train/contract.h"              // IWYU pragma: export
+#include "dtrain/train/gradient_reducer.h"      // IWYU pragma: export
+#include "dtrain/train/trainer.h"               // IWYU pragma: export
+#include "dtrain/train/translation_task.h"      // IWYU pragma: export
+#include "dtrain/train/translator.h"            // IWYU pragma: export
+
+#endif  // DTRAIN_DTRAIN_H_
