@@ -98,8 +98,7 @@ class DropoutStretch {
   Vec Apply(Vec value, int64_t offset) const {
     HalfVec bits;
     std::memcpy(&bits, draws_ + start_ + static_cast<uint64_t>(offset), sizeof(bits));
-    const IntVec draw = __builtin_convertvector(bits, IntVec);
-    return draw >= draw_.threshold ? value * draw_.scale : Vec{};
+    return ZeroExtend(bits) >= draw_.threshold ? value * draw_.scale : Vec{};
   }
 
  private:

@@ -48,7 +48,7 @@ DropoutDraw MakeDraw(const Dropout& dropout) {
       << "dropout's probability is " << dropout.probability << ", must be in [0, 1)";
   return {.on = dropout.probability > 0.0f,
           .key = dropout.key,
-          .threshold = static_cast<int32_t>(dropout.threshold()),
+          .threshold = dropout.threshold(),
           .scale = dropout.scale()};
 }
 

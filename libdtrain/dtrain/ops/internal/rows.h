@@ -20,7 +20,7 @@ struct Rows {
 struct DropoutDraw {
   bool on = false;
   RandomKey key;
-  int32_t threshold = 0;  // draws below it are dropped
+  uint32_t threshold = 0;  // draws below it are dropped
   float scale = 1.0f;
 };
 
