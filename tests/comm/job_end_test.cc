@@ -63,7 +63,7 @@ TEST_CASE("a stopped rank is named after the timeout and ends the job with code 
   INFO(ended.output);
   CHECK(ended.code == 6);
   CHECK(ended.seconds < 10);
-  CHECK_THAT(ended.output, Catch::Contains("s in AllReduce, collective number 20"));
+  CHECK_THAT(ended.output, Catch::Contains("s in AllReduce, collective number 21"));
   CHECK_THAT(ended.output, Catch::Contains("rank 1 (host "));
   CHECK_THAT(ended.output, Catch::Contains("is silent: stopped, hung or still computing"));
 }
@@ -90,6 +90,9 @@ TEST_CASE("ranks share the cores of the host, also where mpirun has bound them t
   const Ended two = RunJob("env -u OMP_NUM_THREADS", 2, "cores");
   CHECK_THAT(two.output, Catch::Contains("cores " + std::to_string(cores) + " threads " +
                                          std::to_string(std::max(cores / 2, 1))));
+  const Ended bound =
+      RunJob("env -u OMP_NUM_THREADS OMPI_MCA_hwloc_base_binding_policy=core", 2, "cores");
+  CHECK_THAT(bound.output, Catch::Contains("cores 1 threads 1"));
   const Ended asked = RunJob("OMP_NUM_THREADS=3", 2, "cores");
   CHECK_THAT(asked.output, Catch::Contains("threads 3"));
 }

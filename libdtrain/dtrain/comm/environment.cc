@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <exception>
 #include <string_view>
+#include <vector>
 
 #include "dtrain/base/log.h"
 #include "dtrain/base/thread_pool.h"
@@ -56,23 +57,18 @@ absl::StatusOr<std::unique_ptr<Environment>> Environment::Create() {
   DT_ASSIGN_OR_RETURN(environment->launch_, DetectLaunch(get_env));
   DT_ASSIGN_OR_RETURN(const CommunicatorOptions options, CommunicatorOptionsFrom(get_env));
   environment->ChooseCores();
-  if (!environment->launch_.parallel) {
-    environment->world_ = std::make_unique<SelfCommunicator>(HostName());
-  } else {
-    DT_RETURN_IF_ERROR(environment->StartMpi());
-    try {
+  if (environment->launch_.parallel) DT_RETURN_IF_ERROR(environment->StartMpi());
+  try {
+    if (environment->launch_.parallel) {
       environment->world_ = MakeMpiCommunicator(options);
-    } catch (const CommError& error) {
-      return CommunicationError(error.what());
+    } else {
+      environment->world_ = std::make_unique<SelfCommunicator>(HostName());
     }
+    environment->ChooseThreads();
+  } catch (const CommError& error) {
+    environment->owns_mpi_ = false;  // MPI_Finalize would wait for the ranks that are lost
+    return CommunicationError(error.what());
   }
-  // srun does not say how many ranks share a host before MPI is up; its binding, if any, does.
-  const int ranks_here =
-      environment->launch_.launcher == "mpirun" ? environment->World().local_size() : 1;
-  environment->threads_ = environment->launch_.threads > 0
-                              ? environment->launch_.threads
-                              : std::max(environment->cores_ / ranks_here, 1);
-  SetNumThreads(environment->threads_);
   return environment;
 }
 
@@ -82,6 +78,21 @@ void Environment::ChooseCores() {
   // Ranks that wait must leave the core to ranks that work. Open MPI sees that only where it was
   // told to oversubscribe; a user's own setting stays.
   if (launch_.local_size > cores_) setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*replace=*/0);
+}
+
+void Environment::ChooseThreads() {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  sched_getaffinity(0, sizeof(mine), &mine);
+  // Ranks with the same cores share them; ranks that were bound to cores of their own do not.
+  const std::vector<cpu_set_t> all = world_->AllGather(mine);
+  int sharing = 0;
+  for (int r = 0; r < world_->size(); ++r) {
+    const bool here = world_->host(r) == world_->host(world_->rank());
+    sharing += here && CPU_EQUAL(&all[static_cast<size_t>(r)], &mine) ? 1 : 0;
+  }
+  threads_ = launch_.threads > 0 ? launch_.threads : std::max(cores_ / std::max(sharing, 1), 1);
+  SetNumThreads(threads_);
 }
 
 absl::Status Environment::StartMpi() {

@@ -8,7 +8,7 @@
 // A process that neither mpirun nor srun started never calls MPI_Init and is a world of one rank.
 // Create() comes first in main(), before any thread is started: it moves the process back from the
 // single core mpirun binds a rank to by default onto all cores the job may use, and sets the number
-// of compute threads to max(1, cores / ranks of this host), or to OMP_NUM_THREADS where that is
+// of compute threads to max(1, cores / ranks that share them), or to OMP_NUM_THREADS where that is
 // set. A binding asked for (mpirun --bind-to ..., srun, taskset) is kept.
 #ifndef DTRAIN_COMM_ENVIRONMENT_H_
 #define DTRAIN_COMM_ENVIRONMENT_H_
@@ -47,6 +47,7 @@ class Environment {
   Environment() = default;
   absl::Status StartMpi();
   void ChooseCores();
+  void ChooseThreads();
 
   Launch launch_;
   int cores_ = 1;
