@@ -49,7 +49,6 @@ TEST_CASE("fields that contradict each other are named") {
       {{"trainer.max_steps=0"}, "this run would never end"},
       {{"trainer.eval_every=", "trainer.early_stop.patience=3"},
        "trainer.early_stop.patience needs evaluations"},
-      {{"trainer.average_checkpoints=5"}, "trainer.average_checkpoints (5) needs as many"},
       {{"data.train_source=/a.en,/b.en", "data.train_target=/a.de"},
        "data.train_source lists 2 files and data.train_target 1"},
       {{"data.train_source=/a", "data.train_target=/b", "data.train_tsv=/c"}, "not both"},

@@ -71,11 +71,6 @@ absl::Status ValidateTrainer(const proto::TrainerConfig& trainer) {
         "this run would never end: set trainer.max_steps, max_time, max_epochs or "
         "early_stop.patience");
   }
-  if (trainer.average_checkpoints() > trainer.keep_last()) {
-    return UsageError(absl::StrFormat(
-        "trainer.average_checkpoints (%d) needs as many checkpoints: set trainer.keep_last (%d)",
-        trainer.average_checkpoints(), trainer.keep_last()));
-  }
   return absl::OkStatus();
 }
 

@@ -126,22 +126,24 @@ PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::stri
   for (const std::string& tsv : config.train_tsv()) options.train.push_back({tsv});
   options.dev = SetOf(config.dev_tsv(), config.dev_source(), config.dev_target());
   options.test = SetOf(config.test_tsv(), config.test_source(), config.test_target());
-  options.hold_out_dev = config.dev_sentences();
-  options.hold_out_test = 0;
+  options.hold_out_dev = config.hold_out_dev();
+  options.hold_out_test = config.hold_out_test();
   options.output_dir = output_dir;
   options.model_path = config.vocabulary();
   options.bpe.vocab_size = config.vocab_size();
-  if (config.clean()) {
-    options.cleaning.max_length_ratio = config.max_length_ratio();
-  } else {
-    options.cleaning = {.drop_control_characters = false,
-                        .max_words = 0,
-                        .max_length_ratio = 0,
-                        .max_word_bytes = 0,
-                        .drop_duplicates = false,
-                        .drop_evaluation_overlap = false};
-  }
+  options.bpe.character_coverage = config.character_coverage();
+  options.bpe.byte_fallback = config.byte_fallback();
+  options.bpe.split_digits = config.split_digits();
+  const proto::CleaningConfig& cleaning = config.cleaning();
   options.cleaning.max_pieces = config.max_length();
+  options.cleaning.max_words = cleaning.max_words();
+  options.cleaning.max_length_ratio = cleaning.max_length_ratio();
+  options.cleaning.min_letter_ratio = cleaning.min_letter_ratio();
+  options.cleaning.drop_copies = cleaning.drop_copies();
+  options.cleaning.drop_number_mismatch = cleaning.drop_number_mismatch();
+  options.cleaning.drop_duplicates = cleaning.drop_duplicates();
+  options.cleaning.drop_evaluation_overlap = cleaning.drop_evaluation_overlap();
+  options.max_invalid_fraction = cleaning.max_invalid_fraction();
   return options;
 }
 
@@ -151,7 +153,8 @@ TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::
                                  .model = ModelOptionsOf(config.model()),
                                  .batch = {.tokens_per_batch = trainer.tokens_per_batch(),
                                            .seed = trainer.seed(),
-                                           .shuffle = config.data().shuffle()},
+                                           .shuffle = config.data().shuffle(),
+                .length_window = config.data().length_window()},
                                  .micro_batch_tokens = trainer.micro_batch_tokens(),
                                  .compute_type = DTypeOf(trainer.precision()),
                                  .seed = trainer.seed(),
