@@ -81,7 +81,7 @@ absl::StatusOr<CheckpointDirectory> CheckpointDirectory::Open(const std::string&
   DT_CHECK_GE(rotation.keep_last, 1);
   DT_RETURN_IF_ERROR(internal::MakeDirectories(path));
   for (const std::string& name : NamesIn(path)) {
-    if (name.starts_with(kTemporaryPrefix)) RemoveOrWarn(path + "/" + name);
+    if (name.starts_with(kTemporaryPrefix)) RemoveOrWarn(absl::StrFormat("%s/%s", path, name));
   }
   return CheckpointDirectory(path, rotation);
 }

@@ -81,7 +81,7 @@ std::string CommandWith(std::span<const std::string> arguments, const std::strin
 // "runs/nmt-2": the first such name that is free.
 std::string FreeNameBeside(const std::string& path) {
   for (int n = 2;; ++n) {
-    const std::string name = absl::StrFormat("%s-%d", path, n);
+    std::string name = absl::StrFormat("%s-%d", path, n);
     if (!fs::exists(name)) return name;
   }
 }
