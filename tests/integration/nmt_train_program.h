@@ -50,6 +50,7 @@ class Job {
     if (pid_ == 0) {
       // Ranks share the cores with other tests; an error should not wait for mpirun's grace.
       ::setenv("OMP_NUM_THREADS", "1", 1);
+      ::setenv("OMP_WAIT_POLICY", "passive", 1);
       ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 1);
       ::setenv("OMPI_MCA_odls_base_sigkill_timeout", "0", 1);
       ::execl("/bin/bash", "bash", "-c", (command + " >" + output_ + " 2>&1").c_str(), nullptr);
