@@ -103,6 +103,7 @@ absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
   adam_.set_steps(state_.optimizer_steps);
   task_.Seek(state_.position);
   resumed_seconds_ = state_.seconds;
+  if (state_.step > 0) last_checkpoint_step_ = state_.step;
   return absl::OkStatus();
 }
 
@@ -122,7 +123,10 @@ absl::StatusOr<TrainResult> Trainer::Run() {
   }
   ctx_.set_training(false);
   DT_RETURN_IF_ERROR(Finish(reason));
-  return TrainResult{state_, reason, last_evaluation_};
+  DT_ASSIGN_OR_RETURN(EvaluationResult test, EvaluateTest());
+  TrainResult result{state_, reason, last_evaluation_, std::nullopt};
+  if (!test.metrics.empty()) result.test_evaluation = std::move(test);
+  return result;
 }
 
 absl::StatusOr<Trainer::Update> Trainer::RunUpdate() {
@@ -321,6 +325,14 @@ absl::Status Trainer::Evaluate() {
   // Evaluation is not training time: rates and budgets leave it out.
   resumed_seconds_ -= Elapsed() - started;
   return absl::OkStatus();
+}
+
+absl::StatusOr<EvaluationResult> Trainer::EvaluateTest() {
+  ctx_.set_training(false);
+  adam_.SwapAverage(ctx_.stream());
+  absl::StatusOr<EvaluationResult> result = task_.EvaluateTest(ctx_);
+  adam_.SwapAverage(ctx_.stream());
+  return result;
 }
 
 absl::Status Trainer::SaveCheckpoint() {
