@@ -44,8 +44,10 @@ build_preset cpu -DDTRAIN_TESTS=OFF --target nmt_train dtrain_tool
 bin=build/cpu/bin
 
 overrides=()
+# bfloat16 halves the time where the processor multiplies it natively; elsewhere it only costs.
+if grep -qE 'avx512_bf16|amx_bf16' /proc/cpuinfo; then overrides+=(trainer.precision=bf16); fi
 if [ ${#data[@]} -gt 0 ]; then
-  overrides=(data.train_tsv= data.dev_tsv= data.test_tsv=
+  overrides+=(data.train_tsv= data.dev_tsv= data.test_tsv=
     "data.train_source=${data[0]}" "data.train_target=${data[1]}")
 fi
 echo "== 3/4 training for $minutes minutes on $ranks ranks ($((SECONDS - started)) s so far)"
