@@ -180,6 +180,7 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
                    .beta2 = optimizer.beta2(),
                    .epsilon = optimizer.epsilon(),
                    .weight_decay = optimizer.weight_decay(),
+                   .decoupled = optimizer.type() == proto::OptimizerConfig::adamw,
                    .ema_decay = optimizer.ema_decay()},
           .clip_norm = optimizer.clip_norm(),
           .eval_every = PeriodOf(trainer.eval_every()),
