@@ -22,11 +22,12 @@ constexpr int64_t kMicroSteps = 1024;
 // Updates skipped in a row after which a run has diverged for good.
 constexpr int kMaxSkippedInARow = 20;
 
+// The padding behind a parameter travels with it.
 std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
   std::vector<GradientRange> ranges;
   for (const Parameter* parameter : parameters.in_backward_order()) {
-    ranges.push_back({parameter->name(), parameter->offset(),
-                      parameter->offset() + parameter->shape().elements()});
+    if (!ranges.empty()) ranges.back().end = parameter->offset();
+    ranges.push_back({parameter->name(), parameter->offset(), parameters.size()});
   }
   return ranges;
 }
@@ -66,6 +67,8 @@ absl::Status Trainer::Resume(const std::string& from) {
   absl::StatusOr<std::string> path = std::string();
   if (comm_.is_root()) path = Load(from);
   DT_RETURN_IF_ERROR(BroadcastState(path.status()));
+  // A complete run that is started again has its checkpoint already.
+  if (from == "auto") last_checkpoint_step_ = state_.step;
   if (state_.step > 0 && comm_.is_root()) Event("resume", "going on from " + *path);
   return absl::OkStatus();
 }
@@ -119,7 +122,9 @@ absl::StatusOr<TrainResult> Trainer::Run() {
     DT_RETURN_IF_ERROR(ApplyGradients(update));
     Record(update);
     reason = EndReason(update.requests);
-    if (reason.empty()) DT_RETURN_IF_ERROR(DoPeriodic(before, update.requests));
+    if (!reason.empty()) break;
+    DT_RETURN_IF_ERROR(DoPeriodic(before, update.requests));
+    reason = EndReason({});  // an evaluation may have been the last one
   }
   ctx_.set_training(false);
   DT_RETURN_IF_ERROR(Finish(reason));
@@ -209,6 +214,7 @@ absl::Status Trainer::ApplyGradients(const Update& update) {
                           ? options_.clip_norm / gradient_norm_
                           : 1.0;
   adam_.Step(static_cast<float>(learning_rate_), static_cast<float>(clip / tokens), ctx_.stream());
+  state_.optimizer_steps = adam_.steps();
   return absl::OkStatus();
 }
 
@@ -285,9 +291,11 @@ absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requ
                        elapsed_ - last_checkpoint_ >= options_.checkpoint_seconds;
   if (overdue || requests.checkpoint || PeriodPassed(options_.checkpoint_every, before, now) ||
       state_.best_step == state_.step) {
-    DT_RETURN_IF_ERROR(SaveCheckpoint());
+    checkpoint_due_ = true;
   }
-  return absl::OkStatus();
+  // Weights that give no finite gradients must not push good checkpoints out.
+  if (!checkpoint_due_ || skipped_in_a_row_ > 0) return absl::OkStatus();
+  return SaveCheckpoint();
 }
 
 absl::Status Trainer::Evaluate() {
@@ -336,6 +344,7 @@ absl::StatusOr<EvaluationResult> Trainer::EvaluateTest() {
 }
 
 absl::Status Trainer::SaveCheckpoint() {
+  checkpoint_due_ = false;
   last_checkpoint_ = elapsed_;
   last_checkpoint_step_ = state_.step;
   if (options_.checkpoint_dir.empty()) return absl::OkStatus();

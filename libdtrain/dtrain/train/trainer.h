@@ -1,5 +1,5 @@
 // trainer.h - the training loop: updates, evaluation, checkpoints, stopping and resuming.
-// resuming. SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0
 //
 //   Trainer trainer(task, communicator, context, options);
 //   DT_RETURN_IF_ERROR(trainer.Resume("latest"));
@@ -178,6 +178,7 @@ class Trainer {
   double last_checkpoint_ = 0.0;
   int64_t last_evaluation_step_ = -1;
   int64_t last_checkpoint_step_ = -1;
+  bool checkpoint_due_ = false;  // but put off while updates are skipped
   int skipped_in_a_row_ = 0;
   double learning_rate_ = 0.0;
   double gradient_norm_ = 0.0;
