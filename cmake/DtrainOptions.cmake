@@ -8,6 +8,7 @@ set_property(CACHE DTRAIN_CUDA PROPERTY STRINGS AUTO ON OFF)
 option(DTRAIN_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(DTRAIN_EXAMPLES "Build the example programs" ${PROJECT_IS_TOP_LEVEL})
 option(DTRAIN_TOOLS "Build the dtrain tool and the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(DTRAIN_INSTALL "Make install rules" ${PROJECT_IS_TOP_LEVEL})
 option(DTRAIN_WERROR "Treat compiler warnings as errors" OFF)
 set(DTRAIN_SANITIZE "" CACHE STRING "Sanitizers: empty, address,undefined or thread")
 

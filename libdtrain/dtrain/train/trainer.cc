@@ -22,16 +22,6 @@ constexpr int64_t kMicroSteps = 1024;
 // Updates skipped in a row after which a run has diverged for good.
 constexpr int kMaxSkippedInARow = 20;
 
-// The padding behind a parameter travels with it.
-std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
-  std::vector<GradientRange> ranges;
-  for (const Parameter* parameter : parameters.in_backward_order()) {
-    if (!ranges.empty()) ranges.back().end = parameter->offset();
-    ranges.push_back({parameter->name(), parameter->offset(), parameters.size()});
-  }
-  return ranges;
-}
-
 bool Improves(const std::string& metric, double value, double best, double min_delta) {
   return SmallerIsBetter(metric) ? value < best - min_delta : value > best + min_delta;
 }
@@ -55,9 +45,7 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
       ctx_(ctx),
       options_(options),
       adam_(task.parameters(), options.adam) {
-  ParameterSet& parameters = task.parameters();
-  reducer_ = std::make_unique<GradientReducer>(parameters.gradients(), RangesOf(parameters), comm,
-                                               options.reducer);
+  reducer_ = std::make_unique<GradientReducer>(task.parameters(), comm, options.reducer);
   state_.position = task.position();
 }
 
