@@ -10,6 +10,7 @@
 
 namespace dtrain {
 
+int TranslateCommand(int argc, char** argv);
 int VersionCommand(int argc, char** argv);
 
 }  // namespace dtrain

@@ -20,6 +20,7 @@ struct Command {
 };
 
 constexpr std::array kCommands = {
+    Command{"translate", "translate lines of text with a trained model", TranslateCommand},
     Command{"version", "print version and build", VersionCommand},
 };
 
