@@ -137,6 +137,7 @@ PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::stri
   const proto::CleaningConfig& cleaning = config.cleaning();
   options.cleaning.max_pieces = config.max_length();
   options.cleaning.max_words = cleaning.max_words();
+  options.cleaning.max_word_bytes = cleaning.max_word_bytes();
   options.cleaning.max_length_ratio = cleaning.max_length_ratio();
   options.cleaning.min_letter_ratio = cleaning.min_letter_ratio();
   options.cleaning.drop_copies = cleaning.drop_copies();
