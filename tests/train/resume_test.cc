@@ -82,8 +82,34 @@ TEST_CASE("stop and resume is never stopping, bit for bit") {
         CHECK(result.positions.size() == static_cast<size_t>(kSteps - stop - 1));
         CheckSameBits(result, whole);
       }
+      // An evaluation that was due when the run stopped is made up for.
+      std::vector<EvaluationResult> evaluations = stopped[0].evaluations;
+      evaluations.insert(evaluations.end(), resumed[0].evaluations.begin(),
+                         resumed[0].evaluations.end());
+      REQUIRE(evaluations.size() == whole.evaluations.size());
+      for (size_t i = 0; i < evaluations.size(); ++i) {
+        CHECK(evaluations[i].metrics == whole.evaluations[i].metrics);
+      }
     }
   }
+}
+
+TEST_CASE("so it is in bfloat16 and with recomputation") {
+  const ToyCorpus corpus(70);
+  const auto make = [&](const TemporaryFolder& folder) {
+    ToyRun run = FullRun(corpus, folder, 2);
+    run.task.compute_type = DType::kBFloat16;
+    run.recompute = Recompute::kFull;
+    run.trainer.reducer.wire_type = DType::kBFloat16;
+    return run;
+  };
+  const TemporaryFolder whole_folder, folder;
+  const ToyResult whole = TrainToy(make(whole_folder))[0];
+  ToyRun run = make(folder);
+  StopFlags flags;
+  StopAt(run, 5, flags);
+  CHECK(TrainToy(run)[0].exit_code == ExitCode::kStopped);
+  CheckSameBits(TrainToy(make(folder))[0], whole);
 }
 
 TEST_CASE("a run that died goes on from its last checkpoint and ends with the same bits") {

@@ -61,6 +61,7 @@ struct ToyRun {
   TranslationTaskOptions task;
   TrainerOptions trainer;
   uint64_t seed = 1;  // of dropout; ranks draw other numbers
+  Recompute recompute = Recompute::kNone;
   std::string resume = "never";
   StopFlags* stop_flags = nullptr;
   // Called on every rank before the update that follows `step`.
@@ -176,7 +177,9 @@ inline ToyResult TrainOnRank(const ToyRun& run, Communicator& comm) {
   TranslationTask& task = **created;
   ToyTask noted(task, run, result);
   ToyObserver observer(result);
-  Context ctx({}, {.seed = run.seed + 1000 * static_cast<uint64_t>(comm.rank())});
+  Context ctx({}, {.compute_type = run.task.compute_type,
+                   .recompute = run.recompute,
+                   .seed = run.seed + 1000 * static_cast<uint64_t>(comm.rank())});
   Trainer trainer(noted, comm, ctx, run.trainer);
   trainer.set_observer(&observer);
   trainer.set_stop_flags(run.stop_flags);

@@ -104,11 +104,16 @@ absl::StatusOr<TrainResult> Trainer::Run() {
   elapsed_ = window_start_ = last_checkpoint_ = Elapsed();
   // A resumed run that is already complete must not make another update.
   std::string reason = EndReason({});
+  if (reason.empty() && state_.evaluation_due) {
+    DT_RETURN_IF_ERROR(DoPeriodic(Clock(), {}));
+    reason = EndReason({});
+  }
   while (reason.empty()) {
     const PeriodClock before = Clock();
     DT_ASSIGN_OR_RETURN(const Update update, RunUpdate());
     DT_RETURN_IF_ERROR(ApplyGradients(update));
     Record(update);
+    state_.evaluation_due = PeriodPassed(options_.eval_every, before, Clock());
     reason = EndReason(update.requests);
     if (!reason.empty()) break;
     DT_RETURN_IF_ERROR(DoPeriodic(before, update.requests));
@@ -274,7 +279,7 @@ std::string Trainer::EndReason(const Requests& requests) const {
 
 absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requests) {
   const PeriodClock now = Clock();
-  if (PeriodPassed(options_.eval_every, before, now)) DT_RETURN_IF_ERROR(Evaluate());
+  if (state_.evaluation_due) DT_RETURN_IF_ERROR(Evaluate());
   const bool overdue = options_.checkpoint_seconds > 0.0 &&
                        elapsed_ - last_checkpoint_ >= options_.checkpoint_seconds;
   if (overdue || requests.checkpoint || PeriodPassed(options_.checkpoint_every, before, now) ||
@@ -295,6 +300,7 @@ absl::Status Trainer::Evaluate() {
   ctx_.set_training(true);
   DT_RETURN_IF_ERROR(result.status());
   last_evaluation_step_ = state_.step;
+  state_.evaluation_due = false;
   const double value = result->Metric(options_.best_metric);
   const bool is_best =
       std::isfinite(value) &&

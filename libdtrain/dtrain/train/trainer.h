@@ -145,7 +145,7 @@ class Trainer {
   absl::Status ApplyGradients(const Update& update);
   void Record(const Update& update);
   PeriodClock Clock() const;
-  // Evaluation and checkpoint that are due between the two clocks.
+  // The evaluation that is due, and the checkpoint that is since `before` or was asked for.
   absl::Status DoPeriodic(const PeriodClock& before, const Requests& requests);
   absl::Status Evaluate();
   absl::StatusOr<EvaluationResult> EvaluateTest();
