@@ -154,7 +154,7 @@ TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::
                                  .batch = {.tokens_per_batch = trainer.tokens_per_batch(),
                                            .seed = trainer.seed(),
                                            .shuffle = config.data().shuffle(),
-                .length_window = config.data().length_window()},
+                                           .length_window = config.data().length_window()},
                                  .micro_batch_tokens = trainer.micro_batch_tokens(),
                                  .compute_type = DTypeOf(trainer.precision()),
                                  .seed = trainer.seed(),

@@ -64,12 +64,14 @@ std::string DescribeComparison(const char* text, const A& a, const B& b) {
               : ::dtrain::internal::Voidify() & \
                     ::dtrain::internal::CheckFailure(__FILE__, __LINE__, #condition)
 
+// NOLINTBEGIN(bugprone-macro-parentheses): an operator takes none.
 #define DT_CHECK_OP_(a, op, b)                       \
   ((a)op(b)) ? static_cast<void>(0)                  \
              : ::dtrain::internal::Voidify() &       \
                    ::dtrain::internal::CheckFailure( \
                        __FILE__, __LINE__,           \
                        ::dtrain::internal::DescribeComparison(#a " " #op " " #b, (a), (b)))
+// NOLINTEND(bugprone-macro-parentheses)
 
 #define DT_CHECK_EQ(a, b) DT_CHECK_OP_(a, ==, b)
 #define DT_CHECK_NE(a, b) DT_CHECK_OP_(a, !=, b)
