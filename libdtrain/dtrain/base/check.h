@@ -59,12 +59,12 @@ std::string DescribeComparison(const char* text, const A& a, const B& b) {
 }  // namespace internal
 }  // namespace dtrain
 
+// NOLINTBEGIN(bugprone-macro-parentheses): the reason follows by <<, and operators take none.
 #define DT_CHECK(condition)                     \
   (condition) ? static_cast<void>(0)            \
               : ::dtrain::internal::Voidify() & \
                     ::dtrain::internal::CheckFailure(__FILE__, __LINE__, #condition)
 
-// NOLINTBEGIN(bugprone-macro-parentheses): an operator takes none.
 #define DT_CHECK_OP_(a, op, b)                       \
   ((a)op(b)) ? static_cast<void>(0)                  \
              : ::dtrain::internal::Voidify() &       \
