@@ -11,18 +11,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "dtrain/base/file.h"
 #include "dtrain/data/prepare.h"
 #include "dtrain/data/text_reader.h"
 #include "dtrain/train/bleu.h"
 #include "dtrain/train/chrf.h"
-#include "dtrain/train/internal/file.h"
 #include "dtrain/train/translator.h"
 
 namespace dtrain {
 namespace {
 
 absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path) {
-  DT_ASSIGN_OR_RETURN(const std::string text, internal::ReadWholeFile(path));
+  DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
   std::vector<std::string> lines;
   size_t begin = 0;
   while (begin < text.size()) {
@@ -273,8 +273,7 @@ void TranslationTask::GatherSamples(const TranslationSet& set, const std::vector
 
 absl::Status TranslationTask::CheckCheckpoint(const Checkpoint& checkpoint) const {
   DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText("vocab.spm"));
-  DT_ASSIGN_OR_RETURN(const std::string ours,
-                      internal::ReadWholeFile(options_.data_dir + "/vocab.spm"));
+  DT_ASSIGN_OR_RETURN(const std::string ours, ReadWholeFile(options_.data_dir + "/vocab.spm"));
   if (ours == theirs) return absl::OkStatus();
   return StorageError(absl::StrFormat(
       "%s was trained with another vocabulary than %s/vocab.spm; prepare the data with "
@@ -284,8 +283,7 @@ absl::Status TranslationTask::CheckCheckpoint(const Checkpoint& checkpoint) cons
 
 std::vector<NamedFile> TranslationTask::CheckpointFiles() const {
   std::vector<NamedFile> files = {{"config.textproto", options_.config_text}};
-  absl::StatusOr<std::string> vocabulary =
-      internal::ReadWholeFile(options_.data_dir + "/vocab.spm");
+  absl::StatusOr<std::string> vocabulary = ReadWholeFile(options_.data_dir + "/vocab.spm");
   if (vocabulary.ok()) files.push_back({"vocab.spm", *std::move(vocabulary)});
   return files;
 }
