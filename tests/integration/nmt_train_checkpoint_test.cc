@@ -1,5 +1,5 @@
-// nmt_train_checkpoint_test.cc - damaged and foreign checkpoints, full disks: refused, not
-// replaced. SPDX-License-Identifier: Apache-2.0
+// nmt_train_checkpoint_test.cc - damaged and foreign checkpoints, full disks, repeated runs.
+// SPDX-License-Identifier: Apache-2.0
 #include "integration/nmt_train_program.h"
 
 namespace dtrain {
