@@ -1,5 +1,7 @@
 // nmt_train_checkpoint_test.cc - damaged and foreign checkpoints, full disks, repeated runs.
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/mount.h>
+
 #include "integration/nmt_train_program.h"
 
 namespace dtrain {
@@ -86,6 +88,36 @@ TEST_CASE("a full disk ends with exit code 7 and leaves the earlier checkpoint a
   // With room again the same command goes on.
   CHECK(toy.Run(1, toy.Corpus() + " trainer.max_steps=30").exit_code == 0);
   CHECK(toy.HasCheckpoint(30));
+}
+
+TEST_CASE("a disk that is full while the data are prepared leaves nothing half made") {
+  const ToyProgram toy;
+  CheckFailed(Job("ulimit -f 4; exec " + toy.Command(1, toy.Corpus())).Wait(), 7,
+              {toy.run_dir() + "/data/", "cannot be written: "});
+  CHECK_FALSE(std::filesystem::exists(toy.run_dir() + "/data/train.bin"));
+  CHECK(toy.Run(1, toy.Corpus()).exit_code == 0);
+}
+
+TEST_CASE("a small file system fills up: exit code 7, and the last checkpoint is good") {
+  const ToyProgram toy;
+  const std::string disk = toy.File("disk");
+  std::filesystem::create_directories(disk);
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=400k") != 0) {
+    WARN("skipped: mounting a file system needs root");
+    return;
+  }
+  const Outcome outcome = toy.Run(2, toy.Corpus() + " run.run_dir=" + disk + "/run");
+  const std::string weights = ReadTestFile(disk + "/run/ckpt/step-00000010/model.safetensors");
+  const bool has_second = std::filesystem::exists(disk + "/run/ckpt/step-00000020");
+  const Outcome more_room = RunCommand("mount -o remount,size=4m " + disk);
+  const Outcome again = toy.Run(2, toy.Corpus() + " run.run_dir=" + disk + "/run");
+  CHECK(::umount(disk.c_str()) == 0);
+  CheckFailed(outcome, 7, {disk + "/run/ckpt: a checkpoint needs ", "are free; free some space"});
+  CHECK(weights.size() > 10000);
+  CHECK_FALSE(has_second);
+  CHECK(more_room.exit_code == 0);
+  INFO(again.output);
+  CHECK(again.exit_code == 0);
 }
 
 TEST_CASE("a folder that is no run directory, and one that another process uses, are refused") {

@@ -17,7 +17,7 @@
 #include "dtrain/nmt.pb.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/embedding.h"
-#include "dtrain/train/internal/file.h"
+#include "dtrain/base/file.h"
 #include "dtrain/train/safetensors.h"
 
 namespace dtrain {
@@ -164,7 +164,7 @@ absl::Status PrepareFolder(const std::string& directory, bool overwrite) {
     return UsageError(directory +
                       ": is not empty; name another output folder, or give --overwrite");
   }
-  return internal::MakeDirectories(directory);
+  return MakeDirectories(directory);
 }
 
 }  // namespace
@@ -184,7 +184,7 @@ absl::StatusOr<std::string> ExportToHuggingFace(const TranslationModel& trained,
   proto::NmtConfig config;
   DT_RETURN_IF_ERROR(MergeConfigText(trained.config_text, trained.path, trained.path, config));
   DT_ASSIGN_OR_RETURN(const std::string vocabulary,
-                      internal::ReadWholeFile(trained.path + "/vocab.spm"));
+                      ReadWholeFile(trained.path + "/vocab.spm"));
   DT_RETURN_IF_ERROR(PrepareFolder(directory, options.overwrite));
 
   const std::string class_name =
@@ -201,7 +201,7 @@ absl::StatusOr<std::string> ExportToHuggingFace(const TranslationModel& trained,
       {"generation_config.json", GenerationJson(model, trained.tokenizer).dump(2) + "\n"},
       {"config.json", ConfigJson(model, trained.tokenizer, class_name).dump(2) + "\n"}};
   for (const auto& [name, content] : files) {
-    DT_RETURN_IF_ERROR(internal::WriteFileAtomically(directory + "/" + name, content));
+    DT_RETURN_IF_ERROR(WriteFileAtomically(directory + "/" + name, content));
   }
   return class_name;
 }

@@ -342,7 +342,7 @@ absl::Status Trainer::SaveCheckpoint() {
   last_checkpoint_ = elapsed_;
   last_checkpoint_step_ = state_.step;
   if (options_.checkpoint_dir.empty()) return absl::OkStatus();
-  const absl::Status saved = comm_.is_root() ? WriteCheckpoint() : absl::OkStatus();
+  absl::Status saved = comm_.is_root() ? WriteCheckpoint() : absl::OkStatus();
   const int code = comm_.AllReduceValue(static_cast<int32_t>(ExitCodeOf(saved)), ReduceOp::kMax);
   if (code == 0 || !saved.ok()) return saved;
   return StorageError("the root rank could not write a checkpoint; its message says why");
