@@ -4,15 +4,33 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 
 namespace dtrain {
 
+namespace fs = std::filesystem;
+
 absl::StatusOr<TextOutput> TextOutput::Open(const std::string& path) {
-  if (path == "-") return TextOutput("standard output", stdout);
-  TextOutput output(path, std::fopen((path + ".partial").c_str(), "w"));
+  TextOutput output(path);
+  if (path == "-") {
+    output.path_ = "standard output";
+    output.file_.reset(stdout);
+    return output;
+  }
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status) || fs::is_regular_file(status)) {
+    // Behind a link: the link stays.
+    const fs::path target = fs::weakly_canonical(path, error);
+    if (!error) output.path_ = target.string();
+    output.partial_path_ = output.path_ + ".partial";
+  }
+  const std::string& opened = output.partial_path_.empty() ? output.path_ : output.partial_path_;
+  output.file_.reset(std::fopen(opened.c_str(), "w"));
   if (output.file_ == nullptr) return output.Failed();
   return output;
 }
@@ -32,7 +50,9 @@ absl::Status TextOutput::Write(std::string_view text) {
 absl::Status TextOutput::Close() {
   if (file_.get() == stdout) return absl::OkStatus();
   if (std::fclose(file_.release()) != 0) return Failed();
-  if (std::rename((path_ + ".partial").c_str(), path_.c_str()) != 0) return Failed();
+  if (!partial_path_.empty() && std::rename(partial_path_.c_str(), path_.c_str()) != 0) {
+    return Failed();
+  }
   return absl::OkStatus();
 }
 

@@ -16,7 +16,8 @@ namespace dtrain {
 class TextOutput {
  public:
   // "-" is standard output. A file is written as PATH.partial and renamed by Close(), so that an
-  // error leaves what was there before.
+  // error leaves what was there before. What is there and is no plain file (a device, a pipe) is
+  // written to as it is, never replaced.
   static absl::StatusOr<TextOutput> Open(const std::string& path);
 
   absl::Status Write(std::string_view text);  // and flushes
@@ -28,10 +29,11 @@ class TextOutput {
       if (file != stdout) std::fclose(file);
     }
   };
-  TextOutput(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
+  explicit TextOutput(std::string path) : path_(std::move(path)) {}
   absl::Status Failed() const;
 
   std::string path_;
+  std::string partial_path_;  // empty: written in place
   std::unique_ptr<std::FILE, CloseFile> file_;
 };
 
