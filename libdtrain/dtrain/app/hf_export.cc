@@ -13,11 +13,11 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/hf_tokenizer.h"
+#include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/embedding.h"
-#include "dtrain/base/file.h"
 #include "dtrain/train/safetensors.h"
 
 namespace dtrain {
@@ -183,8 +183,7 @@ absl::StatusOr<std::string> ExportToHuggingFace(const TranslationModel& trained,
   }
   proto::NmtConfig config;
   DT_RETURN_IF_ERROR(MergeConfigText(trained.config_text, trained.path, trained.path, config));
-  DT_ASSIGN_OR_RETURN(const std::string vocabulary,
-                      ReadWholeFile(trained.path + "/vocab.spm"));
+  DT_ASSIGN_OR_RETURN(const std::string vocabulary, ReadWholeFile(trained.path + "/vocab.spm"));
   DT_RETURN_IF_ERROR(PrepareFolder(directory, options.overwrite));
 
   const std::string class_name =
