@@ -1,1 +1,36 @@
 # DtrainInstall.cmake - install rules and the CMake package find_package(dtrain) reads.
+if(NOT DTRAIN_INSTALL)
+  return()
+endif()
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
+
+install(TARGETS dtrain EXPORT dtrainTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/libdtrain/dtrain
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
+  PATTERN internal EXCLUDE PATTERN cuda EXCLUDE)
+# The classes of the configuration, which programs read.
+install(DIRECTORY ${PROJECT_BINARY_DIR}/proto/dtrain
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.pb.h")
+
+foreach(program dtrain_tool nmt_train)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    set_target_properties(${program} PROPERTIES
+      INSTALL_RPATH "$<$<BOOL:${BUILD_SHARED_LIBS}>:$ORIGIN/../${CMAKE_INSTALL_LIBDIR}>")
+  endif()
+endforeach()
+if(DTRAIN_EXAMPLES)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/nmt_train/configs
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/dtrain/nmt_train)
+endif()
+
+install(EXPORT dtrainTargets NAMESPACE dtrain:: DESTINATION ${package_dir})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/dtrainConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/dtrainConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/dtrainConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/dtrainConfig.cmake
+  ${PROJECT_BINARY_DIR}/dtrainConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/DtrainLibraries.cmake DESTINATION ${package_dir})

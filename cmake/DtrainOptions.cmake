@@ -8,6 +8,7 @@ set_property(CACHE DTRAIN_CUDA PROPERTY STRINGS AUTO ON OFF)
 option(DTRAIN_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(DTRAIN_EXAMPLES "Build the example programs" ${PROJECT_IS_TOP_LEVEL})
 option(DTRAIN_TOOLS "Build the dtrain tool and the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(DTRAIN_INSTALL "Make install rules" ${PROJECT_IS_TOP_LEVEL})
 option(DTRAIN_WERROR "Treat compiler warnings as errors" OFF)
 set(DTRAIN_SANITIZE "" CACHE STRING "Sanitizers: empty, address,undefined or thread")
 
@@ -20,4 +21,10 @@ endif()
 if(DTRAIN_SANITIZE)
   add_compile_options(-fsanitize=${DTRAIN_SANITIZE} -fno-omit-frame-pointer -g)
   add_link_options(-fsanitize=${DTRAIN_SANITIZE})
+endif()
+
+# The option is part of the interface already; the device itself comes with its kernels.
+if(DTRAIN_CUDA STREQUAL "ON")
+  message(FATAL_ERROR "This version of dtrain has the CPU device only: configure with "
+    "-DDTRAIN_CUDA=OFF (or AUTO, which finds nothing to build).")
 endif()

@@ -36,7 +36,7 @@ class TemporaryFolder {
   }
   bool IsClean() const {
     for (const auto& entry : std::filesystem::directory_iterator(path_)) {
-      if (entry.path().extension() == ".tmp") return false;
+      if (entry.path().filename().string().starts_with(".tmp")) return false;
     }
     return true;
   }
@@ -180,8 +180,7 @@ TEST_CASE("a path that cannot be read or written is named") {
   const std::string path = folder.File("no/such/folder/vocab.spm");
   const absl::Status status = SmallModel().Save(path);
   CHECK(ExitCodeOf(status) == ExitCode::kStorage);
-  CHECK(MessageOf(status) ==
-        path + ": cannot write the tokenizer model: No such file or directory");
+  CHECK(MessageOf(status) == path + ": cannot create: No such file or directory; check the path");
 }
 
 TEST_CASE("a write that fails half way leaves the file that was there alone") {
@@ -196,7 +195,8 @@ TEST_CASE("a write that fails half way leaves the file that was there alone") {
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
   CHECK(ExitCodeOf(status) == ExitCode::kStorage);
-  CHECK(MessageOf(status) == path + ": cannot write the tokenizer model: File too large");
+  CHECK(MessageOf(status) ==
+        path + ": cannot write: File too large; raise the limit on file sizes (ulimit -f)");
   CHECK(ReadBytes(path) == "what was there");
   CHECK(folder.IsClean());
 }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/token_shard.h"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <numeric>
@@ -34,7 +36,9 @@ std::string WriteShard(const TempDir& dir, const TokenShardInfo& info = kInfo, i
   }
   CHECK_FALSE(std::filesystem::exists(path));
   REQUIRE(writer->Finish().ok());
-  CHECK_FALSE(std::filesystem::exists(path + ".tmp"));
+  for (const auto& entry : std::filesystem::directory_iterator(dir.path())) {
+    CHECK_FALSE(entry.path().filename().string().starts_with(".tmp"));
+  }
   return path;
 }
 
@@ -93,7 +97,7 @@ TEST_CASE("an unfinished shard leaves nothing behind and a full disk is a storag
   CHECK(ExitCodeOf(status) == ExitCode::kStorage);
   CHECK_THAT(std::string(MessageOf(status)), Catch::Contains("no/such/a"));
   if (!std::filesystem::exists("/dev/full")) return;
-  std::filesystem::create_symlink("/dev/full", dir.Path("full.tmp"));
+  std::filesystem::create_symlink("/dev/full", dir.Path(".tmp-full-" + std::to_string(::getpid())));
   absl::StatusOr<TokenShardWriter> writer = TokenShardWriter::Create(dir.Path("full"), kInfo);
   REQUIRE(writer.ok());
   REQUIRE(writer->Add(Ids{1}, Ids{2}).ok());
@@ -104,8 +108,9 @@ TEST_CASE("an unfinished shard leaves nothing behind and a full disk is a storag
 
 TEST_CASE("files that are no shard of this vocabulary are refused") {
   const TempDir dir;
-  CheckRefused(dir.Path("missing"), "cannot be opened");
-  CheckRefused(dir.path(), "is not a token shard");
+  CheckRefused(dir.Path("missing"),
+               "cannot open: No such file or directory; check the path; prepare the data first");
+  CheckRefused(dir.path(), "not a regular file");
   CheckRefused(dir.Write("short", "tiny"), "is not a token shard");
   CheckRefused(dir.Write("foreign", std::string(4096, 'x')), "is not a token shard");
   CheckRefused(WriteShard(dir),

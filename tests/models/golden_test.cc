@@ -1,5 +1,5 @@
-// golden_test.cc - whole models against PyTorch: outputs, losses, gradients, training,
-// translations. SPDX-License-Identifier: Apache-2.0
+// golden_test.cc - whole models against PyTorch: outputs, gradients, training, translations.
+// SPDX-License-Identifier: Apache-2.0
 #include "testing/golden.h"
 
 #include <catch2/catch.hpp>

@@ -84,5 +84,42 @@ TEST_CASE("dispatch reaches the tensor's type and names what it lacks") {
                     Catch::Contains("no kernel for int32 on cpu"));
 }
 
+TEST_CASE("every float16 comes back from float unchanged") {
+  for (uint32_t i = 0; i < 65536; ++i) {
+    Float16 half;
+    half.bits = static_cast<uint16_t>(i);
+    const auto value = static_cast<float>(half);
+    if (std::isnan(value)) {
+      CHECK(((i & 0x7c00u) == 0x7c00u && (i & 0x03ffu) != 0));
+      CHECK(std::isnan(static_cast<float>(Float16(value))));
+    } else if (Float16(value).bits != i) {
+      FAIL("float16 " << i << " comes back as " << Float16(value).bits);
+    }
+  }
+}
+
+TEST_CASE("float16 rounds to nearest even, also below the smallest normal number") {
+  const auto [value, bits] = GENERATE(table<float, uint32_t>({
+      {1.0f, 0x3c00},
+      {-2.0f, 0xc000},
+      {65504.0f, 0x7bff},
+      {65519.99f, 0x7bff},
+      {65520.0f, 0x7c00},
+      {1e10f, 0x7c00},
+      {-std::numeric_limits<float>::infinity(), 0xfc00},
+      {1.0f + 0x1.0p-11f, 0x3c00},    // half way, down to even
+      {1.0f + 0x3.0p-11f, 0x3c02},    // half way, up to even
+      {1.0f + 0x1.002p-11f, 0x3c01},  // above half way
+      {0x1.0p-14f, 0x0400},           // the smallest normal number
+      {0x1.0p-24f, 0x0001},           // the smallest number
+      {0x1.0p-25f, 0x0000},           // half of it, down to even
+      {0x1.8p-24f, 0x0002},           // half way, up to even
+      {0x1.ffffp-15f, 0x0400},        // up into the normal numbers
+      {-0.0f, 0x8000},
+  }));
+  CAPTURE(value);
+  CHECK(Float16(value).bits == bits);
+}
+
 }  // namespace
 }  // namespace dtrain

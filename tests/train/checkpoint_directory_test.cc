@@ -10,7 +10,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/crc.h"
 #include "dtrain/base/log.h"
-#include "train/file_testing.h"
+#include "testing/file_testing.h"
 
 namespace dtrain {
 namespace {

@@ -155,5 +155,23 @@ TEST_CASE("statistics count steps and bytes on the wire") {
   CHECK(bytes == std::vector<int64_t>{18000, 18000});
 }
 
+TEST_CASE("a model's parameters make the buckets, gaps between them included") {
+  ParameterSet parameters;
+  const Scope scope(parameters, "model");
+  // Odd sizes: the arena pads between them.
+  scope.Add("first", {3}, Initializer::Constant(0.0f));
+  scope.Add("second", {5, 7}, Initializer::Constant(0.0f));
+  parameters.Allocate({}, DType::kFloat32, /*seed=*/1);
+  SelfCommunicator comm;
+  GradientReducer reducer(parameters, comm, {.first_bucket_bytes = 1});
+  CHECK(reducer.num_buckets() == 2);
+  CHECK(reducer.bucket_begin(1) == parameters.Find("model.first")->offset());
+  CHECK(reducer.bucket_begin(2) == parameters.size());
+  for (const Parameter* parameter : parameters.in_backward_order()) {
+    reducer.MarkReady(parameter->index());
+  }
+  reducer.Finish();
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "train/file_testing.h"
+#include "testing/file_testing.h"
 
 namespace dtrain {
 namespace {

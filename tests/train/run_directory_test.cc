@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtrain/train/checkpoint_directory.h"
-#include "train/file_testing.h"
+#include "testing/file_testing.h"
 
 namespace dtrain {
 namespace {

@@ -9,7 +9,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/crc.h"
 #include "dtrain/base/random.h"
-#include "train/file_testing.h"
+#include "testing/file_testing.h"
 
 namespace dtrain {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "dtrain/base/crc.h"
 #include "dtrain/tensorboard.pb.h"
-#include "train/file_testing.h"
+#include "testing/file_testing.h"
 
 namespace dtrain {
 namespace {

@@ -114,7 +114,7 @@ std::string TypeAndRules(const FieldDescriptor& field) {
     text = internal::EnumNames(*field.enum_type());
   } else if (rules.path()) {
     text = "path";
-    for (const std::string& word : rules.path_unless()) text = word + ", " + text;
+    for (const std::string& word : rules.path_unless()) text.insert(0, word + ", ");
   } else if (rules.period()) {
     text = "period";
   } else if (rules.duration()) {
@@ -170,18 +170,19 @@ absl::StatusOr<std::string> DescribeConfig(const Descriptor& type, std::string_v
   std::string_view rest = key;
   while (!rest.empty()) {
     const size_t dot = rest.find('.');
-    const FieldDescriptor* const field =
-        section == nullptr ? nullptr : section->FindFieldByName(std::string(rest.substr(0, dot)));
-    if (field == nullptr) {
+    const FieldDescriptor* const field = section->FindFieldByName(std::string(rest.substr(0, dot)));
+    const bool is_last = dot == std::string_view::npos || dot + 1 == rest.size();
+    if (field != nullptr && field->message_type() == nullptr && is_last) {
+      return DescribeField(*field, std::string(key), comments);
+    }
+    if (field == nullptr || field->message_type() == nullptr) {
       std::vector<std::string> names = ConfigKeys(type);
       for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->name());
       return UsageError(absl::StrFormat("--help_config: unknown key \"%s\"%s",
                                         internal::Shorten(key), DidYouMean(key, names)));
     }
-    rest = dot == std::string_view::npos ? std::string_view() : rest.substr(dot + 1);
+    rest = is_last ? std::string_view() : rest.substr(dot + 1);
     section = field->message_type();
-    if (section == nullptr && rest.empty())
-      return DescribeField(*field, std::string(key), comments);
   }
   return DescribeSection(*section, key.empty() ? "" : std::string(key) + ".", comments);
 }

@@ -160,6 +160,7 @@ PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::stri
   const proto::CleaningConfig& cleaning = config.cleaning();
   options.cleaning.max_pieces = config.max_length();
   options.cleaning.max_words = cleaning.max_words();
+  options.cleaning.max_word_bytes = cleaning.max_word_bytes();
   options.cleaning.max_length_ratio = cleaning.max_length_ratio();
   options.cleaning.min_letter_ratio = cleaning.min_letter_ratio();
   options.cleaning.drop_copies = cleaning.drop_copies();
@@ -203,6 +204,7 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
                    .beta2 = optimizer.beta2(),
                    .epsilon = optimizer.epsilon(),
                    .weight_decay = optimizer.weight_decay(),
+                   .decoupled = optimizer.type() == proto::OptimizerConfig::adamw,
                    .ema_decay = optimizer.ema_decay()},
           .clip_norm = optimizer.clip_norm(),
           .eval_every = PeriodOf(trainer.eval_every()),

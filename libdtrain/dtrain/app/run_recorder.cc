@@ -260,12 +260,15 @@ void RunRecorder::PrintSummary(const TrainResult& result) const {
   std::string text = absl::StrFormat(
       "\ndone (%s): %d updates, %.2f M target tokens in %s\n", result.reason, state.step,
       static_cast<double>(state.target_tokens) / 1e6, FormatDuration(state.seconds));
-  if (result.last_evaluation) {
-    absl::StrAppend(&text, "last     ", FormatMetrics(*result.last_evaluation), "\n");
-    for (const std::string& note : result.last_evaluation->notes) {
-      absl::StrAppend(&text, "         ", note, "\n");
+  const auto add = [&](const char* title, const std::optional<EvaluationResult>& evaluation) {
+    if (!evaluation || evaluation->metrics.empty()) return;
+    absl::StrAppend(&text, title, FormatMetrics(*evaluation), "\n");
+    for (const std::string& note : evaluation->notes) {
+      absl::StrAppend(&text, "           ", note, "\n");
     }
-  }
+  };
+  add("dev      ", result.last_evaluation);
+  add("test     ", result.test_evaluation);
   if (state.best_step >= 0) {
     absl::StrAppendFormat(&text, "best       %.4f at update %d\n", state.best_metric,
                           state.best_step);

@@ -59,6 +59,7 @@ std::string DescribeComparison(const char* text, const A& a, const B& b) {
 }  // namespace internal
 }  // namespace dtrain
 
+// NOLINTBEGIN(bugprone-macro-parentheses): the reason follows by <<, and operators take none.
 #define DT_CHECK(condition)                     \
   (condition) ? static_cast<void>(0)            \
               : ::dtrain::internal::Voidify() & \
@@ -70,6 +71,7 @@ std::string DescribeComparison(const char* text, const A& a, const B& b) {
                    ::dtrain::internal::CheckFailure( \
                        __FILE__, __LINE__,           \
                        ::dtrain::internal::DescribeComparison(#a " " #op " " #b, (a), (b)))
+// NOLINTEND(bugprone-macro-parentheses)
 
 #define DT_CHECK_EQ(a, b) DT_CHECK_OP_(a, ==, b)
 #define DT_CHECK_NE(a, b) DT_CHECK_OP_(a, !=, b)

@@ -62,9 +62,11 @@ inline std::string_view ToStd(absl::string_view text) { return {text.data(), tex
 // DT_ASSIGN_OR_RETURN(const Vocabulary vocab, Vocabulary::Load(path));
 #define DT_ASSIGN_OR_RETURN(declaration, expression) \
   DT_ASSIGN_OR_RETURN_IMPL_(DT_CONCAT_(dt_result_, __LINE__), declaration, expression)
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration takes none.
 #define DT_ASSIGN_OR_RETURN_IMPL_(result, declaration, expression) \
   auto result = (expression);                                      \
   if (!result.ok()) return std::move(result).status();             \
   declaration = *std::move(result)
+// NOLINTEND(bugprone-macro-parentheses)
 
 #endif  // DTRAIN_BASE_STATUS_H_

@@ -1,7 +1,5 @@
 // bpe_model_file.cc - reads and writes SentencePiece model files.
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -9,6 +7,7 @@
 #include <iterator>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/file.h"
 #include "dtrain/base/status.h"
 #include "dtrain/data/bpe.h"
 #include "dtrain/sentencepiece.pb.h"
@@ -49,7 +48,7 @@ std::string UnsupportedFeature(const spm::Model& model) {
   return {};
 }
 
-absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
+absl::StatusOr<std::string> ReadModelFile(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     return DataError(absl::StrFormat("%s: is a folder, not a tokenizer model (.spm)", path));
@@ -65,7 +64,7 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<BpeModel> BpeModel::Load(const std::string& path) {
-  DT_ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(path));
+  DT_ASSIGN_OR_RETURN(const std::string bytes, ReadModelFile(path));
   const auto damaged = [&](const std::string& reason) {
     return DataError(absl::StrFormat(
         "%s: not a whole SentencePiece model (%s); copy it again or learn it anew", path, reason));
@@ -124,19 +123,7 @@ absl::Status BpeModel::Save(const std::string& path) const {
   normalizer->set_escape_whitespaces(true);
   file.set_content_hash(Hash());
 
-  const std::string temporary = absl::StrFormat("%s.%d.tmp", path, getpid());
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-  const bool written = out && file.SerializeToOstream(&out) && out.flush();
-  std::string reason = written ? "" : std::strerror(errno);
-  out.close();
-  std::error_code error;
-  if (written) {
-    std::filesystem::rename(temporary, path, error);
-    if (error) reason = error.message();
-  }
-  if (reason.empty()) return absl::OkStatus();
-  std::filesystem::remove(temporary, error);
-  return StorageError(absl::StrFormat("%s: cannot write the tokenizer model: %s", path, reason));
+  return WriteFileAtomically(path, file.SerializeAsString());
 }
 
 }  // namespace dtrain

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/data/bpe.h"
-#include "dtrain/data/internal/atomic_file.h"
 #include "dtrain/data/internal/corpus_pass.h"
 #include "dtrain/data/internal/hash.h"
 #include "dtrain/data/internal/parallel_parts.h"
@@ -24,7 +24,6 @@
 namespace dtrain {
 namespace {
 
-using internal::BufferedAtomicFile;
 using internal::PairBlock;
 using internal::PreparedFolder;
 
@@ -103,8 +102,8 @@ class Preparation {
     TextReaderOptions strict = read_options_;
     strict.report_problems = false;
     DT_ASSIGN_OR_RETURN(ParallelTextReader reader, internal::OpenParallel(input, strict));
-    DT_ASSIGN_OR_RETURN(BufferedAtomicFile source, BufferedAtomicFile::Create(folder_.Path(name + ".src")));
-    DT_ASSIGN_OR_RETURN(BufferedAtomicFile target, BufferedAtomicFile::Create(folder_.Path(name + ".ref")));
+    DT_ASSIGN_OR_RETURN(AtomicFile source, AtomicFile::Create(folder_.Path(name + ".src")));
+    DT_ASSIGN_OR_RETURN(AtomicFile target, AtomicFile::Create(folder_.Path(name + ".ref")));
     TextPair pair;
     int64_t pairs = 0;
     for (;; ++pairs) {
@@ -121,7 +120,7 @@ class Preparation {
     return target.Commit();
   }
 
-  static absl::Status WriteLine(std::string_view line, BufferedAtomicFile& file) {
+  static absl::Status WriteLine(std::string_view line, AtomicFile& file) {
     DT_RETURN_IF_ERROR(file.Write(line));
     return file.Write("\n");
   }
@@ -167,10 +166,10 @@ class Preparation {
     for (const auto& [name, wanted] : sets) {
       const auto taken = held.Take(std::min(wanted, pairs / 20));
       if (taken.empty()) continue;
-      DT_ASSIGN_OR_RETURN(BufferedAtomicFile source,
-                          BufferedAtomicFile::Create(folder_.Path(std::string(name) + ".src")));
-      DT_ASSIGN_OR_RETURN(BufferedAtomicFile target,
-                          BufferedAtomicFile::Create(folder_.Path(std::string(name) + ".ref")));
+      DT_ASSIGN_OR_RETURN(AtomicFile source,
+                          AtomicFile::Create(folder_.Path(std::string(name) + ".src")));
+      DT_ASSIGN_OR_RETURN(AtomicFile target,
+                          AtomicFile::Create(folder_.Path(std::string(name) + ".ref")));
       for (const auto& [source_line, target_line] : taken) {
         evaluation_.push_back(HashPair(source_line, target_line));
         DT_RETURN_IF_ERROR(WriteLine(source_line, source));
@@ -395,7 +394,7 @@ absl::StatusOr<PrepareReport> PrepareParallelCorpus(const PrepareOptions& option
   DT_RETURN_IF_ERROR(folder.Begin());
   DT_RETURN_IF_ERROR(Preparation(options, folder).Run(report));
   report.seconds = timer.Seconds();
-  DT_ASSIGN_OR_RETURN(BufferedAtomicFile json, BufferedAtomicFile::Create(folder.Path(kPrepareReportFile)));
+  DT_ASSIGN_OR_RETURN(AtomicFile json, AtomicFile::Create(folder.Path(kPrepareReportFile)));
   DT_RETURN_IF_ERROR(json.Write(internal::PrepareReportToJson(report, identity)));
   DT_RETURN_IF_ERROR(json.Commit());
   DT_RETURN_IF_ERROR(folder.Publish());

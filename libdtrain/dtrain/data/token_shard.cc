@@ -2,29 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/token_shard.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
-#include "dtrain/data/internal/atomic_file.h"
+#include "dtrain/base/file.h"
 #include "dtrain/data/internal/token_shard_format.h"
 
 namespace dtrain {
 
-using internal::BufferedAtomicFile;
-using internal::Crc32c;
 using internal::TokenShardHeader;
 using internal::TokenShardLayout;
 
 struct TokenShardWriter::State {
-  State(BufferedAtomicFile f, const TokenShardInfo& info) : file(std::move(f)) {
+  State(AtomicFile f, const TokenShardInfo& info) : file(std::move(f)) {
     std::memcpy(header.magic, internal::kTokenShardMagic, sizeof(header.magic));
     header.version = internal::kTokenShardVersion;
     header.id_bytes = info.vocab_size <= 65536 ? 2 : 4;
@@ -33,27 +25,29 @@ struct TokenShardWriter::State {
     header.options_hash = info.options_hash;
   }
 
-  absl::Status Write(const void* data, size_t bytes) {
-    crc.Add(data, bytes);
-    return file.Write(data, bytes);
+  template <typename T>
+  absl::Status Write(std::span<const T> values) {
+    const auto bytes = std::as_bytes(values);
+    crc = Crc32c(bytes, crc);
+    return file.Write(bytes);
   }
   absl::Status Align(size_t bytes_of_section) {
     const char zeros[8] = {};
-    return Write(zeros, (8 - bytes_of_section % 8) % 8);
+    return Write(std::span(zeros).first((8 - bytes_of_section % 8) % 8));
   }
   absl::Status WriteIds(std::span<const int32_t> ids) {
     for (const int32_t id : ids) {
       DT_CHECK(id >= 0 && id < header.vocab_size)
           << "id " << id << " is outside the vocabulary of " << header.vocab_size;
     }
-    if (header.id_bytes == 4) return Write(ids.data(), ids.size_bytes());
+    if (header.id_bytes == 4) return Write(ids);
     narrow.assign(ids.begin(), ids.end());
-    return Write(narrow.data(), narrow.size() * sizeof(uint16_t));
+    return Write(std::span<const uint16_t>(narrow));
   }
 
-  BufferedAtomicFile file;
+  AtomicFile file;
   TokenShardHeader header;
-  Crc32c crc;
+  uint32_t crc = 0;  // of all but the header
   std::vector<uint16_t> narrow;
   std::vector<int32_t> source_lengths;
   std::vector<int32_t> target_lengths;
@@ -67,9 +61,9 @@ TokenShardWriter::~TokenShardWriter() = default;
 absl::StatusOr<TokenShardWriter> TokenShardWriter::Create(const std::string& path,
                                                           const TokenShardInfo& info) {
   DT_CHECK_GT(info.vocab_size, 0);
-  DT_ASSIGN_OR_RETURN(BufferedAtomicFile file, BufferedAtomicFile::Create(path));
+  DT_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   auto state = std::make_unique<State>(std::move(file), info);
-  DT_RETURN_IF_ERROR(state->file.Write(&state->header, sizeof(TokenShardHeader)));
+  DT_RETURN_IF_ERROR(state->file.Write(std::as_bytes(std::span(&state->header, 1))));
   return TokenShardWriter(std::move(state));
 }
 
@@ -93,64 +87,44 @@ absl::Status TokenShardWriter::Finish() {
   DT_RETURN_IF_ERROR(s.Align(static_cast<size_t>(ids) * s.header.id_bytes));
   uint64_t offset = 0;
   for (size_t i = 0; i <= pairs; ++i) {
-    DT_RETURN_IF_ERROR(s.Write(&offset, sizeof(offset)));
+    DT_RETURN_IF_ERROR(s.Write(std::span<const uint64_t>(&offset, 1)));
     if (i < pairs) offset += static_cast<uint64_t>(s.source_lengths[i] + s.target_lengths[i]);
   }
   for (const std::vector<int32_t>* lengths : {&s.source_lengths, &s.target_lengths}) {
-    DT_RETURN_IF_ERROR(s.Write(lengths->data(), pairs * sizeof(int32_t)));
+    DT_RETURN_IF_ERROR(s.Write(std::span<const int32_t>(*lengths)));
     DT_RETURN_IF_ERROR(s.Align(pairs * sizeof(int32_t)));
   }
-  s.header.body_crc = s.crc.value();
+  s.header.body_crc = s.crc;
   s.header.header_crc = s.header.ComputeCrc();
-  DT_RETURN_IF_ERROR(s.file.WriteAtStart(&s.header, sizeof(s.header)));
+  DT_RETURN_IF_ERROR(s.file.WriteAtStart(std::as_bytes(std::span(&s.header, 1))));
   return s.file.Commit();
 }
 
 struct TokenShard::Mapping {
-  std::string path;
-  TokenShardInfo info;
-  TokenShardHeader header;
-  char* data = nullptr;
-  int64_t bytes = 0;
-  int64_t ids_position = 0;
+  Mapping(std::string p, MappedFile f) : path(std::move(p)), file(std::move(f)) {}
 
-  ~Mapping() {
-    if (data != nullptr) ::munmap(data, static_cast<size_t>(bytes));
-  }
+  int64_t bytes() const { return static_cast<int64_t>(file.bytes().size()); }
   template <typename T>
   const T* At(int64_t position) const {
-    return reinterpret_cast<const T*>(data + position);
+    return reinterpret_cast<const T*>(file.bytes().data() + position);
   }
   absl::Status Damaged(const std::string& why) const {
     return DataError(path + ": damaged token shard (" + why + "); prepare the data again");
   }
-  absl::Status Map();
   absl::Status CheckHeader();
+
+  std::string path;
+  MappedFile file;
+  TokenShardInfo info;
+  TokenShardHeader header;
+  int64_t ids_position = 0;
 };
 
-absl::Status TokenShard::Mapping::Map() {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat file_info {};
-  if (fd < 0 || ::fstat(fd, &file_info) != 0) {
-    const std::string reason = std::strerror(errno);
-    if (fd >= 0) ::close(fd);
-    return DataError(path + ": cannot be opened: " + reason + "; prepare the data first");
-  }
-  bytes = S_ISREG(file_info.st_mode) ? file_info.st_size : 0;
-  if (bytes < static_cast<int64_t>(sizeof(TokenShardHeader))) {
-    ::close(fd);
-    return DataError(path + ": is not a token shard; give a file that the preparation wrote");
-  }
-  void* const mapped = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ, MAP_SHARED, fd, 0);
-  ::close(fd);
-  if (mapped == MAP_FAILED) return DataError(path + ": cannot be mapped: " + std::strerror(errno));
-  data = static_cast<char*>(mapped);
-  return absl::OkStatus();
-}
-
 absl::Status TokenShard::Mapping::CheckHeader() {
-  std::memcpy(&header, data, sizeof(header));
-  if (std::memcmp(header.magic, internal::kTokenShardMagic, sizeof(header.magic)) != 0) {
+  const bool is_whole = file.bytes().size() >= sizeof(header);
+  if (is_whole) std::memcpy(&header, file.bytes().data(), sizeof(header));
+  if (!is_whole ||
+      std::memcmp(header.magic, internal::kTokenShardMagic, sizeof(header.magic)) != 0) {
     return DataError(path + ": is not a token shard; give a file that the preparation wrote");
   }
   if (header.version != internal::kTokenShardVersion) {
@@ -160,8 +134,8 @@ absl::Status TokenShard::Mapping::CheckHeader() {
   }
   if (header.ComputeCrc() != header.header_crc) return Damaged("checksum of the header");
   const TokenShardLayout layout(header);
-  if (bytes != layout.end) {
-    return Damaged(absl::StrFormat("%d bytes where the header says %d", bytes, layout.end));
+  if (bytes() != layout.end) {
+    return Damaged(absl::StrFormat("%d bytes where the header says %d", bytes(), layout.end));
   }
   ids_position = layout.ids;
   info = {header.vocab_size, header.vocab_hash, header.options_hash};
@@ -181,9 +155,11 @@ TokenShard::~TokenShard() = default;
 
 absl::StatusOr<TokenShard> TokenShard::Open(const std::string& path,
                                             const TokenShardOpenOptions& options) {
-  auto mapping = std::make_unique<Mapping>();
-  mapping->path = path;
-  DT_RETURN_IF_ERROR(mapping->Map());
+  absl::StatusOr<MappedFile> file = MappedFile::Open(path);
+  if (!file.ok()) {
+    return DataError(std::string(MessageOf(file.status())) + "; prepare the data first");
+  }
+  auto mapping = std::make_unique<Mapping>(path, *std::move(file));
   DT_RETURN_IF_ERROR(mapping->CheckHeader());
   const TokenShardHeader& header = mapping->header;
   if (options.vocab_hash && *options.vocab_hash != header.vocab_hash) {
@@ -193,9 +169,8 @@ absl::StatusOr<TokenShard> TokenShard::Open(const std::string& path,
         path, header.vocab_hash, *options.vocab_hash));
   }
   if (options.verify_checksum) {
-    Crc32c crc;
-    crc.Add(mapping->data + sizeof(header), static_cast<size_t>(mapping->bytes) - sizeof(header));
-    if (crc.value() != header.body_crc) return mapping->Damaged("checksum of the content");
+    if (Crc32c(mapping->file.bytes().subspan(sizeof(header))) != header.body_crc)
+      return mapping->Damaged("checksum of the content");
   }
   TokenShard shard(std::move(mapping));
   // Readers index by these without checks.

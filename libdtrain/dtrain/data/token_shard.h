@@ -32,7 +32,7 @@ struct TokenShardInfo {
 
 class TokenShardWriter {
  public:
-  // Writes to `path`.tmp until Finish(). StorageError when that cannot be created.
+  // Writes to a temporary file until Finish(). StorageError when that cannot be created.
   static absl::StatusOr<TokenShardWriter> Create(const std::string& path,
                                                  const TokenShardInfo& info);
   TokenShardWriter(TokenShardWriter&&) noexcept;

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "dtrain/nn/context.h"
+#include "dtrain/nn/embedding.h"
 #include "dtrain/nn/layer_norm.h"
 #include "dtrain/nn/output_loss.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/nn/transformer_layer.h"
-#include "dtrain/ops/embedding.h"
 #include "dtrain/tensor/sequences.h"
 
 namespace dtrain {
@@ -97,31 +97,26 @@ class Seq2SeqTransformer {
 
  private:
   struct Stack {
-    Parameter* embedding = nullptr;
-    uint32_t embedding_site = 0;
+    std::unique_ptr<TokenEmbedding> embedding;
     std::vector<std::unique_ptr<TransformerLayer>> layers;
     std::unique_ptr<LayerNorm> final_norm;  // pre-norm only
-    Tensor ids, positions;                  // of the last forward while training
   };
 
-  void AddStack(const std::string& name, int layers, bool decoder, Stack& stack);
-  Tensor Embed(Stack& stack, const std::vector<int32_t>& ids, const std::vector<int32_t>& positions,
-               Context& ctx);
+  void AddStack(const std::string& name, const TokenEmbeddingOptions& embedding, Parameter& table,
+                Stack& stack);
   Tensor Run(Stack& stack, const std::vector<int32_t>& ids, const LayerInputs& inputs,
              Context& ctx);
   // Through the stack to its embedding.
   void BackwardStack(Stack& stack, Tensor gradient, const LayerInputs& inputs, Tensor& d_memory,
                      Context& ctx);
-  EmbeddingOptions EmbedOptions(const Stack& stack, Context& ctx) const;
   void FinishGradients();
 
   Seq2SeqOptions options_;
   ParameterSet parameters_;
+  SinusoidalPositions positions_;
   Stack encoder_, decoder_;
   Parameter* output_weight_ = nullptr;
   std::unique_ptr<OutputLoss> output_;
-  std::shared_ptr<Arena> position_arena_;
-  Tensor position_table_;  // [max_positions, hidden], compute type
   // Of the last forward while training.
   Tensor memory_;
   Sequences source_, target_;

@@ -26,8 +26,42 @@ struct BFloat16 {
   explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
 };
 
-// IEEE binary16, as stored; the compiler converts.
-using Float16 = _Float16;
+// IEEE 754 binary16: sign, 5 bits of exponent (bias 15), 10 of fraction. Conversion rounds to
+// nearest even; NaN stays NaN. In whole numbers, because not every compiler has _Float16.
+struct Float16 {
+  uint16_t bits = 0;
+
+  Float16() = default;
+  explicit Float16(float value) {
+    const uint32_t word = std::bit_cast<uint32_t>(value);
+    const uint32_t magnitude = word & 0x7fffffffu;
+    uint32_t half = 0x7c00u;        // infinity: what rounds to 2^16 or more
+    if (magnitude > 0x7f800000u) {  // NaN, made quiet
+      half = 0x7e00u | ((magnitude >> 13) & 0x03ffu);
+    } else if (magnitude < 0x38800000u) {
+      // Below 2^-14: in [0.5, 1) one unit of a float is that of a small half, 2^-24.
+      const float rounded = std::bit_cast<float>(magnitude) + 0.5f;
+      half = std::bit_cast<uint32_t>(rounded) - std::bit_cast<uint32_t>(0.5f);
+    } else if (magnitude < 0x477ff000u) {
+      half = (magnitude - kBiasDifference + 0x0fffu + ((magnitude >> 13) & 1u)) >> 13;
+    }
+    bits = static_cast<uint16_t>(((word >> 16) & 0x8000u) | half);
+  }
+  explicit operator float() const {
+    const uint32_t sign = uint32_t{bits & 0x8000u} << 16;
+    const uint32_t magnitude = bits & 0x7fffu;
+    uint32_t word = (magnitude << 13) + kBiasDifference;
+    if (magnitude >= 0x7c00u) {
+      word = (magnitude << 13) | 0x7f800000u;
+    } else if (magnitude < 0x0400u) {
+      word = std::bit_cast<uint32_t>(static_cast<float>(magnitude) * 0x1.0p-24f);
+    }
+    return std::bit_cast<float>(sign | word);
+  }
+
+ private:
+  static constexpr uint32_t kBiasDifference = (127u - 15u) << 23;
+};
 
 constexpr size_t SizeOf(DType dtype) {
   switch (dtype) {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/crc.h"
-#include "dtrain/train/internal/file.h"
+#include "dtrain/base/file.h"
 
 namespace dtrain {
 namespace {
@@ -37,11 +37,11 @@ bool IsSafeName(const std::string& name) {
 absl::StatusOr<nlohmann::ordered_json> WriteOne(const std::string& folder,
                                                 const CheckpointFile& file) {
   const std::string path = folder + "/" + file.name;
-  DT_RETURN_IF_ERROR(internal::MakeDirectories(internal::ParentOf(path)));
+  DT_RETURN_IF_ERROR(MakeDirectories(ParentOf(path)));
   nlohmann::ordered_json entry;
   entry["name"] = file.name;
   if (const auto* text = std::get_if<std::string>(&file.content)) {
-    DT_RETURN_IF_ERROR(internal::WriteFileAtomically(path, *text));
+    DT_RETURN_IF_ERROR(WriteFileAtomically(path, *text));
     entry["size"] = text->size();
     entry["crc32c"] = Hex(Crc32c(*text));
     return entry;
@@ -79,8 +79,8 @@ absl::StatusOr<int64_t> WriteCheckpointFiles(const std::string& path, int64_t st
     manifest["files"].push_back(std::move(entry));
   }
   const std::string text = manifest.dump(1) + "\n";
-  DT_RETURN_IF_ERROR(internal::WriteFileAtomically(path + "/" + kManifest, text));
-  DT_RETURN_IF_ERROR(internal::WriteFileAtomically(path + "/" + kComplete, CompleteText(text)));
+  DT_RETURN_IF_ERROR(WriteFileAtomically(path + "/" + kManifest, text));
+  DT_RETURN_IF_ERROR(WriteFileAtomically(path + "/" + kComplete, CompleteText(text)));
   return bytes + static_cast<int64_t>(text.size());
 }
 
@@ -106,8 +106,8 @@ absl::Status Checkpoint::ReadManifest() {
         path_ + (has_manifest ? ": incomplete: no file COMPLETE; it was not written to its end"
                               : ": not a checkpoint: it has no files MANIFEST and COMPLETE"));
   }
-  DT_ASSIGN_OR_RETURN(const std::string text, internal::ReadWholeFile(path));
-  DT_ASSIGN_OR_RETURN(const std::string complete, internal::ReadWholeFile(path_ + "/" + kComplete));
+  DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
+  DT_ASSIGN_OR_RETURN(const std::string complete, ReadWholeFile(path_ + "/" + kComplete));
   if (complete != CompleteText(text)) {
     return StorageError(path + ": damaged: its checksum is not the one in COMPLETE");
   }
@@ -145,7 +145,7 @@ absl::Status Checkpoint::VerifyFile(const std::string& name, const File& file,
   if (!std::filesystem::exists(path)) {
     return StorageError(path + ": missing, although the checkpoint's MANIFEST lists it");
   }
-  DT_ASSIGN_OR_RETURN(const internal::MappedFile mapping, internal::MappedFile::Open(path));
+  DT_ASSIGN_OR_RETURN(const MappedFile mapping, MappedFile::Open(path));
   const auto size = static_cast<int64_t>(mapping.bytes().size());
   if (size != file.size) {
     return StorageError(
@@ -190,7 +190,7 @@ absl::StatusOr<SafetensorsFile> Checkpoint::OpenTensors(std::string_view name) c
 
 absl::StatusOr<std::string> Checkpoint::ReadText(std::string_view name) const {
   DT_ASSIGN_OR_RETURN(const std::string path, PathOf(name));
-  return internal::ReadWholeFile(path);
+  return ReadWholeFile(path);
 }
 
 }  // namespace dtrain

@@ -14,9 +14,9 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
-#include "dtrain/train/internal/file.h"
 
 namespace dtrain {
 namespace {
@@ -79,7 +79,7 @@ std::vector<int64_t> ListCheckpoints(const std::string& path) {
 absl::StatusOr<CheckpointDirectory> CheckpointDirectory::Open(const std::string& path,
                                                               const CheckpointRotation& rotation) {
   DT_CHECK_GE(rotation.keep_last, 1);
-  DT_RETURN_IF_ERROR(internal::MakeDirectories(path));
+  DT_RETURN_IF_ERROR(MakeDirectories(path));
   for (const std::string& name : NamesIn(path)) {
     if (name.starts_with(kTemporaryPrefix)) RemoveOrWarn(absl::StrFormat("%s/%s", path, name));
   }
@@ -105,14 +105,14 @@ absl::Status CheckpointDirectory::Publish(const std::string& temporary,
     // Exchanging the two folders leaves no moment without a checkpoint of this step.
     if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
       RemoveOrWarn(temporary);
-      return internal::SyncDirectory(path_);
+      return SyncDirectory(path_);
     }
     RemoveOrWarn(path);
   }
   if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    return internal::FileError(path, "create", errno);
+    return FileError(path, "create", errno);
   }
-  return internal::SyncDirectory(path_);
+  return SyncDirectory(path_);
 }
 
 absl::StatusOr<SavedCheckpoint> CheckpointDirectory::Save(int64_t step,
@@ -123,7 +123,7 @@ absl::StatusOr<SavedCheckpoint> CheckpointDirectory::Save(int64_t step,
   const std::string temporary = path_ + "/" + std::string(kTemporaryPrefix) + name;
   DT_RETURN_IF_ERROR(CheckSpace(files));
   RemoveOrWarn(temporary);
-  DT_RETURN_IF_ERROR(internal::MakeDirectories(temporary));
+  DT_RETURN_IF_ERROR(MakeDirectories(temporary));
   const absl::StatusOr<int64_t> bytes = WriteCheckpointFiles(temporary, step, files);
   const absl::Status status = bytes.ok() ? Publish(temporary, name) : bytes.status();
   if (!status.ok()) {
@@ -131,7 +131,7 @@ absl::StatusOr<SavedCheckpoint> CheckpointDirectory::Save(int64_t step,
     RemoveOrWarn(temporary);
     return Annotate(status, "the checkpoint of step " + std::to_string(step) + " is not saved");
   }
-  DT_RETURN_IF_ERROR(internal::ReplaceSymlink(name, path_ + "/last"));
+  DT_RETURN_IF_ERROR(ReplaceSymlink(name, path_ + "/last"));
   Rotate();
   return SavedCheckpoint{path_ + "/" + name, *bytes, timer.Seconds()};
 }
@@ -140,7 +140,7 @@ absl::Status CheckpointDirectory::MarkBest(std::string_view metric, int64_t step
   const std::string name = CheckpointName(step);
   DT_CHECK(fs::exists(path_ + "/" + name)) << "only a saved checkpoint can be the best";
   DT_RETURN_IF_ERROR(
-      internal::ReplaceSymlink(name, path_ + "/" + std::string(kBestPrefix) + std::string(metric)));
+      ReplaceSymlink(name, path_ + "/" + std::string(kBestPrefix) + std::string(metric)));
   Rotate();
   return absl::OkStatus();
 }

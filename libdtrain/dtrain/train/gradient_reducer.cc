@@ -14,7 +14,21 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 16;  // elements worth waking a thread for
 
+// Padding between two parameters is zero on all ranks and travels with the first.
+std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
+  std::vector<GradientRange> ranges;
+  for (const Parameter* parameter : parameters.in_backward_order()) {
+    if (!ranges.empty()) ranges.back().end = parameter->offset();
+    ranges.push_back({parameter->name(), parameter->offset(), parameters.size()});
+  }
+  return ranges;
+}
+
 }  // namespace
+
+GradientReducer::GradientReducer(ParameterSet& parameters, Communicator& comm,
+                                 const GradientReducerOptions& options)
+    : GradientReducer(parameters.gradients(), RangesOf(parameters), comm, options) {}
 
 GradientReducer::GradientReducer(const Tensor& flat_gradients,
                                  std::vector<GradientRange> parameters, Communicator& comm,

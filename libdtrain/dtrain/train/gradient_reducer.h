@@ -1,7 +1,7 @@
 // gradient_reducer.h - sums the gradients of all ranks while the backward pass still runs.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   GradientReducer reducer(flat_gradients, parameters, comm);
+//   GradientReducer reducer(model.parameters(), comm);
 //   // in the backward pass of the last micro-batch, whenever gradients are complete:
 //   reducer.MarkReady(parameter);  // starts a bucket's allreduce when its last gradient is there
 //   reducer.Poll();                // between ops: moves bytes
@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "dtrain/comm/communicator.h"
+#include "dtrain/nn/parameter.h"
 #include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
@@ -58,6 +59,9 @@ class GradientReducer {
   // reducer.
   GradientReducer(const Tensor& flat_gradients, std::vector<GradientRange> parameters,
                   Communicator& comm, const GradientReducerOptions& options = {});
+  // The gradients of a whole model, allocated; MarkReady() takes Parameter::index().
+  GradientReducer(ParameterSet& parameters, Communicator& comm,
+                  const GradientReducerOptions& options = {});
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 

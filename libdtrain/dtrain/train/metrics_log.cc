@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/train/internal/append_file.h"
-#include "dtrain/train/internal/file.h"
 
 namespace dtrain {
 namespace {
@@ -83,7 +83,7 @@ absl::StatusOr<MetricsLog> MetricsLog::Open(const std::string& path, std::string
   const std::string schema = SchemaLine(stream);
   std::string kept;
   if (std::filesystem::exists(path)) {
-    DT_ASSIGN_OR_RETURN(const std::string text, internal::ReadWholeFile(path));
+    DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
     kept = CutBack(text, restored_step);
     if (!kept.empty() && !kept.starts_with(schema)) {
       return StorageError(absl::StrFormat("%s:1: not a dtrain.%s file of version 1; move it away",
@@ -92,7 +92,7 @@ absl::StatusOr<MetricsLog> MetricsLog::Open(const std::string& path, std::string
     if (kept.size() < text.size()) {
       LogInfo(absl::StrFormat("%s: dropped %d bytes behind the restored step", path,
                               text.size() - kept.size()));
-      DT_RETURN_IF_ERROR(internal::WriteFileAtomically(path, kept));
+      DT_RETURN_IF_ERROR(WriteFileAtomically(path, kept));
     }
   }
   DT_ASSIGN_OR_RETURN(AppendFile file, AppendFile::Open(path, AppendFile::Mode::kAppend));

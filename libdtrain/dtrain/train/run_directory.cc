@@ -19,9 +19,9 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "dtrain/base/file.h"
 #include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/internal/append_file.h"
-#include "dtrain/train/internal/file.h"
 
 namespace dtrain {
 namespace {
@@ -29,7 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 
 using internal::AppendFile;
-using internal::AtomicFile;
 
 constexpr char kLockName[] = ".lock";
 
@@ -126,7 +125,7 @@ absl::Status CheckFolder(const RunDirectoryOptions& options, bool& is_resumed) {
 absl::StatusOr<int> LockFolder(const std::string& path) {
   const std::string name = path + "/" + kLockName;
   const int lock = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock < 0) return internal::FileError(name, "create", errno);
+  if (lock < 0) return FileError(name, "create", errno);
   if (::flock(lock, LOCK_EX | LOCK_NB) == 0) return lock;
   const int error = errno;
   ::close(lock);
@@ -189,11 +188,11 @@ absl::Status RunMetrics::Flush() {
 absl::StatusOr<RunDirectory> RunDirectory::Open(const RunDirectoryOptions& options) {
   bool is_resumed = false;
   DT_RETURN_IF_ERROR(CheckFolder(options, is_resumed));
-  DT_RETURN_IF_ERROR(internal::MakeDirectories(options.path));
+  DT_RETURN_IF_ERROR(MakeDirectories(options.path));
   DT_ASSIGN_OR_RETURN(const int lock, LockFolder(options.path));
   RunDirectory run(options.path, is_resumed, lock);
   for (const char* const folder : {"metrics", "logs", "tb", "ckpt", "samples"}) {
-    DT_RETURN_IF_ERROR(internal::MakeDirectories(options.path + "/" + folder));
+    DT_RETURN_IF_ERROR(MakeDirectories(options.path + "/" + folder));
   }
   // Appended: a resumed run keeps the commands it had before.
   DT_ASSIGN_OR_RETURN(AppendFile commands,
@@ -214,11 +213,11 @@ RunDirectory::~RunDirectory() {
 }
 
 absl::Status RunDirectory::WriteConfig(std::string_view textproto) const {
-  return internal::WriteFileAtomically(path_ + "/config.textproto", textproto);
+  return WriteFileAtomically(path_ + "/config.textproto", textproto);
 }
 
 absl::Status RunDirectory::WriteEnvironment(const JsonRecord& environment) const {
-  return internal::WriteFileAtomically(path_ + "/env.json", environment.ToString() + "\n");
+  return WriteFileAtomically(path_ + "/env.json", environment.ToString() + "\n");
 }
 
 absl::StatusOr<RunMetrics> RunDirectory::OpenMetrics(std::optional<int64_t> restored_step) const {
@@ -246,8 +245,8 @@ absl::Status RunDirectory::WriteSamples(int64_t step,
     text += EscapeField(sample.source) + "\t" + EscapeField(sample.reference) + "\t" +
             EscapeField(sample.hypothesis) + "\n";
   }
-  return internal::WriteFileAtomically(
-      absl::StrFormat("%s/samples/%s.tsv", path_, CheckpointName(step)), text);
+  return WriteFileAtomically(absl::StrFormat("%s/samples/%s.tsv", path_, CheckpointName(step)),
+                             text);
 }
 
 absl::Status RunDirectory::WriteStatus(const RunStatus& status) const {
@@ -276,7 +275,7 @@ JsonRecord CollectEnvironment() {
 }
 
 absl::StatusOr<LogSink> OpenRankLog(const std::string& run_directory, int rank, LogSink next) {
-  DT_RETURN_IF_ERROR(internal::MakeDirectories(run_directory + "/logs"));
+  DT_RETURN_IF_ERROR(MakeDirectories(run_directory + "/logs"));
   DT_ASSIGN_OR_RETURN(AppendFile file, AppendFile::Open(absl::StrFormat("%s/logs/rank-%05d.log",
                                                                         run_directory, rank),
                                                         AppendFile::Mode::kAppend));

@@ -13,7 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/crc.h"
-#include "dtrain/train/internal/file.h"
+#include "dtrain/base/file.h"
 
 namespace dtrain {
 namespace {
@@ -243,7 +243,7 @@ absl::StatusOr<SafetensorsSummary> WriteSafetensors(
   const std::vector<const NamedTensor*> order = FileOrder(tensors);
   const std::string header = MakeHeader(order, metadata);
   DT_CHECK_LE(header.size(), kMaxHeader);
-  DT_ASSIGN_OR_RETURN(internal::AtomicFile file, internal::AtomicFile::Create(path));
+  DT_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   const uint64_t length = header.size();
   DT_RETURN_IF_ERROR(file.Write(std::as_bytes(std::span(&length, 1))));
   DT_RETURN_IF_ERROR(file.Write(header));
@@ -260,7 +260,7 @@ absl::StatusOr<SafetensorsSummary> WriteSafetensors(
 
 struct SafetensorsFile::Content {
   std::string path;
-  internal::MappedFile mapping;
+  MappedFile mapping;
   std::vector<NamedTensor> tensors;
   std::map<std::string, size_t, std::less<>> index;
   std::map<std::string, std::string> metadata;
@@ -272,7 +272,7 @@ SafetensorsFile& SafetensorsFile::operator=(SafetensorsFile&&) noexcept = defaul
 SafetensorsFile::~SafetensorsFile() = default;
 
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
-  DT_ASSIGN_OR_RETURN(internal::MappedFile mapping, internal::MappedFile::Open(path));
+  DT_ASSIGN_OR_RETURN(MappedFile mapping, MappedFile::Open(path));
   const std::span<const std::byte> bytes = mapping.bytes();
   uint64_t length = 0;
   if (bytes.size() < sizeof(length)) {

@@ -12,9 +12,9 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/crc.h"
+#include "dtrain/base/file.h"
 #include "dtrain/tensorboard.pb.h"
 #include "dtrain/train/internal/append_file.h"
-#include "dtrain/train/internal/file.h"
 
 namespace dtrain {
 namespace {
@@ -80,7 +80,7 @@ TensorboardWriter::~TensorboardWriter() = default;
 
 absl::StatusOr<TensorboardWriter> TensorboardWriter::Create(const std::string& directory,
                                                             std::optional<int64_t> restored_step) {
-  DT_RETURN_IF_ERROR(internal::MakeDirectories(directory));
+  DT_RETURN_IF_ERROR(MakeDirectories(directory));
   DT_ASSIGN_OR_RETURN(AppendFile file, OpenFreeName(directory));
   TensorboardWriter writer(std::make_unique<State>(State{std::move(file)}));
   tensorboard::Event version = EventAt(0);

@@ -22,16 +22,6 @@ constexpr int64_t kMicroSteps = 1024;
 // Updates skipped in a row after which a run has diverged for good.
 constexpr int kMaxSkippedInARow = 20;
 
-// The padding behind a parameter travels with it.
-std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
-  std::vector<GradientRange> ranges;
-  for (const Parameter* parameter : parameters.in_backward_order()) {
-    if (!ranges.empty()) ranges.back().end = parameter->offset();
-    ranges.push_back({parameter->name(), parameter->offset(), parameters.size()});
-  }
-  return ranges;
-}
-
 bool Improves(const std::string& metric, double value, double best, double min_delta) {
   return SmallerIsBetter(metric) ? value < best - min_delta : value > best + min_delta;
 }
@@ -55,9 +45,7 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
       ctx_(ctx),
       options_(options),
       adam_(task.parameters(), options.adam) {
-  ParameterSet& parameters = task.parameters();
-  reducer_ = std::make_unique<GradientReducer>(parameters.gradients(), RangesOf(parameters), comm,
-                                               options.reducer);
+  reducer_ = std::make_unique<GradientReducer>(task.parameters(), comm, options.reducer);
   state_.position = task.position();
 }
 
@@ -106,6 +94,7 @@ absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
   adam_.set_steps(state_.optimizer_steps);
   task_.Seek(state_.position);
   resumed_seconds_ = state_.seconds;
+  if (state_.step > 0) last_checkpoint_step_ = state_.step;
   return absl::OkStatus();
 }
 
@@ -132,7 +121,10 @@ absl::StatusOr<TrainResult> Trainer::Run() {
   }
   ctx_.set_training(false);
   DT_RETURN_IF_ERROR(Finish(reason));
-  return TrainResult{state_, reason, last_evaluation_};
+  DT_ASSIGN_OR_RETURN(EvaluationResult test, EvaluateTest());
+  TrainResult result{state_, reason, last_evaluation_, std::nullopt};
+  if (!test.metrics.empty()) result.test_evaluation = std::move(test);
+  return result;
 }
 
 absl::StatusOr<Trainer::Update> Trainer::RunUpdate() {
@@ -335,6 +327,14 @@ absl::Status Trainer::Evaluate() {
   // Evaluation is not training time: rates and budgets leave it out.
   resumed_seconds_ -= Elapsed() - started;
   return absl::OkStatus();
+}
+
+absl::StatusOr<EvaluationResult> Trainer::EvaluateTest() {
+  ctx_.set_training(false);
+  adam_.SwapAverage(ctx_.stream());
+  absl::StatusOr<EvaluationResult> result = task_.EvaluateTest(ctx_);
+  adam_.SwapAverage(ctx_.stream());
+  return result;
 }
 
 absl::Status Trainer::SaveCheckpoint() {

@@ -100,6 +100,7 @@ struct TrainResult {
   TrainState state;
   std::string reason;  // "max_steps", "max_time", "max_epochs", "early stop", "stop requested"
   std::optional<EvaluationResult> last_evaluation;
+  std::optional<EvaluationResult> test_evaluation;  // where the task has a test set
 };
 
 class Trainer {
@@ -147,6 +148,7 @@ class Trainer {
   // The evaluation that is due, and the checkpoint that is since `before` or was asked for.
   absl::Status DoPeriodic(const PeriodClock& before, const Requests& requests);
   absl::Status Evaluate();
+  absl::StatusOr<EvaluationResult> EvaluateTest();
   absl::Status SaveCheckpoint();
   // On the root alone.
   absl::Status WriteCheckpoint();

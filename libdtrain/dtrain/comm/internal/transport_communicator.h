@@ -12,7 +12,7 @@
 #include "dtrain/comm/communicator.h"
 #include "dtrain/comm/internal/operation.h"
 #include "dtrain/comm/internal/transport.h"
-#include "dtrain/comm/watchdog.h"
+#include "dtrain/comm/internal/watchdog.h"
 
 namespace dtrain::internal {
 

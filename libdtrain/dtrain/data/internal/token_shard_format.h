@@ -7,8 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
-#include "dtrain/data/internal/crc32c.h"
+#include "dtrain/base/crc.h"
 
 namespace dtrain::internal {
 
@@ -33,9 +34,7 @@ struct TokenShardHeader {
   uint32_t header_crc = 0;  // CRC32C of all bytes before it
 
   uint32_t ComputeCrc() const {
-    Crc32c crc;
-    crc.Add(this, offsetof(TokenShardHeader, header_crc));
-    return crc.value();
+    return Crc32c(std::as_bytes(std::span(this, 1)).first(offsetof(TokenShardHeader, header_crc)));
   }
 };
 static_assert(sizeof(TokenShardHeader) == 128 && offsetof(TokenShardHeader, header_crc) == 124);

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "dtrain/train/internal/file.h"
+#include "dtrain/base/file.h"
 
 namespace dtrain::internal {
 

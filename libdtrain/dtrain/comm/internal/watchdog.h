@@ -4,8 +4,8 @@
 // A rank that has waited CommunicatorOptions::slow_seconds tells all others in which collective it
 // waits. So each waiting rank knows who waits as well and who is silent: a silent rank is stopped,
 // hung or still computing. Nothing is sent while collectives move.
-#ifndef DTRAIN_COMM_WATCHDOG_H_
-#define DTRAIN_COMM_WATCHDOG_H_
+#ifndef DTRAIN_COMM_INTERNAL_WATCHDOG_H_
+#define DTRAIN_COMM_INTERNAL_WATCHDOG_H_
 
 #include <cstdint>
 #include <deque>
@@ -64,4 +64,4 @@ class Watchdog {
 
 }  // namespace dtrain::internal
 
-#endif  // DTRAIN_COMM_WATCHDOG_H_
+#endif  // DTRAIN_COMM_INTERNAL_WATCHDOG_H_

@@ -1,6 +1,6 @@
 // watchdog.cc - exchanges wait states during long waits and words the report.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/comm/watchdog.h"
+#include "dtrain/comm/internal/watchdog.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 // file_testing.h - a folder of its own for each test, and small helpers to damage files.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef DTRAIN_TESTS_TRAIN_FILE_TESTING_H_
-#define DTRAIN_TESTS_TRAIN_FILE_TESTING_H_
+#ifndef DTRAIN_TESTS_TESTING_FILE_TESTING_H_
+#define DTRAIN_TESTS_TESTING_FILE_TESTING_H_
 
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -67,4 +67,4 @@ class FileSizeLimit {
 
 }  // namespace dtrain
 
-#endif  // DTRAIN_TESTS_TRAIN_FILE_TESTING_H_
+#endif  // DTRAIN_TESTS_TESTING_FILE_TESTING_H_

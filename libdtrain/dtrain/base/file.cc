@@ -1,6 +1,6 @@
 // file.cc - temp, fsync, rename, fsync of the folder.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/train/internal/file.h"
+#include "dtrain/base/file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -16,8 +16,10 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/crc.h"
 
-namespace dtrain::internal {
+namespace dtrain {
 namespace {
+
+constexpr size_t kBufferBytes = size_t{1} << 20;
 
 // Closes on every path out of a function.
 class Descriptor {
@@ -75,6 +77,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)),
       temporary_(std::move(other.temporary_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
+      buffer_(std::move(other.buffer_)),
       crc_(other.crc_),
       size_(other.size_) {}
 
@@ -85,24 +88,47 @@ AtomicFile::~AtomicFile() {
 }
 
 absl::Status AtomicFile::Write(std::span<const std::byte> data) {
-  // The checksum of a piece is taken while the piece is in the cache.
-  constexpr size_t kPiece = size_t{1} << 20;
+  size_ += static_cast<int64_t>(data.size());
   while (!data.empty()) {
-    const auto piece = data.first(std::min(data.size(), kPiece));
-    const ssize_t written = ::write(descriptor_, piece.data(), piece.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return FileError(path_, "write", errno);
+    // The checksum of a piece is taken while the piece is in the cache.
+    const auto piece = data.first(std::min(data.size(), kBufferBytes));
+    crc_ = Crc32c(piece, crc_);
+    if (buffer_.size() + piece.size() > kBufferBytes) DT_RETURN_IF_ERROR(Flush());
+    if (piece.size() == kBufferBytes) {
+      DT_RETURN_IF_ERROR(WriteThrough(piece));
+    } else {
+      buffer_.insert(buffer_.end(), piece.begin(), piece.end());
     }
-    const auto done = static_cast<size_t>(written);
-    crc_ = Crc32c(piece.first(done), crc_);
-    size_ += static_cast<int64_t>(done);
-    data = data.subspan(done);
+    data = data.subspan(piece.size());
   }
   return absl::OkStatus();
 }
 
+absl::Status AtomicFile::WriteThrough(std::span<const std::byte> data) {
+  while (!data.empty()) {
+    const ssize_t written = ::write(descriptor_, data.data(), data.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return FileError(path_, "write", errno);
+    data = data.subspan(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::Flush() {
+  DT_RETURN_IF_ERROR(WriteThrough(buffer_));
+  buffer_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::WriteAtStart(std::span<const std::byte> data) {
+  DT_RETURN_IF_ERROR(Flush());
+  const ssize_t written = ::pwrite(descriptor_, data.data(), data.size(), 0);
+  if (written == static_cast<ssize_t>(data.size())) return absl::OkStatus();
+  return FileError(path_, "write", written < 0 ? errno : EIO);
+}
+
 absl::Status AtomicFile::Commit(Durability durability) {
+  DT_RETURN_IF_ERROR(Flush());
   const bool sync = durability == Durability::kDurable;
   if (sync && ::fsync(descriptor_) != 0) return FileError(path_, "write", errno);
   // The temporary file stays ours to remove until it has its name.
@@ -181,4 +207,4 @@ std::string ParentOf(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-}  // namespace dtrain::internal
+}  // namespace dtrain

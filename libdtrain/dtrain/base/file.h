@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // All errors are StorageErrors that name the path and the system's reason.
-#ifndef DTRAIN_TRAIN_INTERNAL_FILE_H_
-#define DTRAIN_TRAIN_INTERNAL_FILE_H_
+#ifndef DTRAIN_BASE_FILE_H_
+#define DTRAIN_BASE_FILE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -12,15 +12,17 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "dtrain/base/status.h"
 
-namespace dtrain::internal {
+namespace dtrain {
 
 // "PATH: cannot ACTION: No such file or directory", from errno.
 absl::Status FileError(const std::string& path, std::string_view action, int error);
 
-// A file being written. Unless Commit() succeeds nothing appears at `path`.
+// A file being written. Unless Commit() succeeds nothing appears at `path`: until then it is
+// .tmp-NAME-PID in the same folder. Small writes are gathered.
 class AtomicFile {
  public:
   static absl::StatusOr<AtomicFile> Create(const std::string& path);
@@ -31,11 +33,14 @@ class AtomicFile {
 
   absl::Status Write(std::span<const std::byte> data);
   absl::Status Write(std::string_view data) { return Write(std::as_bytes(std::span(data))); }
+  // Overwrites bytes that were written, from the start of the file: a header whose content is known
+  // last. Not part of crc32c().
+  absl::Status WriteAtStart(std::span<const std::byte> data);
   // Renames to `path`; kDurable syncs the file before and the folder after.
   enum class Durability { kDurable, kCrashOfProcess };
   absl::Status Commit(Durability durability = Durability::kDurable);
 
-  // Of all bytes written.
+  // Of all bytes given to Write(), and their number.
   uint32_t crc32c() const { return crc_; }
   int64_t size() const { return size_; }
 
@@ -43,9 +48,13 @@ class AtomicFile {
   AtomicFile(std::string path, std::string temporary, int descriptor)
       : path_(std::move(path)), temporary_(std::move(temporary)), descriptor_(descriptor) {}
 
+  absl::Status Flush();
+  absl::Status WriteThrough(std::span<const std::byte> data);
+
   std::string path_;
   std::string temporary_;
   int descriptor_;
+  std::vector<std::byte> buffer_;  // given to Write(), not yet to the system
   uint32_t crc_ = 0;
   int64_t size_ = 0;
 };
@@ -80,6 +89,6 @@ absl::Status ReplaceSymlink(const std::string& target, const std::string& link);
 // "dir/name" -> "dir", "name" -> ".".
 std::string ParentOf(const std::string& path);
 
-}  // namespace dtrain::internal
+}  // namespace dtrain
 
-#endif  // DTRAIN_TRAIN_INTERNAL_FILE_H_
+#endif  // DTRAIN_BASE_FILE_H_

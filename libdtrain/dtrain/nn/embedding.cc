@@ -1,0 +1,108 @@
+// embedding.cc - numbers the positions of a packed batch and calls the op.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/nn/embedding.h"
+
+#include <cmath>
+#include <vector>
+
+#include "dtrain/ops/cast.h"
+
+namespace dtrain {
+namespace {
+
+// 0, 1, ... within each sequence.
+std::vector<int32_t> PositionsOf(const Sequences& sequences) {
+  std::vector<int32_t> positions(static_cast<size_t>(sequences.tokens()));
+  for (int64_t s = 0; s < sequences.count(); ++s) {
+    for (int32_t t = sequences.begin(s); t < sequences.end(s); ++t) {
+      positions[static_cast<size_t>(t)] = t - sequences.begin(s);
+    }
+  }
+  return positions;
+}
+
+}  // namespace
+
+const Tensor& SinusoidalPositions::Table(const Context& ctx) {
+  if (!table_ || table_.dtype() != ctx.compute_type() || table_.device() != ctx.device()) {
+    arena_ = Arena::Create(ctx.device(), "positions");
+    table_ = Empty(*arena_, {options_.max_length, options_.hidden_size}, ctx.compute_type());
+    Stream stream(ctx.device());
+    FillSinusoids(table_, stream);
+    stream.Synchronize();
+  }
+  return table_;
+}
+
+Parameter& TokenEmbedding::AddTable(const Scope& scope, const TokenEmbeddingOptions& options) {
+  Initializer initializer =
+      Initializer::Normal(1.0f / std::sqrt(static_cast<float>(options.hidden_size)));
+  initializer.zero_row = options.zero_id;
+  return scope.Add("weight", {options.vocab_size, options.hidden_size}, initializer);
+}
+
+TokenEmbedding::TokenEmbedding(const Scope& scope, const TokenEmbeddingOptions& options,
+                               SinusoidalPositions& positions)
+    : options_(options),
+      table_(AddTable(scope, options)),
+      owns_table_(true),
+      positions_(positions),
+      dropout_site_(scope.NewSite()) {}
+
+TokenEmbedding::TokenEmbedding(const Scope& scope, const TokenEmbeddingOptions& options,
+                               SinusoidalPositions& positions, Parameter& shared_table)
+    : options_(options),
+      table_(shared_table),
+      owns_table_(false),
+      positions_(positions),
+      dropout_site_(scope.NewSite()) {
+  DT_CHECK_EQ(shared_table.shape(), Shape({options.vocab_size, options.hidden_size}));
+}
+
+EmbeddingOptions TokenEmbedding::OpOptions(const Context& ctx) const {
+  return {.scale = std::sqrt(static_cast<float>(options_.hidden_size)),
+          .zero_id = options_.zero_id,
+          .dropout = ctx.MakeDropout(options_.dropout, dropout_site_)};
+}
+
+Tensor TokenEmbedding::Embed(const Tensor& ids, const Tensor& position_ids, Context& ctx) {
+  Tensor embedded = ctx.Empty({ids.dim(0), options_.hidden_size});
+  EmbeddingForward(ids, position_ids, table_.value(), positions_.Table(ctx), OpOptions(ctx),
+                   embedded, ctx.stream());
+  return embedded;
+}
+
+Tensor TokenEmbedding::Forward(std::span<const int32_t> ids, const Sequences& sequences,
+                               Context& ctx) {
+  DT_CHECK_EQ(static_cast<int64_t>(ids.size()), sequences.tokens());
+  DT_CHECK_LE(sequences.max_length(), positions_.max_length())
+      << "a sequence is longer than the table of positions";
+  const Tensor id_tensor = ctx.Upload(ids);
+  const Tensor position_ids = ctx.Upload(PositionsOf(sequences));
+  if (ctx.training()) {
+    ids_ = id_tensor;
+    position_ids_ = position_ids;
+  }
+  return Embed(id_tensor, position_ids, ctx);
+}
+
+Tensor TokenEmbedding::ForwardAt(std::span<const int32_t> ids, int32_t position, Context& ctx) {
+  DT_CHECK_LT(position, positions_.max_length());
+  return Embed(ctx.Upload(ids), ctx.Upload(std::vector<int32_t>(ids.size(), position)), ctx);
+}
+
+void TokenEmbedding::Backward(const Tensor& dy, Context& ctx) {
+  DT_CHECK(ids_) << "Backward() without Forward()";
+  Tensor& d_table = table_.gradient();
+  Tensor none;
+  EmbeddingBackward(dy, ids_, position_ids_, OpOptions(ctx), d_table, none, ctx.stream());
+  ids_ = position_ids_ = Tensor();
+  if (options_.zero_id >= 0) {
+    // Where the table also projects the output, the row has a gradient as an output class.
+    Tensor row = d_table.Rows(options_.zero_id, options_.zero_id + 1);
+    Zero(row, ctx.stream());
+  }
+  if (owns_table_) table_.GradientReady();
+}
+
+}  // namespace dtrain

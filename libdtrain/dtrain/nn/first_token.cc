@@ -1,0 +1,37 @@
+// first_token.cc - a gather of rows and the scatter that mirrors it.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/nn/first_token.h"
+
+#include <cstdint>
+#include <span>
+
+#include "dtrain/ops/cast.h"
+
+namespace dtrain {
+namespace {
+
+Tensor FirstRows(const Sequences& sequences, Context& ctx) {
+  for (int64_t s = 0; s < sequences.count(); ++s) {
+    DT_CHECK_GT(sequences.length(s), 0) << "sequence " << s << " has no first token";
+  }
+  return ctx.Upload(std::span(sequences.offsets()).first(static_cast<size_t>(sequences.count())));
+}
+
+}  // namespace
+
+Tensor FirstToken(const Tensor& x, const Sequences& sequences, Context& ctx) {
+  DT_CHECK_EQ(x.dim(0), sequences.tokens());
+  Tensor y = ctx.Empty({sequences.count(), x.dim(1)});
+  GatherRows(x, FirstRows(sequences, ctx), y, ctx.stream());
+  return y;
+}
+
+Tensor FirstTokenBackward(const Tensor& dy, const Sequences& sequences, Context& ctx) {
+  DT_CHECK_EQ(dy.dim(0), sequences.count());
+  Tensor dx = ctx.Empty({sequences.tokens(), dy.dim(1)});
+  Zero(dx, ctx.stream());
+  ScatterAddRows(dy, FirstRows(sequences, ctx), dx, ctx.stream());
+  return dx;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,20 @@
+// first_token.h - each sequence's first row, which stands for the sequence in classifiers.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_NN_FIRST_TOKEN_H_
+#define DTRAIN_NN_FIRST_TOKEN_H_
+
+#include "dtrain/nn/context.h"
+#include "dtrain/tensor/sequences.h"
+
+namespace dtrain {
+
+// x: [tokens, hidden] to [sequences, hidden]: Devlin et al. 2019 ("BERT"), section 3. No sequence
+// is empty.
+Tensor FirstToken(const Tensor& x, const Sequences& sequences, Context& ctx);
+
+// dx: [tokens, hidden], zero but in the first rows, from dy: [sequences, hidden].
+Tensor FirstTokenBackward(const Tensor& dy, const Sequences& sequences, Context& ctx);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_NN_FIRST_TOKEN_H_

@@ -1,0 +1,119 @@
+// file_test.cc - files written all or nothing, read whole, mapped; and what errors say.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/base/file.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "dtrain/base/crc.h"
+#include "testing/file_testing.h"
+
+namespace dtrain {
+namespace {
+
+std::string Numbers(size_t bytes) {
+  std::string text(bytes, '\0');
+  for (size_t i = 0; i < bytes; ++i) text[i] = static_cast<char>('0' + i % 10);
+  return text;
+}
+
+TEST_CASE("small and large writes reach the file in order, with their checksum") {
+  const TemporaryFolder folder;
+  // Around the size of the buffer.
+  const size_t bytes =
+      GENERATE(size_t{0}, size_t{1}, (size_t{1} << 20) - 1, size_t{1} << 20, (size_t{5} << 19) + 3);
+  const std::string path = folder.File("file");
+  absl::StatusOr<AtomicFile> file = AtomicFile::Create(path);
+  REQUIRE(file.ok());
+  const std::string large = Numbers(bytes);
+  REQUIRE(file->Write("head").ok());
+  REQUIRE(file->Write(large).ok());
+  REQUIRE(file->Write("tail").ok());
+  CHECK(file->size() == static_cast<int64_t>(bytes) + 8);
+  CHECK(file->crc32c() == Crc32c("head" + large + "tail"));
+  REQUIRE(file->Commit().ok());
+  CHECK(ReadTestFile(path) == "head" + large + "tail");
+}
+
+TEST_CASE("the start of a file can be written last") {
+  const TemporaryFolder folder;
+  absl::StatusOr<AtomicFile> file = AtomicFile::Create(folder.File("file"));
+  REQUIRE(file.ok());
+  REQUIRE(file->Write("????body").ok());
+  REQUIRE(file->WriteAtStart(std::as_bytes(std::span("HEAD", 4))).ok());
+  REQUIRE(file->Write("more").ok());
+  REQUIRE(file->Commit().ok());
+  CHECK(ReadTestFile(folder.File("file")) == "HEADbodymore");
+}
+
+TEST_CASE("a file that is not committed leaves what was there") {
+  const TemporaryFolder folder;
+  WriteTestFile(folder.File("file"), "old");
+  {
+    absl::StatusOr<AtomicFile> file = AtomicFile::Create(folder.File("file"));
+    REQUIRE(file.ok());
+    REQUIRE(file->Write("new").ok());
+    AtomicFile moved = *std::move(file);
+    REQUIRE(moved.Write("er").ok());
+  }
+  CHECK(ReadTestFile(folder.File("file")) == "old");
+  const std::filesystem::directory_iterator files(folder.path());
+  CHECK(std::distance(begin(files), end(files)) == 1);
+}
+
+TEST_CASE("a full disk is a storage error that says so, and the old file stays") {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("file");
+  WriteTestFile(path, "old");
+  absl::Status status;
+  {
+    const FileSizeLimit limit(4096);
+    status = WriteFileAtomically(path, Numbers(10000));
+  }
+  CHECK(ExitCodeOf(status) == ExitCode::kStorage);
+  CHECK(MessageOf(status) ==
+        path + ": cannot write: File too large; raise the limit on file sizes (ulimit -f)");
+  CHECK(ReadTestFile(path) == "old");
+}
+
+TEST_CASE("a path that cannot be used is named with the reason") {
+  const TemporaryFolder folder;
+  const std::string missing = folder.File("no/such/file");
+  const std::string reason = "No such file or directory; check the path";
+  CHECK(MessageOf(AtomicFile::Create(missing).status()) == missing + ": cannot create: " + reason);
+  CHECK(MessageOf(ReadWholeFile(missing).status()) == missing + ": cannot open: " + reason);
+  CHECK(MessageOf(MappedFile::Open(missing).status()) == missing + ": cannot open: " + reason);
+  CHECK(MessageOf(MappedFile::Open(folder.path()).status()) ==
+        folder.path() + ": not a regular file; check the path");
+  CHECK(ExitCodeOf(SyncDirectory(missing)) == ExitCode::kStorage);
+}
+
+TEST_CASE("a file reads and maps as it was written") {
+  const TemporaryFolder folder;
+  const std::string content = GENERATE(std::string(), Numbers(70000));
+  WriteTestFile(folder.File("file"), content);
+  CHECK(ReadWholeFile(folder.File("file")).value() == content);
+  absl::StatusOr<MappedFile> mapped = MappedFile::Open(folder.File("file"));
+  REQUIRE(mapped.ok());
+  const MappedFile moved = *std::move(mapped);
+  const auto bytes = moved.bytes();
+  CHECK(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()) == content);
+}
+
+TEST_CASE("a link is replaced in one step, and folders are made with their parents") {
+  const TemporaryFolder folder;
+  REQUIRE(MakeDirectories(folder.File("a/b")).ok());
+  REQUIRE(MakeDirectories(folder.File("a/b")).ok());
+  for (const char* target : {"a", "a/b"}) {
+    REQUIRE(ReplaceSymlink(target, folder.File("link")).ok());
+    CHECK(std::filesystem::read_symlink(folder.File("link")) == target);
+  }
+  CHECK(ParentOf("dir/name") == "dir");
+  CHECK(ParentOf("name") == ".");
+}
+
+}  // namespace
+}  // namespace dtrain
