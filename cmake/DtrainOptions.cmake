@@ -22,3 +22,9 @@ if(DTRAIN_SANITIZE)
   add_compile_options(-fsanitize=${DTRAIN_SANITIZE} -fno-omit-frame-pointer -g)
   add_link_options(-fsanitize=${DTRAIN_SANITIZE})
 endif()
+
+# The option is part of the interface already; the device itself comes with its kernels.
+if(DTRAIN_CUDA STREQUAL "ON")
+  message(FATAL_ERROR "This version of dtrain has the CPU device only: configure with "
+    "-DDTRAIN_CUDA=OFF (or AUTO, which finds nothing to build).")
+endif()

@@ -26,16 +26,23 @@ install_packages() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# Configures and builds a preset; further arguments go to cmake's configure step.
+# Configures and builds a preset: options for cmake's configure step (-D...), then those of its build
+# step from --target on.
 build_preset() {
-  local preset=$1
+  local preset=$1 configure=() log
   shift
-  cmake --preset "$preset" "$@" >"/tmp/dtrain-configure-$preset.log" 2>&1 || {
-    cat "/tmp/dtrain-configure-$preset.log"
+  while [ $# -gt 0 ] && [ "$1" != --target ]; do
+    configure+=("$1")
+    shift
+  done
+  log=$(mktemp)
+  cmake --preset "$preset" "${configure[@]}" >"$log" 2>&1 || {
+    cat "$log"
     return 1
   }
-  grep -- '-- dtrain' "/tmp/dtrain-configure-$preset.log" || true
-  cmake --build "build/$preset" -- -k 0
+  grep -- '-- dtrain' "$log" || true
+  rm -f "$log"
+  cmake --build "build/$preset" "$@"
 }
 
 # mpirun refuses to run as root without these two; containers have no other user.

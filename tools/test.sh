@@ -9,12 +9,13 @@ source "$(dirname "$0")/setup.sh"
 install_packages "${build_packages[@]}" sentencepiece
 
 if [ "${1:-}" = --sanitizers ]; then
-  for preset in tsan asan; do
-    build_preset "$preset"
-    ctest --preset "$preset" -LE 'mpi|slow' -j 2 --quiet ||
-      { ctest --preset "$preset" -LE 'mpi|slow' --rerun-failed --output-on-failure; exit 1; }
-    echo "$preset: unit tests passed"
-  done
+  # TSan sees ranks as threads; the OpenMP runtime is not built for it, so it runs what needs none.
+  build_preset tsan -DDTRAIN_EXAMPLES=OFF -DDTRAIN_TOOLS=OFF --target comm_communicator_test \
+    data_loader_test train_broadcast_test train_contract_test train_data_parallel_test \
+    train_gradient_reducer_test
+  ctest --preset tsan
+  build_preset asan -DDTRAIN_EXAMPLES=OFF -DDTRAIN_TOOLS=OFF
+  ctest --preset asan -j 2
 fi
 
 build_preset cpu -DDTRAIN_WERROR=ON

@@ -1,4 +1,4 @@
-// custom_trainer.cc - a training program of your own:  mpirun -n 4 custom_trainer
+// custom_trainer.cc - a training program of your own: mpirun -n 4 custom_trainer.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <vector>

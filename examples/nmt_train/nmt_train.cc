@@ -14,16 +14,17 @@ namespace {
 using namespace dtrain;
 
 absl::Status TrainNmt(const proto::NmtConfig& config, Runtime& runtime) {
+  // Before anything is written or read by one rank for the others.
+  DT_RETURN_IF_ERROR(CheckContract(
+      {{"version", std::string(Version())}, {"configuration", TrainingContract(config)}},
+      runtime.comm));
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
                       RunRecorder::Open("nmt_train", config.run(), config, runtime));
   DT_ASSIGN_OR_RETURN(const std::string data,
                       PrepareData(config.data(), recorder->path(), runtime));
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<TranslationTask> task,
                       TranslationTask::Create(TaskOptionsOf(config, data), runtime.comm));
-  DT_RETURN_IF_ERROR(CheckContract({{"version", std::string(Version())},
-                                    {"configuration", TrainingContract(config)},
-                                    {"data", task->DataContract()}},
-                                   runtime.comm));
+  DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
 
   Context context(runtime.device, ContextOptionsOf(config.trainer(), runtime.comm.rank()));
   Trainer trainer(*task, runtime.comm, context, TrainerOptionsOf(config, recorder->path()));

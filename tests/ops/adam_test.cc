@@ -20,7 +20,7 @@ struct State {
 // Kingma and Ba's algorithm 1 with decoupled decay, in double.
 State Reference(State s, const Values& g, double scale, const AdamOptions& o) {
   for (size_t i = 0; i < g.size(); ++i) {
-    const double gradient = g[i] * scale;
+    const double gradient = g[i] * scale + double{o.l2} * s.w[i];
     s.m[i] = double{o.beta1} * s.m[i] + (1.0 - double{o.beta1}) * gradient;
     s.v[i] = double{o.beta2} * s.v[i] + (1.0 - double{o.beta2}) * gradient * gradient;
     const double m_hat = s.m[i] / double{o.bias_correction1};
@@ -33,6 +33,7 @@ State Reference(State s, const Values& g, double scale, const AdamOptions& o) {
 
 TEST_CASE("Adam follows the reference for several steps") {
   const float weight_decay = GENERATE(0.0f, 0.1f);
+  const float l2 = GENERATE(0.0f, 0.1f);
   const int copy_type = GENERATE(0, 1, 2);  // absent, float32, bfloat16
   Stream stream;
   for (const int64_t n : {1, 31, 33, 1023, 40000}) {
@@ -48,6 +49,7 @@ TEST_CASE("Adam follows the reference for several steps") {
       const Tensor g = Random({n}, kF32, static_cast<uint32_t>(10 + t));
       const AdamOptions options = {
           .learning_rate = 0.01f,
+          .l2 = l2,
           .weight_decay = weight_decay,
           .bias_correction1 = 1.0f - std::pow(0.9f, static_cast<float>(t)),
           .bias_correction2 = 1.0f - std::pow(0.999f, static_cast<float>(t))};

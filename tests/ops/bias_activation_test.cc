@@ -158,6 +158,15 @@ TEST_CASE("bias and activation give the same bits on one and on two threads") {
   for (size_t i = 0; i < one.size(); ++i) CHECK(SameBits(one[i], two[i]));
 }
 
+TEST_CASE("bias and activation of no rows leave the gradient alone") {
+  Stream stream;
+  Tensor x = Filled({0, 8}, kF32, 0);
+  Tensor d_bias = Filled({8}, kF32, 3);
+  BiasActivationForward(x, {}, Activation::kTanh, {}, x, stream);
+  BiasActivationBackward(x, x, {}, Activation::kTanh, {}, x, d_bias, stream);
+  CHECK(ValuesOf(d_bias) == Values(8, 3.0));
+}
+
 TEST_CASE("bias and activation refuse what does not fit") {
   Stream stream;
   const Tensor x = Random({4, 8}, kF32, 1);

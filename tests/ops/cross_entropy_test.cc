@@ -100,6 +100,28 @@ TEST_CASE("cross-entropy stands large, infinite and broken logits") {
   CHECK(std::isnan(forward(logits)));
 }
 
+TEST_CASE("cross-entropy follows a maximum that rises or falls along the row") {
+  const double slope = GENERATE(0.003, -0.003);
+  Stream stream;
+  Values ramp(5000);
+  for (size_t c = 0; c < ramp.size(); ++c) ramp[c] = slope * static_cast<double>(c);
+  const Tensor x = FromValues({1, 5000}, kF32, ramp);
+  Tensor out = Filled({1, 5000}, kF32, 0);
+  LogSoftmax(x, out, stream);
+  CHECK(ValueAt(out, 0) == Approx(ramp[0] - reference::LogSumExp(ramp)).epsilon(1e-6));
+}
+
+TEST_CASE("a batch of no rows has no losses") {
+  Stream stream;
+  Tensor logits = Filled({0, 9}, kF32, 0);
+  const Tensor targets = Filled({0}, DType::kInt32, 0);
+  Tensor rows = Filled({0}, kF32, 0);
+  CrossEntropyForward(logits, targets, {}, rows, rows, rows, stream);
+  CrossEntropyBackward(logits, targets, rows, {}, Filled({1}, kF32, 1), logits, stream);
+  Tensor ids = Filled({0}, DType::kInt32, 0);
+  ArgMax(logits, ids, stream);
+}
+
 TEST_CASE("log-softmax matches the reference, also in place") {
   const DType dtype = GENERATE(as<DType>{}, kF32, DType::kBFloat16);
   Stream stream;

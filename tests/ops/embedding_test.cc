@@ -99,6 +99,17 @@ TEST_CASE("embedding backward adds in token order on one and on two threads") {
   CHECK(SameBits(one, two));
 }
 
+TEST_CASE("no tokens embed as nothing") {
+  Stream stream;
+  const Tensor ids = Filled({0}, DType::kInt32, 0);
+  Tensor out = Filled({0, 8}, kF32, 0);
+  Tensor d_table = Filled({5, 8}, kF32, 2);
+  Tensor absent;
+  EmbeddingForward(ids, {}, d_table, {}, {}, out, stream);
+  EmbeddingBackward(out, ids, {}, {}, d_table, absent, stream);
+  CHECK(ValuesOf(d_table) == Values(40, 2.0));
+}
+
 TEST_CASE("sinusoids have sines in the first half and cosines in the second") {
   const DType dtype = GENERATE(as<DType>{}, kF32, DType::kBFloat16);
   Stream stream;

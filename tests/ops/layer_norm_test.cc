@@ -234,6 +234,21 @@ TEST_CASE("layer norm gives the same bits on one and on two threads") {
   }
 }
 
+TEST_CASE("layer norm of no rows leaves the gradients alone") {
+  Stream stream;
+  Tensor x = Filled({0, 8}, kF32, 0);
+  const Tensor gamma = Filled({8}, kF32, 1);
+  Tensor rows = Filled({0}, kF32, 0);
+  Tensor d_bias = Filled({8}, kF32, 3);
+  Tensor d_gamma = Filled({8}, kF32, 4);
+  Tensor d_beta = Filled({8}, kF32, 5);
+  ResidualLayerNormForward(x, {}, x, {}, gamma, gamma, kEpsilon, x, x, rows, rows, stream);
+  ResidualLayerNormBackward(x, x, gamma, rows, rows, {}, x, x, d_bias, d_gamma, d_beta, stream);
+  CHECK(ValuesOf(d_bias) == Values(8, 3.0));
+  CHECK(ValuesOf(d_gamma) == Values(8, 4.0));
+  CHECK(ValuesOf(d_beta) == Values(8, 5.0));
+}
+
 TEST_CASE("layer norm refuses shapes and types that do not fit") {
   Stream stream;
   const Tensor x = Random({4, 8}, kF32, 1);

@@ -68,7 +68,7 @@ class Bench {
         const Timer timer;
         body();
         best = std::min(best, timer.Seconds());
-      } while (total.Seconds() < 0.15);
+      } while (total.Seconds() < 0.3);
       std::printf("  %8.3f ms %6.1f GB/s", best * 1e3, static_cast<double>(bytes) / best * 1e-9);
     }
     std::printf("\n");

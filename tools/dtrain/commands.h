@@ -10,6 +10,10 @@
 
 namespace dtrain {
 
+int TranslateCommand(int argc, char** argv);
+int EvalCommand(int argc, char** argv);
+int ExportHfCommand(int argc, char** argv);
+int PrepareCommand(int argc, char** argv);
 int VersionCommand(int argc, char** argv);
 
 }  // namespace dtrain

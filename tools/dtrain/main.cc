@@ -20,6 +20,10 @@ struct Command {
 };
 
 constexpr std::array kCommands = {
+    Command{"prepare", "turn raw parallel text into data to train from", PrepareCommand},
+    Command{"translate", "translate lines of text with a trained model", TranslateCommand},
+    Command{"eval", "BLEU and chrF2 of a model or of a file of translations", EvalCommand},
+    Command{"export-hf", "write a model folder for Hugging Face transformers", ExportHfCommand},
     Command{"version", "print version and build", VersionCommand},
 };
 

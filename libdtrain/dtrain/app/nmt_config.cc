@@ -86,7 +86,9 @@ absl::Status ValidateSet(const std::string& source, const std::string& target,
                                     set, set, set, source.empty() ? "source" : "target"));
 }
 
-absl::Status ValidateData(const proto::DataConfig& data) {
+}  // namespace
+
+absl::Status ValidateDataConfig(const proto::DataConfig& data) {
   if (data.train_source_size() != data.train_target_size()) {
     return UsageError(absl::StrFormat(
         "data.train_source lists %d files and data.train_target %d; they must pair up",
@@ -103,6 +105,8 @@ absl::Status ValidateData(const proto::DataConfig& data) {
   DT_RETURN_IF_ERROR(ValidateSet(data.dev_source(), data.dev_target(), data.dev_tsv(), "dev"));
   return ValidateSet(data.test_source(), data.test_target(), data.test_tsv(), "test");
 }
+
+namespace {
 
 // A sentence must fit the position table and a micro-batch, with its end mark.
 absl::Status ValidateLengths(const proto::NmtConfig& config) {
@@ -127,7 +131,7 @@ absl::Status ValidateNmtConfig(const proto::NmtConfig& config) {
   DT_RETURN_IF_ERROR(ValidateModel(config.model()));
   DT_RETURN_IF_ERROR(ValidateSchedule(config.optimizer(), config.trainer()));
   DT_RETURN_IF_ERROR(ValidateTrainer(config.trainer()));
-  DT_RETURN_IF_ERROR(ValidateData(config.data()));
+  DT_RETURN_IF_ERROR(ValidateDataConfig(config.data()));
   return ValidateLengths(config);
 }
 

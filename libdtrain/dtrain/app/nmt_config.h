@@ -6,6 +6,7 @@
 #include "dtrain/base/status.h"
 
 namespace dtrain::proto {
+class DataConfig;
 class NmtConfig;
 }  // namespace dtrain::proto
 
@@ -14,6 +15,9 @@ namespace dtrain {
 // CheckRules() and what it cannot see: sizes that must divide each other, schedules that need an
 // end, file lists that belong together. Looks at no file. UsageError names the fields.
 absl::Status ValidateNmtConfig(const proto::NmtConfig& config);
+
+// The part of it about the corpus: which files are given, and that they pair up.
+absl::Status ValidateDataConfig(const proto::DataConfig& data);
 
 }  // namespace dtrain
 

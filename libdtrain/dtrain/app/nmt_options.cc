@@ -3,7 +3,12 @@
 #include "dtrain/app/nmt_options.h"
 
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "dtrain/app/config.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/period.h"
@@ -88,6 +93,24 @@ LrScheduleOptions LearningRateOf(const proto::NmtConfig& config) {
           .hidden_size = config.model().hidden_size()};
 }
 
+// "model.hidden_size: 512" for each line within "model { ... }", so that a line alone says which
+// key it is about.
+std::string WithFullNames(const std::string& textproto) {
+  std::string full;
+  std::vector<std::string> sections;
+  for (const absl::string_view line : absl::StrSplit(textproto, '\n')) {
+    const absl::string_view text = absl::StripAsciiWhitespace(line);
+    if (absl::EndsWith(text, " {")) {
+      sections.emplace_back(text.substr(0, text.size() - 2));
+    } else if (text == "}") {
+      sections.pop_back();
+    } else if (!text.empty()) {
+      absl::StrAppend(&full, absl::StrJoin(sections, "."), sections.empty() ? "" : ".", text, "\n");
+    }
+  }
+  return full;
+}
+
 ParallelInput SetOf(const std::string& tsv, const std::string& source, const std::string& target) {
   if (!tsv.empty()) return {.source = tsv};
   return {.source = source, .target = target};
@@ -137,6 +160,7 @@ PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::stri
   const proto::CleaningConfig& cleaning = config.cleaning();
   options.cleaning.max_pieces = config.max_length();
   options.cleaning.max_words = cleaning.max_words();
+  options.cleaning.max_word_bytes = cleaning.max_word_bytes();
   options.cleaning.max_length_ratio = cleaning.max_length_ratio();
   options.cleaning.min_letter_ratio = cleaning.min_letter_ratio();
   options.cleaning.drop_copies = cleaning.drop_copies();
@@ -180,6 +204,7 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
                    .beta2 = optimizer.beta2(),
                    .epsilon = optimizer.epsilon(),
                    .weight_decay = optimizer.weight_decay(),
+                   .decoupled = optimizer.type() == proto::OptimizerConfig::adamw,
                    .ema_decay = optimizer.ema_decay()},
           .clip_norm = optimizer.clip_norm(),
           .eval_every = PeriodOf(trainer.eval_every()),
@@ -200,7 +225,7 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
 std::string TrainingContract(const proto::NmtConfig& config) {
   proto::NmtConfig shared = config;
   shared.clear_run();
-  return PrintConfig(shared, ConfigFormat::kFull);
+  return WithFullNames(PrintConfig(shared, ConfigFormat::kFull));
 }
 
 absl::StatusOr<std::string> PrepareData(const proto::DataConfig& config, const std::string& run_dir,

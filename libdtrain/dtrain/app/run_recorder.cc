@@ -45,6 +45,16 @@ ProgressStyle StyleOf(proto::RunConfig::Progress progress) {
   return ProgressStyle::kAuto;
 }
 
+// The command line as it is typed: cmdline.txt and advice are to be run again.
+std::vector<std::string> LaunchCommand(const Runtime& runtime) {
+  std::vector<std::string> command;
+  if (runtime.comm.size() > 1) {
+    command = {"mpirun", "-n", absl::StrCat(runtime.comm.size())};
+  }
+  command.insert(command.end(), runtime.arguments.begin(), runtime.arguments.end());
+  return command;
+}
+
 std::string FormatMetrics(const EvaluationResult& result) {
   std::string line;
   for (const auto& [name, value] : result.metrics) {
@@ -82,20 +92,24 @@ absl::Status RunRecorder::OpenRoot(const proto::RunConfig& run,
                       RunDirectory::Open({.path = path_,
                                           .resume = run.resume() == "auto" ? ResumePolicy::kAuto
                                                                            : ResumePolicy::kNever,
-                                          .arguments = runtime_.arguments}));
+                                          .arguments = LaunchCommand(runtime_)}));
   directory_.emplace(std::move(directory));
-  DT_RETURN_IF_ERROR(directory_->WriteConfig(PrintConfig(config, ConfigFormat::kFull)));
+  config_text_ = PrintConfig(config, ConfigFormat::kFull);
+  // The trainer reports every log_every updates already.
+  progress_ =
+      std::make_unique<Progress>(ProgressOptions{.style = StyleOf(run.progress()), .log_every = 1});
+  return absl::OkStatus();
+}
+
+absl::Status RunRecorder::Describe() const {
+  DT_RETURN_IF_ERROR(directory_->WriteConfig(config_text_));
   JsonRecord environment = CollectEnvironment();
   environment.Set("dtrain", BuildDescription())
       .Set("mpi", runtime_.mpi)
       .Set("ranks", runtime_.comm.size())
       .Set("threads_per_rank", runtime_.threads)
       .Set("device", DeviceName(runtime_.device));
-  DT_RETURN_IF_ERROR(directory_->WriteEnvironment(environment));
-  // The trainer reports every log_every updates already.
-  progress_ =
-      std::make_unique<Progress>(ProgressOptions{.style = StyleOf(run.progress()), .log_every = 1});
-  return absl::OkStatus();
+  return directory_->WriteEnvironment(environment);
 }
 
 void RunRecorder::Message(const std::string& line) {
@@ -104,8 +118,9 @@ void RunRecorder::Message(const std::string& line) {
 }
 
 absl::Status RunRecorder::Begin(int64_t restored_step) {
-  step_ = restored_step;
+  step_ = restored_step_ = restored_step;
   if (!directory_) return absl::OkStatus();
+  DT_RETURN_IF_ERROR(Describe());
   DT_ASSIGN_OR_RETURN(
       RunMetrics metrics,
       directory_->OpenMetrics(directory_->is_resumed() ? std::optional<int64_t>(restored_step)
@@ -206,6 +221,7 @@ void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
 }
 
 void RunRecorder::OnEvent(int64_t step, const std::string& kind, const std::string& text) {
+  step_ = step;
   const std::string line = absl::StrFormat("%s @%d: %s", kind, step, text);
   if (kind == "skip") {
     LogWarning(line);
@@ -244,15 +260,22 @@ void RunRecorder::PrintSummary(const TrainResult& result) const {
   std::string text = absl::StrFormat(
       "\ndone (%s): %d updates, %.2f M target tokens in %s\n", result.reason, state.step,
       static_cast<double>(state.target_tokens) / 1e6, FormatDuration(state.seconds));
-  if (result.last_evaluation) {
-    absl::StrAppend(&text, "last     ", FormatMetrics(*result.last_evaluation), "\n");
-    for (const std::string& note : result.last_evaluation->notes) {
-      absl::StrAppend(&text, "         ", note, "\n");
+  const auto add = [&](const char* title, const std::optional<EvaluationResult>& evaluation) {
+    if (!evaluation || evaluation->metrics.empty()) return;
+    absl::StrAppend(&text, title, FormatMetrics(*evaluation), "\n");
+    for (const std::string& note : evaluation->notes) {
+      absl::StrAppend(&text, "           ", note, "\n");
     }
-  }
+  };
+  add("dev      ", result.last_evaluation);
+  add("test     ", result.test_evaluation);
   if (state.best_step >= 0) {
     absl::StrAppendFormat(&text, "best       %.4f at update %d\n", state.best_metric,
                           state.best_step);
+  }
+  if (restored_step_ > 0 && state.step == restored_step_) {
+    absl::StrAppend(&text, "note       this run was complete already; to go on, raise its limit (",
+                    result.reason, "); to start anew, give another --run_dir\n");
   }
   absl::StrAppend(&text, "run      ", path_, " (checkpoints in ckpt/, samples in samples/)\n",
                   "curves   tensorboard --logdir ", path_, "/tb\n",

@@ -39,8 +39,9 @@ class RunRecorder final : public TrainObserver {
   const std::string& path() const { return path_; }
   // A line for the terminal and the log.
   void Message(const std::string& line);
-  // After resuming, before the first update: opens the metrics at the step the run goes on from (0:
-  // from the start).
+  // After resuming, before the first update: writes configuration and environment, which a command
+  // that could not go on must not replace, and opens the metrics at the step the run goes on from
+  // (0: from the start).
   absl::Status Begin(int64_t restored_step);
   // The end of the run: status file, and a summary for people on stdout. Returns `result`'s status.
   absl::Status End(const absl::StatusOr<TrainResult>& result);
@@ -52,6 +53,7 @@ class RunRecorder final : public TrainObserver {
  private:
   explicit RunRecorder(Runtime& runtime) : runtime_(runtime) {}
   absl::Status OpenRoot(const proto::RunConfig& run, const google::protobuf::Message& config);
+  absl::Status Describe() const;
   void WriteStepCurves(const StepRecord& record);
   // Trouble with the disk is told once and does not end a run that can still save checkpoints.
   void Check(const absl::Status& status);
@@ -60,12 +62,14 @@ class RunRecorder final : public TrainObserver {
 
   Runtime& runtime_;
   std::string path_;
+  std::string config_text_;
   bool tensorboard_ = true;
   std::optional<RunDirectory> directory_;
   std::optional<RunMetrics> metrics_;
   std::unique_ptr<Progress> progress_;
   Timer last_heartbeat_;
   int64_t step_ = 0;
+  int64_t restored_step_ = 0;
   bool warned_ = false;
 };
 

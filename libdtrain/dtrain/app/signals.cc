@@ -43,6 +43,8 @@ StopFlags& InstallSignalHandlers() {
   for (const int signal : {SIGUSR1, SIGUSR2, SIGTERM, SIGINT}) {
     sigaction(signal, &action, nullptr);
   }
+  // A limit on file sizes is met as an error of write(), like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   return flags;
 }
 

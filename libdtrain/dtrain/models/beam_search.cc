@@ -145,10 +145,12 @@ class BatchSearch {
                    best);
     }
     std::vector<Alive> next;
-    for (const Candidate& candidate : best) {
+    for (size_t rank = 0; rank < best.size(); ++rank) {
+      const Candidate& candidate = best[rank];
       const Alive& parent = sentence.alive[static_cast<size_t>(candidate.row)];
       if (candidate.id == options_.end_id) {
-        Finish(sentence, parent.ids, candidate.log_probability);
+        // An end beyond the beam is no hypothesis of it: a beam of one must be greedy.
+        if (rank < beam) Finish(sentence, parent.ids, candidate.log_probability);
       } else if (next.size() < beam) {
         next.push_back({candidate.log_probability, parent.ids, parent.slots});
         next.back().ids.push_back(candidate.id);

@@ -5,7 +5,9 @@
 //   Print(results[0][0].ids);                                   // best translation of sources[0]
 //
 // Sentences are sorted by length and cut into batches by token count; a finished sentence leaves
-// its batch. Each sentence is searched on its own, so its result does not depend on its batch.
+// its batch. Each sentence is searched on its own, so its result does not depend on its batch. Of a
+// step's candidates the beam_size best count: those that end are finished, the others' places go to
+// the next best that do not end (the search of transformers' generate).
 #ifndef DTRAIN_MODELS_BEAM_SEARCH_H_
 #define DTRAIN_MODELS_BEAM_SEARCH_H_
 
@@ -22,12 +24,13 @@ namespace dtrain {
 struct BeamSearchOptions {
   int beam_size = 4;   // 1 is greedy
   float alpha = 0.6f;  // score = log p / ((5 + length) / 6)^alpha (Wu et al. 2016, equation 14)
-  int32_t extra_length = 50;           // a translation has at most source length + this many tokens
-  int n_best = 1;                      // hypotheses returned per sentence, at most beam_size
-  int32_t end_id = 2;                  // ends a sentence
-  std::vector<int32_t> forbidden_ids;  // never produced; <pad> never is
-  int64_t batch_tokens = 4096;         // source tokens translated together
-  std::function<bool()> stop;  // asked between steps; true abandons the search (results so far)
+  int32_t extra_length = 50;  // a translation has at most source length + this many tokens
+  int n_best = 1;             // hypotheses returned per sentence, at most beam_size
+  int32_t end_id = 2;         // ends a sentence
+  std::vector<int32_t> forbidden_ids = {};  // never produced; <pad> never is
+  int64_t batch_tokens = 4096;              // source tokens translated together
+  std::function<bool()> stop =
+      {};  // asked between steps; true abandons the search (results so far)
 };
 
 struct Hypothesis {

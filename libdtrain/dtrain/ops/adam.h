@@ -3,6 +3,7 @@
 //
 // Kingma and Ba, "Adam" (2015), algorithm 1; Loshchilov and Hutter, "Decoupled Weight Decay
 // Regularization" (2019), algorithm 2 line 12:
+//   g = gradient_scale * gradient + l2 w
 //   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //   w -= lr ( (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon) + decay w )
 #ifndef DTRAIN_OPS_ADAM_H_
@@ -20,6 +21,7 @@ struct AdamOptions {
   float beta1 = 0.9f;
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
+  float l2 = 0.0f;            // added to the gradient as l2 * w before the moments
   float weight_decay = 0.0f;      // decoupled
   float bias_correction1 = 1.0f;  // 1 - beta1^t; 1 leaves the first moment uncorrected
   float bias_correction2 = 1.0f;  // 1 - beta2^t

@@ -22,10 +22,10 @@ void AdamKernel(const AdamArgs& args) {
   const float root_v_correction = 1.0f / __builtin_sqrtf(o.bias_correction2);
   T* const copy = static_cast<T*>(args.copy);
   ForLanes(args.begin, args.end, [&](int64_t i, auto lanes) {
-    const Vec g = Load(args.gradients + i, lanes) * scale;
+    Vec w = Load(args.weights + i, lanes);
+    const Vec g = Load(args.gradients + i, lanes) * scale + w * o.l2;
     const Vec m = Load(args.m + i, lanes) * o.beta1 + g * (1.0f - o.beta1);
     const Vec v = Load(args.v + i, lanes) * o.beta2 + g * g * (1.0f - o.beta2);
-    Vec w = Load(args.weights + i, lanes);
     const Vec step = m * m_correction / (Sqrt(v) * root_v_correction + o.epsilon);
     w -= (step + w * o.weight_decay) * o.learning_rate;
     Store(args.m + i, m, lanes);

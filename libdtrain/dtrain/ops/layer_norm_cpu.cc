@@ -52,22 +52,17 @@ struct RowGradient {
   float mean_g, mean_g_normal;  // means over the row of g and g * normal, where g = dy * gamma
 };
 
-// The two means of one row, and its share of d_gamma and d_beta.
 template <typename T>
-RowGradient BackwardSums(const LayerNormBackwardArgs& args, int64_t r) {
+RowGradient BackwardMeans(const LayerNormBackwardArgs& args, int64_t r) {
   const T* const dy = Row<T>(args.dy, r);
   const T* const x = Row<T>(args.x, r);
   RowGradient row = {.mean = args.mean[r], .rstd = args.rstd[r], .mean_g = 0, .mean_g_normal = 0};
   Vec sum_g{};
   Vec sum_g_normal{};
   ForLanes(0, args.columns, [&](int64_t c, auto lanes) {
-    const Vec d = Load(dy + c, lanes);
-    const Vec normal = (Load(x + c, lanes) - row.mean) * row.rstd;
-    const Vec g = d * Load(args.gamma + c, lanes);
+    const Vec g = Load(dy + c, lanes) * Load(args.gamma + c, lanes);
     sum_g += g;
-    sum_g_normal += g * normal;
-    Store(args.d_gamma + c, Load(args.d_gamma + c, lanes) + d * normal, lanes);
-    Store(args.d_beta + c, Load(args.d_beta + c, lanes) + d, lanes);
+    sum_g_normal += g * ((Load(x + c, lanes) - row.mean) * row.rstd);
   });
   const float count = static_cast<float>(args.columns);
   row.mean_g = HorizontalSum(sum_g) / count;
@@ -75,24 +70,28 @@ RowGradient BackwardSums(const LayerNormBackwardArgs& args, int64_t r) {
   return row;
 }
 
+// Columns [begin, end) of one row, at most kStretch of them:
 // d_x = rstd (g - mean(g) - normal mean(g normal)) + d_residual, and what follows from it.
 template <typename T>
-void BackwardRow(const LayerNormBackwardArgs& args, int64_t r, const RowGradient& row,
-                 DropoutStretch& dropout) {
+void BackwardStretch(const LayerNormBackwardArgs& args, int64_t r, const RowGradient& row,
+                     int64_t begin, int64_t end, DropoutStretch& dropout) {
   const T* const dy = Row<T>(args.dy, r);
   const T* const x = Row<T>(args.x, r);
   const T* const d_residual =
       args.d_residual.data == nullptr ? nullptr : Row<T>(args.d_residual, r);
   T* const d_x = Row<T>(args.d_x, r);
   T* const d_dropped = args.d_dropped.data == nullptr ? nullptr : Row<T>(args.d_dropped, r);
-  const uint64_t first = static_cast<uint64_t>(r * args.columns);
-  ForDropoutLanes(dropout, first, args.columns, [&](int64_t c, auto lanes, int64_t offset) {
+  dropout.Draw(static_cast<uint64_t>(r * args.columns + begin), end - begin);
+  ForLanes(begin, end, [&](int64_t c, auto lanes) {
+    const Vec d_y = Load(dy + c, lanes);
     const Vec normal = (Load(x + c, lanes) - row.mean) * row.rstd;
-    const Vec g = Load(dy + c, lanes) * Load(args.gamma + c, lanes);
+    Store(args.d_gamma + c, Load(args.d_gamma + c, lanes) + d_y * normal, lanes);
+    Store(args.d_beta + c, Load(args.d_beta + c, lanes) + d_y, lanes);
+    const Vec g = d_y * Load(args.gamma + c, lanes);
     Vec d = (g - row.mean_g - normal * row.mean_g_normal) * row.rstd;
     if (d_residual != nullptr) d += Load(d_residual + c, lanes);
     Store(d_x + c, d, lanes);
-    if (args.dropout.on) d = dropout.Apply(d, offset);
+    if (args.dropout.on) d = dropout.Apply(d, c - begin);
     if (d_dropped != nullptr) Store(d_dropped + c, d, lanes);
     if (args.d_bias != nullptr) Store(args.d_bias + c, Load(args.d_bias + c, lanes) + d, lanes);
   });
@@ -119,8 +118,19 @@ void LayerNormBackwardKernel(const LayerNormBackwardArgs& args) {
   ClearFloats(args.d_beta, args.columns);
   if (args.d_bias != nullptr) ClearFloats(args.d_bias, args.columns);
   DropoutStretch dropout(args.dropout);
-  for (int64_t r = args.row_begin; r < args.row_end; ++r) {
-    BackwardRow<T>(args, r, BackwardSums<T>(args, r), dropout);
+  // A few rows at a time, which stay in the L2 cache; then stretch by stretch, so that the column
+  // sums, gamma and the rows' stretches share the L1 cache however many columns there are.
+  constexpr int64_t kRows = 16;
+  RowGradient rows[kRows];
+  for (int64_t first = args.row_begin; first < args.row_end; first += kRows) {
+    const int64_t count = args.row_end - first < kRows ? args.row_end - first : kRows;
+    for (int64_t i = 0; i < count; ++i) rows[i] = BackwardMeans<T>(args, first + i);
+    for (int64_t begin = 0; begin < args.columns; begin += kStretch) {
+      const int64_t end = begin + kStretch < args.columns ? begin + kStretch : args.columns;
+      for (int64_t i = 0; i < count; ++i) {
+        BackwardStretch<T>(args, first + i, rows[i], begin, end, dropout);
+      }
+    }
   }
 }
 

@@ -52,7 +52,7 @@ void Adam::Step(float learning_rate, float gradient_scale, Stream& stream) {
     Tensor m = slice(m_);
     Tensor v = slice(v_);
     Tensor copy = slice(parameters_.compute_weights());
-    options.weight_decay = range.weight_decay;
+    (config_.decoupled ? options.weight_decay : options.l2) = range.weight_decay;
     AdamUpdate(slice(parameters_.gradients()), scale_, options, weights, m, v, copy, stream);
   }
   if (average_) {

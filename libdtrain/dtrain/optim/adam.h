@@ -17,7 +17,8 @@ struct AdamConfig {
   float beta1 = 0.9f;
   float beta2 = 0.98f;
   float epsilon = 1e-9f;
-  float weight_decay = 0.0f;  // decoupled (AdamW), of matrices only
+  float weight_decay = 0.0f;  // of matrices only
+  bool decoupled = true;      // AdamW; false adds the decay to the gradient (Adam with L2)
   float ema_decay = 0.0f;     // of the averaged weights; 0 keeps no average
 };
 

@@ -60,12 +60,13 @@ std::string CommandLine(std::span<const std::string> arguments) {
   });
 }
 
-// The command line with --name=value in place of what it said of that flag.
+// The command line with --name=value in place of what it said of that flag or of run.name.
 std::string CommandWith(std::span<const std::string> arguments, const std::string& name,
                         const std::string& value) {
   std::vector<std::string> changed;
   for (size_t i = 0; i < arguments.size(); ++i) {
     std::string_view flag = arguments[i];
+    if (flag.starts_with("run." + name + "=")) continue;
     if (flag.starts_with("--")) flag.remove_prefix(1);
     if (flag == "-" + name) {
       ++i;  // the value is an argument of its own

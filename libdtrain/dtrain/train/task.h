@@ -67,6 +67,11 @@ class TrainingTask {
 
   // Evaluates on the dev set. Collective: all ranks call it and get the same metrics.
   virtual absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) = 0;
+  // Evaluates on the test set, at the end of a run; without metrics where there is none.
+  // Collective.
+  virtual absl::StatusOr<EvaluationResult> EvaluateTest(Context& /*ctx*/) {
+    return EvaluationResult();
+  }
   // Whether a checkpoint fits this task's data (the same vocabulary, say); StorageError says why
   // not.
   virtual absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const = 0;

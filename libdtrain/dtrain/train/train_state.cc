@@ -71,7 +71,8 @@ std::string StateToJson(const TrainState& state) {
                                        {"best_step", state.best_step},
                                        {"early_stop_best", state.early_stop_best},
                                        {"early_stop_step", state.early_stop_step},
-                                       {"stalled_evaluations", state.stalled_evaluations}};
+                                       {"stalled_evaluations", state.stalled_evaluations},
+                                       {"evaluation_due", state.evaluation_due}};
   return json.dump(2) + "\n";
 }
 
@@ -95,6 +96,7 @@ absl::StatusOr<TrainState> StateFromJson(const std::string& text, const std::str
     json.at("early_stop_best").get_to(state.early_stop_best);
     json.at("early_stop_step").get_to(state.early_stop_step);
     json.at("stalled_evaluations").get_to(state.stalled_evaluations);
+    json.at("evaluation_due").get_to(state.evaluation_due);
   } catch (const nlohmann::json::exception& error) {
     return StorageError(absl::StrFormat("%s/%s: %s", path, kStateFile, error.what()));
   }

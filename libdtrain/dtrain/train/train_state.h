@@ -31,6 +31,7 @@ struct TrainState {
   double early_stop_best = 0.0;
   int64_t early_stop_step = -1;
   int64_t stalled_evaluations = 0;
+  bool evaluation_due = false;  // at this step, put off by a requested stop
 };
 
 // The files of a checkpoint. Tensors are views: the model and optimizer must stay as they are until

@@ -55,6 +55,8 @@ absl::Status Trainer::Resume(const std::string& from) {
   absl::StatusOr<std::string> path = std::string();
   if (comm_.is_root()) path = Load(from);
   DT_RETURN_IF_ERROR(BroadcastState(path.status()));
+  // A complete run that is started again has its checkpoint already.
+  if (from == "auto") last_checkpoint_step_ = state_.step;
   if (state_.step > 0 && comm_.is_root()) Event("resume", "going on from " + *path);
   return absl::OkStatus();
 }
@@ -92,6 +94,7 @@ absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
   adam_.set_steps(state_.optimizer_steps);
   task_.Seek(state_.position);
   resumed_seconds_ = state_.seconds;
+  if (state_.step > 0) last_checkpoint_step_ = state_.step;
   return absl::OkStatus();
 }
 
@@ -101,17 +104,27 @@ absl::StatusOr<TrainResult> Trainer::Run() {
   elapsed_ = window_start_ = last_checkpoint_ = Elapsed();
   // A resumed run that is already complete must not make another update.
   std::string reason = EndReason({});
+  if (reason.empty() && state_.evaluation_due) {
+    DT_RETURN_IF_ERROR(DoPeriodic(Clock(), {}));
+    reason = EndReason({});
+  }
   while (reason.empty()) {
     const PeriodClock before = Clock();
     DT_ASSIGN_OR_RETURN(const Update update, RunUpdate());
     DT_RETURN_IF_ERROR(ApplyGradients(update));
     Record(update);
+    state_.evaluation_due = PeriodPassed(options_.eval_every, before, Clock());
     reason = EndReason(update.requests);
-    if (reason.empty()) DT_RETURN_IF_ERROR(DoPeriodic(before, update.requests));
+    if (!reason.empty()) break;
+    DT_RETURN_IF_ERROR(DoPeriodic(before, update.requests));
+    reason = EndReason({});  // an evaluation may have been the last one
   }
   ctx_.set_training(false);
   DT_RETURN_IF_ERROR(Finish(reason));
-  return TrainResult{state_, reason, last_evaluation_};
+  DT_ASSIGN_OR_RETURN(EvaluationResult test, EvaluateTest());
+  TrainResult result{state_, reason, last_evaluation_, std::nullopt};
+  if (!test.metrics.empty()) result.test_evaluation = std::move(test);
+  return result;
 }
 
 absl::StatusOr<Trainer::Update> Trainer::RunUpdate() {
@@ -194,6 +207,7 @@ absl::Status Trainer::ApplyGradients(const Update& update) {
                           ? options_.clip_norm / gradient_norm_
                           : 1.0;
   adam_.Step(static_cast<float>(learning_rate_), static_cast<float>(clip / tokens), ctx_.stream());
+  state_.optimizer_steps = adam_.steps();
   return absl::OkStatus();
 }
 
@@ -265,14 +279,16 @@ std::string Trainer::EndReason(const Requests& requests) const {
 
 absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requests) {
   const PeriodClock now = Clock();
-  if (PeriodPassed(options_.eval_every, before, now)) DT_RETURN_IF_ERROR(Evaluate());
+  if (state_.evaluation_due) DT_RETURN_IF_ERROR(Evaluate());
   const bool overdue = options_.checkpoint_seconds > 0.0 &&
                        elapsed_ - last_checkpoint_ >= options_.checkpoint_seconds;
   if (overdue || requests.checkpoint || PeriodPassed(options_.checkpoint_every, before, now) ||
       state_.best_step == state_.step) {
-    DT_RETURN_IF_ERROR(SaveCheckpoint());
+    checkpoint_due_ = true;
   }
-  return absl::OkStatus();
+  // Weights that give no finite gradients must not push good checkpoints out.
+  if (!checkpoint_due_ || skipped_in_a_row_ > 0) return absl::OkStatus();
+  return SaveCheckpoint();
 }
 
 absl::Status Trainer::Evaluate() {
@@ -284,6 +300,7 @@ absl::Status Trainer::Evaluate() {
   ctx_.set_training(true);
   DT_RETURN_IF_ERROR(result.status());
   last_evaluation_step_ = state_.step;
+  state_.evaluation_due = false;
   const double value = result->Metric(options_.best_metric);
   const bool is_best =
       std::isfinite(value) &&
@@ -312,11 +329,20 @@ absl::Status Trainer::Evaluate() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<EvaluationResult> Trainer::EvaluateTest() {
+  ctx_.set_training(false);
+  adam_.SwapAverage(ctx_.stream());
+  absl::StatusOr<EvaluationResult> result = task_.EvaluateTest(ctx_);
+  adam_.SwapAverage(ctx_.stream());
+  return result;
+}
+
 absl::Status Trainer::SaveCheckpoint() {
+  checkpoint_due_ = false;
   last_checkpoint_ = elapsed_;
   last_checkpoint_step_ = state_.step;
   if (options_.checkpoint_dir.empty()) return absl::OkStatus();
-  const absl::Status saved = comm_.is_root() ? WriteCheckpoint() : absl::OkStatus();
+  absl::Status saved = comm_.is_root() ? WriteCheckpoint() : absl::OkStatus();
   const int code = comm_.AllReduceValue(static_cast<int32_t>(ExitCodeOf(saved)), ReduceOp::kMax);
   if (code == 0 || !saved.ok()) return saved;
   return StorageError("the root rank could not write a checkpoint; its message says why");

@@ -1,5 +1,5 @@
 // trainer.h - the training loop: updates, evaluation, checkpoints, stopping and resuming.
-// resuming. SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0
 //
 //   Trainer trainer(task, communicator, context, options);
 //   DT_RETURN_IF_ERROR(trainer.Resume("latest"));
@@ -100,6 +100,7 @@ struct TrainResult {
   TrainState state;
   std::string reason;  // "max_steps", "max_time", "max_epochs", "early stop", "stop requested"
   std::optional<EvaluationResult> last_evaluation;
+  std::optional<EvaluationResult> test_evaluation;  // where the task has a test set
 };
 
 class Trainer {
@@ -144,9 +145,10 @@ class Trainer {
   absl::Status ApplyGradients(const Update& update);
   void Record(const Update& update);
   PeriodClock Clock() const;
-  // Evaluation and checkpoint that are due between the two clocks.
+  // The evaluation that is due, and the checkpoint that is since `before` or was asked for.
   absl::Status DoPeriodic(const PeriodClock& before, const Requests& requests);
   absl::Status Evaluate();
+  absl::StatusOr<EvaluationResult> EvaluateTest();
   absl::Status SaveCheckpoint();
   // On the root alone.
   absl::Status WriteCheckpoint();
@@ -176,6 +178,7 @@ class Trainer {
   double last_checkpoint_ = 0.0;
   int64_t last_evaluation_step_ = -1;
   int64_t last_checkpoint_step_ = -1;
+  bool checkpoint_due_ = false;  // but put off while updates are skipped
   int skipped_in_a_row_ = 0;
   double learning_rate_ = 0.0;
   double gradient_norm_ = 0.0;

@@ -146,26 +146,28 @@ void TranslationTask::Backward(Context& ctx) { model_.Backward(ctx); }
 
 absl::StatusOr<EvaluationResult> TranslationTask::Evaluate(Context& ctx) {
   if (!dev_) return EvaluationResult();
-  EvaluationResult result;
-  const std::vector<uint32_t> own = OwnSentences(*dev_);
-  EvaluateLoss(*dev_, own, ctx, result);
-  DT_RETURN_IF_ERROR(EvaluateTranslations(*dev_, own, ctx, result));
-  return result;
+  return EvaluateSet(*dev_, options_.eval_max_sentences, ctx);
 }
 
-absl::StatusOr<EvaluationResult> TranslationTask::EvaluateSet(const std::string& name,
-                                                              Context& ctx) {
-  DT_ASSIGN_OR_RETURN(const TranslationSet set, OpenSet(name));
+absl::StatusOr<EvaluationResult> TranslationTask::EvaluateTest(Context& ctx) {
+  if (!std::filesystem::exists(options_.data_dir + "/test.bin")) return EvaluationResult();
+  DT_ASSIGN_OR_RETURN(const TranslationSet test, OpenSet("test"));
+  return EvaluateSet(test, /*max_sentences=*/0, ctx);
+}
+
+absl::StatusOr<EvaluationResult> TranslationTask::EvaluateSet(const TranslationSet& set,
+                                                              int64_t max_sentences, Context& ctx) {
   EvaluationResult result;
-  const std::vector<uint32_t> own = OwnSentences(set);
+  const int64_t count =
+      max_sentences > 0 ? std::min(max_sentences, set.shard.size()) : set.shard.size();
+  const std::vector<uint32_t> own = OwnSentences(count, set);
   EvaluateLoss(set, own, ctx, result);
   DT_RETURN_IF_ERROR(EvaluateTranslations(set, own, ctx, result));
   return result;
 }
 
-std::vector<uint32_t> TranslationTask::OwnSentences(const TranslationSet& set) const {
-  int64_t count = set.shard.size();
-  if (options_.eval_max_sentences > 0) count = std::min(count, options_.eval_max_sentences);
+std::vector<uint32_t> TranslationTask::OwnSentences(int64_t count,
+                                                    const TranslationSet& set) const {
   std::vector<uint32_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {

@@ -60,11 +60,9 @@ class TranslationTask final : public TrainingTask {
   // loss, nll, ppl, bleu (sacreBLEU), chrf (chrF2), bleu_tf (teacher-forced, as OpenSeq2Seq), on
   // the dev set; none without one.
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
+  absl::StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
   std::vector<NamedFile> CheckpointFiles() const override;
-
-  // The same metrics on another set of the prepared folder: "dev" or "test".
-  absl::StatusOr<EvaluationResult> EvaluateSet(const std::string& name, Context& ctx);
 
   Seq2SeqTransformer& model() { return model_; }
   const BpeModel& tokenizer() const { return tokenizer_; }
@@ -75,9 +73,11 @@ class TranslationTask final : public TrainingTask {
  private:
   TranslationTask(const TranslationTaskOptions& options, Communicator& comm, BpeModel tokenizer,
                   TokenShard train);
+  absl::StatusOr<EvaluationResult> EvaluateSet(const TranslationSet& set, int64_t max_sentences,
+                                               Context& ctx);
   absl::StatusOr<TranslationSet> OpenSet(const std::string& name) const;
   // This rank's sentences of a set, by falling length dealt in turn.
-  std::vector<uint32_t> OwnSentences(const TranslationSet& set) const;
+  std::vector<uint32_t> OwnSentences(int64_t count, const TranslationSet& set) const;
   void EvaluateLoss(const TranslationSet& set, const std::vector<uint32_t>& own, Context& ctx,
                     EvaluationResult& result);
   absl::Status EvaluateTranslations(const TranslationSet& set, const std::vector<uint32_t>& own,

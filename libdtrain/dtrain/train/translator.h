@@ -38,6 +38,12 @@ std::vector<std::vector<Translation>> TranslateLines(Seq2SeqTransformer& model,
                                                      const BeamSearchOptions& options, Context& ctx,
                                                      int64_t* num_cut = nullptr);
 
+// Loss sums of given translations under teacher forcing, end symbols included: exp(nll / tokens) is
+// the perplexity. Lines are cut as above; line i of `targets` belongs to line i of `sources`.
+LossSums ScoreLines(Seq2SeqTransformer& model, const BpeModel& tokenizer,
+                    std::span<const std::string> sources, std::span<const std::string> targets,
+                    int64_t batch_tokens, Context& ctx);
+
 }  // namespace dtrain
 
 #endif  // DTRAIN_TRAIN_TRANSLATOR_H_

@@ -1,0 +1,92 @@
+// translation_model.cc - from a checkpoint's files to a model that translates.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/translation_model.h"
+
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/app/config.h"
+#include "dtrain/app/nmt_options.h"
+#include "dtrain/nmt.pb.h"
+#include "dtrain/train/checkpoint_directory.h"
+#include "dtrain/train/train_state.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kConfigFile = "config.textproto";
+constexpr std::string_view kVocabulary = "vocab.spm";
+
+// A run marks its best checkpoint by one metric, the one it was told to watch.
+std::string MetricOfRun(const std::string& path) {
+  constexpr std::string_view kPrefix = "best-";
+  std::error_code error;
+  const std::string folder = fs::exists(path + "/ckpt", error) ? path + "/ckpt" : path;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with(kPrefix)) return name.substr(kPrefix.size());
+  }
+  return "";
+}
+
+// What is wrong inside a checkpoint is a matter of the checkpoint, whoever found it.
+absl::Status AsStorageError(const absl::Status& status) {
+  return status.ok() ? status : StorageError(MessageOf(status));
+}
+
+absl::Status RequireFile(const Checkpoint& checkpoint, std::string_view name) {
+  if (checkpoint.Has(name)) return absl::OkStatus();
+  return StorageError(absl::StrFormat(
+      "%s: holds no %s, so it is not a checkpoint of a translation run; give one that nmt_train "
+      "wrote",
+      checkpoint.path(), name));
+}
+
+absl::StatusOr<Seq2SeqOptions> ReadModelOptions(const Checkpoint& checkpoint,
+                                                const std::string& config_text) {
+  proto::NmtConfig config;
+  const std::string name = absl::StrFormat("%s/%s", checkpoint.path(), kConfigFile);
+  DT_RETURN_IF_ERROR(AsStorageError(MergeConfigText(config_text, name, checkpoint.path(), config)));
+  DT_RETURN_IF_ERROR(AsStorageError(Annotate(CheckRules(config.model()), name)));
+  const proto::ModelConfig& model = config.model();
+  if (model.hidden_size() % model.num_heads() != 0 || model.hidden_size() % 2 != 0) {
+    return StorageError(
+        absl::StrFormat("%s: model.hidden_size %d is no even multiple of model.num_heads %d", name,
+                        model.hidden_size(), model.num_heads()));
+  }
+  Seq2SeqOptions options = ModelOptionsOf(model);
+  options.label_smoothing = config.trainer().label_smoothing();
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<TranslationModel> LoadTranslationModel(const std::string& path,
+                                                      const LoadModelOptions& options) {
+  const std::string metric = options.metric.empty() ? MetricOfRun(path) : options.metric;
+  DT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(path, metric));
+  DT_RETURN_IF_ERROR(RequireFile(checkpoint, kConfigFile));
+  DT_RETURN_IF_ERROR(RequireFile(checkpoint, kVocabulary));
+  DT_ASSIGN_OR_RETURN(std::string config_text, checkpoint.ReadText(kConfigFile));
+  DT_ASSIGN_OR_RETURN(Seq2SeqOptions model_options, ReadModelOptions(checkpoint, config_text));
+  absl::StatusOr<BpeModel> tokenizer =
+      BpeModel::Load(absl::StrFormat("%s/%s", checkpoint.path(), kVocabulary));
+  if (!tokenizer.ok()) return AsStorageError(tokenizer.status());
+  model_options.vocab_size = tokenizer->vocab_size();
+  auto model = std::make_unique<Seq2SeqTransformer>(model_options);
+  model->Allocate(options.device, options.compute_type, /*seed=*/1);
+  DT_RETURN_IF_ERROR(LoadWeights(checkpoint, model->parameters()));
+  return TranslationModel{.path = checkpoint.path(),
+                          .step = checkpoint.step(),
+                          .config_text = std::move(config_text),
+                          .compute_type = options.compute_type,
+                          .tokenizer = *std::move(tokenizer),
+                          .model = std::move(model)};
+}
+
+}  // namespace dtrain

@@ -1,0 +1,138 @@
+// nmt_train_checkpoint_test.cc - damaged and foreign checkpoints, full disks, repeated runs.
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/mount.h>
+
+#include "integration/nmt_train_program.h"
+
+namespace dtrain {
+namespace {
+
+// Changes a byte in the middle of a file.
+void Damage(const std::string& path) {
+  std::string content = ReadTestFile(path);
+  REQUIRE(content.size() > 2000);
+  content[content.size() / 2] = static_cast<char>(content[content.size() / 2] ^ 0x55);
+  WriteTestFile(path, content);
+}
+
+TEST_CASE("a damaged newest checkpoint is skipped with a warning, no good one is an error") {
+  const ToyProgram toy;
+  REQUIRE(toy.Run(2, toy.Corpus()).exit_code == 0);
+  const std::string weights = ReadTestFile(toy.CheckpointFile(20));
+  Damage(toy.CheckpointFile(20));
+  const Outcome outcome = toy.Run(2, toy.Corpus());
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.output,
+             Catch::Contains("warning: rank 0: checkpoint step-00000020 is refused: ") &&
+                 Catch::Contains("model.safetensors: damaged: tensor 'model."));
+  CHECK_THAT(toy.Log(), Catch::Contains("going on from " + toy.run_dir() + "/ckpt/step-00000010"));
+  CHECK(ReadTestFile(toy.CheckpointFile(20)) == weights);  // trained again, to the same bits
+
+  Damage(toy.CheckpointFile(20));
+  Damage(toy.CheckpointFile(10, "optimizer.safetensors"));
+  const std::string damaged = ReadTestFile(toy.CheckpointFile(20));
+  CheckFailed(toy.Run(2, toy.Corpus()), 7,
+              {"none of 2 checkpoints is good", "step-00000020/model.safetensors: damaged"});
+  CHECK(ReadTestFile(toy.CheckpointFile(20)) == damaged);
+}
+
+TEST_CASE("a checkpoint of another model is refused by the name of a tensor") {
+  const ToyProgram toy;
+  REQUIRE(toy.Run(2, toy.Corpus()).exit_code == 0);
+  const std::string weights = ReadTestFile(toy.CheckpointFile(20));
+  const std::string config = ReadTestFile(toy.run_dir() + "/config.textproto");
+  CheckFailed(toy.Run(2, toy.Corpus() + " model.hidden_size=64"), 7,
+              {toy.CheckpointFile(20), "tensor 'model.", "but the model needs float32 [64]"});
+  CheckFailed(toy.Run(2, toy.Corpus() + " model.encoder_layers=2"), 7,
+              {"no tensor 'model.encoder.layers.1."});
+  const Outcome smaller =
+      toy.Run(2, toy.Corpus() + " model.decoder_layers=2 run.run_dir=" + toy.File("other") +
+                     " run.resume=" + toy.run_dir());
+  CheckFailed(smaller, 7, {"no tensor 'model.decoder.layers.1."});
+  CHECK(ReadTestFile(toy.CheckpointFile(20)) == weights);
+  CHECK(ReadTestFile(toy.run_dir() + "/config.textproto") == config);
+}
+
+TEST_CASE("the vocabulary of another run is refused") {
+  const ToyProgram toy;
+  REQUIRE(toy.Run(2, toy.Corpus()).exit_code == 0);
+  // Another run's weights with this data.
+  const std::string other = " run.run_dir=" + toy.File("other") + " data.vocab_size=30";
+  CheckFailed(toy.Run(2, toy.Corpus() + other + " run.resume=" + toy.run_dir()), 7,
+              {"was trained with another vocabulary than " + toy.File("other/data/vocab.spm"),
+               "data.vocabulary=" + toy.run_dir()});
+  // Data prepared otherwise in the same folder.
+  CheckFailed(toy.Run(2, toy.Corpus() + " data.vocab_size=30"), 2,
+              {toy.run_dir() + "/data", "vocab_size is 40 there, 30 now"});
+  // A vocabulary that does not belong to the shards beside it.
+  std::filesystem::copy_file(toy.File("other/data/vocab.spm"), toy.run_dir() + "/data/vocab.spm",
+                             std::filesystem::copy_options::overwrite_existing);
+  CheckFailed(toy.Run(2, " data.prepared=" + toy.run_dir() + "/data data.dev_tsv="), 3,
+              {"train.bin: made with another vocabulary"});
+}
+
+TEST_CASE("a full disk ends with exit code 7 and leaves the earlier checkpoint as it was") {
+  const ToyProgram toy;
+  REQUIRE(toy.Run(1, toy.Corpus()).exit_code == 0);
+  const std::string weights = ReadTestFile(toy.CheckpointFile(20));
+  const std::string optimizer = ReadTestFile(toy.CheckpointFile(20, "optimizer.safetensors"));
+  REQUIRE(optimizer.size() > 100000);
+  // No file may grow beyond 96 KiB.
+  const std::string command =
+      "ulimit -f 96; exec " + toy.Command(1, toy.Corpus() + " trainer.max_steps=30");
+  CheckFailed(Job(command).Wait(), 7, {"step-00000030", "optimizer.safetensors"});
+  CHECK_FALSE(toy.HasCheckpoint(30));
+  CHECK(ReadTestFile(toy.CheckpointFile(20)) == weights);
+  CHECK(ReadTestFile(toy.CheckpointFile(20, "optimizer.safetensors")) == optimizer);
+  // With room again the same command goes on.
+  CHECK(toy.Run(1, toy.Corpus() + " trainer.max_steps=30").exit_code == 0);
+  CHECK(toy.HasCheckpoint(30));
+}
+
+TEST_CASE("a disk that is full while the data are prepared leaves nothing half made") {
+  const ToyProgram toy;
+  CheckFailed(Job("ulimit -f 4; exec " + toy.Command(1, toy.Corpus())).Wait(), 7,
+              {toy.run_dir() + "/data/", "cannot be written: "});
+  CHECK_FALSE(std::filesystem::exists(toy.run_dir() + "/data/train.bin"));
+  CHECK(toy.Run(1, toy.Corpus()).exit_code == 0);
+}
+
+TEST_CASE("a small file system fills up: exit code 7, and the last checkpoint is good") {
+  const ToyProgram toy;
+  const std::string disk = toy.File("disk");
+  std::filesystem::create_directories(disk);
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=400k") != 0) {
+    WARN("skipped: mounting a file system needs root");
+    return;
+  }
+  const Outcome outcome = toy.Run(2, toy.Corpus() + " run.run_dir=" + disk + "/run");
+  const std::string weights = ReadTestFile(disk + "/run/ckpt/step-00000010/model.safetensors");
+  const bool has_second = std::filesystem::exists(disk + "/run/ckpt/step-00000020");
+  const Outcome more_room = RunCommand("mount -o remount,size=4m " + disk);
+  const Outcome again = toy.Run(2, toy.Corpus() + " run.run_dir=" + disk + "/run");
+  CHECK(::umount(disk.c_str()) == 0);
+  CheckFailed(outcome, 7, {disk + "/run/ckpt: a checkpoint needs ", "are free; free some space"});
+  CHECK(weights.size() > 10000);
+  CHECK_FALSE(has_second);
+  CHECK(more_room.exit_code == 0);
+  INFO(again.output);
+  CHECK(again.exit_code == 0);
+}
+
+TEST_CASE("a folder that is no run directory, and one that another process uses, are refused") {
+  const ToyProgram toy;
+  std::filesystem::create_directories(toy.run_dir());
+  WriteTestFile(toy.run_dir() + "/thesis.tex", "do not touch");
+  CheckFailed(toy.Run(2, toy.Corpus()), 2,
+              {toy.run_dir() + ": not empty and not a run directory", "nothing there was changed"});
+  CHECK(std::distance(std::filesystem::directory_iterator(toy.run_dir()), {}) == 1);
+  toy.RemoveRun();
+
+  Job job("exec " + toy.Command(1, toy.Corpus() + " trainer.max_steps=1000000"));
+  REQUIRE(WaitUntil([&] { return toy.HasCheckpoint(10); }, 60));
+  CheckFailed(toy.Run(1, toy.Corpus()), 2, {"another process is training in this folder"});
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,171 @@
+// nmt_train_stop_test.cc - killed, stopped and started again, nmt_train loses nothing.
+// SPDX-License-Identifier: Apache-2.0
+#include "integration/nmt_train_program.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int kSteps = 1500;
+
+std::string LongRun(const ToyProgram& toy, int steps = kSteps) {
+  return toy.Corpus() + " trainer.checkpoint_every=100u trainer.keep_last=20 trainer.max_steps=" +
+         std::to_string(steps);
+}
+
+// The weights of a run that nobody stops.
+std::string WholeRun(int ranks, const std::string& more = "") {
+  const ToyProgram toy;
+  const Outcome outcome = toy.Run(ranks, LongRun(toy) + more);
+  INFO(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  return ReadTestFile(toy.run_dir() + "/ckpt/last/model.safetensors");
+}
+
+TEST_CASE("a killed rank ends the job, and the same command ends with the same bits") {
+  const std::string whole = WholeRun(2);
+  CHECK(whole.size() > 10000);
+  for (const size_t victim : {0u, 1u}) {
+    INFO("rank " << victim);
+    const ToyProgram toy;
+    const std::string command = toy.Command(2, LongRun(toy));
+    {
+      Job job("exec " + command);
+      REQUIRE(WaitUntil([&] { return toy.HasCheckpoint(200); }, 60));
+      const std::vector<pid_t> ranks = job.Children();
+      REQUIRE(ranks.size() == 2);
+      REQUIRE(::kill(ranks[victim], SIGKILL) == 0);
+      const Timer timer;
+      const Outcome outcome = job.Wait(20);
+      INFO(outcome.output);
+      CHECK(outcome.exit_code != 0);
+      CHECK(WaitUntil([&] { return CountProcesses(toy.run_dir()) == 0; }, 10));
+      CHECK(timer.Seconds() < 10);
+    }
+    REQUIRE_FALSE(toy.HasCheckpoint(kSteps));
+    const Outcome again = RunCommand(command);
+    INFO(again.output);
+    CHECK(again.exit_code == 0);
+    CHECK_THAT(toy.Log(), Catch::Contains("going on from " + toy.run_dir() + "/ckpt/step-00000"));
+    CHECK(ReadTestFile(toy.CheckpointFile(kSteps)) == whole);
+  }
+}
+
+TEST_CASE("the same command twice gives the same file") {
+  CHECK(WholeRun(2) == WholeRun(2));
+  const std::string threads = " run.threads=2 model.hidden_size=128 trainer.max_steps=40";
+  CHECK(WholeRun(1, threads) == WholeRun(1, threads));
+}
+
+TEST_CASE("SIGUSR1 to mpirun writes a checkpoint and the run goes on") {
+  const ToyProgram toy;
+  Job job("exec " + toy.Command(2, LongRun(toy, 8000) + " trainer.checkpoint_every=1000u"));
+  REQUIRE(WaitUntil([&] { return toy.HasCheckpoint(1000); }, 60));
+  job.Signal(SIGUSR1);
+  const Outcome outcome = job.Wait();
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 0);
+  CHECK(toy.HasCheckpoint(8000));
+  const std::string events = ReadTestFile(toy.run_dir() + "/metrics/events.jsonl");
+  INFO(events);
+  CHECK(CountOf(events, "\"checkpoint\"") == 9);  // the request and each thousand
+}
+
+TEST_CASE("SIGTERM ends with exit code 75, and the same command goes on to the same bits") {
+  const std::string whole = WholeRun(1);
+  const ToyProgram toy;
+  const std::string command = toy.Command(1, LongRun(toy));
+  {
+    Job job("exec " + command);
+    REQUIRE(WaitUntil([&] { return toy.HasCheckpoint(100); }, 60));
+    job.Signal(SIGTERM);
+    const Outcome outcome = job.Wait(20);
+    INFO(outcome.output);
+    CHECK(outcome.exit_code == 75);
+    CHECK_THAT(outcome.output, Catch::Contains("dtrain: stopped: stopped on request at step ") &&
+                                   Catch::Contains("the same command goes on from there"));
+    CHECK_THAT(ReadTestFile(toy.run_dir() + "/STATUS"),
+               Catch::Contains("state stopped\nexit_code 75\n"));
+  }
+  REQUIRE_FALSE(toy.HasCheckpoint(kSteps));
+  const Outcome again = RunCommand(command);
+  INFO(again.output);
+  CHECK(again.exit_code == 0);
+  CHECK(ReadTestFile(toy.CheckpointFile(kSteps)) == whole);
+}
+
+TEST_CASE("SIGTERM to one rank stops all ranks at the same update") {
+  const ToyProgram toy;
+  Job job("exec " + toy.Command(2, LongRun(toy, 100000)));
+  REQUIRE(WaitUntil([&] { return toy.HasCheckpoint(100); }, 60));
+  ::kill(job.Children().at(1), SIGTERM);
+  const Outcome outcome = job.Wait(20);
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 75);
+  CHECK(CountOf(outcome.output, "dtrain: stopped: ") == 1);
+  CHECK(WaitUntil([&] { return CountProcesses(toy.run_dir()) == 0; }, 10));
+}
+
+TEST_CASE("a complete run that is started again trains nothing and says how to go on") {
+  const ToyProgram toy;
+  REQUIRE(toy.Run(2, toy.Corpus()).exit_code == 0);
+  const std::string weights = ReadTestFile(toy.CheckpointFile(20));
+  const Outcome again = toy.Run(2, toy.Corpus());
+  INFO(again.output);
+  CHECK(again.exit_code == 0);
+  CHECK_THAT(again.output, Catch::Contains("this run was complete already") &&
+                               Catch::Contains("(max_steps)") &&
+                               Catch::Contains("another --run_dir"));
+  CHECK(ReadTestFile(toy.CheckpointFile(20)) == weights);
+  // And it does go on.
+  CHECK(toy.Run(2, toy.Corpus() + " trainer.max_steps=25").exit_code == 0);
+  CHECK(toy.HasCheckpoint(25));
+}
+
+TEST_CASE("another configuration on one rank ends all ranks with exit code 2 and names the key") {
+  const ToyProgram toy;
+  const auto run = [&](const std::string& first, const std::string& second) {
+    return RunCommand(ToyProgram::Mpirun() + " -n 1 " + toy.Command(1, first) + " : -n 1 " +
+                      toy.Command(1, second));
+  };
+  const std::string corpus = toy.Corpus();
+  CheckFailed(run(corpus, corpus + " model.ffn_size=48"), 2,
+              {"the ranks disagree on configuration", "rank 0 (host ", ": model.ffn_size: 32",
+               "rank 1 (host ", ": model.ffn_size: 48"});
+  CheckFailed(run(corpus, corpus + " optimizer.learning_rate=0.5"), 2,
+              {": optimizer.learning_rate: 0.001", ": optimizer.learning_rate: 0.5"});
+  // One with raw text, one without: found before either waits for the other.
+  CheckFailed(run(corpus, "data.prepared=" + toy.File("prepared")), 2, {"data.prepared: \"\""});
+  CHECK_FALSE(std::filesystem::exists(toy.run_dir()));
+  CHECK(CountProcesses(toy.run_dir()) == 0);
+}
+
+TEST_CASE("a run that is already there is refused with both possible commands") {
+  const ToyProgram toy;
+  REQUIRE(toy.Run(2, toy.Corpus()).exit_code == 0);
+  const std::string weights = ReadTestFile(toy.CheckpointFile(20));
+  const Outcome outcome = toy.Run(2, toy.Corpus() + " run.resume=never");
+  CheckFailed(outcome, 2,
+              {toy.run_dir() + ": a run is already there (checkpoints: 2)",
+               "To continue it:", "To start anew in another folder:"});
+  CHECK(ReadTestFile(toy.CheckpointFile(20)) == weights);
+  // The commands are right: run them as they are printed.
+  std::istringstream lines(outcome.output);
+  std::vector<std::string> commands;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("  mpirun -n 2 ")) continue;
+    line = line.substr(0, line.find(" (see docs"));
+    commands.push_back(ToyProgram::Mpirun() + line.substr(line.find(" -n 2 ")));
+  }
+  REQUIRE(commands.size() == 2);
+  const Outcome continued = RunCommand(commands[0]);
+  INFO(continued.output);
+  CHECK(continued.exit_code == 0);
+  CHECK_THAT(continued.output, Catch::Contains("this run was complete already"));
+  const Outcome anew = RunCommand(commands[1]);
+  INFO(anew.output);
+  CHECK(anew.exit_code == 0);
+  CHECK(ReadTestFile(toy.run_dir() + "-2/ckpt/step-00000020/model.safetensors") == weights);
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,89 @@
+// lr_schedule_test.cc - learning rates against those of transformers and of the paper.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/optim/lr_schedule.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace dtrain {
+namespace {
+
+using Kind = LrScheduleOptions::Kind;
+
+nlohmann::json Goldens() {
+  std::ifstream file(std::string(DTRAIN_TESTS_DIR) + "/golden/scheduler_goldens.json");
+  return nlohmann::json::parse(file);
+}
+
+LrScheduleOptions OptionsOf(const nlohmann::json& golden) {
+  const std::map<std::string, Kind> kinds = {{"paper", Kind::kTransformer},
+                                             {"os2s", Kind::kTransformer},
+                                             {"constant_warmup", Kind::kConstant},
+                                             {"inverse_sqrt", Kind::kInverseSqrt},
+                                             {"linear", Kind::kLinear},
+                                             {"linear_cold", Kind::kLinear},
+                                             {"cosine", Kind::kCosine},
+                                             {"cosine_cold", Kind::kCosine},
+                                             {"polynomial_1", Kind::kPolynomial},
+                                             {"polynomial_2", Kind::kPolynomial},
+                                             {"polynomial_half", Kind::kPolynomial}};
+  return {.kind = kinds.at(golden.at("name")),
+          .base = golden.at("learning_rate"),
+          .warmup_steps = golden.at("num_warmup_steps"),
+          .total_steps = golden.value("num_training_steps", int64_t{0}),
+          .minimum = golden.value("lr_end", 0.0),
+          .power = golden.value("power", 1.0),
+          .hidden_size = golden.value("hidden_size", int64_t{0})};
+}
+
+TEST_CASE("learning rates are those of transformers and of the paper") {
+  const nlohmann::json goldens = Goldens();
+  CHECK(goldens.size() == 11);
+  for (const nlohmann::json& golden : goldens) {
+    const std::string name = golden.at("name");
+    const LrScheduleOptions options = OptionsOf(golden);
+    // transformers counts the updates done, so that its first one has a rate of 0; ours, as the
+    // paper's, has the rate of step 1.
+    const int64_t shift = options.kind == Kind::kTransformer ? 0 : 1;
+    for (const nlohmann::json& point : golden.at("points")) {
+      const int64_t step = point.at(0).get<int64_t>() - shift;
+      if (step < 0) continue;
+      // Behind the end transformers' cosine rises again and ours stays.
+      if (options.kind == Kind::kCosine && step >= options.total_steps) continue;
+      INFO(name << " step " << step);
+      CHECK(LearningRate(options, step, 0.0) ==
+            Approx(point.at(1).get<double>()).epsilon(1e-12).margin(1e-18));
+    }
+  }
+}
+
+TEST_CASE("every schedule rises to its base and falls to its minimum") {
+  for (const Kind kind : {Kind::kLinear, Kind::kCosine, Kind::kPolynomial, Kind::kLinearBudget}) {
+    const LrScheduleOptions options{.kind = kind,
+                                    .base = 2e-3,
+                                    .warmup_steps = 10,
+                                    .total_steps = 100,
+                                    .minimum = 1e-4,
+                                    .power = 2.0};
+    INFO(static_cast<int>(kind));
+    CHECK(LearningRate(options, 0, 0.0) == Approx(2e-4));
+    CHECK(LearningRate(options, 9, 0.0) == Approx(2e-3));
+    CHECK(LearningRate(options, 99, 1.0) == Approx(1e-4));
+    CHECK(LearningRate(options, 5000, 1.5) == Approx(1e-4));
+  }
+}
+
+TEST_CASE("the schedule of a time budget knows the time alone after its warm-up") {
+  const LrScheduleOptions options{.kind = Kind::kLinearBudget, .base = 1.0, .warmup_steps = 4};
+  CHECK(LearningRate(options, 1, 0.0) == Approx(0.5));
+  CHECK(LearningRate(options, 10, 0.25) == Approx(0.75));
+  CHECK(LearningRate(options, 100000, 0.25) == Approx(0.75));
+  CHECK(LearningRate(options, 10, 1.0) == 0.0);
+}
+
+}  // namespace
+}  // namespace dtrain

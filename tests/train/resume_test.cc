@@ -1,0 +1,295 @@
+// resume_test.cc - a run that stops and goes on is the run that never stopped, bit for bit.
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "dtrain/train/checkpoint_directory.h"
+#include "train/toy_training.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int64_t kSteps = 11;
+
+// Everything that draws, adds up or remembers: dropout of all kinds, accumulation, averaged
+// weights, evaluations in between, more than one epoch.
+ToyRun FullRun(const ToyCorpus& corpus, const TemporaryFolder& folder, int ranks) {
+  ToyRun run = MakeToyRun(corpus);
+  run.ranks = ranks;
+  run.task.model.dropout = 0.2f;
+  run.task.model.attention_dropout = 0.1f;
+  run.task.model.activation_dropout = 0.1f;
+  run.task.micro_batch_tokens = 25;
+  run.trainer.max_steps = kSteps;
+  run.trainer.adam = {.weight_decay = 0.01f, .ema_decay = 0.9f};
+  run.trainer.eval_every = {PeriodUnit::kUpdates, 4};
+  run.trainer.checkpoint_every = {PeriodUnit::kUpdates, 3};
+  run.trainer.checkpoint_dir = folder.File("ckpt");
+  run.trainer.best_metric = "nll";
+  run.resume = "auto";
+  return run;
+}
+
+void CheckSameBits(const ToyResult& actual, const ToyResult& expected) {
+  CHECK(actual.exit_code == ExitCode::kDone);
+  CHECK(actual.weights == expected.weights);
+  CHECK(actual.first_moments == expected.first_moments);
+  CHECK(actual.second_moments == expected.second_moments);
+  CHECK(actual.average == expected.average);
+  CHECK(actual.state.step == expected.state.step);
+  CHECK(actual.state.optimizer_steps == expected.state.optimizer_steps);
+  CHECK(actual.state.position == expected.state.position);
+  CHECK(actual.state.target_tokens == expected.state.target_tokens);
+  CHECK(actual.state.best_step == expected.state.best_step);
+  CHECK(actual.state.best_metric == expected.state.best_metric);
+}
+
+// Asks for a stop before the update that follows `step`.
+void StopAt(ToyRun& run, int64_t step, StopFlags& flags) {
+  run.stop_flags = &flags;
+  run.before_update = [step, &flags](int64_t now, ParameterSet&) {
+    if (now == step) flags.stop = true;
+  };
+}
+
+TEST_CASE("stop and resume is never stopping, bit for bit") {
+  const ToyCorpus corpus(70);
+  for (const int ranks : {1, 2}) {
+    const TemporaryFolder whole_folder;
+    const ToyResult whole = TrainToy(FullRun(corpus, whole_folder, ranks))[0];
+    REQUIRE(whole.exit_code == ExitCode::kDone);
+    CHECK(whole.state.position.epoch > 0);
+    CHECK(whole.weights != whole.average);
+    for (const int64_t stop : {1, 3, 7}) {
+      INFO(ranks << " ranks, stopped in update " << stop + 1);
+      const TemporaryFolder folder;
+      ToyRun run = FullRun(corpus, folder, ranks);
+      StopFlags flags;
+      StopAt(run, stop, flags);
+      const std::vector<ToyResult> stopped = TrainToy(run);
+      for (const ToyResult& result : stopped) {
+        CHECK(result.exit_code == ExitCode::kStopped);
+        CHECK(result.state.step == stop + 1);
+      }
+      CHECK_THAT(stopped[0].message,
+                 Catch::Contains("stopped on request at step " + std::to_string(stop + 1)));
+      const std::vector<ToyResult> resumed = TrainToy(FullRun(corpus, folder, ranks));
+      for (const ToyResult& result : resumed) {
+        CHECK(result.positions.size() == static_cast<size_t>(kSteps - stop - 1));
+        CheckSameBits(result, whole);
+      }
+      // An evaluation that was due when the run stopped is made up for.
+      std::vector<EvaluationResult> evaluations = stopped[0].evaluations;
+      evaluations.insert(evaluations.end(), resumed[0].evaluations.begin(),
+                         resumed[0].evaluations.end());
+      REQUIRE(evaluations.size() == whole.evaluations.size());
+      for (size_t i = 0; i < evaluations.size(); ++i) {
+        CHECK(evaluations[i].metrics == whole.evaluations[i].metrics);
+      }
+    }
+  }
+}
+
+TEST_CASE("so it is in bfloat16 and with recomputation") {
+  const ToyCorpus corpus(70);
+  const auto make = [&](const TemporaryFolder& folder) {
+    ToyRun run = FullRun(corpus, folder, 2);
+    run.task.compute_type = DType::kBFloat16;
+    run.recompute = Recompute::kFull;
+    run.trainer.reducer.wire_type = DType::kBFloat16;
+    return run;
+  };
+  const TemporaryFolder whole_folder, folder;
+  const ToyResult whole = TrainToy(make(whole_folder))[0];
+  ToyRun run = make(folder);
+  StopFlags flags;
+  StopAt(run, 5, flags);
+  CHECK(TrainToy(run)[0].exit_code == ExitCode::kStopped);
+  CheckSameBits(TrainToy(make(folder))[0], whole);
+}
+
+TEST_CASE("a run that died goes on from its last checkpoint and ends with the same bits") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder whole_folder;
+  const ToyResult whole = TrainToy(FullRun(corpus, whole_folder, 2))[0];
+  const TemporaryFolder folder;
+  ToyRun run = FullRun(corpus, folder, 2);
+  run.before_update = [](int64_t step, ParameterSet&) {
+    if (step == 8) throw CheckError("this rank dies");
+  };
+  CHECK_THROWS(TrainToy(run));
+  CHECK(ListCheckpoints(folder.File("ckpt")).back() == 8);  // the best one so far
+  CheckSameBits(TrainToy(FullRun(corpus, folder, 2))[0], whole);
+}
+
+TEST_CASE("resumed on another number of ranks, a run reads the same samples in the same order") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder whole_folder;
+  ToyRun run = FullRun(corpus, whole_folder, 1);
+  const auto without_dropout = [](ToyRun& r) {
+    r.task.model.dropout = r.task.model.attention_dropout = r.task.model.activation_dropout = 0.0f;
+    r.trainer.adam.epsilon = 1e-3f;  // no whole steps of mere rounding
+  };
+  without_dropout(run);
+  const ToyResult whole = TrainToy(run)[0];
+  for (const auto& [first, second] : {std::pair(1, 2), std::pair(2, 1), std::pair(4, 2)}) {
+    INFO(first << " ranks, then " << second);
+    const TemporaryFolder folder;
+    ToyRun before = FullRun(corpus, folder, first);
+    without_dropout(before);
+    StopFlags flags;
+    StopAt(before, 4, flags);
+    const ToyResult stopped = TrainToy(before)[0];
+    ToyRun after = FullRun(corpus, folder, second);
+    without_dropout(after);
+    const ToyResult resumed = TrainToy(after)[0];
+    std::vector<DataPosition> positions = stopped.positions;
+    positions.insert(positions.end(), resumed.positions.begin(), resumed.positions.end());
+    CHECK(positions == whole.positions);
+    std::vector<int64_t> tokens = stopped.tokens;
+    tokens.insert(tokens.end(), resumed.tokens.begin(), resumed.tokens.end());
+    CHECK(tokens == whole.tokens);
+    // The same samples: the same losses.
+    std::vector<double> losses = stopped.losses;
+    losses.insert(losses.end(), resumed.losses.begin(), resumed.losses.end());
+    REQUIRE(losses.size() == whole.losses.size());
+    for (size_t i = 0; i < losses.size(); ++i) {
+      CHECK(losses[i] == Approx(whole.losses[i]).epsilon(1e-4));
+    }
+  }
+}
+
+TEST_CASE("the same run twice gives the same bits") {
+  const ToyCorpus corpus(70);
+  for (const int ranks : {1, 2}) {
+    const TemporaryFolder first, second;
+    const ToyResult one = TrainToy(FullRun(corpus, first, ranks))[0];
+    CheckSameBits(TrainToy(FullRun(corpus, second, ranks))[0], one);
+    const std::string model = "ckpt/last/model.safetensors";
+    CHECK(ReadTestFile(first.File(model)) == ReadTestFile(second.File(model)));
+    CHECK(ReadTestFile(first.File(model)).size() > 1000);
+  }
+}
+
+TEST_CASE("a request of any rank writes a checkpoint and the run goes on") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder folder;
+  ToyRun run = FullRun(corpus, folder, 2);
+  run.trainer.checkpoint_every = {};
+  run.trainer.eval_every = {};
+  StopFlags flags;  // one for both ranks: whichever reads it first clears it
+  run.stop_flags = &flags;
+  run.before_update = [&flags](int64_t step, ParameterSet&) {
+    if (step == 5) flags.checkpoint = true;
+  };
+  CHECK(TrainToy(run)[0].reason == "max_steps");
+  CHECK(ListCheckpoints(folder.File("ckpt")) == std::vector<int64_t>{6, kSteps});
+}
+
+TEST_CASE("a complete run makes no more updates when it is started again") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder folder;
+  const ToyRun run = FullRun(corpus, folder, 1);
+  const ToyResult first = TrainToy(run)[0];
+  const ToyResult again = TrainToy(run)[0];
+  CHECK(again.positions.empty());
+  CHECK(again.reason == "max_steps");
+  CheckSameBits(again, first);
+}
+
+TEST_CASE("a run ends after max_epochs, at the end of an epoch") {
+  const ToyCorpus corpus(70);
+  ToyRun run = MakeToyRun(corpus);
+  run.trainer.max_steps = 0;
+  run.trainer.max_epochs = 2;
+  const ToyResult result = TrainToy(run)[0];
+  CHECK(result.reason == "max_epochs");
+  CHECK(result.state.position == DataPosition{.epoch = 2, .sample = 0});
+  CHECK(result.evaluations.size() == 1);  // one comes at the end
+}
+
+TEST_CASE("a run ends early when its metric stalls, also across a stop") {
+  const ToyCorpus corpus(70);
+  for (const bool stopped : {false, true}) {
+    const TemporaryFolder folder;
+    ToyRun run = FullRun(corpus, folder, 2);
+    run.trainer.max_steps = 100;
+    run.trainer.eval_every = {PeriodUnit::kUpdates, 2};
+    run.trainer.early_stop = {.metric = "bleu", .patience = 3, .min_steps = 3};
+    // Rises once, after update 4, and then no more.
+    run.after_evaluation = [](EvaluationResult& result) {
+      for (auto& [name, value] : result.metrics) {
+        if (name == "bleu") value = 7.0;
+      }
+    };
+    if (stopped) {
+      StopFlags flags;
+      StopAt(run, 6, flags);
+      CHECK(TrainToy(run)[0].exit_code == ExitCode::kStopped);
+      run.stop_flags = nullptr;
+      run.before_update = nullptr;
+    }
+    const ToyResult result = TrainToy(run)[0];
+    CHECK(result.reason == "early stop");
+    CHECK(result.state.step == 10);  // evaluations of 4 (first), 6, 8 and 10 (no better)
+    CHECK(result.state.early_stop_step == 4);
+  }
+}
+
+TEST_CASE("gradients that stay NaN end the run with exit code 4 and keep its checkpoint") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder folder;
+  ToyRun run = FullRun(corpus, folder, 2);
+  run.trainer.max_steps = 100;
+  run.trainer.checkpoint_every = {PeriodUnit::kUpdates, 3};
+  run.before_update = [](int64_t step, ParameterSet& parameters) {
+    if (step == 4) {
+      *parameters.weights().data<float>() = std::numeric_limits<float>::quiet_NaN();
+    }
+  };
+  for (const ToyResult& result : TrainToy(run)) {
+    CHECK(result.exit_code == ExitCode::kDiverged);
+    CHECK(result.state.step == 4 + 20);
+    CHECK(result.state.optimizer_steps == 4);
+    CHECK_THAT(result.message, Catch::Contains("the gradients of 20 updates in a row hold NaN") &&
+                                   Catch::Contains("lower optimizer.learning_rate"));
+  }
+  // No checkpoint with NaN pushed out the good one.
+  const auto checkpoint = FindLatestGood(folder.File("ckpt"));
+  REQUIRE(checkpoint.ok());
+  CHECK((*checkpoint)->step() == 4);  // the best one so far
+}
+
+TEST_CASE("one rank with bad gradients makes all ranks skip that update") {
+  const ToyCorpus corpus(70);
+  ToyRun run = MakeToyRun(corpus);
+  run.ranks = 2;
+  // Broken before update 2 and repaired before update 3, on one rank only.
+  float saved = 0.0f;
+  std::thread::id broken;
+  std::mutex mutex;
+  run.before_update = [&](int64_t step, ParameterSet& parameters) {
+    const std::lock_guard lock(mutex);
+    float& weight = *parameters.weights().data<float>();
+    if (step == 1 && broken == std::thread::id()) {
+      broken = std::this_thread::get_id();
+      saved = weight;
+      weight = std::numeric_limits<float>::infinity();
+    } else if (step == 2 && broken == std::this_thread::get_id()) {
+      weight = saved;
+    }
+  };
+  const std::vector<ToyResult> results = TrainToy(run);
+  for (const ToyResult& result : results) {
+    CHECK(result.reason == "max_steps");
+    CHECK(result.state.skipped == 1);
+    CHECK(result.weights == results[0].weights);
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,232 @@
+// eval_command.cc - `dtrain eval`: translates and scores, or scores a file of translations.
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/app/flag_set.h"
+#include "dtrain/app/run_on_ranks.h"
+#include "dtrain/app/translation_model.h"
+#include "dtrain/base/timer.h"
+#include "dtrain/data/text_reader.h"
+#include "dtrain/train/bleu.h"
+#include "dtrain/train/chrf.h"
+#include "dtrain/train/translator.h"
+#include "tools/dtrain/commands.h"
+#include "tools/dtrain/text_output.h"
+#include "tools/dtrain/translation_flags.h"
+
+namespace dtrain {
+namespace {
+
+struct EvalFlags {
+  TranslationFlags translation;
+  std::string source;
+  std::string hypothesis;
+  std::vector<std::string> references;
+  std::string output;
+  bool lowercase = false;
+  bool json = false;
+  std::string model_path;  // the argument; empty: score the hypothesis file
+
+  void AddTo(FlagSet& flags) {
+    flags.Add("source", "text to translate with the model", &source);
+    flags.Add("hypothesis", "translations to score, instead of a model and --source", &hypothesis);
+    flags.Add("reference", "what to compare with; several for several references", &references);
+    flags.Add("output", "also write the translations here; - is standard output", &output);
+    flags.Add("lowercase", "compare without case", &lowercase);
+    flags.Add("json", "print one JSON line with all digits", &json);
+    translation.AddTo(flags);
+  }
+
+  absl::Status Check() const {
+    DT_RETURN_IF_ERROR(translation.Check());
+    if (references.empty()) return UsageError("--reference is missing: what to compare with");
+    if (model_path.empty() && hypothesis.empty()) {
+      return UsageError("give a run directory or checkpoint and --source, or --hypothesis");
+    }
+    if (!model_path.empty() && !hypothesis.empty()) {
+      return UsageError("give a model to translate with or --hypothesis, not both");
+    }
+    if (!hypothesis.empty() && !source.empty()) {
+      return UsageError("--source is for a model; --hypothesis is scored as it is");
+    }
+    if (!model_path.empty() && source.empty()) {
+      return UsageError("--source is missing: the text to translate");
+    }
+    return absl::OkStatus();
+  }
+};
+
+absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path) {
+  DT_ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(path == "-" ? "/dev/stdin" : path));
+  std::vector<std::string> lines;
+  TextLine line;
+  for (;;) {
+    DT_ASSIGN_OR_RETURN(const bool more, reader.Next(line));
+    if (!more) return lines;
+    lines.emplace_back(line.text);
+  }
+}
+
+// What a model adds to the scores of its translations.
+struct ModelResult {
+  std::string checkpoint;
+  int64_t step = 0;
+  double nll = 0.0;  // per piece of the first reference
+  double seconds = 0.0;
+};
+
+// Every rank translates each comm.size()-th line; all have all translations in the end.
+absl::StatusOr<std::vector<std::string>> TranslateOnRanks(
+    const EvalFlags& flags, const std::vector<std::string>& sources,
+    const std::vector<std::string>& references, Runtime& runtime, ModelResult& result) {
+  DT_ASSIGN_OR_RETURN(
+      const TranslationModel trained,
+      LoadTranslationModel(flags.model_path, flags.translation.LoadOptions(runtime.device)));
+  result.checkpoint = trained.path;
+  result.step = trained.step;
+  Communicator& comm = runtime.comm;
+  const auto ranks = static_cast<size_t>(comm.size());
+  std::vector<std::string> own_sources;
+  std::vector<std::string> own_references;
+  for (auto i = static_cast<size_t>(comm.rank()); i < sources.size(); i += ranks) {
+    own_sources.push_back(sources[i]);
+    own_references.push_back(references[i]);
+  }
+  Context ctx(runtime.device, {.compute_type = trained.compute_type});
+  const Timer timer;
+  const auto translations = TranslateLines(*trained.model, trained.tokenizer, own_sources,
+                                           flags.translation.SearchOptions(trained.tokenizer), ctx);
+  std::string text;
+  for (const std::vector<Translation>& of_line : translations) text += of_line.front().text + "\n";
+  const std::vector<std::string> texts = comm.AllGatherStrings(text);
+  result.seconds = timer.Seconds();
+  const LossSums sums = ScoreLines(*trained.model, trained.tokenizer, own_sources, own_references,
+                                   flags.translation.batch_tokens, ctx);
+  std::array<double, 2> totals = {sums.nll, static_cast<double>(sums.tokens)};
+  comm.AllReduce(std::span<double>(totals), ReduceOp::kSum);
+  result.nll = totals[0] / totals[1];
+
+  std::vector<std::string> hypotheses(sources.size());
+  std::vector<size_t> position(ranks, 0);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const std::string& of_rank = texts[i % ranks];
+    size_t& begin = position[i % ranks];
+    const size_t end = of_rank.find('\n', begin);
+    hypotheses[i] = of_rank.substr(begin, end - begin);
+    begin = end + 1;
+  }
+  return hypotheses;
+}
+
+absl::Status CheckCounts(const EvalFlags& flags, size_t lines,
+                         const std::vector<std::vector<std::string>>& references) {
+  const std::string& path = flags.hypothesis.empty() ? flags.source : flags.hypothesis;
+  if (lines == 0) return DataError(path + ": holds no line");
+  for (size_t r = 0; r < references.size(); ++r) {
+    if (references[r].size() == lines) continue;
+    return DataError(absl::StrFormat("%s has %d lines but %s has %d; they must pair up", path,
+                                     lines, flags.references[r], references[r].size()));
+  }
+  return absl::OkStatus();
+}
+
+void PrintResult(const EvalFlags& flags, const BleuScore& bleu, double chrf, size_t lines,
+                 const std::optional<ModelResult>& model) {
+  const int count = static_cast<int>(flags.references.size());
+  const std::string bleu_signature = BleuSignature(count, {.lowercase = flags.lowercase});
+  const std::string chrf_signature = ChrfSignature(count, {.lowercase = flags.lowercase});
+  if (!flags.json) {
+    std::printf("BLEU|%s = %.2f %s\n", bleu_signature.c_str(), bleu.score, bleu.Verbose().c_str());
+    std::printf("chrF2|%s = %.2f\n", chrf_signature.c_str(), chrf);
+    if (model) {
+      std::printf("nll %.4f  ppl %.2f  (%s)\n", model->nll, std::exp(model->nll),
+                  model->checkpoint.c_str());
+      std::printf("%zu sentences in %.2f s: %.1f sentences/s\n", lines, model->seconds,
+                  static_cast<double>(lines) / model->seconds);
+    }
+    return;
+  }
+  nlohmann::ordered_json json = {{"bleu", bleu.score},
+                                 {"bleu_signature", bleu_signature},
+                                 {"bleu_verbose", bleu.Verbose()},
+                                 {"precisions", bleu.precisions},
+                                 {"brevity_penalty", bleu.brevity_penalty},
+                                 {"hypothesis_length", bleu.statistics.hypothesis_length()},
+                                 {"reference_length", bleu.statistics.reference_length()},
+                                 {"chrf2", chrf},
+                                 {"chrf2_signature", chrf_signature},
+                                 {"sentences", lines}};
+  if (model) {
+    json["nll"] = model->nll;
+    json["ppl"] = std::exp(model->nll);
+    json["checkpoint"] = model->checkpoint;
+    json["step"] = model->step;
+    json["seconds"] = model->seconds;
+  }
+  // A path need not be UTF-8.
+  std::printf("%s\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+absl::Status Evaluate(const EvalFlags& flags, Runtime& runtime) {
+  const std::string& path = flags.hypothesis.empty() ? flags.source : flags.hypothesis;
+  DT_ASSIGN_OR_RETURN(std::vector<std::string> hypotheses, ReadLines(path));
+  std::vector<std::vector<std::string>> references;
+  for (const std::string& reference : flags.references) {
+    DT_ASSIGN_OR_RETURN(references.emplace_back(), ReadLines(reference));
+  }
+  DT_RETURN_IF_ERROR(CheckCounts(flags, hypotheses.size(), references));
+  std::optional<ModelResult> model;
+  if (!flags.model_path.empty()) {
+    model.emplace();
+    DT_ASSIGN_OR_RETURN(hypotheses,
+                        TranslateOnRanks(flags, hypotheses, references.front(), runtime, *model));
+  }
+  if (!runtime.comm.is_root()) return absl::OkStatus();
+  if (!flags.output.empty()) {
+    DT_ASSIGN_OR_RETURN(TextOutput output, TextOutput::Open(flags.output));
+    for (const std::string& line : hypotheses) DT_RETURN_IF_ERROR(output.Write(line + "\n"));
+    DT_RETURN_IF_ERROR(output.Close());
+  }
+  DT_ASSIGN_OR_RETURN(const BleuScore bleu,
+                      CorpusBleu(hypotheses, references, {.lowercase = flags.lowercase}));
+  const ChrfOptions chrf_options{.lowercase = flags.lowercase};
+  DT_ASSIGN_OR_RETURN(const ChrfStatistics chrf, CountChrf(hypotheses, references, chrf_options));
+  PrintResult(flags, bleu, ComputeChrf(chrf, chrf_options), hypotheses.size(), model);
+  return absl::OkStatus();
+}
+
+absl::Status ParseFlags(int argc, char** argv, FlagSet& set, EvalFlags& flags) {
+  DT_ASSIGN_OR_RETURN(const std::vector<std::string> positional, set.Parse(argc, argv));
+  if (set.help_wanted()) return absl::OkStatus();
+  if (positional.size() > 1) return UsageError("give one run directory or checkpoint at most");
+  if (!positional.empty()) flags.model_path = positional.front();
+  return flags.Check();
+}
+
+}  // namespace
+
+int EvalCommand(int argc, char** argv) {
+  EvalFlags flags;
+  FlagSet set(
+      "dtrain eval RUN_OR_CHECKPOINT --source=FILE --reference=FILE\n"
+      "       dtrain eval --hypothesis=FILE --reference=FILE",
+      "BLEU and chrF2 as sacreBLEU computes them, of a model's translations or of a file; under "
+      "mpirun the ranks share the translating");
+  flags.AddTo(set);
+  const absl::Status status = ParseFlags(argc, argv, set, flags);
+  if (status.ok() && set.help_wanted()) {
+    std::fputs(set.Help().c_str(), stdout);
+    return 0;
+  }
+  return RunOnRanks(argc, argv, {.threads = static_cast<int>(flags.translation.threads)}, status,
+                    [&](Runtime& runtime) { return Evaluate(flags, runtime); });
+}
+
+}  // namespace dtrain

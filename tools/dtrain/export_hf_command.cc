@@ -1,0 +1,67 @@
+// export_hf_command.cc - `dtrain export-hf RUN OUT_DIR`: a model for Hugging Face's transformers.
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "dtrain/app/flag_set.h"
+#include "dtrain/app/hf_export.h"
+#include "dtrain/app/run_on_ranks.h"
+#include "dtrain/app/translation_model.h"
+#include "tools/dtrain/commands.h"
+
+namespace dtrain {
+namespace {
+
+struct ExportFlags {
+  HfExportOptions options;
+  std::string metric;
+  std::string model_path;  // the arguments
+  std::string output_dir;
+};
+
+absl::Status ParseFlags(int argc, char** argv, FlagSet& set, ExportFlags& flags) {
+  DT_ASSIGN_OR_RETURN(const std::vector<std::string> positional, set.Parse(argc, argv));
+  if (set.help_wanted()) return absl::OkStatus();
+  if (positional.size() != 2) {
+    return UsageError("give a run or checkpoint and a folder to write: dtrain export-hf RUN OUT");
+  }
+  flags.model_path = positional[0];
+  flags.output_dir = positional[1];
+  return absl::OkStatus();
+}
+
+absl::Status Export(const ExportFlags& flags, Runtime& runtime) {
+  if (runtime.comm.size() > 1) {
+    return UsageError("dtrain export-hf is one process: start it without mpirun");
+  }
+  DT_ASSIGN_OR_RETURN(TranslationModel trained,
+                      LoadTranslationModel(flags.model_path, {.metric = flags.metric}));
+  DT_ASSIGN_OR_RETURN(const std::string class_name,
+                      ExportToHuggingFace(trained, flags.output_dir, flags.options));
+  std::printf("%s: %s, from %s\n", flags.output_dir.c_str(), class_name.c_str(),
+              trained.path.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int ExportHfCommand(int argc, char** argv) {
+  ExportFlags flags;
+  FlagSet set("dtrain export-hf RUN_OR_CHECKPOINT OUT_DIR [FLAGS]",
+              "writes a model folder for Hugging Face's transformers: MarianMTModel for post-norm "
+              "models, PegasusForConditionalGeneration for pre-norm ones");
+  set.Add("metric", "of a run's checkpoints the best by this metric; default: as the run",
+          &flags.metric);
+  set.Add("overwrite", "replace files of an earlier export", &flags.options.overwrite);
+  const absl::Status status = ParseFlags(argc, argv, set, flags);
+  if (!status.ok()) return ReportAndGetExitCode(status);
+  if (set.help_wanted()) {
+    std::fputs(set.Help().c_str(), stdout);
+    return 0;
+  }
+  return RunOnRanks(argc, argv, {}, absl::OkStatus(),
+                    [&](Runtime& runtime) { return Export(flags, runtime); });
+}
+
+}  // namespace dtrain

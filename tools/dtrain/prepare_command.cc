@@ -1,0 +1,130 @@
+// prepare_command.cc - `dtrain prepare OUT_DIR ...`: raw parallel text to a folder of shards.
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/app/config.h"
+#include "dtrain/app/flag_set.h"
+#include "dtrain/app/nmt_config.h"
+#include "dtrain/app/nmt_options.h"
+#include "dtrain/app/run_on_ranks.h"
+#include "dtrain/nmt.pb.h"
+#include "tools/dtrain/commands.h"
+#include "tools/dtrain/translation_flags.h"
+
+namespace dtrain {
+namespace {
+
+// A flag that sets the field of the same name, so that names, ranges and defaults are those of
+// `nmt_train data.NAME=...`.
+struct FieldFlag {
+  const char* field;  // below data
+  const char* help;
+  std::vector<std::string> values = {};
+};
+
+struct PrepareFlags {
+  std::vector<FieldFlag> fields = {
+      {"train_source", "training text, source side; may be given several times"},
+      {"train_target", "training text, target side, one for each --train_source"},
+      {"train_tsv", "training text, both sides with a tab between, instead of the two"},
+      {"dev_source", "dev text, source side"},
+      {"dev_target", "dev text, target side"},
+      {"dev_tsv", "dev text, both sides, instead of the two"},
+      {"test_source", "test text, source side"},
+      {"test_target", "test text, target side"},
+      {"test_tsv", "test text, both sides, instead of the two"},
+      {"hold_out_dev", "training pairs held out where no dev text is given (1000)"},
+      {"hold_out_test", "training pairs held out where no test text is given (1000)"},
+      {"vocab_size", "pieces of the joint vocabulary (8000)"},
+      {"vocabulary", "a SentencePiece BPE model to use instead of learning one"},
+      {"character_coverage", "share of all characters in the vocabulary (1)"},
+      {"byte_fallback", "spell unknown characters as bytes (false)"},
+      {"split_digits", "make every digit a piece of its own (false)"},
+      {"max_length", "longest side in pieces (256)"},
+      {"cleaning.max_words", "longest side in words (250)"},
+      {"cleaning.max_word_bytes", "longest word in bytes (1000)"},
+      {"cleaning.max_length_ratio", "largest ratio of the sides' lengths (4)"},
+      {"cleaning.min_letter_ratio", "smallest share of letters (0)"},
+      {"cleaning.drop_copies", "drop pairs whose sides are equal (false)"},
+      {"cleaning.drop_number_mismatch", "drop pairs with different numbers (false)"},
+      {"cleaning.drop_duplicates", "drop repeated pairs (true)"},
+      {"cleaning.drop_evaluation_overlap", "drop pairs seen in dev or test (true)"},
+      {"cleaning.max_invalid_fraction", "share of broken lines that is an error (0.01)"}};
+  int64_t threads = 0;
+  bool overwrite = false;
+  PrepareOptions options;
+
+  void AddTo(FlagSet& flags) {
+    for (FieldFlag& field : fields) flags.Add(FlagName(field), field.help, &field.values);
+    flags.Add("threads", "threads; 0 takes all cores", &threads);
+    flags.Add("overwrite", "replace what an earlier preparation left in OUT_DIR", &overwrite);
+  }
+
+  static std::string FlagName(const FieldFlag& field) {
+    const std::string name = field.field;
+    return name.substr(name.find('.') + 1);
+  }
+};
+
+absl::Status ApplyFlags(const PrepareFlags& flags, proto::NmtConfig& config) {
+  for (const FieldFlag& flag : flags.fields) {
+    const bool is_list = std::string_view(flag.field).starts_with("train_");
+    if (flag.values.size() > 1 && !is_list) {
+      return UsageError(absl::StrFormat("--%s is given twice", PrepareFlags::FlagName(flag)));
+    }
+    for (const std::string& value : flag.values) {
+      DT_RETURN_IF_ERROR(ApplyOverride(
+          absl::StrFormat("data.%s%s%s", flag.field, is_list ? "+=" : "=", value), config));
+    }
+  }
+  return CheckRules(config);
+}
+
+absl::Status ParseFlags(int argc, char** argv, FlagSet& set, PrepareFlags& flags) {
+  DT_ASSIGN_OR_RETURN(const std::vector<std::string> positional, set.Parse(argc, argv));
+  if (set.help_wanted()) return absl::OkStatus();
+  if (positional.size() != 1) {
+    return UsageError("give the folder to write: dtrain prepare OUT_DIR --train_tsv=pairs.tsv");
+  }
+  DT_RETURN_IF_ERROR(CheckRange("threads", flags.threads, 0, 4096));
+  proto::NmtConfig config;
+  DT_RETURN_IF_ERROR(ApplyFlags(flags, config));
+  if (config.data().train_source_size() == 0 && config.data().train_tsv_size() == 0) {
+    return UsageError("no training text: give --train_source and --train_target, or --train_tsv");
+  }
+  DT_RETURN_IF_ERROR(ValidateDataConfig(config.data()));
+  flags.options = PrepareOptionsOf(config.data(), positional.front());
+  flags.options.num_threads = static_cast<int>(flags.threads);
+  flags.options.overwrite = flags.overwrite;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int PrepareCommand(int argc, char** argv) {
+  PrepareFlags flags;
+  FlagSet set("dtrain prepare OUT_DIR [FLAGS]",
+              "cleans parallel text (UTF-8, plain, .gz or .zst), learns a joint vocabulary and "
+              "writes shards to train from");
+  flags.AddTo(set);
+  const absl::Status status = ParseFlags(argc, argv, set, flags);
+  if (!status.ok()) return ReportAndGetExitCode(status);
+  if (set.help_wanted()) {
+    std::fputs(set.Help().c_str(), stdout);
+    return 0;
+  }
+  return RunOnRanks(argc, argv, {}, absl::OkStatus(), [&](Runtime& runtime) -> absl::Status {
+    if (runtime.comm.size() > 1) {
+      return UsageError("dtrain prepare is one process: start it without mpirun (see --threads)");
+    }
+    DT_ASSIGN_OR_RETURN(const PrepareReport report, PrepareParallelCorpus(flags.options));
+    const std::string text = report.Describe();
+    std::printf("%s%s", text.c_str(), text.ends_with('\n') ? "" : "\n");
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace dtrain

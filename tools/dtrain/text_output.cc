@@ -1,0 +1,59 @@
+// text_output.cc - writes text and notices when the disk does not take it.
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/dtrain/text_output.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+namespace dtrain {
+
+namespace fs = std::filesystem;
+
+absl::StatusOr<TextOutput> TextOutput::Open(const std::string& path) {
+  TextOutput output(path);
+  if (path == "-") {
+    output.path_ = "standard output";
+    output.file_.reset(stdout);
+    return output;
+  }
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status) || fs::is_regular_file(status)) {
+    // Behind a link: the link stays.
+    const fs::path target = fs::weakly_canonical(path, error);
+    if (!error) output.path_ = target.string();
+    output.partial_path_ = output.path_ + ".partial";
+  }
+  const std::string& opened = output.partial_path_.empty() ? output.path_ : output.partial_path_;
+  output.file_.reset(std::fopen(opened.c_str(), "w"));
+  if (output.file_ == nullptr) return output.Failed();
+  return output;
+}
+
+absl::Status TextOutput::Failed() const {
+  return StorageError(absl::StrFormat("%s: cannot be written: %s", path_, std::strerror(errno)));
+}
+
+absl::Status TextOutput::Write(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() ||
+      std::fflush(file_.get()) != 0) {
+    return Failed();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TextOutput::Close() {
+  if (file_.get() == stdout) return absl::OkStatus();
+  if (std::fclose(file_.release()) != 0) return Failed();
+  if (!partial_path_.empty() && std::rename(partial_path_.c_str(), path_.c_str()) != 0) {
+    return Failed();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace dtrain

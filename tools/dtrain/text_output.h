@@ -1,0 +1,42 @@
+// text_output.h - where a command's text goes: standard output, or a file that appears when whole.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TOOLS_DTRAIN_TEXT_OUTPUT_H_
+#define DTRAIN_TOOLS_DTRAIN_TEXT_OUTPUT_H_
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "dtrain/base/status.h"
+
+namespace dtrain {
+
+// Errors are StorageErrors with path and reason.
+class TextOutput {
+ public:
+  // "-" is standard output. A file is written as PATH.partial and renamed by Close(), so that an
+  // error leaves what was there before. What is there and is no plain file (a device, a pipe) is
+  // written to as it is, never replaced.
+  static absl::StatusOr<TextOutput> Open(const std::string& path);
+
+  absl::Status Write(std::string_view text);  // and flushes
+  absl::Status Close();
+
+ private:
+  struct CloseFile {
+    void operator()(std::FILE* file) const {
+      if (file != stdout) std::fclose(file);
+    }
+  };
+  explicit TextOutput(std::string path) : path_(std::move(path)) {}
+  absl::Status Failed() const;
+
+  std::string path_;
+  std::string partial_path_;  // empty: written in place
+  std::unique_ptr<std::FILE, CloseFile> file_;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TOOLS_DTRAIN_TEXT_OUTPUT_H_

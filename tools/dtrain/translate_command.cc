@@ -1,0 +1,163 @@
+// translate_command.cc - `dtrain translate RUN < in > out`: a filter from text to text.
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/app/flag_set.h"
+#include "dtrain/app/run_on_ranks.h"
+#include "dtrain/app/translation_model.h"
+#include "dtrain/base/log.h"
+#include "dtrain/base/timer.h"
+#include "dtrain/data/text_reader.h"
+#include "dtrain/train/translator.h"
+#include "tools/dtrain/commands.h"
+#include "tools/dtrain/text_output.h"
+#include "tools/dtrain/translation_flags.h"
+
+namespace dtrain {
+namespace {
+
+struct TranslateFlags {
+  TranslationFlags translation;
+  int64_t n_best = 1;
+  bool scores = false;
+  int64_t window = 2000;
+  std::string input = "-";
+  std::string output = "-";
+  bool verbose = false;
+  std::string model_path;  // the argument
+
+  void AddTo(FlagSet& flags) {
+    translation.AddTo(flags);
+    flags.Add("n_best", "translations of each line, as \"line ||| text ||| score\", lines from 0",
+              &n_best);
+    flags.Add("scores", "append the score and log p to each line, tabs between", &scores);
+    flags.Add("window", "lines read and sorted by length together; bounds the memory", &window);
+    flags.Add("input", "file to read, plain, .gz or .zst; - is standard input", &input);
+    flags.Add("output", "file to write; - is standard output", &output);
+    flags.Add("verbose", "report the model and the speed on stderr", &verbose);
+  }
+
+  absl::Status Check() const {
+    DT_RETURN_IF_ERROR(translation.Check());
+    DT_RETURN_IF_ERROR(CheckRange("n_best", n_best, 1, translation.beam_size));
+    return CheckRange("window", window, 1, 10'000'000);
+  }
+};
+
+// Reads up to `count` lines; fewer at the end of the text.
+absl::Status ReadWindow(TextReader& reader, int64_t count, std::vector<std::string>& lines) {
+  lines.clear();
+  TextLine line;
+  while (static_cast<int64_t>(lines.size()) < count) {
+    DT_ASSIGN_OR_RETURN(const bool more, reader.Next(line));
+    if (!more) break;
+    lines.emplace_back(line.text);
+  }
+  return absl::OkStatus();
+}
+
+std::string Format(const std::vector<Translation>& translations, int64_t line,
+                   const TranslateFlags& flags) {
+  if (flags.n_best == 1) {
+    const Translation& best = translations.front();
+    if (!flags.scores) return best.text + "\n";
+    return absl::StrFormat("%s\t%.6f\t%.6f\n", best.text, best.score, best.log_probability);
+  }
+  std::string text;
+  for (const Translation& translation : translations) {
+    text += absl::StrFormat("%d ||| %s ||| %.6f", line, translation.text, translation.score);
+    text += flags.scores ? absl::StrFormat(" ||| %.6f\n", translation.log_probability) : "\n";
+  }
+  return text;
+}
+
+absl::Status Translate(const TranslateFlags& flags, Runtime& runtime) {
+  if (runtime.comm.size() > 1) {
+    return UsageError("dtrain translate is one process: start it without mpirun (see --threads)");
+  }
+  // A filter ends at once when it is told to: there is nothing to save.
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+  DT_ASSIGN_OR_RETURN(
+      const TranslationModel trained,
+      LoadTranslationModel(flags.model_path, flags.translation.LoadOptions(runtime.device)));
+  DT_ASSIGN_OR_RETURN(TextReader reader,
+                      TextReader::Open(flags.input == "-" ? "/dev/stdin" : flags.input));
+  DT_ASSIGN_OR_RETURN(TextOutput output, TextOutput::Open(flags.output));
+  if (flags.verbose) {
+    std::fprintf(stderr, "model %s, step %lld, %d threads\n", trained.path.c_str(),
+                 static_cast<long long>(trained.step), runtime.threads);
+  }
+  Context ctx(runtime.device, {.compute_type = trained.compute_type});
+  BeamSearchOptions search = flags.translation.SearchOptions(trained.tokenizer);
+  search.n_best = static_cast<int>(flags.n_best);
+  // Somebody who types wants an answer to each line.
+  const int64_t window = flags.input == "-" && isatty(STDIN_FILENO) ? 1 : flags.window;
+
+  const Timer timer;
+  int64_t num_lines = 0;
+  int64_t num_cut = 0;
+  std::vector<std::string> lines;
+  for (;;) {
+    DT_RETURN_IF_ERROR(ReadWindow(reader, window, lines));
+    if (lines.empty()) break;
+    int64_t cut = 0;
+    const auto translations =
+        TranslateLines(*trained.model, trained.tokenizer, lines, search, ctx, &cut);
+    std::string text;
+    for (const std::vector<Translation>& of_line : translations) {
+      text += Format(of_line, num_lines++, flags);
+    }
+    num_cut += cut;
+    DT_RETURN_IF_ERROR(output.Write(text));
+  }
+  DT_RETURN_IF_ERROR(output.Close());
+  if (num_cut > 0) {
+    LogWarning(absl::StrFormat("%d lines were cut to the model's %d pieces", num_cut,
+                               trained.model->options().max_positions - 1));
+  }
+  if (flags.verbose) {
+    const double seconds = timer.Seconds();
+    std::fprintf(stderr, "%lld lines in %.2f s: %.1f lines/s\n", static_cast<long long>(num_lines),
+                 seconds, static_cast<double>(num_lines) / seconds);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseFlags(int argc, char** argv, FlagSet& set, TranslateFlags& flags) {
+  DT_ASSIGN_OR_RETURN(const std::vector<std::string> positional, set.Parse(argc, argv));
+  if (set.help_wanted()) return absl::OkStatus();
+  if (positional.size() != 1) {
+    return UsageError("give one run directory or checkpoint: dtrain translate RUN < in > out");
+  }
+  flags.model_path = positional.front();
+  return flags.Check();
+}
+
+}  // namespace
+
+int TranslateCommand(int argc, char** argv) {
+  TranslateFlags flags;
+  FlagSet set("dtrain translate RUN_OR_CHECKPOINT [FLAGS] < in > out",
+              "translates lines of text with a trained model, in their order; empty lines stay "
+              "empty");
+  flags.AddTo(set);
+  const absl::Status status = ParseFlags(argc, argv, set, flags);
+  if (status.ok() && set.help_wanted()) {
+    std::fputs(set.Help().c_str(), stdout);
+    return 0;
+  }
+  return RunOnRanks(argc, argv, {.threads = static_cast<int>(flags.translation.threads)}, status,
+                    [&](Runtime& runtime) { return Translate(flags, runtime); });
+}
+
+}  // namespace dtrain

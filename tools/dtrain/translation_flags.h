@@ -1,0 +1,41 @@
+// translation_flags.h - the flags of commands that translate: model, search, precision, threads.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TOOLS_DTRAIN_TRANSLATION_FLAGS_H_
+#define DTRAIN_TOOLS_DTRAIN_TRANSLATION_FLAGS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "dtrain/app/flag_set.h"
+#include "dtrain/app/translation_model.h"
+#include "dtrain/base/status.h"
+#include "dtrain/models/beam_search.h"
+#include "dtrain/tensor/dtype.h"
+
+namespace dtrain {
+
+struct TranslationFlags {
+  int64_t beam_size = 4;
+  double alpha = 0.6;
+  int64_t extra_length = 50;
+  int64_t batch_tokens = 4096;
+  std::string precision = "fp32";
+  int64_t threads = 0;
+  std::string metric;
+
+  // Binds the flags; this object must outlive the set's Parse() and Help().
+  void AddTo(FlagSet& flags);
+  // UsageError where a value is out of range.
+  absl::Status Check() const;
+
+  DType compute_type() const { return precision == "bf16" ? DType::kBFloat16 : DType::kFloat32; }
+  LoadModelOptions LoadOptions(const Device& device) const;
+  BeamSearchOptions SearchOptions(const BpeModel& tokenizer) const;
+};
+
+// UsageError unless minimum <= value <= maximum.
+absl::Status CheckRange(std::string_view flag, int64_t value, int64_t minimum, int64_t maximum);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TOOLS_DTRAIN_TRANSLATION_FLAGS_H_
