@@ -48,7 +48,6 @@ absl::Status UnknownFlag(std::string_view name, std::string_view value) {
                                       value.empty() ? "VALUE" : internal::Shorten(value)));
   }
   std::vector<std::string> names;
-  names.reserve(kFlags.size());
   for (const Flag& flag : kFlags) names.emplace_back(flag.name);
   return UsageError(absl::StrFormat("--%s: unknown flag%s (see --help)", internal::Shorten(name),
                                     DidYouMean(name, names)));

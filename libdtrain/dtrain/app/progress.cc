@@ -234,8 +234,9 @@ std::optional<double> RemainingTime::Seconds(int64_t steps_left) const {
   if (steps_ < kStepsBeforeEstimate) return std::nullopt;
   double seconds = mean_ * static_cast<double>(steps_left);
   for (const auto& [kind, interruption] : interruptions_) {
-    seconds += interruption.seconds / static_cast<double>(interruption.count) *
-               static_cast<double>(steps_left / interruption.every_steps);
+    const int64_t times = steps_left / interruption.every_steps;
+    seconds +=
+        interruption.seconds / static_cast<double>(interruption.count) * static_cast<double>(times);
   }
   return seconds;
 }

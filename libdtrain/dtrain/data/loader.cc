@@ -44,7 +44,7 @@ class BatchLoader::Worker {
         lengths_{shard.source_lengths(), shard.target_lengths()},
         options_(options),
         cursor_(start),
-        thread_([this](std::stop_token stop) { Run(stop); }) {}
+        thread_([this](const std::stop_token& stop) { Run(stop); }) {}
 
   LoadedBatch Next() {
     std::unique_lock lock(mutex_);

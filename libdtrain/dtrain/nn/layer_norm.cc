@@ -33,7 +33,7 @@ Tensor LayerNorm::Backward(const Tensor& dy, const Tensor& d_residual, Context& 
   return dx;
 }
 
-Tensor LayerNorm::ForwardResidual(Tensor x, const Linear& linear, const Tensor& residual,
+Tensor LayerNorm::ForwardResidual(const Tensor& x, const Linear& linear, const Tensor& residual,
                                   const Dropout& dropout, Context& ctx) {
   Tensor y = ctx.Empty(x.shape());
   Tensor mean = ctx.Empty({x.dim(0)}, DType::kFloat32);

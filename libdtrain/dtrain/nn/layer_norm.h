@@ -23,7 +23,7 @@ class LayerNorm {
   // The end of a post-norm sublayer: y = LayerNorm(residual + dropout(x + bias of `linear`)), where
   // x is linear's output without its bias. Keeps the sum while training. x's memory becomes the
   // sum.
-  Tensor ForwardResidual(Tensor x, const Linear& linear, const Tensor& residual,
+  Tensor ForwardResidual(const Tensor& x, const Linear& linear, const Tensor& residual,
                          const Dropout& dropout, Context& ctx);
   // Gradients of the two inputs; bias gradient of `linear` included.
   struct ResidualGradients {

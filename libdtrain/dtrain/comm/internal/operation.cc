@@ -229,7 +229,8 @@ TreeBroadcast::TreeBroadcast(Transport* transport, const ExchangePlan& plan)
   const int lowest = plan_.me == 0 ? members : plan_.me & -plan_.me;
   if (plan_.me != 0) parent_ = plan_.group[static_cast<size_t>(plan_.me - lowest)];
   for (int bit = 1; bit < lowest && plan_.me + bit < members; bit *= 2) {
-    children_.push_back(plan_.group[static_cast<size_t>(plan_.me + bit)]);
+    const int place = plan_.me + bit;
+    children_.push_back(plan_.group[static_cast<size_t>(place)]);
   }
   std::reverse(children_.begin(), children_.end());  // the deepest subtree first
 }
