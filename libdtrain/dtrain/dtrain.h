@@ -9,7 +9,7 @@
 #include "dtrain/app/nmt_options.h"             // IWYU pragma: export
 #include "dtrain/app/run_on_ranks.h"            // IWYU pragma: export
 #include "dtrain/app/run_recorder.h"            // IWYU pragma: export
-#include "dtrain/app/translation_model.h"        // IWYU pragma: export
+#include "dtrain/app/translation_model.h"       // IWYU pragma: export
 #include "dtrain/app/version.h"                 // IWYU pragma: export
 #include "dtrain/base/log.h"                    // IWYU pragma: export
 #include "dtrain/base/random.h"                 // IWYU pragma: export

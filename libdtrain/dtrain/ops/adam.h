@@ -21,7 +21,7 @@ struct AdamOptions {
   float beta1 = 0.9f;
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
-  float l2 = 0.0f;            // added to the gradient as l2 * w before the moments
+  float l2 = 0.0f;                // added to the gradient as l2 * w before the moments
   float weight_decay = 0.0f;      // decoupled
   float bias_correction1 = 1.0f;  // 1 - beta1^t; 1 leaves the first moment uncorrected
   float bias_correction2 = 1.0f;  // 1 - beta2^t
