@@ -136,7 +136,7 @@ std::string ManyInFlight(Communicator& comm) {
                                           DType::kFloat32, ReduceOp::kSum));
     comm.Poll();
   }
-  const double ranks_sum = comm.size() * (comm.size() - 1) / 2;
+  const int ranks_sum = comm.size() * (comm.size() - 1) / 2;
   // Waited for out of order, the last first; other collectives may come in between.
   for (int b = kBuckets - 1; b >= 0; --b) {
     handles[static_cast<size_t>(b)]->Wait();

@@ -69,7 +69,7 @@ std::string LoadError(const std::string& path) {
 std::string Varint(int field, int value) {
   std::string out;
   for (const int number : {field << 3, value}) {
-    if (number >= 128) out += static_cast<char>(number & 127 | 128);
+    if (number >= 128) out += static_cast<char>((number & 127) | 128);
     out += static_cast<char>(number >= 128 ? number >> 7 : number);
   }
   return out;

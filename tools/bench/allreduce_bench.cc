@@ -62,7 +62,8 @@ double MedianSeconds(Communicator& comm, std::vector<float>& data,
     reduce();
     const double slowest = comm.AllReduceValue(timer.Seconds(), ReduceOp::kMax);
     if (i >= 2) seconds.push_back(slowest);
-    const auto expected = static_cast<float>(comm.size() * (comm.size() + 1) / 2);
+    const int ranks_sum = comm.size() * (comm.size() + 1) / 2;
+    const auto expected = static_cast<float>(ranks_sum);
     if (std::any_of(data.begin(), data.end(), [&](float x) { return x != expected; })) {
       std::fprintf(stderr, "allreduce_bench: wrong sum of %zu floats\n", data.size());
       Environment::Abort(ExitCode::kInternal);

@@ -53,7 +53,7 @@ absl::StatusOr<nlohmann::ordered_json> WriteOne(const std::string& folder,
   entry["crc32c"] = Hex(summary.crc32c);
   nlohmann::json tensors = nlohmann::json::object();
   for (const auto& [name, crc] : summary.tensor_crc32c) tensors[name] = Hex(crc);
-  entry["tensors"] = std::move(tensors);
+  entry["tensors"] = tensors;
   return entry;
 }
 
