@@ -18,5 +18,6 @@ if [ "${1:-}" = --sanitizers ]; then
   ctest --preset asan -j 2
 fi
 
-build_preset cpu -DDTRAIN_WERROR=ON
+# The same build as the demo's; in CI warnings are errors.
+build_preset cpu -DDTRAIN_TESTS=ON ${CI:+-DDTRAIN_WERROR=ON}
 ctest --preset cpu -j 2

@@ -93,7 +93,7 @@ TEST_CASE("a full disk ends with exit code 7 and leaves the earlier checkpoint a
 TEST_CASE("a disk that is full while the data are prepared leaves nothing half made") {
   const ToyProgram toy;
   CheckFailed(Job("ulimit -f 4; exec " + toy.Command(1, toy.Corpus())).Wait(), 7,
-              {toy.run_dir() + "/data/", "cannot be written: "});
+              {toy.run_dir() + "/data/", "cannot write: "});
   CHECK_FALSE(std::filesystem::exists(toy.run_dir() + "/data/train.bin"));
   CHECK(toy.Run(1, toy.Corpus()).exit_code == 0);
 }

@@ -21,7 +21,7 @@
 
 #include "dtrain/base/random.h"
 #include "dtrain/base/timer.h"
-#include "train/file_testing.h"
+#include "testing/file_testing.h"
 
 namespace dtrain {
 

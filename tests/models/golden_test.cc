@@ -1,4 +1,4 @@
-// golden_test.cc - whole models against PyTorch: outputs, gradients, training, translations.
+// golden_test.cc - whole models against PyTorch: outputs, losses, gradients, translations.
 // SPDX-License-Identifier: Apache-2.0
 #include "testing/golden.h"
 

@@ -14,8 +14,8 @@
 #include "dtrain/data/prepare.h"
 #include "dtrain/train/trainer.h"
 #include "dtrain/train/translation_task.h"
+#include "testing/file_testing.h"
 #include "testing/run_ranks.h"
-#include "train/file_testing.h"
 
 namespace dtrain {
 

@@ -70,12 +70,12 @@ std::string Format(const std::vector<Translation>& translations, int64_t line,
   if (flags.n_best == 1) {
     const Translation& best = translations.front();
     if (!flags.scores) return best.text + "\n";
-    return absl::StrFormat("%s\t%.6f\t%.6f\n", best.text, best.score, best.log_probability);
+    return absl::StrFormat("%s\t%.4f\t%.4f\n", best.text, best.score, best.log_probability);
   }
   std::string text;
   for (const Translation& translation : translations) {
-    text += absl::StrFormat("%d ||| %s ||| %.6f", line, translation.text, translation.score);
-    text += flags.scores ? absl::StrFormat(" ||| %.6f\n", translation.log_probability) : "\n";
+    text += absl::StrFormat("%d ||| %s ||| %.4f", line, translation.text, translation.score);
+    text += flags.scores ? absl::StrFormat(" ||| %.4f\n", translation.log_probability) : "\n";
   }
   return text;
 }

@@ -48,13 +48,26 @@ float Penalty(size_t length, float alpha) {
 // Merges the `count` best entries of one row into `best`, which stays sorted.
 void AddBestOfRow(const float* log_probabilities, int64_t classes, const Candidate& origin,
                   size_t count, std::vector<Candidate>& best) {
-  for (int64_t id = 0; id < classes; ++id) {
-    const float value = origin.log_probability + log_probabilities[id];
-    if (best.size() == count && !(value > best.back().log_probability)) continue;
-    if (value == -std::numeric_limits<float>::infinity()) continue;
-    const Candidate candidate{value, origin.row, static_cast<int32_t>(id)};
-    best.insert(std::upper_bound(best.begin(), best.end(), candidate, Better), candidate);
-    if (best.size() > count) best.pop_back();
+  // Hardly any block holds a candidate once `best` is full, and a compiler makes vectors of a loop
+  // that only asks whether one does.
+  constexpr int64_t kBlock = 64;
+  float threshold =
+      best.size() == count ? best.back().log_probability : -std::numeric_limits<float>::infinity();
+  for (int64_t begin = 0; begin < classes; begin += kBlock) {
+    const int64_t end = std::min(begin + kBlock, classes);
+    int found = 0;
+    for (int64_t id = begin; id < end; ++id) {
+      found |= static_cast<int>(origin.log_probability + log_probabilities[id] > threshold);
+    }
+    if (found == 0) continue;
+    for (int64_t id = begin; id < end; ++id) {
+      const float value = origin.log_probability + log_probabilities[id];
+      if (!(value > threshold)) continue;
+      const Candidate candidate{value, origin.row, static_cast<int32_t>(id)};
+      best.insert(std::upper_bound(best.begin(), best.end(), candidate, Better), candidate);
+      if (best.size() > count) best.pop_back();
+      if (best.size() == count) threshold = best.back().log_probability;
+    }
   }
 }
 

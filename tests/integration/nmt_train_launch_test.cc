@@ -1,0 +1,71 @@
+// nmt_train_launch_test.cc - ranks that differ, and runs that are there already.
+// SPDX-License-Identifier: Apache-2.0
+#include "integration/nmt_train_program.h"
+
+namespace dtrain {
+namespace {
+
+TEST_CASE("a complete run that is started again trains nothing and says how to go on") {
+  const ToyProgram toy;
+  REQUIRE(toy.Run(2, toy.Corpus()).exit_code == 0);
+  const std::string weights = ReadTestFile(toy.CheckpointFile(20));
+  const Outcome again = toy.Run(2, toy.Corpus());
+  INFO(again.output);
+  CHECK(again.exit_code == 0);
+  CHECK_THAT(again.output, Catch::Contains("this run was complete already") &&
+                               Catch::Contains("(max_steps)") &&
+                               Catch::Contains("another --run_dir"));
+  CHECK(ReadTestFile(toy.CheckpointFile(20)) == weights);
+  // And it does go on.
+  CHECK(toy.Run(2, toy.Corpus() + " trainer.max_steps=25").exit_code == 0);
+  CHECK(toy.HasCheckpoint(25));
+}
+
+TEST_CASE("another configuration on one rank ends all ranks with exit code 2 and names the key") {
+  const ToyProgram toy;
+  const auto run = [&](const std::string& first, const std::string& second) {
+    return RunCommand(ToyProgram::Mpirun() + " -n 1 " + toy.Command(1, first) + " : -n 1 " +
+                      toy.Command(1, second));
+  };
+  const std::string corpus = toy.Corpus();
+  CheckFailed(run(corpus, corpus + " model.ffn_size=48"), 2,
+              {"the ranks disagree on configuration", "rank 0 (host ", ": model.ffn_size: 32",
+               "rank 1 (host ", ": model.ffn_size: 48"});
+  CheckFailed(run(corpus, corpus + " optimizer.learning_rate=0.5"), 2,
+              {": optimizer.learning_rate: 0.001", ": optimizer.learning_rate: 0.5"});
+  // One with raw text, one without: found before either waits for the other.
+  CheckFailed(run(corpus, "data.prepared=" + toy.File("prepared")), 2, {"data.prepared: \"\""});
+  CHECK_FALSE(std::filesystem::exists(toy.run_dir()));
+  CHECK(CountProcesses(toy.run_dir()) == 0);
+}
+
+TEST_CASE("a run that is already there is refused with both possible commands") {
+  const ToyProgram toy;
+  REQUIRE(toy.Run(2, toy.Corpus()).exit_code == 0);
+  const std::string weights = ReadTestFile(toy.CheckpointFile(20));
+  const Outcome outcome = toy.Run(2, toy.Corpus() + " run.resume=never");
+  CheckFailed(outcome, 2,
+              {toy.run_dir() + ": a run is already there (checkpoints: 2)",
+               "To continue it:", "To start anew in another folder:"});
+  CHECK(ReadTestFile(toy.CheckpointFile(20)) == weights);
+  // The commands are right: run them as they are printed.
+  std::istringstream lines(outcome.output);
+  std::vector<std::string> commands;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("  mpirun -n 2 ")) continue;
+    line = line.substr(0, line.find(" (see docs"));
+    commands.push_back(ToyProgram::Mpirun() + line.substr(line.find(" -n 2 ")));
+  }
+  REQUIRE(commands.size() == 2);
+  const Outcome continued = RunCommand(commands[0]);
+  INFO(continued.output);
+  CHECK(continued.exit_code == 0);
+  CHECK_THAT(continued.output, Catch::Contains("this run was complete already"));
+  const Outcome anew = RunCommand(commands[1]);
+  INFO(anew.output);
+  CHECK(anew.exit_code == 0);
+  CHECK(ReadTestFile(toy.run_dir() + "-2/ckpt/step-00000020/model.safetensors") == weights);
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,339 @@
+// dtrain_tool_test.cc - prepare, train, translate, evaluate and export through the programs.
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "dtrain/train/bleu.h"
+#include "dtrain/train/chrf.h"
+
+namespace dtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int exit_code = -1;
+  std::string output;  // of stdout, and of stderr unless the command sends it elsewhere
+};
+
+Outcome Shell(const std::string& command) {
+  Outcome outcome;
+  const std::string line = "export OMP_NUM_THREADS=1; { " + command + " ; } 2>&1";
+  std::FILE* const pipe = popen(line.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::array<char, 4096> buffer{};
+  for (size_t count = 0; (count = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    outcome.output.append(buffer.data(), count);
+  }
+  const int status = pclose(pipe);
+  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return outcome;
+}
+
+Outcome Tool(const std::string& arguments) { return Shell(DTRAIN_TEST_TOOL " " + arguments); }
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// A few words on both sides, line by line different.
+std::string Corpus(int lines, const std::vector<std::string>& words) {
+  std::ostringstream text;
+  for (int i = 0; i < lines; ++i) {
+    for (int k = 0; k < 3 + i % 5; ++k) {
+      text << words[static_cast<size_t>(i * (k + 3) + k) % words.size()] << ' ';
+    }
+    text << i << '\n';
+  }
+  return text.str();
+}
+
+// A corpus, prepared, and a model trained on it for three updates. Made once per process.
+class TinyRun {
+  // First, because the paths below are made of it.
+  const std::string folder_ =
+      (fs::temp_directory_path() / ("dtrain_tool_test." + std::to_string(getpid()))).string();
+
+ public:
+  static const TinyRun& Get() {
+    static const TinyRun run;
+    return run;
+  }
+
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+  const std::string run, data, source, reference;
+
+ private:
+  TinyRun()
+      : run(Path("run")), data(Path("data")), source(Path("test.en")), reference(Path("test.de")) {
+    fs::create_directories(folder_);
+    const std::vector<std::string> english = {"red", "green", "house", "tree", "sees", "is"};
+    const std::vector<std::string> german = {"rot", "grün", "Haus", "Baum", "sieht", "ist"};
+    WriteFile(Path("train.en"), Corpus(200, english));
+    WriteFile(Path("train.de"), Corpus(200, german));
+    WriteFile(source, Corpus(30, english));
+    WriteFile(reference, Corpus(30, german));
+    const Outcome prepared = Tool("prepare " + data + " --train_source=" + Path("train.en") +
+                                  " --train_target=" + Path("train.de") +
+                                  " --vocab_size=60 --hold_out_dev=5 --hold_out_test=0");
+    INFO(prepared.output);
+    REQUIRE(prepared.exit_code == 0);
+    REQUIRE_THAT(prepared.output, Catch::Contains("of 200 pairs kept"));
+    const Outcome trained =
+        Shell(DTRAIN_TEST_NMT_TRAIN " data.prepared=" + data + " run.run_dir=" + run +
+              " model.hidden_size=32 model.ffn_size=32 model.num_heads=2 model.encoder_layers=1"
+              " model.decoder_layers=1 model.max_positions=260 trainer.max_steps=3"
+              " trainer.tokens_per_batch=500 trainer.micro_batch_tokens=500 trainer.eval_every=");
+    INFO(trained.output);
+    REQUIRE(trained.exit_code == 0);
+  }
+  ~TinyRun() {
+    std::error_code error;
+    fs::remove_all(folder_, error);
+  }
+};
+
+// Short translations make a quick test.
+constexpr char kShort[] = " --extra_length=2 ";
+
+TEST_CASE("translations come in the order of the lines, and empty lines stay empty") {
+  const TinyRun& tiny = TinyRun::Get();
+  WriteFile(tiny.Path("in"), "red house\n\n  \ngreen tree sees red house is red\ntree\r\n");
+  const Outcome all =
+      Tool("translate " + tiny.run + kShort + "--scores < " + tiny.Path("in") + " 2>/dev/null");
+  REQUIRE(all.exit_code == 0);
+  const std::vector<std::string> lines = Lines(all.output);
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[1] == "\t0.0000\t0.0000");
+  CHECK(lines[2] == lines[1]);
+  const std::vector<std::string> texts = {"red house", "", "", "green tree sees red house is red",
+                                          "tree"};
+  for (const size_t i : {0u, 3u, 4u}) {
+    const Outcome alone = Shell("printf '" + texts[i] + "' | " DTRAIN_TEST_TOOL " translate " +
+                                tiny.run + kShort + "--scores");
+    // The numbers come from products of other shapes, rounded otherwise in the last digits.
+    const size_t tab = lines[i].find('\t');
+    CHECK(alone.output.substr(0, tab + 1) == lines[i].substr(0, tab + 1));
+    CHECK(std::stod(alone.output.substr(tab)) == Approx(std::stod(lines[i].substr(tab))));
+  }
+}
+
+TEST_CASE("translations depend neither on the batch nor on the window") {
+  const TinyRun& tiny = TinyRun::Get();
+  const std::string command = "translate " + tiny.run + kShort + "--input=" + tiny.source;
+  const Outcome whole = Tool(command);
+  REQUIRE(whole.exit_code == 0);
+  CHECK(Lines(whole.output).size() == 30);
+  CHECK(Tool(command + " --batch_tokens=1").output == whole.output);
+  CHECK(Tool(command + " --batch_tokens=60 --window=7").output == whole.output);
+  CHECK(Tool(command + " --threads=2").output == whole.output);
+  CHECK(Tool(command + " --output=" + tiny.Path("out")).output.empty());
+  CHECK(ReadFile(tiny.Path("out")) == whole.output);
+}
+
+TEST_CASE("n-best lists name their line and fall in score") {
+  const TinyRun& tiny = TinyRun::Get();
+  WriteFile(tiny.Path("in"), "red house\n\ngreen tree\n");
+  const Outcome best = Tool("translate " + tiny.run + kShort + "< " + tiny.Path("in"));
+  const Outcome listed = Tool("translate " + tiny.run + kShort + "--n_best=3 < " + tiny.Path("in"));
+  REQUIRE(listed.exit_code == 0);
+  const std::vector<std::string> lines = Lines(listed.output);
+  REQUIRE(lines.size() == 7);  // an empty line has one translation
+  CHECK(lines[3] == "1 |||  ||| 0.0000");
+  const auto text_of = [](const std::string& line) {
+    return line.substr(6, line.rfind(" ||| ") - 6);
+  };
+  const auto score_of = [](const std::string& line) {
+    return std::stod(line.substr(line.rfind(" ||| ") + 5));
+  };
+  for (const size_t first : {0u, 4u}) {
+    CHECK(lines[first].substr(0, 6) == (first == 0 ? "0 ||| " : "2 ||| "));
+    CHECK(text_of(lines[first]) == Lines(best.output)[first == 0 ? 0 : 2]);
+    CHECK(score_of(lines[first]) >= score_of(lines[first + 1]));
+    CHECK(score_of(lines[first + 1]) >= score_of(lines[first + 2]));
+  }
+}
+
+TEST_CASE("eval has the figures of CorpusBleu, for a model and for a file") {
+  const TinyRun& tiny = TinyRun::Get();
+  const std::string out = tiny.Path("eval.out");
+  const Outcome model = Tool("eval " + tiny.run + kShort + "--source=" + tiny.source +
+                             " --reference=" + tiny.reference + " --json --output=" + out);
+  INFO(model.output);
+  REQUIRE(model.exit_code == 0);
+  CHECK(ReadFile(out) == Tool("translate " + tiny.run + kShort + "< " + tiny.source).output);
+  const nlohmann::json of_model = nlohmann::json::parse(model.output);
+  CHECK(of_model["step"] == 3);
+  CHECK(of_model["nll"].get<double>() > 0.5);
+  CHECK(of_model["nll"].get<double>() < 8);
+
+  // Three updates translate nothing well: a file that is half right has a score to compare.
+  const std::vector<std::string> references = Lines(ReadFile(tiny.reference));
+  std::vector<std::string> hypotheses = references;
+  for (size_t i = 0; i < hypotheses.size(); i += 3) hypotheses[i].insert(0, "ein Haus . ");
+  std::string text;
+  for (const std::string& line : hypotheses) text += line + "\n";
+  WriteFile(out, text);
+  const std::string files = "eval --hypothesis=" + out + " --reference=" + tiny.reference;
+  const nlohmann::json json = nlohmann::json::parse(Tool(files + " --json").output);
+  const BleuScore bleu = CorpusBleu(hypotheses, references).value();
+  CHECK(bleu.score > 20);
+  CHECK(json["bleu"].get<double>() == bleu.score);
+  CHECK(json["chrf2"].get<double>() == CorpusChrf(hypotheses, references).value());
+  CHECK(json["bleu_signature"] == BleuSignature(1));
+  CHECK_THAT(Tool(files).output, Catch::StartsWith("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|") &&
+                                     Catch::Contains(" (BP = ") && Catch::Contains("\nchrF2|"));
+}
+
+TEST_CASE("a damaged, foreign or missing checkpoint ends with code 7 and says which file") {
+  const TinyRun& tiny = TinyRun::Get();
+  const std::string copy = tiny.Path("copy");
+  const auto fails = [&](const std::string& path, const std::string& why) {
+    const Outcome outcome = Tool("translate " + path + " < " + tiny.source);
+    INFO(outcome.output);
+    CHECK(outcome.exit_code == 7);
+    CHECK_THAT(outcome.output, Catch::Contains("dtrain: error[E7]: ") && Catch::Contains(why));
+  };
+  const auto copy_again = [&] {
+    fs::remove_all(copy);
+    fs::copy(tiny.run + "/ckpt/step-00000003", copy, fs::copy_options::recursive);
+  };
+  copy_again();
+  CHECK(Tool("translate " + copy + kShort + "< " + tiny.source).exit_code == 0);
+
+  std::string weights = ReadFile(copy + "/model.safetensors");
+  weights[weights.size() - 100] ^= 1;
+  WriteFile(copy + "/model.safetensors", weights);
+  fails(copy, "model.safetensors");
+
+  copy_again();
+  fs::remove(copy + "/vocab.spm");
+  fails(copy, "vocab.spm");
+
+  copy_again();
+  fs::remove(copy + "/COMPLETE");
+  fails(copy, "COMPLETE");
+
+  fs::create_directories(tiny.Path("empty"));
+  fails(tiny.Path("empty"), "neither a checkpoint nor a run");
+  fails(tiny.Path("absent"), "absent");
+  fails(tiny.source, "neither a checkpoint nor a run");
+}
+
+TEST_CASE("bad text and bad flags end with codes 3 and 2 and one line that says what to do") {
+  const TinyRun& tiny = TinyRun::Get();
+  WriteFile(tiny.Path("bad"), "red\ngr\xfcn\n");
+  WriteFile(tiny.Path("nul"), std::string("a\0b\n", 4));
+  WriteFile(tiny.Path("short"), "rot\n");
+  WriteFile(tiny.Path("nothing"), "");
+  const std::string translate = "translate " + tiny.run + " --input=";
+  const std::string eval = "eval " + tiny.run + " --source=";
+  const std::string prepare = "prepare " + tiny.Path("p");
+  struct Case {
+    std::string arguments;
+    int exit_code;
+    std::string message;
+  };
+  const Case cases[] = {
+      {translate + tiny.Path("bad"), 3, "bad:2: invalid UTF-8"},
+      {translate + tiny.Path("nul"), 3, "nul:1: a NUL byte"},
+      {translate + tiny.Path("absent"), 3, "absent: cannot be opened"},
+      {translate + tiny.source + " --output=/no/such/folder/out", 7, "cannot be written"},
+      {"translate", 2, "give one run directory or checkpoint"},
+      {"translate " + tiny.run + " --beam=4", 2, "unknown flag; did you mean beam_size?"},
+      {"translate " + tiny.run + " --beam_size=0", 2, "--beam_size is 0"},
+      {"translate " + tiny.run + " --n_best=5", 2, "--n_best is 5; it must be from 1 to 4"},
+      {"translate " + tiny.run + " --precision=fp8", 2, "--precision is fp32 or bf16"},
+      {"translate " + tiny.run + " --alpha=-1", 2, "--alpha is -1"},
+      {eval + tiny.source, 2, "--reference is missing"},
+      {eval + tiny.source + " --reference=" + tiny.Path("short"), 3, "30 lines but"},
+      {eval + tiny.Path("nothing") + " --reference=" + tiny.Path("nothing"), 3, "holds no line"},
+      {"eval --reference=" + tiny.reference, 2, "or --hypothesis"},
+      {prepare, 2, "no training text"},
+      {prepare + " --train_tsv=" + tiny.Path("absent"), 3, "cannot be opened"},
+      {prepare + " --train_tsv=x --vocab_size=2", 2, "data.vocab_size is 2"},
+      {prepare + " --train_source=x", 2, "must pair up"},
+      {"export-hf " + tiny.run, 2, "a folder to write"},
+      {"tranlate", 2, "unknown command \"tranlate\"; did you mean translate?"},
+  };
+  for (const Case& c : cases) {
+    INFO(c.arguments);
+    const Outcome outcome = Tool(c.arguments);
+    INFO(outcome.output);
+    CHECK(outcome.exit_code == c.exit_code);
+    CHECK_THAT(outcome.output, Catch::StartsWith("dtrain: error[E") && Catch::Contains(c.message));
+    CHECK(Lines(outcome.output).size() == 1);
+  }
+  CHECK_FALSE(fs::exists(tiny.Path("p")));
+}
+
+TEST_CASE("an error leaves the output file as it was, and a pipe is never replaced") {
+  const TinyRun& tiny = TinyRun::Get();
+  const std::string out = tiny.Path("kept");
+  WriteFile(out, "kept\n");
+  WriteFile(tiny.Path("bad"), "gr\xfcn\n");
+  const Outcome failed =
+      Tool("translate " + tiny.run + " --input=" + tiny.Path("bad") + " --output=" + out);
+  CHECK(failed.exit_code == 3);
+  CHECK(ReadFile(out) == "kept\n");
+
+  const std::string fifo = tiny.Path("fifo");
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  const Outcome piped =
+      Shell("timeout 20 cat " + fifo + " & timeout 20 " DTRAIN_TEST_TOOL " translate " + tiny.run +
+            kShort + "--input=" + tiny.source + " --output=" + fifo + "; wait");
+  CHECK(Lines(piped.output).size() == 30);
+  CHECK(fs::is_fifo(fifo));
+}
+
+TEST_CASE("export-hf writes a whole folder and refuses one that is in use") {
+  const TinyRun& tiny = TinyRun::Get();
+  const std::string out = tiny.Path("hf");
+  const Outcome exported = Tool("export-hf " + tiny.run + " " + out);
+  INFO(exported.output);
+  REQUIRE(exported.exit_code == 0);
+  CHECK_THAT(exported.output, Catch::Contains("MarianMTModel"));
+  const nlohmann::json config = nlohmann::json::parse(ReadFile(out + "/config.json"));
+  const nlohmann::json vocabulary = nlohmann::json::parse(ReadFile(out + "/vocab.json"));
+  CHECK(config["model_type"] == "marian");
+  CHECK(config["vocab_size"].get<size_t>() == vocabulary.size());
+  CHECK(config["decoder_start_token_id"] == vocabulary["<pad>"]);
+  CHECK(config["eos_token_id"] == vocabulary["</s>"]);
+  CHECK(ReadFile(out + "/source.spm") == ReadFile(tiny.data + "/vocab.spm"));
+  for (const std::string name : {"model.safetensors", "target.spm", "tokenizer.json",
+                                 "tokenizer_config.json", "generation_config.json"}) {
+    CHECK(fs::file_size(fs::path(out) / name) > 0);
+  }
+  const Outcome again = Tool("export-hf " + tiny.run + " " + out);
+  CHECK(again.exit_code == 2);
+  CHECK_THAT(again.output, Catch::Contains("is not empty"));
+  CHECK(Tool("export-hf " + tiny.run + " " + out + " --overwrite").exit_code == 0);
+}
+
+}  // namespace
+}  // namespace dtrain
