@@ -191,7 +191,8 @@ TEST_CASE("incremental decoding gives the logits of teacher forcing") {
       const int32_t first_slot = next_slot;
       for (int64_t s = 0; s < 3; ++s) {
         if (position < batch.target.length(s)) {
-          ids.push_back(batch.decoder_ids[static_cast<size_t>(batch.target.begin(s) + position)]);
+          const int32_t token = batch.target.begin(s) + position;
+          ids.push_back(batch.decoder_ids[static_cast<size_t>(token)]);
           auto& own = history[static_cast<size_t>(s)];
           own.push_back(next_slot++);
           slots.insert(slots.end(), own.begin(), own.end());

@@ -95,8 +95,8 @@ TEST_CASE("layer norm backward matches finite differences") {
     // Rows are independent: one at a time keeps the quotients cheap.
     const Values x_values = ValuesOf(x);
     for (int64_t r = 0; r < rows; ++r) {
-      const auto slice = [&](const Values& v) {
-        return Values(v.begin() + r * columns, v.begin() + (r + 1) * columns);
+      const auto slice = [r, width = columns](const Values& v) {
+        return Values(v.begin() + r * width, v.begin() + (r + 1) * width);
       };
       const Values dy_row = slice(dy_values);
       const Values gradient = NumericGradient(

@@ -53,7 +53,8 @@ std::vector<float> TwoSteps(Communicator& comm, DType wire_type) {
     }
     double scalars[] = {1.0, static_cast<double>(comm.rank())};
     reducer.ReduceScalars(scalars);
-    if (scalars[0] != comm.size() || scalars[1] != comm.size() * (comm.size() - 1) / 2) return {};
+    const int ranks_sum = comm.size() * (comm.size() - 1) / 2;
+    if (scalars[0] != comm.size() || scalars[1] != ranks_sum) return {};
     reducer.Finish();
   }
   return flat;

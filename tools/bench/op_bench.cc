@@ -214,8 +214,9 @@ void BenchElementwise(Bench& bench, int64_t rows, int64_t hidden) {
   bench.Measure("dropout_residual" + shape, {0, 3 * pass},
                 [&] { DropoutResidualForward(x, bias, z, dropout, y, stream); });
   for (const Activation activation : {Activation::kRelu, Activation::kGeluErf}) {
-    const std::string name = activation == Activation::kRelu ? "relu" : "gelu_erf";
-    bench.Measure("bias_activation " + name + shape, {0, 2 * pass},
+    const std::string name =
+        activation == Activation::kRelu ? "bias_activation relu" : "bias_activation gelu_erf";
+    bench.Measure(name + shape, {0, 2 * pass},
                   [&] { BiasActivationForward(x, bias, activation, dropout, y, stream); });
     bench.Measure("  backward", {0, 3 * pass}, [&] {
       BiasActivationBackward(y, x, bias, activation, dropout, z, d_bias, stream);
