@@ -59,8 +59,9 @@ mpirun --oversubscribe -n "$ranks" $bin/nmt_train \
 echo "== 4/4 the test set, beam 4 ($((SECONDS - started)) s so far)"
 $bin/dtrain eval "$run" --alpha=1.2 --source="$run/data/test.src" --reference="$run/data/test.ref"
 echo
-echo "Some sentences:"
-head -n 5 "$run/data/test.src" | tee /dev/stderr 2>/dev/null | $bin/dtrain translate "$run" --alpha=1.2
+echo "Some sentences of it, and their translations:"
+head -n 5 "$run/data/test.src" | $bin/dtrain translate "$run" --alpha=1.2 |
+  paste -d '\n' <(head -n 5 "$run/data/test.src") - | sed 's/^/  /'
 cat <<TXT
 
 All of it took $((SECONDS - started)) s. Translate more:
