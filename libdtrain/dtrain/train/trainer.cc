@@ -19,6 +19,8 @@ namespace {
 // Micro-batches of one update draw dropout from steps update * kMicroSteps + i, so that the numbers
 // do not depend on how many each rank had before.
 constexpr int64_t kMicroSteps = 1024;
+// Within this time all ranks have the signal that one of them has.
+constexpr double kSignalSpreadSeconds = 1.0;
 // Updates skipped in a row after which a run has diverged for good.
 constexpr int kMaxSkippedInARow = 20;
 
@@ -282,7 +284,10 @@ absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requ
   if (state_.evaluation_due) DT_RETURN_IF_ERROR(Evaluate());
   const bool overdue = options_.checkpoint_seconds > 0.0 &&
                        elapsed_ - last_checkpoint_ >= options_.checkpoint_seconds;
-  if (overdue || requests.checkpoint || PeriodPassed(options_.checkpoint_every, before, now) ||
+  // mpirun's signal reaches the ranks one after the other: that is one request, not one each.
+  const bool requested = requests.checkpoint && elapsed_ - last_request_ > kSignalSpreadSeconds;
+  if (requested) last_request_ = elapsed_;
+  if (overdue || requested || PeriodPassed(options_.checkpoint_every, before, now) ||
       state_.best_step == state_.step) {
     checkpoint_due_ = true;
   }

@@ -11,6 +11,7 @@
 #define DTRAIN_TRAIN_TRAINER_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -176,6 +177,7 @@ class Trainer {
   double resumed_seconds_ = 0.0;
   double elapsed_ = 0.0;
   double last_checkpoint_ = 0.0;
+  double last_request_ = -std::numeric_limits<double>::infinity();
   int64_t last_evaluation_step_ = -1;
   int64_t last_checkpoint_step_ = -1;
   bool checkpoint_due_ = false;  // but put off while updates are skipped
