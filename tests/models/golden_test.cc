@@ -22,17 +22,6 @@ using testing::GoldenError;
 
 constexpr double kTolerance = ToleranceOf(DType::kFloat32);
 
-struct Model {
-  std::string name;
-  Seq2SeqOptions options;
-};
-
-const std::vector<Model>& Models() {
-  static const std::vector<Model> models = {{"marian_tiny", testing::MarianTinyOptions()},
-                                            {"pegasus_tiny", testing::PegasusTinyOptions()}};
-  return models;
-}
-
 std::unique_ptr<Seq2SeqTransformer> Load(const Golden& golden, const Seq2SeqOptions& options) {
   auto model = std::make_unique<Seq2SeqTransformer>(options);
   model->Allocate({}, DType::kFloat32, /*seed=*/1);
@@ -65,7 +54,7 @@ void CheckGradients(const Golden& golden, ParameterSet& parameters) {
 }
 
 TEST_CASE("logits and encoder output are PyTorch's") {
-  for (const Model& m : Models()) {
+  for (const testing::GoldenModel& m : testing::GoldenModels()) {
     INFO(m.name);
     const Golden golden(m.name);
     const auto model = Load(golden, m.options);
@@ -84,7 +73,7 @@ TEST_CASE("logits and encoder output are PyTorch's") {
 }
 
 TEST_CASE("losses and all gradients are PyTorch's, whatever threads and recomputation") {
-  for (const Model& m : Models()) {
+  for (const testing::GoldenModel& m : testing::GoldenModels()) {
     const Golden golden(m.name);
     const TranslationBatch batch = golden.Batch();
     for (const Recompute recompute : {Recompute::kNone, Recompute::kCheap, Recompute::kFull}) {
@@ -108,7 +97,7 @@ TEST_CASE("losses and all gradients are PyTorch's, whatever threads and recomput
 }
 
 TEST_CASE("ten updates of Adam take the losses and weights where PyTorch takes them") {
-  for (const Model& m : Models()) {
+  for (const testing::GoldenModel& m : testing::GoldenModels()) {
     INFO(m.name);
     const Golden golden(m.name);
     const TranslationBatch batch = golden.Batch();

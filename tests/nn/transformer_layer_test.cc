@@ -20,21 +20,11 @@ using testing::GoldenError;
 
 constexpr double kTolerance = ToleranceOf(DType::kFloat32);
 
-struct Model {
-  std::string name;
-  Seq2SeqOptions options;
-};
-
-const std::vector<Model>& Models() {
-  static const std::vector<Model> models = {{"marian_tiny", testing::MarianTinyOptions()},
-                                            {"pegasus_tiny", testing::PegasusTinyOptions()}};
-  return models;
-}
-
 // What a stack makes of its layers: golden activations in, golden activations out.
 class Stage {
  public:
-  Stage(const Model& model, const std::string& stack, const ContextOptions& context = {})
+  Stage(const testing::GoldenModel& model, const std::string& stack,
+        const ContextOptions& context = {})
       : golden_(model.name),
         options_(model.options),
         stack_(stack),
@@ -132,7 +122,7 @@ void CheckLayer(Stage& stage, int layer) {
 }
 
 TEST_CASE("each layer alone gives PyTorch's outputs and gradients, with any recomputation") {
-  for (const Model& model : Models()) {
+  for (const testing::GoldenModel& model : testing::GoldenModels()) {
     for (const std::string stack : {"encoder", "decoder"}) {
       const int layers =
           stack == "encoder" ? model.options.encoder_layers : model.options.decoder_layers;
@@ -149,7 +139,7 @@ TEST_CASE("each layer alone gives PyTorch's outputs and gradients, with any reco
 }
 
 TEST_CASE("the gradients that decoder layers send to the encoder add up to PyTorch's") {
-  for (const Model& model : Models()) {
+  for (const testing::GoldenModel& model : testing::GoldenModels()) {
     INFO(model.name);
     Stage stage(model, "decoder");
     Context& ctx = stage.ctx();
@@ -174,7 +164,7 @@ TEST_CASE("the gradients that decoder layers send to the encoder add up to PyTor
 TEST_CASE("the self-attention block of encoder and decoder is PyTorch's") {
   for (const std::string stack : {"encoder", "decoder"}) {
     INFO(stack);
-    Stage stage(Models()[0], stack);
+    Stage stage(testing::GoldenModels()[0], stack);
     ParameterSet parameters;
     MultiHeadAttention attention(Scope(parameters, stage.Prefix(0)) / "self_attn",
                                  {.hidden_size = stage.options().hidden_size,
@@ -190,7 +180,7 @@ TEST_CASE("the self-attention block of encoder and decoder is PyTorch's") {
 }
 
 TEST_CASE("a feed-forward block and cross-attention behind the blocks before them are PyTorch's") {
-  for (const Model& model : Models()) {
+  for (const testing::GoldenModel& model : testing::GoldenModels()) {
     for (const std::string stack : {"encoder", "decoder"}) {
       INFO(model.name << ' ' << stack);
       Stage stage(model, stack);
@@ -242,7 +232,7 @@ TEST_CASE("a feed-forward block and cross-attention behind the blocks before the
 }
 
 TEST_CASE("a layer's backward without its forward is refused") {
-  Stage stage(Models()[0], "encoder");
+  Stage stage(testing::GoldenModels()[0], "encoder");
   ParameterSet parameters;
   TransformerLayer layer(Scope(parameters, stage.Prefix(0)), stage.LayerOptions());
   stage.Load(parameters);

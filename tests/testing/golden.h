@@ -99,6 +99,18 @@ inline double GoldenError(const Golden& golden, std::string_view name, const Ten
   return RelativeError(std::span<const float>(actual.data<float>(), size), golden.Doubles(name));
 }
 
+// A model of tests/golden/ and the options it was made with.
+struct GoldenModel {
+  std::string name;
+  Seq2SeqOptions options;
+};
+
+inline const std::vector<GoldenModel>& GoldenModels() {
+  static const std::vector<GoldenModel> models = {{"marian_tiny", MarianTinyOptions()},
+                                                  {"pegasus_tiny", PegasusTinyOptions()}};
+  return models;
+}
+
 }  // namespace dtrain::testing
 
 #endif  // DTRAIN_TESTS_TESTING_GOLDEN_H_
