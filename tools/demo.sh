@@ -57,10 +57,10 @@ mpirun --oversubscribe -n "$ranks" $bin/nmt_train \
   "run.run_dir=$project_dir/${run#"$project_dir"/}" "trainer.max_time=${minutes}m" "${overrides[@]}"
 
 echo "== 4/4 the test set, beam 4 ($((SECONDS - started)) s so far)"
-$bin/dtrain eval "$run" --alpha=1.2 --source="$run/data/test.src" --reference="$run/data/test.ref"
+$bin/dtrain eval "$run" --source="$run/data/test.src" --reference="$run/data/test.ref"
 echo
 echo "Some sentences of it, and their translations:"
-head -n 5 "$run/data/test.src" | $bin/dtrain translate "$run" --alpha=1.2 |
+head -n 5 "$run/data/test.src" | $bin/dtrain translate "$run" |
   paste -d '\n' <(head -n 5 "$run/data/test.src") - | sed 's/^/  /'
 cat <<TXT
 

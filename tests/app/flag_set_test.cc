@@ -3,6 +3,7 @@
 #include "dtrain/app/flag_set.h"
 
 #include <catch2/catch.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct Example {
   bool clean = true;
   int64_t beam_size = 4;
   double alpha = 0.6;
+  std::optional<double> limit;
   std::string output = "-";
   std::vector<std::string> inputs;
   FlagSet flags{"example FILE", "shows flags"};
@@ -24,6 +26,7 @@ struct Example {
     flags.Add("clean", "drop dirty pairs", &clean);
     flags.Add("beam_size", "hypotheses", &beam_size);
     flags.Add("alpha", "length penalty", &alpha);
+    flags.Add("limit", "seconds; default: none", &limit);
     flags.Add("output", "where to write", &output);
     flags.Add("input", "what to read", &inputs);
   }
@@ -45,9 +48,17 @@ TEST_CASE("flags set their variables and the rest is returned") {
   CHECK_FALSE(e.clean);
   CHECK(e.beam_size == 8);
   CHECK(e.alpha == 0.1);
+  CHECK_FALSE(e.limit.has_value());
   CHECK(e.output.empty());
   CHECK(e.inputs == std::vector<std::string>{"a", "b"});
   CHECK_FALSE(e.flags.help_wanted());
+}
+
+TEST_CASE("an optional flag has no default, and a value where it is given") {
+  Example e;
+  REQUIRE(e.Parse({"--limit=2.5"}).ok());
+  CHECK(e.limit == 2.5);
+  CHECK_THAT(Example().flags.Help(), Catch::Contains("--limit= "));
 }
 
 TEST_CASE("a wrong flag says what it should be") {

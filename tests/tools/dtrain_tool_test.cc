@@ -108,7 +108,8 @@ class TinyRun {
         Shell(DTRAIN_TEST_NMT_TRAIN " data.prepared=" + data + " run.run_dir=" + run +
               " model.hidden_size=32 model.ffn_size=32 model.num_heads=2 model.encoder_layers=1"
               " model.decoder_layers=1 model.max_positions=260 trainer.max_steps=3"
-              " trainer.tokens_per_batch=500 trainer.micro_batch_tokens=500 trainer.eval_every=");
+              " trainer.tokens_per_batch=500 trainer.micro_batch_tokens=500 trainer.eval_every="
+              " trainer.beam_alpha=1.5");
     INFO(trained.output);
     REQUIRE(trained.exit_code == 0);
   }
@@ -154,6 +155,16 @@ TEST_CASE("translations depend neither on the batch nor on the window") {
   CHECK(Tool(command + " --threads=2").output == whole.output);
   CHECK(Tool(command + " --output=" + tiny.Path("out")).output.empty());
   CHECK(ReadFile(tiny.Path("out")) == whole.output);
+}
+
+TEST_CASE("the length normalisation is the run's unless --alpha says otherwise") {
+  const TinyRun& tiny = TinyRun::Get();
+  const auto scores = [&](const std::string& flag) {
+    return Tool("translate " + tiny.run + kShort + "--scores " + flag + "< " + tiny.source).output;
+  };
+  const std::string by_default = scores("");
+  CHECK(by_default == scores("--alpha=1.5 "));
+  CHECK(by_default != scores("--alpha=0 "));
 }
 
 TEST_CASE("n-best lists name their line and fall in score") {

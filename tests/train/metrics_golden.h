@@ -65,7 +65,8 @@ inline std::vector<WmtSystem> ReadWmtSystems() {
   }
   std::vector<WmtSystem> systems;
   const std::vector<std::string> references = ReadTestLines(folder / "reference.txt");
-  for (const auto& [name, expected] : nlohmann::json::parse(file)["systems"].items()) {
+  const nlohmann::json golden = nlohmann::json::parse(file);
+  for (const auto& [name, expected] : golden["systems"].items()) {
     systems.push_back({name, ReadTestLines(folder / (name + ".txt")), references, 0});
     systems.back().bleu = expected["bleu_mteval13a"];
   }

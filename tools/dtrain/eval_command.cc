@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/app/flag_set.h"
-#include "dtrain/app/run_on_ranks.h"
 #include "dtrain/app/translation_model.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/data/text_reader.h"
@@ -18,6 +17,7 @@
 #include "dtrain/train/chrf.h"
 #include "dtrain/train/translator.h"
 #include "tools/dtrain/commands.h"
+#include "tools/dtrain/run_command.h"
 #include "tools/dtrain/text_output.h"
 #include "tools/dtrain/translation_flags.h"
 
@@ -102,7 +102,7 @@ absl::StatusOr<std::vector<std::string>> TranslateOnRanks(
   Context ctx(runtime.device, {.compute_type = trained.compute_type});
   const Timer timer;
   const auto translations = TranslateLines(*trained.model, trained.tokenizer, own_sources,
-                                           flags.translation.SearchOptions(trained.tokenizer), ctx);
+                                           flags.translation.SearchOptions(trained), ctx);
   std::string text;
   for (const std::vector<Translation>& of_line : translations) text += of_line.front().text + "\n";
   const std::vector<std::string> texts = comm.AllGatherStrings(text);
@@ -220,12 +220,9 @@ int EvalCommand(int argc, char** argv) {
       "BLEU and chrF2 as sacreBLEU computes them, of a model's translations or of a file; under "
       "mpirun the ranks share the translating");
   flags.AddTo(set);
-  const absl::Status status = ParseFlags(argc, argv, set, flags);
-  if (status.ok() && set.help_wanted()) {
-    std::fputs(set.Help().c_str(), stdout);
-    return 0;
-  }
-  return RunOnRanks(argc, argv, {.threads = static_cast<int>(flags.translation.threads)}, status,
+  const absl::Status parsed = ParseFlags(argc, argv, set, flags);
+  return RunCommand(argc, argv, set, parsed,
+                    {.threads = static_cast<int>(flags.translation.threads)},
                     [&](Runtime& runtime) { return Evaluate(flags, runtime); });
 }
 

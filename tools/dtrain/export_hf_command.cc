@@ -6,9 +6,9 @@
 
 #include "dtrain/app/flag_set.h"
 #include "dtrain/app/hf_export.h"
-#include "dtrain/app/run_on_ranks.h"
 #include "dtrain/app/translation_model.h"
 #include "tools/dtrain/commands.h"
+#include "tools/dtrain/run_command.h"
 
 namespace dtrain {
 namespace {
@@ -54,13 +54,8 @@ int ExportHfCommand(int argc, char** argv) {
   set.Add("metric", "of a run's checkpoints the best by this metric; default: as the run",
           &flags.metric);
   set.Add("overwrite", "replace files of an earlier export", &flags.options.overwrite);
-  const absl::Status status = ParseFlags(argc, argv, set, flags);
-  if (!status.ok()) return ReportAndGetExitCode(status);
-  if (set.help_wanted()) {
-    std::fputs(set.Help().c_str(), stdout);
-    return 0;
-  }
-  return RunOnRanks(argc, argv, {}, absl::OkStatus(),
+  const absl::Status parsed = ParseFlags(argc, argv, set, flags);
+  return RunCommand(argc, argv, set, parsed, {},
                     [&](Runtime& runtime) { return Export(flags, runtime); });
 }
 

@@ -8,6 +8,7 @@
 
 #include "dtrain/app/nearest_name.h"
 #include "dtrain/app/run_on_ranks.h"
+#include "dtrain/base/thread_pool.h"
 #include "tools/dtrain/commands.h"
 
 namespace dtrain {
@@ -67,6 +68,7 @@ int Help(int argc, char** argv) {
 }
 
 int RunTool(int argc, char** argv) {
+  LetWaitingThreadsSleep(argv);
   const std::string name = argc < 2 ? "" : argv[1];
   if (name.empty()) {
     PrintHelp(stderr);

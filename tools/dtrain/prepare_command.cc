@@ -9,9 +9,9 @@
 #include "dtrain/app/flag_set.h"
 #include "dtrain/app/nmt_config.h"
 #include "dtrain/app/nmt_options.h"
-#include "dtrain/app/run_on_ranks.h"
 #include "dtrain/nmt.pb.h"
 #include "tools/dtrain/commands.h"
+#include "tools/dtrain/run_command.h"
 #include "tools/dtrain/translation_flags.h"
 
 namespace dtrain {
@@ -110,13 +110,8 @@ int PrepareCommand(int argc, char** argv) {
               "cleans parallel text (UTF-8, plain, .gz or .zst), learns a joint vocabulary and "
               "writes shards to train from");
   flags.AddTo(set);
-  const absl::Status status = ParseFlags(argc, argv, set, flags);
-  if (!status.ok()) return ReportAndGetExitCode(status);
-  if (set.help_wanted()) {
-    std::fputs(set.Help().c_str(), stdout);
-    return 0;
-  }
-  return RunOnRanks(argc, argv, {}, absl::OkStatus(), [&](Runtime& runtime) -> absl::Status {
+  const absl::Status parsed = ParseFlags(argc, argv, set, flags);
+  return RunCommand(argc, argv, set, parsed, {}, [&](Runtime& runtime) -> absl::Status {
     if (runtime.comm.size() > 1) {
       return UsageError("dtrain prepare is one process: start it without mpirun (see --threads)");
     }

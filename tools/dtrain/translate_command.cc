@@ -12,13 +12,13 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/app/flag_set.h"
-#include "dtrain/app/run_on_ranks.h"
 #include "dtrain/app/translation_model.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/data/text_reader.h"
 #include "dtrain/train/translator.h"
 #include "tools/dtrain/commands.h"
+#include "tools/dtrain/run_command.h"
 #include "tools/dtrain/text_output.h"
 #include "tools/dtrain/translation_flags.h"
 
@@ -98,7 +98,7 @@ absl::Status Translate(const TranslateFlags& flags, Runtime& runtime) {
                  static_cast<long long>(trained.step), runtime.threads);
   }
   Context ctx(runtime.device, {.compute_type = trained.compute_type});
-  BeamSearchOptions search = flags.translation.SearchOptions(trained.tokenizer);
+  BeamSearchOptions search = flags.translation.SearchOptions(trained);
   search.n_best = static_cast<int>(flags.n_best);
   // Somebody who types wants an answer to each line.
   const int64_t window = flags.input == "-" && isatty(STDIN_FILENO) ? 1 : flags.window;
@@ -151,12 +151,9 @@ int TranslateCommand(int argc, char** argv) {
               "translates lines of text with a trained model, in their order; empty lines stay "
               "empty");
   flags.AddTo(set);
-  const absl::Status status = ParseFlags(argc, argv, set, flags);
-  if (status.ok() && set.help_wanted()) {
-    std::fputs(set.Help().c_str(), stdout);
-    return 0;
-  }
-  return RunOnRanks(argc, argv, {.threads = static_cast<int>(flags.translation.threads)}, status,
+  const absl::Status parsed = ParseFlags(argc, argv, set, flags);
+  return RunCommand(argc, argv, set, parsed,
+                    {.threads = static_cast<int>(flags.translation.threads)},
                     [&](Runtime& runtime) { return Translate(flags, runtime); });
 }
 

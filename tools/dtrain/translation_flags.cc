@@ -9,7 +9,10 @@ namespace dtrain {
 
 void TranslationFlags::AddTo(FlagSet& flags) {
   flags.Add("beam_size", "hypotheses searched side by side; 1 is greedy", &beam_size);
-  flags.Add("alpha", "length normalisation: log p / ((5 + length) / 6)^alpha", &alpha);
+  flags.Add("alpha",
+            "length normalisation: log p / ((5 + length) / 6)^alpha; default: trainer.beam_alpha "
+            "of the run",
+            &alpha);
   flags.Add("extra_length", "pieces a translation may have beyond its source's", &extra_length);
   flags.Add("batch_tokens", "source pieces translated together; changes speed and memory only",
             &batch_tokens);
@@ -30,8 +33,8 @@ absl::Status TranslationFlags::Check() const {
   DT_RETURN_IF_ERROR(CheckRange("extra_length", extra_length, 0, 100'000));
   DT_RETURN_IF_ERROR(CheckRange("batch_tokens", batch_tokens, 1, 1'000'000));
   DT_RETURN_IF_ERROR(CheckRange("threads", threads, 0, 4096));
-  if (alpha < 0 || alpha > 10) {
-    return UsageError(absl::StrFormat("--alpha is %g; it must be from 0 to 10", alpha));
+  if (alpha && (*alpha < 0 || *alpha > 10)) {
+    return UsageError(absl::StrFormat("--alpha is %g; it must be from 0 to 10", *alpha));
   }
   if (precision == "fp32" || precision == "bf16") return absl::OkStatus();
   return UsageError(absl::StrFormat("--precision is fp32 or bf16, not \"%s\"", precision));
@@ -41,9 +44,10 @@ LoadModelOptions TranslationFlags::LoadOptions(const Device& device) const {
   return {.metric = metric, .device = device, .compute_type = compute_type()};
 }
 
-BeamSearchOptions TranslationFlags::SearchOptions(const BpeModel& tokenizer) const {
+BeamSearchOptions TranslationFlags::SearchOptions(const TranslationModel& trained) const {
   BeamSearchOptions options =
-      SearchOptionsFor(tokenizer, static_cast<int>(beam_size), static_cast<float>(alpha));
+      SearchOptionsFor(trained.tokenizer, static_cast<int>(beam_size),
+                       alpha ? static_cast<float>(*alpha) : trained.beam_alpha);
   options.extra_length = static_cast<int32_t>(extra_length);
   options.batch_tokens = batch_tokens;
   return options;

@@ -4,6 +4,7 @@
 #define DTRAIN_TOOLS_DTRAIN_TRANSLATION_FLAGS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "dtrain/app/flag_set.h"
@@ -16,7 +17,7 @@ namespace dtrain {
 
 struct TranslationFlags {
   int64_t beam_size = 4;
-  double alpha = 0.6;
+  std::optional<double> alpha;
   int64_t extra_length = 50;
   int64_t batch_tokens = 4096;
   std::string precision = "fp32";
@@ -30,7 +31,7 @@ struct TranslationFlags {
 
   DType compute_type() const { return precision == "bf16" ? DType::kBFloat16 : DType::kFloat32; }
   LoadModelOptions LoadOptions(const Device& device) const;
-  BeamSearchOptions SearchOptions(const BpeModel& tokenizer) const;
+  BeamSearchOptions SearchOptions(const TranslationModel& trained) const;
 };
 
 // UsageError unless minimum <= value <= maximum.

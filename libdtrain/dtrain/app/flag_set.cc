@@ -31,6 +31,9 @@ bool Store(const std::string& text, int64_t* value) { return StoreNumber(text, v
 bool Store(const std::string& text, double* value) {
   return StoreNumber(text, value) && std::isfinite(*value);
 }
+bool Store(const std::string& text, std::optional<double>* value) {
+  return Store(text, &value->emplace());
+}
 bool Store(const std::string& text, std::string* value) {
   *value = text;
   return true;
@@ -41,14 +44,15 @@ bool Store(const std::string& text, std::vector<std::string>* value) {
 }
 
 std::string_view TypeName(const FlagSet::Target& target) {
-  constexpr std::string_view kNames[] = {"true or false", "a whole number", "a number", "text",
-                                         "text"};
+  constexpr std::string_view kNames[] = {"true or false", "a whole number", "a number",
+                                         "a number",      "text",           "text"};
   return kNames[target.index()];
 }
 
 std::string TextOf(bool value) { return value ? "true" : "false"; }
 std::string TextOf(int64_t value) { return std::to_string(value); }
 std::string TextOf(double value) { return absl::StrFormat("%g", value); }
+std::string TextOf(const std::optional<double>& value) { return value ? TextOf(*value) : ""; }
 std::string TextOf(const std::string& value) { return value; }
 std::string TextOf(const std::vector<std::string>&) { return ""; }
 

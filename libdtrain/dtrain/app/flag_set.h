@@ -10,6 +10,7 @@
 #define DTRAIN_APP_FLAG_SET_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -20,13 +21,14 @@
 namespace dtrain {
 
 // Flags are --name=value or --name value; a bool is --name, --name=false or --noname; a list may be
-// given several times. "--" ends the flags.
+// given several times; an optional one stays empty unless given. "--" ends the flags.
 class FlagSet {
  public:
   FlagSet(std::string_view usage, std::string_view summary) : usage_(usage), summary_(summary) {}
 
   // Where a flag's value goes; the variable must outlive Parse() and Help().
-  using Target = std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*>;
+  using Target = std::variant<bool*, int64_t*, double*, std::optional<double>*, std::string*,
+                              std::vector<std::string>*>;
   void Add(std::string_view name, std::string_view help, Target target);
 
   // Sets the variables and returns the other arguments. argv[0] is the command. UsageError names

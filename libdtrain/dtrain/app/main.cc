@@ -16,6 +16,7 @@
 #include "dtrain/app/run_on_ranks.h"
 #include "dtrain/app/version.h"
 #include "dtrain/base/period.h"
+#include "dtrain/base/thread_pool.h"
 #include "dtrain/run.pb.h"
 
 namespace dtrain::internal {
@@ -83,6 +84,7 @@ absl::Status Prepare(const std::vector<std::string>& arguments, const AnyProgram
 }  // namespace
 
 int RunMain(int argc, char** argv, const AnyProgram& program, Message& config) {
+  LetWaitingThreadsSleep(argv);
   std::optional<std::string> answer;
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
   const absl::Status early = Prepare(arguments, program, config, answer);

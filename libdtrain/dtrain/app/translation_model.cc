@@ -47,21 +47,20 @@ absl::Status RequireFile(const Checkpoint& checkpoint, std::string_view name) {
       checkpoint.path(), name));
 }
 
-absl::StatusOr<Seq2SeqOptions> ReadModelOptions(const Checkpoint& checkpoint,
-                                                const std::string& config_text) {
+absl::StatusOr<proto::NmtConfig> ReadConfig(const Checkpoint& checkpoint,
+                                            const std::string& config_text) {
   proto::NmtConfig config;
   const std::string name = absl::StrFormat("%s/%s", checkpoint.path(), kConfigFile);
   DT_RETURN_IF_ERROR(AsStorageError(MergeConfigText(config_text, name, checkpoint.path(), config)));
   DT_RETURN_IF_ERROR(AsStorageError(Annotate(CheckRules(config.model()), name)));
+  DT_RETURN_IF_ERROR(AsStorageError(Annotate(CheckRules(config.trainer()), name)));
   const proto::ModelConfig& model = config.model();
   if (model.hidden_size() % model.num_heads() != 0 || model.hidden_size() % 2 != 0) {
     return StorageError(
         absl::StrFormat("%s: model.hidden_size %d is no even multiple of model.num_heads %d", name,
                         model.hidden_size(), model.num_heads()));
   }
-  Seq2SeqOptions options = ModelOptionsOf(model);
-  options.label_smoothing = config.trainer().label_smoothing();
-  return options;
+  return config;
 }
 
 }  // namespace
@@ -73,17 +72,20 @@ absl::StatusOr<TranslationModel> LoadTranslationModel(const std::string& path,
   DT_RETURN_IF_ERROR(RequireFile(checkpoint, kConfigFile));
   DT_RETURN_IF_ERROR(RequireFile(checkpoint, kVocabulary));
   DT_ASSIGN_OR_RETURN(std::string config_text, checkpoint.ReadText(kConfigFile));
-  DT_ASSIGN_OR_RETURN(Seq2SeqOptions model_options, ReadModelOptions(checkpoint, config_text));
+  DT_ASSIGN_OR_RETURN(const proto::NmtConfig config, ReadConfig(checkpoint, config_text));
   absl::StatusOr<BpeModel> tokenizer =
       BpeModel::Load(absl::StrFormat("%s/%s", checkpoint.path(), kVocabulary));
   if (!tokenizer.ok()) return AsStorageError(tokenizer.status());
+  Seq2SeqOptions model_options = ModelOptionsOf(config.model());
   model_options.vocab_size = tokenizer->vocab_size();
+  model_options.label_smoothing = config.trainer().label_smoothing();
   auto model = std::make_unique<Seq2SeqTransformer>(model_options);
   model->Allocate(options.device, options.compute_type, /*seed=*/1);
   DT_RETURN_IF_ERROR(LoadWeights(checkpoint, model->parameters()));
   return TranslationModel{.path = checkpoint.path(),
                           .step = checkpoint.step(),
                           .config_text = std::move(config_text),
+                          .beam_alpha = config.trainer().beam_alpha(),
                           .compute_type = options.compute_type,
                           .tokenizer = *std::move(tokenizer),
                           .model = std::move(model)};

@@ -4,7 +4,7 @@
 //   DT_ASSIGN_OR_RETURN(const TranslationModel trained, LoadTranslationModel("runs/base"));
 //   Context ctx(runtime.device, {.compute_type = trained.compute_type});
 //   const auto translations = TranslateLines(*trained.model, trained.tokenizer, lines,
-//                                            SearchOptionsFor(trained.tokenizer, 4, 0.6f), ctx);
+//       SearchOptionsFor(trained.tokenizer, /*beam_size=*/4, trained.beam_alpha), ctx);
 #ifndef DTRAIN_APP_TRANSLATION_MODEL_H_
 #define DTRAIN_APP_TRANSLATION_MODEL_H_
 
@@ -33,6 +33,7 @@ struct TranslationModel {
   std::string path;  // of the checkpoint
   int64_t step = 0;
   std::string config_text;  // the run's configuration, an NmtConfig as text
+  float beam_alpha = 0.6F;  // length normalisation the run evaluates with
   DType compute_type = DType::kFloat32;
   BpeModel tokenizer;
   std::unique_ptr<Seq2SeqTransformer> model;

@@ -3,8 +3,10 @@
 #include "dtrain/base/thread_pool.h"
 
 #include <omp.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 
 #include "dtrain/base/check.h"
@@ -16,6 +18,15 @@ int NumThreads() { return omp_get_max_threads(); }
 void SetNumThreads(int count) {
   DT_CHECK_GE(count, 1);
   omp_set_num_threads(count);
+}
+
+void LetWaitingThreadsSleep(char** argv) {
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
+    if (std::getenv(name) != nullptr) return;
+  }
+  setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);
+  // Returns where it fails, and then the program goes on as it is.
+  execv("/proc/self/exe", argv);
 }
 
 void ParallelFor(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {

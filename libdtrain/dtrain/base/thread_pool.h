@@ -13,6 +13,12 @@ namespace dtrain {
 int NumThreads();
 void SetNumThreads(int count);
 
+// Makes threads of the pool that wait sleep instead of spinning, which on a core that another
+// process needs costs both of them dearly. The OpenMP runtime reads its environment before main(),
+// so this restarts the program once, with OMP_WAIT_POLICY=passive; a main() calls it before
+// anything else. Does nothing where the user set OMP_WAIT_POLICY or GOMP_SPINCOUNT.
+void LetWaitingThreadsSleep(char** argv);
+
 // Calls body(begin, end) on disjoint ranges that cover [0, count), in parallel. Ranges are
 // contiguous and depend only on (count, grain, NumThreads()), so results do not change from run to
 // run. A range holds at least `grain` items, unless count is smaller; below 2 x grain items no
