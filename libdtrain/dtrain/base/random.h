@@ -1,5 +1,5 @@
 // random.h - Philox4x32-10 random numbers: the same key gives the same numbers anywhere.
-// anywhere. SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0
 //
 // Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC 2011), section 3.3.
 // Nothing is stateful: dropout asks for the numbers of (seed, step, site, element) in forward,
@@ -23,7 +23,7 @@ struct RandomKey {
 
 // 128 random bits of `key` at position `index`.
 // Counter words: {index low, index high, step, site}; key words: {seed low, seed high}.
-inline std::array<uint32_t, 4> Philox(const RandomKey& key, uint64_t index) {
+constexpr std::array<uint32_t, 4> Philox(const RandomKey& key, uint64_t index) {
   uint32_t c0 = static_cast<uint32_t>(index);
   uint32_t c1 = static_cast<uint32_t>(index >> 32);
   uint32_t c2 = key.step;

@@ -1,5 +1,5 @@
 // output_loss.h - the output projection and its cross-entropy, a slice of rows at a time.
-// time. SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0
 //
 // Logits of a whole batch would be its largest tensor ([tokens, vocabulary]). Here a slice of rows
 // is projected, its loss and gradient are taken in place, and the slice's memory serves the next

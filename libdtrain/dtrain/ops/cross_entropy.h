@@ -1,5 +1,5 @@
 // cross_entropy.h - label-smoothed cross-entropy, with the gradient in the logits' place.
-// place. SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0
 //
 // With p = softmax(logits), V classes and smoothing e, row t with target y costs
 //   loss = -sum_c q_c log p_c,  q_c = (1 - e) [c == y] + e / V          (Szegedy et al. 2016,

@@ -1,5 +1,5 @@
 // adam.h - Adam and AdamW over a model's parameters, with an optional average of the weights.
-// weights. SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPTIM_ADAM_H_
 #define DTRAIN_OPTIM_ADAM_H_
 

@@ -1,5 +1,5 @@
 // sequences.h - how a packed batch divides into sequences.
-// tokens. SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TENSOR_SEQUENCES_H_
 #define DTRAIN_TENSOR_SEQUENCES_H_
 

@@ -1,0 +1,26 @@
+// dropout.cuh - the dropout mask of eight neighbouring elements, as ops/dropout.h defines it.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_DEVICE_CUDA_DROPOUT_CUH_
+#define DTRAIN_DEVICE_CUDA_DROPOUT_CUH_
+
+#include "dtrain/base/random.h"
+#include "dtrain/device/cuda/launch.cuh"
+
+namespace dtrain {
+
+// Bit i is set where element 8 * group + i is kept.
+__device__ __forceinline__ uint32_t KeptElements(const RandomKey& key, uint32_t threshold,
+                                                 uint64_t group) {
+  const std::array<uint32_t, 4> words = Philox(key, group);
+  uint32_t kept = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const uint32_t bits = (words[i / 2] >> (i % 2 * 16)) & 0xffffu;
+    kept |= static_cast<uint32_t>(bits >= threshold) << i;
+  }
+  return kept;
+}
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_DEVICE_CUDA_DROPOUT_CUH_

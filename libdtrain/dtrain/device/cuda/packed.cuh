@@ -1,0 +1,82 @@
+// packed.cuh - values of 4 or 2 bytes as float, and several of them in one memory access.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_DEVICE_CUDA_PACKED_CUH_
+#define DTRAIN_DEVICE_CUDA_PACKED_CUH_
+
+#include "dtrain/device/cuda/launch.cuh"
+#include "dtrain/tensor/dtype.h"
+
+#if defined(__CUDACC__)
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#endif
+
+namespace dtrain {
+
+__device__ __forceinline__ float ToFloat(float value) { return value; }
+__device__ __forceinline__ float ToFloat(BFloat16 value) {
+  return __uint_as_float(static_cast<uint32_t>(value.bits) << 16);
+}
+__device__ __forceinline__ float ToFloat(Float16 value) {
+#if defined(__CUDACC__)
+  return __half2float(__ushort_as_half(value.bits));
+#else
+  return static_cast<float>(value);
+#endif
+}
+
+// Rounds to nearest even.
+template <typename T>
+__device__ __forceinline__ T FromFloat(float value) {
+  if constexpr (sizeof(T) == 4) {
+    return value;
+  } else {
+#if defined(__CUDACC__)
+    T result;
+    if constexpr (kDTypeOf<T> == DType::kBFloat16) {
+      result.bits = __bfloat16_as_ushort(__float2bfloat16_rn(value));
+    } else {
+      result.bits = __half_as_ushort(__float2half_rn(value));
+    }
+    return result;
+#else
+    return T(value);
+#endif
+  }
+}
+
+// N elements moved by one instruction where N * sizeof(T) <= 16.
+template <typename T, int N>
+struct alignas(sizeof(T) * N) Packed {
+  static_assert((sizeof(T) * N & (sizeof(T) * N - 1)) == 0 && sizeof(T) * N <= 16);
+  static constexpr int kSize = N;
+  T values[N];
+
+  __device__ __forceinline__ float operator[](int i) const { return ToFloat(values[i]); }
+  __device__ __forceinline__ void Set(int i, float value) { values[i] = FromFloat<T>(value); }
+};
+
+// As many elements of T as 16 bytes hold.
+template <typename T>
+inline constexpr int kPackedSize = static_cast<int>(16 / sizeof(T));
+
+// `source` is aligned to the pack (checked by the host executor).
+template <int N, typename T>
+__device__ __forceinline__ Packed<T, N> LoadPacked(const T* source) {
+#if !defined(__CUDACC__)
+  host_executor::CheckAligned(source, sizeof(T) * N);
+#endif
+  return *reinterpret_cast<const Packed<T, N>*>(source);
+}
+
+template <typename T, int N>
+__device__ __forceinline__ void StorePacked(T* target, const Packed<T, N>& pack) {
+#if !defined(__CUDACC__)
+  host_executor::CheckAligned(target, sizeof(T) * N);
+#endif
+  *reinterpret_cast<Packed<T, N>*>(target) = pack;
+}
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_DEVICE_CUDA_PACKED_CUH_
