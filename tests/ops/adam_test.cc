@@ -35,7 +35,7 @@ TEST_CASE("Adam follows the reference for several steps") {
   const float weight_decay = GENERATE(0.0f, 0.1f);
   const float l2 = GENERATE(0.0f, 0.1f);
   const int copy_type = GENERATE(0, 1, 2);  // absent, float32, bfloat16
-  Stream stream;
+  Stream stream(TestDevice());
   for (const int64_t n : {1, 31, 33, 1023, 40000}) {
     CAPTURE(weight_decay, copy_type, n);
     Tensor w = Random({n}, kF32, 1);
@@ -66,7 +66,7 @@ TEST_CASE("Adam follows the reference for several steps") {
 }
 
 TEST_CASE("Adam leaves a weight alone that has never had a gradient") {
-  Stream stream;
+  Stream stream(TestDevice());
   Tensor w = Random({100}, kF32, 1);
   const Tensor before = Copy(w);
   Tensor m = Filled({100}, kF32, 0);
@@ -78,7 +78,7 @@ TEST_CASE("Adam leaves a weight alone that has never had a gradient") {
 
 TEST_CASE("Adam gives the same bits on one and on two threads") {
   const auto run = [] {
-    Stream stream;
+    Stream stream(TestDevice());
     constexpr int64_t kCount = 100003;
     const Tensor g = Random({kCount}, kF32, 1);
     std::vector<Tensor> out = {Random({kCount}, kF32, 2), Random({kCount}, kF32, 3),
@@ -96,7 +96,7 @@ TEST_CASE("Adam gives the same bits on one and on two threads") {
 }
 
 TEST_CASE("Adam refuses what does not fit") {
-  Stream stream;
+  Stream stream(TestDevice());
   const Tensor scale = Filled({1}, kF32, 1);
   Tensor w = Filled({8}, kF32, 0);
   Tensor shorter = Filled({7}, kF32, 0);

@@ -28,11 +28,11 @@ Values Inputs(const Tensor& x, const Tensor& bias) {
 }
 
 TEST_CASE("bias, activation and dropout match the reference in both directions") {
-  const DType dtype = GENERATE(as<DType>{}, kF32, DType::kBFloat16);
+  const DType dtype = GENERATE(from_range(FloatTypes()));
   const float probability = GENERATE(0.0f, 0.25f);
   const bool with_bias = GENERATE(true, false);
   const Dropout dropout = {probability, {.seed = 5, .step = 6, .site = 7}};
-  Stream stream;
+  Stream stream(TestDevice());
   for (const Activation activation : kActivations) {
     for (const Shape& shape : kShapes) {
       CAPTURE(Name(dtype), probability, with_bias, static_cast<int>(activation), shape);
@@ -71,9 +71,9 @@ TEST_CASE("bias, activation and dropout match the reference in both directions")
 }
 
 TEST_CASE("relu's backward from the output equals that from the input") {
-  const DType dtype = GENERATE(as<DType>{}, kF32, DType::kBFloat16);
+  const DType dtype = GENERATE(from_range(FloatTypes()));
   const Dropout dropout = {GENERATE(0.0f, 0.4f), {.seed = 5, .step = 6, .site = 7}};
-  Stream stream;
+  Stream stream(TestDevice());
   for (const Shape& shape : kShapes) {
     CAPTURE(Name(dtype), shape);
     const Tensor x = Random(shape, dtype, 1);
@@ -94,7 +94,7 @@ TEST_CASE("relu's backward from the output equals that from the input") {
 }
 
 TEST_CASE("activations are accurate to float32 from end to end") {
-  Stream stream;
+  Stream stream(TestDevice());
   constexpr int64_t kCount = 20001;
   Values grid(kCount);
   for (int64_t i = 0; i < kCount; ++i) {
@@ -131,7 +131,7 @@ TEST_CASE("activations are accurate to float32 from end to end") {
 }
 
 TEST_CASE("activations pass NaN on") {
-  Stream stream;
+  Stream stream(TestDevice());
   const Tensor x = Filled({2, 37}, kF32, std::nan(""));
   for (const Activation activation : kActivations) {
     Tensor y = Filled({2, 37}, kF32, 0);
@@ -144,7 +144,7 @@ TEST_CASE("activations pass NaN on") {
 TEST_CASE("bias and activation give the same bits on one and on two threads") {
   const Dropout dropout = {0.1f, {.seed = 1, .step = 2, .site = 3}};
   const auto run = [&] {
-    Stream stream;
+    Stream stream(TestDevice());
     const Tensor x = Random({1500, 257}, kF32, 1);
     std::vector<Tensor> out = {Copy(x), Copy(x), Filled({257}, kF32, 0)};
     BiasActivationForward(x, {}, Activation::kGeluErf, dropout, out[0], stream);
@@ -159,7 +159,7 @@ TEST_CASE("bias and activation give the same bits on one and on two threads") {
 }
 
 TEST_CASE("bias and activation of no rows leave the gradient alone") {
-  Stream stream;
+  Stream stream(TestDevice());
   Tensor x = Filled({0, 8}, kF32, 0);
   Tensor d_bias = Filled({8}, kF32, 3);
   BiasActivationForward(x, {}, Activation::kTanh, {}, x, stream);
@@ -168,7 +168,7 @@ TEST_CASE("bias and activation of no rows leave the gradient alone") {
 }
 
 TEST_CASE("bias and activation refuse what does not fit") {
-  Stream stream;
+  Stream stream(TestDevice());
   const Tensor x = Random({4, 8}, kF32, 1);
   Tensor y = Copy(x);
   const auto message = [&](const Tensor& bias, const Dropout& dropout) {

@@ -17,9 +17,9 @@ constexpr DType kBF16 = DType::kBFloat16;
 const Shape kShapes[] = {{1, 1}, {3, 31}, {20, 33}, {5, 127}, {2, 129}, {2, 1023}, {300, 257}};
 
 TEST_CASE("casts round as the scalar conversion does") {
-  Stream stream;
-  const DType from = GENERATE(as<DType>{}, kF32, kBF16);
-  const DType to = GENERATE(as<DType>{}, kF32, kBF16);
+  Stream stream(TestDevice());
+  const DType from = GENERATE(from_range(FloatTypes()));
+  const DType to = GENERATE(from_range(FloatTypes()));
   for (const Shape& shape : kShapes) {
     CAPTURE(Name(from), Name(to), shape);
     Tensor x = Random(shape, from, 1);
@@ -43,7 +43,7 @@ TEST_CASE("casts round as the scalar conversion does") {
 }
 
 TEST_CASE("zero, scale, add and moving average") {
-  Stream stream;
+  Stream stream(TestDevice());
   for (const Shape& shape : kShapes) {
     CAPTURE(shape);
     Tensor x = Random(shape, kF32, 1);
@@ -72,8 +72,8 @@ TEST_CASE("zero, scale, add and moving average") {
 }
 
 TEST_CASE("adding rounds the sum once") {
-  Stream stream;
-  const DType dtype = GENERATE(as<DType>{}, kF32, kBF16);
+  Stream stream(TestDevice());
+  const DType dtype = GENERATE(from_range(FloatTypes()));
   for (const Shape& shape : kShapes) {
     CAPTURE(Name(dtype), shape);
     const Tensor x = Random(shape, dtype, 1);
@@ -90,8 +90,8 @@ TEST_CASE("adding rounds the sum once") {
 }
 
 TEST_CASE("rows are gathered, and scattered back in order") {
-  Stream stream;
-  const DType dtype = GENERATE(as<DType>{}, kF32, kBF16);
+  Stream stream(TestDevice());
+  const DType dtype = GENERATE(from_range(FloatTypes()));
   for (const Shape& shape : kShapes) {
     CAPTURE(Name(dtype), shape);
     const Tensor x = Strided(Random(shape, dtype, 1));
@@ -121,7 +121,7 @@ TEST_CASE("rows are gathered, and scattered back in order") {
 
 TEST_CASE("scattering gives the same bits on one and on two threads") {
   const auto run = [] {
-    Stream stream;
+    Stream stream(TestDevice());
     const Tensor x = Random({1000, 257}, kF32, 1);
     Tensor out = Filled({7, 257}, kF32, 0);
     ScatterAddRows(x, RandomIds(1000, 7, 2), out, stream);
@@ -136,7 +136,7 @@ TEST_CASE("scattering gives the same bits on one and on two threads") {
 }
 
 TEST_CASE("casts and copies refuse what does not fit") {
-  Stream stream;
+  Stream stream(TestDevice());
   const Tensor x = Random({4, 8}, kF32, 1);
   Tensor narrow = Filled({4, 7}, kF32, 0);
   CHECK_THAT(MessageOf([&] { Cast(x, narrow, stream); }),

@@ -30,10 +30,10 @@ Values RowOf(const Values& x, int64_t r, int64_t columns) {
 }
 
 TEST_CASE("cross-entropy matches the reference and finite differences") {
-  const DType dtype = GENERATE(as<DType>{}, kF32, DType::kBFloat16);
+  const DType dtype = GENERATE(from_range(FloatTypes()));
   const float smoothing = GENERATE(0.0f, 0.1f);
   const CrossEntropyOptions options = {.label_smoothing = smoothing};
-  Stream stream;
+  Stream stream(TestDevice());
   for (const Shape& shape : kShapes) {
     CAPTURE(Name(dtype), smoothing, shape);
     const Tensor logits = Strided(Random(shape, dtype, 1, -8.0, 8.0));
@@ -75,7 +75,7 @@ TEST_CASE("cross-entropy matches the reference and finite differences") {
 }
 
 TEST_CASE("cross-entropy stands large, infinite and broken logits") {
-  Stream stream;
+  Stream stream(TestDevice());
   const int64_t classes = GENERATE(40, 3000);
   const auto forward = [&](const Values& logits) {
     const Tensor x = FromValues({1, classes}, kF32, logits);
@@ -102,7 +102,7 @@ TEST_CASE("cross-entropy stands large, infinite and broken logits") {
 
 TEST_CASE("cross-entropy follows a maximum that rises or falls along the row") {
   const double slope = GENERATE(0.003, -0.003);
-  Stream stream;
+  Stream stream(TestDevice());
   Values ramp(5000);
   for (size_t c = 0; c < ramp.size(); ++c) ramp[c] = slope * static_cast<double>(c);
   const Tensor x = FromValues({1, 5000}, kF32, ramp);
@@ -112,7 +112,7 @@ TEST_CASE("cross-entropy follows a maximum that rises or falls along the row") {
 }
 
 TEST_CASE("a batch of no rows has no losses") {
-  Stream stream;
+  Stream stream(TestDevice());
   Tensor logits = Filled({0, 9}, kF32, 0);
   const Tensor targets = Filled({0}, DType::kInt32, 0);
   Tensor rows = Filled({0}, kF32, 0);
@@ -123,8 +123,8 @@ TEST_CASE("a batch of no rows has no losses") {
 }
 
 TEST_CASE("log-softmax matches the reference, also in place") {
-  const DType dtype = GENERATE(as<DType>{}, kF32, DType::kBFloat16);
-  Stream stream;
+  const DType dtype = GENERATE(from_range(FloatTypes()));
+  Stream stream(TestDevice());
   for (const Shape& shape : kShapes) {
     CAPTURE(Name(dtype), shape);
     Tensor logits = Strided(Random(shape, dtype, 1, -8.0, 8.0));
@@ -145,8 +145,8 @@ TEST_CASE("log-softmax matches the reference, also in place") {
 }
 
 TEST_CASE("argmax gives the first of the largest logits") {
-  const DType dtype = GENERATE(as<DType>{}, kF32, DType::kBFloat16);
-  Stream stream;
+  const DType dtype = GENERATE(from_range(FloatTypes()));
+  Stream stream(TestDevice());
   for (const Shape& shape : kShapes) {
     CAPTURE(Name(dtype), shape);
     // Few distinct values, so that the largest comes more than once.
@@ -171,7 +171,7 @@ TEST_CASE("argmax gives the first of the largest logits") {
 
 TEST_CASE("cross-entropy gives the same bits on one and on two threads") {
   const auto run = [] {
-    Stream stream;
+    Stream stream(TestDevice());
     const Shape shape = {100, 3001};
     const Tensor logits = Random(shape, kF32, 1);
     const Tensor targets = Targets(shape);
@@ -189,7 +189,7 @@ TEST_CASE("cross-entropy gives the same bits on one and on two threads") {
 }
 
 TEST_CASE("cross-entropy refuses what does not fit") {
-  Stream stream;
+  Stream stream(TestDevice());
   const Tensor logits = Random({2, 8}, kF32, 1);
   Tensor out = Filled({2}, kF32, 0);
   const auto message = [&](const Values& targets, float smoothing, Tensor loss) {

@@ -34,7 +34,7 @@ Values Embed(const Values& table, const Values& positions, const Values& ids,
 }
 
 TEST_CASE("embedding matches the reference and finite differences") {
-  const DType dtype = GENERATE(as<DType>{}, kF32, DType::kBFloat16);
+  const DType dtype = GENERATE(from_range(FloatTypes()));
   const bool with_positions = GENERATE(true, false);
   const float probability = GENERATE(0.0f, 0.2f);
   const auto [tokens, columns] =
@@ -44,7 +44,7 @@ TEST_CASE("embedding matches the reference and finite differences") {
       .scale = 3.0f, .zero_id = 2, .dropout = {probability, {.seed = 4, .step = 5, .site = 6}}};
   constexpr int64_t kVocab = 5;
   constexpr int64_t kLength = 4;
-  Stream stream;
+  Stream stream(TestDevice());
   const Tensor ids = RandomIds(tokens, kVocab, 1);
   const Tensor position_ids = RandomIds(tokens, kLength, 2);
   const Tensor table = Strided(Random({kVocab, columns}, dtype, 3));
@@ -84,7 +84,7 @@ TEST_CASE("embedding matches the reference and finite differences") {
 
 TEST_CASE("embedding backward adds in token order on one and on two threads") {
   const auto run = [] {
-    Stream stream;
+    Stream stream(TestDevice());
     const Tensor ids = RandomIds(3000, 10, 1);
     const Tensor d_out = Random({3000, 130}, kF32, 2);
     Tensor d_table = Filled({10, 130}, kF32, 0);
@@ -100,7 +100,7 @@ TEST_CASE("embedding backward adds in token order on one and on two threads") {
 }
 
 TEST_CASE("no tokens embed as nothing") {
-  Stream stream;
+  Stream stream(TestDevice());
   const Tensor ids = Filled({0}, DType::kInt32, 0);
   Tensor out = Filled({0, 8}, kF32, 0);
   Tensor d_table = Filled({5, 8}, kF32, 2);
@@ -111,8 +111,8 @@ TEST_CASE("no tokens embed as nothing") {
 }
 
 TEST_CASE("sinusoids have sines in the first half and cosines in the second") {
-  const DType dtype = GENERATE(as<DType>{}, kF32, DType::kBFloat16);
-  Stream stream;
+  const DType dtype = GENERATE(from_range(FloatTypes()));
+  Stream stream(TestDevice());
   Tensor table = Filled({600, 6}, dtype, 9);
   FillSinusoids(table, stream);
   for (int64_t p = 0; p < 600; ++p) {
@@ -129,7 +129,7 @@ TEST_CASE("sinusoids have sines in the first half and cosines in the second") {
 }
 
 TEST_CASE("embedding refuses ids outside its tables") {
-  Stream stream;
+  Stream stream(TestDevice());
   const Tensor table = Random({5, 8}, kF32, 1);
   const Tensor positions = Random({3, 8}, kF32, 2);
   Tensor out = Filled({2, 8}, kF32, 0);

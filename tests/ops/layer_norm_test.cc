@@ -29,8 +29,8 @@ Values SumOf(const Values& x, const Values& bias, const Values& residual, const 
 }
 
 TEST_CASE("layer norm forward matches the reference") {
-  const DType dtype = GENERATE(as<DType>{}, kF32, DType::kBFloat16);
-  Stream stream;
+  const DType dtype = GENERATE(from_range(FloatTypes()));
+  Stream stream(TestDevice());
   for (const auto& [rows, columns] : kSizes) {
     CAPTURE(rows, columns, Name(dtype));
     const Tensor x = Strided(Random({rows, columns}, dtype, 1));
@@ -50,7 +50,7 @@ TEST_CASE("layer norm forward matches the reference") {
 }
 
 TEST_CASE("layer norm statistics do not cancel far from zero") {
-  Stream stream;
+  Stream stream(TestDevice());
   const Tensor x = Random({1, 256}, kF32, 1, 1000.0, 1000.5);
   const Tensor gamma = Filled({256}, kF32, 1);
   const Tensor beta = Filled({256}, kF32, 0);
@@ -64,9 +64,9 @@ TEST_CASE("layer norm statistics do not cancel far from zero") {
 }
 
 TEST_CASE("layer norm backward matches finite differences") {
-  const DType dtype = GENERATE(as<DType>{}, kF32, DType::kBFloat16);
+  const DType dtype = GENERATE(from_range(FloatTypes()));
   const bool with_residual = GENERATE(false, true);
-  Stream stream;
+  Stream stream(TestDevice());
   for (const auto& [rows, columns] : kSizes) {
     if (columns == 1) continue;  // the derivative is 0, the difference quotient is noise
     CAPTURE(rows, columns, Name(dtype), with_residual);
@@ -121,10 +121,10 @@ TEST_CASE("layer norm backward matches finite differences") {
 }
 
 TEST_CASE("the fused residual layer norm equals its parts") {
-  const DType dtype = GENERATE(as<DType>{}, kF32, DType::kBFloat16);
+  const DType dtype = GENERATE(from_range(FloatTypes()));
   const float probability = GENERATE(0.0f, 0.3f);
   const Dropout dropout = {probability, {.seed = 7, .step = 3, .site = 11}};
-  Stream stream;
+  Stream stream(TestDevice());
   for (const auto& [rows, columns] : kSizes) {
     CAPTURE(rows, columns, Name(dtype), probability);
     const Tensor x = Random({rows, columns}, dtype, 1);
@@ -180,7 +180,7 @@ TEST_CASE("the fused residual layer norm equals its parts") {
 }
 
 TEST_CASE("without dropout dx may be d_sum and the bias may be absent") {
-  Stream stream;
+  Stream stream(TestDevice());
   const Tensor x = Random({40, 96}, kF32, 1);
   const Tensor gamma = Random({96}, kF32, 2);
   const Tensor mean = Random({40}, kF32, 3);
@@ -208,10 +208,10 @@ TEST_CASE("without dropout dx may be d_sum and the bias may be absent") {
 }
 
 TEST_CASE("layer norm gives the same bits on one and on two threads") {
-  const DType dtype = GENERATE(as<DType>{}, kF32, DType::kBFloat16);
+  const DType dtype = GENERATE(from_range(FloatTypes()));
   const Dropout dropout = {0.1f, {.seed = 1, .step = 2, .site = 3}};
   const auto run = [&] {
-    Stream stream;
+    Stream stream(TestDevice());
     const Shape shape = {1500, 257};
     const Tensor x = Random(shape, dtype, 1);
     const Tensor gamma = Random({257}, kF32, 2);
@@ -235,7 +235,7 @@ TEST_CASE("layer norm gives the same bits on one and on two threads") {
 }
 
 TEST_CASE("layer norm of no rows leaves the gradients alone") {
-  Stream stream;
+  Stream stream(TestDevice());
   Tensor x = Filled({0, 8}, kF32, 0);
   const Tensor gamma = Filled({8}, kF32, 1);
   Tensor rows = Filled({0}, kF32, 0);
@@ -250,7 +250,7 @@ TEST_CASE("layer norm of no rows leaves the gradients alone") {
 }
 
 TEST_CASE("layer norm refuses shapes and types that do not fit") {
-  Stream stream;
+  Stream stream(TestDevice());
   const Tensor x = Random({4, 8}, kF32, 1);
   const Tensor gamma = Filled({8}, kF32, 1);
   Tensor y = Copy(x);

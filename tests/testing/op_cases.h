@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -14,6 +15,7 @@
 
 #include "dtrain/base/random.h"
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/device/cuda/runtime.h"
 #include "dtrain/tensor/tensor.h"
 #include "testing/tolerance.h"
 
@@ -21,17 +23,41 @@ namespace dtrain::testing {
 
 using Values = std::vector<double>;
 
+// Where the tests of this process run their ops: the CPU, or the GPU under DTRAIN_TEST_DEVICE=cuda.
+inline Device TestDevice() {
+  const char* const name = std::getenv("DTRAIN_TEST_DEVICE");
+  return {name != nullptr && std::string(name) == "cuda" ? DeviceType::kCuda : DeviceType::kCpu};
+}
+
+// The element types of an op's floating-point tensors on TestDevice().
+inline std::vector<DType> FloatTypes() {
+  if (TestDevice().type == DeviceType::kCpu) return {DType::kFloat32, DType::kBFloat16};
+  return {DType::kFloat32, DType::kBFloat16, DType::kFloat16};
+}
+
+// Both the device and the test read and write its tensors in place.
 inline Arena& TestArena() {
-  static const std::shared_ptr<Arena> arena = Arena::Create({}, "test", size_t{1} << 32);
+  static const std::shared_ptr<Arena> arena =
+      Arena::Create(TestDevice(), "test", size_t{1} << 32, ArenaMemory::kPinned);
   return *arena;
 }
 
+// Before the test looks at what ops wrote, or writes what they may still read.
+inline void FinishOps() {
+  if constexpr (kWithCuda) {
+    if (TestDevice().type == DeviceType::kCuda) cuda::SynchronizeDevice(TestDevice());
+  }
+}
+
 inline double ValueAt(const Tensor& x, int64_t index) {
+  FinishOps();
   switch (x.dtype()) {
     case DType::kFloat32:
       return static_cast<double>(x.data<float>()[index]);
     case DType::kBFloat16:
       return static_cast<double>(static_cast<float>(x.data<BFloat16>()[index]));
+    case DType::kFloat16:
+      return static_cast<double>(static_cast<float>(x.data<Float16>()[index]));
     case DType::kFloat64:
       return x.data<double>()[index];
     default:
@@ -40,12 +66,16 @@ inline double ValueAt(const Tensor& x, int64_t index) {
 }
 
 inline void SetAt(Tensor& x, int64_t index, double value) {
+  FinishOps();
   switch (x.dtype()) {
     case DType::kFloat32:
       x.data<float>()[index] = static_cast<float>(value);
       return;
     case DType::kBFloat16:
       x.data<BFloat16>()[index] = BFloat16(static_cast<float>(value));
+      return;
+    case DType::kFloat16:
+      x.data<Float16>()[index] = Float16(static_cast<float>(value));
       return;
     case DType::kFloat64:
       x.data<double>()[index] = value;
@@ -143,6 +173,7 @@ inline double Difference(const Values& a, const Values& b) {
 inline double Difference(const Tensor& a, const Values& b) { return Difference(ValuesOf(a), b); }
 
 inline bool SameBits(const Tensor& a, const Tensor& b) {
+  FinishOps();
   return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 

@@ -1,4 +1,4 @@
-// arena.cc - first-fit allocation inside one reservation.
+// arena.cc - first-fit allocation inside a reservation of the CPU or slabs of a GPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/arena.h"
 
@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "dtrain/base/check.h"
+#include "dtrain/device/cuda/runtime.h"
 
 namespace dtrain {
 namespace {
@@ -35,49 +36,85 @@ std::byte* ReserveHostMemory(size_t& capacity) {
 
 }  // namespace
 
-std::shared_ptr<Arena> Arena::Create(const Device& device, std::string role, size_t capacity) {
-  return std::shared_ptr<Arena>(new Arena(device, std::move(role), capacity));
+std::shared_ptr<Arena> Arena::Create(const Device& device, std::string role, size_t capacity,
+                                     ArenaMemory memory) {
+  return std::shared_ptr<Arena>(new Arena(device, std::move(role), capacity, memory));
 }
 
-Arena::Arena(const Device& device, std::string role, size_t capacity)
-    : device_(device), role_(std::move(role)), capacity_(capacity) {
-  DT_CHECK(device.type == DeviceType::kCpu) << "this build has no CUDA device";
-  base_ = ReserveHostMemory(capacity_);
-  free_.emplace(0, capacity_);
+Arena::Arena(const Device& device, std::string role, size_t capacity, ArenaMemory memory)
+    : device_(device), role_(std::move(role)), capacity_(capacity), memory_(memory) {
+  DT_CHECK(kWithCuda || device.type == DeviceType::kCpu) << "this build has no CUDA device";
+  if (device.type == DeviceType::kCuda) return;
+  std::byte* const base = ReserveHostMemory(capacity_);
+  slabs_.push_back({base, capacity_});
+  reserved_ = capacity_;
+  free_.emplace(base, capacity_);
 }
 
-Arena::~Arena() { munmap(base_, capacity_); }
+Arena::~Arena() {
+  if constexpr (kWithCuda) {
+    if (device_.type == DeviceType::kCuda) {
+      for (const Slab& slab : slabs_) {
+        memory_ == ArenaMemory::kPinned ? cuda::FreePinned(slab.base)
+                                        : cuda::Free(device_, slab.base);
+      }
+      return;
+    }
+  }
+  for (const Slab& slab : slabs_) munmap(slab.base, slab.bytes);
+}
+
+void Arena::AddSlab(size_t bytes) {
+  if constexpr (kWithCuda) {
+    constexpr size_t kSmallest = size_t{64} << 20;
+    // The last bytes stay unused: slabs that happen to be neighbours must not merge.
+    const size_t size = std::max(bytes, kSmallest) + kAlignment;
+    if (device_.type == DeviceType::kCpu || reserved_ + size > capacity_) throw std::bad_alloc();
+    void* const base = memory_ == ArenaMemory::kPinned ? cuda::AllocatePinned(device_, size)
+                                                       : cuda::Allocate(device_, size);
+    slabs_.push_back({static_cast<std::byte*>(base), size});
+    reserved_ += size;
+    free_.emplace(slabs_.back().base, size - kAlignment);
+  } else {
+    throw std::bad_alloc();
+  }
+}
 
 std::shared_ptr<std::byte> Arena::Allocate(size_t bytes) {
   const size_t size = RoundUp(bytes);
-  const auto block = std::find_if(free_.begin(), free_.end(),
-                                  [&](const auto& entry) { return entry.second >= size; });
-  if (block == free_.end()) throw std::bad_alloc();
-  const auto [offset, available] = *block;
+  const auto find = [&] {
+    return std::find_if(free_.begin(), free_.end(),
+                        [&](const auto& entry) { return entry.second >= size; });
+  };
+  auto block = find();
+  if (block == free_.end()) {
+    AddSlab(size);
+    block = find();
+  }
+  const auto [begin, available] = *block;
   free_.erase(block);
-  if (available > size) free_.emplace(offset + size, available - size);
+  if (available > size) free_.emplace(begin + size, available - size);
   used_ += size;
   peak_ = std::max(peak_, used_);
-  return {base_ + offset, [arena = shared_from_this(), offset = offset, size](std::byte*) {
-            arena->Free(offset, size);
-          }};
+  return {begin,
+          [arena = shared_from_this(), size](std::byte* start) { arena->Free(start, size); }};
 }
 
-void Arena::Free(size_t offset, size_t bytes) {
+void Arena::Free(std::byte* begin, size_t bytes) {
   used_ -= bytes;
-  auto next = free_.lower_bound(offset);
-  if (next != free_.end() && offset + bytes == next->first) {
+  auto next = free_.lower_bound(begin);
+  if (next != free_.end() && begin + bytes == next->first) {
     bytes += next->second;
     next = free_.erase(next);
   }
   if (next != free_.begin()) {
     const auto previous = std::prev(next);
-    if (previous->first + previous->second == offset) {
+    if (previous->first + previous->second == begin) {
       previous->second += bytes;
       return;
     }
   }
-  free_.emplace(offset, bytes);
+  free_.emplace(begin, bytes);
 }
 
 }  // namespace dtrain

@@ -1,10 +1,10 @@
 // arena.h - memory of one device, reserved once and handed out without asking the system again.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A first-fit free list over one contiguous reservation. A training step frees what it took, so the
-// same sequence of requests gives the same addresses in every step and nothing is allocated from
-// the system after the first. On the CPU the reservation is address space; pages become memory when
-// first touched, so peak() is what the process pays.
+// A first-fit free list. A training step frees what it took, so the same sequence of requests gives
+// the same addresses in every step and nothing is allocated from the system after the first. On the
+// CPU one reservation of address space holds it all; pages become memory when first touched, so
+// peak() is what the process pays. On a GPU memory is taken in slabs as it is first needed.
 #ifndef DTRAIN_DEVICE_ARENA_H_
 #define DTRAIN_DEVICE_ARENA_H_
 
@@ -13,10 +13,17 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "dtrain/device/device.h"
 
 namespace dtrain {
+
+// Where an arena on a GPU takes its memory; on the CPU they are the same.
+enum class ArenaMemory {
+  kDevice,
+  kPinned  // of the host, read and written by both at the same address
+};
 
 class Arena : public std::enable_shared_from_this<Arena> {
  public:
@@ -26,17 +33,18 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // Bytes readable and writable after each block's size, so that vector tails may overrun it.
   static constexpr size_t kPadding = 64;
 
-  // Reserves `capacity` bytes on `device`; throws std::bad_alloc where it cannot. `role` names the
-  // arena in messages ("activations").
+  // Holds at most `capacity` bytes on `device`; throws std::bad_alloc where the CPU cannot reserve
+  // them. `role` names the arena in messages ("activations").
   static std::shared_ptr<Arena> Create(const Device& device, std::string role,
-                                       size_t capacity = kDefaultCapacity);
+                                       size_t capacity = kDefaultCapacity,
+                                       ArenaMemory memory = ArenaMemory::kDevice);
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
   ~Arena();
 
   // A block of at least `bytes`, contents undefined, freed when the last owner lets go; the block
-  // keeps the arena alive. Throws std::bad_alloc when the reservation is full. One thread at a
-  // time.
+  // keeps the arena alive. Throws std::bad_alloc when the arena or the device is full. One thread
+  // at a time.
   std::shared_ptr<std::byte> Allocate(size_t bytes);
 
   size_t used() const { return used_; }
@@ -48,14 +56,23 @@ class Arena : public std::enable_shared_from_this<Arena> {
  private:
   static constexpr size_t kDefaultCapacity = size_t{1} << 40;
 
-  Arena(const Device& device, std::string role, size_t capacity);
-  void Free(size_t offset, size_t bytes);
+  struct Slab {
+    std::byte* base = nullptr;
+    size_t bytes = 0;
+  };
+
+  Arena(const Device& device, std::string role, size_t capacity, ArenaMemory memory);
+  // Takes memory for a request of that many bytes from the device.
+  void AddSlab(size_t bytes);
+  void Free(std::byte* begin, size_t bytes);
 
   Device device_;
   std::string role_;
   size_t capacity_;
-  std::byte* base_ = nullptr;
-  std::map<size_t, size_t> free_;  // offset -> bytes, neighbours merged
+  ArenaMemory memory_;
+  std::vector<Slab> slabs_;            // the CPU's reservation, or a GPU's allocations
+  size_t reserved_ = 0;                // bytes of all slabs
+  std::map<std::byte*, size_t> free_;  // start -> bytes, neighbours merged
   size_t used_ = 0;
   size_t peak_ = 0;
 };

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/gemm.h"
 
-#include <cstring>
-
+#include "dtrain/device/copy.h"
 #include "dtrain/ops/internal/gemm_kernel.h"
 #include "dtrain/tensor/dispatch.h"
 
@@ -15,19 +14,21 @@ void CheckMatrix(const Tensor& x, const char* name) {
 }
 
 // c = 0 where there is nothing to sum.
-void FillEmptyProduct(const GemmOptions& options, const Tensor& c) {
+void FillEmptyProduct(const GemmOptions& options, const Tensor& c, Stream& stream) {
   if (options.accumulate) return;
   const size_t size = SizeOf(c.dtype());
-  for (int64_t row = 0; row < c.dim(0); ++row) {
-    std::memset(static_cast<std::byte*>(c.raw()) + static_cast<size_t>(row * c.row_stride()) * size,
-                0, static_cast<size_t>(c.dim(1)) * size);
-  }
+  FillWithZeros(c.raw(), static_cast<size_t>(c.row_stride()) * size,
+                static_cast<size_t>(c.dim(1)) * size, static_cast<size_t>(c.dim(0)), stream);
 }
 
 void Run(const GemmArgs& args, const Tensor& a, Stream& stream) {
   DT_CHECK_EQ(DeviceName(stream.device()), DeviceName(a.device()));
   DispatchFloat(a, [&]<DeviceType D, typename T>() {
-    if constexpr (D == DeviceType::kCpu) GemmCpu<T>(args);
+    if constexpr (D == DeviceType::kCpu) {
+      GemmCpu<T>(args);
+    } else {
+      GemmCuda<T>(args, stream);
+    }
   });
 }
 
@@ -47,7 +48,7 @@ void Gemm(const Tensor& a, const Tensor& b, const GemmOptions& options, Tensor& 
   DT_CHECK(c.dtype() == a.dtype() || c.dtype() == DType::kFloat32)
       << "c holds " << Name(c.dtype()) << ", a holds " << Name(a.dtype());
   if (m == 0 || n == 0) return;
-  if (k == 0) return FillEmptyProduct(options, c);
+  if (k == 0) return FillEmptyProduct(options, c, stream);
   Run({.m = m,
        .n = n,
        .k = k,

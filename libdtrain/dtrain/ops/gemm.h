@@ -15,8 +15,8 @@ struct GemmOptions {
 };
 
 // c = op(a) op(b) (+ c), with op(a): [m, k], op(b): [k, n], c: [m, n]; rows may be strided.
-// a and b share one type, float32 or bfloat16; c has that type or float32; sums are float32.
-// m, n and k may be 0 (k = 0 gives zeros).
+// a and b share one type, float32, bfloat16 or, on CUDA, float16; c has that type or float32; sums
+// are float32. m, n and k may be 0 (k = 0 gives zeros).
 void Gemm(const Tensor& a, const Tensor& b, const GemmOptions& options, Tensor& c, Stream& stream);
 
 // A linear layer's product: y = x weight^T + bias, as torch.nn.Linear.

@@ -14,10 +14,7 @@
 #ifndef DTRAIN_DEVICE_CUDA_LAUNCH_CUH_
 #define DTRAIN_DEVICE_CUDA_LAUNCH_CUH_
 
-#include <cstddef>
-#include <cstdint>
-
-#include "dtrain/device/stream.h"
+#include "dtrain/device/cuda/launch_shape.h"
 
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
@@ -29,21 +26,6 @@ namespace dtrain {
 
 inline constexpr int kWarpSize = 32;
 inline constexpr unsigned kFullWarp = 0xffffffffu;
-
-struct LaunchShape {
-  struct Extent {
-    int64_t x = 1, y = 1, z = 1;
-  };
-  Extent blocks;
-  int threads = 128;        // of a block, a multiple of 32
-  size_t shared_bytes = 0;  // DynamicShared()
-};
-
-namespace internal {
-// launch.cc, or the host executor: starts `kernel`, whose one parameter lies at `params`. Throws
-// CudaError. A grid without blocks starts nothing.
-void LaunchKernel(const void* kernel, const LaunchShape& shape, void* params, Stream& stream);
-}  // namespace internal
 
 #if defined(__CUDACC__)
 

@@ -25,6 +25,8 @@ struct GemmArgs {
 
 template <typename T>
 void GemmCpu(const GemmArgs& args);
+template <typename T>
+void GemmCuda(const GemmArgs& args, Stream& stream);
 
 }  // namespace dtrain
 

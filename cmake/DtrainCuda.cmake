@@ -1,0 +1,68 @@
+# DtrainCuda.cmake - the CUDA device: the compiler, the architectures, and who compiles a kernel.
+#
+# DTRAIN_CUDA=ON needs nvcc, AUTO takes it where it is found, OFF builds the CPU device alone. HOST,
+# for tests on machines without a GPU, has the host's compiler build the kernels and the executor of
+# tests/testing/host_executor/ run them as device "cuda".
+set(DTRAIN_WITH_CUDA OFF)
+if(DTRAIN_CUDA STREQUAL "HOST")
+  set(DTRAIN_WITH_CUDA HOST)
+  # What stands in for the GPU, from tests/testing/host_executor/.
+  set(DTRAIN_HOST_EXECUTOR executor.cc gemm.cc runtime.cc)
+elseif(NOT DTRAIN_CUDA STREQUAL "OFF")
+  if(NOT CMAKE_CUDA_COMPILER)
+    find_program(DTRAIN_NVCC nvcc HINTS ${CUDAToolkit_ROOT}/bin $ENV{CUDA_PATH}/bin
+      /usr/local/cuda/bin)
+    mark_as_advanced(DTRAIN_NVCC)
+    if(DTRAIN_NVCC)
+      set(CMAKE_CUDA_COMPILER ${DTRAIN_NVCC})
+    endif()
+  endif()
+  if(CMAKE_CUDA_COMPILER)
+    set(DTRAIN_WITH_CUDA ON)
+  elseif(DTRAIN_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "DTRAIN_CUDA=ON needs the CUDA toolkit: put nvcc into PATH, or give "
+      "-DCMAKE_CUDA_COMPILER=/path/to/nvcc")
+  endif()
+endif()
+
+if(DTRAIN_WITH_CUDA STREQUAL "ON")
+  # T4, A100, H100/H200 and, for what comes later, code the driver compiles.
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90 CACHE STRING "GPU architectures")
+  endif()
+  if(DTRAIN_CCACHE AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${DTRAIN_CCACHE})
+  endif()
+  enable_language(CUDA)
+  # CMake before 3.25.2 does not know how nvcc 12 and later are told about C++20.
+  if(CMAKE_VERSION VERSION_LESS 3.25.2)
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+    set(CMAKE_CUDA_STANDARD_LATEST 20)
+  endif()
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  set(CMAKE_CUDA_EXTENSIONS OFF)
+  find_package(CUDAToolkit REQUIRED)
+endif()
+
+# Sources beside the kernels: they need CUDA's headers, and test builds have their own.
+function(dtrain_cuda_sources)
+  if(DTRAIN_WITH_CUDA STREQUAL "ON")
+    target_sources(dtrain PRIVATE ${ARGN})
+  endif()
+endfunction()
+
+# ops/*_cuda.cu.
+function(dtrain_cuda_kernels)
+  if(NOT DTRAIN_WITH_CUDA)
+    return()
+  endif()
+  target_sources(dtrain PRIVATE ${ARGN})
+  if(DTRAIN_WITH_CUDA STREQUAL "HOST")
+    foreach(file ${ARGN})
+      set_source_files_properties(${file} TARGET_DIRECTORY dtrain PROPERTIES LANGUAGE CXX
+        COMPILE_OPTIONS "-xc++;-Wno-unknown-pragmas")
+    endforeach()
+  endif()
+endfunction()

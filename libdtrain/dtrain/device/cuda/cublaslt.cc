@@ -1,0 +1,78 @@
+// cublaslt.cc - finds cuBLASLt on this machine and its functions in it.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/device/cuda/cublaslt.h"
+
+#include <dlfcn.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "dtrain/device/cuda/check.h"
+
+namespace dtrain::cuda {
+namespace {
+
+void* OpenLibrary() {
+  // The version of the headers alone: its structs are what we fill.
+  const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
+  if (void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  const std::string first_error = dlerror();
+  const std::string path = "/usr/local/cuda/lib64/" + name;
+  if (void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  throw CudaError("cuBLASLt cannot be loaded (" + first_error +
+                  "); install the CUDA toolkit's libraries or put their folder into "
+                  "LD_LIBRARY_PATH");
+}
+
+template <typename Function>
+void Load(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  if (function == nullptr) throw CudaError(std::string("cuBLASLt has no ") + name);
+}
+
+CublasLt LoadAll() {
+  void* const library = OpenLibrary();
+  CublasLt lt{};
+  Load(library, "cublasLtCreate", lt.Create);
+  Load(library, "cublasLtGetVersion", lt.GetVersion);
+  Load(library, "cublasLtGetStatusString", lt.GetStatusString);
+  Load(library, "cublasLtMatmul", lt.Matmul);
+  Load(library, "cublasLtMatmulAlgoGetHeuristic", lt.MatmulAlgoGetHeuristic);
+  Load(library, "cublasLtMatmulDescCreate", lt.MatmulDescCreate);
+  Load(library, "cublasLtMatmulDescDestroy", lt.MatmulDescDestroy);
+  Load(library, "cublasLtMatmulDescSetAttribute", lt.MatmulDescSetAttribute);
+  Load(library, "cublasLtMatrixLayoutCreate", lt.MatrixLayoutCreate);
+  Load(library, "cublasLtMatrixLayoutDestroy", lt.MatrixLayoutDestroy);
+  Load(library, "cublasLtMatmulPreferenceCreate", lt.MatmulPreferenceCreate);
+  Load(library, "cublasLtMatmulPreferenceDestroy", lt.MatmulPreferenceDestroy);
+  Load(library, "cublasLtMatmulPreferenceSetAttribute", lt.MatmulPreferenceSetAttribute);
+  return lt;
+}
+
+}  // namespace
+
+const CublasLt& CublasLt::Get() {
+  static const CublasLt lt = LoadAll();
+  return lt;
+}
+
+void CublasLt::Check(cublasStatus_t status, const char* call) const {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw CudaError(std::string(call) + ": " + GetStatusString(status));
+}
+
+cublasLtHandle_t CublasLtHandle(const Device& device) {
+  static std::mutex mutex;
+  static std::map<int, cublasLtHandle_t> handles;
+  const std::scoped_lock lock(mutex);
+  cublasLtHandle_t& handle = handles[device.index];
+  if (handle == nullptr) {
+    DT_CHECK_CUDA(cudaSetDevice(device.index));
+    const CublasLt& lt = CublasLt::Get();
+    lt.Check(lt.Create(&handle), "cublasLtCreate");
+  }
+  return handle;
+}
+
+}  // namespace dtrain::cuda

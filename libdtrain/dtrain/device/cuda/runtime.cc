@@ -1,0 +1,110 @@
+// runtime.cc - runtime.h on the CUDA runtime library.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/device/cuda/runtime.h"
+
+#include <cuda_runtime_api.h>
+
+#include <new>
+
+#include "dtrain/device/cuda/check.h"
+
+namespace dtrain::cuda {
+namespace {
+
+// The runtime's calls concern the thread's current device.
+void Use(const Device& device) { DT_CHECK_CUDA(cudaSetDevice(device.index)); }
+
+cudaStream_t AsStream(void* stream) { return static_cast<cudaStream_t>(stream); }
+
+}  // namespace
+
+int DeviceCount(std::string* why) {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaSuccess) return count;
+  static_cast<void>(cudaGetLastError());
+  if (why != nullptr) *why = cudaGetErrorString(error);
+  return 0;
+}
+
+DeviceProperties Properties(const Device& device) {
+  Use(device);
+  cudaDeviceProp properties{};
+  DT_CHECK_CUDA(cudaGetDeviceProperties(&properties, device.index));
+  DeviceProperties result{.name = properties.name,
+                          .compute_capability = 10 * properties.major + properties.minor,
+                          .multiprocessors = properties.multiProcessorCount};
+  DT_CHECK_CUDA(cudaMemGetInfo(&result.free_bytes, &result.total_bytes));
+  return result;
+}
+
+void* Allocate(const Device& device, size_t bytes) {
+  Use(device);
+  void* memory = nullptr;
+  const cudaError_t error = cudaMalloc(&memory, bytes);
+  if (error == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());
+    throw std::bad_alloc();
+  }
+  DT_CHECK_CUDA(error);
+  return memory;
+}
+
+void Free(const Device& device, void* memory) noexcept {
+  static_cast<void>(cudaSetDevice(device.index));
+  static_cast<void>(cudaFree(memory));
+}
+
+void* AllocatePinned(const Device& device, size_t bytes) {
+  Use(device);
+  void* memory = nullptr;
+  const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
+  if (error == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());
+    throw std::bad_alloc();
+  }
+  DT_CHECK_CUDA(error);
+  return memory;
+}
+
+void FreePinned(void* memory) noexcept { static_cast<void>(cudaFreeHost(memory)); }
+
+void* CreateStream(const Device& device) {
+  Use(device);
+  cudaStream_t stream = nullptr;
+  DT_CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  return stream;
+}
+
+void DestroyStream(const Device& device, void* stream) noexcept {
+  static_cast<void>(cudaSetDevice(device.index));
+  static_cast<void>(cudaStreamDestroy(AsStream(stream)));
+}
+
+void Synchronize(const Device& device, void* stream) {
+  Use(device);
+  DT_CHECK_CUDA(cudaStreamSynchronize(AsStream(stream)));
+}
+
+void SynchronizeDevice(const Device& device) {
+  Use(device);
+  DT_CHECK_CUDA(cudaDeviceSynchronize());
+}
+
+void Copy(const Device& device, void* to, const void* from, size_t bytes, void* stream) {
+  Use(device);
+  DT_CHECK_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, AsStream(stream)));
+}
+
+void Fill(const Device& device, void* to, int byte, size_t bytes, void* stream) {
+  Use(device);
+  DT_CHECK_CUDA(cudaMemsetAsync(to, byte, bytes, AsStream(stream)));
+}
+
+void FillRows(const Device& device, void* to, size_t stride_bytes, int byte, size_t row_bytes,
+              size_t rows, void* stream) {
+  Use(device);
+  DT_CHECK_CUDA(cudaMemset2DAsync(to, stride_bytes, byte, row_bytes, rows, AsStream(stream)));
+}
+
+}  // namespace dtrain::cuda

@@ -1,0 +1,52 @@
+// runtime.h - the few functions of the CUDA runtime the library uses, without CUDA's headers.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Defined by runtime.cc on the static CUDA runtime; test builds define them on host memory instead.
+// All throw CudaError with CUDA's text unless said otherwise.
+#ifndef DTRAIN_DEVICE_CUDA_RUNTIME_H_
+#define DTRAIN_DEVICE_CUDA_RUNTIME_H_
+
+#include <cstddef>
+#include <string>
+
+#include "dtrain/device/device.h"
+
+namespace dtrain::cuda {
+
+struct DeviceProperties {
+  std::string name;
+  int compute_capability = 0;  // 90 for 9.0
+  int multiprocessors = 0;
+  size_t total_bytes = 0;
+  size_t free_bytes = 0;
+};
+
+// GPUs this process sees; 0 without a GPU or a driver, and then `why` says which.
+int DeviceCount(std::string* why = nullptr);
+DeviceProperties Properties(const Device& device);
+
+// Device memory, aligned to 256 bytes. std::bad_alloc where there is not enough.
+void* Allocate(const Device& device, size_t bytes);
+void Free(const Device& device, void* memory) noexcept;
+// Host memory that the device reads and writes at the same address.
+void* AllocatePinned(const Device& device, size_t bytes);
+void FreePinned(void* memory) noexcept;
+
+// An ordered queue of work, an opaque handle.
+void* CreateStream(const Device& device);
+void DestroyStream(const Device& device, void* stream) noexcept;
+void Synchronize(const Device& device, void* stream);
+// All streams of the device.
+void SynchronizeDevice(const Device& device);
+
+// Between any two memories. Host memory that is not pinned may be reused when the call returns if
+// it is the source; as a target it is complete when the call returns.
+void Copy(const Device& device, void* to, const void* from, size_t bytes, void* stream);
+void Fill(const Device& device, void* to, int byte, size_t bytes, void* stream);
+// `rows` pieces of `row_bytes`, `stride_bytes` apart.
+void FillRows(const Device& device, void* to, size_t stride_bytes, int byte, size_t row_bytes,
+              size_t rows, void* stream);
+
+}  // namespace dtrain::cuda
+
+#endif  // DTRAIN_DEVICE_CUDA_RUNTIME_H_

@@ -1,0 +1,51 @@
+// stream.cc - a CUDA stream and its scratch memory, or nothing on the CPU.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/device/stream.h"
+
+#include "dtrain/base/check.h"
+#include "dtrain/device/cuda/runtime.h"
+
+namespace dtrain {
+
+Stream::Stream(const Device& device) : device_(device) {
+  if constexpr (kWithCuda) {
+    if (device.type == DeviceType::kCuda) queue_ = std::make_shared<Queue>(device);
+  }
+  DT_CHECK(queue_ != nullptr || device.type == DeviceType::kCpu) << "this build has no CUDA device";
+}
+
+void Stream::Synchronize() {
+  if constexpr (kWithCuda) {
+    if (queue_) cuda::Synchronize(device_, queue_->handle);
+  }
+}
+
+std::byte* Stream::Scratch(size_t bytes) {
+  DT_CHECK(queue_ != nullptr) << "scratch is for kernels of a GPU";
+  if constexpr (kWithCuda) {
+    if (bytes > queue_->scratch_bytes) {
+      constexpr size_t kSmallest = size_t{1} << 20;
+      Synchronize();
+      if (queue_->scratch != nullptr) cuda::Free(device_, queue_->scratch);
+      queue_->scratch = nullptr;
+      queue_->scratch_bytes = 0;
+      const size_t size = bytes < kSmallest ? kSmallest : bytes + bytes / 4;
+      queue_->scratch = static_cast<std::byte*>(cuda::Allocate(device_, size));
+      queue_->scratch_bytes = size;
+    }
+  }
+  return queue_->scratch;
+}
+
+Stream::Queue::Queue(const Device& queue_device) : device(queue_device) {
+  if constexpr (kWithCuda) handle = cuda::CreateStream(device);
+}
+
+Stream::Queue::~Queue() {
+  if constexpr (kWithCuda) {
+    if (scratch != nullptr) cuda::Free(device, scratch);
+    cuda::DestroyStream(device, handle);
+  }
+}
+
+}  // namespace dtrain
