@@ -79,6 +79,10 @@ unsigned char* DynamicSharedMemory();
 void CheckAligned(const volatile void* address, size_t bytes);
 void CheckShared(const void* address, size_t bytes);
 
+// What a twin reads or writes on behalf of its thread, for the race detector.
+void RecordRead(const void* address, size_t bytes);
+void RecordWrite(const void* address, size_t bytes);
+
 // cp.async: copies of 16 bytes (zeros unless `valid`), which reach `shared` only when waited for;
 // until then it is 0xff. Groups are counted per thread.
 void StartCopy(void* shared, const void* global, bool valid);
