@@ -37,6 +37,12 @@ std::byte* Stream::Scratch(size_t bytes) {
   return queue_->scratch;
 }
 
+void SynchronizeDevice(const Device& device) {
+  if constexpr (kWithCuda) {
+    if (device.type == DeviceType::kCuda) cuda::SynchronizeDevice(device);
+  }
+}
+
 Stream::Queue::Queue(const Device& queue_device) : device(queue_device) {
   if constexpr (kWithCuda) handle = cuda::CreateStream(device);
 }

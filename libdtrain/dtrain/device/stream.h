@@ -45,6 +45,9 @@ class Stream {
   std::shared_ptr<Queue> queue_;  // null on the CPU
 };
 
+// Returns when all work on the device has finished, whatever its stream.
+void SynchronizeDevice(const Device& device);
+
 }  // namespace dtrain
 
 #endif  // DTRAIN_DEVICE_STREAM_H_

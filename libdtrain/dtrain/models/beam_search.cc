@@ -126,13 +126,13 @@ class BatchSearch {
     const auto rows = static_cast<int64_t>(ids.size());
     const Sequences row_sequences(std::move(row_offsets));
     const Tensor log_probabilities =
-        model_.Step(ids, position,
-                    {.slots = ctx_.Upload(slots).Reshape({rows, position + 1}),
-                     .first_slot = first_slot,
-                     .rows = row_sequences,
-                     .memory_sequences = state.memory_sequences},
-                    state, ctx_);
-    ctx_.stream().Synchronize();
+        ToHost(model_.Step(ids, position,
+                           {.slots = ctx_.Upload(slots).Reshape({rows, position + 1}),
+                            .first_slot = first_slot,
+                            .rows = row_sequences,
+                            .memory_sequences = state.memory_sequences},
+                           state, ctx_),
+               ctx_.stream());
     const auto count = static_cast<int64_t>(sentences_.size());
     ParallelFor(count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {

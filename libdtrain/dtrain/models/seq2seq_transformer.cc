@@ -99,10 +99,7 @@ LossSums Seq2SeqTransformer::Forward(const TranslationBatch& batch, float loss_s
   if (predictions != nullptr) predicted = ctx.Empty({hidden.dim(0)}, DType::kInt32);
   const LossSums sums =
       output_->Forward(hidden, ctx.Upload(batch.target_ids), loss_scale, predicted, ctx);
-  if (predictions != nullptr) {
-    const int32_t* const best = predicted.data<int32_t>();
-    predictions->assign(best, best + predicted.dim(0));
-  }
+  if (predictions != nullptr) *predictions = Download<int32_t>(predicted, ctx.stream());
   return sums;
 }
 

@@ -3,7 +3,6 @@
 #ifndef DTRAIN_NN_CONTEXT_H_
 #define DTRAIN_NN_CONTEXT_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -11,6 +10,7 @@
 #include "dtrain/device/arena.h"
 #include "dtrain/device/stream.h"
 #include "dtrain/ops/dropout.h"
+#include "dtrain/tensor/copy.h"
 #include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
@@ -54,7 +54,7 @@ class Context {
   // ids on the device, [count].
   Tensor Upload(std::span<const int32_t> ids) {
     Tensor tensor = Empty({static_cast<int64_t>(ids.size())}, DType::kInt32);
-    std::copy(ids.begin(), ids.end(), tensor.data<int32_t>());
+    dtrain::Upload(ids, tensor, stream_);
     return tensor;
   }
   // The dropout of this step at `site`; off while not training.

@@ -12,16 +12,21 @@
 namespace dtrain {
 namespace {
 
-// Elements of one slice of logits: 8 MiB in float32, inside the caches of a host, and rows enough
-// for the products to run at full speed.
-constexpr int64_t kSliceElements = int64_t{1} << 21;
+// Elements of one slice of logits: on the CPU 8 MiB in float32, inside the caches of a host, and
+// rows enough for the products to run at full speed; on a GPU 512 MiB, for few large products.
+constexpr int64_t kCpuSliceElements = int64_t{1} << 21;
+constexpr int64_t kCudaSliceElements = int64_t{1} << 27;
 constexpr int64_t kMinSliceRows = 128;
+
+int64_t SliceRows(int64_t classes, const Device& device) {
+  const bool on_cpu = device.type == DeviceType::kCpu;
+  return std::max((on_cpu ? kCpuSliceElements : kCudaSliceElements) / classes, kMinSliceRows);
+}
 
 double SumOf(const Tensor& values, Context& ctx) {
   Tensor total = ctx.Empty({1}, DType::kFloat64);
   Sum(values, total, ctx.stream());
-  ctx.stream().Synchronize();
-  return total.data<double>()[0];
+  return Download<double>(total, ctx.stream()).front();
 }
 
 }  // namespace
@@ -31,11 +36,11 @@ LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, float 
   const int64_t tokens = hidden.dim(0);
   const int64_t classes = weight_.shape()[0];
   DT_CHECK_EQ(targets.dim(0), tokens);
-  const int64_t slice = std::max(kSliceElements / classes, kMinSliceRows);
+  const int64_t slice = SliceRows(classes, ctx.device());
   const Tensor loss = ctx.Empty({tokens}, DType::kFloat32);
   const Tensor nll = ctx.Empty({tokens}, DType::kFloat32);
-  const Tensor scale = ctx.Empty({1}, DType::kFloat32);
-  scale.data<float>()[0] = loss_scale;
+  Tensor scale = ctx.Empty({1}, DType::kFloat32);
+  Upload<float>({&loss_scale, 1}, scale, ctx.stream());
   if (ctx.training()) d_hidden_ = ctx.Empty(hidden.shape());
   for (int64_t begin = 0; begin < tokens; begin += slice) {
     const int64_t end = std::min(begin + slice, tokens);

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 
 #include "dtrain/base/random.h"
 #include "dtrain/ops/cast.h"
+#include "dtrain/tensor/copy.h"
 
 namespace dtrain {
 namespace {
@@ -81,12 +81,13 @@ void ParameterSet::Allocate(const Device& device, DType compute_type, uint64_t s
     parameter.value_ = compute_weights_
                            ? compute_weights_.Rows(begin, end).Reshape(parameter.shape_)
                            : parameter.master_;
-    Initialize(parameter, seed);
+    Upload<float>(InitialValues(parameter, seed), parameter.master_, stream);
   }
+  stream.Synchronize();
   RefreshComputeWeights();
 }
 
-void ParameterSet::Initialize(Parameter& parameter, uint64_t seed) const {
+std::vector<float> ParameterSet::InitialValues(const Parameter& parameter, uint64_t seed) {
   RandomStream random({.seed = seed, .step = 0, .site = HashName(parameter.name_)});
   const Initializer& initializer = parameter.initializer_;
   const Shape& shape = parameter.shape_;
@@ -104,7 +105,7 @@ void ParameterSet::Initialize(Parameter& parameter, uint64_t seed) const {
     const auto begin = values.begin() + initializer.zero_row * columns;
     std::fill(begin, begin + columns, 0.0f);
   }
-  std::memcpy(parameter.master_.raw(), values.data(), values.size() * sizeof(float));
+  return values;
 }
 
 int64_t ParameterSet::num_elements() const {

@@ -112,7 +112,7 @@ class ParameterSet {
 
  private:
   friend class Parameter;
-  void Initialize(Parameter& parameter, uint64_t seed) const;
+  static std::vector<float> InitialValues(const Parameter& parameter, uint64_t seed);
 
   std::deque<Parameter> parameters_;
   std::vector<Parameter*> backward_order_;

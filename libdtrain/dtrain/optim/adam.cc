@@ -7,6 +7,7 @@
 
 #include "dtrain/ops/adam.h"
 #include "dtrain/ops/cast.h"
+#include "dtrain/tensor/copy.h"
 
 namespace dtrain {
 
@@ -31,12 +32,13 @@ Adam::Adam(ParameterSet& parameters, const AdamConfig& config)
     Cast(parameters.weights(), average_, stream);
   }
   scale_ = Empty(*arena_, {1}, DType::kFloat32);
+  stream.Synchronize();
 }
 
 void Adam::Step(float learning_rate, float gradient_scale, Stream& stream) {
   ++steps_;
   const auto t = static_cast<double>(steps_);
-  scale_.data<float>()[0] = gradient_scale;
+  Upload<float>({&gradient_scale, 1}, scale_, stream);
   AdamOptions options{
       .learning_rate = learning_rate,
       .beta1 = config_.beta1,
@@ -63,10 +65,19 @@ void Adam::Step(float learning_rate, float gradient_scale, Stream& stream) {
 
 void Adam::SwapAverage(Stream& stream) {
   if (!average_) return;
-  float* const weights = parameters_.weights().data<float>();
-  std::swap_ranges(weights, weights + parameters_.size(), average_.data<float>());
-  parameters_.RefreshComputeWeights();
+  // A piece at a time: a second copy of all weights might not fit.
+  constexpr int64_t kPiece = int64_t{1} << 22;
+  for (int64_t begin = 0; begin < parameters_.size(); begin += kPiece) {
+    const int64_t end = std::min(begin + kPiece, parameters_.size());
+    Tensor weights = parameters_.weights().Rows(begin, end);
+    Tensor average = average_.Rows(begin, end);
+    Tensor held = Empty(*arena_, {end - begin}, DType::kFloat32);
+    CopyTensor(weights, held, stream);
+    CopyTensor(average, weights, stream);
+    CopyTensor(held, average, stream);
+  }
   stream.Synchronize();
+  parameters_.RefreshComputeWeights();
 }
 
 }  // namespace dtrain

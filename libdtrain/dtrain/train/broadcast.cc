@@ -7,14 +7,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "dtrain/base/check.h"
+#include "dtrain/tensor/copy.h"
 #include "dtrain/train/internal/fingerprint.h"
 
 namespace dtrain {
 
 void BroadcastTensors(std::span<const Tensor> tensors, Communicator& comm, int root) {
   for (const Tensor& tensor : tensors) {
-    DT_CHECK(tensor.device().type == DeviceType::kCpu && tensor.is_contiguous());
-    comm.Broadcast(tensor.raw(), static_cast<int64_t>(tensor.bytes()), root);
+    Stream stream(tensor.device());
+    SynchronizeDevice(tensor.device());
+    const Tensor host = ToHost(tensor, stream);
+    DT_CHECK(host.is_contiguous());
+    comm.Broadcast(host.raw(), static_cast<int64_t>(host.bytes()), root);
+    if (host.raw() != tensor.raw()) {
+      CopyToDevice(tensor.raw(), host.raw(), host.bytes(), stream);
+      stream.Synchronize();
+    }
   }
 }
 
@@ -22,8 +30,11 @@ absl::Status CheckReplicas(std::span<const Tensor> tensors, std::string_view whe
                            Communicator& comm) {
   internal::Fingerprint mine;
   for (const Tensor& tensor : tensors) {
-    DT_CHECK(tensor.device().type == DeviceType::kCpu && tensor.is_contiguous());
-    mine.Add(tensor.raw(), tensor.bytes());
+    Stream stream(tensor.device());
+    SynchronizeDevice(tensor.device());
+    const Tensor host = ToHost(tensor, stream);
+    DT_CHECK(host.is_contiguous());
+    mine.Add(host.raw(), host.bytes());
   }
   const std::vector<internal::Fingerprint> all = comm.AllGather(mine);
   std::string different;

@@ -10,6 +10,7 @@
 #define DTRAIN_TRAIN_CHECKPOINT_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <span>
 #include <string>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/tensor/tensor.h"
 #include "dtrain/train/safetensors.h"
 
 namespace dtrain {
@@ -25,6 +27,7 @@ namespace dtrain {
 struct TensorGroup {
   std::vector<NamedTensor> tensors;
   std::map<std::string, std::string> metadata;
+  std::deque<Tensor> owners;  // of host copies the tensors' data lies in
 };
 
 // What goes into one file of a checkpoint: tensors as safetensors, or bytes as they are.

@@ -8,6 +8,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/device/copy.h"
 
 namespace dtrain {
 namespace {
@@ -33,13 +34,15 @@ GradientReducer::GradientReducer(ParameterSet& parameters, Communicator& comm,
 GradientReducer::GradientReducer(const Tensor& flat_gradients,
                                  std::vector<GradientRange> parameters, Communicator& comm,
                                  const GradientReducerOptions& options)
-    : gradients_(flat_gradients.data<float>()),
+    : flat_(flat_gradients),
+      stream_(flat_gradients.device()),
+      gradients_(HostMemory()),
       elements_(flat_gradients.elements()),
       parameters_(std::move(parameters)),
       comm_(comm),
       wire_type_(options.wire_type),
       marked_(parameters_.size(), false) {
-  DT_CHECK(flat_gradients.device().type == DeviceType::kCpu && flat_gradients.is_contiguous());
+  DT_CHECK(flat_gradients.is_contiguous());
   DT_CHECK(wire_type_ == DType::kFloat32 || wire_type_ == DType::kBFloat16)
       << "gradients travel as float32 or bfloat16, not as " << Name(wire_type_);
   int64_t end = 0;
@@ -50,6 +53,14 @@ GradientReducer::GradientReducer(const Tensor& flat_gradients,
   }
   DT_CHECK_EQ(end, elements_) << "the parameters do not cover the flat gradients";
   CutBuckets(options);
+}
+
+float* GradientReducer::HostMemory() {
+  if (flat_.device().type == DeviceType::kCpu) return flat_.data<float>();
+  staging_arena_ =
+      Arena::Create(flat_.device(), "gradients on the host", size_t{1} << 40, ArenaMemory::kPinned);
+  staging_ = Empty(*staging_arena_, flat_.shape(), DType::kFloat32);
+  return staging_.data<float>();
 }
 
 void GradientReducer::CutBuckets(const GradientReducerOptions& options) {
@@ -99,6 +110,11 @@ void GradientReducer::LaunchComplete() {
 void GradientReducer::Launch(Bucket& bucket) {
   const int64_t count = bucket.end - bucket.begin;
   void* data = gradients_ + bucket.begin;
+  if (staging_) {
+    SynchronizeDevice(flat_.device());
+    CopyToHost(data, flat_.data<float>() + bucket.begin, static_cast<size_t>(count) * sizeof(float),
+               stream_);
+  }
   if (wire_type_ == DType::kBFloat16) {
     const float* const from = gradients_ + bucket.begin;
     BFloat16* const to = bucket.staging.data();
@@ -115,12 +131,18 @@ void GradientReducer::Launch(Bucket& bucket) {
 void GradientReducer::Land(Bucket& bucket) {
   bucket.handle.reset();
   bucket.landed = true;
-  if (wire_type_ != DType::kBFloat16) return;
-  const BFloat16* const from = bucket.staging.data();
+  const int64_t count = bucket.end - bucket.begin;
   float* const to = gradients_ + bucket.begin;
-  ParallelFor(bucket.end - bucket.begin, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) to[i] = static_cast<float>(from[i]);
-  });
+  if (wire_type_ == DType::kBFloat16) {
+    const BFloat16* const from = bucket.staging.data();
+    ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] = static_cast<float>(from[i]);
+    });
+  }
+  if (staging_) {
+    CopyToDevice(flat_.data<float>() + bucket.begin, to, static_cast<size_t>(count) * sizeof(float),
+                 stream_);
+  }
 }
 
 void GradientReducer::Poll() {
@@ -140,6 +162,7 @@ void GradientReducer::Finish() {
     }
     bucket.missing = bucket.parameters;
   }
+  stream_.Synchronize();
   std::fill(marked_.begin(), marked_.end(), false);
   next_ = 0;
   ++statistics_.steps;

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "dtrain/comm/communicator.h"
+#include "dtrain/device/stream.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/tensor/tensor.h"
 
@@ -54,7 +55,8 @@ class GradientReducer {
     double launch_seconds = 0;   // in MarkReady() and Poll(): work beside the backward pass
   };
 
-  // flat_gradients: [n] float32 on the CPU, in the order in which the backward pass completes them.
+  // flat_gradients: [n] float32, in the order in which the backward pass completes them; a GPU's
+  // travel through the host's memory.
   // parameters: ascending, without gaps, covering all of it. Both tensors and `comm` outlive the
   // reducer.
   GradientReducer(const Tensor& flat_gradients, std::vector<GradientRange> parameters,
@@ -100,6 +102,13 @@ class GradientReducer {
   void Land(Bucket& bucket);
   void CheckAllMarked() const;
 
+  // The flat gradients where they lie on the host, else pinned memory for them.
+  float* HostMemory();
+
+  Tensor flat_;
+  Stream stream_;
+  std::shared_ptr<Arena> staging_arena_;
+  Tensor staging_;  // absent on the CPU
   float* gradients_;
   int64_t elements_;
   std::vector<GradientRange> parameters_;

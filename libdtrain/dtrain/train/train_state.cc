@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/train_state.h"
 
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/tensor/copy.h"
 
 namespace dtrain {
 namespace {
@@ -25,23 +25,28 @@ std::span<std::byte> Slice(const Tensor& flat, const Parameter& parameter) {
 
 void AddTensors(const ParameterSet& parameters, const Tensor& flat, std::string_view prefix,
                 TensorGroup& group) {
+  Stream stream(flat.device());
+  SynchronizeDevice(flat.device());
+  const Tensor& host = group.owners.emplace_back(ToHost(flat, stream));
   for (const Parameter* parameter : parameters.in_backward_order()) {
     const std::span<const int64_t> dims = parameter->shape().dims();
     group.tensors.push_back({.name = std::string(prefix) + parameter->name(),
                              .dtype = DType::kFloat32,
                              .shape = {dims.begin(), dims.end()},
-                             .data = Slice(flat, *parameter)});
+                             .data = Slice(host, *parameter)});
   }
 }
 
 absl::Status ReadTensors(const SafetensorsFile& file, const ParameterSet& parameters,
                          std::string_view prefix, Tensor& flat) {
+  Stream stream(flat.device());
   for (const Parameter* parameter : parameters.in_backward_order()) {
     DT_ASSIGN_OR_RETURN(const NamedTensor* tensor,
                         file.Get(std::string(prefix) + parameter->name(), DType::kFloat32,
                                  parameter->shape().dims()));
-    std::memcpy(Slice(flat, *parameter).data(), tensor->data.data(), tensor->data.size());
+    CopyToDevice(Slice(flat, *parameter).data(), tensor->data.data(), tensor->data.size(), stream);
   }
+  stream.Synchronize();
   return absl::OkStatus();
 }
 

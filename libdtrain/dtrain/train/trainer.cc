@@ -181,10 +181,9 @@ absl::Status Trainer::ApplyGradients(const Update& update) {
   ParameterSet& parameters = task_.parameters();
   elapsed_ = update.elapsed;
   const double tokens = static_cast<double>(std::max<int64_t>(update.sums.tokens, 1));
-  std::array<double, 2> squares{};
-  Tensor squares_tensor = Tensor::View(squares.data(), {2});
+  Tensor squares_tensor = ctx_.Empty({2}, DType::kFloat64);
   SumOfSquares(parameters.gradients(), squares_tensor, ctx_.stream());
-  ctx_.stream().Synchronize();
+  const std::vector<double> squares = Download<double>(squares_tensor, ctx_.stream());
   gradient_norm_ = std::sqrt(squares[0]) / tokens;
   learning_rate_ = LearningRate(options_.learning_rate, state_.step, BudgetUsed());
   ++state_.step;
