@@ -7,7 +7,8 @@ set(DTRAIN_WITH_CUDA OFF)
 if(DTRAIN_CUDA STREQUAL "HOST")
   set(DTRAIN_WITH_CUDA HOST)
   # What stands in for the GPU, from tests/testing/host_executor/.
-  set(DTRAIN_HOST_EXECUTOR executor.cc gemm.cc runtime.cc)
+  set(DTRAIN_HOST_EXECUTOR executor.cc fiber.cc gemm.cc kernel_name.cc race_detector.cc runtime.cc
+    shared_memory.cc)
 elseif(NOT DTRAIN_CUDA STREQUAL "OFF")
   if(NOT CMAKE_CUDA_COMPILER)
     find_program(DTRAIN_NVCC nvcc HINTS ${CUDAToolkit_ROOT}/bin $ENV{CUDA_PATH}/bin
@@ -23,6 +24,13 @@ elseif(NOT DTRAIN_CUDA STREQUAL "OFF")
     message(FATAL_ERROR "DTRAIN_CUDA=ON needs the CUDA toolkit: put nvcc into PATH, or give "
       "-DCMAKE_CUDA_COMPILER=/path/to/nvcc")
   endif()
+endif()
+# How kernels are compiled for the executor: their accesses are handed to its race detector, which
+# stands where the thread sanitizer's library would.
+set(DTRAIN_HOST_KERNEL_OPTIONS -xc++ -Wno-unknown-pragmas)
+if(NOT DTRAIN_SANITIZE)
+  list(APPEND DTRAIN_HOST_KERNEL_OPTIONS -fsanitize=thread)
+  list(APPEND DTRAIN_HOST_EXECUTOR race_runtime.cc)
 endif()
 
 if(DTRAIN_WITH_CUDA STREQUAL "ON")
@@ -62,7 +70,7 @@ function(dtrain_cuda_kernels)
   if(DTRAIN_WITH_CUDA STREQUAL "HOST")
     foreach(file ${ARGN})
       set_source_files_properties(${file} TARGET_DIRECTORY dtrain PROPERTIES LANGUAGE CXX
-        COMPILE_OPTIONS "-xc++;-Wno-unknown-pragmas")
+        COMPILE_OPTIONS "${DTRAIN_HOST_KERNEL_OPTIONS}")
     endforeach()
   endif()
 endfunction()

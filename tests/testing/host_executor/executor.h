@@ -82,6 +82,8 @@ void CheckShared(const void* address, size_t bytes);
 // What a twin reads or writes on behalf of its thread, for the race detector.
 void RecordRead(const void* address, size_t bytes);
 void RecordWrite(const void* address, size_t bytes);
+// The same from race_runtime.cc, called between any two instructions of a kernel.
+void ObserveAccess(const void* address, size_t bytes, bool is_write);
 
 // cp.async: copies of 16 bytes (zeros unless `valid`), which reach `shared` only when waited for;
 // until then it is 0xff. Groups are counted per thread.
