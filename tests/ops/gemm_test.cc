@@ -6,11 +6,16 @@
 #include <vector>
 
 #include "dtrain/base/thread_pool.h"
+#include "testing/op_cases.h"
 #include "testing/random_values.h"
 #include "testing/tolerance.h"
 
 namespace dtrain {
 namespace {
+
+using testing::CopyBack;
+using testing::OnDevice;
+using testing::TestDevice;
 
 struct Case {
   int64_t m, n, k;
@@ -36,16 +41,17 @@ struct Operands {
 };
 
 template <typename T>
-Tensor Matrix(std::vector<T>& values, int64_t rows, int64_t columns, int64_t padding) {
-  return Tensor::View(values.data(), {rows, columns + padding}).Columns(0, columns);
+Tensor Matrix(const std::vector<T>& values, int64_t rows, int64_t columns, int64_t padding) {
+  return OnDevice(values, {rows, columns + padding}).Columns(0, columns);
 }
 
 template <typename T, typename C>
 void Multiply(const Case& test, Operands<T, C>& x) {
-  Stream stream;
+  Stream stream(TestDevice());
   Tensor c = Matrix(x.c, test.m, test.n, test.padding);
   Gemm(Matrix(x.a, x.rows_a, x.columns_a, test.padding),
        Matrix(x.b, x.rows_b, x.columns_b, test.padding), test.options, c, stream);
+  CopyBack(c, x.c);
 }
 
 template <typename T, typename C>
@@ -118,10 +124,11 @@ double LinearError(int64_t rows, int64_t in, int64_t out, bool with_bias) {
   std::vector<T> weight = RandomValues<T>(out * in, 5);
   std::vector<T> bias = RandomValues<T>(out, 6, 3.0f);
   std::vector<T> y(static_cast<size_t>(rows * out));
-  Tensor y_view = Tensor::View(y.data(), {rows, out});
-  Stream stream;
-  LinearForward(Tensor::View(x.data(), {rows, in}), Tensor::View(weight.data(), {out, in}),
-                with_bias ? Tensor::View(bias.data(), {out}) : Tensor(), y_view, stream);
+  Tensor result = OnDevice(y, {rows, out});
+  Stream stream(TestDevice());
+  LinearForward(OnDevice(x, {rows, in}), OnDevice(weight, {out, in}),
+                with_bias ? OnDevice(bias, {out}) : Tensor(), result, stream);
+  CopyBack(result, y);
   std::vector<double> expected;
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t o = 0; o < out; ++o) {
@@ -142,6 +149,13 @@ TEMPLATE_TEST_CASE("a linear layer adds its bias to every row", "", float, BFloa
     CHECK(LinearError<TestType>(rows, 64, 96, true) <= kTolerance<TestType>);
     CHECK(LinearError<TestType>(rows, 64, 96, false) <= kTolerance<TestType>);
   }
+}
+
+TEST_CASE("float16 products match the reference on a GPU") {
+  if (TestDevice().type == DeviceType::kCpu) return;  // the CPU has no float16
+  CheckAllCases<Float16, Float16>();
+  CheckAllCases<Float16, float>();
+  CHECK(LinearError<Float16>(31, 64, 96, true) <= kTolerance<Float16>);
 }
 
 TEMPLATE_TEST_CASE("a product repeats its bits from run to run", "", float, BFloat16) {

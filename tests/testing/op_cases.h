@@ -127,6 +127,20 @@ inline Tensor Random(const Shape& shape, DType dtype, uint32_t site, double low 
   return x;
 }
 
+// A copy of `values` on TestDevice(), and the way back.
+template <typename T>
+Tensor OnDevice(const std::vector<T>& values, const Shape& shape) {
+  FinishOps();
+  Tensor x = Empty(TestArena(), shape, kDTypeOf<T>);
+  if (!values.empty()) std::memcpy(x.raw(), values.data(), values.size() * sizeof(T));
+  return x;
+}
+template <typename T>
+void CopyBack(const Tensor& x, std::vector<T>& values) {
+  FinishOps();
+  if (!values.empty()) std::memcpy(values.data(), x.raw(), values.size() * sizeof(T));
+}
+
 // Whole numbers in [0, bound).
 inline Tensor RandomIds(int64_t count, uint32_t bound, uint32_t site) {
   RandomStream random({.seed = 99, .site = site});
