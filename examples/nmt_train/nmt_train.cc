@@ -22,8 +22,9 @@ absl::Status TrainNmt(const proto::NmtConfig& config, Runtime& runtime) {
                       RunRecorder::Open("nmt_train", config.run(), config, runtime));
   DT_ASSIGN_OR_RETURN(const std::string data,
                       PrepareData(config.data(), recorder->path(), runtime));
-  DT_ASSIGN_OR_RETURN(const std::unique_ptr<TranslationTask> task,
-                      TranslationTask::Create(TaskOptionsOf(config, data), runtime.comm));
+  DT_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TranslationTask> task,
+      TranslationTask::Create(TaskOptionsOf(config, data, runtime.device), runtime.comm));
   DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
 
   Context context(runtime.device, ContextOptionsOf(config.trainer(), runtime.comm.rank()));

@@ -61,6 +61,9 @@ absl::Status ValidateSchedule(const proto::OptimizerConfig& optimizer,
 }
 
 absl::Status ValidateTrainer(const proto::TrainerConfig& trainer) {
+  if (trainer.wire_precision() == proto::TrainerConfig::fp16) {
+    return UsageError("trainer.wire_precision is fp32 or bf16, not fp16");
+  }
   const bool evaluates = !trainer.eval_every().empty();
   if (trainer.early_stop().patience() > 0 && !evaluates) {
     return UsageError("trainer.early_stop.patience needs evaluations: set trainer.eval_every");

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/nmt_options.h"
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -66,7 +67,15 @@ LrScheduleOptions::Kind ScheduleOf(proto::OptimizerConfig::Schedule schedule) {
 }
 
 DType DTypeOf(proto::TrainerConfig::Precision precision) {
-  return precision == proto::TrainerConfig::bf16 ? DType::kBFloat16 : DType::kFloat32;
+  switch (precision) {
+    case proto::TrainerConfig::fp32:
+      return DType::kFloat32;
+    case proto::TrainerConfig::bf16:
+      return DType::kBFloat16;
+    case proto::TrainerConfig::fp16:
+      return DType::kFloat16;
+  }
+  return DType::kFloat32;
 }
 
 Recompute RecomputeOf(proto::TrainerConfig::Recompute recompute) {
@@ -171,7 +180,8 @@ PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::stri
   return options;
 }
 
-TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::string& data_dir) {
+TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::string& data_dir,
+                                     const Device& device) {
   const proto::TrainerConfig& trainer = config.trainer();
   TranslationTaskOptions options{.data_dir = data_dir,
                                  .model = ModelOptionsOf(config.model()),
@@ -180,6 +190,7 @@ TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::
                                            .shuffle = config.data().shuffle(),
                                            .length_window = config.data().length_window()},
                                  .micro_batch_tokens = trainer.micro_batch_tokens(),
+                                 .device = device,
                                  .compute_type = DTypeOf(trainer.precision()),
                                  .seed = trainer.seed(),
                                  .beam_size = trainer.beam_size(),
@@ -207,6 +218,9 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
                    .decoupled = optimizer.type() == proto::OptimizerConfig::adamw,
                    .ema_decay = optimizer.ema_decay()},
           .clip_norm = optimizer.clip_norm(),
+          .loss_scaler = {.on = trainer.precision() == proto::TrainerConfig::fp16},
+          .loss_scale_tokens =
+              std::exp2(std::round(std::log2(static_cast<double>(trainer.tokens_per_batch())))),
           .eval_every = PeriodOf(trainer.eval_every()),
           .checkpoint_every = PeriodOf(trainer.checkpoint_every()),
           .checkpoint_seconds = 60.0 * trainer.checkpoint_minutes(),

@@ -30,7 +30,8 @@ ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank);
 
 PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::string& output_dir);
 
-TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::string& data_dir);
+TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::string& data_dir,
+                                     const Device& device);
 
 // The configuration was validated: its periods and durations parse.
 TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::string& run_dir);

@@ -17,6 +17,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/comm/environment.h"
+#include "dtrain/device/arena.h"
 
 namespace dtrain {
 namespace {
@@ -34,6 +35,11 @@ absl::Status Guarded(const std::function<absl::Status()>& function) {
     return function();
   } catch (const CommError& error) {
     return CommunicationError(error.what());
+  } catch (const DeviceMemoryError& error) {
+    return OutOfMemoryError(
+        absl::StrFormat("%s. Lower trainer.micro_batch_tokens (the result stays the same), set "
+                        "trainer.recompute=full, or use trainer.precision=bf16",
+                        error.what()));
   } catch (const std::bad_alloc&) {
     return OutOfMemoryError(
         "out of memory; lower trainer.micro_batch_tokens (the result stays the same), set "
@@ -41,15 +47,6 @@ absl::Status Guarded(const std::function<absl::Status()>& function) {
   } catch (const std::exception& error) {
     return InternalError(error.what());
   }
-}
-
-absl::StatusOr<Device> ChooseDevice(DeviceChoice choice) {
-  if (choice == DeviceChoice::kCuda && !kWithCuda) {
-    return UsageError(
-        "run.device=cuda: this build has no CUDA device; configure it with -DDTRAIN_CUDA=ON, or "
-        "set run.device=cpu");
-  }
-  return Device{};
 }
 
 // How the work ended so far, told by all ranks to all. True where everyone may go on. Otherwise
@@ -138,8 +135,9 @@ int RunOnRanks(int argc, char** argv, const RuntimeOptions& options, const absl:
 
   int exit_code = 0;
   const absl::Status status = Guarded([&] {
-    const absl::StatusOr<Device> device = ChooseDevice(options.device);
-    if (!AllMayGoOn(early.ok() ? device.status() : early, comm, exit_code)) {
+    const absl::StatusOr<Device> device = ChooseDevice(options.device, comm);
+    if (!AllMayGoOn(early.ok() ? device.status() : early, comm, exit_code) ||
+        !AllMayGoOn(CheckDevices(*device, comm), comm, exit_code)) {
       return absl::OkStatus();
     }
     Runtime runtime{.comm = comm,

@@ -13,12 +13,11 @@
 #include <functional>
 #include <string>
 
+#include "dtrain/app/choose_device.h"
 #include "dtrain/app/runtime.h"
 #include "dtrain/base/status.h"
 
 namespace dtrain {
-
-enum class DeviceChoice { kAuto, kCpu, kCuda };
 
 struct RuntimeOptions {
   DeviceChoice device = DeviceChoice::kAuto;

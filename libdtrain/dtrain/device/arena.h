@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dtrain/device/device.h"
@@ -23,6 +25,16 @@ namespace dtrain {
 enum class ArenaMemory {
   kDevice,
   kPinned  // of the host, read and written by both at the same address
+};
+
+// A GPU is full. what() says which arena asked for how much and what all of them hold.
+class DeviceMemoryError : public std::bad_alloc {
+ public:
+  explicit DeviceMemoryError(std::string message) : message_(std::move(message)) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  std::string message_;
 };
 
 class Arena : public std::enable_shared_from_this<Arena> {
@@ -43,10 +55,13 @@ class Arena : public std::enable_shared_from_this<Arena> {
   ~Arena();
 
   // A block of at least `bytes`, contents undefined, freed when the last owner lets go; the block
-  // keeps the arena alive. Throws std::bad_alloc when the arena or the device is full. One thread
+  // keeps the arena alive. Throws std::bad_alloc when the arena is full, DeviceMemoryError when
+  // the GPU is. One thread
   // at a time.
   std::shared_ptr<std::byte> Allocate(size_t bytes);
 
+  // Bytes taken from the device; on the CPU address space.
+  size_t reserved() const { return reserved_; }
   size_t used() const { return used_; }
   size_t peak() const { return peak_; }
   void ResetPeak() { peak_ = used_; }

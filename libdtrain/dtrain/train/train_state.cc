@@ -77,7 +77,9 @@ std::string StateToJson(const TrainState& state) {
                                        {"early_stop_best", state.early_stop_best},
                                        {"early_stop_step", state.early_stop_step},
                                        {"stalled_evaluations", state.stalled_evaluations},
-                                       {"evaluation_due", state.evaluation_due}};
+                                       {"evaluation_due", state.evaluation_due},
+                                       {"loss_scale", state.loss_scaler.scale},
+                                       {"loss_scale_good_updates", state.loss_scaler.good_updates}};
   return json.dump(2) + "\n";
 }
 
@@ -102,6 +104,8 @@ absl::StatusOr<TrainState> StateFromJson(const std::string& text, const std::str
     json.at("early_stop_step").get_to(state.early_stop_step);
     json.at("stalled_evaluations").get_to(state.stalled_evaluations);
     json.at("evaluation_due").get_to(state.evaluation_due);
+    json.at("loss_scale").get_to(state.loss_scaler.scale);
+    json.at("loss_scale_good_updates").get_to(state.loss_scaler.good_updates);
   } catch (const nlohmann::json::exception& error) {
     return StorageError(absl::StrFormat("%s/%s: %s", path, kStateFile, error.what()));
   }

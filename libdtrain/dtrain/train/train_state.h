@@ -13,6 +13,7 @@
 #include "dtrain/base/status.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/optim/adam.h"
+#include "dtrain/optim/loss_scaler.h"
 #include "dtrain/train/checkpoint.h"
 #include "dtrain/train/task.h"
 
@@ -32,6 +33,7 @@ struct TrainState {
   int64_t early_stop_step = -1;
   int64_t stalled_evaluations = 0;
   bool evaluation_due = false;  // at this step, put off by a requested stop
+  LossScalerState loss_scaler;
 };
 
 // The files of a checkpoint. Tensors are views: the model and optimizer must stay as they are until

@@ -12,6 +12,8 @@
 #include "dtrain/base/log.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/reduce.h"
+#include "dtrain/tensor/copy.h"
+#include "dtrain/train/broadcast.h"
 
 namespace dtrain {
 namespace {
@@ -46,7 +48,8 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
       comm_(comm),
       ctx_(ctx),
       options_(options),
-      adam_(task.parameters(), options.adam) {
+      adam_(task.parameters(), options.adam),
+      loss_scaler_(options.loss_scaler) {
   reducer_ = std::make_unique<GradientReducer>(task.parameters(), comm, options.reducer);
   state_.position = task.position();
 }
@@ -88,12 +91,13 @@ absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
   ParameterSet& parameters = task_.parameters();
   for (const Tensor& tensor :
        {parameters.weights(), adam_.first_moments(), adam_.second_moments(), adam_.average()}) {
-    if (tensor) comm_.Broadcast(tensor.raw(), static_cast<int64_t>(tensor.bytes()), 0);
+    if (tensor) BroadcastTensors({{tensor}}, comm_, 0);
   }
   parameters.RefreshComputeWeights();
   static_assert(std::is_trivially_copyable_v<TrainState>);
   comm_.Broadcast(&state_, sizeof(state_), 0);
   adam_.set_steps(state_.optimizer_steps);
+  loss_scaler_.Restore(state_.loss_scaler);
   task_.Seek(state_.position);
   resumed_seconds_ = state_.seconds;
   if (state_.step > 0) last_checkpoint_step_ = state_.step;
@@ -149,7 +153,7 @@ void Trainer::Backward(int micro_batches, Update& update) {
   Zero(parameters.gradients(), ctx_.stream());
   for (int i = 0; i < micro_batches; ++i) {
     ctx_.set_step(static_cast<uint32_t>(state_.step * kMicroSteps + i));
-    update.sums += task_.Forward(i, /*loss_scale=*/1.0f, ctx_);
+    update.sums += task_.Forward(i, static_cast<float>(GradientUnit()), ctx_);
     // Only the last micro-batch completes the gradients; the others accumulate.
     if (i == micro_batches - 1) {
       parameters.SetReadyListener(
@@ -184,15 +188,23 @@ absl::Status Trainer::ApplyGradients(const Update& update) {
   Tensor squares_tensor = ctx_.Empty({2}, DType::kFloat64);
   SumOfSquares(parameters.gradients(), squares_tensor, ctx_.stream());
   const std::vector<double> squares = Download<double>(squares_tensor, ctx_.stream());
-  gradient_norm_ = std::sqrt(squares[0]) / tokens;
+  const double unit = tokens * GradientUnit();
+  gradient_norm_ = std::sqrt(squares[0]) / unit;
   learning_rate_ = LearningRate(options_.learning_rate, state_.step, BudgetUsed());
   ++state_.step;
   state_.position = task_.position();
   state_.target_tokens += update.sums.tokens;
   state_.seconds = elapsed_;
-  if (squares[1] > 0.0 || !std::isfinite(squares[0])) {
+  const bool overflow = squares[1] > 0.0 || !std::isfinite(squares[0]);
+  loss_scaler_.Update(overflow);
+  state_.loss_scaler = loss_scaler_.state();
+  if (overflow) {
     ++state_.skipped;
-    Event("skip", "the gradients hold NaN or infinity: the update is skipped");
+    Event("skip", absl::StrFormat(
+                      "the gradients hold NaN or infinity: the update is skipped%s",
+                      options_.loss_scaler.on
+                          ? absl::StrFormat(" and the loss scale is %g now", loss_scaler_.scale())
+                          : ""));
     if (++skipped_in_a_row_ >= kMaxSkippedInARow) {
       return DivergedError(absl::StrFormat(
           "the gradients of %d updates in a row hold NaN or infinity (step %d, learning rate "
@@ -207,7 +219,7 @@ absl::Status Trainer::ApplyGradients(const Update& update) {
   const double clip = options_.clip_norm > 0.0 && gradient_norm_ > options_.clip_norm
                           ? options_.clip_norm / gradient_norm_
                           : 1.0;
-  adam_.Step(static_cast<float>(learning_rate_), static_cast<float>(clip / tokens), ctx_.stream());
+  adam_.Step(static_cast<float>(learning_rate_), static_cast<float>(clip / unit), ctx_.stream());
   state_.optimizer_steps = adam_.steps();
   return absl::OkStatus();
 }

@@ -24,6 +24,7 @@
 #include "dtrain/comm/communicator.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/optim/adam.h"
+#include "dtrain/optim/loss_scaler.h"
 #include "dtrain/optim/lr_schedule.h"
 #include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/gradient_reducer.h"
@@ -46,6 +47,10 @@ struct TrainerOptions {
   LrScheduleOptions learning_rate;
   AdamConfig adam;
   double clip_norm = 1.0;  // of the mean gradient; 0 is no limit
+  LossScalerOptions loss_scaler;
+  // Gradients are those of loss_scale / loss_scale_tokens * the sum of losses: about those of the
+  // scaled mean loss, whatever the batch. A power of two.
+  double loss_scale_tokens = 1.0;
   Period eval_every;
   Period checkpoint_every;
   double checkpoint_seconds = 600.0;  // longest time without one; 0 is no limit
@@ -126,6 +131,10 @@ class Trainer {
   Adam& optimizer() { return adam_; }
 
  private:
+  // What multiplies the sum of losses before backward.
+  double GradientUnit() const {
+    return options_.loss_scaler.on ? loss_scaler_.scale() / options_.loss_scale_tokens : 1.0;
+  }
   // What the stop flags of any rank ask for.
   struct Requests {
     bool checkpoint = false;
@@ -168,6 +177,7 @@ class Trainer {
   Context& ctx_;
   TrainerOptions options_;
   Adam adam_;
+  LossScaler loss_scaler_;
   std::unique_ptr<GradientReducer> reducer_;
   TrainObserver* observer_ = nullptr;
   StopFlags* stop_flags_ = nullptr;

@@ -51,6 +51,11 @@ Seq2SeqOptions WithVocabulary(Seq2SeqOptions options, const BpeModel& tokenizer)
 
 absl::StatusOr<std::unique_ptr<TranslationTask>> TranslationTask::Create(
     const TranslationTaskOptions& options, Communicator& comm) {
+  if (options.compute_type == DType::kFloat16 && options.device.type == DeviceType::kCpu) {
+    return UsageError(
+        "trainer.precision=fp16 needs a GPU; on CPUs use bf16 (where the processor has it) or "
+        "fp32");
+  }
   DT_ASSIGN_OR_RETURN(BpeModel tokenizer,
                       BpeModel::Load(absl::StrCat(options.data_dir, "/vocab.spm")));
   DT_ASSIGN_OR_RETURN(TokenShard train, TokenShard::Open(options.data_dir + "/train.bin",
@@ -72,7 +77,7 @@ absl::StatusOr<std::unique_ptr<TranslationTask>> TranslationTask::Create(
     DT_ASSIGN_OR_RETURN(TranslationSet dev, task->OpenSet("dev"));
     task->dev_ = std::move(dev);
   }
-  task->model_.Allocate({}, options.compute_type, options.seed);
+  task->model_.Allocate(options.device, options.compute_type, options.seed);
   const LoaderOptions loader{.batch = options.batch,
                              .ids = task->Ids(),
                              .rank = comm.rank(),

@@ -25,6 +25,7 @@ struct TranslationTaskOptions {
   Seq2SeqOptions model;               // vocab_size comes from the data
   BatchOptions batch;                 // tokens_per_batch: of an update over all ranks
   int64_t micro_batch_tokens = 4096;  // a rank's share is cut into micro-batches of at most this
+  Device device;                      // where the model lives
   DType compute_type = DType::kFloat32;
   uint64_t seed = 1;
   int beam_size = 4;

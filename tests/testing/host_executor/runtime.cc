@@ -5,6 +5,8 @@
 // bytes: what a kernel reads without anybody having written it shows.
 #include "dtrain/device/cuda/runtime.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -23,6 +25,7 @@ int DeviceCount(std::string*) { return 1; }
 DeviceProperties Properties(const Device&) {
   // Few multiprocessors, so that persistent grids wrap around in small tests.
   return {.name = "host executor",
+          .id = "process " + std::to_string(getpid()),
           .compute_capability = 90,
           .multiprocessors = 3,
           .total_bytes = size_t{8} << 30,

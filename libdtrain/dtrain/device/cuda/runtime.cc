@@ -32,6 +32,7 @@ DeviceProperties Properties(const Device& device) {
   cudaDeviceProp properties{};
   DT_CHECK_CUDA(cudaGetDeviceProperties(&properties, device.index));
   DeviceProperties result{.name = properties.name,
+                          .id = std::string(properties.uuid.bytes, sizeof(properties.uuid.bytes)),
                           .compute_capability = 10 * properties.major + properties.minor,
                           .multiprocessors = properties.multiProcessorCount};
   DT_CHECK_CUDA(cudaMemGetInfo(&result.free_bytes, &result.total_bytes));
