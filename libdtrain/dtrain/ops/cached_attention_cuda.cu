@@ -12,9 +12,11 @@ namespace dtrain {
 namespace {
 
 constexpr int kMaxWarps = 4;
+constexpr int kBlocks = 3;  // of a processor at the least
 constexpr int kMaxHeadDim = 256;
-// Slots a group of lanes has under way, keys and values.
-constexpr int kSlots = 4;
+// Slots a group of lanes has under way, keys and values; fewer where each element is a register.
+template <int kPack>
+inline constexpr int kSlotsAtOnce = kPack > 1 ? 4 : 2;
 
 struct CachedGpuArgs {
   CachedAttentionArgs op;
@@ -33,7 +35,6 @@ struct WarpParts {
 // a slot; pack p of lane l is elements (p * lanes + l) * kPack on.
 template <typename T, int kPack, int kPacks>
 struct Share {
-  static constexpr int kElements = kPack * kPacks;
   int lanes, lane, group, groups, warp, warps, head_dim;
 
   __device__ __forceinline__ explicit Share(const CachedGpuArgs& args)
@@ -49,14 +50,13 @@ struct Share {
     return (element / kPack * lanes + lane) * kPack + element % kPack;
   }
 
-  __device__ __forceinline__ void Load(const T* head, float (&share)[kElements]) const {
+  // Kept as stored until used: half the registers where T has 16 bits.
+  using Elements = Packed<T, kPack>[kPacks];
+  __device__ __forceinline__ void Load(const T* head, Elements& elements) const {
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
-      float values[kPack] = {};
       const int c = ColumnOf(p * kPack);
-      if (c < head_dim) LoadFloats(head + c, values);
-#pragma unroll
-      for (int j = 0; j < kPack; ++j) share[p * kPack + j] = values[j];
+      elements[p] = c < head_dim ? LoadPacked<kPack>(head + c) : Packed<T, kPack>{};
     }
   }
 };
@@ -82,6 +82,7 @@ struct PartialRow {
 
   // Adds what the warp's other groups have; all lanes of an element get the sum.
   __device__ __forceinline__ void JoinGroups(int lanes) {
+#pragma unroll 1
     for (int mask = lanes; mask < kWarpSize; mask *= 2) {
       Rescale(fmaxf(max, __shfl_xor_sync(kFullWarp, max, mask)));
       sum += __shfl_xor_sync(kFullWarp, sum, mask);
@@ -97,32 +98,38 @@ __device__ __forceinline__ void AttendSlots(const CachedGpuArgs& args, int64_t r
                                             const Share<T, kPack, kPacks>& share,
                                             PartialRow<kPack * kPacks>& row) {
   constexpr int kElements = kPack * kPacks;
+  constexpr int kSlots = kSlotsAtOnce<kPack>;
   const CachedAttentionArgs& op = args.op;
   const T* const keys = static_cast<const T*>(op.keys) + column;
   const T* const values = static_cast<const T*>(op.values) + column;
   const int32_t* const slots = op.slots + r * op.slots_stride;
   const int length = static_cast<int>(op.length);
-  float q[kElements];
+  using Elements = typename Share<T, kPack, kPacks>::Elements;
+  Elements q;
   share.Load(static_cast<const T*>(op.q) + r * op.q_stride + column, q);
   const int step = share.groups * kSlots;
+#pragma unroll 1
   for (int first = share.warp * step; first < length; first += share.warps * step) {
-    float value[kSlots][kElements];
+    Elements value[kSlots];
     float score[kSlots];
 #pragma unroll
     for (int k = 0; k < kSlots; ++k) {
       const int i = first + k * share.groups + share.group;
       // Groups past the end take the last slot along, and leave its score out.
       const int64_t slot = slots[i < length ? i : length - 1];
-      float key[kElements];
+      Elements key;
       share.Load(keys + slot * op.keys_stride, key);
       share.Load(values + slot * op.values_stride, value[k]);
       score[k] = 0.0f;
 #pragma unroll
-      for (int e = 0; e < kElements; ++e) score[k] += q[e] * key[e];
+      for (int e = 0; e < kElements; ++e) {
+        score[k] += q[e / kPack][e % kPack] * key[e / kPack][e % kPack];
+      }
     }
     float new_max = row.max;
 #pragma unroll
     for (int k = 0; k < kSlots; ++k) {
+#pragma unroll 1
       for (int mask = share.lanes / 2; mask > 0; mask /= 2) {
         score[k] += __shfl_xor_sync(kFullWarp, score[k], mask);
       }
@@ -136,21 +143,23 @@ __device__ __forceinline__ void AttendSlots(const CachedGpuArgs& args, int64_t r
       const float p = exp2f(score[k] - shift);
       row.sum += p;
 #pragma unroll
-      for (int e = 0; e < kElements; ++e) row.out[e] += p * value[k][e];
+      for (int e = 0; e < kElements; ++e) {
+        row.out[e] += p * value[k][e / kPack][e % kPack];
+      }
     }
   }
 }
 
 /// out[r, h] = sum_i softmax_i(scale q[r, h] . keys[slots[r, i], h]) values[slots[r, i], h]
 /// Geometry: a block of 1 or 4 warps per (row, head). A warp divides into groups of `lanes` lanes,
-///   each lane with kPacks packs of a head; a group takes kSlots slots at a time through an online
+///   each lane with kPacks packs of a head; a group takes 4 slots at a time through an online
 ///   softmax, and groups and warps join their parts at the end.
 /// Traffic: 2 * sizeof(T) * length * head_dim per (row, head); beams share slots, so much of it
 ///   comes from the L2 cache. Latency (slot, then its key and value together) bounds short ones.
 /// Determinism: yes. kPack == 1 serves odd head sizes and rows that are not aligned.
 template <typename T, int kPack, int kPacks>
-__global__ __launch_bounds__(kMaxWarps* kWarpSize) void CachedAttentionKernelGpu(
-    CachedGpuArgs args) {
+__global__ __launch_bounds__(kMaxWarps* kWarpSize,
+                             kBlocks) void CachedAttentionKernelGpu(CachedGpuArgs args) {
   WarpParts& parts = SharedStorage<WarpParts>();
   const CachedAttentionArgs& op = args.op;
   const int64_t r = static_cast<int64_t>(blockIdx.x) / op.num_heads;
@@ -203,7 +212,7 @@ void CachedAttentionKernelCuda(const CachedAttentionArgs& op, Stream& stream) {
       .scale_log2 = op.scale * 1.4426950408889634f,
       .lanes = static_cast<int>(std::min(std::bit_ceil(static_cast<unsigned>(packs)), 32u))};
   // More warps only where each has slots of its own to wait for.
-  const int64_t slots_per_warp = kWarpSize / args.lanes * kSlots;
+  const int64_t slots_per_warp = kWarpSize / args.lanes * kSlotsAtOnce<kPack>;
   const int threads = op.length > slots_per_warp ? kMaxWarps * kWarpSize : kWarpSize;
   Launch(packed ? CachedAttentionKernelGpu<T, kPack, 1>
                 : CachedAttentionKernelGpu<T, 1, kMaxHeadDim / kWarpSize>,
