@@ -75,18 +75,21 @@ __global__ __launch_bounds__(kRowThreads) void CrossEntropyForwardKernelGpu(
   const int64_t r = args.row_end - 1 - static_cast<int64_t>(blockIdx.x);
   const T* const x = RowAt<T>(args.logits, r);
   const int classes = static_cast<int>(args.classes);
+  // The target comes with the row and its logit during the reductions: the block does not wait for
+  // either at its end.
+  const int32_t target = args.targets[r];
   OnlineSoftmax softmax;
   ForPacks<kRowPacks, kPack>(
       x, classes, [&](const auto& packs, int /*column*/, int /*step*/) { softmax.Add(packs); });
+  const float at_target = target >= 0 && target < classes ? ToFloat(x[target]) : NAN;
   const float log_sum_exp = softmax.BlockLogSumExp();
   const float sum = args.smoothing > 0.0f ? BlockSum(softmax.sum) : 0.0f;
   if (threadIdx.x != 0) return;
   args.log_sum_exp[r] = log_sum_exp;
-  const int32_t target = args.targets[r];
   float nll = 0.0f;
   float loss = 0.0f;
   if (target >= 0) {
-    nll = target < classes ? log_sum_exp - ToFloat(x[target]) : NAN;
+    nll = log_sum_exp - at_target;
     loss = nll;
     if (args.smoothing > 0.0f) {
       const float mean = sum / static_cast<float>(classes);
