@@ -17,8 +17,8 @@ struct EmbeddingOptions {
 
 // out[t] = dropout(scale * table[ids[t]] + positions[position_ids[t]]).
 // ids, position_ids: [tokens], int32; table: [vocab, hidden]; positions: [max_length, hidden] or
-// absent; out: [tokens, hidden]; table, positions and out of one type. On the CPU, ids
-// out of range throw CheckError; on a GPU nobody looks.
+// absent; out: [tokens, hidden]; table, positions and out of one type. Ids out of range throw
+// CheckError on the CPU; on a GPU nobody looks.
 void EmbeddingForward(const Tensor& ids, const Tensor& position_ids, const Tensor& table,
                       const Tensor& positions, const EmbeddingOptions& options, Tensor& out,
                       Stream& stream);

@@ -11,8 +11,9 @@
 
 namespace dtrain {
 
-// Of all kernels here: the largest block, and the packs a thread loads at a time. 512 threads with
-// 64 bytes each under way keep 128 KiB per processor in flight, four times what hides its latency.
+// Of all kernels here: the largest block, and the packs a thread loads at a time. A block has 32
+// KiB under way (model: about as much as hides an H200's latency from one processor), and two to
+// four blocks share a processor.
 inline constexpr int kRowThreads = 512;
 inline constexpr int kRowPacks = 4;
 
