@@ -65,6 +65,50 @@ TEST_CASE("Adam follows the reference for several steps") {
   }
 }
 
+TEST_CASE("Adam updates ranges that begin anywhere, and nothing beside them") {
+  const DType copy_type = GENERATE(from_range(FloatTypes()));
+  // How many elements further the moments lie: 0, as in arenas laid out alike, or not.
+  const int64_t shift = GENERATE(0, 1);
+  const int64_t begin = GENERATE(0, 1, 2, 3, 5);
+  const int64_t n = GENERATE(1, 2, 7, 4103);
+  CAPTURE(Name(copy_type), shift, begin, n);
+  Stream stream(TestDevice());
+  const int64_t all = n + 16;
+  Tensor w = Random({all}, kF32, 1);
+  Tensor m = Random({all}, kF32, 2);
+  Tensor v = Random({all}, kF32, 3, 0.0, 1.0);
+  Tensor copy = Filled({all}, copy_type, 5);
+  const Tensor g = Random({all}, kF32, 4);
+  const auto part = [&](const Values& x, int64_t first) {
+    return Values(x.begin() + first, x.begin() + first + n);
+  };
+  const int64_t at_m = begin + shift;
+  const State before = {ValuesOf(w), ValuesOf(m), ValuesOf(v)};
+  const AdamOptions options = {.learning_rate = 0.1f, .weight_decay = 0.1f};
+  const State expected =
+      Reference({part(before.w, begin), part(before.m, at_m), part(before.v, begin)},
+                part(ValuesOf(g), begin), 0.25, options);
+  Tensor w_part = w.Rows(begin, begin + n);
+  Tensor m_part = m.Rows(at_m, at_m + n);
+  Tensor v_part = v.Rows(begin, begin + n);
+  Tensor copy_part = copy.Rows(begin, begin + n);
+  AdamUpdate(g.Rows(begin, begin + n), Filled({1}, kF32, 0.25), options, w_part, m_part, v_part,
+             copy_part, stream);
+  CHECK(Difference(w_part, expected.w) < 1e-6);
+  CHECK(Difference(m_part, expected.m) < 1e-6);
+  CHECK(Difference(v_part, expected.v) < 1e-6);
+  CHECK(ValuesOf(copy_part) == ValuesOf(FromValues({n}, copy_type, ValuesOf(w_part))));
+  const auto outside = [&](const Values& x, int64_t first) {
+    Values rest(x.begin(), x.begin() + first);
+    rest.insert(rest.end(), x.begin() + first + n, x.end());
+    return rest;
+  };
+  CHECK(outside(ValuesOf(w), begin) == outside(before.w, begin));
+  CHECK(outside(ValuesOf(m), at_m) == outside(before.m, at_m));
+  CHECK(outside(ValuesOf(v), begin) == outside(before.v, begin));
+  CHECK(outside(ValuesOf(copy), begin) == Values(16, 5.0));
+}
+
 TEST_CASE("Adam leaves a weight alone that has never had a gradient") {
   Stream stream(TestDevice());
   Tensor w = Random({100}, kF32, 1);

@@ -230,46 +230,6 @@ TEST_CASE("large scores do not overflow") {
   for (const float value : x.dq_store) CHECK(std::isfinite(value));
 }
 
-template <typename T>
-double CachedError(int64_t rows, int64_t length, int num_heads, int64_t head_dim) {
-  const int64_t hidden = num_heads * head_dim;
-  const int64_t cache = 37;
-  std::vector<T> q = RandomValues<T>(rows * hidden, 1, 2.0f);
-  std::vector<T> keys = RandomValues<T>(cache * hidden, 2, 2.0f);
-  std::vector<T> values = RandomValues<T>(cache * hidden, 3, 2.0f);
-  std::vector<T> out(q.size());
-  std::vector<int32_t> slots;
-  RandomStream random({.seed = 4});
-  AttentionProblem expected;
-  for (int64_t i = 0; i < rows * length; ++i) {
-    slots.push_back(static_cast<int32_t>(random.NextBelow(static_cast<uint32_t>(cache))));
-    for (int64_t c = 0; c < hidden; ++c) {
-      const auto at = static_cast<size_t>(slots.back() * hidden + c);
-      expected.k.push_back(double{float(keys[at])});
-      expected.v.push_back(double{float(values[at])});
-    }
-  }
-  expected.q = ToDouble(q);
-  expected.queries = Pack(Lengths(static_cast<size_t>(rows), 1));
-  expected.keys = Pack(Lengths(static_cast<size_t>(rows), static_cast<int32_t>(length)));
-  expected.head_dim = head_dim;
-  expected.options.num_heads = num_heads;
-  Stream stream;
-  Tensor out_view = Tensor::View(out.data(), {rows, hidden});
-  CachedAttention(Tensor::View(q.data(), {rows, hidden}),
-                  Tensor::View(keys.data(), {cache, hidden}),
-                  Tensor::View(values.data(), {cache, hidden}),
-                  Tensor::View(slots.data(), {rows, length}), num_heads, out_view, stream);
-  return RelativeError<T>(out, ReferenceAttention(expected).out);
-}
-
-TEMPLATE_TEST_CASE("cached attention gathers the slots of its row", "", float, BFloat16) {
-  CHECK(CachedError<TestType>(1, 1, 1, 16) <= kTolerance<TestType>);
-  CHECK(CachedError<TestType>(5, 33, 4, 32) <= kTolerance<TestType>);
-  CHECK(CachedError<TestType>(300, 31, 2, 5) <= kTolerance<TestType>);
-  CHECK(CachedError<TestType>(3, 127, 1, 33) <= kTolerance<TestType>);
-}
-
 TEST_CASE("attention refuses shapes that do not fit") {
   std::vector<float> values(256);
   Stream stream;
@@ -292,9 +252,6 @@ TEST_CASE("attention refuses shapes that do not fit") {
   CHECK_THROWS_WITH(run(x, {4}, {4}, {.num_heads = 4}), Catch::Contains("log_sum_exp is"));
   CHECK_THROWS_WITH(run(x, {4}, {4}, {.num_heads = 2, .dropout = {1.0f, {}}}),
                     Catch::Contains("dropout probability 1"));
-  std::vector<int32_t> slots = {0, 1, 2, 4};
-  CHECK_THROWS_WITH(CachedAttention(x, x, x, Tensor::View(slots.data(), {4, 1}), 2, out, stream),
-                    Catch::Contains("slot 4 of row 3 is outside a cache of 4"));
 }
 
 }  // namespace

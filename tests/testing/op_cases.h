@@ -149,17 +149,24 @@ inline Tensor RandomIds(int64_t count, uint32_t bound, uint32_t site) {
   return x;
 }
 
-// The same values in rows that lie further apart, between columns of 77.
-inline Tensor Strided(const Tensor& x) {
-  Tensor wide = Filled({x.dim(0), x.dim(1) + 5}, x.dtype(), 77.0);
-  Tensor view = wide.Columns(2, 2 + x.dim(1));
+// The same values as columns of a wider matrix of 77.
+inline Tensor InsideOf(int64_t width, int64_t first, const Tensor& x) {
+  Tensor wide = Filled({x.dim(0), width}, x.dtype(), 77.0);
+  Tensor view = wide.Columns(first, first + x.dim(1));
   const Values values = ValuesOf(x);
   ForElements(view,
               [&](int64_t at, int64_t i) { SetAt(view, at, values[static_cast<size_t>(i)]); });
   return view;
 }
 
-// That the columns around a Strided() view still hold 77.
+// The same values in rows that lie further apart, between columns of 77: not aligned, and aligned
+// to 16 bytes.
+inline Tensor Strided(const Tensor& x) { return InsideOf(x.dim(1) + 5, 2, x); }
+inline Tensor StridedAligned(const Tensor& x) {
+  return InsideOf((x.dim(1) + 7) / 8 * 8 + 16, 8, x);
+}
+
+// That the columns around a Strided() or StridedAligned() view still hold 77.
 inline bool MarginsUntouched(const Tensor& view) {
   for (int64_t r = 0; r < view.dim(0); ++r) {
     const int64_t row = r * view.row_stride();

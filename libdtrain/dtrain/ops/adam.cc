@@ -39,6 +39,10 @@ void AdamUpdate(const Tensor& gradients, const Tensor& gradient_scale, const Ada
         piece.end = std::min(n, end * kVectorGroup);
         AdamKernelCpu<T>(piece);
       });
+    } else {
+      AdamArgs all = args;
+      all.end = shape[0];
+      AdamKernelCuda<T>(all, stream);
     }
   });
 }

@@ -237,6 +237,10 @@ void CachedAttention(const Tensor& q, const Tensor& keys, const Tensor& values, 
         part.scratch = ThreadScratch(args.length + 16);
         CachedAttentionKernelCpu<T>(part);
       });
+    } else {
+      CachedAttentionArgs all = args;
+      all.last_row = q.dim(0);
+      CachedAttentionKernelCuda<T>(all, stream);
     }
   });
 }

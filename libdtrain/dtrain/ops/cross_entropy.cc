@@ -30,7 +30,7 @@ void CheckTargets(const char* op, const Tensor& targets, int64_t classes) {
   }
 }
 
-// Runs kernel.operator()<T>(piece) for the rows in parallel.
+// Runs kernel.operator()<D, T>(piece) for the rows: in parallel on the CPU, at once on a GPU.
 template <typename Args, typename Kernel>
 void RunRows(const Tensor& logits, const Args& args, const Kernel& kernel) {
   DispatchFloat(logits, [&]<DeviceType D, typename T>() {
@@ -39,8 +39,12 @@ void RunRows(const Tensor& logits, const Args& args, const Kernel& kernel) {
         Args piece = args;
         piece.row_begin = begin;
         piece.row_end = end;
-        kernel.template operator()<T>(piece);
+        kernel.template operator()<D, T>(piece);
       });
+    } else {
+      Args all = args;
+      all.row_end = logits.dim(0);
+      kernel.template operator()<D, T>(all);
     }
   });
 }
@@ -66,8 +70,12 @@ void CrossEntropyForward(const Tensor& logits, const Tensor& targets,
                                         .nll = nll.data<float>(),
                                         .log_sum_exp = log_sum_exp.data<float>(),
                                         .classes = logits.dim(1)};
-  RunRows(logits, args, []<typename T>(const CrossEntropyForwardArgs& piece) {
-    CrossEntropyForwardKernelCpu<T>(piece);
+  RunRows(logits, args, [&]<DeviceType D, typename T>(const CrossEntropyForwardArgs& piece) {
+    if constexpr (D == DeviceType::kCpu) {
+      CrossEntropyForwardKernelCpu<T>(piece);
+    } else {
+      CrossEntropyForwardKernelCuda<T>(piece, stream);
+    }
   });
 }
 
@@ -90,8 +98,12 @@ void CrossEntropyBackward(const Tensor& logits, const Tensor& targets, const Ten
                                          .smoothing = options.label_smoothing,
                                          .scale = scale.data<float>(),
                                          .classes = logits.dim(1)};
-  RunRows(logits, args, []<typename T>(const CrossEntropyBackwardArgs& piece) {
-    CrossEntropyBackwardKernelCpu<T>(piece);
+  RunRows(logits, args, [&]<DeviceType D, typename T>(const CrossEntropyBackwardArgs& piece) {
+    if constexpr (D == DeviceType::kCpu) {
+      CrossEntropyBackwardKernelCpu<T>(piece);
+    } else {
+      CrossEntropyBackwardKernelCuda<T>(piece, stream);
+    }
   });
 }
 
@@ -100,8 +112,13 @@ void LogSoftmax(const Tensor& logits, Tensor& out, Stream& stream) {
   CheckTensor("LogSoftmax", "out", out, logits.shape(), DType::kFloat32, stream);
   const LogSoftmaxArgs args = {
       .logits = RowsOf(logits), .out = RowsOf(out), .classes = logits.dim(1)};
-  RunRows(logits, args,
-          []<typename T>(const LogSoftmaxArgs& piece) { LogSoftmaxKernelCpu<T>(piece); });
+  RunRows(logits, args, [&]<DeviceType D, typename T>(const LogSoftmaxArgs& piece) {
+    if constexpr (D == DeviceType::kCpu) {
+      LogSoftmaxKernelCpu<T>(piece);
+    } else {
+      LogSoftmaxKernelCuda<T>(piece, stream);
+    }
+  });
 }
 
 void ArgMax(const Tensor& logits, Tensor& ids, Stream& stream) {
@@ -109,7 +126,13 @@ void ArgMax(const Tensor& logits, Tensor& ids, Stream& stream) {
   CheckTensor("ArgMax", "ids", ids, {logits.dim(0)}, DType::kInt32, stream);
   const ArgMaxArgs args = {
       .logits = RowsOf(logits), .ids = ids.data<int32_t>(), .classes = logits.dim(1)};
-  RunRows(logits, args, []<typename T>(const ArgMaxArgs& piece) { ArgMaxKernelCpu<T>(piece); });
+  RunRows(logits, args, [&]<DeviceType D, typename T>(const ArgMaxArgs& piece) {
+    if constexpr (D == DeviceType::kCpu) {
+      ArgMaxKernelCpu<T>(piece);
+    } else {
+      ArgMaxKernelCuda<T>(piece, stream);
+    }
+  });
 }
 
 }  // namespace dtrain

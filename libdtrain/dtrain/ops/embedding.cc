@@ -55,6 +55,10 @@ void EmbeddingForward(const Tensor& ids, const Tensor& position_ids, const Tenso
         piece.token_end = end;
         EmbeddingForwardKernelCpu<T>(piece);
       });
+    } else {
+      EmbeddingForwardArgs all = args;
+      all.token_end = tokens;
+      EmbeddingForwardKernelCuda<T>(all, stream);
     }
   });
 }
@@ -99,6 +103,8 @@ void EmbeddingBackward(const Tensor& d_out, const Tensor& ids, const Tensor& pos
                     piece.column_end = std::min(columns, end * kGroup);
                     EmbeddingBackwardKernelCpu<T>(piece);
                   });
+    } else {
+      EmbeddingBackwardKernelCuda<T>(args, stream);
     }
   });
 }
@@ -122,6 +128,8 @@ void FillSinusoids(Tensor& table, Stream& stream) {
           row[half + i] = T(static_cast<float>(std::cos(angle)));
         }
       }
+    } else {
+      FillSinusoidsKernelCuda<T>(RowsOf(table), table.dim(0), hidden, stream);
     }
   });
 }

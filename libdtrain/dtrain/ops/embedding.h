@@ -18,7 +18,7 @@ struct EmbeddingOptions {
 // out[t] = dropout(scale * table[ids[t]] + positions[position_ids[t]]).
 // ids, position_ids: [tokens], int32; table: [vocab, hidden]; positions: [max_length, hidden] or
 // absent; out: [tokens, hidden]; table, positions and out of one type. Ids out of range throw
-// CheckError.
+// CheckError on the CPU; on a GPU nobody looks.
 void EmbeddingForward(const Tensor& ids, const Tensor& position_ids, const Tensor& table,
                       const Tensor& positions, const EmbeddingOptions& options, Tensor& out,
                       Stream& stream);
@@ -29,9 +29,9 @@ void EmbeddingBackward(const Tensor& d_out, const Tensor& ids, const Tensor& pos
                        const EmbeddingOptions& options, Tensor& d_table, Tensor& d_positions,
                        Stream& stream);
 
-// Fills table: [max_length, hidden], float32 or bfloat16, with sin in the first half of the columns
-// and cos in the second: angle(p, i) = p / 10000^(2 i / hidden) (Vaswani et al. 2017, section 3.5,
-// in MarianMTModel's order of columns). hidden is even.
+// Fills table: [max_length, hidden], of a floating-point type, with sin in the first half of the
+// columns and cos in the second: angle(p, i) = p / 10000^(2 i / hidden) (Vaswani et al. 2017,
+// section 3.5, in MarianMTModel's order of columns). hidden is even.
 void FillSinusoids(Tensor& table, Stream& stream);
 
 }  // namespace dtrain

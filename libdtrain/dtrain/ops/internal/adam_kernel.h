@@ -1,4 +1,4 @@
-// adam_kernel.h - arguments of the CPU kernel behind ops/adam.h.
+// adam_kernel.h - arguments of the kernels behind ops/adam.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_ADAM_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_ADAM_KERNEL_H_
@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-// Elements [begin, end). T is the type of `copy`, which may be null.
+// Elements [begin, end), on CUDA from 0. T is the type of `copy`, which may be null.
 struct AdamArgs {
   const float* gradients = nullptr;
   const float* gradient_scale = nullptr;  // one value
@@ -22,6 +22,8 @@ struct AdamArgs {
   int64_t begin = 0, end = 0;
 };
 DT_DECLARE_CPU_KERNEL(AdamKernel, AdamArgs);
+template <typename T>
+void AdamKernelCuda(const AdamArgs& args, Stream& stream);
 
 }  // namespace dtrain
 

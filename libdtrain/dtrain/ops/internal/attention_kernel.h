@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "dtrain/base/random.h"
+#include "dtrain/device/stream.h"
 #include "dtrain/ops/internal/cpu_kernel.h"
 
 namespace dtrain {
@@ -52,6 +53,9 @@ struct CachedAttentionArgs {
 DT_DECLARE_CPU_KERNEL(AttentionForwardKernel, AttentionArgs);
 DT_DECLARE_CPU_KERNEL(AttentionBackwardKernel, AttentionArgs);
 DT_DECLARE_CPU_KERNEL(CachedAttentionKernel, CachedAttentionArgs);
+// Of all rows.
+template <typename T>
+void CachedAttentionKernelCuda(const CachedAttentionArgs& args, Stream& stream);
 
 }  // namespace dtrain
 

@@ -1,16 +1,17 @@
-// cross_entropy_kernel.h - arguments of the CPU kernels behind ops/cross_entropy.h.
+// cross_entropy_kernel.h - arguments of the kernels behind ops/cross_entropy.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_CROSS_ENTROPY_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_CROSS_ENTROPY_KERNEL_H_
 
 #include <cstdint>
 
+#include "dtrain/device/stream.h"
 #include "dtrain/ops/internal/cpu_kernel.h"
 #include "dtrain/ops/internal/rows.h"
 
 namespace dtrain {
 
-// All kernels here work on rows [row_begin, row_end).
+// All kernels here work on rows [row_begin, row_end), those of CUDA on all rows.
 struct CrossEntropyForwardArgs {
   Rows logits{};
   const int32_t* targets = nullptr;
@@ -21,6 +22,8 @@ struct CrossEntropyForwardArgs {
   int64_t row_begin = 0, row_end = 0, classes = 0;
 };
 DT_DECLARE_CPU_KERNEL(CrossEntropyForwardKernel, CrossEntropyForwardArgs);
+template <typename T>
+void CrossEntropyForwardKernelCuda(const CrossEntropyForwardArgs& args, Stream& stream);
 
 struct CrossEntropyBackwardArgs {
   Rows logits{}, d_logits{};
@@ -31,12 +34,16 @@ struct CrossEntropyBackwardArgs {
   int64_t row_begin = 0, row_end = 0, classes = 0;
 };
 DT_DECLARE_CPU_KERNEL(CrossEntropyBackwardKernel, CrossEntropyBackwardArgs);
+template <typename T>
+void CrossEntropyBackwardKernelCuda(const CrossEntropyBackwardArgs& args, Stream& stream);
 
 struct LogSoftmaxArgs {
   Rows logits{}, out{};  // out is float
   int64_t row_begin = 0, row_end = 0, classes = 0;
 };
 DT_DECLARE_CPU_KERNEL(LogSoftmaxKernel, LogSoftmaxArgs);
+template <typename T>
+void LogSoftmaxKernelCuda(const LogSoftmaxArgs& args, Stream& stream);
 
 struct ArgMaxArgs {
   Rows logits{};
@@ -44,6 +51,8 @@ struct ArgMaxArgs {
   int64_t row_begin = 0, row_end = 0, classes = 0;
 };
 DT_DECLARE_CPU_KERNEL(ArgMaxKernel, ArgMaxArgs);
+template <typename T>
+void ArgMaxKernelCuda(const ArgMaxArgs& args, Stream& stream);
 
 }  // namespace dtrain
 

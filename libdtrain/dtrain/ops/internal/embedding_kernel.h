@@ -1,16 +1,17 @@
-// embedding_kernel.h - arguments of the CPU kernels behind ops/embedding.h.
+// embedding_kernel.h - arguments of the kernels behind ops/embedding.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_EMBEDDING_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_EMBEDDING_KERNEL_H_
 
 #include <cstdint>
 
+#include "dtrain/device/stream.h"
 #include "dtrain/ops/internal/cpu_kernel.h"
 #include "dtrain/ops/internal/rows.h"
 
 namespace dtrain {
 
-// Tokens [token_begin, token_end).
+// Tokens [token_begin, token_end), on CUDA all of them.
 struct EmbeddingForwardArgs {
   const int32_t* ids = nullptr;
   const int32_t* position_ids = nullptr;
@@ -21,8 +22,10 @@ struct EmbeddingForwardArgs {
   int64_t token_begin = 0, token_end = 0, columns = 0;
 };
 DT_DECLARE_CPU_KERNEL(EmbeddingForwardKernel, EmbeddingForwardArgs);
+template <typename T>
+void EmbeddingForwardKernelCuda(const EmbeddingForwardArgs& args, Stream& stream);
 
-// All tokens in order, columns [column_begin, column_end).
+// All tokens in order, columns [column_begin, column_end), on CUDA all of them.
 struct EmbeddingBackwardArgs {
   Rows d_out{};
   const int32_t* ids = nullptr;
@@ -35,6 +38,12 @@ struct EmbeddingBackwardArgs {
   int64_t column_begin = 0, column_end = 0;
 };
 DT_DECLARE_CPU_KERNEL(EmbeddingBackwardKernel, EmbeddingBackwardArgs);
+template <typename T>
+void EmbeddingBackwardKernelCuda(const EmbeddingBackwardArgs& args, Stream& stream);
+
+// FillSinusoids() of table: [rows, hidden].
+template <typename T>
+void FillSinusoidsKernelCuda(const Rows& table, int64_t rows, int64_t hidden, Stream& stream);
 
 }  // namespace dtrain
 

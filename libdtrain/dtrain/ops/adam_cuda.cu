@@ -1,0 +1,132 @@
+// adam_cuda.cu - the whole update of a parameter between one reading and one writing of its state.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "dtrain/device/cuda/packed.cuh"
+#include "dtrain/ops/internal/adam_kernel.h"
+
+namespace dtrain {
+namespace {
+
+constexpr int kAdamThreads = 256;
+constexpr int kAdamPack = 4;   // elements: 16 bytes of float
+constexpr int kAdamPacks = 2;  // of a thread, loaded together: 128 bytes under way
+
+struct AdamGpuArgs {
+  AdamArgs op;
+  float m_correction;       // 1 / bias_correction1
+  float root_v_correction;  // 1 / sqrt(bias_correction2)
+  int64_t head;             // elements before the first aligned pack
+};
+
+struct AdamState {
+  float w, m, v;
+};
+
+__device__ __forceinline__ AdamState UpdateOne(const AdamGpuArgs& args, float scale, float gradient,
+                                               AdamState s) {
+  const AdamOptions& o = args.op.options;
+  const float g = gradient * scale + s.w * o.l2;
+  s.m = s.m * o.beta1 + g * (1.0f - o.beta1);
+  s.v = s.v * o.beta2 + g * g * (1.0f - o.beta2);
+  const float step = s.m * args.m_correction / (sqrtf(s.v) * args.root_v_correction + o.epsilon);
+  s.w -= (step + s.w * o.weight_decay) * o.learning_rate;
+  return s;
+}
+
+// kCount packs of N elements that lie `stride` apart, all loaded before the first is stored.
+template <typename T, int N, int kCount>
+__device__ __forceinline__ void UpdatePacks(const AdamGpuArgs& args, float scale, int64_t first,
+                                            int64_t stride) {
+  Packed<float, N> g[kCount], w[kCount], m[kCount], v[kCount];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const int64_t at = first + i * stride;
+    g[i] = LoadPacked<N>(args.op.gradients + at);
+    w[i] = LoadPacked<N>(args.op.weights + at);
+    m[i] = LoadPacked<N>(args.op.m + at);
+    v[i] = LoadPacked<N>(args.op.v + at);
+  }
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const int64_t at = first + i * stride;
+    Packed<T, N> copy;
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      const AdamState s = UpdateOne(args, scale, g[i][j], {w[i][j], m[i][j], v[i][j]});
+      w[i].values[j] = s.w;
+      m[i].values[j] = s.m;
+      v[i].values[j] = s.v;
+      copy.Set(j, s.w);
+    }
+    StorePacked(args.op.weights + at, w[i]);
+    StorePacked(args.op.m + at, m[i]);
+    StorePacked(args.op.v + at, v[i]);
+    if (args.op.copy != nullptr) StorePacked(static_cast<T*>(args.op.copy) + at, copy);
+  }
+}
+
+/// Adam, the equations of ops/adam.h, all in float.
+/// Geometry: 256 threads a block, each kAdamPacks packs that lie a block's width apart; the first
+///   threads of the grid also take the up to 3 + 3 elements before and after the aligned packs.
+/// Traffic: 28 bytes per parameter (gradient 4 read; weight, m, v 4 read and 4 written each), and
+///   sizeof(T) for the copy. Floor (model): bytes / memory bandwidth.
+/// kPack == 1 is for tensors that are not aligned alike.
+template <typename T, int kPack>
+__global__ __launch_bounds__(kAdamThreads) void AdamKernelGpu(AdamGpuArgs args) {
+  const float scale = *args.op.gradient_scale;
+  const int64_t whole = args.head + (args.op.end - args.head) / kPack * kPack;
+  const int64_t block = static_cast<int64_t>(blockIdx.x);
+  const int thread = static_cast<int>(threadIdx.x);
+  constexpr int64_t kStride = int64_t{kAdamThreads} * kPack;
+  const int64_t first = args.head + block * kStride * kAdamPacks + thread * kPack;
+  if (first + (kAdamPacks - 1) * kStride < whole) {
+    UpdatePacks<T, kPack, kAdamPacks>(args, scale, first, kStride);
+  } else {
+    for (int64_t at = first; at < whole; at += kStride) {
+      UpdatePacks<T, kPack, 1>(args, scale, at, 0);
+    }
+  }
+  if (kPack > 1 && block == 0 && thread < 2 * kPack) {
+    // Thread j < kPack takes element j of the head, thread kPack + j that of the tail.
+    const int64_t at = thread < kPack ? thread : whole + thread - kPack;
+    if (at < (thread < kPack ? args.head : args.op.end)) {
+      UpdatePacks<T, 1, 1>(args, scale, at, 0);
+    }
+  }
+}
+
+// Elements from `data` to the next multiple of `pack` of them.
+int64_t HeadOf(const void* data, size_t element_size, size_t pack) {
+  const size_t past = reinterpret_cast<uintptr_t>(data) / element_size % pack;
+  return static_cast<int64_t>((pack - past) % pack);
+}
+
+}  // namespace
+
+template <typename T>
+void AdamKernelCuda(const AdamArgs& op, Stream& stream) {
+  const AdamOptions& o = op.options;
+  AdamGpuArgs args = {.op = op,
+                      .m_correction = 1.0f / o.bias_correction1,
+                      .root_v_correction = 1.0f / std::sqrt(o.bias_correction2),
+                      .head = 0};
+  // Ranges of a flat arena may begin anywhere, but begin at the same place in all of the arenas.
+  const int64_t head = HeadOf(op.weights, sizeof(float), kAdamPack);
+  const auto alike = [&](const float* data) {
+    return HeadOf(data, sizeof(float), kAdamPack) == head;
+  };
+  const bool packed = alike(op.gradients) && alike(op.m) && alike(op.v) &&
+                      (op.copy == nullptr || HeadOf(op.copy, sizeof(T), kAdamPack) == head);
+  if (packed) args.head = std::min(head, op.end);
+  const int64_t per_block = int64_t{kAdamThreads} * kAdamPacks * (packed ? kAdamPack : 1);
+  Launch(packed ? AdamKernelGpu<T, kAdamPack> : AdamKernelGpu<T, 1>,
+         {.blocks = {(op.end + per_block - 1) / per_block}, .threads = kAdamThreads}, args, stream);
+}
+
+template void AdamKernelCuda<float>(const AdamArgs&, Stream&);
+template void AdamKernelCuda<BFloat16>(const AdamArgs&, Stream&);
+template void AdamKernelCuda<Float16>(const AdamArgs&, Stream&);
+
+}  // namespace dtrain

@@ -1,0 +1,204 @@
+// cross_entropy_kernel.cuh - the CUDA kernels over rows of logits, one block per row.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_OPS_INTERNAL_CROSS_ENTROPY_KERNEL_CUH_
+#define DTRAIN_OPS_INTERNAL_CROSS_ENTROPY_KERNEL_CUH_
+
+#include <cmath>
+
+#include "dtrain/device/cuda/reduce.cuh"
+#include "dtrain/ops/internal/cross_entropy_kernel.h"
+#include "dtrain/ops/internal/row_packs.cuh"
+
+namespace dtrain {
+
+// Of all kernels here: the largest block, and the packs a thread loads at a time. A block has 32
+// KiB under way (model: about as much as hides an H200's latency from one processor), and two to
+// four blocks share a processor.
+inline constexpr int kRowThreads = 512;
+inline constexpr int kRowPacks = 4;
+
+inline constexpr float kLog2E = 1.4426950408889634f;
+
+// exp, by the one instruction for powers of two. Exact at 0, 0 for -infinity, NaN for NaN.
+__device__ __forceinline__ float ExpOf(float x) { return exp2f(x * kLog2E); }
+
+// What a row's maximum is subtracted as: where all logits are -infinity, exp(x - x) would be NaN
+// instead of 0.
+__device__ __forceinline__ float ShiftOf(float max) { return max > -INFINITY ? max : 0.0f; }
+
+// The softmax statistics of the logits one thread has seen.
+struct OnlineSoftmax {
+  float max = -INFINITY;  // NaN does not count, it shows in sum_exp
+  float sum_exp = 0.0f;   // of exp(x - ShiftOf(max))
+  float sum = 0.0f;       // of x
+
+  // The batch's maximum first, so that what was summed is rescaled once a batch.
+  template <typename Pack, int kPacks>
+  __device__ __forceinline__ void Add(const Pack (&packs)[kPacks]) {
+    float new_max = max;
+#pragma unroll
+    for (int i = 0; i < kPacks * Pack::kSize; ++i) {
+      new_max = fmaxf(new_max, packs[i / Pack::kSize][i % Pack::kSize]);
+    }
+    const float shift = ShiftOf(new_max);
+    sum_exp *= ExpOf(max - shift);
+    max = new_max;
+#pragma unroll
+    for (int i = 0; i < kPacks * Pack::kSize; ++i) {
+      const float x = packs[i / Pack::kSize][i % Pack::kSize];
+      sum_exp += ExpOf(x - shift);
+      sum += x;
+    }
+  }
+
+  // Of the whole block, to all its threads.
+  __device__ __forceinline__ float BlockLogSumExp() const {
+    struct FloatMax {
+      __device__ __forceinline__ float operator()(float a, float b) const { return fmaxf(a, b); }
+    };
+    const float shift = ShiftOf(BlockReduce(max, FloatMax{}, -INFINITY));
+    return shift + logf(BlockSum(sum_exp * ExpOf(max - shift)));
+  }
+};
+
+/// Cross-entropy of a row.  lse = log sum_c exp x_c;  nll = lse - x_y;
+///   loss = (1 - e) nll + e (lse - mean x)
+/// Geometry: a block of up to 512 threads per row, the last row first: it is what the product that
+///   made the logits left in the L2 cache.
+/// Traffic: sizeof(T) * rows * classes read, once (online softmax, Milakov and Gimelshein 2018,
+///   algorithm 3), 16 bytes written a row. Floor (model): bytes / memory bandwidth.
+/// Determinism: yes, sums in one fixed order.
+/// A target above the last class is the caller's bug, seen as a loss of NaN.
+template <typename T, bool kAligned>
+__global__ __launch_bounds__(kRowThreads) void CrossEntropyForwardKernelGpu(
+    CrossEntropyForwardArgs args) {
+  constexpr int kPack = kAligned ? kPackedSize<T> : 1;
+  const int64_t r = args.row_end - 1 - static_cast<int64_t>(blockIdx.x);
+  const T* const x = RowAt<T>(args.logits, r);
+  const int classes = static_cast<int>(args.classes);
+  // The target comes with the row and its logit during the reductions: the block does not wait for
+  // either at its end.
+  const int32_t target = args.targets[r];
+  OnlineSoftmax softmax;
+  ForPacks<kRowPacks, kPack>(
+      x, classes, [&](const auto& packs, int /*column*/, int /*step*/) { softmax.Add(packs); });
+  const float at_target = target >= 0 && target < classes ? ToFloat(x[target]) : NAN;
+  const float log_sum_exp = softmax.BlockLogSumExp();
+  const float sum = args.smoothing > 0.0f ? BlockSum(softmax.sum) : 0.0f;
+  if (threadIdx.x != 0) return;
+  args.log_sum_exp[r] = log_sum_exp;
+  float nll = 0.0f;
+  float loss = 0.0f;
+  if (target >= 0) {
+    nll = log_sum_exp - at_target;
+    loss = nll;
+    if (args.smoothing > 0.0f) {
+      const float mean = sum / static_cast<float>(classes);
+      loss = (1.0f - args.smoothing) * nll + args.smoothing * (log_sum_exp - mean);
+    }
+  }
+  args.nll[r] = nll;
+  args.loss[r] = loss;
+}
+
+/// Gradient of a row.  dx_c = scale (exp(x_c - lse) - (1 - e) [c == y] - e / V), 0 where y < 0
+/// Geometry: a block of up to 512 threads per row, the first row first: forward read it last.
+/// Traffic: 2 * sizeof(T) * rows * classes; scale comes from memory, no host waits for it. Each
+///   thread overwrites what it has read itself, so the gradient may take the logits' place.
+template <typename T, bool kAligned>
+__global__ __launch_bounds__(kRowThreads) void CrossEntropyBackwardKernelGpu(
+    CrossEntropyBackwardArgs args) {
+  constexpr int kPack = kAligned ? kPackedSize<T> : 1;
+  const int64_t r = static_cast<int64_t>(blockIdx.x);
+  T* const dx = RowAt<T>(args.d_logits, r);
+  const int classes = static_cast<int>(args.classes);
+  const int32_t target = args.targets[r];
+  const float log_sum_exp = args.log_sum_exp[r];
+  const float scale = *args.scale;
+  const float uniform = scale * args.smoothing / static_cast<float>(classes);
+  const float one = 1.0f - args.smoothing;
+  ForPacks<kRowPacks, kPack>(
+      RowAt<T>(args.logits, r), classes, [&](const auto& packs, int column, int step) {
+        int first = column;
+        for (auto pack : packs) {
+#pragma unroll
+          for (int j = 0; j < pack.kSize; ++j) {
+            const float q = first + j == target ? one : 0.0f;
+            const float d = (ExpOf(pack[j] - log_sum_exp) - q) * scale - uniform;
+            pack.Set(j, target < 0 ? 0.0f : d);
+          }
+          StorePacked(dx + first, pack);
+          first += step;
+        }
+      });
+}
+
+/// Log-softmax of a row.  out_c = x_c - lse
+/// Geometry: a block of up to 512 threads per row; out may be the logits.
+/// Traffic: (sizeof(T) + 4) * rows * classes; the second reading of a row of up to about 100 KB
+///   comes from the caches.
+template <typename T, bool kAligned>
+__global__ __launch_bounds__(kRowThreads) void LogSoftmaxKernelGpu(LogSoftmaxArgs args) {
+  constexpr int kPack = kAligned ? kPackedSize<T> : 1;
+  const int64_t r = static_cast<int64_t>(blockIdx.x);
+  const T* const x = RowAt<T>(args.logits, r);
+  float* const out = RowAt<float>(args.out, r);
+  const int classes = static_cast<int>(args.classes);
+  OnlineSoftmax softmax;
+  ForPacks<kRowPacks, kPack>(
+      x, classes, [&](const auto& packs, int /*column*/, int /*step*/) { softmax.Add(packs); });
+  const float log_sum_exp = softmax.BlockLogSumExp();
+  ForPacks<kRowPacks, kPack>(x, classes, [&](const auto& packs, int column, int step) {
+    int first = column;
+    for (const auto& pack : packs) {
+      float values[pack.kSize];
+#pragma unroll
+      for (int j = 0; j < pack.kSize; ++j) values[j] = pack[j] - log_sum_exp;
+      StoreFloats(out + first, values);
+      first += step;
+    }
+  });
+}
+
+// A logit and its column as one number: the larger logit is larger, of equals the one further
+// left. 0 is below all.
+__device__ __forceinline__ uint64_t LogitRank(float x, int column) {
+  const uint32_t bits = __float_as_uint(x == 0.0f ? 0.0f : x);  // -0 is no less than 0
+  const uint32_t ordered = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+  return static_cast<uint64_t>(ordered) << 32 | (0xffffffffu - static_cast<uint32_t>(column));
+}
+
+/// Column of the largest logit, the first of equals; NaN is never the largest, and a row of nothing
+/// else gives 0.
+/// Geometry: a block of up to 512 threads per row.  Traffic: sizeof(T) * rows * classes.
+template <typename T, bool kAligned>
+__global__ __launch_bounds__(kRowThreads) void ArgMaxKernelGpu(ArgMaxArgs args) {
+  constexpr int kPack = kAligned ? kPackedSize<T> : 1;
+  const int64_t r = static_cast<int64_t>(blockIdx.x);
+  float max = -INFINITY;
+  int at = -1;
+  // A thread's columns come from left to right, so a later equal does not replace an earlier one.
+  ForPacks<kRowPacks, kPack>(RowAt<T>(args.logits, r), static_cast<int>(args.classes),
+                             [&](const auto& packs, int column, int step) {
+                               int first = column;
+                               for (const auto& pack : packs) {
+#pragma unroll
+                                 for (int j = 0; j < pack.kSize; ++j) {
+                                   const float x = pack[j];
+                                   const bool better = x > max || (at < 0 && x == max);
+                                   max = better ? x : max;
+                                   at = better ? first + j : at;
+                                 }
+                                 first += step;
+                               }
+                             });
+  const uint64_t best =
+      BlockReduce(at < 0 ? uint64_t{0} : LogitRank(max, at), MaxOp{}, uint64_t{0});
+  if (threadIdx.x == 0) {
+    args.ids[r] = best == 0 ? 0 : static_cast<int32_t>(0xffffffffu - static_cast<uint32_t>(best));
+  }
+}
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPS_INTERNAL_CROSS_ENTROPY_KERNEL_CUH_
