@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
 #pragma unroll
     for (int b = 0; b < kTileBatch; ++b) {
       const int64_t row = r + b * kTileRows;
-      if (row < at.end) x[b] = LoadPiece<kWidth>(RowAt<T>(args.x, row, at.column));
+      x[b] = LoadOptionalPiece<kWidth>(row < at.end ? RowAt<T>(args.x, row, at.column) : nullptr);
     }
 #pragma unroll
     for (int b = 0; b < kTileBatch; ++b) {
@@ -63,9 +63,9 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
 #pragma unroll
     for (int b = 0; b < kTileBatch; ++b) {
       const int64_t row = r + b * kTileRows;
-      if (row >= at.end) continue;
-      x[b] = LoadPiece<kWidth>(RowAt<T>(args.x, row, at.column));
-      d[b] = LoadPiece<kWidth>(RowAt<T>(args.dy, row, at.column));
+      const bool inside = row < at.end;
+      x[b] = LoadOptionalPiece<kWidth>(inside ? RowAt<T>(args.x, row, at.column) : nullptr);
+      d[b] = LoadOptionalPiece<kWidth>(inside ? RowAt<T>(args.dy, row, at.column) : nullptr);
     }
 #pragma unroll
     for (int b = 0; b < kTileBatch; ++b) {

@@ -20,9 +20,10 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
 #pragma unroll
     for (int b = 0; b < kTileBatch; ++b) {
       const int64_t row = r + b * kTileRows;
-      if (row >= at.end) continue;
-      x[b] = LoadPiece<kWidth>(RowAt<T>(args.x, row, at.column));
-      residual[b] = LoadOptionalPiece<kWidth>(OptionalRowAt<T>(args.residual, row, at.column));
+      const bool inside = row < at.end;
+      x[b] = LoadOptionalPiece<kWidth>(inside ? RowAt<T>(args.x, row, at.column) : nullptr);
+      residual[b] = LoadOptionalPiece<kWidth>(
+          inside ? OptionalRowAt<T>(args.residual, row, at.column) : nullptr);
     }
 #pragma unroll
     for (int b = 0; b < kTileBatch; ++b) {
@@ -53,7 +54,8 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
 #pragma unroll
     for (int b = 0; b < kTileBatch; ++b) {
       const int64_t row = r + b * kTileRows;
-      if (row < at.end) d[b] = LoadPiece<kWidth>(RowAt<T>(args.d_out, row, at.column));
+      d[b] =
+          LoadOptionalPiece<kWidth>(row < at.end ? RowAt<T>(args.d_out, row, at.column) : nullptr);
     }
 #pragma unroll
     for (int b = 0; b < kTileBatch; ++b) {

@@ -69,9 +69,9 @@ __global__ void __launch_bounds__(kRowThreads, sizeof(T) == 2 ? 3 : 2)
 #pragma unroll
     for (int k = 0; k < kChunks; ++k) {
       const int c = LaneColumn(k);
-      if (c >= columns) continue;
-      dy[k] = LoadPiece<kPieceWidth>(RowAt<T>(args.dy, r, c));
-      x[k] = LoadPiece<kPieceWidth>(RowAt<T>(args.x, r, c));
+      const bool inside = c < columns;
+      dy[k] = LoadOptionalPiece<kPieceWidth>(inside ? RowAt<T>(args.dy, r, c) : nullptr);
+      x[k] = LoadOptionalPiece<kPieceWidth>(inside ? RowAt<T>(args.x, r, c) : nullptr);
     }
     const float mean = args.mean[r];
     const float rstd = args.rstd[r];

@@ -57,7 +57,8 @@ __global__ void __launch_bounds__(kRowThreads)
       const bool inside = c < columns;
       row[k] = LoadOptionalPiece<kPieceWidth>(inside ? RowAt<T>(args.x, r, c) : nullptr);
       if constexpr (kFused) {
-        if (inside) residual[k] = LoadPiece<kPieceWidth>(RowAt<T>(args.residual, r, c));
+        residual[k] =
+            LoadOptionalPiece<kPieceWidth>(inside ? RowAt<T>(args.residual, r, c) : nullptr);
       }
     }
     if constexpr (kFused) {
