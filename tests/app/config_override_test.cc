@@ -143,7 +143,7 @@ TEST_CASE("a wrong override says what it should be and changes nothing") {
        "\"RELU\"; did you mean relu?"},
       {"trainer.precision=fp8",
        "trainer.precision=fp8: trainer.precision is one of fp32, bf16, fp16, not \"fp8\"; did you "
-       "mean fp32, bf16 or fp16?"},
+       "mean fp32 or fp16?"},
       {"model.dropout+=0.1", "model.dropout+=0.1: model.dropout is not a list; use ="},
       {"model.dropout", "model.dropout: an argument is either a --flag or key.path=value"},
       {"=3", "=3: an argument is either a --flag or key.path=value"},

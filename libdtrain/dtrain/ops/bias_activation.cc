@@ -10,7 +10,8 @@
 namespace dtrain {
 namespace {
 
-// Calls kernel(piece, T{}) for the blocks of rows and adds up their column sums.
+// Calls kernel<D, T>(piece) for the blocks of rows and adds up their column sums; on the GPU for
+// all rows.
 template <typename Kernel>
 void RunBackward(const Tensor& x, const BiasActivationBackwardArgs& args, Tensor& d_bias,
                  const Kernel& kernel) {
@@ -25,12 +26,17 @@ void RunBackward(const Tensor& x, const BiasActivationBackwardArgs& args, Tensor
           piece.row_begin = blocks.begin(i);
           piece.row_end = blocks.end(i);
           piece.d_bias = partials == nullptr ? nullptr : partials + i * columns;
-          kernel.template operator()<T>(piece);
+          kernel.template operator()<D, T>(piece);
         }
       });
       if (d_bias) {
         AddBlockSums(partials, blocks.count(), columns, columns, d_bias.data<float>());
       }
+    } else {
+      BiasActivationBackwardArgs all = args;
+      all.row_end = x.dim(0);
+      all.d_bias = d_bias ? d_bias.data<float>() : nullptr;
+      kernel.template operator()<D, T>(all);
     }
   });
 }
@@ -68,6 +74,10 @@ void BiasActivationForward(const Tensor& x, const Tensor& bias, Activation activ
         piece.row_end = end;
         BiasActivationForwardKernelCpu<T>(piece);
       });
+    } else {
+      BiasActivationForwardArgs all = args;
+      all.row_end = x.dim(0);
+      BiasActivationForwardKernelCuda<T>(all, stream);
     }
   });
 }
@@ -86,8 +96,12 @@ void BiasActivationBackward(const Tensor& dy, const Tensor& x, const Tensor& bia
                .activation = activation,
                .dropout = MakeDraw(dropout),
                .columns = dy.dim(1)},
-              d_bias, []<typename T>(const BiasActivationBackwardArgs& piece) {
-                BiasActivationBackwardKernelCpu<T>(piece);
+              d_bias, [&]<DeviceType D, typename T>(const BiasActivationBackwardArgs& piece) {
+                if constexpr (D == DeviceType::kCpu) {
+                  BiasActivationBackwardKernelCpu<T>(piece);
+                } else {
+                  BiasActivationBackwardKernelCuda<T>(piece, stream);
+                }
               });
 }
 
@@ -100,8 +114,12 @@ void ReluBackwardFromOutput(const Tensor& dy, const Tensor& y, const Dropout& dr
                .dx = RowsOf(dx),
                .dropout = MakeDraw(dropout),
                .columns = dy.dim(1)},
-              d_bias, []<typename T>(const BiasActivationBackwardArgs& piece) {
-                ReluBackwardFromOutputKernelCpu<T>(piece);
+              d_bias, [&]<DeviceType D, typename T>(const BiasActivationBackwardArgs& piece) {
+                if constexpr (D == DeviceType::kCpu) {
+                  ReluBackwardFromOutputKernelCpu<T>(piece);
+                } else {
+                  ReluBackwardFromOutputKernelCuda<T>(piece, stream);
+                }
               });
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/device/copy.h"
 #include "dtrain/ops/internal/cast_kernel.h"
 #include "dtrain/ops/internal/op_support.h"
 #include "dtrain/tensor/dispatch.h"
@@ -29,6 +30,14 @@ void ForRuns(const Tensor& x, const Tensor& y, const Body& body) {
   ParallelFor(rows, RowGrain(columns), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) body(r * x.row_stride(), r * y.row_stride(), columns);
   });
+}
+
+// y and x as matrices for the CUDA kernels.
+BlendRowsArgs BlendOf(const Tensor& x, const Tensor& y) {
+  if (x.is_contiguous() && y.is_contiguous()) {
+    return {.x = {.data = x.raw()}, .y = {.data = y.raw()}, .rows = 1, .columns = x.elements()};
+  }
+  return {.x = RowsOf(x), .y = RowsOf(y), .rows = x.dim(0), .columns = x.elements() / x.dim(0)};
 }
 
 // Both of GatherRows' and ScatterAddRows' matrices have rows of one length and type.
@@ -56,6 +65,8 @@ void Cast(const Tensor& x, Tensor& y, Stream& stream) {
                             .to_bfloat16 = kDTypeOf<U> == DType::kBFloat16,
                             .n = n});
         });
+      } else if constexpr (D == E) {
+        CastRowsKernelCuda<T, U>(BlendOf(x, y), stream);
       }
     });
   });
@@ -70,6 +81,8 @@ void Zero(Tensor& x, Stream& stream) {
     ParallelFor(bytes, kGrainElements * 4, [&](int64_t begin, int64_t end) {
       std::memset(data + begin, 0, static_cast<size_t>(end - begin));
     });
+  } else if constexpr (kWithCuda) {
+    FillWithZeros(x.raw(), x.bytes(), x.bytes(), 1, stream);
   }
 }
 
@@ -81,6 +94,10 @@ void Scale(Tensor& x, float factor, Stream& stream) {
       ForRuns(x, x, [&](int64_t offset, int64_t, int64_t n) {
         ScaleKernelCpu<float>({.x = x.data<float>() + offset, .factor = factor, .n = n});
       });
+    } else {
+      BlendRowsArgs args = BlendOf(x, x);
+      args.x_factor = factor;
+      CastRowsKernelCuda<float, float>(args, stream);
     }
   });
 }
@@ -93,6 +110,8 @@ void AddTo(const Tensor& x, Tensor& y, Stream& stream) {
       ForRuns(x, y, [&](int64_t x_offset, int64_t y_offset, int64_t n) {
         BlendKernelCpu<T>({.x = x.data<T>() + x_offset, .y = y.data<T>() + y_offset, .n = n});
       });
+    } else {
+      BlendRowsKernelCuda<T>(BlendOf(x, y), stream);
     }
   });
 }
@@ -111,6 +130,11 @@ void MovingAverage(const Tensor& x, float decay, Tensor& average, Stream& stream
                                .y_factor = decay,
                                .n = n});
       });
+    } else {
+      BlendRowsArgs args = BlendOf(x, average);
+      args.x_factor = 1.0f - decay;
+      args.y_factor = decay;
+      BlendRowsKernelCuda<float>(args, stream);
     }
   });
 }
@@ -133,6 +157,15 @@ void GatherRows(const Tensor& x, const Tensor& rows, Tensor& out, Stream& stream
                     row_bytes);
       }
     });
+  } else if constexpr (kWithCuda) {
+    GatherRowsKernelCuda(
+        {.x = RowsOf(x),
+         .out = RowsOf(out),
+         .rows = rows.data<int32_t>(),
+         .n = rows.dim(0),
+         .row_bytes = static_cast<int64_t>(static_cast<size_t>(x.dim(1)) * SizeOf(x.dtype())),
+         .element_bytes = static_cast<int64_t>(SizeOf(x.dtype()))},
+        stream);
   }
 }
 
@@ -154,6 +187,13 @@ void ScatterAddRows(const Tensor& x, const Tensor& rows, Tensor& out, Stream& st
                                     .column_begin = begin * kVectorGroup,
                                     .column_end = std::min(columns, end * kVectorGroup)});
       });
+    } else {
+      ScatterAddRowsKernelCuda<T>({.x = RowsOf(x),
+                                   .out = RowsOf(out),
+                                   .rows = rows.data<int32_t>(),
+                                   .n = x.dim(0),
+                                   .column_end = columns},
+                                  stream);
     }
   });
 }

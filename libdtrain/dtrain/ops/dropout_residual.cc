@@ -31,6 +31,10 @@ void DropoutResidualForward(const Tensor& x, const Tensor& bias, const Tensor& r
         piece.row_end = end;
         DropoutResidualForwardKernelCpu<T>(piece);
       });
+    } else {
+      DropoutResidualForwardArgs all = args;
+      all.row_end = x.dim(0);
+      DropoutResidualForwardKernelCuda<T>(all, stream);
     }
   });
 }
@@ -61,6 +65,11 @@ void DropoutResidualBackward(const Tensor& d_out, const Dropout& dropout, Tensor
       if (d_bias) {
         AddBlockSums(partials, blocks.count(), columns, columns, d_bias.data<float>());
       }
+    } else {
+      DropoutResidualBackwardArgs all = args;
+      all.row_end = d_out.dim(0);
+      all.d_bias = d_bias ? d_bias.data<float>() : nullptr;
+      DropoutResidualBackwardKernelCuda<T>(all, stream);
     }
   });
 }

@@ -35,7 +35,7 @@ struct Checker {
   DType dtype = DType::kFloat32;
 };
 
-void RunForward(const Tensor& x, const LayerNormForwardArgs& args) {
+void RunForward(const Tensor& x, const LayerNormForwardArgs& args, Stream& stream) {
   DispatchFloat(x, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
       ParallelFor(x.dim(0), RowGrain(x.dim(1)), [&](int64_t begin, int64_t end) {
@@ -44,13 +44,16 @@ void RunForward(const Tensor& x, const LayerNormForwardArgs& args) {
         piece.row_end = end;
         LayerNormForwardKernelCpu<T>(piece);
       });
+    } else {
+      LayerNormForwardArgs all = args;
+      all.row_end = x.dim(0);
+      LayerNormForwardKernelCuda<T>(all, stream);
     }
   });
 }
 
-// d_bias may be null.
-void RunBackward(const Tensor& x, const LayerNormBackwardArgs& args, float* d_gamma, float* d_beta,
-                 float* d_bias) {
+// Adds to args' d_gamma, d_beta and, where not null, d_bias.
+void RunBackward(const Tensor& x, const LayerNormBackwardArgs& args, Stream& stream) {
   const int64_t columns = x.dim(1);
   DispatchFloat(x, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
@@ -63,13 +66,17 @@ void RunBackward(const Tensor& x, const LayerNormBackwardArgs& args, float* d_ga
           piece.row_end = blocks.end(i);
           piece.d_gamma = partials + 3 * i * columns;
           piece.d_beta = piece.d_gamma + columns;
-          piece.d_bias = d_bias == nullptr ? nullptr : piece.d_beta + columns;
+          piece.d_bias = args.d_bias == nullptr ? nullptr : piece.d_beta + columns;
           LayerNormBackwardKernelCpu<T>(piece);
         }
       });
-      AddBlockSums(partials, blocks.count(), 3 * columns, columns, d_gamma);
-      AddBlockSums(partials + columns, blocks.count(), 3 * columns, columns, d_beta);
-      AddBlockSums(partials + 2 * columns, blocks.count(), 3 * columns, columns, d_bias);
+      AddBlockSums(partials, blocks.count(), 3 * columns, columns, args.d_gamma);
+      AddBlockSums(partials + columns, blocks.count(), 3 * columns, columns, args.d_beta);
+      AddBlockSums(partials + 2 * columns, blocks.count(), 3 * columns, columns, args.d_bias);
+    } else {
+      LayerNormBackwardArgs all = args;
+      all.row_end = x.dim(0);
+      LayerNormBackwardKernelCuda<T>(all, stream);
     }
   });
 }
@@ -84,14 +91,16 @@ void LayerNormForward(const Tensor& x, const Tensor& gamma, const Tensor& beta, 
   check.Columns("beta", beta);
   check.PerRow("mean", mean);
   check.PerRow("rstd", rstd);
-  RunForward(x, {.x = RowsOf(x),
-                 .y = RowsOf(y),
-                 .gamma = gamma.data<float>(),
-                 .beta = beta.data<float>(),
-                 .mean = mean.data<float>(),
-                 .rstd = rstd.data<float>(),
-                 .epsilon = epsilon,
-                 .columns = x.dim(1)});
+  RunForward(x,
+             {.x = RowsOf(x),
+              .y = RowsOf(y),
+              .gamma = gamma.data<float>(),
+              .beta = beta.data<float>(),
+              .mean = mean.data<float>(),
+              .rstd = rstd.data<float>(),
+              .epsilon = epsilon,
+              .columns = x.dim(1)},
+             stream);
 }
 
 void LayerNormBackward(const Tensor& dy, const Tensor& x, const Tensor& gamma, const Tensor& mean,
@@ -114,8 +123,10 @@ void LayerNormBackward(const Tensor& dy, const Tensor& x, const Tensor& gamma, c
                .gamma = gamma.data<float>(),
                .mean = mean.data<float>(),
                .rstd = rstd.data<float>(),
+               .d_gamma = d_gamma.data<float>(),
+               .d_beta = d_beta.data<float>(),
                .columns = x.dim(1)},
-              d_gamma.data<float>(), d_beta.data<float>(), nullptr);
+              stream);
 }
 
 void ResidualLayerNormForward(const Tensor& x, const Tensor& bias, const Tensor& residual,
@@ -131,18 +142,20 @@ void ResidualLayerNormForward(const Tensor& x, const Tensor& bias, const Tensor&
   check.Matrix("y", y);
   check.PerRow("mean", mean);
   check.PerRow("rstd", rstd);
-  RunForward(x, {.x = RowsOf(x),
-                 .residual = RowsOf(residual),
-                 .sum = RowsOf(sum),
-                 .y = RowsOf(y),
-                 .bias = bias.raw(),
-                 .gamma = gamma.data<float>(),
-                 .beta = beta.data<float>(),
-                 .mean = mean.data<float>(),
-                 .rstd = rstd.data<float>(),
-                 .epsilon = epsilon,
-                 .dropout = MakeDraw(dropout),
-                 .columns = x.dim(1)});
+  RunForward(x,
+             {.x = RowsOf(x),
+              .residual = RowsOf(residual),
+              .sum = RowsOf(sum),
+              .y = RowsOf(y),
+              .bias = bias.raw(),
+              .gamma = gamma.data<float>(),
+              .beta = beta.data<float>(),
+              .mean = mean.data<float>(),
+              .rstd = rstd.data<float>(),
+              .epsilon = epsilon,
+              .dropout = MakeDraw(dropout),
+              .columns = x.dim(1)},
+             stream);
 }
 
 void ResidualLayerNormBackward(const Tensor& dy, const Tensor& sum, const Tensor& gamma,
@@ -170,9 +183,12 @@ void ResidualLayerNormBackward(const Tensor& dy, const Tensor& sum, const Tensor
                .gamma = gamma.data<float>(),
                .mean = mean.data<float>(),
                .rstd = rstd.data<float>(),
+               .d_gamma = d_gamma.data<float>(),
+               .d_beta = d_beta.data<float>(),
+               .d_bias = d_bias ? d_bias.data<float>() : nullptr,
                .dropout = draw,
                .columns = sum.dim(1)},
-              d_gamma.data<float>(), d_beta.data<float>(), d_bias ? d_bias.data<float>() : nullptr);
+              stream);
 }
 
 }  // namespace dtrain

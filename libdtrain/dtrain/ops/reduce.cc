@@ -1,4 +1,4 @@
-// reduce.cc - cuts sums into blocks of fixed size, sums these in parallel and then in order.
+// reduce.cc - checks the arguments, then sums blocks of fixed size in parallel and these in order.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/reduce.h"
 
@@ -39,6 +39,12 @@ class Runs {
   int64_t columns_, stride_, per_row_, count_;
 };
 
+// Rows and columns of x; a contiguous tensor is one row.
+SumRowsArgs MatrixToSum(const Tensor& x) {
+  if (x.is_contiguous()) return {.x = {.data = x.raw()}, .rows = 1, .columns = x.elements()};
+  return {.x = RowsOf(x), .rows = x.dim(0), .columns = x.elements() / x.dim(0)};
+}
+
 }  // namespace
 
 void AccumulateColumnSums(const Tensor& x, Tensor& sums, Stream& stream) {
@@ -60,6 +66,10 @@ void AccumulateColumnSums(const Tensor& x, Tensor& sums, Stream& stream) {
         }
       });
       AddBlockSums(partials, blocks.count(), columns, columns, sums.data<float>());
+    } else {
+      ColumnSumsKernelCuda<T>(
+          {.x = RowsOf(x), .row_end = x.dim(0), .columns = columns, .sums = sums.data<float>()},
+          stream);
     }
   });
 }
@@ -86,6 +96,11 @@ void Sum(const Tensor& x, Tensor& total, Stream& stream) {
       } else {
         *total.data<float>() = static_cast<float>(sum);
       }
+    } else {
+      SumRowsArgs args = MatrixToSum(x);
+      args.as_double = is_double ? total.data<double>() : nullptr;
+      args.as_float = is_double ? nullptr : total.data<float>();
+      SumKernelCuda<T>(args, stream);
     }
   });
 }
@@ -111,6 +126,10 @@ void SumOfSquares(const Tensor& x, Tensor& out, Stream& stream) {
         totals[0] += sums[i];
         totals[1] += sums[i + 1];
       }
+    } else {
+      SumRowsArgs args = MatrixToSum(x);
+      args.as_double = out.data<double>();
+      SumOfSquaresKernelCuda(args, stream);
     }
   });
 }

@@ -1,10 +1,11 @@
-// bias_activation_kernel.h - arguments of the CPU kernels behind ops/bias_activation.h.
+// bias_activation_kernel.h - arguments of the kernels behind ops/bias_activation.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_BIAS_ACTIVATION_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_BIAS_ACTIVATION_KERNEL_H_
 
 #include <cstdint>
 
+#include "dtrain/device/stream.h"
 #include "dtrain/ops/bias_activation.h"
 #include "dtrain/ops/internal/cpu_kernel.h"
 #include "dtrain/ops/internal/rows.h"
@@ -20,8 +21,11 @@ struct BiasActivationForwardArgs {
   int64_t row_begin = 0, row_end = 0, columns = 0;
 };
 DT_DECLARE_CPU_KERNEL(BiasActivationForwardKernel, BiasActivationForwardArgs);
+template <typename T>
+void BiasActivationForwardKernelCuda(const BiasActivationForwardArgs& args, Stream& stream);
 
-// Rows [row_begin, row_end); their column sums of dx overwrite d_bias where it is not null.
+// Rows [row_begin, row_end); their column sums of dx overwrite d_bias where it is not null. The
+// CUDA kernels take all rows and add to d_bias instead.
 struct BiasActivationBackwardArgs {
   Rows dy{}, x{}, dx{};
   const void* bias = nullptr;
@@ -31,9 +35,13 @@ struct BiasActivationBackwardArgs {
   int64_t row_begin = 0, row_end = 0, columns = 0;
 };
 DT_DECLARE_CPU_KERNEL(BiasActivationBackwardKernel, BiasActivationBackwardArgs);
+template <typename T>
+void BiasActivationBackwardKernelCuda(const BiasActivationBackwardArgs& args, Stream& stream);
 
 // The same with `x` the forward's output; only the dropout's scale is used.
 DT_DECLARE_CPU_KERNEL(ReluBackwardFromOutputKernel, BiasActivationBackwardArgs);
+template <typename T>
+void ReluBackwardFromOutputKernelCuda(const BiasActivationBackwardArgs& args, Stream& stream);
 
 }  // namespace dtrain
 

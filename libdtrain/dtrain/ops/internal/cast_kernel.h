@@ -1,10 +1,11 @@
-// cast_kernel.h - arguments of the CPU kernels behind ops/cast.h.
+// cast_kernel.h - arguments of the kernels behind ops/cast.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_CAST_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_CAST_KERNEL_H_
 
 #include <cstdint>
 
+#include "dtrain/device/stream.h"
 #include "dtrain/ops/internal/cpu_kernel.h"
 #include "dtrain/ops/internal/rows.h"
 
@@ -44,6 +45,33 @@ struct ScatterAddRowsArgs {
   int64_t column_begin = 0, column_end = 0;
 };
 DT_DECLARE_CPU_KERNEL(ScatterAddRowsKernel, ScatterAddRowsArgs);
+
+// The CUDA kernels of the elementwise ops: whole matrices, whose rows may lie apart; a contiguous
+// tensor is one row.
+struct BlendRowsArgs {
+  Rows x{}, y{};
+  int64_t rows = 0, columns = 0;
+  float x_factor = 1.0f, y_factor = 1.0f;
+};
+// y = x_factor x, of type U.
+template <typename T, typename U>
+void CastRowsKernelCuda(const BlendRowsArgs& args, Stream& stream);
+// y = y_factor y + x_factor x.
+template <typename T>
+void BlendRowsKernelCuda(const BlendRowsArgs& args, Stream& stream);
+
+// out[i] = x[rows[i]] for i in [0, n): rows of `row_bytes`, of elements of `element_bytes`.
+struct GatherRowsArgs {
+  Rows x{}, out{};
+  const int32_t* rows = nullptr;
+  int64_t n = 0;
+  int64_t row_bytes = 0, element_bytes = 1;
+};
+void GatherRowsKernelCuda(const GatherRowsArgs& args, Stream& stream);
+
+// All columns: column_begin is 0.
+template <typename T>
+void ScatterAddRowsKernelCuda(const ScatterAddRowsArgs& args, Stream& stream);
 
 }  // namespace dtrain
 

@@ -1,10 +1,11 @@
-// dropout_residual_kernel.h - arguments of the CPU kernels behind ops/dropout_residual.h.
+// dropout_residual_kernel.h - arguments of the kernels behind ops/dropout_residual.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_DROPOUT_RESIDUAL_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_DROPOUT_RESIDUAL_KERNEL_H_
 
 #include <cstdint>
 
+#include "dtrain/device/stream.h"
 #include "dtrain/ops/internal/cpu_kernel.h"
 #include "dtrain/ops/internal/rows.h"
 
@@ -18,8 +19,11 @@ struct DropoutResidualForwardArgs {
   int64_t row_begin = 0, row_end = 0, columns = 0;
 };
 DT_DECLARE_CPU_KERNEL(DropoutResidualForwardKernel, DropoutResidualForwardArgs);
+template <typename T>
+void DropoutResidualForwardKernelCuda(const DropoutResidualForwardArgs& args, Stream& stream);
 
-// Rows [row_begin, row_end); their column sums of dx overwrite d_bias where it is not null.
+// Rows [row_begin, row_end); their column sums of dx overwrite d_bias where it is not null. The
+// CUDA kernel takes all rows and adds to d_bias instead.
 struct DropoutResidualBackwardArgs {
   Rows d_out{}, dx{};
   DropoutDraw dropout{};
@@ -27,6 +31,8 @@ struct DropoutResidualBackwardArgs {
   int64_t row_begin = 0, row_end = 0, columns = 0;
 };
 DT_DECLARE_CPU_KERNEL(DropoutResidualBackwardKernel, DropoutResidualBackwardArgs);
+template <typename T>
+void DropoutResidualBackwardKernelCuda(const DropoutResidualBackwardArgs& args, Stream& stream);
 
 }  // namespace dtrain
 

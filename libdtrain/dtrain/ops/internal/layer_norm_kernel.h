@@ -1,10 +1,11 @@
-// layer_norm_kernel.h - arguments of the CPU kernels behind ops/layer_norm.h.
+// layer_norm_kernel.h - arguments of the kernels behind ops/layer_norm.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_LAYER_NORM_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_LAYER_NORM_KERNEL_H_
 
 #include <cstdint>
 
+#include "dtrain/device/stream.h"
 #include "dtrain/ops/internal/cpu_kernel.h"
 #include "dtrain/ops/internal/rows.h"
 
@@ -23,10 +24,12 @@ struct LayerNormForwardArgs {
   int64_t row_begin = 0, row_end = 0, columns = 0;
 };
 DT_DECLARE_CPU_KERNEL(LayerNormForwardKernel, LayerNormForwardArgs);
+template <typename T>
+void LayerNormForwardKernelCuda(const LayerNormForwardArgs& args, Stream& stream);
 
 // Rows [row_begin, row_end). x is what was normalised; d_x gets its gradient plus d_residual where
 // given, d_dropped (absent: not wanted) that after dropout. The column sums of these rows overwrite
-// d_gamma, d_beta and, where not null, d_bias.
+// d_gamma, d_beta and, where not null, d_bias; the CUDA kernel takes all rows and adds to them.
 struct LayerNormBackwardArgs {
   Rows dy{}, x{}, d_residual{}, d_x{}, d_dropped{};
   const float* gamma = nullptr;
@@ -39,6 +42,8 @@ struct LayerNormBackwardArgs {
   int64_t row_begin = 0, row_end = 0, columns = 0;
 };
 DT_DECLARE_CPU_KERNEL(LayerNormBackwardKernel, LayerNormBackwardArgs);
+template <typename T>
+void LayerNormBackwardKernelCuda(const LayerNormBackwardArgs& args, Stream& stream);
 
 }  // namespace dtrain
 

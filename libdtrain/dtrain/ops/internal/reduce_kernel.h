@@ -1,10 +1,11 @@
-// reduce_kernel.h - arguments of the CPU kernels behind ops/reduce.h.
+// reduce_kernel.h - arguments of the kernels behind ops/reduce.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_REDUCE_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_REDUCE_KERNEL_H_
 
 #include <cstdint>
 
+#include "dtrain/device/stream.h"
 #include "dtrain/ops/internal/cpu_kernel.h"
 #include "dtrain/ops/internal/rows.h"
 
@@ -17,6 +18,9 @@ struct ColumnSumsArgs {
   float* sums = nullptr;
 };
 DT_DECLARE_CPU_KERNEL(ColumnSumsKernel, ColumnSumsArgs);
+// The CUDA kernel takes all rows and adds to the sums.
+template <typename T>
+void ColumnSumsKernelCuda(const ColumnSumsArgs& args, Stream& stream);
 
 // sums[c] += partials[0][c] + partials[1][c] + ... for columns [column_begin, column_end).
 struct AddBlockSumsArgs {
@@ -42,6 +46,18 @@ struct SumOfSquaresArgs {
   double* out = nullptr;
 };
 DT_DECLARE_CPU_KERNEL(SumOfSquaresKernel, SumOfSquaresArgs);
+
+// The CUDA kernels of both: a whole matrix, whose rows may lie apart, into the one of `as_double`
+// and `as_float` that is not null.
+struct SumRowsArgs {
+  Rows x{};
+  int64_t rows = 0, columns = 0;
+  double* as_double = nullptr;
+  float* as_float = nullptr;
+};
+template <typename T>
+void SumKernelCuda(const SumRowsArgs& args, Stream& stream);
+void SumOfSquaresKernelCuda(const SumRowsArgs& args, Stream& stream);
 
 }  // namespace dtrain
 

@@ -1,0 +1,92 @@
+// activations.cuh - the activations of ops/bias_activation.h and their gradients on the GPU.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each has Value(x) and Gradient(x, d), d times the derivative at x. All let NaN through. The
+// formulas are those of bias_activation_cpu.cc; exponential and quotient are the GPU's fast ones,
+// whose few units in the last place are units of values below 1.
+#ifndef DTRAIN_OPS_INTERNAL_ACTIVATIONS_CUH_
+#define DTRAIN_OPS_INTERNAL_ACTIVATIONS_CUH_
+
+#include "dtrain/device/cuda/launch.cuh"
+
+namespace dtrain {
+
+struct ReluFunction {
+  __device__ __forceinline__ static float Value(float x) { return x < 0.0f ? 0.0f : x; }
+  __device__ __forceinline__ static float Gradient(float x, float d) {
+    return x <= 0.0f ? 0.0f : d;
+  }
+};
+
+// The normal distribution function and exp(-x^2 / 2). Phi(-|x|) = P(t) exp(-x^2 / 2) / 2 with
+// t = 1 / (1 + 0.35 |x| / sqrt(2)); the factor 1/2 is in P. One exponential and one quotient, where
+// erff() and expf() would take two of the former.
+struct NormalFunction {
+  __device__ __forceinline__ explicit NormalFunction(float x) {
+    const float t = __fdividef(1.0f, fabsf(x) * (0.35f * 0.70710678f) + 1.0f);
+    float p = t * -0.1079278125f + 0.430690114f;
+    p = p * t - 0.43359349f;
+    p = p * t + 0.4486600875f;
+    p = p * t - 0.075327332f;
+    p = p * t + 0.145631244f;
+    p = p * t + 0.091367369f;
+    p = p * t + 0.0004998034395f;
+    exponential = __expf(x * x * -0.5f);
+    const float tail = p * exponential;
+    phi = x < 0.0f ? tail : 1.0f - tail;
+  }
+  float phi;
+  float exponential;
+};
+
+struct GeluErfFunction {
+  __device__ __forceinline__ static float Value(float x) { return x * NormalFunction(x).phi; }
+  __device__ __forceinline__ static float Gradient(float x, float d) {
+    const NormalFunction normal(x);
+    return d * (normal.phi + x * normal.exponential * 0.39894228f);  // 1 / sqrt(2 pi)
+  }
+};
+
+// (1 + tanh(u)) / 2 = 1 / (1 + e), e = exp(-2 u), which keeps its digits where x is very negative.
+struct GeluTanhFunction {
+  static constexpr float kTwoRootTwoOverPi = 1.5957691f;  // 2 sqrt(2 / pi)
+  static constexpr float kCubic = 0.044715f;
+
+  // e, held where the quotient is 0 in effect and e times it still a number.
+  __device__ __forceinline__ static float Exponential(float x) {
+    const float power = x * (x * x * kCubic + 1.0f) * -kTwoRootTwoOverPi;
+    return __expf(power > 80.0f ? 80.0f : power);
+  }
+  __device__ __forceinline__ static float Value(float x) {
+    return __fdividef(x, 1.0f + Exponential(x));
+  }
+  __device__ __forceinline__ static float Gradient(float x, float d) {
+    const float e = Exponential(x);
+    const float s = __fdividef(1.0f, 1.0f + e);
+    const float slope = (x * x * (3.0f * kCubic) + 1.0f) * kTwoRootTwoOverPi;
+    return d * (s + x * s * (e * s) * slope);
+  }
+};
+
+// Near 0 x + x^3 Q(x^2), where the quotient would cancel.
+struct TanhFunction {
+  __device__ __forceinline__ static float Value(float x) {
+    const float square = x * x;
+    float q = square * -0.006045165097f + 0.02096132911f;
+    q = q * square - 0.05384326318f;
+    q = q * square + 0.1333271885f;
+    q = q * square - 0.3333332843f;
+    const float near = x + x * square * q;
+    const float e = __expf(fabsf(x) * -2.0f);
+    const float far = __fdividef(1.0f - e, 1.0f + e);
+    return square < 0.4f ? near : (x < 0.0f ? -far : far);
+  }
+  __device__ __forceinline__ static float Gradient(float x, float d) {
+    const float t = Value(x);
+    return d * (1.0f - t * t);
+  }
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPS_INTERNAL_ACTIVATIONS_CUH_

@@ -1,0 +1,159 @@
+// row_pieces.cuh - what kernels over rows share: pieces of eight columns, and their dropout.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A thread handles kWidth neighbouring columns at a time: eight where every row starts on 16 bytes
+// and consists of whole pieces (accesses of 16 bytes, one Philox call per piece), otherwise one.
+#ifndef DTRAIN_OPS_INTERNAL_ROW_PIECES_CUH_
+#define DTRAIN_OPS_INTERNAL_ROW_PIECES_CUH_
+
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+#include <utility>
+
+#include "dtrain/device/cuda/dropout.cuh"
+#include "dtrain/device/cuda/packed.cuh"
+#include "dtrain/ops/internal/rows.h"
+
+namespace dtrain {
+
+inline constexpr int kPieceWidth = 8;
+
+// Half `i` of a word of two 16-bit elements. bfloat16 is a float's upper half where it lies: one
+// instruction, and the word needs no other register.
+template <typename T>
+__device__ __forceinline__ float HalfOfWord(uint32_t word, int i) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    return __uint_as_float(i == 0 ? word << 16 : word & 0xffff0000u);
+  } else {
+    T half;
+    half.bits = static_cast<uint16_t>(i == 0 ? word : word >> 16);
+    return ToFloat(half);
+  }
+}
+template <typename T>
+__device__ __forceinline__ uint32_t WordOfHalves(float low, float high) {
+  return FromFloat<T>(low).bits | static_cast<uint32_t>(FromFloat<T>(high).bits) << 16;
+}
+
+// kWidth elements of type T; eight of a 16-bit type are held as four words.
+template <typename T, int kWidth>
+struct Piece {
+  static constexpr bool kInWords = sizeof(T) == 2 && kWidth == kPieceWidth;
+  using Unit = std::conditional_t<kInWords, uint32_t, T>;
+  static constexpr int kUnits = kInWords ? kWidth / 2 : kWidth;
+  // Units of one access.
+  static constexpr int kPack = kUnits < 4 ? kUnits : 4;
+  Unit units[kUnits];
+
+  __device__ __forceinline__ float operator[](int i) const {
+    if constexpr (kInWords) {
+      return HalfOfWord<T>(units[i / 2], i % 2);
+    } else {
+      return ToFloat(units[i]);
+    }
+  }
+};
+
+template <int kWidth, typename T>
+__device__ __forceinline__ Piece<T, kWidth> LoadPiece(const T* source) {
+  using P = Piece<T, kWidth>;
+  P piece;
+#pragma unroll
+  for (int i = 0; i < P::kUnits; i += P::kPack) {
+    const auto pack = LoadPacked<P::kPack>(reinterpret_cast<const typename P::Unit*>(source) + i);
+#pragma unroll
+    for (int j = 0; j < P::kPack; ++j) piece.units[i + j] = pack.values[j];
+  }
+  return piece;
+}
+
+template <typename T, int kWidth>
+__device__ __forceinline__ void StorePiece(T* target, const Piece<T, kWidth>& piece) {
+  using P = Piece<T, kWidth>;
+#pragma unroll
+  for (int i = 0; i < P::kUnits; i += P::kPack) {
+    Packed<typename P::Unit, P::kPack> pack;
+#pragma unroll
+    for (int j = 0; j < P::kPack; ++j) pack.values[j] = piece.units[i + j];
+    StorePacked(reinterpret_cast<typename P::Unit*>(target) + i, pack);
+  }
+}
+
+// The values rounded to T.
+template <typename T, int kWidth>
+__device__ __forceinline__ Piece<T, kWidth> MakePiece(const float (&values)[kWidth]) {
+  using P = Piece<T, kWidth>;
+  P piece;
+#pragma unroll
+  for (int i = 0; i < P::kUnits; ++i) {
+    if constexpr (P::kInWords) {
+      piece.units[i] = WordOfHalves<T>(values[2 * i], values[2 * i + 1]);
+    } else {
+      piece.units[i] = FromFloat<T>(values[i]);
+    }
+  }
+  return piece;
+}
+
+// The piece at `source`, or zeros where it is null.
+template <int kWidth, typename T>
+__device__ __forceinline__ Piece<std::remove_const_t<T>, kWidth> LoadOptionalPiece(T* source) {
+  if (source != nullptr) return LoadPiece<kWidth>(static_cast<const T*>(source));
+  constexpr float kZeros[kWidth] = {};
+  return MakePiece<std::remove_const_t<T>>(kZeros);
+}
+
+template <typename T>
+__device__ __forceinline__ T* RowAt(const Rows& rows, int64_t r, int64_t column) {
+  return static_cast<T*>(rows.data) + r * rows.stride + column;
+}
+// The same, or null for an absent matrix.
+template <typename T>
+__device__ __forceinline__ T* OptionalRowAt(const Rows& rows, int64_t r, int64_t column) {
+  return rows.data == nullptr ? nullptr : RowAt<T>(rows, r, column);
+}
+
+// Bit i is set where element `first` + i of the tensor is kept: all of them where dropout is off.
+// `first` is a multiple of kWidth.
+template <int kWidth>
+__device__ __forceinline__ uint32_t KeptOfPiece(const DropoutDraw& draw, int64_t first) {
+  static_assert(kWidth == 1 || kWidth == kPieceWidth);
+  if (!draw.on) return ~0u;
+  const uint64_t element = static_cast<uint64_t>(first);
+  return KeptElements(draw.key, draw.threshold, element / 8) >> (element % 8);
+}
+
+// Dropout of element i of the piece. Where dropout is off the scale is 1.
+__device__ __forceinline__ float ApplyDropout(float value, uint32_t kept, int i, float scale) {
+  return (kept >> i & 1u) != 0 ? value * scale : 0.0f;
+}
+
+// Whether these matrices (absent ones do not count) can be read in pieces of eight columns. A
+// vector over the columns is a matrix with stride 0.
+template <typename T>
+bool InPieces(int64_t columns, std::initializer_list<Rows> matrices) {
+  bool aligned = columns % kPieceWidth == 0;
+  for (const Rows& m : matrices) {
+    aligned =
+        aligned && reinterpret_cast<uintptr_t>(m.data) % 16 == 0 && m.stride % kPackedSize<T> == 0;
+  }
+  return aligned;
+}
+inline Rows VectorOf(const void* data) { return {.data = const_cast<void*>(data), .stride = 0}; }
+
+// Calls body(std::integral_constant<int, kWidth>{}).
+template <typename Body>
+void WithWidth(bool in_pieces, const Body& body) {
+  if (in_pieces) {
+    body(std::integral_constant<int, kPieceWidth>{});
+  } else {
+    body(std::integral_constant<int, 1>{});
+  }
+}
+
+inline int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPS_INTERNAL_ROW_PIECES_CUH_
