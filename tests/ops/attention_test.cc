@@ -4,12 +4,12 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/thread_pool.h"
+#include "testing/op_cases.h"
 #include "testing/random_values.h"
 #include "testing/reference/attention_reference.h"
 #include "testing/tolerance.h"
@@ -17,6 +17,8 @@
 namespace dtrain {
 namespace {
 
+using namespace testing;
+using Catch::Generators::from_range;
 using Lengths = std::vector<int32_t>;
 
 Sequences Pack(const Lengths& lengths) {
@@ -33,6 +35,7 @@ struct Case {
   bool causal = false;
   float dropout = 0.0f;
   float scale = 0.0f;
+  int64_t padding = 0;  // elements between the rows of the projection
 };
 
 std::vector<Case> AllCases() {
@@ -50,14 +53,40 @@ std::vector<Case> AllCases() {
       {"dropout", {31, 12}, {33, 40}, 2, 16, false, 0.3f},
       {"dropout, causal, several tiles", {1, 150, 30}, {1, 150, 30}, 3, 8, true, 0.1f},
       {"a sequence without queries", {4, 0, 6}, {4, 5, 9}, 2, 16},
+      // Head sizes of the matrix units' kernels, around the edges of their tiles of 16 and 64.
+      {"head size 64", {1, 15, 64, 65}, {1, 15, 64, 65}, 2, 64},
+      {"head size 64, long", {129}, {193}, 1, 64},
+      {"head size 64, long, causal", {127, 66}, {127, 66}, 1, 64, true},
+      {"head size 64, dropout", {17, 65, 0}, {70, 9, 129}, 2, 64, false, 0.3f},
+      {"head size 64, dropout, causal", {130}, {130}, 1, 64, true, 0.1f},
+      {"head size 32, long, causal", {65, 31}, {65, 31}, 2, 32, true},
+      {"head size 32, dropout", {33, 66}, {65, 7}, 1, 32, false, 0.5f},
+      {"head size 128", {65, 0, 3}, {33, 4, 129}, 1, 128},
+      {"head size 128, dropout, causal", {66, 17}, {66, 17}, 1, 128, true, 0.2f},
+      // What they leave to the plain ones.
+      {"head size 64, rows not aligned", {33}, {40}, 1, 64, false, 0.1f, 0.0f, 5},
+      {"head size 32, negative scale", {9, 20}, {30, 5}, 1, 32, false, 0.0f, -0.2f},
+      {"head size 256", {3, 17}, {3, 17}, 1, 256, true},
   };
 }
 
-// A problem in T: rows lie in wider storage ([q | k | v] as a fused projection leaves them when the
-// lengths agree) and the same numbers in double.
-template <typename T>
+// The cases for TestDevice(). On a GPU (or what runs its kernels here, slowly) the large ones are
+// for the types whose kernels they were made for: float32 has no matrix units.
+std::vector<Case> CasesOf(DType dtype) {
+  std::vector<Case> cases = AllCases();
+  if (TestDevice().type == DeviceType::kCpu) return cases;
+  std::erase_if(cases, [&](const Case& test) {
+    const bool is_large = Pack(test.queries).tokens() + Pack(test.keys).tokens() > 150;
+    const bool is_plain = test.head_dim != 32 && test.head_dim != 64 && test.head_dim != 128;
+    return is_large && is_plain != (dtype == DType::kFloat32);
+  });
+  return cases;
+}
+
+// A problem in a type: rows lie in wider storage ([q | k | v] as a fused projection leaves them
+// when the lengths agree) and the same numbers in double.
 struct Fixture {
-  explicit Fixture(const Case& test, float magnitude = 2.0f)
+  Fixture(const Case& test, DType dtype, double magnitude = 2.0)
       : hidden(test.num_heads * test.head_dim) {
     problem.queries = Pack(test.queries);
     problem.keys = Pack(test.keys);
@@ -68,98 +97,89 @@ struct Fixture {
     problem.options.dropout = {test.dropout, {.seed = 11, .step = 3, .site = 7}};
     const int64_t nq = problem.queries.tokens();
     const int64_t nk = problem.keys.tokens();
-    q_store = RandomValues<T>(nq * 3 * hidden, 1, magnitude);
-    kv_store = RandomValues<T>(nk * 3 * hidden, 2, magnitude);
-    d_out = RandomValues<T>(nq * hidden, 3);
-    out.resize(static_cast<size_t>(nq * hidden));
-    log_sum_exp.resize(static_cast<size_t>(nq * test.num_heads));
-    dq_store.assign(q_store.size(), T(77.0f));
-    dkv_store.assign(kv_store.size(), T(77.0f));
-    problem.q = Dense(View(q_store, nq, 0));
-    problem.k = Dense(View(kv_store, nk, 1));
-    problem.v = Dense(View(kv_store, nk, 2));
+    const int64_t width = 3 * hidden + test.padding;
+    q_store = Random({nq, width}, dtype, 1, -magnitude, magnitude);
+    kv_store = Random({nk, width}, dtype, 2, -magnitude, magnitude);
+    d_out = Random({nq, hidden}, dtype, 3, -1.0, 1.0);
+    out = Filled({nq, hidden}, dtype, 77.0);
+    log_sum_exp = Filled({nq, test.num_heads}, DType::kFloat32, 77.0);
+    dq_store = Filled({nq, width}, dtype, 77.0);
+    dkv_store = Filled({nk, width}, dtype, 77.0);
+    dq = Part(dq_store, 0);
+    dk = Part(dkv_store, 1);
+    dv = Part(dkv_store, 2);
+    problem.q = ValuesOf(Part(q_store, 0));
+    problem.k = ValuesOf(Part(kv_store, 1));
+    problem.v = ValuesOf(Part(kv_store, 2));
   }
 
-  Tensor View(std::vector<T>& store, int64_t tokens, int64_t part) {
-    return Tensor::View(store.data(), {tokens, 3 * hidden})
-        .Columns(part * hidden, (part + 1) * hidden);
+  Tensor Part(const Tensor& store, int64_t part) const {
+    return store.Columns(part * hidden, (part + 1) * hidden);
   }
-  static std::vector<T> Values(const Tensor& x) {
-    std::vector<T> values;
-    for (int64_t r = 0; r < x.dim(0); ++r) {
-      const T* const row = x.data<T>() + r * x.row_stride();
-      values.insert(values.end(), row, row + x.dim(1));
-    }
-    return values;
-  }
-  static std::vector<double> Dense(const Tensor& x) { return ToDouble(Values(x)); }
-
-  AttentionSaved Saved() {
-    const int64_t nq = problem.queries.tokens();
-    const int64_t nk = problem.keys.tokens();
-    return {View(q_store, nq, 0), View(kv_store, nk, 1), View(kv_store, nk, 2),
-            Tensor::View(out.data(), {nq, hidden}),
-            Tensor::View(log_sum_exp.data(), {nq, problem.options.num_heads})};
+  AttentionSaved Saved() const {
+    return {Part(q_store, 0), Part(kv_store, 1), Part(kv_store, 2), out, log_sum_exp};
   }
   void Forward() {
     AttentionSaved x = Saved();
-    Stream stream;
+    Stream stream(TestDevice());
     AttentionForward(x.q, x.k, x.v, problem.queries, problem.keys, problem.options, x.out,
                      x.log_sum_exp, stream);
+    stream.Synchronize();
   }
   void Backward() {
-    const int64_t nq = problem.queries.tokens();
-    const int64_t nk = problem.keys.tokens();
-    dq = View(dq_store, nq, 0);
-    dk = View(dkv_store, nk, 1);
-    dv = View(dkv_store, nk, 2);
-    Stream stream;
-    AttentionBackward(Tensor::View(d_out.data(), {nq, hidden}), Saved(), problem.queries,
-                      problem.keys, problem.options, dq, dk, dv, stream);
+    Stream stream(TestDevice());
+    AttentionBackward(d_out, Saved(), problem.queries, problem.keys, problem.options, dq, dk, dv,
+                      stream);
+    stream.Synchronize();
   }
 
   int64_t hidden;
   AttentionProblem problem;
-  std::vector<T> q_store, kv_store, d_out, out, dq_store, dkv_store;
-  std::vector<float> log_sum_exp;
+  Tensor q_store, kv_store, d_out, out, log_sum_exp, dq_store, dkv_store;
   Tensor dq, dk, dv;
 };
 
-template <typename T>
-double ErrorOf(const Tensor& actual, const std::vector<double>& expected) {
-  return RelativeError<T>(Fixture<T>::Values(actual), expected);
+double ErrorOf(const Tensor& actual, const Values& expected) {
+  return RelativeError<double>(ValuesOf(actual), expected);
 }
 
-TEMPLATE_TEST_CASE("attention forward matches plain loops", "", float, BFloat16) {
-  for (const Case& test : AllCases()) {
-    INFO(test.name);
-    Fixture<TestType> x(test);
+TEST_CASE("attention forward matches plain loops") {
+  const DType dtype = GENERATE(from_range(FloatTypes()));
+  for (const Case& test : CasesOf(dtype)) {
+    INFO(test.name << ", " << Name(dtype));
+    Fixture x(test, dtype);
     x.Forward();
     const AttentionResult expected = ReferenceAttention(x.problem);
-    CHECK(RelativeError<TestType>(x.out, expected.out) <= kTolerance<TestType>);
-    CHECK(RelativeError<float>(x.log_sum_exp, expected.log_sum_exp) <= kTolerance<float>);
+    CHECK(ErrorOf(x.out, expected.out) <= ToleranceOf(dtype));
+    CHECK(ErrorOf(x.log_sum_exp, expected.log_sum_exp) <= ToleranceOf(DType::kFloat32));
   }
 }
 
-TEMPLATE_TEST_CASE("attention backward matches plain loops", "", float, BFloat16) {
-  for (const Case& test : AllCases()) {
-    INFO(test.name);
-    // Scores of moderate size: bfloat16's rounding of `out` enters dS next to its own result.
-    Fixture<TestType> x(test, 1.0f);
+TEST_CASE("attention backward matches plain loops") {
+  const DType dtype = GENERATE(from_range(FloatTypes()));
+  const double tolerance = ToleranceOf(dtype);
+  for (const Case& test : CasesOf(dtype)) {
+    INFO(test.name << ", " << Name(dtype));
+    // Scores of moderate size: the type's rounding of `out` enters dS next to its own result.
+    Fixture x(test, dtype, 1.0);
     x.Forward();
     x.Backward();
-    const AttentionGradients expected = ReferenceAttentionBackward(x.problem, ToDouble(x.d_out));
-    CHECK(ErrorOf<TestType>(x.dv, expected.dv) <= kTolerance<TestType>);
+    const AttentionGradients expected = ReferenceAttentionBackward(x.problem, ValuesOf(x.d_out));
+    CHECK(ErrorOf(x.dv, expected.dv) <= tolerance);
     if (test.name == "one token") {
       // P is 1 and dS is 0 but for the rounding of out.
-      CHECK(std::abs(float(x.dq.template data<TestType>()[0])) <= kTolerance<TestType>);
+      CHECK(std::abs(ValueAt(x.dq, 0)) <= tolerance);
       continue;
     }
-    CHECK(ErrorOf<TestType>(x.dq, expected.dq) <= kTolerance<TestType>);
-    CHECK(ErrorOf<TestType>(x.dk, expected.dk) <= kTolerance<TestType>);
+    CHECK(ErrorOf(x.dq, expected.dq) <= tolerance);
+    CHECK(ErrorOf(x.dk, expected.dk) <= tolerance);
     // The storage between the gradients' rows is somebody else's.
-    CHECK(float(x.dkv_store[0]) == 77.0f);
-    CHECK(float(x.dq_store[static_cast<size_t>(x.hidden)]) == 77.0f);
+    for (int64_t row = 0; row < x.dkv_store.dim(0); ++row) {
+      REQUIRE(ValueAt(x.dkv_store, row * x.dkv_store.row_stride() + x.hidden - 1) == 77.0);
+    }
+    for (int64_t row = 0; row < x.dq_store.dim(0); ++row) {
+      REQUIRE(ValueAt(x.dq_store, row * x.dq_store.row_stride() + x.hidden) == 77.0);
+    }
   }
 }
 
@@ -185,8 +205,8 @@ TEST_CASE("the reference's gradients are finite differences of the reference") {
   };
   for (const Case& test : cases) {
     INFO(test.name);
-    Fixture<float> x(test);
-    const std::vector<double> d_out = ToDouble(x.d_out);
+    Fixture x(test, DType::kFloat32);
+    const std::vector<double> d_out = ValuesOf(x.d_out);
     const AttentionGradients g = ReferenceAttentionBackward(x.problem, d_out);
     for (size_t i = 0; i < g.dq.size(); ++i) {
       CHECK(Slope(x.problem, x.problem.q, i, d_out) == Approx(g.dq[i]).margin(1e-8));
@@ -198,36 +218,38 @@ TEST_CASE("the reference's gradients are finite differences of the reference") {
   }
 }
 
-TEMPLATE_TEST_CASE("attention gives the same bits on any number of threads", "", float, BFloat16) {
+// Backward with dropout draws the bits that forward drew, and the sums have one order.
+TEST_CASE("attention gives the same bits every time, on any number of threads") {
+  const DType dtype = GENERATE(from_range(FloatTypes()));
   const int threads = NumThreads();
-  for (const Case& test : AllCases()) {
-    INFO(test.name);
-    Fixture<TestType> one(test);
-    Fixture<TestType> two(test);
+  for (const Case& test : CasesOf(dtype)) {
+    if (TestDevice().type == DeviceType::kCuda && !(test.causal && test.dropout > 0.0f)) continue;
+    INFO(test.name << ", " << Name(dtype));
+    Fixture one(test, dtype);
+    Fixture two(test, dtype);
     SetNumThreads(1);
     one.Forward();
     one.Backward();
     SetNumThreads(3);
     two.Forward();
     two.Backward();
-    const auto same = [](const std::vector<TestType>& a, const std::vector<TestType>& b) {
-      return a.size() == b.size() &&
-             std::memcmp(a.data(), b.data(), a.size() * sizeof(TestType)) == 0;
-    };
-    CHECK(same(one.out, two.out));
-    CHECK(same(one.dq_store, two.dq_store));
-    CHECK(same(one.dkv_store, two.dkv_store));
-    CHECK(one.log_sum_exp == two.log_sum_exp);
+    CHECK(SameBits(one.out, two.out));
+    CHECK(SameBits(one.dq_store, two.dq_store));
+    CHECK(SameBits(one.dkv_store, two.dkv_store));
+    CHECK(SameBits(one.log_sum_exp, two.log_sum_exp));
   }
   SetNumThreads(threads);
 }
 
 TEST_CASE("large scores do not overflow") {
-  Fixture<float> x({"", {40, 3}, {40, 3}, 1, 16, true}, 60.0f);
+  const DType dtype = GENERATE(from_range(FloatTypes()));
+  Fixture x({"", {40, 3}, {40, 3}, 1, 64, true}, dtype, 60.0);
   x.Forward();
   x.Backward();
-  CHECK(RelativeError<float>(x.out, ReferenceAttention(x.problem).out) <= 1e-3);
-  for (const float value : x.dq_store) CHECK(std::isfinite(value));
+  // Scores reach 10^4: their rounding is that of their size.
+  CHECK(ErrorOf(x.out, ReferenceAttention(x.problem).out) <=
+        std::max(1e-3, 2.0 * ToleranceOf(dtype)));
+  for (const double value : ValuesOf(x.dq)) CHECK(std::isfinite(value));
 }
 
 TEST_CASE("attention refuses shapes that do not fit") {

@@ -73,6 +73,8 @@ AttentionArgs MakeArgs(const AttentionSaved& x, const Sequences& queries, const 
   args.dropout_threshold = options.dropout.threshold();
   args.dropout_scale = options.dropout.scale();
   args.max_keys = (int64_t{keys.max_length()} + 7) / 8 * 8;
+  args.sequences = queries.count();
+  args.max_queries = queries.max_length();
   return args;
 }
 
@@ -163,6 +165,8 @@ void AttentionForward(const Tensor& q, const Tensor& k, const Tensor& v,
   DispatchFloat(q, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
       RunOnCpu(args, query_sequences, key_sequences, AttentionForwardKernelCpu<T>);
+    } else {
+      AttentionForwardKernelCuda<T>(args, stream);
     }
   });
 }
@@ -193,6 +197,8 @@ void AttentionBackward(const Tensor& d_out, const AttentionSaved& saved,
   DispatchFloat(q, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
       RunOnCpu(args, query_sequences, key_sequences, AttentionBackwardKernelCpu<T>);
+    } else {
+      AttentionBackwardKernelCuda<T>(args, stream);
     }
   });
 }

@@ -45,6 +45,23 @@ __device__ __forceinline__ T FromFloat(float value) {
   }
 }
 
+// Two 16-bit elements in one register, `low` in its lower half, by one instruction from sm_80 on.
+template <typename T>
+__device__ __forceinline__ uint32_t PackPair(float low, float high) {
+  static_assert(sizeof(T) == 2);
+#if defined(__CUDACC__)
+  if constexpr (kDTypeOf<T> == DType::kBFloat16) {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+    return static_cast<uint32_t>(__bfloat16_as_ushort(pair.y)) << 16 | __bfloat16_as_ushort(pair.x);
+  } else {
+    const __half2 pair = __floats2half2_rn(low, high);
+    return static_cast<uint32_t>(__half_as_ushort(pair.y)) << 16 | __half_as_ushort(pair.x);
+  }
+#else
+  return static_cast<uint32_t>(T(high).bits) << 16 | T(low).bits;
+#endif
+}
+
 // N elements moved by one instruction where N * sizeof(T) <= 16.
 template <typename T, int N>
 struct alignas(sizeof(T) * N) Packed {

@@ -21,6 +21,13 @@
 
 namespace dtrain {
 
+// Whether this is code for a GPU before sm_80: its tensor cores take float16 alone.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+inline constexpr bool kBeforeSm80 = true;
+#else
+inline constexpr bool kBeforeSm80 = false;
+#endif
+
 #if defined(__CUDACC__)
 
 // d += a * b, summed in float. T = BFloat16 or Float16; sm_80 and later, elsewhere a trap.
@@ -72,6 +79,13 @@ __device__ __forceinline__ void MatrixMultiply16(float (&d)[4], const uint32_t (
   }
 #endif
   MmaM16N8K16<T>(d, a, b);
+}
+
+// 2^x to about 2 units in the last place; results below 2^-126 are 0.
+__device__ __forceinline__ float FastExp2(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
 }
 
 // Loads 8 x 8 matrices of 16-bit elements: lane 8 * i + j passes the address of row j of matrix i,
@@ -234,6 +248,8 @@ void MatrixMultiply16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)
                       host_executor::Location location = host_executor::Location::current()) {
   MmaM16N8K16<T>(d, a, b, location);
 }
+
+inline float FastExp2(float x) { return exp2f(x); }
 
 inline void LdMatrixX4(uint32_t (&r)[4], const void* shared,
                        host_executor::Location location = host_executor::Location::current()) {

@@ -33,6 +33,8 @@ struct AttentionArgs {
   uint32_t dropout_threshold;  // 0: no dropout
   float dropout_scale;
   int64_t max_keys;  // of the dropout's numbering, a multiple of 8
+  int64_t sequences, max_queries;  // sequences in the batch, queries of the longest
+  float* delta;  // CUDA backward only, its own memory: see attention_kernel.cuh
   // CPU only: the units this thread works on and its memory, attention_cpu.cc's to divide.
   int64_t first_unit, last_unit;
   float* scratch;
@@ -56,6 +58,12 @@ DT_DECLARE_CPU_KERNEL(CachedAttentionKernel, CachedAttentionArgs);
 // Of all rows.
 template <typename T>
 void CachedAttentionKernelCuda(const CachedAttentionArgs& args, Stream& stream);
+
+// The whole batch; `query_offsets` and `key_offsets` are in host memory.
+template <typename T>
+void AttentionForwardKernelCuda(const AttentionArgs& args, Stream& stream);
+template <typename T>
+void AttentionBackwardKernelCuda(const AttentionArgs& args, Stream& stream);
 
 }  // namespace dtrain
 

@@ -1,0 +1,185 @@
+// attention_cuda.cu - attention on a GPU: which kernels, over how many blocks.
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "dtrain/base/check.h"
+#include "dtrain/device/copy.h"
+#include "dtrain/device/cuda/runtime.h"
+#include "dtrain/ops/internal/attention_flash_backward.cuh"
+#include "dtrain/ops/internal/attention_flash_forward.cuh"
+#include "dtrain/ops/internal/attention_plain.cuh"
+
+namespace dtrain {
+namespace {
+
+// One launch's blocks: so many for the longest sequence, times heads and sequences.
+LaunchShape ShapeOf(const AttentionArgs& args, int64_t max_rows, int rows, int threads,
+                    size_t shared_bytes) {
+  const int64_t tiles = (max_rows + rows - 1) / rows;
+  return {.blocks = {tiles * args.num_heads * args.sequences},
+          .threads = threads,
+          .shared_bytes = shared_bytes};
+}
+
+// `args` with device memory: both arrays of offsets and, for backward, delta.
+AttentionArgs OnDevice(const AttentionArgs& args, bool with_delta, Stream& stream) {
+  const auto count = static_cast<size_t>(args.sequences) + 1;
+  std::vector<int32_t> offsets(args.query_offsets, args.query_offsets + count);
+  offsets.insert(offsets.end(), args.key_offsets, args.key_offsets + count);
+  const size_t offset_bytes = offsets.size() * sizeof(int32_t);
+  const auto deltas =
+      with_delta ? static_cast<size_t>(offsets[count - 1] * int64_t{args.num_heads}) : size_t{0};
+  std::byte* const scratch = stream.Scratch(offset_bytes + deltas * sizeof(float));
+  CopyToDevice(scratch, offsets.data(), offset_bytes, stream);
+  AttentionArgs result = args;
+  result.query_offsets = reinterpret_cast<const int32_t*>(scratch);
+  result.key_offsets = result.query_offsets + count;
+  result.delta = reinterpret_cast<float*>(scratch + offset_bytes);
+  return result;
+}
+
+// ---- plain -------------------------------------------------------------------------------------
+
+template <typename T>
+void PlainForward(const AttentionArgs& args, Stream& stream) {
+  Launch(PlainAttentionForwardKernel<T>,
+         ShapeOf(args, args.max_queries, kPlainWarps * kPlainForwardRows, kPlainThreads,
+                 PlainForwardSharedBytes(args.head_dim)),
+         args, stream);
+}
+
+template <typename T>
+void PlainBackward(const AttentionArgs& args, Stream& stream) {
+  constexpr int kRows = kPlainWarps * kPlainBackwardRows;
+  const size_t shared_bytes = PlainBackwardSharedBytes(args.head_dim);
+  Launch(PlainAttentionBackwardKernel<T, false>,
+         ShapeOf(args, args.max_queries, kRows, kPlainThreads, shared_bytes), args, stream);
+  Launch(PlainAttentionBackwardKernel<T, true>,
+         ShapeOf(args, args.max_keys, kRows, kPlainThreads, shared_bytes), args, stream);
+}
+
+// ---- matrix units ------------------------------------------------------------------------------
+
+int ComputeCapability(const Device& device) {
+  thread_local std::vector<int> known;  // asking the driver takes longer than a kernel
+  const auto index = static_cast<size_t>(device.index);
+  if (known.size() <= index) known.resize(index + 1);
+  if (known[index] == 0) known[index] = cuda::Properties(device).compute_capability;
+  return known[index];
+}
+
+bool IsAligned(const void* rows, int64_t stride) {
+  return reinterpret_cast<uintptr_t>(rows) % 16 == 0 && stride % 8 == 0;
+}
+
+// Rows in whole 16-byte chunks, a head size with a kernel, and a maximum of scores that is the
+// maximum of the products. On sm_75, float16 alone and what its 64 KiB of shared memory hold.
+template <typename T>
+bool TakesFlash(const AttentionArgs& args, bool backward, const Device& device) {
+  if constexpr (sizeof(T) == 2) {
+    const bool has_kernel = args.head_dim == 32 || args.head_dim == 64 || args.head_dim == 128;
+    const bool is_aligned =
+        IsAligned(args.q, args.q_stride) && IsAligned(args.k, args.k_stride) &&
+        IsAligned(args.v, args.v_stride) && IsAligned(args.out, args.out_stride) &&
+        (!backward ||
+         (IsAligned(args.d_out, args.d_out_stride) && IsAligned(args.dq, args.dq_stride) &&
+          IsAligned(args.dk, args.dk_stride) && IsAligned(args.dv, args.dv_stride)));
+    if (!has_kernel || !is_aligned || args.scale <= 0.0f) return false;
+    const bool is_first_kind = std::is_same_v<T, Float16> && args.head_dim <= 64;
+    return ComputeCapability(device) >= (is_first_kind ? 75 : 80);
+  } else {
+    return false;
+  }
+}
+
+template <typename T, int kDim, int kRowTiles, bool kDropout>
+void FlashForward(const AttentionArgs& args, Stream& stream) {
+  Launch(FlashAttentionForwardKernel<T, kDim, kRowTiles, kDropout>,
+         ShapeOf(args, args.max_queries, kFlashWarps * kRowTiles * 16, kFlashThreads,
+                 FlashForwardSharedBytes<kDim, kRowTiles>()),
+         args, stream);
+}
+
+template <typename T, int kDim, bool kDropout>
+void FlashForwardOfDim(const AttentionArgs& args, Stream& stream) {
+  // 128 queries per block halve the reads of K and V where there are that many, and where they fit
+  // into registers.
+  if constexpr (kDim <= 64 && !kDropout) {
+    if (args.max_queries > 64) return FlashForward<T, kDim, 2, kDropout>(args, stream);
+  }
+  FlashForward<T, kDim, 1, kDropout>(args, stream);
+}
+
+template <typename T, int kDim, bool kDropout>
+void FlashBackwardOfDim(const AttentionArgs& args, Stream& stream) {
+  Launch(FlashAttentionBackwardKernel<T, kDim, false, kDropout>,
+         ShapeOf(args, args.max_queries, kFlashTile, kFlashThreads,
+                 FlashBackwardSharedBytes<kDim, false>()),
+         args, stream);
+  Launch(FlashAttentionBackwardKernel<T, kDim, true, kDropout>,
+         ShapeOf(args, args.max_keys, kFlashTile, kFlashThreads,
+                 FlashBackwardSharedBytes<kDim, true>()),
+         args, stream);
+}
+
+// Calls body.operator()<kDim, kDropout>().
+template <typename Body>
+void DispatchFlash(const AttentionArgs& args, const Body& body) {
+  const auto with_dim = [&]<bool kDropout>() {
+    if (args.head_dim == 32) return body.template operator()<32, kDropout>();
+    if (args.head_dim == 64) return body.template operator()<64, kDropout>();
+    body.template operator()<128, kDropout>();
+  };
+  if (args.dropout_threshold != 0) {
+    with_dim.template operator()<true>();
+  } else {
+    with_dim.template operator()<false>();
+  }
+}
+
+void CheckHeadDim(const AttentionArgs& args) {
+  DT_CHECK_LE(args.head_dim, kPlainMaxDim) << "attention on a GPU takes heads of up to 256";
+}
+
+}  // namespace
+
+template <typename T>
+void AttentionForwardKernelCuda(const AttentionArgs& host_args, Stream& stream) {
+  CheckHeadDim(host_args);
+  const AttentionArgs args = OnDevice(host_args, false, stream);
+  if (TakesFlash<T>(args, false, stream.device())) {
+    if constexpr (sizeof(T) == 2) {
+      DispatchFlash(args, [&]<int kDim, bool kDropout>() {
+        FlashForwardOfDim<T, kDim, kDropout>(args, stream);
+      });
+    }
+    return;
+  }
+  PlainForward<T>(args, stream);
+}
+
+template <typename T>
+void AttentionBackwardKernelCuda(const AttentionArgs& host_args, Stream& stream) {
+  CheckHeadDim(host_args);
+  const AttentionArgs args = OnDevice(host_args, true, stream);
+  if (TakesFlash<T>(args, true, stream.device())) {
+    if constexpr (sizeof(T) == 2) {
+      DispatchFlash(args, [&]<int kDim, bool kDropout>() {
+        FlashBackwardOfDim<T, kDim, kDropout>(args, stream);
+      });
+    }
+    return;
+  }
+  PlainBackward<T>(args, stream);
+}
+
+template void AttentionForwardKernelCuda<float>(const AttentionArgs&, Stream&);
+template void AttentionForwardKernelCuda<BFloat16>(const AttentionArgs&, Stream&);
+template void AttentionForwardKernelCuda<Float16>(const AttentionArgs&, Stream&);
+template void AttentionBackwardKernelCuda<float>(const AttentionArgs&, Stream&);
+template void AttentionBackwardKernelCuda<BFloat16>(const AttentionArgs&, Stream&);
+template void AttentionBackwardKernelCuda<Float16>(const AttentionArgs&, Stream&);
+
+}  // namespace dtrain

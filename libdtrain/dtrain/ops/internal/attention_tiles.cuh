@@ -1,0 +1,203 @@
+// attention_tiles.cuh - tiles of 16-bit rows in shared memory, as the matrix units take them.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A tile is [rows, kDim] in chunks of 8 elements (16 bytes). Chunk c of row r lies at chunk
+// c ^ f(r) of the row, with f such that the same chunk of 8 neighbouring rows - what one ldmatrix
+// reads - lies in all 32 banks once.
+#ifndef DTRAIN_OPS_INTERNAL_ATTENTION_TILES_CUH_
+#define DTRAIN_OPS_INTERNAL_ATTENTION_TILES_CUH_
+
+#include <type_traits>
+
+#include "dtrain/device/cuda/ptx.cuh"
+#include "dtrain/ops/internal/attention_kernel.cuh"
+
+namespace dtrain {
+
+inline constexpr int kFlashWarps = 4;
+inline constexpr int kFlashThreads = kFlashWarps * kWarpSize;
+inline constexpr int kFlashTile = 64;  // streamed rows at a time
+
+// Whether the architecture being compiled for has the matrix units and the 64 KiB and more of
+// shared memory; attention_cuda.cu launches no other kernels.
+template <typename T, int kDim>
+inline constexpr bool kHasFlash = !kBeforeSm80 || (std::is_same_v<T, Float16> && kDim <= 64);
+
+// In elements.
+template <int kDim>
+__device__ __forceinline__ int TileOffset(int row, int chunk) {
+  static_assert(kDim == 32 || kDim % 64 == 0);
+  const int moved = kDim == 32 ? chunk ^ ((row >> 1) & 3) : chunk ^ (row & 7);
+  return row * kDim + moved * 8;
+}
+
+// Starts copying rows [first, first + kRows) of `from`, zeros from row `count` on (count > 0).
+template <int kDim, int kRows, typename T>
+__device__ __forceinline__ void StartTile(T* tile, const T* from, int64_t stride, int first,
+                                          int count) {
+  constexpr int kChunks = kDim / 8;
+  static_assert(kRows * kChunks % kFlashThreads == 0);
+  constexpr int kStep = kFlashThreads / kChunks;  // a thread's next row; a multiple of 8
+  const int row = static_cast<int>(threadIdx.x) / kChunks;
+  const int chunk = static_cast<int>(threadIdx.x) % kChunks;
+  const T* source = from + (first + row) * stride + chunk * 8;
+#pragma unroll
+  for (int i = 0; i < kRows / kStep; ++i) {
+    CpAsync16(tile + TileOffset<kDim>(row + i * kStep, chunk), source,
+              first + row + i * kStep < count);
+    source += kStep * stride;
+  }
+}
+
+// The left side of a product: rows [row, row + 16), elements [16 step, 16 step + 16).
+template <int kDim, typename T>
+__device__ __forceinline__ void LoadLeft(uint32_t (&a)[4], const T* tile, int row, int step) {
+  const int lane = LaneIndex();
+  LdMatrixX4(a, tile + TileOffset<kDim>(row + lane % 16, 2 * step + lane / 16));
+}
+
+// The right side of two neighbouring products: two 16 by 8 fragments.
+struct RightPair {
+  uint32_t low[2], high[2];
+
+  __device__ __forceinline__ void Set(const uint32_t (&r)[4]) {
+    low[0] = r[0];
+    low[1] = r[1];
+    high[0] = r[2];
+    high[1] = r[3];
+  }
+};
+
+// Columns are the tile's rows [row, row + 16), depth its elements [16 step, 16 step + 16).
+template <int kDim, typename T>
+__device__ __forceinline__ RightPair LoadRight(const T* tile, int row, int step) {
+  const int lane = LaneIndex();
+  uint32_t r[4];
+  LdMatrixX4(r, tile + TileOffset<kDim>(row + lane % 8 + lane / 16 * 8, 2 * step + lane / 8 % 2));
+  RightPair pair;
+  pair.Set(r);
+  return pair;
+}
+
+// Depth is the tile's rows [row, row + 16), columns its elements [8 chunk, 8 chunk + 16).
+template <int kDim, typename T>
+__device__ __forceinline__ RightPair LoadRightTransposed(const T* tile, int row, int chunk) {
+  const int lane = LaneIndex();
+  uint32_t r[4];
+  LdMatrixX4Trans(r, tile + TileOffset<kDim>(row + lane % 16, chunk + lane / 16));
+  RightPair pair;
+  pair.Set(r);
+  return pair;
+}
+
+// Two neighbouring 16 by 8 results as the left side of the next product, 16 deep.
+template <typename T>
+__device__ __forceinline__ void ResultsToLeft(uint32_t (&a)[4], const float (&low)[4],
+                                              const float (&high)[4]) {
+  a[0] = PackPair<T>(low[0], low[1]);
+  a[1] = PackPair<T>(low[2], low[3]);
+  a[2] = PackPair<T>(high[0], high[1]);
+  a[3] = PackPair<T>(high[2], high[3]);
+}
+
+template <typename T>
+__device__ __forceinline__ void MultiplyPair(float (&low)[4], float (&high)[4],
+                                             const uint32_t (&a)[4], const RightPair& right) {
+  MatrixMultiply16<T>(low, a, right.low);
+  MatrixMultiply16<T>(high, a, right.high);
+}
+
+// Element i of a 16 by 8 result of this lane: its row and column.
+__device__ __forceinline__ int ResultRow(int i) { return LaneIndex() / 4 + i / 2 * 8; }
+__device__ __forceinline__ int ResultColumn(int i) { return LaneIndex() % 4 * 2 + i % 2; }
+
+// Writes the warp's 16 rows, times factor[] of the two rows of this lane, where row < valid, in
+// whole chunks by way of `staging` (16 rows of the warp's own).
+template <int kDim, typename T>
+__device__ __forceinline__ void StoreResults(const float (&sums)[kDim / 8][4], float factor_low,
+                                             float factor_high, int valid, T* staging, T* to,
+                                             int64_t stride) {
+  constexpr int kChunks = kDim / 8;
+#pragma unroll
+  for (int n = 0; n < kChunks; ++n) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float factor = half == 0 ? factor_low : factor_high;
+      const uint32_t pair = PackPair<T>(sums[n][2 * half] * factor, sums[n][2 * half + 1] * factor);
+      StorePacked(reinterpret_cast<uint32_t*>(staging + TileOffset<kDim>(ResultRow(2 * half), n) +
+                                              ResultColumn(0)),
+                  Packed<uint32_t, 1>{{pair}});
+    }
+  }
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < 16 * kChunks / kWarpSize; ++i) {
+    const int index = LaneIndex() + i * kWarpSize;
+    const int row = index / kChunks;
+    const int chunk = index % kChunks;
+    if (row < valid) {
+      StorePacked(to + row * stride + chunk * 8,
+                  LoadPacked<8>(staging + TileOffset<kDim>(row, chunk)));
+    }
+  }
+}
+
+// The dropout of a warp's 16 rows by 64 columns of scores, one bit per element. Eight neighbouring
+// keys of a query come from one draw, so lanes draw for each other: four draws each, and the bits
+// of columns [8 n, 8 n + 8) come by shuffles.
+//
+// Rows are queries: a draw is a row of one 8 by 8 block, which four lanes hold. Lane t of the four
+// draws blocks t and t + 4 of both its rows.
+struct KeptQueryRows {
+  uint32_t drawn;
+
+  // group[]: of the lane's two rows and the tile's first column.
+  __device__ __forceinline__ void Draw(const AttentionArgs& args, const uint64_t (&group)[2]) {
+    drawn = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const uint64_t block = static_cast<uint64_t>(LaneIndex() % 4 + i / 2 * 4);
+      drawn |= KeptElements(args.dropout_key, args.dropout_threshold, group[i % 2] + block)
+               << (8 * i);
+    }
+  }
+  // Bit 8 (i / 2) + i % 2 belongs to element i of the result of columns [8 n, 8 n + 8).
+  __device__ __forceinline__ uint32_t Of(int n) const {
+    const int lane = LaneIndex();
+    const uint32_t word = __shfl_sync(kFullWarp, drawn, lane / 4 * 4 + n % 4);
+    return word >> (n / 4 * 16 + lane % 4 * 2);
+  }
+  static __device__ __forceinline__ bool IsKept(uint32_t bits, int i) {
+    return (bits >> (i / 2 * 8 + i % 2) & 1u) != 0;
+  }
+};
+
+// Rows are keys: a draw is a column of one 8 by 8 block, which the eight lanes of equal lane % 4
+// hold. Lane g of the eight draws its two columns of [8 g, 8 g + 8), upper and lower half.
+struct KeptKeyRows {
+  uint32_t drawn;
+
+  // `key_group`: of the warp's first key, within its query's groups.
+  __device__ __forceinline__ void Draw(const AttentionArgs& args, const AttentionPlace& at,
+                                       int first_query, uint64_t key_group) {
+    drawn = 0;
+    const int query = first_query + LaneIndex() / 4 * 8 + ResultColumn(0);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const uint64_t group =
+          DropoutGroup(args, at, query + i / 2) + key_group + static_cast<uint64_t>(i % 2);
+      drawn |= KeptElements(args.dropout_key, args.dropout_threshold, group) << (8 * i);
+    }
+  }
+  __device__ __forceinline__ uint32_t Of(int n) const {
+    const int lane = LaneIndex();
+    return __shfl_sync(kFullWarp, drawn, 4 * n + lane % 4) >> (lane / 4);
+  }
+  static __device__ __forceinline__ bool IsKept(uint32_t bits, int i) {
+    return (bits >> (i % 2 * 16 + i / 2 * 8) & 1u) != 0;
+  }
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPS_INTERNAL_ATTENTION_TILES_CUH_
