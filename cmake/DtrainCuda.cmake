@@ -8,7 +8,7 @@ if(DTRAIN_CUDA STREQUAL "HOST")
   set(DTRAIN_WITH_CUDA HOST)
   # What stands in for the GPU, from tests/testing/host_executor/.
   set(DTRAIN_HOST_EXECUTOR executor.cc fiber.cc gemm.cc kernel_name.cc race_detector.cc runtime.cc
-    shared_memory.cc)
+    scheduler.cc shared_memory.cc)
 elseif(NOT DTRAIN_CUDA STREQUAL "OFF")
   if(NOT CMAKE_CUDA_COMPILER)
     find_program(DTRAIN_NVCC nvcc HINTS ${CUDAToolkit_ROOT}/bin $ENV{CUDA_PATH}/bin

@@ -12,6 +12,8 @@
 #include <memory>
 #include <unordered_map>
 
+#include "absl/strings/str_cat.h"
+
 namespace dtrain::host_executor::race {
 namespace {
 
@@ -175,15 +177,20 @@ bool Access(const void* address, size_t bytes, bool is_write) {
 
 std::string LastRace() {
   const Detector& self = Detector::Get();
-  std::string text =
-      std::to_string(self.bytes) + " bytes are " + (self.is_write ? "written" : "read");
+  const std::string access =
+      absl::StrCat(self.is_write ? "writes " : "reads ", self.bytes, " bytes");
   if (self.met_kind == nullptr) {
-    return text + " outside of shared memory: " + self.shared->Describe(self.address);
+    return absl::StrCat(access, " outside of shared memory: ", self.shared->Describe(self.address));
   }
-  text += self.in_shared ? ", " + self.shared->Describe(self.address) : " in global memory";
-  text += std::string(", that were ") + self.met_kind + " by ";
-  if (self.met.block != self.moment.block) return text + "another block of the launch: a race";
-  return text + "thread " + std::to_string(self.met.thread) + " with no barrier in between: a race";
+  const std::string other =
+      self.met.block != self.moment.block
+          ? "another block of the launch"
+          : absl::StrCat("thread ", uint64_t{self.met.thread}, " with no barrier in between");
+  const std::string memory =
+      self.in_shared ? absl::StrCat("shared memory (", self.shared->Describe(self.address), ")")
+                     : "global memory";
+  return absl::StrCat("a race: ", access, " of ", memory, " that were ", self.met_kind, " by ",
+                      other);
 }
 
 }  // namespace dtrain::host_executor::race
