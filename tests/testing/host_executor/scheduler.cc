@@ -81,7 +81,7 @@ void Executor::Abandon(const std::string& what) {
   } catch (const Error&) {
     error_ = std::current_exception();
   }
-  current_->status = Status::kDone;
+  status_[static_cast<size_t>(current_->index)] = Status::kDone;
   current_->fiber.Exit();
 }
 
@@ -110,8 +110,7 @@ void Executor::Run(const Kernel& kernel, const Grid& grid) {
   const int64_t blocks = grid.x * grid.y * grid.z;
   num_threads_ = grid.threads;
   while (threads_.size() < static_cast<size_t>(num_threads_)) {
-    threads_.push_back(std::make_unique<Thread>());
-    threads_.back()->index = static_cast<int>(threads_.size()) - 1;
+    threads_.push_back(std::make_unique<Thread>(static_cast<int>(threads_.size())));
   }
   warps_.resize(static_cast<size_t>(num_threads_ / kLanes));
   random_.seed(order_.seed);
@@ -133,12 +132,12 @@ void Executor::RunBlock(int64_t block, const Grid& grid) {
               static_cast<unsigned>(block / grid.x / grid.y)};
   shared_.Reset(grid.shared_bytes);
   race::StartBlock(&shared_);
+  status_.assign(static_cast<size_t>(num_threads_), Status::kReady);
   done_ = 0;
   barrier_ = {};
   for (Warp& warp : warps_) warp.meeting = {};
   for (int i = 0; i < num_threads_; ++i) {
     Thread& thread = *threads_[static_cast<size_t>(i)];
-    thread.status = Status::kReady;
     thread.groups = 0;
     thread.copies.clear();
     thread.fiber.Start(&ThreadMain);
@@ -149,10 +148,8 @@ void Executor::RunBlock(int64_t block, const Grid& grid) {
   while (progress && !error_) {
     progress = false;
     for (const int warp : warp_turns_) {
-      const auto first = threads_.begin() + warp * kLanes;
-      while (!error_ && std::any_of(first, first + kLanes, [](const auto& thread) {
-        return thread->status == Status::kReady;
-      })) {
+      const auto first = status_.begin() + warp * kLanes;
+      while (!error_ && std::find(first, first + kLanes, Status::kReady) != first + kLanes) {
         RunWarp(warp);
         progress = true;
       }
@@ -168,8 +165,8 @@ void Executor::RunBlock(int64_t block, const Grid& grid) {
 
 void Executor::RunWarp(int warp) {
   for (const int lane : lane_turns_) {
-    Thread& thread = *threads_[static_cast<size_t>(warp * kLanes + lane)];
-    if (thread.status == Status::kReady) Resume(thread);
+    const auto index = static_cast<size_t>(warp * kLanes + lane);
+    if (status_[index] == Status::kReady) Resume(*threads_[index]);
     if (error_) return;
   }
 }
@@ -207,7 +204,7 @@ void Executor::ThreadMain() {
     race::observing = false;
     self.error_ = std::current_exception();
   }
-  self.current_->status = Status::kDone;
+  self.status_[static_cast<size_t>(self.current_->index)] = Status::kDone;
   self.current_->fiber.Exit();
 }
 
@@ -234,15 +231,12 @@ void Executor::Resume(Thread& thread) {
 }
 
 void Executor::Suspend(Status status) {
-  current_->status = status;
+  status_[static_cast<size_t>(current_->index)] = status;
   current_->fiber.Suspend();
 }
 
 void Executor::Wake(int first, int last, Status from) {
-  for (int i = first; i < last; ++i) {
-    Thread& thread = *threads_[static_cast<size_t>(i)];
-    if (thread.status == from) thread.status = Status::kReady;
-  }
+  std::replace(status_.begin() + first, status_.begin() + last, from, Status::kReady);
 }
 
 void Executor::ArriveAtBarrier(const Location& location) {

@@ -29,9 +29,10 @@ struct PendingCopy {
 };
 
 struct Thread {
+  explicit Thread(int thread_index) : fiber(thread_index), index(thread_index) {}
+
   Fiber fiber;
-  int index = 0;
-  Status status = Status::kDone;
+  int index;
   int groups = 0;  // of copies, committed
   std::vector<PendingCopy> copies;
 };
@@ -88,6 +89,7 @@ class Executor {
   Order order_;
   std::mt19937_64 random_;
   std::vector<std::unique_ptr<Thread>> threads_;
+  std::vector<Status> status_;  // of the block's threads
   std::vector<Warp> warps_;
   std::vector<int64_t> block_turns_;
   std::vector<int> warp_turns_;
