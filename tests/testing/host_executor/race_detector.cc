@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kCellBytes = 2;
+constexpr size_t kManyPages = 4096;  // whose shadows take 200 MB
 
 // Packed, because there are three for every two bytes. Zero is no record: blocks count from 1.
 struct Record {
@@ -59,6 +60,11 @@ struct Detector {
       cached_page = page.get();
     }
     return (*cached_page)[byte % kPageBytes / kCellBytes];
+  }
+
+  void Forget() {
+    pages.clear();
+    cache = {};
   }
 
   // `earlier` precedes what the current thread does now, or concerns other bytes.
@@ -126,13 +132,14 @@ struct Detector {
 void StartLaunch() {
   Detector& self = Detector::Get();
   self.first_block = self.next_block;
+  // Between launches everything may be forgotten; that costs time, so only when it is much.
+  if (self.pages.size() > kManyPages) self.Forget();
 }
 
 void StartBlock(const SharedMemory* shared) {
   Detector& self = Detector::Get();
   if (self.next_block > kMaxBlock) {  // numbers are used up: forget everything
-    self.pages.clear();
-    self.cache = {};
+    self.Forget();
     self.next_block = self.first_block = 1;
   }
   self.moment = {};
