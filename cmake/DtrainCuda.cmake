@@ -6,9 +6,6 @@
 set(DTRAIN_WITH_CUDA OFF)
 if(DTRAIN_CUDA STREQUAL "HOST")
   set(DTRAIN_WITH_CUDA HOST)
-  # What stands in for the GPU, from tests/testing/host_executor/.
-  set(DTRAIN_HOST_EXECUTOR executor.cc fiber.cc gemm.cc kernel_name.cc race_detector.cc runtime.cc
-    shared_memory.cc)
 elseif(NOT DTRAIN_CUDA STREQUAL "OFF")
   if(NOT CMAKE_CUDA_COMPILER)
     find_program(DTRAIN_NVCC nvcc HINTS ${CUDAToolkit_ROOT}/bin $ENV{CUDA_PATH}/bin
@@ -25,12 +22,14 @@ elseif(NOT DTRAIN_CUDA STREQUAL "OFF")
       "-DCMAKE_CUDA_COMPILER=/path/to/nvcc")
   endif()
 endif()
-# How kernels are compiled for the executor: their accesses are handed to its race detector, which
-# stands where the thread sanitizer's library would.
+# The executor, from tests/testing/host_executor/, and how it wants kernels compiled: their accesses
+# are handed to its race detector, which stands where the thread sanitizer's library would.
+set(DTRAIN_HOST_EXECUTOR executor.cc fiber.cc kernel_name.cc ptx_twins.cc race_detector.cc
+  scheduler.cc shared_memory.cc)
 set(DTRAIN_HOST_KERNEL_OPTIONS -xc++ -Wno-unknown-pragmas)
 if(NOT DTRAIN_SANITIZE)
-  list(APPEND DTRAIN_HOST_KERNEL_OPTIONS -fsanitize=thread)
   list(APPEND DTRAIN_HOST_EXECUTOR race_runtime.cc)
+  list(APPEND DTRAIN_HOST_KERNEL_OPTIONS -fsanitize=thread)
 endif()
 
 if(DTRAIN_WITH_CUDA STREQUAL "ON")

@@ -21,7 +21,8 @@ class Fiber {
   static constexpr size_t kStackBytes = size_t{64} << 10;
 #endif
 
-  Fiber();  // throws std::bad_alloc
+  // The `index`-th of its OS thread. Throws std::bad_alloc.
+  explicit Fiber(int index);
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
   ~Fiber();
@@ -41,7 +42,8 @@ class Fiber {
   }
 
  private:
-  char* stack_ = nullptr;  // a page nobody may touch lies below it
+  char* memory_ = nullptr;  // starts with a page nobody may touch
+  char* stack_ = nullptr;   // in memory_
 #if defined(__x86_64__)
   void* stack_pointer_ = nullptr;
 #else

@@ -1,5 +1,5 @@
-// gemm.cc - the products of the emulated GPU: plain loops with float sums, as cuBLASLt is asked
-// for. SPDX-License-Identifier: Apache-2.0
+// gemm.cc - the products of the emulated GPU: plain loops with float sums.
+// SPDX-License-Identifier: Apache-2.0
 #include <vector>
 
 #include "dtrain/ops/internal/gemm_kernel.h"

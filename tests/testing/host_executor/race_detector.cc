@@ -12,11 +12,14 @@
 #include <memory>
 #include <unordered_map>
 
+#include "absl/strings/str_cat.h"
+
 namespace dtrain::host_executor::race {
 namespace {
 
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kCellBytes = 2;
+constexpr size_t kManyPages = 4096;  // whose shadows take 200 MB
 
 // Packed, because there are three for every two bytes. Zero is no record: blocks count from 1.
 struct Record {
@@ -57,6 +60,11 @@ struct Detector {
       cached_page = page.get();
     }
     return (*cached_page)[byte % kPageBytes / kCellBytes];
+  }
+
+  void Forget() {
+    pages.clear();
+    cache = {};
   }
 
   // `earlier` precedes what the current thread does now, or concerns other bytes.
@@ -124,13 +132,14 @@ struct Detector {
 void StartLaunch() {
   Detector& self = Detector::Get();
   self.first_block = self.next_block;
+  // Between launches everything may be forgotten; that costs time, so only when it is much.
+  if (self.pages.size() > kManyPages) self.Forget();
 }
 
 void StartBlock(const SharedMemory* shared) {
   Detector& self = Detector::Get();
   if (self.next_block > kMaxBlock) {  // numbers are used up: forget everything
-    self.pages.clear();
-    self.cache = {};
+    self.Forget();
     self.next_block = self.first_block = 1;
   }
   self.moment = {};
@@ -175,15 +184,20 @@ bool Access(const void* address, size_t bytes, bool is_write) {
 
 std::string LastRace() {
   const Detector& self = Detector::Get();
-  std::string text =
-      std::to_string(self.bytes) + " bytes are " + (self.is_write ? "written" : "read");
+  const std::string access =
+      absl::StrCat(self.is_write ? "writes " : "reads ", self.bytes, " bytes");
   if (self.met_kind == nullptr) {
-    return text + " outside of shared memory: " + self.shared->Describe(self.address);
+    return absl::StrCat(access, " outside of shared memory: ", self.shared->Describe(self.address));
   }
-  text += self.in_shared ? ", " + self.shared->Describe(self.address) : " in global memory";
-  text += std::string(", that were ") + self.met_kind + " by ";
-  if (self.met.block != self.moment.block) return text + "another block of the launch: a race";
-  return text + "thread " + std::to_string(self.met.thread) + " with no barrier in between: a race";
+  const std::string other =
+      self.met.block != self.moment.block
+          ? "another block of the launch"
+          : absl::StrCat("thread ", uint64_t{self.met.thread}, " with no barrier in between");
+  const std::string memory =
+      self.in_shared ? absl::StrCat("shared memory (", self.shared->Describe(self.address), ")")
+                     : "global memory";
+  return absl::StrCat("a race: ", access, " of ", memory, " that were ", self.met_kind, " by ",
+                      other);
 }
 
 }  // namespace dtrain::host_executor::race

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <new>
 
+#include "absl/strings/str_cat.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #endif
@@ -107,16 +109,14 @@ const unsigned char* SharedMemory::FindOverrun() const {
 }
 
 std::string SharedMemory::Describe(const void* address) const {
-  if (!IsNear(address)) return "are not in shared memory";
+  if (!IsNear(address)) return "another memory";
   const auto* byte = static_cast<const unsigned char*>(address);
   const Object* nearest = &objects_.front();
   for (const Object& object : objects_) {
     if (object.begin <= byte) nearest = &object;
   }
-  const std::string name = "the " + std::to_string(nearest->bytes) +
-                           (nearest->key == nullptr ? " dynamic bytes" : " bytes of an object");
-  if (byte < nearest->begin) return std::to_string(nearest->begin - byte) + " before " + name;
-  return std::to_string(byte - nearest->begin) + " after the start of " + name;
+  const char* const kind = nearest->key == nullptr ? " dynamic bytes" : " bytes of an object";
+  return absl::StrCat("byte ", byte - nearest->begin, " of the ", nearest->bytes, kind);
 }
 
 }  // namespace dtrain::host_executor

@@ -33,7 +33,7 @@ class SharedMemory {
   }
   // A byte outside of all objects that was written, or null.
   const unsigned char* FindOverrun() const;
-  // "13 bytes past the end of the 2048 dynamic bytes", of an address outside.
+  // "byte 2060 of the 2048 dynamic bytes".
   std::string Describe(const void* address) const;
 
  private:

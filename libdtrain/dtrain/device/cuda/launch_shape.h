@@ -14,7 +14,7 @@ struct LaunchShape {
   struct Extent {
     int64_t x = 1, y = 1, z = 1;
   };
-  Extent blocks;
+  Extent blocks = {1, 1, 1};
   int threads = 128;        // of a block, a multiple of 32
   size_t shared_bytes = 0;  // DynamicShared()
 };

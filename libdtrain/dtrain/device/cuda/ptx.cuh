@@ -1,8 +1,8 @@
 // ptx.cuh - the instructions CUDA C++ has no word for: tensor cores, ldmatrix, asynchronous copies.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Next to each group stand its host twins, which the executor of tests/testing/host_executor/ runs:
-// the same registers in and out, lane for lane, and addresses checked.
+// Below stand their host twins, which the executor of tests/testing/host_executor/ runs: the same
+// registers in and out, lane for lane, and addresses checked.
 //
 // Fragments of one warp, with g = lane / 4, t = lane % 4 (PTX ISA, "Matrix fragments for mma").
 // A register of two 16-bit elements holds the lower index in its lower half.
@@ -18,6 +18,10 @@
 
 #include "dtrain/device/cuda/launch.cuh"
 #include "dtrain/device/cuda/packed.cuh"
+
+#if !defined(__CUDACC__)
+#include "testing/host_executor/ptx_twins.h"
+#endif
 
 namespace dtrain {
 
@@ -150,99 +154,17 @@ __device__ __forceinline__ void CpAsyncWait() {
 
 #else  // the host twins
 
-namespace host_executor {
-
-struct MmaOperand {
-  float* d;
-  const uint32_t* a;
-  const uint32_t* b;
-};
-
-template <typename T>
-float HalfOf(uint32_t pair, int half) {
-  T value;
-  value.bits = static_cast<uint16_t>(pair >> (16 * half));
-  return ToFloat(value);
-}
-
-// Gathers the operands by the fragment layout above, multiplies, adds in the order of k, scatters.
-template <typename T, int kDepth>
-void CombineMma(void* const* operands) {
-  float a[16][kDepth];
-  float b[kDepth][8];
-  for (int lane = 0; lane < 32; ++lane) {
-    const auto& operand = *static_cast<const MmaOperand*>(operands[lane]);
-    const int g = lane / 4;
-    for (int i = 0; i < kDepth / 4; ++i) {
-      for (int half = 0; half < 2; ++half) {
-        const int k = 2 * (lane % 4) + 8 * (i / 2) + half;
-        a[g + 8 * (i % 2)][k] = HalfOf<T>(operand.a[i], half);
-        if (i % 2 == 0) b[k][g] = HalfOf<T>(operand.b[i / 2], half);
-      }
-    }
-  }
-  for (int lane = 0; lane < 32; ++lane) {
-    const auto& operand = *static_cast<const MmaOperand*>(operands[lane]);
-    for (int i = 0; i < 4; ++i) {
-      const int row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
-      for (int k = 0; k < kDepth; ++k) operand.d[i] += a[row][k] * b[k][column];
-    }
-  }
-}
-
-struct LdMatrixOperand {
-  uint32_t* r;
-  const void* row;
-};
-
-template <int kMatrices, bool kTransposed>
-void CombineLdMatrix(void* const* operands) {
-  for (int matrix = 0; matrix < kMatrices; ++matrix) {
-    uint16_t elements[8][8];
-    for (int row = 0; row < 8; ++row) {
-      const auto& owner = *static_cast<const LdMatrixOperand*>(operands[8 * matrix + row]);
-      std::memcpy(elements[row], owner.row, 16);
-    }
-    for (int lane = 0; lane < 32; ++lane) {
-      const int g = lane / 4, t = 2 * (lane % 4);
-      const uint32_t low = kTransposed ? elements[t][g] : elements[g][t];
-      const uint32_t high = kTransposed ? elements[t + 1][g] : elements[g][t + 1];
-      static_cast<const LdMatrixOperand*>(operands[lane])->r[matrix] = low | high << 16;
-    }
-  }
-}
-
-template <int kMatrices, bool kTransposed>
-void LdMatrix(const char* name, uint32_t* r, const void* shared, const Location& location) {
-  if (Lane() < 8 * kMatrices) {
-    CheckAligned(shared, 16);
-    CheckShared(shared, 16);
-    RecordRead(shared, 16);
-  }
-  LdMatrixOperand operand{r, shared};
-  WarpOperation(name, kFullWarp, &operand, CombineLdMatrix<kMatrices, kTransposed>, location);
-}
-
-}  // namespace host_executor
-
 template <typename T>
 void MmaM16N8K16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                  host_executor::Location location = host_executor::Location::current()) {
-  static_assert(std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>);
-  host_executor::MmaOperand operand{d, a, b};
-  host_executor::WarpOperation("MmaM16N8K16", kFullWarp, &operand, host_executor::CombineMma<T, 16>,
-                               location);
+  host_executor::MultiplyFragments("MmaM16N8K16", {d, a, b}, kDTypeOf<T>, 16, location);
 }
-
 template <typename T>
 void MmaM16N8K8(float (&d)[4], const uint32_t (&a)[2], const uint32_t (&b)[1],
                 host_executor::Location location = host_executor::Location::current()) {
   static_assert(std::is_same_v<T, Float16>);
-  host_executor::MmaOperand operand{d, a, b};
-  host_executor::WarpOperation("MmaM16N8K8", kFullWarp, &operand, host_executor::CombineMma<T, 8>,
-                               location);
+  host_executor::MultiplyFragments("MmaM16N8K8", {d, a, b}, kDTypeOf<T>, 8, location);
 }
-
 template <typename T>
 void MatrixMultiply16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                       host_executor::Location location = host_executor::Location::current()) {
@@ -253,19 +175,19 @@ inline float FastExp2(float x) { return exp2f(x); }
 
 inline void LdMatrixX4(uint32_t (&r)[4], const void* shared,
                        host_executor::Location location = host_executor::Location::current()) {
-  host_executor::LdMatrix<4, false>("LdMatrixX4", r, shared, location);
+  host_executor::LoadMatrices<4, false>("LdMatrixX4", r, shared, location);
 }
 inline void LdMatrixX4Trans(uint32_t (&r)[4], const void* shared,
                             host_executor::Location location = host_executor::Location::current()) {
-  host_executor::LdMatrix<4, true>("LdMatrixX4Trans", r, shared, location);
+  host_executor::LoadMatrices<4, true>("LdMatrixX4Trans", r, shared, location);
 }
 inline void LdMatrixX2(uint32_t (&r)[2], const void* shared,
                        host_executor::Location location = host_executor::Location::current()) {
-  host_executor::LdMatrix<2, false>("LdMatrixX2", r, shared, location);
+  host_executor::LoadMatrices<2, false>("LdMatrixX2", r, shared, location);
 }
 inline void LdMatrixX2Trans(uint32_t (&r)[2], const void* shared,
                             host_executor::Location location = host_executor::Location::current()) {
-  host_executor::LdMatrix<2, true>("LdMatrixX2Trans", r, shared, location);
+  host_executor::LoadMatrices<2, true>("LdMatrixX2Trans", r, shared, location);
 }
 
 inline void CpAsync16(void* shared, const void* global, bool valid) {
