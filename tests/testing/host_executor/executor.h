@@ -1,5 +1,5 @@
-// executor.h - runs CUDA kernels on the host, one fiber per CUDA thread, and refuses what a GPU
-// may. SPDX-License-Identifier: Apache-2.0
+// executor.h - runs CUDA kernels on the host, one fiber per CUDA thread, and holds them to rules.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Blocks run one after another on the calling OS thread. A thread of a block runs until it waits at
 // a barrier or a warp operation, leaves the kernel or breaks a rule. A broken rule ends the launch:

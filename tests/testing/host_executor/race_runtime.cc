@@ -1,5 +1,5 @@
-// race_runtime.cc - the functions that -fsanitize=thread has the compiler call, without its
-// library. SPDX-License-Identifier: Apache-2.0
+// race_runtime.cc - the functions that -fsanitize=thread makes kernels call; not libtsan.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Kernels alone are compiled so, and linked with this file in place of libtsan. Not part of builds
 // under the thread sanitizer itself.
