@@ -16,8 +16,8 @@ using namespace dtrain::testing;  // NOLINT: the test's own vocabulary
 constexpr DType kF32 = DType::kFloat32;
 constexpr Activation kActivations[] = {Activation::kRelu, Activation::kGeluErf,
                                        Activation::kGeluTanh, Activation::kTanh};
-const Shape kShapes[] = {{1, 1}, {3, 31}, {20, 33}, {35, 127}, {2, 129}, {2, 1023}, {70, 64}};
-
+const Shape kShapes[] = {{1, 1},   {3, 31},   {20, 33}, {35, 127},
+                         {2, 129}, {2, 1023}, {70, 64}, {37, 264}};
 // The inputs of the activation.
 Values Inputs(const Tensor& x, const Tensor& bias) {
   Values in = ValuesOf(x);
@@ -31,14 +31,16 @@ TEST_CASE("bias, activation and dropout match the reference in both directions")
   const DType dtype = GENERATE(from_range(FloatTypes()));
   const float probability = GENERATE(0.0f, 0.25f);
   const bool with_bias = GENERATE(true, false);
+  const Margins margins = GENERATE(Margins::kOdd, Margins::kAligned);
   const Dropout dropout = {probability, {.seed = 5, .step = 6, .site = 7}};
   Stream stream(TestDevice());
   for (const Activation activation : kActivations) {
     for (const Shape& shape : kShapes) {
-      CAPTURE(Name(dtype), probability, with_bias, static_cast<int>(activation), shape);
-      const Tensor x = Strided(Random(shape, dtype, 1, -4.0, 4.0));
+      CAPTURE(Name(dtype), probability, with_bias, static_cast<int>(margins),
+              static_cast<int>(activation), shape);
+      const Tensor x = Strided(Random(shape, dtype, 1, -4.0, 4.0), margins);
       const Tensor bias = with_bias ? Random({shape[1]}, dtype, 2) : Tensor();
-      Tensor y = Strided(Random(shape, dtype, 3));
+      Tensor y = Strided(Random(shape, dtype, 3), margins);
       BiasActivationForward(x, bias, activation, dropout, y, stream);
       const Values in = Inputs(x, bias);
       Values expected = in;
@@ -54,7 +56,7 @@ TEST_CASE("bias, activation and dropout match the reference in both directions")
       for (size_t e = 0; e < d.size(); ++e) {
         d[e] *= reference::ActivateDerivative(activation, in[e]);
       }
-      Tensor dx = Strided(Random(shape, dtype, 5));
+      Tensor dx = Strided(Random(shape, dtype, 5), margins);
       Tensor d_bias = Filled({shape[1]}, kF32, 1);
       BiasActivationBackward(dy, x, bias, activation, dropout, dx, d_bias, stream);
       CHECK(Difference(dx, d) < ToleranceOf(dtype));
@@ -156,6 +158,25 @@ TEST_CASE("bias and activation give the same bits on one and on two threads") {
   WithThreads(1, [&] { one = run(); });
   WithThreads(2, [&] { two = run(); });
   for (size_t i = 0; i < one.size(); ++i) CHECK(SameBits(one[i], two[i]));
+}
+
+TEST_CASE("a bias gradient sums all of many short rows") {
+  // So many that a thread of the GPU takes more than it loads at a time.
+  const Shape shape = {17001, GENERATE(8, 3)};
+  CAPTURE(shape);
+  Stream stream(TestDevice());
+  const Tensor x = Random(shape, kF32, 1);
+  const Tensor dy = Random(shape, kF32, 2);
+  Tensor y = Copy(x);
+  BiasActivationForward(x, {}, Activation::kRelu, {}, y, stream);
+  Tensor dx = Copy(x);
+  Tensor d_bias = Filled({shape[1]}, kF32, 0);
+  ReluBackwardFromOutput(dy, y, {}, dx, d_bias, stream);
+  Values expected = ValuesOf(dy);
+  const Values in = ValuesOf(x);
+  for (size_t e = 0; e < expected.size(); ++e) expected[e] *= in[e] > 0.0 ? 1.0 : 0.0;
+  CHECK(ValuesOf(dx) == expected);
+  CHECK(Difference(d_bias, ColumnSums(expected, shape[1])) < 1e-5);
 }
 
 TEST_CASE("bias and activation of no rows leave the gradient alone") {

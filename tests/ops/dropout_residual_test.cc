@@ -13,21 +13,22 @@ namespace {
 using namespace dtrain::testing;  // NOLINT: the test's own vocabulary
 
 constexpr DType kF32 = DType::kFloat32;
-const Shape kShapes[] = {{1, 1}, {3, 31}, {20, 33}, {35, 127}, {2, 129}, {2, 1023}, {70, 64}};
-
+const Shape kShapes[] = {{1, 1},   {3, 31},   {20, 33}, {35, 127},
+                         {2, 129}, {2, 1023}, {70, 64}, {37, 264}};
 TEST_CASE("dropout and residual match the reference in both directions") {
   const DType dtype = GENERATE(from_range(FloatTypes()));
   const float probability = GENERATE(0.0f, 0.1f, 0.75f);
   const bool with_bias = GENERATE(true, false);
   const bool with_residual = GENERATE(true, false);
+  const Margins margins = GENERATE(Margins::kOdd, Margins::kAligned);
   const Dropout dropout = {probability, {.seed = 1ull << 40, .step = 6, .site = 7}};
   Stream stream(TestDevice());
   for (const Shape& shape : kShapes) {
-    CAPTURE(Name(dtype), probability, with_bias, with_residual, shape);
-    const Tensor x = Strided(Random(shape, dtype, 1));
+    CAPTURE(Name(dtype), probability, with_bias, with_residual, static_cast<int>(margins), shape);
+    const Tensor x = Strided(Random(shape, dtype, 1), margins);
     const Tensor bias = with_bias ? Random({shape[1]}, dtype, 2) : Tensor();
-    const Tensor residual = with_residual ? Strided(Random(shape, dtype, 3)) : Tensor();
-    Tensor out = Strided(Random(shape, dtype, 4));
+    const Tensor residual = with_residual ? Strided(Random(shape, dtype, 3), margins) : Tensor();
+    Tensor out = Strided(Random(shape, dtype, 4), margins);
     DropoutResidualForward(x, bias, residual, dropout, out, stream);
     Values expected = ValuesOf(x);
     if (with_bias) {
@@ -49,7 +50,7 @@ TEST_CASE("dropout and residual match the reference in both directions") {
 
     const Tensor d_out = Random(shape, dtype, 5);
     const Values d = reference::ApplyDropout(dropout, ValuesOf(d_out));
-    Tensor dx = Strided(Random(shape, dtype, 6));
+    Tensor dx = Strided(Random(shape, dtype, 6), margins);
     Tensor d_bias = Filled({shape[1]}, kF32, 1);
     DropoutResidualBackward(d_out, dropout, dx, d_bias, stream);
     CHECK(Difference(dx, d) < ToleranceOf(dtype));
@@ -82,6 +83,23 @@ TEST_CASE("dropout keeps the share it should and scales it to keep the mean") {
   // Five standard deviations of a binomial count.
   CHECK(std::abs(static_cast<double>(kept) - expected) <
         5.0 * std::sqrt(expected * double{probability}));
+}
+
+TEST_CASE("without dropout the gradient is a copy and its column sums") {
+  const Shape shape = {17001, GENERATE(8, 3)};
+  CAPTURE(shape);
+  Stream stream(TestDevice());
+  Tensor d_out = Random(shape, kF32, 1);
+  const Values d = ValuesOf(d_out);
+  Tensor dx = Filled(shape, kF32, 0);
+  Tensor d_bias = Filled({shape[1]}, kF32, 0);
+  DropoutResidualBackward(d_out, {}, dx, d_bias, stream);
+  CHECK(ValuesOf(dx) == d);
+  CHECK(Difference(d_bias, ColumnSums(d, shape[1])) < 1e-5);
+  Tensor again = Filled({shape[1]}, kF32, 0);
+  DropoutResidualBackward(d_out, {}, d_out, again, stream);
+  CHECK(ValuesOf(d_out) == d);
+  CHECK(SameBits(again, d_bias));
 }
 
 TEST_CASE("other steps and sites draw other elements") {

@@ -165,6 +165,10 @@ inline Tensor Strided(const Tensor& x) { return InsideOf(x.dim(1) + 5, 2, x); }
 inline Tensor StridedAligned(const Tensor& x) {
   return InsideOf((x.dim(1) + 7) / 8 * 8 + 16, 8, x);
 }
+enum class Margins { kOdd, kAligned };
+inline Tensor Strided(const Tensor& x, Margins margins) {
+  return margins == Margins::kOdd ? Strided(x) : StridedAligned(x);
+}
 
 // That the columns around a Strided() or StridedAligned() view still hold 77.
 inline bool MarginsUntouched(const Tensor& view) {

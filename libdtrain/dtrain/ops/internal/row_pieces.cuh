@@ -135,6 +135,7 @@ template <typename T>
 bool InPieces(int64_t columns, std::initializer_list<Rows> matrices) {
   bool aligned = columns % kPieceWidth == 0;
   for (const Rows& m : matrices) {
+    if (m.data == nullptr) continue;
     aligned =
         aligned && reinterpret_cast<uintptr_t>(m.data) % 16 == 0 && m.stride % kPackedSize<T> == 0;
   }
