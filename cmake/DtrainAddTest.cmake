@@ -34,3 +34,14 @@ function(dtrain_add_test)
     set_tests_properties(${T_NAME} PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT})
   endif()
 endfunction()
+
+# dtrain_add_device_test(NAME): the same binary again, its ops on the GPU or the host executor.
+function(dtrain_add_device_test name)
+  if(NOT DTRAIN_WITH_CUDA)
+    return()
+  endif()
+  string(REPLACE "/" "_" target ${name})
+  add_test(NAME ${name}/cuda COMMAND ${target})
+  set_tests_properties(${name}/cuda PROPERTIES LABELS kernel TIMEOUT 120
+    ENVIRONMENT DTRAIN_TEST_DEVICE=cuda)
+endfunction()

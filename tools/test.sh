@@ -18,6 +18,17 @@ if [ "${1:-}" = --sanitizers ]; then
   ctest --preset asan -j 2
 fi
 
-# The same build as the demo's; in CI warnings are errors.
-build_preset cpu -DDTRAIN_TESTS=ON ${CI:+-DDTRAIN_WERROR=ON}
+# In CI warnings are errors.
+werror=${CI:+-DDTRAIN_WERROR=ON}
+# The CUDA kernels, run on this machine's processor by the host executor.
+build_preset host-executor $werror
+ctest --preset host-executor -j 2
+# And compiled for every architecture, where nvcc is at hand.
+if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
+  build_preset cuda -DDTRAIN_TESTS=OFF $werror
+else
+  echo "CUDA kernels are not compiled: there is no nvcc here"
+fi
+# Last, because its summary is the one to read: the same build as the demo's.
+build_preset cpu -DDTRAIN_TESTS=ON $werror
 ctest --preset cpu -j 2

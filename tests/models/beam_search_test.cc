@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "testing/test_device.h"
 #include "testing/translation_batches.h"
 
 namespace dtrain {
@@ -45,8 +46,8 @@ double LogProbability(Seq2SeqTransformer& model, const std::vector<int32_t>& sou
 TEST_CASE("a beam as wide as the search space finds the best translation") {
   const Seq2SeqOptions options = TinyOptions(6);  // tokens 0, 1, 3, 4; end 2; pad 5
   Seq2SeqTransformer model(options);
-  model.Allocate({}, DType::kFloat32, 11);
-  Context ctx;
+  model.Allocate(testing::TestDevice(), DType::kFloat32, 11);
+  Context ctx(testing::TestDevice());
   const std::vector<std::vector<int32_t>> sources = {{3, 4, kEnd}};
   // At most 3 tokens: 1 + 4 + 16 + 64 targets; pruned nowhere with 512 hypotheses.
   const auto results = BeamSearch(
@@ -77,8 +78,8 @@ TEST_CASE("a beam as wide as the search space finds the best translation") {
 TEST_CASE("a translation does not depend on its batch") {
   const Seq2SeqOptions options = TinyOptions(40);
   Seq2SeqTransformer model(options);
-  model.Allocate({}, DType::kFloat32, 12);
-  Context ctx;
+  model.Allocate(testing::TestDevice(), DType::kFloat32, 12);
+  Context ctx(testing::TestDevice());
   const auto sources = Sources(RandomPairs(9, 12, options.vocab_size, 5));
   BeamSearchOptions search{.beam_size = 4, .extra_length = 8, .n_best = 4, .end_id = kEnd};
   search.batch_tokens = 1000;
@@ -104,8 +105,8 @@ TEST_CASE("a translation does not depend on its batch") {
 TEST_CASE("an empty sentence translates to nothing and limits hold") {
   const Seq2SeqOptions options = TinyOptions(40);
   Seq2SeqTransformer model(options);
-  model.Allocate({}, DType::kFloat32, 13);
-  Context ctx;
+  model.Allocate(testing::TestDevice(), DType::kFloat32, 13);
+  Context ctx(testing::TestDevice());
   const std::vector<std::vector<int32_t>> sources = {{kEnd}, {}, {5, 6, 7, kEnd}};
   const auto results = BeamSearch(
       model, sources,

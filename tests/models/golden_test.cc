@@ -24,7 +24,7 @@ constexpr double kTolerance = ToleranceOf(DType::kFloat32);
 
 std::unique_ptr<Seq2SeqTransformer> Load(const Golden& golden, const Seq2SeqOptions& options) {
   auto model = std::make_unique<Seq2SeqTransformer>(options);
-  model->Allocate({}, DType::kFloat32, /*seed=*/1);
+  model->Allocate(testing::TestDevice(), DType::kFloat32, /*seed=*/1);
   testing::LoadGoldenWeights(golden, model->parameters());
   return model;
 }
@@ -33,10 +33,9 @@ bool IsKeyBias(const std::string& name) { return name.ends_with("k_proj.bias"); 
 
 double LargestMagnitude(const Tensor& tensor) {
   double largest = 0.0;
-  for (int64_t i = 0; i < tensor.elements(); ++i) {
-    const double value = double{tensor.data<float>()[i]};
+  for (const float value : testing::ElementsOf<float>(tensor)) {
     if (std::isnan(value)) return std::numeric_limits<double>::infinity();
-    largest = std::max(largest, std::abs(value));
+    largest = std::max(largest, std::abs(double{value}));
   }
   return largest;
 }
@@ -58,7 +57,7 @@ TEST_CASE("logits and encoder output are PyTorch's") {
     INFO(m.name);
     const Golden golden(m.name);
     const auto model = Load(golden, m.options);
-    Context ctx;
+    Context ctx(testing::TestDevice());
     const TranslationBatch batch = golden.Batch();
     for (const int threads : {1, 2}) {
       SetNumThreads(threads);
@@ -81,7 +80,7 @@ TEST_CASE("losses and all gradients are PyTorch's, whatever threads and recomput
         INFO(m.name << ", recompute " << static_cast<int>(recompute) << ", threads " << threads);
         SetNumThreads(threads);
         const auto model = Load(golden, m.options);
-        Context ctx({}, {.recompute = recompute});
+        Context ctx(testing::TestDevice(), {.recompute = recompute});
         ctx.set_training(true);
         const float scale = 1.0f / static_cast<float>(batch.target.tokens());
         const LossSums sums = model->Forward(batch, scale, ctx);
@@ -103,7 +102,7 @@ TEST_CASE("ten updates of Adam take the losses and weights where PyTorch takes t
     const TranslationBatch batch = golden.Batch();
     const auto model = Load(golden, m.options);
     Adam adam(model->parameters(), {.beta1 = 0.9f, .beta2 = 0.98f, .epsilon = 1e-9f});
-    Context ctx;
+    Context ctx(testing::TestDevice());
     const auto tokens = static_cast<double>(batch.target.tokens());
     for (const double expected : golden.Doubles("train.losses")) {
       ctx.set_training(true);
@@ -139,7 +138,7 @@ constexpr size_t kEmptySource = 1;
 TEST_CASE("a beam of one is greedy decoding as in transformers") {
   const Golden golden("marian_tiny");
   const auto model = Load(golden, testing::MarianTinyOptions());
-  Context ctx;
+  Context ctx(testing::TestDevice());
   const auto sources = Lists(golden, "source");
   const auto expected = Lists(golden, "greedy");
   const auto results = BeamSearch(*model, sources, {.beam_size = 1, .end_id = 2}, ctx);
@@ -155,7 +154,7 @@ TEST_CASE("a beam of one is greedy decoding as in transformers") {
 TEST_CASE("without length penalty the four best translations are those of transformers") {
   const Golden golden("marian_tiny");
   const auto model = Load(golden, testing::MarianTinyOptions());
-  Context ctx;
+  Context ctx(testing::TestDevice());
   const auto sources = Lists(golden, "source");
   const auto expected = Lists(golden, "beam.sum");
   const std::vector<float> scores = golden.Floats("beam.sum.scores");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dtrain/base/thread_pool.h"
+#include "testing/test_device.h"
 #include "testing/translation_batches.h"
 
 namespace dtrain {
@@ -27,11 +28,6 @@ Seq2SeqOptions SmallOptions() {
           .max_positions = 64};
 }
 
-std::vector<float> Copy(const Tensor& tensor) {
-  const float* const values = tensor.data<float>();
-  return {values, values + tensor.elements()};
-}
-
 struct Pass {
   LossSums sums;
   std::vector<float> gradients;
@@ -42,8 +38,8 @@ struct Pass {
 Pass RunOnce(const Seq2SeqOptions& options, const ContextOptions& context_options,
              const std::vector<testing::SentencePair>& pairs, size_t begin, size_t end) {
   Seq2SeqTransformer model(options);
-  model.Allocate({}, context_options.compute_type, /*seed=*/3);
-  Context ctx({}, context_options);
+  model.Allocate(testing::TestDevice(), context_options.compute_type, /*seed=*/3);
+  Context ctx(testing::TestDevice(), context_options);
   ctx.set_training(true);
   ctx.set_step(5);
   Pass pass;
@@ -51,14 +47,14 @@ Pass RunOnce(const Seq2SeqOptions& options, const ContextOptions& context_option
   model.Backward(ctx);
   CHECK(ctx.activations().used() == 0);
   pass.peak = ctx.activations().peak();
-  pass.gradients = Copy(model.parameters().gradients());
+  pass.gradients = testing::ElementsOf<float>(model.parameters().gradients());
   return pass;
 }
 
 TEST_CASE("recomputation gives bit-identical gradients and needs less memory") {
   for (const bool pre_norm : {false, true}) {
     for (const Activation activation : {Activation::kRelu, Activation::kGeluErf}) {
-      for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+      for (const DType dtype : testing::FloatTypes()) {
         Seq2SeqOptions options = SmallOptions();
         options.pre_norm = pre_norm;
         options.activation = activation;
@@ -132,8 +128,8 @@ TEST_CASE("every parameter reports its gradient once, in the order of the arena"
       options.tie_embeddings = options.tie_output = tied;
       options.pre_norm = pre_norm;
       Seq2SeqTransformer model(options);
-      model.Allocate({}, DType::kFloat32, 1);
-      Context ctx;
+      model.Allocate(testing::TestDevice(), DType::kFloat32, 1);
+      Context ctx(testing::TestDevice());
       ctx.set_training(true);
       std::vector<int> ready;
       model.parameters().SetReadyListener(
@@ -154,8 +150,8 @@ TEST_CASE("every parameter reports its gradient once, in the order of the arena"
 TEST_CASE("the pad row stays zero and an empty micro-batch adds nothing") {
   const Seq2SeqOptions options = SmallOptions();
   Seq2SeqTransformer model(options);
-  model.Allocate({}, DType::kFloat32, 1);
-  Context ctx;
+  model.Allocate(testing::TestDevice(), DType::kFloat32, 1);
+  Context ctx(testing::TestDevice());
   ctx.set_training(true);
   const auto pairs = RandomPairs(2, 5, options.vocab_size, 4);
   model.Forward(Pack(pairs, 0, 2, options.pad_id()), 1.0f, ctx);
@@ -163,13 +159,13 @@ TEST_CASE("the pad row stays zero and an empty micro-batch adds nothing") {
   Parameter& table = *model.parameters().Find("model.shared.weight");
   for (const Tensor& tensor : {table.master(), table.gradient()}) {
     const Tensor row = tensor.Rows(options.pad_id(), options.pad_id() + 1);
-    for (int64_t c = 0; c < row.dim(1); ++c) CHECK(row.data<float>()[c] == 0.0f);
+    for (const float value : testing::ElementsOf<float>(row)) CHECK(value == 0.0f);
   }
-  const std::vector<float> before = Copy(model.parameters().gradients());
+  const std::vector<float> before = testing::ElementsOf<float>(model.parameters().gradients());
   const LossSums sums = model.Forward(TranslationBatch{}, 1.0f, ctx);
   model.Backward(ctx);
   CHECK(sums.tokens == 0);
-  CHECK(Copy(model.parameters().gradients()) == before);
+  CHECK(testing::ElementsOf<float>(model.parameters().gradients()) == before);
 }
 
 TEST_CASE("incremental decoding gives the logits of teacher forcing") {
@@ -177,12 +173,12 @@ TEST_CASE("incremental decoding gives the logits of teacher forcing") {
     Seq2SeqOptions options = SmallOptions();
     options.pre_norm = pre_norm;
     Seq2SeqTransformer model(options);
-    model.Allocate({}, DType::kFloat32, 1);
-    Context ctx;
+    model.Allocate(testing::TestDevice(), DType::kFloat32, 1);
+    Context ctx(testing::TestDevice());
     const auto pairs = RandomPairs(3, 12, options.vocab_size, 6);
     const TranslationBatch batch = Pack(pairs, 0, 3, options.pad_id());
     const Tensor memory = model.Encode(batch.source_ids, batch.source, ctx);
-    const Tensor expected = model.Logits(batch, ctx);
+    const std::vector<float> expected = testing::ElementsOf<float>(model.Logits(batch, ctx));
     DecoderState state = model.StartDecoding(memory, batch.source, 3 * 16, ctx);
     std::vector<std::vector<int32_t>> history(3);
     int32_t next_slot = 0;
@@ -201,17 +197,18 @@ TEST_CASE("incremental decoding gives the logits of teacher forcing") {
       }
       const Sequences row_sequences(rows);
       const auto count = static_cast<int64_t>(ids.size());
-      const Tensor step = model.Step(ids, position,
-                                     {.slots = ctx.Upload(slots).Reshape({count, position + 1}),
-                                      .first_slot = first_slot,
-                                      .rows = row_sequences,
-                                      .memory_sequences = state.memory_sequences},
-                                     state, ctx);
+      const std::vector<float> step = testing::ElementsOf<float>(
+          model.Step(ids, position,
+                     {.slots = ctx.Upload(slots).Reshape({count, position + 1}),
+                      .first_slot = first_slot,
+                      .rows = row_sequences,
+                      .memory_sequences = state.memory_sequences},
+                     state, ctx));
       for (int64_t s = 0; s < 3; ++s) {
         if (position >= batch.target.length(s)) continue;
-        const float* const got = step.data<float>() + row_sequences.begin(s) * options.vocab_size;
+        const float* const got = step.data() + row_sequences.begin(s) * options.vocab_size;
         const float* const want =
-            expected.data<float>() + (batch.target.begin(s) + position) * options.vocab_size;
+            expected.data() + (batch.target.begin(s) + position) * options.vocab_size;
         double sum = 0.0;
         for (int64_t c = 0; c < options.vocab_size; ++c) sum += std::exp(double{want[c]});
         for (int64_t c = 0; c < options.vocab_size; ++c) {

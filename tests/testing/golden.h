@@ -12,6 +12,7 @@
 
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/train/safetensors.h"
+#include "testing/test_device.h"
 #include "testing/tolerance.h"
 
 namespace dtrain::testing {
@@ -88,15 +89,14 @@ inline void LoadGoldenWeights(const Golden& golden, ParameterSet& parameters,
     const std::vector<float> values = golden.Floats(prefix + parameter->name());
     Tensor& master = parameters.Find(parameter->name())->master();
     DT_CHECK_EQ(static_cast<int64_t>(values.size()), master.elements());
-    std::copy(values.begin(), values.end(), master.data<float>());
+    SetElements(values, master);
   }
   parameters.RefreshComputeWeights();
 }
 
 // Largest difference relative to the golden tensor's largest magnitude; infinite for NaN.
 inline double GoldenError(const Golden& golden, std::string_view name, const Tensor& actual) {
-  const auto size = static_cast<size_t>(actual.elements());
-  return RelativeError(std::span<const float>(actual.data<float>(), size), golden.Doubles(name));
+  return RelativeError(std::span<const float>(ElementsOf<float>(actual)), golden.Doubles(name));
 }
 
 // A model of tests/golden/ and the options it was made with.

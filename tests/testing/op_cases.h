@@ -15,38 +15,19 @@
 
 #include "dtrain/base/random.h"
 #include "dtrain/base/thread_pool.h"
-#include "dtrain/device/cuda/runtime.h"
 #include "dtrain/tensor/tensor.h"
+#include "testing/test_device.h"
 #include "testing/tolerance.h"
 
 namespace dtrain::testing {
 
 using Values = std::vector<double>;
 
-// Where the tests of this process run their ops: the CPU, or the GPU under DTRAIN_TEST_DEVICE=cuda.
-inline Device TestDevice() {
-  const char* const name = std::getenv("DTRAIN_TEST_DEVICE");
-  return {name != nullptr && std::string(name) == "cuda" ? DeviceType::kCuda : DeviceType::kCpu};
-}
-
-// The element types of an op's floating-point tensors on TestDevice().
-inline std::vector<DType> FloatTypes() {
-  if (TestDevice().type == DeviceType::kCpu) return {DType::kFloat32, DType::kBFloat16};
-  return {DType::kFloat32, DType::kBFloat16, DType::kFloat16};
-}
-
 // Both the device and the test read and write its tensors in place.
 inline Arena& TestArena() {
   static const std::shared_ptr<Arena> arena =
       Arena::Create(TestDevice(), "test", size_t{1} << 32, ArenaMemory::kPinned);
   return *arena;
-}
-
-// Before the test looks at what ops wrote, or writes what they may still read.
-inline void FinishOps() {
-  if constexpr (kWithCuda) {
-    if (TestDevice().type == DeviceType::kCuda) cuda::SynchronizeDevice(TestDevice());
-  }
 }
 
 inline double ValueAt(const Tensor& x, int64_t index) {
