@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kCopyThreads) GatherRowsKernel(GatherRowsArgs 
   constexpr int64_t kStep = int64_t{kWarpSize} * sizeof(U);
   for (int64_t at = int64_t{threadIdx.x % kWarpSize} * sizeof(U); at < args.row_bytes;
        at += kStep) {
-    StorePacked(reinterpret_cast<U*>(to + at),
+    StoreGlobal(reinterpret_cast<U*>(to + at),
                 LoadPacked<1>(reinterpret_cast<const U*>(from + at)));
   }
 }

@@ -94,6 +94,20 @@ __device__ __forceinline__ void StorePacked(T* target, const Packed<T, N>& pack)
   *reinterpret_cast<Packed<T, N>*>(target) = pack;
 }
 
+// The same where `target` is global memory: always one instruction. nvcc takes a StorePacked at the
+// end of some loops apart into single words.
+template <typename T, int N>
+__device__ __forceinline__ void StoreGlobal(T* target, const Packed<T, N>& pack) {
+#if defined(__CUDACC__)
+  if constexpr (sizeof(pack) == 16) {
+    return __stwb(reinterpret_cast<uint4*>(target), __builtin_bit_cast(uint4, pack));
+  } else if constexpr (sizeof(pack) == 8) {
+    return __stwb(reinterpret_cast<uint2*>(target), __builtin_bit_cast(uint2, pack));
+  }
+#endif
+  StorePacked(target, pack);
+}
+
 }  // namespace dtrain
 
 #endif  // DTRAIN_DEVICE_CUDA_PACKED_CUH_

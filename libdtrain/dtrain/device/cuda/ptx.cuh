@@ -91,6 +91,12 @@ __device__ __forceinline__ float FastExp2(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
   return result;
 }
+// 1 / x to 1 unit in the last place, for x from 2^-126 to 2^126.
+__device__ __forceinline__ float FastReciprocal(float x) {
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
 
 // Loads 8 x 8 matrices of 16-bit elements: lane 8 * i + j passes the address of row j of matrix i,
 // 16 bytes in shared memory, aligned to 16. Afterwards r[i] holds elements 2t, 2t + 1 of row g of
@@ -172,6 +178,7 @@ void MatrixMultiply16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)
 }
 
 inline float FastExp2(float x) { return exp2f(x); }
+inline float FastReciprocal(float x) { return 1.0f / x; }
 
 inline void LdMatrixX4(uint32_t (&r)[4], const void* shared,
                        host_executor::Location location = host_executor::Location::current()) {

@@ -7,9 +7,11 @@
 #ifndef DTRAIN_OPS_INTERNAL_ACTIVATIONS_CUH_
 #define DTRAIN_OPS_INTERNAL_ACTIVATIONS_CUH_
 
-#include "dtrain/device/cuda/launch.cuh"
+#include "dtrain/device/cuda/ptx.cuh"
 
 namespace dtrain {
+
+inline constexpr float kLog2E = 1.44269504f;
 
 struct ReluFunction {
   __device__ __forceinline__ static float Value(float x) { return x < 0.0f ? 0.0f : x; }
@@ -23,7 +25,7 @@ struct ReluFunction {
 // erff() and expf() would take two of the former.
 struct NormalFunction {
   __device__ __forceinline__ explicit NormalFunction(float x) {
-    const float t = __fdividef(1.0f, fabsf(x) * (0.35f * 0.70710678f) + 1.0f);
+    const float t = FastReciprocal(fabsf(x) * (0.35f * 0.70710678f) + 1.0f);
     float p = t * -0.1079278125f + 0.430690114f;
     p = p * t - 0.43359349f;
     p = p * t + 0.4486600875f;
@@ -31,7 +33,7 @@ struct NormalFunction {
     p = p * t + 0.145631244f;
     p = p * t + 0.091367369f;
     p = p * t + 0.0004998034395f;
-    exponential = __expf(x * x * -0.5f);
+    exponential = FastExp2(x * x * (-0.5f * kLog2E));
     const float tail = p * exponential;
     phi = x < 0.0f ? tail : 1.0f - tail;
   }
@@ -54,15 +56,15 @@ struct GeluTanhFunction {
 
   // e, held where the quotient is 0 in effect and e times it still a number.
   __device__ __forceinline__ static float Exponential(float x) {
-    const float power = x * (x * x * kCubic + 1.0f) * -kTwoRootTwoOverPi;
-    return __expf(power > 80.0f ? 80.0f : power);
+    const float power = x * (x * x * kCubic + 1.0f) * (-kTwoRootTwoOverPi * kLog2E);
+    return FastExp2(power > 115.0f ? 115.0f : power);
   }
   __device__ __forceinline__ static float Value(float x) {
-    return __fdividef(x, 1.0f + Exponential(x));
+    return x * FastReciprocal(1.0f + Exponential(x));
   }
   __device__ __forceinline__ static float Gradient(float x, float d) {
     const float e = Exponential(x);
-    const float s = __fdividef(1.0f, 1.0f + e);
+    const float s = FastReciprocal(1.0f + e);
     const float slope = (x * x * (3.0f * kCubic) + 1.0f) * kTwoRootTwoOverPi;
     return d * (s + x * s * (e * s) * slope);
   }
@@ -77,8 +79,8 @@ struct TanhFunction {
     q = q * square + 0.1333271885f;
     q = q * square - 0.3333332843f;
     const float near = x + x * square * q;
-    const float e = __expf(fabsf(x) * -2.0f);
-    const float far = __fdividef(1.0f - e, 1.0f + e);
+    const float e = FastExp2(fabsf(x) * (-2.0f * kLog2E));
+    const float far = (1.0f - e) * FastReciprocal(1.0f + e);
     return square < 0.4f ? near : (x < 0.0f ? -far : far);
   }
   __device__ __forceinline__ static float Gradient(float x, float d) {

@@ -31,11 +31,6 @@ __device__ __forceinline__ float HalfOfWord(uint32_t word, int i) {
     return ToFloat(half);
   }
 }
-template <typename T>
-__device__ __forceinline__ uint32_t WordOfHalves(float low, float high) {
-  return FromFloat<T>(low).bits | static_cast<uint32_t>(FromFloat<T>(high).bits) << 16;
-}
-
 // kWidth elements of type T; eight of a 16-bit type are held as four words.
 template <typename T, int kWidth>
 struct Piece {
@@ -76,7 +71,7 @@ __device__ __forceinline__ void StorePiece(T* target, const Piece<T, kWidth>& pi
     Packed<typename P::Unit, P::kPack> pack;
 #pragma unroll
     for (int j = 0; j < P::kPack; ++j) pack.values[j] = piece.units[i + j];
-    StorePacked(reinterpret_cast<typename P::Unit*>(target) + i, pack);
+    StoreGlobal(reinterpret_cast<typename P::Unit*>(target) + i, pack);
   }
 }
 
@@ -88,7 +83,7 @@ __device__ __forceinline__ Piece<T, kWidth> MakePiece(const float (&values)[kWid
 #pragma unroll
   for (int i = 0; i < P::kUnits; ++i) {
     if constexpr (P::kInWords) {
-      piece.units[i] = WordOfHalves<T>(values[2 * i], values[2 * i + 1]);
+      piece.units[i] = PackPair<T>(values[2 * i], values[2 * i + 1]);
     } else {
       piece.units[i] = FromFloat<T>(values[i]);
     }
@@ -100,8 +95,7 @@ __device__ __forceinline__ Piece<T, kWidth> MakePiece(const float (&values)[kWid
 template <int kWidth, typename T>
 __device__ __forceinline__ Piece<std::remove_const_t<T>, kWidth> LoadOptionalPiece(T* source) {
   if (source != nullptr) return LoadPiece<kWidth>(static_cast<const T*>(source));
-  constexpr float kZeros[kWidth] = {};
-  return MakePiece<std::remove_const_t<T>>(kZeros);
+  return {};
 }
 
 template <typename T>
