@@ -36,50 +36,60 @@ inline int64_t WarpRowBlocks(int64_t rows, int64_t most) {
   return rows == 0 ? 0 : CeilDivide(rows, rows_per_warp * kRowWarps);
 }
 
+// This lane's columns of row r of what is normalised; lanes without columns hold zeros. Fused, it
+// is formed and stored first.
+template <typename T, int kChunks, bool kFused>
+__device__ __forceinline__ void LoadRow(const LayerNormForwardArgs& args, int64_t r,
+                                        Piece<T, kPieceWidth> (&row)[kChunks]) {
+  const int columns = static_cast<int>(args.columns);
+  Piece<T, kPieceWidth> residual[kFused ? kChunks : 1];
+#pragma unroll
+  for (int k = 0; k < kChunks; ++k) {
+    const int c = LaneColumn(k);
+    const bool inside = c < columns;
+    row[k] = LoadOptionalPiece<kPieceWidth>(inside ? RowAt<T>(args.x, r, c) : nullptr);
+    if constexpr (kFused) {
+      residual[k] =
+          LoadOptionalPiece<kPieceWidth>(inside ? RowAt<T>(args.residual, r, c) : nullptr);
+    }
+  }
+  if constexpr (kFused) {
+    const T* const bias_vector = static_cast<const T*>(args.bias);
+#pragma unroll
+    for (int k = 0; k < kChunks; ++k) {
+      const int c = LaneColumn(k);
+      if (c >= columns) continue;
+      const auto bias =
+          LoadOptionalPiece<kPieceWidth>(bias_vector == nullptr ? nullptr : bias_vector + c);
+      const uint32_t kept = KeptOfPiece<kPieceWidth>(args.dropout, r * args.columns + c);
+      float sum[kPieceWidth];
+#pragma unroll
+      for (int i = 0; i < kPieceWidth; ++i) {
+        const float value = ApplyDropout(row[k][i] + bias[i], kept, i, args.dropout.scale);
+        sum[i] = value + residual[k][i];
+      }
+      row[k] = MakePiece<T>(sum);
+      StorePiece(RowAt<T>(args.sum, r, c), row[k]);
+    }
+  }
+}
+
 // Geometry: 1 warp per row, 4 per block, each with several rows. Traffic of a 16-bit type: 8 bytes
 // an element fused, 4 plain, and 8 a row; H200 at 8192 x 768, fused: 11.7 us floor (model).
 // Fast: the row is read once, in 16-byte accesses that are all under way before the first is used,
 // and stays in registers for both passes of the statistics; gamma, beta and bias come from the L1
-// cache, which leaves registers to more warps. No shared memory, no barrier. Draws: element row *
-// columns + column.
+// cache, which leaves registers to more warps. No shared memory, no barrier. Draws: element
+// row * columns + column.
 template <typename T, int kChunks, bool kFused>
 __global__ void __launch_bounds__(kRowThreads)
     LayerNormForwardWarpKernel(LayerNormForwardArgs args) {
   const int columns = static_cast<int>(args.columns);
   const float count = static_cast<float>(columns);
-  const T* const bias_vector = static_cast<const T*>(args.bias);
   const int64_t step = int64_t{gridDim.x} * kRowWarps;
   for (int64_t r = FirstWarpRow(); r < args.row_end; r += step) {
-    Piece<T, kPieceWidth> row[kChunks], residual[kFused ? kChunks : 1];
-#pragma unroll
-    for (int k = 0; k < kChunks; ++k) {
-      const int c = LaneColumn(k);
-      const bool inside = c < columns;
-      row[k] = LoadOptionalPiece<kPieceWidth>(inside ? RowAt<T>(args.x, r, c) : nullptr);
-      if constexpr (kFused) {
-        residual[k] =
-            LoadOptionalPiece<kPieceWidth>(inside ? RowAt<T>(args.residual, r, c) : nullptr);
-      }
-    }
-    if constexpr (kFused) {
-#pragma unroll
-      for (int k = 0; k < kChunks; ++k) {
-        const int c = LaneColumn(k);
-        if (c >= columns) continue;
-        const auto bias =
-            LoadOptionalPiece<kPieceWidth>(bias_vector == nullptr ? nullptr : bias_vector + c);
-        const uint32_t kept = KeptOfPiece<kPieceWidth>(args.dropout, r * args.columns + c);
-        float sum[kPieceWidth];
-#pragma unroll
-        for (int i = 0; i < kPieceWidth; ++i) {
-          const float value = ApplyDropout(row[k][i] + bias[i], kept, i, args.dropout.scale);
-          sum[i] = value + residual[k][i];
-        }
-        row[k] = MakePiece<T>(sum);
-        StorePiece(RowAt<T>(args.sum, r, c), row[k]);
-      }
-    }
-    float total = 0.0f;  // lanes without columns hold zeros
+    Piece<T, kPieceWidth> row[kChunks];
+    LoadRow<T, kChunks, kFused>(args, r, row);
+    float total = 0.0f;
 #pragma unroll
     for (int k = 0; k < kChunks; ++k) {
 #pragma unroll
