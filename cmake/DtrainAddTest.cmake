@@ -42,6 +42,6 @@ function(dtrain_add_device_test name)
   endif()
   string(REPLACE "/" "_" target ${name})
   add_test(NAME ${name}/cuda COMMAND ${target})
-  set_tests_properties(${name}/cuda PROPERTIES LABELS kernel TIMEOUT 120
+  set_tests_properties(${name}/cuda PROPERTIES LABELS kernel TIMEOUT 300
     ENVIRONMENT DTRAIN_TEST_DEVICE=cuda)
 endfunction()

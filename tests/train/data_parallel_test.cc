@@ -48,7 +48,7 @@ struct Update {
 Update OneUpdate(Communicator& comm, const std::vector<SentencePair>& pairs, const Share& share,
                  bool pre_norm) {
   Seq2SeqTransformer model(SmallOptions(pre_norm));
-  model.Allocate({}, DType::kFloat32, /*seed=*/3);
+  model.Allocate(testing::TestDevice(), DType::kFloat32, /*seed=*/3);
   ParameterSet& parameters = model.parameters();
   std::vector<GradientRange> ranges;
   for (const Parameter* parameter : parameters.in_backward_order()) {
@@ -57,7 +57,7 @@ Update OneUpdate(Communicator& comm, const std::vector<SentencePair>& pairs, con
   }
   GradientReducer reducer(parameters.gradients(), ranges, comm,
                           {.bucket_bytes = 16 << 10, .first_bucket_bytes = 4 << 10});
-  Context ctx;
+  Context ctx(testing::TestDevice());
   ctx.set_training(true);
   LossSums sums;
   for (size_t i = 0; i < share.size(); ++i) {

@@ -16,6 +16,7 @@
 #include "dtrain/train/translation_task.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
+#include "testing/test_device.h"
 
 namespace dtrain {
 
@@ -87,6 +88,7 @@ struct ToyResult {
 inline ToyRun MakeToyRun(const ToyCorpus& corpus) {
   ToyRun run;
   run.task.data_dir = corpus.path();
+  run.task.device = testing::TestDevice();
   run.task.model = {.encoder_layers = 1,
                     .decoder_layers = 2,
                     .hidden_size = 32,
@@ -161,7 +163,7 @@ class ToyObserver final : public TrainObserver {
 
 inline std::vector<float> CopyOf(const Tensor& tensor) {
   if (!tensor) return {};
-  return {tensor.data<float>(), tensor.data<float>() + tensor.elements()};
+  return testing::ElementsOf<float>(tensor);
 }
 
 inline ToyResult TrainOnRank(const ToyRun& run, Communicator& comm) {
@@ -177,9 +179,9 @@ inline ToyResult TrainOnRank(const ToyRun& run, Communicator& comm) {
   TranslationTask& task = **created;
   ToyTask noted(task, run, result);
   ToyObserver observer(result);
-  Context ctx({}, {.compute_type = run.task.compute_type,
-                   .recompute = run.recompute,
-                   .seed = run.seed + 1000 * static_cast<uint64_t>(comm.rank())});
+  Context ctx(run.task.device, {.compute_type = run.task.compute_type,
+                                .recompute = run.recompute,
+                                .seed = run.seed + 1000 * static_cast<uint64_t>(comm.rank())});
   Trainer trainer(noted, comm, ctx, run.trainer);
   trainer.set_observer(&observer);
   trainer.set_stop_flags(run.stop_flags);
