@@ -55,12 +55,13 @@ std::vector<Case> AllCases() {
       {"a sequence without queries", {4, 0, 6}, {4, 5, 9}, 2, 16},
       // Head sizes of the matrix units' kernels, around the edges of their tiles of 16 and 64.
       {"head size 64", {1, 15, 64, 65}, {1, 15, 64, 65}, 2, 64},
+      {"head size 64, short, dropout", {17, 65, 0}, {70, 9, 33}, 2, 64, false, 0.3f},
       {"head size 64, long", {129}, {193}, 1, 64},
       {"head size 64, long, causal", {127, 66}, {127, 66}, 1, 64, true},
       {"head size 64, dropout", {17, 65, 0}, {70, 9, 129}, 2, 64, false, 0.3f},
       {"head size 64, dropout, causal", {130}, {130}, 1, 64, true, 0.1f},
       {"head size 32, long, causal", {65, 31}, {65, 31}, 2, 32, true},
-      {"head size 32, dropout", {33, 66}, {65, 7}, 1, 32, false, 0.5f},
+      {"head size 32, dropout", {33, 66}, {130, 7}, 1, 32, false, 0.5f},
       {"head size 128", {65, 0, 3}, {33, 4, 129}, 1, 128},
       {"head size 128, dropout, causal", {66, 17}, {66, 17}, 1, 128, true, 0.2f},
       // What they leave to the plain ones.
