@@ -55,15 +55,19 @@ std::vector<Case> AllCases() {
       {"a sequence without queries", {4, 0, 6}, {4, 5, 9}, 2, 16},
       // Head sizes of the matrix units' kernels, around the edges of their tiles of 16 and 64.
       {"head size 64", {1, 15, 64, 65}, {1, 15, 64, 65}, 2, 64},
+      {"head size 64, short, dropout", {17, 65, 0}, {70, 9, 33}, 2, 64, false, 0.3f},
       {"head size 64, long", {129}, {193}, 1, 64},
       {"head size 64, long, causal", {127, 66}, {127, 66}, 1, 64, true},
       {"head size 64, dropout", {17, 65, 0}, {70, 9, 129}, 2, 64, false, 0.3f},
       {"head size 64, dropout, causal", {130}, {130}, 1, 64, true, 0.1f},
       {"head size 32, long, causal", {65, 31}, {65, 31}, 2, 32, true},
-      {"head size 32, dropout", {33, 66}, {65, 7}, 1, 32, false, 0.5f},
+      {"head size 32, dropout", {33, 66}, {130, 7}, 1, 32, false, 0.5f},
       {"head size 128", {65, 0, 3}, {33, 4, 129}, 1, 128},
       {"head size 128, dropout, causal", {66, 17}, {66, 17}, 1, 128, true, 0.2f},
+      {"many keys", {3}, {1023}, 1, 64, false, 0.1f},
+      {"many queries", {1023}, {5}, 1, 32},
       // What they leave to the plain ones.
+      {"many keys, odd head size", {2}, {1023}, 1, 20},
       {"head size 64, rows not aligned", {33}, {40}, 1, 64, false, 0.1f, 0.0f, 5},
       {"head size 32, negative scale", {9, 20}, {30, 5}, 1, 32, false, 0.0f, -0.2f},
       {"head size 256", {3, 17}, {3, 17}, 1, 256, true},
@@ -181,6 +185,16 @@ TEST_CASE("attention backward matches plain loops") {
       REQUIRE(ValueAt(x.dq_store, row * x.dq_store.row_stride() + x.hidden) == 77.0);
     }
   }
+}
+
+TEST_CASE("keys without any query get gradients of zero") {
+  const DType dtype = GENERATE(from_range(FloatTypes()));
+  const int64_t head_dim = GENERATE(24, 64, 128);
+  Fixture x({"", {0, 0}, {3, 5}, 2, head_dim}, dtype);
+  x.Forward();
+  x.Backward();
+  for (const double value : ValuesOf(x.dk)) REQUIRE(value == 0.0);
+  for (const double value : ValuesOf(x.dv)) REQUIRE(value == 0.0);
 }
 
 // d sum(out * d_out) / d values[i], by central differences of the double reference.

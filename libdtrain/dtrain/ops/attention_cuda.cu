@@ -1,6 +1,6 @@
 // attention_cuda.cu - attention on a GPU: which kernels, over how many blocks.
 // SPDX-License-Identifier: Apache-2.0
-#include <cstring>
+#include <algorithm>
 #include <type_traits>
 #include <vector>
 
@@ -10,6 +10,7 @@
 #include "dtrain/ops/internal/attention_flash_backward.cuh"
 #include "dtrain/ops/internal/attention_flash_forward.cuh"
 #include "dtrain/ops/internal/attention_plain.cuh"
+#include "dtrain/ops/internal/attention_row_backward.cuh"
 
 namespace dtrain {
 namespace {
@@ -114,14 +115,24 @@ void FlashForwardOfDim(const AttentionArgs& args, Stream& stream) {
 
 template <typename T, int kDim, bool kDropout>
 void FlashBackwardOfDim(const AttentionArgs& args, Stream& stream) {
-  Launch(FlashAttentionBackwardKernel<T, kDim, false, kDropout>,
-         ShapeOf(args, args.max_queries, kFlashTile, kFlashThreads,
-                 FlashBackwardSharedBytes<kDim, false>()),
-         args, stream);
-  Launch(FlashAttentionBackwardKernel<T, kDim, true, kDropout>,
-         ShapeOf(args, args.max_keys, kFlashTile, kFlashThreads,
-                 FlashBackwardSharedBytes<kDim, true>()),
-         args, stream);
+  if constexpr (kDim <= 64) {
+    if (std::max(args.max_keys, args.max_queries) <= kRowKernelRows &&
+        ComputeCapability(stream.device()) >= 80) {
+      using Row = RowBackwardTraits<T, kDim, kDropout>;
+      return Launch(
+          RowAttentionBackwardKernel<Row>,
+          ShapeOf(args, kRowKernelRows, kRowKernelRows, kRowKernelThreads, Row::kSharedBytes), args,
+          stream);
+    }
+  }
+  using OwnQueries = FlashBackwardTraits<T, kDim, false, kDropout>;
+  using OwnKeys = FlashBackwardTraits<T, kDim, true, kDropout>;
+  Launch(FlashAttentionBackwardKernel<OwnQueries>,
+         ShapeOf(args, args.max_queries, kFlashTile, kFlashThreads, OwnQueries::kSharedBytes), args,
+         stream);
+  Launch(FlashAttentionBackwardKernel<OwnKeys>,
+         ShapeOf(args, args.max_keys, kFlashTile, kFlashThreads, OwnKeys::kSharedBytes), args,
+         stream);
 }
 
 // Calls body.operator()<kDim, kDropout>().

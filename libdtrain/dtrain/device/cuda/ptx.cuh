@@ -25,11 +25,12 @@
 
 namespace dtrain {
 
-// Whether this is code for a GPU before sm_80: its tensor cores take float16 alone.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-inline constexpr bool kBeforeSm80 = true;
+// The architecture this is compiled for, 90 for sm_90; the host's code and the executor's are as for
+// the newest.
+#if defined(__CUDA_ARCH__)
+inline constexpr int kTargetCapability = __CUDA_ARCH__ / 10;
 #else
-inline constexpr bool kBeforeSm80 = false;
+inline constexpr int kTargetCapability = 90;
 #endif
 
 #if defined(__CUDACC__)

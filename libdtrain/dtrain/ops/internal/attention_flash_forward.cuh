@@ -148,9 +148,10 @@ struct FlashRows {
             maximum[half] * args.scale + logf(total);
       }
     }
-    StoreResults<kDim>(out, factor[0], factor[1], at.queries - first, staging,
-                       HeadRow<T>(args.out, args.out_stride, at.first_query + first, args, at.head),
-                       args.out_stride);
+    StoreResults<kDim, kDim>(
+        out, factor, at.queries - first, staging,
+        HeadRow<T>(args.out, args.out_stride, at.first_query + first, args, at.head),
+        args.out_stride);
   }
 };
 

@@ -32,8 +32,8 @@ __device__ __forceinline__ int WarpIndex() { return static_cast<int>(threadIdx.x
 
 // The part of the batch that a block works on. Positions count from the sequence's first token.
 struct AttentionPlace {
-  int64_t first_query, first_key;  // tokens
-  int queries, keys;               // of the sequence
+  int first_query, first_key;  // tokens
+  int queries, keys;           // of the sequence
   int head;
   int first_row;  // of the block's own rows, a position
 };
@@ -72,7 +72,7 @@ __device__ __forceinline__ T* HeadRow(void* base, int64_t stride, int64_t token,
 // Where query `position` keeps its log_sum_exp and delta.
 __device__ __forceinline__ int64_t StatisticsIndex(const AttentionArgs& args,
                                                    const AttentionPlace& at, int position) {
-  return (at.first_query + position) * args.num_heads + at.head;
+  return (int64_t{at.first_query} + position) * args.num_heads + at.head;
 }
 
 // The group of eight (ops/dropout.h) of query `position` and its first eight keys.

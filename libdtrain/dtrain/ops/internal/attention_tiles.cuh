@@ -21,7 +21,8 @@ inline constexpr int kFlashTile = 64;  // streamed rows at a time
 // Whether the architecture being compiled for has the matrix units and the 64 KiB and more of
 // shared memory; attention_cuda.cu launches no other kernels.
 template <typename T, int kDim>
-inline constexpr bool kHasFlash = !kBeforeSm80 || (std::is_same_v<T, Float16> && kDim <= 64);
+inline constexpr bool kHasFlash = kTargetCapability >= 80 ||
+                                  (std::is_same_v<T, Float16> && kDim <= 64);
 
 // In elements.
 template <int kDim>
@@ -31,13 +32,13 @@ __device__ __forceinline__ int TileOffset(int row, int chunk) {
   return row * kDim + moved * 8;
 }
 
-// Starts copying rows [first, first + kRows) of `from`, zeros from row `count` on (count > 0).
-template <int kDim, int kRows, typename T>
+// Starts copying rows [first, first + kRows) of `from`, zeros from row `count` on.
+template <int kDim, int kRows, int kThreads = kFlashThreads, typename T>
 __device__ __forceinline__ void StartTile(T* tile, const T* from, int64_t stride, int first,
                                           int count) {
   constexpr int kChunks = kDim / 8;
-  static_assert(kRows * kChunks % kFlashThreads == 0);
-  constexpr int kStep = kFlashThreads / kChunks;  // a thread's next row; a multiple of 8
+  constexpr int kStep = kThreads / kChunks;  // to a thread's next row
+  static_assert(kStep % 8 == 0 && kRows % kStep == 0);
   const int row = static_cast<int>(threadIdx.x) / kChunks;
   const int chunk = static_cast<int>(threadIdx.x) % kChunks;
   const T* source = from + (first + row) * stride + chunk * 8;
@@ -54,6 +55,16 @@ template <int kDim, typename T>
 __device__ __forceinline__ void LoadLeft(uint32_t (&a)[4], const T* tile, int row, int step) {
   const int lane = LaneIndex();
   LdMatrixX4(a, tile + TileOffset<kDim>(row + lane % 16, 2 * step + lane / 16));
+}
+
+// The same of a tile that holds the left side transposed, [depth, rows]: rows [8 chunk, 8 chunk +
+// 16), depth [depth, depth + 16).
+template <int kDim, typename T>
+__device__ __forceinline__ void LoadLeftTransposed(uint32_t (&a)[4], const T* tile, int chunk,
+                                                   int depth) {
+  const int lane = LaneIndex();
+  LdMatrixX4Trans(a,
+                  tile + TileOffset<kDim>(depth + lane % 8 + lane / 16 * 8, chunk + lane / 8 % 2));
 }
 
 // The right side of two neighbouring products: two 16 by 8 fragments.
@@ -111,21 +122,33 @@ __device__ __forceinline__ void MultiplyPair(float (&low)[4], float (&high)[4],
 __device__ __forceinline__ int ResultRow(int i) { return LaneIndex() / 4 + i / 2 * 8; }
 __device__ __forceinline__ int ResultColumn(int i) { return LaneIndex() % 4 * 2 + i % 2; }
 
-// Writes the warp's 16 rows, times factor[] of the two rows of this lane, where row < valid, in
-// whole chunks by way of `staging` (16 rows of the warp's own).
+// Writes a left side of 16 rows by 16 columns into a tile: rows [row, row + 16), chunks `chunk` and
+// the next.
 template <int kDim, typename T>
-__device__ __forceinline__ void StoreResults(const float (&sums)[kDim / 8][4], float factor_low,
-                                             float factor_high, int valid, T* staging, T* to,
-                                             int64_t stride) {
-  constexpr int kChunks = kDim / 8;
+__device__ __forceinline__ void StoreLeft(const uint32_t (&a)[4], T* tile, int row, int chunk) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    T* const to = tile + TileOffset<kDim>(row + ResultRow(i % 2 * 2), chunk + i / 2);
+    StorePacked(reinterpret_cast<uint32_t*>(to + ResultColumn(0)), Packed<uint32_t, 1>{{a[i]}});
+  }
+}
+
+// Writes kColumns columns from chunk `first_chunk` on of the warp's 16 rows, times the factors of
+// the two rows of this lane, where row < valid; in whole chunks by way of the same place in
+// `staging`, 16 rows of a tile.
+template <int kDim, int kColumns, typename T>
+__device__ __forceinline__ void StoreResults(const float (&sums)[kColumns / 8][4],
+                                             const float (&factor)[2], int valid, T* staging, T* to,
+                                             int64_t stride, int first_chunk = 0) {
+  constexpr int kChunks = kColumns / 8;
 #pragma unroll
   for (int n = 0; n < kChunks; ++n) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float factor = half == 0 ? factor_low : factor_high;
-      const uint32_t pair = PackPair<T>(sums[n][2 * half] * factor, sums[n][2 * half + 1] * factor);
-      StorePacked(reinterpret_cast<uint32_t*>(staging + TileOffset<kDim>(ResultRow(2 * half), n) +
-                                              ResultColumn(0)),
+      const uint32_t pair =
+          PackPair<T>(sums[n][2 * half] * factor[half], sums[n][2 * half + 1] * factor[half]);
+      T* const target = staging + TileOffset<kDim>(ResultRow(2 * half), first_chunk + n);
+      StorePacked(reinterpret_cast<uint32_t*>(target + ResultColumn(0)),
                   Packed<uint32_t, 1>{{pair}});
     }
   }
@@ -134,7 +157,7 @@ __device__ __forceinline__ void StoreResults(const float (&sums)[kDim / 8][4], f
   for (int i = 0; i < 16 * kChunks / kWarpSize; ++i) {
     const int index = LaneIndex() + i * kWarpSize;
     const int row = index / kChunks;
-    const int chunk = index % kChunks;
+    const int chunk = first_chunk + index % kChunks;
     if (row < valid) {
       StorePacked(to + row * stride + chunk * 8,
                   LoadPacked<8>(staging + TileOffset<kDim>(row, chunk)));
