@@ -13,41 +13,17 @@
 #include "dtrain/base/status.h"
 #include "dtrain/data/bpe.h"
 #include "dtrain/data/bpe_trainer.h"
+#include "testing/file_testing.h"
 
 namespace dtrain {
 namespace {
 
-// A folder that goes with the test.
-class TemporaryFolder {
- public:
-  TemporaryFolder()
-      : path_(std::filesystem::temp_directory_path() /
-              ("dtrain_bpe_file_test_" + std::to_string(getpid()))) {
-    std::filesystem::create_directories(path_);
+// No half-written file is left.
+bool IsClean(const TemporaryFolder& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    if (entry.path().filename().string().starts_with(".tmp")) return false;
   }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-
-  std::string File(const std::string& name) const { return path_ / name; }
-  std::string Write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(File(name), std::ios::binary) << bytes;
-    return File(name);
-  }
-  bool IsClean() const {
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
-      if (entry.path().filename().string().starts_with(".tmp")) return false;
-    }
-    return true;
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
-std::string ReadBytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  return true;
 }
 
 BpeModel SmallModel(bool byte_fallback = false) {
@@ -94,14 +70,14 @@ TEST_CASE("a model comes back from its file as it was") {
     const BpeModel model = SmallModel(byte_fallback);
     const std::string path = folder.File("vocab.spm");
     REQUIRE(model.Save(path).ok());
-    CHECK(folder.IsClean());
+    CHECK(IsClean(folder));
     const BpeModel loaded = BpeModel::Load(path).value();
     CHECK(loaded.Hash() == model.Hash());
     CHECK(loaded.vocab_size() == model.vocab_size());
     CHECK(loaded.Encode("ein großer Hund €") == model.Encode("ein großer Hund €"));
-    const std::string bytes = ReadBytes(path);
+    const std::string bytes = ReadTestFile(path);
     REQUIRE(loaded.Save(path).ok());
-    CHECK(ReadBytes(path) == bytes);
+    CHECK(ReadTestFile(path) == bytes);
   }
 }
 
@@ -118,7 +94,7 @@ TEST_CASE("no cut and no flipped bit changes what a file says without an error")
   const TemporaryFolder folder;
   const BpeModel model = SmallModel();
   REQUIRE(model.Save(folder.File("good.spm")).ok());
-  const std::string bytes = ReadBytes(folder.File("good.spm"));
+  const std::string bytes = ReadTestFile(folder.File("good.spm"));
   size_t refused = 0;
   const auto check = [&](const std::string& damaged) {
     const absl::StatusOr<BpeModel> loaded = BpeModel::Load(folder.Write("bad.spm", damaged));
@@ -197,8 +173,8 @@ TEST_CASE("a write that fails half way leaves the file that was there alone") {
   CHECK(ExitCodeOf(status) == ExitCode::kStorage);
   CHECK(MessageOf(status) ==
         path + ": cannot write: File too large; raise the limit on file sizes (ulimit -f)");
-  CHECK(ReadBytes(path) == "what was there");
-  CHECK(folder.IsClean());
+  CHECK(ReadTestFile(path) == "what was there");
+  CHECK(IsClean(folder));
 }
 
 }  // namespace

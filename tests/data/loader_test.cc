@@ -7,14 +7,13 @@
 #include <set>
 
 #include "data/test_files.h"
+#include "testing/file_testing.h"
 
 namespace dtrain {
 namespace {
 
-using testing::TempDir;
-
-TokenShard MakeShard(const TempDir& dir, int pairs) {
-  const std::string path = dir.Path("train.bin");
+TokenShard MakeShard(const TemporaryFolder& dir, int pairs) {
+  const std::string path = dir.File("train.bin");
   absl::StatusOr<TokenShardWriter> writer = TokenShardWriter::Create(path, {.vocab_size = 1000});
   REQUIRE(writer.ok());
   for (int i = 0; i < pairs; ++i) {
@@ -60,7 +59,7 @@ std::vector<std::set<int64_t>> Updates(const TokenShard& shard, int num_ranks, i
 }
 
 TEST_CASE("pairs are packed with start and end symbols") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   const TokenShard shard = MakeShard(dir, 10);
   const std::vector<uint32_t> samples = {2, 0};
   const PairBatch batch = PackPairs(shard, samples, {.eos_id = 1, .start_id = 999});
@@ -76,7 +75,7 @@ TEST_CASE("pairs are packed with start and end symbols") {
 }
 
 TEST_CASE("updates hold the same samples for any number of ranks and micro-batches") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   const TokenShard shard = MakeShard(dir, 101);
   const auto updates = Updates(shard, 1, 1);
   CHECK(updates == Updates(shard, 2, 1));
@@ -88,7 +87,7 @@ TEST_CASE("updates hold the same samples for any number of ranks and micro-batch
 }
 
 TEST_CASE("a run continues at its cursor on another number of ranks") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   const TokenShard shard = MakeShard(dir, 101);
   const auto updates = Updates(shard, 2, 1);
   BatchLoader loader = *BatchLoader::Create(shard, Options());
@@ -99,7 +98,7 @@ TEST_CASE("a run continues at its cursor on another number of ranks") {
 }
 
 TEST_CASE("a loader counts the tokens of all ranks and goes on to the next epoch") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   const TokenShard shard = MakeShard(dir, 31);
   BatchLoader loader = *BatchLoader::Create(shard, Options(1, 2));
   int64_t source_tokens = 0;
@@ -118,7 +117,7 @@ TEST_CASE("a loader counts the tokens of all ranks and goes on to the next epoch
 }
 
 TEST_CASE("a tail smaller than the number of ranks leaves some with an empty micro-batch") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   const TokenShard shard = MakeShard(dir, 4);
   LoaderOptions options = Options(3, 4, 2);
   BatchLoader loader = *BatchLoader::Create(shard, options);
@@ -128,7 +127,7 @@ TEST_CASE("a tail smaller than the number of ranks leaves some with an empty mic
 }
 
 TEST_CASE("too few pairs or a foreign cursor are data errors") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   const TokenShard shard = MakeShard(dir, 3);
   const absl::Status few = BatchLoader::Create(shard, Options(0, 4)).status();
   CHECK(ExitCodeOf(few) == ExitCode::kData);

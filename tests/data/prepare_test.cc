@@ -9,14 +9,13 @@
 #include "data/test_files.h"
 #include "dtrain/data/bpe.h"
 #include "dtrain/data/token_shard.h"
+#include "testing/file_testing.h"
 
 namespace dtrain {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::Gzip;
-using testing::ReadWholeFile;
-using testing::TempDir;
 using namespace std::string_literals;
 
 // Sentences that repeat words, so that there is something to learn.
@@ -43,12 +42,12 @@ struct Corpus {
                       dir.Write("train.de", Gzip(Text(0, 400, true)))}};
     options.dev = {dir.Write("dev.tsv", Sentence(500, false) + "\t" + Sentence(500, true) + "\n")};
     options.hold_out_test = 0;
-    options.output_dir = dir.Path("out/data");
+    options.output_dir = dir.File("out/data");
     options.bpe.vocab_size = 100;
   }
   std::string Out(const std::string& name) const { return options.output_dir + "/" + name; }
 
-  TempDir dir;
+  TemporaryFolder dir;
   PrepareOptions options;
 };
 
@@ -83,8 +82,8 @@ TEST_CASE("a prepared folder gives back the text") {
   REQUIRE(train.ok());
   for (const int i : {0, 123, 399}) CHECK(DecodeTarget(*train, *model, i) == Sentence(i, true));
   CHECK(train->source_tokens() == report->train.source.pieces);
-  CHECK(ReadWholeFile(corpus.Out("dev.src")) == Sentence(500, false) + "\n");
-  CHECK(ReadWholeFile(corpus.Out("dev.ref")) == Sentence(500, true) + "\n");
+  CHECK(ReadTestFile(corpus.Out("dev.src")) == Sentence(500, false) + "\n");
+  CHECK(ReadTestFile(corpus.Out("dev.ref")) == Sentence(500, true) + "\n");
   CHECK_FALSE(fs::exists(corpus.Out("test.bin")));
   CHECK_FALSE(fs::exists(corpus.Out(".partial")));
   CHECK_THAT(report->Describe(), Catch::Contains("400 of 400 pairs kept"));
@@ -94,11 +93,11 @@ TEST_CASE("the result does not depend on the number of threads") {
   Corpus corpus;
   corpus.options.num_threads = 1;
   REQUIRE(PrepareParallelCorpus(corpus.options).ok());
-  const std::string one = ReadWholeFile(corpus.Out("train.bin"));
+  const std::string one = ReadTestFile(corpus.Out("train.bin"));
   corpus.options.num_threads = 3;
-  corpus.options.output_dir = corpus.dir.Path("three");
+  corpus.options.output_dir = corpus.dir.File("three");
   REQUIRE(PrepareParallelCorpus(corpus.options).ok());
-  CHECK(ReadWholeFile(corpus.Out("train.bin")) == one);
+  CHECK(ReadTestFile(corpus.Out("train.bin")) == one);
 }
 
 TEST_CASE("preparing again reuses, refuses or overwrites") {
@@ -134,7 +133,7 @@ TEST_CASE("a folder of something else is left alone, a damaged one is named") {
   CheckRefused(corpus.options, ExitCode::kUsage, {"/out/data: is not empty"});
   corpus.options.overwrite = true;
   REQUIRE(PrepareParallelCorpus(corpus.options).ok());
-  CHECK(ReadWholeFile(corpus.Out("thesis.tex")) == "precious");
+  CHECK(ReadTestFile(corpus.Out("thesis.tex")) == "precious");
 
   corpus.options.overwrite = false;
   fs::resize_file(corpus.Out("train.bin"), 200);
@@ -151,15 +150,15 @@ TEST_CASE("a given model is used as it is") {
   Corpus corpus;
   REQUIRE(PrepareParallelCorpus(corpus.options).ok());
   PrepareOptions options = corpus.options;
-  options.output_dir = corpus.dir.Path("second");
+  options.output_dir = corpus.dir.File("second");
   options.model_path = corpus.Out("vocab.spm");
   absl::StatusOr<PrepareReport> report = PrepareParallelCorpus(options);
   REQUIRE(report.ok());
   CHECK_FALSE(report->vocab_learned);
-  CHECK(ReadWholeFile(options.output_dir + "/vocab.spm") == ReadWholeFile(options.model_path));
+  CHECK(ReadTestFile(options.output_dir + "/vocab.spm") == ReadTestFile(options.model_path));
   const absl::StatusOr<TokenShard> shard = TokenShard::Open(options.output_dir + "/train.bin");
   CHECK(shard->info().vocab_hash == report->vocab_hash);
-  options.model_path = corpus.dir.Path("no.spm");
+  options.model_path = corpus.dir.File("no.spm");
   CheckRefused(options, ExitCode::kData, {"no.spm"});
 }
 
@@ -174,11 +173,11 @@ TEST_CASE("dev and test are held out of train where they are not given") {
   CHECK(report->test.pairs == 20);
   CHECK(report->train.pairs == 375);
   CHECK(report->notes.size() == 2);
-  const std::string dev = ReadWholeFile(corpus.Out("dev.src"));
+  const std::string dev = ReadTestFile(corpus.Out("dev.src"));
   CHECK(std::count(dev.begin(), dev.end(), '\n') == 5);
   const absl::StatusOr<BpeModel> model = BpeModel::Load(corpus.Out("vocab.spm"));
   const absl::StatusOr<TokenShard> train = TokenShard::Open(corpus.Out("train.bin"));
-  const std::string dev_target = "\n"s.append(ReadWholeFile(corpus.Out("dev.ref")));
+  const std::string dev_target = "\n"s.append(ReadTestFile(corpus.Out("dev.ref")));
   for (int64_t i = 0; i < train->size(); ++i) {
     const std::string target = DecodeTarget(*train, *model, i);
     REQUIRE(dev_target.find("\n"s.append(target).append("\n")) == std::string::npos);
@@ -198,9 +197,9 @@ TEST_CASE("dropped pairs are counted by reason, evaluation sets are cut but not 
   const CleaningReport& cleaning = report->cleaning;
   CHECK(cleaning.pairs_read() == 405);
   CHECK(cleaning.entry(DropReason::kEmptySide).examples ==
-        std::vector<std::string>{corpus.dir.Path("train.en") + ":401"});
+        std::vector<std::string>{corpus.dir.File("train.en") + ":401"});
   CHECK(cleaning.entry(DropReason::kDuplicatePair).examples ==
-        std::vector<std::string>{corpus.dir.Path("train.en") + ":403"});
+        std::vector<std::string>{corpus.dir.File("train.en") + ":403"});
   CHECK(cleaning.entry(DropReason::kEvaluationOverlap).pairs == 1);
   CHECK(cleaning.entry(DropReason::kInvalidText).pairs == 1);
   CHECK(cleaning.entry(DropReason::kTooManyPieces).pairs > 0);
@@ -208,14 +207,14 @@ TEST_CASE("dropped pairs are counted by reason, evaluation sets are cut but not 
   CHECK(report->train.source.longest <= 3);
   CHECK(report->dev.pairs == 2);
   CHECK(report->dev.cut_pairs == 1);
-  CHECK(ReadWholeFile(corpus.Out("dev.ref")) == Sentence(500, true) + "\nHaus\n");
+  CHECK(ReadTestFile(corpus.Out("dev.ref")) == Sentence(500, true) + "\nHaus\n");
 }
 
 TEST_CASE("input that cannot be read ends in a data error and leaves no folder") {
   Corpus corpus;
   PrepareOptions& options = corpus.options;
-  const TempDir& dir = corpus.dir;
-  options.train[0].target = dir.Path("missing.de");
+  const TemporaryFolder& dir = corpus.dir;
+  options.train[0].target = dir.File("missing.de");
   CheckRefused(options, ExitCode::kData, {"missing.de: cannot be opened"});
   options.train[0].target = dir.path();
   CheckRefused(options, ExitCode::kData, {dir.path() + ": is a directory"});
@@ -233,7 +232,7 @@ TEST_CASE("input that cannot be read ends in a data error and leaves no folder")
 TEST_CASE("text with many broken lines ends in a data error with path and line") {
   Corpus corpus;
   PrepareOptions& options = corpus.options;
-  const TempDir& dir = corpus.dir;
+  const TemporaryFolder& dir = corpus.dir;
   options.train = {{dir.Write("a.tsv", "good\tgut\nnice\tsch\xF6n\n")}};
   CheckRefused(options, ExitCode::kData, {"a.tsv:2: invalid UTF-8", "1 of 2 lines are broken"});
   options.train = {{dir.Write("nul.tsv", "a\tb\0c\n"s)}};
@@ -265,14 +264,14 @@ TEST_CASE("options that cannot be are usage errors") {
 TEST_CASE("carriage returns and byte order marks do not matter") {
   Corpus corpus;
   REQUIRE(PrepareParallelCorpus(corpus.options).ok());
-  const std::string plain = ReadWholeFile(corpus.Out("train.bin"));
+  const std::string plain = ReadTestFile(corpus.Out("train.bin"));
   std::string text = "\xEF\xBB\xBF"s.append(Text(0, 400, false));
   for (size_t i = 0; (i = text.find('\n', i)) != std::string::npos; i += 2) text.insert(i, 1, '\r');
   corpus.dir.Write("train.en", text);
-  corpus.options.output_dir = corpus.dir.Path("windows");
+  corpus.options.output_dir = corpus.dir.File("windows");
   REQUIRE(PrepareParallelCorpus(corpus.options).ok());
   // The headers differ in the hash of the inputs.
-  CHECK(ReadWholeFile(corpus.Out("train.bin")).substr(128) == plain.substr(128));
+  CHECK(ReadTestFile(corpus.Out("train.bin")).substr(128) == plain.substr(128));
 }
 
 }  // namespace

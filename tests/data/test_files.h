@@ -1,52 +1,15 @@
-// test_files.h - a temporary folder and files in it, for the tests of readers and writers.
+// test_files.h - compressed text for the tests of readers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TESTS_DATA_TEST_FILES_H_
 #define DTRAIN_TESTS_DATA_TEST_FILES_H_
 
-#include <stdlib.h>
 #include <zlib.h>
 #include <zstd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 
 namespace dtrain::testing {
-
-// A folder that is gone, with all it holds, when the test ends.
-class TempDir {
- public:
-  TempDir() {
-    std::string pattern = std::filesystem::temp_directory_path() / "dtrain-test-XXXXXX";
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TempDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-
-  std::string Path(std::string_view name) const { return path_ + "/" + std::string(name); }
-  const std::string& path() const { return path_; }
-
-  // Writes a file and returns its path.
-  std::string Write(std::string_view name, std::string_view content) const {
-    std::ofstream out(Path(name), std::ios::binary);
-    out.write(content.data(), static_cast<std::streamsize>(content.size()));
-    return Path(name);
-  }
-
- private:
-  std::string path_;
-};
-
-inline std::string ReadWholeFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 inline std::string Gzip(std::string_view text) {
   z_stream stream{};

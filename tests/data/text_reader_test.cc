@@ -2,17 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/text_reader.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
 #include <vector>
 
 #include "data/test_files.h"
 #include "dtrain/data/utf8.h"
+#include "testing/file_testing.h"
 
 namespace dtrain {
 namespace {
 
 using testing::Gzip;
-using testing::TempDir;
 using testing::Zstd;
 using namespace std::string_literals;
 
@@ -50,7 +55,7 @@ void CheckDataError(const absl::Status& status, const Lines& parts) {
 }
 
 TEST_CASE("a text reader gives the lines of plain, gzip and Zstandard files") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   const std::string text = "first\n\nzweite Zeile: \xC3\xA4\nlast without newline";
   const Lines expected = {"first", "", "zweite Zeile: \xC3\xA4", "last without newline"};
   CHECK(*ReadLines(dir.Write("plain", text)) == expected);
@@ -63,7 +68,7 @@ TEST_CASE("a text reader gives the lines of plain, gzip and Zstandard files") {
 }
 
 TEST_CASE("a text reader gives lines that cross its buffers") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   std::string text;
   Lines expected;
   for (int i = 0; i < 3000; ++i) {
@@ -78,15 +83,15 @@ TEST_CASE("a text reader gives lines that cross its buffers") {
 }
 
 TEST_CASE("a byte order mark and carriage returns are taken off") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   CHECK(*ReadLines(dir.Write("crlf", "\xEF\xBB\xBFone\r\n\r\ntwo\r\n")) == Lines{"one", "", "two"});
   CHECK(*ReadLines(dir.Write("bom", "\xEF\xBB\xBF")) == Lines{});
   CHECK(*ReadLines(dir.Write("inner", "a\rb\n")) == Lines{"a\rb"});
 }
 
 TEST_CASE("files that cannot be read are data errors that name the path") {
-  const TempDir dir;
-  CheckDataError(ReadLines(dir.Path("missing")).status(),
+  const TemporaryFolder dir;
+  CheckDataError(ReadLines(dir.File("missing")).status(),
                  {"/missing: cannot be opened", "No such"});
   CheckDataError(ReadLines(dir.path()).status(), {dir.path() + ": is a directory"});
   CheckDataError(ReadLines(dir.Write("utf16", "\xFF\xFE"s + "a\0"s)).status(),
@@ -103,7 +108,7 @@ TEST_CASE("files that cannot be read are data errors that name the path") {
 }
 
 TEST_CASE("bad lines are data errors with path and line") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   CheckDataError(ReadLines(dir.Write("latin1", "gut\nsch\xF6n\n")).status(),
                  {"/latin1:2: invalid UTF-8", "iconv"});
   CheckDataError(ReadLines(dir.Write("nul", "a\nb\nc\0d\n"s)).status(), {"/nul:3: a NUL byte"});
@@ -115,7 +120,7 @@ TEST_CASE("bad lines are data errors with path and line") {
 }
 
 TEST_CASE("bad lines are handed out with their problem on request") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   const std::string path = dir.Write("bad", "good\nsch\xF6n\nn\0l\n"s + std::string(3 << 20, 'x') +
                                                 "\nafter\n" + std::string(2 << 20, 'y'));
   absl::StatusOr<TextReader> reader = TextReader::Open(path, {.report_problems = true});
@@ -132,7 +137,7 @@ TEST_CASE("bad lines are handed out with their problem on request") {
 }
 
 TEST_CASE("a parallel reader pairs two files") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   absl::StatusOr<ParallelTextReader> reader = ParallelTextReader::Open(
       dir.Write("a.en", "one\ntwo\n"), dir.Write("a.de", Gzip("eins\r\nzwei")));
   REQUIRE(reader.ok());
@@ -144,11 +149,48 @@ TEST_CASE("a parallel reader pairs two files") {
   CHECK(pair.target == "zwei");
   CHECK(pair.number == 2);
   CHECK_FALSE(*reader->Next(pair));
-  CHECK(reader->Locate(2, true) == dir.Path("a.de") + ":2");
+  CHECK(reader->Locate(2, true) == dir.File("a.de") + ":2");
+}
+
+// What `body` returns in a process without root's rights.
+template <typename Body>
+std::string WithoutRights(const Body& body) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    const std::string text = geteuid() == 0 && setuid(kNobody) != 0 ? "setuid failed" : body();
+    const bool written = write(ends[1], text.data(), text.size()) >= 0;
+    _exit(written ? 0 : 1);
+  }
+  close(ends[1]);
+  std::string text(1000, '\0');
+  const ssize_t count = read(ends[0], text.data(), text.size());
+  close(ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  text.resize(count > 0 ? static_cast<size_t>(count) : 0);
+  return text;
+}
+
+TEST_CASE("a file that may not be read is a data error with the system's reason") {
+  const TemporaryFolder dir;
+  const std::string path = dir.Write("secret.en", "text\n");
+  std::filesystem::permissions(dir.path(), std::filesystem::perms::others_exec,
+                               std::filesystem::perm_options::add);
+  std::filesystem::permissions(path, std::filesystem::perms::none);
+  const std::string message = WithoutRights([&] {
+    const absl::Status status = TextReader::Open(path).status();
+    return std::to_string(static_cast<int>(ExitCodeOf(status))) + " " +
+           std::string(MessageOf(status));
+  });
+  CHECK_THAT(message, Catch::StartsWith("3 ") && Catch::Contains("/secret.en: cannot be opened") &&
+                          Catch::Contains("Permission denied"));
 }
 
 TEST_CASE("unequal line counts are a data error that names both counts") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   const std::string two = dir.Write("two", "1\n2\n");
   const std::string five = dir.Write("five", "1\n2\n3\n4\n5");
   CheckDataError(CountPairs(ParallelTextReader::Open(two, five)).status(),
@@ -158,7 +200,7 @@ TEST_CASE("unequal line counts are a data error that names both counts") {
 }
 
 TEST_CASE("a parallel reader splits a TSV at its first tab and ignores further columns") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   absl::StatusOr<ParallelTextReader> reader =
       ParallelTextReader::OpenTsv(dir.Write("t.tsv", "one\teins\tCC-BY\ntwo\t\n"));
   REQUIRE(reader.ok());

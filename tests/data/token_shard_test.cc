@@ -10,12 +10,11 @@
 
 #include "data/test_files.h"
 #include "dtrain/base/check.h"
+#include "testing/file_testing.h"
 
 namespace dtrain {
 namespace {
 
-using testing::ReadWholeFile;
-using testing::TempDir;
 using Ids = std::vector<int32_t>;
 
 constexpr TokenShardInfo kInfo = {.vocab_size = 50'000, .vocab_hash = 0xABC, .options_hash = 7};
@@ -26,8 +25,9 @@ Ids MakeIds(int64_t length, int32_t first) {
   return ids;
 }
 
-std::string WriteShard(const TempDir& dir, const TokenShardInfo& info = kInfo, int pairs = 100) {
-  const std::string path = dir.Path("train.bin");
+std::string WriteShard(const TemporaryFolder& dir, const TokenShardInfo& info = kInfo,
+                       int pairs = 100) {
+  const std::string path = dir.File("train.bin");
   absl::StatusOr<TokenShardWriter> writer = TokenShardWriter::Create(path, info);
   REQUIRE(writer.ok());
   const auto first = static_cast<int32_t>(info.vocab_size) - 200;
@@ -51,7 +51,7 @@ void CheckRefused(const std::string& path, const std::string& part,
 
 TEST_CASE("a token shard gives back its pairs, with narrow and with wide ids") {
   const int64_t vocab_size = GENERATE(50'000, 65'536, 100'000);
-  const TempDir dir;
+  const TemporaryFolder dir;
   TokenShardInfo info = kInfo;
   info.vocab_size = vocab_size;
   absl::StatusOr<TokenShard> shard =
@@ -78,7 +78,7 @@ TEST_CASE("a token shard gives back its pairs, with narrow and with wide ids") {
 }
 
 TEST_CASE("a token shard may be empty") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   absl::StatusOr<TokenShard> shard =
       TokenShard::Open(WriteShard(dir, kInfo, 0), {.verify_checksum = true});
   REQUIRE(shard.ok());
@@ -86,19 +86,19 @@ TEST_CASE("a token shard may be empty") {
 }
 
 TEST_CASE("an unfinished shard leaves nothing behind and a full disk is a storage error") {
-  const TempDir dir;
+  const TemporaryFolder dir;
   {
-    absl::StatusOr<TokenShardWriter> writer = TokenShardWriter::Create(dir.Path("a"), kInfo);
+    absl::StatusOr<TokenShardWriter> writer = TokenShardWriter::Create(dir.File("a"), kInfo);
     REQUIRE(writer.ok());
     CHECK_THROWS_AS(writer->Add(Ids{50'000}, Ids{1}), CheckError);
   }
   CHECK(std::filesystem::is_empty(dir.path()));
-  const absl::Status status = TokenShardWriter::Create(dir.Path("no/such/a"), kInfo).status();
+  const absl::Status status = TokenShardWriter::Create(dir.File("no/such/a"), kInfo).status();
   CHECK(ExitCodeOf(status) == ExitCode::kStorage);
   CHECK_THAT(std::string(MessageOf(status)), Catch::Contains("no/such/a"));
   if (!std::filesystem::exists("/dev/full")) return;
-  std::filesystem::create_symlink("/dev/full", dir.Path(".tmp-full-" + std::to_string(::getpid())));
-  absl::StatusOr<TokenShardWriter> writer = TokenShardWriter::Create(dir.Path("full"), kInfo);
+  std::filesystem::create_symlink("/dev/full", dir.File(".tmp-full-" + std::to_string(::getpid())));
+  absl::StatusOr<TokenShardWriter> writer = TokenShardWriter::Create(dir.File("full"), kInfo);
   REQUIRE(writer.ok());
   REQUIRE(writer->Add(Ids{1}, Ids{2}).ok());
   const absl::Status full = writer->Finish();
@@ -107,8 +107,8 @@ TEST_CASE("an unfinished shard leaves nothing behind and a full disk is a storag
 }
 
 TEST_CASE("files that are no shard of this vocabulary are refused") {
-  const TempDir dir;
-  CheckRefused(dir.Path("missing"),
+  const TemporaryFolder dir;
+  CheckRefused(dir.File("missing"),
                "cannot open: No such file or directory; check the path; prepare the data first");
   CheckRefused(dir.path(), "not a regular file");
   CheckRefused(dir.Write("short", "tiny"), "is not a token shard");
@@ -120,8 +120,8 @@ TEST_CASE("files that are no shard of this vocabulary are refused") {
 }
 
 TEST_CASE("damaged shards are refused") {
-  const TempDir dir;
-  const std::string good = ReadWholeFile(WriteShard(dir));
+  const TemporaryFolder dir;
+  const std::string good = ReadTestFile(WriteShard(dir));
   CheckRefused(dir.Write("cut", good.substr(0, good.size() - 8)), "where the header says");
   CheckRefused(dir.Write("long", good + "12345678"), "where the header says");
   std::string bad = good;

@@ -31,6 +31,11 @@ class TemporaryFolder {
   }
   const std::string& path() const { return path_; }
   std::string File(const std::string& name) const { return path_ + "/" + name; }
+  // Writes a file and returns its path.
+  std::string Write(const std::string& name, const std::string& content) const {
+    std::ofstream(File(name), std::ios::binary) << content;
+    return File(name);
+  }
 
  private:
   std::string path_;

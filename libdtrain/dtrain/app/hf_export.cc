@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
+#include "dtrain/app/internal/as_written.h"
 #include "dtrain/app/internal/hf_tokenizer.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
@@ -54,9 +55,9 @@ Json ConfigJson(const Seq2SeqOptions& options, const BpeModel& tokenizer,
                {"encoder_ffn_dim", options.ffn_size},
                {"decoder_ffn_dim", options.ffn_size},
                {"activation_function", ActivationName(options.activation)},
-               {"dropout", options.dropout},
-               {"attention_dropout", options.attention_dropout},
-               {"activation_dropout", options.activation_dropout},
+               {"dropout", internal::AsWritten(options.dropout)},
+               {"attention_dropout", internal::AsWritten(options.attention_dropout)},
+               {"activation_dropout", internal::AsWritten(options.activation_dropout)},
                {"max_position_embeddings", options.max_positions},
                {"scale_embedding", true},
                {"static_position_embeddings", true},

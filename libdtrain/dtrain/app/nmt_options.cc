@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "dtrain/app/config.h"
+#include "dtrain/app/internal/as_written.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/period.h"
 #include "dtrain/nmt.pb.h"
@@ -176,7 +177,7 @@ PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::stri
   options.cleaning.drop_number_mismatch = cleaning.drop_number_mismatch();
   options.cleaning.drop_duplicates = cleaning.drop_duplicates();
   options.cleaning.drop_evaluation_overlap = cleaning.drop_evaluation_overlap();
-  options.max_invalid_fraction = cleaning.max_invalid_fraction();
+  options.max_invalid_fraction = internal::AsWritten(cleaning.max_invalid_fraction());
   return options;
 }
 

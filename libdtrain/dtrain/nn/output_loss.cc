@@ -23,6 +23,13 @@ int64_t SliceRows(int64_t classes, const Device& device) {
   return std::max((on_cpu ? kCpuSliceElements : kCudaSliceElements) / classes, kMinSliceRows);
 }
 
+// On a GPU the logits are the largest tensor and memory is what the loss takes time for: they and
+// their gradient, in the same place, have 2 bytes in mixed precision. Softmax is float32 either
+// way.
+DType LossLogitsType(const Context& ctx) {
+  return ctx.device().type == DeviceType::kCpu ? DType::kFloat32 : ctx.compute_type();
+}
+
 double SumOf(const Tensor& values, Context& ctx) {
   Tensor total = ctx.Empty({1}, DType::kFloat64);
   Sum(values, total, ctx.stream());
@@ -46,7 +53,7 @@ LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, float 
     const int64_t end = std::min(begin + slice, tokens);
     const Tensor rows = hidden.Rows(begin, end);
     const Tensor row_targets = targets.Rows(begin, end);
-    Tensor logits = Logits(rows, ctx);
+    Tensor logits = LogitsIn(LossLogitsType(ctx), rows, ctx);
     Tensor row_loss = loss.Rows(begin, end);
     Tensor row_nll = nll.Rows(begin, end);
     Tensor log_sum_exp = ctx.Empty({end - begin}, DType::kFloat32);
@@ -69,7 +76,7 @@ LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, float 
 Tensor OutputLoss::SliceGradient(Tensor& logits, const Tensor& targets, const Tensor& log_sum_exp,
                                  const Tensor& scale, Context& ctx) const {
   CrossEntropyBackward(logits, targets, log_sum_exp, options_, scale, logits, ctx.stream());
-  if (ctx.compute_type() == DType::kFloat32) return logits;
+  if (logits.dtype() == ctx.compute_type()) return logits;
   Tensor narrow = ctx.Empty(logits.shape());
   Cast(logits, narrow, ctx.stream());
   return narrow;
@@ -81,7 +88,11 @@ Tensor OutputLoss::Backward() {
 }
 
 Tensor OutputLoss::Logits(const Tensor& hidden, Context& ctx) const {
-  Tensor logits = ctx.Empty({hidden.dim(0), weight_.shape()[0]}, DType::kFloat32);
+  return LogitsIn(DType::kFloat32, hidden, ctx);
+}
+
+Tensor OutputLoss::LogitsIn(DType dtype, const Tensor& hidden, Context& ctx) const {
+  Tensor logits = ctx.Empty({hidden.dim(0), weight_.shape()[0]}, dtype);
   Gemm(hidden, weight_.value(), {.transpose_b = true}, logits, ctx.stream());
   return logits;
 }

@@ -47,6 +47,7 @@ class OutputLoss {
   Tensor Logits(const Tensor& hidden, Context& ctx) const;
 
  private:
+  Tensor LogitsIn(DType dtype, const Tensor& hidden, Context& ctx) const;
   // In the compute type, d_logits = scale * (p - q) of one slice.
   Tensor SliceGradient(Tensor& logits, const Tensor& targets, const Tensor& log_sum_exp,
                        const Tensor& scale, Context& ctx) const;
