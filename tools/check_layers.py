@@ -32,7 +32,7 @@ def floor_of(path):
 def check_include(path, room, quote, header):
     """Yields what is wrong with one include of a library file."""
     is_header = path.suffix in (".h", ".cuh")
-    is_public = is_header and "internal" not in path.parts
+    is_public = is_header and not {"internal", "cuda"} & set(path.parts)
     is_cuda = path.suffix in (".cu", ".cuh") or "cuda" in path.parts[:-1] or path.name.startswith("nccl_")
     if header.startswith("dtrain/"):
         target = header.split("/")[1]

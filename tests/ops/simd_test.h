@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
+#include "dtrain/base/dtype.h"
 #include "dtrain/base/random.h"
 #include "dtrain/ops/internal/cpu_kernel.h"
-#include "dtrain/tensor/dtype.h"
 
 namespace dtrain {
 

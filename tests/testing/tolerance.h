@@ -8,7 +8,7 @@
 #include <limits>
 #include <span>
 
-#include "dtrain/tensor/dtype.h"
+#include "dtrain/base/dtype.h"
 
 namespace dtrain {
 

@@ -9,9 +9,9 @@
 
 #include "dtrain/app/flag_set.h"
 #include "dtrain/app/translation_model.h"
+#include "dtrain/base/dtype.h"
 #include "dtrain/base/status.h"
 #include "dtrain/models/beam_search.h"
-#include "dtrain/tensor/dtype.h"
 
 namespace dtrain {
 

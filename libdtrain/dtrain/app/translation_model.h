@@ -12,11 +12,11 @@
 #include <memory>
 #include <string>
 
+#include "dtrain/base/dtype.h"
 #include "dtrain/base/status.h"
 #include "dtrain/data/bpe.h"
 #include "dtrain/device/device.h"
 #include "dtrain/models/seq2seq_transformer.h"
-#include "dtrain/tensor/dtype.h"
 
 namespace dtrain {
 

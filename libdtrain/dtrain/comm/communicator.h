@@ -26,7 +26,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "dtrain/tensor/dtype.h"
+#include "dtrain/base/dtype.h"
 
 namespace dtrain {
 

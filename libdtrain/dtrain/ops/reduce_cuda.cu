@@ -1,5 +1,5 @@
-// reduce_cuda.cu - sums on the GPU: partial sums per block, then one kernel that adds them in
-// order. SPDX-License-Identifier: Apache-2.0
+// reduce_cuda.cu - sums on the GPU: partial sums per block, then one kernel that adds them.
+// SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/cuda/reduce.cuh"
 #include "dtrain/ops/internal/column_tiles.cuh"
 #include "dtrain/ops/internal/reduce_kernel.h"

@@ -19,9 +19,9 @@
 #include <utility>
 
 #include "dtrain/base/check.h"
+#include "dtrain/base/dtype.h"
 #include "dtrain/device/arena.h"
 #include "dtrain/device/device.h"
-#include "dtrain/tensor/dtype.h"
 #include "dtrain/tensor/shape.h"
 
 namespace dtrain {

@@ -19,8 +19,8 @@
 #include <string_view>
 #include <vector>
 
+#include "dtrain/base/dtype.h"
 #include "dtrain/base/status.h"
-#include "dtrain/tensor/dtype.h"
 
 namespace dtrain {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "dtrain/tensor/dtype.h"
+#include "dtrain/base/dtype.h"
 #include "testing/host_executor/executor.h"
 
 namespace dtrain::host_executor {

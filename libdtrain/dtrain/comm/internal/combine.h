@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <span>
 
+#include "dtrain/base/dtype.h"
 #include "dtrain/comm/communicator.h"
-#include "dtrain/tensor/dtype.h"
 
 namespace dtrain::internal {
 

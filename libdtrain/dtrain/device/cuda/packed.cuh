@@ -3,8 +3,8 @@
 #ifndef DTRAIN_DEVICE_CUDA_PACKED_CUH_
 #define DTRAIN_DEVICE_CUDA_PACKED_CUH_
 
+#include "dtrain/base/dtype.h"
 #include "dtrain/device/cuda/launch.cuh"
-#include "dtrain/tensor/dtype.h"
 
 #if defined(__CUDACC__)
 #include <cuda_bf16.h>

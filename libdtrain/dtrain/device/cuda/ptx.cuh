@@ -25,8 +25,8 @@
 
 namespace dtrain {
 
-// The architecture this is compiled for, 90 for sm_90; the host's code and the executor's are as for
-// the newest.
+// The architecture this is compiled for, 90 for sm_90; the host's code and the executor's are as
+// for the newest.
 #if defined(__CUDA_ARCH__)
 inline constexpr int kTargetCapability = __CUDA_ARCH__ / 10;
 #else

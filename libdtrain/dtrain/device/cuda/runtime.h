@@ -15,7 +15,7 @@ namespace dtrain::cuda {
 
 struct DeviceProperties {
   std::string name;
-  std::string id;  // tells it from all other GPUs, also of other hosts
+  std::string id;              // tells it from all other GPUs, also of other hosts
   int compute_capability = 0;  // 90 for 9.0
   int multiprocessors = 0;
   size_t total_bytes = 0;

@@ -32,9 +32,9 @@ struct AttentionArgs {
   RandomKey dropout_key;
   uint32_t dropout_threshold;  // 0: no dropout
   float dropout_scale;
-  int64_t max_keys;  // of the dropout's numbering, a multiple of 8
+  int64_t max_keys;                // of the dropout's numbering, a multiple of 8
   int64_t sequences, max_queries;  // sequences in the batch, queries of the longest
-  float* delta;  // CUDA backward only, its own memory: see attention_kernel.cuh
+  float* delta;                    // CUDA backward only, its own memory: see attention_kernel.cuh
   // CPU only: the units this thread works on and its memory, attention_cpu.cc's to divide.
   int64_t first_unit, last_unit;
   float* scratch;

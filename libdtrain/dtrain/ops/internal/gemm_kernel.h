@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
+#include "dtrain/base/dtype.h"
 #include "dtrain/device/stream.h"
-#include "dtrain/tensor/dtype.h"
 
 namespace dtrain {
 

@@ -15,8 +15,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "dtrain/base/dtype.h"
 #include "dtrain/base/random.h"
-#include "dtrain/tensor/dtype.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

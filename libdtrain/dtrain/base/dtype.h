@@ -1,7 +1,7 @@
 // dtype.h - element types, their sizes and names, and the 16-bit floats on the host.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef DTRAIN_TENSOR_DTYPE_H_
-#define DTRAIN_TENSOR_DTYPE_H_
+#ifndef DTRAIN_BASE_DTYPE_H_
+#define DTRAIN_BASE_DTYPE_H_
 
 #include <bit>
 #include <cstddef>
@@ -123,4 +123,4 @@ inline constexpr DType kDTypeOf<uint8_t> = DType::kUint8;
 
 }  // namespace dtrain
 
-#endif  // DTRAIN_TENSOR_DTYPE_H_
+#endif  // DTRAIN_BASE_DTYPE_H_
