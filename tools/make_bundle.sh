@@ -39,7 +39,7 @@ cp -r tests/golden "$out/tests/"
 mkdir -p "$out/share/dtrain/nmt_train"
 cp -r examples/nmt_train/{configs,data} "$out/share/dtrain/nmt_train/"
 cp tools/gpu_check.sh "$out/bin/"
-git describe --always --dirty >"$out/share/dtrain/commit"
+{ git describe --always --dirty 2>/dev/null || echo "of no commit"; } >"$out/share/dtrain/commit"
 
 # ---- Open MPI: mpirun, its plugins and its texts, at the places below its prefix where it looks ----
 mpi_plugins=lib/$(gcc -print-multiarch)/openmpi/lib/openmpi3
