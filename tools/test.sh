@@ -6,7 +6,7 @@
 #   tools/test.sh --sanitizers    before them, the unit tests under ASan+UBSan and TSan
 set -euo pipefail
 source "$(dirname "$0")/setup.sh"
-install_packages "${build_packages[@]}" sentencepiece
+install_packages "${build_packages[@]}" python3 sentencepiece
 
 if [ "${1:-}" = --sanitizers ]; then
   # TSan sees ranks as threads; the OpenMP runtime is not built for it, so it runs what needs none.
@@ -23,9 +23,11 @@ werror=${CI:+-DDTRAIN_WERROR=ON}
 # The CUDA kernels, run on this machine's processor by the host executor.
 build_preset host-executor $werror
 ctest --preset host-executor -j 2
-# And compiled for every architecture, where nvcc is at hand.
+# And compiled for every architecture, where nvcc is at hand: no spill, no more registers or shared
+# memory than tests/device/kernel_resources.tsv says.
 if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
   build_preset cuda -DDTRAIN_TESTS=OFF $werror
+  tools/check_kernels.py
 else
   echo "CUDA kernels are not compiled: there is no nvcc here"
 fi

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -17,12 +18,17 @@
 
 namespace dtrain::testing {
 
+// The folder with golden/: of the sources, or DTRAIN_TESTS_DIR where the tests were moved to.
+inline std::string TestsDirectory() {
+  const char* const directory = std::getenv("DTRAIN_TESTS_DIR");
+  return directory != nullptr ? directory : DTRAIN_TESTS_DIR;
+}
+
 // One file of tests/golden/; its README says what the tensors are.
 class Golden {
  public:
   explicit Golden(const std::string& name)
-      : file_(*SafetensorsFile::Open(std::string(DTRAIN_TESTS_DIR) + "/golden/" + name +
-                                     ".safetensors")) {}
+      : file_(*SafetensorsFile::Open(TestsDirectory() + "/golden/" + name + ".safetensors")) {}
 
   bool Has(std::string_view name) const { return file_.Find(name) != nullptr; }
   std::vector<float> Floats(std::string_view name) const {

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -17,6 +18,10 @@ namespace dtrain::cuda {
 namespace {
 
 constexpr size_t kAlignment = 256;
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+TimePoint& AsTime(void* event) { return *static_cast<TimePoint*>(event); }
 
 }  // namespace
 
@@ -67,6 +72,18 @@ void FillRows(const Device&, void* to, size_t stride_bytes, int byte, size_t row
   for (size_t row = 0; row < rows; ++row) {
     std::memset(static_cast<std::byte*>(to) + row * stride_bytes, byte, row_bytes);
   }
+}
+
+void* CreateEvent(const Device&) { return new TimePoint(); }
+
+void DestroyEvent(const Device&, void* event) noexcept { delete static_cast<TimePoint*>(event); }
+
+void RecordEvent(const Device&, void* event, void*) {
+  AsTime(event) = std::chrono::steady_clock::now();
+}
+
+double SecondsBetween(const Device&, void* start, void* end) {
+  return std::chrono::duration<double>(AsTime(end) - AsTime(start)).count();
 }
 
 }  // namespace dtrain::cuda

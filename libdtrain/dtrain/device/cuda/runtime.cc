@@ -15,6 +15,7 @@ namespace {
 void Use(const Device& device) { DT_CHECK_CUDA(cudaSetDevice(device.index)); }
 
 cudaStream_t AsStream(void* stream) { return static_cast<cudaStream_t>(stream); }
+cudaEvent_t AsEvent(void* event) { return static_cast<cudaEvent_t>(event); }
 
 }  // namespace
 
@@ -106,6 +107,31 @@ void FillRows(const Device& device, void* to, size_t stride_bytes, int byte, siz
               size_t rows, void* stream) {
   Use(device);
   DT_CHECK_CUDA(cudaMemset2DAsync(to, stride_bytes, byte, row_bytes, rows, AsStream(stream)));
+}
+
+void* CreateEvent(const Device& device) {
+  Use(device);
+  cudaEvent_t event = nullptr;
+  DT_CHECK_CUDA(cudaEventCreate(&event));
+  return event;
+}
+
+void DestroyEvent(const Device& device, void* event) noexcept {
+  static_cast<void>(cudaSetDevice(device.index));
+  static_cast<void>(cudaEventDestroy(AsEvent(event)));
+}
+
+void RecordEvent(const Device& device, void* event, void* stream) {
+  Use(device);
+  DT_CHECK_CUDA(cudaEventRecord(AsEvent(event), AsStream(stream)));
+}
+
+double SecondsBetween(const Device& device, void* start, void* end) {
+  Use(device);
+  DT_CHECK_CUDA(cudaEventSynchronize(AsEvent(end)));
+  float milliseconds = 0.0F;
+  DT_CHECK_CUDA(cudaEventElapsedTime(&milliseconds, AsEvent(start), AsEvent(end)));
+  return 1e-3 * static_cast<double>(milliseconds);
 }
 
 }  // namespace dtrain::cuda

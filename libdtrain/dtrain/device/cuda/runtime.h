@@ -48,6 +48,13 @@ void Fill(const Device& device, void* to, int byte, size_t bytes, void* stream);
 void FillRows(const Device& device, void* to, size_t stride_bytes, int byte, size_t row_bytes,
               size_t rows, void* stream);
 
+// A point in a stream's work that remembers when the device reached it: what benchmarks time with.
+void* CreateEvent(const Device& device);
+void DestroyEvent(const Device& device, void* event) noexcept;
+void RecordEvent(const Device& device, void* event, void* stream);
+// Waits until the device has passed `end`. Both were recorded, `start` first, in one stream.
+double SecondsBetween(const Device& device, void* start, void* end);
+
 }  // namespace dtrain::cuda
 
 #endif  // DTRAIN_DEVICE_CUDA_RUNTIME_H_
