@@ -13,7 +13,7 @@ void LaunchRows(void (*packed)(Args), void (*scalar)(Args), bool aligned, const 
   DT_CHECK_LT(args.classes, int64_t{1} << 30) << "columns are counted in 32 bits";
   const int64_t packs = aligned ? args.classes / kPackedSize<T> : args.classes;
   Launch(aligned ? packed : scalar,
-         {.blocks = {args.row_end - args.row_begin}, .threads = ThreadsFor(packs, kRowThreads)},
+         {.blocks = {args.row_end - args.row_begin}, .threads = ThreadsFor(packs, kClassThreads)},
          args, stream);
 }
 

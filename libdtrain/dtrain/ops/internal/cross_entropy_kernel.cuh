@@ -14,7 +14,7 @@ namespace dtrain {
 // Of all kernels here: the largest block, and the packs a thread loads at a time. A block has 32
 // KiB under way (model: about as much as hides an H200's latency from one processor), and two to
 // four blocks share a processor.
-inline constexpr int kRowThreads = 512;
+inline constexpr int kClassThreads = 512;
 inline constexpr int kRowPacks = 4;
 
 inline constexpr float kLog2E = 1.4426950408889634f;
@@ -70,7 +70,7 @@ struct OnlineSoftmax {
 /// Determinism: yes, sums in one fixed order.
 /// A target above the last class is the caller's bug, seen as a loss of NaN.
 template <typename T, bool kAligned>
-__global__ __launch_bounds__(kRowThreads) void CrossEntropyForwardKernelGpu(
+__global__ __launch_bounds__(kClassThreads) void CrossEntropyForwardKernelGpu(
     CrossEntropyForwardArgs args) {
   constexpr int kPack = kAligned ? kPackedSize<T> : 1;
   const int64_t r = args.row_end - 1 - static_cast<int64_t>(blockIdx.x);
@@ -106,7 +106,7 @@ __global__ __launch_bounds__(kRowThreads) void CrossEntropyForwardKernelGpu(
 /// Traffic: 2 * sizeof(T) * rows * classes; scale comes from memory, no host waits for it. Each
 ///   thread overwrites what it has read itself, so the gradient may take the logits' place.
 template <typename T, bool kAligned>
-__global__ __launch_bounds__(kRowThreads) void CrossEntropyBackwardKernelGpu(
+__global__ __launch_bounds__(kClassThreads) void CrossEntropyBackwardKernelGpu(
     CrossEntropyBackwardArgs args) {
   constexpr int kPack = kAligned ? kPackedSize<T> : 1;
   const int64_t r = static_cast<int64_t>(blockIdx.x);
@@ -138,7 +138,7 @@ __global__ __launch_bounds__(kRowThreads) void CrossEntropyBackwardKernelGpu(
 /// Traffic: (sizeof(T) + 4) * rows * classes; the second reading of a row of up to about 100 KB
 ///   comes from the caches.
 template <typename T, bool kAligned>
-__global__ __launch_bounds__(kRowThreads) void LogSoftmaxKernelGpu(LogSoftmaxArgs args) {
+__global__ __launch_bounds__(kClassThreads) void LogSoftmaxKernelGpu(LogSoftmaxArgs args) {
   constexpr int kPack = kAligned ? kPackedSize<T> : 1;
   const int64_t r = static_cast<int64_t>(blockIdx.x);
   const T* const x = RowAt<T>(args.logits, r);
@@ -172,7 +172,7 @@ __device__ __forceinline__ uint64_t LogitRank(float x, int column) {
 /// else gives 0.
 /// Geometry: a block of up to 512 threads per row.  Traffic: sizeof(T) * rows * classes.
 template <typename T, bool kAligned>
-__global__ __launch_bounds__(kRowThreads) void ArgMaxKernelGpu(ArgMaxArgs args) {
+__global__ __launch_bounds__(kClassThreads) void ArgMaxKernelGpu(ArgMaxArgs args) {
   constexpr int kPack = kAligned ? kPackedSize<T> : 1;
   const int64_t r = static_cast<int64_t>(blockIdx.x);
   float max = -INFINITY;
