@@ -3,6 +3,7 @@
 #include "dtrain/app/estimate.h"
 
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -93,6 +94,14 @@ std::string WithCommas(int64_t number) {
   return text;
 }
 
+// "1.23 GFLOP".
+std::string FormatFlops(double flops) {
+  constexpr const char* kUnits[] = {"kFLOP", "MFLOP", "GFLOP", "TFLOP"};
+  size_t unit = 0;
+  for (flops /= 1e3; flops >= 999.5 && unit + 1 < std::size(kUnits); ++unit) flops /= 1e3;
+  return absl::StrFormat("%.3g %s", flops, kUnits[unit]);
+}
+
 // Of the products that the model needs.
 double RecomputedShare(const Estimate& estimate, const RecomputePlan& plan) {
   return plan.recomputed_flops / (3.0 * estimate.forward_flops);
@@ -116,7 +125,7 @@ std::string ParametersText(const Estimate& estimate) {
 std::string MemoryText(const Estimate& estimate) {
   const MemoryEstimate& memory = estimate.memory;
   const Seq2SeqBatch& batch = estimate.plan.batch;
-  std::string text = absl::StrFormat("memory of each of %d ranks, %s on %s\n", estimate.ranks,
+  std::string text = absl::StrFormat("memory of each rank (%d in all), %s on %s\n", estimate.ranks,
                                      NameOf(estimate.compute_type),
                                      estimate.device == DeviceType::kCpu ? "the CPU" : "a GPU");
   const std::pair<const char*, int64_t> kinds[] = {
@@ -200,9 +209,9 @@ std::string EstimateText(const Estimate& estimate) {
   absl::StrAppendFormat(
       &text,
       "compute, forward and backward, sentences of %.1f source and %.1f target tokens\n"
-      "  %-22s %15.3f GFLOP\n  %-22s %15.3f TFLOP  (%d target tokens, all ranks)\n",
+      "  %-22s %20s\n  %-22s %20s  (%d target tokens, all ranks)\n",
       estimate.lengths.source, estimate.lengths.target, "a target token",
-      estimate.flops_per_token / 1e9, "an update", estimate.flops_per_update / 1e12,
+      FormatFlops(estimate.flops_per_token), "an update", FormatFlops(estimate.flops_per_update),
       estimate.tokens_per_batch);
   absl::StrAppendFormat(&text, "%-24s %20s  (weights%s and moments)\n", "a checkpoint",
                         FormatMebibytes(estimate.checkpoint_bytes),

@@ -146,10 +146,11 @@ MemoryPlan PlanRun(const proto::NmtConfig& config, const Seq2SeqOptions& model,
   const MemoryPlan plan = PlanMemory(config, model, batch, runtime.device.type, budget);
   if (!plan.recompute.fits && runtime.comm.is_root()) {
     LogWarning(absl::StrFormat(
-        "no recomputation fits %s of activations into nine tenths of %s: training may run out of "
-        "memory; lower trainer.micro_batch_tokens (%d), or raise trainer.activation_mib",
-        FormatMebibytes(plan.recompute.peak_bytes), FormatMebibytes(budget),
-        config.trainer().micro_batch_tokens()));
+        "activations take %s even with recompute %s, and their budget is %s, a tenth of it left "
+        "free: training may run out of memory; lower trainer.micro_batch_tokens (%d), or raise "
+        "trainer.activation_mib",
+        FormatMebibytes(plan.recompute.peak_bytes), DescribeRecompute(plan.recompute),
+        FormatMebibytes(budget), config.trainer().micro_batch_tokens()));
   }
   return plan;
 }
