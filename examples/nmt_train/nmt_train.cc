@@ -27,12 +27,17 @@ absl::Status TrainNmt(const proto::NmtConfig& config, Runtime& runtime) {
       TranslationTask::Create(TaskOptionsOf(config, data, runtime.device), runtime.comm));
   DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
 
-  Context context(runtime.device, ContextOptionsOf(config.trainer(), runtime.comm.rank()));
-  Trainer trainer(*task, runtime.comm, context, TrainerOptionsOf(config, recorder->path()));
+  const MemoryPlan memory = PlanRun(config, task->model().options(), task->train_shard(), runtime);
+  Context context(runtime.device,
+                  ContextOptionsOf(config.trainer(), runtime.comm.rank(), memory.recompute));
+  TrainerOptions options = TrainerOptionsOf(config, recorder->path());
+  options.planned_activation_bytes = memory.recompute.peak_bytes;
+  Trainer trainer(*task, runtime.comm, context, options);
   trainer.set_observer(recorder.get());
   trainer.set_stop_flags(&runtime.stop);
   DT_RETURN_IF_ERROR(trainer.Resume(config.run().resume()));
   DT_RETURN_IF_ERROR(recorder->Begin(trainer.state().step));
+  recorder->OnEvent(trainer.state().step, "memory", memory.Describe());
   return recorder->End(trainer.Run());
 }
 

@@ -4,7 +4,9 @@
 #define DTRAIN_DTRAIN_H_
 
 #include "dtrain/app/config.h"                  // IWYU pragma: export
+#include "dtrain/app/estimate.h"                // IWYU pragma: export
 #include "dtrain/app/main.h"                    // IWYU pragma: export
+#include "dtrain/app/memory_plan.h"             // IWYU pragma: export
 #include "dtrain/app/nmt_config.h"              // IWYU pragma: export
 #include "dtrain/app/nmt_options.h"             // IWYU pragma: export
 #include "dtrain/app/run_on_ranks.h"            // IWYU pragma: export
@@ -20,14 +22,17 @@
 #include "dtrain/data/loader.h"                 // IWYU pragma: export
 #include "dtrain/data/prepare.h"                // IWYU pragma: export
 #include "dtrain/models/beam_search.h"          // IWYU pragma: export
+#include "dtrain/models/seq2seq_costs.h"        // IWYU pragma: export
 #include "dtrain/models/seq2seq_transformer.h"  // IWYU pragma: export
 #include "dtrain/nn/context.h"                  // IWYU pragma: export
+#include "dtrain/nn/costs.h"                    // IWYU pragma: export
 #include "dtrain/nn/embedding.h"                // IWYU pragma: export
 #include "dtrain/nn/first_token.h"              // IWYU pragma: export
 #include "dtrain/nn/linear.h"                   // IWYU pragma: export
 #include "dtrain/nn/output_loss.h"              // IWYU pragma: export
 #include "dtrain/nn/parameter.h"                // IWYU pragma: export
 #include "dtrain/nn/transformer_layer.h"        // IWYU pragma: export
+#include "dtrain/nn/transformer_stack.h"        // IWYU pragma: export
 #include "dtrain/ops/cast.h"                    // IWYU pragma: export
 #include "dtrain/optim/adam.h"                  // IWYU pragma: export
 #include "dtrain/optim/lr_schedule.h"           // IWYU pragma: export

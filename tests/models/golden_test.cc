@@ -75,7 +75,8 @@ TEST_CASE("losses and all gradients are PyTorch's, whatever threads and recomput
   for (const testing::GoldenModel& m : testing::GoldenModels()) {
     const Golden golden(m.name);
     const TranslationBatch batch = golden.Batch();
-    for (const Recompute recompute : {Recompute::kNone, Recompute::kCheap, Recompute::kFull}) {
+    for (const Recompute recompute :
+         {Recompute::kNone, Recompute::kCheap, Recompute::kEveryK, Recompute::kFull}) {
       for (const int threads : {1, 2}) {
         INFO(m.name << ", recompute " << static_cast<int>(recompute) << ", threads " << threads);
         SetNumThreads(threads);

@@ -290,6 +290,11 @@ TEST_CASE("bad text and bad flags end with codes 3 and 2 and one line that says 
       {prepare + " --train_tsv=x --vocab_size=2", 2, "data.vocab_size is 2"},
       {prepare + " --train_source=x", 2, "must pair up"},
       {"export-hf " + tiny.run, 2, "a folder to write"},
+      {"estimate model.hiden_size=8", 2, "did you mean"},
+      {"estimate model.num_heads=7", 2, "a multiple of model.num_heads (7)"},
+      {"estimate --config=" + tiny.Path("absent"), 2, "absent"},
+      {"estimate --ranks=0", 2, "--ranks is 0"},
+      {"estimate --source_length=-1", 2, "--source_length and --target_length"},
       {"tranlate", 2, "unknown command \"tranlate\"; did you mean translate?"},
   };
   for (const Case& c : cases) {
@@ -301,6 +306,33 @@ TEST_CASE("bad text and bad flags end with codes 3 and 2 and one line that says 
     CHECK(Lines(outcome.output).size() == 1);
   }
   CHECK_FALSE(fs::exists(tiny.Path("p")));
+}
+
+TEST_CASE("estimate tells a run's checkpoint size and activations before it starts") {
+  const TinyRun& tiny = TinyRun::Get();
+  const std::string arguments = "estimate --config=" + tiny.run + "/config.textproto";
+  const Outcome text = Tool(arguments);
+  INFO(text.output);
+  REQUIRE(text.exit_code == 0);
+  CHECK_THAT(text.output, Catch::Contains("parameters") && Catch::Contains("every_k (k = 2)"));
+  const Outcome outcome = Tool(arguments + " --json");
+  REQUIRE(outcome.exit_code == 0);
+  const nlohmann::json json = nlohmann::json::parse(outcome.output);
+
+  double checkpoint = 0.0;
+  for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+    checkpoint += static_cast<double>(fs::file_size(tiny.run + "/ckpt/last/" + file));
+  }
+  // The files' headers are a good part of so small a model.
+  CHECK(json.at("checkpoint_bytes").get<double>() == Approx(checkpoint).epsilon(0.15));
+
+  double measured = 0.0;
+  for (const std::string& line : Lines(ReadFile(tiny.run + "/metrics/events.jsonl"))) {
+    const std::string event = nlohmann::json::parse(line).value("text", "");
+    std::sscanf(event.c_str(), "activations took %lf MiB", &measured);
+  }
+  CHECK(json.at("bytes").at("activations").get<double>() ==
+        Approx(measured * (1 << 20)).epsilon(0.1));
 }
 
 TEST_CASE("an error leaves the output file as it was, and a pipe is never replaced") {

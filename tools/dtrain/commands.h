@@ -14,6 +14,7 @@ int TranslateCommand(int argc, char** argv);
 int EvalCommand(int argc, char** argv);
 int ExportHfCommand(int argc, char** argv);
 int PrepareCommand(int argc, char** argv);
+int EstimateCommand(int argc, char** argv);
 int VersionCommand(int argc, char** argv);
 
 }  // namespace dtrain

@@ -25,6 +25,7 @@ constexpr std::array kCommands = {
     Command{"translate", "translate lines of text with a trained model", TranslateCommand},
     Command{"eval", "BLEU and chrF2 of a model or of a file of translations", EvalCommand},
     Command{"export-hf", "write a model folder for Hugging Face transformers", ExportHfCommand},
+    Command{"estimate", "memory, FLOPs and sizes of a run before it starts", EstimateCommand},
     Command{"version", "print version and build", VersionCommand},
 };
 
@@ -37,7 +38,7 @@ const Command* FindCommand(std::string_view name) {
 
 void PrintHelp(std::FILE* out) {
   std::fputs(
-      "dtrain - prepares data, translates, evaluates, watches and exports runs\n\n"
+      "dtrain - prepares data, estimates, translates, evaluates and exports runs\n\n"
       "Usage: dtrain COMMAND [FLAGS] [ARGUMENTS]\n\n",
       out);
   for (const Command& command : kCommands) {

@@ -129,13 +129,17 @@ absl::Status ValidateLengths(const proto::NmtConfig& config) {
 
 }  // namespace
 
-absl::Status ValidateNmtConfig(const proto::NmtConfig& config) {
+absl::Status ValidateWithoutData(const proto::NmtConfig& config) {
   DT_RETURN_IF_ERROR(CheckRules(config));
   DT_RETURN_IF_ERROR(ValidateModel(config.model()));
   DT_RETURN_IF_ERROR(ValidateSchedule(config.optimizer(), config.trainer()));
   DT_RETURN_IF_ERROR(ValidateTrainer(config.trainer()));
-  DT_RETURN_IF_ERROR(ValidateDataConfig(config.data()));
   return ValidateLengths(config);
+}
+
+absl::Status ValidateNmtConfig(const proto::NmtConfig& config) {
+  DT_RETURN_IF_ERROR(ValidateWithoutData(config));
+  return ValidateDataConfig(config.data());
 }
 
 }  // namespace dtrain

@@ -16,6 +16,9 @@ namespace dtrain {
 // end, file lists that belong together. Looks at no file. UsageError names the fields.
 absl::Status ValidateNmtConfig(const proto::NmtConfig& config);
 
+// All of it but the corpus, for those who only look at the configuration.
+absl::Status ValidateWithoutData(const proto::NmtConfig& config);
+
 // The part of it about the corpus: which files are given, and that they pair up.
 absl::Status ValidateDataConfig(const proto::DataConfig& data);
 

@@ -87,6 +87,10 @@ Recompute RecomputeOf(proto::TrainerConfig::Recompute recompute) {
       return Recompute::kCheap;
     case proto::TrainerConfig::full:
       return Recompute::kFull;
+    case proto::TrainerConfig::every_k:
+      return Recompute::kEveryK;
+    case proto::TrainerConfig::auto_:
+      break;  // is planned where there is a model
   }
   return Recompute::kNone;
 }
@@ -148,6 +152,7 @@ Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config) {
 ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank) {
   return {.compute_type = DTypeOf(config.precision()),
           .recompute = RecomputeOf(config.recompute()),
+          .recompute_every = config.recompute_every(),
           .seed = config.seed() + kRankStride * static_cast<uint64_t>(rank)};
 }
 
@@ -235,6 +240,14 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
           .log_every = trainer.log_every(),
           .reducer = {.bucket_bytes = static_cast<int64_t>(trainer.bucket_mib() * (1 << 20)),
                       .wire_type = DTypeOf(trainer.wire_precision())}};
+}
+
+ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank,
+                                const RecomputePlan& plan) {
+  ContextOptions options = ContextOptionsOf(config, rank);
+  options.recompute = plan.recompute;
+  options.recompute_every = plan.recompute_every;
+  return options;
 }
 
 std::string TrainingContract(const proto::NmtConfig& config) {

@@ -8,6 +8,7 @@
 #include "dtrain/app/runtime.h"
 #include "dtrain/base/status.h"
 #include "dtrain/data/prepare.h"
+#include "dtrain/models/seq2seq_costs.h"
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/train/trainer.h"
@@ -27,6 +28,9 @@ Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config);
 
 // Dropout draws other numbers on each rank.
 ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank);
+// With recomputation as planned (app/memory_plan.h), which recompute=auto needs.
+ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank,
+                                const RecomputePlan& plan);
 
 PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::string& output_dir);
 

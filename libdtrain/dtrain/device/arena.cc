@@ -17,10 +17,6 @@
 namespace dtrain {
 namespace {
 
-size_t RoundUp(size_t bytes) {
-  return (bytes + Arena::kPadding + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;
-}
-
 // Address space without memory behind it. Hosts that limit address space (ulimit -v, strict
 // overcommit) get the largest power of two they allow.
 std::byte* ReserveHostMemory(size_t& capacity) {
@@ -125,7 +121,7 @@ void Arena::AddSlab(size_t bytes) {
 }
 
 std::shared_ptr<std::byte> Arena::Allocate(size_t bytes) {
-  const size_t size = RoundUp(bytes);
+  const size_t size = BlockBytes(bytes);
   const auto find = [&] {
     return std::find_if(free_.begin(), free_.end(),
                         [&](const auto& entry) { return entry.second >= size; });

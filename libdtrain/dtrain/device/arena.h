@@ -60,6 +60,11 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // at a time.
   std::shared_ptr<std::byte> Allocate(size_t bytes);
 
+  // What a request of `bytes` takes of the arena.
+  static constexpr size_t BlockBytes(size_t bytes) {
+    return (bytes + kPadding + kAlignment - 1) / kAlignment * kAlignment;
+  }
+
   // Bytes taken from the device; on the CPU address space.
   size_t reserved() const { return reserved_; }
   size_t used() const { return used_; }

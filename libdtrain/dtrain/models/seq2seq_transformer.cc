@@ -9,6 +9,20 @@
 #include "dtrain/ops/cross_entropy.h"
 
 namespace dtrain {
+
+TransformerLayerOptions LayerOptionsOf(const Seq2SeqOptions& options, bool decoder) {
+  return {.hidden_size = options.hidden_size,
+          .ffn_size = options.ffn_size,
+          .num_heads = options.num_heads,
+          .activation = options.activation,
+          .pre_norm = options.pre_norm,
+          .layer_norm_epsilon = options.layer_norm_epsilon,
+          .dropout = options.dropout,
+          .attention_dropout = options.attention_dropout,
+          .activation_dropout = options.activation_dropout,
+          .decoder = decoder};
+}
+
 Seq2SeqTransformer::Seq2SeqTransformer(const Seq2SeqOptions& options)
     : options_(options),
       positions_({.max_length = options.max_positions, .hidden_size = options.hidden_size}) {
@@ -38,22 +52,12 @@ void Seq2SeqTransformer::AddStack(const std::string& name, const TokenEmbeddingO
                                   Parameter& table, Stack& stack) {
   const Scope scope = Scope(parameters_, "model") / name;
   const bool decoder = &stack == &decoder_;
-  const int layers = decoder ? options_.decoder_layers : options_.encoder_layers;
   stack.embedding = std::make_unique<TokenEmbedding>(scope, embedding, positions_, table);
-  for (int i = 0; i < layers; ++i) {
-    stack.layers.push_back(std::make_unique<TransformerLayer>(
-        scope / ("layers." + std::to_string(i)),
-        TransformerLayerOptions{.hidden_size = options_.hidden_size,
-                                .ffn_size = options_.ffn_size,
-                                .num_heads = options_.num_heads,
-                                .activation = options_.activation,
-                                .pre_norm = options_.pre_norm,
-                                .layer_norm_epsilon = options_.layer_norm_epsilon,
-                                .dropout = options_.dropout,
-                                .attention_dropout = options_.attention_dropout,
-                                .activation_dropout = options_.activation_dropout,
-                                .decoder = decoder}));
-  }
+  stack.layers = std::make_unique<TransformerStack>(
+      scope, TransformerStackOptions{
+                 .layer = LayerOptionsOf(options_, decoder),
+                 .num_layers = decoder ? options_.decoder_layers : options_.encoder_layers,
+                 .backward_follows = decoder});
   if (options_.pre_norm) {
     stack.final_norm = std::make_unique<LayerNorm>(scope, "layer_norm", options_.hidden_size,
                                                    options_.layer_norm_epsilon);
@@ -67,7 +71,7 @@ void Seq2SeqTransformer::Allocate(const Device& device, DType compute_type, uint
 Tensor Seq2SeqTransformer::Run(Stack& stack, const std::vector<int32_t>& ids,
                                const LayerInputs& inputs, Context& ctx) {
   Tensor x = stack.embedding->Forward(ids, inputs.sequences, ctx);
-  for (const auto& layer : stack.layers) x = layer->Forward(x, inputs, ctx);
+  x = stack.layers->Forward(x, inputs, ctx);
   return stack.final_norm ? stack.final_norm->Forward(x, ctx) : x;
 }
 
@@ -130,21 +134,19 @@ void Seq2SeqTransformer::BackwardStack(Stack& stack, Tensor gradient, const Laye
     gradient = stack.final_norm->Backward(gradient, Tensor(), ctx);
     stack.final_norm->Release();
   }
-  for (size_t i = stack.layers.size(); i-- > 0;) {
-    gradient = stack.layers[i]->Backward(gradient, inputs, d_memory, ctx);
-  }
+  gradient = stack.layers->Backward(std::move(gradient), inputs, d_memory, ctx);
   stack.embedding->Backward(gradient, ctx);
 }
 
 DecoderState Seq2SeqTransformer::StartDecoding(const Tensor& memory,
                                                const Sequences& memory_sequences, int64_t slots,
                                                Context& ctx) {
-  DecoderState state{.layers = std::vector<LayerCache>(decoder_.layers.size()),
+  DecoderState state{.layers = std::vector<LayerCache>(decoder_.layers->size()),
                      .memory_sequences = memory_sequences};
-  for (size_t i = 0; i < decoder_.layers.size(); ++i) {
+  for (size_t i = 0; i < decoder_.layers->size(); ++i) {
     LayerCache& cache = state.layers[i];
     cache.self.keys_values = ctx.Empty({slots, 2 * options_.hidden_size});
-    decoder_.layers[i]->StartDecoding(memory, cache, ctx);
+    decoder_.layers->layer(i).StartDecoding(memory, cache, ctx);
   }
   return state;
 }
@@ -152,8 +154,8 @@ DecoderState Seq2SeqTransformer::StartDecoding(const Tensor& memory,
 Tensor Seq2SeqTransformer::Step(const std::vector<int32_t>& ids, int32_t position,
                                 const StepInputs& inputs, DecoderState& state, Context& ctx) {
   Tensor x = decoder_.embedding->ForwardAt(ids, position, ctx);
-  for (size_t i = 0; i < decoder_.layers.size(); ++i) {
-    x = decoder_.layers[i]->ForwardStep(x, inputs, state.layers[i], ctx);
+  for (size_t i = 0; i < decoder_.layers->size(); ++i) {
+    x = decoder_.layers->layer(i).ForwardStep(x, inputs, state.layers[i], ctx);
   }
   if (decoder_.final_norm) x = decoder_.final_norm->Forward(x, ctx);
   Tensor logits = output_->Logits(x, ctx);

@@ -18,7 +18,7 @@
 #include "dtrain/nn/layer_norm.h"
 #include "dtrain/nn/output_loss.h"
 #include "dtrain/nn/parameter.h"
-#include "dtrain/nn/transformer_layer.h"
+#include "dtrain/nn/transformer_stack.h"
 #include "dtrain/tensor/sequences.h"
 
 namespace dtrain {
@@ -43,6 +43,9 @@ struct Seq2SeqOptions {
 
   int32_t pad_id() const { return static_cast<int32_t>(vocab_size) - 1; }
 };
+
+// Of each layer of the encoder or the decoder.
+TransformerLayerOptions LayerOptionsOf(const Seq2SeqOptions& options, bool decoder);
 
 // A packed micro-batch of sentence pairs. Sources and targets end with the end-of-sentence id;
 // decoder_ids is the target shifted right by one, <pad> first.
@@ -98,7 +101,7 @@ class Seq2SeqTransformer {
  private:
   struct Stack {
     std::unique_ptr<TokenEmbedding> embedding;
-    std::vector<std::unique_ptr<TransformerLayer>> layers;
+    std::unique_ptr<TransformerStack> layers;
     std::unique_ptr<LayerNorm> final_norm;  // pre-norm only
   };
 

@@ -19,13 +19,16 @@ namespace dtrain {
 enum class Recompute {
   kNone,   // keep everything
   kCheap,  // layer norm outputs and activations come back from their inputs: no product is repeated
-  kFull    // keep each layer's input only and run the layer's forward again
+  kEveryK,  // keep each k-th layer's input only and run those k layers' forward again
+            // (nn/transformer_stack.h)
+  kFull     // keep each layer's input only and run the layer's forward again
 };
 
 struct ContextOptions {
   DType compute_type = DType::kFloat32;  // of activations and products: float32 or bfloat16
   Recompute recompute = Recompute::kNone;
-  uint64_t seed = 1;  // of dropout; the trainer mixes the rank in
+  int recompute_every = 2;  // k of Recompute::kEveryK
+  uint64_t seed = 1;        // of dropout; the trainer mixes the rank in
 };
 
 // One per rank, used by one thread. Layers draw activations from it; after a step all are free
@@ -40,6 +43,7 @@ class Context {
   Arena& activations() { return *activations_; }
   DType compute_type() const { return options_.compute_type; }
   Recompute recompute() const { return options_.recompute; }
+  int recompute_every() const { return options_.recompute_every; }
 
   // While training, dropout is on and layers keep what backward needs.
   bool training() const { return training_; }

@@ -18,18 +18,6 @@ constexpr int64_t kCpuSliceElements = int64_t{1} << 21;
 constexpr int64_t kCudaSliceElements = int64_t{1} << 27;
 constexpr int64_t kMinSliceRows = 128;
 
-int64_t SliceRows(int64_t classes, const Device& device) {
-  const bool on_cpu = device.type == DeviceType::kCpu;
-  return std::max((on_cpu ? kCpuSliceElements : kCudaSliceElements) / classes, kMinSliceRows);
-}
-
-// On a GPU the logits are the largest tensor and memory is what the loss takes time for: they and
-// their gradient, in the same place, have 2 bytes in mixed precision. Softmax is float32 either
-// way.
-DType LossLogitsType(const Context& ctx) {
-  return ctx.device().type == DeviceType::kCpu ? DType::kFloat32 : ctx.compute_type();
-}
-
 double SumOf(const Tensor& values, Context& ctx) {
   Tensor total = ctx.Empty({1}, DType::kFloat64);
   Sum(values, total, ctx.stream());
@@ -38,12 +26,24 @@ double SumOf(const Tensor& values, Context& ctx) {
 
 }  // namespace
 
+int64_t OutputLoss::SliceRows(int64_t classes, DeviceType device) {
+  const bool on_cpu = device == DeviceType::kCpu;
+  return std::max((on_cpu ? kCpuSliceElements : kCudaSliceElements) / classes, kMinSliceRows);
+}
+
+// On a GPU the logits are the largest tensor and memory is what the loss takes time for: they and
+// their gradient, in the same place, have 2 bytes in mixed precision. Softmax is float32 either
+// way.
+DType OutputLoss::LogitsType(DType compute_type, DeviceType device) {
+  return device == DeviceType::kCpu ? DType::kFloat32 : compute_type;
+}
+
 LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, float loss_scale,
                              Tensor& predictions, Context& ctx) {
   const int64_t tokens = hidden.dim(0);
   const int64_t classes = weight_.shape()[0];
   DT_CHECK_EQ(targets.dim(0), tokens);
-  const int64_t slice = SliceRows(classes, ctx.device());
+  const int64_t slice = SliceRows(classes, ctx.device().type);
   const Tensor loss = ctx.Empty({tokens}, DType::kFloat32);
   const Tensor nll = ctx.Empty({tokens}, DType::kFloat32);
   Tensor scale = ctx.Empty({1}, DType::kFloat32);
@@ -53,7 +53,7 @@ LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, float 
     const int64_t end = std::min(begin + slice, tokens);
     const Tensor rows = hidden.Rows(begin, end);
     const Tensor row_targets = targets.Rows(begin, end);
-    Tensor logits = LogitsIn(LossLogitsType(ctx), rows, ctx);
+    Tensor logits = LogitsIn(LogitsType(ctx.compute_type(), ctx.device().type), rows, ctx);
     Tensor row_loss = loss.Rows(begin, end);
     Tensor row_nll = nll.Rows(begin, end);
     Tensor log_sum_exp = ctx.Empty({end - begin}, DType::kFloat32);

@@ -43,6 +43,10 @@ class OutputLoss {
                    Tensor& predictions, Context& ctx);
   // The gradient of hidden.
   Tensor Backward();
+  // Rows of hidden that are projected at once.
+  static int64_t SliceRows(int64_t classes, DeviceType device);
+  // Of the logits of those rows while their loss is taken.
+  static DType LogitsType(DType compute_type, DeviceType device);
   // Logits of a few rows, float32, for decoding.
   Tensor Logits(const Tensor& hidden, Context& ctx) const;
 

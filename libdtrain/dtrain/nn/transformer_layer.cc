@@ -50,7 +50,7 @@ const Linear& TransformerLayer::OutputOf(Kind kind) const {
 Tensor TransformerLayer::Forward(const Tensor& x, const LayerInputs& inputs, Context& ctx) {
   Tensor y = ForwardSublayers(x, inputs, ctx);
   if (ctx.training()) {
-    if (ctx.recompute() == Recompute::kFull) ReleaseAll();
+    if (ctx.recompute() == Recompute::kFull) Release();
     x_ = x;
   }
   return y;
@@ -101,7 +101,7 @@ Tensor TransformerLayer::Backward(const Tensor& dy, const LayerInputs& inputs, T
   for (size_t i = sublayers_.size(); i-- > 0;) {
     gradient = BackwardSublayer(i, gradient, inputs, d_memory, ctx);
   }
-  ReleaseAll();
+  Release();
   return gradient;
 }
 
@@ -156,7 +156,7 @@ void TransformerLayer::BackwardBlock(Kind kind, const Tensor& x, const Tensor& d
   }
 }
 
-void TransformerLayer::ReleaseAll() {
+void TransformerLayer::Release() {
   x_ = Tensor();
   self_attention_->Release();
   if (cross_attention_) cross_attention_->Release();

@@ -62,6 +62,9 @@ class TransformerLayer {
   // dx from dy; adds to d_memory (decoders). Frees what Forward kept.
   Tensor Backward(const Tensor& dy, const LayerInputs& inputs, Tensor& d_memory, Context& ctx);
 
+  // Forgets what Forward kept.
+  void Release();
+
   // Keys and values of the memory, once per batch of sentences.
   void StartDecoding(const Tensor& memory, LayerCache& cache, Context& ctx);
   // x: [rows, hidden], one position each.
@@ -90,7 +93,6 @@ class TransformerLayer {
   // The input that sublayer i's block had in forward.
   Tensor BlockInput(size_t i, Context& ctx);
   const Linear& OutputOf(Kind kind) const;
-  void ReleaseAll();
 
   TransformerLayerOptions options_;
   std::unique_ptr<MultiHeadAttention> self_attention_;

@@ -25,6 +25,8 @@ constexpr int64_t kMicroSteps = 1024;
 constexpr double kSignalSpreadSeconds = 1.0;
 // Updates skipped in a row after which a run has diverged for good.
 constexpr int kMaxSkippedInARow = 20;
+// Updates after which the memory of a run is known.
+constexpr int64_t kWarmUpUpdates = 10;
 
 bool Improves(const std::string& metric, double value, double best, double min_delta) {
   return SmallerIsBetter(metric) ? value < best - min_delta : value > best + min_delta;
@@ -119,6 +121,7 @@ absl::StatusOr<TrainResult> Trainer::Run() {
     DT_ASSIGN_OR_RETURN(const Update update, RunUpdate());
     DT_RETURN_IF_ERROR(ApplyGradients(update));
     Record(update);
+    if (++updates_here_ == kWarmUpUpdates) ReportMemory();
     state_.evaluation_due = PeriodPassed(options_.eval_every, before, Clock());
     reason = EndReason(update.requests);
     if (!reason.empty()) break;
@@ -126,6 +129,7 @@ absl::StatusOr<TrainResult> Trainer::Run() {
     reason = EndReason({});  // an evaluation may have been the last one
   }
   ctx_.set_training(false);
+  if (updates_here_ < kWarmUpUpdates) ReportMemory();
   DT_RETURN_IF_ERROR(Finish(reason));
   DT_ASSIGN_OR_RETURN(EvaluationResult test, EvaluateTest());
   TrainResult result{state_, reason, last_evaluation_, std::nullopt};
@@ -150,6 +154,7 @@ absl::StatusOr<Trainer::Update> Trainer::RunUpdate() {
 
 void Trainer::Backward(int micro_batches, Update& update) {
   ParameterSet& parameters = task_.parameters();
+  ctx_.activations().ResetPeak();  // evaluations need other amounts
   Zero(parameters.gradients(), ctx_.stream());
   for (int i = 0; i < micro_batches; ++i) {
     ctx_.set_step(static_cast<uint32_t>(state_.step * kMicroSteps + i));
@@ -162,6 +167,16 @@ void Trainer::Backward(int micro_batches, Update& update) {
     task_.Backward(ctx_);
   }
   parameters.SetReadyListener(nullptr);
+  activation_peak_ = std::max(activation_peak_, static_cast<int64_t>(ctx_.activations().peak()));
+}
+
+void Trainer::ReportMemory() {
+  if (options_.planned_activation_bytes == 0 || updates_here_ == 0) return;
+  const auto mebibytes = [](int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  Event("memory", absl::StrFormat("activations took %.1f MiB at most in %d updates, %.1f MiB were "
+                                  "planned",
+                                  mebibytes(activation_peak_), updates_here_,
+                                  mebibytes(options_.planned_activation_bytes)));
 }
 
 void Trainer::ReduceSums(Update& update) {

@@ -60,6 +60,9 @@ struct TrainerOptions {
   EarlyStopOptions early_stop;
   int64_t log_every = 10;
   GradientReducerOptions reducer;
+  // What an update's activations are expected to take; after the first updates they are measured
+  // and the two reported. 0 reports nothing.
+  int64_t planned_activation_bytes = 0;
 };
 
 // Metrics of which a smaller value is better end in "loss", "nll" or "ppl".
@@ -97,7 +100,7 @@ class TrainObserver {
   virtual ~TrainObserver() = default;
   virtual void OnStep(const StepRecord& /*record*/) {}
   virtual void OnEvaluation(const EvaluationRecord& /*record*/) {}
-  // kind: "checkpoint", "resume", "skip", "stop", "best"; text is one sentence.
+  // kind: "checkpoint", "memory", "resume", "skip", "stop", "best"; text is one sentence.
   virtual void OnEvent(int64_t /*step*/, const std::string& /*kind*/, const std::string& /*text*/) {
   }
 };
@@ -152,6 +155,8 @@ class Trainer {
   absl::StatusOr<Update> RunUpdate();
   void Backward(int micro_batches, Update& update);
   void ReduceSums(Update& update);
+  // Of the activations so far, once.
+  void ReportMemory();
   absl::Status ApplyGradients(const Update& update);
   void Record(const Update& update);
   PeriodClock Clock() const;
@@ -192,6 +197,8 @@ class Trainer {
   int64_t last_checkpoint_step_ = -1;
   bool checkpoint_due_ = false;  // but put off while updates are skipped
   int skipped_in_a_row_ = 0;
+  int64_t updates_here_ = 0;  // since this process began
+  int64_t activation_peak_ = 0;
   double learning_rate_ = 0.0;
   double gradient_norm_ = 0.0;
   std::optional<EvaluationResult> last_evaluation_;

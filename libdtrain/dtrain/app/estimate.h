@@ -1,0 +1,69 @@
+// estimate.h - what a translation run will cost, from its configuration alone.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The formulas are those of models/seq2seq_costs.h, by which recompute=auto plans as well. Nothing
+// is allocated or computed; of the files only the header of data.prepared's training shard is read,
+// where there is one.
+#ifndef DTRAIN_APP_ESTIMATE_H_
+#define DTRAIN_APP_ESTIMATE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dtrain/app/memory_plan.h"
+#include "dtrain/base/status.h"
+#include "dtrain/models/seq2seq_costs.h"
+
+namespace dtrain {
+
+struct EstimateOptions {
+  int ranks = 1;               // of the job, all on one host
+  double source_length = 0.0;  // mean tokens of a sentence with its end; 0: the corpus, else 32
+  double target_length = 0.0;
+};
+
+// Bytes of one rank.
+struct MemoryEstimate {
+  int64_t weights = 0;       // fp32 masters
+  int64_t compute_copy = 0;  // bf16 or fp16
+  int64_t gradients = 0;
+  int64_t moments = 0;
+  int64_t average = 0;  // of optimizer.ema_decay
+  int64_t positions = 0;
+  int64_t activations = 0;
+
+  int64_t states() const { return weights + compute_copy + gradients + moments + average; }
+  int64_t total() const { return states() + positions + activations; }
+};
+
+struct Estimate {
+  Seq2SeqOptions model;
+  MeanLengths lengths;
+  int ranks = 1;
+  DeviceType device = DeviceType::kCpu;
+  DType compute_type = DType::kFloat32;
+  int64_t tokens_per_batch = 0;  // target tokens of an update
+  Seq2SeqParameters parameters;
+  MemoryPlan plan;  // of the configuration
+  MemoryEstimate memory;
+  int64_t logits = 0;                  // bytes, part of the activations
+  std::vector<RecomputePlan> choices;  // none, cheap, every_k, full
+  double forward_flops = 0.0;          // of one micro-batch
+  double flops_per_token = 0.0;        // forward and backward, for each target token
+  double flops_per_update = 0.0;       // of all ranks, without recomputation
+  int64_t checkpoint_bytes = 0;        // tensors of one checkpoint
+};
+
+// UsageError where the configuration is none, or recompute=auto needs a GPU that is not there.
+absl::StatusOr<Estimate> EstimateRun(const proto::NmtConfig& config,
+                                     const EstimateOptions& options);
+
+// For people.
+std::string EstimateText(const Estimate& estimate);
+// One object, bytes and counts as integers.
+std::string EstimateJson(const Estimate& estimate);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_APP_ESTIMATE_H_

@@ -1,0 +1,158 @@
+// memory_plan.cc - measures what is free, and asks the model's formulas.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/memory_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/app/nmt_options.h"
+#include "dtrain/base/log.h"
+#include "dtrain/device/cuda/runtime.h"
+#include "dtrain/nmt.pb.h"
+
+namespace dtrain {
+namespace {
+
+constexpr double kMebibyte = 1 << 20;
+// Of a budget for `auto` that plans may use.
+constexpr double kUsableShare = 0.9;
+
+// The number a file begins with, or -1.
+int64_t ReadNumber(const char* path) {
+  int64_t number = -1;
+  std::ifstream(path) >> number;
+  return number > 0 ? number : -1;
+}
+
+// What this host, or the control group that this process is confined to, has free.
+int64_t FreeHostBytes() {
+  int64_t free = std::numeric_limits<int64_t>::max();
+  std::ifstream meminfo("/proc/meminfo");
+  for (std::string line; std::getline(meminfo, line);) {
+    long long kibibytes = 0;
+    if (std::sscanf(line.c_str(), "MemAvailable: %lld kB", &kibibytes) == 1)
+      free = kibibytes * 1024;
+  }
+  const int64_t limit = ReadNumber("/sys/fs/cgroup/memory.max");
+  const int64_t current = ReadNumber("/sys/fs/cgroup/memory.current");
+  if (limit > 0 && current > 0) free = std::min(free, std::max<int64_t>(limit - current, 0));
+  return free;
+}
+
+}  // namespace
+
+std::string FormatMebibytes(int64_t bytes) {
+  return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / kMebibyte);
+}
+
+MeanLengths MeanLengthsOf(const TokenShard& shard) {
+  const auto pairs = static_cast<double>(std::max<int64_t>(shard.size(), 1));
+  return {.source = static_cast<double>(shard.source_tokens()) / pairs + 1.0,
+          .target = static_cast<double>(shard.target_tokens()) / pairs + 1.0};
+}
+
+Seq2SeqBatch MicroBatchOf(const proto::TrainerConfig& config, int ranks,
+                          const MeanLengths& lengths) {
+  const int64_t share = (config.tokens_per_batch() + ranks - 1) / ranks;
+  const int64_t micro_batches =
+      (share + config.micro_batch_tokens() - 1) / config.micro_batch_tokens();
+  const int64_t target = (share + micro_batches - 1) / micro_batches;
+  const double source = static_cast<double>(target) * lengths.source / lengths.target;
+  return {.source_tokens = std::llround(std::ceil(source)),
+          .target_tokens = target,
+          .source_length = lengths.source,
+          .target_length = lengths.target};
+}
+
+std::string RecomputeName(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::kNone:
+      return "none";
+    case Recompute::kCheap:
+      return "cheap";
+    case Recompute::kEveryK:
+      return "every_k";
+    case Recompute::kFull:
+      break;
+  }
+  return "full";
+}
+
+std::string DescribeRecompute(const RecomputePlan& plan) {
+  const std::string name = RecomputeName(plan.recompute);
+  if (plan.recompute != Recompute::kEveryK) return name;
+  return absl::StrFormat("%s (k = %d)", name, plan.recompute_every);
+}
+
+std::string MemoryPlan::Describe() const {
+  std::string text = absl::StrFormat(
+      "recompute %s%s: %s of activations planned for a micro-batch of %d + %d tokens",
+      DescribeRecompute(recompute), budget_bytes > 0 ? " (auto)" : "",
+      FormatMebibytes(recompute.peak_bytes), batch.source_tokens, batch.target_tokens);
+  if (budget_bytes > 0) text += ", budget " + FormatMebibytes(budget_bytes);
+  return text;
+}
+
+MemoryPlan PlanMemory(const proto::NmtConfig& config, const Seq2SeqOptions& model,
+                      const Seq2SeqBatch& batch, DeviceType device, int64_t budget_bytes) {
+  const ContextOptions context = ContextOptionsOf(config.trainer(), /*rank=*/0);
+  const ActivationOptions activations{.compute_type = context.compute_type,
+                                      .recompute = context.recompute,
+                                      .recompute_every = context.recompute_every,
+                                      .device = device};
+  MemoryPlan plan{.batch = batch};
+  if (config.trainer().recompute() == proto::TrainerConfig::auto_) {
+    plan.budget_bytes = budget_bytes;
+    const double usable = kUsableShare * static_cast<double>(budget_bytes);
+    plan.recompute = PlanRecompute(model, batch, activations, static_cast<int64_t>(usable));
+  } else {
+    plan.recompute = {
+        .recompute = context.recompute,
+        .recompute_every = context.recompute_every,
+        .peak_bytes = PeakActivationBytes(model, batch, activations),
+        .recomputed_flops =
+            CountFlops(model, batch, context.recompute, context.recompute_every).recomputed};
+  }
+  return plan;
+}
+
+int64_t ActivationBudget(const proto::TrainerConfig& config, const Device& device, int local_ranks,
+                         int64_t optimizer_bytes) {
+  if (config.activation_mib() > 0) return config.activation_mib() << 20;
+  int64_t budget = 0;
+  if (device.type == DeviceType::kCpu) {
+    budget = (FreeHostBytes() / local_ranks - optimizer_bytes) / 2;
+  } else if constexpr (kWithCuda) {
+    budget = static_cast<int64_t>(cuda::Properties(device).free_bytes) - optimizer_bytes;
+  }
+  return std::max<int64_t>(budget, 1);
+}
+
+MemoryPlan PlanRun(const proto::NmtConfig& config, const Seq2SeqOptions& model,
+                   const TokenShard& train, Runtime& runtime) {
+  const int64_t states = config.optimizer().ema_decay() > 0.0f ? 3 : 2;
+  const int64_t optimizer_bytes = states * 4 * CountParameters(model).total();
+  const int64_t budget =
+      runtime.comm.AllReduceValue(ActivationBudget(config.trainer(), runtime.device,
+                                                   runtime.comm.local_size(), optimizer_bytes),
+                                  ReduceOp::kMin);
+  const Seq2SeqBatch batch =
+      MicroBatchOf(config.trainer(), runtime.comm.size(), MeanLengthsOf(train));
+  const MemoryPlan plan = PlanMemory(config, model, batch, runtime.device.type, budget);
+  if (!plan.recompute.fits && runtime.comm.is_root()) {
+    LogWarning(absl::StrFormat(
+        "activations take %s even with recompute %s, and their budget is %s, a tenth of it left "
+        "free: training may run out of memory; lower trainer.micro_batch_tokens (%d), or raise "
+        "trainer.activation_mib",
+        FormatMebibytes(plan.recompute.peak_bytes), DescribeRecompute(plan.recompute),
+        FormatMebibytes(budget), config.trainer().micro_batch_tokens()));
+  }
+  return plan;
+}
+
+}  // namespace dtrain

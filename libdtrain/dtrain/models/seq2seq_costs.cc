@@ -1,0 +1,196 @@
+// seq2seq_costs.cc - sums over the two stacks, the embeddings and the loss.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/models/seq2seq_costs.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+namespace dtrain {
+namespace {
+
+using Block = ByteMeter::Block;
+
+TransformerStackOptions StackOf(const Seq2SeqOptions& options, bool decoder) {
+  return {.layer = LayerOptionsOf(options, decoder),
+          .num_layers = decoder ? options.decoder_layers : options.encoder_layers,
+          .backward_follows = decoder};
+}
+
+// What the encoder's and the decoder's layers run over.
+LayerBatch EncoderBatch(const Seq2SeqBatch& batch) {
+  const auto tokens = static_cast<double>(batch.source_tokens);
+  return {.tokens = tokens, .pairs = tokens * batch.source_length};
+}
+LayerBatch DecoderBatch(const Seq2SeqBatch& batch) {
+  const auto tokens = static_cast<double>(batch.target_tokens);
+  return {.tokens = tokens,
+          .pairs = tokens * (batch.target_length + 1.0) / 2.0,
+          .memory_tokens = static_cast<double>(batch.source_tokens),
+          .memory_pairs = tokens * batch.source_length};
+}
+
+// One stack with its embedding and final norm, as Seq2SeqTransformer runs it.
+class StackWithEnds {
+ public:
+  StackWithEnds(const Seq2SeqOptions& options, const Seq2SeqBatch& batch, bool decoder,
+                const ActivationOptions& activations, ByteMeter& meter)
+      : tokens_(decoder ? batch.target_tokens : batch.source_tokens),
+        hidden_size_(options.hidden_size),
+        pre_norm_(options.pre_norm),
+        dtype_(activations.compute_type),
+        meter_(meter),
+        layers_(StackOf(options, decoder), tokens_, decoder ? batch.source_tokens : 0, activations,
+                meter) {}
+
+  Block Forward() {
+    for (Block& ids : ids_) ids = meter_.Take(tokens_, DType::kInt32);
+    Block x = Hidden();
+    x = layers_.Forward(x);
+    if (!pre_norm_) return x;
+    Block y = Hidden();
+    norm_ = {meter_.Take(tokens_, DType::kFloat32), meter_.Take(tokens_, DType::kFloat32), x};
+    return y;
+  }
+
+  void Backward(Block gradient) {
+    if (pre_norm_) {
+      gradient = Hidden();
+      norm_ = {};
+    }
+    gradient = layers_.Backward(std::move(gradient));
+    ids_ = {};
+  }
+
+  Block Hidden() { return meter_.Take(tokens_ * hidden_size_, dtype_); }
+
+ private:
+  int64_t tokens_;
+  int64_t hidden_size_;
+  bool pre_norm_;
+  DType dtype_;
+  ByteMeter& meter_;
+  StackBlocks layers_;
+  std::array<Block, 2> ids_;   // of tokens and of positions
+  std::array<Block, 3> norm_;  // statistics and input of the final norm
+};
+
+int64_t LogitsRows(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
+                   const ActivationOptions& activations) {
+  return std::min(batch.target_tokens,
+                  OutputLoss::SliceRows(options.vocab_size, activations.device));
+}
+
+// OutputLoss::Forward.
+void RunLoss(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
+             const ActivationOptions& activations, ByteMeter& meter) {
+  std::array<Block, 3> rows;  // targets, loss, log-likelihood
+  for (Block& row : rows) row = meter.Take(batch.target_tokens, DType::kFloat32);
+  const Block scale = meter.Take(1, DType::kFloat32);
+  const int64_t slice = LogitsRows(options, batch, activations);
+  const DType dtype = OutputLoss::LogitsType(activations.compute_type, activations.device);
+  const Block logits = meter.Take(slice * options.vocab_size, dtype);
+  const Block log_sum_exp = meter.Take(slice, DType::kFloat32);
+  const Block narrow = dtype == activations.compute_type
+                           ? nullptr
+                           : meter.Take(slice * options.vocab_size, activations.compute_type);
+}
+
+}  // namespace
+
+Seq2SeqParameters CountParameters(const Seq2SeqOptions& options) {
+  const LayerParameters encoder = CountParameters(LayerOptionsOf(options, /*decoder=*/false));
+  const LayerParameters decoder = CountParameters(LayerOptionsOf(options, /*decoder=*/true));
+  const auto in_layers = [&](int64_t LayerParameters::*kind) {
+    return options.encoder_layers * encoder.*kind + options.decoder_layers * decoder.*kind;
+  };
+  const int64_t table = options.vocab_size * options.hidden_size;
+  return {.embeddings = (options.tie_embeddings ? 1 : 2) * table,
+          .attention = in_layers(&LayerParameters::attention),
+          .feed_forward = in_layers(&LayerParameters::feed_forward),
+          .layer_norm = in_layers(&LayerParameters::layer_norm) +
+                        (options.pre_norm ? 2 * 2 * options.hidden_size : 0),
+          .output = options.tie_output ? 0 : table};
+}
+
+Seq2SeqFlops CountFlops(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
+                        Recompute recompute, int recompute_every) {
+  const TransformerStackOptions encoder = StackOf(options, /*decoder=*/false);
+  const TransformerStackOptions decoder = StackOf(options, /*decoder=*/true);
+  const double encoder_layer = ForwardFlops(encoder.layer, EncoderBatch(batch));
+  const double decoder_layer = ForwardFlops(decoder.layer, DecoderBatch(batch));
+  const double output = 2.0 * static_cast<double>(batch.target_tokens) *
+                        static_cast<double>(options.hidden_size) *
+                        static_cast<double>(options.vocab_size);
+  Seq2SeqFlops flops;
+  flops.forward = encoder.num_layers * encoder_layer + decoder.num_layers * decoder_layer + output;
+  flops.backward = 2.0 * flops.forward;
+  flops.recomputed = RecomputedLayers(encoder, recompute, recompute_every) * encoder_layer +
+                     RecomputedLayers(decoder, recompute, recompute_every) * decoder_layer;
+  return flops;
+}
+
+int64_t PeakActivationBytes(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
+                            const ActivationOptions& activations) {
+  if (batch.target_tokens == 0) return 0;
+  ByteMeter meter;
+  StackWithEnds encoder(options, batch, /*decoder=*/false, activations, meter);
+  StackWithEnds decoder(options, batch, /*decoder=*/true, activations, meter);
+  Block memory = encoder.Forward();
+  Block d_hidden;
+  {
+    const Block hidden = decoder.Forward();
+    d_hidden = decoder.Hidden();
+    RunLoss(options, batch, activations, meter);
+  }
+  Block d_memory = encoder.Hidden();
+  decoder.Backward(std::move(d_hidden));
+  memory = nullptr;
+  encoder.Backward(std::move(d_memory));
+  return meter.peak();
+}
+
+int64_t LogitsBytes(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
+                    const ActivationOptions& activations) {
+  const DType dtype = OutputLoss::LogitsType(activations.compute_type, activations.device);
+  const size_t narrow = dtype == activations.compute_type ? 0 : SizeOf(activations.compute_type);
+  return LogitsRows(options, batch, activations) * options.vocab_size *
+         static_cast<int64_t>(SizeOf(dtype) + narrow);
+}
+
+RecomputePlan PlanRecompute(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
+                            const ActivationOptions& activations, int64_t budget_bytes) {
+  std::vector<RecomputePlan> plans;
+  const auto add = [&](Recompute recompute, int every) {
+    ActivationOptions with = activations;
+    with.recompute = recompute;
+    with.recompute_every = every;
+    const int64_t peak = PeakActivationBytes(options, batch, with);
+    plans.push_back({.recompute = recompute,
+                     .recompute_every = every,
+                     .peak_bytes = peak,
+                     .recomputed_flops = CountFlops(options, batch, recompute, every).recomputed,
+                     .fits = peak <= budget_bytes});
+  };
+  add(Recompute::kNone, RecomputePlan().recompute_every);
+  add(Recompute::kCheap, RecomputePlan().recompute_every);
+  const int deepest = std::max(options.encoder_layers, options.decoder_layers);
+  for (int every = 1; every <= deepest; ++every) add(Recompute::kEveryK, every);
+  add(Recompute::kFull, RecomputePlan().recompute_every);
+  // In each of the three groups the earlier one is as fast or faster: none, cheap, products.
+  const auto faster = [](const RecomputePlan& a, const RecomputePlan& b) {
+    const auto rank = [](const RecomputePlan& plan) {
+      return std::min(static_cast<int>(plan.recompute), static_cast<int>(Recompute::kEveryK));
+    };
+    return std::make_tuple(!a.fits, rank(a), a.recomputed_flops, a.peak_bytes) <
+           std::make_tuple(!b.fits, rank(b), b.recomputed_flops, b.peak_bytes);
+  };
+  const RecomputePlan& best = *std::min_element(plans.begin(), plans.end(), faster);
+  if (best.fits) return best;
+  return *std::min_element(
+      plans.begin(), plans.end(),
+      [](const RecomputePlan& a, const RecomputePlan& b) { return a.peak_bytes < b.peak_bytes; });
+}
+
+}  // namespace dtrain

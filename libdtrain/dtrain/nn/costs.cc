@@ -1,0 +1,197 @@
+// costs.cc - closed formulas, and a layer's pass over blocks without memory.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/nn/costs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "dtrain/base/check.h"
+
+namespace dtrain {
+
+LayerParameters CountParameters(const TransformerLayerOptions& options) {
+  const int64_t hidden = options.hidden_size;
+  const int64_t attention = 4 * (hidden * hidden + hidden);
+  const int64_t attentions = options.decoder ? 2 : 1;
+  return {.attention = attentions * attention,
+          .feed_forward = 2 * hidden * options.ffn_size + options.ffn_size + hidden,
+          .layer_norm = (attentions + 1) * 2 * hidden};
+}
+
+double ForwardFlops(const TransformerLayerOptions& options, const LayerBatch& batch) {
+  const auto hidden = static_cast<double>(options.hidden_size);
+  const auto ffn = static_cast<double>(options.ffn_size);
+  // Scores and their weighted sums of values: 2 products of `hidden` for each pair.
+  double flops = batch.tokens * 8.0 * hidden * hidden + batch.pairs * 4.0 * hidden;
+  if (options.decoder) {
+    flops += (batch.tokens + batch.memory_tokens) * 4.0 * hidden * hidden +
+             batch.memory_pairs * 4.0 * hidden;
+  }
+  return flops + batch.tokens * 4.0 * hidden * ffn;
+}
+
+int RecomputedLayers(const TransformerStackOptions& stack, Recompute recompute,
+                     int recompute_every) {
+  if (recompute == Recompute::kFull) return stack.num_layers;
+  if (recompute != Recompute::kEveryK) return 0;
+  if (!stack.backward_follows) return stack.num_layers;
+  return (stack.num_layers - 1) / recompute_every * recompute_every;
+}
+
+ByteMeter::Block ByteMeter::Take(int64_t elements, DType dtype) {
+  const auto bytes =
+      static_cast<int64_t>(Arena::BlockBytes(static_cast<size_t>(elements) * SizeOf(dtype)));
+  used_ += bytes;
+  peak_ = std::max(peak_, used_);
+  return {this, [bytes](void* meter) { static_cast<ByteMeter*>(meter)->used_ -= bytes; }};
+}
+
+LayerBlocks::LayerBlocks(const TransformerLayerOptions& layer, int64_t tokens,
+                         int64_t memory_tokens, const ActivationOptions& options, ByteMeter& meter)
+    : layer_(layer),
+      tokens_(tokens),
+      memory_tokens_(memory_tokens),
+      options_(options),
+      meter_(meter) {
+  sublayers_.push_back({.kind = Kind::kSelfAttention});
+  if (layer.decoder) sublayers_.push_back({.kind = Kind::kCrossAttention});
+  sublayers_.push_back({.kind = Kind::kFeedForward});
+}
+
+LayerBlocks::Block LayerBlocks::Forward(const Block& x) {
+  Block y = ForwardSublayers(x);
+  if (options_.recompute == Recompute::kFull) Release();
+  x_ = x;
+  return y;
+}
+
+void LayerBlocks::TakeNorm(Sublayer& sublayer, const Block& input) {
+  sublayer.norm_input = input;
+  sublayer.mean = meter_.Take(tokens_, DType::kFloat32);
+  sublayer.rstd = meter_.Take(tokens_, DType::kFloat32);
+}
+
+LayerBlocks::Block LayerBlocks::ForwardSublayers(const Block& x) {
+  Block y = x;
+  for (Sublayer& sublayer : sublayers_) {
+    Block input = y;
+    if (layer_.pre_norm) {
+      input = Hidden();
+      TakeNorm(sublayer, y);
+    }
+    if (options_.recompute != Recompute::kCheap) sublayer.input = input;
+    Block result = ForwardBlock(sublayer);
+    if (!layer_.pre_norm) {
+      Block normed = Hidden();
+      TakeNorm(sublayer, result);
+      result = std::move(normed);
+    }
+    y = std::move(result);
+  }
+  return y;
+}
+
+LayerBlocks::Block LayerBlocks::ForwardBlock(Sublayer& sublayer) {
+  const int64_t hidden = layer_.hidden_size;
+  if (sublayer.kind == Kind::kFeedForward) {
+    Block before = Take(layer_.ffn_size);
+    Block after = in_place() ? before : Take(layer_.ffn_size);
+    Block result = Hidden();
+    sublayer.after_kept = in_place() || options_.recompute == Recompute::kNone;
+    sublayer.kept = {std::move(before)};
+    if (sublayer.after_kept) sublayer.kept.push_back(std::move(after));
+    return result;
+  }
+  const bool cross = sublayer.kind == Kind::kCrossAttention;
+  std::vector<Block> kept = {Take(cross ? hidden : 3 * hidden)};
+  if (cross) kept.push_back(meter_.Take(memory_tokens_ * 2 * hidden, options_.compute_type));
+  kept.push_back(Hidden());
+  kept.push_back(meter_.Take(tokens_ * layer_.num_heads, DType::kFloat32));
+  Block result = Hidden();
+  sublayer.kept = std::move(kept);
+  return result;
+}
+
+LayerBlocks::Block LayerBlocks::Backward(const Block& dy) {
+  DT_CHECK(x_ != nullptr) << "Backward() without Forward()";
+  if (options_.recompute == Recompute::kFull) ForwardSublayers(x_);
+  Block gradient = dy;
+  for (size_t i = sublayers_.size(); i-- > 0;) gradient = BackwardSublayer(i, gradient);
+  Release();
+  return gradient;
+}
+
+LayerBlocks::Block LayerBlocks::BackwardSublayer(size_t i, const Block& dy) {
+  Sublayer& sublayer = sublayers_[i];
+  Block input = sublayer.input;
+  if (!input) input = layer_.pre_norm || i > 0 ? Hidden() : x_;
+  Block dx;
+  const bool has_dropout = layer_.dropout > 0.0f;
+  if (layer_.pre_norm) {
+    const Block d_result = has_dropout ? Hidden() : dy;
+    const Block d_input = Hidden();
+    BackwardBlock(sublayer);
+    dx = Hidden();
+  } else {
+    dx = Hidden();
+    const Block d_result = has_dropout ? Hidden() : dx;
+    BackwardBlock(sublayer);
+  }
+  sublayer = {.kind = sublayer.kind};
+  return dx;
+}
+
+void LayerBlocks::BackwardBlock(Sublayer& sublayer) {
+  const int64_t hidden = layer_.hidden_size;
+  if (sublayer.kind == Kind::kFeedForward) {
+    if (!sublayer.after_kept) sublayer.kept.push_back(Take(layer_.ffn_size));
+    const Block d_after = Take(layer_.ffn_size);
+    sublayer.kept.clear();
+    return;
+  }
+  const bool cross = sublayer.kind == Kind::kCrossAttention;
+  const Block d_attention = Hidden();
+  const Block d_projected = Take(cross ? hidden : 3 * hidden);
+  const Block d_keys_values =
+      cross ? meter_.Take(memory_tokens_ * 2 * hidden, options_.compute_type) : nullptr;
+  sublayer.kept.clear();
+}
+
+void LayerBlocks::Release() {
+  x_ = nullptr;
+  for (Sublayer& sublayer : sublayers_) sublayer = {.kind = sublayer.kind};
+}
+
+StackBlocks::StackBlocks(const TransformerStackOptions& stack, int64_t tokens,
+                         int64_t memory_tokens, const ActivationOptions& options, ByteMeter& meter)
+    : stack_(stack),
+      in_segments_(options.recompute == Recompute::kEveryK),
+      k_(static_cast<size_t>(in_segments_ ? options.recompute_every : stack.num_layers)),
+      layers_(static_cast<size_t>(stack.num_layers),
+              LayerBlocks(stack.layer, tokens, memory_tokens, options, meter)) {}
+
+StackBlocks::Block StackBlocks::Forward(const Block& x) {
+  Block y = x;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    if (in_segments_ && i % k_ == 0) segment_inputs_.push_back(y);
+    y = layers_[i].Forward(y);
+    if (in_segments_ && !IsKept(i / k_ * k_)) layers_[i].Release();
+  }
+  return y;
+}
+
+StackBlocks::Block StackBlocks::Backward(Block dy) {
+  size_t end = layers_.size();
+  while (end > 0) {
+    const size_t begin = (end - 1) / k_ * k_;
+    if (in_segments_) {
+      Block x = std::move(segment_inputs_.back());
+      segment_inputs_.pop_back();
+      for (size_t i = begin; i < end && !IsKept(begin); ++i) x = layers_[i].Forward(x);
+    }
+    for (; end > begin; --end) dy = layers_[end - 1].Backward(dy);
+  }
+  return dy;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,141 @@
+// costs.h - what a Transformer layer costs: parameters, floating-point operations, activations.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Nothing here computes or allocates. Activations are counted by going through a layer's forward
+// and backward as nn/transformer_layer.cc does, with blocks that have a size and no memory: whoever
+// changes what a layer keeps changes it in both, and tests/models/seq2seq_costs_test.cc compares
+// the two. With T tokens, M tokens of memory, hidden size H, ffn size F, N heads and elements of e
+// bytes, a layer keeps beside its input, without recomputation and post-norm:
+//   attention       e(3TH + TH) + 4TN       q, k, v; heads' outputs; log-sum-exp
+//   cross-attention e(TH + 2MH + TH) + 4TN
+//   feed-forward    eTF (relu) or 2eTF      after; before the activation
+//   each sublayer   2eTH + 8T               sum and output of the norm; its mean and rstd
+#ifndef DTRAIN_NN_COSTS_H_
+#define DTRAIN_NN_COSTS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "dtrain/nn/context.h"
+#include "dtrain/nn/transformer_stack.h"
+
+namespace dtrain {
+
+// Elements of the parameters of one layer.
+struct LayerParameters {
+  int64_t attention = 0;
+  int64_t feed_forward = 0;
+  int64_t layer_norm = 0;
+
+  int64_t total() const { return attention + feed_forward + layer_norm; }
+};
+LayerParameters CountParameters(const TransformerLayerOptions& options);
+
+// What a layer runs over. A pair is a query and a key it may see.
+struct LayerBatch {
+  double tokens = 0;
+  double pairs = 0;          // of self-attention
+  double memory_tokens = 0;  // decoders
+  double memory_pairs = 0;   // of cross-attention
+};
+// Of the forward products: 2 for each multiply-add. Backward's are twice as many.
+double ForwardFlops(const TransformerLayerOptions& options, const LayerBatch& batch);
+
+// What bytes of activations depend on beside shapes.
+struct ActivationOptions {
+  DType compute_type = DType::kFloat32;
+  Recompute recompute = Recompute::kNone;
+  int recompute_every = 2;  // k of Recompute::kEveryK
+  DeviceType device = DeviceType::kCpu;
+};
+
+// An arena without memory: counts what its blocks would take, alignment included.
+class ByteMeter {
+ public:
+  // Counted until the last copy is gone; no block outlives the meter.
+  using Block = std::shared_ptr<void>;
+  Block Take(int64_t elements, DType dtype);
+
+  int64_t used() const { return used_; }
+  int64_t peak() const { return peak_; }
+
+ private:
+  int64_t used_ = 0;
+  int64_t peak_ = 0;
+};
+
+// The blocks of one layer, taken and let go as TransformerLayer does while training.
+class LayerBlocks {
+ public:
+  using Block = ByteMeter::Block;
+
+  // `meter` outlives this. Any positive number of memory tokens for decoders, 0 for encoders.
+  LayerBlocks(const TransformerLayerOptions& layer, int64_t tokens, int64_t memory_tokens,
+              const ActivationOptions& options, ByteMeter& meter);
+
+  Block Forward(const Block& x);
+  Block Backward(const Block& dy);
+  void Release();
+  // A tensor [tokens, hidden].
+  Block Hidden() { return Take(layer_.hidden_size); }
+
+ private:
+  enum class Kind { kSelfAttention, kCrossAttention, kFeedForward };
+  struct Sublayer {
+    Kind kind = Kind::kSelfAttention;
+    Block input = nullptr;
+    Block norm_input = nullptr;
+    Block mean = nullptr;
+    Block rstd = nullptr;
+    std::vector<Block> kept = {};  // by the block
+    bool after_kept = false;       // feed-forward: the activation's output is among them
+  };
+
+  bool in_place() const { return layer_.activation == Activation::kRelu; }
+  Block Take(int64_t columns) { return meter_.Take(tokens_ * columns, options_.compute_type); }
+  void TakeNorm(Sublayer& sublayer, const Block& input);
+  Block ForwardSublayers(const Block& x);
+  Block ForwardBlock(Sublayer& sublayer);
+  void BackwardBlock(Sublayer& sublayer);
+  Block BackwardSublayer(size_t i, const Block& dy);
+
+  TransformerLayerOptions layer_;
+  int64_t tokens_;
+  int64_t memory_tokens_;
+  ActivationOptions options_;
+  ByteMeter& meter_;
+  std::vector<Sublayer> sublayers_;
+  Block x_;
+};
+
+// The same for TransformerStack.
+class StackBlocks {
+ public:
+  using Block = ByteMeter::Block;
+
+  StackBlocks(const TransformerStackOptions& stack, int64_t tokens, int64_t memory_tokens,
+              const ActivationOptions& options, ByteMeter& meter);
+
+  Block Forward(const Block& x);
+  Block Backward(Block dy);
+
+ private:
+  bool IsKept(size_t begin) const {
+    return stack_.backward_follows && begin + k_ >= layers_.size();
+  }
+
+  TransformerStackOptions stack_;
+  bool in_segments_;
+  size_t k_;
+  std::vector<LayerBlocks> layers_;
+  std::vector<Block> segment_inputs_;
+};
+
+// Layers whose forward runs twice: what recomputation costs in time.
+int RecomputedLayers(const TransformerStackOptions& stack, Recompute recompute,
+                     int recompute_every);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_NN_COSTS_H_

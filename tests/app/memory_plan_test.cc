@@ -1,0 +1,164 @@
+// memory_plan_test.cc - what runs plan and estimate from a configuration, against real tensors.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/memory_plan.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "dtrain/app/config.h"
+#include "dtrain/app/estimate.h"
+#include "dtrain/app/nmt_options.h"
+#include "dtrain/nmt.pb.h"
+#include "dtrain/optim/adam.h"
+
+namespace dtrain {
+namespace {
+
+proto::NmtConfig ConfigOf(std::vector<std::string> overrides) {
+  for (const char* small : {"model.hidden_size=64", "model.ffn_size=128", "model.num_heads=4",
+                            "data.vocab_size=500", "run.device=cpu"}) {
+    overrides.insert(overrides.begin(), small);
+  }
+  proto::NmtConfig config;
+  const absl::Status loaded = LoadConfig({.files = {}, .overrides = overrides}, config);
+  REQUIRE(std::string(MessageOf(loaded)) == "");
+  return config;
+}
+
+Estimate EstimateOf(const std::vector<std::string>& overrides,
+                    const EstimateOptions& options = {}) {
+  const absl::StatusOr<Estimate> estimate = EstimateRun(ConfigOf(overrides), options);
+  REQUIRE(std::string(MessageOf(estimate.status())) == "");
+  return *estimate;
+}
+
+int64_t BytesOf(const Tensor& tensor) {
+  return tensor ? tensor.elements() * static_cast<int64_t>(SizeOf(tensor.dtype())) : 0;
+}
+
+TEST_CASE("estimated weights, gradients and optimizer state are those of real tensors") {
+  for (const char* precision : {"trainer.precision=fp32", "trainer.precision=bf16"}) {
+    for (const char* average : {"optimizer.ema_decay=0", "optimizer.ema_decay=0.99"}) {
+      INFO(precision << ' ' << average);
+      const proto::NmtConfig config = ConfigOf({precision, average});
+      const Estimate estimate = EstimateOf({precision, average});
+      Seq2SeqTransformer model(estimate.model);
+      ParameterSet& parameters = model.parameters();
+      model.Allocate({}, estimate.compute_type, 1);
+      Adam adam(parameters, TrainerOptionsOf(config, "run").adam);
+      CHECK(estimate.parameters.total() == parameters.num_elements());
+      const int64_t states = BytesOf(parameters.weights()) + BytesOf(parameters.gradients()) +
+                             BytesOf(parameters.compute_weights()) + BytesOf(adam.first_moments()) +
+                             BytesOf(adam.second_moments()) + BytesOf(adam.average());
+      CHECK(estimate.memory.states() <= states);
+      CHECK(static_cast<double>(states) <
+            1.01 * static_cast<double>(estimate.memory.states()));  // padding between groups
+      CHECK(estimate.checkpoint_bytes ==
+            estimate.memory.weights + estimate.memory.moments + estimate.memory.average);
+    }
+  }
+}
+
+TEST_CASE("micro-batches are even parts of a rank's share") {
+  const auto batch = [](std::vector<std::string> overrides, int ranks) {
+    return MicroBatchOf(ConfigOf(std::move(overrides)).trainer(), ranks,
+                        {.source = 30.0, .target = 20.0});
+  };
+  const Seq2SeqBatch whole =
+      batch({"trainer.tokens_per_batch=1000", "trainer.micro_batch_tokens=1000"}, 1);
+  CHECK(whole.target_tokens == 1000);
+  CHECK(whole.source_tokens == 1500);
+  CHECK(batch({"trainer.tokens_per_batch=1000", "trainer.micro_batch_tokens=1000"}, 4)
+            .target_tokens == 250);
+  CHECK(
+      batch({"trainer.tokens_per_batch=1000", "trainer.micro_batch_tokens=400"}, 1).target_tokens ==
+      334);
+}
+
+TEST_CASE("auto takes the fastest recomputation within nine tenths of the budget") {
+  const std::string automatic = "trainer.recompute=auto";
+  const Estimate ample = EstimateOf({automatic, "trainer.activation_mib=1000"});
+  CHECK(ample.plan.recompute.recompute == Recompute::kNone);
+  CHECK(ample.plan.budget_bytes == int64_t{1000} << 20);
+  CHECK(ample.memory.activations == ample.choices[0].peak_bytes);
+  // Just above and just below what each needs.
+  const double none = static_cast<double>(ample.choices[0].peak_bytes) / (1 << 20);
+  const double cheap = static_cast<double>(ample.choices[1].peak_bytes) / (1 << 20);
+  REQUIRE(none > cheap + 3.0);
+  const auto plan = [&](double mebibytes) {
+    return EstimateOf(
+               {automatic, "trainer.activation_mib=" + std::to_string(static_cast<int>(mebibytes))})
+        .plan.recompute;
+  };
+  CHECK(plan(none / 0.9 + 1.0).recompute == Recompute::kNone);
+  CHECK(plan(none / 0.9 - 1.0).recompute == Recompute::kCheap);
+  const RecomputePlan deep = plan(cheap / 0.9 - 1.0);
+  CHECK((deep.recompute == Recompute::kEveryK || deep.recompute == Recompute::kFull));
+  CHECK(deep.fits);
+  CHECK_FALSE(plan(1.0).fits);
+  // Without a number, this machine's memory counts, and a small model fits.
+  CHECK(EstimateOf({automatic}).plan.recompute.recompute == Recompute::kNone);
+}
+
+TEST_CASE("every policy reaches the context that trains") {
+  const auto context = [](const std::vector<std::string>& overrides) {
+    return ContextOptionsOf(ConfigOf(overrides).trainer(), 0);
+  };
+  CHECK(context({}).recompute == Recompute::kNone);
+  CHECK(context({"trainer.recompute=cheap"}).recompute == Recompute::kCheap);
+  CHECK(context({"trainer.recompute=full"}).recompute == Recompute::kFull);
+  const ContextOptions every = context({"trainer.recompute=every_k", "trainer.recompute_every=3"});
+  CHECK(every.recompute == Recompute::kEveryK);
+  CHECK(every.recompute_every == 3);
+  const ContextOptions planned =
+      ContextOptionsOf(ConfigOf({"trainer.recompute=auto"}).trainer(), 0,
+                       {.recompute = Recompute::kEveryK, .recompute_every = 4});
+  CHECK(planned.recompute == Recompute::kEveryK);
+  CHECK(planned.recompute_every == 4);
+}
+
+TEST_CASE("an update's FLOPs do not depend on the number of ranks") {
+  const std::vector<std::string> config = {"trainer.tokens_per_batch=4000",
+                                           "trainer.micro_batch_tokens=1000"};
+  const Estimate one = EstimateOf(config);
+  const Estimate four = EstimateOf(config, {.ranks = 4});
+  CHECK(four.flops_per_update == Approx(one.flops_per_update).epsilon(1e-12));
+  CHECK(one.flops_per_update == Approx(4000 * one.flops_per_token).epsilon(1e-12));
+  // Longer sentences cost more attention.
+  CHECK(EstimateOf(config, {.source_length = 100, .target_length = 100}).flops_per_token >
+        one.flops_per_token);
+}
+
+TEST_CASE("an estimate refuses what a run would refuse, data aside") {
+  const auto message = [](const std::vector<std::string>& overrides) {
+    const absl::StatusOr<Estimate> estimate = EstimateRun(ConfigOf(overrides), {});
+    CHECK((estimate.ok() || ExitCodeOf(estimate.status()) == ExitCode::kUsage));
+    return std::string(MessageOf(estimate.status()));
+  };
+  CHECK_THAT(message({"model.num_heads=7"}), Catch::Contains("a multiple of model.num_heads (7)"));
+  if constexpr (!kWithCuda) {
+    CHECK_THAT(message({"run.device=cuda", "trainer.recompute=auto"}),
+               Catch::Contains("there is none here: set trainer.activation_mib"));
+    CHECK(message({"run.device=cuda", "trainer.recompute=auto", "trainer.activation_mib=9"}) == "");
+  }
+}
+
+TEST_CASE("the JSON form holds the numbers of the estimate") {
+  const Estimate estimate =
+      EstimateOf({"trainer.recompute=every_k", "trainer.recompute_every=3"}, {.ranks = 2});
+  const nlohmann::json json = nlohmann::json::parse(EstimateJson(estimate));
+  CHECK(json.at("parameters").at("total") == estimate.parameters.total());
+  CHECK(json.at("bytes").at("total") == estimate.memory.total());
+  CHECK(json.at("bytes").at("activations") == estimate.plan.recompute.peak_bytes);
+  CHECK(json.at("recompute").at("recompute") == "every_k");
+  CHECK(json.at("recompute").at("recompute_every") == 3);
+  CHECK(json.at("ranks") == 2);
+  CHECK(json.at("activations").size() == 4);
+  CHECK(json.at("flops_per_update") == estimate.flops_per_update);
+  CHECK(json.at("checkpoint_bytes") == estimate.checkpoint_bytes);
+}
+
+}  // namespace
+}  // namespace dtrain

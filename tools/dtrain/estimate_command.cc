@@ -1,0 +1,69 @@
+// estimate_command.cc - `dtrain estimate --config=FILE`: memory, FLOPs and sizes before a run.
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "dtrain/app/config.h"
+#include "dtrain/app/estimate.h"
+#include "dtrain/app/flag_set.h"
+#include "dtrain/app/run_on_ranks.h"
+#include "dtrain/nmt.pb.h"
+#include "tools/dtrain/commands.h"
+#include "tools/dtrain/translation_flags.h"
+
+namespace dtrain {
+namespace {
+
+struct EstimateFlags {
+  ConfigSources sources;
+  int64_t ranks = 1;
+  double source_length = 0.0;
+  double target_length = 0.0;
+  bool json = false;
+
+  void AddTo(FlagSet& flags) {
+    flags.Add("config", "textproto file of nmt_train; may be given several times", &sources.files);
+    flags.Add("ranks", "ranks of the job, on one host", &ranks);
+    flags.Add("source_length",
+              "mean tokens of a source sentence, its end included; 0 is the corpus of "
+              "data.prepared, or 32",
+              &source_length);
+    flags.Add("target_length", "the same of a target sentence", &target_length);
+    flags.Add("json", "print one JSON line: bytes, counts", &json);
+  }
+};
+
+absl::Status PrintEstimate(int argc, char** argv, FlagSet& set, EstimateFlags& flags) {
+  DT_ASSIGN_OR_RETURN(flags.sources.overrides, set.Parse(argc, argv));
+  if (set.help_wanted()) {
+    std::fputs(set.Help().c_str(), stdout);
+    return absl::OkStatus();
+  }
+  DT_RETURN_IF_ERROR(CheckRange("ranks", flags.ranks, 1, 1 << 20));
+  if (flags.source_length < 0.0 || flags.target_length < 0.0) {
+    return UsageError("--source_length and --target_length are numbers of tokens, not negative");
+  }
+  proto::NmtConfig config;
+  DT_RETURN_IF_ERROR(LoadConfig(flags.sources, config));
+  DT_ASSIGN_OR_RETURN(const Estimate estimate,
+                      EstimateRun(config, {.ranks = static_cast<int>(flags.ranks),
+                                           .source_length = flags.source_length,
+                                           .target_length = flags.target_length}));
+  const std::string text = flags.json ? EstimateJson(estimate) + "\n" : EstimateText(estimate);
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int EstimateCommand(int argc, char** argv) {
+  EstimateFlags flags;
+  FlagSet set("dtrain estimate [--config=FILE] [KEY.PATH=VALUE ...]",
+              "parameters, memory, FLOPs and checkpoint size of a run of nmt_train with that "
+              "configuration; allocates and trains nothing");
+  flags.AddTo(set);
+  return ReportAndGetExitCode(PrintEstimate(argc, argv, set, flags));
+}
+
+}  // namespace dtrain
