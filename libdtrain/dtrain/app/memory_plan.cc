@@ -84,7 +84,7 @@ std::string RecomputeName(Recompute recompute) {
 }
 
 std::string DescribeRecompute(const RecomputePlan& plan) {
-  const std::string name = RecomputeName(plan.recompute);
+  std::string name = RecomputeName(plan.recompute);
   if (plan.recompute != Recompute::kEveryK) return name;
   return absl::StrFormat("%s (k = %d)", name, plan.recompute_every);
 }
