@@ -310,7 +310,7 @@ TEST_CASE("a write past shared memory is found when the block ends") {
 #endif
 
 struct LargeObject {
-  char bytes[(48 << 10) + 4];
+  unsigned char bytes[(48 << 10) + 4];
 };
 __global__ void LargeObjectKernel(IntArgs args) {
   *args.out = SharedStorage<LargeObject>().bytes[0];

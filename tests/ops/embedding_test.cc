@@ -114,10 +114,10 @@ TEST_CASE("embedding backward adds up rare and very frequent tokens") {
     if (t < 9) SetAt(position_ids, t, 2);
   }
   const Tensor d_out = Lay(Random({tokens, columns}, dtype, 6));
-  const auto run = [&] {
+  const auto run = [&, width = columns] {
     Stream stream(TestDevice());
-    std::vector<Tensor> d = {Lay(Filled({kVocab, columns}, kF32, 1)),
-                             Lay(Filled({3, columns}, kF32, 2))};
+    std::vector<Tensor> d = {Lay(Filled({kVocab, width}, kF32, 1)),
+                             Lay(Filled({3, width}, kF32, 2))};
     EmbeddingBackward(d_out, ids, position_ids, options, d[0], d[1], stream);
     return d;
   };

@@ -44,7 +44,18 @@ struct Index {
   unsigned x = 0, y = 0, z = 0;
 };
 
+// A place in a kernel's source.
+#if defined(__cpp_lib_source_location)
 using Location = std::source_location;
+#else  // clang 14, which only reads this
+class Location {
+ public:
+  static constexpr Location current() { return {}; }
+  constexpr const char* file_name() const { return ""; }
+  constexpr unsigned line() const { return 0; }
+  constexpr unsigned column() const { return 0; }
+};
+#endif
 
 struct Grid {
   int64_t x = 1, y = 1, z = 1;  // blocks

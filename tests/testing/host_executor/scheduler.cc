@@ -165,7 +165,7 @@ void Executor::RunBlock(int64_t block, const Grid& grid) {
 
 void Executor::RunWarp(int warp) {
   for (const int lane : lane_turns_) {
-    const auto index = static_cast<size_t>(warp * kLanes + lane);
+    const size_t index = static_cast<size_t>(warp) * kLanes + static_cast<size_t>(lane);
     if (status_[index] == Status::kReady) Resume(*threads_[index]);
     if (error_) return;
   }
