@@ -24,7 +24,8 @@ void LetWaitingThreadsSleep(char** argv) {
   for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
     if (std::getenv(name) != nullptr) return;
   }
-  setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);
+  // Some microseconds: long enough for the next loop of a quiet program, short on a busy machine.
+  setenv("GOMP_SPINCOUNT", "5000", /*overwrite=*/0);
   // Returns where it fails, and then the program goes on as it is.
   execv("/proc/self/exe", argv);
 }

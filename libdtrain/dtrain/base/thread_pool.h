@@ -13,10 +13,10 @@ namespace dtrain {
 int NumThreads();
 void SetNumThreads(int count);
 
-// Makes threads of the pool that wait sleep instead of spinning, which on a core that another
-// process needs costs both of them dearly. The OpenMP runtime reads its environment before main(),
-// so this restarts the program once, with OMP_WAIT_POLICY=passive; a main() calls it before
-// anything else. Does nothing where the user set OMP_WAIT_POLICY or GOMP_SPINCOUNT.
+// Makes threads of the pool that wait sleep after a short while instead of spinning on, which on a
+// core that another process needs costs both of them dearly. The OpenMP runtime reads its
+// environment before main(), so this restarts the program once, with GOMP_SPINCOUNT set; a main()
+// calls it before anything else. Does nothing where the user set OMP_WAIT_POLICY or GOMP_SPINCOUNT.
 void LetWaitingThreadsSleep(char** argv);
 
 // Calls body(begin, end) on disjoint ranges that cover [0, count), in parallel. Ranges are
