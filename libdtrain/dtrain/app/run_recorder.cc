@@ -250,7 +250,10 @@ absl::Status RunRecorder::End(const absl::StatusOr<TrainResult>& result) {
   const ExitCode code = ExitCodeOf(result.status());
   if (metrics_) Check(metrics_->Flush());
   if (progress_) progress_->Finish();
-  Heartbeat(result.ok() ? "done" : code == ExitCode::kStopped ? "stopped" : "failed", code);
+  // A command that could not go on with an earlier run leaves its STATUS as it was.
+  if (metrics_ || (directory_ && !directory_->is_resumed())) {
+    Heartbeat(result.ok() ? "done" : code == ExitCode::kStopped ? "stopped" : "failed", code);
+  }
   if (result.ok() && directory_) PrintSummary(*result);
   return result.status();
 }
