@@ -7,6 +7,7 @@
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/config_fields.h"
 #include "dtrain/app/nearest_name.h"
+#include "dtrain/base/check.h"
 #include "dtrain/rules.pb.h"
 
 namespace dtrain {
@@ -163,6 +164,14 @@ std::string DescribeSection(const Descriptor& type, const std::string& prefix,
 }
 
 }  // namespace
+
+std::string DefaultText(const Descriptor& type, std::string_view key) {
+  const size_t dot = key.find('.');
+  const FieldDescriptor* const field = type.FindFieldByName(std::string(key.substr(0, dot)));
+  DT_CHECK(field != nullptr) << "no field " << key << " in " << type.full_name();
+  if (dot == std::string_view::npos) return DefaultOf(*field);
+  return DefaultText(*field->message_type(), key.substr(dot + 1));
+}
 
 absl::StatusOr<std::string> DescribeConfig(const Descriptor& type, std::string_view key) {
   const Comments comments;
