@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dtrain/base/host.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/comm/internal/mpi_error.h"
@@ -42,11 +43,6 @@ void UndoBinding() {
   cpu_set_t cores;
   if (sched_getaffinity(getppid(), sizeof(cores), &cores) != 0) return;
   sched_setaffinity(0, sizeof(cores), &cores);
-}
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
 }  // namespace
