@@ -32,10 +32,9 @@ class TwoHosts {
   }
   // As a user types it on host a: two ranks on each host.
   std::string Command(const ToyProgram& toy, const std::string& more,
-                      const std::string& environment = "") const {
-    return Script("on") + " a env " + environment +
-           " " DTRAIN_TEST_MPIRUN " --allow-run-as-root -n 4 -H a:2,b:2 " DTRAIN_TEST_PROGRAM " " +
-           toy.Arguments(more);
+                      const std::string& mpirun = DTRAIN_TEST_MPIRUN) const {
+    return Script("on") + " a " + mpirun +
+           " --allow-run-as-root -n 4 -H a:2,b:2 " DTRAIN_TEST_PROGRAM " " + toy.Arguments(more);
   }
   // The ranks of a job on host b, in their order.
   std::vector<pid_t> RanksOnB(const ToyProgram& toy) const {
@@ -68,12 +67,14 @@ class TwoHosts {
 // A long run that is under way, ready for what happens to it.
 class LongRun {
  public:
-  LongRun(const TwoHosts& hosts, const std::string& environment)
-      : job_("exec " +
-             hosts.Command(toy_,
-                           toy_.Corpus() + " trainer.max_steps=1000000 trainer.keep_last=2 "
-                                           "trainer.checkpoint_every=50u",
-                           environment)) {
+  explicit LongRun(const TwoHosts& hosts, const std::string& more = "",
+                   const std::string& mpirun = DTRAIN_TEST_MPIRUN)
+      : job_("exec " + hosts.Command(toy_,
+                                     toy_.Corpus() +
+                                         " trainer.max_steps=1000000 trainer.keep_last=2 "
+                                         "trainer.checkpoint_every=50u " +
+                                         more,
+                                     mpirun)) {
     REQUIRE(WaitUntil([&] { return toy_.HasCheckpoint(50) || toy_.HasCheckpoint(100); }, 60));
   }
   const ToyProgram& toy() const { return toy_; }
@@ -95,11 +96,6 @@ class LongRun {
   Job job_;
 };
 
-// So that mpirun notices a broken cable; by default that takes it minutes.
-constexpr const char* kKeepAlive =
-    "OMPI_MCA_oob_tcp_keepalive_time=3 OMPI_MCA_oob_tcp_keepalive_intvl=1 "
-    "OMPI_MCA_oob_tcp_keepalive_probes=3";
-
 TEST_CASE("four ranks on two hosts train without a flag beyond mpirun's own") {
   const std::unique_ptr<TwoHosts> hosts = TwoHosts::Start();
   if (!hosts) return;
@@ -115,7 +111,7 @@ TEST_CASE("four ranks on two hosts train without a flag beyond mpirun's own") {
 TEST_CASE("a rank killed on the second host ends the job on both hosts") {
   const std::unique_ptr<TwoHosts> hosts = TwoHosts::Start();
   if (!hosts) return;
-  LongRun run(*hosts, "");
+  LongRun run(*hosts);
   const std::vector<pid_t> ranks = hosts->RanksOnB(run.toy());
   REQUIRE(ranks.size() == 2);
   REQUIRE(::kill(ranks[1], SIGKILL) == 0);
@@ -125,7 +121,7 @@ TEST_CASE("a rank killed on the second host ends the job on both hosts") {
 TEST_CASE("a host without power ends the job") {
   const std::unique_ptr<TwoHosts> hosts = TwoHosts::Start();
   if (!hosts) return;
-  LongRun run(*hosts, "");
+  LongRun run(*hosts);
   REQUIRE(RunCommand(hosts->Script("kill") + " b").exit_code == 0);
   run.CheckEnds(10);
 }
@@ -133,7 +129,7 @@ TEST_CASE("a host without power ends the job") {
 TEST_CASE("a stopped rank on the second host is named, and the job ends with exit code 6") {
   const std::unique_ptr<TwoHosts> hosts = TwoHosts::Start();
   if (!hosts) return;
-  LongRun run(*hosts, "DTRAIN_COMM_TIMEOUT=4");
+  LongRun run(*hosts, "run.comm_timeout=4s");
   const std::vector<pid_t> ranks = hosts->RanksOnB(run.toy());
   REQUIRE(ranks.size() == 2);
   REQUIRE(::kill(ranks[0], SIGSTOP) == 0);
@@ -145,7 +141,7 @@ TEST_CASE("a stopped rank on the second host is named, and the job ends with exi
 TEST_CASE("a cut cable ends the job on both hosts") {
   const std::unique_ptr<TwoHosts> hosts = TwoHosts::Start();
   if (!hosts) return;
-  LongRun run(*hosts, kKeepAlive);
+  LongRun run(*hosts, "", DTRAIN_TEST_LAUNCHER);
   REQUIRE(RunCommand(hosts->Script("cut")).exit_code == 0);
   run.CheckEnds(15);
 }
