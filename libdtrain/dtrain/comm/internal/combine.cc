@@ -3,6 +3,7 @@
 #include "dtrain/comm/internal/combine.h"
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "dtrain/base/check.h"
@@ -26,6 +27,14 @@ A Add(A a, A b) {
     return a + b;
   }
 }
+template <typename A>
+A Multiply(A a, A b) {
+  if constexpr (std::is_integral_v<A>) {
+    return static_cast<A>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  } else {
+    return a * b;
+  }
+}
 
 // a < b is false for NaN, so a NaN is kept by the comparison with itself.
 template <typename A>
@@ -37,63 +46,77 @@ A Larger(A a, A b) {
   return a < b || b != b ? b : a;
 }
 
+struct Outputs {
+  int64_t count;
+  int divisor;
+  std::byte* first;
+  std::byte* second;  // may be null
+};
+
 template <typename T, typename F>
-void CombineBlocks(std::span<const std::byte* const> sources, int64_t count, int divisor,
-                   std::byte* out, const F& merge) {
+void CombineBlocks(std::span<const std::byte* const> sources, const Outputs& out, const F& merge) {
   using A = Accumulator<T>;
   A sum[kBlock];
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    const int64_t n = std::min(kBlock, count - begin);
+  for (int64_t begin = 0; begin < out.count; begin += kBlock) {
+    const int64_t n = std::min(kBlock, out.count - begin);
     const T* const first = reinterpret_cast<const T*>(sources[0]) + begin;
     for (int64_t i = 0; i < n; ++i) sum[i] = static_cast<A>(first[i]);
     for (size_t s = 1; s < sources.size(); ++s) {
       const T* const next = reinterpret_cast<const T*>(sources[s]) + begin;
       for (int64_t i = 0; i < n; ++i) sum[i] = merge(sum[i], static_cast<A>(next[i]));
     }
-    if (divisor != 1) {
-      for (int64_t i = 0; i < n; ++i) sum[i] = static_cast<A>(sum[i] / static_cast<A>(divisor));
+    if (out.divisor != 1) {
+      const A divisor = static_cast<A>(out.divisor);
+      for (int64_t i = 0; i < n; ++i) sum[i] = static_cast<A>(sum[i] / divisor);
     }
-    T* const to = reinterpret_cast<T*>(out) + begin;
+    T* const to = reinterpret_cast<T*>(out.first) + begin;
     for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(sum[i]);
+    if (out.second == nullptr) continue;
+    std::memcpy(reinterpret_cast<T*>(out.second) + begin, to, static_cast<size_t>(n) * sizeof(T));
   }
 }
 
 template <typename T>
-void CombineAs(ReduceOp op, std::span<const std::byte* const> sources, int64_t count, int divisor,
-               std::byte* out) {
+void CombineAs(ReduceOp op, std::span<const std::byte* const> sources, const Outputs& out) {
   using A = Accumulator<T>;
   switch (op) {
     case ReduceOp::kSum:
-      return CombineBlocks<T>(sources, count, 1, out, [](A a, A b) { return Add<A>(a, b); });
     case ReduceOp::kAverage:
-      DT_CHECK(!std::is_integral_v<T>) << "an average needs a floating type";
-      return CombineBlocks<T>(sources, count, divisor, out, [](A a, A b) { return Add<A>(a, b); });
+      return CombineBlocks<T>(sources, out, [](A a, A b) { return Add<A>(a, b); });
     case ReduceOp::kMin:
-      return CombineBlocks<T>(sources, count, 1, out, [](A a, A b) { return Smaller<A>(a, b); });
+      return CombineBlocks<T>(sources, out, [](A a, A b) { return Smaller<A>(a, b); });
     case ReduceOp::kMax:
-      return CombineBlocks<T>(sources, count, 1, out, [](A a, A b) { return Larger<A>(a, b); });
+      return CombineBlocks<T>(sources, out, [](A a, A b) { return Larger<A>(a, b); });
+    case ReduceOp::kProduct:
+      return CombineBlocks<T>(sources, out, [](A a, A b) { return Multiply<A>(a, b); });
+    case ReduceOp::kBitAnd:
+      if constexpr (std::is_integral_v<T>) {
+        return CombineBlocks<T>(sources, out, [](A a, A b) { return static_cast<A>(a & b); });
+      }
+      DT_CHECK(false) << "a bitwise and needs integers";
   }
 }
 
 }  // namespace
 
 void Combine(DType dtype, ReduceOp op, std::span<const std::byte* const> sources, int64_t count,
-             int divisor, std::byte* out) {
+             int divisor, std::byte* out, std::byte* copy) {
+  const Outputs outputs{count, op == ReduceOp::kAverage ? divisor : 1, out, copy};
   switch (dtype) {
     case DType::kFloat32:
-      return CombineAs<float>(op, sources, count, divisor, out);
+      return CombineAs<float>(op, sources, outputs);
     case DType::kFloat64:
-      return CombineAs<double>(op, sources, count, divisor, out);
+      return CombineAs<double>(op, sources, outputs);
     case DType::kBFloat16:
-      return CombineAs<BFloat16>(op, sources, count, divisor, out);
+      return CombineAs<BFloat16>(op, sources, outputs);
     case DType::kFloat16:
-      return CombineAs<Float16>(op, sources, count, divisor, out);
+      return CombineAs<Float16>(op, sources, outputs);
     case DType::kInt32:
-      return CombineAs<int32_t>(op, sources, count, divisor, out);
+      return CombineAs<int32_t>(op, sources, outputs);
     case DType::kInt64:
-      return CombineAs<int64_t>(op, sources, count, divisor, out);
+      return CombineAs<int64_t>(op, sources, outputs);
     case DType::kUint8:
-      return CombineAs<uint8_t>(op, sources, count, divisor, out);
+      return CombineAs<uint8_t>(op, sources, outputs);
   }
 }
 

@@ -14,9 +14,9 @@ namespace dtrain::internal {
 
 // out[i] = op(sources[0][i], sources[1][i], ...), from left to right. 16-bit floats are combined in
 // float and rounded once. kAverage adds, then divides by `divisor`. `out` may be one of the
-// sources.
+// sources; `copy` gets the same elements where it is not null.
 void Combine(DType dtype, ReduceOp op, std::span<const std::byte* const> sources, int64_t count,
-             int divisor, std::byte* out);
+             int divisor, std::byte* out, std::byte* copy = nullptr);
 
 }  // namespace dtrain::internal
 
