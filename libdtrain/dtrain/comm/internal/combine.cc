@@ -1,4 +1,4 @@
-// combine.cc - block by block through an accumulator that stays in the first-level cache.
+// combine.cc - block by block through sums that stay in the first-level cache.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/internal/combine.h"
 
@@ -53,18 +53,51 @@ struct Outputs {
   std::byte* second;  // may be null
 };
 
+// Sums of 1, 2, 4, ... neighbouring sources, as the bits of a counter: two of a size become one.
+template <typename T, typename F>
+class BlockTree {
+ public:
+  using A = Accumulator<T>;
+  explicit BlockTree(const F& merge) : merge_(merge) {}
+
+  // The elements [begin, begin + n) of all sources; n is at most kBlock.
+  A* Sum(std::span<const std::byte* const> sources, int64_t begin, int64_t n) {
+    size_t depth = 0;
+    for (size_t s = 0; s < sources.size(); ++s) {
+      const T* const source = reinterpret_cast<const T*>(sources[s]) + begin;
+      if (s % 2 == 0) {
+        A* const sum = sums_[depth++];
+        for (int64_t i = 0; i < n; ++i) sum[i] = static_cast<A>(source[i]);
+        continue;
+      }
+      A* const sum = sums_[depth - 1];
+      for (int64_t i = 0; i < n; ++i) sum[i] = merge_(sum[i], static_cast<A>(source[i]));
+      for (size_t pairs = (s + 1) / 2; pairs % 2 == 0; pairs /= 2) MergeLast(depth, n);
+    }
+    while (depth > 1) MergeLast(depth, n);
+    return sums_[0];
+  }
+
+ private:
+  // The last two sums become one.
+  void MergeLast(size_t& depth, int64_t n) {
+    const A* const right = sums_[--depth];
+    A* const left = sums_[depth - 1];
+    for (int64_t i = 0; i < n; ++i) left[i] = merge_(left[i], right[i]);
+  }
+
+  static constexpr size_t kMostDepth = 32;  // two to that power are more ranks than an int counts
+  const F& merge_;
+  A sums_[kMostDepth][kBlock];
+};
+
 template <typename T, typename F>
 void CombineBlocks(std::span<const std::byte* const> sources, const Outputs& out, const F& merge) {
   using A = Accumulator<T>;
-  A sum[kBlock];
+  BlockTree<T, F> tree(merge);
   for (int64_t begin = 0; begin < out.count; begin += kBlock) {
     const int64_t n = std::min(kBlock, out.count - begin);
-    const T* const first = reinterpret_cast<const T*>(sources[0]) + begin;
-    for (int64_t i = 0; i < n; ++i) sum[i] = static_cast<A>(first[i]);
-    for (size_t s = 1; s < sources.size(); ++s) {
-      const T* const next = reinterpret_cast<const T*>(sources[s]) + begin;
-      for (int64_t i = 0; i < n; ++i) sum[i] = merge(sum[i], static_cast<A>(next[i]));
-    }
+    A* const sum = tree.Sum(sources, begin, n);
     if (out.divisor != 1) {
       const A divisor = static_cast<A>(out.divisor);
       for (int64_t i = 0; i < n; ++i) sum[i] = static_cast<A>(sum[i] / divisor);
