@@ -140,7 +140,9 @@ TEST_CASE("log lines go to the file of the rank and warnings to the terminal too
     CHECK(Count(outcome.output, "dtrain: warning: rank " + rank + ": a loud line\n") == 1);
     std::ostringstream text;
     text << std::ifstream(directory + "/logs/rank-0000" + rank + ".log").rdbuf();
-    CHECK_THAT(text.str(), Catch::Matches("20..-..-..T..:..:..\\....Z info    a quiet line\n"
+    CHECK_THAT(text.str(), Catch::Matches("20..-..-..T..:..:..\\....Z info    rank " + rank +
+                                          " of 2 on host .*, process .*, 1 thread\n"
+                                          "20..-..-..T..:..:..\\....Z info    a quiet line\n"
                                           "20..-..-..T..:..:..\\....Z warning a loud line\n"));
   }
   CHECK(Count(outcome.output, "quiet") == 0);
