@@ -210,6 +210,18 @@ TEST_CASE("two tensors for one weight, and tensors that are no weights, are refu
              Catch::Contains("'classifier.bias' holds int32, not weights"));
 }
 
+TEST_CASE("a number of a TensorFlow checkpoint that changed fails its checksum") {
+  const TemporaryFolder folder;
+  for (const char* const name : {"bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001"}) {
+    folder.Write(name, ReadTestFile(kGoldens + "tensorflow/" + name));
+  }
+  std::string data = ReadTestFile(folder.File("bert_model.ckpt.data-00000-of-00001"));
+  data[1000] = static_cast<char>(data[1000] ^ 1);
+  folder.Write("bert_model.ckpt.data-00000-of-00001", data);
+  CHECK_THAT(ErrorOf(folder.path()), Catch::Contains("bert_model.ckpt.index: damaged: 'bert/") &&
+                                         Catch::Contains("' fails its CRC32C"));
+}
+
 TEST_CASE("weights reach the compute type, which layers multiply with") {
   Model model(TinyOptions(), DType::kBFloat16);
   REQUIRE(LoadPretrainedWeights(kGoldens + "plain", model.parameters()).ok());
