@@ -1,0 +1,142 @@
+// wordpiece_encoder.cc - encodes texts, rows and batches of rows.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "dtrain/base/check.h"
+#include "dtrain/base/thread_pool.h"
+#include "dtrain/data/internal/parallel_parts.h"
+#include "dtrain/data/internal/wordpiece_tables.h"
+#include "dtrain/data/wordpiece.h"
+
+namespace dtrain {
+namespace internal {
+
+struct WordPieceScratch {
+  WordList words;
+};
+
+}  // namespace internal
+
+namespace {
+
+struct RowSizes {
+  size_t first;
+  size_t second;
+};
+
+// How much of each side is kept so that both together have at most `bound` tokens.
+RowSizes Truncated(RowSizes sizes, size_t bound, bool hugging_face) {
+  if (sizes.first + sizes.second <= bound) return sizes;
+  const size_t half = bound / 2;
+  const size_t shorter = std::min(sizes.first, sizes.second);
+  if (shorter <= half) {
+    return sizes.first < sizes.second ? RowSizes{shorter, bound - shorter}
+                                      : RowSizes{bound - shorter, shorter};
+  }
+  const bool odd_to_second = hugging_face && sizes.first <= sizes.second;
+  return odd_to_second ? RowSizes{half, bound - half} : RowSizes{bound - half, half};
+}
+
+}  // namespace
+
+WordPieceEncoder::WordPieceEncoder(WordPieceTokenizer tokenizer, size_t /*cache_bytes*/)
+    : tokenizer_(std::move(tokenizer)), scratch_(std::make_unique<internal::WordPieceScratch>()) {}
+WordPieceEncoder::WordPieceEncoder(WordPieceEncoder&&) noexcept = default;
+WordPieceEncoder& WordPieceEncoder::operator=(WordPieceEncoder&&) noexcept = default;
+WordPieceEncoder::~WordPieceEncoder() = default;
+
+void WordPieceEncoder::EncodePlain(std::string_view text, std::vector<int32_t>& ids) {
+  const internal::WordPieceTables& tables = *tokenizer_.tables_;
+  internal::WordList& list = scratch_->words;
+  internal::SplitWords(tables.characters, text, list);
+  for (const internal::WordList::Word& word : list.words) {
+    tables.EncodeWord(list.word(word), word.num_chars, ids);
+  }
+}
+
+void WordPieceEncoder::Encode(std::string_view text, std::vector<int32_t>& ids) {
+  const internal::WordPieceTables& tables = *tokenizer_.tables_;
+  if (*tables.options.match_special_tokens) {
+    for (size_t at = text.find('['); at != std::string_view::npos;) {
+      const size_t token = tables.SpecialTokenAt(text.substr(at));
+      if (token == internal::kNumSpecialTokens) {
+        at = text.find('[', at + 1);
+        continue;
+      }
+      EncodePlain(text.substr(0, at), ids);
+      ids.push_back(tables.special_ids[token]);
+      text.remove_prefix(at + internal::kSpecialTokens[token].size());
+      at = text.find('[');
+    }
+  }
+  EncodePlain(text, ids);
+}
+
+int64_t WordPieceEncoder::EncodeRow(std::string_view first, std::optional<std::string_view> second,
+                                    const WordPieceRowOptions& options, std::vector<int32_t>& ids) {
+  DT_CHECK(options.max_length == 0 || options.max_length >= 3)
+      << "max_length is " << options.max_length << "; [CLS] and two [SEP] need 3";
+  const internal::WordPieceTables& tables = *tokenizer_.tables_;
+  const size_t begin = ids.size();
+  ids.push_back(tables.special_ids[internal::kCls]);
+  Encode(first, ids);
+  const size_t middle = ids.size();
+  if (second) Encode(*second, ids);
+  RowSizes sizes{middle - begin - 1, ids.size() - middle};
+  const bool is_pair = second && (tables.is_hugging_face() || sizes.second > 0);
+  if (options.max_length > 0) {
+    const auto bound = static_cast<size_t>(options.max_length - (is_pair ? 3 : 2));
+    sizes = Truncated(sizes, bound, tables.is_hugging_face());
+  }
+  ids.resize(middle + sizes.second);
+  const auto end_of_first = ids.begin() + static_cast<std::ptrdiff_t>(begin + 1 + sizes.first);
+  ids.erase(end_of_first, ids.begin() + static_cast<std::ptrdiff_t>(middle));
+  ids.insert(end_of_first, tables.special_ids[internal::kSep]);
+  if (is_pair) ids.push_back(tables.special_ids[internal::kSep]);
+  return static_cast<int64_t>(sizes.first + 2);
+}
+
+void WordPieceEncoder::EncodePair(std::string_view first, std::optional<std::string_view> second,
+                                  const WordPieceRowOptions& options, std::vector<int32_t>& ids,
+                                  std::vector<int32_t>& type_ids) {
+  ids.clear();
+  const int64_t type0_size = EncodeRow(first, second, options, ids);
+  type_ids.assign(ids.size(), 1);
+  std::fill_n(type_ids.begin(), type0_size, 0);
+}
+
+WordPieceBatchEncoder::WordPieceBatchEncoder(const WordPieceTokenizer& tokenizer, int num_threads) {
+  const int count = num_threads > 0 ? num_threads : NumThreads();
+  for (int i = 0; i < count; ++i) encoders_.emplace_back(tokenizer);
+}
+
+EncodedTexts WordPieceBatchEncoder::Encode(std::span<const std::string_view> first,
+                                           std::span<const std::string_view> second,
+                                           const WordPieceRowOptions& options) {
+  DT_CHECK(second.empty() || second.size() == first.size())
+      << first.size() << " first texts, " << second.size() << " second ones";
+  const size_t num_parts = encoders_.size();
+  const size_t rows = first.size();
+  std::vector<std::vector<int32_t>> parts(num_parts);
+  EncodedTexts result;
+  result.offsets.resize(rows + 1);
+  result.type0_sizes.resize(rows);
+  internal::ForEachPart(num_parts, [&](size_t p) {
+    for (size_t i = rows * p / num_parts; i < rows * (p + 1) / num_parts; ++i) {
+      const size_t before = parts[p].size();
+      std::optional<std::string_view> other;
+      if (!second.empty()) other = second[i];
+      result.type0_sizes[i] = encoders_[p].EncodeRow(first[i], other, options, parts[p]);
+      result.offsets[i + 1] = static_cast<int64_t>(parts[p].size() - before);
+    }
+  });
+  for (size_t i = 0; i < rows; ++i) result.offsets[i + 1] += result.offsets[i];
+  result.ids = std::move(parts[0]);
+  for (size_t p = 1; p < num_parts; ++p) {
+    result.ids.insert(result.ids.end(), parts[p].begin(), parts[p].end());
+  }
+  return result;
+}
+
+}  // namespace dtrain
