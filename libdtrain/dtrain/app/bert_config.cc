@@ -20,7 +20,8 @@ absl::Status ValidateModel(const proto::BertModelConfig& model) {
                       model.hidden_size(), model.num_heads()));
 }
 
-absl::Status ValidateTrainer(const proto::ClassifierTrainerConfig& trainer) {
+absl::Status ValidateTrainer(const proto::BertConfig& config) {
+  const proto::ClassifierTrainerConfig& trainer = config.trainer();
   if (trainer.wire_precision() == proto::TrainerConfig::fp16) {
     return UsageError("trainer.wire_precision is fp32 or bf16, not fp16");
   }
@@ -36,14 +37,22 @@ absl::Status ValidateTrainer(const proto::ClassifierTrainerConfig& trainer) {
         "this run would never end: set trainer.max_epochs, max_steps, max_time or "
         "early_stop.patience");
   }
+  const bool several = trainer.seeds_size() > 1;
+  if (several && config.run().run_dir().empty()) {
+    return UsageError(
+        "trainer.seeds lists several seeds: give --run_dir, each becomes a folder of it");
+  }
+  if (several && config.run().resume() != "auto") {
+    return UsageError("several trainer.seeds need run.resume=auto");
+  }
   const std::set<uint64_t> seeds(trainer.seeds().begin(), trainer.seeds().end());
   if (static_cast<int>(seeds.size()) != trainer.seeds_size()) {
     return UsageError("trainer.seeds lists a seed twice");
   }
   for (const float weight : trainer.label_weights()) {
     if (weight >= 0.0f) continue;
-    return UsageError(absl::StrFormat("trainer.label_weights lists %g; weights are at least 0",
-                                      weight));
+    return UsageError(
+        absl::StrFormat("trainer.label_weights lists %g; weights are at least 0", weight));
   }
   return absl::OkStatus();
 }
@@ -51,8 +60,8 @@ absl::Status ValidateTrainer(const proto::ClassifierTrainerConfig& trainer) {
 absl::Status ValidateLabels(const proto::ClassificationDataConfig& data) {
   const bool several = data.labels() == proto::ClassificationDataConfig::multi;
   if (!several && data.label_size() > 1) {
-    return UsageError(absl::StrFormat(
-        "data.label lists %d columns, which needs data.labels=multi", data.label_size()));
+    return UsageError(absl::StrFormat("data.label lists %d columns, which needs data.labels=multi",
+                                      data.label_size()));
   }
   if (data.weights() != proto::ClassificationDataConfig::none && !data.jigsaw()) {
     return UsageError("data.weights is computed from Jigsaw's columns: set data.jigsaw=true");
@@ -61,9 +70,6 @@ absl::Status ValidateLabels(const proto::ClassificationDataConfig& data) {
 }
 
 absl::Status ValidateSource(const proto::ClassificationDataConfig& data) {
-  if (data.vocabulary().empty()) {
-    return UsageError("data.vocabulary is not set: the WordPiece vocabulary, a file vocab.txt");
-  }
   if (!data.glue().empty() && (data.jigsaw() || data.train_size() > 0 || data.dev_size() > 0)) {
     return UsageError("set data.glue and data.glue_dir, or data.train and data.dev, not both");
   }
@@ -92,6 +98,7 @@ std::string_view BertDefaults() {
   weight_decay: 0.01
   learning_rate: 5e-5
   schedule: linear
+  warmup_steps: 0
 })";
 }
 
@@ -99,15 +106,17 @@ absl::Status ValidateBertConfig(const proto::BertConfig& config) {
   DT_RETURN_IF_ERROR(CheckRules(config));
   DT_RETURN_IF_ERROR(ValidateModel(config.model()));
   const proto::ClassifierTrainerConfig& trainer = config.trainer();
-  DT_RETURN_IF_ERROR(ValidateTrainer(trainer));
+  DT_RETURN_IF_ERROR(ValidateTrainer(config));
   // Epochs are counted in updates where the data is known.
   const bool counted = trainer.max_steps() > 0 || trainer.max_epochs() > 0;
   const int64_t length = trainer.max_steps() > 0 ? trainer.max_steps()
                          : counted               ? std::numeric_limits<int64_t>::max()
                                                  : 0;
-  DT_RETURN_IF_ERROR(
-      ValidateSchedule(config.optimizer(), length, !trainer.max_time().empty()));
+  DT_RETURN_IF_ERROR(ValidateSchedule(config.optimizer(), length, !trainer.max_time().empty()));
   DT_RETURN_IF_ERROR(ValidateLengths(config));
+  if (config.data().vocabulary().empty() && config.model().pretrained().empty()) {
+    return UsageError("data.vocabulary is not set: the WordPiece vocabulary, a file vocab.txt");
+  }
   DT_RETURN_IF_ERROR(ValidateSource(config.data()));
   if (config.data().glue().empty() && config.data().train_size() == 0) {
     return UsageError("no training data: set data.train, or data.glue and data.glue_dir");

@@ -68,12 +68,11 @@ TrainerOptions ClassifierTrainerOf(const proto::BertConfig& config, const Classi
   if (of_epochs > 0) max_steps = std::min(max_steps, of_epochs);
   LrScheduleOptions schedule =
       LearningRateOf(config.optimizer(), max_steps, config.model().hidden_size());
-  if (!config.optimizer().has_warmup_steps()) {
+  if (schedule.warmup_steps == 0) {
     schedule.warmup_steps = std::llround(std::ceil(internal::AsWritten(trainer.warmup_ratio()) *
                                                    static_cast<double>(schedule.total_steps)));
   }
-  const std::string best =
-      trainer.best_metric().empty() ? run.main_metric : trainer.best_metric();
+  const std::string best = trainer.best_metric().empty() ? run.main_metric : trainer.best_metric();
   const proto::ClassifierEarlyStopConfig& early = trainer.early_stop();
   return {.max_steps = max_steps,
           .max_seconds = SecondsOf(trainer.max_time()),

@@ -17,8 +17,8 @@ class ClassificationDataConfig;
 namespace dtrain {
 
 struct ClassifierDataOptions {
-  std::string cache_dir;    // where shards are kept
-  bool with_train = true;   // false: only what there is to evaluate and predict
+  std::string cache_dir;   // where shards are kept
+  bool with_train = true;  // false: only what there is to evaluate and predict
   // Of a model that is there already: the classes in the order of its outputs.
   std::vector<std::string> label_names = {};
 };

@@ -185,8 +185,8 @@ absl::StatusOr<EvaluationResult> ClassificationTask::EvaluateTest(Context& ctx) 
 }
 
 absl::Status ClassificationTask::CheckCheckpoint(const Checkpoint& checkpoint) const {
-  for (const NamedFile& file : options_.files) {
-    if (file.name != "vocab.txt" && file.name != "labels.json") continue;
+  for (const NamedFile& file : CheckpointFiles()) {
+    if (file.name != "vocab.txt" && file.name != "labels.txt") continue;
     DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(file.name));
     if (theirs == file.contents) continue;
     return StorageError(absl::StrFormat(
@@ -195,6 +195,14 @@ absl::Status ClassificationTask::CheckCheckpoint(const Checkpoint& checkpoint) c
         checkpoint.path(), file.name));
   }
   return absl::OkStatus();
+}
+
+std::vector<NamedFile> ClassificationTask::CheckpointFiles() const {
+  std::vector<NamedFile> files = options_.files;
+  std::string labels;
+  for (const std::string& name : train_.info().label_names) labels += name + "\n";
+  files.push_back({"labels.txt", std::move(labels)});
+  return files;
 }
 
 std::string ClassificationTask::DataContract() const {

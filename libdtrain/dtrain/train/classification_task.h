@@ -62,7 +62,8 @@ class ClassificationTask final : public TrainingTask {
   // Of the test set, where it has labels.
   absl::StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
-  std::vector<NamedFile> CheckpointFiles() const override { return options_.files; }
+  // options.files, and labels.txt: the names of classes or labels, a line each.
+  std::vector<NamedFile> CheckpointFiles() const override;
 
   BertClassifier& model() { return *model_; }
   const ClassificationShard& train_shard() const { return train_; }
