@@ -37,6 +37,7 @@ absl::Status ValidateSchedule(const proto::OptimizerConfig& optimizer,
     case Optimizer::linear:
     case Optimizer::cosine:
     case Optimizer::polynomial:
+    case Optimizer::polynomial_total:
       if (total == 0) {
         return UsageError(absl::StrFormat(
             "optimizer.schedule %s needs an end: set optimizer.total_steps or trainer.max_steps",

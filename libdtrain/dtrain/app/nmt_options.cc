@@ -59,6 +59,8 @@ LrScheduleOptions::Kind ScheduleOf(proto::OptimizerConfig::Schedule schedule) {
       return Kind::kCosine;
     case proto::OptimizerConfig::polynomial:
       return Kind::kPolynomial;
+    case proto::OptimizerConfig::polynomial_total:
+      return Kind::kPolynomialTotal;
     case proto::OptimizerConfig::constant:
       return Kind::kConstant;
     case proto::OptimizerConfig::linear_to_budget:
@@ -95,18 +97,6 @@ Recompute RecomputeOf(proto::TrainerConfig::Recompute recompute) {
   return Recompute::kNone;
 }
 
-LrScheduleOptions LearningRateOf(const proto::NmtConfig& config) {
-  const proto::OptimizerConfig& optimizer = config.optimizer();
-  return {.kind = ScheduleOf(optimizer.schedule()),
-          .base = optimizer.learning_rate(),
-          .warmup_steps = optimizer.warmup_steps(),
-          .total_steps =
-              optimizer.total_steps() > 0 ? optimizer.total_steps() : config.trainer().max_steps(),
-          .minimum = optimizer.min_learning_rate(),
-          .power = optimizer.power(),
-          .hidden_size = config.model().hidden_size()};
-}
-
 // "model.hidden_size: 512" for each line within "model { ... }", so that a line alone says which
 // key it is about.
 std::string WithFullNames(const std::string& textproto) {
@@ -131,6 +121,31 @@ ParallelInput SetOf(const std::string& tsv, const std::string& source, const std
 }
 
 }  // namespace
+
+AdamConfig AdamConfigOf(const proto::OptimizerConfig& config) {
+  using Config = proto::OptimizerConfig;
+  AdamConfig adam{.beta1 = config.beta1(),
+                  .beta2 = config.beta2(),
+                  .epsilon = config.epsilon(),
+                  .weight_decay = config.weight_decay(),
+                  .decoupled = config.type() != Config::adam,
+                  .bias_correction = config.type() != Config::bert_adamw,
+                  .ema_decay = config.ema_decay()};
+  if (config.type() == Config::lamb) adam.trust_ratio = AdamConfig::TrustRatio::kDecayed;
+  if (config.type() == Config::nvlamb) adam.trust_ratio = AdamConfig::TrustRatio::kAll;
+  return adam;
+}
+
+LrScheduleOptions LearningRateOf(const proto::OptimizerConfig& config, int64_t max_steps,
+                                 int64_t hidden_size) {
+  return {.kind = ScheduleOf(config.schedule()),
+          .base = config.learning_rate(),
+          .warmup_steps = config.warmup_steps(),
+          .total_steps = config.total_steps() > 0 ? config.total_steps() : max_steps,
+          .minimum = config.min_learning_rate(),
+          .power = config.power(),
+          .hidden_size = hidden_size};
+}
 
 Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config) {
   return {.encoder_layers = config.encoder_layers(),
@@ -213,33 +228,29 @@ TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::
 TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::string& run_dir) {
   const proto::TrainerConfig& trainer = config.trainer();
   const proto::OptimizerConfig& optimizer = config.optimizer();
-  return {.max_steps = trainer.max_steps(),
-          .max_seconds = SecondsOf(trainer.max_time()),
-          .max_epochs = trainer.max_epochs(),
-          .learning_rate = LearningRateOf(config),
-          .adam = {.beta1 = optimizer.beta1(),
-                   .beta2 = optimizer.beta2(),
-                   .epsilon = optimizer.epsilon(),
-                   .weight_decay = optimizer.weight_decay(),
-                   .decoupled = optimizer.type() == proto::OptimizerConfig::adamw,
-                   .ema_decay = optimizer.ema_decay()},
-          .clip_norm = optimizer.clip_norm(),
-          .loss_scaler = {.on = trainer.precision() == proto::TrainerConfig::fp16},
-          .loss_scale_tokens =
-              std::exp2(std::round(std::log2(static_cast<double>(trainer.tokens_per_batch())))),
-          .eval_every = PeriodOf(trainer.eval_every()),
-          .checkpoint_every = PeriodOf(trainer.checkpoint_every()),
-          .checkpoint_seconds = 60.0 * trainer.checkpoint_minutes(),
-          .checkpoint_dir = run_dir + "/ckpt",
-          .keep_last = trainer.keep_last(),
-          .best_metric = proto::Metric_Name(trainer.best_metric()),
-          .early_stop = {.metric = proto::Metric_Name(trainer.early_stop().metric()),
-                         .patience = trainer.early_stop().patience(),
-                         .min_delta = trainer.early_stop().min_delta(),
-                         .min_steps = trainer.early_stop().min_steps()},
-          .log_every = trainer.log_every(),
-          .reducer = {.bucket_bytes = static_cast<int64_t>(trainer.bucket_mib() * (1 << 20)),
-                      .wire_type = DTypeOf(trainer.wire_precision())}};
+  return {
+      .max_steps = trainer.max_steps(),
+      .max_seconds = SecondsOf(trainer.max_time()),
+      .max_epochs = trainer.max_epochs(),
+      .learning_rate = LearningRateOf(optimizer, trainer.max_steps(), config.model().hidden_size()),
+      .adam = AdamConfigOf(optimizer),
+      .clip_norm = optimizer.clip_norm(),
+      .loss_scaler = {.on = trainer.precision() == proto::TrainerConfig::fp16},
+      .loss_scale_tokens =
+          std::exp2(std::round(std::log2(static_cast<double>(trainer.tokens_per_batch())))),
+      .eval_every = PeriodOf(trainer.eval_every()),
+      .checkpoint_every = PeriodOf(trainer.checkpoint_every()),
+      .checkpoint_seconds = 60.0 * trainer.checkpoint_minutes(),
+      .checkpoint_dir = run_dir + "/ckpt",
+      .keep_last = trainer.keep_last(),
+      .best_metric = proto::Metric_Name(trainer.best_metric()),
+      .early_stop = {.metric = proto::Metric_Name(trainer.early_stop().metric()),
+                     .patience = trainer.early_stop().patience(),
+                     .min_delta = trainer.early_stop().min_delta(),
+                     .min_steps = trainer.early_stop().min_steps()},
+      .log_every = trainer.log_every(),
+      .reducer = {.bucket_bytes = static_cast<int64_t>(trainer.bucket_mib() * (1 << 20)),
+                  .wire_type = DTypeOf(trainer.wire_precision())}};
 }
 
 ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank,
