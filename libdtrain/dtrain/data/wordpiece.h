@@ -41,14 +41,14 @@ enum class WordPieceBehavior : uint8_t { kGoogle, kHuggingFace };
 
 struct WordPieceOptions {
   WordPieceBehavior behavior = WordPieceBehavior::kGoogle;
-  bool lower_case = true;             // false for cased vocabularies
-  std::optional<bool> strip_accents;  // unset: as lower_case
-  bool split_cjk = true;              // every CJK character is a word
+  bool lower_case = true;                            // false for cased vocabularies
+  std::optional<bool> strip_accents = std::nullopt;  // unset: as lower_case
+  bool split_cjk = true;                             // every CJK character is a word
   // Longer words, in characters, are [UNK]; 0 takes Google's 200 or Hugging Face's 100. Up to 1000.
   int max_word_chars = 0;
   // "[SEP]" in a text is the separator, likewise [CLS], [MASK], [PAD] and [UNK]. Unset: only in
   // Hugging Face's behaviour. Whoever wrote the text then controls the model's input.
-  std::optional<bool> match_special_tokens;
+  std::optional<bool> match_special_tokens = std::nullopt;
 };
 
 struct WordPieceRowOptions {
@@ -135,6 +135,10 @@ class WordPieceEncoder {
  private:
   // Without a look for special tokens.
   void EncodePlain(std::string_view text, std::vector<int32_t>& ids);
+  // What stands between spaces, at the front of `text`; returns its size.
+  size_t EncodeChunk(std::string_view text, std::vector<int32_t>& ids);
+  void EncodeAsciiWord(std::string_view word, size_t readable, std::vector<int32_t>& ids);
+  void EncodeUnicodeChunk(std::string_view chunk, size_t readable, std::vector<int32_t>& ids);
 
   WordPieceTokenizer tokenizer_;
   std::unique_ptr<internal::WordPieceScratch> scratch_;

@@ -6,6 +6,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/data/internal/parallel_parts.h"
+#include "dtrain/data/internal/wordpiece_cache.h"
 #include "dtrain/data/internal/wordpiece_tables.h"
 #include "dtrain/data/wordpiece.h"
 
@@ -13,7 +14,32 @@ namespace dtrain {
 namespace internal {
 
 struct WordPieceScratch {
+  explicit WordPieceScratch(size_t cache_bytes) : cache(cache_bytes) {}
+
+  // Appends the ids of `word` by way of the cache; `encode` appends them where it has to be.
+  // `readable` bytes from the word's first on may be read.
+  template <typename Encode>
+  void Remember(std::string_view word, size_t readable, std::vector<int32_t>& ids,
+                const Encode& encode) {
+    if (word.size() > ShortWord::kMaxBytes || !cache.is_on()) return encode();
+    const ShortWord key(word.data(), word.size(), readable);
+    const std::span<const int32_t> known = cache.Find(key);
+    if (known.size() == 1) return ids.push_back(known[0]);
+    if (!known.empty()) {
+      ids.insert(ids.end(), known.begin(), known.end());
+      return;
+    }
+    const size_t begin = ids.size();
+    encode();
+    const size_t count = ids.size() - begin;
+    if (count > 0 && count <= WordPieceCache::kMaxIds) {
+      cache.Store(key, std::span(ids).subspan(begin));
+    }
+  }
+
+  WordPieceCache cache;
   WordList words;
+  std::string lowered;
 };
 
 }  // namespace internal
@@ -40,18 +66,71 @@ RowSizes Truncated(RowSizes sizes, size_t bound, bool hugging_face) {
 
 }  // namespace
 
-WordPieceEncoder::WordPieceEncoder(WordPieceTokenizer tokenizer, size_t /*cache_bytes*/)
-    : tokenizer_(std::move(tokenizer)), scratch_(std::make_unique<internal::WordPieceScratch>()) {}
+WordPieceEncoder::WordPieceEncoder(WordPieceTokenizer tokenizer, size_t cache_bytes)
+    : tokenizer_(std::move(tokenizer)),
+      scratch_(std::make_unique<internal::WordPieceScratch>(cache_bytes)) {}
 WordPieceEncoder::WordPieceEncoder(WordPieceEncoder&&) noexcept = default;
 WordPieceEncoder& WordPieceEncoder::operator=(WordPieceEncoder&&) noexcept = default;
 WordPieceEncoder::~WordPieceEncoder() = default;
 
+void WordPieceEncoder::EncodeAsciiWord(std::string_view word, size_t readable,
+                                       std::vector<int32_t>& ids) {
+  scratch_->Remember(word, readable, ids, [&] {
+    const internal::WordPieceTables& tables = *tokenizer_.tables_;
+    std::string& lowered = scratch_->lowered;
+    lowered.resize(word.size());
+    std::transform(word.begin(), word.end(), lowered.begin(),
+                   [&](char c) { return tables.lower_bytes[static_cast<uint8_t>(c)]; });
+    tables.EncodeWord(lowered, lowered.size(), ids);
+  });
+}
+
+void WordPieceEncoder::EncodeUnicodeChunk(std::string_view chunk, size_t readable,
+                                          std::vector<int32_t>& ids) {
+  scratch_->Remember(chunk, readable, ids, [&] {
+    const internal::WordPieceTables& tables = *tokenizer_.tables_;
+    internal::WordList& list = scratch_->words;
+    internal::SplitWords(tables.characters, chunk, list);
+    for (const internal::WordList::Word& word : list.words) {
+      tables.EncodeWord(list.word(word), word.num_chars, ids);
+    }
+  });
+}
+
+size_t WordPieceEncoder::EncodeChunk(std::string_view text, std::vector<int32_t>& ids) {
+  using internal::ByteClass;
+  const internal::WordPieceTables& tables = *tokenizer_.tables_;
+  const size_t ids_before = ids.size();
+  const auto class_at = [&](size_t i) {
+    return i < text.size() ? tables.ClassOf(text[i]) : ByteClass::kSpace;
+  };
+  size_t at = 0;
+  while (true) {
+    const size_t begin = at;
+    while (class_at(at) == ByteClass::kWord) ++at;
+    const ByteClass next = class_at(at);
+    if (next == ByteClass::kOther) break;
+    if (at > begin) EncodeAsciiWord(text.substr(begin, at - begin), text.size() - begin, ids);
+    if (next == ByteClass::kSpace) return at;
+    ids.push_back(tables.punctuation_ids[static_cast<uint8_t>(text[at])]);
+    ++at;
+  }
+  // Whatever is not plain ASCII may change how what stands before it is taken apart: once more, all
+  // of the chunk.
+  ids.resize(ids_before);
+  while (class_at(at) != ByteClass::kSpace) ++at;
+  EncodeUnicodeChunk(text.substr(0, at), text.size(), ids);
+  return at;
+}
+
 void WordPieceEncoder::EncodePlain(std::string_view text, std::vector<int32_t>& ids) {
   const internal::WordPieceTables& tables = *tokenizer_.tables_;
-  internal::WordList& list = scratch_->words;
-  internal::SplitWords(tables.characters, text, list);
-  for (const internal::WordList::Word& word : list.words) {
-    tables.EncodeWord(list.word(word), word.num_chars, ids);
+  while (!text.empty()) {
+    if (tables.ClassOf(text[0]) == internal::ByteClass::kSpace) {
+      text.remove_prefix(1);
+    } else {
+      text.remove_prefix(EncodeChunk(text, ids));
+    }
   }
 }
 
