@@ -1,0 +1,41 @@
+// wordpiece_words.h - the basic tokenizer: text to normalised words, before WordPiece.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_DATA_INTERNAL_WORDPIECE_WORDS_H_
+#define DTRAIN_DATA_INTERNAL_WORDPIECE_WORDS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dtrain/data/internal/wordpiece_unicode.h"
+
+namespace dtrain::internal {
+
+// Words one after the other in UTF-8; kept from text to text for its memory.
+struct WordList {
+  struct Word {
+    size_t begin;
+    size_t end;
+    size_t num_chars;  // code points
+  };
+  struct Combining {
+    uint32_t code_point;
+    uint8_t combining_class;
+  };
+  std::string text;
+  std::vector<Word> words;
+  std::vector<Combining> pending;  // scratch of SplitWords
+
+  std::string_view word(const Word& w) const {
+    return std::string_view(text).substr(w.begin, w.end - w.begin);
+  }
+};
+
+// Replaces `out` by the words of `text`.
+void SplitWords(const CharacterTable& table, std::string_view text, WordList& out);
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_DATA_INTERNAL_WORDPIECE_WORDS_H_
