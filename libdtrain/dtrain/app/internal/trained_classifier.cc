@@ -59,6 +59,33 @@ absl::Status RequireFile(const Checkpoint& checkpoint, std::string_view name) {
       checkpoint.path(), name));
 }
 
+// Sizes of the data are those of the weights.
+absl::StatusOr<BertClassifierOptions> TrainedOptions(const TrainedClassifier& trained) {
+  DT_ASSIGN_OR_RETURN(const SafetensorsFile tensors,
+                      trained.checkpoint.OpenTensors("model.safetensors"));
+  const NamedTensor* const words = tensors.Find("bert.embeddings.word_embeddings.weight");
+  const NamedTensor* const head = tensors.Find("classifier.weight");
+  if (words == nullptr || head == nullptr) {
+    return StorageError(trained.checkpoint.path() +
+                        "/model.safetensors: holds no BERT classifier; give a checkpoint that "
+                        "bert_classify wrote");
+  }
+  BertClassifierOptions options = ClassifierOptionsOf(trained.config);
+  options.label_weights.clear();
+  options.num_labels = head->shape[0];
+  options.bert.vocab_size = words->shape[0];
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<BertClassifier>> Load(const TrainedClassifier& trained,
+                                                     const BertClassifierOptions& options,
+                                                     const Device& device, DType compute_type) {
+  auto model = std::make_unique<BertClassifier>(options);
+  model->Allocate(device, compute_type, /*seed=*/1);
+  DT_RETURN_IF_ERROR(LoadWeights(trained.checkpoint, model->parameters()));
+  return model;
+}
+
 }  // namespace
 
 absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::BertConfig& user) {
@@ -84,22 +111,17 @@ absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::BertConfig&
 }
 
 absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClassifier& trained,
+                                                               const Device& device,
+                                                               DType compute_type) {
+  DT_ASSIGN_OR_RETURN(const BertClassifierOptions options, TrainedOptions(trained));
+  return Load(trained, options, device, compute_type);
+}
+
+absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClassifier& trained,
                                                                const ClassificationShardInfo& info,
                                                                const Runtime& runtime) {
-  DT_ASSIGN_OR_RETURN(const SafetensorsFile tensors,
-                      trained.checkpoint.OpenTensors("model.safetensors"));
-  const NamedTensor* const words = tensors.Find("bert.embeddings.word_embeddings.weight");
-  const NamedTensor* const head = tensors.Find("classifier.weight");
-  if (words == nullptr || head == nullptr) {
-    return StorageError(trained.checkpoint.path() +
-                        "/model.safetensors: holds no BERT classifier; give a checkpoint that "
-                        "bert_classify wrote");
-  }
-  BertClassifierOptions options = ClassifierOptionsOf(trained.config);
-  options.label_weights.clear();
+  DT_ASSIGN_OR_RETURN(BertClassifierOptions options, TrainedOptions(trained));
   options.loss = LossOf(info.label_kind);
-  options.num_labels = head->shape[0];
-  options.bert.vocab_size = words->shape[0];
   if (OutputsOf(info) != options.num_labels) {
     return UsageError(absl::StrFormat("%s has %d outputs, the texts have %d labels",
                                       trained.checkpoint.path(), options.num_labels,
@@ -108,10 +130,7 @@ absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClas
   DType type = internal::DTypeOf(trained.config.trainer().precision());
   // A model trained on a GPU evaluates anywhere.
   if (type == DType::kFloat16 && runtime.device.type == DeviceType::kCpu) type = DType::kFloat32;
-  auto model = std::make_unique<BertClassifier>(options);
-  model->Allocate(runtime.device, type, /*seed=*/1);
-  DT_RETURN_IF_ERROR(LoadWeights(trained.checkpoint, model->parameters()));
-  return model;
+  return Load(trained, options, runtime.device, type);
 }
 
 }  // namespace dtrain

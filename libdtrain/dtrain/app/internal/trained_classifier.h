@@ -28,7 +28,12 @@ struct TrainedClassifier {
 // checkpoint's. StorageError: nothing there, damaged, of another program, without vocabulary.
 absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::BertConfig& user);
 
-// The model, with its weights, for texts as in the shard. UsageError: the shard has labels of
+// The model, with its weights. Its loss is that of classes, whatever the labels are: for uses of
+// the outputs alone.
+absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClassifier& trained,
+                                                               const Device& device,
+                                                               DType compute_type);
+// The same for texts as in the shard. UsageError: the shard has labels of
 // another kind or number.
 absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClassifier& trained,
                                                                const ClassificationShardInfo& info,
