@@ -10,6 +10,7 @@ option(DTRAIN_EXAMPLES "Build the example programs" ${PROJECT_IS_TOP_LEVEL})
 option(DTRAIN_TOOLS "Build the dtrain tool and the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(DTRAIN_INSTALL "Make install rules" ${PROJECT_IS_TOP_LEVEL})
 option(DTRAIN_WERROR "Treat compiler warnings as errors" OFF)
+option(DTRAIN_FUZZ "Build the fuzzers of tests/fuzz (clang only)" OFF)
 set(DTRAIN_SANITIZE "" CACHE STRING "Sanitizers: empty, address,undefined or thread")
 
 find_program(DTRAIN_CCACHE ccache)

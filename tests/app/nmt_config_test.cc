@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dtrain/app/config.h"
+#include "dtrain/app/nmt_options.h"
 #include "dtrain/nmt.pb.h"
 
 namespace dtrain {
@@ -42,6 +43,8 @@ TEST_CASE("fields that contradict each other are named") {
        "optimizer.schedule cosine needs an end"},
       {{"optimizer.schedule=linear", "trainer.max_steps=100"},
        "optimizer.warmup_steps (4000) must be below the 100 steps of optimizer.schedule linear"},
+      {{"optimizer.schedule=polynomial_total", "trainer.max_steps=0", "trainer.max_epochs=1"},
+       "optimizer.schedule polynomial_total needs an end"},
       {{"optimizer.schedule=linear_to_budget"},
        "optimizer.schedule linear_to_budget needs trainer.max_time"},
       {{"optimizer.min_learning_rate=1"},
@@ -95,6 +98,24 @@ TEST_CASE("the demo preset names files that are there") {
     INFO(file);
     CHECK(std::filesystem::exists(file));
   }
+}
+
+TEST_CASE("each type of optimizer is its update rule") {
+  using Config = proto::OptimizerConfig;
+  using Ratio = AdamConfig::TrustRatio;
+  const auto of = [](Config::Type type) {
+    Config config;
+    config.set_type(type);
+    return AdamConfigOf(config);
+  };
+  CHECK_FALSE(of(Config::adam).decoupled);
+  for (const auto type : {Config::adamw, Config::bert_adamw, Config::lamb, Config::nvlamb}) {
+    CHECK(of(type).decoupled);
+    CHECK(of(type).bias_correction == (type != Config::bert_adamw));
+  }
+  CHECK(of(Config::adamw).trust_ratio == Ratio::kNone);
+  CHECK(of(Config::lamb).trust_ratio == Ratio::kDecayed);
+  CHECK(of(Config::nvlamb).trust_ratio == Ratio::kAll);
 }
 
 TEST_CASE("a run without data says which fields to set") {

@@ -19,7 +19,7 @@ struct Corpus {
       target.push_back(static_cast<int32_t>(1 + random.NextBelow(40)));
     }
   }
-  PairLengths lengths() const { return {source, target}; }
+  SampleLengths lengths() const { return {source, target}; }
   std::vector<int32_t> source, target;
 };
 
@@ -148,6 +148,80 @@ TEST_CASE("with fewer pairs than parts the last parts are empty") {
   CHECK(split[2].size() == 1);
   CHECK(split[3].empty());
   CHECK(split[4].empty());
+}
+
+TEST_CASE("batches of so many samples hold them whatever their lengths") {
+  const Corpus corpus(1000);
+  const SampleLengths single{.source = corpus.source, .added = 0};
+  const BatchOptions options = {.tokens_per_batch = 1, .samples_per_batch = 32};
+  const EpochPlan plan(single, options, 1);
+  REQUIRE(plan.num_batches() == 32);
+  for (int64_t b = 0; b < 31; ++b) REQUIRE(plan.Batch(b).size() == 32);
+  CHECK(plan.Batch(31).size() == 1000 - 31 * 32);
+  // The order is that of a plan by tokens.
+  CHECK(OrderOf(plan) == OrderOf(EpochPlan(single, {.tokens_per_batch = 500}, 1)));
+}
+
+TEST_CASE("single sequences are cut and split by their own tokens") {
+  const Corpus corpus(3000);
+  const SampleLengths single{.source = corpus.source, .added = 0};
+  const EpochPlan plan(single, {.tokens_per_batch = 600, .length_window = 1000}, 0);
+  std::vector<uint32_t> order = OrderOf(plan);
+  for (int64_t b = 0; b < plan.num_batches(); ++b) {
+    const auto batch = plan.Batch(b);
+    int64_t tokens = 0;
+    for (const uint32_t i : batch) tokens += corpus.source[i];
+    REQUIRE(tokens <= 600);
+    REQUIRE(corpus.source[batch.back()] - corpus.source[batch.front()] <= 9);
+  }
+  std::sort(order.begin(), order.end());
+  CHECK(order == AllOf(3000));
+  for (const auto& part : SplitByTokens(plan.Batch(0), single, 2)) {
+    int64_t tokens = 0;
+    for (const uint32_t i : part) tokens += corpus.source[i];
+    CHECK(tokens <= 340);
+  }
+}
+
+TEST_CASE("an evaluation has the same batches for any number of ranks") {
+  const Corpus corpus(500);
+  const SampleLengths single{.source = corpus.source, .added = 0};
+  const auto whole = EvaluationBatches(single, 200, 0, 1);
+  std::vector<uint32_t> all;
+  for (const auto& batch : whole) {
+    int64_t tokens = 0;
+    for (const uint32_t i : batch) tokens += corpus.source[i];
+    CHECK(tokens <= 200);
+    all.insert(all.end(), batch.begin(), batch.end());
+  }
+  std::sort(all.begin(), all.end());
+  CHECK(all == AllOf(500));
+
+  std::vector<std::vector<uint32_t>> dealt;
+  int64_t least = INT64_MAX;
+  int64_t most = 0;
+  for (int rank = 0; rank < 3; ++rank) {
+    int64_t tokens = 0;
+    for (const auto& batch : EvaluationBatches(single, 200, rank, 3)) {
+      dealt.push_back(batch);
+      for (const uint32_t i : batch) tokens += corpus.source[i];
+    }
+    least = std::min(least, tokens);
+    most = std::max(most, tokens);
+  }
+  CHECK(most - least <= 200);
+  auto sorted = whole;
+  std::sort(sorted.begin(), sorted.end());
+  std::sort(dealt.begin(), dealt.end());
+  CHECK(dealt == sorted);
+}
+
+TEST_CASE("an evaluation gives a sample beyond the budget a batch, and surplus ranks none") {
+  const std::vector<int32_t> lengths = {3, 50};
+  const SampleLengths single{.source = lengths, .added = 0};
+  CHECK(EvaluationBatches(single, 8, 0, 3) == std::vector<std::vector<uint32_t>>{{1}});
+  CHECK(EvaluationBatches(single, 8, 1, 3) == std::vector<std::vector<uint32_t>>{{0}});
+  CHECK(EvaluationBatches(single, 8, 2, 3).empty());
 }
 
 }  // namespace

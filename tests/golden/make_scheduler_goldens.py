@@ -8,8 +8,8 @@ make_model_goldens.py.  Run: python tests/golden/make_scheduler_goldens.py [outp
 
 `step` counts the updates done so far: 0 gives the rate of the first update. The schedules of
 transformers therefore start their warm-up with a rate of 0. Each is run through LambdaLR's own
-factor function, so that the figures are the library's, not a formula typed again; "paper" and
-"os2s" are the exception, as no library here has them.
+factor function, so that the figures are the library's, not a formula typed again; "paper", "os2s",
+"bert" and "lamb" are the exception, as no library here has them.
 """
 
 import json
@@ -39,6 +39,16 @@ def paper(name, scale, hidden, warmup, steps, source):
                 num_warmup_steps=warmup, points=[[s, rate(s)] for s in steps])
 
 
+def total(name, rate, warmup, steps, power, points, source):
+    """Decays from the first step on; the warm-up hides the beginning. Counts from `source`'s start."""
+    def at(step):
+        done = min(step, steps)
+        return rate * step / warmup if step < warmup else rate * (1.0 - done / steps) ** power
+
+    return dict(name=name, source=source, learning_rate=rate, num_warmup_steps=warmup,
+                num_training_steps=steps, power=power, points=[[s, at(s)] for s in points])
+
+
 def main():
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
     short = [0, 1, 2, 50, 99, 100, 101, 250, 500, 750, 998, 999, 1000, 1001, 5000]
@@ -61,6 +71,9 @@ def main():
         library("polynomial_1", 5e-4, short, polynomial, lr_end=1e-6, power=1.0, **bounds),
         library("polynomial_2", 5e-4, short, polynomial, lr_end=1e-5, power=2.0, **bounds),
         library("polynomial_half", 5e-4, short, polynomial, lr_end=0.0, power=0.5, **bounds),
+        total("bert", 5e-5, 100, 1000, 1.0, short, "google-research/bert optimization.py"),
+        total("lamb", 6e-3, 284, 1000, 0.5, short, "DeepLearningExamples PyTorch BERT schedulers.py, "
+              "PolyWarmUpScheduler, whose first update is step 1"),
     ]
     path = folder / "scheduler_goldens.json"
     # One schedule a line: diffs stay readable.

@@ -8,6 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "dtrain/optim/lr_schedule.h"
+#include "testing/golden.h"
 #include "testing/random_values.h"
 
 namespace dtrain {
@@ -119,6 +121,81 @@ TEST_CASE("without a decay of the average there is none and swapping does nothin
   const std::vector<float> before = Weights::Copy(weights.parameters.weights());
   adam.SwapAverage(weights.stream);
   CHECK(Weights::Copy(weights.parameters.weights()) == before);
+}
+
+// The model of tests/golden/make_optimizer_goldens.py.
+struct GoldenWeights {
+  explicit GoldenWeights(const testing::Golden& golden) {
+    const Scope scope(parameters, "");
+    for (const auto& [name, shape] :
+         {std::pair<const char*, Shape>{"embeddings.word_embeddings.weight", {7, 5}},
+          {"dense.weight", {6, 5}},
+          {"dense.bias", {6}},
+          {"LayerNorm.weight", {5}},
+          {"LayerNorm.bias", {5}}}) {
+      scope.Add(name, shape, Initializer::Constant(0.0f));
+    }
+    parameters.Allocate(testing::TestDevice(), DType::kFloat32, /*seed=*/1);
+    testing::LoadGoldenWeights(golden, parameters, "start.");
+  }
+  // Sets the gradients of an update and returns their norm.
+  double SetGradients(const testing::Golden& golden, int t) {
+    double squares = 0.0;
+    for (Parameter* parameter : parameters.in_backward_order()) {
+      const auto values = golden.Floats("gradient." + std::to_string(t) + "." + parameter->name());
+      testing::SetElements(values, parameter->gradient());
+      for (const float value : values) squares += double{value} * double{value};
+    }
+    return std::sqrt(squares);
+  }
+
+  ParameterSet parameters;
+};
+
+TEST_CASE("updates are those of PyTorch's AdamW, Google's for BERT and NVIDIA's LAMB") {
+  struct Kind {
+    std::string name;
+    double power;  // of the schedule
+    AdamConfig config;
+  };
+  const AdamConfig base = {.beta2 = 0.999f, .epsilon = 1e-6f, .weight_decay = 0.1f};
+  AdamConfig adamw = base;
+  adamw.epsilon = 1e-8f;
+  AdamConfig bert = base;
+  bert.bias_correction = false;
+  AdamConfig lamb = base;
+  lamb.trust_ratio = AdamConfig::TrustRatio::kDecayed;
+  AdamConfig nvlamb = base;
+  nvlamb.trust_ratio = AdamConfig::TrustRatio::kAll;
+  const testing::Golden golden("optimizer_steps");
+  for (const Kind& kind : {Kind{"adamw", 1.0, adamw}, Kind{"bert_adamw", 1.0, bert},
+                           Kind{"lamb", 0.5, lamb}, Kind{"nvlamb", 0.5, nvlamb}}) {
+    GoldenWeights weights(golden);
+    Stream stream(testing::TestDevice());
+    Adam adam(weights.parameters, kind.config);
+    const std::vector<float> rates = golden.Floats(kind.name + ".rates");
+    for (int t = 0; t < 6; ++t) {
+      const LrScheduleOptions schedule = {.kind = LrScheduleOptions::Kind::kPolynomialTotal,
+                                          .base = 0.02,
+                                          .warmup_steps = 2,
+                                          .total_steps = 7,
+                                          .power = kind.power};
+      const auto rate = static_cast<float>(LearningRate(schedule, t, 0.0));
+      CHECK(rate == Approx(rates.at(static_cast<size_t>(t))));
+      const double norm = weights.SetGradients(golden, t);
+      adam.Step(rate, static_cast<float>(1.0 / std::max(1.0, norm)), stream);
+      if (t != 0 && t != 5) continue;
+      for (Parameter* parameter : weights.parameters.in_backward_order()) {
+        const std::string name = kind.name + "." + std::to_string(t + 1) + "." + parameter->name();
+        INFO(name);
+        // 1 - beta2 of a float beta2 is 1.3e-5 of itself off, which only bias correction divides
+        // out.
+        CHECK(testing::GoldenError(golden, name, parameter->master()) < 1e-5);
+      }
+    }
+    CHECK(adam.TrustRatios(stream).size() ==
+          (kind.config.trust_ratio == AdamConfig::TrustRatio::kNone ? 0u : 5u));
+  }
 }
 
 }  // namespace

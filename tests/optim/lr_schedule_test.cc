@@ -30,7 +30,9 @@ LrScheduleOptions OptionsOf(const nlohmann::json& golden) {
                                              {"cosine_cold", Kind::kCosine},
                                              {"polynomial_1", Kind::kPolynomial},
                                              {"polynomial_2", Kind::kPolynomial},
-                                             {"polynomial_half", Kind::kPolynomial}};
+                                             {"polynomial_half", Kind::kPolynomial},
+                                             {"bert", Kind::kPolynomialTotal},
+                                             {"lamb", Kind::kPolynomialTotal}};
   return {.kind = kinds.at(golden.at("name")),
           .base = golden.at("learning_rate"),
           .warmup_steps = golden.at("num_warmup_steps"),
@@ -42,12 +44,12 @@ LrScheduleOptions OptionsOf(const nlohmann::json& golden) {
 
 TEST_CASE("learning rates are those of transformers and of the paper") {
   const nlohmann::json goldens = Goldens();
-  CHECK(goldens.size() == 11);
+  CHECK(goldens.size() == 13);
   for (const nlohmann::json& golden : goldens) {
     const std::string name = golden.at("name");
     const LrScheduleOptions options = OptionsOf(golden);
-    // transformers counts the updates done, so that its first one has a rate of 0; ours, as the
-    // paper's, has the rate of step 1.
+    // transformers and Google's BERT count the updates done, so that their first one has a rate of
+    // 0; ours, as the paper's, has the rate of step 1.
     const int64_t shift = options.kind == Kind::kTransformer ? 0 : 1;
     for (const nlohmann::json& point : golden.at("points")) {
       const int64_t step = point.at(0).get<int64_t>() - shift;
@@ -75,6 +77,18 @@ TEST_CASE("every schedule rises to its base and falls to its minimum") {
     CHECK(LearningRate(options, 99, 1.0) == Approx(1e-4));
     CHECK(LearningRate(options, 5000, 1.5) == Approx(1e-4));
   }
+}
+
+TEST_CASE("decay over the whole run drops where the warm-up ends") {
+  const LrScheduleOptions options{.kind = Kind::kPolynomialTotal,
+                                  .base = 1.0,
+                                  .warmup_steps = 4,
+                                  .total_steps = 16,
+                                  .minimum = 0.25};
+  CHECK(LearningRate(options, 2, 0.0) == Approx(0.75));
+  CHECK(LearningRate(options, 3, 0.0) == Approx(0.25 + 0.75 * 0.75));
+  CHECK(LearningRate(options, 15, 0.0) == Approx(0.25));
+  CHECK(LearningRate(options, 99, 0.0) == Approx(0.25));
 }
 
 TEST_CASE("the schedule of a time budget knows the time alone after its warm-up") {

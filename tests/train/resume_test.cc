@@ -112,6 +112,30 @@ TEST_CASE("so it is in bfloat16 and with recomputation") {
   CheckSameBits(TrainToy(make(folder))[0], whole);
 }
 
+TEST_CASE("so it is with each kind of optimizer") {
+  using Ratio = AdamConfig::TrustRatio;
+  const ToyCorpus corpus(70);
+  for (const AdamConfig& adam :
+       {AdamConfig{.weight_decay = 0.01f, .bias_correction = false},
+        AdamConfig{.weight_decay = 0.01f, .trust_ratio = Ratio::kDecayed, .ema_decay = 0.9f},
+        AdamConfig{.weight_decay = 0.01f, .trust_ratio = Ratio::kAll}}) {
+    const auto make = [&](const TemporaryFolder& folder) {
+      ToyRun run = FullRun(corpus, folder, 2);
+      run.trainer.adam = adam;
+      return run;
+    };
+    const TemporaryFolder whole_folder, folder;
+    const ToyResult whole = TrainToy(make(whole_folder))[0];
+    ToyRun run = make(folder);
+    StopFlags flags;
+    StopAt(run, 5, flags);
+    CHECK(TrainToy(run)[0].exit_code == ExitCode::kStopped);
+    const std::vector<ToyResult> resumed = TrainToy(make(folder));
+    CheckSameBits(resumed[0], whole);
+    CheckSameBits(resumed[1], whole);
+  }
+}
+
 TEST_CASE("a run that died goes on from its last checkpoint and ends with the same bits") {
   const ToyCorpus corpus(70);
   const TemporaryFolder whole_folder;

@@ -60,8 +60,9 @@ enum class ConfigFormat {
 std::string PrintConfig(const google::protobuf::Message& config, ConfigFormat format);
 
 // Every field of the section `key` ("" is all, "model" one, "model.dropout" a single field) with
-// its default, range, unit and comment. UsageError where there is no such key.
-absl::StatusOr<std::string> DescribeConfig(const google::protobuf::Descriptor& type,
+// its default, range, unit and comment. Where `defaults` has a field set, that is the default.
+// UsageError where there is no such key.
+absl::StatusOr<std::string> DescribeConfig(const google::protobuf::Message& defaults,
                                            std::string_view key);
 
 // Dotted names of all fields that can be set, sections left out.

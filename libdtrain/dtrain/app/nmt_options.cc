@@ -7,44 +7,22 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/as_written.h"
+#include "dtrain/app/internal/config_values.h"
 #include "dtrain/base/log.h"
-#include "dtrain/base/period.h"
 #include "dtrain/nmt.pb.h"
 
 namespace dtrain {
 namespace {
 
-// Odd, so that every rank's seed is another one: the golden ratio in 64 bits (Weyl's sequence).
-constexpr uint64_t kRankStride = 0x9E3779B97F4A7C15u;
-
-Period PeriodOf(const std::string& text) {
-  const absl::StatusOr<Period> period = ParsePeriod(text);
-  DT_CHECK(period.ok()) << MessageOf(period.status());
-  return *period;
-}
-
-double SecondsOf(const std::string& text) {
-  const absl::StatusOr<double> seconds = ParseDuration(text);
-  DT_CHECK(seconds.ok()) << MessageOf(seconds.status());
-  return *seconds;
-}
-
-Activation ActivationOf(proto::ModelConfig::Activation activation) {
-  switch (activation) {
-    case proto::ModelConfig::relu:
-      return Activation::kRelu;
-    case proto::ModelConfig::gelu_erf:
-      return Activation::kGeluErf;
-    case proto::ModelConfig::gelu_tanh:
-      return Activation::kGeluTanh;
-  }
-  return Activation::kRelu;
-}
+using internal::ActivationOf;
+using internal::DTypeOf;
+using internal::PeriodOf;
+using internal::RecomputeOf;
+using internal::SecondsOf;
+using internal::SeedOfRank;
+using internal::WithFullNames;
 
 LrScheduleOptions::Kind ScheduleOf(proto::OptimizerConfig::Schedule schedule) {
   using Kind = LrScheduleOptions::Kind;
@@ -59,6 +37,8 @@ LrScheduleOptions::Kind ScheduleOf(proto::OptimizerConfig::Schedule schedule) {
       return Kind::kCosine;
     case proto::OptimizerConfig::polynomial:
       return Kind::kPolynomial;
+    case proto::OptimizerConfig::polynomial_total:
+      return Kind::kPolynomialTotal;
     case proto::OptimizerConfig::constant:
       return Kind::kConstant;
     case proto::OptimizerConfig::linear_to_budget:
@@ -67,70 +47,37 @@ LrScheduleOptions::Kind ScheduleOf(proto::OptimizerConfig::Schedule schedule) {
   return Kind::kConstant;
 }
 
-DType DTypeOf(proto::TrainerConfig::Precision precision) {
-  switch (precision) {
-    case proto::TrainerConfig::fp32:
-      return DType::kFloat32;
-    case proto::TrainerConfig::bf16:
-      return DType::kBFloat16;
-    case proto::TrainerConfig::fp16:
-      return DType::kFloat16;
-  }
-  return DType::kFloat32;
-}
-
-Recompute RecomputeOf(proto::TrainerConfig::Recompute recompute) {
-  switch (recompute) {
-    case proto::TrainerConfig::none:
-      return Recompute::kNone;
-    case proto::TrainerConfig::cheap:
-      return Recompute::kCheap;
-    case proto::TrainerConfig::full:
-      return Recompute::kFull;
-    case proto::TrainerConfig::every_k:
-      return Recompute::kEveryK;
-    case proto::TrainerConfig::auto_:
-      break;  // is planned where there is a model
-  }
-  return Recompute::kNone;
-}
-
-LrScheduleOptions LearningRateOf(const proto::NmtConfig& config) {
-  const proto::OptimizerConfig& optimizer = config.optimizer();
-  return {.kind = ScheduleOf(optimizer.schedule()),
-          .base = optimizer.learning_rate(),
-          .warmup_steps = optimizer.warmup_steps(),
-          .total_steps =
-              optimizer.total_steps() > 0 ? optimizer.total_steps() : config.trainer().max_steps(),
-          .minimum = optimizer.min_learning_rate(),
-          .power = optimizer.power(),
-          .hidden_size = config.model().hidden_size()};
-}
-
-// "model.hidden_size: 512" for each line within "model { ... }", so that a line alone says which
-// key it is about.
-std::string WithFullNames(const std::string& textproto) {
-  std::string full;
-  std::vector<std::string> sections;
-  for (const absl::string_view line : absl::StrSplit(textproto, '\n')) {
-    const absl::string_view text = absl::StripAsciiWhitespace(line);
-    if (absl::EndsWith(text, " {")) {
-      sections.emplace_back(text.substr(0, text.size() - 2));
-    } else if (text == "}") {
-      sections.pop_back();
-    } else if (!text.empty()) {
-      absl::StrAppend(&full, absl::StrJoin(sections, "."), sections.empty() ? "" : ".", text, "\n");
-    }
-  }
-  return full;
-}
-
 ParallelInput SetOf(const std::string& tsv, const std::string& source, const std::string& target) {
   if (!tsv.empty()) return {.source = tsv};
   return {.source = source, .target = target};
 }
 
 }  // namespace
+
+AdamConfig AdamConfigOf(const proto::OptimizerConfig& config) {
+  using Config = proto::OptimizerConfig;
+  AdamConfig adam{.beta1 = config.beta1(),
+                  .beta2 = config.beta2(),
+                  .epsilon = config.epsilon(),
+                  .weight_decay = config.weight_decay(),
+                  .decoupled = config.type() != Config::adam,
+                  .bias_correction = config.type() != Config::bert_adamw,
+                  .ema_decay = config.ema_decay()};
+  if (config.type() == Config::lamb) adam.trust_ratio = AdamConfig::TrustRatio::kDecayed;
+  if (config.type() == Config::nvlamb) adam.trust_ratio = AdamConfig::TrustRatio::kAll;
+  return adam;
+}
+
+LrScheduleOptions LearningRateOf(const proto::OptimizerConfig& config, int64_t max_steps,
+                                 int64_t hidden_size) {
+  return {.kind = ScheduleOf(config.schedule()),
+          .base = config.learning_rate(),
+          .warmup_steps = config.warmup_steps(),
+          .total_steps = config.total_steps() > 0 ? config.total_steps() : max_steps,
+          .minimum = config.min_learning_rate(),
+          .power = config.power(),
+          .hidden_size = hidden_size};
+}
 
 Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config) {
   return {.encoder_layers = config.encoder_layers(),
@@ -153,7 +100,7 @@ ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank) {
   return {.compute_type = DTypeOf(config.precision()),
           .recompute = RecomputeOf(config.recompute()),
           .recompute_every = config.recompute_every(),
-          .seed = config.seed() + kRankStride * static_cast<uint64_t>(rank)};
+          .seed = SeedOfRank(config.seed(), rank)};
 }
 
 PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::string& output_dir) {
@@ -213,33 +160,29 @@ TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::
 TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::string& run_dir) {
   const proto::TrainerConfig& trainer = config.trainer();
   const proto::OptimizerConfig& optimizer = config.optimizer();
-  return {.max_steps = trainer.max_steps(),
-          .max_seconds = SecondsOf(trainer.max_time()),
-          .max_epochs = trainer.max_epochs(),
-          .learning_rate = LearningRateOf(config),
-          .adam = {.beta1 = optimizer.beta1(),
-                   .beta2 = optimizer.beta2(),
-                   .epsilon = optimizer.epsilon(),
-                   .weight_decay = optimizer.weight_decay(),
-                   .decoupled = optimizer.type() == proto::OptimizerConfig::adamw,
-                   .ema_decay = optimizer.ema_decay()},
-          .clip_norm = optimizer.clip_norm(),
-          .loss_scaler = {.on = trainer.precision() == proto::TrainerConfig::fp16},
-          .loss_scale_tokens =
-              std::exp2(std::round(std::log2(static_cast<double>(trainer.tokens_per_batch())))),
-          .eval_every = PeriodOf(trainer.eval_every()),
-          .checkpoint_every = PeriodOf(trainer.checkpoint_every()),
-          .checkpoint_seconds = 60.0 * trainer.checkpoint_minutes(),
-          .checkpoint_dir = run_dir + "/ckpt",
-          .keep_last = trainer.keep_last(),
-          .best_metric = proto::Metric_Name(trainer.best_metric()),
-          .early_stop = {.metric = proto::Metric_Name(trainer.early_stop().metric()),
-                         .patience = trainer.early_stop().patience(),
-                         .min_delta = trainer.early_stop().min_delta(),
-                         .min_steps = trainer.early_stop().min_steps()},
-          .log_every = trainer.log_every(),
-          .reducer = {.bucket_bytes = static_cast<int64_t>(trainer.bucket_mib() * (1 << 20)),
-                      .wire_type = DTypeOf(trainer.wire_precision())}};
+  return {
+      .max_steps = trainer.max_steps(),
+      .max_seconds = SecondsOf(trainer.max_time()),
+      .max_epochs = trainer.max_epochs(),
+      .learning_rate = LearningRateOf(optimizer, trainer.max_steps(), config.model().hidden_size()),
+      .adam = AdamConfigOf(optimizer),
+      .clip_norm = optimizer.clip_norm(),
+      .loss_scaler = {.on = trainer.precision() == proto::TrainerConfig::fp16},
+      .loss_scale_tokens =
+          std::exp2(std::round(std::log2(static_cast<double>(trainer.tokens_per_batch())))),
+      .eval_every = PeriodOf(trainer.eval_every()),
+      .checkpoint_every = PeriodOf(trainer.checkpoint_every()),
+      .checkpoint_seconds = 60.0 * trainer.checkpoint_minutes(),
+      .checkpoint_dir = run_dir + "/ckpt",
+      .keep_last = trainer.keep_last(),
+      .best_metric = proto::Metric_Name(trainer.best_metric()),
+      .early_stop = {.metric = proto::Metric_Name(trainer.early_stop().metric()),
+                     .patience = trainer.early_stop().patience(),
+                     .min_delta = trainer.early_stop().min_delta(),
+                     .min_steps = trainer.early_stop().min_steps()},
+      .log_every = trainer.log_every(),
+      .reducer = {.bucket_bytes = static_cast<int64_t>(trainer.bucket_mib() * (1 << 20)),
+                  .wire_type = DTypeOf(trainer.wire_precision())}};
 }
 
 ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank,

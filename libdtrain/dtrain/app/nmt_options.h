@@ -18,10 +18,17 @@ namespace dtrain::proto {
 class DataConfig;
 class ModelConfig;
 class NmtConfig;
+class OptimizerConfig;
 class TrainerConfig;
 }  // namespace dtrain::proto
 
 namespace dtrain {
+
+AdamConfig AdamConfigOf(const proto::OptimizerConfig& config);
+// max_steps: the length of schedules without one of their own; hidden_size: of the schedule
+// transformer.
+LrScheduleOptions LearningRateOf(const proto::OptimizerConfig& config, int64_t max_steps,
+                                 int64_t hidden_size);
 
 // vocab_size and label_smoothing are not the model section's: the data and the trainer set them.
 Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config);

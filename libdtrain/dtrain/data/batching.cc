@@ -27,9 +27,10 @@ void Shuffle(std::vector<T>& items, const RandomKey& key) {
   }
 }
 
-int64_t Cost(const PairLengths& lengths, uint32_t i, BudgetUnit unit) {
-  const int64_t source = lengths.source[i] + 1;
-  const int64_t target = lengths.target[i] + 1;
+int64_t Cost(const SampleLengths& lengths, uint32_t i, BudgetUnit unit) {
+  const int64_t source = lengths.SourceTokens(i);
+  if (lengths.target.empty()) return source;
+  const int64_t target = lengths.TargetTokens(i);
   switch (unit) {
     case BudgetUnit::kTargetTokens:
       return target;
@@ -41,43 +42,71 @@ int64_t Cost(const PairLengths& lengths, uint32_t i, BudgetUnit unit) {
   return 0;
 }
 
-// Sorts each stretch of `window` pairs by target, then source length.
-void SortWindows(const PairLengths& lengths, int64_t window, std::vector<uint32_t>& order) {
+// Sorts each stretch of `window` samples by target, then source length.
+void SortWindows(const SampleLengths& lengths, int64_t window, std::vector<uint32_t>& order) {
   const auto count = static_cast<int64_t>(order.size());
   for (int64_t begin = 0; begin < count; begin += window) {
     const int64_t end = std::min(begin + window, count);
     std::stable_sort(order.begin() + begin, order.begin() + end, [&](uint32_t a, uint32_t b) {
-      return std::pair(lengths.target[a], lengths.source[a]) <
-             std::pair(lengths.target[b], lengths.source[b]);
+      return std::pair(lengths.TargetTokens(a), lengths.SourceTokens(a)) <
+             std::pair(lengths.TargetTokens(b), lengths.SourceTokens(b));
     });
   }
 }
 
 // Where batches start, closed by the number of samples. A window's end ends a batch.
-std::vector<int64_t> CutBatches(const PairLengths& lengths, const BatchOptions& options,
+std::vector<int64_t> CutBatches(const SampleLengths& lengths, const BatchOptions& options,
                                 const std::vector<uint32_t>& order) {
   std::vector<int64_t> starts = {0};
-  int64_t tokens = 0;
+  const bool count_samples = options.samples_per_batch > 0;
+  const int64_t budget = count_samples ? options.samples_per_batch : options.tokens_per_batch;
+  int64_t used = 0;
   for (size_t i = 0; i < order.size(); ++i) {
     const auto position = static_cast<int64_t>(i);
-    const int64_t cost = Cost(lengths, order[i], options.unit);
+    const int64_t cost = count_samples ? 1 : Cost(lengths, order[i], options.unit);
     const bool window_ends =
         options.length_window > 0 && position > 0 && position % options.length_window == 0;
-    if (tokens > 0 && (tokens + cost > options.tokens_per_batch || window_ends)) {
+    if (used > 0 && (used + cost > budget || window_ends)) {
       starts.push_back(position);
-      tokens = 0;
+      used = 0;
     }
-    tokens += cost;
+    used += cost;
   }
   if (!order.empty()) starts.push_back(static_cast<int64_t>(order.size()));
   return starts;
 }
 
+// Equal ones stay in their order.
+void SortLongestFirst(const SampleLengths& lengths, std::vector<uint32_t>& samples) {
+  std::stable_sort(samples.begin(), samples.end(),
+                   [&](uint32_t a, uint32_t b) { return lengths.Work(a) > lengths.Work(b); });
+}
+
+// Gives each item to the part with the least work so far, the first of equals.
+class LightestPart {
+ public:
+  explicit LightestPart(int parts) {
+    DT_CHECK_GT(parts, 0);
+    for (size_t part = 0; part < static_cast<size_t>(parts); ++part) loads_.emplace(0, part);
+  }
+  size_t Take(int64_t work) {
+    const auto [load, part] = loads_.top();
+    loads_.pop();
+    loads_.emplace(load + work, part);
+    return part;
+  }
+
+ private:
+  using Load = std::pair<int64_t, size_t>;
+  std::priority_queue<Load, std::vector<Load>, std::greater<>> loads_;
+};
+
 }  // namespace
 
-EpochPlan::EpochPlan(const PairLengths& lengths, const BatchOptions& options, int64_t epoch) {
-  DT_CHECK_EQ(lengths.source.size(), lengths.target.size());
+EpochPlan::EpochPlan(const SampleLengths& lengths, const BatchOptions& options, int64_t epoch) {
+  if (!lengths.target.empty()) DT_CHECK_EQ(lengths.source.size(), lengths.target.size());
   DT_CHECK_LT(lengths.source.size(), size_t{std::numeric_limits<uint32_t>::max()});
+  DT_CHECK_GE(options.samples_per_batch, 0);
   DT_CHECK_GT(options.tokens_per_batch, 0);
   DT_CHECK_GE(options.length_window, 0);
   order_.resize(lengths.source.size());
@@ -117,23 +146,41 @@ std::span<const uint32_t> EpochPlan::BatchFrom(int64_t cursor) const {
 }
 
 std::vector<std::vector<uint32_t>> SplitByTokens(std::span<const uint32_t> samples,
-                                                 const PairLengths& lengths, int parts) {
-  DT_CHECK_GT(parts, 0);
+                                                 const SampleLengths& lengths, int parts) {
   std::vector<uint32_t> longest_first(samples.begin(), samples.end());
-  std::stable_sort(longest_first.begin(), longest_first.end(),
-                   [&](uint32_t a, uint32_t b) { return lengths.Work(a) > lengths.Work(b); });
-  // Each pair goes to the part with the least work so far, the first of equals.
-  using Load = std::pair<int64_t, int>;
-  std::priority_queue<Load, std::vector<Load>, std::greater<>> loads;
-  for (int part = 0; part < parts; ++part) loads.emplace(0, part);
+  SortLongestFirst(lengths, longest_first);
   std::vector<std::vector<uint32_t>> result(static_cast<size_t>(parts));
+  LightestPart lightest(parts);
   for (const uint32_t sample : longest_first) {
-    const auto [work, part] = loads.top();
-    loads.pop();
-    result[static_cast<size_t>(part)].push_back(sample);
-    loads.emplace(work + lengths.Work(sample), part);
+    result[lightest.Take(lengths.Work(sample))].push_back(sample);
   }
   return result;
+}
+
+std::vector<std::vector<uint32_t>> EvaluationBatches(const SampleLengths& lengths,
+                                                     int64_t tokens_per_batch, int rank,
+                                                     int num_ranks) {
+  DT_CHECK_GT(tokens_per_batch, 0);
+  DT_CHECK(rank >= 0 && rank < num_ranks) << "rank " << rank << " of " << num_ranks;
+  std::vector<uint32_t> order(static_cast<size_t>(lengths.size()));
+  std::iota(order.begin(), order.end(), 0u);
+  SortLongestFirst(lengths, order);
+  std::vector<std::vector<uint32_t>> own;
+  LightestPart lightest(num_ranks);
+  for (size_t begin = 0; begin < order.size();) {
+    size_t end = begin;
+    int64_t tokens = 0;
+    while (end < order.size() &&
+           (end == begin || tokens + lengths.Work(order[end]) <= tokens_per_batch)) {
+      tokens += lengths.Work(order[end++]);
+    }
+    if (lightest.Take(tokens) == static_cast<size_t>(rank)) {
+      own.emplace_back(order.begin() + static_cast<int64_t>(begin),
+                       order.begin() + static_cast<int64_t>(end));
+    }
+    begin = end;
+  }
+  return own;
 }
 
 }  // namespace dtrain

@@ -1,17 +1,17 @@
-// batching.h - which pairs make up which update: a pure function of lengths, options and epoch.
+// batching.h - which samples make up which update: a pure function of lengths, options and epoch.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   const EpochPlan plan(lengths, options, epoch);          // the same on every rank
-//   std::span<const uint32_t> batch = plan.BatchFrom(cursor);  // pairs of one update, all ranks
+//   std::span<const uint32_t> batch = plan.BatchFrom(cursor);  // samples of one update, all ranks
 //   auto parts = SplitByTokens(batch, lengths, ranks * accumulation);
 //   cursor += batch.size();
 //
-// One update takes one global batch, cut by a budget of tokens that counts all ranks together. So
-// the order of the samples, and the updates themselves, do not depend on the number of ranks, and
-// (epoch, cursor) is all that a run must remember. Every pair occurs once in an epoch; the last
-// batch is what is left. Nothing is padded, hence batches need not hold pairs of like length: by
-// default they are plain random samples, which train best, and the split among ranks evens out the
-// work.
+// One update takes one global batch, cut by a budget of tokens, or of samples, that counts all
+// ranks together. So the order of the samples, and the updates themselves, do not depend on the
+// number of ranks, and (epoch, cursor) is all that a run must remember. Every sample occurs once in
+// an epoch; the last batch is what is left. Nothing is padded, hence batches need not hold samples
+// of like length: by default they are plain random samples, which train best, and the split among
+// ranks evens out the work.
 #ifndef DTRAIN_DATA_BATCHING_H_
 #define DTRAIN_DATA_BATCHING_H_
 
@@ -21,42 +21,50 @@
 
 namespace dtrain {
 
-// Lengths in pieces, the end of sentence not counted. Views: they outlive whoever uses them.
-struct PairLengths {
-  std::span<const int32_t> source;
-  std::span<const int32_t> target;
+// Lengths as stored, of samples of one sequence or of a source and a target each. Views: what they
+// show outlives whoever uses them.
+struct SampleLengths {
+  std::span<const int32_t> source;       // or the only one
+  std::span<const int32_t> target = {};  // empty: samples are single sequences
+  int32_t added = 1;  // tokens that packing adds to each sequence: the end of sentence
 
   int64_t size() const { return static_cast<int64_t>(source.size()); }
-  // Tokens that training computes for a pair: both sides with their ends of sentence.
-  int64_t Work(int64_t i) const {
-    return int64_t{source[static_cast<size_t>(i)]} + target[static_cast<size_t>(i)] + 2;
+  int64_t SourceTokens(int64_t i) const { return source[static_cast<size_t>(i)] + added; }
+  // 0 for single sequences.
+  int64_t TargetTokens(int64_t i) const {
+    return target.empty() ? 0 : target[static_cast<size_t>(i)] + added;
   }
+  // Tokens that training computes for a sample.
+  int64_t Work(int64_t i) const { return SourceTokens(i) + TargetTokens(i); }
 };
 
-// What a pair costs of the budget; ends of sentence count.
+// What a pair costs of the budget; ends of sentence count. For single sequences all are the same.
 enum class BudgetUnit { kTargetTokens, kLongerSide, kBothSides };
 
 struct BatchOptions {
   int64_t tokens_per_batch = 8192;  // of one update over all ranks and micro-batches
+  // Where above 0 each update takes so many samples, whatever their lengths, and tokens_per_batch
+  // does not count.
+  int64_t samples_per_batch = 0;
   BudgetUnit unit = BudgetUnit::kTargetTokens;
   uint64_t seed = 1;
   bool shuffle = true;  // false: in the order of the file
-  // Sorts pairs by length within stretches of so many before cutting, then shuffles the batches:
+  // Sorts samples by length within stretches of so many before cutting, then shuffles the batches:
   // batches of like length, where a device gains by that. 0: off.
   int64_t length_window = 0;
 };
 
-// The batches of one epoch. 4 bytes of memory a pair.
+// The batches of one epoch. 4 bytes of memory a sample.
 class EpochPlan {
  public:
-  // A pair that is longer than the budget makes a batch of its own. At most 2^32 - 1 pairs.
-  EpochPlan(const PairLengths& lengths, const BatchOptions& options, int64_t epoch);
+  // A sample that is longer than the budget makes a batch of its own. At most 2^32 - 1 samples.
+  EpochPlan(const SampleLengths& lengths, const BatchOptions& options, int64_t epoch);
 
   int64_t num_samples() const { return static_cast<int64_t>(order_.size()); }
   int64_t num_batches() const { return static_cast<int64_t>(starts_.size()) - 1; }
   // Position in the epoch of a batch's first sample; that of batch num_batches() is num_samples().
   int64_t start(int64_t batch) const { return starts_[static_cast<size_t>(batch)]; }
-  // Pairs of a batch, as rows of the lengths.
+  // Samples of a batch, as rows of the lengths.
   std::span<const uint32_t> Batch(int64_t batch) const;
   // From position `cursor` < num_samples() to the end of the batch it lies in: a whole batch,
   // unless the run was resumed with another budget.
@@ -67,10 +75,18 @@ class EpochPlan {
   std::vector<int64_t> starts_;
 };
 
-// Divides pairs into `parts` lists of about equal work, longest pairs first in each; the same
-// everywhere. With fewer pairs than parts the last lists are empty.
+// Divides samples into `parts` lists of about equal work, longest samples first in each; the same
+// everywhere. With fewer samples than parts the last lists are empty.
 std::vector<std::vector<uint32_t>> SplitByTokens(std::span<const uint32_t> samples,
-                                                 const PairLengths& lengths, int parts);
+                                                 const SampleLengths& lengths, int parts);
+
+// One pass over all samples, longest first, in batches of at most tokens_per_batch tokens (a sample
+// beyond that alone). The batches are the same for any number of ranks, so what a model says about
+// a sample is too, to the last bit; whole batches are dealt out so that the work is about even.
+// Returns those of `rank`: perhaps none.
+std::vector<std::vector<uint32_t>> EvaluationBatches(const SampleLengths& lengths,
+                                                     int64_t tokens_per_batch, int rank,
+                                                     int num_ranks);
 
 }  // namespace dtrain
 

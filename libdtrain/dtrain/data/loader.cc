@@ -1,17 +1,11 @@
-// loader.cc - the packing thread and its short queue.
+// loader.cc - packs what the walk over the batches names, on a thread of its own.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/loader.h"
 
-#include <condition_variable>
-#include <deque>
-#include <exception>
-#include <mutex>
-#include <optional>
-#include <thread>
 #include <utility>
 
-#include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
+#include "dtrain/data/internal/prefetcher.h"
 
 namespace dtrain {
 
@@ -41,80 +35,37 @@ class BatchLoader::Worker {
  public:
   Worker(const TokenShard& shard, const LoaderOptions& options, const DataCursor& start)
       : shard_(shard),
-        lengths_{shard.source_lengths(), shard.target_lengths()},
-        options_(options),
-        cursor_(start),
-        thread_([this](const std::stop_token& stop) { Run(stop); }) {}
+        ids_(options.ids),
+        walk_({.source = shard.source_lengths(), .target = shard.target_lengths()}, options.batch,
+              ShareOf(options), start),
+        ahead_([this] { return Load(); }, options.prefetch) {}
 
-  LoadedBatch Next() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !ready_.empty() || failure_; });
-    if (ready_.empty()) std::rethrow_exception(failure_);
-    LoadedBatch batch = std::move(ready_.front());
-    ready_.pop_front();
-    lock.unlock();
-    changed_.notify_all();
-    return batch;
-  }
+  static RankShare ShareOf(const LoaderOptions& o) { return {o.rank, o.num_ranks, o.accumulation}; }
+
+  LoadedBatch Next() { return ahead_.Next(); }
 
  private:
-  void Run(const std::stop_token& stop) {
-    try {
-      while (!stop.stop_requested()) {
-        LoadedBatch batch = Load();
-        std::unique_lock lock(mutex_);
-        const auto has_room = [&] { return static_cast<int>(ready_.size()) < options_.prefetch; };
-        if (!changed_.wait(lock, stop, has_room)) return;
-        ready_.push_back(std::move(batch));
-        lock.unlock();
-        changed_.notify_all();
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      failure_ = std::current_exception();
-      changed_.notify_all();
-    }
-  }
-
   LoadedBatch Load() {
-    if (!plan_ || plan_epoch_ != cursor_.epoch) {
-      plan_.emplace(lengths_, options_.batch, cursor_.epoch);
-      plan_epoch_ = cursor_.epoch;
-    }
-    const std::span<const uint32_t> samples = plan_->BatchFrom(cursor_.sample);
+    const BatchShare share = walk_.Next();
     LoadedBatch batch;
-    batch.cursor = cursor_;
-    batch.samples = static_cast<int64_t>(samples.size());
-    for (const uint32_t sample : samples) {
+    batch.samples = static_cast<int64_t>(share.samples.size());
+    for (const uint32_t sample : share.samples) {
       batch.source_tokens += shard_.source_length(sample) + 1;
       batch.target_tokens += shard_.target_length(sample) + 1;
     }
-    // Part p is micro-batch p / ranks of rank p % ranks, so a small tail is spread over the ranks.
-    const auto parts = SplitByTokens(samples, lengths_, options_.num_ranks * options_.accumulation);
-    for (int micro = 0; micro < options_.accumulation; ++micro) {
-      const int part = micro * options_.num_ranks + options_.rank;
-      batch.micro_batches.push_back(
-          PackPairs(shard_, parts[static_cast<size_t>(part)], options_.ids));
+    for (const std::vector<uint32_t>& part : share.parts) {
+      batch.micro_batches.push_back(PackPairs(shard_, part, ids_));
     }
-    cursor_.sample += batch.samples;
-    batch.ends_epoch = cursor_.sample == plan_->num_samples();
-    if (batch.ends_epoch) cursor_ = {.epoch = cursor_.epoch + 1};
-    batch.next = cursor_;
+    batch.cursor = share.cursor;
+    batch.next = share.next;
+    batch.ends_epoch = share.ends_epoch;
     return batch;
   }
 
   const TokenShard& shard_;
-  const PairLengths lengths_;
-  const LoaderOptions options_;
-  DataCursor cursor_;  // of the packing thread
-  std::optional<EpochPlan> plan_;
-  int64_t plan_epoch_ = -1;
-
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable_any changed_;
-  std::deque<LoadedBatch> ready_;
-  std::exception_ptr failure_;
-  std::jthread thread_;  // last: it starts when all else is there and ends before it goes
+  const SpecialIds ids_;
+  BatchWalk walk_;  // of the packing thread
+  internal::Prefetcher<LoadedBatch> ahead_;
 };
 
 BatchLoader::BatchLoader(std::unique_ptr<Worker> worker) : worker_(std::move(worker)) {}
@@ -125,21 +76,9 @@ BatchLoader::~BatchLoader() = default;
 absl::StatusOr<BatchLoader> BatchLoader::Create(const TokenShard& shard,
                                                 const LoaderOptions& options,
                                                 const DataCursor& start) {
-  DT_CHECK_GT(options.num_ranks, 0);
-  DT_CHECK(options.rank >= 0 && options.rank < options.num_ranks) << options.rank;
-  DT_CHECK_GT(options.accumulation, 0);
   DT_CHECK_GT(options.prefetch, 0);
-  if (shard.size() < options.num_ranks) {
-    return DataError(absl::StrFormat(
-        "%s: %d sentence pairs for %d ranks; start fewer ranks or prepare more data", shard.path(),
-        shard.size(), options.num_ranks));
-  }
-  if (start.epoch < 0 || start.sample < 0 || start.sample >= shard.size()) {
-    return DataError(absl::StrFormat(
-        "%s: cannot continue at sample %d of epoch %d, there are %d pairs; was the data prepared "
-        "anew since the checkpoint?",
-        shard.path(), start.sample, start.epoch, shard.size()));
-  }
+  DT_RETURN_IF_ERROR(
+      CheckWalk(shard.path(), "sentence pairs", shard.size(), Worker::ShareOf(options), start));
   return BatchLoader(std::make_unique<Worker>(shard, options, start));
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/data/batch_walk.h"
 #include "dtrain/data/batching.h"
 #include "dtrain/data/token_shard.h"
 #include "dtrain/tensor/sequences.h"
@@ -43,13 +44,6 @@ struct SpecialIds {
 
 PairBatch PackPairs(const TokenShard& shard, std::span<const uint32_t> samples,
                     const SpecialIds& ids);
-
-// Where a run stands in its data; the same for any number of ranks.
-struct DataCursor {
-  int64_t epoch = 0;   // 0-based
-  int64_t sample = 0;  // position in the epoch's order of the next sample
-  bool operator==(const DataCursor&) const = default;
-};
 
 // One update's data on this rank.
 struct LoadedBatch {

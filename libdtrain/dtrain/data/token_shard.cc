@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/file.h"
+#include "dtrain/data/internal/shard_body.h"
 #include "dtrain/data/internal/token_shard_format.h"
 
 namespace dtrain {
@@ -16,39 +17,17 @@ using internal::TokenShardHeader;
 using internal::TokenShardLayout;
 
 struct TokenShardWriter::State {
-  State(AtomicFile f, const TokenShardInfo& info) : file(std::move(f)) {
+  State(AtomicFile file, const TokenShardInfo& info) : body(std::move(file), info.vocab_size) {
     std::memcpy(header.magic, internal::kTokenShardMagic, sizeof(header.magic));
     header.version = internal::kTokenShardVersion;
-    header.id_bytes = info.vocab_size <= 65536 ? 2 : 4;
+    header.id_bytes = internal::IdBytes(info.vocab_size);
     header.vocab_size = info.vocab_size;
     header.vocab_hash = info.vocab_hash;
     header.options_hash = info.options_hash;
   }
 
-  template <typename T>
-  absl::Status Write(std::span<const T> values) {
-    const auto bytes = std::as_bytes(values);
-    crc = Crc32c(bytes, crc);
-    return file.Write(bytes);
-  }
-  absl::Status Align(size_t bytes_of_section) {
-    const char zeros[8] = {};
-    return Write(std::span(zeros).first((8 - bytes_of_section % 8) % 8));
-  }
-  absl::Status WriteIds(std::span<const int32_t> ids) {
-    for (const int32_t id : ids) {
-      DT_CHECK(id >= 0 && id < header.vocab_size)
-          << "id " << id << " is outside the vocabulary of " << header.vocab_size;
-    }
-    if (header.id_bytes == 4) return Write(ids);
-    narrow.assign(ids.begin(), ids.end());
-    return Write(std::span<const uint16_t>(narrow));
-  }
-
-  AtomicFile file;
+  internal::ShardBody body;
   TokenShardHeader header;
-  uint32_t crc = 0;  // of all but the header
-  std::vector<uint16_t> narrow;
   std::vector<int32_t> source_lengths;
   std::vector<int32_t> target_lengths;
 };
@@ -63,15 +42,15 @@ absl::StatusOr<TokenShardWriter> TokenShardWriter::Create(const std::string& pat
   DT_CHECK_GT(info.vocab_size, 0);
   DT_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   auto state = std::make_unique<State>(std::move(file), info);
-  DT_RETURN_IF_ERROR(state->file.Write(std::as_bytes(std::span(&state->header, 1))));
+  DT_RETURN_IF_ERROR(state->body.WriteHeader(state->header));
   return TokenShardWriter(std::move(state));
 }
 
 absl::Status TokenShardWriter::Add(std::span<const int32_t> source,
                                    std::span<const int32_t> target) {
   State& s = *state_;
-  DT_RETURN_IF_ERROR(s.WriteIds(source));
-  DT_RETURN_IF_ERROR(s.WriteIds(target));
+  DT_RETURN_IF_ERROR(s.body.WriteIds(source));
+  DT_RETURN_IF_ERROR(s.body.WriteIds(target));
   s.source_lengths.push_back(static_cast<int32_t>(source.size()));
   s.target_lengths.push_back(static_cast<int32_t>(target.size()));
   s.header.source_tokens += static_cast<int64_t>(source.size());
@@ -83,21 +62,15 @@ absl::Status TokenShardWriter::Finish() {
   State& s = *state_;
   const size_t pairs = s.source_lengths.size();
   s.header.pairs = static_cast<int64_t>(pairs);
-  const int64_t ids = s.header.source_tokens + s.header.target_tokens;
-  DT_RETURN_IF_ERROR(s.Align(static_cast<size_t>(ids) * s.header.id_bytes));
-  uint64_t offset = 0;
-  for (size_t i = 0; i <= pairs; ++i) {
-    DT_RETURN_IF_ERROR(s.Write(std::span<const uint64_t>(&offset, 1)));
-    if (i < pairs) offset += static_cast<uint64_t>(s.source_lengths[i] + s.target_lengths[i]);
-  }
-  for (const std::vector<int32_t>* lengths : {&s.source_lengths, &s.target_lengths}) {
-    DT_RETURN_IF_ERROR(s.Write(std::span<const int32_t>(*lengths)));
-    DT_RETURN_IF_ERROR(s.Align(pairs * sizeof(int32_t)));
-  }
-  s.header.body_crc = s.crc;
+  DT_RETURN_IF_ERROR(s.body.EndSection());
+  std::vector<int32_t> lengths(s.source_lengths);
+  for (size_t i = 0; i < pairs; ++i) lengths[i] += s.target_lengths[i];
+  DT_RETURN_IF_ERROR(s.body.WriteOffsets(std::span<const int32_t>(lengths)));
+  DT_RETURN_IF_ERROR(s.body.WriteSection(std::span<const int32_t>(s.source_lengths)));
+  DT_RETURN_IF_ERROR(s.body.WriteSection(std::span<const int32_t>(s.target_lengths)));
+  s.header.body_crc = s.body.crc();
   s.header.header_crc = s.header.ComputeCrc();
-  DT_RETURN_IF_ERROR(s.file.WriteAtStart(std::as_bytes(std::span(&s.header, 1))));
-  return s.file.Commit();
+  return s.body.Commit(s.header, AtomicFile::Durability::kDurable);
 }
 
 struct TokenShard::Mapping {

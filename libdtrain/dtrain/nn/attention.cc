@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/attention.h"
 
-#include <string_view>
 #include <vector>
 
 #include "dtrain/ops/cast.h"
@@ -12,16 +11,16 @@ namespace {
 
 Linear MakeInput(const Scope& scope, const MultiHeadAttentionOptions& options) {
   const int64_t hidden = options.hidden_size;
-  if (options.cross) return {scope, "q_proj", hidden, hidden};
-  constexpr std::string_view kNames[] = {"q_proj", "k_proj", "v_proj"};
-  return {scope, kNames, hidden, hidden};
+  if (options.cross) return {scope, options.names.query, hidden, hidden, options.weights};
+  const std::string_view names[] = {options.names.query, options.names.key, options.names.value};
+  return {scope, names, hidden, hidden, options.weights};
 }
 
 std::optional<Linear> MakeMemoryInput(const Scope& scope,
                                       const MultiHeadAttentionOptions& options) {
   if (!options.cross) return std::nullopt;
-  constexpr std::string_view kNames[] = {"k_proj", "v_proj"};
-  return Linear(scope, kNames, options.hidden_size, options.hidden_size);
+  const std::string_view names[] = {options.names.key, options.names.value};
+  return Linear(scope, names, options.hidden_size, options.hidden_size, options.weights);
 }
 
 }  // namespace
@@ -31,7 +30,8 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, const MultiHeadAttent
       site_(scope.NewSite()),
       input_(MakeInput(scope, options)),
       memory_input_(MakeMemoryInput(scope, options)),
-      output_(scope, "out_proj", options.hidden_size, options.hidden_size) {
+      output_(scope, options.names.output, options.hidden_size, options.hidden_size,
+              options.weights) {
   DT_CHECK_EQ(options.hidden_size % options.num_heads, 0)
       << "hidden_size is a multiple of num_heads";
 }

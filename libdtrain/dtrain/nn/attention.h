@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/linear.h"
@@ -14,12 +15,22 @@
 
 namespace dtrain {
 
+// What the projections are called below the layer's scope.
+struct AttentionNames {
+  std::string_view query = "q_proj";
+  std::string_view key = "k_proj";
+  std::string_view value = "v_proj";
+  std::string_view output = "out_proj";
+};
+
 struct MultiHeadAttentionOptions {
   int64_t hidden_size = 512;
   int num_heads = 8;
   float dropout = 0.0f;  // on the probabilities
   bool causal = false;
   bool cross = false;  // keys and values come from the memory, not from x
+  AttentionNames names = {};
+  Initializer weights = Initializer::XavierUniform();
 };
 
 // What attention reads: x: [query tokens, hidden]; memory: [key tokens, hidden] (cross only).
@@ -36,7 +47,7 @@ struct AttentionCache {
 };
 
 // Vaswani et al. 2017, section 3.2.2. The output projection's bias is left to the caller's next op.
-// Parameters: q_proj, k_proj, v_proj, out_proj.
+// Parameters: those of options.names.
 class MultiHeadAttention {
  public:
   MultiHeadAttention(const Scope& scope, const MultiHeadAttentionOptions& options);

@@ -7,8 +7,8 @@ namespace dtrain {
 FeedForward::FeedForward(const Scope& scope, const FeedForwardOptions& options)
     : options_(options),
       site_(scope.NewSite()),
-      fc1_(scope, "fc1", options.hidden_size, options.ffn_size),
-      fc2_(scope, "fc2", options.ffn_size, options.hidden_size) {}
+      fc1_(scope, options.fc1_name, options.hidden_size, options.ffn_size, options.weights),
+      fc2_(scope, options.fc2_name, options.ffn_size, options.hidden_size, options.weights) {}
 
 Tensor FeedForward::Forward(const Tensor& x, Context& ctx) {
   const Tensor before = fc1_.ForwardNoBias(x, ctx);

@@ -4,6 +4,7 @@
 #define DTRAIN_NN_FEED_FORWARD_H_
 
 #include <cstdint>
+#include <string_view>
 
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/linear.h"
@@ -17,10 +18,13 @@ struct FeedForwardOptions {
   int64_t ffn_size = 2048;
   Activation activation = Activation::kRelu;
   float dropout = 0.0f;  // after the activation
+  std::string_view fc1_name = "fc1";
+  std::string_view fc2_name = "fc2";
+  Initializer weights = Initializer::XavierUniform();
 };
 
 // fc2(dropout(activation(fc1(x)))), Vaswani et al. 2017, equation 2. fc2's bias is left to the
-// caller's next op. Parameters: fc1, fc2.
+// caller's next op. Parameters: fc1, fc2, or what the options call them.
 class FeedForward {
  public:
   FeedForward(const Scope& scope, const FeedForwardOptions& options);

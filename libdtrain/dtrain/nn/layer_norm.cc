@@ -35,12 +35,21 @@ Tensor LayerNorm::Backward(const Tensor& dy, const Tensor& d_residual, Context& 
 
 Tensor LayerNorm::ForwardResidual(const Tensor& x, const Linear& linear, const Tensor& residual,
                                   const Dropout& dropout, Context& ctx) {
+  return ForwardResidual(x, linear.bias(), residual, dropout, ctx);
+}
+
+Tensor LayerNorm::ForwardSum(const Tensor& x, const Tensor& other, Context& ctx) {
+  return ForwardResidual(x, Tensor(), other, Dropout(), ctx);
+}
+
+Tensor LayerNorm::ForwardResidual(const Tensor& x, const Tensor& bias, const Tensor& residual,
+                                  const Dropout& dropout, Context& ctx) {
   Tensor y = ctx.Empty(x.shape());
   Tensor mean = ctx.Empty({x.dim(0)}, DType::kFloat32);
   Tensor rstd = ctx.Empty({x.dim(0)}, DType::kFloat32);
   Tensor sum = x;
-  ResidualLayerNormForward(x, linear.bias(), residual, dropout, gamma_.master(), beta_.master(),
-                           epsilon_, sum, y, mean, rstd, ctx.stream());
+  ResidualLayerNormForward(x, bias, residual, dropout, gamma_.master(), beta_.master(), epsilon_,
+                           sum, y, mean, rstd, ctx.stream());
   if (ctx.training()) {
     input_ = sum;
     mean_ = mean;

@@ -17,7 +17,7 @@ class LayerNorm {
 
   // y = LayerNorm(x); keeps x and its statistics while training.
   Tensor Forward(const Tensor& x, Context& ctx);
-  // dx of Forward, plus d_residual where given.
+  // dx of Forward or ForwardSum, plus d_residual where given.
   Tensor Backward(const Tensor& dy, const Tensor& d_residual, Context& ctx);
 
   // The end of a post-norm sublayer: y = LayerNorm(residual + dropout(x + bias of `linear`)), where
@@ -25,6 +25,8 @@ class LayerNorm {
   // sum.
   Tensor ForwardResidual(const Tensor& x, const Linear& linear, const Tensor& residual,
                          const Dropout& dropout, Context& ctx);
+  // y = LayerNorm(x + other); Backward() gives the gradient of either. x's memory becomes the sum.
+  Tensor ForwardSum(const Tensor& x, const Tensor& other, Context& ctx);
   // Gradients of the two inputs; bias gradient of `linear` included.
   struct ResidualGradients {
     Tensor d_residual;
@@ -39,6 +41,8 @@ class LayerNorm {
   void Release();
 
  private:
+  Tensor ForwardResidual(const Tensor& x, const Tensor& bias, const Tensor& residual,
+                         const Dropout& dropout, Context& ctx);
   void Ready() const;
 
   Parameter& gamma_;

@@ -7,13 +7,14 @@
 
 namespace dtrain {
 
-Linear::Linear(const Scope& scope, std::span<const std::string_view> names, int64_t in, int64_t out)
+Linear::Linear(const Scope& scope, std::span<const std::string_view> names, int64_t in, int64_t out,
+               const Initializer& weights)
     : in_(in), out_(out * static_cast<int64_t>(names.size())) {
   const int weight_group = scope.NewGroup();
   const int bias_group = scope.NewGroup();
   for (const std::string_view name : names) {
     const Scope part = scope / name;
-    weights_.push_back(&part.Add("weight", {out, in}, Initializer::XavierUniform(), weight_group));
+    weights_.push_back(&part.Add("weight", {out, in}, weights, weight_group));
     biases_.push_back(&part.Add("bias", {out}, Initializer::Constant(0.0f), bias_group));
   }
 }

@@ -15,12 +15,15 @@ namespace dtrain {
 
 // y = x W^T + b with W: [sum of outs, in]. `names` gives one weight and bias per part ("q_proj",
 // "k_proj", "v_proj"), each [out, in] and [out], side by side in memory: one product computes all.
+// Biases start at 0.
 // Keeps nothing between forward and backward; the caller passes x again.
 class Linear {
  public:
-  Linear(const Scope& scope, std::span<const std::string_view> names, int64_t in, int64_t out);
-  Linear(const Scope& scope, std::string_view name, int64_t in, int64_t out)
-      : Linear(scope, std::span(&name, 1), in, out) {}
+  Linear(const Scope& scope, std::span<const std::string_view> names, int64_t in, int64_t out,
+         const Initializer& weights = Initializer::XavierUniform());
+  Linear(const Scope& scope, std::string_view name, int64_t in, int64_t out,
+         const Initializer& weights = Initializer::XavierUniform())
+      : Linear(scope, std::span(&name, 1), in, out, weights) {}
 
   // x: [rows, in] to [rows, outs].
   Tensor Forward(const Tensor& x, Context& ctx) const;

@@ -11,7 +11,9 @@ TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOpt
   MultiHeadAttentionOptions attention{.hidden_size = options.hidden_size,
                                       .num_heads = options.num_heads,
                                       .dropout = options.attention_dropout,
-                                      .causal = options.decoder};
+                                      .causal = options.decoder,
+                                      .names = options.names.attention,
+                                      .weights = options.weights};
   const auto add_norm = [&](Kind kind, std::string_view name) {
     sublayers_.push_back(
         {kind,
@@ -19,20 +21,24 @@ TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOpt
          scope.NewSite(),
          {}});
   };
-  self_attention_ = std::make_unique<MultiHeadAttention>(scope / "self_attn", attention);
-  add_norm(Kind::kSelfAttention, "self_attn_layer_norm");
+  const LayerNames& names = options.names;
+  self_attention_ = std::make_unique<MultiHeadAttention>(scope / names.self_attention, attention);
+  add_norm(Kind::kSelfAttention, names.attention_norm);
   if (options.decoder) {
     attention.causal = false;
     attention.cross = true;
     cross_attention_ = std::make_unique<MultiHeadAttention>(scope / "encoder_attn", attention);
     add_norm(Kind::kCrossAttention, "encoder_attn_layer_norm");
   }
-  feed_forward_ = std::make_unique<FeedForward>(
-      scope, FeedForwardOptions{.hidden_size = options.hidden_size,
-                                .ffn_size = options.ffn_size,
-                                .activation = options.activation,
-                                .dropout = options.activation_dropout});
-  add_norm(Kind::kFeedForward, "final_layer_norm");
+  feed_forward_ =
+      std::make_unique<FeedForward>(scope, FeedForwardOptions{.hidden_size = options.hidden_size,
+                                                              .ffn_size = options.ffn_size,
+                                                              .activation = options.activation,
+                                                              .dropout = options.activation_dropout,
+                                                              .fc1_name = names.fc1,
+                                                              .fc2_name = names.fc2,
+                                                              .weights = options.weights});
+  add_norm(Kind::kFeedForward, names.final_norm);
 }
 
 const Linear& TransformerLayer::OutputOf(Kind kind) const {

@@ -4,13 +4,14 @@
 // Each sublayer f (self-attention, cross-attention in decoders, feed-forward) is wrapped as
 //   post-norm: y = LayerNorm(x + dropout(f(x)))      Vaswani et al. 2017, section 3.1
 //   pre-norm:  y = x + dropout(f(LayerNorm(x)))      Xiong et al. 2020, figure 1b
-// Parameters are named as in MarianMTModel: self_attn, self_attn_layer_norm, encoder_attn,
-// encoder_attn_layer_norm, fc1, fc2, final_layer_norm.
+// Parameters are named as in MarianMTModel, unless the options say otherwise: self_attn,
+// self_attn_layer_norm, encoder_attn, encoder_attn_layer_norm, fc1, fc2, final_layer_norm.
 #ifndef DTRAIN_NN_TRANSFORMER_LAYER_H_
 #define DTRAIN_NN_TRANSFORMER_LAYER_H_
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "dtrain/nn/attention.h"
@@ -18,6 +19,16 @@
 #include "dtrain/nn/layer_norm.h"
 
 namespace dtrain {
+
+// Where the layer's parameters are below its scope.
+struct LayerNames {
+  std::string_view self_attention = "self_attn";
+  AttentionNames attention = {};  // below self_attention, and below encoder_attn
+  std::string_view attention_norm = "self_attn_layer_norm";
+  std::string_view fc1 = "fc1";
+  std::string_view fc2 = "fc2";
+  std::string_view final_norm = "final_layer_norm";
+};
 
 struct TransformerLayerOptions {
   int64_t hidden_size = 512;
@@ -30,6 +41,8 @@ struct TransformerLayerOptions {
   float attention_dropout = 0.0f;   // of the attention probabilities
   float activation_dropout = 0.0f;  // after the activation
   bool decoder = false;             // causal self-attention, then cross-attention
+  LayerNames names = {};
+  Initializer weights = Initializer::XavierUniform();  // of all matrices; biases start at 0
 };
 
 // The packed batch a layer runs over; memory and memory_sequences for decoders only.

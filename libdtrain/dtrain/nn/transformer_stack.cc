@@ -11,8 +11,8 @@ namespace dtrain {
 TransformerStack::TransformerStack(const Scope& scope, const TransformerStackOptions& options)
     : options_(options) {
   for (int i = 0; i < options.num_layers; ++i) {
-    layers_.push_back(
-        std::make_unique<TransformerLayer>(scope / ("layers." + std::to_string(i)), options.layer));
+    layers_.push_back(std::make_unique<TransformerLayer>(
+        scope / options.layers_name / std::to_string(i), options.layer));
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "dtrain/nn/transformer_layer.h"
@@ -19,13 +20,14 @@ namespace dtrain {
 struct TransformerStackOptions {
   TransformerLayerOptions layer;
   int num_layers = 6;
+  std::string_view layers_name = "layers";
   // Whether backward begins with this stack, so that its last segment is not worth recomputing.
   bool backward_follows = true;
 };
 
 class TransformerStack {
  public:
-  // Layer i is scope.layers.i.
+  // Layer i is scope.layers.i, or what the options call it.
   TransformerStack(const Scope& scope, const TransformerStackOptions& options);
 
   // x: [tokens, hidden] to the same shape.

@@ -4,15 +4,6 @@
 #include "dtrain/ops/internal/lanes.h"
 
 namespace dtrain::DT_CPU_ISA {
-namespace {
-
-// The compiler turns it into the vector instruction, which rounds correctly.
-Vec Sqrt(Vec x) {
-  for (int i = 0; i < kLanes; ++i) x[i] = __builtin_sqrtf(x[i]);
-  return x;
-}
-
-}  // namespace
 
 template <typename T>
 void AdamKernel(const AdamArgs& args) {

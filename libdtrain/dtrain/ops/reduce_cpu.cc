@@ -4,17 +4,6 @@
 #include "dtrain/ops/internal/reduce_kernel.h"
 
 namespace dtrain::DT_CPU_ISA {
-namespace {
-
-typedef double DoubleVec __attribute__((vector_size(8 * kLanes)));
-
-double HorizontalSumOf(DoubleVec v) {
-  double sum = 0.0;
-  for (int i = 0; i < kLanes; ++i) sum += v[i];
-  return sum;
-}
-
-}  // namespace
 
 template <typename T>
 void ColumnSumsKernel(const ColumnSumsArgs& args) {
@@ -58,7 +47,7 @@ void SumKernel(const SumArgs& args) {
   ForLanes(0, args.n, [&](int64_t i, auto lanes) {
     sum[(i / kLanes) & 1] += __builtin_convertvector(Load(x + i, lanes), DoubleVec);
   });
-  *args.sum = HorizontalSumOf(sum[0] + sum[1]);
+  *args.sum = HorizontalSum(sum[0] + sum[1]);
 }
 
 template <typename T>
@@ -74,7 +63,7 @@ void SumOfSquaresKernel(const SumOfSquaresArgs& args) {
   });
   int64_t count = 0;
   for (int lane = 0; lane < kLanes; ++lane) count += broken[lane];
-  args.out[0] = HorizontalSumOf(sum);
+  args.out[0] = HorizontalSum(sum);
   args.out[1] = static_cast<double>(count);
 }
 

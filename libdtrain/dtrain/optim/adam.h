@@ -1,4 +1,4 @@
-// adam.h - Adam and AdamW over a model's parameters, with an optional average of the weights.
+// adam.h - Adam, AdamW and LAMB over a model's parameters, with an optional average of the weights.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPTIM_ADAM_H_
 #define DTRAIN_OPTIM_ADAM_H_
@@ -10,25 +10,42 @@
 #include "dtrain/device/arena.h"
 #include "dtrain/device/stream.h"
 #include "dtrain/nn/parameter.h"
+#include "dtrain/ops/adam.h"
+#include "dtrain/ops/lamb.h"
 
 namespace dtrain {
 
+// The kin of Adam by their configuration:
+//   Adam          decoupled = false
+//   AdamW         the defaults
+//   BERT's AdamW  bias_correction = false, epsilon = 1e-6 (google-research/bert, optimization.py)
+//   LAMB          trust_ratio = kDecayed, epsilon = 1e-6 (You et al. 2020, and NVIDIA's FusedLAMB)
+//   NVLAMB        trust_ratio = kAll, and gradients clipped to a global norm of 1 beforehand
 struct AdamConfig {
   float beta1 = 0.9f;
   float beta2 = 0.98f;
   float epsilon = 1e-9f;
-  float weight_decay = 0.0f;  // of matrices only
-  bool decoupled = true;      // AdamW; false adds the decay to the gradient (Adam with L2)
-  float ema_decay = 0.0f;     // of the averaged weights; 0 keeps no average
+  float weight_decay = 0.0f;    // of matrices only
+  bool decoupled = true;        // AdamW; false adds the decay to the gradient (Adam with L2)
+  bool bias_correction = true;  // false: the moments as they are
+  // Which parameters' updates are scaled to the length of their weights: LAMB's, whose decay is
+  // always decoupled.
+  enum class TrustRatio {
+    kNone,
+    kDecayed,  // those with weight decay
+    kAll
+  };
+  TrustRatio trust_ratio = TrustRatio::kNone;
+  float ema_decay = 0.0f;  // of the averaged weights; 0 keeps no average
 };
 
-// Bias-corrected; see ops/adam.h for the update. Owns the moments.
+// See ops/adam.h and ops/lamb.h for the updates. Owns the moments.
 class Adam {
  public:
   // `parameters` must be allocated and outlive this.
   Adam(ParameterSet& parameters, const AdamConfig& config);
 
-  // One update with gradients * gradient_scale.
+  // One update with gradients * gradient_scale. LAMB leaves its update in place of the gradients.
   void Step(float learning_rate, float gradient_scale, Stream& stream);
 
   // Updates so far: t of the bias correction.
@@ -42,6 +59,8 @@ class Adam {
   Tensor& average() { return average_; }
   // Exchanges weights and average: before evaluating, and again after it.
   void SwapAverage(Stream& stream);
+  // LAMB's ratio of each parameter at the last update, in backward order; empty without one.
+  std::vector<float> TrustRatios(Stream& stream) const;
 
  private:
   // Neighbouring parameters with the same weight decay are updated as one range.
@@ -50,12 +69,16 @@ class Adam {
     float weight_decay;
   };
 
+  LambTable MakeTable(Stream& stream);
+  void UpdateRanges(AdamOptions options, Stream& stream);
+
   ParameterSet& parameters_;
   AdamConfig config_;
   int64_t steps_ = 0;
   std::vector<Range> ranges_;
+  LambTable lamb_;  // absent without a trust ratio
   std::shared_ptr<Arena> arena_;
-  Tensor m_, v_, average_, scale_;
+  Tensor m_, v_, average_, scale_, lamb_step_;
 };
 
 }  // namespace dtrain

@@ -36,6 +36,11 @@ double LearningRate(const LrScheduleOptions& options, int64_t step, double budge
       return warm * decay_to_minimum(0.5 * (1.0 + std::cos(std::numbers::pi * progress)));
     case Kind::kPolynomial:
       return warm * decay_to_minimum(std::pow(1.0 - progress, options.power));
+    case Kind::kPolynomialTotal: {
+      if (warm < 1.0) return warm * options.base;
+      const double total = static_cast<double>(std::max<int64_t>(options.total_steps, 1));
+      return decay_to_minimum(std::pow(1.0 - std::min(s / total, 1.0), options.power));
+    }
     case Kind::kLinearBudget:
       return warm * decay_to_minimum(1.0 - std::clamp(budget_used, 0.0, 1.0));
   }

@@ -15,14 +15,18 @@ struct LrScheduleOptions {
     kLinear,       // linear to `minimum` at total_steps
     kCosine,       // half a cosine to `minimum` at total_steps (Loshchilov and Hutter 2017, eq. 5)
     kPolynomial,   // (1 - progress)^power to `minimum` at total_steps
+    // base * (1 - (s+1) / total_steps)^power from the warm-up's end on, which does not count apart:
+    // the rate drops there. Google's BERT with power 1 (its s begins at -1, with a rate of 0),
+    // NVIDIA's LAMB recipe with 0.5.
+    kPolynomialTotal,
     kLinearBudget  // linear to `minimum` at the end of the time budget
   };
   Kind kind = Kind::kInverseSqrt;
   double base = 1e-3;
   int64_t warmup_steps = 0;
-  int64_t total_steps = 0;  // of kLinear, kCosine, kPolynomial
+  int64_t total_steps = 0;  // of kLinear, kCosine, kPolynomial, kPolynomialTotal
   double minimum = 0.0;
-  double power = 1.0;       // of kPolynomial
+  double power = 1.0;       // of kPolynomial, kPolynomialTotal
   int64_t hidden_size = 0;  // of kTransformer
 };
 

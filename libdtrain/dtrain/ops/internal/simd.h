@@ -37,6 +37,8 @@ typedef int32_t IntVec __attribute__((vector_size(4 * kLanes)));
 typedef uint32_t UintVec __attribute__((vector_size(4 * kLanes)));
 typedef uint16_t HalfVec __attribute__((vector_size(2 * kLanes)));
 typedef uint64_t LongVec __attribute__((vector_size(4 * kLanes)));
+// As many doubles as a Vec has floats; __builtin_convertvector() goes between them.
+typedef double DoubleVec __attribute__((vector_size(8 * kLanes)));
 inline constexpr int kLongLanes = kLanes / 2;
 
 // ---- memory -----------------------------------------------------------------------------------
@@ -125,6 +127,12 @@ inline float LoadScalar(const BFloat16* p) {
 inline Vec Max(Vec a, Vec b) { return a > b ? a : b; }
 inline Vec Min(Vec a, Vec b) { return a < b ? a : b; }
 
+// The compiler turns it into the vector instruction, which rounds correctly.
+inline Vec Sqrt(Vec x) {
+  for (int i = 0; i < kLanes; ++i) x[i] = __builtin_sqrtf(x[i]);
+  return x;
+}
+
 // Keeps the optimiser, which may reorder sums here, from merging `value` into a later sum.
 // (__builtin_assoc_barrier would do, but GCC 12 takes a vector apart lane by lane for it.)
 inline Vec SumBarrier(Vec value) {
@@ -165,6 +173,12 @@ inline float HorizontalSum(Vec v) {
   const QuarterVec q = v;
 #endif
   return (q[0] + q[2]) + (q[1] + q[3]);
+}
+
+inline double HorizontalSum(const DoubleVec& v) {
+  double sum = 0.0;
+  for (int i = 0; i < kLanes; ++i) sum += v[i];
+  return sum;
 }
 
 inline float HorizontalMax(Vec v) {

@@ -1,0 +1,59 @@
+// batch_walk.cc - plans an epoch when it begins and splits its batches one by one.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/data/batch_walk.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/base/check.h"
+
+namespace dtrain {
+
+BatchWalk::BatchWalk(const SampleLengths& lengths, const BatchOptions& options,
+                     const RankShare& share, const DataCursor& start)
+    : lengths_(lengths), options_(options), share_(share), cursor_(start) {
+  DT_CHECK_GT(share.num_ranks, 0);
+  DT_CHECK(share.rank >= 0 && share.rank < share.num_ranks) << share.rank;
+  DT_CHECK_GT(share.accumulation, 0);
+  DT_CHECK(start.epoch >= 0 && start.sample >= 0 && start.sample < lengths.size())
+      << "epoch " << start.epoch << " sample " << start.sample;
+}
+
+BatchShare BatchWalk::Next() {
+  if (!plan_ || plan_epoch_ != cursor_.epoch) {
+    plan_.emplace(lengths_, options_, cursor_.epoch);
+    plan_epoch_ = cursor_.epoch;
+  }
+  BatchShare batch;
+  batch.cursor = cursor_;
+  batch.samples = plan_->BatchFrom(cursor_.sample);
+  // Part p is micro-batch p / ranks of rank p % ranks, so a small tail is spread over the ranks.
+  auto parts = SplitByTokens(batch.samples, lengths_, share_.num_ranks * share_.accumulation);
+  for (int micro = 0; micro < share_.accumulation; ++micro) {
+    const int part = micro * share_.num_ranks + share_.rank;
+    batch.parts.push_back(std::move(parts[static_cast<size_t>(part)]));
+  }
+  cursor_.sample += static_cast<int64_t>(batch.samples.size());
+  batch.ends_epoch = cursor_.sample == plan_->num_samples();
+  if (batch.ends_epoch) cursor_ = {.epoch = cursor_.epoch + 1};
+  batch.next = cursor_;
+  return batch;
+}
+
+absl::Status CheckWalk(std::string_view path, std::string_view samples_name, int64_t num_samples,
+                       const RankShare& share, const DataCursor& start) {
+  if (num_samples < share.num_ranks) {
+    return DataError(
+        absl::StrFormat("%s: %d %s for %d ranks; start fewer ranks or prepare more data",
+                        ToAbsl(path), num_samples, ToAbsl(samples_name), share.num_ranks));
+  }
+  if (start.epoch < 0 || start.sample < 0 || start.sample >= num_samples) {
+    return DataError(absl::StrFormat(
+        "%s: cannot continue at sample %d of epoch %d, there are %d %s; was the data prepared "
+        "anew since the checkpoint?",
+        ToAbsl(path), start.sample, start.epoch, num_samples, ToAbsl(samples_name)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace dtrain

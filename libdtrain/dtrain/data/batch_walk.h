@@ -1,0 +1,66 @@
+// batch_walk.h - one rank's share of update after update, through the epochs, from any position.
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every loader does before it packs anything: it only knows lengths.
+#ifndef DTRAIN_DATA_BATCH_WALK_H_
+#define DTRAIN_DATA_BATCH_WALK_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "dtrain/base/status.h"
+#include "dtrain/data/batching.h"
+
+namespace dtrain {
+
+// Where a run stands in its data; the same for any number of ranks.
+struct DataCursor {
+  int64_t epoch = 0;   // 0-based
+  int64_t sample = 0;  // position in the epoch's order of the next sample
+  bool operator==(const DataCursor&) const = default;
+};
+
+// Which part of each global batch is ours.
+struct RankShare {
+  int rank = 0;
+  int num_ranks = 1;
+  int accumulation = 1;  // micro-batches an update and rank
+};
+
+// One update: which samples, as rows of the lengths.
+struct BatchShare {
+  std::span<const uint32_t> samples;         // of all ranks; valid until the next call
+  std::vector<std::vector<uint32_t>> parts;  // one for each micro-batch of ours, perhaps empty
+  DataCursor cursor;                         // where this batch starts
+  DataCursor next;                           // where the next one does
+  bool ends_epoch = false;                   // the last batch of its epoch
+};
+
+class BatchWalk {
+ public:
+  // `lengths` is not empty; `start` lies within it.
+  BatchWalk(const SampleLengths& lengths, const BatchOptions& options, const RankShare& share,
+            const DataCursor& start);
+
+  BatchShare Next();
+
+ private:
+  SampleLengths lengths_;
+  BatchOptions options_;
+  RankShare share_;
+  DataCursor cursor_;
+  std::optional<EpochPlan> plan_;
+  int64_t plan_epoch_ = -1;
+};
+
+// DataError when there are fewer samples than ranks, or `start` lies beyond them. `path` and
+// `samples_name` ("sentence pairs") are for the message.
+absl::Status CheckWalk(std::string_view path, std::string_view samples_name, int64_t num_samples,
+                       const RankShare& share, const DataCursor& start);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_DATA_BATCH_WALK_H_

@@ -1,0 +1,308 @@
+// classification_shard.cc - writing streams ids and keeps the columns; reading maps the file.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/data/classification_shard.h"
+
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/base/check.h"
+#include "dtrain/base/file.h"
+#include "dtrain/data/internal/classification_shard_format.h"
+
+namespace dtrain {
+
+using internal::ClassificationHeader;
+using internal::ClassificationLayout;
+using Json = nlohmann::ordered_json;
+
+struct ClassificationShardWriter::State {
+  State(AtomicFile file, const ClassificationShardInfo& i)
+      : info(i), body(std::move(file), i.vocab_size) {
+    std::memcpy(header.magic, internal::kClassificationMagic, sizeof(header.magic));
+    header.version = internal::kClassificationVersion;
+    header.id_bytes = internal::IdBytes(info.vocab_size);
+    header.vocab_size = info.vocab_size;
+    header.vocab_hash = info.vocab_hash;
+    header.key = info.key;
+    header.labels_per_row = info.labels_per_row;
+    header.label_kind = static_cast<int32_t>(info.label_kind);
+  }
+
+  ClassificationShardInfo info;
+  internal::ShardBody body;
+  ClassificationHeader header;
+  std::vector<int32_t> lengths;
+  std::vector<int32_t> first_lengths;
+  std::vector<float> labels;
+  std::vector<float> weights;
+  std::vector<uint32_t> groups;
+  std::vector<int64_t> rows;
+  std::vector<uint32_t> name_lengths;
+  std::string names;
+};
+
+ClassificationShardWriter::ClassificationShardWriter(std::unique_ptr<State> state)
+    : state_(std::move(state)) {}
+ClassificationShardWriter::ClassificationShardWriter(ClassificationShardWriter&&) noexcept =
+    default;
+ClassificationShardWriter& ClassificationShardWriter::operator=(
+    ClassificationShardWriter&&) noexcept = default;
+ClassificationShardWriter::~ClassificationShardWriter() = default;
+
+absl::StatusOr<ClassificationShardWriter> ClassificationShardWriter::Create(
+    const std::string& path, const ClassificationShardInfo& info) {
+  DT_CHECK_GT(info.vocab_size, 0);
+  DT_CHECK_GT(info.labels_per_row, 0);
+  DT_CHECK_LE(info.group_names.size(), size_t{32});
+  DT_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  auto state = std::make_unique<State>(std::move(file), info);
+  DT_RETURN_IF_ERROR(state->body.WriteHeader(state->header));
+  return ClassificationShardWriter(std::move(state));
+}
+
+int64_t ClassificationShardWriter::size() const {
+  return static_cast<int64_t>(state_->lengths.size());
+}
+
+absl::Status ClassificationShardWriter::Add(const TokenizedExample& example) {
+  State& s = *state_;
+  const auto length = static_cast<int32_t>(example.ids.size());
+  DT_CHECK(example.first_length >= 0 && example.first_length <= length) << example.first_length;
+  DT_CHECK_EQ(example.labels.size(), static_cast<size_t>(s.info.labels_per_row));
+  DT_RETURN_IF_ERROR(s.body.WriteIds(example.ids));
+  s.header.tokens += length;
+  s.lengths.push_back(length);
+  s.first_lengths.push_back(example.first_length);
+  s.labels.insert(s.labels.end(), example.labels.begin(), example.labels.end());
+  s.weights.push_back(example.weight);
+  s.groups.push_back(example.groups);
+  s.rows.push_back(example.row);
+  s.name_lengths.push_back(static_cast<uint32_t>(example.name.size()));
+  s.names += example.name;
+  return absl::OkStatus();
+}
+
+void ClassificationShardWriter::SetClasses(std::vector<std::string> names,
+                                           std::span<const int32_t> order) {
+  State& s = *state_;
+  DT_CHECK(s.info.label_kind == LabelKind::kClass);
+  for (float& label : s.labels) {
+    if (!std::isnan(label)) label = static_cast<float>(order[static_cast<size_t>(label)]);
+  }
+  s.info.label_names = std::move(names);
+}
+
+void ClassificationShardWriter::NormalizeWeights() {
+  double sum = 0.0;
+  for (const float weight : state_->weights) sum += weight;
+  if (sum <= 0.0) return;
+  const double scale = static_cast<double>(size()) / sum;
+  for (float& weight : state_->weights) weight = static_cast<float>(weight * scale);
+}
+
+absl::Status ClassificationShardWriter::Finish(std::string_view report) {
+  State& s = *state_;
+  const Json json = {{"label_names", s.info.label_names},
+                     {"group_names", s.info.group_names},
+                     {"report", std::string(report)}};
+  const std::string metadata = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  s.header.rows = size();
+  s.header.name_bytes = static_cast<int64_t>(s.names.size());
+  s.header.metadata_bytes = static_cast<int64_t>(metadata.size());
+  DT_RETURN_IF_ERROR(s.body.EndSection());
+  DT_RETURN_IF_ERROR(s.body.WriteOffsets(std::span<const int32_t>(s.lengths)));
+  DT_RETURN_IF_ERROR(s.body.WriteSection(std::span<const int32_t>(s.lengths)));
+  DT_RETURN_IF_ERROR(s.body.WriteSection(std::span<const int32_t>(s.first_lengths)));
+  DT_RETURN_IF_ERROR(s.body.WriteSection(std::span<const float>(s.labels)));
+  DT_RETURN_IF_ERROR(s.body.WriteSection(std::span<const float>(s.weights)));
+  DT_RETURN_IF_ERROR(s.body.WriteSection(std::span<const uint32_t>(s.groups)));
+  DT_RETURN_IF_ERROR(s.body.WriteSection(std::span<const int64_t>(s.rows)));
+  DT_RETURN_IF_ERROR(s.body.WriteOffsets(std::span<const uint32_t>(s.name_lengths)));
+  DT_RETURN_IF_ERROR(s.body.WriteSection(std::span<const char>(s.names)));
+  DT_RETURN_IF_ERROR(s.body.WriteSection(std::span<const char>(metadata)));
+  s.header.body_crc = s.body.crc();
+  s.header.header_crc = s.header.ComputeCrc();
+  return s.body.Commit(s.header, AtomicFile::Durability::kCrashOfProcess);
+}
+
+struct ClassificationShard::Mapping {
+  Mapping(std::string p, MappedFile f) : path(std::move(p)), file(std::move(f)) {}
+
+  template <typename T>
+  std::span<const T> At(int64_t position, int64_t count) const {
+    return {reinterpret_cast<const T*>(file.bytes().data() + position), static_cast<size_t>(count)};
+  }
+  absl::Status Damaged(const std::string& why) const {
+    return DataError(path + ": damaged classification shard (" + why +
+                     "); delete it and prepare the data again");
+  }
+  absl::Status CheckHeader();
+  absl::Status ReadMetadata(const ClassificationLayout& layout);
+
+  std::string path;
+  MappedFile file;
+  ClassificationHeader header;
+  ClassificationShardInfo info;
+  std::string report;
+};
+
+absl::Status ClassificationShard::Mapping::CheckHeader() {
+  const auto bytes = static_cast<int64_t>(file.bytes().size());
+  const bool is_whole = file.bytes().size() >= sizeof(header);
+  if (is_whole) std::memcpy(&header, file.bytes().data(), sizeof(header));
+  if (!is_whole ||
+      std::memcmp(header.magic, internal::kClassificationMagic, sizeof(header.magic)) != 0) {
+    return DataError(path + ": is not a classification shard; give one that the preparation wrote");
+  }
+  if (header.version != internal::kClassificationVersion) {
+    return DataError(absl::StrFormat(
+        "%s: classification shard of version %d, this program reads version %d; prepare the data "
+        "again",
+        path, header.version, internal::kClassificationVersion));
+  }
+  if (header.ComputeCrc() != header.header_crc) return Damaged("checksum of the header");
+  if (!header.IsPlausible(bytes)) return Damaged("counts of the header");
+  const ClassificationLayout layout(header);
+  if (bytes != layout.end) {
+    return Damaged(absl::StrFormat("%d bytes where the header says %d", bytes, layout.end));
+  }
+  if (header.label_kind < 0 || header.label_kind > static_cast<int32_t>(LabelKind::kMultiLabel)) {
+    return Damaged("kind of labels");
+  }
+  info = {.vocab_size = header.vocab_size,
+          .vocab_hash = header.vocab_hash,
+          .key = header.key,
+          .label_kind = static_cast<LabelKind>(header.label_kind),
+          .labels_per_row = header.labels_per_row};
+  return ReadMetadata(layout);
+}
+
+absl::Status ClassificationShard::Mapping::ReadMetadata(const ClassificationLayout& layout) {
+  const auto text = At<char>(layout.metadata, header.metadata_bytes);
+  try {
+    const Json json = Json::parse(text.begin(), text.end());
+    info.label_names = json.at("label_names").get<std::vector<std::string>>();
+    info.group_names = json.at("group_names").get<std::vector<std::string>>();
+    report = json.at("report").get<std::string>();
+  } catch (const Json::exception& error) {
+    return Damaged(std::string("metadata: ") + error.what());
+  }
+  return absl::OkStatus();
+}
+
+ClassificationShard::ClassificationShard(std::unique_ptr<Mapping> mapping)
+    : mapping_(std::move(mapping)) {
+  const ClassificationHeader& h = mapping_->header;
+  const ClassificationLayout at(h);
+  offsets_ = mapping_->At<uint64_t>(at.offsets, h.rows + 1);
+  lengths_ = mapping_->At<int32_t>(at.lengths, h.rows);
+  first_lengths_ = mapping_->At<int32_t>(at.first_lengths, h.rows);
+  labels_ = mapping_->At<float>(at.labels, h.rows * h.labels_per_row);
+  weights_ = mapping_->At<float>(at.weights, h.rows);
+  groups_ = mapping_->At<uint32_t>(at.groups, h.rows);
+  rows_ = mapping_->At<int64_t>(at.rows, h.rows);
+  name_offsets_ = mapping_->At<uint64_t>(at.name_offsets, h.rows + 1);
+  const auto names = mapping_->At<char>(at.names, h.name_bytes);
+  names_ = {names.data(), names.size()};
+}
+ClassificationShard::ClassificationShard(ClassificationShard&&) noexcept = default;
+ClassificationShard& ClassificationShard::operator=(ClassificationShard&&) noexcept = default;
+ClassificationShard::~ClassificationShard() = default;
+
+absl::StatusOr<ClassificationShard> ClassificationShard::Open(
+    const std::string& path, const ClassificationShardOpenOptions& options) {
+  absl::StatusOr<MappedFile> file = MappedFile::Open(path);
+  if (!file.ok()) {
+    return DataError(std::string(MessageOf(file.status())) + "; prepare the data first");
+  }
+  auto mapping = std::make_unique<Mapping>(path, *std::move(file));
+  DT_RETURN_IF_ERROR(mapping->CheckHeader());
+  const ClassificationHeader& header = mapping->header;
+  if (options.vocab_hash && *options.vocab_hash != header.vocab_hash) {
+    return DataError(absl::StrFormat(
+        "%s: made with another vocabulary (hash %016x, this run's is %016x); prepare the data with "
+        "the vocabulary of this run",
+        path, header.vocab_hash, *options.vocab_hash));
+  }
+  if (options.verify_checksum &&
+      Crc32c(mapping->file.bytes().subspan(sizeof(header))) != header.body_crc) {
+    return mapping->Damaged("checksum of the content");
+  }
+  ClassificationShard shard(std::move(mapping));
+  DT_RETURN_IF_ERROR(shard.CheckContent());
+  return shard;
+}
+
+// Readers index by these without checks.
+absl::Status ClassificationShard::CheckContent() const {
+  uint64_t tokens = 0;
+  uint64_t name_bytes = 0;
+  for (int64_t i = 0; i < size(); ++i) {
+    const auto row = static_cast<size_t>(i);
+    const bool lengths_fit = lengths_[row] >= 0 && first_lengths_[row] >= 0 &&
+                             first_lengths_[row] <= lengths_[row] && offsets_[row] == tokens;
+    if (!lengths_fit) return mapping_->Damaged(absl::StrFormat("lengths of row %d", i));
+    tokens += static_cast<uint64_t>(lengths_[row]);
+    if (name_offsets_[row] != name_bytes || name_offsets_[row + 1] < name_bytes) {
+      return mapping_->Damaged(absl::StrFormat("name of row %d", i));
+    }
+    name_bytes = name_offsets_[row + 1];
+  }
+  if (offsets_.back() != tokens || tokens != static_cast<uint64_t>(mapping_->header.tokens)) {
+    return mapping_->Damaged("number of tokens");
+  }
+  if (name_offsets_.back() != name_bytes || name_bytes != names_.size()) {
+    return mapping_->Damaged("bytes of names");
+  }
+  return absl::OkStatus();
+}
+
+const std::string& ClassificationShard::path() const { return mapping_->path; }
+const ClassificationShardInfo& ClassificationShard::info() const { return mapping_->info; }
+const std::string& ClassificationShard::report() const { return mapping_->report; }
+int64_t ClassificationShard::tokens() const { return mapping_->header.tokens; }
+
+TokenView ClassificationShard::ids(int64_t i) const {
+  const int64_t id_bytes = mapping_->header.id_bytes;
+  const auto offset = static_cast<int64_t>(offsets_[static_cast<size_t>(i)]);
+  const auto position = static_cast<int64_t>(sizeof(ClassificationHeader)) + offset * id_bytes;
+  return {mapping_->file.bytes().data() + position, lengths_[static_cast<size_t>(i)],
+          id_bytes == 4};
+}
+
+std::span<const float> ClassificationShard::labels(int64_t i) const {
+  const auto count = static_cast<size_t>(mapping_->header.labels_per_row);
+  return labels_.subspan(static_cast<size_t>(i) * count, count);
+}
+
+std::string_view ClassificationShard::name(int64_t i) const {
+  const uint64_t begin = name_offsets_[static_cast<size_t>(i)];
+  return names_.substr(begin, name_offsets_[static_cast<size_t>(i) + 1] - begin);
+}
+
+ClassificationBatch PackExamples(const ClassificationShard& shard,
+                                 std::span<const uint32_t> samples) {
+  ClassificationBatch batch;
+  std::vector<int32_t> offsets = {0};
+  for (const uint32_t sample : samples) {
+    const TokenView ids = shard.ids(sample);
+    const int32_t first_length = shard.first_length(sample);
+    for (int32_t i = 0; i < static_cast<int32_t>(ids.size()); ++i) {
+      batch.token_ids.push_back(ids[i]);
+      batch.type_ids.push_back(i < first_length ? 0 : 1);
+      batch.position_ids.push_back(i);
+    }
+    offsets.push_back(static_cast<int32_t>(batch.token_ids.size()));
+    const std::span<const float> labels = shard.labels(sample);
+    batch.labels.insert(batch.labels.end(), labels.begin(), labels.end());
+    batch.weights.push_back(shard.weight(sample));
+    batch.rows.push_back(sample);
+  }
+  batch.sequences = Sequences(std::move(offsets));
+  return batch;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,91 @@
+// shard_body.h - what writers of shards share: checksummed sections aligned to 8 bytes, narrow ids.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_DATA_INTERNAL_SHARD_BODY_H_
+#define DTRAIN_DATA_INTERNAL_SHARD_BODY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "dtrain/base/check.h"
+#include "dtrain/base/crc.h"
+#include "dtrain/base/file.h"
+#include "dtrain/base/status.h"
+
+namespace dtrain::internal {
+
+// Bytes of an id: uint16 while the vocabulary fits, else uint32.
+inline uint32_t IdBytes(int64_t vocab_size) { return vocab_size <= 65536 ? 2 : 4; }
+inline int64_t Align8(int64_t bytes) { return (bytes + 7) / 8 * 8; }
+
+// Everything after the header of a shard being written.
+class ShardBody {
+ public:
+  ShardBody(AtomicFile file, int64_t vocab_size)
+      : file_(std::move(file)), vocab_size_(vocab_size) {}
+
+  template <typename Header>
+  absl::Status WriteHeader(const Header& header) {
+    return file_.Write(std::as_bytes(std::span(&header, 1)));
+  }
+  // Over the header written before; then the file gets its name.
+  template <typename Header>
+  absl::Status Commit(const Header& header, AtomicFile::Durability durability) {
+    DT_RETURN_IF_ERROR(file_.WriteAtStart(std::as_bytes(std::span(&header, 1))));
+    return file_.Commit(durability);
+  }
+
+  template <typename T>
+  absl::Status Write(std::span<const T> values) {
+    const auto bytes = std::as_bytes(values);
+    crc_ = Crc32c(bytes, crc_);
+    in_section_ += bytes.size();
+    return file_.Write(bytes);
+  }
+  absl::Status WriteIds(std::span<const int32_t> ids) {
+    for (const int32_t id : ids) {
+      DT_CHECK(id >= 0 && id < vocab_size_)
+          << "id " << id << " is outside the vocabulary of " << vocab_size_;
+    }
+    if (IdBytes(vocab_size_) == 4) return Write(ids);
+    narrow_.assign(ids.begin(), ids.end());
+    return Write(std::span<const uint16_t>(narrow_));
+  }
+  absl::Status EndSection() {
+    const char zeros[8] = {};
+    DT_RETURN_IF_ERROR(Write(std::span<const char>(zeros).first((8 - in_section_ % 8) % 8)));
+    in_section_ = 0;
+    return absl::OkStatus();
+  }
+  template <typename T>
+  absl::Status WriteSection(std::span<const T> values) {
+    DT_RETURN_IF_ERROR(Write(values));
+    return EndSection();
+  }
+  // Sums before each item, closed by that of all: uint64[items + 1].
+  template <typename T>
+  absl::Status WriteOffsets(std::span<const T> lengths) {
+    uint64_t offset = 0;
+    DT_RETURN_IF_ERROR(Write(std::span<const uint64_t>(&offset, 1)));
+    for (const T length : lengths) {
+      offset += static_cast<uint64_t>(length);
+      DT_RETURN_IF_ERROR(Write(std::span<const uint64_t>(&offset, 1)));
+    }
+    return EndSection();
+  }
+
+  uint32_t crc() const { return crc_; }  // of all but the header
+
+ private:
+  AtomicFile file_;
+  int64_t vocab_size_;
+  uint32_t crc_ = 0;
+  size_t in_section_ = 0;  // bytes so far
+  std::vector<uint16_t> narrow_;
+};
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_DATA_INTERNAL_SHARD_BODY_H_

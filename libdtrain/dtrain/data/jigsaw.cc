@@ -1,0 +1,37 @@
+// jigsaw.cc - the columns as a schema.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/data/jigsaw.h"
+
+namespace dtrain {
+
+ExampleSchema JigsawSchema(const JigsawOptions& options) {
+  ExampleSchema schema{.format = RecordFormat::kCsv,
+                       .text = "comment_text",
+                       .labels = {},
+                       .label_kind = LabelKind::kMultiLabel,
+                       .id = "id",
+                       .bad_rows = options.bad_rows,
+                       .share = options.share,
+                       .max_rows = options.max_rows};
+  schema.label_names = {"toxic"};
+  if (options.auxiliary) {
+    schema.label_names.insert(schema.label_names.end(), kJigsawAuxiliaries.begin(),
+                              kJigsawAuxiliaries.end());
+  }
+  if (!options.labelled) {
+    // As many outputs as in training, none of them known.
+    schema.labels.assign(schema.label_names.size(), "target");
+    schema.labels_optional = true;
+    return schema;
+  }
+  schema.labels = {"target"};
+  if (options.auxiliary) {
+    schema.labels.insert(schema.labels.end(), kJigsawAuxiliaries.begin(), kJigsawAuxiliaries.end());
+  }
+  schema.threshold = 0.5;
+  schema.groups.assign(kJigsawIdentities.begin(), kJigsawIdentities.end());
+  schema.group_weights = options.group_weights;
+  return schema;
+}
+
+}  // namespace dtrain

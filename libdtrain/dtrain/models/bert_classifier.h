@@ -1,0 +1,91 @@
+// bert_classifier.h - BERT with a head for classes, values or several labels.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   BertClassifier model({.loss = ClassificationLossKind::kSoftmax, .num_labels = 3});
+//   model.Allocate(device, DType::kFloat32, /*seed=*/1);
+//   const LossSums sums = model.Forward(batch, /*loss_scale=*/1.0f, ctx);
+//   model.Backward(ctx);
+//
+// Weights are named and shaped as in Hugging Face's BertForSequenceClassification: bert.*,
+// classifier.weight, classifier.bias.
+#ifndef DTRAIN_MODELS_BERT_CLASSIFIER_H_
+#define DTRAIN_MODELS_BERT_CLASSIFIER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "dtrain/data/classification_batch.h"
+#include "dtrain/models/bert_encoder.h"
+#include "dtrain/nn/output_loss.h"
+#include "dtrain/ops/classification_loss.h"
+
+namespace dtrain {
+
+struct BertClassifierOptions {
+  BertOptions bert;
+  // kSoftmax: one of num_labels classes; kMeanSquared: num_labels values, usually 1; kSigmoid:
+  // num_labels labels that are there or not, each on its own.
+  ClassificationLossKind loss = ClassificationLossKind::kSoftmax;
+  int64_t num_labels = 2;
+  float classifier_dropout = 0.1f;        // of the pooler's output
+  std::vector<float> label_weights = {};  // [num_labels] or none: of each class's or label's loss
+
+  // Numbers a row of a batch has for its labels.
+  int64_t labels_per_row() const {
+    return loss == ClassificationLossKind::kSoftmax ? 1 : num_labels;
+  }
+};
+
+// What the model says of a batch's rows.
+struct ClassificationOutputs {
+  std::vector<float> logits;         // [n, num_labels]
+  std::vector<float> probabilities;  // [n, num_labels]; of kMeanSquared the values themselves
+  std::vector<float> losses;         // [n]: without any weights; 0 for a row without label
+};
+
+class BertClassifier {
+ public:
+  explicit BertClassifier(const BertClassifierOptions& options);
+  BertClassifier(const BertClassifier&) = delete;
+  BertClassifier& operator=(const BertClassifier&) = delete;
+
+  // Places and initialises the parameters; before anything else.
+  void Allocate(const Device& device, DType compute_type, uint64_t seed);
+
+  ParameterSet& parameters() { return parameters_; }
+  const BertClassifierOptions& options() const { return options_; }
+
+  // Sums over the batch's rows: `loss` with row and label weights, `nll` without, `tokens` counts
+  // rows. While training, keeps what Backward needs; gradients are those of loss_scale * the sum.
+  // `outputs`, unless null, receives the predictions.
+  LossSums Forward(const ClassificationBatch& batch, float loss_scale, Context& ctx,
+                   ClassificationOutputs* outputs = nullptr);
+  // Accumulates all parameter gradients of the last Forward.
+  void Backward(Context& ctx);
+
+  // The encoder's output, [tokens, hidden].
+  Tensor Encode(const ClassificationBatch& batch, Context& ctx);
+
+ private:
+  // [n, num_labels], float32.
+  Tensor Logits(const Tensor& pooled, Context& ctx);
+  void FinishGradients();
+  Dropout PooledDropout(const Context& ctx) const {
+    return ctx.MakeDropout(options_.classifier_dropout, dropout_site_);
+  }
+
+  BertClassifierOptions options_;
+  ParameterSet parameters_;
+  BertEncoder encoder_;
+  BertPooler pooler_;
+  uint32_t dropout_site_;
+  Parameter& weight_;
+  Parameter& bias_;
+  // Of the last forward while training.
+  Sequences sequences_;
+  Tensor pooled_, d_logits_;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_MODELS_BERT_CLASSIFIER_H_

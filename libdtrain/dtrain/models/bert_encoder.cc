@@ -1,0 +1,145 @@
+// bert_encoder.cc - sums of three tables, the stack, and the pooler, each with its way back.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/models/bert_encoder.h"
+
+#include <utility>
+
+#include "dtrain/nn/first_token.h"
+#include "dtrain/ops/bias_activation.h"
+#include "dtrain/ops/cast.h"
+#include "dtrain/ops/dropout_residual.h"
+#include "dtrain/ops/embedding.h"
+
+namespace dtrain {
+namespace {
+
+Parameter& AddTable(const Scope& scope, std::string_view name, int64_t rows,
+                    const BertOptions& options) {
+  return (scope / name)
+      .Add("weight", {rows, options.hidden_size}, Initializer::Normal(options.initializer_range));
+}
+
+}  // namespace
+
+TransformerLayerOptions LayerOptionsOf(const BertOptions& options) {
+  return {.hidden_size = options.hidden_size,
+          .ffn_size = options.ffn_size,
+          .num_heads = options.num_heads,
+          .activation = options.activation,
+          .layer_norm_epsilon = options.layer_norm_epsilon,
+          .dropout = options.dropout,
+          .attention_dropout = options.attention_dropout,
+          .names = {.self_attention = "attention",
+                    .attention = {.query = "self.query",
+                                  .key = "self.key",
+                                  .value = "self.value",
+                                  .output = "output.dense"},
+                    .attention_norm = "attention.output.LayerNorm",
+                    .fc1 = "intermediate.dense",
+                    .fc2 = "output.dense",
+                    .final_norm = "output.LayerNorm"},
+          .weights = Initializer::Normal(options.initializer_range)};
+}
+
+BertEmbeddings::BertEmbeddings(const Scope& scope, const BertOptions& options)
+    : options_(options),
+      words_(AddTable(scope, "word_embeddings", options.vocab_size, options)),
+      positions_(AddTable(scope, "position_embeddings", options.max_positions, options)),
+      types_(AddTable(scope, "token_type_embeddings", options.type_vocab_size, options)),
+      norm_(scope, "LayerNorm", options.hidden_size, options.layer_norm_epsilon),
+      dropout_site_(scope.NewSite()) {}
+
+Tensor BertEmbeddings::Forward(const BertInputs& inputs, Context& ctx) {
+  const int64_t tokens = inputs.sequences.tokens();
+  DT_CHECK_EQ(static_cast<int64_t>(inputs.token_ids.size()), tokens);
+  DT_CHECK_EQ(static_cast<int64_t>(inputs.type_ids.size()), tokens);
+  DT_CHECK_EQ(static_cast<int64_t>(inputs.position_ids.size()), tokens);
+  DT_CHECK_LE(inputs.sequences.max_length(), options_.max_positions)
+      << "a sequence is longer than the table of positions";
+  const Tensor token_ids = ctx.Upload(inputs.token_ids);
+  const Tensor type_ids = ctx.Upload(inputs.type_ids);
+  const Tensor position_ids = ctx.Upload(inputs.position_ids);
+  Tensor x = ctx.Empty({tokens, options_.hidden_size});
+  Tensor type_rows = ctx.Empty(x.shape());
+  EmbeddingForward(token_ids, position_ids, words_.value(), positions_.value(), {}, x,
+                   ctx.stream());
+  GatherRows(types_.value(), type_ids, type_rows, ctx.stream());
+  Tensor y = norm_.ForwardSum(x, type_rows, ctx);
+  const Dropout dropout = ctx.MakeDropout(options_.dropout, dropout_site_);
+  if (dropout.probability > 0.0f) {
+    DropoutResidualForward(y, Tensor(), Tensor(), dropout, y, ctx.stream());
+  }
+  if (ctx.training()) {
+    token_ids_ = token_ids;
+    type_ids_ = type_ids;
+    position_ids_ = position_ids;
+  }
+  return y;
+}
+
+void BertEmbeddings::Backward(const Tensor& dy, Context& ctx) {
+  DT_CHECK(token_ids_) << "Backward() without Forward()";
+  const Dropout dropout = ctx.MakeDropout(options_.dropout, dropout_site_);
+  Tensor d = dy;
+  Tensor none;
+  if (dropout.probability > 0.0f) DropoutResidualBackward(dy, dropout, d, none, ctx.stream());
+  d = norm_.Backward(d, Tensor(), ctx);
+  norm_.Release();
+  EmbeddingBackward(d, type_ids_, Tensor(), {}, types_.gradient(), none, ctx.stream());
+  types_.GradientReady();
+  EmbeddingBackward(d, token_ids_, position_ids_, {}, words_.gradient(), positions_.gradient(),
+                    ctx.stream());
+  positions_.GradientReady();
+  words_.GradientReady();
+  token_ids_ = type_ids_ = position_ids_ = Tensor();
+}
+
+BertEncoder::BertEncoder(const Scope& scope, const BertOptions& options)
+    : options_(options),
+      embeddings_(scope / "embeddings", options),
+      layers_(scope / "encoder", {.layer = LayerOptionsOf(options),
+                                  .num_layers = options.num_layers,
+                                  .layers_name = "layer"}) {}
+
+Tensor BertEncoder::Forward(const BertInputs& inputs, Context& ctx) {
+  return layers_.Forward(embeddings_.Forward(inputs, ctx),
+                         {inputs.sequences, Tensor(), inputs.sequences}, ctx);
+}
+
+void BertEncoder::Backward(Tensor d_hidden, const Sequences& sequences, Context& ctx) {
+  Tensor none;
+  d_hidden = layers_.Backward(std::move(d_hidden), {sequences, Tensor(), sequences}, none, ctx);
+  embeddings_.Backward(d_hidden, ctx);
+}
+
+BertPooler::BertPooler(const Scope& scope, const BertOptions& options)
+    : dense_(scope, "dense", options.hidden_size, options.hidden_size,
+             Initializer::Normal(options.initializer_range)) {}
+
+Tensor BertPooler::Forward(const Tensor& hidden, const Sequences& sequences, const Dropout& dropout,
+                           Context& ctx) {
+  const Tensor first = FirstToken(hidden, sequences, ctx);
+  const Tensor before = dense_.ForwardNoBias(first, ctx);
+  Tensor y = ctx.Empty(before.shape());
+  BiasActivationForward(before, dense_.bias(), Activation::kTanh, dropout, y, ctx.stream());
+  if (ctx.training()) {
+    first_ = first;
+    before_ = before;
+  }
+  return y;
+}
+
+Tensor BertPooler::Backward(const Tensor& dy, const Sequences& sequences, const Dropout& dropout,
+                            Context& ctx) {
+  DT_CHECK(before_) << "Backward() without Forward()";
+  Tensor d_before = ctx.Empty(dy.shape());
+  Tensor d_bias = dense_.bias_gradient();
+  BiasActivationBackward(dy, before_, dense_.bias(), Activation::kTanh, dropout, d_before, d_bias,
+                         ctx.stream());
+  Tensor d_first = ctx.Empty(dy.shape());
+  dense_.Backward(first_, d_before, {.bias_gradient = false}, d_first, ctx);
+  first_ = before_ = Tensor();
+  return FirstTokenBackward(d_first, sequences, ctx);
+}
+
+}  // namespace dtrain

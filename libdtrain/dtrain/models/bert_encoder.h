@@ -1,0 +1,106 @@
+// bert_encoder.h - the BERT encoder: embeddings, a post-norm stack, and the pooler.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Devlin et al., "BERT" (2019). Weights are named and shaped as in Hugging Face's BertModel.
+//   embeddings: dropout(LayerNorm(word + position + type))
+//   pooler:     tanh(dense(first token))
+#ifndef DTRAIN_MODELS_BERT_ENCODER_H_
+#define DTRAIN_MODELS_BERT_ENCODER_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "dtrain/nn/context.h"
+#include "dtrain/nn/layer_norm.h"
+#include "dtrain/nn/linear.h"
+#include "dtrain/nn/parameter.h"
+#include "dtrain/nn/transformer_stack.h"
+#include "dtrain/tensor/sequences.h"
+
+namespace dtrain {
+
+// The defaults are those of BERT base, uncased.
+struct BertOptions {
+  int64_t vocab_size = 30522;
+  int64_t hidden_size = 768;
+  int num_layers = 12;
+  int num_heads = 12;
+  int64_t ffn_size = 3072;
+  Activation activation = Activation::kGeluErf;
+  int64_t max_positions = 512;  // the longest sequence
+  int64_t type_vocab_size = 2;
+  float layer_norm_epsilon = 1e-12f;
+  float dropout = 0.1f;             // of the embeddings and of each sublayer's output
+  float attention_dropout = 0.1f;   // of the attention probabilities
+  float initializer_range = 0.02f;  // standard deviation of all matrices at the start
+};
+
+// Of each layer, names included.
+TransformerLayerOptions LayerOptionsOf(const BertOptions& options);
+
+// A packed batch, [tokens] each. Views: they outlive the call they are given to, `sequences` the
+// backward pass.
+struct BertInputs {
+  std::span<const int32_t> token_ids;
+  std::span<const int32_t> type_ids;
+  std::span<const int32_t> position_ids;
+  const Sequences& sequences;
+};
+
+// Parameters: word_embeddings, position_embeddings, token_type_embeddings, LayerNorm.
+class BertEmbeddings {
+ public:
+  BertEmbeddings(const Scope& scope, const BertOptions& options);
+
+  // [tokens, hidden]. Keeps the ids while training.
+  Tensor Forward(const BertInputs& inputs, Context& ctx);
+  void Backward(const Tensor& dy, Context& ctx);
+
+ private:
+  BertOptions options_;
+  Parameter& words_;
+  Parameter& positions_;
+  Parameter& types_;
+  LayerNorm norm_;
+  uint32_t dropout_site_;
+  Tensor token_ids_, type_ids_, position_ids_;  // of the last forward while training
+};
+
+class BertEncoder {
+ public:
+  // Parameters: embeddings.*, encoder.layer.*.
+  BertEncoder(const Scope& scope, const BertOptions& options);
+
+  const BertOptions& options() const { return options_; }
+  // The last layer's output, [tokens, hidden]. No sequence is longer than max_positions.
+  Tensor Forward(const BertInputs& inputs, Context& ctx);
+  // Accumulates all parameter gradients of the last Forward. d_hidden: [tokens, hidden].
+  void Backward(Tensor d_hidden, const Sequences& sequences, Context& ctx);
+
+ private:
+  BertOptions options_;
+  BertEmbeddings embeddings_;
+  TransformerStack layers_;
+};
+
+class BertPooler {
+ public:
+  // Parameters: dense.
+  BertPooler(const Scope& scope, const BertOptions& options);
+
+  // dropout(tanh(dense(first token of each sequence))): [sequences, hidden]. No sequence is empty.
+  Tensor Forward(const Tensor& hidden, const Sequences& sequences, const Dropout& dropout,
+                 Context& ctx);
+  // d_hidden: [tokens, hidden], zero but in the first rows; `dropout` as in Forward.
+  Tensor Backward(const Tensor& dy, const Sequences& sequences, const Dropout& dropout,
+                  Context& ctx);
+
+ private:
+  Linear dense_;
+  Tensor first_, before_;  // dense's input, and its product, of the last forward while training
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_MODELS_BERT_ENCODER_H_

@@ -1,0 +1,163 @@
+// classification_predictions.cc - each rank its batches, then everything to everyone by row.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/train/classification_predictions.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "dtrain/base/file.h"
+
+namespace dtrain {
+namespace {
+
+bool HasLabel(const ClassificationShard& shard, int64_t i) {
+  const std::span<const float> labels = shard.labels(i);
+  return !std::any_of(labels.begin(), labels.end(), [](float label) { return std::isnan(label); });
+}
+
+std::vector<int64_t> LabelledRows(const ClassificationShard& shard) {
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < shard.size(); ++i) {
+    if (HasLabel(shard, i)) rows.push_back(i);
+  }
+  return rows;
+}
+
+std::string LabelName(const ClassificationShardInfo& info, int64_t label) {
+  const auto i = static_cast<size_t>(label);
+  return i < info.label_names.size() ? info.label_names[i] : absl::StrCat(label);
+}
+
+// What is predicted of a row, in words.
+std::string Answer(const ClassificationShardInfo& info,
+                   const ClassificationPredictions& predictions, int64_t i) {
+  const std::span<const float> row = predictions.row(i);
+  switch (info.label_kind) {
+    case LabelKind::kClass:
+      return LabelName(info, predictions.Class(i));
+    case LabelKind::kValue:
+      return absl::StrFormat("%.9g", row[0]);
+    case LabelKind::kMultiLabel:
+      break;
+  }
+  std::string names;
+  for (size_t label = 0; label < row.size(); ++label) {
+    if (row[label] <= 0.5f) continue;
+    absl::StrAppend(&names, names.empty() ? "" : ",", LabelName(info, static_cast<int64_t>(label)));
+  }
+  return names;
+}
+
+std::string Header(const ClassificationShardInfo& info) {
+  if (info.label_kind == LabelKind::kValue) return "id\tprediction\n";
+  std::string header = "id\tlabel";
+  for (int64_t label = 0; label < OutputsOf(info); ++label) {
+    absl::StrAppend(&header, "\tp_", LabelName(info, label));
+  }
+  return header + "\n";
+}
+
+}  // namespace
+
+int64_t ClassificationPredictions::Class(int64_t i) const {
+  const std::span<const float> p = row(i);
+  return std::max_element(p.begin(), p.end()) - p.begin();
+}
+
+ClassificationLossKind LossOf(LabelKind kind) {
+  switch (kind) {
+    case LabelKind::kClass:
+      return ClassificationLossKind::kSoftmax;
+    case LabelKind::kValue:
+      return ClassificationLossKind::kMeanSquared;
+    case LabelKind::kMultiLabel:
+      break;
+  }
+  return ClassificationLossKind::kSigmoid;
+}
+
+int64_t OutputsOf(const ClassificationShardInfo& info) {
+  return info.label_kind == LabelKind::kClass ? static_cast<int64_t>(info.label_names.size())
+                                              : info.labels_per_row;
+}
+
+ClassificationPredictions PredictShard(BertClassifier& model, const ClassificationShard& shard,
+                                       int64_t batch_tokens, Communicator& comm, Context& ctx) {
+  DT_CHECK(!ctx.training()) << "predictions are made without dropout";
+  const int64_t outputs = model.options().num_labels;
+  ClassificationPredictions predictions{.outputs = outputs};
+  predictions.probabilities.resize(static_cast<size_t>(shard.size() * outputs));
+  predictions.losses.resize(static_cast<size_t>(shard.size()));
+  for (const std::vector<uint32_t>& samples :
+       EvaluationBatches(shard.sample_lengths(), batch_tokens, comm.rank(), comm.size())) {
+    ClassificationOutputs batch;
+    model.Forward(PackExamples(shard, samples), 1.0f, ctx, &batch);
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const auto from = batch.probabilities.begin() + static_cast<int64_t>(i) * outputs;
+      std::copy(from, from + outputs,
+                predictions.probabilities.begin() + int64_t{samples[i]} * outputs);
+      predictions.losses[samples[i]] = batch.losses[i];
+    }
+  }
+  // One rank has a row, the others have zeros there: the sums are exact.
+  comm.AllReduce(std::span(predictions.probabilities), ReduceOp::kSum);
+  comm.AllReduce(std::span(predictions.losses), ReduceOp::kSum);
+  return predictions;
+}
+
+std::string MainMetric(const ClassificationShardInfo& info) {
+  return info.label_kind == LabelKind::kClass ? "accuracy" : "loss";
+}
+
+absl::Status AddMetrics(const ClassificationShard& shard,
+                        const ClassificationPredictions& predictions, const std::string& prefix,
+                        EvaluationResult& result) {
+  const std::vector<int64_t> rows = LabelledRows(shard);
+  if (rows.empty()) return absl::OkStatus();
+  double loss = 0.0;
+  double correct = 0.0;
+  for (const int64_t i : rows) {
+    loss += double{predictions.losses[static_cast<size_t>(i)]};
+    correct += predictions.Class(i) == static_cast<int64_t>(shard.labels(i)[0]) ? 1.0 : 0.0;
+  }
+  const auto count = static_cast<double>(rows.size());
+  result.metrics.emplace_back(prefix + "loss", loss / count);
+  if (shard.info().label_kind == LabelKind::kClass) {
+    result.metrics.emplace_back(prefix + "accuracy", correct / count);
+  }
+  return absl::OkStatus();
+}
+
+std::string OnlyPredictedClass(const ClassificationShard& shard,
+                               const ClassificationPredictions& predictions) {
+  if (shard.info().label_kind != LabelKind::kClass || shard.size() < 2) return "";
+  const int64_t only = predictions.Class(0);
+  bool others = false;
+  for (int64_t i = 0; i < shard.size(); ++i) {
+    if (predictions.Class(i) != only) return "";
+    const float label = shard.labels(i)[0];
+    others = others || (label >= 0.0f && static_cast<int64_t>(label) != only);
+  }
+  return others ? LabelName(shard.info(), only) : "";
+}
+
+absl::Status WritePredictions(const std::string& path, const ClassificationShard& shard,
+                              const ClassificationPredictions& predictions) {
+  DT_CHECK_EQ(predictions.rows(), shard.size());
+  const ClassificationShardInfo& info = shard.info();
+  std::string text = Header(info);
+  for (int64_t i = 0; i < shard.size(); ++i) {
+    const std::string_view name = shard.name(i);
+    text += name.empty() ? absl::StrCat(shard.row(i)) : std::string(name);
+    absl::StrAppend(&text, "\t", Answer(info, predictions, i));
+    if (info.label_kind != LabelKind::kValue) {
+      for (const float p : predictions.row(i)) absl::StrAppendFormat(&text, "\t%.7g", p);
+    }
+    text += '\n';
+  }
+  return WriteFileAtomically(path, text);
+}
+
+}  // namespace dtrain

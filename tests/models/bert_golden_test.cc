@@ -1,0 +1,155 @@
+// bert_golden_test.cc - BERT classifiers against PyTorch: outputs, losses, gradients, updates.
+// SPDX-License-Identifier: Apache-2.0
+#include "testing/bert_golden.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dtrain/base/thread_pool.h"
+#include "dtrain/ops/cast.h"
+#include "dtrain/optim/adam.h"
+
+namespace dtrain {
+namespace {
+
+using testing::BatchOf;
+using testing::Golden;
+using testing::GoldenBert;
+using testing::GoldenBerts;
+using testing::GoldenError;
+
+constexpr double kTolerance = ToleranceOf(DType::kFloat32);
+
+// Elsewhere the work may be emulated: one way each is enough there.
+bool OnCpu() { return testing::TestDevice().type == DeviceType::kCpu; }
+std::vector<int> Threads() { return OnCpu() ? std::vector<int>{1, 2} : std::vector<int>{1}; }
+std::vector<Recompute> Policies() {
+  if (!OnCpu()) return {Recompute::kCheap};
+  return {Recompute::kNone, Recompute::kCheap, Recompute::kEveryK, Recompute::kFull};
+}
+
+std::unique_ptr<BertClassifier> Load(const Golden& golden, const BertClassifierOptions& options) {
+  auto model = std::make_unique<BertClassifier>(options);
+  model->Allocate(testing::TestDevice(), DType::kFloat32, /*seed=*/1);
+  testing::LoadGoldenWeights(golden, model->parameters());
+  return model;
+}
+
+double ErrorOf(const Golden& golden, std::string_view name, const std::vector<float>& actual) {
+  return RelativeError(std::span<const float>(actual), golden.Doubles(name));
+}
+
+// The gradient of a key's bias is zero but for rounding: a constant added to all keys leaves the
+// softmax as it is.
+bool IsKeyBias(const std::string& name) { return name.ends_with("self.key.bias"); }
+
+double LargestMagnitude(const Tensor& tensor) {
+  double largest = 0.0;
+  for (const float value : testing::ElementsOf<float>(tensor)) {
+    largest = std::max(largest, std::isnan(value) ? 1e30 : std::abs(double{value}));
+  }
+  return largest;
+}
+
+TEST_CASE("hidden states, logits and predictions are PyTorch's") {
+  for (const GoldenBert& m : GoldenBerts()) {
+    INFO(m.name);
+    const Golden golden(m.name);
+    const auto model = Load(golden, m.options);
+    const ClassificationBatch batch = BatchOf(golden);
+    Context ctx(testing::TestDevice());
+    for (const int threads : Threads()) {
+      SetNumThreads(threads);
+      const std::string last = "activation.layer." + std::to_string(m.options.bert.num_layers - 1);
+      CHECK(GoldenError(golden, last, model->Encode(batch, ctx)) < kTolerance);
+      ClassificationOutputs outputs;
+      const LossSums sums = model->Forward(batch, 1.0f, ctx, &outputs);
+      CHECK(ErrorOf(golden, "logits", outputs.logits) < kTolerance);
+      CHECK(ErrorOf(golden, "probabilities", outputs.probabilities) < kTolerance);
+      CHECK(ErrorOf(golden, "nll", outputs.losses) < kTolerance);
+      CHECK(sums.tokens == batch.size());
+      const double rows = static_cast<double>(batch.size());
+      CHECK(sums.loss / rows == Approx(double{golden.Scalar("loss")}).epsilon(kTolerance));
+    }
+    SetNumThreads(1);
+  }
+}
+
+TEST_CASE("all gradients are PyTorch's, whatever threads and recomputation") {
+  for (const GoldenBert& m : GoldenBerts()) {
+    const Golden golden(m.name);
+    const ClassificationBatch batch = BatchOf(golden);
+    for (const Recompute recompute : Policies()) {
+      for (const int threads : Threads()) {
+        INFO(m.name << ", recompute " << static_cast<int>(recompute) << ", threads " << threads);
+        SetNumThreads(threads);
+        const auto model = Load(golden, m.options);
+        Context ctx(testing::TestDevice(), {.recompute = recompute, .recompute_every = 1});
+        ctx.set_training(true);
+        model->Forward(batch, 1.0f / static_cast<float>(batch.size()), ctx);
+        model->Backward(ctx);
+        for (Parameter* parameter : model->parameters().in_backward_order()) {
+          INFO(parameter->name());
+          if (IsKeyBias(parameter->name())) {
+            CHECK(LargestMagnitude(parameter->gradient()) < 1e-6);
+          } else {
+            CHECK(GoldenError(golden, "grad." + parameter->name(), parameter->gradient()) <
+                  kTolerance);
+          }
+        }
+      }
+    }
+    SetNumThreads(1);
+  }
+}
+
+TEST_CASE("ten updates of AdamW take losses and weights where PyTorch takes them") {
+  for (const GoldenBert& m : GoldenBerts()) {
+    if (!OnCpu() && m.name != "bert_value") continue;
+    INFO(m.name);
+    const Golden golden(m.name);
+    const ClassificationBatch batch = BatchOf(golden);
+    const auto model = Load(golden, m.options);
+    Adam adam(model->parameters(),
+              {.beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f, .weight_decay = 0.01f});
+    Context ctx(testing::TestDevice());
+    const double rows = static_cast<double>(batch.size());
+    for (const double expected : golden.Doubles("train.losses")) {
+      ctx.set_training(true);
+      Zero(model->parameters().gradients(), ctx.stream());
+      CHECK(model->Forward(batch, 1.0f, ctx).loss / rows == Approx(expected).epsilon(kTolerance));
+      model->Backward(ctx);
+      adam.Step(1e-3f, static_cast<float>(1.0 / rows), ctx.stream());
+    }
+    ctx.set_training(false);
+    CHECK(model->Forward(batch, 1.0f, ctx).loss / rows ==
+          Approx(double{golden.Scalar("train.final_loss")}).epsilon(kTolerance));
+    for (Parameter* parameter : model->parameters().in_backward_order()) {
+      if (IsKeyBias(parameter->name())) continue;
+      INFO(parameter->name());
+      CHECK(GoldenError(golden, "final." + parameter->name(), parameter->master()) < kTolerance);
+    }
+  }
+}
+
+TEST_CASE("the parameters are those of transformers, all of them") {
+  for (const GoldenBert& m : GoldenBerts()) {
+    const Golden golden(m.name);
+    BertClassifier model(m.options);
+    model.Allocate(testing::TestDevice(), DType::kFloat32, 1);
+    for (const Parameter* parameter : model.parameters().in_backward_order()) {
+      INFO(parameter->name());
+      CHECK(golden.Has(parameter->name()));
+    }
+    const auto per_layer = 16;
+    CHECK(static_cast<int>(model.parameters().in_backward_order().size()) ==
+          per_layer * m.options.bert.num_layers + 9);
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

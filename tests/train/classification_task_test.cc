@@ -1,0 +1,351 @@
+// classification_task_test.cc - training a classifier: ranks, stops and batches change nothing.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/train/classification_task.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "dtrain/base/random.h"
+#include "dtrain/train/trainer.h"
+#include "testing/file_testing.h"
+#include "testing/run_ranks.h"
+#include "testing/test_device.h"
+
+namespace dtrain {
+namespace {
+
+using testing::RunRanks;
+
+constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+
+// A folder of shards. A text is random words between 3 ([CLS]) and 4 ([SEP]); its label says which
+// of the words 10, 11, ... it holds.
+class ToyTexts {
+ public:
+  explicit ToyTexts(LabelKind kind = LabelKind::kClass, int train = 90, int dev = 31)
+      : kind_(kind) {
+    Write("train", train, 1);
+    Write("dev", dev, 2);
+  }
+  std::string path() const { return folder_.path(); }
+
+  void Write(const std::string& name, int rows, uint64_t seed, bool labelled = true,
+             std::vector<std::string> names = {"dog", "cat", "cow"}) const {
+    if (kind_ == LabelKind::kValue) names.clear();
+    const ClassificationShardInfo info{
+        .vocab_size = 40,
+        .vocab_hash = 7,
+        .label_kind = kind_,
+        .labels_per_row = kind_ == LabelKind::kMultiLabel ? static_cast<int32_t>(names.size()) : 1,
+        .label_names = names};
+    auto writer = ClassificationShardWriter::Create(folder_.File(name + ".bin"), info);
+    REQUIRE(writer.ok());
+    for (int row = 0; row < rows; ++row) {
+      RandomStream random({.seed = seed, .site = static_cast<uint32_t>(row)});
+      const uint32_t answer = random.NextBelow(3);
+      std::vector<int32_t> ids = {3};
+      for (uint32_t t = 1 + random.NextBelow(12); t > 0; --t) {
+        ids.push_back(static_cast<int32_t>(13 + random.NextBelow(27)));
+      }
+      ids[1] = static_cast<int32_t>(10 + answer);
+      ids.push_back(4);
+      std::vector<float> labels = {static_cast<float>(answer)};
+      if (kind_ == LabelKind::kMultiLabel) {
+        labels = {answer == 0 ? 1.0f : 0.0f, answer != 1 ? 1.0f : 0.0f, random.NextUniform()};
+      }
+      if (!labelled) labels.assign(labels.size(), kNone);
+      const std::string text_name = row % 2 == 0 ? "t" + std::to_string(row) : "";
+      REQUIRE(writer
+                  ->Add({.ids = ids,
+                         .first_length = static_cast<int32_t>(ids.size()),
+                         .labels = labels,
+                         .weight = 0.5f + static_cast<float>(row % 3) / 2.0f,
+                         .row = row + 1,
+                         .name = text_name})
+                  .ok());
+    }
+    REQUIRE(writer->Finish("{}").ok());
+  }
+
+ private:
+  LabelKind kind_;
+  TemporaryFolder folder_;
+};
+
+struct Run {
+  int ranks = 1;
+  ClassificationTaskOptions task = {};
+  TrainerOptions trainer = {};
+  int64_t stop_at = -1;  // the update during which a stop is asked for
+};
+
+Run MakeRun(const ToyTexts& texts) {
+  Run run;
+  run.task.train = texts.path() + "/train.bin";
+  run.task.dev = {{"dev", texts.path() + "/dev.bin"}};
+  run.task.device = testing::TestDevice();
+  run.task.model.bert = {.vocab_size = 0,
+                         .hidden_size = 32,
+                         .num_layers = 2,
+                         .num_heads = 4,
+                         .ffn_size = 48,
+                         .max_positions = 32,
+                         .dropout = 0.0f,
+                         .attention_dropout = 0.0f,
+                         .initializer_range = 0.15f};
+  run.task.model.classifier_dropout = 0.0f;
+  run.task.batch = {.samples_per_batch = 16};
+  run.task.eval_batch_tokens = 64;
+  run.trainer.max_steps = 8;
+  run.trainer.learning_rate = {.kind = LrScheduleOptions::Kind::kConstant, .base = 2e-3};
+  // No whole steps of gradients that are nothing but rounding.
+  run.trainer.adam = {.beta2 = 0.999f, .epsilon = 1e-3f, .weight_decay = 0.01f};
+  run.trainer.log_every = 1;
+  run.trainer.best_metric = "loss";
+  run.trainer.reducer = {.bucket_bytes = 16 << 10, .first_bucket_bytes = 4 << 10};
+  return run;
+}
+
+struct Result : TrainObserver {
+  ExitCode exit_code = ExitCode::kDone;
+  std::string message = {};
+  std::vector<float> weights = {};
+  std::vector<double> losses = {};
+  std::vector<int64_t> rows = {};  // so far
+  std::vector<EvaluationResult> evaluations = {};
+
+  int64_t stop_at = -1;
+  StopFlags* flags = nullptr;
+  void OnStep(const StepRecord& record) override {
+    losses.push_back(record.loss);
+    rows.push_back(record.target_tokens);
+    if (record.step == stop_at) flags->stop = true;
+  }
+  void OnEvaluation(const EvaluationRecord& record) override {
+    evaluations.push_back(*record.result);
+  }
+};
+
+Result TrainOnRank(const Run& run, Communicator& comm) {
+  Result result;
+  auto task = ClassificationTask::Create(run.task, comm);
+  if (!task.ok()) {
+    result.exit_code = ExitCodeOf(task.status());
+    result.message = MessageOf(task.status());
+    return result;
+  }
+  Context ctx(run.task.device, {.seed = 1 + 1000 * static_cast<uint64_t>(comm.rank())});
+  Trainer trainer(**task, comm, ctx, run.trainer);
+  StopFlags flags;
+  result.stop_at = run.stop_at;
+  result.flags = &flags;
+  trainer.set_observer(&result);
+  trainer.set_stop_flags(&flags);
+  absl::Status status = trainer.Resume("auto");
+  if (status.ok()) status = trainer.Run().status();
+  result.exit_code = ExitCodeOf(status);
+  result.message = MessageOf(status);
+  result.weights = testing::ElementsOf<float>((*task)->parameters().weights());
+  return result;
+}
+
+std::vector<Result> Train(const Run& run) {
+  return RunRanks(run.ranks, [&](Communicator& comm) { return TrainOnRank(run, comm); });
+}
+
+double LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+  double worst = 0.0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i])) return std::numeric_limits<double>::infinity();
+    worst = std::max(worst, std::abs(double{a[i]} - double{b[i]}));
+  }
+  return worst;
+}
+
+void CheckSameTraining(const Result& actual, const Result& expected) {
+  CHECK(actual.message == expected.message);
+  CHECK(actual.rows == expected.rows);
+  REQUIRE(actual.losses.size() == expected.losses.size());
+  for (size_t i = 0; i < actual.losses.size(); ++i) {
+    CHECK(actual.losses[i] == Approx(expected.losses[i]).epsilon(1e-5));
+  }
+  CHECK(LargestDifference(actual.weights, expected.weights) < 1e-6);
+}
+
+TEST_CASE("a trained classifier does not depend on the number of ranks or on micro-batches") {
+  for (const LabelKind kind : {LabelKind::kClass, LabelKind::kValue, LabelKind::kMultiLabel}) {
+    const ToyTexts texts(kind);
+    Run run = MakeRun(texts);
+    const Result one = Train(run)[0];
+    CHECK(one.exit_code == ExitCode::kDone);
+    CHECK(one.losses.back() != one.losses.front());
+    CHECK(one.rows.front() == 16);
+    CHECK(one.rows[6] == 90 + 16);  // the last batch of an epoch is what is left
+    for (const int ranks : {1, 2, 4}) {
+      for (const int64_t micro_batch : {1000, 30}) {
+        INFO("labels " << static_cast<int>(kind) << ", " << ranks << " ranks, micro-batches of "
+                       << micro_batch);
+        run.ranks = ranks;
+        run.task.micro_batch_tokens = micro_batch;
+        const std::vector<Result> results = Train(run);
+        for (const Result& result : results) CHECK(result.weights == results[0].weights);
+        CheckSameTraining(results[0], one);
+      }
+    }
+  }
+}
+
+// The metrics of an untrained model, whose weights are the same on any number of ranks.
+EvaluationResult Evaluate(const Run& run, int ranks) {
+  const auto results = RunRanks(ranks, [&](Communicator& comm) {
+    auto task = ClassificationTask::Create(run.task, comm);
+    Context ctx(run.task.device);
+    auto result = (*task)->Evaluate(ctx);
+    return *result;
+  });
+  for (const EvaluationResult& result : results) CHECK(result.metrics == results[0].metrics);
+  return results[0];
+}
+
+TEST_CASE("the metrics of an evaluation are those of one process, to the last bit") {
+  for (const LabelKind kind : {LabelKind::kClass, LabelKind::kValue, LabelKind::kMultiLabel}) {
+    const ToyTexts texts(kind);
+    texts.Write("other", 17, 3);
+    Run run = MakeRun(texts);
+    run.task.dev.push_back({"other", texts.path() + "/other.bin"});
+    const EvaluationResult one = Evaluate(run, 1);
+    CHECK(std::isfinite(one.Metric("loss")));
+    CHECK(std::isfinite(one.Metric("other/loss")));
+    CHECK(one.Metric("loss") != one.Metric("other/loss"));
+    for (const int ranks : {2, 3, 4}) {
+      INFO(ranks << " ranks");
+      CHECK(Evaluate(run, ranks).metrics == one.metrics);
+    }
+  }
+}
+
+TEST_CASE("stop and resume is never stopping, bit for bit") {
+  const ToyTexts texts;
+  const auto make = [&](const TemporaryFolder& folder, int ranks) {
+    Run run = MakeRun(texts);
+    run.ranks = ranks;
+    run.task.model.bert.dropout = run.task.model.bert.attention_dropout = 0.1f;
+    run.task.model.classifier_dropout = 0.1f;
+    run.task.micro_batch_tokens = 40;
+    run.trainer.eval_every = {PeriodUnit::kUpdates, 3};
+    run.trainer.checkpoint_dir = folder.File("ckpt");
+    return run;
+  };
+  for (const int ranks : {1, 2}) {
+    const TemporaryFolder whole_folder, folder;
+    const Result whole = Train(make(whole_folder, ranks))[0];
+    REQUIRE(whole.exit_code == ExitCode::kDone);
+    Run run = make(folder, ranks);
+    run.stop_at = 4;
+    CHECK(Train(run)[0].exit_code == ExitCode::kStopped);
+    const Result resumed = Train(make(folder, ranks))[0];
+    INFO(ranks << " ranks: " << resumed.message);
+    CHECK(resumed.exit_code == ExitCode::kDone);
+    CHECK(resumed.weights == whole.weights);
+    CHECK(resumed.evaluations.back().metrics == whole.evaluations.back().metrics);
+    CHECK(resumed.losses.size() < whole.losses.size());
+  }
+}
+
+ClassificationShard Open(const ToyTexts& texts, const std::string& name) {
+  auto shard = ClassificationShard::Open(texts.path() + "/" + name + ".bin");
+  REQUIRE(shard.ok());
+  return *std::move(shard);
+}
+
+std::string Written(const ClassificationShard& shard,
+                    const ClassificationPredictions& predictions) {
+  const TemporaryFolder folder;
+  REQUIRE(WritePredictions(folder.File("out.tsv"), shard, predictions).ok());
+  return ReadTestFile(folder.File("out.tsv"));
+}
+
+TEST_CASE("predictions are written with a header, ids, labels and probabilities") {
+  const ToyTexts classes(LabelKind::kClass, 9, 2);
+  CHECK(Written(Open(classes, "dev"), {.outputs = 3,
+                                       .probabilities = {0.25f, 0.5f, 0.25f, 0.125f, 0.375f, 0.5f},
+                                       .losses = {0.0f, 0.0f}}) ==
+        "id\tlabel\tp_dog\tp_cat\tp_cow\n"
+        "t0\tcat\t0.25\t0.5\t0.25\n"
+        "2\tcow\t0.125\t0.375\t0.5\n");
+  const ToyTexts labels(LabelKind::kMultiLabel, 9, 2);
+  CHECK(Written(Open(labels, "dev"), {.outputs = 3,
+                                      .probabilities = {0.75f, 0.5f, 0.875f, 0.0f, 0.25f, 0.5f},
+                                      .losses = {0.0f, 0.0f}}) ==
+        "id\tlabel\tp_dog\tp_cat\tp_cow\n"
+        "t0\tdog,cow\t0.75\t0.5\t0.875\n"
+        "2\t\t0\t0.25\t0.5\n");
+  const ToyTexts values(LabelKind::kValue, 9, 2);
+  CHECK(Written(Open(values, "dev"),
+                {.outputs = 1, .probabilities = {1.5f, -2.0f}, .losses = {0.0f, 0.0f}}) ==
+        "id\tprediction\nt0\t1.5\n2\t-2\n");
+  const ClassificationPredictions some{
+      .outputs = 3, .probabilities = std::vector<float>(6), .losses = {0.0f, 0.0f}};
+  CHECK(ExitCodeOf(WritePredictions("/nowhere/out.tsv", Open(classes, "dev"), some)) ==
+        ExitCode::kStorage);
+}
+
+TEST_CASE("a model that predicts one class alone is noticed") {
+  const ToyTexts texts(LabelKind::kClass, 9, 3);
+  const ClassificationShard dev = Open(texts, "dev");
+  ClassificationPredictions predictions{
+      .outputs = 3,
+      .probabilities = {0.5f, 0.3f, 0.2f, 0.5f, 0.3f, 0.2f, 0.5f, 0.3f, 0.2f},
+      .losses = {0.0f, 0.0f, 0.0f}};
+  CHECK(OnlyPredictedClass(dev, predictions) == "dog");
+  predictions.probabilities[2] = 0.6f;
+  CHECK(OnlyPredictedClass(dev, predictions).empty());
+}
+
+TEST_CASE("rows without labels are predicted and have no metrics") {
+  const ToyTexts texts;
+  texts.Write("test", 5, 9, /*labelled=*/false);
+  Run run = MakeRun(texts);
+  run.task.test = texts.path() + "/test.bin";
+  const auto metrics = RunRanks(2, [&](Communicator& comm) {
+    auto task = ClassificationTask::Create(run.task, comm);
+    Context ctx(run.task.device);
+    return (*task)->EvaluateTest(ctx)->metrics.size();
+  });
+  CHECK(metrics == std::vector<size_t>{0, 0});
+}
+
+TEST_CASE("a task refuses options and data that do not fit each other") {
+  const ToyTexts texts;
+  const auto failure = [&](Run run) { return Train(run)[0]; };
+  Run run = MakeRun(texts);
+  run.task.train = "/nowhere/train.bin";
+  CHECK(failure(run).exit_code == ExitCode::kData);
+
+  run = MakeRun(texts);
+  run.task.model.bert.vocab_size = 12;
+  CHECK(failure(run).exit_code == ExitCode::kUsage);
+  CHECK_THAT(failure(run).message, Catch::Contains("a vocabulary of 40 pieces"));
+
+  run = MakeRun(texts);
+  run.task.model.label_weights = {1.0f, 2.0f};
+  CHECK_THAT(failure(run).message, Catch::Contains("2 weights for 3 labels (dog, cat, cow)"));
+
+  run = MakeRun(texts);
+  run.task.model.bert.max_positions = 8;
+  CHECK_THAT(failure(run).message, Catch::Contains("the model has 8 positions"));
+
+  texts.Write("other", 5, 4, true, {"dog", "cat"});
+  run = MakeRun(texts);
+  run.task.dev.push_back({"other", texts.path() + "/other.bin"});
+  CHECK(failure(run).exit_code == ExitCode::kData);
+  CHECK_THAT(failure(run).message, Catch::Contains("prepare them together"));
+}
+
+}  // namespace
+}  // namespace dtrain
