@@ -14,7 +14,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/libdtrain/dtrain
 install(DIRECTORY ${PROJECT_BINARY_DIR}/proto/dtrain
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.pb.h")
 
-foreach(program dtrain_tool nmt_train)
+foreach(program dtrain_tool nmt_train bert_classify)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
     set_target_properties(${program} PROPERTIES
@@ -24,6 +24,8 @@ endforeach()
 if(DTRAIN_EXAMPLES)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/nmt_train/configs
     DESTINATION ${CMAKE_INSTALL_DATADIR}/dtrain/nmt_train)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/bert_classify/configs
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/dtrain/bert_classify)
 endif()
 
 install(EXPORT dtrainTargets NAMESPACE dtrain:: DESTINATION ${package_dir})

@@ -13,6 +13,7 @@ import unicodedata
 import tokenizers
 from tokenizers import normalizers, pre_tokenizers
 
+# A MARK_STARTER vanishes as a mark, but the marks around it do not change places over it.
 DROP, SPACE, CJK, PUNCT, MARK, MARK_STARTER = (1 << i for i in range(6))
 HF_SHIFT = 6
 CASED, CASE_IGNORABLE = 1 << 12, 1 << 13
@@ -37,6 +38,10 @@ HF_NFD = normalizers.NFD().normalize_str
 HF_SPLIT = pre_tokenizers.BertPreTokenizer().pre_tokenize_str
 
 
+def google_strip(text):
+    return ''.join(x for x in unicodedata.normalize('NFD', text) if unicodedata.category(x) != 'Mn')
+
+
 def google_flags(c):
     char, category = chr(c), unicodedata.category(chr(c))
     flags = 0
@@ -49,7 +54,10 @@ def google_flags(c):
     if 33 <= c <= 47 or 58 <= c <= 64 or 91 <= c <= 96 or 123 <= c <= 126 or category[0] == 'P':
         flags |= PUNCT
     if category == 'Mn':
-        flags |= MARK | (MARK_STARTER if unicodedata.combining(char) == 0 else 0)
+        flags |= MARK
+    parts = unicodedata.normalize('NFD', char)
+    if not google_strip(char) and any(unicodedata.combining(part) == 0 for part in parts):
+        flags |= MARK_STARTER
     # What str.lower() asks about the neighbours of a capital sigma.
     if ('A\u03a3' + char).lower()[1] == '\u03c3':
         flags |= CASED
@@ -74,13 +82,10 @@ def hf_flags(c):
         flags |= CJK
     if len(HF_SPLIT('a' + char + 'b')) == 3:
         flags |= PUNCT
-    if HF_STRIP('a' + char) == 'a' and HF_NFD(char) == char:
-        flags |= MARK | (MARK_STARTER if hf_is_starter(char) else 0)
+    if HF_STRIP('a' + char) == 'a':
+        flags |= MARK if HF_NFD(char) == char else 0
+        flags |= MARK_STARTER if any(map(hf_is_starter, HF_NFD(char))) else 0
     return flags
-
-
-def google_strip(text):
-    return ''.join(x for x in unicodedata.normalize('NFD', text) if unicodedata.category(x) != 'Mn')
 
 
 def class_examples():

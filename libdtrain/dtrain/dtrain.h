@@ -3,6 +3,8 @@
 #ifndef DTRAIN_DTRAIN_H_
 #define DTRAIN_DTRAIN_H_
 
+#include "dtrain/app/bert_config.h"             // IWYU pragma: export
+#include "dtrain/app/classifier_runs.h"         // IWYU pragma: export
 #include "dtrain/app/config.h"                  // IWYU pragma: export
 #include "dtrain/app/estimate.h"                // IWYU pragma: export
 #include "dtrain/app/main.h"                    // IWYU pragma: export
@@ -19,9 +21,11 @@
 #include "dtrain/comm/communicator.h"           // IWYU pragma: export
 #include "dtrain/comm/environment.h"            // IWYU pragma: export
 #include "dtrain/data/bpe.h"                    // IWYU pragma: export
+#include "dtrain/data/classification_shard.h"   // IWYU pragma: export
 #include "dtrain/data/loader.h"                 // IWYU pragma: export
 #include "dtrain/data/prepare.h"                // IWYU pragma: export
 #include "dtrain/models/beam_search.h"          // IWYU pragma: export
+#include "dtrain/models/bert_classifier.h"      // IWYU pragma: export
 #include "dtrain/models/seq2seq_costs.h"        // IWYU pragma: export
 #include "dtrain/models/seq2seq_transformer.h"  // IWYU pragma: export
 #include "dtrain/nn/context.h"                  // IWYU pragma: export
@@ -40,6 +44,7 @@
 #include "dtrain/train/bleu.h"                  // IWYU pragma: export
 #include "dtrain/train/broadcast.h"             // IWYU pragma: export
 #include "dtrain/train/checkpoint_directory.h"  // IWYU pragma: export
+#include "dtrain/train/classification_task.h"   // IWYU pragma: export
 #include "dtrain/train/contract.h"              // IWYU pragma: export
 #include "dtrain/train/gradient_reducer.h"      // IWYU pragma: export
 #include "dtrain/train/train_state.h"           // IWYU pragma: export

@@ -10,7 +10,7 @@
 namespace dtrain {
 namespace {
 
-const google::protobuf::Descriptor& Type() { return *proto::NmtConfig::descriptor(); }
+const proto::NmtConfig& Type() { return proto::NmtConfig::default_instance(); }
 
 TEST_CASE("help for one field shows default, type, range, unit and comment") {
   const absl::StatusOr<std::string> text = DescribeConfig(Type(), "model.hidden_size");
@@ -38,7 +38,7 @@ TEST_CASE("help for an enum explains its values") {
 TEST_CASE("help for everything has a comment for every field and stays narrow") {
   const absl::StatusOr<std::string> text = DescribeConfig(Type(), "");
   REQUIRE(text.ok());
-  for (const std::string& key : ConfigKeys(Type())) {
+  for (const std::string& key : ConfigKeys(*Type().GetDescriptor())) {
     const size_t place = text->find("\n" + key + "=");
     INFO(key);
     REQUIRE(place != std::string::npos);

@@ -85,7 +85,8 @@ struct Run {
 
 Run MakeRun(const ToyTexts& texts) {
   Run run;
-  run.task.data_dir = texts.path();
+  run.task.train = texts.path() + "/train.bin";
+  run.task.dev = {{"dev", texts.path() + "/dev.bin"}};
   run.task.device = testing::TestDevice();
   run.task.model.bert = {.vocab_size = 0,
                          .hidden_size = 32,
@@ -214,12 +215,13 @@ EvaluationResult Evaluate(const Run& run, int ranks) {
 TEST_CASE("the metrics of an evaluation are those of one process, to the last bit") {
   for (const LabelKind kind : {LabelKind::kClass, LabelKind::kValue, LabelKind::kMultiLabel}) {
     const ToyTexts texts(kind);
-    texts.Write("dev_other", 17, 3);
-    const Run run = MakeRun(texts);
+    texts.Write("other", 17, 3);
+    Run run = MakeRun(texts);
+    run.task.dev.push_back({"other", texts.path() + "/other.bin"});
     const EvaluationResult one = Evaluate(run, 1);
     CHECK(std::isfinite(one.Metric("loss")));
-    CHECK(std::isfinite(one.Metric("dev_other/loss")));
-    CHECK(one.Metric("loss") != one.Metric("dev_other/loss"));
+    CHECK(std::isfinite(one.Metric("other/loss")));
+    CHECK(one.Metric("loss") != one.Metric("other/loss"));
     for (const int ranks : {2, 3, 4}) {
       INFO(ranks << " ranks");
       CHECK(Evaluate(run, ranks).metrics == one.metrics);
@@ -308,7 +310,8 @@ TEST_CASE("a model that predicts one class alone is noticed") {
 TEST_CASE("rows without labels are predicted and have no metrics") {
   const ToyTexts texts;
   texts.Write("test", 5, 9, /*labelled=*/false);
-  const Run run = MakeRun(texts);
+  Run run = MakeRun(texts);
+  run.task.test = texts.path() + "/test.bin";
   const auto metrics = RunRanks(2, [&](Communicator& comm) {
     auto task = ClassificationTask::Create(run.task, comm);
     Context ctx(run.task.device);
@@ -321,7 +324,7 @@ TEST_CASE("a task refuses options and data that do not fit each other") {
   const ToyTexts texts;
   const auto failure = [&](Run run) { return Train(run)[0]; };
   Run run = MakeRun(texts);
-  run.task.data_dir = "/nowhere";
+  run.task.train = "/nowhere/train.bin";
   CHECK(failure(run).exit_code == ExitCode::kData);
 
   run = MakeRun(texts);
@@ -337,9 +340,11 @@ TEST_CASE("a task refuses options and data that do not fit each other") {
   run.task.model.bert.max_positions = 8;
   CHECK_THAT(failure(run).message, Catch::Contains("the model has 8 positions"));
 
-  texts.Write("dev_other", 5, 4, true, {"dog", "cat"});
-  CHECK(failure(MakeRun(texts)).exit_code == ExitCode::kData);
-  CHECK_THAT(failure(MakeRun(texts)).message, Catch::Contains("prepare them together"));
+  texts.Write("other", 5, 4, true, {"dog", "cat"});
+  run = MakeRun(texts);
+  run.task.dev.push_back({"other", texts.path() + "/other.bin"});
+  CHECK(failure(run).exit_code == ExitCode::kData);
+  CHECK_THAT(failure(run).message, Catch::Contains("prepare them together"));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include "dtrain/app/flag_set.h"
 #include "dtrain/app/hf_export.h"
-#include "dtrain/app/translation_model.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
 
@@ -35,12 +34,11 @@ absl::Status Export(const ExportFlags& flags, Runtime& runtime) {
   if (runtime.comm.size() > 1) {
     return UsageError("dtrain export-hf is one process: start it without mpirun");
   }
-  DT_ASSIGN_OR_RETURN(TranslationModel trained,
-                      LoadTranslationModel(flags.model_path, {.metric = flags.metric}));
-  DT_ASSIGN_OR_RETURN(const std::string class_name,
-                      ExportToHuggingFace(trained, flags.output_dir, flags.options));
-  std::printf("%s: %s, from %s\n", flags.output_dir.c_str(), class_name.c_str(),
-              trained.path.c_str());
+  DT_ASSIGN_OR_RETURN(
+      const HfExportResult result,
+      ExportRunToHuggingFace(flags.model_path, flags.metric, flags.output_dir, flags.options));
+  std::printf("%s: %s, from %s\n", flags.output_dir.c_str(), result.class_name.c_str(),
+              result.checkpoint.c_str());
   return absl::OkStatus();
 }
 
@@ -48,9 +46,11 @@ absl::Status Export(const ExportFlags& flags, Runtime& runtime) {
 
 int ExportHfCommand(int argc, char** argv) {
   ExportFlags flags;
-  FlagSet set("dtrain export-hf RUN_OR_CHECKPOINT OUT_DIR [FLAGS]",
-              "writes a model folder for Hugging Face's transformers: MarianMTModel for post-norm "
-              "models, PegasusForConditionalGeneration for pre-norm ones");
+  FlagSet set(
+      "dtrain export-hf RUN_OR_CHECKPOINT OUT_DIR [FLAGS]",
+      "writes a model folder for Hugging Face's transformers: of translation runs MarianMTModel "
+      "for post-norm models and PegasusForConditionalGeneration for pre-norm ones, of "
+      "classification runs BertForSequenceClassification");
   set.Add("metric", "of a run's checkpoints the best by this metric; default: as the run",
           &flags.metric);
   set.Add("overwrite", "replace files of an earlier export", &flags.options.overwrite);

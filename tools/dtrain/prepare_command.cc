@@ -60,7 +60,7 @@ struct PrepareFlags {
 
   void AddTo(FlagSet& flags) {
     for (FieldFlag& field : fields) {
-      const std::string value = DefaultText(*proto::DataConfig::descriptor(), field.field);
+      const std::string value = DefaultText(proto::DataConfig::default_instance(), field.field);
       const bool is_empty = value == "[]" || value == "\"\"";
       flags.Add(FlagName(field), is_empty ? field.help : absl::StrCat(field.help, " (", value, ")"),
                 &field.values);

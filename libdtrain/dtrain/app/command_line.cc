@@ -119,10 +119,16 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
   return line;
 }
 
-std::string HelpText(std::string_view program, std::string_view summary) {
+std::string HelpText(std::string_view program, std::string_view summary,
+                     const std::vector<CommandHelp>& commands) {
   std::string text = absl::StrFormat(
-      "%s - %s\n\nUsage: [mpirun -n RANKS] %s [--config=FILE,...] [FLAGS] [key.path=value ...]\n\n",
-      program, summary, program);
+      "%s - %s\n\nUsage: [mpirun -n RANKS] %s%s [--config=FILE,...] [FLAGS] [key.path=value "
+      "...]\n\n",
+      program, summary, program, commands.empty() ? "" : " COMMAND");
+  for (const CommandHelp& command : commands) {
+    text += absl::StrFormat("  %-36s %s\n", command.name, command.summary);
+  }
+  if (!commands.empty()) text += "\n";
   for (const Flag& flag : kFlags) {
     std::string form = absl::StrFormat("--%s", flag.name);
     if (!flag.value.empty()) {

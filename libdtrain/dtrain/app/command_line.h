@@ -26,8 +26,13 @@ struct CommandLine {
 // unknown flags, with the nearest one.
 absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments);
 
-// Text of --help.
-std::string HelpText(std::string_view program, std::string_view summary);
+struct CommandHelp {
+  std::string_view name, summary;
+};
+
+// Text of --help; `commands` of programs that have some.
+std::string HelpText(std::string_view program, std::string_view summary,
+                     const std::vector<CommandHelp>& commands = {});
 
 }  // namespace dtrain
 

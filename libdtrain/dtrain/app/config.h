@@ -60,12 +60,13 @@ enum class ConfigFormat {
 std::string PrintConfig(const google::protobuf::Message& config, ConfigFormat format);
 
 // Every field of the section `key` ("" is all, "model" one, "model.dropout" a single field) with
-// its default, range, unit and comment. UsageError where there is no such key.
-absl::StatusOr<std::string> DescribeConfig(const google::protobuf::Descriptor& type,
+// its default, range, unit and comment. Where `defaults` has a field set, that is the default.
+// UsageError where there is no such key.
+absl::StatusOr<std::string> DescribeConfig(const google::protobuf::Message& defaults,
                                            std::string_view key);
 
 // The default of the field `key`, as text: "8000", "[]", "\"\"". There must be such a field.
-std::string DefaultText(const google::protobuf::Descriptor& type, std::string_view key);
+std::string DefaultText(const google::protobuf::Message& defaults, std::string_view key);
 
 // Dotted names of all fields that can be set, sections left out.
 std::vector<std::string> ConfigKeys(const google::protobuf::Descriptor& type);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
+#include <google/protobuf/message.h>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
@@ -23,6 +24,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::DescriptorPool;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
 
 // The descriptors that are compiled in carry no comments: these do.
 class Comments {
@@ -83,27 +85,32 @@ std::string Wrap(const std::string& text, const std::string& indent) {
   return out + "\n";
 }
 
-std::string DefaultOf(const FieldDescriptor& field) {
+// What a field is where nobody sets it: its value in `defaults`, which is the default of the .proto
+// unless the program has another.
+std::string DefaultOf(const FieldDescriptor& field, const Message& defaults) {
   if (field.is_repeated()) return "[]";
+  const google::protobuf::Reflection& values = *defaults.GetReflection();
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
-      return field.default_value_bool() ? "true" : "false";
+      return values.GetBool(defaults, &field) ? "true" : "false";
     case FieldDescriptor::CPPTYPE_ENUM:
-      return field.default_value_enum()->name();
-    case FieldDescriptor::CPPTYPE_STRING:
-      return field.default_value_string().empty() ? "\"\"" : field.default_value_string();
+      return values.GetEnum(defaults, &field)->name();
+    case FieldDescriptor::CPPTYPE_STRING: {
+      const std::string text = values.GetString(defaults, &field);
+      return text.empty() ? "\"\"" : text;
+    }
     case FieldDescriptor::CPPTYPE_FLOAT:
-      return absl::StrFormat("%.7g", field.default_value_float());
+      return absl::StrFormat("%.7g", values.GetFloat(defaults, &field));
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return absl::StrFormat("%.16g", field.default_value_double());
+      return absl::StrFormat("%.16g", values.GetDouble(defaults, &field));
     case FieldDescriptor::CPPTYPE_UINT32:
-      return std::to_string(field.default_value_uint32());
+      return std::to_string(values.GetUInt32(defaults, &field));
     case FieldDescriptor::CPPTYPE_UINT64:
-      return std::to_string(field.default_value_uint64());
+      return std::to_string(values.GetUInt64(defaults, &field));
     case FieldDescriptor::CPPTYPE_INT32:
-      return std::to_string(field.default_value_int32());
+      return std::to_string(values.GetInt32(defaults, &field));
     default:
-      return std::to_string(field.default_value_int64());
+      return std::to_string(values.GetInt64(defaults, &field));
   }
 }
 
@@ -132,9 +139,10 @@ std::string TypeAndRules(const FieldDescriptor& field) {
   return text;
 }
 
-std::string DescribeField(const FieldDescriptor& field, const std::string& key,
-                          const Comments& comments) {
-  std::string text = absl::StrFormat("%s=%s  (%s)\n", key, DefaultOf(field), TypeAndRules(field));
+std::string DescribeField(const FieldDescriptor& field, const Message& defaults,
+                          const std::string& key, const Comments& comments) {
+  std::string text =
+      absl::StrFormat("%s=%s  (%s)\n", key, DefaultOf(field, defaults), TypeAndRules(field));
   const std::string comment = comments.Of(field);
   if (!comment.empty()) text += Wrap(comment, "    ");
   if (const EnumDescriptor* type = field.enum_type()) {
@@ -146,43 +154,48 @@ std::string DescribeField(const FieldDescriptor& field, const std::string& key,
   return text;
 }
 
-std::string DescribeSection(const Descriptor& type, const std::string& prefix,
+std::string DescribeSection(const Message& defaults, const std::string& prefix,
                             const Comments& comments) {
+  const Descriptor& type = *defaults.GetDescriptor();
   std::string text;
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
     const std::string key = prefix + field.name();
     if (field.message_type() == nullptr || field.is_repeated()) {
-      text += DescribeField(field, key, comments);
+      text += DescribeField(field, defaults, key, comments);
       continue;
     }
     const std::string comment = comments.Of(field);
     text += absl::StrFormat("\n[%s]%s%s\n", key, comment.empty() ? "" : " ", comment);
-    text += DescribeSection(*field.message_type(), key + ".", comments);
+    text += DescribeSection(defaults.GetReflection()->GetMessage(defaults, &field), key + ".",
+                            comments);
   }
   return text;
 }
 
 }  // namespace
 
-std::string DefaultText(const Descriptor& type, std::string_view key) {
+std::string DefaultText(const Message& defaults, std::string_view key) {
+  const Descriptor& type = *defaults.GetDescriptor();
   const size_t dot = key.find('.');
   const FieldDescriptor* const field = type.FindFieldByName(std::string(key.substr(0, dot)));
   DT_CHECK(field != nullptr) << "no field " << key << " in " << type.full_name();
-  if (dot == std::string_view::npos) return DefaultOf(*field);
-  return DefaultText(*field->message_type(), key.substr(dot + 1));
+  if (dot == std::string_view::npos) return DefaultOf(*field, defaults);
+  return DefaultText(defaults.GetReflection()->GetMessage(defaults, field), key.substr(dot + 1));
 }
 
-absl::StatusOr<std::string> DescribeConfig(const Descriptor& type, std::string_view key) {
+absl::StatusOr<std::string> DescribeConfig(const Message& defaults, std::string_view key) {
   const Comments comments;
-  const Descriptor* section = &type;
+  const Descriptor& type = *defaults.GetDescriptor();
+  const Message* section = &defaults;
   std::string_view rest = key;
   while (!rest.empty()) {
     const size_t dot = rest.find('.');
-    const FieldDescriptor* const field = section->FindFieldByName(std::string(rest.substr(0, dot)));
+    const FieldDescriptor* const field =
+        section->GetDescriptor()->FindFieldByName(std::string(rest.substr(0, dot)));
     const bool is_last = dot == std::string_view::npos || dot + 1 == rest.size();
     if (field != nullptr && field->message_type() == nullptr && is_last) {
-      return DescribeField(*field, std::string(key), comments);
+      return DescribeField(*field, *section, std::string(key), comments);
     }
     if (field == nullptr || field->message_type() == nullptr) {
       std::vector<std::string> names = ConfigKeys(type);
@@ -191,7 +204,7 @@ absl::StatusOr<std::string> DescribeConfig(const Descriptor& type, std::string_v
                                         internal::Shorten(key), DidYouMean(key, names)));
     }
     rest = is_last ? std::string_view() : rest.substr(dot + 1);
-    section = field->message_type();
+    section = &section->GetReflection()->GetMessage(*section, field);
   }
   return DescribeSection(*section, key.empty() ? "" : std::string(key) + ".", comments);
 }

@@ -2,24 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/hf_export.h"
 
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/as_written.h"
+#include "dtrain/app/internal/hf_folder.h"
 #include "dtrain/app/internal/hf_tokenizer.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/embedding.h"
-#include "dtrain/train/safetensors.h"
 
 namespace dtrain {
 namespace {
@@ -28,17 +26,6 @@ using Json = nlohmann::ordered_json;
 
 // The epsilon of both classes, which no configuration of theirs can change.
 constexpr float kTheirEpsilon = 1e-5f;
-
-const char* ActivationName(Activation activation) {
-  switch (activation) {
-    case Activation::kRelu:
-      return "relu";
-    case Activation::kGeluErf:
-      return "gelu";
-    default:
-      return "gelu_pytorch_tanh";
-  }
-}
 
 Json ConfigJson(const Seq2SeqOptions& options, const BpeModel& tokenizer,
                 const std::string& class_name) {
@@ -54,7 +41,7 @@ Json ConfigJson(const Seq2SeqOptions& options, const BpeModel& tokenizer,
                {"decoder_attention_heads", options.num_heads},
                {"encoder_ffn_dim", options.ffn_size},
                {"decoder_ffn_dim", options.ffn_size},
-               {"activation_function", ActivationName(options.activation)},
+               {"activation_function", internal::HfActivationName(options.activation)},
                {"dropout", internal::AsWritten(options.dropout)},
                {"attention_dropout", internal::AsWritten(options.attention_dropout)},
                {"activation_dropout", internal::AsWritten(options.activation_dropout)},
@@ -106,10 +93,8 @@ Json TokenizerConfigJson(const TranslationModel& trained, const proto::DataConfi
 // The weights as they are, and what the classes keep beside them.
 class Weights {
  public:
-  explicit Weights(Seq2SeqTransformer& model) : model_(model) {
-    for (Parameter* parameter : model.parameters().in_backward_order()) {
-      Add(parameter->name(), parameter->master());
-    }
+  explicit Weights(Seq2SeqTransformer& model)
+      : model_(model), tensors_(internal::HfTensors(model.parameters())) {
     const Seq2SeqOptions& options = model.options();
     arena_ = Arena::Create({}, "export");
     positions_ = Empty(*arena_, {options.max_positions, options.hidden_size}, DType::kFloat32);
@@ -128,11 +113,7 @@ class Weights {
 
  private:
   void Add(const std::string& name, const Tensor& tensor) {
-    const std::span<const int64_t> dims = tensor.shape().dims();
-    tensors_.push_back({.name = name,
-                        .dtype = DType::kFloat32,
-                        .shape = {dims.begin(), dims.end()},
-                        .data = {static_cast<const std::byte*>(tensor.raw()), tensor.bytes()}});
+    tensors_.push_back(internal::HfTensor(name, tensor));
   }
 
   // One switch of theirs ties or unties all tables: where not all are one, each is written.
@@ -149,24 +130,10 @@ class Weights {
   }
 
   Seq2SeqTransformer& model_;
+  std::vector<NamedTensor> tensors_;
   std::shared_ptr<Arena> arena_;
   Tensor positions_, bias_;
-  std::vector<NamedTensor> tensors_;
 };
-
-absl::Status PrepareFolder(const std::string& directory, bool overwrite) {
-  std::error_code error;
-  if (std::filesystem::exists(directory, error) &&
-      !std::filesystem::is_directory(directory, error)) {
-    return UsageError(directory + ": is not a folder; name another output folder");
-  }
-  if (!overwrite && std::filesystem::exists(directory, error) &&
-      !std::filesystem::is_empty(directory, error)) {
-    return UsageError(directory +
-                      ": is not empty; name another output folder, or give --overwrite");
-  }
-  return MakeDirectories(directory);
-}
 
 }  // namespace
 
@@ -185,14 +152,11 @@ absl::StatusOr<std::string> ExportToHuggingFace(const TranslationModel& trained,
   proto::NmtConfig config;
   DT_RETURN_IF_ERROR(MergeConfigText(trained.config_text, trained.path, trained.path, config));
   DT_ASSIGN_OR_RETURN(const std::string vocabulary, ReadWholeFile(trained.path + "/vocab.spm"));
-  DT_RETURN_IF_ERROR(PrepareFolder(directory, options.overwrite));
 
   const std::string class_name =
       model.pre_norm ? "PegasusForConditionalGeneration" : "MarianMTModel";
   const Weights weights(*trained.model);
-  DT_RETURN_IF_ERROR(
-      WriteSafetensors(directory + "/model.safetensors", weights.tensors()).status());
-  const std::pair<const char*, std::string> files[] = {
+  const internal::HfFile files[] = {
       {"source.spm", vocabulary},
       {"target.spm", vocabulary},
       {"vocab.json", internal::HfVocabulary(trained.tokenizer)},
@@ -200,9 +164,8 @@ absl::StatusOr<std::string> ExportToHuggingFace(const TranslationModel& trained,
       {"tokenizer_config.json", TokenizerConfigJson(trained, config.data()).dump(2) + "\n"},
       {"generation_config.json", GenerationJson(model, trained.tokenizer).dump(2) + "\n"},
       {"config.json", ConfigJson(model, trained.tokenizer, class_name).dump(2) + "\n"}};
-  for (const auto& [name, content] : files) {
-    DT_RETURN_IF_ERROR(WriteFileAtomically(directory + "/" + name, content));
-  }
+  DT_RETURN_IF_ERROR(
+      internal::WriteHfFolder(directory, options.overwrite, weights.tensors(), files));
   return class_name;
 }
 

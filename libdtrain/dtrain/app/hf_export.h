@@ -23,6 +23,25 @@ absl::StatusOr<std::string> ExportToHuggingFace(const TranslationModel& trained,
                                                 const std::string& directory,
                                                 const HfExportOptions& options = {});
 
+// Writes config.json, model.safetensors (float32), vocab.txt, tokenizer_config.json and
+// special_tokens_map.json of a run of bert_classify, for BertForSequenceClassification and
+// BertTokenizer. Returns the class. StorageError: the checkpoint is none of a classifier, or
+// damaged; UsageError: the folder is not empty.
+absl::StatusOr<std::string> ExportClassifierToHuggingFace(const std::string& checkpoint_path,
+                                                          const std::string& directory,
+                                                          const HfExportOptions& options = {});
+
+struct HfExportResult {
+  std::string class_name;
+  std::string checkpoint;  // that was exported
+};
+// Of whichever kind the run, folder of checkpoints or checkpoint at `path` is; of a run's
+// checkpoints the best by `metric`, where that is not empty.
+absl::StatusOr<HfExportResult> ExportRunToHuggingFace(const std::string& path,
+                                                      const std::string& metric,
+                                                      const std::string& directory,
+                                                      const HfExportOptions& options = {});
+
 }  // namespace dtrain
 
 #endif  // DTRAIN_APP_HF_EXPORT_H_

@@ -7,12 +7,17 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "dtrain/app/command_line.h"
 #include "dtrain/app/config.h"
+#include "dtrain/app/internal/config_fields.h"
+#include "dtrain/app/nearest_name.h"
 #include "dtrain/app/run_on_ranks.h"
 #include "dtrain/app/version.h"
 #include "dtrain/base/period.h"
@@ -50,34 +55,76 @@ RuntimeOptions RuntimeOptionsFrom(const proto::RunConfig& run) {
   return options;
 }
 
+std::string Help(const AnyProgram& program) {
+  std::vector<CommandHelp> commands;
+  for (const AnyCommand& command : program.commands) {
+    if (!command.name.empty()) commands.push_back({command.name, command.summary});
+  }
+  return HelpText(program.name, program.summary, commands);
+}
+
 // What is printed instead of running.
 absl::StatusOr<std::string> Answer(const CommandLine& line, const AnyProgram& program,
-                                   const Message& config) {
+                                   const Message& config, const Message& defaults) {
   switch (line.action) {
     case Action::kRun:
       return std::string();
     case Action::kHelp:
-      return HelpText(program.name, program.summary);
+      return Help(program);
     case Action::kVersion:
       return BuildDescription() + "\n";
     case Action::kHelpConfig:
-      return DescribeConfig(*config.GetDescriptor(), line.section);
+      return DescribeConfig(defaults, line.section);
     case Action::kPrintConfig:
       return PrintConfig(config, line.format);
   }
   return std::string();
 }
 
-// Everything before ranks exist. Without an `answer` the program shall run.
-absl::Status Prepare(const std::vector<std::string>& arguments, const AnyProgram& program,
-                     Message& config, std::optional<std::string>& answer) {
+// The command that the first argument names, which is taken away. Null where it names none.
+const AnyCommand* TakeCommand(const AnyProgram& program, std::vector<std::string>& arguments) {
+  if (program.commands.front().name.empty()) return &program.commands.front();
+  for (const AnyCommand& command : program.commands) {
+    if (arguments.empty() || arguments.front() != command.name) continue;
+    arguments.erase(arguments.begin());
+    return &command;
+  }
+  return nullptr;
+}
+
+absl::Status NoCommand(const AnyProgram& program, const std::vector<std::string>& arguments) {
+  std::vector<std::string> names;
+  for (const AnyCommand& command : program.commands) names.emplace_back(command.name);
+  const bool is_word = !arguments.empty() && arguments.front()[0] != '-' &&
+                       arguments.front().find('=') == std::string::npos;
+  const std::string which = absl::StrJoin(names, ", ");
+  if (!is_word) {
+    return UsageError(absl::StrFormat("which command? %s %s: one of %s (see --help)", program.name,
+                                      names.front(), which));
+  }
+  return UsageError(absl::StrFormat("%s: unknown command%s; it is one of %s (see --help)",
+                                    Shorten(arguments.front()),
+                                    DidYouMean(arguments.front(), names), which));
+}
+
+// Everything before ranks exist. Without an `answer` the program shall run `command`.
+absl::Status Prepare(std::vector<std::string> arguments, const AnyProgram& program, Message& config,
+                     const AnyCommand*& command, std::optional<std::string>& answer) {
+  command = TakeCommand(program, arguments);
+  if (!program.defaults.empty()) {
+    const std::string name = absl::StrFormat("the defaults of %s", program.name);
+    DT_RETURN_IF_ERROR(MergeConfigText(program.defaults, name, "", config));
+  }
+  const std::unique_ptr<Message> defaults(config.New());
+  defaults->CopyFrom(config);
   DT_ASSIGN_OR_RETURN(const CommandLine line, ParseCommandLine(arguments));
   // Help must come also where the configuration is broken.
   if (line.action == Action::kRun || line.action == Action::kPrintConfig) {
+    if (line.action == Action::kRun && command == nullptr) return NoCommand(program, arguments);
     DT_RETURN_IF_ERROR(LoadConfig(line.sources, config));
   }
-  if (line.action == Action::kRun) return program.validate();
-  DT_ASSIGN_OR_RETURN(answer, Answer(line, program, config));
+  if (line.action == Action::kRun) return command->validate();
+  DT_ASSIGN_OR_RETURN(answer, Answer(line, program, config, *defaults));
   return absl::OkStatus();
 }
 
@@ -87,14 +134,16 @@ int RunMain(int argc, char** argv, const AnyProgram& program, Message& config) {
   LetWaitingThreadsSleep(argv);
   std::optional<std::string> answer;
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
-  const absl::Status early = Prepare(arguments, program, config, answer);
+  const AnyCommand* command = nullptr;
+  const absl::Status early = Prepare(arguments, program, config, command, answer);
   if (early.ok() && answer.has_value()) {
     if (LaunchedRank() == 0) std::fwrite(answer->data(), 1, answer->size(), stdout);
     return 0;
   }
   const RuntimeOptions options =
       early.ok() ? RuntimeOptionsFrom(FindRunConfig(config)) : RuntimeOptions{};
-  return RunOnRanks(argc, argv, options, early, program.run);
+  return RunOnRanks(argc, argv, options, early,
+                    command == nullptr ? program.commands.front().run : command->run);
 }
 
 }  // namespace dtrain::internal

@@ -7,6 +7,8 @@
 //                      .validate = ValidateNmtConfig, .run = TrainNmt});
 //   }
 //
+// A program that does several things has commands instead: `bert_classify predict ...`.
+//
 // Flags, configuration, MPI, device, threads, signals, logging, the report of an error and the exit
 // code of every rank are Main's business. Exit codes: docs/errors.md.
 #ifndef DTRAIN_APP_MAIN_H_
@@ -14,6 +16,7 @@
 
 #include <functional>
 #include <string_view>
+#include <vector>
 
 #include "dtrain/app/runtime.h"
 #include "dtrain/base/status.h"
@@ -25,7 +28,7 @@ class Message;
 namespace dtrain {
 
 template <typename Config>
-struct Program {
+struct Command {
   std::string_view name;
   std::string_view summary;  // one line, for --help
   // Called after files, overrides and the rules of each field were applied; may be left out.
@@ -33,13 +36,33 @@ struct Program {
   std::function<absl::Status(const Config&, Runtime&)> run;
 };
 
+template <typename Config>
+struct Program {
+  std::string_view name;
+  std::string_view summary;  // one line, for --help
+  // As of a command, for a program that does one thing.
+  std::function<absl::Status(const Config&)> validate = nullptr;
+  std::function<absl::Status(const Config&, Runtime&)> run = nullptr;
+  // Textproto: defaults of this program that are not those of the fields. --help_config shows them.
+  std::string_view defaults = "";
+  // Of which the first argument names one.
+  std::vector<Command<Config>> commands = {};
+};
+
 namespace internal {
+
+struct AnyCommand {
+  std::string_view name;  // "" of a program that does one thing
+  std::string_view summary;
+  std::function<absl::Status()> validate;
+  std::function<absl::Status(Runtime&)> run;
+};
 
 struct AnyProgram {
   std::string_view name;
   std::string_view summary;
-  std::function<absl::Status()> validate;
-  std::function<absl::Status(Runtime&)> run;
+  std::string_view defaults;
+  std::vector<AnyCommand> commands;
 };
 
 // Fills `config`, which the two functions look at. Where it has a section of type RunConfig, that
@@ -51,13 +74,19 @@ int RunMain(int argc, char** argv, const AnyProgram& program, google::protobuf::
 template <typename Config>
 int Main(int argc, char** argv, const Program<Config>& program) {
   Config config;
-  return internal::RunMain(
-      argc, argv,
-      {.name = program.name,
-       .summary = program.summary,
-       .validate = [&] { return program.validate ? program.validate(config) : absl::OkStatus(); },
-       .run = [&](Runtime& runtime) { return program.run(config, runtime); }},
-      config);
+  internal::AnyProgram any{
+      .name = program.name, .summary = program.summary, .defaults = program.defaults};
+  const auto add = [&](std::string_view name, std::string_view summary, const auto& command) {
+    any.commands.push_back(
+        {.name = name,
+         .summary = summary,
+         .validate = [&] { return command.validate ? command.validate(config) : absl::OkStatus(); },
+         .run = [&](Runtime& runtime) { return command.run(config, runtime); }});
+  };
+  for (const Command<Config>& command : program.commands)
+    add(command.name, command.summary, command);
+  if (program.commands.empty()) add("", "", program);
+  return internal::RunMain(argc, argv, any, config);
 }
 
 }  // namespace dtrain

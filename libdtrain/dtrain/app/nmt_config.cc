@@ -23,11 +23,13 @@ absl::Status ValidateModel(const proto::ModelConfig& model) {
   return absl::OkStatus();
 }
 
-absl::Status ValidateSchedule(const proto::OptimizerConfig& optimizer,
-                              const proto::TrainerConfig& trainer) {
+}  // namespace
+
+absl::Status ValidateSchedule(const proto::OptimizerConfig& optimizer, int64_t max_steps,
+                              bool has_max_time) {
   using Optimizer = proto::OptimizerConfig;
   const std::string name = Optimizer::Schedule_Name(optimizer.schedule());
-  const int64_t total = optimizer.total_steps() > 0 ? optimizer.total_steps() : trainer.max_steps();
+  const int64_t total = optimizer.total_steps() > 0 ? optimizer.total_steps() : max_steps;
   switch (optimizer.schedule()) {
     case Optimizer::inverse_sqrt:
     case Optimizer::transformer:
@@ -48,7 +50,7 @@ absl::Status ValidateSchedule(const proto::OptimizerConfig& optimizer,
           "optimizer.warmup_steps (%d) must be below the %d steps of optimizer.schedule %s",
           optimizer.warmup_steps(), total, name));
     case Optimizer::linear_to_budget:
-      if (!trainer.max_time().empty()) break;
+      if (has_max_time) break;
       return UsageError("optimizer.schedule linear_to_budget needs trainer.max_time");
     case Optimizer::constant:
       break;
@@ -60,6 +62,8 @@ absl::Status ValidateSchedule(const proto::OptimizerConfig& optimizer,
   }
   return absl::OkStatus();
 }
+
+namespace {
 
 absl::Status ValidateTrainer(const proto::TrainerConfig& trainer) {
   if (trainer.wire_precision() == proto::TrainerConfig::fp16) {
@@ -133,7 +137,9 @@ absl::Status ValidateLengths(const proto::NmtConfig& config) {
 absl::Status ValidateWithoutData(const proto::NmtConfig& config) {
   DT_RETURN_IF_ERROR(CheckRules(config));
   DT_RETURN_IF_ERROR(ValidateModel(config.model()));
-  DT_RETURN_IF_ERROR(ValidateSchedule(config.optimizer(), config.trainer()));
+  const proto::TrainerConfig& trainer = config.trainer();
+  DT_RETURN_IF_ERROR(
+      ValidateSchedule(config.optimizer(), trainer.max_steps(), !trainer.max_time().empty()));
   DT_RETURN_IF_ERROR(ValidateTrainer(config.trainer()));
   return ValidateLengths(config);
 }

@@ -3,11 +3,14 @@
 #ifndef DTRAIN_APP_NMT_CONFIG_H_
 #define DTRAIN_APP_NMT_CONFIG_H_
 
+#include <cstdint>
+
 #include "dtrain/base/status.h"
 
 namespace dtrain::proto {
 class DataConfig;
 class NmtConfig;
+class OptimizerConfig;
 }  // namespace dtrain::proto
 
 namespace dtrain {
@@ -18,6 +21,11 @@ absl::Status ValidateNmtConfig(const proto::NmtConfig& config);
 
 // All of it but the corpus, for those who only look at the configuration.
 absl::Status ValidateWithoutData(const proto::NmtConfig& config);
+
+// The optimizer section of any program. max_steps: the run's length, where the schedule has none of
+// its own.
+absl::Status ValidateSchedule(const proto::OptimizerConfig& optimizer, int64_t max_steps,
+                              bool has_max_time);
 
 // The part of it about the corpus: which files are given, and that they pair up.
 absl::Status ValidateDataConfig(const proto::DataConfig& data);

@@ -7,44 +7,22 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/as_written.h"
+#include "dtrain/app/internal/config_values.h"
 #include "dtrain/base/log.h"
-#include "dtrain/base/period.h"
 #include "dtrain/nmt.pb.h"
 
 namespace dtrain {
 namespace {
 
-// Odd, so that every rank's seed is another one: the golden ratio in 64 bits (Weyl's sequence).
-constexpr uint64_t kRankStride = 0x9E3779B97F4A7C15u;
-
-Period PeriodOf(const std::string& text) {
-  const absl::StatusOr<Period> period = ParsePeriod(text);
-  DT_CHECK(period.ok()) << MessageOf(period.status());
-  return *period;
-}
-
-double SecondsOf(const std::string& text) {
-  const absl::StatusOr<double> seconds = ParseDuration(text);
-  DT_CHECK(seconds.ok()) << MessageOf(seconds.status());
-  return *seconds;
-}
-
-Activation ActivationOf(proto::ModelConfig::Activation activation) {
-  switch (activation) {
-    case proto::ModelConfig::relu:
-      return Activation::kRelu;
-    case proto::ModelConfig::gelu_erf:
-      return Activation::kGeluErf;
-    case proto::ModelConfig::gelu_tanh:
-      return Activation::kGeluTanh;
-  }
-  return Activation::kRelu;
-}
+using internal::ActivationOf;
+using internal::DTypeOf;
+using internal::PeriodOf;
+using internal::RecomputeOf;
+using internal::SecondsOf;
+using internal::SeedOfRank;
+using internal::WithFullNames;
 
 LrScheduleOptions::Kind ScheduleOf(proto::OptimizerConfig::Schedule schedule) {
   using Kind = LrScheduleOptions::Kind;
@@ -67,52 +45,6 @@ LrScheduleOptions::Kind ScheduleOf(proto::OptimizerConfig::Schedule schedule) {
       return Kind::kLinearBudget;
   }
   return Kind::kConstant;
-}
-
-DType DTypeOf(proto::TrainerConfig::Precision precision) {
-  switch (precision) {
-    case proto::TrainerConfig::fp32:
-      return DType::kFloat32;
-    case proto::TrainerConfig::bf16:
-      return DType::kBFloat16;
-    case proto::TrainerConfig::fp16:
-      return DType::kFloat16;
-  }
-  return DType::kFloat32;
-}
-
-Recompute RecomputeOf(proto::TrainerConfig::Recompute recompute) {
-  switch (recompute) {
-    case proto::TrainerConfig::none:
-      return Recompute::kNone;
-    case proto::TrainerConfig::cheap:
-      return Recompute::kCheap;
-    case proto::TrainerConfig::full:
-      return Recompute::kFull;
-    case proto::TrainerConfig::every_k:
-      return Recompute::kEveryK;
-    case proto::TrainerConfig::auto_:
-      break;  // is planned where there is a model
-  }
-  return Recompute::kNone;
-}
-
-// "model.hidden_size: 512" for each line within "model { ... }", so that a line alone says which
-// key it is about.
-std::string WithFullNames(const std::string& textproto) {
-  std::string full;
-  std::vector<std::string> sections;
-  for (const absl::string_view line : absl::StrSplit(textproto, '\n')) {
-    const absl::string_view text = absl::StripAsciiWhitespace(line);
-    if (absl::EndsWith(text, " {")) {
-      sections.emplace_back(text.substr(0, text.size() - 2));
-    } else if (text == "}") {
-      sections.pop_back();
-    } else if (!text.empty()) {
-      absl::StrAppend(&full, absl::StrJoin(sections, "."), sections.empty() ? "" : ".", text, "\n");
-    }
-  }
-  return full;
 }
 
 ParallelInput SetOf(const std::string& tsv, const std::string& source, const std::string& target) {
@@ -168,7 +100,7 @@ ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank) {
   return {.compute_type = DTypeOf(config.precision()),
           .recompute = RecomputeOf(config.recompute()),
           .recompute_every = config.recompute_every(),
-          .seed = config.seed() + kRankStride * static_cast<uint64_t>(rank)};
+          .seed = SeedOfRank(config.seed(), rank)};
 }
 
 PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::string& output_dir) {

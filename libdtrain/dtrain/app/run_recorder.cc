@@ -260,9 +260,9 @@ absl::Status RunRecorder::End(const absl::StatusOr<TrainResult>& result) {
 
 void RunRecorder::PrintSummary(const TrainResult& result) const {
   const TrainState& state = result.state;
-  std::string text = absl::StrFormat(
-      "\ndone (%s): %d updates, %.2f M target tokens in %s\n", result.reason, state.step,
-      static_cast<double>(state.target_tokens) / 1e6, FormatDuration(state.seconds));
+  std::string text = absl::StrFormat("\ndone (%s): %d updates, %.2f M %s in %s\n", result.reason,
+                                     state.step, static_cast<double>(state.target_tokens) / 1e6,
+                                     words_.unit, FormatDuration(state.seconds));
   const auto add = [&](const char* title, const std::optional<EvaluationResult>& evaluation) {
     if (!evaluation || evaluation->metrics.empty()) return;
     absl::StrAppend(&text, title, FormatMetrics(*evaluation), "\n");
@@ -281,8 +281,8 @@ void RunRecorder::PrintSummary(const TrainResult& result) const {
                     result.reason, "); to start anew, give another --run_dir\n");
   }
   absl::StrAppend(&text, "run      ", path_, " (checkpoints in ckpt/, samples in samples/)\n",
-                  "curves   tensorboard --logdir ", path_, "/tb\n",
-                  "try      echo \"Click the button.\" | dtrain translate ", path_, "\n");
+                  "curves   tensorboard --logdir ", path_, "/tb\n", words_.advice, " ", path_,
+                  "\n");
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
 }

@@ -25,6 +25,13 @@ class RunConfig;
 
 namespace dtrain {
 
+// What a run is about, in the words of its summary.
+struct RunWords {
+  std::string unit = "target tokens";  // of what the loss is a mean over
+  std::string advice =
+      "try      echo \"Click the button.\" | dtrain translate";  // the path follows
+};
+
 // Every rank has one; the root's writes metrics and terminal, the others only their log.
 class RunRecorder final : public TrainObserver {
  public:
@@ -37,6 +44,7 @@ class RunRecorder final : public TrainObserver {
   ~RunRecorder() override;
 
   const std::string& path() const { return path_; }
+  void set_words(const RunWords& words) { words_ = words; }
   // A line for the terminal and the log.
   void Message(const std::string& line);
   // After resuming, before the first update: writes configuration and environment, which a command
@@ -62,6 +70,7 @@ class RunRecorder final : public TrainObserver {
   void PrintSummary(const TrainResult& result) const;
 
   Runtime& runtime_;
+  RunWords words_;
   std::string path_;
   std::string config_text_;
   bool tensorboard_ = true;

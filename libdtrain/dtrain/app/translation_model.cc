@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/translation_model.h"
 
-#include <filesystem>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -17,22 +15,8 @@
 namespace dtrain {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::string_view kConfigFile = "config.textproto";
 constexpr std::string_view kVocabulary = "vocab.spm";
-
-// A run marks its best checkpoint by one metric, the one it was told to watch.
-std::string MetricOfRun(const std::string& path) {
-  constexpr std::string_view kPrefix = "best-";
-  std::error_code error;
-  const std::string folder = fs::exists(path + "/ckpt", error) ? path + "/ckpt" : path;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (name.starts_with(kPrefix)) return name.substr(kPrefix.size());
-  }
-  return "";
-}
 
 // What is wrong inside a checkpoint is a matter of the checkpoint, whoever found it.
 absl::Status AsStorageError(const absl::Status& status) {
@@ -67,7 +51,7 @@ absl::StatusOr<proto::NmtConfig> ReadConfig(const Checkpoint& checkpoint,
 
 absl::StatusOr<TranslationModel> LoadTranslationModel(const std::string& path,
                                                       const LoadModelOptions& options) {
-  const std::string metric = options.metric.empty() ? MetricOfRun(path) : options.metric;
+  const std::string metric = options.metric.empty() ? BestMetricOf(path) : options.metric;
   DT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint(path, metric));
   DT_RETURN_IF_ERROR(RequireFile(checkpoint, kConfigFile));
   DT_RETURN_IF_ERROR(RequireFile(checkpoint, kVocabulary));

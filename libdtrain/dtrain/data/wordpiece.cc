@@ -56,6 +56,22 @@ WordPieceTables::WordPieceTables(std::vector<std::string> all_pieces,
     const auto found = ids.find(kSpecialTokens[i]);
     special_ids[i] = found == ids.end() ? -1 : found->second;
   }
+  byte_classes.fill(ByteClass::kOther);
+  for (uint32_t c = 0; c < 128; ++c) {
+    const CharacterAction action = characters.Action(c);
+    const char target = static_cast<char>(action.TargetOf(c));
+    if (action.kind() == CharacterKind::kLetter) {
+      byte_classes[c] = ByteClass::kWord;
+      lower_bytes[c] = target;
+    } else if (action.kind() == CharacterKind::kPunctuation) {
+      byte_classes[c] = ByteClass::kPunctuation;
+      std::vector<int32_t> id;
+      EncodeWord({&target, 1}, 1, id);
+      punctuation_ids[c] = id[0];
+    } else if (action.kind() == CharacterKind::kSpace) {
+      byte_classes[c] = ByteClass::kSpace;
+    }
+  }
 }
 
 size_t WordPieceTables::SpecialTokenAt(std::string_view text) const {

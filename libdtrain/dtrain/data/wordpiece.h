@@ -1,5 +1,5 @@
-// wordpiece.h - BERT's tokenizer: text to WordPiece ids, as Google's program or Hugging Face's does
-// it. SPDX-License-Identifier: Apache-2.0
+// wordpiece.h - BERT's tokenizer: text to the WordPiece ids of Google's or Hugging Face's program.
+// SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(const WordPieceTokenizer tokenizer,
 //                       WordPieceTokenizer::Load("vocab.txt", {.lower_case = true}));
@@ -34,21 +34,21 @@ namespace dtrain {
 
 namespace internal {
 struct WordPieceTables;
-struct WordPieceScratch;
+class WordPieceTextEncoder;
 }  // namespace internal
 
 enum class WordPieceBehavior : uint8_t { kGoogle, kHuggingFace };
 
 struct WordPieceOptions {
   WordPieceBehavior behavior = WordPieceBehavior::kGoogle;
-  bool lower_case = true;             // false for cased vocabularies
-  std::optional<bool> strip_accents;  // unset: as lower_case
-  bool split_cjk = true;              // every CJK character is a word
+  bool lower_case = true;                            // false for cased vocabularies
+  std::optional<bool> strip_accents = std::nullopt;  // unset: as lower_case
+  bool split_cjk = true;                             // every CJK character is a word
   // Longer words, in characters, are [UNK]; 0 takes Google's 200 or Hugging Face's 100. Up to 1000.
   int max_word_chars = 0;
   // "[SEP]" in a text is the separator, likewise [CLS], [MASK], [PAD] and [UNK]. Unset: only in
   // Hugging Face's behaviour. Whoever wrote the text then controls the model's input.
-  std::optional<bool> match_special_tokens;
+  std::optional<bool> match_special_tokens = std::nullopt;
 };
 
 struct WordPieceRowOptions {
@@ -112,8 +112,8 @@ class WordPieceTokenizer {
 // Encodes many texts on one thread: remembers words it has seen, within a bound.
 class WordPieceEncoder {
  public:
-  // Of the memory for words; 0 remembers none.
-  explicit WordPieceEncoder(WordPieceTokenizer tokenizer, size_t cache_bytes = size_t{2} << 20);
+  // Of the memory for words, rounded down to a power of two and at least 64.
+  explicit WordPieceEncoder(WordPieceTokenizer tokenizer, size_t cache_bytes = size_t{1} << 20);
   WordPieceEncoder(WordPieceEncoder&&) noexcept;
   WordPieceEncoder& operator=(WordPieceEncoder&&) noexcept;
   ~WordPieceEncoder();
@@ -133,11 +133,8 @@ class WordPieceEncoder {
                   std::vector<int32_t>& type_ids);
 
  private:
-  // Without a look for special tokens.
-  void EncodePlain(std::string_view text, std::vector<int32_t>& ids);
-
   WordPieceTokenizer tokenizer_;
-  std::unique_ptr<internal::WordPieceScratch> scratch_;
+  std::unique_ptr<internal::WordPieceTextEncoder> text_encoder_;
 };
 
 // Row i holds ids[offsets[i]] up to ids[offsets[i + 1]]; its first type0_sizes[i] tokens are of

@@ -7,17 +7,10 @@
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/data/internal/parallel_parts.h"
 #include "dtrain/data/internal/wordpiece_tables.h"
+#include "dtrain/data/internal/wordpiece_text.h"
 #include "dtrain/data/wordpiece.h"
 
 namespace dtrain {
-namespace internal {
-
-struct WordPieceScratch {
-  WordList words;
-};
-
-}  // namespace internal
-
 namespace {
 
 struct RowSizes {
@@ -40,37 +33,16 @@ RowSizes Truncated(RowSizes sizes, size_t bound, bool hugging_face) {
 
 }  // namespace
 
-WordPieceEncoder::WordPieceEncoder(WordPieceTokenizer tokenizer, size_t /*cache_bytes*/)
-    : tokenizer_(std::move(tokenizer)), scratch_(std::make_unique<internal::WordPieceScratch>()) {}
+WordPieceEncoder::WordPieceEncoder(WordPieceTokenizer tokenizer, size_t cache_bytes)
+    : tokenizer_(std::move(tokenizer)),
+      text_encoder_(
+          std::make_unique<internal::WordPieceTextEncoder>(*tokenizer_.tables_, cache_bytes)) {}
 WordPieceEncoder::WordPieceEncoder(WordPieceEncoder&&) noexcept = default;
 WordPieceEncoder& WordPieceEncoder::operator=(WordPieceEncoder&&) noexcept = default;
 WordPieceEncoder::~WordPieceEncoder() = default;
 
-void WordPieceEncoder::EncodePlain(std::string_view text, std::vector<int32_t>& ids) {
-  const internal::WordPieceTables& tables = *tokenizer_.tables_;
-  internal::WordList& list = scratch_->words;
-  internal::SplitWords(tables.characters, text, list);
-  for (const internal::WordList::Word& word : list.words) {
-    tables.EncodeWord(list.word(word), word.num_chars, ids);
-  }
-}
-
 void WordPieceEncoder::Encode(std::string_view text, std::vector<int32_t>& ids) {
-  const internal::WordPieceTables& tables = *tokenizer_.tables_;
-  if (*tables.options.match_special_tokens) {
-    for (size_t at = text.find('['); at != std::string_view::npos;) {
-      const size_t token = tables.SpecialTokenAt(text.substr(at));
-      if (token == internal::kNumSpecialTokens) {
-        at = text.find('[', at + 1);
-        continue;
-      }
-      EncodePlain(text.substr(0, at), ids);
-      ids.push_back(tables.special_ids[token]);
-      text.remove_prefix(at + internal::kSpecialTokens[token].size());
-      at = text.find('[');
-    }
-  }
-  EncodePlain(text, ids);
+  text_encoder_->Encode(text, ids);
 }
 
 int64_t WordPieceEncoder::EncodeRow(std::string_view first, std::optional<std::string_view> second,

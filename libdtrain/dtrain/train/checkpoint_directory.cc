@@ -203,4 +203,14 @@ absl::StatusOr<Checkpoint> OpenCheckpoint(const std::string& path,
                       "a folder like RUN/ckpt/step-00001000");
 }
 
+std::string BestMetricOf(const std::string& path) {
+  std::error_code error;
+  const std::string folder = fs::exists(path + "/ckpt", error) ? path + "/ckpt" : path;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with(kBestPrefix)) return name.substr(kBestPrefix.size());
+  }
+  return "";
+}
+
 }  // namespace dtrain

@@ -83,6 +83,10 @@ absl::StatusOr<std::optional<Checkpoint>> FindLatestGood(const std::string& path
 absl::StatusOr<Checkpoint> OpenCheckpoint(const std::string& path,
                                           std::string_view preferred_metric = "");
 
+// The metric that the run at `path` (or the folder of its checkpoints) marks its best checkpoint
+// by, or "" where there is none.
+std::string BestMetricOf(const std::string& path);
+
 }  // namespace dtrain
 
 #endif  // DTRAIN_TRAIN_CHECKPOINT_DIRECTORY_H_

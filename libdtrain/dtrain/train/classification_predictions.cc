@@ -107,6 +107,10 @@ ClassificationPredictions PredictShard(BertClassifier& model, const Classificati
   return predictions;
 }
 
+std::string MainMetric(const ClassificationShardInfo& info) {
+  return info.label_kind == LabelKind::kClass ? "accuracy" : "loss";
+}
+
 absl::Status AddMetrics(const ClassificationShard& shard,
                         const ClassificationPredictions& predictions, const std::string& prefix,
                         EvaluationResult& result) {

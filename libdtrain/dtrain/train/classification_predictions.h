@@ -44,6 +44,9 @@ int64_t OutputsOf(const ClassificationShardInfo& info);
 ClassificationPredictions PredictShard(BertClassifier& model, const ClassificationShard& shard,
                                        int64_t batch_tokens, Communicator& comm, Context& ctx);
 
+// The metric that data of this kind is judged by where nothing else is said.
+std::string MainMetric(const ClassificationShardInfo& info);
+
 // "loss", then the metrics of the shard's kind of labels, over its rows with a label; nothing where
 // no row has one. `prefix` stands before the metrics' names.
 absl::Status AddMetrics(const ClassificationShard& shard,

@@ -3,7 +3,6 @@
 #include "dtrain/train/classification_task.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -12,8 +11,6 @@
 
 namespace dtrain {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Micro-batches the trainer takes at most (trainer.cc).
 constexpr int64_t kMaxMicroBatches = 1024;
@@ -69,20 +66,6 @@ int AccumulationFor(const ClassificationTaskOptions& options, const Classificati
   return static_cast<int>(std::min((share + micro - 1) / micro, kMaxMicroBatches));
 }
 
-// dev.bin first, then dev_*.bin by name.
-std::vector<std::string> DevSetNames(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const fs::path& path = it->path();
-    const std::string stem = path.stem().string();
-    if (path.extension() != ".bin" || !stem.starts_with("dev")) continue;
-    if (stem == "dev" || stem.starts_with("dev_")) names.push_back(stem);
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 absl::Status CheckSameLabels(const ClassificationShard& shard, const ClassificationShard& train) {
   const ClassificationShardInfo& ours = shard.info();
   const ClassificationShardInfo& theirs = train.info();
@@ -104,12 +87,14 @@ absl::StatusOr<std::unique_ptr<ClassificationTask>> ClassificationTask::Create(
         "trainer.precision=fp16 needs a GPU; on CPUs use bf16 (where the processor has it) or "
         "fp32");
   }
-  DT_ASSIGN_OR_RETURN(ClassificationShard train,
-                      ClassificationShard::Open(options.data_dir + "/train.bin"));
+  DT_ASSIGN_OR_RETURN(ClassificationShard train, ClassificationShard::Open(options.train));
   ClassificationTaskOptions fitted = options;
   DT_ASSIGN_OR_RETURN(fitted.model, FitModel(options.model, train));
   std::unique_ptr<ClassificationTask> task(new ClassificationTask(fitted, comm, std::move(train)));
-  DT_RETURN_IF_ERROR(task->OpenDevSets());
+  for (const NamedShard& dev : options.dev) {
+    DT_ASSIGN_OR_RETURN(ClassificationShard shard, task->OpenAlike(dev.path));
+    task->dev_.push_back(std::move(shard));
+  }
   task->model_->Allocate(options.device, options.compute_type, options.seed);
   DT_ASSIGN_OR_RETURN(ClassificationLoader loader,
                       ClassificationLoader::Create(task->train_, task->LoaderOptions()));
@@ -127,17 +112,12 @@ ClassificationTask::ClassificationTask(const ClassificationTaskOptions& options,
       updates_per_epoch_(
           EpochPlan(train_.sample_lengths(), options.batch, /*epoch=*/0).num_batches()) {}
 
-absl::Status ClassificationTask::OpenDevSets() {
-  for (const std::string& name : DevSetNames(options_.data_dir)) {
-    DT_ASSIGN_OR_RETURN(
-        ClassificationShard shard,
-        ClassificationShard::Open(absl::StrFormat("%s/%s.bin", options_.data_dir, name),
-                                  {.vocab_hash = train_.info().vocab_hash}));
-    DT_RETURN_IF_ERROR(CheckSameLabels(shard, train_));
-    DT_RETURN_IF_ERROR(CheckLongest(shard, options_.model.bert));
-    dev_sets_.push_back({name, std::move(shard)});
-  }
-  return absl::OkStatus();
+absl::StatusOr<ClassificationShard> ClassificationTask::OpenAlike(const std::string& path) const {
+  DT_ASSIGN_OR_RETURN(ClassificationShard shard,
+                      ClassificationShard::Open(path, {.vocab_hash = train_.info().vocab_hash}));
+  DT_RETURN_IF_ERROR(CheckSameLabels(shard, train_));
+  DT_RETURN_IF_ERROR(CheckLongest(shard, options_.model.bert));
+  return shard;
 }
 
 ClassificationLoaderOptions ClassificationTask::LoaderOptions() const {
@@ -177,39 +157,36 @@ void ClassificationTask::Backward(Context& ctx) { model_->Backward(ctx); }
 
 absl::StatusOr<EvaluationResult> ClassificationTask::Evaluate(Context& ctx) {
   EvaluationResult result;
-  for (const ClassificationSet& set : dev_sets_) {
+  for (size_t i = 0; i < dev_.size(); ++i) {
     const ClassificationPredictions predictions =
-        PredictShard(*model_, set.shard, options_.eval_batch_tokens, comm_, ctx);
-    const std::string prefix = set.name == "dev" ? "" : set.name + "/";
-    DT_RETURN_IF_ERROR(AddMetrics(set.shard, predictions, prefix, result));
-    const std::string only = OnlyPredictedClass(set.shard, predictions);
+        PredictShard(*model_, dev_[i], options_.eval_batch_tokens, comm_, ctx);
+    const std::string& name = options_.dev[i].name;
+    DT_RETURN_IF_ERROR(AddMetrics(dev_[i], predictions, i == 0 ? "" : name + "/", result));
+    if (i > 0) continue;
+    const std::string only = OnlyPredictedClass(dev_[i], predictions);
     const bool told = std::exchange(collapsed_, !only.empty());
     if (only.empty() || told || !comm_.is_root()) continue;
     LogWarning(absl::StrFormat(
         "%s: all %d texts are predicted as \"%s\": the model has not learned to tell the classes "
-        "apart; if that stays so, try another trainer.seeds, a lower optimizer.learning_rate, a "
+        "apart; if that stays so, try other trainer.seeds, a lower optimizer.learning_rate, a "
         "higher trainer.warmup_ratio, or more epochs",
-        set.name, set.shard.size(), only));
+        name, dev_[i].size(), only));
   }
   return result;
 }
 
 absl::StatusOr<EvaluationResult> ClassificationTask::EvaluateTest(Context& ctx) {
   EvaluationResult result;
-  const std::string path = options_.data_dir + "/test.bin";
-  if (!fs::exists(path)) return result;
-  DT_ASSIGN_OR_RETURN(const ClassificationShard test,
-                      ClassificationShard::Open(path, {.vocab_hash = train_.info().vocab_hash}));
-  DT_RETURN_IF_ERROR(CheckSameLabels(test, train_));
-  DT_RETURN_IF_ERROR(CheckLongest(test, options_.model.bert));
+  if (options_.test.empty()) return result;
+  DT_ASSIGN_OR_RETURN(const ClassificationShard test, OpenAlike(options_.test));
   DT_RETURN_IF_ERROR(AddMetrics(
       test, PredictShard(*model_, test, options_.eval_batch_tokens, comm_, ctx), "", result));
   return result;
 }
 
 absl::Status ClassificationTask::CheckCheckpoint(const Checkpoint& checkpoint) const {
-  for (const NamedFile& file : options_.files) {
-    if (file.name != "vocab.txt" && file.name != "labels.json") continue;
+  for (const NamedFile& file : CheckpointFiles()) {
+    if (file.name != "vocab.txt" && file.name != "labels.txt") continue;
     DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(file.name));
     if (theirs == file.contents) continue;
     return StorageError(absl::StrFormat(
@@ -220,12 +197,20 @@ absl::Status ClassificationTask::CheckCheckpoint(const Checkpoint& checkpoint) c
   return absl::OkStatus();
 }
 
+std::vector<NamedFile> ClassificationTask::CheckpointFiles() const {
+  std::vector<NamedFile> files = options_.files;
+  std::string labels;
+  for (const std::string& name : train_.info().label_names) labels += name + "\n";
+  files.push_back({"labels.txt", std::move(labels)});
+  return files;
+}
+
 std::string ClassificationTask::DataContract() const {
   std::string text =
       absl::StrFormat("rows %d\ntokens %d\nvocabulary hash %016x\npreparation %016x\n",
                       train_.size(), train_.tokens(), train_.info().vocab_hash, train_.info().key);
-  for (const ClassificationSet& set : dev_sets_) {
-    absl::StrAppendFormat(&text, "%s: rows %d\n", set.name, set.shard.size());
+  for (size_t i = 0; i < dev_.size(); ++i) {
+    absl::StrAppendFormat(&text, "%s rows %d\n", options_.dev[i].name, dev_[i].size());
   }
   return text;
 }

@@ -19,8 +19,16 @@
 
 namespace dtrain {
 
+// A shard to evaluate on, and what its metrics are called.
+struct NamedShard {
+  std::string name;  // "dev", "mismatched"
+  std::string path;
+};
+
 struct ClassificationTaskOptions {
-  std::string data_dir;  // train.bin and, where there are, dev*.bin and test.bin
+  std::string train;                 // a shard
+  std::vector<NamedShard> dev = {};  // the first one's metrics have no prefix
+  std::string test = {};             // a shard, or none
   // loss and num_labels come from the data, and so does a vocab_size of 0.
   BertClassifierOptions model = {};
   BatchOptions batch = {};             // of an update over all ranks
@@ -30,12 +38,6 @@ struct ClassificationTaskOptions {
   uint64_t seed = 1;                  // of the weights' first values
   int64_t eval_batch_tokens = 8192;   // evaluated at once, on a rank
   std::vector<NamedFile> files = {};  // travel in checkpoints: configuration, vocabulary
-};
-
-// A set to evaluate on: "dev", "dev_mismatched".
-struct ClassificationSet {
-  std::string name;
-  ClassificationShard shard;
 };
 
 class ClassificationTask final : public TrainingTask {
@@ -54,13 +56,14 @@ class ClassificationTask final : public TrainingTask {
   int64_t source_tokens() const override { return tokens_; }
   LossSums Forward(int i, float loss_scale, Context& ctx) override;
   void Backward(Context& ctx) override;
-  // The metrics of the dev set, and of further ones under their names: "dev_mismatched/accuracy".
+  // The metrics of the dev sets, those after the first under their names: "mismatched/accuracy".
   // Warns where one class begins to be all that is predicted. None without a dev set.
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
   // Of the test set, where it has labels.
   absl::StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
-  std::vector<NamedFile> CheckpointFiles() const override { return options_.files; }
+  // options.files, and labels.txt: the names of classes or labels, a line each.
+  std::vector<NamedFile> CheckpointFiles() const override;
 
   BertClassifier& model() { return *model_; }
   const ClassificationShard& train_shard() const { return train_; }
@@ -72,13 +75,14 @@ class ClassificationTask final : public TrainingTask {
  private:
   ClassificationTask(const ClassificationTaskOptions& options, Communicator& comm,
                      ClassificationShard train);
-  absl::Status OpenDevSets();
+  // A shard with the training data's labels.
+  absl::StatusOr<ClassificationShard> OpenAlike(const std::string& path) const;
   ClassificationLoaderOptions LoaderOptions() const;
 
   ClassificationTaskOptions options_;
   Communicator& comm_;
   ClassificationShard train_;
-  std::vector<ClassificationSet> dev_sets_;
+  std::vector<ClassificationShard> dev_;
   std::unique_ptr<BertClassifier> model_;
   int accumulation_ = 1;
   int64_t updates_per_epoch_ = 0;

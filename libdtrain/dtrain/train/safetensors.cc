@@ -14,6 +14,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/crc.h"
 #include "dtrain/base/file.h"
+#include "dtrain/train/internal/json_object.h"
 
 namespace dtrain {
 namespace {
@@ -61,35 +62,6 @@ std::optional<uint64_t> TensorBytes(std::span<const int64_t> shape, DType dtype)
     }
   }
   return bytes;
-}
-
-// Parses the header; JSON itself allows a key twice, where readers disagree on who wins.
-absl::StatusOr<nlohmann::json> ParseHeader(const std::string& path, std::string_view text) {
-  std::vector<std::set<std::string>> keys;
-  std::string duplicate;
-  const auto watch = [&](int /*depth*/, nlohmann::json::parse_event_t event,
-                         nlohmann::json& parsed) {
-    if (event == nlohmann::json::parse_event_t::object_start) keys.emplace_back();
-    if (event == nlohmann::json::parse_event_t::object_end) keys.pop_back();
-    if (event == nlohmann::json::parse_event_t::key &&
-        !keys.back().insert(parsed.get<std::string>()).second) {
-      duplicate = parsed.get<std::string>();
-    }
-    return true;
-  };
-  nlohmann::json header;
-  try {
-    header = nlohmann::json::parse(text.begin(), text.end(), watch);
-  } catch (const nlohmann::json::exception& error) {
-    return StorageError(
-        absl::StrFormat("%s: damaged: the header is not JSON: %s", path, error.what()));
-  }
-  if (!header.is_object()) return StorageError(path + ": damaged: the header is not an object");
-  if (!duplicate.empty()) {
-    return StorageError(
-        absl::StrFormat("%s: damaged: the header names '%s' twice", path, duplicate));
-  }
-  return header;
 }
 
 struct Placed {
@@ -286,7 +258,8 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
         bytes.size()));
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + sizeof(length), length);
-  DT_ASSIGN_OR_RETURN(const nlohmann::json header, ParseHeader(path, text));
+  DT_ASSIGN_OR_RETURN(const nlohmann::json header,
+                      internal::ParseJsonObject(path, "the header", text));
 
   auto content = std::make_unique<Content>(Content{path, std::move(mapping), {}, {}, {}});
   std::vector<Placed> placed;

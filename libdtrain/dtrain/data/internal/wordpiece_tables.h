@@ -21,6 +21,14 @@ namespace dtrain::internal {
 inline constexpr std::string_view kSpecialTokens[] = {"[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"};
 enum SpecialToken : size_t { kUnk, kCls, kSep, kPad, kMask, kNumSpecialTokens };
 
+// What a byte is to the fast path, which takes text apart without decoding it.
+enum class ByteClass : uint8_t {
+  kWord,
+  kPunctuation,
+  kSpace,
+  kOther,  // a control character, or part of one outside ASCII
+};
+
 struct WordPieceTables {
   WordPieceTables(std::vector<std::string> all_pieces, const WordPieceOptions& resolved);
 
@@ -30,9 +38,14 @@ struct WordPieceTables {
   std::array<int32_t, kNumSpecialTokens> special_ids{};  // -1 where there is none
   CharacterTable characters;
   WordPieceTrie trie;
+  std::array<ByteClass, 256> byte_classes{};
+  std::array<char, 256> lower_bytes{};         // of word bytes: what they become
+  std::array<int32_t, 256> punctuation_ids{};  // of punctuation bytes
   uint64_t hash = 0;
 
   bool is_hugging_face() const { return options.behavior == WordPieceBehavior::kHuggingFace; }
+
+  ByteClass ClassOf(char byte) const { return byte_classes[static_cast<uint8_t>(byte)]; }
 
   // Appends the ids of a word as SplitWords gives it.
   void EncodeWord(std::string_view word, size_t num_chars, std::vector<int32_t>& out) const {

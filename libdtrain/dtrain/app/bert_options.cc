@@ -1,0 +1,107 @@
+// bert_options.cc - one assignment per field; defaults are those of the .proto files.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/bert_options.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "dtrain/app/config.h"
+#include "dtrain/app/internal/as_written.h"
+#include "dtrain/app/internal/config_values.h"
+#include "dtrain/app/nmt_options.h"
+#include "dtrain/bert.pb.h"
+
+namespace dtrain {
+
+using internal::DTypeOf;
+using internal::PeriodOf;
+using internal::SecondsOf;
+
+BertClassifierOptions ClassifierOptionsOf(const proto::BertConfig& config) {
+  const proto::BertModelConfig& model = config.model();
+  const auto& weights = config.trainer().label_weights();
+  return {.bert = {.vocab_size = model.vocab_size(),
+                   .hidden_size = model.hidden_size(),
+                   .num_layers = model.num_layers(),
+                   .num_heads = model.num_heads(),
+                   .ffn_size = model.ffn_size(),
+                   .activation = internal::ActivationOf(model.activation()),
+                   .max_positions = model.max_positions(),
+                   .type_vocab_size = model.type_vocab_size(),
+                   .layer_norm_epsilon = model.layer_norm_epsilon(),
+                   .dropout = model.dropout(),
+                   .attention_dropout = model.attention_dropout(),
+                   .initializer_range = model.initializer_range()},
+          .classifier_dropout = model.classifier_dropout(),
+          .label_weights = {weights.begin(), weights.end()}};
+}
+
+ContextOptions ClassifierContextOf(const proto::ClassifierTrainerConfig& config, uint64_t seed,
+                                   int rank) {
+  return {.compute_type = DTypeOf(config.precision()),
+          .recompute = internal::RecomputeOf(config.recompute()),
+          .recompute_every = config.recompute_every(),
+          .seed = internal::SeedOfRank(seed, rank)};
+}
+
+ClassificationTaskOptions ClassificationTaskOf(const proto::BertConfig& config, uint64_t seed,
+                                               const Device& device) {
+  const proto::ClassifierTrainerConfig& trainer = config.trainer();
+  const bool by_tokens = trainer.tokens_per_batch() > 0;
+  return {.train = {},
+          .model = ClassifierOptionsOf(config),
+          .batch = {.tokens_per_batch = std::max<int64_t>(trainer.tokens_per_batch(), 1),
+                    .samples_per_batch = by_tokens ? 0 : trainer.batch_size(),
+                    .seed = seed,
+                    .shuffle = config.data().shuffle()},
+          .micro_batch_tokens = trainer.micro_batch_tokens(),
+          .device = device,
+          .compute_type = DTypeOf(trainer.precision()),
+          .seed = seed,
+          .eval_batch_tokens = trainer.eval_batch_tokens()};
+}
+
+TrainerOptions ClassifierTrainerOf(const proto::BertConfig& config, const ClassifierRun& run) {
+  const proto::ClassifierTrainerConfig& trainer = config.trainer();
+  const int64_t of_epochs = trainer.max_epochs() * run.updates_per_epoch;
+  int64_t max_steps = trainer.max_steps() > 0 ? trainer.max_steps() : of_epochs;
+  if (of_epochs > 0) max_steps = std::min(max_steps, of_epochs);
+  LrScheduleOptions schedule =
+      LearningRateOf(config.optimizer(), max_steps, config.model().hidden_size());
+  if (schedule.warmup_steps == 0) {
+    schedule.warmup_steps = std::llround(std::ceil(internal::AsWritten(trainer.warmup_ratio()) *
+                                                   static_cast<double>(schedule.total_steps)));
+  }
+  const std::string best = trainer.best_metric().empty() ? run.main_metric : trainer.best_metric();
+  const proto::ClassifierEarlyStopConfig& early = trainer.early_stop();
+  return {.max_steps = max_steps,
+          .max_seconds = SecondsOf(trainer.max_time()),
+          .learning_rate = schedule,
+          .adam = AdamConfigOf(config.optimizer()),
+          .clip_norm = config.optimizer().clip_norm(),
+          .loss_scaler = {.on = trainer.precision() == proto::TrainerConfig::fp16},
+          .loss_scale_tokens =
+              std::exp2(std::round(std::log2(static_cast<double>(trainer.batch_size())))),
+          .eval_every = PeriodOf(trainer.eval_every()),
+          .checkpoint_every = PeriodOf(trainer.checkpoint_every()),
+          .checkpoint_seconds = 60.0 * static_cast<double>(trainer.checkpoint_minutes()),
+          .checkpoint_dir = run.run_dir + "/ckpt",
+          .keep_last = trainer.keep_last(),
+          .best_metric = best,
+          .early_stop = {.metric = early.metric().empty() ? best : early.metric(),
+                         .patience = early.patience(),
+                         .min_delta = internal::AsWritten(early.min_delta()),
+                         .min_steps = early.min_steps()},
+          .log_every = trainer.log_every(),
+          .reducer = {.bucket_bytes = static_cast<int64_t>(trainer.bucket_mib() * (1 << 20)),
+                      .wire_type = DTypeOf(trainer.wire_precision())}};
+}
+
+std::string ClassifierContract(const proto::BertConfig& config) {
+  proto::BertConfig shared = config;
+  shared.clear_run();
+  shared.clear_predict();
+  return internal::WithFullNames(PrintConfig(shared, ConfigFormat::kFull));
+}
+
+}  // namespace dtrain

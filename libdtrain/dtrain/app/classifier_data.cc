@@ -1,0 +1,232 @@
+// classifier_data.cc - which sets there are, what their files look like, and one shard for each.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/classifier_data.h"
+
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "dtrain/app/internal/as_written.h"
+#include "dtrain/base/log.h"
+#include "dtrain/bert.pb.h"
+#include "dtrain/data/glue.h"
+#include "dtrain/data/jigsaw.h"
+#include "dtrain/data/prepare_classification.h"
+
+namespace dtrain {
+namespace {
+
+using Config = proto::ClassificationDataConfig;
+
+enum class Role { kTrain, kDev, kTest };
+
+struct PlannedSet {
+  Role role;
+  ClassificationInput input;
+};
+
+LabelKind LabelKindOf(Config::Labels labels) {
+  switch (labels) {
+    case Config::classes:
+      return LabelKind::kClass;
+    case Config::value:
+      return LabelKind::kValue;
+    case Config::multi:
+      break;
+  }
+  return LabelKind::kMultiLabel;
+}
+
+GroupWeights GroupWeightsOf(Config::Weights weights) {
+  switch (weights) {
+    case Config::none:
+      return GroupWeights::kNone;
+    case Config::kaggle:
+      return GroupWeights::kKaggle;
+    case Config::fixed:
+      break;
+  }
+  return GroupWeights::kFixed;
+}
+
+template <typename List>
+std::vector<std::string> Strings(const List& list) {
+  return {list.begin(), list.end()};
+}
+
+ExampleSchema SchemaOf(const Config& config) {
+  ExampleSchema schema;
+  schema.header = config.header();
+  schema.text = config.text();
+  schema.text_pair = config.text_pair();
+  if (config.label_size() > 0) schema.labels = Strings(config.label());
+  schema.label_kind = LabelKindOf(config.labels());
+  schema.label_names = Strings(config.label_names());
+  schema.weight = config.weight();
+  schema.id = config.id();
+  schema.groups = Strings(config.groups());
+  schema.bad_rows = config.bad_rows() == Config::skip ? BadRows::kSkip : BadRows::kError;
+  return schema;
+}
+
+// Which sets a run has, in the order in which they are prepared: training data first.
+class SetPlan {
+ public:
+  SetPlan(const Config& config, const ClassifierDataOptions& options)
+      : config_(config), options_(options) {}
+
+  absl::StatusOr<std::vector<PlannedSet>> Make() {
+    if (!config_.glue().empty()) {
+      DT_RETURN_IF_ERROR(AddGlue());
+    } else {
+      AddFiles();
+    }
+    if (sets_.empty()) return UsageError("no texts: set data.dev or data.test, or data.glue");
+    return std::move(sets_);
+  }
+  const std::string& main_metric() const { return main_metric_; }
+
+ private:
+  void Add(Role role, std::string name, std::vector<std::string> paths, ExampleSchema schema) {
+    if (role == Role::kTrain && !options_.with_train) return;
+    if (schema.label_kind == LabelKind::kClass && !options_.label_names.empty()) {
+      schema.label_names = options_.label_names;
+    }
+    sets_.push_back({role,
+                     {.name = std::move(name),
+                      .paths = std::move(paths),
+                      .schema = std::move(schema),
+                      .cache_dir = options_.cache_dir,
+                      .max_length = config_.max_length()}});
+  }
+
+  absl::Status AddGlue() {
+    DT_ASSIGN_OR_RETURN(const GlueTask task, FindGlueTask(config_.glue()));
+    main_metric_ = task.metrics.front();
+    DT_ASSIGN_OR_RETURN(const GlueSplit train, GlueSplitOf(task, "train", config_.glue_dir()));
+    Add(Role::kTrain, "train", {train.path}, train.schema);
+    for (const std::string& name : task.splits) {
+      DT_ASSIGN_OR_RETURN(const GlueSplit split, GlueSplitOf(task, name, config_.glue_dir()));
+      // Downloads do not always have the test sets.
+      if (!std::filesystem::exists(split.path) && name.starts_with("test")) continue;
+      Add(name.starts_with("dev") ? Role::kDev : Role::kTest, name, {split.path}, split.schema);
+    }
+    return absl::OkStatus();
+  }
+
+  ExampleSchema Schema(Role role) const {
+    if (!config_.jigsaw()) {
+      ExampleSchema schema = SchemaOf(config_);
+      schema.labels_optional = role == Role::kTest;
+      return schema;
+    }
+    JigsawOptions jigsaw{.labelled = role != Role::kTest,
+                         .auxiliary = config_.jigsaw_auxiliary(),
+                         .group_weights = GroupWeightsOf(config_.weights())};
+    if (config_.bad_rows() == Config::skip) jigsaw.bad_rows = BadRows::kSkip;
+    return JigsawSchema(jigsaw);
+  }
+
+  void AddFiles() {
+    ExampleSchema train = Schema(Role::kTrain);
+    ExampleSchema dev = Schema(Role::kDev);
+    std::vector<std::string> dev_paths = Strings(config_.dev());
+    const double hold_out = internal::AsWritten(config_.hold_out());
+    if (dev_paths.empty() && hold_out > 0.0 && config_.train_size() > 0) {
+      dev_paths = Strings(config_.train());
+      train.share.end = dev.share.begin = 1.0 - hold_out;
+    }
+    if (config_.train_size() > 0) Add(Role::kTrain, "train", Strings(config_.train()), train);
+    if (!dev_paths.empty()) Add(Role::kDev, "dev", std::move(dev_paths), std::move(dev));
+    if (config_.test_size() > 0) {
+      Add(Role::kTest, "test", Strings(config_.test()), Schema(Role::kTest));
+    }
+  }
+
+  const Config& config_;
+  const ClassifierDataOptions& options_;
+  std::vector<PlannedSet> sets_;
+  std::string main_metric_;
+};
+
+// On the root: the shards by role. Classes that the training data has are those of all sets.
+absl::StatusOr<ClassifierData> PrepareOnRoot(const Config& config,
+                                             const ClassifierDataOptions& options) {
+  SetPlan plan(config, options);
+  DT_ASSIGN_OR_RETURN(std::vector<PlannedSet> sets, plan.Make());
+  DT_ASSIGN_OR_RETURN(const WordPieceTokenizer tokenizer,
+                      WordPieceTokenizer::Load(config.vocabulary(),
+                                               {.behavior = config.tokenizer() == Config::google
+                                                                ? WordPieceBehavior::kGoogle
+                                                                : WordPieceBehavior::kHuggingFace,
+                                                .lower_case = config.lower_case()}));
+  ClassifierData data{.train = {}, .dev = {}, .test = {}, .main_metric = plan.main_metric()};
+  std::vector<std::string> classes;
+  for (PlannedSet& set : sets) {
+    if (set.input.schema.label_kind == LabelKind::kClass && !classes.empty()) {
+      set.input.schema.label_names = classes;
+    }
+    DT_ASSIGN_OR_RETURN(const ClassificationReport report,
+                        PrepareClassification(set.input, tokenizer));
+    LogInfo(report.Describe());
+    switch (set.role) {
+      case Role::kTrain:
+        data.train = report.shard_path;
+        classes = report.label_names;
+        break;
+      case Role::kDev:
+        data.dev.push_back({set.input.name, report.shard_path});
+        break;
+      case Role::kTest:
+        data.test.push_back({set.input.name, report.shard_path});
+        break;
+    }
+  }
+  return data;
+}
+
+// One line for each shard: role, name, path.
+std::string ToText(const ClassifierData& data) {
+  std::string text = absl::StrCat("metric\t\t", data.main_metric, "\n");
+  absl::StrAppend(&text, "train\t\t", data.train, "\n");
+  for (const NamedShard& set : data.dev) {
+    absl::StrAppend(&text, "dev\t", set.name, "\t", set.path, "\n");
+  }
+  for (const NamedShard& set : data.test) {
+    absl::StrAppend(&text, "test\t", set.name, "\t", set.path, "\n");
+  }
+  return text;
+}
+
+ClassifierData FromText(const std::string& text) {
+  ClassifierData data;
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n'))) {
+    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits('\t', 2));
+    if (fields.size() < 3) continue;
+    if (fields[0] == "metric") data.main_metric = fields[2];
+    if (fields[0] == "train") data.train = fields[2];
+    if (fields[0] == "dev") data.dev.push_back({fields[1], fields[2]});
+    if (fields[0] == "test") data.test.push_back({fields[1], fields[2]});
+  }
+  return data;
+}
+
+}  // namespace
+
+absl::StatusOr<ClassifierData> PrepareClassifierData(const Config& config,
+                                                     const ClassifierDataOptions& options,
+                                                     Runtime& runtime) {
+  absl::StatusOr<ClassifierData> data = ClassifierData();
+  if (runtime.comm.is_root()) data = PrepareOnRoot(config, options);
+  const int code =
+      runtime.comm.AllReduceValue(static_cast<int32_t>(ExitCodeOf(data.status())), ReduceOp::kMax);
+  if (code != 0) {
+    return data.ok() ? DataError("the root rank could not prepare the data; its message says why")
+                     : data.status();
+  }
+  return FromText(runtime.comm.BroadcastString(ToText(*data)));
+}
+
+}  // namespace dtrain

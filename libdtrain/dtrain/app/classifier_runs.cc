@@ -1,0 +1,194 @@
+// classifier_runs.cc - one run a seed, their table, and the way back from a checkpoint to a model.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/classifier_runs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "dtrain/app/bert_options.h"
+#include "dtrain/app/classifier_data.h"
+#include "dtrain/app/config.h"
+#include "dtrain/app/internal/pretrained_shape.h"
+#include "dtrain/app/run_recorder.h"
+#include "dtrain/app/version.h"
+#include "dtrain/base/file.h"
+#include "dtrain/base/log.h"
+#include "dtrain/bert.pb.h"
+#include "dtrain/train/contract.h"
+#include "dtrain/train/pretrained_weights.h"
+#include "nlohmann/json.hpp"
+
+namespace dtrain {
+namespace {
+
+// Below this many training texts the result depends on the seed (Mosbach et al. 2021, "On the
+// Stability of Fine-tuning BERT").
+constexpr int64_t kSmallData = 10000;
+
+void Print(const Runtime& runtime, const std::string& text) {
+  if (!runtime.comm.is_root()) return;
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void WarnIfSmall(const ClassificationTask& task, const proto::BertConfig& config,
+                 const Runtime& runtime) {
+  const int64_t rows = task.train_shard().size();
+  if (rows >= kSmallData || config.trainer().seeds_size() > 1 || !runtime.comm.is_root()) return;
+  LogWarning(absl::StrFormat(
+      "%d training texts are few: results vary from seed to seed; look at several of them with "
+      "trainer.seeds=1,2,3",
+      rows));
+}
+
+absl::StatusOr<std::unique_ptr<ClassificationTask>> MakeTask(const proto::BertConfig& config,
+                                                             uint64_t seed,
+                                                             const ClassifierData& data,
+                                                             Runtime& runtime) {
+  ClassificationTaskOptions options = ClassificationTaskOf(config, seed, runtime.device);
+  options.train = data.train;
+  options.dev = data.dev;
+  if (!data.test.empty()) options.test = data.test.front().path;
+  DT_ASSIGN_OR_RETURN(std::string vocabulary, ReadWholeFile(config.data().vocabulary()));
+  options.files = {{"config.textproto", PrintConfig(config, ConfigFormat::kFull)},
+                   {"vocab.txt", std::move(vocabulary)}};
+  return ClassificationTask::Create(options, runtime.comm);
+}
+
+// The weights to start from, where there are some and the run has not begun. On the root: the
+// trainer gives all ranks what the root has.
+absl::Status LoadPretrained(const proto::BertModelConfig& config, ParameterSet& parameters,
+                            Runtime& runtime) {
+  if (config.pretrained().empty()) return absl::OkStatus();
+  absl::Status status = absl::OkStatus();
+  if (runtime.comm.is_root()) {
+    const absl::StatusOr<PretrainedReport> report = LoadPretrainedWeights(
+        config.pretrained(), parameters, {.allow_missing = config.allow_missing()});
+    status = report.status();
+    if (report.ok()) {
+      LogInfo(report->Describe());
+      Print(runtime, report->Describe() + "\n");
+    }
+  }
+  const int code =
+      runtime.comm.AllReduceValue(static_cast<int32_t>(ExitCodeOf(status)), ReduceOp::kMax);
+  if (code == 0 || !status.ok()) return status;
+  return StorageError("the root rank could not load the weights; its message says why");
+}
+
+// A run of its own, in config.run().run_dir(), with the one seed of the configuration.
+absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Runtime& runtime) {
+  const uint64_t seed = config.trainer().seeds_size() > 0 ? config.trainer().seeds(0) : 1;
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
+                      RunRecorder::Open("bert_classify", config.run(), config, runtime));
+  recorder->set_words(
+      {.unit = "texts", .advice = "try      bert_classify predict data.test=FILE --run_dir"});
+  const std::string cache =
+      config.data().cache().empty() ? recorder->path() + "/data" : config.data().cache();
+  DT_ASSIGN_OR_RETURN(const ClassifierData data,
+                      PrepareClassifierData(config.data(), {.cache_dir = cache}, runtime));
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<ClassificationTask> task,
+                      MakeTask(config, seed, data, runtime));
+  DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
+  WarnIfSmall(*task, config, runtime);
+
+  const std::string main_metric =
+      data.main_metric.empty() ? MainMetric(task->train_shard().info()) : data.main_metric;
+  Context context(runtime.device, ClassifierContextOf(config.trainer(), seed, runtime.comm.rank()));
+  Trainer trainer(*task, runtime.comm, context,
+                  ClassifierTrainerOf(config, {.run_dir = recorder->path(),
+                                               .updates_per_epoch = task->updates_per_epoch(),
+                                               .main_metric = main_metric}));
+  trainer.set_observer(recorder.get());
+  trainer.set_stop_flags(&runtime.stop);
+  DT_RETURN_IF_ERROR(LoadPretrained(config.model(), task->parameters(), runtime));
+  DT_RETURN_IF_ERROR(trainer.Resume(config.run().resume()));
+  DT_RETURN_IF_ERROR(recorder->Begin(trainer.state().step));
+  absl::StatusOr<TrainResult> result = trainer.Run();
+  DT_RETURN_IF_ERROR(recorder->End(result));
+  return result;
+}
+
+// Mean and sample standard deviation.
+struct Spread {
+  double mean = 0.0;
+  double deviation = 0.0;
+};
+Spread SpreadOf(const std::vector<double>& values) {
+  Spread spread;
+  for (const double value : values) spread.mean += value / static_cast<double>(values.size());
+  for (const double value : values) {
+    spread.deviation += (value - spread.mean) * (value - spread.mean);
+  }
+  if (values.size() > 1) {
+    spread.deviation = std::sqrt(spread.deviation / static_cast<double>(values.size() - 1));
+  }
+  return spread;
+}
+
+// "accuracy 0.8750 +- 0.0123 (min 0.8600, max 0.8900)" for each metric of the last evaluations.
+absl::Status ReportSeeds(const std::vector<uint64_t>& seeds,
+                         const std::vector<TrainResult>& results, const std::string& run_dir,
+                         const Runtime& runtime) {
+  if (!runtime.comm.is_root() || !results.front().last_evaluation) return absl::OkStatus();
+  nlohmann::ordered_json json;
+  for (size_t i = 0; i < seeds.size(); ++i) {
+    nlohmann::ordered_json run = {{"seed", seeds[i]}, {"step", results[i].state.step}};
+    for (const auto& [name, value] : results[i].last_evaluation->metrics) run[name] = value;
+    run["best"] = results[i].state.best_metric;
+    json["runs"].push_back(run);
+  }
+  std::string text = absl::StrFormat("\n%d seeds, last evaluations\n", seeds.size());
+  for (const auto& [name, first] : results.front().last_evaluation->metrics) {
+    std::vector<double> values;
+    for (const TrainResult& result : results) {
+      values.push_back(result.last_evaluation->Metric(name));
+    }
+    const Spread spread = SpreadOf(values);
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    absl::StrAppendFormat(&text, "%-22s %.4f +- %.4f  (min %.4f, max %.4f)\n", name, spread.mean,
+                          spread.deviation, *low, *high);
+    json["metrics"][name] = {
+        {"mean", spread.mean}, {"deviation", spread.deviation}, {"min", *low}, {"max", *high}};
+  }
+  absl::StrAppend(&text, "written to ", run_dir, "/seeds.json\n");
+  Print(runtime, text);
+  return WriteFileAtomically(run_dir + "/seeds.json", json.dump(2) + "\n");
+}
+
+absl::Status RunSeeds(const proto::BertConfig& config, Runtime& runtime) {
+  const std::string& run_dir = config.run().run_dir();
+  std::vector<uint64_t> seeds(config.trainer().seeds().begin(), config.trainer().seeds().end());
+  std::vector<TrainResult> results;
+  for (const uint64_t seed : seeds) {
+    proto::BertConfig run = config;
+    run.mutable_trainer()->clear_seeds();
+    run.mutable_trainer()->add_seeds(seed);
+    run.mutable_run()->set_run_dir(absl::StrFormat("%s/seed-%d", run_dir, seed));
+    if (run.data().cache().empty()) run.mutable_data()->set_cache(run_dir + "/data");
+    DT_ASSIGN_OR_RETURN(TrainResult result, RunSeed(run, runtime));
+    results.push_back(std::move(result));
+  }
+  return ReportSeeds(seeds, results, run_dir, runtime);
+}
+
+}  // namespace
+
+absl::Status TrainClassifier(const proto::BertConfig& given, Runtime& runtime) {
+  DT_ASSIGN_OR_RETURN(const proto::BertConfig config, internal::WithPretrainedShape(given));
+  // Before anything is written or read by one rank for the others.
+  DT_RETURN_IF_ERROR(CheckContract(
+      {{"version", std::string(Version())}, {"configuration", ClassifierContract(config)}},
+      runtime.comm));
+  if (config.trainer().seeds_size() > 1) return RunSeeds(config, runtime);
+  return RunSeed(config, runtime).status();
+}
+
+}  // namespace dtrain

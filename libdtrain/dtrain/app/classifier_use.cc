@@ -1,0 +1,124 @@
+// classifier_use.cc - evaluates and predicts with a trained classifier: the same predictions, then
+// scored or written. SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "dtrain/app/classifier_data.h"
+#include "dtrain/app/classifier_runs.h"
+#include "dtrain/app/internal/trained_classifier.h"
+#include "dtrain/nn/context.h"
+#include "dtrain/train/classification_predictions.h"
+
+namespace dtrain {
+namespace {
+
+void Print(const Runtime& runtime, const std::string& text) {
+  if (!runtime.comm.is_root()) return;
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+// Where the shards of the texts go: the run's own, else beside the checkpoint.
+std::string CacheOf(const proto::BertConfig& user, const TrainedClassifier& trained) {
+  if (!user.data().cache().empty()) return user.data().cache();
+  if (!user.run().run_dir().empty()) return user.run().run_dir() + "/data";
+  return std::filesystem::path(trained.checkpoint.path()).parent_path().string() + "/data";
+}
+
+using UseSet = std::function<absl::Status(const NamedShard& set, const ClassificationShard& shard,
+                                          const ClassificationPredictions& predictions)>;
+
+// Predicts the sets that `choose` takes out of the data, one after the other.
+absl::Status ForSets(const proto::BertConfig& user, Runtime& runtime,
+                     const std::function<std::vector<NamedShard>(const ClassifierData&)>& choose,
+                     const UseSet& use) {
+  DT_ASSIGN_OR_RETURN(const TrainedClassifier trained, OpenTrainedClassifier(user));
+  const proto::BertConfig& config = trained.config;
+  DT_ASSIGN_OR_RETURN(const ClassifierData data,
+                      PrepareClassifierData(config.data(),
+                                            {.cache_dir = CacheOf(user, trained),
+                                             .with_train = false,
+                                             .label_names = trained.label_names},
+                                            runtime));
+  Print(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n"));
+  std::unique_ptr<BertClassifier> model;
+  for (const NamedShard& set : choose(data)) {
+    DT_ASSIGN_OR_RETURN(const ClassificationShard shard, ClassificationShard::Open(set.path));
+    if (!model) {
+      DT_ASSIGN_OR_RETURN(model, LoadClassifier(trained, shard.info(), runtime));
+    }
+    Context context(runtime.device,
+                    {.compute_type = model->parameters().compute_weights()
+                                         ? model->parameters().compute_weights().dtype()
+                                         : DType::kFloat32});
+    DT_RETURN_IF_ERROR(use(
+        set, shard,
+        PredictShard(*model, shard, config.trainer().eval_batch_tokens(), runtime.comm, context)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status EvaluateClassifier(const proto::BertConfig& config, Runtime& runtime) {
+  const auto all = [](const ClassifierData& data) {
+    std::vector<NamedShard> sets = data.dev;
+    sets.insert(sets.end(), data.test.begin(), data.test.end());
+    return sets;
+  };
+  return ForSets(config, runtime, all,
+                 [&](const NamedShard& set, const ClassificationShard& shard,
+                     const ClassificationPredictions& predictions) {
+                   EvaluationResult result;
+                   DT_RETURN_IF_ERROR(AddMetrics(shard, predictions, "", result));
+                   std::string text = absl::StrFormat("%s (%d texts)", set.name, shard.size());
+                   for (const auto& [name, value] : result.metrics) {
+                     absl::StrAppendFormat(&text, "  %s %.4f", name, value);
+                   }
+                   if (result.metrics.empty()) text += "  no labels";
+                   for (const std::string& note : result.notes) absl::StrAppend(&text, "\n", note);
+                   const std::string only = OnlyPredictedClass(shard, predictions);
+                   if (!only.empty()) {
+                     absl::StrAppend(&text, "\nall texts are predicted as \"", only, "\"");
+                   }
+                   Print(runtime, text + "\n");
+                   return absl::OkStatus();
+                 });
+}
+
+absl::Status PredictWithClassifier(const proto::BertConfig& config, Runtime& runtime) {
+  std::string output = config.predict().output();
+  if (output.empty()) {
+    if (config.run().run_dir().empty()) {
+      return UsageError("where shall predictions go? set predict.output, or give --run_dir");
+    }
+    output = config.run().run_dir() + "/predictions.tsv";
+  }
+  int written = 0;
+  const auto tests = [](const ClassifierData& data) {
+    return data.test.empty() ? data.dev : data.test;
+  };
+  return ForSets(config, runtime, tests,
+                 [&](const NamedShard& set, const ClassificationShard& shard,
+                     const ClassificationPredictions& predictions) {
+                   std::string path = output;
+                   if (written++ > 0) {
+                     const std::filesystem::path whole(output);
+                     path = (whole.parent_path() / whole.stem()).string() + "-" + set.name +
+                            whole.extension().string();
+                   }
+                   absl::Status status = absl::OkStatus();
+                   if (runtime.comm.is_root()) status = WritePredictions(path, shard, predictions);
+                   Print(runtime, absl::StrFormat("%s: %d texts predicted, written to %s\n",
+                                                  set.name, shard.size(), path));
+                   return status;
+                 });
+}
+
+}  // namespace dtrain

@@ -1,0 +1,36 @@
+// config_values.h - from values of the configuration to the library's: what all programs share.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_APP_INTERNAL_CONFIG_VALUES_H_
+#define DTRAIN_APP_INTERNAL_CONFIG_VALUES_H_
+
+#include <cstdint>
+#include <string>
+
+#include "dtrain/base/dtype.h"
+#include "dtrain/base/period.h"
+#include "dtrain/model.pb.h"
+#include "dtrain/nn/context.h"
+#include "dtrain/ops/bias_activation.h"
+#include "dtrain/trainer.pb.h"
+
+namespace dtrain::internal {
+
+// The configuration was validated: they parse.
+Period PeriodOf(const std::string& text);
+double SecondsOf(const std::string& text);
+
+Activation ActivationOf(proto::ModelConfig::Activation activation);
+DType DTypeOf(proto::TrainerConfig::Precision precision);
+// kNone for auto, which is planned where there is a model.
+Recompute RecomputeOf(proto::TrainerConfig::Recompute recompute);
+
+// Of dropout: another one on every rank.
+uint64_t SeedOfRank(uint64_t seed, int rank);
+
+// "model.hidden_size: 512" for each line within "model { ... }", so that a line alone says which
+// key it is about.
+std::string WithFullNames(const std::string& textproto);
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_APP_INTERNAL_CONFIG_VALUES_H_

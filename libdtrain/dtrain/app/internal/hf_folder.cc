@@ -1,0 +1,67 @@
+// hf_folder.cc - refuses folders in use, and writes the rest.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/internal/hf_folder.h"
+
+#include <cstddef>
+#include <filesystem>
+#include <system_error>
+
+#include "dtrain/base/file.h"
+
+namespace dtrain::internal {
+namespace {
+
+absl::Status PrepareFolder(const std::string& directory, bool overwrite) {
+  std::error_code error;
+  if (std::filesystem::exists(directory, error) &&
+      !std::filesystem::is_directory(directory, error)) {
+    return UsageError(directory + ": is not a folder; name another output folder");
+  }
+  if (!overwrite && std::filesystem::exists(directory, error) &&
+      !std::filesystem::is_empty(directory, error)) {
+    return UsageError(directory +
+                      ": is not empty; name another output folder, or give --overwrite");
+  }
+  return MakeDirectories(directory);
+}
+
+}  // namespace
+
+const char* HfActivationName(Activation activation) {
+  switch (activation) {
+    case Activation::kRelu:
+      return "relu";
+    case Activation::kGeluErf:
+      return "gelu";
+    default:
+      return "gelu_pytorch_tanh";
+  }
+}
+
+NamedTensor HfTensor(const std::string& name, const Tensor& tensor) {
+  const std::span<const int64_t> dims = tensor.shape().dims();
+  return {.name = name,
+          .dtype = DType::kFloat32,
+          .shape = {dims.begin(), dims.end()},
+          .data = {static_cast<const std::byte*>(tensor.raw()), tensor.bytes()}};
+}
+
+std::vector<NamedTensor> HfTensors(ParameterSet& parameters) {
+  std::vector<NamedTensor> tensors;
+  for (Parameter* parameter : parameters.in_backward_order()) {
+    tensors.push_back(HfTensor(parameter->name(), parameter->master()));
+  }
+  return tensors;
+}
+
+absl::Status WriteHfFolder(const std::string& directory, bool overwrite,
+                           std::span<const NamedTensor> tensors, std::span<const HfFile> files) {
+  DT_RETURN_IF_ERROR(PrepareFolder(directory, overwrite));
+  DT_RETURN_IF_ERROR(WriteSafetensors(directory + "/model.safetensors", tensors).status());
+  for (const auto& [name, content] : files) {
+    DT_RETURN_IF_ERROR(WriteFileAtomically(directory + "/" + name, content));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace dtrain::internal

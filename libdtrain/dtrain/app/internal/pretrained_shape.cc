@@ -1,0 +1,116 @@
+// pretrained_shape.cc - reads config.json as Hugging Face and google-research/bert write it.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/internal/pretrained_shape.h"
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/base/file.h"
+#include "dtrain/base/log.h"
+#include "nlohmann/json.hpp"
+
+namespace dtrain::internal {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status SetActivation(const std::string& name, const std::string& path,
+                           proto::BertModelConfig& model) {
+  if (name == "gelu") {
+    model.set_activation(proto::ModelConfig::gelu_erf);
+  } else if (name == "gelu_new" || name == "gelu_pytorch_tanh") {
+    model.set_activation(proto::ModelConfig::gelu_tanh);
+  } else if (name == "relu") {
+    model.set_activation(proto::ModelConfig::relu);
+  } else {
+    return StorageError(absl::StrFormat(
+        "%s: hidden_act is \"%s\"; it may be gelu, gelu_new, gelu_pytorch_tanh or relu", path,
+        name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadShape(const std::string& path, proto::BertModelConfig& model) {
+  DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return StorageError(path + ": is no JSON object; fetch the model again");
+  if (json.contains("model_type") && json["model_type"] != "bert") {
+    return StorageError(absl::StrFormat("%s: model_type is %s, not \"bert\"; give BERT's weights",
+                                        path, json["model_type"].dump()));
+  }
+  const auto get = [&](const char* key, int32_t& value) -> absl::Status {
+    if (!json.contains(key)) return absl::OkStatus();
+    if (!json[key].is_number_integer() || json[key] <= 0 || json[key] > 100000000) {
+      return StorageError(
+          absl::StrFormat("%s: %s is %s, must be a positive number", path, key, json[key].dump()));
+    }
+    value = json[key];
+    return absl::OkStatus();
+  };
+  int32_t layers = model.num_layers();
+  int32_t hidden = model.hidden_size();
+  int32_t ffn = model.ffn_size();
+  int32_t heads = model.num_heads();
+  int32_t positions = model.max_positions();
+  int32_t types = model.type_vocab_size();
+  DT_RETURN_IF_ERROR(get("num_hidden_layers", layers));
+  DT_RETURN_IF_ERROR(get("hidden_size", hidden));
+  DT_RETURN_IF_ERROR(get("intermediate_size", ffn));
+  DT_RETURN_IF_ERROR(get("num_attention_heads", heads));
+  DT_RETURN_IF_ERROR(get("max_position_embeddings", positions));
+  DT_RETURN_IF_ERROR(get("type_vocab_size", types));
+  model.set_num_layers(layers);
+  model.set_hidden_size(hidden);
+  model.set_ffn_size(ffn);
+  model.set_num_heads(heads);
+  model.set_max_positions(positions);
+  model.set_type_vocab_size(types);
+  if (hidden % heads != 0) {
+    return StorageError(absl::StrFormat(
+        "%s: hidden_size %d is no multiple of num_attention_heads %d", path, hidden, heads));
+  }
+  if (json.contains("layer_norm_eps") && json["layer_norm_eps"].is_number()) {
+    model.set_layer_norm_epsilon(json["layer_norm_eps"].get<float>());
+  }
+  if (json.contains("hidden_act") && json["hidden_act"].is_string()) {
+    DT_RETURN_IF_ERROR(SetActivation(json["hidden_act"], path, model));
+  }
+  LogInfo(
+      absl::StrFormat("%s: %d layers of %d, %d heads, ffn %d", path, layers, hidden, heads, ffn));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<proto::BertConfig> WithPretrainedShape(const proto::BertConfig& config) {
+  proto::BertConfig shaped = config;
+  const std::string& path = config.model().pretrained();
+  if (path.empty()) return shaped;
+  std::error_code error;
+  const fs::path folder =
+      fs::is_directory(path, error) ? fs::path(path) : fs::path(path).parent_path();
+  for (const char* name : {"config.json", "bert_config.json"}) {
+    const std::string file = (folder / name).string();
+    if (!fs::exists(file, error)) continue;
+    DT_RETURN_IF_ERROR(ReadShape(file, *shaped.mutable_model()));
+    break;
+  }
+  if (config.data().vocabulary().empty()) {
+    const std::string vocabulary = (folder / "vocab.txt").string();
+    if (!fs::exists(vocabulary, error)) {
+      return UsageError(absl::StrFormat(
+          "%s: there is no vocab.txt beside the weights; set data.vocabulary", path));
+    }
+    shaped.mutable_data()->set_vocabulary(vocabulary);
+  }
+  if (config.data().max_length() > shaped.model().max_positions()) {
+    return UsageError(absl::StrFormat("data.max_length (%d) exceeds the %d positions of %s",
+                                      config.data().max_length(), shaped.model().max_positions(),
+                                      path));
+  }
+  return shaped;
+}
+
+}  // namespace dtrain::internal

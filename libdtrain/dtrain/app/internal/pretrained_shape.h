@@ -1,0 +1,18 @@
+// pretrained_shape.h - the shape of a pretrained BERT, as the files beside its weights say it.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_APP_INTERNAL_PRETRAINED_SHAPE_H_
+#define DTRAIN_APP_INTERNAL_PRETRAINED_SHAPE_H_
+
+#include "dtrain/base/status.h"
+#include "dtrain/bert.pb.h"
+
+namespace dtrain::internal {
+
+// `config` with the shape of model.pretrained's config.json or bert_config.json, and its vocab.txt
+// where no vocabulary is given; unchanged without model.pretrained. StorageError: files that are
+// there and cannot be used; UsageError: no vocabulary, or texts longer than the model's positions.
+absl::StatusOr<proto::BertConfig> WithPretrainedShape(const proto::BertConfig& config);
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_APP_INTERNAL_PRETRAINED_SHAPE_H_

@@ -1,0 +1,136 @@
+// trained_classifier.cc - from a checkpoint's files to a model that classifies.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/internal/trained_classifier.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "dtrain/app/bert_options.h"
+#include "dtrain/app/config.h"
+#include "dtrain/app/internal/config_values.h"
+#include "dtrain/train/checkpoint_directory.h"
+#include "dtrain/train/classification_predictions.h"
+#include "dtrain/train/train_state.h"
+
+namespace dtrain {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+// Lists that `top` sets replace those of `base`: merging alone would append.
+void ClearListsOf(const Message& top, Message& base) {
+  std::vector<const FieldDescriptor*> fields;
+  top.GetReflection()->ListFields(top, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->is_repeated()) {
+      base.GetReflection()->ClearField(&base, field);
+    } else if (field->message_type() != nullptr) {
+      ClearListsOf(top.GetReflection()->GetMessage(top, field),
+                   *base.GetReflection()->MutableMessage(&base, field));
+    }
+  }
+}
+
+void Overlay(const proto::BertConfig& user, proto::BertConfig& config) {
+  const proto::ClassificationDataConfig& data = user.data();
+  if (data.dev_size() > 0 || data.test_size() > 0 || !data.glue().empty()) {
+    proto::ClassificationDataConfig& own = *config.mutable_data();
+    own.clear_train();
+    own.clear_dev();
+    own.clear_test();
+    own.clear_glue();
+    own.clear_glue_dir();
+  }
+  ClearListsOf(user, config);
+  config.MergeFrom(user);
+}
+
+absl::Status RequireFile(const Checkpoint& checkpoint, std::string_view name) {
+  if (checkpoint.Has(name)) return absl::OkStatus();
+  return StorageError(absl::StrFormat(
+      "%s: holds no %s, so it is not a checkpoint of a classification run; give one that "
+      "bert_classify wrote",
+      checkpoint.path(), name));
+}
+
+// Sizes of the data are those of the weights.
+absl::StatusOr<BertClassifierOptions> TrainedOptions(const TrainedClassifier& trained) {
+  DT_ASSIGN_OR_RETURN(const SafetensorsFile tensors,
+                      trained.checkpoint.OpenTensors("model.safetensors"));
+  const NamedTensor* const words = tensors.Find("bert.embeddings.word_embeddings.weight");
+  const NamedTensor* const head = tensors.Find("classifier.weight");
+  if (words == nullptr || head == nullptr) {
+    return StorageError(trained.checkpoint.path() +
+                        "/model.safetensors: holds no BERT classifier; give a checkpoint that "
+                        "bert_classify wrote");
+  }
+  BertClassifierOptions options = ClassifierOptionsOf(trained.config);
+  options.label_weights.clear();
+  options.num_labels = head->shape[0];
+  options.bert.vocab_size = words->shape[0];
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<BertClassifier>> Load(const TrainedClassifier& trained,
+                                                     const BertClassifierOptions& options,
+                                                     const Device& device, DType compute_type) {
+  auto model = std::make_unique<BertClassifier>(options);
+  model->Allocate(device, compute_type, /*seed=*/1);
+  DT_RETURN_IF_ERROR(LoadWeights(trained.checkpoint, model->parameters()));
+  return model;
+}
+
+}  // namespace
+
+absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::BertConfig& user) {
+  const std::string& path =
+      user.predict().checkpoint().empty() ? user.run().run_dir() : user.predict().checkpoint();
+  DT_ASSIGN_OR_RETURN(Checkpoint checkpoint,
+                      OpenCheckpoint(path, user.predict().best() ? BestMetricOf(path) : ""));
+  for (const char* name : {"config.textproto", "vocab.txt", "labels.txt"}) {
+    DT_RETURN_IF_ERROR(RequireFile(checkpoint, name));
+  }
+  proto::BertConfig config;
+  DT_ASSIGN_OR_RETURN(const std::string text, checkpoint.ReadText("config.textproto"));
+  const absl::Status merged =
+      MergeConfigText(text, checkpoint.path() + "/config.textproto", checkpoint.path(), config);
+  if (!merged.ok()) return StorageError(MessageOf(merged));
+  Overlay(user, config);
+  if (!user.data().has_vocabulary()) {
+    config.mutable_data()->set_vocabulary(checkpoint.path() + "/vocab.txt");
+  }
+  DT_ASSIGN_OR_RETURN(const std::string labels, checkpoint.ReadText("labels.txt"));
+  std::vector<std::string> names = absl::StrSplit(labels, '\n', absl::SkipEmpty());
+  return TrainedClassifier{std::move(checkpoint), std::move(config), std::move(names)};
+}
+
+absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClassifier& trained,
+                                                               const Device& device,
+                                                               DType compute_type) {
+  DT_ASSIGN_OR_RETURN(const BertClassifierOptions options, TrainedOptions(trained));
+  return Load(trained, options, device, compute_type);
+}
+
+absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClassifier& trained,
+                                                               const ClassificationShardInfo& info,
+                                                               const Runtime& runtime) {
+  DT_ASSIGN_OR_RETURN(BertClassifierOptions options, TrainedOptions(trained));
+  options.loss = LossOf(info.label_kind);
+  if (OutputsOf(info) != options.num_labels) {
+    return UsageError(absl::StrFormat("%s has %d outputs, the texts have %d labels",
+                                      trained.checkpoint.path(), options.num_labels,
+                                      OutputsOf(info)));
+  }
+  DType type = internal::DTypeOf(trained.config.trainer().precision());
+  // A model trained on a GPU evaluates anywhere.
+  if (type == DType::kFloat16 && runtime.device.type == DeviceType::kCpu) type = DType::kFloat32;
+  return Load(trained, options, runtime.device, type);
+}
+
+}  // namespace dtrain

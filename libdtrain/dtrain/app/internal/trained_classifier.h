@@ -1,0 +1,44 @@
+// trained_classifier.h - opens a trained classifier: weights, vocabulary, labels, configuration.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_APP_INTERNAL_TRAINED_CLASSIFIER_H_
+#define DTRAIN_APP_INTERNAL_TRAINED_CLASSIFIER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dtrain/app/runtime.h"
+#include "dtrain/base/status.h"
+#include "dtrain/bert.pb.h"
+#include "dtrain/data/classification_shard.h"
+#include "dtrain/models/bert_classifier.h"
+#include "dtrain/train/checkpoint.h"
+
+namespace dtrain {
+
+// A checkpoint of bert_classify and what it says about itself.
+struct TrainedClassifier {
+  Checkpoint checkpoint;
+  proto::BertConfig config;              // the run's, with the user's changes
+  std::vector<std::string> label_names;  // of classes or labels; none of values
+};
+
+// `user` is what the command line says: what it sets wins over the run's configuration, and where
+// it names files of texts those take the place of all of the run's. The vocabulary is the
+// checkpoint's. StorageError: nothing there, damaged, of another program, without vocabulary.
+absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::BertConfig& user);
+
+// The model, with its weights. Its loss is that of classes, whatever the labels are: for uses of
+// the outputs alone.
+absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClassifier& trained,
+                                                               const Device& device,
+                                                               DType compute_type);
+// The same for texts as in the shard. UsageError: the shard has labels of
+// another kind or number.
+absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClassifier& trained,
+                                                               const ClassificationShardInfo& info,
+                                                               const Runtime& runtime);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_APP_INTERNAL_TRAINED_CLASSIFIER_H_

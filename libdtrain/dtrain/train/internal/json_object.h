@@ -1,0 +1,21 @@
+// json_object.h - a JSON object from a file of somebody else's, every key in it once.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TRAIN_INTERNAL_JSON_OBJECT_H_
+#define DTRAIN_TRAIN_INTERNAL_JSON_OBJECT_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "dtrain/base/status.h"
+
+namespace dtrain::internal {
+
+// JSON itself allows a key twice, where readers disagree on who wins: that is refused, as is what
+// does not parse. StorageError: "PATH: damaged: WHAT is not JSON: ...".
+absl::StatusOr<nlohmann::json> ParseJsonObject(const std::string& path, std::string_view what,
+                                               std::string_view text);
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_TRAIN_INTERNAL_JSON_OBJECT_H_

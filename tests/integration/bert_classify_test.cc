@@ -1,0 +1,137 @@
+// bert_classify_test.cc - the classifier as users start it: train, eval, predict, seeds, ranks.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "integration/nmt_train_program.h"
+
+namespace dtrain {
+namespace {
+
+// Reviews of some words that are good or bad, and command lines for them.
+class ToyTexts {
+ public:
+  ToyTexts() {
+    WriteTestFile(File("vocab.txt"), "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\na\nfilm\nb\n");
+    WriteTestFile(File("train.tsv"), Rows(200, 1));
+    WriteTestFile(File("dev.tsv"), Rows(40, 2));
+    WriteTestFile(File("new.tsv"), "text\na good film\na bad film\n");
+  }
+  std::string File(const std::string& name) const { return folder_.File(name); }
+
+  Outcome Train(const std::string& more = "", int ranks = 1) const {
+    return Run(ranks, "train data.train=" + File("train.tsv") + " data.dev=" + File("dev.tsv") +
+                          " data.vocabulary=" + File("vocab.txt") +
+                          " model.num_layers=1 model.hidden_size=32 model.ffn_size=32 "
+                          "model.num_heads=2 model.max_positions=32 data.max_length=32 "
+                          "trainer.batch_size=20 trainer.max_epochs=4 optimizer.learning_rate=5e-3 "
+                          "run.progress=plain run.run_dir=" +
+                          File("run") + " " + more);
+  }
+  Outcome Run(int ranks, const std::string& arguments) const {
+    const std::string program = DTRAIN_TEST_PROGRAM " " + arguments;
+    return RunCommand(ranks == 1
+                          ? program
+                          : ToyProgram::Mpirun() + " -n " + std::to_string(ranks) + " " + program);
+  }
+
+ private:
+  static std::string Rows(int count, uint64_t seed) {
+    std::string text = "text\tlabel\n";
+    RandomStream random({.seed = seed});
+    for (int i = 0; i < count; ++i) {
+      const bool good = random.NextBelow(2) == 0;
+      for (uint32_t words = random.NextBelow(6); words > 0; --words) text += "a film ";
+      text += good ? "good b\tpraise\n" : "bad b\tblame\n";
+    }
+    return text;
+  }
+
+  TemporaryFolder folder_;
+};
+
+// What stands behind the last `name` of the text, up to a space.
+std::string ValueOf(const std::string& text, const std::string& name) {
+  const size_t at = text.rfind(name + " ");
+  if (at == std::string::npos) return "";
+  const size_t begin = at + name.size() + 1;
+  return text.substr(begin, text.find_first_of(" \n", begin) - begin);
+}
+
+TEST_CASE("bert_classify trains, evaluates and predicts") {
+  const ToyTexts toy;
+  const Outcome trained = toy.Train();
+  INFO(trained.output);
+  REQUIRE(trained.exit_code == 0);
+  CHECK_THAT(trained.output, Catch::Contains("200 training texts are few"));
+  CHECK(ValueOf(trained.output, "accuracy") == "1.0000");
+
+  const Outcome evaluated = toy.Run(1, "eval --run_dir=" + toy.File("run"));
+  INFO(evaluated.output);
+  CHECK(evaluated.exit_code == 0);
+  CHECK_THAT(evaluated.output, Catch::Contains("dev (40 texts)"));
+  CHECK(ValueOf(evaluated.output, "accuracy") == "1.0000");
+  const Outcome shared = toy.Run(2, "eval --run_dir=" + toy.File("run"));
+  CHECK(ValueOf(shared.output, "loss") == ValueOf(evaluated.output, "loss"));
+
+  const Outcome predicted =
+      toy.Run(1, "predict --run_dir=" + toy.File("run") + " data.test=" + toy.File("new.tsv"));
+  INFO(predicted.output);
+  CHECK(predicted.exit_code == 0);
+  const std::string predictions = ReadTestFile(toy.File("run/predictions.tsv"));
+  CHECK_THAT(predictions, Catch::StartsWith("id\tlabel\tp_blame\tp_praise\n1\tpraise\t"));
+  CHECK_THAT(predictions, Catch::Contains("\n2\tblame\t"));
+  CHECK(CountOf(predictions, "\n") == 3);
+}
+
+TEST_CASE("ranks train what one process trains") {
+  const ToyTexts toy;
+  const std::string exact =
+      "model.dropout=0 model.attention_dropout=0 model.classifier_dropout=0 trainer.max_steps=12 ";
+  const Outcome one = toy.Train(exact);
+  INFO(one.output);
+  REQUIRE(one.exit_code == 0);
+  for (const int ranks : {2, 4}) {
+    const Outcome several = toy.Train(exact + "run.run_dir=" + toy.File("run-ranks"), ranks);
+    INFO(several.output);
+    CHECK(several.exit_code == 0);
+    CHECK(std::stod(ValueOf(several.output, "loss")) ==
+          Approx(std::stod(ValueOf(one.output, "loss"))).margin(2e-4));
+    std::filesystem::remove_all(toy.File("run-ranks"));
+  }
+}
+
+TEST_CASE("several seeds become several runs and one table") {
+  const ToyTexts toy;
+  const Outcome outcome = toy.Train("trainer.seeds=3,4 trainer.max_steps=5");
+  INFO(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK_THAT(outcome.output, Catch::Contains("2 seeds, last evaluations\n"));
+  CHECK_THAT(outcome.output, Catch::Contains(" +- "));
+  CHECK(outcome.output.find("texts are few") == std::string::npos);
+  CHECK_THAT(ReadTestFile(toy.File("run/seeds.json")), Catch::Contains("\"deviation\""));
+  for (const char* seed : {"run/seed-3", "run/seed-4"}) {
+    CHECK_THAT(ReadTestFile(toy.File(seed) + "/config.textproto"), Catch::Contains("seeds: "));
+    CHECK(std::filesystem::exists(toy.File(seed) + "/ckpt/last/model.safetensors"));
+  }
+  CHECK(ReadTestFile(toy.File("run/seed-3/ckpt/last/model.safetensors")) !=
+        ReadTestFile(toy.File("run/seed-4/ckpt/last/model.safetensors")));
+}
+
+TEST_CASE("bert_classify says what is wrong, once") {
+  const ToyTexts toy;
+  CheckFailed(toy.Run(1, ""), 2, {"which command? bert_classify train"});
+  CheckFailed(toy.Run(1, "tain"), 2, {"tain: unknown command", "did you mean", "train"});
+  CheckFailed(toy.Run(1, "eval"), 2, {"which model?"});
+  CheckFailed(toy.Run(1, "eval --run_dir=/nowhere"), 7, {"/nowhere"});
+  CheckFailed(toy.Train("data.label=stars"), 3, {"train.tsv", "stars"});
+  CheckFailed(toy.Train("data.vocabulary=/nowhere/vocab.txt", 2), 3, {"/nowhere/vocab.txt"});
+  CheckFailed(toy.Train("trainer.label_weights=1,2,3"), 2, {"3 weights for 2 labels"});
+  const Outcome help = toy.Run(1, "--help");
+  CHECK(help.exit_code == 0);
+  CHECK_THAT(help.output, Catch::Contains("predict   "));
+  CHECK_THAT(toy.Run(1, "--help_config=optimizer.learning_rate").output,
+             Catch::Contains("optimizer.learning_rate=5e-05"));
+}
+
+}  // namespace
+}  // namespace dtrain
