@@ -8,8 +8,8 @@
 #include "dtrain/device/cuda/launch.cuh"
 #include "dtrain/device/cuda/packed.cuh"
 #include "dtrain/device/cuda/runtime.h"
-#include "dtrain/ops/gemm_tuning.h"
 #include "dtrain/ops/internal/gemm_kernel.h"
+#include "dtrain/ops/internal/gemm_plans.h"
 
 namespace dtrain {
 namespace {
@@ -26,6 +26,7 @@ constexpr int kLaunches = 5;
 
 // sums[i] += x[i]: a bias gradient that cuBLASLt overwrote goes to where gradients accumulate.
 // Geometry: a thread per element. Traffic: a vector read, one read and written; a launch's time.
+constexpr int kAddThreads = 256;
 template <typename T>
 struct AddVectorArgs {
   const T* x;
@@ -33,15 +34,15 @@ struct AddVectorArgs {
   int64_t count;
 };
 template <typename T>
-__global__ void AddVectorKernel(AddVectorArgs<T> args) {
+__global__ void __launch_bounds__(kAddThreads) AddVectorKernel(AddVectorArgs<T> args) {
   const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i < args.count) args.sums[i] += ToFloat(args.x[i]);
 }
 
 template <typename T>
 void AddVector(const void* x, int64_t count, float* sums, Stream& stream) {
-  constexpr int kThreads = 256;
-  Launch(AddVectorKernel<T>, {.blocks = {(count + kThreads - 1) / kThreads}, .threads = kThreads},
+  Launch(AddVectorKernel<T>,
+         {.blocks = {(count + kAddThreads - 1) / kAddThreads}, .threads = kAddThreads},
          AddVectorArgs<T>{static_cast<const T*>(x), sums, count}, stream);
 }
 
@@ -171,11 +172,11 @@ GemmPlan Measure(Product& product, const GemmArgs& args, const std::function<voi
   return plan;
 }
 
-// gelu's epilogues are part of the product's kernel from Hopper on; Ada runs a slow kernel of its
-// own after it (llm.c issues 338 and 363).
+// gelu's gradient is part of the product's kernel from Hopper on; Ada runs a slow kernel of its own
+// after it (llm.c issues 338 and 363). Not gelu itself: where it is computed again for backward,
+// our kernel does that, and its bits differ.
 bool FusesByHeuristic(Epilogue epilogue, const Stream& stream) {
-  if (CurrentGemmTuning() == GemmTuning::kOff) return false;
-  if (epilogue != Epilogue::kGeluBias && epilogue != Epilogue::kGeluGradient) return false;
+  if (CurrentGemmTuning() == GemmTuning::kOff || epilogue != Epilogue::kGeluGradient) return false;
   const int capability = cuda::Properties(stream.device()).compute_capability;
   return capability >= 90 && capability < 120;
 }
@@ -186,7 +187,7 @@ GemmPlan Choose(Product& product, const ProductShape& shape, const GemmArgs& arg
   if (CurrentGemmTuning() == GemmTuning::kMeasure) {
     const auto known = CurrentGemmPlans().find(shape);
     if (known != CurrentGemmPlans().end()) return known->second;
-    if (MeasureGemms::IsOn()) {
+    if (MeasuresGemms()) {
       const GemmPlan plan = Measure<T>(product, args, parts, stream);
       AddGemmPlan(shape, plan);
       return plan;
@@ -212,7 +213,7 @@ Plan& FindPlan(const GemmArgs& args, const std::function<void()>& parts, Stream&
   const std::pair<int, ProductShape> key{stream.device().index, shape};
   auto found = plans.find(key);
   // What was suggested gives way to what can be measured now.
-  if (found != plans.end() && MeasureGemms::IsOn() && !CurrentGemmPlans().contains(shape)) {
+  if (found != plans.end() && MeasuresGemms() && !CurrentGemmPlans().contains(shape)) {
     plans.erase(found);
     found = plans.end();
   }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "dtrain/device/cuda/runtime.h"
+#include "dtrain/ops/internal/gemm_plans.h"
 
 namespace dtrain {
 namespace {
@@ -292,9 +293,24 @@ int GemmPlansGeneration() { return OfThread().generation; }
 
 MeasureGemms::MeasureGemms() { ++OfThread().measuring; }
 MeasureGemms::~MeasureGemms() { --OfThread().measuring; }
-bool MeasureGemms::IsOn() {
+
+bool MeasuresGemms() {
   const State& state = OfThread();
   return state.measuring > 0 && state.tuning == GemmTuning::kMeasure;
+}
+
+size_t CountGemmPlans() { return CurrentGemmPlans().size(); }
+
+std::string PrintGemmPlans(const Device& device) {
+  return PrintGemmPlans({GemmPlatformOf(device), CurrentGemmPlans()});
+}
+
+absl::StatusOr<bool> UseGemmPlans(std::string_view text, std::string_view path,
+                                  const Device& device) {
+  DT_ASSIGN_OR_RETURN(GemmPlanFile file, ParseGemmPlans(text, path));
+  const bool fits = file.platform == GemmPlatformOf(device);
+  SetGemmPlans(fits ? std::move(file.plans) : GemmPlans());
+  return fits;
 }
 
 std::optional<FastestWay> ChooseFastest(
