@@ -21,6 +21,8 @@ absl::StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& r
       TranslationTask::Create(TaskOptionsOf(config, data, runtime.device), runtime.comm));
   DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
   const MemoryPlan memory = PlanRun(config, task->model().options(), task->train_shard(), runtime);
+  DT_RETURN_IF_ERROR(PrepareTranslationGemms(config, recorder.path(), memory, runtime.device,
+                                             task->model(), runtime.comm));
   Context context(runtime.device,
                   ContextOptionsOf(config.trainer(), runtime.comm.rank(), memory.recompute));
   TrainerOptions options = TrainerOptionsOf(config, recorder.path());

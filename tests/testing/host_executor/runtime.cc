@@ -13,6 +13,7 @@
 #include <new>
 
 #include "dtrain/device/cuda/error.h"
+#include "testing/host_executor/cublaslt.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -79,7 +80,9 @@ void* CreateEvent(const Device&) { return new TimePoint(); }
 void DestroyEvent(const Device&, void* event) noexcept { delete static_cast<TimePoint*>(event); }
 
 void RecordEvent(const Device&, void* event, void*) {
-  AsTime(event) = std::chrono::steady_clock::now();
+  AsTime(event) = std::chrono::steady_clock::now() +
+                  std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                      std::chrono::duration<double>(host_executor::ClockSeconds()));
 }
 
 double SecondsBetween(const Device&, void* start, void* end) {
