@@ -228,6 +228,8 @@ absl::StatusOr<std::string> Collectives::BroadcastBytes(std::string_view name,
   return std::move(texts[static_cast<size_t>(root)]);
 }
 
+void Collectives::Abort(std::string_view reason) { queue_->Abort(reason); }
+
 Collectives::Statistics Collectives::statistics() const { return queue_->statistics(); }
 
 }  // namespace dtrain

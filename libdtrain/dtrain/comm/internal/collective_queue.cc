@@ -80,6 +80,23 @@ void CollectiveQueue::Hurry() {
   wake_.notify_all();
 }
 
+void CollectiveQueue::Abort(std::string_view reason) {
+  std::unique_lock lock(mutex_);
+  if (abort_.empty()) abort_ = reason;
+  wake_.notify_all();
+  drained_changed_.wait(lock, [&] { return drained_; });
+}
+
+// Fails what is pending; the next cycle tells the others.
+void CollectiveQueue::TakeAbort() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (abort_.empty() || !closed_.ok()) return;
+    give_up_ = absl::StrCat(RankName(comm_->rank()), " has ended its collectives: ", abort_);
+  }
+  Close(CommunicationError(give_up_));
+}
+
 Collectives::Statistics CollectiveQueue::statistics() const {
   return {.cycles = cycles_,
           .full_cycles = full_cycles_,
@@ -102,6 +119,7 @@ void CollectiveQueue::Run() {
 
 bool CollectiveQueue::Cycle() {
   Accept(WaitForWork());
+  TakeAbort();
   std::vector<uint64_t> votes = Votes();
   if (!Vote(&votes)) return false;
   ++cycles_;
@@ -110,9 +128,14 @@ bool CollectiveQueue::Cycle() {
     ++full_cycles_;
     Learn(comm_->AllGatherStrings(News()));
   }
-  Execute(ready_numbers);
+  // Where a rank gave up, its data are gone, and what seems complete is not.
+  if (!broken_) Execute(ready_numbers);
   FinishJoin();
-  if (ended_) return false;
+  if (ended_) {
+    Close(CommunicationError(pending_.empty() ? give_up_
+                                              : give_up_ + "; left undone: " + PendingNames()));
+    return false;
+  }
   WatchTable();
   return true;
 }
@@ -120,7 +143,8 @@ bool CollectiveQueue::Cycle() {
 CollectiveQueue::Submissions CollectiveQueue::WaitForWork() {
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [&] {
-    return closing_ || !submitted_.empty() || !pending_.empty() || join_ || !give_up_.empty();
+    return closing_ || !abort_.empty() || !submitted_.empty() || !pending_.empty() || join_ ||
+           !give_up_.empty();
   });
   wake_.wait_until(lock, last_cycle_ + Duration(options_.cycle_seconds),
                    [&] { return closing_ || hurry_; });
@@ -128,6 +152,7 @@ CollectiveQueue::Submissions CollectiveQueue::WaitForWork() {
   last_cycle_ = std::chrono::steady_clock::now();
   if (closing_ && give_up_.empty()) {
     give_up_ = absl::StrCat(RankName(comm_->rank()), " has ended its collectives");
+    left_in_order_ = true;
   }
   return std::exchange(submitted_, {});
 }
@@ -180,6 +205,7 @@ bool CollectiveQueue::Vote(std::vector<uint64_t>* votes) {
   const Timer waited;
   Timer lingering;
   while (!handle->Test()) {
+    TakeAbort();
     const double seconds = waited.Seconds();
     if (seconds < 5e-4) {
       std::this_thread::yield();
@@ -238,6 +264,7 @@ std::string CollectiveQueue::News() {
   if (!give_up_.empty() && !std::exchange(shutdown_sent_, true)) {
     CollectiveRequest request{.name = "shutdown", .kind = CollectiveKind::kShutdown};
     request.refusal = give_up_;
+    request.root = left_in_order_ ? 0 : 1;
     news += request.Text();
   }
   return news;
@@ -249,8 +276,9 @@ void CollectiveQueue::Learn(const std::vector<std::string>& news) {
     while (!text.empty()) {
       CollectiveRequest request = CollectiveRequest::Read(&text);
       if (request.kind == CollectiveKind::kShutdown) {
-        if (give_up_.empty() || !ended_) give_up_ = request.refusal;
+        if (!ended_) give_up_ = request.refusal;
         ended_ = true;
+        broken_ = broken_ || request.root != 0;
         continue;
       }
       // Somebody's differs from what is in the cache: all say theirs again.
@@ -332,9 +360,6 @@ void CollectiveQueue::Execute(const std::vector<int>& ready_numbers) {
     pending_.erase(name);
     work.submitted->result->Finish(absl::OkStatus());
   }
-  if (!ended_) return;
-  Close(CommunicationError(pending_.empty() ? give_up_
-                                            : give_up_ + "; left undone: " + PendingNames()));
 }
 
 void CollectiveQueue::Finish(const std::string& name, absl::Status status) {
@@ -392,6 +417,9 @@ void CollectiveQueue::Close(const absl::Status& status) {
   for (const auto& [name, pending] : pending_) pending.submitted->result->Finish(status);
   pending_.clear();
   if (join_) std::exchange(join_, nullptr)->Finish(status);
+  const std::lock_guard lock(mutex_);
+  drained_ = true;
+  drained_changed_.notify_all();
 }
 
 std::string CollectiveQueue::RankName(int rank) const {
