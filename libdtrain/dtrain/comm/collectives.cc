@@ -103,7 +103,7 @@ absl::Status CollectiveHandle::Wait() const {
   if (!result_->done && result_->hurry) result_->hurry();
   std::unique_lock lock(result_->mutex);
   result_->finished.wait(lock, [&] { return result_->done.load(); });
-  return result_->status;
+  return result_->outcome.status();
 }
 
 const Tensor& CollectiveHandle::output() const {

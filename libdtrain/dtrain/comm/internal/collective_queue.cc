@@ -64,9 +64,9 @@ std::shared_ptr<CollectiveResult> CollectiveQueue::Submit(
     result->Finish(closed_);
   } else if (!names_.insert(name).second) {
     result->Finish(
-        UsageError(absl::StrCat("\"", name,
-                                "\" is in flight already: wait for it, or give this one a name "
-                                "of its own")));
+        {ExitCode::kUsage, absl::StrCat("\"", name,
+                                        "\" is in flight already: wait for it, or give this "
+                                        "one a name of its own")});
   } else {
     submitted_.push_back(std::move(collective));
     wake_.notify_all();
@@ -94,7 +94,7 @@ void CollectiveQueue::TakeAbort() {
     if (abort_.empty() || !closed_.ok()) return;
     give_up_ = absl::StrCat(RankName(comm_->rank()), " has ended its collectives: ", abort_);
   }
-  Close(CommunicationError(give_up_));
+  CloseWith(give_up_);
 }
 
 Collectives::Statistics CollectiveQueue::statistics() const {
@@ -109,11 +109,11 @@ void CollectiveQueue::Run() {
   try {
     while (Cycle()) {
     }
-    Close(CommunicationError("the collectives have ended"));
+    CloseWith("the collectives have ended");
   } catch (const CommError& error) {
-    Close(CommunicationError(error.what()));
+    CloseWith(error.what());
   } catch (const std::exception& error) {
-    Close(InternalError(error.what()));
+    Close({ExitCode::kInternal, error.what()});
   }
 }
 
@@ -132,8 +132,7 @@ bool CollectiveQueue::Cycle() {
   if (!broken_) Execute(ready_numbers);
   FinishJoin();
   if (ended_) {
-    Close(CommunicationError(pending_.empty() ? give_up_
-                                              : give_up_ + "; left undone: " + PendingNames()));
+    CloseWith(pending_.empty() ? give_up_ : give_up_ + "; left undone: " + PendingNames());
     return false;
   }
   WatchTable();
@@ -249,7 +248,7 @@ void CollectiveQueue::OnVoteStalled(const std::vector<int>& missing, double seco
   vote_announced_ = true;
   if (!fail) return;
   give_up_ = text + "; gave up";
-  Close(CommunicationError(give_up_));
+  CloseWith(give_up_);
 }
 
 std::string CollectiveQueue::News() {
@@ -327,7 +326,7 @@ void CollectiveQueue::Execute(const std::vector<int>& ready_numbers) {
     if (!ready[i].error.empty()) {
       const std::string& error = ready[i].error;
       Finish(ready[i].request.name,
-             ready[i].usage_error ? UsageError(error) : CommunicationError(error));
+             {ready[i].usage_error ? ExitCode::kUsage : ExitCode::kCommunication, error});
       continue;
     }
     const bool mine = found != pending_.end();
@@ -358,11 +357,11 @@ void CollectiveQueue::Execute(const std::vector<int>& ready_numbers) {
       names_.erase(name);
     }
     pending_.erase(name);
-    work.submitted->result->Finish(absl::OkStatus());
+    work.submitted->result->Finish({});
   }
 }
 
-void CollectiveQueue::Finish(const std::string& name, absl::Status status) {
+void CollectiveQueue::Finish(const std::string& name, CollectiveOutcome outcome) {
   const auto found = pending_.find(name);
   if (found == pending_.end()) return;
   const std::shared_ptr<CollectiveResult> result = found->second.submitted->result;
@@ -371,7 +370,7 @@ void CollectiveQueue::Finish(const std::string& name, absl::Status status) {
     const std::lock_guard lock(mutex_);
     names_.erase(name);
   }
-  result->Finish(std::move(status));
+  result->Finish(std::move(outcome));
 }
 
 void CollectiveQueue::FinishJoin() {
@@ -383,7 +382,7 @@ void CollectiveQueue::FinishJoin() {
     const std::lock_guard lock(mutex_);
     names_.erase("join");
   }
-  std::exchange(join_, nullptr)->Finish(absl::OkStatus());
+  std::exchange(join_, nullptr)->Finish({});
 }
 
 void CollectiveQueue::WatchTable() {
@@ -405,18 +404,18 @@ void CollectiveQueue::WatchTable() {
   }
 }
 
-void CollectiveQueue::Close(const absl::Status& status) {
+void CollectiveQueue::Close(const CollectiveOutcome& outcome) {
   Submissions submissions;
   {
     const std::lock_guard lock(mutex_);
-    if (closed_.ok()) closed_ = status;
+    if (closed_.ok()) closed_ = outcome;
     submissions = std::exchange(submitted_, {});
     names_.clear();
   }
-  for (const auto& submitted : submissions) submitted->result->Finish(status);
-  for (const auto& [name, pending] : pending_) pending.submitted->result->Finish(status);
+  for (const auto& submitted : submissions) submitted->result->Finish(outcome);
+  for (const auto& [name, pending] : pending_) pending.submitted->result->Finish(outcome);
   pending_.clear();
-  if (join_) std::exchange(join_, nullptr)->Finish(status);
+  if (join_) std::exchange(join_, nullptr)->Finish(outcome);
   const std::lock_guard lock(mutex_);
   drained_ = true;
   drained_changed_.notify_all();

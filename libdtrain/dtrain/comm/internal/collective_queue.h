@@ -74,11 +74,12 @@ class CollectiveQueue {
   // Numbers in the cache that all ranks voted for.
   std::vector<int> ReadyNumbers(const std::vector<uint64_t>& votes) const;
   void Execute(const std::vector<int>& ready_numbers);
-  void Finish(const std::string& name, absl::Status status);
+  void Finish(const std::string& name, CollectiveOutcome outcome);
   void FinishJoin();
   void WatchTable();
-  // Ends all that is pending, and all later submissions, with this status.
-  void Close(const absl::Status& status);
+  // Ends all that is pending, and all later submissions, like this.
+  void Close(const CollectiveOutcome& outcome);
+  void CloseWith(const std::string& message) { Close({ExitCode::kCommunication, message}); }
   std::string RankName(int rank) const;
   std::string PendingNames() const;
 
@@ -105,7 +106,7 @@ class CollectiveQueue {
   std::condition_variable wake_;
   Submissions submitted_;
   std::unordered_set<std::string> names_;  // in flight
-  absl::Status closed_;                    // not OK: nothing is taken any more
+  CollectiveOutcome closed_;               // not OK: nothing is taken any more
   bool closing_ = false;
   bool hurry_ = false;
   int64_t nameless_ = 0;
