@@ -103,7 +103,7 @@ absl::Status CollectiveHandle::Wait() const {
   if (!result_->done && result_->hurry) result_->hurry();
   std::unique_lock lock(result_->mutex);
   result_->finished.wait(lock, [&] { return result_->done.load(); });
-  return result_->status;
+  return result_->outcome.status();
 }
 
 const Tensor& CollectiveHandle::output() const {
@@ -227,6 +227,8 @@ absl::StatusOr<std::string> Collectives::BroadcastBytes(std::string_view name,
   }
   return std::move(texts[static_cast<size_t>(root)]);
 }
+
+void Collectives::Abort(std::string_view reason) { queue_->Abort(reason); }
 
 Collectives::Statistics Collectives::statistics() const { return queue_->statistics(); }
 

@@ -128,6 +128,10 @@ class Collectives {
   absl::StatusOr<std::vector<std::string>> AllGatherBytes(std::string_view name,
                                                           std::string_view bytes);
 
+  // For a rank that fails: everything pending here and elsewhere fails with the reason. Returns
+  // when this rank's tensors are in use no more, so that they can be freed.
+  void Abort(std::string_view reason);
+
   struct Statistics {
     int64_t cycles = 0;       // negotiations
     int64_t full_cycles = 0;  // of them, those with requests that were not in the cache

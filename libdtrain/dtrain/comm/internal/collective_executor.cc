@@ -127,10 +127,16 @@ std::vector<int64_t> Offsets(const std::vector<int64_t>& rows, int64_t unit) {
 
 }  // namespace
 
-void CollectiveResult::Finish(absl::Status outcome) {
+absl::Status CollectiveOutcome::status() const {
+  if (ok()) return absl::OkStatus();
+  if (code == ExitCode::kUsage) return UsageError(message);
+  return code == ExitCode::kCommunication ? CommunicationError(message) : InternalError(message);
+}
+
+void CollectiveResult::Finish(CollectiveOutcome how) {
   const std::lock_guard lock(mutex);
   if (done) return;
-  status = std::move(outcome);
+  outcome = std::move(how);
   done = true;
   finished.notify_all();
 }

@@ -19,19 +19,29 @@
 
 namespace dtrain::internal {
 
+// How a collective ended. Statuses are made of it where they are used, because copies of one status
+// share memory, and queue and callers are different threads.
+struct CollectiveOutcome {
+  ExitCode code = ExitCode::kDone;
+  std::string message{};
+
+  bool ok() const { return code == ExitCode::kDone; }
+  absl::Status status() const;
+};
+
 // What a handle waits for.
 struct CollectiveResult {
   std::mutex mutex;
   std::condition_variable finished;
   std::atomic<bool> done = false;
-  absl::Status status;
+  CollectiveOutcome outcome;
   Tensor output;
   std::vector<int64_t> rows;
   int last_joined = -1;
   // Of the waiting thread: lets the queue's next cycle begin without a pause.
   std::function<void()> hurry;
 
-  void Finish(absl::Status outcome);
+  void Finish(CollectiveOutcome how);
 };
 
 // A collective as this rank submitted it.

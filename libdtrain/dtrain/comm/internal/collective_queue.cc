@@ -64,9 +64,9 @@ std::shared_ptr<CollectiveResult> CollectiveQueue::Submit(
     result->Finish(closed_);
   } else if (!names_.insert(name).second) {
     result->Finish(
-        UsageError(absl::StrCat("\"", name,
-                                "\" is in flight already: wait for it, or give this one a name "
-                                "of its own")));
+        {ExitCode::kUsage, absl::StrCat("\"", name,
+                                        "\" is in flight already: wait for it, or give this "
+                                        "one a name of its own")});
   } else {
     submitted_.push_back(std::move(collective));
     wake_.notify_all();
@@ -78,6 +78,23 @@ void CollectiveQueue::Hurry() {
   const std::lock_guard lock(mutex_);
   hurry_ = true;
   wake_.notify_all();
+}
+
+void CollectiveQueue::Abort(std::string_view reason) {
+  std::unique_lock lock(mutex_);
+  if (abort_.empty()) abort_ = reason;
+  wake_.notify_all();
+  drained_changed_.wait(lock, [&] { return drained_; });
+}
+
+// Fails what is pending; the next cycle tells the others.
+void CollectiveQueue::TakeAbort() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (abort_.empty() || !closed_.ok()) return;
+    give_up_ = absl::StrCat(RankName(comm_->rank()), " has ended its collectives: ", abort_);
+  }
+  CloseWith(give_up_);
 }
 
 Collectives::Statistics CollectiveQueue::statistics() const {
@@ -92,16 +109,17 @@ void CollectiveQueue::Run() {
   try {
     while (Cycle()) {
     }
-    Close(CommunicationError("the collectives have ended"));
+    CloseWith("the collectives have ended");
   } catch (const CommError& error) {
-    Close(CommunicationError(error.what()));
+    CloseWith(error.what());
   } catch (const std::exception& error) {
-    Close(InternalError(error.what()));
+    Close({ExitCode::kInternal, error.what()});
   }
 }
 
 bool CollectiveQueue::Cycle() {
   Accept(WaitForWork());
+  TakeAbort();
   std::vector<uint64_t> votes = Votes();
   if (!Vote(&votes)) return false;
   ++cycles_;
@@ -110,9 +128,13 @@ bool CollectiveQueue::Cycle() {
     ++full_cycles_;
     Learn(comm_->AllGatherStrings(News()));
   }
-  Execute(ready_numbers);
+  // Where a rank gave up, its data are gone, and what seems complete is not.
+  if (!broken_) Execute(ready_numbers);
   FinishJoin();
-  if (ended_) return false;
+  if (ended_) {
+    CloseWith(pending_.empty() ? give_up_ : give_up_ + "; left undone: " + PendingNames());
+    return false;
+  }
   WatchTable();
   return true;
 }
@@ -120,7 +142,8 @@ bool CollectiveQueue::Cycle() {
 CollectiveQueue::Submissions CollectiveQueue::WaitForWork() {
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [&] {
-    return closing_ || !submitted_.empty() || !pending_.empty() || join_ || !give_up_.empty();
+    return closing_ || !abort_.empty() || !submitted_.empty() || !pending_.empty() || join_ ||
+           !give_up_.empty();
   });
   wake_.wait_until(lock, last_cycle_ + Duration(options_.cycle_seconds),
                    [&] { return closing_ || hurry_; });
@@ -128,6 +151,7 @@ CollectiveQueue::Submissions CollectiveQueue::WaitForWork() {
   last_cycle_ = std::chrono::steady_clock::now();
   if (closing_ && give_up_.empty()) {
     give_up_ = absl::StrCat(RankName(comm_->rank()), " has ended its collectives");
+    left_in_order_ = true;
   }
   return std::exchange(submitted_, {});
 }
@@ -180,6 +204,7 @@ bool CollectiveQueue::Vote(std::vector<uint64_t>* votes) {
   const Timer waited;
   Timer lingering;
   while (!handle->Test()) {
+    TakeAbort();
     const double seconds = waited.Seconds();
     if (seconds < 5e-4) {
       std::this_thread::yield();
@@ -223,7 +248,7 @@ void CollectiveQueue::OnVoteStalled(const std::vector<int>& missing, double seco
   vote_announced_ = true;
   if (!fail) return;
   give_up_ = text + "; gave up";
-  Close(CommunicationError(give_up_));
+  CloseWith(give_up_);
 }
 
 std::string CollectiveQueue::News() {
@@ -238,6 +263,7 @@ std::string CollectiveQueue::News() {
   if (!give_up_.empty() && !std::exchange(shutdown_sent_, true)) {
     CollectiveRequest request{.name = "shutdown", .kind = CollectiveKind::kShutdown};
     request.refusal = give_up_;
+    request.root = left_in_order_ ? 0 : 1;
     news += request.Text();
   }
   return news;
@@ -249,8 +275,9 @@ void CollectiveQueue::Learn(const std::vector<std::string>& news) {
     while (!text.empty()) {
       CollectiveRequest request = CollectiveRequest::Read(&text);
       if (request.kind == CollectiveKind::kShutdown) {
-        if (give_up_.empty() || !ended_) give_up_ = request.refusal;
+        if (!ended_) give_up_ = request.refusal;
         ended_ = true;
+        broken_ = broken_ || request.root != 0;
         continue;
       }
       // Somebody's differs from what is in the cache: all say theirs again.
@@ -299,7 +326,7 @@ void CollectiveQueue::Execute(const std::vector<int>& ready_numbers) {
     if (!ready[i].error.empty()) {
       const std::string& error = ready[i].error;
       Finish(ready[i].request.name,
-             ready[i].usage_error ? UsageError(error) : CommunicationError(error));
+             {ready[i].usage_error ? ExitCode::kUsage : ExitCode::kCommunication, error});
       continue;
     }
     const bool mine = found != pending_.end();
@@ -330,14 +357,11 @@ void CollectiveQueue::Execute(const std::vector<int>& ready_numbers) {
       names_.erase(name);
     }
     pending_.erase(name);
-    work.submitted->result->Finish(absl::OkStatus());
+    work.submitted->result->Finish({});
   }
-  if (!ended_) return;
-  Close(CommunicationError(pending_.empty() ? give_up_
-                                            : give_up_ + "; left undone: " + PendingNames()));
 }
 
-void CollectiveQueue::Finish(const std::string& name, absl::Status status) {
+void CollectiveQueue::Finish(const std::string& name, CollectiveOutcome outcome) {
   const auto found = pending_.find(name);
   if (found == pending_.end()) return;
   const std::shared_ptr<CollectiveResult> result = found->second.submitted->result;
@@ -346,7 +370,7 @@ void CollectiveQueue::Finish(const std::string& name, absl::Status status) {
     const std::lock_guard lock(mutex_);
     names_.erase(name);
   }
-  result->Finish(std::move(status));
+  result->Finish(std::move(outcome));
 }
 
 void CollectiveQueue::FinishJoin() {
@@ -358,7 +382,7 @@ void CollectiveQueue::FinishJoin() {
     const std::lock_guard lock(mutex_);
     names_.erase("join");
   }
-  std::exchange(join_, nullptr)->Finish(absl::OkStatus());
+  std::exchange(join_, nullptr)->Finish({});
 }
 
 void CollectiveQueue::WatchTable() {
@@ -380,18 +404,21 @@ void CollectiveQueue::WatchTable() {
   }
 }
 
-void CollectiveQueue::Close(const absl::Status& status) {
+void CollectiveQueue::Close(const CollectiveOutcome& outcome) {
   Submissions submissions;
   {
     const std::lock_guard lock(mutex_);
-    if (closed_.ok()) closed_ = status;
+    if (closed_.ok()) closed_ = outcome;
     submissions = std::exchange(submitted_, {});
     names_.clear();
   }
-  for (const auto& submitted : submissions) submitted->result->Finish(status);
-  for (const auto& [name, pending] : pending_) pending.submitted->result->Finish(status);
+  for (const auto& submitted : submissions) submitted->result->Finish(outcome);
+  for (const auto& [name, pending] : pending_) pending.submitted->result->Finish(outcome);
   pending_.clear();
-  if (join_) std::exchange(join_, nullptr)->Finish(status);
+  if (join_) std::exchange(join_, nullptr)->Finish(outcome);
+  const std::lock_guard lock(mutex_);
+  drained_ = true;
+  drained_changed_.notify_all();
 }
 
 std::string CollectiveQueue::RankName(int rank) const {

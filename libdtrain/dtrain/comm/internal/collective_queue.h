@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
@@ -39,6 +40,8 @@ class CollectiveQueue {
 
   // The result is finished at once where the queue is closed or the name is in flight.
   std::shared_ptr<CollectiveResult> Submit(std::unique_ptr<SubmittedCollective> collective);
+  // Returns when this rank's tensors are in use no more.
+  void Abort(std::string_view reason);
   Collectives::Statistics statistics() const;
 
  private:
@@ -62,6 +65,7 @@ class CollectiveQueue {
   std::vector<uint64_t> Votes();
   // Reduces the votes; false where this rank gives up waiting. Warns and times out meanwhile.
   bool Vote(std::vector<uint64_t>* votes);
+  void TakeAbort();
   void OnVoteStalled(const std::vector<int>& missing, double seconds);
   // The requests of this rank that the others have not seen.
   std::string News();
@@ -70,11 +74,12 @@ class CollectiveQueue {
   // Numbers in the cache that all ranks voted for.
   std::vector<int> ReadyNumbers(const std::vector<uint64_t>& votes) const;
   void Execute(const std::vector<int>& ready_numbers);
-  void Finish(const std::string& name, absl::Status status);
+  void Finish(const std::string& name, CollectiveOutcome outcome);
   void FinishJoin();
   void WatchTable();
-  // Ends all that is pending, and all later submissions, with this status.
-  void Close(const absl::Status& status);
+  // Ends all that is pending, and all later submissions, like this.
+  void Close(const CollectiveOutcome& outcome);
+  void CloseWith(const std::string& message) { Close({ExitCode::kCommunication, message}); }
   std::string RankName(int rank) const;
   std::string PendingNames() const;
 
@@ -89,8 +94,10 @@ class CollectiveQueue {
   std::shared_ptr<CollectiveResult> join_;
   bool join_sent_ = false;
   bool shutdown_sent_ = false;
-  bool ended_ = false;
-  std::string give_up_;  // why this rank ends the queue
+  bool ended_ = false;          // some rank has
+  bool broken_ = false;         // some rank gave up, its tensors with it
+  bool left_in_order_ = false;  // this rank, by its destructor
+  std::string give_up_;         // why this rank ends the queue
   bool vote_announced_ = false;
   std::chrono::steady_clock::time_point last_cycle_;
 
@@ -99,10 +106,13 @@ class CollectiveQueue {
   std::condition_variable wake_;
   Submissions submitted_;
   std::unordered_set<std::string> names_;  // in flight
-  absl::Status closed_;                    // not OK: nothing is taken any more
+  CollectiveOutcome closed_;               // not OK: nothing is taken any more
   bool closing_ = false;
   bool hurry_ = false;
   int64_t nameless_ = 0;
+  std::string abort_;     // why the caller wants the queue to end at once
+  bool drained_ = false;  // no tensor of this rank is in use any more
+  std::condition_variable drained_changed_;
   std::atomic<int64_t> cycles_ = 0;
   std::atomic<int64_t> full_cycles_ = 0;
 
