@@ -33,7 +33,7 @@ TEST_CASE("gradients ready in another order on each rank are averaged") {
   CHECK(OnRanks(4, [](Communicator& comm) -> std::string {
           Collectives collectives(comm);
           std::vector<Values> tensors;
-          std::vector<NamedTensor> named;
+          std::vector<NamedGradient> named;
           for (size_t i = 0; i < 9; ++i) tensors.emplace_back(i * 100 + 1);
           for (Values& tensor : tensors)
             named.push_back({std::to_string(named.size()), View(tensor)});
@@ -108,7 +108,7 @@ TEST_CASE("31: gradients without a name or with another's are refused") {
   RunRanks(2, [](Communicator& comm) {
     Collectives collectives(comm);
     Values a(3);
-    const auto make = [&](const std::vector<NamedTensor>& named) -> std::string {
+    const auto make = [&](const std::vector<NamedGradient>& named) -> std::string {
       try {
         const DistributedGradients gradients(named, collectives);
       } catch (const CheckError& error) {

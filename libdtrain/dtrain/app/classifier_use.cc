@@ -1,5 +1,5 @@
-// classifier_use.cc - evaluates and predicts with a trained classifier: the same predictions, then
-// scored or written. SPDX-License-Identifier: Apache-2.0
+// classifier_use.cc - evaluates with a trained classifier, or writes its predictions.
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <filesystem>
 #include <functional>

@@ -40,7 +40,7 @@ void Widen(const void* from, const Tensor& to, DType wire_type) {
 
 }  // namespace
 
-DistributedGradients::DistributedGradients(std::vector<NamedTensor> gradients,
+DistributedGradients::DistributedGradients(std::vector<NamedGradient> gradients,
                                            Collectives& collectives,
                                            const DistributedGradientsOptions& options)
     : collectives_(collectives), options_(options) {
@@ -52,7 +52,7 @@ DistributedGradients::DistributedGradients(std::vector<NamedTensor> gradients,
            options.wire_type == DType::kBFloat16)
       << "gradients do not travel as " << Name(options.wire_type);
   std::set<std::string> names;
-  for (NamedTensor& gradient : gradients) {
+  for (NamedGradient& gradient : gradients) {
     DT_CHECK(!gradient.name.empty()) << "gradient " << entries_.size() << " has no name";
     DT_CHECK(names.insert(gradient.name).second)
         << "two gradients are named \"" << gradient.name << "\"";

@@ -25,7 +25,7 @@
 
 namespace dtrain {
 
-struct NamedTensor {
+struct NamedGradient {
   std::string name;
   Tensor tensor;  // contiguous, in host memory
 };
@@ -47,7 +47,7 @@ struct DistributedGradientsOptions {
 class DistributedGradients {
  public:
   // `collectives` outlives this. CheckError where names are empty or occur twice.
-  DistributedGradients(std::vector<NamedTensor> gradients, Collectives& collectives,
+  DistributedGradients(std::vector<NamedGradient> gradients, Collectives& collectives,
                        const DistributedGradientsOptions& options = {});
   // Between Ready() and Synchronize() only where the rank fails: it aborts the collectives.
   ~DistributedGradients();
@@ -63,7 +63,7 @@ class DistributedGradients {
 
  private:
   struct Entry {
-    NamedTensor gradient;
+    NamedGradient gradient;
     int passes = 0;
     std::vector<std::byte> staging;  // in the wire type; empty where the gradient travels itself
     CollectiveHandle handle;

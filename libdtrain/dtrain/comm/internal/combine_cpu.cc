@@ -1,4 +1,4 @@
-// combine_cpu.cc - block by block through an accumulator that stays in the first-level cache.
+// combine_cpu.cc - block by block through partial results that stay in the first-level cache.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
@@ -112,32 +112,62 @@ struct AndTwo<double> {
   double operator()(double a, double /*b*/) const { return a; }
 };
 
+// Reductions of 1, 2, 4, ... neighbouring sources, as the bits of a counter: two of a size become
+// one.
+template <typename T, typename F>
+class BlockTree {
+ public:
+  using A = typename Accumulator<T>::Type;
+  explicit BlockTree(const F& merge) : merge_(merge) {}
+
+  // The elements [begin, begin + n) of all sources; n is at most kBlock.
+  A* Reduce(const CombineArgs& args, int64_t begin, int64_t n) {
+    size_t depth = 0;
+    for (size_t s = 0; s < args.num_sources; ++s) {
+      const T* const source = reinterpret_cast<const T*>(args.sources[s]) + begin;
+      if (s % 2 == 0) {
+        Widen(source, partial_[depth++], n);
+        continue;
+      }
+      if constexpr (sizeof(T) == sizeof(A)) {
+        Merge(source, partial_[depth - 1], n);
+      } else {
+        Widen(source, partial_[depth], n);
+        Merge(partial_[depth], partial_[depth - 1], n);
+      }
+      for (size_t pairs = (s + 1) / 2; pairs % 2 == 0; pairs /= 2) MergeLast(depth, n);
+    }
+    while (depth > 1) MergeLast(depth, n);
+    return partial_[0];
+  }
+
+ private:
+  void Merge(const A* right, A* left, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) left[i] = merge_(left[i], right[i]);
+  }
+  void MergeLast(size_t& depth, int64_t n) {
+    --depth;
+    Merge(partial_[depth], partial_[depth - 1], n);
+  }
+
+  static constexpr size_t kMostDepth = 33;  // 2^32 are more ranks than an int counts
+  F merge_;
+  A partial_[kMostDepth][kBlock];
+};
+
 template <typename T, typename F>
 void CombineBlocks(const CombineArgs& args, const F& merge) {
   using A = typename Accumulator<T>::Type;
-  A sum[kBlock];
-  A next[kBlock];
+  BlockTree<T, F> tree(merge);
   for (int64_t begin = 0; begin < args.count; begin += kBlock) {
     const int64_t n = args.count - begin < kBlock ? args.count - begin : kBlock;
-    const auto source = [&](size_t s) {
-      return reinterpret_cast<const T*>(args.sources[s]) + begin;
-    };
-    Widen(source(0), sum, n);
-    for (size_t s = 1; s < args.num_sources; ++s) {
-      const A* values = next;
-      if constexpr (sizeof(T) == sizeof(A)) {
-        values = source(s);
-      } else {
-        Widen(source(s), next, n);
-      }
-      for (int64_t i = 0; i < n; ++i) sum[i] = merge(sum[i], values[i]);
-    }
+    A* const result = tree.Reduce(args, begin, n);
     if (args.divisor != 1) {
       const A divisor = static_cast<A>(args.divisor);
-      for (int64_t i = 0; i < n; ++i) sum[i] = static_cast<A>(sum[i] / divisor);
+      for (int64_t i = 0; i < n; ++i) result[i] = static_cast<A>(result[i] / divisor);
     }
     T* const to = reinterpret_cast<T*>(args.out) + begin;
-    Narrow(sum, to, n);
+    Narrow(result, to, n);
     if (args.copy == nullptr) continue;
     std::memcpy(static_cast<void*>(reinterpret_cast<T*>(args.copy) + begin), to,
                 static_cast<size_t>(n) * sizeof(T));
