@@ -22,7 +22,7 @@ struct FuzzRow {
   bool operator==(const FuzzRow&) const = default;
 };
 
-// Nothing where the file is refused.
+// Nothing where the file is refused, or its compression is damaged somewhere.
 inline std::optional<std::vector<FuzzRow>> ReadFuzzRows(const std::string& path,
                                                         const DelimitedOptions& options) {
   absl::StatusOr<DelimitedReader> reader = DelimitedReader::Open(path, options);
@@ -33,7 +33,8 @@ inline std::optional<std::vector<FuzzRow>> ReadFuzzRows(const std::string& path,
   std::vector<FuzzRow> rows;
   for (RecordBlock block;;) {
     const absl::StatusOr<bool> more = reader->NextBlock(block);
-    if (!more.ok() || !*more) return rows;
+    if (!more.ok()) return std::nullopt;
+    if (!*more) return rows;
     DT_CHECK(block.size() > 0) << "an empty block";
     for (int64_t i = 0; i < block.size(); ++i) {
       const RowInfo& info = block.row(i);
