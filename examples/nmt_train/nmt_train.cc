@@ -21,6 +21,10 @@ absl::StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& r
       TranslationTask::Create(TaskOptionsOf(config, data, runtime.device), runtime.comm));
   DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
   const MemoryPlan memory = PlanRun(config, task->model().options(), task->train_shard(), runtime);
+  runtime.memory_remedies = [&config, model = task->model().options(), memory,
+                             device = runtime.device.type] {
+    return MemoryRemedies(config, model, memory, device);
+  };
   DT_RETURN_IF_ERROR(PrepareTranslationGemms(config, recorder.path(), memory, runtime.device,
                                              task->model(), runtime.comm));
   Context context(runtime.device,

@@ -259,10 +259,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   CublasProduct product = dtrain::host_executor::Describe(*operation, *A_layout, *D_layout);
   product.algorithm = algo->data[0];
   if (Cublas().refuses(product)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  dtrain::host_executor::Multiply(*operation,
-                                  dtrain::host_executor::Read(A, *A_layout, operation->transpose_a),
-                                  dtrain::host_executor::Read(B, *B_layout, operation->transpose_b),
-                                  *static_cast<const float*>(beta), product, *D_layout, D);
+  dtrain::host_executor::Multiply(
+      *operation,
+      dtrain::host_executor::Read(
+          A, *A_layout, operation->transpose_a == CUBLAS_OP_T ? CUBLAS_OP_N : CUBLAS_OP_T),
+      dtrain::host_executor::Read(B, *B_layout, operation->transpose_b),
+      *static_cast<const float*>(beta), product, *D_layout, D);
   Cublas().last = product;
   ++Cublas().products;
   dtrain::host_executor::AdvanceClock(Cublas().seconds(product));
