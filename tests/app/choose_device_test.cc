@@ -1,5 +1,5 @@
-// choose_device_test.cc - which GPU each rank takes, and what it says where it cannot; GPUs
-// emulated. SPDX-License-Identifier: Apache-2.0
+// choose_device_test.cc - each mistake about GPUs has one message that says what to do.
+// SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/choose_device.h"
 
 #include <catch2/catch.hpp>
