@@ -1,5 +1,5 @@
-// choose_device_test.cc - which GPU each rank takes, and what it says where it cannot; GPUs
-// emulated. SPDX-License-Identifier: Apache-2.0
+// choose_device_test.cc - which GPU each rank takes, and what it says where there is none for it.
+// SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/choose_device.h"
 
 #include <catch2/catch.hpp>

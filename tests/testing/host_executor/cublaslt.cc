@@ -1,5 +1,5 @@
-// cublaslt.cc - the emulated GPU's cuBLASLt: plain loops with float sums, strict about
-// descriptions. SPDX-License-Identifier: Apache-2.0
+// cublaslt.cc - the emulated GPU's cuBLASLt: plain loops, strict about descriptions.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Matrices are stored column by column, as cuBLASLt takes them: D = epilogue(alpha op(A) op(B) +
 // beta C). What the real library's documentation forbids is refused.
