@@ -1,4 +1,4 @@
-// choose_device_test.cc - each mistake about GPUs has one message that says what to do.
+// choose_device_test.cc - which GPU each rank takes, and what it says where there is none for it.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/choose_device.h"
 

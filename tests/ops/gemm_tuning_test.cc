@@ -31,10 +31,11 @@ ProductShape SomeShape() {
 
 GemmPlanFile SomeFile() {
   GemmPlanFile file{.platform = {.library_version = 130100, .gpu = "NVIDIA H200"}, .plans = {}};
-  file.plans[SomeShape()] = {.fused = true,
-                             .algorithm = {66, 0xffffffffffffffff, 3, 4, 5, 6, 7, 0},
-                             .microseconds = 48.25,
-                             .note = "algorithm 66, tile 20"};
+  file.plans[SomeShape()] = {
+      .fused = true,
+      .algorithm = {.words = {66, 0xffffffffffffffff, 3, 4, 5, 6, 7, 0}, .workspace_bytes = 4096},
+      .microseconds = 48.25,
+      .note = "algorithm 66, tile 20"};
   ProductShape other = SomeShape();
   other.transpose_a = other.accumulate = true;
   other.epilogue = Epilogue::kBiasGradient;
@@ -95,6 +96,7 @@ TEST_CASE("a damaged plan file is refused with path, line and field") {
   CHECK_THAT(with("words:42,", "words:"), Catch::Contains("\"by\""));
   CHECK_THAT(with("words:42,", "words:4g,"), Catch::Contains("\"by\""));
   CHECK_THAT(with("by=parts", "by=magic"), Catch::Contains("\"by\""));
+  CHECK_THAT(with("ws=4096", "ws=-1"), Catch::Contains("\"ws\""));
   CHECK_THAT(with(" us=48.25", ""), Catch::Contains("\"us\""));
   CHECK_THAT(with("by=parts", "by=parts more"), Catch::Contains("\"more\""));
 }

@@ -87,23 +87,25 @@ struct Plan {
   GemmPlan choice;
 };
 
-// Workspace first, then room for what cuBLASLt writes of a bias gradient.
-cuda::ProductOperands OperandsOf(const GemmArgs& args, Stream& stream) {
+// What cuBLASLt writes of a bias gradient first, then the workspace.
+cuda::ProductOperands OperandsOf(const GemmArgs& args, size_t workspace_bytes, Stream& stream) {
+  constexpr size_t kAlignment = 256;
   const auto vector_bytes = static_cast<size_t>(BiasGradients(args)) * sizeof(float);
-  std::byte* const workspace = stream.Scratch(cuda::kProductWorkspaceBytes + vector_bytes);
+  const size_t offset = (vector_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  std::byte* const scratch = stream.Scratch(offset + workspace_bytes + kAlignment);
   return {.a = args.a,
           .b = args.b,
           .c = args.c,
           .bias = args.bias,
-          .bias_gradient = vector_bytes == 0 ? nullptr : workspace + cuda::kProductWorkspaceBytes,
+          .bias_gradient = vector_bytes == 0 ? nullptr : scratch,
           .aux = args.aux,
-          .workspace = workspace};
+          .workspace = scratch + offset};
 }
 
 template <typename T>
 bool RunOnce(Product& product, const GemmArgs& args, const ProductAlgorithm& algorithm,
              Stream& stream) {
-  const cuda::ProductOperands operands = OperandsOf(args, stream);
+  const cuda::ProductOperands operands = OperandsOf(args, algorithm.workspace_bytes, stream);
   if (!product.Run({args.m, args.n, args.k}, operands, algorithm, stream)) return false;
   if (const int64_t count = BiasGradients(args); count > 0) {
     args.c_type == DType::kFloat32
@@ -149,7 +151,7 @@ template <typename T>
 GemmPlan Measure(Product& product, const GemmArgs& args, const std::function<void()>& parts,
                  Stream& stream) {
   const std::vector<ProductAlgorithm> candidates =
-      product.Candidates(OperandsOf(args, stream), kCandidates);
+      product.Candidates(OperandsOf(args, 0, stream), kCandidates);
   StreamTimer timer(stream);
   const size_t count = candidates.size() + (parts ? 1 : 0);
   const std::optional<FastestWay> fastest =
@@ -195,7 +197,7 @@ GemmPlan Choose(Product& product, const ProductShape& shape, const GemmArgs& arg
   }
   GemmPlan plan{.fused = !parts || FusesByHeuristic(shape.epilogue, stream)};
   if (!plan.fused) return plan;
-  const std::vector<ProductAlgorithm> first = product.Candidates(OperandsOf(args, stream), 1);
+  const std::vector<ProductAlgorithm> first = product.Candidates(OperandsOf(args, 0, stream), 1);
   if (first.empty() && !parts) throw CudaError("cuBLASLt knows no algorithm for this product");
   plan.fused = !first.empty();
   if (plan.fused) plan.algorithm = first.front();
@@ -231,7 +233,7 @@ template <typename T>
 bool RunAsSuggested(const GemmArgs& args, Stream& stream) {
   Product product(ShapeOf<T>(args), stream.device());
   for (const ProductAlgorithm& algorithm :
-       product.Candidates(OperandsOf(args, stream), kCandidates)) {
+       product.Candidates(OperandsOf(args, 0, stream), kCandidates)) {
     if (RunOnce<T>(product, args, algorithm, stream)) return true;
   }
   return false;

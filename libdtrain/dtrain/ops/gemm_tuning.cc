@@ -65,10 +65,11 @@ std::string PlanLine(const cuda::ProductShape& shape, const GemmPlan& plan) {
       kEpilogueNames[static_cast<size_t>(shape.epilogue)], TypeName(shape.type),
       TypeName(shape.c_type), shape.a_alignment, shape.b_alignment, shape.c_alignment,
       shape.vector_alignment);
-  line += absl::StrFormat(" us=%.2f by=%s", plan.microseconds, plan.fused ? "words" : "parts");
+  line += absl::StrFormat(" us=%.2f ws=%d by=%s", plan.microseconds, plan.algorithm.workspace_bytes,
+                          plan.fused ? "words" : "parts");
   if (plan.fused) {
-    for (size_t i = 0; i < plan.algorithm.size(); ++i) {
-      line += absl::StrFormat("%c%x", i == 0 ? ':' : ',', plan.algorithm[i]);
+    for (size_t i = 0; i < plan.algorithm.words.size(); ++i) {
+      line += absl::StrFormat("%c%x", i == 0 ? ':' : ',', plan.algorithm.words[i]);
     }
   }
   return line + (plan.note.empty() ? "" : " # " + plan.note) + "\n";
@@ -173,12 +174,13 @@ std::string ReadPlan(std::string_view line, cuda::ProductShape& shape, GemmPlan&
   shape.c_alignment = alignments[2];
   shape.vector_alignment = alignments[3];
   plan.microseconds = read.Parse<double>("us", read.Text("us"));
+  plan.algorithm.workspace_bytes = static_cast<size_t>(read.Extent("ws", 0));
   const std::string_view by = read.Text("by");
   plan.fused = by.starts_with("words:");
   if (plan.fused) {
     const std::vector<uint64_t> words =
-        read.List<uint64_t>("by", by.substr(6), plan.algorithm.size(), 16);
-    std::copy(words.begin(), words.end(), plan.algorithm.begin());
+        read.List<uint64_t>("by", by.substr(6), plan.algorithm.words.size(), 16);
+    std::copy(words.begin(), words.end(), plan.algorithm.words.begin());
   } else if (by != "parts") {
     read.Fail("by");
   }

@@ -230,6 +230,13 @@ void Multiply(const Operation& operation, const std::vector<float>& a, const std
 using dtrain::host_executor::Cublas;
 using dtrain::host_executor::CublasProduct;
 
+namespace {
+
+// That every algorithm asks for.
+constexpr size_t kWorkspaceBytes = 4096;
+
+}  // namespace
+
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   static cublasLtContext context;
   *handle = &context;
@@ -247,10 +254,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                               cublasLtMatrixLayout_t B_layout, const void* beta, const void* C,
                               cublasLtMatrixLayout_t C_layout, void* D,
                               cublasLtMatrixLayout_t D_layout, const cublasLtMatmulAlgo_t* algo,
-                              void* workspace, size_t, cudaStream_t) {
+                              void* workspace, size_t workspace_bytes, cudaStream_t) {
   using dtrain::host_executor::Agree;
   const bool is_understood = *static_cast<const float*>(alpha) == 1.0F && C == D &&
                              C_layout == D_layout && workspace != nullptr && algo != nullptr &&
+                             workspace_bytes >= kWorkspaceBytes && algo->data[7] == 0xfeedU &&
                              reinterpret_cast<uintptr_t>(workspace) % 256 == 0;
   if (!is_understood || !Agree(*operation, *A_layout, *B_layout, *D_layout) ||
       !dtrain::host_executor::IsValid(*operation, *D_layout)) {
@@ -290,6 +298,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     results[i] = {};
     results[i].algo.data[0] = static_cast<uint64_t>(i);
     results[i].algo.data[7] = 0xfeedU;  // all words travel
+    results[i].workspaceSize = kWorkspaceBytes;
     results[i].state = CUBLAS_STATUS_SUCCESS;
     ++*count;
   }

@@ -81,13 +81,13 @@ void Resize(const Layout& layout, int64_t rows, int64_t columns) {
 
 cublasLtMatmulAlgo_t AsCublas(const ProductAlgorithm& algorithm) {
   cublasLtMatmulAlgo_t result{};
-  for (size_t i = 0; i < algorithm.size(); ++i) result.data[i] = algorithm[i];
+  for (size_t i = 0; i < algorithm.words.size(); ++i) result.data[i] = algorithm.words[i];
   return result;
 }
 
-ProductAlgorithm FromCublas(const cublasLtMatmulAlgo_t& algorithm) {
-  ProductAlgorithm result{};
-  for (size_t i = 0; i < result.size(); ++i) result[i] = algorithm.data[i];
+ProductAlgorithm FromCublas(const cublasLtMatmulHeuristicResult_t& suggestion) {
+  ProductAlgorithm result{.words = {}, .workspace_bytes = suggestion.workspaceSize};
+  for (size_t i = 0; i < result.words.size(); ++i) result.words[i] = suggestion.algo.data[i];
   return result;
 }
 
@@ -185,7 +185,7 @@ std::vector<ProductAlgorithm> Product::Candidates(const ProductOperands& operand
   std::vector<ProductAlgorithm> algorithms;
   for (int i = 0; i < count; ++i) {
     const cublasLtMatmulHeuristicResult_t& result = results[static_cast<size_t>(i)];
-    if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(FromCublas(result.algo));
+    if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(FromCublas(result));
   }
   return algorithms;
 }
@@ -202,7 +202,7 @@ bool Product::Run(const Extents& extents, const ProductOperands& operands,
   const cublasStatus_t status = lt.Matmul(
       CublasLtHandle(device_), d.operation.get(), &one, operands.b, d.b.get(), operands.a,
       d.a.get(), &beta, operands.c, d.c.get(), operands.c, d.c.get(), &chosen, operands.workspace,
-      kProductWorkspaceBytes, static_cast<cudaStream_t>(stream.handle()));
+      algorithm.workspace_bytes, static_cast<cudaStream_t>(stream.handle()));
   // What a stored algorithm meets that does not fit: checked before anything is launched.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
       status == CUBLAS_STATUS_ARCH_MISMATCH) {

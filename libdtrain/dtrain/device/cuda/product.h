@@ -53,17 +53,22 @@ struct ProductOperands {
   const void* bias = nullptr;
   void* bias_gradient = nullptr;  // overwritten, in c's type
   void* aux = nullptr;
-  void* workspace = nullptr;  // kProductWorkspaceBytes, of the stream
+  void* workspace = nullptr;  // the algorithm's workspace_bytes, of the stream
 };
 
-// NVIDIA's advice for Hopper; smaller GPUs need less and lose nothing.
+// The most an algorithm may ask for: NVIDIA's advice for Hopper.
 inline constexpr size_t kProductWorkspaceBytes = size_t{32} << 20;
 // aux_stride of a bit mask is a multiple of this, that of gelu's input of the other.
 inline constexpr int64_t kMaskStrideBits = 128;
 inline constexpr int64_t kGeluStrideElements = 8;
 
 // How the library computes a product: its own words, good for the version that gave them.
-using ProductAlgorithm = std::array<uint64_t, 8>;
+struct ProductAlgorithm {
+  std::array<uint64_t, 8> words{};
+  size_t workspace_bytes = 0;
+
+  friend bool operator==(const ProductAlgorithm&, const ProductAlgorithm&) = default;
+};
 
 class Product {
  public:
