@@ -31,6 +31,29 @@ RowSizes Truncated(RowSizes sizes, size_t bound, bool hugging_face) {
   return odd_to_second ? RowSizes{half, bound - half} : RowSizes{bound - half, half};
 }
 
+size_t BytesOf(std::span<const std::string_view> first, std::span<const std::string_view> second,
+               size_t row) {
+  // Rows cost something themselves.
+  return first[row].size() + (second.empty() ? 0 : second[row].size()) + 16;
+}
+
+// The rows at which parts of about as many bytes begin, and the number of rows.
+std::vector<size_t> PartBegins(std::span<const std::string_view> first,
+                               std::span<const std::string_view> second, size_t num_parts) {
+  size_t total = 0;
+  for (size_t i = 0; i < first.size(); ++i) total += BytesOf(first, second, i);
+  std::vector<size_t> begins = {0};
+  size_t done = 0;
+  for (size_t i = 0; i < first.size(); ++i) {
+    while (begins.size() < num_parts && done >= total * begins.size() / num_parts) {
+      begins.push_back(i);
+    }
+    done += BytesOf(first, second, i);
+  }
+  begins.resize(num_parts + 1, first.size());
+  return begins;
+}
+
 }  // namespace
 
 WordPieceEncoder::WordPieceEncoder(WordPieceTokenizer tokenizer, size_t cache_bytes)
@@ -89,13 +112,16 @@ EncodedTexts WordPieceBatchEncoder::Encode(std::span<const std::string_view> fir
   DT_CHECK(second.empty() || second.size() == first.size())
       << first.size() << " first texts, " << second.size() << " second ones";
   const size_t num_parts = encoders_.size();
-  const size_t rows = first.size();
+  const std::vector<size_t> begins = PartBegins(first, second, num_parts);
   std::vector<std::vector<int32_t>> parts(num_parts);
   EncodedTexts result;
-  result.offsets.resize(rows + 1);
-  result.type0_sizes.resize(rows);
+  result.offsets.resize(first.size() + 1);
+  result.type0_sizes.resize(first.size());
   internal::ForEachPart(num_parts, [&](size_t p) {
-    for (size_t i = rows * p / num_parts; i < rows * (p + 1) / num_parts; ++i) {
+    size_t bytes = 0;
+    for (size_t i = begins[p]; i < begins[p + 1]; ++i) bytes += BytesOf(first, second, i);
+    parts[p].reserve(bytes / 4);
+    for (size_t i = begins[p]; i < begins[p + 1]; ++i) {
       const size_t before = parts[p].size();
       std::optional<std::string_view> other;
       if (!second.empty()) other = second[i];
@@ -103,11 +129,15 @@ EncodedTexts WordPieceBatchEncoder::Encode(std::span<const std::string_view> fir
       result.offsets[i + 1] = static_cast<int64_t>(parts[p].size() - before);
     }
   });
-  for (size_t i = 0; i < rows; ++i) result.offsets[i + 1] += result.offsets[i];
-  result.ids = std::move(parts[0]);
-  for (size_t p = 1; p < num_parts; ++p) {
-    result.ids.insert(result.ids.end(), parts[p].begin(), parts[p].end());
+  for (size_t i = 0; i < first.size(); ++i) result.offsets[i + 1] += result.offsets[i];
+  if (num_parts == 1) {
+    result.ids = std::move(parts[0]);
+    return result;
   }
+  result.ids.resize(static_cast<size_t>(result.offsets.back()));
+  internal::ForEachPart(num_parts, [&](size_t p) {
+    std::copy(parts[p].begin(), parts[p].end(), result.ids.begin() + result.offsets[begins[p]]);
+  });
   return result;
 }
 
