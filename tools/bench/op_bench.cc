@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,6 +27,7 @@
 #include "dtrain/ops/cross_entropy.h"
 #include "dtrain/ops/dropout_residual.h"
 #include "dtrain/ops/gemm.h"
+#include "dtrain/ops/lamb.h"
 #include "dtrain/ops/layer_norm.h"
 
 namespace dtrain {
@@ -252,6 +254,19 @@ void BenchLossAndUpdate(Bench& bench) {
   Tensor copy;
   bench.Measure("adam 4 Mi", {0, 28.0 * static_cast<double>(count)},
                 [&] { AdamUpdate(gradients, scale, {}, weights, m, v, copy, stream); });
+  // Tensors as of a layer of BERT base.
+  std::vector<LambSegment> segments;
+  for (int64_t begin = 0; begin < count; begin += 589824) {
+    segments.push_back({begin, std::min(begin + 589824, count), 0.01f});
+  }
+  const std::shared_ptr<Arena> arena = Arena::Create({}, "lamb");
+  const LambTable table = MakeLambTable(segments, *arena, stream);
+  Tensor step = bench.New32({LambStep::kValues});
+  const LambStep values;
+  std::memcpy(step.raw(), &values, sizeof(values));
+  LambTensors tensors = {.gradients = gradients, .weights = weights, .m = m, .v = v};
+  bench.Measure("lamb 4 Mi", {0, 40.0 * static_cast<double>(count)},
+                [&] { LambUpdate(table, step, {}, tensors, stream); });
 }
 
 // False for what is no option.

@@ -35,7 +35,7 @@ __device__ __forceinline__ void ForPacks(const LambChunk& chunk, const Body& bod
 /// (gradient, weight, m, v read; m, v, u written), u in place of the
 ///   gradient. Sums in float within a thread (32 elements) and a block, in double beyond.
 template <int kPack>
-__global__ __launch_bounds__(kLambThreads) void LambMomentsGpu(LambArgs args) {
+__global__ __launch_bounds__(kLambThreads) void LambMomentsKernelGpu(LambArgs args) {
   const LambOptions& o = args.options;
   const LambChunk chunk = args.chunks[blockIdx.x];
   const float decay = args.decays[chunk.segment];
@@ -75,7 +75,7 @@ __global__ __launch_bounds__(kLambThreads) void LambMomentsGpu(LambArgs args) {
 }
 
 /// r of ops/lamb.h; one block a segment. Traffic: 16 bytes a chunk.
-__global__ __launch_bounds__(kLambThreads) void LambRatiosGpu(LambArgs args) {
+__global__ __launch_bounds__(kLambThreads) void LambRatiosKernelGpu(LambArgs args) {
   if (args.step->skip != 0.0f) return;
   const LambSegmentInfo segment = args.segments[blockIdx.x];
   double weights = 0.0;
@@ -95,7 +95,7 @@ __global__ __launch_bounds__(kLambThreads) void LambRatiosGpu(LambArgs args) {
 
 /// w -= lr r u; one block a chunk. Traffic: 12 bytes per parameter, and sizeof(T) for the copy.
 template <typename T, int kPack>
-__global__ __launch_bounds__(kLambThreads) void LambWeightsGpu(LambArgs args) {
+__global__ __launch_bounds__(kLambThreads) void LambWeightsKernelGpu(LambArgs args) {
   if (args.step->skip != 0.0f) return;
   const LambChunk chunk = args.chunks[blockIdx.x];
   const float rate = args.step->learning_rate * args.ratios[chunk.segment];
@@ -116,9 +116,10 @@ __global__ __launch_bounds__(kLambThreads) void LambWeightsGpu(LambArgs args) {
 template <typename T, int kPack>
 void LaunchLamb(const LambArgs& args, Stream& stream) {
   const LaunchShape chunks = {.blocks = {args.num_chunks}, .threads = kLambThreads};
-  Launch(LambMomentsGpu<kPack>, chunks, args, stream);
-  Launch(LambRatiosGpu, {.blocks = {args.num_segments}, .threads = kLambThreads}, args, stream);
-  Launch(LambWeightsGpu<T, kPack>, chunks, args, stream);
+  Launch(LambMomentsKernelGpu<kPack>, chunks, args, stream);
+  Launch(LambRatiosKernelGpu, {.blocks = {args.num_segments}, .threads = kLambThreads}, args,
+         stream);
+  Launch(LambWeightsKernelGpu<T, kPack>, chunks, args, stream);
 }
 
 template <typename T>

@@ -119,7 +119,7 @@ absl::Status WeightFile::Content::OpenShards() {
   const std::string folder = ParentOf(path);
   for (const std::string& file : files) {
     const size_t before = tensors.size();
-    DT_RETURN_IF_ERROR(AddSafetensors(folder + "/" + file));
+    DT_RETURN_IF_ERROR(AddSafetensors(absl::StrFormat("%s/%s", folder, file)));
     for (size_t i = before; i < tensors.size(); ++i) {
       const std::string& name = tensors[i].tensor.name;
       const auto found = map.find(name);
@@ -130,13 +130,13 @@ absl::Status WeightFile::Content::OpenShards() {
     }
   }
   if (tensors.size() == map.size()) return absl::OkStatus();
-  for (const auto& [name, file] : map) {
-    const bool there = std::any_of(tensors.begin(), tensors.end(),
-                                   [&](const auto& t) { return t.tensor.name == name; });
-    if (!there) {
-      return StorageError(
-          absl::StrFormat("%s: damaged: '%s' should lie in %s, but does not", path, name, file));
-    }
+  for (const auto& entry : map) {
+    const bool there = std::any_of(tensors.begin(), tensors.end(), [&](const WeightTensor& t) {
+      return t.tensor.name == entry.first;
+    });
+    if (there) continue;
+    return StorageError(absl::StrFormat("%s: damaged: '%s' should lie in %s, but does not", path,
+                                        entry.first, entry.second));
   }
   return absl::OkStatus();
 }

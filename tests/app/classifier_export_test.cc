@@ -1,0 +1,131 @@
+// classifier_export_test.cc - what an exported classifier's folder holds, and whose it may not be.
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "dtrain/app/hf_export.h"
+#include "dtrain/models/bert_classifier.h"
+#include "dtrain/train/checkpoint_directory.h"
+#include "dtrain/train/pretrained_weights.h"
+#include "dtrain/train/train_state.h"
+#include "testing/file_testing.h"
+
+namespace dtrain {
+namespace {
+
+BertClassifierOptions SmallOptions() {
+  return {.bert = {.vocab_size = 9,
+                   .hidden_size = 8,
+                   .num_layers = 1,
+                   .num_heads = 2,
+                   .ffn_size = 12,
+                   .max_positions = 16},
+          .num_labels = 3};
+}
+
+const std::string kConfig =
+    "model { num_layers: 1 hidden_size: 8 num_heads: 2 ffn_size: 12 max_positions: 16 vocab_size: "
+    "9 "
+    "activation: gelu_tanh dropout: 0.2 }\n"
+    "data { lower_case: false }\n";
+
+// A checkpoint as bert_classify writes it, from random weights, without optimizer.
+struct SavedRun {
+  explicit SavedRun(const std::string& config = kConfig, const std::string& labels = "a\nb\nc\n")
+      : model(SmallOptions()) {
+    model.Allocate({}, DType::kFloat32, /*seed=*/3);
+    Adam adam(model.parameters(), {});
+    const std::vector<NamedFile> files = {{"config.textproto", config},
+                                          {"vocab.txt", "[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\nx\n"},
+                                          {"labels.txt", labels}};
+    const auto checkpoints = CheckpointDirectory::Open(folder.File("ckpt"), {});
+    REQUIRE(checkpoints.ok());
+    auto writer = *checkpoints;
+    REQUIRE(writer.Save(7, MakeCheckpointFiles({}, model.parameters(), adam, files)).ok());
+  }
+  TemporaryFolder folder;
+  BertClassifier model;
+};
+
+TEST_CASE(
+    "an exported classifier is a folder of Hugging Face's that loads back to the same weights") {
+  SavedRun run;
+  const std::string out = run.folder.File("out");
+  const auto result = ExportRunToHuggingFace(run.folder.path(), "", out);
+  INFO(std::string(MessageOf(result.status())));
+  REQUIRE(result.ok());
+  CHECK(result->class_name == "BertForSequenceClassification");
+  CHECK_THAT(result->checkpoint, Catch::EndsWith("step-00000007"));
+
+  const nlohmann::json config = nlohmann::json::parse(ReadTestFile(out + "/config.json"));
+  CHECK(config.at("vocab_size") == 9);
+  CHECK(config.at("hidden_act") == "gelu_pytorch_tanh");
+  CHECK(config.at("hidden_dropout_prob") == 0.2);
+  CHECK(config.at("layer_norm_eps") == 1e-12);
+  CHECK(config.at("pad_token_id") == 3);
+  CHECK(config.at("problem_type") == "single_label_classification");
+  CHECK(config.at("id2label").at("2") == "c");
+  CHECK(config.at("label2id").at("b") == 1);
+  const nlohmann::json tokenizer =
+      nlohmann::json::parse(ReadTestFile(out + "/tokenizer_config.json"));
+  CHECK(tokenizer.at("tokenizer_class") == "BertTokenizer");
+  CHECK(tokenizer.at("do_lower_case") == false);
+  CHECK(tokenizer.at("model_max_length") == 16);
+  const nlohmann::json special =
+      nlohmann::json::parse(ReadTestFile(out + "/special_tokens_map.json"));
+  CHECK(special.at("mask_token") == "[MASK]");
+  CHECK(ReadTestFile(out + "/vocab.txt").starts_with("[UNK]\n[CLS]\n"));
+
+  BertClassifier loaded(SmallOptions());
+  loaded.Allocate({}, DType::kFloat32, /*seed=*/4);
+  const PretrainedReport report = *LoadPretrainedWeights(out, loaded.parameters());
+  CHECK(report.initialised.empty());
+  CHECK(report.unused.empty());
+  for (Parameter* parameter : run.model.parameters().in_backward_order()) {
+    INFO(parameter->name());
+    const Tensor& theirs = loaded.parameters().Find(parameter->name())->master();
+    const std::vector<float> expected(parameter->master().data<float>(),
+                                      parameter->master().data<float>() + theirs.elements());
+    CHECK(std::vector<float>(theirs.data<float>(), theirs.data<float>() + theirs.elements()) ==
+          expected);
+  }
+}
+
+TEST_CASE("the kind of labels is told by transformers' names") {
+  const auto problem = [](const std::string& data, const std::string& labels) {
+    const SavedRun run(
+        "model { num_layers: 1 hidden_size: 8 num_heads: 2 ffn_size: 12 "
+        "max_positions: 16 vocab_size: 9 }\ndata { " +
+            data + " }\n",
+        labels);
+    REQUIRE(ExportRunToHuggingFace(run.folder.path(), "", run.folder.File("out")).ok());
+    return nlohmann::json::parse(ReadTestFile(run.folder.File("out/config.json")));
+  };
+  CHECK(problem("labels: multi", "a\nb\nc\n").at("problem_type") == "multi_label_classification");
+  CHECK(problem("jigsaw: true", "a\nb\nc\n").at("problem_type") == "multi_label_classification");
+  const nlohmann::json value = problem("labels: value", "");
+  CHECK(value.at("problem_type") == "regression");
+  CHECK(value.at("id2label").at("0") == "LABEL_0");
+}
+
+TEST_CASE("a folder in use and a checkpoint of something else are refused") {
+  SavedRun run;
+  const std::string out = run.folder.File("out");
+  REQUIRE(ExportRunToHuggingFace(run.folder.path(), "", out).ok());
+  const absl::Status again = ExportRunToHuggingFace(run.folder.path(), "", out).status();
+  CHECK(ExitCodeOf(again) == ExitCode::kUsage);
+  CHECK_THAT(std::string(MessageOf(again)), Catch::Contains("is not empty"));
+  CHECK(ExportRunToHuggingFace(run.folder.path(), "", out, {.overwrite = true}).ok());
+  CHECK(ExitCodeOf(ExportRunToHuggingFace(run.folder.File("none"), "", out).status()) ==
+        ExitCode::kStorage);
+  const absl::Status foreign =
+      ExportClassifierToHuggingFace(run.folder.File("none"), run.folder.File("x")).status();
+  CHECK(ExitCodeOf(foreign) == ExitCode::kStorage);
+  CHECK_FALSE(std::filesystem::exists(run.folder.File("x")));
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,48 @@
+#!/bin/bash
+# bert_export_test.sh - trains small classifiers of each kind and compares their exports in transformers.
+# SPDX-License-Identifier: Apache-2.0
+#
+# usage: bert_export_test.sh BERT_CLASSIFY DTRAIN EXAMPLE_FOLDER
+# DTRAIN_PYTHON is the interpreter that has torch and transformers (python3). 77: it has not.
+set -euo pipefail
+bert_classify=$1 dtrain=$2 example=$3
+here=$(dirname "$(realpath "$0")")
+python=${DTRAIN_PYTHON:-python3}
+"$python" -c "import torch, transformers" 2>/dev/null || { echo "skipped: no transformers"; exit 77; }
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export OMP_NUM_THREADS=1
+# text, label -> text, pair, label, value, two labels.
+{
+  printf 'text\tpair\tlabel\tvalue\tshort\tyou\n'
+  zcat "$example/data/dev.tsv.gz" | awk -F'\t' 'NR > 1 && last != "" {
+    n = length($1)
+    printf "%s\t%s\t%s\t%.2f\t%d\t%d\n", $1, last, $2, n / 100, n < 40, $1 ~ /[Yy]ou/ }
+    { last = $1 }'
+} >"$folder/texts.tsv"
+head -300 "$folder/texts.tsv" >"$folder/train.tsv"
+{ head -1 "$folder/texts.tsv"; tail -40 "$folder/texts.tsv"; } >"$folder/test.tsv"
+
+# NAME OVERRIDE...
+check() {
+  local run=$folder/$1
+  shift
+  "$bert_classify" train --run_dir="$run" data.vocabulary="$example/data/vocab.txt" \
+    data.train="$folder/train.tsv" data.dev="$folder/test.tsv" data.max_length=64 \
+    model.num_layers=2 model.hidden_size=48 model.ffn_size=80 model.num_heads=3 \
+    model.max_positions=64 trainer.max_steps=12 trainer.eval_every= \
+    optimizer.learning_rate=3e-3 "$@" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
+  "$python" "$here/check_bert_export.py" "$dtrain" "$bert_classify" "$run" "$folder/test.tsv" \
+    2>"$folder/log" || { cat "$folder/log"; exit 1; }
+}
+
+# The script takes the column `pair` where there is one: it goes when runs of single texts begin.
+check pairs data.label=label data.text_pair=pair model.activation=gelu_tanh
+check averaged data.label=label data.text_pair=pair optimizer.ema_decay=0.5 optimizer.type=lamb \
+  optimizer.epsilon=1e-6 optimizer.weight_decay=0.01
+check value data.label=value data.labels=value data.text_pair=pair
+cut -f 1,3- "$folder/train.tsv" >"$folder/x" && mv "$folder/x" "$folder/train.tsv"
+cut -f 1,3- "$folder/test.tsv" >"$folder/x" && mv "$folder/x" "$folder/test.tsv"
+check classes data.label=label
+check labels data.label=short,you data.labels=multi model.vocab_size=4008
