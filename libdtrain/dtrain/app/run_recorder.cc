@@ -55,6 +55,12 @@ std::vector<std::string> LaunchCommand(const Runtime& runtime) {
   return command;
 }
 
+// "950", "12.34 M".
+std::string FormatCount(int64_t count) {
+  return count < 100000 ? absl::StrCat(count)
+                        : absl::StrFormat("%.2f M", static_cast<double>(count) / 1e6);
+}
+
 std::string FormatMetrics(const EvaluationResult& result) {
   std::string line;
   for (const auto& [name, value] : result.metrics) {
@@ -260,9 +266,9 @@ absl::Status RunRecorder::End(const absl::StatusOr<TrainResult>& result) {
 
 void RunRecorder::PrintSummary(const TrainResult& result) const {
   const TrainState& state = result.state;
-  std::string text = absl::StrFormat("\ndone (%s): %d updates, %.2f M %s in %s\n", result.reason,
-                                     state.step, static_cast<double>(state.target_tokens) / 1e6,
-                                     words_.unit, FormatDuration(state.seconds));
+  std::string text =
+      absl::StrFormat("\ndone (%s): %d updates, %s %s in %s\n", result.reason, state.step,
+                      FormatCount(state.target_tokens), words_.unit, FormatDuration(state.seconds));
   const auto add = [&](const char* title, const std::optional<EvaluationResult>& evaluation) {
     if (!evaluation || evaluation->metrics.empty()) return;
     absl::StrAppend(&text, title, FormatMetrics(*evaluation), "\n");
