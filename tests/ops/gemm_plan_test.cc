@@ -219,8 +219,10 @@ TEST_CASE("an epilogue is used where it measures faster, its parts where they do
     const Fresh fresh(GemmTuning::kMeasure);
     LetBeFaster(true);
     const Run run = MeasureAndRun(test);
-    CHECK(run.fused == 2);  // forward and backward
-    CHECK(run.plain == 0);
+    // Forward and, but for float16, whose range bias gradients may leave, backward.
+    const int64_t fused = dtype == DType::kFloat16 ? 1 : 2;
+    CHECK(run.fused == fused);
+    CHECK(run.plain == 2 - fused);
     CHECK(run.error <= 1.0);
   }
   const Fresh fresh(GemmTuning::kMeasure);

@@ -178,6 +178,9 @@ void LinearActivationBackward(const Tensor& dy, const Tensor& next_weight, const
                              options.activation, options.dropout, d_before, d_bias, stream);
     }
   };
+  // The epilogues give bias gradients in d_before's type: a sum over all rows may leave float16's
+  // range where none of its terms does.
+  if (dy.dtype() == DType::kFloat16) return parts();
   GemmArgs args = BackwardArgs(dy, next_weight, d_before, d_bias);
   if (saved.is_masked) {
     args.epilogue = Epilogue::kReluGradient;
