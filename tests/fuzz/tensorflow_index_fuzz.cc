@@ -1,5 +1,5 @@
-// tensorflow_index_fuzz.cc - whatever the bytes, a TensorFlow checkpoint's index is read or
-// refused. SPDX-License-Identifier: Apache-2.0
+// tensorflow_index_fuzz.cc - whatever the bytes, a checkpoint's index is read or refused.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Random bytes fail the blocks' checksums, so the input's blocks are given right ones first: their
 // places are those of a table of the seeds' kind, one entry block from byte 0, the metaindex behind
