@@ -1,9 +1,13 @@
 # DtrainAddTest.cmake - dtrain_add_test(): one test binary per test file, one ctest entry per run.
 #
 #   dtrain_add_test(NAME ops/layer_norm_test [SOURCES more.cc] [LIBS lib] [LABEL unit]
-#                   [RANKS 1 2 4] [TIMEOUT 60])
+#                   [RANKS 1 2 4] [TIMEOUT 180])
 # NAME is the path of the test file below tests/, without .cc. RANKS runs it under mpirun, once per
 # count, with the label mpi. Each test carries exactly one label: unit, kernel, mpi or slow.
+#
+# Threads that wait sleep after a short spin, as in the programs (base/thread_pool.h): where other
+# processes want the cores too, spinning makes a test fifty times slower.
+set(dtrain_test_threads GOMP_SPINCOUNT=5000)
 find_package(Catch2 2.13 QUIET)
 dtrain_require(Catch2_FOUND "Catch2" "catch2")
 
@@ -14,7 +18,7 @@ function(dtrain_add_test)
     set(T_LABEL unit)
   endif()
   if(NOT T_TIMEOUT)
-    set(T_TIMEOUT 60)
+    set(T_TIMEOUT 180)
   endif()
   add_executable(${target} ${PROJECT_SOURCE_DIR}/tests/${T_NAME}.cc ${T_SOURCES})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
@@ -31,7 +35,8 @@ function(dtrain_add_test)
   else()
     target_link_libraries(${target} PRIVATE Catch2::Catch2WithMain)
     add_test(NAME ${T_NAME} COMMAND ${target})
-    set_tests_properties(${T_NAME} PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT})
+    set_tests_properties(${T_NAME} PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT}
+      ENVIRONMENT "${dtrain_test_threads}")
   endif()
 endfunction()
 
@@ -43,5 +48,5 @@ function(dtrain_add_device_test name)
   string(REPLACE "/" "_" target ${name})
   add_test(NAME ${name}/cuda COMMAND ${target})
   set_tests_properties(${name}/cuda PROPERTIES LABELS kernel TIMEOUT 300
-    ENVIRONMENT DTRAIN_TEST_DEVICE=cuda)
+    ENVIRONMENT "DTRAIN_TEST_DEVICE=cuda;${dtrain_test_threads}")
 endfunction()

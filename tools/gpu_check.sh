@@ -5,6 +5,7 @@
 #   tools/gpu_check.sh                     builds the preset cuda here and checks it
 #   tools/gpu_check.sh --bundle DIR        checks a bundle that tools/make_bundle.sh made elsewhere
 #   tools/gpu_check.sh --no-bench          without the benchmarks
+#   tools/gpu_check.sh --peer PYTHON       also PyTorch's steps beside ours, by a python that has it
 #   tools/gpu_check.sh --logs DIR          where the logs go (gpu-check-logs)
 #
 # Ends with 0 where everything passed, 1 where something failed, 2 where there is no GPU. Which GPU:
@@ -12,24 +13,27 @@
 set -uo pipefail
 
 # Limits: a test alone; one under compute-sanitizer, which is many times slower; all benchmarks.
-test_seconds=120 sanitizer_seconds=300 bench_seconds=300
+test_seconds=120 sanitizer_seconds=300 bench_seconds=300 peer_seconds=3600
 # Updates of a short training run in each precision.
 train_steps=60 train_seconds=120
+# Updates after which the losses of GPU and CPU are compared, in fp32, and how far they may differ.
+agree_steps=20 agree_within=0.002
 sanitizers=(memcheck racecheck synccheck initcheck)
 # Our kernels in small; cuBLASLt's are not ours to check.
 sanitized='^ops/' not_sanitized='^ops/gemm_test'
 
 fail() { echo "gpu_check.sh: $1" >&2; exit 2; }
-usage() { sed -n '5,8s/^# \{0,1\}//p' "$here/gpu_check.sh"; }
+usage() { sed -n '5,9s/^# \{0,1\}//p' "$here/gpu_check.sh"; }
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-bundle='' bench=1 logs=$PWD/gpu-check-logs
+bundle='' bench=1 peer='' logs=$PWD/gpu-check-logs
 [ -e "$here/../tests/kernel_tests.txt" ] && bundle=$(dirname "$here")
 while [ $# -gt 0 ]; do
   case $1 in
     --bundle) bundle=$(cd "${2:?--bundle takes a directory}" && pwd) || exit 2; shift ;;
     --logs) logs=$(realpath -m "${2:?--logs takes a directory}"); shift ;;
     --no-bench) bench=0 ;;
+    --peer) peer=$(command -v "${2:?--peer takes a python}") || fail "there is no $2"; shift ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; fail "unknown argument $1" ;;
   esac
@@ -42,17 +46,19 @@ if [ -n "$bundle" ]; then
   source "$bundle/env.sh"
   tests_dir=$bundle/tests bin_dir=$bundle/bin configs=$bundle/share/dtrain/nmt_train/configs
   mapfile -t tests <"$bundle/tests/kernel_tests.txt"
+  peer_script=$bundle/share/dtrain/bench/peer_torch.py
   commit=$(cat "$bundle/share/dtrain/commit")
 else
   set -e
   source "$here/setup.sh"
   install_packages "${build_packages[@]}"
-  build_preset cuda -DDTRAIN_TESTS=ON --target kernel_bench nmt_train
+  build_preset cuda -DDTRAIN_TESTS=ON --target kernel_bench dtrain_step_bench nmt_train
   mapfile -t tests < <(ctest --preset cuda -N -L kernel | sed -n 's|^ *Test *#[0-9]*: ||p')
   mapfile -t targets < <(printf '%s\n' "${tests[@]}" | sed 's|/cuda$||; s|/|_|g' | sort -u)
   cmake --build build/cuda --target "${targets[@]}"
   set +e
   tests_dir=$PWD/build/cuda/tests bin_dir=$PWD/build/cuda/bin configs=$PWD/examples/nmt_train/configs
+  peer_script=$PWD/tools/bench/peer_torch.py
   commit=$(git describe --always --dirty)
 fi
 [ ${#tests[@]} -gt 0 ] || fail "there are no kernel tests"
@@ -67,12 +73,17 @@ record() {
   names+=("$1") results+=("$result") times+=("$3")
   printf '%-44s %-16s %6s s\n' "$1" "$result" "$3"
 }
-# check NAME LIMIT COMMAND...: its output goes to a log, whose end is shown where it fails.
+# check NAME LIMIT COMMAND...: its output goes to a log, whose end is shown where it fails. Functions
+# have no limit.
 check() {
   local name=$1 limit=$2 log start=$SECONDS status=0
   log=$logs/${name//[ \/]/_}.log
   shift 2
-  timeout "$limit" "$@" >"$log" 2>&1 || status=$?
+  if [ "$(type -t "$1")" = function ]; then
+    "$@" >"$log" 2>&1 || status=$?
+  else
+    timeout "$limit" "$@" >"$log" 2>&1 || status=$?
+  fi
   [ $status = 0 ] || tail -n 15 "$log"
   record "$name" $status $((SECONDS - start))
 }
@@ -99,6 +110,30 @@ for precision in fp32 bf16 fp16; do
     trainer.eval_every= trainer.eval_max_sentences=20
   grep 'tok/s' "$logs/nmt_train_$precision.log" | tail -n 1
 done
+
+echo "== GPU against CPU"
+# losses RUN: step and loss of every update.
+losses() {
+  sed -n 's/.*"step": *\([0-9]*\).*"loss": *\([-0-9.e+]*\).*/\1 \2/p' "$1/metrics/steps.jsonl"
+}
+agree() {
+  local device
+  for device in cpu cuda; do
+    rm -rf "$logs/agree-$device"
+    "$bin_dir/nmt_train" --config="$configs/demo.textproto" --run_dir="$logs/agree-$device" \
+      --device=$device --progress=none --max_steps=$agree_steps trainer.precision=fp32 \
+      trainer.log_every=1 trainer.eval_every= trainer.eval_max_sentences=5 || return 1
+  done
+  join <(losses "$logs/agree-cpu" | sort -k1,1) <(losses "$logs/agree-cuda" | sort -k1,1) | sort -n |
+    awk -v within=$agree_within -v wanted=$agree_steps '
+      { difference = $2 - $3; if (difference < 0) difference = -difference
+        if (difference > worst) worst = difference
+        print "update", $1, "loss on the CPU", $2, "on the GPU", $3 }
+      END { print NR, "updates, largest difference", worst
+            exit !(NR == wanted && worst <= within) }'
+}
+check 'losses of GPU and CPU agree' $((2 * train_seconds)) agree
+tail -n 1 "$logs/losses_of_GPU_and_CPU_agree.log"
 
 echo "== compute-sanitizer"
 sanitizer=$(PATH=$PATH:/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer \
@@ -138,6 +173,24 @@ if [ $bench = 1 ]; then
   cat "$logs/kernel_bench.log"
   # The same again for programs: how far two runs differ is how far to trust either.
   check 'kernel_bench json' $bench_seconds "$bin_dir/kernel_bench" --json
+  step_bench=("$bin_dir/dtrain_step_bench" --device=cuda --gemm_tuning=measure --steps=100)
+  step_name() { echo "step $*" | sed 's/--[a-z]*=//g'; }
+  for model in bert_base bert_large nmt_base; do
+    for options in --precision={bf16,fp16}" --recompute=none" --precision=bf16" --recompute="{cheap,every_k,full} \
+      --precision=bf16" --lengths=real" --precision=bf16" --gelu=tanh"; do
+      [[ $model = nmt_base && $options = *gelu* ]] && continue
+      read -ra words <<<"--model=$model $options"
+      name=$(step_name "${words[@]}")
+      check "$name" $bench_seconds "${step_bench[@]}" "${words[@]}"
+      tail -n 1 "$logs/${name// /_}.log" | sed -n 's/.*"ms_median":\([^,]*\).*"tokens_s":\([^,]*\),"gflops":\([^,]*\),"activations_mb":\([^,]*\).*/  \1 ms, \2 tokens\/s, \3 GFLOP\/s, activations \4 MB/p'
+    done
+  done
+fi
+if [ -n "$peer" ]; then
+  echo "== PyTorch on the same GPU"
+  check peer_torch $peer_seconds "$peer" "$peer_script" --bench="$bin_dir/dtrain_step_bench" \
+    --json="$logs/peer_torch.json"
+  cat "$logs/peer_torch.log"
 fi
 
 echo

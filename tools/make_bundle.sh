@@ -39,6 +39,8 @@ cp -r tests/golden "$out/tests/"
 mkdir -p "$out/share/dtrain/nmt_train"
 cp -r examples/nmt_train/{configs,data} "$out/share/dtrain/nmt_train/"
 cp tools/gpu_check.sh "$out/bin/"
+mkdir -p "$out/share/dtrain/bench"
+cp tools/bench/peer_torch.py tools/bench/peer_model.py "$out/share/dtrain/bench/"
 { git describe --always --dirty 2>/dev/null || echo "of no commit"; } >"$out/share/dtrain/commit"
 
 # ---- Open MPI: mpirun, its plugins and its texts, at the places below its prefix where it looks ----

@@ -13,6 +13,33 @@ namespace {
 
 using namespace dtrain;
 
+absl::StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& recorder,
+                                  Runtime& runtime) {
+  DT_ASSIGN_OR_RETURN(const std::string data, PrepareData(config.data(), recorder.path(), runtime));
+  DT_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TranslationTask> task,
+      TranslationTask::Create(TaskOptionsOf(config, data, runtime.device), runtime.comm));
+  DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
+  const MemoryPlan memory = PlanRun(config, task->model().options(), task->train_shard(), runtime);
+  runtime.memory_remedies = [&config, model = task->model().options(), memory,
+                             device = runtime.device.type] {
+    return MemoryRemedies(config, model, memory, device);
+  };
+  DT_RETURN_IF_ERROR(PrepareTranslationGemms(config, recorder.path(), memory, runtime.device,
+                                             task->model(), runtime.comm));
+  Context context(runtime.device,
+                  ContextOptionsOf(config.trainer(), runtime.comm.rank(), memory.recompute));
+  TrainerOptions options = TrainerOptionsOf(config, recorder.path());
+  options.planned_activation_bytes = memory.recompute.peak_bytes;
+  Trainer trainer(*task, runtime.comm, context, options);
+  trainer.set_observer(&recorder);
+  trainer.set_stop_flags(&runtime.stop);
+  DT_RETURN_IF_ERROR(trainer.Resume(config.run().resume()));
+  DT_RETURN_IF_ERROR(recorder.Begin(trainer.state().step));
+  recorder.OnEvent(trainer.state().step, "memory", memory.Describe());
+  return trainer.Run();
+}
+
 absl::Status TrainNmt(const proto::NmtConfig& config, Runtime& runtime) {
   // Before anything is written or read by one rank for the others.
   DT_RETURN_IF_ERROR(CheckContract(
@@ -20,25 +47,7 @@ absl::Status TrainNmt(const proto::NmtConfig& config, Runtime& runtime) {
       runtime.comm));
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
                       RunRecorder::Open("nmt_train", config.run(), config, runtime));
-  DT_ASSIGN_OR_RETURN(const std::string data,
-                      PrepareData(config.data(), recorder->path(), runtime));
-  DT_ASSIGN_OR_RETURN(
-      const std::unique_ptr<TranslationTask> task,
-      TranslationTask::Create(TaskOptionsOf(config, data, runtime.device), runtime.comm));
-  DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
-
-  const MemoryPlan memory = PlanRun(config, task->model().options(), task->train_shard(), runtime);
-  Context context(runtime.device,
-                  ContextOptionsOf(config.trainer(), runtime.comm.rank(), memory.recompute));
-  TrainerOptions options = TrainerOptionsOf(config, recorder->path());
-  options.planned_activation_bytes = memory.recompute.peak_bytes;
-  Trainer trainer(*task, runtime.comm, context, options);
-  trainer.set_observer(recorder.get());
-  trainer.set_stop_flags(&runtime.stop);
-  DT_RETURN_IF_ERROR(trainer.Resume(config.run().resume()));
-  DT_RETURN_IF_ERROR(recorder->Begin(trainer.state().step));
-  recorder->OnEvent(trainer.state().step, "memory", memory.Describe());
-  return recorder->End(trainer.Run());
+  return recorder->End(Train(config, *recorder, runtime));
 }
 
 }  // namespace

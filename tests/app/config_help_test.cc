@@ -20,6 +20,14 @@ TEST_CASE("help for one field shows default, type, range, unit and comment") {
         "    Width of embeddings and of every layer's output; a multiple of num_heads.\n");
 }
 
+TEST_CASE("a field's default is text for the help of a tool's flag") {
+  CHECK(DefaultText(Type(), "data.vocab_size") == "8000");
+  CHECK(DefaultText(Type(), "data.cleaning.drop_copies") == "false");
+  CHECK(DefaultText(Type(), "data.train_source") == "[]");
+  CHECK(DefaultText(Type(), "data.dev_tsv") == "\"\"");
+  CHECK_THROWS(DefaultText(Type(), "data.no_such_field"));
+}
+
 TEST_CASE("help for an enum explains its values") {
   const absl::StatusOr<std::string> text = DescribeConfig(Type(), "model.norm");
   REQUIRE(text.ok());

@@ -84,6 +84,24 @@ TEST_CASE("each kind of failure has its exit code and one line that says so") {
   CHECK(well.output.empty());
 }
 
+TEST_CASE("a full GPU is reported with who holds what and three remedies, and code 5") {
+  const std::string holders =
+      "dtrain: error[E5]: cuda:0 is full: activations need 12 MiB more (held: moments 8 MiB, "
+      "weights 4 MiB); ";
+  const Outcome plain = Alone("all:gpu_memory");
+  CHECK(plain.exit_code == 5);
+  CHECK_THAT(plain.output, Catch::StartsWith(holders + "lower trainer.micro_batch_tokens"));
+  const Outcome outcome = Alone("all:gpu_remedies");
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 5);
+  CHECK(Count(outcome.output, "\n") == 1);
+  CHECK_THAT(outcome.output, Catch::StartsWith(holders + "activations are planned with ") &&
+                                 Catch::Contains("(1) trainer.micro_batch_tokens=2048: ") &&
+                                 Catch::Contains("(2) trainer.recompute=") &&
+                                 Catch::Contains("% more FLOPs") &&
+                                 Catch::Contains("(3) trainer.precision=bf16: "));
+}
+
 TEST_CASE("a data error on rank 1 ends all ranks with code 3 and one message") {
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = OnTwoRanks("1:data");
@@ -140,7 +158,9 @@ TEST_CASE("log lines go to the file of the rank and warnings to the terminal too
     CHECK(Count(outcome.output, "dtrain: warning: rank " + rank + ": a loud line\n") == 1);
     std::ostringstream text;
     text << std::ifstream(directory + "/logs/rank-0000" + rank + ".log").rdbuf();
-    CHECK_THAT(text.str(), Catch::Matches("20..-..-..T..:..:..\\....Z info    a quiet line\n"
+    CHECK_THAT(text.str(), Catch::Matches("20..-..-..T..:..:..\\....Z info    rank " + rank +
+                                          " of 2 on host .*, process .*, 1 thread\n"
+                                          "20..-..-..T..:..:..\\....Z info    a quiet line\n"
                                           "20..-..-..T..:..:..\\....Z warning a loud line\n"));
   }
   CHECK(Count(outcome.output, "quiet") == 0);

@@ -12,9 +12,12 @@
 #include <thread>
 
 #include "dtrain/app/main.h"
+#include "dtrain/app/memory_plan.h"
 #include "dtrain/app/nmt_config.h"
+#include "dtrain/app/nmt_options.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/log.h"
+#include "dtrain/device/arena.h"
 #include "dtrain/nmt.pb.h"
 
 namespace {
@@ -30,6 +33,20 @@ absl::Status EndIn(const std::string& way, const dtrain::proto::NmtConfig& confi
   if (way == "stopped") return dtrain::StoppedError("at update 7");
   if (way == "check") DT_CHECK_EQ(1 + 1, 3) << "arithmetic";
   if (way == "memory") throw std::bad_alloc();
+  if (way == "gpu_memory" || way == "gpu_remedies") {
+    if (way == "gpu_remedies") {
+      dtrain::Seq2SeqOptions model = dtrain::ModelOptionsOf(config.model());
+      model.vocab_size = 1000;
+      const dtrain::Seq2SeqBatch batch = dtrain::MicroBatchOf(config.trainer(), 1, {});
+      const auto plan = dtrain::PlanMemory(config, model, batch, dtrain::DeviceType::kCuda, 0);
+      runtime.memory_remedies = [&config, model, plan] {
+        return dtrain::MemoryRemedies(config, model, plan, dtrain::DeviceType::kCuda);
+      };
+    }
+    throw dtrain::DeviceMemoryError(
+        "cuda:0 is full: activations need 12 MiB more (held: moments 8 "
+        "MiB, weights 4 MiB)");
+  }
   if (way == "comm") throw dtrain::CommError("rank 1 is gone");
   if (way == "exception") throw std::runtime_error("something else");
   if (way == "log") {

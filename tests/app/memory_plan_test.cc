@@ -102,6 +102,41 @@ TEST_CASE("auto takes the fastest recomputation within nine tenths of the budget
   CHECK(EstimateOf({automatic}).plan.recompute.recompute == Recompute::kNone);
 }
 
+TEST_CASE("remedies of a full device say what each setting would need") {
+  const auto remedies = [](std::vector<std::string> overrides) {
+    const proto::NmtConfig config = ConfigOf(overrides);
+    const Estimate estimate = EstimateOf(overrides);
+    return MemoryRemedies(config, estimate.model, estimate.plan, estimate.device);
+  };
+  const auto planned = [](std::vector<std::string> overrides) {
+    return FormatMebibytes(EstimateOf(overrides).plan.recompute.peak_bytes);
+  };
+  const std::string text = remedies({});
+  INFO(text);
+  CHECK_THAT(text, Catch::Contains("planned with " + planned({}) + "; less take"));
+  CHECK_THAT(text,
+             Catch::Contains("(1) trainer.micro_batch_tokens=2048: " +
+                             planned({"trainer.micro_batch_tokens=2048"}) + ", the same result"));
+  CHECK_THAT(text, Catch::Contains("(3) trainer.precision=bf16: " +
+                                   planned({"trainer.precision=bf16"}) + ", and "));
+  // The settings named second are those of the lowest peak there is.
+  const size_t begin = text.find("(2) ") + 4;
+  const std::string settings = text.substr(begin, text.find(':', begin) - begin);
+  std::vector<std::string> second = {settings.substr(0, settings.find(' '))};
+  if (settings.find(' ') != std::string::npos) {
+    second.push_back(settings.substr(settings.find(' ') + 1));
+  }
+  CHECK_THAT(text, Catch::Contains(settings + ": " + planned(second) + ", "));
+  for (const char* mode : {"none", "cheap", "full"}) {
+    CHECK(EstimateOf(second).plan.recompute.peak_bytes <=
+          EstimateOf({std::string("trainer.recompute=") + mode}).plan.recompute.peak_bytes);
+  }
+  // In bf16 already: both of the others. One sentence is the least a micro-batch may hold.
+  CHECK_THAT(remedies({"trainer.precision=bf16"}), Catch::Contains("(3) both: "));
+  CHECK_THAT(remedies({"data.max_length=99", "trainer.micro_batch_tokens=150"}),
+             Catch::Contains("(1) trainer.micro_batch_tokens=100: "));
+}
+
 TEST_CASE("every policy reaches the context that trains") {
   const auto context = [](const std::vector<std::string>& overrides) {
     return ContextOptionsOf(ConfigOf(overrides).trainer(), 0);

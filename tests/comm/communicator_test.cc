@@ -35,13 +35,21 @@ TEST_CASE("ranks as threads pass the suite") {
   for (const int size : {1, 2, 3, 4}) CheckAll(testing::OneHost(size), {});
 }
 
+TEST_CASE("ranks as threads that share no memory pass the suite") {
+  for (const int size : {2, 3, 4}) CheckAll(testing::OneHost(size), {.shared_memory = false});
+}
+
 TEST_CASE("messages cut into the smallest pieces pass the suite") {
-  CheckAll(testing::OneHost(3), {.piece_bytes = 8192, .small_bytes = 0});
+  CheckAll(testing::OneHost(3), {.piece_bytes = 8192, .small_bytes = 0, .shared_memory = false});
+  CheckAll(testing::OneHost(3), {.small_bytes = 0, .slot_bytes = 4096});
 }
 
 TEST_CASE("ranks on several hosts pass the suite, evenly spread or not") {
   CheckAll({"a", "a", "b", "b"}, {.small_bytes = 64});
   CheckAll({"a", "b", "a", "b"}, {.small_bytes = 64});
+  CheckAll({"a", "b", "a", "b"}, {.small_bytes = 64, .shared_memory = false});
+  CheckAll({"a", "a", "b", "b"}, {.small_bytes = 64, .algorithm = AllReduceAlgorithm::kFlat});
+  CheckAll({"a", "a", "b", "b"}, {.small_bytes = 64, .algorithm = AllReduceAlgorithm::kMeasure});
   CheckAll({"a", "a", "b"}, {.small_bytes = 64});
 }
 
@@ -115,19 +123,32 @@ TEST_CASE("ranks in different collectives are told that they are out of step") {
   CHECK_THAT(errors[0] + errors[1], Catch::Contains("out of step"));
 }
 
+std::vector<std::string> SumsOfDifferentSizes(const CommunicatorOptions& options) {
+  return RunRanks(
+      2,
+      [](Communicator& comm) -> std::string {
+        std::vector<float> data(static_cast<size_t>(10 + comm.rank()));
+        try {
+          comm.AllReduce(std::span<float>(data), ReduceOp::kSum);
+          comm.Barrier();
+        } catch (const CommError& error) {
+          return error.what();
+        }
+        return "";
+      },
+      options);
+}
+
 TEST_CASE("ranks that disagree on a size are told so at once") {
-  const auto errors = RunRanks(2, [](Communicator& comm) -> std::string {
-    std::vector<float> data(static_cast<size_t>(10 + comm.rank()));
-    try {
-      comm.AllReduce(std::span<float>(data), ReduceOp::kSum);
-      comm.Barrier();
-    } catch (const CommError& error) {
-      return error.what();
-    }
-    return "";
-  });
-  CHECK_THAT(errors[0], Catch::Contains("rank 1 sent 44 bytes where 40 were expected"));
-  CHECK_THAT(errors[1], Catch::Contains("rank 0 sent 40 bytes where 44 were expected"));
+  const auto messages = SumsOfDifferentSizes({.shared_memory = false});
+  CHECK_THAT(messages[0], Catch::Contains("rank 1 sent 44 bytes where 40 were expected"));
+  CHECK_THAT(messages[1], Catch::Contains("rank 0 sent 40 bytes where 44 were expected"));
+  for (const std::string& error : SumsOfDifferentSizes({})) {
+    CHECK_THAT(error,
+               Catch::Contains("out of step") &&
+                   Catch::Contains("rank 0 is at collective number 0, 40 bytes of float32") &&
+                   Catch::Contains("rank 1 is at collective number 0, 44 bytes of float32"));
+  }
 }
 
 TEST_CASE("a rank that throws ends the others' collectives") {

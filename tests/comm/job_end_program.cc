@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,10 @@ void Work(Communicator& comm, std::string_view way) {
 }  // namespace
 
 int main(int /*argc*/, char** argv) {
+  const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  if (argv[1] == std::string_view("stop_first") && rank == std::string_view("1")) {
+    std::raise(SIGSTOP);
+  }
   const auto environment = Environment::Create();
   if (!environment.ok()) {
     std::fprintf(stderr, "%s\n", environment.status().ToString().c_str());

@@ -68,6 +68,14 @@ TEST_CASE("a stopped rank is named after the timeout and ends the job with code 
   CHECK_THAT(ended.output, Catch::Contains("is silent: stopped, hung or still computing"));
 }
 
+TEST_CASE("a rank that is stopped before MPI starts ends the job with code 6") {
+  const Ended ended = RunJob("DTRAIN_COMM_TIMEOUT=2", 3, "stop_first");
+  INFO(ended.output);
+  CHECK(ended.code == 6);
+  CHECK(ended.seconds < 10);
+  CHECK_THAT(ended.output, Catch::Contains("MPI has not started within 2 s"));
+}
+
 TEST_CASE("a rank that aborts ends the job with its exit code") {
   const Ended ended = RunJob("", 3, "abort");
   INFO(ended.output);

@@ -83,6 +83,19 @@ TEST_CASE("numbers in the environment that are none are refused") {
   CHECK(CommunicatorOptionsFrom(Table({}))->timeout_seconds == 120);
 }
 
+TEST_CASE("the allreduce's algorithm is read from the environment") {
+  const auto of = [](const char* text) {
+    return CommunicatorOptionsFrom(Table({{"DTRAIN_ALLREDUCE", text}}));
+  };
+  CHECK(CommunicatorOptionsFrom(Table({}))->algorithm == AllReduceAlgorithm::kAuto);
+  CHECK(of("flat")->algorithm == AllReduceAlgorithm::kFlat);
+  CHECK(of("hierarchical")->algorithm == AllReduceAlgorithm::kHierarchical);
+  CHECK(of("measure")->algorithm == AllReduceAlgorithm::kMeasure);
+  CHECK(ExitCodeOf(of("ring").status()) == ExitCode::kUsage);
+  CHECK_THAT(std::string(MessageOf(of("ring").status())),
+             Catch::Contains("DTRAIN_ALLREDUCE=ring is no algorithm"));
+}
+
 TEST_CASE("a lone process is a world of one rank without MPI") {
   const auto environment = Environment::Create();
   REQUIRE(environment.ok());

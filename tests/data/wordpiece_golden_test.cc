@@ -116,8 +116,9 @@ TEST_CASE("bert-base's own vocabulary gives the published ids") {
     WordPieceEncoder encoder(*tokenizer);
     Ids ids;
     Ids types;
-    encoder.EncodePair("Hi, I am learning new things in w251 ... teh edge.", std::nullopt, {}, ids,
-                       types);
+    encoder.EncodePair(
+        "Hi, I am learning new things in w251 about deep learning the cloud and teh edge.",
+        std::nullopt, {}, ids, types);
     CHECK(ids == Ids{101,  7632, 1010, 1045, 2572, 4083, 2047, 2477, 1999, 1059, 17788, 2487,
                      2055, 2784, 4083, 1996, 6112, 1998, 8915, 2232, 3341, 1012, 102});
     encoder.EncodePair("My name is John", "pair", {}, ids, types);

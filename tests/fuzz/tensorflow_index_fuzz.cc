@@ -1,4 +1,4 @@
-// tensorflow_index_fuzz.cc - whatever the bytes, a checkpoint's index is read or refused.
+// tensorflow_index_fuzz.cc - any bytes: a TensorFlow checkpoint's index is read or refused.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random bytes fail the blocks' checksums, so the input's blocks are given right ones first: their

@@ -17,7 +17,7 @@ import zlib
 from tokenizers import BertWordPieceTokenizer, normalizers, pre_tokenizers
 
 TEXTS = [
-    '', '   ', 'Hi, I am learning new things in w251 ... teh edge.', 'My name is John', 'pair',
+    '', '   ', 'Hi, I am learning new things in w251 about deep learning the cloud and teh edge.', 'My name is John', 'pair',
     'UNwant\u00e9d,running', 'ah\u535a\u63a8zz', ' \tHeLLo!how  \n Are yoU?  ', 'H\u00e9llo',
     '\u0130stanbul', 'I\u0307', '\u0391\u03a3 \u03a3\u0391', 'stra\u00dfe STRASSE', '\u1e9e',
     'a\u200bb', 'a\u00adb', 'a\x85b', '\ufeffhello', 'a\ufffdb\0c', 'a\x0bb\x0cc', 'a\u2028b',

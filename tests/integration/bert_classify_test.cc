@@ -126,6 +126,8 @@ TEST_CASE("bert_classify says what is wrong, once") {
   CheckFailed(toy.Train("data.label=stars"), 3, {"train.tsv", "stars"});
   CheckFailed(toy.Train("data.vocabulary=/nowhere/vocab.txt", 2), 3, {"/nowhere/vocab.txt"});
   CheckFailed(toy.Train("trainer.label_weights=1,2,3"), 2, {"3 weights for 2 labels"});
+  CheckFailed(toy.Train("trainer.best_metric=pearson"), 2,
+              {"trainer.best_metric is \"pearson\"", "loss, accuracy, f1, matthews, auc"});
   const Outcome help = toy.Run(1, "--help");
   CHECK(help.exit_code == 0);
   CHECK_THAT(help.output, Catch::Contains("predict   "));

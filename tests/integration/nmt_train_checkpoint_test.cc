@@ -52,6 +52,7 @@ TEST_CASE("a checkpoint of another model is refused by the name of a tensor") {
   CheckFailed(smaller, 7, {"no tensor 'model.decoder.layers.1."});
   CHECK(ReadTestFile(toy.CheckpointFile(20)) == weights);
   CHECK(ReadTestFile(toy.run_dir() + "/config.textproto") == config);
+  CHECK_THAT(ReadTestFile(toy.run_dir() + "/STATUS"), Catch::Contains("state done\n"));
 }
 
 TEST_CASE("the vocabulary of another run is refused") {

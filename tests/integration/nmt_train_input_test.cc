@@ -30,6 +30,8 @@ class BadText {
     toy_.RemoveRun();
     CheckFailed(Train(source, target), 3, parts);
     CHECK_FALSE(std::filesystem::exists(toy_.run_dir() + "/ckpt/last"));
+    CHECK_THAT(ReadTestFile(toy_.run_dir() + "/STATUS"),
+               Catch::Contains("state failed\nexit_code 3\n"));
     // The texts are as they were.
     CHECK(ReadTestFile(toy_.File("bad.src")) == source);
     CHECK(ReadTestFile(toy_.File("bad.tgt")) == target);

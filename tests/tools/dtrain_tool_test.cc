@@ -308,6 +308,25 @@ TEST_CASE("bad text and bad flags end with codes 3 and 2 and one line that says 
   CHECK_FALSE(fs::exists(tiny.Path("p")));
 }
 
+TEST_CASE("doctor measures two ranks, and refuses a folder it cannot write") {
+  const std::string doctor =
+      DTRAIN_TEST_MPIRUN " --allow-run-as-root -n 2 " DTRAIN_TEST_TOOL " doctor --largest_mib=1 ";
+  const Outcome outcome = Shell(doctor + "--json --dir=/tmp");
+  INFO(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  const nlohmann::json json = nlohmann::json::parse(outcome.output);
+  REQUIRE(json.at("hosts").size() == 1);
+  CHECK(json.at("hosts").at(0).at("ranks") == 2);
+  CHECK(json.at("hosts").at(0).at("disk_bytes_per_second").get<double>() > 0.0);
+  REQUIRE(json.at("pairs").size() == 1);
+  CHECK(json.at("pairs").at(0).at("bytes_per_second").get<double>() > 0.0);
+  CHECK(json.at("allreduce").size() == 5);
+  const Outcome refused = Shell(doctor + "--dir=/absent");
+  INFO(refused.output);
+  CHECK(refused.exit_code == 2);
+  CHECK_THAT(refused.output, Catch::Contains("/absent: cannot be written on any host"));
+}
+
 TEST_CASE("estimate tells a run's checkpoint size and activations before it starts") {
   const TinyRun& tiny = TinyRun::Get();
   const std::string arguments = "estimate --config=" + tiny.run + "/config.textproto";

@@ -222,6 +222,12 @@ TEST_CASE("the metrics of an evaluation are those of one process, to the last bi
     CHECK(std::isfinite(one.Metric("loss")));
     CHECK(std::isfinite(one.Metric("other/loss")));
     CHECK(one.Metric("loss") != one.Metric("other/loss"));
+    const auto info = ClassificationShard::Open(run.task.dev[0].path)->info();
+    for (const std::string& name : MetricNames(info)) {
+      CHECK(std::count_if(one.metrics.begin(), one.metrics.end(),
+                          [&](const auto& metric) { return metric.first == name; }) == 1);
+    }
+    CHECK(one.metrics.size() == 2 * MetricNames(info).size());
     for (const int ranks : {2, 3, 4}) {
       INFO(ranks << " ranks");
       CHECK(Evaluate(run, ranks).metrics == one.metrics);

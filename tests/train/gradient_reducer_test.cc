@@ -98,6 +98,23 @@ TEST_CASE("bfloat16 on the wire rounds each gradient once and the sum once") {
   }
 }
 
+TEST_CASE("float16 on the wire rounds finer, and sums beyond its range survive") {
+  for (const int size : {2, 3, 4}) {
+    // As above, with 2^-12 of half a unit, and of the sum once.
+    CheckSums(RunRanks(size, [](Communicator& comm) { return TwoSteps(comm, DType::kFloat16); }),
+              2.0 * size / 4096 + 1e-6);
+  }
+  const auto sums = RunRanks(4, [](Communicator& comm) {
+    std::vector<float> large(100, 60000.0f);
+    GradientReducer reducer(Tensor::View(large.data(), {100}), {{"w", 0, 100}}, comm,
+                            {.wire_type = DType::kFloat16});
+    reducer.MarkReady(0);
+    reducer.Finish();
+    return large[99];
+  });
+  for (const float sum : sums) CHECK(std::abs(sum - 240000.0f) <= 240.0f);
+}
+
 TEST_CASE("buckets are cut where parameters end, the first one small") {
   SelfCommunicator self;
   std::vector<float> flat(static_cast<size_t>(Parameters().back().end));

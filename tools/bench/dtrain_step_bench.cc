@@ -1,45 +1,75 @@
-// dtrain_step_bench.cc - times whole training steps of two small models; one JSON line.
+// dtrain_step_bench.cc - times whole training steps on a CPU or a GPU; one JSON line.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   dtrain_step_bench --model=seq2seq --threads=2 --precision=fp32 --steps=12 [--lengths=real]
+//   dtrain_step_bench --device=cuda --model=bert_base --precision=bf16 --steps=50
 //
-// cls: 4 encoder layers, hidden 256, 4 heads, ffn 1024, gelu, 32 x 128 tokens, 4 classes at the
-// first token. seq2seq: 3+3 layers, hidden 256, ffn 1024, relu, vocabulary 8000, 64 pairs of 32+32
-// tokens, untied output, label smoothing 0.1. Dropout 0.1 everywhere, Adam. --lengths=real draws
+// --model, all with dropout 0.1 everywhere and Adam:
+//   cls         4 encoder layers, hidden 256, 4 heads, ffn 1024, 32 x 128 tokens, vocabulary 8000
+//   seq2seq     3+3 layers of that size, 64 pairs of 32+32 tokens, label smoothing 0.1, untied
+//   bert_base   12 encoder layers, hidden 768, 64 x 128 tokens, vocabulary 30528
+//   bert_large  24 encoder layers, hidden 1024, 32 x 512 tokens
+//   nmt_base    6+6 layers, hidden 512, 128 pairs of 32+32 tokens, vocabulary 32768
+// Encoders have gelu and 4 classes at the first token, the others relu. --lengths=real draws
 // lengths as sentences have them (mean about half of the longest); a padded peer still computes the
-// longest.
+// longest. On a GPU a time is that of kBlock steps, which end with one wait, by their number.
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <initializer_list>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "dtrain/app/choose_device.h"
 #include "dtrain/app/flag_set.h"
 #include "dtrain/app/run_on_ranks.h"
 #include "dtrain/base/random.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/self_communicator.h"
+#include "dtrain/device/cuda/runtime.h"
 #include "dtrain/models/seq2seq_transformer.h"
+#include "dtrain/nn/transformer_stack.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/embedding.h"
+#include "dtrain/ops/gemm_tuning.h"
 #include "dtrain/optim/adam.h"
 
 namespace dtrain {
 namespace {
 
-constexpr int64_t kHidden = 256;
-constexpr int64_t kFfn = 1024;
-constexpr int64_t kVocab = 8000;
+// Steps between two waits for a GPU.
+constexpr int kBlock = 10;
+
+struct Sizes {
+  std::string_view name;
+  int64_t vocab, hidden, ffn;
+  int heads, encoder_layers, decoder_layers;
+  int64_t sequences;
+  int32_t length;
+};
+constexpr Sizes kModels[] = {{"cls", 8000, 256, 1024, 4, 4, 0, 32, 128},
+                             {"seq2seq", 8000, 256, 1024, 4, 3, 3, 64, 32},
+                             {"bert_base", 30528, 768, 3072, 12, 12, 0, 64, 128},
+                             {"bert_large", 30528, 1024, 4096, 16, 24, 0, 32, 512},
+                             {"nmt_base", 32768, 512, 2048, 8, 6, 6, 128, 32}};
 
 struct Options {
   std::string model = "seq2seq";
+  std::string device = "cpu";
+  std::string gelu = "erf";
+  std::string gemm_tuning = "heuristic";
   std::string precision = "fp32";
   std::string lengths = "fixed";
   std::string recompute = "none";
+  int64_t recompute_every = 2;
   int64_t threads = 1;
   int64_t steps = 12;
   double dropout = 0.1;
@@ -69,44 +99,46 @@ Sequences DrawLengths(int64_t count, int32_t longest, bool real, RandomStream& r
   return Sequences(std::move(offsets));
 }
 
-std::vector<int32_t> DrawIds(int64_t count, RandomStream& random) {
+std::vector<int32_t> DrawIds(int64_t count, int64_t vocab, RandomStream& random) {
   std::vector<int32_t> ids(static_cast<size_t>(count));
-  for (int32_t& id : ids) id = static_cast<int32_t>(random.NextBelow(kVocab - 1));
+  for (int32_t& id : ids)
+    id = static_cast<int32_t>(random.NextBelow(static_cast<uint32_t>(vocab - 1)));
   return ids;
 }
 
 // 2 x multiply-adds of the attention products over pairs of sequences, one layer.
-double AttentionFlop(const Sequences& queries, const Sequences& keys) {
+double AttentionFlop(const Sequences& queries, const Sequences& keys, int64_t hidden) {
   double pairs = 0.0;
   for (int64_t i = 0; i < queries.count(); ++i) {
     pairs += static_cast<double>(queries.length(i)) * keys.length(i);
   }
-  return 4.0 * pairs * kHidden;
+  return 4.0 * pairs * static_cast<double>(hidden);
 }
 
 class Seq2SeqWorkload final : public Workload {
  public:
-  explicit Seq2SeqWorkload(const Options& options, DType dtype)
+  Seq2SeqWorkload(const Options& options, const Sizes& sizes, const Device& device, DType dtype)
       : real_(options.lengths == "real"),
-        model_({.vocab_size = kVocab,
-                .encoder_layers = 3,
-                .decoder_layers = 3,
-                .hidden_size = kHidden,
-                .ffn_size = kFfn,
-                .num_heads = 4,
+        sizes_(sizes),
+        model_({.vocab_size = sizes.vocab,
+                .encoder_layers = sizes.encoder_layers,
+                .decoder_layers = sizes.decoder_layers,
+                .hidden_size = sizes.hidden,
+                .ffn_size = sizes.ffn,
+                .num_heads = sizes.heads,
                 .tie_output = false,
                 .dropout = static_cast<float>(options.dropout),
                 .attention_dropout = static_cast<float>(options.dropout),
                 .activation_dropout = static_cast<float>(options.dropout)}) {
-    model_.Allocate({}, dtype, 1);
+    model_.Allocate(device, dtype, 1);
   }
   ParameterSet& parameters() override { return model_.parameters(); }
   void NewBatch(RandomStream& random) override {
-    batch_.source = DrawLengths(64, 32, real_, random);
-    batch_.target = DrawLengths(64, 32, real_, random);
-    batch_.source_ids = DrawIds(batch_.source.tokens(), random);
-    batch_.decoder_ids = DrawIds(batch_.target.tokens(), random);
-    batch_.target_ids = DrawIds(batch_.target.tokens(), random);
+    batch_.source = DrawLengths(sizes_.sequences, sizes_.length, real_, random);
+    batch_.target = DrawLengths(sizes_.sequences, sizes_.length, real_, random);
+    batch_.source_ids = DrawIds(batch_.source.tokens(), sizes_.vocab, random);
+    batch_.decoder_ids = DrawIds(batch_.target.tokens(), sizes_.vocab, random);
+    batch_.target_ids = DrawIds(batch_.target.tokens(), sizes_.vocab, random);
   }
   void ForwardBackward(Context& ctx) override {
     model_.Forward(batch_, 1.0f, ctx);
@@ -115,49 +147,54 @@ class Seq2SeqWorkload final : public Workload {
   double gflop() const override {
     const auto source = static_cast<double>(batch_.source.tokens());
     const auto target = static_cast<double>(batch_.target.tokens());
-    const double d = kHidden;
-    double flop = 3.0 * (source * (8.0 * d * d + 4.0 * d * kFfn) +
-                         AttentionFlop(batch_.source, batch_.source));
-    flop += 3.0 * (target * (12.0 * d * d + 4.0 * d * kFfn) + source * 4.0 * d * d +
-                   AttentionFlop(batch_.target, batch_.target) +
-                   AttentionFlop(batch_.target, batch_.source));
-    flop += 2.0 * target * d * kVocab;
+    const auto d = static_cast<double>(sizes_.hidden);
+    const auto ffn = static_cast<double>(sizes_.ffn);
+    const auto attention = [&](const Sequences& queries, const Sequences& keys) {
+      return AttentionFlop(queries, keys, sizes_.hidden);
+    };
+    double flop = sizes_.encoder_layers * (source * (8.0 * d * d + 4.0 * d * ffn) +
+                                           attention(batch_.source, batch_.source));
+    flop += sizes_.decoder_layers *
+            (target * (12.0 * d * d + 4.0 * d * ffn) + source * 4.0 * d * d +
+             attention(batch_.target, batch_.target) + attention(batch_.target, batch_.source));
+    flop += 2.0 * target * d * static_cast<double>(sizes_.vocab);
     return 3.0 * flop / 1e9;
   }
   int64_t tokens() const override { return batch_.target.tokens(); }
 
  private:
   bool real_;
+  Sizes sizes_;
   Seq2SeqTransformer model_;
   TranslationBatch batch_;
 };
 
 class ClassifierWorkload final : public Workload {
  public:
-  explicit ClassifierWorkload(const Options& options, DType dtype)
-      : real_(options.lengths == "real"), dropout_(static_cast<float>(options.dropout)) {
+  ClassifierWorkload(const Options& options, const Sizes& sizes, const Device& device, DType dtype)
+      : real_(options.lengths == "real"), sizes_(sizes) {
+    const auto dropout = static_cast<float>(options.dropout);
     const Scope scope(parameters_, "");
-    words_ = &scope.Add("words", {kVocab, kHidden}, Initializer::Normal(0.06f));
-    positions_ = &scope.Add("positions", {kLongest, kHidden}, Initializer::Normal(0.06f));
-    for (int i = 0; i < kLayers; ++i) {
-      layers_.push_back(std::make_unique<TransformerLayer>(
-          scope / ("layers." + std::to_string(i)),
-          TransformerLayerOptions{.hidden_size = kHidden,
-                                  .ffn_size = kFfn,
-                                  .num_heads = 4,
-                                  .activation = Activation::kGeluErf,
-                                  .dropout = dropout_,
-                                  .attention_dropout = dropout_,
-                                  .activation_dropout = dropout_}));
-    }
-    head_ = &scope.Add("head", {4, kHidden}, Initializer::XavierUniform());
-    parameters_.Allocate({}, dtype, 1);
+    words_ = &scope.Add("words", {sizes.vocab, sizes.hidden}, Initializer::Normal(0.06f));
+    positions_ = &scope.Add("positions", {sizes.length, sizes.hidden}, Initializer::Normal(0.06f));
+    const TransformerLayerOptions layer = {
+        .hidden_size = sizes.hidden,
+        .ffn_size = sizes.ffn,
+        .num_heads = sizes.heads,
+        .activation = options.gelu == "tanh" ? Activation::kGeluTanh : Activation::kGeluErf,
+        .dropout = dropout,
+        .attention_dropout = dropout,
+        .activation_dropout = sizes.name == "cls" ? dropout : 0.0f};  // BERT has none
+    stack_ = std::make_unique<TransformerStack>(
+        scope, TransformerStackOptions{.layer = layer, .num_layers = sizes.encoder_layers});
+    head_ = &scope.Add("head", {4, sizes.hidden}, Initializer::XavierUniform());
+    parameters_.Allocate(device, dtype, 1);
     loss_ = std::make_unique<OutputLoss>(*head_, CrossEntropyOptions());
   }
   ParameterSet& parameters() override { return parameters_; }
   void NewBatch(RandomStream& random) override {
-    sequences_ = DrawLengths(kBatch, kLongest, real_, random);
-    ids_ = DrawIds(sequences_.tokens(), random);
+    sequences_ = DrawLengths(sizes_.sequences, sizes_.length, real_, random);
+    ids_ = DrawIds(sequences_.tokens(), sizes_.vocab, random);
     position_ids_.resize(ids_.size());
     firsts_.clear();
     labels_.clear();
@@ -172,41 +209,38 @@ class ClassifierWorkload final : public Workload {
     const LayerInputs inputs{sequences_, Tensor(), sequences_};
     const Tensor ids = ctx.Upload(ids_);
     const Tensor positions = ctx.Upload(position_ids_);
-    Tensor x = ctx.Empty({ids.dim(0), kHidden});
+    Tensor x = ctx.Empty({ids.dim(0), sizes_.hidden});
     EmbeddingForward(ids, positions, words_->value(), positions_->value(), {}, x, ctx.stream());
-    for (const auto& layer : layers_) x = layer->Forward(x, inputs, ctx);
+    x = stack_->Forward(x, inputs, ctx);
     const Tensor firsts = ctx.Upload(firsts_);
-    Tensor pooled = ctx.Empty({kBatch, kHidden});
+    Tensor pooled = ctx.Empty({sizes_.sequences, sizes_.hidden});
     GatherRows(x, firsts, pooled, ctx.stream());
     Tensor none;
     loss_->Forward(pooled, ctx.Upload(labels_), 1.0f, none, ctx);
     Tensor gradient = ctx.Empty(x.shape());
     Zero(gradient, ctx.stream());
     ScatterAddRows(loss_->Backward(), firsts, gradient, ctx.stream());
-    for (size_t i = layers_.size(); i-- > 0;) {
-      gradient = layers_[i]->Backward(gradient, inputs, none, ctx);
-    }
+    gradient = stack_->Backward(std::move(gradient), inputs, none, ctx);
     EmbeddingBackward(gradient, ids, positions, {}, words_->gradient(), positions_->gradient(),
                       ctx.stream());
   }
   double gflop() const override {
     const auto t = static_cast<double>(sequences_.tokens());
-    const double d = kHidden;
-    return 3.0 * kLayers *
-           (t * (8.0 * d * d + 4.0 * d * kFfn) + AttentionFlop(sequences_, sequences_)) / 1e9;
+    const auto d = static_cast<double>(sizes_.hidden);
+    const auto ffn = static_cast<double>(sizes_.ffn);
+    return 3.0 * sizes_.encoder_layers *
+           (t * (8.0 * d * d + 4.0 * d * ffn) +
+            AttentionFlop(sequences_, sequences_, sizes_.hidden)) /
+           1e9;
   }
   int64_t tokens() const override { return sequences_.tokens(); }
 
  private:
-  static constexpr int kLayers = 4;
-  static constexpr int64_t kBatch = 32;
-  static constexpr int32_t kLongest = 128;
-
   bool real_;
-  float dropout_;
+  Sizes sizes_;
   ParameterSet parameters_;
   Parameter *words_, *positions_, *head_;
-  std::vector<std::unique_ptr<TransformerLayer>> layers_;
+  std::unique_ptr<TransformerStack> stack_;
   std::unique_ptr<OutputLoss> loss_;
   Sequences sequences_;
   std::vector<int32_t> ids_, position_ids_, firsts_, labels_;
@@ -224,64 +258,164 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// The value whose name a flag gives.
+template <typename Value>
+absl::StatusOr<Value> Named(std::string_view flag, const std::string& name,
+                            std::initializer_list<std::pair<std::string_view, Value>> values) {
+  std::string known;
+  for (const auto& [key, value] : values) {
+    if (key == name) return value;
+    known += (known.empty() ? "" : ", ") + std::string(key);
+  }
+  return UsageError("--" + std::string(flag) + " is one of " + known + ", not " + name);
+}
+
+absl::StatusOr<std::unique_ptr<Workload>> MakeWorkload(const Options& options, const Device& device,
+                                                       DType dtype) {
+  std::string known;
+  for (const Sizes& sizes : kModels) {
+    if (sizes.name == options.model) {
+      if (sizes.decoder_layers > 0) {
+        return std::make_unique<Seq2SeqWorkload>(options, sizes, device, dtype);
+      }
+      return std::make_unique<ClassifierWorkload>(options, sizes, device, dtype);
+    }
+    known += (known.empty() ? "" : ", ") + std::string(sizes.name);
+  }
+  return UsageError("--model is one of " + known + ", not " + options.model);
+}
+
+struct Timings {
+  std::vector<double> wall, cpu, rate, gflops;  // of each step, or block of steps
+};
+
+// Times options.steps steps, on a GPU in blocks. Batches are made outside of the time.
+Timings TimeSteps(const Options& options, Workload& workload, Adam& adam, Context& ctx) {
+  const bool on_cpu = ctx.device().type == DeviceType::kCpu;
+  const int block = on_cpu ? 1 : kBlock;
+  const int64_t warm_up = on_cpu ? 2 : 2 * kBlock;
+  RandomStream random({.seed = 7});
+  uint32_t count = 0;
+  const auto step = [&] {
+    ctx.set_step(count++);
+    Zero(workload.parameters().gradients(), ctx.stream());
+    workload.ForwardBackward(ctx);
+    adam.Step(1e-4f, 1.0f / static_cast<float>(workload.tokens()), ctx.stream());
+  };
+  workload.NewBatch(random);
+  {
+    const MeasureGemms measure;
+    step();
+  }
+  for (int64_t i = 1; i < warm_up; ++i) {
+    workload.NewBatch(random);
+    step();
+  }
+  Timings timings;
+  for (int64_t done = 0; done < options.steps; done += block) {
+    double wall = 0.0;
+    double cpu = 0.0;
+    double tokens = 0.0;
+    double gflop = 0.0;
+    for (int i = 0; i < block; ++i) {
+      workload.NewBatch(random);
+      const double cpu_before = ProcessSeconds();
+      const Timer timer;
+      step();
+      if (i + 1 == block) ctx.stream().Synchronize();
+      wall += timer.Seconds();
+      cpu += ProcessSeconds() - cpu_before;
+      tokens += static_cast<double>(workload.tokens());
+      gflop += workload.gflop();
+    }
+    timings.wall.push_back(wall / block);
+    timings.cpu.push_back(cpu / block);
+    timings.rate.push_back(tokens / wall);
+    timings.gflops.push_back(gflop / wall);
+  }
+  return timings;
+}
+
+// Of the GPU's memory, what is in use; 0 on the CPU.
+double DeviceMegabytes([[maybe_unused]] const Device& device) {
+  if constexpr (kWithCuda) {
+    if (device.type == DeviceType::kCuda) {
+      const cuda::DeviceProperties properties = cuda::Properties(device);
+      return static_cast<double>(properties.total_bytes - properties.free_bytes) / 1e6;
+    }
+  }
+  return 0.0;
+}
+
+absl::StatusOr<Device> ChooseBenchDevice(const std::string& name) {
+  DT_ASSIGN_OR_RETURN(
+      const DeviceChoice choice,
+      Named<DeviceChoice>("device", name,
+                          {{"cpu", DeviceChoice::kCpu}, {"cuda", DeviceChoice::kCuda}}));
+  SelfCommunicator self;
+  return ChooseDevice(choice, self);
+}
+
 absl::Status Run(const Options& options) {
-  const DType dtype = options.precision == "bf16" ? DType::kBFloat16 : DType::kFloat32;
-  const Recompute recompute = options.recompute == "full"    ? Recompute::kFull
-                              : options.recompute == "cheap" ? Recompute::kCheap
-                                                             : Recompute::kNone;
-  std::unique_ptr<Workload> workload;
-  if (options.model == "cls") {
-    workload = std::make_unique<ClassifierWorkload>(options, dtype);
-  } else if (options.model == "seq2seq") {
-    workload = std::make_unique<Seq2SeqWorkload>(options, dtype);
-  } else {
-    return UsageError("--model is cls or seq2seq, not " + options.model);
+  DT_ASSIGN_OR_RETURN(const DType dtype, Named<DType>("precision", options.precision,
+                                                      {{"fp32", DType::kFloat32},
+                                                       {"bf16", DType::kBFloat16},
+                                                       {"fp16", DType::kFloat16}}));
+  DT_ASSIGN_OR_RETURN(const Recompute recompute, Named<Recompute>("recompute", options.recompute,
+                                                                  {{"none", Recompute::kNone},
+                                                                   {"cheap", Recompute::kCheap},
+                                                                   {"every_k", Recompute::kEveryK},
+                                                                   {"full", Recompute::kFull}}));
+  DT_ASSIGN_OR_RETURN(const GemmTuning tuning,
+                      Named<GemmTuning>("gemm_tuning", options.gemm_tuning,
+                                        {{"off", GemmTuning::kOff},
+                                         {"heuristic", GemmTuning::kHeuristic},
+                                         {"measure", GemmTuning::kMeasure}}));
+  DT_ASSIGN_OR_RETURN(const Device device, ChooseBenchDevice(options.device));
+  if (dtype == DType::kFloat16 && device.type == DeviceType::kCpu) {
+    return UsageError("--precision=fp16 needs --device=cuda");
   }
   SetNumThreads(static_cast<int>(options.threads));
-  Context ctx({}, {.compute_type = dtype, .recompute = recompute});
+  SetGemmTuning(tuning);
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<Workload> workload,
+                      MakeWorkload(options, device, dtype));
+  Context ctx(device, {.compute_type = dtype,
+                       .recompute = recompute,
+                       .recompute_every = static_cast<int>(options.recompute_every)});
   ctx.set_training(true);
   Adam adam(workload->parameters(), {});
-  RandomStream random({.seed = 7});
-  std::vector<double> wall, cpu, rate, gflops;
-  for (int64_t step = 0; step < options.steps + 2; ++step) {
-    workload->NewBatch(random);
-    const double cpu_before = ProcessSeconds();
-    const Timer timer;
-    ctx.set_step(static_cast<uint32_t>(step));
-    Zero(workload->parameters().gradients(), ctx.stream());
-    workload->ForwardBackward(ctx);
-    adam.Step(1e-4f, 1.0f / static_cast<float>(workload->tokens()), ctx.stream());
-    if (step < 2) continue;  // warm-up
-    wall.push_back(timer.Seconds());
-    cpu.push_back(ProcessSeconds() - cpu_before);
-    rate.push_back(static_cast<double>(workload->tokens()) / wall.back());
-    gflops.push_back(workload->gflop() / wall.back());
-  }
+  const Timings times = TimeSteps(options, *workload, adam, ctx);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   std::printf(
-      "{\"model\":\"%s\",\"threads\":%d,\"precision\":\"%s\",\"lengths\":\"%s\",\"recompute\":\"%"
-      "s\","
-      "\"params\":%lld,\"gflop_step\":%.1f,\"ms_median\":%.1f,\"ms_min\":%.1f,\"cpu_ms_median\":%."
-      "1f,"
-      "\"tokens_s\":%.0f,\"gflops\":%.1f,\"activations_mb\":%.1f,\"rss_mb\":%ld}\n",
-      options.model.c_str(), NumThreads(), options.precision.c_str(), options.lengths.c_str(),
-      options.recompute.c_str(), static_cast<long long>(workload->parameters().num_elements()),
-      workload->gflop(), 1e3 * Median(wall), 1e3 * *std::min_element(wall.begin(), wall.end()),
-      1e3 * Median(cpu), Median(rate), Median(gflops),
-      static_cast<double>(ctx.activations().peak()) / 1e6, usage.ru_maxrss / 1024);
+      "{\"model\":\"%s\",\"device\":\"%s\",\"threads\":%d,\"precision\":\"%s\","
+      "\"lengths\":\"%s\",\"recompute\":\"%s\",\"gelu\":\"%s\",\"gemm_tuning\":\"%s\","
+      "\"params\":%lld,\"gflop_step\":%.1f,\"ms_median\":%.3f,\"ms_min\":%.3f,"
+      "\"cpu_ms_median\":%.3f,\"tokens_s\":%.0f,\"gflops\":%.1f,\"activations_mb\":%.1f,"
+      "\"device_mb\":%.1f,\"rss_mb\":%ld}\n",
+      options.model.c_str(), options.device.c_str(), NumThreads(), options.precision.c_str(),
+      options.lengths.c_str(), options.recompute.c_str(), options.gelu.c_str(),
+      options.gemm_tuning.c_str(), static_cast<long long>(workload->parameters().num_elements()),
+      workload->gflop(), 1e3 * Median(times.wall),
+      1e3 * *std::min_element(times.wall.begin(), times.wall.end()), 1e3 * Median(times.cpu),
+      Median(times.rate), Median(times.gflops), static_cast<double>(ctx.activations().peak()) / 1e6,
+      DeviceMegabytes(device), usage.ru_maxrss / 1024);
   return absl::OkStatus();
 }
 
 absl::Status Main(int argc, char** argv) {
   Options options;
   FlagSet flags("dtrain_step_bench [FLAGS]", "times whole training steps");
-  flags.Add("model", "cls or seq2seq", &options.model);
-  flags.Add("precision", "fp32 or bf16", &options.precision);
+  flags.Add("model", "cls, seq2seq, bert_base, bert_large or nmt_base", &options.model);
+  flags.Add("device", "cpu or cuda", &options.device);
+  flags.Add("precision", "fp32, bf16 or, on a GPU, fp16", &options.precision);
   flags.Add("lengths", "fixed or real", &options.lengths);
-  flags.Add("recompute", "none, cheap or full", &options.recompute);
+  flags.Add("recompute", "none, cheap, every_k or full", &options.recompute);
+  flags.Add("recompute_every", "k of every_k", &options.recompute_every);
+  flags.Add("gelu", "erf or tanh, of the encoders alone", &options.gelu);
+  flags.Add("gemm_tuning", "off, heuristic or measure", &options.gemm_tuning);
   flags.Add("threads", "compute threads", &options.threads);
-  flags.Add("steps", "timed steps, after two of warm-up", &options.steps);
+  flags.Add("steps", "timed steps, after some of warm-up", &options.steps);
   flags.Add("dropout", "probability", &options.dropout);
   DT_RETURN_IF_ERROR(flags.ParseAll(argc, argv));
   if (flags.help_wanted()) {
@@ -294,4 +428,10 @@ absl::Status Main(int argc, char** argv) {
 }  // namespace
 }  // namespace dtrain
 
-int main(int argc, char** argv) { return dtrain::ReportAndGetExitCode(dtrain::Main(argc, argv)); }
+int main(int argc, char** argv) {
+  try {
+    return dtrain::ReportAndGetExitCode(dtrain::Main(argc, argv));
+  } catch (const std::bad_alloc& error) {
+    return dtrain::ReportAndGetExitCode(dtrain::OutOfMemoryError(error.what()));
+  }
+}

@@ -35,103 +35,13 @@ import sys
 import time
 from pathlib import Path
 
-VOCAB, HIDDEN, HEADS, FFN = 8000, 256, 4, 1024
-CLASSES = 4
-# model: (layers of encoder, of decoder, sequences, tokens of each)
-SIZES = {"cls": (4, 0, 32, 128), "seq2seq": (3, 3, 64, 32)}
+import peer_model
 
-
-def step_flop(model):
-    """Floating-point operations of the matrix products of one training step."""
-    encoder, decoder, batch, length = SIZES[model]
-    tokens = batch * length
-    projection = 2 * tokens * HIDDEN * HIDDEN
-    feed_forward = 4 * tokens * HIDDEN * FFN
-    scores = 4 * batch * length * length * HIDDEN
-    forward = encoder * (4 * projection + feed_forward + scores)
-    forward += decoder * (8 * projection + feed_forward + 2 * scores)
-    if decoder:
-        forward += 2 * tokens * HIDDEN * VOCAB
-    return 3 * forward
+SIZES = {name: peer_model.MODELS[name] for name in ("cls", "seq2seq")}
 
 
 def peak_rss_mb():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def build_peer(name, dropout):
-    """The PyTorch model; calling it with a batch gives the loss."""
-    import torch
-    import torch.nn.functional as F
-    from torch import nn
-
-    class Attention(nn.Module):
-        def __init__(self, cross):
-            super().__init__()
-            self.query = nn.Linear(HIDDEN, HIDDEN) if cross else None
-            self.packed = nn.Linear(HIDDEN, (2 if cross else 3) * HIDDEN)
-            self.out = nn.Linear(HIDDEN, HIDDEN)
-
-        def forward(self, x, memory=None, causal=False):
-            def heads(t):
-                return t.unflatten(-1, (HEADS, -1)).transpose(1, 2)
-
-            if memory is None:
-                q, k, v = self.packed(x).chunk(3, -1)
-            else:
-                q, (k, v) = self.query(x), self.packed(memory).chunk(2, -1)
-            rate = dropout if self.training else 0.0
-            mixed = F.scaled_dot_product_attention(
-                heads(q), heads(k), heads(v), dropout_p=rate, is_causal=causal)
-            return self.out(mixed.transpose(1, 2).flatten(2))
-
-    class Layer(nn.Module):
-        def __init__(self, activation, is_decoder):
-            super().__init__()
-            self.activation, self.is_decoder = activation, is_decoder
-            self.blocks = nn.ModuleList([Attention(cross=False)])
-            if is_decoder:
-                self.blocks.append(Attention(cross=True))
-            self.up, self.down = nn.Linear(HIDDEN, FFN), nn.Linear(FFN, HIDDEN)
-            self.norms = nn.ModuleList(nn.LayerNorm(HIDDEN) for _ in range(2 + is_decoder))
-            self.drop = nn.Dropout(dropout)
-
-        def forward(self, x, memory=None):
-            x = self.norms[0](x + self.drop(self.blocks[0](x, causal=self.is_decoder)))
-            if self.is_decoder:
-                x = self.norms[1](x + self.drop(self.blocks[1](x, memory)))
-            middle = self.drop(self.activation(self.up(x)))
-            return self.norms[-1](x + self.drop(self.down(middle)))
-
-    class Peer(nn.Module):
-        def __init__(self):
-            super().__init__()
-            encoder, decoder, _, length = SIZES[name]
-            activation = F.relu if decoder else F.gelu
-            self.tokens = nn.Embedding(VOCAB, HIDDEN)
-            self.positions = nn.Parameter(torch.randn(length, HIDDEN) * 0.02)
-            self.drop = nn.Dropout(dropout)
-            self.encoder = nn.ModuleList(Layer(activation, False) for _ in range(encoder))
-            self.decoder = nn.ModuleList(Layer(activation, True) for _ in range(decoder))
-            self.head = nn.Linear(HIDDEN, VOCAB if decoder else CLASSES, bias=not decoder)
-            nn.init.normal_(self.tokens.weight, std=HIDDEN**-0.5)
-
-        def embed(self, ids):
-            return self.drop(self.tokens(ids) * math.sqrt(HIDDEN) + self.positions)
-
-        def forward(self, source, shifted, labels):
-            x = self.embed(source)
-            for layer in self.encoder:
-                x = layer(x)
-            if not self.decoder:
-                return F.cross_entropy(self.head(x[:, 0]).float(), labels)
-            y = self.embed(shifted)
-            for layer in self.decoder:
-                y = layer(y, x)
-            logits = self.head(y).float().flatten(0, 1)
-            return F.cross_entropy(logits, labels.flatten(), label_smoothing=0.1)
-
-    return Peer()
 
 
 def worker(args):
@@ -141,14 +51,17 @@ def worker(args):
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
     rss_import = peak_rss_mb()
-    model = build_peer(args.model, args.dropout).train()
+    sizes = SIZES[args.model]
+    model = peer_model.build_peer(sizes, args.dropout).train()
     run = torch.compile(model) if args.peer == "compile" else model
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
-    _, decoder, batch, length = SIZES[args.model]
+    batch, length = sizes.sequences, sizes.length
 
     def draw():
-        ids = [torch.randint(VOCAB, (batch, length)) for _ in range(3)]
-        return ids if decoder else [ids[0], ids[1], torch.randint(CLASSES, (batch,))]
+        ids = [torch.randint(sizes.vocab, (batch, length)) for _ in range(3)]
+        if sizes.decoder:
+            return ids
+        return [ids[0], ids[1], torch.randint(peer_model.CLASSES, (batch,))]
 
     def step(data):
         optimizer.zero_grad(set_to_none=True)
@@ -173,7 +86,7 @@ def worker(args):
         "ms_min": min(wall) * 1e3,
         "cpu_ms_median": statistics.median(cpu) * 1e3,
         "tokens_s": batch * length / median,
-        "gflops": step_flop(args.model) / median / 1e9,
+        "gflops": peer_model.step_flop(sizes) / median / 1e9,
         "rss_mb": peak_rss_mb(),
         "rss_import_mb": rss_import,
         "loss": loss,

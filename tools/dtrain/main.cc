@@ -26,6 +26,7 @@ constexpr std::array kCommands = {
     Command{"eval", "BLEU and chrF2 of a model or of a file of translations", EvalCommand},
     Command{"export-hf", "write a model folder for Hugging Face transformers", ExportHfCommand},
     Command{"estimate", "memory, FLOPs and sizes of a run before it starts", EstimateCommand},
+    Command{"doctor", "measure hosts, network, disk and clocks of a job", DoctorCommand},
     Command{"version", "print version and build", VersionCommand},
 };
 
@@ -38,7 +39,7 @@ const Command* FindCommand(std::string_view name) {
 
 void PrintHelp(std::FILE* out) {
   std::fputs(
-      "dtrain - prepares data, estimates, translates, evaluates and exports runs\n\n"
+      "dtrain - prepares data, estimates, examines, translates, evaluates and exports\n\n"
       "Usage: dtrain COMMAND [FLAGS] [ARGUMENTS]\n\n",
       out);
   for (const Command& command : kCommands) {

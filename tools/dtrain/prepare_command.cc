@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/flag_set.h"
@@ -36,29 +37,34 @@ struct PrepareFlags {
       {"test_source", "test text, source side"},
       {"test_target", "test text, target side"},
       {"test_tsv", "test text, both sides, instead of the two"},
-      {"hold_out_dev", "training pairs held out where no dev text is given (1000)"},
-      {"hold_out_test", "training pairs held out where no test text is given (1000)"},
-      {"vocab_size", "pieces of the joint vocabulary (8000)"},
+      {"hold_out_dev", "training pairs held out where no dev text is given"},
+      {"hold_out_test", "training pairs held out where no test text is given"},
+      {"vocab_size", "pieces of the joint vocabulary"},
       {"vocabulary", "a SentencePiece BPE model to use instead of learning one"},
-      {"character_coverage", "share of all characters in the vocabulary (1)"},
-      {"byte_fallback", "spell unknown characters as bytes (false)"},
-      {"split_digits", "make every digit a piece of its own (false)"},
-      {"max_length", "longest side in pieces (256)"},
-      {"cleaning.max_words", "longest side in words (250)"},
-      {"cleaning.max_word_bytes", "longest word in bytes (1000)"},
-      {"cleaning.max_length_ratio", "largest ratio of the sides' lengths (4)"},
-      {"cleaning.min_letter_ratio", "smallest share of letters (0)"},
-      {"cleaning.drop_copies", "drop pairs whose sides are equal (false)"},
-      {"cleaning.drop_number_mismatch", "drop pairs with different numbers (false)"},
-      {"cleaning.drop_duplicates", "drop repeated pairs (true)"},
-      {"cleaning.drop_evaluation_overlap", "drop pairs seen in dev or test (true)"},
-      {"cleaning.max_invalid_fraction", "share of broken lines that is an error (0.01)"}};
+      {"character_coverage", "share of all characters in the vocabulary"},
+      {"byte_fallback", "spell unknown characters as bytes"},
+      {"split_digits", "make every digit a piece of its own"},
+      {"max_length", "longest side in pieces"},
+      {"cleaning.max_words", "longest side in words"},
+      {"cleaning.max_word_bytes", "longest word in bytes"},
+      {"cleaning.max_length_ratio", "largest ratio of the sides' lengths"},
+      {"cleaning.min_letter_ratio", "smallest share of letters"},
+      {"cleaning.drop_copies", "drop pairs whose sides are equal"},
+      {"cleaning.drop_number_mismatch", "drop pairs with different numbers"},
+      {"cleaning.drop_duplicates", "drop repeated pairs"},
+      {"cleaning.drop_evaluation_overlap", "drop pairs seen in dev or test"},
+      {"cleaning.max_invalid_fraction", "share of broken lines that is an error"}};
   int64_t threads = 0;
   bool overwrite = false;
   PrepareOptions options;
 
   void AddTo(FlagSet& flags) {
-    for (FieldFlag& field : fields) flags.Add(FlagName(field), field.help, &field.values);
+    for (FieldFlag& field : fields) {
+      const std::string value = DefaultText(proto::DataConfig::default_instance(), field.field);
+      const bool is_empty = value == "[]" || value == "\"\"";
+      flags.Add(FlagName(field), is_empty ? field.help : absl::StrCat(field.help, " (", value, ")"),
+                &field.values);
+    }
     flags.Add("threads", "threads; 0 takes all cores", &threads);
     flags.Add("overwrite", "replace what an earlier preparation left in OUT_DIR", &overwrite);
   }

@@ -34,7 +34,7 @@ ClassificationTaskOptions ClassificationTaskOf(const proto::BertConfig& config, 
 struct ClassifierRun {
   std::string run_dir;
   int64_t updates_per_epoch = 1;
-  std::string main_metric;  // where the configuration names none
+  std::string main_metric = {};  // where the configuration names none
 };
 // The configuration was validated: its periods and durations parse.
 TrainerOptions ClassifierTrainerOf(const proto::BertConfig& config, const ClassifierRun& run);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/choose_device.h"
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -45,10 +46,15 @@ absl::StatusOr<Device> ChooseDevice(DeviceChoice choice, const Communicator& com
     const int count = cuda::DeviceCount(&why);
     if (count > 0) return ChooseGpu(count, comm);
     if (choice == DeviceChoice::kAuto) return Device{};
+    const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    const std::string mask =
+        visible == nullptr
+            ? ""
+            : absl::StrFormat(", CUDA_VISIBLE_DEVICES=%s names the GPUs it may use", visible);
     return UsageError(absl::StrFormat(
-        "run.device=cuda: no usable GPU on host %s (%s); see what nvidia-smi lists and that the "
+        "run.device=cuda: no usable GPU on host %s (%s)%s; see what nvidia-smi lists and that the "
         "driver is as new as this build's CUDA, or set run.device=cpu",
-        comm.host(comm.rank()), why));
+        comm.host(comm.rank()), why, mask));
   }
   if (choice == DeviceChoice::kAuto) return Device{};
   return UsageError(

@@ -156,12 +156,12 @@ absl::StatusOr<ClassifierData> PrepareOnRoot(const Config& config,
                                              const ClassifierDataOptions& options) {
   SetPlan plan(config, options);
   DT_ASSIGN_OR_RETURN(std::vector<PlannedSet> sets, plan.Make());
+  WordPieceOptions tokenization;
+  tokenization.behavior = config.tokenizer() == Config::google ? WordPieceBehavior::kGoogle
+                                                               : WordPieceBehavior::kHuggingFace;
+  tokenization.lower_case = config.lower_case();
   DT_ASSIGN_OR_RETURN(const WordPieceTokenizer tokenizer,
-                      WordPieceTokenizer::Load(config.vocabulary(),
-                                               {.behavior = config.tokenizer() == Config::google
-                                                                ? WordPieceBehavior::kGoogle
-                                                                : WordPieceBehavior::kHuggingFace,
-                                                .lower_case = config.lower_case()}));
+                      WordPieceTokenizer::Load(config.vocabulary(), tokenization));
   ClassifierData data{.train = {}, .dev = {}, .test = {}, .main_metric = plan.main_metric()};
   std::vector<std::string> classes;
   for (PlannedSet& set : sets) {

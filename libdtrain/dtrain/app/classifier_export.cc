@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 
 // Their names of the losses, by which their own trainers go on.
 const char* ProblemType(const TrainedClassifier& trained) {
-  const proto::ClassificationDataConfig& data = trained.config.data();
+  const proto::ClassificationDataConfig& data = trained.config->data();
   if (trained.label_names.empty()) return "regression";
   const bool several = data.jigsaw() || (data.glue().empty() &&
                                          data.labels() == proto::ClassificationDataConfig::multi);
@@ -85,7 +85,7 @@ Json SpecialTokensJson() {
 
 Json TokenizerConfigJson(const TrainedClassifier& trained, int64_t max_positions) {
   Json json = {
-      {"tokenizer_class", "BertTokenizer"}, {"do_lower_case", trained.config.data().lower_case()},
+      {"tokenizer_class", "BertTokenizer"}, {"do_lower_case", trained.config->data().lower_case()},
       {"do_basic_tokenize", true},          {"never_split", nullptr},
       {"strip_accents", nullptr},           {"tokenize_chinese_chars", true},
       {"model_max_length", max_positions},  {"clean_up_tokenization_spaces", false}};

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/classifier_data.h"
 #include "dtrain/app/config.h"
@@ -38,10 +39,9 @@ void Print(const Runtime& runtime, const std::string& text) {
   std::fflush(stdout);
 }
 
-void WarnIfSmall(const ClassificationTask& task, const proto::BertConfig& config,
-                 const Runtime& runtime) {
+void WarnIfSmall(const ClassificationTask& task, const Runtime& runtime) {
   const int64_t rows = task.train_shard().size();
-  if (rows >= kSmallData || config.trainer().seeds_size() > 1 || !runtime.comm.is_root()) return;
+  if (rows >= kSmallData || !runtime.comm.is_root()) return;
   LogWarning(absl::StrFormat(
       "%d training texts are few: results vary from seed to seed; look at several of them with "
       "trainer.seeds=1,2,3",
@@ -83,8 +83,28 @@ absl::Status LoadPretrained(const proto::BertModelConfig& config, ParameterSet& 
   return StorageError("the root rank could not load the weights; its message says why");
 }
 
+// That the metrics which steer the run are some that its data has.
+absl::Status CheckMetrics(const proto::ClassifierTrainerConfig& trainer,
+                          const ClassificationShardInfo& info) {
+  const std::vector<std::string> names = MetricNames(info);
+  const std::pair<const char*, std::string> chosen[] = {
+      {"trainer.best_metric", trainer.best_metric()},
+      {"trainer.early_stop.metric", trainer.early_stop().metric()}};
+  for (const auto& [key, metric] : chosen) {
+    // That of a further dev set has the set's name in front.
+    const std::string name = metric.substr(metric.rfind('/') + 1);
+    if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) continue;
+    return UsageError(absl::StrFormat("%s is \"%s\", but these texts are measured by %s", key,
+                                      metric, absl::StrJoin(names, ", ")));
+  }
+  return absl::OkStatus();
+}
+
+enum class Seeds { kOne, kSeveral };
+
 // A run of its own, in config.run().run_dir(), with the one seed of the configuration.
-absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Runtime& runtime) {
+absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds,
+                                    Runtime& runtime) {
   const uint64_t seed = config.trainer().seeds_size() > 0 ? config.trainer().seeds(0) : 1;
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
                       RunRecorder::Open("bert_classify", config.run(), config, runtime));
@@ -97,10 +117,12 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Runtime& ru
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<ClassificationTask> task,
                       MakeTask(config, seed, data, runtime));
   DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
-  WarnIfSmall(*task, config, runtime);
+  if (seeds == Seeds::kOne) WarnIfSmall(*task, runtime);
 
+  const ClassificationShardInfo& info = task->train_shard().info();
+  DT_RETURN_IF_ERROR(CheckMetrics(config.trainer(), info));
   const std::string main_metric =
-      data.main_metric.empty() ? MainMetric(task->train_shard().info()) : data.main_metric;
+      data.main_metric.empty() ? MetricNames(info)[1] : data.main_metric;
   Context context(runtime.device, ClassifierContextOf(config.trainer(), seed, runtime.comm.rank()));
   Trainer trainer(*task, runtime.comm, context,
                   ClassifierTrainerOf(config, {.run_dir = recorder->path(),
@@ -173,7 +195,7 @@ absl::Status RunSeeds(const proto::BertConfig& config, Runtime& runtime) {
     run.mutable_trainer()->add_seeds(seed);
     run.mutable_run()->set_run_dir(absl::StrFormat("%s/seed-%d", run_dir, seed));
     if (run.data().cache().empty()) run.mutable_data()->set_cache(run_dir + "/data");
-    DT_ASSIGN_OR_RETURN(TrainResult result, RunSeed(run, runtime));
+    DT_ASSIGN_OR_RETURN(TrainResult result, RunSeed(run, Seeds::kSeveral, runtime));
     results.push_back(std::move(result));
   }
   return ReportSeeds(seeds, results, run_dir, runtime);
@@ -182,13 +204,14 @@ absl::Status RunSeeds(const proto::BertConfig& config, Runtime& runtime) {
 }  // namespace
 
 absl::Status TrainClassifier(const proto::BertConfig& given, Runtime& runtime) {
-  DT_ASSIGN_OR_RETURN(const proto::BertConfig config, internal::WithPretrainedShape(given));
+  proto::BertConfig config = given;
+  DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
   // Before anything is written or read by one rank for the others.
   DT_RETURN_IF_ERROR(CheckContract(
       {{"version", std::string(Version())}, {"configuration", ClassifierContract(config)}},
       runtime.comm));
   if (config.trainer().seeds_size() > 1) return RunSeeds(config, runtime);
-  return RunSeed(config, runtime).status();
+  return RunSeed(config, Seeds::kOne, runtime).status();
 }
 
 }  // namespace dtrain

@@ -1,5 +1,5 @@
-// classifier_use.cc - evaluates and predicts with a trained classifier: the same predictions, then
-// scored or written. SPDX-License-Identifier: Apache-2.0
+// classifier_use.cc - evaluates with a trained classifier, or writes its predictions.
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -12,6 +12,7 @@
 #include "dtrain/app/classifier_data.h"
 #include "dtrain/app/classifier_runs.h"
 #include "dtrain/app/internal/trained_classifier.h"
+#include "dtrain/bert.pb.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/train/classification_predictions.h"
 
@@ -39,7 +40,7 @@ absl::Status ForSets(const proto::BertConfig& user, Runtime& runtime,
                      const std::function<std::vector<NamedShard>(const ClassifierData&)>& choose,
                      const UseSet& use) {
   DT_ASSIGN_OR_RETURN(const TrainedClassifier trained, OpenTrainedClassifier(user));
-  const proto::BertConfig& config = trained.config;
+  const proto::BertConfig& config = *trained.config;
   DT_ASSIGN_OR_RETURN(const ClassifierData data,
                       PrepareClassifierData(config.data(),
                                             {.cache_dir = CacheOf(user, trained),

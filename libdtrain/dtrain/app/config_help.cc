@@ -8,6 +8,7 @@
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/config_fields.h"
 #include "dtrain/app/nearest_name.h"
+#include "dtrain/base/check.h"
 #include "dtrain/rules.pb.h"
 
 namespace dtrain {
@@ -173,6 +174,15 @@ std::string DescribeSection(const Message& defaults, const std::string& prefix,
 }
 
 }  // namespace
+
+std::string DefaultText(const Message& defaults, std::string_view key) {
+  const Descriptor& type = *defaults.GetDescriptor();
+  const size_t dot = key.find('.');
+  const FieldDescriptor* const field = type.FindFieldByName(std::string(key.substr(0, dot)));
+  DT_CHECK(field != nullptr) << "no field " << key << " in " << type.full_name();
+  if (dot == std::string_view::npos) return DefaultOf(*field, defaults);
+  return DefaultText(defaults.GetReflection()->GetMessage(defaults, field), key.substr(dot + 1));
+}
 
 absl::StatusOr<std::string> DescribeConfig(const Message& defaults, std::string_view key) {
   const Comments comments;

@@ -62,7 +62,7 @@ struct AnyProgram {
   std::string_view name;
   std::string_view summary;
   std::string_view defaults;
-  std::vector<AnyCommand> commands;
+  std::vector<AnyCommand> commands = {};
 };
 
 // Fills `config`, which the two functions look at. Where it has a section of type RunConfig, that

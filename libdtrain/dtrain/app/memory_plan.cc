@@ -133,6 +133,47 @@ int64_t ActivationBudget(const proto::TrainerConfig& config, const Device& devic
   return std::max<int64_t>(budget, 1);
 }
 
+std::string MemoryRemedies(const proto::NmtConfig& config, const Seq2SeqOptions& model,
+                           const MemoryPlan& plan, DeviceType device) {
+  const ContextOptions context = ContextOptionsOf(config.trainer(), /*rank=*/0, plan.recompute);
+  const ActivationOptions now{.compute_type = context.compute_type,
+                              .recompute = context.recompute,
+                              .recompute_every = context.recompute_every,
+                              .device = device};
+  const double forward = CountFlops(model, plan.batch, Recompute::kNone).model();
+  const auto bytes = [&](const Seq2SeqBatch& batch, const ActivationOptions& activations) {
+    return FormatMebibytes(PeakActivationBytes(model, batch, activations));
+  };
+  // A micro-batch holds at least one sentence.
+  const int64_t longest = int64_t{config.data().max_length()} + 1;
+  Seq2SeqBatch half = plan.batch;
+  half.target_tokens = std::max(half.target_tokens / 2, std::min(half.target_tokens, longest));
+  half.source_tokens = half.source_tokens * half.target_tokens / plan.batch.target_tokens;
+  const RecomputePlan least = PlanRecompute(model, plan.batch, now, /*budget_bytes=*/0);
+  ActivationOptions deepest = now;
+  deepest.recompute = least.recompute;
+  deepest.recompute_every = least.recompute_every;
+  std::string recompute = "trainer.recompute=" + RecomputeName(least.recompute);
+  if (least.recompute == Recompute::kEveryK) {
+    recompute += absl::StrFormat(" trainer.recompute_every=%d", least.recompute_every);
+  }
+  const double flops = 100.0 * (least.recomputed_flops - plan.recompute.recomputed_flops) / forward;
+  const std::string micro = absl::StrFormat("trainer.micro_batch_tokens=%d", half.target_tokens);
+  std::string text = absl::StrFormat(
+      "activations are planned with %s; less take (1) %s: %s, the same result; (2) %s: %s, %.0f %% "
+      "more FLOPs, the same result; (3) ",
+      bytes(plan.batch, now), micro, bytes(half, now), recompute, bytes(plan.batch, deepest),
+      std::max(flops, 0.0));
+  if (now.compute_type == DType::kFloat32) {
+    ActivationOptions narrow = now;
+    narrow.compute_type = DType::kBFloat16;
+    return text + absl::StrFormat("trainer.precision=bf16: %s, and %s for a copy of the weights",
+                                  bytes(plan.batch, narrow),
+                                  FormatMebibytes(2 * CountParameters(model).total()));
+  }
+  return text + absl::StrFormat("both: %s", bytes(half, deepest));
+}
+
 MemoryPlan PlanRun(const proto::NmtConfig& config, const Seq2SeqOptions& model,
                    const TokenShard& train, Runtime& runtime) {
   const int64_t states = config.optimizer().ema_decay() > 0.0f ? 3 : 2;

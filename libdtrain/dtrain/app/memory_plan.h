@@ -59,6 +59,12 @@ MemoryPlan PlanMemory(const proto::NmtConfig& config, const Seq2SeqOptions& mode
 int64_t ActivationBudget(const proto::TrainerConfig& config, const Device& device, int local_ranks,
                          int64_t optimizer_bytes);
 
+// Three ways to need less memory than `plan`, each as a setting with what it makes of the
+// activations and what it costs: "trainer.micro_batch_tokens=2048 (activations 812.0 -> 410.3 MiB,
+// the same result)". For the message of a device that is full.
+std::string MemoryRemedies(const proto::NmtConfig& config, const Seq2SeqOptions& model,
+                           const MemoryPlan& plan, DeviceType device);
+
 // Of a run whose parameters are allocated and whose optimizer is not. The same on all ranks: the
 // smallest budget counts. Collective. Warns where nothing fits.
 MemoryPlan PlanRun(const proto::NmtConfig& config, const Seq2SeqOptions& model,

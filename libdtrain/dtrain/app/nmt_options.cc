@@ -193,9 +193,27 @@ ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank,
   return options;
 }
 
+GemmPlanOptions GemmPlanOptionsOf(const proto::KernelConfig& config, const std::string& run_dir) {
+  GemmPlanOptions options{.path = (config.plan_dir().empty() ? run_dir : config.plan_dir()) +
+                                  "/gemm_plans.txt"};
+  switch (config.gemm_tuning()) {
+    case proto::KernelConfig::off:
+      options.tuning = GemmTuning::kOff;
+      break;
+    case proto::KernelConfig::heuristic:
+      options.tuning = GemmTuning::kHeuristic;
+      break;
+    case proto::KernelConfig::measure:
+      options.tuning = GemmTuning::kMeasure;
+      break;
+  }
+  return options;
+}
+
 std::string TrainingContract(const proto::NmtConfig& config) {
   proto::NmtConfig shared = config;
   shared.clear_run();
+  shared.mutable_kernels()->clear_plan_dir();  // read by one rank
   return WithFullNames(PrintConfig(shared, ConfigFormat::kFull));
 }
 

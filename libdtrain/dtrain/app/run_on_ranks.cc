@@ -9,6 +9,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -29,21 +30,31 @@ void Report(const absl::Status& status, int rank) {
   std::fflush(stderr);
 }
 
-// Runs a function that may also throw.
-absl::Status Guarded(const std::function<absl::Status()>& function) {
+// What `remedies` says, or where there is none, or it fails as well, advice without numbers.
+std::string RemediesText(const std::function<std::string()>& remedies) {
+  std::string text;
+  try {
+    if (remedies) text = remedies();
+  } catch (const std::exception&) {
+    text.clear();
+  }
+  if (!text.empty()) return text;
+  return "lower trainer.micro_batch_tokens (the result stays the same), set "
+         "trainer.recompute=full, or use trainer.precision=bf16";
+}
+
+// Runs a function that may also throw. `remedies` is called after it.
+absl::Status Guarded(const std::function<absl::Status()>& function,
+                     const std::function<std::string()>& remedies) {
   try {
     return function();
   } catch (const CommError& error) {
     return CommunicationError(error.what());
   } catch (const DeviceMemoryError& error) {
-    return OutOfMemoryError(
-        absl::StrFormat("%s. Lower trainer.micro_batch_tokens (the result stays the same), set "
-                        "trainer.recompute=full, or use trainer.precision=bf16",
-                        error.what()));
+    return OutOfMemoryError(absl::StrFormat("%s; %s", error.what(), RemediesText(remedies)));
   } catch (const std::bad_alloc&) {
-    return OutOfMemoryError(
-        "out of memory; lower trainer.micro_batch_tokens (the result stays the same), set "
-        "trainer.recompute=full, or start fewer ranks per host");
+    return OutOfMemoryError(absl::StrFormat("out of memory; %s, or start fewer ranks per host",
+                                            RemediesText(remedies)));
   } catch (const std::exception& error) {
     return InternalError(error.what());
   }
@@ -134,19 +145,24 @@ int RunOnRanks(int argc, char** argv, const RuntimeOptions& options, const absl:
   if (options.threads > 0) SetNumThreads(options.threads);
 
   int exit_code = 0;
-  const absl::Status status = Guarded([&] {
+  std::optional<Runtime> runtime;
+  const auto work = [&] {
     const absl::StatusOr<Device> device = ChooseDevice(options.device, comm);
     if (!AllMayGoOn(early.ok() ? device.status() : early, comm, exit_code) ||
         !AllMayGoOn(CheckDevices(*device, comm), comm, exit_code)) {
       return absl::OkStatus();
     }
-    Runtime runtime{.comm = comm,
-                    .device = *device,
-                    .threads = NumThreads(),
-                    .stop = stop,
-                    .mpi = environment->mpi_version(),
-                    .arguments = std::vector<std::string>(argv, argv + argc)};
-    return body(runtime);
+    runtime.emplace(Runtime{.comm = comm,
+                            .device = *device,
+                            .threads = NumThreads(),
+                            .stop = stop,
+                            .mpi = environment->mpi_version(),
+                            .arguments = std::vector<std::string>(argv, argv + argc)});
+    return body(*runtime);
+  };
+  const absl::Status status = Guarded(work, [&] {
+    const bool knows = runtime.has_value() && runtime->memory_remedies;
+    return knows ? runtime->memory_remedies() : std::string();
   });
   // What the log sink refers to is about to go.
   SetLogSink(nullptr);

@@ -55,6 +55,12 @@ std::vector<std::string> LaunchCommand(const Runtime& runtime) {
   return command;
 }
 
+// "950", "12.34 M".
+std::string FormatCount(int64_t count) {
+  return count < 100000 ? absl::StrCat(count)
+                        : absl::StrFormat("%.2f M", static_cast<double>(count) / 1e6);
+}
+
 std::string FormatMetrics(const EvaluationResult& result) {
   std::string line;
   for (const auto& [name, value] : result.metrics) {
@@ -250,16 +256,19 @@ absl::Status RunRecorder::End(const absl::StatusOr<TrainResult>& result) {
   const ExitCode code = ExitCodeOf(result.status());
   if (metrics_) Check(metrics_->Flush());
   if (progress_) progress_->Finish();
-  Heartbeat(result.ok() ? "done" : code == ExitCode::kStopped ? "stopped" : "failed", code);
+  // A command that could not go on with an earlier run leaves its STATUS as it was.
+  if (metrics_ || (directory_ && !directory_->is_resumed())) {
+    Heartbeat(result.ok() ? "done" : code == ExitCode::kStopped ? "stopped" : "failed", code);
+  }
   if (result.ok() && directory_) PrintSummary(*result);
   return result.status();
 }
 
 void RunRecorder::PrintSummary(const TrainResult& result) const {
   const TrainState& state = result.state;
-  std::string text = absl::StrFormat("\ndone (%s): %d updates, %.2f M %s in %s\n", result.reason,
-                                     state.step, static_cast<double>(state.target_tokens) / 1e6,
-                                     words_.unit, FormatDuration(state.seconds));
+  std::string text =
+      absl::StrFormat("\ndone (%s): %d updates, %s %s in %s\n", result.reason, state.step,
+                      FormatCount(state.target_tokens), words_.unit, FormatDuration(state.seconds));
   const auto add = [&](const char* title, const std::optional<EvaluationResult>& evaluation) {
     if (!evaluation || evaluation->metrics.empty()) return;
     absl::StrAppend(&text, title, FormatMetrics(*evaluation), "\n");

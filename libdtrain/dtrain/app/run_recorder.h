@@ -51,7 +51,8 @@ class RunRecorder final : public TrainObserver {
   // that could not go on must not replace, and opens the metrics at the step the run goes on from
   // (0: from the start).
   absl::Status Begin(int64_t restored_step);
-  // The end of the run: status file, and a summary for people on stdout. Returns `result`'s status.
+  // The end of the run, also of one that failed before its first update: status file, and a summary
+  // for people on stdout. Returns `result`'s status.
   absl::Status End(const absl::StatusOr<TrainResult>& result);
 
   void OnStep(const StepRecord& record) override;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/runtime.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -11,6 +13,7 @@
 #include <memory>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/host.h"
 #include "dtrain/base/log.h"
 
 namespace dtrain {
@@ -49,6 +52,8 @@ absl::Status Runtime::OpenLog(const std::string& directory) const {
                  absl::StrFormat("%s %-7s %s", UtcNow(), LogLevelName(level), message).c_str());
     terminal(level, message);
   });
+  LogInfo(absl::StrFormat("rank %d of %d on host %s, process %d, %d thread%s", comm.rank(),
+                          comm.size(), HostName(), ::getpid(), threads, threads == 1 ? "" : "s"));
   return absl::OkStatus();
 }
 

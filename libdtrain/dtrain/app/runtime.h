@@ -3,6 +3,7 @@
 #ifndef DTRAIN_APP_RUNTIME_H_
 #define DTRAIN_APP_RUNTIME_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct Runtime {
   StopFlags& stop;                     // set by signals
   std::string mpi;                     // "Open MPI v4.1.4", or "none"
   std::vector<std::string> arguments;  // the command line, program first
+  // What would take less memory, for the message when there is none left; a program that knows sets
+  // it (app/memory_plan.h: MemoryRemedies()).
+  std::function<std::string()> memory_remedies = {};
 
   // From now on every log line of this rank also goes to directory/logs/rank-NNNNN.log (appended,
   // with UTC time and level). StorageError where that file cannot be opened.

@@ -19,6 +19,10 @@ std::string_view Name(ReduceOp op) {
       return "min";
     case ReduceOp::kMax:
       return "max";
+    case ReduceOp::kProduct:
+      return "product";
+    case ReduceOp::kBitAnd:
+      return "bitwise and";
   }
   return "?";
 }
@@ -31,6 +35,21 @@ Communicator::Communicator(int rank, std::vector<std::string> hosts)
     if (r < rank) ++local_rank_;
     ++local_size_;
   }
+}
+
+std::unique_ptr<Communicator> Communicator::Group(std::span<const int> ranks) {
+  bool member = false;
+  for (const int r : ranks) {
+    DT_CHECK(r >= 0 && r < size()) << "rank " << r << " of " << size();
+    member = member || r == rank_;
+  }
+  return Split(member ? 0 : -1);
+}
+
+std::unique_ptr<Communicator> Communicator::NodeGroup() {
+  int first = 0;
+  while (host(first) != host(rank_)) ++first;
+  return Split(first);
 }
 
 void Communicator::AllGatherEqual(void* all, int64_t bytes_each) {

@@ -9,7 +9,8 @@
 // Every rank calls the same collectives in the same order with the same sizes and types. Sums are
 // added in an order fixed by the ranks and their hosts alone, so the result is bit-identical on all
 // ranks and from run to run. 16-bit floats are added in float and rounded once per exchange (twice
-// where ranks share several hosts).
+// where ranks share several hosts). Ranks that finish tensors in any order, or want mismatches
+// reported instead of trusted away, use Collectives (collectives.h) on top of this.
 //
 // A communicator belongs to one thread. Failures throw CommError: the library's own text, or, after
 // CommunicatorOptions::timeout_seconds without progress, the rank, the collective, its sequence
@@ -36,16 +37,28 @@ class CommError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// kAverage is the sum divided by the number of ranks, for floating types only. Minimum and maximum
-// of floats are NaN where any rank has NaN.
-enum class ReduceOp { kSum, kAverage, kMin, kMax };
+// kAverage is the sum divided by the number of ranks, for floating types only; kBitAnd is for
+// integers only. Sums and products of integers wrap. Minimum and maximum of floats are NaN where
+// any rank has NaN.
+enum class ReduceOp { kSum, kAverage, kMin, kMax, kProduct, kBitAnd };
 std::string_view Name(ReduceOp op);
+
+// How a large allreduce travels where ranks share several hosts, the same number on each.
+enum class AllReduceAlgorithm {
+  kAuto,          // hierarchical where it can be
+  kFlat,          // among all ranks at once
+  kHierarchical,  // reduce-scatter within hosts, allreduce across, all-gather within
+  kMeasure        // times both at the start; the slowest rank's times decide
+};
 
 struct CommunicatorOptions {
   double timeout_seconds = 120;     // without any progress, then CommError
   double slow_seconds = 10;         // without any progress, then a warning names who is late
   int64_t piece_bytes = 512 << 10;  // unit of pipelining of large messages
   int64_t small_bytes = 32 << 10;   // an allreduce up to this size is one exchange of everything
+  AllReduceAlgorithm algorithm = AllReduceAlgorithm::kAuto;
+  bool shared_memory = true;       // between ranks of a host; false: messages
+  int64_t slot_bytes = 512 << 10;  // of shared memory: what a rank shows the others at a time
 };
 
 // A collective in flight. The memory it works on must stay untouched until Test() gave true or
@@ -56,6 +69,8 @@ class Handle {
   // Moves all outstanding collectives; true when this one has finished.
   virtual bool Test() = 0;
   virtual void Wait() = 0;
+  // The ranks whose part is missing here, as far as this rank sees.
+  virtual std::vector<int> MissingRanks() const { return {}; }
 };
 
 class Communicator {
@@ -91,18 +106,46 @@ class Communicator {
   }
 
   // Copies `bytes` bytes of rank `root` to all.
-  virtual void Broadcast(void* data, int64_t bytes, int root) = 0;
+  virtual std::unique_ptr<Handle> StartBroadcast(void* data, int64_t bytes, int root) = 0;
+  void Broadcast(void* data, int64_t bytes, int root) { StartBroadcast(data, bytes, root)->Wait(); }
   // Elements [offsets[r], offsets[r + 1]) of rank r become the reduction of all ranks' elements
   // there; the others are unspecified afterwards. offsets: [size + 1], elements.
-  virtual void ReduceScatter(void* data, std::span<const int64_t> offsets, DType dtype,
-                             ReduceOp op) = 0;
+  virtual std::unique_ptr<Handle> StartReduceScatter(void* data, std::span<const int64_t> offsets,
+                                                     DType dtype, ReduceOp op) = 0;
+  void ReduceScatter(void* data, std::span<const int64_t> offsets, DType dtype, ReduceOp op) {
+    StartReduceScatter(data, offsets, dtype, op)->Wait();
+  }
   // Every rank brings bytes [offsets[r], offsets[r + 1]) and receives all others. offsets:
   // [size + 1], bytes.
-  virtual void AllGatherV(void* data, std::span<const int64_t> offsets) = 0;
-  // Returns when every rank has entered.
-  virtual void Barrier() = 0;
+  virtual std::unique_ptr<Handle> StartAllGatherV(void* data, std::span<const int64_t> offsets) = 0;
+  void AllGatherV(void* data, std::span<const int64_t> offsets) {
+    StartAllGatherV(data, offsets)->Wait();
+  }
+  // Bytes [from_offsets[r], from_offsets[r + 1]) of `from` go to rank r; what rank r sends here
+  // lands in bytes [to_offsets[r], to_offsets[r + 1]) of `to`. Both: [size + 1]; the memory must
+  // not overlap.
+  virtual std::unique_ptr<Handle> StartAllToAllV(const void* from,
+                                                 std::span<const int64_t> from_offsets, void* to,
+                                                 std::span<const int64_t> to_offsets) = 0;
+  void AllToAllV(const void* from, std::span<const int64_t> from_offsets, void* to,
+                 std::span<const int64_t> to_offsets) {
+    StartAllToAllV(from, from_offsets, to, to_offsets)->Wait();
+  }
+  // Finishes when every rank has entered.
+  virtual std::unique_ptr<Handle> StartBarrier() = 0;
+  void Barrier() { StartBarrier()->Wait(); }
   // Moves all outstanding collectives as far as they go without waiting.
   virtual void Poll() = 0;
+
+  // A communicator of its own for the ranks that give the same colour, numbered in their order
+  // here; null where the colour is negative. All ranks call it, in the same order as their other
+  // splits, one thread at a time. The new one may be used by another thread than this one.
+  virtual std::unique_ptr<Communicator> Split(int color) = 0;
+  // Of `ranks` alone, which all ranks pass alike; null on the others.
+  std::unique_ptr<Communicator> Group(std::span<const int> ranks);
+  // Of the ranks of this host; of the ranks with this local rank, one of each host.
+  std::unique_ptr<Communicator> NodeGroup();
+  std::unique_ptr<Communicator> CrossGroup() { return Split(local_rank()); }
 
   // One value of every rank, by rank.
   template <typename T>

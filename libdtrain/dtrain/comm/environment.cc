@@ -8,12 +8,17 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <mutex>
 #include <string_view>
+#include <thread>
 #include <vector>
 
+#include "dtrain/base/host.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/comm/internal/mpi_error.h"
@@ -44,10 +49,43 @@ void UndoBinding() {
   sched_setaffinity(0, sizeof(cores), &cores);
 }
 
-std::string HostName() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-}
+// Ends the process with exit code 6 when MPI is not up in time: MPI_Init waits for all ranks and
+// knows no limit, so one that is stopped or unreachable would hold the others for ever.
+class StartLimit {
+ public:
+  explicit StartLimit(double seconds) : thread_([this, seconds] { Watch(seconds); }) {}
+  StartLimit(const StartLimit&) = delete;
+  StartLimit& operator=(const StartLimit&) = delete;
+  ~StartLimit() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_up_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  void Watch(double seconds) {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return is_up_; })) {
+      return;
+    }
+    std::fprintf(
+        stderr,
+        "dtrain: error[E6]: host %s: MPI has not started within %g s: a rank of this job is "
+        "stopped, was never started or cannot be reached; look at its processes on each host. "
+        "DTRAIN_COMM_TIMEOUT sets the limit in seconds (see docs/errors.md#e6)\n",
+        HostName().c_str(), seconds);
+    std::fflush(nullptr);
+    std::_Exit(static_cast<int>(ExitCode::kCommunication));
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_up_ = false;
+  std::thread thread_;
+};
 
 }  // namespace
 
@@ -57,7 +95,9 @@ absl::StatusOr<std::unique_ptr<Environment>> Environment::Create() {
   DT_ASSIGN_OR_RETURN(environment->launch_, DetectLaunch(get_env));
   DT_ASSIGN_OR_RETURN(const CommunicatorOptions options, CommunicatorOptionsFrom(get_env));
   environment->ChooseCores();
-  if (environment->launch_.parallel) DT_RETURN_IF_ERROR(environment->StartMpi());
+  if (environment->launch_.parallel) {
+    DT_RETURN_IF_ERROR(environment->StartMpi(options.timeout_seconds));
+  }
   try {
     if (environment->launch_.parallel) {
       environment->world_ = MakeMpiCommunicator(options);
@@ -95,8 +135,9 @@ void Environment::ChooseThreads() {
   SetNumThreads(threads_);
 }
 
-absl::Status Environment::StartMpi() {
+absl::Status Environment::StartMpi(double timeout_seconds) {
   if (!MpiIsUp()) {
+    const StartLimit limit(timeout_seconds);
     int provided = 0;
     // Only one thread at a time calls MPI: the one that trains.
     if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {

@@ -45,7 +45,8 @@ class Environment {
 
  private:
   Environment() = default;
-  absl::Status StartMpi();
+  // Ends the process with kCommunication where MPI takes longer.
+  absl::Status StartMpi(double timeout_seconds);
   void ChooseCores();
   void ChooseThreads();
 

@@ -30,6 +30,17 @@ absl::StatusOr<int> ThreadsFrom(const GetEnv& get_env) {
   return value;
 }
 
+absl::StatusOr<AllReduceAlgorithm> AlgorithmFrom(const GetEnv& get_env) {
+  const char* const text = get_env("DTRAIN_ALLREDUCE");
+  const std::string_view name = text == nullptr ? "auto" : text;
+  if (name == "auto") return AllReduceAlgorithm::kAuto;
+  if (name == "flat") return AllReduceAlgorithm::kFlat;
+  if (name == "hierarchical") return AllReduceAlgorithm::kHierarchical;
+  if (name == "measure") return AllReduceAlgorithm::kMeasure;
+  return UsageError(absl::StrFormat(
+      "DTRAIN_ALLREDUCE=%s is no algorithm: set it to auto, flat, hierarchical or measure", text));
+}
+
 }  // namespace
 
 absl::StatusOr<Launch> DetectLaunch(const GetEnv& get_env) {
@@ -69,14 +80,15 @@ absl::Status CheckWorldSize(const Launch& launch, int mpi_size) {
 
 absl::StatusOr<CommunicatorOptions> CommunicatorOptionsFrom(const GetEnv& get_env) {
   CommunicatorOptions options;
-  const char* const text = get_env("DTRAIN_COMM_TIMEOUT");
-  if (text == nullptr) return options;
-  double seconds = 0;
-  if (!absl::SimpleAtod(text, &seconds) || !(seconds > 0)) {
-    return UsageError(absl::StrFormat(
-        "DTRAIN_COMM_TIMEOUT=%s is not a time: set it to a number of seconds above 0", text));
+  if (const char* const text = get_env("DTRAIN_COMM_TIMEOUT"); text != nullptr) {
+    double seconds = 0;
+    if (!absl::SimpleAtod(text, &seconds) || !(seconds > 0)) {
+      return UsageError(absl::StrFormat(
+          "DTRAIN_COMM_TIMEOUT=%s is not a time: set it to a number of seconds above 0", text));
+    }
+    options.timeout_seconds = seconds;
   }
-  options.timeout_seconds = seconds;
+  DT_ASSIGN_OR_RETURN(options.algorithm, AlgorithmFrom(get_env));
   return options;
 }
 

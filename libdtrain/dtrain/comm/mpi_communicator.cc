@@ -5,6 +5,8 @@
 #include <mpi.h>
 
 #include <array>
+#include <mutex>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,23 +20,55 @@ namespace dtrain {
 namespace internal {
 namespace {
 
+// MPI is one per process, started for one caller at a time (MPI_THREAD_SERIALIZED); each of our
+// calls returns at once.
+std::mutex& MpiLock() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+// A duplicate of MPI_COMM_WORLD, freed with the last transport on it.
+struct MpiMessages {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int tag_limit = 0;
+
+  MpiMessages() {
+    DT_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    DT_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+    int* limit = nullptr;
+    int found = 0;
+    DT_MPI(MPI_Comm_get_attr(comm, MPI_TAG_UB, static_cast<void*>(&limit), &found));
+    tag_limit = found != 0 ? *limit : 32767;
+  }
+  MpiMessages(const MpiMessages&) = delete;
+  MpiMessages& operator=(const MpiMessages&) = delete;
+  ~MpiMessages() { MPI_Comm_free(&comm); }
+};
+
+// Contexts are ranges of tags on one MPI communicator.
 class MpiTransport final : public Transport {
  public:
-  explicit MpiTransport(MPI_Comm comm) : comm_(comm) {}
-  ~MpiTransport() override { MPI_Comm_free(&comm_); }
+  MpiTransport(std::shared_ptr<MpiMessages> messages, int size)
+      : messages_(std::move(messages)), ranks_(static_cast<size_t>(size)) {
+    std::iota(ranks_.begin(), ranks_.end(), 0);
+  }
 
   Request Send(int peer, int tag, const void* data, size_t bytes) override {
+    const std::lock_guard lock(MpiLock());
     const Request request = FreeSlot();
     slots_[static_cast<size_t>(request)] = {MPI_REQUEST_NULL, -1, 0};
-    DT_MPI(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm_, At(request)));
+    DT_MPI(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, WorldRank(peer), first_tag_ + tag,
+                     messages_->comm, At(request)));
     bytes_sent_ += static_cast<int64_t>(bytes);
     return request;
   }
 
   Request Receive(int peer, int tag, void* data, size_t bytes) override {
+    const std::lock_guard lock(MpiLock());
     const Request request = FreeSlot();
     slots_[static_cast<size_t>(request)] = {MPI_REQUEST_NULL, peer, bytes};
-    DT_MPI(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm_, At(request)));
+    DT_MPI(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, WorldRank(peer), first_tag_ + tag,
+                     messages_->comm, At(request)));
     return request;
   }
 
@@ -42,7 +76,10 @@ class MpiTransport final : public Transport {
     const Slot slot = slots_[static_cast<size_t>(request)];
     int flag = 0;
     MPI_Status status;
-    DT_MPI(MPI_Test(At(request), &flag, &status));
+    {
+      const std::lock_guard lock(MpiLock());
+      DT_MPI(MPI_Test(At(request), &flag, &status));
+    }
     if (flag == 0) return false;
     free_.push_back(request);
     ++finished_;
@@ -51,12 +88,26 @@ class MpiTransport final : public Transport {
   }
 
   void Cancel(Request request) override {
+    const std::lock_guard lock(MpiLock());
     MPI_Cancel(At(request));
     MPI_Request_free(At(request));
     free_.push_back(request);
   }
 
+  std::unique_ptr<Transport> Split(std::span<const int> ranks, int context) override {
+    if (context >= messages_->tag_limit / kTags) {
+      throw CommError(absl::StrFormat("MPI has tags for %d communicators only: make fewer",
+                                      messages_->tag_limit / kTags));
+    }
+    return std::unique_ptr<Transport>(new MpiTransport(*this, ranks, context));
+  }
+
  private:
+  MpiTransport(const MpiTransport& from, std::span<const int> ranks, int context)
+      : Transport(from.next_context_), messages_(from.messages_), first_tag_(context * kTags) {
+    for (const int r : ranks) ranks_.push_back(from.WorldRank(r));
+  }
+
   struct Slot {
     MPI_Request request = MPI_REQUEST_NULL;
     int sender = -1;  // of a receive
@@ -83,7 +134,11 @@ class MpiTransport final : public Transport {
     return request;
   }
 
-  MPI_Comm comm_;
+  int WorldRank(int rank) const { return ranks_[static_cast<size_t>(rank)]; }
+
+  std::shared_ptr<MpiMessages> messages_;
+  std::vector<int> ranks_;  // in MPI_COMM_WORLD
+  int first_tag_ = 0;
   std::vector<Slot> slots_;
   std::vector<Request> free_;
 };
@@ -92,9 +147,8 @@ class MpiTransport final : public Transport {
 }  // namespace internal
 
 std::unique_ptr<Communicator> MakeMpiCommunicator(const CommunicatorOptions& options) {
-  MPI_Comm comm = MPI_COMM_NULL;
-  DT_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
-  DT_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+  auto messages = std::make_shared<internal::MpiMessages>();
+  MPI_Comm comm = messages->comm;
   int rank = 0;
   int size = 0;
   DT_MPI(MPI_Comm_rank(comm, &rank));
@@ -109,7 +163,8 @@ std::unique_ptr<Communicator> MakeMpiCommunicator(const CommunicatorOptions& opt
   std::vector<std::string> hosts;
   for (const HostName& name : names) hosts.emplace_back(name.data());
   return std::make_unique<internal::TransportCommunicator>(
-      std::make_unique<internal::MpiTransport>(comm), rank, std::move(hosts), options);
+      std::make_unique<internal::MpiTransport>(std::move(messages), size), rank, std::move(hosts),
+      options);
 }
 
 }  // namespace dtrain

@@ -3,9 +3,12 @@
 #include "dtrain/comm/thread_communicator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <list>
+#include <map>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -16,7 +19,8 @@
 namespace dtrain {
 namespace internal {
 
-class Mailboxes {
+// What has been sent to one rank in one context.
+class Mailbox {
  public:
   struct Message {
     int sender;
@@ -24,37 +28,44 @@ class Mailboxes {
     std::vector<std::byte> bytes;
   };
 
-  explicit Mailboxes(size_t size) : boxes_(size) {}
-
-  void Put(int receiver, Message message) {
-    Box& box = boxes_[static_cast<size_t>(receiver)];
-    const std::lock_guard lock(box.mutex);
-    box.messages.push_back(std::move(message));
+  void Put(Message message) {
+    const std::lock_guard lock(mutex_);
+    messages_.push_back(std::move(message));
+  }
+  // Moves everything that has arrived to the end of *inbox.
+  void Take(std::list<Message>* inbox) {
+    const std::lock_guard lock(mutex_);
+    inbox->splice(inbox->end(), messages_);
   }
 
-  // Moves everything that has arrived to the end of *inbox.
-  void Take(int receiver, std::list<Message>* inbox) {
-    Box& box = boxes_[static_cast<size_t>(receiver)];
-    const std::lock_guard lock(box.mutex);
-    inbox->splice(inbox->end(), box.messages);
+ private:
+  std::mutex mutex_;
+  std::list<Message> messages_;
+};
+
+class Mailboxes {
+ public:
+  // Of `rank` in the first world; made by whoever asks first.
+  Mailbox* Of(int context, int rank) {
+    const std::lock_guard lock(boxes_mutex_);
+    return &boxes_[{context, rank}];
   }
 
   void Fail(std::string_view reason) {
     const std::lock_guard lock(failure_mutex_);
     if (failure_.empty()) failure_ = reason;
+    failed_ = true;
   }
   void ThrowIfFailed() {
+    if (!failed_) return;
     const std::lock_guard lock(failure_mutex_);
-    if (!failure_.empty()) throw CommError(failure_);
+    throw CommError(failure_);
   }
 
  private:
-  struct Box {
-    std::mutex mutex;
-    std::list<Message> messages;
-  };
-
-  std::vector<Box> boxes_;
+  std::mutex boxes_mutex_;
+  std::map<std::pair<int, int>, Mailbox> boxes_;
+  std::atomic<bool> failed_ = false;
   std::mutex failure_mutex_;
   std::string failure_;
 };
@@ -63,11 +74,16 @@ namespace {
 
 class ThreadTransport final : public Transport {
  public:
-  ThreadTransport(Mailboxes* mailboxes, int rank) : mailboxes_(mailboxes), rank_(rank) {}
+  ThreadTransport(Mailboxes* mailboxes, int rank, int size)
+      : mailboxes_(mailboxes), rank_(rank), ranks_(static_cast<size_t>(size)) {
+    std::iota(ranks_.begin(), ranks_.end(), 0);
+    FindBoxes(/*context=*/0);
+  }
 
   Request Send(int peer, int tag, const void* data, size_t bytes) override {
     const auto* const from = static_cast<const std::byte*>(data);
-    mailboxes_->Put(peer, {.sender = rank_, .tag = tag, .bytes = {from, from + bytes}});
+    boxes_[static_cast<size_t>(peer)]->Put(
+        {.sender = rank_, .tag = tag, .bytes = {from, from + bytes}});
     bytes_sent_ += static_cast<int64_t>(bytes);
     return kSent;
   }
@@ -83,7 +99,7 @@ class ThreadTransport final : public Transport {
       ++finished_;
       return true;
     }
-    mailboxes_->Take(rank_, &inbox_);
+    boxes_[static_cast<size_t>(rank_)]->Take(&inbox_);
     bool found = false;
     for (auto it = posted_.begin(); it != posted_.end();) {
       // In the order they were posted, so that each message meets the right receive.
@@ -100,8 +116,27 @@ class ThreadTransport final : public Transport {
     std::erase_if(posted_, [&](const Posted& posted) { return posted.request == request; });
   }
 
+  void Check() override { mailboxes_->ThrowIfFailed(); }
+
+  std::unique_ptr<Transport> Split(std::span<const int> ranks, int context) override {
+    return std::unique_ptr<Transport>(new ThreadTransport(*this, ranks, context));
+  }
+
  private:
   static constexpr Request kSent = 0;
+
+  ThreadTransport(const ThreadTransport& from, std::span<const int> ranks, int context)
+      : Transport(from.next_context_), mailboxes_(from.mailboxes_) {
+    for (const int r : ranks) {
+      if (r == from.rank_) rank_ = static_cast<int>(ranks_.size());
+      ranks_.push_back(from.ranks_[static_cast<size_t>(r)]);
+    }
+    FindBoxes(context);
+  }
+
+  void FindBoxes(int context) {
+    for (const int r : ranks_) boxes_.push_back(mailboxes_->Of(context, r));
+  }
 
   struct Posted {
     Request request;
@@ -129,10 +164,12 @@ class ThreadTransport final : public Transport {
   }
 
   Mailboxes* mailboxes_;
-  int rank_;
+  int rank_ = 0;
+  std::vector<int> ranks_;  // in the first world
+  std::vector<Mailbox*> boxes_;
   Request next_ = 1;
   std::list<Posted> posted_;
-  std::list<Mailboxes::Message> inbox_;
+  std::list<Mailbox::Message> inbox_;
 };
 
 }  // namespace
@@ -144,7 +181,7 @@ ThreadWorld::ThreadWorld(int size, const CommunicatorOptions& options)
 ThreadWorld::ThreadWorld(std::vector<std::string> hosts, const CommunicatorOptions& options)
     : hosts_(std::move(hosts)),
       options_(options),
-      mailboxes_(std::make_unique<internal::Mailboxes>(hosts_.size())) {
+      mailboxes_(std::make_unique<internal::Mailboxes>()) {
   DT_CHECK(!hosts_.empty());
 }
 
@@ -152,7 +189,9 @@ ThreadWorld::~ThreadWorld() = default;
 
 std::unique_ptr<Communicator> ThreadWorld::Connect(int rank) {
   return std::make_unique<internal::TransportCommunicator>(
-      std::make_unique<internal::ThreadTransport>(mailboxes_.get(), rank), rank, hosts_, options_);
+      std::make_unique<internal::ThreadTransport>(mailboxes_.get(), rank,
+                                                  static_cast<int>(hosts_.size())),
+      rank, hosts_, options_);
 }
 
 void ThreadWorld::Fail(std::string_view reason) { mailboxes_->Fail(reason); }

@@ -11,8 +11,14 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/file.h"
 #include "dtrain/data/internal/classification_shard_format.h"
+#include "dtrain/data/internal/shard_header.h"
 
 namespace dtrain {
+namespace {
+
+constexpr std::string_view kKind = "classification shard";
+
+}  // namespace
 
 using internal::ClassificationHeader;
 using internal::ClassificationLayout;
@@ -135,9 +141,8 @@ struct ClassificationShard::Mapping {
   std::span<const T> At(int64_t position, int64_t count) const {
     return {reinterpret_cast<const T*>(file.bytes().data() + position), static_cast<size_t>(count)};
   }
-  absl::Status Damaged(const std::string& why) const {
-    return DataError(path + ": damaged classification shard (" + why +
-                     "); delete it and prepare the data again");
+  absl::Status Damaged(std::string_view why) const {
+    return internal::DamagedShard(path, kKind, why);
   }
   absl::Status CheckHeader();
   absl::Status ReadMetadata(const ClassificationLayout& layout);
@@ -151,19 +156,9 @@ struct ClassificationShard::Mapping {
 
 absl::Status ClassificationShard::Mapping::CheckHeader() {
   const auto bytes = static_cast<int64_t>(file.bytes().size());
-  const bool is_whole = file.bytes().size() >= sizeof(header);
-  if (is_whole) std::memcpy(&header, file.bytes().data(), sizeof(header));
-  if (!is_whole ||
-      std::memcmp(header.magic, internal::kClassificationMagic, sizeof(header.magic)) != 0) {
-    return DataError(path + ": is not a classification shard; give one that the preparation wrote");
-  }
-  if (header.version != internal::kClassificationVersion) {
-    return DataError(absl::StrFormat(
-        "%s: classification shard of version %d, this program reads version %d; prepare the data "
-        "again",
-        path, header.version, internal::kClassificationVersion));
-  }
-  if (header.ComputeCrc() != header.header_crc) return Damaged("checksum of the header");
+  DT_RETURN_IF_ERROR(internal::ReadShardHeader(path, kKind, file.bytes(),
+                                               internal::kClassificationMagic,
+                                               internal::kClassificationVersion, header));
   if (!header.IsPlausible(bytes)) return Damaged("counts of the header");
   const ClassificationLayout layout(header);
   if (bytes != layout.end) {
@@ -214,19 +209,11 @@ ClassificationShard::~ClassificationShard() = default;
 
 absl::StatusOr<ClassificationShard> ClassificationShard::Open(
     const std::string& path, const ClassificationShardOpenOptions& options) {
-  absl::StatusOr<MappedFile> file = MappedFile::Open(path);
-  if (!file.ok()) {
-    return DataError(std::string(MessageOf(file.status())) + "; prepare the data first");
-  }
-  auto mapping = std::make_unique<Mapping>(path, *std::move(file));
+  DT_ASSIGN_OR_RETURN(MappedFile file, internal::MapShard(path));
+  auto mapping = std::make_unique<Mapping>(path, std::move(file));
   DT_RETURN_IF_ERROR(mapping->CheckHeader());
   const ClassificationHeader& header = mapping->header;
-  if (options.vocab_hash && *options.vocab_hash != header.vocab_hash) {
-    return DataError(absl::StrFormat(
-        "%s: made with another vocabulary (hash %016x, this run's is %016x); prepare the data with "
-        "the vocabulary of this run",
-        path, header.vocab_hash, *options.vocab_hash));
-  }
+  DT_RETURN_IF_ERROR(internal::CheckShardVocabulary(path, header.vocab_hash, options.vocab_hash));
   if (options.verify_checksum &&
       Crc32c(mapping->file.bytes().subspan(sizeof(header))) != header.body_crc) {
     return mapping->Damaged("checksum of the content");

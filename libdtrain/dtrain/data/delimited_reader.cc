@@ -228,7 +228,7 @@ struct DelimitedReader::State {
   }
 
   absl::Status ReadStart() {
-    DT_RETURN_IF_ERROR(Fill(carry, 64 << 10));
+    DT_RETURN_IF_ERROR(Fill(carry, std::clamp<int64_t>(options.block_bytes, 3, 64 << 10)));
     const std::string_view start(carry.data(), std::min<size_t>(carry.size(), 3));
     if (start == "\xEF\xBB\xBF") {
       carry.erase(carry.begin(), carry.begin() + 3);

@@ -9,9 +9,15 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/file.h"
 #include "dtrain/data/internal/shard_body.h"
+#include "dtrain/data/internal/shard_header.h"
 #include "dtrain/data/internal/token_shard_format.h"
 
 namespace dtrain {
+namespace {
+
+constexpr std::string_view kKind = "token shard";
+
+}  // namespace
 
 using internal::TokenShardHeader;
 using internal::TokenShardLayout;
@@ -81,8 +87,8 @@ struct TokenShard::Mapping {
   const T* At(int64_t position) const {
     return reinterpret_cast<const T*>(file.bytes().data() + position);
   }
-  absl::Status Damaged(const std::string& why) const {
-    return DataError(path + ": damaged token shard (" + why + "); prepare the data again");
+  absl::Status Damaged(std::string_view why) const {
+    return internal::DamagedShard(path, kKind, why);
   }
   absl::Status CheckHeader();
 
@@ -94,18 +100,8 @@ struct TokenShard::Mapping {
 };
 
 absl::Status TokenShard::Mapping::CheckHeader() {
-  const bool is_whole = file.bytes().size() >= sizeof(header);
-  if (is_whole) std::memcpy(&header, file.bytes().data(), sizeof(header));
-  if (!is_whole ||
-      std::memcmp(header.magic, internal::kTokenShardMagic, sizeof(header.magic)) != 0) {
-    return DataError(path + ": is not a token shard; give a file that the preparation wrote");
-  }
-  if (header.version != internal::kTokenShardVersion) {
-    return DataError(absl::StrFormat(
-        "%s: token shard of version %d, this program reads version %d; prepare the data again",
-        path, header.version, internal::kTokenShardVersion));
-  }
-  if (header.ComputeCrc() != header.header_crc) return Damaged("checksum of the header");
+  DT_RETURN_IF_ERROR(internal::ReadShardHeader(
+      path, kKind, file.bytes(), internal::kTokenShardMagic, internal::kTokenShardVersion, header));
   const TokenShardLayout layout(header);
   if (bytes() != layout.end) {
     return Damaged(absl::StrFormat("%d bytes where the header says %d", bytes(), layout.end));
@@ -128,19 +124,11 @@ TokenShard::~TokenShard() = default;
 
 absl::StatusOr<TokenShard> TokenShard::Open(const std::string& path,
                                             const TokenShardOpenOptions& options) {
-  absl::StatusOr<MappedFile> file = MappedFile::Open(path);
-  if (!file.ok()) {
-    return DataError(std::string(MessageOf(file.status())) + "; prepare the data first");
-  }
-  auto mapping = std::make_unique<Mapping>(path, *std::move(file));
+  DT_ASSIGN_OR_RETURN(MappedFile file, internal::MapShard(path));
+  auto mapping = std::make_unique<Mapping>(path, std::move(file));
   DT_RETURN_IF_ERROR(mapping->CheckHeader());
   const TokenShardHeader& header = mapping->header;
-  if (options.vocab_hash && *options.vocab_hash != header.vocab_hash) {
-    return DataError(absl::StrFormat(
-        "%s: made with another vocabulary (hash %016x, this run's is %016x); prepare the data with "
-        "the vocabulary of this run, or give the run the vocabulary beside the data",
-        path, header.vocab_hash, *options.vocab_hash));
-  }
+  DT_RETURN_IF_ERROR(internal::CheckShardVocabulary(path, header.vocab_hash, options.vocab_hash));
   if (options.verify_checksum) {
     if (Crc32c(mapping->file.bytes().subspan(sizeof(header))) != header.body_crc)
       return mapping->Damaged("checksum of the content");

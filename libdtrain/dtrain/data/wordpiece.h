@@ -1,5 +1,5 @@
-// wordpiece.h - BERT's tokenizer: text to WordPiece ids, as Google's program or Hugging Face's does
-// it. SPDX-License-Identifier: Apache-2.0
+// wordpiece.h - BERT's tokenizer: text to the WordPiece ids of Google's or Hugging Face's program.
+// SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(const WordPieceTokenizer tokenizer,
 //                       WordPieceTokenizer::Load("vocab.txt", {.lower_case = true}));
@@ -34,7 +34,7 @@ namespace dtrain {
 
 namespace internal {
 struct WordPieceTables;
-struct WordPieceScratch;
+class WordPieceTextEncoder;
 }  // namespace internal
 
 enum class WordPieceBehavior : uint8_t { kGoogle, kHuggingFace };
@@ -112,8 +112,8 @@ class WordPieceTokenizer {
 // Encodes many texts on one thread: remembers words it has seen, within a bound.
 class WordPieceEncoder {
  public:
-  // Of the memory for words; 0 remembers none.
-  explicit WordPieceEncoder(WordPieceTokenizer tokenizer, size_t cache_bytes = size_t{2} << 20);
+  // Of the memory for words, rounded down to a power of two and at least 64.
+  explicit WordPieceEncoder(WordPieceTokenizer tokenizer, size_t cache_bytes = size_t{1} << 20);
   WordPieceEncoder(WordPieceEncoder&&) noexcept;
   WordPieceEncoder& operator=(WordPieceEncoder&&) noexcept;
   ~WordPieceEncoder();
@@ -133,15 +133,8 @@ class WordPieceEncoder {
                   std::vector<int32_t>& type_ids);
 
  private:
-  // Without a look for special tokens.
-  void EncodePlain(std::string_view text, std::vector<int32_t>& ids);
-  // What stands between spaces, at the front of `text`; returns its size.
-  size_t EncodeChunk(std::string_view text, std::vector<int32_t>& ids);
-  void EncodeAsciiWord(std::string_view word, size_t readable, std::vector<int32_t>& ids);
-  void EncodeUnicodeChunk(std::string_view chunk, size_t readable, std::vector<int32_t>& ids);
-
   WordPieceTokenizer tokenizer_;
-  std::unique_ptr<internal::WordPieceScratch> scratch_;
+  std::unique_ptr<internal::WordPieceTextEncoder> text_encoder_;
 };
 
 // Row i holds ids[offsets[i]] up to ids[offsets[i + 1]]; its first type0_sizes[i] tokens are of

@@ -6,44 +6,11 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/data/internal/parallel_parts.h"
-#include "dtrain/data/internal/wordpiece_cache.h"
 #include "dtrain/data/internal/wordpiece_tables.h"
+#include "dtrain/data/internal/wordpiece_text.h"
 #include "dtrain/data/wordpiece.h"
 
 namespace dtrain {
-namespace internal {
-
-struct WordPieceScratch {
-  explicit WordPieceScratch(size_t cache_bytes) : cache(cache_bytes) {}
-
-  // Appends the ids of `word` by way of the cache; `encode` appends them where it has to be.
-  // `readable` bytes from the word's first on may be read.
-  template <typename Encode>
-  void Remember(std::string_view word, size_t readable, std::vector<int32_t>& ids,
-                const Encode& encode) {
-    if (word.size() > ShortWord::kMaxBytes || !cache.is_on()) return encode();
-    const ShortWord key(word.data(), word.size(), readable);
-    const std::span<const int32_t> known = cache.Find(key);
-    if (known.size() == 1) return ids.push_back(known[0]);
-    if (!known.empty()) {
-      ids.insert(ids.end(), known.begin(), known.end());
-      return;
-    }
-    const size_t begin = ids.size();
-    encode();
-    const size_t count = ids.size() - begin;
-    if (count > 0 && count <= WordPieceCache::kMaxIds) {
-      cache.Store(key, std::span(ids).subspan(begin));
-    }
-  }
-
-  WordPieceCache cache;
-  WordList words;
-  std::string lowered;
-};
-
-}  // namespace internal
-
 namespace {
 
 struct RowSizes {
@@ -64,92 +31,41 @@ RowSizes Truncated(RowSizes sizes, size_t bound, bool hugging_face) {
   return odd_to_second ? RowSizes{half, bound - half} : RowSizes{bound - half, half};
 }
 
+size_t BytesOf(std::span<const std::string_view> first, std::span<const std::string_view> second,
+               size_t row) {
+  // Rows cost something themselves.
+  return first[row].size() + (second.empty() ? 0 : second[row].size()) + 16;
+}
+
+// The rows at which parts of about as many bytes begin, and the number of rows.
+std::vector<size_t> PartBegins(std::span<const std::string_view> first,
+                               std::span<const std::string_view> second, size_t num_parts) {
+  size_t total = 0;
+  for (size_t i = 0; i < first.size(); ++i) total += BytesOf(first, second, i);
+  std::vector<size_t> begins = {0};
+  size_t done = 0;
+  for (size_t i = 0; i < first.size(); ++i) {
+    while (begins.size() < num_parts && done >= total * begins.size() / num_parts) {
+      begins.push_back(i);
+    }
+    done += BytesOf(first, second, i);
+  }
+  begins.resize(num_parts + 1, first.size());
+  return begins;
+}
+
 }  // namespace
 
 WordPieceEncoder::WordPieceEncoder(WordPieceTokenizer tokenizer, size_t cache_bytes)
     : tokenizer_(std::move(tokenizer)),
-      scratch_(std::make_unique<internal::WordPieceScratch>(cache_bytes)) {}
+      text_encoder_(
+          std::make_unique<internal::WordPieceTextEncoder>(*tokenizer_.tables_, cache_bytes)) {}
 WordPieceEncoder::WordPieceEncoder(WordPieceEncoder&&) noexcept = default;
 WordPieceEncoder& WordPieceEncoder::operator=(WordPieceEncoder&&) noexcept = default;
 WordPieceEncoder::~WordPieceEncoder() = default;
 
-void WordPieceEncoder::EncodeAsciiWord(std::string_view word, size_t readable,
-                                       std::vector<int32_t>& ids) {
-  scratch_->Remember(word, readable, ids, [&] {
-    const internal::WordPieceTables& tables = *tokenizer_.tables_;
-    std::string& lowered = scratch_->lowered;
-    lowered.resize(word.size());
-    std::transform(word.begin(), word.end(), lowered.begin(),
-                   [&](char c) { return tables.lower_bytes[static_cast<uint8_t>(c)]; });
-    tables.EncodeWord(lowered, lowered.size(), ids);
-  });
-}
-
-void WordPieceEncoder::EncodeUnicodeChunk(std::string_view chunk, size_t readable,
-                                          std::vector<int32_t>& ids) {
-  scratch_->Remember(chunk, readable, ids, [&] {
-    const internal::WordPieceTables& tables = *tokenizer_.tables_;
-    internal::WordList& list = scratch_->words;
-    internal::SplitWords(tables.characters, chunk, list);
-    for (const internal::WordList::Word& word : list.words) {
-      tables.EncodeWord(list.word(word), word.num_chars, ids);
-    }
-  });
-}
-
-size_t WordPieceEncoder::EncodeChunk(std::string_view text, std::vector<int32_t>& ids) {
-  using internal::ByteClass;
-  const internal::WordPieceTables& tables = *tokenizer_.tables_;
-  const size_t ids_before = ids.size();
-  const auto class_at = [&](size_t i) {
-    return i < text.size() ? tables.ClassOf(text[i]) : ByteClass::kSpace;
-  };
-  size_t at = 0;
-  while (true) {
-    const size_t begin = at;
-    while (class_at(at) == ByteClass::kWord) ++at;
-    const ByteClass next = class_at(at);
-    if (next == ByteClass::kOther) break;
-    if (at > begin) EncodeAsciiWord(text.substr(begin, at - begin), text.size() - begin, ids);
-    if (next == ByteClass::kSpace) return at;
-    ids.push_back(tables.punctuation_ids[static_cast<uint8_t>(text[at])]);
-    ++at;
-  }
-  // Whatever is not plain ASCII may change how what stands before it is taken apart: once more, all
-  // of the chunk.
-  ids.resize(ids_before);
-  while (class_at(at) != ByteClass::kSpace) ++at;
-  EncodeUnicodeChunk(text.substr(0, at), text.size(), ids);
-  return at;
-}
-
-void WordPieceEncoder::EncodePlain(std::string_view text, std::vector<int32_t>& ids) {
-  const internal::WordPieceTables& tables = *tokenizer_.tables_;
-  while (!text.empty()) {
-    if (tables.ClassOf(text[0]) == internal::ByteClass::kSpace) {
-      text.remove_prefix(1);
-    } else {
-      text.remove_prefix(EncodeChunk(text, ids));
-    }
-  }
-}
-
 void WordPieceEncoder::Encode(std::string_view text, std::vector<int32_t>& ids) {
-  const internal::WordPieceTables& tables = *tokenizer_.tables_;
-  if (*tables.options.match_special_tokens) {
-    for (size_t at = text.find('['); at != std::string_view::npos;) {
-      const size_t token = tables.SpecialTokenAt(text.substr(at));
-      if (token == internal::kNumSpecialTokens) {
-        at = text.find('[', at + 1);
-        continue;
-      }
-      EncodePlain(text.substr(0, at), ids);
-      ids.push_back(tables.special_ids[token]);
-      text.remove_prefix(at + internal::kSpecialTokens[token].size());
-      at = text.find('[');
-    }
-  }
-  EncodePlain(text, ids);
+  text_encoder_->Encode(text, ids);
 }
 
 int64_t WordPieceEncoder::EncodeRow(std::string_view first, std::optional<std::string_view> second,
@@ -196,13 +112,16 @@ EncodedTexts WordPieceBatchEncoder::Encode(std::span<const std::string_view> fir
   DT_CHECK(second.empty() || second.size() == first.size())
       << first.size() << " first texts, " << second.size() << " second ones";
   const size_t num_parts = encoders_.size();
-  const size_t rows = first.size();
+  const std::vector<size_t> begins = PartBegins(first, second, num_parts);
   std::vector<std::vector<int32_t>> parts(num_parts);
   EncodedTexts result;
-  result.offsets.resize(rows + 1);
-  result.type0_sizes.resize(rows);
+  result.offsets.resize(first.size() + 1);
+  result.type0_sizes.resize(first.size());
   internal::ForEachPart(num_parts, [&](size_t p) {
-    for (size_t i = rows * p / num_parts; i < rows * (p + 1) / num_parts; ++i) {
+    size_t bytes = 0;
+    for (size_t i = begins[p]; i < begins[p + 1]; ++i) bytes += BytesOf(first, second, i);
+    parts[p].reserve(bytes / 4);
+    for (size_t i = begins[p]; i < begins[p + 1]; ++i) {
       const size_t before = parts[p].size();
       std::optional<std::string_view> other;
       if (!second.empty()) other = second[i];
@@ -210,11 +129,15 @@ EncodedTexts WordPieceBatchEncoder::Encode(std::span<const std::string_view> fir
       result.offsets[i + 1] = static_cast<int64_t>(parts[p].size() - before);
     }
   });
-  for (size_t i = 0; i < rows; ++i) result.offsets[i + 1] += result.offsets[i];
-  result.ids = std::move(parts[0]);
-  for (size_t p = 1; p < num_parts; ++p) {
-    result.ids.insert(result.ids.end(), parts[p].begin(), parts[p].end());
+  for (size_t i = 0; i < first.size(); ++i) result.offsets[i + 1] += result.offsets[i];
+  if (num_parts == 1) {
+    result.ids = std::move(parts[0]);
+    return result;
   }
+  result.ids.resize(static_cast<size_t>(result.offsets.back()));
+  internal::ForEachPart(num_parts, [&](size_t p) {
+    std::copy(parts[p].begin(), parts[p].end(), result.ids.begin() + result.offsets[begins[p]]);
+  });
   return result;
 }
 

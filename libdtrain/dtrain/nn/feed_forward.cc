@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/feed_forward.h"
 
+#include <utility>
+
 namespace dtrain {
 
 FeedForward::FeedForward(const Scope& scope, const FeedForwardOptions& options)
@@ -10,41 +12,50 @@ FeedForward::FeedForward(const Scope& scope, const FeedForwardOptions& options)
       fc1_(scope, options.fc1_name, options.hidden_size, options.ffn_size, options.weights),
       fc2_(scope, options.fc2_name, options.ffn_size, options.hidden_size, options.weights) {}
 
+LinearActivationOptions FeedForward::ActivationOptions(Context& ctx) const {
+  return {.activation = options_.activation,
+          .dropout = ctx.MakeDropout(options_.dropout, site_),
+          .repeats = !in_place() && ctx.recompute() != Recompute::kNone};
+}
+
 Tensor FeedForward::Forward(const Tensor& x, Context& ctx) {
-  const Tensor before = fc1_.ForwardNoBias(x, ctx);
-  Tensor after = in_place() ? before : ctx.Empty(before.shape());
-  BiasActivationForward(before, fc1_.bias(), options_.activation,
-                        ctx.MakeDropout(options_.dropout, site_), after, ctx.stream());
-  Tensor result = fc2_.ForwardNoBias(after, ctx);
+  const LinearActivationOptions activation = ActivationOptions(ctx);
+  LinearActivationSaved saved;
+  const Shape shape = {x.dim(0), fc1_.out()};
+  if (!in_place()) saved.before = ctx.Empty(shape);
+  saved.after = ctx.Empty(shape);
   if (ctx.training()) {
-    if (!in_place()) before_ = before;
-    if (in_place() || ctx.recompute() == Recompute::kNone) after_ = after;
+    const int64_t mask_bytes = ActivationMaskBytes(activation, fc1_.out(), x.dtype(), ctx.device());
+    if (mask_bytes > 0) saved.mask = ctx.Empty({x.dim(0), mask_bytes}, DType::kUint8);
+  }
+  LinearActivationForward(x, fc1_.weight(), fc1_.bias(), activation, saved, ctx.stream());
+  Tensor result = fc2_.ForwardNoBias(saved.after, ctx);
+  if (ctx.training()) {
+    if (!saved.is_masked) saved.mask = Tensor();
+    if (activation.repeats) saved.after = Tensor();
+    saved_ = std::move(saved);
   }
   return result;
 }
 
 void FeedForward::Backward(const Tensor& x, const Tensor& d_out, bool accumulate_dx, Tensor& dx,
                            Context& ctx) {
-  DT_CHECK(before_ || after_) << "Backward() without Forward()";
-  const Dropout dropout = ctx.MakeDropout(options_.dropout, site_);
-  if (!after_) {
-    after_ = ctx.Empty(before_.shape());
-    BiasActivationForward(before_, fc1_.bias(), options_.activation, dropout, after_, ctx.stream());
+  DT_CHECK(saved_.before || saved_.after) << "Backward() without Forward()";
+  const LinearActivationOptions activation = ActivationOptions(ctx);
+  if (!saved_.after) {
+    saved_.after = ctx.Empty(saved_.before.shape());
+    RepeatActivation(fc1_.bias(), activation, saved_, ctx.stream());
   }
-  Tensor d_after = ctx.Empty(after_.shape());
-  fc2_.Backward(after_, d_out, {.bias_gradient = false}, d_after, ctx);
-  Tensor& d_before = d_after;
+  fc2_.AccumulateGradients(saved_.after, d_out, /*with_bias=*/false, ctx);
+  Tensor d_before = ctx.Empty(saved_.after.shape());
   Tensor d_bias = fc1_.bias_gradient();
-  if (in_place()) {
-    ReluBackwardFromOutput(d_after, after_, dropout, d_before, d_bias, ctx.stream());
-  } else {
-    BiasActivationBackward(d_after, before_, fc1_.bias(), options_.activation, dropout, d_before,
-                           d_bias, ctx.stream());
-  }
+  LinearActivationBackward(d_out, fc2_.weight(), fc1_.bias(), activation, saved_, d_before, d_bias,
+                           ctx.stream());
+  fc2_.GradientsReady();
   Release();
   fc1_.Backward(x, d_before, {.bias_gradient = false, .accumulate_dx = accumulate_dx}, dx, ctx);
 }
 
-void FeedForward::Release() { before_ = after_ = Tensor(); }
+void FeedForward::Release() { saved_ = LinearActivationSaved(); }
 
 }  // namespace dtrain

@@ -9,7 +9,7 @@
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/linear.h"
 #include "dtrain/nn/parameter.h"
-#include "dtrain/ops/bias_activation.h"
+#include "dtrain/ops/linear_activation.h"
 
 namespace dtrain {
 
@@ -40,13 +40,13 @@ class FeedForward {
  private:
   // relu's gradient needs only its output: the activation then runs in place.
   bool in_place() const { return options_.activation == Activation::kRelu; }
+  LinearActivationOptions ActivationOptions(Context& ctx) const;
 
   FeedForwardOptions options_;
   uint32_t site_;
   Linear fc1_;
   Linear fc2_;
-  Tensor before_;  // fc1's product, absent for relu
-  Tensor after_;   // the activation's output, absent where it is recomputed
+  LinearActivationSaved saved_;  // without `after` where it is computed again
 };
 
 }  // namespace dtrain

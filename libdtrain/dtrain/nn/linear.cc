@@ -3,7 +3,6 @@
 #include "dtrain/nn/linear.h"
 
 #include "dtrain/ops/gemm.h"
-#include "dtrain/ops/reduce.h"
 
 namespace dtrain {
 
@@ -41,13 +40,19 @@ Tensor Linear::ForwardNoBias(const Tensor& x, Context& ctx) const {
 
 void Linear::Backward(const Tensor& x, const Tensor& dy, const BackwardOptions& options, Tensor& dx,
                       Context& ctx) const {
-  if (options.bias_gradient) {
-    Tensor d_bias = bias_gradient();
-    AccumulateColumnSums(dy, d_bias, ctx.stream());
-  }
-  Tensor d_weight = ParameterSet::Fused(weights_.front()->gradient(), {out_, in_});
-  Gemm(dy, x, {.transpose_a = true, .accumulate = true}, d_weight, ctx.stream());
+  AccumulateGradients(x, dy, options.bias_gradient, ctx);
   if (dx) Gemm(dy, weight(), {.accumulate = options.accumulate_dx}, dx, ctx.stream());
+  GradientsReady();
+}
+
+void Linear::AccumulateGradients(const Tensor& x, const Tensor& dy, bool with_bias,
+                                 Context& ctx) const {
+  Tensor d_weight = ParameterSet::Fused(weights_.front()->gradient(), {out_, in_});
+  Tensor d_bias = with_bias ? bias_gradient() : Tensor();
+  LinearBackwardParameters(dy, x, d_weight, d_bias, ctx.stream());
+}
+
+void Linear::GradientsReady() const {
   for (const Parameter* bias : biases_) bias->GradientReady();
   for (const Parameter* weight : weights_) weight->GradientReady();
 }

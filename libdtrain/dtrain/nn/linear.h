@@ -38,6 +38,9 @@ class Linear {
   };
   void Backward(const Tensor& x, const Tensor& dy, const BackwardOptions& options, Tensor& dx,
                 Context& ctx) const;
+  // Backward() in its parts, for callers whose op computes dx.
+  void AccumulateGradients(const Tensor& x, const Tensor& dy, bool with_bias, Context& ctx) const;
+  void GradientsReady() const;
 
   Tensor weight() const;
   Tensor bias() const;

@@ -4,6 +4,8 @@
 
 #include "dtrain/device/copy.h"
 #include "dtrain/ops/internal/gemm_kernel.h"
+#include "dtrain/ops/internal/op_support.h"
+#include "dtrain/ops/reduce.h"
 #include "dtrain/tensor/dispatch.h"
 
 namespace dtrain {
@@ -97,6 +99,45 @@ void LinearForward(const Tensor& x, const Tensor& weight, const Tensor& bias, Te
        .accumulate = false,
        .c_type = y.dtype()},
       x, stream);
+}
+
+void LinearBackwardParameters(const Tensor& dy, const Tensor& x, Tensor& d_weight, Tensor& d_bias,
+                              Stream& stream) {
+  const auto parts = [&] {
+    if (d_bias) AccumulateColumnSums(dy, d_bias, stream);
+    Gemm(dy, x, {.transpose_a = true, .accumulate = true}, d_weight, stream);
+  };
+  if (!d_bias || stream.device().type == DeviceType::kCpu) return parts();
+  constexpr const char* kOp = "LinearBackwardParameters";
+  CheckRank(kOp, "dy", dy, 2);
+  CheckRank(kOp, "x", x, 2);
+  CheckTensor(kOp, "x", x, {dy.dim(0), x.dim(1)}, dy.dtype(), stream);
+  CheckTensor(kOp, "d_weight", d_weight, {dy.dim(1), x.dim(1)}, DType::kFloat32, stream);
+  CheckTensor(kOp, "d_bias", d_bias, {dy.dim(1)}, DType::kFloat32, stream);
+  if (dy.elements() == 0 || x.elements() == 0) return parts();
+  bool is_done = false;
+  if constexpr (kWithCuda) {
+    const GemmArgs args = {.m = dy.dim(1),
+                           .n = x.dim(1),
+                           .k = dy.dim(0),
+                           .a = dy.raw(),
+                           .b = x.raw(),
+                           .c = d_weight.raw(),
+                           .bias = nullptr,
+                           .a_stride = dy.row_stride(),
+                           .b_stride = x.row_stride(),
+                           .c_stride = d_weight.row_stride(),
+                           .transpose_a = true,
+                           .transpose_b = false,
+                           .accumulate = true,
+                           .c_type = d_weight.dtype(),
+                           .epilogue = cuda::Epilogue::kBiasGradient,
+                           .bias_gradient = d_bias.data<float>()};
+    DispatchFloat(dy, [&]<DeviceType D, typename T>() {
+      if constexpr (D == DeviceType::kCuda) is_done = FusedGemmCuda<T>(args, parts, stream);
+    });
+  }
+  if (!is_done) parts();
 }
 
 }  // namespace dtrain

@@ -24,6 +24,12 @@ void Gemm(const Tensor& a, const Tensor& b, const GemmOptions& options, Tensor& 
 void LinearForward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y,
                    Stream& stream);
 
+// The parameters' gradients of that layer: d_weight += dy^T x and, where d_bias is not absent,
+// d_bias += column sums of dy. dy: [rows, out], x: [rows, in] of one type; d_weight: [out, in],
+// d_bias: [out], float32.
+void LinearBackwardParameters(const Tensor& dy, const Tensor& x, Tensor& d_weight, Tensor& d_bias,
+                              Stream& stream);
+
 }  // namespace dtrain
 
 #endif  // DTRAIN_OPS_GEMM_H_

@@ -1,193 +1,266 @@
-// gemm_cuda.cu - matrix products by cuBLASLt: one plan per shape, made once.
+// gemm_cuda.cu - matrix products by cuBLASLt: one plan per shape, suggested or measured.
 // SPDX-License-Identifier: Apache-2.0
-//
-// cuBLASLt counts columns first, so what it is asked for is c^T = op(b)^T op(a)^T: its first
-// operand is our b. A bias per output feature is then one value per row of c^T, which is what its
-// bias epilogue adds.
-#include <array>
 #include <map>
-#include <memory>
-#include <tuple>
+#include <utility>
+#include <vector>
 
-#include "dtrain/device/cuda/check.h"
-#include "dtrain/device/cuda/cublaslt.h"
+#include "dtrain/device/cuda/error.h"
+#include "dtrain/device/cuda/launch.cuh"
+#include "dtrain/device/cuda/packed.cuh"
+#include "dtrain/device/cuda/runtime.h"
 #include "dtrain/ops/internal/gemm_kernel.h"
+#include "dtrain/ops/internal/gemm_plans.h"
 
 namespace dtrain {
 namespace {
 
-using cuda::CublasLt;
+using cuda::Epilogue;
+using cuda::Product;
+using cuda::ProductAlgorithm;
+using cuda::ProductShape;
 
-// NVIDIA's advice for Hopper; smaller GPUs need less and lose nothing.
-constexpr size_t kWorkspaceBytes = size_t{32} << 20;
+// Suggestions of the library that are measured.
+constexpr int kCandidates = 8;
+// Launches between two events: a short product alone would be timed with its launch.
+constexpr int kLaunches = 5;
 
-cudaDataType_t CudaType(DType dtype) {
-  switch (dtype) {
-    case DType::kBFloat16:
-      return CUDA_R_16BF;
-    case DType::kFloat16:
-      return CUDA_R_16F;
-    default:
-      return CUDA_R_32F;
-  }
+// sums[i] += x[i]: a bias gradient that cuBLASLt overwrote goes to where gradients accumulate.
+// Geometry: a thread per element. Traffic: a vector read, one read and written; a launch's time.
+constexpr int kAddThreads = 256;
+template <typename T>
+struct AddVectorArgs {
+  const T* x;
+  float* sums;
+  int64_t count;
+};
+template <typename T>
+__global__ void __launch_bounds__(kAddThreads) AddVectorKernel(AddVectorArgs<T> args) {
+  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i < args.count) args.sums[i] += ToFloat(args.x[i]);
+}
+
+template <typename T>
+void AddVector(const void* x, int64_t count, float* sums, Stream& stream) {
+  Launch(AddVectorKernel<T>,
+         {.blocks = {(count + kAddThreads - 1) / kAddThreads}, .threads = kAddThreads},
+         AddVectorArgs<T>{static_cast<const T*>(x), sums, count}, stream);
 }
 
 // The largest power of two up to 16 that divides an address: algorithms with wide accesses need it.
-uint32_t AlignmentOf(const void* address) {
+int AlignmentOf(const void* address) {
   const auto value = reinterpret_cast<uintptr_t>(address);
-  uint32_t alignment = 16;
-  while (value % alignment != 0) alignment /= 2;
+  int alignment = 16;
+  while (value % static_cast<uintptr_t>(alignment) != 0) alignment /= 2;
   return alignment;
 }
 
-// Everything the choice of an algorithm depends on.
-using PlanKey = std::tuple<int, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, bool,
-                           bool, bool, DType, DType, uint32_t, uint32_t, uint32_t>;
+template <typename T>
+ProductShape ShapeOf(const GemmArgs& args) {
+  const bool is_plain = args.epilogue == Epilogue::kNone;
+  return {.m = args.m,
+          .n = args.n,
+          .k = args.k,
+          .a_stride = args.a_stride,
+          .b_stride = args.b_stride,
+          .c_stride = args.c_stride,
+          .aux_stride = args.aux_stride,
+          .transpose_a = args.transpose_a,
+          .transpose_b = args.transpose_b,
+          .accumulate = args.accumulate,
+          .epilogue = is_plain && args.bias != nullptr ? Epilogue::kBias : args.epilogue,
+          .type = kDTypeOf<T>,
+          .c_type = args.c_type,
+          .a_alignment = AlignmentOf(args.a),
+          .b_alignment = AlignmentOf(args.b),
+          .c_alignment = AlignmentOf(args.c),
+          .vector_alignment = AlignmentOf(args.bias)};
+}
+
+int64_t BiasGradients(const GemmArgs& args) {
+  if (args.bias_gradient == nullptr) return 0;
+  return args.epilogue == Epilogue::kBiasGradient ? args.m : args.n;
+}
+
+// A shape's product and how it is computed.
+struct Plan {
+  Product product;
+  GemmPlan choice;
+};
+
+// What cuBLASLt writes of a bias gradient first, then the workspace.
+cuda::ProductOperands OperandsOf(const GemmArgs& args, size_t workspace_bytes, Stream& stream) {
+  constexpr size_t kAlignment = 256;
+  const auto vector_bytes = static_cast<size_t>(BiasGradients(args)) * sizeof(float);
+  const size_t offset = (vector_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  std::byte* const scratch = stream.Scratch(offset + workspace_bytes + kAlignment);
+  return {.a = args.a,
+          .b = args.b,
+          .c = args.c,
+          .bias = args.bias,
+          .bias_gradient = vector_bytes == 0 ? nullptr : scratch,
+          .aux = args.aux,
+          .workspace = scratch + offset};
+}
 
 template <typename T>
-PlanKey KeyOf(const GemmArgs& args, const Stream& stream) {
-  return {stream.device().index,
-          args.m,
-          args.n,
-          args.k,
-          args.a_stride,
-          args.b_stride,
-          args.c_stride,
-          args.transpose_a,
-          args.transpose_b,
-          args.accumulate,
-          args.bias != nullptr,
-          kDTypeOf<T>,
-          args.c_type,
-          AlignmentOf(args.a),
-          AlignmentOf(args.b),
-          AlignmentOf(args.c)};
-}
-
-// Destroys what cuBLASLt made, by the function for its type.
-template <auto kDestroy>
-struct Destroyer {
-  template <typename Object>
-  void operator()(Object* object) const {
-    static_cast<void>((CublasLt::Get().*kDestroy)(object));
+bool RunOnce(Product& product, const GemmArgs& args, const ProductAlgorithm& algorithm,
+             Stream& stream) {
+  const cuda::ProductOperands operands = OperandsOf(args, algorithm.workspace_bytes, stream);
+  if (!product.Run({args.m, args.n, args.k}, operands, algorithm, stream)) return false;
+  if (const int64_t count = BiasGradients(args); count > 0) {
+    args.c_type == DType::kFloat32
+        ? AddVector<float>(operands.bias_gradient, count, args.bias_gradient, stream)
+        : AddVector<T>(operands.bias_gradient, count, args.bias_gradient, stream);
   }
-};
-using Operation =
-    std::unique_ptr<cublasLtMatmulDescOpaque_t, Destroyer<&CublasLt::MatmulDescDestroy>>;
-using Layout =
-    std::unique_ptr<cublasLtMatrixLayoutOpaque_t, Destroyer<&CublasLt::MatrixLayoutDestroy>>;
-using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t,
-                                   Destroyer<&CublasLt::MatmulPreferenceDestroy>>;
-
-// A matrix stored row by row, seen column by column.
-Layout MakeLayout(DType dtype, int64_t rows, int64_t columns, int64_t stride) {
-  const CublasLt& lt = CublasLt::Get();
-  cublasLtMatrixLayout_t layout = nullptr;
-  lt.Check(lt.MatrixLayoutCreate(&layout, CudaType(dtype), static_cast<uint64_t>(columns),
-                                 static_cast<uint64_t>(rows), stride),
-           "cublasLtMatrixLayoutCreate");
-  return Layout(layout);
+  return true;
 }
 
-class Plan {
+// Two points in a stream's work and the time between them.
+class StreamTimer {
  public:
-  template <typename T>
-  static Plan Make(const GemmArgs& args, const Stream& stream) {
-    Plan plan;
-    const DType type = kDTypeOf<T>;
-    plan.a_ = args.transpose_a ? MakeLayout(type, args.k, args.m, args.a_stride)
-                               : MakeLayout(type, args.m, args.k, args.a_stride);
-    plan.b_ = args.transpose_b ? MakeLayout(type, args.n, args.k, args.b_stride)
-                               : MakeLayout(type, args.k, args.n, args.b_stride);
-    plan.c_ = MakeLayout(args.c_type, args.m, args.n, args.c_stride);
-    plan.DescribeOperation(args);
-    plan.ChooseAlgorithm(args, stream);
-    return plan;
+  explicit StreamTimer(Stream& stream)
+      : stream_(stream),
+        start_(cuda::CreateEvent(stream.device())),
+        end_(cuda::CreateEvent(stream.device())) {}
+  StreamTimer(const StreamTimer&) = delete;
+  StreamTimer& operator=(const StreamTimer&) = delete;
+  ~StreamTimer() {
+    cuda::DestroyEvent(stream_.device(), start_);
+    cuda::DestroyEvent(stream_.device(), end_);
   }
 
-  void Run(const GemmArgs& args, Stream& stream) {
-    const CublasLt& lt = CublasLt::Get();
-    if (args.bias != nullptr) Set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.bias);
-    const float one = 1.0F;
-    const float beta = args.accumulate ? 1.0F : 0.0F;
-    lt.Check(lt.Matmul(cuda::CublasLtHandle(stream.device()), operation_.get(), &one, args.b,
-                       b_.get(), args.a, a_.get(), &beta, args.c, c_.get(), args.c, c_.get(),
-                       &algorithm_, stream.Scratch(kWorkspaceBytes), kWorkspaceBytes,
-                       static_cast<cudaStream_t>(stream.handle())),
-             "cublasLtMatmul");
+  // Seconds of one of several runs of `work`; none where it gave false.
+  template <typename Work>
+  std::optional<double> Time(const Work& work) {
+    cuda::RecordEvent(stream_.device(), start_, stream_.handle());
+    for (int i = 0; i < kLaunches; ++i) {
+      if (!work()) return std::nullopt;
+    }
+    cuda::RecordEvent(stream_.device(), end_, stream_.handle());
+    return cuda::SecondsBetween(stream_.device(), start_, end_) / kLaunches;
   }
 
  private:
-  template <typename Value>
-  void Set(cublasLtMatmulDescAttributes_t attribute, const Value& value) {
-    const CublasLt& lt = CublasLt::Get();
-    lt.Check(lt.MatmulDescSetAttribute(operation_.get(), attribute, &value, sizeof(value)),
-             "cublasLtMatmulDescSetAttribute");
-  }
-
-  void DescribeOperation(const GemmArgs& args) {
-    const CublasLt& lt = CublasLt::Get();
-    cublasLtMatmulDesc_t operation = nullptr;
-    // float32 products stay float32: TF32 would round the factors to 10 bits.
-    lt.Check(lt.MatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
-             "cublasLtMatmulDescCreate");
-    operation_.reset(operation);
-    Set(CUBLASLT_MATMUL_DESC_TRANSA, args.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
-    Set(CUBLASLT_MATMUL_DESC_TRANSB, args.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-    if (args.bias == nullptr) return;
-    Set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    Set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CudaType(args.c_type));
-    // The heuristic looks at its alignment.
-    Set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.bias);
-  }
-
-  void ChooseAlgorithm(const GemmArgs& args, const Stream& stream) {
-    const CublasLt& lt = CublasLt::Get();
-    cublasLtMatmulPreference_t created = nullptr;
-    lt.Check(lt.MatmulPreferenceCreate(&created), "cublasLtMatmulPreferenceCreate");
-    const Preference preference(created);
-    const auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-      lt.Check(lt.MatmulPreferenceSetAttribute(created, attribute, &value, sizeof(value)),
-               "cublasLtMatmulPreferenceSetAttribute");
-    };
-    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes);
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, AlignmentOf(args.b));
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, AlignmentOf(args.a));
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, AlignmentOf(args.c));
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, AlignmentOf(args.c));
-    // Split sums are added in float32 and in order; in place they would round to c's type each
-    // time.
-    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-        static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
-    cublasLtMatmulHeuristicResult_t result{};
-    int count = 0;
-    lt.Check(
-        lt.MatmulAlgoGetHeuristic(cuda::CublasLtHandle(stream.device()), operation_.get(), b_.get(),
-                                  a_.get(), c_.get(), c_.get(), created, 1, &result, &count),
-        "cublasLtMatmulAlgoGetHeuristic");
-    if (count == 0) throw CudaError("cuBLASLt knows no algorithm for this product");
-    algorithm_ = result.algo;
-  }
-
-  Operation operation_;
-  Layout a_, b_, c_;
-  cublasLtMatmulAlgo_t algorithm_{};
+  Stream& stream_;
+  void* start_;
+  void* end_;
 };
+
+// The fastest of the library's algorithms and, if there are any, of the parts.
+template <typename T>
+GemmPlan Measure(Product& product, const GemmArgs& args, const std::function<void()>& parts,
+                 Stream& stream) {
+  const std::vector<ProductAlgorithm> candidates =
+      product.Candidates(OperandsOf(args, 0, stream), kCandidates);
+  StreamTimer timer(stream);
+  const size_t count = candidates.size() + (parts ? 1 : 0);
+  const std::optional<FastestWay> fastest =
+      ChooseFastest(count, [&](size_t i) -> std::optional<double> {
+        if (i == candidates.size()) {
+          return timer.Time([&] {
+            parts();
+            return true;
+          });
+        }
+        return timer.Time([&] { return RunOnce<T>(product, args, candidates[i], stream); });
+      });
+  if (!fastest.has_value()) throw CudaError("cuBLASLt knows no algorithm for this product");
+  GemmPlan plan{.fused = fastest->index < candidates.size(),
+                .microseconds = 1e6 * fastest->seconds};
+  if (plan.fused) {
+    plan.algorithm = candidates[fastest->index];
+    plan.note = Product::Describe(plan.algorithm);
+  }
+  return plan;
+}
+
+// gelu's gradient is part of the product's kernel from Hopper on; Ada runs a slow kernel of its own
+// after it (llm.c issues 338 and 363). Not gelu itself: where it is computed again for backward,
+// our kernel does that, and its bits differ.
+bool FusesByHeuristic(Epilogue epilogue, const Stream& stream) {
+  if (CurrentGemmTuning() == GemmTuning::kOff || epilogue != Epilogue::kGeluGradient) return false;
+  const int capability = cuda::Properties(stream.device()).compute_capability;
+  return capability >= 90 && capability < 120;
+}
+
+template <typename T>
+GemmPlan Choose(Product& product, const ProductShape& shape, const GemmArgs& args,
+                const std::function<void()>& parts, Stream& stream) {
+  if (CurrentGemmTuning() == GemmTuning::kMeasure) {
+    const auto known = CurrentGemmPlans().find(shape);
+    if (known != CurrentGemmPlans().end()) return known->second;
+    if (MeasuresGemms()) {
+      const GemmPlan plan = Measure<T>(product, args, parts, stream);
+      AddGemmPlan(shape, plan);
+      return plan;
+    }
+  }
+  GemmPlan plan{.fused = !parts || FusesByHeuristic(shape.epilogue, stream)};
+  if (!plan.fused) return plan;
+  const std::vector<ProductAlgorithm> first = product.Candidates(OperandsOf(args, 0, stream), 1);
+  if (first.empty() && !parts) throw CudaError("cuBLASLt knows no algorithm for this product");
+  plan.fused = !first.empty();
+  if (plan.fused) plan.algorithm = first.front();
+  return plan;
+}
+
+// The shape's plan, made at its first use. A thread runs one rank, and a rank meets few shapes.
+template <typename T>
+Plan& FindPlan(const GemmArgs& args, const std::function<void()>& parts, Stream& stream) {
+  thread_local std::map<std::pair<int, ProductShape>, Plan> plans;
+  thread_local int generation = 0;
+  if (generation != GemmPlansGeneration()) plans.clear();
+  generation = GemmPlansGeneration();
+  const ProductShape shape = PlanShape(ShapeOf<T>(args));
+  const std::pair<int, ProductShape> key{stream.device().index, shape};
+  auto found = plans.find(key);
+  // What was suggested gives way to what can be measured now.
+  if (found != plans.end() && MeasuresGemms() && !CurrentGemmPlans().contains(shape)) {
+    plans.erase(found);
+    found = plans.end();
+  }
+  if (found == plans.end()) {
+    Product product(shape, stream.device());
+    // `parts` may ask for plans of its own: none of this map's is held meanwhile.
+    GemmPlan choice = Choose<T>(product, shape, args, parts, stream);
+    found = plans.emplace(key, Plan{std::move(product), std::move(choice)}).first;
+  }
+  return found->second;
+}
+
+// By what the library suggests for exactly this product: the plan's algorithm does not fit it.
+template <typename T>
+bool RunAsSuggested(const GemmArgs& args, Stream& stream) {
+  Product product(ShapeOf<T>(args), stream.device());
+  for (const ProductAlgorithm& algorithm :
+       product.Candidates(OperandsOf(args, 0, stream), kCandidates)) {
+    if (RunOnce<T>(product, args, algorithm, stream)) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
 template <typename T>
 void GemmCuda(const GemmArgs& args, Stream& stream) {
-  // A thread runs one rank, and a rank meets few shapes.
-  thread_local std::map<PlanKey, Plan> plans;
-  const PlanKey key = KeyOf<T>(args, stream);
-  auto found = plans.find(key);
-  if (found == plans.end()) found = plans.emplace(key, Plan::Make<T>(args, stream)).first;
-  found->second.Run(args, stream);
+  Plan& plan = FindPlan<T>(args, {}, stream);
+  if (RunOnce<T>(plan.product, args, plan.choice.algorithm, stream)) return;
+  if (!RunAsSuggested<T>(args, stream)) throw CudaError("cuBLASLt refuses this product");
+}
+
+template <typename T>
+bool FusedGemmCuda(const GemmArgs& args, const std::function<void()>& parts, Stream& stream) {
+  Plan& plan = FindPlan<T>(args, parts, stream);
+  if (!plan.choice.fused) return false;
+  return RunOnce<T>(plan.product, args, plan.choice.algorithm, stream) ||
+         RunAsSuggested<T>(args, stream);
 }
 
 template void GemmCuda<float>(const GemmArgs&, Stream&);
 template void GemmCuda<BFloat16>(const GemmArgs&, Stream&);
 template void GemmCuda<Float16>(const GemmArgs&, Stream&);
+template bool FusedGemmCuda<float>(const GemmArgs&, const std::function<void()>&, Stream&);
+template bool FusedGemmCuda<BFloat16>(const GemmArgs&, const std::function<void()>&, Stream&);
+template bool FusedGemmCuda<Float16>(const GemmArgs&, const std::function<void()>&, Stream&);
 
 }  // namespace dtrain

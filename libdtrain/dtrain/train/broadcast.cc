@@ -26,6 +26,19 @@ void BroadcastTensors(std::span<const Tensor> tensors, Communicator& comm, int r
   }
 }
 
+void BroadcastParameters(ParameterSet& parameters, Communicator& comm, int root) {
+  BroadcastTensors({parameters.weights()}, comm, root);
+  parameters.RefreshComputeWeights();
+}
+
+void BroadcastOptimizerState(Adam& optimizer, Communicator& comm, int root) {
+  BroadcastTensors({optimizer.first_moments(), optimizer.second_moments()}, comm, root);
+  if (optimizer.average()) BroadcastTensors({optimizer.average()}, comm, root);
+  int64_t steps = optimizer.steps();
+  comm.Broadcast(&steps, sizeof(steps), root);
+  optimizer.set_steps(steps);
+}
+
 absl::Status CheckReplicas(std::span<const Tensor> tensors, std::string_view when,
                            Communicator& comm) {
   internal::Fingerprint mine;

@@ -12,6 +12,8 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
+#include "dtrain/nn/parameter.h"
+#include "dtrain/optim/adam.h"
 #include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
@@ -23,6 +25,11 @@ inline void BroadcastTensors(std::initializer_list<Tensor> tensors, Communicator
                              int root = 0) {
   BroadcastTensors(std::span<const Tensor>(tensors.begin(), tensors.size()), comm, root);
 }
+
+// The weights of a model, also in the compute type.
+void BroadcastParameters(ParameterSet& parameters, Communicator& comm, int root = 0);
+// The moments, the number of updates and, where it keeps one, the average of the weights.
+void BroadcastOptimizerState(Adam& optimizer, Communicator& comm, int root = 0);
 
 // InternalError on every rank, naming those that differ from rank 0, where the tensors' bits are
 // not the same on all ranks. Costs one pass over the tensors and one small message.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
+#include "dtrain/train/classification_metrics.h"
 
 namespace dtrain {
 namespace {
@@ -28,6 +29,89 @@ std::vector<int64_t> LabelledRows(const ClassificationShard& shard) {
 std::string LabelName(const ClassificationShardInfo& info, int64_t label) {
   const auto i = static_cast<size_t>(label);
   return i < info.label_names.size() ? info.label_names[i] : absl::StrCat(label);
+}
+
+class Metrics {
+ public:
+  Metrics(const std::string& prefix, EvaluationResult& result) : prefix_(prefix), result_(result) {}
+
+  void Add(const std::string& name, double value) {
+    result_.metrics.emplace_back(prefix_ + name, value);
+  }
+  void Note(const std::string& text) { result_.notes.push_back(text); }
+
+ private:
+  std::string prefix_;
+  EvaluationResult& result_;
+};
+
+// One output of the rows, and the label that belongs to it.
+struct Column {
+  std::vector<float> scores, labels;
+  std::vector<uint8_t> is_positive;
+};
+Column ColumnOf(const ClassificationShard& shard, const ClassificationPredictions& predictions,
+                const std::vector<int64_t>& rows, size_t output, size_t label) {
+  Column column;
+  for (const int64_t i : rows) {
+    column.scores.push_back(predictions.row(i)[output]);
+    column.labels.push_back(shard.labels(i)[label]);
+    column.is_positive.push_back(column.labels.back() >= 0.5f ? 1 : 0);
+  }
+  return column;
+}
+
+// Of two classes also those of the second one, which is the positive.
+void AddClassMetrics(const ClassificationShard& shard, const ClassificationPredictions& predictions,
+                     const std::vector<int64_t>& rows, Metrics& metrics) {
+  ConfusionMatrix matrix(predictions.outputs);
+  for (const int64_t i : rows) {
+    matrix.Add(static_cast<int64_t>(shard.labels(i)[0]), predictions.Class(i));
+  }
+  metrics.Add("accuracy", matrix.Accuracy());
+  if (predictions.outputs == 2) {
+    metrics.Add("f1", matrix.F1(1));
+    metrics.Add("matthews", matrix.Matthews());
+    const Column positive = ColumnOf(shard, predictions, rows, 1, 0);
+    metrics.Add("auc", RocAuc(positive.scores, positive.is_positive));
+  } else {
+    metrics.Add("macro_f1", matrix.MacroF1());
+    metrics.Add("matthews", matrix.Matthews());
+  }
+  metrics.Note(matrix.Format(shard.info().label_names));
+}
+
+void AddValueMetrics(const ClassificationShard& shard, const ClassificationPredictions& predictions,
+                     const std::vector<int64_t>& rows, Metrics& metrics) {
+  const Column values = ColumnOf(shard, predictions, rows, 0, 0);
+  metrics.Add("pearson", PearsonCorrelation(values.scores, values.labels));
+  metrics.Add("spearman", SpearmanCorrelation(values.scores, values.labels));
+}
+
+// The areas under the curves of the labels and their mean; with groups, Jigsaw's score of the first
+// label.
+void AddLabelMetrics(const ClassificationShard& shard, const ClassificationPredictions& predictions,
+                     const std::vector<int64_t>& rows, Metrics& metrics) {
+  const ClassificationShardInfo& info = shard.info();
+  std::vector<double> areas;
+  double mean = 0.0;
+  for (size_t label = 0; label < static_cast<size_t>(predictions.outputs); ++label) {
+    const Column column = ColumnOf(shard, predictions, rows, label, label);
+    areas.push_back(RocAuc(column.scores, column.is_positive));
+    mean += areas.back() / static_cast<double>(predictions.outputs);
+  }
+  metrics.Add("auc", mean);
+  for (size_t label = 0; label < areas.size() && areas.size() > 1; ++label) {
+    metrics.Add("auc_" + LabelName(info, static_cast<int64_t>(label)), areas[label]);
+  }
+  if (info.group_names.empty()) return;
+  const Column first = ColumnOf(shard, predictions, rows, 0, 0);
+  std::vector<uint32_t> groups;
+  for (const int64_t i : rows) groups.push_back(shard.groups(i));
+  const JigsawScore score = ComputeJigsawScore(first.scores, first.is_positive, groups,
+                                               static_cast<int64_t>(info.group_names.size()));
+  metrics.Add("jigsaw", score.final_score);
+  metrics.Note(score.Format(info.group_names));
 }
 
 // What is predicted of a row, in words.
@@ -107,25 +191,44 @@ ClassificationPredictions PredictShard(BertClassifier& model, const Classificati
   return predictions;
 }
 
-std::string MainMetric(const ClassificationShardInfo& info) {
-  return info.label_kind == LabelKind::kClass ? "accuracy" : "loss";
+std::vector<std::string> MetricNames(const ClassificationShardInfo& info) {
+  switch (info.label_kind) {
+    case LabelKind::kClass:
+      if (OutputsOf(info) == 2) return {"loss", "accuracy", "f1", "matthews", "auc"};
+      return {"loss", "accuracy", "macro_f1", "matthews"};
+    case LabelKind::kValue:
+      return {"loss", "pearson", "spearman"};
+    case LabelKind::kMultiLabel:
+      break;
+  }
+  std::vector<std::string> names = {"loss", "auc"};
+  for (int64_t label = 0; label < OutputsOf(info) && OutputsOf(info) > 1; ++label) {
+    names.push_back("auc_" + LabelName(info, label));
+  }
+  if (!info.group_names.empty()) names.emplace_back("jigsaw");
+  return names;
 }
 
 absl::Status AddMetrics(const ClassificationShard& shard,
                         const ClassificationPredictions& predictions, const std::string& prefix,
                         EvaluationResult& result) {
+  DT_CHECK_EQ(predictions.rows(), shard.size());
   const std::vector<int64_t> rows = LabelledRows(shard);
   if (rows.empty()) return absl::OkStatus();
   double loss = 0.0;
-  double correct = 0.0;
-  for (const int64_t i : rows) {
-    loss += double{predictions.losses[static_cast<size_t>(i)]};
-    correct += predictions.Class(i) == static_cast<int64_t>(shard.labels(i)[0]) ? 1.0 : 0.0;
-  }
-  const auto count = static_cast<double>(rows.size());
-  result.metrics.emplace_back(prefix + "loss", loss / count);
-  if (shard.info().label_kind == LabelKind::kClass) {
-    result.metrics.emplace_back(prefix + "accuracy", correct / count);
+  for (const int64_t i : rows) loss += double{predictions.losses[static_cast<size_t>(i)]};
+  Metrics metrics(prefix, result);
+  metrics.Add("loss", loss / static_cast<double>(rows.size()));
+  switch (shard.info().label_kind) {
+    case LabelKind::kClass:
+      AddClassMetrics(shard, predictions, rows, metrics);
+      break;
+    case LabelKind::kValue:
+      AddValueMetrics(shard, predictions, rows, metrics);
+      break;
+    case LabelKind::kMultiLabel:
+      AddLabelMetrics(shard, predictions, rows, metrics);
+      break;
   }
   return absl::OkStatus();
 }

@@ -44,11 +44,15 @@ int64_t OutputsOf(const ClassificationShardInfo& info);
 ClassificationPredictions PredictShard(BertClassifier& model, const ClassificationShard& shard,
                                        int64_t batch_tokens, Communicator& comm, Context& ctx);
 
-// The metric that data of this kind is judged by where nothing else is said.
-std::string MainMetric(const ClassificationShardInfo& info);
+// What AddMetrics() adds for such a shard: "loss", then the metric that such data is judged by
+// where nothing else is said, then others.
+std::vector<std::string> MetricNames(const ClassificationShardInfo& info);
 
-// "loss", then the metrics of the shard's kind of labels, over its rows with a label; nothing where
+// The loss and the metrics of the shard's kind of labels, over its rows with a label; nothing where
 // no row has one. `prefix` stands before the metrics' names.
+//   kClass       accuracy, matthews; of two classes f1 and auc of the second, else macro_f1
+//   kValue       pearson, spearman
+//   kMultiLabel  auc, the mean over the labels, and each label's; with groups jigsaw
 absl::Status AddMetrics(const ClassificationShard& shard,
                         const ClassificationPredictions& predictions, const std::string& prefix,
                         EvaluationResult& result);

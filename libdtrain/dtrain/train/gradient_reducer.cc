@@ -25,6 +25,22 @@ std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
   return ranges;
 }
 
+template <typename Wire>
+void RoundTo(const float* from, std::byte* staging, int64_t count, float factor) {
+  Wire* const to = reinterpret_cast<Wire*>(staging);
+  ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] = Wire(from[i] * factor);
+  });
+}
+
+template <typename Wire>
+void WidenFrom(const std::byte* staging, float* to, int64_t count, float factor) {
+  const Wire* const from = reinterpret_cast<const Wire*>(staging);
+  ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] = static_cast<float>(from[i]) * factor;
+  });
+}
+
 }  // namespace
 
 GradientReducer::GradientReducer(ParameterSet& parameters, Communicator& comm,
@@ -43,8 +59,9 @@ GradientReducer::GradientReducer(const Tensor& flat_gradients,
       wire_type_(options.wire_type),
       marked_(parameters_.size(), false) {
   DT_CHECK(flat_gradients.is_contiguous());
-  DT_CHECK(wire_type_ == DType::kFloat32 || wire_type_ == DType::kBFloat16)
-      << "gradients travel as float32 or bfloat16, not as " << Name(wire_type_);
+  DT_CHECK(wire_type_ == DType::kFloat32 || wire_type_ == DType::kBFloat16 ||
+           wire_type_ == DType::kFloat16)
+      << "gradients travel as float32, bfloat16 or float16, not as " << Name(wire_type_);
   int64_t end = 0;
   for (const GradientRange& range : parameters_) {
     DT_CHECK_EQ(range.begin, end) << range.name << " does not begin where the one before ends";
@@ -79,9 +96,9 @@ void GradientReducer::CutBuckets(const GradientReducerOptions& options) {
     ++bucket.missing;
     bucket_of_.push_back(num_buckets() - 1);
   }
-  if (wire_type_ != DType::kBFloat16 || comm_.size() == 1) return;
+  if (wire_type_ == DType::kFloat32 || comm_.size() == 1) return;
   for (Bucket& bucket : buckets_) {
-    bucket.staging.resize(static_cast<size_t>(bucket.end - bucket.begin));
+    bucket.staging.resize(static_cast<size_t>(bucket.end - bucket.begin) * SizeOf(wire_type_));
   }
 }
 
@@ -115,13 +132,14 @@ void GradientReducer::Launch(Bucket& bucket) {
     CopyToHost(data, flat_.data<float>() + bucket.begin, static_cast<size_t>(count) * sizeof(float),
                stream_);
   }
-  if (wire_type_ == DType::kBFloat16) {
+  if (wire_type_ != DType::kFloat32) {
+    data = bucket.staging.data();
     const float* const from = gradients_ + bucket.begin;
-    BFloat16* const to = bucket.staging.data();
-    ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) to[i] = BFloat16(from[i]);
-    });
-    data = to;
+    if (wire_type_ == DType::kBFloat16) {
+      RoundTo<BFloat16>(from, bucket.staging.data(), count, 1.0f);
+    } else {
+      RoundTo<Float16>(from, bucket.staging.data(), count, 1.0f / static_cast<float>(comm_.size()));
+    }
   }
   bucket.landed = false;
   bucket.handle = comm_.StartAllReduce(data, count, wire_type_, ReduceOp::kSum);
@@ -134,10 +152,9 @@ void GradientReducer::Land(Bucket& bucket) {
   const int64_t count = bucket.end - bucket.begin;
   float* const to = gradients_ + bucket.begin;
   if (wire_type_ == DType::kBFloat16) {
-    const BFloat16* const from = bucket.staging.data();
-    ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) to[i] = static_cast<float>(from[i]);
-    });
+    WidenFrom<BFloat16>(bucket.staging.data(), to, count, 1.0f);
+  } else if (wire_type_ == DType::kFloat16) {
+    WidenFrom<Float16>(bucket.staging.data(), to, count, static_cast<float>(comm_.size()));
   }
   if (staging_) {
     CopyToDevice(flat_.data<float>() + bucket.begin, to, static_cast<size_t>(count) * sizeof(float),

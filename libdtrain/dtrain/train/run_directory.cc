@@ -20,6 +20,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/host.h"
 #include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/internal/append_file.h"
 
@@ -168,11 +169,6 @@ std::string ValueOf(const char* path, std::string_view key) {
     return start == std::string::npos ? "" : line.substr(start);
   }
   return "";
-}
-
-std::string HostName() {
-  utsname names{};
-  return ::uname(&names) == 0 ? names.nodename : "unknown";
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <bit>
 #include <cerrno>
 #include <chrono>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/crc.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/host.h"
 #include "dtrain/tensorboard.pb.h"
 #include "dtrain/train/internal/append_file.h"
 
@@ -45,11 +45,6 @@ tensorboard::Event EventAt(int64_t step) {
   event.set_wall_time(std::chrono::duration<double>(now).count());
   event.set_step(step);
   return event;
-}
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
 // The first name that is free: two writers may start within one second.

@@ -10,6 +10,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "dtrain/base/check.h"
+#include "dtrain/model.pb.h"
+#include "dtrain/trainer.pb.h"
 
 namespace dtrain::internal {
 

@@ -8,10 +8,14 @@
 
 #include "dtrain/base/dtype.h"
 #include "dtrain/base/period.h"
-#include "dtrain/model.pb.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/ops/bias_activation.h"
-#include "dtrain/trainer.pb.h"
+
+namespace dtrain::proto {
+enum ModelConfig_Activation : int;
+enum TrainerConfig_Precision : int;
+enum TrainerConfig_Recompute : int;
+}  // namespace dtrain::proto
 
 namespace dtrain::internal {
 
@@ -19,10 +23,10 @@ namespace dtrain::internal {
 Period PeriodOf(const std::string& text);
 double SecondsOf(const std::string& text);
 
-Activation ActivationOf(proto::ModelConfig::Activation activation);
-DType DTypeOf(proto::TrainerConfig::Precision precision);
+Activation ActivationOf(proto::ModelConfig_Activation activation);
+DType DTypeOf(proto::TrainerConfig_Precision precision);
 // kNone for auto, which is planned where there is a model.
-Recompute RecomputeOf(proto::TrainerConfig::Recompute recompute);
+Recompute RecomputeOf(proto::TrainerConfig_Recompute recompute);
 
 // Of dropout: another one on every rank.
 uint64_t SeedOfRank(uint64_t seed, int rank);

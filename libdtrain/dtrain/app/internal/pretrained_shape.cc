@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
+#include "dtrain/bert.pb.h"
 #include "nlohmann/json.hpp"
 
 namespace dtrain::internal {
@@ -84,17 +85,16 @@ absl::Status ReadShape(const std::string& path, proto::BertModelConfig& model) {
 
 }  // namespace
 
-absl::StatusOr<proto::BertConfig> WithPretrainedShape(const proto::BertConfig& config) {
-  proto::BertConfig shaped = config;
-  const std::string& path = config.model().pretrained();
-  if (path.empty()) return shaped;
+absl::Status TakePretrainedShape(proto::BertConfig& config) {
+  const std::string path = config.model().pretrained();
+  if (path.empty()) return absl::OkStatus();
   std::error_code error;
   const fs::path folder =
       fs::is_directory(path, error) ? fs::path(path) : fs::path(path).parent_path();
   for (const char* name : {"config.json", "bert_config.json"}) {
     const std::string file = (folder / name).string();
     if (!fs::exists(file, error)) continue;
-    DT_RETURN_IF_ERROR(ReadShape(file, *shaped.mutable_model()));
+    DT_RETURN_IF_ERROR(ReadShape(file, *config.mutable_model()));
     break;
   }
   if (config.data().vocabulary().empty()) {
@@ -103,14 +103,14 @@ absl::StatusOr<proto::BertConfig> WithPretrainedShape(const proto::BertConfig& c
       return UsageError(absl::StrFormat(
           "%s: there is no vocab.txt beside the weights; set data.vocabulary", path));
     }
-    shaped.mutable_data()->set_vocabulary(vocabulary);
+    config.mutable_data()->set_vocabulary(vocabulary);
   }
-  if (config.data().max_length() > shaped.model().max_positions()) {
+  if (config.data().max_length() > config.model().max_positions()) {
     return UsageError(absl::StrFormat("data.max_length (%d) exceeds the %d positions of %s",
-                                      config.data().max_length(), shaped.model().max_positions(),
+                                      config.data().max_length(), config.model().max_positions(),
                                       path));
   }
-  return shaped;
+  return absl::OkStatus();
 }
 
 }  // namespace dtrain::internal

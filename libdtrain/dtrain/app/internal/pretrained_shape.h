@@ -4,14 +4,17 @@
 #define DTRAIN_APP_INTERNAL_PRETRAINED_SHAPE_H_
 
 #include "dtrain/base/status.h"
-#include "dtrain/bert.pb.h"
+
+namespace dtrain::proto {
+class BertConfig;
+}  // namespace dtrain::proto
 
 namespace dtrain::internal {
 
-// `config` with the shape of model.pretrained's config.json or bert_config.json, and its vocab.txt
-// where no vocabulary is given; unchanged without model.pretrained. StorageError: files that are
-// there and cannot be used; UsageError: no vocabulary, or texts longer than the model's positions.
-absl::StatusOr<proto::BertConfig> WithPretrainedShape(const proto::BertConfig& config);
+// Gives `config` the shape of model.pretrained's config.json or bert_config.json, and its vocab.txt
+// where no vocabulary is set; nothing without model.pretrained. StorageError: files that are there
+// and cannot be used; UsageError: no vocabulary, or texts longer than the model's positions.
+absl::Status TakePretrainedShape(proto::BertConfig& config);
 
 }  // namespace dtrain::internal
 

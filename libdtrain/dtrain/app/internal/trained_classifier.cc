@@ -13,6 +13,7 @@
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/config_values.h"
+#include "dtrain/bert.pb.h"
 #include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/classification_predictions.h"
 #include "dtrain/train/train_state.h"
@@ -70,7 +71,7 @@ absl::StatusOr<BertClassifierOptions> TrainedOptions(const TrainedClassifier& tr
                         "/model.safetensors: holds no BERT classifier; give a checkpoint that "
                         "bert_classify wrote");
   }
-  BertClassifierOptions options = ClassifierOptionsOf(trained.config);
+  BertClassifierOptions options = ClassifierOptionsOf(*trained.config);
   options.label_weights.clear();
   options.num_labels = head->shape[0];
   options.bert.vocab_size = words->shape[0];
@@ -107,7 +108,9 @@ absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::BertConfig&
   }
   DT_ASSIGN_OR_RETURN(const std::string labels, checkpoint.ReadText("labels.txt"));
   std::vector<std::string> names = absl::StrSplit(labels, '\n', absl::SkipEmpty());
-  return TrainedClassifier{std::move(checkpoint), std::move(config), std::move(names)};
+  return TrainedClassifier{std::move(checkpoint),
+                           std::make_shared<const proto::BertConfig>(std::move(config)),
+                           std::move(names)};
 }
 
 absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClassifier& trained,
@@ -127,7 +130,7 @@ absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClas
                                       trained.checkpoint.path(), options.num_labels,
                                       OutputsOf(info)));
   }
-  DType type = internal::DTypeOf(trained.config.trainer().precision());
+  DType type = internal::DTypeOf(trained.config->trainer().precision());
   // A model trained on a GPU evaluates anywhere.
   if (type == DType::kFloat16 && runtime.device.type == DeviceType::kCpu) type = DType::kFloat32;
   return Load(trained, options, runtime.device, type);

@@ -9,17 +9,21 @@
 
 #include "dtrain/app/runtime.h"
 #include "dtrain/base/status.h"
-#include "dtrain/bert.pb.h"
 #include "dtrain/data/classification_shard.h"
 #include "dtrain/models/bert_classifier.h"
 #include "dtrain/train/checkpoint.h"
+
+namespace dtrain::proto {
+class BertConfig;
+}  // namespace dtrain::proto
 
 namespace dtrain {
 
 // A checkpoint of bert_classify and what it says about itself.
 struct TrainedClassifier {
   Checkpoint checkpoint;
-  proto::BertConfig config;              // the run's, with the user's changes
+  // The run's, with the user's changes. Shared because its type ends with the .cc files.
+  std::shared_ptr<const proto::BertConfig> config;
   std::vector<std::string> label_names;  // of classes or labels; none of values
 };
 
@@ -33,8 +37,7 @@ absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::BertConfig&
 absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClassifier& trained,
                                                                const Device& device,
                                                                DType compute_type);
-// The same for texts as in the shard. UsageError: the shard has labels of
-// another kind or number.
+// The same for texts as in the shard. UsageError: the shard has labels of another kind or number.
 absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClassifier& trained,
                                                                const ClassificationShardInfo& info,
                                                                const Runtime& runtime);

@@ -1,99 +1,73 @@
-// combine.cc - block by block through an accumulator that stays in the first-level cache.
+// combine.cc - from types and instruction sets at run time to the one kernel.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/internal/combine.h"
 
-#include <algorithm>
-#include <type_traits>
-
 #include "dtrain/base/check.h"
+#include "dtrain/base/cpu_isa.h"
+#include "dtrain/comm/internal/combine_kernel.h"
 
 namespace dtrain::internal {
 namespace {
 
-constexpr int64_t kBlock = 1024;
-
-template <typename T>
-using Accumulator =
-    std::conditional_t<std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>, float, T>;
-
-// Integers wrap: the sum is taken without sign, where overflow is defined.
-template <typename A>
-A Add(A a, A b) {
-  if constexpr (std::is_integral_v<A>) {
-    using Unsigned = std::make_unsigned_t<A>;
-    return static_cast<A>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
-  } else {
-    return a + b;
-  }
-}
-
-// a < b is false for NaN, so a NaN is kept by the comparison with itself.
-template <typename A>
-A Smaller(A a, A b) {
-  return b < a || b != b ? b : a;
-}
-template <typename A>
-A Larger(A a, A b) {
-  return a < b || b != b ? b : a;
-}
-
-template <typename T, typename F>
-void CombineBlocks(std::span<const std::byte* const> sources, int64_t count, int divisor,
-                   std::byte* out, const F& merge) {
-  using A = Accumulator<T>;
-  A sum[kBlock];
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    const int64_t n = std::min(kBlock, count - begin);
-    const T* const first = reinterpret_cast<const T*>(sources[0]) + begin;
-    for (int64_t i = 0; i < n; ++i) sum[i] = static_cast<A>(first[i]);
-    for (size_t s = 1; s < sources.size(); ++s) {
-      const T* const next = reinterpret_cast<const T*>(sources[s]) + begin;
-      for (int64_t i = 0; i < n; ++i) sum[i] = merge(sum[i], static_cast<A>(next[i]));
-    }
-    if (divisor != 1) {
-      for (int64_t i = 0; i < n; ++i) sum[i] = static_cast<A>(sum[i] / static_cast<A>(divisor));
-    }
-    T* const to = reinterpret_cast<T*>(out) + begin;
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(sum[i]);
-  }
-}
-
-template <typename T>
-void CombineAs(ReduceOp op, std::span<const std::byte* const> sources, int64_t count, int divisor,
-               std::byte* out) {
-  using A = Accumulator<T>;
+CombineOp OpOf(ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:
-      return CombineBlocks<T>(sources, count, 1, out, [](A a, A b) { return Add<A>(a, b); });
     case ReduceOp::kAverage:
-      DT_CHECK(!std::is_integral_v<T>) << "an average needs a floating type";
-      return CombineBlocks<T>(sources, count, divisor, out, [](A a, A b) { return Add<A>(a, b); });
+      return CombineOp::kSum;
     case ReduceOp::kMin:
-      return CombineBlocks<T>(sources, count, 1, out, [](A a, A b) { return Smaller<A>(a, b); });
+      return CombineOp::kMin;
     case ReduceOp::kMax:
-      return CombineBlocks<T>(sources, count, 1, out, [](A a, A b) { return Larger<A>(a, b); });
+      return CombineOp::kMax;
+    case ReduceOp::kProduct:
+      return CombineOp::kProduct;
+    case ReduceOp::kBitAnd:
+      return CombineOp::kBitAnd;
   }
+  return CombineOp::kSum;
+}
+
+template <typename T>
+void CombineAs(const CombineArgs& args) {
+#if defined(__x86_64__)
+  switch (BestCpuIsa()) {
+    case CpuIsa::kAvx512:
+      return cpu_avx512::CombineKernel<T>(args);
+    case CpuIsa::kAvx2:
+      return cpu_avx2::CombineKernel<T>(args);
+    case CpuIsa::kGeneric:
+      break;
+  }
+#endif
+  cpu_generic::CombineKernel<T>(args);
 }
 
 }  // namespace
 
 void Combine(DType dtype, ReduceOp op, std::span<const std::byte* const> sources, int64_t count,
-             int divisor, std::byte* out) {
+             int divisor, std::byte* out, std::byte* copy) {
+  DT_CHECK(!sources.empty());
+  const CombineArgs args{.op = OpOf(op),
+                         .sources = sources.data(),
+                         .num_sources = sources.size(),
+                         .count = count,
+                         .divisor = op == ReduceOp::kAverage ? divisor : 1,
+                         .out = out,
+                         .copy = copy};
   switch (dtype) {
     case DType::kFloat32:
-      return CombineAs<float>(op, sources, count, divisor, out);
+      return CombineAs<float>(args);
     case DType::kFloat64:
-      return CombineAs<double>(op, sources, count, divisor, out);
+      return CombineAs<double>(args);
     case DType::kBFloat16:
-      return CombineAs<BFloat16>(op, sources, count, divisor, out);
+      return CombineAs<BFloat16>(args);
     case DType::kFloat16:
-      return CombineAs<Float16>(op, sources, count, divisor, out);
+      return CombineAs<Float16>(args);
     case DType::kInt32:
-      return CombineAs<int32_t>(op, sources, count, divisor, out);
+      return CombineAs<int32_t>(args);
     case DType::kInt64:
-      return CombineAs<int64_t>(op, sources, count, divisor, out);
+      return CombineAs<int64_t>(args);
     case DType::kUint8:
-      return CombineAs<uint8_t>(op, sources, count, divisor, out);
+      return CombineAs<uint8_t>(args);
   }
 }
 

@@ -1,4 +1,4 @@
-// combine.h - element-wise reduction of several ranks' elements, in the order of the ranks.
+// combine.h - element-wise reduction of several ranks' elements, as a tree over the ranks.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_COMM_INTERNAL_COMBINE_H_
 #define DTRAIN_COMM_INTERNAL_COMBINE_H_
@@ -12,11 +12,12 @@
 
 namespace dtrain::internal {
 
-// out[i] = op(sources[0][i], sources[1][i], ...), from left to right. 16-bit floats are combined in
-// float and rounded once. kAverage adds, then divides by `divisor`. `out` may be one of the
-// sources.
+// out[i] = op(sources[0][i], sources[1][i], ...), taken pair by pair as in ((0 1) (2 3)) ((4 5) 6):
+// where hosts hold two, four, ... ranks each, reducing within hosts first gives the same bits.
+// 16-bit floats are combined in float and rounded once. kAverage adds, then divides by `divisor`.
+// `out` may be one of the sources; `copy` gets the same elements where it is not null.
 void Combine(DType dtype, ReduceOp op, std::span<const std::byte* const> sources, int64_t count,
-             int divisor, std::byte* out);
+             int divisor, std::byte* out, std::byte* copy = nullptr);
 
 }  // namespace dtrain::internal
 

@@ -190,7 +190,7 @@ SmallAllReduce::SmallAllReduce(Transport* transport, ScratchPool* scratch, Excha
   const auto members = static_cast<int>(plan_.group.size());
   copies_ = scratch_->Take(bytes_ * static_cast<size_t>(members));
   std::byte* const mine = copies_.data() + static_cast<size_t>(plan_.me) * bytes_;
-  std::memcpy(mine, plan_.data, bytes_);
+  if (bytes_ > 0) std::memcpy(mine, plan_.data, bytes_);
   for (int k = 1; k < members; ++k) {
     const int place = (plan_.me + k) % members;
     const int peer = plan_.group[static_cast<size_t>(place)];
@@ -272,19 +272,55 @@ void TreeBroadcast::AddMissing(std::vector<int>* ranks) const {
   }
 }
 
-bool Sequence::Progress() {
-  while (true) {
-    if (!current_) {
-      if (next_ == makers_.size()) return true;
-      current_ = makers_[next_++]();
+PairwiseExchange::PairwiseExchange(Transport* transport, const std::vector<Peer>& peers, int tag,
+                                   int64_t piece_bytes)
+    : transport_(transport), tag_(tag), piece_bytes_(piece_bytes) {
+  for (const Peer& peer : peers) streams_.push_back({.peer = peer});
+}
+
+bool PairwiseExchange::Progress() {
+  const auto retire = [&](std::deque<Pending>& pending) {
+    while (!pending.empty() && transport_->Done(pending.front().request)) pending.pop_front();
+  };
+  bool finished = true;
+  for (Stream& s : streams_) {
+    retire(s.sends);
+    retire(s.receives);
+    while (s.asked < s.peer.to_bytes && s.receives.size() < kWindow) {
+      const int64_t bytes = std::min(piece_bytes_, s.peer.to_bytes - s.asked);
+      s.receives.push_back(
+          {transport_->Receive(s.peer.rank, tag_, s.peer.to + s.asked, static_cast<size_t>(bytes)),
+           s.peer.rank});
+      s.asked += bytes;
     }
-    if (!current_->Progress()) return false;
-    current_.reset();
+    while (s.sent < s.peer.from_bytes && s.sends.size() < kWindow) {
+      const int64_t bytes = std::min(piece_bytes_, s.peer.from_bytes - s.sent);
+      s.sends.push_back(
+          {transport_->Send(s.peer.rank, tag_, s.peer.from + s.sent, static_cast<size_t>(bytes)),
+           s.peer.rank});
+      s.sent += bytes;
+    }
+    finished = finished && s.sends.empty() && s.receives.empty();
+  }
+  return finished;
+}
+
+void PairwiseExchange::AddMissing(std::vector<int>* ranks) const {
+  for (const Stream& s : streams_) {
+    if (!s.receives.empty() || !s.sends.empty()) ranks->push_back(s.peer.rank);
   }
 }
 
+bool Sequence::Progress() {
+  while (current_ < operations_.size()) {
+    if (!operations_[current_]->Progress()) return false;
+    operations_[current_++].reset();
+  }
+  return true;
+}
+
 void Sequence::AddMissing(std::vector<int>* ranks) const {
-  if (current_) current_->AddMissing(ranks);
+  if (current_ < operations_.size()) operations_[current_]->AddMissing(ranks);
 }
 
 }  // namespace dtrain::internal

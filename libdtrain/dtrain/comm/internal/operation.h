@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "dtrain/comm/communicator.h"
@@ -57,7 +57,8 @@ struct ExchangePlan {
   int divisor = 1;  // of kAverage
   bool reduce = false;
   bool gather = false;
-  int tag = 0;  // and tag + 1
+  int tag = 0;           // and tag + 1
+  int64_t sequence = 0;  // of the collective
   int64_t piece_bytes = 0;
 };
 
@@ -143,18 +144,49 @@ class TreeBroadcast final : public Operation {
   std::vector<Pending> sends_;
 };
 
-// Operations one after another; each is made when the one before has finished.
-class Sequence final : public Operation {
+// Every pair of ranks exchanges a range of bytes, piece by piece.
+class PairwiseExchange final : public Operation {
  public:
-  using Maker = std::function<std::unique_ptr<Operation>()>;
-  explicit Sequence(std::vector<Maker> makers) : makers_(std::move(makers)) {}
+  struct Peer {
+    int rank = 0;
+    const std::byte* from = nullptr;
+    int64_t from_bytes = 0;
+    std::byte* to = nullptr;
+    int64_t to_bytes = 0;
+  };
+  PairwiseExchange(Transport* transport, const std::vector<Peer>& peers, int tag,
+                   int64_t piece_bytes);
   bool Progress() override;
   void AddMissing(std::vector<int>* ranks) const override;
 
  private:
-  std::vector<Maker> makers_;
-  size_t next_ = 0;
-  std::unique_ptr<Operation> current_;
+  static constexpr size_t kWindow = 4;  // pieces in flight per peer and direction
+
+  struct Stream {
+    Peer peer;
+    int64_t sent = 0;
+    int64_t asked = 0;
+    std::deque<Pending> sends{};
+    std::deque<Pending> receives{};
+  };
+
+  Transport* transport_;
+  std::vector<Stream> streams_;
+  int tag_;
+  int64_t piece_bytes_;
+};
+
+// Operations one after another; each begins when the one before has finished.
+class Sequence final : public Operation {
+ public:
+  explicit Sequence(std::vector<std::unique_ptr<Operation>> operations)
+      : operations_(std::move(operations)) {}
+  bool Progress() override;
+  void AddMissing(std::vector<int>* ranks) const override;
+
+ private:
+  std::vector<std::unique_ptr<Operation>> operations_;
+  size_t current_ = 0;
 };
 
 }  // namespace dtrain::internal

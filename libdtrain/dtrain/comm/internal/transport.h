@@ -3,8 +3,12 @@
 #ifndef DTRAIN_COMM_INTERNAL_TRANSPORT_H_
 #define DTRAIN_COMM_INTERNAL_TRANSPORT_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
 
 namespace dtrain::internal {
 
@@ -15,8 +19,12 @@ class Transport {
   using Request = int;
   // The largest message; collectives cut longer ones.
   static constexpr size_t kMaxBytes = size_t{1} << 30;
+  // Tags are below this.
+  static constexpr int kTags = 1 << 15;
 
   virtual ~Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
 
   // The memory must stay valid and, for Send, unchanged until Done() gave true.
   virtual Request Send(int peer, int tag, const void* data, size_t bytes) = 0;
@@ -26,13 +34,29 @@ class Transport {
   // Gives up a receive; the request is then invalid.
   virtual void Cancel(Request request) = 0;
 
+  // Throws where the job has failed on another rank. A wait that no message ends asks this.
+  virtual void Check() {}
+
+  // Among `ranks` of this transport, numbered from 0 in their order; this rank is one of them. Its
+  // messages meet those of no other context. May be used by another thread, also after this one.
+  virtual std::unique_ptr<Transport> Split(std::span<const int> ranks, int context) = 0;
+  // The next context that this process has not seen.
+  int next_context() const { return *next_context_; }
+  void set_next_context(int context) { *next_context_ = context; }
+
   int64_t bytes_sent() const { return bytes_sent_; }
   // Counts finished requests: unchanged means that nothing moved.
   int64_t finished() const { return finished_; }
 
  protected:
+  Transport() : next_context_(std::make_shared<std::atomic<int>>(1)) {}
+  explicit Transport(std::shared_ptr<std::atomic<int>> next_context)
+      : next_context_(std::move(next_context)) {}
+
   int64_t bytes_sent_ = 0;
   int64_t finished_ = 0;
+  // Shared by all transports split from one.
+  std::shared_ptr<std::atomic<int>> next_context_;
 };
 
 }  // namespace dtrain::internal

@@ -17,8 +17,9 @@ namespace dtrain::internal {
 namespace {
 
 // Four tags per collective; far more collectives than are ever in flight have tags of their own.
-constexpr int kTagsInTurn = 1 << 18;
+constexpr int kTagsInTurn = 1 << 12;
 constexpr int kWatchdogTag = 4 * kTagsInTurn;
+static_assert(kWatchdogTag < Transport::kTags);
 
 // Spins while an answer may be on its way, then gives the core to whoever can use it: on a free
 // core a yield costs no more than a spin. Long waits sleep.
@@ -48,6 +49,12 @@ std::vector<int64_t> EvenOffsets(int64_t begin, int64_t end, size_t slices) {
   return offsets;
 }
 
+void CheckOpFits(ReduceOp op, DType dtype) {
+  const bool integer = dtype == DType::kInt32 || dtype == DType::kInt64 || dtype == DType::kUint8;
+  DT_CHECK(op != ReduceOp::kAverage || !integer) << "an average needs a floating type";
+  DT_CHECK(op != ReduceOp::kBitAnd || integer) << "a bitwise and needs integers";
+}
+
 int PlaceOf(const std::vector<int>& group, int rank) {
   return static_cast<int>(std::find(group.begin(), group.end(), rank) - group.begin());
 }
@@ -63,6 +70,11 @@ class TransportCommunicator::HandleImpl final : public Handle {
     return outstanding_->done;
   }
   void Wait() override { comm_->Wait(*outstanding_); }
+  std::vector<int> MissingRanks() const override {
+    std::vector<int> ranks;
+    if (!outstanding_->done) outstanding_->operation->AddMissing(&ranks);
+    return ranks;
+  }
 
  private:
   TransportCommunicator* comm_;
@@ -79,7 +91,13 @@ TransportCommunicator::TransportCommunicator(std::unique_ptr<Transport> transpor
   DT_CHECK(options_.piece_bytes > 0 &&
            options_.piece_bytes <= static_cast<int64_t>(Transport::kMaxBytes));
   DT_CHECK_LE(options_.small_bytes, static_cast<int64_t>(Transport::kMaxBytes));
+  DT_CHECK_GE(options_.slot_bytes, 4096);
   FindGroups();
+  if (options_.shared_memory) ShareMemory();
+  hierarchical_ = ChooseHierarchical();
+  // Users count from their own first collective.
+  sequence_ = 0;
+  setup_bytes_ = -bytes_sent();
 }
 
 void TransportCommunicator::FindGroups() {
@@ -99,6 +117,70 @@ void TransportCommunicator::FindGroups() {
   std::sort(cross_group_.begin(), cross_group_.end());
 }
 
+// The first rank of a host makes the memory and tells the others where it is. All must reach it.
+void TransportCommunicator::ShareMemory() {
+  const int members = static_cast<int>(host_group_.size());
+  const size_t channel_bytes = SharedChannel::Bytes(members, options_.slot_bytes);
+  const size_t bytes = 2 * channel_bytes;
+  std::shared_ptr<SharedSegment> segment;
+  SharedSegment::Descriptor descriptor;
+  if (local_rank() == 0 && members > 1) segment = SharedSegment::Create(bytes);
+  if (segment) descriptor = segment->descriptor();
+  ExchangePlan plan = WorldPlan(&descriptor, static_cast<int64_t>(sizeof(descriptor)),
+                                DType::kUint8, ReduceOp::kMin);
+  plan.group = host_group_;
+  plan.me = local_rank();
+  plan.offsets = EvenOffsets(0, plan.offsets.back(), host_group_.size());
+  Start("Broadcast", std::make_unique<TreeBroadcast>(transport_.get(), plan))->Wait();
+  if (local_rank() > 0) segment = SharedSegment::Open(descriptor, bytes);
+  uint8_t seen = segment ? 1 : 0;
+  plan = WorldPlan(&seen, 1, DType::kUint8, ReduceOp::kMin);
+  plan.group = host_group_;
+  plan.me = local_rank();
+  plan.offsets = EvenOffsets(0, 1, host_group_.size());
+  Start("AllReduce", std::make_unique<SmallAllReduce>(transport_.get(), &scratch_, plan))->Wait();
+  if (segment && local_rank() == 0) segment->Seal();
+  if (seen == 0) return;
+  // SharedChannel is moved nowhere while operations point to it.
+  channels_.reserve(2);
+  for (size_t c = 0; c < 2; ++c) {
+    channels_.emplace_back(segment, c * channel_bytes, members, local_rank(), options_.slot_bytes);
+  }
+}
+
+double TransportCommunicator::SecondsOfAllReduce(std::span<float> data) {
+  double best = 1e30;
+  for (int i = 0; i < 4; ++i) {
+    Barrier();
+    const Timer timer;
+    AllReduce(data, ReduceOp::kSum);
+    if (i > 0) best = std::min(best, timer.Seconds());
+  }
+  return AllReduceValue(best, ReduceOp::kMax);
+}
+
+bool TransportCommunicator::ChooseHierarchical() {
+  if (cross_group_.empty() || options_.algorithm == AllReduceAlgorithm::kFlat) return false;
+  if (options_.algorithm != AllReduceAlgorithm::kMeasure) return true;
+  std::vector<float> data(1 << 20);
+  hierarchical_ = false;
+  const double flat = SecondsOfAllReduce(data);
+  hierarchical_ = true;
+  return SecondsOfAllReduce(data) <= flat;
+}
+
+int64_t TransportCommunicator::bytes_sent() const {
+  int64_t bytes = setup_bytes_ + transport_->bytes_sent();
+  for (const SharedChannel& channel : channels_) bytes += channel.bytes_sent();
+  return bytes;
+}
+
+int64_t TransportCommunicator::Moves() const {
+  int64_t moves = transport_->finished();
+  for (const SharedChannel& channel : channels_) moves += channel.moves();
+  return moves;
+}
+
 ExchangePlan TransportCommunicator::WorldPlan(void* data, int64_t count, DType dtype, ReduceOp op) {
   DT_CHECK_GE(count, 0);
   DT_CHECK(count == 0 || data != nullptr);
@@ -111,6 +193,7 @@ ExchangePlan TransportCommunicator::WorldPlan(void* data, int64_t count, DType d
           .op = op,
           .divisor = op == ReduceOp::kAverage ? size() : 1,
           .tag = static_cast<int>(sequence_ % kTagsInTurn) * 4,
+          .sequence = sequence_,
           // All peers' pieces together stay in the second-level cache.
           .piece_bytes = std::max<int64_t>(options_.piece_bytes / ((others + 1) / 2), 4096)};
 }
@@ -132,82 +215,141 @@ std::unique_ptr<Operation> TransportCommunicator::HierarchicalAllReduce(const Ex
   ExchangePlan back = local;
   back.reduce = false;
   back.gather = true;
-  std::vector<Sequence::Maker> makers;
-  for (const ExchangePlan& plan : {local, cross, back}) {
-    makers.push_back([this, plan] {
-      return std::make_unique<SliceExchange>(transport_.get(), &scratch_, plan);
-    });
+  std::vector<std::unique_ptr<Operation>> operations;
+  operations.push_back(Exchange(std::move(local)));
+  operations.push_back(Exchange(std::move(cross)));
+  // The gather begins when this rank's sums are there, in another order on each rank.
+  operations.push_back(Exchange(std::move(back), /*channel=*/1));
+  return std::make_unique<Sequence>(std::move(operations));
+}
+
+std::unique_ptr<Operation> TransportCommunicator::Exchange(ExchangePlan plan, int channel) {
+  if (!channels_.empty() && plan.group == host_group_) {
+    return std::make_unique<SharedExchange>(&channels_[static_cast<size_t>(channel)],
+                                            std::move(plan), /*small=*/false);
   }
-  return std::make_unique<Sequence>(std::move(makers));
+  return std::make_unique<SliceExchange>(transport_.get(), &scratch_, std::move(plan));
+}
+
+std::unique_ptr<Operation> TransportCommunicator::SmallExchange(ExchangePlan plan) {
+  if (!channels_.empty() && plan.group == host_group_) {
+    return std::make_unique<SharedExchange>(&channels_[0], std::move(plan), /*small=*/true);
+  }
+  return std::make_unique<SmallAllReduce>(transport_.get(), &scratch_, std::move(plan));
 }
 
 std::unique_ptr<Handle> TransportCommunicator::StartAllReduce(void* data, int64_t count,
                                                               DType dtype, ReduceOp op) {
-  DT_CHECK(op != ReduceOp::kAverage ||
-           (dtype != DType::kInt32 && dtype != DType::kInt64 && dtype != DType::kUint8))
-      << "an average needs a floating type";
+  CheckOpFits(op, dtype);
   ExchangePlan plan = WorldPlan(data, count, dtype, op);
-  std::unique_ptr<Operation> operation;
-  if (count * static_cast<int64_t>(SizeOf(dtype)) <= options_.small_bytes) {
-    operation = std::make_unique<SmallAllReduce>(transport_.get(), &scratch_, std::move(plan));
-  } else if (!cross_group_.empty()) {
-    operation = HierarchicalAllReduce(plan);
-  } else {
-    plan.reduce = plan.gather = true;
-    operation = std::make_unique<SliceExchange>(transport_.get(), &scratch_, std::move(plan));
+  const int64_t small = channels_.empty() ? options_.small_bytes
+                                          : std::min(options_.small_bytes, options_.slot_bytes);
+  if (count * static_cast<int64_t>(SizeOf(dtype)) <= small) {
+    return Start("AllReduce", SmallExchange(std::move(plan)));
   }
-  return std::make_unique<HandleImpl>(this, Start("AllReduce", std::move(operation)));
+  if (hierarchical_) return Start("AllReduce", HierarchicalAllReduce(plan));
+  plan.reduce = plan.gather = true;
+  return Start("AllReduce", Exchange(std::move(plan)));
 }
 
-void TransportCommunicator::Broadcast(void* data, int64_t bytes, int root) {
+std::unique_ptr<Handle> TransportCommunicator::StartBroadcast(void* data, int64_t bytes, int root) {
   DT_CHECK(root >= 0 && root < size()) << "root " << root << " of " << size() << " ranks";
   ExchangePlan plan = WorldPlan(data, bytes, DType::kUint8, ReduceOp::kSum);
   std::rotate(plan.group.begin(), plan.group.begin() + root, plan.group.end());
   plan.me = (rank() - root + size()) % size();
   plan.piece_bytes = options_.piece_bytes;
-  Wait(*Start("Broadcast", std::make_unique<TreeBroadcast>(transport_.get(), plan)));
+  return Start("Broadcast", std::make_unique<TreeBroadcast>(transport_.get(), plan));
 }
 
-void TransportCommunicator::ReduceScatter(void* data, std::span<const int64_t> offsets, DType dtype,
-                                          ReduceOp op) {
+std::unique_ptr<Handle> TransportCommunicator::StartReduceScatter(void* data,
+                                                                  std::span<const int64_t> offsets,
+                                                                  DType dtype, ReduceOp op) {
+  CheckOpFits(op, dtype);
   DT_CHECK_EQ(offsets.size(), static_cast<size_t>(size()) + 1);
   ExchangePlan plan = WorldPlan(data, offsets.back(), dtype, op);
   plan.offsets.assign(offsets.begin(), offsets.end());
   plan.reduce = true;
-  Wait(*Start("ReduceScatter",
-              std::make_unique<SliceExchange>(transport_.get(), &scratch_, std::move(plan))));
+  return Start("ReduceScatter", Exchange(std::move(plan)));
 }
 
-void TransportCommunicator::AllGatherV(void* data, std::span<const int64_t> offsets) {
+std::unique_ptr<Handle> TransportCommunicator::StartAllGatherV(void* data,
+                                                               std::span<const int64_t> offsets) {
   DT_CHECK_EQ(offsets.size(), static_cast<size_t>(size()) + 1);
   ExchangePlan plan = WorldPlan(data, offsets.back(), DType::kUint8, ReduceOp::kSum);
   plan.offsets.assign(offsets.begin(), offsets.end());
   plan.gather = true;
-  Wait(*Start("AllGather",
-              std::make_unique<SliceExchange>(transport_.get(), &scratch_, std::move(plan))));
+  return Start("AllGather", Exchange(std::move(plan)));
 }
 
-void TransportCommunicator::Barrier() {
-  uint8_t token = 0;
-  ExchangePlan plan = WorldPlan(&token, 1, DType::kUint8, ReduceOp::kMax);
-  Wait(*Start("Barrier",
-              std::make_unique<SmallAllReduce>(transport_.get(), &scratch_, std::move(plan))));
+std::unique_ptr<Handle> TransportCommunicator::StartAllToAllV(const void* from,
+                                                              std::span<const int64_t> from_offsets,
+                                                              void* to,
+                                                              std::span<const int64_t> to_offsets) {
+  DT_CHECK_EQ(from_offsets.size(), static_cast<size_t>(size()) + 1);
+  DT_CHECK_EQ(to_offsets.size(), static_cast<size_t>(size()) + 1);
+  const auto* const source = static_cast<const std::byte*>(from);
+  auto* const target = static_cast<std::byte*>(to);
+  std::vector<PairwiseExchange::Peer> peers;
+  for (int k = 0; k < size(); ++k) {
+    const int r = (rank() + k) % size();
+    const auto i = static_cast<size_t>(r);
+    peers.push_back({.rank = r,
+                     .from = source + from_offsets[i],
+                     .from_bytes = from_offsets[i + 1] - from_offsets[i],
+                     .to = target + to_offsets[i],
+                     .to_bytes = to_offsets[i + 1] - to_offsets[i]});
+    DT_CHECK(peers.back().from_bytes >= 0 && peers.back().to_bytes >= 0);
+  }
+  DT_CHECK_EQ(peers[0].from_bytes, peers[0].to_bytes) << "what this rank sends to itself";
+  if (peers[0].to_bytes > 0) {
+    std::memcpy(peers[0].to, peers[0].from, static_cast<size_t>(peers[0].to_bytes));
+  }
+  peers.erase(peers.begin());
+  const int tag = WorldPlan(nullptr, 0, DType::kUint8, ReduceOp::kSum).tag;
+  return Start("AllToAll", std::make_unique<PairwiseExchange>(transport_.get(), peers, tag,
+                                                              options_.piece_bytes));
 }
 
-std::shared_ptr<TransportCommunicator::Outstanding> TransportCommunicator::Start(
-    const char* name, std::unique_ptr<Operation> operation) {
+std::unique_ptr<Handle> TransportCommunicator::StartBarrier() {
+  return Start("Barrier", SmallExchange(WorldPlan(nullptr, 0, DType::kUint8, ReduceOp::kMax)));
+}
+
+std::unique_ptr<Communicator> TransportCommunicator::Split(int color) {
+  struct Vote {
+    int color;
+    int context;
+  };
+  const std::vector<Vote> votes = AllGather(Vote{color, transport_->next_context()});
+  int context = 0;
+  for (const Vote& vote : votes) context = std::max(context, vote.context);
+  transport_->set_next_context(context + 1);
+  if (color < 0) return nullptr;
+  std::vector<int> ranks;
+  std::vector<std::string> hosts;
+  for (int r = 0; r < size(); ++r) {
+    if (votes[static_cast<size_t>(r)].color != color) continue;
+    ranks.push_back(r);
+    hosts.push_back(host(r));
+  }
+  return std::make_unique<TransportCommunicator>(
+      transport_->Split(ranks, context), PlaceOf(ranks, rank()), std::move(hosts), options_);
+}
+
+std::unique_ptr<Handle> TransportCommunicator::Start(const char* name,
+                                                     std::unique_ptr<Operation> operation) {
   auto outstanding = std::make_shared<Outstanding>();
   outstanding->operation = std::move(operation);
   outstanding->state.sequence = sequence_++;
   std::strncpy(outstanding->state.collective, name, sizeof(WaitState::collective) - 1);
   outstanding_.push_back(outstanding);
   Poll();
-  return outstanding;
+  return std::make_unique<HandleImpl>(this, std::move(outstanding));
 }
 
 void TransportCommunicator::Poll() {
   if (!failure_.empty()) throw CommError(failure_);
   try {
+    transport_->Check();
     for (const auto& outstanding : outstanding_) {
       outstanding->done = outstanding->operation->Progress();
     }
@@ -221,11 +363,11 @@ void TransportCommunicator::Poll() {
 void TransportCommunicator::Wait(const Outstanding& outstanding) {
   Backoff backoff;
   Timer idle;
-  int64_t finished = transport_->finished();
+  int64_t finished = Moves();
   while (!outstanding.done) {
     Poll();
-    if (transport_->finished() != finished) {
-      finished = transport_->finished();
+    if (Moves() != finished) {
+      finished = Moves();
       backoff.Reset();
       idle.Restart();
       continue;
@@ -242,7 +384,7 @@ void TransportCommunicator::Wait(const Outstanding& outstanding) {
       throw;
     }
     // What the watchdog itself receives is no progress of the collective.
-    finished = transport_->finished();
+    finished = Moves();
   }
 }
 

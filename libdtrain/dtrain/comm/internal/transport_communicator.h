@@ -11,6 +11,7 @@
 
 #include "dtrain/comm/communicator.h"
 #include "dtrain/comm/internal/operation.h"
+#include "dtrain/comm/internal/shared_exchange.h"
 #include "dtrain/comm/internal/transport.h"
 #include "dtrain/comm/internal/watchdog.h"
 
@@ -25,13 +26,18 @@ class TransportCommunicator final : public Communicator {
 
   std::unique_ptr<Handle> StartAllReduce(void* data, int64_t count, DType dtype,
                                          ReduceOp op) override;
-  void Broadcast(void* data, int64_t bytes, int root) override;
-  void ReduceScatter(void* data, std::span<const int64_t> offsets, DType dtype,
-                     ReduceOp op) override;
-  void AllGatherV(void* data, std::span<const int64_t> offsets) override;
-  void Barrier() override;
+  std::unique_ptr<Handle> StartBroadcast(void* data, int64_t bytes, int root) override;
+  std::unique_ptr<Handle> StartReduceScatter(void* data, std::span<const int64_t> offsets,
+                                             DType dtype, ReduceOp op) override;
+  std::unique_ptr<Handle> StartAllGatherV(void* data, std::span<const int64_t> offsets) override;
+  std::unique_ptr<Handle> StartAllToAllV(const void* from, std::span<const int64_t> from_offsets,
+                                         void* to, std::span<const int64_t> to_offsets) override;
+  std::unique_ptr<Handle> StartBarrier() override;
+  std::unique_ptr<Communicator> Split(int color) override;
   void Poll() override;
-  int64_t bytes_sent() const override { return transport_->bytes_sent(); }
+  int64_t bytes_sent() const override;
+  // Whether large allreduces are hierarchical.
+  bool hierarchical() const { return hierarchical_; }
 
  private:
   struct Outstanding {
@@ -41,12 +47,20 @@ class TransportCommunicator final : public Communicator {
   };
   class HandleImpl;
 
-  std::shared_ptr<Outstanding> Start(const char* name, std::unique_ptr<Operation> operation);
+  std::unique_ptr<Handle> Start(const char* name, std::unique_ptr<Operation> operation);
   void Wait(const Outstanding& outstanding);
   // A plan for all ranks with even slices of `count` elements, its tag fresh.
   ExchangePlan WorldPlan(void* data, int64_t count, DType dtype, ReduceOp op);
   std::unique_ptr<Operation> HierarchicalAllReduce(const ExchangePlan& world);
+  // Through shared memory where the plan's group is this host's, else by messages. `channel`: 0, or
+  // 1 for operations that begin in another order than they were made in.
+  std::unique_ptr<Operation> Exchange(ExchangePlan plan, int channel = 0);
+  std::unique_ptr<Operation> SmallExchange(ExchangePlan plan);
   void FindGroups();
+  void ShareMemory();
+  bool ChooseHierarchical();
+  double SecondsOfAllReduce(std::span<float> data);
+  int64_t Moves() const;
 
   std::unique_ptr<Transport> transport_;
   CommunicatorOptions options_;
@@ -54,7 +68,10 @@ class TransportCommunicator final : public Communicator {
   Watchdog watchdog_;
   std::vector<int> world_group_;
   std::vector<int> host_group_;   // ranks of this host
-  std::vector<int> cross_group_;  // ranks of the same place on every host; empty: not used
+  std::vector<int> cross_group_;  // ranks of the same place on every host; empty: hosts differ
+  std::vector<SharedChannel> channels_;  // of host_group_; empty: no shared memory
+  bool hierarchical_ = false;
+  int64_t setup_bytes_ = 0;  // not counted in bytes_sent()
   int64_t sequence_ = 0;
   // Shared with the handles, which outlive their entry here or are dropped before it finishes.
   std::vector<std::shared_ptr<Outstanding>> outstanding_;

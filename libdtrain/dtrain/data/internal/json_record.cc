@@ -1,5 +1,5 @@
-// json_record.cc - one JSON object of a line: wanted strings are decoded in place, all else
-// skipped. SPDX-License-Identifier: Apache-2.0
+// json_record.cc - one JSON object of a line: wanted strings decoded in place, all else skipped.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
 #include <string>

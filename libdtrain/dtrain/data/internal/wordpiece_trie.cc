@@ -57,8 +57,9 @@ class WordPieceTrie::Builder {
     uint8_t byte = 0;
   };
   static constexpr size_t kBlock = 256;
-  // Earlier blocks are nearly full: not worth another look.
+  // Earlier blocks are nearly full, and so are later ones with fewer free places: not worth a look.
   static constexpr size_t kOpenBlocks = 4;
+  static constexpr size_t kMinFree = 16;
 
   static size_t Index(int32_t i) { return static_cast<size_t>(i); }
 
@@ -82,7 +83,7 @@ class WordPieceTrie::Builder {
 
   // A base under which all `bytes` are free, in `block`; -1 where there is none.
   int32_t BaseIn(size_t block) const {
-    if (static_cast<size_t>(free_[block]) < bytes_.size()) return -1;
+    if (static_cast<size_t>(free_[block]) < std::max(bytes_.size(), kMinFree)) return -1;
     for (size_t i = 0; i < kBlock; ++i) {
       const auto base = static_cast<int32_t>(block * kBlock + (i ^ bytes_[0]));
       if (std::all_of(bytes_.begin(), bytes_.end(),

@@ -81,6 +81,8 @@ class CharacterTable {
   }
 
  private:
+  class Builder;
+
   static constexpr uint32_t kPageBits = 7;
   static constexpr uint32_t kPageSize = 1u << kPageBits;
 

@@ -39,11 +39,13 @@ CublasLt LoadAll() {
   Load(library, "cublasLtGetStatusString", lt.GetStatusString);
   Load(library, "cublasLtMatmul", lt.Matmul);
   Load(library, "cublasLtMatmulAlgoGetHeuristic", lt.MatmulAlgoGetHeuristic);
+  Load(library, "cublasLtMatmulAlgoConfigGetAttribute", lt.MatmulAlgoConfigGetAttribute);
   Load(library, "cublasLtMatmulDescCreate", lt.MatmulDescCreate);
   Load(library, "cublasLtMatmulDescDestroy", lt.MatmulDescDestroy);
   Load(library, "cublasLtMatmulDescSetAttribute", lt.MatmulDescSetAttribute);
   Load(library, "cublasLtMatrixLayoutCreate", lt.MatrixLayoutCreate);
   Load(library, "cublasLtMatrixLayoutDestroy", lt.MatrixLayoutDestroy);
+  Load(library, "cublasLtMatrixLayoutSetAttribute", lt.MatrixLayoutSetAttribute);
   Load(library, "cublasLtMatmulPreferenceCreate", lt.MatmulPreferenceCreate);
   Load(library, "cublasLtMatmulPreferenceDestroy", lt.MatmulPreferenceDestroy);
   Load(library, "cublasLtMatmulPreferenceSetAttribute", lt.MatmulPreferenceSetAttribute);

@@ -4,8 +4,10 @@
 #define DTRAIN_OPS_INTERNAL_GEMM_KERNEL_H_
 
 #include <cstdint>
+#include <functional>
 
 #include "dtrain/base/dtype.h"
+#include "dtrain/device/cuda/product.h"
 #include "dtrain/device/stream.h"
 
 namespace dtrain {
@@ -21,12 +23,22 @@ struct GemmArgs {
   int64_t a_stride, b_stride, c_stride;
   bool transpose_a, transpose_b, accumulate;
   DType c_type;
+  // Of FusedGemmCuda() alone, as in device/cuda/product.h; the sums are added to bias_gradient.
+  cuda::Epilogue epilogue = cuda::Epilogue::kNone;
+  void* aux = nullptr;
+  int64_t aux_stride = 0;
+  float* bias_gradient = nullptr;
 };
 
 template <typename T>
 void GemmCpu(const GemmArgs& args);
 template <typename T>
 void GemmCuda(const GemmArgs& args, Stream& stream);
+
+// The product and its epilogue as one kernel, where that is the plan (ops/gemm_tuning.h). Otherwise
+// false, and the caller runs the parts; `parts` does that while both are measured, many times.
+template <typename T>
+bool FusedGemmCuda(const GemmArgs& args, const std::function<void()>& parts, Stream& stream);
 
 }  // namespace dtrain
 

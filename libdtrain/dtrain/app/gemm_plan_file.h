@@ -1,0 +1,53 @@
+// gemm_plan_file.h - measured plans of matrix products: one rank measures, a file keeps, all use.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_APP_GEMM_PLAN_FILE_H_
+#define DTRAIN_APP_GEMM_PLAN_FILE_H_
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "dtrain/base/status.h"
+#include "dtrain/comm/communicator.h"
+#include "dtrain/device/device.h"
+#include "dtrain/ops/gemm_tuning.h"
+
+namespace dtrain::proto {
+class NmtConfig;
+}  // namespace dtrain::proto
+
+namespace dtrain {
+
+class Seq2SeqTransformer;
+struct ContextOptions;
+struct MemoryPlan;
+
+struct GemmPlanOptions {
+  GemmTuning tuning = GemmTuning::kHeuristic;
+  std::string path = {};  // of the plan file, read and written on the root rank
+};
+
+struct GemmPlanReport {
+  size_t read = 0;      // plans of the file
+  size_t measured = 0;  // and those it did not have
+};
+
+// Sets how this rank's products are computed. With kMeasure on a GPU all ranks take the plans of
+// the root rank: those of the file, and for what `warm_up` multiplies beyond them new ones, which
+// go into the file. `warm_up` runs on the root rank alone and must not communicate; its results are
+// waste. A file that is damaged, or of another GPU or cuBLASLt, is measured anew; a rank whose GPU
+// or library differs from the root's says so and goes without. Collective. StorageError on all
+// ranks where the file cannot be written.
+absl::StatusOr<GemmPlanReport> PrepareGemmPlans(const GemmPlanOptions& options,
+                                                const Device& device, Communicator& comm,
+                                                const std::function<void()>& warm_up);
+
+// The same from a translation run's section `kernels`, with training steps of the sizes that its
+// micro-batches have; gradients are zero afterwards. Before anybody listens to the parameters.
+absl::Status PrepareTranslationGemms(const proto::NmtConfig& config, const std::string& run_dir,
+                                     const MemoryPlan& memory, const Device& device,
+                                     Seq2SeqTransformer& model, Communicator& comm);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_APP_GEMM_PLAN_FILE_H_

@@ -1,0 +1,15 @@
+// host.h - the name of this machine.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_BASE_HOST_H_
+#define DTRAIN_BASE_HOST_H_
+
+#include <string>
+
+namespace dtrain {
+
+// As the system says it, or "localhost" where it says none.
+std::string HostName();
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_BASE_HOST_H_

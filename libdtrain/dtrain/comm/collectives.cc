@@ -1,0 +1,235 @@
+// collectives.cc - checks what callers submit and wraps the queue.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/comm/collectives.h"
+
+#include <functional>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "dtrain/base/check.h"
+#include "dtrain/comm/internal/collective_queue.h"
+
+namespace dtrain {
+namespace {
+
+using internal::CollectiveKind;
+using internal::CollectiveRequest;
+using internal::SubmittedCollective;
+
+std::unique_ptr<SubmittedCollective> Describe(CollectiveKind kind, std::string_view name,
+                                              std::span<const Tensor> inputs,
+                                              std::span<const Tensor> outputs = {}) {
+  auto submitted = std::make_unique<SubmittedCollective>();
+  submitted->request.name = name;
+  submitted->request.kind = kind;
+  for (const Tensor& tensor : inputs) {
+    DT_CHECK(tensor.is_contiguous()) << "\"" << name << "\"";
+    submitted->request.items.push_back({tensor.dtype(), tensor.device().type, tensor.shape()});
+    if (tensor.device().type != DeviceType::kCpu) {
+      submitted->request.refusal = "the tensor lies on a GPU; copy it to the host";
+    }
+  }
+  submitted->inputs.assign(inputs.begin(), inputs.end());
+  submitted->outputs.assign(outputs.begin(), outputs.end());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    DT_CHECK(outputs[i].is_contiguous()) << "\"" << name << "\"";
+    DT_CHECK(outputs[i].shape() == inputs[i].shape() && outputs[i].dtype() == inputs[i].dtype())
+        << "the output of \"" << name << "\" has another shape or type than its input";
+  }
+  return submitted;
+}
+
+void SetReduction(const ReduceOptions& options, CollectiveRequest* request) {
+  request->op = options.op;
+  request->prescale = options.prescale;
+  request->postscale = options.postscale;
+  for (const CollectiveRequest::Item& item : request->items) {
+    const bool integer =
+        item.dtype == DType::kInt32 || item.dtype == DType::kInt64 || item.dtype == DType::kUint8;
+    if (options.op == ReduceOp::kAverage && integer) {
+      request->refusal = "an average needs a floating type; use a sum";
+    } else if (options.op == ReduceOp::kBitAnd && !integer) {
+      request->refusal = "a bitwise and needs integers";
+    }
+  }
+}
+
+std::string CheckRows(const Tensor& tensor) {
+  return tensor.shape().rank() == 0 ? "a scalar has no rows; give it a shape of [1]" : "";
+}
+
+// Rows to each rank; on an error of the caller the message, and no splits.
+std::string FindSplits(const Tensor& tensor, std::span<const int64_t> given, int size,
+                       std::vector<int64_t>* splits) {
+  std::string wrong = CheckRows(tensor);
+  if (!wrong.empty()) return wrong;
+  const int64_t rows = tensor.dim(0);
+  if (given.empty()) {
+    if (rows % size != 0) {
+      return absl::StrFormat("%d rows do not divide among %d ranks; give splits", rows, size);
+    }
+    splits->assign(static_cast<size_t>(size), rows / size);
+    return "";
+  }
+  if (given.size() != static_cast<size_t>(size)) {
+    return absl::StrFormat("%d splits for %d ranks", given.size(), size);
+  }
+  int64_t sum = 0;
+  for (const int64_t split : given) {
+    if (split < 0) return absl::StrFormat("a split of %d rows", split);
+    sum += split;
+  }
+  if (sum != rows) {
+    return absl::StrFormat("the splits add to %d, but the tensor has %d rows", sum, rows);
+  }
+  splits->assign(given.begin(), given.end());
+  return "";
+}
+
+}  // namespace
+
+CollectiveHandle::CollectiveHandle(std::shared_ptr<internal::CollectiveResult> result)
+    : result_(std::move(result)) {}
+
+bool CollectiveHandle::Poll() const {
+  DT_CHECK(result_ != nullptr);
+  return result_->done;
+}
+
+absl::Status CollectiveHandle::Wait() const {
+  DT_CHECK(result_ != nullptr);
+  if (!result_->done && result_->hurry) result_->hurry();
+  std::unique_lock lock(result_->mutex);
+  result_->finished.wait(lock, [&] { return result_->done.load(); });
+  return result_->outcome.status();
+}
+
+const Tensor& CollectiveHandle::output() const {
+  DT_CHECK(Poll()) << "the collective is not finished";
+  return result_->output;
+}
+
+const std::vector<int64_t>& CollectiveHandle::rows() const {
+  DT_CHECK(Poll()) << "the collective is not finished";
+  return result_->rows;
+}
+
+int CollectiveHandle::last_joined() const {
+  DT_CHECK(Poll()) << "the collective is not finished";
+  return result_->last_joined;
+}
+
+Collectives::Collectives(Communicator& comm, const CollectivesOptions& options)
+    : rank_(comm.rank()), size_(comm.size()) {
+  DT_CHECK_GE(options.cache_entries, 0);
+  DT_CHECK_GT(options.stall_warning_seconds, 0);
+  queue_ = std::make_unique<internal::CollectiveQueue>(comm.Split(0), options);
+}
+
+Collectives::~Collectives() = default;
+
+CollectiveHandle Collectives::AllReduce(std::string_view name, const Tensor& tensor,
+                                        const ReduceOptions& options) {
+  return AllReduce(name, tensor, tensor, options);
+}
+
+CollectiveHandle Collectives::AllReduce(std::string_view name, const Tensor& input,
+                                        const Tensor& output, const ReduceOptions& options) {
+  auto submitted = Describe(CollectiveKind::kAllReduce, name, {&input, 1}, {&output, 1});
+  SetReduction(options, &submitted->request);
+  return CollectiveHandle(queue_->Submit(std::move(submitted)));
+}
+
+CollectiveHandle Collectives::GroupedAllReduce(std::string_view name,
+                                               std::span<const Tensor> tensors,
+                                               const ReduceOptions& options) {
+  auto submitted = Describe(CollectiveKind::kAllReduce, name, tensors, tensors);
+  SetReduction(options, &submitted->request);
+  return CollectiveHandle(queue_->Submit(std::move(submitted)));
+}
+
+CollectiveHandle Collectives::AllGather(std::string_view name, const Tensor& tensor) {
+  auto submitted = Describe(CollectiveKind::kAllGather, name, {&tensor, 1});
+  submitted->request.refusal += CheckRows(tensor);
+  return CollectiveHandle(queue_->Submit(std::move(submitted)));
+}
+
+CollectiveHandle Collectives::Broadcast(std::string_view name, const Tensor& tensor, int root) {
+  return Broadcast(name, tensor, tensor, root);
+}
+
+CollectiveHandle Collectives::Broadcast(std::string_view name, const Tensor& input,
+                                        const Tensor& output, int root) {
+  auto submitted = Describe(CollectiveKind::kBroadcast, name, {&input, 1}, {&output, 1});
+  submitted->request.root = root;
+  if (root < 0 || root >= size_) {
+    submitted->request.refusal = absl::StrFormat("there is no root %d among %d ranks", root, size_);
+  }
+  return CollectiveHandle(queue_->Submit(std::move(submitted)));
+}
+
+CollectiveHandle Collectives::ReduceScatter(std::string_view name, const Tensor& tensor,
+                                            const ReduceOptions& options) {
+  auto submitted = Describe(CollectiveKind::kReduceScatter, name, {&tensor, 1});
+  SetReduction(options, &submitted->request);
+  submitted->request.refusal += CheckRows(tensor);
+  return CollectiveHandle(queue_->Submit(std::move(submitted)));
+}
+
+CollectiveHandle Collectives::AllToAll(std::string_view name, const Tensor& tensor,
+                                       std::span<const int64_t> splits) {
+  auto submitted = Describe(CollectiveKind::kAllToAll, name, {&tensor, 1});
+  submitted->request.refusal += FindSplits(tensor, splits, size_, &submitted->request.splits);
+  return CollectiveHandle(queue_->Submit(std::move(submitted)));
+}
+
+absl::Status Collectives::Barrier() {
+  return CollectiveHandle(queue_->Submit(Describe(CollectiveKind::kBarrier, "barrier", {}))).Wait();
+}
+
+absl::StatusOr<int> Collectives::Join() {
+  const CollectiveHandle handle(queue_->Submit(Describe(CollectiveKind::kJoin, "join", {})));
+  DT_RETURN_IF_ERROR(handle.Wait());
+  return handle.last_joined();
+}
+
+absl::StatusOr<std::vector<std::string>> Collectives::AllGatherBytes(std::string_view name,
+                                                                     std::string_view bytes) {
+  const CollectiveHandle handle = AllGather(
+      name,
+      Tensor(const_cast<char*>(bytes.data()), {static_cast<int64_t>(bytes.size())}, DType::kUint8));
+  DT_RETURN_IF_ERROR(handle.Wait());
+  std::vector<std::string> texts;
+  const char* from = static_cast<const char*>(handle.output().raw());
+  for (const int64_t length : handle.rows()) {
+    texts.emplace_back(from, static_cast<size_t>(length));
+    from += length;
+  }
+  return texts;
+}
+
+absl::StatusOr<std::string> Collectives::BroadcastBytes(std::string_view name,
+                                                        std::string_view bytes, int root) {
+  if (root < 0 || root >= size_) {
+    return UsageError(absl::StrFormat("broadcast \"%s\": there is no root %d among %d ranks",
+                                      ToAbsl(name), root, size_));
+  }
+  // As a gather, the others do not need to know the length.
+  DT_ASSIGN_OR_RETURN(std::vector<std::string> texts,
+                      AllGatherBytes(name, rank_ == root ? bytes : std::string_view()));
+  for (int r = 0; r < size_; ++r) {
+    if (r == root || texts[static_cast<size_t>(r)].empty()) continue;
+    return CommunicationError(absl::StrFormat(
+        "broadcast \"%s\": the roots differ between ranks: root %d on rank %d, root %d on rank %d",
+        ToAbsl(name), root, rank_, r, r));
+  }
+  return std::move(texts[static_cast<size_t>(root)]);
+}
+
+void Collectives::Abort(std::string_view reason) { queue_->Abort(reason); }
+
+Collectives::Statistics Collectives::statistics() const { return queue_->statistics(); }
+
+}  // namespace dtrain

@@ -1,0 +1,289 @@
+// collective_executor.cc - fusion of tensors, scale factors, and outputs of unknown size.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/comm/internal/collective_executor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "dtrain/base/check.h"
+
+namespace dtrain::internal {
+namespace {
+
+// Calls body.operator()<T>() with the C++ type of `dtype`.
+template <typename Body>
+void DispatchType(DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return body.template operator()<float>();
+    case DType::kFloat64:
+      return body.template operator()<double>();
+    case DType::kBFloat16:
+      return body.template operator()<BFloat16>();
+    case DType::kFloat16:
+      return body.template operator()<Float16>();
+    case DType::kInt32:
+      return body.template operator()<int32_t>();
+    case DType::kInt64:
+      return body.template operator()<int64_t>();
+    case DType::kUint8:
+      return body.template operator()<uint8_t>();
+  }
+}
+
+template <typename T>
+constexpr bool kIsHalf = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
+
+// Cut off towards zero, and at the limits of the type.
+template <typename T>
+T ScaledInteger(T value, double factor) {
+  const double scaled = std::trunc(static_cast<double>(value) * factor);
+  if (!(scaled > static_cast<double>(std::numeric_limits<T>::min()))) {
+    return std::numeric_limits<T>::min();
+  }
+  if (scaled >= static_cast<double>(std::numeric_limits<T>::max())) {
+    return std::numeric_limits<T>::max();
+  }
+  return static_cast<T>(scaled);
+}
+
+void Scale(void* data, int64_t count, DType dtype, double factor) {
+  if (factor == 1) return;
+  DispatchType(dtype, [&]<typename T>() {
+    T* const values = static_cast<T*>(data);
+    for (int64_t i = 0; i < count; ++i) {
+      if constexpr (kIsHalf<T>) {
+        values[i] = T(static_cast<float>(values[i]) * static_cast<float>(factor));
+      } else if constexpr (std::is_integral_v<T>) {
+        values[i] = ScaledInteger(values[i], factor);
+      } else {
+        values[i] = static_cast<T>(values[i] * static_cast<T>(factor));
+      }
+    }
+  });
+}
+
+// What changes no other rank's result.
+template <typename T>
+T Identity(ReduceOp op) {
+  using Limits = std::numeric_limits<std::conditional_t<kIsHalf<T>, float, T>>;
+  const auto lowest = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  const auto highest = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  switch (op) {
+    case ReduceOp::kSum:
+    case ReduceOp::kAverage:
+      return T{};
+    case ReduceOp::kProduct:
+      return static_cast<T>(1.0f);
+    case ReduceOp::kMin:
+      return static_cast<T>(highest);
+    case ReduceOp::kMax:
+      return static_cast<T>(lowest);
+    case ReduceOp::kBitAnd:
+      if constexpr (std::is_integral_v<T>) return static_cast<T>(~T{});
+  }
+  return T{};
+}
+
+void FillWithIdentity(void* data, int64_t count, DType dtype, ReduceOp op) {
+  DispatchType(dtype,
+               [&]<typename T>() { std::fill_n(static_cast<T*>(data), count, Identity<T>(op)); });
+}
+
+void Copy(const void* from, void* to, size_t bytes) {
+  if (bytes > 0 && from != to) std::memcpy(to, from, bytes);
+}
+
+Tensor NewTensor(const Shape& shape, DType dtype) {
+  const size_t bytes = static_cast<size_t>(shape.elements()) * SizeOf(dtype);
+  std::shared_ptr<std::byte> owner(new std::byte[std::max<size_t>(bytes, 1)],
+                                   std::default_delete<std::byte[]>());
+  std::byte* const data = owner.get();
+  return {data, shape, dtype, Device{}, std::move(owner)};
+}
+
+Shape WithRows(const Shape& shape, int64_t rows) {
+  std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
+  dims[0] = rows;
+  return Shape(dims);
+}
+
+int64_t BytesOfRow(const Tensor& tensor) {
+  int64_t elements = 1;
+  for (int i = 1; i < tensor.shape().rank(); ++i) elements *= tensor.dim(i);
+  return elements * static_cast<int64_t>(SizeOf(tensor.dtype()));
+}
+
+// Running sums of `rows`, times `unit`.
+std::vector<int64_t> Offsets(const std::vector<int64_t>& rows, int64_t unit) {
+  std::vector<int64_t> offsets{0};
+  for (const int64_t r : rows) offsets.push_back(offsets.back() + r * unit);
+  return offsets;
+}
+
+}  // namespace
+
+absl::Status CollectiveOutcome::status() const {
+  if (ok()) return absl::OkStatus();
+  if (code == ExitCode::kUsage) return UsageError(message);
+  return code == ExitCode::kCommunication ? CommunicationError(message) : InternalError(message);
+}
+
+void CollectiveResult::Finish(CollectiveOutcome how) {
+  const std::lock_guard lock(mutex);
+  if (done) return;
+  outcome = std::move(how);
+  done = true;
+  finished.notify_all();
+}
+
+void CollectiveExecutor::Run(std::vector<Work>& batch) {
+  AllReduce(batch);
+  for (const Work& work : batch) {
+    if (!work.submitted) continue;  // joined: only all-reduces and barriers go on
+    switch (work.agreed.request.kind) {
+      case CollectiveKind::kAllGather:
+        AllGather(work);
+        break;
+      case CollectiveKind::kBroadcast:
+        Broadcast(work);
+        break;
+      case CollectiveKind::kReduceScatter:
+        ReduceScatter(work);
+        break;
+      case CollectiveKind::kAllToAll:
+        AllToAll(work);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+void CollectiveExecutor::AddPart(const Part& part, std::vector<Fused>* fused) const {
+  const int64_t bytes = part.count * static_cast<int64_t>(SizeOf(part.dtype));
+  for (Fused& f : *fused) {
+    const Part& other = f.parts.front();
+    const bool alike = other.dtype == part.dtype && other.request->op == part.request->op;
+    if (!alike || f.bytes + bytes > fusion_bytes_) continue;
+    f.parts.push_back(part);
+    f.bytes += bytes;
+    return;
+  }
+  fused->push_back({{part}, bytes});
+}
+
+void CollectiveExecutor::AllReduce(const std::vector<Work>& batch) {
+  std::vector<Fused> fused;
+  for (const Work& work : batch) {
+    const CollectiveRequest& request = work.agreed.request;
+    if (request.kind != CollectiveKind::kAllReduce) continue;
+    for (size_t i = 0; i < request.items.size(); ++i) {
+      Part part{.request = &request,
+                .dtype = request.items[i].dtype,
+                .count = request.items[i].shape.elements()};
+      if (work.submitted) {
+        part.from = work.submitted->inputs[i].raw();
+        part.to = work.submitted->outputs[i].raw();
+      }
+      AddPart(part, &fused);
+    }
+  }
+  for (const Fused& f : fused) Reduce(f);
+}
+
+void CollectiveExecutor::Reduce(const Fused& fused) {
+  const Part& first = fused.parts.front();
+  const auto size_of = [](const Part& part) {
+    return static_cast<size_t>(part.count) * SizeOf(part.dtype);
+  };
+  // One tensor alone is reduced where its result is wanted.
+  const bool alone = fused.parts.size() == 1 && first.to != nullptr;
+  if (!alone) buffer_.resize(std::max(buffer_.size(), static_cast<size_t>(fused.bytes)));
+  std::byte* const data = alone ? static_cast<std::byte*>(first.to) : buffer_.data();
+  std::byte* at = data;
+  for (const Part& part : fused.parts) {
+    if (part.to == nullptr) {
+      FillWithIdentity(at, part.count, part.dtype, part.request->op);
+    } else {
+      Copy(part.from, at, size_of(part));
+      Scale(at, part.count, part.dtype, part.request->prescale);
+    }
+    at += size_of(part);
+  }
+  const auto count = fused.bytes / static_cast<int64_t>(SizeOf(first.dtype));
+  comm_->AllReduce(data, count, first.dtype, first.request->op);
+  at = data;
+  for (const Part& part : fused.parts) {
+    if (part.to != nullptr) {
+      Copy(at, part.to, size_of(part));
+      Scale(part.to, part.count, part.dtype, part.request->postscale);
+    }
+    at += size_of(part);
+  }
+  tensors_ += static_cast<int64_t>(fused.parts.size());
+  ++reductions_;
+}
+
+void CollectiveExecutor::AllGather(const Work& work) {
+  const Tensor& input = work.submitted->inputs[0];
+  std::vector<int64_t> rows;
+  for (const auto& of_rank : work.agreed.rows) rows.push_back(of_rank[0]);
+  const std::vector<int64_t> offsets = Offsets(rows, BytesOfRow(input));
+  const Tensor output = NewTensor(WithRows(input.shape(), Offsets(rows, 1).back()), input.dtype());
+  const auto me = static_cast<size_t>(comm_->rank());
+  Copy(input.raw(), static_cast<std::byte*>(output.raw()) + offsets[me], input.bytes());
+  comm_->AllGatherV(output.raw(), offsets);
+  work.submitted->result->output = output;
+  work.submitted->result->rows = std::move(rows);
+}
+
+void CollectiveExecutor::Broadcast(const Work& work) {
+  const Tensor& output = work.submitted->outputs[0];
+  const int root = work.agreed.request.root;
+  if (comm_->rank() == root) Copy(work.submitted->inputs[0].raw(), output.raw(), output.bytes());
+  comm_->Broadcast(output.raw(), static_cast<int64_t>(output.bytes()), root);
+}
+
+void CollectiveExecutor::ReduceScatter(const Work& work) {
+  const CollectiveRequest& request = work.agreed.request;
+  const Tensor& input = work.submitted->inputs[0];
+  std::vector<int64_t> rows;
+  for (int r = 0; r < comm_->size(); ++r) {
+    const int64_t more = r < input.dim(0) % comm_->size() ? 1 : 0;
+    rows.push_back(input.dim(0) / comm_->size() + more);
+  }
+  const int64_t row_bytes = BytesOfRow(input);
+  const auto element_bytes = static_cast<int64_t>(SizeOf(input.dtype()));
+  buffer_.resize(std::max(buffer_.size(), input.bytes()));
+  Copy(input.raw(), buffer_.data(), input.bytes());
+  Scale(buffer_.data(), input.elements(), input.dtype(), request.prescale);
+  comm_->ReduceScatter(buffer_.data(), Offsets(rows, row_bytes / element_bytes), input.dtype(),
+                       request.op);
+  const auto me = static_cast<size_t>(comm_->rank());
+  const Tensor output = NewTensor(WithRows(input.shape(), rows[me]), input.dtype());
+  Copy(buffer_.data() + Offsets(rows, row_bytes)[me], output.raw(), output.bytes());
+  Scale(output.raw(), output.elements(), output.dtype(), request.postscale);
+  work.submitted->result->output = output;
+  work.submitted->result->rows = std::move(rows);
+}
+
+void CollectiveExecutor::AllToAll(const Work& work) {
+  const Tensor& input = work.submitted->inputs[0];
+  const int64_t row_bytes = BytesOfRow(input);
+  const auto me = static_cast<size_t>(comm_->rank());
+  std::vector<int64_t> received;
+  for (const auto& splits : work.agreed.rows) received.push_back(splits[me]);
+  const Tensor output =
+      NewTensor(WithRows(input.shape(), Offsets(received, 1).back()), input.dtype());
+  comm_->AllToAllV(input.raw(), Offsets(work.agreed.rows[me], row_bytes), output.raw(),
+                   Offsets(received, row_bytes));
+  work.submitted->result->output = output;
+  work.submitted->result->rows = std::move(received);
+}
+
+}  // namespace dtrain::internal

@@ -1,0 +1,102 @@
+// collective_executor.h - does what the ranks agreed on: joins, scales, moves, hands out results.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_COMM_INTERNAL_COLLECTIVE_EXECUTOR_H_
+#define DTRAIN_COMM_INTERNAL_COLLECTIVE_EXECUTOR_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "dtrain/base/status.h"
+#include "dtrain/comm/communicator.h"
+#include "dtrain/comm/internal/collective_request.h"
+#include "dtrain/tensor/tensor.h"
+
+namespace dtrain::internal {
+
+// How a collective ended. Statuses are made of it where they are used, because copies of one status
+// share memory, and queue and callers are different threads.
+struct CollectiveOutcome {
+  ExitCode code = ExitCode::kDone;
+  std::string message{};
+
+  bool ok() const { return code == ExitCode::kDone; }
+  absl::Status status() const;
+};
+
+// What a handle waits for.
+struct CollectiveResult {
+  std::mutex mutex;
+  std::condition_variable finished;
+  std::atomic<bool> done = false;
+  CollectiveOutcome outcome;
+  Tensor output;
+  std::vector<int64_t> rows;
+  int last_joined = -1;
+  // Of the waiting thread: lets the queue's next cycle begin without a pause.
+  std::function<void()> hurry;
+
+  void Finish(CollectiveOutcome how);
+};
+
+// A collective as this rank submitted it.
+struct SubmittedCollective {
+  CollectiveRequest request;
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;  // of a reduction or broadcast: may be the inputs
+  std::shared_ptr<CollectiveResult> result;
+};
+
+class CollectiveExecutor {
+ public:
+  CollectiveExecutor(Communicator* comm, int64_t fusion_bytes)
+      : comm_(comm), fusion_bytes_(fusion_bytes) {}
+
+  struct Work {
+    AgreedCollective agreed;
+    // Absent on a rank that has joined.
+    std::unique_ptr<SubmittedCollective> submitted;
+  };
+  // All ranks pass the same collectives in the same order. Does not finish the results.
+  void Run(std::vector<Work>& batch);
+
+  int64_t tensors() const { return tensors_; }
+  int64_t reductions() const { return reductions_; }
+
+ private:
+  // One tensor of an all-reduce.
+  struct Part {
+    const CollectiveRequest* request = nullptr;
+    DType dtype = DType::kFloat32;
+    int64_t count = 0;
+    const void* from = nullptr;  // absent on a rank that has joined
+    void* to = nullptr;
+  };
+  struct Fused {
+    std::vector<Part> parts;
+    int64_t bytes = 0;
+  };
+
+  void AllReduce(const std::vector<Work>& batch);
+  void AddPart(const Part& part, std::vector<Fused>* fused) const;
+  void Reduce(const Fused& fused);
+  void AllGather(const Work& work);
+  void Broadcast(const Work& work);
+  void ReduceScatter(const Work& work);
+  void AllToAll(const Work& work);
+
+  Communicator* comm_;
+  int64_t fusion_bytes_;
+  std::vector<std::byte> buffer_;
+  std::atomic<int64_t> tensors_ = 0;
+  std::atomic<int64_t> reductions_ = 0;
+};
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_COMM_INTERNAL_COLLECTIVE_EXECUTOR_H_

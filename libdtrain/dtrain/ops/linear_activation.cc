@@ -1,0 +1,194 @@
+// linear_activation.cc - one fused product where there is a plan for it, else its parts.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/ops/linear_activation.h"
+
+#include <functional>
+
+#include "dtrain/ops/gemm.h"
+#include "dtrain/ops/gemm_tuning.h"
+#include "dtrain/ops/internal/gemm_kernel.h"
+#include "dtrain/ops/internal/op_support.h"
+#include "dtrain/tensor/dispatch.h"
+
+namespace dtrain {
+namespace {
+
+using cuda::Epilogue;
+
+bool HasNoDropout(const LinearActivationOptions& options) {
+  return options.dropout.probability == 0.0F;
+}
+
+// Whether forward leaves the bias in `before`, as gelu's epilogues have it: then backward may be
+// fused whatever forward was.
+bool KeepsBias(const LinearActivationOptions& options, const Stream& stream) {
+  return stream.device().type == DeviceType::kCuda && HasNoDropout(options) &&
+         options.activation == Activation::kGeluTanh;
+}
+
+// Runs the product with its epilogue, or `parts`; true for the first.
+bool RunFusedOr(const GemmArgs& args, const Tensor& a, const std::function<void()>& parts,
+                Stream& stream) {
+  bool is_done = false;
+  if constexpr (kWithCuda) {
+    DispatchFloat(a, [&]<DeviceType D, typename T>() {
+      if constexpr (D == DeviceType::kCuda) is_done = FusedGemmCuda<T>(args, parts, stream);
+    });
+  }
+  if (!is_done) parts();
+  return is_done;
+}
+
+// What cuBLASLt asks of the strides of what an epilogue reads or writes beside the product.
+bool FitsEpilogue(const Tensor& before) {
+  return before.row_stride() % cuda::kGeluStrideElements == 0 &&
+         reinterpret_cast<uintptr_t>(before.raw()) % 16 == 0;
+}
+
+GemmArgs ForwardArgs(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y) {
+  return {.m = x.dim(0),
+          .n = weight.dim(0),
+          .k = x.dim(1),
+          .a = x.raw(),
+          .b = weight.raw(),
+          .c = y.raw(),
+          .bias = bias.raw(),
+          .a_stride = x.row_stride(),
+          .b_stride = weight.row_stride(),
+          .c_stride = y.row_stride(),
+          .transpose_a = false,
+          .transpose_b = true,
+          .accumulate = false,
+          .c_type = y.dtype()};
+}
+
+GemmArgs BackwardArgs(const Tensor& dy, const Tensor& weight, const Tensor& dx,
+                      const Tensor& d_bias) {
+  return {.m = dy.dim(0),
+          .n = weight.dim(1),
+          .k = dy.dim(1),
+          .a = dy.raw(),
+          .b = weight.raw(),
+          .c = dx.raw(),
+          .bias = nullptr,
+          .a_stride = dy.row_stride(),
+          .b_stride = weight.row_stride(),
+          .c_stride = dx.row_stride(),
+          .transpose_a = false,
+          .transpose_b = false,
+          .accumulate = false,
+          .c_type = dx.dtype(),
+          .bias_gradient = d_bias.data<float>()};
+}
+
+void UseMask(const Tensor& mask, GemmArgs& args) {
+  args.aux = mask.raw();
+  args.aux_stride = 8 * mask.row_stride();
+}
+
+void UseBefore(const Tensor& before, GemmArgs& args) {
+  args.aux = before.raw();
+  args.aux_stride = before.row_stride();
+}
+
+void CheckForward(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                  const LinearActivationOptions& options, const LinearActivationSaved& saved,
+                  const Stream& stream) {
+  constexpr const char* kOp = "LinearActivationForward";
+  CheckRank(kOp, "x", x, 2);
+  CheckRank(kOp, "weight", weight, 2);
+  const Shape shape = {x.dim(0), weight.dim(0)};
+  CheckTensor(kOp, "weight", weight, {weight.dim(0), x.dim(1)}, x.dtype(), stream);
+  CheckTensor(kOp, "bias", bias, {weight.dim(0)}, x.dtype(), stream);
+  CheckTensor(kOp, "after", saved.after, shape, x.dtype(), stream);
+  if (options.activation != Activation::kRelu) {
+    CheckTensor(kOp, "before", saved.before, shape, x.dtype(), stream);
+  }
+  const int64_t mask_bytes =
+      ActivationMaskBytes(options, weight.dim(0), x.dtype(), stream.device());
+  if (saved.mask) {
+    CheckTensor(kOp, "mask", saved.mask, {x.dim(0), mask_bytes}, DType::kUint8, stream);
+  }
+}
+
+}  // namespace
+
+int64_t ActivationMaskBytes(const LinearActivationOptions& options, int64_t out, DType dtype,
+                            const Device& device) {
+  const bool may_fuse = device.type == DeviceType::kCuda && dtype != DType::kFloat32 &&
+                        options.activation == Activation::kRelu && HasNoDropout(options) &&
+                        CurrentGemmTuning() == GemmTuning::kMeasure;
+  if (!may_fuse) return 0;
+  return (out + cuda::kMaskStrideBits - 1) / cuda::kMaskStrideBits * cuda::kMaskStrideBits / 8;
+}
+
+void LinearActivationForward(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                             const LinearActivationOptions& options, LinearActivationSaved& saved,
+                             Stream& stream) {
+  CheckForward(x, weight, bias, options, saved, stream);
+  saved.is_biased = KeepsBias(options, stream) && FitsEpilogue(saved.before);
+  saved.is_masked = false;
+  if (saved.after.elements() == 0) return;
+  const bool is_relu = options.activation == Activation::kRelu;
+  const auto parts = [&] {
+    Tensor& before = is_relu ? saved.after : saved.before;
+    LinearForward(x, weight, saved.is_biased ? bias : Tensor(), before, stream);
+    BiasActivationForward(before, saved.is_biased ? Tensor() : bias, options.activation,
+                          options.dropout, saved.after, stream);
+  };
+  GemmArgs args = ForwardArgs(x, weight, bias, saved.after);
+  if (saved.is_biased && !options.repeats) {
+    args.epilogue = Epilogue::kGeluBias;
+    UseBefore(saved.before, args);
+    RunFusedOr(args, x, parts, stream);
+    return;
+  }
+  if (!saved.mask) return parts();
+  args.epilogue = Epilogue::kReluBias;
+  UseMask(saved.mask, args);
+  saved.is_masked = RunFusedOr(args, x, parts, stream);
+}
+
+void RepeatActivation(const Tensor& bias, const LinearActivationOptions& options,
+                      LinearActivationSaved& saved, Stream& stream) {
+  DT_CHECK(options.repeats) << "forward was told that this would come";
+  BiasActivationForward(saved.before, saved.is_biased ? Tensor() : bias, options.activation,
+                        options.dropout, saved.after, stream);
+}
+
+void LinearActivationBackward(const Tensor& dy, const Tensor& next_weight, const Tensor& bias,
+                              const LinearActivationOptions& options,
+                              const LinearActivationSaved& saved, Tensor& d_before, Tensor& d_bias,
+                              Stream& stream) {
+  constexpr const char* kOp = "LinearActivationBackward";
+  CheckRank(kOp, "dy", dy, 2);
+  CheckRank(kOp, "next_weight", next_weight, 2);
+  const Shape shape = {dy.dim(0), next_weight.dim(1)};
+  CheckTensor(kOp, "next_weight", next_weight, {dy.dim(1), shape[1]}, dy.dtype(), stream);
+  CheckTensor(kOp, "after", saved.after, shape, dy.dtype(), stream);
+  CheckTensor(kOp, "d_before", d_before, shape, dy.dtype(), stream);
+  CheckTensor(kOp, "d_bias", d_bias, {shape[1]}, DType::kFloat32, stream);
+  if (d_before.elements() == 0) return;
+  const auto parts = [&] {
+    Gemm(dy, next_weight, {}, d_before, stream);
+    if (options.activation == Activation::kRelu) {
+      ReluBackwardFromOutput(d_before, saved.after, options.dropout, d_before, d_bias, stream);
+    } else {
+      BiasActivationBackward(d_before, saved.before, saved.is_biased ? Tensor() : bias,
+                             options.activation, options.dropout, d_before, d_bias, stream);
+    }
+  };
+  GemmArgs args = BackwardArgs(dy, next_weight, d_before, d_bias);
+  if (saved.is_masked) {
+    args.epilogue = Epilogue::kReluGradient;
+    UseMask(saved.mask, args);
+  } else if (saved.is_biased) {
+    args.epilogue = Epilogue::kGeluGradient;
+    UseBefore(saved.before, args);
+  } else {
+    return parts();
+  }
+  RunFusedOr(args, dy, parts, stream);
+}
+
+}  // namespace dtrain

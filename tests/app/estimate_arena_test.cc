@@ -1,0 +1,85 @@
+// estimate_arena_test.cc - what `dtrain estimate` predicts for the presets against real arenas.
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "dtrain/app/config.h"
+#include "dtrain/app/estimate.h"
+#include "dtrain/app/nmt_options.h"
+#include "dtrain/nmt.pb.h"
+#include "dtrain/optim/adam.h"
+#include "testing/translation_batches.h"
+
+namespace dtrain {
+namespace {
+
+// The most an estimate may be off.
+constexpr double kTolerance = 0.05;
+
+proto::NmtConfig Preset(const std::string& name, std::vector<std::string> overrides) {
+  overrides.insert(overrides.begin(), {"run.device=cpu", "data.max_length=12"});
+  proto::NmtConfig config;
+  const absl::Status loaded = LoadConfig(
+      {.files = {std::string(DTRAIN_PRESETS) + "/" + name + ".textproto"}, .overrides = overrides},
+      config);
+  REQUIRE(std::string(MessageOf(loaded)) == "");
+  return config;
+}
+
+int64_t BytesOf(const Tensor& tensor) { return tensor ? static_cast<int64_t>(tensor.bytes()) : 0; }
+
+bool IsWithin(int64_t predicted, int64_t real) {
+  INFO("predicted " << predicted << ", real " << real);
+  return std::abs(static_cast<double>(predicted - real)) <= kTolerance * static_cast<double>(real);
+}
+
+// One model of the preset's size, trained for a few tokens in every recompute mode.
+void CheckPreset(const std::string& name, const std::string& precision) {
+  const std::string type = "trainer.precision=" + precision;
+  const proto::NmtConfig config = Preset(name, {type});
+  const absl::StatusOr<Estimate> states = EstimateRun(config, {});
+  REQUIRE(states.ok());
+  Seq2SeqTransformer model(states->model);
+  ParameterSet& parameters = model.parameters();
+  model.Allocate({}, states->compute_type, 1);
+  const int64_t weights = BytesOf(parameters.weights());
+  CHECK(IsWithin(states->memory.weights, weights));
+  CHECK(IsWithin(states->memory.gradients, BytesOf(parameters.gradients())));
+  CHECK(IsWithin(states->memory.compute_copy + 1, BytesOf(parameters.compute_weights()) + 1));
+  CHECK(states->memory.moments == 2 * states->memory.weights);
+  const auto pairs = testing::RandomPairs(6, 12, states->model.vocab_size, 5);
+  const TranslationBatch batch = testing::Pack(pairs, 0, pairs.size(), states->model.pad_id());
+  const auto length_of = [](const Sequences& s) {
+    return static_cast<double>(s.tokens()) / static_cast<double>(s.count());
+  };
+  const std::string tokens = std::to_string(batch.target.tokens());
+  for (const char* mode : {"none", "cheap", "every_k", "full"}) {
+    INFO(name << ' ' << precision << ' ' << mode);
+    const proto::NmtConfig small = Preset(
+        name, {type, std::string("trainer.recompute=") + mode, "trainer.tokens_per_batch=" + tokens,
+               "trainer.micro_batch_tokens=" + tokens});
+    const absl::StatusOr<Estimate> estimate = EstimateRun(
+        small,
+        {.source_length = length_of(batch.source), .target_length = length_of(batch.target)});
+    REQUIRE(std::string(MessageOf(estimate.status())) == "");
+    CHECK(estimate->plan.batch.target_tokens == batch.target.tokens());
+    Context context({}, ContextOptionsOf(small.trainer(), 0));
+    context.set_training(true);
+    model.Forward(batch, 1.0F, context);
+    model.Backward(context);
+    CHECK(
+        IsWithin(estimate->memory.activations, static_cast<int64_t>(context.activations().peak())));
+  }
+}
+
+TEST_CASE("an estimate of the base preset is within 5 % of the arenas in all recompute modes") {
+  CheckPreset("base", "fp32");
+}
+
+TEST_CASE("an estimate of the big preset is within 5 % of the arenas in all recompute modes") {
+  CheckPreset("big", "bf16");
+}
+
+}  // namespace
+}  // namespace dtrain

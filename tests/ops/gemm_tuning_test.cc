@@ -1,0 +1,160 @@
+// gemm_tuning_test.cc - the choice among ways to multiply, and its file, without a GPU.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/ops/gemm_tuning.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "dtrain/ops/internal/gemm_plans.h"
+
+namespace dtrain {
+namespace {
+
+using cuda::Epilogue;
+using cuda::ProductShape;
+
+ProductShape SomeShape() {
+  return {.m = 4096,
+          .n = 2048,
+          .k = 512,
+          .a_stride = 512,
+          .b_stride = 512,
+          .c_stride = 2048,
+          .aux_stride = 2048,
+          .transpose_b = true,
+          .epilogue = Epilogue::kGeluBias,
+          .type = DType::kBFloat16,
+          .c_type = DType::kBFloat16,
+          .vector_alignment = 8};
+}
+
+GemmPlanFile SomeFile() {
+  GemmPlanFile file{.platform = {.library_version = 130100, .gpu = "NVIDIA H200"}, .plans = {}};
+  file.plans[SomeShape()] = {
+      .fused = true,
+      .algorithm = {.words = {66, 0xffffffffffffffff, 3, 4, 5, 6, 7, 0}, .workspace_bytes = 4096},
+      .microseconds = 48.25,
+      .note = "algorithm 66, tile 20"};
+  ProductShape other = SomeShape();
+  other.transpose_a = other.accumulate = true;
+  other.epilogue = Epilogue::kBiasGradient;
+  other.c_type = DType::kFloat32;
+  other.aux_stride = 0;
+  file.plans[other] = {.fused = false, .microseconds = 12.5};
+  return file;
+}
+
+TEST_CASE("plans survive the way through their text") {
+  const GemmPlanFile file = SomeFile();
+  const std::string text = PrintGemmPlans(file);
+  const absl::StatusOr<GemmPlanFile> read = ParseGemmPlans(text, "plans.txt");
+  INFO(text << read.status().ToString());
+  REQUIRE(read.ok());
+  CHECK(read->platform == file.platform);
+  REQUIRE(read->plans.size() == file.plans.size());
+  for (const auto& [shape, plan] : file.plans) {
+    REQUIRE(read->plans.contains(shape));
+    const GemmPlan& again = read->plans.at(shape);
+    CHECK(again.fused == plan.fused);
+    CHECK(again.algorithm == plan.algorithm);
+    CHECK(again.microseconds == plan.microseconds);
+    CHECK(again.note == plan.note);
+  }
+  CHECK(PrintGemmPlans(*read) == text);
+  CHECK_THAT(text, Catch::StartsWith("dtrain gemm plans 1\ncublaslt 130100\ngpu NVIDIA H200\n"));
+  CHECK_THAT(text, Catch::Contains("m=4096 n=2048 k=512 ") && Catch::Contains("us=48.25 ") &&
+                       Catch::Contains("# algorithm 66, tile 20\n"));
+}
+
+TEST_CASE("a damaged plan file is refused with path, line and field") {
+  const std::string good = PrintGemmPlans(SomeFile());
+  const auto message = [](const std::string& text) {
+    const absl::StatusOr<GemmPlanFile> read = ParseGemmPlans(text, "plans.txt");
+    if (read.ok()) return std::string();
+    CHECK(ExitCodeOf(read.status()) == ExitCode::kStorage);
+    return std::string(MessageOf(read.status()));
+  };
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    const size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    return message(text.replace(at, from.size(), to));
+  };
+  REQUIRE(message(good).empty());
+  CHECK_THAT(message(""), Catch::StartsWith("plans.txt:1: \"dtrain gemm plans ...\" expected"));
+  CHECK_THAT(with("plans 1", "plans 2"),
+             Catch::Contains("plans of format 2, this program reads 1"));
+  CHECK_THAT(with("cublaslt 130100", "cublaslt x"), Catch::Contains("plans.txt:2: cublaslt x"));
+  CHECK_THAT(with("gpu ", "cpu "), Catch::StartsWith("plans.txt:3: \"gpu ...\" expected"));
+  CHECK_THAT(with("m=4096", "m=many"), Catch::Contains("plans.txt:5: the field \"m\" is wrong"));
+  CHECK_THAT(with("m=4096", "m=0"), Catch::Contains("\"m\""));
+  CHECK_THAT(with("ta=0", "ta=2"), Catch::Contains("\"ta\""));
+  CHECK_THAT(with("epilogue=gelu_bias", "epilogue=swish"), Catch::Contains("\"epilogue\""));
+  CHECK_THAT(with("in=bf16", "in=fp8"), Catch::Contains("\"in\""));
+  CHECK_THAT(with("align=16,16,16,8", "align=16,16,16"), Catch::Contains("\"align\""));
+  CHECK_THAT(with("words:42,", "words:"), Catch::Contains("\"by\""));
+  CHECK_THAT(with("words:42,", "words:4g,"), Catch::Contains("\"by\""));
+  CHECK_THAT(with("by=parts", "by=magic"), Catch::Contains("\"by\""));
+  CHECK_THAT(with("ws=4096", "ws=-1"), Catch::Contains("\"ws\""));
+  CHECK_THAT(with(" us=48.25", ""), Catch::Contains("\"us\""));
+  CHECK_THAT(with("by=parts", "by=parts more"), Catch::Contains("\"more\""));
+}
+
+TEST_CASE("the fastest way is that of the smallest median, and none that fails") {
+  // Way 1 is fastest but for one slow run, way 2 has the fastest single run, way 3 breaks.
+  const std::vector<std::vector<double>> seconds = {
+      {9, 5, 5, 5, 5, 5}, {9, 4, 90, 4, 4, 4}, {9, 1, 6, 6, 6, 6}};
+  std::vector<size_t> round(4);
+  const auto chosen = ChooseFastest(4, [&](size_t i) -> std::optional<double> {
+    if (i == 3) return round[3]++ < 2 ? std::optional(0.001) : std::nullopt;
+    return seconds[i][round[i]++];
+  });
+  REQUIRE(chosen.has_value());
+  CHECK(chosen->index == 1);
+  CHECK(chosen->seconds == 4);
+  CHECK(round == std::vector<size_t>{6, 6, 6, 3});  // the broken one is not tried again
+  CHECK_FALSE(ChooseFastest(2, [](size_t) { return std::optional<double>(); }).has_value());
+  CHECK_FALSE(ChooseFastest(0, [](size_t) { return std::optional<double>(1); }).has_value());
+}
+
+TEST_CASE("ways within two percent are one, and the earlier stays") {
+  const auto first_of = [](double a, double b) {
+    return ChooseFastest(2, [&](size_t i) { return std::optional(i == 0 ? a : b); })->index;
+  };
+  CHECK(first_of(100, 99) == 0);
+  CHECK(first_of(100, 97) == 1);
+  CHECK(first_of(97, 100) == 0);
+}
+
+TEST_CASE("batches of nearly the same size share a plan") {
+  const auto tokens = [](int64_t count) {
+    ProductShape shape = SomeShape();
+    shape.m = count;
+    return PlanShape(shape).m;
+  };
+  CHECK(tokens(4096) == 4096);
+  CHECK(tokens(4097) == 4608);
+  CHECK(tokens(4608) == 4608);
+  CHECK(tokens(3) == 8);
+  CHECK(tokens(61) == 64);
+  // Extents that fill their rows cannot grow.
+  ProductShape odd = SomeShape();
+  odd.n = odd.c_stride = odd.aux_stride = 2001;
+  odd.k = odd.a_stride = odd.b_stride = 501;
+  CHECK(PlanShape(odd).n == 2001);
+  CHECK(PlanShape(odd).k == 501);
+  // Of a weight gradient the summed extent is the tokens.
+  const ProductShape gradient = {.m = 512,
+                                 .n = 2048,
+                                 .k = 4097,
+                                 .a_stride = 512,
+                                 .b_stride = 2048,
+                                 .c_stride = 2048,
+                                 .transpose_a = true};
+  CHECK(PlanShape(gradient).k == 4608);
+  CHECK(PlanShape(gradient).m == 512);
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# two_hosts.sh - two hosts on one machine, for tests of launches over ssh and of broken networks.
+# SPDX-License-Identifier: Apache-2.0
+#
+#   two_hosts.sh up DIR              hosts a and b: each with its own name, network, processes and
+#                                    /dev/shm, an sshd, and the machine's files; state in DIR
+#   two_hosts.sh on DIR HOST CMD...  runs a command on a host (in the current folder, as root)
+#   two_hosts.sh cut DIR | heal DIR  takes the link between them down, and up again
+#   two_hosts.sh rate DIR RATE       limits the link both ways, as tc says it (100mbit); "off" ends
+#   two_hosts.sh kill DIR HOST       takes the power of a host away
+#   two_hosts.sh down DIR            ends both and removes DIR
+#
+# Exit code 77: this machine cannot make namespaces or lacks ip or sshd; stdout says which.
+set -euo pipefail
+
+state=${2:-}
+
+# The first process of a host, as the machine sees it.
+pid_of() { cat "$state/$1.pid"; }
+
+enter() {
+  local host=$1
+  shift
+  nsenter --target "$(pid_of "$host")" --net --uts --mount --pid --wd="$PWD" -- "$@"
+}
+
+skip() {
+  echo "skipped: $1"
+  rm -rf "$state"
+  exit 77
+}
+
+# Keys and configurations of ssh; both hosts share them.
+write_ssh_files() {
+  ssh-keygen -q -t ed25519 -N '' -f "$state/key"
+  ssh-keygen -q -t ed25519 -N '' -f "$state/host_key"
+  install -m 600 "$state/key.pub" "$state/authorized_keys"
+  printf '127.0.0.1 localhost\n10.77.0.1 a\n10.77.0.2 b\n' >"$state/hosts"
+  cat >"$state/sshd_config" <<END
+HostKey $state/host_key
+AuthorizedKeysFile $state/authorized_keys
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UsePAM no
+StrictModes no
+UseDNS no
+PidFile none
+END
+  cat >"$state/ssh_config" <<END
+Host *
+  User root
+  IdentityFile $state/key
+  StrictHostKeyChecking no
+  UserKnownHostsFile /dev/null
+  LogLevel ERROR
+  BatchMode yes
+END
+}
+
+# What runs as a host's first process, in namespaces of its own.
+boot() {
+  local host=$1
+  # /proc is still the machine's: this is our number there.
+  read -r pid _ </proc/self/stat
+  echo "$pid" >"$state/$host.pid.new"
+  hostname "$host"
+  mount --make-rprivate /
+  mount -t proc proc /proc
+  mount --bind "$state/hosts" /etc/hosts
+  mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+  mkdir -p /run/sshd
+  mv "$state/$host.pid.new" "$state/$host.pid"
+  exec /usr/sbin/sshd -D -e -f "$state/sshd_config" 2>"$state/$host.sshd.log"
+}
+
+up() {
+  command -v ip >/dev/null || skip "there is no ip (package iproute2)"
+  [ -x /usr/sbin/sshd ] || skip "there is no sshd (package openssh-server)"
+  unshare --net --uts --mount --pid --fork true 2>/dev/null ||
+    skip "this machine allows no namespaces (root needed)"
+  mkdir -p "$state"
+  chmod 755 "$state"
+  write_ssh_files
+  local host
+  for host in a b; do
+    setsid unshare --net --uts --mount --pid --fork --kill-child \
+      "$0" boot "$state" "$host" </dev/null >"$state/$host.log" 2>&1 &
+    for _ in $(seq 100); do
+      [ -s "$state/$host.pid" ] && break
+      sleep 0.05
+    done
+    [ -s "$state/$host.pid" ] || { cat "$state/$host.log" >&2; exit 1; }
+  done
+  # A cable between the two: each end a card named eth0.
+  nsenter --target "$(pid_of a)" --net \
+    ip link add eth0 type veth peer name eth0 netns "$(pid_of b)" ||
+    skip "this machine allows no virtual network cards"
+  local i=0
+  for host in a b; do
+    i=$((i + 1))
+    enter "$host" ip addr add "10.77.0.$i/24" dev eth0
+    enter "$host" ip link set lo up
+    enter "$host" ip link set eth0 up
+  done
+  for _ in $(seq 100); do
+    enter a ssh -F "$state/ssh_config" b true 2>/dev/null && return
+    sleep 0.05
+  done
+  echo "host b does not answer ssh" >&2
+  cat "$state/b.sshd.log" >&2
+  exit 1
+}
+
+down() {
+  local host
+  for host in a b; do
+    [ -f "$state/$host.pid" ] && kill -9 "$(pid_of "$host")" 2>/dev/null
+  done
+  rm -rf "$state"
+}
+
+case ${1:-} in
+  up) up ;;
+  boot) boot "$3" ;;
+  on) host=$3; shift 3; enter "$host" env OMPI_MCA_plm_rsh_agent="ssh -F $state/ssh_config" "$@" ;;
+  cut) enter b ip link set eth0 down ;;
+  heal) enter b ip link set eth0 up ;;
+  rate)
+    for host in a b; do
+      if [ "$3" = off ]; then
+        enter "$host" tc qdisc del dev eth0 root
+      else
+        enter "$host" tc qdisc replace dev eth0 root tbf rate "$3" burst 256kb latency 50ms
+      fi
+    done
+    ;;
+  kill) kill -9 "$(pid_of "$3")" ;;
+  down) down ;;
+  *)
+    sed -n '4,15s/^# \{0,1\}//p' "$0"
+    exit 2
+    ;;
+esac

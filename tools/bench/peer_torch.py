@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+# peer_torch.py - times training steps of dtrain and of PyTorch on one GPU, and prints the ratios.
+# SPDX-License-Identifier: Apache-2.0
+"""Runs `dtrain_step_bench --device=cuda` and PyTorch steps of the same model in turns, each in a process
+of its own, and prints milliseconds, tokens/s, TFLOP/s, device memory and how many times faster dtrain is.
+
+    tools/bench/peer_torch.py --bench=build/cuda/bin/dtrain_step_bench
+    tools/bench/peer_torch.py --bench=... --models=bert_base --peers=eager,compile --gelu=tanh
+
+Models: those of dtrain_step_bench; alike on both sides in sizes, dropout, activation and loss. PyTorch
+runs under autocast (bf16, fp16 with a GradScaler) with fused AdamW. Its attention is
+scaled_dot_product_attention with the fastest of its backends that takes the case, tried one by one.
+  eager, compile, reduce-overhead, max-autotune   the model of peer_model.py, plain or by torch.compile
+  hf, hf-compile                                  Hugging Face's BertForSequenceClassification (BERT only)
+--lengths=real draws lengths as sentences have them: dtrain packs them, PyTorch pads to the longest and
+masks, as its users do; that ratio is a column of its own and no measure of the kernels.
+
+Times are medians over blocks of 10 steps, each block ended by one wait for the device; the spread is the
+distance between the quartiles. tokens/s of real lengths count tokens that are no padding. --device=cpu
+with few steps tries the script where there is no GPU.
+"""
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import peer_model
+
+BLOCK = 10
+PEERS = ("eager", "compile", "reduce-overhead", "max-autotune", "hf", "hf-compile")
+BACKENDS = ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "MATH")
+
+
+def draw_lengths(sizes, real, torch):
+    """As DrawLengths of dtrain_step_bench: full, or a hump at half the longest."""
+    if not real:
+        return torch.full((sizes.sequences,), sizes.length)
+    draws = torch.randint(sizes.length - 1, (2, sizes.sequences))
+    return 2 + draws.sum(0) // 2
+
+
+def make_batch(sizes, args, torch):
+    """Tensors on the device, and how many tokens are no padding."""
+    shape = (sizes.sequences, sizes.length)
+    positions = torch.arange(sizes.length)
+    sides = [draw_lengths(sizes, args.lengths == "real", torch) for _ in range(2 if sizes.decoder else 1)]
+    inside = [positions[None, :] < lengths[:, None] for lengths in sides]
+    source, shifted, labels = (torch.randint(sizes.vocab, shape) for _ in range(3))
+    if sizes.decoder:
+        labels = labels.masked_fill(~inside[1], -100)
+    else:
+        labels = torch.randint(peer_model.CLASSES, (sizes.sequences,))
+    mask = inside[0][:, None, None, :] if args.lengths == "real" else None
+    batch = [source, shifted, labels, mask]
+    return ([None if t is None else t.to(args.device, non_blocking=True) for t in batch],
+            int(inside[-1].sum()))
+
+
+def hugging_face(sizes, args):
+    from torch import nn
+    from transformers import BertConfig, BertForSequenceClassification
+    config = BertConfig(
+        vocab_size=sizes.vocab, hidden_size=sizes.hidden, num_hidden_layers=sizes.encoder,
+        num_attention_heads=sizes.heads, intermediate_size=sizes.ffn,
+        hidden_act="gelu_pytorch_tanh" if args.gelu == "tanh" else "gelu",
+        hidden_dropout_prob=args.dropout, attention_probs_dropout_prob=args.dropout,
+        max_position_embeddings=512, num_labels=peer_model.CLASSES)
+    config._attn_implementation = "sdpa"
+
+    class Classifier(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bert = BertForSequenceClassification(config)
+
+        def forward(self, source, _, labels, mask=None):
+            attention_mask = None if mask is None else mask[:, 0, 0, :].long()
+            return self.bert(input_ids=source, attention_mask=attention_mask, labels=labels).loss
+
+    return Classifier()
+
+
+class Trainer:
+    """A model with its optimizer: step() issues one training step."""
+
+    def __init__(self, args, sizes, torch):
+        self.torch, self.args = torch, args
+        torch.manual_seed(1)
+        is_hf = args.peer.startswith("hf")
+        model = hugging_face(sizes, args) if is_hf else peer_model.build_peer(
+            sizes, args.dropout, args.gelu)
+        self.model = model.to(args.device).train()
+        self.parameters = sum(p.numel() for p in model.parameters())
+        modes = {"compile": "default", "hf-compile": "default"}
+        self.run = self.model
+        if args.peer not in ("eager", "hf"):
+            self.run = torch.compile(self.model, mode=modes.get(args.peer, args.peer))
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
+        self.scaler = torch.amp.GradScaler(args.device, enabled=args.precision == "fp16")
+        self.dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(args.precision)
+
+    def step(self, batch):
+        self.optimizer.zero_grad(set_to_none=True)
+        with self.torch.autocast(self.args.device, self.dtype, enabled=self.dtype is not None):
+            loss = self.run(*batch)
+        self.scaler.scale(loss).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        return loss
+
+
+def synchronize(args, torch):
+    if args.device == "cuda":
+        torch.cuda.synchronize()
+
+
+def block_time(trainer, batches, args, torch):
+    """Seconds of one step, over a block of them."""
+    start = time.perf_counter()
+    for batch, _ in batches:
+        trainer.step(batch)
+    synchronize(args, torch)
+    return (time.perf_counter() - start) / len(batches)
+
+
+def fastest_backend(args, sizes, torch):
+    """Tries each backend of attention in eager mode; returns the fastest one's name, or None."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    if args.backend != "best":
+        return args.backend
+    if args.device == "cpu":
+        return None
+    eager = argparse.Namespace(**{**vars(args), "peer": "hf" if args.peer.startswith("hf") else "eager"})
+    batches = [make_batch(sizes, args, torch) for _ in range(3)]
+    times = {}
+    for name in BACKENDS:
+        trainer = Trainer(eager, sizes, torch)
+        try:
+            with sdpa_kernel(getattr(SDPBackend, name)):
+                block_time(trainer, batches, args, torch)
+                times[name] = min(block_time(trainer, batches, args, torch) for _ in range(3))
+        except (RuntimeError, torch.cuda.OutOfMemoryError) as error:
+            print(f"{name} does not take {args.model}: {str(error).splitlines()[0]}", file=sys.stderr)
+        del trainer
+        torch.cuda.empty_cache()
+    return min(times, key=times.get) if times else None
+
+
+def worker(args):
+    """Times one PyTorch variant in this process and prints one line of JSON."""
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    if args.device == "cuda" and not torch.cuda.is_available():
+        sys.exit("this PyTorch sees no GPU")
+    if args.precision == "fp32":
+        torch.set_float32_matmul_precision("highest")  # as dtrain: no TF32
+    sizes = peer_model.MODELS[args.model]
+    name = fastest_backend(args, sizes, torch)
+    backends = [getattr(SDPBackend, n) for n in ([name] if name else BACKENDS)]
+    block = BLOCK if args.device == "cuda" else 1
+    with sdpa_kernel(backends):
+        trainer = Trainer(args, sizes, torch)
+        if args.device == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+        batches = [make_batch(sizes, args, torch) for _ in range(block)]
+        for _ in range(args.warm_up):
+            block_time(trainer, batches, args, torch)
+        times, tokens = [], 0
+        for _ in range(max(1, args.steps // block)):
+            batches = [make_batch(sizes, args, torch) for _ in range(block)]
+            synchronize(args, torch)
+            times.append(block_time(trainer, batches, args, torch))
+            tokens += sum(count for _, count in batches) / block
+    median = statistics.median(times)
+    quartiles = statistics.quantiles(times, n=4) if len(times) > 1 else [median] * 3
+    cuda = args.device == "cuda"
+    print(json.dumps({
+        "ms_median": median * 1e3,
+        "ms_quartiles": (quartiles[2] - quartiles[0]) * 1e3,
+        "tokens_s": tokens / len(times) / median,
+        "gflops": peer_model.step_flop(sizes) / median / 1e9,
+        "device_mb": torch.cuda.max_memory_reserved() / 1e6 if cuda else math.nan,
+        "params": trainer.parameters,
+        "attention": name or "default",
+        "torch": torch.__version__,
+        "gpu": torch.cuda.get_device_name() if cuda else "CPU",
+    }))
+
+
+def run_json(command):
+    """Runs one process and returns the JSON object on its last line, or the reason why there is none."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    lines = done.stdout.strip().splitlines()
+    if done.returncode == 0 and lines:
+        return json.loads(lines[-1])
+    reason = (done.stderr.strip().splitlines() or ["no output"])[-1]
+    return {"failed": f"exit code {done.returncode}: {reason[:150]}"}
+
+
+def sides_of(args, model, lengths, precision):
+    """Name and command of each side of one comparison; dtrain's first."""
+    common = [f"--model={model}", f"--lengths={lengths}", f"--precision={precision}",
+              f"--steps={args.steps}", f"--dropout={args.dropout}", f"--gelu={args.gelu}",
+              f"--device={args.device}"]
+    sides = {}
+    if args.bench:
+        sides["dtrain"] = [args.bench, *common, f"--gemm_tuning={args.gemm_tuning}"]
+    script = [args.python, str(Path(__file__).resolve()), "--worker", f"--warm_up={args.warm_up}",
+              f"--backend={args.backend}"]
+    for peer in args.peers.split(","):
+        if peer.startswith("hf") and not model.startswith("bert"):
+            continue
+        sides[peer] = [*script, *common, f"--peer={peer}"]
+    return sides
+
+
+def middle(runs, key):
+    values = [run[key] for run in runs if key in run]
+    return statistics.median(values) if values else math.nan
+
+
+def print_case(case, found, lengths):
+    ours = found.get("dtrain", [])
+    for side, runs in found.items():
+        good = [run for run in runs if "failed" not in run]
+        if not good:
+            print(f"{case:28} {side:16} {runs[0]['failed']}")
+            continue
+        ratio = middle(good, "ms_median") / middle(ours, "ms_median") if ours else math.nan
+        spread = max(r["ms_median"] for r in good) - min(r["ms_median"] for r in good)
+        columns = f"{ratio:8.2f} {'':8}" if lengths == "fixed" else f"{'':8} {ratio:8.2f}"
+        print(f"{case:28} {side:16} {middle(good, 'ms_median'):9.3f} {spread:8.3f} "
+              f"{middle(good, 'tokens_s'):11.0f} {middle(good, 'gflops') / 1e3:8.1f} "
+              f"{middle(good, 'device_mb'):9.0f} {columns} {good[0].get('attention', '')}", flush=True)
+
+
+def parse():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bench", help="dtrain_step_bench; without it PyTorch runs alone")
+    parser.add_argument("--python", default=sys.executable, help="a python that has torch")
+    parser.add_argument("--models", default="bert_base,bert_large,nmt_base")
+    parser.add_argument("--peers", default="eager,compile,reduce-overhead,hf,hf-compile",
+                        help=f"of {', '.join(PEERS)}")
+    parser.add_argument("--precisions", default="bf16")
+    parser.add_argument("--all_lengths", default="fixed,real")
+    parser.add_argument("--backend", default="best", choices=["best", *BACKENDS])
+    parser.add_argument("--gelu", default="erf", choices=["erf", "tanh"])
+    parser.add_argument("--gemm_tuning", default="measure", choices=["off", "heuristic", "measure"])
+    parser.add_argument("--rounds", type=int, default=3, help="turns of every side")
+    parser.add_argument("--steps", type=int, default=200, help="timed steps of each process")
+    parser.add_argument("--warm_up", type=int, default=5, help=f"blocks of {BLOCK} steps before")
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
+    parser.add_argument("--json", help="also write all that was measured to this file")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--peer", choices=PEERS, help=argparse.SUPPRESS)
+    parser.add_argument("--model", choices=list(peer_model.MODELS), help=argparse.SUPPRESS)
+    parser.add_argument("--lengths", choices=["fixed", "real"], help=argparse.SUPPRESS)
+    parser.add_argument("--precision", choices=["fp32", "bf16", "fp16"], help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    for flag, names, known in (("models", args.models, peer_model.MODELS), ("peers", args.peers, PEERS),
+                               ("all_lengths", args.all_lengths, ("fixed", "real")),
+                               ("precisions", args.precisions, ("fp32", "bf16", "fp16"))):
+        unknown = set(names.split(",")) - set(known)
+        if unknown:
+            parser.error(f"--{flag}: unknown {', '.join(sorted(unknown))}; known: {', '.join(known)}")
+    if args.bench and not os.access(args.bench, os.X_OK):
+        parser.error(f"--bench={args.bench} is no program: build dtrain_step_bench first")
+    return args
+
+
+def main():
+    args = parse()
+    if args.worker:
+        worker(args)
+        return
+    print(f"{'model, lengths, precision':28} {'side':16} {'ms':>9} {'range':>8} {'tokens/s':>11} "
+          f"{'TFLOP/s':>8} {'GPU MB':>9} {'x fixed':>8} {'x real':>8} attention")
+    rows, last = [], {}
+    for model in args.models.split(","):
+        for lengths in args.all_lengths.split(","):
+            for precision in args.precisions.split(","):
+                sides = sides_of(args, model, lengths, precision)
+                found = {side: [] for side in sides}
+                for _ in range(args.rounds):
+                    for side, command in sides.items():
+                        found[side].append(run_json(command))
+                ours = [run for run in found.get("dtrain", []) if "failed" not in run]
+                print_case(f"{model} {lengths} {precision}",
+                           {**found, **({"dtrain": ours} if ours else {})}, lengths)
+                rows.append(dict(model=model, lengths=lengths, precision=precision, **found))
+                last = next((run for runs in found.values() for run in runs if "torch" in run), last)
+    if args.json:
+        Path(args.json).write_text(json.dumps(rows, indent=1) + "\n")
+    print("x: the side's time / dtrain's; TFLOP/s: of full lengths; PyTorch "
+          f"{last.get('torch', '?')} on {last.get('gpu', '?')}; gelu {args.gelu}")
+
+
+if __name__ == "__main__":
+    main()

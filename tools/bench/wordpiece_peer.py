@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# wordpiece_peer.py - compares WordPiece ids and speed with Hugging Face's and Google's tokenizers.
+# SPDX-License-Identifier: Apache-2.0
+#
+#   wordpiece_peer.py build/cpu/bin/wordpiece_bench VOCAB FILE... [--cased]
+#       [--google=TOKENIZATION.py [--every=1]] [--time [--rounds=5] [--threads=2]]
+#
+# Texts are the lines of a file, the fields of a .csv, the strings of a .json. Without --google the
+# peer is the package `tokenizers` (behaviour hf), with it google-research/bert's tokenization.py on
+# every EVERYth text. --time measures instead, ours and theirs in turn, from texts in memory to ids
+# in memory: medians by the clock, and in processor seconds, which hold on a busy machine too.
+import argparse
+import csv
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+import tokenizers
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'tests' / 'golden'))
+BATCH = 20000
+
+
+def strings_of(value):
+    if isinstance(value, str):
+        yield value
+    for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from strings_of(child)
+
+
+def read_texts(path):
+    with open(path, encoding='utf-8', newline='') as file:
+        if path.endswith('.json'):
+            texts = strings_of(json.load(file))
+        elif path.endswith('.csv'):
+            texts = (field for row in csv.reader(file) for field in row)
+        else:
+            texts = file.read().split('\n')
+        return [text.replace('\0', '') for text in texts]
+
+
+class Bench:
+    def __init__(self, args, behavior, folder):
+        self.command = [args.bench, args.vocab, f'{folder}/texts', f'behavior={behavior}']
+        self.command += ['cased'] if args.cased else []
+        self.folder = folder
+
+    def write(self, texts):
+        with open(f'{self.folder}/texts', 'wb') as file:
+            file.write(b''.join(text.encode() + b'\0' for text in texts))
+
+    def run(self, *more):
+        result = subprocess.run([*self.command, *more], check=True, capture_output=True, text=True)
+        seconds, cpu = re.search(r'threads: ([\d.]+) s.* ([\d.]+) CPU s', result.stdout).groups()
+        return float(seconds), float(cpu)
+
+    def rows(self):
+        self.run('repeat=1', f'ids={self.folder}/ids')
+        ids = numpy.fromfile(f'{self.folder}/ids', dtype=numpy.int32)
+        at = 0
+        while at < len(ids):
+            yield ids[at + 1:at + 1 + ids[at]].tolist()
+            at += ids[at] + 1
+
+
+def google_encoder(args):
+    import make_wordpiece_goldens
+    module = make_wordpiece_goldens.load_google(args.google)
+    vocabulary = {line.rstrip('\n'): i for i, line in enumerate(open(args.vocab, encoding='utf-8'))}
+    basic = module.BasicTokenizer(do_lower_case=not args.cased)
+    pieces = module.WordpieceTokenizer(vocab=vocabulary)
+
+    def encode(text):
+        ids = [vocabulary[p] for word in basic.tokenize(text) for p in pieces.tokenize(word)]
+        return [vocabulary['[CLS]'], *ids, vocabulary['[SEP]']]
+    return lambda texts: map(encode, texts)
+
+
+def hf_encoder(args):
+    encoder = tokenizers.BertWordPieceTokenizer(args.vocab, lowercase=not args.cased)
+
+    def encode(texts):
+        for begin in range(0, len(texts), BATCH):
+            yield from (row.ids for row in encoder.encode_batch(texts[begin:begin + BATCH]))
+    return encode
+
+
+def compare(args, folder):
+    bench = Bench(args, 'google' if args.google else 'hf', folder)
+    encode = google_encoder(args) if args.google else hf_encoder(args)
+    total = differing = 0
+    for path in args.files:
+        texts = read_texts(path)[::args.every if args.google else 1]
+        bench.write(texts)
+        here = 0
+        for text, ours, theirs in zip(texts, bench.rows(), encode(texts), strict=True):
+            if ours != theirs:
+                here += 1
+                if here <= 3:
+                    print(f'  {text[:200]!r}\n    ours {ours[:40]}\n    theirs {theirs[:40]}')
+        print(f'{path}: {here} of {len(texts)} texts differ')
+        total += len(texts)
+        differing += here
+    print(f'{differing} of {total} texts differ')
+    return int(differing > 0)
+
+
+def measure(args, folder):
+    texts = [text for path in args.files for text in read_texts(path)]
+    bench = Bench(args, 'hf', folder)
+    bench.write(texts)
+    os.environ['RAYON_NUM_THREADS'] = str(args.threads)
+    hf = tokenizers.BertWordPieceTokenizer(args.vocab, lowercase=not args.cased)._tokenizer
+
+    def run_hf(parallel, encode):
+        os.environ['TOKENIZERS_PARALLELISM'] = 'true' if parallel else 'false'
+        begin, cpu_begin = time.perf_counter(), time.process_time()
+        rows = encode(texts)
+        seconds = time.perf_counter() - begin, time.process_time() - cpu_begin
+        assert len(rows) == len(texts)
+        return seconds
+
+    runs = {
+        'ours, 1 thread': lambda: bench.run('repeat=3'),
+        'tokenizers, 1 thread': lambda: run_hf(False, hf.encode_batch),
+        'tokenizers, 1 thread, no offsets': lambda: run_hf(False, hf.encode_batch_fast),
+        f'ours, {args.threads} threads': lambda: bench.run('repeat=3', f'threads={args.threads}'),
+        f'tokenizers, {args.threads} threads': lambda: run_hf(True, hf.encode_batch),
+        f'tokenizers, {args.threads} threads, no offsets':
+            lambda: run_hf(True, hf.encode_batch_fast),
+    }
+    seconds = {name: [] for name in runs}
+    for _ in range(args.rounds):
+        for name, run in runs.items():
+            seconds[name].append(run())
+    print(f'{len(texts)} texts, {sum(len(t.encode()) for t in texts)} bytes, '
+          f'tokenizers {tokenizers.__version__}, load {os.getloadavg()[0]:.1f}')
+    ours = {}
+    for name, values in seconds.items():
+        clock, cpu = (statistics.median(v) for v in zip(*values))
+        threads = name.split(', ')[1]
+        ours.setdefault(threads, (clock, cpu))
+        print(f'{name:34} {clock:8.4f} s {len(texts) / clock:10.0f} texts/s   {cpu:8.4f} CPU s '
+              f'{len(texts) / cpu:10.0f} texts/s a core   ours is {clock / ours[threads][0]:.1f} x '
+              f'by the clock, {cpu / ours[threads][1]:.1f} x by CPU')
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('bench')
+    parser.add_argument('vocab')
+    parser.add_argument('files', nargs='+')
+    parser.add_argument('--cased', action='store_true')
+    parser.add_argument('--google')
+    parser.add_argument('--every', type=int, default=1)
+    parser.add_argument('--time', action='store_true')
+    parser.add_argument('--rounds', type=int, default=5)
+    parser.add_argument('--threads', type=int, default=2)
+    args = parser.parse_intermixed_args()
+    with tempfile.TemporaryDirectory() as folder:
+        return measure(args, folder) if args.time else compare(args, folder)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
