@@ -3,14 +3,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same weights as TensorFlow checkpoint, PyTorch file, safetensors and shards.
 
-Made with Python 3.11, tensorflow 2.21.0, torch 2.15.0, safetensors 0.8.0.
+Made with Python 3.11, tensorflow 2.21.0, torch 2.15.0, transformers 5.23.0, safetensors 0.8.0.
 Run: python tests/golden/make_pretrained_goldens.py [output folder]
 
 Each file has a habit of its kind: `tensorflow/` the names of google-research/bert, kernels [in, out],
 Adam's moments and a step counter; `torch/` the prefix `module.` and weights under "model";
 `old/` LayerNorm.gamma and .beta, position_ids and a vocabulary of 24 rows where the others have 19;
 `plain/` no prefix `bert.`; `shards/` two files and an index. Weights are numbers that float16 holds,
-so that `plain/`, which is float16, is equal to the others.
+so that `plain/`, which is float16, is equal to the others. `expected.safetensors` is what
+transformers computes with them in float64: gradients are those of the summed loss of three texts.
 """
 
 import sys
@@ -80,12 +81,48 @@ def save_tensorflow(weights, folder):
     (folder / "checkpoint").unlink()
 
 
+def save_expected(weights, folder):
+    """What transformers computes with them: a batch, hidden states, logits, gradients."""
+    import transformers
+    torch.manual_seed(2)
+    config = transformers.BertConfig(
+        vocab_size=VOCAB, hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=2,
+        intermediate_size=FFN, max_position_embeddings=POSITIONS, num_labels=3,
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, attn_implementation="eager")
+    model = transformers.BertForSequenceClassification(config).double().eval()
+    state = {n: torch.from_numpy(w).double() for n, w in weights.items()}
+    for name in ("classifier.weight", "classifier.bias"):
+        state[name] = torch.randn(model.state_dict()[name].shape).float().double()
+    model.load_state_dict(state, strict=False)
+    texts = [[1, 5, 7, 2], [1, 2], [1, 3, 9, 18, 4, 2, 11, 11, 6, 2]]
+    types = [[0] * 4, [0] * 2, [0] * 6 + [1] * 4]
+    labels, hidden, logits, loss = [2, 0, 1], [], [], 0.0
+    for ids, type_ids, label in zip(texts, types, labels):
+        inputs = dict(input_ids=torch.tensor([ids]), token_type_ids=torch.tensor([type_ids]))
+        hidden.append(model.bert(**inputs).last_hidden_state[0].detach().numpy())
+        output = model(**inputs, labels=torch.tensor([label]))
+        logits.append(output.logits.detach().numpy())
+        loss = loss + output.loss
+    loss.backward()
+    tensors = {"token.ids": np.concatenate(texts).astype(np.int32),
+               "type.ids": np.concatenate(types).astype(np.int32),
+               "offsets": np.cumsum([0] + [len(t) for t in texts]).astype(np.int32),
+               "targets": np.array(labels, np.float32),
+               "hidden": np.concatenate(hidden), "logits": np.concatenate(logits),
+               "classifier.weight": state["classifier.weight"].numpy(),
+               "classifier.bias": state["classifier.bias"].numpy(),
+               **{f"grad.{n}": p.grad.numpy() for n, p in model.named_parameters()}}
+    save_file({n: t.astype(np.float32) if t.dtype == np.float64 else t for n, t in tensors.items()},
+              folder / "expected.safetensors", metadata={"format": "pt"})
+
+
 def main():
     root = (Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent) / "pretrained"
     folders = {n: root / n for n in ("tensorflow", "torch", "old", "plain", "shards")}
     for folder in folders.values():
         folder.mkdir(parents=True, exist_ok=True)
     weights = hugging_face_weights()
+    save_expected(weights, root)
     save_tensorflow(weights, folders["tensorflow"])
 
     state = {f"module.{n}": torch.from_numpy(w) for n, w in weights.items()}

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
 
 namespace dtrain::internal {
@@ -59,7 +60,7 @@ absl::Status WriteHfFolder(const std::string& directory, bool overwrite,
   DT_RETURN_IF_ERROR(PrepareFolder(directory, overwrite));
   DT_RETURN_IF_ERROR(WriteSafetensors(directory + "/model.safetensors", tensors).status());
   for (const auto& [name, content] : files) {
-    DT_RETURN_IF_ERROR(WriteFileAtomically(directory + "/" + name, content));
+    DT_RETURN_IF_ERROR(WriteFileAtomically(absl::StrFormat("%s/%s", directory, name), content));
   }
   return absl::OkStatus();
 }
