@@ -29,7 +29,7 @@ void FlightRecorder::End(int64_t sequence) {
 
 std::string FlightRecorder::Dump(std::string_view reason) {
   if (directory_.empty() || std::exchange(dumped_, true)) return "";
-  const std::string path = absl::StrFormat("%s/collectives-rank-%05d.jsonl", directory_, rank_);
+  std::string path = absl::StrFormat("%s/collectives-rank-%05d.jsonl", directory_, rank_);
   std::ofstream out(path);
   const std::string text =
       absl::StrReplaceAll(ToAbsl(reason), {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", " "}});
