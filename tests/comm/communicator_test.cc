@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <fstream>
 #include <mutex>
 #include <thread>
 
@@ -11,6 +12,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/log.h"
 #include "dtrain/comm/self_communicator.h"
+#include "testing/file_testing.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {
@@ -49,8 +51,18 @@ TEST_CASE("ranks on several hosts pass the suite, evenly spread or not") {
   CheckAll({"a", "b", "a", "b"}, {.small_bytes = 64});
   CheckAll({"a", "b", "a", "b"}, {.small_bytes = 64, .shared_memory = false});
   CheckAll({"a", "a", "b", "b"}, {.small_bytes = 64, .algorithm = AllReduceAlgorithm::kFlat});
-  CheckAll({"a", "a", "b", "b"}, {.small_bytes = 64, .algorithm = AllReduceAlgorithm::kMeasure});
   CheckAll({"a", "a", "b"}, {.small_bytes = 64});
+}
+
+TEST_CASE("a measured choice of the algorithm is the same on all ranks") {
+  const auto sums = RunRanksOn({"a", "a", "b", "b"},
+                               [](Communicator& comm) {
+                                 std::vector<float> values(100000, 1.0f);
+                                 comm.AllReduce(std::span<float>(values), ReduceOp::kSum);
+                                 return values[99999];
+                               },
+                               {.algorithm = AllReduceAlgorithm::kMeasure});
+  CHECK(sums == std::vector<float>(4, 4.0f));
 }
 
 TEST_CASE("the single rank passes the suite") {
@@ -149,6 +161,31 @@ TEST_CASE("ranks that disagree on a size are told so at once") {
                    Catch::Contains("rank 0 is at collective number 0, 40 bytes of float32") &&
                    Catch::Contains("rank 1 is at collective number 0, 44 bytes of float32"));
   }
+}
+
+TEST_CASE("a rank whose communication fails leaves a record of its last collectives") {
+  const TemporaryFolder directory;
+  LogSink previous = SetLogSink([](LogLevel, std::string_view) {});
+  RunRanks(2,
+           [](Communicator& comm) {
+             for (int i = 0; i < 1500; ++i) comm.AllReduceValue(i, ReduceOp::kSum);
+             if (comm.rank() == 1) return;
+             try {
+               comm.AllReduceValue(1.0, ReduceOp::kSum);
+             } catch (const CommError&) {
+             }
+           },
+           {.timeout_seconds = 0.2, .record_directory = directory.path()});
+  SetLogSink(previous);
+  std::ifstream file(directory.File("collectives-rank-00000.jsonl"));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  REQUIRE(lines.size() == 1025);
+  CHECK_THAT(lines[0], Catch::Contains("\"rank\": 0") && Catch::Contains("for rank 1 (host a)"));
+  CHECK_THAT(lines[1], Catch::Contains("\"sequence\": 477, \"collective\": \"AllReduce\", "
+                                       "\"bytes\": 4") &&
+                           Catch::Contains("end_s"));
+  CHECK_THAT(lines[1024], Catch::Contains("\"sequence\": 1500") && !Catch::Contains("end_s"));
 }
 
 TEST_CASE("a rank that throws ends the others' collectives") {

@@ -48,7 +48,7 @@ enum class AllReduceAlgorithm {
   kAuto,          // hierarchical where it can be
   kFlat,          // among all ranks at once
   kHierarchical,  // reduce-scatter within hosts, allreduce across, all-gather within
-  kMeasure        // times both at the start; the slowest rank's times decide
+  kMeasure        // times both at the start, the slowest rank decides; its groups take kAuto
 };
 
 struct CommunicatorOptions {
@@ -57,6 +57,9 @@ struct CommunicatorOptions {
   int64_t piece_bytes = 512 << 10;  // unit of pipelining of large messages
   int64_t small_bytes = 32 << 10;   // an allreduce up to this size is one exchange of everything
   AllReduceAlgorithm algorithm = AllReduceAlgorithm::kAuto;
+  // Where a rank whose communication fails writes its last 1,024 collectives; empty: nowhere. An
+  // existing directory.
+  std::string record_directory{};
   bool shared_memory = true;       // between ranks of a host; false: messages
   int64_t slot_bytes = 512 << 10;  // of shared memory: what a rank shows the others at a time
 };

@@ -88,6 +88,9 @@ absl::StatusOr<CommunicatorOptions> CommunicatorOptionsFrom(const GetEnv& get_en
     }
     options.timeout_seconds = seconds;
   }
+  if (const char* const text = get_env("DTRAIN_COMM_RECORD"); text != nullptr) {
+    options.record_directory = text;
+  }
   DT_ASSIGN_OR_RETURN(options.algorithm, AlgorithmFrom(get_env));
   return options;
 }

@@ -30,8 +30,8 @@ absl::StatusOr<Launch> DetectLaunch(const GetEnv& get_env);
 // built with another MPI library than the launcher's.
 absl::Status CheckWorldSize(const Launch& launch, int mpi_size);
 
-// The defaults, changed by DTRAIN_COMM_TIMEOUT (seconds, more than 0) and DTRAIN_ALLREDUCE (auto,
-// flat, hierarchical or measure).
+// The defaults, changed by DTRAIN_COMM_TIMEOUT (seconds, more than 0), DTRAIN_ALLREDUCE (auto,
+// flat, hierarchical or measure) and DTRAIN_COMM_RECORD (record_directory).
 absl::StatusOr<CommunicatorOptions> CommunicatorOptionsFrom(const GetEnv& get_env);
 
 }  // namespace dtrain

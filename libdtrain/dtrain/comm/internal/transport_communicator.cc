@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
 
 namespace dtrain::internal {
@@ -87,7 +88,8 @@ TransportCommunicator::TransportCommunicator(std::unique_ptr<Transport> transpor
     : Communicator(rank, hosts),
       transport_(std::move(transport)),
       options_(options),
-      watchdog_(transport_.get(), rank, std::move(hosts), kWatchdogTag, options) {
+      watchdog_(transport_.get(), rank, hosts, kWatchdogTag, options),
+      recorder_(options.record_directory, rank, hosts[static_cast<size_t>(rank)]) {
   DT_CHECK(options_.piece_bytes > 0 &&
            options_.piece_bytes <= static_cast<int64_t>(Transport::kMaxBytes));
   DT_CHECK_LE(options_.small_bytes, static_cast<int64_t>(Transport::kMaxBytes));
@@ -131,14 +133,15 @@ void TransportCommunicator::ShareMemory() {
   plan.group = host_group_;
   plan.me = local_rank();
   plan.offsets = EvenOffsets(0, plan.offsets.back(), host_group_.size());
-  Start("Broadcast", std::make_unique<TreeBroadcast>(transport_.get(), plan))->Wait();
+  Start("Broadcast", 0, std::make_unique<TreeBroadcast>(transport_.get(), plan))->Wait();
   if (local_rank() > 0) segment = SharedSegment::Open(descriptor, bytes);
   uint8_t seen = segment ? 1 : 0;
   plan = WorldPlan(&seen, 1, DType::kUint8, ReduceOp::kMin);
   plan.group = host_group_;
   plan.me = local_rank();
   plan.offsets = EvenOffsets(0, 1, host_group_.size());
-  Start("AllReduce", std::make_unique<SmallAllReduce>(transport_.get(), &scratch_, plan))->Wait();
+  Start("AllReduce", 0, std::make_unique<SmallAllReduce>(transport_.get(), &scratch_, plan))
+      ->Wait();
   if (segment && local_rank() == 0) segment->Seal();
   if (seen == 0) return;
   // SharedChannel is moved nowhere while operations point to it.
@@ -242,14 +245,15 @@ std::unique_ptr<Handle> TransportCommunicator::StartAllReduce(void* data, int64_
                                                               DType dtype, ReduceOp op) {
   CheckOpFits(op, dtype);
   ExchangePlan plan = WorldPlan(data, count, dtype, op);
+  const int64_t bytes = count * static_cast<int64_t>(SizeOf(dtype));
   const int64_t small = channels_.empty() ? options_.small_bytes
                                           : std::min(options_.small_bytes, options_.slot_bytes);
-  if (count * static_cast<int64_t>(SizeOf(dtype)) <= small) {
-    return Start("AllReduce", SmallExchange(std::move(plan)));
+  if (bytes <= small) {
+    return Start("AllReduce", bytes, SmallExchange(std::move(plan)));
   }
-  if (hierarchical_) return Start("AllReduce", HierarchicalAllReduce(plan));
+  if (hierarchical_) return Start("AllReduce", bytes, HierarchicalAllReduce(plan));
   plan.reduce = plan.gather = true;
-  return Start("AllReduce", Exchange(std::move(plan)));
+  return Start("AllReduce", bytes, Exchange(std::move(plan)));
 }
 
 std::unique_ptr<Handle> TransportCommunicator::StartBroadcast(void* data, int64_t bytes, int root) {
@@ -258,7 +262,7 @@ std::unique_ptr<Handle> TransportCommunicator::StartBroadcast(void* data, int64_
   std::rotate(plan.group.begin(), plan.group.begin() + root, plan.group.end());
   plan.me = (rank() - root + size()) % size();
   plan.piece_bytes = options_.piece_bytes;
-  return Start("Broadcast", std::make_unique<TreeBroadcast>(transport_.get(), plan));
+  return Start("Broadcast", bytes, std::make_unique<TreeBroadcast>(transport_.get(), plan));
 }
 
 std::unique_ptr<Handle> TransportCommunicator::StartReduceScatter(void* data,
@@ -269,7 +273,8 @@ std::unique_ptr<Handle> TransportCommunicator::StartReduceScatter(void* data,
   ExchangePlan plan = WorldPlan(data, offsets.back(), dtype, op);
   plan.offsets.assign(offsets.begin(), offsets.end());
   plan.reduce = true;
-  return Start("ReduceScatter", Exchange(std::move(plan)));
+  return Start("ReduceScatter", offsets.back() * static_cast<int64_t>(SizeOf(dtype)),
+               Exchange(std::move(plan)));
 }
 
 std::unique_ptr<Handle> TransportCommunicator::StartAllGatherV(void* data,
@@ -278,7 +283,7 @@ std::unique_ptr<Handle> TransportCommunicator::StartAllGatherV(void* data,
   ExchangePlan plan = WorldPlan(data, offsets.back(), DType::kUint8, ReduceOp::kSum);
   plan.offsets.assign(offsets.begin(), offsets.end());
   plan.gather = true;
-  return Start("AllGather", Exchange(std::move(plan)));
+  return Start("AllGather", offsets.back(), Exchange(std::move(plan)));
 }
 
 std::unique_ptr<Handle> TransportCommunicator::StartAllToAllV(const void* from,
@@ -306,12 +311,13 @@ std::unique_ptr<Handle> TransportCommunicator::StartAllToAllV(const void* from,
   }
   peers.erase(peers.begin());
   const int tag = WorldPlan(nullptr, 0, DType::kUint8, ReduceOp::kSum).tag;
-  return Start("AllToAll", std::make_unique<PairwiseExchange>(transport_.get(), peers, tag,
-                                                              options_.piece_bytes));
+  return Start(
+      "AllToAll", from_offsets.back() + to_offsets.back(),
+      std::make_unique<PairwiseExchange>(transport_.get(), peers, tag, options_.piece_bytes));
 }
 
 std::unique_ptr<Handle> TransportCommunicator::StartBarrier() {
-  return Start("Barrier", SmallExchange(WorldPlan(nullptr, 0, DType::kUint8, ReduceOp::kMax)));
+  return Start("Barrier", 0, SmallExchange(WorldPlan(nullptr, 0, DType::kUint8, ReduceOp::kMax)));
 }
 
 std::unique_ptr<Communicator> TransportCommunicator::Split(int color) {
@@ -331,12 +337,17 @@ std::unique_ptr<Communicator> TransportCommunicator::Split(int color) {
     ranks.push_back(r);
     hosts.push_back(host(r));
   }
-  return std::make_unique<TransportCommunicator>(
-      transport_->Split(ranks, context), PlaceOf(ranks, rank()), std::move(hosts), options_);
+  CommunicatorOptions options = options_;
+  if (options.algorithm == AllReduceAlgorithm::kMeasure) {
+    options.algorithm = AllReduceAlgorithm::kAuto;  // of all ranks alone it is worth the time
+  }
+  return std::make_unique<TransportCommunicator>(transport_->Split(ranks, context),
+                                                 PlaceOf(ranks, rank()), std::move(hosts), options);
 }
 
-std::unique_ptr<Handle> TransportCommunicator::Start(const char* name,
+std::unique_ptr<Handle> TransportCommunicator::Start(const char* name, int64_t bytes,
                                                      std::unique_ptr<Operation> operation) {
+  recorder_.Begin(sequence_, name, bytes);
   auto outstanding = std::make_shared<Outstanding>();
   outstanding->operation = std::move(operation);
   outstanding->state.sequence = sequence_++;
@@ -346,16 +357,23 @@ std::unique_ptr<Handle> TransportCommunicator::Start(const char* name,
   return std::make_unique<HandleImpl>(this, std::move(outstanding));
 }
 
+void TransportCommunicator::Fail(std::string reason) {
+  failure_ = std::move(reason);
+  const std::string path = recorder_.Dump(failure_);
+  if (!path.empty()) LogWarning("the last collectives of this rank are in " + path);
+  throw CommError(failure_);
+}
+
 void TransportCommunicator::Poll() {
   if (!failure_.empty()) throw CommError(failure_);
   try {
     transport_->Check();
     for (const auto& outstanding : outstanding_) {
       outstanding->done = outstanding->operation->Progress();
+      if (outstanding->done) recorder_.End(outstanding->state.sequence);
     }
   } catch (const CommError& error) {
-    failure_ = absl::StrCat("rank ", rank(), " (host ", host(rank()), "): ", error.what());
-    throw CommError(failure_);
+    Fail(absl::StrCat("rank ", rank(), " (host ", host(rank()), "): ", error.what()));
   }
   std::erase_if(outstanding_, [](const auto& outstanding) { return outstanding->done; });
 }
@@ -380,8 +398,7 @@ void TransportCommunicator::Wait(const Outstanding& outstanding) {
     try {
       watchdog_.OnIdle(outstanding.state, idle.Seconds(), missing);
     } catch (const CommError& error) {
-      failure_ = error.what();
-      throw;
+      Fail(error.what());
     }
     // What the watchdog itself receives is no progress of the collective.
     finished = Moves();

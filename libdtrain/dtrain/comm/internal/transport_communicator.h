@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dtrain/comm/communicator.h"
+#include "dtrain/comm/internal/flight_recorder.h"
 #include "dtrain/comm/internal/operation.h"
 #include "dtrain/comm/internal/shared_exchange.h"
 #include "dtrain/comm/internal/transport.h"
@@ -47,7 +48,10 @@ class TransportCommunicator final : public Communicator {
   };
   class HandleImpl;
 
-  std::unique_ptr<Handle> Start(const char* name, std::unique_ptr<Operation> operation);
+  std::unique_ptr<Handle> Start(const char* name, int64_t bytes,
+                                std::unique_ptr<Operation> operation);
+  // Keeps the reason for all later calls and writes the record.
+  [[noreturn]] void Fail(std::string reason);
   void Wait(const Outstanding& outstanding);
   // A plan for all ranks with even slices of `count` elements, its tag fresh.
   ExchangePlan WorldPlan(void* data, int64_t count, DType dtype, ReduceOp op);
@@ -66,6 +70,7 @@ class TransportCommunicator final : public Communicator {
   CommunicatorOptions options_;
   ScratchPool scratch_;
   Watchdog watchdog_;
+  FlightRecorder recorder_;
   std::vector<int> world_group_;
   std::vector<int> host_group_;   // ranks of this host
   std::vector<int> cross_group_;  // ranks of the same place on every host; empty: hosts differ

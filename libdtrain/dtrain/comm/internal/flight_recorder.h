@@ -1,0 +1,51 @@
+// flight_recorder.h - the last collectives of a rank, written to a file when communication fails.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_COMM_INTERNAL_FLIGHT_RECORDER_H_
+#define DTRAIN_COMM_INTERNAL_FLIGHT_RECORDER_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "dtrain/base/timer.h"
+
+namespace dtrain::internal {
+
+class FlightRecorder {
+ public:
+  static constexpr int64_t kRecords = 1024;
+
+  // `directory` may be empty: nothing is written then.
+  FlightRecorder(std::string directory, int rank, std::string host);
+
+  // `name` is a literal.
+  void Begin(int64_t sequence, const char* name, int64_t bytes);
+  void End(int64_t sequence);
+  // Writes collectives-rank-RRRRR.jsonl, once: a line with the rank, host and reason, then one per
+  // collective, the oldest first: {"sequence", "collective", "bytes", "start_s", "end_s"}, in
+  // seconds since the communicator was made; no end where it had not finished. Returns the path, or
+  // "" where nothing was written.
+  std::string Dump(std::string_view reason);
+
+ private:
+  struct Record {
+    int64_t sequence = -1;
+    const char* name = "";
+    int64_t bytes = 0;
+    double start = 0;
+    double end = -1;
+  };
+
+  std::string directory_;
+  int rank_;
+  std::string host_;
+  bool dumped_ = false;
+  int64_t next_ = 0;
+  Timer clock_;
+  std::array<Record, kRecords> records_;
+};
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_COMM_INTERNAL_FLIGHT_RECORDER_H_
