@@ -19,6 +19,7 @@
 #include "dtrain/base/cpu_isa.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/device/arena.h"
+#include "dtrain/device/copy.h"
 #include "dtrain/ops/adam.h"
 #include "dtrain/ops/attention.h"
 #include "dtrain/ops/bias_activation.h"
@@ -250,8 +251,11 @@ void BenchLossAndUpdate(Bench& bench) {
   Tensor v = bench.New32({count});
   Zero(v, stream);
   Tensor copy;
+  const Tensor step = bench.New32({AdamStep::kValues});
+  const AdamStep values;
+  CopyToDevice(step.raw(), &values, sizeof(values), stream);
   bench.Measure("adam 4 Mi", {0, 28.0 * static_cast<double>(count)},
-                [&] { AdamUpdate(gradients, scale, {}, weights, m, v, copy, stream); });
+                [&] { AdamUpdate(gradients, step, {}, weights, m, v, copy, stream); });
 }
 
 // False for what is no option.

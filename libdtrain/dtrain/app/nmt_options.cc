@@ -95,6 +95,18 @@ Recompute RecomputeOf(proto::TrainerConfig::Recompute recompute) {
   return Recompute::kNone;
 }
 
+CudaGraphs CudaGraphsOf(proto::CudaGraphs::Mode mode) {
+  switch (mode) {
+    case proto::CudaGraphs::auto_:
+      return CudaGraphs::kAuto;
+    case proto::CudaGraphs::on:
+      return CudaGraphs::kOn;
+    case proto::CudaGraphs::off:
+      return CudaGraphs::kOff;
+  }
+  return CudaGraphs::kAuto;
+}
+
 LrScheduleOptions LearningRateOf(const proto::NmtConfig& config) {
   const proto::OptimizerConfig& optimizer = config.optimizer();
   return {.kind = ScheduleOf(optimizer.schedule()),
@@ -239,7 +251,8 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
                          .min_steps = trainer.early_stop().min_steps()},
           .log_every = trainer.log_every(),
           .reducer = {.bucket_bytes = static_cast<int64_t>(trainer.bucket_mib() * (1 << 20)),
-                      .wire_type = DTypeOf(trainer.wire_precision())}};
+                      .wire_type = DTypeOf(trainer.wire_precision())},
+          .cuda_graphs = CudaGraphsOf(trainer.cuda_graphs())};
 }
 
 ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank,

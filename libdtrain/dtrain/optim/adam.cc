@@ -2,11 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/optim/adam.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "dtrain/ops/adam.h"
 #include "dtrain/ops/cast.h"
+#include "dtrain/optim/step_state.h"
 #include "dtrain/tensor/copy.h"
 
 namespace dtrain {
@@ -31,21 +29,23 @@ Adam::Adam(ParameterSet& parameters, const AdamConfig& config)
     average_ = Empty(*arena_, {parameters.size()}, DType::kFloat32);
     Cast(parameters.weights(), average_, stream);
   }
-  scale_ = Empty(*arena_, {1}, DType::kFloat32);
+  step_ = Empty(*arena_, {AdamStep::kValues}, DType::kFloat32);
+  decay_ = Empty(*arena_, {1}, DType::kFloat32);
   stream.Synchronize();
 }
 
 void Adam::Step(float learning_rate, float gradient_scale, Stream& stream) {
   ++steps_;
-  const auto t = static_cast<double>(steps_);
-  Upload<float>({&gradient_scale, 1}, scale_, stream);
-  AdamOptions options{
-      .learning_rate = learning_rate,
-      .beta1 = config_.beta1,
-      .beta2 = config_.beta2,
-      .epsilon = config_.epsilon,
-      .bias_correction1 = static_cast<float>(1.0 - std::pow(double{config_.beta1}, t)),
-      .bias_correction2 = static_cast<float>(1.0 - std::pow(double{config_.beta2}, t))};
+  const AdamStep step =
+      AdamStepOf(config_.beta1, config_.beta2, steps_, learning_rate, gradient_scale);
+  const float decay = AverageDecayOf(config_.ema_decay, steps_);
+  CopyToDevice(step_.data<float>(), &step, sizeof(step), stream);
+  Upload<float>({&decay, 1}, decay_, stream);
+  Step(step_, decay_, stream);
+}
+
+void Adam::Step(const Tensor& step, const Tensor& average_decay, Stream& stream) {
+  AdamOptions options{.beta1 = config_.beta1, .beta2 = config_.beta2, .epsilon = config_.epsilon};
   for (const Range& range : ranges_) {
     const auto slice = [&](const Tensor& flat) {
       return flat ? flat.Rows(range.begin, range.end) : Tensor();
@@ -55,12 +55,9 @@ void Adam::Step(float learning_rate, float gradient_scale, Stream& stream) {
     Tensor v = slice(v_);
     Tensor copy = slice(parameters_.compute_weights());
     (config_.decoupled ? options.weight_decay : options.l2) = range.weight_decay;
-    AdamUpdate(slice(parameters_.gradients()), scale_, options, weights, m, v, copy, stream);
+    AdamUpdate(slice(parameters_.gradients()), step, options, weights, m, v, copy, stream);
   }
-  if (average_) {
-    const float decay = std::min(config_.ema_decay, static_cast<float>((1.0 + t) / (10.0 + t)));
-    MovingAverage(parameters_.weights(), decay, average_, stream);
-  }
+  if (average_) MovingAverage(parameters_.weights(), average_decay, average_, stream);
 }
 
 void Adam::SwapAverage(Stream& stream) {

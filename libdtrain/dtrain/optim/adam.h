@@ -28,17 +28,19 @@ class Adam {
   // `parameters` must be allocated and outlive this.
   Adam(ParameterSet& parameters, const AdamConfig& config);
 
-  // One update with gradients * gradient_scale.
+  // One update as the device decided it (optim/step_state.h): `step` and `average_decay` are its
+  // adam() and average_decay(). Whether it is one of steps() the host learns later: set_steps().
+  void Step(const Tensor& step, const Tensor& average_decay, Stream& stream);
+  // One update with gradients * gradient_scale, where the host decides alone.
   void Step(float learning_rate, float gradient_scale, Stream& stream);
 
-  // Updates so far: t of the bias correction.
+  // Updates so far, as far as the host knows: t of the bias correction.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
   // Flat, [parameters.size()], float32, laid out as the parameters.
   Tensor& first_moments() { return m_; }
   Tensor& second_moments() { return v_; }
-  // Absent unless ema_decay > 0. Debiased by a warm-up of the decay: min(decay, (1 + t) / (10 +
-  // t)).
+  // Absent unless ema_decay > 0. Its decay warms up: AverageDecayOf().
   Tensor& average() { return average_; }
   // Exchanges weights and average: before evaluating, and again after it.
   void SwapAverage(Stream& stream);
@@ -55,7 +57,8 @@ class Adam {
   int64_t steps_ = 0;
   std::vector<Range> ranges_;
   std::shared_ptr<Arena> arena_;
-  Tensor m_, v_, average_, scale_;
+  Tensor m_, v_, average_;
+  Tensor step_, decay_;  // of an update the host decides
 };
 
 }  // namespace dtrain

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "dtrain/ops/internal/gemm_kernel.h"
+#include "testing/host_executor/streams.h"
 
 namespace dtrain {
 namespace {
@@ -43,8 +44,10 @@ void Multiply(const GemmArgs& args) {
 }  // namespace
 
 template <typename T>
-void GemmCuda(const GemmArgs& args, Stream&) {
-  args.c_type == DType::kFloat32 ? Multiply<T, float>(args) : Multiply<T, T>(args);
+void GemmCuda(const GemmArgs& args, Stream& stream) {
+  host_executor::Submit(stream.handle(), [args] {
+    args.c_type == DType::kFloat32 ? Multiply<T, float>(args) : Multiply<T, T>(args);
+  });
 }
 
 template void GemmCuda<float>(const GemmArgs&, Stream&);
