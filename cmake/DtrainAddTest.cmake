@@ -50,3 +50,15 @@ function(dtrain_add_device_test name)
   set_tests_properties(${name}/cuda PROPERTIES LABELS kernel TIMEOUT 300
     ENVIRONMENT "DTRAIN_TEST_DEVICE=cuda;${dtrain_test_threads}")
 endfunction()
+
+# dtrain_add_late_device_test(NAME): and again on the host executor with streams that run their work as
+# late as a GPU might (tests/testing/host_executor/streams.h).
+function(dtrain_add_late_device_test name)
+  if(NOT DTRAIN_WITH_CUDA STREQUAL "HOST")
+    return()
+  endif()
+  string(REPLACE "/" "_" target ${name})
+  add_test(NAME ${name}/late COMMAND ${target})
+  set_tests_properties(${name}/late PROPERTIES LABELS kernel TIMEOUT 300
+    ENVIRONMENT "DTRAIN_TEST_DEVICE=cuda;DTRAIN_EXECUTOR_STREAMS=late")
+endfunction()

@@ -25,7 +25,7 @@ endif()
 # The executor, from tests/testing/host_executor/, and how it wants kernels compiled: their accesses
 # are handed to its race detector, which stands where the thread sanitizer's library would.
 set(DTRAIN_HOST_EXECUTOR executor.cc fiber.cc kernel_name.cc ptx_twins.cc race_detector.cc
-  scheduler.cc shared_memory.cc)
+  scheduler.cc shared_memory.cc streams.cc)
 set(DTRAIN_HOST_KERNEL_OPTIONS -xc++ -Wno-unknown-pragmas)
 if(NOT DTRAIN_SANITIZE)
   list(APPEND DTRAIN_HOST_EXECUTOR race_runtime.cc)

@@ -34,6 +34,8 @@ int64_t MeasuredPeak(const Seq2SeqOptions& options, const ActivationOptions& act
   const TranslationBatch packed = Pack(pairs, 0, pairs.size(), options.pad_id());
   batch.source_tokens = packed.source.tokens();
   batch.target_tokens = packed.target.tokens();
+  batch.source_length = static_cast<double>(batch.source_tokens) / sentences;
+  batch.target_length = static_cast<double>(batch.target_tokens) / sentences;
   Seq2SeqTransformer model(options);
   model.Allocate(testing::TestDevice(), activations.compute_type, 1);
   Context ctx(testing::TestDevice(), {.compute_type = activations.compute_type,

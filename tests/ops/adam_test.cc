@@ -3,6 +3,7 @@
 #include "dtrain/ops/adam.h"
 
 #include <catch2/catch.hpp>
+#include <limits>
 
 #include "testing/op_cases.h"
 
@@ -18,17 +19,23 @@ struct State {
 };
 
 // Kingma and Ba's algorithm 1 with decoupled decay, in double.
-State Reference(State s, const Values& g, double scale, const AdamOptions& o) {
+State Reference(State s, const Values& g, const AdamStep& now, const AdamOptions& o) {
   for (size_t i = 0; i < g.size(); ++i) {
-    const double gradient = g[i] * scale + double{o.l2} * s.w[i];
+    const double gradient = g[i] * double{now.gradient_scale} + double{o.l2} * s.w[i];
     s.m[i] = double{o.beta1} * s.m[i] + (1.0 - double{o.beta1}) * gradient;
     s.v[i] = double{o.beta2} * s.v[i] + (1.0 - double{o.beta2}) * gradient * gradient;
-    const double m_hat = s.m[i] / double{o.bias_correction1};
-    const double v_hat = s.v[i] / double{o.bias_correction2};
-    s.w[i] -= double{o.learning_rate} *
+    const double m_hat = s.m[i] / double{now.bias_correction1};
+    const double v_hat = s.v[i] / double{now.bias_correction2};
+    s.w[i] -= double{now.learning_rate} *
               (m_hat / (std::sqrt(v_hat) + double{o.epsilon}) + double{o.weight_decay} * s.w[i]);
   }
   return s;
+}
+
+Tensor OnDevice(const AdamStep& step) {
+  return FromValues({AdamStep::kValues}, kF32,
+                    {step.learning_rate, step.gradient_scale, step.bias_correction1,
+                     step.bias_correction2, step.skip});
 }
 
 TEST_CASE("Adam follows the reference for several steps") {
@@ -47,14 +54,13 @@ TEST_CASE("Adam follows the reference for several steps") {
     State expected = {ValuesOf(w), ValuesOf(m), ValuesOf(v)};
     for (int t = 1; t <= 3; ++t) {
       const Tensor g = Random({n}, kF32, static_cast<uint32_t>(10 + t));
-      const AdamOptions options = {
-          .learning_rate = 0.01f,
-          .l2 = l2,
-          .weight_decay = weight_decay,
-          .bias_correction1 = 1.0f - std::pow(0.9f, static_cast<float>(t)),
-          .bias_correction2 = 1.0f - std::pow(0.999f, static_cast<float>(t))};
-      AdamUpdate(g, Filled({1}, kF32, 0.5), options, w, m, v, copy, stream);
-      expected = Reference(expected, ValuesOf(g), 0.5, options);
+      const AdamOptions options = {.l2 = l2, .weight_decay = weight_decay};
+      const AdamStep step = {.learning_rate = 0.01f,
+                             .gradient_scale = 0.5f,
+                             .bias_correction1 = 1.0f - std::pow(0.9f, static_cast<float>(t)),
+                             .bias_correction2 = 1.0f - std::pow(0.999f, static_cast<float>(t))};
+      AdamUpdate(g, OnDevice(step), options, w, m, v, copy, stream);
+      expected = Reference(expected, ValuesOf(g), step, options);
     }
     CHECK(Difference(w, expected.w) < 1e-6);
     CHECK(Difference(m, expected.m) < 1e-6);
@@ -84,16 +90,17 @@ TEST_CASE("Adam updates ranges that begin anywhere, and nothing beside them") {
   };
   const int64_t at_m = begin + shift;
   const State before = {ValuesOf(w), ValuesOf(m), ValuesOf(v)};
-  const AdamOptions options = {.learning_rate = 0.1f, .weight_decay = 0.1f};
+  const AdamOptions options = {.weight_decay = 0.1f};
+  const AdamStep step = {.learning_rate = 0.1f, .gradient_scale = 0.25f};
   const State expected =
       Reference({part(before.w, begin), part(before.m, at_m), part(before.v, begin)},
-                part(ValuesOf(g), begin), 0.25, options);
+                part(ValuesOf(g), begin), step, options);
   Tensor w_part = w.Rows(begin, begin + n);
   Tensor m_part = m.Rows(at_m, at_m + n);
   Tensor v_part = v.Rows(begin, begin + n);
   Tensor copy_part = copy.Rows(begin, begin + n);
-  AdamUpdate(g.Rows(begin, begin + n), Filled({1}, kF32, 0.25), options, w_part, m_part, v_part,
-             copy_part, stream);
+  AdamUpdate(g.Rows(begin, begin + n), OnDevice(step), options, w_part, m_part, v_part, copy_part,
+             stream);
   CHECK(Difference(w_part, expected.w) < 1e-6);
   CHECK(Difference(m_part, expected.m) < 1e-6);
   CHECK(Difference(v_part, expected.v) < 1e-6);
@@ -116,7 +123,7 @@ TEST_CASE("Adam leaves a weight alone that has never had a gradient") {
   Tensor m = Filled({100}, kF32, 0);
   Tensor v = Filled({100}, kF32, 0);
   Tensor absent;
-  AdamUpdate(m, Filled({1}, kF32, 1), {}, w, m, v, absent, stream);
+  AdamUpdate(m, OnDevice({}), {}, w, m, v, absent, stream);
   CHECK(SameBits(w, before));
 }
 
@@ -128,8 +135,8 @@ TEST_CASE("Adam gives the same bits on one and on two threads") {
     std::vector<Tensor> out = {Random({kCount}, kF32, 2), Random({kCount}, kF32, 3),
                                Random({kCount}, kF32, 4, 0.0, 1.0),
                                Filled({kCount}, DType::kBFloat16, 0)};
-    AdamUpdate(g, Filled({1}, kF32, 0.3), {.weight_decay = 0.01f}, out[0], out[1], out[2], out[3],
-               stream);
+    AdamUpdate(g, OnDevice({.gradient_scale = 0.3f}), {.weight_decay = 0.01f}, out[0], out[1],
+               out[2], out[3], stream);
     return out;
   };
   std::vector<Tensor> one;
@@ -139,17 +146,31 @@ TEST_CASE("Adam gives the same bits on one and on two threads") {
   for (size_t i = 0; i < one.size(); ++i) CHECK(SameBits(one[i], two[i]));
 }
 
+TEST_CASE("Adam leaves everything as it is where the step is skipped") {
+  const DType copy_type = GENERATE(from_range(FloatTypes()));
+  Stream stream(TestDevice());
+  std::vector<Tensor> state = {Random({1023}, kF32, 1), Random({1023}, kF32, 2),
+                               Random({1023}, kF32, 3, 0.0, 1.0), Filled({1023}, copy_type, 5)};
+  std::vector<Tensor> before;
+  for (const Tensor& tensor : state) before.push_back(Copy(tensor));
+  const Tensor broken = Filled({1023}, kF32, std::numeric_limits<double>::quiet_NaN());
+  AdamUpdate(broken, OnDevice({.skip = 1.0f}), {.weight_decay = 0.1f}, state[0], state[1], state[2],
+             state[3], stream);
+  for (size_t i = 0; i < state.size(); ++i) CHECK(SameBits(state[i], before[i]));
+}
+
 TEST_CASE("Adam refuses what does not fit") {
   Stream stream(TestDevice());
-  const Tensor scale = Filled({1}, kF32, 1);
   Tensor w = Filled({8}, kF32, 0);
   Tensor shorter = Filled({7}, kF32, 0);
   Tensor absent;
-  const auto message = [&](const AdamOptions& options, Tensor m) {
-    return MessageOf([&] { AdamUpdate(w, scale, options, w, m, w, absent, stream); });
+  const auto message = [&](const Tensor& step, Tensor m) {
+    return MessageOf([&] { AdamUpdate(w, step, {}, w, m, w, absent, stream); });
   };
-  CHECK_THAT(message({}, shorter), Catch::Contains("AdamUpdate: m is [7], must be [8]"));
-  CHECK_THAT(message({.bias_correction1 = 0.0f}, w), Catch::Contains("must be above 0"));
+  CHECK_THAT(message(OnDevice({}), shorter), Catch::Contains("AdamUpdate: m is [7], must be [8]"));
+  CHECK_THAT(message(Filled({1}, kF32, 1), w), Catch::Contains("AdamUpdate: step is [1]"));
+  if (TestDevice().type == DeviceType::kCuda) return;  // what lies there the host does not read
+  CHECK_THAT(message(OnDevice({.bias_correction1 = 0.0f}), w), Catch::Contains("must be above 0"));
 }
 
 }  // namespace

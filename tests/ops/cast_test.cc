@@ -56,12 +56,15 @@ TEST_CASE("zero, scale, add and moving average") {
     CHECK(Difference(x, expected) < 1e-7);
     const Tensor y = Random(shape, kF32, 2);
     Tensor average = Copy(y);
-    MovingAverage(x, 0.9f, average, stream);
+    MovingAverage(x, Filled({1}, kF32, 0.9), average, stream);
     const Values y_values = ValuesOf(y);
     for (size_t i = 0; i < expected.size(); ++i) {
       expected[i] = 0.9 * y_values[i] + 0.1 * expected[i];
     }
     CHECK(Difference(average, expected) < 1e-6);
+    const Tensor held = Copy(average);
+    MovingAverage(x, Filled({1}, kF32, 1), average, stream);
+    CHECK(SameBits(average, held));
     Zero(x, stream);
     CHECK(ValuesOf(x) == Values(static_cast<size_t>(x.elements()), 0.0));
   }

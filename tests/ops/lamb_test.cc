@@ -19,7 +19,7 @@ struct State {
 };
 
 // You et al.'s algorithm 2 in double.
-State Reference(State s, const Values& g, const LambStep& step,
+State Reference(State s, const Values& g, const AdamStep& step,
                 const std::vector<LambSegment>& segments) {
   const LambOptions o;
   s.ratios.clear();
@@ -53,16 +53,16 @@ const std::vector<LambSegment> kSegments = {{0, 1, 0.1f, true},        {1, 4, 0.
                                             {25003, 41400, 0.1f, true}};
 constexpr int64_t kCount = 41472;
 
-LambStep StepAt(int t) {
+AdamStep StepAt(int t) {
   return {.learning_rate = 0.01f,
           .gradient_scale = 0.5f,
           .bias_correction1 = 1.0f - std::pow(0.9f, static_cast<float>(t)),
           .bias_correction2 = 1.0f - std::pow(0.999f, static_cast<float>(t))};
 }
-Tensor TensorOf(const LambStep& step) {
+Tensor TensorOf(const AdamStep& step) {
   return OnDevice<float>({step.learning_rate, step.gradient_scale, step.bias_correction1,
                           step.bias_correction2, step.skip},
-                         {LambStep::kValues});
+                         {AdamStep::kValues});
 }
 
 TEST_CASE("LAMB follows the reference for several steps and touches nothing between tensors") {
@@ -181,7 +181,7 @@ TEST_CASE("LAMB names what breaks its contract") {
   CHECK(table_of({{0, 4}, {3, 5}}).find("segment [3, 5) after 4") != std::string::npos);
   CHECK(table_of({{4, 4}}).find("segment [4, 4)") != std::string::npos);
   const LambTable table = MakeLambTable(std::vector<LambSegment>{{0, 8}}, TestArena(), stream);
-  const auto update = [&](int64_t n, int64_t m, const LambStep& step) {
+  const auto update = [&](int64_t n, int64_t m, const AdamStep& step) {
     LambTensors tensors = {.gradients = Filled({n}, kF32, 0),
                            .weights = Filled({n}, kF32, 0),
                            .m = Filled({m}, kF32, 0),

@@ -67,6 +67,8 @@ struct ToyRun {
   StopFlags* stop_flags = nullptr;
   // Called on every rank before the update that follows `step`.
   std::function<void(int64_t step, ParameterSet& parameters)> before_update = {};
+  // Called before each forward pass.
+  std::function<void(Context&)> before_forward = {};
   // Called with the results of each evaluation, which it may change.
   std::function<void(EvaluationResult&)> after_evaluation = {};
 };
@@ -82,6 +84,9 @@ struct ToyResult {
   std::vector<double> losses;           // of each update, over all ranks
   std::vector<int64_t> tokens;          // target tokens so far, after each update
   std::vector<EvaluationResult> evaluations;
+  std::vector<StepRecord> records;
+  std::vector<std::pair<int64_t, std::string>> events;  // step and kind
+  int64_t graphs_recorded = 0, graphs_repeated = 0;
 };
 
 // A run of 5 updates of about 11 pairs with a model of 2 x 2 layers.
@@ -126,7 +131,10 @@ class ToyTask final : public TrainingTask {
     return task_.NextUpdate();
   }
   int64_t source_tokens() const override { return task_.source_tokens(); }
+  void Upload(int i, Context& ctx) override { task_.Upload(i, ctx); }
+  std::string GraphKey() const override { return task_.GraphKey(); }
   LossSums Forward(int i, float loss_scale, Context& ctx) override {
+    if (run_.before_forward) run_.before_forward(ctx);
     return task_.Forward(i, loss_scale, ctx);
   }
   void Backward(Context& ctx) override { task_.Backward(ctx); }
@@ -155,6 +163,10 @@ class ToyObserver final : public TrainObserver {
   void OnStep(const StepRecord& record) override {
     result_.losses.push_back(record.loss);
     result_.tokens.push_back(record.target_tokens);
+    result_.records.push_back(record);
+  }
+  void OnEvent(int64_t step, const std::string& kind, const std::string&) override {
+    result_.events.emplace_back(step, kind);
   }
 
  private:
@@ -199,6 +211,8 @@ inline ToyResult TrainOnRank(const ToyRun& run, Communicator& comm) {
   result.first_moments = CopyOf(trainer.optimizer().first_moments());
   result.second_moments = CopyOf(trainer.optimizer().second_moments());
   result.average = CopyOf(trainer.optimizer().average());
+  result.graphs_recorded = trainer.graphs().num_recorded();
+  result.graphs_repeated = trainer.graphs().num_repeated();
   return result;
 }
 

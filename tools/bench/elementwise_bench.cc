@@ -17,6 +17,7 @@
 #include "dtrain/base/random.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/device/copy.h"
 #include "dtrain/ops/adam.h"
 #include "dtrain/ops/bias_activation.h"
 #include "dtrain/ops/cast.h"
@@ -201,7 +202,10 @@ void Bench::Losses(int64_t rows, int64_t classes, DType dtype) {
 
 void Bench::Flat(int64_t n) {
   const Tensor g = Make({n}, kF32, 1);
-  const Tensor scale = Make({1}, kF32, 2);
+  const Tensor step = Empty(*arena_, {AdamStep::kValues}, kF32);
+  const AdamStep values;
+  CopyToDevice(step.raw(), &values, sizeof(values), stream_);
+  const Tensor decay = Make({1}, kF32, 2);
   Tensor w = Make({n}, kF32, 3);
   Tensor m = Make({n}, kF32, 4);
   Tensor v = Make({n}, kF32, 5);
@@ -210,11 +214,11 @@ void Bench::Flat(int64_t n) {
   Tensor absent;
   Tensor squares = Empty(*arena_, {2}, DType::kFloat64);
   const std::string size = std::string(" [").append(std::to_string(n)).append("]");
-  Time("adam" + size, 7 * g.bytes(), [&] { AdamUpdate(g, scale, {}, w, m, v, absent, stream_); });
+  Time("adam" + size, 7 * g.bytes(), [&] { AdamUpdate(g, step, {}, w, m, v, absent, stream_); });
   Time("adam with bfloat16 copy" + size, 7 * g.bytes() + copy.bytes(),
-       [&] { AdamUpdate(g, scale, {}, w, m, v, copy, stream_); });
+       [&] { AdamUpdate(g, step, {}, w, m, v, copy, stream_); });
   Time("sum_of_squares" + size, g.bytes(), [&] { SumOfSquares(g, squares, stream_); });
-  Time("moving_average" + size, 3 * g.bytes(), [&] { MovingAverage(g, 0.999f, w, stream_); });
+  Time("moving_average" + size, 3 * g.bytes(), [&] { MovingAverage(g, decay, w, stream_); });
   Time("zero" + size, g.bytes(), [&] { Zero(w, stream_); });
 }
 

@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "dtrain/device/copy.h"
 #include "dtrain/ops/adam.h"
 #include "dtrain/ops/attention.h"
 #include "dtrain/ops/bias_activation.h"
@@ -19,6 +20,22 @@
 
 namespace dtrain {
 namespace {
+
+// An update that is not skipped; random values would be one that is.
+Tensor MakeAdamStep(DeviceMeter& meter, Stream& stream) {
+  Tensor tensor = meter.Zeros({AdamStep::kValues});
+  const AdamStep step;
+  CopyToDevice(tensor.raw(), &step, sizeof(step), stream);
+  return tensor;
+}
+
+// What an average keeps of itself.
+Tensor MakeDecay(DeviceMeter& meter, Stream& stream) {
+  Tensor tensor = meter.Zeros({1});
+  const float decay = 0.999F;
+  CopyToDevice(tensor.raw(), &decay, sizeof(decay), stream);
+  return tensor;
+}
 
 using Run = DeviceMeter::Run;
 
@@ -323,8 +340,8 @@ void BenchParameters(DeviceMeter& meter, int64_t count) {
         [&stream, x = random(), y = meter.Zeros({count}, half)]() mutable { Cast(x, y, stream); };
   });
   meter.Measure("moving_average" + size, {0, 12 * n}, [&]() -> Run {
-    return [&stream, x = random(), average = random()]() mutable {
-      MovingAverage(x, 0.999F, average, stream);
+    return [&stream, x = random(), decay = MakeDecay(meter, stream), average = random()]() mutable {
+      MovingAverage(x, decay, average, stream);
     };
   });
   meter.Measure("sum_of_squares" + size, {0, 4 * n}, [&]() -> Run {
@@ -333,10 +350,9 @@ void BenchParameters(DeviceMeter& meter, int64_t count) {
     };
   });
   meter.Measure("adam" + size, {0, 30 * n}, [&]() -> Run {
-    return [&stream, gradients = random(), scale = meter.Random({1}, DType::kFloat32),
-            weights = random(), m = random(), v = meter.Zeros({count}),
-            copy = meter.Zeros({count}, half)]() mutable {
-      AdamUpdate(gradients, scale, {}, weights, m, v, copy, stream);
+    return [&stream, gradients = random(), step = MakeAdamStep(meter, stream), weights = random(),
+            m = random(), v = meter.Zeros({count}), copy = meter.Zeros({count}, half)]() mutable {
+      AdamUpdate(gradients, step, {}, weights, m, v, copy, stream);
     };
   });
 }

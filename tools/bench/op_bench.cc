@@ -20,6 +20,7 @@
 #include "dtrain/base/cpu_isa.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/device/arena.h"
+#include "dtrain/device/copy.h"
 #include "dtrain/ops/adam.h"
 #include "dtrain/ops/attention.h"
 #include "dtrain/ops/bias_activation.h"
@@ -252,8 +253,11 @@ void BenchLossAndUpdate(Bench& bench) {
   Tensor v = bench.New32({count});
   Zero(v, stream);
   Tensor copy;
+  const Tensor step = bench.New32({AdamStep::kValues});
+  const AdamStep values;
+  CopyToDevice(step.raw(), &values, sizeof(values), stream);
   bench.Measure("adam 4 Mi", {0, 28.0 * static_cast<double>(count)},
-                [&] { AdamUpdate(gradients, scale, {}, weights, m, v, copy, stream); });
+                [&] { AdamUpdate(gradients, step, {}, weights, m, v, copy, stream); });
   // Tensors as of a layer of BERT base.
   std::vector<LambSegment> segments;
   for (int64_t begin = 0; begin < count; begin += 589824) {
@@ -261,9 +265,6 @@ void BenchLossAndUpdate(Bench& bench) {
   }
   const std::shared_ptr<Arena> arena = Arena::Create({}, "lamb");
   const LambTable table = MakeLambTable(segments, *arena, stream);
-  Tensor step = bench.New32({LambStep::kValues});
-  const LambStep values;
-  std::memcpy(step.raw(), &values, sizeof(values));
   LambTensors tensors = {.gradients = gradients, .weights = weights, .m = m, .v = v};
   bench.Measure("lamb 4 Mi", {0, 40.0 * static_cast<double>(count)},
                 [&] { LambUpdate(table, step, {}, tensors, stream); });

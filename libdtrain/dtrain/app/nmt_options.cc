@@ -47,6 +47,18 @@ LrScheduleOptions::Kind ScheduleOf(proto::OptimizerConfig::Schedule schedule) {
   return Kind::kConstant;
 }
 
+CudaGraphs CudaGraphsOf(proto::CudaGraphs::Mode mode) {
+  switch (mode) {
+    case proto::CudaGraphs::auto_:
+      return CudaGraphs::kAuto;
+    case proto::CudaGraphs::on:
+      return CudaGraphs::kOn;
+    case proto::CudaGraphs::off:
+      return CudaGraphs::kOff;
+  }
+  return CudaGraphs::kAuto;
+}
+
 ParallelInput SetOf(const std::string& tsv, const std::string& source, const std::string& target) {
   if (!tsv.empty()) return {.source = tsv};
   return {.source = source, .target = target};
@@ -182,7 +194,8 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
                      .min_steps = trainer.early_stop().min_steps()},
       .log_every = trainer.log_every(),
       .reducer = {.bucket_bytes = static_cast<int64_t>(trainer.bucket_mib() * (1 << 20)),
-                  .wire_type = DTypeOf(trainer.wire_precision())}};
+                  .wire_type = DTypeOf(trainer.wire_precision())},
+      .cuda_graphs = CudaGraphsOf(trainer.cuda_graphs())};
 }
 
 ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank,

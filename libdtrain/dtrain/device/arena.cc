@@ -140,6 +140,17 @@ std::shared_ptr<std::byte> Arena::Allocate(size_t bytes) {
           [arena = shared_from_this(), size](std::byte* start) { arena->Free(start, size); }};
 }
 
+uint64_t Arena::Layout() const {
+  // FNV-1a over all that is free.
+  uint64_t hash = 0xcbf29ce484222325u;
+  const auto add = [&](uint64_t value) { hash = (hash ^ value) * 0x100000001b3u; };
+  for (const auto& [begin, bytes] : free_) {
+    add(reinterpret_cast<uintptr_t>(begin));
+    add(bytes);
+  }
+  return hash;
+}
+
 void Arena::Free(std::byte* begin, size_t bytes) {
   used_ -= bytes;
   auto next = free_.lower_bound(begin);

@@ -68,6 +68,8 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // Bytes taken from the device; on the CPU address space.
   size_t reserved() const { return reserved_; }
   size_t used() const { return used_; }
+  // Where it is the same as before, the same requests get the same addresses as then.
+  uint64_t Layout() const;
   size_t peak() const { return peak_; }
   void ResetPeak() { peak_ = used_; }
   const Device& device() const { return device_; }

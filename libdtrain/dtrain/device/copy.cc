@@ -19,6 +19,9 @@ void CopyOnDevice(void* to, const void* from, size_t bytes, Stream& stream) {
 }
 
 void CopyToDevice(void* device, const void* host, size_t bytes, Stream& stream) {
+  if (stream.device().type == DeviceType::kCuda && bytes > 0 && bytes <= Staging::kMaxBytes) {
+    return stream.staging().Copy(device, host, bytes, stream);
+  }
   // From memory that is not pinned the call returns when the bytes were read.
   CopyOnDevice(device, host, bytes, stream);
 }

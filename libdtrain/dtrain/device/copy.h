@@ -9,7 +9,8 @@
 
 namespace dtrain {
 
-// `host` may be reused when the call returns.
+// `host` may be reused when the call returns, which up to Staging::kMaxBytes it does without
+// waiting for the stream.
 void CopyToDevice(void* device, const void* host, size_t bytes, Stream& stream);
 // Waits for the stream; the bytes are there when the call returns.
 void CopyToHost(void* host, const void* device, size_t bytes, Stream& stream);

@@ -3,6 +3,7 @@
 #include "dtrain/device/stream.h"
 
 #include "dtrain/base/check.h"
+#include "dtrain/device/cuda/error.h"
 #include "dtrain/device/cuda/runtime.h"
 
 namespace dtrain {
@@ -37,18 +38,29 @@ std::byte* Stream::Scratch(size_t bytes) {
   return queue_->scratch;
 }
 
+Staging& Stream::staging() {
+  DT_CHECK(queue_ != nullptr) << "copies are staged for a GPU";
+  return queue_->staging;
+}
+
 void SynchronizeDevice(const Device& device) {
   if constexpr (kWithCuda) {
     if (device.type == DeviceType::kCuda) cuda::SynchronizeDevice(device);
   }
 }
 
-Stream::Queue::Queue(const Device& queue_device) : device(queue_device) {
+Stream::Queue::Queue(const Device& queue_device) : device(queue_device), staging(queue_device) {
   if constexpr (kWithCuda) handle = cuda::CreateStream(device);
 }
 
 Stream::Queue::~Queue() {
   if constexpr (kWithCuda) {
+    // Its pinned memory must not go while a copy out of it is on its way.
+    try {
+      cuda::Synchronize(device, handle);
+    } catch (const CudaError&) {
+      // The process' GPU state is lost; whoever sees that first reports it.
+    }
     if (scratch != nullptr) cuda::Free(device, scratch);
     cuda::DestroyStream(device, handle);
   }

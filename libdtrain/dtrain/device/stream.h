@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "dtrain/device/device.h"
+#include "dtrain/device/staging.h"
 
 namespace dtrain {
 
@@ -25,6 +26,9 @@ class Stream {
   // valid until the next Scratch() of this stream. On a GPU only. Growing waits for the stream.
   std::byte* Scratch(size_t bytes);
 
+  // For CopyToDevice(). On a GPU only.
+  Staging& staging();
+
   // The CUDA stream; null on the CPU.
   void* handle() const { return queue_ ? queue_->handle : nullptr; }
 
@@ -39,6 +43,7 @@ class Stream {
     void* handle = nullptr;
     std::byte* scratch = nullptr;
     size_t scratch_bytes = 0;
+    Staging staging;
   };
 
   Device device_;

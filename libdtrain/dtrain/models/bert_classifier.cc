@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "dtrain/base/check.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/dropout_residual.h"
 #include "dtrain/ops/gemm.h"
@@ -81,8 +82,11 @@ LossSums BertClassifier::Forward(const ClassificationBatch& batch, float loss_sc
                                     .unweighted = ctx.Empty({rows}, DType::kFloat32)};
   if (outputs != nullptr) results.probabilities = ctx.Empty(shape, DType::kFloat32);
   if (ctx.training()) results.d_logits = ctx.Empty(shape, DType::kFloat32);
-  ClassificationLoss(options_.loss, inputs, UploadFloats({&loss_scale, 1}, {1}, ctx), results,
-                     ctx.stream());
+  // A trainer has its scale on the device and wants the sums there.
+  const bool for_trainer = ctx.training() && ctx.loss().scale;
+  DT_CHECK(!for_trainer || loss_scale == 1.0f) << "the scale of the trainer's loss is its own";
+  const Tensor scale = for_trainer ? ctx.loss().scale : UploadFloats({&loss_scale, 1}, {1}, ctx);
+  ClassificationLoss(options_.loss, inputs, scale, results, ctx.stream());
   if (ctx.training()) {
     sequences_ = batch.sequences;
     pooled_ = pooled;
@@ -92,6 +96,13 @@ LossSums BertClassifier::Forward(const ClassificationBatch& batch, float loss_sc
     outputs->logits = Download<float>(inputs.logits, ctx.stream());
     outputs->probabilities = Download<float>(results.probabilities, ctx.stream());
     outputs->losses = Download<float>(results.unweighted, ctx.stream());
+  }
+  if (for_trainer) {
+    Tensor loss_sum = ctx.loss().loss_sum;
+    Tensor nll_sum = ctx.loss().nll_sum;
+    AccumulateSum(results.loss, loss_sum, ctx.stream());
+    AccumulateSum(results.unweighted, nll_sum, ctx.stream());
+    return {.tokens = rows};
   }
   return {.loss = SumOf(results.loss, ctx), .nll = SumOf(results.unweighted, ctx), .tokens = rows};
 }

@@ -57,7 +57,9 @@ class BertClassifier {
 
   // Sums over the batch's rows: `loss` with row and label weights, `nll` without, `tokens` counts
   // rows. While training, keeps what Backward needs; gradients are those of loss_scale * the sum.
-  // `outputs`, unless null, receives the predictions.
+  // While training with ctx.loss(), its scale takes the place of loss_scale, which must be 1, and
+  // the sums go to the device: those returned are 0, the rows apart. `outputs`, unless null,
+  // receives the predictions.
   LossSums Forward(const ClassificationBatch& batch, float loss_scale, Context& ctx,
                    ClassificationOutputs* outputs = nullptr);
   // Accumulates all parameter gradients of the last Forward.

@@ -45,7 +45,6 @@ class StackWithEnds {
                 meter) {}
 
   Block Forward() {
-    for (Block& ids : ids_) ids = meter_.Take(tokens_, DType::kInt32);
     Block x = Hidden();
     x = layers_.Forward(x);
     if (!pre_norm_) return x;
@@ -60,7 +59,6 @@ class StackWithEnds {
       norm_ = {};
     }
     gradient = layers_.Backward(std::move(gradient));
-    ids_ = {};
   }
 
   Block Hidden() { return meter_.Take(tokens_ * hidden_size_, dtype_); }
@@ -72,9 +70,20 @@ class StackWithEnds {
   DType dtype_;
   ByteMeter& meter_;
   StackBlocks layers_;
-  std::array<Block, 2> ids_;   // of tokens and of positions
   std::array<Block, 3> norm_;  // statistics and input of the final norm
 };
+
+// Seq2SeqTransformer::Upload: ids and positions of both sides, targets, offsets, in one block.
+Block TakeInputs(const Seq2SeqBatch& batch, ByteMeter& meter) {
+  constexpr auto kAlignment = static_cast<int64_t>(Context::kListAlignment);
+  int64_t elements = 0;
+  for (const int64_t list :
+       {batch.source_tokens, batch.source_tokens, batch.target_tokens, batch.target_tokens,
+        batch.target_tokens, batch.sentences() + 1, batch.sentences() + 1}) {
+    elements += (list + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  return meter.Take(elements, DType::kInt32);
+}
 
 int64_t LogitsRows(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
                    const ActivationOptions& activations) {
@@ -85,7 +94,7 @@ int64_t LogitsRows(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
 // OutputLoss::Forward.
 void RunLoss(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
              const ActivationOptions& activations, ByteMeter& meter) {
-  std::array<Block, 3> rows;  // targets, loss, log-likelihood
+  std::array<Block, 2> rows;  // loss, log-likelihood
   for (Block& row : rows) row = meter.Take(batch.target_tokens, DType::kFloat32);
   const Block scale = meter.Take(1, DType::kFloat32);
   const int64_t slice = LogitsRows(options, batch, activations);
@@ -137,6 +146,7 @@ int64_t PeakActivationBytes(const Seq2SeqOptions& options, const Seq2SeqBatch& b
   ByteMeter meter;
   StackWithEnds encoder(options, batch, /*decoder=*/false, activations, meter);
   StackWithEnds decoder(options, batch, /*decoder=*/true, activations, meter);
+  const Block inputs = TakeInputs(batch, meter);
   Block memory = encoder.Forward();
   Block d_hidden;
   {

@@ -10,6 +10,7 @@
 #ifndef DTRAIN_MODELS_SEQ2SEQ_COSTS_H_
 #define DTRAIN_MODELS_SEQ2SEQ_COSTS_H_
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct Seq2SeqBatch {
   int64_t target_tokens = 4096;
   double source_length = 32;  // tokens of a sentence, end included
   double target_length = 32;
+
+  int64_t sentences() const {
+    return std::llround(static_cast<double>(target_tokens) / target_length);
+  }
 };
 
 // Floating-point operations of the products; recomputed ones are apart, because they are no part of

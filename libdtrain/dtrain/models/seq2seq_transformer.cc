@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/models/seq2seq_transformer.h"
 
+#include <algorithm>
+#include <array>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -68,21 +71,48 @@ void Seq2SeqTransformer::Allocate(const Device& device, DType compute_type, uint
   parameters_.Allocate(device, compute_type, seed);
 }
 
-Tensor Seq2SeqTransformer::Run(Stack& stack, const std::vector<int32_t>& ids,
+TranslationInputs Seq2SeqTransformer::Upload(const TranslationBatch& batch, Context& ctx) const {
+  const auto longest = std::max(batch.source.max_length(), batch.target.max_length());
+  DT_CHECK_LE(longest, positions_.max_length()) << "a sequence is longer than the positions";
+  DT_CHECK_EQ(static_cast<int64_t>(batch.source_ids.size()), batch.source.tokens());
+  DT_CHECK_EQ(static_cast<int64_t>(batch.decoder_ids.size()), batch.target.tokens());
+  const std::vector<int32_t> source_positions = PositionsOf(batch.source);
+  const std::vector<int32_t> target_positions = PositionsOf(batch.target);
+  const std::array<std::span<const int32_t>, 7> lists = {
+      batch.source_ids, source_positions,       batch.decoder_ids,     batch.target_ids,
+      target_positions, batch.source.offsets(), batch.target.offsets()};
+  const std::vector<Tensor> on_device = ctx.Upload(lists);
+  TranslationInputs inputs{.source_ids = on_device[0],
+                           .source_positions = on_device[1],
+                           .decoder_ids = on_device[2],
+                           .target_ids = on_device[3],
+                           .target_positions = on_device[4],
+                           .source = batch.source,
+                           .target = batch.target};
+  inputs.source.set_device_offsets(on_device[5]);
+  inputs.target.set_device_offsets(on_device[6]);
+  return inputs;
+}
+
+Tensor Seq2SeqTransformer::Run(Stack& stack, const Tensor& ids, const Tensor& positions,
                                const LayerInputs& inputs, Context& ctx) {
-  Tensor x = stack.embedding->Forward(ids, inputs.sequences, ctx);
+  Tensor x = stack.embedding->Forward(ids, positions, ctx);
   x = stack.layers->Forward(x, inputs, ctx);
   return stack.final_norm ? stack.final_norm->Forward(x, ctx) : x;
 }
 
 Tensor Seq2SeqTransformer::Encode(const std::vector<int32_t>& ids, const Sequences& sequences,
                                   Context& ctx) {
-  return Run(encoder_, ids, {sequences, Tensor(), sequences}, ctx);
+  DT_CHECK_LE(sequences.max_length(), positions_.max_length())
+      << "a sequence is longer than the table of positions";
+  return Run(encoder_, ctx.Upload(ids), ctx.Upload(PositionsOf(sequences)),
+             {sequences, Tensor(), sequences}, ctx);
 }
 
 Tensor Seq2SeqTransformer::Decode(const TranslationBatch& batch, const Tensor& memory,
                                   Context& ctx) {
-  return Run(decoder_, batch.decoder_ids, {batch.target, memory, batch.source}, ctx);
+  return Run(decoder_, ctx.Upload(batch.decoder_ids), ctx.Upload(PositionsOf(batch.target)),
+             {batch.target, memory, batch.source}, ctx);
 }
 
 Tensor Seq2SeqTransformer::Logits(const TranslationBatch& batch, Context& ctx) {
@@ -91,18 +121,24 @@ Tensor Seq2SeqTransformer::Logits(const TranslationBatch& batch, Context& ctx) {
 
 LossSums Seq2SeqTransformer::Forward(const TranslationBatch& batch, float loss_scale, Context& ctx,
                                      std::vector<int32_t>* predictions) {
-  if (batch.target.count() == 0) return {};
-  const Tensor memory = Encode(batch.source_ids, batch.source, ctx);
-  const Tensor hidden = Decode(batch, memory, ctx);
+  return Forward(Upload(batch, ctx), loss_scale, ctx, predictions);
+}
+
+LossSums Seq2SeqTransformer::Forward(const TranslationInputs& inputs, float loss_scale,
+                                     Context& ctx, std::vector<int32_t>* predictions) {
+  if (inputs.target.count() == 0) return {};
+  const Tensor memory = Run(encoder_, inputs.source_ids, inputs.source_positions,
+                            {inputs.source, Tensor(), inputs.source}, ctx);
+  const Tensor hidden = Run(decoder_, inputs.decoder_ids, inputs.target_positions,
+                            {inputs.target, memory, inputs.source}, ctx);
   if (ctx.training()) {
     memory_ = memory;
-    source_ = batch.source;
-    target_ = batch.target;
+    source_ = inputs.source;
+    target_ = inputs.target;
   }
   Tensor predicted;
   if (predictions != nullptr) predicted = ctx.Empty({hidden.dim(0)}, DType::kInt32);
-  const LossSums sums =
-      output_->Forward(hidden, ctx.Upload(batch.target_ids), loss_scale, predicted, ctx);
+  const LossSums sums = output_->Forward(hidden, inputs.target_ids, loss_scale, predicted, ctx);
   if (predictions != nullptr) *predictions = Download<int32_t>(predicted, ctx.stream());
   return sums;
 }
@@ -121,6 +157,7 @@ void Seq2SeqTransformer::Backward(Context& ctx) {
   memory_ = Tensor();
   Tensor none;
   BackwardStack(encoder_, std::move(d_memory), {source_, Tensor(), source_}, none, ctx);
+  source_ = target_ = Sequences();  // and their memory on the device
   encoder_.embedding->table().GradientReady();
 }
 

@@ -57,6 +57,13 @@ struct TranslationBatch {
   Sequences target;
 };
 
+// A TranslationBatch in the memory of the model's device.
+struct TranslationInputs {
+  Tensor source_ids, source_positions;               // [source tokens], int32
+  Tensor decoder_ids, target_ids, target_positions;  // [target tokens], int32
+  Sequences source, target;                          // with device_offsets()
+};
+
 // Caches of a batch of sentences being translated.
 struct DecoderState {
   std::vector<LayerCache> layers;
@@ -75,9 +82,15 @@ class Seq2SeqTransformer {
   ParameterSet& parameters() { return parameters_; }
   const Seq2SeqOptions& options() const { return options_; }
 
+  // Copies what a batch is made of, at once; Forward and Backward then copy nothing.
+  TranslationInputs Upload(const TranslationBatch& batch, Context& ctx) const;
+
   // Loss sums over the batch's target tokens, computed under teacher forcing. While training, keeps
   // what Backward needs; gradients are those of loss_scale * loss sum. `predictions`, unless null,
-  // receives the best token at each target position.
+  // receives the best token at each target position. While training with ctx.loss(), the sums go
+  // there (nn/output_loss.h).
+  LossSums Forward(const TranslationInputs& inputs, float loss_scale, Context& ctx,
+                   std::vector<int32_t>* predictions = nullptr);
   LossSums Forward(const TranslationBatch& batch, float loss_scale, Context& ctx,
                    std::vector<int32_t>* predictions = nullptr);
   // Accumulates all parameter gradients of the last Forward.
@@ -107,7 +120,7 @@ class Seq2SeqTransformer {
 
   void AddStack(const std::string& name, const TokenEmbeddingOptions& embedding, Parameter& table,
                 Stack& stack);
-  Tensor Run(Stack& stack, const std::vector<int32_t>& ids, const LayerInputs& inputs,
+  Tensor Run(Stack& stack, const Tensor& ids, const Tensor& positions, const LayerInputs& inputs,
              Context& ctx);
   // Through the stack to its embedding.
   void BackwardStack(Stack& stack, Tensor gradient, const LayerInputs& inputs, Tensor& d_memory,

@@ -6,11 +6,14 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "dtrain/device/arena.h"
+#include "dtrain/device/buffer.h"
 #include "dtrain/device/stream.h"
 #include "dtrain/ops/dropout.h"
 #include "dtrain/tensor/copy.h"
+#include "dtrain/tensor/sequences.h"
 #include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
@@ -31,12 +34,18 @@ struct ContextOptions {
   uint64_t seed = 1;        // of dropout; the trainer mixes the rank in
 };
 
+// Where a trainer wants the loss of a training pass, all in the device's memory and [1]: the host
+// reads the sums when the device has long gone on.
+struct LossTensors {
+  Tensor scale;              // float32: multiplies the sum of losses before backward
+  Tensor loss_sum, nll_sum;  // float64: forward adds the pass' sums to them
+};
+
 // One per rank, used by one thread. Layers draw activations from it; after a step all are free
 // again.
 class Context {
  public:
-  explicit Context(const Device& device = {}, const ContextOptions& options = {})
-      : options_(options), stream_(device), activations_(Arena::Create(device, "activations")) {}
+  explicit Context(const Device& device = {}, const ContextOptions& options = {});
 
   const Device& device() const { return stream_.device(); }
   Stream& stream() { return stream_; }
@@ -49,22 +58,25 @@ class Context {
   bool training() const { return training_; }
   void set_training(bool training) { training_ = training; }
   // Counts micro-batches since the start of the run: dropout draws anew in each.
-  void set_step(uint32_t step) { step_ = step; }
+  void set_step(uint32_t step);
+
+  // Of the following training passes; without scale (the default) a loss is the caller's to scale
+  // and to read.
+  void set_loss(const LossTensors& loss) { loss_ = loss; }
+  const LossTensors& loss() const { return loss_; }
 
   Tensor Empty(const Shape& shape) { return dtrain::Empty(*activations_, shape, compute_type()); }
   Tensor Empty(const Shape& shape, DType dtype) {
     return dtrain::Empty(*activations_, shape, dtype);
   }
   // ids on the device, [count].
-  Tensor Upload(std::span<const int32_t> ids) {
-    Tensor tensor = Empty({static_cast<int64_t>(ids.size())}, DType::kInt32);
-    dtrain::Upload(ids, tensor, stream_);
-    return tensor;
-  }
+  Tensor Upload(std::span<const int32_t> ids) { return Upload({&ids, 1}).front(); }
+  // Several at once, which is one copy; each begins at a multiple of kListAlignment ids.
+  static constexpr size_t kListAlignment = Arena::kAlignment / sizeof(int32_t);
+  std::vector<Tensor> Upload(std::span<const std::span<const int32_t>> lists);
+
   // The dropout of this step at `site`; off while not training.
-  Dropout MakeDropout(float probability, uint32_t site) const {
-    return {training_ ? probability : 0.0f, {options_.seed, step_, site}};
-  }
+  Dropout MakeDropout(float probability, uint32_t site) const;
 
  private:
   ContextOptions options_;
@@ -72,6 +84,8 @@ class Context {
   std::shared_ptr<Arena> activations_;
   bool training_ = false;
   uint32_t step_ = 0;
+  Buffer device_step_;  // on a GPU: the same for kernels that were recorded in another step
+  LossTensors loss_;
 };
 
 }  // namespace dtrain

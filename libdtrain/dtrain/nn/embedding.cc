@@ -8,9 +8,7 @@
 #include "dtrain/ops/cast.h"
 
 namespace dtrain {
-namespace {
 
-// 0, 1, ... within each sequence.
 std::vector<int32_t> PositionsOf(const Sequences& sequences) {
   std::vector<int32_t> positions(static_cast<size_t>(sequences.tokens()));
   for (int64_t s = 0; s < sequences.count(); ++s) {
@@ -20,8 +18,6 @@ std::vector<int32_t> PositionsOf(const Sequences& sequences) {
   }
   return positions;
 }
-
-}  // namespace
 
 const Tensor& SinusoidalPositions::Table(const Context& ctx) {
   if (!table_ || table_.dtype() != ctx.compute_type() || table_.device() != ctx.device()) {
@@ -77,13 +73,15 @@ Tensor TokenEmbedding::Forward(std::span<const int32_t> ids, const Sequences& se
   DT_CHECK_EQ(static_cast<int64_t>(ids.size()), sequences.tokens());
   DT_CHECK_LE(sequences.max_length(), positions_.max_length())
       << "a sequence is longer than the table of positions";
-  const Tensor id_tensor = ctx.Upload(ids);
-  const Tensor position_ids = ctx.Upload(PositionsOf(sequences));
+  return Forward(ctx.Upload(ids), ctx.Upload(PositionsOf(sequences)), ctx);
+}
+
+Tensor TokenEmbedding::Forward(const Tensor& ids, const Tensor& position_ids, Context& ctx) {
   if (ctx.training()) {
-    ids_ = id_tensor;
+    ids_ = ids;
     position_ids_ = position_ids;
   }
-  return Embed(id_tensor, position_ids, ctx);
+  return Embed(ids, position_ids, ctx);
 }
 
 Tensor TokenEmbedding::ForwardAt(std::span<const int32_t> ids, int32_t position, Context& ctx) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/parameter.h"
@@ -40,6 +41,9 @@ class SinusoidalPositions {
   Tensor table_;
 };
 
+// 0, 1, ... within each sequence.
+std::vector<int32_t> PositionsOf(const Sequences& sequences);
+
 struct TokenEmbeddingOptions {
   int64_t vocab_size = 32768;
   int64_t hidden_size = 512;
@@ -65,6 +69,9 @@ class TokenEmbedding {
   // A packed batch: ids of sequences.tokens() tokens, each numbered from 0 in its sequence, none
   // longer than the table of positions. Keeps the ids while training.
   Tensor Forward(std::span<const int32_t> ids, const Sequences& sequences, Context& ctx);
+  // The same of what is on the device already: ids and their places in their sequences, [tokens],
+  // int32.
+  Tensor Forward(const Tensor& ids, const Tensor& position_ids, Context& ctx);
   // One token per sequence, all at `position`, for decoding; keeps nothing.
   Tensor ForwardAt(std::span<const int32_t> ids, int32_t position, Context& ctx);
   // Adds to the table's gradient; the row of zero_id stays zero. dy: [tokens, hidden].

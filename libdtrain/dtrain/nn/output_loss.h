@@ -39,6 +39,8 @@ class OutputLoss {
   // hidden: [tokens, hidden]; targets: [tokens], int32. While training also accumulates the
   // weight's gradient of loss_scale * (sum of the loss) and keeps that of hidden. `predictions`:
   // [tokens], int32, receives the best class of each row, or is absent.
+  // While training with ctx.loss(), its scale takes the place of loss_scale, which must be 1, and
+  // the sums go to the device: those returned are 0, the tokens apart.
   LossSums Forward(const Tensor& hidden, const Tensor& targets, float loss_scale,
                    Tensor& predictions, Context& ctx);
   // The gradient of hidden.

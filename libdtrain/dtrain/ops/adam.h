@@ -17,20 +17,28 @@
 namespace dtrain {
 
 struct AdamOptions {
-  float learning_rate = 1e-3f;
   float beta1 = 0.9f;
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
-  float l2 = 0.0f;                // added to the gradient as l2 * w before the moments
-  float weight_decay = 0.0f;      // decoupled
-  float bias_correction1 = 1.0f;  // 1 - beta1^t; 1 leaves the first moment uncorrected
-  float bias_correction2 = 1.0f;  // 1 - beta2^t
+  float l2 = 0.0f;            // added to the gradient as l2 * w before the moments
+  float weight_decay = 0.0f;  // decoupled
 };
 
-// weights, gradients, m, v: [n], float32, contiguous. gradient_scale: [1], float32, multiplies the
-// gradients first (unscaling and clipping). copy: [n] in the compute type receives the new weights,
-// or absent.
-void AdamUpdate(const Tensor& gradients, const Tensor& gradient_scale, const AdamOptions& options,
+// What changes from update to update. It lies in the device's memory, so that what decides it (are
+// the gradients finite, how long are they) may run on the device.
+struct AdamStep {
+  float learning_rate = 1e-3f;
+  float gradient_scale = 1.0f;    // multiplies the gradients first: unscaling and clipping
+  float bias_correction1 = 1.0f;  // 1 - beta1^t; 1 leaves the first moment uncorrected
+  float bias_correction2 = 1.0f;  // 1 - beta2^t
+  float skip = 0.0f;              // not 0: everything stays as it is
+
+  static constexpr int64_t kValues = 5;
+};
+
+// weights, gradients, m, v: [n], float32, contiguous. step: [AdamStep::kValues], float32, the
+// values of an AdamStep. copy: [n] in the compute type receives the new weights, or absent.
+void AdamUpdate(const Tensor& gradients, const Tensor& step, const AdamOptions& options,
                 Tensor& weights, Tensor& m, Tensor& v, Tensor& copy, Stream& stream);
 
 }  // namespace dtrain

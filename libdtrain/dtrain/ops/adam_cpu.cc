@@ -8,9 +8,10 @@ namespace dtrain::DT_CPU_ISA {
 template <typename T>
 void AdamKernel(const AdamArgs& args) {
   const AdamOptions& o = args.options;
-  const float scale = *args.gradient_scale;
-  const float m_correction = 1.0f / o.bias_correction1;
-  const float root_v_correction = 1.0f / __builtin_sqrtf(o.bias_correction2);
+  const AdamStep& now = *args.step;
+  const float scale = now.gradient_scale;
+  const float m_correction = 1.0f / now.bias_correction1;
+  const float root_v_correction = 1.0f / __builtin_sqrtf(now.bias_correction2);
   T* const copy = static_cast<T*>(args.copy);
   ForLanes(args.begin, args.end, [&](int64_t i, auto lanes) {
     Vec w = Load(args.weights + i, lanes);
@@ -18,7 +19,7 @@ void AdamKernel(const AdamArgs& args) {
     const Vec m = Load(args.m + i, lanes) * o.beta1 + g * (1.0f - o.beta1);
     const Vec v = Load(args.v + i, lanes) * o.beta2 + g * g * (1.0f - o.beta2);
     const Vec step = m * m_correction / (Sqrt(v) * root_v_correction + o.epsilon);
-    w -= (step + w * o.weight_decay) * o.learning_rate;
+    w -= (step + w * o.weight_decay) * now.learning_rate;
     Store(args.m + i, m, lanes);
     Store(args.v + i, v, lanes);
     Store(args.weights + i, w, lanes);

@@ -1,7 +1,6 @@
 // adam_cuda.cu - the whole update of a parameter between one reading and one writing of its state.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 
 #include "dtrain/device/cuda/packed.cuh"
 #include "dtrain/ops/internal/adam_kernel.h"
@@ -15,30 +14,34 @@ constexpr int kAdamPacks = 2;  // of a thread, loaded together: 128 bytes under 
 
 struct AdamGpuArgs {
   AdamArgs op;
+  int64_t head;  // elements before the first aligned pack
+};
+
+// AdamStep with the arithmetic done, in registers.
+struct AdamFactors {
+  float gradient, learning_rate;
   float m_correction;       // 1 / bias_correction1
   float root_v_correction;  // 1 / sqrt(bias_correction2)
-  int64_t head;             // elements before the first aligned pack
 };
 
 struct AdamState {
   float w, m, v;
 };
 
-__device__ __forceinline__ AdamState UpdateOne(const AdamGpuArgs& args, float scale, float gradient,
-                                               AdamState s) {
-  const AdamOptions& o = args.op.options;
-  const float g = gradient * scale + s.w * o.l2;
+__device__ __forceinline__ AdamState UpdateOne(const AdamOptions& o, const AdamFactors& by,
+                                               float gradient, AdamState s) {
+  const float g = gradient * by.gradient + s.w * o.l2;
   s.m = s.m * o.beta1 + g * (1.0f - o.beta1);
   s.v = s.v * o.beta2 + g * g * (1.0f - o.beta2);
-  const float step = s.m * args.m_correction / (sqrtf(s.v) * args.root_v_correction + o.epsilon);
-  s.w -= (step + s.w * o.weight_decay) * o.learning_rate;
+  const float step = s.m * by.m_correction / (sqrtf(s.v) * by.root_v_correction + o.epsilon);
+  s.w -= (step + s.w * o.weight_decay) * by.learning_rate;
   return s;
 }
 
 // kCount packs of N elements that lie `stride` apart, all loaded before the first is stored.
 template <typename T, int N, int kCount>
-__device__ __forceinline__ void UpdatePacks(const AdamGpuArgs& args, float scale, int64_t first,
-                                            int64_t stride) {
+__device__ __forceinline__ void UpdatePacks(const AdamGpuArgs& args, const AdamFactors& by,
+                                            int64_t first, int64_t stride) {
   Packed<float, N> g[kCount], w[kCount], m[kCount], v[kCount];
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
@@ -54,7 +57,7 @@ __device__ __forceinline__ void UpdatePacks(const AdamGpuArgs& args, float scale
     Packed<T, N> copy;
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      const AdamState s = UpdateOne(args, scale, g[i][j], {w[i][j], m[i][j], v[i][j]});
+      const AdamState s = UpdateOne(args.op.options, by, g[i][j], {w[i][j], m[i][j], v[i][j]});
       w[i].values[j] = s.w;
       m[i].values[j] = s.m;
       v[i].values[j] = s.v;
@@ -71,28 +74,34 @@ __device__ __forceinline__ void UpdatePacks(const AdamGpuArgs& args, float scale
 /// Geometry: 256 threads a block, each kAdamPacks packs that lie a block's width apart; the first
 ///   threads of the grid also take the up to 3 + 3 elements before and after the aligned packs.
 /// Traffic: 28 bytes per parameter (gradient 4 read; weight, m, v 4 read and 4 written each), and
-///   sizeof(T) for the copy. Floor (model): bytes / memory bandwidth.
+///   sizeof(T) for the copy; nothing where the step is skipped. Floor (model): bytes / memory
+///   bandwidth.
 /// kPack == 1 is for tensors that are not aligned alike.
 template <typename T, int kPack>
 __global__ __launch_bounds__(kAdamThreads) void AdamKernelGpu(AdamGpuArgs args) {
-  const float scale = *args.op.gradient_scale;
+  const AdamStep now = *args.op.step;
+  if (now.skip != 0.0f) return;
+  const AdamFactors by = {.gradient = now.gradient_scale,
+                          .learning_rate = now.learning_rate,
+                          .m_correction = 1.0f / now.bias_correction1,
+                          .root_v_correction = 1.0f / sqrtf(now.bias_correction2)};
   const int64_t whole = args.head + (args.op.end - args.head) / kPack * kPack;
   const int64_t block = static_cast<int64_t>(blockIdx.x);
   const int thread = static_cast<int>(threadIdx.x);
   constexpr int64_t kStride = int64_t{kAdamThreads} * kPack;
   const int64_t first = args.head + block * kStride * kAdamPacks + thread * kPack;
   if (first + (kAdamPacks - 1) * kStride < whole) {
-    UpdatePacks<T, kPack, kAdamPacks>(args, scale, first, kStride);
+    UpdatePacks<T, kPack, kAdamPacks>(args, by, first, kStride);
   } else {
     for (int64_t at = first; at < whole; at += kStride) {
-      UpdatePacks<T, kPack, 1>(args, scale, at, 0);
+      UpdatePacks<T, kPack, 1>(args, by, at, 0);
     }
   }
   if (kPack > 1 && block == 0 && thread < 2 * kPack) {
     // Thread j < kPack takes element j of the head, thread kPack + j that of the tail.
     const int64_t at = thread < kPack ? thread : whole + thread - kPack;
     if (at < (thread < kPack ? args.head : args.op.end)) {
-      UpdatePacks<T, 1, 1>(args, scale, at, 0);
+      UpdatePacks<T, 1, 1>(args, by, at, 0);
     }
   }
 }
@@ -107,11 +116,7 @@ int64_t HeadOf(const void* data, size_t element_size, size_t pack) {
 
 template <typename T>
 void AdamKernelCuda(const AdamArgs& op, Stream& stream) {
-  const AdamOptions& o = op.options;
-  AdamGpuArgs args = {.op = op,
-                      .m_correction = 1.0f / o.bias_correction1,
-                      .root_v_correction = 1.0f / std::sqrt(o.bias_correction2),
-                      .head = 0};
+  AdamGpuArgs args = {.op = op, .head = 0};
   // Ranges of a flat arena may begin anywhere, but begin at the same place in all of the arenas.
   const int64_t head = HeadOf(op.weights, sizeof(float), kAdamPack);
   const auto alike = [&](const float* data) {

@@ -65,11 +65,16 @@ AttentionArgs MakeArgs(const AttentionSaved& x, const Sequences& queries, const 
   args.out_stride = x.out.row_stride();
   args.query_offsets = queries.offsets().data();
   args.key_offsets = keys.offsets().data();
+  if (queries.device_offsets() && keys.device_offsets()) {
+    args.device_query_offsets = queries.device_offsets().data<int32_t>();
+    args.device_key_offsets = keys.device_offsets().data<int32_t>();
+  }
   args.num_heads = options.num_heads;
   args.head_dim = static_cast<int>(x.q.dim(1)) / options.num_heads;
   args.causal = options.causal;
   args.scale = ScaleOf(options.scale, args.head_dim);
   args.dropout_key = options.dropout.key;
+  args.dropout_step = options.dropout.device_step;
   args.dropout_threshold = options.dropout.threshold();
   args.dropout_scale = options.dropout.scale();
   args.max_keys = (int64_t{keys.max_length()} + 7) / 8 * 8;

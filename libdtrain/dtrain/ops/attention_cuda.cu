@@ -27,17 +27,22 @@ LaunchShape ShapeOf(const AttentionArgs& args, int64_t max_rows, int rows, int t
 // `args` with device memory: both arrays of offsets and, for backward, delta.
 AttentionArgs OnDevice(const AttentionArgs& args, bool with_delta, Stream& stream) {
   const auto count = static_cast<size_t>(args.sequences) + 1;
+  const bool has_offsets = args.device_query_offsets != nullptr;
+  const size_t offset_bytes = has_offsets ? 0 : 2 * count * sizeof(int32_t);
+  const size_t deltas =
+      with_delta ? static_cast<size_t>(args.query_offsets[count - 1] * int64_t{args.num_heads}) : 0;
+  AttentionArgs result = args;
+  result.query_offsets = args.device_query_offsets;
+  result.key_offsets = args.device_key_offsets;
+  if (offset_bytes + deltas == 0) return result;
+  std::byte* const scratch = stream.Scratch(offset_bytes + deltas * sizeof(float));
+  result.delta = reinterpret_cast<float*>(scratch + offset_bytes);
+  if (has_offsets) return result;
   std::vector<int32_t> offsets(args.query_offsets, args.query_offsets + count);
   offsets.insert(offsets.end(), args.key_offsets, args.key_offsets + count);
-  const size_t offset_bytes = offsets.size() * sizeof(int32_t);
-  const auto deltas =
-      with_delta ? static_cast<size_t>(offsets[count - 1] * int64_t{args.num_heads}) : size_t{0};
-  std::byte* const scratch = stream.Scratch(offset_bytes + deltas * sizeof(float));
   CopyToDevice(scratch, offsets.data(), offset_bytes, stream);
-  AttentionArgs result = args;
   result.query_offsets = reinterpret_cast<const int32_t*>(scratch);
   result.key_offsets = result.query_offsets + count;
-  result.delta = reinterpret_cast<float*>(scratch + offset_bytes);
   return result;
 }
 

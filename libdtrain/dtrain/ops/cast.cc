@@ -116,24 +116,26 @@ void AddTo(const Tensor& x, Tensor& y, Stream& stream) {
   });
 }
 
-void MovingAverage(const Tensor& x, float decay, Tensor& average, Stream& stream) {
+void MovingAverage(const Tensor& x, const Tensor& decay, Tensor& average, Stream& stream) {
   CheckTensor("MovingAverage", "x", x, x.shape(), DType::kFloat32, stream);
+  CheckTensor("MovingAverage", "decay", decay, {1}, DType::kFloat32, stream);
   CheckTensor("MovingAverage", "average", average, x.shape(), DType::kFloat32, stream);
   CheckContiguous("MovingAverage", "x", x);
   CheckContiguous("MovingAverage", "average", average);
   DispatchFloat(x, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
+      const float kept = *decay.data<float>();
+      if (kept == 1.0f) return;
       ForRuns(x, average, [&](int64_t x_offset, int64_t y_offset, int64_t n) {
         BlendKernelCpu<float>({.x = x.data<float>() + x_offset,
                                .y = average.data<float>() + y_offset,
-                               .x_factor = 1.0f - decay,
-                               .y_factor = decay,
+                               .x_factor = 1.0f - kept,
+                               .y_factor = kept,
                                .n = n});
       });
     } else {
       BlendRowsArgs args = BlendOf(x, average);
-      args.x_factor = 1.0f - decay;
-      args.y_factor = decay;
+      args.decay = decay.data<float>();
       BlendRowsKernelCuda<float>(args, stream);
     }
   });

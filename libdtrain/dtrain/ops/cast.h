@@ -17,7 +17,8 @@ void Scale(Tensor& x, float factor, Stream& stream);
 // y += x, same shape and type; rows may be strided.
 void AddTo(const Tensor& x, Tensor& y, Stream& stream);
 // average = decay * average + (1 - decay) * x: an exponential moving average. Contiguous float32.
-void MovingAverage(const Tensor& x, float decay, Tensor& average, Stream& stream);
+// decay: [1], float32; 1 leaves the average as it is, bit for bit.
+void MovingAverage(const Tensor& x, const Tensor& decay, Tensor& average, Stream& stream);
 // out[i] = x[rows[i]]; rows: [n], int32; x: [m, columns], out: [n, columns], one type.
 void GatherRows(const Tensor& x, const Tensor& rows, Tensor& out, Stream& stream);
 // out[rows[i]] += x[i], in order of i; rows: [n], int32.

@@ -16,6 +16,15 @@ constexpr int kBlendThreads = 256;
 // that a multiprocessor holds 2048 threads with 16 to 64 bytes under way each.
 template <typename T, typename U, int kWidth, bool kAdds>
 __global__ void __launch_bounds__(kBlendThreads) BlendRowsKernel(BlendRowsArgs args) {
+  float x_factor = args.x_factor;
+  float y_factor = args.y_factor;
+  if constexpr (kAdds) {
+    if (args.decay != nullptr) {
+      y_factor = *args.decay;
+      x_factor = 1.0f - y_factor;
+      if (y_factor == 1.0f) return;
+    }
+  }
   const int64_t step = int64_t{gridDim.x} * kBlendThreads * kWidth;
   for (int64_t r = blockIdx.y; r < args.rows; r += gridDim.y) {
     int64_t c = (int64_t{blockIdx.x} * kBlendThreads + threadIdx.x) * kWidth;
@@ -26,18 +35,18 @@ __global__ void __launch_bounds__(kBlendThreads) BlendRowsKernel(BlendRowsArgs a
       if constexpr (kAdds) {
         const auto before = LoadPiece<kWidth>(target);
 #pragma unroll
-        for (int i = 0; i < kWidth; ++i) y[i] = before[i] * args.y_factor + x[i] * args.x_factor;
+        for (int i = 0; i < kWidth; ++i) y[i] = before[i] * y_factor + x[i] * x_factor;
       } else {
 #pragma unroll
-        for (int i = 0; i < kWidth; ++i) y[i] = x[i] * args.x_factor;
+        for (int i = 0; i < kWidth; ++i) y[i] = x[i] * x_factor;
       }
       StorePiece(target, MakePiece<U>(y));
     }
     // The last columns where they do not fill a piece.
     for (; c < args.columns; ++c) {
       U* const target = RowAt<U>(args.y, r, c);
-      float y = ToFloat(*RowAt<T>(args.x, r, c)) * args.x_factor;
-      if constexpr (kAdds) y = ToFloat(*target) * args.y_factor + y;
+      float y = ToFloat(*RowAt<T>(args.x, r, c)) * x_factor;
+      if constexpr (kAdds) y = ToFloat(*target) * y_factor + y;
       *target = FromFloat<U>(y);
     }
   }

@@ -18,6 +18,8 @@ namespace dtrain {
 struct Dropout {
   float probability = 0.0f;  // of being zeroed, in [0, 1); 0 turns dropout off
   RandomKey key;
+  // Where not null, in the memory of the op's GPU: the key's step, in place of key.step.
+  const uint32_t* device_step = nullptr;
 
   // Elements whose bits are below this are dropped.
   uint32_t threshold() const { return static_cast<uint32_t>(std::lround(probability * 65536.0f)); }

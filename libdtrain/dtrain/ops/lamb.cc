@@ -17,7 +17,7 @@ namespace {
 
 LambArgs MakeArgs(const LambTable& table, const Tensor& step, const LambOptions& options,
                   const LambTensors& tensors) {
-  return {.step = reinterpret_cast<const LambStep*>(step.data<float>()),
+  return {.step = reinterpret_cast<const AdamStep*>(step.data<float>()),
           .chunks = reinterpret_cast<const LambChunk*>(table.chunks.data<int64_t>()),
           .segments = reinterpret_cast<const LambSegmentInfo*>(table.segments.data<int64_t>()),
           .decays = table.decays.data<float>(),
@@ -50,7 +50,7 @@ void TrustRatios(const LambArgs& args) {
 
 template <typename T>
 void UpdateOnCpu(const LambArgs& args) {
-  const LambStep& now = *args.step;
+  const AdamStep& now = *args.step;
   if (now.skip != 0.0f) return;
   DT_CHECK(now.bias_correction1 > 0.0f && now.bias_correction2 > 0.0f)
       << "LambUpdate: the bias corrections are " << now.bias_correction1 << " and "
@@ -111,8 +111,8 @@ void LambUpdate(const LambTable& table, const Tensor& step, const LambOptions& o
   CheckTensor(kOp, "table.chunks", table.chunks, table.chunks.shape(), DType::kInt64, stream);
   CheckTensor(kOp, "weights", tensors.weights, shape, DType::kFloat32, stream);
   CheckTensor(kOp, "gradients", tensors.gradients, shape, DType::kFloat32, stream);
-  static_assert(sizeof(LambStep) == LambStep::kValues * sizeof(float));
-  CheckTensor(kOp, "step", step, {LambStep::kValues}, DType::kFloat32, stream);
+  static_assert(sizeof(AdamStep) == AdamStep::kValues * sizeof(float));
+  CheckTensor(kOp, "step", step, {AdamStep::kValues}, DType::kFloat32, stream);
   CheckTensor(kOp, "m", tensors.m, shape, DType::kFloat32, stream);
   CheckTensor(kOp, "v", tensors.v, shape, DType::kFloat32, stream);
   CheckOptional(kOp, "copy", tensors.copy, shape, tensors.copy.dtype(), stream);

@@ -18,6 +18,7 @@
 
 #include "dtrain/device/arena.h"
 #include "dtrain/device/stream.h"
+#include "dtrain/ops/adam.h"
 #include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
@@ -49,18 +50,6 @@ struct LambOptions {
   float epsilon = 1e-6f;
 };
 
-// What changes from update to update. It lies in the device's memory, so that what decides it (are
-// the gradients finite, how long are they) may run on the device.
-struct LambStep {
-  float learning_rate = 1e-3f;
-  float gradient_scale = 1.0f;    // multiplies the gradients first: unscaling and clipping
-  float bias_correction1 = 1.0f;  // 1 - beta1^t
-  float bias_correction2 = 1.0f;  // 1 - beta2^t
-  float skip = 0.0f;              // not 0: everything stays as it is
-
-  static constexpr int64_t kValues = 5;
-};
-
 // The flat arenas, each [n], contiguous.
 struct LambTensors {
   Tensor gradients = {};  // float32; holds u afterwards
@@ -69,7 +58,7 @@ struct LambTensors {
   Tensor copy = {};       // receives the new weights in its own type, or absent
 };
 
-// step: [LambStep::kValues], float32, the values of a LambStep.
+// step: [AdamStep::kValues], float32, the values of a AdamStep.
 void LambUpdate(const LambTable& table, const Tensor& step, const LambOptions& options,
                 LambTensors& tensors, Stream& stream);
 

@@ -10,7 +10,7 @@ template <typename T>
 void LambMomentsKernel(const LambArgs& args) {
   const LambOptions& o = args.options;
   const LambChunk& chunk = args.chunks[args.chunk];
-  const LambStep& now = *args.step;
+  const AdamStep& now = *args.step;
   const float scale = now.gradient_scale;
   const float decay = args.decays[chunk.segment];
   const float m_correction = 1.0f / now.bias_correction1;

@@ -39,7 +39,7 @@ __global__ __launch_bounds__(kLambThreads) void LambMomentsKernelGpu(LambArgs ar
   const LambOptions& o = args.options;
   const LambChunk chunk = args.chunks[blockIdx.x];
   const float decay = args.decays[chunk.segment];
-  const LambStep now = *args.step;
+  const AdamStep now = *args.step;
   if (now.skip != 0.0f) return;
   const float scale = now.gradient_scale;
   const float m_correction = 1.0f / now.bias_correction1;

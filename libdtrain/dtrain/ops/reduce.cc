@@ -45,6 +45,23 @@ SumRowsArgs MatrixToSum(const Tensor& x) {
   return {.x = RowsOf(x), .rows = x.dim(0), .columns = x.elements() / x.dim(0)};
 }
 
+// The sum of all elements, in blocks and these in order.
+template <typename T>
+double SumOnCpu(const Tensor& x) {
+  const Runs runs(x);
+  std::vector<double> sums(static_cast<size_t>(runs.count()));
+  ParallelFor(runs.count(), runs.grain(), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      SumKernelCpu<T>({.x = x.data<T>() + runs.offset(i),
+                       .n = runs.length(i),
+                       .sum = &sums[static_cast<size_t>(i)]});
+    }
+  });
+  double sum = 0.0;
+  for (const double part : sums) sum += part;
+  return sum;
+}
+
 }  // namespace
 
 void AccumulateColumnSums(const Tensor& x, Tensor& sums, Stream& stream) {
@@ -80,17 +97,7 @@ void Sum(const Tensor& x, Tensor& total, Stream& stream) {
   CheckTensor("Sum", "total", total, {1}, is_double ? DType::kFloat64 : DType::kFloat32, stream);
   DispatchFloat(x, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
-      const Runs runs(x);
-      std::vector<double> sums(static_cast<size_t>(runs.count()));
-      ParallelFor(runs.count(), runs.grain(), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          SumKernelCpu<T>({.x = x.data<T>() + runs.offset(i),
-                           .n = runs.length(i),
-                           .sum = &sums[static_cast<size_t>(i)]});
-        }
-      });
-      double sum = 0.0;
-      for (const double part : sums) sum += part;
+      const double sum = SumOnCpu<T>(x);
       if (is_double) {
         *total.data<double>() = sum;
       } else {
@@ -100,6 +107,21 @@ void Sum(const Tensor& x, Tensor& total, Stream& stream) {
       SumRowsArgs args = MatrixToSum(x);
       args.as_double = is_double ? total.data<double>() : nullptr;
       args.as_float = is_double ? nullptr : total.data<float>();
+      SumKernelCuda<T>(args, stream);
+    }
+  });
+}
+
+void AccumulateSum(const Tensor& x, Tensor& total, Stream& stream) {
+  CheckTensor("AccumulateSum", "x", x, x.shape(), x.dtype(), stream);
+  CheckTensor("AccumulateSum", "total", total, {1}, DType::kFloat64, stream);
+  DispatchFloat(x, [&]<DeviceType D, typename T>() {
+    if constexpr (D == DeviceType::kCpu) {
+      *total.data<double>() += SumOnCpu<T>(x);
+    } else {
+      SumRowsArgs args = MatrixToSum(x);
+      args.as_double = total.data<double>();
+      args.accumulate = true;
       SumKernelCuda<T>(args, stream);
     }
   });

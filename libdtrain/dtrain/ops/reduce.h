@@ -14,6 +14,8 @@ void AccumulateColumnSums(const Tensor& x, Tensor& sums, Stream& stream);
 
 // total: [1], float32 or float64 = sum of all elements of x, summed in double.
 void Sum(const Tensor& x, Tensor& total, Stream& stream);
+// total: [1], float64 += the same.
+void AccumulateSum(const Tensor& x, Tensor& total, Stream& stream);
 
 // out: [2], float64 = {sum of squares, number of elements that are NaN or infinite} of a contiguous
 // float32 tensor: the global gradient norm and the overflow test in one pass.

@@ -120,9 +120,10 @@ struct FinishSumArgs {
   int values = 1;
   double* as_double = nullptr;  // one of the two is null
   float* as_float = nullptr;
+  bool accumulate = false;  // to as_double
 };
 
-// totals[v] = sum over i of partials[i][v]; one block.
+// totals[v] = (accumulate: totals[v] +) sum over i of partials[i][v]; one block.
 __global__ void __launch_bounds__(kSumThreads) FinishSumKernel(FinishSumArgs args) {
   for (int v = 0; v < args.values; ++v) {
     double sum = 0.0;
@@ -131,7 +132,9 @@ __global__ void __launch_bounds__(kSumThreads) FinishSumKernel(FinishSumArgs arg
     }
     sum = BlockSum(sum);
     if (threadIdx.x == 0) {
-      if (args.as_double != nullptr) args.as_double[v] = sum;
+      if (args.as_double != nullptr) {
+        args.as_double[v] = args.accumulate ? args.as_double[v] + sum : sum;
+      }
       if (args.as_float != nullptr) args.as_float[v] = static_cast<float>(sum);
     }
   }
@@ -162,7 +165,8 @@ void SumEverything(const SumRowsArgs& args, Stream& stream) {
                        .count = blocks,
                        .values = What::kValues,
                        .as_double = args.as_double,
-                       .as_float = args.as_float},
+                       .as_float = args.as_float,
+                       .accumulate = args.accumulate},
          stream);
 }
 

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/optim/adam.h"
 
-#include <algorithm>
-#include <cmath>
-
+#include "dtrain/ops/adam.h"
 #include "dtrain/ops/cast.h"
+#include "dtrain/optim/step_state.h"
 #include "dtrain/tensor/copy.h"
 
 namespace dtrain {
@@ -30,11 +29,9 @@ Adam::Adam(ParameterSet& parameters, const AdamConfig& config)
     average_ = Empty(*arena_, {parameters.size()}, DType::kFloat32);
     Cast(parameters.weights(), average_, stream);
   }
-  scale_ = Empty(*arena_, {1}, DType::kFloat32);
-  if (config.trust_ratio != AdamConfig::TrustRatio::kNone) {
-    lamb_ = MakeTable(stream);
-    lamb_step_ = Empty(*arena_, {LambStep::kValues}, DType::kFloat32);
-  }
+  step_ = Empty(*arena_, {AdamStep::kValues}, DType::kFloat32);
+  decay_ = Empty(*arena_, {1}, DType::kFloat32);
+  if (config.trust_ratio != AdamConfig::TrustRatio::kNone) lamb_ = MakeTable(stream);
   stream.Synchronize();
 }
 
@@ -53,43 +50,36 @@ LambTable Adam::MakeTable(Stream& stream) {
 
 void Adam::Step(float learning_rate, float gradient_scale, Stream& stream) {
   ++steps_;
-  const auto t = static_cast<double>(steps_);
-  Upload<float>({&gradient_scale, 1}, scale_, stream);
-  const auto correction = [&](float beta) {
-    return config_.bias_correction ? static_cast<float>(1.0 - std::pow(double{beta}, t)) : 1.0f;
-  };
-  AdamOptions options{.learning_rate = learning_rate,
-                      .beta1 = config_.beta1,
-                      .beta2 = config_.beta2,
-                      .epsilon = config_.epsilon,
-                      .bias_correction1 = correction(config_.beta1),
-                      .bias_correction2 = correction(config_.beta2)};
+  const AdamStep step = AdamStepOf(config_.CorrectedBeta1(), config_.CorrectedBeta2(), steps_,
+                                   learning_rate, gradient_scale);
+  const float decay = AverageDecayOf(config_.ema_decay, steps_);
+  CopyToDevice(step_.data<float>(), &step, sizeof(step), stream);
+  Upload<float>({&decay, 1}, decay_, stream);
+  Step(step_, decay_, stream);
+}
+
+void Adam::Step(const Tensor& step, const Tensor& average_decay, Stream& stream) {
   if (lamb_.chunks) {
     LambTensors tensors = {.gradients = parameters_.gradients(),
                            .weights = parameters_.weights(),
                            .m = m_,
                            .v = v_,
                            .copy = parameters_.compute_weights()};
-    const float step[LambStep::kValues] = {learning_rate, gradient_scale, options.bias_correction1,
-                                           options.bias_correction2, /*skip=*/0.0f};
-    Upload<float>(step, lamb_step_, stream);
-    LambUpdate(lamb_, lamb_step_,
-               {.beta1 = options.beta1, .beta2 = options.beta2, .epsilon = options.epsilon},
+    LambUpdate(lamb_, step,
+               {.beta1 = config_.beta1, .beta2 = config_.beta2, .epsilon = config_.epsilon},
                tensors, stream);
   } else {
-    UpdateRanges(options, stream);
+    UpdateRanges(step, stream);
   }
-  if (average_) {
-    const float decay = std::min(config_.ema_decay, static_cast<float>((1.0 + t) / (10.0 + t)));
-    MovingAverage(parameters_.weights(), decay, average_, stream);
-  }
+  if (average_) MovingAverage(parameters_.weights(), average_decay, average_, stream);
 }
 
 std::vector<float> Adam::TrustRatios(Stream& stream) const {
   return lamb_.ratios ? Download<float>(lamb_.ratios, stream) : std::vector<float>();
 }
 
-void Adam::UpdateRanges(AdamOptions options, Stream& stream) {
+void Adam::UpdateRanges(const Tensor& step, Stream& stream) {
+  AdamOptions options{.beta1 = config_.beta1, .beta2 = config_.beta2, .epsilon = config_.epsilon};
   for (const Range& range : ranges_) {
     const auto slice = [&](const Tensor& flat) {
       return flat ? flat.Rows(range.begin, range.end) : Tensor();
@@ -99,7 +89,7 @@ void Adam::UpdateRanges(AdamOptions options, Stream& stream) {
     Tensor v = slice(v_);
     Tensor copy = slice(parameters_.compute_weights());
     (config_.decoupled ? options.weight_decay : options.l2) = range.weight_decay;
-    AdamUpdate(slice(parameters_.gradients()), scale_, options, weights, m, v, copy, stream);
+    AdamUpdate(slice(parameters_.gradients()), step, options, weights, m, v, copy, stream);
   }
 }
 

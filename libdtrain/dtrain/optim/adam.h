@@ -37,6 +37,10 @@ struct AdamConfig {
   };
   TrustRatio trust_ratio = TrustRatio::kNone;
   float ema_decay = 0.0f;  // of the averaged weights; 0 keeps no average
+
+  // What is corrected for: 1 - 0^t is 1, so 0 leaves the moments as they are.
+  float CorrectedBeta1() const { return bias_correction ? beta1 : 0.0f; }
+  float CorrectedBeta2() const { return bias_correction ? beta2 : 0.0f; }
 };
 
 // See ops/adam.h and ops/lamb.h for the updates. Owns the moments.
@@ -45,17 +49,20 @@ class Adam {
   // `parameters` must be allocated and outlive this.
   Adam(ParameterSet& parameters, const AdamConfig& config);
 
-  // One update with gradients * gradient_scale. LAMB leaves its update in place of the gradients.
+  // One update as the device decided it (optim/step_state.h): `step` and `average_decay` are its
+  // adam() and average_decay(). Whether it is one of steps() the host learns later: set_steps().
+  void Step(const Tensor& step, const Tensor& average_decay, Stream& stream);
+  // One update with gradients * gradient_scale, where the host decides alone. LAMB leaves its
+  // update in place of the gradients.
   void Step(float learning_rate, float gradient_scale, Stream& stream);
 
-  // Updates so far: t of the bias correction.
+  // Updates so far, as far as the host knows: t of the bias correction.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
   // Flat, [parameters.size()], float32, laid out as the parameters.
   Tensor& first_moments() { return m_; }
   Tensor& second_moments() { return v_; }
-  // Absent unless ema_decay > 0. Debiased by a warm-up of the decay: min(decay, (1 + t) / (10 +
-  // t)).
+  // Absent unless ema_decay > 0. Its decay warms up: AverageDecayOf().
   Tensor& average() { return average_; }
   // Exchanges weights and average: before evaluating, and again after it.
   void SwapAverage(Stream& stream);
@@ -70,7 +77,7 @@ class Adam {
   };
 
   LambTable MakeTable(Stream& stream);
-  void UpdateRanges(AdamOptions options, Stream& stream);
+  void UpdateRanges(const Tensor& step, Stream& stream);
 
   ParameterSet& parameters_;
   AdamConfig config_;
@@ -78,7 +85,8 @@ class Adam {
   std::vector<Range> ranges_;
   LambTable lamb_;  // absent without a trust ratio
   std::shared_ptr<Arena> arena_;
-  Tensor m_, v_, average_, scale_, lamb_step_;
+  Tensor m_, v_, average_;
+  Tensor step_, decay_;  // of an update the host decides
 };
 
 }  // namespace dtrain

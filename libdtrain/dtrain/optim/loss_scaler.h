@@ -5,6 +5,8 @@
 // scale * loss, so that small ones do not vanish in float16, and divided by it again in float32.
 // An update whose gradients overflowed is skipped and the scale halved; after a run of good updates
 // it doubles. The scale is a power of two, so scaling itself rounds nothing.
+//
+// The functions run on every device (constexpr), so that the decisions are the same ones.
 #ifndef DTRAIN_OPTIM_LOSS_SCALER_H_
 #define DTRAIN_OPTIM_LOSS_SCALER_H_
 
@@ -26,36 +28,31 @@ struct LossScalerState {
   int64_t good_updates = 0;
 };
 
-class LossScaler {
- public:
-  explicit LossScaler(const LossScalerOptions& options)
-      : options_(options), state_{.scale = options.on ? options.initial : 1.0} {}
+constexpr LossScalerState InitialLossScale(const LossScalerOptions& options) {
+  return {.scale = options.on ? options.initial : 1.0, .good_updates = 0};
+}
 
-  double scale() const { return state_.scale; }
-
-  // After an update, or after one that was skipped because its gradients, summed over all ranks,
-  // were not finite.
-  void Update(bool overflow) {
-    if (!options_.on) return;
-    if (overflow) {
-      state_.scale = state_.scale / 2 < options_.minimum ? options_.minimum : state_.scale / 2;
-      state_.good_updates = 0;
-    } else if (++state_.good_updates >= options_.growth_interval) {
-      state_.scale = state_.scale * 2 > options_.maximum ? options_.maximum : state_.scale * 2;
-      state_.good_updates = 0;
-    }
+// The state after an update, or after one that was skipped because its gradients, summed over all
+// ranks, were not finite.
+constexpr LossScalerState UpdateLossScale(const LossScalerOptions& options, LossScalerState state,
+                                          bool overflow) {
+  if (!options.on) return state;
+  if (overflow) {
+    state.scale = state.scale / 2 < options.minimum ? options.minimum : state.scale / 2;
+    state.good_updates = 0;
+  } else if (++state.good_updates >= options.growth_interval) {
+    state.scale = state.scale * 2 > options.maximum ? options.maximum : state.scale * 2;
+    state.good_updates = 0;
   }
+  return state;
+}
 
-  const LossScalerState& state() const { return state_; }
-  // A state of another precision (scale 0) leaves this one as it is.
-  void Restore(const LossScalerState& state) {
-    if (options_.on && state.scale >= options_.minimum) state_ = state;
-  }
-
- private:
-  LossScalerOptions options_;
-  LossScalerState state_;
-};
+// The state to go on with from a checkpoint's: one of another precision (scale 0, or off) counts
+// for nothing.
+constexpr LossScalerState RestoreLossScale(const LossScalerOptions& options,
+                                           const LossScalerState& restored) {
+  return options.on && restored.scale >= options.minimum ? restored : InitialLossScale(options);
+}
 
 }  // namespace dtrain
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dtrain/base/check.h"
+#include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
 
@@ -33,10 +34,18 @@ class Sequences {
   int32_t end(int64_t i) const { return offsets_[static_cast<size_t>(i) + 1]; }
   int32_t length(int64_t i) const { return end(i) - begin(i); }
   const std::vector<int32_t>& offsets() const { return offsets_; }
+  // The offsets on the batch's device, [count() + 1], int32, where somebody put them: ops on a GPU
+  // that find none there copy them each time.
+  const Tensor& device_offsets() const { return device_offsets_; }
+  void set_device_offsets(Tensor offsets) {
+    DT_CHECK_EQ(offsets.elements(), count() + 1);
+    device_offsets_ = std::move(offsets);
+  }
 
  private:
   std::vector<int32_t> offsets_;
   int32_t max_length_ = 0;
+  Tensor device_offsets_;
 };
 
 }  // namespace dtrain

@@ -61,7 +61,16 @@ class TrainingTask {
   // Source tokens and sequences of the loaded update on this rank, for the speed shown.
   virtual int64_t source_tokens() const = 0;
 
-  // Loss sums of micro-batch i, then its gradients (accumulated).
+  // Puts micro-batch i into the device's memory, before its Forward, and lets go of the one before.
+  virtual void Upload(int /*i*/, Context& /*ctx*/) {}
+  // Everything that the kernels of the uploaded micro-batch depend on but what Upload() put into
+  // memory: shapes, mostly. Where two micro-batches have one key, a GPU may repeat the recorded
+  // launches of the one for the other, without calls of Forward and Backward. So with a key these
+  // neither copy from or to the host nor wait, and Forward returns the same LossSums. "": never.
+  virtual std::string GraphKey() const { return ""; }
+  // Loss sums of micro-batch i, then its gradients (accumulated), multiplied by loss_scale and by
+  // ctx.loss().scale, which lies on the device. Sums that the device adds to ctx.loss() are not
+  // among those returned (OutputLoss does so): the host reads them later and waits for nothing.
   virtual LossSums Forward(int i, float loss_scale, Context& ctx) = 0;
   virtual void Backward(Context& ctx) = 0;
 

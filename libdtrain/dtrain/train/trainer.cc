@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/log.h"
 #include "dtrain/ops/cast.h"
@@ -27,6 +28,20 @@ constexpr double kSignalSpreadSeconds = 1.0;
 constexpr int kMaxSkippedInARow = 20;
 // Updates after which the memory of a run is known.
 constexpr int64_t kWarmUpUpdates = 10;
+
+StepRules RulesOf(const TrainerOptions& options) {
+  return {.loss_scaler = options.loss_scaler,
+          .loss_scale_tokens = options.loss_scale_tokens,
+          .clip_norm = options.clip_norm,
+          .beta1 = options.adam.CorrectedBeta1(),
+          .beta2 = options.adam.CorrectedBeta2(),
+          .average_decay = options.adam.ema_decay};
+}
+
+bool TakesGraphs(CudaGraphs graphs, const Device& device, int ranks) {
+  if (device.type == DeviceType::kCpu) return false;
+  return graphs == CudaGraphs::kOn || (graphs == CudaGraphs::kAuto && ranks == 1);
+}
 
 bool Improves(const std::string& metric, double value, double best, double min_delta) {
   return SmallerIsBetter(metric) ? value < best - min_delta : value > best + min_delta;
@@ -51,12 +66,15 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
       ctx_(ctx),
       options_(options),
       adam_(task.parameters(), options.adam),
-      loss_scaler_(options.loss_scaler) {
+      step_(ctx.device(), RulesOf(options)),
+      ring_(ctx.device()),
+      graphs_(TakesGraphs(options.cuda_graphs, ctx.device(), comm.size()), ctx) {
+  step_.Reset(InitialLossScale(options.loss_scaler), 0, ctx.stream());
   reducer_ = std::make_unique<GradientReducer>(task.parameters(), comm, options.reducer);
   state_.position = task.position();
 }
 
-Trainer::~Trainer() = default;
+Trainer::~Trainer() { ctx_.set_loss({}); }
 
 absl::Status Trainer::Resume(const std::string& from) {
   absl::StatusOr<std::string> path = std::string();
@@ -99,7 +117,8 @@ absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
   static_assert(std::is_trivially_copyable_v<TrainState>);
   comm_.Broadcast(&state_, sizeof(state_), 0);
   adam_.set_steps(state_.optimizer_steps);
-  loss_scaler_.Restore(state_.loss_scaler);
+  state_.loss_scaler = RestoreLossScale(options_.loss_scaler, state_.loss_scaler);
+  step_.Reset(state_.loss_scaler, state_.optimizer_steps, ctx_.stream());
   task_.Seek(state_.position);
   resumed_seconds_ = state_.seconds;
   if (state_.step > 0) last_checkpoint_step_ = state_.step;
@@ -109,7 +128,7 @@ absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
 absl::StatusOr<TrainResult> Trainer::Run() {
   ctx_.set_training(true);
   clock_.Restart();
-  elapsed_ = window_start_ = last_checkpoint_ = Elapsed();
+  elapsed_ = window_.start = last_checkpoint_ = Elapsed();
   // A resumed run that is already complete must not make another update.
   std::string reason = EndReason({});
   if (reason.empty() && state_.evaluation_due) {
@@ -118,9 +137,10 @@ absl::StatusOr<TrainResult> Trainer::Run() {
   }
   while (reason.empty()) {
     const PeriodClock before = Clock();
-    DT_ASSIGN_OR_RETURN(const Update update, RunUpdate());
-    DT_RETURN_IF_ERROR(ApplyGradients(update));
-    Record(update);
+    DT_ASSIGN_OR_RETURN(Update update, RunUpdate());
+    ApplyGradients(update);
+    issued_.push_back(update);
+    DT_RETURN_IF_ERROR(Collect(/*all=*/false));
     if (++updates_here_ == kWarmUpUpdates) ReportMemory();
     state_.evaluation_due = PeriodPassed(options_.eval_every, before, Clock());
     reason = EndReason(update.requests);
@@ -156,18 +176,42 @@ void Trainer::Backward(int micro_batches, Update& update) {
   ParameterSet& parameters = task_.parameters();
   ctx_.activations().ResetPeak();  // evaluations need other amounts
   Zero(parameters.gradients(), ctx_.stream());
+  ctx_.set_loss({step_.loss_scale(), step_.loss_sum(), step_.nll_sum()});
   for (int i = 0; i < micro_batches; ++i) {
     ctx_.set_step(static_cast<uint32_t>(state_.step * kMicroSteps + i));
-    update.sums += task_.Forward(i, static_cast<float>(GradientUnit()), ctx_);
-    // Only the last micro-batch completes the gradients; the others accumulate.
-    if (i == micro_batches - 1) {
-      parameters.SetReadyListener(
-          [&](const Parameter& parameter) { reducer_->MarkReady(parameter.index()); });
-    }
-    task_.Backward(ctx_);
+    update.sums += RunMicroBatch(i, i == micro_batches - 1);
   }
-  parameters.SetReadyListener(nullptr);
+  DT_CHECK(!options_.loss_scaler.on || update.sums.loss == 0.0)
+      << "a task whose losses come back to the host does not scale them by ctx.loss()";
   activation_peak_ = std::max(activation_peak_, static_cast<int64_t>(ctx_.activations().peak()));
+}
+
+LossSums Trainer::RunMicroBatch(int i, bool is_last) {
+  task_.Upload(i, ctx_);
+  const auto forward_and_backward = [&] {
+    const LossSums sums = task_.Forward(i, 1.0f, ctx_);
+    task_.Backward(ctx_);
+    return sums;
+  };
+  ParameterSet& parameters = task_.parameters();
+  const std::string key = graphs_.is_on() ? task_.GraphKey() : "";
+  if (!key.empty()) {
+    const LossSums sums =
+        graphs_.Run(absl::StrCat(key, " @", ctx_.activations().Layout()), forward_and_backward);
+    if (!is_last) return sums;
+    for (const Parameter* parameter : parameters.in_backward_order()) {
+      reducer_->MarkReady(parameter->index());
+    }
+    return sums;
+  }
+  // Only the last micro-batch completes the gradients; the others accumulate.
+  if (is_last) {
+    parameters.SetReadyListener(
+        [&](const Parameter& parameter) { reducer_->MarkReady(parameter.index()); });
+  }
+  const LossSums sums = forward_and_backward();
+  parameters.SetReadyListener(nullptr);
+  return sums;
 }
 
 void Trainer::ReportMemory() {
@@ -182,108 +226,117 @@ void Trainer::ReportMemory() {
 void Trainer::ReduceSums(Update& update) {
   const bool checkpoint = stop_flags_ != nullptr && stop_flags_->checkpoint.exchange(false);
   const bool stop = stop_flags_ != nullptr && stop_flags_->stop;
-  std::array<double, 7> sums = {update.sums.loss,
-                                update.sums.nll,
-                                static_cast<double>(update.sums.tokens),
-                                update.source_tokens,
-                                checkpoint ? 1.0 : 0.0,
-                                stop ? 1.0 : 0.0,
+  std::array<double, 5> sums = {static_cast<double>(update.sums.tokens), update.source_tokens,
+                                checkpoint ? 1.0 : 0.0, stop ? 1.0 : 0.0,
                                 comm_.is_root() ? Elapsed() : 0.0};
   reducer_->ReduceScalars(sums);
-  update.sums = {sums[0], sums[1], static_cast<int64_t>(sums[2])};
-  update.source_tokens = sums[3];
-  update.requests = {.checkpoint = sums[4] > 0.0, .stop = sums[5] > 0.0};
-  update.elapsed = sums[6];
+  update.sums.tokens = static_cast<int64_t>(sums[0]);
+  update.source_tokens = sums[1];
+  update.requests = {.checkpoint = sums[2] > 0.0, .stop = sums[3] > 0.0};
+  update.elapsed = sums[4];
 }
 
-absl::Status Trainer::ApplyGradients(const Update& update) {
-  ParameterSet& parameters = task_.parameters();
+void Trainer::ApplyGradients(Update& update) {
+  Stream& stream = ctx_.stream();
   elapsed_ = update.elapsed;
   const double tokens = static_cast<double>(std::max<int64_t>(update.sums.tokens, 1));
-  Tensor squares_tensor = ctx_.Empty({2}, DType::kFloat64);
-  SumOfSquares(parameters.gradients(), squares_tensor, ctx_.stream());
-  const std::vector<double> squares = Download<double>(squares_tensor, ctx_.stream());
-  const double unit = tokens * GradientUnit();
-  gradient_norm_ = std::sqrt(squares[0]) / unit;
-  learning_rate_ = LearningRate(options_.learning_rate, state_.step, BudgetUsed());
-  ++state_.step;
+  update.learning_rate = LearningRate(options_.learning_rate, state_.step, BudgetUsed());
+  update.epoch = task_.epochs();
+  update.step = ++state_.step;
+  update.target_tokens = state_.target_tokens += update.sums.tokens;
   state_.position = task_.position();
-  state_.target_tokens += update.sums.tokens;
   state_.seconds = elapsed_;
-  const bool overflow = squares[1] > 0.0 || !std::isfinite(squares[0]);
-  loss_scaler_.Update(overflow);
-  state_.loss_scaler = loss_scaler_.state();
-  if (overflow) {
-    ++state_.skipped;
-    Event("skip", absl::StrFormat(
-                      "the gradients hold NaN or infinity: the update is skipped%s",
-                      options_.loss_scaler.on
-                          ? absl::StrFormat(" and the loss scale is %g now", loss_scaler_.scale())
-                          : ""));
-    if (++skipped_in_a_row_ >= kMaxSkippedInARow) {
-      return DivergedError(absl::StrFormat(
-          "the gradients of %d updates in a row hold NaN or infinity (step %d, learning rate "
-          "%.3g); "
-          "resume from the last checkpoint with a lower optimizer.learning_rate, more "
-          "optimizer.warmup_steps, or trainer.precision=fp32",
-          kMaxSkippedInARow, state_.step, learning_rate_));
-    }
+  step_.SetInputs({.learning_rate = update.learning_rate, .tokens = tokens}, stream);
+  static_cast<void>(graphs_.Run("update", [&] {
+    Tensor squares = step_.squares();
+    SumOfSquares(task_.parameters().gradients(), squares, stream);
+    step_.Decide(stream);
+    adam_.Step(step_.adam(), step_.average_decay(), stream);
+    return LossSums();
+  }));
+  ring_.Push(step_, stream);
+}
+
+absl::Status Trainer::Collect(bool all) {
+  while (all ? !ring_.empty() : ring_.is_due()) {
+    const Update update = issued_.front();
+    issued_.pop_front();
+    const StepState decided = ring_.Pop();
+    DT_RETURN_IF_ERROR(Learn(update, decided));
+    Record(update, decided);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::Learn(const Update& update, const StepState& decided) {
+  state_.loss_scaler = decided.loss_scaler;
+  state_.optimizer_steps = decided.optimizer_steps;
+  adam_.set_steps(decided.optimizer_steps);
+  if (decided.skipped == 0) {
+    skipped_in_a_row_ = 0;
     return absl::OkStatus();
   }
-  skipped_in_a_row_ = 0;
-  const double clip = options_.clip_norm > 0.0 && gradient_norm_ > options_.clip_norm
-                          ? options_.clip_norm / gradient_norm_
-                          : 1.0;
-  adam_.Step(static_cast<float>(learning_rate_), static_cast<float>(clip / unit), ctx_.stream());
-  state_.optimizer_steps = adam_.steps();
-  return absl::OkStatus();
+  ++state_.skipped;
+  Event(update.step, "skip",
+        absl::StrFormat("the gradients hold NaN or infinity: the update is skipped%s",
+                        options_.loss_scaler.on ? absl::StrFormat(" and the loss scale is %g now",
+                                                                  decided.loss_scaler.scale)
+                                                : ""));
+  if (++skipped_in_a_row_ < kMaxSkippedInARow) return absl::OkStatus();
+  return DivergedError(absl::StrFormat(
+      "the gradients of %d updates in a row hold NaN or infinity (step %d, learning rate %.3g); "
+      "resume from the last checkpoint with a lower optimizer.learning_rate, more "
+      "optimizer.warmup_steps, or trainer.precision=fp32",
+      kMaxSkippedInARow, update.step, update.learning_rate));
 }
 
 double Trainer::BudgetUsed() const {
   return options_.max_seconds > 0.0 ? elapsed_ / options_.max_seconds : 0.0;
 }
 
-void Trainer::Record(const Update& update) {
-  window_.sums += update.sums;
+void Trainer::Record(const Update& update, const StepState& decided) {
+  window_.loss += update.sums.loss + decided.loss;
+  window_.nll += update.sums.nll + decided.nll;
+  window_.tokens += update.sums.tokens;
   window_.source_tokens += update.source_tokens;
   window_.data_seconds += update.data_seconds;
   window_.comm_seconds += update.comm_seconds;
-  ++window_updates_;
-  if (state_.step % options_.log_every != 0) return;
-  const double seconds = std::max(Elapsed() - window_start_, 1e-9);
-  const double tokens = static_cast<double>(std::max<int64_t>(window_.sums.tokens, 1));
-  const double step_seconds = seconds / static_cast<double>(window_updates_);
-  const StepRecord record{.step = state_.step,
+  ++window_.updates;
+  if (update.step % options_.log_every != 0) return;
+  std::array<double, 2> losses = {window_.loss, window_.nll};
+  reducer_->ReduceScalars(losses);
+  const double seconds = std::max(Elapsed() - window_.start, 1e-9);
+  const double tokens = static_cast<double>(std::max<int64_t>(window_.tokens, 1));
+  const double step_seconds = seconds / static_cast<double>(window_.updates);
+  const StepRecord record{.step = update.step,
                           .max_steps = options_.max_steps,
-                          .epoch = task_.epochs(),
-                          .loss = window_.sums.loss / tokens,
-                          .nll = window_.sums.nll / tokens,
-                          .learning_rate = learning_rate_,
-                          .gradient_norm = gradient_norm_,
+                          .epoch = update.epoch,
+                          .loss = losses[0] / tokens,
+                          .nll = losses[1] / tokens,
+                          .learning_rate = update.learning_rate,
+                          .gradient_norm = decided.gradient_norm,
                           .skipped = state_.skipped,
-                          .target_tokens = state_.target_tokens,
+                          .target_tokens = update.target_tokens,
                           .step_seconds = step_seconds,
                           .data_share = window_.data_seconds / seconds,
                           .comm_share = window_.comm_seconds / seconds,
                           .target_tokens_per_second = tokens / seconds,
                           .source_tokens_per_second = window_.source_tokens / seconds,
-                          .seconds = elapsed_,
-                          .eta_seconds = EtaSeconds(step_seconds)};
-  window_ = Update();
-  window_updates_ = 0;
-  window_start_ = Elapsed();
+                          .seconds = update.elapsed,
+                          .eta_seconds = EtaSeconds(update, step_seconds)};
+  window_ = {.start = Elapsed()};
   if (observer_ != nullptr) observer_->OnStep(record);
 }
 
-double Trainer::EtaSeconds(double step_seconds) const {
+double Trainer::EtaSeconds(const Update& update, double step_seconds) const {
   double eta = std::numeric_limits<double>::infinity();
   if (options_.max_steps > 0) {
-    eta = static_cast<double>(options_.max_steps - state_.step) * step_seconds;
+    eta = static_cast<double>(options_.max_steps - update.step) * step_seconds;
   }
-  if (options_.max_seconds > 0.0) eta = std::min(eta, options_.max_seconds - elapsed_);
-  if (options_.max_epochs > 0 && task_.epochs() > 0.0) {
-    const double left = static_cast<double>(options_.max_epochs) / task_.epochs() - 1.0;
-    eta = std::min(eta, left * elapsed_);
+  if (options_.max_seconds > 0.0) eta = std::min(eta, options_.max_seconds - update.elapsed);
+  if (options_.max_epochs > 0 && update.epoch > 0.0) {
+    const double left = static_cast<double>(options_.max_epochs) / update.epoch - 1.0;
+    eta = std::min(eta, left * update.elapsed);
   }
   return std::isfinite(eta) ? std::max(eta, 0.0) : -1.0;
 }
@@ -317,12 +370,14 @@ absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requ
       state_.best_step == state_.step) {
     checkpoint_due_ = true;
   }
+  if (!checkpoint_due_) return absl::OkStatus();
+  DT_RETURN_IF_ERROR(Collect(/*all=*/true));
   // Weights that give no finite gradients must not push good checkpoints out.
-  if (!checkpoint_due_ || skipped_in_a_row_ > 0) return absl::OkStatus();
-  return SaveCheckpoint();
+  return skipped_in_a_row_ > 0 ? absl::OkStatus() : SaveCheckpoint();
 }
 
 absl::Status Trainer::Evaluate() {
+  DT_RETURN_IF_ERROR(Collect(/*all=*/true));
   const double started = Elapsed();
   ctx_.set_training(false);
   adam_.SwapAverage(ctx_.stream());
@@ -395,6 +450,7 @@ absl::Status Trainer::WriteCheckpoint() {
 }
 
 absl::Status Trainer::Finish(const std::string& reason) {
+  DT_RETURN_IF_ERROR(Collect(/*all=*/true));
   if (reason == "stop requested") {
     if (last_checkpoint_step_ != state_.step) DT_RETURN_IF_ERROR(SaveCheckpoint());
     Event("stop", "stopped on request with a good checkpoint");
@@ -410,8 +466,8 @@ absl::Status Trainer::Finish(const std::string& reason) {
   return absl::OkStatus();
 }
 
-void Trainer::Event(const std::string& kind, const std::string& text) {
-  if (observer_ != nullptr) observer_->OnEvent(state_.step, kind, text);
+void Trainer::Event(int64_t step, const std::string& kind, const std::string& text) {
+  if (observer_ != nullptr) observer_->OnEvent(step, kind, text);
 }
 
 }  // namespace dtrain

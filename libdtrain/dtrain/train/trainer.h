@@ -7,10 +7,15 @@
 //
 // All ranks run the same loop. Whatever could differ between them (clocks, signals) is decided on
 // reduced values, so that every rank takes the same branch at the same update.
+//
+// On a GPU the host runs ahead: whether an update was skipped, its loss and its norm arrive two
+// updates later (train/step_ring.h), and are written then as belonging to it. Before an evaluation,
+// a checkpoint and the end the host waits for all of them.
 #ifndef DTRAIN_TRAIN_TRAINER_H_
 #define DTRAIN_TRAIN_TRAINER_H_
 
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -26,8 +31,11 @@
 #include "dtrain/optim/adam.h"
 #include "dtrain/optim/loss_scaler.h"
 #include "dtrain/optim/lr_schedule.h"
+#include "dtrain/optim/step_state.h"
 #include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/gradient_reducer.h"
+#include "dtrain/train/step_graphs.h"
+#include "dtrain/train/step_ring.h"
 #include "dtrain/train/task.h"
 #include "dtrain/train/train_state.h"
 
@@ -60,6 +68,7 @@ struct TrainerOptions {
   EarlyStopOptions early_stop;
   int64_t log_every = 10;
   GradientReducerOptions reducer;
+  CudaGraphs cuda_graphs = CudaGraphs::kAuto;
   // What an update's activations are expected to take; after the first updates they are measured
   // and the two reported. 0 reports nothing.
   int64_t planned_activation_bytes = 0;
@@ -132,33 +141,48 @@ class Trainer {
 
   const TrainState& state() const { return state_; }
   Adam& optimizer() { return adam_; }
+  const StepGraphs& graphs() const { return graphs_; }
 
  private:
-  // What multiplies the sum of losses before backward.
-  double GradientUnit() const {
-    return options_.loss_scaler.on ? loss_scaler_.scale() / options_.loss_scale_tokens : 1.0;
-  }
   // What the stop flags of any rank ask for.
   struct Requests {
     bool checkpoint = false;
     bool stop = false;
   };
+  // What the host knows of an update when it has issued it.
   struct Update {
-    LossSums sums;
+    int64_t step = 0;  // updates so far
+    LossSums sums;     // tokens over all ranks; losses of this rank, from where tasks add them
+    int64_t target_tokens = 0;  // so far
+    double epoch = 0.0;
+    double learning_rate = 0.0;
     double source_tokens = 0.0;
     double data_seconds = 0.0;
     double comm_seconds = 0.0;
     double elapsed = 0.0;  // the root's training clock, the same on every rank
     Requests requests;
   };
+  // What is added up between two records.
+  struct Window {
+    double loss = 0.0, nll = 0.0;  // of this rank
+    int64_t updates = 0, tokens = 0;
+    double source_tokens = 0.0, data_seconds = 0.0, comm_seconds = 0.0;
+    double start = 0.0;
+  };
 
   absl::StatusOr<Update> RunUpdate();
   void Backward(int micro_batches, Update& update);
+  // Loss sums and gradients of one micro-batch; those of the last one go to the reducer.
+  LossSums RunMicroBatch(int i, bool is_last);
   void ReduceSums(Update& update);
   // Of the activations so far, once.
   void ReportMemory();
-  absl::Status ApplyGradients(const Update& update);
-  void Record(const Update& update);
+  void ApplyGradients(Update& update);
+  // Reads what the device decided about the updates that are due, or about all of them.
+  // DivergedError where too many in a row were skipped.
+  absl::Status Collect(bool all);
+  absl::Status Learn(const Update& update, const StepState& decided);
+  void Record(const Update& update, const StepState& decided);
   PeriodClock Clock() const;
   // The evaluation that is due, and the checkpoint that is since `before` or was asked for.
   absl::Status DoPeriodic(const PeriodClock& before, const Requests& requests);
@@ -172,22 +196,26 @@ class Trainer {
   std::string EndReason(const Requests& requests) const;
   double BudgetUsed() const;
   double Elapsed() const { return resumed_seconds_ + clock_.Seconds(); }
-  double EtaSeconds(double step_seconds) const;
+  double EtaSeconds(const Update& update, double step_seconds) const;
   absl::StatusOr<std::string> Load(const std::string& from);
   absl::Status BroadcastState(const absl::Status& loaded);
-  void Event(const std::string& kind, const std::string& text);
+  void Event(const std::string& kind, const std::string& text) { Event(state_.step, kind, text); }
+  void Event(int64_t step, const std::string& kind, const std::string& text);
 
   TrainingTask& task_;
   Communicator& comm_;
   Context& ctx_;
   TrainerOptions options_;
   Adam adam_;
-  LossScaler loss_scaler_;
+  DeviceStep step_;
+  StepRing ring_;
+  StepGraphs graphs_;
+  std::deque<Update> issued_;  // those whose decisions are in the ring
   std::unique_ptr<GradientReducer> reducer_;
   TrainObserver* observer_ = nullptr;
   StopFlags* stop_flags_ = nullptr;
 
-  TrainState state_;
+  TrainState state_;  // skipped, optimizer_steps and loss_scaler: as far as the ring was read
   Timer clock_;
   double resumed_seconds_ = 0.0;
   double elapsed_ = 0.0;
@@ -199,14 +227,9 @@ class Trainer {
   int skipped_in_a_row_ = 0;
   int64_t updates_here_ = 0;  // since this process began
   int64_t activation_peak_ = 0;
-  double learning_rate_ = 0.0;
-  double gradient_norm_ = 0.0;
   std::optional<EvaluationResult> last_evaluation_;
 
-  // Sums since the last record.
-  Update window_;
-  int64_t window_updates_ = 0;
-  double window_start_ = 0.0;
+  Window window_;
 };
 
 }  // namespace dtrain

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "dtrain/base/file.h"
 #include "dtrain/data/prepare.h"
 #include "dtrain/data/text_reader.h"
@@ -134,6 +135,7 @@ double TranslationTask::epochs() const {
 }
 
 absl::StatusOr<int> TranslationTask::NextUpdate() {
+  inputs_ = {};
   batch_ = loader_->Next();
   position_ = {batch_.next.epoch, batch_.next.sample};
   source_tokens_ = 0;
@@ -141,10 +143,22 @@ absl::StatusOr<int> TranslationTask::NextUpdate() {
   return static_cast<int>(batch_.micro_batches.size());
 }
 
-LossSums TranslationTask::Forward(int i, float loss_scale, Context& ctx) {
-  const TranslationBatch batch =
-      ToTranslationBatch(batch_.micro_batches.at(static_cast<size_t>(i)));
-  return model_.Forward(batch, loss_scale, ctx);
+void TranslationTask::Upload(int i, Context& ctx) {
+  inputs_ = {};
+  inputs_ = model_.Upload(ToTranslationBatch(batch_.micro_batches.at(static_cast<size_t>(i))), ctx);
+}
+
+std::string TranslationTask::GraphKey() const {
+  const Sequences& source = inputs_.source;
+  const Sequences& target = inputs_.target;
+  if (target.count() == 0) return "";
+  return absl::StrJoin({target.count(), source.tokens(), target.tokens(),
+                        int64_t{source.max_length()}, int64_t{target.max_length()}},
+                       ",");
+}
+
+LossSums TranslationTask::Forward(int /*i*/, float loss_scale, Context& ctx) {
+  return model_.Forward(inputs_, loss_scale, ctx);
 }
 
 void TranslationTask::Backward(Context& ctx) { model_.Backward(ctx); }

@@ -56,6 +56,8 @@ class TranslationTask final : public TrainingTask {
   double epochs() const override;
   absl::StatusOr<int> NextUpdate() override;
   int64_t source_tokens() const override { return source_tokens_; }
+  void Upload(int i, Context& ctx) override;
+  std::string GraphKey() const override;
   LossSums Forward(int i, float loss_scale, Context& ctx) override;
   void Backward(Context& ctx) override;
   // loss, nll, ppl, bleu (sacreBLEU), chrf (chrF2), bleu_tf (teacher-forced, as OpenSeq2Seq), on
@@ -98,6 +100,7 @@ class TranslationTask final : public TrainingTask {
   std::optional<TranslationSet> dev_;
   std::optional<BatchLoader> loader_;
   LoadedBatch batch_;
+  TranslationInputs inputs_;  // the micro-batch on the device
   DataPosition position_;
   int64_t source_tokens_ = 0;
 };

@@ -14,6 +14,7 @@
 #include "dtrain/base/dtype.h"
 #include "dtrain/device/cuda/cublaslt.h"
 #include "dtrain/device/cuda/error.h"
+#include "testing/host_executor/streams.h"
 
 // NOLINTBEGIN(readability-identifier-naming): NVIDIA's names.
 struct cublasLtContext {};
@@ -254,7 +255,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                               cublasLtMatrixLayout_t B_layout, const void* beta, const void* C,
                               cublasLtMatrixLayout_t C_layout, void* D,
                               cublasLtMatrixLayout_t D_layout, const cublasLtMatmulAlgo_t* algo,
-                              void* workspace, size_t workspace_bytes, cudaStream_t) {
+                              void* workspace, size_t workspace_bytes, cudaStream_t stream) {
   using dtrain::host_executor::Agree;
   const bool is_understood = *static_cast<const float*>(alpha) == 1.0F && C == D &&
                              C_layout == D_layout && workspace != nullptr && algo != nullptr &&
@@ -267,15 +268,20 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   CublasProduct product = dtrain::host_executor::Describe(*operation, *A_layout, *D_layout);
   product.algorithm = algo->data[0];
   if (Cublas().refuses(product)) return CUBLAS_STATUS_NOT_SUPPORTED;
-  dtrain::host_executor::Multiply(
-      *operation,
-      dtrain::host_executor::Read(
-          A, *A_layout, operation->transpose_a == CUBLAS_OP_T ? CUBLAS_OP_N : CUBLAS_OP_T),
-      dtrain::host_executor::Read(B, *B_layout, operation->transpose_b),
-      *static_cast<const float*>(beta), product, *D_layout, D);
+  // The descriptions end with the call, the product when the stream comes to it.
+  dtrain::host_executor::Submit(
+      stream, [=, description = *operation, a_layout = *A_layout, b_layout = *B_layout,
+               d_layout = *D_layout, scale = *static_cast<const float*>(beta)] {
+        dtrain::host_executor::Multiply(
+            description,
+            dtrain::host_executor::Read(
+                A, a_layout, description.transpose_a == CUBLAS_OP_T ? CUBLAS_OP_N : CUBLAS_OP_T),
+            dtrain::host_executor::Read(B, b_layout, description.transpose_b), scale, product,
+            d_layout, D);
+        dtrain::host_executor::AdvanceClock(Cublas().seconds(product));
+      });
   Cublas().last = product;
   ++Cublas().products;
-  dtrain::host_executor::AdvanceClock(Cublas().seconds(product));
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -16,6 +16,7 @@
 
 #include "dtrain/device/stream.h"
 #include "testing/host_executor/executor.h"
+#include "testing/host_executor/streams.h"
 
 #define __global__
 #define __device__
@@ -36,14 +37,16 @@ struct LaunchShape;
 
 // `Shape` is LaunchShape, which launch.cuh defines further down.
 template <typename Params, typename Shape = LaunchShape>
-void Launch(void (*kernel)(Params), const Shape& shape, Params params, Stream&) {
-  const auto call = [](const void* address, const void* argument) {
-    const auto function = reinterpret_cast<void (*)(Params)>(const_cast<void*>(address));
-    function(*static_cast<const Params*>(argument));
-  };
-  host_executor::Run(
-      {reinterpret_cast<const void*>(kernel), call, &params},
-      {shape.blocks.x, shape.blocks.y, shape.blocks.z, shape.threads, shape.shared_bytes});
+void Launch(void (*kernel)(Params), const Shape& shape, Params params, Stream& stream) {
+  const host_executor::Grid grid = {shape.blocks.x, shape.blocks.y, shape.blocks.z, shape.threads,
+                                    shape.shared_bytes};
+  host_executor::Submit(stream.handle(), [kernel, grid, params] {
+    const auto call = [](const void* address, const void* argument) {
+      const auto function = reinterpret_cast<void (*)(Params)>(const_cast<void*>(address));
+      function(*static_cast<const Params*>(argument));
+    };
+    host_executor::Run({reinterpret_cast<const void*>(kernel), call, &params}, grid);
+  });
 }
 
 namespace host_executor {

@@ -1,8 +1,8 @@
 // runtime.cc - device/cuda/runtime.h on host memory: the GPU that the executor pretends to be.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Work runs when it is issued, so streams are numbers and waiting is nothing. New memory holds NaN
-// bytes: what a kernel reads without anybody having written it shows.
+// Work is streams.h's to run. New memory holds NaN bytes: what a kernel reads without anybody
+// having written it shows.
 #include "dtrain/device/cuda/runtime.h"
 
 #include <unistd.h>
@@ -19,6 +19,7 @@
 #include "dtrain/device/cuda/error.h"
 #include "testing/host_executor/cublaslt.h"
 #include "testing/host_executor/gpus.h"
+#include "testing/host_executor/streams.h"
 
 namespace dtrain::host_executor {
 
@@ -34,9 +35,12 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 
-using TimePoint = std::chrono::steady_clock::time_point;
+struct EmulatedEvent {
+  void* stream = nullptr;  // the last one it was recorded in
+  std::chrono::steady_clock::time_point time;
+};
 
-TimePoint& AsTime(void* event) { return *static_cast<TimePoint*>(event); }
+EmulatedEvent& AsEvent(void* event) { return *static_cast<EmulatedEvent*>(event); }
 
 // What is allocated of device memory, by address.
 struct Memory {
@@ -54,6 +58,7 @@ void* AllocateHost(size_t bytes) {
   void* const memory = std::aligned_alloc(kAlignment, size);
   if (memory == nullptr) throw std::bad_alloc();
   std::memset(memory, 0xff, size);
+  host_executor::AddMemory(memory, size);
   return memory;
 }
 
@@ -85,6 +90,7 @@ DeviceProperties Properties(const Device& device) {
 
 void* Allocate(const Device& device, size_t bytes) {
   if (device.index != 0) throw CudaError("work runs on the first emulated GPU");
+  host_executor::RefuseWhileRecording("cudaMalloc");
   Memory& memory = TheMemory();
   const std::scoped_lock lock(memory.mutex);
   if (memory.used + bytes > host_executor::Gpus().gpus.at(0).bytes) throw std::bad_alloc();
@@ -95,53 +101,82 @@ void* Allocate(const Device& device, size_t bytes) {
 }
 
 void Free(const Device&, void* block) noexcept {
+  FreePinned(block);
   Memory& memory = TheMemory();
   const std::scoped_lock lock(memory.mutex);
   const auto found = memory.blocks.find(block);
   if (found == memory.blocks.end()) return;
   memory.used -= found->second;
   memory.blocks.erase(found);
-  std::free(block);
 }
 
 void* AllocatePinned(const Device&, size_t bytes) { return AllocateHost(bytes); }
 
-void FreePinned(void* memory) noexcept { std::free(memory); }
-
-void* CreateStream(const Device&) {
-  static char stream;
-  return &stream;
+void FreePinned(void* memory) noexcept {
+  try {
+    host_executor::FinishAll();  // as freeing waits for the device
+  } catch (const std::exception&) {
+    // Reported by whoever waits for the stream; memory goes either way.
+  }
+  host_executor::RemoveMemory(memory);
+  std::free(memory);
 }
 
-void DestroyStream(const Device&, void*) noexcept {}
-void Synchronize(const Device&, void*) {}
-void SynchronizeDevice(const Device&) {}
+void* CreateStream(const Device&) { return host_executor::NewStream(); }
 
-void Copy(const Device&, void* to, const void* from, size_t bytes, void*) {
+void DestroyStream(const Device&, void* stream) noexcept { host_executor::DeleteStream(stream); }
+void Synchronize(const Device&, void* stream) { host_executor::Finish(stream); }
+void SynchronizeDevice(const Device&) { host_executor::FinishAll(); }
+
+void Copy(const Device&, void* to, const void* from, size_t bytes, void* stream) {
+  if (host_executor::IsDeviceMemory(to) && host_executor::IsDeviceMemory(from)) {
+    return host_executor::Submit(stream, [=] { std::memcpy(to, from, bytes); });
+  }
+  // Of memory that is not pinned, by the host and in the stream's order.
+  host_executor::RefuseWhileRecording("cudaMemcpyAsync of pageable memory");
+  host_executor::Finish(stream);
   std::memcpy(to, from, bytes);
 }
 
-void Fill(const Device&, void* to, int byte, size_t bytes, void*) { std::memset(to, byte, bytes); }
+void Fill(const Device&, void* to, int byte, size_t bytes, void* stream) {
+  host_executor::Submit(stream, [=] { std::memset(to, byte, bytes); });
+}
 
 void FillRows(const Device&, void* to, size_t stride_bytes, int byte, size_t row_bytes, size_t rows,
-              void*) {
-  for (size_t row = 0; row < rows; ++row) {
-    std::memset(static_cast<std::byte*>(to) + row * stride_bytes, byte, row_bytes);
-  }
+              void* stream) {
+  host_executor::Submit(stream, [=] {
+    for (size_t row = 0; row < rows; ++row) {
+      std::memset(static_cast<std::byte*>(to) + row * stride_bytes, byte, row_bytes);
+    }
+  });
 }
 
-void* CreateEvent(const Device&) { return new TimePoint(); }
+void BeginCapture(const Device&, void* stream) { host_executor::BeginRecording(stream); }
+bool IsCapturing(const Device&, void* stream) { return host_executor::IsRecording(stream); }
+void* EndCapture(const Device&, void* stream) { return host_executor::EndRecording(stream); }
+void LaunchGraph(const Device&, void* graph, void* stream) {
+  host_executor::SubmitGraph(graph, stream);
+}
+void DestroyGraph(const Device&, void* graph) noexcept { host_executor::DeleteGraph(graph); }
 
-void DestroyEvent(const Device&, void* event) noexcept { delete static_cast<TimePoint*>(event); }
+void* CreateEvent(const Device&, bool) { return new EmulatedEvent(); }
 
-void RecordEvent(const Device&, void* event, void*) {
-  AsTime(event) = std::chrono::steady_clock::now() +
-                  std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                      std::chrono::duration<double>(host_executor::ClockSeconds()));
+void DestroyEvent(const Device&, void* event) noexcept { delete &AsEvent(event); }
+
+void RecordEvent(const Device&, void* event, void* stream) {
+  AsEvent(event).stream = stream;
+  host_executor::Submit(stream, [event] {
+    AsEvent(event).time = std::chrono::steady_clock::now() +
+                          std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                              std::chrono::duration<double>(host_executor::ClockSeconds()));
+  });
 }
 
-double SecondsBetween(const Device&, void* start, void* end) {
-  return std::chrono::duration<double>(AsTime(end) - AsTime(start)).count();
+void WaitForEvent(const Device&, void* event) { host_executor::Finish(AsEvent(event).stream); }
+
+double SecondsBetween(const Device& device, void* start, void* end) {
+  WaitForEvent(device, end);
+  return std::chrono::duration<double>(AsEvent(end).time - AsEvent(start).time).count();
 }
 
 }  // namespace dtrain::cuda

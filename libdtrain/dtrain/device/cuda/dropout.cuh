@@ -8,6 +8,23 @@
 
 namespace dtrain {
 
+// `key` with the step that lies at `step` where that is not null: a recorded launch then draws anew
+// each time it is repeated.
+__device__ __forceinline__ RandomKey WithStep(RandomKey key, const uint32_t* step) {
+  if (step != nullptr) key.step = __ldg(step);
+  return key;
+}
+// The same in place, for kernels that have no register to spare: the result of a reduction over the
+// warp lies in its uniform registers, as kernel arguments do. By all 32 lanes.
+__device__ __forceinline__ void TakeStep(RandomKey& key, const uint32_t* step) {
+  if (step == nullptr) return;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  key.step = __reduce_or_sync(kFullWarp, __ldg(step));
+#else
+  key.step = __ldg(step);
+#endif
+}
+
 // Bit i is set where element 8 * group + i is kept.
 __device__ __forceinline__ uint32_t KeptElements(const RandomKey& key, uint32_t threshold,
                                                  uint64_t group) {

@@ -109,10 +109,48 @@ void FillRows(const Device& device, void* to, size_t stride_bytes, int byte, siz
   DT_CHECK_CUDA(cudaMemset2DAsync(to, stride_bytes, byte, row_bytes, rows, AsStream(stream)));
 }
 
-void* CreateEvent(const Device& device) {
+void BeginCapture(const Device& device, void* stream) {
+  Use(device);
+  // Other threads of the process go on allocating.
+  DT_CHECK_CUDA(cudaStreamBeginCapture(AsStream(stream), cudaStreamCaptureModeThreadLocal));
+}
+
+bool IsCapturing(const Device& device, void* stream) {
+  Use(device);
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  DT_CHECK_CUDA(cudaStreamIsCapturing(AsStream(stream), &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+void* EndCapture(const Device& device, void* stream) {
+  Use(device);
+  cudaGraph_t graph = nullptr;
+  const cudaError_t ended = cudaStreamEndCapture(AsStream(stream), &graph);
+  if (ended != cudaSuccess) static_cast<void>(cudaGetLastError());
+  DT_CHECK_CUDA(ended);
+  cudaGraphExec_t executable = nullptr;
+  const cudaError_t made = cudaGraphInstantiateWithFlags(&executable, graph, 0);
+  if (made != cudaSuccess) static_cast<void>(cudaGetLastError());
+  static_cast<void>(cudaGraphDestroy(graph));
+  DT_CHECK_CUDA(made);
+  return executable;
+}
+
+void LaunchGraph(const Device& device, void* graph, void* stream) {
+  Use(device);
+  DT_CHECK_CUDA(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), AsStream(stream)));
+}
+
+void DestroyGraph(const Device& device, void* graph) noexcept {
+  static_cast<void>(cudaSetDevice(device.index));
+  static_cast<void>(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)));
+}
+
+void* CreateEvent(const Device& device, bool with_clock) {
   Use(device);
   cudaEvent_t event = nullptr;
-  DT_CHECK_CUDA(cudaEventCreate(&event));
+  DT_CHECK_CUDA(
+      cudaEventCreateWithFlags(&event, with_clock ? cudaEventDefault : cudaEventDisableTiming));
   return event;
 }
 
@@ -124,6 +162,11 @@ void DestroyEvent(const Device& device, void* event) noexcept {
 void RecordEvent(const Device& device, void* event, void* stream) {
   Use(device);
   DT_CHECK_CUDA(cudaEventRecord(AsEvent(event), AsStream(stream)));
+}
+
+void WaitForEvent(const Device& device, void* event) {
+  Use(device);
+  DT_CHECK_CUDA(cudaEventSynchronize(AsEvent(event)));
 }
 
 double SecondsBetween(const Device& device, void* start, void* end) {

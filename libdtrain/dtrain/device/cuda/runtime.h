@@ -48,10 +48,23 @@ void Fill(const Device& device, void* to, int byte, size_t bytes, void* stream);
 void FillRows(const Device& device, void* to, size_t stride_bytes, int byte, size_t row_bytes,
               size_t rows, void* stream);
 
-// A point in a stream's work that remembers when the device reached it: what benchmarks time with.
-void* CreateEvent(const Device& device);
+// From here to EndCapture() what this thread issues to `stream` is recorded instead of run. Waiting
+// and allocating are refused in between, and then so is EndCapture().
+void BeginCapture(const Device& device, void* stream);
+bool IsCapturing(const Device& device, void* stream);
+// The recorded work as a graph that can be launched any number of times. Whether it throws or not,
+// nothing is recorded any more.
+void* EndCapture(const Device& device, void* stream);
+void LaunchGraph(const Device& device, void* graph, void* stream);
+void DestroyGraph(const Device& device, void* graph) noexcept;
+
+// A point in a stream's work; `with_clock` it remembers when the device reached it, which costs a
+// little: what benchmarks time with.
+void* CreateEvent(const Device& device, bool with_clock = true);
 void DestroyEvent(const Device& device, void* event) noexcept;
 void RecordEvent(const Device& device, void* event, void* stream);
+// Waits until the device has passed the point.
+void WaitForEvent(const Device& device, void* event);
 // Waits until the device has passed `end`. Both were recorded, `start` first, in one stream.
 double SecondsBetween(const Device& device, void* start, void* end);
 

@@ -13,7 +13,7 @@ namespace dtrain {
 // Elements [begin, end), on CUDA from 0. T is the type of `copy`, which may be null.
 struct AdamArgs {
   const float* gradients = nullptr;
-  const float* gradient_scale = nullptr;  // one value
+  const AdamStep* step = nullptr;  // in the device's memory
   float* weights = nullptr;
   float* m = nullptr;
   float* v = nullptr;

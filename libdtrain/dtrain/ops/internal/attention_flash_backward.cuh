@@ -137,6 +137,7 @@ __device__ __forceinline__ void FlashBackwardTile(const AttentionArgs& args,
 template <typename Traits>
 __global__ __launch_bounds__(kFlashThreads, Traits::kBlocks) void FlashAttentionBackwardKernel(
     AttentionArgs args) {
+  TakeStep(args.dropout_key, args.dropout_step);
   if constexpr (kHasFlash<typename Traits::T, Traits::kDim>) {
     constexpr bool kOwnKeys = Traits::kOwnKeys;
     const AttentionPlace at = PlaceOfBlock(args, kOwnKeys ? args.max_keys : args.max_queries,

@@ -261,6 +261,7 @@ __device__ __forceinline__ void FlashForwardTile(const AttentionArgs& args,
 
 template <typename T, int kDim, int kRowTiles, bool kDropout>
 __global__ __launch_bounds__(kFlashThreads) void FlashAttentionForwardKernel(AttentionArgs args) {
+  TakeStep(args.dropout_key, args.dropout_step);
   if constexpr (kHasFlash<T, kDim>) {
     const AttentionPlace at =
         PlaceOfBlock(args, args.max_queries, kFlashWarps * kRowTiles * 16, args.causal);

@@ -24,13 +24,16 @@ struct AttentionArgs {
   void *dq, *dk, *dv;
   int64_t q_stride, k_stride, v_stride, out_stride;
   int64_t d_out_stride, dq_stride, dk_stride, dv_stride;
-  const int32_t* query_offsets;  // [sequences + 1]
+  const int32_t* query_offsets;  // [sequences + 1], in host memory
   const int32_t* key_offsets;
+  const int32_t* device_query_offsets;  // the same on the GPU, or null
+  const int32_t* device_key_offsets;
   int num_heads, head_dim;
   bool causal;
   float scale;
   RandomKey dropout_key;
-  uint32_t dropout_threshold;  // 0: no dropout
+  const uint32_t* dropout_step;  // see DropoutDraw::device_step
+  uint32_t dropout_threshold;    // 0: no dropout
   float dropout_scale;
   int64_t max_keys;                // of the dropout's numbering, a multiple of 8
   int64_t sequences, max_queries;  // sequences in the batch, queries of the longest

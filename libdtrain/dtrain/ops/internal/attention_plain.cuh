@@ -199,6 +199,7 @@ __device__ __forceinline__ void PlainForwardTile(const AttentionArgs& args,
 template <typename T>
 __global__ __launch_bounds__(kPlainThreads,
                              4) void PlainAttentionForwardKernel(AttentionArgs args) {
+  TakeStep(args.dropout_key, args.dropout_step);
   const AttentionPlace at =
       PlaceOfBlock(args, args.max_queries, kPlainWarps * kPlainForwardRows, args.causal);
   if (at.first_row < at.queries) PlainForwardTile<T>(args, at);
@@ -368,6 +369,7 @@ __device__ __forceinline__ void PlainBackwardTile(const AttentionArgs& args,
 template <typename T, bool kOwnKeys>
 __global__ __launch_bounds__(kPlainThreads,
                              4) void PlainAttentionBackwardKernel(AttentionArgs args) {
+  TakeStep(args.dropout_key, args.dropout_step);
   const AttentionPlace at =
       PlaceOfBlock(args, kOwnKeys ? args.max_keys : args.max_queries,
                    kPlainWarps * kPlainBackwardRows, args.causal && !kOwnKeys);

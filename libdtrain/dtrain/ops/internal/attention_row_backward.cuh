@@ -154,6 +154,7 @@ __device__ __forceinline__ void RowBackwardUnit(const AttentionArgs& args,
 template <typename Traits>
 __global__ __launch_bounds__(kRowKernelThreads,
                              Traits::kBlocks) void RowAttentionBackwardKernel(AttentionArgs args) {
+  TakeStep(args.dropout_key, args.dropout_step);
   if constexpr (kTargetCapability >= 80) {
     const AttentionPlace at = PlaceOfBlock(args, kRowKernelRows, kRowKernelRows, false);
     if (at.keys > 0) RowBackwardUnit<Traits>(args, at);

@@ -52,6 +52,8 @@ struct BlendRowsArgs {
   Rows x{}, y{};
   int64_t rows = 0, columns = 0;
   float x_factor = 1.0f, y_factor = 1.0f;
+  // A sum of both: where it is not null, the factors are 1 - *decay and *decay.
+  const float* decay = nullptr;
 };
 // y = x_factor x, of type U.
 template <typename T, typename U>

@@ -23,7 +23,7 @@ namespace dtrain {
 // 16-bit type, or one where rows are not aligned.
 inline constexpr int kVectorColumns = 8;
 
-// Bit j is set where column c + j of token t is kept; without dropout all are.
+// Bit j is set where column c + j of token t is kept; without dropout all are. After TakeStep().
 __device__ __forceinline__ uint32_t KeptColumns(const DropoutDraw& dropout, int64_t t,
                                                 int64_t columns, int c) {
   if (!dropout.on) return 0xffu;
@@ -41,6 +41,7 @@ inline constexpr int kGatherThreads = 128;
 template <typename T, int kColumns>
 __global__ __launch_bounds__(kGatherThreads) void EmbeddingForwardKernelGpu(
     EmbeddingForwardArgs args) {
+  TakeStep(args.dropout.key, args.dropout.device_step);
   constexpr int kTokens = kGatherThreads / kWarpSize;
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
   const int64_t t = static_cast<int64_t>(blockIdx.x) * kTokens + threadIdx.x / kWarpSize;
@@ -143,6 +144,7 @@ struct StretchEdges {
 /// Determinism: yes. A row within one stretch is added in token order, as on the CPU.
 template <typename T, int kColumns>
 __global__ __launch_bounds__(kSumThreads) void EmbeddingSumKernelGpu(EmbeddingSumArgs args) {
+  TakeStep(args.dropout.key, args.dropout.device_step);
   const int64_t stretch = static_cast<int64_t>(blockIdx.x) / args.slabs;
   const int slab = static_cast<int>(static_cast<int64_t>(blockIdx.x) % args.slabs);
   const int c = (slab * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x)) * kColumns;

@@ -22,7 +22,7 @@ struct LambSegmentInfo {
 
 // T is the type of `copy`, which may be null.
 struct LambArgs {
-  const LambStep* step = nullptr;  // in the device's memory
+  const AdamStep* step = nullptr;  // in the device's memory
   const LambChunk* chunks = nullptr;
   const LambSegmentInfo* segments = nullptr;
   const float* decays = nullptr;

@@ -48,6 +48,7 @@ DropoutDraw MakeDraw(const Dropout& dropout) {
       << "dropout's probability is " << dropout.probability << ", must be in [0, 1)";
   return {.on = dropout.probability > 0.0f,
           .key = dropout.key,
+          .device_step = dropout.device_step,
           .threshold = dropout.threshold(),
           .scale = dropout.scale()};
 }

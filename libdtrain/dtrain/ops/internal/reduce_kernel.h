@@ -54,6 +54,7 @@ struct SumRowsArgs {
   int64_t rows = 0, columns = 0;
   double* as_double = nullptr;
   float* as_float = nullptr;
+  bool accumulate = false;  // added to *as_double
 };
 template <typename T>
 void SumKernelCuda(const SumRowsArgs& args, Stream& stream);

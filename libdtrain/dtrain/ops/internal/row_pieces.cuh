@@ -115,7 +115,8 @@ __device__ __forceinline__ uint32_t KeptOfPiece(const DropoutDraw& draw, int64_t
   static_assert(kWidth == 1 || kWidth == kPieceWidth);
   if (!draw.on) return ~0u;
   const uint64_t element = static_cast<uint64_t>(first);
-  return KeptElements(draw.key, draw.threshold, element / 8) >> (element % 8);
+  return KeptElements(WithStep(draw.key, draw.device_step), draw.threshold, element / 8) >>
+         (element % 8);
 }
 
 // Dropout of element i of the piece. Where dropout is off the scale is 1.

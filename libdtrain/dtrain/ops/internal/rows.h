@@ -20,7 +20,8 @@ struct Rows {
 struct DropoutDraw {
   bool on = false;
   RandomKey key;
-  uint32_t threshold = 0;  // draws below it are dropped
+  const uint32_t* device_step = nullptr;  // on a GPU alone, else null
+  uint32_t threshold = 0;                 // draws below it are dropped
   float scale = 1.0f;
 };
 

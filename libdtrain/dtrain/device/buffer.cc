@@ -1,0 +1,61 @@
+// buffer.cc - operator new on the CPU, one allocation of the runtime on a GPU.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/device/buffer.h"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "dtrain/base/check.h"
+#include "dtrain/device/cuda/runtime.h"
+
+namespace dtrain {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+}  // namespace
+
+Buffer::Buffer(const Device& device, size_t bytes, ArenaMemory memory)
+    : device_(device), memory_(memory), bytes_(bytes) {
+  DT_CHECK(kWithCuda || device.type == DeviceType::kCpu) << "this build has no CUDA device";
+  if constexpr (kWithCuda) {
+    if (device.type == DeviceType::kCuda) {
+      const bool pinned = memory == ArenaMemory::kPinned;
+      data_ = static_cast<std::byte*>(pinned ? cuda::AllocatePinned(device, bytes)
+                                             : cuda::Allocate(device, bytes));
+      if (pinned) {
+        std::memset(data_, 0, bytes);
+      } else {
+        cuda::Fill(device, data_, 0, bytes, nullptr);
+        cuda::SynchronizeDevice(device);
+      }
+      return;
+    }
+  }
+  data_ = static_cast<std::byte*>(::operator new(bytes, kAlignment));
+  std::memset(data_, 0, bytes);
+}
+
+Buffer::Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(memory_, other.memory_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Buffer::~Buffer() {
+  if (data_ == nullptr) return;
+  if constexpr (kWithCuda) {
+    if (device_.type == DeviceType::kCuda) {
+      memory_ == ArenaMemory::kPinned ? cuda::FreePinned(data_) : cuda::Free(device_, data_);
+      return;
+    }
+  }
+  ::operator delete(data_, kAlignment);
+}
+
+}  // namespace dtrain
