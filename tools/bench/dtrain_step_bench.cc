@@ -52,8 +52,7 @@ struct Sizes {
   std::string_view name;
   int64_t vocab, hidden, ffn;
   int heads, encoder_layers, decoder_layers;
-  int64_t sequences;
-  int32_t length;
+  int32_t sequences, length;
 };
 constexpr Sizes kModels[] = {{"cls", 8000, 256, 1024, 4, 4, 0, 32, 128},
                              {"seq2seq", 8000, 256, 1024, 4, 3, 3, 64, 32},
