@@ -91,7 +91,7 @@ std::string AllToAllWithSplits(Communicator& comm) {
   std::vector<float> data;
   for (int r = 0; r < n; ++r) {
     splits.push_back(r + 1);
-    data.insert(data.end(), static_cast<size_t>(2 * (r + 1)),
+    data.insert(data.end(), 2 * static_cast<size_t>(r + 1),
                 static_cast<float>(10 * comm.rank() + r));
   }
   const auto rows = static_cast<int64_t>(data.size()) / 2;

@@ -241,7 +241,10 @@ std::string ReduceScatterOfUnevenRows(Communicator& comm) {
   const int n = comm.size();
   const int64_t rows = 2 * n + n / 2;
   std::vector<float> data(static_cast<size_t>(rows * 3));
-  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i / 3);
+  for (size_t i = 0; i < data.size(); ++i) {
+    const size_t row = i / 3;
+    data[i] = static_cast<float>(row);
+  }
   const auto handle = collectives.ReduceScatter("x", View(data, {rows, 3}), {.op = ReduceOp::kSum});
   std::string wrong = ExpectOk(handle.Wait());
   if (!wrong.empty()) return wrong;
@@ -250,8 +253,8 @@ std::string ReduceScatterOfUnevenRows(Communicator& comm) {
   int64_t first = 0;
   for (int r = 0; r < comm.rank(); ++r) first += handle.rows()[static_cast<size_t>(r)];
   for (int64_t i = 0; i < mine * 3; ++i) {
-    if (handle.output().data<float>()[i] != static_cast<float>((first + i / 3) * n))
-      return "values";
+    const int64_t row = first + i / 3;
+    if (handle.output().data<float>()[i] != static_cast<float>(row * n)) return "values";
   }
   const Tensor scalar(data.data(), Shape{}, DType::kFloat32);
   return Join(
