@@ -221,7 +221,7 @@ cuda::ProductShape PlanShape(const cuda::ProductShape& shape) {
 GemmPlatform GemmPlatformOf([[maybe_unused]] const Device& device) {
   GemmPlatform platform;
   if constexpr (kWithCuda) {
-    platform.library_version = cuda::ProductLibraryVersion();
+    platform.cublaslt_version = cuda::ProductLibraryVersion();
     platform.gpu = cuda::Properties(device).name;
   }
   return platform;
@@ -232,7 +232,7 @@ std::string PrintGemmPlans(const GemmPlanFile& file) {
       "%s %d\ncublaslt %d\ngpu %s\n"
       "# c[m,n] = a[m,k] b[k,n]; us: median; by: the library's words for its algorithm, or parts: "
       "a plain product and another kernel\n",
-      kTitle, kFormat, file.platform.library_version, file.platform.gpu);
+      kTitle, kFormat, file.platform.cublaslt_version, file.platform.gpu);
   for (const auto& [shape, plan] : file.plans) text += PlanLine(shape, plan);
   return text;
 }
@@ -249,7 +249,7 @@ absl::StatusOr<GemmPlanFile> ParseGemmPlans(std::string_view text, std::string_v
   DT_ASSIGN_OR_RETURN(const std::string version, HeaderValue(lines, 1, "cublaslt", path));
   DT_ASSIGN_OR_RETURN(file.platform.gpu, HeaderValue(lines, 2, "gpu", path));
   const auto parsed = std::from_chars(version.data(), version.data() + version.size(),
-                                      file.platform.library_version);
+                                      file.platform.cublaslt_version);
   if (parsed.ec != std::errc() || parsed.ptr != version.data() + version.size()) {
     return StorageError(absl::StrFormat("%s:2: cublaslt %s is no version", path, version));
   }

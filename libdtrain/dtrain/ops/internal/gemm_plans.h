@@ -32,7 +32,7 @@ using GemmPlans = std::map<cuda::ProductShape, GemmPlan>;
 // What measured plans hold for: algorithms are words of one version of the library, times those of
 // one kind of GPU.
 struct GemmPlatform {
-  size_t library_version = 0;
+  size_t cublaslt_version = 0;
   std::string gpu;
 
   friend bool operator==(const GemmPlatform&, const GemmPlatform&) = default;
