@@ -160,12 +160,15 @@ absl::StatusOr<TrainResult> Trainer::Run() {
 absl::StatusOr<Trainer::Update> Trainer::RunUpdate() {
   Update update;
   Timer timer;
+  comm_.pulse().SetStep(state_.step);
+  comm_.pulse().SetPhase(Phase::kData);
   DT_ASSIGN_OR_RETURN(const int micro_batches, task_.NextUpdate());
   DT_CHECK(micro_batches >= 1 && micro_batches <= kMicroSteps);
   update.data_seconds = timer.Restart();
   update.source_tokens = static_cast<double>(task_.source_tokens());
   Backward(micro_batches, update);
   timer.Restart();
+  comm_.pulse().SetPhase(Phase::kExchange);
   reducer_->Finish();
   update.comm_seconds = timer.Seconds();
   ReduceSums(update);
@@ -189,7 +192,9 @@ void Trainer::Backward(int micro_batches, Update& update) {
 LossSums Trainer::RunMicroBatch(int i, bool is_last) {
   task_.Upload(i, ctx_);
   const auto forward_and_backward = [&] {
+    comm_.pulse().SetPhase(Phase::kForward);
     const LossSums sums = task_.Forward(i, 1.0f, ctx_);
+    comm_.pulse().SetPhase(Phase::kBackward);
     task_.Backward(ctx_);
     return sums;
   };
@@ -238,6 +243,7 @@ void Trainer::ReduceSums(Update& update) {
 
 void Trainer::ApplyGradients(Update& update) {
   Stream& stream = ctx_.stream();
+  comm_.pulse().SetPhase(Phase::kUpdate);
   elapsed_ = update.elapsed;
   const double tokens = static_cast<double>(std::max<int64_t>(update.sums.tokens, 1));
   update.learning_rate = LearningRate(options_.learning_rate, state_.step, BudgetUsed());
@@ -379,6 +385,7 @@ absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requ
 absl::Status Trainer::Evaluate() {
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));
   const double started = Elapsed();
+  comm_.pulse().SetPhase(Phase::kEvaluation);
   ctx_.set_training(false);
   adam_.SwapAverage(ctx_.stream());
   absl::StatusOr<EvaluationResult> result = task_.Evaluate(ctx_);
@@ -416,6 +423,7 @@ absl::Status Trainer::Evaluate() {
 }
 
 absl::StatusOr<EvaluationResult> Trainer::EvaluateTest() {
+  comm_.pulse().SetPhase(Phase::kEvaluation);
   ctx_.set_training(false);
   adam_.SwapAverage(ctx_.stream());
   absl::StatusOr<EvaluationResult> result = task_.EvaluateTest(ctx_);
@@ -428,6 +436,7 @@ absl::Status Trainer::SaveCheckpoint() {
   last_checkpoint_ = elapsed_;
   last_checkpoint_step_ = state_.step;
   if (options_.checkpoint_dir.empty()) return absl::OkStatus();
+  comm_.pulse().SetPhase(Phase::kCheckpoint);
   absl::Status saved = comm_.is_root() ? WriteCheckpoint() : absl::OkStatus();
   const int code = comm_.AllReduceValue(static_cast<int32_t>(ExitCodeOf(saved)), ReduceOp::kMax);
   if (code == 0 || !saved.ok()) return saved;
