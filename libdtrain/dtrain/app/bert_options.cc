@@ -93,6 +93,7 @@ TrainerOptions ClassifierTrainerOf(const proto::BertConfig& config, const Classi
                          .min_delta = internal::AsWritten(early.min_delta()),
                          .min_steps = early.min_steps()},
           .log_every = trainer.log_every(),
+          .replica_check_every = trainer.replica_check_every(),
           .reducer = {.bucket_bytes = static_cast<int64_t>(trainer.bucket_mib() * (1 << 20)),
                       .wire_type = DTypeOf(trainer.wire_precision())}};
 }

@@ -193,6 +193,7 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
                      .min_delta = trainer.early_stop().min_delta(),
                      .min_steps = trainer.early_stop().min_steps()},
       .log_every = trainer.log_every(),
+      .replica_check_every = trainer.replica_check_every(),
       .reducer = {.bucket_bytes = static_cast<int64_t>(trainer.bucket_mib() * (1 << 20)),
                   .wire_type = DTypeOf(trainer.wire_precision())},
       .cuda_graphs = CudaGraphsOf(trainer.cuda_graphs())};

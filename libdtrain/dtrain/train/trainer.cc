@@ -15,6 +15,7 @@
 #include "dtrain/ops/reduce.h"
 #include "dtrain/tensor/copy.h"
 #include "dtrain/train/broadcast.h"
+#include "dtrain/train/replica_check.h"
 
 namespace dtrain {
 namespace {
@@ -141,6 +142,7 @@ absl::StatusOr<TrainResult> Trainer::Run() {
     ApplyGradients(update);
     issued_.push_back(update);
     DT_RETURN_IF_ERROR(Collect(/*all=*/false));
+    DT_RETURN_IF_ERROR(CheckReplicasNow());
     if (++updates_here_ == kWarmUpUpdates) ReportMemory();
     state_.evaluation_due = PeriodPassed(options_.eval_every, before, Clock());
     reason = EndReason(update.requests);
@@ -217,6 +219,13 @@ LossSums Trainer::RunMicroBatch(int i, bool is_last) {
   const LossSums sums = forward_and_backward();
   parameters.SetReadyListener(nullptr);
   return sums;
+}
+
+absl::Status Trainer::CheckReplicasNow() {
+  const int64_t every = options_.replica_check_every;
+  if (comm_.size() == 1 || every == 0 || state_.step % every != 0) return absl::OkStatus();
+  return CheckReplicas(task_.parameters(), absl::StrFormat("after update %d", state_.step), comm_,
+                       ctx_.stream());
 }
 
 void Trainer::ReportMemory() {
