@@ -23,7 +23,7 @@ uint64_t Expected(const std::vector<float>& values) {
 }
 
 int64_t ChecksumOf(const Tensor& x, Stream& stream) {
-  Tensor sum = Filled({1}, DType::kInt64, 0);
+  Tensor sum = OnDevice<int64_t>({0}, {1});
   Checksum(x, sum, stream);
   return ElementsOf<int64_t>(sum)[0];
 }
@@ -58,7 +58,7 @@ TEST_CASE("any changed bit and elements that change places change the checksum")
 
 TEST_CASE("a checksum of anything but contiguous float32 is refused") {
   Stream stream(TestDevice());
-  Tensor sum = Filled({1}, DType::kInt64, 0);
+  Tensor sum = OnDevice<int64_t>({0}, {1});
   CHECK_THROWS_AS(Checksum(Random({8}, DType::kBFloat16, 1), sum, stream), CheckError);
   CHECK_THROWS_AS(Checksum(Strided(Random({3, 8}, DType::kFloat32, 1)), sum, stream), CheckError);
 }
