@@ -16,6 +16,7 @@ int ExportHfCommand(int argc, char** argv);
 int PrepareCommand(int argc, char** argv);
 int EstimateCommand(int argc, char** argv);
 int DoctorCommand(int argc, char** argv);
+int TraceMergeCommand(int argc, char** argv);
 int VersionCommand(int argc, char** argv);
 
 }  // namespace dtrain
