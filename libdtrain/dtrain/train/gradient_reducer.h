@@ -29,6 +29,7 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/base/timeline.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/tensor/tensor.h"
@@ -51,6 +52,10 @@ struct GradientReducerOptions {
   int64_t first_bucket_bytes = 1 << 20;  // small, so that communication starts early
   DType wire_type = DType::kFloat32;     // or kBFloat16, kFloat16
 };
+
+// The bucket of each parameter: buckets end where a parameter ends.
+std::vector<int> BucketsOf(std::span<const GradientRange> parameters,
+                           const GradientReducerOptions& options);
 
 class GradientReducer {
  public:
@@ -87,6 +92,9 @@ class GradientReducer {
   // step: there it would take its place among the buckets differently on each rank.
   void ReduceScalars(std::span<double> values) { comm_.AllReduce(values, ReduceOp::kSum); }
 
+  // Where each bucket's exchange is noted, from its start to its landing; outlives the reducer.
+  void set_timeline(Timeline* timeline) { timeline_ = timeline; }
+
   int num_buckets() const { return static_cast<int>(buckets_.size()); }
   // First element of a bucket; of num_buckets(): the number of elements.
   int64_t bucket_begin(int bucket) const;
@@ -98,11 +106,16 @@ class GradientReducer {
     int64_t end = 0;
     int parameters = 0;
     int missing = 0;
+    TimelineSpan span;  // of the exchange, where the timeline is on
   };
 
   void CutBuckets(const GradientReducerOptions& options);
   void StartComplete();
   void CheckAllMarked() const;
+  bool IsTraced() const { return timeline_ != nullptr && timeline_->is_on(); }
+  void NoteStart(int bucket);
+  void NoteArrivals();
+  void NoteLanding(int bucket);
 
   int64_t elements_;
   std::vector<GradientRange> parameters_;
@@ -113,6 +126,7 @@ class GradientReducer {
   int next_ = 0;                                        // the first bucket not started
   std::unique_ptr<internal::BucketExchange> exchange_;  // none with one rank
   Statistics statistics_;
+  Timeline* timeline_ = nullptr;
 };
 
 }  // namespace dtrain
