@@ -15,6 +15,7 @@
 #include "dtrain/ops/reduce.h"
 #include "dtrain/tensor/copy.h"
 #include "dtrain/train/broadcast.h"
+#include "dtrain/train/replica_check.h"
 
 namespace dtrain {
 namespace {
@@ -148,6 +149,7 @@ absl::StatusOr<TrainResult> Trainer::Run() {
     }
     issued_.push_back(update);
     DT_RETURN_IF_ERROR(Collect(/*all=*/false));
+    DT_RETURN_IF_ERROR(CheckReplicasNow());
     if (++updates_here_ == kWarmUpUpdates) ReportMemory();
     state_.evaluation_due = PeriodPassed(options_.eval_every, before, Clock());
     reason = EndReason(update.requests);
@@ -169,6 +171,8 @@ absl::StatusOr<TrainResult> Trainer::Run() {
 absl::StatusOr<Trainer::Update> Trainer::RunUpdate() {
   Update update;
   Timer timer;
+  comm_.pulse().SetStep(state_.step);
+  comm_.pulse().SetPhase(Phase::kData);
   const auto next = [&] {
     const Timeline::Span span(timeline_.spans(), "data", kComputeLane);
     return task_.NextUpdate();
@@ -180,6 +184,7 @@ absl::StatusOr<Trainer::Update> Trainer::RunUpdate() {
   Backward(micro_batches, update);
   const Timeline::Span span(timeline_.spans(), "exchange", kComputeLane);
   timer.Restart();
+  comm_.pulse().SetPhase(Phase::kExchange);
   reducer_->Finish();
   update.comm_seconds = timer.Seconds();
   ReduceSums(update);
@@ -204,9 +209,11 @@ LossSums Trainer::RunMicroBatch(int i, bool is_last) {
   task_.Upload(i, ctx_);
   const auto forward_and_backward = [&] {
     const LossSums sums = [&] {
+      comm_.pulse().SetPhase(Phase::kForward);
       const Timeline::Span span(timeline_.spans(), "forward", kComputeLane, i);
       return task_.Forward(i, 1.0f, ctx_);
     }();
+    comm_.pulse().SetPhase(Phase::kBackward);
     const Timeline::Span span(timeline_.spans(), "backward", kComputeLane, i);
     task_.Backward(ctx_);
     return sums;
@@ -231,6 +238,13 @@ LossSums Trainer::RunMicroBatch(int i, bool is_last) {
   const LossSums sums = forward_and_backward();
   parameters.SetReadyListener(nullptr);
   return sums;
+}
+
+absl::Status Trainer::CheckReplicasNow() {
+  const int64_t every = options_.replica_check_every;
+  if (comm_.size() == 1 || every == 0 || state_.step % every != 0) return absl::OkStatus();
+  return CheckReplicas(task_.parameters(), absl::StrFormat("after update %d", state_.step), comm_,
+                       ctx_.stream());
 }
 
 void Trainer::ReportMemory() {
@@ -278,6 +292,7 @@ void Trainer::ReduceSums(Update& update) {
 void Trainer::ApplyGradients(Update& update) {
   const Timeline::Span span(timeline_.spans(), "update", kComputeLane);
   Stream& stream = ctx_.stream();
+  comm_.pulse().SetPhase(Phase::kUpdate);
   elapsed_ = update.elapsed;
   const double tokens = static_cast<double>(std::max<int64_t>(update.sums.tokens, 1));
   update.learning_rate = LearningRate(options_.learning_rate, state_.step, BudgetUsed());
@@ -420,6 +435,7 @@ absl::Status Trainer::Evaluate() {
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));
   const Timeline::Span span(timeline_.spans(), "evaluation", kEvaluationLane, state_.step);
   const double started = Elapsed();
+  comm_.pulse().SetPhase(Phase::kEvaluation);
   ctx_.set_training(false);
   adam_.SwapAverage(ctx_.stream());
   absl::StatusOr<EvaluationResult> result = task_.Evaluate(ctx_);
@@ -457,6 +473,7 @@ absl::Status Trainer::Evaluate() {
 }
 
 absl::StatusOr<EvaluationResult> Trainer::EvaluateTest() {
+  comm_.pulse().SetPhase(Phase::kEvaluation);
   ctx_.set_training(false);
   adam_.SwapAverage(ctx_.stream());
   absl::StatusOr<EvaluationResult> result = task_.EvaluateTest(ctx_);
@@ -469,6 +486,7 @@ absl::Status Trainer::SaveCheckpoint() {
   last_checkpoint_ = elapsed_;
   last_checkpoint_step_ = state_.step;
   if (options_.checkpoint_dir.empty()) return absl::OkStatus();
+  comm_.pulse().SetPhase(Phase::kCheckpoint);
   const Timeline::Span span(timeline_.spans(), "checkpoint", kEvaluationLane, state_.step);
   absl::Status saved = comm_.is_root() ? WriteCheckpoint() : absl::OkStatus();
   const int code = comm_.AllReduceValue(static_cast<int32_t>(ExitCodeOf(saved)), ReduceOp::kMax);

@@ -68,6 +68,7 @@ struct TrainerOptions {
   std::string best_metric = "bleu";
   EarlyStopOptions early_stop;
   int64_t log_every = 10;
+  int64_t replica_check_every = 100;  // updates between CheckReplicas(); 0 is never
   GradientReducerOptions reducer;
   CudaGraphs cuda_graphs = CudaGraphs::kAuto;
   StepTimelineOptions timeline;
@@ -179,6 +180,8 @@ class Trainer {
   // Loss sums and gradients of one micro-batch; those of the last one go to the reducer.
   LossSums RunMicroBatch(int i, bool is_last);
   void ReduceSums(Update& update);
+  // Where it is due.
+  absl::Status CheckReplicasNow();
   // Of the activations so far, once.
   void ReportMemory();
   void StartTimeline();
