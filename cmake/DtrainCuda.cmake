@@ -53,6 +53,25 @@ if(DTRAIN_WITH_CUDA STREQUAL "ON")
   find_package(CUDAToolkit REQUIRED)
 endif()
 
+# cuDNN's attention needs headers only: cudnn-frontend's (a Python package has them, or a folder
+# given) and cuDNN's own (beside the toolkit's, or in a Python package).
+set(DTRAIN_WITH_CUDNN OFF)
+if(DTRAIN_WITH_CUDA STREQUAL "ON" AND NOT DTRAIN_CUDNN STREQUAL "OFF")
+  execute_process(COMMAND python3 -c "import sysconfig; print(sysconfig.get_path('purelib'))"
+    OUTPUT_VARIABLE dtrain_python OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  find_path(DTRAIN_CUDNN_FRONTEND_DIR cudnn_frontend.h HINTS ${dtrain_python}/include)
+  find_path(DTRAIN_CUDNN_DIR cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
+    ${dtrain_python}/nvidia/cudnn/include)
+  mark_as_advanced(DTRAIN_CUDNN_FRONTEND_DIR DTRAIN_CUDNN_DIR)
+  if(DTRAIN_CUDNN_FRONTEND_DIR AND DTRAIN_CUDNN_DIR)
+    set(DTRAIN_WITH_CUDNN ON)
+  elseif(DTRAIN_CUDNN STREQUAL "ON")
+    message(FATAL_ERROR "DTRAIN_CUDNN=ON needs the headers of cudnn-frontend and cuDNN: "
+      "pip install nvidia-cudnn-frontend nvidia-cudnn-cu13, or give their folders as "
+      "-DDTRAIN_CUDNN_FRONTEND_DIR and -DDTRAIN_CUDNN_DIR")
+  endif()
+endif()
+
 # Sources beside the kernels: they need CUDA's headers, and test builds have their own.
 function(dtrain_cuda_sources)
   if(DTRAIN_WITH_CUDA STREQUAL "ON")

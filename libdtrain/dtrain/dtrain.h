@@ -3,6 +3,7 @@
 #ifndef DTRAIN_DTRAIN_H_
 #define DTRAIN_DTRAIN_H_
 
+#include "dtrain/app/attention_plan_file.h"      // IWYU pragma: export
 #include "dtrain/app/bert_config.h"              // IWYU pragma: export
 #include "dtrain/app/classifier_runs.h"          // IWYU pragma: export
 #include "dtrain/app/config.h"                   // IWYU pragma: export
