@@ -5,6 +5,8 @@ endif()
 
 set(DTRAIN_CUDA AUTO CACHE STRING "CUDA device: AUTO (where nvcc is found), ON, OFF, or HOST (tests: kernels run on the CPU)")
 set_property(CACHE DTRAIN_CUDA PROPERTY STRINGS AUTO ON OFF HOST)
+set(DTRAIN_NCCL AUTO CACHE STRING "NCCL between GPUs, loaded when first used: AUTO, ON (compared with nccl.h, which must be there), OFF")
+set_property(CACHE DTRAIN_NCCL PROPERTY STRINGS AUTO ON OFF)
 option(DTRAIN_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(DTRAIN_EXAMPLES "Build the example programs" ${PROJECT_IS_TOP_LEVEL})
 option(DTRAIN_TOOLS "Build the dtrain tool and the benchmarks" ${PROJECT_IS_TOP_LEVEL})

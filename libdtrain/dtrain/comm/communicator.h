@@ -60,6 +60,7 @@ struct CommunicatorOptions {
   // Where a rank whose communication fails writes its last 1,024 collectives; empty: nowhere. An
   // existing directory.
   std::string record_directory{};
+  bool nccl = true;                // between GPUs; false: through the host's memory
   bool shared_memory = true;       // between ranks of a host; false: messages
   int64_t slot_bytes = 512 << 10;  // of shared memory: what a rank shows the others at a time
 };
@@ -89,6 +90,8 @@ class Communicator {
   int local_rank() const { return local_rank_; }
   int local_size() const { return local_size_; }
   const std::string& host(int rank) const { return hosts_[static_cast<size_t>(rank)]; }
+  // As it was made with; what is made of it follows them too.
+  const CommunicatorOptions& options() const { return options_; }
   // Bytes this rank has sent to others.
   virtual int64_t bytes_sent() const = 0;
 
@@ -166,13 +169,14 @@ class Communicator {
 
  protected:
   // hosts: the host name of every rank, by rank.
-  Communicator(int rank, std::vector<std::string> hosts);
+  Communicator(int rank, std::vector<std::string> hosts, const CommunicatorOptions& options = {});
 
  private:
   void AllGatherEqual(void* all, int64_t bytes_each);
 
   int rank_;
   std::vector<std::string> hosts_;
+  CommunicatorOptions options_;
   int local_rank_ = 0;
   int local_size_ = 0;
 };

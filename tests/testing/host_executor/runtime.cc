@@ -37,6 +37,7 @@ constexpr size_t kAlignment = 256;
 
 struct EmulatedEvent {
   void* stream = nullptr;  // the last one it was recorded in
+  host_executor::StreamPoint point;
   std::chrono::steady_clock::time_point time;
 };
 
@@ -170,9 +171,17 @@ void RecordEvent(const Device&, void* event, void* stream) {
                           std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                               std::chrono::duration<double>(host_executor::ClockSeconds()));
   });
+  AsEvent(event).point = host_executor::PointOf(stream);
 }
 
 void WaitForEvent(const Device&, void* event) { host_executor::Finish(AsEvent(event).stream); }
+
+bool HasPassed(const Device&, void* event) { return host_executor::HasPassed(AsEvent(event).point); }
+
+void MakeWait(const Device&, void* stream, void* event) {
+  host_executor::SubmitStep(
+      stream, [point = AsEvent(event).point] { return host_executor::HasPassed(point); });
+}
 
 double SecondsBetween(const Device& device, void* start, void* end) {
   WaitForEvent(device, end);

@@ -169,6 +169,19 @@ void WaitForEvent(const Device& device, void* event) {
   DT_CHECK_CUDA(cudaEventSynchronize(AsEvent(event)));
 }
 
+bool HasPassed(const Device& device, void* event) {
+  Use(device);
+  const cudaError_t error = cudaEventQuery(AsEvent(event));
+  if (error == cudaErrorNotReady) return false;
+  DT_CHECK_CUDA(error);
+  return true;
+}
+
+void MakeWait(const Device& device, void* stream, void* event) {
+  Use(device);
+  DT_CHECK_CUDA(cudaStreamWaitEvent(AsStream(stream), AsEvent(event), 0));
+}
+
 double SecondsBetween(const Device& device, void* start, void* end) {
   Use(device);
   DT_CHECK_CUDA(cudaEventSynchronize(AsEvent(end)));
