@@ -6,14 +6,11 @@
 #include <utility>
 
 #include "dtrain/base/check.h"
-#include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
-#include "dtrain/device/copy.h"
+#include "dtrain/train/internal/plain_exchange.h"
 
 namespace dtrain {
 namespace {
-
-constexpr int64_t kGrain = 1 << 16;  // elements worth waking a thread for
 
 // Padding between two parameters is zero on all ranks and travels with the first.
 std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
@@ -25,22 +22,6 @@ std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
   return ranges;
 }
 
-template <typename Wire>
-void RoundTo(const float* from, std::byte* staging, int64_t count, float factor) {
-  Wire* const to = reinterpret_cast<Wire*>(staging);
-  ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) to[i] = Wire(from[i] * factor);
-  });
-}
-
-template <typename Wire>
-void WidenFrom(const std::byte* staging, float* to, int64_t count, float factor) {
-  const Wire* const from = reinterpret_cast<const Wire*>(staging);
-  ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) to[i] = static_cast<float>(from[i]) * factor;
-  });
-}
-
 }  // namespace
 
 GradientReducer::GradientReducer(ParameterSet& parameters, Communicator& comm,
@@ -50,18 +31,14 @@ GradientReducer::GradientReducer(ParameterSet& parameters, Communicator& comm,
 GradientReducer::GradientReducer(const Tensor& flat_gradients,
                                  std::vector<GradientRange> parameters, Communicator& comm,
                                  const GradientReducerOptions& options)
-    : flat_(flat_gradients),
-      stream_(flat_gradients.device()),
-      gradients_(HostMemory()),
-      elements_(flat_gradients.elements()),
+    : elements_(flat_gradients.elements()),
       parameters_(std::move(parameters)),
       comm_(comm),
-      wire_type_(options.wire_type),
       marked_(parameters_.size(), false) {
   DT_CHECK(flat_gradients.is_contiguous());
-  DT_CHECK(wire_type_ == DType::kFloat32 || wire_type_ == DType::kBFloat16 ||
-           wire_type_ == DType::kFloat16)
-      << "gradients travel as float32, bfloat16 or float16, not as " << Name(wire_type_);
+  const DType wire = options.wire_type;
+  DT_CHECK(wire == DType::kFloat32 || wire == DType::kBFloat16 || wire == DType::kFloat16)
+      << "gradients travel as float32, bfloat16 or float16, not as " << Name(wire);
   int64_t end = 0;
   for (const GradientRange& range : parameters_) {
     DT_CHECK_EQ(range.begin, end) << range.name << " does not begin where the one before ends";
@@ -70,14 +47,11 @@ GradientReducer::GradientReducer(const Tensor& flat_gradients,
   }
   DT_CHECK_EQ(end, elements_) << "the parameters do not cover the flat gradients";
   CutBuckets(options);
-}
-
-float* GradientReducer::HostMemory() {
-  if (flat_.device().type == DeviceType::kCpu) return flat_.data<float>();
-  staging_arena_ =
-      Arena::Create(flat_.device(), "gradients on the host", size_t{1} << 40, ArenaMemory::kPinned);
-  staging_ = Empty(*staging_arena_, flat_.shape(), DType::kFloat32);
-  return staging_.data<float>();
+  if (comm.size() == 1) return;
+  std::vector<internal::BucketRange> ranges;
+  for (const Bucket& bucket : buckets_) ranges.push_back({bucket.begin, bucket.end});
+  exchange_ =
+      internal::MakePlainExchange(flat_gradients, std::move(ranges), comm, options.wire_type);
 }
 
 void GradientReducer::CutBuckets(const GradientReducerOptions& options) {
@@ -96,11 +70,9 @@ void GradientReducer::CutBuckets(const GradientReducerOptions& options) {
     ++bucket.missing;
     bucket_of_.push_back(num_buckets() - 1);
   }
-  if (wire_type_ == DType::kFloat32 || comm_.size() == 1) return;
-  for (Bucket& bucket : buckets_) {
-    bucket.staging.resize(static_cast<size_t>(bucket.end - bucket.begin) * SizeOf(wire_type_));
-  }
 }
+
+GradientReducer::~GradientReducer() = default;
 
 int64_t GradientReducer::bucket_begin(int bucket) const {
   return bucket == num_buckets() ? elements_ : buckets_[static_cast<size_t>(bucket)].begin;
@@ -114,72 +86,32 @@ void GradientReducer::MarkReady(int index) {
                         << " was marked ready twice in one step";
   marked_[i] = true;
   Bucket& bucket = buckets_[static_cast<size_t>(bucket_of_[i])];
-  if (--bucket.missing == 0) LaunchComplete();
+  if (--bucket.missing == 0) StartComplete();
 }
 
-void GradientReducer::LaunchComplete() {
-  if (comm_.size() == 1) return;
+void GradientReducer::StartComplete() {
+  if (!exchange_) return;
   const Timer timer;
-  while (next_ < buckets_.size() && buckets_[next_].missing == 0) Launch(buckets_[next_++]);
+  while (next_ < num_buckets() && buckets_[static_cast<size_t>(next_)].missing == 0) {
+    exchange_->Start(next_);
+    statistics_.bytes += exchange_->BytesOf(next_++);
+  }
   statistics_.launch_seconds += timer.Seconds();
 }
 
-void GradientReducer::Launch(Bucket& bucket) {
-  const int64_t count = bucket.end - bucket.begin;
-  void* data = gradients_ + bucket.begin;
-  if (staging_) {
-    SynchronizeDevice(flat_.device());
-    CopyToHost(data, flat_.data<float>() + bucket.begin, static_cast<size_t>(count) * sizeof(float),
-               stream_);
-  }
-  if (wire_type_ != DType::kFloat32) {
-    data = bucket.staging.data();
-    const float* const from = gradients_ + bucket.begin;
-    if (wire_type_ == DType::kBFloat16) {
-      RoundTo<BFloat16>(from, bucket.staging.data(), count, 1.0f);
-    } else {
-      RoundTo<Float16>(from, bucket.staging.data(), count, 1.0f / static_cast<float>(comm_.size()));
-    }
-  }
-  bucket.landed = false;
-  bucket.handle = comm_.StartAllReduce(data, count, wire_type_, ReduceOp::kSum);
-  statistics_.bytes += count * static_cast<int64_t>(SizeOf(wire_type_));
-}
-
-void GradientReducer::Land(Bucket& bucket) {
-  bucket.handle.reset();
-  bucket.landed = true;
-  const int64_t count = bucket.end - bucket.begin;
-  float* const to = gradients_ + bucket.begin;
-  if (wire_type_ == DType::kBFloat16) {
-    WidenFrom<BFloat16>(bucket.staging.data(), to, count, 1.0f);
-  } else if (wire_type_ == DType::kFloat16) {
-    WidenFrom<Float16>(bucket.staging.data(), to, count, static_cast<float>(comm_.size()));
-  }
-  if (staging_) {
-    CopyToDevice(flat_.data<float>() + bucket.begin, to, static_cast<size_t>(count) * sizeof(float),
-                 stream_);
-  }
-}
-
 void GradientReducer::Poll() {
-  if (comm_.size() == 1) return;
+  if (!exchange_) return;
   const Timer timer;
-  comm_.Poll();
+  exchange_->Poll();
   statistics_.launch_seconds += timer.Seconds();
 }
 
 void GradientReducer::Finish() {
   CheckAllMarked();
   const Timer timer;
-  for (Bucket& bucket : buckets_) {
-    if (!bucket.landed) {
-      bucket.handle->Wait();
-      Land(bucket);
-    }
-    bucket.missing = bucket.parameters;
-  }
-  stream_.Synchronize();
+  for (int i = 0; exchange_ && i < num_buckets(); ++i) exchange_->Land(i);
+  if (exchange_) exchange_->Settle();
+  for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters;
   std::fill(marked_.begin(), marked_.end(), false);
   next_ = 0;
   ++statistics_.steps;

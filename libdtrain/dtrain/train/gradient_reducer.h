@@ -23,7 +23,6 @@
 #ifndef DTRAIN_TRAIN_GRADIENT_REDUCER_H_
 #define DTRAIN_TRAIN_GRADIENT_REDUCER_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -31,11 +30,14 @@
 #include <vector>
 
 #include "dtrain/comm/communicator.h"
-#include "dtrain/device/stream.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
+
+namespace internal {
+class BucketExchange;
+}
 
 // Elements [begin, end) of the flat tensor.
 struct GradientRange {
@@ -68,6 +70,7 @@ class GradientReducer {
   // The gradients of a whole model, allocated; MarkReady() takes Parameter::index().
   GradientReducer(ParameterSet& parameters, Communicator& comm,
                   const GradientReducerOptions& options = {});
+  ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
@@ -95,33 +98,20 @@ class GradientReducer {
     int64_t end = 0;
     int parameters = 0;
     int missing = 0;
-    bool landed = true;              // the sums are in the flat tensor
-    std::vector<std::byte> staging;  // in a 16-bit wire type
-    std::unique_ptr<Handle> handle;
   };
 
   void CutBuckets(const GradientReducerOptions& options);
-  void LaunchComplete();
-  void Launch(Bucket& bucket);
-  void Land(Bucket& bucket);
+  void StartComplete();
   void CheckAllMarked() const;
 
-  // The flat gradients where they lie on the host, else pinned memory for them.
-  float* HostMemory();
-
-  Tensor flat_;
-  Stream stream_;
-  std::shared_ptr<Arena> staging_arena_;
-  Tensor staging_;  // absent on the CPU
-  float* gradients_;
   int64_t elements_;
   std::vector<GradientRange> parameters_;
   Communicator& comm_;
-  DType wire_type_;
   std::vector<Bucket> buckets_;
-  std::vector<int> bucket_of_;  // by parameter
-  std::vector<bool> marked_;    // by parameter
-  size_t next_ = 0;             // the first bucket not launched
+  std::vector<int> bucket_of_;                          // by parameter
+  std::vector<bool> marked_;                            // by parameter
+  int next_ = 0;                                        // the first bucket not started
+  std::unique_ptr<internal::BucketExchange> exchange_;  // none with one rank
   Statistics statistics_;
 };
 
