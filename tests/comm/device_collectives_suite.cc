@@ -119,12 +119,12 @@ class Suite {
   void AllReduces(DType dtype, int64_t count) {
     const bool is_float = dtype == DType::kFloat32 || dtype == DType::kFloat16 ||
                           dtype == DType::kBFloat16 || dtype == DType::kFloat64;
-    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin, ReduceOp::kMax,
-                              ReduceOp::kProduct}) {
+    for (const ReduceOp op :
+         {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kProduct}) {
       if (op == ReduceOp::kAverage && !is_float) continue;
       Bytes expected = Values(count, dtype, comm_.rank());
-      const Bytes actual = OnDevice(
-          expected, [&](std::byte* data) { gpus_.AllReduce(data, count, dtype, op); });
+      const Bytes actual =
+          OnDevice(expected, [&](std::byte* data) { gpus_.AllReduce(data, count, dtype, op); });
       comm_.AllReduce(expected.data(), count, dtype, op);
       Compare("allreduce (" + std::string(Name(op)) + ")", dtype, actual, expected);
     }

@@ -1,5 +1,7 @@
 // nccl_test.cc - GPUs' collectives on the emulated NCCL, ranks as threads, and its faults.
 // SPDX-License-Identifier: Apache-2.0
+#include "testing/host_executor/nccl.h"
+
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <functional>
@@ -12,7 +14,6 @@
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/device/buffer.h"
-#include "testing/host_executor/nccl.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {
@@ -36,10 +37,11 @@ struct Outcome {
 };
 
 // Runs body(comm, gpus) on each rank after prepare(rank), which sets faults.
-std::vector<Outcome> Outcomes(
-    const std::vector<std::string>& hosts, const std::function<void(int)>& prepare,
-    const std::function<void(Communicator&, DeviceCommunicator&)>& body,
-    const CommunicatorOptions& options = {.timeout_seconds = 1.0, .slow_seconds = 0.3}) {
+std::vector<Outcome> Outcomes(const std::vector<std::string>& hosts,
+                              const std::function<void(int)>& prepare,
+                              const std::function<void(Communicator&, DeviceCommunicator&)>& body,
+                              const CommunicatorOptions& options = {.timeout_seconds = 1.0,
+                                                                    .slow_seconds = 0.3}) {
   return RunRanksOn(
       hosts,
       [&](Communicator& comm) {
@@ -113,16 +115,16 @@ TEST_CASE("so they do on two hosts, whichever way an allreduce takes") {
                                  {AllReduceAlgorithm::kFlat, "NCCL 2.28.9, flat"},
                                  {AllReduceAlgorithm::kMeasure, ""}};
   for (const Way& way : ways) {
-    const auto results = RunRanksOn(
-        {"a", "b", "a", "b"},
-        [](Communicator& comm) {
-          std::string why;
-          const auto gpus = MakeDeviceCommunicator(comm, kGpu, &why);
-          std::vector<std::string> found = DeviceCollectiveErrors(comm, *gpus);
-          found.push_back(gpus->description());
-          return found;
-        },
-        {.algorithm = way.algorithm});
+    const auto results = RunRanksOn({"a", "b", "a", "b"},
+                                    [](Communicator& comm) {
+                                      std::string why;
+                                      const auto gpus = MakeDeviceCommunicator(comm, kGpu, &why);
+                                      std::vector<std::string> found =
+                                          DeviceCollectiveErrors(comm, *gpus);
+                                      found.push_back(gpus->description());
+                                      return found;
+                                    },
+                                    {.algorithm = way.algorithm});
     for (const auto& found : results) {
       REQUIRE(found.size() == 1);
       CHECK(found == results[0]);  // measured or not, all ranks take the same way
@@ -158,12 +160,14 @@ TEST_CASE("collectives are issued in as few groups as their order allows") {
 
 TEST_CASE("one rank without NCCL: all go without, and all know why") {
   const auto nothing = [](Communicator&, DeviceCommunicator&) {};
-  auto outcomes = Outcomes(OneHost(3), [](int rank) { Nccl().is_absent = rank == 1; }, nothing);
+  auto outcomes = Outcomes(
+      OneHost(3), [](int rank) { Nccl().is_absent = rank == 1; }, nothing);
   for (const Outcome& outcome : outcomes) {
     CHECK(outcome.why == "rank 1 (host a): NCCL cannot be loaded");
     CHECK(outcome.left == 0);
   }
-  outcomes = Outcomes({"a", "b"}, [](int rank) { Nccl().version = rank == 1 ? 21903 : 22809; }, nothing);
+  outcomes = Outcomes(
+      {"a", "b"}, [](int rank) { Nccl().version = rank == 1 ? 21903 : 22809; }, nothing);
   for (const Outcome& outcome : outcomes) {
     CHECK(outcome.why ==
           "rank 0 (host a) has NCCL 2.28.9, rank 1 (host b) has 2.19.3: install the same on all "
@@ -210,10 +214,11 @@ TEST_CASE("slow connections are waited for, up to half the time-out") {
 
 TEST_CASE("a rank that never enters is named, and the collective") {
   Warnings warnings;
-  const auto outcomes = Outcomes({"a", "b", "b"}, [](int) {},
-                                 [](Communicator& comm, DeviceCommunicator& gpus) {
-                                   if (comm.rank() != 2) SumOnce(comm, gpus);
-                                 });
+  const auto outcomes = Outcomes(
+      {"a", "b", "b"}, [](int) {},
+      [](Communicator& comm, DeviceCommunicator& gpus) {
+        if (comm.rank() != 2) SumOnce(comm, gpus);
+      });
   const std::string expected =
       "in AllReduce of 1024 float32 on cuda:0, collective number 2, for rank 2 (host b)";
   for (const int rank : {0, 1}) {

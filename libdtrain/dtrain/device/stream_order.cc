@@ -3,6 +3,7 @@
 #include "dtrain/device/stream_order.h"
 
 #include "dtrain/base/check.h"
+#include "dtrain/device/cuda/event_order.h"
 #include "dtrain/device/cuda/runtime.h"
 
 namespace dtrain {

@@ -70,7 +70,9 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
       ring_(ctx.device()),
       graphs_(TakesGraphs(options.cuda_graphs, ctx.device(), comm.size()), ctx) {
   step_.Reset(InitialLossScale(options.loss_scaler), 0, ctx.stream());
-  reducer_ = std::make_unique<GradientReducer>(task.parameters(), comm, options.reducer);
+  GradientReducerOptions reducer = options.reducer;
+  reducer.stream = ctx.stream();
+  reducer_ = std::make_unique<GradientReducer>(task.parameters(), comm, reducer);
   state_.position = task.position();
 }
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "dtrain/base/dtype.h"
-#include "testing/host_executor/streams.h"
+#include "testing/host_executor/stream_steps.h"
 
 namespace dtrain::host_executor {
 namespace {
@@ -102,8 +102,8 @@ void Reduce(const std::vector<Part>& parts, size_t begin, size_t count, NcclOp o
   for (size_t i = 0; i < count; ++i) {
     Sum total = Sum();
     for (size_t r = 0; r < parts.size(); ++r) {
-      const Sum x =
-          static_cast<Sum>(static_cast<Sum>(reinterpret_cast<const T*>(parts[r].from)[begin + i]) * factor);
+      const Sum x = static_cast<Sum>(
+          static_cast<Sum>(reinterpret_cast<const T*>(parts[r].from)[begin + i]) * factor);
       if (r == 0) {
         total = x;
       } else if (op == NcclOp::kMin) {
@@ -179,8 +179,12 @@ void Compute(const std::vector<Part>& parts) {
 class CollectiveStep {
  public:
   CollectiveStep(const EmulatedComm& comm, const Part& part)
-      : world_(comm.world), fate_(comm.fate), rank_(static_cast<size_t>(comm.rank)),
-        number_(comm.next), part_(part), is_stuck_(comm.next == comm.stuck),
+      : world_(comm.world),
+        fate_(comm.fate),
+        rank_(static_cast<size_t>(comm.rank)),
+        number_(comm.next),
+        part_(part),
+        is_stuck_(comm.next == comm.stuck),
         fails_(comm.next == comm.failing) {}
 
   bool operator()() {

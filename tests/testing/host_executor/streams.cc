@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "dtrain/device/cuda/error.h"
+#include "testing/host_executor/stream_steps.h"
 
 namespace dtrain::host_executor {
 namespace {

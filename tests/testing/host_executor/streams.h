@@ -4,14 +4,10 @@
 // Work runs when it is issued, which no real stream promises. With DTRAIN_EXECUTOR_STREAMS=late in
 // the environment a stream keeps its work until somebody waits for it, as late as a real one may
 // be: a host that reads or reuses memory without waiting then sees what it did.
-//
-// Work that waits for something outside (another stream, another rank) is a step that is tried again
-// until it has been done; what was issued behind it waits too, in either mode.
 #ifndef DTRAIN_TESTING_HOST_EXECUTOR_STREAMS_H_
 #define DTRAIN_TESTING_HOST_EXECUTOR_STREAMS_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 
 namespace dtrain::host_executor {
@@ -22,21 +18,9 @@ void* NewStream();
 void DeleteStream(void* stream);
 // Runs, keeps or records the work. A null stream runs it.
 void Submit(void* stream, Work work);
-// Tried again until it gives true. CudaError while recording.
-using Step = std::function<bool()>;
-void SubmitStep(void* stream, Step step);
 // Runs what the stream, or all streams this thread made, have kept. CudaError while recording.
 void Finish(void* stream);
 void FinishAll();
-
-// A point in a stream's work: behind what was issued so far.
-struct StreamPoint {
-  int64_t stream = 0;  // 0: of none
-  int64_t issued = 0;
-};
-StreamPoint PointOf(void* stream);
-// Runs what comes before it as far as that goes; whether all of it has run.
-bool HasPassed(const StreamPoint& point);
 
 // As cudaStreamBeginCapture and so on: what may not be recorded throws CudaError, and EndRecording
 // throws once more.

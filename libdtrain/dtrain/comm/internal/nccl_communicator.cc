@@ -135,7 +135,8 @@ void NcclCommunicator::Prove() {
 std::string NcclCommunicator::description() const {
   int version = 0;
   static_cast<void>(nccl_.GetVersion(&version));
-  return absl::StrCat("NCCL ", NcclVersionName(version), hierarchical_ ? ", hierarchical" : ", flat");
+  return absl::StrCat("NCCL ", NcclVersionName(version),
+                      hierarchical_ ? ", hierarchical" : ", flat");
 }
 
 std::string NcclCommunicator::Describe(const Call& call) {
@@ -189,9 +190,9 @@ void NcclCommunicator::Issue(std::span<const Call> calls) {
   Phases phases;
   for (const Call& call : calls) {
     AddPieces(call, phases);
-    for (const int64_t value : {static_cast<int64_t>(call.kind), call.count,
-                                static_cast<int64_t>(call.dtype), static_cast<int64_t>(call.op),
-                                static_cast<int64_t>(call.root)}) {
+    for (const int64_t value :
+         {static_cast<int64_t>(call.kind), call.count, static_cast<int64_t>(call.dtype),
+          static_cast<int64_t>(call.op), static_cast<int64_t>(call.root)}) {
       Absorb(value, digest_);
     }
   }
@@ -373,10 +374,11 @@ void NcclCommunicator::CheckSame(std::span<const Issued> all) {
     const Issued& first = all[0];
     const Issued& other = all[r];
     if (first.number == other.number && first.digest == other.digest) continue;
-    Fail(absl::StrFormat("%s has issued %d collectives, the last an %s, but %s %d, the last an %s: "
-                         "all ranks must issue the same in the same order",
-                         RankName(0), first.number, first.last.data(),
-                         RankName(static_cast<int>(r)), other.number, other.last.data()));
+    Fail(
+        absl::StrFormat("%s has issued %d collectives, the last an %s, but %s %d, the last an %s: "
+                        "all ranks must issue the same in the same order",
+                        RankName(0), first.number, first.last.data(), RankName(static_cast<int>(r)),
+                        other.number, other.last.data()));
   }
 }
 

@@ -15,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dtrain/comm/device_communicator.h"
@@ -69,6 +70,10 @@ class NcclCommunicator final : public DeviceCommunicator {
   };
   using Phases = std::array<std::vector<Piece>, 3>;
   struct InFlight {
+    // Behind what `stream` was given.
+    InFlight(int64_t last, std::string what, const Stream& stream)
+        : number(last), name(std::move(what)), arrived(stream) {}
+
     int64_t number;
     std::string name;
     StreamMark arrived;

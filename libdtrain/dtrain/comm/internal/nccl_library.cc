@@ -53,8 +53,8 @@ absl::StatusOr<NcclLibrary> LoadAll() {
   const bool has_version =
       nccl.GetVersion != nullptr && nccl.GetVersion(&version) == NcclResult::kSuccess;
   if (has_version && (version < NcclLibrary::kOldestVersion || !missing.empty())) {
-    return CommunicationError(absl::StrCat("NCCL ", NcclVersionName(version),
-                                           " is too old; install 2.18 or later"));
+    return CommunicationError(
+        absl::StrCat("NCCL ", NcclVersionName(version), " is too old; install 2.18 or later"));
   }
   if (!missing.empty()) return CommunicationError(absl::StrCat(kName, " has no ", missing));
   return nccl;

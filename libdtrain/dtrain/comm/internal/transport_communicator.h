@@ -71,7 +71,7 @@ class TransportCommunicator final : public Communicator {
   FlightRecorder recorder_;
   std::vector<int> world_group_;
   std::vector<int> host_group_, cross_group_;  // as in RankGroups
-  std::vector<SharedChannel> channels_;  // of host_group_; empty: no shared memory
+  std::vector<SharedChannel> channels_;        // of host_group_; empty: no shared memory
   bool hierarchical_ = false;
   int64_t setup_bytes_ = 0;  // not counted in bytes_sent()
   int64_t sequence_ = 0;

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "dtrain/device/cuda/check.h"
+#include "dtrain/device/cuda/event_order.h"
 
 namespace dtrain::cuda {
 namespace {

@@ -65,10 +65,6 @@ void DestroyEvent(const Device& device, void* event) noexcept;
 void RecordEvent(const Device& device, void* event, void* stream);
 // Waits until the device has passed the point.
 void WaitForEvent(const Device& device, void* event);
-// Whether it has.
-bool HasPassed(const Device& device, void* event);
-// What `stream` is given from now on waits, on the device, until the point is passed.
-void MakeWait(const Device& device, void* stream, void* event);
 // Waits until the device has passed `end`. Both were recorded, `start` first, in one stream.
 double SecondsBetween(const Device& device, void* start, void* end);
 
