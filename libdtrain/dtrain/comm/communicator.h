@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "dtrain/base/dtype.h"
+#include "dtrain/comm/pulse.h"
 
 namespace dtrain {
 
@@ -52,8 +53,8 @@ enum class AllReduceAlgorithm {
 };
 
 struct CommunicatorOptions {
-  double timeout_seconds = 120;     // without any progress, then CommError
-  double slow_seconds = 10;         // without any progress, then a warning names who is late
+  double timeout_seconds = 120;     // without any progress or sign of life, then CommError
+  double slow_seconds = 10;         // of waiting, within which a warning names who is late
   int64_t piece_bytes = 512 << 10;  // unit of pipelining of large messages
   int64_t small_bytes = 32 << 10;   // an allreduce up to this size is one exchange of everything
   AllReduceAlgorithm algorithm = AllReduceAlgorithm::kAuto;
@@ -92,6 +93,8 @@ class Communicator {
   const std::string& host(int rank) const { return hosts_[static_cast<size_t>(rank)]; }
   // As it was made with; what is made of it follows them too.
   const CommunicatorOptions& options() const { return options_; }
+  // What heartbeats tell the others of this rank; of the whole job in every communicator.
+  Pulse& pulse() { return *pulse_; }
   // Bytes this rank has sent to others.
   virtual int64_t bytes_sent() const = 0;
 
@@ -170,6 +173,7 @@ class Communicator {
  protected:
   // hosts: the host name of every rank, by rank.
   Communicator(int rank, std::vector<std::string> hosts, const CommunicatorOptions& options = {});
+  void SharePulse(const Communicator& whole) { pulse_ = whole.pulse_; }
 
  private:
   void AllGatherEqual(void* all, int64_t bytes_each);
@@ -177,6 +181,7 @@ class Communicator {
   int rank_;
   std::vector<std::string> hosts_;
   CommunicatorOptions options_;
+  std::shared_ptr<Pulse> pulse_ = std::make_shared<Pulse>();
   int local_rank_ = 0;
   int local_size_ = 0;
 };

@@ -33,6 +33,7 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/base/timeline.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/device/stream.h"
 #include "dtrain/nn/parameter.h"
@@ -59,6 +60,10 @@ struct GradientReducerOptions {
   // all ranks have NCCL; without it, or without NCCL, they travel through the host's memory.
   std::optional<Stream> stream = {};
 };
+
+// The bucket of each parameter: buckets end where a parameter ends.
+std::vector<int> BucketsOf(std::span<const GradientRange> parameters,
+                           const GradientReducerOptions& options);
 
 class GradientReducer {
  public:
@@ -94,6 +99,9 @@ class GradientReducer {
   // step: there it would take its place among the buckets differently on each rank.
   void ReduceScalars(std::span<double> values) { comm_.AllReduce(values, ReduceOp::kSum); }
 
+  // Where each bucket's exchange is noted, from its start to its landing; outlives the reducer.
+  void set_timeline(Timeline* timeline) { timeline_ = timeline; }
+
   int num_buckets() const { return static_cast<int>(buckets_.size()); }
   // First element of a bucket; of num_buckets(): the number of elements.
   int64_t bucket_begin(int bucket) const;
@@ -105,11 +113,16 @@ class GradientReducer {
     int64_t end = 0;
     int parameters = 0;
     int missing = 0;
+    TimelineSpan span;  // of the exchange, where the timeline is on
   };
 
   void CutBuckets(const GradientReducerOptions& options);
   void StartComplete();
   void CheckAllMarked() const;
+  bool IsTraced() const { return timeline_ != nullptr && timeline_->is_on(); }
+  void NoteStart(int bucket);
+  void NoteArrivals();
+  void NoteLanding(int bucket);
 
   int64_t elements_;
   std::vector<GradientRange> parameters_;
@@ -120,6 +133,7 @@ class GradientReducer {
   int next_ = 0;                                        // the first bucket not started
   std::unique_ptr<internal::BucketExchange> exchange_;  // none with one rank
   Statistics statistics_;
+  Timeline* timeline_ = nullptr;
 };
 
 }  // namespace dtrain

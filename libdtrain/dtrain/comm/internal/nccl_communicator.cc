@@ -14,6 +14,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/internal/wait_mark.h"
 #include "dtrain/device/buffer.h"
 
 namespace dtrain::internal {
@@ -121,6 +122,7 @@ double NcclCommunicator::SecondsOfAllReduce(void* data, int64_t count) {
 }
 
 void NcclCommunicator::Prove() {
+  is_connected_ = true;
   const Buffer data(stream_.device(), kProofElements * sizeof(float));
   if (!hierarchical_ || comm_.options().algorithm != AllReduceAlgorithm::kMeasure) {
     AllReduce(data.data(), kProofElements, DType::kFloat32, ReduceOp::kSum);
@@ -283,7 +285,7 @@ NcclResult NcclCommunicator::Launch(const Piece& piece) {
 
 bool NcclCommunicator::Await(const std::function<Step()>& step, double limit,
                              const std::function<std::string(double)>& describe) {
-  const CommunicatorOptions& options = comm_.options();
+  WaitMark mark(&comm_.pulse());
   bool has_warned = false;
   Timer idle;
   for (;;) {
@@ -297,13 +299,22 @@ bool NcclCommunicator::Await(const std::function<Step()>& step, double limit,
       Abort();
       throw;
     }
-    if (made == Step::kMoved) idle.Restart();
+    if (made == Step::kMoved) {
+      idle.Restart();
+      mark.Moved();
+    }
     const double seconds = idle.Seconds();
-    if (seconds > limit) return false;
-    if (seconds > options.slow_seconds && !has_warned) LogWarning(describe(seconds));
-    has_warned = has_warned || seconds > options.slow_seconds;
     // What is nearly there is not waited for much longer than it takes.
     std::this_thread::sleep_for(std::chrono::microseconds(seconds < 2e-3 ? 20 : 200));
+    if (seconds < 0.1) continue;
+    mark.Idle();
+    const Pulse::Judgement judgement = comm_.pulse().judgement();
+    if (!judgement.failure.empty()) Fail(absl::StrCat(judgement.failure, "; ", describe(seconds)));
+    if (judgement.watched && is_connected_) continue;  // heartbeats warn, and decide
+    if (seconds > limit) return false;
+    if (seconds > comm_.options().slow_seconds && !std::exchange(has_warned, true)) {
+      LogWarning(describe(seconds));
+    }
   }
 }
 

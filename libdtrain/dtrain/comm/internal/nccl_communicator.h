@@ -95,7 +95,8 @@ class NcclCommunicator final : public DeviceCommunicator {
   void Launch(std::span<const Piece> pieces);
   NcclResult Launch(const Piece& piece);
   // False where step() gave nothing but kNothing for `limit` seconds; warns before, with
-  // describe(seconds). Failures of the job end it like all others.
+  // describe(seconds). Where heartbeats arrive, those who watch them decide instead, once all are
+  // connected. Failures of the job end it like all others.
   bool Await(const std::function<Step()>& step, double limit,
              const std::function<std::string(double)>& describe);
   Step Reap();
@@ -113,6 +114,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   Stream stream_;
   std::list<InFlight> in_flight_;
   std::unique_ptr<NcclLink> world_, host_, cross_;  // the latter two where a hierarchy may be
+  bool is_connected_ = false;
   bool hierarchical_ = false;
   std::vector<Call>* group_ = nullptr;  // being gathered
   int64_t number_ = 0;                  // of collectives issued

@@ -73,6 +73,8 @@ class PlainExchange final : public BucketExchange {
 
   void Poll() override { comm_.Poll(); }
 
+  bool HasArrived(int bucket) override { return handles_[static_cast<size_t>(bucket)]->Test(); }
+
   void Land(int bucket) override {
     std::unique_ptr<Handle>& handle = handles_[static_cast<size_t>(bucket)];
     handle->Wait();
