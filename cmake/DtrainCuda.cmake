@@ -92,3 +92,28 @@ function(dtrain_cuda_kernels)
     endforeach()
   endif()
 endfunction()
+
+# comm/internal/nccl_library.cc, which loads NCCL when it is first used. Where nccl.h is there, our
+# declarations are compared with it.
+function(dtrain_nccl_sources)
+  if(DTRAIN_WITH_CUDA STREQUAL "HOST")
+    return()  # tests/testing/host_executor/nccl.cc
+  endif()
+  if(DTRAIN_NCCL STREQUAL "OFF")
+    target_sources(dtrain PRIVATE internal/nccl_library_absent.cc)
+    return()
+  endif()
+  target_sources(dtrain PRIVATE internal/nccl_library.cc)
+  target_link_libraries(dtrain PRIVATE ${CMAKE_DL_LIBS})
+  if(DTRAIN_WITH_CUDA)
+    find_path(DTRAIN_NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+    mark_as_advanced(DTRAIN_NCCL_INCLUDE_DIR)
+  endif()
+  if(DTRAIN_NCCL_INCLUDE_DIR)
+    target_sources(dtrain PRIVATE internal/nccl_abi.cc)
+    target_include_directories(dtrain SYSTEM PRIVATE ${DTRAIN_NCCL_INCLUDE_DIR})
+  elseif(DTRAIN_NCCL STREQUAL "ON")
+    message(FATAL_ERROR "DTRAIN_NCCL=ON needs the CUDA device (DTRAIN_CUDA=ON) and nccl.h. On "
+      "Debian: apt-get install libnccl-dev, or give -DDTRAIN_NCCL_INCLUDE_DIR=/path")
+  endif()
+endfunction()

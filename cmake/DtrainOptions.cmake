@@ -7,6 +7,8 @@ set(DTRAIN_CUDA AUTO CACHE STRING "CUDA device: AUTO (where nvcc is found), ON, 
 set_property(CACHE DTRAIN_CUDA PROPERTY STRINGS AUTO ON OFF HOST)
 set(DTRAIN_CUDNN AUTO CACHE STRING "cuDNN's attention on the CUDA device: AUTO (where its headers are found), ON or OFF")
 set_property(CACHE DTRAIN_CUDNN PROPERTY STRINGS AUTO ON OFF)
+set(DTRAIN_NCCL AUTO CACHE STRING "NCCL between GPUs, loaded when first used: AUTO, ON (compared with nccl.h, which must be there), OFF")
+set_property(CACHE DTRAIN_NCCL PROPERTY STRINGS AUTO ON OFF)
 option(DTRAIN_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(DTRAIN_EXAMPLES "Build the example programs" ${PROJECT_IS_TOP_LEVEL})
 option(DTRAIN_TOOLS "Build the dtrain tool and the benchmarks" ${PROJECT_IS_TOP_LEVEL})

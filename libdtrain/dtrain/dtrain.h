@@ -22,6 +22,7 @@
 #include "dtrain/base/status.h"                  // IWYU pragma: export
 #include "dtrain/comm/collectives.h"             // IWYU pragma: export
 #include "dtrain/comm/communicator.h"            // IWYU pragma: export
+#include "dtrain/comm/device_communicator.h"     // IWYU pragma: export
 #include "dtrain/comm/environment.h"             // IWYU pragma: export
 #include "dtrain/data/bpe.h"                     // IWYU pragma: export
 #include "dtrain/data/classification_shard.h"    // IWYU pragma: export

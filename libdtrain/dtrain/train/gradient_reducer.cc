@@ -7,7 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/device_communicator.h"
+#include "dtrain/train/internal/device_exchange.h"
 #include "dtrain/train/internal/plain_exchange.h"
 #include "dtrain/train/trace_files.h"
 
@@ -22,6 +25,25 @@ std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
     ranges.push_back({parameter->name(), parameter->offset(), parameters.size()});
   }
   return ranges;
+}
+
+// Collective.
+std::unique_ptr<internal::BucketExchange> MakeExchange(const Tensor& flat,
+                                                       std::vector<internal::BucketRange> buckets,
+                                                       Communicator& comm,
+                                                       const GradientReducerOptions& options) {
+  if (flat.device().type == DeviceType::kCuda && options.stream) {
+    std::string why;
+    auto gpus = MakeDeviceCommunicator(comm, flat.device(), &why);
+    if (gpus) {
+      LogInfo("gradients travel from GPU to GPU: " + gpus->description());
+      return internal::MakeDeviceExchange(flat, std::move(buckets), std::move(gpus), comm.size(),
+                                          *options.stream, options.wire_type);
+    }
+    Log(comm.is_root() ? LogLevel::kWarning : LogLevel::kInfo,
+        "gradients travel through the host's memory, without NCCL: " + why);
+  }
+  return internal::MakePlainExchange(flat, std::move(buckets), comm, options.wire_type);
 }
 
 }  // namespace
@@ -66,8 +88,7 @@ GradientReducer::GradientReducer(const Tensor& flat_gradients,
   if (comm.size() == 1) return;
   std::vector<internal::BucketRange> ranges;
   for (const Bucket& bucket : buckets_) ranges.push_back({bucket.begin, bucket.end});
-  exchange_ =
-      internal::MakePlainExchange(flat_gradients, std::move(ranges), comm, options.wire_type);
+  exchange_ = MakeExchange(flat_gradients, std::move(ranges), comm, options);
 }
 
 void GradientReducer::CutBuckets(const GradientReducerOptions& options) {

@@ -20,17 +20,22 @@
 // gradient (2^-12) in a smaller range: gradients are divided by the number of ranks before they are
 // rounded and multiplied by it after the sum, so that a sum passes 65,504 only where a mean does;
 // below 6e-5 it loses precision, so that it wants a loss scale.
+//
+// Between GPUs NCCL adds, in the wire type and in an order of its own: a 16-bit sum is rounded once
+// for each rank it passes.
 #ifndef DTRAIN_TRAIN_GRADIENT_REDUCER_H_
 #define DTRAIN_TRAIN_GRADIENT_REDUCER_H_
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/timeline.h"
 #include "dtrain/comm/communicator.h"
+#include "dtrain/device/stream.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/tensor/tensor.h"
 
@@ -51,6 +56,9 @@ struct GradientReducerOptions {
   int64_t bucket_bytes = 25 << 20;       // of float32; a larger parameter is a bucket by itself
   int64_t first_bucket_bytes = 1 << 20;  // small, so that communication starts early
   DType wire_type = DType::kFloat32;     // or kBFloat16, kFloat16
+  // Of a GPU's gradients: the stream they are computed on. They are then summed on the GPUs where
+  // all ranks have NCCL; without it, or without NCCL, they travel through the host's memory.
+  std::optional<Stream> stream = {};
 };
 
 // The bucket of each parameter: buckets end where a parameter ends.
@@ -66,8 +74,7 @@ class GradientReducer {
     double launch_seconds = 0;   // in MarkReady() and Poll(): work beside the backward pass
   };
 
-  // flat_gradients: [n] float32, in the order in which the backward pass completes them; a GPU's
-  // travel through the host's memory.
+  // flat_gradients: [n] float32, in the order in which the backward pass completes them.
   // parameters: ascending, without gaps, covering all of it. Both tensors and `comm` outlive the
   // reducer.
   GradientReducer(const Tensor& flat_gradients, std::vector<GradientRange> parameters,

@@ -72,7 +72,9 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
       graphs_(TakesGraphs(options.cuda_graphs, ctx.device(), comm.size()), ctx),
       timeline_(comm, options.timeline) {
   step_.Reset(InitialLossScale(options.loss_scaler), 0, ctx.stream());
-  reducer_ = std::make_unique<GradientReducer>(task.parameters(), comm, options.reducer);
+  GradientReducerOptions reducer = options.reducer;
+  reducer.stream = ctx.stream();
+  reducer_ = std::make_unique<GradientReducer>(task.parameters(), comm, reducer);
   reducer_->set_timeline(&timeline_.spans());
   state_.position = task.position();
 }
