@@ -5,17 +5,12 @@
 #include <dlfcn.h>
 
 #include "absl/strings/str_cat.h"
+#include "dtrain/device/cuda/shared_library.h"
 
 namespace dtrain::internal {
 namespace {
 
 constexpr const char* kName = "libnccl.so.2";
-
-void* OpenLibrary(std::string& error) {
-  if (void* const library = dlopen(kName, RTLD_NOW | RTLD_LOCAL)) return library;
-  error = dlerror();
-  return dlopen(absl::StrCat("/usr/local/cuda/lib64/", kName).c_str(), RTLD_NOW | RTLD_LOCAL);
-}
 
 // The first name that is not there is kept in `missing`.
 template <typename Function>
@@ -26,7 +21,7 @@ void Load(void* library, const char* name, Function& function, std::string& miss
 
 absl::StatusOr<NcclLibrary> LoadAll() {
   std::string error;
-  void* const library = OpenLibrary(error);
+  void* const library = cuda::FindSharedLibrary(kName, error);
   if (library == nullptr) {
     return CommunicationError(absl::StrCat("NCCL cannot be loaded (", error,
                                            "); install libnccl2 or put its folder into "

@@ -8,12 +8,16 @@
 
 namespace dtrain::cuda {
 
-void* OpenSharedLibrary(const std::string& name, const char* what) {
+void* FindSharedLibrary(const std::string& name, std::string& error) {
   if (void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  const std::string first_error = dlerror();
-  const std::string path = "/usr/local/cuda/lib64/" + name;
-  if (void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  throw CudaError(std::string(what) + " cannot be loaded (" + first_error +
+  error = dlerror();
+  return dlopen(("/usr/local/cuda/lib64/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
+void* OpenSharedLibrary(const std::string& name, const char* what) {
+  std::string error;
+  if (void* const library = FindSharedLibrary(name, error)) return library;
+  throw CudaError(std::string(what) + " cannot be loaded (" + error +
                   "); install the CUDA toolkit's libraries or put their folder into "
                   "LD_LIBRARY_PATH");
 }

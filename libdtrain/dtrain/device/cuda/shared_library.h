@@ -8,8 +8,10 @@
 namespace dtrain::cuda {
 
 // dlopen()'s handle of "libcublasLt.so.13": in the loader's paths, or in the toolkit's usual
-// folder. CudaError with `what` ("cuBLASLt") and the loader's words where it is in neither. Never
-// unloaded.
+// folder; null with the loader's words in `error` where it is in neither. Never unloaded.
+void* FindSharedLibrary(const std::string& name, std::string& error);
+
+// The same, or CudaError with `what` ("cuBLASLt") and the loader's words.
 void* OpenSharedLibrary(const std::string& name, const char* what);
 
 }  // namespace dtrain::cuda
