@@ -53,6 +53,25 @@ if(DTRAIN_WITH_CUDA STREQUAL "ON")
   find_package(CUDAToolkit REQUIRED)
 endif()
 
+# cuDNN's attention needs headers only: cudnn-frontend's (a Python package has them, or a folder
+# given) and cuDNN's own (beside the toolkit's, or in a Python package).
+set(DTRAIN_WITH_CUDNN OFF)
+if(DTRAIN_WITH_CUDA STREQUAL "ON" AND NOT DTRAIN_CUDNN STREQUAL "OFF")
+  execute_process(COMMAND python3 -c "import sysconfig; print(sysconfig.get_path('purelib'))"
+    OUTPUT_VARIABLE dtrain_python OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  find_path(DTRAIN_CUDNN_FRONTEND_DIR cudnn_frontend.h HINTS ${dtrain_python}/include)
+  find_path(DTRAIN_CUDNN_DIR cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
+    ${dtrain_python}/nvidia/cudnn/include)
+  mark_as_advanced(DTRAIN_CUDNN_FRONTEND_DIR DTRAIN_CUDNN_DIR)
+  if(DTRAIN_CUDNN_FRONTEND_DIR AND DTRAIN_CUDNN_DIR)
+    set(DTRAIN_WITH_CUDNN ON)
+  elseif(DTRAIN_CUDNN STREQUAL "ON")
+    message(FATAL_ERROR "DTRAIN_CUDNN=ON needs the headers of cudnn-frontend and cuDNN: "
+      "pip install nvidia-cudnn-frontend nvidia-cudnn-cu13, or give their folders as "
+      "-DDTRAIN_CUDNN_FRONTEND_DIR and -DDTRAIN_CUDNN_DIR")
+  endif()
+endif()
+
 # Sources beside the kernels: they need CUDA's headers, and test builds have their own.
 function(dtrain_cuda_sources)
   if(DTRAIN_WITH_CUDA STREQUAL "ON")
@@ -71,5 +90,30 @@ function(dtrain_cuda_kernels)
       set_source_files_properties(${file} TARGET_DIRECTORY dtrain PROPERTIES LANGUAGE CXX
         COMPILE_OPTIONS "${DTRAIN_HOST_KERNEL_OPTIONS}")
     endforeach()
+  endif()
+endfunction()
+
+# comm/internal/nccl_library.cc, which loads NCCL when it is first used. Where nccl.h is there, our
+# declarations are compared with it.
+function(dtrain_nccl_sources)
+  if(DTRAIN_WITH_CUDA STREQUAL "HOST")
+    return()  # tests/testing/host_executor/nccl.cc
+  endif()
+  if(DTRAIN_NCCL STREQUAL "OFF")
+    target_sources(dtrain PRIVATE internal/nccl_library_absent.cc)
+    return()
+  endif()
+  target_sources(dtrain PRIVATE internal/nccl_library.cc)
+  target_link_libraries(dtrain PRIVATE ${CMAKE_DL_LIBS})
+  if(DTRAIN_WITH_CUDA)
+    find_path(DTRAIN_NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+    mark_as_advanced(DTRAIN_NCCL_INCLUDE_DIR)
+  endif()
+  if(DTRAIN_NCCL_INCLUDE_DIR)
+    target_sources(dtrain PRIVATE internal/nccl_abi.cc)
+    target_include_directories(dtrain SYSTEM PRIVATE ${DTRAIN_NCCL_INCLUDE_DIR})
+  elseif(DTRAIN_NCCL STREQUAL "ON")
+    message(FATAL_ERROR "DTRAIN_NCCL=ON needs the CUDA device (DTRAIN_CUDA=ON) and nccl.h. On "
+      "Debian: apt-get install libnccl-dev, or give -DDTRAIN_NCCL_INCLUDE_DIR=/path")
   endif()
 endfunction()

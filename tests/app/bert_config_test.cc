@@ -51,7 +51,8 @@ TEST_CASE("fields of a classification run that contradict each other are named")
   const Case cases[] = {
       {{"model.num_heads=7"}, "model.hidden_size (768) must be a multiple of model.num_heads (7)"},
       {{"trainer.recompute=auto"}, "none, cheap, every_k or full"},
-      {{"trainer.wire_precision=fp16"}, "trainer.wire_precision is fp32 or bf16"},
+      {{"trainer.sync_every=8", "trainer.power_sgd_rank=4"}, "set one of the two"},
+      {{"trainer.sync_every=8", "trainer.wire_precision=fp16"}, "always as fp32"},
       {{"trainer.early_stop.patience=2", "trainer.eval_every="}, "set trainer.eval_every"},
       {{"trainer.max_epochs=0"}, "this run would never end"},
       {{"trainer.max_epochs=0", "trainer.max_time=5m"}, "optimizer.schedule linear needs an end"},
@@ -99,6 +100,21 @@ TEST_CASE("a run lasts its epochs, and warms up over a tenth of its updates") {
   CHECK(steps({"trainer.max_steps=1000"}).max_steps == 75);
   CHECK(steps({"optimizer.warmup_steps=3"}).learning_rate.warmup_steps == 3);
   CHECK(steps({"trainer.warmup_ratio=0"}).learning_rate.warmup_steps == 0);
+}
+
+TEST_CASE("the ways to spare a slow network reach the classifier's trainer") {
+  const auto options = [](std::vector<std::string> overrides) {
+    overrides.insert(overrides.end(), std::begin(kData), std::end(kData));
+    const proto::BertConfig config = Load(overrides);
+    CHECK(ValidateBertConfig(config).ok());
+    return ClassifierTrainerOf(config, {.run_dir = "/r", .seed = 9});
+  };
+  CHECK(options({"trainer.wire_precision=fp16"}).reducer.wire_type == DType::kFloat16);
+  const PowerSgdOptions power_sgd = options({"trainer.power_sgd_rank=4"}).reducer.power_sgd;
+  CHECK(power_sgd.rank == 4);
+  CHECK(power_sgd.start_step == 100);
+  CHECK(power_sgd.seed == 9);
+  CHECK(options({"trainer.sync_every=8"}).sync_every == 8);
 }
 
 TEST_CASE("ranks draw other dropout, and paths are no part of what they agree on") {

@@ -5,9 +5,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/device_communicator.h"
+#include "dtrain/train/internal/device_exchange.h"
 #include "dtrain/train/internal/plain_exchange.h"
+#include "dtrain/train/internal/power_sgd_exchange.h"
+#include "dtrain/train/trace_files.h"
 
 namespace dtrain {
 namespace {
@@ -17,12 +23,51 @@ std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
   std::vector<GradientRange> ranges;
   for (const Parameter* parameter : parameters.in_backward_order()) {
     if (!ranges.empty()) ranges.back().end = parameter->offset();
-    ranges.push_back({parameter->name(), parameter->offset(), parameters.size()});
+    GradientRange range{parameter->name(), parameter->offset(), parameters.size()};
+    if (parameter->shape().rank() == 2) {
+      range.rows = parameter->shape()[0];
+      range.columns = parameter->shape()[1];
+    }
+    ranges.push_back(std::move(range));
   }
   return ranges;
 }
 
+// Collective.
+std::unique_ptr<internal::BucketExchange> MakeExchange(const Tensor& flat,
+                                                       std::vector<internal::BucketRange> buckets,
+                                                       Communicator& comm,
+                                                       const GradientReducerOptions& options) {
+  if (flat.device().type == DeviceType::kCuda && options.stream) {
+    std::string why;
+    auto gpus = MakeDeviceCommunicator(comm, flat.device(), &why);
+    if (gpus) {
+      LogInfo("gradients travel from GPU to GPU: " + gpus->description());
+      return internal::MakeDeviceExchange(flat, std::move(buckets), std::move(gpus), comm.size(),
+                                          *options.stream, options.wire_type);
+    }
+    Log(comm.is_root() ? LogLevel::kWarning : LogLevel::kInfo,
+        "gradients travel through the host's memory, without NCCL: " + why);
+  }
+  return internal::MakePlainExchange(std::make_shared<internal::HostGradients>(flat),
+                                     std::move(buckets), comm, options.wire_type);
+}
+
 }  // namespace
+
+std::vector<int> BucketsOf(std::span<const GradientRange> parameters,
+                           const GradientReducerOptions& options) {
+  std::vector<int> buckets;
+  int64_t limit = options.first_bucket_bytes / static_cast<int64_t>(sizeof(float));
+  int64_t begin = 0;  // of the bucket that grows
+  for (const GradientRange& range : parameters) {
+    const bool full = !buckets.empty() && range.begin > begin && range.end - begin > limit;
+    if (full) limit = options.bucket_bytes / static_cast<int64_t>(sizeof(float));
+    if (buckets.empty() || full) begin = range.begin;
+    buckets.push_back(buckets.empty() ? 0 : buckets.back() + (full ? 1 : 0));
+  }
+  return buckets;
+}
 
 GradientReducer::GradientReducer(ParameterSet& parameters, Communicator& comm,
                                  const GradientReducerOptions& options)
@@ -50,25 +95,27 @@ GradientReducer::GradientReducer(const Tensor& flat_gradients,
   if (comm.size() == 1) return;
   std::vector<internal::BucketRange> ranges;
   for (const Bucket& bucket : buckets_) ranges.push_back({bucket.begin, bucket.end});
-  exchange_ =
-      internal::MakePlainExchange(flat_gradients, std::move(ranges), comm, options.wire_type);
+  if (options.power_sgd.rank > 0) {
+    auto exchange = std::make_unique<internal::PowerSgdExchange>(flat_gradients, ranges,
+                                                                 parameters_, comm, options);
+    power_sgd_ = exchange.get();
+    exchange_ = std::move(exchange);
+    return;
+  }
+  exchange_ = MakeExchange(flat_gradients, std::move(ranges), comm, options);
 }
 
 void GradientReducer::CutBuckets(const GradientReducerOptions& options) {
-  int64_t limit = options.first_bucket_bytes / static_cast<int64_t>(sizeof(float));
-  for (const GradientRange& range : parameters_) {
-    const bool full = !buckets_.empty() && buckets_.back().end > buckets_.back().begin &&
-                      range.end - buckets_.back().begin > limit;
-    if (buckets_.empty() || full) {
-      if (full) limit = options.bucket_bytes / static_cast<int64_t>(sizeof(float));
+  bucket_of_ = BucketsOf(parameters_, options);
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (bucket_of_[i] == num_buckets()) {
       buckets_.emplace_back();
-      buckets_.back().begin = range.begin;
+      buckets_.back().begin = parameters_[i].begin;
     }
     Bucket& bucket = buckets_.back();
-    bucket.end = range.end;
+    bucket.end = parameters_[i].end;
     ++bucket.parameters;
     ++bucket.missing;
-    bucket_of_.push_back(num_buckets() - 1);
   }
 }
 
@@ -76,6 +123,18 @@ GradientReducer::~GradientReducer() = default;
 
 int64_t GradientReducer::bucket_begin(int bucket) const {
   return bucket == num_buckets() ? elements_ : buckets_[static_cast<size_t>(bucket)].begin;
+}
+
+void GradientReducer::SetGradientScale(const Tensor& scale) {
+  if (power_sgd_ != nullptr) power_sgd_->SetGradientScale(scale);
+}
+
+void GradientReducer::SetStep(int64_t step) {
+  if (power_sgd_ != nullptr) power_sgd_->SetStep(step);
+}
+
+internal::PowerSgdMemory* GradientReducer::power_sgd_memory() {
+  return power_sgd_ != nullptr ? power_sgd_->memory() : nullptr;
 }
 
 void GradientReducer::MarkReady(int index) {
@@ -93,9 +152,11 @@ void GradientReducer::StartComplete() {
   if (!exchange_) return;
   const Timer timer;
   while (next_ < num_buckets() && buckets_[static_cast<size_t>(next_)].missing == 0) {
+    NoteStart(next_);
     exchange_->Start(next_);
     statistics_.bytes += exchange_->BytesOf(next_++);
   }
+  NoteArrivals();
   statistics_.launch_seconds += timer.Seconds();
 }
 
@@ -103,19 +164,44 @@ void GradientReducer::Poll() {
   if (!exchange_) return;
   const Timer timer;
   exchange_->Poll();
+  NoteArrivals();
   statistics_.launch_seconds += timer.Seconds();
 }
 
 void GradientReducer::Finish() {
   CheckAllMarked();
   const Timer timer;
-  for (int i = 0; exchange_ && i < num_buckets(); ++i) exchange_->Land(i);
+  for (int i = 0; exchange_ && i < num_buckets(); ++i) {
+    exchange_->Land(i);
+    NoteLanding(i);
+  }
   if (exchange_) exchange_->Settle();
   for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters;
   std::fill(marked_.begin(), marked_.end(), false);
   next_ = 0;
   ++statistics_.steps;
   statistics_.exposed_seconds += timer.Seconds();
+}
+
+void GradientReducer::NoteStart(int bucket) {
+  if (!IsTraced()) return;
+  buckets_[static_cast<size_t>(bucket)].span = {
+      .lane = kCommunicationLane, .begin = Timeline::Now(), .bytes = exchange_->BytesOf(bucket)};
+}
+
+void GradientReducer::NoteArrivals() {
+  if (!IsTraced()) return;
+  for (int i = 0; i < next_; ++i) {
+    TimelineSpan& span = buckets_[static_cast<size_t>(i)].span;
+    if (span.end == 0 && exchange_->HasArrived(i)) span.end = Timeline::Now();
+  }
+}
+
+void GradientReducer::NoteLanding(int bucket) {
+  if (!IsTraced()) return;
+  TimelineSpan& span = buckets_[static_cast<size_t>(bucket)].span;
+  if (span.end == 0) span.end = Timeline::Now();
+  timeline_->Add(absl::StrCat("bucket ", bucket), span);
 }
 
 void GradientReducer::CheckAllMarked() const {

@@ -25,6 +25,8 @@ class BucketExchange {
   virtual void Start(int bucket) = 0;
   // Moves what was started, without waiting.
   virtual void Poll() = 0;
+  // Whether a started bucket has arrived, as far as is known without waiting: for timelines alone.
+  virtual bool HasArrived(int /*bucket*/) { return false; }
   // Waits until the bucket's sums are on their way into the flat gradients. Once after Start().
   virtual void Land(int bucket) = 0;
   // After the last Land() of a step: the sums are in the flat gradients, for whatever the device's
