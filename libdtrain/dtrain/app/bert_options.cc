@@ -8,14 +8,13 @@
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/as_written.h"
 #include "dtrain/app/internal/config_values.h"
+#include "dtrain/app/internal/shared_trainer_options.h"
 #include "dtrain/app/nmt_options.h"
 #include "dtrain/bert.pb.h"
 
 namespace dtrain {
 
 using internal::DTypeOf;
-using internal::PeriodOf;
-using internal::SecondsOf;
 
 BertClassifierOptions ClassifierOptionsOf(const proto::BertConfig& config) {
   const proto::BertModelConfig& model = config.model();
@@ -73,28 +72,14 @@ TrainerOptions ClassifierTrainerOf(const proto::BertConfig& config, const Classi
                                                    static_cast<double>(schedule.total_steps)));
   }
   const std::string best = trainer.best_metric().empty() ? run.main_metric : trainer.best_metric();
-  const proto::ClassifierEarlyStopConfig& early = trainer.early_stop();
-  return {.max_steps = max_steps,
-          .max_seconds = SecondsOf(trainer.max_time()),
-          .learning_rate = schedule,
-          .adam = AdamConfigOf(config.optimizer()),
-          .clip_norm = config.optimizer().clip_norm(),
-          .loss_scaler = {.on = trainer.precision() == proto::TrainerConfig::fp16},
-          .loss_scale_tokens =
-              std::exp2(std::round(std::log2(static_cast<double>(trainer.batch_size())))),
-          .eval_every = PeriodOf(trainer.eval_every()),
-          .checkpoint_every = PeriodOf(trainer.checkpoint_every()),
-          .checkpoint_seconds = 60.0 * static_cast<double>(trainer.checkpoint_minutes()),
-          .checkpoint_dir = run.run_dir + "/ckpt",
-          .keep_last = trainer.keep_last(),
-          .best_metric = best,
-          .early_stop = {.metric = early.metric().empty() ? best : early.metric(),
-                         .patience = early.patience(),
-                         .min_delta = internal::AsWritten(early.min_delta()),
-                         .min_steps = early.min_steps()},
-          .log_every = trainer.log_every(),
-          .reducer = {.bucket_bytes = static_cast<int64_t>(trainer.bucket_mib() * (1 << 20)),
-                      .wire_type = DTypeOf(trainer.wire_precision())}};
+  TrainerOptions options = internal::SharedTrainerOptions(trainer, config.optimizer(),
+                                                          trainer.batch_size(), run.run_dir);
+  options.max_steps = max_steps;
+  options.learning_rate = schedule;
+  options.best_metric = best;
+  options.early_stop.metric =
+      trainer.early_stop().metric().empty() ? best : trainer.early_stop().metric();
+  return options;
 }
 
 std::string ClassifierContract(const proto::BertConfig& config) {

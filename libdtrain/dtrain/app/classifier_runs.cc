@@ -133,7 +133,7 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds
   DT_RETURN_IF_ERROR(LoadPretrained(config.model(), task->parameters(), runtime));
   DT_RETURN_IF_ERROR(trainer.Resume(config.run().resume()));
   DT_RETURN_IF_ERROR(recorder->Begin(trainer.state().step));
-  absl::StatusOr<TrainResult> result = trainer.Run();
+  absl::StatusOr<TrainResult> result = recorder->Run(trainer);
   DT_RETURN_IF_ERROR(recorder->End(result));
   return result;
 }

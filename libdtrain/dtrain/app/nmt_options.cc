@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/nmt_options.h"
 
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/as_written.h"
 #include "dtrain/app/internal/config_values.h"
+#include "dtrain/app/internal/shared_trainer_options.h"
 #include "dtrain/base/log.h"
 #include "dtrain/nmt.pb.h"
 
@@ -18,9 +18,7 @@ namespace {
 
 using internal::ActivationOf;
 using internal::DTypeOf;
-using internal::PeriodOf;
 using internal::RecomputeOf;
-using internal::SecondsOf;
 using internal::SeedOfRank;
 using internal::WithFullNames;
 
@@ -171,31 +169,16 @@ TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::
 
 TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::string& run_dir) {
   const proto::TrainerConfig& trainer = config.trainer();
-  const proto::OptimizerConfig& optimizer = config.optimizer();
-  return {
-      .max_steps = trainer.max_steps(),
-      .max_seconds = SecondsOf(trainer.max_time()),
-      .max_epochs = trainer.max_epochs(),
-      .learning_rate = LearningRateOf(optimizer, trainer.max_steps(), config.model().hidden_size()),
-      .adam = AdamConfigOf(optimizer),
-      .clip_norm = optimizer.clip_norm(),
-      .loss_scaler = {.on = trainer.precision() == proto::TrainerConfig::fp16},
-      .loss_scale_tokens =
-          std::exp2(std::round(std::log2(static_cast<double>(trainer.tokens_per_batch())))),
-      .eval_every = PeriodOf(trainer.eval_every()),
-      .checkpoint_every = PeriodOf(trainer.checkpoint_every()),
-      .checkpoint_seconds = 60.0 * trainer.checkpoint_minutes(),
-      .checkpoint_dir = run_dir + "/ckpt",
-      .keep_last = trainer.keep_last(),
-      .best_metric = proto::Metric_Name(trainer.best_metric()),
-      .early_stop = {.metric = proto::Metric_Name(trainer.early_stop().metric()),
-                     .patience = trainer.early_stop().patience(),
-                     .min_delta = trainer.early_stop().min_delta(),
-                     .min_steps = trainer.early_stop().min_steps()},
-      .log_every = trainer.log_every(),
-      .reducer = {.bucket_bytes = static_cast<int64_t>(trainer.bucket_mib() * (1 << 20)),
-                  .wire_type = DTypeOf(trainer.wire_precision())},
-      .cuda_graphs = CudaGraphsOf(trainer.cuda_graphs())};
+  TrainerOptions options = internal::SharedTrainerOptions(trainer, config.optimizer(),
+                                                          trainer.tokens_per_batch(), run_dir);
+  options.max_steps = trainer.max_steps();
+  options.max_epochs = trainer.max_epochs();
+  options.learning_rate =
+      LearningRateOf(config.optimizer(), trainer.max_steps(), config.model().hidden_size());
+  options.best_metric = proto::Metric_Name(trainer.best_metric());
+  options.early_stop.metric = proto::Metric_Name(trainer.early_stop().metric());
+  options.cuda_graphs = CudaGraphsOf(trainer.cuda_graphs());
+  return options;
 }
 
 ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank,

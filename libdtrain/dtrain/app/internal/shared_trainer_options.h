@@ -1,0 +1,49 @@
+// shared_trainer_options.h - the options of a trainer that the programs' configurations share.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_APP_INTERNAL_SHARED_TRAINER_OPTIONS_H_
+#define DTRAIN_APP_INTERNAL_SHARED_TRAINER_OPTIONS_H_
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "dtrain/app/internal/as_written.h"
+#include "dtrain/app/internal/config_values.h"
+#include "dtrain/app/nmt_options.h"
+#include "dtrain/optimizer.pb.h"
+#include "dtrain/train/trainer.h"
+#include "dtrain/trainer.pb.h"
+
+namespace dtrain::internal {
+
+// Of proto::TrainerConfig or proto::ClassifierTrainerConfig: whatever both say by the same name.
+// `batch` is what an update sums losses of, target tokens or texts. Left to the caller: max_steps,
+// max_epochs, learning_rate, best_metric and early_stop.metric. The configuration was validated:
+// its periods and durations parse.
+template <typename Config>
+TrainerOptions SharedTrainerOptions(const Config& config, const proto::OptimizerConfig& optimizer,
+                                    int64_t batch, const std::string& run_dir) {
+  return {.max_seconds = SecondsOf(config.max_time()),
+          .learning_rate = {},
+          .adam = AdamConfigOf(optimizer),
+          .clip_norm = optimizer.clip_norm(),
+          .loss_scaler = {.on = config.precision() == proto::TrainerConfig::fp16},
+          .loss_scale_tokens = std::exp2(std::round(std::log2(static_cast<double>(batch)))),
+          .eval_every = PeriodOf(config.eval_every()),
+          .checkpoint_every = PeriodOf(config.checkpoint_every()),
+          .checkpoint_seconds = 60.0 * static_cast<double>(config.checkpoint_minutes()),
+          .checkpoint_dir = run_dir + "/ckpt",
+          .keep_last = config.keep_last(),
+          .early_stop = {.patience = config.early_stop().patience(),
+                         .min_delta = AsWritten(config.early_stop().min_delta()),
+                         .min_steps = config.early_stop().min_steps()},
+          .log_every = config.log_every(),
+          .replica_check_every = config.replica_check_every(),
+          .reducer = {.bucket_bytes = static_cast<int64_t>(config.bucket_mib() * (1 << 20)),
+                      .wire_type = DTypeOf(config.wire_precision())},
+          .timeline = {.directory = run_dir + "/trace", .on = config.timeline()}};
+}
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_APP_INTERNAL_SHARED_TRAINER_OPTIONS_H_
