@@ -23,14 +23,28 @@ elseif(NOT DTRAIN_CUDA STREQUAL "OFF")
   endif()
 endif()
 # The executor, from tests/testing/host_executor/, and how it wants kernels compiled: their accesses
-# are handed to its race detector, which stands where the thread sanitizer's library would.
+# are handed to its race detector, which stands where the thread sanitizer's library would, or to the
+# address sanitizer. That one must know the executor's fibers and memory too (dtrain_watch_memory); the
+# rest of the library has the preset asan.
 set(DTRAIN_HOST_EXECUTOR executor.cc fiber.cc kernel_name.cc ptx_twins.cc race_detector.cc
   scheduler.cc shared_memory.cc streams.cc)
 set(DTRAIN_HOST_KERNEL_OPTIONS -xc++ -Wno-unknown-pragmas)
-if(NOT DTRAIN_SANITIZE)
+if(DTRAIN_WATCH_KERNELS STREQUAL "address")
+  set(DTRAIN_WATCH_OPTIONS -fsanitize=address -fno-omit-frame-pointer -g1)
+  list(APPEND DTRAIN_HOST_KERNEL_OPTIONS ${DTRAIN_WATCH_OPTIONS})
+  add_link_options(-fsanitize=address)
+elseif(NOT DTRAIN_SANITIZE)
   list(APPEND DTRAIN_HOST_EXECUTOR race_runtime.cc)
   list(APPEND DTRAIN_HOST_KERNEL_OPTIONS -fsanitize=thread)
 endif()
+
+# Sources that tell the address sanitizer which memory is whose.
+function(dtrain_watch_memory target)
+  if(DTRAIN_WATCH_OPTIONS)
+    set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES
+      COMPILE_OPTIONS "${DTRAIN_WATCH_OPTIONS}")
+  endif()
+endfunction()
 
 if(DTRAIN_WITH_CUDA STREQUAL "ON")
   # T4, A100, H100/H200 and, for what comes later, code the driver compiles.

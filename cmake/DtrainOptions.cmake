@@ -16,6 +16,9 @@ option(DTRAIN_INSTALL "Make install rules" ${PROJECT_IS_TOP_LEVEL})
 option(DTRAIN_WERROR "Treat compiler warnings as errors" OFF)
 option(DTRAIN_FUZZ "Build the fuzzers of tests/fuzz (clang only)" OFF)
 set(DTRAIN_SANITIZE "" CACHE STRING "Sanitizers: empty, address,undefined or thread")
+set(DTRAIN_WATCH_KERNELS order CACHE STRING
+  "What is watched of kernels on the host executor: order (races), or address (bounds)")
+set_property(CACHE DTRAIN_WATCH_KERNELS PROPERTY STRINGS order address)
 
 find_program(DTRAIN_CCACHE ccache)
 if(DTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

@@ -10,9 +10,12 @@
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/config.h"
 #include "dtrain/bert.pb.h"
+#include "testing/tests_directory.h"
 
 namespace dtrain {
 namespace {
+
+const std::string kPresets = testing::PresetsDirectory("bert_classify");
 
 proto::BertConfig WithDefaults() {
   proto::BertConfig config;
@@ -131,7 +134,7 @@ TEST_CASE("ranks draw other dropout, and paths are no part of what they agree on
 
 TEST_CASE("every preset is valid, and has the parameters that its first lines say") {
   int presets = 0;
-  for (const auto& file : std::filesystem::directory_iterator(DTRAIN_PRESETS)) {
+  for (const auto& file : std::filesystem::directory_iterator(kPresets)) {
     INFO(file.path());
     const bool demo = file.path().stem() == "demo";
     const proto::BertConfig config =
@@ -141,7 +144,7 @@ TEST_CASE("every preset is valid, and has the parameters that its first lines sa
   }
   CHECK(presets == 8);
   const auto count = [](const std::string& name) {
-    const proto::BertConfig config = Load(kData, {DTRAIN_PRESETS "/" + name + ".textproto"});
+    const proto::BertConfig config = Load(kData, {kPresets + "/" + name + ".textproto"});
     BertClassifierOptions options = ClassifierOptionsOf(config);
     options.bert.vocab_size = 30522;
     BertClassifier model(options);

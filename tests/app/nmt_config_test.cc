@@ -10,6 +10,7 @@
 #include "dtrain/app/config.h"
 #include "dtrain/app/nmt_options.h"
 #include "dtrain/nmt.pb.h"
+#include "testing/tests_directory.h"
 
 namespace dtrain {
 namespace {
@@ -94,7 +95,7 @@ TEST_CASE("the ways to spare a slow network reach the trainer") {
 
 // Every preset loads; those without data of their own get some.
 TEST_CASE("every preset is a valid configuration") {
-  const std::filesystem::path folder(DTRAIN_PRESETS);
+  const std::filesystem::path folder(testing::PresetsDirectory("nmt_train"));
   int presets = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     INFO(entry.path());
@@ -110,7 +111,7 @@ TEST_CASE("every preset is a valid configuration") {
 
 TEST_CASE("the demo preset names files that are there") {
   proto::NmtConfig config;
-  const std::filesystem::path folder(DTRAIN_PRESETS);
+  const std::filesystem::path folder(testing::PresetsDirectory("nmt_train"));
   REQUIRE(MergeConfigFile(folder / "demo.textproto", config).ok());
   REQUIRE(config.data().train_tsv_size() == 1);
   const std::string files[] = {config.data().train_tsv(0), config.data().dev_tsv(),

@@ -1,5 +1,5 @@
-// fused_attention_test.cc - attention by cuDNN: its tensors, its graphs, the choice; cuDNN
-// emulated. SPDX-License-Identifier: Apache-2.0
+// fused_attention_test.cc - attention by an emulated cuDNN: tensors, graphs, the choice.
+// SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/cuda/fused_attention.h"
 
 #include <catch2/catch.hpp>

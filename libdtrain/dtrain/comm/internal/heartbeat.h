@@ -1,4 +1,4 @@
-// heartbeat.h - tells the other ranks that this one lives and what it does, and hears of them.
+// heartbeat.h - says on a channel of its own that a rank lives, and hears of the others.
 // SPDX-License-Identifier: Apache-2.0
 //
 // A thread sends a datagram (UDP, IPv4) to rank 0 about once a second; rank 0 answers each rank

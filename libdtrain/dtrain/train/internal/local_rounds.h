@@ -1,5 +1,5 @@
-// local_rounds.h - ranks that update by themselves for a while, then take the mean of their
-// weights. SPDX-License-Identifier: Apache-2.0
+// local_rounds.h - ranks that update alone for a while, then take the mean of their weights.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Local SGD (Stich 2019) with Adam's moments averaged too. A round is `length` updates; its mean
 // counts a rank by the tokens that it learned from in the round.
