@@ -1,4 +1,4 @@
-// plan_job.h - what a plan starts from: a configuration's model, a network's name, doctor's
+// plan_job.h - what a plan starts from: a model's gradients, a network's name, doctor's figures.
 // figures. SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_APP_PLAN_JOB_H_
 #define DTRAIN_APP_PLAN_JOB_H_
