@@ -50,7 +50,6 @@ TEST_CASE("fields of a classification run that contradict each other are named")
   };
   const Case cases[] = {
       {{"model.num_heads=7"}, "model.hidden_size (768) must be a multiple of model.num_heads (7)"},
-      {{"trainer.recompute=auto"}, "none, cheap, every_k or full"},
       {{"trainer.wire_precision=fp16"}, "trainer.wire_precision is fp32 or bf16"},
       {{"trainer.early_stop.patience=2", "trainer.eval_every="}, "set trainer.eval_every"},
       {{"trainer.max_epochs=0"}, "this run would never end"},

@@ -17,6 +17,8 @@
 #include "dtrain/app/classifier_data.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/pretrained_shape.h"
+#include "dtrain/app/kernel_plans.h"
+#include "dtrain/app/memory_plan.h"
 #include "dtrain/app/run_recorder.h"
 #include "dtrain/app/version.h"
 #include "dtrain/base/file.h"
@@ -123,16 +125,30 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds
   DT_RETURN_IF_ERROR(CheckMetrics(config.trainer(), info));
   const std::string main_metric =
       data.main_metric.empty() ? MetricNames(info)[1] : data.main_metric;
-  Context context(runtime.device, ClassifierContextOf(config.trainer(), seed, runtime.comm.rank()));
-  Trainer trainer(*task, runtime.comm, context,
-                  ClassifierTrainerOf(config, {.run_dir = recorder->path(),
-                                               .updates_per_epoch = task->updates_per_epoch(),
-                                               .main_metric = main_metric}));
+  const ClassifierMemoryPlan memory =
+      PlanRun(config, task->model().options(), task->train_shard(), runtime);
+  runtime.memory_remedies = [config, model = task->model().options(), memory,
+                             device = runtime.device.type] {
+    return MemoryRemedies(config, model, memory, device);
+  };
+  const ContextOptions context_options =
+      ClassifierContextOf(config.trainer(), seed, runtime.comm.rank(), memory.recompute);
+  DT_RETURN_IF_ERROR(
+      PrepareKernels(config.kernels(), recorder->path(), runtime.device, runtime.comm,
+                     WarmUpSteps(task->model(), memory.batch, runtime.device, context_options)));
+  Context context(runtime.device, context_options);
+  TrainerOptions options =
+      ClassifierTrainerOf(config, {.run_dir = recorder->path(),
+                                   .updates_per_epoch = task->updates_per_epoch(),
+                                   .main_metric = main_metric});
+  options.planned_activation_bytes = memory.recompute.peak_bytes;
+  Trainer trainer(*task, runtime.comm, context, options);
   trainer.set_observer(recorder.get());
   trainer.set_stop_flags(&runtime.stop);
   DT_RETURN_IF_ERROR(LoadPretrained(config.model(), task->parameters(), runtime));
   DT_RETURN_IF_ERROR(trainer.Resume(config.run().resume()));
   DT_RETURN_IF_ERROR(recorder->Begin(trainer.state().step));
+  recorder->OnEvent(trainer.state().step, "memory", memory.Describe());
   absl::StatusOr<TrainResult> result = trainer.Run();
   DT_RETURN_IF_ERROR(recorder->End(result));
   return result;
@@ -195,6 +211,7 @@ absl::Status RunSeeds(const proto::BertConfig& config, Runtime& runtime) {
     run.mutable_trainer()->add_seeds(seed);
     run.mutable_run()->set_run_dir(absl::StrFormat("%s/seed-%d", run_dir, seed));
     if (run.data().cache().empty()) run.mutable_data()->set_cache(run_dir + "/data");
+    if (run.kernels().plan_dir().empty()) run.mutable_kernels()->set_plan_dir(run_dir);
     DT_ASSIGN_OR_RETURN(TrainResult result, RunSeed(run, Seeds::kSeveral, runtime));
     results.push_back(std::move(result));
   }

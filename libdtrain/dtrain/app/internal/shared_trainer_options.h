@@ -39,7 +39,8 @@ TrainerOptions SharedTrainerOptions(const Config& config, const proto::Optimizer
                          .min_steps = config.early_stop().min_steps()},
           .log_every = config.log_every(),
           .reducer = {.bucket_bytes = static_cast<int64_t>(config.bucket_mib() * (1 << 20)),
-                      .wire_type = DTypeOf(config.wire_precision())}};
+                      .wire_type = DTypeOf(config.wire_precision())},
+          .cuda_graphs = CudaGraphsOf(config.cuda_graphs())};
 }
 
 }  // namespace dtrain::internal
