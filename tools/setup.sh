@@ -29,22 +29,28 @@ install_packages() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# Configures and builds a preset: options for cmake's configure step (-D...), then those of its build
-# step from --target on.
-build_preset() {
-  local preset=$1 configure=() log
-  shift
-  while [ $# -gt 0 ] && [ "$1" != --target ]; do
-    configure+=("$1")
-    shift
-  done
+# configure_preset PRESET [OPTION...]: shows of cmake's output what it found, or all where it fails.
+configure_preset() {
+  local log
   log=$(mktemp)
-  cmake --preset "$preset" "${configure[@]}" >"$log" 2>&1 || {
+  cmake --preset "$@" >"$log" 2>&1 || {
     cat "$log"
     return 1
   }
   grep -- '-- dtrain' "$log" || true
   rm -f "$log"
+}
+
+# Configures and builds a preset: options for cmake's configure step (-D...), then those of its build
+# step from --target on.
+build_preset() {
+  local preset=$1 configure=()
+  shift
+  while [ $# -gt 0 ] && [ "$1" != --target ]; do
+    configure+=("$1")
+    shift
+  done
+  configure_preset "$preset" "${configure[@]}"
   cmake --build "build/$preset" "$@"
 }
 

@@ -39,7 +39,7 @@ absl::StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& r
   DT_RETURN_IF_ERROR(trainer.Resume(config.run().resume()));
   DT_RETURN_IF_ERROR(recorder.Begin(trainer.state().step));
   recorder.OnEvent(trainer.state().step, "memory", memory.Describe());
-  return trainer.Run();
+  return recorder.Run(trainer);
 }
 
 absl::Status TrainNmt(const proto::NmtConfig& config, Runtime& runtime) {

@@ -58,7 +58,7 @@ absl::Status EndIn(const std::string& way, const dtrain::proto::NmtConfig& confi
     std::raise(SIGUSR1);
     std::raise(SIGUSR2);
     std::raise(SIGTERM);
-    std::printf("flags %d%d%d\n", runtime.stop.checkpoint.load(), runtime.stop.status.load(),
+    std::printf("flags %d%d%d\n", runtime.stop.checkpoint.load(), runtime.stop.timeline.load(),
                 runtime.stop.stop.load());
   }
   if (way == "interrupt") {

@@ -63,9 +63,39 @@ TEST_CASE("a stopped rank is named after the timeout and ends the job with code 
   INFO(ended.output);
   CHECK(ended.code == 6);
   CHECK(ended.seconds < 10);
-  CHECK_THAT(ended.output, Catch::Contains("s in AllReduce, collective number 21"));
+  CHECK_THAT(ended.output, Catch::Contains("s in AllReduce, collective number 22"));
   CHECK_THAT(ended.output, Catch::Contains("rank 1 (host "));
-  CHECK_THAT(ended.output, Catch::Contains("is silent: stopped, hung or still computing"));
+  CHECK_THAT(ended.output, Catch::Contains("is silent: stopped, dead or cut off"));
+  CHECK_THAT(ended.output, Catch::Contains("at step 20 in forward, its last collective number 21 "
+                                           "(AllReduce) has been silent for"));
+}
+
+TEST_CASE("a rank that computes for longer than the timeout is named and waited for") {
+  const Ended ended = RunJob("DTRAIN_COMM_TIMEOUT=4", 3, "compute");
+  INFO(ended.output);
+  CHECK(ended.code == 0);
+  CHECK_THAT(ended.output, Catch::Contains("others have waited for rank 1 (host "));
+}
+
+TEST_CASE("a checkpoint that takes longer than the timeout is waited for") {
+  const Ended ended = RunJob("DTRAIN_COMM_TIMEOUT=4", 3, "sleep");
+  INFO(ended.output);
+  CHECK(ended.code == 0);
+}
+
+TEST_CASE("ranks that call collectives in different orders end with code 6") {
+  const Ended ended = RunJob("", 3, "order");
+  INFO(ended.output);
+  CHECK(ended.code == 6);
+  CHECK(ended.seconds < 20);
+  CHECK_THAT(ended.output, Catch::Contains("out of step"));
+}
+
+TEST_CASE("a rank that ends before MPI starts ends the job") {
+  const Ended ended = RunJob("", 3, "leave_first");
+  INFO(ended.output);
+  CHECK(ended.code != 0);
+  CHECK(ended.seconds < 20);
 }
 
 TEST_CASE("a rank that is stopped before MPI starts ends the job with code 6") {

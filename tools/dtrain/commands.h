@@ -15,7 +15,9 @@ int EvalCommand(int argc, char** argv);
 int ExportHfCommand(int argc, char** argv);
 int PrepareCommand(int argc, char** argv);
 int EstimateCommand(int argc, char** argv);
+int PlanCommand(int argc, char** argv);
 int DoctorCommand(int argc, char** argv);
+int TraceMergeCommand(int argc, char** argv);
 int VersionCommand(int argc, char** argv);
 
 }  // namespace dtrain

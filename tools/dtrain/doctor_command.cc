@@ -5,6 +5,7 @@
 
 #include "dtrain/app/doctor.h"
 #include "dtrain/app/flag_set.h"
+#include "dtrain/base/file.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
 #include "tools/dtrain/translation_flags.h"
@@ -15,12 +16,14 @@ int DoctorCommand(int argc, char** argv) {
   DoctorOptions options;
   int64_t largest_mib = options.largest_bytes >> 20;
   bool json = false;
+  std::string output;
   FlagSet set("mpirun -n 4 -H a:2,b:2 dtrain doctor [FLAGS]",
               "measures hosts, network, disk and clocks of a job and says what would help");
   set.Add("dir", "folder whose disk is measured: where run directories will be",
           &options.directory);
   set.Add("largest_mib", "largest allreduce, MiB", &largest_mib);
   set.Add("json", "print one JSON line: bytes, seconds", &json);
+  set.Add("output", "also write that line to this file, for dtrain plan --doctor", &output);
   absl::Status parsed = set.ParseAll(argc, argv);
   if (parsed.ok()) parsed = CheckRange("largest_mib", largest_mib, 1, 4096);
   options.largest_bytes = largest_mib << 20;
@@ -29,7 +32,8 @@ int DoctorCommand(int argc, char** argv) {
     if (!runtime.comm.is_root()) return absl::OkStatus();
     const std::string text = json ? DoctorJson(report) + "\n" : DoctorText(report);
     std::fputs(text.c_str(), stdout);
-    return absl::OkStatus();
+    return output.empty() ? absl::OkStatus()
+                          : WriteFileAtomically(output, DoctorJson(report) + "\n");
   });
 }
 

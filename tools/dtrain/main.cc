@@ -26,7 +26,9 @@ constexpr std::array kCommands = {
     Command{"eval", "BLEU and chrF2 of a model or of a file of translations", EvalCommand},
     Command{"export-hf", "write a model folder for Hugging Face transformers", ExportHfCommand},
     Command{"estimate", "memory, FLOPs and sizes of a run before it starts", EstimateCommand},
+    Command{"plan", "predict a run's speed on hosts and networks to come", PlanCommand},
     Command{"doctor", "measure hosts, network, disk and clocks of a job", DoctorCommand},
+    Command{"trace-merge", "join the timelines of a run's ranks into one trace", TraceMergeCommand},
     Command{"version", "print version and build", VersionCommand},
 };
 

@@ -149,7 +149,7 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds
   DT_RETURN_IF_ERROR(trainer.Resume(config.run().resume()));
   DT_RETURN_IF_ERROR(recorder->Begin(trainer.state().step));
   recorder->OnEvent(trainer.state().step, "memory", memory.Describe());
-  absl::StatusOr<TrainResult> result = trainer.Run();
+  absl::StatusOr<TrainResult> result = recorder->Run(trainer);
   DT_RETURN_IF_ERROR(recorder->End(result));
   return result;
 }

@@ -21,6 +21,7 @@
 
 #include "dtrain/app/version.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/clock_offset.h"
 
 namespace dtrain {
 namespace {
@@ -148,23 +149,13 @@ PairTimes MeasurePair(Communicator& pair) {
   std::vector<std::byte> from(8);
   std::vector<std::byte> to(8);
   std::vector<double> latencies;
-  double best = 1e300;
   for (int i = 0; i < 50; ++i) {
-    const double clock = SystemClock();
-    std::memcpy(from.data(), &clock, sizeof(clock));
     const Timer timer;
     Exchange(from, to, 8, pair);
     latencies.push_back(timer.Seconds());
-    double other = 0.0;
-    std::memcpy(&other, to.data(), sizeof(other));
-    const double offset = pair.rank() == 0 ? other - clock : clock - other;
-    // The exchange that waited least says most.
-    if (latencies.back() >= best) continue;
-    best = latencies.back();
-    times.clock_offset = offset;
   }
   times.latency_seconds = pair.AllReduceValue(Median(latencies), ReduceOp::kMax);
-  times.clock_offset = pair.AllReduceValue(times.clock_offset, ReduceOp::kAverage);
+  times.clock_offset = MeasureClockOffsets(pair, SystemClock)[1];
   // Larger and larger, until an exchange takes long enough to be measured.
   for (int64_t bytes = 1 << 16; bytes <= int64_t{32} << 20; bytes *= 4) {
     from.resize(static_cast<size_t>(bytes));

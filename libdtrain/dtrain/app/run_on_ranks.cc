@@ -48,15 +48,19 @@ absl::Status Guarded(const std::function<absl::Status()>& function,
                      const std::function<std::string()>& remedies) {
   try {
     return function();
-  } catch (const CommError& error) {
-    return CommunicationError(error.what());
-  } catch (const DeviceMemoryError& error) {
-    return OutOfMemoryError(absl::StrFormat("%s; %s", error.what(), RemediesText(remedies)));
-  } catch (const std::bad_alloc&) {
-    return OutOfMemoryError(absl::StrFormat("out of memory; %s, or start fewer ranks per host",
-                                            RemediesText(remedies)));
   } catch (const std::exception& error) {
-    return InternalError(error.what());
+    switch (ExitCodeOf(error)) {
+      case ExitCode::kCommunication:
+        return CommunicationError(error.what());
+      case ExitCode::kOutOfMemory:
+        if (dynamic_cast<const DeviceMemoryError*>(&error) != nullptr) {
+          return OutOfMemoryError(absl::StrFormat("%s; %s", error.what(), RemediesText(remedies)));
+        }
+        return OutOfMemoryError(absl::StrFormat("out of memory; %s, or start fewer ranks per host",
+                                                RemediesText(remedies)));
+      default:
+        return InternalError(error.what());
+    }
   }
 }
 
@@ -118,6 +122,12 @@ int LaunchedRank() {
 int ReportAndGetExitCode(const absl::Status& status) {
   if (!status.ok() && LaunchedRank() == 0) Report(status, -1);
   return static_cast<int>(ExitCodeOf(status));
+}
+
+ExitCode ExitCodeOf(const std::exception& error) {
+  if (dynamic_cast<const CommError*>(&error) != nullptr) return ExitCode::kCommunication;
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return ExitCode::kOutOfMemory;
+  return ExitCode::kInternal;
 }
 
 std::string ErrorReport(const absl::Status& status, int rank) {

@@ -6,10 +6,11 @@
 // An error ends the whole job: the rank that met it prints
 //   dtrain: error[E3]: rank 1: corpus.en:7: invalid UTF-8; ... (see docs/errors.md#e3)
 // once, and no peer is left waiting. Errors that all ranks meet alike are printed once. Exceptions
-// become exit codes: CommError 6, std::bad_alloc 5, all others 1.
+// become exit codes.
 #ifndef DTRAIN_APP_RUN_ON_RANKS_H_
 #define DTRAIN_APP_RUN_ON_RANKS_H_
 
+#include <exception>
 #include <functional>
 #include <string>
 
@@ -30,6 +31,9 @@ struct RuntimeOptions {
 // main(); ends the process itself where other ranks must be ended too. Call it once per process.
 int RunOnRanks(int argc, char** argv, const RuntimeOptions& options, const absl::Status& early,
                const std::function<absl::Status(Runtime&)>& body);
+
+// That of a program that an exception ends: CommError 6, std::bad_alloc 5, all others 1.
+ExitCode ExitCodeOf(const std::exception& error);
 
 // The line that reports a status, without newline: "dtrain: error[E3]: ... (see
 // docs/errors.md#e3)"; for StoppedError "dtrain: stopped: ... (see docs/errors.md#e75)". rank < 0

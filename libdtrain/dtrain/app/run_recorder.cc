@@ -6,12 +6,14 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <exception>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
+#include "dtrain/app/run_on_ranks.h"
 #include "dtrain/app/version.h"
 #include "dtrain/base/log.h"
 #include "dtrain/run.pb.h"
@@ -250,6 +252,15 @@ void RunRecorder::Check(const absl::Status& status) {
   if (status.ok() || warned_) return;
   warned_ = true;
   LogWarning(absl::StrCat("metrics are incomplete from here on: ", status.message()));
+}
+
+absl::StatusOr<TrainResult> RunRecorder::Run(Trainer& trainer) {
+  try {
+    return trainer.Run();
+  } catch (const std::exception& error) {
+    Heartbeat("failed", ExitCodeOf(error));
+    throw;
+  }
 }
 
 absl::Status RunRecorder::End(const absl::StatusOr<TrainResult>& result) {

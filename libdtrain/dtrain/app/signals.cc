@@ -18,7 +18,7 @@ void Handle(int signal) {
       flags.checkpoint = true;
       break;
     case SIGUSR2:
-      flags.status = true;
+      flags.timeline = true;
       break;
     case SIGINT:
       // The second one meets the default action.

@@ -1,4 +1,4 @@
-// signals.h - signals become flags: USR1 checkpoint, USR2 status, TERM and INT stop.
+// signals.h - signals become flags: USR1 checkpoint, USR2 timeline, TERM and INT stop.
 // SPDX-License-Identifier: Apache-2.0
 //
 // mpirun passes USR1 and USR2 on to all ranks. On TERM or INT it kills the ranks after about a

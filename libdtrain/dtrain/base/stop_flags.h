@@ -12,7 +12,7 @@ namespace dtrain {
 struct StopFlags {
   std::atomic<bool> stop{false};        // write a checkpoint and end with StoppedError
   std::atomic<bool> checkpoint{false};  // write a checkpoint and go on; the reader clears it
-  std::atomic<bool> status{false};      // say where the run stands and go on; the reader clears it
+  std::atomic<bool> timeline{false};    // start a timeline, or end it; the reader clears it
 };
 
 }  // namespace dtrain

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "dtrain/base/dtype.h"
+#include "dtrain/comm/pulse.h"
 
 namespace dtrain {
 
@@ -52,8 +53,8 @@ enum class AllReduceAlgorithm {
 };
 
 struct CommunicatorOptions {
-  double timeout_seconds = 120;     // without any progress, then CommError
-  double slow_seconds = 10;         // without any progress, then a warning names who is late
+  double timeout_seconds = 120;     // without any progress or sign of life, then CommError
+  double slow_seconds = 10;         // of waiting, within which a warning names who is late
   int64_t piece_bytes = 512 << 10;  // unit of pipelining of large messages
   int64_t small_bytes = 32 << 10;   // an allreduce up to this size is one exchange of everything
   AllReduceAlgorithm algorithm = AllReduceAlgorithm::kAuto;
@@ -89,6 +90,8 @@ class Communicator {
   int local_rank() const { return local_rank_; }
   int local_size() const { return local_size_; }
   const std::string& host(int rank) const { return hosts_[static_cast<size_t>(rank)]; }
+  // What heartbeats tell the others of this rank; of the whole job in every communicator.
+  Pulse& pulse() { return *pulse_; }
   // Bytes this rank has sent to others.
   virtual int64_t bytes_sent() const = 0;
 
@@ -167,12 +170,14 @@ class Communicator {
  protected:
   // hosts: the host name of every rank, by rank.
   Communicator(int rank, std::vector<std::string> hosts);
+  void SharePulse(const Communicator& whole) { pulse_ = whole.pulse_; }
 
  private:
   void AllGatherEqual(void* all, int64_t bytes_each);
 
   int rank_;
   std::vector<std::string> hosts_;
+  std::shared_ptr<Pulse> pulse_ = std::make_shared<Pulse>();
   int local_rank_ = 0;
   int local_size_ = 0;
 };

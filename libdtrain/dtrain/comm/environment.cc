@@ -21,6 +21,7 @@
 #include "dtrain/base/host.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/comm/internal/heartbeat.h"
 #include "dtrain/comm/internal/mpi_error.h"
 #include "dtrain/comm/mpi_communicator.h"
 #include "dtrain/comm/self_communicator.h"
@@ -105,6 +106,9 @@ absl::StatusOr<std::unique_ptr<Environment>> Environment::Create() {
       environment->world_ = std::make_unique<SelfCommunicator>(HostName());
     }
     environment->ChooseThreads();
+    if (environment->world_->size() > 1) {
+      environment->heartbeat_ = internal::Heartbeat::Start(*environment->world_, options);
+    }
   } catch (const CommError& error) {
     environment->owns_mpi_ = false;  // MPI_Finalize would wait for the ranks that are lost
     return CommunicationError(error.what());
@@ -156,6 +160,7 @@ absl::Status Environment::StartMpi(double timeout_seconds) {
 }
 
 Environment::~Environment() {
+  heartbeat_.reset();
   world_.reset();
   if (!owns_mpi_ || !MpiIsUp()) return;
   // While an exception unwinds, other ranks may be inside a collective and would never come.

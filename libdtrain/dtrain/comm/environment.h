@@ -10,6 +10,11 @@
 // single core mpirun binds a rank to by default onto all cores the job may use, and sets the number
 // of compute threads to max(1, cores / ranks that share them), or to OMP_NUM_THREADS where that is
 // set. A binding asked for (mpirun --bind-to ..., srun, taskset) is kept.
+//
+// Ranks under mpirun send heartbeats to rank 0 by a thread and a network socket (UDP) of their own:
+// a rank that is stopped, dead, late or out of step is named within 10 s on all ranks, and after
+// CommunicatorOptions::timeout_seconds of silence waiting ranks get a CommError. A rank that
+// computes for long is named, but waited for.
 #ifndef DTRAIN_COMM_ENVIRONMENT_H_
 #define DTRAIN_COMM_ENVIRONMENT_H_
 
@@ -21,6 +26,10 @@
 #include "dtrain/comm/launch.h"
 
 namespace dtrain {
+
+namespace internal {
+class Heartbeat;
+}
 
 class Environment {
  public:
@@ -56,6 +65,7 @@ class Environment {
   bool owns_mpi_ = false;
   std::string mpi_version_ = "none";
   std::unique_ptr<Communicator> world_;
+  std::unique_ptr<internal::Heartbeat> heartbeat_;
 };
 
 }  // namespace dtrain

@@ -4,7 +4,7 @@
 //   const Seq2SeqBatch batch{.source_tokens = 4096, .target_tokens = 4096};
 //   int64_t weights = 4 * CountParameters(options).total();               // bytes
 //   int64_t peak = PeakActivationBytes(options, batch, {.recompute = Recompute::kCheap});
-//   RecomputePlan plan = PlanRecompute(options, batch, {}, /*budget=*/int64_t{8} << 30);
+//   RecomputePlan plan = PlanRecompute(CostsOf(options, batch), {}, /*budget=*/int64_t{8} << 30);
 //
 // Nothing is computed or allocated; layers are counted in nn/costs.h.
 #ifndef DTRAIN_MODELS_SEQ2SEQ_COSTS_H_

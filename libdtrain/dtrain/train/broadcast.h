@@ -1,16 +1,15 @@
-// broadcast.h - makes tensors equal on all ranks, and tells whether they still are.
+// broadcast.h - makes tensors equal on all ranks.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   BroadcastTensors({flat_parameters, adam_m, adam_v}, comm);
-//   DT_RETURN_IF_ERROR(CheckReplicas({flat_parameters}, "after step 1200", comm));
+//
+// replica_check.h tells whether they still are.
 #ifndef DTRAIN_TRAIN_BROADCAST_H_
 #define DTRAIN_TRAIN_BROADCAST_H_
 
 #include <initializer_list>
 #include <span>
-#include <string_view>
 
-#include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/optim/adam.h"
@@ -30,15 +29,6 @@ inline void BroadcastTensors(std::initializer_list<Tensor> tensors, Communicator
 void BroadcastParameters(ParameterSet& parameters, Communicator& comm, int root = 0);
 // The moments, the number of updates and, where it keeps one, the average of the weights.
 void BroadcastOptimizerState(Adam& optimizer, Communicator& comm, int root = 0);
-
-// InternalError on every rank, naming those that differ from rank 0, where the tensors' bits are
-// not the same on all ranks. Costs one pass over the tensors and one small message.
-absl::Status CheckReplicas(std::span<const Tensor> tensors, std::string_view when,
-                           Communicator& comm);
-inline absl::Status CheckReplicas(std::initializer_list<Tensor> tensors, std::string_view when,
-                                  Communicator& comm) {
-  return CheckReplicas(std::span<const Tensor>(tensors.begin(), tensors.size()), when, comm);
-}
 
 }  // namespace dtrain
 

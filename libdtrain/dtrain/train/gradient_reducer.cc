@@ -5,15 +5,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "dtrain/base/check.h"
-#include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
-#include "dtrain/device/copy.h"
+#include "dtrain/train/internal/plain_exchange.h"
+#include "dtrain/train/trace_files.h"
 
 namespace dtrain {
 namespace {
-
-constexpr int64_t kGrain = 1 << 16;  // elements worth waking a thread for
 
 // Padding between two parameters is zero on all ranks and travels with the first.
 std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
@@ -25,23 +24,21 @@ std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
   return ranges;
 }
 
-template <typename Wire>
-void RoundTo(const float* from, std::byte* staging, int64_t count, float factor) {
-  Wire* const to = reinterpret_cast<Wire*>(staging);
-  ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) to[i] = Wire(from[i] * factor);
-  });
-}
-
-template <typename Wire>
-void WidenFrom(const std::byte* staging, float* to, int64_t count, float factor) {
-  const Wire* const from = reinterpret_cast<const Wire*>(staging);
-  ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) to[i] = static_cast<float>(from[i]) * factor;
-  });
-}
-
 }  // namespace
+
+std::vector<int> BucketsOf(std::span<const GradientRange> parameters,
+                           const GradientReducerOptions& options) {
+  std::vector<int> buckets;
+  int64_t limit = options.first_bucket_bytes / static_cast<int64_t>(sizeof(float));
+  int64_t begin = 0;  // of the bucket that grows
+  for (const GradientRange& range : parameters) {
+    const bool full = !buckets.empty() && range.begin > begin && range.end - begin > limit;
+    if (full) limit = options.bucket_bytes / static_cast<int64_t>(sizeof(float));
+    if (buckets.empty() || full) begin = range.begin;
+    buckets.push_back(buckets.empty() ? 0 : buckets.back() + (full ? 1 : 0));
+  }
+  return buckets;
+}
 
 GradientReducer::GradientReducer(ParameterSet& parameters, Communicator& comm,
                                  const GradientReducerOptions& options)
@@ -50,18 +47,14 @@ GradientReducer::GradientReducer(ParameterSet& parameters, Communicator& comm,
 GradientReducer::GradientReducer(const Tensor& flat_gradients,
                                  std::vector<GradientRange> parameters, Communicator& comm,
                                  const GradientReducerOptions& options)
-    : flat_(flat_gradients),
-      stream_(flat_gradients.device()),
-      gradients_(HostMemory()),
-      elements_(flat_gradients.elements()),
+    : elements_(flat_gradients.elements()),
       parameters_(std::move(parameters)),
       comm_(comm),
-      wire_type_(options.wire_type),
       marked_(parameters_.size(), false) {
   DT_CHECK(flat_gradients.is_contiguous());
-  DT_CHECK(wire_type_ == DType::kFloat32 || wire_type_ == DType::kBFloat16 ||
-           wire_type_ == DType::kFloat16)
-      << "gradients travel as float32, bfloat16 or float16, not as " << Name(wire_type_);
+  const DType wire = options.wire_type;
+  DT_CHECK(wire == DType::kFloat32 || wire == DType::kBFloat16 || wire == DType::kFloat16)
+      << "gradients travel as float32, bfloat16 or float16, not as " << Name(wire);
   int64_t end = 0;
   for (const GradientRange& range : parameters_) {
     DT_CHECK_EQ(range.begin, end) << range.name << " does not begin where the one before ends";
@@ -70,37 +63,28 @@ GradientReducer::GradientReducer(const Tensor& flat_gradients,
   }
   DT_CHECK_EQ(end, elements_) << "the parameters do not cover the flat gradients";
   CutBuckets(options);
-}
-
-float* GradientReducer::HostMemory() {
-  if (flat_.device().type == DeviceType::kCpu) return flat_.data<float>();
-  staging_arena_ =
-      Arena::Create(flat_.device(), "gradients on the host", size_t{1} << 40, ArenaMemory::kPinned);
-  staging_ = Empty(*staging_arena_, flat_.shape(), DType::kFloat32);
-  return staging_.data<float>();
+  if (comm.size() == 1) return;
+  std::vector<internal::BucketRange> ranges;
+  for (const Bucket& bucket : buckets_) ranges.push_back({bucket.begin, bucket.end});
+  exchange_ =
+      internal::MakePlainExchange(flat_gradients, std::move(ranges), comm, options.wire_type);
 }
 
 void GradientReducer::CutBuckets(const GradientReducerOptions& options) {
-  int64_t limit = options.first_bucket_bytes / static_cast<int64_t>(sizeof(float));
-  for (const GradientRange& range : parameters_) {
-    const bool full = !buckets_.empty() && buckets_.back().end > buckets_.back().begin &&
-                      range.end - buckets_.back().begin > limit;
-    if (buckets_.empty() || full) {
-      if (full) limit = options.bucket_bytes / static_cast<int64_t>(sizeof(float));
+  bucket_of_ = BucketsOf(parameters_, options);
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (bucket_of_[i] == num_buckets()) {
       buckets_.emplace_back();
-      buckets_.back().begin = range.begin;
+      buckets_.back().begin = parameters_[i].begin;
     }
     Bucket& bucket = buckets_.back();
-    bucket.end = range.end;
+    bucket.end = parameters_[i].end;
     ++bucket.parameters;
     ++bucket.missing;
-    bucket_of_.push_back(num_buckets() - 1);
-  }
-  if (wire_type_ == DType::kFloat32 || comm_.size() == 1) return;
-  for (Bucket& bucket : buckets_) {
-    bucket.staging.resize(static_cast<size_t>(bucket.end - bucket.begin) * SizeOf(wire_type_));
   }
 }
+
+GradientReducer::~GradientReducer() = default;
 
 int64_t GradientReducer::bucket_begin(int bucket) const {
   return bucket == num_buckets() ? elements_ : buckets_[static_cast<size_t>(bucket)].begin;
@@ -114,76 +98,63 @@ void GradientReducer::MarkReady(int index) {
                         << " was marked ready twice in one step";
   marked_[i] = true;
   Bucket& bucket = buckets_[static_cast<size_t>(bucket_of_[i])];
-  if (--bucket.missing == 0) LaunchComplete();
+  if (--bucket.missing == 0) StartComplete();
 }
 
-void GradientReducer::LaunchComplete() {
-  if (comm_.size() == 1) return;
+void GradientReducer::StartComplete() {
+  if (!exchange_) return;
   const Timer timer;
-  while (next_ < buckets_.size() && buckets_[next_].missing == 0) Launch(buckets_[next_++]);
+  while (next_ < num_buckets() && buckets_[static_cast<size_t>(next_)].missing == 0) {
+    NoteStart(next_);
+    exchange_->Start(next_);
+    statistics_.bytes += exchange_->BytesOf(next_++);
+  }
+  NoteArrivals();
   statistics_.launch_seconds += timer.Seconds();
 }
 
-void GradientReducer::Launch(Bucket& bucket) {
-  const int64_t count = bucket.end - bucket.begin;
-  void* data = gradients_ + bucket.begin;
-  if (staging_) {
-    SynchronizeDevice(flat_.device());
-    CopyToHost(data, flat_.data<float>() + bucket.begin, static_cast<size_t>(count) * sizeof(float),
-               stream_);
-  }
-  if (wire_type_ != DType::kFloat32) {
-    data = bucket.staging.data();
-    const float* const from = gradients_ + bucket.begin;
-    if (wire_type_ == DType::kBFloat16) {
-      RoundTo<BFloat16>(from, bucket.staging.data(), count, 1.0f);
-    } else {
-      RoundTo<Float16>(from, bucket.staging.data(), count, 1.0f / static_cast<float>(comm_.size()));
-    }
-  }
-  bucket.landed = false;
-  bucket.handle = comm_.StartAllReduce(data, count, wire_type_, ReduceOp::kSum);
-  statistics_.bytes += count * static_cast<int64_t>(SizeOf(wire_type_));
-}
-
-void GradientReducer::Land(Bucket& bucket) {
-  bucket.handle.reset();
-  bucket.landed = true;
-  const int64_t count = bucket.end - bucket.begin;
-  float* const to = gradients_ + bucket.begin;
-  if (wire_type_ == DType::kBFloat16) {
-    WidenFrom<BFloat16>(bucket.staging.data(), to, count, 1.0f);
-  } else if (wire_type_ == DType::kFloat16) {
-    WidenFrom<Float16>(bucket.staging.data(), to, count, static_cast<float>(comm_.size()));
-  }
-  if (staging_) {
-    CopyToDevice(flat_.data<float>() + bucket.begin, to, static_cast<size_t>(count) * sizeof(float),
-                 stream_);
-  }
-}
-
 void GradientReducer::Poll() {
-  if (comm_.size() == 1) return;
+  if (!exchange_) return;
   const Timer timer;
-  comm_.Poll();
+  exchange_->Poll();
+  NoteArrivals();
   statistics_.launch_seconds += timer.Seconds();
 }
 
 void GradientReducer::Finish() {
   CheckAllMarked();
   const Timer timer;
-  for (Bucket& bucket : buckets_) {
-    if (!bucket.landed) {
-      bucket.handle->Wait();
-      Land(bucket);
-    }
-    bucket.missing = bucket.parameters;
+  for (int i = 0; exchange_ && i < num_buckets(); ++i) {
+    exchange_->Land(i);
+    NoteLanding(i);
   }
-  stream_.Synchronize();
+  if (exchange_) exchange_->Settle();
+  for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters;
   std::fill(marked_.begin(), marked_.end(), false);
   next_ = 0;
   ++statistics_.steps;
   statistics_.exposed_seconds += timer.Seconds();
+}
+
+void GradientReducer::NoteStart(int bucket) {
+  if (!IsTraced()) return;
+  buckets_[static_cast<size_t>(bucket)].span = {
+      .lane = kCommunicationLane, .begin = Timeline::Now(), .bytes = exchange_->BytesOf(bucket)};
+}
+
+void GradientReducer::NoteArrivals() {
+  if (!IsTraced()) return;
+  for (int i = 0; i < next_; ++i) {
+    TimelineSpan& span = buckets_[static_cast<size_t>(i)].span;
+    if (span.end == 0 && exchange_->HasArrived(i)) span.end = Timeline::Now();
+  }
+}
+
+void GradientReducer::NoteLanding(int bucket) {
+  if (!IsTraced()) return;
+  TimelineSpan& span = buckets_[static_cast<size_t>(bucket)].span;
+  if (span.end == 0) span.end = Timeline::Now();
+  timeline_->Add(absl::StrCat("bucket ", bucket), span);
 }
 
 void GradientReducer::CheckAllMarked() const {

@@ -23,19 +23,22 @@
 #ifndef DTRAIN_TRAIN_GRADIENT_REDUCER_H_
 #define DTRAIN_TRAIN_GRADIENT_REDUCER_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "dtrain/base/timeline.h"
 #include "dtrain/comm/communicator.h"
-#include "dtrain/device/stream.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
+
+namespace internal {
+class BucketExchange;
+}
 
 // Elements [begin, end) of the flat tensor.
 struct GradientRange {
@@ -49,6 +52,10 @@ struct GradientReducerOptions {
   int64_t first_bucket_bytes = 1 << 20;  // small, so that communication starts early
   DType wire_type = DType::kFloat32;     // or kBFloat16, kFloat16
 };
+
+// The bucket of each parameter: buckets end where a parameter ends.
+std::vector<int> BucketsOf(std::span<const GradientRange> parameters,
+                           const GradientReducerOptions& options);
 
 class GradientReducer {
  public:
@@ -68,6 +75,7 @@ class GradientReducer {
   // The gradients of a whole model, allocated; MarkReady() takes Parameter::index().
   GradientReducer(ParameterSet& parameters, Communicator& comm,
                   const GradientReducerOptions& options = {});
+  ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
@@ -84,6 +92,9 @@ class GradientReducer {
   // step: there it would take its place among the buckets differently on each rank.
   void ReduceScalars(std::span<double> values) { comm_.AllReduce(values, ReduceOp::kSum); }
 
+  // Where each bucket's exchange is noted, from its start to its landing; outlives the reducer.
+  void set_timeline(Timeline* timeline) { timeline_ = timeline; }
+
   int num_buckets() const { return static_cast<int>(buckets_.size()); }
   // First element of a bucket; of num_buckets(): the number of elements.
   int64_t bucket_begin(int bucket) const;
@@ -95,34 +106,27 @@ class GradientReducer {
     int64_t end = 0;
     int parameters = 0;
     int missing = 0;
-    bool landed = true;              // the sums are in the flat tensor
-    std::vector<std::byte> staging;  // in a 16-bit wire type
-    std::unique_ptr<Handle> handle;
+    TimelineSpan span;  // of the exchange, where the timeline is on
   };
 
   void CutBuckets(const GradientReducerOptions& options);
-  void LaunchComplete();
-  void Launch(Bucket& bucket);
-  void Land(Bucket& bucket);
+  void StartComplete();
   void CheckAllMarked() const;
+  bool IsTraced() const { return timeline_ != nullptr && timeline_->is_on(); }
+  void NoteStart(int bucket);
+  void NoteArrivals();
+  void NoteLanding(int bucket);
 
-  // The flat gradients where they lie on the host, else pinned memory for them.
-  float* HostMemory();
-
-  Tensor flat_;
-  Stream stream_;
-  std::shared_ptr<Arena> staging_arena_;
-  Tensor staging_;  // absent on the CPU
-  float* gradients_;
   int64_t elements_;
   std::vector<GradientRange> parameters_;
   Communicator& comm_;
-  DType wire_type_;
   std::vector<Bucket> buckets_;
-  std::vector<int> bucket_of_;  // by parameter
-  std::vector<bool> marked_;    // by parameter
-  size_t next_ = 0;             // the first bucket not launched
+  std::vector<int> bucket_of_;                          // by parameter
+  std::vector<bool> marked_;                            // by parameter
+  int next_ = 0;                                        // the first bucket not started
+  std::unique_ptr<internal::BucketExchange> exchange_;  // none with one rank
   Statistics statistics_;
+  Timeline* timeline_ = nullptr;
 };
 
 }  // namespace dtrain

@@ -15,6 +15,7 @@
 #include "dtrain/ops/reduce.h"
 #include "dtrain/tensor/copy.h"
 #include "dtrain/train/broadcast.h"
+#include "dtrain/train/replica_check.h"
 
 namespace dtrain {
 namespace {
@@ -68,9 +69,11 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
       adam_(task.parameters(), options.adam),
       step_(ctx.device(), RulesOf(options)),
       ring_(ctx.device()),
-      graphs_(TakesGraphs(options.cuda_graphs, ctx.device(), comm.size()), ctx) {
+      graphs_(TakesGraphs(options.cuda_graphs, ctx.device(), comm.size()), ctx),
+      timeline_(comm, options.timeline) {
   step_.Reset(InitialLossScale(options.loss_scaler), 0, ctx.stream());
   reducer_ = std::make_unique<GradientReducer>(task.parameters(), comm, options.reducer);
+  reducer_->set_timeline(&timeline_.spans());
   state_.position = task.position();
 }
 
@@ -131,20 +134,28 @@ absl::StatusOr<TrainResult> Trainer::Run() {
   elapsed_ = window_.start = last_checkpoint_ = Elapsed();
   // A resumed run that is already complete must not make another update.
   std::string reason = EndReason({});
+  if (reason.empty() && options_.timeline.on) StartTimeline();
   if (reason.empty() && state_.evaluation_due) {
     DT_RETURN_IF_ERROR(DoPeriodic(Clock(), {}));
     reason = EndReason({});
   }
   while (reason.empty()) {
     const PeriodClock before = Clock();
-    DT_ASSIGN_OR_RETURN(Update update, RunUpdate());
-    ApplyGradients(update);
+    Update update;
+    {
+      const Timeline::Span span(timeline_.spans(), "step", kComputeLane, state_.step + 1);
+      DT_ASSIGN_OR_RETURN(update, RunUpdate());
+      ApplyGradients(update);
+    }
     issued_.push_back(update);
     DT_RETURN_IF_ERROR(Collect(/*all=*/false));
+    DT_RETURN_IF_ERROR(CheckReplicasNow());
     if (++updates_here_ == kWarmUpUpdates) ReportMemory();
     state_.evaluation_due = PeriodPassed(options_.eval_every, before, Clock());
     reason = EndReason(update.requests);
     if (!reason.empty()) break;
+    timeline_.EndUpdate();
+    ToggleTimeline(update.requests);
     DT_RETURN_IF_ERROR(DoPeriodic(before, update.requests));
     reason = EndReason({});  // an evaluation may have been the last one
   }
@@ -160,12 +171,20 @@ absl::StatusOr<TrainResult> Trainer::Run() {
 absl::StatusOr<Trainer::Update> Trainer::RunUpdate() {
   Update update;
   Timer timer;
-  DT_ASSIGN_OR_RETURN(const int micro_batches, task_.NextUpdate());
+  comm_.pulse().SetStep(state_.step);
+  comm_.pulse().SetPhase(Phase::kData);
+  const auto next = [&] {
+    const Timeline::Span span(timeline_.spans(), "data", kComputeLane);
+    return task_.NextUpdate();
+  };
+  DT_ASSIGN_OR_RETURN(const int micro_batches, next());
   DT_CHECK(micro_batches >= 1 && micro_batches <= kMicroSteps);
   update.data_seconds = timer.Restart();
   update.source_tokens = static_cast<double>(task_.source_tokens());
   Backward(micro_batches, update);
+  const Timeline::Span span(timeline_.spans(), "exchange", kComputeLane);
   timer.Restart();
+  comm_.pulse().SetPhase(Phase::kExchange);
   reducer_->Finish();
   update.comm_seconds = timer.Seconds();
   ReduceSums(update);
@@ -189,13 +208,20 @@ void Trainer::Backward(int micro_batches, Update& update) {
 LossSums Trainer::RunMicroBatch(int i, bool is_last) {
   task_.Upload(i, ctx_);
   const auto forward_and_backward = [&] {
-    const LossSums sums = task_.Forward(i, 1.0f, ctx_);
+    const LossSums sums = [&] {
+      comm_.pulse().SetPhase(Phase::kForward);
+      const Timeline::Span span(timeline_.spans(), "forward", kComputeLane, i);
+      return task_.Forward(i, 1.0f, ctx_);
+    }();
+    comm_.pulse().SetPhase(Phase::kBackward);
+    const Timeline::Span span(timeline_.spans(), "backward", kComputeLane, i);
     task_.Backward(ctx_);
     return sums;
   };
   ParameterSet& parameters = task_.parameters();
   const std::string key = graphs_.is_on() ? task_.GraphKey() : "";
   if (!key.empty()) {
+    const Timeline::Span span(timeline_.spans(), "graph", kComputeLane, i);
     const LossSums sums =
         graphs_.Run(absl::StrCat(key, " @", ctx_.activations().Layout()), forward_and_backward);
     if (!is_last) return sums;
@@ -214,6 +240,13 @@ LossSums Trainer::RunMicroBatch(int i, bool is_last) {
   return sums;
 }
 
+absl::Status Trainer::CheckReplicasNow() {
+  const int64_t every = options_.replica_check_every;
+  if (comm_.size() == 1 || every == 0 || state_.step % every != 0) return absl::OkStatus();
+  return CheckReplicas(task_.parameters(), absl::StrFormat("after update %d", state_.step), comm_,
+                       ctx_.stream());
+}
+
 void Trainer::ReportMemory() {
   if (options_.planned_activation_bytes == 0 || updates_here_ == 0) return;
   const auto mebibytes = [](int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
@@ -223,21 +256,43 @@ void Trainer::ReportMemory() {
                                   mebibytes(options_.planned_activation_bytes)));
 }
 
+void Trainer::StartTimeline() {
+  if (options_.timeline.directory.empty()) return;
+  timeline_.Start();
+  Event("timeline",
+        absl::StrFormat("each rank writes a trace into %s", options_.timeline.directory));
+}
+
+void Trainer::ToggleTimeline(const Requests& requests) {
+  if (!requests.timeline || elapsed_ - last_toggle_ <= kSignalSpreadSeconds) return;
+  last_toggle_ = elapsed_;
+  if (!timeline_.is_on()) return StartTimeline();
+  timeline_.Stop();
+  Event("timeline", absl::StrFormat("the traces in %s end here; dtrain trace-merge joins them",
+                                    options_.timeline.directory));
+}
+
 void Trainer::ReduceSums(Update& update) {
   const bool checkpoint = stop_flags_ != nullptr && stop_flags_->checkpoint.exchange(false);
   const bool stop = stop_flags_ != nullptr && stop_flags_->stop;
-  std::array<double, 5> sums = {static_cast<double>(update.sums.tokens), update.source_tokens,
-                                checkpoint ? 1.0 : 0.0, stop ? 1.0 : 0.0,
-                                comm_.is_root() ? Elapsed() : 0.0};
+  const bool timeline = stop_flags_ != nullptr && stop_flags_->timeline.exchange(false);
+  std::array<double, 6> sums = {static_cast<double>(update.sums.tokens),
+                                update.source_tokens,
+                                checkpoint ? 1.0 : 0.0,
+                                stop ? 1.0 : 0.0,
+                                comm_.is_root() ? Elapsed() : 0.0,
+                                timeline ? 1.0 : 0.0};
   reducer_->ReduceScalars(sums);
   update.sums.tokens = static_cast<int64_t>(sums[0]);
   update.source_tokens = sums[1];
-  update.requests = {.checkpoint = sums[2] > 0.0, .stop = sums[3] > 0.0};
+  update.requests = {.checkpoint = sums[2] > 0.0, .stop = sums[3] > 0.0, .timeline = sums[5] > 0.0};
   update.elapsed = sums[4];
 }
 
 void Trainer::ApplyGradients(Update& update) {
+  const Timeline::Span span(timeline_.spans(), "update", kComputeLane);
   Stream& stream = ctx_.stream();
+  comm_.pulse().SetPhase(Phase::kUpdate);
   elapsed_ = update.elapsed;
   const double tokens = static_cast<double>(std::max<int64_t>(update.sums.tokens, 1));
   update.learning_rate = LearningRate(options_.learning_rate, state_.step, BudgetUsed());
@@ -378,7 +433,9 @@ absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requ
 
 absl::Status Trainer::Evaluate() {
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));
+  const Timeline::Span span(timeline_.spans(), "evaluation", kEvaluationLane, state_.step);
   const double started = Elapsed();
+  comm_.pulse().SetPhase(Phase::kEvaluation);
   ctx_.set_training(false);
   adam_.SwapAverage(ctx_.stream());
   absl::StatusOr<EvaluationResult> result = task_.Evaluate(ctx_);
@@ -416,6 +473,7 @@ absl::Status Trainer::Evaluate() {
 }
 
 absl::StatusOr<EvaluationResult> Trainer::EvaluateTest() {
+  comm_.pulse().SetPhase(Phase::kEvaluation);
   ctx_.set_training(false);
   adam_.SwapAverage(ctx_.stream());
   absl::StatusOr<EvaluationResult> result = task_.EvaluateTest(ctx_);
@@ -428,6 +486,8 @@ absl::Status Trainer::SaveCheckpoint() {
   last_checkpoint_ = elapsed_;
   last_checkpoint_step_ = state_.step;
   if (options_.checkpoint_dir.empty()) return absl::OkStatus();
+  comm_.pulse().SetPhase(Phase::kCheckpoint);
+  const Timeline::Span span(timeline_.spans(), "checkpoint", kEvaluationLane, state_.step);
   absl::Status saved = comm_.is_root() ? WriteCheckpoint() : absl::OkStatus();
   const int code = comm_.AllReduceValue(static_cast<int32_t>(ExitCodeOf(saved)), ReduceOp::kMax);
   if (code == 0 || !saved.ok()) return saved;

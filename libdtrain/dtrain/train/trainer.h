@@ -36,6 +36,7 @@
 #include "dtrain/train/gradient_reducer.h"
 #include "dtrain/train/step_graphs.h"
 #include "dtrain/train/step_ring.h"
+#include "dtrain/train/step_timeline.h"
 #include "dtrain/train/task.h"
 #include "dtrain/train/train_state.h"
 
@@ -67,8 +68,10 @@ struct TrainerOptions {
   std::string best_metric = "bleu";
   EarlyStopOptions early_stop;
   int64_t log_every = 10;
+  int64_t replica_check_every = 100;  // updates between CheckReplicas(); 0 is never
   GradientReducerOptions reducer;
   CudaGraphs cuda_graphs = CudaGraphs::kAuto;
+  StepTimelineOptions timeline;
   // What an update's activations are expected to take; after the first updates they are measured
   // and the two reported. 0 reports nothing.
   int64_t planned_activation_bytes = 0;
@@ -109,7 +112,8 @@ class TrainObserver {
   virtual ~TrainObserver() = default;
   virtual void OnStep(const StepRecord& /*record*/) {}
   virtual void OnEvaluation(const EvaluationRecord& /*record*/) {}
-  // kind: "checkpoint", "memory", "resume", "skip", "stop", "best"; text is one sentence.
+  // kind: "checkpoint", "memory", "resume", "skip", "stop", "best", "timeline"; text is one
+  // sentence.
   virtual void OnEvent(int64_t /*step*/, const std::string& /*kind*/, const std::string& /*text*/) {
   }
 };
@@ -148,6 +152,7 @@ class Trainer {
   struct Requests {
     bool checkpoint = false;
     bool stop = false;
+    bool timeline = false;
   };
   // What the host knows of an update when it has issued it.
   struct Update {
@@ -175,8 +180,13 @@ class Trainer {
   // Loss sums and gradients of one micro-batch; those of the last one go to the reducer.
   LossSums RunMicroBatch(int i, bool is_last);
   void ReduceSums(Update& update);
+  // Where it is due.
+  absl::Status CheckReplicasNow();
   // Of the activations so far, once.
   void ReportMemory();
+  void StartTimeline();
+  // On, or off, where a rank asked for it.
+  void ToggleTimeline(const Requests& requests);
   void ApplyGradients(Update& update);
   // Reads what the device decided about the updates that are due, or about all of them.
   // DivergedError where too many in a row were skipped.
@@ -211,6 +221,7 @@ class Trainer {
   StepRing ring_;
   StepGraphs graphs_;
   std::deque<Update> issued_;  // those whose decisions are in the ring
+  StepTimeline timeline_;
   std::unique_ptr<GradientReducer> reducer_;
   TrainObserver* observer_ = nullptr;
   StopFlags* stop_flags_ = nullptr;
@@ -221,6 +232,7 @@ class Trainer {
   double elapsed_ = 0.0;
   double last_checkpoint_ = 0.0;
   double last_request_ = -std::numeric_limits<double>::infinity();
+  double last_toggle_ = -std::numeric_limits<double>::infinity();
   int64_t last_evaluation_step_ = -1;
   int64_t last_checkpoint_step_ = -1;
   bool checkpoint_due_ = false;  // but put off while updates are skipped

@@ -19,8 +19,8 @@ namespace {
 
 // Four tags per collective; far more collectives than are ever in flight have tags of their own.
 constexpr int kTagsInTurn = 1 << 12;
-constexpr int kWatchdogTag = 4 * kTagsInTurn;
-static_assert(kWatchdogTag < Transport::kTags);
+constexpr int kWaitWatchTag = 4 * kTagsInTurn;
+static_assert(kWaitWatchTag < Transport::kTags);
 
 // Spins while an answer may be on its way, then gives the core to whoever can use it: on a free
 // core a yield costs no more than a spin. Long waits sleep.
@@ -39,6 +39,28 @@ class Backoff {
 
  private:
   Timer timer_;
+};
+
+// Says in heartbeats whether a wait is idle. `pulse` may be null.
+class WaitMark {
+ public:
+  explicit WaitMark(Pulse* pulse) : pulse_(pulse) {}
+  ~WaitMark() { Moved(); }
+  WaitMark(const WaitMark&) = delete;
+  WaitMark& operator=(const WaitMark&) = delete;
+
+  void Idle() {
+    if (pulse_ != nullptr && !std::exchange(is_idle_, true)) pulse_->BeginWait();
+  }
+  void Moved() {
+    if (pulse_ == nullptr) return;
+    pulse_->CountMove();
+    if (std::exchange(is_idle_, false)) pulse_->EndWait();
+  }
+
+ private:
+  Pulse* pulse_;
+  bool is_idle_ = false;
 };
 
 // Starts slices at multiples of 16 elements, a cache line of floats.
@@ -88,7 +110,7 @@ TransportCommunicator::TransportCommunicator(std::unique_ptr<Transport> transpor
     : Communicator(rank, hosts),
       transport_(std::move(transport)),
       options_(options),
-      watchdog_(transport_.get(), rank, hosts, kWatchdogTag, options),
+      wait_watch_(transport_.get(), rank, hosts, kWaitWatchTag, options),
       recorder_(options.record_directory, rank, hosts[static_cast<size_t>(rank)]) {
   DT_CHECK(options_.piece_bytes > 0 &&
            options_.piece_bytes <= static_cast<int64_t>(Transport::kMaxBytes));
@@ -100,6 +122,7 @@ TransportCommunicator::TransportCommunicator(std::unique_ptr<Transport> transpor
   // Users count from their own first collective.
   sequence_ = 0;
   setup_bytes_ = -bytes_sent();
+  is_world_ = true;
 }
 
 void TransportCommunicator::FindGroups() {
@@ -313,7 +336,8 @@ std::unique_ptr<Handle> TransportCommunicator::StartAllToAllV(const void* from,
   const int tag = WorldPlan(nullptr, 0, DType::kUint8, ReduceOp::kSum).tag;
   return Start(
       "AllToAll", from_offsets.back() + to_offsets.back(),
-      std::make_unique<PairwiseExchange>(transport_.get(), peers, tag, options_.piece_bytes));
+      std::make_unique<PairwiseExchange>(transport_.get(), peers, tag, options_.piece_bytes),
+      /*same_bytes=*/false);
 }
 
 std::unique_ptr<Handle> TransportCommunicator::StartBarrier() {
@@ -341,13 +365,18 @@ std::unique_ptr<Communicator> TransportCommunicator::Split(int color) {
   if (options.algorithm == AllReduceAlgorithm::kMeasure) {
     options.algorithm = AllReduceAlgorithm::kAuto;  // of all ranks alone it is worth the time
   }
-  return std::make_unique<TransportCommunicator>(transport_->Split(ranks, context),
-                                                 PlaceOf(ranks, rank()), std::move(hosts), options);
+  auto group = std::make_unique<TransportCommunicator>(
+      transport_->Split(ranks, context), PlaceOf(ranks, rank()), std::move(hosts), options);
+  group->is_world_ = false;
+  group->SharePulse(*this);
+  return group;
 }
 
 std::unique_ptr<Handle> TransportCommunicator::Start(const char* name, int64_t bytes,
-                                                     std::unique_ptr<Operation> operation) {
+                                                     std::unique_ptr<Operation> operation,
+                                                     bool same_bytes) {
   recorder_.Begin(sequence_, name, bytes);
+  if (is_world_) pulse().BeginCollective(name, same_bytes ? bytes : 0);
   auto outstanding = std::make_shared<Outstanding>();
   outstanding->operation = std::move(operation);
   outstanding->state.sequence = sequence_++;
@@ -381,11 +410,13 @@ void TransportCommunicator::Poll() {
 void TransportCommunicator::Wait(const Outstanding& outstanding) {
   Backoff backoff;
   Timer idle;
+  WaitMark mark(is_world_ ? &pulse() : nullptr);
   int64_t finished = Moves();
   while (!outstanding.done) {
     Poll();
     if (Moves() != finished) {
       finished = Moves();
+      mark.Moved();
       backoff.Reset();
       idle.Restart();
       continue;
@@ -393,14 +424,18 @@ void TransportCommunicator::Wait(const Outstanding& outstanding) {
     if (outstanding.done) return;
     backoff.Pause();
     if (idle.Seconds() < 0.1) continue;
+    mark.Idle();
     std::vector<int> missing;
     outstanding.operation->AddMissing(&missing);
+    Pulse::Judgement judgement = pulse().judgement();
+    // Of groups, which other threads may use, heartbeats say nothing.
+    judgement.watched = judgement.watched && is_world_;
     try {
-      watchdog_.OnIdle(outstanding.state, idle.Seconds(), missing);
+      wait_watch_.OnIdle(outstanding.state, idle.Seconds(), missing, judgement);
     } catch (const CommError& error) {
       Fail(error.what());
     }
-    // What the watchdog itself receives is no progress of the collective.
+    // What the watch itself receives is no progress of the collective.
     finished = Moves();
   }
 }

@@ -14,7 +14,7 @@
 #include "dtrain/comm/internal/operation.h"
 #include "dtrain/comm/internal/shared_exchange.h"
 #include "dtrain/comm/internal/transport.h"
-#include "dtrain/comm/internal/watchdog.h"
+#include "dtrain/comm/internal/wait_watch.h"
 
 namespace dtrain::internal {
 
@@ -48,8 +48,9 @@ class TransportCommunicator final : public Communicator {
   };
   class HandleImpl;
 
+  // same_bytes: on all ranks.
   std::unique_ptr<Handle> Start(const char* name, int64_t bytes,
-                                std::unique_ptr<Operation> operation);
+                                std::unique_ptr<Operation> operation, bool same_bytes = true);
   // Keeps the reason for all later calls and writes the record.
   [[noreturn]] void Fail(std::string reason);
   void Wait(const Outstanding& outstanding);
@@ -69,13 +70,14 @@ class TransportCommunicator final : public Communicator {
   std::unique_ptr<Transport> transport_;
   CommunicatorOptions options_;
   ScratchPool scratch_;
-  Watchdog watchdog_;
+  WaitWatch wait_watch_;
   FlightRecorder recorder_;
   std::vector<int> world_group_;
   std::vector<int> host_group_;   // ranks of this host
   std::vector<int> cross_group_;  // ranks of the same place on every host; empty: hosts differ
   std::vector<SharedChannel> channels_;  // of host_group_; empty: no shared memory
   bool hierarchical_ = false;
+  bool is_world_ = false;    // its collectives are those that heartbeats tell of
   int64_t setup_bytes_ = 0;  // not counted in bytes_sent()
   int64_t sequence_ = 0;
   // Shared with the handles, which outlive their entry here or are dropped before it finishes.

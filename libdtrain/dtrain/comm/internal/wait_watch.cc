@@ -1,6 +1,6 @@
-// watchdog.cc - exchanges wait states during long waits and words the report.
+// wait_watch.cc - exchanges wait states during long waits and words the report.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/comm/internal/watchdog.h"
+#include "dtrain/comm/internal/wait_watch.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,9 +11,16 @@
 #include "dtrain/base/log.h"
 
 namespace dtrain::internal {
+namespace {
 
-Watchdog::Watchdog(Transport* transport, int rank, std::vector<std::string> hosts, int tag,
-                   const CommunicatorOptions& options)
+constexpr char kAdvice[] =
+    ". Look at the log and the host of the rank named; DTRAIN_COMM_TIMEOUT sets the limit in "
+    "seconds";
+
+}  // namespace
+
+WaitWatch::WaitWatch(Transport* transport, int rank, std::vector<std::string> hosts, int tag,
+                     const CommunicatorOptions& options)
     : transport_(transport),
       rank_(rank),
       hosts_(std::move(hosts)),
@@ -23,13 +30,19 @@ Watchdog::Watchdog(Transport* transport, int rank, std::vector<std::string> host
   for (Peer& peer : peers_) peer.last.sequence = -1;
 }
 
-Watchdog::~Watchdog() {
+WaitWatch::~WaitWatch() {
   for (const Peer& peer : peers_) {
     if (peer.receive >= 0) transport_->Cancel(peer.receive);
   }
 }
 
-void Watchdog::OnIdle(const WaitState& state, double seconds, const std::vector<int>& missing) {
+void WaitWatch::OnIdle(const WaitState& state, double seconds, const std::vector<int>& missing,
+                       const Pulse::Judgement& judgement) {
+  if (!judgement.failure.empty()) {
+    throw CommError(
+        absl::StrCat(DescribeWait(state, seconds, missing), "; ", judgement.failure, kAdvice));
+  }
+  if (judgement.watched) return;
   const double slow = std::min(options_.slow_seconds, options_.timeout_seconds / 2);
   if (seconds < slow) return;
   if (announced_ != state.sequence) {
@@ -40,12 +53,10 @@ void Watchdog::OnIdle(const WaitState& state, double seconds, const std::vector<
   Listen();
   if (seconds < options_.timeout_seconds) return;
   throw CommError(absl::StrCat(DescribeWait(state, seconds, missing),
-                               DescribeOthers(state, missing),
-                               "; gave up. Look at the log and the host of the rank named; "
-                               "DTRAIN_COMM_TIMEOUT sets the limit in seconds"));
+                               DescribeOthers(state, missing), "; gave up", kAdvice));
 }
 
-void Watchdog::Exchange(const WaitState& state) {
+void WaitWatch::Exchange(const WaitState& state) {
   sent_.push_back(state);
   for (int r = 0; r < static_cast<int>(peers_.size()); ++r) {
     if (r == rank_) continue;
@@ -54,7 +65,7 @@ void Watchdog::Exchange(const WaitState& state) {
   }
 }
 
-void Watchdog::Listen() {
+void WaitWatch::Listen() {
   for (int r = 0; r < static_cast<int>(peers_.size()); ++r) {
     if (r == rank_) continue;
     Peer& peer = peers_[static_cast<size_t>(r)];
@@ -67,12 +78,12 @@ void Watchdog::Listen() {
   }
 }
 
-std::string Watchdog::RankName(int rank) const {
+std::string WaitWatch::RankName(int rank) const {
   return absl::StrFormat("rank %d (host %s)", rank, hosts_[static_cast<size_t>(rank)]);
 }
 
-std::string Watchdog::DescribeWait(const WaitState& state, double seconds,
-                                   const std::vector<int>& missing) const {
+std::string WaitWatch::DescribeWait(const WaitState& state, double seconds,
+                                    const std::vector<int>& missing) const {
   std::string text = absl::StrFormat("%s has waited %.0f s in %s, collective number %d",
                                      RankName(rank_), seconds, state.collective, state.sequence);
   const char* separator = ", for ";
@@ -84,8 +95,8 @@ std::string Watchdog::DescribeWait(const WaitState& state, double seconds,
   return text;
 }
 
-std::string Watchdog::DescribeOthers(const WaitState& state,
-                                     const std::vector<int>& missing) const {
+std::string WaitWatch::DescribeOthers(const WaitState& state,
+                                      const std::vector<int>& missing) const {
   std::string text;
   for (int r = 0; r < static_cast<int>(peers_.size()); ++r) {
     if (std::find(missing.begin(), missing.end(), r) == missing.end()) continue;

@@ -1,11 +1,12 @@
-// watchdog.h - names the late rank while others wait for it, and ends the wait after a timeout.
+// wait_watch.h - names the late rank while others wait for it, and ends the wait after a timeout.
 // SPDX-License-Identifier: Apache-2.0
 //
 // A rank that has waited CommunicatorOptions::slow_seconds tells all others in which collective it
 // waits. So each waiting rank knows who waits as well and who is silent: a silent rank is stopped,
-// hung or still computing. Nothing is sent while collectives move.
-#ifndef DTRAIN_COMM_INTERNAL_WATCHDOG_H_
-#define DTRAIN_COMM_INTERNAL_WATCHDOG_H_
+// hung or still computing. Nothing is sent while collectives move. Where heartbeats arrive, those
+// who watch them decide instead (job_watch.h).
+#ifndef DTRAIN_COMM_INTERNAL_WAIT_WATCH_H_
+#define DTRAIN_COMM_INTERNAL_WAIT_WATCH_H_
 
 #include <cstdint>
 #include <deque>
@@ -14,6 +15,7 @@
 
 #include "dtrain/comm/communicator.h"
 #include "dtrain/comm/internal/transport.h"
+#include "dtrain/comm/pulse.h"
 
 namespace dtrain::internal {
 
@@ -23,18 +25,20 @@ struct WaitState {
   char collective[24] = {};
 };
 
-class Watchdog {
+class WaitWatch {
  public:
-  // `transport` must outlive the watchdog; `tag` is used by nothing else.
-  Watchdog(Transport* transport, int rank, std::vector<std::string> hosts, int tag,
-           const CommunicatorOptions& options);
-  ~Watchdog();
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
+  // `transport` must outlive the watch; `tag` is used by nothing else.
+  WaitWatch(Transport* transport, int rank, std::vector<std::string> hosts, int tag,
+            const CommunicatorOptions& options);
+  ~WaitWatch();
+  WaitWatch(const WaitWatch&) = delete;
+  WaitWatch& operator=(const WaitWatch&) = delete;
 
   // Called while nothing moves. `missing` are the ranks whose messages the collective lacks. Warns
-  // once after slow_seconds, throws CommError after timeout_seconds.
-  void OnIdle(const WaitState& state, double seconds, const std::vector<int>& missing);
+  // once after slow_seconds, throws CommError after timeout_seconds; where the job is watched, it
+  // throws when it is judged to have failed.
+  void OnIdle(const WaitState& state, double seconds, const std::vector<int>& missing,
+              const Pulse::Judgement& judgement);
 
  private:
   struct Peer {
@@ -64,4 +68,4 @@ class Watchdog {
 
 }  // namespace dtrain::internal
 
-#endif  // DTRAIN_COMM_INTERNAL_WATCHDOG_H_
+#endif  // DTRAIN_COMM_INTERNAL_WAIT_WATCH_H_

@@ -1,0 +1,205 @@
+// plan_job.cc - models laid out without memory, and other sources of a plan's numbers.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/plan_job.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "dtrain/app/bert_config.h"
+#include "dtrain/app/bert_options.h"
+#include "dtrain/app/estimate.h"
+#include "dtrain/app/nmt_options.h"
+#include "dtrain/base/file.h"
+#include "dtrain/bert.pb.h"
+#include "dtrain/nmt.pb.h"
+#include "dtrain/train/gradient_reducer.h"
+
+namespace dtrain {
+namespace {
+
+// Payload of an Ethernet line: 1448 bytes of TCP in 1538 on the wire.
+constexpr double kPayload = 0.94;
+
+// The gradients of a model in about the order in which backward completes them. Backward's time is
+// taken to go with the elements of its products' matrices; embeddings cost next to nothing.
+class Gradients {
+ public:
+  // An output projection whose gradient is complete with the embeddings it is tied to.
+  void AddTiedOutput(int64_t elements) { done_ += static_cast<double>(elements); }
+  void AddMatrix(int64_t rows, int64_t columns) {
+    done_ += static_cast<double>(rows * columns);
+    Add({rows, columns});
+  }
+  void AddVector(int64_t elements) { Add({1, elements}); }
+  void AddTable(int64_t rows, int64_t columns) { Add({rows, columns}); }
+  void AddLinear(int64_t outputs, int64_t inputs) {
+    AddMatrix(outputs, inputs);
+    AddVector(outputs);
+  }
+  void AddNorm(int64_t hidden_size) {
+    AddVector(hidden_size);
+    AddVector(hidden_size);
+  }
+  // As nn/transformer_layer.h has them.
+  void AddLayer(int64_t hidden_size, int64_t ffn_size, bool decoder) {
+    AddNorm(hidden_size);
+    AddLinear(hidden_size, ffn_size);
+    AddLinear(ffn_size, hidden_size);
+    for (int attention = 0; attention < (decoder ? 2 : 1); ++attention) {
+      AddNorm(hidden_size);
+      for (int matrix = 0; matrix < 4; ++matrix) AddLinear(hidden_size, hidden_size);
+    }
+  }
+
+  std::vector<PlanBucket> Cut(double bucket_mib) const {
+    const std::vector<int> bucket_of =
+        BucketsOf(ranges_, {.bucket_bytes = static_cast<int64_t>(bucket_mib * (1 << 20))});
+    std::vector<PlanBucket> buckets(static_cast<size_t>(bucket_of.back()) + 1);
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      PlanBucket& bucket = buckets[static_cast<size_t>(bucket_of[i])];
+      bucket.parameters.push_back(parameters_[i]);
+      bucket.ready = ready_[i] / done_;
+    }
+    return buckets;
+  }
+
+ private:
+  void Add(const PlanParameter& parameter) {
+    const int64_t begin = ranges_.empty() ? 0 : ranges_.back().end;
+    ranges_.push_back({"", begin, begin + parameter.elements()});
+    parameters_.push_back(parameter);
+    ready_.push_back(done_);
+  }
+
+  std::vector<GradientRange> ranges_;
+  std::vector<PlanParameter> parameters_;
+  std::vector<double> ready_;  // elements of matrices until then
+  double done_ = 0.0;
+};
+
+Gradients GradientsOf(const Seq2SeqOptions& model) {
+  Gradients gradients;
+  const int64_t tables = model.vocab_size * model.hidden_size;
+  if (model.tie_output) {
+    gradients.AddTiedOutput(tables);
+  } else {
+    gradients.AddMatrix(model.vocab_size, model.hidden_size);
+  }
+  for (const bool decoder : {true, false}) {
+    if (model.pre_norm) gradients.AddNorm(model.hidden_size);
+    const int layers = decoder ? model.decoder_layers : model.encoder_layers;
+    for (int i = 0; i < layers; ++i) gradients.AddLayer(model.hidden_size, model.ffn_size, decoder);
+    if (!model.tie_embeddings) gradients.AddTable(model.vocab_size, model.hidden_size);
+  }
+  if (model.tie_embeddings) gradients.AddTable(model.vocab_size, model.hidden_size);
+  return gradients;
+}
+
+Gradients GradientsOf(const BertClassifierOptions& model) {
+  const BertOptions& bert = model.bert;
+  Gradients gradients;
+  gradients.AddLinear(model.num_labels, bert.hidden_size);
+  gradients.AddLinear(bert.hidden_size, bert.hidden_size);
+  for (int i = 0; i < bert.num_layers; ++i) {
+    gradients.AddLayer(bert.hidden_size, bert.ffn_size, /*decoder=*/false);
+  }
+  gradients.AddNorm(bert.hidden_size);
+  for (const int64_t rows : {bert.type_vocab_size, bert.max_positions, bert.vocab_size}) {
+    gradients.AddTable(rows, bert.hidden_size);
+  }
+  return gradients;
+}
+
+using Json = nlohmann::json;
+
+// The slower of what is known and a pair.
+void TakeSlower(const Json& pair, std::optional<std::pair<double, double>>& slowest) {
+  const double latency = pair.at("latency_seconds").get<double>();
+  const double speed = pair.at("bytes_per_second").get<double>();
+  if (!slowest) slowest.emplace(latency, speed);
+  slowest->first = std::max(slowest->first, latency);
+  slowest->second = std::min(slowest->second, speed);
+}
+
+}  // namespace
+
+absl::StatusOr<PlanModel> PlanModelOf(const proto::NmtConfig& config) {
+  DT_ASSIGN_OR_RETURN(const TranslationEstimate estimate, EstimateRun(config, {}));
+  return PlanModel{GradientsOf(estimate.model).Cut(config.trainer().bucket_mib()),
+                   estimate.flops_per_update};
+}
+
+absl::StatusOr<PlanModel> PlanModelOf(const proto::BertConfig& config) {
+  const proto::ClassifierTrainerConfig& trainer = config.trainer();
+  BertClassifierOptions options = ClassifierOptionsOf(config);
+  if (options.bert.vocab_size == 0) options.bert.vocab_size = BertOptions().vocab_size;
+  if (options.bert.hidden_size % options.bert.num_heads != 0) {
+    return UsageError(
+        absl::StrFormat("model.hidden_size (%d) is not a multiple of "
+                        "model.num_heads (%d)",
+                        options.bert.hidden_size, options.bert.num_heads));
+  }
+  const auto length = static_cast<double>(config.data().max_length());
+  const double tokens = trainer.tokens_per_batch() > 0
+                            ? static_cast<double>(trainer.tokens_per_batch())
+                            : static_cast<double>(trainer.batch_size()) * length;
+  const double layer =
+      ForwardFlops(LayerOptionsOf(options.bert), {.tokens = tokens, .pairs = tokens * length});
+  return PlanModel{GradientsOf(options).Cut(trainer.bucket_mib()),
+                   3.0 * options.bert.num_layers * layer};
+}
+
+absl::StatusOr<double> ParseNetwork(std::string_view text) {
+  double value = 0.0;
+  const char* const end = text.data() + text.size();
+  const auto [unit_begin, error] = std::from_chars(text.data(), end, value);
+  std::string_view unit(unit_begin, static_cast<size_t>(end - unit_begin));
+  const auto drop = [&](std::string_view suffix) {
+    if (unit.ends_with(suffix)) unit.remove_suffix(suffix.size());
+  };
+  drop("/s");
+  drop("it");  // of "bit"
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"Mb", 1e6 * kPayload / 8}, {"Gb", 1e9 * kPayload / 8}, {"MB", 1e6}, {"GB", 1e9}};
+  const auto* const found = std::find_if(std::begin(kUnits), std::end(kUnits),
+                                         [&](const auto& entry) { return entry.first == unit; });
+  if (error != std::errc() || found == std::end(kUnits) || !(value > 0.0) ||
+      !std::isfinite(value)) {
+    return UsageError(absl::StrCat("the network \"", ToAbsl(text.substr(0, 40)),
+                                   "\" is no speed; it is a line's (200Mb, 1Gb, 25Gb) or bytes of "
+                                   "payload (117MB/s, 3GB/s)"));
+  }
+  return value * found->second;
+}
+
+absl::Status CalibrateFromDoctor(const std::string& path, int nodes, PlanNetwork& network) {
+  DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  std::optional<std::pair<double, double>> within;
+  std::optional<std::pair<double, double>> between;
+  try {
+    for (const Json& pair : json.at("pairs")) {
+      TakeSlower(pair, pair.at("first") == pair.at("second") ? within : between);
+    }
+  } catch (const Json::exception& error) {
+    return StorageError(
+        absl::StrCat(path, ": is not what dtrain doctor --output writes (", error.what(), ")"));
+  }
+  if (nodes > 1 && !between) {
+    return UsageError(path +
+                      ": was measured on one host, the plan is for several; run dtrain doctor on "
+                      "two, or give --network");
+  }
+  if (between) std::tie(network.latency_seconds, network.bytes_per_second) = *between;
+  if (within) std::tie(network.host_latency_seconds, network.host_bytes_per_second) = *within;
+  return absl::OkStatus();
+}
+
+}  // namespace dtrain

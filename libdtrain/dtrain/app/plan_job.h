@@ -1,0 +1,42 @@
+// plan_job.h - what a plan starts from: a configuration's model, a network's name, doctor's
+// figures. SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_APP_PLAN_JOB_H_
+#define DTRAIN_APP_PLAN_JOB_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dtrain/app/plan.h"
+#include "dtrain/base/status.h"
+
+namespace dtrain::proto {
+class BertConfig;
+class NmtConfig;
+}  // namespace dtrain::proto
+
+namespace dtrain {
+
+// A model's gradients as they would travel, and what an update costs. Nothing is allocated.
+struct PlanModel {
+  std::vector<PlanBucket> buckets;
+  double flops_per_update = 0.0;  // of all ranks, without recomputation
+};
+// The vocabulary is data.prepared's, or data.vocab_size.
+absl::StatusOr<PlanModel> PlanModelOf(const proto::NmtConfig& config);
+// Texts are taken for data.max_length long, so that the operations are a bound from above. The
+// vocabulary is model.vocab_size, or 30,522.
+absl::StatusOr<PlanModel> PlanModelOf(const proto::BertConfig& config);
+
+// "1Gb", "200Mbit/s": the speed of a line, of which 94 % carry payload (an MTU of 1500).
+// "117MB/s": payload itself. Bytes per second.
+absl::StatusOr<double> ParseNetwork(std::string_view text);
+
+// Takes over what `dtrain doctor --output=FILE` measured: the slowest pair of hosts, and the
+// slowest pair of ranks of one host. StorageError where the file cannot be read or is not doctor's;
+// UsageError where doctor saw one host and the plan is for more.
+absl::Status CalibrateFromDoctor(const std::string& path, int nodes, PlanNetwork& network);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_APP_PLAN_JOB_H_

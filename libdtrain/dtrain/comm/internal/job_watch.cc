@@ -1,0 +1,194 @@
+// job_watch.cc - one table of beats and the rules that read it.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/comm/internal/job_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace dtrain::internal {
+namespace {
+
+// Ranks named in one message.
+constexpr int kMostNamed = 3;
+// A rank that is known to be slow is named again after so many times WatchTimes::slow.
+constexpr double kSeldom = 7.5;
+
+// A rank may compute for long here, on the host or waiting for a disk.
+bool MayTakeLong(Phase phase) {
+  return phase == Phase::kStart || phase == Phase::kEvaluation || phase == Phase::kCheckpoint;
+}
+
+void Append(std::string* text, const std::string& more) {
+  if (more.empty()) return;
+  absl::StrAppend(text, text->empty() ? "" : "; ", more);
+}
+
+}  // namespace
+
+WatchTimes::WatchTimes(const CommunicatorOptions& options)
+    : beat(std::clamp(std::min(options.slow_seconds, options.timeout_seconds / 2) / 10, 0.02, 1.0)),
+      silent(5 * beat),
+      slow(8 * beat),
+      // The end itself takes a moment.
+      limit(options.timeout_seconds - std::min(5.0, options.timeout_seconds / 4)) {}
+
+JobWatch::JobWatch(std::vector<std::string> hosts, std::vector<int> watched,
+                   const WatchTimes& times)
+    : hosts_(std::move(hosts)), times_(times) {
+  for (const int rank : watched) peers_.push_back({.rank = rank, .beat = {}});
+}
+
+void JobWatch::Hear(const Beat& beat, double now) {
+  const auto found = std::find_if(peers_.begin(), peers_.end(),
+                                  [&](const Peer& peer) { return peer.rank == beat.rank; });
+  if (found == peers_.end()) return;
+  Peer& peer = *found;
+  if (peer.heard && beat.count <= peer.beat.count) return;
+  const Beat& last = peer.beat;
+  const bool has_worked =
+      static_cast<double>(beat.cpu_milliseconds - last.cpu_milliseconds) > 20 * times_.beat;
+  // A wait takes time of the processor as well.
+  if (!peer.heard || beat.step != last.step || beat.sequence != last.sequence ||
+      beat.moves != last.moves || beat.phase != last.phase || beat.waiting != last.waiting ||
+      (has_worked && !beat.waiting)) {
+    peer.moved_at = now;
+  }
+  peer.heard = true;
+  peer.heard_at = now;
+  peer.beat = beat;
+}
+
+Findings JobWatch::LookForSilence(double now) {
+  Findings findings{.complete = true};
+  findings.note = NameUnheard(now);
+  std::string lost;
+  std::string silent;
+  std::string back;
+  int named = 0;
+  for (Peer& peer : peers_) {
+    findings.complete = findings.complete && peer.heard;
+    if (!peer.heard || peer.beat.leaving) continue;
+    const double seconds = now - peer.heard_at;
+    if (seconds > times_.limit && ++named <= kMostNamed) {
+      Append(&lost, absl::StrFormat("%s has been silent for %.0f s: stopped, dead or cut off",
+                                    Describe(peer), seconds));
+    }
+    if ((seconds > times_.silent) == peer.named_silent) continue;
+    peer.named_silent = !peer.named_silent;
+    if (peer.named_silent && ++named <= kMostNamed) {
+      Append(&silent, absl::StrFormat("%s is silent: stopped, dead or cut off", Describe(peer)));
+    } else if (!peer.named_silent) {
+      Append(&back, absl::StrFormat("rank %d is back", peer.rank));
+    }
+  }
+  if (named > kMostNamed) Append(&silent, absl::StrFormat("%d in all", named));
+  Append(&findings.note, silent);
+  Append(&findings.note, back);
+  findings.failure = std::move(lost);
+  return findings;
+}
+
+Findings JobWatch::Look(double now, const DigestAfter& digest_after) {
+  Findings findings = LookForSilence(now);
+  if (!findings.complete || !findings.failure.empty()) return findings;
+  findings.failure = FindOutOfStep(digest_after);
+  if (findings.failure.empty()) findings.failure = FindStuck(now);
+  if (findings.failure.empty()) Append(&findings.note, NameSlow(now));
+  return findings;
+}
+
+std::string JobWatch::NameUnheard(double now) {
+  if (first_look_ < 0) first_look_ = now;
+  if (now - first_look_ < 2 * times_.silent) return "";
+  std::string text;
+  int named = 0;
+  for (Peer& peer : peers_) {
+    if (peer.heard || std::exchange(peer.named_silent, true) || ++named > kMostNamed) continue;
+    Append(&text, absl::StrFormat("no heartbeat of rank %d (host %s) has arrived: datagrams (UDP) "
+                                  "do not get through, ranks are judged by their waits alone",
+                                  peer.rank, hosts_[static_cast<size_t>(peer.rank)]));
+  }
+  return text;
+}
+
+std::string JobWatch::FindOutOfStep(const DigestAfter& digest_after) const {
+  std::string text;
+  int named = 0;
+  for (const Peer& peer : peers_) {
+    const std::optional<uint64_t> expected = digest_after(peer.beat.sequence);
+    if (!expected || *expected == peer.beat.digest || ++named > kMostNamed) continue;
+    Append(&text, Describe(peer));
+  }
+  if (text.empty()) return "";
+  return absl::StrCat("the ranks are out of step: other collectives, or in another order, than on ",
+                      "rank 0 were called by ", text);
+}
+
+std::string JobWatch::FindStuck(double now) const {
+  bool all_wait = true;
+  double last_move = 0;
+  std::string waits;
+  std::string stuck;
+  int named = 0;
+  for (const Peer& peer : peers_) {
+    const double seconds = now - peer.moved_at;
+    if (!peer.beat.leaving) {
+      all_wait = all_wait && peer.beat.waiting;
+      last_move = std::max(last_move, peer.moved_at);
+    }
+    if (++named <= kMostNamed) {
+      Append(&waits, Describe(peer) + (peer.beat.leaving ? ", which has ended" : ""));
+    }
+    if (!peer.beat.leaving && !peer.beat.waiting && !MayTakeLong(peer.beat.phase) &&
+        seconds > times_.limit) {
+      Append(&stuck, absl::StrFormat("%s has not moved for %.0f s", Describe(peer), seconds));
+    }
+  }
+  if (!stuck.empty()) return stuck;
+  if (!all_wait || now - last_move <= times_.limit) return "";
+  return absl::StrFormat("every rank waits and nothing has moved for %.0f s: %s", now - last_move,
+                         waits);
+}
+
+std::string JobWatch::NameSlow(double now) {
+  double waited = 0;
+  for (const Peer& peer : peers_) {
+    if (peer.beat.waiting) waited = std::max(waited, now - peer.moved_at);
+  }
+  std::string text;
+  int named = 0;
+  for (Peer& peer : peers_) {
+    if (waited < times_.slow || peer.beat.waiting || peer.beat.leaving || peer.named_silent) {
+      peer.named_slow_at = -1;
+      continue;
+    }
+    const bool named_before = peer.named_slow_at >= 0;
+    const double since = named_before ? peer.named_slow_at : now - waited;
+    const bool has_time = named_before || MayTakeLong(peer.beat.phase);
+    if (now - since < (has_time ? kSeldom : 1) * times_.slow) continue;
+    peer.named_slow_at = now;
+    if (++named <= kMostNamed) {
+      Append(&text,
+             absl::StrFormat("for %.0f s others have waited for %s", waited, Describe(peer)));
+    }
+  }
+  return text;
+}
+
+std::string JobWatch::Describe(const Peer& peer) const {
+  const Beat& beat = peer.beat;
+  std::string text = absl::StrFormat("rank %d (host %s, process %d), at step %d in %s", peer.rank,
+                                     hosts_[static_cast<size_t>(peer.rank)], beat.process,
+                                     beat.step, std::string(Name(beat.phase)));
+  if (beat.sequence > 0) {
+    absl::StrAppendFormat(&text, ", %s collective number %d (%s)",
+                          beat.waiting ? "waiting in" : "its last", beat.sequence - 1,
+                          beat.collective.data());
+  }
+  return text;
+}
+
+}  // namespace dtrain::internal

@@ -1,0 +1,24 @@
+// plain_exchange.h - buckets summed by the communicator's allreduce, in the type they travel in.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TRAIN_INTERNAL_PLAIN_EXCHANGE_H_
+#define DTRAIN_TRAIN_INTERNAL_PLAIN_EXCHANGE_H_
+
+#include <memory>
+#include <vector>
+
+#include "dtrain/base/dtype.h"
+#include "dtrain/comm/communicator.h"
+#include "dtrain/tensor/tensor.h"
+#include "dtrain/train/internal/bucket_exchange.h"
+
+namespace dtrain::internal {
+
+// flat: [n] float32; a GPU's travel through pinned memory of the host. wire_type: float32, bfloat16
+// or float16 (train/gradient_reducer.h says how they are rounded). `comm` outlives the exchange.
+std::unique_ptr<BucketExchange> MakePlainExchange(const Tensor& flat,
+                                                  std::vector<BucketRange> buckets,
+                                                  Communicator& comm, DType wire_type);
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_TRAIN_INTERNAL_PLAIN_EXCHANGE_H_

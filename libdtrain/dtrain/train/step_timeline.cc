@@ -1,0 +1,74 @@
+// step_timeline.cc - starts a trace, flushes it seldom, and ends it.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/train/step_timeline.h"
+
+#include <chrono>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "dtrain/base/file.h"
+#include "dtrain/base/log.h"
+#include "dtrain/comm/clock_offset.h"
+
+namespace dtrain {
+namespace {
+
+constexpr double kFlushSeconds = 5.0;
+
+}  // namespace
+
+StepTimeline::StepTimeline(Communicator& comm, StepTimelineOptions options)
+    : comm_(comm), options_(std::move(options)) {}
+
+StepTimeline::~StepTimeline() { Stop(); }
+
+void StepTimeline::Start() {
+  Stop();
+  is_on_ = true;
+  const std::vector<double> offsets =
+      MeasureClockOffsets(comm_, [] { return 1e-9 * static_cast<double>(Timeline::Now()); });
+  int64_t started = std::chrono::system_clock::now().time_since_epoch().count();
+  comm_.Broadcast(&started, sizeof(started), 0);
+  const int rank = comm_.rank();
+  if (const absl::Status made = MakeDirectories(options_.directory); !made.ok()) return Check(made);
+  absl::StatusOr<TraceFile> file = TraceFile::Create(
+      TracePath(options_.directory, rank), {.rank = rank,
+                                            .ranks = comm_.size(),
+                                            .host = comm_.host(rank),
+                                            .clock_offset = offsets[static_cast<size_t>(rank)],
+                                            .started = started});
+  if (!file.ok()) return Check(file.status());
+  file_.emplace(*std::move(file));
+  spans_.set_on(true);
+  since_flush_.Restart();
+}
+
+void StepTimeline::Stop() {
+  spans_.set_on(false);
+  Flush();
+  file_.reset();
+  is_on_ = false;
+}
+
+void StepTimeline::EndUpdate() {
+  if (!spans_.is_on()) return;
+  if (spans_.size() < spans_.capacity() / 2 && since_flush_.Seconds() < kFlushSeconds) return;
+  Flush();
+}
+
+void StepTimeline::Flush() {
+  since_flush_.Restart();
+  const std::vector<TimelineSpan> spans = spans_.Take();
+  if (file_) Check(file_->Append(spans));
+}
+
+void StepTimeline::Check(const absl::Status& status) {
+  if (status.ok()) return;
+  spans_.set_on(false);
+  file_.reset();
+  LogWarning(absl::StrCat("the timeline of this rank ends here: ", status.message()));
+}
+
+}  // namespace dtrain

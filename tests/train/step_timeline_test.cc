@@ -1,0 +1,109 @@
+// step_timeline_test.cc - what a trainer writes about its updates, and when it begins and ends.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/train/step_timeline.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "train/toy_training.h"
+
+namespace dtrain {
+namespace {
+
+using nlohmann::json;
+
+struct Span {
+  std::string name;
+  int lane = 0;
+  double begin = 0.0, end = 0.0;
+};
+
+std::vector<Span> SpansOf(const std::string& path) {
+  std::vector<Span> spans;
+  for (const json& event : json::parse(ReadTestFile(path))) {
+    if (event.at("ph") != "X") continue;
+    const double begin = event.at("ts").get<double>();
+    spans.push_back({event.at("name").get<std::string>(), event.at("tid").get<int>(), begin,
+                     begin + event.at("dur").get<double>()});
+  }
+  return spans;
+}
+
+std::map<std::string, int> CountsOf(const std::vector<Span>& spans) {
+  std::map<std::string, int> counts;
+  for (const Span& span : spans) ++counts[span.name];
+  return counts;
+}
+
+TEST_CASE("each rank's trace holds every update, its phases and its buckets") {
+  const ToyCorpus corpus;
+  const TemporaryFolder folder;
+  ToyRun run = MakeToyRun(corpus);
+  run.ranks = 2;
+  run.trainer.timeline = {.directory = folder.File("trace"), .on = true};
+  run.trainer.checkpoint_dir = folder.File("ckpt");
+  for (const ToyResult& result : TrainToy(run)) REQUIRE(result.message.empty());
+  for (const int rank : {0, 1}) {
+    const std::vector<Span> spans = SpansOf(TracePath(folder.File("trace"), rank));
+    std::map<std::string, int> counts = CountsOf(spans);
+    for (const char* name : {"step", "data", "exchange", "update", "forward", "backward"}) {
+      INFO(name);
+      CHECK(counts[name] == 5);
+    }
+    CHECK(counts["evaluation"] == 1);
+    CHECK(counts["checkpoint"] == 1);
+    CHECK(counts["bucket 0"] == 5);
+    CHECK(counts["bucket 1"] == 5);
+    const Span* step = nullptr;
+    std::vector<Span> steps;
+    for (const Span& span : spans) {
+      if (span.name == "step") steps.push_back(span);
+    }
+    for (const Span& span : spans) {
+      if (span.lane == kEvaluationLane || span.name == "step") continue;
+      INFO(span.name);
+      step = nullptr;
+      for (const Span& candidate : steps) {
+        if (candidate.begin <= span.begin && span.end <= candidate.end) step = &candidate;
+      }
+      CHECK(step != nullptr);
+    }
+  }
+  const absl::StatusOr<MergedTrace> merged =
+      MergeTraces(folder.File("trace"), folder.File("merged.json"));
+  REQUIRE(merged.ok());
+  CHECK(merged->missing.empty());
+}
+
+TEST_CASE("a request starts a trace in the middle of a run, and leaves the weights as they are") {
+  const ToyCorpus corpus;
+  const TemporaryFolder folder;
+  ToyRun run = MakeToyRun(corpus);
+  run.ranks = 2;
+  const std::vector<float> plain = TrainToy(run)[0].weights;
+  StopFlags flags;
+  run.stop_flags = &flags;
+  run.trainer.timeline.directory = folder.File("trace");
+  run.before_update = [&](int64_t step, ParameterSet&) {
+    if (step == 2) flags.timeline = true;
+  };
+  const std::vector<ToyResult> results = TrainToy(run);
+  CHECK(results[0].weights == plain);
+  CHECK(std::count(results[0].events.begin(), results[0].events.end(),
+                   std::pair<int64_t, std::string>{3, "timeline"}) == 1);
+  // Asked for in the third update, there from the fourth on.
+  CHECK(CountsOf(SpansOf(TracePath(folder.File("trace"), 1)))["step"] == 2);
+}
+
+TEST_CASE("a folder that cannot be written ends the trace, not the training") {
+  const ToyCorpus corpus;
+  const TemporaryFolder folder;
+  ToyRun run = MakeToyRun(corpus);
+  run.trainer.timeline = {.directory = folder.Write("file", "") + "/trace", .on = true};
+  CHECK(TrainToy(run)[0].reason == "max_steps");
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,148 @@
+// plan_command.cc - `dtrain plan --config=FILE --nodes=N`: a run's speed on hosts nobody has yet.
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dtrain/app/bert_config.h"
+#include "dtrain/app/config.h"
+#include "dtrain/app/flag_set.h"
+#include "dtrain/app/plan.h"
+#include "dtrain/app/plan_job.h"
+#include "dtrain/app/run_on_ranks.h"
+#include "dtrain/bert.pb.h"
+#include "dtrain/nmt.pb.h"
+#include "tools/dtrain/commands.h"
+#include "tools/dtrain/translation_flags.h"
+
+namespace dtrain {
+namespace {
+
+struct PlanFlags {
+  ConfigSources sources;
+  std::string program = "nmt_train";
+  int64_t nodes = 2;
+  int64_t ranks_per_node = 1;
+  std::string network;
+  std::optional<double> latency_us;
+  std::string doctor;
+  double step_seconds = 0.0;
+  double flops = 0.0;
+  int64_t power_sgd_rank = 4;
+  double overlap = PlanTimes().overlap;
+  double memory_gb = PlanTimes().memory_bytes_per_second / 1e9;
+  bool ring = false;
+  bool json = false;
+
+  void AddTo(FlagSet& flags) {
+    flags.Add("config", "textproto file of the program; may be given several times",
+              &sources.files);
+    flags.Add("program", "nmt_train or bert_classify: whose configuration it is", &program);
+    flags.Add("nodes", "hosts", &nodes);
+    flags.Add("ranks_per_node", "ranks on each", &ranks_per_node);
+    flags.Add("network", "a host's line (200Mb, 1Gb, 25Gb) or payload (117MB/s); 1Gb without it",
+              &network);
+    flags.Add("latency_us", "of a message between hosts, microseconds; 50 without it", &latency_us);
+    flags.Add("doctor", "file of dtrain doctor --output: speeds that were measured", &doctor);
+    flags.Add("step_seconds", "measured: an update of a rank's share of the batch, on one rank",
+              &step_seconds);
+    flags.Add("flops", "or floating-point operations per second of a rank, such as 2e11", &flops);
+    flags.Add("power_sgd_rank", "of the lines with PowerSGD; 0 leaves them out", &power_sgd_rank);
+    flags.Add("overlap", "share of what could hide behind backward that does", &overlap);
+    flags.Add("memory_gb", "GB/s of a rank's memory: 16-bit wires and PowerSGD go through it",
+              &memory_gb);
+    flags.Add("ring", "flat is a ring, as NCCL's and Horovod's", &ring);
+    flags.Add("json", "print one JSON line: bytes, seconds", &json);
+  }
+  absl::Status Check() const;
+};
+
+absl::Status PlanFlags::Check() const {
+  DT_RETURN_IF_ERROR(CheckRange("nodes", nodes, 1, 1 << 20));
+  DT_RETURN_IF_ERROR(CheckRange("ranks_per_node", ranks_per_node, 1, 1024));
+  DT_RETURN_IF_ERROR(CheckRange("power_sgd_rank", power_sgd_rank, 0, 1024));
+  if (step_seconds < 0.0 || flops < 0.0 || (step_seconds > 0.0) == (flops > 0.0)) {
+    return UsageError(
+        "give --step_seconds, the time of an update measured on one rank, or --flops, what a rank "
+        "computes per second");
+  }
+  if (overlap < 0.0 || overlap > 1.0) return UsageError("--overlap is a share, from 0 to 1");
+  if (latency_us && *latency_us < 0.0) return UsageError("--latency_us is not negative");
+  return memory_gb > 0.0 ? absl::OkStatus() : UsageError("--memory_gb is more than 0");
+}
+
+template <typename Config>
+absl::StatusOr<PlanModel> LoadModel(const ConfigSources& sources, Config config) {
+  DT_RETURN_IF_ERROR(LoadConfig(sources, config));
+  return PlanModelOf(config);
+}
+
+absl::StatusOr<PlanModel> LoadModel(const PlanFlags& flags) {
+  if (flags.program == "nmt_train") return LoadModel(flags.sources, proto::NmtConfig());
+  if (flags.program != "bert_classify") {
+    return UsageError("--program is nmt_train or bert_classify");
+  }
+  proto::BertConfig config;
+  DT_RETURN_IF_ERROR(MergeConfigText(BertDefaults(), "defaults", ".", config));
+  return LoadModel(flags.sources, config);
+}
+
+absl::StatusOr<PlanNetwork> NetworkOf(const PlanFlags& flags) {
+  PlanNetwork network;
+  if (!flags.doctor.empty()) {
+    // What is given by hand counts more than what doctor saw.
+    const int measured = flags.network.empty() ? static_cast<int>(flags.nodes) : 1;
+    DT_RETURN_IF_ERROR(CalibrateFromDoctor(flags.doctor, measured, network));
+  }
+  if (!flags.network.empty()) {
+    DT_ASSIGN_OR_RETURN(network.bytes_per_second, ParseNetwork(flags.network));
+  }
+  if (flags.latency_us) network.latency_seconds = 1e-6 * *flags.latency_us;
+  return network;
+}
+
+absl::Status PrintPlan(int argc, char** argv, FlagSet& set, PlanFlags& flags) {
+  DT_ASSIGN_OR_RETURN(flags.sources.overrides, set.Parse(argc, argv));
+  if (set.help_wanted()) {
+    std::fputs(set.Help().c_str(), stdout);
+    return absl::OkStatus();
+  }
+  DT_RETURN_IF_ERROR(flags.Check());
+  DT_ASSIGN_OR_RETURN(PlanModel model, LoadModel(flags));
+  DT_ASSIGN_OR_RETURN(const PlanNetwork network, NetworkOf(flags));
+  PlanJob job{.nodes = static_cast<int>(flags.nodes),
+              .ranks_per_node = static_cast<int>(flags.ranks_per_node),
+              .buckets = std::move(model.buckets),
+              .times = {},
+              .network = network};
+  const double seconds = flags.step_seconds > 0.0
+                             ? flags.step_seconds
+                             : model.flops_per_update / job.ranks() / flags.flops;
+  // Backward has two products for each of forward's.
+  job.times = {.forward_seconds = seconds / 3,
+               .backward_seconds = 2 * seconds / 3,
+               .memory_bytes_per_second = 1e9 * flags.memory_gb,
+               .overlap = flags.overlap};
+  const std::vector<PlanWay> ways =
+      AllWays(job, flags.ring ? PlanAlgorithm::kRing : PlanAlgorithm::kFlat,
+              static_cast<int>(flags.power_sgd_rank));
+  const std::string text = flags.json ? PlanJson(job, ways) + "\n" : PlanText(job, ways);
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int PlanCommand(int argc, char** argv) {
+  PlanFlags flags;
+  FlagSet set("dtrain plan --config=FILE --nodes=N --step_seconds=S [KEY.PATH=VALUE ...]",
+              "predicts the time of an update, the network's load and what limits it, on N hosts: "
+              "flat and hierarchical sums, 32- and 16-bit wires, accumulation, PowerSGD");
+  flags.AddTo(set);
+  return ReportAndGetExitCode(PrintPlan(argc, argv, set, flags));
+}
+
+}  // namespace dtrain
