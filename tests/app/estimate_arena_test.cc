@@ -12,6 +12,7 @@
 #include "dtrain/nmt.pb.h"
 #include "dtrain/optim/adam.h"
 #include "testing/classification_batches.h"
+#include "testing/tests_directory.h"
 #include "testing/translation_batches.h"
 
 namespace dtrain {
@@ -25,7 +26,7 @@ Config Preset(const std::string& program, const std::string& name,
               std::vector<std::string> overrides) {
   overrides.insert(overrides.begin(), {"run.device=cpu", "data.max_length=12"});
   Config config;
-  const std::string file = DTRAIN_EXAMPLES "/" + program + "/configs/" + name + ".textproto";
+  const std::string file = testing::PresetsDirectory(program) + "/" + name + ".textproto";
   const absl::Status loaded = LoadConfig({.files = {file}, .overrides = overrides}, config);
   REQUIRE(std::string(MessageOf(loaded)) == "");
   return config;

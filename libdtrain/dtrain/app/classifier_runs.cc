@@ -13,9 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "dtrain/app/attention_plan_file.h"
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/classifier_data.h"
 #include "dtrain/app/config.h"
+#include "dtrain/app/internal/config_values.h"
 #include "dtrain/app/internal/pretrained_shape.h"
 #include "dtrain/app/kernel_plans.h"
 #include "dtrain/app/memory_plan.h"
@@ -102,6 +104,19 @@ absl::Status CheckMetrics(const proto::ClassifierTrainerConfig& trainer,
   return absl::OkStatus();
 }
 
+absl::Status PrepareAttention(const proto::BertConfig& config, const std::string& run_dir,
+                              const BertBatch& batch, Runtime& runtime) {
+  const AttentionWorkload workload{.hidden_size = config.model().hidden_size(),
+                                   .num_heads = config.model().num_heads(),
+                                   .type = internal::DTypeOf(config.trainer().precision()),
+                                   .dropout = config.model().attention_dropout(),
+                                   .max_length = config.data().max_length(),
+                                   .tokens = batch.tokens};
+  return PrepareAttentionPlans(AttentionPlanOptionsOf(config.kernels(), run_dir), workload,
+                               runtime.device, runtime.comm)
+      .status();
+}
+
 enum class Seeds { kOne, kSeveral };
 
 // A run of its own, in config.run().run_dir(), with the one seed of the configuration.
@@ -127,6 +142,7 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds
       data.main_metric.empty() ? MetricNames(info)[1] : data.main_metric;
   const ClassifierMemoryPlan memory =
       PlanRun(config, task->model().options(), task->train_shard(), runtime);
+  DT_RETURN_IF_ERROR(PrepareAttention(config, recorder->path(), memory.batch, runtime));
   runtime.memory_remedies = [config, model = task->model().options(), memory,
                              device = runtime.device.type] {
     return MemoryRemedies(config, model, memory, device);
@@ -140,7 +156,8 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds
   TrainerOptions options =
       ClassifierTrainerOf(config, {.run_dir = recorder->path(),
                                    .updates_per_epoch = task->updates_per_epoch(),
-                                   .main_metric = main_metric});
+                                   .main_metric = main_metric,
+                                   .seed = seed});
   options.planned_activation_bytes = memory.recompute.peak_bytes;
   Trainer trainer(*task, runtime.comm, context, options);
   trainer.set_observer(recorder.get());
