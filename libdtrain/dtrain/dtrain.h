@@ -9,6 +9,7 @@
 #include "dtrain/app/config.h"                   // IWYU pragma: export
 #include "dtrain/app/estimate.h"                 // IWYU pragma: export
 #include "dtrain/app/gemm_plan_file.h"           // IWYU pragma: export
+#include "dtrain/app/kernel_plans.h"             // IWYU pragma: export
 #include "dtrain/app/main.h"                     // IWYU pragma: export
 #include "dtrain/app/memory_plan.h"              // IWYU pragma: export
 #include "dtrain/app/nmt_config.h"               // IWYU pragma: export
