@@ -51,6 +51,8 @@ TEST_CASE("fields of a classification run that contradict each other are named")
   const Case cases[] = {
       {{"model.num_heads=7"}, "model.hidden_size (768) must be a multiple of model.num_heads (7)"},
       {{"trainer.recompute=auto"}, "none, cheap, every_k or full"},
+      {{"trainer.shard_optimizer=true", "optimizer.type=nvlamb"},
+       "trainer.shard_optimizer does not work with optimizer.type=nvlamb"},
       {{"trainer.wire_precision=fp16"}, "trainer.wire_precision is fp32 or bf16"},
       {{"trainer.early_stop.patience=2", "trainer.eval_every="}, "set trainer.eval_every"},
       {{"trainer.max_epochs=0"}, "this run would never end"},

@@ -54,11 +54,12 @@ MemoryEstimate StatesOf(const proto::NmtConfig& config, const Estimate& estimate
   const int64_t parameters = estimate.parameters.total();
   const auto compute_size = static_cast<int64_t>(SizeOf(estimate.compute_type));
   const bool is_fp32 = estimate.compute_type == DType::kFloat32;
+  const int shards = config.trainer().shard_optimizer() ? estimate.ranks : 1;
   return {.weights = 4 * parameters,
           .compute_copy = is_fp32 ? 0 : compute_size * parameters,
           .gradients = 4 * parameters,
-          .moments = 8 * parameters,
-          .average = config.optimizer().ema_decay() > 0.0f ? 4 * parameters : 0,
+          .moments = 8 * parameters / shards,
+          .average = config.optimizer().ema_decay() > 0.0f ? 4 * parameters / shards : 0,
           .positions = compute_size * estimate.model.max_positions * estimate.model.hidden_size};
 }
 
@@ -199,8 +200,7 @@ absl::StatusOr<Estimate> EstimateRun(const proto::NmtConfig& config,
   estimate.flops_per_token = flops.model() / static_cast<double>(batch.target_tokens);
   estimate.flops_per_update =
       estimate.flops_per_token * static_cast<double>(estimate.tokens_per_batch);
-  estimate.checkpoint_bytes =
-      estimate.memory.weights + estimate.memory.moments + estimate.memory.average;
+  estimate.checkpoint_bytes = (estimate.memory.average > 0 ? 16 : 12) * estimate.parameters.total();
   return estimate;
 }
 

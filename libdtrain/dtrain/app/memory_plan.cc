@@ -177,7 +177,8 @@ std::string MemoryRemedies(const proto::NmtConfig& config, const Seq2SeqOptions&
 MemoryPlan PlanRun(const proto::NmtConfig& config, const Seq2SeqOptions& model,
                    const TokenShard& train, Runtime& runtime) {
   const int64_t states = config.optimizer().ema_decay() > 0.0f ? 3 : 2;
-  const int64_t optimizer_bytes = states * 4 * CountParameters(model).total();
+  const int shards = config.trainer().shard_optimizer() ? runtime.comm.size() : 1;
+  const int64_t optimizer_bytes = states * 4 * CountParameters(model).total() / shards;
   const int64_t budget =
       runtime.comm.AllReduceValue(ActivationBudget(config.trainer(), runtime.device,
                                                    runtime.comm.local_size(), optimizer_bytes),

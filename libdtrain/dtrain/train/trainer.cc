@@ -39,6 +39,17 @@ StepRules RulesOf(const TrainerOptions& options) {
           .average_decay = options.adam.ema_decay};
 }
 
+GradientReducerOptions ReducerOptionsOf(const TrainerOptions& options) {
+  GradientReducerOptions reducer = options.reducer;
+  if (options.shard_optimizer) reducer.scatter_block = OptimizerShards::kBlock;
+  return reducer;
+}
+
+Adam MakeAdam(ParameterSet& parameters, const AdamConfig& config, const OptimizerShards* shards) {
+  if (shards == nullptr) return {parameters, config};
+  return {parameters, config, shards->mine()};
+}
+
 bool TakesGraphs(CudaGraphs graphs, const Device& device, int ranks) {
   if (device.type == DeviceType::kCpu) return false;
   return graphs == CudaGraphs::kOn || (graphs == CudaGraphs::kAuto && ranks == 1);
@@ -66,22 +77,36 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
       comm_(comm),
       ctx_(ctx),
       options_(options),
-      adam_(task.parameters(), options.adam),
+      timeline_(comm, options.timeline),
+      reducer_(
+          std::make_unique<GradientReducer>(task.parameters(), comm, ReducerOptionsOf(options))),
+      shards_(options.shard_optimizer && comm.size() > 1
+                  ? std::make_unique<OptimizerShards>(task.parameters(), comm, *reducer_)
+                  : nullptr),
+      adam_(MakeAdam(task.parameters(), options.adam, shards_.get())),
       step_(ctx.device(), RulesOf(options)),
       ring_(ctx.device()),
-      graphs_(TakesGraphs(options.cuda_graphs, ctx.device(), comm.size()), ctx),
-      timeline_(comm, options.timeline) {
+      graphs_(TakesGraphs(options.cuda_graphs, ctx.device(), comm.size()), ctx) {
   step_.Reset(InitialLossScale(options.loss_scaler), 0, ctx.stream());
-  reducer_ = std::make_unique<GradientReducer>(task.parameters(), comm, options.reducer);
   reducer_->set_timeline(&timeline_.spans());
   state_.position = task.position();
 }
 
 Trainer::~Trainer() { ctx_.set_loss({}); }
 
+absl::Status Trainer::OnRoot(const std::function<absl::Status()>& work) {
+  if (!comm_.is_root()) {
+    if (shards_) shards_->Serve(adam_);
+    return absl::OkStatus();
+  }
+  absl::Status status = work();
+  if (shards_) shards_->Dismiss();
+  return status;
+}
+
 absl::Status Trainer::Resume(const std::string& from) {
   absl::StatusOr<std::string> path = std::string();
-  if (comm_.is_root()) path = Load(from);
+  static_cast<void>(OnRoot([&] { return (path = Load(from)).status(); }));
   DT_RETURN_IF_ERROR(BroadcastState(path.status()));
   // A complete run that is started again has its checkpoint already.
   if (from == "auto") last_checkpoint_step_ = state_.step;
@@ -99,7 +124,8 @@ absl::StatusOr<std::string> Trainer::Load(const std::string& from) {
     DT_ASSIGN_OR_RETURN(checkpoint, OpenCheckpoint(from));
   }
   DT_RETURN_IF_ERROR(task_.CheckCheckpoint(*checkpoint));
-  DT_RETURN_IF_ERROR(RestoreCheckpoint(*checkpoint, task_.parameters(), adam_, state_));
+  DT_RETURN_IF_ERROR(
+      RestoreCheckpoint(*checkpoint, task_.parameters(), adam_, state_, shards_.get()));
   return checkpoint->path();
 }
 
@@ -112,9 +138,11 @@ absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
                : loaded;
   }
   ParameterSet& parameters = task_.parameters();
-  for (const Tensor& tensor :
-       {parameters.weights(), adam_.first_moments(), adam_.second_moments(), adam_.average()}) {
-    if (tensor) BroadcastTensors({{tensor}}, comm_, 0);
+  BroadcastTensors({{parameters.weights()}}, comm_, 0);
+  if (!shards_) {
+    for (const Tensor& tensor : {adam_.first_moments(), adam_.second_moments(), adam_.average()}) {
+      if (tensor) BroadcastTensors({{tensor}}, comm_, 0);
+    }
   }
   parameters.RefreshComputeWeights();
   static_assert(std::is_trivially_copyable_v<TrainState>);
@@ -304,12 +332,23 @@ void Trainer::ApplyGradients(Update& update) {
   step_.SetInputs({.learning_rate = update.learning_rate, .tokens = tokens}, stream);
   static_cast<void>(graphs_.Run("update", [&] {
     Tensor squares = step_.squares();
-    SumOfSquares(task_.parameters().gradients(), squares, stream);
+    if (shards_) {
+      shards_->SumOfSquares(squares, stream);
+    } else {
+      SumOfSquares(task_.parameters().gradients(), squares, stream);
+    }
     step_.Decide(stream);
     adam_.Step(step_.adam(), step_.average_decay(), stream);
+    if (shards_) shards_->GatherWeights(stream);
     return LossSums();
   }));
   ring_.Push(step_, stream);
+}
+
+void Trainer::SwapAverage() {
+  if (!adam_.average()) return;
+  adam_.SwapAverage(ctx_.stream());
+  if (shards_) shards_->GatherWeights(ctx_.stream());
 }
 
 absl::Status Trainer::Collect(bool all) {
@@ -437,9 +476,9 @@ absl::Status Trainer::Evaluate() {
   const double started = Elapsed();
   comm_.pulse().SetPhase(Phase::kEvaluation);
   ctx_.set_training(false);
-  adam_.SwapAverage(ctx_.stream());
+  SwapAverage();
   absl::StatusOr<EvaluationResult> result = task_.Evaluate(ctx_);
-  adam_.SwapAverage(ctx_.stream());
+  SwapAverage();
   ctx_.set_training(true);
   DT_RETURN_IF_ERROR(result.status());
   last_evaluation_step_ = state_.step;
@@ -475,9 +514,9 @@ absl::Status Trainer::Evaluate() {
 absl::StatusOr<EvaluationResult> Trainer::EvaluateTest() {
   comm_.pulse().SetPhase(Phase::kEvaluation);
   ctx_.set_training(false);
-  adam_.SwapAverage(ctx_.stream());
+  SwapAverage();
   absl::StatusOr<EvaluationResult> result = task_.EvaluateTest(ctx_);
-  adam_.SwapAverage(ctx_.stream());
+  SwapAverage();
   return result;
 }
 
@@ -488,7 +527,7 @@ absl::Status Trainer::SaveCheckpoint() {
   if (options_.checkpoint_dir.empty()) return absl::OkStatus();
   comm_.pulse().SetPhase(Phase::kCheckpoint);
   const Timeline::Span span(timeline_.spans(), "checkpoint", kEvaluationLane, state_.step);
-  absl::Status saved = comm_.is_root() ? WriteCheckpoint() : absl::OkStatus();
+  absl::Status saved = OnRoot([&] { return WriteCheckpoint(); });
   const int code = comm_.AllReduceValue(static_cast<int32_t>(ExitCodeOf(saved)), ReduceOp::kMax);
   if (code == 0 || !saved.ok()) return saved;
   return StorageError("the root rank could not write a checkpoint; its message says why");
@@ -498,8 +537,8 @@ absl::Status Trainer::WriteCheckpoint() {
   DT_ASSIGN_OR_RETURN(
       CheckpointDirectory directory,
       CheckpointDirectory::Open(options_.checkpoint_dir, {.keep_last = options_.keep_last}));
-  const std::vector<CheckpointFile> files =
-      MakeCheckpointFiles(state_, task_.parameters(), adam_, task_.CheckpointFiles());
+  const std::vector<CheckpointFile> files = MakeCheckpointFiles(
+      state_, task_.parameters(), adam_, task_.CheckpointFiles(), shards_.get());
   DT_ASSIGN_OR_RETURN(const SavedCheckpoint saved, directory.Save(state_.step, files));
   if (state_.best_step == state_.step) {
     DT_RETURN_IF_ERROR(directory.MarkBest(options_.best_metric, state_.step));

@@ -23,8 +23,8 @@ void RoundTo(const float* from, std::byte* staging, int64_t count, float factor)
 }
 
 template <typename Wire>
-void WidenFrom(const std::byte* staging, float* to, int64_t count, float factor) {
-  const Wire* const from = reinterpret_cast<const Wire*>(staging);
+void WidenFrom(const std::byte* staging, int64_t begin_at, float* to, int64_t count, float factor) {
+  const Wire* const from = reinterpret_cast<const Wire*>(staging) + begin_at;
   ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) to[i] = static_cast<float>(from[i]) * factor;
   });
@@ -33,13 +33,14 @@ void WidenFrom(const std::byte* staging, float* to, int64_t count, float factor)
 class PlainExchange final : public BucketExchange {
  public:
   PlainExchange(const Tensor& flat, std::vector<BucketRange> buckets, Communicator& comm,
-                DType wire_type)
+                DType wire_type, std::vector<std::vector<int64_t>> slices)
       : flat_(flat),
         stream_(flat.device()),
         gradients_(HostMemory()),
         buckets_(std::move(buckets)),
         comm_(comm),
         wire_type_(wire_type),
+        slices_(std::move(slices)),
         wire_(buckets_.size()),
         handles_(buckets_.size()) {
     if (wire_type_ == DType::kFloat32) return;
@@ -51,6 +52,7 @@ class PlainExchange final : public BucketExchange {
   void Start(int bucket) override {
     const BucketRange& range = buckets_[static_cast<size_t>(bucket)];
     const int64_t count = range.elements();
+    if (count == 0) return;
     float* const from = gradients_ + range.begin;
     if (staging_) {
       SynchronizeDevice(flat_.device());
@@ -67,26 +69,37 @@ class PlainExchange final : public BucketExchange {
       }
       data = wire;
     }
-    handles_[static_cast<size_t>(bucket)] =
-        comm_.StartAllReduce(data, count, wire_type_, ReduceOp::kSum);
+    std::unique_ptr<Handle>& handle = handles_[static_cast<size_t>(bucket)];
+    if (slices_.empty()) {
+      handle = comm_.StartAllReduce(data, count, wire_type_, ReduceOp::kSum);
+    } else {
+      std::vector<int64_t> offsets = slices_[static_cast<size_t>(bucket)];
+      for (int64_t& offset : offsets) offset -= range.begin;
+      handle = comm_.StartReduceScatter(data, offsets, wire_type_, ReduceOp::kSum);
+    }
   }
 
   void Poll() override { comm_.Poll(); }
 
-  bool HasArrived(int bucket) override { return handles_[static_cast<size_t>(bucket)]->Test(); }
+  bool HasArrived(int bucket) override {
+    const std::unique_ptr<Handle>& handle = handles_[static_cast<size_t>(bucket)];
+    return !handle || handle->Test();
+  }
 
   void Land(int bucket) override {
     std::unique_ptr<Handle>& handle = handles_[static_cast<size_t>(bucket)];
+    if (!handle) return;  // an empty bucket
     handle->Wait();
     handle.reset();
-    const BucketRange& range = buckets_[static_cast<size_t>(bucket)];
+    const BucketRange range = Landing(bucket);
     const int64_t count = range.elements();
     float* const to = gradients_ + range.begin;
-    const std::byte* const wire = wire_[static_cast<size_t>(bucket)].data();
+    const int64_t skipped = range.begin - buckets_[static_cast<size_t>(bucket)].begin;
+    const std::vector<std::byte>& wire = wire_[static_cast<size_t>(bucket)];
     if (wire_type_ == DType::kBFloat16) {
-      WidenFrom<BFloat16>(wire, to, count, 1.0f);
+      WidenFrom<BFloat16>(wire.data(), skipped, to, count, 1.0f);
     } else if (wire_type_ == DType::kFloat16) {
-      WidenFrom<Float16>(wire, to, count, static_cast<float>(comm_.size()));
+      WidenFrom<Float16>(wire.data(), skipped, to, count, static_cast<float>(comm_.size()));
     }
     if (staging_) {
       CopyToDevice(flat_.data<float>() + range.begin, to,
@@ -102,6 +115,14 @@ class PlainExchange final : public BucketExchange {
   }
 
  private:
+  // The elements whose sums this rank receives.
+  BucketRange Landing(int bucket) const {
+    if (slices_.empty()) return buckets_[static_cast<size_t>(bucket)];
+    const std::vector<int64_t>& offsets = slices_[static_cast<size_t>(bucket)];
+    const auto rank = static_cast<size_t>(comm_.rank());
+    return {offsets[rank], offsets[rank + 1]};
+  }
+
   // The flat gradients where they lie on the host, else pinned memory for them.
   float* HostMemory() {
     if (flat_.device().type == DeviceType::kCpu) return flat_.data<float>();
@@ -119,6 +140,7 @@ class PlainExchange final : public BucketExchange {
   std::vector<BucketRange> buckets_;
   Communicator& comm_;
   DType wire_type_;
+  std::vector<std::vector<int64_t>> slices_;  // by bucket; empty: every rank receives all
   std::vector<std::vector<std::byte>> wire_;  // by bucket; empty in float32
   std::vector<std::unique_ptr<Handle>> handles_;
 };
@@ -127,8 +149,10 @@ class PlainExchange final : public BucketExchange {
 
 std::unique_ptr<BucketExchange> MakePlainExchange(const Tensor& flat,
                                                   std::vector<BucketRange> buckets,
-                                                  Communicator& comm, DType wire_type) {
-  return std::make_unique<PlainExchange>(flat, std::move(buckets), comm, wire_type);
+                                                  Communicator& comm, DType wire_type,
+                                                  std::vector<std::vector<int64_t>> slices) {
+  return std::make_unique<PlainExchange>(flat, std::move(buckets), comm, wire_type,
+                                         std::move(slices));
 }
 
 }  // namespace dtrain::internal
