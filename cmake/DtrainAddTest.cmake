@@ -46,8 +46,12 @@ function(dtrain_add_device_test name)
     return()
   endif()
   string(REPLACE "/" "_" target ${name})
+  set(seconds 300)
+  if(DTRAIN_WATCH_OPTIONS)
+    set(seconds 900)
+  endif()
   add_test(NAME ${name}/cuda COMMAND ${target})
-  set_tests_properties(${name}/cuda PROPERTIES LABELS kernel TIMEOUT 300
+  set_tests_properties(${name}/cuda PROPERTIES LABELS kernel TIMEOUT ${seconds}
     ENVIRONMENT "DTRAIN_TEST_DEVICE=cuda;${dtrain_test_threads}")
 endfunction()
 

@@ -23,14 +23,28 @@ elseif(NOT DTRAIN_CUDA STREQUAL "OFF")
   endif()
 endif()
 # The executor, from tests/testing/host_executor/, and how it wants kernels compiled: their accesses
-# are handed to its race detector, which stands where the thread sanitizer's library would.
+# are handed to its race detector, which stands where the thread sanitizer's library would, or to the
+# address sanitizer. That one must know the executor's fibers and memory too (dtrain_watch_memory); the
+# rest of the library has the preset asan.
 set(DTRAIN_HOST_EXECUTOR executor.cc fiber.cc kernel_name.cc ptx_twins.cc race_detector.cc
   scheduler.cc shared_memory.cc streams.cc)
 set(DTRAIN_HOST_KERNEL_OPTIONS -xc++ -Wno-unknown-pragmas)
-if(NOT DTRAIN_SANITIZE)
+if(DTRAIN_WATCH_KERNELS STREQUAL "address")
+  set(DTRAIN_WATCH_OPTIONS -fsanitize=address -fno-omit-frame-pointer -g1)
+  list(APPEND DTRAIN_HOST_KERNEL_OPTIONS ${DTRAIN_WATCH_OPTIONS})
+  add_link_options(-fsanitize=address)
+elseif(NOT DTRAIN_SANITIZE)
   list(APPEND DTRAIN_HOST_EXECUTOR race_runtime.cc)
   list(APPEND DTRAIN_HOST_KERNEL_OPTIONS -fsanitize=thread)
 endif()
+
+# Sources that tell the address sanitizer which memory is whose.
+function(dtrain_watch_memory target)
+  if(DTRAIN_WATCH_OPTIONS)
+    set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES
+      COMPILE_OPTIONS "${DTRAIN_WATCH_OPTIONS}")
+  endif()
+endfunction()
 
 if(DTRAIN_WITH_CUDA STREQUAL "ON")
   # T4, A100, H100/H200 and, for what comes later, code the driver compiles.
@@ -53,6 +67,25 @@ if(DTRAIN_WITH_CUDA STREQUAL "ON")
   find_package(CUDAToolkit REQUIRED)
 endif()
 
+# cuDNN's attention needs headers only: cudnn-frontend's (a Python package has them, or a folder
+# given) and cuDNN's own (beside the toolkit's, or in a Python package).
+set(DTRAIN_WITH_CUDNN OFF)
+if(DTRAIN_WITH_CUDA STREQUAL "ON" AND NOT DTRAIN_CUDNN STREQUAL "OFF")
+  execute_process(COMMAND python3 -c "import sysconfig; print(sysconfig.get_path('purelib'))"
+    OUTPUT_VARIABLE dtrain_python OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  find_path(DTRAIN_CUDNN_FRONTEND_DIR cudnn_frontend.h HINTS ${dtrain_python}/include)
+  find_path(DTRAIN_CUDNN_DIR cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
+    ${dtrain_python}/nvidia/cudnn/include)
+  mark_as_advanced(DTRAIN_CUDNN_FRONTEND_DIR DTRAIN_CUDNN_DIR)
+  if(DTRAIN_CUDNN_FRONTEND_DIR AND DTRAIN_CUDNN_DIR)
+    set(DTRAIN_WITH_CUDNN ON)
+  elseif(DTRAIN_CUDNN STREQUAL "ON")
+    message(FATAL_ERROR "DTRAIN_CUDNN=ON needs the headers of cudnn-frontend and cuDNN: "
+      "pip install nvidia-cudnn-frontend nvidia-cudnn-cu13, or give their folders as "
+      "-DDTRAIN_CUDNN_FRONTEND_DIR and -DDTRAIN_CUDNN_DIR")
+  endif()
+endif()
+
 # Sources beside the kernels: they need CUDA's headers, and test builds have their own.
 function(dtrain_cuda_sources)
   if(DTRAIN_WITH_CUDA STREQUAL "ON")
@@ -71,5 +104,30 @@ function(dtrain_cuda_kernels)
       set_source_files_properties(${file} TARGET_DIRECTORY dtrain PROPERTIES LANGUAGE CXX
         COMPILE_OPTIONS "${DTRAIN_HOST_KERNEL_OPTIONS}")
     endforeach()
+  endif()
+endfunction()
+
+# comm/internal/nccl_library.cc, which loads NCCL when it is first used. Where nccl.h is there, our
+# declarations are compared with it.
+function(dtrain_nccl_sources)
+  if(DTRAIN_WITH_CUDA STREQUAL "HOST")
+    return()  # tests/testing/host_executor/nccl.cc
+  endif()
+  if(DTRAIN_NCCL STREQUAL "OFF")
+    target_sources(dtrain PRIVATE internal/nccl_library_absent.cc)
+    return()
+  endif()
+  target_sources(dtrain PRIVATE internal/nccl_library.cc)
+  target_link_libraries(dtrain PRIVATE ${CMAKE_DL_LIBS})
+  if(DTRAIN_WITH_CUDA)
+    find_path(DTRAIN_NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+    mark_as_advanced(DTRAIN_NCCL_INCLUDE_DIR)
+  endif()
+  if(DTRAIN_NCCL_INCLUDE_DIR)
+    target_sources(dtrain PRIVATE internal/nccl_abi.cc)
+    target_include_directories(dtrain SYSTEM PRIVATE ${DTRAIN_NCCL_INCLUDE_DIR})
+  elseif(DTRAIN_NCCL STREQUAL "ON")
+    message(FATAL_ERROR "DTRAIN_NCCL=ON needs the CUDA device (DTRAIN_CUDA=ON) and nccl.h. On "
+      "Debian: apt-get install libnccl-dev, or give -DDTRAIN_NCCL_INCLUDE_DIR=/path")
   endif()
 endfunction()

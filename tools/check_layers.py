@@ -37,8 +37,8 @@ def check_include(path, room, quote, header):
     if header.startswith("dtrain/"):
         target = header.split("/")[1]
         if header.endswith(".pb.h"):
-            if is_header or room not in PROTO_USERS:
-                yield "protobuf types stop at .cc files of " + ", ".join(sorted(PROTO_USERS))
+            if is_public or room not in PROTO_USERS:
+                yield "protobuf types stay within " + ", ".join(sorted(PROTO_USERS)) + ", out of public headers"
             return
         if target not in FLOORS:
             yield f"unknown floor {target}"

@@ -1,38 +1,56 @@
 #!/usr/bin/env bash
-# gpu_check.sh - tests, sanitizers and benchmarks of the CUDA device on a GPU; ends with one table.
+# gpu_check.sh - tests, sanitizers and benchmarks of the CUDA device on a GPU, in under 8 minutes.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   tools/gpu_check.sh                     builds the preset cuda here and checks it
-#   tools/gpu_check.sh --bundle DIR        checks a bundle that tools/make_bundle.sh made elsewhere
-#   tools/gpu_check.sh --no-bench          without the benchmarks
+#   tools/gpu_check.sh                     builds the preset cuda here (not counted) and checks it
+#   tools/gpu_check.sh --bundle DIR        checks a bundle that tools/bundle.sh made elsewhere
+#   tools/gpu_check.sh --stages A,B        only these stages of
+#                                          tests,train,agree,memcheck,racecheck,kernels,steps
+#   tools/gpu_check.sh --long              ten times the time; two more sanitizers, more step times
 #   tools/gpu_check.sh --peer PYTHON       also PyTorch's steps beside ours, by a python that has it
 #   tools/gpu_check.sh --logs DIR          where the logs go (gpu-check-logs)
 #
-# Ends with 0 where everything passed, 1 where something failed, 2 where there is no GPU. Which GPU:
-# CUDA_VISIBLE_DEVICES.
+# Ends with 0 where everything passed, 1 where something failed, 2 where there is no GPU, 3 where
+# nothing failed but something was not run. Which GPU: CUDA_VISIBLE_DEVICES.
 set -uo pipefail
 
-# Limits: a test alone; one under compute-sanitizer, which is many times slower; all benchmarks.
-test_seconds=120 sanitizer_seconds=300 bench_seconds=300 peer_seconds=3600
+# Seconds a stage may take: 455 in all.
+declare -A limits=([tests]=110 [train]=60 [agree]=45 [memcheck]=60 [racecheck]=60 [kernels]=60
+  [steps]=60)
+order=(tests train agree memcheck racecheck kernels steps)
+# A program that takes longer than this has failed, not only come too late.
+test_seconds=60 peer_seconds=3600
+# How many programs share the GPU: most leave it idle mostly.
+jobs_at_once=4 sanitizers_at_once=8
 # Updates of a short training run in each precision.
-train_steps=60 train_seconds=120
+train_steps=60
 # Updates after which the losses of GPU and CPU are compared, in fp32, and how far they may differ.
 agree_steps=20 agree_within=0.002
-sanitizers=(memcheck racecheck synccheck initcheck)
 # Our kernels in small; cuBLASLt's are not ours to check.
 sanitized='^ops/' not_sanitized='^ops/gemm_test'
+step_models=(bert_base bert_large nmt_base)
+step_options=(--precision=bf16 --precision=fp16)
 
 fail() { echo "gpu_check.sh: $1" >&2; exit 2; }
-usage() { sed -n '5,9s/^# \{0,1\}//p' "$here/gpu_check.sh"; }
+usage() { sed -n '5,14s/^# \{0,1\}//p' "$here/gpu_check.sh"; }
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-bundle='' bench=1 peer='' logs=$PWD/gpu-check-logs
-[ -e "$here/../tests/kernel_tests.txt" ] && bundle=$(dirname "$here")
+bundle='' peer='' logs=$PWD/gpu-check-logs
+[ -e "$here/../tests/tests.txt" ] && bundle=$(dirname "$here")
 while [ $# -gt 0 ]; do
   case $1 in
     --bundle) bundle=$(cd "${2:?--bundle takes a directory}" && pwd) || exit 2; shift ;;
     --logs) logs=$(realpath -m "${2:?--logs takes a directory}"); shift ;;
-    --no-bench) bench=0 ;;
+    --stages)
+      IFS=, read -ra order <<<"${2:?--stages takes names}"
+      for stage in "${order[@]}"; do [ -n "${limits[$stage]:-}" ] || fail "there is no stage $stage"; done
+      shift ;;
+    --long)
+      for stage in "${!limits[@]}"; do limits[$stage]=$((10 * limits[$stage])); done
+      test_seconds=$((10 * test_seconds))
+      limits[synccheck]=600 limits[initcheck]=600
+      order+=(synccheck initcheck)
+      step_options+=("--precision=bf16 --recompute="{cheap,every_k,full} '--precision=bf16 --lengths=real') ;;
     --peer) peer=$(command -v "${2:?--peer takes a python}") || fail "there is no $2"; shift ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; fail "unknown argument $1" ;;
@@ -40,91 +58,99 @@ while [ $# -gt 0 ]; do
   shift
 done
 mkdir -p "$logs" || exit 2
+results=$logs/results.tsv test_list=$logs/tests.txt
+: >"$results" || exit 2
 
 if [ -n "$bundle" ]; then
-  [ -r "$bundle/tests/kernel_tests.txt" ] || fail "$bundle is no bundle of tools/make_bundle.sh"
+  [ -r "$bundle/tests/tests.txt" ] || fail "$bundle is no bundle of tools/bundle.sh"
+  # shellcheck source=tools/bundle/env.sh
   source "$bundle/env.sh"
   tests_dir=$bundle/tests bin_dir=$bundle/bin configs=$bundle/share/dtrain/nmt_train/configs
-  mapfile -t tests <"$bundle/tests/kernel_tests.txt"
+  awk '$1 == "kernel"' "$bundle/tests/tests.txt" >"$test_list"
   peer_script=$bundle/share/dtrain/bench/peer_torch.py
   commit=$(cat "$bundle/share/dtrain/commit")
 else
+  # Before a build of many minutes.
+  [ -e /dev/nvidia0 ] || [ -e /dev/dxg ] || nvidia-smi -L >/dev/null 2>&1 ||
+    fail "this machine has no GPU with NVIDIA's driver"
   set -e
+  # shellcheck source=tools/setup.sh
   source "$here/setup.sh"
-  install_packages "${build_packages[@]}"
-  build_preset cuda -DDTRAIN_TESTS=ON --target kernel_bench dtrain_step_bench nmt_train
-  mapfile -t tests < <(ctest --preset cuda -N -L kernel | sed -n 's|^ *Test *#[0-9]*: ||p')
-  mapfile -t targets < <(printf '%s\n' "${tests[@]}" | sed 's|/cuda$||; s|/|_|g' | sort -u)
-  cmake --build build/cuda --target "${targets[@]}"
+  install_packages "${build_packages[@]}" python3
+  configure_preset cuda -DDTRAIN_TESTS=ON
+  tools/list_tests.py --preset cuda -L kernel >"$test_list"
+  mapfile -t targets < <(awk '{ print $4 }' "$test_list" | sort -u)
+  cmake --build build/cuda --target kernel_bench dtrain_step_bench nmt_train "${targets[@]}"
   set +e
   tests_dir=$PWD/build/cuda/tests bin_dir=$PWD/build/cuda/bin configs=$PWD/examples/nmt_train/configs
   peer_script=$PWD/tools/bench/peer_torch.py
   commit=$(git describe --always --dirty)
 fi
-[ ${#tests[@]} -gt 0 ] || fail "there are no kernel tests"
-export DTRAIN_TEST_DEVICE=cuda
+[ -s "$test_list" ] || fail "there are no kernel tests in it: it was built without CUDA"
 
-names=() results=() times=() failures=0
-# record NAME STATUS SECONDS: 0 is a pass, 124 ran past its limit.
-record() {
-  local result=ok
-  case $2 in 0) ;; 124) result='FAIL (too slow)' ;; skipped*) result=$2 ;; *) result="FAIL ($2)" ;; esac
-  [[ $result != FAIL* ]] || failures=$((failures + 1))
-  names+=("$1") results+=("$result") times+=("$3")
-  printf '%-44s %-16s %6s s\n' "$1" "$result" "$3"
-}
-# check NAME LIMIT COMMAND...: its output goes to a log, whose end is shown where it fails. Functions
-# have no limit.
-check() {
-  local name=$1 limit=$2 log start=$SECONDS status=0
-  log=$logs/${name//[ \/]/_}.log
+# attempt NAME SECONDS COMMAND...: its output goes to a log, whose end is shown where it fails. What
+# the stage's end cuts short counts as not run. Functions have no limit.
+attempt() {
+  local name=$1 seconds=$2 log=$logs/${1//[ \/]/_}.log start=$SECONDS left=$((deadline - SECONDS))
+  local status=0 result
   shift 2
-  if [ "$(type -t "$1")" = function ]; then
-    "$@" >"$log" 2>&1 || status=$?
+  if [ $left -le 0 ]; then
+    result='not run'
   else
-    timeout "$limit" "$@" >"$log" 2>&1 || status=$?
+    if [ "$(type -t "$1")" = function ]; then
+      "$@" >"$log" 2>&1 || status=$?
+    else
+      timeout -k 5 $((seconds < left ? seconds : left)) "$@" >"$log" 2>&1 || status=$?
+    fi
+    case $status in
+      0) result=ok ;;
+      124 | 137) [ "$seconds" -lt $left ] && result='FAIL (too slow)' || result='not run' ;;
+      *) result="FAIL ($status)" ;;
+    esac
+    [[ $result != FAIL* ]] || tail -n 15 "$log"
   fi
-  [ $status = 0 ] || tail -n 15 "$log"
-  record "$name" $status $((SECONDS - start))
+  record "$name" "$result" $((SECONDS - start))
+  [ "$result" = ok ]
 }
-program_of() { local name=${1%/cuda}; echo "$tests_dir/${name//\//_}"; }
+record() {
+  printf '%s\t%s\t%s\t%s\n' "$stage" "$1" "$2" "$3" >>"$results"
+  printf '%-44s %-16s %4s s\n' "$1" "$2" "$3"
+}
+wait_for_place() { while [ "$(jobs -rp | wc -l)" -ge "$1" ]; do wait -n; done; }
 
-probe=("$bin_dir/kernel_bench" --model=tiny --op=adam --repeat=1)
-if ! gpu=$("${probe[@]}" 2>&1); then
-  echo "$gpu" >&2
-  fail "this machine has no GPU that dtrain can use"
-fi
-gpu=${gpu%%:*}
-echo "== dtrain $commit on $gpu"
+stage_tests() {
+  local name program variables
+  while read -r _ name _ program variables; do
+    read -ra variables <<<"$variables"
+    wait_for_place $jobs_at_once
+    attempt "$name" $test_seconds env "${variables[@]}" "$tests_dir/$program" &
+  done <"$test_list"
+  wait
+}
 
-echo "== kernel and model tests on the GPU"
-for test in "${tests[@]}"; do check "$test" $test_seconds "$(program_of "$test")"; done
+# train NAME ARGUMENT...: a short run of the demo.
+train() {
+  local name=$1
+  shift
+  rm -rf "$logs/run $name"
+  attempt "$name" "${limits[$stage]}" "$bin_dir/nmt_train" --config="$configs/demo.textproto" \
+    --run_dir="$logs/run $name" --progress=plain trainer.eval_every= trainer.eval_max_sentences=5 "$@"
+}
+stage_train() {
+  local precision
+  for precision in fp32 bf16 fp16; do
+    train "nmt_train $precision" --device=cuda --max_steps=$train_steps trainer.precision=$precision
+    grep 'tok/s' "$logs/nmt_train_$precision.log" | tail -n 1
+  done
+}
 
-echo "== training on the GPU"
-for precision in fp32 bf16 fp16; do
-  run=$logs/run-$precision
-  rm -rf "$run"
-  check "nmt_train $precision" $train_seconds "$bin_dir/nmt_train" \
-    --config="$configs/demo.textproto" --run_dir="$run" --device=cuda --progress=plain \
-    --max_steps=$train_steps --max_time=${train_seconds}s trainer.precision=$precision \
-    trainer.eval_every= trainer.eval_max_sentences=20
-  grep 'tok/s' "$logs/nmt_train_$precision.log" | tail -n 1
-done
-
-echo "== GPU against CPU"
 # losses RUN: step and loss of every update.
 losses() {
-  sed -n 's/.*"step": *\([0-9]*\).*"loss": *\([-0-9.e+]*\).*/\1 \2/p' "$1/metrics/steps.jsonl"
+  sed -n 's/.*"step": *\([0-9]*\).*"loss": *\([-0-9.e+]*\).*/\1 \2/p' "$1/metrics/steps.jsonl" |
+    sort -k1,1
 }
-agree() {
-  local device
-  for device in cpu cuda; do
-    rm -rf "$logs/agree-$device"
-    "$bin_dir/nmt_train" --config="$configs/demo.textproto" --run_dir="$logs/agree-$device" \
-      --device=$device --progress=none --max_steps=$agree_steps trainer.precision=fp32 \
-      trainer.log_every=1 trainer.eval_every= trainer.eval_max_sentences=5 || return 1
-  done
-  join <(losses "$logs/agree-cpu" | sort -k1,1) <(losses "$logs/agree-cuda" | sort -k1,1) | sort -n |
+compare_losses() {
+  join <(losses "$logs/run losses cpu") <(losses "$logs/run losses cuda") | sort -n |
     awk -v within=$agree_within -v wanted=$agree_steps '
       { difference = $2 - $3; if (difference < 0) difference = -difference
         if (difference > worst) worst = difference
@@ -132,71 +158,97 @@ agree() {
       END { print NR, "updates, largest difference", worst
             exit !(NR == wanted && worst <= within) }'
 }
-check 'losses of GPU and CPU agree' $((2 * train_seconds)) agree
-tail -n 1 "$logs/losses_of_GPU_and_CPU_agree.log"
-
-echo "== compute-sanitizer"
-sanitizer=$(PATH=$PATH:/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer \
-  command -v compute-sanitizer)
-if [ -z "$sanitizer" ]; then
-  record sanitizers 'skipped: no compute-sanitizer' 0
-elif ! "$sanitizer" --error-exitcode 1 "${probe[@]}" >"$logs/sanitizer_probe.log" 2>&1 &&
-  grep -qi 'not supported\|unable to' "$logs/sanitizer_probe.log"; then
-  record sanitizers 'skipped: it does not support this device' 0
-else
-  # One tool after the other; the tests of each side by side, as they leave the GPU idle mostly.
-  for tool in "${sanitizers[@]}"; do
-    jobs=()
-    for test in "${tests[@]}"; do
-      [[ $test =~ $sanitized && ! $test =~ $not_sanitized ]] && jobs+=("$test")
-    done
-    start=$SECONDS
-    for test in "${jobs[@]}"; do
-      (
-        timeout $sanitizer_seconds "$sanitizer" --tool "$tool" --error-exitcode 99 \
-          "$(program_of "$test")" >"$logs/${tool}_${test//\//_}.log" 2>&1
-        echo $? >"$logs/${tool}_${test//\//_}.status"
-      ) &
-    done
-    wait
-    for test in "${jobs[@]}"; do
-      status=$(cat "$logs/${tool}_${test//\//_}.status")
-      [ "$status" = 0 ] || grep -m 8 '^=========' "$logs/${tool}_${test//\//_}.log"
-      record "$tool ${test%/cuda}" "$status" $((SECONDS - start))
-    done
+stage_agree() {
+  local device
+  for device in cpu cuda; do
+    train "losses $device" --device=$device --max_steps=$agree_steps trainer.precision=fp32 \
+      trainer.log_every=1 || return
   done
-fi
+  attempt 'losses of GPU and CPU agree' 10 compare_losses
+  tail -n 1 "$logs/losses_of_GPU_and_CPU_agree.log"
+}
 
-if [ $bench = 1 ]; then
-  echo "== benchmarks"
-  check kernel_bench $bench_seconds "$bin_dir/kernel_bench"
+# The stages named after a tool of compute-sanitizer.
+stage_sanitizer() {
+  local sanitizer name program variables
+  sanitizer=$(PATH=$PATH:/usr/local/cuda/bin:/usr/local/cuda/compute-sanitizer \
+    command -v compute-sanitizer)
+  if [ -z "$sanitizer" ]; then
+    record 'compute-sanitizer is not installed' 'not run' 0
+    return
+  elif ! "$sanitizer" --error-exitcode 1 "${probe[@]}" >"$logs/sanitizer_probe.log" 2>&1 &&
+    grep -qi 'not supported\|unable to' "$logs/sanitizer_probe.log"; then
+    record 'compute-sanitizer does not support this GPU' 'not run' 0
+    return
+  fi
+  while read -r _ name _ program variables; do
+    [[ $name =~ $sanitized && ! $name =~ $not_sanitized ]] || continue
+    read -ra variables <<<"$variables"
+    wait_for_place $sanitizers_at_once
+    attempt "$stage ${name%/cuda}" "${limits[$stage]}" env "${variables[@]}" \
+      "$sanitizer" --tool "$stage" --error-exitcode 99 "$tests_dir/$program" &
+  done <"$test_list"
+  wait
+}
+
+stage_kernels() {
+  attempt kernel_bench "${limits[$stage]}" "$bin_dir/kernel_bench" --model=all
   cat "$logs/kernel_bench.log"
-  # The same again for programs: how far two runs differ is how far to trust either.
-  check 'kernel_bench json' $bench_seconds "$bin_dir/kernel_bench" --json
-  step_bench=("$bin_dir/dtrain_step_bench" --device=cuda --gemm_tuning=measure --steps=100)
-  step_name() { echo "step $*" | sed 's/--[a-z]*=//g'; }
-  for model in bert_base bert_large nmt_base; do
-    for options in --precision={bf16,fp16}" --recompute=none" --precision=bf16" --recompute="{cheap,every_k,full} \
-      --precision=bf16" --lengths=real" --precision=bf16" --gelu=tanh"; do
-      [[ $model = nmt_base && $options = *gelu* ]] && continue
+}
+
+stage_steps() {
+  local model options name word words
+  for options in "${step_options[@]}"; do
+    for model in "${step_models[@]}"; do
       read -ra words <<<"--model=$model $options"
-      name=$(step_name "${words[@]}")
-      check "$name" $bench_seconds "${step_bench[@]}" "${words[@]}"
+      name=step
+      for word in "${words[@]}"; do name+=" ${word#--*=}"; done
+      attempt "$name" "${limits[$stage]}" "$bin_dir/dtrain_step_bench" --device=cuda \
+        --gemm_tuning=measure --steps=30 "${words[@]}"
       tail -n 1 "$logs/${name// /_}.log" | sed -n 's/.*"ms_median":\([^,]*\).*"tokens_s":\([^,]*\),"gflops":\([^,]*\),"activations_mb":\([^,]*\).*/  \1 ms, \2 tokens\/s, \3 GFLOP\/s, activations \4 MB/p'
     done
   done
-fi
-if [ -n "$peer" ]; then
-  echo "== PyTorch on the same GPU"
-  check peer_torch $peer_seconds "$peer" "$peer_script" --bench="$bin_dir/dtrain_step_bench" \
+}
+
+stage_peer() {
+  attempt peer_torch $peer_seconds "$peer" "$peer_script" --bench="$bin_dir/dtrain_step_bench" \
     --json="$logs/peer_torch.json"
   cat "$logs/peer_torch.log"
-fi
+}
 
+probe=("$bin_dir/kernel_bench" --model=tiny --op=adam --repeat=1)
+if ! gpu=$("${probe[@]}" 2>&1); then
+  echo "$gpu" >&2
+  fail "this machine has no GPU that dtrain can use"
+fi
+gpu=${gpu%%:*}
+echo "dtrain $commit on $gpu"
+if [ -n "$peer" ]; then order+=(peer) limits[peer]=$peer_seconds; fi
+
+declare -A took
+started=$SECONDS
+for stage in "${order[@]}"; do
+  echo
+  echo "== $stage, at most ${limits[$stage]} s"
+  start=$SECONDS deadline=$((SECONDS + limits[$stage]))
+  case $stage in
+    *check) stage_sanitizer ;;
+    *) "stage_$stage" ;;
+  esac
+  took[$stage]=$((SECONDS - start))
+done
+
+# count STAGE RESULT: how many of the stage's attempts ended so; of all stages for "".
+count() { awk -F '\t' -v s="$1" -v r="$2" '(s == "" || $1 == s) && $3 ~ r { ++n } END { print n + 0 }' "$results"; }
 echo
 echo "== summary: dtrain $commit on $gpu, $(date -u +%F)"
-for i in "${!names[@]}"; do
-  printf '%-44s %-16s %6s s\n' "${names[i]}" "${results[i]}" "${times[i]}"
+printf '%-12s %8s %8s %6s %6s %8s\n' stage time limit ok failed 'not run'
+for stage in "${order[@]}"; do
+  printf '%-12s %6s s %6s s %6s %6s %8s\n' "$stage" "${took[$stage]}" "${limits[$stage]}" \
+    "$(count "$stage" ^ok)" "$(count "$stage" ^FAIL)" "$(count "$stage" '^not run')"
 done
-echo "${#names[@]} checks, $failures failed, $SECONDS s; logs in $logs"
-[ $failures = 0 ]
+awk -F '\t' '$3 != "ok" { print "  " $3 ": " $2 }' "$results"
+failed=$(count '' ^FAIL) not_run=$(count '' '^not run')
+echo "$(count '' ^ok) passed, $failed failed, $not_run not run, $((SECONDS - started)) s; logs in $logs"
+[ "$failed" = 0 ] || exit 1
+[ "$not_run" = 0 ] || exit 3

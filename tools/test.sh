@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   tools/test.sh                 the tests of the release build
-#   tools/test.sh --sanitizers    before them, the unit tests under ASan+UBSan and TSan
+#   tools/test.sh --sanitizers    before them, unit tests under ASan+UBSan and TSan, kernels under ASan
 set -euo pipefail
 source "$(dirname "$0")/setup.sh"
 install_packages "${build_packages[@]}" python3 sentencepiece
@@ -17,6 +17,12 @@ if [ "${1:-}" = --sanitizers ]; then
   ctest --preset tsan
   build_preset asan -DDTRAIN_EXAMPLES=OFF -DDTRAIN_TOOLS=OFF
   ctest --preset asan -j 2
+  # What CUDA kernels access. Without the tests whose streams run late: there memory may have a new owner,
+  # as the host sees it, before the old one's work is done.
+  configure_preset host-executor-asan
+  mapfile -t kernel_tests < <(tools/list_tests.py --programs --preset host-executor-asan)
+  cmake --build --preset host-executor-asan --target "${kernel_tests[@]}"
+  ctest --preset host-executor-asan -j 2
 fi
 
 # In CI warnings are errors.

@@ -21,6 +21,8 @@ absl::StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& r
       TranslationTask::Create(TaskOptionsOf(config, data, runtime.device), runtime.comm));
   DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
   const MemoryPlan memory = PlanRun(config, task->model().options(), task->train_shard(), runtime);
+  DT_RETURN_IF_ERROR(PrepareTranslationAttention(config, recorder.path(), memory.batch,
+                                                 runtime.device, runtime.comm));
   runtime.memory_remedies = [&config, model = task->model().options(), memory,
                              device = runtime.device.type] {
     return MemoryRemedies(config, model, memory, device);

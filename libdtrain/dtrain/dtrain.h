@@ -3,6 +3,7 @@
 #ifndef DTRAIN_DTRAIN_H_
 #define DTRAIN_DTRAIN_H_
 
+#include "dtrain/app/attention_plan_file.h"      // IWYU pragma: export
 #include "dtrain/app/bert_config.h"              // IWYU pragma: export
 #include "dtrain/app/classifier_runs.h"          // IWYU pragma: export
 #include "dtrain/app/config.h"                   // IWYU pragma: export
@@ -21,6 +22,7 @@
 #include "dtrain/base/status.h"                  // IWYU pragma: export
 #include "dtrain/comm/collectives.h"             // IWYU pragma: export
 #include "dtrain/comm/communicator.h"            // IWYU pragma: export
+#include "dtrain/comm/device_communicator.h"     // IWYU pragma: export
 #include "dtrain/comm/environment.h"             // IWYU pragma: export
 #include "dtrain/data/bpe.h"                     // IWYU pragma: export
 #include "dtrain/data/classification_shard.h"    // IWYU pragma: export

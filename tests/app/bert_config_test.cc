@@ -10,9 +10,12 @@
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/config.h"
 #include "dtrain/bert.pb.h"
+#include "testing/tests_directory.h"
 
 namespace dtrain {
 namespace {
+
+const std::string kPresets = testing::PresetsDirectory("bert_classify");
 
 proto::BertConfig WithDefaults() {
   proto::BertConfig config;
@@ -53,7 +56,9 @@ TEST_CASE("fields of a classification run that contradict each other are named")
       {{"trainer.recompute=auto"}, "none, cheap, every_k or full"},
       {{"trainer.shard_optimizer=true", "optimizer.type=nvlamb"},
        "trainer.shard_optimizer does not work with optimizer.type=nvlamb"},
-      {{"trainer.wire_precision=fp16"}, "trainer.wire_precision is fp32 or bf16"},
+      {{"trainer.shard_optimizer=true", "trainer.sync_every=8"}, "works neither with"},
+      {{"trainer.sync_every=8", "trainer.power_sgd_rank=4"}, "set one of the two"},
+      {{"trainer.sync_every=8", "trainer.wire_precision=fp16"}, "always as fp32"},
       {{"trainer.early_stop.patience=2", "trainer.eval_every="}, "set trainer.eval_every"},
       {{"trainer.max_epochs=0"}, "this run would never end"},
       {{"trainer.max_epochs=0", "trainer.max_time=5m"}, "optimizer.schedule linear needs an end"},
@@ -103,6 +108,21 @@ TEST_CASE("a run lasts its epochs, and warms up over a tenth of its updates") {
   CHECK(steps({"trainer.warmup_ratio=0"}).learning_rate.warmup_steps == 0);
 }
 
+TEST_CASE("the ways to spare a slow network reach the classifier's trainer") {
+  const auto options = [](std::vector<std::string> overrides) {
+    overrides.insert(overrides.end(), std::begin(kData), std::end(kData));
+    const proto::BertConfig config = Load(overrides);
+    CHECK(ValidateBertConfig(config).ok());
+    return ClassifierTrainerOf(config, {.run_dir = "/r", .seed = 9});
+  };
+  CHECK(options({"trainer.wire_precision=fp16"}).reducer.wire_type == DType::kFloat16);
+  const PowerSgdOptions power_sgd = options({"trainer.power_sgd_rank=4"}).reducer.power_sgd;
+  CHECK(power_sgd.rank == 4);
+  CHECK(power_sgd.start_step == 100);
+  CHECK(power_sgd.seed == 9);
+  CHECK(options({"trainer.sync_every=8"}).sync_every == 8);
+}
+
 TEST_CASE("ranks draw other dropout, and paths are no part of what they agree on") {
   const proto::BertConfig config = Load(kData);
   const ContextOptions first = ClassifierContextOf(config.trainer(), 5, 0);
@@ -117,7 +137,7 @@ TEST_CASE("ranks draw other dropout, and paths are no part of what they agree on
 
 TEST_CASE("every preset is valid, and has the parameters that its first lines say") {
   int presets = 0;
-  for (const auto& file : std::filesystem::directory_iterator(DTRAIN_PRESETS)) {
+  for (const auto& file : std::filesystem::directory_iterator(kPresets)) {
     INFO(file.path());
     const bool demo = file.path().stem() == "demo";
     const proto::BertConfig config =
@@ -127,7 +147,7 @@ TEST_CASE("every preset is valid, and has the parameters that its first lines sa
   }
   CHECK(presets == 8);
   const auto count = [](const std::string& name) {
-    const proto::BertConfig config = Load(kData, {DTRAIN_PRESETS "/" + name + ".textproto"});
+    const proto::BertConfig config = Load(kData, {kPresets + "/" + name + ".textproto"});
     BertClassifierOptions options = ClassifierOptionsOf(config);
     options.bert.vocab_size = 30522;
     BertClassifier model(options);

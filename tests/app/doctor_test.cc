@@ -49,11 +49,22 @@ TEST_CASE("nothing stands out of a job without a fault") {
                        Catch::Contains("nothing stands out"));
 }
 
+TEST_CASE("what connects the GPUs is named where there are any") {
+  DoctorReport report = GoodReport();
+  CHECK_THAT(DoctorText(report), !Catch::Contains("GPU"));
+  report.nccl = "NCCL 2.28.9, flat";
+  CHECK_THAT(DoctorText(report), Catch::Contains("between GPUs: NCCL 2.28.9, flat"));
+}
+
 TEST_CASE("each fault has one sentence with the flag that helps") {
   DoctorReport report = GoodReport();
   SECTION("another build") {
     report.hosts[1].build = "dtrain 0.2.0";
     CHECK_THAT(Sentence(report), Catch::Contains("host b runs another build (dtrain 0.2.0)"));
+  }
+  SECTION("GPUs without NCCL") {
+    report.without_nccl = "rank 1 (host b): NCCL cannot be loaded";
+    CHECK_THAT(Sentence(report), Catch::Contains("rank 1 (host b): NCCL cannot be loaded"));
   }
   SECTION("more ranks than cores") {
     report.hosts[0].cores = 1;

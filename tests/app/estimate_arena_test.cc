@@ -9,6 +9,7 @@
 #include "dtrain/app/nmt_options.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/optim/adam.h"
+#include "testing/tests_directory.h"
 #include "testing/translation_batches.h"
 
 namespace dtrain {
@@ -20,9 +21,10 @@ constexpr double kTolerance = 0.05;
 proto::NmtConfig Preset(const std::string& name, std::vector<std::string> overrides) {
   overrides.insert(overrides.begin(), {"run.device=cpu", "data.max_length=12"});
   proto::NmtConfig config;
-  const absl::Status loaded = LoadConfig(
-      {.files = {std::string(DTRAIN_PRESETS) + "/" + name + ".textproto"}, .overrides = overrides},
-      config);
+  const absl::Status loaded =
+      LoadConfig({.files = {testing::PresetsDirectory("nmt_train") + "/" + name + ".textproto"},
+                  .overrides = overrides},
+                 config);
   REQUIRE(std::string(MessageOf(loaded)) == "");
   return config;
 }

@@ -7,10 +7,13 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+
+#include "dtrain/device/device.h"
 
 namespace {
 
@@ -173,9 +176,17 @@ TEST_CASE("log lines go to the file of the rank and warnings to the terminal too
 TEST_CASE("flags and keys reach the program") {
   const Outcome outcome = Alone("all:threads", "--threads=1 --device cpu");
   CHECK(outcome.output == "threads 1 device 1\n");
-  const Outcome cuda = Alone("all:well", "--device=cuda");
-  CHECK(cuda.exit_code == 2);
-  CHECK_THAT(cuda.output, Catch::Contains("this build has no CUDA device"));
+}
+
+TEST_CASE("a GPU that is not there is a usage error") {
+  // On a machine with GPUs: none that the program may use.
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  const Outcome outcome = Alone("all:well", "--device=cuda");
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.output,
+             Catch::Contains(dtrain::kWithCuda ? "run.device=cuda: no usable GPU on host"
+                                               : "this build has no CUDA device"));
 }
 
 TEST_CASE("the configuration is printed instead of a run") {

@@ -10,6 +10,7 @@
 #include "dtrain/app/config.h"
 #include "dtrain/app/nmt_options.h"
 #include "dtrain/nmt.pb.h"
+#include "testing/tests_directory.h"
 
 namespace dtrain {
 namespace {
@@ -54,6 +55,8 @@ TEST_CASE("fields that contradict each other are named") {
       {{"trainer.max_steps=0"}, "this run would never end"},
       {{"trainer.eval_every=", "trainer.early_stop.patience=3"},
        "trainer.early_stop.patience needs evaluations"},
+      {{"trainer.sync_every=8", "trainer.power_sgd_rank=4"}, "set one of the two"},
+      {{"trainer.sync_every=8", "trainer.wire_precision=bf16"}, "always as fp32"},
       {{"data.train_source=/a.en,/b.en", "data.train_target=/a.de"},
        "data.train_source lists 2 files and data.train_target 1"},
       {{"data.train_source=/a", "data.train_target=/b", "data.train_tsv=/c"}, "not both"},
@@ -73,9 +76,28 @@ TEST_CASE("fields that contradict each other are named") {
   }
 }
 
+TEST_CASE("the ways to spare a slow network reach the trainer") {
+  const auto options = [](const std::vector<std::string>& overrides) {
+    proto::NmtConfig config;
+    CHECK(LoadConfig({.files = {}, .overrides = overrides}, config).ok());
+    CHECK(ValidateWithoutData(config).ok());
+    return TrainerOptionsOf(config, "/r");
+  };
+  CHECK(options({"trainer.wire_precision=fp16"}).reducer.wire_type == DType::kFloat16);
+  CHECK(options({"trainer.wire_precision=bf16"}).reducer.wire_type == DType::kBFloat16);
+  const PowerSgdOptions power_sgd =
+      options({"trainer.power_sgd_rank=4", "trainer.seed=9"}).reducer.power_sgd;
+  CHECK(power_sgd.rank == 4);
+  CHECK(power_sgd.start_step == 1000);
+  CHECK(power_sgd.seed == 9);
+  CHECK(options({"trainer.sync_every=8"}).sync_every == 8);
+  CHECK(options({}).sync_every == 1);
+  CHECK(options({}).reducer.power_sgd.rank == 0);
+}
+
 // Every preset loads; those without data of their own get some.
 TEST_CASE("every preset is a valid configuration") {
-  const std::filesystem::path folder(DTRAIN_PRESETS);
+  const std::filesystem::path folder(testing::PresetsDirectory("nmt_train"));
   int presets = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     INFO(entry.path());
@@ -91,7 +113,7 @@ TEST_CASE("every preset is a valid configuration") {
 
 TEST_CASE("the demo preset names files that are there") {
   proto::NmtConfig config;
-  const std::filesystem::path folder(DTRAIN_PRESETS);
+  const std::filesystem::path folder(testing::PresetsDirectory("nmt_train"));
   REQUIRE(MergeConfigFile(folder / "demo.textproto", config).ok());
   REQUIRE(config.data().train_tsv_size() == 1);
   const std::string files[] = {config.data().train_tsv(0), config.data().dev_tsv(),

@@ -96,6 +96,18 @@ TEST_CASE("the allreduce's algorithm is read from the environment") {
              Catch::Contains("DTRAIN_ALLREDUCE=ring is no algorithm"));
 }
 
+TEST_CASE("NCCL may be switched off in the environment") {
+  const auto of = [](const char* text) {
+    return CommunicatorOptionsFrom(Table({{"DTRAIN_NCCL", text}}));
+  };
+  CHECK(CommunicatorOptionsFrom(Table({}))->nccl);
+  CHECK(of("auto")->nccl);
+  CHECK(!of("off")->nccl);
+  CHECK(ExitCodeOf(of("no").status()) == ExitCode::kUsage);
+  CHECK_THAT(std::string(MessageOf(of("no").status())),
+             Catch::Contains("DTRAIN_NCCL=no is neither auto nor off"));
+}
+
 TEST_CASE("a lone process is a world of one rank without MPI") {
   const auto environment = Environment::Create();
   REQUIRE(environment.ok());

@@ -13,16 +13,12 @@
 #include "dtrain/base/random.h"
 #include "dtrain/data/bpe.h"
 #include "dtrain/data/bpe_trainer.h"
+#include "testing/tests_directory.h"
 
 namespace dtrain {
 namespace {
 
 namespace fs = std::filesystem;
-
-fs::path SharedDir() {
-  if (const char* dir = std::getenv("DTRAIN_SHARED_DIR")) return dir;
-  return fs::path(__FILE__).parent_path() / "../../../shared";
-}
 
 bool HaveSentencePiece() {
   static const bool have = std::system("command -v spm_encode spm_decode > /dev/null 2>&1") == 0;
@@ -117,13 +113,10 @@ std::vector<std::string> RandomLines(uint64_t seed, size_t count) {
 
 TEST_CASE("spm_encode and spm_decode agree on real and on unlikely text") {
   if (!HaveSentencePiece()) return;
-  const fs::path folder = SharedDir() / "data/en-de/tatoeba";
-  std::vector<std::string> lines = ReadLines(folder / "train.de", 6000);
-  for (const std::string& line : ReadLines(folder / "train.en", 6000)) lines.push_back(line);
-  if (lines.size() < 12000) {
-    WARN("skipped: no text in " << folder);
-    return;
-  }
+  const std::optional<fs::path> folder = testing::SharedPath("data/en-de/tatoeba");
+  if (!folder) return;
+  std::vector<std::string> lines = ReadLines(*folder / "train.de", 6000);
+  for (const std::string& line : ReadLines(*folder / "train.en", 6000)) lines.push_back(line);
   for (const bool byte_fallback : {false, true}) {
     WordCounter counter(2);
     counter.Add(std::span(lines).subspan(2000));

@@ -3,13 +3,13 @@
 #include "dtrain/data/prepare_classification.h"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <filesystem>
 
 #include "dtrain/data/classification_shard.h"
 #include "dtrain/data/glue.h"
 #include "dtrain/data/jigsaw.h"
 #include "testing/file_testing.h"
+#include "testing/tests_directory.h"
 
 namespace dtrain {
 namespace {
@@ -205,13 +205,8 @@ TEST_CASE("a full disk is a storage error and leaves no file") {
 }
 
 TEST_CASE("the sets of GLUE at hand are read whole") {
-  const char* const given = std::getenv("DTRAIN_SHARED_DIR");
-  const fs::path beside = fs::path(__FILE__).parent_path() / "../../../shared";
-  const std::string root = (given != nullptr ? given : beside.string()) + "/data/classification/";
-  if (!fs::exists(root)) {
-    WARN("skipped: no " << root);
-    return;
-  }
+  const std::optional<fs::path> root = testing::SharedPath("data/classification");
+  if (!root) return;
   const std::tuple<const char*, const char*, int64_t> sets[] = {{"SST-2", "dev", 872},
                                                                 {"CoLA", "train", 8551},
                                                                 {"CoLA", "dev", 1043},
@@ -219,7 +214,7 @@ TEST_CASE("the sets of GLUE at hand are read whole") {
                                                                 {"RTE", "dev", 277}};
   for (const auto& [name, split_name, rows] : sets) {
     const GlueTask task = *FindGlueTask(name);
-    const GlueSplit split = *GlueSplitOf(task, split_name, root + task.folder);
+    const GlueSplit split = *GlueSplitOf(task, split_name, *root / task.folder);
     absl::StatusOr<ExampleReader> reader = ExampleReader::Open(split.path, split.schema);
     REQUIRE(reader.ok());
     for (ExampleBlock block; *reader->NextBlock(block);) continue;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dtrain/data/wordpiece.h"
+#include "testing/tests_directory.h"
 
 namespace dtrain {
 namespace {
@@ -21,7 +22,7 @@ using Ids = std::vector<int32_t>;
 
 const nlohmann::json& Golden() {
   static const nlohmann::json golden = [] {
-    std::ifstream file(DTRAIN_TESTS_DIR "/golden/wordpiece.json");
+    std::ifstream file(testing::GoldenPath("wordpiece.json"));
     REQUIRE(file.good());
     return nlohmann::json::parse(file);
   }();
@@ -97,15 +98,9 @@ TEST_CASE("every character has the effect it has in the reference programs") {
 
 // bert-base-uncased, from the folder of data beside the repository; none, with a word, elsewhere.
 std::optional<WordPieceTokenizer> BertBase(const WordPieceOptions& options) {
-  const char* const shared = std::getenv("DTRAIN_SHARED_DIR");
-  const std::filesystem::path path =
-      std::filesystem::path(shared != nullptr ? shared : DTRAIN_TESTS_DIR "/../../shared") /
-      "data/vocab/bert-base-uncased-vocab.txt";
-  if (!std::filesystem::exists(path)) {
-    WARN("skipped: no " << path.string());
-    return std::nullopt;
-  }
-  return WordPieceTokenizer::Load(path.string(), options).value();
+  const auto path = testing::SharedPath("data/vocab/bert-base-uncased-vocab.txt");
+  if (!path) return std::nullopt;
+  return WordPieceTokenizer::Load(path->string(), options).value();
 }
 
 TEST_CASE("bert-base's own vocabulary gives the published ids") {

@@ -12,6 +12,7 @@
 #include "dtrain/device/cuda/error.h"
 #include "dtrain/device/event.h"
 #include "dtrain/device/graph.h"
+#include "dtrain/device/stream_order.h"
 #include "testing/test_device.h"
 
 namespace dtrain {
@@ -72,6 +73,33 @@ TEST_CASE("behind an event lies everything that was issued before it") {
     const auto* const copied = reinterpret_cast<const int32_t*>(pinned.data());
     CHECK(std::equal(numbers.begin(), numbers.end(), copied));
   }
+}
+
+TEST_CASE("a stream that waits for another one sees all that was issued there, and no more") {
+  Stream first(TestDevice()), second(TestDevice());
+  const Buffer a(TestDevice(), 4096), b(TestDevice(), 4096), c(TestDevice(), 4096);
+  for (int32_t round = 0; round < 3; ++round) {
+    const std::vector<int32_t> numbers = Numbers(1024, round), later = Numbers(1024, -round);
+    CopyToDevice(a.data(), numbers.data(), 4096, first);
+    RunBehind(second, first);
+    CopyOnDevice(b.data(), a.data(), 4096, second);
+    RunBehind(first, second);
+    CopyToDevice(a.data(), later.data(), 4096, first);
+    CopyOnDevice(c.data(), b.data(), 4096, first);
+    CHECK(Read(c, first) == numbers);
+    CHECK(Read(b, second) == numbers);
+    CHECK(Read(a, second) == later);
+  }
+}
+
+TEST_CASE("a mark tells without waiting whether the device has passed it") {
+  Stream stream(TestDevice());
+  const Buffer device(TestDevice(), 4096);
+  const std::vector<int32_t> numbers = Numbers(1024, 1);
+  CopyToDevice(device.data(), numbers.data(), 4096, stream);
+  const StreamMark mark(stream);
+  stream.Synchronize();
+  CHECK(mark.HasPassed());
 }
 
 TEST_CASE("recorded work runs when it is launched, each time on what memory then holds") {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/ops/internal/fastest_way.h"
 #include "dtrain/ops/internal/gemm_plans.h"
 
 namespace dtrain {
@@ -30,7 +31,7 @@ ProductShape SomeShape() {
 }
 
 GemmPlanFile SomeFile() {
-  GemmPlanFile file{.platform = {.cublaslt_version = 130100, .gpu = "NVIDIA H200"}, .plans = {}};
+  GemmPlanFile file{.platform = {.library_version = 130100, .gpu = "NVIDIA H200"}, .plans = {}};
   file.plans[SomeShape()] = {
       .fused = true,
       .algorithm = {.words = {66, 0xffffffffffffffff, 3, 4, 5, 6, 7, 0}, .workspace_bytes = 4096},

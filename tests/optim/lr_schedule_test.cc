@@ -9,13 +9,15 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "testing/tests_directory.h"
+
 namespace dtrain {
 namespace {
 
 using Kind = LrScheduleOptions::Kind;
 
 nlohmann::json Goldens() {
-  std::ifstream file(std::string(DTRAIN_TESTS_DIR) + "/golden/scheduler_goldens.json");
+  std::ifstream file(testing::GoldenPath("scheduler_goldens.json"));
   return nlohmann::json::parse(file);
 }
 

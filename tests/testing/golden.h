@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -14,21 +13,16 @@
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/train/safetensors.h"
 #include "testing/test_device.h"
+#include "testing/tests_directory.h"
 #include "testing/tolerance.h"
 
 namespace dtrain::testing {
-
-// The folder with golden/: of the sources, or DTRAIN_TESTS_DIR where the tests were moved to.
-inline std::string TestsDirectory() {
-  const char* const directory = std::getenv("DTRAIN_TESTS_DIR");
-  return directory != nullptr ? directory : DTRAIN_TESTS_DIR;
-}
 
 // One file of tests/golden/; its README says what the tensors are.
 class Golden {
  public:
   explicit Golden(const std::string& name)
-      : file_(*SafetensorsFile::Open(TestsDirectory() + "/golden/" + name + ".safetensors")) {}
+      : file_(*SafetensorsFile::Open(GoldenPath(name + ".safetensors"))) {}
 
   bool Has(std::string_view name) const { return file_.Find(name) != nullptr; }
   std::vector<float> Floats(std::string_view name) const {

@@ -295,6 +295,15 @@ TEST_CASE("bad text and bad flags end with codes 3 and 2 and one line that says 
       {"estimate --config=" + tiny.Path("absent"), 2, "absent"},
       {"estimate --ranks=0", 2, "--ranks is 0"},
       {"estimate --source_length=-1", 2, "--source_length and --target_length"},
+      {"plan --nodes=2", 2, "give --step_seconds"},
+      {"plan --step_seconds=1 --flops=1e9", 2, "give --step_seconds"},
+      {"plan --step_seconds=1 --nodes=0", 2, "--nodes is 0"},
+      {"plan --step_seconds=1 --network=fast", 2, "is no speed"},
+      {"plan --step_seconds=1 --overlap=2", 2, "--overlap is a share"},
+      {"plan --step_seconds=1 --program=train", 2, "nmt_train or bert_classify"},
+      {"plan --step_seconds=1 --doctor=" + tiny.Path("absent"), 7, "absent"},
+      {"trace-merge", 2, "give one folder of traces"},
+      {"trace-merge " + tiny.data, 7, "holds no rank-*.json"},
       {"tranlate", 2, "unknown command \"tranlate\"; did you mean translate?"},
   };
   for (const Case& c : cases) {
@@ -325,6 +334,28 @@ TEST_CASE("doctor measures two ranks, and refuses a folder it cannot write") {
   INFO(refused.output);
   CHECK(refused.exit_code == 2);
   CHECK_THAT(refused.output, Catch::Contains("/absent: cannot be written on any host"));
+}
+
+TEST_CASE("plan takes doctor's file, both programs' configurations and thousands of ranks") {
+  const TinyRun& tiny = TinyRun::Get();
+  const std::string doctor = tiny.Path("doctor.json");
+  const Outcome measured = Shell(DTRAIN_TEST_MPIRUN " --allow-run-as-root -n 2 " DTRAIN_TEST_TOOL
+                                                    " doctor --largest_mib=1 --dir=/tmp --output=" +
+                                 doctor);
+  INFO(measured.output);
+  REQUIRE(measured.exit_code == 0);
+  const std::string tail = " --doctor=" + doctor + " --network=25Gb --json";
+  const Outcome nmt = Tool("plan --config=" + tiny.run +
+                           "/config.textproto --nodes=1024 --ranks_per_node=8 --flops=1e12" + tail);
+  INFO(nmt.output);
+  REQUIRE(nmt.exit_code == 0);
+  const nlohmann::json plan = nlohmann::json::parse(nmt.output);
+  CHECK(plan.at("ways").size() == 16);
+  CHECK(plan.at("network").at("bytes_per_second").get<double>() == Approx(2937.5e6));
+  for (const nlohmann::json& way : plan.at("ways")) CHECK(way.at("seconds").get<double>() > 0.0);
+  const Outcome bert = Tool("plan --program=bert_classify --step_seconds=1" + tail);
+  REQUIRE(bert.exit_code == 0);
+  CHECK(nlohmann::json::parse(bert.output).at("parameters") == 109483778);
 }
 
 TEST_CASE("estimate tells a run's checkpoint size and activations before it starts") {

@@ -9,13 +9,14 @@
 #include <nlohmann/json.hpp>
 
 #include "dtrain/base/check.h"
+#include "testing/tests_directory.h"
 
 namespace dtrain {
 namespace {
 
 const nlohmann::json& Golden() {
   static const nlohmann::json golden = [] {
-    std::ifstream file(DTRAIN_TESTS_DIR "/golden/classification_metrics.json");
+    std::ifstream file(testing::GoldenPath("classification_metrics.json"));
     REQUIRE(file.good());
     return nlohmann::json::parse(file);
   }();

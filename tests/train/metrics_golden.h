@@ -4,18 +4,19 @@
 #define DTRAIN_TESTS_TRAIN_METRICS_GOLDEN_H_
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "testing/tests_directory.h"
+
 namespace dtrain {
 
 inline const nlohmann::json& MetricsGolden() {
   static const nlohmann::json golden = [] {
-    std::ifstream file(DTRAIN_TESTS_DIR "/golden/metrics.json");
+    std::ifstream file(testing::GoldenPath("metrics.json"));
     REQUIRE(file.good());
     return nlohmann::json::parse(file);
   }();
@@ -54,20 +55,14 @@ inline std::vector<std::string> ReadTestLines(const std::filesystem::path& path)
 
 // Outputs of WMT17 systems and their published scores; empty, with a word, where they are absent.
 inline std::vector<WmtSystem> ReadWmtSystems() {
-  const char* const shared = std::getenv("DTRAIN_SHARED_DIR");
-  const std::filesystem::path folder =
-      std::filesystem::path(shared != nullptr ? shared : DTRAIN_TESTS_DIR "/../../shared") /
-      "data/vectors/sacrebleu_wmt17_ende";
-  std::ifstream file(folder / "expected.json");
-  if (!file.good()) {
-    WARN("skipped: no " << folder.string());
-    return {};
-  }
+  const auto folder = testing::SharedPath("data/vectors/sacrebleu_wmt17_ende");
+  if (!folder) return {};
+  std::ifstream file(*folder / "expected.json");
   std::vector<WmtSystem> systems;
-  const std::vector<std::string> references = ReadTestLines(folder / "reference.txt");
+  const std::vector<std::string> references = ReadTestLines(*folder / "reference.txt");
   const nlohmann::json golden = nlohmann::json::parse(file);
   for (const auto& [name, expected] : golden["systems"].items()) {
-    systems.push_back({name, ReadTestLines(folder / (name + ".txt")), references, 0});
+    systems.push_back({name, ReadTestLines(*folder / (name + ".txt")), references, 0});
     systems.back().bleu = expected["bleu_mteval13a"];
   }
   return systems;

@@ -12,11 +12,12 @@
 #include "testing/file_testing.h"
 #include "testing/golden.h"
 #include "testing/test_device.h"
+#include "testing/tests_directory.h"
 
 namespace dtrain {
 namespace {
 
-const std::string kGoldens = std::string(DTRAIN_TESTS_DIR) + "/golden/pretrained/";
+const std::string kGoldens = testing::GoldenPath("pretrained/");
 
 // The model of tests/golden/make_pretrained_goldens.py.
 BertClassifierOptions TinyOptions() {

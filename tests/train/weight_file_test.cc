@@ -11,11 +11,12 @@
 
 #include "dtrain/base/crc.h"
 #include "testing/file_testing.h"
+#include "testing/tests_directory.h"
 
 namespace dtrain {
 namespace {
 
-const std::string kGoldens = std::string(DTRAIN_TESTS_DIR) + "/golden/pretrained/";
+const std::string kGoldens = testing::GoldenPath("pretrained/");
 
 // ---- a writer of LevelDB tables, to damage them in ways no writer would -------------------------
 

@@ -37,6 +37,7 @@
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/nn/transformer_stack.h"
+#include "dtrain/ops/attention_engine.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/embedding.h"
 #include "dtrain/ops/gemm_tuning.h"
@@ -65,6 +66,7 @@ struct Options {
   std::string device = "cpu";
   std::string gelu = "erf";
   std::string gemm_tuning = "heuristic";
+  std::string attention = "native";
   std::string precision = "fp32";
   std::string lengths = "fixed";
   std::string recompute = "none";
@@ -303,7 +305,8 @@ Timings TimeSteps(const Options& options, Workload& workload, Adam& adam, Contex
   };
   workload.NewBatch(random);
   {
-    const MeasureGemms measure;
+    const MeasureGemms measure_gemms;
+    const MeasureAttention measure_attention;
     step();
   }
   for (int64_t i = 1; i < warm_up; ++i) {
@@ -370,12 +373,21 @@ absl::Status Run(const Options& options) {
                                         {{"off", GemmTuning::kOff},
                                          {"heuristic", GemmTuning::kHeuristic},
                                          {"measure", GemmTuning::kMeasure}}));
+  DT_ASSIGN_OR_RETURN(const AttentionEngine engine,
+                      Named<AttentionEngine>("attention", options.attention,
+                                             {{"native", AttentionEngine::kNative},
+                                              {"auto", AttentionEngine::kAuto},
+                                              {"cudnn", AttentionEngine::kCudnn}}));
+  if (engine != AttentionEngine::kNative && !WhyNoCudnn().empty()) {
+    return UsageError("--attention=" + options.attention + ": " + WhyNoCudnn());
+  }
   DT_ASSIGN_OR_RETURN(const Device device, ChooseBenchDevice(options.device));
   if (dtype == DType::kFloat16 && device.type == DeviceType::kCpu) {
     return UsageError("--precision=fp16 needs --device=cuda");
   }
   SetNumThreads(static_cast<int>(options.threads));
   SetGemmTuning(tuning);
+  SetAttentionEngine(engine);
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<Workload> workload,
                       MakeWorkload(options, device, dtype));
   Context ctx(device, {.compute_type = dtype,
@@ -389,16 +401,18 @@ absl::Status Run(const Options& options) {
   std::printf(
       "{\"model\":\"%s\",\"device\":\"%s\",\"threads\":%d,\"precision\":\"%s\","
       "\"lengths\":\"%s\",\"recompute\":\"%s\",\"gelu\":\"%s\",\"gemm_tuning\":\"%s\","
+      "\"attention\":\"%s\",\"dropout\":%g,"
       "\"params\":%lld,\"gflop_step\":%.1f,\"ms_median\":%.3f,\"ms_min\":%.3f,"
       "\"cpu_ms_median\":%.3f,\"tokens_s\":%.0f,\"gflops\":%.1f,\"activations_mb\":%.1f,"
       "\"device_mb\":%.1f,\"rss_mb\":%ld}\n",
       options.model.c_str(), options.device.c_str(), NumThreads(), options.precision.c_str(),
       options.lengths.c_str(), options.recompute.c_str(), options.gelu.c_str(),
-      options.gemm_tuning.c_str(), static_cast<long long>(workload->parameters().num_elements()),
-      workload->gflop(), 1e3 * Median(times.wall),
-      1e3 * *std::min_element(times.wall.begin(), times.wall.end()), 1e3 * Median(times.cpu),
-      Median(times.rate), Median(times.gflops), static_cast<double>(ctx.activations().peak()) / 1e6,
-      DeviceMegabytes(device), usage.ru_maxrss / 1024);
+      options.gemm_tuning.c_str(), options.attention.c_str(), options.dropout,
+      static_cast<long long>(workload->parameters().num_elements()), workload->gflop(),
+      1e3 * Median(times.wall), 1e3 * *std::min_element(times.wall.begin(), times.wall.end()),
+      1e3 * Median(times.cpu), Median(times.rate), Median(times.gflops),
+      static_cast<double>(ctx.activations().peak()) / 1e6, DeviceMegabytes(device),
+      usage.ru_maxrss / 1024);
   return absl::OkStatus();
 }
 
@@ -413,6 +427,7 @@ absl::Status Main(int argc, char** argv) {
   flags.Add("recompute_every", "k of every_k", &options.recompute_every);
   flags.Add("gelu", "erf or tanh, of the encoders alone", &options.gelu);
   flags.Add("gemm_tuning", "off, heuristic or measure", &options.gemm_tuning);
+  flags.Add("attention", "native, auto or cudnn, which takes --dropout=0", &options.attention);
   flags.Add("threads", "compute threads", &options.threads);
   flags.Add("steps", "timed steps, after some of warm-up", &options.steps);
   flags.Add("dropout", "probability", &options.dropout);

@@ -4,7 +4,7 @@
 
 Learned positions, post-norm, dropout on residuals, attention and (cls, seq2seq, nmt_base) activation.
 Encoders alone classify the first token into CLASSES; the others predict their target with an output
-matrix of their own and label smoothing 0.1. Sequences may be padded: `lengths` says how far.
+matrix of their own and label smoothing 0.1. Sequences may be padded and masked, or packed.
 """
 import dataclasses
 import math
@@ -34,6 +34,21 @@ MODELS = {
 }
 
 
+def tiny(sizes):
+    """The same architecture, so small that a processor runs it at once."""
+    return dataclasses.replace(sizes, vocab=96, hidden=32, ffn=64, heads=2, encoder=2,
+                               decoder=min(sizes.decoder, 2), sequences=4, length=16)
+
+
+@dataclasses.dataclass
+class Packed:
+    """Sequences one after another, without padding: tensors and numbers of one side of a batch."""
+    offsets: object  # [sequences + 1]: where each begins
+    positions: object  # [tokens]: each token's place in its sequence
+    shortest: int
+    longest: int
+
+
 def step_flop(sizes):
     """Floating-point operations of the matrix products of one step on sequences of full length."""
     tokens = sizes.sequences * sizes.length
@@ -61,18 +76,27 @@ def build_peer(sizes, dropout, gelu="erf"):
             self.packed = nn.Linear(hidden, (2 if cross else 3) * hidden)
             self.out = nn.Linear(hidden, hidden)
 
-        def forward(self, x, memory=None, mask=None, causal=False):
-            def heads(t):
-                return t.unflatten(-1, (sizes.heads, -1)).transpose(1, 2)
+        def forward(self, x, memory=None, mask=None, causal=False, packed=(None, None)):
+            def heads(t, side):
+                t = t.unflatten(-1, (sizes.heads, -1))
+                if side is not None:
+                    # Only on the CPU do nested tensors need their values in one piece.
+                    t = t if t.is_cuda else t.contiguous()
+                    t = torch.nested.nested_tensor_from_jagged(
+                        t, side.offsets, min_seqlen=side.shortest, max_seqlen=side.longest)
+                return t.transpose(1, 2)
 
+            own, other = packed
             if memory is None:
+                other = own
                 q, k, v = self.packed(x).chunk(3, -1)
             else:
                 q, (k, v) = self.query(x), self.packed(memory).chunk(2, -1)
             rate = dropout if self.training else 0.0
             mixed = F.scaled_dot_product_attention(
-                heads(q), heads(k), heads(v), attn_mask=mask, dropout_p=rate, is_causal=causal)
-            return self.out(mixed.transpose(1, 2).flatten(2))
+                heads(q, own), heads(k, other), heads(v, other), attn_mask=mask, dropout_p=rate,
+                is_causal=causal).transpose(1, 2)
+            return self.out((mixed if own is None else mixed.values()).flatten(-2))
 
     class Layer(nn.Module):
         def __init__(self, is_decoder):
@@ -91,12 +115,13 @@ def build_peer(sizes, dropout, gelu="erf"):
                 return F.relu(x)
             return F.gelu(x, approximate="tanh" if gelu == "tanh" else "none")
 
-        def forward(self, x, memory=None, mask=None):
+        def forward(self, x, memory=None, mask=None, packed=(None, None)):
             # A causal mask hides what is padded behind each target as well.
             own = None if self.is_decoder else mask
-            x = self.norms[0](x + self.drop(self.blocks[0](x, mask=own, causal=self.is_decoder)))
+            x = self.norms[0](x + self.drop(
+                self.blocks[0](x, mask=own, causal=self.is_decoder, packed=packed)))
             if self.is_decoder:
-                x = self.norms[1](x + self.drop(self.blocks[1](x, memory, mask=mask)))
+                x = self.norms[1](x + self.drop(self.blocks[1](x, memory, mask=mask, packed=packed)))
             middle = self.activation(self.up(x))
             if sizes.activation_dropout:
                 middle = self.drop(middle)
@@ -115,20 +140,25 @@ def build_peer(sizes, dropout, gelu="erf"):
                                   bias=not sizes.decoder)
             nn.init.normal_(self.tokens.weight, std=hidden**-0.5)
 
-        def embed(self, ids):
-            return self.drop(self.tokens(ids) * math.sqrt(sizes.hidden) + self.positions)
+        def embed(self, ids, side):
+            positions = self.positions if side is None else self.positions[side.positions]
+            return self.drop(self.tokens(ids) * math.sqrt(sizes.hidden) + positions)
 
-        def forward(self, source, shifted, labels, mask=None):
-            """mask: [sequences, 1, 1, length], true for source tokens; labels of padding: -100."""
-            x = self.embed(source)
+        def forward(self, source, shifted, labels, mask=None, sides=(None, None)):
+            """Ids and labels are [sequences, length], padded: labels of padding are -100, and mask
+            [sequences, 1, 1, length] is true for source tokens; or [tokens], with `sides`: Packed of
+            the source and of the target."""
+            read, written = sides
+            x = self.embed(source, read)
             for layer in self.encoder:
-                x = layer(x, mask=mask)
+                x = layer(x, mask=mask, packed=(read, read))
             if not self.decoder:
-                return F.cross_entropy(self.head(x[:, 0]).float(), labels)
-            y = self.embed(shifted)
+                first = x[:, 0] if read is None else x[read.offsets[:-1]]
+                return F.cross_entropy(self.head(first).float(), labels)
+            y = self.embed(shifted, written)
             for layer in self.decoder:
-                y = layer(y, x, mask=mask)
-            logits = self.head(y).float().flatten(0, 1)
+                y = layer(y, x, mask=mask, packed=(written, read))
+            logits = self.head(y).float().flatten(0, -2)
             return F.cross_entropy(logits, labels.flatten(), label_smoothing=0.1)
 
     return Peer()

@@ -11,13 +11,16 @@ Models: those of dtrain_step_bench; alike on both sides in sizes, dropout, activ
 runs under autocast (bf16, fp16 with a GradScaler) with fused AdamW. Its attention is
 scaled_dot_product_attention with the fastest of its backends that takes the case, tried one by one.
   eager, compile, reduce-overhead, max-autotune   the model of peer_model.py, plain or by torch.compile
-  hf, hf-compile                                  Hugging Face's BertForSequenceClassification (BERT only)
---lengths=real draws lengths as sentences have them: dtrain packs them, PyTorch pads to the longest and
-masks, as its users do; that ratio is a column of its own and no measure of the kernels.
+  hf, hf-compile              Hugging Face's BertForSequenceClassification or MarianMTModel
+  varlen, varlen-compile      the model of peer_model.py on packed sequences: jagged nested tensors
+--all_lengths=real draws lengths as sentences have them: dtrain packs them, PyTorch pads to the longest and
+masks, as its users do; that ratio is a column of its own and no measure of the kernels. Beside it is the
+ratio to PyTorch on packed sequences, where it can (its attention then is that of nested tensors).
 
 Times are medians over blocks of 10 steps, each block ended by one wait for the device; the spread is the
-distance between the quartiles. tokens/s of real lengths count tokens that are no padding. --device=cpu
-with few steps tries the script where there is no GPU.
+distance between the quartiles. tokens/s of real lengths count tokens that are no padding. --smoke tries
+the script where there is no GPU: models of the same kinds, tiny, two steps each on the CPU; it fails where
+a side does.
 """
 import argparse
 import json
@@ -32,7 +35,9 @@ from pathlib import Path
 import peer_model
 
 BLOCK = 10
-PEERS = ("eager", "compile", "reduce-overhead", "max-autotune", "hf", "hf-compile")
+PEERS = ("eager", "compile", "reduce-overhead", "max-autotune", "hf", "hf-compile", "varlen",
+         "varlen-compile")
+SMOKE = dict(device="cpu", precisions="fp32", peers="eager,hf,varlen", rounds=1, steps=2, warm_up=1)
 BACKENDS = ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "MATH")
 
 
@@ -57,11 +62,63 @@ def make_batch(sizes, args, torch):
         labels = torch.randint(peer_model.CLASSES, (sizes.sequences,))
     mask = inside[0][:, None, None, :] if args.lengths == "real" else None
     batch = [source, shifted, labels, mask]
-    return ([None if t is None else t.to(args.device, non_blocking=True) for t in batch],
-            int(inside[-1].sum()))
+    tokens = int(inside[-1].sum())
+
+    def move(tensor):
+        return None if tensor is None else tensor.to(args.device, non_blocking=True)
+
+    if not args.peer.startswith("varlen"):
+        return [move(t) for t in batch], tokens
+    batch, sides = packed_batch(batch, inside, torch)
+    for side in sides:
+        side.offsets, side.positions = move(side.offsets), move(side.positions)
+    return [*(move(t) for t in batch), sides], tokens
+
+
+def packed_batch(batch, inside, torch):
+    """The same batch without its padding, and its two sides' Packed."""
+    def side(mask):
+        lengths = mask.sum(1)
+        offsets = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
+        return peer_model.Packed(offsets, mask.nonzero()[:, 1], int(lengths.min()), int(lengths.max()))
+
+    source, shifted, labels, _ = batch
+    if len(inside) > 1:
+        shifted, labels = shifted[inside[1]], labels[inside[1]]
+    sides = [side(mask) for mask in inside]
+    return [source[inside[0]], shifted, labels, None], (sides[0], sides[-1])
+
+
+def marian(sizes, args):
+    import torch.nn.functional as F
+    from torch import nn
+    from transformers import MarianConfig, MarianMTModel
+    config = MarianConfig(
+        vocab_size=sizes.vocab, d_model=sizes.hidden, encoder_layers=sizes.encoder,
+        decoder_layers=sizes.decoder, encoder_attention_heads=sizes.heads,
+        decoder_attention_heads=sizes.heads, encoder_ffn_dim=sizes.ffn, decoder_ffn_dim=sizes.ffn,
+        activation_function="relu", dropout=args.dropout, attention_dropout=args.dropout,
+        activation_dropout=args.dropout, scale_embedding=True, tie_word_embeddings=False,
+        max_position_embeddings=512, pad_token_id=0, eos_token_id=0, decoder_start_token_id=0)
+    config._attn_implementation = "sdpa"
+
+    class Translator(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.marian = MarianMTModel(config)
+
+        def forward(self, source, shifted, labels, mask=None):
+            attention_mask = None if mask is None else mask[:, 0, 0, :].long()
+            logits = self.marian(input_ids=source, attention_mask=attention_mask,
+                                 decoder_input_ids=shifted, use_cache=False).logits
+            return F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), label_smoothing=0.1)
+
+    return Translator()
 
 
 def hugging_face(sizes, args):
+    if sizes.decoder:
+        return marian(sizes, args)
     from torch import nn
     from transformers import BertConfig, BertForSequenceClassification
     config = BertConfig(
@@ -95,10 +152,11 @@ class Trainer:
             sizes, args.dropout, args.gelu)
         self.model = model.to(args.device).train()
         self.parameters = sum(p.numel() for p in model.parameters())
-        modes = {"compile": "default", "hf-compile": "default"}
         self.run = self.model
-        if args.peer not in ("eager", "hf"):
-            self.run = torch.compile(self.model, mode=modes.get(args.peer, args.peer))
+        if args.peer.endswith("compile"):
+            self.run = torch.compile(self.model)
+        elif args.peer in ("reduce-overhead", "max-autotune"):
+            self.run = torch.compile(self.model, mode=args.peer)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
         self.scaler = torch.amp.GradScaler(args.device, enabled=args.precision == "fp16")
         self.dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(args.precision)
@@ -134,7 +192,8 @@ def fastest_backend(args, sizes, torch):
         return args.backend
     if args.device == "cpu":
         return None
-    eager = argparse.Namespace(**{**vars(args), "peer": "hf" if args.peer.startswith("hf") else "eager"})
+    kind = args.peer.removesuffix("-compile")
+    eager = argparse.Namespace(**{**vars(args), "peer": kind if kind in ("hf", "varlen") else "eager"})
     batches = [make_batch(sizes, args, torch) for _ in range(3)]
     times = {}
     for name in BACKENDS:
@@ -159,6 +218,8 @@ def worker(args):
     if args.precision == "fp32":
         torch.set_float32_matmul_precision("highest")  # as dtrain: no TF32
     sizes = peer_model.MODELS[args.model]
+    if args.smoke:
+        sizes = peer_model.tiny(sizes)
     name = fastest_backend(args, sizes, torch)
     backends = [getattr(SDPBackend, n) for n in ([name] if name else BACKENDS)]
     block = BLOCK if args.device == "cuda" else 1
@@ -210,9 +271,11 @@ def sides_of(args, model, lengths, precision):
     if args.bench:
         sides["dtrain"] = [args.bench, *common, f"--gemm_tuning={args.gemm_tuning}"]
     script = [args.python, str(Path(__file__).resolve()), "--worker", f"--warm_up={args.warm_up}",
-              f"--backend={args.backend}"]
+              f"--backend={args.backend}", *(["--smoke"] if args.smoke else [])]
     for peer in args.peers.split(","):
-        if peer.startswith("hf") and not model.startswith("bert"):
+        # On the CPU nested tensors have no causal attention.
+        if peer.startswith("varlen") and (lengths == "fixed" or args.device == "cpu" and
+                                          peer_model.MODELS[model].decoder):
             continue
         sides[peer] = [*script, *common, f"--peer={peer}"]
     return sides
@@ -232,7 +295,8 @@ def print_case(case, found, lengths):
             continue
         ratio = middle(good, "ms_median") / middle(ours, "ms_median") if ours else math.nan
         spread = max(r["ms_median"] for r in good) - min(r["ms_median"] for r in good)
-        columns = f"{ratio:8.2f} {'':8}" if lengths == "fixed" else f"{'':8} {ratio:8.2f}"
+        place = 2 if side.startswith("varlen") else ("fixed", "real").index(lengths)
+        columns = " ".join(f"{ratio:8.2f}" if i == place else " " * 8 for i in range(3))
         print(f"{case:28} {side:16} {middle(good, 'ms_median'):9.3f} {spread:8.3f} "
               f"{middle(good, 'tokens_s'):11.0f} {middle(good, 'gflops') / 1e3:8.1f} "
               f"{middle(good, 'device_mb'):9.0f} {columns} {good[0].get('attention', '')}", flush=True)
@@ -244,7 +308,7 @@ def parse():
     parser.add_argument("--bench", help="dtrain_step_bench; without it PyTorch runs alone")
     parser.add_argument("--python", default=sys.executable, help="a python that has torch")
     parser.add_argument("--models", default="bert_base,bert_large,nmt_base")
-    parser.add_argument("--peers", default="eager,compile,reduce-overhead,hf,hf-compile",
+    parser.add_argument("--peers", default="eager,compile,reduce-overhead,hf,hf-compile,varlen,varlen-compile",
                         help=f"of {', '.join(PEERS)}")
     parser.add_argument("--precisions", default="bf16")
     parser.add_argument("--all_lengths", default="fixed,real")
@@ -256,6 +320,7 @@ def parse():
     parser.add_argument("--warm_up", type=int, default=5, help=f"blocks of {BLOCK} steps before")
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
+    parser.add_argument("--smoke", action="store_true", help="tiny models on the CPU: does the script run")
     parser.add_argument("--json", help="also write all that was measured to this file")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--peer", choices=PEERS, help=argparse.SUPPRESS)
@@ -263,6 +328,11 @@ def parse():
     parser.add_argument("--lengths", choices=["fixed", "real"], help=argparse.SUPPRESS)
     parser.add_argument("--precision", choices=["fp32", "bf16", "fp16"], help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.smoke and not args.worker:
+        parser.set_defaults(**SMOKE)
+        args = parser.parse_args()
+        if args.bench:
+            parser.error("--smoke tries PyTorch's sides: leave out --bench")
     for flag, names, known in (("models", args.models, peer_model.MODELS), ("peers", args.peers, PEERS),
                                ("all_lengths", args.all_lengths, ("fixed", "real")),
                                ("precisions", args.precisions, ("fp32", "bf16", "fp16"))):
@@ -280,7 +350,7 @@ def main():
         worker(args)
         return
     print(f"{'model, lengths, precision':28} {'side':16} {'ms':>9} {'range':>8} {'tokens/s':>11} "
-          f"{'TFLOP/s':>8} {'GPU MB':>9} {'x fixed':>8} {'x real':>8} attention")
+          f"{'TFLOP/s':>8} {'GPU MB':>9} {'x fixed':>8} {'x real':>8} {'x varlen':>8} attention")
     rows, last = [], {}
     for model in args.models.split(","):
         for lengths in args.all_lengths.split(","):
@@ -299,6 +369,8 @@ def main():
         Path(args.json).write_text(json.dumps(rows, indent=1) + "\n")
     print("x: the side's time / dtrain's; TFLOP/s: of full lengths; PyTorch "
           f"{last.get('torch', '?')} on {last.get('gpu', '?')}; gelu {args.gelu}")
+    if args.smoke and "failed" in json.dumps(rows):
+        sys.exit(1)
 
 
 if __name__ == "__main__":

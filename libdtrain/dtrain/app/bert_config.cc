@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
+#include "dtrain/app/internal/validate_exchange.h"
 #include "dtrain/app/nmt_config.h"
 #include "dtrain/bert.pb.h"
 
@@ -22,9 +23,7 @@ absl::Status ValidateModel(const proto::BertModelConfig& model) {
 
 absl::Status ValidateTrainer(const proto::BertConfig& config) {
   const proto::ClassifierTrainerConfig& trainer = config.trainer();
-  if (trainer.wire_precision() == proto::TrainerConfig::fp16) {
-    return UsageError("trainer.wire_precision is fp32 or bf16, not fp16");
-  }
+  DT_RETURN_IF_ERROR(internal::ValidateExchange(trainer));
   if (trainer.recompute() == proto::TrainerConfig::auto_) {
     return UsageError("trainer.recompute of a classifier is none, cheap, every_k or full");
   }

@@ -76,6 +76,7 @@ TrainerOptions ClassifierTrainerOf(const proto::BertConfig& config, const Classi
                                                           trainer.batch_size(), run.run_dir);
   options.max_steps = max_steps;
   options.learning_rate = schedule;
+  options.reducer.power_sgd.seed = run.seed;
   options.best_metric = best;
   options.early_stop.metric =
       trainer.early_stop().metric().empty() ? best : trainer.early_stop().metric();

@@ -35,6 +35,7 @@ struct ClassifierRun {
   std::string run_dir;
   int64_t updates_per_epoch = 1;
   std::string main_metric = {};  // where the configuration names none
+  uint64_t seed = 1;
 };
 // The configuration was validated: its periods and durations parse.
 TrainerOptions ClassifierTrainerOf(const proto::BertConfig& config, const ClassifierRun& run);

@@ -130,7 +130,8 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds
   Trainer trainer(*task, runtime.comm, context,
                   ClassifierTrainerOf(config, {.run_dir = recorder->path(),
                                                .updates_per_epoch = task->updates_per_epoch(),
-                                               .main_metric = main_metric}));
+                                               .main_metric = main_metric,
+                                               .seed = seed}));
   trainer.set_observer(recorder.get());
   trainer.set_stop_flags(&runtime.stop);
   DT_RETURN_IF_ERROR(LoadPretrained(config.model(), task->parameters(), runtime));

@@ -22,6 +22,7 @@
 #include "dtrain/app/version.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/clock_offset.h"
+#include "dtrain/comm/device_communicator.h"
 
 namespace dtrain {
 namespace {
@@ -180,6 +181,7 @@ class Examination {
     report_.ranks = comm_.size();
     report_.watches_cables = std::getenv("OMPI_MCA_oob_tcp_keepalive_time") != nullptr;
     FindHosts();
+    ConnectGpus();
     const std::map<std::string, int64_t> before = InterfaceBytes();
     MeasurePairs();
     Sweep();
@@ -209,6 +211,13 @@ class Examination {
       }
       ++report_.hosts[at->second].ranks;
     }
+  }
+
+  // As a training run does.
+  void ConnectGpus() {
+    if (runtime_.device.type == DeviceType::kCpu) return;
+    const auto gpus = MakeDeviceCommunicator(comm_, runtime_.device, &report_.without_nccl);
+    if (gpus) report_.nccl = gpus->description();
   }
 
   void MeasurePairs() {

@@ -52,7 +52,9 @@ struct AllReduceReport {
 struct DoctorReport {
   std::string mpi;
   int ranks = 0;
-  bool watches_cables = false;  // Open MPI was told to notice a silent host
+  bool watches_cables = false;    // Open MPI was told to notice a silent host
+  std::string nccl = {};          // "NCCL 2.28.9, flat", which connects the GPUs, and else ...
+  std::string without_nccl = {};  // ... why it does not; both "" on CPUs
   std::vector<HostReport> hosts;
   std::vector<PairReport> pairs;
   std::vector<AllReduceReport> sweep;  // by size

@@ -60,6 +60,12 @@ void DiagnoseCores(const DoctorReport& report, Sentences& out) {
   }
 }
 
+void DiagnoseGpus(const DoctorReport& report, Sentences& out) {
+  if (report.without_nccl.empty() || report.ranks == 1) return;
+  out.push_back("gradients of GPUs travel through the host's memory, without NCCL: " +
+                report.without_nccl);
+}
+
 void DiagnoseNetwork(const DoctorReport& report, Sentences& out) {
   std::vector<const PairReport*> pairs;
   for (const PairReport& pair : report.pairs) {
@@ -151,6 +157,7 @@ std::vector<std::string> Diagnose(const DoctorReport& report) {
   Sentences sentences;
   DiagnoseBuilds(report, sentences);
   DiagnoseCores(report, sentences);
+  DiagnoseGpus(report, sentences);
   DiagnoseNetwork(report, sentences);
   DiagnoseDisksAndClocks(report, sentences);
   return sentences;
@@ -161,6 +168,7 @@ std::string DoctorText(const DoctorReport& report) {
       absl::StrFormat("%d rank%s on %d host%s, MPI: %s\n%s\n\n", report.ranks,
                       report.ranks == 1 ? "" : "s", report.hosts.size(),
                       report.hosts.size() == 1 ? "" : "s", report.mpi, report.hosts.front().build);
+  if (!report.nccl.empty()) absl::StrAppend(&text, "between GPUs: ", report.nccl, "\n\n");
   AppendHosts(report, text);
   if (!report.pairs.empty()) {
     absl::StrAppendFormat(&text, "\n%-25s %9s %12s\n", "two ranks on", "latency", "each way");
@@ -185,7 +193,10 @@ std::string DoctorText(const DoctorReport& report) {
 }
 
 std::string DoctorJson(const DoctorReport& report) {
-  nlohmann::ordered_json json = {{"ranks", report.ranks}, {"mpi", report.mpi}};
+  nlohmann::ordered_json json = {{"ranks", report.ranks},
+                                 {"mpi", report.mpi},
+                                 {"nccl", report.nccl},
+                                 {"without_nccl", report.without_nccl}};
   for (const HostReport& host : report.hosts) {
     json["hosts"].push_back({{"name", host.name},
                              {"build", host.build},

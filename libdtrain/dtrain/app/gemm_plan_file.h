@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "dtrain/app/internal/plan_file.h"
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/device/device.h"
@@ -27,10 +28,7 @@ struct GemmPlanOptions {
   std::string path = {};  // of the plan file, read and written on the root rank
 };
 
-struct GemmPlanReport {
-  size_t read = 0;      // plans of the file
-  size_t measured = 0;  // and those it did not have
-};
+using GemmPlanReport = internal::PlanReport;
 
 // Sets how this rank's products are computed. With kMeasure on a GPU all ranks take the plans of
 // the root rank: those of the file, and for what `warm_up` multiplies beyond them new ones, which

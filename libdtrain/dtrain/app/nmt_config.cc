@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
+#include "dtrain/app/internal/validate_exchange.h"
 #include "dtrain/nmt.pb.h"
 
 namespace dtrain {
@@ -77,9 +78,7 @@ absl::Status ValidateSharding(bool shard_optimizer, const proto::OptimizerConfig
 namespace {
 
 absl::Status ValidateTrainer(const proto::TrainerConfig& trainer) {
-  if (trainer.wire_precision() == proto::TrainerConfig::fp16) {
-    return UsageError("trainer.wire_precision is fp32 or bf16, not fp16");
-  }
+  DT_RETURN_IF_ERROR(internal::ValidateExchange(trainer));
   const bool evaluates = !trainer.eval_every().empty();
   if (trainer.early_stop().patience() > 0 && !evaluates) {
     return UsageError("trainer.early_stop.patience needs evaluations: set trainer.eval_every");

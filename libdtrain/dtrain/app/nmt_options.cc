@@ -175,6 +175,7 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
   options.max_epochs = trainer.max_epochs();
   options.learning_rate =
       LearningRateOf(config.optimizer(), trainer.max_steps(), config.model().hidden_size());
+  options.reducer.power_sgd.seed = trainer.seed();
   options.best_metric = proto::Metric_Name(trainer.best_metric());
   options.early_stop.metric = proto::Metric_Name(trainer.early_stop().metric());
   options.cuda_graphs = CudaGraphsOf(trainer.cuda_graphs());

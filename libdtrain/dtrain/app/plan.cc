@@ -118,7 +118,7 @@ int64_t TravellingElements(const PlanBucket& bucket, int power_sgd_rank) {
                            const int64_t factors =
                                power_sgd_rank * (parameter.rows + parameter.columns);
                            const bool whole = power_sgd_rank == 0 || parameter.rows == 1 ||
-                                              factors >= parameter.elements();
+                                              2 * factors > parameter.elements();
                            return sum + (whole ? parameter.elements() : factors);
                          });
 }

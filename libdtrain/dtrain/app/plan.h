@@ -93,7 +93,7 @@ struct PlannedStep {
 };
 
 // Elements that travel for a bucket: all, or with PowerSGD (Vogels et al. 2019) of rank r the two
-// factors r (rows + columns) of each matrix that they make smaller.
+// factors r (rows + columns) of each matrix that they at least halve.
 int64_t TravellingElements(const PlanBucket& bucket, int power_sgd_rank);
 
 // Bytes that a node sends, and receives, for `bytes` of gradients.

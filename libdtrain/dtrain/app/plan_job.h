@@ -1,5 +1,5 @@
-// plan_job.h - what a plan starts from: a configuration's model, a network's name, doctor's
-// figures. SPDX-License-Identifier: Apache-2.0
+// plan_job.h - what a plan starts from: a configuration, a network's name, doctor's figures.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_APP_PLAN_JOB_H_
 #define DTRAIN_APP_PLAN_JOB_H_
 

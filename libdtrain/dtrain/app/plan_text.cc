@@ -35,7 +35,7 @@ std::string Advice(const PlanJob& job, const std::vector<PlanWay>& ways) {
   const auto add = [&](const char* what, const std::vector<PlanWay>& among) {
     if (among.empty()) return;
     const PlanWay& best = *std::min_element(among.begin(), among.end(), faster);
-    absl::StrAppendFormat(&text, "%-38s %s, %.2f x %s\n", what, best.Name(),
+    absl::StrAppendFormat(&text, "%-42s %s, %.2f x %s\n", what, best.Name(),
                           plain / SecondsPerBatch(job, best), ways.front().Name());
   };
   add("fastest with whole gradients, same batch", same_batch);
@@ -52,7 +52,7 @@ std::string PlanText(const PlanJob& job, const std::vector<PlanWay>& ways) {
       "job      %d node%s x %d rank%s, %.2f M parameters, %.1f MB of gradients in %d buckets\n"
       "network  %.1f MB/s each way and %.0f us between nodes, %.1f MB/s within\n"
       "compute  %.4g s for a rank's share of a batch\n\n"
-      "%-42s %9s %10s %10s %8s  %s\n",
+      "%-46s %9s %10s %10s %8s  %s\n",
       job.nodes, job.nodes == 1 ? "" : "s", job.ranks_per_node, job.ranks_per_node == 1 ? "" : "s",
       elements / 1e6, 4 * elements / 1e6, static_cast<int>(job.buckets.size()),
       job.network.bytes_per_second / 1e6, 1e6 * job.network.latency_seconds,
@@ -60,7 +60,7 @@ std::string PlanText(const PlanJob& job, const std::vector<PlanWay>& ways) {
       "MB/s/node", "busy", "limit");
   for (const PlanWay& way : ways) {
     const PlannedStep step = PlanStep(job, way);
-    absl::StrAppendFormat(&text, "%-42s %7.3g s %8.3g s %10.1f %6.0f %%  %s\n", way.Name(),
+    absl::StrAppendFormat(&text, "%-46s %7.3g s %8.3g s %10.1f %6.0f %%  %s\n", way.Name(),
                           step.seconds, step.seconds / way.accumulation,
                           step.network_bytes_per_second() / 1e6, 100.0 * step.efficiency(),
                           step.limit);

@@ -27,8 +27,9 @@ std::string_view Name(ReduceOp op) {
   return "?";
 }
 
-Communicator::Communicator(int rank, std::vector<std::string> hosts)
-    : rank_(rank), hosts_(std::move(hosts)) {
+Communicator::Communicator(int rank, std::vector<std::string> hosts,
+                           const CommunicatorOptions& options)
+    : rank_(rank), hosts_(std::move(hosts)), options_(options) {
   DT_CHECK(rank >= 0 && rank < size());
   for (int r = 0; r < size(); ++r) {
     if (host(r) != host(rank)) continue;

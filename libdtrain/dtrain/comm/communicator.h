@@ -61,6 +61,7 @@ struct CommunicatorOptions {
   // Where a rank whose communication fails writes its last 1,024 collectives; empty: nowhere. An
   // existing directory.
   std::string record_directory{};
+  bool nccl = true;                // between GPUs; false: through the host's memory
   bool shared_memory = true;       // between ranks of a host; false: messages
   int64_t slot_bytes = 512 << 10;  // of shared memory: what a rank shows the others at a time
 };
@@ -90,6 +91,8 @@ class Communicator {
   int local_rank() const { return local_rank_; }
   int local_size() const { return local_size_; }
   const std::string& host(int rank) const { return hosts_[static_cast<size_t>(rank)]; }
+  // As it was made with; what is made of it follows them too.
+  const CommunicatorOptions& options() const { return options_; }
   // What heartbeats tell the others of this rank; of the whole job in every communicator.
   Pulse& pulse() { return *pulse_; }
   // Bytes this rank has sent to others.
@@ -169,7 +172,7 @@ class Communicator {
 
  protected:
   // hosts: the host name of every rank, by rank.
-  Communicator(int rank, std::vector<std::string> hosts);
+  Communicator(int rank, std::vector<std::string> hosts, const CommunicatorOptions& options = {});
   void SharePulse(const Communicator& whole) { pulse_ = whole.pulse_; }
 
  private:
@@ -177,6 +180,7 @@ class Communicator {
 
   int rank_;
   std::vector<std::string> hosts_;
+  CommunicatorOptions options_;
   std::shared_ptr<Pulse> pulse_ = std::make_shared<Pulse>();
   int local_rank_ = 0;
   int local_size_ = 0;

@@ -91,6 +91,15 @@ absl::StatusOr<CommunicatorOptions> CommunicatorOptionsFrom(const GetEnv& get_en
   if (const char* const text = get_env("DTRAIN_COMM_RECORD"); text != nullptr) {
     options.record_directory = text;
   }
+  if (const char* const text = get_env("DTRAIN_NCCL"); text != nullptr) {
+    if (text != std::string_view("auto") && text != std::string_view("off")) {
+      return UsageError(absl::StrFormat(
+          "DTRAIN_NCCL=%s is neither auto nor off: with off, GPUs' gradients travel through the "
+          "host's memory",
+          text));
+    }
+    options.nccl = text == std::string_view("auto");
+  }
   DT_ASSIGN_OR_RETURN(options.algorithm, AlgorithmFrom(get_env));
   return options;
 }

@@ -31,7 +31,8 @@ absl::StatusOr<Launch> DetectLaunch(const GetEnv& get_env);
 absl::Status CheckWorldSize(const Launch& launch, int mpi_size);
 
 // The defaults, changed by DTRAIN_COMM_TIMEOUT (seconds, more than 0), DTRAIN_ALLREDUCE (auto,
-// flat, hierarchical or measure) and DTRAIN_COMM_RECORD (record_directory).
+// flat, hierarchical or measure), DTRAIN_NCCL (auto or off) and DTRAIN_COMM_RECORD
+// (record_directory).
 absl::StatusOr<CommunicatorOptions> CommunicatorOptionsFrom(const GetEnv& get_env);
 
 }  // namespace dtrain

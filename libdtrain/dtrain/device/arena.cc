@@ -13,6 +13,7 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/device/cuda/runtime.h"
+#include "dtrain/device/internal/guard.h"
 
 namespace dtrain {
 namespace {
@@ -136,6 +137,9 @@ std::shared_ptr<std::byte> Arena::Allocate(size_t bytes) {
   if (available > size) free_.emplace(begin + size, available - size);
   used_ += size;
   peak_ = std::max(peak_, used_);
+  // Vector tails overrun on the CPU alone. What is free stays open: work that was recorded or is
+  // late still uses it.
+  if (device_.type == DeviceType::kCuda) Forbid(begin + bytes, size - bytes);
   return {begin,
           [arena = shared_from_this(), size](std::byte* start) { arena->Free(start, size); }};
 }
@@ -152,6 +156,7 @@ uint64_t Arena::Layout() const {
 }
 
 void Arena::Free(std::byte* begin, size_t bytes) {
+  Permit(begin, bytes);
   used_ -= bytes;
   auto next = free_.lower_bound(begin);
   if (next != free_.end() && begin + bytes == next->first) {

@@ -42,7 +42,7 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // Every block starts at a multiple of this many bytes: a cache line pair, a page of TMA
   // alignment.
   static constexpr size_t kAlignment = 128;
-  // Bytes readable and writable after each block's size, so that vector tails may overrun it.
+  // Bytes after each block: on the CPU readable and writable, as vector tails overrun; else not.
   static constexpr size_t kPadding = 64;
 
   // Holds at most `capacity` bytes on `device`; throws std::bad_alloc where the CPU cannot reserve

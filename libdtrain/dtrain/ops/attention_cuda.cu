@@ -7,9 +7,11 @@
 #include "dtrain/base/check.h"
 #include "dtrain/device/copy.h"
 #include "dtrain/device/cuda/runtime.h"
+#include "dtrain/ops/internal/attention_device.h"
 #include "dtrain/ops/internal/attention_flash_backward.cuh"
 #include "dtrain/ops/internal/attention_flash_forward.cuh"
 #include "dtrain/ops/internal/attention_plain.cuh"
+#include "dtrain/ops/internal/attention_plans.h"
 #include "dtrain/ops/internal/attention_row_backward.cuh"
 
 namespace dtrain {
@@ -22,28 +24,6 @@ LaunchShape ShapeOf(const AttentionArgs& args, int64_t max_rows, int rows, int t
   return {.blocks = {tiles * args.num_heads * args.sequences},
           .threads = threads,
           .shared_bytes = shared_bytes};
-}
-
-// `args` with device memory: both arrays of offsets and, for backward, delta.
-AttentionArgs OnDevice(const AttentionArgs& args, bool with_delta, Stream& stream) {
-  const auto count = static_cast<size_t>(args.sequences) + 1;
-  const bool has_offsets = args.device_query_offsets != nullptr;
-  const size_t offset_bytes = has_offsets ? 0 : 2 * count * sizeof(int32_t);
-  const size_t deltas =
-      with_delta ? static_cast<size_t>(args.query_offsets[count - 1] * int64_t{args.num_heads}) : 0;
-  AttentionArgs result = args;
-  result.query_offsets = args.device_query_offsets;
-  result.key_offsets = args.device_key_offsets;
-  if (offset_bytes + deltas == 0) return result;
-  std::byte* const scratch = stream.Scratch(offset_bytes + deltas * sizeof(float));
-  result.delta = reinterpret_cast<float*>(scratch + offset_bytes);
-  if (has_offsets) return result;
-  std::vector<int32_t> offsets(args.query_offsets, args.query_offsets + count);
-  offsets.insert(offsets.end(), args.key_offsets, args.key_offsets + count);
-  CopyToDevice(scratch, offsets.data(), offset_bytes, stream);
-  result.query_offsets = reinterpret_cast<const int32_t*>(scratch);
-  result.key_offsets = result.query_offsets + count;
-  return result;
 }
 
 // ---- plain -------------------------------------------------------------------------------------
@@ -76,23 +56,13 @@ int ComputeCapability(const Device& device) {
   return known[index];
 }
 
-bool IsAligned(const void* rows, int64_t stride) {
-  return reinterpret_cast<uintptr_t>(rows) % 16 == 0 && stride % 8 == 0;
-}
-
 // Rows in whole 16-byte chunks, a head size with a kernel, and a maximum of scores that is the
 // maximum of the products. On sm_75, float16 alone and what its 64 KiB of shared memory hold.
 template <typename T>
 bool TakesFlash(const AttentionArgs& args, bool backward, const Device& device) {
   if constexpr (sizeof(T) == 2) {
     const bool has_kernel = args.head_dim == 32 || args.head_dim == 64 || args.head_dim == 128;
-    const bool is_aligned =
-        IsAligned(args.q, args.q_stride) && IsAligned(args.k, args.k_stride) &&
-        IsAligned(args.v, args.v_stride) && IsAligned(args.out, args.out_stride) &&
-        (!backward ||
-         (IsAligned(args.d_out, args.d_out_stride) && IsAligned(args.dq, args.dq_stride) &&
-          IsAligned(args.dk, args.dk_stride) && IsAligned(args.dv, args.dv_stride)));
-    if (!has_kernel || !is_aligned || args.scale <= 0.0f) return false;
+    if (!has_kernel || !AreAligned(args, backward) || args.scale <= 0.0f) return false;
     const bool is_first_kind = std::is_same_v<T, Float16> && args.head_dim <= 64;
     return ComputeCapability(device) >= (is_first_kind ? 75 : 80);
   } else {
@@ -155,16 +125,9 @@ void DispatchFlash(const AttentionArgs& args, const Body& body) {
   }
 }
 
-void CheckHeadDim(const AttentionArgs& args) {
-  DT_CHECK_LE(args.head_dim, kPlainMaxDim) << "attention on a GPU takes heads of up to 256";
-}
-
-}  // namespace
-
 template <typename T>
-void AttentionForwardKernelCuda(const AttentionArgs& host_args, Stream& stream) {
-  CheckHeadDim(host_args);
-  const AttentionArgs args = OnDevice(host_args, false, stream);
+void NativeForward(const AttentionArgs& host_args, Stream& stream) {
+  const AttentionArgs args = PutOnDevice(host_args, 0, stream).args;
   if (TakesFlash<T>(args, false, stream.device())) {
     if constexpr (sizeof(T) == 2) {
       DispatchFlash(args, [&]<int kDim, bool kDropout>() {
@@ -177,9 +140,12 @@ void AttentionForwardKernelCuda(const AttentionArgs& host_args, Stream& stream) 
 }
 
 template <typename T>
-void AttentionBackwardKernelCuda(const AttentionArgs& host_args, Stream& stream) {
-  CheckHeadDim(host_args);
-  const AttentionArgs args = OnDevice(host_args, true, stream);
+void NativeBackward(const AttentionArgs& host_args, Stream& stream) {
+  const int64_t deltas =
+      host_args.query_offsets[host_args.sequences] * int64_t{host_args.num_heads};
+  auto [args, scratch] =
+      PutOnDevice(host_args, static_cast<size_t>(deltas) * sizeof(float), stream);
+  args.delta = reinterpret_cast<float*>(scratch);
   if (TakesFlash<T>(args, true, stream.device())) {
     if constexpr (sizeof(T) == 2) {
       DispatchFlash(args, [&]<int kDim, bool kDropout>() {
@@ -189,6 +155,48 @@ void AttentionBackwardKernelCuda(const AttentionArgs& host_args, Stream& stream)
     return;
   }
   PlainBackward<T>(args, stream);
+}
+
+template <typename T>
+void Run(const AttentionArgs& args, bool backward, Stream& stream) {
+  DT_CHECK_LE(args.head_dim, kPlainMaxDim) << "attention on a GPU takes heads of up to 256";
+  const auto native = [&] {
+    backward ? NativeBackward<T>(args, stream) : NativeForward<T>(args, stream);
+  };
+  if (!RunFusedAttention(args, kDTypeOf<T>, backward, native, stream)) native();
+}
+
+}  // namespace
+
+AttentionOnDevice PutOnDevice(const AttentionArgs& host_args, size_t bytes, Stream& stream) {
+  constexpr size_t kAlignment = 256;
+  const auto count = static_cast<size_t>(host_args.sequences) + 1;
+  const bool has_offsets = host_args.device_query_offsets != nullptr;
+  const size_t offset_bytes = has_offsets ? 0 : 2 * count * sizeof(int32_t);
+  const size_t begin = (offset_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  AttentionOnDevice result{host_args, nullptr};
+  result.args.query_offsets = host_args.device_query_offsets;
+  result.args.key_offsets = host_args.device_key_offsets;
+  if (begin + bytes == 0) return result;
+  std::byte* const scratch = stream.Scratch(begin + bytes);
+  if (bytes > 0) result.scratch = scratch + begin;
+  if (has_offsets) return result;
+  std::vector<int32_t> offsets(host_args.query_offsets, host_args.query_offsets + count);
+  offsets.insert(offsets.end(), host_args.key_offsets, host_args.key_offsets + count);
+  CopyToDevice(scratch, offsets.data(), offset_bytes, stream);
+  result.args.query_offsets = reinterpret_cast<const int32_t*>(scratch);
+  result.args.key_offsets = result.args.query_offsets + count;
+  return result;
+}
+
+template <typename T>
+void AttentionForwardKernelCuda(const AttentionArgs& args, Stream& stream) {
+  Run<T>(args, false, stream);
+}
+
+template <typename T>
+void AttentionBackwardKernelCuda(const AttentionArgs& args, Stream& stream) {
+  Run<T>(args, true, stream);
 }
 
 template void AttentionForwardKernelCuda<float>(const AttentionArgs&, Stream&);

@@ -8,6 +8,7 @@
 #include "dtrain/device/cuda/launch.cuh"
 #include "dtrain/device/cuda/packed.cuh"
 #include "dtrain/device/cuda/runtime.h"
+#include "dtrain/ops/internal/fastest_way.h"
 #include "dtrain/ops/internal/gemm_kernel.h"
 #include "dtrain/ops/internal/gemm_plans.h"
 
@@ -21,8 +22,6 @@ using cuda::ProductShape;
 
 // Suggestions of the library that are measured.
 constexpr int kCandidates = 8;
-// Launches between two events: a short product alone would be timed with its launch.
-constexpr int kLaunches = 5;
 
 // sums[i] += x[i]: a bias gradient that cuBLASLt overwrote goes to where gradients accumulate.
 // Geometry: a thread per element. Traffic: a vector read, one read and written; a launch's time.
@@ -114,37 +113,6 @@ bool RunOnce(Product& product, const GemmArgs& args, const ProductAlgorithm& alg
   }
   return true;
 }
-
-// Two points in a stream's work and the time between them.
-class StreamTimer {
- public:
-  explicit StreamTimer(Stream& stream)
-      : stream_(stream),
-        start_(cuda::CreateEvent(stream.device())),
-        end_(cuda::CreateEvent(stream.device())) {}
-  StreamTimer(const StreamTimer&) = delete;
-  StreamTimer& operator=(const StreamTimer&) = delete;
-  ~StreamTimer() {
-    cuda::DestroyEvent(stream_.device(), start_);
-    cuda::DestroyEvent(stream_.device(), end_);
-  }
-
-  // Seconds of one of several runs of `work`; none where it gave false.
-  template <typename Work>
-  std::optional<double> Time(const Work& work) {
-    cuda::RecordEvent(stream_.device(), start_, stream_.handle());
-    for (int i = 0; i < kLaunches; ++i) {
-      if (!work()) return std::nullopt;
-    }
-    cuda::RecordEvent(stream_.device(), end_, stream_.handle());
-    return cuda::SecondsBetween(stream_.device(), start_, end_) / kLaunches;
-  }
-
- private:
-  Stream& stream_;
-  void* start_;
-  void* end_;
-};
 
 // The fastest of the library's algorithms and, if there are any, of the parts.
 template <typename T>

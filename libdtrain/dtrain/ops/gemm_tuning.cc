@@ -1,29 +1,28 @@
-// gemm_tuning.cc - the plans of a thread, their form as text, and the choice by medians.
+// gemm_tuning.cc - the plans of a thread and their form as text.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/gemm_tuning.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <iterator>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/ops/internal/gemm_plans.h"
 
 namespace dtrain {
 namespace {
 
-constexpr std::string_view kTitle = "dtrain gemm plans";
-// Of the text below; a file of another version is measured anew.
-constexpr int kFormat = 1;
-constexpr int kRounds = 5;
-// What a later way must gain over an earlier one: less is noise.
-constexpr double kMargin = 0.98;
+constexpr PlanFormat kFormat = {
+    .title = "dtrain gemm plans",
+    .version = 1,
+    .library = "cublaslt",
+    .comment =
+        "c[m,n] = a[m,k] b[k,n]; us: median; by: the library's words for its algorithm, or "
+        "parts: a plain product and another kernel"};
 
 struct State {
   GemmTuning tuning = GemmTuning::kHeuristic;
@@ -38,14 +37,6 @@ State& OfThread() {
 
 constexpr std::string_view kEpilogueNames[] = {
     "none", "bias", "relu_bias", "gelu_bias", "relu_gradient", "gelu_gradient", "bias_gradient"};
-constexpr std::pair<DType, std::string_view> kTypeNames[] = {
-    {DType::kFloat32, "fp32"}, {DType::kBFloat16, "bf16"}, {DType::kFloat16, "fp16"}};
-
-std::string_view TypeName(DType type) {
-  const auto* const found = std::find_if(std::begin(kTypeNames), std::end(kTypeNames),
-                                         [&](const auto& entry) { return entry.first == type; });
-  return found->second;
-}
 
 int64_t RoundUp(int64_t extent) {
   if (extent <= 8) return 8;
@@ -62,8 +53,8 @@ std::string PlanLine(const cuda::ProductShape& shape, const GemmPlan& plan) {
       "align=%d,%d,%d,%d",
       shape.m, shape.n, shape.k, shape.a_stride, shape.b_stride, shape.c_stride, shape.aux_stride,
       shape.transpose_a, shape.transpose_b, shape.accumulate,
-      kEpilogueNames[static_cast<size_t>(shape.epilogue)], TypeName(shape.type),
-      TypeName(shape.c_type), shape.a_alignment, shape.b_alignment, shape.c_alignment,
+      kEpilogueNames[static_cast<size_t>(shape.epilogue)], PlanTypeName(shape.type),
+      PlanTypeName(shape.c_type), shape.a_alignment, shape.b_alignment, shape.c_alignment,
       shape.vector_alignment);
   line += absl::StrFormat(" us=%.2f ws=%d by=%s", plan.microseconds, plan.algorithm.workspace_bytes,
                           plan.fused ? "words" : "parts");
@@ -75,86 +66,8 @@ std::string PlanLine(const cuda::ProductShape& shape, const GemmPlan& plan) {
   return line + (plan.note.empty() ? "" : " # " + plan.note) + "\n";
 }
 
-// Reads "key=value" fields of one line in the order PlanLine() writes them; the first that is not
-// as expected stays as the error.
-class FieldReader {
- public:
-  explicit FieldReader(std::string_view line)
-      : fields_(absl::StrSplit(ToAbsl(line), ' ', absl::SkipEmpty())) {}
-
-  std::string_view Text(std::string_view key) {
-    const std::string_view field =
-        at_ < fields_.size() ? std::string_view(fields_[at_]) : std::string_view();
-    ++at_;
-    if (field.size() > key.size() && field.starts_with(key) && field[key.size()] == '=') {
-      return field.substr(key.size() + 1);
-    }
-    Fail(key);
-    return {};
-  }
-
-  template <typename Number>
-  Number Parse(std::string_view key, std::string_view text, int base = 10) {
-    Number number{};
-    std::from_chars_result result{};
-    if constexpr (std::is_floating_point_v<Number>) {
-      result = std::from_chars(text.data(), text.data() + text.size(), number);
-    } else {
-      result = std::from_chars(text.data(), text.data() + text.size(), number, base);
-    }
-    if (result.ec != std::errc() || result.ptr != text.data() + text.size()) Fail(key);
-    return number;
-  }
-  int64_t Extent(std::string_view key, int64_t smallest) {
-    const auto number = Parse<int64_t>(key, Text(key));
-    if (number < smallest) Fail(key);
-    return number;
-  }
-  bool Flag(std::string_view key) {
-    const std::string_view text = Text(key);
-    if (text != "0" && text != "1") Fail(key);
-    return text == "1";
-  }
-  template <typename Names, typename NameOf>
-  size_t OneOf(std::string_view key, const Names& names, const NameOf& name_of) {
-    const std::string_view text = Text(key);
-    for (size_t i = 0; i < std::size(names); ++i) {
-      if (name_of(names[i]) == text) return i;
-    }
-    Fail(key);
-    return 0;
-  }
-  // "a,b,c": exactly `count` numbers.
-  template <typename Number>
-  std::vector<Number> List(std::string_view key, std::string_view text, size_t count, int base) {
-    std::vector<Number> numbers;
-    for (const absl::string_view part : absl::StrSplit(ToAbsl(text), ',')) {
-      numbers.push_back(Parse<Number>(key, ToStd(part), base));
-    }
-    if (numbers.size() != count) Fail(key);
-    numbers.resize(count);
-    return numbers;
-  }
-  void Fail(std::string_view key) {
-    if (wrong_.empty()) wrong_ = key;
-  }
-  // The key of the first wrong field, or of one too many; empty where all is well.
-  std::string wrong() const {
-    if (!wrong_.empty()) return wrong_;
-    return at_ < fields_.size() ? fields_[at_] : "";
-  }
-
- private:
-  std::vector<std::string> fields_;
-  size_t at_ = 0;
-  std::string wrong_;
-};
-
-// One line without its comment; the wrong field's name where there is one.
-std::string ReadPlan(std::string_view line, cuda::ProductShape& shape, GemmPlan& plan) {
-  FieldReader read(line);
+void ReadPlan(PlanFields& read, cuda::ProductShape& shape, GemmPlan& plan) {
   const auto same = [](std::string_view name) { return name; };
-  const auto second = [](const auto& entry) { return entry.second; };
   shape.m = read.Extent("m", 1);
   shape.n = read.Extent("n", 1);
   shape.k = read.Extent("k", 1);
@@ -166,8 +79,8 @@ std::string ReadPlan(std::string_view line, cuda::ProductShape& shape, GemmPlan&
   shape.transpose_b = read.Flag("tb");
   shape.accumulate = read.Flag("add");
   shape.epilogue = static_cast<cuda::Epilogue>(read.OneOf("epilogue", kEpilogueNames, same));
-  shape.type = kTypeNames[read.OneOf("in", kTypeNames, second)].first;
-  shape.c_type = kTypeNames[read.OneOf("out", kTypeNames, second)].first;
+  shape.type = read.Type("in");
+  shape.c_type = read.Type("out");
   const std::vector<int> alignments = read.List<int>("align", read.Text("align"), 4, 10);
   shape.a_alignment = alignments[0];
   shape.b_alignment = alignments[1];
@@ -184,18 +97,6 @@ std::string ReadPlan(std::string_view line, cuda::ProductShape& shape, GemmPlan&
   } else if (by != "parts") {
     read.Fail("by");
   }
-  return read.wrong();
-}
-
-// The value of a header line "name value", or an error.
-absl::StatusOr<std::string> HeaderValue(const std::vector<absl::string_view>& lines, size_t number,
-                                        std::string_view name, std::string_view path) {
-  const std::string_view line = number < lines.size() ? ToStd(lines[number]) : std::string_view();
-  if (line.size() > name.size() && line.starts_with(name) && line[name.size()] == ' ') {
-    return std::string(line.substr(name.size() + 1));
-  }
-  return StorageError(absl::StrFormat("%s:%d: \"%s ...\" expected; delete the file to measure anew",
-                                      path, number + 1, name));
 }
 
 }  // namespace
@@ -218,58 +119,31 @@ cuda::ProductShape PlanShape(const cuda::ProductShape& shape) {
   return rounded;
 }
 
-GemmPlatform GemmPlatformOf([[maybe_unused]] const Device& device) {
-  GemmPlatform platform;
+PlanPlatform GemmPlatformOf([[maybe_unused]] const Device& device) {
+  PlanPlatform platform;
   if constexpr (kWithCuda) {
-    platform.cublaslt_version = cuda::ProductLibraryVersion();
+    platform.library_version = cuda::ProductLibraryVersion();
     platform.gpu = cuda::Properties(device).name;
   }
   return platform;
 }
 
 std::string PrintGemmPlans(const GemmPlanFile& file) {
-  std::string text = absl::StrFormat(
-      "%s %d\ncublaslt %d\ngpu %s\n"
-      "# c[m,n] = a[m,k] b[k,n]; us: median; by: the library's words for its algorithm, or parts: "
-      "a plain product and another kernel\n",
-      kTitle, kFormat, file.platform.cublaslt_version, file.platform.gpu);
+  std::string text = PlanTextHeader(kFormat, file.platform);
   for (const auto& [shape, plan] : file.plans) text += PlanLine(shape, plan);
   return text;
 }
 
 absl::StatusOr<GemmPlanFile> ParseGemmPlans(std::string_view text, std::string_view path) {
-  const std::vector<absl::string_view> lines = absl::StrSplit(ToAbsl(text), '\n');
-  DT_ASSIGN_OR_RETURN(const std::string format, HeaderValue(lines, 0, kTitle, path));
-  if (format != std::to_string(kFormat)) {
-    return StorageError(absl::StrFormat(
-        "%s:1: plans of format %s, this program reads %d; delete the file to measure anew", path,
-        format, kFormat));
-  }
   GemmPlanFile file;
-  DT_ASSIGN_OR_RETURN(const std::string version, HeaderValue(lines, 1, "cublaslt", path));
-  DT_ASSIGN_OR_RETURN(file.platform.gpu, HeaderValue(lines, 2, "gpu", path));
-  const auto parsed = std::from_chars(version.data(), version.data() + version.size(),
-                                      file.platform.cublaslt_version);
-  if (parsed.ec != std::errc() || parsed.ptr != version.data() + version.size()) {
-    return StorageError(absl::StrFormat("%s:2: cublaslt %s is no version", path, version));
-  }
-  for (size_t i = 3; i < lines.size(); ++i) {
-    const std::string_view line = ToStd(lines[i]);
-    const size_t comment = line.find('#');
-    const std::string_view fields = line.substr(0, comment);
-    if (fields.find_first_not_of(' ') == std::string_view::npos) continue;
+  const auto read = [&](PlanFields& fields, std::string note) {
     cuda::ProductShape shape;
     GemmPlan plan;
-    const std::string wrong = ReadPlan(fields, shape, plan);
-    if (!wrong.empty()) {
-      return StorageError(absl::StrFormat(
-          "%s:%d: the field \"%s\" is wrong; delete the file to measure anew", path, i + 1, wrong));
-    }
-    if (comment != std::string_view::npos) {
-      plan.note = line.substr(std::min(line.size(), comment + 2));
-    }
+    ReadPlan(fields, shape, plan);
+    plan.note = std::move(note);
     file.plans.insert_or_assign(shape, std::move(plan));
-  }
+  };
+  DT_ASSIGN_OR_RETURN(file.platform, ParsePlanText(kFormat, text, path, read));
   return file;
 }
 
@@ -313,29 +187,6 @@ absl::StatusOr<bool> UseGemmPlans(std::string_view text, std::string_view path,
   const bool fits = file.platform == GemmPlatformOf(device);
   SetGemmPlans(fits ? std::move(file.plans) : GemmPlans());
   return fits;
-}
-
-std::optional<FastestWay> ChooseFastest(
-    size_t count, const std::function<std::optional<double>(size_t)>& seconds_of) {
-  std::vector<std::vector<double>> times(count);
-  std::vector<bool> runs(count, true);
-  // The first round loads kernels and is not counted.
-  for (int round = 0; round <= kRounds; ++round) {
-    for (size_t i = 0; i < count; ++i) {
-      if (!runs[i]) continue;
-      const std::optional<double> seconds = seconds_of(i);
-      runs[i] = seconds.has_value();
-      if (seconds.has_value() && round > 0) times[i].push_back(*seconds);
-    }
-  }
-  std::optional<FastestWay> fastest;
-  for (size_t i = 0; i < count; ++i) {
-    if (!runs[i]) continue;
-    const auto middle = times[i].begin() + kRounds / 2;
-    std::nth_element(times[i].begin(), middle, times[i].end());
-    if (!fastest.has_value() || *middle < kMargin * fastest->seconds) fastest = {i, *middle};
-  }
-  return fastest;
 }
 
 }  // namespace dtrain

@@ -7,8 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/device_communicator.h"
+#include "dtrain/train/internal/device_exchange.h"
 #include "dtrain/train/internal/plain_exchange.h"
+#include "dtrain/train/internal/power_sgd_exchange.h"
 #include "dtrain/train/trace_files.h"
 
 namespace dtrain {
@@ -19,9 +23,36 @@ std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
   std::vector<GradientRange> ranges;
   for (const Parameter* parameter : parameters.in_backward_order()) {
     if (!ranges.empty()) ranges.back().end = parameter->offset();
-    ranges.push_back({parameter->name(), parameter->offset(), parameters.size()});
+    GradientRange range{parameter->name(), parameter->offset(), parameters.size()};
+    if (parameter->shape().rank() == 2) {
+      range.rows = parameter->shape()[0];
+      range.columns = parameter->shape()[1];
+    }
+    ranges.push_back(std::move(range));
   }
   return ranges;
+}
+
+// Collective.
+std::unique_ptr<internal::BucketExchange> MakeExchange(const Tensor& flat,
+                                                       std::vector<internal::BucketRange> buckets,
+                                                       Communicator& comm,
+                                                       const GradientReducerOptions& options,
+                                                       std::vector<std::vector<int64_t>> slices) {
+  if (flat.device().type == DeviceType::kCuda && options.stream && slices.empty()) {
+    std::string why;
+    auto gpus = MakeDeviceCommunicator(comm, flat.device(), &why);
+    if (gpus) {
+      LogInfo("gradients travel from GPU to GPU: " + gpus->description());
+      return internal::MakeDeviceExchange(flat, std::move(buckets), std::move(gpus), comm.size(),
+                                          *options.stream, options.wire_type);
+    }
+    Log(comm.is_root() ? LogLevel::kWarning : LogLevel::kInfo,
+        "gradients travel through the host's memory, without NCCL: " + why);
+  }
+  return internal::MakePlainExchange(std::make_shared<internal::HostGradients>(flat),
+                                     std::move(buckets), comm, options.wire_type,
+                                     std::move(slices));
 }
 
 }  // namespace
@@ -71,8 +102,15 @@ GradientReducer::GradientReducer(const Tensor& flat_gradients,
     if (scatter_block_ > 0) slices.push_back(SliceOffsets(static_cast<int>(ranges.size())));
     ranges.push_back({bucket.begin, bucket.end});
   }
-  exchange_ = internal::MakePlainExchange(flat_gradients, std::move(ranges), comm,
-                                          options.wire_type, std::move(slices));
+  if (options.power_sgd.rank > 0) {
+    DT_CHECK_EQ(scatter_block_, 0) << "PowerSGD's sums are whole on every rank";
+    auto exchange = std::make_unique<internal::PowerSgdExchange>(flat_gradients, ranges,
+                                                                 parameters_, comm, options);
+    power_sgd_ = exchange.get();
+    exchange_ = std::move(exchange);
+    return;
+  }
+  exchange_ = MakeExchange(flat_gradients, std::move(ranges), comm, options, std::move(slices));
 }
 
 void GradientReducer::CutBuckets(const GradientReducerOptions& options) {
@@ -111,6 +149,18 @@ GradientReducer::~GradientReducer() = default;
 
 int64_t GradientReducer::bucket_begin(int bucket) const {
   return bucket == num_buckets() ? elements_ : buckets_[static_cast<size_t>(bucket)].begin;
+}
+
+void GradientReducer::SetGradientScale(const Tensor& scale) {
+  if (power_sgd_ != nullptr) power_sgd_->SetGradientScale(scale);
+}
+
+void GradientReducer::SetStep(int64_t step) {
+  if (power_sgd_ != nullptr) power_sgd_->SetStep(step);
+}
+
+internal::PowerSgdMemory* GradientReducer::power_sgd_memory() {
+  return power_sgd_ != nullptr ? power_sgd_->memory() : nullptr;
 }
 
 void GradientReducer::MarkReady(int index) {

@@ -20,17 +20,22 @@
 // gradient (2^-12) in a smaller range: gradients are divided by the number of ranks before they are
 // rounded and multiplied by it after the sum, so that a sum passes 65,504 only where a mean does;
 // below 6e-5 it loses precision, so that it wants a loss scale.
+//
+// Between GPUs NCCL adds, in the wire type and in an order of its own: a 16-bit sum is rounded once
+// for each rank it passes.
 #ifndef DTRAIN_TRAIN_GRADIENT_REDUCER_H_
 #define DTRAIN_TRAIN_GRADIENT_REDUCER_H_
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/timeline.h"
 #include "dtrain/comm/communicator.h"
+#include "dtrain/device/stream.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/tensor/tensor.h"
 
@@ -38,13 +43,27 @@ namespace dtrain {
 
 namespace internal {
 class BucketExchange;
-}
+class PowerSgdExchange;
+struct PowerSgdMemory;
+}  // namespace internal
 
 // Elements [begin, end) of the flat tensor.
 struct GradientRange {
   std::string name;
   int64_t begin = 0;
   int64_t end = 0;
+  // Of a matrix, which the first rows * columns elements hold; 0: not one.
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+
+// Matrices travel as two factors of `rank` columns (Vogels et al. 2019) where these take half of
+// their elements or less. Sums are then approximate; what they lack is added to the gradients of
+// the next step. Takes as much of the host's memory as there are compressed gradients.
+struct PowerSgdOptions {
+  int rank = 0;            // 0: off
+  int64_t start_step = 0;  // steps before it go uncompressed
+  uint64_t seed = 0;       // the same on all ranks, as the rest
 };
 
 struct GradientReducerOptions {
@@ -54,6 +73,10 @@ struct GradientReducerOptions {
   // Not 0: a rank receives the sums of its slice of each bucket alone (SliceOffsets()), half of
   // what an allreduce moves. Buckets and slices are cut at multiples of this many elements.
   int64_t scatter_block = 0;
+  // Of a GPU's gradients: the stream they are computed on. They are then summed on the GPUs where
+  // all ranks have NCCL; without it, or without NCCL, they travel through the host's memory.
+  std::optional<Stream> stream = {};
+  PowerSgdOptions power_sgd = {};
 };
 
 // The bucket of each parameter: buckets end where a parameter ends.
@@ -69,8 +92,7 @@ class GradientReducer {
     double launch_seconds = 0;   // in MarkReady() and Poll(): work beside the backward pass
   };
 
-  // flat_gradients: [n] float32, in the order in which the backward pass completes them; a GPU's
-  // travel through the host's memory.
+  // flat_gradients: [n] float32, in the order in which the backward pass completes them.
   // parameters: ascending, without gaps, covering all of it. Both tensors and `comm` outlive the
   // reducer.
   GradientReducer(const Tensor& flat_gradients, std::vector<GradientRange> parameters,
@@ -106,6 +128,15 @@ class GradientReducer {
   std::vector<int64_t> SliceOffsets(int bucket) const;
   const Statistics& statistics() const { return statistics_; }
 
+  // [1] float32, outlives the reducer: what a step's gradients are multiplied by, a power of two.
+  // Read when the step's first bucket is complete; PowerSGD's memory is kept free of it.
+  void SetGradientScale(const Tensor& scale);
+  // Of a run that goes on: steps it has made. Before the first MarkReady().
+  void SetStep(int64_t step);
+  // What PowerSGD carries from step to step; null with one rank and where nothing is compressed
+  // yet. Between steps.
+  internal::PowerSgdMemory* power_sgd_memory();
+
  private:
   struct Bucket {
     int64_t begin = 0;
@@ -132,6 +163,7 @@ class GradientReducer {
   std::vector<bool> marked_;                            // by parameter
   int next_ = 0;                                        // the first bucket not started
   std::unique_ptr<internal::BucketExchange> exchange_;  // none with one rank
+  internal::PowerSgdExchange* power_sgd_ = nullptr;     // exchange_, where it is one
   Statistics statistics_;
   Timeline* timeline_ = nullptr;
 };

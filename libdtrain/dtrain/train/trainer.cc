@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -15,7 +16,8 @@
 #include "dtrain/ops/reduce.h"
 #include "dtrain/tensor/copy.h"
 #include "dtrain/train/broadcast.h"
-#include "dtrain/train/replica_check.h"
+#include "dtrain/train/internal/local_rounds.h"
+#include "dtrain/train/internal/power_sgd_memory.h"
 
 namespace dtrain {
 namespace {
@@ -39,8 +41,14 @@ StepRules RulesOf(const TrainerOptions& options) {
           .average_decay = options.adam.ema_decay};
 }
 
-GradientReducerOptions ReducerOptionsOf(const TrainerOptions& options) {
+// Ranks update alone, and become their means now and then.
+bool TakesRounds(const TrainerOptions& options, const Communicator& comm) {
+  return options.sync_every > 1 && comm.size() > 1;
+}
+
+GradientReducerOptions ReducerOptionsOf(const TrainerOptions& options, const Stream& stream) {
   GradientReducerOptions reducer = options.reducer;
+  reducer.stream = stream;
   if (options.shard_optimizer) reducer.scatter_block = OptimizerShards::kBlock;
   return reducer;
 }
@@ -78,8 +86,9 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
       ctx_(ctx),
       options_(options),
       timeline_(comm, options.timeline),
-      reducer_(
-          std::make_unique<GradientReducer>(task.parameters(), comm, ReducerOptionsOf(options))),
+      reducer_(std::make_unique<GradientReducer>(
+          task.parameters(), TakesRounds(options, comm) ? static_cast<Communicator&>(alone_) : comm,
+          ReducerOptionsOf(options, ctx.stream()))),
       shards_(options.shard_optimizer && comm.size() > 1
                   ? std::make_unique<OptimizerShards>(task.parameters(), comm, *reducer_)
                   : nullptr),
@@ -88,6 +97,13 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
       ring_(ctx.device()),
       graphs_(TakesGraphs(options.cuda_graphs, ctx.device(), comm.size()), ctx) {
   step_.Reset(InitialLossScale(options.loss_scaler), 0, ctx.stream());
+  if (TakesRounds(options, comm)) {
+    DT_CHECK_EQ(options.reducer.power_sgd.rank, 0) << "ranks that update alone send no gradients";
+    DT_CHECK(!options.shard_optimizer) << "ranks that update alone need all moments";
+    rounds_ =
+        std::make_unique<internal::LocalRounds>(options.sync_every, task.parameters(), adam_, comm);
+  }
+  reducer_->SetGradientScale(step_.loss_scale());
   reducer_->set_timeline(&timeline_.spans());
   state_.position = task.position();
 }
@@ -111,7 +127,8 @@ absl::Status Trainer::Resume(const std::string& from) {
   // A complete run that is started again has its checkpoint already.
   if (from == "auto") last_checkpoint_step_ = state_.step;
   if (state_.step > 0 && comm_.is_root()) Event("resume", "going on from " + *path);
-  return absl::OkStatus();
+  reducer_->SetStep(state_.step);
+  return state_.step > 0 ? RestorePowerSgd(*path) : absl::OkStatus();
 }
 
 absl::StatusOr<std::string> Trainer::Load(const std::string& from) {
@@ -177,14 +194,17 @@ absl::StatusOr<TrainResult> Trainer::Run() {
     }
     issued_.push_back(update);
     DT_RETURN_IF_ERROR(Collect(/*all=*/false));
-    DT_RETURN_IF_ERROR(CheckReplicasNow());
     if (++updates_here_ == kWarmUpUpdates) ReportMemory();
-    state_.evaluation_due = PeriodPassed(options_.eval_every, before, Clock());
-    reason = EndReason(update.requests);
+    if (rounds_ && rounds_->EndsAt(state_.step)) DT_RETURN_IF_ERROR(EndRound());
+    DT_RETURN_IF_ERROR(CheckReplicasNow());
+    state_.evaluation_due =
+        state_.evaluation_due || PeriodPassed(options_.eval_every, before, Clock());
+    const Requests requests = TakeRequests(update.requests);
+    reason = EndReason(requests);
     if (!reason.empty()) break;
     timeline_.EndUpdate();
     ToggleTimeline(update.requests);
-    DT_RETURN_IF_ERROR(DoPeriodic(before, update.requests));
+    DT_RETURN_IF_ERROR(DoPeriodic(before, requests));
     reason = EndReason({});  // an evaluation may have been the last one
   }
   ctx_.set_training(false);
@@ -260,19 +280,14 @@ LossSums Trainer::RunMicroBatch(int i, bool is_last) {
   }
   // Only the last micro-batch completes the gradients; the others accumulate.
   if (is_last) {
-    parameters.SetReadyListener(
-        [&](const Parameter& parameter) { reducer_->MarkReady(parameter.index()); });
+    parameters.SetReadyListener([&](const Parameter& parameter) {
+      reducer_->MarkReady(parameter.index());
+      reducer_->Poll();
+    });
   }
   const LossSums sums = forward_and_backward();
   parameters.SetReadyListener(nullptr);
   return sums;
-}
-
-absl::Status Trainer::CheckReplicasNow() {
-  const int64_t every = options_.replica_check_every;
-  if (comm_.size() == 1 || every == 0 || state_.step % every != 0) return absl::OkStatus();
-  return CheckReplicas(task_.parameters(), absl::StrFormat("after update %d", state_.step), comm_,
-                       ctx_.stream());
 }
 
 void Trainer::ReportMemory() {
@@ -310,7 +325,8 @@ void Trainer::ReduceSums(Update& update) {
                                 stop ? 1.0 : 0.0,
                                 comm_.is_root() ? Elapsed() : 0.0,
                                 timeline ? 1.0 : 0.0};
-  reducer_->ReduceScalars(sums);
+  comm_.AllReduce(std::span<double>(sums), ReduceOp::kSum);
+  update.own_tokens = update.sums.tokens;
   update.sums.tokens = static_cast<int64_t>(sums[0]);
   update.source_tokens = sums[1];
   update.requests = {.checkpoint = sums[2] > 0.0, .stop = sums[3] > 0.0, .timeline = sums[5] > 0.0};
@@ -322,7 +338,9 @@ void Trainer::ApplyGradients(Update& update) {
   Stream& stream = ctx_.stream();
   comm_.pulse().SetPhase(Phase::kUpdate);
   elapsed_ = update.elapsed;
-  const double tokens = static_cast<double>(std::max<int64_t>(update.sums.tokens, 1));
+  const int64_t learned = rounds_ ? update.own_tokens : update.sums.tokens;
+  const double tokens = static_cast<double>(std::max<int64_t>(learned, 1));
+  if (rounds_) rounds_->Count(learned);
   update.learning_rate = LearningRate(options_.learning_rate, state_.step, BudgetUsed());
   update.epoch = task_.epochs();
   update.step = ++state_.step;
@@ -376,12 +394,18 @@ absl::Status Trainer::Learn(const Update& update, const StepState& decided) {
                         options_.loss_scaler.on ? absl::StrFormat(" and the loss scale is %g now",
                                                                   decided.loss_scaler.scale)
                                                 : ""));
-  if (++skipped_in_a_row_ < kMaxSkippedInARow) return absl::OkStatus();
+  ++skipped_in_a_row_;
+  // A rank by itself must not end while the others wait for it.
+  return rounds_ ? absl::OkStatus() : CheckDiverged(update.step, update.learning_rate);
+}
+
+absl::Status Trainer::CheckDiverged(int64_t step, double learning_rate) const {
+  if (skipped_in_a_row_ < kMaxSkippedInARow) return absl::OkStatus();
   return DivergedError(absl::StrFormat(
       "the gradients of %d updates in a row hold NaN or infinity (step %d, learning rate %.3g); "
       "resume from the last checkpoint with a lower optimizer.learning_rate, more "
       "optimizer.warmup_steps, or trainer.precision=fp32",
-      kMaxSkippedInARow, update.step, update.learning_rate));
+      kMaxSkippedInARow, step, learning_rate));
 }
 
 double Trainer::BudgetUsed() const {
@@ -398,7 +422,7 @@ void Trainer::Record(const Update& update, const StepState& decided) {
   ++window_.updates;
   if (update.step % options_.log_every != 0) return;
   std::array<double, 2> losses = {window_.loss, window_.nll};
-  reducer_->ReduceScalars(losses);
+  comm_.AllReduce(std::span<double>(losses), ReduceOp::kSum);
   const double seconds = std::max(Elapsed() - window_.start, 1e-9);
   const double tokens = static_cast<double>(std::max<int64_t>(window_.tokens, 1));
   const double step_seconds = seconds / static_cast<double>(window_.updates);
@@ -454,7 +478,7 @@ std::string Trainer::EndReason(const Requests& requests) const {
 
 absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requests) {
   const PeriodClock now = Clock();
-  if (state_.evaluation_due) DT_RETURN_IF_ERROR(Evaluate());
+  if (state_.evaluation_due && !IsInRound()) DT_RETURN_IF_ERROR(Evaluate());
   const bool overdue = options_.checkpoint_seconds > 0.0 &&
                        elapsed_ - last_checkpoint_ >= options_.checkpoint_seconds;
   // mpirun's signal reaches the ranks one after the other: that is one request, not one each.
@@ -464,7 +488,7 @@ absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requ
       state_.best_step == state_.step) {
     checkpoint_due_ = true;
   }
-  if (!checkpoint_due_) return absl::OkStatus();
+  if (!checkpoint_due_ || IsInRound()) return absl::OkStatus();
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));
   // Weights that give no finite gradients must not push good checkpoints out.
   return skipped_in_a_row_ > 0 ? absl::OkStatus() : SaveCheckpoint();
@@ -527,18 +551,23 @@ absl::Status Trainer::SaveCheckpoint() {
   if (options_.checkpoint_dir.empty()) return absl::OkStatus();
   comm_.pulse().SetPhase(Phase::kCheckpoint);
   const Timeline::Span span(timeline_.spans(), "checkpoint", kEvaluationLane, state_.step);
-  absl::Status saved = OnRoot([&] { return WriteCheckpoint(); });
+  std::vector<CheckpointFile> more;
+  if (const internal::PowerSgdMemory* const memory = reducer_->power_sgd_memory()) {
+    more.push_back(internal::GatherMemory(*memory, comm_));
+  }
+  absl::Status saved = OnRoot([&] { return WriteCheckpoint(std::move(more)); });
   const int code = comm_.AllReduceValue(static_cast<int32_t>(ExitCodeOf(saved)), ReduceOp::kMax);
   if (code == 0 || !saved.ok()) return saved;
   return StorageError("the root rank could not write a checkpoint; its message says why");
 }
 
-absl::Status Trainer::WriteCheckpoint() {
+absl::Status Trainer::WriteCheckpoint(std::vector<CheckpointFile> more) {
   DT_ASSIGN_OR_RETURN(
       CheckpointDirectory directory,
       CheckpointDirectory::Open(options_.checkpoint_dir, {.keep_last = options_.keep_last}));
-  const std::vector<CheckpointFile> files = MakeCheckpointFiles(
-      state_, task_.parameters(), adam_, task_.CheckpointFiles(), shards_.get());
+  std::vector<CheckpointFile> files = MakeCheckpointFiles(state_, task_.parameters(), adam_,
+                                                          task_.CheckpointFiles(), shards_.get());
+  std::move(more.begin(), more.end(), std::back_inserter(files));
   DT_ASSIGN_OR_RETURN(const SavedCheckpoint saved, directory.Save(state_.step, files));
   if (state_.best_step == state_.step) {
     DT_RETURN_IF_ERROR(directory.MarkBest(options_.best_metric, state_.step));
@@ -549,6 +578,7 @@ absl::Status Trainer::WriteCheckpoint() {
 }
 
 absl::Status Trainer::Finish(const std::string& reason) {
+  DT_RETURN_IF_ERROR(EndRound());
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));
   if (reason == "stop requested") {
     if (last_checkpoint_step_ != state_.step) DT_RETURN_IF_ERROR(SaveCheckpoint());

@@ -28,6 +28,7 @@
 #include "dtrain/base/stop_flags.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/communicator.h"
+#include "dtrain/comm/self_communicator.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/optim/adam.h"
 #include "dtrain/optim/loss_scaler.h"
@@ -43,6 +44,10 @@
 #include "dtrain/train/train_state.h"
 
 namespace dtrain {
+
+namespace internal {
+class LocalRounds;
+}
 
 struct EarlyStopOptions {
   std::string metric = "bleu";
@@ -75,6 +80,10 @@ struct TrainerOptions {
   bool shard_optimizer = false;
   int64_t replica_check_every = 100;  // updates between CheckReplicas(); 0 is never
   GradientReducerOptions reducer;
+  // Above 1: each rank makes that many updates from its own gradients, then weights and moments
+  // become their means over the ranks, weighted by tokens. Evaluations, checkpoints and requested
+  // stops wait for such a mean. Not with reducer.power_sgd.
+  int64_t sync_every = 1;
   CudaGraphs cuda_graphs = CudaGraphs::kAuto;
   StepTimelineOptions timeline;
   // What an update's activations are expected to take; after the first updates they are measured
@@ -163,6 +172,7 @@ class Trainer {
   struct Update {
     int64_t step = 0;  // updates so far
     LossSums sums;     // tokens over all ranks; losses of this rank, from where tasks add them
+    int64_t own_tokens = 0;     // of this rank
     int64_t target_tokens = 0;  // so far
     double epoch = 0.0;
     double learning_rate = 0.0;
@@ -199,7 +209,15 @@ class Trainer {
   // DivergedError where too many in a row were skipped.
   absl::Status Collect(bool all);
   absl::Status Learn(const Update& update, const StepState& decided);
+  // DivergedError after too many updates skipped in a row; of the last one.
+  absl::Status CheckDiverged(int64_t step, double learning_rate) const;
   void Record(const Update& update, const StepState& decided);
+  // Whether the ranks' weights differ for now (trainer_exchange.cc).
+  bool IsInRound() const;
+  // Makes them equal, where they differ.
+  absl::Status EndRound();
+  // Those that came up to now, where they need not wait for the end of a round.
+  Requests TakeRequests(const Requests& requests);
   PeriodClock Clock() const;
   // The evaluation that is due, and the checkpoint that is since `before` or was asked for.
   absl::Status DoPeriodic(const PeriodClock& before, const Requests& requests);
@@ -207,7 +225,7 @@ class Trainer {
   absl::StatusOr<EvaluationResult> EvaluateTest();
   absl::Status SaveCheckpoint();
   // On the root alone.
-  absl::Status WriteCheckpoint();
+  absl::Status WriteCheckpoint(std::vector<CheckpointFile> more);
   // The root does it; it may ask the other ranks for their shards meanwhile, or give them theirs.
   absl::Status OnRoot(const std::function<absl::Status()>& work);
   absl::Status Finish(const std::string& reason);
@@ -217,6 +235,8 @@ class Trainer {
   double Elapsed() const { return resumed_seconds_ + clock_.Seconds(); }
   double EtaSeconds(const Update& update, double step_seconds) const;
   absl::StatusOr<std::string> Load(const std::string& from);
+  // What the reducer remembers of earlier steps, from the checkpoint that the root loaded.
+  absl::Status RestorePowerSgd(const std::string& path);
   absl::Status BroadcastState(const absl::Status& loaded);
   void Event(const std::string& kind, const std::string& text) { Event(state_.step, kind, text); }
   void Event(int64_t step, const std::string& kind, const std::string& text);
@@ -226,9 +246,11 @@ class Trainer {
   Context& ctx_;
   TrainerOptions options_;
   StepTimeline timeline_;
+  SelfCommunicator alone_;  // of reducer_ where there are rounds
   std::unique_ptr<GradientReducer> reducer_;
   std::unique_ptr<OptimizerShards> shards_;  // null: every rank updates all parameters
   Adam adam_;
+  std::unique_ptr<internal::LocalRounds> rounds_;  // none where gradients are summed over ranks
   DeviceStep step_;
   StepRing ring_;
   StepGraphs graphs_;
@@ -241,6 +263,7 @@ class Trainer {
   double resumed_seconds_ = 0.0;
   double elapsed_ = 0.0;
   double last_checkpoint_ = 0.0;
+  Requests requests_;  // that wait for the end of a round
   double last_request_ = -std::numeric_limits<double>::infinity();
   double last_toggle_ = -std::numeric_limits<double>::infinity();
   int64_t last_evaluation_step_ = -1;

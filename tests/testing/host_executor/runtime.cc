@@ -12,13 +12,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <vector>
 
 #include "dtrain/device/cuda/error.h"
+#include "dtrain/device/cuda/event_order.h"
 #include "testing/host_executor/cublaslt.h"
 #include "testing/host_executor/gpus.h"
+#include "testing/host_executor/stream_steps.h"
 #include "testing/host_executor/streams.h"
 
 namespace dtrain::host_executor {
@@ -35,9 +38,13 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 
+using Time = std::chrono::steady_clock::time_point;
+
 struct EmulatedEvent {
   void* stream = nullptr;  // the last one it was recorded in
-  std::chrono::steady_clock::time_point time;
+  host_executor::StreamPoint point;
+  // Shared with the stream, which may come to an event that is destroyed.
+  std::shared_ptr<Time> time = std::make_shared<Time>();
 };
 
 EmulatedEvent& AsEvent(void* event) { return *static_cast<EmulatedEvent*>(event); }
@@ -54,11 +61,11 @@ Memory& TheMemory() {
 }
 
 void* AllocateHost(size_t bytes) {
-  const size_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  void* const memory = std::aligned_alloc(kAlignment, size);
-  if (memory == nullptr) throw std::bad_alloc();
-  std::memset(memory, 0xff, size);
-  host_executor::AddMemory(memory, size);
+  // No more than asked for: what lies after it is AddressSanitizer's.
+  void* memory = nullptr;
+  if (posix_memalign(&memory, kAlignment, bytes) != 0) throw std::bad_alloc();
+  std::memset(memory, 0xff, bytes);
+  host_executor::AddMemory(memory, bytes);
   return memory;
 }
 
@@ -165,18 +172,28 @@ void DestroyEvent(const Device&, void* event) noexcept { delete &AsEvent(event);
 
 void RecordEvent(const Device&, void* event, void* stream) {
   AsEvent(event).stream = stream;
-  host_executor::Submit(stream, [event] {
-    AsEvent(event).time = std::chrono::steady_clock::now() +
-                          std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                              std::chrono::duration<double>(host_executor::ClockSeconds()));
+  host_executor::Submit(stream, [time = AsEvent(event).time] {
+    *time = std::chrono::steady_clock::now() +
+            std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                std::chrono::duration<double>(host_executor::ClockSeconds()));
   });
+  AsEvent(event).point = host_executor::PointOf(stream);
 }
 
 void WaitForEvent(const Device&, void* event) { host_executor::Finish(AsEvent(event).stream); }
 
+bool HasPassed(const Device&, void* event) {
+  return host_executor::HasPassed(AsEvent(event).point);
+}
+
+void MakeWait(const Device&, void* stream, void* event) {
+  host_executor::SubmitStep(
+      stream, [point = AsEvent(event).point] { return host_executor::HasPassed(point); });
+}
+
 double SecondsBetween(const Device& device, void* start, void* end) {
   WaitForEvent(device, end);
-  return std::chrono::duration<double>(AsEvent(end).time - AsEvent(start).time).count();
+  return std::chrono::duration<double>(*AsEvent(end).time - *AsEvent(start).time).count();
 }
 
 }  // namespace dtrain::cuda

@@ -2,17 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testing/host_executor/streams.h"
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "dtrain/device/cuda/error.h"
+#include "testing/host_executor/stream_steps.h"
 
 namespace dtrain::host_executor {
 namespace {
@@ -20,7 +24,9 @@ namespace {
 using Works = std::vector<Work>;
 
 struct EmulatedStream {
-  Works kept;
+  int64_t id = 0;
+  std::deque<Step> kept;
+  int64_t issued = 0, done = 0;  // `kept` holds what lies between
   Works recorded;
   bool recording = false;
   bool broken = false;  // the recording
@@ -43,9 +49,45 @@ std::set<EmulatedStream*>& OwnStreams() {
 
 EmulatedStream& AsStream(void* stream) { return *static_cast<EmulatedStream*>(stream); }
 
+// All streams that exist, by number.
+struct Streams {
+  std::mutex mutex;
+  std::map<int64_t, EmulatedStream*> by_id;
+  int64_t next = 1;
+
+  static Streams& Get() {
+    static auto* const streams = new Streams();
+    return *streams;
+  }
+};
+
+// Does the first `issued` pieces of the stream's work; false where one has to wait. After an
+// exception the rest is forgotten.
+bool Advance(EmulatedStream& stream, int64_t issued) {
+  try {
+    while (stream.done < issued) {
+      if (!stream.kept.front()()) return false;
+      stream.kept.pop_front();
+      ++stream.done;
+    }
+  } catch (...) {
+    stream.kept.clear();
+    stream.done = stream.issued;
+    throw;
+  }
+  return true;
+}
+
 void Run(EmulatedStream& stream) {
-  Works works = std::exchange(stream.kept, {});
-  for (const Work& work : works) work();
+  while (!Advance(stream, stream.issued)) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
+void Issue(EmulatedStream& stream, Step step) {
+  stream.kept.push_back(std::move(step));
+  ++stream.issued;
+  if (!StreamsAreLate()) static_cast<void>(Advance(stream, stream.issued));
 }
 
 struct Memory {
@@ -63,11 +105,20 @@ struct Memory {
 void* NewStream() {
   auto* const stream = new EmulatedStream();
   OwnStreams().insert(stream);
+  Streams& streams = Streams::Get();
+  const std::scoped_lock lock(streams.mutex);
+  stream->id = streams.next++;
+  streams.by_id[stream->id] = stream;
   return stream;
 }
 
 void DeleteStream(void* stream) {
   OwnStreams().erase(&AsStream(stream));
+  {
+    Streams& streams = Streams::Get();
+    const std::scoped_lock lock(streams.mutex);
+    streams.by_id.erase(AsStream(stream).id);
+  }
   delete &AsStream(stream);
 }
 
@@ -76,11 +127,34 @@ void Submit(void* stream, Work work) {
   EmulatedStream& to = AsStream(stream);
   if (to.recording) {
     to.recorded.push_back(std::move(work));
-  } else if (StreamsAreLate()) {
-    to.kept.push_back(std::move(work));
-  } else {
-    work();
+    return;
   }
+  Issue(to, [work = std::move(work)] {
+    work();
+    return true;
+  });
+}
+
+void SubmitStep(void* stream, Step step) {
+  RefuseWhileRecording("work that waits");
+  Issue(AsStream(stream), std::move(step));
+}
+
+StreamPoint PointOf(void* stream) {
+  if (stream == nullptr) return {};
+  return {.stream = AsStream(stream).id, .issued = AsStream(stream).issued};
+}
+
+bool HasPassed(const StreamPoint& point) {
+  EmulatedStream* stream = nullptr;
+  {
+    Streams& streams = Streams::Get();
+    const std::scoped_lock lock(streams.mutex);
+    const auto found = streams.by_id.find(point.stream);
+    if (found != streams.by_id.end()) stream = found->second;
+  }
+  // A stream goes only when its work is done.
+  return stream == nullptr || Advance(*stream, point.issued);
 }
 
 void Finish(void* stream) {

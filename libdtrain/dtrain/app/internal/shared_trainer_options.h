@@ -18,8 +18,8 @@ namespace dtrain::internal {
 
 // Of proto::TrainerConfig or proto::ClassifierTrainerConfig: whatever both say by the same name.
 // `batch` is what an update sums losses of, target tokens or texts. Left to the caller: max_steps,
-// max_epochs, learning_rate, best_metric and early_stop.metric. The configuration was validated:
-// its periods and durations parse.
+// max_epochs, learning_rate, best_metric, early_stop.metric and reducer.power_sgd.seed. The
+// configuration was validated: its periods and durations parse.
 template <typename Config>
 TrainerOptions SharedTrainerOptions(const Config& config, const proto::OptimizerConfig& optimizer,
                                     int64_t batch, const std::string& run_dir) {
@@ -41,7 +41,10 @@ TrainerOptions SharedTrainerOptions(const Config& config, const proto::Optimizer
           .shard_optimizer = config.shard_optimizer(),
           .replica_check_every = config.replica_check_every(),
           .reducer = {.bucket_bytes = static_cast<int64_t>(config.bucket_mib() * (1 << 20)),
-                      .wire_type = DTypeOf(config.wire_precision())},
+                      .wire_type = DTypeOf(config.wire_precision()),
+                      .power_sgd = {.rank = config.power_sgd_rank(),
+                                    .start_step = config.power_sgd_start()}},
+          .sync_every = config.sync_every(),
           .timeline = {.directory = run_dir + "/trace", .on = config.timeline()}};
 }
 

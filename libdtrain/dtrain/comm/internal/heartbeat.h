@@ -1,5 +1,5 @@
-// heartbeat.h - says on a channel of its own that a rank lives and what it does, and hears of
-// others. SPDX-License-Identifier: Apache-2.0
+// heartbeat.h - says on a channel of its own that a rank lives, and hears of the others.
+// SPDX-License-Identifier: Apache-2.0
 //
 // A thread sends a datagram (UDP, IPv4) to rank 0 about once a second; rank 0 answers each rank
 // with its own state and what it found (job_watch.h). So beats go on while MPI or the thread that

@@ -35,7 +35,7 @@ WatchTimes::WatchTimes(const CommunicatorOptions& options)
       // The end itself takes a moment.
       limit(options.timeout_seconds - std::min(5.0, options.timeout_seconds / 4)) {}
 
-JobWatch::JobWatch(std::vector<std::string> hosts, std::vector<int> watched,
+JobWatch::JobWatch(std::vector<std::string> hosts, const std::vector<int>& watched,
                    const WatchTimes& times)
     : hosts_(std::move(hosts)), times_(times) {
   for (const int rank : watched) peers_.push_back({.rank = rank, .beat = {}});
@@ -142,8 +142,9 @@ std::string JobWatch::FindStuck(double now) const {
     if (++named <= kMostNamed) {
       Append(&waits, Describe(peer) + (peer.beat.leaving ? ", which has ended" : ""));
     }
-    if (!peer.beat.leaving && !peer.beat.waiting && !MayTakeLong(peer.beat.phase) &&
-        seconds > times_.limit) {
+    // A silent rank is judged by its silence.
+    if (!peer.beat.leaving && !peer.beat.waiting && !peer.named_silent &&
+        !MayTakeLong(peer.beat.phase) && seconds > times_.limit) {
       Append(&stuck, absl::StrFormat("%s has not moved for %.0f s", Describe(peer), seconds));
     }
   }

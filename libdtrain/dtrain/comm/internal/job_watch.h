@@ -58,7 +58,8 @@ class JobWatch {
   using DigestAfter = std::function<std::optional<uint64_t>(int64_t)>;
 
   // hosts: of every rank. `watched`: those whose beats arrive here.
-  JobWatch(std::vector<std::string> hosts, std::vector<int> watched, const WatchTimes& times);
+  JobWatch(std::vector<std::string> hosts, const std::vector<int>& watched,
+           const WatchTimes& times);
 
   // `now`: seconds of a clock that stands still while this process does.
   void Hear(const Beat& beat, double now);

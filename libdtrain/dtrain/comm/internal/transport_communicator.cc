@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <map>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -13,6 +13,8 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/internal/rank_groups.h"
+#include "dtrain/comm/internal/wait_mark.h"
 
 namespace dtrain::internal {
 namespace {
@@ -41,28 +43,6 @@ class Backoff {
   Timer timer_;
 };
 
-// Says in heartbeats whether a wait is idle. `pulse` may be null.
-class WaitMark {
- public:
-  explicit WaitMark(Pulse* pulse) : pulse_(pulse) {}
-  ~WaitMark() { Moved(); }
-  WaitMark(const WaitMark&) = delete;
-  WaitMark& operator=(const WaitMark&) = delete;
-
-  void Idle() {
-    if (pulse_ != nullptr && !std::exchange(is_idle_, true)) pulse_->BeginWait();
-  }
-  void Moved() {
-    if (pulse_ == nullptr) return;
-    pulse_->CountMove();
-    if (std::exchange(is_idle_, false)) pulse_->EndWait();
-  }
-
- private:
-  Pulse* pulse_;
-  bool is_idle_ = false;
-};
-
 // Starts slices at multiples of 16 elements, a cache line of floats.
 std::vector<int64_t> EvenOffsets(int64_t begin, int64_t end, size_t slices) {
   std::vector<int64_t> offsets;
@@ -76,10 +56,6 @@ void CheckOpFits(ReduceOp op, DType dtype) {
   const bool integer = dtype == DType::kInt32 || dtype == DType::kInt64 || dtype == DType::kUint8;
   DT_CHECK(op != ReduceOp::kAverage || !integer) << "an average needs a floating type";
   DT_CHECK(op != ReduceOp::kBitAnd || integer) << "a bitwise and needs integers";
-}
-
-int PlaceOf(const std::vector<int>& group, int rank) {
-  return static_cast<int>(std::find(group.begin(), group.end(), rank) - group.begin());
 }
 
 }  // namespace
@@ -107,17 +83,20 @@ class TransportCommunicator::HandleImpl final : public Handle {
 TransportCommunicator::TransportCommunicator(std::unique_ptr<Transport> transport, int rank,
                                              std::vector<std::string> hosts,
                                              const CommunicatorOptions& options)
-    : Communicator(rank, hosts),
+    : Communicator(rank, hosts, options),
       transport_(std::move(transport)),
-      options_(options),
       wait_watch_(transport_.get(), rank, hosts, kWaitWatchTag, options),
       recorder_(options.record_directory, rank, hosts[static_cast<size_t>(rank)]) {
-  DT_CHECK(options_.piece_bytes > 0 &&
-           options_.piece_bytes <= static_cast<int64_t>(Transport::kMaxBytes));
-  DT_CHECK_LE(options_.small_bytes, static_cast<int64_t>(Transport::kMaxBytes));
-  DT_CHECK_GE(options_.slot_bytes, 4096);
-  FindGroups();
-  if (options_.shared_memory) ShareMemory();
+  DT_CHECK(options.piece_bytes > 0 &&
+           options.piece_bytes <= static_cast<int64_t>(Transport::kMaxBytes));
+  DT_CHECK_LE(options.small_bytes, static_cast<int64_t>(Transport::kMaxBytes));
+  DT_CHECK_GE(options.slot_bytes, 4096);
+  world_group_.resize(static_cast<size_t>(size()));
+  std::iota(world_group_.begin(), world_group_.end(), 0);
+  RankGroups groups = FindRankGroups(*this);
+  host_group_ = std::move(groups.host);
+  cross_group_ = std::move(groups.cross);
+  if (options.shared_memory) ShareMemory();
   hierarchical_ = ChooseHierarchical();
   // Users count from their own first collective.
   sequence_ = 0;
@@ -125,27 +104,10 @@ TransportCommunicator::TransportCommunicator(std::unique_ptr<Transport> transpor
   is_world_ = true;
 }
 
-void TransportCommunicator::FindGroups() {
-  std::map<std::string, std::vector<int>> by_host;
-  for (int r = 0; r < size(); ++r) {
-    world_group_.push_back(r);
-    by_host[host(r)].push_back(r);
-  }
-  host_group_ = by_host[host(rank())];
-  const bool even = std::all_of(by_host.begin(), by_host.end(), [&](const auto& entry) {
-    return entry.second.size() == host_group_.size();
-  });
-  if (!even || by_host.size() < 2 || host_group_.size() < 2) return;
-  for (const auto& [name, ranks] : by_host) {
-    cross_group_.push_back(ranks[static_cast<size_t>(local_rank())]);
-  }
-  std::sort(cross_group_.begin(), cross_group_.end());
-}
-
 // The first rank of a host makes the memory and tells the others where it is. All must reach it.
 void TransportCommunicator::ShareMemory() {
   const int members = static_cast<int>(host_group_.size());
-  const size_t channel_bytes = SharedChannel::Bytes(members, options_.slot_bytes);
+  const size_t channel_bytes = SharedChannel::Bytes(members, options().slot_bytes);
   const size_t bytes = 2 * channel_bytes;
   std::shared_ptr<SharedSegment> segment;
   SharedSegment::Descriptor descriptor;
@@ -170,7 +132,7 @@ void TransportCommunicator::ShareMemory() {
   // SharedChannel is moved nowhere while operations point to it.
   channels_.reserve(2);
   for (size_t c = 0; c < 2; ++c) {
-    channels_.emplace_back(segment, c * channel_bytes, members, local_rank(), options_.slot_bytes);
+    channels_.emplace_back(segment, c * channel_bytes, members, local_rank(), options().slot_bytes);
   }
 }
 
@@ -186,8 +148,8 @@ double TransportCommunicator::SecondsOfAllReduce(std::span<float> data) {
 }
 
 bool TransportCommunicator::ChooseHierarchical() {
-  if (cross_group_.empty() || options_.algorithm == AllReduceAlgorithm::kFlat) return false;
-  if (options_.algorithm != AllReduceAlgorithm::kMeasure) return true;
+  if (cross_group_.empty() || options().algorithm == AllReduceAlgorithm::kFlat) return false;
+  if (options().algorithm != AllReduceAlgorithm::kMeasure) return true;
   std::vector<float> data(1 << 20);
   hierarchical_ = false;
   const double flat = SecondsOfAllReduce(data);
@@ -221,7 +183,7 @@ ExchangePlan TransportCommunicator::WorldPlan(void* data, int64_t count, DType d
           .tag = static_cast<int>(sequence_ % kTagsInTurn) * 4,
           .sequence = sequence_,
           // All peers' pieces together stay in the second-level cache.
-          .piece_bytes = std::max<int64_t>(options_.piece_bytes / ((others + 1) / 2), 4096)};
+          .piece_bytes = std::max<int64_t>(options().piece_bytes / ((others + 1) / 2), 4096)};
 }
 
 std::unique_ptr<Operation> TransportCommunicator::HierarchicalAllReduce(const ExchangePlan& world) {
@@ -269,8 +231,8 @@ std::unique_ptr<Handle> TransportCommunicator::StartAllReduce(void* data, int64_
   CheckOpFits(op, dtype);
   ExchangePlan plan = WorldPlan(data, count, dtype, op);
   const int64_t bytes = count * static_cast<int64_t>(SizeOf(dtype));
-  const int64_t small = channels_.empty() ? options_.small_bytes
-                                          : std::min(options_.small_bytes, options_.slot_bytes);
+  const int64_t small = channels_.empty() ? options().small_bytes
+                                          : std::min(options().small_bytes, options().slot_bytes);
   if (bytes <= small) {
     return Start("AllReduce", bytes, SmallExchange(std::move(plan)));
   }
@@ -284,7 +246,7 @@ std::unique_ptr<Handle> TransportCommunicator::StartBroadcast(void* data, int64_
   ExchangePlan plan = WorldPlan(data, bytes, DType::kUint8, ReduceOp::kSum);
   std::rotate(plan.group.begin(), plan.group.begin() + root, plan.group.end());
   plan.me = (rank() - root + size()) % size();
-  plan.piece_bytes = options_.piece_bytes;
+  plan.piece_bytes = options().piece_bytes;
   return Start("Broadcast", bytes, std::make_unique<TreeBroadcast>(transport_.get(), plan));
 }
 
@@ -336,7 +298,7 @@ std::unique_ptr<Handle> TransportCommunicator::StartAllToAllV(const void* from,
   const int tag = WorldPlan(nullptr, 0, DType::kUint8, ReduceOp::kSum).tag;
   return Start(
       "AllToAll", from_offsets.back() + to_offsets.back(),
-      std::make_unique<PairwiseExchange>(transport_.get(), peers, tag, options_.piece_bytes),
+      std::make_unique<PairwiseExchange>(transport_.get(), peers, tag, options().piece_bytes),
       /*same_bytes=*/false);
 }
 
@@ -361,7 +323,7 @@ std::unique_ptr<Communicator> TransportCommunicator::Split(int color) {
     ranks.push_back(r);
     hosts.push_back(host(r));
   }
-  CommunicatorOptions options = options_;
+  CommunicatorOptions options = this->options();
   if (options.algorithm == AllReduceAlgorithm::kMeasure) {
     options.algorithm = AllReduceAlgorithm::kAuto;  // of all ranks alone it is worth the time
   }

@@ -61,21 +61,18 @@ class TransportCommunicator final : public Communicator {
   // 1 for operations that begin in another order than they were made in.
   std::unique_ptr<Operation> Exchange(ExchangePlan plan, int channel = 0);
   std::unique_ptr<Operation> SmallExchange(ExchangePlan plan);
-  void FindGroups();
   void ShareMemory();
   bool ChooseHierarchical();
   double SecondsOfAllReduce(std::span<float> data);
   int64_t Moves() const;
 
   std::unique_ptr<Transport> transport_;
-  CommunicatorOptions options_;
   ScratchPool scratch_;
   WaitWatch wait_watch_;
   FlightRecorder recorder_;
   std::vector<int> world_group_;
-  std::vector<int> host_group_;   // ranks of this host
-  std::vector<int> cross_group_;  // ranks of the same place on every host; empty: hosts differ
-  std::vector<SharedChannel> channels_;  // of host_group_; empty: no shared memory
+  std::vector<int> host_group_, cross_group_;  // as in RankGroups
+  std::vector<SharedChannel> channels_;        // of host_group_; empty: no shared memory
   bool hierarchical_ = false;
   bool is_world_ = false;    // its collectives are those that heartbeats tell of
   int64_t setup_bytes_ = 0;  // not counted in bytes_sent()

@@ -9,21 +9,10 @@
 #include <string>
 
 #include "dtrain/device/cuda/check.h"
+#include "dtrain/device/cuda/shared_library.h"
 
 namespace dtrain::cuda {
 namespace {
-
-void* OpenLibrary() {
-  // The version of the headers alone: its structs are what we fill.
-  const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
-  if (void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  const std::string first_error = dlerror();
-  const std::string path = "/usr/local/cuda/lib64/" + name;
-  if (void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  throw CudaError("cuBLASLt cannot be loaded (" + first_error +
-                  "); install the CUDA toolkit's libraries or put their folder into "
-                  "LD_LIBRARY_PATH");
-}
 
 template <typename Function>
 void Load(void* library, const char* name, Function& function) {
@@ -32,7 +21,9 @@ void Load(void* library, const char* name, Function& function) {
 }
 
 CublasLt LoadAll() {
-  void* const library = OpenLibrary();
+  // The version of the headers alone: its structs are what we fill.
+  void* const library =
+      OpenSharedLibrary("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR), "cuBLASLt");
   CublasLt lt{};
   Load(library, "cublasLtCreate", lt.Create);
   Load(library, "cublasLtGetVersion", lt.GetVersion);

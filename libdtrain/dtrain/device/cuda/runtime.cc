@@ -7,6 +7,7 @@
 #include <new>
 
 #include "dtrain/device/cuda/check.h"
+#include "dtrain/device/cuda/event_order.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -167,6 +168,19 @@ void RecordEvent(const Device& device, void* event, void* stream) {
 void WaitForEvent(const Device& device, void* event) {
   Use(device);
   DT_CHECK_CUDA(cudaEventSynchronize(AsEvent(event)));
+}
+
+bool HasPassed(const Device& device, void* event) {
+  Use(device);
+  const cudaError_t error = cudaEventQuery(AsEvent(event));
+  if (error == cudaErrorNotReady) return false;
+  DT_CHECK_CUDA(error);
+  return true;
+}
+
+void MakeWait(const Device& device, void* stream, void* event) {
+  Use(device);
+  DT_CHECK_CUDA(cudaStreamWaitEvent(AsStream(stream), AsEvent(event), 0));
 }
 
 double SecondsBetween(const Device& device, void* start, void* end) {

@@ -1,18 +1,17 @@
-// gemm_plans.h - the plans behind ops/gemm_tuning.h, by shape, and the choice by medians.
+// gemm_plans.h - the plans behind ops/gemm_tuning.h, by shape.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_GEMM_PLANS_H_
 #define DTRAIN_OPS_INTERNAL_GEMM_PLANS_H_
 
 #include <cstddef>
-#include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "dtrain/base/status.h"
 #include "dtrain/device/cuda/product.h"
 #include "dtrain/ops/gemm_tuning.h"
+#include "dtrain/ops/internal/plan_text.h"
 
 namespace dtrain {
 
@@ -29,19 +28,11 @@ struct GemmPlan {
 };
 using GemmPlans = std::map<cuda::ProductShape, GemmPlan>;
 
-// What measured plans hold for: algorithms are words of one version of the library, times those of
-// one kind of GPU.
-struct GemmPlatform {
-  size_t cublaslt_version = 0;
-  std::string gpu;
-
-  friend bool operator==(const GemmPlatform&, const GemmPlatform&) = default;
-};
 // Of a GPU. CudaError where cuBLASLt cannot be loaded.
-GemmPlatform GemmPlatformOf(const Device& device);
+PlanPlatform GemmPlatformOf(const Device& device);
 
 struct GemmPlanFile {
-  GemmPlatform platform;
+  PlanPlatform platform;
   GemmPlans plans;
 };
 // Lines of text, one a plan. ParseGemmPlans gives StorageError with `path`, line and field.
@@ -58,16 +49,6 @@ void AddGemmPlan(const cuda::ProductShape& shape, GemmPlan plan);
 int GemmPlansGeneration();
 // With GemmTuning::kMeasure and a MeasureGemms alive.
 bool MeasuresGemms();
-
-// Of `count` ways the fastest by the median of several rounds, in which all take turns, so that a
-// GPU that slows down slows all. `seconds_of(i)` runs way i; none where it cannot run, which drops
-// it. An earlier way wins unless a later one is faster by more than 2 %. None where none runs.
-struct FastestWay {
-  size_t index = 0;
-  double seconds = 0.0;
-};
-std::optional<FastestWay> ChooseFastest(
-    size_t count, const std::function<std::optional<double>(size_t)>& seconds_of);
 
 }  // namespace dtrain
 

@@ -5,38 +5,16 @@
 #include <cstddef>
 #include <utility>
 
-#include "dtrain/base/thread_pool.h"
-#include "dtrain/device/copy.h"
-#include "dtrain/device/stream.h"
+#include "dtrain/train/internal/wire_format.h"
 
 namespace dtrain::internal {
 namespace {
 
-constexpr int64_t kGrain = 1 << 16;  // elements worth waking a thread for
-
-template <typename Wire>
-void RoundTo(const float* from, std::byte* staging, int64_t count, float factor) {
-  Wire* const to = reinterpret_cast<Wire*>(staging);
-  ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) to[i] = Wire(from[i] * factor);
-  });
-}
-
-template <typename Wire>
-void WidenFrom(const std::byte* staging, int64_t begin_at, float* to, int64_t count, float factor) {
-  const Wire* const from = reinterpret_cast<const Wire*>(staging) + begin_at;
-  ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) to[i] = static_cast<float>(from[i]) * factor;
-  });
-}
-
 class PlainExchange final : public BucketExchange {
  public:
-  PlainExchange(const Tensor& flat, std::vector<BucketRange> buckets, Communicator& comm,
-                DType wire_type, std::vector<std::vector<int64_t>> slices)
-      : flat_(flat),
-        stream_(flat.device()),
-        gradients_(HostMemory()),
+  PlainExchange(std::shared_ptr<HostGradients> gradients, std::vector<BucketRange> buckets,
+                Communicator& comm, DType wire_type, std::vector<std::vector<int64_t>> slices)
+      : gradients_(std::move(gradients)),
         buckets_(std::move(buckets)),
         comm_(comm),
         wire_type_(wire_type),
@@ -53,20 +31,12 @@ class PlainExchange final : public BucketExchange {
     const BucketRange& range = buckets_[static_cast<size_t>(bucket)];
     const int64_t count = range.elements();
     if (count == 0) return;
-    float* const from = gradients_ + range.begin;
-    if (staging_) {
-      SynchronizeDevice(flat_.device());
-      CopyToHost(from, flat_.data<float>() + range.begin,
-                 static_cast<size_t>(count) * sizeof(float), stream_);
-    }
-    void* data = from;
+    gradients_->Fetch(range);
+    void* data = gradients_->data() + range.begin;
     if (wire_type_ != DType::kFloat32) {
       std::byte* const wire = wire_[static_cast<size_t>(bucket)].data();
-      if (wire_type_ == DType::kBFloat16) {
-        RoundTo<BFloat16>(from, wire, count, 1.0f);
-      } else {
-        RoundTo<Float16>(from, wire, count, 1.0f / static_cast<float>(comm_.size()));
-      }
+      RoundToWire(gradients_->data() + range.begin, range.elements(), wire_type_, comm_.size(),
+                  wire);
       data = wire;
     }
     std::unique_ptr<Handle>& handle = handles_[static_cast<size_t>(bucket)];
@@ -92,22 +62,16 @@ class PlainExchange final : public BucketExchange {
     handle->Wait();
     handle.reset();
     const BucketRange range = Landing(bucket);
-    const int64_t count = range.elements();
-    float* const to = gradients_ + range.begin;
-    const int64_t skipped = range.begin - buckets_[static_cast<size_t>(bucket)].begin;
-    const std::vector<std::byte>& wire = wire_[static_cast<size_t>(bucket)];
-    if (wire_type_ == DType::kBFloat16) {
-      WidenFrom<BFloat16>(wire.data(), skipped, to, count, 1.0f);
-    } else if (wire_type_ == DType::kFloat16) {
-      WidenFrom<Float16>(wire.data(), skipped, to, count, static_cast<float>(comm_.size()));
+    if (wire_type_ != DType::kFloat32) {
+      const int64_t skipped = range.begin - buckets_[static_cast<size_t>(bucket)].begin;
+      const std::byte* const wire = wire_[static_cast<size_t>(bucket)].data();
+      WidenFromWire(wire + skipped * static_cast<int64_t>(SizeOf(wire_type_)), range.elements(),
+                    wire_type_, comm_.size(), gradients_->data() + range.begin);
     }
-    if (staging_) {
-      CopyToDevice(flat_.data<float>() + range.begin, to,
-                   static_cast<size_t>(count) * sizeof(float), stream_);
-    }
+    gradients_->Return(range);
   }
 
-  void Settle() override { stream_.Synchronize(); }
+  void Settle() override { gradients_->Synchronize(); }
 
   int64_t BytesOf(int bucket) const override {
     return buckets_[static_cast<size_t>(bucket)].elements() *
@@ -123,20 +87,7 @@ class PlainExchange final : public BucketExchange {
     return {offsets[rank], offsets[rank + 1]};
   }
 
-  // The flat gradients where they lie on the host, else pinned memory for them.
-  float* HostMemory() {
-    if (flat_.device().type == DeviceType::kCpu) return flat_.data<float>();
-    staging_arena_ = Arena::Create(flat_.device(), "gradients on the host", size_t{1} << 40,
-                                   ArenaMemory::kPinned);
-    staging_ = Empty(*staging_arena_, flat_.shape(), DType::kFloat32);
-    return staging_.data<float>();
-  }
-
-  Tensor flat_;
-  Stream stream_;
-  std::shared_ptr<Arena> staging_arena_;
-  Tensor staging_;  // absent on the CPU
-  float* gradients_;
+  std::shared_ptr<HostGradients> gradients_;
   std::vector<BucketRange> buckets_;
   Communicator& comm_;
   DType wire_type_;
@@ -147,11 +98,11 @@ class PlainExchange final : public BucketExchange {
 
 }  // namespace
 
-std::unique_ptr<BucketExchange> MakePlainExchange(const Tensor& flat,
+std::unique_ptr<BucketExchange> MakePlainExchange(std::shared_ptr<HostGradients> gradients,
                                                   std::vector<BucketRange> buckets,
                                                   Communicator& comm, DType wire_type,
                                                   std::vector<std::vector<int64_t>> slices) {
-  return std::make_unique<PlainExchange>(flat, std::move(buckets), comm, wire_type,
+  return std::make_unique<PlainExchange>(std::move(gradients), std::move(buckets), comm, wire_type,
                                          std::move(slices));
 }
 

@@ -9,16 +9,16 @@
 
 #include "dtrain/base/dtype.h"
 #include "dtrain/comm/communicator.h"
-#include "dtrain/tensor/tensor.h"
 #include "dtrain/train/internal/bucket_exchange.h"
+#include "dtrain/train/internal/host_gradients.h"
 
 namespace dtrain::internal {
 
-// flat: [n] float32; a GPU's travel through pinned memory of the host. wire_type: float32, bfloat16
-// or float16 (train/gradient_reducer.h says how they are rounded). slices: of each bucket the
-// elements at which the ranks' parts of it begin and the last ends, [size + 1], where each rank
-// receives the sums of its part alone; empty where all receive all. `comm` outlives the exchange.
-std::unique_ptr<BucketExchange> MakePlainExchange(const Tensor& flat,
+// wire_type: float32, bfloat16 or float16 (train/gradient_reducer.h says how they are rounded).
+// slices: of each bucket the elements at which the ranks' parts of it begin and the last ends,
+// [size + 1], where each rank receives the sums of its part alone; empty where all receive all.
+// `comm` outlives the exchange.
+std::unique_ptr<BucketExchange> MakePlainExchange(std::shared_ptr<HostGradients> gradients,
                                                   std::vector<BucketRange> buckets,
                                                   Communicator& comm, DType wire_type,
                                                   std::vector<std::vector<int64_t>> slices = {});

@@ -1,0 +1,110 @@
+// device_communicator.cc - all ranks take NCCL, or none does and all know why.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/comm/device_communicator.h"
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "dtrain/comm/internal/nccl_communicator.h"
+
+namespace dtrain {
+namespace {
+
+using internal::NcclCommunicator;
+using internal::NcclIds;
+using internal::NcclLibrary;
+using internal::NcclResult;
+
+// What every rank tells the others first. Plain bytes.
+struct Hello {
+  int version = 0;
+  NcclIds ids;
+  std::array<char, 256> objection{};
+};
+
+std::string MakeIds(const NcclLibrary& nccl, NcclIds& ids) {
+  for (internal::NcclUniqueId* id : {&ids.world, &ids.host, &ids.cross}) {
+    const NcclResult result = nccl.GetUniqueId(id);
+    if (result != NcclResult::kSuccess) {
+      return absl::StrCat("NCCL makes no id: ", nccl.GetErrorString(result), ": ",
+                          nccl.GetLastError(nullptr));
+    }
+  }
+  return "";
+}
+
+// Why this rank cannot, or "".
+std::string Objection(const Communicator& comm, const Device& device, Hello& hello) {
+  if (device.type == DeviceType::kCpu) return "it computes on the CPU";
+  if (!comm.options().nccl) return "DTRAIN_NCCL=off";
+  const absl::StatusOr<const NcclLibrary*> nccl = NcclLibrary::Get();
+  if (!nccl.ok()) return std::string(MessageOf(nccl.status()));
+  static_cast<void>((*nccl)->GetVersion(&hello.version));
+  return MakeIds(**nccl, hello.ids);
+}
+
+std::string RankName(const Communicator& comm, size_t rank) {
+  return absl::StrFormat("rank %d (host %s)", rank, comm.host(static_cast<int>(rank)));
+}
+
+// The first objection of any rank.
+std::string FindObjection(const Communicator& comm, const std::vector<Hello>& hellos) {
+  for (size_t r = 0; r < hellos.size(); ++r) {
+    const Hello& hello = hellos[r];
+    if (hello.objection[0] != '\0') {
+      return absl::StrCat(RankName(comm, r), ": ", hello.objection.data());
+    }
+    if (hello.version != hellos[0].version) {
+      return absl::StrFormat("%s has NCCL %s, %s has %s: install the same on all hosts",
+                             RankName(comm, 0), internal::NcclVersionName(hellos[0].version),
+                             RankName(comm, r), internal::NcclVersionName(hello.version));
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string internal::NcclVersionName(int version) {
+  return absl::StrFormat("%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+}
+
+absl::StatusOr<std::string> NcclVersion() {
+  DT_ASSIGN_OR_RETURN(const NcclLibrary* nccl, NcclLibrary::Get());
+  int version = 0;
+  static_cast<void>(nccl->GetVersion(&version));
+  return internal::NcclVersionName(version);
+}
+
+std::unique_ptr<DeviceCommunicator> MakeDeviceCommunicator(Communicator& comm, const Device& device,
+                                                           std::string* why) {
+  Hello mine;
+  const std::string objection = Objection(comm, device, mine);
+  std::strncpy(mine.objection.data(), objection.c_str(), mine.objection.size() - 1);
+  const std::vector<Hello> hellos = comm.AllGather(mine);
+  *why = FindObjection(comm, hellos);
+  if (!why->empty()) return nullptr;
+
+  const internal::RankGroups groups = internal::FindRankGroups(comm);
+  const auto of = [&](int rank) -> const NcclIds& { return hellos[static_cast<size_t>(rank)].ids; };
+  NcclIds ids{.world = of(0).world, .host = of(groups.host[0]).host, .cross = {}};
+  if (!groups.cross.empty()) ids.cross = of(groups.cross[0]).cross;
+  auto gpus = std::make_unique<NcclCommunicator>(comm, device, **NcclLibrary::Get());
+  const std::vector<std::string> errors = comm.AllGatherStrings(gpus->Connect(ids));
+  for (size_t r = 0; r < errors.size() && why->empty(); ++r) {
+    if (!errors[r].empty()) *why = absl::StrCat(RankName(comm, r), ": ", errors[r]);
+  }
+  if (!why->empty()) {
+    gpus->Abort();
+    return nullptr;
+  }
+  gpus->Prove();
+  return gpus;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,95 @@
+// nccl_library.h - the functions of NCCL the library calls, loaded on first use.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Declared here and not by nccl.h: NCCL is neither needed to build nor to start, and its interface
+// is the same since 2.18. Where nccl.h is installed, nccl_abi.cc compares the two.
+#ifndef DTRAIN_COMM_INTERNAL_NCCL_LIBRARY_H_
+#define DTRAIN_COMM_INTERNAL_NCCL_LIBRARY_H_
+
+#include <cstddef>
+#include <string>
+
+#include "dtrain/base/status.h"
+
+namespace dtrain::internal {
+
+enum class NcclResult : int {
+  kSuccess = 0,
+  kUnhandledCudaError = 1,
+  kSystemError = 2,
+  kInternalError = 3,
+  kInvalidArgument = 4,
+  kInvalidUsage = 5,
+  kRemoteError = 6,
+  kInProgress = 7
+};
+
+enum class NcclType : int {
+  kUint8 = 1,
+  kInt32 = 2,
+  kInt64 = 4,
+  kFloat16 = 6,
+  kFloat32 = 7,
+  kFloat64 = 8,
+  kBFloat16 = 9
+};
+
+enum class NcclOp : int { kSum = 0, kProduct = 1, kMax = 2, kMin = 3, kAverage = 4 };
+
+struct NcclUniqueId {
+  char bytes[128] = {};
+};
+
+// The fields that 2.18 knows; later versions read `size` and take defaults for the rest.
+struct NcclConfig {
+  static constexpr int kDefault = -2147483647 - 1;
+
+  size_t size = sizeof(NcclConfig);
+  unsigned int magic = 0xcafebeef;
+  unsigned int version = 21800;
+  int blocking = kDefault;
+  int cga_cluster_size = kDefault;
+  int min_ctas = kDefault;
+  int max_ctas = kDefault;
+  const char* net_name = nullptr;
+  int split_share = kDefault;
+};
+
+using NcclHandle = void*;
+
+struct NcclLibrary {
+  // The oldest version with all that is used here.
+  static constexpr int kOldestVersion = 21800;
+
+  NcclResult (*GetVersion)(int* version);
+  NcclResult (*GetUniqueId)(NcclUniqueId* id);
+  const char* (*GetErrorString)(NcclResult result);
+  const char* (*GetLastError)(NcclHandle comm);
+  NcclResult (*CommInitRankConfig)(NcclHandle* comm, int size, NcclUniqueId id, int rank,
+                                   NcclConfig* config);
+  NcclResult (*CommGetAsyncError)(NcclHandle comm, NcclResult* error);
+  NcclResult (*CommFinalize)(NcclHandle comm);
+  NcclResult (*CommDestroy)(NcclHandle comm);
+  NcclResult (*CommAbort)(NcclHandle comm);
+  NcclResult (*GroupStart)();
+  NcclResult (*GroupEnd)();
+  NcclResult (*AllReduce)(const void* from, void* to, size_t count, NcclType type, NcclOp op,
+                          NcclHandle comm, void* stream);
+  NcclResult (*ReduceScatter)(const void* from, void* to, size_t count, NcclType type, NcclOp op,
+                              NcclHandle comm, void* stream);
+  NcclResult (*AllGather)(const void* from, void* to, size_t count, NcclType type, NcclHandle comm,
+                          void* stream);
+  NcclResult (*Broadcast)(const void* from, void* to, size_t count, NcclType type, int root,
+                          NcclHandle comm, void* stream);
+
+  // CommunicationError where it is absent, too old or not part of this build. Test builds define it
+  // on memory of the host (tests/testing/host_executor/nccl.cc).
+  static absl::StatusOr<const NcclLibrary*> Get();
+};
+
+// "2.28.9" for 22809.
+std::string NcclVersionName(int version);
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_COMM_INTERNAL_NCCL_LIBRARY_H_

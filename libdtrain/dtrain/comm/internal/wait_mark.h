@@ -1,0 +1,36 @@
+// wait_mark.h - says in heartbeats whether a wait is idle.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_COMM_INTERNAL_WAIT_MARK_H_
+#define DTRAIN_COMM_INTERNAL_WAIT_MARK_H_
+
+#include <utility>
+
+#include "dtrain/comm/pulse.h"
+
+namespace dtrain::internal {
+
+class WaitMark {
+ public:
+  // `pulse` may be null.
+  explicit WaitMark(Pulse* pulse) : pulse_(pulse) {}
+  ~WaitMark() { Moved(); }
+  WaitMark(const WaitMark&) = delete;
+  WaitMark& operator=(const WaitMark&) = delete;
+
+  void Idle() {
+    if (pulse_ != nullptr && !std::exchange(is_idle_, true)) pulse_->BeginWait();
+  }
+  void Moved() {
+    if (pulse_ == nullptr) return;
+    pulse_->CountMove();
+    if (std::exchange(is_idle_, false)) pulse_->EndWait();
+  }
+
+ private:
+  Pulse* pulse_;
+  bool is_idle_ = false;
+};
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_COMM_INTERNAL_WAIT_MARK_H_

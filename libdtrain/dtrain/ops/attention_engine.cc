@@ -1,0 +1,116 @@
+// attention_engine.cc - the plans of a thread and their form as text.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/ops/attention_engine.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/device/cuda/fused_attention.h"
+#include "dtrain/device/cuda/runtime.h"
+#include "dtrain/ops/internal/attention_plans.h"
+#include "dtrain/ops/internal/plan_text.h"
+
+namespace dtrain {
+namespace {
+
+constexpr PlanFormat kFormat = {
+    .title = "dtrain attention plans",
+    .version = 1,
+    .library = "cudnn",
+    .comment = "longest sequences, rounded up to powers of two; us: median of the faster engine"};
+constexpr std::string_view kEngines[] = {"native", "cudnn"};
+
+struct State {
+  AttentionEngine engine = AttentionEngine::kNative;
+  AttentionPlans plans;
+  int measuring = 0;
+};
+State& OfThread() {
+  thread_local State state;
+  return state;
+}
+
+PlanPlatform PlatformOf([[maybe_unused]] const Device& device) {
+  PlanPlatform platform;
+  if constexpr (kWithCuda) {
+    platform.library_version = cuda::FusedAttentionVersion();
+    platform.gpu = cuda::Properties(device).name;
+  }
+  return platform;
+}
+
+std::string PlanLine(const AttentionPlanShape& shape, const AttentionPlan& plan) {
+  return absl::StrFormat(
+      "queries=%d keys=%d heads=%d dim=%d causal=%d backward=%d type=%s us=%.2f by=%s\n",
+      shape.max_queries, shape.max_keys, shape.num_heads, shape.head_dim, shape.causal,
+      shape.backward, PlanTypeName(shape.type), plan.microseconds,
+      kEngines[static_cast<size_t>(plan.cudnn)]);
+}
+
+std::pair<AttentionPlanShape, AttentionPlan> ReadPlan(PlanFields& read) {
+  AttentionPlanShape shape;
+  AttentionPlan plan;
+  shape.max_queries = read.Extent("queries", 1);
+  shape.max_keys = read.Extent("keys", 1);
+  shape.num_heads = read.Extent("heads", 1);
+  shape.head_dim = read.Extent("dim", 1);
+  shape.causal = read.Flag("causal");
+  shape.backward = read.Flag("backward");
+  shape.type = read.Type("type");
+  plan.microseconds = read.Parse<double>("us", read.Text("us"));
+  plan.cudnn = read.OneOf("by", kEngines, [](std::string_view name) { return name; }) == 1;
+  return {shape, plan};
+}
+
+}  // namespace
+
+AttentionEngine CurrentAttentionEngine() { return OfThread().engine; }
+void SetAttentionEngine(AttentionEngine engine) { OfThread().engine = engine; }
+
+std::string WhyNoCudnn() {
+  if constexpr (kWithCuda) {
+    return cuda::WhyNoFusedAttention();
+  } else {
+    return "this program was built without the CUDA device";
+  }
+}
+
+MeasureAttention::MeasureAttention() { ++OfThread().measuring; }
+MeasureAttention::~MeasureAttention() { --OfThread().measuring; }
+
+bool MeasuresAttention() {
+  const State& state = OfThread();
+  return state.measuring > 0 && state.engine == AttentionEngine::kAuto;
+}
+
+int64_t RoundAttentionLength(int64_t length) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(length, 64))));
+}
+
+const AttentionPlans& CurrentAttentionPlans() { return OfThread().plans; }
+void SetAttentionPlans(AttentionPlans plans) { OfThread().plans = std::move(plans); }
+void AddAttentionPlan(const AttentionPlanShape& shape, const AttentionPlan& plan) {
+  OfThread().plans.insert_or_assign(shape, plan);
+}
+
+size_t CountAttentionPlans() { return CurrentAttentionPlans().size(); }
+
+std::string PrintAttentionPlans(const Device& device) {
+  std::string text = PlanTextHeader(kFormat, PlatformOf(device));
+  for (const auto& [shape, plan] : CurrentAttentionPlans()) text += PlanLine(shape, plan);
+  return text;
+}
+
+absl::StatusOr<bool> UseAttentionPlans(std::string_view text, std::string_view path,
+                                       const Device& device) {
+  AttentionPlans plans;
+  const auto read = [&](PlanFields& fields, const std::string&) { plans.insert(ReadPlan(fields)); };
+  DT_ASSIGN_OR_RETURN(const PlanPlatform platform, ParsePlanText(kFormat, text, path, read));
+  const bool fits = platform == PlatformOf(device);
+  SetAttentionPlans(fits ? std::move(plans) : AttentionPlans());
+  return fits;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,35 @@
+// attention_device.h - what our and cuDNN's attention on a GPU both need of the arguments.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_OPS_INTERNAL_ATTENTION_DEVICE_H_
+#define DTRAIN_OPS_INTERNAL_ATTENTION_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dtrain/ops/internal/attention_kernel.h"
+
+namespace dtrain {
+
+// `args` with both arrays of offsets in the device's memory, and `bytes` of scratch beside them,
+// aligned to 256 bytes; null for none.
+struct AttentionOnDevice {
+  AttentionArgs args;
+  std::byte* scratch;
+};
+AttentionOnDevice PutOnDevice(const AttentionArgs& host_args, size_t bytes, Stream& stream);
+
+// Rows in whole 16-byte chunks of two-byte elements.
+inline bool IsAligned(const void* rows, int64_t stride) {
+  return reinterpret_cast<uintptr_t>(rows) % 16 == 0 && stride % 8 == 0;
+}
+inline bool AreAligned(const AttentionArgs& args, bool backward) {
+  return IsAligned(args.q, args.q_stride) && IsAligned(args.k, args.k_stride) &&
+         IsAligned(args.v, args.v_stride) && IsAligned(args.out, args.out_stride) &&
+         (!backward ||
+          (IsAligned(args.d_out, args.d_out_stride) && IsAligned(args.dq, args.dq_stride) &&
+           IsAligned(args.dk, args.dk_stride) && IsAligned(args.dv, args.dv_stride)));
+}
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPS_INTERNAL_ATTENTION_DEVICE_H_

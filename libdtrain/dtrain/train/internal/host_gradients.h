@@ -1,0 +1,39 @@
+// host_gradients.h - the flat gradients in the host's memory, where communicators reach them.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TRAIN_INTERNAL_HOST_GRADIENTS_H_
+#define DTRAIN_TRAIN_INTERNAL_HOST_GRADIENTS_H_
+
+#include <memory>
+
+#include "dtrain/device/arena.h"
+#include "dtrain/device/stream.h"
+#include "dtrain/tensor/tensor.h"
+#include "dtrain/train/internal/bucket_exchange.h"
+
+namespace dtrain::internal {
+
+// On the CPU the gradients themselves, which nothing is copied to or from; else pinned memory.
+class HostGradients {
+ public:
+  // flat: [n] float32.
+  explicit HostGradients(const Tensor& flat);
+
+  float* data() const { return data_; }
+  // Waits for the device's streams and copies the range here.
+  void Fetch(const BucketRange& range);
+  // Begins to copy the range back; it must stay as it is until Synchronize() returns.
+  void Return(const BucketRange& range);
+  void Synchronize() { stream_.Synchronize(); }
+  Stream& stream() { return stream_; }
+
+ private:
+  Tensor flat_;
+  Stream stream_;
+  std::shared_ptr<Arena> arena_;
+  Tensor staging_;  // absent on the CPU
+  float* data_;
+};
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_TRAIN_INTERNAL_HOST_GRADIENTS_H_

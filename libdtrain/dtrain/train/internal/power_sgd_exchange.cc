@@ -1,0 +1,288 @@
+// power_sgd_exchange.cc - two allreduces per bucket, driven by Poll() while backward goes on.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/train/internal/power_sgd_exchange.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include "dtrain/base/check.h"
+#include "dtrain/base/thread_pool.h"
+#include "dtrain/base/timer.h"
+#include "dtrain/device/copy.h"
+#include "dtrain/ops/gemm.h"
+#include "dtrain/train/internal/plain_exchange.h"
+#include "dtrain/train/internal/wire_format.h"
+
+namespace dtrain::internal {
+namespace {
+
+// A handle's Wait() moves its own communicator alone; so long both are moved instead.
+constexpr double kPatienceSeconds = 1.0;
+constexpr std::chrono::microseconds kPause(20);
+
+bool AllFinite(const std::vector<float>& values) {
+  return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
+}
+
+}  // namespace
+
+PowerSgdExchange::PowerSgdExchange(const Tensor& flat, const std::vector<BucketRange>& buckets,
+                                   const std::vector<GradientRange>& parameters, Communicator& comm,
+                                   const GradientReducerOptions& options)
+    : gradients_(std::make_shared<HostGradients>(flat)),
+      comm_(comm),
+      wire_type_(options.wire_type),
+      options_(options.power_sgd),
+      plain_(MakePlainExchange(gradients_, buckets, comm, options.wire_type)),
+      second_comm_(comm.Split(0)) {
+  DT_CHECK_GT(options_.rank, 0);
+  DT_CHECK_GE(options_.start_step, 0);
+  memory_.rank = options_.rank;
+  for (const BucketRange& range : buckets) AddBucket(range, parameters);
+  if (step_ >= options_.start_step) BeginCompression();
+}
+
+void PowerSgdExchange::AddBucket(const BucketRange& range,
+                                 const std::vector<GradientRange>& parameters) {
+  Bucket& bucket = buckets_.emplace_back();
+  bucket.range = range;
+  bucket.first_matrix = memory_.matrices.size();
+  int64_t done = range.begin;
+  const auto end_rest = [&](int64_t end) {
+    if (end > done) bucket.rest.push_back({done, end});
+    bucket.rest_elements += std::max<int64_t>(end - done, 0);
+  };
+  for (const GradientRange& parameter : parameters) {
+    const MatrixSize size{parameter.rows, parameter.columns};
+    if (parameter.begin < range.begin || parameter.end > range.end ||
+        !PaysAtRank(size, options_.rank) || size.elements() == 0) {
+      continue;
+    }
+    DT_CHECK_LE(size.elements(), parameter.end - parameter.begin) << parameter.name;
+    end_rest(parameter.begin);
+    done = parameter.begin + size.elements();
+    CompressedMatrix matrix{.name = parameter.name, .begin = parameter.begin, .size = size};
+    if (!memory_.matrices.empty()) {
+      const CompressedMatrix& before = memory_.matrices.back();
+      matrix.error_begin = before.error_begin + before.size.elements();
+      matrix.factor_begin = before.factor_begin + options_.rank * before.size.columns;
+    }
+    bucket.left_elements += options_.rank * size.rows;
+    bucket.right_elements += options_.rank * size.columns;
+    memory_.matrices.push_back(std::move(matrix));
+  }
+  end_rest(range.end);
+  bucket.last_matrix = memory_.matrices.size();
+}
+
+void PowerSgdExchange::BeginCompression() {
+  plain_.reset();
+  int64_t errors = 0;
+  int64_t factors = 0;
+  for (Bucket& bucket : buckets_) {
+    const auto first = static_cast<size_t>(bucket.left_elements + bucket.rest_elements);
+    const auto second = static_cast<size_t>(bucket.right_elements);
+    bucket.first.resize(first);
+    bucket.own.resize(second);
+    bucket.second.resize(second);
+    factors += bucket.right_elements;
+    if (wire_type_ == DType::kFloat32) continue;
+    bucket.first_wire.resize(first * SizeOf(wire_type_));
+    bucket.second_wire.resize(second * SizeOf(wire_type_));
+  }
+  for (const CompressedMatrix& matrix : memory_.matrices) errors += matrix.size.elements();
+  memory_.errors.assign(static_cast<size_t>(errors), 0.0f);
+  memory_.factors.assign(static_cast<size_t>(factors), 0.0f);
+}
+
+void PowerSgdExchange::SetStep(int64_t step) {
+  DT_CHECK_GE(step, step_);
+  step_ = step;
+  if (plain_ && step_ >= options_.start_step) BeginCompression();
+}
+
+Tensor PowerSgdExchange::MatrixView(const CompressedMatrix& matrix) const {
+  return Tensor::View(gradients_->data() + matrix.begin, {matrix.size.rows, matrix.size.columns});
+}
+
+template <typename Body>
+void PowerSgdExchange::ForEachMatrix(Bucket& bucket, const Body& body) {
+  int64_t left = 0;
+  int64_t right = 0;
+  for (size_t i = bucket.first_matrix; i < bucket.last_matrix; ++i) {
+    const CompressedMatrix& matrix = memory_.matrices[i];
+    body(matrix, bucket.first.data() + left, right);
+    left += memory_.rank * matrix.size.rows;
+    right += memory_.rank * matrix.size.columns;
+  }
+}
+
+void PowerSgdExchange::ReadScale() {
+  if (!gradient_scale_) return;
+  CopyToHost(&scale_, gradient_scale_.raw(), sizeof(scale_), gradients_->stream());
+}
+
+void PowerSgdExchange::AddErrors(const Bucket& bucket) {
+  for (size_t i = bucket.first_matrix; i < bucket.last_matrix; ++i) {
+    const CompressedMatrix& matrix = memory_.matrices[i];
+    float* const to = gradients_->data() + matrix.begin;
+    const float* const errors = memory_.errors.data() + matrix.error_begin;
+    constexpr int64_t kGrain = 1 << 16;
+    ParallelFor(matrix.size.elements(), kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) to[k] += errors[k] * scale_;
+    });
+  }
+}
+
+void PowerSgdExchange::Round(const std::vector<float>& values, std::vector<std::byte>& wire) const {
+  if (wire_type_ == DType::kFloat32) return;
+  RoundToWire(values.data(), static_cast<int64_t>(values.size()), wire_type_, comm_.size(),
+              wire.data());
+}
+
+void PowerSgdExchange::Widen(const std::vector<std::byte>& wire, std::vector<float>& values) const {
+  if (wire_type_ == DType::kFloat32) return;
+  WidenFromWire(wire.data(), static_cast<int64_t>(values.size()), wire_type_, comm_.size(),
+                values.data());
+}
+
+std::unique_ptr<Handle> PowerSgdExchange::Send(std::vector<float>& values,
+                                               std::vector<std::byte>& wire,
+                                               Communicator& comm) const {
+  void* const data = wire_type_ == DType::kFloat32 ? static_cast<void*>(values.data())
+                                                   : static_cast<void*>(wire.data());
+  return comm.StartAllReduce(data, static_cast<int64_t>(values.size()), wire_type_, ReduceOp::kSum);
+}
+
+void PowerSgdExchange::Start(int index) {
+  if (plain_) return plain_->Start(index);
+  Bucket& bucket = buckets_[static_cast<size_t>(index)];
+  gradients_->Fetch(bucket.range);
+  if (index == 0) ReadScale();
+  AddErrors(bucket);
+  ForEachMatrix(bucket, [&](const CompressedMatrix& matrix, float* left, int64_t) {
+    float* const factor = memory_.factors.data() + matrix.factor_begin;
+    const auto site = static_cast<uint32_t>(&matrix - memory_.matrices.data());
+    NormaliseRows(factor, memory_.rank, matrix.size.columns,
+                  {.seed = options_.seed,
+                   .step = static_cast<uint32_t>(step_),
+                   .site = site * static_cast<uint32_t>(memory_.rank)});
+    Tensor product = Tensor::View(left, {memory_.rank, matrix.size.rows});
+    Gemm(Tensor::View(factor, {memory_.rank, matrix.size.columns}), MatrixView(matrix),
+         {.transpose_b = true}, product, host_stream_);
+  });
+  float* rest = bucket.first.data() + bucket.left_elements;
+  for (const BucketRange& range : bucket.rest) {
+    rest = std::copy_n(gradients_->data() + range.begin, range.elements(), rest);
+  }
+  Round(bucket.first, bucket.first_wire);
+  bucket.first_handle = Send(bucket.first, bucket.first_wire, comm_);
+  ++started_;
+}
+
+void PowerSgdExchange::StartSecond() {
+  Bucket& bucket = buckets_[next_second_++];
+  Widen(bucket.first_wire, bucket.first);
+  finite_ = finite_ && AllFinite(bucket.first);
+  ForEachMatrix(bucket, [&](const CompressedMatrix& matrix, float* left, int64_t right) {
+    OrthonormaliseRows(left, memory_.rank, matrix.size.rows);
+    Tensor product = Tensor::View(bucket.own.data() + right, {memory_.rank, matrix.size.columns});
+    Gemm(Tensor::View(left, {memory_.rank, matrix.size.rows}), MatrixView(matrix), {}, product,
+         host_stream_);
+  });
+  if (bucket.right_elements == 0) return;
+  // What this rank did not send is part of its error.
+  Round(bucket.own, bucket.second_wire);
+  Widen(bucket.second_wire, bucket.own);
+  bucket.second = bucket.own;
+  bucket.second_handle = Send(bucket.second, bucket.second_wire, *second_comm_);
+}
+
+void PowerSgdExchange::Advance() {
+  while (next_second_ < started_ && buckets_[next_second_].first_handle->Test()) StartSecond();
+}
+
+void PowerSgdExchange::Poll() {
+  if (plain_) return plain_->Poll();
+  comm_.Poll();
+  second_comm_->Poll();
+  Advance();
+}
+
+bool PowerSgdExchange::IsDone(int index) const {
+  const auto i = static_cast<size_t>(index);
+  const Bucket& bucket = buckets_[i];
+  return i < next_second_ && (bucket.right_elements == 0 || bucket.second_handle->Test());
+}
+
+bool PowerSgdExchange::HasArrived(int bucket) {
+  return plain_ ? plain_->HasArrived(bucket) : IsDone(bucket);
+}
+
+void PowerSgdExchange::Land(int index) {
+  if (plain_) return plain_->Land(index);
+  const Timer timer;
+  while (!IsDone(index) && timer.Seconds() < kPatienceSeconds) {
+    std::this_thread::sleep_for(kPause);
+    Poll();
+  }
+  while (next_second_ <= static_cast<size_t>(index)) {
+    buckets_[next_second_].first_handle->Wait();
+    StartSecond();
+  }
+  Bucket& bucket = buckets_[static_cast<size_t>(index)];
+  if (bucket.right_elements == 0) return;
+  bucket.second_handle->Wait();
+  Widen(bucket.second_wire, bucket.second);
+  finite_ = finite_ && AllFinite(bucket.second);
+}
+
+void PowerSgdExchange::WriteSums(Bucket& bucket) {
+  const float* rest = bucket.first.data() + bucket.left_elements;
+  for (const BucketRange& range : bucket.rest) {
+    std::copy_n(rest, range.elements(), gradients_->data() + range.begin);
+    rest += range.elements();
+  }
+  ForEachMatrix(bucket, [&](const CompressedMatrix& matrix, const float* left, int64_t right) {
+    float* const to = gradients_->data() + matrix.begin;
+    if (!finite_) {
+      // This update is going to be skipped: the memory stays as it was before.
+      std::fill_n(to, matrix.size.elements(), std::numeric_limits<float>::quiet_NaN());
+      return;
+    }
+    SplitOffError({.left = left,
+                   .own = bucket.own.data() + right,
+                   .sum = bucket.second.data() + right,
+                   .rank = memory_.rank},
+                  matrix.size, 1.0f / scale_, to, memory_.errors.data() + matrix.error_begin);
+    std::copy_n(bucket.second.data() + right, memory_.rank * matrix.size.columns,
+                memory_.factors.data() + matrix.factor_begin);
+  });
+  gradients_->Return(bucket.range);
+}
+
+void PowerSgdExchange::Settle() {
+  if (plain_) {
+    plain_->Settle();
+  } else {
+    // Only now is it known whether the whole step is good.
+    for (Bucket& bucket : buckets_) WriteSums(bucket);
+    gradients_->Synchronize();
+  }
+  started_ = next_second_ = 0;
+  finite_ = true;
+  SetStep(step_ + 1);
+}
+
+int64_t PowerSgdExchange::BytesOf(int index) const {
+  if (plain_) return plain_->BytesOf(index);
+  const Bucket& bucket = buckets_[static_cast<size_t>(index)];
+  return static_cast<int64_t>(SizeOf(wire_type_)) *
+         (bucket.left_elements + bucket.rest_elements + bucket.right_elements);
+}
+
+}  // namespace dtrain::internal

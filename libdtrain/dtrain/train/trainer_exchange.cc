@@ -1,0 +1,68 @@
+// trainer_exchange.cc - what ways of exchanging add to the loop: rounds, memories, equal replicas.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/train/internal/local_rounds.h"
+#include "dtrain/train/internal/power_sgd_memory.h"
+#include "dtrain/train/replica_check.h"
+#include "dtrain/train/trainer.h"
+
+namespace dtrain {
+
+bool Trainer::IsInRound() const { return rounds_ && rounds_->is_open(); }
+
+absl::Status Trainer::EndRound() {
+  if (!IsInRound()) return absl::OkStatus();
+  DT_RETURN_IF_ERROR(Collect(/*all=*/true));
+  rounds_->Average();
+  // Each rank skipped and scaled by itself. From here on all do the same: the larger step has the
+  // smaller bias correction, and a scale that one rank found too large is too large.
+  std::array<int64_t, 3> most = {state_.optimizer_steps, state_.skipped, skipped_in_a_row_};
+  comm_.AllReduce(std::span<int64_t>(most), ReduceOp::kMax);
+  std::array<double, 2> least = {state_.loss_scaler.scale,
+                                 static_cast<double>(state_.loss_scaler.good_updates)};
+  comm_.AllReduce(std::span<double>(least), ReduceOp::kMin);
+  state_.optimizer_steps = most[0];
+  state_.skipped = most[1];
+  skipped_in_a_row_ = static_cast<int>(most[2]);
+  state_.loss_scaler = {.scale = least[0], .good_updates = static_cast<int64_t>(least[1])};
+  adam_.set_steps(state_.optimizer_steps);
+  step_.Reset(state_.loss_scaler, state_.optimizer_steps, ctx_.stream());
+  return CheckDiverged(state_.step,
+                       LearningRate(options_.learning_rate, state_.step - 1, BudgetUsed()));
+}
+
+Trainer::Requests Trainer::TakeRequests(const Requests& requests) {
+  requests_.checkpoint = requests_.checkpoint || requests.checkpoint;
+  requests_.stop = requests_.stop || requests.stop;
+  return IsInRound() ? Requests() : std::exchange(requests_, {});
+}
+
+absl::Status Trainer::CheckReplicasNow() {
+  int64_t every = options_.replica_check_every;
+  // Within a round the weights differ.
+  if (rounds_)
+    every = (every + options_.sync_every - 1) / options_.sync_every * options_.sync_every;
+  if (comm_.size() == 1 || every == 0 || state_.step % every != 0) return absl::OkStatus();
+  return CheckReplicas(task_.parameters(), absl::StrFormat("after update %d", state_.step), comm_,
+                       ctx_.stream());
+}
+
+absl::Status Trainer::RestorePowerSgd(const std::string& path) {
+  internal::PowerSgdMemory* const memory = reducer_->power_sgd_memory();
+  if (memory == nullptr) {
+    if (comm_.is_root() && internal::HasMemory(path)) {
+      Event("resume", "this run does not compress gradients: PowerSGD's error memory is dropped");
+    }
+    return absl::OkStatus();
+  }
+  DT_ASSIGN_OR_RETURN(const std::string note, internal::RestoreMemory(path, comm_, *memory));
+  if (!note.empty()) Event("resume", note);
+  return absl::OkStatus();
+}
+
+}  // namespace dtrain

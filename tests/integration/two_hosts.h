@@ -1,0 +1,104 @@
+// two_hosts.h - two hosts made of namespaces of this machine, and long runs of nmt_train on them.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TESTS_INTEGRATION_TWO_HOSTS_H_
+#define DTRAIN_TESTS_INTEGRATION_TWO_HOSTS_H_
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "integration/nmt_train_program.h"
+
+namespace dtrain {
+
+// Hosts "a" and "b", up as long as this object lives.
+class TwoHosts {
+ public:
+  // nullptr, after a warning, where this machine cannot have them.
+  static std::unique_ptr<TwoHosts> Start() {
+    std::unique_ptr<TwoHosts> hosts(new TwoHosts);
+    const Outcome up = RunCommand(hosts->Script("up"));
+    INFO(up.output);
+    if (up.exit_code == 77) {
+      WARN(up.output);
+      return nullptr;
+    }
+    REQUIRE(up.exit_code == 0);
+    return hosts;
+  }
+  ~TwoHosts() { RunCommand(Script("down")); }
+
+  std::string Script(const std::string& verb) const {
+    return DTRAIN_TEST_TWO_HOSTS " " + verb + " " + folder_.File("hosts");
+  }
+  // As a user types it on host a: two ranks on each host.
+  std::string Command(const ToyProgram& toy, const std::string& more,
+                      const std::string& mpirun = DTRAIN_TEST_MPIRUN) const {
+    return Script("on") + " a " + mpirun +
+           " --allow-run-as-root -n 4 -H a:2,b:2 " DTRAIN_TEST_PROGRAM " " + toy.Arguments(more);
+  }
+  // The ranks of a job on a host, in their order.
+  std::vector<pid_t> RanksOn(const std::string& host_name, const ToyProgram& toy) const {
+    const std::string host = Namespace(ReadTestFile(folder_.File("hosts/" + host_name + ".pid")));
+    std::vector<pid_t> ranks;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const std::string name = entry.path().filename();
+      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+      const std::string arguments = ReadTestFile(entry.path() / "cmdline");
+      if (arguments.starts_with(DTRAIN_TEST_PROGRAM) &&
+          arguments.find(toy.run_dir()) != std::string::npos && Namespace(name) == host) {
+        ranks.push_back(std::stoi(name));
+      }
+    }
+    return ranks;
+  }
+
+ private:
+  TwoHosts() = default;
+
+  static std::string Namespace(std::string pid) {
+    while (!pid.empty() && pid.back() == '\n') pid.pop_back();
+    std::error_code error;
+    return std::filesystem::read_symlink("/proc/" + pid + "/ns/uts", error);
+  }
+
+  TemporaryFolder folder_;
+};
+
+// A long run that is under way, ready for what happens to it.
+class LongRun {
+ public:
+  explicit LongRun(const TwoHosts& hosts, const std::string& more = "",
+                   const std::string& mpirun = DTRAIN_TEST_MPIRUN)
+      : job_("exec " + hosts.Command(toy_,
+                                     toy_.Corpus() +
+                                         " trainer.max_steps=1000000 trainer.keep_last=2 "
+                                         "trainer.checkpoint_every=50u " +
+                                         more,
+                                     mpirun)) {
+    REQUIRE(WaitUntil([&] { return toy_.HasCheckpoint(50) || toy_.HasCheckpoint(100); }, 60));
+  }
+  const ToyProgram& toy() const { return toy_; }
+  const Job& job() const { return job_; }
+
+  // What the job says at its end, which must come with no process left within `seconds`.
+  Outcome CheckEnds(double seconds) {
+    const Timer timer;
+    Outcome outcome = job_.Wait(seconds);
+    INFO(outcome.output);
+    CHECK(outcome.exit_code != 0);
+    CHECK(WaitUntil([&] { return CountProcesses(toy_.run_dir()) == 0; }, seconds));
+    WARN("the last process was gone after " << timer.Seconds() << " s");
+    CHECK(timer.Seconds() < seconds);
+    return outcome;
+  }
+
+ private:
+  ToyProgram toy_;
+  Job job_;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TESTS_INTEGRATION_TWO_HOSTS_H_

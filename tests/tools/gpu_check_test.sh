@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# gpu_check_test.sh - what gpu_check.sh says of checks that pass, fail or cannot run; no GPU is needed.
+# SPDX-License-Identifier: Apache-2.0
+#
+#   gpu_check_test.sh GPU_CHECK
+# Small scripts stand in for the programs of a bundle and for compute-sanitizer.
+set -uo pipefail
+gpu_check=$1
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+bundle=$dir/bundle
+mkdir -p "$bundle"/{bin,tests,share/dtrain} "$dir/tools"
+: >"$bundle/env.sh"
+echo abc123 >"$bundle/share/dtrain/commit"
+cat >"$bundle/tests/tests.txt" <<'END'
+unit ops/adam_test 60 no_such_program
+kernel ops/adam_test/cuda 60 ops_adam_test DTRAIN_TEST_DEVICE=cuda A=1
+kernel models/golden_test/cuda 60 models_golden_test DTRAIN_TEST_DEVICE=cuda
+END
+script() {
+  printf '#!/usr/bin/env bash\n%s\n' "$2" >"$1"
+  chmod +x "$1"
+}
+script "$bundle/tests/ops_adam_test" '[ "$DTRAIN_TEST_DEVICE$A" = cuda1 ]'
+script "$bundle/tests/models_golden_test" 'sleep "${GOLDEN_SECONDS:-0}"; exit "${GOLDEN_STATUS:-0}"'
+script "$bundle/bin/kernel_bench" 'echo "${GPU-GPU 7: 3 us}"; [ -n "${GPU-GPU 7}" ]'
+script "$bundle/bin/dtrain_step_bench" 'echo "{\"ms_median\":1.5,\"tokens_s\":2,\"gflops\":3,\"activations_mb\":4,\"end\":0}"'
+script "$bundle/bin/nmt_train" '
+for word in "$@"; do case $word in --run_dir=*) run=${word#*=} ;; --device=*) device=${word#*=} ;; esac; done
+mkdir -p "$run/metrics"
+for i in {1..20}; do echo "{\"step\": $i, \"loss\": 9.$i${LOSS_ON_GPU:+${device/cuda/$LOSS_ON_GPU}}}"; done |
+  sed "s/cpu//" >"$run/metrics/steps.jsonl"
+echo "5 tok/s"'
+script "$dir/tools/compute-sanitizer" '
+while [[ $1 = --* ]]; do shift 2; done
+if [ -n "${UNSUPPORTED:-}" ]; then echo "Error: Device not supported."; exit 1; fi
+"$@"'
+
+failures=0
+# expect STATUS TEXT [VARIABLE=VALUE ...] -- [ARGUMENT...]
+expect() {
+  local status=$1 text=$2 variables=() output got=0
+  shift 2
+  while [ "$1" != -- ]; do variables+=("$1"); shift; done
+  shift
+  output=$(env PATH="$dir/tools:$PATH" "${variables[@]}" "$gpu_check" --bundle "$bundle" \
+    --logs "$dir/logs" "$@" 2>&1) || got=$?
+  if [ $got != "$status" ] || [[ $output != *"$text"* ]]; then
+    echo "$output"
+    echo "FAILED: ended with $got, not with $status and '$text'"
+    failures=$((failures + 1))
+  fi
+}
+expect 0 '17 passed, 0 failed, 0 not run' --
+expect 0 'abc123 on GPU 7' -- --stages tests,kernels
+expect 1 'FAIL (1): models/golden_test/cuda' GOLDEN_STATUS=1 -- --stages tests
+expect 1 'FAIL (1): losses of GPU and CPU agree' LOSS_ON_GPU=5 -- --stages agree
+expect 2 'no GPU that dtrain can use' GPU= --
+expect 2 'there is no stage speed' -- --stages tests,speed
+expect 3 'not run: compute-sanitizer does not support this GPU' UNSUPPORTED=1 -- --stages memcheck
+
+# Too late for itself, and too late for the stage.
+sed 's/test_seconds=60/test_seconds=1/' "$1" >"$dir/impatient.sh"
+sed 's/\[tests\]=110/[tests]=1/' "$1" >"$dir/short.sh"
+chmod +x "$dir"/*.sh
+gpu_check=$dir/impatient.sh
+expect 1 'FAIL (too slow): models/golden_test/cuda' GOLDEN_SECONDS=20 -- --stages tests
+gpu_check=$dir/short.sh
+expect 3 'not run: models/golden_test/cuda' GOLDEN_SECONDS=20 -- --stages tests
+[ $failures = 0 ]

@@ -1,0 +1,378 @@
+// power_sgd_test.cc - sums of factors: what is exact, what is remembered, what a checkpoint keeps.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "dtrain/base/random.h"
+#include "dtrain/train/checkpoint_directory.h"
+#include "dtrain/train/gradient_reducer.h"
+#include "dtrain/train/internal/low_rank.h"
+#include "dtrain/train/internal/power_sgd_memory.h"
+#include "testing/file_testing.h"
+#include "testing/run_ranks.h"
+
+namespace dtrain {
+namespace {
+
+using internal::FactorPair;
+using internal::MatrixSize;
+using internal::PowerSgdMemory;
+using testing::RunRanks;
+using testing::RunRanksOn;
+
+constexpr int64_t kRows = 40, kColumns = 56, kBias = 13, kSmall = 6;
+constexpr int64_t kSecondRows = 70, kSecondColumns = 24;
+constexpr int64_t kFirst = kRows * kColumns;
+constexpr int64_t kSecond = kSecondRows * kSecondColumns;
+constexpr int64_t kAll = kBias + kFirst + 3 + kSmall + kSecond;
+
+// Matrices beside a vector and a matrix too small to gain, three elements of padding after one.
+std::vector<GradientRange> Parameters() {
+  const int64_t second = kBias + kFirst + 3;
+  return {{"bias", 0, kBias},
+          {"first", kBias, second, kRows, kColumns},
+          {"small", second, second + kSmall, 2, 3},
+          {"second", second + kSmall, kAll, kSecondRows, kSecondColumns}};
+}
+
+GradientReducerOptions Options(int rank, DType wire_type = DType::kFloat32) {
+  return {.bucket_bytes = 4000,
+          .first_bucket_bytes = 100,
+          .wire_type = wire_type,
+          .power_sgd = {.rank = rank, .seed = 5}};
+}
+
+std::vector<float> Noise(int64_t count, uint64_t seed) {
+  RandomStream random({.seed = seed});
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) value = random.NextUniform() - 0.5f;
+  return values;
+}
+
+// Gradients whose matrices have rank `rank`, different on each rank of the job unless the factors
+// on the left are shared.
+std::vector<float> LowRankGradients(int rank, uint64_t seed) {
+  std::vector<float> flat = Noise(kAll, seed);
+  for (const GradientRange& range : Parameters()) {
+    if (range.rows < 10) continue;
+    const std::vector<float> left = Noise(range.rows * rank, 77);
+    const std::vector<float> right = Noise(range.columns * rank, seed + 1);
+    for (int64_t i = 0; i < range.rows; ++i) {
+      for (int64_t j = 0; j < range.columns; ++j) {
+        float sum = 0.0f;
+        for (int k = 0; k < rank; ++k) {
+          sum += left[static_cast<size_t>(i * rank + k)] * right[static_cast<size_t>(j * rank + k)];
+        }
+        flat[static_cast<size_t>(range.begin + i * range.columns + j)] = sum;
+      }
+    }
+    std::fill_n(flat.begin() + range.begin + range.rows * range.columns,
+                range.end - range.begin - range.rows * range.columns, 0.0f);
+  }
+  return flat;
+}
+
+void Step(GradientReducer& reducer) {
+  for (int i = 0; i < 4; ++i) {
+    reducer.MarkReady(i);
+    reducer.Poll();
+  }
+  reducer.Finish();
+}
+
+double LargestDifference(const std::vector<float>& a, const std::vector<double>& b) {
+  double worst = a.size() == b.size() ? 0.0 : std::numeric_limits<double>::infinity();
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (std::isnan(a[i])) return std::numeric_limits<double>::infinity();
+    worst = std::max(worst, std::abs(double{a[i]} - b[i]));
+  }
+  return worst;
+}
+
+Tensor View(std::vector<float>& flat) {
+  return Tensor::View(flat.data(), {static_cast<int64_t>(flat.size())});
+}
+
+TEST_CASE("a sum of matrices of rank k is exact with factors of rank k, and so is the rest") {
+  for (const int size : {1, 2, 3, 4}) {
+    INFO(size << " ranks");
+    const auto results = RunRanks(size, [](Communicator& comm) {
+      const auto seed = static_cast<uint64_t>(comm.rank());
+      std::vector<float> flat = LowRankGradients(2, 10 * seed);
+      GradientReducer reducer(View(flat), Parameters(), comm, Options(3));
+      Step(reducer);
+      return flat;
+    });
+    std::vector<double> expected(kAll);
+    for (int r = 0; r < size; ++r) {
+      const std::vector<float> part = LowRankGradients(2, 10 * static_cast<uint64_t>(r));
+      for (size_t i = 0; i < part.size(); ++i) expected[i] += double{part[i]};
+    }
+    for (const auto& flat : results) {
+      CHECK(LargestDifference(flat, expected) < 2e-6);
+      CHECK(flat == results[0]);
+    }
+  }
+}
+
+// What all steps together have given and still owe, against the sum of all gradients.
+struct Ledger {
+  std::vector<float> last = {};    // sums of the last step
+  std::vector<double> given = {};  // added up over steps
+  std::vector<float> errors = {};  // of this rank
+};
+
+Ledger Run(Communicator& comm, const GradientReducerOptions& options, int steps) {
+  std::vector<float> flat(kAll);
+  GradientReducer reducer(View(flat), Parameters(), comm, options);
+  Ledger ledger{.given = std::vector<double>(kAll)};
+  for (int step = 0; step < steps; ++step) {
+    std::ranges::copy(Noise(kAll, static_cast<uint64_t>(100 * step + comm.rank())), flat.begin());
+    Step(reducer);
+    for (size_t i = 0; i < flat.size(); ++i) ledger.given[i] += double{flat[i]};
+  }
+  ledger.last = flat;
+  if (PowerSgdMemory* const memory = reducer.power_sgd_memory()) ledger.errors = memory->errors;
+  return ledger;
+}
+
+// Largest difference between all gradients and what was given and is still owed.
+double Lost(const std::vector<Ledger>& ledgers, int steps) {
+  std::vector<double> total(kAll);
+  for (size_t r = 0; r < ledgers.size(); ++r) {
+    for (int step = 0; step < steps; ++step) {
+      const std::vector<float> part = Noise(kAll, 100 * static_cast<uint64_t>(step) + r);
+      for (size_t i = 0; i < part.size(); ++i) total[i] += double{part[i]};
+    }
+    size_t at = 0;
+    for (const GradientRange& range : Parameters()) {
+      if (range.rows < 10) continue;
+      for (int64_t i = 0; i < range.rows * range.columns; ++i) {
+        total[static_cast<size_t>(range.begin + i)] -= double{ledgers[r].errors[at++]};
+      }
+    }
+  }
+  double worst = 0.0;
+  for (size_t i = 0; i < total.size(); ++i) {
+    worst = std::max(worst, std::abs(total[i] - ledgers[0].given[i]));
+  }
+  return worst;
+}
+
+TEST_CASE("no gradient is lost: what the sums lack is in the errors of the ranks") {
+  constexpr int kSteps = 6;
+  for (const int size : {2, 3, 4}) {
+    INFO(size << " ranks");
+    const auto ledgers =
+        RunRanks(size, [](Communicator& comm) { return Run(comm, Options(2), kSteps); });
+    CHECK(Lost(ledgers, kSteps) < 1e-5);
+    for (const Ledger& ledger : ledgers) {
+      CHECK(ledger.last == ledgers[0].last);
+      CHECK(std::any_of(ledger.errors.begin(), ledger.errors.end(),
+                        [](float error) { return std::abs(error) > 0.1f; }));
+    }
+  }
+}
+
+TEST_CASE("factors travel in 16 bits too, and on two hosts all ranks get the same bits") {
+  for (const DType wire : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    const auto ledgers = RunRanksOn(
+        {"a", "a", "b", "b"}, [&](Communicator& comm) { return Run(comm, Options(2, wire), 4); });
+    for (const Ledger& ledger : ledgers) CHECK(ledger.last == ledgers[0].last);
+    // The sum's own rounding: about 4 ranks * 4 steps * |sum| <= 4, relative 2^-9 or 2^-12.
+    const double tolerance = wire == DType::kBFloat16 ? 0.1 : wire == DType::kFloat16 ? 0.02 : 1e-5;
+    CHECK(Lost(ledgers, 4) < tolerance);
+  }
+}
+
+TEST_CASE("steps before the start are plain sums") {
+  const auto run = [](Communicator& comm, int rank, int steps) {
+    GradientReducerOptions options = Options(rank);
+    options.power_sgd.start_step = 2;
+    return Run(comm, options, steps).last;
+  };
+  for (const int steps : {2, 3}) {
+    const auto plain = RunRanks(2, [&](Communicator& comm) { return run(comm, 0, steps); });
+    const auto compressed = RunRanks(2, [&](Communicator& comm) { return run(comm, 2, steps); });
+    CHECK((compressed[0] == plain[0]) == (steps == 2));
+    CHECK(compressed[0] == compressed[1]);
+  }
+}
+
+TEST_CASE("statistics count the factors and the rest") {
+  const auto bytes = RunRanks(2, [](Communicator& comm) {
+    std::vector<float> flat(kAll);
+    GradientReducer reducer(View(flat), Parameters(), comm, Options(2, DType::kBFloat16));
+    Step(reducer);
+    return reducer.statistics().bytes;
+  });
+  const int64_t factors = 2 * (kRows + kColumns + kSecondRows + kSecondColumns);
+  CHECK(bytes[0] == 2 * (factors + kBias + 3 + kSmall));
+}
+
+TEST_CASE("a step with infinite gradients on one rank is NaN on all and leaves no trace") {
+  const auto run = [](bool broken) {
+    return RunRanks(2, [broken](Communicator& comm) {
+      std::vector<float> flat(kAll);
+      GradientReducer reducer(View(flat), Parameters(), comm, Options(2));
+      bool all_nan = true;
+      for (int step = 0; step < 3; ++step) {
+        if (broken) {
+          std::ranges::copy(Noise(kAll, 999), flat.begin());
+          if (comm.rank() == 1) flat[kBias + 7] = std::numeric_limits<float>::infinity();
+          const std::vector<float> errors = reducer.power_sgd_memory()->errors;
+          Step(reducer);
+          all_nan = all_nan && std::isnan(flat[kBias]) && std::isnan(flat[kAll - 1]) &&
+                    reducer.power_sgd_memory()->errors == errors;
+        }
+        std::ranges::copy(Noise(kAll, static_cast<uint64_t>(100 * step + comm.rank())),
+                          flat.begin());
+        Step(reducer);
+      }
+      if (!all_nan) flat.clear();
+      return flat;
+    });
+  };
+  const auto clean = run(false);
+  const auto skipping = run(true);
+  REQUIRE(skipping[0].size() == kAll);
+  CHECK(skipping[0] == skipping[1]);
+  // The random start of the first step is another one; afterwards the factors are close.
+  double worst = 0.0;
+  for (size_t i = 0; i < kBias; ++i) {
+    worst = std::max(worst, std::abs(double{skipping[0][i]} - double{clean[0][i]}));
+  }
+  CHECK(worst == 0.0);
+}
+
+TEST_CASE("the memory is free of the loss scale") {
+  const auto run = [](float second_scale) {
+    return RunRanks(2, [second_scale](Communicator& comm) {
+      std::vector<float> flat(kAll);
+      float scale = 1.0f;
+      GradientReducer reducer(View(flat), Parameters(), comm, Options(2));
+      reducer.SetGradientScale(Tensor::View(&scale, {1}));
+      for (int step = 0; step < 3; ++step) {
+        std::ranges::copy(Noise(kAll, static_cast<uint64_t>(100 * step + comm.rank())),
+                          flat.begin());
+        scale = step == 1 ? second_scale : 1.0f;
+        for (float& value : flat) value *= scale;
+        Step(reducer);
+      }
+      return flat;
+    });
+  };
+  CHECK(run(4096.0f)[0] == run(1.0f)[0]);
+}
+
+// Steps [from, to) of a run whose memory went through a checkpoint before step `from`.
+std::vector<float> Continue(Communicator& comm, const std::string& path, int from, int to) {
+  std::vector<float> flat(kAll);
+  GradientReducer reducer(View(flat), Parameters(), comm, Options(2));
+  reducer.SetStep(from);
+  internal::GatheredMemory gathered;
+  if (from > 0 && comm.is_root()) {
+    const auto checkpoint = Checkpoint::Open(path);
+    if (!checkpoint.ok()) return {};
+    auto read = ReadMemory(*checkpoint, *reducer.power_sgd_memory());
+    if (!read.ok()) return {};
+    gathered = *std::move(read);
+  }
+  SpreadMemory(gathered, comm, *reducer.power_sgd_memory());
+  for (int step = from; step < to; ++step) {
+    std::ranges::copy(Noise(kAll, static_cast<uint64_t>(100 * step + comm.rank())), flat.begin());
+    Step(reducer);
+  }
+  std::vector<CheckpointFile> files;
+  files.push_back(GatherMemory(*reducer.power_sgd_memory(), comm));
+  if (comm.is_root() && !WriteCheckpointFiles(path + ".next", to, files).ok()) return {};
+  comm.Barrier();
+  return flat;
+}
+
+TEST_CASE("through a checkpoint and back, the next sums are the same bits") {
+  for (const int size : {2, 3}) {
+    const TemporaryFolder folder;
+    const auto path = [&](const std::string& name) {
+      std::filesystem::create_directories(folder.File(name) + ".next");
+      return folder.File(name);
+    };
+    const std::string whole_path = path("whole");
+    const auto whole =
+        RunRanks(size, [&](Communicator& comm) { return Continue(comm, whole_path, 0, 5); });
+    const std::string first = path("first");
+    RunRanks(size, [&](Communicator& comm) { return Continue(comm, first, 0, 3); });
+    const std::string second = first + ".next";
+    std::filesystem::create_directories(second + ".next");
+    const auto resumed =
+        RunRanks(size, [&](Communicator& comm) { return Continue(comm, second, 3, 5); });
+    CHECK(!whole[0].empty());
+    for (const auto& flat : resumed) CHECK(flat == whole[0]);
+  }
+}
+
+TEST_CASE("another number of ranks shares out the sum of the errors") {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("three");
+  std::filesystem::create_directories(path + ".next");
+  RunRanks(3, [&](Communicator& comm) { return Continue(comm, path, 0, 2); });
+  const auto checkpoint = Checkpoint::Open(path + ".next");
+  REQUIRE(checkpoint.ok());
+  PowerSgdMemory memory{.rank = 2,
+                        .matrices = {{"first", 0, {kRows, kColumns}, 0, 0}},
+                        .errors = std::vector<float>(kFirst),
+                        .factors = std::vector<float>(2 * kColumns)};
+  const auto gathered = ReadMemory(*checkpoint, memory);
+  REQUIRE(gathered.ok());
+  CHECK(gathered->ranks == 3);
+  const auto spread = RunRanks(2, [&](Communicator& comm) {
+    PowerSgdMemory own = memory;
+    SpreadMemory(comm.is_root() ? *gathered : internal::GatheredMemory(), comm, own);
+    return own;
+  });
+  double sum_before = 0.0;
+  for (int r = 0; r < 3; ++r) {
+    sum_before += double{gathered->errors[static_cast<size_t>(r * kFirst + 5)]};
+  }
+  CHECK(spread[0].errors == spread[1].errors);
+  CHECK(2 * double{spread[0].errors[5]} == Approx(sum_before).epsilon(1e-6));
+  CHECK(sum_before != 0.0);
+  CHECK(spread[1].factors == gathered->factors);
+  CHECK(std::any_of(spread[1].factors.begin(), spread[1].factors.end(),
+                    [](float x) { return x != 0.0f; }));
+}
+
+TEST_CASE("rows become orthonormal, and dependent ones zero") {
+  constexpr int64_t kLength = 101;
+  std::vector<float> rows = Noise(4 * kLength, 3);
+  // The third is a mixture of the first two.
+  for (size_t i = 0; i < kLength; ++i) {
+    rows[2 * kLength + i] = 0.5f * rows[i] - 2.0f * rows[kLength + i];
+  }
+  internal::OrthonormaliseRows(rows.data(), 4, kLength);
+  for (size_t a = 0; a < 4; ++a) {
+    for (size_t b = 0; b <= a; ++b) {
+      double dot = 0.0;
+      for (size_t i = 0; i < kLength; ++i) {
+        dot += double{rows[a * kLength + i]} * double{rows[b * kLength + i]};
+      }
+      INFO(a << " and " << b);
+      CHECK(dot == Approx(a == b && a != 2 ? 1.0 : 0.0).margin(1e-5));
+    }
+  }
+}
+
+TEST_CASE("matrices whose factors are more than half of them are not worth it") {
+  CHECK(internal::PaysAtRank({512, 2048}, 32));
+  CHECK(internal::PaysAtRank({16, 16}, 4));
+  CHECK_FALSE(internal::PaysAtRank({16, 15}, 4));
+  CHECK_FALSE(internal::PaysAtRank({512, 1}, 1));
+}
+
+}  // namespace
+}  // namespace dtrain

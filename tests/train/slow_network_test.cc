@@ -1,0 +1,256 @@
+// slow_network_test.cc - training that sends less: factors of gradients, or weights now and then.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "dtrain/train/checkpoint_directory.h"
+#include "dtrain/train/internal/local_rounds.h"
+#include "train/toy_training.h"
+
+namespace dtrain {
+namespace {
+
+ToyRun PowerSgdRun(const ToyCorpus& corpus, int ranks, int64_t start_step = 2) {
+  ToyRun run = MakeToyRun(corpus);
+  run.ranks = ranks;
+  run.trainer.max_steps = 9;
+  run.trainer.reducer.power_sgd = {.rank = 2, .start_step = start_step, .seed = 3};
+  return run;
+}
+
+ToyRun LocalRun(const ToyCorpus& corpus, int ranks, int64_t sync_every) {
+  ToyRun run = MakeToyRun(corpus);
+  run.ranks = ranks;
+  run.trainer.max_steps = 10;
+  run.trainer.adam.ema_decay = 0.5f;
+  run.trainer.sync_every = sync_every;
+  return run;
+}
+
+void CheckEqualRanks(const std::vector<ToyResult>& results) {
+  for (const ToyResult& result : results) {
+    CHECK(result.reason == "max_steps");
+    CHECK(result.weights == results[0].weights);
+    CHECK(result.first_moments == results[0].first_moments);
+    CHECK(result.second_moments == results[0].second_moments);
+    CHECK(result.average == results[0].average);
+    CHECK(result.state.optimizer_steps == results[0].state.optimizer_steps);
+  }
+}
+
+void StopAt(ToyRun& run, int64_t step, StopFlags& flags) {
+  run.stop_flags = &flags;
+  run.before_update = [step, &flags](int64_t now, ParameterSet&) {
+    if (now == step) flags.stop = true;
+  };
+}
+
+// Mean loss of the last ten updates of a longer run.
+double LateLoss(ToyRun run) {
+  run.trainer.max_steps = 80;
+  run.trainer.learning_rate.base = 5e-3;
+  const std::vector<ToyResult> results = TrainToy(run);
+  CheckEqualRanks(results);
+  const std::vector<double>& losses = results[0].losses;
+  double sum = 0.0;
+  for (size_t i = losses.size() - 10; i < losses.size(); ++i) sum += losses[i];
+  return sum / 10.0;
+}
+
+TEST_CASE("what sends less learns about as fast as what sends all") {
+  const ToyCorpus corpus;
+  ToyRun plain = MakeToyRun(corpus);
+  plain.ranks = 2;
+  plain.trainer.max_steps = 1;
+  const double first = TrainToy(plain)[0].losses[0];
+  const double late = LateLoss(plain);
+  REQUIRE(late < 0.85 * first);
+  CHECK(LateLoss(PowerSgdRun(corpus, 2, 5)) < late + 0.1 * (first - late));
+  CHECK(LateLoss(LocalRun(corpus, 2, 4)) < late + 0.1 * (first - late));
+}
+
+TEST_CASE("compressed gradients give the same weights on all ranks") {
+  const ToyCorpus corpus;
+  for (const int ranks : {1, 2, 3, 4}) {
+    INFO(ranks << " ranks");
+    CheckEqualRanks(TrainToy(PowerSgdRun(corpus, ranks)));
+  }
+  ToyRun plain = PowerSgdRun(corpus, 2);
+  plain.trainer.reducer.power_sgd = {};
+  CHECK(TrainToy(plain)[0].weights != TrainToy(PowerSgdRun(corpus, 2))[0].weights);
+}
+
+TEST_CASE("a compressed run that stops and goes on is the run that never stopped") {
+  const ToyCorpus corpus;
+  for (const DType wire : {DType::kFloat32, DType::kBFloat16}) {
+    const auto make = [&](const TemporaryFolder& folder) {
+      ToyRun run = PowerSgdRun(corpus, 2);
+      run.trainer.reducer.wire_type = wire;
+      run.trainer.checkpoint_dir = folder.File("ckpt");
+      run.resume = "auto";
+      return run;
+    };
+    const TemporaryFolder whole_folder;
+    const ToyResult whole = TrainToy(make(whole_folder))[0];
+    for (const int64_t stop : {0, 4}) {
+      INFO("stopped in update " << stop + 1);
+      const TemporaryFolder folder;
+      ToyRun run = make(folder);
+      StopFlags flags;
+      StopAt(run, stop, flags);
+      CHECK(TrainToy(run)[0].exit_code == ExitCode::kStopped);
+      for (const ToyResult& resumed : TrainToy(make(folder))) {
+        CHECK(resumed.exit_code == ExitCode::kDone);
+        CHECK(resumed.weights == whole.weights);
+        CHECK(resumed.second_moments == whole.second_moments);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "a compressed run goes on with other numbers of ranks, and says what became of its memory") {
+  const ToyCorpus corpus;
+  for (const auto& [before, after] : {std::pair(2, 3), std::pair(3, 2), std::pair(2, 1)}) {
+    INFO(before << " ranks, then " << after);
+    const TemporaryFolder folder;
+    ToyRun run = PowerSgdRun(corpus, before);
+    run.trainer.checkpoint_dir = folder.File("ckpt");
+    run.resume = "auto";
+    ToyRun more = run;
+    more.ranks = after;
+    StopFlags flags;
+    StopAt(run, 5, flags);
+    CHECK(TrainToy(run)[0].exit_code == ExitCode::kStopped);
+    const std::vector<ToyResult> results = TrainToy(more);
+    CheckEqualRanks(results);
+    CHECK(std::count_if(results[0].events.begin(), results[0].events.end(),
+                        [](const auto& event) { return event.second == "resume"; }) == 2);
+  }
+}
+
+TEST_CASE("ranks that update alone hold the same weights after each round and at the end") {
+  const ToyCorpus corpus;
+  for (const int ranks : {2, 3, 4}) {
+    INFO(ranks << " ranks");
+    // The last round is cut short.
+    CheckEqualRanks(TrainToy(LocalRun(corpus, ranks, 4)));
+  }
+  // Between the ends of rounds they do not.
+  ToyRun run = LocalRun(corpus, 2, 5);
+  std::mutex mutex;
+  std::vector<std::vector<float>> after_one, after_five;
+  run.before_update = [&](int64_t step, ParameterSet& parameters) {
+    const std::lock_guard lock(mutex);
+    if (step == 1) after_one.push_back(internal::CopyOf(parameters.weights()));
+    if (step == 5) after_five.push_back(internal::CopyOf(parameters.weights()));
+  };
+  TrainToy(run);
+  REQUIRE(after_one.size() == 2);
+  CHECK(after_one[0] != after_one[1]);
+  CHECK(after_five[0] == after_five[1]);
+}
+
+TEST_CASE("a round of one update is the run without rounds, and one rank has none") {
+  const ToyCorpus corpus;
+  const ToyResult plain = TrainToy(LocalRun(corpus, 1, 1))[0];
+  CHECK(TrainToy(LocalRun(corpus, 1, 4))[0].weights == plain.weights);
+}
+
+TEST_CASE("losses are logged over all ranks' tokens within rounds too") {
+  const ToyCorpus corpus;
+  const ToyResult plain = TrainToy(LocalRun(corpus, 2, 1))[0];
+  const ToyResult local = TrainToy(LocalRun(corpus, 2, 4))[0];
+  CHECK(local.losses.at(0) == plain.losses.at(0));  // the same weights, the same tokens
+  CHECK(local.tokens == plain.tokens);
+  CHECK(local.losses.at(3) != plain.losses.at(3));
+}
+
+TEST_CASE("evaluations, checkpoints and stops wait for the end of a round; resuming is exact") {
+  const ToyCorpus corpus;
+  const auto make = [&](const TemporaryFolder& folder) {
+    ToyRun run = LocalRun(corpus, 2, 4);
+    run.trainer.eval_every = {PeriodUnit::kUpdates, 3};
+    run.trainer.checkpoint_every = {PeriodUnit::kUpdates, 3};
+    run.trainer.checkpoint_dir = folder.File("ckpt");
+    run.trainer.keep_last = 10;
+    run.resume = "auto";
+    return run;
+  };
+  const TemporaryFolder whole_folder, folder;
+  const std::vector<ToyResult> whole = TrainToy(make(whole_folder));
+  CheckEqualRanks(whole);
+  CHECK(ListCheckpoints(whole_folder.File("ckpt")) == std::vector<int64_t>{4, 8, 10});
+  CHECK(whole[0].evaluations.size() == 3);
+  ToyRun run = make(folder);
+  StopFlags flags;
+  StopAt(run, 1, flags);
+  for (const ToyResult& stopped : TrainToy(run)) {
+    CHECK(stopped.exit_code == ExitCode::kStopped);
+    CHECK(stopped.state.step == 4);
+  }
+  for (const ToyResult& resumed : TrainToy(make(folder))) {
+    CHECK(resumed.weights == whole[0].weights);
+    CHECK(resumed.average == whole[0].average);
+    CHECK(resumed.state.optimizer_steps == whole[0].state.optimizer_steps);
+  }
+}
+
+TEST_CASE("a rank with bad gradients skips by itself and the mean is good again") {
+  const ToyCorpus corpus;
+  ToyRun run = LocalRun(corpus, 2, 4);
+  run.trainer.adam.ema_decay = 0.0f;
+  float saved = 0.0f;
+  std::thread::id broken;
+  std::mutex mutex;
+  run.before_update = [&](int64_t step, ParameterSet& parameters) {
+    const std::lock_guard lock(mutex);
+    float& weight = *parameters.weights().data<float>();
+    if (step == 1 && broken == std::thread::id()) {
+      broken = std::this_thread::get_id();
+      saved = weight;
+      weight = std::numeric_limits<float>::infinity();
+    } else if (step == 2 && broken == std::this_thread::get_id()) {
+      weight = saved;
+    }
+  };
+  const std::vector<ToyResult> results = TrainToy(run);
+  CheckEqualRanks(results);
+  CHECK(results[0].state.skipped == 1);
+  CHECK(results[1].state.skipped == 1);
+  CHECK(std::isfinite(results[0].losses.back()));
+}
+
+TEST_CASE("the mean of a round counts ranks by their tokens") {
+  // By rank: tokens of the round, and what every weight is before it.
+  const auto mean = [](const std::vector<int64_t>& tokens) {
+    const auto means = testing::RunRanks(static_cast<int>(tokens.size()), [&](Communicator& comm) {
+      ParameterSet parameters;
+      Scope(parameters, "model").Add("w", {4, 5}, Initializer::Constant(0.0f));
+      parameters.Allocate({}, DType::kFloat32, /*seed=*/1);
+      Adam adam(parameters, {});
+      internal::LocalRounds rounds(4, parameters, adam, comm);
+      std::fill_n(parameters.weights().data<float>(), 20, static_cast<float>(comm.rank() + 1));
+      std::fill_n(adam.second_moments().data<float>(), 20, static_cast<float>(comm.rank() + 5));
+      rounds.Count(tokens[static_cast<size_t>(comm.rank())]);
+      DT_CHECK(rounds.is_open());
+      rounds.Average();
+      return std::pair(parameters.weights().data<float>()[7],
+                       adam.second_moments().data<float>()[7]);
+    });
+    for (const auto& other : means) CHECK(other == means[0]);
+    return means[0];
+  };
+  CHECK(mean({10, 30}).first == Approx(1.75));
+  CHECK(mean({10, 30}).second == Approx(5.75));
+  CHECK(mean({0, 30}).first == Approx(2.0));
+  CHECK(mean({0, 0, 0}).first == Approx(2.0));
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,128 @@
+// exchange_bench.cc - how much of the gradients' exchange the backward pass hides.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   mpirun -n 4 -H a:2,b:2 exchange_bench --mib=40 --backward_ms=400 --wire=bf16
+// Steps with overlap (each gradient is reported when it is ready) and without (all at the end) in
+// turns, through the trainer's GradientReducer. The backward pass is a pause between gradients, or
+// with --spin a loop that keeps the core busy. Prints one line of JSON: medians of the slowest
+// rank; `hidden` is the share of min(backward, exchange) by which overlap shortens the step.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "dtrain/app/flag_set.h"
+#include "dtrain/app/run_on_ranks.h"
+#include "dtrain/base/timer.h"
+#include "dtrain/tensor/tensor.h"
+#include "dtrain/train/gradient_reducer.h"
+
+namespace dtrain {
+namespace {
+
+struct Options {
+  int64_t mib = 40;
+  int64_t parameters = 64;
+  int64_t backward_ms = 400;
+  double bucket_mib = 25;
+  std::string wire = "fp32";
+  int64_t steps = 7;
+  bool spin = false;
+};
+
+void Compute(double seconds, bool spin) {
+  if (!spin) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    return;
+  }
+  const Timer timer;
+  while (timer.Seconds() < seconds) {
+  }
+}
+
+// Seconds of a step, of the slowest rank.
+double Step(const Options& options, bool overlap, GradientReducer& reducer, Communicator& comm) {
+  const int count = static_cast<int>(options.parameters);
+  const double pause = 1e-3 * static_cast<double>(options.backward_ms) / count;
+  comm.Barrier();
+  const Timer timer;
+  for (int i = 0; i < count; ++i) {
+    Compute(pause, options.spin);
+    if (overlap) reducer.MarkReady(i);
+  }
+  for (int i = 0; !overlap && i < count; ++i) reducer.MarkReady(i);
+  reducer.Finish();
+  return comm.AllReduceValue(timer.Seconds(), ReduceOp::kMax);
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+absl::Status Run(const Options& options, Communicator& comm) {
+  const int64_t each = (options.mib << 18) / options.parameters;
+  std::vector<float> gradients(static_cast<size_t>(each * options.parameters), 1.0f);
+  std::vector<GradientRange> ranges;
+  for (int64_t i = 0; i < options.parameters; ++i) ranges.push_back({"", i * each, (i + 1) * each});
+  GradientReducer reducer(
+      Tensor::View(gradients.data(), {static_cast<int64_t>(gradients.size())}), ranges, comm,
+      {.bucket_bytes = static_cast<int64_t>(options.bucket_mib * (1 << 20)),
+       .wire_type = options.wire == "fp32" ? DType::kFloat32 : DType::kBFloat16});
+  Step(options, /*overlap=*/true, reducer, comm);  // memory is touched, connections are up
+  std::vector<double> with;
+  std::vector<double> without;
+  for (int64_t i = 0; i < options.steps; ++i) {
+    with.push_back(Step(options, /*overlap=*/true, reducer, comm));
+    without.push_back(Step(options, /*overlap=*/false, reducer, comm));
+  }
+  if (!comm.is_root()) return absl::OkStatus();
+  const double backward = 1e-3 * static_cast<double>(options.backward_ms);
+  const double exchange = std::max(Median(without) - backward, 1e-9);
+  const double coverable = std::max(std::min(backward, exchange), 1e-9);
+  std::printf(
+      "{\"ranks\":%d,\"mib\":%lld,\"wire\":\"%s\",\"buckets\":%d,\"backward_s\":%.4f,"
+      "\"spin\":%s,\"with_overlap_s\":%.4f,\"without_overlap_s\":%.4f,\"exchange_s\":%.4f,"
+      "\"hidden\":%.3f}\n",
+      comm.size(), static_cast<long long>(options.mib), options.wire.c_str(), reducer.num_buckets(),
+      backward, options.spin ? "true" : "false", Median(with), Median(without), exchange,
+      (Median(without) - Median(with)) / coverable);
+  return absl::OkStatus();
+}
+
+absl::Status Check(const Options& options) {
+  if (options.mib < 1 || options.parameters < 1 || options.backward_ms < 0 || options.steps < 1 ||
+      options.bucket_mib <= 0.0) {
+    return UsageError("--mib, --parameters, --steps and --bucket_mib are more than 0");
+  }
+  return options.wire == "fp32" || options.wire == "bf16" ? absl::OkStatus()
+                                                          : UsageError("--wire is fp32 or bf16");
+}
+
+}  // namespace
+}  // namespace dtrain
+
+int main(int argc, char** argv) {
+  using namespace dtrain;
+  Options options;
+  FlagSet flags("mpirun -n 4 -H a:2,b:2 exchange_bench [FLAGS]",
+                "times steps with and without overlap of backward and exchange");
+  flags.Add("mib", "float32 gradients, MiB", &options.mib);
+  flags.Add("parameters", "gradients of equal size", &options.parameters);
+  flags.Add("backward_ms", "of the backward pass", &options.backward_ms);
+  flags.Add("bucket_mib", "size of a bucket", &options.bucket_mib);
+  flags.Add("wire", "fp32 or bf16", &options.wire);
+  flags.Add("steps", "of each kind, after one of warm-up", &options.steps);
+  flags.Add("spin", "backward keeps the core busy", &options.spin);
+  absl::Status parsed = flags.ParseAll(argc, argv);
+  if (parsed.ok()) parsed = Check(options);
+  if (parsed.ok() && flags.help_wanted()) {
+    std::fputs(flags.Help().c_str(), stdout);
+    return 0;
+  }
+  return RunOnRanks(argc, argv, {}, parsed,
+                    [&](Runtime& runtime) { return Run(options, runtime.comm); });
+}

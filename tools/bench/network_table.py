@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+# network_table.py - training steps over slow networks, measured and as dtrain plan predicts them.
+# SPDX-License-Identifier: Apache-2.0
+"""Runs nmt_train with 2 + 2 ranks on two hosts made of network namespaces (tests/testing/
+two_hosts.sh), joined by a cable limited to 1 Gb/s and to 200 Mb/s, for {flat, hierarchical} x
+{fp32, bf16} x {1, 4 micro-batches} x {whole gradients, PowerSGD}, and exchange_bench for what
+overlap hides. Needs root, iproute2, openssh-server and mpirun.
+
+    tools/bench/network_table.py --build=build/cpu --output=network_table
+    tools/bench/network_table.py --build=build/cpu --smoke      # a few steps of four of the ways
+
+Writes OUTPUT.json and OUTPUT.md. Step times are medians of metrics/steps.jsonl after two updates of
+warm-up; MB/s per node are the bytes that host a's card sent in the run, less those of the start, per
+update and by the step time. dtrain plan gets the speeds that dtrain doctor measured on the same
+cable, and the compute time of a run on the cable without limit. PowerSGD is left out where nmt_train
+does not know trainer.power_sgd_rank.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HOSTS = ROOT / "tests/testing/two_hosts.sh"
+SAMPLES = ROOT / "examples/nmt_train/data"
+SKIPPED = 77
+
+
+class Hosts:
+    """Hosts a and b, up as long as this object is entered."""
+
+    def __init__(self, folder):
+        self.state = str(Path(folder) / "hosts")
+
+    def __enter__(self):
+        up = subprocess.run([HOSTS, "up", self.state], capture_output=True, text=True)
+        if up.returncode != 0:
+            print(up.stdout + up.stderr, end="", file=sys.stderr)
+            sys.exit(up.returncode)
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run([HOSTS, "down", self.state], check=False)
+
+    def rate(self, rate):
+        """As tc says it ("1gbit"); None is no limit."""
+        subprocess.run([HOSTS, "rate", self.state, "off"], stderr=subprocess.DEVNULL, check=False)
+        if rate:
+            subprocess.run([HOSTS, "rate", self.state, rate], check=True)
+
+    def on_a(self, command):
+        done = subprocess.run([HOSTS, "on", self.state, "a", *map(str, command)],
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def sent_bytes(self):
+        """That host a's card has sent so far."""
+        for line in self.on_a(["cat", "/proc/net/dev"]).splitlines():
+            name, _, numbers = line.partition(":")
+            if name.strip() == "eth0":
+                return int(numbers.split()[8])
+        raise RuntimeError("host a has no eth0")
+
+    def mpirun(self, program, environment=None):
+        """2 + 2 ranks, each with one thread."""
+        flags = ["--allow-run-as-root", "-n", "4", "-H", "a:2,b:2", "-x", "OMP_NUM_THREADS=1"]
+        for name, value in (environment or {}).items():
+            flags += ["-x", f"{name}={value}"]
+        return self.on_a(["mpirun", *flags, *program])
+
+
+class Way:
+    def __init__(self, algorithm, wire, accumulation, rank):
+        self.algorithm, self.wire = algorithm, wire
+        self.accumulation, self.rank = accumulation, rank
+
+    @property
+    def name(self):
+        name = f"{self.algorithm} {self.wire}"
+        if self.accumulation > 1:
+            name += f", {self.accumulation} micro-batches"
+        return name + (f", PowerSGD {self.rank}" if self.rank else "")
+
+
+def all_ways(args, has_power_sgd):
+    if args.smoke:
+        choices = [("flat", "fp32", 1), ("hierarchical", "fp32", 1), ("hierarchical", "bf16", 1),
+                   ("hierarchical", "bf16", 4)]
+    else:
+        choices = itertools.product(("flat", "hierarchical"), ("fp32", "bf16"), (1, 4))
+    ranks = (0, args.power_sgd_rank) if has_power_sgd else (0,)
+    return [Way(*choice, rank) for choice in choices for rank in ranks]
+
+
+class Bench:
+    def __init__(self, args, hosts, folder):
+        self.args, self.hosts, self.folder = args, hosts, Path(folder)
+        self.bin = Path(args.build).resolve() / "bin"
+        self.runs = 0
+        small = args.smoke
+        self.steps = 6 if small else args.steps
+        self.hidden, self.layers = (64, 1) if small else (256, 3)
+        self.tokens = 400 if small else 1600  # per update, of one micro-batch on each rank
+
+    def prepare(self):
+        self.data = self.folder / "data"
+        subprocess.run([self.bin / "dtrain", "prepare", self.data,
+                        f"--train_tsv={SAMPLES / 'train.en-de.tsv.gz'}",
+                        f"--dev_tsv={SAMPLES / 'dev.en-de.tsv.gz'}",
+                        "--max_length=60", f"--vocab_size={1000 if self.args.smoke else 8000}"],
+                       check=True, stdout=subprocess.DEVNULL)
+
+    def config(self, way):
+        """nmt_train's arguments; dtrain plan takes those of the model as well."""
+        model = [f"model.encoder_layers={self.layers}", f"model.decoder_layers={self.layers}",
+                 f"model.hidden_size={self.hidden}", f"model.ffn_size={4 * self.hidden}",
+                 "model.num_heads=4", f"data.prepared={self.data}", "data.max_length=60",
+                 f"trainer.tokens_per_batch={self.tokens * way.accumulation}",
+                 # A rank's share of a micro-batch, with room for uneven sentences.
+                 f"trainer.micro_batch_tokens={self.tokens // 4 * 5 // 4}",
+                 f"trainer.bucket_mib={1 if self.args.smoke else 4}"]
+        if way.rank:
+            model.append(f"trainer.power_sgd_rank={way.rank}")
+        return model
+
+    def train(self, way, steps):
+        """Step seconds, the share of it that waits for gradients, and bytes host a sent."""
+        self.runs += 1
+        run_dir = self.folder / f"run-{self.runs}"
+        before = self.hosts.sent_bytes()
+        self.hosts.mpirun(
+            [self.bin / "nmt_train", *self.config(way), f"trainer.wire_precision={way.wire}",
+             f"trainer.max_steps={steps}", "trainer.log_every=1", "trainer.eval_every=",
+             "trainer.checkpoint_every=", "trainer.eval_max_sentences=1", "trainer.beam_size=1",
+             "run.device=cpu", "run.progress=none", f"run.run_dir={run_dir}"],
+            {"DTRAIN_ALLREDUCE": way.algorithm})
+        sent = self.hosts.sent_bytes() - before
+        lines = (run_dir / "metrics/steps.jsonl").read_text().splitlines()[1:]
+        records = [json.loads(line) for line in lines]
+        records = records[2:] or records
+        shutil.rmtree(run_dir)
+        return (statistics.median(r["step_ms"] for r in records) / 1e3,
+                statistics.median(r["comm_share"] for r in records), sent)
+
+    def compute_seconds(self):
+        """Of an update with one micro-batch, while the cable has no limit."""
+        self.hosts.rate(None)
+        seconds, share, _ = self.train(Way("hierarchical", "fp32", 1, 0), self.steps)
+        return seconds * (1 - share)
+
+    def start_bytes(self):
+        """What a run sends beside its updates: weights, agreements, the evaluation."""
+        way = Way("hierarchical", "fp32", 1, 0)
+        short, long = (self.train(way, steps)[2] for steps in (1, self.steps))
+        return max(short - (long - short) / (self.steps - 1), 0)
+
+    def overlap(self, wire):
+        mib, backward = (2, 50) if self.args.smoke else (40, 400)
+        output = self.hosts.mpirun([self.bin / "exchange_bench", f"--mib={mib}",
+                                    f"--backward_ms={backward}", f"--wire={wire}",
+                                    f"--steps={2 if self.args.smoke else 7}", "--bucket_mib=4"])
+        return json.loads(output.strip().splitlines()[-1])
+
+    def doctor(self):
+        path = self.folder / "doctor.json"
+        self.hosts.mpirun([self.bin / "dtrain", "doctor", f"--dir={self.folder}",
+                           f"--largest_mib={1 if self.args.smoke else 16}", f"--output={path}"])
+        return path
+
+    def plan(self, doctor, seconds, hidden):
+        command = [self.bin / "dtrain", "plan", *self.config(Way("flat", "fp32", 1, 0)),
+                   "--nodes=2", "--ranks_per_node=2", f"--doctor={doctor}",
+                   f"--step_seconds={seconds}", f"--overlap={min(max(hidden, 0.0), 1.0)}",
+                   f"--power_sgd_rank={self.args.power_sgd_rank}", "--json"]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return {(way["algorithm"], way["wire_bytes"], way["accumulation"],
+                 way["power_sgd_rank"]): way for way in json.loads(output)["ways"]}
+
+    def rows(self, rate, ways, compute):
+        self.hosts.rate(rate)
+        doctor = self.doctor()
+        overlap = {wire: self.overlap(wire) for wire in ("fp32", "bf16")}
+        planned = self.plan(doctor, compute, overlap["fp32"]["hidden"])
+        start = self.start_bytes()
+        rows = []
+        for way in ways:
+            seconds, share, sent = self.train(way, self.steps)
+            plan = planned[way.algorithm, 4 if way.wire == "fp32" else 2, way.accumulation,
+                           way.rank]
+            rows.append({"rate": rate, "way": way.name, "step_s": seconds, "comm_share": share,
+                         "mb_s_per_node": (sent - start) / self.steps / seconds / 1e6,
+                         "plan_step_s": plan["seconds"],
+                         "plan_mb_s_per_node": plan["network_bytes_per_second"] / 1e6,
+                         "plan_limit": plan["limit"]})
+            print(f"{rate}  {way.name}: {seconds:.3f} s, planned {plan['seconds']:.3f} s",
+                  file=sys.stderr)
+        return rows, overlap
+
+
+def markdown(result):
+    lines = [f"2 hosts x 2 ranks, {result['steps']} updates of each way, compute "
+             f"{result['compute_s']:.3f} s", "",
+             "| cable | way | step | x flat fp32 | MB/s per node | plan: step | off by | plan: MB/s "
+             "| limit |", "|---|---|---|---|---|---|---|---|---|"]
+    for row in result["rows"]:
+        first = next(r for r in result["rows"] if r["rate"] == row["rate"])
+        micro_batches = int((re.search(r"(\d+) micro", row["way"]) or [0, 1])[1])
+        speedup = first["step_s"] * micro_batches / row["step_s"]
+        off = row["plan_step_s"] / row["step_s"] - 1
+        lines.append(f"| {row['rate']} | {row['way']} | {row['step_s']:.3f} s | {speedup:.2f} | "
+                     f"{row['mb_s_per_node']:.1f} | {row['plan_step_s']:.3f} s | {off:+.0%} | "
+                     f"{row['plan_mb_s_per_node']:.1f} | {row['plan_limit']} |")
+    lines += ["", "| cable | wire | backward | exchange | step with overlap | without | hidden |",
+              "|---|---|---|---|---|---|---|"]
+    for rate, by_wire in result["overlap"].items():
+        for wire, one in by_wire.items():
+            lines.append(f"| {rate} | {wire} | {one['backward_s']:.3f} s | "
+                         f"{one['exchange_s']:.3f} s | {one['with_overlap_s']:.3f} s | "
+                         f"{one['without_overlap_s']:.3f} s | {one['hidden']:.0%} |")
+    return "\n".join(lines) + "\n"
+
+
+def knows_power_sgd(args):
+    done = subprocess.run([Path(args.build) / "bin/nmt_train", "--help_config=trainer.power_sgd_rank"],
+                          capture_output=True, text=True)
+    return done.returncode == 0 and "power_sgd_rank" in done.stdout
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build/cpu", help="build folder, with its bin/")
+    parser.add_argument("--output", default="network_table", help="path of .json and .md")
+    parser.add_argument("--rates", default="1gbit,200mbit", help="of the cable, as tc says them")
+    parser.add_argument("--steps", type=int, default=12, help="updates of each run")
+    parser.add_argument("--power_sgd_rank", type=int, default=4)
+    parser.add_argument("--smoke", action="store_true", help="small, few steps, one rate")
+    args = parser.parse_args()
+    if os.geteuid() != 0:
+        print("skipped: network namespaces need root")
+        return SKIPPED
+    rates = args.rates.split(",")[-1:] if args.smoke else args.rates.split(",")
+    ways = all_ways(args, knows_power_sgd(args))
+    with tempfile.TemporaryDirectory(prefix="network-table-") as folder, Hosts(folder) as hosts:
+        bench = Bench(args, hosts, folder)
+        bench.prepare()
+        compute = bench.compute_seconds()
+        result = {"steps": bench.steps, "compute_s": compute, "rows": [], "overlap": {}}
+        for rate in rates:
+            rows, result["overlap"][rate] = bench.rows(rate, ways, compute)
+            result["rows"] += rows
+    Path(args.output + ".json").write_text(json.dumps(result, indent=1) + "\n")
+    table = markdown(result)
+    Path(args.output + ".md").write_text(table)
+    print(table, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
