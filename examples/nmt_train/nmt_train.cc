@@ -35,6 +35,9 @@ absl::StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& r
   Context context(runtime.device, context_options);
   TrainerOptions options = TrainerOptionsOf(config, recorder.path());
   options.planned_activation_bytes = memory.recompute.peak_bytes;
+  if (options.shard_optimizer) {
+    DT_RETURN_IF_ERROR(OptimizerShards::CheckDevice(runtime.device));
+  }
   Trainer trainer(*task, runtime.comm, context, options);
   trainer.set_observer(&recorder);
   trainer.set_stop_flags(&runtime.stop);

@@ -53,6 +53,7 @@
 #include "dtrain/train/contract.h"               // IWYU pragma: export
 #include "dtrain/train/distributed_gradients.h"  // IWYU pragma: export
 #include "dtrain/train/gradient_reducer.h"       // IWYU pragma: export
+#include "dtrain/train/optimizer_shards.h"       // IWYU pragma: export
 #include "dtrain/train/replica_check.h"          // IWYU pragma: export
 #include "dtrain/train/train_state.h"            // IWYU pragma: export
 #include "dtrain/train/trainer.h"                // IWYU pragma: export

@@ -41,6 +41,16 @@ int64_t BytesOf(const Tensor& tensor) {
   return tensor ? tensor.elements() * static_cast<int64_t>(SizeOf(tensor.dtype())) : 0;
 }
 
+TEST_CASE("a sharded optimizer is estimated at its part of the moments, checkpoints at the whole") {
+  const Estimate whole = EstimateOf({"optimizer.ema_decay=0.99"}, {.ranks = 4});
+  const Estimate sharded =
+      EstimateOf({"optimizer.ema_decay=0.99", "trainer.shard_optimizer=true"}, {.ranks = 4});
+  CHECK(sharded.memory.moments == whole.memory.moments / 4);
+  CHECK(sharded.memory.average == whole.memory.average / 4);
+  CHECK(sharded.memory.weights == whole.memory.weights);
+  CHECK(sharded.checkpoint_bytes == whole.checkpoint_bytes);
+}
+
 TEST_CASE("estimated weights, gradients and optimizer state are those of real tensors") {
   for (const char* precision : {"trainer.precision=fp32", "trainer.precision=bf16"}) {
     for (const char* average : {"optimizer.ema_decay=0", "optimizer.ema_decay=0.99"}) {

@@ -103,6 +103,7 @@ absl::Status ValidateWithoutData(const proto::BertConfig& config) {
   DT_RETURN_IF_ERROR(ValidateModel(config.model()));
   const proto::ClassifierTrainerConfig& trainer = config.trainer();
   DT_RETURN_IF_ERROR(ValidateTrainer(config));
+  DT_RETURN_IF_ERROR(ValidateSharding(trainer.shard_optimizer(), config.optimizer()));
   // Epochs are counted in updates where the data is known.
   const bool counted = trainer.max_steps() > 0 || trainer.max_epochs() > 0;
   const int64_t length = trainer.max_steps() > 0 ? trainer.max_steps()

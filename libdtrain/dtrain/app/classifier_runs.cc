@@ -135,6 +135,9 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds
                       MakeTask(config, seed, data, runtime));
   DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
   if (seeds == Seeds::kOne) WarnIfSmall(*task, runtime);
+  if (config.trainer().shard_optimizer()) {
+    DT_RETURN_IF_ERROR(OptimizerShards::CheckDevice(runtime.device));
+  }
 
   const ClassificationShardInfo& info = task->train_shard().info();
   DT_RETURN_IF_ERROR(CheckMetrics(config.trainer(), info));

@@ -42,15 +42,17 @@ absl::StatusOr<Device> DeviceOf(const Config& config) {
 }
 
 // Weights, gradients and the optimizer's state of such a number of parameters.
-MemoryEstimate StatesOf(const proto::OptimizerConfig& optimizer, const Estimate& estimate) {
+template <typename Config>
+MemoryEstimate StatesOf(const Config& config, const Estimate& estimate) {
   const int64_t parameters = estimate.parameters.total();
+  const int shards = config.trainer().shard_optimizer() ? estimate.ranks : 1;
   const bool is_fp32 = estimate.compute_type == DType::kFloat32;
   return {.weights = 4 * parameters,
           .compute_copy =
               is_fp32 ? 0 : static_cast<int64_t>(SizeOf(estimate.compute_type)) * parameters,
           .gradients = 4 * parameters,
-          .moments = 8 * parameters,
-          .average = optimizer.ema_decay() > 0.0f ? 4 * parameters : 0};
+          .moments = 8 * parameters / shards,
+          .average = config.optimizer().ema_decay() > 0.0f ? 4 * parameters / shards : 0};
 }
 
 std::vector<RecomputePlan> ChoicesOf(const ModelCosts& costs, ActivationOptions activations) {
@@ -70,7 +72,7 @@ void Fill(const Config& config, const ContextOptions& context, const Device& dev
   estimate.device = device.type;
   estimate.compute_type = context.compute_type;
   estimate.parameters = CountParameters(estimate.model);
-  estimate.memory = StatesOf(config.optimizer(), estimate);
+  estimate.memory = StatesOf(config, estimate);
   const ModelCosts costs = CostsOf(estimate.model, batch);
   int64_t budget = 0;
   if (config.trainer().recompute() == proto::TrainerConfig::auto_) {
@@ -87,8 +89,7 @@ void Fill(const Config& config, const ContextOptions& context, const Device& dev
   estimate.flops_per_token = flops.model() / static_cast<double>(tokens);
   estimate.flops_per_update =
       estimate.flops_per_token * static_cast<double>(estimate.tokens_per_batch);
-  estimate.checkpoint_bytes =
-      estimate.memory.weights + estimate.memory.moments + estimate.memory.average;
+  estimate.checkpoint_bytes = (estimate.memory.average > 0 ? 16 : 12) * estimate.parameters.total();
 }
 
 // Vocabulary and lengths: of the prepared corpus where there is one.

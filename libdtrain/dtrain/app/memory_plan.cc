@@ -76,7 +76,8 @@ MemoryPlanOf<Batch> PlanFor(const Config& config, const Model& model, const Batc
                             Runtime& runtime) {
   const auto& trainer = config.trainer();
   const int64_t states = config.optimizer().ema_decay() > 0.0f ? 3 : 2;
-  const int64_t optimizer_bytes = states * 4 * CountParameters(model).total();
+  const int shards = trainer.shard_optimizer() ? runtime.comm.size() : 1;
+  const int64_t optimizer_bytes = states * 4 * CountParameters(model).total() / shards;
   const int64_t budget =
       runtime.comm.AllReduceValue(ActivationBudget(trainer.activation_mib(), runtime.device,
                                                    runtime.comm.local_size(), optimizer_bytes),

@@ -37,6 +37,7 @@ TrainerOptions SharedTrainerOptions(const Config& config, const OptimizerConfig&
                          .min_delta = AsWritten(config.early_stop().min_delta()),
                          .min_steps = config.early_stop().min_steps()},
           .log_every = config.log_every(),
+          .shard_optimizer = config.shard_optimizer(),
           .replica_check_every = config.replica_check_every(),
           .reducer = {.bucket_bytes = static_cast<int64_t>(config.bucket_mib() * (1 << 20)),
                       .wire_type = DTypeOf(config.wire_precision()),
