@@ -42,8 +42,8 @@ int64_t BytesOf(const Tensor& tensor) {
 }
 
 TEST_CASE("a sharded optimizer is estimated at its part of the moments, checkpoints at the whole") {
-  const Estimate whole = EstimateOf({"optimizer.ema_decay=0.99"}, {.ranks = 4});
-  const Estimate sharded =
+  const TranslationEstimate whole = EstimateOf({"optimizer.ema_decay=0.99"}, {.ranks = 4});
+  const TranslationEstimate sharded =
       EstimateOf({"optimizer.ema_decay=0.99", "trainer.shard_optimizer=true"}, {.ranks = 4});
   CHECK(sharded.memory.moments == whole.memory.moments / 4);
   CHECK(sharded.memory.average == whole.memory.average / 4);
