@@ -5,11 +5,7 @@
 // use: linking the library would refuse to start where it is absent.
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
 #define CUDNN_FRONTEND_SKIP_JSON_LIB
-// Third-party headers, under our warnings where a compiler looks into system headers' templates.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wall"
 #include <cudnn_frontend.h>
-#pragma GCC diagnostic pop
 
 #include <map>
 #include <string>
