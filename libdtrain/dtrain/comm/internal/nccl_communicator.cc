@@ -374,6 +374,10 @@ void NcclCommunicator::Wait() {
         limit, describe);
     if (!is_over) Fail(describe(limit));
   } catch (...) {
+    // Memory is freed on the way out, which waits for what travels: also where the job had failed
+    // before this rank came here.
+    if (failure_.empty()) failure_ = "the job failed while this rank waited for its GPU";
+    Abort();
     // A meeting that was given up may still be written to.
     if (!have_met) static_cast<void>(all.release());
     throw;
