@@ -27,12 +27,17 @@ absl::StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& r
                              device = runtime.device.type] {
     return MemoryRemedies(config, model, memory, device);
   };
-  DT_RETURN_IF_ERROR(PrepareTranslationGemms(config, recorder.path(), memory, runtime.device,
-                                             task->model(), runtime.comm));
-  Context context(runtime.device,
-                  ContextOptionsOf(config.trainer(), runtime.comm.rank(), memory.recompute));
+  const ContextOptions context_options =
+      ContextOptionsOf(config.trainer(), runtime.comm.rank(), memory.recompute);
+  DT_RETURN_IF_ERROR(
+      PrepareKernels(config.kernels(), recorder.path(), runtime.device, runtime.comm,
+                     WarmUpSteps(task->model(), memory.batch, runtime.device, context_options)));
+  Context context(runtime.device, context_options);
   TrainerOptions options = TrainerOptionsOf(config, recorder.path());
   options.planned_activation_bytes = memory.recompute.peak_bytes;
+  if (options.shard_optimizer) {
+    DT_RETURN_IF_ERROR(OptimizerShards::CheckDevice(runtime.device));
+  }
   Trainer trainer(*task, runtime.comm, context, options);
   trainer.set_observer(&recorder);
   trainer.set_stop_flags(&runtime.stop);

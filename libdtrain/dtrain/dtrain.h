@@ -9,6 +9,7 @@
 #include "dtrain/app/config.h"                   // IWYU pragma: export
 #include "dtrain/app/estimate.h"                 // IWYU pragma: export
 #include "dtrain/app/gemm_plan_file.h"           // IWYU pragma: export
+#include "dtrain/app/kernel_plans.h"             // IWYU pragma: export
 #include "dtrain/app/main.h"                     // IWYU pragma: export
 #include "dtrain/app/memory_plan.h"              // IWYU pragma: export
 #include "dtrain/app/nmt_config.h"               // IWYU pragma: export
@@ -52,6 +53,7 @@
 #include "dtrain/train/contract.h"               // IWYU pragma: export
 #include "dtrain/train/distributed_gradients.h"  // IWYU pragma: export
 #include "dtrain/train/gradient_reducer.h"       // IWYU pragma: export
+#include "dtrain/train/optimizer_shards.h"       // IWYU pragma: export
 #include "dtrain/train/replica_check.h"          // IWYU pragma: export
 #include "dtrain/train/train_state.h"            // IWYU pragma: export
 #include "dtrain/train/trainer.h"                // IWYU pragma: export

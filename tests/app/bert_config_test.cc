@@ -53,7 +53,9 @@ TEST_CASE("fields of a classification run that contradict each other are named")
   };
   const Case cases[] = {
       {{"model.num_heads=7"}, "model.hidden_size (768) must be a multiple of model.num_heads (7)"},
-      {{"trainer.recompute=auto"}, "none, cheap, every_k or full"},
+      {{"trainer.shard_optimizer=true", "optimizer.type=nvlamb"},
+       "trainer.shard_optimizer does not work with optimizer.type=nvlamb"},
+      {{"trainer.shard_optimizer=true", "trainer.sync_every=8"}, "works neither with"},
       {{"trainer.sync_every=8", "trainer.power_sgd_rank=4"}, "set one of the two"},
       {{"trainer.sync_every=8", "trainer.wire_precision=fp16"}, "always as fp32"},
       {{"trainer.early_stop.patience=2", "trainer.eval_every="}, "set trainer.eval_every"},

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "dtrain/device/arena.h"
+#include "dtrain/device/buffer.h"
 #include "dtrain/device/cuda/error.h"
+#include "dtrain/device/stream.h"
 #include "testing/host_executor/gpus.h"
 #include "testing/run_ranks.h"
 
@@ -150,6 +152,30 @@ TEST_CASE("a full GPU says who wants how much and what the others hold") {
   CHECK_THAT(message, Catch::Contains("cuda:0 is full: activations need 151 MiB more") &&
                           Catch::Contains("parameters 200 MiB"));
   CHECK(activations->Allocate(size_t{20} << 20) != nullptr);  // what is left is still good
+}
+
+TEST_CASE("so it does where a kernel's scratch or a buffer finds no room") {
+  const Hardware hardware(std::vector<Gpu>{{.bytes = size_t{300} << 20}});
+  const Device gpu{DeviceType::kCuda};
+  const auto weights = Arena::Create(gpu, "parameters");
+  const auto kept = weights->Allocate(size_t{200} << 20);
+  const auto message = [](const auto& take) -> std::string {
+    try {
+      take();
+    } catch (const DeviceMemoryError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  Stream stream(gpu);
+  stream.Scratch(size_t{20} << 20);
+  CHECK_THAT(message([&] { stream.Scratch(size_t{150} << 20); }),
+             Catch::Contains("cuda:0 is full: scratch buffers of kernels need 151 MiB more (held: "
+                             "parameters 200 MiB)"));
+  CHECK(stream.Scratch(size_t{20} << 20) != nullptr);
+  CHECK_THAT(message([&] { const Buffer buffer(gpu, size_t{150} << 20); }),
+             Catch::Contains("cuda:0 is full: buffers need 151 MiB more (held: parameters 200 MiB, "
+                             "scratch buffers of kernels 25 MiB)"));
 }
 
 }  // namespace

@@ -4,11 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/app/bert_options.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/estimate.h"
 #include "dtrain/app/nmt_options.h"
+#include "dtrain/bert.pb.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/optim/adam.h"
+#include "testing/classification_batches.h"
 #include "testing/tests_directory.h"
 #include "testing/translation_batches.h"
 
@@ -18,13 +21,13 @@ namespace {
 // The most an estimate may be off.
 constexpr double kTolerance = 0.05;
 
-proto::NmtConfig Preset(const std::string& name, std::vector<std::string> overrides) {
+template <typename Config>
+Config Preset(const std::string& program, const std::string& name,
+              std::vector<std::string> overrides) {
   overrides.insert(overrides.begin(), {"run.device=cpu", "data.max_length=12"});
-  proto::NmtConfig config;
-  const absl::Status loaded =
-      LoadConfig({.files = {testing::PresetsDirectory("nmt_train") + "/" + name + ".textproto"},
-                  .overrides = overrides},
-                 config);
+  Config config;
+  const std::string file = testing::PresetsDirectory(program) + "/" + name + ".textproto";
+  const absl::Status loaded = LoadConfig({.files = {file}, .overrides = overrides}, config);
   REQUIRE(std::string(MessageOf(loaded)) == "");
   return config;
 }
@@ -36,20 +39,23 @@ bool IsWithin(int64_t predicted, int64_t real) {
   return std::abs(static_cast<double>(predicted - real)) <= kTolerance * static_cast<double>(real);
 }
 
+// Of what a model has whose parameters are allocated.
+void CheckStates(const Estimate& estimate, ParameterSet& parameters) {
+  CHECK(IsWithin(estimate.memory.weights, BytesOf(parameters.weights())));
+  CHECK(IsWithin(estimate.memory.gradients, BytesOf(parameters.gradients())));
+  CHECK(IsWithin(estimate.memory.compute_copy + 1, BytesOf(parameters.compute_weights()) + 1));
+  CHECK(estimate.memory.moments == 2 * estimate.memory.weights);
+}
+
 // One model of the preset's size, trained for a few tokens in every recompute mode.
 void CheckPreset(const std::string& name, const std::string& precision) {
   const std::string type = "trainer.precision=" + precision;
-  const proto::NmtConfig config = Preset(name, {type});
-  const absl::StatusOr<Estimate> states = EstimateRun(config, {});
+  const auto config = Preset<proto::NmtConfig>("nmt_train", name, {type});
+  const absl::StatusOr<TranslationEstimate> states = EstimateRun(config, {});
   REQUIRE(states.ok());
   Seq2SeqTransformer model(states->model);
-  ParameterSet& parameters = model.parameters();
   model.Allocate({}, states->compute_type, 1);
-  const int64_t weights = BytesOf(parameters.weights());
-  CHECK(IsWithin(states->memory.weights, weights));
-  CHECK(IsWithin(states->memory.gradients, BytesOf(parameters.gradients())));
-  CHECK(IsWithin(states->memory.compute_copy + 1, BytesOf(parameters.compute_weights()) + 1));
-  CHECK(states->memory.moments == 2 * states->memory.weights);
+  CheckStates(*states, model.parameters());
   const auto pairs = testing::RandomPairs(6, 12, states->model.vocab_size, 5);
   const TranslationBatch batch = testing::Pack(pairs, 0, pairs.size(), states->model.pad_id());
   const auto length_of = [](const Sequences& s) {
@@ -58,15 +64,46 @@ void CheckPreset(const std::string& name, const std::string& precision) {
   const std::string tokens = std::to_string(batch.target.tokens());
   for (const char* mode : {"none", "cheap", "every_k", "full"}) {
     INFO(name << ' ' << precision << ' ' << mode);
-    const proto::NmtConfig small = Preset(
-        name, {type, std::string("trainer.recompute=") + mode, "trainer.tokens_per_batch=" + tokens,
-               "trainer.micro_batch_tokens=" + tokens});
-    const absl::StatusOr<Estimate> estimate = EstimateRun(
+    const auto small = Preset<proto::NmtConfig>(
+        "nmt_train", name,
+        {type, std::string("trainer.recompute=") + mode, "trainer.tokens_per_batch=" + tokens,
+         "trainer.micro_batch_tokens=" + tokens});
+    const absl::StatusOr<TranslationEstimate> estimate = EstimateRun(
         small,
         {.source_length = length_of(batch.source), .target_length = length_of(batch.target)});
     REQUIRE(std::string(MessageOf(estimate.status())) == "");
     CHECK(estimate->plan.batch.target_tokens == batch.target.tokens());
     Context context({}, ContextOptionsOf(small.trainer(), 0));
+    context.set_training(true);
+    model.Forward(batch, 1.0F, context);
+    model.Backward(context);
+    CHECK(
+        IsWithin(estimate->memory.activations, static_cast<int64_t>(context.activations().peak())));
+  }
+}
+
+// The same of a classifier.
+void CheckClassifier(const std::string& name, const std::string& precision) {
+  const std::string type = "trainer.precision=" + precision;
+  const auto config = Preset<proto::BertConfig>("bert_classify", name, {type});
+  const absl::StatusOr<ClassifierEstimate> states = EstimateRun(config, {});
+  REQUIRE(std::string(MessageOf(states.status())) == "");
+  BertClassifier model(states->model);
+  model.Allocate({}, states->compute_type, 1);
+  CheckStates(*states, model.parameters());
+  const ClassificationBatch batch = testing::RandomRows(states->model, 0, 6, 12, 5);
+  const std::string texts = std::to_string(batch.size());
+  for (const char* mode : {"none", "cheap", "every_k", "full"}) {
+    INFO(name << ' ' << precision << ' ' << mode);
+    const auto small = Preset<proto::BertConfig>(
+        "bert_classify", name,
+        {type, std::string("trainer.recompute=") + mode, "trainer.batch_size=" + texts});
+    const absl::StatusOr<ClassifierEstimate> estimate =
+        EstimateRun(small, {.source_length = static_cast<double>(batch.sequences.tokens()) /
+                                             static_cast<double>(batch.size())});
+    REQUIRE(std::string(MessageOf(estimate.status())) == "");
+    CHECK(estimate->plan.batch.tokens == batch.sequences.tokens());
+    Context context({}, ClassifierContextOf(small.trainer(), 1, 0));
     context.set_training(true);
     model.Forward(batch, 1.0F, context);
     model.Backward(context);
@@ -81,6 +118,14 @@ TEST_CASE("an estimate of the base preset is within 5 % of the arenas in all rec
 
 TEST_CASE("an estimate of the big preset is within 5 % of the arenas in all recompute modes") {
   CheckPreset("big", "bf16");
+}
+
+TEST_CASE("an estimate of BERT base is within 5 % of the arenas in all recompute modes") {
+  CheckClassifier("base", "fp32");
+}
+
+TEST_CASE("an estimate of BERT large is within 5 % of the arenas in all recompute modes") {
+  CheckClassifier("large", "bf16");
 }
 
 }  // namespace

@@ -7,10 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/app/bert_options.h"
 #include "dtrain/app/config.h"
+#include "dtrain/app/kernel_plans.h"
 #include "dtrain/app/memory_plan.h"
 #include "dtrain/app/nmt_options.h"
 #include "dtrain/base/file.h"
+#include "dtrain/bert.pb.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/ops/gemm.h"
 #include "testing/file_testing.h"
@@ -142,7 +145,9 @@ TEST_CASE("a translation run measures the products of its training steps before 
     Seq2SeqTransformer model(options);
     model.Allocate(kGpu, DType::kBFloat16, 1);
     const absl::Status status =
-        PrepareTranslationGemms(config, folder.path(), memory, kGpu, model, comm);
+        PrepareKernels(config.kernels(), folder.path(), kGpu, comm,
+                       WarmUpSteps(model, memory.batch, kGpu,
+                                   ContextOptionsOf(config.trainer(), 0, memory.recompute)));
     Stream stream(kGpu);
     double largest = 0.0;
     for (const float g : Download<float>(model.parameters().gradients(), stream)) {
@@ -156,6 +161,34 @@ TEST_CASE("a translation run measures the products of its training steps before 
   const std::string text = *ReadWholeFile(folder.path() + "/gemm_plans.txt");
   for (const char* part : {"ta=1 tb=0 add=1", "epilogue=relu_bias", "epilogue=relu_gradient",
                            "epilogue=bias_gradient", "epilogue=bias "}) {
+    INFO(part);
+    CHECK_THAT(text, Catch::Contains(part));
+  }
+}
+
+TEST_CASE("a classifier measures its products as a translation run does") {
+  const TemporaryFolder folder;
+  proto::BertConfig config;
+  REQUIRE(
+      LoadConfig({.files = {},
+                  .overrides = {"model.hidden_size=16", "model.ffn_size=32", "model.num_heads=2",
+                                "model.num_layers=1", "model.vocab_size=50",
+                                "model.activation=gelu_tanh", "trainer.precision=bf16",
+                                "trainer.batch_size=8", "kernels.gemm_tuning=measure"}},
+                 config)
+          .ok());
+  const BertBatch batch =
+      MicroBatchOf(config.trainer(), 1, {.mean = 8.0, .deviation = 0.0, .longest = 8});
+  const auto error = testing::RunRanks(1, [&](Communicator& comm) {
+    BertClassifier model(ClassifierOptionsOf(config));
+    model.Allocate(kGpu, DType::kBFloat16, 1);
+    return std::string(MessageOf(PrepareKernels(
+        config.kernels(), folder.path(), kGpu, comm,
+        WarmUpSteps(model, batch, kGpu, ClassifierContextOf(config.trainer(), 1, 0)))));
+  })[0];
+  CHECK(error == "");
+  const std::string text = *ReadWholeFile(folder.path() + "/gemm_plans.txt");
+  for (const char* part : {"ta=1 tb=0 add=1", "epilogue=bias_gradient", "epilogue=bias "}) {
     INFO(part);
     CHECK_THAT(text, Catch::Contains(part));
   }

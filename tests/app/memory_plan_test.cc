@@ -7,9 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/app/bert_config.h"
+#include "dtrain/app/bert_options.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/estimate.h"
 #include "dtrain/app/nmt_options.h"
+#include "dtrain/bert.pb.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/optim/adam.h"
 
@@ -27,9 +30,9 @@ proto::NmtConfig ConfigOf(std::vector<std::string> overrides) {
   return config;
 }
 
-Estimate EstimateOf(const std::vector<std::string>& overrides,
-                    const EstimateOptions& options = {}) {
-  const absl::StatusOr<Estimate> estimate = EstimateRun(ConfigOf(overrides), options);
+TranslationEstimate EstimateOf(const std::vector<std::string>& overrides,
+                               const EstimateOptions& options = {}) {
+  const absl::StatusOr<TranslationEstimate> estimate = EstimateRun(ConfigOf(overrides), options);
   REQUIRE(std::string(MessageOf(estimate.status())) == "");
   return *estimate;
 }
@@ -38,12 +41,22 @@ int64_t BytesOf(const Tensor& tensor) {
   return tensor ? tensor.elements() * static_cast<int64_t>(SizeOf(tensor.dtype())) : 0;
 }
 
+TEST_CASE("a sharded optimizer is estimated at its part of the moments, checkpoints at the whole") {
+  const TranslationEstimate whole = EstimateOf({"optimizer.ema_decay=0.99"}, {.ranks = 4});
+  const TranslationEstimate sharded =
+      EstimateOf({"optimizer.ema_decay=0.99", "trainer.shard_optimizer=true"}, {.ranks = 4});
+  CHECK(sharded.memory.moments == whole.memory.moments / 4);
+  CHECK(sharded.memory.average == whole.memory.average / 4);
+  CHECK(sharded.memory.weights == whole.memory.weights);
+  CHECK(sharded.checkpoint_bytes == whole.checkpoint_bytes);
+}
+
 TEST_CASE("estimated weights, gradients and optimizer state are those of real tensors") {
   for (const char* precision : {"trainer.precision=fp32", "trainer.precision=bf16"}) {
     for (const char* average : {"optimizer.ema_decay=0", "optimizer.ema_decay=0.99"}) {
       INFO(precision << ' ' << average);
       const proto::NmtConfig config = ConfigOf({precision, average});
-      const Estimate estimate = EstimateOf({precision, average});
+      const TranslationEstimate estimate = EstimateOf({precision, average});
       Seq2SeqTransformer model(estimate.model);
       ParameterSet& parameters = model.parameters();
       model.Allocate({}, estimate.compute_type, 1);
@@ -79,7 +92,7 @@ TEST_CASE("micro-batches are even parts of a rank's share") {
 
 TEST_CASE("auto takes the fastest recomputation within nine tenths of the budget") {
   const std::string automatic = "trainer.recompute=auto";
-  const Estimate ample = EstimateOf({automatic, "trainer.activation_mib=1000"});
+  const TranslationEstimate ample = EstimateOf({automatic, "trainer.activation_mib=1000"});
   CHECK(ample.plan.recompute.recompute == Recompute::kNone);
   CHECK(ample.plan.budget_bytes == int64_t{1000} << 20);
   CHECK(ample.memory.activations == ample.choices[0].peak_bytes);
@@ -105,7 +118,7 @@ TEST_CASE("auto takes the fastest recomputation within nine tenths of the budget
 TEST_CASE("remedies of a full device say what each setting would need") {
   const auto remedies = [](std::vector<std::string> overrides) {
     const proto::NmtConfig config = ConfigOf(overrides);
-    const Estimate estimate = EstimateOf(overrides);
+    const TranslationEstimate estimate = EstimateOf(overrides);
     return MemoryRemedies(config, estimate.model, estimate.plan, estimate.device);
   };
   const auto planned = [](std::vector<std::string> overrides) {
@@ -157,8 +170,8 @@ TEST_CASE("every policy reaches the context that trains") {
 TEST_CASE("an update's FLOPs do not depend on the number of ranks") {
   const std::vector<std::string> config = {"trainer.tokens_per_batch=4000",
                                            "trainer.micro_batch_tokens=1000"};
-  const Estimate one = EstimateOf(config);
-  const Estimate four = EstimateOf(config, {.ranks = 4});
+  const TranslationEstimate one = EstimateOf(config);
+  const TranslationEstimate four = EstimateOf(config, {.ranks = 4});
   CHECK(four.flops_per_update == Approx(one.flops_per_update).epsilon(1e-12));
   CHECK(one.flops_per_update == Approx(4000 * one.flops_per_token).epsilon(1e-12));
   // Longer sentences cost more attention.
@@ -168,7 +181,7 @@ TEST_CASE("an update's FLOPs do not depend on the number of ranks") {
 
 TEST_CASE("an estimate refuses what a run would refuse, data aside") {
   const auto message = [](const std::vector<std::string>& overrides) {
-    const absl::StatusOr<Estimate> estimate = EstimateRun(ConfigOf(overrides), {});
+    const absl::StatusOr<TranslationEstimate> estimate = EstimateRun(ConfigOf(overrides), {});
     CHECK((estimate.ok() || ExitCodeOf(estimate.status()) == ExitCode::kUsage));
     return std::string(MessageOf(estimate.status()));
   };
@@ -181,7 +194,7 @@ TEST_CASE("an estimate refuses what a run would refuse, data aside") {
 }
 
 TEST_CASE("the JSON form holds the numbers of the estimate") {
-  const Estimate estimate =
+  const TranslationEstimate estimate =
       EstimateOf({"trainer.recompute=every_k", "trainer.recompute_every=3"}, {.ranks = 2});
   const nlohmann::json json = nlohmann::json::parse(EstimateJson(estimate));
   CHECK(json.at("parameters").at("total") == estimate.parameters.total());
@@ -193,6 +206,96 @@ TEST_CASE("the JSON form holds the numbers of the estimate") {
   CHECK(json.at("activations").size() == 4);
   CHECK(json.at("flops_per_update") == estimate.flops_per_update);
   CHECK(json.at("checkpoint_bytes") == estimate.checkpoint_bytes);
+}
+
+proto::BertConfig ClassifierOf(std::vector<std::string> overrides) {
+  for (const char* small : {"model.hidden_size=64", "model.ffn_size=128", "model.num_heads=4",
+                            "model.vocab_size=500", "run.device=cpu"}) {
+    overrides.insert(overrides.begin(), small);
+  }
+  proto::BertConfig config;
+  REQUIRE(MergeConfigText(BertDefaults(), "defaults", ".", config).ok());
+  const absl::Status loaded = LoadConfig({.files = {}, .overrides = overrides}, config);
+  REQUIRE(std::string(MessageOf(loaded)) == "");
+  return config;
+}
+
+ClassifierEstimate EstimateOfClassifier(const std::vector<std::string>& overrides,
+                                        const EstimateOptions& options = {}) {
+  const absl::StatusOr<ClassifierEstimate> estimate = EstimateRun(ClassifierOf(overrides), options);
+  REQUIRE(std::string(MessageOf(estimate.status())) == "");
+  return *estimate;
+}
+
+TEST_CASE("a classifier's micro-batches are planned from the lengths of its texts") {
+  const auto batch = [](std::vector<std::string> overrides, int ranks, const TextLengths& lengths) {
+    return MicroBatchOf(ClassifierOf(std::move(overrides)).trainer(), ranks, lengths);
+  };
+  const TextLengths lengths{.mean = 20.0, .deviation = 5.0, .longest = 100};
+  const BertBatch whole = batch({"trainer.batch_size=64"}, 1, lengths);
+  CHECK(whole.texts == 64);
+  CHECK(whole.tokens == 64 * 20 + 4 * 5 * 8);
+  CHECK(batch({"trainer.batch_size=64"}, 4, lengths).texts == 16);
+  // As many texts as fit however long they are.
+  const std::string micro = "trainer.micro_batch_tokens=1000";
+  CHECK(batch({"trainer.batch_size=64", micro}, 1, lengths).texts == 10);
+  CHECK(batch({"trainer.batch_size=1"}, 1, lengths).tokens == 40);
+  CHECK(
+      batch({"trainer.batch_size=1"}, 1, {.mean = 20.0, .deviation = 9.0, .longest = 30}).tokens ==
+      30);
+  const BertBatch by_tokens = batch({"trainer.tokens_per_batch=3000", micro}, 1, lengths);
+  CHECK(by_tokens.tokens == 1000);
+  CHECK(by_tokens.texts == 50);
+}
+
+TEST_CASE("a classifier with recompute=auto takes the fastest recomputation that fits") {
+  const std::string automatic = "trainer.recompute=auto";
+  const ClassifierEstimate ample = EstimateOfClassifier({automatic, "trainer.activation_mib=1000"});
+  CHECK(ample.plan.recompute.recompute == Recompute::kNone);
+  CHECK(ample.plan.budget_bytes == int64_t{1000} << 20);
+  CHECK(ample.memory.activations == ample.choices[0].peak_bytes);
+  const double none = static_cast<double>(ample.choices[0].peak_bytes) / (1 << 20);
+  const auto plan = [&](double mebibytes) {
+    const std::string budget =
+        "trainer.activation_mib=" + std::to_string(static_cast<int>(mebibytes));
+    return EstimateOfClassifier({automatic, budget}).plan.recompute;
+  };
+  CHECK(plan(none / 0.9 + 1.0).recompute == Recompute::kNone);
+  CHECK(plan(none / 0.9 - 1.0).recompute == Recompute::kCheap);
+  CHECK_FALSE(plan(1.0).fits);
+  const ContextOptions context =
+      ClassifierContextOf(ClassifierOf({automatic}).trainer(), 1, 0,
+                          {.recompute = Recompute::kEveryK, .recompute_every = 4});
+  CHECK(context.recompute == Recompute::kEveryK);
+  CHECK(context.recompute_every == 4);
+}
+
+TEST_CASE("remedies of a classifier name the micro-batch that takes half of the texts") {
+  const auto remedies = [](const std::vector<std::string>& overrides) {
+    const ClassifierEstimate estimate = EstimateOfClassifier(overrides);
+    return MemoryRemedies(ClassifierOf(overrides), estimate.model, estimate.plan, estimate.device);
+  };
+  const auto planned = [](const std::vector<std::string>& overrides) {
+    return FormatMebibytes(EstimateOfClassifier(overrides).plan.recompute.peak_bytes);
+  };
+  const std::string text = remedies({});
+  INFO(text);
+  CHECK_THAT(text, Catch::Contains("planned with " + planned({}) + "; less take"));
+  CHECK_THAT(text,
+             Catch::Contains("(1) trainer.micro_batch_tokens=2048: " +
+                             planned({"trainer.micro_batch_tokens=2048"}) + ", the same result"));
+  CHECK_THAT(text, Catch::Contains("(3) trainer.precision=bf16: " +
+                                   planned({"trainer.precision=bf16"}) + ", and "));
+}
+
+TEST_CASE("the JSON form of a classifier's estimate holds its numbers") {
+  const ClassifierEstimate estimate = EstimateOfClassifier({}, {.source_length = 40.0});
+  const nlohmann::json json = nlohmann::json::parse(EstimateJson(estimate));
+  CHECK(json.at("parameters").at("total") == estimate.parameters.total());
+  CHECK(json.at("bytes").at("activations") == estimate.plan.recompute.peak_bytes);
+  CHECK(json.at("micro_batch").at("tokens") == 32 * 40);
+  CHECK(json.at("flops_per_token") == estimate.flops_per_token);
+  CHECK(json.at("activations").size() == 4);
 }
 
 }  // namespace

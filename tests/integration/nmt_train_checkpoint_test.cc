@@ -91,6 +91,35 @@ TEST_CASE("a full disk ends with exit code 7 and leaves the earlier checkpoint a
   CHECK(toy.HasCheckpoint(30));
 }
 
+TEST_CASE("a sharded optimizer writes the checkpoints of a whole one, on any number of ranks") {
+  // Several blocks of parameters, so that every rank has a shard.
+  const std::string wide = " model.hidden_size=96 model.ffn_size=256 optimizer.ema_decay=0.9 ";
+  const ToyProgram whole, sharded;
+  int steps = 0;
+  for (const int ranks : {2, 3, 1}) {
+    steps += 4;
+    const std::string more = wide + "trainer.max_steps=" + std::to_string(steps);
+    REQUIRE(whole.Run(ranks, whole.Corpus() + more).exit_code == 0);
+    const Outcome outcome =
+        sharded.Run(ranks, sharded.Corpus() + more + " trainer.shard_optimizer=true");
+    INFO(ranks << " ranks: " << outcome.output);
+    REQUIRE(outcome.exit_code == 0);
+    for (const char* name : {"model.safetensors", "optimizer.safetensors"}) {
+      CHECK(ReadTestFile(sharded.CheckpointFile(steps, name)) ==
+            ReadTestFile(whole.CheckpointFile(steps, name)));
+    }
+  }
+  // The disk is full while shards arrive: no file may grow beyond 3 MiB.
+  REQUIRE(std::filesystem::file_size(sharded.CheckpointFile(steps, "optimizer.safetensors")) >
+          size_t{4} << 20);
+  const std::string command =
+      "ulimit -f 3072; exec " + sharded.Command(2, sharded.Corpus() + wide +
+                                                       "trainer.max_steps=14 "
+                                                       "trainer.shard_optimizer=true");
+  CheckFailed(Job(command).Wait(), 7, {"step-00000014", "optimizer.safetensors"});
+  CHECK_FALSE(sharded.HasCheckpoint(14));
+}
+
 TEST_CASE("a disk that is full while the data are prepared leaves nothing half made") {
   const ToyProgram toy;
   CheckFailed(Job("ulimit -f 4; exec " + toy.Command(1, toy.Corpus())).Wait(), 7,

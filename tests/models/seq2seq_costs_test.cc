@@ -119,7 +119,7 @@ TEST_CASE("counted parameters are those of the model") {
 TEST_CASE("parameters of Transformer base are those of a sum by hand") {
   // Encoder layer: 4 (512^2 + 512) + 2 * 512 * 2048 + 2048 + 512 + 4 * 512 = 3,152,384; decoder
   // layer: 8 (512^2 + 512) + the same feed-forward + 6 * 512 = 4,204,032; table 32768 * 512.
-  const Seq2SeqParameters base = CountParameters(Seq2SeqOptions());
+  const ModelParameters base = CountParameters(Seq2SeqOptions());
   CHECK(base.embeddings == 16777216);
   CHECK(base.attention == 6 * 3 * 1050624);
   CHECK(base.feed_forward == 12 * 2099712);
@@ -152,7 +152,7 @@ TEST_CASE("a translation model's FLOPs are those of its products, counted by han
   const double decoder =
       10 * 4 * 16 + 30 * 2 * 4 + (10 * 2 + 6 * 2) * 16 + 30 * 2 * 4 + 10 * 2 * 24;
   const double output = 10 * 4 * 10;
-  const Seq2SeqFlops none = CountFlops(options, batch, Recompute::kNone);
+  const ModelFlops none = CountFlops(options, batch, Recompute::kNone);
   CHECK(none.forward == 2.0 * (2 * encoder + 3 * decoder + output));
   CHECK(none.backward == 2.0 * none.forward);
   CHECK(none.recomputed == 0.0);
@@ -169,7 +169,9 @@ TEST_CASE("the plan is the fastest recomputation that fits") {
   const auto peak = [&](Recompute recompute, int every = 2) {
     return PeakActivationBytes(options, batch, {.recompute = recompute, .recompute_every = every});
   };
-  const auto plan = [&](int64_t budget) { return PlanRecompute(options, batch, {}, budget); };
+  const auto plan = [&](int64_t budget) {
+    return PlanRecompute(CostsOf(options, batch), {}, budget);
+  };
   const int64_t none = peak(Recompute::kNone);
   const int64_t cheap = peak(Recompute::kCheap);
   REQUIRE(cheap < none);

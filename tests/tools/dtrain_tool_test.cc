@@ -16,6 +16,7 @@
 
 #include "dtrain/train/bleu.h"
 #include "dtrain/train/chrf.h"
+#include "testing/tests_directory.h"
 
 namespace dtrain {
 namespace {
@@ -383,6 +384,25 @@ TEST_CASE("estimate tells a run's checkpoint size and activations before it star
   }
   CHECK(json.at("bytes").at("activations").get<double>() ==
         Approx(measured * (1 << 20)).epsilon(0.1));
+}
+
+TEST_CASE("estimate finds out whose configuration it is given") {
+  const std::string classify = testing::PresetsDirectory("bert_classify") + "/base.textproto";
+  const Outcome outcome = Tool("estimate --json run.device=cpu --config=" + classify);
+  INFO(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(nlohmann::json::parse(outcome.output).at("parameters").at("total") == 109483778);
+  const Outcome text = Tool("estimate trainer.batch_size=8 run.device=cpu --config=" + classify);
+  CHECK_THAT(text.output, Catch::Contains("activations of 8 texts of 1024 tokens together"));
+  // As of the program that the rest is for.
+  const Outcome wrong = Tool("estimate data.vocab_size=7 --config=" + classify);
+  CHECK(wrong.exit_code == 2);
+  CHECK_THAT(wrong.output, Catch::Contains("vocab_size"));
+  const Outcome neither = Tool("estimate model.nun_layers=8");
+  CHECK(neither.exit_code == 2);
+  CHECK_THAT(neither.output, Catch::Contains("neither a configuration of nmt_train (") &&
+                                 Catch::Contains("nor one of bert_classify (") &&
+                                 Catch::Contains("did you mean"));
 }
 
 TEST_CASE("an error leaves the output file as it was, and a pipe is never replaced") {

@@ -115,6 +115,49 @@ TEST_CASE("float16 on the wire rounds finer, and sums beyond its range survive")
   for (const float sum : sums) CHECK(std::abs(sum - 240000.0f) <= 240.0f);
 }
 
+// The sums of one step; scattered ones are put together from the ranks' slices.
+std::vector<float> OneStep(Communicator& comm, GradientReducerOptions options) {
+  std::vector<float> flat = Gradients(comm.rank(), 0);
+  GradientReducer reducer(Tensor::View(flat.data(), {static_cast<int64_t>(flat.size())}),
+                          Parameters(), comm, options);
+  for (int i = 0; i < static_cast<int>(std::size(kSizes)); ++i) reducer.MarkReady(i);
+  reducer.Finish();
+  if (options.scatter_block == 0) return flat;
+  std::vector<float> mine(flat.size(), 0.0f);
+  for (int bucket = 0; bucket < reducer.num_buckets(); ++bucket) {
+    const std::vector<int64_t> slices = reducer.SliceOffsets(bucket);
+    const auto rank = static_cast<size_t>(comm.rank());
+    std::copy(flat.begin() + slices[rank], flat.begin() + slices[rank + 1],
+              mine.begin() + slices[rank]);
+    if (slices[rank] % options.scatter_block != 0 && slices[rank] < slices[rank + 1]) return {};
+  }
+  comm.AllReduce(std::span(mine), ReduceOp::kSum);
+  return mine;
+}
+
+void CheckScattered(const std::vector<std::string>& hosts, DType wire_type) {
+  const auto whole =
+      RunRanksOn(hosts, [&](Communicator& comm) { return OneStep(comm, SmallBuckets(wire_type)); });
+  for (const int64_t block : {1, 64, 4096, 1 << 20}) {
+    INFO(hosts.size() << " ranks, blocks of " << block << " in " << Name(wire_type));
+    const auto slices = RunRanksOn(hosts, [&](Communicator& comm) {
+      GradientReducerOptions options = SmallBuckets(wire_type);
+      options.scatter_block = block;
+      return OneStep(comm, options);
+    });
+    for (const std::vector<float>& sums : slices) CHECK(sums == whole[0]);
+  }
+}
+
+TEST_CASE("scattered sums have the bits of an allreduce") {
+  for (const int size : {2, 3, 4}) {
+    for (const DType wire_type : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+      CheckScattered(testing::OneHost(size), wire_type);
+    }
+  }
+  CheckScattered({"a", "a", "b", "b"}, DType::kFloat32);
+}
+
 TEST_CASE("buckets are cut where parameters end, the first one small") {
   SelfCommunicator self;
   std::vector<float> flat(static_cast<size_t>(Parameters().back().end));

@@ -24,9 +24,6 @@ absl::Status ValidateModel(const proto::BertModelConfig& model) {
 absl::Status ValidateTrainer(const proto::BertConfig& config) {
   const proto::ClassifierTrainerConfig& trainer = config.trainer();
   DT_RETURN_IF_ERROR(internal::ValidateExchange(trainer));
-  if (trainer.recompute() == proto::TrainerConfig::auto_) {
-    return UsageError("trainer.recompute of a classifier is none, cheap, every_k or full");
-  }
   if (trainer.early_stop().patience() > 0 && trainer.eval_every().empty()) {
     return UsageError("trainer.early_stop.patience needs evaluations: set trainer.eval_every");
   }
@@ -101,18 +98,23 @@ std::string_view BertDefaults() {
 })";
 }
 
-absl::Status ValidateBertConfig(const proto::BertConfig& config) {
+absl::Status ValidateWithoutData(const proto::BertConfig& config) {
   DT_RETURN_IF_ERROR(CheckRules(config));
   DT_RETURN_IF_ERROR(ValidateModel(config.model()));
   const proto::ClassifierTrainerConfig& trainer = config.trainer();
   DT_RETURN_IF_ERROR(ValidateTrainer(config));
+  DT_RETURN_IF_ERROR(ValidateSharding(trainer.shard_optimizer(), config.optimizer()));
   // Epochs are counted in updates where the data is known.
   const bool counted = trainer.max_steps() > 0 || trainer.max_epochs() > 0;
   const int64_t length = trainer.max_steps() > 0 ? trainer.max_steps()
                          : counted               ? std::numeric_limits<int64_t>::max()
                                                  : 0;
   DT_RETURN_IF_ERROR(ValidateSchedule(config.optimizer(), length, !trainer.max_time().empty()));
-  DT_RETURN_IF_ERROR(ValidateLengths(config));
+  return ValidateLengths(config);
+}
+
+absl::Status ValidateBertConfig(const proto::BertConfig& config) {
+  DT_RETURN_IF_ERROR(ValidateWithoutData(config));
   if (config.data().vocabulary().empty() && config.model().pretrained().empty()) {
     return UsageError("data.vocabulary is not set: the WordPiece vocabulary, a file vocab.txt");
   }

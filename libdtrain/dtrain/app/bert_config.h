@@ -20,6 +20,9 @@ std::string_view BertDefaults();
 // that need an end, data that is given in one way. Looks at no file. UsageError names the fields.
 absl::Status ValidateBertConfig(const proto::BertConfig& config);
 
+// The same without what only concerns the data's files: what a config for `dtrain estimate` needs.
+absl::Status ValidateWithoutData(const proto::BertConfig& config);
+
 // Of evaluating or predicting with a model that is there already.
 absl::Status ValidateBertUse(const proto::BertConfig& config);
 

@@ -43,16 +43,29 @@ ContextOptions ClassifierContextOf(const proto::ClassifierTrainerConfig& config,
           .seed = internal::SeedOfRank(seed, rank)};
 }
 
+ContextOptions ClassifierContextOf(const proto::ClassifierTrainerConfig& config, uint64_t seed,
+                                   int rank, const RecomputePlan& plan) {
+  ContextOptions options = ClassifierContextOf(config, seed, rank);
+  options.recompute = plan.recompute;
+  options.recompute_every = plan.recompute_every;
+  return options;
+}
+
+BatchOptions ClassifierBatchOf(const proto::ClassifierTrainerConfig& config) {
+  const bool by_tokens = config.tokens_per_batch() > 0;
+  return {.tokens_per_batch = std::max<int64_t>(config.tokens_per_batch(), 1),
+          .samples_per_batch = by_tokens ? 0 : config.batch_size()};
+}
+
 ClassificationTaskOptions ClassificationTaskOf(const proto::BertConfig& config, uint64_t seed,
                                                const Device& device) {
   const proto::ClassifierTrainerConfig& trainer = config.trainer();
-  const bool by_tokens = trainer.tokens_per_batch() > 0;
+  BatchOptions batch = ClassifierBatchOf(trainer);
+  batch.seed = seed;
+  batch.shuffle = config.data().shuffle();
   return {.train = {},
           .model = ClassifierOptionsOf(config),
-          .batch = {.tokens_per_batch = std::max<int64_t>(trainer.tokens_per_batch(), 1),
-                    .samples_per_batch = by_tokens ? 0 : trainer.batch_size(),
-                    .seed = seed,
-                    .shuffle = config.data().shuffle()},
+          .batch = batch,
           .micro_batch_tokens = trainer.micro_batch_tokens(),
           .device = device,
           .compute_type = DTypeOf(trainer.precision()),
@@ -87,6 +100,7 @@ std::string ClassifierContract(const proto::BertConfig& config) {
   proto::BertConfig shared = config;
   shared.clear_run();
   shared.clear_predict();
+  shared.mutable_kernels()->clear_plan_dir();  // read by one rank
   return internal::WithFullNames(PrintConfig(shared, ConfigFormat::kFull));
 }
 

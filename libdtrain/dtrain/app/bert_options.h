@@ -8,6 +8,7 @@
 
 #include "dtrain/models/bert_classifier.h"
 #include "dtrain/nn/context.h"
+#include "dtrain/nn/costs.h"
 #include "dtrain/train/classification_task.h"
 #include "dtrain/train/trainer.h"
 
@@ -25,6 +26,13 @@ BertClassifierOptions ClassifierOptionsOf(const proto::BertConfig& config);
 // Dropout draws other numbers on each rank.
 ContextOptions ClassifierContextOf(const proto::ClassifierTrainerConfig& config, uint64_t seed,
                                    int rank);
+
+// With recomputation as planned (app/memory_plan.h), which recompute=auto needs.
+ContextOptions ClassifierContextOf(const proto::ClassifierTrainerConfig& config, uint64_t seed,
+                                   int rank, const RecomputePlan& plan);
+
+// Texts or tokens of an update.
+BatchOptions ClassifierBatchOf(const proto::ClassifierTrainerConfig& config);
 
 // All but the shards and the files that travel in checkpoints.
 ClassificationTaskOptions ClassificationTaskOf(const proto::BertConfig& config, uint64_t seed,

@@ -13,10 +13,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "dtrain/app/attention_plan_file.h"
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/classifier_data.h"
 #include "dtrain/app/config.h"
+#include "dtrain/app/internal/config_values.h"
 #include "dtrain/app/internal/pretrained_shape.h"
+#include "dtrain/app/kernel_plans.h"
+#include "dtrain/app/memory_plan.h"
 #include "dtrain/app/run_recorder.h"
 #include "dtrain/app/version.h"
 #include "dtrain/base/file.h"
@@ -100,6 +104,19 @@ absl::Status CheckMetrics(const proto::ClassifierTrainerConfig& trainer,
   return absl::OkStatus();
 }
 
+absl::Status PrepareAttention(const proto::BertConfig& config, const std::string& run_dir,
+                              const BertBatch& batch, Runtime& runtime) {
+  const AttentionWorkload workload{.hidden_size = config.model().hidden_size(),
+                                   .num_heads = config.model().num_heads(),
+                                   .type = internal::DTypeOf(config.trainer().precision()),
+                                   .dropout = config.model().attention_dropout(),
+                                   .max_length = config.data().max_length(),
+                                   .tokens = batch.tokens};
+  return PrepareAttentionPlans(AttentionPlanOptionsOf(config.kernels(), run_dir), workload,
+                               runtime.device, runtime.comm)
+      .status();
+}
+
 enum class Seeds { kOne, kSeveral };
 
 // A run of its own, in config.run().run_dir(), with the one seed of the configuration.
@@ -118,22 +135,40 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds
                       MakeTask(config, seed, data, runtime));
   DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
   if (seeds == Seeds::kOne) WarnIfSmall(*task, runtime);
+  if (config.trainer().shard_optimizer()) {
+    DT_RETURN_IF_ERROR(OptimizerShards::CheckDevice(runtime.device));
+  }
 
   const ClassificationShardInfo& info = task->train_shard().info();
   DT_RETURN_IF_ERROR(CheckMetrics(config.trainer(), info));
   const std::string main_metric =
       data.main_metric.empty() ? MetricNames(info)[1] : data.main_metric;
-  Context context(runtime.device, ClassifierContextOf(config.trainer(), seed, runtime.comm.rank()));
-  Trainer trainer(*task, runtime.comm, context,
-                  ClassifierTrainerOf(config, {.run_dir = recorder->path(),
-                                               .updates_per_epoch = task->updates_per_epoch(),
-                                               .main_metric = main_metric,
-                                               .seed = seed}));
+  const ClassifierMemoryPlan memory =
+      PlanRun(config, task->model().options(), task->train_shard(), runtime);
+  DT_RETURN_IF_ERROR(PrepareAttention(config, recorder->path(), memory.batch, runtime));
+  runtime.memory_remedies = [config, model = task->model().options(), memory,
+                             device = runtime.device.type] {
+    return MemoryRemedies(config, model, memory, device);
+  };
+  const ContextOptions context_options =
+      ClassifierContextOf(config.trainer(), seed, runtime.comm.rank(), memory.recompute);
+  DT_RETURN_IF_ERROR(
+      PrepareKernels(config.kernels(), recorder->path(), runtime.device, runtime.comm,
+                     WarmUpSteps(task->model(), memory.batch, runtime.device, context_options)));
+  Context context(runtime.device, context_options);
+  TrainerOptions options =
+      ClassifierTrainerOf(config, {.run_dir = recorder->path(),
+                                   .updates_per_epoch = task->updates_per_epoch(),
+                                   .main_metric = main_metric,
+                                   .seed = seed});
+  options.planned_activation_bytes = memory.recompute.peak_bytes;
+  Trainer trainer(*task, runtime.comm, context, options);
   trainer.set_observer(recorder.get());
   trainer.set_stop_flags(&runtime.stop);
   DT_RETURN_IF_ERROR(LoadPretrained(config.model(), task->parameters(), runtime));
   DT_RETURN_IF_ERROR(trainer.Resume(config.run().resume()));
   DT_RETURN_IF_ERROR(recorder->Begin(trainer.state().step));
+  recorder->OnEvent(trainer.state().step, "memory", memory.Describe());
   absl::StatusOr<TrainResult> result = recorder->Run(trainer);
   DT_RETURN_IF_ERROR(recorder->End(result));
   return result;
@@ -196,6 +231,7 @@ absl::Status RunSeeds(const proto::BertConfig& config, Runtime& runtime) {
     run.mutable_trainer()->add_seeds(seed);
     run.mutable_run()->set_run_dir(absl::StrFormat("%s/seed-%d", run_dir, seed));
     if (run.data().cache().empty()) run.mutable_data()->set_cache(run_dir + "/data");
+    if (run.kernels().plan_dir().empty()) run.mutable_kernels()->set_plan_dir(run_dir);
     DT_ASSIGN_OR_RETURN(TrainResult result, RunSeed(run, Seeds::kSeveral, runtime));
     results.push_back(std::move(result));
   }

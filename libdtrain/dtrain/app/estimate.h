@@ -1,9 +1,10 @@
-// estimate.h - what a translation run will cost, from its configuration alone.
+// estimate.h - what a run will cost, from its configuration alone.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The formulas are those of models/seq2seq_costs.h, by which recompute=auto plans as well. Nothing
-// is allocated or computed; of the files only the header of data.prepared's training shard is read,
-// where there is one.
+// The formulas are those of models/seq2seq_costs.h and models/bert_costs.h, by which
+// recompute=auto plans as well. Nothing is allocated or computed; of the files only those are read
+// that say a shape: the header of data.prepared's training shard, a vocabulary, the config.json of
+// pretrained weights, where there are some.
 #ifndef DTRAIN_APP_ESTIMATE_H_
 #define DTRAIN_APP_ESTIMATE_H_
 
@@ -13,13 +14,16 @@
 
 #include "dtrain/app/memory_plan.h"
 #include "dtrain/base/status.h"
+#include "dtrain/models/bert_costs.h"
 #include "dtrain/models/seq2seq_costs.h"
 
 namespace dtrain {
 
 struct EstimateOptions {
-  int ranks = 1;               // of the job, all on one host
-  double source_length = 0.0;  // mean tokens of a sentence with its end; 0: the corpus, else 32
+  int ranks = 1;  // of the job, all on one host
+  // Mean tokens of a sentence with its end; 0: the corpus, else 32. Of a text to classify; 0:
+  // data.max_length.
+  double source_length = 0.0;
   double target_length = 0.0;
 };
 
@@ -37,32 +41,47 @@ struct MemoryEstimate {
   int64_t total() const { return states() + positions + activations; }
 };
 
+// Of any model.
 struct Estimate {
-  Seq2SeqOptions model;
-  MeanLengths lengths;
   int ranks = 1;
   DeviceType device = DeviceType::kCpu;
   DType compute_type = DType::kFloat32;
-  int64_t tokens_per_batch = 0;  // target tokens of an update
-  Seq2SeqParameters parameters;
-  MemoryPlan plan;  // of the configuration
+  int64_t vocab_size = 0;
+  ModelParameters parameters;
   MemoryEstimate memory;
-  int64_t logits = 0;                  // bytes, part of the activations
   std::vector<RecomputePlan> choices;  // none, cheap, every_k, full
   double forward_flops = 0.0;          // of one micro-batch
-  double flops_per_token = 0.0;        // forward and backward, for each target token
+  double flops_per_token = 0.0;        // forward and backward; of translation a target token
   double flops_per_update = 0.0;       // of all ranks, without recomputation
+  int64_t tokens_per_batch = 0;        // of an update, all ranks; of translation target tokens
   int64_t checkpoint_bytes = 0;        // tensors of one checkpoint
 };
 
+struct TranslationEstimate : Estimate {
+  Seq2SeqOptions model;
+  MeanLengths lengths;
+  MemoryPlan plan;     // of the configuration
+  int64_t logits = 0;  // bytes, part of the activations
+};
+
+struct ClassifierEstimate : Estimate {
+  BertClassifierOptions model;
+  TextLengths lengths;
+  ClassifierMemoryPlan plan;  // of the configuration
+};
+
 // UsageError where the configuration is none, or recompute=auto needs a GPU that is not there.
-absl::StatusOr<Estimate> EstimateRun(const proto::NmtConfig& config,
-                                     const EstimateOptions& options);
+absl::StatusOr<TranslationEstimate> EstimateRun(const proto::NmtConfig& config,
+                                                const EstimateOptions& options);
+absl::StatusOr<ClassifierEstimate> EstimateRun(const proto::BertConfig& config,
+                                               const EstimateOptions& options);
 
 // For people.
-std::string EstimateText(const Estimate& estimate);
+std::string EstimateText(const TranslationEstimate& estimate);
+std::string EstimateText(const ClassifierEstimate& estimate);
 // One object, bytes and counts as integers.
-std::string EstimateJson(const Estimate& estimate);
+std::string EstimateJson(const TranslationEstimate& estimate);
+std::string EstimateJson(const ClassifierEstimate& estimate);
 
 }  // namespace dtrain
 

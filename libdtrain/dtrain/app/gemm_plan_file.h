@@ -13,15 +13,7 @@
 #include "dtrain/device/device.h"
 #include "dtrain/ops/gemm_tuning.h"
 
-namespace dtrain::proto {
-class NmtConfig;
-}  // namespace dtrain::proto
-
 namespace dtrain {
-
-class Seq2SeqTransformer;
-struct ContextOptions;
-struct MemoryPlan;
 
 struct GemmPlanOptions {
   GemmTuning tuning = GemmTuning::kHeuristic;
@@ -39,12 +31,6 @@ using GemmPlanReport = internal::PlanReport;
 absl::StatusOr<GemmPlanReport> PrepareGemmPlans(const GemmPlanOptions& options,
                                                 const Device& device, Communicator& comm,
                                                 const std::function<void()>& warm_up);
-
-// The same from a translation run's section `kernels`, with training steps of the sizes that its
-// micro-batches have; gradients are zero afterwards. Before anybody listens to the parameters.
-absl::Status PrepareTranslationGemms(const proto::NmtConfig& config, const std::string& run_dir,
-                                     const MemoryPlan& memory, const Device& device,
-                                     Seq2SeqTransformer& model, Communicator& comm);
 
 }  // namespace dtrain
 

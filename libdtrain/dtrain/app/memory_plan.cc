@@ -10,8 +10,10 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/app/bert_options.h"
 #include "dtrain/app/nmt_options.h"
 #include "dtrain/base/log.h"
+#include "dtrain/bert.pb.h"
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/nmt.pb.h"
 
@@ -44,10 +46,102 @@ int64_t FreeHostBytes() {
   return free;
 }
 
+ActivationOptions ActivationsOf(const ContextOptions& context, DeviceType device) {
+  return {.compute_type = context.compute_type,
+          .recompute = context.recompute,
+          .recompute_every = context.recompute_every,
+          .device = device};
+}
+
+// PlanMemory() of any model.
+template <typename TrainerConfig, typename Batch>
+MemoryPlanOf<Batch> PlanFor(const TrainerConfig& config, const ContextOptions& context,
+                            const ModelCosts& costs, const Batch& batch, DeviceType device,
+                            int64_t budget_bytes) {
+  const ActivationOptions activations = ActivationsOf(context, device);
+  MemoryPlanOf<Batch> plan{.batch = batch};
+  if (config.recompute() == proto::TrainerConfig::auto_) {
+    plan.budget_bytes = budget_bytes;
+    const double usable = kUsableShare * static_cast<double>(budget_bytes);
+    plan.recompute = PlanRecompute(costs, activations, static_cast<int64_t>(usable));
+  } else {
+    plan.recompute = CostsOfRecompute(costs, activations);
+  }
+  return plan;
+}
+
+// PlanRun() of any model.
+template <typename Config, typename Model, typename Batch>
+MemoryPlanOf<Batch> PlanFor(const Config& config, const Model& model, const Batch& batch,
+                            Runtime& runtime) {
+  const auto& trainer = config.trainer();
+  const int64_t states = config.optimizer().ema_decay() > 0.0f ? 3 : 2;
+  const int shards = trainer.shard_optimizer() ? runtime.comm.size() : 1;
+  const int64_t optimizer_bytes = states * 4 * CountParameters(model).total() / shards;
+  const int64_t budget =
+      runtime.comm.AllReduceValue(ActivationBudget(trainer.activation_mib(), runtime.device,
+                                                   runtime.comm.local_size(), optimizer_bytes),
+                                  ReduceOp::kMin);
+  const MemoryPlanOf<Batch> plan = PlanMemory(config, model, batch, runtime.device.type, budget);
+  if (!plan.recompute.fits && runtime.comm.is_root()) {
+    LogWarning(absl::StrFormat(
+        "activations take %s even with recompute %s, and their budget is %s, a tenth of it left "
+        "free: training may run out of memory; lower trainer.micro_batch_tokens (%d), or raise "
+        "trainer.activation_mib",
+        FormatMebibytes(plan.recompute.peak_bytes), DescribeRecompute(plan.recompute),
+        FormatMebibytes(budget), trainer.micro_batch_tokens()));
+  }
+  return plan;
+}
+
+// MemoryRemedies() of any model: `half` is what trainer.micro_batch_tokens=micro_tokens makes.
+std::string RemediesText(const ModelCosts& costs, const ModelCosts& half, int64_t micro_tokens,
+                         const ActivationOptions& now, const RecomputePlan& plan) {
+  const auto bytes = [](const ModelCosts& of, const ActivationOptions& activations) {
+    return FormatMebibytes(of.peak_bytes(activations));
+  };
+  const RecomputePlan least = PlanRecompute(costs, now, /*budget_bytes=*/0);
+  ActivationOptions deepest = now;
+  deepest.recompute = least.recompute;
+  deepest.recompute_every = least.recompute_every;
+  std::string recompute = "trainer.recompute=" + RecomputeName(least.recompute);
+  if (least.recompute == Recompute::kEveryK) {
+    recompute += absl::StrFormat(" trainer.recompute_every=%d", least.recompute_every);
+  }
+  const double forward = costs.flops(Recompute::kNone, least.recompute_every).model();
+  const double flops = 100.0 * (least.recomputed_flops - plan.recomputed_flops) / forward;
+  const std::string text = absl::StrFormat(
+      "activations are planned with %s; less take (1) trainer.micro_batch_tokens=%d: %s, the same "
+      "result; (2) %s: %s, %.0f %% more FLOPs, the same result; (3) ",
+      bytes(costs, now), micro_tokens, bytes(half, now), recompute, bytes(costs, deepest),
+      std::max(flops, 0.0));
+  if (now.compute_type != DType::kFloat32) {
+    return text + absl::StrFormat("both: %s", bytes(half, deepest));
+  }
+  ActivationOptions narrow = now;
+  narrow.compute_type = DType::kBFloat16;
+  return text + absl::StrFormat("trainer.precision=bf16: %s, and %s for a copy of the weights",
+                                bytes(costs, narrow), FormatMebibytes(2 * costs.parameters));
+}
+
 }  // namespace
 
 std::string FormatMebibytes(int64_t bytes) {
   return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / kMebibyte);
+}
+
+TextLengths TextLengthsOf(const ClassificationShard& shard) {
+  TextLengths lengths{.mean = 0.0, .longest = 1};
+  const auto texts = static_cast<double>(std::max<int64_t>(shard.size(), 1));
+  double squares = 0.0;
+  for (const int32_t length : shard.lengths()) {
+    const auto tokens = static_cast<double>(length);
+    lengths.mean += tokens / texts;
+    squares += tokens * tokens / texts;
+    lengths.longest = std::max<int64_t>(lengths.longest, length);
+  }
+  lengths.deviation = std::sqrt(std::max(squares - lengths.mean * lengths.mean, 0.0));
+  return lengths;
 }
 
 MeanLengths MeanLengthsOf(const TokenShard& shard) {
@@ -67,6 +161,24 @@ Seq2SeqBatch MicroBatchOf(const proto::TrainerConfig& config, int ranks,
           .target_tokens = target,
           .source_length = lengths.source,
           .target_length = lengths.target};
+}
+
+BertBatch MicroBatchOf(const proto::ClassifierTrainerConfig& config, int ranks,
+                       const TextLengths& lengths) {
+  constexpr double kDeviations = 4.0;
+  const BatchOptions batch = ClassifierBatchOf(config);
+  const int64_t parts =
+      int64_t{ranks} * MicroBatchesOf(batch, config.micro_batch_tokens(), lengths.longest, ranks);
+  if (batch.samples_per_batch == 0) {
+    const int64_t tokens = (batch.tokens_per_batch + parts - 1) / parts;
+    const auto texts = std::llround(static_cast<double>(tokens) / lengths.mean);
+    return {.tokens = tokens, .texts = std::max<int64_t>(texts, 1)};
+  }
+  const int64_t texts = (batch.samples_per_batch + parts - 1) / parts;
+  const auto count = static_cast<double>(texts);
+  const auto tokens =
+      std::llround(count * lengths.mean + kDeviations * lengths.deviation * std::sqrt(count));
+  return {.tokens = std::min<int64_t>(tokens, texts * lengths.longest), .texts = texts};
 }
 
 std::string RecomputeName(Recompute recompute) {
@@ -89,11 +201,20 @@ std::string DescribeRecompute(const RecomputePlan& plan) {
   return absl::StrFormat("%s (k = %d)", name, plan.recompute_every);
 }
 
-std::string MemoryPlan::Describe() const {
-  std::string text = absl::StrFormat(
-      "recompute %s%s: %s of activations planned for a micro-batch of %d + %d tokens",
-      DescribeRecompute(recompute), budget_bytes > 0 ? " (auto)" : "",
-      FormatMebibytes(recompute.peak_bytes), batch.source_tokens, batch.target_tokens);
+std::string TokensText(const Seq2SeqBatch& batch) {
+  return absl::StrFormat("%d + %d tokens", batch.source_tokens, batch.target_tokens);
+}
+
+std::string TokensText(const BertBatch& batch) {
+  return absl::StrFormat("%d tokens", batch.tokens);
+}
+
+std::string DescribePlan(const RecomputePlan& recompute, int64_t budget_bytes,
+                         const std::string& tokens) {
+  std::string text =
+      absl::StrFormat("recompute %s%s: %s of activations planned for a micro-batch of %s",
+                      DescribeRecompute(recompute), budget_bytes > 0 ? " (auto)" : "",
+                      FormatMebibytes(recompute.peak_bytes), tokens);
   if (budget_bytes > 0) text += ", budget " + FormatMebibytes(budget_bytes);
   return text;
 }
@@ -101,29 +222,18 @@ std::string MemoryPlan::Describe() const {
 MemoryPlan PlanMemory(const proto::NmtConfig& config, const Seq2SeqOptions& model,
                       const Seq2SeqBatch& batch, DeviceType device, int64_t budget_bytes) {
   const ContextOptions context = ContextOptionsOf(config.trainer(), /*rank=*/0);
-  const ActivationOptions activations{.compute_type = context.compute_type,
-                                      .recompute = context.recompute,
-                                      .recompute_every = context.recompute_every,
-                                      .device = device};
-  MemoryPlan plan{.batch = batch};
-  if (config.trainer().recompute() == proto::TrainerConfig::auto_) {
-    plan.budget_bytes = budget_bytes;
-    const double usable = kUsableShare * static_cast<double>(budget_bytes);
-    plan.recompute = PlanRecompute(model, batch, activations, static_cast<int64_t>(usable));
-  } else {
-    plan.recompute = {
-        .recompute = context.recompute,
-        .recompute_every = context.recompute_every,
-        .peak_bytes = PeakActivationBytes(model, batch, activations),
-        .recomputed_flops =
-            CountFlops(model, batch, context.recompute, context.recompute_every).recomputed};
-  }
-  return plan;
+  return PlanFor(config.trainer(), context, CostsOf(model, batch), batch, device, budget_bytes);
 }
 
-int64_t ActivationBudget(const proto::TrainerConfig& config, const Device& device, int local_ranks,
+ClassifierMemoryPlan PlanMemory(const proto::BertConfig& config, const BertClassifierOptions& model,
+                                const BertBatch& batch, DeviceType device, int64_t budget_bytes) {
+  const ContextOptions context = ClassifierContextOf(config.trainer(), /*seed=*/1, /*rank=*/0);
+  return PlanFor(config.trainer(), context, CostsOf(model, batch), batch, device, budget_bytes);
+}
+
+int64_t ActivationBudget(int64_t activation_mib, const Device& device, int local_ranks,
                          int64_t optimizer_bytes) {
-  if (config.activation_mib() > 0) return config.activation_mib() << 20;
+  if (activation_mib > 0) return activation_mib << 20;
   int64_t budget = 0;
   if (device.type == DeviceType::kCpu) {
     budget = (FreeHostBytes() / local_ranks - optimizer_bytes) / 2;
@@ -136,64 +246,40 @@ int64_t ActivationBudget(const proto::TrainerConfig& config, const Device& devic
 std::string MemoryRemedies(const proto::NmtConfig& config, const Seq2SeqOptions& model,
                            const MemoryPlan& plan, DeviceType device) {
   const ContextOptions context = ContextOptionsOf(config.trainer(), /*rank=*/0, plan.recompute);
-  const ActivationOptions now{.compute_type = context.compute_type,
-                              .recompute = context.recompute,
-                              .recompute_every = context.recompute_every,
-                              .device = device};
-  const double forward = CountFlops(model, plan.batch, Recompute::kNone).model();
-  const auto bytes = [&](const Seq2SeqBatch& batch, const ActivationOptions& activations) {
-    return FormatMebibytes(PeakActivationBytes(model, batch, activations));
-  };
   // A micro-batch holds at least one sentence.
   const int64_t longest = int64_t{config.data().max_length()} + 1;
   Seq2SeqBatch half = plan.batch;
   half.target_tokens = std::max(half.target_tokens / 2, std::min(half.target_tokens, longest));
   half.source_tokens = half.source_tokens * half.target_tokens / plan.batch.target_tokens;
-  const RecomputePlan least = PlanRecompute(model, plan.batch, now, /*budget_bytes=*/0);
-  ActivationOptions deepest = now;
-  deepest.recompute = least.recompute;
-  deepest.recompute_every = least.recompute_every;
-  std::string recompute = "trainer.recompute=" + RecomputeName(least.recompute);
-  if (least.recompute == Recompute::kEveryK) {
-    recompute += absl::StrFormat(" trainer.recompute_every=%d", least.recompute_every);
-  }
-  const double flops = 100.0 * (least.recomputed_flops - plan.recompute.recomputed_flops) / forward;
-  const std::string micro = absl::StrFormat("trainer.micro_batch_tokens=%d", half.target_tokens);
-  std::string text = absl::StrFormat(
-      "activations are planned with %s; less take (1) %s: %s, the same result; (2) %s: %s, %.0f %% "
-      "more FLOPs, the same result; (3) ",
-      bytes(plan.batch, now), micro, bytes(half, now), recompute, bytes(plan.batch, deepest),
-      std::max(flops, 0.0));
-  if (now.compute_type == DType::kFloat32) {
-    ActivationOptions narrow = now;
-    narrow.compute_type = DType::kBFloat16;
-    return text + absl::StrFormat("trainer.precision=bf16: %s, and %s for a copy of the weights",
-                                  bytes(plan.batch, narrow),
-                                  FormatMebibytes(2 * CountParameters(model).total()));
-  }
-  return text + absl::StrFormat("both: %s", bytes(half, deepest));
+  return RemediesText(CostsOf(model, plan.batch), CostsOf(model, half), half.target_tokens,
+                      ActivationsOf(context, device), plan.recompute);
+}
+
+std::string MemoryRemedies(const proto::BertConfig& config, const BertClassifierOptions& model,
+                           const ClassifierMemoryPlan& plan, DeviceType device) {
+  const ContextOptions context =
+      ClassifierContextOf(config.trainer(), /*seed=*/1, /*rank=*/0, plan.recompute);
+  // A micro-batch holds at least one text.
+  BertBatch half = plan.batch;
+  half.texts = std::max<int64_t>(half.texts / 2, 1);
+  half.tokens = half.tokens * half.texts / plan.batch.texts;
+  const bool by_tokens = config.trainer().tokens_per_batch() > 0;
+  const int64_t micro = by_tokens ? half.tokens : half.texts * config.data().max_length();
+  return RemediesText(CostsOf(model, plan.batch), CostsOf(model, half), micro,
+                      ActivationsOf(context, device), plan.recompute);
 }
 
 MemoryPlan PlanRun(const proto::NmtConfig& config, const Seq2SeqOptions& model,
                    const TokenShard& train, Runtime& runtime) {
-  const int64_t states = config.optimizer().ema_decay() > 0.0f ? 3 : 2;
-  const int64_t optimizer_bytes = states * 4 * CountParameters(model).total();
-  const int64_t budget =
-      runtime.comm.AllReduceValue(ActivationBudget(config.trainer(), runtime.device,
-                                                   runtime.comm.local_size(), optimizer_bytes),
-                                  ReduceOp::kMin);
   const Seq2SeqBatch batch =
       MicroBatchOf(config.trainer(), runtime.comm.size(), MeanLengthsOf(train));
-  const MemoryPlan plan = PlanMemory(config, model, batch, runtime.device.type, budget);
-  if (!plan.recompute.fits && runtime.comm.is_root()) {
-    LogWarning(absl::StrFormat(
-        "activations take %s even with recompute %s, and their budget is %s, a tenth of it left "
-        "free: training may run out of memory; lower trainer.micro_batch_tokens (%d), or raise "
-        "trainer.activation_mib",
-        FormatMebibytes(plan.recompute.peak_bytes), DescribeRecompute(plan.recompute),
-        FormatMebibytes(budget), config.trainer().micro_batch_tokens()));
-  }
-  return plan;
+  return PlanFor(config, model, batch, runtime);
+}
+
+ClassifierMemoryPlan PlanRun(const proto::BertConfig& config, const BertClassifierOptions& model,
+                             const ClassificationShard& train, Runtime& runtime) {
+  const BertBatch batch = MicroBatchOf(config.trainer(), runtime.comm.size(), TextLengthsOf(train));
+  return PlanFor(config, model, batch, runtime);
 }
 
 }  // namespace dtrain

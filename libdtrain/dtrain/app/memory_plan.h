@@ -1,10 +1,10 @@
-// memory_plan.h - which activations a translation run keeps, so that they fit.
+// memory_plan.h - which activations a run keeps, so that they fit.
 // SPDX-License-Identifier: Apache-2.0
 //
 // trainer.recompute is taken as it is; `auto` becomes the fastest recomputation whose activations
 // fit into trainer.activation_mib, or else into what is free: on a GPU all of it, on a host half of
 // it divided among its ranks, without what the optimizer will take. A tenth of that is left for
-// micro-batches that are larger than the mean one.
+// micro-batches that are larger than the planned one.
 #ifndef DTRAIN_APP_MEMORY_PLAN_H_
 #define DTRAIN_APP_MEMORY_PLAN_H_
 
@@ -12,11 +12,15 @@
 #include <string>
 
 #include "dtrain/app/runtime.h"
+#include "dtrain/data/classification_shard.h"
 #include "dtrain/data/token_shard.h"
+#include "dtrain/models/bert_costs.h"
 #include "dtrain/models/seq2seq_costs.h"
 #include "dtrain/nn/context.h"
 
 namespace dtrain::proto {
+class BertConfig;
+class ClassifierTrainerConfig;
 class NmtConfig;
 class TrainerConfig;
 }  // namespace dtrain::proto
@@ -30,18 +34,40 @@ struct MeanLengths {
 };
 MeanLengths MeanLengthsOf(const TokenShard& shard);
 
+// Tokens of the texts to classify.
+struct TextLengths {
+  double mean = 128.0;
+  double deviation = 0.0;
+  int64_t longest = 128;
+};
+TextLengths TextLengthsOf(const ClassificationShard& shard);
+
 // What a rank's micro-batches are cut to, on average.
 Seq2SeqBatch MicroBatchOf(const proto::TrainerConfig& config, int ranks,
                           const MeanLengths& lengths);
+// Where updates are so many texts, one whose texts together are four standard deviations longer
+// than the mean.
+BertBatch MicroBatchOf(const proto::ClassifierTrainerConfig& config, int ranks,
+                       const TextLengths& lengths);
 
-struct MemoryPlan {
+// "4096 + 4096 tokens", "4096 tokens".
+std::string TokensText(const Seq2SeqBatch& batch);
+std::string TokensText(const BertBatch& batch);
+
+// "recompute full: 812.0 MiB of activations planned for a micro-batch of 4096 + 4096 tokens ...".
+std::string DescribePlan(const RecomputePlan& recompute, int64_t budget_bytes,
+                         const std::string& tokens);
+
+template <typename Batch>
+struct MemoryPlanOf {
   RecomputePlan recompute = {};
-  Seq2SeqBatch batch = {};
+  Batch batch = {};
   int64_t budget_bytes = 0;  // of `auto`, else 0
 
-  // "recompute full: 812.0 MiB of activations planned for a micro-batch of 4096 + 4096 tokens ...".
-  std::string Describe() const;
+  std::string Describe() const { return DescribePlan(recompute, budget_bytes, TokensText(batch)); }
 };
+using MemoryPlan = MemoryPlanOf<Seq2SeqBatch>;
+using ClassifierMemoryPlan = MemoryPlanOf<BertBatch>;
 
 // As trainer.recompute has it: "every_k".
 std::string RecomputeName(Recompute recompute);
@@ -54,9 +80,12 @@ std::string FormatMebibytes(int64_t bytes);
 // Of one rank, `budget_bytes` for `auto`.
 MemoryPlan PlanMemory(const proto::NmtConfig& config, const Seq2SeqOptions& model,
                       const Seq2SeqBatch& batch, DeviceType device, int64_t budget_bytes);
+ClassifierMemoryPlan PlanMemory(const proto::BertConfig& config, const BertClassifierOptions& model,
+                                const BertBatch& batch, DeviceType device, int64_t budget_bytes);
 
-// The bytes `auto` may use on this rank, `optimizer_bytes` of which are not taken yet.
-int64_t ActivationBudget(const proto::TrainerConfig& config, const Device& device, int local_ranks,
+// trainer.activation_mib, or where it is 0 what this rank may take of its device, one of
+// `local_ranks` on the host, when the optimizer has taken `optimizer_bytes`.
+int64_t ActivationBudget(int64_t activation_mib, const Device& device, int local_ranks,
                          int64_t optimizer_bytes);
 
 // Three ways to need less memory than `plan`, each as a setting with what it makes of the
@@ -64,11 +93,15 @@ int64_t ActivationBudget(const proto::TrainerConfig& config, const Device& devic
 // the same result)". For the message of a device that is full.
 std::string MemoryRemedies(const proto::NmtConfig& config, const Seq2SeqOptions& model,
                            const MemoryPlan& plan, DeviceType device);
+std::string MemoryRemedies(const proto::BertConfig& config, const BertClassifierOptions& model,
+                           const ClassifierMemoryPlan& plan, DeviceType device);
 
 // Of a run whose parameters are allocated and whose optimizer is not. The same on all ranks: the
 // smallest budget counts. Collective. Warns where nothing fits.
 MemoryPlan PlanRun(const proto::NmtConfig& config, const Seq2SeqOptions& model,
                    const TokenShard& train, Runtime& runtime);
+ClassifierMemoryPlan PlanRun(const proto::BertConfig& config, const BertClassifierOptions& model,
+                             const ClassificationShard& train, Runtime& runtime);
 
 }  // namespace dtrain
 

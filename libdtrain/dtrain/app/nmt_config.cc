@@ -64,6 +64,17 @@ absl::Status ValidateSchedule(const proto::OptimizerConfig& optimizer, int64_t m
   return absl::OkStatus();
 }
 
+absl::Status ValidateSharding(bool shard_optimizer, const proto::OptimizerConfig& optimizer) {
+  using Optimizer = proto::OptimizerConfig;
+  const bool is_lamb = optimizer.type() == Optimizer::lamb || optimizer.type() == Optimizer::nvlamb;
+  if (!shard_optimizer || !is_lamb) return absl::OkStatus();
+  return UsageError(
+      absl::StrFormat("trainer.shard_optimizer does not work with optimizer.type=%s, which needs "
+                      "the norms of whole "
+                      "parameters: set optimizer.type=adamw, or trainer.shard_optimizer=false",
+                      Optimizer::Type_Name(optimizer.type())));
+}
+
 namespace {
 
 absl::Status ValidateTrainer(const proto::TrainerConfig& trainer) {
@@ -139,7 +150,8 @@ absl::Status ValidateWithoutData(const proto::NmtConfig& config) {
   const proto::TrainerConfig& trainer = config.trainer();
   DT_RETURN_IF_ERROR(
       ValidateSchedule(config.optimizer(), trainer.max_steps(), !trainer.max_time().empty()));
-  DT_RETURN_IF_ERROR(ValidateTrainer(config.trainer()));
+  DT_RETURN_IF_ERROR(ValidateTrainer(trainer));
+  DT_RETURN_IF_ERROR(ValidateSharding(trainer.shard_optimizer(), config.optimizer()));
   return ValidateLengths(config);
 }
 

@@ -27,6 +27,9 @@ absl::Status ValidateWithoutData(const proto::NmtConfig& config);
 absl::Status ValidateSchedule(const proto::OptimizerConfig& optimizer, int64_t max_steps,
                               bool has_max_time);
 
+// trainer.shard_optimizer of any program, with its optimizer.
+absl::Status ValidateSharding(bool shard_optimizer, const proto::OptimizerConfig& optimizer);
+
 // The part of it about the corpus: which files are given, and that they pair up.
 absl::Status ValidateDataConfig(const proto::DataConfig& data);
 

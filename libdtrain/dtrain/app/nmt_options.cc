@@ -45,18 +45,6 @@ LrScheduleOptions::Kind ScheduleOf(proto::OptimizerConfig::Schedule schedule) {
   return Kind::kConstant;
 }
 
-CudaGraphs CudaGraphsOf(proto::CudaGraphs::Mode mode) {
-  switch (mode) {
-    case proto::CudaGraphs::auto_:
-      return CudaGraphs::kAuto;
-    case proto::CudaGraphs::on:
-      return CudaGraphs::kOn;
-    case proto::CudaGraphs::off:
-      return CudaGraphs::kOff;
-  }
-  return CudaGraphs::kAuto;
-}
-
 ParallelInput SetOf(const std::string& tsv, const std::string& source, const std::string& target) {
   if (!tsv.empty()) return {.source = tsv};
   return {.source = source, .target = target};
@@ -178,7 +166,6 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
   options.reducer.power_sgd.seed = trainer.seed();
   options.best_metric = proto::Metric_Name(trainer.best_metric());
   options.early_stop.metric = proto::Metric_Name(trainer.early_stop().metric());
-  options.cuda_graphs = CudaGraphsOf(trainer.cuda_graphs());
   return options;
 }
 
@@ -187,23 +174,6 @@ ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank,
   ContextOptions options = ContextOptionsOf(config, rank);
   options.recompute = plan.recompute;
   options.recompute_every = plan.recompute_every;
-  return options;
-}
-
-GemmPlanOptions GemmPlanOptionsOf(const proto::KernelConfig& config, const std::string& run_dir) {
-  GemmPlanOptions options{.path = (config.plan_dir().empty() ? run_dir : config.plan_dir()) +
-                                  "/gemm_plans.txt"};
-  switch (config.gemm_tuning()) {
-    case proto::KernelConfig::off:
-      options.tuning = GemmTuning::kOff;
-      break;
-    case proto::KernelConfig::heuristic:
-      options.tuning = GemmTuning::kHeuristic;
-      break;
-    case proto::KernelConfig::measure:
-      options.tuning = GemmTuning::kMeasure;
-      break;
-  }
   return options;
 }
 

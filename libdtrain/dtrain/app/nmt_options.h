@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "dtrain/app/gemm_plan_file.h"
 #include "dtrain/app/runtime.h"
 #include "dtrain/base/status.h"
 #include "dtrain/data/prepare.h"
@@ -17,7 +16,6 @@
 
 namespace dtrain::proto {
 class DataConfig;
-class KernelConfig;
 class ModelConfig;
 class NmtConfig;
 class OptimizerConfig;
@@ -48,9 +46,6 @@ TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::
 
 // The configuration was validated: its periods and durations parse.
 TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::string& run_dir);
-
-// Plans in the run's directory unless the section names another.
-GemmPlanOptions GemmPlanOptionsOf(const proto::KernelConfig& config, const std::string& run_dir);
 
 // What must be equal on all ranks: every section but `run`, whose paths and display may differ.
 std::string TrainingContract(const proto::NmtConfig& config);

@@ -131,7 +131,7 @@ void TakeSlower(const Json& pair, std::optional<std::pair<double, double>>& slow
 }  // namespace
 
 absl::StatusOr<PlanModel> PlanModelOf(const proto::NmtConfig& config) {
-  DT_ASSIGN_OR_RETURN(const Estimate estimate, EstimateRun(config, {}));
+  DT_ASSIGN_OR_RETURN(const TranslationEstimate estimate, EstimateRun(config, {}));
   return PlanModel{GradientsOf(estimate.model).Cut(config.trainer().bucket_mib()),
                    estimate.flops_per_update};
 }

@@ -6,14 +6,12 @@
 
 #include <algorithm>
 #include <iterator>
-#include <mutex>
 #include <new>
-#include <set>
 #include <utility>
 
 #include "dtrain/base/check.h"
-#include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/internal/guard.h"
+#include "dtrain/device/internal/held_memory.h"
 
 namespace dtrain {
 namespace {
@@ -33,35 +31,6 @@ std::byte* ReserveHostMemory(size_t& capacity) {
   throw std::bad_alloc();
 }
 
-// The arenas of the GPUs, for the message when one is full.
-struct Registry {
-  std::mutex mutex;
-  std::set<const Arena*> arenas;
-
-  static Registry& Get() {
-    static Registry registry;
-    return registry;
-  }
-};
-
-constexpr size_t kMebibyte = size_t{1} << 20;
-
-std::string DescribeShortage(const Arena& wanting, size_t bytes) {
-  Registry& registry = Registry::Get();
-  const std::scoped_lock lock(registry.mutex);
-  std::map<std::string, size_t> by_role;
-  for (const Arena* arena : registry.arenas) {
-    if (arena->device() == wanting.device()) by_role[arena->role()] += arena->reserved();
-  }
-  std::string held;
-  for (const auto& [role, role_bytes] : by_role) {
-    held +=
-        (held.empty() ? "" : ", ") + role + " " + std::to_string(role_bytes / kMebibyte) + " MiB";
-  }
-  return DeviceName(wanting.device()) + " is full: " + wanting.role() + " need " +
-         std::to_string(bytes / kMebibyte + 1) + " MiB more (held: " + held + ")";
-}
-
 }  // namespace
 
 std::shared_ptr<Arena> Arena::Create(const Device& device, std::string role, size_t capacity,
@@ -72,12 +41,7 @@ std::shared_ptr<Arena> Arena::Create(const Device& device, std::string role, siz
 Arena::Arena(const Device& device, std::string role, size_t capacity, ArenaMemory memory)
     : device_(device), role_(std::move(role)), capacity_(capacity), memory_(memory) {
   DT_CHECK(kWithCuda || device.type == DeviceType::kCpu) << "this build has no CUDA device";
-  if (device.type == DeviceType::kCuda) {
-    Registry& registry = Registry::Get();
-    const std::scoped_lock lock(registry.mutex);
-    registry.arenas.insert(this);
-    return;
-  }
+  if (device.type == DeviceType::kCuda) return;
   std::byte* const base = ReserveHostMemory(capacity_);
   slabs_.push_back({base, capacity_});
   reserved_ = capacity_;
@@ -87,12 +51,8 @@ Arena::Arena(const Device& device, std::string role, size_t capacity, ArenaMemor
 Arena::~Arena() {
   if constexpr (kWithCuda) {
     if (device_.type == DeviceType::kCuda) {
-      Registry& registry = Registry::Get();
-      const std::scoped_lock lock(registry.mutex);
-      registry.arenas.erase(this);
       for (const Slab& slab : slabs_) {
-        memory_ == ArenaMemory::kPinned ? cuda::FreePinned(slab.base)
-                                        : cuda::Free(device_, slab.base);
+        internal::GiveMemory(device_, role_, slab.base, slab.bytes, memory_);
       }
       return;
     }
@@ -106,13 +66,7 @@ void Arena::AddSlab(size_t bytes) {
     // The last bytes stay unused: slabs that happen to be neighbours must not merge.
     const size_t size = std::max(bytes, kSmallest) + kAlignment;
     if (device_.type == DeviceType::kCpu || reserved_ + size > capacity_) throw std::bad_alloc();
-    void* base = nullptr;
-    try {
-      base = memory_ == ArenaMemory::kPinned ? cuda::AllocatePinned(device_, size)
-                                             : cuda::Allocate(device_, size);
-    } catch (const std::bad_alloc&) {
-      throw DeviceMemoryError(DescribeShortage(*this, bytes));
-    }
+    void* const base = internal::TakeMemory(device_, role_, size, bytes, memory_);
     slabs_.push_back({static_cast<std::byte*>(base), size});
     reserved_ += size;
     free_.emplace(slabs_.back().base, size - kAlignment);

@@ -8,11 +8,14 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/device/cuda/runtime.h"
+#include "dtrain/device/internal/held_memory.h"
 
 namespace dtrain {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
+// In messages of a full GPU.
+constexpr const char* kRole = "buffers";
 
 }  // namespace
 
@@ -21,10 +24,8 @@ Buffer::Buffer(const Device& device, size_t bytes, ArenaMemory memory)
   DT_CHECK(kWithCuda || device.type == DeviceType::kCpu) << "this build has no CUDA device";
   if constexpr (kWithCuda) {
     if (device.type == DeviceType::kCuda) {
-      const bool pinned = memory == ArenaMemory::kPinned;
-      data_ = static_cast<std::byte*>(pinned ? cuda::AllocatePinned(device, bytes)
-                                             : cuda::Allocate(device, bytes));
-      if (pinned) {
+      data_ = static_cast<std::byte*>(internal::TakeMemory(device, kRole, bytes, bytes, memory));
+      if (memory == ArenaMemory::kPinned) {
         std::memset(data_, 0, bytes);
       } else {
         cuda::Fill(device, data_, 0, bytes, nullptr);
@@ -51,7 +52,7 @@ Buffer::~Buffer() {
   if (data_ == nullptr) return;
   if constexpr (kWithCuda) {
     if (device_.type == DeviceType::kCuda) {
-      memory_ == ArenaMemory::kPinned ? cuda::FreePinned(data_) : cuda::Free(device_, data_);
+      internal::GiveMemory(device_, kRole, data_, bytes_, memory_);
       return;
     }
   }

@@ -5,8 +5,23 @@
 #include "dtrain/base/check.h"
 #include "dtrain/device/cuda/error.h"
 #include "dtrain/device/cuda/runtime.h"
+#include "dtrain/device/internal/held_memory.h"
 
 namespace dtrain {
+namespace {
+
+// In messages of a full GPU.
+constexpr const char* kScratchRole = "scratch buffers of kernels";
+
+void FreeScratch(const Device& device, std::byte*& scratch, size_t bytes) {
+  if constexpr (kWithCuda) {
+    if (scratch == nullptr) return;
+    internal::GiveMemory(device, kScratchRole, scratch, bytes, ArenaMemory::kDevice);
+    scratch = nullptr;
+  }
+}
+
+}  // namespace
 
 Stream::Stream(const Device& device) : device_(device) {
   if constexpr (kWithCuda) {
@@ -27,11 +42,11 @@ std::byte* Stream::Scratch(size_t bytes) {
     if (bytes > queue_->scratch_bytes) {
       constexpr size_t kSmallest = size_t{1} << 20;
       Synchronize();
-      if (queue_->scratch != nullptr) cuda::Free(device_, queue_->scratch);
-      queue_->scratch = nullptr;
+      FreeScratch(device_, queue_->scratch, queue_->scratch_bytes);
       queue_->scratch_bytes = 0;
       const size_t size = bytes < kSmallest ? kSmallest : bytes + bytes / 4;
-      queue_->scratch = static_cast<std::byte*>(cuda::Allocate(device_, size));
+      queue_->scratch = static_cast<std::byte*>(
+          internal::TakeMemory(device_, kScratchRole, size, bytes, ArenaMemory::kDevice));
       queue_->scratch_bytes = size;
     }
   }
@@ -61,7 +76,7 @@ Stream::Queue::~Queue() {
     } catch (const CudaError&) {
       // The process' GPU state is lost; whoever sees that first reports it.
     }
-    if (scratch != nullptr) cuda::Free(device, scratch);
+    FreeScratch(device, scratch, scratch_bytes);
     cuda::DestroyStream(device, handle);
   }
 }

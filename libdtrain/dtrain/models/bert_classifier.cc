@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/models/bert_classifier.h"
 
-#include <span>
+#include <array>
 #include <utility>
+#include <vector>
 
 #include "dtrain/base/check.h"
 #include "dtrain/ops/cast.h"
@@ -14,10 +15,10 @@
 namespace dtrain {
 namespace {
 
-Tensor UploadFloats(std::span<const float> values, const Shape& shape, Context& ctx) {
-  Tensor tensor = ctx.Empty(shape, DType::kFloat32);
-  Upload<float>(values, tensor, ctx.stream());
-  return tensor;
+Tensor ScaleOf(float loss_scale, Context& ctx) {
+  Tensor scale = ctx.Empty({1}, DType::kFloat32);
+  Upload<float>({&loss_scale, 1}, scale, ctx.stream());
+  return scale;
 }
 
 double SumOf(const Tensor& values, Context& ctx) {
@@ -26,8 +27,14 @@ double SumOf(const Tensor& values, Context& ctx) {
   return Download<double>(total, ctx.stream()).front();
 }
 
-BertInputs InputsOf(const ClassificationBatch& batch) {
-  return {batch.token_ids, batch.type_ids, batch.position_ids, batch.sequences};
+// Of the first four lists that were uploaded.
+BertInputs TextOf(const ClassificationBatch& batch, const std::vector<Tensor>& on_device) {
+  BertInputs inputs{.token_ids = on_device[0],
+                    .type_ids = on_device[1],
+                    .position_ids = on_device[2],
+                    .sequences = batch.sequences};
+  inputs.sequences.set_device_offsets(on_device[3]);
+  return inputs;
 }
 
 }  // namespace
@@ -52,7 +59,21 @@ void BertClassifier::Allocate(const Device& device, DType compute_type, uint64_t
 }
 
 Tensor BertClassifier::Encode(const ClassificationBatch& batch, Context& ctx) {
-  return encoder_.Forward(InputsOf(batch), ctx);
+  const std::array<HostList, 4> lists = {batch.token_ids, batch.type_ids, batch.position_ids,
+                                         batch.sequences.offsets()};
+  return encoder_.Forward(TextOf(batch, ctx.Upload(lists)), ctx);
+}
+
+ClassifierInputs BertClassifier::Upload(const ClassificationBatch& batch, Context& ctx) const {
+  const int64_t rows = batch.sequences.count();
+  const std::array<HostList, 7> lists = {
+      batch.token_ids, batch.type_ids, batch.position_ids,    batch.sequences.offsets(),
+      batch.labels,    batch.weights,  options_.label_weights};
+  const std::vector<Tensor> on_device = ctx.Upload(lists);
+  return {.text = TextOf(batch, on_device),
+          .targets = on_device[4].Reshape({rows, options_.labels_per_row()}),
+          .weights = on_device[5],
+          .label_weights = options_.label_weights.empty() ? Tensor() : on_device[6]};
 }
 
 // In float32 whatever the compute type: a few numbers a row that decide everything.
@@ -65,19 +86,21 @@ Tensor BertClassifier::Logits(const Tensor& pooled, Context& ctx) {
 
 LossSums BertClassifier::Forward(const ClassificationBatch& batch, float loss_scale, Context& ctx,
                                  ClassificationOutputs* outputs) {
-  const int64_t rows = batch.sequences.count();
+  return Forward(Upload(batch, ctx), loss_scale, ctx, outputs);
+}
+
+LossSums BertClassifier::Forward(const ClassifierInputs& inputs, float loss_scale, Context& ctx,
+                                 ClassificationOutputs* outputs) {
+  const int64_t rows = inputs.text.sequences.count();
   if (outputs != nullptr) *outputs = ClassificationOutputs();
   if (rows == 0) return {};
   const Shape shape = {rows, options_.num_labels};
-  const Tensor hidden = Encode(batch, ctx);
-  const Tensor pooled = pooler_.Forward(hidden, batch.sequences, PooledDropout(ctx), ctx);
-  ClassificationLossInputs inputs{
-      .logits = Logits(pooled, ctx),
-      .targets = UploadFloats(batch.labels, {rows, options_.labels_per_row()}, ctx),
-      .weights = UploadFloats(batch.weights, {rows}, ctx)};
-  if (!options_.label_weights.empty()) {
-    inputs.output_weights = UploadFloats(options_.label_weights, {options_.num_labels}, ctx);
-  }
+  const Tensor hidden = encoder_.Forward(inputs.text, ctx);
+  const Tensor pooled = pooler_.Forward(hidden, inputs.text.sequences, PooledDropout(ctx), ctx);
+  const ClassificationLossInputs loss_inputs{.logits = Logits(pooled, ctx),
+                                             .targets = inputs.targets,
+                                             .weights = inputs.weights,
+                                             .output_weights = inputs.label_weights};
   ClassificationLossOutputs results{.loss = ctx.Empty({rows}, DType::kFloat32),
                                     .unweighted = ctx.Empty({rows}, DType::kFloat32)};
   if (outputs != nullptr) results.probabilities = ctx.Empty(shape, DType::kFloat32);
@@ -85,15 +108,15 @@ LossSums BertClassifier::Forward(const ClassificationBatch& batch, float loss_sc
   // A trainer has its scale on the device and wants the sums there.
   const bool for_trainer = ctx.training() && ctx.loss().scale;
   DT_CHECK(!for_trainer || loss_scale == 1.0f) << "the scale of the trainer's loss is its own";
-  const Tensor scale = for_trainer ? ctx.loss().scale : UploadFloats({&loss_scale, 1}, {1}, ctx);
-  ClassificationLoss(options_.loss, inputs, scale, results, ctx.stream());
+  const Tensor scale = for_trainer ? ctx.loss().scale : ScaleOf(loss_scale, ctx);
+  ClassificationLoss(options_.loss, loss_inputs, scale, results, ctx.stream());
   if (ctx.training()) {
-    sequences_ = batch.sequences;
+    sequences_ = inputs.text.sequences;
     pooled_ = pooled;
     d_logits_ = results.d_logits;
   }
   if (outputs != nullptr) {
-    outputs->logits = Download<float>(inputs.logits, ctx.stream());
+    outputs->logits = Download<float>(loss_inputs.logits, ctx.stream());
     outputs->probabilities = Download<float>(results.probabilities, ctx.stream());
     outputs->losses = Download<float>(results.unweighted, ctx.stream());
   }
@@ -129,6 +152,7 @@ void BertClassifier::Backward(Context& ctx) {
   Tensor d_hidden = pooler_.Backward(d_pooled, sequences_, PooledDropout(ctx), ctx);
   d_pooled = Tensor();
   encoder_.Backward(std::move(d_hidden), sequences_, ctx);
+  sequences_ = Sequences();  // and its memory on the device
 }
 
 void BertClassifier::FinishGradients() {

@@ -36,6 +36,14 @@ struct BertClassifierOptions {
   }
 };
 
+// A ClassificationBatch in the memory of the model's device.
+struct ClassifierInputs {
+  BertInputs text;
+  Tensor targets;        // [n, labels_per_row], float32
+  Tensor weights;        // [n], float32
+  Tensor label_weights;  // [num_labels], float32, or absent
+};
+
 // What the model says of a batch's rows.
 struct ClassificationOutputs {
   std::vector<float> logits;         // [n, num_labels]
@@ -55,11 +63,16 @@ class BertClassifier {
   ParameterSet& parameters() { return parameters_; }
   const BertClassifierOptions& options() const { return options_; }
 
+  // Copies what a batch is made of, at once; Forward and Backward then copy nothing.
+  ClassifierInputs Upload(const ClassificationBatch& batch, Context& ctx) const;
+
   // Sums over the batch's rows: `loss` with row and label weights, `nll` without, `tokens` counts
   // rows. While training, keeps what Backward needs; gradients are those of loss_scale * the sum.
   // While training with ctx.loss(), its scale takes the place of loss_scale, which must be 1, and
   // the sums go to the device: those returned are 0, the rows apart. `outputs`, unless null,
   // receives the predictions.
+  LossSums Forward(const ClassifierInputs& inputs, float loss_scale, Context& ctx,
+                   ClassificationOutputs* outputs = nullptr);
   LossSums Forward(const ClassificationBatch& batch, float loss_scale, Context& ctx,
                    ClassificationOutputs* outputs = nullptr);
   // Accumulates all parameter gradients of the last Forward.

@@ -51,28 +51,25 @@ BertEmbeddings::BertEmbeddings(const Scope& scope, const BertOptions& options)
 
 Tensor BertEmbeddings::Forward(const BertInputs& inputs, Context& ctx) {
   const int64_t tokens = inputs.sequences.tokens();
-  DT_CHECK_EQ(static_cast<int64_t>(inputs.token_ids.size()), tokens);
-  DT_CHECK_EQ(static_cast<int64_t>(inputs.type_ids.size()), tokens);
-  DT_CHECK_EQ(static_cast<int64_t>(inputs.position_ids.size()), tokens);
+  DT_CHECK_EQ(inputs.token_ids.elements(), tokens);
+  DT_CHECK_EQ(inputs.type_ids.elements(), tokens);
+  DT_CHECK_EQ(inputs.position_ids.elements(), tokens);
   DT_CHECK_LE(inputs.sequences.max_length(), options_.max_positions)
       << "a sequence is longer than the table of positions";
-  const Tensor token_ids = ctx.Upload(inputs.token_ids);
-  const Tensor type_ids = ctx.Upload(inputs.type_ids);
-  const Tensor position_ids = ctx.Upload(inputs.position_ids);
   Tensor x = ctx.Empty({tokens, options_.hidden_size});
   Tensor type_rows = ctx.Empty(x.shape());
-  EmbeddingForward(token_ids, position_ids, words_.value(), positions_.value(), {}, x,
+  EmbeddingForward(inputs.token_ids, inputs.position_ids, words_.value(), positions_.value(), {}, x,
                    ctx.stream());
-  GatherRows(types_.value(), type_ids, type_rows, ctx.stream());
+  GatherRows(types_.value(), inputs.type_ids, type_rows, ctx.stream());
   Tensor y = norm_.ForwardSum(x, type_rows, ctx);
   const Dropout dropout = ctx.MakeDropout(options_.dropout, dropout_site_);
   if (dropout.probability > 0.0f) {
     DropoutResidualForward(y, Tensor(), Tensor(), dropout, y, ctx.stream());
   }
   if (ctx.training()) {
-    token_ids_ = token_ids;
-    type_ids_ = type_ids;
-    position_ids_ = position_ids;
+    token_ids_ = inputs.token_ids;
+    type_ids_ = inputs.type_ids;
+    position_ids_ = inputs.position_ids;
   }
   return y;
 }

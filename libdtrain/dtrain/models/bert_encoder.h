@@ -8,8 +8,6 @@
 #define DTRAIN_MODELS_BERT_ENCODER_H_
 
 #include <cstdint>
-#include <memory>
-#include <span>
 
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/layer_norm.h"
@@ -39,13 +37,10 @@ struct BertOptions {
 // Of each layer, names included.
 TransformerLayerOptions LayerOptionsOf(const BertOptions& options);
 
-// A packed batch, [tokens] each. Views: they outlive the call they are given to, `sequences` the
-// backward pass.
+// A packed batch in the memory of the model's device.
 struct BertInputs {
-  std::span<const int32_t> token_ids;
-  std::span<const int32_t> type_ids;
-  std::span<const int32_t> position_ids;
-  const Sequences& sequences;
+  Tensor token_ids, type_ids, position_ids;  // [tokens], int32
+  Sequences sequences;                       // with device_offsets()
 };
 
 // Parameters: word_embeddings, position_embeddings, token_type_embeddings, LayerNorm.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <tuple>
 #include <utility>
 
 namespace dtrain {
@@ -75,14 +74,10 @@ class StackWithEnds {
 
 // Seq2SeqTransformer::Upload: ids and positions of both sides, targets, offsets, in one block.
 Block TakeInputs(const Seq2SeqBatch& batch, ByteMeter& meter) {
-  constexpr auto kAlignment = static_cast<int64_t>(Context::kListAlignment);
-  int64_t elements = 0;
-  for (const int64_t list :
-       {batch.source_tokens, batch.source_tokens, batch.target_tokens, batch.target_tokens,
-        batch.target_tokens, batch.sentences() + 1, batch.sentences() + 1}) {
-    elements += (list + kAlignment - 1) / kAlignment * kAlignment;
-  }
-  return meter.Take(elements, DType::kInt32);
+  const std::array<int64_t, 7> counts = {
+      batch.source_tokens, batch.source_tokens,   batch.target_tokens,  batch.target_tokens,
+      batch.target_tokens, batch.sentences() + 1, batch.sentences() + 1};
+  return meter.Take(Context::UploadedElements(counts), DType::kInt32);
 }
 
 int64_t LogitsRows(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
@@ -108,7 +103,7 @@ void RunLoss(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
 
 }  // namespace
 
-Seq2SeqParameters CountParameters(const Seq2SeqOptions& options) {
+ModelParameters CountParameters(const Seq2SeqOptions& options) {
   const LayerParameters encoder = CountParameters(LayerOptionsOf(options, /*decoder=*/false));
   const LayerParameters decoder = CountParameters(LayerOptionsOf(options, /*decoder=*/true));
   const auto in_layers = [&](int64_t LayerParameters::*kind) {
@@ -123,8 +118,8 @@ Seq2SeqParameters CountParameters(const Seq2SeqOptions& options) {
           .output = options.tie_output ? 0 : table};
 }
 
-Seq2SeqFlops CountFlops(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
-                        Recompute recompute, int recompute_every) {
+ModelFlops CountFlops(const Seq2SeqOptions& options, const Seq2SeqBatch& batch, Recompute recompute,
+                      int recompute_every) {
   const TransformerStackOptions encoder = StackOf(options, /*decoder=*/false);
   const TransformerStackOptions decoder = StackOf(options, /*decoder=*/true);
   const double encoder_layer = ForwardFlops(encoder.layer, EncoderBatch(batch));
@@ -132,7 +127,7 @@ Seq2SeqFlops CountFlops(const Seq2SeqOptions& options, const Seq2SeqBatch& batch
   const double output = 2.0 * static_cast<double>(batch.target_tokens) *
                         static_cast<double>(options.hidden_size) *
                         static_cast<double>(options.vocab_size);
-  Seq2SeqFlops flops;
+  ModelFlops flops;
   flops.forward = encoder.num_layers * encoder_layer + decoder.num_layers * decoder_layer + output;
   flops.backward = 2.0 * flops.forward;
   flops.recomputed = RecomputedLayers(encoder, recompute, recompute_every) * encoder_layer +
@@ -169,38 +164,17 @@ int64_t LogitsBytes(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
          static_cast<int64_t>(SizeOf(dtype) + narrow);
 }
 
-RecomputePlan PlanRecompute(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
-                            const ActivationOptions& activations, int64_t budget_bytes) {
-  std::vector<RecomputePlan> plans;
-  const auto add = [&](Recompute recompute, int every) {
-    ActivationOptions with = activations;
-    with.recompute = recompute;
-    with.recompute_every = every;
-    const int64_t peak = PeakActivationBytes(options, batch, with);
-    plans.push_back({.recompute = recompute,
-                     .recompute_every = every,
-                     .peak_bytes = peak,
-                     .recomputed_flops = CountFlops(options, batch, recompute, every).recomputed,
-                     .fits = peak <= budget_bytes});
-  };
-  add(Recompute::kNone, RecomputePlan().recompute_every);
-  add(Recompute::kCheap, RecomputePlan().recompute_every);
-  const int deepest = std::max(options.encoder_layers, options.decoder_layers);
-  for (int every = 1; every <= deepest; ++every) add(Recompute::kEveryK, every);
-  add(Recompute::kFull, RecomputePlan().recompute_every);
-  // In each of the three groups the earlier one is as fast or faster: none, cheap, products.
-  const auto faster = [](const RecomputePlan& a, const RecomputePlan& b) {
-    const auto rank = [](const RecomputePlan& plan) {
-      return std::min(static_cast<int>(plan.recompute), static_cast<int>(Recompute::kEveryK));
-    };
-    return std::make_tuple(!a.fits, rank(a), a.recomputed_flops, a.peak_bytes) <
-           std::make_tuple(!b.fits, rank(b), b.recomputed_flops, b.peak_bytes);
-  };
-  const RecomputePlan& best = *std::min_element(plans.begin(), plans.end(), faster);
-  if (best.fits) return best;
-  return *std::min_element(
-      plans.begin(), plans.end(),
-      [](const RecomputePlan& a, const RecomputePlan& b) { return a.peak_bytes < b.peak_bytes; });
+ModelCosts CostsOf(const Seq2SeqOptions& options, const Seq2SeqBatch& batch) {
+  return {.parameters = CountParameters(options).total(),
+          .deepest = std::max(options.encoder_layers, options.decoder_layers),
+          .peak_bytes =
+              [options, batch](const ActivationOptions& activations) {
+                return PeakActivationBytes(options, batch, activations);
+              },
+          .flops =
+              [options, batch](Recompute recompute, int recompute_every) {
+                return CountFlops(options, batch, recompute, recompute_every);
+              }};
 }
 
 }  // namespace dtrain

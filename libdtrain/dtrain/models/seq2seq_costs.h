@@ -4,7 +4,7 @@
 //   const Seq2SeqBatch batch{.source_tokens = 4096, .target_tokens = 4096};
 //   int64_t weights = 4 * CountParameters(options).total();               // bytes
 //   int64_t peak = PeakActivationBytes(options, batch, {.recompute = Recompute::kCheap});
-//   RecomputePlan plan = PlanRecompute(options, batch, {}, /*budget=*/int64_t{8} << 30);
+//   RecomputePlan plan = PlanRecompute(CostsOf(options, batch), {}, /*budget=*/int64_t{8} << 30);
 //
 // Nothing is computed or allocated; layers are counted in nn/costs.h.
 #ifndef DTRAIN_MODELS_SEQ2SEQ_COSTS_H_
@@ -19,17 +19,7 @@
 
 namespace dtrain {
 
-// Elements of the model's parameters; total() is ParameterSet::num_elements().
-struct Seq2SeqParameters {
-  int64_t embeddings = 0;  // a tied output projection included
-  int64_t attention = 0;
-  int64_t feed_forward = 0;
-  int64_t layer_norm = 0;
-  int64_t output = 0;  // of its own
-
-  int64_t total() const { return embeddings + attention + feed_forward + layer_norm + output; }
-};
-Seq2SeqParameters CountParameters(const Seq2SeqOptions& options);
+ModelParameters CountParameters(const Seq2SeqOptions& options);
 
 // A micro-batch; sentences are taken for equally long.
 struct Seq2SeqBatch {
@@ -43,18 +33,9 @@ struct Seq2SeqBatch {
   }
 };
 
-// Floating-point operations of the products; recomputed ones are apart, because they are no part of
-// what the model needs.
-struct Seq2SeqFlops {
-  double forward = 0;
-  double backward = 0;
-  double recomputed = 0;
-
-  double model() const { return forward + backward; }
-};
 // Embeddings, norms and activations are not counted. Attention counts the keys a query may see.
-Seq2SeqFlops CountFlops(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
-                        Recompute recompute, int recompute_every = 2);
+ModelFlops CountFlops(const Seq2SeqOptions& options, const Seq2SeqBatch& batch, Recompute recompute,
+                      int recompute_every = 2);
 
 // Arena::peak() of Forward() and Backward() while training.
 int64_t PeakActivationBytes(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
@@ -63,18 +44,8 @@ int64_t PeakActivationBytes(const Seq2SeqOptions& options, const Seq2SeqBatch& b
 int64_t LogitsBytes(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
                     const ActivationOptions& activations);
 
-// A way to recompute, and what it costs.
-struct RecomputePlan {
-  Recompute recompute = Recompute::kNone;
-  int recompute_every = 2;
-  int64_t peak_bytes = 0;
-  double recomputed_flops = 0;  // 0 also for kCheap, which repeats no product
-  bool fits = true;
-};
-// The fastest one whose peak is within the budget; where none is, the one with the lowest peak.
-// `activations` says all but how to recompute.
-RecomputePlan PlanRecompute(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
-                            const ActivationOptions& activations, int64_t budget_bytes);
+// All of it, for planning.
+ModelCosts CostsOf(const Seq2SeqOptions& options, const Seq2SeqBatch& batch);
 
 }  // namespace dtrain
 

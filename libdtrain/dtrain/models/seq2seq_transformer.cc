@@ -78,7 +78,7 @@ TranslationInputs Seq2SeqTransformer::Upload(const TranslationBatch& batch, Cont
   DT_CHECK_EQ(static_cast<int64_t>(batch.decoder_ids.size()), batch.target.tokens());
   const std::vector<int32_t> source_positions = PositionsOf(batch.source);
   const std::vector<int32_t> target_positions = PositionsOf(batch.target);
-  const std::array<std::span<const int32_t>, 7> lists = {
+  const std::array<HostList, 7> lists = {
       batch.source_ids, source_positions,       batch.decoder_ids,     batch.target_ids,
       target_positions, batch.source.offsets(), batch.target.offsets()};
   const std::vector<Tensor> on_device = ctx.Upload(lists);

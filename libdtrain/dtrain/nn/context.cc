@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/context.h"
 
-#include <algorithm>
+#include <cstring>
 
 namespace dtrain {
 Context::Context(const Device& device, const ContextOptions& options)
@@ -17,24 +17,33 @@ void Context::set_step(uint32_t step) {
   }
 }
 
-std::vector<Tensor> Context::Upload(std::span<const std::span<const int32_t>> lists) {
+int64_t Context::UploadedElements(std::span<const int64_t> counts) {
+  int64_t elements = 0;
+  for (const int64_t count : counts) {
+    elements += (count + kListAlignment - 1) / kListAlignment * kListAlignment;
+  }
+  return elements;
+}
+
+std::vector<Tensor> Context::Upload(std::span<const HostList> lists) {
   std::vector<size_t> begins;
-  size_t size = 0;
-  for (const std::span<const int32_t> list : lists) {
-    begins.push_back(size);
-    size += (list.size() + kListAlignment - 1) / kListAlignment * kListAlignment;
+  size_t bytes = 0;
+  for (const HostList& list : lists) {
+    begins.push_back(bytes);
+    bytes += static_cast<size_t>(UploadedElements({&list.elements, 1})) * HostList::kElementBytes;
   }
-  std::vector<int32_t> packed(size);
+  std::vector<std::byte> packed(bytes);
   for (size_t i = 0; i < lists.size(); ++i) {
-    std::copy(lists[i].begin(), lists[i].end(),
-              packed.begin() + static_cast<std::ptrdiff_t>(begins[i]));
+    if (lists[i].elements == 0) continue;
+    std::memcpy(packed.data() + begins[i], lists[i].data,
+                static_cast<size_t>(lists[i].elements) * HostList::kElementBytes);
   }
-  Tensor all = Empty({static_cast<int64_t>(size)}, DType::kInt32);
-  dtrain::Upload<int32_t>(packed, all, stream_);
+  const std::shared_ptr<std::byte> block = activations_->Allocate(bytes);
+  CopyToDevice(block.get(), packed.data(), bytes, stream_);
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < lists.size(); ++i) {
-    const auto begin = static_cast<int64_t>(begins[i]);
-    tensors.push_back(all.Rows(begin, begin + static_cast<int64_t>(lists[i].size())));
+    tensors.emplace_back(block.get() + begins[i], Shape({lists[i].elements}), lists[i].dtype,
+                         device(), block);
   }
   return tensors;
 }

@@ -34,6 +34,22 @@ struct ContextOptions {
   uint64_t seed = 1;        // of dropout; the trainer mixes the rank in
 };
 
+// Numbers in the host's memory, on their way to the device: a vector or span of int32_t or float.
+struct HostList {
+  template <typename Values>
+  HostList(const Values& values)
+      : data(values.data()),
+        elements(static_cast<int64_t>(values.size())),
+        dtype(kDTypeOf<typename Values::value_type>) {
+    static_assert(sizeof(typename Values::value_type) == kElementBytes);
+  }
+
+  static constexpr size_t kElementBytes = 4;
+  const void* data;
+  int64_t elements;
+  DType dtype;
+};
+
 // Where a trainer wants the loss of a training pass, all in the device's memory and [1]: the host
 // reads the sums when the device has long gone on.
 struct LossTensors {
@@ -70,10 +86,15 @@ class Context {
     return dtrain::Empty(*activations_, shape, dtype);
   }
   // ids on the device, [count].
-  Tensor Upload(std::span<const int32_t> ids) { return Upload({&ids, 1}).front(); }
-  // Several at once, which is one copy; each begins at a multiple of kListAlignment ids.
-  static constexpr size_t kListAlignment = Arena::kAlignment / sizeof(int32_t);
-  std::vector<Tensor> Upload(std::span<const std::span<const int32_t>> lists);
+  Tensor Upload(std::span<const int32_t> ids) {
+    const HostList list = ids;
+    return Upload(std::span(&list, 1)).front();
+  }
+  // Several at once, which is one copy; each begins at a multiple of kListAlignment elements.
+  static constexpr int64_t kListAlignment = Arena::kAlignment / HostList::kElementBytes;
+  std::vector<Tensor> Upload(std::span<const HostList> lists);
+  // Elements of the block that holds lists of so many.
+  static int64_t UploadedElements(std::span<const int64_t> counts);
 
   // The dropout of this step at `site`; off while not training.
   Dropout MakeDropout(float probability, uint32_t site) const;

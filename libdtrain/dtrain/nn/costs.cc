@@ -3,6 +3,7 @@
 #include "dtrain/nn/costs.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "dtrain/base/check.h"
@@ -192,6 +193,44 @@ StackBlocks::Block StackBlocks::Backward(Block dy) {
     for (; end > begin; --end) dy = layers_[end - 1].Backward(dy);
   }
   return dy;
+}
+
+RecomputePlan CostsOfRecompute(const ModelCosts& costs, const ActivationOptions& activations) {
+  const Recompute recompute = activations.recompute;
+  const int every = activations.recompute_every;
+  return {.recompute = recompute,
+          .recompute_every = every,
+          .peak_bytes = costs.peak_bytes(activations),
+          .recomputed_flops = costs.flops(recompute, every).recomputed};
+}
+
+RecomputePlan PlanRecompute(const ModelCosts& costs, const ActivationOptions& activations,
+                            int64_t budget_bytes) {
+  std::vector<RecomputePlan> plans;
+  const auto add = [&](Recompute recompute, int every) {
+    ActivationOptions with = activations;
+    with.recompute = recompute;
+    with.recompute_every = every;
+    plans.push_back(CostsOfRecompute(costs, with));
+    plans.back().fits = plans.back().peak_bytes <= budget_bytes;
+  };
+  add(Recompute::kNone, RecomputePlan().recompute_every);
+  add(Recompute::kCheap, RecomputePlan().recompute_every);
+  for (int every = 1; every <= costs.deepest; ++every) add(Recompute::kEveryK, every);
+  add(Recompute::kFull, RecomputePlan().recompute_every);
+  // In each of the three groups the earlier one is as fast or faster: none, cheap, products.
+  const auto faster = [](const RecomputePlan& a, const RecomputePlan& b) {
+    const auto rank = [](const RecomputePlan& plan) {
+      return std::min(static_cast<int>(plan.recompute), static_cast<int>(Recompute::kEveryK));
+    };
+    return std::make_tuple(!a.fits, rank(a), a.recomputed_flops, a.peak_bytes) <
+           std::make_tuple(!b.fits, rank(b), b.recomputed_flops, b.peak_bytes);
+  };
+  const RecomputePlan& best = *std::min_element(plans.begin(), plans.end(), faster);
+  if (best.fits) return best;
+  return *std::min_element(
+      plans.begin(), plans.end(),
+      [](const RecomputePlan& a, const RecomputePlan& b) { return a.peak_bytes < b.peak_bytes; });
 }
 
 }  // namespace dtrain

@@ -14,6 +14,7 @@
 #define DTRAIN_NN_COSTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -131,6 +132,51 @@ class StackBlocks {
   std::vector<LayerBlocks> layers_;
   std::vector<Block> segment_inputs_;
 };
+
+// Elements of a model's parameters; total() is ParameterSet::num_elements().
+struct ModelParameters {
+  int64_t embeddings = 0;  // a tied output projection included
+  int64_t attention = 0;
+  int64_t feed_forward = 0;
+  int64_t layer_norm = 0;
+  int64_t output = 0;  // a projection of its own, or what stands on the encoder
+
+  int64_t total() const { return embeddings + attention + feed_forward + layer_norm + output; }
+};
+
+// Floating-point operations of the products; recomputed ones are apart, because they are no part of
+// what the model needs.
+struct ModelFlops {
+  double forward = 0;
+  double backward = 0;
+  double recomputed = 0;
+
+  double model() const { return forward + backward; }
+};
+
+// What planning asks of a model and a micro-batch.
+struct ModelCosts {
+  int64_t parameters = 0;
+  int deepest = 1;  // layers of the longest stack
+  // Arena::peak() of Forward() and Backward() while training.
+  std::function<int64_t(const ActivationOptions&)> peak_bytes;
+  std::function<ModelFlops(Recompute, int recompute_every)> flops;
+};
+
+// A way to recompute, and what it costs.
+struct RecomputePlan {
+  Recompute recompute = Recompute::kNone;
+  int recompute_every = 2;
+  int64_t peak_bytes = 0;
+  double recomputed_flops = 0;  // 0 also for kCheap, which repeats no product
+  bool fits = true;
+};
+// Of the way that `activations` says.
+RecomputePlan CostsOfRecompute(const ModelCosts& costs, const ActivationOptions& activations);
+// The fastest one whose peak is within the budget; where none is, the one with the lowest peak.
+// `activations` says all but how to recompute.
+RecomputePlan PlanRecompute(const ModelCosts& costs, const ActivationOptions& activations,
+                            int64_t budget_bytes);
 
 // Layers whose forward runs twice: what recomputation costs in time.
 int RecomputedLayers(const TransformerStackOptions& stack, Recompute recompute,

@@ -11,10 +11,13 @@ namespace dtrain {
 namespace {
 
 Tensor FirstRows(const Sequences& sequences, Context& ctx) {
-  for (int64_t s = 0; s < sequences.count(); ++s) {
+  const int64_t count = sequences.count();
+  for (int64_t s = 0; s < count; ++s) {
     DT_CHECK_GT(sequences.length(s), 0) << "sequence " << s << " has no first token";
   }
-  return ctx.Upload(std::span(sequences.offsets()).first(static_cast<size_t>(sequences.count())));
+  const Tensor& offsets = sequences.device_offsets();
+  if (offsets) return offsets.Rows(0, count);
+  return ctx.Upload(std::span(sequences.offsets()).first(static_cast<size_t>(count)));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include "dtrain/ops/gemm.h"
 
 #include "dtrain/device/copy.h"
-#include "dtrain/ops/internal/gemm_kernel.h"
+#include "dtrain/ops/internal/gemm_args.h"
 #include "dtrain/ops/internal/op_support.h"
 #include "dtrain/ops/reduce.h"
 #include "dtrain/tensor/dispatch.h"
@@ -51,21 +51,7 @@ void Gemm(const Tensor& a, const Tensor& b, const GemmOptions& options, Tensor& 
       << "c holds " << Name(c.dtype()) << ", a holds " << Name(a.dtype());
   if (m == 0 || n == 0) return;
   if (k == 0) return FillEmptyProduct(options, c, stream);
-  Run({.m = m,
-       .n = n,
-       .k = k,
-       .a = a.raw(),
-       .b = b.raw(),
-       .c = c.raw(),
-       .bias = nullptr,
-       .a_stride = a.row_stride(),
-       .b_stride = b.row_stride(),
-       .c_stride = c.row_stride(),
-       .transpose_a = options.transpose_a,
-       .transpose_b = options.transpose_b,
-       .accumulate = options.accumulate,
-       .c_type = c.dtype()},
-      a, stream);
+  Run(ArgsOf(a, b, options, c), a, stream);
 }
 
 void LinearForward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y,
@@ -84,21 +70,9 @@ void LinearForward(const Tensor& x, const Tensor& weight, const Tensor& bias, Te
     DT_CHECK_EQ(Name(bias.dtype()), Name(x.dtype())) << "x and bias have one type";
   }
   if (y.elements() == 0) return;
-  Run({.m = x.dim(0),
-       .n = weight.dim(0),
-       .k = x.dim(1),
-       .a = x.raw(),
-       .b = weight.raw(),
-       .c = y.raw(),
-       .bias = bias ? bias.raw() : nullptr,
-       .a_stride = x.row_stride(),
-       .b_stride = weight.row_stride(),
-       .c_stride = y.row_stride(),
-       .transpose_a = false,
-       .transpose_b = true,
-       .accumulate = false,
-       .c_type = y.dtype()},
-      x, stream);
+  GemmArgs args = ArgsOf(x, weight, {.transpose_b = true}, y);
+  if (bias) args.bias = bias.raw();
+  Run(args, x, stream);
 }
 
 void LinearBackwardParameters(const Tensor& dy, const Tensor& x, Tensor& d_weight, Tensor& d_bias,
@@ -117,22 +91,9 @@ void LinearBackwardParameters(const Tensor& dy, const Tensor& x, Tensor& d_weigh
   if (dy.elements() == 0 || x.elements() == 0) return parts();
   bool is_done = false;
   if constexpr (kWithCuda) {
-    const GemmArgs args = {.m = dy.dim(1),
-                           .n = x.dim(1),
-                           .k = dy.dim(0),
-                           .a = dy.raw(),
-                           .b = x.raw(),
-                           .c = d_weight.raw(),
-                           .bias = nullptr,
-                           .a_stride = dy.row_stride(),
-                           .b_stride = x.row_stride(),
-                           .c_stride = d_weight.row_stride(),
-                           .transpose_a = true,
-                           .transpose_b = false,
-                           .accumulate = true,
-                           .c_type = d_weight.dtype(),
-                           .epilogue = cuda::Epilogue::kBiasGradient,
-                           .bias_gradient = d_bias.data<float>()};
+    GemmArgs args = ArgsOf(dy, x, {.transpose_a = true, .accumulate = true}, d_weight);
+    args.epilogue = cuda::Epilogue::kBiasGradient;
+    args.bias_gradient = d_bias.data<float>();
     DispatchFloat(dy, [&]<DeviceType D, typename T>() {
       if constexpr (D == DeviceType::kCuda) is_done = FusedGemmCuda<T>(args, parts, stream);
     });

@@ -6,7 +6,7 @@
 
 #include "dtrain/ops/gemm.h"
 #include "dtrain/ops/gemm_tuning.h"
-#include "dtrain/ops/internal/gemm_kernel.h"
+#include "dtrain/ops/internal/gemm_args.h"
 #include "dtrain/ops/internal/op_support.h"
 #include "dtrain/tensor/dispatch.h"
 
@@ -43,42 +43,6 @@ bool RunFusedOr(const GemmArgs& args, const Tensor& a, const std::function<void(
 bool FitsEpilogue(const Tensor& before) {
   return before.row_stride() % cuda::kGeluStrideElements == 0 &&
          reinterpret_cast<uintptr_t>(before.raw()) % 16 == 0;
-}
-
-GemmArgs ForwardArgs(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y) {
-  return {.m = x.dim(0),
-          .n = weight.dim(0),
-          .k = x.dim(1),
-          .a = x.raw(),
-          .b = weight.raw(),
-          .c = y.raw(),
-          .bias = bias.raw(),
-          .a_stride = x.row_stride(),
-          .b_stride = weight.row_stride(),
-          .c_stride = y.row_stride(),
-          .transpose_a = false,
-          .transpose_b = true,
-          .accumulate = false,
-          .c_type = y.dtype()};
-}
-
-GemmArgs BackwardArgs(const Tensor& dy, const Tensor& weight, const Tensor& dx,
-                      const Tensor& d_bias) {
-  return {.m = dy.dim(0),
-          .n = weight.dim(1),
-          .k = dy.dim(1),
-          .a = dy.raw(),
-          .b = weight.raw(),
-          .c = dx.raw(),
-          .bias = nullptr,
-          .a_stride = dy.row_stride(),
-          .b_stride = weight.row_stride(),
-          .c_stride = dx.row_stride(),
-          .transpose_a = false,
-          .transpose_b = false,
-          .accumulate = false,
-          .c_type = dx.dtype(),
-          .bias_gradient = d_bias.data<float>()};
 }
 
 void UseMask(const Tensor& mask, GemmArgs& args) {
@@ -136,7 +100,8 @@ void LinearActivationForward(const Tensor& x, const Tensor& weight, const Tensor
     BiasActivationForward(before, saved.is_biased ? Tensor() : bias, options.activation,
                           options.dropout, saved.after, stream);
   };
-  GemmArgs args = ForwardArgs(x, weight, bias, saved.after);
+  GemmArgs args = ArgsOf(x, weight, {.transpose_b = true}, saved.after);
+  args.bias = bias.raw();
   if (saved.is_biased && !options.repeats) {
     args.epilogue = Epilogue::kGeluBias;
     UseBefore(saved.before, args);
@@ -181,7 +146,8 @@ void LinearActivationBackward(const Tensor& dy, const Tensor& next_weight, const
   // The epilogues give bias gradients in d_before's type: a sum over all rows may leave float16's
   // range where none of its terms does.
   if (dy.dtype() == DType::kFloat16) return parts();
-  GemmArgs args = BackwardArgs(dy, next_weight, d_before, d_bias);
+  GemmArgs args = ArgsOf(dy, next_weight, {}, d_before);
+  args.bias_gradient = d_bias.data<float>();
   if (saved.is_masked) {
     args.epilogue = Epilogue::kReluGradient;
     UseMask(saved.mask, args);

@@ -12,10 +12,7 @@
 namespace dtrain {
 namespace {
 
-// Elements per block of a sum of everything.
-constexpr int64_t kBlock = 32768;
-
-// Cuts a tensor whose rows may be strided into runs of at most kBlock consecutive elements.
+// Cuts a tensor whose rows may be strided into runs of at most kSumBlock consecutive elements.
 class Runs {
  public:
   explicit Runs(const Tensor& x) {
@@ -23,16 +20,18 @@ class Runs {
     const int64_t rows = one_row ? 1 : x.dim(0);
     columns_ = one_row ? x.elements() : x.elements() / std::max<int64_t>(1, rows);
     stride_ = one_row ? 0 : x.row_stride();
-    per_row_ = (columns_ + kBlock - 1) / kBlock;
+    per_row_ = (columns_ + kSumBlock - 1) / kSumBlock;
     count_ = rows * per_row_;
   }
 
   int64_t count() const { return count_; }
   // Offset of run i in the tensor's memory, in elements, and its length.
-  int64_t offset(int64_t i) const { return i / per_row_ * stride_ + i % per_row_ * kBlock; }
-  int64_t length(int64_t i) const { return std::min(kBlock, columns_ - i % per_row_ * kBlock); }
+  int64_t offset(int64_t i) const { return i / per_row_ * stride_ + i % per_row_ * kSumBlock; }
+  int64_t length(int64_t i) const {
+    return std::min(kSumBlock, columns_ - i % per_row_ * kSumBlock);
+  }
   int64_t grain() const {
-    return std::max<int64_t>(1, kGrainElements / std::clamp<int64_t>(columns_, 1, kBlock));
+    return std::max<int64_t>(1, kGrainElements / std::clamp<int64_t>(columns_, 1, kSumBlock));
   }
 
  private:
@@ -133,27 +132,42 @@ void SumOfSquares(const Tensor& x, Tensor& out, Stream& stream) {
   CheckTensor("SumOfSquares", "out", out, {2}, DType::kFloat64, stream);
   DispatchFloat(x, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
-      const Runs runs(x);
-      std::vector<double> sums(static_cast<size_t>(2 * runs.count()));
-      ParallelFor(runs.count(), runs.grain(), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          SumOfSquaresKernelCpu<float>({.x = x.data<float>() + runs.offset(i),
-                                        .n = runs.length(i),
-                                        .out = &sums[static_cast<size_t>(2 * i)]});
-        }
-      });
-      double* const totals = out.data<double>();
-      totals[0] = totals[1] = 0.0;
-      for (size_t i = 0; i < sums.size(); i += 2) {
-        totals[0] += sums[i];
-        totals[1] += sums[i + 1];
-      }
+      const int64_t count = Runs(x).count();
+      std::vector<double> sums(static_cast<size_t>(2 * std::max<int64_t>(count, 1)));
+      Tensor blocks(sums.data(), {count, 2}, DType::kFloat64);
+      BlockSumsOfSquares(x, blocks, stream);
+      TotalOfBlocks(blocks, out);
     } else {
       SumRowsArgs args = MatrixToSum(x);
       args.as_double = out.data<double>();
       SumOfSquaresKernelCuda(args, stream);
     }
   });
+}
+
+void BlockSumsOfSquares(const Tensor& x, Tensor& blocks, Stream& stream) {
+  DT_CHECK(x.device().type == DeviceType::kCpu) << "sums of blocks are made on CPUs";
+  CheckTensor("BlockSumsOfSquares", "x", x, x.shape(), DType::kFloat32, stream);
+  CheckContiguous("BlockSumsOfSquares", "x", x);
+  const Runs runs(x);
+  CheckTensor("BlockSumsOfSquares", "blocks", blocks, {runs.count(), 2}, DType::kFloat64, stream);
+  double* const sums = blocks.data<double>();
+  ParallelFor(runs.count(), runs.grain(), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      SumOfSquaresKernelCpu<float>(
+          {.x = x.data<float>() + runs.offset(i), .n = runs.length(i), .out = sums + 2 * i});
+    }
+  });
+}
+
+void TotalOfBlocks(const Tensor& blocks, Tensor& out) {
+  const double* const sums = blocks.data<double>();
+  double* const totals = out.data<double>();
+  totals[0] = totals[1] = 0.0;
+  for (int64_t i = 0; i < blocks.elements(); i += 2) {
+    totals[0] += sums[i];
+    totals[1] += sums[i + 1];
+  }
 }
 
 }  // namespace dtrain

@@ -3,6 +3,8 @@
 #ifndef DTRAIN_OPS_REDUCE_H_
 #define DTRAIN_OPS_REDUCE_H_
 
+#include <cstdint>
+
 #include "dtrain/device/stream.h"
 #include "dtrain/tensor/tensor.h"
 
@@ -20,6 +22,15 @@ void AccumulateSum(const Tensor& x, Tensor& total, Stream& stream);
 // out: [2], float64 = {sum of squares, number of elements that are NaN or infinite} of a contiguous
 // float32 tensor: the global gradient norm and the overflow test in one pass.
 void SumOfSquares(const Tensor& x, Tensor& out, Stream& stream);
+
+// Elements whose squares SumOfSquares adds first on a CPU; it adds these sums in their order.
+inline constexpr int64_t kSumBlock = 32768;
+// blocks: [ceil(n / kSumBlock), 2], float64 = the sums of each block of kSumBlock elements of x
+// alone, what is left in the last one. On CPUs only. Of ranks that hold parts of a tensor, cut at
+// whole blocks, they add to the bits of SumOfSquares of it all.
+void BlockSumsOfSquares(const Tensor& x, Tensor& blocks, Stream& stream);
+// out: [2], float64 = these sums, added in their order.
+void TotalOfBlocks(const Tensor& blocks, Tensor& out);
 
 }  // namespace dtrain
 

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/optim/adam.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "dtrain/ops/adam.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/optim/step_state.h"
@@ -10,29 +13,64 @@
 namespace dtrain {
 
 Adam::Adam(ParameterSet& parameters, const AdamConfig& config)
-    : parameters_(parameters), config_(config) {
-  for (const Parameter* parameter : parameters.in_backward_order()) {
-    const float decay = parameter->weight_decay() ? config.weight_decay : 0.0f;
-    if (ranges_.empty() || ranges_.back().weight_decay != decay) {
-      ranges_.push_back({parameter->offset(), 0, decay});
-    }
-    ranges_.back().end = parameter->offset() + parameter->shape().elements();
-  }
+    : Adam(parameters, config, {{0, parameters.size()}}) {
+  if (config.trust_ratio == AdamConfig::TrustRatio::kNone) return;
+  Stream stream(parameters.weights().device());
+  lamb_ = MakeTable(stream);
+  stream.Synchronize();
+}
+
+Adam::Adam(ParameterSet& parameters, const AdamConfig& config, std::vector<ParameterRange> shard)
+    : parameters_(parameters), config_(config), shard_(std::move(shard)) {
+  CutRanges();
+  int64_t elements = 0;
+  for (const ParameterRange& range : shard_) elements += range.elements();
+  DT_CHECK(config.trust_ratio == AdamConfig::TrustRatio::kNone || elements == parameters.size())
+      << "trust ratios need whole parameters, not a shard of them";
   const Device device = parameters.weights().device();
   arena_ = Arena::Create(device, "optimizer");
   Stream stream(device);
   for (Tensor* state : {&m_, &v_}) {
-    *state = Empty(*arena_, {parameters.size()}, DType::kFloat32);
+    *state = Empty(*arena_, {elements}, DType::kFloat32);
     Zero(*state, stream);
   }
   if (config.ema_decay > 0.0f) {
-    average_ = Empty(*arena_, {parameters.size()}, DType::kFloat32);
-    Cast(parameters.weights(), average_, stream);
+    average_ = Empty(*arena_, {elements}, DType::kFloat32);
+    ForAverages([&](const Tensor& weights, Tensor& average) { Cast(weights, average, stream); });
   }
   step_ = Empty(*arena_, {AdamStep::kValues}, DType::kFloat32);
   decay_ = Empty(*arena_, {1}, DType::kFloat32);
-  if (config.trust_ratio != AdamConfig::TrustRatio::kNone) lamb_ = MakeTable(stream);
   stream.Synchronize();
+}
+
+void Adam::CutRanges() {
+  int64_t state = 0;
+  for (const ParameterRange& part : shard_) {
+    bool is_new = true;
+    for (const Parameter* parameter : parameters_.in_backward_order()) {
+      const int64_t begin = std::max(part.begin, parameter->offset());
+      const int64_t end = std::min(part.end, parameter->offset() + parameter->shape().elements());
+      if (begin >= end) continue;
+      const float decay = parameter->weight_decay() ? config_.weight_decay : 0.0f;
+      if (is_new || ranges_.back().weight_decay != decay) {
+        ranges_.push_back({begin, 0, decay, state + begin - part.begin});
+      }
+      ranges_.back().end = end;
+      is_new = false;
+    }
+    state += part.elements();
+  }
+}
+
+template <typename Body>
+void Adam::ForAverages(const Body& body) {
+  int64_t state = 0;
+  for (const ParameterRange& part : shard_) {
+    Tensor weights = parameters_.weights().Rows(part.begin, part.end);
+    Tensor average = average_.Rows(state, state + part.elements());
+    body(weights, average);
+    state += part.elements();
+  }
 }
 
 LambTable Adam::MakeTable(Stream& stream) {
@@ -71,7 +109,10 @@ void Adam::Step(const Tensor& step, const Tensor& average_decay, Stream& stream)
   } else {
     UpdateRanges(step, stream);
   }
-  if (average_) MovingAverage(parameters_.weights(), average_decay, average_, stream);
+  if (!average_) return;
+  ForAverages([&](const Tensor& weights, Tensor& average) {
+    MovingAverage(weights, average_decay, average, stream);
+  });
 }
 
 std::vector<float> Adam::TrustRatios(Stream& stream) const {
@@ -84,9 +125,12 @@ void Adam::UpdateRanges(const Tensor& step, Stream& stream) {
     const auto slice = [&](const Tensor& flat) {
       return flat ? flat.Rows(range.begin, range.end) : Tensor();
     };
+    const auto state = [&](const Tensor& flat) {
+      return flat.Rows(range.state, range.state + range.end - range.begin);
+    };
     Tensor weights = slice(parameters_.weights());
-    Tensor m = slice(m_);
-    Tensor v = slice(v_);
+    Tensor m = state(m_);
+    Tensor v = state(v_);
     Tensor copy = slice(parameters_.compute_weights());
     (config_.decoupled ? options.weight_decay : options.l2) = range.weight_decay;
     AdamUpdate(slice(parameters_.gradients()), step, options, weights, m, v, copy, stream);
@@ -97,15 +141,17 @@ void Adam::SwapAverage(Stream& stream) {
   if (!average_) return;
   // A piece at a time: a second copy of all weights might not fit.
   constexpr int64_t kPiece = int64_t{1} << 22;
-  for (int64_t begin = 0; begin < parameters_.size(); begin += kPiece) {
-    const int64_t end = std::min(begin + kPiece, parameters_.size());
-    Tensor weights = parameters_.weights().Rows(begin, end);
-    Tensor average = average_.Rows(begin, end);
-    Tensor held = Empty(*arena_, {end - begin}, DType::kFloat32);
-    CopyTensor(weights, held, stream);
-    CopyTensor(average, weights, stream);
-    CopyTensor(held, average, stream);
-  }
+  ForAverages([&](const Tensor& all_weights, const Tensor& all_average) {
+    for (int64_t begin = 0; begin < all_weights.elements(); begin += kPiece) {
+      const int64_t end = std::min(begin + kPiece, all_weights.elements());
+      Tensor weights = all_weights.Rows(begin, end);
+      Tensor average = all_average.Rows(begin, end);
+      Tensor held = Empty(*arena_, {end - begin}, DType::kFloat32);
+      CopyTensor(weights, held, stream);
+      CopyTensor(average, weights, stream);
+      CopyTensor(held, average, stream);
+    }
+  });
   stream.Synchronize();
   parameters_.RefreshComputeWeights();
 }

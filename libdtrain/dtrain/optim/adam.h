@@ -43,11 +43,21 @@ struct AdamConfig {
   float CorrectedBeta2() const { return bias_correction ? beta2 : 0.0f; }
 };
 
+// Elements [begin, end) of the flat parameters.
+struct ParameterRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t elements() const { return end - begin; }
+};
+
 // See ops/adam.h and ops/lamb.h for the updates. Owns the moments.
 class Adam {
  public:
   // `parameters` must be allocated and outlive this.
   Adam(ParameterSet& parameters, const AdamConfig& config);
+  // Updates a shard of them alone: `ranges`, ascending and disjoint, whose moments and average lie
+  // one after another. Not with a trust ratio, which needs whole parameters.
+  Adam(ParameterSet& parameters, const AdamConfig& config, std::vector<ParameterRange> shard);
 
   // One update as the device decided it (optim/step_state.h): `step` and `average_decay` are its
   // adam() and average_decay(). Whether it is one of steps() the host learns later: set_steps().
@@ -59,28 +69,35 @@ class Adam {
   // Updates so far, as far as the host knows: t of the bias correction.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
-  // Flat, [parameters.size()], float32, laid out as the parameters.
+  // Flat, float32, laid out as the parameters: [parameters.size()], or [elements of the shard].
   Tensor& first_moments() { return m_; }
   Tensor& second_moments() { return v_; }
   // Absent unless ema_decay > 0. Its decay warms up: AverageDecayOf().
   Tensor& average() { return average_; }
-  // Exchanges weights and average: before evaluating, and again after it.
+  // Exchanges weights and average: before evaluating, and again after it. Of a shard alone.
   void SwapAverage(Stream& stream);
   // LAMB's ratio of each parameter at the last update, in backward order; empty without one.
   std::vector<float> TrustRatios(Stream& stream) const;
 
  private:
-  // Neighbouring parameters with the same weight decay are updated as one range.
+  // Neighbouring parameters with the same weight decay are updated as one range; `state` is where
+  // its moments begin.
   struct Range {
     int64_t begin, end;
     float weight_decay;
+    int64_t state;
   };
 
+  void CutRanges();
+  // body(weights, average) for each part of the shard.
+  template <typename Body>
+  void ForAverages(const Body& body);
   LambTable MakeTable(Stream& stream);
   void UpdateRanges(const Tensor& step, Stream& stream);
 
   ParameterSet& parameters_;
   AdamConfig config_;
+  std::vector<ParameterRange> shard_;
   int64_t steps_ = 0;
   std::vector<Range> ranges_;
   LambTable lamb_;  // absent without a trust ratio

@@ -56,7 +56,7 @@ uint64_t ContentBytes(const CheckpointFile& file) {
   if (const auto* text = std::get_if<std::string>(&file.content)) return text->size();
   uint64_t bytes = 0;
   for (const NamedTensor& tensor : std::get<TensorGroup>(file.content).tensors) {
-    bytes += tensor.data.size() + tensor.name.size();
+    bytes += static_cast<uint64_t>(tensor.bytes()) + tensor.name.size();
   }
   return bytes;
 }

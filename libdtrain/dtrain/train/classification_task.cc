@@ -50,22 +50,6 @@ absl::StatusOr<BertClassifierOptions> FitModel(BertClassifierOptions model,
   return model;
 }
 
-// The parts a rank's share of an update is cut into, so that none has more than `micro_tokens`
-// however long its texts are.
-int AccumulationFor(const ClassificationTaskOptions& options, const ClassificationShard& train,
-                    int ranks) {
-  const int64_t micro = std::max<int64_t>(options.micro_batch_tokens, 1);
-  int64_t share = 0;
-  if (options.batch.samples_per_batch > 0) {
-    const int64_t samples = (options.batch.samples_per_batch + ranks - 1) / ranks;
-    const int64_t longest = std::max<int64_t>(LongestOf(train), 1);
-    const int64_t fitting = std::max<int64_t>(micro / longest, 1);
-    return static_cast<int>(std::min((samples + fitting - 1) / fitting, kMaxMicroBatches));
-  }
-  share = (options.batch.tokens_per_batch + ranks - 1) / ranks;
-  return static_cast<int>(std::min((share + micro - 1) / micro, kMaxMicroBatches));
-}
-
 absl::Status CheckSameLabels(const ClassificationShard& shard, const ClassificationShard& train) {
   const ClassificationShardInfo& ours = shard.info();
   const ClassificationShardInfo& theirs = train.info();
@@ -79,6 +63,18 @@ absl::Status CheckSameLabels(const ClassificationShard& shard, const Classificat
 }
 
 }  // namespace
+
+int MicroBatchesOf(const BatchOptions& batch, int64_t micro_batch_tokens, int64_t longest,
+                   int ranks) {
+  const int64_t micro = std::max<int64_t>(micro_batch_tokens, 1);
+  if (batch.samples_per_batch > 0) {
+    const int64_t samples = (batch.samples_per_batch + ranks - 1) / ranks;
+    const int64_t fitting = std::max<int64_t>(micro / std::max<int64_t>(longest, 1), 1);
+    return static_cast<int>(std::min((samples + fitting - 1) / fitting, kMaxMicroBatches));
+  }
+  const int64_t share = (batch.tokens_per_batch + ranks - 1) / ranks;
+  return static_cast<int>(std::min((share + micro - 1) / micro, kMaxMicroBatches));
+}
 
 absl::StatusOr<std::unique_ptr<ClassificationTask>> ClassificationTask::Create(
     const ClassificationTaskOptions& options, Communicator& comm) {
@@ -108,7 +104,8 @@ ClassificationTask::ClassificationTask(const ClassificationTaskOptions& options,
       comm_(comm),
       train_(std::move(train)),
       model_(std::make_unique<BertClassifier>(options.model)),
-      accumulation_(AccumulationFor(options, train_, comm.size())),
+      accumulation_(MicroBatchesOf(options.batch, options.micro_batch_tokens, LongestOf(train_),
+                                   comm.size())),
       updates_per_epoch_(
           EpochPlan(train_.sample_lengths(), options.batch, /*epoch=*/0).num_batches()) {}
 
@@ -140,6 +137,7 @@ double ClassificationTask::epochs() const {
 }
 
 absl::StatusOr<int> ClassificationTask::NextUpdate() {
+  inputs_ = {};
   update_ = loader_->Next();
   position_ = {update_.next.epoch, update_.next.sample};
   tokens_ = 0;
@@ -149,8 +147,20 @@ absl::StatusOr<int> ClassificationTask::NextUpdate() {
   return static_cast<int>(update_.micro_batches.size());
 }
 
-LossSums ClassificationTask::Forward(int i, float loss_scale, Context& ctx) {
-  return model_->Forward(update_.micro_batches.at(static_cast<size_t>(i)), loss_scale, ctx);
+void ClassificationTask::Upload(int i, Context& ctx) {
+  inputs_ = {};
+  inputs_ = model_->Upload(update_.micro_batches.at(static_cast<size_t>(i)), ctx);
+}
+
+std::string ClassificationTask::GraphKey() const {
+  const Sequences& sequences = inputs_.text.sequences;
+  if (sequences.count() == 0) return "";
+  return absl::StrJoin({sequences.count(), sequences.tokens(), int64_t{sequences.max_length()}},
+                       ",");
+}
+
+LossSums ClassificationTask::Forward(int /*i*/, float loss_scale, Context& ctx) {
+  return model_->Forward(inputs_, loss_scale, ctx);
 }
 
 void ClassificationTask::Backward(Context& ctx) { model_->Backward(ctx); }

@@ -40,6 +40,11 @@ struct ClassificationTaskOptions {
   std::vector<NamedFile> files = {};  // travel in checkpoints: configuration, vocabulary
 };
 
+// The parts a rank's share of an update is cut into, so that none has more than
+// `micro_batch_tokens`, whichever texts of at most `longest` tokens it holds.
+int MicroBatchesOf(const BatchOptions& batch, int64_t micro_batch_tokens, int64_t longest,
+                   int ranks);
+
 class ClassificationTask final : public TrainingTask {
  public:
   // Opens the data and initialises the model. The communicator outlives the task. DataError: a file
@@ -54,6 +59,8 @@ class ClassificationTask final : public TrainingTask {
   double epochs() const override;
   absl::StatusOr<int> NextUpdate() override;
   int64_t source_tokens() const override { return tokens_; }
+  void Upload(int i, Context& ctx) override;
+  std::string GraphKey() const override;
   LossSums Forward(int i, float loss_scale, Context& ctx) override;
   void Backward(Context& ctx) override;
   // The metrics of the dev sets, those after the first under their names: "mismatched/accuracy".
@@ -88,6 +95,7 @@ class ClassificationTask final : public TrainingTask {
   int64_t updates_per_epoch_ = 0;
   std::optional<ClassificationLoader> loader_;
   ClassificationUpdate update_;
+  ClassifierInputs inputs_;  // of the uploaded micro-batch
   DataPosition position_;
   int64_t tokens_ = 0;
   bool collapsed_ = false;  // one class was all that the last evaluation saw

@@ -37,8 +37,9 @@ std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
 std::unique_ptr<internal::BucketExchange> MakeExchange(const Tensor& flat,
                                                        std::vector<internal::BucketRange> buckets,
                                                        Communicator& comm,
-                                                       const GradientReducerOptions& options) {
-  if (flat.device().type == DeviceType::kCuda && options.stream) {
+                                                       const GradientReducerOptions& options,
+                                                       std::vector<std::vector<int64_t>> slices) {
+  if (flat.device().type == DeviceType::kCuda && options.stream && slices.empty()) {
     std::string why;
     auto gpus = MakeDeviceCommunicator(comm, flat.device(), &why);
     if (gpus) {
@@ -50,7 +51,8 @@ std::unique_ptr<internal::BucketExchange> MakeExchange(const Tensor& flat,
         "gradients travel through the host's memory, without NCCL: " + why);
   }
   return internal::MakePlainExchange(std::make_shared<internal::HostGradients>(flat),
-                                     std::move(buckets), comm, options.wire_type);
+                                     std::move(buckets), comm, options.wire_type,
+                                     std::move(slices));
 }
 
 }  // namespace
@@ -77,6 +79,7 @@ GradientReducer::GradientReducer(const Tensor& flat_gradients,
                                  std::vector<GradientRange> parameters, Communicator& comm,
                                  const GradientReducerOptions& options)
     : elements_(flat_gradients.elements()),
+      scatter_block_(options.scatter_block),
       parameters_(std::move(parameters)),
       comm_(comm),
       marked_(parameters_.size(), false) {
@@ -94,15 +97,20 @@ GradientReducer::GradientReducer(const Tensor& flat_gradients,
   CutBuckets(options);
   if (comm.size() == 1) return;
   std::vector<internal::BucketRange> ranges;
-  for (const Bucket& bucket : buckets_) ranges.push_back({bucket.begin, bucket.end});
+  std::vector<std::vector<int64_t>> slices;
+  for (const Bucket& bucket : buckets_) {
+    if (scatter_block_ > 0) slices.push_back(SliceOffsets(static_cast<int>(ranges.size())));
+    ranges.push_back({bucket.begin, bucket.end});
+  }
   if (options.power_sgd.rank > 0) {
+    DT_CHECK_EQ(scatter_block_, 0) << "PowerSGD's sums are whole on every rank";
     auto exchange = std::make_unique<internal::PowerSgdExchange>(flat_gradients, ranges,
                                                                  parameters_, comm, options);
     power_sgd_ = exchange.get();
     exchange_ = std::move(exchange);
     return;
   }
-  exchange_ = MakeExchange(flat_gradients, std::move(ranges), comm, options);
+  exchange_ = MakeExchange(flat_gradients, std::move(ranges), comm, options, std::move(slices));
 }
 
 void GradientReducer::CutBuckets(const GradientReducerOptions& options) {
@@ -117,6 +125,24 @@ void GradientReducer::CutBuckets(const GradientReducerOptions& options) {
     ++bucket.parameters;
     ++bucket.missing;
   }
+  if (scatter_block_ == 0) return;
+  // What follows the last whole block travels with the next bucket, which starts after this one.
+  for (size_t i = 0; i + 1 < buckets_.size(); ++i) {
+    buckets_[i].end = buckets_[i].end / scatter_block_ * scatter_block_;
+    buckets_[i + 1].begin = buckets_[i].end;
+  }
+}
+
+std::vector<int64_t> GradientReducer::SliceOffsets(int bucket) const {
+  DT_CHECK_GT(scatter_block_, 0);
+  const int64_t begin = bucket_begin(bucket);
+  const int64_t count = bucket_begin(bucket + 1) - begin;
+  const int64_t blocks = (count + scatter_block_ - 1) / scatter_block_;
+  std::vector<int64_t> offsets;
+  for (int64_t r = 0; r <= comm_.size(); ++r) {
+    offsets.push_back(begin + std::min(count, blocks * r / comm_.size() * scatter_block_));
+  }
+  return offsets;
 }
 
 GradientReducer::~GradientReducer() = default;

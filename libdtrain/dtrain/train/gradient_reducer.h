@@ -70,6 +70,9 @@ struct GradientReducerOptions {
   int64_t bucket_bytes = 25 << 20;       // of float32; a larger parameter is a bucket by itself
   int64_t first_bucket_bytes = 1 << 20;  // small, so that communication starts early
   DType wire_type = DType::kFloat32;     // or kBFloat16, kFloat16
+  // Not 0: a rank receives the sums of its slice of each bucket alone (SliceOffsets()), half of
+  // what an allreduce moves. Buckets and slices are cut at multiples of this many elements.
+  int64_t scatter_block = 0;
   // Of a GPU's gradients: the stream they are computed on. They are then summed on the GPUs where
   // all ranks have NCCL; without it, or without NCCL, they travel through the host's memory.
   std::optional<Stream> stream = {};
@@ -120,6 +123,9 @@ class GradientReducer {
   int num_buckets() const { return static_cast<int>(buckets_.size()); }
   // First element of a bucket; of num_buckets(): the number of elements.
   int64_t bucket_begin(int bucket) const;
+  // Of options.scatter_block: rank r receives the sums of elements [offsets[r], offsets[r + 1]) of
+  // the flat tensor; the others of the bucket are unspecified after Finish(). [size + 1].
+  std::vector<int64_t> SliceOffsets(int bucket) const;
   const Statistics& statistics() const { return statistics_; }
 
   // [1] float32, outlives the reducer: what a step's gradients are multiplied by, a power of two.
@@ -149,6 +155,7 @@ class GradientReducer {
   void NoteLanding(int bucket);
 
   int64_t elements_;
+  int64_t scatter_block_;
   std::vector<GradientRange> parameters_;
   Communicator& comm_;
   std::vector<Bucket> buckets_;

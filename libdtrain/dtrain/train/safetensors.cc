@@ -164,7 +164,8 @@ std::vector<const NamedTensor*> FileOrder(std::span<const NamedTensor> tensors) 
     DT_CHECK(names.insert(tensor.name).second) << "two tensors are named " << tensor.name;
     const auto bytes = TensorBytes(tensor.shape, tensor.dtype);
     DT_CHECK(bytes.has_value()) << tensor.name;
-    DT_CHECK_EQ(*bytes, tensor.data.size()) << tensor.name;
+    DT_CHECK(tensor.fetch || tensor.data.size() == *bytes)
+        << tensor.name << ": " << tensor.data.size() << " bytes of " << *bytes;
     order.push_back(&tensor);
   }
   std::sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
@@ -184,7 +185,7 @@ std::string MakeHeader(std::span<const NamedTensor* const> order,
   auto& entries = header.get_ref<nlohmann::ordered_json::object_t&>();
   uint64_t position = 0;
   for (const NamedTensor* tensor : order) {
-    const uint64_t end = position + tensor->data.size();
+    const uint64_t end = position + static_cast<uint64_t>(tensor->bytes());
     nlohmann::ordered_json entry;
     entry["dtype"] = std::string(DtypeCode(tensor->dtype));
     entry["shape"] = tensor->shape;
@@ -199,6 +200,10 @@ std::string MakeHeader(std::span<const NamedTensor* const> order,
 }
 
 }  // namespace
+
+int64_t NamedTensor::bytes() const {
+  return static_cast<int64_t>(TensorBytes(shape, dtype).value_or(0));
+}
 
 std::string FormatShape(std::span<const int64_t> shape) {
   std::string text = "[";
@@ -221,8 +226,9 @@ absl::StatusOr<SafetensorsSummary> WriteSafetensors(
   DT_RETURN_IF_ERROR(file.Write(header));
   SafetensorsSummary summary;
   for (const NamedTensor* tensor : order) {
-    DT_RETURN_IF_ERROR(file.Write(tensor->data));
-    summary.tensor_crc32c[tensor->name] = Crc32c(tensor->data);
+    const std::span<const std::byte> data = tensor->fetch ? tensor->fetch() : tensor->data;
+    DT_RETURN_IF_ERROR(file.Write(data));
+    summary.tensor_crc32c[tensor->name] = Crc32c(data);
   }
   summary.size = file.size();
   summary.crc32c = file.crc32c();

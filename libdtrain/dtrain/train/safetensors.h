@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -30,6 +31,12 @@ struct NamedTensor {
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
   std::span<const std::byte> data;
+  // To write: where there is one it gives the data, valid until the next call, when the tensor's
+  // turn has come; for tensors that are not all here at once.
+  std::function<std::span<const std::byte>()> fetch = {};
+
+  // Of the data, as the shape has it.
+  int64_t bytes() const;
 };
 
 // What a write left on the disk, for manifests.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/train_state.h"
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -35,6 +36,61 @@ void AddTensors(const ParameterSet& parameters, const Tensor& flat, std::string_
                              .shape = {dims.begin(), dims.end()},
                              .data = Slice(host, *parameter)});
   }
+}
+
+using State = OptimizerShards::State;
+
+std::string_view PrefixOf(State state) {
+  switch (state) {
+    case State::kFirstMoments:
+      return "m.";
+    case State::kSecondMoments:
+      return "v.";
+    case State::kAverage:
+      return "average.";
+  }
+  return "";
+}
+
+std::vector<State> StatesOf(Adam& adam) {
+  std::vector<State> states = {State::kFirstMoments, State::kSecondMoments};
+  if (adam.average()) states.push_back(State::kAverage);
+  return states;
+}
+
+ParameterRange RangeOf(const Parameter& parameter) {
+  return {parameter.offset(), parameter.offset() + parameter.shape().elements()};
+}
+
+// One of the states, from all ranks, when its turn to be written has come.
+void AddShardedTensors(const ParameterSet& parameters, State state, Adam& adam,
+                       OptimizerShards& shards, TensorGroup& group) {
+  const auto buffer = std::make_shared<std::vector<std::byte>>();
+  for (const Parameter* parameter : parameters.in_backward_order()) {
+    const std::span<const int64_t> dims = parameter->shape().dims();
+    group.tensors.push_back(
+        {.name = std::string(PrefixOf(state)) + parameter->name(),
+         .dtype = DType::kFloat32,
+         .shape = {dims.begin(), dims.end()},
+         .data = {},
+         .fetch = [&adam, &shards, state, parameter, buffer]() -> std::span<const std::byte> {
+           const ParameterRange range = RangeOf(*parameter);
+           buffer->resize(static_cast<size_t>(range.elements()) * sizeof(float));
+           shards.Fetch(adam, state, range, *buffer);
+           return *buffer;
+         }});
+  }
+}
+
+absl::Status ReadShardedTensors(const SafetensorsFile& file, const ParameterSet& parameters,
+                                State state, Adam& adam, OptimizerShards& shards) {
+  for (const Parameter* parameter : parameters.in_backward_order()) {
+    DT_ASSIGN_OR_RETURN(const NamedTensor* tensor,
+                        file.Get(std::string(PrefixOf(state)) + parameter->name(), DType::kFloat32,
+                                 parameter->shape().dims()));
+    shards.Store(adam, state, RangeOf(*parameter), tensor->data);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ReadTensors(const SafetensorsFile& file, const ParameterSet& parameters,
@@ -115,13 +171,18 @@ absl::StatusOr<TrainState> StateFromJson(const std::string& text, const std::str
 }  // namespace
 
 std::vector<CheckpointFile> MakeCheckpointFiles(const TrainState& state, ParameterSet& parameters,
-                                                Adam& adam, const std::vector<NamedFile>& files) {
+                                                Adam& adam, const std::vector<NamedFile>& files,
+                                                OptimizerShards* shards) {
   TensorGroup model;
   AddTensors(parameters, parameters.weights(), "", model);
   TensorGroup optimizer;
-  AddTensors(parameters, adam.first_moments(), "m.", optimizer);
-  AddTensors(parameters, adam.second_moments(), "v.", optimizer);
-  if (adam.average()) AddTensors(parameters, adam.average(), "average.", optimizer);
+  for (const State kind : StatesOf(adam)) {
+    if (shards != nullptr) {
+      AddShardedTensors(parameters, kind, adam, *shards, optimizer);
+    } else {
+      AddTensors(parameters, OptimizerShards::TensorOf(adam, kind), PrefixOf(kind), optimizer);
+    }
+  }
   TrainState written = state;
   written.optimizer_steps = adam.steps();
   std::vector<CheckpointFile> result;
@@ -133,17 +194,18 @@ std::vector<CheckpointFile> MakeCheckpointFiles(const TrainState& state, Paramet
 }
 
 absl::Status RestoreCheckpoint(const Checkpoint& checkpoint, ParameterSet& parameters, Adam& adam,
-                               TrainState& state) {
+                               TrainState& state, OptimizerShards* shards) {
   DT_ASSIGN_OR_RETURN(const std::string text, checkpoint.ReadText(kStateFile));
   DT_ASSIGN_OR_RETURN(const TrainState restored, StateFromJson(text, checkpoint.path()));
   DT_ASSIGN_OR_RETURN(const SafetensorsFile model, checkpoint.OpenTensors(kModelFile));
   DT_ASSIGN_OR_RETURN(const SafetensorsFile optimizer, checkpoint.OpenTensors(kOptimizerFile));
   DT_RETURN_IF_ERROR(RefuseForeignTensors(model, parameters));
   DT_RETURN_IF_ERROR(ReadTensors(model, parameters, "", parameters.weights()));
-  DT_RETURN_IF_ERROR(ReadTensors(optimizer, parameters, "m.", adam.first_moments()));
-  DT_RETURN_IF_ERROR(ReadTensors(optimizer, parameters, "v.", adam.second_moments()));
-  if (adam.average()) {
-    DT_RETURN_IF_ERROR(ReadTensors(optimizer, parameters, "average.", adam.average()));
+  for (const State kind : StatesOf(adam)) {
+    DT_RETURN_IF_ERROR(shards != nullptr
+                           ? ReadShardedTensors(optimizer, parameters, kind, adam, *shards)
+                           : ReadTensors(optimizer, parameters, PrefixOf(kind),
+                                         OptimizerShards::TensorOf(adam, kind)));
   }
   parameters.RefreshComputeWeights();
   adam.set_steps(restored.optimizer_steps);

@@ -15,6 +15,7 @@
 #include "dtrain/optim/adam.h"
 #include "dtrain/optim/loss_scaler.h"
 #include "dtrain/train/checkpoint.h"
+#include "dtrain/train/optimizer_shards.h"
 #include "dtrain/train/task.h"
 
 namespace dtrain {
@@ -37,14 +38,17 @@ struct TrainState {
 };
 
 // The files of a checkpoint. Tensors are views: the model and optimizer must stay as they are until
-// the files are written.
+// the files are written. Where the optimizer is sharded the root makes the files, whose optimizer
+// tensors come from the other ranks while they are written; these serve `shards` meanwhile.
 std::vector<CheckpointFile> MakeCheckpointFiles(const TrainState& state, ParameterSet& parameters,
-                                                Adam& adam, const std::vector<NamedFile>& files);
+                                                Adam& adam, const std::vector<NamedFile>& files,
+                                                OptimizerShards* shards = nullptr);
 
 // Loads weights, moments, average and state into an allocated model and optimizer. Names, shapes
-// and types must match exactly; the StorageError names the first that does not.
+// and types must match exactly; the StorageError names the first that does not. With `shards` on
+// the root, which gives the other ranks their parts; these serve meanwhile.
 absl::Status RestoreCheckpoint(const Checkpoint& checkpoint, ParameterSet& parameters, Adam& adam,
-                               TrainState& state);
+                               TrainState& state, OptimizerShards* shards = nullptr);
 
 // Loads the weights alone, for evaluation and translation: their moving average where there is one.
 absl::Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters);

@@ -41,6 +41,23 @@ StepRules RulesOf(const TrainerOptions& options) {
           .average_decay = options.adam.ema_decay};
 }
 
+// Ranks update alone, and become their means now and then.
+bool TakesRounds(const TrainerOptions& options, const Communicator& comm) {
+  return options.sync_every > 1 && comm.size() > 1;
+}
+
+GradientReducerOptions ReducerOptionsOf(const TrainerOptions& options, const Stream& stream) {
+  GradientReducerOptions reducer = options.reducer;
+  reducer.stream = stream;
+  if (options.shard_optimizer) reducer.scatter_block = OptimizerShards::kBlock;
+  return reducer;
+}
+
+Adam MakeAdam(ParameterSet& parameters, const AdamConfig& config, const OptimizerShards* shards) {
+  if (shards == nullptr) return {parameters, config};
+  return {parameters, config, shards->mine()};
+}
+
 bool TakesGraphs(CudaGraphs graphs, const Device& device, int ranks) {
   if (device.type == DeviceType::kCpu) return false;
   return graphs == CudaGraphs::kOn || (graphs == CudaGraphs::kAuto && ranks == 1);
@@ -68,21 +85,24 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
       comm_(comm),
       ctx_(ctx),
       options_(options),
-      adam_(task.parameters(), options.adam),
+      timeline_(comm, options.timeline),
+      reducer_(std::make_unique<GradientReducer>(
+          task.parameters(), TakesRounds(options, comm) ? static_cast<Communicator&>(alone_) : comm,
+          ReducerOptionsOf(options, ctx.stream()))),
+      shards_(options.shard_optimizer && comm.size() > 1
+                  ? std::make_unique<OptimizerShards>(task.parameters(), comm, *reducer_)
+                  : nullptr),
+      adam_(MakeAdam(task.parameters(), options.adam, shards_.get())),
       step_(ctx.device(), RulesOf(options)),
       ring_(ctx.device()),
-      graphs_(TakesGraphs(options.cuda_graphs, ctx.device(), comm.size()), ctx),
-      timeline_(comm, options.timeline) {
+      graphs_(TakesGraphs(options.cuda_graphs, ctx.device(), comm.size()), ctx) {
   step_.Reset(InitialLossScale(options.loss_scaler), 0, ctx.stream());
-  if (options.sync_every > 1 && comm.size() > 1) {
+  if (TakesRounds(options, comm)) {
     DT_CHECK_EQ(options.reducer.power_sgd.rank, 0) << "ranks that update alone send no gradients";
+    DT_CHECK(!options.shard_optimizer) << "ranks that update alone need all moments";
     rounds_ =
         std::make_unique<internal::LocalRounds>(options.sync_every, task.parameters(), adam_, comm);
   }
-  GradientReducerOptions reducer = options.reducer;
-  reducer.stream = ctx.stream();
-  reducer_ = std::make_unique<GradientReducer>(
-      task.parameters(), rounds_ ? static_cast<Communicator&>(alone_) : comm, reducer);
   reducer_->SetGradientScale(step_.loss_scale());
   reducer_->set_timeline(&timeline_.spans());
   state_.position = task.position();
@@ -90,9 +110,19 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
 
 Trainer::~Trainer() { ctx_.set_loss({}); }
 
+absl::Status Trainer::OnRoot(const std::function<absl::Status()>& work) {
+  if (!comm_.is_root()) {
+    if (shards_) shards_->Serve(adam_);
+    return absl::OkStatus();
+  }
+  absl::Status status = work();
+  if (shards_) shards_->Dismiss();
+  return status;
+}
+
 absl::Status Trainer::Resume(const std::string& from) {
   absl::StatusOr<std::string> path = std::string();
-  if (comm_.is_root()) path = Load(from);
+  static_cast<void>(OnRoot([&] { return (path = Load(from)).status(); }));
   DT_RETURN_IF_ERROR(BroadcastState(path.status()));
   // A complete run that is started again has its checkpoint already.
   if (from == "auto") last_checkpoint_step_ = state_.step;
@@ -111,7 +141,8 @@ absl::StatusOr<std::string> Trainer::Load(const std::string& from) {
     DT_ASSIGN_OR_RETURN(checkpoint, OpenCheckpoint(from));
   }
   DT_RETURN_IF_ERROR(task_.CheckCheckpoint(*checkpoint));
-  DT_RETURN_IF_ERROR(RestoreCheckpoint(*checkpoint, task_.parameters(), adam_, state_));
+  DT_RETURN_IF_ERROR(
+      RestoreCheckpoint(*checkpoint, task_.parameters(), adam_, state_, shards_.get()));
   return checkpoint->path();
 }
 
@@ -124,9 +155,11 @@ absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
                : loaded;
   }
   ParameterSet& parameters = task_.parameters();
-  for (const Tensor& tensor :
-       {parameters.weights(), adam_.first_moments(), adam_.second_moments(), adam_.average()}) {
-    if (tensor) BroadcastTensors({{tensor}}, comm_, 0);
+  BroadcastTensors({{parameters.weights()}}, comm_, 0);
+  if (!shards_) {
+    for (const Tensor& tensor : {adam_.first_moments(), adam_.second_moments(), adam_.average()}) {
+      if (tensor) BroadcastTensors({{tensor}}, comm_, 0);
+    }
   }
   parameters.RefreshComputeWeights();
   static_assert(std::is_trivially_copyable_v<TrainState>);
@@ -317,12 +350,23 @@ void Trainer::ApplyGradients(Update& update) {
   step_.SetInputs({.learning_rate = update.learning_rate, .tokens = tokens}, stream);
   static_cast<void>(graphs_.Run("update", [&] {
     Tensor squares = step_.squares();
-    SumOfSquares(task_.parameters().gradients(), squares, stream);
+    if (shards_) {
+      shards_->SumOfSquares(squares, stream);
+    } else {
+      SumOfSquares(task_.parameters().gradients(), squares, stream);
+    }
     step_.Decide(stream);
     adam_.Step(step_.adam(), step_.average_decay(), stream);
+    if (shards_) shards_->GatherWeights(stream);
     return LossSums();
   }));
   ring_.Push(step_, stream);
+}
+
+void Trainer::SwapAverage() {
+  if (!adam_.average()) return;
+  adam_.SwapAverage(ctx_.stream());
+  if (shards_) shards_->GatherWeights(ctx_.stream());
 }
 
 absl::Status Trainer::Collect(bool all) {
@@ -456,9 +500,9 @@ absl::Status Trainer::Evaluate() {
   const double started = Elapsed();
   comm_.pulse().SetPhase(Phase::kEvaluation);
   ctx_.set_training(false);
-  adam_.SwapAverage(ctx_.stream());
+  SwapAverage();
   absl::StatusOr<EvaluationResult> result = task_.Evaluate(ctx_);
-  adam_.SwapAverage(ctx_.stream());
+  SwapAverage();
   ctx_.set_training(true);
   DT_RETURN_IF_ERROR(result.status());
   last_evaluation_step_ = state_.step;
@@ -494,9 +538,9 @@ absl::Status Trainer::Evaluate() {
 absl::StatusOr<EvaluationResult> Trainer::EvaluateTest() {
   comm_.pulse().SetPhase(Phase::kEvaluation);
   ctx_.set_training(false);
-  adam_.SwapAverage(ctx_.stream());
+  SwapAverage();
   absl::StatusOr<EvaluationResult> result = task_.EvaluateTest(ctx_);
-  adam_.SwapAverage(ctx_.stream());
+  SwapAverage();
   return result;
 }
 
@@ -511,7 +555,7 @@ absl::Status Trainer::SaveCheckpoint() {
   if (const internal::PowerSgdMemory* const memory = reducer_->power_sgd_memory()) {
     more.push_back(internal::GatherMemory(*memory, comm_));
   }
-  absl::Status saved = comm_.is_root() ? WriteCheckpoint(std::move(more)) : absl::OkStatus();
+  absl::Status saved = OnRoot([&] { return WriteCheckpoint(std::move(more)); });
   const int code = comm_.AllReduceValue(static_cast<int32_t>(ExitCodeOf(saved)), ReduceOp::kMax);
   if (code == 0 || !saved.ok()) return saved;
   return StorageError("the root rank could not write a checkpoint; its message says why");
@@ -521,8 +565,8 @@ absl::Status Trainer::WriteCheckpoint(std::vector<CheckpointFile> more) {
   DT_ASSIGN_OR_RETURN(
       CheckpointDirectory directory,
       CheckpointDirectory::Open(options_.checkpoint_dir, {.keep_last = options_.keep_last}));
-  std::vector<CheckpointFile> files =
-      MakeCheckpointFiles(state_, task_.parameters(), adam_, task_.CheckpointFiles());
+  std::vector<CheckpointFile> files = MakeCheckpointFiles(state_, task_.parameters(), adam_,
+                                                          task_.CheckpointFiles(), shards_.get());
   std::move(more.begin(), more.end(), std::back_inserter(files));
   DT_ASSIGN_OR_RETURN(const SavedCheckpoint saved, directory.Save(state_.step, files));
   if (state_.best_step == state_.step) {

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -35,6 +36,7 @@
 #include "dtrain/optim/step_state.h"
 #include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/gradient_reducer.h"
+#include "dtrain/train/optimizer_shards.h"
 #include "dtrain/train/step_graphs.h"
 #include "dtrain/train/step_ring.h"
 #include "dtrain/train/step_timeline.h"
@@ -73,6 +75,9 @@ struct TrainerOptions {
   std::string best_metric = "bleu";
   EarlyStopOptions early_stop;
   int64_t log_every = 10;
+  // Each rank updates a shard of the parameters and keeps its moments alone
+  // (train/optimizer_shards.h). On CPUs, without trust ratios; checkpoints are the same.
+  bool shard_optimizer = false;
   int64_t replica_check_every = 100;  // updates between CheckReplicas(); 0 is never
   GradientReducerOptions reducer;
   // Above 1: each rank makes that many updates from its own gradients, then weights and moments
@@ -198,6 +203,8 @@ class Trainer {
   // On, or off, where a rank asked for it.
   void ToggleTimeline(const Requests& requests);
   void ApplyGradients(Update& update);
+  // Exchanges weights and average, of all shards.
+  void SwapAverage();
   // Reads what the device decided about the updates that are due, or about all of them.
   // DivergedError where too many in a row were skipped.
   absl::Status Collect(bool all);
@@ -219,6 +226,8 @@ class Trainer {
   absl::Status SaveCheckpoint();
   // On the root alone.
   absl::Status WriteCheckpoint(std::vector<CheckpointFile> more);
+  // The root does it; it may ask the other ranks for their shards meanwhile, or give them theirs.
+  absl::Status OnRoot(const std::function<absl::Status()>& work);
   absl::Status Finish(const std::string& reason);
   // Why the run ends here, or "".
   std::string EndReason(const Requests& requests) const;
@@ -236,15 +245,16 @@ class Trainer {
   Communicator& comm_;
   Context& ctx_;
   TrainerOptions options_;
+  StepTimeline timeline_;
+  SelfCommunicator alone_;  // of reducer_ where there are rounds
+  std::unique_ptr<GradientReducer> reducer_;
+  std::unique_ptr<OptimizerShards> shards_;  // null: every rank updates all parameters
   Adam adam_;
+  std::unique_ptr<internal::LocalRounds> rounds_;  // none where gradients are summed over ranks
   DeviceStep step_;
   StepRing ring_;
   StepGraphs graphs_;
   std::deque<Update> issued_;  // those whose decisions are in the ring
-  StepTimeline timeline_;
-  std::unique_ptr<internal::LocalRounds> rounds_;  // none where gradients are summed over ranks
-  SelfCommunicator alone_;                         // of reducer_ where there are rounds
-  std::unique_ptr<GradientReducer> reducer_;
   TrainObserver* observer_ = nullptr;
   StopFlags* stop_flags_ = nullptr;
 

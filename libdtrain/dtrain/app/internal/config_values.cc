@@ -67,6 +67,18 @@ Recompute RecomputeOf(proto::TrainerConfig::Recompute recompute) {
   return Recompute::kNone;
 }
 
+CudaGraphs CudaGraphsOf(proto::CudaGraphs::Mode mode) {
+  switch (mode) {
+    case proto::CudaGraphs::auto_:
+      return CudaGraphs::kAuto;
+    case proto::CudaGraphs::on:
+      return CudaGraphs::kOn;
+    case proto::CudaGraphs::off:
+      return CudaGraphs::kOff;
+  }
+  return CudaGraphs::kAuto;
+}
+
 uint64_t SeedOfRank(uint64_t seed, int rank) {
   // Odd, so that every rank's seed is another one: the golden ratio in 64 bits (Weyl's sequence).
   constexpr uint64_t kRankStride = 0x9E3779B97F4A7C15u;

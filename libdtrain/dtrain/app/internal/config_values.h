@@ -10,8 +10,10 @@
 #include "dtrain/base/period.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/ops/bias_activation.h"
+#include "dtrain/train/step_graphs.h"
 
 namespace dtrain::proto {
+enum CudaGraphs_Mode : int;
 enum ModelConfig_Activation : int;
 enum TrainerConfig_Precision : int;
 enum TrainerConfig_Recompute : int;
@@ -27,6 +29,8 @@ Activation ActivationOf(proto::ModelConfig_Activation activation);
 DType DTypeOf(proto::TrainerConfig_Precision precision);
 // kNone for auto, which is planned where there is a model.
 Recompute RecomputeOf(proto::TrainerConfig_Recompute recompute);
+
+CudaGraphs CudaGraphsOf(proto::CudaGraphs_Mode mode);
 
 // Of dropout: another one on every rank.
 uint64_t SeedOfRank(uint64_t seed, int rank);

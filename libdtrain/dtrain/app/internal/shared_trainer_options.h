@@ -10,24 +10,23 @@
 #include "dtrain/app/internal/as_written.h"
 #include "dtrain/app/internal/config_values.h"
 #include "dtrain/app/nmt_options.h"
-#include "dtrain/optimizer.pb.h"
 #include "dtrain/train/trainer.h"
-#include "dtrain/trainer.pb.h"
 
 namespace dtrain::internal {
 
-// Of proto::TrainerConfig or proto::ClassifierTrainerConfig: whatever both say by the same name.
+// Of proto::TrainerConfig or proto::ClassifierTrainerConfig, and proto::OptimizerConfig: whatever
+// both programs say by the same name.
 // `batch` is what an update sums losses of, target tokens or texts. Left to the caller: max_steps,
 // max_epochs, learning_rate, best_metric, early_stop.metric and reducer.power_sgd.seed. The
 // configuration was validated: its periods and durations parse.
-template <typename Config>
-TrainerOptions SharedTrainerOptions(const Config& config, const proto::OptimizerConfig& optimizer,
+template <typename Config, typename OptimizerConfig>
+TrainerOptions SharedTrainerOptions(const Config& config, const OptimizerConfig& optimizer,
                                     int64_t batch, const std::string& run_dir) {
   return {.max_seconds = SecondsOf(config.max_time()),
           .learning_rate = {},
           .adam = AdamConfigOf(optimizer),
           .clip_norm = optimizer.clip_norm(),
-          .loss_scaler = {.on = config.precision() == proto::TrainerConfig::fp16},
+          .loss_scaler = {.on = DTypeOf(config.precision()) == DType::kFloat16},
           .loss_scale_tokens = std::exp2(std::round(std::log2(static_cast<double>(batch)))),
           .eval_every = PeriodOf(config.eval_every()),
           .checkpoint_every = PeriodOf(config.checkpoint_every()),
@@ -38,12 +37,14 @@ TrainerOptions SharedTrainerOptions(const Config& config, const proto::Optimizer
                          .min_delta = AsWritten(config.early_stop().min_delta()),
                          .min_steps = config.early_stop().min_steps()},
           .log_every = config.log_every(),
+          .shard_optimizer = config.shard_optimizer(),
           .replica_check_every = config.replica_check_every(),
           .reducer = {.bucket_bytes = static_cast<int64_t>(config.bucket_mib() * (1 << 20)),
                       .wire_type = DTypeOf(config.wire_precision()),
                       .power_sgd = {.rank = config.power_sgd_rank(),
                                     .start_step = config.power_sgd_start()}},
           .sync_every = config.sync_every(),
+          .cuda_graphs = CudaGraphsOf(config.cuda_graphs()),
           .timeline = {.directory = run_dir + "/trace", .on = config.timeline()}};
 }
 

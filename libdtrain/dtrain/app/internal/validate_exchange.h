@@ -11,6 +11,12 @@ namespace dtrain::internal {
 // Of proto::TrainerConfig or proto::ClassifierTrainerConfig.
 template <typename Config>
 absl::Status ValidateExchange(const Config& trainer) {
+  if (trainer.shard_optimizer() && (trainer.power_sgd_rank() > 0 || trainer.sync_every() > 1)) {
+    return UsageError(
+        "trainer.shard_optimizer works neither with trainer.power_sgd_rank nor with "
+        "trainer.sync_every above 1: leave these as they are, or set "
+        "trainer.shard_optimizer=false");
+  }
   if (trainer.sync_every() == 1) return absl::OkStatus();
   if (trainer.power_sgd_rank() > 0) {
     return UsageError(

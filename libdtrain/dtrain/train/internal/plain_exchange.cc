@@ -13,11 +13,12 @@ namespace {
 class PlainExchange final : public BucketExchange {
  public:
   PlainExchange(std::shared_ptr<HostGradients> gradients, std::vector<BucketRange> buckets,
-                Communicator& comm, DType wire_type)
+                Communicator& comm, DType wire_type, std::vector<std::vector<int64_t>> slices)
       : gradients_(std::move(gradients)),
         buckets_(std::move(buckets)),
         comm_(comm),
         wire_type_(wire_type),
+        slices_(std::move(slices)),
         wire_(buckets_.size()),
         handles_(buckets_.size()) {
     if (wire_type_ == DType::kFloat32) return;
@@ -28,6 +29,8 @@ class PlainExchange final : public BucketExchange {
 
   void Start(int bucket) override {
     const BucketRange& range = buckets_[static_cast<size_t>(bucket)];
+    const int64_t count = range.elements();
+    if (count == 0) return;
     gradients_->Fetch(range);
     void* data = gradients_->data() + range.begin;
     if (wire_type_ != DType::kFloat32) {
@@ -36,22 +39,34 @@ class PlainExchange final : public BucketExchange {
                   wire);
       data = wire;
     }
-    handles_[static_cast<size_t>(bucket)] =
-        comm_.StartAllReduce(data, range.elements(), wire_type_, ReduceOp::kSum);
+    std::unique_ptr<Handle>& handle = handles_[static_cast<size_t>(bucket)];
+    if (slices_.empty()) {
+      handle = comm_.StartAllReduce(data, count, wire_type_, ReduceOp::kSum);
+    } else {
+      std::vector<int64_t> offsets = slices_[static_cast<size_t>(bucket)];
+      for (int64_t& offset : offsets) offset -= range.begin;
+      handle = comm_.StartReduceScatter(data, offsets, wire_type_, ReduceOp::kSum);
+    }
   }
 
   void Poll() override { comm_.Poll(); }
 
-  bool HasArrived(int bucket) override { return handles_[static_cast<size_t>(bucket)]->Test(); }
+  bool HasArrived(int bucket) override {
+    const std::unique_ptr<Handle>& handle = handles_[static_cast<size_t>(bucket)];
+    return !handle || handle->Test();
+  }
 
   void Land(int bucket) override {
     std::unique_ptr<Handle>& handle = handles_[static_cast<size_t>(bucket)];
+    if (!handle) return;  // an empty bucket
     handle->Wait();
     handle.reset();
-    const BucketRange& range = buckets_[static_cast<size_t>(bucket)];
+    const BucketRange range = Landing(bucket);
     if (wire_type_ != DType::kFloat32) {
-      WidenFromWire(wire_[static_cast<size_t>(bucket)].data(), range.elements(), wire_type_,
-                    comm_.size(), gradients_->data() + range.begin);
+      const int64_t skipped = range.begin - buckets_[static_cast<size_t>(bucket)].begin;
+      const std::byte* const wire = wire_[static_cast<size_t>(bucket)].data();
+      WidenFromWire(wire + skipped * static_cast<int64_t>(SizeOf(wire_type_)), range.elements(),
+                    wire_type_, comm_.size(), gradients_->data() + range.begin);
     }
     gradients_->Return(range);
   }
@@ -64,10 +79,19 @@ class PlainExchange final : public BucketExchange {
   }
 
  private:
+  // The elements whose sums this rank receives.
+  BucketRange Landing(int bucket) const {
+    if (slices_.empty()) return buckets_[static_cast<size_t>(bucket)];
+    const std::vector<int64_t>& offsets = slices_[static_cast<size_t>(bucket)];
+    const auto rank = static_cast<size_t>(comm_.rank());
+    return {offsets[rank], offsets[rank + 1]};
+  }
+
   std::shared_ptr<HostGradients> gradients_;
   std::vector<BucketRange> buckets_;
   Communicator& comm_;
   DType wire_type_;
+  std::vector<std::vector<int64_t>> slices_;  // by bucket; empty: every rank receives all
   std::vector<std::vector<std::byte>> wire_;  // by bucket; empty in float32
   std::vector<std::unique_ptr<Handle>> handles_;
 };
@@ -76,8 +100,10 @@ class PlainExchange final : public BucketExchange {
 
 std::unique_ptr<BucketExchange> MakePlainExchange(std::shared_ptr<HostGradients> gradients,
                                                   std::vector<BucketRange> buckets,
-                                                  Communicator& comm, DType wire_type) {
-  return std::make_unique<PlainExchange>(std::move(gradients), std::move(buckets), comm, wire_type);
+                                                  Communicator& comm, DType wire_type,
+                                                  std::vector<std::vector<int64_t>> slices) {
+  return std::make_unique<PlainExchange>(std::move(gradients), std::move(buckets), comm, wire_type,
+                                         std::move(slices));
 }
 
 }  // namespace dtrain::internal

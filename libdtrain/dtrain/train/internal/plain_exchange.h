@@ -3,6 +3,7 @@
 #ifndef DTRAIN_TRAIN_INTERNAL_PLAIN_EXCHANGE_H_
 #define DTRAIN_TRAIN_INTERNAL_PLAIN_EXCHANGE_H_
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -14,10 +15,13 @@
 namespace dtrain::internal {
 
 // wire_type: float32, bfloat16 or float16 (train/gradient_reducer.h says how they are rounded).
+// slices: of each bucket the elements at which the ranks' parts of it begin and the last ends,
+// [size + 1], where each rank receives the sums of its part alone; empty where all receive all.
 // `comm` outlives the exchange.
 std::unique_ptr<BucketExchange> MakePlainExchange(std::shared_ptr<HostGradients> gradients,
                                                   std::vector<BucketRange> buckets,
-                                                  Communicator& comm, DType wire_type);
+                                                  Communicator& comm, DType wire_type,
+                                                  std::vector<std::vector<int64_t>> slices = {});
 
 }  // namespace dtrain::internal
 

@@ -1,0 +1,75 @@
+// held_memory.cc - a table of roles beside the allocations of the CUDA runtime.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/device/internal/held_memory.h"
+
+#include <map>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "dtrain/device/cuda/runtime.h"
+
+namespace dtrain::internal {
+namespace {
+
+constexpr size_t kMebibyte = size_t{1} << 20;
+
+class HeldMemory {
+ public:
+  static HeldMemory& Get() {
+    static HeldMemory held;
+    return held;
+  }
+
+  void Take(const Device& device, const std::string& role, size_t bytes) {
+    const std::scoped_lock lock(mutex_);
+    by_role_[{DeviceName(device), role}] += bytes;
+  }
+  void Give(const Device& device, const std::string& role, size_t bytes) {
+    const std::scoped_lock lock(mutex_);
+    const auto entry = by_role_.find({DeviceName(device), role});
+    if ((entry->second -= bytes) == 0) by_role_.erase(entry);
+  }
+  // "parameters 200 MiB, scratch 1 MiB".
+  std::string Describe(const Device& device) {
+    const std::scoped_lock lock(mutex_);
+    std::string text;
+    for (const auto& [key, bytes] : by_role_) {
+      const auto& [name, role] = key;
+      if (name != DeviceName(device)) continue;
+      text += (text.empty() ? "" : ", ") + role + " " + std::to_string(bytes / kMebibyte) + " MiB";
+    }
+    return text.empty() ? "nothing" : text;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<std::string, std::string>, size_t> by_role_;  // device and role -> bytes
+};
+
+}  // namespace
+
+void* TakeMemory(const Device& device, const std::string& role, size_t bytes, size_t wanted,
+                 ArenaMemory memory) {
+  void* base = nullptr;
+  try {
+    base = memory == ArenaMemory::kPinned ? cuda::AllocatePinned(device, bytes)
+                                          : cuda::Allocate(device, bytes);
+  } catch (const std::bad_alloc&) {
+    const std::string full = memory == ArenaMemory::kPinned ? "the host has no more pinned memory"
+                                                            : DeviceName(device) + " is full";
+    throw DeviceMemoryError(full + ": " + role + " need " + std::to_string(wanted / kMebibyte + 1) +
+                            " MiB more (held: " + HeldMemory::Get().Describe(device) + ")");
+  }
+  if (memory == ArenaMemory::kDevice) HeldMemory::Get().Take(device, role, bytes);
+  return base;
+}
+
+void GiveMemory(const Device& device, const std::string& role, void* base, size_t bytes,
+                ArenaMemory memory) {
+  if (memory == ArenaMemory::kPinned) return cuda::FreePinned(base);
+  cuda::Free(device, base);
+  HeldMemory::Get().Give(device, role, bytes);
+}
+
+}  // namespace dtrain::internal

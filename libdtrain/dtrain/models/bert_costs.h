@@ -1,0 +1,40 @@
+// bert_costs.h - what a BERT classifier costs before it runs: parameters, operations, activations.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   const BertBatch batch{.tokens = 4096, .texts = 32};
+//   RecomputePlan plan = PlanRecompute(CostsOf(options, batch), {}, /*budget=*/int64_t{8} << 30);
+//
+// Nothing is computed or allocated; layers are counted in nn/costs.h.
+#ifndef DTRAIN_MODELS_BERT_COSTS_H_
+#define DTRAIN_MODELS_BERT_COSTS_H_
+
+#include <cstdint>
+
+#include "dtrain/models/bert_classifier.h"
+#include "dtrain/nn/costs.h"
+
+namespace dtrain {
+
+// `output` is the pooler and the classifier.
+ModelParameters CountParameters(const BertClassifierOptions& options);
+
+// A micro-batch; texts are taken for equally long.
+struct BertBatch {
+  int64_t tokens = 4096;
+  int64_t texts = 32;
+};
+
+// Embeddings, norms and activations are not counted.
+ModelFlops CountFlops(const BertClassifierOptions& options, const BertBatch& batch,
+                      Recompute recompute, int recompute_every = 2);
+
+// Arena::peak() of Forward() and Backward() while training.
+int64_t PeakActivationBytes(const BertClassifierOptions& options, const BertBatch& batch,
+                            const ActivationOptions& activations);
+
+// All of it, for planning.
+ModelCosts CostsOf(const BertClassifierOptions& options, const BertBatch& batch);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_MODELS_BERT_COSTS_H_
