@@ -47,6 +47,11 @@ GradientReducerOptions Options(int rank, DType wire_type = DType::kFloat32) {
           .power_sgd = {.rank = rank, .seed = 5}};
 }
 
+// Of a rank's gradients in a step.
+uint64_t SeedOf(int step, int rank) {
+  return 100 * static_cast<uint64_t>(step) + static_cast<uint64_t>(rank);
+}
+
 std::vector<float> Noise(int64_t count, uint64_t seed) {
   RandomStream random({.seed = seed});
   std::vector<float> values(static_cast<size_t>(count));
@@ -132,7 +137,7 @@ Ledger Run(Communicator& comm, const GradientReducerOptions& options, int steps)
   GradientReducer reducer(View(flat), Parameters(), comm, options);
   Ledger ledger{.given = std::vector<double>(kAll)};
   for (int step = 0; step < steps; ++step) {
-    std::ranges::copy(Noise(kAll, static_cast<uint64_t>(100 * step + comm.rank())), flat.begin());
+    std::ranges::copy(Noise(kAll, SeedOf(step, comm.rank())), flat.begin());
     Step(reducer);
     for (size_t i = 0; i < flat.size(); ++i) ledger.given[i] += double{flat[i]};
   }
@@ -230,8 +235,7 @@ TEST_CASE("a step with infinite gradients on one rank is NaN on all and leaves n
           all_nan = all_nan && std::isnan(flat[kBias]) && std::isnan(flat[kAll - 1]) &&
                     reducer.power_sgd_memory()->errors == errors;
         }
-        std::ranges::copy(Noise(kAll, static_cast<uint64_t>(100 * step + comm.rank())),
-                          flat.begin());
+        std::ranges::copy(Noise(kAll, SeedOf(step, comm.rank())), flat.begin());
         Step(reducer);
       }
       if (!all_nan) flat.clear();
@@ -258,8 +262,7 @@ TEST_CASE("the memory is free of the loss scale") {
       GradientReducer reducer(View(flat), Parameters(), comm, Options(2));
       reducer.SetGradientScale(Tensor::View(&scale, {1}));
       for (int step = 0; step < 3; ++step) {
-        std::ranges::copy(Noise(kAll, static_cast<uint64_t>(100 * step + comm.rank())),
-                          flat.begin());
+        std::ranges::copy(Noise(kAll, SeedOf(step, comm.rank())), flat.begin());
         scale = step == 1 ? second_scale : 1.0f;
         for (float& value : flat) value *= scale;
         Step(reducer);
@@ -285,7 +288,7 @@ std::vector<float> Continue(Communicator& comm, const std::string& path, int fro
   }
   SpreadMemory(gathered, comm, *reducer.power_sgd_memory());
   for (int step = from; step < to; ++step) {
-    std::ranges::copy(Noise(kAll, static_cast<uint64_t>(100 * step + comm.rank())), flat.begin());
+    std::ranges::copy(Noise(kAll, SeedOf(step, comm.rank())), flat.begin());
     Step(reducer);
   }
   std::vector<CheckpointFile> files;
