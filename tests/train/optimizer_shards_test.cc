@@ -1,5 +1,5 @@
-// optimizer_shards_test.cc - a sharded optimizer is the whole one, bit for bit, on ranks as
-// threads. SPDX-License-Identifier: Apache-2.0
+// optimizer_shards_test.cc - a sharded optimizer is the whole one, bit for bit.
+// SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/optimizer_shards.h"
 
 #include <catch2/catch.hpp>
