@@ -1,4 +1,4 @@
-// optimizer_shards_test.cc - a sharded optimizer is the whole one, bit for bit, on threads.
+// optimizer_shards_test.cc - a sharded optimizer is the whole one, bit for bit.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/optimizer_shards.h"
 
