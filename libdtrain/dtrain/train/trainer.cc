@@ -5,19 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "dtrain/base/log.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/reduce.h"
 #include "dtrain/tensor/copy.h"
-#include "dtrain/train/broadcast.h"
 #include "dtrain/train/internal/local_rounds.h"
-#include "dtrain/train/internal/power_sgd_memory.h"
 
 namespace dtrain {
 namespace {
@@ -110,69 +106,6 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
 
 Trainer::~Trainer() { ctx_.set_loss({}); }
 
-absl::Status Trainer::OnRoot(const std::function<absl::Status()>& work) {
-  if (!comm_.is_root()) {
-    if (shards_) shards_->Serve(adam_);
-    return absl::OkStatus();
-  }
-  absl::Status status = work();
-  if (shards_) shards_->Dismiss();
-  return status;
-}
-
-absl::Status Trainer::Resume(const std::string& from) {
-  absl::StatusOr<std::string> path = std::string();
-  static_cast<void>(OnRoot([&] { return (path = Load(from)).status(); }));
-  DT_RETURN_IF_ERROR(BroadcastState(path.status()));
-  // A complete run that is started again has its checkpoint already.
-  if (from == "auto") last_checkpoint_step_ = state_.step;
-  if (state_.step > 0 && comm_.is_root()) Event("resume", "going on from " + *path);
-  reducer_->SetStep(state_.step);
-  return state_.step > 0 ? RestorePowerSgd(*path) : absl::OkStatus();
-}
-
-absl::StatusOr<std::string> Trainer::Load(const std::string& from) {
-  if (from == "never" || (from == "auto" && options_.checkpoint_dir.empty())) return "";
-  std::optional<Checkpoint> checkpoint;
-  if (from == "auto") {
-    DT_ASSIGN_OR_RETURN(checkpoint, FindLatestGood(options_.checkpoint_dir));
-    if (!checkpoint) return "";
-  } else {
-    DT_ASSIGN_OR_RETURN(checkpoint, OpenCheckpoint(from));
-  }
-  DT_RETURN_IF_ERROR(task_.CheckCheckpoint(*checkpoint));
-  DT_RETURN_IF_ERROR(
-      RestoreCheckpoint(*checkpoint, task_.parameters(), adam_, state_, shards_.get()));
-  return checkpoint->path();
-}
-
-absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
-  // The root's error ends every rank with the same message and exit code.
-  const int code = comm_.AllReduceValue(static_cast<int32_t>(ExitCodeOf(loaded)), ReduceOp::kMax);
-  if (code != 0) {
-    return loaded.ok()
-               ? StorageError("the root rank could not load a checkpoint; its message says why")
-               : loaded;
-  }
-  ParameterSet& parameters = task_.parameters();
-  BroadcastTensors({{parameters.weights()}}, comm_, 0);
-  if (!shards_) {
-    for (const Tensor& tensor : {adam_.first_moments(), adam_.second_moments(), adam_.average()}) {
-      if (tensor) BroadcastTensors({{tensor}}, comm_, 0);
-    }
-  }
-  parameters.RefreshComputeWeights();
-  static_assert(std::is_trivially_copyable_v<TrainState>);
-  comm_.Broadcast(&state_, sizeof(state_), 0);
-  adam_.set_steps(state_.optimizer_steps);
-  state_.loss_scaler = RestoreLossScale(options_.loss_scaler, state_.loss_scaler);
-  step_.Reset(state_.loss_scaler, state_.optimizer_steps, ctx_.stream());
-  task_.Seek(state_.position);
-  resumed_seconds_ = state_.seconds;
-  if (state_.step > 0) last_checkpoint_step_ = state_.step;
-  return absl::OkStatus();
-}
-
 absl::StatusOr<TrainResult> Trainer::Run() {
   ctx_.set_training(true);
   clock_.Restart();
@@ -220,9 +153,8 @@ absl::StatusOr<Trainer::Update> Trainer::RunUpdate() {
   Update update;
   Timer timer;
   comm_.pulse().SetStep(state_.step);
-  comm_.pulse().SetPhase(Phase::kData);
   const auto next = [&] {
-    const Timeline::Span span(timeline_.spans(), "data", kComputeLane);
+    const Timeline::Span span = Enter(Phase::kData);
     return task_.NextUpdate();
   };
   DT_ASSIGN_OR_RETURN(const int micro_batches, next());
@@ -230,9 +162,8 @@ absl::StatusOr<Trainer::Update> Trainer::RunUpdate() {
   update.data_seconds = timer.Restart();
   update.source_tokens = static_cast<double>(task_.source_tokens());
   Backward(micro_batches, update);
-  const Timeline::Span span(timeline_.spans(), "exchange", kComputeLane);
+  const Timeline::Span span = Enter(Phase::kExchange);
   timer.Restart();
-  comm_.pulse().SetPhase(Phase::kExchange);
   reducer_->Finish();
   update.comm_seconds = timer.Seconds();
   ReduceSums(update);
@@ -257,12 +188,10 @@ LossSums Trainer::RunMicroBatch(int i, bool is_last) {
   task_.Upload(i, ctx_);
   const auto forward_and_backward = [&] {
     const LossSums sums = [&] {
-      comm_.pulse().SetPhase(Phase::kForward);
-      const Timeline::Span span(timeline_.spans(), "forward", kComputeLane, i);
+      const Timeline::Span span = Enter(Phase::kForward, i);
       return task_.Forward(i, 1.0f, ctx_);
     }();
-    comm_.pulse().SetPhase(Phase::kBackward);
-    const Timeline::Span span(timeline_.spans(), "backward", kComputeLane, i);
+    const Timeline::Span span = Enter(Phase::kBackward, i);
     task_.Backward(ctx_);
     return sums;
   };
@@ -297,6 +226,12 @@ void Trainer::ReportMemory() {
                                   "planned",
                                   mebibytes(activation_peak_), updates_here_,
                                   mebibytes(options_.planned_activation_bytes)));
+}
+
+Timeline::Span Trainer::Enter(Phase phase, int64_t index) {
+  comm_.pulse().SetPhase(phase);
+  const int lane = phase < Phase::kEvaluation ? kComputeLane : kEvaluationLane;
+  return {timeline_.spans(), Name(phase), lane, index};
 }
 
 void Trainer::StartTimeline() {
@@ -334,9 +269,8 @@ void Trainer::ReduceSums(Update& update) {
 }
 
 void Trainer::ApplyGradients(Update& update) {
-  const Timeline::Span span(timeline_.spans(), "update", kComputeLane);
+  const Timeline::Span span = Enter(Phase::kUpdate);
   Stream& stream = ctx_.stream();
-  comm_.pulse().SetPhase(Phase::kUpdate);
   elapsed_ = update.elapsed;
   const int64_t learned = rounds_ ? update.own_tokens : update.sums.tokens;
   const double tokens = static_cast<double>(std::max<int64_t>(learned, 1));
@@ -496,9 +430,8 @@ absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requ
 
 absl::Status Trainer::Evaluate() {
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));
-  const Timeline::Span span(timeline_.spans(), "evaluation", kEvaluationLane, state_.step);
+  const Timeline::Span span = Enter(Phase::kEvaluation, state_.step);
   const double started = Elapsed();
-  comm_.pulse().SetPhase(Phase::kEvaluation);
   ctx_.set_training(false);
   SwapAverage();
   absl::StatusOr<EvaluationResult> result = task_.Evaluate(ctx_);
@@ -536,45 +469,12 @@ absl::Status Trainer::Evaluate() {
 }
 
 absl::StatusOr<EvaluationResult> Trainer::EvaluateTest() {
-  comm_.pulse().SetPhase(Phase::kEvaluation);
+  const Timeline::Span span = Enter(Phase::kEvaluation, state_.step);
   ctx_.set_training(false);
   SwapAverage();
   absl::StatusOr<EvaluationResult> result = task_.EvaluateTest(ctx_);
   SwapAverage();
   return result;
-}
-
-absl::Status Trainer::SaveCheckpoint() {
-  checkpoint_due_ = false;
-  last_checkpoint_ = elapsed_;
-  last_checkpoint_step_ = state_.step;
-  if (options_.checkpoint_dir.empty()) return absl::OkStatus();
-  comm_.pulse().SetPhase(Phase::kCheckpoint);
-  const Timeline::Span span(timeline_.spans(), "checkpoint", kEvaluationLane, state_.step);
-  std::vector<CheckpointFile> more;
-  if (const internal::PowerSgdMemory* const memory = reducer_->power_sgd_memory()) {
-    more.push_back(internal::GatherMemory(*memory, comm_));
-  }
-  absl::Status saved = OnRoot([&] { return WriteCheckpoint(std::move(more)); });
-  const int code = comm_.AllReduceValue(static_cast<int32_t>(ExitCodeOf(saved)), ReduceOp::kMax);
-  if (code == 0 || !saved.ok()) return saved;
-  return StorageError("the root rank could not write a checkpoint; its message says why");
-}
-
-absl::Status Trainer::WriteCheckpoint(std::vector<CheckpointFile> more) {
-  DT_ASSIGN_OR_RETURN(
-      CheckpointDirectory directory,
-      CheckpointDirectory::Open(options_.checkpoint_dir, {.keep_last = options_.keep_last}));
-  std::vector<CheckpointFile> files = MakeCheckpointFiles(state_, task_.parameters(), adam_,
-                                                          task_.CheckpointFiles(), shards_.get());
-  std::move(more.begin(), more.end(), std::back_inserter(files));
-  DT_ASSIGN_OR_RETURN(const SavedCheckpoint saved, directory.Save(state_.step, files));
-  if (state_.best_step == state_.step) {
-    DT_RETURN_IF_ERROR(directory.MarkBest(options_.best_metric, state_.step));
-  }
-  Event("checkpoint", absl::StrFormat("%s: %.1f MiB in %.2f s", saved.path,
-                                      static_cast<double>(saved.bytes) / (1 << 20), saved.seconds));
-  return absl::OkStatus();
 }
 
 absl::Status Trainer::Finish(const std::string& reason) {

@@ -199,6 +199,8 @@ class Trainer {
   absl::Status CheckReplicasNow();
   // Of the activations so far, once.
   void ReportMemory();
+  // Tells heartbeats what this rank does, and the timeline until the span ends.
+  [[nodiscard]] Timeline::Span Enter(Phase phase, int64_t index = -1);
   void StartTimeline();
   // On, or off, where a rank asked for it.
   void ToggleTimeline(const Requests& requests);

@@ -1,0 +1,108 @@
+// trainer_checkpoints.cc - how a run is written to checkpoints and goes on from one.
+// SPDX-License-Identifier: Apache-2.0
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/train/broadcast.h"
+#include "dtrain/train/internal/power_sgd_memory.h"
+#include "dtrain/train/trainer.h"
+
+namespace dtrain {
+
+absl::Status Trainer::OnRoot(const std::function<absl::Status()>& work) {
+  if (!comm_.is_root()) {
+    if (shards_) shards_->Serve(adam_);
+    return absl::OkStatus();
+  }
+  absl::Status status = work();
+  if (shards_) shards_->Dismiss();
+  return status;
+}
+
+absl::Status Trainer::Resume(const std::string& from) {
+  absl::StatusOr<std::string> path = std::string();
+  static_cast<void>(OnRoot([&] { return (path = Load(from)).status(); }));
+  DT_RETURN_IF_ERROR(BroadcastState(path.status()));
+  // A complete run that is started again has its checkpoint already.
+  if (from == "auto") last_checkpoint_step_ = state_.step;
+  if (state_.step > 0 && comm_.is_root()) Event("resume", "going on from " + *path);
+  reducer_->SetStep(state_.step);
+  return state_.step > 0 ? RestorePowerSgd(*path) : absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Trainer::Load(const std::string& from) {
+  if (from == "never" || (from == "auto" && options_.checkpoint_dir.empty())) return "";
+  std::optional<Checkpoint> checkpoint;
+  if (from == "auto") {
+    DT_ASSIGN_OR_RETURN(checkpoint, FindLatestGood(options_.checkpoint_dir));
+    if (!checkpoint) return "";
+  } else {
+    DT_ASSIGN_OR_RETURN(checkpoint, OpenCheckpoint(from));
+  }
+  DT_RETURN_IF_ERROR(task_.CheckCheckpoint(*checkpoint));
+  DT_RETURN_IF_ERROR(
+      RestoreCheckpoint(*checkpoint, task_.parameters(), adam_, state_, shards_.get()));
+  return checkpoint->path();
+}
+
+absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
+  // The root's error ends every rank with the same message and exit code.
+  const int code = comm_.AllReduceValue(static_cast<int32_t>(ExitCodeOf(loaded)), ReduceOp::kMax);
+  if (code != 0) {
+    return loaded.ok()
+               ? StorageError("the root rank could not load a checkpoint; its message says why")
+               : loaded;
+  }
+  ParameterSet& parameters = task_.parameters();
+  BroadcastTensors({{parameters.weights()}}, comm_, 0);
+  if (!shards_) {
+    for (const Tensor& tensor : {adam_.first_moments(), adam_.second_moments(), adam_.average()}) {
+      if (tensor) BroadcastTensors({{tensor}}, comm_, 0);
+    }
+  }
+  parameters.RefreshComputeWeights();
+  static_assert(std::is_trivially_copyable_v<TrainState>);
+  comm_.Broadcast(&state_, sizeof(state_), 0);
+  adam_.set_steps(state_.optimizer_steps);
+  state_.loss_scaler = RestoreLossScale(options_.loss_scaler, state_.loss_scaler);
+  step_.Reset(state_.loss_scaler, state_.optimizer_steps, ctx_.stream());
+  task_.Seek(state_.position);
+  resumed_seconds_ = state_.seconds;
+  if (state_.step > 0) last_checkpoint_step_ = state_.step;
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::SaveCheckpoint() {
+  checkpoint_due_ = false;
+  last_checkpoint_ = elapsed_;
+  last_checkpoint_step_ = state_.step;
+  if (options_.checkpoint_dir.empty()) return absl::OkStatus();
+  const Timeline::Span span = Enter(Phase::kCheckpoint, state_.step);
+  std::vector<CheckpointFile> more;
+  if (const internal::PowerSgdMemory* const memory = reducer_->power_sgd_memory()) {
+    more.push_back(internal::GatherMemory(*memory, comm_));
+  }
+  absl::Status saved = OnRoot([&] { return WriteCheckpoint(std::move(more)); });
+  const int code = comm_.AllReduceValue(static_cast<int32_t>(ExitCodeOf(saved)), ReduceOp::kMax);
+  if (code == 0 || !saved.ok()) return saved;
+  return StorageError("the root rank could not write a checkpoint; its message says why");
+}
+
+absl::Status Trainer::WriteCheckpoint(std::vector<CheckpointFile> more) {
+  DT_ASSIGN_OR_RETURN(
+      CheckpointDirectory directory,
+      CheckpointDirectory::Open(options_.checkpoint_dir, {.keep_last = options_.keep_last}));
+  std::vector<CheckpointFile> files = MakeCheckpointFiles(state_, task_.parameters(), adam_,
+                                                          task_.CheckpointFiles(), shards_.get());
+  std::move(more.begin(), more.end(), std::back_inserter(files));
+  DT_ASSIGN_OR_RETURN(const SavedCheckpoint saved, directory.Save(state_.step, files));
+  if (state_.best_step == state_.step) {
+    DT_RETURN_IF_ERROR(directory.MarkBest(options_.best_metric, state_.step));
+  }
+  Event("checkpoint", absl::StrFormat("%s: %.1f MiB in %.2f s", saved.path,
+                                      static_cast<double>(saved.bytes) / (1 << 20), saved.seconds));
+  return absl::OkStatus();
+}
+
+}  // namespace dtrain
