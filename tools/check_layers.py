@@ -40,6 +40,8 @@ def check_include(path, room, quote, header):
             if is_public or room not in PROTO_USERS:
                 yield "protobuf types stay within " + ", ".join(sorted(PROTO_USERS)) + ", out of public headers"
             return
+        if is_public and "/internal/" in header:
+            yield "a public header includes none of internal/, which is not installed"
         if target not in FLOORS:
             yield f"unknown floor {target}"
         elif FLOORS[target] > FLOORS[room]:

@@ -58,7 +58,7 @@ std::vector<Seen> Prepare(const std::string& path, const std::vector<uint64_t>& 
     };
     if (version_of_last != 0 && comm.rank() == comm.size() - 1) Cublas().version = version_of_last;
     Seen seen;
-    const absl::StatusOr<GemmPlanReport> report =
+    const absl::StatusOr<PlanReport> report =
         PrepareGemmPlans({.tuning = tuning, .path = path}, kGpu, comm, [&] {
           ++seen.warm_ups;
           Multiply(64);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "dtrain/app/internal/plan_file.h"
 #include "dtrain/app/nmt_options.h"
 #include "dtrain/base/log.h"
 #include "dtrain/models/seq2seq_costs.h"
@@ -129,13 +130,12 @@ AttentionPlanOptions AttentionPlanOptionsOf(const proto::KernelConfig& config,
   return options;
 }
 
-absl::StatusOr<AttentionPlanReport> PrepareAttentionPlans(const AttentionPlanOptions& options,
-                                                          const AttentionWorkload& workload,
-                                                          const Device& device,
-                                                          Communicator& comm) {
+absl::StatusOr<PlanReport> PrepareAttentionPlans(const AttentionPlanOptions& options,
+                                                 const AttentionWorkload& workload,
+                                                 const Device& device, Communicator& comm) {
   SetAttentionEngine(AttentionEngine::kNative);
   if (options.engine == AttentionEngine::kNative || device.type == DeviceType::kCpu) {
-    return AttentionPlanReport();
+    return PlanReport();
   }
   const bool is_auto = options.engine == AttentionEngine::kAuto;
   if (const absl::Status status = CheckCudnn(comm); !status.ok()) {
@@ -143,16 +143,16 @@ absl::StatusOr<AttentionPlanReport> PrepareAttentionPlans(const AttentionPlanOpt
       return Annotate(status, "kernels.attention=cudnn (or set kernels.attention=native)");
     }
     LogInfo(absl::StrCat("kernels.attention=auto: native; ", status.message()));
-    return AttentionPlanReport();
+    return PlanReport();
   }
   SetAttentionEngine(options.engine);
   const std::string why = WhyAlwaysNative(workload);
   if (!why.empty() && comm.is_root()) {
     LogWarning(absl::StrCat("kernels.attention: training stays native; ", why));
   }
-  if (!is_auto || !why.empty()) return AttentionPlanReport();
+  if (!is_auto || !why.empty()) return PlanReport();
   DT_ASSIGN_OR_RETURN(
-      const AttentionPlanReport report,
+      const PlanReport report,
       internal::PreparePlans({.what = "attention",
                               .library = "cuDNN",
                               .count = CountAttentionPlans,

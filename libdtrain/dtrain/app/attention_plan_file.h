@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "dtrain/app/internal/plan_file.h"
+#include "dtrain/app/plan_report.h"
 #include "dtrain/base/dtype.h"
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
@@ -41,15 +41,13 @@ struct AttentionWorkload {
   bool self = true, causal = false, cross = false;
 };
 
-using AttentionPlanReport = internal::PlanReport;
-
 // Sets who computes this rank's attention on a GPU. With kAuto all ranks take the root rank's
 // plans: those of the file, and for lengths of `workload` beyond them new ones, which go into the
 // file, as with PrepareGemmPlans(); where a rank cannot use cuDNN, all stay native and say why.
 // With kCudnn that is a UsageError on all ranks. Collective.
-absl::StatusOr<AttentionPlanReport> PrepareAttentionPlans(const AttentionPlanOptions& options,
-                                                          const AttentionWorkload& workload,
-                                                          const Device& device, Communicator& comm);
+absl::StatusOr<PlanReport> PrepareAttentionPlans(const AttentionPlanOptions& options,
+                                                 const AttentionWorkload& workload,
+                                                 const Device& device, Communicator& comm);
 
 // The same from a translation run's configuration, for micro-batches planned like `batch`.
 absl::Status PrepareTranslationAttention(const proto::NmtConfig& config, const std::string& run_dir,

@@ -6,12 +6,12 @@
 
 namespace dtrain {
 
-absl::StatusOr<GemmPlanReport> PrepareGemmPlans(const GemmPlanOptions& options,
-                                                const Device& device, Communicator& comm,
-                                                const std::function<void()>& warm_up) {
+absl::StatusOr<PlanReport> PrepareGemmPlans(const GemmPlanOptions& options, const Device& device,
+                                            Communicator& comm,
+                                            const std::function<void()>& warm_up) {
   SetGemmTuning(options.tuning);
   if (options.tuning != GemmTuning::kMeasure || device.type == DeviceType::kCpu) {
-    return GemmPlanReport();
+    return PlanReport();
   }
   return internal::PreparePlans({.what = "matrix products",
                                  .library = "cuBLASLt",

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "dtrain/app/internal/plan_file.h"
+#include "dtrain/app/plan_report.h"
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/device/device.h"
@@ -20,17 +20,15 @@ struct GemmPlanOptions {
   std::string path = {};  // of the plan file, read and written on the root rank
 };
 
-using GemmPlanReport = internal::PlanReport;
-
 // Sets how this rank's products are computed. With kMeasure on a GPU all ranks take the plans of
 // the root rank: those of the file, and for what `warm_up` multiplies beyond them new ones, which
 // go into the file. `warm_up` runs on the root rank alone and must not communicate; its results are
 // waste. A file that is damaged, or of another GPU or cuBLASLt, is measured anew; a rank whose GPU
 // or library differs from the root's says so and goes without. Collective. StorageError on all
 // ranks where the file cannot be written.
-absl::StatusOr<GemmPlanReport> PrepareGemmPlans(const GemmPlanOptions& options,
-                                                const Device& device, Communicator& comm,
-                                                const std::function<void()>& warm_up);
+absl::StatusOr<PlanReport> PrepareGemmPlans(const GemmPlanOptions& options, const Device& device,
+                                            Communicator& comm,
+                                            const std::function<void()>& warm_up);
 
 }  // namespace dtrain
 

@@ -109,7 +109,7 @@ GemmPlanOptions GemmPlanOptionsOf(const proto::KernelConfig& config, const std::
 absl::Status PrepareKernels(const proto::KernelConfig& config, const std::string& run_dir,
                             const Device& device, Communicator& comm,
                             const std::function<void()>& warm_up) {
-  DT_ASSIGN_OR_RETURN(const GemmPlanReport report,
+  DT_ASSIGN_OR_RETURN(const PlanReport report,
                       PrepareGemmPlans(GemmPlanOptionsOf(config, run_dir), device, comm, warm_up));
   if (comm.is_root() && report.read + report.measured > 0) {
     LogInfo(absl::StrFormat("plans of matrix products: %d measured before, %d now", report.read,

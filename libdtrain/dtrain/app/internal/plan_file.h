@@ -8,16 +8,12 @@
 #include <string>
 #include <string_view>
 
+#include "dtrain/app/plan_report.h"
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/device/device.h"
 
 namespace dtrain::internal {
-
-struct PlanReport {
-  size_t read = 0;      // plans of the file
-  size_t measured = 0;  // and those it did not have
-};
 
 // Plans of one kind, as the calling thread has them.
 struct PlanKind {
