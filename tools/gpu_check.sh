@@ -5,7 +5,7 @@
 #   tools/gpu_check.sh                     builds the preset cuda here (not counted) and checks it
 #   tools/gpu_check.sh --bundle DIR        checks a bundle that tools/bundle.sh made elsewhere
 #   tools/gpu_check.sh --stages A,B        only these stages of
-#                                          tests,train,agree,memcheck,racecheck,kernels,steps
+#                                          tests,nccl,train,agree,memcheck,racecheck,kernels,steps
 #   tools/gpu_check.sh --long              ten times the time; two more sanitizers, more step times
 #   tools/gpu_check.sh --peer PYTHON       also PyTorch's steps beside ours, by a python that has it
 #   tools/gpu_check.sh --logs DIR          where the logs go (gpu-check-logs)
@@ -14,10 +14,10 @@
 # nothing failed but something was not run. Which GPU: CUDA_VISIBLE_DEVICES.
 set -uo pipefail
 
-# Seconds a stage may take: 455 in all.
-declare -A limits=([tests]=110 [train]=60 [agree]=45 [memcheck]=60 [racecheck]=60 [kernels]=60
+# Seconds a stage may take: 475 in all.
+declare -A limits=([tests]=110 [nccl]=20 [train]=60 [agree]=45 [memcheck]=60 [racecheck]=60 [kernels]=60
   [steps]=60)
-order=(tests train agree memcheck racecheck kernels steps)
+order=(tests nccl train agree memcheck racecheck kernels steps)
 # A program that takes longer than this has failed, not only come too late.
 test_seconds=60 peer_seconds=3600
 # How many programs share the GPU: most leave it idle mostly.
@@ -58,7 +58,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 mkdir -p "$logs" || exit 2
-results=$logs/results.tsv test_list=$logs/tests.txt
+results=$logs/results.tsv test_list=$logs/tests.txt nccl_list=$logs/nccl-tests.txt
 : >"$results" || exit 2
 
 if [ -n "$bundle" ]; then
@@ -67,6 +67,7 @@ if [ -n "$bundle" ]; then
   source "$bundle/env.sh"
   tests_dir=$bundle/tests bin_dir=$bundle/bin configs=$bundle/share/dtrain/nmt_train/configs
   awk '$1 == "kernel"' "$bundle/tests/tests.txt" >"$test_list"
+  awk '$4 == "comm_mpi_nccl_test"' "$bundle/tests/tests.txt" >"$nccl_list"
   peer_script=$bundle/share/dtrain/bench/peer_torch.py
   commit=$(cat "$bundle/share/dtrain/commit")
 else
@@ -79,7 +80,8 @@ else
   install_packages "${build_packages[@]}" python3
   configure_preset cuda -DDTRAIN_TESTS=ON
   tools/list_tests.py --preset cuda -L kernel >"$test_list"
-  mapfile -t targets < <(awk '{ print $4 }' "$test_list" | sort -u)
+  tools/list_tests.py --preset cuda -R '^comm/mpi_nccl_test' >"$nccl_list"
+  mapfile -t targets < <(awk '{ print $4 }' "$test_list" "$nccl_list" | sort -u)
   cmake --build build/cuda --target kernel_bench dtrain_step_bench nmt_train "${targets[@]}"
   set +e
   tests_dir=$PWD/build/cuda/tests bin_dir=$PWD/build/cuda/bin configs=$PWD/examples/nmt_train/configs
@@ -126,6 +128,16 @@ stage_tests() {
     attempt "$name" $test_seconds env "${variables[@]}" "$tests_dir/$program" &
   done <"$test_list"
   wait
+}
+
+# Ranks share the GPUs that there are; the test tells NCCL that each has a host of its own.
+stage_nccl() {
+  local name program
+  while read -r _ name _ program _; do
+    attempt "$name" "$test_seconds" mpirun --oversubscribe --bind-to none -n "${name##*/}" \
+      "$tests_dir/$program"
+    ! grep -q 'skipped: ' "$logs/${name//\//_}.log" || record "$name: there is no NCCL" 'not run' 0
+  done <"$nccl_list"
 }
 
 # train NAME ARGUMENT...: a short run of the demo.

@@ -16,6 +16,8 @@ cat >"$bundle/tests/tests.txt" <<'END'
 unit ops/adam_test 60 no_such_program
 kernel ops/adam_test/cuda 60 ops_adam_test DTRAIN_TEST_DEVICE=cuda A=1
 kernel models/golden_test/cuda 60 models_golden_test DTRAIN_TEST_DEVICE=cuda
+mpi comm/mpi_nccl_test/2 60 comm_mpi_nccl_test
+mpi comm/mpi_communicator_test/2 60 no_such_program
 END
 script() {
   printf '#!/usr/bin/env bash\n%s\n' "$2" >"$1"
@@ -23,6 +25,10 @@ script() {
 }
 script "$bundle/tests/ops_adam_test" '[ "$DTRAIN_TEST_DEVICE$A" = cuda1 ]'
 script "$bundle/tests/models_golden_test" 'sleep "${GOLDEN_SECONDS:-0}"; exit "${GOLDEN_STATUS:-0}"'
+script "$bundle/tests/comm_mpi_nccl_test" 'echo "${NCCL:-}"; [ "$RANKS" = 2 ]'
+script "$dir/tools/mpirun" '
+while [[ $1 = -* ]]; do case $1 in -n) export RANKS=$2; shift ;; --bind-to) shift ;; esac; shift; done
+"$@"'
 script "$bundle/bin/kernel_bench" 'echo "${GPU-GPU 7: 3 us}"; [ -n "${GPU-GPU 7}" ]'
 script "$bundle/bin/dtrain_step_bench" 'echo "{\"ms_median\":1.5,\"tokens_s\":2,\"gflops\":3,\"activations_mb\":4,\"end\":0}"'
 script "$bundle/bin/nmt_train" '
@@ -51,12 +57,13 @@ expect() {
     failures=$((failures + 1))
   fi
 }
-expect 0 '17 passed, 0 failed, 0 not run' --
+expect 0 '18 passed, 0 failed, 0 not run' --
 expect 0 'abc123 on GPU 7' -- --stages tests,kernels
 expect 1 'FAIL (1): models/golden_test/cuda' GOLDEN_STATUS=1 -- --stages tests
 expect 1 'FAIL (1): losses of GPU and CPU agree' LOSS_ON_GPU=5 -- --stages agree
 expect 2 'no GPU that dtrain can use' GPU= --
 expect 2 'there is no stage speed' -- --stages tests,speed
+expect 3 'not run: comm/mpi_nccl_test/2: there is no NCCL' NCCL='skipped: no NCCL' -- --stages nccl
 expect 3 'not run: compute-sanitizer does not support this GPU' UNSUPPORTED=1 -- --stages memcheck
 
 # Too late for itself, and too late for the stage.
