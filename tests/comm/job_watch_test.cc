@@ -44,6 +44,8 @@ class Table {
         if (std::find(silent.begin(), silent.end(), beat.rank) != silent.end()) continue;
         ++beat.count;
         if (computes && !beat.waiting) beat.cpu_milliseconds += 900;
+        beat.step += steps_a_second;
+        beat.waited_seconds += waits[static_cast<size_t>(beat.rank)];
         watch.Hear(beat, now);
       }
       const Findings found =
@@ -57,6 +59,8 @@ class Table {
 
   std::array<Beat, 3> beats;
   bool computes = true;  // a rank that does not wait uses its processor
+  int64_t steps_a_second = 0;
+  std::array<double, 3> waits{};  // of each second
   double now = 0;
   std::function<std::optional<uint64_t>(int64_t)> digest_after = [](int64_t) {
     return std::nullopt;
@@ -126,6 +130,49 @@ TEST_CASE("a rank that computes while others wait is named within 10 s and never
     notes += found.note.empty() ? 0 : 1;
   }
   CHECK(notes == 10);
+}
+
+TEST_CASE("a rank that is a little late in every step is named within 10 s, and then seldom") {
+  Table table;
+  table.steps_a_second = 4;
+  table.waits = {0.7, 0.05, 0.68};
+  const Findings found = table.Run(10);
+  CHECK_THAT(found.note,
+             Catch::Contains("others have waited for 70 % of 8 s of training, a part of "
+                             "each step, for rank 1 (host a, process 101)") &&
+                 !Catch::Contains("rank 0") && !Catch::Contains("rank 2"));
+  int notes = 0;
+  for (int second = 0; second < 600; ++second) {
+    const Findings later = table.Run(1);
+    REQUIRE(later.failure.empty());
+    notes += later.note.empty() ? 0 : 1;
+  }
+  CHECK(notes >= 8);
+  CHECK(notes <= 10);
+}
+
+TEST_CASE("both ranks of a slow host are named") {
+  Table table;
+  table.waits = {0.6, 0.1, 0.05};
+  const std::string note = table.Run(10).note;
+  CHECK_THAT(note, Catch::Contains("for rank 1 (host a") && Catch::Contains("; rank 2 (host b"));
+}
+
+TEST_CASE("nobody is named where all wait alike, as on a slow network") {
+  Table table;
+  table.waits = {0.8, 0.7, 0.9};
+  CHECK(table.Run(1000).note.empty());
+}
+
+TEST_CASE("nobody is named for waits while a rank evaluates") {
+  Table table;
+  table.waits = {0.8, 0.0, 0.9};
+  table.beats[1].phase = Phase::kEvaluation;
+  CHECK(table.Run(1000).note.empty());
+  // What was waited before the steps went on does not count.
+  table.beats[1].phase = Phase::kForward;
+  table.waits = {0.1, 0.1, 0.1};
+  CHECK(table.Run(1000).note.empty());
 }
 
 TEST_CASE("evaluations and checkpoints may take a minute before anyone is named") {

@@ -57,6 +57,31 @@ TEST_CASE("a rank that stands still for a while is named, and the run goes on") 
   CHECK(WaitUntil([&] { return checkpoints() > before; }, 30));
 }
 
+TEST_CASE("a rank that makes every step longer is named, and the run goes on") {
+  const std::unique_ptr<TwoHosts> hosts = TwoHosts::Start();
+  if (!hosts) return;
+  // Updates that take so long that checkpoints, whose waits do not count, are a small part.
+  LongRun run(*hosts, "run.comm_timeout=30s trainer.tokens_per_batch=1500 model.hidden_size=128");
+  const std::vector<pid_t> ranks = hosts->RanksOn("b", run.toy());
+  REQUIRE(ranks.size() == 2);
+  // Rank 2 sleeps for nine tenths of the time, shorter each time than a heartbeat may fail to come.
+  const Timer timer;
+  const auto is_named = [&] {
+    return run.toy().Log().find("a part of each step, for rank 2 (host b, ") != std::string::npos;
+  };
+  while (!is_named() && timer.Seconds() < 60) {
+    REQUIRE(::kill(ranks[0], SIGSTOP) == 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(900));
+    REQUIRE(::kill(ranks[0], SIGCONT) == 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  WARN("named after " << timer.Seconds() << " s");
+  CHECK(is_named());
+  const auto checkpoints = [&] { return CountOf(run.toy().Log(), "checkpoint @"); };
+  const size_t before = checkpoints();
+  CHECK(WaitUntil([&] { return checkpoints() > before; }, 30));
+}
+
 TEST_CASE("on a cut cable the ranks of both hosts end by themselves") {
   const std::unique_ptr<TwoHosts> hosts = TwoHosts::Start();
   if (!hosts) return;

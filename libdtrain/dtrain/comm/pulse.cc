@@ -46,7 +46,8 @@ Pulse::State Pulse::Read() const {
           .digest = digests_[static_cast<size_t>(sequence_) % kDigests],
           .collective = collective_,
           .moves = moves_,
-          .waiting = waits_ > 0};
+          .waiting = waits_ > 0,
+          .waited_seconds = static_cast<double>(waited_microseconds_) * 1e-6};
 }
 
 std::optional<uint64_t> Pulse::DigestAfter(int64_t collectives) const {

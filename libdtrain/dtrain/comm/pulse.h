@@ -43,6 +43,7 @@ class Pulse {
     const char* collective = "";  // the last of them
     int64_t moves = 0;            // grows while messages travel
     bool waiting = false;         // in a collective in which nothing moves
+    double waited_seconds = 0;    // in collectives in which nothing moved, in all
   };
   // What those who watch say.
   struct Judgement {
@@ -59,6 +60,9 @@ class Pulse {
   void CountMove() { moves_.fetch_add(1, std::memory_order_relaxed); }
   void BeginWait() { ++waits_; }
   void EndWait() { --waits_; }
+  void AddWait(double seconds) {
+    waited_microseconds_.fetch_add(static_cast<int64_t>(seconds * 1e6), std::memory_order_relaxed);
+  }
   Judgement judgement() const;
 
   // For the watch.
@@ -74,6 +78,7 @@ class Pulse {
   std::atomic<Phase> phase_{Phase::kStart};
   std::atomic<int64_t> moves_{0};
   std::atomic<int> waits_{0};
+  std::atomic<int64_t> waited_microseconds_{0};
   mutable std::mutex mutex_;
   int64_t sequence_ = 0;
   const char* collective_ = "";

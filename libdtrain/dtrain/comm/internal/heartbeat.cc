@@ -236,6 +236,7 @@ class SocketHeartbeat final : public Heartbeat {
                     .digest = state.digest,
                     .moves = state.moves,
                     .cpu_milliseconds = CpuMilliseconds(),
+                    .waited_seconds = state.waited_seconds,
                     .phase = state.phase,
                     .waiting = state.waiting,
                     .leaving = leaving};

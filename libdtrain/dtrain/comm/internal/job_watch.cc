@@ -15,6 +15,10 @@ namespace {
 constexpr int kMostNamed = 3;
 // A rank that is known to be slow is named again after so many times WatchTimes::slow.
 constexpr double kSeldom = 7.5;
+// A rank that waits for this share of the time less than another one holds it up; those that wait
+// nearly as little hold it up as well.
+constexpr double kStragglerShare = 0.4;
+constexpr double kNearlyShare = 0.1;
 
 // A rank may compute for long here, on the host or waiting for a disk.
 bool MayTakeLong(Phase phase) {
@@ -96,7 +100,10 @@ Findings JobWatch::Look(double now, const DigestAfter& digest_after) {
   if (!findings.complete || !findings.failure.empty()) return findings;
   findings.failure = FindOutOfStep(digest_after);
   if (findings.failure.empty()) findings.failure = FindStuck(now);
-  if (findings.failure.empty()) Append(&findings.note, NameSlow(now));
+  if (findings.failure.empty()) {
+    Append(&findings.note, NameSlow(now));
+    Append(&findings.note, NameStraggler(now));
+  }
   return findings;
 }
 
@@ -177,6 +184,41 @@ std::string JobWatch::NameSlow(double now) {
     }
   }
   return text;
+}
+
+std::string JobWatch::NameStraggler(double now) {
+  const bool in_steps = std::none_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+    return peer.beat.leaving || peer.named_silent || MayTakeLong(peer.beat.phase);
+  });
+  // What was waited for the end of an evaluation is no wait for a step.
+  const bool counts = std::exchange(was_in_steps_, in_steps) && in_steps;
+  const double since = now - std::exchange(last_look_, now);
+  for (Peer& peer : peers_) {
+    const double total = peer.beat.waited_seconds;
+    const double waited = total - std::exchange(peer.waited_before, total);
+    if (counts) peer.waited_in_window += waited;
+  }
+  if (counts) window_ += since;
+  if (window_ < times_.slow) return "";
+  const double window = std::exchange(window_, 0.0);
+  std::vector<double> shares;
+  for (Peer& peer : peers_) {
+    shares.push_back(std::min(std::exchange(peer.waited_in_window, 0.0) / window, 1.0));
+  }
+  const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+  const bool named_lately =
+      named_straggler_at_ >= 0 && now - named_straggler_at_ < kSeldom * times_.slow;
+  if (*most - *least < kStragglerShare || named_lately) return "";
+  named_straggler_at_ = now;
+  std::string stragglers;
+  int named = 0;
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    if (shares[i] > *least + kNearlyShare || ++named > kMostNamed) continue;
+    Append(&stragglers, Describe(peers_[i]));
+  }
+  return absl::StrFormat(
+      "others have waited for %.0f %% of %.0f s of training, a part of each step, for %s",
+      100 * *most, window, stragglers);
 }
 
 std::string JobWatch::Describe(const Peer& peer) const {

@@ -29,6 +29,7 @@ struct Beat {
   uint64_t digest = 0;
   int64_t moves = 0;
   int64_t cpu_milliseconds = 0;  // of the process
+  double waited_seconds = 0;     // for other ranks
   Phase phase = Phase::kStart;
   bool waiting = false;
   bool leaving = false;  // the last beat: the rank has ended its work
@@ -48,7 +49,7 @@ struct WatchTimes {
   explicit WatchTimes(const CommunicatorOptions& options);
   double beat;    // between two beats
   double silent;  // without a beat, then a rank is named
-  double slow;    // that others wait for a rank, then it is named
+  double slow;    // that others wait for a rank, at once or in many steps, then it is named
   double limit;   // of silence, or without any movement, then the job ends
 };
 
@@ -77,6 +78,8 @@ class JobWatch {
     double moved_at = 0;
     bool named_silent = false;  // or never heard
     double named_slow_at = -1;  // negative: not since others began to wait
+    double waited_before = 0;   // at the last look
+    double waited_in_window = 0;
   };
 
   // Once, where a rank's beats have never come.
@@ -84,6 +87,8 @@ class JobWatch {
   std::string FindOutOfStep(const DigestAfter& digest_after) const;
   std::string FindStuck(double now) const;
   std::string NameSlow(double now);
+  // Who holds the others up in every step, a little each time.
+  std::string NameStraggler(double now);
   // "rank 1 (host b, process 4711), at step 52 in backward, its last collective number 7
   // (AllReduce)"
   std::string Describe(const Peer& peer) const;
@@ -92,6 +97,11 @@ class JobWatch {
   WatchTimes times_;
   std::vector<Peer> peers_;
   double first_look_ = -1;
+  // Of NameStraggler().
+  bool was_in_steps_ = false;
+  double last_look_ = 0;
+  double window_ = 0;               // seconds of steps looked at
+  double named_straggler_at_ = -1;  // negative: never
 };
 
 }  // namespace dtrain::internal

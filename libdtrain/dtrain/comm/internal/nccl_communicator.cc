@@ -289,6 +289,7 @@ bool NcclCommunicator::Await(const std::function<Step()>& step, double limit,
   bool has_warned = false;
   Timer idle;
   for (;;) {
+    mark.Round();
     Step made = Step::kNothing;
     try {
       made = step();

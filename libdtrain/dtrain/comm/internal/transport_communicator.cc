@@ -375,6 +375,7 @@ void TransportCommunicator::Wait(const Outstanding& outstanding) {
   WaitMark mark(is_world_ ? &pulse() : nullptr);
   int64_t finished = Moves();
   while (!outstanding.done) {
+    mark.Round();
     Poll();
     if (Moves() != finished) {
       finished = Moves();
