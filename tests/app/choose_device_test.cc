@@ -168,11 +168,12 @@ TEST_CASE("so it does where a kernel's scratch or a buffer finds no room") {
     return "";
   };
   Stream stream(gpu);
-  stream.Scratch(size_t{20} << 20);
-  CHECK_THAT(message([&] { stream.Scratch(size_t{150} << 20); }),
-             Catch::Contains("cuda:0 is full: scratch buffers of kernels need 151 MiB more (held: "
-                             "parameters 200 MiB)"));
-  CHECK(stream.Scratch(size_t{20} << 20) != nullptr);
+  stream.Scratch(size_t{20} << 20, "attention");
+  CHECK_THAT(message([&] { stream.Scratch(size_t{150} << 20, "embedding"); }),
+             Catch::Contains(
+                 "cuda:0 is full: scratch buffers of kernels (embedding) need 151 MiB more (held: "
+                 "parameters 200 MiB)"));
+  CHECK(stream.Scratch(size_t{20} << 20, "attention") != nullptr);
   CHECK_THAT(message([&] { const Buffer buffer(gpu, size_t{150} << 20); }),
              Catch::Contains("cuda:0 is full: buffers need 151 MiB more (held: parameters 200 MiB, "
                              "scratch buffers of kernels 25 MiB)"));

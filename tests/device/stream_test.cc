@@ -124,7 +124,7 @@ TEST_CASE("what cannot be repeated is not recorded, and the stream goes on") {
   CHECK_THROWS_AS(Graph(stream, [&] { stream.Synchronize(); }), CudaError);
   CHECK_THROWS_AS(Graph(stream, [&] { CopyToDevice(a.data(), numbers.data(), 64, stream); }),
                   CudaError);
-  CHECK_THROWS_AS(Graph(stream, [&] { stream.Scratch(size_t{64} << 20); }), CudaError);
+  CHECK_THROWS_AS(Graph(stream, [&] { stream.Scratch(size_t{64} << 20, "test"); }), CudaError);
   CopyToDevice(a.data(), numbers.data(), 64, stream);
   CHECK(Read(a, stream) == numbers);
 }

@@ -36,7 +36,7 @@ void Stream::Synchronize() {
   }
 }
 
-std::byte* Stream::Scratch(size_t bytes) {
+std::byte* Stream::Scratch(size_t bytes, std::string_view op) {
   DT_CHECK(queue_ != nullptr) << "scratch is for kernels of a GPU";
   if constexpr (kWithCuda) {
     if (bytes > queue_->scratch_bytes) {
@@ -46,7 +46,7 @@ std::byte* Stream::Scratch(size_t bytes) {
       queue_->scratch_bytes = 0;
       const size_t size = bytes < kSmallest ? kSmallest : bytes + bytes / 4;
       queue_->scratch = static_cast<std::byte*>(
-          internal::TakeMemory(device_, kScratchRole, size, bytes, ArenaMemory::kDevice));
+          internal::TakeMemory(device_, kScratchRole, size, bytes, ArenaMemory::kDevice, op));
       queue_->scratch_bytes = size;
     }
   }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string_view>
 
 #include "dtrain/device/device.h"
 #include "dtrain/device/staging.h"
@@ -24,7 +25,8 @@ class Stream {
 
   // Memory of the device for the partial results of one op, contents undefined, 256-byte aligned:
   // valid until the next Scratch() of this stream. On a GPU only. Growing waits for the stream.
-  std::byte* Scratch(size_t bytes);
+  // `op` ("attention") is named where the GPU is full: DeviceMemoryError.
+  std::byte* Scratch(size_t bytes, std::string_view op);
 
   // For CopyToDevice(). On a GPU only.
   Staging& staging();

@@ -178,7 +178,7 @@ AttentionOnDevice PutOnDevice(const AttentionArgs& host_args, size_t bytes, Stre
   result.args.query_offsets = host_args.device_query_offsets;
   result.args.key_offsets = host_args.device_key_offsets;
   if (begin + bytes == 0) return result;
-  std::byte* const scratch = stream.Scratch(begin + bytes);
+  std::byte* const scratch = stream.Scratch(begin + bytes, "attention");
   if (bytes > 0) result.scratch = scratch + begin;
   if (has_offsets) return result;
   std::vector<int32_t> offsets(host_args.query_offsets, host_args.query_offsets + count);

@@ -109,7 +109,8 @@ void RunBackward(const BiasActivationBackwardArgs& args, Stream& stream) {
   const ColumnTiles tiles(args.row_end, args.columns, in_pieces ? kPieceWidth : 1);
   TiledArgs<BiasActivationBackwardArgs> params = {.args = args,
                                                   .rows_per_block = tiles.rows_per_block};
-  if (args.d_bias != nullptr) params.partials = TileScratch(tiles, 1, args.columns, stream);
+  if (args.d_bias != nullptr)
+    params.partials = TileScratch(tiles, 1, args.columns, "bias and activation, backward", stream);
   WithWidth(in_pieces, [&](auto width) {
     Launch(BiasActivationBackwardTileKernel<T, width.value, A>, tiles.Shape(), params, stream);
   });

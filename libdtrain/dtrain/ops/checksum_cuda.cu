@@ -51,8 +51,8 @@ void ChecksumKernelCuda(const ChecksumArgs& args, Stream& stream) {
   constexpr int64_t kPerBlock = 4 * kChecksumThreads;
   const int64_t blocks =
       std::clamp<int64_t>((args.elements + kPerBlock - 1) / kPerBlock, 1, kMaxBlocks);
-  auto* const partials =
-      reinterpret_cast<uint64_t*>(stream.Scratch(static_cast<size_t>(blocks) * sizeof(uint64_t)));
+  auto* const partials = reinterpret_cast<uint64_t*>(
+      stream.Scratch(static_cast<size_t>(blocks) * sizeof(uint64_t), "checksum"));
   Launch(ChecksumBlocksKernel, {.blocks = {blocks}, .threads = kChecksumThreads},
          ChecksumBlocksArgs{.x = args.x, .elements = args.elements, .partials = partials}, stream);
   Launch(FinishChecksumKernel, {.blocks = {1}, .threads = kChecksumThreads},

@@ -98,7 +98,8 @@ void DropoutResidualBackwardKernelCuda(const DropoutResidualBackwardArgs& args, 
     params.args.dx = {};  // it holds its values already
     if (args.d_bias == nullptr) return;
   }
-  if (args.d_bias != nullptr) params.partials = TileScratch(tiles, 1, args.columns, stream);
+  if (args.d_bias != nullptr)
+    params.partials = TileScratch(tiles, 1, args.columns, "dropout and residual, backward", stream);
   WithWidth(in_pieces, [&](auto width) {
     Launch(DropoutResidualBackwardTileKernel<T, width.value>, tiles.Shape(), params, stream);
   });

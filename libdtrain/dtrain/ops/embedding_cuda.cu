@@ -98,7 +98,8 @@ struct Workspace {
     const int64_t sums_stride = DivideUp(sums, 4) * 4;
     const int64_t bytes = (run_keys + order_keys) * static_cast<int64_t>(sizeof(TokenKey)) +
                           2 * sums_stride * static_cast<int64_t>(sizeof(float));
-    runs = reinterpret_cast<TokenKey*>(stream.Scratch(static_cast<size_t>(bytes)));
+    runs = reinterpret_cast<TokenKey*>(
+        stream.Scratch(static_cast<size_t>(bytes), "embedding, backward"));
     order = runs + run_keys;
     heads = reinterpret_cast<float*>(order + order_keys);
     tails = heads + sums_stride;

@@ -91,7 +91,8 @@ cuda::ProductOperands OperandsOf(const GemmArgs& args, size_t workspace_bytes, S
   constexpr size_t kAlignment = 256;
   const auto vector_bytes = static_cast<size_t>(BiasGradients(args)) * sizeof(float);
   const size_t offset = (vector_bytes + kAlignment - 1) / kAlignment * kAlignment;
-  std::byte* const scratch = stream.Scratch(offset + workspace_bytes + kAlignment);
+  std::byte* const scratch =
+      stream.Scratch(offset + workspace_bytes + kAlignment, "matrix product");
   return {.a = args.a,
           .b = args.b,
           .c = args.c,

@@ -61,7 +61,8 @@ void LayerNormBackwardWarps(const LayerNormBackwardArgs& args, Stream& stream) {
   const int64_t blocks = WarpRowBlocks(args.row_end, BackwardBlocks(args.columns));
   const size_t bytes = static_cast<size_t>(blocks * sums * args.columns) * sizeof(float);
   const LayerNormBackwardWarpArgs params = {
-      .args = args, .partials = reinterpret_cast<float*>(stream.Scratch(bytes))};
+      .args = args,
+      .partials = reinterpret_cast<float*>(stream.Scratch(bytes, "layer norm, backward"))};
   const LaunchShape shape = {.blocks = {blocks}, .threads = kRowThreads};
   WithRowShape(args.columns, fused, [&](auto chunks, auto is_fused) {
     Launch(LayerNormBackwardWarpKernel<T, chunks.value, is_fused.value>, shape, params, stream);
@@ -74,7 +75,7 @@ void LayerNormBackwardTiles(const LayerNormBackwardArgs& args, bool in_pieces, S
   const ColumnTiles tiles(args.row_end, args.columns, in_pieces ? kPieceWidth : 1);
   const int64_t partials = tiles.row_blocks * 3 * args.columns;
   const size_t bytes = static_cast<size_t>(partials + 2 * args.row_end) * sizeof(float);
-  float* const scratch = reinterpret_cast<float*>(stream.Scratch(bytes));
+  float* const scratch = reinterpret_cast<float*>(stream.Scratch(bytes, "layer norm, backward"));
   const LayerNormBackwardTileArgs params = {.args = args, .means = scratch + partials};
   const TiledArgs<LayerNormBackwardTileArgs> tiled = {
       .args = params, .rows_per_block = tiles.rows_per_block, .partials = scratch};

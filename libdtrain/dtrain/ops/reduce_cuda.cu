@@ -151,7 +151,7 @@ void SumEverything(const SumRowsArgs& args, Stream& stream) {
   const int64_t down = std::min(args.rows, std::max<int64_t>(1, kMaxBlocks / across));
   const int64_t blocks = args.columns == 0 ? 0 : across * down;
   double* const partials = reinterpret_cast<double*>(stream.Scratch(
-      static_cast<size_t>(std::max<int64_t>(1, blocks)) * What::kValues * sizeof(double)));
+      static_cast<size_t>(std::max<int64_t>(1, blocks)) * What::kValues * sizeof(double), "sum"));
   const SumBlocksArgs params = {
       .x = args.x, .rows = args.rows, .columns = args.columns, .partials = partials};
   if (blocks > 0) {
@@ -186,7 +186,7 @@ void ColumnSumsKernelCuda(const ColumnSumsArgs& args, Stream& stream) {
   const TiledArgs<ColumnSumsArgs> params = {
       .args = args,
       .rows_per_block = tiles.rows_per_block,
-      .partials = TileScratch(tiles, 1, args.columns, stream)};
+      .partials = TileScratch(tiles, 1, args.columns, "column sums", stream)};
   WithWidth(in_pieces, [&](auto width) {
     Launch(ColumnSumsTileKernel<T, width.value>, tiles.Shape(), params, stream);
   });

@@ -30,7 +30,7 @@ StepGraphs::~StepGraphs() {
 
 LossSums StepGraphs::Run(const std::string& key, const std::function<LossSums()>& issue) {
   if (!is_on_ || key.empty()) return issue();
-  if (const void* const scratch = ctx_.stream().Scratch(1); scratch != scratch_) {
+  if (const void* const scratch = ctx_.stream().Scratch(1, "recorded steps"); scratch != scratch_) {
     ctx_.stream().Synchronize();  // a graph may still run
     entries_.clear();
     scratch_ = scratch;

@@ -50,7 +50,7 @@ class HeldMemory {
 }  // namespace
 
 void* TakeMemory(const Device& device, const std::string& role, size_t bytes, size_t wanted,
-                 ArenaMemory memory) {
+                 ArenaMemory memory, std::string_view user) {
   void* base = nullptr;
   try {
     base = memory == ArenaMemory::kPinned ? cuda::AllocatePinned(device, bytes)
@@ -58,7 +58,9 @@ void* TakeMemory(const Device& device, const std::string& role, size_t bytes, si
   } catch (const std::bad_alloc&) {
     const std::string full = memory == ArenaMemory::kPinned ? "the host has no more pinned memory"
                                                             : DeviceName(device) + " is full";
-    throw DeviceMemoryError(full + ": " + role + " need " + std::to_string(wanted / kMebibyte + 1) +
+    const std::string use = user.empty() ? std::string() : " (" + std::string(user) + ")";
+    throw DeviceMemoryError(full + ": " + role + use + " need " +
+                            std::to_string(wanted / kMebibyte + 1) +
                             " MiB more (held: " + HeldMemory::Get().Describe(device) + ")");
   }
   if (memory == ArenaMemory::kDevice) HeldMemory::Get().Take(device, role, bytes);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "dtrain/device/arena.h"
 #include "dtrain/device/device.h"
@@ -12,9 +13,10 @@
 namespace dtrain::internal {
 
 // Memory of a GPU, or pinned memory of the host, for `role` ("activations"). Where there is none
-// left, DeviceMemoryError says that the role needs `wanted` bytes, and who holds what. Any thread.
+// left, DeviceMemoryError says that the role needs `wanted` bytes, for which `user` where that is
+// known, and who holds what. Any thread.
 void* TakeMemory(const Device& device, const std::string& role, size_t bytes, size_t wanted,
-                 ArenaMemory memory);
+                 ArenaMemory memory, std::string_view user = {});
 void GiveMemory(const Device& device, const std::string& role, void* base, size_t bytes,
                 ArenaMemory memory);
 

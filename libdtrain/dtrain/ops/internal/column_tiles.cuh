@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <string_view>
 
 #include "dtrain/device/cuda/launch.cuh"
 #include "dtrain/ops/internal/row_pieces.cuh"
@@ -126,10 +127,11 @@ inline FinishColumnSumsArgs TileSums(const ColumnTiles& tiles, const float* part
   return args;
 }
 
-// Room for the tiles' sums.
-inline float* TileScratch(const ColumnTiles& tiles, int sums, int64_t columns, Stream& stream) {
+// Room for the tiles' sums, of the op of that name.
+inline float* TileScratch(const ColumnTiles& tiles, int sums, int64_t columns, std::string_view op,
+                          Stream& stream) {
   return reinterpret_cast<float*>(
-      stream.Scratch(static_cast<size_t>(tiles.row_blocks * sums * columns) * sizeof(float)));
+      stream.Scratch(static_cast<size_t>(tiles.row_blocks * sums * columns) * sizeof(float), op));
 }
 
 }  // namespace dtrain
