@@ -66,6 +66,11 @@ TEST_CASE("each fault has one sentence with the flag that helps") {
     report.without_nccl = "rank 1 (host b): NCCL cannot be loaded";
     CHECK_THAT(Sentence(report), Catch::Contains("rank 1 (host b): NCCL cannot be loaded"));
   }
+  SECTION("a GPU without cuDNN") {
+    report.hosts[1].without_cudnn = "libcudnn.so.9 is not found";
+    CHECK_THAT(Sentence(report), Catch::Contains("host b has dtrain's attention kernels alone") &&
+                                     Catch::Contains("libcudnn.so.9 is not found"));
+  }
   SECTION("more ranks than cores") {
     report.hosts[0].cores = 1;
     CHECK_THAT(Sentence(report),

@@ -231,9 +231,12 @@ TEST_CASE("doctor's slowest pairs take the place of the network's defaults") {
                           {"latency_seconds", latency},
                           {"bytes_per_second", speed}};
   };
-  const nlohmann::json both = {{"pairs",
-                                {pair("a", "a", 1e-6, 5e9), pair("b", "b", 2e-6, 4e9),
-                                 pair("a", "b", 1e-4, 1e8), pair("a", "c", 3e-4, 2e8)}}};
+  const nlohmann::json two_ranks = {{"ranks", 2}};
+  nlohmann::json both = {{"hosts", {two_ranks, two_ranks, two_ranks}},
+                         {"allreduce", {{{"bytes", 1e6}, {"seconds", 1.0}}}},
+                         {"pairs",
+                          {pair("a", "a", 1e-6, 5e9), pair("b", "b", 2e-6, 4e9),
+                           pair("a", "b", 1e-4, 1e8), pair("a", "c", 3e-4, 2e8)}}};
   PlanNetwork network;
   const std::string path = folder.Write("doctor.json", both.dump());
   REQUIRE(CalibrateFromDoctor(path, 3, network).ok());
@@ -241,8 +244,14 @@ TEST_CASE("doctor's slowest pairs take the place of the network's defaults") {
   CHECK(network.latency_seconds == 3e-4);
   CHECK(network.host_bytes_per_second == 4e9);
   CHECK(network.host_latency_seconds == 2e-6);
+  // A hierarchical sum over three hosts takes 4/3 of its bytes through each card.
+  both["allreduce"].push_back({{"bytes", 3e8}, {"seconds", 2.0}});
+  REQUIRE(CalibrateFromDoctor(folder.Write("doctor.json", both.dump()), 3, network).ok());
+  CHECK(network.bytes_per_second == Approx(2e8));
 
-  const nlohmann::json one = {{"pairs", {pair("a", "a", 1e-6, 5e9)}}};
+  const nlohmann::json one = {{"hosts", {two_ranks}},
+                              {"allreduce", nlohmann::json::array()},
+                              {"pairs", {pair("a", "a", 1e-6, 5e9)}}};
   const std::string alone = folder.Write("one.json", one.dump());
   CHECK(CalibrateFromDoctor(alone, 1, network).ok());
   CHECK(ExitCodeOf(CalibrateFromDoctor(alone, 2, network)) == ExitCode::kUsage);

@@ -300,6 +300,7 @@ TEST_CASE("bad text and bad flags end with codes 3 and 2 and one line that says 
       {"plan --step_seconds=1 --flops=1e9", 2, "give --step_seconds"},
       {"plan --step_seconds=1 --nodes=0", 2, "--nodes is 0"},
       {"plan --step_seconds=1 --network=fast", 2, "is no speed"},
+      {"plan --step_seconds=1 --update_seconds=1", 2, "--update_seconds is a part"},
       {"plan --step_seconds=1 --overlap=2", 2, "--overlap is a share"},
       {"plan --step_seconds=1 --program=train", 2, "nmt_train or bert_classify"},
       {"plan --step_seconds=1 --doctor=" + tiny.Path("absent"), 7, "absent"},

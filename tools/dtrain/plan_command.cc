@@ -30,6 +30,7 @@ struct PlanFlags {
   std::optional<double> latency_us;
   std::string doctor;
   double step_seconds = 0.0;
+  double update_seconds = 0.0;
   double flops = 0.0;
   int64_t power_sgd_rank = 4;
   double overlap = PlanTimes().overlap;
@@ -49,6 +50,8 @@ struct PlanFlags {
     flags.Add("doctor", "file of dtrain doctor --output: speeds that were measured", &doctor);
     flags.Add("step_seconds", "measured: an update of a rank's share of the batch, on one rank",
               &step_seconds);
+    flags.Add("update_seconds", "of it what micro-batches share: the optimizer's part",
+              &update_seconds);
     flags.Add("flops", "or floating-point operations per second of a rank, such as 2e11", &flops);
     flags.Add("power_sgd_rank", "of the lines with PowerSGD; 0 leaves them out", &power_sgd_rank);
     flags.Add("overlap", "share of what could hide behind backward that does", &overlap);
@@ -68,6 +71,9 @@ absl::Status PlanFlags::Check() const {
     return UsageError(
         "give --step_seconds, the time of an update measured on one rank, or --flops, what a rank "
         "computes per second");
+  }
+  if (update_seconds < 0.0 || (update_seconds > 0.0 && update_seconds >= step_seconds)) {
+    return UsageError("--update_seconds is a part of --step_seconds");
   }
   if (overlap < 0.0 || overlap > 1.0) return UsageError("--overlap is a share, from 0 to 1");
   if (latency_us && *latency_us < 0.0) return UsageError("--latency_us is not negative");
@@ -119,11 +125,12 @@ absl::Status PrintPlan(int argc, char** argv, FlagSet& set, PlanFlags& flags) {
               .times = {},
               .network = network};
   const double seconds = flags.step_seconds > 0.0
-                             ? flags.step_seconds
+                             ? flags.step_seconds - flags.update_seconds
                              : model.flops_per_update / job.ranks() / flags.flops;
   // Backward has two products for each of forward's.
   job.times = {.forward_seconds = seconds / 3,
                .backward_seconds = 2 * seconds / 3,
+               .update_seconds = flags.update_seconds,
                .memory_bytes_per_second = 1e9 * flags.memory_gb,
                .overlap = flags.overlap};
   const std::vector<PlanWay> ways =

@@ -23,6 +23,7 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/clock_offset.h"
 #include "dtrain/comm/device_communicator.h"
+#include "dtrain/ops/attention_engine.h"
 
 namespace dtrain {
 namespace {
@@ -130,13 +131,18 @@ void Put(const std::string& text, std::array<char, n>& out) {
   std::strncpy(out.data(), text.c_str(), n - 1);
 }
 
-// A message of `bytes` in each direction between the two ranks of `pair`.
-void Exchange(std::vector<std::byte>& from, std::vector<std::byte>& to, int64_t bytes,
-              Communicator& pair) {
-  // To the other rank alone.
-  const std::array<int64_t, 3> offsets = pair.rank() == 0 ? std::array<int64_t, 3>{0, 0, bytes}
-                                                          : std::array<int64_t, 3>{0, bytes, bytes};
-  pair.AllToAllV(from.data(), offsets, to.data(), offsets);
+// A message from one rank of `pair` to the other.
+void Send(int sender, std::vector<std::byte>& data, Communicator& pair) {
+  const auto bytes = static_cast<int64_t>(data.size());
+  const std::array<int64_t, 3> nothing = {0, 0, 0};
+  const std::array<int64_t, 3> first = {0, bytes, bytes};
+  const std::array<int64_t, 3> second = {0, 0, bytes};
+  std::byte none{};
+  if (pair.rank() == sender) {
+    pair.AllToAllV(data.data(), sender == 0 ? second : first, &none, nothing);
+  } else {
+    pair.AllToAllV(&none, nothing, data.data(), sender == 0 ? first : second);
+  }
 }
 
 struct PairTimes {
@@ -147,26 +153,30 @@ struct PairTimes {
 
 PairTimes MeasurePair(Communicator& pair) {
   PairTimes times;
-  std::vector<std::byte> from(8);
-  std::vector<std::byte> to(8);
+  std::vector<std::byte> data(8);
   std::vector<double> latencies;
   for (int i = 0; i < 50; ++i) {
     const Timer timer;
-    Exchange(from, to, 8, pair);
-    latencies.push_back(timer.Seconds());
+    Send(0, data, pair);
+    Send(1, data, pair);
+    latencies.push_back(timer.Seconds() / 2);
   }
   times.latency_seconds = pair.AllReduceValue(Median(latencies), ReduceOp::kMax);
   times.clock_offset = MeasureClockOffsets(pair, SystemClock)[1];
-  // Larger and larger, until an exchange takes long enough to be measured.
+  // Larger and larger, until a message takes long enough to be measured. One way after the other:
+  // both at once, the one connection of a pair carries less than a line does.
   for (int64_t bytes = 1 << 16; bytes <= int64_t{32} << 20; bytes *= 4) {
-    from.resize(static_cast<size_t>(bytes));
-    to.resize(static_cast<size_t>(bytes));
-    Exchange(from, to, bytes, pair);  // memory is touched, the connection is up
-    const Timer timer;
-    Exchange(from, to, bytes, pair);
-    const double seconds = pair.AllReduceValue(timer.Seconds(), ReduceOp::kMax);
-    times.bytes_per_second = static_cast<double>(bytes) / seconds;
-    if (seconds > 0.1) break;
+    data.resize(static_cast<size_t>(bytes));
+    double slower = 0.0;
+    for (const int sender : {0, 1}) {
+      Send(sender, data, pair);  // memory is touched, the connection is up
+      pair.Barrier();
+      const Timer timer;
+      Send(sender, data, pair);
+      slower = std::max(slower, pair.AllReduceValue(timer.Seconds(), ReduceOp::kMax));
+    }
+    times.bytes_per_second = static_cast<double>(bytes) / slower;
+    if (slower > 0.1) break;
   }
   return times;
 }
@@ -284,11 +294,14 @@ class Examination {
     const std::vector<RankFacts> all = comm_.AllGather(facts);
     const std::vector<std::string> builds = comm_.AllGatherStrings(BuildDescription());
     const std::vector<std::string> devices = comm_.AllGatherStrings(DeviceName(runtime_.device));
+    const std::vector<std::string> without_cudnn = comm_.AllGatherStrings(
+        runtime_.device.type == DeviceType::kCpu ? std::string() : WhyNoCudnn());
     for (size_t i = 0; i < leaders_.size(); ++i) {
       const auto leader = static_cast<size_t>(leaders_[i]);
       HostReport& host = report_.hosts[i];
       host.build = builds[leader];
       host.device = devices[leader];
+      host.without_cudnn = without_cudnn[leader];
       host.threads = all[leader].threads;
       host.cores = all[leader].cores;
       host.memory_bytes = all[leader].memory_bytes;

@@ -23,8 +23,9 @@ struct DoctorOptions {
 
 struct HostReport {
   std::string name = {};
-  std::string build = {};   // what the program says of itself there
-  std::string device = {};  // of its first rank
+  std::string build = {};          // what the program says of itself there
+  std::string device = {};         // of its first rank
+  std::string without_cudnn = {};  // why its GPUs cannot use cuDNN; "" where they can, and on CPUs
   int ranks = 0;
   int threads = 0;  // of its first rank
   int cores = 0;
@@ -39,8 +40,8 @@ struct HostReport {
 // Two ranks: the first ones of two hosts, or the first two of one.
 struct PairReport {
   std::string first = {}, second = {};  // hosts
-  double latency_seconds = 0.0;         // of an exchange of 8 bytes
-  double bytes_per_second = 0.0;        // each way, both at once
+  double latency_seconds = 0.0;         // of a message of 8 bytes
+  double bytes_per_second = 0.0;        // of the slower way
 };
 
 struct AllReduceReport {

@@ -61,9 +61,17 @@ void DiagnoseCores(const DoctorReport& report, Sentences& out) {
 }
 
 void DiagnoseGpus(const DoctorReport& report, Sentences& out) {
-  if (report.without_nccl.empty() || report.ranks == 1) return;
-  out.push_back("gradients of GPUs travel through the host's memory, without NCCL: " +
-                report.without_nccl);
+  if (!report.without_nccl.empty() && report.ranks > 1) {
+    out.push_back("gradients of GPUs travel through the host's memory, without NCCL: " +
+                  report.without_nccl);
+  }
+  for (const HostReport& host : report.hosts) {
+    if (host.without_cudnn.empty()) continue;
+    out.push_back(absl::StrCat("host ", host.name,
+                               " has dtrain's attention kernels alone, so "
+                               "kernels.attention=auto and cudnn cannot be chosen: ",
+                               host.without_cudnn));
+  }
 }
 
 void DiagnoseNetwork(const DoctorReport& report, Sentences& out) {
@@ -171,7 +179,7 @@ std::string DoctorText(const DoctorReport& report) {
   if (!report.nccl.empty()) absl::StrAppend(&text, "between GPUs: ", report.nccl, "\n\n");
   AppendHosts(report, text);
   if (!report.pairs.empty()) {
-    absl::StrAppendFormat(&text, "\n%-25s %9s %12s\n", "two ranks on", "latency", "each way");
+    absl::StrAppendFormat(&text, "\n%-25s %9s %12s\n", "two ranks on", "latency", "one way");
     for (const PairReport& pair : report.pairs) {
       absl::StrAppendFormat(
           &text, "%-25s %9s %12s\n",
@@ -201,6 +209,7 @@ std::string DoctorJson(const DoctorReport& report) {
     json["hosts"].push_back({{"name", host.name},
                              {"build", host.build},
                              {"device", host.device},
+                             {"without_cudnn", host.without_cudnn},
                              {"ranks", host.ranks},
                              {"cores", host.cores},
                              {"threads", host.threads},

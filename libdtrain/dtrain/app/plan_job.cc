@@ -128,6 +128,23 @@ void TakeSlower(const Json& pair, std::optional<std::pair<double, double>>& slow
   slowest->second = std::min(slowest->second, speed);
 }
 
+// Bytes per second of a host, each way, in the largest allreduce of the sweep; 0 where hosts have
+// different numbers of ranks.
+double SweepSpeed(const Json& doctor) {
+  const Json& hosts = doctor.at("hosts");
+  const Json& sweep = doctor.at("allreduce");
+  if (sweep.empty()) return 0.0;
+  const int per_host = hosts.at(0).at("ranks").get<int>();
+  const bool are_equal = std::all_of(hosts.begin(), hosts.end(), [&](const Json& host) {
+    return host.at("ranks").get<int>() == per_host;
+  });
+  if (!are_equal) return 0.0;
+  const double bytes = NetworkBytes(
+      per_host > 1 ? PlanAlgorithm::kHierarchical : PlanAlgorithm::kFlat,
+      static_cast<int>(hosts.size()), per_host, sweep.back().at("bytes").get<double>());
+  return bytes / sweep.back().at("seconds").get<double>();
+}
+
 }  // namespace
 
 absl::StatusOr<PlanModel> PlanModelOf(const proto::NmtConfig& config) {
@@ -184,7 +201,9 @@ absl::Status CalibrateFromDoctor(const std::string& path, int nodes, PlanNetwork
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   std::optional<std::pair<double, double>> within;
   std::optional<std::pair<double, double>> between;
+  double in_sweep = 0.0;
   try {
+    in_sweep = SweepSpeed(json);
     for (const Json& pair : json.at("pairs")) {
       TakeSlower(pair, pair.at("first") == pair.at("second") ? within : between);
     }
@@ -197,7 +216,10 @@ absl::Status CalibrateFromDoctor(const std::string& path, int nodes, PlanNetwork
                       ": was measured on one host, the plan is for several; run dtrain doctor on "
                       "two, or give --network");
   }
-  if (between) std::tie(network.latency_seconds, network.bytes_per_second) = *between;
+  if (between) {
+    network.latency_seconds = between->first;
+    network.bytes_per_second = std::max(between->second, in_sweep);
+  }
   if (within) std::tie(network.host_latency_seconds, network.host_bytes_per_second) = *within;
   return absl::OkStatus();
 }

@@ -32,8 +32,9 @@ absl::StatusOr<PlanModel> PlanModelOf(const proto::BertConfig& config);
 // "117MB/s": payload itself. Bytes per second.
 absl::StatusOr<double> ParseNetwork(std::string_view text);
 
-// Takes over what `dtrain doctor --output=FILE` measured: the slowest pair of hosts, and the
-// slowest pair of ranks of one host. StorageError where the file cannot be read or is not doctor's;
+// Takes over what `dtrain doctor --output=FILE` measured: the slowest pair of hosts, or what the
+// largest allreduce carried between hosts where that is more, and the slowest pair of ranks of one
+// host. StorageError where the file cannot be read or is not doctor's;
 // UsageError where doctor saw one host and the plan is for more.
 absl::Status CalibrateFromDoctor(const std::string& path, int nodes, PlanNetwork& network);
 
