@@ -10,6 +10,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/device_communicator.h"
+#include "dtrain/train/internal/background_exchange.h"
 #include "dtrain/train/internal/device_exchange.h"
 #include "dtrain/train/internal/plain_exchange.h"
 #include "dtrain/train/internal/power_sgd_exchange.h"
@@ -33,6 +34,8 @@ std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
   return ranges;
 }
 
+bool SpansHosts(const Communicator& comm) { return comm.local_size() < comm.size(); }
+
 // Collective.
 std::unique_ptr<internal::BucketExchange> MakeExchange(const Tensor& flat,
                                                        std::vector<internal::BucketRange> buckets,
@@ -50,9 +53,11 @@ std::unique_ptr<internal::BucketExchange> MakeExchange(const Tensor& flat,
     Log(comm.is_root() ? LogLevel::kWarning : LogLevel::kInfo,
         "gradients travel through the host's memory, without NCCL: " + why);
   }
-  return internal::MakePlainExchange(std::make_shared<internal::HostGradients>(flat),
-                                     std::move(buckets), comm, options.wire_type,
-                                     std::move(slices));
+  auto exchange =
+      internal::MakePlainExchange(std::make_shared<internal::HostGradients>(flat),
+                                  std::move(buckets), comm, options.wire_type, std::move(slices));
+  return SpansHosts(comm) ? internal::MoveInBackground(std::move(exchange), comm)
+                          : std::move(exchange);
 }
 
 }  // namespace
@@ -192,6 +197,11 @@ void GradientReducer::Poll() {
   exchange_->Poll();
   NoteArrivals();
   statistics_.launch_seconds += timer.Seconds();
+}
+
+void GradientReducer::ReduceScalars(std::span<double> values) {
+  if (exchange_) exchange_->Pause();
+  comm_.AllReduce(values, ReduceOp::kSum);
 }
 
 void GradientReducer::Finish() {

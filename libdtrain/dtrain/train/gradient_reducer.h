@@ -21,6 +21,9 @@
 // rounded and multiplied by it after the sum, so that a sum passes 65,504 only where a mean does;
 // below 6e-5 it loses precision, so that it wants a loss scale.
 //
+// Between hosts a thread moves the bytes while backward computes: from the first MarkReady() of a
+// step to ReduceScalars() or Finish(), `comm` is the reducer's alone.
+//
 // Between GPUs NCCL adds, in the wire type and in an order of its own: a 16-bit sum is rounded once
 // for each rank it passes.
 #ifndef DTRAIN_TRAIN_GRADIENT_REDUCER_H_
@@ -115,7 +118,7 @@ class GradientReducer {
 
   // Sums `values` over all ranks, blocking. Not between the first and the last MarkReady() of a
   // step: there it would take its place among the buckets differently on each rank.
-  void ReduceScalars(std::span<double> values) { comm_.AllReduce(values, ReduceOp::kSum); }
+  void ReduceScalars(std::span<double> values);
 
   // Where each bucket's exchange is noted, from its start to its landing; outlives the reducer.
   void set_timeline(Timeline* timeline) { timeline_ = timeline; }

@@ -25,6 +25,8 @@ class BucketExchange {
   virtual void Start(int bucket) = 0;
   // Moves what was started, without waiting.
   virtual void Poll() = 0;
+  // Until the next Start(), nothing moves but in calls of this object: the communicator is free.
+  virtual void Pause() {}
   // Whether a started bucket has arrived, as far as is known without waiting: for timelines alone.
   virtual bool HasArrived(int /*bucket*/) { return false; }
   // Waits until the bucket's sums are on their way into the flat gradients. Once after Start().

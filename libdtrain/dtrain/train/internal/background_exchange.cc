@@ -1,0 +1,100 @@
+// background_exchange.cc - a lock around another exchange, and a thread that polls it.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/train/internal/background_exchange.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace dtrain::internal {
+namespace {
+
+// Between polls: while this rank sends, and while it has long sent nothing, as ranks do that wait
+// for others.
+constexpr std::chrono::microseconds kShortPause(100);
+constexpr std::chrono::microseconds kLongPause(1600);
+
+class BackgroundExchange final : public BucketExchange {
+ public:
+  BackgroundExchange(std::unique_ptr<BucketExchange> exchange, const Communicator& comm)
+      : exchange_(std::move(exchange)), comm_(comm), thread_([this] { Run(); }) {}
+  ~BackgroundExchange() override {
+    {
+      const std::lock_guard lock(mutex_);
+      is_over_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  BackgroundExchange(const BackgroundExchange&) = delete;
+  BackgroundExchange& operator=(const BackgroundExchange&) = delete;
+
+  void Start(int bucket) override {
+    {
+      const std::lock_guard lock(mutex_);
+      exchange_->Start(bucket);
+      is_moving_ = true;
+    }
+    changed_.notify_one();
+  }
+  void Poll() override {}  // the thread does
+  void Pause() override {
+    const std::lock_guard lock(mutex_);
+    is_moving_ = false;
+  }
+  bool HasArrived(int bucket) override {
+    const std::lock_guard lock(mutex_);
+    return exchange_->HasArrived(bucket);
+  }
+  void Land(int bucket) override {
+    const std::lock_guard lock(mutex_);
+    is_moving_ = false;
+    exchange_->Land(bucket);
+  }
+  void Settle() override {
+    const std::lock_guard lock(mutex_);
+    is_moving_ = false;
+    exchange_->Settle();
+  }
+  int64_t BytesOf(int bucket) const override { return exchange_->BytesOf(bucket); }
+
+ private:
+  void Run() {
+    std::unique_lock lock(mutex_);
+    auto pause = kShortPause;
+    for (;;) {
+      changed_.wait(lock, [this] { return is_moving_ || is_over_; });
+      if (is_over_) return;
+      const int64_t sent = comm_.bytes_sent();
+      try {
+        exchange_->Poll();
+      } catch (const CommError&) {
+        is_moving_ = false;  // the next call of the communicator throws it again
+      }
+      pause = comm_.bytes_sent() == sent ? std::min(2 * pause, kLongPause) : kShortPause;
+      lock.unlock();
+      std::this_thread::sleep_for(pause);
+      lock.lock();
+    }
+  }
+
+  std::unique_ptr<BucketExchange> exchange_;
+  const Communicator& comm_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_moving_ = false;  // the thread polls
+  bool is_over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<BucketExchange> MoveInBackground(std::unique_ptr<BucketExchange> exchange,
+                                                 const Communicator& comm) {
+  return std::make_unique<BackgroundExchange>(std::move(exchange), comm);
+}
+
+}  // namespace dtrain::internal
