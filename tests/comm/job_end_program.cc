@@ -1,10 +1,11 @@
-// job_end_program.cc - a job in which one rank fails in the way its argument says.
+// job_end_program.cc - a job in which one rank (argument 2, or 1) fails in the way argument 1 says.
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <span>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/collectives.h"
 #include "dtrain/comm/environment.h"
 
 namespace {
@@ -38,48 +40,69 @@ void FailAs(std::string_view way, Pulse& pulse) {
   }
 }
 
-// Rank 1 calls two collectives in another order than the others do.
-void Swap(Communicator& comm) {
+// One rank calls two collectives in another order than the others do.
+void Swap(Communicator& comm, int failing) {
   std::vector<float> first(100);
   std::vector<float> second(200);
-  if (comm.rank() == 1) std::swap(first, second);
+  if (comm.rank() == failing) std::swap(first, second);
   comm.AllReduce(std::span<float>(first), ReduceOp::kSum);
   comm.AllReduce(std::span<float>(second), ReduceOp::kSum);
 }
 
-void Work(Communicator& comm, std::string_view way) {
+void Work(Communicator& comm, std::string_view way, int failing) {
   std::vector<float> data(100000);
   for (int step = 0; step < 1000000; ++step) {
     comm.pulse().SetStep(step);
     comm.pulse().SetPhase(Phase::kForward);
-    if (step == 20 && comm.rank() == 1) FailAs(way, comm.pulse());
-    if (step == 20 && way == "order") Swap(comm);
+    if (step == 20 && comm.rank() == failing) FailAs(way, comm.pulse());
+    if (step == 20 && way == "order") Swap(comm, failing);
     if (step == 20 && way == "none") return;
     if (step == 21 && (way == "sleep" || way == "compute")) return;
     comm.AllReduce(std::span<float>(data), ReduceOp::kSum);
   }
 }
 
+// The same with a named tensor, whose reduction is under way when a rank fails.
+absl::Status WorkByName(Communicator& comm, std::string_view way, int failing) {
+  Collectives collectives(comm);
+  std::vector<float> data(100000);
+  const Tensor tensor = Tensor::View(data.data(), {100000});
+  for (int step = 0; step < 1000000; ++step) {
+    const CollectiveHandle handle = collectives.AllReduce("weight", tensor);
+    if (step == 20 && comm.rank() == failing) FailAs(way, comm.pulse());
+    DT_RETURN_IF_ERROR(handle.Wait());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-int main(int /*argc*/, char** argv) {
+int main(int argc, char** argv) {
+  const std::string_view way = argv[1];
+  const int failing = argc > 2 ? std::atoi(argv[2]) : 1;
   const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
-  if (argv[1] == std::string_view("stop_first") && rank == std::string_view("1")) {
-    std::raise(SIGSTOP);
-  }
-  if (argv[1] == std::string_view("leave_first") && rank == std::string_view("1")) return 9;
+  const bool is_failing = rank != nullptr && std::atoi(rank) == failing;
+  if (way == "stop_first" && is_failing) std::raise(SIGSTOP);
+  if (way == "leave_first" && is_failing) return 9;
   const auto environment = Environment::Create();
   if (!environment.ok()) {
     std::fprintf(stderr, "%s\n", environment.status().ToString().c_str());
     Environment::Abort(ExitCodeOf(environment.status()));
   }
-  const std::string_view way = argv[1];
   if (way == "cores") {
     std::printf("cores %d threads %d\n", (*environment)->cores(), (*environment)->threads());
     return 0;
   }
   try {
-    Work((*environment)->World(), way);
+    constexpr std::string_view kNamed = "named_";
+    if (!way.starts_with(kNamed)) {
+      Work((*environment)->World(), way, failing);
+    } else if (const absl::Status status =
+                   WorkByName((*environment)->World(), way.substr(kNamed.size()), failing);
+               !status.ok()) {
+      std::fprintf(stderr, "%s\n", std::string(MessageOf(status)).c_str());
+      Environment::Abort(ExitCodeOf(status));
+    }
   } catch (const CommError& error) {
     std::fprintf(stderr, "%s\n", error.what());
     Environment::Abort(ExitCode::kCommunication);

@@ -70,6 +70,21 @@ TEST_CASE("a stopped rank is named after the timeout and ends the job with code 
                                            "(AllReduce) has been silent for"));
 }
 
+TEST_CASE("a rank killed in the middle of a named collective ends the job within 10 s") {
+  const Ended ended = RunJob("", 3, "named_kill");
+  INFO(ended.output);
+  CHECK(ended.code == 137);
+  CHECK(ended.seconds < 10);
+}
+
+TEST_CASE("a rank stopped in the middle of a named collective ends the job with code 6") {
+  const Ended ended = RunJob("DTRAIN_COMM_TIMEOUT=2", 3, "named_stop");
+  INFO(ended.output);
+  CHECK(ended.code == 6);
+  CHECK(ended.seconds < 10);
+  CHECK_THAT(ended.output, Catch::Contains("rank 1 (host "));
+}
+
 TEST_CASE("a rank that computes for longer than the timeout is named and waited for") {
   const Ended ended = RunJob("DTRAIN_COMM_TIMEOUT=4", 3, "compute");
   INFO(ended.output);

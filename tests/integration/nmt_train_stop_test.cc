@@ -70,6 +70,31 @@ TEST_CASE("SIGUSR1 to mpirun writes a checkpoint and the run goes on") {
   CHECK(CountOf(events, "\"checkpoint\"") == 9);  // the request and each thousand
 }
 
+TEST_CASE("SIGUSR2 to mpirun begins a timeline of all ranks, and the next one ends it") {
+  const std::string whole = WholeRun(2, " trainer.max_steps=3000");
+  const ToyProgram toy;
+  Job job("exec " + toy.Command(2, LongRun(toy, 3000)));
+  REQUIRE(WaitUntil([&] { return toy.HasCheckpoint(100); }, 60));
+  const auto trace = [&](const char* rank) {
+    return ReadTestFile(toy.run_dir() + "/trace/rank-0000" + rank + ".json");
+  };
+  CHECK(trace("0").empty());
+  job.Signal(SIGUSR2);
+  CHECK(WaitUntil([&] { return trace("0").size() > 1000 && trace("1").size() > 1000; }, 30));
+  job.Signal(SIGUSR2);
+  const Outcome outcome = job.Wait();
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 0);
+  for (const char* const rank : {"0", "1"}) {
+    const std::string text = trace(rank);
+    CHECK_THAT(text, Catch::Contains("\"bucket 0\"") && Catch::Contains("\"backward\"") &&
+                         Catch::Contains("\"step\""));
+    // It was begun and ended in the middle of the run.
+    CHECK(CountOf(text, "\"step\"") < 3000 - 100);
+  }
+  CHECK(ReadTestFile(toy.CheckpointFile(3000)) == whole);
+}
+
 TEST_CASE("SIGTERM ends with exit code 75, and the same command goes on to the same bits") {
   const std::string whole = WholeRun(1);
   const ToyProgram toy;
