@@ -12,10 +12,11 @@ export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader,tcp OMPI_MCA_osc=^ucx OMPI_MCA_p
 if [ "$(id -u)" = 0 ]; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
-# cuBLASLt, in the toolkit or in Python's packages; the driver where containers mount it.
+# cuBLASLt, cuDNN and NCCL, in the toolkit or in Python's packages; the driver where containers mount it.
 for file in /usr/local/cuda/lib64/libcublasLt.so.1? /usr/local/cuda/targets/*/lib/libcublasLt.so.1? \
   /usr/local/nvidia/lib64/libcuda.so.1 \
-  $(python3 -c 'import sys; print(*(p + "/nvidia/c*/lib/libcublasLt.so.1?" for p in sys.path))' \
+  $(python3 -c 'import sys; print(*(p + "/nvidia/" + f for p in sys.path for f in (
+      "c*/lib/libcublasLt.so.1?", "cudnn/lib/libcudnn.so.9", "nccl/lib/libnccl.so.2")))' \
     2>/dev/null); do
   if [ -e "$file" ]; then
     LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$(dirname "$file")
