@@ -9,6 +9,7 @@
 #include "dtrain/device/copy.h"
 #include "dtrain/ops/adam.h"
 #include "dtrain/ops/attention.h"
+#include "dtrain/ops/attention_engine.h"
 #include "dtrain/ops/bias_activation.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/cross_entropy.h"
@@ -137,20 +138,25 @@ void BenchActivation(DeviceMeter& meter, int64_t rows, int64_t ffn, bool relu) {
   });
 }
 
-void BenchAttention(DeviceMeter& meter, const ModelSizes& model, bool causal) {
+void BenchAttention(DeviceMeter& meter, const ModelSizes& model, bool causal,
+                    const Dropout& dropout, AttentionEngine engine) {
   std::vector<int32_t> offsets = {0};
   for (int64_t i = 0; i < model.sequences; ++i) offsets.push_back(offsets.back() + model.length);
   const Sequences packed(offsets);
   const int64_t tokens = packed.tokens();
   const int64_t hidden = model.hidden;
   const AttentionOptions options = {
-      .num_heads = model.num_heads, .causal = causal, .dropout = kDropout};
+      .num_heads = model.num_heads, .causal = causal, .dropout = dropout};
   // A product of queries, keys and head_dim; causal ones count half.
   const double product = 2.0 * Product(tokens, hidden) * model.length * (causal ? 0.5 : 1.0);
   const double rows = Product(tokens, hidden) * meter.element();
   const std::string name = std::string(causal ? "attention_causal" : "attention") + " " +
                            std::to_string(model.sequences) + " x " + std::to_string(model.length) +
-                           " x " + std::to_string(hidden);
+                           " x " + std::to_string(hidden) +
+                           (engine == AttentionEngine::kCudnn ? " cuDNN"
+                            : dropout.probability > 0         ? ""
+                                                              : " no dropout");
+  SetAttentionEngine(engine);
   struct Tensors {
     Tensors(DeviceMeter& meter, int64_t tokens, int64_t hidden, int heads)
         : qkv(meter.Random({tokens, 3 * hidden})),
@@ -181,6 +187,15 @@ void BenchAttention(DeviceMeter& meter, const ModelSizes& model, bool causal) {
       AttentionBackward(t.d_out, t.saved, packed, packed, options, t.dq, t.dk, t.dv, stream);
     };
   });
+  SetAttentionEngine(AttentionEngine::kNative);
+}
+
+// With dropout as the models have it; then without, where cuDNN's kernels are the yardstick.
+void BenchAttentions(DeviceMeter& meter, const ModelSizes& model, bool causal) {
+  BenchAttention(meter, model, causal, kDropout, AttentionEngine::kNative);
+  if (meter.type() == DType::kFloat32) return;
+  BenchAttention(meter, model, causal, {}, AttentionEngine::kNative);
+  if (WhyNoCudnn().empty()) BenchAttention(meter, model, causal, {}, AttentionEngine::kCudnn);
 }
 
 // A step of beam search: two hypotheses a sentence, half of it translated.
@@ -373,9 +388,9 @@ void BenchModelOps(DeviceMeter& meter, const ModelSizes& model) {
   const int64_t hidden = model.hidden;
   BenchEmbedding(meter, model);
   BenchLinear(meter, "qkv", tokens, hidden, 3 * hidden);
-  BenchAttention(meter, model, /*causal=*/false);
+  BenchAttentions(meter, model, /*causal=*/false);
   if (model.translates) {
-    BenchAttention(meter, model, /*causal=*/true);
+    BenchAttentions(meter, model, /*causal=*/true);
     BenchCachedAttention(meter, model);
   }
   BenchLinear(meter, "out", tokens, hidden, hidden);

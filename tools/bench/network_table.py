@@ -12,8 +12,8 @@ overlap hides. Needs root, iproute2, openssh-server and mpirun.
 Writes OUTPUT.json and OUTPUT.md. Step times are medians of metrics/steps.jsonl after two updates of
 warm-up; MB/s per node are the bytes that host a's card sent in the run, less those of the start, per
 update and by the step time. dtrain plan gets the speeds that dtrain doctor measured on the same
-cable, and the compute time of a run on the cable without limit. PowerSGD is left out where nmt_train
-does not know trainer.power_sgd_rank.
+cable, the compute times of runs with 1 and 4 micro-batches on the cable without limit, and what
+overlap hides where the ranks keep the cores busy, as they do here: four ranks share one machine.
 """
 
 import argparse
@@ -92,14 +92,13 @@ class Way:
         return name + (f", PowerSGD {self.rank}" if self.rank else "")
 
 
-def all_ways(args, has_power_sgd):
+def all_ways(args):
     if args.smoke:
         choices = [("flat", "fp32", 1), ("hierarchical", "fp32", 1), ("hierarchical", "bf16", 1),
                    ("hierarchical", "bf16", 4)]
     else:
         choices = itertools.product(("flat", "hierarchical"), ("fp32", "bf16"), (1, 4))
-    ranks = (0, args.power_sgd_rank) if has_power_sgd else (0,)
-    return [Way(*choice, rank) for choice in choices for rank in ranks]
+    return [Way(*choice, rank) for choice in choices for rank in (0, args.power_sgd_rank)]
 
 
 class Bench:
@@ -130,7 +129,7 @@ class Bench:
                  f"trainer.micro_batch_tokens={self.tokens // 4 * 5 // 4}",
                  f"trainer.bucket_mib={1 if self.args.smoke else 4}"]
         if way.rank:
-            model.append(f"trainer.power_sgd_rank={way.rank}")
+            model += [f"trainer.power_sgd_rank={way.rank}", "trainer.power_sgd_start=0"]
         return model
 
     def train(self, way, steps):
@@ -153,10 +152,15 @@ class Bench:
                 statistics.median(r["comm_share"] for r in records), sent)
 
     def compute_seconds(self):
-        """Of an update with one micro-batch, while the cable has no limit."""
+        """Of an update with one micro-batch, and of it what does not grow with more; while the cable
+        has no limit."""
         self.hosts.rate(None)
-        seconds, share, _ = self.train(Way("hierarchical", "fp32", 1, 0), self.steps)
-        return seconds * (1 - share)
+
+        def of(micro_batches):
+            seconds, share, _ = self.train(Way("hierarchical", "fp32", micro_batches, 0), self.steps)
+            return seconds * (1 - share)
+        one, four = of(1), of(4)
+        return one, min(max((4 * one - four) / 3, 0.0), 0.5 * one)
 
     def start_bytes(self):
         """What a run sends beside its updates: weights, agreements, the evaluation."""
@@ -164,10 +168,11 @@ class Bench:
         short, long = (self.train(way, steps)[2] for steps in (1, self.steps))
         return max(short - (long - short) / (self.steps - 1), 0)
 
-    def overlap(self, wire):
+    def overlap(self, wire, spin):
         mib, backward = (2, 50) if self.args.smoke else (40, 400)
         output = self.hosts.mpirun([self.bin / "exchange_bench", f"--mib={mib}",
                                     f"--backward_ms={backward}", f"--wire={wire}",
+                                    f"--spin={'true' if spin else 'false'}",
                                     f"--steps={2 if self.args.smoke else 7}", "--bucket_mib=4"])
         return json.loads(output.strip().splitlines()[-1])
 
@@ -180,7 +185,8 @@ class Bench:
     def plan(self, doctor, seconds, hidden):
         command = [self.bin / "dtrain", "plan", *self.config(Way("flat", "fp32", 1, 0)),
                    "--nodes=2", "--ranks_per_node=2", f"--doctor={doctor}",
-                   f"--step_seconds={seconds}", f"--overlap={min(max(hidden, 0.0), 1.0)}",
+                   f"--step_seconds={seconds[0]}", f"--update_seconds={seconds[1]}",
+                   f"--overlap={min(max(hidden, 0.0), 1.0)}",
                    f"--power_sgd_rank={self.args.power_sgd_rank}", "--json"]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         return {(way["algorithm"], way["wire_bytes"], way["accumulation"],
@@ -189,8 +195,8 @@ class Bench:
     def rows(self, rate, ways, compute):
         self.hosts.rate(rate)
         doctor = self.doctor()
-        overlap = {wire: self.overlap(wire) for wire in ("fp32", "bf16")}
-        planned = self.plan(doctor, compute, overlap["fp32"]["hidden"])
+        overlap = [self.overlap(wire, spin) for spin in (False, True) for wire in ("fp32", "bf16")]
+        planned = self.plan(doctor, compute, overlap[2]["hidden"])
         start = self.start_bytes()
         rows = []
         for way in ways:
@@ -209,7 +215,7 @@ class Bench:
 
 def markdown(result):
     lines = [f"2 hosts x 2 ranks, {result['steps']} updates of each way, compute "
-             f"{result['compute_s']:.3f} s", "",
+             f"{result['compute_s'][0]:.3f} s, of it the update {result['compute_s'][1]:.3f} s", "",
              "| cable | way | step | x flat fp32 | MB/s per node | plan: step | off by | plan: MB/s "
              "| limit |", "|---|---|---|---|---|---|---|---|---|"]
     for row in result["rows"]:
@@ -220,20 +226,15 @@ def markdown(result):
         lines.append(f"| {row['rate']} | {row['way']} | {row['step_s']:.3f} s | {speedup:.2f} | "
                      f"{row['mb_s_per_node']:.1f} | {row['plan_step_s']:.3f} s | {off:+.0%} | "
                      f"{row['plan_mb_s_per_node']:.1f} | {row['plan_limit']} |")
-    lines += ["", "| cable | wire | backward | exchange | step with overlap | without | hidden |",
-              "|---|---|---|---|---|---|---|"]
-    for rate, by_wire in result["overlap"].items():
-        for wire, one in by_wire.items():
-            lines.append(f"| {rate} | {wire} | {one['backward_s']:.3f} s | "
+    lines += ["", "| cable | wire | cores | backward | exchange | step with overlap | without | hidden |",
+              "|---|---|---|---|---|---|---|---|"]
+    for rate, overlaps in result["overlap"].items():
+        for one in overlaps:
+            cores = "busy" if one["spin"] else "free"
+            lines.append(f"| {rate} | {one['wire']} | {cores} | {one['backward_s']:.3f} s | "
                          f"{one['exchange_s']:.3f} s | {one['with_overlap_s']:.3f} s | "
                          f"{one['without_overlap_s']:.3f} s | {one['hidden']:.0%} |")
     return "\n".join(lines) + "\n"
-
-
-def knows_power_sgd(args):
-    done = subprocess.run([Path(args.build) / "bin/nmt_train", "--help_config=trainer.power_sgd_rank"],
-                          capture_output=True, text=True)
-    return done.returncode == 0 and "power_sgd_rank" in done.stdout
 
 
 def main():
@@ -249,7 +250,7 @@ def main():
         print("skipped: network namespaces need root")
         return SKIPPED
     rates = args.rates.split(",")[-1:] if args.smoke else args.rates.split(",")
-    ways = all_ways(args, knows_power_sgd(args))
+    ways = all_ways(args)
     with tempfile.TemporaryDirectory(prefix="network-table-") as folder, Hosts(folder) as hosts:
         bench = Bench(args, hosts, folder)
         bench.prepare()
