@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -35,6 +37,7 @@ class BackgroundExchange final : public BucketExchange {
   void Start(int bucket) override {
     {
       const std::lock_guard lock(mutex_);
+      RethrowError();
       exchange_->Start(bucket);
       is_moving_ = true;
     }
@@ -52,6 +55,7 @@ class BackgroundExchange final : public BucketExchange {
   void Land(int bucket) override {
     const std::lock_guard lock(mutex_);
     is_moving_ = false;
+    RethrowError();
     exchange_->Land(bucket);
   }
   void Settle() override {
@@ -62,19 +66,26 @@ class BackgroundExchange final : public BucketExchange {
   int64_t BytesOf(int bucket) const override { return exchange_->BytesOf(bucket); }
 
  private:
+  // On the caller's thread, what the other one met.
+  void RethrowError() const {
+    if (error_) std::rethrow_exception(error_);
+  }
   void Run() {
     std::unique_lock lock(mutex_);
     auto pause = kShortPause;
+    int64_t sent = 0;  // when last seen, so that a bucket that was just started counts
     for (;;) {
       changed_.wait(lock, [this] { return is_moving_ || is_over_; });
       if (is_over_) return;
-      const int64_t sent = comm_.bytes_sent();
       try {
         exchange_->Poll();
-      } catch (const CommError&) {
-        is_moving_ = false;  // the next call of the communicator throws it again
+      } catch (...) {
+        error_ = std::current_exception();
+        is_moving_ = false;
       }
-      pause = comm_.bytes_sent() == sent ? std::min(2 * pause, kLongPause) : kShortPause;
+      const bool has_sent = comm_.bytes_sent() != sent;
+      sent = comm_.bytes_sent();
+      pause = has_sent ? kShortPause : std::min(2 * pause, kLongPause);
       lock.unlock();
       std::this_thread::sleep_for(pause);
       lock.lock();
@@ -85,6 +96,7 @@ class BackgroundExchange final : public BucketExchange {
   const Communicator& comm_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::exception_ptr error_;
   bool is_moving_ = false;  // the thread polls
   bool is_over_ = false;
   std::thread thread_;
