@@ -50,12 +50,14 @@ TEST_CASE("a job in which nothing fails ends with 0") {
   CHECK(ended.code == 0);
 }
 
-TEST_CASE("a rank killed with SIGKILL ends the job within 10 s") {
-  const Ended ended = RunJob("", 3, "kill");
-  INFO(ended.output);
-  CHECK(ended.code == 137);
-  CHECK(ended.seconds < 10);
-  CHECK_THAT(ended.output, Catch::Contains("signal 9"));
+TEST_CASE("a rank killed with SIGKILL, also amid a named collective, ends the job within 10 s") {
+  for (const char* const way : {"kill", "named_kill"}) {
+    const Ended ended = RunJob("", 3, way);
+    INFO(way << ": " << ended.output);
+    CHECK(ended.code == 137);
+    CHECK(ended.seconds < 10);
+    CHECK_THAT(ended.output, Catch::Contains("signal 9"));
+  }
 }
 
 TEST_CASE("a stopped rank is named after the timeout and ends the job with code 6") {
@@ -68,13 +70,6 @@ TEST_CASE("a stopped rank is named after the timeout and ends the job with code 
   CHECK_THAT(ended.output, Catch::Contains("is silent: stopped, dead or cut off"));
   CHECK_THAT(ended.output, Catch::Contains("at step 20 in forward, its last collective number 21 "
                                            "(AllReduce) has been silent for"));
-}
-
-TEST_CASE("a rank killed in the middle of a named collective ends the job within 10 s") {
-  const Ended ended = RunJob("", 3, "named_kill");
-  INFO(ended.output);
-  CHECK(ended.code == 137);
-  CHECK(ended.seconds < 10);
 }
 
 TEST_CASE("a rank stopped in the middle of a named collective ends the job with code 6") {
