@@ -70,6 +70,22 @@ TEST_CASE("a small allreduce sends (n - 1) S") {
   }
 }
 
+TEST_CASE("over hosts an allreduce is small up to 16 KiB for all others together") {
+  constexpr int64_t kFew = 16 * 4 * 64;  // bytes, of 4 ranks
+  constexpr int64_t kMore = 2 * kFew;
+  const auto sent = [](int64_t bytes) {
+    return Sent(Hosts(2, 2),
+                [&](Communicator& comm) {
+                  std::vector<float> data(static_cast<size_t>(bytes / 4), 1.0f);
+                  comm.AllReduce(std::span(data), ReduceOp::kSum);
+                },
+                {.small_bytes = 64 << 10});
+  };
+  CHECK(sent(kFew) == std::vector<int64_t>(4, 3 * kFew));
+  // Within a host as much as half of it twice, and once a quarter of it twice across.
+  CHECK(sent(kMore) == std::vector<int64_t>(4, kMore + kMore / 2));
+}
+
 TEST_CASE("a flat allreduce over hosts sends 2 (n - 1) / n S, whatever the hosts") {
   for (const int64_t sent :
        Sent(Hosts(2, 2), AllReduceFloats, {.algorithm = AllReduceAlgorithm::kFlat})) {

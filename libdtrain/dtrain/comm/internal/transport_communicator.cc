@@ -24,6 +24,10 @@ constexpr int kTagsInTurn = 1 << 12;
 constexpr int kWaitWatchTag = 4 * kTagsInTurn;
 static_assert(kWaitWatchTag < Transport::kTags);
 
+// What a rank may send to all others in one exchange of everything where these are on several
+// hosts: as long as 1 Gb/s takes for what two more messages wait for each other.
+constexpr int64_t kSmallBetweenHosts = 16 << 10;
+
 // Spins while an answer may be on its way, then gives the core to whoever can use it: on a free
 // core a yield costs no more than a spin. Long waits sleep.
 class Backoff {
@@ -219,6 +223,15 @@ std::unique_ptr<Operation> TransportCommunicator::Exchange(ExchangePlan plan, in
   return std::make_unique<SliceExchange>(transport_.get(), &scratch_, std::move(plan));
 }
 
+int64_t TransportCommunicator::SmallBytes() const {
+  int64_t bytes = options().small_bytes;
+  if (!channels_.empty()) bytes = std::min(bytes, options().slot_bytes);
+  if (host_group_.size() < world_group_.size()) {
+    bytes = std::min(bytes, kSmallBetweenHosts / (size() - 1));
+  }
+  return bytes;
+}
+
 std::unique_ptr<Operation> TransportCommunicator::SmallExchange(ExchangePlan plan) {
   if (!channels_.empty() && plan.group == host_group_) {
     return std::make_unique<SharedExchange>(&channels_[0], std::move(plan), /*small=*/true);
@@ -231,9 +244,7 @@ std::unique_ptr<Handle> TransportCommunicator::StartAllReduce(void* data, int64_
   CheckOpFits(op, dtype);
   ExchangePlan plan = WorldPlan(data, count, dtype, op);
   const int64_t bytes = count * static_cast<int64_t>(SizeOf(dtype));
-  const int64_t small = channels_.empty() ? options().small_bytes
-                                          : std::min(options().small_bytes, options().slot_bytes);
-  if (bytes <= small) {
+  if (bytes <= SmallBytes()) {
     return Start("AllReduce", bytes, SmallExchange(std::move(plan)));
   }
   if (hierarchical_) return Start("AllReduce", bytes, HierarchicalAllReduce(plan));

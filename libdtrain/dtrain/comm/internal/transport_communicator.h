@@ -60,6 +60,8 @@ class TransportCommunicator final : public Communicator {
   // Through shared memory where the plan's group is this host's, else by messages. `channel`: 0, or
   // 1 for operations that begin in another order than they were made in.
   std::unique_ptr<Operation> Exchange(ExchangePlan plan, int channel = 0);
+  // Up to how many an allreduce is one exchange of everything.
+  int64_t SmallBytes() const;
   std::unique_ptr<Operation> SmallExchange(ExchangePlan plan);
   void ShareMemory();
   bool ChooseHierarchical();
