@@ -12,7 +12,8 @@
 //   nmt_base    6+6 layers, hidden 512, 128 pairs of 32+32 tokens, vocabulary 32768
 // Encoders have gelu and 4 classes at the first token, the others relu. --lengths=real draws
 // lengths as sentences have them (mean about half of the longest); a padded peer still computes the
-// longest. On a GPU a time is that of kBlock steps, which end with one wait, by their number.
+// longest. --pass=eval is a forward pass without dropout and update. On a GPU a time is that of
+// kBlock steps, which end with one wait, by their number.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -68,6 +69,7 @@ struct Options {
   std::string gemm_tuning = "heuristic";
   std::string attention = "native";
   std::string precision = "fp32";
+  std::string pass = "train";
   std::string lengths = "fixed";
   std::string recompute = "none";
   int64_t recompute_every = 2;
@@ -82,8 +84,9 @@ class Workload {
   virtual ~Workload() = default;
   virtual ParameterSet& parameters() = 0;
   virtual void NewBatch(RandomStream& random) = 0;
-  virtual void ForwardBackward(Context& ctx) = 0;
-  virtual double gflop() const = 0;  // 3 x the forward products of the present batch
+  virtual void Forward(Context& ctx) = 0;
+  virtual void Backward(Context& ctx) = 0;
+  virtual double forward_gflop() const = 0;  // products of the present batch
   virtual int64_t tokens() const = 0;
 };
 
@@ -141,11 +144,9 @@ class Seq2SeqWorkload final : public Workload {
     batch_.decoder_ids = DrawIds(batch_.target.tokens(), sizes_.vocab, random);
     batch_.target_ids = DrawIds(batch_.target.tokens(), sizes_.vocab, random);
   }
-  void ForwardBackward(Context& ctx) override {
-    model_.Forward(batch_, 1.0f, ctx);
-    model_.Backward(ctx);
-  }
-  double gflop() const override {
+  void Forward(Context& ctx) override { model_.Forward(batch_, 1.0f, ctx); }
+  void Backward(Context& ctx) override { model_.Backward(ctx); }
+  double forward_gflop() const override {
     const auto source = static_cast<double>(batch_.source.tokens());
     const auto target = static_cast<double>(batch_.target.tokens());
     const auto d = static_cast<double>(sizes_.hidden);
@@ -159,7 +160,7 @@ class Seq2SeqWorkload final : public Workload {
             (target * (12.0 * d * d + 4.0 * d * ffn) + source * 4.0 * d * d +
              attention(batch_.target, batch_.target) + attention(batch_.target, batch_.source));
     flop += 2.0 * target * d * static_cast<double>(sizes_.vocab);
-    return 3.0 * flop / 1e9;
+    return flop / 1e9;
   }
   int64_t tokens() const override { return batch_.target.tokens(); }
 
@@ -206,30 +207,36 @@ class ClassifierWorkload final : public Workload {
                 position_ids_.begin() + sequences_.end(s), 0);
     }
   }
-  void ForwardBackward(Context& ctx) override {
+  void Forward(Context& ctx) override {
     const LayerInputs inputs{sequences_, Tensor(), sequences_};
-    const Tensor ids = ctx.Upload(ids_);
-    const Tensor positions = ctx.Upload(position_ids_);
-    Tensor x = ctx.Empty({ids.dim(0), sizes_.hidden});
-    EmbeddingForward(ids, positions, words_->value(), positions_->value(), {}, x, ctx.stream());
+    id_tensor_ = ctx.Upload(ids_);
+    position_tensor_ = ctx.Upload(position_ids_);
+    first_tensor_ = ctx.Upload(firsts_);
+    Tensor x = ctx.Empty({id_tensor_.dim(0), sizes_.hidden});
+    EmbeddingForward(id_tensor_, position_tensor_, words_->value(), positions_->value(), {}, x,
+                     ctx.stream());
     x = stack_->Forward(x, inputs, ctx);
-    const Tensor firsts = ctx.Upload(firsts_);
     Tensor pooled = ctx.Empty({sizes_.sequences, sizes_.hidden});
-    GatherRows(x, firsts, pooled, ctx.stream());
+    GatherRows(x, first_tensor_, pooled, ctx.stream());
     Tensor none;
     loss_->Forward(pooled, ctx.Upload(labels_), 1.0f, none, ctx);
-    Tensor gradient = ctx.Empty(x.shape());
-    Zero(gradient, ctx.stream());
-    ScatterAddRows(loss_->Backward(), firsts, gradient, ctx.stream());
-    gradient = stack_->Backward(std::move(gradient), inputs, none, ctx);
-    EmbeddingBackward(gradient, ids, positions, {}, words_->gradient(), positions_->gradient(),
-                      ctx.stream());
   }
-  double gflop() const override {
+  void Backward(Context& ctx) override {
+    const LayerInputs inputs{sequences_, Tensor(), sequences_};
+    Tensor gradient = ctx.Empty({id_tensor_.dim(0), sizes_.hidden});
+    Zero(gradient, ctx.stream());
+    ScatterAddRows(loss_->Backward(), first_tensor_, gradient, ctx.stream());
+    Tensor none;
+    gradient = stack_->Backward(std::move(gradient), inputs, none, ctx);
+    EmbeddingBackward(gradient, id_tensor_, position_tensor_, {}, words_->gradient(),
+                      positions_->gradient(), ctx.stream());
+    id_tensor_ = position_tensor_ = first_tensor_ = Tensor();
+  }
+  double forward_gflop() const override {
     const auto t = static_cast<double>(sequences_.tokens());
     const auto d = static_cast<double>(sizes_.hidden);
     const auto ffn = static_cast<double>(sizes_.ffn);
-    return 3.0 * sizes_.encoder_layers *
+    return sizes_.encoder_layers *
            (t * (8.0 * d * d + 4.0 * d * ffn) +
             AttentionFlop(sequences_, sequences_, sizes_.hidden)) /
            1e9;
@@ -245,6 +252,7 @@ class ClassifierWorkload final : public Workload {
   std::unique_ptr<OutputLoss> loss_;
   Sequences sequences_;
   std::vector<int32_t> ids_, position_ids_, firsts_, labels_;
+  Tensor id_tensor_, position_tensor_, first_tensor_;  // of the last forward pass
 };
 
 double ProcessSeconds() {
@@ -295,12 +303,18 @@ Timings TimeSteps(const Options& options, Workload& workload, Adam& adam, Contex
   const bool on_cpu = ctx.device().type == DeviceType::kCpu;
   const int block = on_cpu ? 1 : kBlock;
   const int64_t warm_up = on_cpu ? 2 : 2 * kBlock;
+  const bool training = ctx.training();
   RandomStream random({.seed = 7});
   uint32_t count = 0;
   const auto step = [&] {
     ctx.set_step(count++);
+    if (!training) {
+      workload.Forward(ctx);
+      return;
+    }
     Zero(workload.parameters().gradients(), ctx.stream());
-    workload.ForwardBackward(ctx);
+    workload.Forward(ctx);
+    workload.Backward(ctx);
     adam.Step(1e-4f, 1.0f / static_cast<float>(workload.tokens()), ctx.stream());
   };
   workload.NewBatch(random);
@@ -313,6 +327,8 @@ Timings TimeSteps(const Options& options, Workload& workload, Adam& adam, Contex
     workload.NewBatch(random);
     step();
   }
+  // Backward has twice the products of forward.
+  const double passes = training ? 3.0 : 1.0;
   Timings timings;
   for (int64_t done = 0; done < options.steps; done += block) {
     double wall = 0.0;
@@ -328,7 +344,7 @@ Timings TimeSteps(const Options& options, Workload& workload, Adam& adam, Contex
       wall += timer.Seconds();
       cpu += ProcessSeconds() - cpu_before;
       tokens += static_cast<double>(workload.tokens());
-      gflop += workload.gflop();
+      gflop += passes * workload.forward_gflop();
     }
     timings.wall.push_back(wall / block);
     timings.cpu.push_back(cpu / block);
@@ -381,6 +397,8 @@ absl::Status Run(const Options& options) {
   if (engine != AttentionEngine::kNative && !WhyNoCudnn().empty()) {
     return UsageError("--attention=" + options.attention + ": " + WhyNoCudnn());
   }
+  DT_ASSIGN_OR_RETURN(const bool training,
+                      Named<bool>("pass", options.pass, {{"train", true}, {"eval", false}}));
   DT_ASSIGN_OR_RETURN(const Device device, ChooseBenchDevice(options.device));
   if (dtype == DType::kFloat16 && device.type == DeviceType::kCpu) {
     return UsageError("--precision=fp16 needs --device=cuda");
@@ -393,26 +411,26 @@ absl::Status Run(const Options& options) {
   Context ctx(device, {.compute_type = dtype,
                        .recompute = recompute,
                        .recompute_every = static_cast<int>(options.recompute_every)});
-  ctx.set_training(true);
+  ctx.set_training(training);
   Adam adam(workload->parameters(), {});
   const Timings times = TimeSteps(options, *workload, adam, ctx);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   std::printf(
-      "{\"model\":\"%s\",\"device\":\"%s\",\"threads\":%d,\"precision\":\"%s\","
+      "{\"model\":\"%s\",\"device\":\"%s\",\"pass\":\"%s\",\"threads\":%d,\"precision\":\"%s\","
       "\"lengths\":\"%s\",\"recompute\":\"%s\",\"gelu\":\"%s\",\"gemm_tuning\":\"%s\","
       "\"attention\":\"%s\",\"dropout\":%g,"
       "\"params\":%lld,\"gflop_step\":%.1f,\"ms_median\":%.3f,\"ms_min\":%.3f,"
       "\"cpu_ms_median\":%.3f,\"tokens_s\":%.0f,\"gflops\":%.1f,\"activations_mb\":%.1f,"
       "\"device_mb\":%.1f,\"rss_mb\":%ld}\n",
-      options.model.c_str(), options.device.c_str(), NumThreads(), options.precision.c_str(),
-      options.lengths.c_str(), options.recompute.c_str(), options.gelu.c_str(),
-      options.gemm_tuning.c_str(), options.attention.c_str(), options.dropout,
-      static_cast<long long>(workload->parameters().num_elements()), workload->gflop(),
-      1e3 * Median(times.wall), 1e3 * *std::min_element(times.wall.begin(), times.wall.end()),
-      1e3 * Median(times.cpu), Median(times.rate), Median(times.gflops),
-      static_cast<double>(ctx.activations().peak()) / 1e6, DeviceMegabytes(device),
-      usage.ru_maxrss / 1024);
+      options.model.c_str(), options.device.c_str(), options.pass.c_str(), NumThreads(),
+      options.precision.c_str(), options.lengths.c_str(), options.recompute.c_str(),
+      options.gelu.c_str(), options.gemm_tuning.c_str(), options.attention.c_str(), options.dropout,
+      static_cast<long long>(workload->parameters().num_elements()),
+      (training ? 3.0 : 1.0) * workload->forward_gflop(), 1e3 * Median(times.wall),
+      1e3 * *std::min_element(times.wall.begin(), times.wall.end()), 1e3 * Median(times.cpu),
+      Median(times.rate), Median(times.gflops), static_cast<double>(ctx.activations().peak()) / 1e6,
+      DeviceMegabytes(device), usage.ru_maxrss / 1024);
   return absl::OkStatus();
 }
 
@@ -422,6 +440,7 @@ absl::Status Main(int argc, char** argv) {
   flags.Add("model", "cls, seq2seq, bert_base, bert_large or nmt_base", &options.model);
   flags.Add("device", "cpu or cuda", &options.device);
   flags.Add("precision", "fp32, bf16 or, on a GPU, fp16", &options.precision);
+  flags.Add("pass", "train: forward, backward and update; eval: forward alone", &options.pass);
   flags.Add("lengths", "fixed or real", &options.lengths);
   flags.Add("recompute", "none, cheap, every_k or full", &options.recompute);
   flags.Add("recompute_every", "k of every_k", &options.recompute_every);

@@ -12,8 +12,9 @@ overlap hides. Needs root, iproute2, openssh-server and mpirun.
 Writes OUTPUT.json and OUTPUT.md. Step times are medians of metrics/steps.jsonl after two updates of
 warm-up; MB/s per node are the bytes that host a's card sent in the run, less those of the start, per
 update and by the step time. dtrain plan gets the speeds that dtrain doctor measured on the same
-cable, the compute times of runs with 1 and 4 micro-batches on the cable without limit, and what
-overlap hides where the ranks keep the cores busy, as they do here: four ranks share one machine.
+cable, the compute times of runs with 1 and 4 micro-batches on the cable without limit (before and
+after the ways of each rate, because machines change their speed), and what overlap hides of a way's
+exchange where the ranks keep the cores busy, as they do here: four ranks share one machine.
 """
 
 import argparse
@@ -168,13 +169,14 @@ class Bench:
         short, long = (self.train(way, steps)[2] for steps in (1, self.steps))
         return max(short - (long - short) / (self.steps - 1), 0)
 
-    def overlap(self, wire, spin):
+    def overlap(self, algorithm, wire, spin):
         mib, backward = (2, 50) if self.args.smoke else (40, 400)
         output = self.hosts.mpirun([self.bin / "exchange_bench", f"--mib={mib}",
                                     f"--backward_ms={backward}", f"--wire={wire}",
                                     f"--spin={'true' if spin else 'false'}",
-                                    f"--steps={2 if self.args.smoke else 7}", "--bucket_mib=4"])
-        return json.loads(output.strip().splitlines()[-1])
+                                    f"--steps={2 if self.args.smoke else 7}", "--bucket_mib=4"],
+                                   {"DTRAIN_ALLREDUCE": algorithm})
+        return json.loads(output.strip().splitlines()[-1]) | {"algorithm": algorithm}
 
     def doctor(self):
         path = self.folder / "doctor.json"
@@ -192,17 +194,23 @@ class Bench:
         return {(way["algorithm"], way["wire_bytes"], way["accumulation"],
                  way["power_sgd_rank"]): way for way in json.loads(output)["ways"]}
 
-    def rows(self, rate, ways, compute):
+    def rows(self, rate, ways):
+        """Of the ways over a cable of this rate, what overlap hides, and the compute times."""
+        before = self.compute_seconds()
         self.hosts.rate(rate)
         doctor = self.doctor()
-        overlap = [self.overlap(wire, spin) for spin in (False, True) for wire in ("fp32", "bf16")]
-        planned = self.plan(doctor, compute, overlap[2]["hidden"])
+        pairs = sorted({(way.algorithm, way.wire) for way in ways})
+        overlap = [self.overlap(*pair, spin) for spin in (False, True) for pair in pairs]
         start = self.start_bytes()
+        measured = [self.train(way, self.steps) for way in ways]
+        compute = [statistics.mean(times) for times in zip(before, self.compute_seconds())]
+        # The plans of both wires and algorithms, each with what was hidden of its own exchange.
+        planned = {pair: self.plan(doctor, compute, busy["hidden"])
+                   for pair, busy in zip(pairs, overlap[len(pairs):])}
         rows = []
-        for way in ways:
-            seconds, share, sent = self.train(way, self.steps)
-            plan = planned[way.algorithm, 4 if way.wire == "fp32" else 2, way.accumulation,
-                           way.rank]
+        for way, (seconds, share, sent) in zip(ways, measured):
+            plan = planned[way.algorithm, way.wire][
+                way.algorithm, 4 if way.wire == "fp32" else 2, way.accumulation, way.rank]
             rows.append({"rate": rate, "way": way.name, "step_s": seconds, "comm_share": share,
                          "mb_s_per_node": (sent - start) / self.steps / seconds / 1e6,
                          "plan_step_s": plan["seconds"],
@@ -210,12 +218,13 @@ class Bench:
                          "plan_limit": plan["limit"]})
             print(f"{rate}  {way.name}: {seconds:.3f} s, planned {plan['seconds']:.3f} s",
                   file=sys.stderr)
-        return rows, overlap
+        return rows, overlap, compute
 
 
 def markdown(result):
-    lines = [f"2 hosts x 2 ranks, {result['steps']} updates of each way, compute "
-             f"{result['compute_s'][0]:.3f} s, of it the update {result['compute_s'][1]:.3f} s", "",
+    compute = "; ".join(f"{rate}: compute {of[0]:.3f} s, of it the update {of[1]:.3f} s"
+                        for rate, of in result["compute_s"].items())
+    lines = [f"2 hosts x 2 ranks, {result['steps']} updates of each way. {compute}", "",
              "| cable | way | step | x flat fp32 | MB/s per node | plan: step | off by | plan: MB/s "
              "| limit |", "|---|---|---|---|---|---|---|---|---|"]
     for row in result["rows"]:
@@ -226,12 +235,13 @@ def markdown(result):
         lines.append(f"| {row['rate']} | {row['way']} | {row['step_s']:.3f} s | {speedup:.2f} | "
                      f"{row['mb_s_per_node']:.1f} | {row['plan_step_s']:.3f} s | {off:+.0%} | "
                      f"{row['plan_mb_s_per_node']:.1f} | {row['plan_limit']} |")
-    lines += ["", "| cable | wire | cores | backward | exchange | step with overlap | without | hidden |",
-              "|---|---|---|---|---|---|---|---|"]
+    lines += ["", "| cable | exchange of 40 MiB | cores | backward | exchange | step with overlap "
+              "| without | hidden |", "|---|---|---|---|---|---|---|---|"]
     for rate, overlaps in result["overlap"].items():
         for one in overlaps:
             cores = "busy" if one["spin"] else "free"
-            lines.append(f"| {rate} | {one['wire']} | {cores} | {one['backward_s']:.3f} s | "
+            lines.append(f"| {rate} | {one['algorithm']} {one['wire']} | {cores} | "
+                         f"{one['backward_s']:.3f} s | "
                          f"{one['exchange_s']:.3f} s | {one['with_overlap_s']:.3f} s | "
                          f"{one['without_overlap_s']:.3f} s | {one['hidden']:.0%} |")
     return "\n".join(lines) + "\n"
@@ -254,10 +264,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="network-table-") as folder, Hosts(folder) as hosts:
         bench = Bench(args, hosts, folder)
         bench.prepare()
-        compute = bench.compute_seconds()
-        result = {"steps": bench.steps, "compute_s": compute, "rows": [], "overlap": {}}
+        result = {"steps": bench.steps, "compute_s": {}, "rows": [], "overlap": {}}
         for rate in rates:
-            rows, result["overlap"][rate] = bench.rows(rate, ways, compute)
+            rows, result["overlap"][rate], result["compute_s"][rate] = bench.rows(rate, ways)
             result["rows"] += rows
     Path(args.output + ".json").write_text(json.dumps(result, indent=1) + "\n")
     table = markdown(result)

@@ -180,6 +180,8 @@ def main():
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--rate", type=float, default=5e-5)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--sides", default="dtrain,torch",
+                        help="to run them apart, each on a core of its own")
     parser.add_argument("--results", default="finetune.jsonl")
     args = parser.parse_args()
     args.tables = {name: paths.split(",") for name, paths in
@@ -189,6 +191,7 @@ def main():
     runs = [json.loads(line) for line in results.read_text().splitlines()] \
         if results.exists() else []
     sides = {"dtrain": finetune_dtrain, "torch": finetune_torch}
+    sides = {side: sides[side] for side in args.sides.split(",")}
     for task in args.tasks:
         for seed in (int(text) for text in args.seeds.split(",")):
             for side, finetune in sides.items():

@@ -13,7 +13,9 @@ dropout 0.1 on residuals, attention and activation, Adam, every sequence of full
   cls      encoder of 4 layers, gelu, post-norm, 32 x 128 tokens, 4 classes from the first token
   seq2seq  3 + 3 layers, relu, post-norm, 64 pairs of 32 + 32 tokens, output matrix not tied,
            label smoothing 0.1
-A step is forward, backward and update. GFLOP are those of matrix products, backward counted as
+A step is forward, backward and update; with --pass=eval a forward pass alone, without dropout (in
+PyTorch under inference_mode). --lengths=real gives dtrain packed batches of real lengths (mean half
+of the longest), where PyTorch computes the padded ones. GFLOP are those of matrix products, backward counted as
 twice the forward. tokens/s counts target tokens in seq2seq. PyTorch's bf16 is autocast.
 
 PyTorch runs at its best here: scaled_dot_product_attention, one matrix for q, k and v, fused
@@ -52,7 +54,8 @@ def worker(args):
     torch.manual_seed(1)
     rss_import = peak_rss_mb()
     sizes = SIZES[args.model]
-    model = peer_model.build_peer(sizes, args.dropout).train()
+    training = args.phase == "train"
+    model = peer_model.build_peer(sizes, args.dropout).train(training)
     run = torch.compile(model) if args.peer == "compile" else model
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
     batch, length = sizes.sequences, sizes.length
@@ -63,7 +66,12 @@ def worker(args):
             return ids
         return [ids[0], ids[1], torch.randint(peer_model.CLASSES, (batch,))]
 
-    def step(data):
+    def evaluate(data):
+        with torch.inference_mode(), \
+                torch.autocast("cpu", torch.bfloat16, enabled=args.precision == "bf16"):
+            return run(*data).item()
+
+    def train(data):
         optimizer.zero_grad(set_to_none=True)
         with torch.autocast("cpu", torch.bfloat16, enabled=args.precision == "bf16"):
             loss = run(*data)
@@ -71,6 +79,7 @@ def worker(args):
         optimizer.step()
         return loss.item()
 
+    step = train if training else evaluate
     for _ in range(3):
         step(draw())
     wall, cpu = [], []
@@ -86,7 +95,7 @@ def worker(args):
         "ms_min": min(wall) * 1e3,
         "cpu_ms_median": statistics.median(cpu) * 1e3,
         "tokens_s": batch * length / median,
-        "gflops": peer_model.step_flop(sizes) / median / 1e9,
+        "gflops": peer_model.step_flop(sizes) / (1 if training else 3) / median / 1e9,
         "rss_mb": peak_rss_mb(),
         "rss_import_mb": rss_import,
         "loss": loss,
@@ -116,12 +125,13 @@ def run_json(command, threads, keep_pages):
 def measure(args, model, threads, precision):
     """Runs both sides in turns; returns {side: [one JSON object a round]}."""
     common = [f"--model={model}", f"--threads={threads}", f"--precision={precision}",
-              f"--steps={args.steps}"]
+              f"--steps={args.steps}", f"--pass={args.phase}"]
     peer = [args.python, str(Path(__file__).resolve()), "--worker", f"--peer={args.peer}",
             f"--dropout={args.dropout}"]
     sides = {"peer": (peer + common, args.peer != "plain")}
     if args.bench:
-        sides = {"dtrain": ([args.bench] + common, False)} | sides
+        ours = [args.bench, *common, f"--lengths={args.lengths}"]
+        sides = {"dtrain": (ours, False)} | sides
     found = {side: [] for side in sides}
     for _ in range(args.rounds):
         for side, (command, keep_pages) in sides.items():
@@ -170,6 +180,8 @@ def parse():
     parser.add_argument("--models", default="cls,seq2seq")
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--pass", dest="phase", choices=["train", "eval"], default="train")
+    parser.add_argument("--lengths", choices=["fixed", "real"], default="fixed", help="of dtrain")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=8, help="timed steps of each process")
     parser.add_argument("--dropout", type=float, default=0.1, help="of the peer")
