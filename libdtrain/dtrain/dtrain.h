@@ -45,6 +45,7 @@
 #include "dtrain/ops/cast.h"                     // IWYU pragma: export
 #include "dtrain/optim/adam.h"                   // IWYU pragma: export
 #include "dtrain/optim/lr_schedule.h"            // IWYU pragma: export
+#include "dtrain/tensor/new_tensor.h"            // IWYU pragma: export
 #include "dtrain/tensor/sequences.h"             // IWYU pragma: export
 #include "dtrain/train/bleu.h"                   // IWYU pragma: export
 #include "dtrain/train/broadcast.h"              // IWYU pragma: export

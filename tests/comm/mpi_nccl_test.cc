@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/device_collectives_suite.h"
+#include "comm/gpu_collectives_suite.h"
 #include "dtrain/device/cuda/runtime.h"
 #include "testing/mpi_world.h"
 
@@ -37,11 +38,12 @@ TEST_CASE("NCCL's collectives compute what those over MPI compute") {
   }
   if (gpus < comm.local_size()) PretendToHaveHosts(comm.rank());
   std::string why;
-  const auto connected =
-      MakeDeviceCommunicator(comm, {DeviceType::kCuda, comm.local_rank() % gpus}, &why);
+  const Device device = {DeviceType::kCuda, comm.local_rank() % gpus};
+  const auto connected = MakeDeviceCommunicator(comm, device, &why);
   INFO(why);
   REQUIRE(connected != nullptr);
   CHECK(DeviceCollectiveErrors(comm, *connected) == std::vector<std::string>());
+  CHECK(NamedGpuCollectiveErrors(comm, device) == std::vector<std::string>());
 }
 
 }  // namespace

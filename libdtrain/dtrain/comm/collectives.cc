@@ -27,16 +27,17 @@ std::unique_ptr<SubmittedCollective> Describe(CollectiveKind kind, std::string_v
   for (const Tensor& tensor : inputs) {
     DT_CHECK(tensor.is_contiguous()) << "\"" << name << "\"";
     submitted->request.items.push_back({tensor.dtype(), tensor.device().type, tensor.shape()});
-    if (tensor.device().type != DeviceType::kCpu) {
-      submitted->request.refusal = "the tensor lies on a GPU; copy it to the host";
+    if (!kWithCuda && tensor.device().type != DeviceType::kCpu) {
+      submitted->request.refusal = "the tensor lies on a GPU, and this build has no CUDA";
     }
   }
   submitted->inputs.assign(inputs.begin(), inputs.end());
   submitted->outputs.assign(outputs.begin(), outputs.end());
   for (size_t i = 0; i < outputs.size(); ++i) {
     DT_CHECK(outputs[i].is_contiguous()) << "\"" << name << "\"";
-    DT_CHECK(outputs[i].shape() == inputs[i].shape() && outputs[i].dtype() == inputs[i].dtype())
-        << "the output of \"" << name << "\" has another shape or type than its input";
+    DT_CHECK(outputs[i].shape() == inputs[i].shape() && outputs[i].dtype() == inputs[i].dtype() &&
+             outputs[i].device() == inputs[i].device())
+        << "the output of \"" << name << "\" has another shape, type or device than its input";
   }
   return submitted;
 }
@@ -122,13 +123,32 @@ int CollectiveHandle::last_joined() const {
 }
 
 Collectives::Collectives(Communicator& comm, const CollectivesOptions& options)
-    : rank_(comm.rank()), size_(comm.size()) {
+    : rank_(comm.rank()), size_(comm.size()), gpu_stream_(options.gpu_stream) {
   DT_CHECK_GE(options.cache_entries, 0);
   DT_CHECK_GT(options.stall_warning_seconds, 0);
   queue_ = std::make_unique<internal::CollectiveQueue>(comm.Split(0), options);
 }
 
 Collectives::~Collectives() = default;
+
+CollectiveHandle Collectives::Submit(std::unique_ptr<SubmittedCollective> submitted) {
+  for (const std::vector<Tensor>* tensors : {&submitted->inputs, &submitted->outputs}) {
+    for (const Tensor& tensor : *tensors) {
+      if (tensor.device().type == DeviceType::kCpu) continue;
+      int first = -1;
+      if (!gpu_.compare_exchange_strong(first, tensor.device().index) &&
+          first != tensor.device().index) {
+        submitted->request.refusal = absl::StrFormat(
+            "the tensor lies on GPU %d, earlier ones on GPU %d: a rank's lie on one",
+            tensor.device().index, first);
+      }
+    }
+  }
+  if (gpu_stream_ != nullptr && internal::UsesGpu(submitted->request)) {
+    submitted->ready = std::make_unique<StreamMark>(*gpu_stream_);
+  }
+  return CollectiveHandle(queue_->Submit(std::move(submitted)));
+}
 
 CollectiveHandle Collectives::AllReduce(std::string_view name, const Tensor& tensor,
                                         const ReduceOptions& options) {
@@ -139,7 +159,7 @@ CollectiveHandle Collectives::AllReduce(std::string_view name, const Tensor& inp
                                         const Tensor& output, const ReduceOptions& options) {
   auto submitted = Describe(CollectiveKind::kAllReduce, name, {&input, 1}, {&output, 1});
   SetReduction(options, &submitted->request);
-  return CollectiveHandle(queue_->Submit(std::move(submitted)));
+  return Submit(std::move(submitted));
 }
 
 CollectiveHandle Collectives::GroupedAllReduce(std::string_view name,
@@ -147,13 +167,13 @@ CollectiveHandle Collectives::GroupedAllReduce(std::string_view name,
                                                const ReduceOptions& options) {
   auto submitted = Describe(CollectiveKind::kAllReduce, name, tensors, tensors);
   SetReduction(options, &submitted->request);
-  return CollectiveHandle(queue_->Submit(std::move(submitted)));
+  return Submit(std::move(submitted));
 }
 
 CollectiveHandle Collectives::AllGather(std::string_view name, const Tensor& tensor) {
   auto submitted = Describe(CollectiveKind::kAllGather, name, {&tensor, 1});
   submitted->request.refusal += CheckRows(tensor);
-  return CollectiveHandle(queue_->Submit(std::move(submitted)));
+  return Submit(std::move(submitted));
 }
 
 CollectiveHandle Collectives::Broadcast(std::string_view name, const Tensor& tensor, int root) {
@@ -167,7 +187,7 @@ CollectiveHandle Collectives::Broadcast(std::string_view name, const Tensor& inp
   if (root < 0 || root >= size_) {
     submitted->request.refusal = absl::StrFormat("there is no root %d among %d ranks", root, size_);
   }
-  return CollectiveHandle(queue_->Submit(std::move(submitted)));
+  return Submit(std::move(submitted));
 }
 
 CollectiveHandle Collectives::ReduceScatter(std::string_view name, const Tensor& tensor,
@@ -175,22 +195,22 @@ CollectiveHandle Collectives::ReduceScatter(std::string_view name, const Tensor&
   auto submitted = Describe(CollectiveKind::kReduceScatter, name, {&tensor, 1});
   SetReduction(options, &submitted->request);
   submitted->request.refusal += CheckRows(tensor);
-  return CollectiveHandle(queue_->Submit(std::move(submitted)));
+  return Submit(std::move(submitted));
 }
 
 CollectiveHandle Collectives::AllToAll(std::string_view name, const Tensor& tensor,
                                        std::span<const int64_t> splits) {
   auto submitted = Describe(CollectiveKind::kAllToAll, name, {&tensor, 1});
   submitted->request.refusal += FindSplits(tensor, splits, size_, &submitted->request.splits);
-  return CollectiveHandle(queue_->Submit(std::move(submitted)));
+  return Submit(std::move(submitted));
 }
 
 absl::Status Collectives::Barrier() {
-  return CollectiveHandle(queue_->Submit(Describe(CollectiveKind::kBarrier, "barrier", {}))).Wait();
+  return Submit(Describe(CollectiveKind::kBarrier, "barrier", {})).Wait();
 }
 
 absl::StatusOr<int> Collectives::Join() {
-  const CollectiveHandle handle(queue_->Submit(Describe(CollectiveKind::kJoin, "join", {})));
+  const CollectiveHandle handle = Submit(Describe(CollectiveKind::kJoin, "join", {}));
   DT_RETURN_IF_ERROR(handle.Wait());
   return handle.last_joined();
 }

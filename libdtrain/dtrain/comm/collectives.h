@@ -19,11 +19,17 @@
 // known, so they negotiate nothing.
 //
 // Statuses: UsageError (exit code 2) where a call cannot work on any rank, CommunicationError (6)
-// where ranks disagree, are late or gone. Any thread may call; the tensors lie in host memory,
-// contiguous, and stay untouched until the handle is done.
+// where ranks disagree, are late or gone. Any thread may call; the tensors are contiguous and stay
+// untouched until the handle is done.
+//
+// Tensors lie in host memory or on a GPU, one and the same name on all ranks alike. On GPUs
+// all-reduces without factors and broadcasts go through NCCL where it works
+// (comm/device_communicator.h); the rest, and all without NCCL, is copied through the host. What a
+// collective makes lies where its input lay.
 #ifndef DTRAIN_COMM_COLLECTIVES_H_
 #define DTRAIN_COMM_COLLECTIVES_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -37,8 +43,11 @@
 
 namespace dtrain {
 
+class Stream;
+
 namespace internal {
 class CollectiveQueue;
+struct SubmittedCollective;
 struct CollectiveResult;
 }  // namespace internal
 
@@ -48,6 +57,10 @@ struct CollectivesOptions {
   int64_t cache_entries = 1024;       // tensors remembered; 0 negotiates each one in full
   double stall_warning_seconds = 60;  // then a warning names the tensor and the ranks it lacks
   double timeout_seconds = 120;       // then everything pending fails; 0: never
+  // Where GPUs' tensors are computed: a collective reads them behind what was issued there before
+  // it was submitted. Outlives the collectives, and is of the thread that submits. Null: whoever
+  // submits has waited.
+  Stream* gpu_stream = nullptr;
 };
 
 struct ReduceOptions {
@@ -92,6 +105,7 @@ class Collectives {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+  Stream* gpu_stream() const { return gpu_stream_; }
 
   // In place: every rank's tensor becomes the reduction.
   CollectiveHandle AllReduce(std::string_view name, const Tensor& tensor,
@@ -141,8 +155,12 @@ class Collectives {
   Statistics statistics() const;
 
  private:
+  CollectiveHandle Submit(std::unique_ptr<internal::SubmittedCollective> submitted);
+
   int rank_;
   int size_;
+  Stream* gpu_stream_;
+  std::atomic<int> gpu_ = -1;  // the number of the one that tensors lie on
   std::unique_ptr<internal::CollectiveQueue> queue_;
 };
 

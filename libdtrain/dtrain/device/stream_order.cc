@@ -19,6 +19,13 @@ void RunBehind(Stream& stream, const Stream& other) {
   }
 }
 
+void RunBehind(Stream& stream, const StreamMark& mark) {
+  DT_CHECK(stream.device() == mark.device_) << "a stream waits for a mark of its own device";
+  if constexpr (kWithCuda) {
+    if (mark.event_ != nullptr) cuda::MakeWait(stream.device(), stream.handle(), mark.event_);
+  }
+}
+
 StreamMark::StreamMark(const Stream& stream) : device_(stream.device()) {
   if constexpr (kWithCuda) {
     if (device_.type == DeviceType::kCpu) return;

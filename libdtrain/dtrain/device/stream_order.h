@@ -11,6 +11,10 @@ namespace dtrain {
 // device, so far.
 void RunBehind(Stream& stream, const Stream& other);
 
+class StreamMark;
+// The same, after what was issued before the mark.
+void RunBehind(Stream& stream, const StreamMark& mark);
+
 // The point behind all that was issued to a stream until now.
 class StreamMark {
  public:
@@ -23,6 +27,8 @@ class StreamMark {
   bool HasPassed() const;
 
  private:
+  friend void RunBehind(Stream& stream, const StreamMark& mark);
+
   Device device_;
   void* event_ = nullptr;  // null on the CPU, where every op has run when it returns
 };

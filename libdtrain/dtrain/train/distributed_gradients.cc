@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "dtrain/base/check.h"
+#include "dtrain/ops/cast.h"
+#include "dtrain/tensor/new_tensor.h"
 
 namespace dtrain {
 namespace {
@@ -58,11 +60,15 @@ DistributedGradients::DistributedGradients(std::vector<NamedGradient> gradients,
         << "two gradients are named \"" << gradient.name << "\"";
     const DType dtype = gradient.tensor.dtype();
     Entry& entry = entries_.emplace_back();
+    const Device& device = gradient.tensor.device();
+    const bool on_gpu = device.type == DeviceType::kCuda;
     const bool rounded = options.wire_type != DType::kFloat32 &&
-                         (dtype == DType::kFloat32 || dtype == DType::kFloat64);
+                         (dtype == DType::kFloat32 || (dtype == DType::kFloat64 && !on_gpu));
     if (rounded) {
-      entry.staging.resize(static_cast<size_t>(gradient.tensor.elements()) *
-                           SizeOf(options.wire_type));
+      DT_CHECK(!on_gpu || collectives.gpu_stream() != nullptr)
+          << "\"" << gradient.name
+          << "\" is to be rounded on a GPU: give CollectivesOptions a gpu_stream";
+      entry.wire = NewTensor(gradient.tensor.shape(), options.wire_type, device);
     }
     entry.gradient = std::move(gradient);
   }
@@ -86,24 +92,56 @@ void DistributedGradients::Ready(int index) {
   if (++entry.passes == options_.passes_per_step) Submit(entry);
 }
 
-Tensor DistributedGradients::OnWire(Entry& entry, double factor) const {
+bool DistributedGradients::ScalesOnGpu(const Entry& entry) const {
   const Tensor& gradient = entry.gradient.tensor;
-  if (entry.staging.empty()) return gradient;
-  if (gradient.dtype() == DType::kFloat32) {
-    Round<float>(gradient, entry.staging.data(), options_.wire_type, factor);
-  } else {
-    Round<double>(gradient, entry.staging.data(), options_.wire_type, factor);
+  return gradient.device().type == DeviceType::kCuda && gradient.dtype() == DType::kFloat32 &&
+         collectives_.gpu_stream() != nullptr;
+}
+
+Tensor DistributedGradients::OnWire(Entry& entry, double factor) const {
+  Tensor& gradient = entry.gradient.tensor;
+  if (ScalesOnGpu(entry)) {
+    Stream& stream = *collectives_.gpu_stream();
+    if (factor != 1) Scale(gradient, static_cast<float>(factor), stream);
+    if (entry.wire) Cast(gradient, entry.wire, stream);
+    return entry.wire ? entry.wire : gradient;
   }
-  return {entry.staging.data(), gradient.shape(), options_.wire_type};
+  if (!entry.wire) return gradient;
+  if (gradient.dtype() == DType::kFloat32) {
+    Round<float>(gradient, entry.wire.raw(), options_.wire_type, factor);
+  } else {
+    Round<double>(gradient, entry.wire.raw(), options_.wire_type, factor);
+  }
+  return entry.wire;
+}
+
+void DistributedGradients::FromWire(Entry& entry) const {
+  Tensor& gradient = entry.gradient.tensor;
+  if (ScalesOnGpu(entry)) {
+    Stream& stream = *collectives_.gpu_stream();
+    if (entry.wire) Cast(entry.wire, gradient, stream);
+    const auto factor = static_cast<float>(options_.predivide_factor);
+    if (factor != 1) Scale(gradient, factor, stream);
+    return;
+  }
+  if (!entry.wire) return;
+  if (gradient.dtype() == DType::kFloat32) {
+    Widen<float>(entry.wire.raw(), gradient, options_.wire_type);
+  } else {
+    Widen<double>(entry.wire.raw(), gradient, options_.wire_type);
+  }
 }
 
 void DistributedGradients::Submit(Entry& entry) {
   double before = options_.average_passes ? 1.0 / options_.passes_per_step : 1.0;
   before /= options_.predivide_factor;
-  ReduceOptions reduce{.op = options_.op, .postscale = options_.predivide_factor};
+  ReduceOptions reduce{.op = options_.op};
   const Tensor wire = OnWire(entry, before);
   // What is rounded was scaled before it was rounded.
-  if (entry.staging.empty()) reduce.prescale = before;
+  if (!ScalesOnGpu(entry)) {
+    if (!entry.wire) reduce.prescale = before;
+    reduce.postscale = options_.predivide_factor;
+  }
   entry.handle = collectives_.AllReduce(entry.gradient.name, wire, reduce);
   entry.in_flight = true;
 }
@@ -118,12 +156,7 @@ absl::Status DistributedGradients::Synchronize() {
     if (first_error.ok()) first_error = std::move(status);
     entry.in_flight = false;
     entry.passes = 0;
-    if (entry.staging.empty() || !first_error.ok()) continue;
-    if (entry.gradient.tensor.dtype() == DType::kFloat32) {
-      Widen<float>(entry.staging.data(), entry.gradient.tensor, options_.wire_type);
-    } else {
-      Widen<double>(entry.staging.data(), entry.gradient.tensor, options_.wire_type);
-    }
+    if (first_error.ok()) FromWire(entry);
   }
   return first_error;
 }

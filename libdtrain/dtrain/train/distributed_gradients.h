@@ -27,7 +27,7 @@ namespace dtrain {
 
 struct NamedGradient {
   std::string name;
-  Tensor tensor;  // contiguous, in host memory
+  Tensor tensor;  // contiguous, in host memory or on this rank's GPU
 };
 
 struct DistributedGradientsOptions {
@@ -36,8 +36,8 @@ struct DistributedGradientsOptions {
   // whether the result is divided by their number.
   int passes_per_step = 1;
   bool average_passes = false;
-  // float16 or bfloat16: what float32 and float64 gradients are rounded to on the way. Other types
-  // travel as they are.
+  // float16 or bfloat16: what float32 gradients, and on the host float64 ones, are rounded to on
+  // the way. Other types travel as they are.
   DType wire_type = DType::kFloat32;
   // Of averages: gradients are multiplied by 1 / predivide_factor before the sum and by
   // predivide_factor / size after it.
@@ -46,7 +46,8 @@ struct DistributedGradientsOptions {
 
 class DistributedGradients {
  public:
-  // `collectives` outlives this. CheckError where names are empty or occur twice.
+  // `collectives` outlives this. CheckError where names are empty or occur twice, and where a
+  // GPU's gradients are to be rounded and `collectives` has no gpu_stream.
   DistributedGradients(std::vector<NamedGradient> gradients, Collectives& collectives,
                        const DistributedGradientsOptions& options = {});
   // Between Ready() and Synchronize() only where the rank fails: it aborts the collectives.
@@ -57,21 +58,27 @@ class DistributedGradients {
   // A backward pass has added its part of gradients[index]; after the last pass of the step it
   // starts to travel and must stay untouched. CheckError for more passes than there are in a step.
   void Ready(int index);
-  // Waits for all gradients; the next step may begin. Those that were not reported (a branch of the
-  // model that this rank did not take) travel now, as they lie: zero them at the start of a step.
+  // Waits for all gradients; the next step may begin. A GPU's are widened and scaled in the
+  // order of gpu_stream. After an error gradients are undefined. Those that were not reported (a
+  // branch of the model that this rank did not take) travel now, as they lie: zero them at the
+  // start of a step.
   absl::Status Synchronize();
 
  private:
   struct Entry {
     NamedGradient gradient;
     int passes = 0;
-    std::vector<std::byte> staging;  // in the wire type; empty where the gradient travels itself
+    Tensor wire;  // in the wire type; absent where the gradient travels itself
     CollectiveHandle handle;
     bool in_flight = false;
   };
 
   void Submit(Entry& entry);
+  // Whether factors are applied here, on the GPU, so that NCCL moves the gradient.
+  bool ScalesOnGpu(const Entry& entry) const;
+  // What travels; times `factor` where it is rounded or ScalesOnGpu().
   Tensor OnWire(Entry& entry, double factor) const;
+  void FromWire(Entry& entry) const;
 
   Collectives& collectives_;
   DistributedGradientsOptions options_;

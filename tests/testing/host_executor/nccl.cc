@@ -442,7 +442,12 @@ constexpr NcclLibrary kLibrary = {.GetVersion = GetVersion,
 }  // namespace
 
 NcclSettings& Nccl() {
-  thread_local NcclSettings settings;
+  thread_local NcclSettings settings = NcclOfNewThreads();
+  return settings;
+}
+
+NcclSettings& NcclOfNewThreads() {
+  static NcclSettings settings;
   return settings;
 }
 

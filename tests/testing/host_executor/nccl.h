@@ -24,6 +24,8 @@ struct NcclSettings {
   int64_t communicators = 0;                        // not destroyed
 };
 NcclSettings& Nccl();
+// What threads begin with that have not used NCCL yet: those a rank starts itself.
+NcclSettings& NcclOfNewThreads();
 
 }  // namespace dtrain::host_executor
 

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "dtrain/base/check.h"
+#include "dtrain/device/copy.h"
+#include "dtrain/tensor/new_tensor.h"
 
 namespace dtrain::internal {
 namespace {
@@ -98,14 +100,6 @@ void Copy(const void* from, void* to, size_t bytes) {
   if (bytes > 0 && from != to) std::memcpy(to, from, bytes);
 }
 
-Tensor NewTensor(const Shape& shape, DType dtype) {
-  const size_t bytes = static_cast<size_t>(shape.elements()) * SizeOf(dtype);
-  std::shared_ptr<std::byte> owner(new std::byte[std::max<size_t>(bytes, 1)],
-                                   std::default_delete<std::byte[]>());
-  std::byte* const data = owner.get();
-  return {data, shape, dtype, Device{}, std::move(owner)};
-}
-
 Shape WithRows(const Shape& shape, int64_t rows) {
   std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
   dims[0] = rows;
@@ -142,6 +136,7 @@ void CollectiveResult::Finish(CollectiveOutcome how) {
 }
 
 void CollectiveExecutor::Run(std::vector<Work>& batch) {
+  FetchFromGpus(batch);
   AllReduce(batch);
   for (const Work& work : batch) {
     if (!work.submitted) continue;  // joined: only all-reduces and barriers go on
@@ -162,13 +157,45 @@ void CollectiveExecutor::Run(std::vector<Work>& batch) {
         break;
     }
   }
+  ReturnToGpus(batch);
+}
+
+void CollectiveExecutor::FetchFromGpus(std::vector<Work>& batch) {
+  bool uses_gpus = false;
+  for (const Work& work : batch) {
+    if (!UsesGpu(work.agreed.request)) continue;
+    uses_gpus = true;
+    if (!work.submitted) continue;
+    for (const Tensor& tensor : work.submitted->inputs) {
+      if (tensor.device().type == DeviceType::kCuda) gpu_device_ = tensor.device();
+    }
+  }
+  if (!uses_gpus) return;
+  gpu_.Meet(gpu_device_);
+  for (Work& work : batch) {
+    const CollectiveRequest& request = work.agreed.request;
+    if (!work.submitted || !UsesGpu(request) || gpu_.TakesNccl(request)) continue;
+    SubmittedCollective& submitted = *work.submitted;
+    work.gpu_outputs = gpu_.Fetch(submitted.inputs, submitted.outputs, submitted.ready.get());
+  }
+}
+
+void CollectiveExecutor::ReturnToGpus(const std::vector<Work>& batch) {
+  for (const Work& work : batch) {
+    const CollectiveRequest& request = work.agreed.request;
+    if (!work.submitted || !UsesGpu(request) || gpu_.TakesNccl(request)) continue;
+    gpu_.Return(work.submitted->outputs, work.gpu_outputs);
+    Tensor& result = work.submitted->result->output;
+    if (work.gpu_outputs.empty()) result = gpu_.ToGpu(result);
+  }
 }
 
 void CollectiveExecutor::AddPart(const Part& part, std::vector<Fused>* fused) const {
   const int64_t bytes = part.count * static_cast<int64_t>(SizeOf(part.dtype));
   for (Fused& f : *fused) {
     const Part& other = f.parts.front();
-    const bool alike = other.dtype == part.dtype && other.request->op == part.request->op;
+    const bool alike = other.dtype == part.dtype && other.request->op == part.request->op &&
+                       other.by_nccl == part.by_nccl;
     if (!alike || f.bytes + bytes > fusion_bytes_) continue;
     f.parts.push_back(part);
     f.bytes += bytes;
@@ -182,18 +209,29 @@ void CollectiveExecutor::AllReduce(const std::vector<Work>& batch) {
   for (const Work& work : batch) {
     const CollectiveRequest& request = work.agreed.request;
     if (request.kind != CollectiveKind::kAllReduce) continue;
+    const bool by_nccl = UsesGpu(request) && gpu_.TakesNccl(request);
     for (size_t i = 0; i < request.items.size(); ++i) {
       Part part{.request = &request,
                 .dtype = request.items[i].dtype,
-                .count = request.items[i].shape.elements()};
+                .count = request.items[i].shape.elements(),
+                .by_nccl = by_nccl};
       if (work.submitted) {
         part.from = work.submitted->inputs[i].raw();
         part.to = work.submitted->outputs[i].raw();
+        part.ready = work.submitted->ready.get();
       }
       AddPart(part, &fused);
     }
   }
-  for (const Fused& f : fused) Reduce(f);
+  for (const Fused& f : fused) {
+    if (f.parts.front().by_nccl) {
+      ReduceByNccl(f);
+    } else {
+      Reduce(f);
+    }
+    tensors_ += static_cast<int64_t>(f.parts.size());
+    ++reductions_;
+  }
 }
 
 void CollectiveExecutor::Reduce(const Fused& fused) {
@@ -225,8 +263,38 @@ void CollectiveExecutor::Reduce(const Fused& fused) {
     }
     at += size_of(part);
   }
-  tensors_ += static_cast<int64_t>(fused.parts.size());
-  ++reductions_;
+}
+
+void CollectiveExecutor::ReduceByNccl(const Fused& fused) {
+  DeviceCommunicator& nccl = gpu_.nccl();
+  Stream& stream = nccl.stream();
+  const Part& first = fused.parts.front();
+  const bool alone = fused.parts.size() == 1 && first.to != nullptr;
+  std::byte* const data =
+      alone ? static_cast<std::byte*>(first.to) : gpu_.BufferOf(static_cast<size_t>(fused.bytes));
+  std::byte* at = data;
+  for (const Part& part : fused.parts) {
+    const size_t bytes = static_cast<size_t>(part.count) * SizeOf(part.dtype);
+    if (part.to == nullptr) {
+      buffer_.resize(std::max(buffer_.size(), bytes));
+      FillWithIdentity(buffer_.data(), part.count, part.dtype, part.request->op);
+      CopyToDevice(at, buffer_.data(), bytes, stream);
+    } else {
+      if (part.ready != nullptr) RunBehind(stream, *part.ready);
+      if (part.from != at) CopyOnDevice(at, part.from, bytes, stream);
+    }
+    at += bytes;
+  }
+  nccl.AllReduce(data, fused.bytes / static_cast<int64_t>(SizeOf(first.dtype)), first.dtype,
+                 first.request->op);
+  at = data;
+  for (const Part& part : fused.parts) {
+    const size_t bytes = static_cast<size_t>(part.count) * SizeOf(part.dtype);
+    if (part.to != nullptr && part.to != at) CopyOnDevice(part.to, at, bytes, stream);
+    at += bytes;
+  }
+  nccl.Wait();
+  stream.Synchronize();  // what follows the sum is short
 }
 
 void CollectiveExecutor::AllGather(const Work& work) {
@@ -245,6 +313,16 @@ void CollectiveExecutor::AllGather(const Work& work) {
 void CollectiveExecutor::Broadcast(const Work& work) {
   const Tensor& output = work.submitted->outputs[0];
   const int root = work.agreed.request.root;
+  if (output.device().type == DeviceType::kCuda) {
+    Stream& stream = gpu_.nccl().stream();
+    if (work.submitted->ready) RunBehind(stream, *work.submitted->ready);
+    const Tensor& input = work.submitted->inputs[0];
+    if (comm_->rank() == root && input.raw() != output.raw()) {
+      CopyOnDevice(output.raw(), input.raw(), output.bytes(), stream);
+    }
+    gpu_.nccl().Broadcast(output.raw(), static_cast<int64_t>(output.bytes()), root);
+    return gpu_.nccl().Wait();
+  }
   if (comm_->rank() == root) Copy(work.submitted->inputs[0].raw(), output.raw(), output.bytes());
   comm_->Broadcast(output.raw(), static_cast<int64_t>(output.bytes()), root);
 }

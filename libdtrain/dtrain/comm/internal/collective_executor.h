@@ -15,6 +15,8 @@
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/comm/internal/collective_request.h"
+#include "dtrain/comm/internal/gpu_tensors.h"
+#include "dtrain/device/stream_order.h"
 #include "dtrain/tensor/tensor.h"
 
 namespace dtrain::internal {
@@ -49,18 +51,22 @@ struct SubmittedCollective {
   CollectiveRequest request;
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;  // of a reduction or broadcast: may be the inputs
+  // Where the inputs lie on a GPU and are still being computed: when they will be there.
+  std::unique_ptr<StreamMark> ready;
   std::shared_ptr<CollectiveResult> result;
 };
 
 class CollectiveExecutor {
  public:
   CollectiveExecutor(Communicator* comm, int64_t fusion_bytes)
-      : comm_(comm), fusion_bytes_(fusion_bytes) {}
+      : comm_(comm), fusion_bytes_(fusion_bytes), gpu_(comm) {}
 
   struct Work {
     AgreedCollective agreed;
     // Absent on a rank that has joined.
     std::unique_ptr<SubmittedCollective> submitted;
+    // Of one that goes through the host: the outputs on the GPU.
+    std::vector<Tensor> gpu_outputs{};
   };
   // All ranks pass the same collectives in the same order. Does not finish the results.
   void Run(std::vector<Work>& batch);
@@ -76,15 +82,20 @@ class CollectiveExecutor {
     int64_t count = 0;
     const void* from = nullptr;  // absent on a rank that has joined
     void* to = nullptr;
+    bool by_nccl = false;
+    const StreamMark* ready = nullptr;
   };
   struct Fused {
     std::vector<Part> parts;
     int64_t bytes = 0;
   };
 
+  void FetchFromGpus(std::vector<Work>& batch);
+  void ReturnToGpus(const std::vector<Work>& batch);
   void AllReduce(const std::vector<Work>& batch);
   void AddPart(const Part& part, std::vector<Fused>* fused) const;
   void Reduce(const Fused& fused);
+  void ReduceByNccl(const Fused& fused);
   void AllGather(const Work& work);
   void Broadcast(const Work& work);
   void ReduceScatter(const Work& work);
@@ -93,6 +104,8 @@ class CollectiveExecutor {
   Communicator* comm_;
   int64_t fusion_bytes_;
   std::vector<std::byte> buffer_;
+  GpuTensors gpu_;
+  Device gpu_device_;  // of this rank's tensors; the CPU until there is one
   std::atomic<int64_t> tensors_ = 0;
   std::atomic<int64_t> reductions_ = 0;
 };
