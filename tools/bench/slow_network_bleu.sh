@@ -6,9 +6,10 @@
 #   tools/bench/slow_network_bleu.sh --smoke            a tiny model, a few updates
 #
 # Trains on 2 ranks of this host: plain, bf16 and fp16 on the wire, four times the batch in a quarter
-# of the updates, PowerSGD of rank 4 after a tenth of them, an exchange every fourth update; each over
-# the same sentences. Prints a table of BLEU on the dev set and the difference to plain. FILE names
-# the data as well; without it the demo's recipe and corpus are taken.
+# of the updates, PowerSGD of rank 4 after a tenth of them, an exchange every fourth update; each
+# over the same sentences. Prints a table of BLEU on the dev and the test set, whole, and how far
+# their mean is from that of plain. FILE names the data as well; without it the demo's recipe and
+# corpus are taken.
 set -euo pipefail
 project_dir=$(cd "$(dirname "$0")/../.." && pwd)
 
@@ -21,7 +22,7 @@ while [ $# -gt 0 ]; do
     --steps) steps=${2:?--steps takes a number}; shift ;;
     --config) config=${2:?--config takes a file}; shift ;;
     --smoke) smoke=yes ;;
-    -h | --help) sed -n '4,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '4,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) fail "unknown argument $1" ;;
   esac
   shift
@@ -32,7 +33,8 @@ case $steps in '' | *[!0-9]*) fail "--steps takes a number" ;; esac
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 common=(--config="$config" trainer.max_time= trainer.eval_every= trainer.checkpoint_every=
-  optimizer.schedule=linear data.prepared="$folder/data" data.test_tsv= run.progress=none)
+  optimizer.schedule=linear data.prepared="$folder/data" run.progress=none
+  trainer.eval_max_sentences=0)
 tokens=4096 warmup=$((steps / 10))
 if [ -n "$smoke" ]; then
   steps=8 tokens=256 warmup=2
@@ -40,7 +42,7 @@ if [ -n "$smoke" ]; then
     model.decoder_layers=1 data.vocab_size=1000 trainer.eval_max_sentences=4 trainer.beam_size=1)
 fi
 
-# Trains with further arguments; BLEU of the last evaluation.
+# Trains with further arguments; BLEU of the last evaluation and of the test set.
 bleu_of() {
   local run=$folder/run
   rm -rf "$run"
@@ -48,24 +50,27 @@ bleu_of() {
     run.run_dir="$run" "$@" >"$folder/log" 2>&1 ||
     { cat "$folder/log" >&2; exit 1; }
   sed -n '$s/.*"bleu":\([0-9.]*\).*/\1/p' "$run/metrics/eval.jsonl"
+  sed -n 's/^test .* bleu \([0-9.]*\).*/\1/p' "$folder/log"
 }
 
-plain_bleu=
+plain=
 row() {
   local name=$1 bleu
   shift
-  bleu=$(bleu_of "$@")
-  [ -n "$plain_bleu" ] || plain_bleu=$bleu
-  awk -v name="$name" -v bleu="$bleu" -v plain="$plain_bleu" \
-    'BEGIN { printf "| %s | %.2f | %+.2f |\n", name, bleu, bleu - plain }'
+  bleu=$(bleu_of "$@" | tr '\n' ' ')
+  [ -n "$plain" ] || plain=$bleu
+  awk -v name="$name" -v bleu="$bleu" -v plain="$plain" 'BEGIN {
+    if (split(bleu, b) != 2 || split(plain, p) != 2) exit 1
+    printf "| %s | %.2f | %.2f | %+.2f |\n", name, b[1], b[2], (b[1] + b[2] - p[1] - p[2]) / 2
+  }'
 }
 
 whole=(trainer.max_steps="$steps" trainer.tokens_per_batch="$tokens"
   optimizer.warmup_steps="$warmup")
 echo "2 ranks, $steps updates of $tokens target tokens"
 echo
-echo "| way | BLEU | difference |"
-echo "|---|---|---|"
+echo "| way | dev BLEU | test BLEU | mean, beside plain |"
+echo "|---|---|---|---|"
 row "plain" "${whole[@]}"
 row "bf16 on the wire" "${whole[@]}" trainer.wire_precision=bf16
 row "fp16 on the wire" "${whole[@]}" trainer.wire_precision=fp16
