@@ -120,6 +120,34 @@ TEST_CASE("a sharded optimizer writes the checkpoints of a whole one, on any num
   CHECK_FALSE(sharded.HasCheckpoint(14));
 }
 
+TEST_CASE("gradients of low rank and local updates go on bit for bit") {
+  struct Way {
+    std::string settings, file;
+  };
+  const ToyProgram plain;
+  REQUIRE(plain.Run(2, plain.Corpus()).exit_code == 0);
+  for (const int ranks : {2, 3}) {
+    for (const Way& way :
+         {Way{" trainer.power_sgd_rank=2 trainer.power_sgd_start=5", "power_sgd.safetensors"},
+          Way{" trainer.sync_every=4", "optimizer.safetensors"}}) {
+      const ToyProgram whole, in_parts;
+      const std::string settings = way.settings + " trainer.checkpoint_every=4u";
+      REQUIRE(whole.Run(ranks, whole.Corpus() + settings).exit_code == 0);
+      for (const int steps : {12, 20}) {
+        const Outcome outcome = in_parts.Run(
+            ranks, in_parts.Corpus() + settings + " trainer.max_steps=" + std::to_string(steps));
+        INFO(ranks << " ranks," << settings << ": " << outcome.output);
+        REQUIRE(outcome.exit_code == 0);
+      }
+      for (const std::string& name : {std::string("model.safetensors"), way.file}) {
+        CHECK(ReadTestFile(in_parts.CheckpointFile(20, name)) ==
+              ReadTestFile(whole.CheckpointFile(20, name)));
+      }
+      CHECK(ReadTestFile(whole.CheckpointFile(20)) != ReadTestFile(plain.CheckpointFile(20)));
+    }
+  }
+}
+
 TEST_CASE("a disk that is full while the data are prepared leaves nothing half made") {
   const ToyProgram toy;
   CheckFailed(Job("ulimit -f 4; exec " + toy.Command(1, toy.Corpus())).Wait(), 7,
