@@ -5,9 +5,12 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "dtrain/app/bert_options.h"
 #include "dtrain/app/plan_job.h"
 #include "dtrain/bert.pb.h"
+#include "dtrain/models/bert_classifier.h"
 #include "dtrain/models/seq2seq_costs.h"
+#include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/nmt.pb.h"
 #include "testing/file_testing.h"
 
@@ -173,9 +176,31 @@ TEST_CASE("what limits an update is named") {
   CHECK(PlanStep(job, Way(kFlat, kFp32)).seconds == Approx(0.145));
 }
 
+int64_t TravellingElements(const PlanModel& model, int power_sgd_rank) {
+  int64_t elements = 0;
+  for (const PlanBucket& bucket : model.buckets) {
+    elements += TravellingElements(bucket, power_sgd_rank);
+  }
+  return elements;
+}
+
+// As the exchange itself has it: matrices as factors where these are at most half, but embeddings.
+int64_t FactoredElements(const ParameterSet& parameters, int rank) {
+  int64_t elements = 0;
+  for (const Parameter* parameter : parameters.in_backward_order()) {
+    const Shape& shape = parameter->shape();
+    const int64_t factors = shape.rank() == 2 ? rank * (shape[0] + shape[1]) : 0;
+    const bool whole = factors == 0 || parameter->is_embedding() || 2 * factors > shape.elements();
+    elements += whole ? shape.elements() : factors;
+  }
+  return elements;
+}
+
 TEST_CASE("the planned gradients are those of the models, in buckets that fill in order") {
   proto::NmtConfig nmt;
-  nmt.mutable_data()->set_vocab_size(32768);
+  nmt.mutable_data()->set_vocab_size(1000);
+  nmt.mutable_model()->set_hidden_size(64);
+  nmt.mutable_model()->set_ffn_size(256);
   for (const bool tied : {true, false}) {
     for (const auto norm : {proto::ModelConfig::pre, proto::ModelConfig::post}) {
       nmt.mutable_model()->set_tie_embeddings(tied);
@@ -184,31 +209,39 @@ TEST_CASE("the planned gradients are those of the models, in buckets that fill i
       const absl::StatusOr<PlanModel> model = PlanModelOf(nmt);
       REQUIRE(model.ok());
       Seq2SeqOptions options;
-      options.vocab_size = 32768;
+      options.vocab_size = 1000;
       options.encoder_layers = nmt.model().encoder_layers();
       options.decoder_layers = nmt.model().decoder_layers();
       options.hidden_size = nmt.model().hidden_size();
       options.ffn_size = nmt.model().ffn_size();
       options.pre_norm = norm == proto::ModelConfig::pre;
       options.tie_embeddings = options.tie_output = tied;
-      int64_t elements = 0;
       double before = 0.0;
       for (const PlanBucket& bucket : model->buckets) {
-        elements += TravellingElements(bucket, 0);
         CHECK(bucket.ready >= before);
         before = bucket.ready;
       }
       CHECK(before == Approx(1.0));
-      CHECK(elements == CountParameters(options).total());
+      CHECK(TravellingElements(*model, 0) == CountParameters(options).total());
+      Seq2SeqTransformer built(options);
+      built.parameters().Allocate({}, DType::kFloat32, /*seed=*/1);
+      CHECK(TravellingElements(*model, 8) == FactoredElements(built.parameters(), 8));
       CHECK(model->flops_per_update > 0.0);
     }
   }
   proto::BertConfig bert;
   const absl::StatusOr<PlanModel> model = PlanModelOf(bert);
   REQUIRE(model.ok());
-  int64_t elements = 0;
-  for (const PlanBucket& bucket : model->buckets) elements += TravellingElements(bucket, 0);
-  CHECK(elements == 109483778);  // BertForSequenceClassification, base, two labels
+  CHECK(TravellingElements(*model, 0) == 109483778);  // BertForSequenceClassification, base
+  bert.mutable_model()->set_vocab_size(1000);
+  bert.mutable_model()->set_hidden_size(96);
+  bert.mutable_model()->set_num_layers(2);
+  const absl::StatusOr<PlanModel> small = PlanModelOf(bert);
+  REQUIRE(small.ok());
+  BertClassifier built(ClassifierOptionsOf(bert));
+  built.parameters().Allocate({}, DType::kFloat32, /*seed=*/1);
+  CHECK(TravellingElements(*small, 12) == FactoredElements(built.parameters(), 12));
+  CHECK(small->power_sgd_rank == 12);
 }
 
 TEST_CASE("networks are lines or payload, and anything else is refused") {

@@ -220,6 +220,22 @@ TEST_CASE("statistics count the factors and the rest") {
   CHECK(bytes[0] == 2 * (factors + kBias + 3 + kSmall));
 }
 
+TEST_CASE("an embedding's gradient travels whole, since factors would smear its rows") {
+  for (const bool is_embedding : {false, true}) {
+    const auto bytes = RunRanks(2, [&](Communicator& comm) {
+      ParameterSet parameters;
+      Parameter& table = Scope(parameters, "model").Add("weight", {kRows, kColumns}, {});
+      if (is_embedding) table.MarkEmbedding();
+      parameters.Allocate({}, DType::kFloat32, /*seed=*/1);
+      GradientReducer reducer(parameters, comm, Options(2));
+      reducer.MarkReady(0);
+      reducer.Finish();
+      return reducer.statistics().bytes;
+    });
+    CHECK(bytes[1] == 4 * (is_embedding ? kFirst : 2 * (kRows + kColumns)));
+  }
+}
+
 TEST_CASE("a step with infinite gradients on one rank is NaN on all and leaves no trace") {
   const auto run = [](bool broken) {
     return RunRanks(2, [broken](Communicator& comm) {

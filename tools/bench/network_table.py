@@ -93,6 +93,10 @@ class Way:
         return name + (f", PowerSGD {self.rank}" if self.rank else "")
 
 
+def hidden_size(smoke):
+    return 64 if smoke else 256
+
+
 def all_ways(args):
     if args.smoke:
         choices = [("flat", "fp32", 1), ("hierarchical", "fp32", 1), ("hierarchical", "bf16", 1),
@@ -109,7 +113,7 @@ class Bench:
         self.runs = 0
         small = args.smoke
         self.steps = 6 if small else args.steps
-        self.hidden, self.layers = (64, 1) if small else (256, 3)
+        self.hidden, self.layers = hidden_size(small), 1 if small else 3
         self.tokens = 400 if small else 1600  # per update, of one micro-batch on each rank
 
     def prepare(self):
@@ -253,9 +257,12 @@ def main():
     parser.add_argument("--output", default="network_table", help="path of .json and .md")
     parser.add_argument("--rates", default="1gbit,200mbit", help="of the cable, as tc says them")
     parser.add_argument("--steps", type=int, default=12, help="updates of each run")
-    parser.add_argument("--power_sgd_rank", type=int, default=4)
+    parser.add_argument("--power_sgd_rank", type=int,
+                        help="without it an eighth of the model's hidden size")
     parser.add_argument("--smoke", action="store_true", help="small, few steps, one rate")
     args = parser.parse_args()
+    if args.power_sgd_rank is None:
+        args.power_sgd_rank = hidden_size(args.smoke) // 8
     if os.geteuid() != 0:
         print("skipped: network namespaces need root")
         return SKIPPED

@@ -32,7 +32,7 @@ struct PlanFlags {
   double step_seconds = 0.0;
   double update_seconds = 0.0;
   double flops = 0.0;
-  int64_t power_sgd_rank = 4;
+  int64_t power_sgd_rank = -1;  // the model's
   double overlap = PlanTimes().overlap;
   double memory_gb = PlanTimes().memory_bytes_per_second / 1e9;
   bool ring = false;
@@ -53,7 +53,10 @@ struct PlanFlags {
     flags.Add("update_seconds", "of it what micro-batches share: the optimizer's part",
               &update_seconds);
     flags.Add("flops", "or floating-point operations per second of a rank, such as 2e11", &flops);
-    flags.Add("power_sgd_rank", "of the lines with PowerSGD; 0 leaves them out", &power_sgd_rank);
+    flags.Add("power_sgd_rank",
+              "of the lines with PowerSGD; 0 leaves them out, -1 takes the configuration's or an "
+              "eighth of the hidden size",
+              &power_sgd_rank);
     flags.Add("overlap", "share of what could hide behind backward that does", &overlap);
     flags.Add("memory_gb", "GB/s of a rank's memory: 16-bit wires and PowerSGD go through it",
               &memory_gb);
@@ -66,7 +69,7 @@ struct PlanFlags {
 absl::Status PlanFlags::Check() const {
   DT_RETURN_IF_ERROR(CheckRange("nodes", nodes, 1, 1 << 20));
   DT_RETURN_IF_ERROR(CheckRange("ranks_per_node", ranks_per_node, 1, 1024));
-  DT_RETURN_IF_ERROR(CheckRange("power_sgd_rank", power_sgd_rank, 0, 1024));
+  DT_RETURN_IF_ERROR(CheckRange("power_sgd_rank", power_sgd_rank, -1, 1024));
   if (step_seconds < 0.0 || flops < 0.0 || (step_seconds > 0.0) == (flops > 0.0)) {
     return UsageError(
         "give --step_seconds, the time of an update measured on one rank, or --flops, what a rank "
@@ -133,9 +136,9 @@ absl::Status PrintPlan(int argc, char** argv, FlagSet& set, PlanFlags& flags) {
                .update_seconds = flags.update_seconds,
                .memory_bytes_per_second = 1e9 * flags.memory_gb,
                .overlap = flags.overlap};
-  const std::vector<PlanWay> ways =
-      AllWays(job, flags.ring ? PlanAlgorithm::kRing : PlanAlgorithm::kFlat,
-              static_cast<int>(flags.power_sgd_rank));
+  const std::vector<PlanWay> ways = AllWays(
+      job, flags.ring ? PlanAlgorithm::kRing : PlanAlgorithm::kFlat,
+      flags.power_sgd_rank < 0 ? model.power_sgd_rank : static_cast<int>(flags.power_sgd_rank));
   const std::string text = flags.json ? PlanJson(job, ways) + "\n" : PlanText(job, ways);
   std::fputs(text.c_str(), stdout);
   return absl::OkStatus();

@@ -35,7 +35,7 @@ struct PlanNetwork {
   double host_latency_seconds = 5e-6;
 };
 
-// A gradient: a matrix, or a vector with one row.
+// A gradient: a matrix, or with one row what travels whole: vectors and embeddings.
 struct PlanParameter {
   int64_t rows = 1;
   int64_t columns = 0;

@@ -33,12 +33,16 @@ class Gradients {
  public:
   // An output projection whose gradient is complete with the embeddings it is tied to.
   void AddTiedOutput(int64_t elements) { done_ += static_cast<double>(elements); }
+  void AddOutputTable(int64_t elements) {
+    AddTiedOutput(elements);
+    AddVector(elements);
+  }
   void AddMatrix(int64_t rows, int64_t columns) {
     done_ += static_cast<double>(rows * columns);
     Add({rows, columns});
   }
   void AddVector(int64_t elements) { Add({1, elements}); }
-  void AddTable(int64_t rows, int64_t columns) { Add({rows, columns}); }
+  void AddTable(int64_t rows, int64_t columns) { AddVector(rows * columns); }
   void AddLinear(int64_t outputs, int64_t inputs) {
     AddMatrix(outputs, inputs);
     AddVector(outputs);
@@ -90,7 +94,7 @@ Gradients GradientsOf(const Seq2SeqOptions& model) {
   if (model.tie_output) {
     gradients.AddTiedOutput(tables);
   } else {
-    gradients.AddMatrix(model.vocab_size, model.hidden_size);
+    gradients.AddOutputTable(tables);
   }
   for (const bool decoder : {true, false}) {
     if (model.pre_norm) gradients.AddNorm(model.hidden_size);
@@ -145,12 +149,17 @@ double SweepSpeed(const Json& doctor) {
   return bytes / sweep.back().at("seconds").get<double>();
 }
 
+int PowerSgdRank(int rank, int64_t hidden_size) {
+  return rank > 0 ? rank : static_cast<int>(std::clamp<int64_t>(hidden_size / 8, 1, 1024));
+}
+
 }  // namespace
 
 absl::StatusOr<PlanModel> PlanModelOf(const proto::NmtConfig& config) {
   DT_ASSIGN_OR_RETURN(const TranslationEstimate estimate, EstimateRun(config, {}));
   return PlanModel{GradientsOf(estimate.model).Cut(config.trainer().bucket_mib()),
-                   estimate.flops_per_update};
+                   estimate.flops_per_update,
+                   PowerSgdRank(config.trainer().power_sgd_rank(), estimate.model.hidden_size)};
 }
 
 absl::StatusOr<PlanModel> PlanModelOf(const proto::BertConfig& config) {
@@ -170,7 +179,8 @@ absl::StatusOr<PlanModel> PlanModelOf(const proto::BertConfig& config) {
   const double layer =
       ForwardFlops(LayerOptionsOf(options.bert), {.tokens = tokens, .pairs = tokens * length});
   return PlanModel{GradientsOf(options).Cut(trainer.bucket_mib()),
-                   3.0 * options.bert.num_layers * layer};
+                   3.0 * options.bert.num_layers * layer,
+                   PowerSgdRank(trainer.power_sgd_rank(), options.bert.hidden_size)};
 }
 
 absl::StatusOr<double> ParseNetwork(std::string_view text) {

@@ -21,6 +21,7 @@ namespace dtrain {
 struct PlanModel {
   std::vector<PlanBucket> buckets;
   double flops_per_update = 0.0;  // of all ranks, without recomputation
+  int power_sgd_rank = 0;         // the configuration's, or an eighth of the hidden size
 };
 // The vocabulary is data.prepared's, or data.vocab_size.
 absl::StatusOr<PlanModel> PlanModelOf(const proto::NmtConfig& config);

@@ -56,7 +56,9 @@ struct CommunicatorOptions {
   double timeout_seconds = 120;     // without any progress or sign of life, then CommError
   double slow_seconds = 10;         // of waiting, within which a warning names who is late
   int64_t piece_bytes = 512 << 10;  // unit of pipelining of large messages
-  int64_t small_bytes = 32 << 10;   // an allreduce up to this size is one exchange of everything
+  // An allreduce up to this size is one exchange of everything with everybody. Between hosts at
+  // most 16 KiB / (ranks - 1): there bytes cost more than steps.
+  int64_t small_bytes = 32 << 10;
   AllReduceAlgorithm algorithm = AllReduceAlgorithm::kAuto;
   // Where a rank whose communication fails writes its last 1,024 collectives; empty: nowhere. An
   // existing directory.

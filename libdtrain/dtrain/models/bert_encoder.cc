@@ -15,8 +15,11 @@ namespace {
 
 Parameter& AddTable(const Scope& scope, std::string_view name, int64_t rows,
                     const BertOptions& options) {
-  return (scope / name)
-      .Add("weight", {rows, options.hidden_size}, Initializer::Normal(options.initializer_range));
+  Parameter& table = (scope / name)
+                         .Add("weight", {rows, options.hidden_size},
+                              Initializer::Normal(options.initializer_range));
+  table.MarkEmbedding();
+  return table;
 }
 
 }  // namespace

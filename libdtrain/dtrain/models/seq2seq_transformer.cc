@@ -47,6 +47,7 @@ Seq2SeqTransformer::Seq2SeqTransformer(const Seq2SeqOptions& options)
                        ? &decoder_table
                        : &Scope(parameters_, "lm_head")
                               .Add("weight", decoder_table.shape(), Initializer::XavierUniform());
+  output_weight_->MarkEmbedding();
   output_ = std::make_unique<OutputLoss>(
       *output_weight_, CrossEntropyOptions{.label_smoothing = options.label_smoothing});
 }

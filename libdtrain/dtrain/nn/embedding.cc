@@ -34,7 +34,9 @@ Parameter& TokenEmbedding::AddTable(const Scope& scope, const TokenEmbeddingOpti
   Initializer initializer =
       Initializer::Normal(1.0f / std::sqrt(static_cast<float>(options.hidden_size)));
   initializer.zero_row = options.zero_id;
-  return scope.Add("weight", {options.vocab_size, options.hidden_size}, initializer);
+  Parameter& table = scope.Add("weight", {options.vocab_size, options.hidden_size}, initializer);
+  table.MarkEmbedding();
+  return table;
 }
 
 TokenEmbedding::TokenEmbedding(const Scope& scope, const TokenEmbeddingOptions& options,

@@ -43,6 +43,10 @@ class Parameter {
  public:
   const std::string& name() const { return name_; }
   const Shape& shape() const { return shape_; }
+  // Of a table with a row per token, position or type (input and output embeddings): a batch gives
+  // most of its rows little gradient or none, which an approximation of low rank does not keep so.
+  bool is_embedding() const { return is_embedding_; }
+  void MarkEmbedding() { is_embedding_ = true; }
   // Biases and layer norms take no weight decay.
   bool weight_decay() const { return shape_.rank() > 1; }
   // Position in ParameterSet::in_backward_order().
@@ -64,6 +68,7 @@ class Parameter {
   std::string name_;
   Shape shape_;
   Initializer initializer_;
+  bool is_embedding_ = false;
   int group_ = 0;
   int index_ = 0;
   int64_t offset_ = 0;

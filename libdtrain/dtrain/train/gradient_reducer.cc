@@ -25,7 +25,7 @@ std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
   for (const Parameter* parameter : parameters.in_backward_order()) {
     if (!ranges.empty()) ranges.back().end = parameter->offset();
     GradientRange range{parameter->name(), parameter->offset(), parameters.size()};
-    if (parameter->shape().rank() == 2) {
+    if (parameter->shape().rank() == 2 && !parameter->is_embedding()) {
       range.rows = parameter->shape()[0];
       range.columns = parameter->shape()[1];
     }

@@ -55,14 +55,16 @@ struct GradientRange {
   std::string name;
   int64_t begin = 0;
   int64_t end = 0;
-  // Of a matrix, which the first rows * columns elements hold; 0: not one.
+  // Of a matrix that may travel as factors, which the first rows * columns elements hold; 0: not
+  // one.
   int64_t rows = 0;
   int64_t columns = 0;
 };
 
-// Matrices travel as two factors of `rank` columns (Vogels et al. 2019) where these take half of
-// their elements or less. Sums are then approximate; what they lack is added to the gradients of
-// the next step. Takes as much of the host's memory as there are compressed gradients.
+// Matrices but for embeddings travel as two factors of `rank` columns (Vogels et al. 2019) where
+// these take half of their elements or less. Sums are then approximate; what they lack is added to
+// the gradients of the next step. Takes as much of the host's memory as there are compressed
+// gradients.
 struct PowerSgdOptions {
   int rank = 0;            // 0: off
   int64_t start_step = 0;  // steps before it go uncompressed

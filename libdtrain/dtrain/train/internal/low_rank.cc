@@ -7,12 +7,14 @@
 #include <cmath>
 
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/ops/gemm.h"
+#include "dtrain/tensor/tensor.h"
 
 namespace dtrain::internal {
 namespace {
 
 constexpr int64_t kLanes = 8;
-constexpr int64_t kBlock = 256;              // columns whose products are held at once
+constexpr int64_t kBlock = 32;               // columns whose sums registers hold
 constexpr int64_t kGrainElements = 1 << 16;  // of a matrix, worth waking a thread for
 // What is left of a row by the rows before it, relative to its length: below this, rounding.
 constexpr double kDependent = 1e-6;
@@ -38,6 +40,21 @@ void Scale(float* row, int64_t length, double factor) {
 void SubtractPart(float* row, const float* direction, int64_t length) {
   const auto part = static_cast<float>(Dot(row, direction, length));
   for (int64_t i = 0; i < length; ++i) row[i] -= part * direction[i];
+}
+
+// kWidth elements of row i of P Q_sum, from column j on, added up in the order of the factors.
+template <int64_t kWidth>
+void WriteSums(const FactorPair& factors, const MatrixSize& size, int64_t i, int64_t j,
+               float* out) {
+  std::array<float, kWidth> sums{};
+  for (int k = 0; k < factors.rank; ++k) {
+    const float left = factors.left[k * size.rows + i];
+    const float* const right = factors.sum + k * size.columns + j;
+    for (int64_t lane = 0; lane < kWidth; ++lane) {
+      sums[static_cast<size_t>(lane)] += left * right[lane];
+    }
+  }
+  std::copy(sums.begin(), sums.end(), out);
 }
 
 }  // namespace
@@ -79,32 +96,20 @@ void NormaliseRows(float* rows, int count, int64_t length, const RandomKey& key)
 }
 
 void SplitOffError(const FactorPair& factors, const MatrixSize& size, float error_scale,
-                   float* matrix, float* error) {
+                   float* matrix, float* error, Stream& stream) {
+  Tensor own = Tensor::View(error, {size.rows, size.columns});
+  // No other rank needs its bits.
+  Gemm(Tensor::View(factors.left, {factors.rank, size.rows}),
+       Tensor::View(factors.own, {factors.rank, size.columns}), {.transpose_a = true}, own, stream);
   const int64_t grain = std::max<int64_t>(kGrainElements / std::max<int64_t>(size.columns, 1), 1);
   ParallelFor(size.rows, grain, [&](int64_t begin, int64_t end) {
-    std::array<float, kBlock> own{};
-    std::array<float, kBlock> sum{};
-    for (int64_t first = 0; first < size.columns; first += kBlock) {
-      const int64_t width = std::min(kBlock, size.columns - first);
-      for (int64_t i = begin; i < end; ++i) {
-        own.fill(0.0f);
-        sum.fill(0.0f);
-        for (int k = 0; k < factors.rank; ++k) {
-          const float left = factors.left[k * size.rows + i];
-          const float* const q_own = factors.own + k * size.columns + first;
-          const float* const q_sum = factors.sum + k * size.columns + first;
-          for (int64_t j = 0; j < width; ++j) {
-            own[static_cast<size_t>(j)] += left * q_own[j];
-            sum[static_cast<size_t>(j)] += left * q_sum[j];
-          }
-        }
-        float* const m = matrix + i * size.columns + first;
-        float* const e = error + i * size.columns + first;
-        for (int64_t j = 0; j < width; ++j) {
-          e[j] = (m[j] - own[static_cast<size_t>(j)]) * error_scale;
-          m[j] = sum[static_cast<size_t>(j)];
-        }
-      }
+    for (int64_t i = begin; i < end; ++i) {
+      float* const m = matrix + i * size.columns;
+      float* const e = error + i * size.columns;
+      for (int64_t j = 0; j < size.columns; ++j) e[j] = (m[j] - e[j]) * error_scale;
+      int64_t j = 0;
+      for (; j + kBlock <= size.columns; j += kBlock) WriteSums<kBlock>(factors, size, i, j, m + j);
+      for (; j < size.columns; ++j) WriteSums<1>(factors, size, i, j, m + j);
     }
   });
 }

@@ -1,15 +1,16 @@
 // low_rank.h - factors of a matrix close to its strongest directions: what PowerSGD computes with.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Factors are stored as rows: P^T [rank, rows], Q^T [rank, columns]. Everything here adds in a
-// fixed order and is compiled once for all processors, so that ranks on unlike hosts get the same
-// bits.
+// Factors are stored as rows: P^T [rank, rows], Q^T [rank, columns]. What all ranks
+// compute adds in a fixed order and is compiled once for all processors, so that unlike hosts get
+// the same bits.
 #ifndef DTRAIN_TRAIN_INTERNAL_LOW_RANK_H_
 #define DTRAIN_TRAIN_INTERNAL_LOW_RANK_H_
 
 #include <cstdint>
 
 #include "dtrain/base/random.h"
+#include "dtrain/device/stream.h"
 
 namespace dtrain::internal {
 
@@ -32,15 +33,15 @@ void NormaliseRows(float* rows, int count, int64_t length, const RandomKey& key)
 
 // The two products of a left factor: the sum over all ranks, and this rank's part of it.
 struct FactorPair {
-  const float* left = nullptr;  // P^T
-  const float* own = nullptr;   // Q^T of this rank
-  const float* sum = nullptr;   // Q^T over all ranks
+  float* left = nullptr;       // P^T
+  float* own = nullptr;        // Q^T of this rank
+  const float* sum = nullptr;  // Q^T over all ranks
   int rank = 0;
 };
 
-// error = (matrix - P Q_own^T) * error_scale; matrix = P Q_sum^T.
+// error = (matrix - P Q_own^T) * error_scale; matrix = P Q_sum^T. The stream is one of the CPU.
 void SplitOffError(const FactorPair& factors, const MatrixSize& size, float error_scale,
-                   float* matrix, float* error);
+                   float* matrix, float* error, Stream& stream);
 
 }  // namespace dtrain::internal
 

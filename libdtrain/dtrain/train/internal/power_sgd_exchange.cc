@@ -247,7 +247,7 @@ void PowerSgdExchange::WriteSums(Bucket& bucket) {
     std::copy_n(rest, range.elements(), gradients_->data() + range.begin);
     rest += range.elements();
   }
-  ForEachMatrix(bucket, [&](const CompressedMatrix& matrix, const float* left, int64_t right) {
+  ForEachMatrix(bucket, [&](const CompressedMatrix& matrix, float* left, int64_t right) {
     float* const to = gradients_->data() + matrix.begin;
     if (!finite_) {
       // This update is going to be skipped: the memory stays as it was before.
@@ -258,7 +258,8 @@ void PowerSgdExchange::WriteSums(Bucket& bucket) {
                    .own = bucket.own.data() + right,
                    .sum = bucket.second.data() + right,
                    .rank = memory_.rank},
-                  matrix.size, 1.0f / scale_, to, memory_.errors.data() + matrix.error_begin);
+                  matrix.size, 1.0f / scale_, to, memory_.errors.data() + matrix.error_begin,
+                  host_stream_);
     std::copy_n(bucket.second.data() + right, memory_.rank * matrix.size.columns,
                 memory_.factors.data() + matrix.factor_begin);
   });
