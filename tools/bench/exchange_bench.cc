@@ -23,12 +23,15 @@
 namespace dtrain {
 namespace {
 
+constexpr int64_t kColumns = 512;  // of each gradient, for PowerSGD
+
 struct Options {
   int64_t mib = 40;
   int64_t parameters = 64;
   int64_t backward_ms = 400;
   double bucket_mib = 25;
   std::string wire = "fp32";
+  int64_t power_sgd_rank = 0;
   int64_t steps = 7;
   bool spin = false;
 };
@@ -67,11 +70,14 @@ absl::Status Run(const Options& options, Communicator& comm) {
   const int64_t each = (options.mib << 18) / options.parameters;
   std::vector<float> gradients(static_cast<size_t>(each * options.parameters), 1.0f);
   std::vector<GradientRange> ranges;
-  for (int64_t i = 0; i < options.parameters; ++i) ranges.push_back({"", i * each, (i + 1) * each});
-  GradientReducer reducer(
-      Tensor::View(gradients.data(), {static_cast<int64_t>(gradients.size())}), ranges, comm,
-      {.bucket_bytes = static_cast<int64_t>(options.bucket_mib * (1 << 20)),
-       .wire_type = options.wire == "fp32" ? DType::kFloat32 : DType::kBFloat16});
+  for (int64_t i = 0; i < options.parameters; ++i) {
+    ranges.push_back({"", i * each, (i + 1) * each, each / kColumns, kColumns});
+  }
+  GradientReducer reducer(Tensor::View(gradients.data(), {static_cast<int64_t>(gradients.size())}),
+                          ranges, comm,
+                          {.bucket_bytes = static_cast<int64_t>(options.bucket_mib * (1 << 20)),
+                           .wire_type = options.wire == "fp32" ? DType::kFloat32 : DType::kBFloat16,
+                           .power_sgd = {.rank = static_cast<int>(options.power_sgd_rank)}});
   Step(options, /*overlap=*/true, reducer, comm);  // memory is touched, connections are up
   std::vector<double> with;
   std::vector<double> without;
@@ -84,11 +90,13 @@ absl::Status Run(const Options& options, Communicator& comm) {
   const double exchange = std::max(Median(without) - backward, 1e-9);
   const double coverable = std::max(std::min(backward, exchange), 1e-9);
   std::printf(
-      "{\"ranks\":%d,\"mib\":%lld,\"wire\":\"%s\",\"buckets\":%d,\"backward_s\":%.4f,"
+      "{\"ranks\":%d,\"mib\":%lld,\"wire\":\"%s\",\"power_sgd_rank\":%lld,\"buckets\":%d,"
+      "\"backward_s\":%.4f,"
       "\"spin\":%s,\"with_overlap_s\":%.4f,\"without_overlap_s\":%.4f,\"exchange_s\":%.4f,"
       "\"hidden\":%.3f}\n",
-      comm.size(), static_cast<long long>(options.mib), options.wire.c_str(), reducer.num_buckets(),
-      backward, options.spin ? "true" : "false", Median(with), Median(without), exchange,
+      comm.size(), static_cast<long long>(options.mib), options.wire.c_str(),
+      static_cast<long long>(options.power_sgd_rank), reducer.num_buckets(), backward,
+      options.spin ? "true" : "false", Median(with), Median(without), exchange,
       (Median(without) - Median(with)) / coverable);
   return absl::OkStatus();
 }
@@ -98,6 +106,7 @@ absl::Status Check(const Options& options) {
       options.bucket_mib <= 0.0) {
     return UsageError("--mib, --parameters, --steps and --bucket_mib are more than 0");
   }
+  if (options.power_sgd_rank < 0) return UsageError("--power_sgd_rank is not negative");
   return options.wire == "fp32" || options.wire == "bf16" ? absl::OkStatus()
                                                           : UsageError("--wire is fp32 or bf16");
 }
@@ -115,6 +124,8 @@ int main(int argc, char** argv) {
   flags.Add("backward_ms", "of the backward pass", &options.backward_ms);
   flags.Add("bucket_mib", "size of a bucket", &options.bucket_mib);
   flags.Add("wire", "fp32 or bf16", &options.wire);
+  flags.Add("power_sgd_rank", "columns of PowerSGD's factors; 0 sends whole gradients",
+            &options.power_sgd_rank);
   flags.Add("steps", "of each kind, after one of warm-up", &options.steps);
   flags.Add("spin", "backward keeps the core busy", &options.spin);
   absl::Status parsed = flags.ParseAll(argc, argv);

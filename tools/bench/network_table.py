@@ -173,11 +173,12 @@ class Bench:
         short, long = (self.train(way, steps)[2] for steps in (1, self.steps))
         return max(short - (long - short) / (self.steps - 1), 0)
 
-    def overlap(self, algorithm, wire, spin):
+    def overlap(self, algorithm, wire, spin, rank=0):
         mib, backward = (2, 50) if self.args.smoke else (40, 400)
         output = self.hosts.mpirun([self.bin / "exchange_bench", f"--mib={mib}",
                                     f"--backward_ms={backward}", f"--wire={wire}",
                                     f"--spin={'true' if spin else 'false'}",
+                                    f"--power_sgd_rank={rank}",
                                     f"--steps={2 if self.args.smoke else 7}", "--bucket_mib=4"],
                                    {"DTRAIN_ALLREDUCE": algorithm})
         return json.loads(output.strip().splitlines()[-1]) | {"algorithm": algorithm}
@@ -205,6 +206,7 @@ class Bench:
         doctor = self.doctor()
         pairs = sorted({(way.algorithm, way.wire) for way in ways})
         overlap = [self.overlap(*pair, spin) for spin in (False, True) for pair in pairs]
+        overlap.append(self.overlap(*pairs[-1], False, self.args.power_sgd_rank))
         start = self.start_bytes()
         measured = [self.train(way, self.steps) for way in ways]
         compute = [statistics.mean(times) for times in zip(before, self.compute_seconds())]
@@ -244,7 +246,8 @@ def markdown(result):
     for rate, overlaps in result["overlap"].items():
         for one in overlaps:
             cores = "busy" if one["spin"] else "free"
-            lines.append(f"| {rate} | {one['algorithm']} {one['wire']} | {cores} | "
+            low = f", PowerSGD {one['power_sgd_rank']}" if one["power_sgd_rank"] else ""
+            lines.append(f"| {rate} | {one['algorithm']} {one['wire']}{low} | {cores} | "
                          f"{one['backward_s']:.3f} s | "
                          f"{one['exchange_s']:.3f} s | {one['with_overlap_s']:.3f} s | "
                          f"{one['without_overlap_s']:.3f} s | {one['hidden']:.0%} |")
