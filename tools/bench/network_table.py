@@ -194,6 +194,8 @@ class Bench:
                    "--nodes=2", "--ranks_per_node=2", f"--doctor={doctor}",
                    f"--step_seconds={seconds[0]}", f"--update_seconds={seconds[1]}",
                    f"--overlap={min(max(hidden, 0.0), 1.0)}",
+                   # 10 GB/s of a core, which several ranks may share.
+                   f"--memory_gb={10 * min(1.0, len(os.sched_getaffinity(0)) / 4)}",
                    f"--power_sgd_rank={self.args.power_sgd_rank}", "--json"]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         return {(way["algorithm"], way["wire_bytes"], way["accumulation"],
