@@ -17,6 +17,8 @@ void CompareLine(const std::string& line, const FuzzRow& row) {
   if (row.description.ends_with("nested too deep")) return;
   const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
   if (row.problem == RowProblem::kBadJson) {
+    // The other takes a NUL for the end of the text.
+    if (line.find('\0') != std::string::npos) return;
     DT_CHECK(!json.is_object()) << "refused: " << line;
     return;
   }
