@@ -10,7 +10,7 @@
 # size) after a tenth of them, an exchange every fourth update with the learning rate as it is and
 # doubled, and plain with that one; each over the same sentences. Prints a table of the dev set's
 # cross-entropy and of BLEU on the dev and the test set, whole, and how far their mean is from that
-# of plain: another --seed moves it by about half a point. FILE names the data as well; without it
+# of plain: another --seed alone may move it by a point. FILE names the data as well; without it
 # the demo's recipe and corpus are taken.
 set -euo pipefail
 project_dir=$(cd "$(dirname "$0")/../.." && pwd)
