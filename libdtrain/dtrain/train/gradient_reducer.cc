@@ -34,7 +34,12 @@ std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
   return ranges;
 }
 
-bool SpansHosts(const Communicator& comm) { return comm.local_size() < comm.size(); }
+// Between hosts something moves only while it is polled often.
+std::unique_ptr<internal::BucketExchange> KeepMoving(
+    std::unique_ptr<internal::BucketExchange> exchange, const Communicator& comm) {
+  const bool spans_hosts = comm.local_size() < comm.size();
+  return spans_hosts ? internal::MoveInBackground(std::move(exchange)) : std::move(exchange);
+}
 
 // Collective.
 std::unique_ptr<internal::BucketExchange> MakeExchange(const Tensor& flat,
@@ -53,11 +58,10 @@ std::unique_ptr<internal::BucketExchange> MakeExchange(const Tensor& flat,
     Log(comm.is_root() ? LogLevel::kWarning : LogLevel::kInfo,
         "gradients travel through the host's memory, without NCCL: " + why);
   }
-  auto exchange =
+  return KeepMoving(
       internal::MakePlainExchange(std::make_shared<internal::HostGradients>(flat),
-                                  std::move(buckets), comm, options.wire_type, std::move(slices));
-  return SpansHosts(comm) ? internal::MoveInBackground(std::move(exchange), comm)
-                          : std::move(exchange);
+                                  std::move(buckets), comm, options.wire_type, std::move(slices)),
+      comm);
 }
 
 }  // namespace
@@ -112,10 +116,10 @@ GradientReducer::GradientReducer(const Tensor& flat_gradients,
     auto exchange = std::make_unique<internal::PowerSgdExchange>(flat_gradients, ranges,
                                                                  parameters_, comm, options);
     power_sgd_ = exchange.get();
-    exchange_ = std::move(exchange);
-    return;
+    exchange_ = KeepMoving(std::move(exchange), comm);
+  } else {
+    exchange_ = MakeExchange(flat_gradients, std::move(ranges), comm, options, std::move(slices));
   }
-  exchange_ = MakeExchange(flat_gradients, std::move(ranges), comm, options, std::move(slices));
 }
 
 void GradientReducer::CutBuckets(const GradientReducerOptions& options) {

@@ -11,6 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "dtrain/base/thread_pool.h"
+
 namespace dtrain::internal {
 namespace {
 
@@ -21,8 +23,8 @@ constexpr std::chrono::microseconds kLongPause(1600);
 
 class BackgroundExchange final : public BucketExchange {
  public:
-  BackgroundExchange(std::unique_ptr<BucketExchange> exchange, const Communicator& comm)
-      : exchange_(std::move(exchange)), comm_(comm), thread_([this] { Run(); }) {}
+  explicit BackgroundExchange(std::unique_ptr<BucketExchange> exchange)
+      : exchange_(std::move(exchange)), thread_([this] { Run(); }) {}
   ~BackgroundExchange() override {
     {
       const std::lock_guard lock(mutex_);
@@ -71,6 +73,8 @@ class BackgroundExchange final : public BucketExchange {
     if (error_) std::rethrow_exception(error_);
   }
   void Run() {
+    // Products have the bits of the caller's, whichever thread computes them.
+    SetNumThreads(num_threads_);
     std::unique_lock lock(mutex_);
     auto pause = kShortPause;
     int64_t sent = 0;  // when last seen, so that a bucket that was just started counts
@@ -83,8 +87,8 @@ class BackgroundExchange final : public BucketExchange {
         error_ = std::current_exception();
         is_moving_ = false;
       }
-      const bool has_sent = comm_.bytes_sent() != sent;
-      sent = comm_.bytes_sent();
+      const bool has_sent = exchange_->BytesSent() != sent;
+      sent = exchange_->BytesSent();
       pause = has_sent ? kShortPause : std::min(2 * pause, kLongPause);
       lock.unlock();
       std::this_thread::sleep_for(pause);
@@ -93,7 +97,7 @@ class BackgroundExchange final : public BucketExchange {
   }
 
   std::unique_ptr<BucketExchange> exchange_;
-  const Communicator& comm_;
+  const int num_threads_ = NumThreads();
   std::mutex mutex_;
   std::condition_variable changed_;
   std::exception_ptr error_;
@@ -104,9 +108,8 @@ class BackgroundExchange final : public BucketExchange {
 
 }  // namespace
 
-std::unique_ptr<BucketExchange> MoveInBackground(std::unique_ptr<BucketExchange> exchange,
-                                                 const Communicator& comm) {
-  return std::make_unique<BackgroundExchange>(std::move(exchange), comm);
+std::unique_ptr<BucketExchange> MoveInBackground(std::unique_ptr<BucketExchange> exchange) {
+  return std::make_unique<BackgroundExchange>(std::move(exchange));
 }
 
 }  // namespace dtrain::internal

@@ -29,6 +29,8 @@ class BucketExchange {
   virtual void Pause() {}
   // Whether a started bucket has arrived, as far as is known without waiting: for timelines alone.
   virtual bool HasArrived(int /*bucket*/) { return false; }
+  // By this rank, so far: whether something moves.
+  virtual int64_t BytesSent() const { return 0; }
   // Waits until the bucket's sums are on their way into the flat gradients. Once after Start().
   virtual void Land(int bucket) = 0;
   // After the last Land() of a step: the sums are in the flat gradients, for whatever the device's

@@ -77,6 +77,7 @@ class PlainExchange final : public BucketExchange {
     return buckets_[static_cast<size_t>(bucket)].elements() *
            static_cast<int64_t>(SizeOf(wire_type_));
   }
+  int64_t BytesSent() const override { return comm_.bytes_sent(); }
 
  private:
   // The elements whose sums this rank receives.

@@ -41,6 +41,7 @@ class PowerSgdExchange final : public BucketExchange {
   void Land(int bucket) override;
   void Settle() override;
   int64_t BytesOf(int bucket) const override;
+  int64_t BytesSent() const override { return comm_.bytes_sent() + second_comm_->bytes_sent(); }
 
   // [1] float32: what the gradients of a step are multiplied by, a power of two. Read when its
   // first bucket starts.
