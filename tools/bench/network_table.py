@@ -173,7 +173,7 @@ class Bench:
         short, long = (self.train(way, steps)[2] for steps in (1, self.steps))
         return max(short - (long - short) / (self.steps - 1), 0)
 
-    def overlap(self, algorithm, wire, spin, rank=0):
+    def overlap(self, algorithm, wire, rank, spin):
         mib, backward = (2, 50) if self.args.smoke else (40, 400)
         output = self.hosts.mpirun([self.bin / "exchange_bench", f"--mib={mib}",
                                     f"--backward_ms={backward}", f"--wire={wire}",
@@ -206,18 +206,18 @@ class Bench:
         before = self.compute_seconds()
         self.hosts.rate(rate)
         doctor = self.doctor()
-        pairs = sorted({(way.algorithm, way.wire) for way in ways})
-        overlap = [self.overlap(*pair, spin) for spin in (False, True) for pair in pairs]
-        overlap.append(self.overlap(*pairs[-1], False, self.args.power_sgd_rank))
+        kinds = sorted({(way.algorithm, way.wire, way.rank) for way in ways})
+        free = [self.overlap(*kind, spin=False) for kind in kinds]
+        busy = [self.overlap(*kind, spin=True) for kind in kinds]
         start = self.start_bytes()
         measured = [self.train(way, self.steps) for way in ways]
         compute = [statistics.mean(times) for times in zip(before, self.compute_seconds())]
-        # The plans of both wires and algorithms, each with what was hidden of its own exchange.
-        planned = {pair: self.plan(doctor, compute, busy["hidden"])
-                   for pair, busy in zip(pairs, overlap[len(pairs):])}
+        # The plans of all kinds of exchange, each with what was hidden of its own.
+        planned = {kind: self.plan(doctor, compute, one["hidden"])
+                   for kind, one in zip(kinds, busy)}
         rows = []
         for way, (seconds, share, sent) in zip(ways, measured):
-            plan = planned[way.algorithm, way.wire][
+            plan = planned[way.algorithm, way.wire, way.rank][
                 way.algorithm, 4 if way.wire == "fp32" else 2, way.accumulation, way.rank]
             rows.append({"rate": rate, "way": way.name, "step_s": seconds, "comm_share": share,
                          "mb_s_per_node": (sent - start) / self.steps / seconds / 1e6,
@@ -226,7 +226,7 @@ class Bench:
                          "plan_limit": plan["limit"]})
             print(f"{rate}  {way.name}: {seconds:.3f} s, planned {plan['seconds']:.3f} s",
                   file=sys.stderr)
-        return rows, overlap, compute
+        return rows, free + busy, compute
 
 
 def markdown(result):
