@@ -66,3 +66,13 @@ function(dtrain_add_late_device_test name)
   set_tests_properties(${name}/late PROPERTIES LABELS kernel TIMEOUT 300
     ENVIRONMENT "DTRAIN_TEST_DEVICE=cuda;DTRAIN_EXECUTOR_STREAMS=late")
 endfunction()
+
+# dtrain_add_isa_test(NAME): the same binary again, held to the smaller instruction sets.
+function(dtrain_add_isa_test name)
+  string(REPLACE "/" "_" target ${name})
+  foreach(isa generic avx2)
+    add_test(NAME ${name}/${isa} COMMAND ${target})
+    set_tests_properties(${name}/${isa} PROPERTIES LABELS unit TIMEOUT 60
+      ENVIRONMENT DTRAIN_CPU_ISA=${isa})
+  endforeach()
+endfunction()

@@ -1,7 +1,7 @@
 # DtrainCpuKernels.cmake - compiles the CPU kernels once per instruction set.
 #
 # dtrain_cpu_kernels(FILE...) adds ops/*_cpu.cc to the library once per instruction set, each time
-# in a namespace of its own (cpu_generic, cpu_avx2, cpu_avx512); ops/internal/cpu_kernel.h picks one
+# in a namespace of its own (cpu_generic, cpu_avx2, cpu_avx512); base/internal/cpu_kernel.h picks one
 # at run time. Such files include nothing that instantiates std templates: the linker would keep one
 # copy for all, perhaps the one a smaller machine cannot run.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

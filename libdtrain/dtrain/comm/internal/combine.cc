@@ -3,7 +3,6 @@
 #include "dtrain/comm/internal/combine.h"
 
 #include "dtrain/base/check.h"
-#include "dtrain/base/cpu_isa.h"
 #include "dtrain/comm/internal/combine_kernel.h"
 
 namespace dtrain::internal {
@@ -26,21 +25,6 @@ CombineOp OpOf(ReduceOp op) {
   return CombineOp::kSum;
 }
 
-template <typename T>
-void CombineAs(const CombineArgs& args) {
-#if defined(__x86_64__)
-  switch (BestCpuIsa()) {
-    case CpuIsa::kAvx512:
-      return cpu_avx512::CombineKernel<T>(args);
-    case CpuIsa::kAvx2:
-      return cpu_avx2::CombineKernel<T>(args);
-    case CpuIsa::kGeneric:
-      break;
-  }
-#endif
-  cpu_generic::CombineKernel<T>(args);
-}
-
 }  // namespace
 
 void Combine(DType dtype, ReduceOp op, std::span<const std::byte* const> sources, int64_t count,
@@ -55,19 +39,19 @@ void Combine(DType dtype, ReduceOp op, std::span<const std::byte* const> sources
                          .copy = copy};
   switch (dtype) {
     case DType::kFloat32:
-      return CombineAs<float>(args);
+      return CombineKernelCpu<float>(args);
     case DType::kFloat64:
-      return CombineAs<double>(args);
+      return CombineKernelCpu<double>(args);
     case DType::kBFloat16:
-      return CombineAs<BFloat16>(args);
+      return CombineKernelCpu<BFloat16>(args);
     case DType::kFloat16:
-      return CombineAs<Float16>(args);
+      return CombineKernelCpu<Float16>(args);
     case DType::kInt32:
-      return CombineAs<int32_t>(args);
+      return CombineKernelCpu<int32_t>(args);
     case DType::kInt64:
-      return CombineAs<int64_t>(args);
+      return CombineKernelCpu<int64_t>(args);
     case DType::kUint8:
-      return CombineAs<uint8_t>(args);
+      return CombineKernelCpu<uint8_t>(args);
   }
 }
 

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "dtrain/base/internal/cpu_kernel.h"
+
 namespace dtrain {
 
 enum class CombineOp { kSum, kMin, kMax, kProduct, kBitAnd };
@@ -20,18 +22,7 @@ struct CombineArgs {
   std::byte* copy = nullptr;  // may be null
 };
 
-// The file that dtrain_cpu_kernels() compiles defines one per namespace, for every DType.
-#define DT_DECLARE_COMBINE_(isa)               \
-  namespace isa {                              \
-  template <typename T>                        \
-  void CombineKernel(const CombineArgs& args); \
-  }
-DT_DECLARE_COMBINE_(cpu_generic)
-#if defined(__x86_64__)
-DT_DECLARE_COMBINE_(cpu_avx2)
-DT_DECLARE_COMBINE_(cpu_avx512)
-#endif
-#undef DT_DECLARE_COMBINE_
+DT_DECLARE_CPU_KERNEL(CombineKernel, CombineArgs);  // for every DType
 
 }  // namespace dtrain
 

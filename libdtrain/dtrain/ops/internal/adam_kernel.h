@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
+#include "dtrain/base/internal/cpu_kernel.h"
 #include "dtrain/ops/adam.h"
-#include "dtrain/ops/internal/cpu_kernel.h"
 
 namespace dtrain {
 

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
+#include "dtrain/base/internal/cpu_kernel.h"
 #include "dtrain/device/stream.h"
 #include "dtrain/ops/bias_activation.h"
-#include "dtrain/ops/internal/cpu_kernel.h"
 #include "dtrain/ops/internal/rows.h"
 
 namespace dtrain {

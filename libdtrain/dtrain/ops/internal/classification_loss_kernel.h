@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
+#include "dtrain/base/internal/cpu_kernel.h"
 #include "dtrain/device/stream.h"
 #include "dtrain/ops/classification_loss.h"
-#include "dtrain/ops/internal/cpu_kernel.h"
 
 namespace dtrain {
 

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
+#include "dtrain/base/internal/cpu_kernel.h"
 #include "dtrain/device/stream.h"
-#include "dtrain/ops/internal/cpu_kernel.h"
 #include "dtrain/ops/internal/rows.h"
 
 namespace dtrain {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "dtrain/ops/internal/cpu_kernel.h"
+#include "dtrain/base/internal/cpu_kernel.h"
 #include "dtrain/ops/lamb.h"
 
 namespace dtrain {

@@ -10,8 +10,8 @@
 
 #include <cstdint>
 
+#include "dtrain/base/internal/simd.h"
 #include "dtrain/ops/internal/rows.h"
-#include "dtrain/ops/internal/simd.h"
 
 namespace dtrain::DT_CPU_ISA {
 

@@ -8,7 +8,7 @@
 
 #include <utility>
 
-#include "dtrain/ops/internal/simd.h"
+#include "dtrain/base/internal/simd.h"
 
 namespace dtrain::DT_CPU_ISA {
 

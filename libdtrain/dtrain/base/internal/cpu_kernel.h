@@ -10,8 +10,8 @@
 // for the dispatch. The _cpu.cc defines `template <typename T> void LayerNormForwardKernel(const
 // Args&)` in namespace dtrain::DT_CPU_ISA and instantiates it explicitly at its foot for float and
 // BFloat16.
-#ifndef DTRAIN_OPS_INTERNAL_CPU_KERNEL_H_
-#define DTRAIN_OPS_INTERNAL_CPU_KERNEL_H_
+#ifndef DTRAIN_BASE_INTERNAL_CPU_KERNEL_H_
+#define DTRAIN_BASE_INTERNAL_CPU_KERNEL_H_
 
 #include "dtrain/base/cpu_isa.h"
 
@@ -54,4 +54,4 @@
   static_assert(true)
 #endif
 
-#endif  // DTRAIN_OPS_INTERNAL_CPU_KERNEL_H_
+#endif  // DTRAIN_BASE_INTERNAL_CPU_KERNEL_H_

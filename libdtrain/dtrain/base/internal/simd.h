@@ -9,8 +9,8 @@
 //
 // A Vec is a GCC vector: + - * / < ?: work lane by lane and with a float scalar; a comparison gives
 // an IntVec of 0 and -1.
-#ifndef DTRAIN_OPS_INTERNAL_SIMD_H_
-#define DTRAIN_OPS_INTERNAL_SIMD_H_
+#ifndef DTRAIN_BASE_INTERNAL_SIMD_H_
+#define DTRAIN_BASE_INTERNAL_SIMD_H_
 
 #include <cstdint>
 #include <cstring>
@@ -335,4 +335,4 @@ inline Vec KeepScale(const uint16_t* draws, uint32_t threshold, float scale) {
 
 }  // namespace dtrain::DT_CPU_ISA
 
-#endif  // DTRAIN_OPS_INTERNAL_SIMD_H_
+#endif  // DTRAIN_BASE_INTERNAL_SIMD_H_

@@ -1,13 +1,13 @@
 // simd_test.h - what simd_test.cc calls in each instruction set's copy of simd_test_kernels.cc.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef DTRAIN_TESTS_OPS_SIMD_TEST_H_
-#define DTRAIN_TESTS_OPS_SIMD_TEST_H_
+#ifndef DTRAIN_TESTS_BASE_SIMD_TEST_H_
+#define DTRAIN_TESTS_BASE_SIMD_TEST_H_
 
 #include <cstdint>
 
 #include "dtrain/base/dtype.h"
+#include "dtrain/base/internal/cpu_kernel.h"
 #include "dtrain/base/random.h"
-#include "dtrain/ops/internal/cpu_kernel.h"
 
 namespace dtrain {
 
@@ -36,4 +36,4 @@ DT_DECLARE_CPU_KERNEL(SimdDraw, SimdDrawArgs);
 
 }  // namespace dtrain
 
-#endif  // DTRAIN_TESTS_OPS_SIMD_TEST_H_
+#endif  // DTRAIN_TESTS_BASE_SIMD_TEST_H_

@@ -1,6 +1,6 @@
 // simd_test.cc - the vector functions of every compiled instruction set against scalar ones.
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/simd_test.h"
+#include "base/simd_test.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
-// simd_test_kernels.cc - runs the functions of ops/internal/simd.h over arrays.
+// simd_test_kernels.cc - runs the functions of base/internal/simd.h over arrays.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/ops/internal/simd.h"
-#include "ops/simd_test.h"
+#include "base/simd_test.h"
+#include "dtrain/base/internal/simd.h"
 
 namespace dtrain::DT_CPU_ISA {
 
