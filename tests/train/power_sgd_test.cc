@@ -12,6 +12,7 @@
 #include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/gradient_reducer.h"
 #include "dtrain/train/internal/low_rank.h"
+#include "dtrain/train/internal/low_rank_kernel.h"
 #include "dtrain/train/internal/power_sgd_memory.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
@@ -384,6 +385,40 @@ TEST_CASE("rows become orthonormal, and dependent ones zero") {
       CHECK(dot == Approx(a == b && a != 2 ? 1.0 : 0.0).margin(1e-5));
     }
   }
+}
+
+TEST_CASE("sums of factors and projections have the same bits with every instruction set") {
+  constexpr int kRank = 7;
+  constexpr int64_t kWide = 11, kLong = 333;  // neither a multiple of a tile
+  const std::vector<float> left = Noise(kRank * kWide, 1);
+  const std::vector<float> right = Noise(kRank * kLong, 2);
+  const auto product = [&](const auto& kernel) {
+    std::vector<float> values(kWide * kLong);
+    kernel(FactorProductArgs{.left = left.data(),
+                             .right = right.data(),
+                             .product = values.data(),
+                             .rank = kRank,
+                             .rows = kWide,
+                             .columns = kLong,
+                             .end = kWide});
+    return values;
+  };
+  const auto own = product(FactorProductKernelCpu<float>);
+  CHECK(own == product(cpu_generic::FactorProductKernel<float>));
+  double exact = 0.0;
+  for (int64_t k = 0; k < kRank; ++k) {
+    exact += double{left[static_cast<size_t>(k * kWide + 10)]} *
+             double{right[static_cast<size_t>(k * kLong + 332)]};
+  }
+  CHECK(own.back() == Approx(exact).margin(1e-6));
+
+  const auto project = [&](const auto& kernel) {
+    std::vector<float> row = Noise(kLong, 3);
+    kernel(SubtractProjectionArgs{.row = row.data(), .direction = right.data(), .length = kLong});
+    return row;
+  };
+  CHECK(project(SubtractProjectionKernelCpu<float>) ==
+        project(cpu_generic::SubtractProjectionKernel<float>));
 }
 
 TEST_CASE("matrices whose factors are more than half of them are not worth it") {

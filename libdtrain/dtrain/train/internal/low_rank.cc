@@ -1,4 +1,4 @@
-// low_rank.cc - plain loops over contiguous rows.
+// low_rank.cc - Gram-Schmidt, and the error beside the sum.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/internal/low_rank.h"
 
@@ -9,16 +9,17 @@
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/ops/gemm.h"
 #include "dtrain/tensor/tensor.h"
+#include "dtrain/train/internal/low_rank_kernel.h"
 
 namespace dtrain::internal {
 namespace {
 
 constexpr int64_t kLanes = 8;
-constexpr int64_t kBlock = 32;               // columns whose sums registers hold
 constexpr int64_t kGrainElements = 1 << 16;  // of a matrix, worth waking a thread for
 // What is left of a row by the rows before it, relative to its length: below this, rounding.
 constexpr double kDependent = 1e-6;
 
+// In double, so that no square overflows or vanishes.
 double Dot(const float* a, const float* b, int64_t length) {
   std::array<double, kLanes> sums{};
   int64_t i = 0;
@@ -37,26 +38,6 @@ void Scale(float* row, int64_t length, double factor) {
   for (int64_t i = 0; i < length; ++i) row[i] = static_cast<float>(double{row[i]} * factor);
 }
 
-void SubtractPart(float* row, const float* direction, int64_t length) {
-  const auto part = static_cast<float>(Dot(row, direction, length));
-  for (int64_t i = 0; i < length; ++i) row[i] -= part * direction[i];
-}
-
-// kWidth elements of row i of P Q_sum, from column j on, added up in the order of the factors.
-template <int64_t kWidth>
-void WriteSums(const FactorPair& factors, const MatrixSize& size, int64_t i, int64_t j,
-               float* out) {
-  std::array<float, kWidth> sums{};
-  for (int k = 0; k < factors.rank; ++k) {
-    const float left = factors.left[k * size.rows + i];
-    const float* const right = factors.sum + k * size.columns + j;
-    for (int64_t lane = 0; lane < kWidth; ++lane) {
-      sums[static_cast<size_t>(lane)] += left * right[lane];
-    }
-  }
-  std::copy(sums.begin(), sums.end(), out);
-}
-
 }  // namespace
 
 bool PaysAtRank(const MatrixSize& size, int rank) {
@@ -69,7 +50,10 @@ void OrthonormaliseRows(float* rows, int count, int64_t length) {
     const double before = std::sqrt(Dot(row, row, length));
     if (before > 0.0 && std::isfinite(before)) Scale(row, length, 1.0 / before);
     for (int pass = 0; pass < 2; ++pass) {
-      for (int other = 0; other < r; ++other) SubtractPart(row, rows + other * length, length);
+      for (int other = 0; other < r; ++other) {
+        SubtractProjectionKernelCpu<float>(
+            {.row = row, .direction = rows + other * length, .length = length});
+      }
       const double after = std::sqrt(Dot(row, row, length));
       if (!(after > kDependent)) {
         std::fill(row, row + length, 0.0f);
@@ -103,14 +87,17 @@ void SplitOffError(const FactorPair& factors, const MatrixSize& size, float erro
        Tensor::View(factors.own, {factors.rank, size.columns}), {.transpose_a = true}, own, stream);
   const int64_t grain = std::max<int64_t>(kGrainElements / std::max<int64_t>(size.columns, 1), 1);
   ParallelFor(size.rows, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      float* const m = matrix + i * size.columns;
-      float* const e = error + i * size.columns;
-      for (int64_t j = 0; j < size.columns; ++j) e[j] = (m[j] - e[j]) * error_scale;
-      int64_t j = 0;
-      for (; j + kBlock <= size.columns; j += kBlock) WriteSums<kBlock>(factors, size, i, j, m + j);
-      for (; j < size.columns; ++j) WriteSums<1>(factors, size, i, j, m + j);
+    for (int64_t k = begin * size.columns; k < end * size.columns; ++k) {
+      error[k] = (matrix[k] - error[k]) * error_scale;
     }
+    FactorProductKernelCpu<float>({.left = factors.left,
+                                   .right = factors.sum,
+                                   .product = matrix,
+                                   .rank = factors.rank,
+                                   .rows = size.rows,
+                                   .columns = size.columns,
+                                   .begin = begin,
+                                   .end = end});
   });
 }
 

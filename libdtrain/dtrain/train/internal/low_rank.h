@@ -1,9 +1,8 @@
 // low_rank.h - factors of a matrix close to its strongest directions: what PowerSGD computes with.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Factors are stored as rows: P^T [rank, rows], Q^T [rank, columns]. What all ranks
-// compute adds in a fixed order and is compiled once for all processors, so that unlike hosts get
-// the same bits.
+// Factors are stored as rows: P^T [rank, rows], Q^T [rank, columns]. What all ranks compute adds in
+// an order that is the same for every instruction set, so that unlike hosts get the same bits.
 #ifndef DTRAIN_TRAIN_INTERNAL_LOW_RANK_H_
 #define DTRAIN_TRAIN_INTERNAL_LOW_RANK_H_
 
