@@ -126,16 +126,13 @@ void PowerSgdExchange::ReadScale() {
   CopyToHost(&scale_, gradient_scale_.raw(), sizeof(scale_), gradients_->stream());
 }
 
-void PowerSgdExchange::AddErrors(const Bucket& bucket) {
-  for (size_t i = bucket.first_matrix; i < bucket.last_matrix; ++i) {
-    const CompressedMatrix& matrix = memory_.matrices[i];
-    float* const to = gradients_->data() + matrix.begin;
-    const float* const errors = memory_.errors.data() + matrix.error_begin;
-    constexpr int64_t kGrain = 1 << 16;
-    ParallelFor(matrix.size.elements(), kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t k = begin; k < end; ++k) to[k] += errors[k] * scale_;
-    });
-  }
+void PowerSgdExchange::AddErrors(const CompressedMatrix& matrix) {
+  float* const to = gradients_->data() + matrix.begin;
+  const float* const errors = memory_.errors.data() + matrix.error_begin;
+  constexpr int64_t kGrain = 1 << 16;
+  ParallelFor(matrix.size.elements(), kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) to[k] += errors[k] * scale_;
+  });
 }
 
 void PowerSgdExchange::Round(const std::vector<float>& values, std::vector<std::byte>& wire) const {
@@ -163,8 +160,8 @@ void PowerSgdExchange::Start(int index) {
   Bucket& bucket = buckets_[static_cast<size_t>(index)];
   gradients_->Fetch(bucket.range);
   if (index == 0) ReadScale();
-  AddErrors(bucket);
   ForEachMatrix(bucket, [&](const CompressedMatrix& matrix, float* left, int64_t) {
+    AddErrors(matrix);
     float* const factor = memory_.factors.data() + matrix.factor_begin;
     const auto site = static_cast<uint32_t>(&matrix - memory_.matrices.data());
     NormaliseRows(factor, memory_.rank, matrix.size.columns,

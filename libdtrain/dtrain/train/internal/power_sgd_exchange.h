@@ -66,7 +66,7 @@ class PowerSgdExchange final : public BucketExchange {
   void AddBucket(const BucketRange& range, const std::vector<GradientRange>& parameters);
   void BeginCompression();
   void ReadScale();
-  void AddErrors(const Bucket& bucket);
+  void AddErrors(const CompressedMatrix& matrix);
   void StartSecond();
   // As many second allreduces as there are first ones done.
   void Advance();
