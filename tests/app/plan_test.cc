@@ -128,6 +128,17 @@ TEST_CASE("PowerSGD sends two factors of matrices, where that is less") {
   CHECK(low.seconds == Approx(0.16).epsilon(0.1));
 }
 
+TEST_CASE("a third of the encoding runs beside a network that is the slower of both") {
+  PlanJob job = FourRanks(1);
+  job.times.memory_bytes_per_second = 5e9;
+  const PlanWay way = Way(kHierarchical, kFp32, 1, 4);
+  job.network.bytes_per_second = 1e12;
+  const double whole = PlanStep(job, way).encode_seconds;
+  CHECK(whole > 0.0);
+  job.network.bytes_per_second = 1e6;
+  CHECK(PlanStep(job, way).encode_seconds == Approx(2 * whole / 3));
+}
+
 TEST_CASE("a better network, more overlap and fewer bytes are never slower") {
   for (const PlanWay& way : AllWays(FourRanks(1), kFlat, 4)) {
     INFO(way.Name());

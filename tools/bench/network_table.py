@@ -114,7 +114,7 @@ class Bench:
         small = args.smoke
         self.steps = 6 if small else args.steps
         self.hidden, self.layers = hidden_size(small), 1 if small else 3
-        self.tokens = 400 if small else 1600  # per update, of one micro-batch on each rank
+        self.tokens = args.tokens  # per update, of one micro-batch on each rank
 
     def prepare(self):
         self.data = self.folder / "data"
@@ -179,7 +179,7 @@ class Bench:
                                     f"--backward_ms={backward}", f"--wire={wire}",
                                     f"--spin={'true' if spin else 'false'}",
                                     f"--power_sgd_rank={rank}",
-                                    f"--steps={2 if self.args.smoke else 7}", "--bucket_mib=4"],
+                                    f"--steps={2 if self.args.smoke else 5}", "--bucket_mib=4"],
                                    {"DTRAIN_ALLREDUCE": algorithm})
         return json.loads(output.strip().splitlines()[-1]) | {"algorithm": algorithm}
 
@@ -262,6 +262,8 @@ def main():
     parser.add_argument("--output", default="network_table", help="path of .json and .md")
     parser.add_argument("--rates", default="1gbit,200mbit", help="of the cable, as tc says them")
     parser.add_argument("--steps", type=int, default=12, help="updates of each run")
+    parser.add_argument("--tokens", type=int, default=256,
+                        help="target tokens of an update with one micro-batch, all ranks together")
     parser.add_argument("--power_sgd_rank", type=int,
                         help="without it an eighth of the model's hidden size")
     parser.add_argument("--smoke", action="store_true", help="small, few steps, one rate")

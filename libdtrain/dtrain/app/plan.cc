@@ -17,6 +17,9 @@ namespace {
 constexpr double kRoundingBytes = 12.0;
 constexpr double kPowerSgdBytes = 20.0;
 constexpr double kPowerSgdBytesPerColumn = 1.0;
+// What of it runs while other buckets travel, where the network is the slower of both. The most,
+// PowerSGD's error and sum, waits for the last bucket, and what comes before that follows backward.
+constexpr double kEncodeBesideNetwork = 1.0 / 3.0;
 
 // What an exchange costs beside its bytes.
 struct Steps {
@@ -182,7 +185,9 @@ PlannedStep PlanStep(const PlanJob& job, const PlanWay& way) {
   step.exchange_seconds = Landing(buckets, 0.0);
   const double least = std::max(0.0, Landing(buckets, 1.0) - times.backward_seconds);
   step.exposed_seconds = step.exchange_seconds - times.overlap * (step.exchange_seconds - least);
-  step.encode_seconds = EncodeSeconds(job, way);
+  const double encode = EncodeSeconds(job, way);
+  const double beside_network = std::max(step.exposed_seconds - encode, 0.0);
+  step.encode_seconds = encode - std::min(kEncodeBesideNetwork * encode, beside_network);
   step.seconds += step.exposed_seconds + step.encode_seconds;
   step.limit = LimitOf(step, buckets);
   return step;

@@ -14,8 +14,9 @@
 //   f_i = max(f_{i-1}, r_i) + c_i,  exposed = max(0, f_last - T_backward),
 //   T = k (T_forward + T_backward) + exposed + T_encode + T_update
 // for k micro-batches, of which the last one's backward pass overlaps (Li et al. 2020, PyTorch
-// Distributed, section 3.2, describes the overlap). Bytes are exact for this library
-// (docs/algorithms.md); times are as good as the speeds that go in.
+// Distributed, section 3.2, describes the overlap). Up to a third of the encoding runs beside a
+// slower network. Bytes are exact for this library (docs/algorithms.md); times are as good as the
+// speeds that go in.
 #ifndef DTRAIN_APP_PLAN_H_
 #define DTRAIN_APP_PLAN_H_
 
@@ -84,7 +85,7 @@ struct PlannedStep {
   double compute_seconds = 0.0;
   double exchange_seconds = 0.0;  // of all buckets, alone
   double exposed_seconds = 0.0;   // of it, what compute does not hide
-  double encode_seconds = 0.0;    // rounding, widening, PowerSGD's products
+  double encode_seconds = 0.0;    // rounding, widening, PowerSGD's products: what adds to the step
   double network_bytes = 0.0;     // per node and update, each way
   std::string limit;              // "compute", "network", "latency", "host memory", "encoding"
 
