@@ -12,9 +12,10 @@ overlap hides. Needs root, iproute2, openssh-server and mpirun.
 Writes OUTPUT.json and OUTPUT.md. Step times are medians of metrics/steps.jsonl after two updates of
 warm-up; MB/s per node are the bytes that host a's card sent in the run, less those of the start, per
 update and by the step time. dtrain plan gets the speeds that dtrain doctor measured on the same
-cable, the compute times of runs with 1 and 4 micro-batches on the cable without limit (before and
-after the ways of each rate, because machines change their speed), and what overlap hides of a way's
-exchange where the ranks keep the cores busy, as they do here: four ranks share one machine.
+cable, the compute times of runs with 1 and 4 micro-batches on the cable without limit (medians of
+three around the measurements of each rate, because machines change their speed), and what overlap
+hides of a way's exchange where the ranks keep the cores busy, as they do here: four ranks share one
+machine.
 """
 
 import argparse
@@ -203,15 +204,18 @@ class Bench:
 
     def rows(self, rate, ways):
         """Of the ways over a cable of this rate, what overlap hides, and the compute times."""
-        before = self.compute_seconds()
+        computes = [self.compute_seconds()]
         self.hosts.rate(rate)
         doctor = self.doctor()
         kinds = sorted({(way.algorithm, way.wire, way.rank) for way in ways})
         free = [self.overlap(*kind, spin=False) for kind in kinds]
         busy = [self.overlap(*kind, spin=True) for kind in kinds]
+        computes.append(self.compute_seconds())
+        self.hosts.rate(rate)
         start = self.start_bytes()
         measured = [self.train(way, self.steps) for way in ways]
-        compute = [statistics.mean(times) for times in zip(before, self.compute_seconds())]
+        computes.append(self.compute_seconds())
+        compute = [statistics.median(times) for times in zip(*computes)]
         # The plans of all kinds of exchange, each with what was hidden of its own.
         planned = {kind: self.plan(doctor, compute, one["hidden"])
                    for kind, one in zip(kinds, busy)}
