@@ -78,7 +78,9 @@ class MpiTransport final : public Transport {
     MPI_Status status;
     {
       const std::lock_guard lock(MpiLock());
-      DT_MPI(MPI_Test(At(request), &flag, &status));
+      const int result = MPI_Test(At(request), &flag, &status);
+      if (slot.sender >= 0) CheckNotTruncated(slot, result);
+      ThrowOnMpiError(result, "MPI_Test");
     }
     if (flag == 0) return false;
     free_.push_back(request);
@@ -114,6 +116,15 @@ class MpiTransport final : public Transport {
     size_t bytes = 0;
   };
 
+  // Says who it was where MPI says only that a message was longer than its memory.
+  static void CheckNotTruncated(const Slot& slot, int result) {
+    int kind = MPI_SUCCESS;
+    if (result != MPI_SUCCESS) MPI_Error_class(result, &kind);
+    if (kind != MPI_ERR_TRUNCATE) return;
+    throw CommError(absl::StrFormat(
+        "rank %d sent more than the %d bytes that were expected: the ranks are out of step",
+        slot.sender, slot.bytes));
+  }
   static void CheckLength(const Slot& slot, const MPI_Status& status) {
     int bytes = 0;
     DT_MPI(MPI_Get_count(&status, MPI_BYTE, &bytes));
