@@ -73,9 +73,13 @@ def finetune_torch(args, task, seed):
     torch.manual_seed(seed)
     train, dev = read_task(args, task)
     names = sorted({row[2] for row in train})
-    tokenizer = BertTokenizerFast(vocab_file=str(Path(args.encoder) / "vocab.txt"),
-                                  do_lower_case=True)
+    tokenizer = BertTokenizerFast.from_pretrained(args.encoder)
     config = BertConfig.from_pretrained(args.encoder, num_labels=len(names))
+    if len(tokenizer) < 0.9 * config.vocab_size:
+        # transformers 5 passes over arguments it does not know: a vocabulary handed to it by its
+        # former name leaves five special pieces, and every word is [UNK].
+        sys.exit(f"{args.encoder}: the tokenizer has {len(tokenizer)} pieces, "
+                 f"the model {config.vocab_size}")
     model = BertForSequenceClassification.from_pretrained(args.encoder, config=config)
 
     def encode(rows):
