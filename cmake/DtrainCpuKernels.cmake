@@ -1,6 +1,6 @@
 # DtrainCpuKernels.cmake - compiles the CPU kernels once per instruction set.
 #
-# dtrain_cpu_kernels(FILE...) adds ops/*_cpu.cc to the library once per instruction set, each time
+# dtrain_cpu_kernels(FILE...) adds *_cpu.cc to the library once per instruction set, each time
 # in a namespace of its own (cpu_generic, cpu_avx2, cpu_avx512); base/internal/cpu_kernel.h picks one
 # at run time. Such files include nothing that instantiates std templates: the linker would keep one
 # copy for all, perhaps the one a smaller machine cannot run.

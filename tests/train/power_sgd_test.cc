@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "dtrain/base/random.h"
@@ -152,7 +154,7 @@ double Lost(const std::vector<Ledger>& ledgers, int steps) {
   std::vector<double> total(kAll);
   for (size_t r = 0; r < ledgers.size(); ++r) {
     for (int step = 0; step < steps; ++step) {
-      const std::vector<float> part = Noise(kAll, 100 * static_cast<uint64_t>(step) + r);
+      const std::vector<float> part = Noise(kAll, SeedOf(step, static_cast<int>(r)));
       for (size_t i = 0; i < part.size(); ++i) total[i] += double{part[i]};
     }
     size_t at = 0;
@@ -183,6 +185,53 @@ TEST_CASE("no gradient is lost: what the sums lack is in the errors of the ranks
                         [](float error) { return std::abs(error) > 0.1f; }));
     }
   }
+}
+
+TEST_CASE("hosts with unlike numbers of ranks sum alike, from any step on") {
+  const auto run = [](const std::vector<std::string>& hosts, int start) {
+    return RunRanksOn(hosts, [&](Communicator& comm) {
+      GradientReducerOptions options = Options(2);
+      options.power_sgd.start_step = start;
+      return Run(comm, options, 5);
+    });
+  };
+  for (const std::vector<std::string>& hosts :
+       {std::vector<std::string>{"a", "b"}, {"a", "a", "b"}, {"a", "b", "b", "b"}}) {
+    for (const int start : {0, 2}) {
+      INFO(hosts.size() << " ranks, from step " << start << " on");
+      const auto ledgers = run(hosts, start);
+      for (const Ledger& ledger : ledgers) CHECK(ledger.last == ledgers[0].last);
+      CHECK(Lost(ledgers, 5) < 1e-5);
+      CHECK(run(hosts, start)[0].last == ledgers[0].last);
+    }
+  }
+}
+
+TEST_CASE("a rank at which no matrix shrinks sends plain sums and has no memory to save") {
+  const auto run = [](Communicator& comm, int rank) { return Run(comm, Options(rank), 2); };
+  const auto plain = RunRanks(2, [&](Communicator& comm) { return run(comm, 0); });
+  const auto compressed = RunRanks(2, [&](Communicator& comm) { return run(comm, 1000); });
+  CHECK(compressed[0].last == plain[0].last);
+  CHECK(compressed[1].last == plain[0].last);
+  const auto has_memory = RunRanks(2, [](Communicator& comm) {
+    std::vector<float> flat(kAll);
+    const GradientReducerOptions options = Options(1000);
+    return GradientReducer(View(flat), Parameters(), comm, options).power_sgd_memory() != nullptr;
+  });
+  CHECK_FALSE(has_memory[0]);
+}
+
+TEST_CASE("whoever waits for a late rank's factors is known to wait") {
+  const auto waited = RunRanksOn({"a", "b"}, [](Communicator& comm) {
+    std::vector<float> flat(kAll);
+    GradientReducer reducer(View(flat), Parameters(), comm, Options(2));
+    for (int step = 0; step < 5; ++step) {
+      if (comm.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      Step(reducer);
+    }
+    return comm.pulse().Read().waited_seconds;
+  });
+  CHECK(waited[0] > 0.05);
 }
 
 TEST_CASE("factors travel in 16 bits too, and on two hosts all ranks get the same bits") {
@@ -367,23 +416,50 @@ TEST_CASE("another number of ranks shares out the sum of the errors") {
                     [](float x) { return x != 0.0f; }));
 }
 
+// Products of rows with each other, at [a * count + b].
+std::vector<double> GramOf(const std::vector<float>& rows, size_t count) {
+  const size_t length = rows.size() / count;
+  std::vector<double> gram(count * count);
+  for (size_t a = 0; a < count; ++a) {
+    for (size_t b = 0; b < count; ++b) {
+      for (size_t i = 0; i < length; ++i) {
+        gram[a * count + b] += double{rows[a * length + i]} * double{rows[b * length + i]};
+      }
+    }
+  }
+  return gram;
+}
+
 TEST_CASE("rows become orthonormal, and dependent ones zero") {
-  constexpr int64_t kLength = 101;
+  constexpr size_t kLength = 101;
   std::vector<float> rows = Noise(4 * kLength, 3);
   // The third is a mixture of the first two.
   for (size_t i = 0; i < kLength; ++i) {
     rows[2 * kLength + i] = 0.5f * rows[i] - 2.0f * rows[kLength + i];
   }
   internal::OrthonormaliseRows(rows.data(), 4, kLength);
+  const std::vector<double> gram = GramOf(rows, 4);
   for (size_t a = 0; a < 4; ++a) {
-    for (size_t b = 0; b <= a; ++b) {
-      double dot = 0.0;
-      for (size_t i = 0; i < kLength; ++i) {
-        dot += double{rows[a * kLength + i]} * double{rows[b * kLength + i]};
-      }
+    for (size_t b = 0; b < 4; ++b) {
       INFO(a << " and " << b);
-      CHECK(dot == Approx(a == b && a != 2 ? 1.0 : 0.0).margin(1e-5));
+      CHECK(gram[a * 4 + b] == Approx(a == b && a != 2 ? 1.0 : 0.0).margin(1e-5));
     }
+  }
+}
+
+TEST_CASE("dependent rows become zero however long they are") {
+  for (const size_t length : {4807, 16384, 50257}) {
+    // Sums of numbers that are all alike lose the most to rounding.
+    std::vector<float> rows;
+    for (const float value : {0.3f, 7.0f, -1.1f, 0.013f}) rows.insert(rows.end(), length, value);
+    for (size_t spike = 0; spike < 20; ++spike) {
+      for (size_t row = 0; row < 4; ++row) rows[row * length + 37 * spike] *= 25.0f;
+    }
+    internal::OrthonormaliseRows(rows.data(), 4, static_cast<int64_t>(length));
+    const std::vector<double> gram = GramOf(rows, 4);
+    INFO(length);
+    CHECK(gram[0] == Approx(1.0).margin(1e-5));
+    for (size_t i = 1; i < gram.size(); ++i) CHECK(gram[i] == 0.0);
   }
 }
 

@@ -236,7 +236,8 @@ class Bench:
 def markdown(result):
     compute = "; ".join(f"{rate}: compute {of[0]:.3f} s, of it the update {of[1]:.3f} s"
                         for rate, of in result["compute_s"].items())
-    lines = [f"2 hosts x 2 ranks, {result['steps']} updates of each way. {compute}", "",
+    lines = [f"2 hosts x 2 ranks, {result['steps']} updates of {result['tokens']} tokens (times micro-"
+             f"batches) each way. {compute}", "",
              "| cable | way | step | x flat fp32 | MB/s per node | plan: step | off by | plan: MB/s "
              "| limit |", "|---|---|---|---|---|---|---|---|---|"]
     for row in result["rows"]:
@@ -282,7 +283,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="network-table-") as folder, Hosts(folder) as hosts:
         bench = Bench(args, hosts, folder)
         bench.prepare()
-        result = {"steps": bench.steps, "compute_s": {}, "rows": [], "overlap": {}}
+        result = {"steps": bench.steps, "tokens": args.tokens, "compute_s": {}, "rows": [], "overlap": {}}
         for rate in rates:
             rows, result["overlap"][rate], result["compute_s"][rate] = bench.rows(rate, ways)
             result["rows"] += rows

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dtrain/base/check.h"
+#include "dtrain/train/internal/low_rank.h"
 
 namespace dtrain {
 namespace {
@@ -17,8 +18,9 @@ namespace {
 constexpr double kRoundingBytes = 12.0;
 constexpr double kPowerSgdBytes = 20.0;
 constexpr double kPowerSgdBytesPerColumn = 1.0;
-// What of it runs while other buckets travel, where the network is the slower of both. The most,
-// PowerSGD's error and sum, waits for the last bucket, and what comes before that follows backward.
+// What of it runs while other buckets travel between hosts, where the network is the slower of both.
+// The most, PowerSGD's error and sum, waits for the last bucket, and what comes before that follows
+// backward.
 constexpr double kEncodeBesideNetwork = 1.0 / 3.0;
 
 // What an exchange costs beside its bytes.
@@ -58,13 +60,9 @@ struct BucketTime {
   double latency = 0.0;  // part of the two
 };
 
-int64_t FactorElements(const PlanParameter& parameter, int power_sgd_rank) {
-  return power_sgd_rank * (parameter.rows + parameter.columns);
-}
-
 bool IsFactored(const PlanParameter& parameter, int power_sgd_rank) {
-  return power_sgd_rank > 0 && parameter.rows > 1 &&
-         2 * FactorElements(parameter, power_sgd_rank) <= parameter.elements();
+  return power_sgd_rank > 0 &&
+         internal::PaysAtRank({parameter.rows, parameter.columns}, power_sgd_rank);
 }
 
 // Of a rank, for rounding, widening and PowerSGD's products.
@@ -145,7 +143,7 @@ int64_t TravellingElements(const PlanBucket& bucket, int power_sgd_rank) {
   return std::accumulate(bucket.parameters.begin(), bucket.parameters.end(), int64_t{0},
                          [&](int64_t sum, const PlanParameter& parameter) {
                            return sum + (IsFactored(parameter, power_sgd_rank)
-                                             ? FactorElements(parameter, power_sgd_rank)
+                                             ? power_sgd_rank * (parameter.rows + parameter.columns)
                                              : parameter.elements());
                          });
 }
@@ -187,7 +185,8 @@ PlannedStep PlanStep(const PlanJob& job, const PlanWay& way) {
   step.exposed_seconds = step.exchange_seconds - times.overlap * (step.exchange_seconds - least);
   const double encode = EncodeSeconds(job, way);
   const double beside_network = std::max(step.exposed_seconds - encode, 0.0);
-  step.encode_seconds = encode - std::min(kEncodeBesideNetwork * encode, beside_network);
+  const double hidden = job.nodes > 1 ? kEncodeBesideNetwork : 0.0;
+  step.encode_seconds = encode - std::min(hidden * encode, beside_network);
   step.seconds += step.exposed_seconds + step.encode_seconds;
   step.limit = LimitOf(step, buckets);
   return step;

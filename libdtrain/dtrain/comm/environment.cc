@@ -143,7 +143,7 @@ absl::Status Environment::StartMpi(double timeout_seconds) {
   if (!MpiIsUp()) {
     const StartLimit limit(timeout_seconds);
     int provided = 0;
-    // Only one thread at a time calls MPI: the one that trains.
+    // Only one thread at a time calls MPI: the one that holds its lock.
     if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
       return CommunicationError("MPI_Init_thread failed; mpirun's output says why");
     }

@@ -81,11 +81,11 @@ class MpiTransport final : public Transport {
       const int result = MPI_Test(At(request), &flag, &status);
       if (slot.sender >= 0) CheckNotTruncated(slot, result);
       ThrowOnMpiError(result, "MPI_Test");
+      if (flag != 0 && slot.sender >= 0) CheckLength(slot, status);
     }
     if (flag == 0) return false;
     free_.push_back(request);
     ++finished_;
-    if (slot.sender >= 0) CheckLength(slot, status);
     return true;
   }
 

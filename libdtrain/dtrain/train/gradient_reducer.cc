@@ -187,6 +187,7 @@ void GradientReducer::StartComplete() {
   if (!exchange_) return;
   const Timer timer;
   while (next_ < num_buckets() && buckets_[static_cast<size_t>(next_)].missing == 0) {
+    exchange_->Prepare(next_);
     NoteStart(next_);
     exchange_->Start(next_);
     statistics_.bytes += exchange_->BytesOf(next_++);

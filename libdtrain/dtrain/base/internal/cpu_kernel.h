@@ -1,7 +1,7 @@
 // cpu_kernel.h - calls the copy of a CPU kernel that was compiled for this processor.
 // SPDX-License-Identifier: Apache-2.0
 //
-// ops/*_cpu.cc is compiled once per instruction set, each time in namespace DT_CPU_ISA
+// *_cpu.cc is compiled once per instruction set, each time in namespace DT_CPU_ISA
 // (cpu_generic, cpu_avx2, cpu_avx512). The op's internal header declares the kernel in all of them:
 //
 //   DT_DECLARE_CPU_KERNEL(LayerNormForwardKernel, LayerNormForwardArgs);

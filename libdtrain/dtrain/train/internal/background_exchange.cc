@@ -36,6 +36,8 @@ class BackgroundExchange final : public BucketExchange {
   BackgroundExchange(const BackgroundExchange&) = delete;
   BackgroundExchange& operator=(const BackgroundExchange&) = delete;
 
+  // Without the lock: the other thread goes on moving what was started.
+  void Prepare(int bucket) override { exchange_->Prepare(bucket); }
   void Start(int bucket) override {
     {
       const std::lock_guard lock(mutex_);

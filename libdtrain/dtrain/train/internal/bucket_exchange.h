@@ -22,6 +22,9 @@ class BucketExchange {
  public:
   virtual ~BucketExchange() = default;
   // The bucket's gradients are complete on this rank and stay untouched until it has landed.
+  // Computes what is to travel; other buckets may move meanwhile.
+  virtual void Prepare(int /*bucket*/) {}
+  // Once after Prepare(), on the same thread.
   virtual void Start(int bucket) = 0;
   // Moves what was started, without waiting.
   virtual void Poll() = 0;

@@ -16,8 +16,10 @@ namespace {
 
 constexpr int64_t kLanes = 8;
 constexpr int64_t kGrainElements = 1 << 16;  // of a matrix, worth waking a thread for
-// What is left of a row by the rows before it, relative to its length: below this, rounding.
-constexpr double kDependent = 1e-6;
+// What the rows before a row must leave of its length, in the first pass and in the second: less is
+// rounding. What the first pass leaves of a dependent row may be longer where rows are long, but
+// then most of it lies in the rows before and the second pass takes it away.
+constexpr std::array<double, 2> kLeast = {1e-6, 0.5};
 
 // In double, so that no square overflows or vanishes.
 double Dot(const float* a, const float* b, int64_t length) {
@@ -49,13 +51,13 @@ void OrthonormaliseRows(float* rows, int count, int64_t length) {
     float* const row = rows + r * length;
     const double before = std::sqrt(Dot(row, row, length));
     if (before > 0.0 && std::isfinite(before)) Scale(row, length, 1.0 / before);
-    for (int pass = 0; pass < 2; ++pass) {
+    for (const double least : kLeast) {
       for (int other = 0; other < r; ++other) {
         SubtractProjectionKernelCpu<float>(
             {.row = row, .direction = rows + other * length, .length = length});
       }
       const double after = std::sqrt(Dot(row, row, length));
-      if (!(after > kDependent)) {
+      if (!(after > least)) {
         std::fill(row, row + length, 0.0f);
         break;
       }

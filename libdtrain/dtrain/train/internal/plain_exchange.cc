@@ -27,18 +27,21 @@ class PlainExchange final : public BucketExchange {
     }
   }
 
+  void Prepare(int bucket) override {
+    const BucketRange& range = buckets_[static_cast<size_t>(bucket)];
+    if (range.elements() == 0) return;
+    gradients_->Fetch(range);
+    if (wire_type_ == DType::kFloat32) return;
+    RoundToWire(gradients_->data() + range.begin, range.elements(), wire_type_, comm_.size(),
+                wire_[static_cast<size_t>(bucket)].data());
+  }
+
   void Start(int bucket) override {
     const BucketRange& range = buckets_[static_cast<size_t>(bucket)];
     const int64_t count = range.elements();
     if (count == 0) return;
-    gradients_->Fetch(range);
     void* data = gradients_->data() + range.begin;
-    if (wire_type_ != DType::kFloat32) {
-      std::byte* const wire = wire_[static_cast<size_t>(bucket)].data();
-      RoundToWire(gradients_->data() + range.begin, range.elements(), wire_type_, comm_.size(),
-                  wire);
-      data = wire;
-    }
+    if (wire_type_ != DType::kFloat32) data = wire_[static_cast<size_t>(bucket)].data();
     std::unique_ptr<Handle>& handle = handles_[static_cast<size_t>(bucket)];
     if (slices_.empty()) {
       handle = comm_.StartAllReduce(data, count, wire_type_, ReduceOp::kSum);

@@ -9,9 +9,12 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/log.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/internal/wait_mark.h"
 #include "dtrain/device/copy.h"
 #include "dtrain/ops/gemm.h"
 #include "dtrain/train/internal/plain_exchange.h"
@@ -20,7 +23,9 @@
 namespace dtrain::internal {
 namespace {
 
-// A handle's Wait() moves its own communicator alone; so long both are moved instead.
+// Without anything sent: when a rank counts as waiting, and when a handle's own Wait(), which moves
+// one communicator alone, takes over with its watch over the late.
+constexpr double kIdleSeconds = 0.1;
 constexpr double kPatienceSeconds = 1.0;
 constexpr std::chrono::microseconds kPause(20);
 
@@ -43,7 +48,13 @@ PowerSgdExchange::PowerSgdExchange(const Tensor& flat, const std::vector<BucketR
   DT_CHECK_GE(options_.start_step, 0);
   memory_.rank = options_.rank;
   for (const BucketRange& range : buckets) AddBucket(range, parameters);
-  if (step_ >= options_.start_step) BeginCompression();
+  if (memory_.matrices.empty()) {
+    Log(comm_.is_root() ? LogLevel::kWarning : LogLevel::kInfo,
+        absl::StrCat("PowerSGD of rank ", options_.rank,
+                     " would shrink no matrix to half: all gradients travel whole; give a lower "
+                     "rank"));
+  }
+  SetStep(0);
 }
 
 void PowerSgdExchange::AddBucket(const BucketRange& range,
@@ -102,7 +113,7 @@ void PowerSgdExchange::BeginCompression() {
 void PowerSgdExchange::SetStep(int64_t step) {
   DT_CHECK_GE(step, step_);
   step_ = step;
-  if (plain_ && step_ >= options_.start_step) BeginCompression();
+  if (plain_ && step_ >= options_.start_step && !memory_.matrices.empty()) BeginCompression();
 }
 
 Tensor PowerSgdExchange::MatrixView(const CompressedMatrix& matrix) const {
@@ -155,8 +166,8 @@ std::unique_ptr<Handle> PowerSgdExchange::Send(std::vector<float>& values,
   return comm.StartAllReduce(data, static_cast<int64_t>(values.size()), wire_type_, ReduceOp::kSum);
 }
 
-void PowerSgdExchange::Start(int index) {
-  if (plain_) return plain_->Start(index);
+void PowerSgdExchange::Prepare(int index) {
+  if (plain_) return plain_->Prepare(index);
   Bucket& bucket = buckets_[static_cast<size_t>(index)];
   gradients_->Fetch(bucket.range);
   if (index == 0) ReadScale();
@@ -177,6 +188,11 @@ void PowerSgdExchange::Start(int index) {
     rest = std::copy_n(gradients_->data() + range.begin, range.elements(), rest);
   }
   Round(bucket.first, bucket.first_wire);
+}
+
+void PowerSgdExchange::Start(int index) {
+  if (plain_) return plain_->Start(index);
+  Bucket& bucket = buckets_[static_cast<size_t>(index)];
   bucket.first_handle = Send(bucket.first, bucket.first_wire, comm_);
   ++started_;
 }
@@ -222,10 +238,20 @@ bool PowerSgdExchange::HasArrived(int bucket) {
 
 void PowerSgdExchange::Land(int index) {
   if (plain_) return plain_->Land(index);
-  const Timer timer;
-  while (!IsDone(index) && timer.Seconds() < kPatienceSeconds) {
-    std::this_thread::sleep_for(kPause);
+  WaitMark mark(&comm_.pulse());
+  Timer idle;
+  int64_t sent = BytesSent();
+  while (!IsDone(index) && idle.Seconds() < kPatienceSeconds) {
+    mark.Round();
     Poll();
+    if (BytesSent() != sent) {
+      sent = BytesSent();
+      mark.Moved();
+      idle.Restart();
+      continue;
+    }
+    std::this_thread::sleep_for(kPause);
+    if (idle.Seconds() > kIdleSeconds) mark.Idle();
   }
   while (next_second_ <= static_cast<size_t>(index)) {
     buckets_[next_second_].first_handle->Wait();

@@ -35,6 +35,7 @@ class PowerSgdExchange final : public BucketExchange {
                    const std::vector<GradientRange>& parameters, Communicator& comm,
                    const GradientReducerOptions& options);
 
+  void Prepare(int bucket) override;
   void Start(int bucket) override;
   void Poll() override;
   bool HasArrived(int bucket) override;
