@@ -263,10 +263,14 @@ TEST_CASE("a model is found by its checkpoint, its folder or its run") {
   REQUIRE(directory.Save(2, SomeFiles()).ok());
   CHECK(OpenCheckpoint(folder.path())->step() == 2);
   CHECK(OpenCheckpoint(folder.path(), "bleu")->step() == 1);
-  CHECK(OpenCheckpoint(folder.path(), "chrf")->step() == 2);
   CHECK(OpenCheckpoint(folder.File("ckpt"), "bleu")->step() == 1);
   CHECK(OpenCheckpoint(folder.File("ckpt/last"), "bleu")->step() == 2);
 
+  const absl::Status other = OpenCheckpoint(folder.path(), "chrf").status();
+  CHECK(ExitCodeOf(other) == ExitCode::kUsage);
+  CHECK(MessageOf(other) == folder.path() +
+                                " keeps no best checkpoint by chrf, only by bleu; name one, like " +
+                                folder.File("ckpt") + "/step-00001000");
   const absl::Status missing = OpenCheckpoint(folder.File("none")).status();
   CHECK(ExitCodeOf(missing) == ExitCode::kStorage);
   CHECK(MessageOf(missing) == folder.File("none") + ": no such checkpoint; check the path");

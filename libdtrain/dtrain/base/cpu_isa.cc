@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
+
+#include "dtrain/base/log.h"
 
 namespace dtrain {
 namespace {
@@ -30,6 +33,8 @@ CpuIsa Choose() {
   for (const CpuIsa isa : {CpuIsa::kGeneric, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
     if (asked == CpuIsaName(isa)) return std::min(isa, detected);
   }
+  LogWarning(std::string("DTRAIN_CPU_ISA is generic, avx2 or avx512, not \"") + asked +
+             "\": " + std::string(CpuIsaName(detected)) + " is used");
   return detected;
 }
 

@@ -186,12 +186,17 @@ absl::StatusOr<std::optional<Checkpoint>> FindLatestGood(const std::string& path
       absl::StrFormat("%s: none of %d checkpoints is good; the newest one", path, steps.size()));
 }
 
-absl::StatusOr<Checkpoint> OpenCheckpoint(const std::string& path,
-                                          std::string_view preferred_metric) {
+absl::StatusOr<Checkpoint> OpenCheckpoint(const std::string& path, std::string_view metric) {
   if (fs::exists(path + "/MANIFEST") || !fs::exists(path)) return Checkpoint::Open(path);
   const std::string folder = fs::exists(path + "/ckpt") ? path + "/ckpt" : path;
-  const std::string best = folder + "/" + std::string(kBestPrefix) + std::string(preferred_metric);
-  if (!preferred_metric.empty() && fs::exists(best)) {
+  if (!metric.empty()) {
+    const std::string best = folder + "/" + std::string(kBestPrefix) + std::string(metric);
+    if (!fs::is_symlink(best)) {
+      const std::string kept = BestMetricOf(path);
+      return UsageError(
+          absl::StrFormat("%s keeps no best checkpoint by %s%s; name one, like %s/step-00001000",
+                          path, metric, kept.empty() ? "" : ", only by " + kept, folder));
+    }
     absl::StatusOr<Checkpoint> checkpoint = Checkpoint::Open(best);
     if (checkpoint.ok()) return checkpoint;
     LogWarning(absl::StrFormat("%s is refused: %s", best, ToAbsl(MessageOf(checkpoint.status()))));

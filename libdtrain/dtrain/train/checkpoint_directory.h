@@ -79,9 +79,9 @@ std::vector<int64_t> ListCheckpoints(const std::string& path);
 absl::StatusOr<std::optional<Checkpoint>> FindLatestGood(const std::string& path);
 
 // For programs that use a trained model: `path` is a checkpoint, a folder of checkpoints or a run
-// directory. Of several, best-<preferred_metric> wins where it exists and is good, else the newest.
-absl::StatusOr<Checkpoint> OpenCheckpoint(const std::string& path,
-                                          std::string_view preferred_metric = "");
+// directory. Of several it is best-<metric>, or the newest where that is damaged or `metric` is "".
+// UsageError: the run keeps no best checkpoint by that metric.
+absl::StatusOr<Checkpoint> OpenCheckpoint(const std::string& path, std::string_view metric = "");
 
 // The metric that the run at `path` (or the folder of its checkpoints) marks its best checkpoint
 // by, or "" where there is none.
