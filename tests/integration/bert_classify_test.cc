@@ -63,6 +63,7 @@ TEST_CASE("bert_classify trains, evaluates and predicts") {
   INFO(trained.output);
   REQUIRE(trained.exit_code == 0);
   CHECK_THAT(trained.output, Catch::Contains("200 training texts are few"));
+  CHECK(trained.output.find("capital") == std::string::npos);
   CHECK(ValueOf(trained.output, "accuracy") == "1.0000");
 
   const Outcome evaluated = toy.Run(1, "eval --run_dir=" + toy.File("run"));
@@ -115,6 +116,21 @@ TEST_CASE("several seeds become several runs and one table") {
   }
   CHECK(ReadTestFile(toy.File("run/seed-3/ckpt/last/model.safetensors")) !=
         ReadTestFile(toy.File("run/seed-4/ckpt/last/model.safetensors")));
+}
+
+TEST_CASE("a vocabulary of another case than the texts get is worth a warning") {
+  const ToyTexts toy;
+  const Outcome lower = toy.Train("trainer.max_steps=1 data.lower_case=false");
+  INFO(lower.output);
+  CHECK(lower.exit_code == 0);
+  CHECK_THAT(lower.output, Catch::Contains("no piece has a capital"));
+  WriteTestFile(toy.File("cased.txt"),
+                "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nbad\na\nfilm\nb\nGood\n");
+  const Outcome cased = toy.Train("trainer.max_steps=1 data.vocabulary=" + toy.File("cased.txt") +
+                                  " run.run_dir=" + toy.File("cased"));
+  INFO(cased.output);
+  CHECK(cased.exit_code == 0);
+  CHECK_THAT(cased.output, Catch::Contains("1 of 11 pieces have capitals"));
 }
 
 TEST_CASE("bert_classify says what is wrong, once") {

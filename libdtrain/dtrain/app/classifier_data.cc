@@ -2,11 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/classifier_data.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "dtrain/app/internal/as_written.h"
 #include "dtrain/base/log.h"
@@ -151,6 +155,29 @@ class SetPlan {
   std::string main_metric_;
 };
 
+// A tokenizer that takes capitals off leaves pieces with capitals without use, and one that does
+// not makes [UNK] of them where the vocabulary has none.
+void WarnOfCapitals(const WordPieceTokenizer& tokenizer, const std::string& path) {
+  int32_t capitals = 0;
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    const std::string_view piece = tokenizer.Piece(id);
+    if (piece.starts_with('[')) continue;  // [CLS], [unused1]
+    capitals += std::any_of(piece.begin(), piece.end(), absl::ascii_isupper) ? 1 : 0;
+  }
+  if (tokenizer.options().lower_case && capitals > tokenizer.vocab_size() / 100) {
+    LogWarning(absl::StrFormat(
+        "%s: %d of %d pieces have capitals, which texts lose with data.lower_case=true; set "
+        "data.lower_case=false if the model is cased",
+        path, capitals, tokenizer.vocab_size()));
+  }
+  if (!tokenizer.options().lower_case && capitals == 0) {
+    LogWarning(
+        absl::StrFormat("%s: no piece has a capital, so that words with one become [UNK]; set "
+                        "data.lower_case=true if the model is uncased",
+                        path));
+  }
+}
+
 // On the root: the shards by role. Classes that the training data has are those of all sets.
 absl::StatusOr<ClassifierData> PrepareOnRoot(const Config& config,
                                              const ClassifierDataOptions& options) {
@@ -160,8 +187,12 @@ absl::StatusOr<ClassifierData> PrepareOnRoot(const Config& config,
   tokenization.behavior = config.tokenizer() == Config::google ? WordPieceBehavior::kGoogle
                                                                : WordPieceBehavior::kHuggingFace;
   tokenization.lower_case = config.lower_case();
+  if (config.accents() != Config::with_capitals) {
+    tokenization.strip_accents = config.accents() == Config::strip;
+  }
   DT_ASSIGN_OR_RETURN(const WordPieceTokenizer tokenizer,
                       WordPieceTokenizer::Load(config.vocabulary(), tokenization));
+  WarnOfCapitals(tokenizer, config.vocabulary());
   ClassifierData data{.train = {}, .dev = {}, .test = {}, .main_metric = plan.main_metric()};
   std::vector<std::string> classes;
   for (PlannedSet& set : sets) {

@@ -84,11 +84,14 @@ Json SpecialTokensJson() {
 }
 
 Json TokenizerConfigJson(const TrainedClassifier& trained, int64_t max_positions) {
-  Json json = {
-      {"tokenizer_class", "BertTokenizer"}, {"do_lower_case", trained.config->data().lower_case()},
-      {"do_basic_tokenize", true},          {"never_split", nullptr},
-      {"strip_accents", nullptr},           {"tokenize_chinese_chars", true},
-      {"model_max_length", max_positions},  {"clean_up_tokenization_spaces", false}};
+  using Data = proto::ClassificationDataConfig;
+  const Data& data = trained.config->data();
+  const Json strip_accents =
+      data.accents() == Data::with_capitals ? Json(nullptr) : Json(data.accents() == Data::strip);
+  Json json = {{"tokenizer_class", "BertTokenizer"}, {"do_lower_case", data.lower_case()},
+               {"do_basic_tokenize", true},          {"never_split", nullptr},
+               {"strip_accents", strip_accents},     {"tokenize_chinese_chars", true},
+               {"model_max_length", max_positions},  {"clean_up_tokenization_spaces", false}};
   json.update(SpecialTokensJson());
   return json;
 }

@@ -1,11 +1,13 @@
-// pretrained_shape.cc - reads config.json as Hugging Face and google-research/bert write it.
+// pretrained_shape.cc - reads the JSON files that Hugging Face and google-research/bert write.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/internal/pretrained_shape.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
@@ -33,10 +35,15 @@ absl::Status SetActivation(const std::string& name, const std::string& path,
   return absl::OkStatus();
 }
 
-absl::Status ReadShape(const std::string& path, proto::BertModelConfig& model) {
+absl::StatusOr<nlohmann::json> ReadJsonObject(const std::string& path) {
   DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return StorageError(path + ": is no JSON object; fetch the model again");
+  return json;
+}
+
+absl::Status ReadShape(const std::string& path, proto::BertModelConfig& model) {
+  DT_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonObject(path));
   if (json.contains("model_type") && json["model_type"] != "bert") {
     return StorageError(absl::StrFormat("%s: model_type is %s, not \"bert\"; give BERT's weights",
                                         path, json["model_type"].dump()));
@@ -83,6 +90,28 @@ absl::Status ReadShape(const std::string& path, proto::BertModelConfig& model) {
   return absl::OkStatus();
 }
 
+// Null, which stands for the tokenizer's own default, counts as not there.
+absl::StatusOr<std::optional<bool>> ReadSwitch(const nlohmann::json& json, const char* key,
+                                               const std::string& path) {
+  if (!json.contains(key) || json[key].is_null()) return std::nullopt;
+  if (json[key].is_boolean()) return json[key].get<bool>();
+  return StorageError(
+      absl::StrFormat("%s: %s is %s, must be true or false", path, key, json[key].dump()));
+}
+
+// How the vocabulary was trained, where the configuration does not say.
+absl::Status ReadTokenizer(const std::string& path, proto::ClassificationDataConfig& data) {
+  DT_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonObject(path));
+  DT_ASSIGN_OR_RETURN(const std::optional<bool> lower, ReadSwitch(json, "do_lower_case", path));
+  DT_ASSIGN_OR_RETURN(const std::optional<bool> strip, ReadSwitch(json, "strip_accents", path));
+  if (lower && !data.has_lower_case()) data.set_lower_case(*lower);
+  if (strip && !data.has_accents()) {
+    data.set_accents(*strip ? proto::ClassificationDataConfig::strip
+                            : proto::ClassificationDataConfig::keep);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status TakePretrainedShape(proto::BertConfig& config) {
@@ -96,6 +125,10 @@ absl::Status TakePretrainedShape(proto::BertConfig& config) {
     if (!fs::exists(file, error)) continue;
     DT_RETURN_IF_ERROR(ReadShape(file, *config.mutable_model()));
     break;
+  }
+  const std::string tokenizer = (folder / "tokenizer_config.json").string();
+  if (fs::exists(tokenizer, error)) {
+    DT_RETURN_IF_ERROR(ReadTokenizer(tokenizer, *config.mutable_data()));
   }
   if (config.data().vocabulary().empty()) {
     const std::string vocabulary = (folder / "vocab.txt").string();

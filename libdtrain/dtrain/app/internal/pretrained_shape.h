@@ -1,4 +1,4 @@
-// pretrained_shape.h - the shape of a pretrained BERT, as the files beside its weights say it.
+// pretrained_shape.h - shape and tokenizer of a pretrained BERT, from the files beside its weights.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_APP_INTERNAL_PRETRAINED_SHAPE_H_
 #define DTRAIN_APP_INTERNAL_PRETRAINED_SHAPE_H_
@@ -11,9 +11,10 @@ class BertConfig;
 
 namespace dtrain::internal {
 
-// Gives `config` the shape of model.pretrained's config.json or bert_config.json, and its vocab.txt
-// where no vocabulary is set; nothing without model.pretrained. StorageError: files that are there
-// and cannot be used; UsageError: no vocabulary, or texts longer than the model's positions.
+// Gives `config` the shape of model.pretrained's config.json or bert_config.json and, where they
+// are not set, its vocab.txt and what tokenizer_config.json says of capitals and accents; nothing
+// without model.pretrained. StorageError: files that are there and cannot be used; UsageError: no
+// vocabulary, or texts longer than the model's positions.
 absl::Status TakePretrainedShape(proto::BertConfig& config);
 
 }  // namespace dtrain::internal
