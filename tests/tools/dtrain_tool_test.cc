@@ -302,7 +302,7 @@ TEST_CASE("bad text and bad flags end with codes 3 and 2 and one line that says 
       {"plan --step_seconds=1 --network=fast", 2, "is no speed"},
       {"plan --step_seconds=1 --update_seconds=1", 2, "--update_seconds is a part"},
       {"plan --step_seconds=1 --overlap=2", 2, "--overlap is a share"},
-      {"plan --step_seconds=1 --program=train", 2, "nmt_train or bert_classify"},
+      {"plan --step_seconds=1 model.hidden=7", 2, "did you mean model.hidden_size?"},
       {"plan --step_seconds=1 --doctor=" + tiny.Path("absent"), 7, "absent"},
       {"trace-merge", 2, "give one folder of traces"},
       {"trace-merge " + tiny.data, 7, "holds no rank-*.json"},
@@ -355,7 +355,7 @@ TEST_CASE("plan takes doctor's file, both programs' configurations and thousands
   CHECK(plan.at("ways").size() == 16);
   CHECK(plan.at("network").at("bytes_per_second").get<double>() == Approx(2937.5e6));
   for (const nlohmann::json& way : plan.at("ways")) CHECK(way.at("seconds").get<double>() > 0.0);
-  const Outcome bert = Tool("plan --program=bert_classify --step_seconds=1" + tail);
+  const Outcome bert = Tool("plan data.glue=sst-2 --step_seconds=1" + tail);
   REQUIRE(bert.exit_code == 0);
   const nlohmann::json base = nlohmann::json::parse(bert.output);
   CHECK(base.at("parameters") == 109483778);

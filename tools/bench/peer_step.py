@@ -6,7 +6,7 @@ process of its own, and prints milliseconds, tokens/s, GFLOP/s, peak memory and 
 
     python3 -m venv /tmp/peer && /tmp/peer/bin/pip install torch
     python3 tools/bench/peer_step.py --python=/tmp/peer/bin/python \
-        --bench=build/cpu/tools/bench/dtrain_step_bench --threads=1,2 --precisions=fp32,bf16
+        --bench=build/cpu/bin/dtrain_step_bench --threads=1,2 --precisions=fp32,bf16
 
 The models, alike on both sides; vocabulary 8000, d 256, 4 heads, ffn 1024, learned positions,
 dropout 0.1 on residuals, attention and activation, Adam, every sequence of full length:

@@ -2,18 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <string>
-#include <string_view>
+#include <variant>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "dtrain/app/bert_config.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/estimate.h"
 #include "dtrain/app/flag_set.h"
 #include "dtrain/app/run_on_ranks.h"
-#include "dtrain/bert.pb.h"
-#include "dtrain/nmt.pb.h"
 #include "tools/dtrain/commands.h"
+#include "tools/dtrain/program_config.h"
 #include "tools/dtrain/translation_flags.h"
 
 namespace dtrain {
@@ -39,25 +36,6 @@ struct EstimateFlags {
   }
 };
 
-// The sources as the configuration of one program, and how far they were one.
-template <typename Config>
-struct Attempt {
-  Config config;
-  absl::Status status = absl::OkStatus();
-  size_t sources = 0;  // read before the first that is none
-
-  // `defaults` are the program's own, beneath the sources.
-  Attempt(const ConfigSources& given, std::string_view defaults) {
-    if (!defaults.empty()) status = MergeConfigText(defaults, "defaults", ".", config);
-    const auto read = [&](const std::string& source, auto merge) {
-      if (status.ok()) status = merge(source, config);
-      if (status.ok()) ++sources;
-    };
-    for (const std::string& file : given.files) read(file, MergeConfigFile);
-    for (const std::string& assignment : given.overrides) read(assignment, ApplyOverride);
-  }
-};
-
 template <typename Config>
 absl::Status Print(const Config& config, const EstimateFlags& flags) {
   DT_ASSIGN_OR_RETURN(const auto estimate,
@@ -69,19 +47,9 @@ absl::Status Print(const Config& config, const EstimateFlags& flags) {
   return absl::OkStatus();
 }
 
-// Of the program whose configuration it is: what fits both is nmt_train's.
 absl::Status PrintFor(const EstimateFlags& flags) {
-  const Attempt<proto::NmtConfig> translation(flags.sources, "");
-  if (translation.status.ok()) return Print(translation.config, flags);
-  const Attempt<proto::BertConfig> classifier(flags.sources, BertDefaults());
-  if (classifier.status.ok()) return Print(classifier.config, flags);
-  if (translation.sources > classifier.sources) return translation.status;
-  if (translation.sources < classifier.sources) return classifier.status;
-  const std::string first(MessageOf(translation.status));
-  const std::string second(MessageOf(classifier.status));
-  if (first == second) return translation.status;
-  return UsageError(absl::StrCat("neither a configuration of nmt_train (", first,
-                                 ") nor one of bert_classify (", second, ")"));
+  DT_ASSIGN_OR_RETURN(const ProgramConfig config, LoadProgramConfig(flags.sources));
+  return std::visit([&](const auto& program) { return Print(program, flags); }, config);
 }
 
 absl::Status PrintEstimate(int argc, char** argv, FlagSet& set, EstimateFlags& flags) {

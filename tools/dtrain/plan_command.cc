@@ -5,17 +5,16 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
-#include "dtrain/app/bert_config.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/flag_set.h"
 #include "dtrain/app/plan.h"
 #include "dtrain/app/plan_job.h"
 #include "dtrain/app/run_on_ranks.h"
-#include "dtrain/bert.pb.h"
-#include "dtrain/nmt.pb.h"
 #include "tools/dtrain/commands.h"
+#include "tools/dtrain/program_config.h"
 #include "tools/dtrain/translation_flags.h"
 
 namespace dtrain {
@@ -23,7 +22,6 @@ namespace {
 
 struct PlanFlags {
   ConfigSources sources;
-  std::string program = "nmt_train";
   int64_t nodes = 2;
   int64_t ranks_per_node = 1;
   std::string network;
@@ -39,9 +37,8 @@ struct PlanFlags {
   bool json = false;
 
   void AddTo(FlagSet& flags) {
-    flags.Add("config", "textproto file of the program; may be given several times",
+    flags.Add("config", "textproto file of nmt_train or bert_classify; may be given several times",
               &sources.files);
-    flags.Add("program", "nmt_train or bert_classify: whose configuration it is", &program);
     flags.Add("nodes", "hosts", &nodes);
     flags.Add("ranks_per_node", "ranks on each", &ranks_per_node);
     flags.Add("network", "a host's line (200Mb, 1Gb, 25Gb) or payload (117MB/s); 1Gb without it",
@@ -83,20 +80,9 @@ absl::Status PlanFlags::Check() const {
   return memory_gb > 0.0 ? absl::OkStatus() : UsageError("--memory_gb is more than 0");
 }
 
-template <typename Config>
-absl::StatusOr<PlanModel> LoadModel(const ConfigSources& sources, Config config) {
-  DT_RETURN_IF_ERROR(LoadConfig(sources, config));
-  return PlanModelOf(config);
-}
-
-absl::StatusOr<PlanModel> LoadModel(const PlanFlags& flags) {
-  if (flags.program == "nmt_train") return LoadModel(flags.sources, proto::NmtConfig());
-  if (flags.program != "bert_classify") {
-    return UsageError("--program is nmt_train or bert_classify");
-  }
-  proto::BertConfig config;
-  DT_RETURN_IF_ERROR(MergeConfigText(BertDefaults(), "defaults", ".", config));
-  return LoadModel(flags.sources, config);
+absl::StatusOr<PlanModel> LoadModel(const ConfigSources& sources) {
+  DT_ASSIGN_OR_RETURN(const ProgramConfig config, LoadProgramConfig(sources));
+  return std::visit([](const auto& program) { return PlanModelOf(program); }, config);
 }
 
 absl::StatusOr<PlanNetwork> NetworkOf(const PlanFlags& flags) {
@@ -120,7 +106,7 @@ absl::Status PrintPlan(int argc, char** argv, FlagSet& set, PlanFlags& flags) {
     return absl::OkStatus();
   }
   DT_RETURN_IF_ERROR(flags.Check());
-  DT_ASSIGN_OR_RETURN(PlanModel model, LoadModel(flags));
+  DT_ASSIGN_OR_RETURN(PlanModel model, LoadModel(flags.sources));
   DT_ASSIGN_OR_RETURN(const PlanNetwork network, NetworkOf(flags));
   PlanJob job{.nodes = static_cast<int>(flags.nodes),
               .ranks_per_node = static_cast<int>(flags.ranks_per_node),
