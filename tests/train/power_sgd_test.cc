@@ -22,8 +22,6 @@
 namespace dtrain {
 namespace {
 
-using internal::FactorPair;
-using internal::MatrixSize;
 using internal::PowerSgdMemory;
 using testing::RunRanks;
 using testing::RunRanksOn;
