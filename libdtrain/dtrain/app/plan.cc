@@ -18,9 +18,9 @@ namespace {
 constexpr double kRoundingBytes = 12.0;
 constexpr double kPowerSgdBytes = 20.0;
 constexpr double kPowerSgdBytesPerColumn = 1.0;
-// What of it runs while other buckets travel between hosts, where the network is the slower of both.
-// The most, PowerSGD's error and sum, waits for the last bucket, and what comes before that follows
-// backward.
+// What of it runs while other buckets travel between hosts, where the network is the slower of
+// both. The most, PowerSGD's error and sum, waits for the last bucket, and what comes before that
+// follows backward.
 constexpr double kEncodeBesideNetwork = 1.0 / 3.0;
 
 // What an exchange costs beside its bytes.
