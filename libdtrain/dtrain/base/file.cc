@@ -55,6 +55,16 @@ std::string_view Advice(int error) {
   }
 }
 
+// Beside `path`, and of no other process: on disks that several machines or containers see, process
+// ids alone meet again.
+std::string TemporaryName(const std::string& path) {
+  const std::filesystem::path whole(path);
+  uint64_t random = 0;
+  if (::getentropy(&random, sizeof(random)) != 0) random = static_cast<uint64_t>(::getpid());
+  return (whole.parent_path() / absl::StrFormat(".tmp-%s-%016x", whole.filename().string(), random))
+      .string();
+}
+
 }  // namespace
 
 absl::Status FileError(const std::string& path, std::string_view action, int error) {
@@ -64,11 +74,8 @@ absl::Status FileError(const std::string& path, std::string_view action, int err
 }
 
 absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
-  const std::filesystem::path whole(path);
-  const std::string temporary =
-      (whole.parent_path() / absl::StrFormat(".tmp-%s-%d", whole.filename().string(), ::getpid()))
-          .string();
-  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const std::string temporary = TemporaryName(path);
+  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0) return FileError(path, "create", errno);
   return AtomicFile(path, temporary, descriptor);
 }
@@ -191,8 +198,7 @@ absl::Status MakeDirectories(const std::string& path) {
 }
 
 absl::Status ReplaceSymlink(const std::string& target, const std::string& link) {
-  const std::string temporary = absl::StrFormat("%s/.tmp-link-%d", ParentOf(link), ::getpid());
-  ::unlink(temporary.c_str());
+  const std::string temporary = TemporaryName(link);
   if (::symlink(target.c_str(), temporary.c_str()) != 0) return FileError(link, "link", errno);
   if (::rename(temporary.c_str(), link.c_str()) != 0) {
     const int error = errno;
