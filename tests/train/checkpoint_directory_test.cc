@@ -271,6 +271,14 @@ TEST_CASE("a model is found by its checkpoint, its folder or its run") {
   CHECK(MessageOf(other) == folder.path() +
                                 " keeps no best checkpoint by chrf, only by bleu; name one, like " +
                                 folder.File("ckpt") + "/step-00001000");
+  REQUIRE(directory.MarkBest("mis/auc_50%", 2).ok());
+  CHECK(OpenCheckpoint(folder.path(), "mis/auc_50%")->step() == 2);
+  fs::remove(folder.File("ckpt/best-bleu"));
+  CHECK(BestMetricOf(folder.path()) == "mis/auc_50%");
+  fs::create_directories(folder.File("runs/seed-3"));
+  CHECK_THAT(std::string(MessageOf(OpenCheckpoint(folder.File("runs")).status())),
+             Catch::Contains("give one of them, like " + folder.File("runs/seed-3")));
+
   const absl::Status missing = OpenCheckpoint(folder.File("none")).status();
   CHECK(ExitCodeOf(missing) == ExitCode::kStorage);
   CHECK(MessageOf(missing) == folder.File("none") + ": no such checkpoint; check the path");

@@ -89,15 +89,21 @@ absl::Status LoadPretrained(const proto::BertModelConfig& config, ParameterSet& 
 
 // That the metrics which steer the run are some that its data has.
 absl::Status CheckMetrics(const proto::ClassifierTrainerConfig& trainer,
-                          const ClassificationShardInfo& info) {
-  const std::vector<std::string> names = MetricNames(info);
+                          const std::vector<NamedShard>& dev, const ClassificationShardInfo& info) {
+  if (trainer.early_stop().patience() > 0 && dev.empty()) {
+    return UsageError("trainer.early_stop.patience needs a dev set: give data.dev");
+  }
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::max<size_t>(dev.size(), 1); ++i) {
+    for (const std::string& name : MetricNames(info)) {
+      names.push_back(i == 0 ? name : absl::StrCat(dev[i].name, "/", name));
+    }
+  }
   const std::pair<const char*, std::string> chosen[] = {
       {"trainer.best_metric", trainer.best_metric()},
       {"trainer.early_stop.metric", trainer.early_stop().metric()}};
   for (const auto& [key, metric] : chosen) {
-    // That of a further dev set has the set's name in front.
-    const std::string name = metric.substr(metric.rfind('/') + 1);
-    if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) continue;
+    if (metric.empty() || std::find(names.begin(), names.end(), metric) != names.end()) continue;
     return UsageError(absl::StrFormat("%s is \"%s\", but these texts are measured by %s", key,
                                       metric, absl::StrJoin(names, ", ")));
   }
@@ -140,7 +146,7 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds
   }
 
   const ClassificationShardInfo& info = task->train_shard().info();
-  DT_RETURN_IF_ERROR(CheckMetrics(config.trainer(), info));
+  DT_RETURN_IF_ERROR(CheckMetrics(config.trainer(), data.dev, info));
   const std::string main_metric =
       data.main_metric.empty() ? MetricNames(info)[1] : data.main_metric;
   const ClassifierMemoryPlan memory =

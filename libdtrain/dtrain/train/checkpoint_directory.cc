@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
@@ -35,6 +36,12 @@ std::vector<std::string> NamesIn(const std::string& path) {
     names.push_back(it->path().filename().string());
   }
   return names;
+}
+
+// A metric may be named after a dev set or a label, which may hold what no file name may.
+std::string BestLink(std::string_view metric) {
+  return std::string(kBestPrefix) +
+         absl::StrReplaceAll(ToAbsl(metric), {{"%", "%25"}, {"/", "%2F"}});
 }
 
 void RemoveOrWarn(const std::string& path) {
@@ -139,8 +146,7 @@ absl::StatusOr<SavedCheckpoint> CheckpointDirectory::Save(int64_t step,
 absl::Status CheckpointDirectory::MarkBest(std::string_view metric, int64_t step) {
   const std::string name = CheckpointName(step);
   DT_CHECK(fs::exists(path_ + "/" + name)) << "only a saved checkpoint can be the best";
-  DT_RETURN_IF_ERROR(
-      ReplaceSymlink(name, path_ + "/" + std::string(kBestPrefix) + std::string(metric)));
+  DT_RETURN_IF_ERROR(ReplaceSymlink(name, path_ + "/" + BestLink(metric)));
   Rotate();
   return absl::OkStatus();
 }
@@ -190,7 +196,7 @@ absl::StatusOr<Checkpoint> OpenCheckpoint(const std::string& path, std::string_v
   if (fs::exists(path + "/MANIFEST") || !fs::exists(path)) return Checkpoint::Open(path);
   const std::string folder = fs::exists(path + "/ckpt") ? path + "/ckpt" : path;
   if (!metric.empty()) {
-    const std::string best = folder + "/" + std::string(kBestPrefix) + std::string(metric);
+    const std::string best = folder + "/" + BestLink(metric);
     if (!fs::is_symlink(best)) {
       const std::string kept = BestMetricOf(path);
       return UsageError(
@@ -203,6 +209,11 @@ absl::StatusOr<Checkpoint> OpenCheckpoint(const std::string& path, std::string_v
   }
   DT_ASSIGN_OR_RETURN(std::optional<Checkpoint> latest, FindLatestGood(folder));
   if (latest) return *std::move(latest);
+  for (const std::string& name : NamesIn(path)) {
+    if (!name.starts_with("seed-")) continue;
+    return UsageError(absl::StrFormat(
+        "%s holds runs of several seeds; give one of them, like %s/%s", path, path, name));
+  }
   return StorageError(path +
                       ": neither a checkpoint nor a run with checkpoints; give a run directory or "
                       "a folder like RUN/ckpt/step-00001000");
@@ -213,7 +224,8 @@ std::string BestMetricOf(const std::string& path) {
   const std::string folder = fs::exists(path + "/ckpt", error) ? path + "/ckpt" : path;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (name.starts_with(kBestPrefix)) return name.substr(kBestPrefix.size());
+    if (!name.starts_with(kBestPrefix)) continue;
+    return absl::StrReplaceAll(name.substr(kBestPrefix.size()), {{"%2F", "/"}, {"%25", "%"}});
   }
   return "";
 }

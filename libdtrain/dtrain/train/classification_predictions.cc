@@ -88,19 +88,22 @@ void AddValueMetrics(const ClassificationShard& shard, const ClassificationPredi
   metrics.Add("spearman", SpearmanCorrelation(values.scores, values.labels));
 }
 
-// The areas under the curves of the labels and their mean; with groups, Jigsaw's score of the first
-// label.
+// The areas under the curves of the labels and the mean of those that are defined: a label that all
+// rows have, or none, has no curve. With groups, Jigsaw's score of the first label.
 void AddLabelMetrics(const ClassificationShard& shard, const ClassificationPredictions& predictions,
                      const std::vector<int64_t>& rows, Metrics& metrics) {
   const ClassificationShardInfo& info = shard.info();
   std::vector<double> areas;
-  double mean = 0.0;
+  double sum = 0.0;
+  int64_t defined = 0;
   for (size_t label = 0; label < static_cast<size_t>(predictions.outputs); ++label) {
     const Column column = ColumnOf(shard, predictions, rows, label, label);
     areas.push_back(RocAuc(column.scores, column.is_positive));
-    mean += areas.back() / static_cast<double>(predictions.outputs);
+    if (std::isnan(areas.back())) continue;
+    sum += areas.back();
+    ++defined;
   }
-  metrics.Add("auc", mean);
+  metrics.Add("auc", sum / static_cast<double>(defined));
   for (size_t label = 0; label < areas.size() && areas.size() > 1; ++label) {
     metrics.Add("auc_" + LabelName(info, static_cast<int64_t>(label)), areas[label]);
   }
@@ -144,6 +147,13 @@ std::string Header(const ClassificationShardInfo& info) {
 }
 
 }  // namespace
+
+bool HasLabels(const ClassificationShard& shard) {
+  for (int64_t i = 0; i < shard.size(); ++i) {
+    if (HasLabel(shard, i)) return true;
+  }
+  return false;
+}
 
 int64_t ClassificationPredictions::Class(int64_t i) const {
   const std::span<const float> p = row(i);

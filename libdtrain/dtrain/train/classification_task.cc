@@ -12,6 +12,9 @@
 namespace dtrain {
 namespace {
 
+// File of a checkpoint: what the position in the data belongs to.
+constexpr char kTrainingData[] = "training_data.txt";
+
 // Micro-batches the trainer takes at most (trainer.cc).
 constexpr int64_t kMaxMicroBatches = 1024;
 
@@ -189,6 +192,7 @@ absl::StatusOr<EvaluationResult> ClassificationTask::EvaluateTest(Context& ctx) 
   EvaluationResult result;
   if (options_.test.empty()) return result;
   DT_ASSIGN_OR_RETURN(const ClassificationShard test, OpenAlike(options_.test));
+  if (!HasLabels(test)) return result;
   DT_RETURN_IF_ERROR(AddMetrics(
       test, PredictShard(*model_, test, options_.eval_batch_tokens, comm_, ctx), "", result));
   return result;
@@ -196,13 +200,15 @@ absl::StatusOr<EvaluationResult> ClassificationTask::EvaluateTest(Context& ctx) 
 
 absl::Status ClassificationTask::CheckCheckpoint(const Checkpoint& checkpoint) const {
   for (const NamedFile& file : CheckpointFiles()) {
-    if (file.name != "vocab.txt" && file.name != "labels.txt") continue;
+    const bool is_contract =
+        file.name == "vocab.txt" || file.name == "labels.txt" || file.name == kTrainingData;
+    if (!is_contract || !checkpoint.Has(file.name)) continue;
     DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(file.name));
     if (theirs == file.contents) continue;
     return StorageError(absl::StrFormat(
         "%s was trained with another %s than this run's data has; start a new run in another "
         "--run_dir",
-        checkpoint.path(), file.name));
+        checkpoint.path(), file.name == kTrainingData ? "set of training texts" : file.name));
   }
   return absl::OkStatus();
 }
@@ -212,13 +218,18 @@ std::vector<NamedFile> ClassificationTask::CheckpointFiles() const {
   std::string labels;
   for (const std::string& name : train_.info().label_names) labels += name + "\n";
   files.push_back({"labels.txt", std::move(labels)});
+  files.push_back({kTrainingData, TrainingDataContract()});
   return files;
 }
 
+std::string ClassificationTask::TrainingDataContract() const {
+  return absl::StrFormat("rows %d\ntokens %d\nvocabulary hash %016x\npreparation %016x\n",
+                         train_.size(), train_.tokens(), train_.info().vocab_hash,
+                         train_.info().key);
+}
+
 std::string ClassificationTask::DataContract() const {
-  std::string text =
-      absl::StrFormat("rows %d\ntokens %d\nvocabulary hash %016x\npreparation %016x\n",
-                      train_.size(), train_.tokens(), train_.info().vocab_hash, train_.info().key);
+  std::string text = TrainingDataContract();
   for (size_t i = 0; i < dev_.size(); ++i) {
     absl::StrAppendFormat(&text, "%s rows %d\n", options_.dev[i].name, dev_[i].size());
   }

@@ -21,7 +21,7 @@ namespace dtrain {
 
 // A shard to evaluate on, and what its metrics are called.
 struct NamedShard {
-  std::string name;  // "dev", "mismatched"
+  std::string name;  // "dev", "dev_mismatched"
   std::string path;
 };
 
@@ -63,13 +63,15 @@ class ClassificationTask final : public TrainingTask {
   std::string GraphKey() const override;
   LossSums Forward(int i, float loss_scale, Context& ctx) override;
   void Backward(Context& ctx) override;
-  // The metrics of the dev sets, those after the first under their names: "mismatched/accuracy".
-  // Warns where one class begins to be all that is predicted. None without a dev set.
+  // The metrics of the dev sets, those after the first under their names:
+  // "dev_mismatched/accuracy". Warns where one class begins to be all that is predicted. None
+  // without a dev set.
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
   // Of the test set, where it has labels.
   absl::StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
-  // options.files, and labels.txt: the names of classes or labels, a line each.
+  // options.files; labels.txt: the names of classes or labels, a line each; training_data.txt,
+  // which a run that resumes must have too.
   std::vector<NamedFile> CheckpointFiles() const override;
 
   BertClassifier& model() { return *model_; }
@@ -85,6 +87,8 @@ class ClassificationTask final : public TrainingTask {
   // A shard with the training data's labels.
   absl::StatusOr<ClassificationShard> OpenAlike(const std::string& path) const;
   ClassificationLoaderOptions LoaderOptions() const;
+  // The part of DataContract() that training alone depends on.
+  std::string TrainingDataContract() const;
 
   ClassificationTaskOptions options_;
   Communicator& comm_;

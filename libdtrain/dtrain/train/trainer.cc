@@ -59,21 +59,7 @@ bool TakesGraphs(CudaGraphs graphs, const Device& device, int ranks) {
   return graphs == CudaGraphs::kOn || (graphs == CudaGraphs::kAuto && ranks == 1);
 }
 
-bool Improves(const std::string& metric, double value, double best, double min_delta) {
-  return SmallerIsBetter(metric) ? value < best - min_delta : value > best + min_delta;
-}
-
 }  // namespace
-
-bool SmallerIsBetter(const std::string& metric) {
-  return metric.ends_with("loss") || metric.ends_with("nll") || metric.ends_with("ppl");
-}
-
-double EvaluationResult::Metric(const std::string& name) const {
-  const auto found = std::find_if(metrics.begin(), metrics.end(),
-                                  [&](const auto& entry) { return entry.first == name; });
-  return found == metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
-}
 
 Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
                  const TrainerOptions& options)
@@ -426,55 +412,6 @@ absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requ
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));
   // Weights that give no finite gradients must not push good checkpoints out.
   return skipped_in_a_row_ > 0 ? absl::OkStatus() : SaveCheckpoint();
-}
-
-absl::Status Trainer::Evaluate() {
-  DT_RETURN_IF_ERROR(Collect(/*all=*/true));
-  const Timeline::Span span = Enter(Phase::kEvaluation, state_.step);
-  const double started = Elapsed();
-  ctx_.set_training(false);
-  SwapAverage();
-  absl::StatusOr<EvaluationResult> result = task_.Evaluate(ctx_);
-  SwapAverage();
-  ctx_.set_training(true);
-  DT_RETURN_IF_ERROR(result.status());
-  last_evaluation_step_ = state_.step;
-  state_.evaluation_due = false;
-  const double value = result->Metric(options_.best_metric);
-  const bool is_best =
-      std::isfinite(value) &&
-      (state_.best_step < 0 || Improves(options_.best_metric, value, state_.best_metric, 0.0));
-  if (is_best) {
-    state_.best_metric = value;
-    state_.best_step = state_.step;
-  }
-  const EarlyStopOptions& early = options_.early_stop;
-  const double watched = result->Metric(early.metric);
-  if (early.patience > 0 && std::isfinite(watched) && state_.step >= early.min_steps) {
-    if (state_.early_stop_step < 0 ||
-        Improves(early.metric, watched, state_.early_stop_best, early.min_delta)) {
-      state_.early_stop_best = watched;
-      state_.early_stop_step = state_.step;
-      state_.stalled_evaluations = 0;
-    } else {
-      ++state_.stalled_evaluations;
-    }
-  }
-  result->seconds = Elapsed() - started;
-  if (observer_ != nullptr) observer_->OnEvaluation({state_.step, &*result, is_best});
-  last_evaluation_ = *std::move(result);
-  // Evaluation is not training time: rates and budgets leave it out.
-  resumed_seconds_ -= Elapsed() - started;
-  return absl::OkStatus();
-}
-
-absl::StatusOr<EvaluationResult> Trainer::EvaluateTest() {
-  const Timeline::Span span = Enter(Phase::kEvaluation, state_.step);
-  ctx_.set_training(false);
-  SwapAverage();
-  absl::StatusOr<EvaluationResult> result = task_.EvaluateTest(ctx_);
-  SwapAverage();
-  return result;
 }
 
 absl::Status Trainer::Finish(const std::string& reason) {

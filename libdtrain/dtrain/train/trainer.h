@@ -225,6 +225,7 @@ class Trainer {
   absl::Status DoPeriodic(const PeriodClock& before, const Requests& requests);
   absl::Status Evaluate();
   absl::StatusOr<EvaluationResult> EvaluateTest();
+  void WarnIfUndefined(const std::string& metric, const EvaluationResult& result);
   absl::Status SaveCheckpoint();
   // On the root alone.
   absl::Status WriteCheckpoint(std::vector<CheckpointFile> more);
@@ -269,6 +270,7 @@ class Trainer {
   double last_request_ = -std::numeric_limits<double>::infinity();
   double last_toggle_ = -std::numeric_limits<double>::infinity();
   int64_t last_evaluation_step_ = -1;
+  bool told_undefined_ = false;  // options_.best_metric, of the last evaluation
   int64_t last_checkpoint_step_ = -1;
   bool checkpoint_due_ = false;  // but put off while updates are skipped
   int skipped_in_a_row_ = 0;

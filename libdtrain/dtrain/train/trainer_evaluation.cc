@@ -1,0 +1,100 @@
+// trainer_evaluation.cc - evaluations of a run, the best of them, and when to stop early.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/base/log.h"
+#include "dtrain/train/trainer.h"
+
+namespace dtrain {
+namespace {
+
+bool Improves(const std::string& metric, double value, double best, double min_delta) {
+  return SmallerIsBetter(metric) ? value < best - min_delta : value > best + min_delta;
+}
+
+}  // namespace
+
+bool SmallerIsBetter(const std::string& metric) {
+  // Without the name of a dev set in front.
+  const std::string name = metric.substr(metric.rfind('/') + 1);
+  return name == "loss" || name == "nll" || name == "ppl";
+}
+
+double EvaluationResult::Metric(const std::string& name) const {
+  const auto found = std::find_if(metrics.begin(), metrics.end(),
+                                  [&](const auto& entry) { return entry.first == name; });
+  return found == metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+}
+
+absl::Status Trainer::Evaluate() {
+  DT_RETURN_IF_ERROR(Collect(/*all=*/true));
+  const Timeline::Span span = Enter(Phase::kEvaluation, state_.step);
+  const double started = Elapsed();
+  ctx_.set_training(false);
+  SwapAverage();
+  absl::StatusOr<EvaluationResult> result = task_.Evaluate(ctx_);
+  SwapAverage();
+  ctx_.set_training(true);
+  DT_RETURN_IF_ERROR(result.status());
+  last_evaluation_step_ = state_.step;
+  state_.evaluation_due = false;
+  const double value = result->Metric(options_.best_metric);
+  const bool is_best =
+      std::isfinite(value) &&
+      (state_.best_step < 0 || Improves(options_.best_metric, value, state_.best_metric, 0.0));
+  if (is_best) {
+    state_.best_metric = value;
+    state_.best_step = state_.step;
+  }
+  WarnIfUndefined(options_.best_metric, *result);
+  const EarlyStopOptions& early = options_.early_stop;
+  const double watched = result->Metric(early.metric);
+  if (early.patience > 0 && state_.step >= early.min_steps) {
+    const bool is_better =
+        std::isfinite(watched) &&
+        (state_.early_stop_step < 0 ||
+         Improves(early.metric, watched, state_.early_stop_best, early.min_delta));
+    if (is_better) {
+      state_.early_stop_best = watched;
+      state_.early_stop_step = state_.step;
+      state_.stalled_evaluations = 0;
+    } else {
+      ++state_.stalled_evaluations;
+    }
+  }
+  result->seconds = Elapsed() - started;
+  if (observer_ != nullptr) observer_->OnEvaluation({state_.step, &*result, is_best});
+  last_evaluation_ = *std::move(result);
+  // Evaluation is not training time: rates and budgets leave it out.
+  resumed_seconds_ -= Elapsed() - started;
+  return absl::OkStatus();
+}
+
+void Trainer::WarnIfUndefined(const std::string& metric, const EvaluationResult& result) {
+  const bool is_there = std::any_of(result.metrics.begin(), result.metrics.end(),
+                                    [&](const auto& entry) { return entry.first == metric; });
+  const bool is_undefined = is_there && !std::isfinite(result.Metric(metric));
+  const bool told = std::exchange(told_undefined_, is_undefined);
+  if (!is_undefined || told || !comm_.is_root()) return;
+  LogWarning(
+      absl::StrFormat("%s is undefined on the dev set (perhaps all texts have the same label): it "
+                      "cannot choose the "
+                      "best checkpoint",
+                      metric));
+}
+
+absl::StatusOr<EvaluationResult> Trainer::EvaluateTest() {
+  const Timeline::Span span = Enter(Phase::kEvaluation, state_.step);
+  ctx_.set_training(false);
+  SwapAverage();
+  absl::StatusOr<EvaluationResult> result = task_.EvaluateTest(ctx_);
+  SwapAverage();
+  return result;
+}
+
+}  // namespace dtrain
