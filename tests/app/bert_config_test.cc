@@ -71,6 +71,7 @@ TEST_CASE("fields of a classification run that contradict each other are named")
       {{"data.weights=fixed"}, "set data.jigsaw=true"},
       {{"data.glue=sst-2", "data.glue_dir=/glue"}, "not both"},
       {{"data.vocabulary="}, "data.vocabulary is not set"},
+      {{"data.jigsaw=true", "data.label=toxic"}, "data.label is set, but the columns are those of"},
   };
   for (const Case& c : cases) {
     INFO(c.overrides[0]);

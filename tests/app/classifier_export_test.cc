@@ -106,6 +106,7 @@ TEST_CASE("the kind of labels is told by transformers' names") {
   };
   CHECK(problem("labels: multi", "a\nb\nc\n").at("problem_type") == "multi_label_classification");
   CHECK(problem("jigsaw: true", "a\nb\nc\n").at("problem_type") == "multi_label_classification");
+  CHECK(problem("labels: value", "score\n").at("problem_type") == "regression");
   const nlohmann::json value = problem("labels: value", "");
   CHECK(value.at("problem_type") == "regression");
   CHECK(value.at("id2label").at("0") == "LABEL_0");

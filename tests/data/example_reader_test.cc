@@ -102,8 +102,8 @@ TEST_CASE("given classes keep their numbers, and others are errors that name the
   CHECK(folder.Read("a.csv", "text,label\na,yes\n", schema).rows.at(0).labels[0] == 1.0f);
   const std::string text = "text,label\na,yes\n\"b\nb\",maybe\nc,no\n";
   folder.CheckRefused("b.csv", text, schema, ExitCode::kData,
-                      "b.csv:3: row 2, column \"label\": \"maybe\" is none of the labels: no, yes "
-                      "(bad_rows=skip");
+                      "b.csv:3: row 2, column \"label\": \"maybe\" is none of the labels: no, yes; "
+                      "name all of them in data.label_names (bad_rows=skip");
   folder.CheckRefused("b.csv", "text,label\na,\n", schema, ExitCode::kData,
                       "row 1, column \"label\": has no label");
   schema.bad_rows = BadRows::kSkip;
@@ -277,8 +277,26 @@ TEST_CASE("Jigsaw's test set has ids and comments alone") {
   CHECK(all.rows.at(0).id == "7000000");
   CHECK(all.rows[0].labels.size() == 7);
   CHECK(std::isnan(all.rows[0].labels[0]));
+  const ReadExamples labelled =
+      folder.Read("labelled.csv", "id,comment_text,target,male\n1,a,0.7,1\n2,b,,0\n",
+                  JigsawSchema({.labelled = false, .group_weights = GroupWeights::kFixed}));
+  REQUIRE(labelled.status.ok());
+  CHECK(labelled.rows.at(0).labels[0] == 1.0f);
+  CHECK(labelled.rows[0].groups == 1u);
+  CHECK(std::isnan(labelled.rows.at(1).labels[0]));
   folder.CheckRefused("x.csv", "id,comment\n1,a\n", JigsawSchema(), ExitCode::kData,
                       "no column \"comment_text\"; the file has: id, comment");
+}
+
+TEST_CASE("classes are those of all files, in order, whatever else is wrong with a row") {
+  const TemporaryFolder folder;
+  const ExampleSchema schema;
+  const auto classes = ClassesOf({folder.Write("a.tsv", "text\tlabel\nx\t10\ny\t2\n"),
+                                  folder.Write("b.tsv", "text\tlabel\nz\t7\nbroken\nw\t2\n")},
+                                 schema);
+  REQUIRE(classes.ok());
+  CHECK(*classes == std::vector<std::string>{"2", "7", "10"});
+  CHECK(ExitCodeOf(ClassesOf({folder.File("none.tsv")}, schema).status()) == ExitCode::kData);
 }
 
 struct GlueCase {

@@ -118,6 +118,77 @@ TEST_CASE("several seeds become several runs and one table") {
         ReadTestFile(toy.File("run/seed-4/ckpt/last/model.safetensors")));
 }
 
+TEST_CASE(
+    "a trained classifier takes texts without weights, says what it leaves out, and where to") {
+  const ToyTexts toy;
+  std::string rows = ReadTestFile(toy.File("train.tsv"));
+  rows.replace(0, rows.find('\n'), "text\tlabel\tw");
+  for (size_t at = rows.find('\n', rows.find('\n') + 1); at != std::string::npos;
+       at = rows.find('\n', at + 3)) {
+    rows.insert(at, "\t2");
+  }
+  WriteTestFile(toy.File("weighted.tsv"), rows + "broken\n");
+  const Outcome trained =
+      toy.Train("trainer.max_steps=3 data.weight=w data.bad_rows=skip data.train=" +
+                toy.File("weighted.tsv"));
+  INFO(trained.output);
+  REQUIRE(trained.exit_code == 0);
+  CHECK_THAT(trained.output, Catch::Contains("train: 1 of 201 rows are left out, among them: "));
+
+  const std::string predict = "predict --run_dir=" + toy.File("run") + " data.test=";
+  CHECK(toy.Run(1, predict + toy.File("new.tsv")).exit_code == 0);
+  WriteTestFile(toy.File("broken.tsv"), "id\ttext\n1\ta film\n2\n");
+  CheckFailed(toy.Run(1, predict + toy.File("broken.tsv") + " data.id=id"), 3, {"broken.tsv:3"});
+  CheckFailed(toy.Run(1, predict + toy.File("new.tsv") + " data.max_length=64"), 2,
+              {"exceeds the 32 positions"});
+  WriteTestFile(toy.File("other.txt"), "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nx\n");
+  CheckFailed(
+      toy.Run(1, predict + toy.File("new.tsv") + " data.vocabulary=" + toy.File("other.txt")), 2,
+      {"is not the vocabulary"});
+  CheckFailed(toy.Run(1, predict + toy.File("new.tsv") + " predict.output=/proc/none/x.tsv"), 7,
+              {"/proc/none"});
+  CHECK_THAT(
+      toy.Run(1, "eval --run_dir=" + toy.File("run") + " data.test=" + toy.File("new.tsv")).output,
+      Catch::Contains("test (2 texts)  no labels"));
+
+  WriteTestFile(toy.File("weighted.tsv"), rows);
+  CheckFailed(toy.Train("trainer.max_steps=6 data.weight=w data.train=" + toy.File("weighted.tsv")),
+              7, {"another set of training texts"});
+}
+
+TEST_CASE(
+    "classes of held-out rows are known, and a label that dev lacks does not hide the others") {
+  const ToyTexts toy;
+  std::string rows = ReadTestFile(toy.File("train.tsv"));
+  for (int i = 0; i < 40; ++i) rows += "a film\trare" + std::to_string(i) + "\n";
+  WriteTestFile(toy.File("rare.tsv"), rows);
+  const Outcome rare =
+      toy.Train("trainer.max_steps=1 data.dev= data.train=" + toy.File("rare.tsv"));
+  INFO(rare.output);
+  CHECK(rare.exit_code == 0);
+
+  std::string labels = "text\tx\ty\n";
+  for (int i = 0; i < 60; ++i) {
+    labels += i % 2 == 0 ? "good film\t1\t0\n" : "bad film\t0\t0\n";
+  }
+  WriteTestFile(toy.File("multi.tsv"), labels);
+  const std::string both = " data.labels=multi data.label=x,y data.train=" + toy.File("multi.tsv") +
+                           " data.dev=" + toy.File("multi.tsv") +
+                           " run.run_dir=" + toy.File("multi");
+  const Outcome multi = toy.Train(both);
+  INFO(multi.output);
+  CHECK(multi.exit_code == 0);
+  CHECK(ValueOf(multi.output, "auc") == "1.0000");
+  CHECK(std::filesystem::exists(toy.File("multi/ckpt/best-auc")));
+  const Outcome undefined =
+      toy.Train(both +
+                "2 trainer.best_metric=auc_y trainer.early_stop.metric=auc_y trainer.max_epochs=0 "
+                "trainer.early_stop.patience=2 optimizer.schedule=constant");
+  INFO(undefined.output);
+  CHECK(undefined.exit_code == 0);
+  CHECK(CountOf(undefined.output, "auc_y is undefined on the dev set") == 1);
+}
+
 TEST_CASE("a vocabulary of another case than the texts get is worth a warning") {
   const ToyTexts toy;
   const Outcome lower = toy.Train("trainer.max_steps=1 data.lower_case=false");
@@ -142,6 +213,8 @@ TEST_CASE("bert_classify says what is wrong, once") {
   CheckFailed(toy.Train("data.label=stars"), 3, {"train.tsv", "stars"});
   CheckFailed(toy.Train("data.vocabulary=/nowhere/vocab.txt", 2), 3, {"/nowhere/vocab.txt"});
   CheckFailed(toy.Train("trainer.label_weights=1,2,3"), 2, {"3 weights for 2 labels"});
+  CheckFailed(toy.Train("data.dev= data.hold_out=0 trainer.early_stop.patience=2"), 2,
+              {"trainer.early_stop.patience needs a dev set"});
   CheckFailed(toy.Train("trainer.best_metric=pearson"), 2,
               {"trainer.best_metric is \"pearson\"", "loss, accuracy, f1, matthews, auc"});
   const Outcome help = toy.Run(1, "--help");

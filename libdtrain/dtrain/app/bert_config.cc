@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
@@ -66,8 +67,20 @@ absl::Status ValidateLabels(const proto::ClassificationDataConfig& data) {
 }
 
 absl::Status ValidateSource(const proto::ClassificationDataConfig& data) {
-  if (!data.glue().empty() && (data.jigsaw() || data.train_size() > 0 || data.dev_size() > 0)) {
-    return UsageError("set data.glue and data.glue_dir, or data.train and data.dev, not both");
+  if (!data.glue().empty() &&
+      (data.jigsaw() || data.train_size() > 0 || data.dev_size() > 0 || data.test_size() > 0)) {
+    return UsageError(
+        "set data.glue and data.glue_dir, or data.train, data.dev and data.test, not both");
+  }
+  // The columns are the task's.
+  const std::pair<const char*, bool> columns[] = {
+      {"data.text", data.has_text()},        {"data.text_pair", data.has_text_pair()},
+      {"data.label", data.label_size() > 0}, {"data.id", data.has_id()},
+      {"data.weight", data.has_weight()},    {"data.groups", data.groups_size() > 0}};
+  for (const auto& [key, is_set] : columns) {
+    if (!is_set || (data.glue().empty() && !data.jigsaw())) continue;
+    return UsageError(absl::StrFormat("%s is set, but the columns are those of %s; leave it out",
+                                      key, data.jigsaw() ? "data.jigsaw" : "data.glue"));
   }
   if (!data.glue().empty() && data.glue_dir().empty()) {
     return UsageError("data.glue needs data.glue_dir, the folder with the task's train.tsv");

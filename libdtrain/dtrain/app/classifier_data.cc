@@ -60,6 +60,10 @@ std::vector<std::string> Strings(const List& list) {
   return {list.begin(), list.end()};
 }
 
+BadRows BadRowsOf(const Config& config) {
+  return config.bad_rows() == Config::skip ? BadRows::kSkip : BadRows::kError;
+}
+
 ExampleSchema SchemaOf(const Config& config) {
   ExampleSchema schema;
   schema.header = config.header();
@@ -71,7 +75,7 @@ ExampleSchema SchemaOf(const Config& config) {
   schema.weight = config.weight();
   schema.id = config.id();
   schema.groups = Strings(config.groups());
-  schema.bad_rows = config.bad_rows() == Config::skip ? BadRows::kSkip : BadRows::kError;
+  schema.bad_rows = BadRowsOf(config);
   return schema;
 }
 
@@ -85,7 +89,7 @@ class SetPlan {
     if (!config_.glue().empty()) {
       DT_RETURN_IF_ERROR(AddGlue());
     } else {
-      AddFiles();
+      DT_RETURN_IF_ERROR(AddFiles());
     }
     if (sets_.empty()) return UsageError("no texts: set data.dev or data.test, or data.glue");
     return std::move(sets_);
@@ -98,6 +102,8 @@ class SetPlan {
     if (schema.label_kind == LabelKind::kClass && !options_.label_names.empty()) {
       schema.label_names = options_.label_names;
     }
+    // Metrics count every text once.
+    if (role != Role::kTrain) schema.weight.clear();
     sets_.push_back({role,
                      {.name = std::move(name),
                       .paths = std::move(paths),
@@ -109,10 +115,12 @@ class SetPlan {
   absl::Status AddGlue() {
     DT_ASSIGN_OR_RETURN(const GlueTask task, FindGlueTask(config_.glue()));
     main_metric_ = task.metrics.front();
-    DT_ASSIGN_OR_RETURN(const GlueSplit train, GlueSplitOf(task, "train", config_.glue_dir()));
+    DT_ASSIGN_OR_RETURN(GlueSplit train, GlueSplitOf(task, "train", config_.glue_dir()));
+    if (config_.has_bad_rows()) train.schema.bad_rows = BadRowsOf(config_);
     Add(Role::kTrain, "train", {train.path}, train.schema);
     for (const std::string& name : task.splits) {
-      DT_ASSIGN_OR_RETURN(const GlueSplit split, GlueSplitOf(task, name, config_.glue_dir()));
+      DT_ASSIGN_OR_RETURN(GlueSplit split, GlueSplitOf(task, name, config_.glue_dir()));
+      if (config_.has_bad_rows()) split.schema.bad_rows = BadRowsOf(config_);
       // Downloads do not always have the test sets.
       if (!std::filesystem::exists(split.path) && name.starts_with("test")) continue;
       Add(name.starts_with("dev") ? Role::kDev : Role::kTest, name, {split.path}, split.schema);
@@ -126,20 +134,31 @@ class SetPlan {
       schema.labels_optional = role == Role::kTest;
       return schema;
     }
-    JigsawOptions jigsaw{.labelled = role != Role::kTest,
-                         .auxiliary = config_.jigsaw_auxiliary(),
-                         .group_weights = GroupWeightsOf(config_.weights())};
-    if (config_.bad_rows() == Config::skip) jigsaw.bad_rows = BadRows::kSkip;
+    const JigsawOptions jigsaw{.labelled = role != Role::kTest,
+                               .auxiliary = config_.jigsaw_auxiliary(),
+                               .group_weights = GroupWeightsOf(config_.weights()),
+                               .bad_rows = BadRowsOf(config_)};
     return JigsawSchema(jigsaw);
   }
 
-  void AddFiles() {
+  // The classes of all rows, where dev is a part of the training files: it may have some that the
+  // other part lacks.
+  absl::Status CollectClasses(ExampleSchema& train, ExampleSchema& dev) const {
+    const bool collects = train.label_kind == LabelKind::kClass && train.label_names.empty();
+    if (!collects || !options_.label_names.empty()) return absl::OkStatus();
+    DT_ASSIGN_OR_RETURN(train.label_names, ClassesOf(Strings(config_.train()), train));
+    dev.label_names = train.label_names;
+    return absl::OkStatus();
+  }
+
+  absl::Status AddFiles() {
     ExampleSchema train = Schema(Role::kTrain);
     ExampleSchema dev = Schema(Role::kDev);
     std::vector<std::string> dev_paths = Strings(config_.dev());
     const double hold_out = internal::AsWritten(config_.hold_out());
     if (dev_paths.empty() && hold_out > 0.0 && config_.train_size() > 0) {
       dev_paths = Strings(config_.train());
+      DT_RETURN_IF_ERROR(CollectClasses(train, dev));
       train.share.end = dev.share.begin = 1.0 - hold_out;
     }
     if (config_.train_size() > 0) Add(Role::kTrain, "train", Strings(config_.train()), train);
@@ -147,6 +166,7 @@ class SetPlan {
     if (config_.test_size() > 0) {
       Add(Role::kTest, "test", Strings(config_.test()), Schema(Role::kTest));
     }
+    return absl::OkStatus();
   }
 
   const Config& config_;
@@ -202,6 +222,11 @@ absl::StatusOr<ClassifierData> PrepareOnRoot(const Config& config,
     DT_ASSIGN_OR_RETURN(const ClassificationReport report,
                         PrepareClassification(set.input, tokenizer));
     LogInfo(report.Describe());
+    if (const int64_t bad = report.counts.bad_rows(); bad > 0) {
+      LogWarning(absl::StrFormat("%s: %d of %d rows are left out, among them: %s", report.name, bad,
+                                 report.counts.rows,
+                                 report.counts.bad.begin()->second.examples.front()));
+    }
     switch (set.role) {
       case Role::kTrain:
         data.train = report.shard_path;

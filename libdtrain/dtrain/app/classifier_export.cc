@@ -25,7 +25,9 @@ using Json = nlohmann::ordered_json;
 // Their names of the losses, by which their own trainers go on.
 const char* ProblemType(const TrainedClassifier& trained) {
   const proto::ClassificationDataConfig& data = trained.config->data();
-  if (trained.label_names.empty()) return "regression";
+  const bool is_value = data.glue().empty() && !data.jigsaw() &&
+                        data.labels() == proto::ClassificationDataConfig::value;
+  if (is_value || trained.label_names.empty()) return "regression";
   const bool several = data.jigsaw() || (data.glue().empty() &&
                                          data.labels() == proto::ClassificationDataConfig::multi);
   return several ? "multi_label_classification" : "single_label_classification";

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "dtrain/app/classifier_data.h"
 #include "dtrain/app/classifier_runs.h"
 #include "dtrain/app/internal/trained_classifier.h"
+#include "dtrain/base/file.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/train/classification_predictions.h"
@@ -28,21 +30,28 @@ void Print(const Runtime& runtime, const std::string& text) {
 // Where the shards of the texts go: the run's own, else beside the checkpoint.
 std::string CacheOf(const proto::BertConfig& user, const TrainedClassifier& trained) {
   if (!user.data().cache().empty()) return user.data().cache();
+  std::error_code error;
+  const std::string& own = trained.config->data().cache();
+  if (!own.empty() && std::filesystem::is_directory(own, error)) return own;
   if (!user.run().run_dir().empty()) return user.run().run_dir() + "/data";
   return std::filesystem::path(trained.checkpoint.path()).parent_path().string() + "/data";
 }
 
+using Predict = std::function<ClassificationPredictions()>;
 using UseSet = std::function<absl::Status(const NamedShard& set, const ClassificationShard& shard,
-                                          const ClassificationPredictions& predictions)>;
+                                          const Predict& predict)>;
 
-// Predicts the sets that `choose` takes out of the data, one after the other.
+// Hands the sets that `choose` takes out of the data to `use`, one after the other.
 absl::Status ForSets(const proto::BertConfig& user, Runtime& runtime,
                      const std::function<std::vector<NamedShard>(const ClassifierData&)>& choose,
                      const UseSet& use) {
   DT_ASSIGN_OR_RETURN(const TrainedClassifier trained, OpenTrainedClassifier(user));
   const proto::BertConfig& config = *trained.config;
+  proto::ClassificationDataConfig texts = config.data();
+  // Whoever trained may leave rows out; of what is predicted none goes missing unless told so.
+  if (!user.data().has_bad_rows()) texts.clear_bad_rows();
   DT_ASSIGN_OR_RETURN(const ClassifierData data,
-                      PrepareClassifierData(config.data(),
+                      PrepareClassifierData(texts,
                                             {.cache_dir = CacheOf(user, trained),
                                              .with_train = false,
                                              .label_names = trained.label_names},
@@ -58,9 +67,10 @@ absl::Status ForSets(const proto::BertConfig& user, Runtime& runtime,
                     {.compute_type = model->parameters().compute_weights()
                                          ? model->parameters().compute_weights().dtype()
                                          : DType::kFloat32});
-    DT_RETURN_IF_ERROR(use(
-        set, shard,
-        PredictShard(*model, shard, config.trainer().eval_batch_tokens(), runtime.comm, context)));
+    DT_RETURN_IF_ERROR(use(set, shard, [&] {
+      return PredictShard(*model, shard, config.trainer().eval_batch_tokens(), runtime.comm,
+                          context);
+    }));
   }
   return absl::OkStatus();
 }
@@ -75,14 +85,18 @@ absl::Status EvaluateClassifier(const proto::BertConfig& config, Runtime& runtim
   };
   return ForSets(config, runtime, all,
                  [&](const NamedShard& set, const ClassificationShard& shard,
-                     const ClassificationPredictions& predictions) {
+                     const Predict& predict) -> absl::Status {
+                   std::string text = absl::StrFormat("%s (%d texts)", set.name, shard.size());
+                   if (!HasLabels(shard)) {
+                     Print(runtime, text + "  no labels\n");
+                     return absl::OkStatus();
+                   }
+                   const ClassificationPredictions predictions = predict();
                    EvaluationResult result;
                    DT_RETURN_IF_ERROR(AddMetrics(shard, predictions, "", result));
-                   std::string text = absl::StrFormat("%s (%d texts)", set.name, shard.size());
                    for (const auto& [name, value] : result.metrics) {
                      absl::StrAppendFormat(&text, "  %s %.4f", name, value);
                    }
-                   if (result.metrics.empty()) text += "  no labels";
                    for (const std::string& note : result.notes) absl::StrAppend(&text, "\n", note);
                    const std::string only = OnlyPredictedClass(shard, predictions);
                    if (!only.empty()) {
@@ -107,18 +121,25 @@ absl::Status PredictWithClassifier(const proto::BertConfig& config, Runtime& run
   };
   return ForSets(config, runtime, tests,
                  [&](const NamedShard& set, const ClassificationShard& shard,
-                     const ClassificationPredictions& predictions) {
+                     const Predict& predict) -> absl::Status {
                    std::string path = output;
                    if (written++ > 0) {
                      const std::filesystem::path whole(output);
                      path = (whole.parent_path() / whole.stem()).string() + "-" + set.name +
                             whole.extension().string();
                    }
-                   absl::Status status = absl::OkStatus();
-                   if (runtime.comm.is_root()) status = WritePredictions(path, shard, predictions);
+                   // Before the work, whether what it gives can be kept.
+                   if (runtime.comm.is_root()) {
+                     DT_RETURN_IF_ERROR(MakeDirectories(ParentOf(path)));
+                     DT_RETURN_IF_ERROR(AtomicFile::Create(path).status());
+                   }
+                   const ClassificationPredictions predictions = predict();
+                   if (runtime.comm.is_root()) {
+                     DT_RETURN_IF_ERROR(WritePredictions(path, shard, predictions));
+                   }
                    Print(runtime, absl::StrFormat("%s: %d texts predicted, written to %s\n",
                                                   set.name, shard.size(), path));
-                   return status;
+                   return absl::OkStatus();
                  });
 }
 

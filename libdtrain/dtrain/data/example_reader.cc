@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -314,14 +315,16 @@ std::string ExampleReader::State::DescribeProblem(const RecordBlock& records, in
   std::string text = reader.Locate(info, verdict.column) + ": ";
   switch (verdict.problem) {
     case ValueProblem::kNoLabel:
-      return text + "has no label; for texts to predict say that labels are optional";
+      return text + "has no label; texts to predict go into data.test";
     case ValueProblem::kUnknownLabel: {
       const size_t shown = std::min<size_t>(classes.size(), 20);
-      return text +
-             absl::StrFormat("\"%s\" is none of the labels: %s%s", value,
-                             absl::StrJoin(classes.begin(),
-                                           classes.begin() + static_cast<int64_t>(shown), ", "),
-                             shown < classes.size() ? " ..." : "");
+      return text + absl::StrFormat(
+                        "\"%s\" is none of the labels: %s%s; name all of them in "
+                        "data.label_names",
+                        value,
+                        absl::StrJoin(classes.begin(),
+                                      classes.begin() + static_cast<int64_t>(shown), ", "),
+                        shown < classes.size() ? " ..." : "");
     }
     case ValueProblem::kOutOfRange:
       return text + absl::StrFormat("\"%s\" is not within 0 and 1", value);
@@ -441,6 +444,29 @@ absl::StatusOr<bool> ExampleReader::NextBlock(ExampleBlock& block) {
     if (!block.examples_.empty()) return true;
   }
   return false;
+}
+
+absl::StatusOr<std::vector<std::string>> ClassesOf(const std::vector<std::string>& paths,
+                                                   const ExampleSchema& schema) {
+  ExampleSchema all = schema;
+  all.label_names.clear();
+  all.bad_rows = BadRows::kSkip;
+  all.max_bad_fraction = 1.0;
+  std::set<std::string> met;
+  for (const std::string& path : paths) {
+    DT_ASSIGN_OR_RETURN(ExampleReader reader, ExampleReader::Open(path, all));
+    ExampleBlock block;
+    bool more = true;
+    while (more) {
+      DT_ASSIGN_OR_RETURN(more, reader.NextBlock(block));
+    }
+    met.insert(reader.classes().begin(), reader.classes().end());
+  }
+  const std::vector<std::string> names(met.begin(), met.end());
+  const std::vector<int32_t> place = SortedClasses(names);
+  std::vector<std::string> sorted(names.size());
+  for (size_t i = 0; i < names.size(); ++i) sorted[static_cast<size_t>(place[i])] = names[i];
+  return sorted;
 }
 
 }  // namespace dtrain

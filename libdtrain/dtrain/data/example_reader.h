@@ -120,6 +120,10 @@ struct ExampleCounts {
   int64_t bad_rows() const { return rows - kept; }
 };
 
+// The classes of the files' labels in the order of their numbers; bad rows are passed over.
+absl::StatusOr<std::vector<std::string>> ClassesOf(const std::vector<std::string>& paths,
+                                                   const ExampleSchema& schema);
+
 class ExampleReader {
  public:
   // UsageError for a schema that cannot be; DataError as DelimitedReader::Open().

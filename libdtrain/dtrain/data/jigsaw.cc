@@ -18,19 +18,14 @@ ExampleSchema JigsawSchema(const JigsawOptions& options) {
     schema.label_names.insert(schema.label_names.end(), kJigsawAuxiliaries.begin(),
                               kJigsawAuxiliaries.end());
   }
-  if (!options.labelled) {
-    // As many outputs as in training, none of them known.
-    schema.labels.assign(schema.label_names.size(), "target");
-    schema.labels_optional = true;
-    return schema;
-  }
+  schema.labels_optional = !options.labelled;
   schema.labels = {"target"};
   if (options.auxiliary) {
     schema.labels.insert(schema.labels.end(), kJigsawAuxiliaries.begin(), kJigsawAuxiliaries.end());
   }
   schema.threshold = 0.5;
   schema.groups.assign(kJigsawIdentities.begin(), kJigsawIdentities.end());
-  schema.group_weights = options.group_weights;
+  if (options.labelled) schema.group_weights = options.group_weights;
   return schema;
 }
 

@@ -28,7 +28,7 @@ inline constexpr std::array<std::string_view, 6> kJigsawAuxiliaries = {
     "target", "severe_toxicity", "obscene", "identity_attack", "insult", "threat"};
 
 struct JigsawOptions {
-  bool labelled = true;    // false: test.csv
+  bool labelled = true;    // false: test.csv, which may have labels and groups or not
   bool auxiliary = false;  // seven labels a row: toxic or not, then kJigsawAuxiliaries
   GroupWeights group_weights = GroupWeights::kNone;
   BadRows bad_rows = BadRows::kError;

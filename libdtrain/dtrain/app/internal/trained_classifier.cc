@@ -13,6 +13,7 @@
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/config_values.h"
+#include "dtrain/base/file.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/classification_predictions.h"
@@ -87,6 +88,23 @@ absl::StatusOr<std::unique_ptr<BertClassifier>> Load(const TrainedClassifier& tr
   return model;
 }
 
+// That the user's settings are some that the model can do with.
+absl::Status CheckUse(const proto::BertConfig& user, const proto::BertConfig& config,
+                      const Checkpoint& checkpoint) {
+  if (user.data().has_max_length() && config.data().max_length() > config.model().max_positions()) {
+    return UsageError(absl::StrFormat("data.max_length (%d) exceeds the %d positions of %s",
+                                      config.data().max_length(), config.model().max_positions(),
+                                      checkpoint.path()));
+  }
+  if (!user.data().has_vocabulary()) return absl::OkStatus();
+  DT_ASSIGN_OR_RETURN(const std::string given, ReadWholeFile(user.data().vocabulary()));
+  DT_ASSIGN_OR_RETURN(const std::string own, checkpoint.ReadText("vocab.txt"));
+  if (given == own) return absl::OkStatus();
+  return UsageError(absl::StrFormat(
+      "data.vocabulary: %s is not the vocabulary that %s was trained with; leave it out",
+      user.data().vocabulary(), checkpoint.path()));
+}
+
 }  // namespace
 
 absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::BertConfig& user) {
@@ -103,9 +121,8 @@ absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::BertConfig&
       MergeConfigText(text, checkpoint.path() + "/config.textproto", checkpoint.path(), config);
   if (!merged.ok()) return StorageError(MessageOf(merged));
   Overlay(user, config);
-  if (!user.data().has_vocabulary()) {
-    config.mutable_data()->set_vocabulary(checkpoint.path() + "/vocab.txt");
-  }
+  DT_RETURN_IF_ERROR(CheckUse(user, config, checkpoint));
+  config.mutable_data()->set_vocabulary(checkpoint.path() + "/vocab.txt");
   DT_ASSIGN_OR_RETURN(const std::string labels, checkpoint.ReadText("labels.txt"));
   std::vector<std::string> names = absl::StrSplit(labels, '\n', absl::SkipEmpty());
   return TrainedClassifier{std::move(checkpoint),
