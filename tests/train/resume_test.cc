@@ -264,6 +264,24 @@ TEST_CASE("a run ends early when its metric stalls, also across a stop") {
   }
 }
 
+TEST_CASE("an undefined metric stalls a run, one that no dev set gives does not") {
+  const ToyCorpus corpus(70);
+  for (const char* metric : {"bleu", "accuracy"}) {
+    const TemporaryFolder folder;
+    ToyRun run = FullRun(corpus, folder, 2);
+    run.trainer.max_steps = 12;
+    run.trainer.eval_every = {PeriodUnit::kUpdates, 2};
+    run.trainer.early_stop = {.metric = metric, .patience = 3};
+    run.after_evaluation = [](EvaluationResult& result) {
+      for (auto& [name, value] : result.metrics) {
+        if (name == "bleu") value = std::numeric_limits<double>::quiet_NaN();
+      }
+    };
+    INFO(metric);
+    CHECK(TrainToy(run)[0].state.step == (std::string(metric) == "bleu" ? 6 : 12));
+  }
+}
+
 TEST_CASE("gradients that stay NaN end the run with exit code 4 and keep its checkpoint") {
   const ToyCorpus corpus(70);
   const TemporaryFolder folder;

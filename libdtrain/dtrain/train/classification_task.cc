@@ -15,9 +15,6 @@ namespace {
 // File of a checkpoint: what the position in the data belongs to.
 constexpr char kTrainingData[] = "training_data.txt";
 
-// Micro-batches the trainer takes at most (trainer.cc).
-constexpr int64_t kMaxMicroBatches = 1024;
-
 int32_t LongestOf(const ClassificationShard& shard) {
   const std::span<const int32_t> lengths = shard.lengths();
   return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());

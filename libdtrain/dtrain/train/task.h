@@ -30,6 +30,9 @@ struct EvaluationSample {
   std::string source, reference, hypothesis;
 };
 
+// Micro-batches that an update has on a rank at most.
+inline constexpr int64_t kMaxMicroBatches = 1024;
+
 struct EvaluationResult {
   // Names ("loss", "nll", "ppl", "bleu", "chrf") and values, in the order they are printed.
   std::vector<std::pair<std::string, double>> metrics;
@@ -39,6 +42,7 @@ struct EvaluationResult {
 
   // The metric's value, or NaN where there is none of that name.
   double Metric(const std::string& name) const;
+  bool Has(const std::string& name) const;
 };
 
 // A file that travels inside a checkpoint (tokenizer, configuration).

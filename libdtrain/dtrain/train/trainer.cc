@@ -20,7 +20,7 @@ namespace {
 
 // Micro-batches of one update draw dropout from steps update * kMicroSteps + i, so that the numbers
 // do not depend on how many each rank had before.
-constexpr int64_t kMicroSteps = 1024;
+constexpr int64_t kMicroSteps = kMaxMicroBatches;
 // Within this time all ranks have the signal that one of them has.
 constexpr double kSignalSpreadSeconds = 1.0;
 // Updates skipped in a row after which a run has diverged for good.

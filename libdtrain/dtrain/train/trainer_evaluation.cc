@@ -25,6 +25,11 @@ bool SmallerIsBetter(const std::string& metric) {
   return name == "loss" || name == "nll" || name == "ppl";
 }
 
+bool EvaluationResult::Has(const std::string& name) const {
+  return std::any_of(metrics.begin(), metrics.end(),
+                     [&](const auto& entry) { return entry.first == name; });
+}
+
 double EvaluationResult::Metric(const std::string& name) const {
   const auto found = std::find_if(metrics.begin(), metrics.end(),
                                   [&](const auto& entry) { return entry.first == name; });
@@ -54,7 +59,8 @@ absl::Status Trainer::Evaluate() {
   WarnIfUndefined(options_.best_metric, *result);
   const EarlyStopOptions& early = options_.early_stop;
   const double watched = result->Metric(early.metric);
-  if (early.patience > 0 && state_.step >= early.min_steps) {
+  // An undefined metric is no improvement; one that no dev set gives says nothing.
+  if (early.patience > 0 && result->Has(early.metric) && state_.step >= early.min_steps) {
     const bool is_better =
         std::isfinite(watched) &&
         (state_.early_stop_step < 0 ||
@@ -76,9 +82,7 @@ absl::Status Trainer::Evaluate() {
 }
 
 void Trainer::WarnIfUndefined(const std::string& metric, const EvaluationResult& result) {
-  const bool is_there = std::any_of(result.metrics.begin(), result.metrics.end(),
-                                    [&](const auto& entry) { return entry.first == metric; });
-  const bool is_undefined = is_there && !std::isfinite(result.Metric(metric));
+  const bool is_undefined = result.Has(metric) && !std::isfinite(result.Metric(metric));
   const bool told = std::exchange(told_undefined_, is_undefined);
   if (!is_undefined || told || !comm_.is_root()) return;
   LogWarning(

@@ -43,6 +43,36 @@ TranslationBatch ToTranslationBatch(PairBatch& pairs) {
           .target = std::move(pairs.target)};
 }
 
+// That every sentence has a position for each of its pieces and the end symbol.
+absl::Status CheckLongest(const TokenShard& shard, const std::string& path,
+                          const Seq2SeqOptions& model) {
+  const auto longest = [](std::span<const int32_t> lengths) {
+    return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
+  };
+  const int32_t pieces = std::max(longest(shard.source_lengths()), longest(shard.target_lengths()));
+  if (pieces + 1 <= model.max_positions) return absl::OkStatus();
+  return UsageError(absl::StrFormat(
+      "%s holds a sentence of %d pieces, but model.max_positions=%d; raise it, or prepare the data "
+      "with a smaller data.max_length",
+      path, pieces, model.max_positions));
+}
+
+int64_t MicroBatchesOf(const TranslationTaskOptions& options, int ranks) {
+  const int64_t share = (options.batch.tokens_per_batch + ranks - 1) / ranks;
+  const int64_t micro = std::max<int64_t>(options.micro_batch_tokens, 1);
+  return (share + micro - 1) / micro;
+}
+
+absl::Status CheckMicroBatches(const TranslationTaskOptions& options, int ranks) {
+  const int64_t micro_batches = MicroBatchesOf(options, ranks);
+  if (micro_batches <= kMaxMicroBatches) return absl::OkStatus();
+  return UsageError(absl::StrFormat(
+      "trainer.tokens_per_batch=%d in parts of trainer.micro_batch_tokens=%d are %d micro-batches "
+      "on "
+      "each rank, at most %d are taken; raise trainer.micro_batch_tokens",
+      options.batch.tokens_per_batch, options.micro_batch_tokens, micro_batches, kMaxMicroBatches));
+}
+
 Seq2SeqOptions WithVocabulary(Seq2SeqOptions options, const BpeModel& tokenizer) {
   options.vocab_size = tokenizer.vocab_size();
   return options;
@@ -61,22 +91,17 @@ absl::StatusOr<std::unique_ptr<TranslationTask>> TranslationTask::Create(
                       BpeModel::Load(absl::StrCat(options.data_dir, "/vocab.spm")));
   DT_ASSIGN_OR_RETURN(TokenShard train, TokenShard::Open(options.data_dir + "/train.bin",
                                                          {.vocab_hash = tokenizer.Hash()}));
-  const auto longest = [](std::span<const int32_t> lengths) {
-    return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
-  };
-  const int32_t pieces = std::max(longest(train.source_lengths()), longest(train.target_lengths()));
-  if (pieces + 1 > options.model.max_positions) {
-    return UsageError(
-        absl::StrFormat("%s/train.bin holds a sentence of %d pieces, but model.max_positions=%d; "
-                        "raise it, or prepare "
-                        "the data with a smaller data.max_length",
-                        options.data_dir, pieces, options.model.max_positions));
-  }
+  DT_RETURN_IF_ERROR(CheckLongest(train, options.data_dir + "/train.bin", options.model));
+  DT_RETURN_IF_ERROR(CheckMicroBatches(options, comm.size()));
   std::unique_ptr<TranslationTask> task(
       new TranslationTask(options, comm, std::move(tokenizer), std::move(train)));
   if (std::filesystem::exists(options.data_dir + "/dev.bin")) {
     DT_ASSIGN_OR_RETURN(TranslationSet dev, task->OpenSet("dev"));
     task->dev_ = std::move(dev);
+  }
+  // It is used at the end: now is the time to say that it cannot be.
+  if (std::filesystem::exists(options.data_dir + "/test.bin")) {
+    DT_RETURN_IF_ERROR(task->OpenSet("test").status());
   }
   task->model_.Allocate(options.device, options.compute_type, options.seed);
   const LoaderOptions loader{.batch = options.batch,
@@ -96,15 +121,14 @@ TranslationTask::TranslationTask(const TranslationTaskOptions& options, Communic
       tokenizer_(std::move(tokenizer)),
       train_(std::move(train)),
       model_(WithVocabulary(options.model, tokenizer_)) {
-  const int64_t share = (options.batch.tokens_per_batch + comm.size() - 1) / comm.size();
-  const int64_t micro = std::max<int64_t>(options.micro_batch_tokens, 1);
-  accumulation_ = static_cast<int>((share + micro - 1) / micro);
+  accumulation_ = static_cast<int>(MicroBatchesOf(options, comm.size()));
 }
 
 absl::StatusOr<TranslationSet> TranslationTask::OpenSet(const std::string& name) const {
   const std::string stem = options_.data_dir + "/" + name;
   DT_ASSIGN_OR_RETURN(TokenShard shard,
                       TokenShard::Open(stem + ".bin", {.vocab_hash = tokenizer_.Hash()}));
+  DT_RETURN_IF_ERROR(CheckLongest(shard, stem + ".bin", options_.model));
   DT_ASSIGN_OR_RETURN(std::vector<std::string> sources, ReadLines(stem + ".src"));
   DT_ASSIGN_OR_RETURN(std::vector<std::string> references, ReadLines(stem + ".ref"));
   if (static_cast<int64_t>(references.size()) != shard.size() ||
