@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "dtrain/ops/cast.h"
 #include "testing/test_device.h"
 #include "testing/translation_batches.h"
 
@@ -100,6 +101,32 @@ TEST_CASE("a translation does not depend on its batch") {
           Approx(LogProbability(model, sources[i], first.ids, ctx)).margin(1e-3));
   }
   CHECK(ctx.activations().used() == 0);
+}
+
+TEST_CASE("a beam of one is greedy search whatever the length penalty") {
+  const Seq2SeqOptions options = TinyOptions(20);
+  Context ctx(testing::TestDevice());
+  const auto sources = Sources(RandomPairs(40, 8, options.vocab_size, 6));
+  bool some_end_early = false;
+  for (const uint64_t seed : {21, 24, 27, 30, 33, 36}) {
+    Seq2SeqTransformer model(options);
+    model.Allocate(testing::TestDevice(), DType::kFloat32, seed);
+    // Far enough apart that some translations end before their limit.
+    Scale(model.parameters().weights(), 1.6f, ctx.stream());
+    model.parameters().RefreshComputeWeights();
+    const auto search = [&](float alpha) {
+      BeamSearchOptions greedy{.beam_size = 1, .alpha = alpha, .extra_length = 8, .end_id = kEnd};
+      return BeamSearch(model, sources, greedy, ctx);
+    };
+    const auto plain = search(0.0f);
+    const auto penalised = search(3.0f);
+    for (size_t i = 0; i < sources.size(); ++i) {
+      CHECK(penalised[i].at(0).ids == plain[i].at(0).ids);
+      const size_t limit = sources[i].size() + 8;
+      some_end_early |= !plain[i][0].ids.empty() && plain[i][0].ids.size() < limit;
+    }
+  }
+  CHECK(some_end_early);
 }
 
 TEST_CASE("an empty sentence translates to nothing and limits hold") {

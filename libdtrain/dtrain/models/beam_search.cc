@@ -204,6 +204,7 @@ class BatchSearch {
   // No hypothesis alive can enter the finished ones at its present length.
   bool Decided(const Sentence& sentence) const {
     if (sentence.alive.empty()) return true;
+    if (options_.beam_size == 1) return !sentence.finished.empty();
     if (sentence.finished.size() < static_cast<size_t>(options_.beam_size)) return false;
     const Alive& best = sentence.alive.front();
     return best.log_probability / Penalty(best.ids.size() + 1, options_.alpha) <=

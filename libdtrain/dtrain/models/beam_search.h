@@ -22,7 +22,7 @@
 namespace dtrain {
 
 struct BeamSearchOptions {
-  int beam_size = 4;   // 1 is greedy
+  int beam_size = 4;   // 1 is greedy search, whatever alpha is
   float alpha = 0.6f;  // score = log p / ((5 + length) / 6)^alpha (Wu et al. 2016, equation 14)
   int32_t extra_length = 50;  // a translation has at most source length + this many tokens
   int n_best = 1;             // hypotheses returned per sentence, at most beam_size
