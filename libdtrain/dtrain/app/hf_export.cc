@@ -18,6 +18,7 @@
 #include "dtrain/nmt.pb.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/embedding.h"
+#include "dtrain/train/translator.h"
 
 namespace dtrain {
 namespace {
@@ -62,10 +63,8 @@ Json ConfigJson(const Seq2SeqOptions& options, const BpeModel& tokenizer,
 }
 
 Json GenerationJson(const Seq2SeqOptions& options, const BpeModel& tokenizer) {
-  Json never = Json::array();
-  for (const int32_t id : {options.pad_id(), tokenizer.bos_id(), tokenizer.unk_id()}) {
-    never.push_back(Json::array({id}));
-  }
+  Json never = {Json::array({options.pad_id()})};
+  for (const int32_t id : NeverTranslations(tokenizer)) never.push_back(Json::array({id}));
   return {{"bos_token_id", tokenizer.bos_id()},
           {"eos_token_id", tokenizer.eos_id()},
           {"pad_token_id", options.pad_id()},

@@ -28,12 +28,23 @@ std::vector<std::vector<int32_t>> EncodeWithEnd(const Seq2SeqTransformer& model,
 
 }  // namespace
 
+std::vector<int32_t> NeverTranslations(const BpeModel& tokenizer) {
+  std::vector<int32_t> ids = {tokenizer.bos_id(), tokenizer.unk_id()};
+  const std::vector<BpePiece>& pieces = tokenizer.vocabulary().pieces;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const std::string_view text = pieces[i].text;
+    const bool ends_line = text == "<0x00>" || text == "<0x0A>" || text == "<0x0D>";
+    if (ends_line && pieces[i].type == BpePieceType::kByte) ids.push_back(static_cast<int32_t>(i));
+  }
+  return ids;
+}
+
 BeamSearchOptions SearchOptionsFor(const BpeModel& tokenizer, int beam_size, float alpha) {
   BeamSearchOptions options;
   options.beam_size = beam_size;
   options.alpha = alpha;
   options.end_id = tokenizer.eos_id();
-  options.forbidden_ids = {tokenizer.bos_id(), tokenizer.unk_id()};
+  options.forbidden_ids = NeverTranslations(tokenizer);
   return options;
 }
 

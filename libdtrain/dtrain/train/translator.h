@@ -21,7 +21,11 @@ struct Translation {
   float log_probability = 0.0f;  // of the pieces, end symbol included
 };
 
-// The beam search of a tokenizer's model: its end symbol, and no control symbol in the output.
+// Pieces that no translation holds: marks, the unknown piece, and where bytes are pieces those that
+// would end its line.
+std::vector<int32_t> NeverTranslations(const BpeModel& tokenizer);
+
+// The beam search of a tokenizer's model: its end symbol, and none of NeverTranslations().
 BeamSearchOptions SearchOptionsFor(const BpeModel& tokenizer, int beam_size, float alpha);
 
 // Translations of each source (pieces and end symbol), best first, options.n_best of them at most.
