@@ -26,6 +26,16 @@ std::string Validate(const std::vector<std::string>& overrides) {
 
 TEST_CASE("the defaults and some data are a valid run") {
   CHECK(Validate({"data.prepared=/data"}).empty());
+  CHECK(Validate({"data.prepared=/data", "data.train_tsv=a.tsv", "data.dev_tsv=b.tsv"}).empty());
+  for (const char* const set : {"dev", "test"}) {
+    const std::string name = std::string("data.") + set;
+    CHECK_THAT(Validate({"data.prepared=/data", name + "_tsv=file"}),
+               Catch::StartsWith(name + "_tsv is not read where data.prepared"));
+    CHECK_THAT(Validate({"data.prepared=/data", name + "_source=a", name + "_target=b"}),
+               Catch::StartsWith(name + "_source is not read where data.prepared"));
+  }
+  CHECK_THAT(Validate({"data.prepared=/data", "data.vocabulary=v.spm"}),
+             Catch::StartsWith("data.vocabulary is not read where data.prepared"));
   CHECK(Validate({"data.train_source=/a.en,/b.en", "data.train_target=/a.de,/b.de"}).empty());
   CHECK(Validate({"data.train_tsv=/a.tsv"}).empty());
 }

@@ -4,11 +4,15 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "dtrain/base/crc.h"
+#include "dtrain/base/file_lock.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {
@@ -113,6 +117,33 @@ TEST_CASE("a link is replaced in one step, and folders are made with their paren
   }
   CHECK(ParentOf("dir/name") == "dir");
   CHECK(ParentOf("name") == ".");
+}
+
+TEST_CASE("a lock keeps others out until it is given back, and its file can go with it") {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("lock");
+  absl::StatusOr<std::optional<FileLock>> first = FileLock::Try(path);
+  REQUIRE(first.ok());
+  REQUIRE(*first);
+  const absl::StatusOr<std::optional<FileLock>> second = FileLock::Try(path);
+  REQUIRE(second.ok());
+  CHECK_FALSE(*second);
+  std::atomic<bool> has_it = false;
+  std::thread waiting([&] {
+    const absl::StatusOr<FileLock> lock = FileLock::Wait(path);
+    has_it = lock.ok();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK_FALSE(has_it);
+  (*first)->RemoveFile();
+  waiting.join();
+  CHECK(has_it);
+  CHECK(std::filesystem::exists(path));  // made by the one that waited
+  const absl::StatusOr<std::optional<FileLock>> third = FileLock::Try(path);
+  REQUIRE(third.ok());
+  CHECK(*third);
+  CHECK_THAT(std::string(MessageOf(FileLock::Try(folder.File("none/lock")).status())),
+             Catch::Contains("none/lock: cannot create"));
 }
 
 }  // namespace

@@ -93,6 +93,9 @@ TEST_CASE("repeated pairs and lines of the evaluation sets are dropped") {
   CHECK(cleaner.CheckSeen(HashPair("one", "ein")) == DropReason::kKept);
   CHECK(cleaner.CheckSeen(HashPair("eins", "one")) == DropReason::kKept);
   CHECK(cleaner.CheckSeen(HashPair(" one", "eins ")) == DropReason::kDuplicatePair);
+  CHECK(cleaner.CheckSeen(HashPair("two words", "zwei Worte")) == DropReason::kKept);
+  CHECK(cleaner.CheckSeen(HashPair("two  words", "zwei\tWorte")) == DropReason::kDuplicatePair);
+  CHECK(cleaner.CheckSeen(HashPair("twowords", "zweiWorte")) == DropReason::kKept);
   CHECK(cleaner.CheckSeen(HashPair("test", "Versuch")) == DropReason::kEvaluationOverlap);
   CHECK(cleaner.CheckSeen(HashPair("trial", "Probe")) == DropReason::kEvaluationOverlap);
   CHECK(cleaner.CheckSeen(HashPair("Probe", "test")) == DropReason::kKept);

@@ -3,8 +3,10 @@
 #include "dtrain/data/prepare.h"
 
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <thread>
 
 #include "data/test_files.h"
 #include "dtrain/data/bpe.h"
@@ -124,6 +126,57 @@ TEST_CASE("preparing again reuses, refuses or overwrites") {
   REQUIRE(again.ok());
   CHECK_FALSE(again->reused);
   CHECK(again->vocab_size <= 90);
+}
+
+TEST_CASE("options that prepared data were not made with are named, defaults ask for nothing") {
+  Corpus corpus;
+  REQUIRE(PrepareParallelCorpus(corpus.options).ok());
+  CHECK(DescribeUnheeded(corpus.options).empty());
+  PrepareOptions options;
+  options.output_dir = corpus.options.output_dir;
+  CHECK(DescribeUnheeded(options).empty());
+  options.bpe.vocab_size = 90;
+  options.cleaning.drop_copies = true;
+  CHECK(DescribeUnheeded(options) ==
+        "bpe.vocab_size is 100 there, 90 now; cleaning.drop_copies is 0 there, 1 now");
+  options.output_dir = corpus.dir.File("nothing");
+  CHECK(DescribeUnheeded(options).empty());
+}
+
+TEST_CASE("preparations of one folder at the same time wait for each other and agree") {
+  Corpus corpus;
+  corpus.options.num_threads = 1;
+  std::vector<std::thread> threads;
+  std::atomic<int> made = 0;
+  std::atomic<int> reused = 0;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      const absl::StatusOr<PrepareReport> report = PrepareParallelCorpus(corpus.options);
+      if (report.ok()) ++(report->reused ? reused : made);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(made == 1);
+  CHECK(reused == 3);
+  CHECK(ReadTestFile(corpus.Out("dev.src")) == Sentence(500, false) + "\n");
+  CHECK_FALSE(fs::exists(corpus.Out(".partial")));
+  CHECK_FALSE(fs::exists(corpus.Out(".lock")));
+}
+
+TEST_CASE("a preparation that waited for one that failed does the work itself") {
+  Corpus corpus;
+  corpus.options.num_threads = 1;
+  PrepareOptions broken = corpus.options;
+  broken.train[0].target = corpus.dir.Write("short.de", Text(0, 399, true));
+  for (int i = 0; i < 10; ++i) {
+    absl::Status failed;
+    std::thread other([&] { failed = PrepareParallelCorpus(broken).status(); });
+    const absl::Status done = PrepareParallelCorpus(corpus.options).status();
+    other.join();
+    REQUIRE(done.ok());
+    CHECK_FALSE(failed.ok());
+    fs::remove_all(corpus.options.output_dir);
+  }
 }
 
 TEST_CASE("a folder of something else is left alone, a damaged one is named") {

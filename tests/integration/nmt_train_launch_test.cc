@@ -34,7 +34,8 @@ TEST_CASE("another configuration on one rank ends all ranks with exit code 2 and
   CheckFailed(run(corpus, corpus + " optimizer.learning_rate=0.5"), 2,
               {": optimizer.learning_rate: 0.001", ": optimizer.learning_rate: 0.5"});
   // One with raw text, one without: found before either waits for the other.
-  CheckFailed(run(corpus, "data.prepared=" + toy.File("prepared")), 2, {"data.prepared: \"\""});
+  CheckFailed(run(corpus, "data.dev_tsv= data.prepared=" + toy.File("prepared")), 2,
+              {"data.prepared: \"\""});
   CHECK_FALSE(std::filesystem::exists(toy.run_dir()));
   CHECK(CountProcesses(toy.run_dir()) == 0);
 }

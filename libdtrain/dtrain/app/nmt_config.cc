@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/nmt_config.h"
 
+#include <string>
+#include <utility>
+
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/validate_exchange.h"
@@ -106,6 +109,27 @@ absl::Status ValidateSet(const std::string& source, const std::string& target,
 
 }  // namespace
 
+namespace {
+
+// What data.prepared brings with it cannot be given beside it.
+absl::Status ValidatePreparedAlone(const proto::DataConfig& data) {
+  const std::pair<const char*, bool> given[] = {{"dev_source", !data.dev_source().empty()},
+                                                {"dev_tsv", !data.dev_tsv().empty()},
+                                                {"test_source", !data.test_source().empty()},
+                                                {"test_tsv", !data.test_tsv().empty()},
+                                                {"vocabulary", !data.vocabulary().empty()}};
+  for (const auto& [name, is_given] : given) {
+    if (!is_given) continue;
+    return UsageError(absl::StrFormat(
+        "data.%s is not read where data.prepared has the training text: give it to `dtrain "
+        "prepare`, which makes that folder, or give the training text here too",
+        name));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status ValidateDataConfig(const proto::DataConfig& data) {
   if (data.train_source_size() != data.train_target_size()) {
     return UsageError(absl::StrFormat(
@@ -121,7 +145,9 @@ absl::Status ValidateDataConfig(const proto::DataConfig& data) {
         "data.train_source and data.train_target, or data.train_tsv");
   }
   DT_RETURN_IF_ERROR(ValidateSet(data.dev_source(), data.dev_target(), data.dev_tsv(), "dev"));
-  return ValidateSet(data.test_source(), data.test_target(), data.test_tsv(), "test");
+  DT_RETURN_IF_ERROR(ValidateSet(data.test_source(), data.test_target(), data.test_tsv(), "test"));
+  const bool has_text = data.train_source_size() > 0 || data.train_tsv_size() > 0;
+  return has_text ? absl::OkStatus() : ValidatePreparedAlone(data);
 }
 
 namespace {

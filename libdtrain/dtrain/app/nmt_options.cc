@@ -188,7 +188,15 @@ absl::StatusOr<std::string> PrepareData(const proto::DataConfig& config, const s
                                         Runtime& runtime) {
   const bool has_raw = config.train_source_size() > 0 || config.train_tsv_size() > 0;
   const std::string folder = config.prepared().empty() ? run_dir + "/data" : config.prepared();
-  if (!has_raw) return folder;
+  if (!has_raw) {
+    const std::string unheeded = DescribeUnheeded(PrepareOptionsOf(config, folder));
+    if (!unheeded.empty() && runtime.comm.is_root()) {
+      LogWarning(absl::StrCat(folder,
+                              ": prepared otherwise than this configuration says, and used ",
+                              "as it is: ", unheeded));
+    }
+    return folder;
+  }
   absl::Status status = absl::OkStatus();
   if (runtime.comm.is_root()) {
     const absl::StatusOr<PrepareReport> report =

@@ -5,6 +5,7 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
 #include "absl/strings/str_format.h"
@@ -21,6 +22,23 @@ std::string_view Trim(std::string_view text) {
   while (!text.empty() && IsSpace(text.front())) text.remove_prefix(1);
   while (!text.empty() && IsSpace(text.back())) text.remove_suffix(1);
   return text;
+}
+
+// Equal for lines of the same words.
+uint64_t HashWords(std::string_view text) {
+  text = Trim(text);
+  const auto is_plain = [](char a, char b) { return !IsSpace(a) || (a == ' ' && !IsSpace(b)); };
+  const auto odd = std::adjacent_find(text.begin(), text.end(), std::not_fn(is_plain));
+  if (odd == text.end()) return internal::StableHash(text);
+  std::string words;
+  for (const char c : text) {
+    if (!IsSpace(c)) {
+      words += c;
+    } else if (words.back() != ' ') {
+      words += ' ';
+    }
+  }
+  return internal::StableHash(words);
 }
 
 bool HasControlCharacters(std::string_view text) {
@@ -125,7 +143,7 @@ std::string_view DropReasonName(DropReason reason) {
 int64_t internal::CountWords(std::string_view text) { return GetWordStats(text).words; }
 
 PairHashes HashPair(std::string_view source, std::string_view target) {
-  return {internal::StableHash(Trim(source)), internal::StableHash(Trim(target))};
+  return {HashWords(source), HashWords(target)};
 }
 
 struct PairCleaner::Memory {

@@ -62,7 +62,8 @@ namespace internal {
 int64_t CountWords(std::string_view text);
 }  // namespace internal
 
-// What the rules that remember compare; white space at the ends does not count.
+// What the rules that remember compare: words. How much white space is between and around them does
+// not count.
 struct PairHashes {
   uint64_t source = 0;
   uint64_t target = 0;

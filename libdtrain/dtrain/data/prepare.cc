@@ -381,6 +381,7 @@ absl::StatusOr<PrepareReport> PrepareParallelCorpus(const PrepareOptions& option
   DT_ASSIGN_OR_RETURN(const internal::PrepareIdentity identity,
                       internal::ComputePrepareIdentity(options));
   PreparedFolder folder(options.output_dir);
+  DT_RETURN_IF_ERROR(folder.Lock());
   DT_ASSIGN_OR_RETURN(std::optional<PrepareReport> earlier,
                       folder.FindEarlier(identity, options.overwrite));
   if (earlier) {
@@ -399,6 +400,23 @@ absl::StatusOr<PrepareReport> PrepareParallelCorpus(const PrepareOptions& option
   DT_RETURN_IF_ERROR(json.Commit());
   DT_RETURN_IF_ERROR(folder.Publish());
   return report;
+}
+
+std::string DescribeUnheeded(const PrepareOptions& options) {
+  const std::string path = options.output_dir + "/" + std::string(kPrepareReportFile);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  if (!text.ok()) return "";
+  const auto saved = internal::PrepareReportFromJson(*text, path);
+  if (!saved.ok()) return "";
+  const internal::PrepareIdentity plain = internal::DescribeOptions({});
+  internal::PrepareIdentity asked, there;
+  for (const auto& [name, value] : internal::DescribeOptions(options)) {
+    const auto found = saved->identity.find(name);
+    if (value == plain.at(name) || found == saved->identity.end()) continue;
+    asked[name] = value;
+    there[name] = found->second;
+  }
+  return internal::DescribeDifferences(there, asked);
 }
 
 }  // namespace dtrain

@@ -10,7 +10,7 @@
 // test.src, test.ref, plain text to translate and to compare with; and prepare_report.json. It
 // appears whole or not at all. Text streams through: memory holds the distinct words, 16 bytes a
 // pair to know repetitions, and 8 bytes a pair of lengths. The result depends on inputs and options
-// alone, not on the number of threads.
+// alone, not on the number of threads. A second preparation of the same folder waits for the first.
 #ifndef DTRAIN_DATA_PREPARE_H_
 #define DTRAIN_DATA_PREPARE_H_
 
@@ -95,6 +95,11 @@ struct PrepareReport {
 // differs). DataError: inputs that cannot be read or are not aligned, no pair left. StorageError:
 // the folder cannot be written.
 absl::StatusOr<PrepareReport> PrepareParallelCorpus(const PrepareOptions& options);
+
+// What `options` ask of cleaning and vocabulary that the data in options.output_dir were not made
+// with: "bpe.vocab_size is 4000 there, 8000 now"; options at their defaults ask for nothing. ""
+// where there is no difference, or no report.
+std::string DescribeUnheeded(const PrepareOptions& options);
 
 }  // namespace dtrain
 

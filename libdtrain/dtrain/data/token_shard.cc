@@ -155,6 +155,7 @@ absl::StatusOr<TokenShard> TokenShard::Open(const std::string& path,
 
 const std::string& TokenShard::path() const { return mapping_->path; }
 const TokenShardInfo& TokenShard::info() const { return mapping_->info; }
+uint32_t TokenShard::content_crc() const { return mapping_->header.body_crc; }
 int64_t TokenShard::source_tokens() const { return mapping_->header.source_tokens; }
 int64_t TokenShard::target_tokens() const { return mapping_->header.target_tokens; }
 

@@ -84,6 +84,7 @@ class TokenShard {
 
   const std::string& path() const;
   const TokenShardInfo& info() const;
+  uint32_t content_crc() const;  // CRC32C of ids and lengths, as the header has it
   int64_t size() const { return static_cast<int64_t>(source_lengths_.size()); }  // pairs
   int64_t source_tokens() const;
   int64_t target_tokens() const;

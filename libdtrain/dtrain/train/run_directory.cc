@@ -2,20 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/run_directory.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -122,15 +121,9 @@ absl::Status CheckFolder(const RunDirectoryOptions& options, bool& is_resumed) {
   return absl::OkStatus();
 }
 
-// The descriptor that holds the lock; -1 where the file system has no locks.
-absl::StatusOr<int> LockFolder(const std::string& path) {
-  const std::string name = path + "/" + kLockName;
-  const int lock = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock < 0) return FileError(name, "create", errno);
-  if (::flock(lock, LOCK_EX | LOCK_NB) == 0) return lock;
-  const int error = errno;
-  ::close(lock);
-  if (error != EWOULDBLOCK) return -1;
+absl::StatusOr<FileLock> LockFolder(const std::string& path) {
+  DT_ASSIGN_OR_RETURN(std::optional<FileLock> lock, FileLock::Try(path + "/" + kLockName));
+  if (lock) return *std::move(lock);
   return UsageError(path +
                     ": another process is training in this folder; wait for it, stop it, or choose "
                     "another --run_dir (STATUS names it)");
@@ -185,8 +178,8 @@ absl::StatusOr<RunDirectory> RunDirectory::Open(const RunDirectoryOptions& optio
   bool is_resumed = false;
   DT_RETURN_IF_ERROR(CheckFolder(options, is_resumed));
   DT_RETURN_IF_ERROR(MakeDirectories(options.path));
-  DT_ASSIGN_OR_RETURN(const int lock, LockFolder(options.path));
-  RunDirectory run(options.path, is_resumed, lock);
+  DT_ASSIGN_OR_RETURN(FileLock lock, LockFolder(options.path));
+  RunDirectory run(options.path, is_resumed, std::move(lock));
   for (const char* const folder : {"metrics", "logs", "tb", "ckpt", "samples"}) {
     DT_RETURN_IF_ERROR(MakeDirectories(options.path + "/" + folder));
   }
@@ -197,15 +190,6 @@ absl::StatusOr<RunDirectory> RunDirectory::Open(const RunDirectoryOptions& optio
       commands.Append(TimeStamp() + "  " + CommandLine(options.arguments) + "\n", 0));
   DT_RETURN_IF_ERROR(commands.Flush());
   return run;
-}
-
-RunDirectory::RunDirectory(RunDirectory&& other) noexcept
-    : path_(std::move(other.path_)),
-      is_resumed_(other.is_resumed_),
-      lock_(std::exchange(other.lock_, -1)) {}
-
-RunDirectory::~RunDirectory() {
-  if (lock_ >= 0) ::close(lock_);
 }
 
 absl::Status RunDirectory::WriteConfig(std::string_view textproto) const {

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "dtrain/base/file_lock.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/status.h"
 #include "dtrain/train/metrics_log.h"
@@ -71,9 +72,6 @@ class RunDirectory {
   // `resume` is kNever (the message has both possible commands), holds something else, or another
   // process trains in it. StorageError (exit code 7): the disk.
   static absl::StatusOr<RunDirectory> Open(const RunDirectoryOptions& options);
-  RunDirectory(RunDirectory&& other) noexcept;
-  RunDirectory& operator=(RunDirectory&&) = delete;
-  ~RunDirectory();
 
   const std::string& path() const { return path_; }
   // Whether an earlier process has been here.
@@ -93,12 +91,12 @@ class RunDirectory {
   absl::Status WriteStatus(const RunStatus& status) const;
 
  private:
-  RunDirectory(std::string path, bool is_resumed, int lock)
-      : path_(std::move(path)), is_resumed_(is_resumed), lock_(lock) {}
+  RunDirectory(std::string path, bool is_resumed, FileLock lock)
+      : path_(std::move(path)), is_resumed_(is_resumed), lock_(std::move(lock)) {}
 
   std::string path_;
   bool is_resumed_;
-  int lock_;
+  FileLock lock_;
 };
 
 // Host, processor, cores, memory, system, compiler, start time.

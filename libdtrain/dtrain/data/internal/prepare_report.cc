@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Raised when equal inputs and options no longer give equal files.
-constexpr int kPrepareVersion = 1;
+constexpr int kPrepareVersion = 2;
 
 absl::Status AddInput(const std::string& name, const ParallelInput& input,
                       PrepareIdentity& identity) {
@@ -115,8 +115,17 @@ CleaningReport CleaningFromJson(const Json& json) {
 
 }  // namespace
 
-absl::StatusOr<PrepareIdentity> ComputePrepareIdentity(const PrepareOptions& options) {
+PrepareIdentity DescribeOptions(const PrepareOptions& options) {
   PrepareIdentity identity;
+  if (options.model_path.empty()) AddBpe(options.bpe, identity);
+  AddCleaning(options.cleaning, identity);
+  identity["max_line_bytes"] = std::to_string(options.max_line_bytes);
+  identity["max_invalid_fraction"] = absl::StrFormat("%g", options.max_invalid_fraction);
+  return identity;
+}
+
+absl::StatusOr<PrepareIdentity> ComputePrepareIdentity(const PrepareOptions& options) {
+  PrepareIdentity identity = DescribeOptions(options);
   identity["version of the preparation"] = std::to_string(kPrepareVersion);
   for (size_t i = 0; i < options.train.size(); ++i) {
     DT_RETURN_IF_ERROR(AddInput(absl::StrFormat("train[%d]", i), options.train[i], identity));
@@ -125,14 +134,9 @@ absl::StatusOr<PrepareIdentity> ComputePrepareIdentity(const PrepareOptions& opt
   DT_RETURN_IF_ERROR(AddInput("test", options.test, identity));
   if (options.dev.empty()) identity["hold_out_dev"] = std::to_string(options.hold_out_dev);
   if (options.test.empty()) identity["hold_out_test"] = std::to_string(options.hold_out_test);
-  if (options.model_path.empty()) {
-    AddBpe(options.bpe, identity);
-  } else {
+  if (!options.model_path.empty()) {
     DT_ASSIGN_OR_RETURN(identity["content of the model"], DescribeContent(options.model_path));
   }
-  AddCleaning(options.cleaning, identity);
-  identity["max_line_bytes"] = std::to_string(options.max_line_bytes);
-  identity["max_invalid_fraction"] = absl::StrFormat("%g", options.max_invalid_fraction);
   return identity;
 }
 

@@ -17,6 +17,8 @@ using PrepareIdentity = std::map<std::string, std::string>;
 
 // Reads all inputs once. DataError for what is missing or cannot be read twice.
 absl::StatusOr<PrepareIdentity> ComputePrepareIdentity(const PrepareOptions& options);
+// The part of it that no file is read for: how text is cleaned and a vocabulary is learned.
+PrepareIdentity DescribeOptions(const PrepareOptions& options);
 uint64_t HashPrepareIdentity(const PrepareIdentity& identity);
 
 // "bpe.vocab_size is 4000 there, 8000 now" for each difference; empty when there is none.

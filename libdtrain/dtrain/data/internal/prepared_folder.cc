@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/log.h"
 #include "dtrain/data/token_shard.h"
 
 namespace dtrain::internal {
@@ -16,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kPartial[] = ".partial";
+constexpr char kLock[] = ".lock";
 constexpr std::string_view kNames[] = {kVocabularyFile, "train.bin", "dev.bin",
                                        "test.bin",      "dev.src",   "dev.ref",
                                        "test.src",      "test.ref",  kPrepareReportFile};
@@ -25,11 +27,14 @@ std::string ReadText(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// True when there is nothing but an interrupted preparation's folder.
+// True when there is nothing but what this preparation and an interrupted one make beforehand.
 bool IsEmpty(const fs::path& folder) {
   std::error_code error;
   return std::all_of(fs::directory_iterator(folder, error), fs::directory_iterator(),
-                     [](const fs::directory_entry& e) { return e.path().filename() == kPartial; });
+                     [](const fs::directory_entry& entry) {
+                       const fs::path name = entry.path().filename();
+                       return name == kPartial || name == kLock;
+                     });
 }
 
 absl::Status CheckFiles(const fs::path& folder, const PrepareReport& report) {
@@ -55,17 +60,40 @@ absl::Status CheckFiles(const fs::path& folder, const PrepareReport& report) {
 PreparedFolder::~PreparedFolder() {
   std::error_code ignored;
   if (begun_) fs::remove_all(fs::path(path_) / kPartial, ignored);
+  if (lock_) lock_->RemoveFile();
   if (created_) fs::remove(path_, ignored);  // only when it is empty
+}
+
+absl::Status PreparedFolder::Lock() {
+  std::error_code error;
+  if (fs::exists(path_, error) && !fs::is_directory(path_, error)) {
+    return UsageError(path_ + ": is not a folder; name another output folder");
+  }
+  created_ = !fs::exists(path_, error);
+  const std::string path = (fs::path(path_) / kLock).string();
+  for (bool told = false; !lock_;) {
+    fs::create_directories(path_, error);
+    if (error) return StorageError(path_ + ": cannot be made: " + error.message());
+    absl::StatusOr<std::optional<FileLock>> lock = FileLock::Try(path);
+    if (lock.ok() && *lock) {
+      lock_.emplace(**std::move(lock));
+    } else if (lock.ok()) {
+      if (!told) LogInfo(path_ + ": another process prepares this folder, waiting for it");
+      told = true;
+      absl::StatusOr<FileLock> waited = FileLock::Wait(path);
+      // Where the other one failed and took the folder with it, again from the start.
+      if (waited.ok()) lock_.emplace(*std::move(waited));
+    } else if (fs::exists(path_, error)) {
+      return absl::OkStatus();
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<PrepareReport>> PreparedFolder::FindEarlier(
     const PrepareIdentity& identity, bool overwrite) const {
   std::error_code error;
   const fs::path folder(path_);
-  if (!fs::exists(folder, error)) return std::optional<PrepareReport>();
-  if (!fs::is_directory(folder, error)) {
-    return UsageError(path_ + ": is not a folder; name another output folder");
-  }
   const fs::path report_path = folder / kPrepareReportFile;
   if (!fs::exists(report_path, error)) {
     if (overwrite || IsEmpty(folder)) return std::optional<PrepareReport>();
@@ -90,11 +118,10 @@ absl::StatusOr<std::optional<PrepareReport>> PreparedFolder::FindEarlier(
 absl::Status PreparedFolder::Begin() {
   std::error_code error;
   const fs::path partial = fs::path(path_) / kPartial;
-  created_ = !fs::exists(path_, error);
   begun_ = true;
   fs::remove_all(partial, error);
   fs::create_directories(partial, error);
-  if (error) return StorageError(path_ + ": cannot be made: " + error.message());
+  if (error) return StorageError(path_ + ": cannot be written: " + error.message());
   return absl::OkStatus();
 }
 

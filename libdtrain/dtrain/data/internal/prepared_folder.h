@@ -7,12 +7,14 @@
 #include <string>
 #include <string_view>
 
+#include "dtrain/base/file_lock.h"
 #include "dtrain/base/status.h"
 #include "dtrain/data/internal/prepare_report.h"
 
 namespace dtrain::internal {
 
-// Files are written to a folder inside the output folder and moved out of it when all are there.
+// Files are written to a folder inside the output folder and moved out of it when all are there. A
+// lock keeps other preparations of the same folder waiting, which then find this one's result.
 class PreparedFolder {
  public:
   explicit PreparedFolder(std::string path) : path_(std::move(path)) {}
@@ -20,12 +22,17 @@ class PreparedFolder {
   PreparedFolder& operator=(const PreparedFolder&) = delete;
   ~PreparedFolder();  // removes what was not published
 
+  // First. Makes the folder, and waits for another process that prepares it, with a word on the
+  // terminal. A folder that cannot be written is not locked: it can be found and not filled.
+  // UsageError when it is a file.
+  absl::Status Lock();
+
   // The report of an earlier preparation of the same identity, whose files are all there.
   // UsageError when the folder holds anything else and `overwrite` is not set.
   absl::StatusOr<std::optional<PrepareReport>> FindEarlier(const PrepareIdentity& identity,
                                                            bool overwrite) const;
 
-  // Makes the folders. StorageError when they cannot be made.
+  // StorageError when the folder cannot be written.
   absl::Status Begin();
   // Path of a file to write, after Begin().
   std::string Path(std::string_view name) const;
@@ -35,6 +42,7 @@ class PreparedFolder {
 
  private:
   std::string path_;
+  std::optional<FileLock> lock_;
   bool begun_ = false;
   bool created_ = false;  // the output folder was not there before
 };
