@@ -153,7 +153,7 @@ TEST_CASE(
 
   WriteTestFile(toy.File("weighted.tsv"), rows);
   CheckFailed(toy.Train("trainer.max_steps=6 data.weight=w data.train=" + toy.File("weighted.tsv")),
-              7, {"another set of training texts"});
+              7, {"was trained on other data"});
 }
 
 TEST_CASE(

@@ -67,6 +67,7 @@ TEST_CASE("SIGUSR1 to mpirun writes a checkpoint and the run goes on") {
   CHECK(toy.HasCheckpoint(8000));
   const std::string events = ReadTestFile(toy.run_dir() + "/metrics/events.jsonl");
   INFO(events);
+  CHECK(CountOf(events, "\"start\"") == 1);
   CHECK(CountOf(events, "\"checkpoint\"") == 9);  // the request and each thousand
 }
 

@@ -199,6 +199,54 @@ TEST_CASE("the same run twice gives the same bits") {
   }
 }
 
+TEST_CASE("a run does not go on with other data, a new run may start from its weights") {
+  const ToyCorpus corpus(70);
+  const ToyCorpus other(20, 6, 2, corpus.path() + "/vocab.spm");
+  const TemporaryFolder folder;
+  ToyRun run = FullRun(corpus, folder, 2);
+  run.trainer.max_steps = 3;
+  const ToyResult first = TrainToy(run)[0];
+  REQUIRE(first.state.position.sample > 20);
+  run.trainer.max_steps = 8;
+  run.task.data_dir = other.path();
+  for (const ToyResult& result : TrainToy(run)) CHECK(result.exit_code == ExitCode::kStorage);
+  CHECK_THAT(TrainToy(run)[0].message, Catch::Contains("pairs 70") && Catch::Contains("pairs 20") &&
+                                           Catch::Contains("--resume=" + folder.path()));
+  const TemporaryFolder another;
+  run.trainer.checkpoint_dir = another.File("ckpt");
+  run.resume = folder.File("ckpt/last");
+  for (const ToyResult& result : TrainToy(run)) {
+    CHECK(result.reason == "max_steps");
+    CHECK(result.state.step == 8);
+    CHECK(result.positions.front() == DataPosition());
+    CHECK(result.weights != first.weights);
+  }
+}
+
+TEST_CASE("values of another metric do not choose the best checkpoint of a resumed run") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder folder;
+  ToyRun run = FullRun(corpus, folder, 2);
+  run.trainer.early_stop = {.metric = "nll", .patience = 100};
+  run.trainer.max_steps = 4;
+  const ToyResult first = TrainToy(run)[0];
+  CHECK(first.state.best_step == 4);
+  CHECK(first.state.best_metric > 1.0);
+  run.trainer.max_steps = 8;
+  run.trainer.best_metric = "bleu_tf";  // never above 1 here
+  run.trainer.early_stop.metric = "bleu_tf";
+  run.after_evaluation = [](EvaluationResult& result) {
+    for (auto& [name, value] : result.metrics) {
+      if (name == "bleu_tf") value = 0.5;
+    }
+  };
+  const ToyResult second = TrainToy(run)[1];
+  CHECK(second.state.best_step == 8);
+  CHECK(second.state.best_metric == 0.5);
+  CHECK(second.state.early_stop_best == 0.5);
+  CHECK(second.state.early_stop_step == 8);
+}
+
 TEST_CASE("a request of any rank writes a checkpoint and the run goes on") {
   const ToyCorpus corpus(70);
   const TemporaryFolder folder;

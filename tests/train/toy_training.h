@@ -23,7 +23,9 @@ namespace dtrain {
 // A prepared folder whose targets are the sources spelled backwards.
 class ToyCorpus {
  public:
-  explicit ToyCorpus(int train_pairs = 240, int dev_pairs = 6, uint64_t seed = 1) {
+  // With a vocabulary of its own where none is given.
+  explicit ToyCorpus(int train_pairs = 240, int dev_pairs = 6, uint64_t seed = 1,
+                     const std::string& vocabulary = "") {
     RandomStream random({.seed = seed});
     const auto text = [&](int pairs) {
       std::string tsv;
@@ -45,6 +47,7 @@ class ToyCorpus {
     options.dev = {folder_.File("dev.tsv")};
     options.hold_out_test = 0;
     options.output_dir = path();
+    options.model_path = vocabulary;
     options.bpe.vocab_size = 48;
     options.num_threads = 1;
     const absl::Status status = PrepareParallelCorpus(options).status();
@@ -122,7 +125,7 @@ class ToyTask final : public TrainingTask {
       : task_(task), run_(run), result_(result) {}
 
   ParameterSet& parameters() override { return task_.parameters(); }
-  void Seek(const DataPosition& position) override { task_.Seek(position); }
+  absl::Status Seek(const DataPosition& position) override { return task_.Seek(position); }
   DataPosition position() const override { return task_.position(); }
   double epochs() const override { return task_.epochs(); }
   absl::StatusOr<int> NextUpdate() override {
@@ -144,6 +147,7 @@ class ToyTask final : public TrainingTask {
     result_.evaluations.push_back(result);
     return result;
   }
+  std::string TrainingData() const override { return task_.TrainingData(); }
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override {
     return task_.CheckCheckpoint(checkpoint);
   }

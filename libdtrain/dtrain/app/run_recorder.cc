@@ -134,6 +134,11 @@ absl::Status RunRecorder::Begin(int64_t restored_step) {
       directory_->OpenMetrics(directory_->is_resumed() ? std::optional<int64_t>(restored_step)
                                                        : std::nullopt));
   metrics_.emplace(std::move(metrics));
+  for (const JsonRecord& event : early_events_) Check(metrics_->events.Write(event));
+  early_events_.clear();
+  if (restored_step == 0) {
+    OnEvent(0, "start", absl::StrFormat("ranks: %d", runtime_.comm.size()));
+  }
   Heartbeat("running", ExitCode::kDone);
   return absl::OkStatus();
 }
@@ -236,8 +241,14 @@ void RunRecorder::OnEvent(int64_t step, const std::string& kind, const std::stri
   } else {
     Message(line);
   }
-  if (!metrics_) return;
-  Check(metrics_->events.Write(JsonRecord().Set("step", step).Set("kind", kind).Set("text", text)));
+  if (!directory_) return;
+  JsonRecord event;
+  event.Set("step", step).Set("kind", kind).Set("text", text);
+  if (!metrics_) {
+    early_events_.push_back(std::move(event));
+    return;
+  }
+  Check(metrics_->events.Write(event));
   if (kind == "checkpoint") Check(metrics_->Flush());
 }
 

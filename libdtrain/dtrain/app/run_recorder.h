@@ -78,6 +78,7 @@ class RunRecorder final : public TrainObserver {
   bool tensorboard_ = true;
   std::optional<RunDirectory> directory_;
   std::optional<RunMetrics> metrics_;
+  std::vector<JsonRecord> early_events_;  // of resuming, which comes before metrics_
   std::unique_ptr<Progress> progress_;
   Timer last_heartbeat_;
   int64_t step_ = 0;

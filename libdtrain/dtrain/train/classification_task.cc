@@ -12,9 +12,6 @@
 namespace dtrain {
 namespace {
 
-// File of a checkpoint: what the position in the data belongs to.
-constexpr char kTrainingData[] = "training_data.txt";
-
 int32_t LongestOf(const ClassificationShard& shard) {
   const std::span<const int32_t> lengths = shard.lengths();
   return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
@@ -123,12 +120,14 @@ ClassificationLoaderOptions ClassificationTask::LoaderOptions() const {
       .share = {.rank = comm_.rank(), .num_ranks = comm_.size(), .accumulation = accumulation_}};
 }
 
-void ClassificationTask::Seek(const DataPosition& position) {
+absl::Status ClassificationTask::Seek(const DataPosition& position) {
+  DT_ASSIGN_OR_RETURN(
+      ClassificationLoader loader,
+      ClassificationLoader::Create(train_, LoaderOptions(),
+                                   {.epoch = position.epoch, .sample = position.sample}));
   position_ = position;
-  absl::StatusOr<ClassificationLoader> loader = ClassificationLoader::Create(
-      train_, LoaderOptions(), {.epoch = position.epoch, .sample = position.sample});
-  DT_CHECK(loader.ok()) << MessageOf(loader.status());
-  loader_ = *std::move(loader);
+  loader_ = std::move(loader);
+  return absl::OkStatus();
 }
 
 double ClassificationTask::epochs() const {
@@ -197,15 +196,14 @@ absl::StatusOr<EvaluationResult> ClassificationTask::EvaluateTest(Context& ctx) 
 
 absl::Status ClassificationTask::CheckCheckpoint(const Checkpoint& checkpoint) const {
   for (const NamedFile& file : CheckpointFiles()) {
-    const bool is_contract =
-        file.name == "vocab.txt" || file.name == "labels.txt" || file.name == kTrainingData;
+    const bool is_contract = file.name == "vocab.txt" || file.name == "labels.txt";
     if (!is_contract || !checkpoint.Has(file.name)) continue;
     DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(file.name));
     if (theirs == file.contents) continue;
     return StorageError(absl::StrFormat(
         "%s was trained with another %s than this run's data has; start a new run in another "
         "--run_dir",
-        checkpoint.path(), file.name == kTrainingData ? "set of training texts" : file.name));
+        checkpoint.path(), file.name));
   }
   return absl::OkStatus();
 }
@@ -215,18 +213,17 @@ std::vector<NamedFile> ClassificationTask::CheckpointFiles() const {
   std::string labels;
   for (const std::string& name : train_.info().label_names) labels += name + "\n";
   files.push_back({"labels.txt", std::move(labels)});
-  files.push_back({kTrainingData, TrainingDataContract()});
   return files;
 }
 
-std::string ClassificationTask::TrainingDataContract() const {
+std::string ClassificationTask::TrainingData() const {
   return absl::StrFormat("rows %d\ntokens %d\nvocabulary hash %016x\npreparation %016x\n",
                          train_.size(), train_.tokens(), train_.info().vocab_hash,
                          train_.info().key);
 }
 
 std::string ClassificationTask::DataContract() const {
-  std::string text = TrainingDataContract();
+  std::string text = TrainingData();
   for (size_t i = 0; i < dev_.size(); ++i) {
     absl::StrAppendFormat(&text, "%s rows %d\n", options_.dev[i].name, dev_[i].size());
   }

@@ -54,7 +54,7 @@ class ClassificationTask final : public TrainingTask {
       const ClassificationTaskOptions& options, Communicator& comm);
 
   ParameterSet& parameters() override { return model_->parameters(); }
-  void Seek(const DataPosition& position) override;
+  absl::Status Seek(const DataPosition& position) override;
   DataPosition position() const override { return position_; }
   double epochs() const override;
   absl::StatusOr<int> NextUpdate() override;
@@ -69,9 +69,9 @@ class ClassificationTask final : public TrainingTask {
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
   // Of the test set, where it has labels.
   absl::StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
+  std::string TrainingData() const override;
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
-  // options.files; labels.txt: the names of classes or labels, a line each; training_data.txt,
-  // which a run that resumes must have too.
+  // options.files; labels.txt: the names of classes or labels, a line each.
   std::vector<NamedFile> CheckpointFiles() const override;
 
   BertClassifier& model() { return *model_; }
@@ -87,8 +87,6 @@ class ClassificationTask final : public TrainingTask {
   // A shard with the training data's labels.
   absl::StatusOr<ClassificationShard> OpenAlike(const std::string& path) const;
   ClassificationLoaderOptions LoaderOptions() const;
-  // The part of DataContract() that training alone depends on.
-  std::string TrainingDataContract() const;
 
   ClassificationTaskOptions options_;
   Communicator& comm_;

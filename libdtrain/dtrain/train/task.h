@@ -57,7 +57,8 @@ class TrainingTask {
   virtual ParameterSet& parameters() = 0;
 
   // The data. An update is one global batch, of which this rank holds `micro_batches` parts.
-  virtual void Seek(const DataPosition& position) = 0;
+  // StorageError when the data has no such position.
+  virtual absl::Status Seek(const DataPosition& position) = 0;
   virtual DataPosition position() const = 0;  // of the next update
   virtual double epochs() const = 0;  // position as a number: 1.5 is half through the second
   // Loads the next update's micro-batches; their number may differ between ranks and is at least 1.
@@ -85,7 +86,10 @@ class TrainingTask {
   virtual absl::StatusOr<EvaluationResult> EvaluateTest(Context& /*ctx*/) {
     return EvaluationResult();
   }
-  // Whether a checkpoint fits this task's data (the same vocabulary, say); StorageError says why
+  // Canonical text, a line each, of what a position in the data belongs to: a run goes on with the
+  // data it began with. "" is not compared.
+  virtual std::string TrainingData() const { return ""; }
+  // Whether a checkpoint's model fits this task (the same vocabulary, say); StorageError says why
   // not.
   virtual absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const = 0;
   // Files every checkpoint carries beside the weights.

@@ -119,6 +119,8 @@ absl::Status RefuseForeignTensors(const SafetensorsFile& file, ParameterSet& par
   return absl::OkStatus();
 }
 
+}  // namespace
+
 std::string StateToJson(const TrainState& state) {
   const nlohmann::ordered_json json = {{"version", 1},
                                        {"step", state.step},
@@ -128,8 +130,10 @@ std::string StateToJson(const TrainState& state) {
                                        {"target_tokens", state.target_tokens},
                                        {"skipped", state.skipped},
                                        {"seconds", state.seconds},
+                                       {"best_metric_name", state.best_metric_name},
                                        {"best_metric", state.best_metric},
                                        {"best_step", state.best_step},
+                                       {"early_stop_metric_name", state.early_stop_metric_name},
                                        {"early_stop_best", state.early_stop_best},
                                        {"early_stop_step", state.early_stop_step},
                                        {"stalled_evaluations", state.stalled_evaluations},
@@ -154,8 +158,10 @@ absl::StatusOr<TrainState> StateFromJson(const std::string& text, const std::str
     json.at("target_tokens").get_to(state.target_tokens);
     json.at("skipped").get_to(state.skipped);
     json.at("seconds").get_to(state.seconds);
+    state.best_metric_name = json.value("best_metric_name", "");  // older ones have none
     json.at("best_metric").get_to(state.best_metric);
     json.at("best_step").get_to(state.best_step);
+    state.early_stop_metric_name = json.value("early_stop_metric_name", "");
     json.at("early_stop_best").get_to(state.early_stop_best);
     json.at("early_stop_step").get_to(state.early_stop_step);
     json.at("stalled_evaluations").get_to(state.stalled_evaluations);
@@ -167,8 +173,6 @@ absl::StatusOr<TrainState> StateFromJson(const std::string& text, const std::str
   }
   return state;
 }
-
-}  // namespace
 
 std::vector<CheckpointFile> MakeCheckpointFiles(const TrainState& state, ParameterSet& parameters,
                                                 Adam& adam, const std::vector<NamedFile>& files,

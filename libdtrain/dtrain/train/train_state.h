@@ -8,6 +8,7 @@
 #define DTRAIN_TRAIN_TRAIN_STATE_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "dtrain/base/status.h"
@@ -28,14 +29,20 @@ struct TrainState {
   int64_t target_tokens = 0;
   int64_t skipped = 0;
   double seconds = 0.0;  // of training
+  std::string best_metric_name;
   double best_metric = 0.0;
   int64_t best_step = -1;  // -1: no evaluation yet
+  std::string early_stop_metric_name;
   double early_stop_best = 0.0;
   int64_t early_stop_step = -1;
   int64_t stalled_evaluations = 0;
   bool evaluation_due = false;  // at this step, put off by a requested stop
   LossScalerState loss_scaler;
 };
+
+// state.json's text, and back. StorageError, which names `path`, when it is not such a text.
+std::string StateToJson(const TrainState& state);
+absl::StatusOr<TrainState> StateFromJson(const std::string& text, const std::string& path);
 
 // The files of a checkpoint. Tensors are views: the model and optimizer must stay as they are until
 // the files are written. Where the optimizer is sharded the root makes the files, whose optimizer

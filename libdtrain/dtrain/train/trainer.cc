@@ -88,6 +88,8 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
   reducer_->SetGradientScale(step_.loss_scale());
   reducer_->set_timeline(&timeline_.spans());
   state_.position = task.position();
+  state_.best_metric_name = options.best_metric;
+  state_.early_stop_metric_name = options.early_stop.metric;
 }
 
 Trainer::~Trainer() { ctx_.set_loss({}); }

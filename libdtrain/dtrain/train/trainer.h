@@ -238,6 +238,11 @@ class Trainer {
   double Elapsed() const { return resumed_seconds_ + clock_.Seconds(); }
   double EtaSeconds(const Update& update, double step_seconds) const;
   absl::StatusOr<std::string> Load(const std::string& from);
+  // A checkpoint of other data is refused where it is this run's own, else its position is given
+  // up.
+  absl::Status AdoptTrainingData(const Checkpoint& checkpoint, bool is_own);
+  // What was the best by another metric than today's is no longer.
+  void AdoptMetrics();
   // What the reducer remembers of earlier steps, from the checkpoint that the root loaded.
   absl::Status RestorePowerSgd(const std::string& path);
   absl::Status BroadcastState(const absl::Status& loaded);

@@ -1,14 +1,33 @@
 // trainer_checkpoints.cc - how a run is written to checkpoints and goes on from one.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "dtrain/train/broadcast.h"
 #include "dtrain/train/internal/power_sgd_memory.h"
 #include "dtrain/train/trainer.h"
 
 namespace dtrain {
+namespace {
+
+// File of a checkpoint: what the position in the data belongs to.
+constexpr char kTrainingData[] = "training_data.txt";
+
+// The lines of `now` that are not in `there`: "pairs 500, checksum 1234abcd".
+std::string DifferingLines(const std::string& now, const std::string& there) {
+  const std::vector<std::string> known = absl::StrSplit(there, '\n');
+  std::vector<std::string> differing;
+  for (const absl::string_view line : absl::StrSplit(now, '\n', absl::SkipEmpty())) {
+    if (std::find(known.begin(), known.end(), line) == known.end()) differing.emplace_back(line);
+  }
+  return absl::StrJoin(differing, ", ");
+}
+
+}  // namespace
 
 absl::Status Trainer::OnRoot(const std::function<absl::Status()>& work) {
   if (!comm_.is_root()) {
@@ -43,7 +62,46 @@ absl::StatusOr<std::string> Trainer::Load(const std::string& from) {
   DT_RETURN_IF_ERROR(task_.CheckCheckpoint(*checkpoint));
   DT_RETURN_IF_ERROR(
       RestoreCheckpoint(*checkpoint, task_.parameters(), adam_, state_, shards_.get()));
+  DT_RETURN_IF_ERROR(AdoptTrainingData(*checkpoint, /*is_own=*/from == "auto"));
+  AdoptMetrics();
   return checkpoint->path();
+}
+
+absl::Status Trainer::AdoptTrainingData(const Checkpoint& checkpoint, bool is_own) {
+  if (!checkpoint.Has(kTrainingData)) return absl::OkStatus();
+  DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(kTrainingData));
+  const std::string ours = task_.TrainingData();
+  if (ours == theirs || ours.empty()) return absl::OkStatus();
+  if (is_own) {
+    return StorageError(absl::StrFormat(
+        "%s was trained on other data (%s there, %s here): give the run the data it began with, or "
+        "train this model further on the new data by --resume=%s and another --run_dir",
+        checkpoint.path(), DifferingLines(theirs, ours), DifferingLines(ours, theirs),
+        checkpoint.path()));
+  }
+  state_.position = {};
+  Event("resume", absl::StrFormat("the training data is not that of %s: its first epoch begins",
+                                  checkpoint.path()));
+  return absl::OkStatus();
+}
+
+void Trainer::AdoptMetrics() {
+  const auto differs = [&](const std::string& kind, const std::string& there,
+                           const std::string& here) {
+    if (there.empty() || there == here) return false;
+    Event("resume",
+          absl::StrFormat("%s looks at %s from here on, no longer at %s", kind, here, there));
+    return true;
+  };
+  if (differs("the choice of the best checkpoint", state_.best_metric_name, options_.best_metric)) {
+    state_.best_metric = 0.0;
+    state_.best_step = -1;
+  }
+  if (differs("early stopping", state_.early_stop_metric_name, options_.early_stop.metric)) {
+    state_.early_stop_best = 0.0;
+    state_.early_stop_step = -1;
+    state_.stalled_evaluations = 0;
+  }
 }
 
 absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
@@ -62,12 +120,13 @@ absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
     }
   }
   parameters.RefreshComputeWeights();
-  static_assert(std::is_trivially_copyable_v<TrainState>);
-  comm_.Broadcast(&state_, sizeof(state_), 0);
+  DT_ASSIGN_OR_RETURN(state_, StateFromJson(comm_.BroadcastString(StateToJson(state_)), "root"));
+  state_.best_metric_name = options_.best_metric;
+  state_.early_stop_metric_name = options_.early_stop.metric;
   adam_.set_steps(state_.optimizer_steps);
   state_.loss_scaler = RestoreLossScale(options_.loss_scaler, state_.loss_scaler);
   step_.Reset(state_.loss_scaler, state_.optimizer_steps, ctx_.stream());
-  task_.Seek(state_.position);
+  DT_RETURN_IF_ERROR(task_.Seek(state_.position));
   resumed_seconds_ = state_.seconds;
   if (state_.step > 0) last_checkpoint_step_ = state_.step;
   return absl::OkStatus();
@@ -93,8 +152,10 @@ absl::Status Trainer::WriteCheckpoint(std::vector<CheckpointFile> more) {
   DT_ASSIGN_OR_RETURN(
       CheckpointDirectory directory,
       CheckpointDirectory::Open(options_.checkpoint_dir, {.keep_last = options_.keep_last}));
-  std::vector<CheckpointFile> files = MakeCheckpointFiles(state_, task_.parameters(), adam_,
-                                                          task_.CheckpointFiles(), shards_.get());
+  std::vector<NamedFile> texts = task_.CheckpointFiles();
+  texts.push_back({kTrainingData, task_.TrainingData()});
+  std::vector<CheckpointFile> files =
+      MakeCheckpointFiles(state_, task_.parameters(), adam_, texts, shards_.get());
   std::move(more.begin(), more.end(), std::back_inserter(files));
   DT_ASSIGN_OR_RETURN(const SavedCheckpoint saved, directory.Save(state_.step, files));
   if (state_.best_step == state_.step) {

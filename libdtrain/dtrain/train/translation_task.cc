@@ -128,6 +128,12 @@ absl::StatusOr<TranslationSet> TranslationTask::OpenSet(const std::string& name)
   const std::string stem = options_.data_dir + "/" + name;
   DT_ASSIGN_OR_RETURN(TokenShard shard,
                       TokenShard::Open(stem + ".bin", {.vocab_hash = tokenizer_.Hash()}));
+  if (shard.info().options_hash != train_.info().options_hash) {
+    return DataError(absl::StrFormat(
+        "%s.bin and %s were not prepared together: training text might be in it; prepare the data "
+        "again",
+        stem, train_.path()));
+  }
   DT_RETURN_IF_ERROR(CheckLongest(shard, stem + ".bin", options_.model));
   DT_ASSIGN_OR_RETURN(std::vector<std::string> sources, ReadLines(stem + ".src"));
   DT_ASSIGN_OR_RETURN(std::vector<std::string> references, ReadLines(stem + ".ref"));
@@ -140,17 +146,17 @@ absl::StatusOr<TranslationSet> TranslationTask::OpenSet(const std::string& name)
   return TranslationSet{std::move(shard), std::move(sources), std::move(references)};
 }
 
-void TranslationTask::Seek(const DataPosition& position) {
-  position_ = position;
+absl::Status TranslationTask::Seek(const DataPosition& position) {
   const LoaderOptions options{.batch = options_.batch,
                               .ids = Ids(),
                               .rank = comm_.rank(),
                               .num_ranks = comm_.size(),
                               .accumulation = accumulation_};
-  absl::StatusOr<BatchLoader> loader =
-      BatchLoader::Create(train_, options, {position.epoch, position.sample});
-  DT_CHECK(loader.ok()) << MessageOf(loader.status());
-  loader_ = *std::move(loader);
+  DT_ASSIGN_OR_RETURN(BatchLoader loader,
+                      BatchLoader::Create(train_, options, {position.epoch, position.sample}));
+  position_ = position;
+  loader_ = std::move(loader);
+  return absl::OkStatus();
 }
 
 double TranslationTask::epochs() const {
@@ -331,9 +337,14 @@ std::vector<NamedFile> TranslationTask::CheckpointFiles() const {
   return files;
 }
 
+std::string TranslationTask::TrainingData() const {
+  return absl::StrFormat("pairs %d\npieces %d and %d\nchecksum %08x\n", train_.size(),
+                         train_.source_tokens(), train_.target_tokens(), train_.content_crc());
+}
+
 std::string TranslationTask::DataContract() const {
-  return absl::StrFormat("pairs %d\nvocabulary hash %016x\npreparation hash %016x\n", train_.size(),
-                         tokenizer_.Hash(), train_.info().options_hash);
+  return TrainingData() + absl::StrFormat("vocabulary hash %016x\npreparation hash %016x\n",
+                                          tokenizer_.Hash(), train_.info().options_hash);
 }
 
 }  // namespace dtrain

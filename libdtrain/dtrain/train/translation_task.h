@@ -51,7 +51,7 @@ class TranslationTask final : public TrainingTask {
       const TranslationTaskOptions& options, Communicator& comm);
 
   ParameterSet& parameters() override { return model_.parameters(); }
-  void Seek(const DataPosition& position) override;
+  absl::Status Seek(const DataPosition& position) override;
   DataPosition position() const override { return position_; }
   double epochs() const override;
   absl::StatusOr<int> NextUpdate() override;
@@ -64,6 +64,7 @@ class TranslationTask final : public TrainingTask {
   // the dev set; none without one.
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
   absl::StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
+  std::string TrainingData() const override;
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
   std::vector<NamedFile> CheckpointFiles() const override;
 
