@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "dtrain/app/flag_set.h"
 #include "dtrain/app/translation_model.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/root_status.h"
 #include "dtrain/data/text_reader.h"
 #include "dtrain/train/bleu.h"
 #include "dtrain/train/chrf.h"
@@ -63,15 +65,24 @@ struct EvalFlags {
   }
 };
 
-absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path) {
+absl::StatusOr<std::string> ReadText(const std::string& path) {
   DT_ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(path == "-" ? "/dev/stdin" : path));
-  std::vector<std::string> lines;
+  std::string text;
   TextLine line;
   for (;;) {
     DT_ASSIGN_OR_RETURN(const bool more, reader.Next(line));
-    if (!more) return lines;
-    lines.emplace_back(line.text);
+    if (!more) return text;
+    text.append(line.text).append("\n");
   }
+}
+
+// The lines of a file that the root has; mpirun gives it the standard input too.
+absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path, Communicator& comm) {
+  const absl::StatusOr<std::string> text = comm.is_root() ? ReadText(path) : std::string();
+  DT_RETURN_IF_ERROR(ShareRootStatus(text.status(), "read " + path, comm));
+  std::vector<std::string> lines = absl::StrSplit(comm.BroadcastString(*text), '\n');
+  lines.pop_back();  // behind the last line's end
+  return lines;
 }
 
 // What a model adds to the scores of its translations.
@@ -176,12 +187,20 @@ void PrintResult(const EvalFlags& flags, const BleuScore& bleu, double chrf, siz
 
 absl::Status Evaluate(const EvalFlags& flags, Runtime& runtime) {
   const std::string& path = flags.hypothesis.empty() ? flags.source : flags.hypothesis;
-  DT_ASSIGN_OR_RETURN(std::vector<std::string> hypotheses, ReadLines(path));
+  DT_ASSIGN_OR_RETURN(std::vector<std::string> hypotheses, ReadLines(path, runtime.comm));
   std::vector<std::vector<std::string>> references;
   for (const std::string& reference : flags.references) {
-    DT_ASSIGN_OR_RETURN(references.emplace_back(), ReadLines(reference));
+    DT_ASSIGN_OR_RETURN(references.emplace_back(), ReadLines(reference, runtime.comm));
   }
   DT_RETURN_IF_ERROR(CheckCounts(flags, hypotheses.size(), references));
+  std::optional<TextOutput> output;
+  const auto open_output = [&]() -> absl::Status {
+    if (flags.output.empty() || !runtime.comm.is_root()) return absl::OkStatus();
+    DT_ASSIGN_OR_RETURN(output, TextOutput::Open(flags.output));
+    return absl::OkStatus();
+  };
+  // Before the work that it is for.
+  DT_RETURN_IF_ERROR(ShareRootStatus(open_output(), "open --output", runtime.comm));
   std::optional<ModelResult> model;
   if (!flags.model_path.empty()) {
     model.emplace();
@@ -189,10 +208,9 @@ absl::Status Evaluate(const EvalFlags& flags, Runtime& runtime) {
                         TranslateOnRanks(flags, hypotheses, references.front(), runtime, *model));
   }
   if (!runtime.comm.is_root()) return absl::OkStatus();
-  if (!flags.output.empty()) {
-    DT_ASSIGN_OR_RETURN(TextOutput output, TextOutput::Open(flags.output));
-    for (const std::string& line : hypotheses) DT_RETURN_IF_ERROR(output.Write(line + "\n"));
-    DT_RETURN_IF_ERROR(output.Close());
+  if (output) {
+    for (const std::string& line : hypotheses) DT_RETURN_IF_ERROR(output->Write(line + "\n"));
+    DT_RETURN_IF_ERROR(output->Close());
   }
   DT_ASSIGN_OR_RETURN(const BleuScore bleu,
                       CorpusBleu(hypotheses, references, {.lowercase = flags.lowercase}));

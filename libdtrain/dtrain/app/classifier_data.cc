@@ -15,6 +15,7 @@
 #include "dtrain/app/internal/as_written.h"
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
+#include "dtrain/comm/root_status.h"
 #include "dtrain/data/glue.h"
 #include "dtrain/data/jigsaw.h"
 #include "dtrain/data/prepare_classification.h"
@@ -276,12 +277,7 @@ absl::StatusOr<ClassifierData> PrepareClassifierData(const Config& config,
                                                      Runtime& runtime) {
   absl::StatusOr<ClassifierData> data = ClassifierData();
   if (runtime.comm.is_root()) data = PrepareOnRoot(config, options);
-  const int code =
-      runtime.comm.AllReduceValue(static_cast<int32_t>(ExitCodeOf(data.status())), ReduceOp::kMax);
-  if (code != 0) {
-    return data.ok() ? DataError("the root rank could not prepare the data; its message says why")
-                     : data.status();
-  }
+  DT_RETURN_IF_ERROR(ShareRootStatus(data.status(), "prepare the data", runtime.comm));
   return FromText(runtime.comm.BroadcastString(ToText(*data)));
 }
 

@@ -26,6 +26,7 @@
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
+#include "dtrain/comm/root_status.h"
 #include "dtrain/train/contract.h"
 #include "dtrain/train/pretrained_weights.h"
 #include "nlohmann/json.hpp"
@@ -81,10 +82,7 @@ absl::Status LoadPretrained(const proto::BertModelConfig& config, ParameterSet& 
       Print(runtime, report->Describe() + "\n");
     }
   }
-  const int code =
-      runtime.comm.AllReduceValue(static_cast<int32_t>(ExitCodeOf(status)), ReduceOp::kMax);
-  if (code == 0 || !status.ok()) return status;
-  return StorageError("the root rank could not load the weights; its message says why");
+  return ShareRootStatus(status, "load the weights", runtime.comm);
 }
 
 // That the metrics which steer the run are some that its data has.

@@ -11,6 +11,7 @@
 #include "dtrain/app/internal/config_values.h"
 #include "dtrain/app/internal/shared_trainer_options.h"
 #include "dtrain/base/log.h"
+#include "dtrain/comm/root_status.h"
 #include "dtrain/nmt.pb.h"
 
 namespace dtrain {
@@ -204,11 +205,8 @@ absl::StatusOr<std::string> PrepareData(const proto::DataConfig& config, const s
     status = report.status();
     if (report.ok()) LogInfo(report->Describe());
   }
-  const int code =
-      runtime.comm.AllReduceValue(static_cast<int32_t>(ExitCodeOf(status)), ReduceOp::kMax);
-  if (code == 0) return folder;
-  return status.ok() ? DataError("the root rank could not prepare the data; its message says why")
-                     : status;
+  DT_RETURN_IF_ERROR(ShareRootStatus(status, "prepare the data", runtime.comm));
+  return folder;
 }
 
 }  // namespace dtrain

@@ -16,6 +16,7 @@
 #include "dtrain/app/run_on_ranks.h"
 #include "dtrain/app/version.h"
 #include "dtrain/base/log.h"
+#include "dtrain/comm/root_status.h"
 #include "dtrain/run.pb.h"
 
 namespace dtrain {
@@ -83,11 +84,7 @@ absl::StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::Open(
       runtime.comm.BroadcastString(run.run_dir().empty() ? NewRunPath(program) : run.run_dir());
   const absl::Status opened =
       runtime.comm.is_root() ? recorder->OpenRoot(run, config) : absl::OkStatus();
-  const int code =
-      runtime.comm.AllReduceValue(static_cast<int32_t>(ExitCodeOf(opened)), ReduceOp::kMax);
-  if (code != 0) {
-    return opened.ok() ? UsageError("the root rank could not open the run directory") : opened;
-  }
+  DT_RETURN_IF_ERROR(ShareRootStatus(opened, "open the run directory", runtime.comm));
   DT_RETURN_IF_ERROR(runtime.OpenLog(recorder->path_));
   return recorder;
 }

@@ -44,6 +44,29 @@ absl::Status InternalError(std::string_view message) {
   return Make(absl::StatusCode::kInternal, ExitCode::kInternal, message);
 }
 
+absl::Status ErrorOf(ExitCode code, std::string_view message) {
+  switch (code) {
+    case ExitCode::kUsage:
+      return UsageError(message);
+    case ExitCode::kData:
+      return DataError(message);
+    case ExitCode::kDiverged:
+      return DivergedError(message);
+    case ExitCode::kOutOfMemory:
+      return OutOfMemoryError(message);
+    case ExitCode::kCommunication:
+      return CommunicationError(message);
+    case ExitCode::kStorage:
+      return StorageError(message);
+    case ExitCode::kStopped:
+      return StoppedError(message);
+    case ExitCode::kDone:
+    case ExitCode::kInternal:
+      break;
+  }
+  return InternalError(message);
+}
+
 ExitCode ExitCodeOf(const absl::Status& status) {
   if (status.ok()) return ExitCode::kDone;
   const auto payload = status.GetPayload(kPayloadUrl);

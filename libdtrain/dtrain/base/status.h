@@ -37,6 +37,9 @@ absl::Status StorageError(std::string_view message);
 absl::Status StoppedError(std::string_view message);
 absl::Status InternalError(std::string_view message);
 
+// By code; kDone, which is no error, is taken for kInternal.
+absl::Status ErrorOf(ExitCode code, std::string_view message);
+
 ExitCode ExitCodeOf(const absl::Status& status);
 
 // The status with "prefix: " before its message; its exit code stays. OK stays OK.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "dtrain/comm/root_status.h"
 #include "dtrain/train/broadcast.h"
 #include "dtrain/train/internal/power_sgd_memory.h"
 #include "dtrain/train/trainer.h"
@@ -105,13 +106,7 @@ void Trainer::AdoptMetrics() {
 }
 
 absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
-  // The root's error ends every rank with the same message and exit code.
-  const int code = comm_.AllReduceValue(static_cast<int32_t>(ExitCodeOf(loaded)), ReduceOp::kMax);
-  if (code != 0) {
-    return loaded.ok()
-               ? StorageError("the root rank could not load a checkpoint; its message says why")
-               : loaded;
-  }
+  DT_RETURN_IF_ERROR(ShareRootStatus(loaded, "load a checkpoint", comm_));
   ParameterSet& parameters = task_.parameters();
   BroadcastTensors({{parameters.weights()}}, comm_, 0);
   if (!shards_) {
@@ -142,10 +137,8 @@ absl::Status Trainer::SaveCheckpoint() {
   if (const internal::PowerSgdMemory* const memory = reducer_->power_sgd_memory()) {
     more.push_back(internal::GatherMemory(*memory, comm_));
   }
-  absl::Status saved = OnRoot([&] { return WriteCheckpoint(std::move(more)); });
-  const int code = comm_.AllReduceValue(static_cast<int32_t>(ExitCodeOf(saved)), ReduceOp::kMax);
-  if (code == 0 || !saved.ok()) return saved;
-  return StorageError("the root rank could not write a checkpoint; its message says why");
+  return ShareRootStatus(OnRoot([&] { return WriteCheckpoint(std::move(more)); }),
+                         "write a checkpoint", comm_);
 }
 
 absl::Status Trainer::WriteCheckpoint(std::vector<CheckpointFile> more) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
+#include "dtrain/comm/root_status.h"
 
 namespace dtrain::internal {
 namespace {
@@ -50,11 +51,8 @@ absl::StatusOr<PlanReport> PreparePlans(const PlanKind& kind, const std::string&
   std::string text;
   absl::StatusOr<PlanReport> report = PlanReport();
   if (comm.is_root()) report = PrepareOnRoot(kind, path, device, measure, text);
-  if (comm.AllReduceValue(static_cast<int32_t>(report.ok()), ReduceOp::kMin) == 0) {
-    if (!report.ok()) return report.status();
-    return StorageError(absl::StrCat("the root rank could not write the plans of ",
-                                     ToAbsl(kind.what), "; its message says why"));
-  }
+  DT_RETURN_IF_ERROR(ShareRootStatus(report.status(),
+                                     absl::StrCat("write the plans of ", ToAbsl(kind.what)), comm));
   text = comm.BroadcastString(text);
   if (comm.is_root()) return report;
   DT_ASSIGN_OR_RETURN(const bool fits, kind.use(text, "plans of rank 0", device));

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "dtrain/base/check.h"
+#include "dtrain/comm/root_status.h"
 
 namespace dtrain::internal {
 namespace {
@@ -155,12 +156,7 @@ absl::StatusOr<std::string> RestoreMemory(const std::string& path, Communicator&
     return ReadMemory(checkpoint, memory);
   };
   const absl::StatusOr<GatheredMemory> gathered = read();
-  const int code =
-      comm.AllReduceValue(static_cast<int32_t>(ExitCodeOf(gathered.status())), ReduceOp::kMax);
-  if (code != 0) {
-    DT_RETURN_IF_ERROR(gathered.status());
-    return StorageError("the root rank could not read PowerSGD's memory; its message says why");
-  }
+  DT_RETURN_IF_ERROR(ShareRootStatus(gathered.status(), "read PowerSGD's memory", comm));
   SpreadMemory(*gathered, comm, memory);
   if (!comm.is_root() || gathered->ranks == comm.size()) return "";
   if (gathered->ranks == 0) return "the checkpoint has no memory of PowerSGD: it starts empty";
