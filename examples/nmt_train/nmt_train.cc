@@ -33,7 +33,9 @@ absl::StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& r
       PrepareKernels(config.kernels(), recorder.path(), runtime.device, runtime.comm,
                      WarmUpSteps(task->model(), memory.batch, runtime.device, context_options)));
   Context context(runtime.device, context_options);
-  TrainerOptions options = TrainerOptionsOf(config, recorder.path());
+  TrainerOptions options = TrainerOptionsOf(config, recorder.path(), task->updates_per_epoch());
+  DT_RETURN_IF_ERROR(ValidateSchedule(config.optimizer(), options.learning_rate.total_steps,
+                                      options.max_seconds > 0.0));
   options.planned_activation_bytes = memory.recompute.peak_bytes;
   if (options.shard_optimizer) {
     DT_RETURN_IF_ERROR(OptimizerShards::CheckDevice(runtime.device));

@@ -60,7 +60,7 @@ TEST_CASE("estimated weights, gradients and optimizer state are those of real te
       Seq2SeqTransformer model(estimate.model);
       ParameterSet& parameters = model.parameters();
       model.Allocate({}, estimate.compute_type, 1);
-      Adam adam(parameters, TrainerOptionsOf(config, "run").adam);
+      Adam adam(parameters, TrainerOptionsOf(config, "run", 1).adam);
       CHECK(estimate.parameters.total() == parameters.num_elements());
       const int64_t states = BytesOf(parameters.weights()) + BytesOf(parameters.gradients()) +
                              BytesOf(parameters.compute_weights()) + BytesOf(adam.first_moments()) +

@@ -50,11 +50,11 @@ TEST_CASE("fields that contradict each other are named") {
       {{"model.hidden_size=15", "model.num_heads=3"}, "model.hidden_size (15) must be even"},
       {{"optimizer.warmup_steps=0"},
        "optimizer.schedule inverse_sqrt needs optimizer.warmup_steps"},
-      {{"optimizer.schedule=cosine", "trainer.max_steps=0", "trainer.max_epochs=1"},
+      {{"optimizer.schedule=cosine", "trainer.max_steps=0", "trainer.max_time=1h"},
        "optimizer.schedule cosine needs an end"},
       {{"optimizer.schedule=linear", "trainer.max_steps=100"},
        "optimizer.warmup_steps (4000) must be below the 100 steps of optimizer.schedule linear"},
-      {{"optimizer.schedule=polynomial_total", "trainer.max_steps=0", "trainer.max_epochs=1"},
+      {{"optimizer.schedule=polynomial_total", "trainer.max_steps=0", "trainer.max_time=1h"},
        "optimizer.schedule polynomial_total needs an end"},
       {{"optimizer.schedule=linear_to_budget"},
        "optimizer.schedule linear_to_budget needs trainer.max_time"},
@@ -86,12 +86,29 @@ TEST_CASE("fields that contradict each other are named") {
   }
 }
 
+TEST_CASE("a learning rate falls to the end of the run, by updates or by epochs") {
+  const auto total = [](const std::vector<std::string>& overrides) {
+    proto::NmtConfig config;
+    std::vector<std::string> all = {"data.prepared=/data", "optimizer.schedule=cosine",
+                                    "optimizer.warmup_steps=10"};
+    all.insert(all.end(), overrides.begin(), overrides.end());
+    CHECK(LoadConfig({.files = {}, .overrides = all}, config).ok());
+    CHECK(std::string(MessageOf(ValidateNmtConfig(config))) == "");
+    return TrainerOptionsOf(config, "/r", 25).learning_rate.total_steps;
+  };
+  CHECK(total({}) == 100000);
+  CHECK(total({"trainer.max_epochs=4"}) == 100);
+  CHECK(total({"trainer.max_epochs=4", "trainer.max_steps=70"}) == 70);
+  CHECK(total({"trainer.max_epochs=4", "trainer.max_steps=0"}) == 100);
+  CHECK(total({"trainer.max_epochs=4", "optimizer.total_steps=300"}) == 300);
+}
+
 TEST_CASE("the ways to spare a slow network reach the trainer") {
   const auto options = [](const std::vector<std::string>& overrides) {
     proto::NmtConfig config;
     CHECK(LoadConfig({.files = {}, .overrides = overrides}, config).ok());
     CHECK(ValidateWithoutData(config).ok());
-    return TrainerOptionsOf(config, "/r");
+    return TrainerOptionsOf(config, "/r", 25);
   };
   CHECK(options({"trainer.wire_precision=fp16"}).reducer.wire_type == DType::kFloat16);
   CHECK(options({"trainer.wire_precision=bf16"}).reducer.wire_type == DType::kBFloat16);

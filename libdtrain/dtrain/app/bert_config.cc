@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/bert_config.h"
 
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -117,12 +116,9 @@ absl::Status ValidateWithoutData(const proto::BertConfig& config) {
   const proto::ClassifierTrainerConfig& trainer = config.trainer();
   DT_RETURN_IF_ERROR(ValidateTrainer(config));
   DT_RETURN_IF_ERROR(ValidateSharding(trainer.shard_optimizer(), config.optimizer()));
-  // Epochs are counted in updates where the data is known.
-  const bool counted = trainer.max_steps() > 0 || trainer.max_epochs() > 0;
-  const int64_t length = trainer.max_steps() > 0 ? trainer.max_steps()
-                         : counted               ? std::numeric_limits<int64_t>::max()
-                                                 : 0;
-  DT_RETURN_IF_ERROR(ValidateSchedule(config.optimizer(), length, !trainer.max_time().empty()));
+  DT_RETURN_IF_ERROR(ValidateSchedule(
+      config.optimizer(), UpdatesOf(trainer.max_steps(), trainer.max_epochs(), kUnknownUpdates),
+      !trainer.max_time().empty()));
   return ValidateLengths(config);
 }
 

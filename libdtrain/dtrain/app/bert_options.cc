@@ -9,6 +9,7 @@
 #include "dtrain/app/internal/as_written.h"
 #include "dtrain/app/internal/config_values.h"
 #include "dtrain/app/internal/shared_trainer_options.h"
+#include "dtrain/app/nmt_config.h"
 #include "dtrain/app/nmt_options.h"
 #include "dtrain/bert.pb.h"
 
@@ -75,9 +76,8 @@ ClassificationTaskOptions ClassificationTaskOf(const proto::BertConfig& config, 
 
 TrainerOptions ClassifierTrainerOf(const proto::BertConfig& config, const ClassifierRun& run) {
   const proto::ClassifierTrainerConfig& trainer = config.trainer();
-  const int64_t of_epochs = trainer.max_epochs() * run.updates_per_epoch;
-  int64_t max_steps = trainer.max_steps() > 0 ? trainer.max_steps() : of_epochs;
-  if (of_epochs > 0) max_steps = std::min(max_steps, of_epochs);
+  const int64_t max_steps =
+      UpdatesOf(trainer.max_steps(), trainer.max_epochs(), run.updates_per_epoch);
   LrScheduleOptions schedule =
       LearningRateOf(config.optimizer(), max_steps, config.model().hidden_size());
   if (schedule.warmup_steps == 0) {

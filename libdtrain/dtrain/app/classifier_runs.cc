@@ -21,6 +21,7 @@
 #include "dtrain/app/internal/pretrained_shape.h"
 #include "dtrain/app/kernel_plans.h"
 #include "dtrain/app/memory_plan.h"
+#include "dtrain/app/nmt_config.h"
 #include "dtrain/app/run_recorder.h"
 #include "dtrain/app/version.h"
 #include "dtrain/base/file.h"
@@ -165,6 +166,8 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds
                                    .updates_per_epoch = task->updates_per_epoch(),
                                    .main_metric = main_metric,
                                    .seed = seed});
+  DT_RETURN_IF_ERROR(ValidateSchedule(config.optimizer(), options.learning_rate.total_steps,
+                                      options.max_seconds > 0.0));
   options.planned_activation_bytes = memory.recompute.peak_bytes;
   Trainer trainer(*task, runtime.comm, context, options);
   trainer.set_observer(recorder.get());

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/nmt_config.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -29,11 +30,17 @@ absl::Status ValidateModel(const proto::ModelConfig& model) {
 
 }  // namespace
 
-absl::Status ValidateSchedule(const proto::OptimizerConfig& optimizer, int64_t max_steps,
+int64_t UpdatesOf(int64_t max_steps, int64_t max_epochs, int64_t updates_per_epoch) {
+  if (max_epochs == 0) return max_steps;
+  const int64_t of_epochs = max_epochs * updates_per_epoch;
+  return max_steps > 0 ? std::min(max_steps, of_epochs) : of_epochs;
+}
+
+absl::Status ValidateSchedule(const proto::OptimizerConfig& optimizer, int64_t updates,
                               bool has_max_time) {
   using Optimizer = proto::OptimizerConfig;
   const std::string name = Optimizer::Schedule_Name(optimizer.schedule());
-  const int64_t total = optimizer.total_steps() > 0 ? optimizer.total_steps() : max_steps;
+  const int64_t total = optimizer.total_steps() > 0 ? optimizer.total_steps() : updates;
   switch (optimizer.schedule()) {
     case Optimizer::inverse_sqrt:
     case Optimizer::transformer:
@@ -46,7 +53,8 @@ absl::Status ValidateSchedule(const proto::OptimizerConfig& optimizer, int64_t m
     case Optimizer::polynomial_total:
       if (total == 0) {
         return UsageError(absl::StrFormat(
-            "optimizer.schedule %s needs an end: set optimizer.total_steps or trainer.max_steps",
+            "optimizer.schedule %s needs an end: set optimizer.total_steps, trainer.max_steps or "
+            "trainer.max_epochs",
             name));
       }
       if (optimizer.warmup_steps() < total) break;
@@ -174,8 +182,9 @@ absl::Status ValidateWithoutData(const proto::NmtConfig& config) {
   DT_RETURN_IF_ERROR(CheckRules(config));
   DT_RETURN_IF_ERROR(ValidateModel(config.model()));
   const proto::TrainerConfig& trainer = config.trainer();
-  DT_RETURN_IF_ERROR(
-      ValidateSchedule(config.optimizer(), trainer.max_steps(), !trainer.max_time().empty()));
+  DT_RETURN_IF_ERROR(ValidateSchedule(
+      config.optimizer(), UpdatesOf(trainer.max_steps(), trainer.max_epochs(), kUnknownUpdates),
+      !trainer.max_time().empty()));
   DT_RETURN_IF_ERROR(ValidateTrainer(trainer));
   DT_RETURN_IF_ERROR(ValidateSharding(trainer.shard_optimizer(), config.optimizer()));
   return ValidateLengths(config);

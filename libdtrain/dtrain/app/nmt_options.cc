@@ -10,6 +10,7 @@
 #include "dtrain/app/internal/as_written.h"
 #include "dtrain/app/internal/config_values.h"
 #include "dtrain/app/internal/shared_trainer_options.h"
+#include "dtrain/app/nmt_config.h"
 #include "dtrain/base/log.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/nmt.pb.h"
@@ -156,14 +157,16 @@ TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::
   return options;
 }
 
-TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::string& run_dir) {
+TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::string& run_dir,
+                                int64_t updates_per_epoch) {
   const proto::TrainerConfig& trainer = config.trainer();
   TrainerOptions options = internal::SharedTrainerOptions(trainer, config.optimizer(),
                                                           trainer.tokens_per_batch(), run_dir);
   options.max_steps = trainer.max_steps();
   options.max_epochs = trainer.max_epochs();
-  options.learning_rate =
-      LearningRateOf(config.optimizer(), trainer.max_steps(), config.model().hidden_size());
+  options.learning_rate = LearningRateOf(
+      config.optimizer(), UpdatesOf(trainer.max_steps(), trainer.max_epochs(), updates_per_epoch),
+      config.model().hidden_size());
   options.reducer.power_sgd.seed = trainer.seed();
   options.best_metric = proto::Metric_Name(trainer.best_metric());
   options.early_stop.metric = proto::Metric_Name(trainer.early_stop().metric());

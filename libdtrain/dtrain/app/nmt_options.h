@@ -44,8 +44,10 @@ PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::stri
 TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::string& data_dir,
                                      const Device& device);
 
-// The configuration was validated: its periods and durations parse.
-TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::string& run_dir);
+// The configuration was validated: its periods and durations parse. updates_per_epoch: about, for
+// learning rates that fall to the end of the last epoch.
+TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::string& run_dir,
+                                int64_t updates_per_epoch);
 
 // What must be equal on all ranks: every section but `run`, whose paths and display may differ.
 std::string TrainingContract(const proto::NmtConfig& config);

@@ -164,6 +164,11 @@ double TranslationTask::epochs() const {
          static_cast<double>(position_.sample) / static_cast<double>(train_.size());
 }
 
+int64_t TranslationTask::updates_per_epoch() const {
+  const SampleLengths lengths{.source = train_.source_lengths(), .target = train_.target_lengths()};
+  return EpochPlan(lengths, options_.batch, /*epoch=*/0).num_batches();
+}
+
 absl::StatusOr<int> TranslationTask::NextUpdate() {
   inputs_ = {};
   batch_ = loader_->Next();

@@ -71,6 +71,9 @@ class TranslationTask final : public TrainingTask {
   Seq2SeqTransformer& model() { return model_; }
   const BpeModel& tokenizer() const { return tokenizer_; }
   const TokenShard& train_shard() const { return train_; }
+  // Updates of the first pass over the training data; later ones, in other orders, have about as
+  // many.
+  int64_t updates_per_epoch() const;
   // Canonical text of the data and its order, which all ranks must agree on.
   std::string DataContract() const;
 
