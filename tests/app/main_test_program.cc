@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DTRAIN_TEST_END=RANK:WAY, RANK "all" or a number. The other ranks wait for it in a barrier.
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -23,6 +26,14 @@
 namespace {
 
 using dtrain::Runtime;
+
+// To the process; returns when the flag is set, or after some seconds.
+void Send(int signal, const std::atomic<bool>& flag) {
+  kill(getpid(), signal);
+  for (int i = 0; i < 5000 && !flag; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
 
 absl::Status EndIn(const std::string& way, const dtrain::proto::NmtConfig& config,
                    Runtime& runtime) {
@@ -55,17 +66,18 @@ absl::Status EndIn(const std::string& way, const dtrain::proto::NmtConfig& confi
     dtrain::LogWarning("a loud line");
   }
   if (way == "signals") {
-    std::raise(SIGUSR1);
-    std::raise(SIGUSR2);
-    std::raise(SIGTERM);
+    Send(SIGUSR1, runtime.stop.checkpoint);
+    Send(SIGUSR2, runtime.stop.timeline);
+    Send(SIGTERM, runtime.stop.stop);
     std::printf("flags %d%d%d\n", runtime.stop.checkpoint.load(), runtime.stop.timeline.load(),
                 runtime.stop.stop.load());
   }
   if (way == "interrupt") {
-    std::raise(SIGINT);
+    Send(SIGINT, runtime.stop.stop);
     std::printf("stop %d\n", runtime.stop.stop.load());
     std::fflush(stdout);
-    std::raise(SIGINT);
+    const std::atomic<bool> never = false;
+    Send(SIGINT, never);
   }
   if (way == "threads")
     std::printf("threads %d device %d\n", runtime.threads, config.run().device());

@@ -119,6 +119,20 @@ TEST_CASE("SIGTERM ends with exit code 75, and the same command goes on to the s
   CHECK(ReadTestFile(toy.CheckpointFile(kSteps)) == whole);
 }
 
+TEST_CASE("signals at any moment of the products on a CPU harm nothing") {
+  const ToyProgram toy;
+  Job job("exec " + toy.Command(1, LongRun(toy) + " model.hidden_size=256 model.num_heads=4"));
+  REQUIRE(WaitUntil([&] { return toy.HasCheckpoint(100); }, 60));
+  for (int i = 0; i < 40; ++i) {
+    job.Signal(SIGUSR2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  job.Signal(SIGHUP);
+  const Outcome outcome = job.Wait(30);
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 75);
+}
+
 TEST_CASE("SIGTERM to one rank stops all ranks at the same update") {
   const ToyProgram toy;
   Job job("exec " + toy.Command(2, LongRun(toy, 100000)));

@@ -5,6 +5,7 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -132,6 +133,8 @@ absl::Status Prepare(std::vector<std::string> arguments, const AnyProgram& progr
 
 int RunMain(int argc, char** argv, const AnyProgram& program, Message& config) {
   LetWaitingThreadsSleep(argv);
+  // Whoever read the terminal's lines may go; the run goes on.
+  std::signal(SIGPIPE, SIG_IGN);
   std::optional<std::string> answer;
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
   const AnyCommand* command = nullptr;

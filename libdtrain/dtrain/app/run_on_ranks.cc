@@ -142,7 +142,7 @@ std::string ErrorReport(const absl::Status& status, int rank) {
 
 int RunOnRanks(int argc, char** argv, const RuntimeOptions& options, const absl::Status& early,
                const std::function<absl::Status(Runtime&)>& body) {
-  StopFlags& stop = InstallSignalHandlers();
+  StopFlags& stop = WatchSignals();
   if (options.comm_timeout > 0) {
     setenv("DTRAIN_COMM_TIMEOUT", absl::StrFormat("%g", options.comm_timeout).c_str(),
            /*replace=*/1);

@@ -1,48 +1,59 @@
-// signals.cc - handlers that only set flags.
+// signals.cc - one thread waits for the signals that all others block.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/signals.h"
 
 #include <csignal>
+#include <thread>
 
 namespace dtrain {
 namespace {
 
-static_assert(std::atomic<bool>::is_always_lock_free, "handlers may touch nothing else");
-
-// Handlers take no argument of ours, so what they set lives as long as the process.
+// The thread is there to the end of the process, and so are these.
 StopFlags flags;
 
-void Handle(int signal) {
-  switch (signal) {
-    case SIGUSR1:
-      flags.checkpoint = true;
-      break;
-    case SIGUSR2:
-      flags.timeline = true;
-      break;
-    case SIGINT:
-      // The second one meets the default action.
-      if (flags.stop.exchange(true)) {
-        std::signal(SIGINT, SIG_DFL);
-        std::raise(SIGINT);
-      }
-      break;
-    default:
-      flags.stop = true;
+void EndBy(int signal) {
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal);
+  std::signal(signal, SIG_DFL);
+  pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  std::raise(signal);
+}
+
+void Watch(const sigset_t& signals) {
+  for (;;) {
+    int signal = 0;
+    if (sigwait(&signals, &signal) != 0) continue;
+    switch (signal) {
+      case SIGUSR1:
+        flags.checkpoint = true;
+        break;
+      case SIGUSR2:
+        flags.timeline = true;
+        break;
+      case SIGINT:
+        if (flags.stop.exchange(true)) EndBy(SIGINT);
+        break;
+      default:
+        flags.stop = true;
+    }
   }
+}
+
+bool IsIgnored(int signal) {
+  struct sigaction action = {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 }  // namespace
 
-StopFlags& InstallSignalHandlers() {
-  struct sigaction action = {};
-  action.sa_handler = Handle;
-  sigemptyset(&action.sa_mask);
-  // Reads and writes in progress go on: a half-written checkpoint helps nobody.
-  action.sa_flags = SA_RESTART;
-  for (const int signal : {SIGUSR1, SIGUSR2, SIGTERM, SIGINT}) {
-    sigaction(signal, &action, nullptr);
-  }
+StopFlags& WatchSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGUSR1, SIGUSR2, SIGTERM, SIGINT}) sigaddset(&signals, signal);
+  if (!IsIgnored(SIGHUP)) sigaddset(&signals, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::thread([signals] { Watch(signals); }).detach();
   // A limit on file sizes is met as an error of write(), like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   return flags;

@@ -1,4 +1,4 @@
-// signals.h - signals become flags: USR1 checkpoint, USR2 timeline, TERM and INT stop.
+// signals.h - signals become flags: USR1 checkpoint, USR2 timeline, TERM, INT and HUP stop.
 // SPDX-License-Identifier: Apache-2.0
 //
 // mpirun passes USR1 and USR2 on to all ranks. On TERM or INT it kills the ranks after about a
@@ -11,9 +11,11 @@
 
 namespace dtrain {
 
-// Installs the handlers, once per process, and returns the flags they set. The handlers do nothing
-// else; a second INT ends the process at once.
-StopFlags& InstallSignalHandlers();
+// Once per process and before it has threads: blocks these signals in this thread and all that it
+// starts, and returns the flags that a thread of its own sets when they come. No handler ever runs:
+// matrix products of the CPU use their stack pointer for other memory, which a handler's frame
+// would overwrite. A second INT ends the process at once; a HUP that is ignored (nohup) stays so.
+StopFlags& WatchSignals();
 
 }  // namespace dtrain
 

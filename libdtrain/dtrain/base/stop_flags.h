@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-// Set by signal handlers (app/signals.h) or by tests, read by long loops: the trainer agrees on
+// Set by signals (app/signals.h) or by tests, read by long loops: the trainer agrees on
 // them with all ranks at each update, decoding polls them.
 struct StopFlags {
   std::atomic<bool> stop{false};        // write a checkpoint and end with StoppedError
