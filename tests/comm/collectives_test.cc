@@ -114,6 +114,107 @@ TEST_CASE("38: after the time-out every rank has an error with the tensor and th
   }
 }
 
+TEST_CASE("38: what ranks gave up is whole for a late one, or fails there too") {
+  for (const bool by_abort : {false, true}) {
+    LogCapture log;
+    const auto sums = RunRanks(3, [&](Communicator& comm) {
+      Collectives collectives(
+          comm, {.stall_warning_seconds = 0.1, .timeout_seconds = by_abort ? 30.0 : 0.25});
+      std::vector<float> values(10, 1.0f);
+      DT_CHECK(collectives.AllReduce("known", View(values), {.op = ReduceOp::kSum}).Wait().ok());
+      std::fill(values.begin(), values.end(), 1.0f);
+      if (comm.rank() == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+        const absl::Status status =
+            collectives.AllReduce("known", View(values), {.op = ReduceOp::kSum}).Wait();
+        const float sum = status.ok() ? values[0] : 3.0f;
+        DT_CHECK(!collectives.AllReduce("next", View(values), {.op = ReduceOp::kSum}).Wait().ok());
+        return sum;
+      }
+      const auto handle = collectives.AllReduce("known", View(values), {.op = ReduceOp::kSum});
+      if (by_abort && comm.rank() == 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        collectives.Abort("a test");
+      }
+      const absl::Status status = handle.Wait();
+      DT_CHECK(status.ok() || ExitCodeOf(status) == ExitCode::kCommunication);
+      const float sum = status.ok() ? values[0] : 3.0f;
+      values.assign(values.size(), 100.0f);  // it is the caller's again
+      return sum;
+    });
+    CHECK(sums == std::vector<float>(3, 3.0f));
+  }
+}
+
+TEST_CASE("a join waits for tensors in flight, known ones too") {
+  const auto sums = RunRanks(3, [](Communicator& comm) {
+    Collectives collectives(comm, {.timeout_seconds = 5});
+    std::vector<float> mine;
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      std::vector<float> late(10, 1.0f);
+      std::vector<float> all(10, 10.0f);
+      DT_CHECK(collectives.AllReduce("x", View(all), {.op = ReduceOp::kSum}).Wait().ok());
+      CollectiveHandle handle;
+      if (comm.rank() == 0) handle = collectives.AllReduce("x", View(late), {.op = ReduceOp::kSum});
+      DT_CHECK(collectives.Join().ok());
+      if (comm.rank() == 0) DT_CHECK(handle.Wait().ok());
+      mine.insert(mine.end(), {all[0], late[0]});
+    }
+    return mine;
+  });
+  for (const std::vector<float>& of_rank : sums) {
+    CHECK(of_rank == std::vector<float>{30, 1, 30, 1, 30, 1});
+  }
+}
+
+TEST_CASE("what a rank cannot take part with is refused on every rank") {
+  const auto messages = RunRanks(2, [](Communicator& comm) {
+    Collectives collectives(comm);
+    std::vector<float> values(4, 1.0f);
+    std::vector<float> longer(5, 0.0f);
+    const bool wrong = comm.rank() == 1;
+    std::vector<std::string> texts;
+    const auto note = [&](const absl::Status& status) { texts.emplace_back(MessageOf(status)); };
+    note(collectives.AllReduce("absent", wrong ? Tensor() : View(values)).Wait());
+    note(collectives.AllReduce("output", View(values), wrong ? View(longer) : View(values)).Wait());
+    note(collectives
+             .AllReduce("factor", View(values),
+                        {.prescale = wrong ? std::numeric_limits<double>::infinity() : 1.0})
+             .Wait());
+    const std::vector<int64_t> splits = {std::numeric_limits<int64_t>::max(),
+                                         std::numeric_limits<int64_t>::max()};
+    note(collectives
+             .AllToAll("splits", View(values),
+                       wrong ? std::span<const int64_t>(splits) : std::span<const int64_t>())
+             .Wait());
+    note(collectives.BroadcastBytes("roots", "text", comm.rank()).status());
+    note(collectives.BroadcastBytes("root", "text", wrong ? 7 : 0).status());
+    note(collectives.AllReduce("absent", View(values)).Wait());
+    return texts;
+  });
+  const char* const parts[] = {"the tensor is absent",
+                               "the output has another shape",
+                               "a scale factor is not a finite number",
+                               "a split of 92233720368547",
+                               "the roots differ between ranks: root 0 on rank 0, root 1 on rank 1",
+                               "rank 1: there is no root 7 among 2 ranks",
+                               ""};
+  for (const std::vector<std::string>& texts : messages) {
+    REQUIRE(texts.size() == std::size(parts));
+    for (size_t i = 0; i < texts.size(); ++i) CHECK_THAT(texts[i], Catch::Contains(parts[i]));
+    CHECK(texts.back().empty());
+  }
+}
+
+TEST_CASE("a large average of halves over hosts does not overflow within one") {
+  const auto means = testing::RunRanksOn({"a", "a", "b", "b"}, [](Communicator& comm) {
+    std::vector<Float16> values(100000, Float16(40000.0f));
+    comm.AllReduce(values.data(), 100000, DType::kFloat16, ReduceOp::kAverage);
+    return static_cast<float>(values[77777]);
+  });
+  CHECK(means == std::vector<float>(4, 40000.0f));
+}
+
 TEST_CASE("38: a stall beside moving tensors is named as well, cached or not") {
   LogCapture log;
   const auto statuses = RunRanks(2, [](Communicator& comm) {

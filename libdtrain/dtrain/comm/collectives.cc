@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/collectives.h"
 
+#include <array>
+#include <cmath>
 #include <functional>
 #include <mutex>
 #include <utility>
@@ -24,20 +26,25 @@ std::unique_ptr<SubmittedCollective> Describe(CollectiveKind kind, std::string_v
   auto submitted = std::make_unique<SubmittedCollective>();
   submitted->request.name = name;
   submitted->request.kind = kind;
+  std::string& refusal = submitted->request.refusal;
   for (const Tensor& tensor : inputs) {
     DT_CHECK(tensor.is_contiguous()) << "\"" << name << "\"";
+    if (tensor.raw() == nullptr && tensor.elements() > 0) refusal = "the tensor is absent";
     submitted->request.items.push_back({tensor.dtype(), tensor.device().type, tensor.shape()});
     if (!kWithCuda && tensor.device().type != DeviceType::kCpu) {
-      submitted->request.refusal = "the tensor lies on a GPU, and this build has no CUDA";
+      refusal = "the tensor lies on a GPU, and this build has no CUDA";
     }
   }
   submitted->inputs.assign(inputs.begin(), inputs.end());
   submitted->outputs.assign(outputs.begin(), outputs.end());
   for (size_t i = 0; i < outputs.size(); ++i) {
     DT_CHECK(outputs[i].is_contiguous()) << "\"" << name << "\"";
-    DT_CHECK(outputs[i].shape() == inputs[i].shape() && outputs[i].dtype() == inputs[i].dtype() &&
-             outputs[i].device() == inputs[i].device())
-        << "the output of \"" << name << "\" has another shape, type or device than its input";
+    if (outputs[i].shape() != inputs[i].shape() || outputs[i].dtype() != inputs[i].dtype() ||
+        outputs[i].device() != inputs[i].device()) {
+      refusal = "the output has another shape, type or device than the input";
+    } else if (outputs[i].raw() == nullptr && outputs[i].elements() > 0) {
+      refusal = "the tensor is absent";
+    }
   }
   return submitted;
 }
@@ -46,6 +53,9 @@ void SetReduction(const ReduceOptions& options, CollectiveRequest* request) {
   request->op = options.op;
   request->prescale = options.prescale;
   request->postscale = options.postscale;
+  if (!std::isfinite(options.prescale) || !std::isfinite(options.postscale)) {
+    request->refusal = "a scale factor is not a finite number";
+  }
   for (const CollectiveRequest::Item& item : request->items) {
     const bool integer =
         item.dtype == DType::kInt32 || item.dtype == DType::kInt64 || item.dtype == DType::kUint8;
@@ -55,6 +65,12 @@ void SetReduction(const ReduceOptions& options, CollectiveRequest* request) {
       request->refusal = "a bitwise and needs integers";
     }
   }
+}
+
+void SetRoot(int root, int size, CollectiveRequest* request) {
+  request->root = root;
+  if (root >= 0 && root < size) return;
+  request->refusal = absl::StrFormat("there is no root %d among %d ranks", root, size);
 }
 
 std::string CheckRows(const Tensor& tensor) {
@@ -79,7 +95,9 @@ std::string FindSplits(const Tensor& tensor, std::span<const int64_t> given, int
   }
   int64_t sum = 0;
   for (const int64_t split : given) {
-    if (split < 0) return absl::StrFormat("a split of %d rows", split);
+    if (split < 0 || split > rows) {
+      return absl::StrFormat("a split of %d rows, but the tensor has %d", split, rows);
+    }
     sum += split;
   }
   if (sum != rows) {
@@ -126,7 +144,14 @@ Collectives::Collectives(Communicator& comm, const CollectivesOptions& options)
     : rank_(comm.rank()), size_(comm.size()), gpu_stream_(options.gpu_stream) {
   DT_CHECK_GE(options.cache_entries, 0);
   DT_CHECK_GT(options.stall_warning_seconds, 0);
-  queue_ = std::make_unique<internal::CollectiveQueue>(comm.Split(0), options);
+  std::unique_ptr<Communicator> own = comm.Split(0);
+  // What decides about the order of exchanges must be the same everywhere.
+  CollectivesOptions common = options;
+  std::array<int64_t, 2> numbers = {options.fusion_bytes, options.cache_entries};
+  own->Broadcast(numbers.data(), static_cast<int64_t>(sizeof(numbers)), 0);
+  common.fusion_bytes = numbers[0];
+  common.cache_entries = numbers[1];
+  queue_ = std::make_unique<internal::CollectiveQueue>(std::move(own), common);
 }
 
 Collectives::~Collectives() = default;
@@ -183,10 +208,7 @@ CollectiveHandle Collectives::Broadcast(std::string_view name, const Tensor& ten
 CollectiveHandle Collectives::Broadcast(std::string_view name, const Tensor& input,
                                         const Tensor& output, int root) {
   auto submitted = Describe(CollectiveKind::kBroadcast, name, {&input, 1}, {&output, 1});
-  submitted->request.root = root;
-  if (root < 0 || root >= size_) {
-    submitted->request.refusal = absl::StrFormat("there is no root %d among %d ranks", root, size_);
-  }
+  SetRoot(root, size_, &submitted->request);
   return Submit(std::move(submitted));
 }
 
@@ -206,21 +228,24 @@ CollectiveHandle Collectives::AllToAll(std::string_view name, const Tensor& tens
 }
 
 absl::Status Collectives::Barrier() {
-  return Submit(Describe(CollectiveKind::kBarrier, "barrier", {})).Wait();
+  return Submit(Describe(CollectiveKind::kBarrier, "Barrier()", {})).Wait();
 }
 
 absl::StatusOr<int> Collectives::Join() {
-  const CollectiveHandle handle = Submit(Describe(CollectiveKind::kJoin, "join", {}));
+  const CollectiveHandle handle = Submit(Describe(CollectiveKind::kJoin, internal::kJoinName, {}));
   DT_RETURN_IF_ERROR(handle.Wait());
   return handle.last_joined();
 }
 
-absl::StatusOr<std::vector<std::string>> Collectives::AllGatherBytes(std::string_view name,
-                                                                     std::string_view bytes) {
-  const CollectiveHandle handle = AllGather(
-      name,
-      Tensor(const_cast<char*>(bytes.data()), {static_cast<int64_t>(bytes.size())}, DType::kUint8));
-  DT_RETURN_IF_ERROR(handle.Wait());
+namespace {
+
+std::unique_ptr<SubmittedCollective> DescribeBytes(std::string_view name, std::string_view bytes) {
+  const Tensor tensor(const_cast<char*>(bytes.data()), {static_cast<int64_t>(bytes.size())},
+                      DType::kUint8);
+  return Describe(CollectiveKind::kAllGather, name, {&tensor, 1});
+}
+
+std::vector<std::string> TextsOf(const CollectiveHandle& handle) {
   std::vector<std::string> texts;
   const char* from = static_cast<const char*>(handle.output().raw());
   for (const int64_t length : handle.rows()) {
@@ -230,22 +255,23 @@ absl::StatusOr<std::vector<std::string>> Collectives::AllGatherBytes(std::string
   return texts;
 }
 
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> Collectives::AllGatherBytes(std::string_view name,
+                                                                     std::string_view bytes) {
+  const CollectiveHandle handle = Submit(DescribeBytes(name, bytes));
+  DT_RETURN_IF_ERROR(handle.Wait());
+  return TextsOf(handle);
+}
+
 absl::StatusOr<std::string> Collectives::BroadcastBytes(std::string_view name,
                                                         std::string_view bytes, int root) {
-  if (root < 0 || root >= size_) {
-    return UsageError(absl::StrFormat("broadcast \"%s\": there is no root %d among %d ranks",
-                                      ToAbsl(name), root, size_));
-  }
   // As a gather, the others do not need to know the length.
-  DT_ASSIGN_OR_RETURN(std::vector<std::string> texts,
-                      AllGatherBytes(name, rank_ == root ? bytes : std::string_view()));
-  for (int r = 0; r < size_; ++r) {
-    if (r == root || texts[static_cast<size_t>(r)].empty()) continue;
-    return CommunicationError(absl::StrFormat(
-        "broadcast \"%s\": the roots differ between ranks: root %d on rank %d, root %d on rank %d",
-        ToAbsl(name), root, rank_, r, r));
-  }
-  return std::move(texts[static_cast<size_t>(root)]);
+  auto submitted = DescribeBytes(name, rank_ == root ? bytes : std::string_view());
+  SetRoot(root, size_, &submitted->request);
+  const CollectiveHandle handle = Submit(std::move(submitted));
+  DT_RETURN_IF_ERROR(handle.Wait());
+  return std::move(TextsOf(handle)[static_cast<size_t>(root)]);
 }
 
 void Collectives::Abort(std::string_view reason) { queue_->Abort(reason); }

@@ -52,9 +52,10 @@ struct CollectiveResult;
 }  // namespace internal
 
 struct CollectivesOptions {
-  int64_t fusion_bytes = 64 << 20;    // tensors of one type travel together up to this size
+  // Of rank 0 for all: tensors of one type travel together up to this size.
+  int64_t fusion_bytes = 64 << 20;
   double cycle_seconds = 0.001;       // pause between negotiations while nobody waits
-  int64_t cache_entries = 1024;       // tensors remembered; 0 negotiates each one in full
+  int64_t cache_entries = 1024;       // remembered, rank 0's too; 0 negotiates each one in full
   double stall_warning_seconds = 60;  // then a warning names the tensor and the ranks it lacks
   double timeout_seconds = 120;       // then everything pending fails; 0: never
   // Where GPUs' tensors are computed: a collective reads them behind what was issued there before

@@ -160,6 +160,24 @@ void CollectiveExecutor::Run(std::vector<Work>& batch) {
   ReturnToGpus(batch);
 }
 
+std::unique_ptr<SubmittedCollective> CollectiveExecutor::CopyOf(
+    const SubmittedCollective& submitted) {
+  auto copy = std::make_unique<SubmittedCollective>();
+  copy->request = submitted.request;
+  copy->result = std::make_shared<CollectiveResult>();
+  for (const Tensor& input : submitted.inputs) {
+    Tensor& own =
+        copy->inputs.emplace_back(NewTensor(input.shape(), input.dtype(), input.device()));
+    if (input.bytes() == 0) continue;
+    Stream stream(input.device());
+    if (submitted.ready) RunBehind(stream, *submitted.ready);
+    CopyOnDevice(own.raw(), input.raw(), input.bytes(), stream);
+    stream.Synchronize();
+  }
+  if (!submitted.outputs.empty()) copy->outputs = copy->inputs;
+  return copy;
+}
+
 void CollectiveExecutor::FetchFromGpus(std::vector<Work>& batch) {
   bool uses_gpus = false;
   for (const Work& work : batch) {

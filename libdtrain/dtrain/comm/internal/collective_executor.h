@@ -70,6 +70,8 @@ class CollectiveExecutor {
   };
   // All ranks pass the same collectives in the same order. Does not finish the results.
   void Run(std::vector<Work>& batch);
+  // Copies of a submission's tensors, and a result that nobody waits for.
+  static std::unique_ptr<SubmittedCollective> CopyOf(const SubmittedCollective& submitted);
 
   int64_t tensors() const { return tensors_; }
   int64_t reductions() const { return reductions_; }

@@ -59,6 +59,11 @@ std::shared_ptr<CollectiveResult> CollectiveQueue::Submit(
   if (name.empty()) {
     name = absl::StrCat("nameless ", ToAbsl(Name(collective->request.kind)), " ", nameless_++);
   }
+  if (collective->request.kind == CollectiveKind::kBarrier) {
+    // Threads may be at one each: whichever of the others' it meets.
+    const std::string first = name;
+    for (int n = 2; names_.contains(name); ++n) name = absl::StrCat(first, " ", n);
+  }
   result->hurry = [this] { Hurry(); };
   if (!closed_.ok()) {
     result->Finish(closed_);
@@ -94,7 +99,21 @@ void CollectiveQueue::TakeAbort() {
     if (abort_.empty() || !closed_.ok()) return;
     give_up_ = absl::StrCat(RankName(comm_->rank()), " has ended its collectives: ", abort_);
   }
+  GiveUp();
+}
+
+void CollectiveQueue::GiveUp() {
+  std::unordered_map<std::string, Pending> kept;
+  if (voting_) {
+    for (const auto& [name, pending] : pending_) {
+      if (pending.cached < 0) continue;
+      kept.emplace(name, Pending{.submitted = CollectiveExecutor::CopyOf(*pending.submitted),
+                                 .text = pending.text,
+                                 .cached = pending.cached});
+    }
+  }
   CloseWith(give_up_);
+  pending_ = std::move(kept);
 }
 
 Collectives::Statistics CollectiveQueue::statistics() const {
@@ -121,6 +140,8 @@ bool CollectiveQueue::Cycle() {
   Accept(WaitForWork());
   TakeAbort();
   std::vector<uint64_t> votes = Votes();
+  // Its bits are for all that was in flight when the last rank joined, from the next cycle on.
+  const bool all_joined = negotiation_.all_joined();
   if (!Vote(&votes)) return false;
   ++cycles_;
   const std::vector<int> ready_numbers = ReadyNumbers(votes);
@@ -130,7 +151,8 @@ bool CollectiveQueue::Cycle() {
   }
   // Where a rank gave up, its data are gone, and what seems complete is not.
   if (!broken_) Execute(ready_numbers);
-  FinishJoin();
+  if (IsClosed()) pending_.clear();  // what GiveUp() kept for this cycle
+  if (all_joined) FinishJoin();
   if (ended_) {
     CloseWith(pending_.empty() ? give_up_ : give_up_ + "; left undone: " + PendingNames());
     return false;
@@ -170,7 +192,7 @@ void CollectiveQueue::Accept(Submissions submissions) {
   }
   // What stalls is told to all, so that somebody can say which ranks lack it.
   for (auto& [name, pending] : pending_) {
-    if (pending.cached >= 0 && pending.since.Seconds() > options_.stall_warning_seconds) {
+    if (pending.cached >= 0 && pending.since.Seconds() > StallSeconds()) {
       pending.cached = -1;
     }
   }
@@ -199,6 +221,7 @@ std::vector<uint64_t> CollectiveQueue::Votes() {
 }
 
 bool CollectiveQueue::Vote(std::vector<uint64_t>* votes) {
+  voting_ = true;
   const auto handle = comm_->StartAllReduce(votes->data(), static_cast<int64_t>(votes->size()),
                                             DType::kInt64, ReduceOp::kBitAnd);
   const Timer waited;
@@ -211,14 +234,9 @@ bool CollectiveQueue::Vote(std::vector<uint64_t>* votes) {
       continue;
     }
     std::this_thread::sleep_for(std::chrono::microseconds(seconds < 0.05 ? 50 : 500));
-    if (seconds < std::min(options_.stall_warning_seconds, 0.05)) continue;
+    if (seconds < std::min(StallSeconds(), 0.05)) continue;
     OnVoteStalled(handle->MissingRanks(), seconds);
-    bool closing = false;
-    {
-      const std::lock_guard lock(mutex_);
-      closing = closing_ && !closed_.ok();
-    }
-    if (!closing) lingering.Restart();
+    if (!IsClosed() || !IsClosing()) lingering.Restart();
     if (lingering.Seconds() < kLingerSeconds) continue;
     // This rank gave up and nobody waits for an answer. Late messages may still arrive: what they
     // land in is left to the process's end.
@@ -226,29 +244,30 @@ bool CollectiveQueue::Vote(std::vector<uint64_t>* votes) {
     return false;
   }
   vote_announced_ = false;
+  voting_ = false;
   return true;
 }
 
 void CollectiveQueue::OnVoteStalled(const std::vector<int>& missing, double seconds) {
   const bool warn = seconds > options_.stall_warning_seconds && !vote_announced_;
   const bool fail = options_.timeout_seconds > 0 && seconds > options_.timeout_seconds;
-  if (!warn && !fail) return;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!closed_.ok()) return;
-  }
+  if ((!warn && !fail) || IsClosed()) return;
   std::string text = absl::StrFormat("%s has waited %.1f s for ", RankName(comm_->rank()), seconds);
   const char* separator = "";
   for (const int rank : missing) {
     absl::StrAppend(&text, std::exchange(separator, ", "), RankName(rank));
   }
-  absl::StrAppend(&text, pending_.empty() ? " to end its collectives too"
-                                          : ", which submitted nothing, with " + PendingNames());
+  if (!pending_.empty()) {
+    absl::StrAppend(&text, ", which submitted nothing, with ", PendingNames());
+  } else {
+    absl::StrAppend(&text,
+                    join_ ? ", to join or to submit something" : ", to end its collectives too");
+  }
   if (warn) LogWarning(text);
   vote_announced_ = true;
   if (!fail) return;
   give_up_ = text + "; gave up";
-  CloseWith(give_up_);
+  GiveUp();
 }
 
 std::string CollectiveQueue::News() {
@@ -258,7 +277,7 @@ std::string CollectiveQueue::News() {
     news += pending.text;
   }
   if (join_ && !std::exchange(join_sent_, true)) {
-    news += CollectiveRequest{.name = "join", .kind = CollectiveKind::kJoin}.Text();
+    news += CollectiveRequest{.name = kJoinName, .kind = CollectiveKind::kJoin}.Text();
   }
   if (!give_up_.empty() && !std::exchange(shutdown_sent_, true)) {
     CollectiveRequest request{.name = "shutdown", .kind = CollectiveKind::kShutdown};
@@ -380,7 +399,7 @@ void CollectiveQueue::FinishJoin() {
   join_->last_joined = negotiation_.last_joined();
   {
     const std::lock_guard lock(mutex_);
-    names_.erase("join");
+    names_.erase(kJoinName);
   }
   std::exchange(join_, nullptr)->Finish({});
 }
@@ -388,20 +407,39 @@ void CollectiveQueue::FinishJoin() {
 void CollectiveQueue::WatchTable() {
   double oldest = 0;
   std::string text;
-  for (const auto& stalled : negotiation_.TakeStalled(options_.stall_warning_seconds)) {
+  for (const auto& stalled : negotiation_.TakeStalled(StallSeconds())) {
     if (stalled.first_rank == comm_->rank()) {
-      text = absl::StrFormat("\"%s\" has waited %.1f s for ", stalled.name, stalled.seconds);
+      std::string of_this =
+          absl::StrFormat("\"%s\" has waited %.1f s for ", stalled.name, stalled.seconds);
       const char* separator = "";
       for (const int rank : stalled.missing) {
-        absl::StrAppend(&text, std::exchange(separator, ", "), RankName(rank));
+        absl::StrAppend(&of_this, std::exchange(separator, ", "), RankName(rank));
       }
-      if (!stalled.announced) LogWarning(text + "; other ranks have submitted it");
-      oldest = std::max(oldest, stalled.seconds);
+      if (!stalled.announced) LogWarning(of_this + "; other ranks have submitted it");
+      if (stalled.seconds > oldest) {
+        oldest = stalled.seconds;
+        text = std::move(of_this);
+      }
     }
   }
   if (options_.timeout_seconds > 0 && oldest > options_.timeout_seconds && give_up_.empty()) {
     give_up_ = text + "; gave up";
   }
+}
+
+double CollectiveQueue::StallSeconds() const {
+  if (options_.timeout_seconds <= 0) return options_.stall_warning_seconds;
+  return std::min(options_.stall_warning_seconds, options_.timeout_seconds);
+}
+
+bool CollectiveQueue::IsClosed() const {
+  const std::lock_guard lock(mutex_);
+  return !closed_.ok();
+}
+
+bool CollectiveQueue::IsClosing() const {
+  const std::lock_guard lock(mutex_);
+  return closing_;
 }
 
 void CollectiveQueue::Close(const CollectiveOutcome& outcome) {

@@ -77,6 +77,13 @@ class CollectiveQueue {
   void Finish(const std::string& name, CollectiveOutcome outcome);
   void FinishJoin();
   void WatchTable();
+  // CloseWith(give_up_) while this rank's votes are out: the others may execute what it voted for,
+  // and need its data once more. Copies of them stay for that.
+  void GiveUp();
+  // Seconds after which others are waited for too long.
+  double StallSeconds() const;
+  bool IsClosed() const;
+  bool IsClosing() const;
   // Ends all that is pending, and all later submissions, like this.
   void Close(const CollectiveOutcome& outcome);
   void CloseWith(const std::string& message) { Close({ExitCode::kCommunication, message}); }
@@ -98,6 +105,7 @@ class CollectiveQueue {
   bool broken_ = false;         // some rank gave up, its tensors with it
   bool left_in_order_ = false;  // this rank, by its destructor
   std::string give_up_;         // why this rank ends the queue
+  bool voting_ = false;         // the others have this rank's votes, or will
   bool vote_announced_ = false;
   std::chrono::steady_clock::time_point last_cycle_;
 

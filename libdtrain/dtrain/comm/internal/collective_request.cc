@@ -62,7 +62,7 @@ std::string Describe(const CollectiveRequest::Item& item) {
 }
 
 std::string DescribeReduction(const CollectiveRequest& request) {
-  return absl::StrFormat("%s, prescale %g, postscale %g", ToAbsl(Name(request.op)),
+  return absl::StrFormat("%s, prescale %.17g, postscale %.17g", ToAbsl(Name(request.op)),
                          request.prescale, request.postscale);
 }
 
@@ -108,10 +108,14 @@ Difference CompareItems(const CollectiveRequest& a, const CollectiveRequest& b) 
   return {};
 }
 
+std::string WithArticle(CollectiveKind kind) {
+  const std::string_view name = Name(kind);
+  return absl::StrCat(name.starts_with('a') ? "an " : "a ", ToAbsl(name));
+}
+
 Difference Compare(const CollectiveRequest& a, const CollectiveRequest& b) {
   if (a.kind != b.kind) {
-    return {"the collectives", absl::StrCat("an ", ToAbsl(Name(a.kind))),
-            absl::StrCat("an ", ToAbsl(Name(b.kind)))};
+    return {"the collectives", WithArticle(a.kind), WithArticle(b.kind)};
   }
   Difference items = CompareItems(a, b);
   if (!items.what.empty()) return items;

@@ -28,6 +28,8 @@ enum class CollectiveKind : uint8_t {
 };
 // "all-reduce"
 std::string_view Name(CollectiveKind kind);
+// Of joins; no name for a tensor.
+inline constexpr char kJoinName[] = "Join()";
 
 struct CollectiveRequest {
   struct Item {

@@ -195,10 +195,16 @@ std::unique_ptr<Operation> TransportCommunicator::HierarchicalAllReduce(const Ex
   local.group = host_group_;
   local.me = local_rank();
   local.offsets = EvenOffsets(0, world.offsets.back(), host_group_.size());
-  local.divisor = 1;
-  local.op = world.op == ReduceOp::kAverage ? ReduceOp::kSum : world.op;
-  local.reduce = true;
   ExchangePlan cross = world;
+  if (world.op == ReduceOp::kAverage && world.dtype == DType::kFloat16) {
+    // The sum of a host's ranks may exceed what 16 bits hold where the mean does not.
+    local.divisor = static_cast<int>(host_group_.size());
+    cross.divisor = static_cast<int>(cross_group_.size());
+  } else {
+    local.divisor = 1;
+    local.op = world.op == ReduceOp::kAverage ? ReduceOp::kSum : world.op;
+  }
+  local.reduce = true;
   const auto place = static_cast<size_t>(local.me);
   cross.group = cross_group_;
   cross.me = PlaceOf(cross_group_, rank());
