@@ -28,6 +28,7 @@ TEST_CASE("a damaged newest checkpoint is skipped with a warning, no good one is
                  Catch::Contains("model.safetensors: damaged: tensor 'model."));
   CHECK_THAT(toy.Log(), Catch::Contains("going on from " + toy.run_dir() + "/ckpt/step-00000010"));
   CHECK(ReadTestFile(toy.CheckpointFile(20)) == weights);  // trained again, to the same bits
+  CHECK(std::filesystem::exists(toy.run_dir() + "/ckpt/.refused-step-00000020/COMPLETE"));
 
   Damage(toy.CheckpointFile(20));
   Damage(toy.CheckpointFile(10, "optimizer.safetensors"));

@@ -220,6 +220,8 @@ TEST_CASE("a run does not go on with other data, a new run may start from its we
     CHECK(result.state.step == 8);
     CHECK(result.positions.front() == DataPosition());
     CHECK(result.weights != first.weights);
+    // The other run's best is none of this one.
+    CHECK(result.state.best_step == 8);
   }
 }
 

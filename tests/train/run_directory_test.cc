@@ -122,6 +122,30 @@ TEST_CASE("a folder with other things is refused and stays as it is") {
   CHECK(ExitCodeOf(RunDirectory::Open(OptionsOf("")).status()) == ExitCode::kUsage);
 }
 
+TEST_CASE("a run from another one's checkpoint may begin again until it has one of its own") {
+  const TemporaryFolder folder;
+  const RunDirectoryOptions options = OptionsOf(folder.path(), ResumePolicy::kFromElsewhere);
+  CHECK_FALSE(RunDirectory::Open(options)->is_resumed());
+  CHECK(RunDirectory::Open(options)->is_resumed());  // the first attempt failed
+  CHECK(ExitCodeOf(RunDirectory::Open(OptionsOf(folder.path())).status()) == ExitCode::kUsage);
+  fs::create_directories(folder.File("ckpt/step-00000010"));
+  CHECK(ExitCodeOf(RunDirectory::Open(options).status()) == ExitCode::kUsage);
+}
+
+TEST_CASE("a folder that nobody can look into is an error of storage, a dangling link of usage") {
+  const TemporaryFolder folder;
+  const absl::Status long_name =
+      RunDirectory::Open(OptionsOf(folder.File(std::string(300, 'x')))).status();
+  CHECK(ExitCodeOf(long_name) == ExitCode::kStorage);
+  fs::create_symlink("loop", folder.File("loop"));
+  CHECK(ExitCodeOf(RunDirectory::Open(OptionsOf(folder.File("loop"))).status()) ==
+        ExitCode::kStorage);
+  fs::create_symlink("nowhere", folder.File("link"));
+  const absl::Status dangling = RunDirectory::Open(OptionsOf(folder.File("link"))).status();
+  CHECK(ExitCodeOf(dangling) == ExitCode::kUsage);
+  CHECK_THAT(std::string(MessageOf(dangling)), Catch::Contains("a link to what is not there"));
+}
+
 TEST_CASE("a folder that cannot be made is refused with exit code 7") {
   const TemporaryFolder folder;
   WriteTestFile(folder.File("file"), "");

@@ -71,6 +71,7 @@ absl::Status ApplyFlag(const Flag& flag, const std::string& value, CommandLine& 
   if (!flag.key.empty()) {
     line.sources.overrides.push_back(absl::StrFormat("%s=%s", flag.key, value));
   } else if (flag.name == "config") {
+    if (value.empty()) return UsageError("--config needs a file, and got an empty name");
     for (const std::string& file : internal::SplitList(value)) line.sources.files.push_back(file);
   } else if (flag.name == "print_config") {
     line.action = Action::kPrintConfig;

@@ -73,6 +73,11 @@ std::string FormatMetrics(const EvaluationResult& result) {
   return line;
 }
 
+ResumePolicy PolicyOf(const std::string& resume) {
+  if (resume == "auto") return ResumePolicy::kAuto;
+  return resume == "never" ? ResumePolicy::kNever : ResumePolicy::kFromElsewhere;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::Open(
@@ -93,11 +98,10 @@ RunRecorder::~RunRecorder() = default;
 
 absl::Status RunRecorder::OpenRoot(const proto::RunConfig& run,
                                    const google::protobuf::Message& config) {
-  DT_ASSIGN_OR_RETURN(RunDirectory directory,
-                      RunDirectory::Open({.path = path_,
-                                          .resume = run.resume() == "auto" ? ResumePolicy::kAuto
-                                                                           : ResumePolicy::kNever,
-                                          .arguments = LaunchCommand(runtime_)}));
+  DT_ASSIGN_OR_RETURN(
+      RunDirectory directory,
+      RunDirectory::Open(
+          {.path = path_, .resume = PolicyOf(run.resume()), .arguments = LaunchCommand(runtime_)}));
   directory_.emplace(std::move(directory));
   config_text_ = PrintConfig(config, ConfigFormat::kFull);
   // The trainer reports every log_every updates already.
@@ -134,6 +138,9 @@ absl::Status RunRecorder::Begin(int64_t restored_step) {
   for (const JsonRecord& event : early_events_) Check(metrics_->events.Write(event));
   early_events_.clear();
   if (restored_step == 0) {
+    if (directory_->is_resumed()) {
+      LogWarning(path_ + ": an earlier run left no checkpoint here; this one begins anew");
+    }
     OnEvent(0, "start", absl::StrFormat("ranks: %d", runtime_.comm.size()));
   }
   Heartbeat("running", ExitCode::kDone);

@@ -97,11 +97,12 @@ absl::StatusOr<Checkpoint> Checkpoint::Open(const std::string& path,
 
 absl::Status Checkpoint::ReadManifest() {
   const std::string path = path_ + "/" + kManifest;
-  if (!std::filesystem::exists(path_)) {
+  std::error_code error;
+  if (!std::filesystem::exists(path_, error)) {
     return StorageError(path_ + ": no such checkpoint; check the path");
   }
-  const bool has_manifest = std::filesystem::exists(path);
-  if (!std::filesystem::exists(path_ + "/" + kComplete)) {
+  const bool has_manifest = std::filesystem::exists(path, error);
+  if (!std::filesystem::exists(path_ + "/" + kComplete, error)) {
     return StorageError(
         path_ + (has_manifest ? ": incomplete: no file COMPLETE; it was not written to its end"
                               : ": not a checkpoint: it has no files MANIFEST and COMPLETE"));
@@ -133,8 +134,8 @@ absl::Status Checkpoint::ReadManifest() {
       const nlohmann::json tensors = entry.value("tensors", nlohmann::json::object());
       for (const auto& [tensor, crc] : tensors.items()) file.tensor_crc32c[tensor] = CrcOf(crc);
     }
-  } catch (const std::exception& error) {
-    return StorageError(absl::StrFormat("%s: damaged: %s", path, error.what()));
+  } catch (const std::exception& damage) {
+    return StorageError(absl::StrFormat("%s: damaged: %s", path, damage.what()));
   }
   return absl::OkStatus();
 }
@@ -142,7 +143,8 @@ absl::Status Checkpoint::ReadManifest() {
 absl::Status Checkpoint::VerifyFile(const std::string& name, const File& file,
                                     const OpenCheckpointOptions& options) const {
   const std::string path = path_ + "/" + name;
-  if (!std::filesystem::exists(path)) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
     return StorageError(path + ": missing, although the checkpoint's MANIFEST lists it");
   }
   DT_ASSIGN_OR_RETURN(const MappedFile mapping, MappedFile::Open(path));

@@ -175,6 +175,21 @@ void CheckpointDirectory::Rotate() const {
   }
 }
 
+void PutAsideNewer(const std::string& path, int64_t step) {
+  for (const int64_t newer : ListCheckpoints(path)) {
+    if (newer <= step) continue;
+    const std::string name = CheckpointName(newer);
+    const std::string aside = path + "/.refused-" + name;
+    RemoveOrWarn(aside);
+    if (::rename((path + "/" + name).c_str(), aside.c_str()) != 0) {
+      LogWarning(std::string(MessageOf(FileError(path + "/" + name, "rename", errno))));
+    } else {
+      LogWarning(
+          absl::StrFormat("%s is kept as %s; delete it when you need it no more", name, aside));
+    }
+  }
+}
+
 absl::StatusOr<std::optional<Checkpoint>> FindLatestGood(const std::string& path) {
   std::vector<int64_t> steps = ListCheckpoints(path);
   std::reverse(steps.begin(), steps.end());
@@ -193,11 +208,14 @@ absl::StatusOr<std::optional<Checkpoint>> FindLatestGood(const std::string& path
 }
 
 absl::StatusOr<Checkpoint> OpenCheckpoint(const std::string& path, std::string_view metric) {
-  if (fs::exists(path + "/MANIFEST") || !fs::exists(path)) return Checkpoint::Open(path);
-  const std::string folder = fs::exists(path + "/ckpt") ? path + "/ckpt" : path;
+  std::error_code error;
+  if (fs::exists(path + "/MANIFEST", error) || !fs::exists(path, error)) {
+    return Checkpoint::Open(path);
+  }
+  const std::string folder = fs::exists(path + "/ckpt", error) ? path + "/ckpt" : path;
   if (!metric.empty()) {
     const std::string best = folder + "/" + BestLink(metric);
-    if (!fs::is_symlink(best)) {
+    if (!fs::is_symlink(best, error)) {
       const std::string kept = BestMetricOf(path);
       return UsageError(
           absl::StrFormat("%s keeps no best checkpoint by %s%s; name one, like %s/step-00001000",

@@ -74,6 +74,10 @@ std::string CheckpointName(int64_t step);
 // Steps of the checkpoints in the folder, good or not, in rising order; none if it does not exist.
 std::vector<int64_t> ListCheckpoints(const std::string& path);
 
+// Renames checkpoints behind `step` to .refused-NAME: FindLatestGood() passed them over, and they
+// would count as the newest when old ones are deleted. Warns where it cannot.
+void PutAsideNewer(const std::string& path, int64_t step);
+
 // The newest checkpoint that passes all checks. A warning in the log says of each refused one why.
 // Nothing if there are no checkpoints at all; StorageError if there are, but none is good.
 absl::StatusOr<std::optional<Checkpoint>> FindLatestGood(const std::string& path);

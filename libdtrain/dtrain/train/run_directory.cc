@@ -106,17 +106,28 @@ absl::Status RefuseRun(const RunDirectoryOptions& options) {
 // Whether the folder may be trained in; `is_resumed` says whether a run is there.
 absl::Status CheckFolder(const RunDirectoryOptions& options, bool& is_resumed) {
   if (options.path.empty()) return UsageError("the run directory has no name; give --run_dir=PATH");
-  if (fs::exists(options.path) && !fs::is_directory(options.path)) {
+  std::error_code error;
+  const fs::file_status folder = fs::status(options.path, error);
+  if (error && folder.type() != fs::file_type::not_found) {
+    return FileError(options.path, "look into", error.value());
+  }
+  if (fs::is_symlink(options.path, error) && !fs::exists(folder)) {
+    return UsageError(options.path + ": a link to what is not there; choose another --run_dir");
+  }
+  if (fs::exists(folder) && !fs::is_directory(folder)) {
     return UsageError(options.path + ": not a folder; choose another --run_dir");
   }
   is_resumed = false;
   if (IsEmptyOrAbsent(options.path)) return absl::OkStatus();
-  if (!fs::exists(options.path + "/cmdline.txt")) {
+  if (!fs::exists(options.path + "/cmdline.txt", error)) {
     return UsageError(options.path +
                       ": not empty and not a run directory; choose another --run_dir, nothing "
                       "there was changed");
   }
-  if (options.resume == ResumePolicy::kNever) return RefuseRun(options);
+  // Nothing is lost of a run that failed before it had a checkpoint of its own.
+  const bool may_begin_again = options.resume == ResumePolicy::kFromElsewhere &&
+                               ListCheckpoints(options.path + "/ckpt").empty();
+  if (options.resume != ResumePolicy::kAuto && !may_begin_again) return RefuseRun(options);
   is_resumed = true;
   return absl::OkStatus();
 }

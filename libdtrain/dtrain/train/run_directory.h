@@ -28,8 +28,9 @@
 namespace dtrain {
 
 enum class ResumePolicy {
-  kNever,  // the folder must be empty or absent
-  kAuto    // continue what is there; begin where nothing is
+  kNever,         // the folder must be empty or absent
+  kAuto,          // continue what is there; begin where nothing is
+  kFromElsewhere  // from a checkpoint of another run; what is there may not have one yet
 };
 
 struct RunDirectoryOptions {

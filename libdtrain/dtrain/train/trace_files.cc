@@ -68,6 +68,12 @@ void AppendSpan(const TimelineSpan& span, int rank, int lane, std::string& text)
   text += span.index >= 0 || span.bytes >= 0 ? "}}" : "}";
 }
 
+// "" where it is absent or no text.
+std::string TextOf(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
 // A rank's trace, line by line.
 class TraceReader {
  public:
@@ -75,7 +81,7 @@ class TraceReader {
     TraceReader reader(path);
     Json header;
     DT_ASSIGN_OR_RETURN(const bool more, reader.Next(header));
-    if (!more || header.value("name", "") != kHeaderName) {
+    if (!more || TextOf(header, "name") != kHeaderName) {
       return StorageError(path + ": is not a trace of dtrain");
     }
     try {
@@ -102,7 +108,7 @@ class TraceReader {
       if (line == "[" || line == "]" || line.empty()) continue;
       if (line.back() == ',') line.pop_back();
       event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-      const bool timed = event.is_object() && event.value("ph", "") == "X";
+      const bool timed = event.is_object() && TextOf(event, "ph") == "X";
       if (!event.is_object() || (timed && !(event.contains("ts") && event["ts"].is_number()))) {
         return StorageError(absl::StrCat(path_, ":", line_,
                                          ": the trace is damaged; remove what begins here, or "

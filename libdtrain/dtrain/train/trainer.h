@@ -241,8 +241,10 @@ class Trainer {
   // A checkpoint of other data is refused where it is this run's own, else its position is given
   // up.
   absl::Status AdoptTrainingData(const Checkpoint& checkpoint, bool is_own);
-  // What was the best by another metric than today's is no longer.
+  // What was the best by another metric than today's, or in another run, is no longer.
   void AdoptMetrics();
+  void ForgetBest();
+  void ForgetEarlyStop();
   // What the reducer remembers of earlier steps, from the checkpoint that the root loaded.
   absl::Status RestorePowerSgd(const std::string& path);
   absl::Status BroadcastState(const absl::Status& loaded);

@@ -65,6 +65,12 @@ absl::StatusOr<std::string> Trainer::Load(const std::string& from) {
       RestoreCheckpoint(*checkpoint, task_.parameters(), adam_, state_, shards_.get()));
   DT_RETURN_IF_ERROR(AdoptTrainingData(*checkpoint, /*is_own=*/from == "auto"));
   AdoptMetrics();
+  if (from == "auto") {
+    PutAsideNewer(options_.checkpoint_dir, checkpoint->step());
+  } else {
+    ForgetBest();
+    ForgetEarlyStop();
+  }
   return checkpoint->path();
 }
 
@@ -95,14 +101,22 @@ void Trainer::AdoptMetrics() {
     return true;
   };
   if (differs("the choice of the best checkpoint", state_.best_metric_name, options_.best_metric)) {
-    state_.best_metric = 0.0;
-    state_.best_step = -1;
+    ForgetBest();
   }
   if (differs("early stopping", state_.early_stop_metric_name, options_.early_stop.metric)) {
-    state_.early_stop_best = 0.0;
-    state_.early_stop_step = -1;
-    state_.stalled_evaluations = 0;
+    ForgetEarlyStop();
   }
+}
+
+void Trainer::ForgetBest() {
+  state_.best_metric = 0.0;
+  state_.best_step = -1;
+}
+
+void Trainer::ForgetEarlyStop() {
+  state_.early_stop_best = 0.0;
+  state_.early_stop_step = -1;
+  state_.stalled_evaluations = 0;
 }
 
 absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
