@@ -13,6 +13,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/libdtrain/dtrain
 # The classes of the configuration, which programs read.
 install(DIRECTORY ${PROJECT_BINARY_DIR}/proto/dtrain
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.pb.h")
+# For configurations of one's own that import sections of these.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/proto/dtrain
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.proto")
 
 foreach(program dtrain_tool nmt_train bert_classify)
   if(TARGET ${program})
@@ -22,9 +25,12 @@ foreach(program dtrain_tool nmt_train bert_classify)
   endif()
 endforeach()
 if(DTRAIN_EXAMPLES)
+  # The demo presets name the data beside them.
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/nmt_train/configs
+    ${PROJECT_SOURCE_DIR}/examples/nmt_train/data
     DESTINATION ${CMAKE_INSTALL_DATADIR}/dtrain/nmt_train)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/bert_classify/configs
+    ${PROJECT_SOURCE_DIR}/examples/bert_classify/data
     DESTINATION ${CMAKE_INSTALL_DATADIR}/dtrain/bert_classify)
 endif()
 

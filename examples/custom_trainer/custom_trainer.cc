@@ -60,7 +60,7 @@ absl::Status Train(Runtime& runtime) {  // 1. mpirun's ranks are up, each with i
   Context ctx(runtime.device, {.seed = 1 + static_cast<uint64_t>(comm.rank())});
   SentimentModel model({.hidden_size = 64, .ffn_size = 128, .num_heads = 4}, runtime.device);
   ParameterSet& parameters = model.parameters();
-  BroadcastTensors({parameters.weights()}, comm);  // 2. every rank starts equal
+  BroadcastParameters(parameters, comm);  // 2. every rank starts equal
   Adam adam(parameters, {.weight_decay = 0.01f});
   GradientReducer reducer(parameters, comm);  // 3. buckets leave as soon as they are full
   parameters.SetReadyListener([&](const Parameter& p) { reducer.MarkReady(p.index()); });

@@ -25,10 +25,13 @@
 #include "dtrain/comm/communicator.h"            // IWYU pragma: export
 #include "dtrain/comm/device_communicator.h"     // IWYU pragma: export
 #include "dtrain/comm/environment.h"             // IWYU pragma: export
+#include "dtrain/comm/root_status.h"             // IWYU pragma: export
 #include "dtrain/data/bpe.h"                     // IWYU pragma: export
 #include "dtrain/data/classification_shard.h"    // IWYU pragma: export
 #include "dtrain/data/loader.h"                  // IWYU pragma: export
 #include "dtrain/data/prepare.h"                 // IWYU pragma: export
+#include "dtrain/data/wordpiece.h"               // IWYU pragma: export
+#include "dtrain/device/stream_order.h"          // IWYU pragma: export
 #include "dtrain/models/beam_search.h"           // IWYU pragma: export
 #include "dtrain/models/bert_classifier.h"       // IWYU pragma: export
 #include "dtrain/models/seq2seq_costs.h"         // IWYU pragma: export
@@ -43,10 +46,12 @@
 #include "dtrain/nn/transformer_layer.h"         // IWYU pragma: export
 #include "dtrain/nn/transformer_stack.h"         // IWYU pragma: export
 #include "dtrain/ops/cast.h"                     // IWYU pragma: export
+#include "dtrain/ops/reduce.h"                   // IWYU pragma: export
 #include "dtrain/optim/adam.h"                   // IWYU pragma: export
 #include "dtrain/optim/lr_schedule.h"            // IWYU pragma: export
 #include "dtrain/tensor/new_tensor.h"            // IWYU pragma: export
 #include "dtrain/tensor/sequences.h"             // IWYU pragma: export
+#include "dtrain/train/adasum.h"                 // IWYU pragma: export
 #include "dtrain/train/bleu.h"                   // IWYU pragma: export
 #include "dtrain/train/broadcast.h"              // IWYU pragma: export
 #include "dtrain/train/checkpoint_directory.h"   // IWYU pragma: export

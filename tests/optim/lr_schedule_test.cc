@@ -65,6 +65,17 @@ TEST_CASE("learning rates are those of transformers and of the paper") {
   }
 }
 
+TEST_CASE("a schedule without what it is made of is refused") {
+  for (const Kind kind :
+       {Kind::kLinear, Kind::kCosine, Kind::kPolynomial, Kind::kPolynomialTotal}) {
+    CHECK_THROWS_WITH(CheckSchedule({.kind = kind, .base = 1.0}), Catch::Contains("total_steps"));
+    CHECK_NOTHROW(CheckSchedule({.kind = kind, .base = 1.0, .total_steps = 10}));
+  }
+  CHECK_THROWS_WITH(CheckSchedule({.kind = Kind::kTransformer, .base = 1.0}),
+                    Catch::Contains("hidden_size"));
+  CHECK_NOTHROW(CheckSchedule({.kind = Kind::kInverseSqrt, .base = 1.0}));
+}
+
 TEST_CASE("every schedule rises to its base and falls to its minimum") {
   for (const Kind kind : {Kind::kLinear, Kind::kCosine, Kind::kPolynomial, Kind::kLinearBudget}) {
     const LrScheduleOptions options{.kind = kind,

@@ -69,6 +69,14 @@ TEST_CASE("a checkpoint comes back as it was saved") {
         saved.path + ": the checkpoint has no file 'x'");
 }
 
+TEST_CASE("two files of one name are no checkpoint") {
+  const TemporaryFolder folder;
+  std::vector<CheckpointFile> files = SomeFiles();
+  files.push_back({"model.safetensors", std::string("x")});
+  CHECK_THROWS_WITH(OpenDirectory(folder).Save(12, files),
+                    Catch::Contains("two files 'model.safetensors'"));
+}
+
 TEST_CASE("a step saved again replaces its checkpoint") {
   const TemporaryFolder folder;
   CheckpointDirectory directory = OpenDirectory(folder);

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "dtrain/base/log.h"
 #include "dtrain/train/checkpoint_directory.h"
 #include "train/toy_training.h"
 
@@ -223,6 +225,41 @@ TEST_CASE("a run does not go on with other data, a new run may start from its we
     // The other run's best is none of this one.
     CHECK(result.state.best_step == 8);
   }
+}
+
+TEST_CASE("a model of the same shapes that computes otherwise is refused by its key") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder folder;
+  ToyRun run = FullRun(corpus, folder, 2);
+  run.trainer.max_steps = 3;
+  REQUIRE(TrainToy(run)[0].exit_code == ExitCode::kDone);
+  run.task.model.num_heads = 2;
+  run.task.model.layer_norm_epsilon = 1e-3f;
+  CHECK(TrainToy(run)[1].exit_code == ExitCode::kStorage);
+  CHECK_THAT(TrainToy(run)[0].message,
+             Catch::Contains("is of another model (num_heads 4, layer_norm_epsilon 1e-05 there, "
+                             "num_heads 2, layer_norm_epsilon 0.001 here)"));
+}
+
+TEST_CASE("a metric that no evaluation gives is warned of, once") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder folder;
+  ToyRun run = FullRun(corpus, folder, 2);
+  run.trainer.best_metric = "accuracy";
+  run.trainer.log_every = 0;  // and no record of a step
+  std::mutex mutex;
+  std::string warnings;
+  const LogSink previous = SetLogSink([&](LogLevel level, std::string_view message) {
+    const std::lock_guard lock(mutex);
+    if (level >= LogLevel::kWarning) warnings += std::string(message) + "\n";
+  });
+  const ToyResult result = TrainToy(run)[0];
+  SetLogSink(previous);
+  CHECK(result.records.empty());
+  CHECK(result.state.best_step == -1);
+  CHECK(warnings ==
+        "evaluations give loss, nll, ppl, bleu_tf, bleu, chrf, but not accuracy: no checkpoint is "
+        "kept as the best\n");
 }
 
 TEST_CASE("values of another metric do not choose the best checkpoint of a resumed run") {

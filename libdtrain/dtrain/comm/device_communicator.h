@@ -26,6 +26,7 @@
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/device/stream.h"
+#include "dtrain/device/stream_order.h"  // IWYU pragma: export
 
 namespace dtrain {
 

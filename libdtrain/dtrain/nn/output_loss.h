@@ -37,7 +37,9 @@ class OutputLoss {
       : weight_(weight), options_(options) {}
 
   // hidden: [tokens, hidden]; targets: [tokens], int32. While training also accumulates the
-  // weight's gradient of loss_scale * (sum of the loss) and keeps that of hidden. `predictions`:
+  // weight's gradient of loss_scale * (sum of the loss) and keeps that of hidden. A negative target
+  // costs nothing, but `tokens` of the result counts all rows: who has such targets sets it to the
+  // number of the others, by which losses and gradients are divided. `predictions`:
   // [tokens], int32, receives the best class of each row, or is absent.
   // While training with ctx.loss(), its scale takes the place of loss_scale, which must be 1, and
   // the sums go to the device: those returned are 0, the tokens apart.

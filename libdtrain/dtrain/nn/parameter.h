@@ -96,6 +96,10 @@ class ParameterSet {
 
   // Flat views over all parameters, [size()], padding included (always zero).
   Tensor& weights() { return weights_; }
+  // CheckError before Allocate().
+  void CheckAllocated() const {
+    DT_CHECK(weights_) << "the parameters have no memory yet: Allocate() comes first";
+  }
   Tensor& gradients() { return gradients_; }
   // Weights in the compute type; absent in float32.
   Tensor& compute_weights() { return compute_weights_; }

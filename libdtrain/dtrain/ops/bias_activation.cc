@@ -53,6 +53,20 @@ void CheckBackward(const char* op, const Tensor& dy, const Tensor& x, const Tens
 
 }  // namespace
 
+std::string_view Name(Activation activation) {
+  switch (activation) {
+    case Activation::kRelu:
+      return "relu";
+    case Activation::kGeluErf:
+      return "gelu_erf";
+    case Activation::kGeluTanh:
+      return "gelu_tanh";
+    case Activation::kTanh:
+      return "tanh";
+  }
+  return "";
+}
+
 void BiasActivationForward(const Tensor& x, const Tensor& bias, Activation activation,
                            const Dropout& dropout, Tensor& y, Stream& stream) {
   constexpr const char* kOp = "BiasActivationForward";

@@ -6,6 +6,8 @@
 #ifndef DTRAIN_OPS_BIAS_ACTIVATION_H_
 #define DTRAIN_OPS_BIAS_ACTIVATION_H_
 
+#include <string_view>
+
 #include "dtrain/device/stream.h"
 #include "dtrain/ops/dropout.h"
 #include "dtrain/tensor/tensor.h"
@@ -13,6 +15,8 @@
 namespace dtrain {
 
 enum class Activation { kRelu, kGeluErf, kGeluTanh, kTanh };
+// "gelu_erf".
+std::string_view Name(Activation activation);
 
 // y = dropout(activation(x + bias)). x, y: [rows, columns] of one type, y may be x; bias:
 // [columns], that type, or absent.

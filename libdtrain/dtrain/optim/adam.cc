@@ -22,6 +22,7 @@ Adam::Adam(ParameterSet& parameters, const AdamConfig& config)
 
 Adam::Adam(ParameterSet& parameters, const AdamConfig& config, std::vector<ParameterRange> shard)
     : parameters_(parameters), config_(config), shard_(std::move(shard)) {
+  parameters.CheckAllocated();
   CutRanges();
   int64_t elements = 0;
   for (const ParameterRange& range : shard_) elements += range.elements();

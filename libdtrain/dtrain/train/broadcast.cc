@@ -22,6 +22,7 @@ void BroadcastTensors(std::span<const Tensor> tensors, Communicator& comm, int r
 }
 
 void BroadcastParameters(ParameterSet& parameters, Communicator& comm, int root) {
+  parameters.CheckAllocated();
   BroadcastTensors({parameters.weights()}, comm, root);
   parameters.RefreshComputeWeights();
 }

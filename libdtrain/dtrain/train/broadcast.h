@@ -17,8 +17,9 @@
 
 namespace dtrain {
 
-// Copies contiguous CPU tensors of rank `root` into those of all ranks. Shapes and types are the
-// same on all ranks (the start-up contract sees to that).
+// Copies contiguous tensors of rank `root` into those of all ranks. Shapes and types are the
+// same on all ranks (the start-up contract sees to that). Weights of a model go by
+// BroadcastParameters(), which refreshes those of the compute type too.
 void BroadcastTensors(std::span<const Tensor> tensors, Communicator& comm, int root = 0);
 inline void BroadcastTensors(std::initializer_list<Tensor> tensors, Communicator& comm,
                              int root = 0) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
@@ -72,8 +73,10 @@ absl::StatusOr<int64_t> WriteCheckpointFiles(const std::string& path, int64_t st
   manifest["step"] = step;
   manifest["files"] = nlohmann::ordered_json::array();
   int64_t bytes = 0;
+  std::set<std::string> names;
   for (const CheckpointFile& file : files) {
     DT_CHECK(IsSafeName(file.name)) << "'" << file.name << "' cannot name a checkpoint's file";
+    DT_CHECK(names.insert(file.name).second) << "a checkpoint has two files '" << file.name << "'";
     DT_ASSIGN_OR_RETURN(nlohmann::ordered_json entry, WriteOne(path, file));
     bytes += entry["size"].get<int64_t>();
     manifest["files"].push_back(std::move(entry));

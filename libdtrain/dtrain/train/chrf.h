@@ -1,7 +1,8 @@
 // chrf.h - chrF, the character n-gram F-score, as sacreBLEU 2 computes it.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   DT_ASSIGN_OR_RETURN(const ChrfStatistics statistics, CountChrf(hypotheses, {references}));
+//   const std::vector<std::vector<std::string>> references = {of_each_sentence};
+//   DT_ASSIGN_OR_RETURN(const ChrfStatistics statistics, CountChrf(hypotheses, references));
 //   const double chrf2 = ComputeChrf(statistics);  // 0 to 100
 //
 // Popović, "chrF: character n-gram F-score for automatic MT evaluation" (WMT 2015).

@@ -222,6 +222,12 @@ std::string ClassificationTask::TrainingData() const {
                          train_.info().key);
 }
 
+std::string ClassificationTask::ModelText() const {
+  const BertOptions& model = options_.model.bert;
+  return absl::StrFormat("num_heads %d\nactivation %s\nlayer_norm_epsilon %g\n", model.num_heads,
+                         ToAbsl(Name(model.activation)), model.layer_norm_epsilon);
+}
+
 std::string ClassificationTask::DataContract() const {
   std::string text = TrainingData();
   for (size_t i = 0; i < dev_.size(); ++i) {

@@ -70,6 +70,7 @@ class ClassificationTask final : public TrainingTask {
   // Of the test set, where it has labels.
   absl::StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
   std::string TrainingData() const override;
+  std::string ModelText() const override;
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
   // options.files; labels.txt: the names of classes or labels, a line each.
   std::vector<NamedFile> CheckpointFiles() const override;

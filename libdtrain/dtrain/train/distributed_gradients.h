@@ -11,7 +11,8 @@
 //   optimizer.Step();
 //
 // For models whose order of gradients is not known beforehand or differs between ranks; a model of
-// this library uses GradientReducer (gradient_reducer.h), which negotiates nothing.
+// this library uses GradientReducer (gradient_reducer.h), which negotiates nothing, and whose
+// layers' gradients are of sums: they want kSum here, and one divisor on all ranks.
 #ifndef DTRAIN_TRAIN_DISTRIBUTED_GRADIENTS_H_
 #define DTRAIN_TRAIN_DISTRIBUTED_GRADIENTS_H_
 

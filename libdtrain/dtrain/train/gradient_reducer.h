@@ -3,8 +3,8 @@
 //
 //   GradientReducer reducer(model.parameters(), comm);
 //   // in the backward pass of the last micro-batch, whenever gradients are complete:
-//   reducer.MarkReady(parameter);  // starts a bucket's allreduce when its last gradient is there
-//   reducer.Poll();                // between ops: moves bytes
+//   reducer.MarkReady(parameter.index());  // the last one of a bucket starts its allreduce
+//   reducer.Poll();                        // between ops: moves bytes
 //   // then:
 //   reducer.ReduceScalars(sums);   // loss sums, token counts, stop flags
 //   reducer.Finish();              // flat_gradients holds the sums over all ranks

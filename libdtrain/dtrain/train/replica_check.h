@@ -1,7 +1,8 @@
 // replica_check.h - tells whether tensors still have the same bits on all ranks.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   DT_RETURN_IF_ERROR(CheckReplicas(model.parameters(), "after update 1200", comm));
+//   DT_RETURN_IF_ERROR(CheckReplicas(model.parameters(), "after update 1200", comm,
+//                                    ctx.stream()));
 //
 // Data-parallel ranks hold the same weights: sums over ranks have the same bits everywhere. Faulty
 // memory, other software on a host, or a race make them drift apart, which no loss shows for long.

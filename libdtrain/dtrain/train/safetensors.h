@@ -3,7 +3,9 @@
 //
 //   DT_RETURN_IF_ERROR(WriteSafetensors(path, tensors).status());
 //   DT_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
-//   DT_ASSIGN_OR_RETURN(const NamedTensor* t, file.Get("lm_head.weight", DType::kFloat32, {v, d}));
+//   const Shape shape = {vocab_size, hidden_size};
+//   DT_ASSIGN_OR_RETURN(const NamedTensor* t,
+//                       file.Get("lm_head.weight", DType::kFloat32, shape.dims()));
 //
 // Format: 8 bytes header length (little-endian), a JSON header padded by spaces to a multiple of 8,
 // then the tensors in C order, without gaps. https://huggingface.co/docs/safetensors

@@ -89,10 +89,14 @@ class TrainingTask {
   // Canonical text, a line each, of what a position in the data belongs to: a run goes on with the
   // data it began with. "" is not compared.
   virtual std::string TrainingData() const { return ""; }
+  // Canonical text, a line each, of what the model is beside its tensors' shapes (heads,
+  // activation): weights mean something with the same alone. "" is not compared.
+  virtual std::string ModelText() const { return ""; }
   // Whether a checkpoint's model fits this task (the same vocabulary, say); StorageError says why
   // not.
   virtual absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const = 0;
-  // Files every checkpoint carries beside the weights.
+  // Files every checkpoint carries beside the trainer's own: model.safetensors,
+  // optimizer.safetensors, power_sgd.safetensors, state.json, model.txt and training_data.txt.
   virtual std::vector<NamedFile> CheckpointFiles() const = 0;
 };
 

@@ -177,6 +177,7 @@ absl::StatusOr<TrainState> StateFromJson(const std::string& text, const std::str
 std::vector<CheckpointFile> MakeCheckpointFiles(const TrainState& state, ParameterSet& parameters,
                                                 Adam& adam, const std::vector<NamedFile>& files,
                                                 OptimizerShards* shards) {
+  parameters.CheckAllocated();
   TensorGroup model;
   AddTensors(parameters, parameters.weights(), "", model);
   TensorGroup optimizer;
@@ -199,6 +200,7 @@ std::vector<CheckpointFile> MakeCheckpointFiles(const TrainState& state, Paramet
 
 absl::Status RestoreCheckpoint(const Checkpoint& checkpoint, ParameterSet& parameters, Adam& adam,
                                TrainState& state, OptimizerShards* shards) {
+  parameters.CheckAllocated();
   DT_ASSIGN_OR_RETURN(const std::string text, checkpoint.ReadText(kStateFile));
   DT_ASSIGN_OR_RETURN(const TrainState restored, StateFromJson(text, checkpoint.path()));
   DT_ASSIGN_OR_RETURN(const SafetensorsFile model, checkpoint.OpenTensors(kModelFile));
@@ -218,6 +220,7 @@ absl::Status RestoreCheckpoint(const Checkpoint& checkpoint, ParameterSet& param
 }
 
 absl::Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters) {
+  parameters.CheckAllocated();
   DT_ASSIGN_OR_RETURN(const SafetensorsFile model, checkpoint.OpenTensors(kModelFile));
   DT_RETURN_IF_ERROR(RefuseForeignTensors(model, parameters));
   DT_RETURN_IF_ERROR(ReadTensors(model, parameters, "", parameters.weights()));

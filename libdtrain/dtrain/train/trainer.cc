@@ -78,6 +78,10 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
       step_(ctx.device(), RulesOf(options)),
       ring_(ctx.device()),
       graphs_(TakesGraphs(options.cuda_graphs, ctx.device(), comm.size()), ctx) {
+  CheckSchedule(options.learning_rate);
+  DT_CHECK(options.learning_rate.kind != LrScheduleOptions::Kind::kLinearBudget ||
+           options.max_seconds > 0.0)
+      << "a learning rate that falls with the time needs max_seconds";
   step_.Reset(InitialLossScale(options.loss_scaler), 0, ctx.stream());
   if (TakesRounds(options, comm)) {
     DT_CHECK_EQ(options.reducer.power_sgd.rank, 0) << "ranks that update alone send no gradients";
@@ -260,6 +264,7 @@ void Trainer::ApplyGradients(Update& update) {
   const Timeline::Span span = Enter(Phase::kUpdate);
   Stream& stream = ctx_.stream();
   elapsed_ = update.elapsed;
+  DT_CHECK(update.sums.tokens > 0) << "the task gives LossSums without tokens on every rank";
   const int64_t learned = rounds_ ? update.own_tokens : update.sums.tokens;
   const double tokens = static_cast<double>(std::max<int64_t>(learned, 1));
   if (rounds_) rounds_->Count(learned);
@@ -342,7 +347,7 @@ void Trainer::Record(const Update& update, const StepState& decided) {
   window_.data_seconds += update.data_seconds;
   window_.comm_seconds += update.comm_seconds;
   ++window_.updates;
-  if (update.step % options_.log_every != 0) return;
+  if (options_.log_every == 0 || update.step % options_.log_every != 0) return;
   std::array<double, 2> losses = {window_.loss, window_.nll};
   comm_.AllReduce(std::span<double>(losses), ReduceOp::kSum);
   const double seconds = std::max(Elapsed() - window_.start, 1e-9);

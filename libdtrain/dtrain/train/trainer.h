@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   Trainer trainer(task, communicator, context, options);
-//   DT_RETURN_IF_ERROR(trainer.Resume("latest"));
+//   DT_RETURN_IF_ERROR(trainer.Resume("auto"));
 //   DT_ASSIGN_OR_RETURN(const TrainResult result, trainer.Run());
 //
 // All ranks run the same loop. Whatever could differ between them (clocks, signals) is decided on
@@ -72,9 +72,9 @@ struct TrainerOptions {
   double checkpoint_seconds = 600.0;  // longest time without one; 0 is no limit
   std::string checkpoint_dir;         // "" writes none
   int keep_last = 2;
-  std::string best_metric = "bleu";
+  std::string best_metric = "bleu";  // a name that the task's evaluations give
   EarlyStopOptions early_stop;
-  int64_t log_every = 10;
+  int64_t log_every = 10;  // updates; 0 is never
   // Each rank updates a shard of the parameters and keeps its moments alone
   // (train/optimizer_shards.h). On CPUs, without trust ratios; checkpoints are the same.
   bool shard_optimizer = false;
@@ -225,6 +225,8 @@ class Trainer {
   absl::Status DoPeriodic(const PeriodClock& before, const Requests& requests);
   absl::Status Evaluate();
   absl::StatusOr<EvaluationResult> EvaluateTest();
+  // Once: of the metrics that steer the run but that the task does not give.
+  void WarnIfMissing(const EvaluationResult& result);
   void WarnIfUndefined(const std::string& metric, const EvaluationResult& result);
   absl::Status SaveCheckpoint();
   // On the root alone.
@@ -277,6 +279,7 @@ class Trainer {
   double last_request_ = -std::numeric_limits<double>::infinity();
   double last_toggle_ = -std::numeric_limits<double>::infinity();
   int64_t last_evaluation_step_ = -1;
+  bool told_missing_ = false;
   bool told_undefined_ = false;  // options_.best_metric, of the last evaluation
   int64_t last_checkpoint_step_ = -1;
   bool checkpoint_due_ = false;  // but put off while updates are skipped

@@ -15,8 +15,9 @@
 namespace dtrain {
 namespace {
 
-// File of a checkpoint: what the position in the data belongs to.
+// Files of a checkpoint: what the position in the data belongs to, and the weights.
 constexpr char kTrainingData[] = "training_data.txt";
+constexpr char kModelText[] = "model.txt";
 
 // The lines of `now` that are not in `there`: "pairs 500, checksum 1234abcd".
 std::string DifferingLines(const std::string& now, const std::string& there) {
@@ -26,6 +27,17 @@ std::string DifferingLines(const std::string& now, const std::string& there) {
     if (std::find(known.begin(), known.end(), line) == known.end()) differing.emplace_back(line);
   }
   return absl::StrJoin(differing, ", ");
+}
+
+// Older checkpoints do not have it.
+absl::Status CheckModelText(const Checkpoint& checkpoint, const std::string& ours) {
+  if (ours.empty() || !checkpoint.Has(kModelText)) return absl::OkStatus();
+  DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(kModelText));
+  if (ours == theirs) return absl::OkStatus();
+  return StorageError(absl::StrFormat(
+      "%s is of another model (%s there, %s here); use it with the configuration it was trained "
+      "with, config.textproto beside it",
+      checkpoint.path(), DifferingLines(theirs, ours), DifferingLines(ours, theirs)));
 }
 
 }  // namespace
@@ -61,6 +73,7 @@ absl::StatusOr<std::string> Trainer::Load(const std::string& from) {
     DT_ASSIGN_OR_RETURN(checkpoint, OpenCheckpoint(from));
   }
   DT_RETURN_IF_ERROR(task_.CheckCheckpoint(*checkpoint));
+  DT_RETURN_IF_ERROR(CheckModelText(*checkpoint, task_.ModelText()));
   DT_RETURN_IF_ERROR(
       RestoreCheckpoint(*checkpoint, task_.parameters(), adam_, state_, shards_.get()));
   DT_RETURN_IF_ERROR(AdoptTrainingData(*checkpoint, /*is_own=*/from == "auto"));
@@ -161,6 +174,7 @@ absl::Status Trainer::WriteCheckpoint(std::vector<CheckpointFile> more) {
       CheckpointDirectory::Open(options_.checkpoint_dir, {.keep_last = options_.keep_last}));
   std::vector<NamedFile> texts = task_.CheckpointFiles();
   texts.push_back({kTrainingData, task_.TrainingData()});
+  texts.push_back({kModelText, task_.ModelText()});
   std::vector<CheckpointFile> files =
       MakeCheckpointFiles(state_, task_.parameters(), adam_, texts, shards_.get());
   std::move(more.begin(), more.end(), std::back_inserter(files));

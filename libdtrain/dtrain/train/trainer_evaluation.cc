@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "dtrain/base/log.h"
 #include "dtrain/train/trainer.h"
 
@@ -56,8 +57,9 @@ absl::Status Trainer::Evaluate() {
     state_.best_metric = value;
     state_.best_step = state_.step;
   }
-  WarnIfUndefined(options_.best_metric, *result);
   const EarlyStopOptions& early = options_.early_stop;
+  WarnIfMissing(*result);
+  WarnIfUndefined(options_.best_metric, *result);
   const double watched = result->Metric(early.metric);
   // An undefined metric is no improvement; one that no dev set gives says nothing.
   if (early.patience > 0 && result->Has(early.metric) && state_.step >= early.min_steps) {
@@ -79,6 +81,20 @@ absl::Status Trainer::Evaluate() {
   // Evaluation is not training time: rates and budgets leave it out.
   resumed_seconds_ -= Elapsed() - started;
   return absl::OkStatus();
+}
+
+void Trainer::WarnIfMissing(const EvaluationResult& result) {
+  if (result.metrics.empty() || std::exchange(told_missing_, true) || !comm_.is_root()) return;
+  const auto warn = [&](const std::string& metric, const char* purpose) {
+    if (result.Has(metric)) return;
+    const auto name = [](std::string* out, const auto& entry) { out->append(entry.first); };
+    LogWarning(absl::StrFormat("evaluations give %s, but not %s: %s",
+                               absl::StrJoin(result.metrics, ", ", name), metric, purpose));
+  };
+  warn(options_.best_metric, "no checkpoint is kept as the best");
+  if (options_.early_stop.patience > 0) {
+    warn(options_.early_stop.metric, "the run does not stop early");
+  }
 }
 
 void Trainer::WarnIfUndefined(const std::string& metric, const EvaluationResult& result) {

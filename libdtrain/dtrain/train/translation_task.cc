@@ -347,6 +347,13 @@ std::string TranslationTask::TrainingData() const {
                          train_.source_tokens(), train_.target_tokens(), train_.content_crc());
 }
 
+std::string TranslationTask::ModelText() const {
+  const Seq2SeqOptions& model = options_.model;
+  return absl::StrFormat("num_heads %d\nactivation %s\nnorm %s\nlayer_norm_epsilon %g\n",
+                         model.num_heads, ToAbsl(Name(model.activation)),
+                         model.pre_norm ? "pre" : "post", model.layer_norm_epsilon);
+}
+
 std::string TranslationTask::DataContract() const {
   return TrainingData() + absl::StrFormat("vocabulary hash %016x\npreparation hash %016x\n",
                                           tokenizer_.Hash(), train_.info().options_hash);

@@ -65,6 +65,7 @@ class TranslationTask final : public TrainingTask {
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
   absl::StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
   std::string TrainingData() const override;
+  std::string ModelText() const override;
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
   std::vector<NamedFile> CheckpointFiles() const override;
 
