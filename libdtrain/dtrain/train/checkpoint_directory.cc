@@ -12,6 +12,7 @@
 #include <set>
 #include <system_error>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "dtrain/base/check.h"
@@ -179,10 +180,11 @@ void PutAsideNewer(const std::string& path, int64_t step) {
   for (const int64_t newer : ListCheckpoints(path)) {
     if (newer <= step) continue;
     const std::string name = CheckpointName(newer);
-    const std::string aside = path + "/.refused-" + name;
+    const std::string from = absl::StrCat(path, "/", name);
+    const std::string aside = absl::StrCat(path, "/.refused-", name);
     RemoveOrWarn(aside);
-    if (::rename((path + "/" + name).c_str(), aside.c_str()) != 0) {
-      LogWarning(std::string(MessageOf(FileError(path + "/" + name, "rename", errno))));
+    if (::rename(from.c_str(), aside.c_str()) != 0) {
+      LogWarning(std::string(MessageOf(FileError(from, "rename", errno))));
     } else {
       LogWarning(
           absl::StrFormat("%s is kept as %s; delete it when you need it no more", name, aside));
