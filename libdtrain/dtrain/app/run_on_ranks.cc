@@ -3,7 +3,6 @@
 #include "dtrain/app/run_on_ranks.h"
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -83,7 +82,7 @@ bool AllMayGoOn(const absl::Status& status, Communicator& comm, int& exit_code) 
 [[noreturn]] void EndJob(const absl::Status& status, int rank) {
   const ExitCode code = ExitCodeOf(status);
   // mpirun ends the others with TERM, which is no request any more but the end.
-  std::signal(SIGTERM, SIG_DFL);
+  EndByTermFromHere();
   int milliseconds = rank == 0 ? 0 : 400;
   if (code == ExitCode::kCommunication) milliseconds += 1000;
   std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/signals.h"
 
+#include <atomic>
 #include <csignal>
 #include <thread>
 
@@ -10,13 +11,18 @@ namespace {
 
 // The thread is there to the end of the process, and so are these.
 StopFlags flags;
+std::atomic<bool> ends_by_term = false;
 
-void EndBy(int signal) {
+void Unblock(int signal) {
   sigset_t only;
   sigemptyset(&only);
   sigaddset(&only, signal);
   std::signal(signal, SIG_DFL);
   pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+}
+
+void EndBy(int signal) {
+  Unblock(signal);
   std::raise(signal);
 }
 
@@ -33,6 +39,10 @@ void Watch(const sigset_t& signals) {
         break;
       case SIGINT:
         if (flags.stop.exchange(true)) EndBy(SIGINT);
+        break;
+      case SIGTERM:
+        if (ends_by_term) EndBy(SIGTERM);
+        flags.stop = true;
         break;
       default:
         flags.stop = true;
@@ -57,6 +67,11 @@ StopFlags& WatchSignals() {
   // A limit on file sizes is met as an error of write(), like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   return flags;
+}
+
+void EndByTermFromHere() {
+  ends_by_term = true;
+  Unblock(SIGTERM);
 }
 
 }  // namespace dtrain

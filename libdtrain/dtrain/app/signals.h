@@ -17,6 +17,9 @@ namespace dtrain {
 // would overwrite. A second INT ends the process at once; a HUP that is ignored (nohup) stays so.
 StopFlags& WatchSignals();
 
+// From here on TERM ends the process at once: it is no request any more. On the main thread.
+void EndByTermFromHere();
+
 }  // namespace dtrain
 
 #endif  // DTRAIN_APP_SIGNALS_H_
