@@ -206,6 +206,18 @@ TEST_CASE("what a rank cannot take part with is refused on every rank") {
   }
 }
 
+TEST_CASE("a mismatch within a group names the ranks as the job counts them") {
+  const auto texts = testing::RunRanks(4, [](Communicator& comm) -> std::string {
+    const auto group = comm.Split(comm.rank() % 2);
+    Collectives collectives(*group);
+    std::vector<float> values(comm.rank() == 3 ? 5 : 4);
+    return std::string(MessageOf(collectives.AllReduce("x", View(values)).Wait()));
+  });
+  CHECK(texts[0].empty());
+  CHECK_THAT(texts[1], Catch::Contains(" on rank 1, ") && Catch::Contains(" on rank 3"));
+  CHECK(texts[1] == texts[3]);
+}
+
 TEST_CASE("a large average of halves over hosts does not overflow within one") {
   const auto means = testing::RunRanksOn({"a", "a", "b", "b"}, [](Communicator& comm) {
     std::vector<Float16> values(100000, Float16(40000.0f));

@@ -163,6 +163,13 @@ TEST_CASE("ranks that disagree on a size are told so at once") {
   }
 }
 
+std::vector<std::string> LinesOf(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
 TEST_CASE("a rank whose communication fails leaves a record of its last collectives") {
   const TemporaryFolder directory;
   LogSink previous = SetLogSink([](LogLevel, std::string_view) {});
@@ -177,15 +184,65 @@ TEST_CASE("a rank whose communication fails leaves a record of its last collecti
            },
            {.timeout_seconds = 0.2, .record_directory = directory.path()});
   SetLogSink(previous);
-  std::ifstream file(directory.File("collectives-rank-00000.jsonl"));
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  const auto lines = LinesOf(directory.File("collectives-rank-00000.jsonl"));
   REQUIRE(lines.size() == 1025);
   CHECK_THAT(lines[0], Catch::Contains("\"rank\": 0") && Catch::Contains("for rank 1 (host a)"));
   CHECK_THAT(lines[1], Catch::Contains("\"sequence\": 477, \"collective\": \"AllReduce\", "
                                        "\"bytes\": 4") &&
                            Catch::Contains("end_s"));
   CHECK_THAT(lines[1024], Catch::Contains("\"sequence\": 1500") && !Catch::Contains("end_s"));
+}
+
+TEST_CASE("a group names its ranks as the job counts them, and keeps a record of its own") {
+  const TemporaryFolder directory;
+  LogSink previous = SetLogSink([](LogLevel, std::string_view) {});
+  const auto messages = RunRanksOn({"a", "a", "b", "b"},
+                                   [](Communicator& comm) -> std::string {
+                                     const auto group = comm.Split(comm.rank() % 2);
+                                     const auto pair = group->Split(0);  // the same ranks once more
+                                     if (comm.rank() >= 2) return pair->RankName(1);
+                                     try {
+                                       pair->Barrier();
+                                     } catch (const CommError& error) {
+                                       return error.what();
+                                     }
+                                     return "";
+                                   },
+                                   {.timeout_seconds = 0.2, .record_directory = directory.path()});
+  SetLogSink(previous);
+  CHECK_THAT(messages[0], Catch::Contains("rank 0 (host a) has waited") &&
+                              Catch::Contains("collective number 0 of the group of ranks 0, 2, for "
+                                              "rank 2 (host b)"));
+  CHECK_THAT(messages[1], Catch::Contains("group of ranks 1, 3, for rank 3 (host b)"));
+  CHECK(messages[3] == "rank 3 (host b)");
+  const auto lines = LinesOf(directory.File("collectives-rank-00001-group-2.jsonl"));
+  REQUIRE(lines.size() == 2);
+  CHECK_THAT(
+      lines[0],
+      Catch::Contains("\"rank\": 1, \"host\": \"a\", \"group\": 2, \"members\": \"ranks 1, 3\""));
+  CHECK(LinesOf(directory.File("collectives-rank-00000-group-2.jsonl")).size() == 2);
+}
+
+TEST_CASE("ranks of a group that are out of step are named as the job counts them") {
+  for (const bool shared_memory : {false, true}) {
+    const auto messages = RunRanksOn(testing::OneHost(4),
+                                     [](Communicator& comm) -> std::string {
+                                       const auto group = comm.Split(comm.rank() / 2);
+                                       std::vector<float> data(comm.rank() == 3 ? 11 : 10);
+                                       try {
+                                         group->AllReduce(std::span<float>(data), ReduceOp::kSum);
+                                         group->Barrier();
+                                       } catch (const CommError& error) {
+                                         return error.what();
+                                       }
+                                       return "";
+                                     },
+                                     {.shared_memory = shared_memory});
+    INFO(messages[2]);
+    CHECK(messages[0] == "");
+    CHECK_THAT(messages[2], Catch::Contains("rank 3 ") && !Catch::Contains("rank 1 "));
+    CHECK_THAT(messages[3], Catch::Contains("rank 2 ") && !Catch::Contains("rank 0 "));
+  }
 }
 
 TEST_CASE("a rank that throws ends the others' collectives") {

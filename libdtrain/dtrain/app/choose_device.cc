@@ -74,11 +74,11 @@ absl::Status CheckDevices(const Device& device, Communicator& comm) {
       const std::string& first = all[static_cast<size_t>(a)];
       const std::string& second = all[static_cast<size_t>(b)];
       if ((first == "cpu") != (second == "cpu")) {
-        return UsageError(absl::StrFormat(
-            "rank %d (host %s) computes on %s, rank %d (host %s) on %s: set run.device=cpu, or "
-            "start ranks only on hosts with GPUs",
-            a, comm.host(a), first == "cpu" ? "the CPU" : "a GPU", b, comm.host(b),
-            second == "cpu" ? "the CPU" : "a GPU"));
+        return UsageError(
+            absl::StrFormat("%s computes on %s, %s on %s: set run.device=cpu, or start ranks only "
+                            "on hosts with GPUs",
+                            comm.RankName(a), first == "cpu" ? "the CPU" : "a GPU",
+                            comm.RankName(b), second == "cpu" ? "the CPU" : "a GPU"));
       }
       if (first != "cpu" && first == second) {
         return UsageError(absl::StrFormat(

@@ -3,11 +3,20 @@
 #include "dtrain/comm/communicator.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 
 namespace dtrain {
+namespace {
+
+// Ranks of a group that its name lists.
+constexpr size_t kNamedRanks = 8;
+
+}  // namespace
 
 std::string_view Name(ReduceOp op) {
   switch (op) {
@@ -29,13 +38,45 @@ std::string_view Name(ReduceOp op) {
 
 Communicator::Communicator(int rank, std::vector<std::string> hosts,
                            const CommunicatorOptions& options)
-    : rank_(rank), hosts_(std::move(hosts)), options_(options) {
+    : rank_(rank), hosts_(std::move(hosts)), job_ranks_(hosts_.size()), options_(options) {
   DT_CHECK(rank >= 0 && rank < size());
+  std::iota(job_ranks_.begin(), job_ranks_.end(), 0);
+  CountLocalRanks();
+}
+
+Communicator::Communicator(const Communicator& whole, std::span<const int> ranks)
+    : rank_(-1), group_name_(whole.group_name_), options_(whole.options_), pulse_(whole.pulse_) {
+  if (options_.algorithm == AllReduceAlgorithm::kMeasure) {
+    options_.algorithm = AllReduceAlgorithm::kAuto;  // of all ranks alone it is worth the time
+  }
+  for (const int r : ranks) {
+    if (r == whole.rank_) rank_ = size();
+    hosts_.push_back(whole.host(r));
+    job_ranks_.push_back(whole.job_rank(r));
+  }
+  DT_CHECK_GE(rank_, 0);
+  if (size() < whole.size()) {
+    group_name_ = size() == 1 ? "rank" : "ranks";
+    for (size_t i = 0; i < std::min(job_ranks_.size(), kNamedRanks); ++i) {
+      absl::StrAppend(&group_name_, i == 0 ? " " : ", ", job_ranks_[i]);
+    }
+    if (job_ranks_.size() > kNamedRanks) {
+      absl::StrAppend(&group_name_, " and ", job_ranks_.size() - kNamedRanks, " more");
+    }
+  }
+  CountLocalRanks();
+}
+
+void Communicator::CountLocalRanks() {
   for (int r = 0; r < size(); ++r) {
-    if (host(r) != host(rank)) continue;
-    if (r < rank) ++local_rank_;
+    if (host(r) != host(rank_)) continue;
+    if (r < rank_) ++local_rank_;
     ++local_size_;
   }
+}
+
+std::string Communicator::RankName(int rank) const {
+  return absl::StrFormat("rank %d (host %s)", job_rank(rank), host(rank));
 }
 
 std::unique_ptr<Communicator> Communicator::Group(std::span<const int> ranks) {

@@ -93,6 +93,14 @@ class Communicator {
   int local_rank() const { return local_rank_; }
   int local_size() const { return local_size_; }
   const std::string& host(int rank) const { return hosts_[static_cast<size_t>(rank)]; }
+  // The number of a rank in the communicator that this one was split from, and that one from, up to
+  // the first: what mpirun counts, and what messages and files name.
+  int job_rank(int rank) const { return job_ranks_[static_cast<size_t>(rank)]; }
+  const std::vector<int>& job_ranks() const { return job_ranks_; }
+  // "rank 3 (host b)", by job_rank.
+  std::string RankName(int rank) const;
+  // "" where it has all ranks of the job, else which: "ranks 1, 3".
+  const std::string& group_name() const { return group_name_; }
   // As it was made with; what is made of it follows them too.
   const CommunicatorOptions& options() const { return options_; }
   // What heartbeats tell the others of this rank; of the whole job in every communicator.
@@ -175,13 +183,17 @@ class Communicator {
  protected:
   // hosts: the host name of every rank, by rank.
   Communicator(int rank, std::vector<std::string> hosts, const CommunicatorOptions& options = {});
-  void SharePulse(const Communicator& whole) { pulse_ = whole.pulse_; }
+  // A group of `ranks` of `whole`, this one among them.
+  Communicator(const Communicator& whole, std::span<const int> ranks);
 
  private:
   void AllGatherEqual(void* all, int64_t bytes_each);
+  void CountLocalRanks();
 
   int rank_;
   std::vector<std::string> hosts_;
+  std::vector<int> job_ranks_;
+  std::string group_name_;
   CommunicatorOptions options_;
   std::shared_ptr<Pulse> pulse_ = std::make_shared<Pulse>();
   int local_rank_ = 0;

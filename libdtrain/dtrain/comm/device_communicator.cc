@@ -48,21 +48,17 @@ std::string Objection(const Communicator& comm, const Device& device, Hello& hel
   return MakeIds(**nccl, hello.ids);
 }
 
-std::string RankName(const Communicator& comm, size_t rank) {
-  return absl::StrFormat("rank %d (host %s)", rank, comm.host(static_cast<int>(rank)));
-}
-
 // The first objection of any rank.
 std::string FindObjection(const Communicator& comm, const std::vector<Hello>& hellos) {
-  for (size_t r = 0; r < hellos.size(); ++r) {
-    const Hello& hello = hellos[r];
+  for (int r = 0; r < comm.size(); ++r) {
+    const Hello& hello = hellos[static_cast<size_t>(r)];
     if (hello.objection[0] != '\0') {
-      return absl::StrCat(RankName(comm, r), ": ", hello.objection.data());
+      return absl::StrCat(comm.RankName(r), ": ", hello.objection.data());
     }
     if (hello.version != hellos[0].version) {
       return absl::StrFormat("%s has NCCL %s, %s has %s: install the same on all hosts",
-                             RankName(comm, 0), internal::NcclVersionName(hellos[0].version),
-                             RankName(comm, r), internal::NcclVersionName(hello.version));
+                             comm.RankName(0), internal::NcclVersionName(hellos[0].version),
+                             comm.RankName(r), internal::NcclVersionName(hello.version));
     }
   }
   return "";
@@ -96,8 +92,9 @@ std::unique_ptr<DeviceCommunicator> MakeDeviceCommunicator(Communicator& comm, c
   if (!groups.cross.empty()) ids.cross = of(groups.cross[0]).cross;
   auto gpus = std::make_unique<NcclCommunicator>(comm, device, **NcclLibrary::Get());
   const std::vector<std::string> errors = comm.AllGatherStrings(gpus->Connect(ids));
-  for (size_t r = 0; r < errors.size() && why->empty(); ++r) {
-    if (!errors[r].empty()) *why = absl::StrCat(RankName(comm, r), ": ", errors[r]);
+  for (int r = 0; r < comm.size() && why->empty(); ++r) {
+    const std::string& error = errors[static_cast<size_t>(r)];
+    if (!error.empty()) *why = absl::StrCat(comm.RankName(r), ": ", error);
   }
   if (!why->empty()) {
     gpus->Abort();

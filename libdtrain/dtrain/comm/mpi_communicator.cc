@@ -66,7 +66,7 @@ class MpiTransport final : public Transport {
   Request Receive(int peer, int tag, void* data, size_t bytes) override {
     const std::lock_guard lock(MpiLock());
     const Request request = FreeSlot();
-    slots_[static_cast<size_t>(request)] = {MPI_REQUEST_NULL, peer, bytes};
+    slots_[static_cast<size_t>(request)] = {MPI_REQUEST_NULL, WorldRank(peer), bytes};
     DT_MPI(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, WorldRank(peer), first_tag_ + tag,
                      messages_->comm, At(request)));
     return request;
@@ -112,7 +112,7 @@ class MpiTransport final : public Transport {
 
   struct Slot {
     MPI_Request request = MPI_REQUEST_NULL;
-    int sender = -1;  // of a receive
+    int sender = -1;  // of a receive, in the world
     size_t bytes = 0;
   };
 

@@ -154,9 +154,9 @@ class ThreadTransport final : public Transport {
     });
     if (message == inbox_.end()) return false;
     if (message->bytes.size() != posted.bytes) {
-      throw CommError(
-          absl::StrFormat("rank %d sent %d bytes where %d were expected: the ranks are out of step",
-                          posted.peer, message->bytes.size(), posted.bytes));
+      throw CommError(absl::StrFormat(
+          "rank %d sent %d bytes where %d were expected: the ranks are out of step",
+          ranks_[static_cast<size_t>(posted.peer)], message->bytes.size(), posted.bytes));
     }
     std::memcpy(posted.data, message->bytes.data(), posted.bytes);
     inbox_.erase(message);

@@ -38,9 +38,7 @@ std::string Differences(const std::vector<T>& values, const Communicator& comm) 
   std::string ranks;
   for (size_t r = 0; r < values.size(); ++r) {
     if (values[r] == values[right]) continue;
-    const int rank = static_cast<int>(r);
-    absl::StrAppend(&ranks, ranks.empty() ? "" : ", ", "rank ", rank, " (host ", comm.host(rank),
-                    ")");
+    absl::StrAppend(&ranks, ranks.empty() ? "" : ", ", comm.RankName(static_cast<int>(r)));
   }
   return ranks.empty() ? "" : absl::StrCat(ranks, " no longer holds the values of rank ", right);
 }

@@ -35,7 +35,7 @@ CollectiveQueue::CollectiveQueue(std::unique_ptr<Communicator> comm,
     : comm_(std::move(comm)),
       options_(options),
       executor_(comm_.get(), options.fusion_bytes),
-      negotiation_(comm_->size()),
+      negotiation_(comm_->job_ranks()),
       cache_(options.cache_entries) {
   thread_ = std::thread([this] { Run(); });
 }
@@ -97,7 +97,7 @@ void CollectiveQueue::TakeAbort() {
   {
     const std::lock_guard lock(mutex_);
     if (abort_.empty() || !closed_.ok()) return;
-    give_up_ = absl::StrCat(RankName(comm_->rank()), " has ended its collectives: ", abort_);
+    give_up_ = absl::StrCat(comm_->RankName(comm_->rank()), " has ended its collectives: ", abort_);
   }
   GiveUp();
 }
@@ -172,7 +172,7 @@ CollectiveQueue::Submissions CollectiveQueue::WaitForWork() {
   hurry_ = false;
   last_cycle_ = std::chrono::steady_clock::now();
   if (closing_ && give_up_.empty()) {
-    give_up_ = absl::StrCat(RankName(comm_->rank()), " has ended its collectives");
+    give_up_ = absl::StrCat(comm_->RankName(comm_->rank()), " has ended its collectives");
     left_in_order_ = true;
   }
   return std::exchange(submitted_, {});
@@ -252,10 +252,11 @@ void CollectiveQueue::OnVoteStalled(const std::vector<int>& missing, double seco
   const bool warn = seconds > options_.stall_warning_seconds && !vote_announced_;
   const bool fail = options_.timeout_seconds > 0 && seconds > options_.timeout_seconds;
   if ((!warn && !fail) || IsClosed()) return;
-  std::string text = absl::StrFormat("%s has waited %.1f s for ", RankName(comm_->rank()), seconds);
+  std::string text =
+      absl::StrFormat("%s has waited %.1f s for ", comm_->RankName(comm_->rank()), seconds);
   const char* separator = "";
   for (const int rank : missing) {
-    absl::StrAppend(&text, std::exchange(separator, ", "), RankName(rank));
+    absl::StrAppend(&text, std::exchange(separator, ", "), comm_->RankName(rank));
   }
   if (!pending_.empty()) {
     absl::StrAppend(&text, ", which submitted nothing, with ", PendingNames());
@@ -413,7 +414,7 @@ void CollectiveQueue::WatchTable() {
           absl::StrFormat("\"%s\" has waited %.1f s for ", stalled.name, stalled.seconds);
       const char* separator = "";
       for (const int rank : stalled.missing) {
-        absl::StrAppend(&of_this, std::exchange(separator, ", "), RankName(rank));
+        absl::StrAppend(&of_this, std::exchange(separator, ", "), comm_->RankName(rank));
       }
       if (!stalled.announced) LogWarning(of_this + "; other ranks have submitted it");
       if (stalled.seconds > oldest) {
@@ -457,10 +458,6 @@ void CollectiveQueue::Close(const CollectiveOutcome& outcome) {
   const std::lock_guard lock(mutex_);
   drained_ = true;
   drained_changed_.notify_all();
-}
-
-std::string CollectiveQueue::RankName(int rank) const {
-  return absl::StrFormat("rank %d (host %s)", rank, comm_->host(rank));
 }
 
 std::string CollectiveQueue::PendingNames() const {

@@ -87,7 +87,6 @@ class CollectiveQueue {
   // Ends all that is pending, and all later submissions, like this.
   void Close(const CollectiveOutcome& outcome);
   void CloseWith(const std::string& message) { Close({ExitCode::kCommunication, message}); }
-  std::string RankName(int rank) const;
   std::string PendingNames() const;
 
   std::unique_ptr<Communicator> comm_;

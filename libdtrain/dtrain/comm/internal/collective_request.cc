@@ -190,15 +190,17 @@ CollectiveRequest CollectiveRequest::Read(std::string_view* text) {
   return request;
 }
 
-AgreedCollective Agree(const std::map<int, CollectiveRequest>& by_rank, int size) {
+AgreedCollective Agree(const std::map<int, CollectiveRequest>& by_rank,
+                       std::span<const int> job_ranks) {
+  const auto name_of = [&](int rank) { return job_ranks[static_cast<size_t>(rank)]; };
   AgreedCollective agreed;
   const auto& [first_rank, first] = *by_rank.begin();
   agreed.request = first;
-  agreed.rows.resize(static_cast<size_t>(size));
+  agreed.rows.resize(job_ranks.size());
   for (const auto& [rank, request] : by_rank) {
     if (!request.refusal.empty()) {
       agreed.error = absl::StrFormat("%s \"%s\" on rank %d: %s", ToAbsl(Name(request.kind)),
-                                     request.name, rank, request.refusal);
+                                     request.name, name_of(rank), request.refusal);
       agreed.usage_error = true;
       return agreed;
     }
@@ -209,7 +211,7 @@ AgreedCollective Agree(const std::map<int, CollectiveRequest>& by_rank, int size
       agreed.error =
           absl::StrFormat("%s \"%s\": %s differ between ranks: %s on rank %d, %s on rank %d",
                           ToAbsl(Name(first.kind)), first.name, difference.what, difference.first,
-                          first_rank, difference.second, rank);
+                          name_of(first_rank), difference.second, name_of(rank));
       return agreed;
     }
     std::vector<int64_t>& rows = agreed.rows[static_cast<size_t>(rank)];

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,7 +65,8 @@ struct AgreedCollective {
 };
 
 // Compares what ranks submitted under one name; ranks that are absent have joined.
-AgreedCollective Agree(const std::map<int, CollectiveRequest>& by_rank, int size);
+AgreedCollective Agree(const std::map<int, CollectiveRequest>& by_rank,
+                       std::span<const int> job_ranks);
 
 }  // namespace dtrain::internal
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "dtrain/base/timer.h"
 
@@ -16,16 +17,26 @@ class FlightRecorder {
  public:
   static constexpr int64_t kRecords = 1024;
 
+  // The record of a rank in one communicator. number: of the group among the splits of the job; 0:
+  // all ranks, as they began.
+  struct Owner {
+    int rank = 0;  // in the job
+    std::string host{};
+    int group = 0;
+    std::string group_name{};
+  };
   // `directory` may be empty: nothing is written then.
-  FlightRecorder(std::string directory, int rank, std::string host);
+  FlightRecorder(std::string directory, Owner owner)
+      : directory_(std::move(directory)), owner_(std::move(owner)) {}
 
   // `name` is a literal.
   void Begin(int64_t sequence, const char* name, int64_t bytes);
   void End(int64_t sequence);
-  // Writes collectives-rank-RRRRR.jsonl, once: a line with the rank, host and reason, then one per
-  // collective, the oldest first: {"sequence", "collective", "bytes", "start_s", "end_s"}, in
-  // seconds since the communicator was made; no end where it had not finished. Returns the path, or
-  // "" where nothing was written.
+  // Writes collectives-rank-RRRRR.jsonl (of a group collectives-rank-RRRRR-group-G.jsonl), once: a
+  // line with the rank, host and reason, of a group its number and ranks, then one per collective,
+  // the oldest first: {"sequence", "collective", "bytes", "start_s", "end_s"}, in seconds since the
+  // communicator was made; no end where it had not finished. Returns the path, or "" where nothing
+  // was written.
   std::string Dump(std::string_view reason);
 
  private:
@@ -38,8 +49,7 @@ class FlightRecorder {
   };
 
   std::string directory_;
-  int rank_;
-  std::string host_;
+  Owner owner_;
   bool dumped_ = false;
   int64_t next_ = 0;
   Timer clock_;

@@ -393,28 +393,24 @@ void NcclCommunicator::CheckSame(std::span<const Issued> all) {
     Fail(
         absl::StrFormat("%s has issued %d collectives, the last an %s, but %s %d, the last an %s: "
                         "all ranks must issue the same in the same order",
-                        RankName(0), first.number, first.last.data(), RankName(static_cast<int>(r)),
-                        other.number, other.last.data()));
+                        comm_.RankName(0), first.number, first.last.data(),
+                        comm_.RankName(static_cast<int>(r)), other.number, other.last.data()));
   }
 }
 
 std::string NcclCommunicator::DescribeWait(double seconds, std::span<const int> missing) const {
   const std::string name = in_flight_.empty() ? last_ : in_flight_.front().name;
   const int64_t number = in_flight_.empty() ? number_ : in_flight_.front().number;
-  std::string text =
-      absl::StrFormat("%s has waited %.0f s in %s on %s, collective number %d, for ",
-                      RankName(comm_.rank()), seconds, name, DeviceName(stream_.device()), number);
+  std::string text = absl::StrFormat("%s has waited %.0f s in %s on %s, collective number %d, for ",
+                                     comm_.RankName(comm_.rank()), seconds, name,
+                                     DeviceName(stream_.device()), number);
   for (size_t i = 0; i < missing.size(); ++i) {
-    absl::StrAppend(&text, i == 0 ? "" : ", ", RankName(missing[i]));
+    absl::StrAppend(&text, i == 0 ? "" : ", ", comm_.RankName(missing[i]));
   }
   if (missing.empty()) {
     text += "the network between the GPUs: all ranks have issued it (NCCL_DEBUG=INFO says more)";
   }
   return text;
-}
-
-std::string NcclCommunicator::RankName(int rank) const {
-  return absl::StrFormat("rank %d (host %s)", rank, comm_.host(rank));
 }
 
 void NcclCommunicator::Abort() {

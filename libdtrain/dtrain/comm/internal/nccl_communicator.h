@@ -103,7 +103,6 @@ class NcclCommunicator final : public DeviceCommunicator {
   void CheckLinks();
   void CheckSame(std::span<const Issued> all);
   std::string DescribeWait(double seconds, std::span<const int> missing) const;
-  std::string RankName(int rank) const;
   [[noreturn]] void Fail(const std::string& reason);
   void ThrowIfFailed() const;
   double SecondsOfAllReduce(void* data, int64_t count);

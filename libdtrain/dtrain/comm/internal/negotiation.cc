@@ -57,9 +57,9 @@ void Negotiation::Add(int rank, CollectiveRequest request) {
 }
 
 bool Negotiation::Complete(const Entry& entry) const {
-  if (static_cast<int>(entry.by_rank.size()) == size_) return true;
+  if (entry.by_rank.size() == job_ranks_.size()) return true;
   if (joined_.empty()) return false;
-  for (int r = 0; r < size_; ++r) {
+  for (int r = 0; r < static_cast<int>(job_ranks_.size()); ++r) {
     if (!entry.by_rank.contains(r) && !joined_.contains(r)) return false;
   }
   return true;
@@ -81,7 +81,7 @@ std::vector<AgreedCollective> Negotiation::TakeReady() {
       ++entry;
       continue;
     }
-    ready.push_back(Agree(entry->by_rank, size_));
+    ready.push_back(Agree(entry->by_rank, job_ranks_));
     RefuseWhereJoined(&ready.back());
     by_name_.erase(entry->name);
     entry = entries_.erase(entry);
@@ -104,7 +104,7 @@ std::vector<Negotiation::Stalled> Negotiation::TakeStalled(double seconds) {
     s.first_rank = entry.by_rank.begin()->first;
     s.seconds = entry.since.Seconds();
     s.announced = std::exchange(entry.announced, true);
-    for (int r = 0; r < size_; ++r) {
+    for (int r = 0; r < static_cast<int>(job_ranks_.size()); ++r) {
       if (!entry.by_rank.contains(r) && !joined_.contains(r)) s.missing.push_back(r);
     }
   }

@@ -55,7 +55,8 @@ class CollectiveCache {
 
 class Negotiation {
  public:
-  explicit Negotiation(int size) : size_(size) {}
+  // job_ranks: Communicator::job_ranks(), by which messages name the ranks.
+  explicit Negotiation(std::vector<int> job_ranks) : job_ranks_(std::move(job_ranks)) {}
 
   // Rank `rank` has submitted `request`, or joined.
   void Add(int rank, CollectiveRequest request);
@@ -65,7 +66,7 @@ class Negotiation {
   AgreedCollective Recheck(const AgreedCollective& cached) const;
 
   const std::set<int>& joined() const { return joined_; }
-  bool all_joined() const { return static_cast<int>(joined_.size()) == size_; }
+  bool all_joined() const { return joined_.size() == job_ranks_.size(); }
   int last_joined() const { return last_joined_; }
   void ClearJoined() { joined_.clear(); }
 
@@ -90,7 +91,7 @@ class Negotiation {
   bool Complete(const Entry& entry) const;
   void RefuseWhereJoined(AgreedCollective* agreed) const;
 
-  int size_;
+  std::vector<int> job_ranks_;
   std::list<Entry> entries_;
   std::unordered_map<std::string, std::list<Entry>::iterator> by_name_;
   std::set<int> joined_;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,7 @@ struct ExchangePlan {
   int tag = 0;           // and tag + 1
   int64_t sequence = 0;  // of the collective
   int64_t piece_bytes = 0;
+  std::span<const int> job_ranks{};  // what messages call the ranks
 };
 
 class SliceExchange final : public Operation {

@@ -158,9 +158,11 @@ void SharedExchange::CheckHeaders() {
   if (checked_) return;
   checked_ = true;
   const auto describe = [&](int member, const SharedChannel::Header& header) {
+    const int rank = plan_.group[static_cast<size_t>(member)];
     return absl::StrFormat("rank %d is at collective number %d, %d bytes of %s%s%s",
-                           plan_.group[static_cast<size_t>(member)], header.sequence, header.bytes,
-                           ToAbsl(Name(header.dtype)), header.reduce ? " to reduce by " : "",
+                           plan_.job_ranks[static_cast<size_t>(rank)], header.sequence,
+                           header.bytes, ToAbsl(Name(header.dtype)),
+                           header.reduce ? " to reduce by " : "",
                            ToAbsl(header.reduce ? Name(header.op) : ""));
   };
   const int me = channel_->me();

@@ -87,25 +87,41 @@ class TransportCommunicator::HandleImpl final : public Handle {
 TransportCommunicator::TransportCommunicator(std::unique_ptr<Transport> transport, int rank,
                                              std::vector<std::string> hosts,
                                              const CommunicatorOptions& options)
-    : Communicator(rank, hosts, options),
+    : Communicator(rank, std::move(hosts), options),
       transport_(std::move(transport)),
-      wait_watch_(transport_.get(), rank, hosts, kWaitWatchTag, options),
-      recorder_(options.record_directory, rank, hosts[static_cast<size_t>(rank)]) {
-  DT_CHECK(options.piece_bytes > 0 &&
-           options.piece_bytes <= static_cast<int64_t>(Transport::kMaxBytes));
-  DT_CHECK_LE(options.small_bytes, static_cast<int64_t>(Transport::kMaxBytes));
-  DT_CHECK_GE(options.slot_bytes, 4096);
+      wait_watch_(transport_.get(), kWaitWatchTag, *this),
+      recorder_(options.record_directory, {.rank = rank, .host = host(rank)}) {
+  SetUp();
+  is_world_ = true;
+}
+
+TransportCommunicator::TransportCommunicator(TransportCommunicator& whole,
+                                             std::span<const int> ranks, int context)
+    : Communicator(whole, ranks),
+      transport_(whole.transport_->Split(ranks, context)),
+      wait_watch_(transport_.get(), kWaitWatchTag, *this),
+      recorder_(options().record_directory, {.rank = job_rank(rank()),
+                                             .host = host(rank()),
+                                             .group = context,
+                                             .group_name = group_name()}) {
+  SetUp();
+}
+
+void TransportCommunicator::SetUp() {
+  DT_CHECK(options().piece_bytes > 0 &&
+           options().piece_bytes <= static_cast<int64_t>(Transport::kMaxBytes));
+  DT_CHECK_LE(options().small_bytes, static_cast<int64_t>(Transport::kMaxBytes));
+  DT_CHECK_GE(options().slot_bytes, 4096);
   world_group_.resize(static_cast<size_t>(size()));
   std::iota(world_group_.begin(), world_group_.end(), 0);
   RankGroups groups = FindRankGroups(*this);
   host_group_ = std::move(groups.host);
   cross_group_ = std::move(groups.cross);
-  if (options.shared_memory) ShareMemory();
+  if (options().shared_memory) ShareMemory();
   hierarchical_ = ChooseHierarchical();
   // Users count from their own first collective.
   sequence_ = 0;
   setup_bytes_ = -bytes_sent();
-  is_world_ = true;
 }
 
 // The first rank of a host makes the memory and tells the others where it is. All must reach it.
@@ -187,7 +203,8 @@ ExchangePlan TransportCommunicator::WorldPlan(void* data, int64_t count, DType d
           .tag = static_cast<int>(sequence_ % kTagsInTurn) * 4,
           .sequence = sequence_,
           // All peers' pieces together stay in the second-level cache.
-          .piece_bytes = std::max<int64_t>(options().piece_bytes / ((others + 1) / 2), 4096)};
+          .piece_bytes = std::max<int64_t>(options().piece_bytes / ((others + 1) / 2), 4096),
+          .job_ranks = job_ranks()};
 }
 
 std::unique_ptr<Operation> TransportCommunicator::HierarchicalAllReduce(const ExchangePlan& world) {
@@ -334,21 +351,10 @@ std::unique_ptr<Communicator> TransportCommunicator::Split(int color) {
   transport_->set_next_context(context + 1);
   if (color < 0) return nullptr;
   std::vector<int> ranks;
-  std::vector<std::string> hosts;
   for (int r = 0; r < size(); ++r) {
-    if (votes[static_cast<size_t>(r)].color != color) continue;
-    ranks.push_back(r);
-    hosts.push_back(host(r));
+    if (votes[static_cast<size_t>(r)].color == color) ranks.push_back(r);
   }
-  CommunicatorOptions options = this->options();
-  if (options.algorithm == AllReduceAlgorithm::kMeasure) {
-    options.algorithm = AllReduceAlgorithm::kAuto;  // of all ranks alone it is worth the time
-  }
-  auto group = std::make_unique<TransportCommunicator>(
-      transport_->Split(ranks, context), PlaceOf(ranks, rank()), std::move(hosts), options);
-  group->is_world_ = false;
-  group->SharePulse(*this);
-  return group;
+  return std::make_unique<TransportCommunicator>(*this, ranks, context);
 }
 
 std::unique_ptr<Handle> TransportCommunicator::Start(const char* name, int64_t bytes,
@@ -381,7 +387,7 @@ void TransportCommunicator::Poll() {
       if (outstanding->done) recorder_.End(outstanding->state.sequence);
     }
   } catch (const CommError& error) {
-    Fail(absl::StrCat("rank ", rank(), " (host ", host(rank()), "): ", error.what()));
+    Fail(absl::StrCat(RankName(rank()), ": ", error.what()));
   }
   std::erase_if(outstanding_, [](const auto& outstanding) { return outstanding->done; });
 }

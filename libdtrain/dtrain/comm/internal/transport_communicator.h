@@ -24,6 +24,8 @@ class TransportCommunicator final : public Communicator {
   // one, an allreduce adds within hosts first, so that each byte crosses the network once per host.
   TransportCommunicator(std::unique_ptr<Transport> transport, int rank,
                         std::vector<std::string> hosts, const CommunicatorOptions& options);
+  // Called by Split(): `ranks` of `whole`, whose messages travel in `context`.
+  TransportCommunicator(TransportCommunicator& whole, std::span<const int> ranks, int context);
 
   std::unique_ptr<Handle> StartAllReduce(void* data, int64_t count, DType dtype,
                                          ReduceOp op) override;
@@ -48,6 +50,8 @@ class TransportCommunicator final : public Communicator {
   };
   class HandleImpl;
 
+  // Topology, shared memory, the way of large allreduces; all ranks take part.
+  void SetUp();
   // same_bytes: on all ranks.
   std::unique_ptr<Handle> Start(const char* name, int64_t bytes,
                                 std::unique_ptr<Operation> operation, bool same_bytes = true);

@@ -19,14 +19,14 @@ constexpr char kAdvice[] =
 
 }  // namespace
 
-WaitWatch::WaitWatch(Transport* transport, int rank, std::vector<std::string> hosts, int tag,
-                     const CommunicatorOptions& options)
+WaitWatch::WaitWatch(Transport* transport, int tag, const Communicator& comm)
     : transport_(transport),
-      rank_(rank),
-      hosts_(std::move(hosts)),
+      rank_(comm.rank()),
+      group_name_(comm.group_name()),
       tag_(tag),
-      options_(options),
-      peers_(hosts_.size()) {
+      options_(comm.options()),
+      peers_(static_cast<size_t>(comm.size())) {
+  for (int r = 0; r < comm.size(); ++r) names_.push_back(comm.RankName(r));
   for (Peer& peer : peers_) peer.last.sequence = -1;
 }
 
@@ -78,18 +78,16 @@ void WaitWatch::Listen() {
   }
 }
 
-std::string WaitWatch::RankName(int rank) const {
-  return absl::StrFormat("rank %d (host %s)", rank, hosts_[static_cast<size_t>(rank)]);
-}
-
 std::string WaitWatch::DescribeWait(const WaitState& state, double seconds,
                                     const std::vector<int>& missing) const {
   std::string text = absl::StrFormat("%s has waited %.0f s in %s, collective number %d",
-                                     RankName(rank_), seconds, state.collective, state.sequence);
+                                     names_[static_cast<size_t>(rank_)], seconds, state.collective,
+                                     state.sequence);
+  if (!group_name_.empty()) absl::StrAppend(&text, " of the group of ", group_name_);
   const char* separator = ", for ";
   for (int r = 0; r < static_cast<int>(peers_.size()); ++r) {
     if (std::find(missing.begin(), missing.end(), r) == missing.end()) continue;
-    absl::StrAppend(&text, separator, RankName(r));
+    absl::StrAppend(&text, separator, names_[static_cast<size_t>(r)]);
     separator = ", ";
   }
   return text;
@@ -101,7 +99,7 @@ std::string WaitWatch::DescribeOthers(const WaitState& state,
   for (int r = 0; r < static_cast<int>(peers_.size()); ++r) {
     if (std::find(missing.begin(), missing.end(), r) == missing.end()) continue;
     const WaitState& last = peers_[static_cast<size_t>(r)].last;
-    absl::StrAppend(&text, "; ", RankName(r));
+    absl::StrAppend(&text, "; ", names_[static_cast<size_t>(r)]);
     if (last.sequence < state.sequence) {
       absl::StrAppend(&text, " is silent: stopped, hung or still computing");
     } else if (last.sequence != state.sequence ||

@@ -27,9 +27,9 @@ struct WaitState {
 
 class WaitWatch {
  public:
-  // `transport` must outlive the watch; `tag` is used by nothing else.
-  WaitWatch(Transport* transport, int rank, std::vector<std::string> hosts, int tag,
-            const CommunicatorOptions& options);
+  // `transport` must outlive the watch; `tag` is used by nothing else. Names of ranks and group,
+  // and the limits, are those of `comm`, which may still be under construction.
+  WaitWatch(Transport* transport, int tag, const Communicator& comm);
   ~WaitWatch();
   WaitWatch(const WaitWatch&) = delete;
   WaitWatch& operator=(const WaitWatch&) = delete;
@@ -54,11 +54,11 @@ class WaitWatch {
                            const std::vector<int>& missing) const;
   // What has been heard from the missing ranks.
   std::string DescribeOthers(const WaitState& state, const std::vector<int>& missing) const;
-  std::string RankName(int rank) const;
 
   Transport* transport_;
   int rank_;
-  std::vector<std::string> hosts_;
+  std::vector<std::string> names_;  // of the ranks
+  std::string group_name_;
   int tag_;
   CommunicatorOptions options_;
   std::vector<Peer> peers_;
