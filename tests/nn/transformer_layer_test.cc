@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/base/random.h"
 #include "dtrain/nn/attention.h"
 #include "dtrain/nn/feed_forward.h"
+#include "dtrain/nn/transformer_stack.h"
 #include "dtrain/ops/cast.h"
 #include "testing/golden.h"
 
@@ -133,6 +135,125 @@ TEST_CASE("each layer alone gives PyTorch's outputs and gradients, with any reco
           Stage stage(model, stack, {.recompute = recompute});
           CheckLayer(stage, layer);
         }
+      }
+    }
+  }
+}
+
+// A stack of causal layers, as a language model has, over two sentences.
+class CausalStack {
+ public:
+  explicit CausalStack(bool pre_norm, Recompute recompute = Recompute::kNone)
+      : ctx_({}, {.recompute = recompute}),
+        stack_(Scope(parameters_, "lm"), {.layer = {.hidden_size = kHidden,
+                                                    .ffn_size = 32,
+                                                    .num_heads = 2,
+                                                    .activation = Activation::kGeluTanh,
+                                                    .pre_norm = pre_norm,
+                                                    .dropout = 0.0f,
+                                                    .causal = true},
+                                          .num_layers = 2}) {
+    parameters_.Allocate({}, DType::kFloat32, 1);
+  }
+
+  static constexpr int64_t kHidden = 16;
+  Sequences sequences_{std::vector<int32_t>{0, 5, 9}};
+  ParameterSet parameters_;
+  Context ctx_;
+  TransformerStack stack_;
+
+  LayerInputs Inputs() const { return {sequences_, Tensor(), sequences_}; }
+  Tensor Input(uint32_t seed) {
+    Tensor x = ctx_.Empty({sequences_.tokens(), kHidden});
+    RandomStream random({.seed = seed});
+    for (int64_t i = 0; i < x.elements(); ++i) {
+      x.data<float>()[i] = static_cast<float>(random.NextUint32() % 2001) * 1e-3f - 1.0f;
+    }
+    return x;
+  }
+};
+
+TEST_CASE("a causal layer sees no later token and no other sentence") {
+  for (const bool pre_norm : {false, true}) {
+    CausalStack lm(pre_norm);
+    Tensor x = lm.Input(1);
+    const Tensor before = lm.stack_.Forward(x, lm.Inputs(), lm.ctx_);
+    x.data<float>()[3 * CausalStack::kHidden] += 0.5f;  // of token 3, the fourth of five
+    const Tensor after = lm.stack_.Forward(x, lm.Inputs(), lm.ctx_);
+    for (int64_t t = 0; t < lm.sequences_.tokens(); ++t) {
+      INFO("token " << t);
+      const auto row = [&](const Tensor& y) {
+        const float* const begin = y.data<float>() + t * CausalStack::kHidden;
+        return std::vector<float>(begin, begin + CausalStack::kHidden);
+      };
+      CHECK((row(before) == row(after)) == (t != 3 && t != 4));
+    }
+  }
+}
+
+TEST_CASE("gradients of causal layers are those of differences, with any recomputation") {
+  for (const bool pre_norm : {false, true}) {
+    for (const Recompute recompute :
+         {Recompute::kNone, Recompute::kCheap, Recompute::kEveryK, Recompute::kFull}) {
+      INFO("pre_norm " << pre_norm << ", recompute " << static_cast<int>(recompute));
+      CausalStack lm(pre_norm, recompute);
+      const Tensor x = lm.Input(1);
+      const Tensor dy = lm.Input(2);
+      const auto loss = [&] {
+        const Tensor y = lm.stack_.Forward(x, lm.Inputs(), lm.ctx_);
+        double sum = 0.0;
+        for (int64_t i = 0; i < y.elements(); ++i) {
+          sum += double{y.data<float>()[i]} * double{dy.data<float>()[i]};
+        }
+        return sum;
+      };
+      lm.ctx_.set_training(true);
+      lm.stack_.Forward(x, lm.Inputs(), lm.ctx_);
+      Tensor none;
+      const Tensor dx = lm.stack_.Backward(dy, lm.Inputs(), none, lm.ctx_);
+      lm.ctx_.set_training(false);
+      for (int64_t i = 0; i < x.elements(); i += 7) {
+        INFO("element " << i);
+        float& value = x.data<float>()[i];
+        const float kept = value;
+        constexpr float kStep = 1e-2f;
+        value = kept + kStep;
+        const double high = loss();
+        value = kept - kStep;
+        const double low = loss();
+        value = kept;
+        CHECK(dx.data<float>()[i] ==
+              Approx((high - low) / (2.0 * kStep)).margin(0.02).epsilon(0.02));
+      }
+    }
+  }
+}
+
+TEST_CASE("a causal stack position by position gives what it gives all at once") {
+  for (const bool pre_norm : {false, true}) {
+    CausalStack lm(pre_norm);
+    const Tensor x = lm.Input(1).Rows(0, 5);  // the first sentence
+    const Sequences sentence({0, 5});
+    const Tensor whole = lm.stack_.Forward(x, {sentence, Tensor(), sentence}, lm.ctx_);
+    std::vector<LayerCache> caches(lm.stack_.size());
+    for (size_t i = 0; i < caches.size(); ++i) {
+      lm.stack_.layer(i).StartDecoding(Tensor(), /*slots=*/5, caches[i], lm.ctx_);
+    }
+    std::vector<int32_t> slots;
+    for (int32_t t = 0; t < 5; ++t) {
+      slots.push_back(t);
+      Tensor y = x.Rows(t, t + 1);
+      for (size_t i = 0; i < caches.size(); ++i) {
+        y = lm.stack_.layer(i).ForwardStep(y,
+                                           {.slots = lm.ctx_.Upload(slots).Reshape({1, t + 1}),
+                                            .first_slot = t,
+                                            .rows = sentence,
+                                            .memory_sequences = sentence},
+                                           caches[i], lm.ctx_);
+      }
+      for (int64_t i = 0; i < CausalStack::kHidden; ++i) {
+        CHECK(y.data<float>()[i] ==
+              Approx(whole.data<float>()[t * CausalStack::kHidden + i]).margin(1e-5));
       }
     }
   }

@@ -182,9 +182,7 @@ DecoderState Seq2SeqTransformer::StartDecoding(const Tensor& memory,
   DecoderState state{.layers = std::vector<LayerCache>(decoder_.layers->size()),
                      .memory_sequences = memory_sequences};
   for (size_t i = 0; i < decoder_.layers->size(); ++i) {
-    LayerCache& cache = state.layers[i];
-    cache.self.keys_values = ctx.Empty({slots, 2 * options_.hidden_size});
-    decoder_.layers->layer(i).StartDecoding(memory, cache, ctx);
+    decoder_.layers->layer(i).StartDecoding(memory, slots, state.layers[i], ctx);
   }
   return state;
 }

@@ -11,7 +11,7 @@ TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOpt
   MultiHeadAttentionOptions attention{.hidden_size = options.hidden_size,
                                       .num_heads = options.num_heads,
                                       .dropout = options.attention_dropout,
-                                      .causal = options.decoder,
+                                      .causal = options.causal || options.decoder,
                                       .names = options.names.attention,
                                       .weights = options.weights};
   const auto add_norm = [&](Kind kind, std::string_view name) {
@@ -173,8 +173,10 @@ void TransformerLayer::Release() {
   }
 }
 
-void TransformerLayer::StartDecoding(const Tensor& memory, LayerCache& cache, Context& ctx) {
-  cache.memory_keys_values = cross_attention_->ProjectMemory(memory, ctx);
+void TransformerLayer::StartDecoding(const Tensor& memory, int64_t slots, LayerCache& cache,
+                                     Context& ctx) {
+  cache.self.keys_values = ctx.Empty({slots, 2 * options_.hidden_size});
+  if (cross_attention_) cache.memory_keys_values = cross_attention_->ProjectMemory(memory, ctx);
 }
 
 Tensor TransformerLayer::ForwardStep(const Tensor& x, const StepInputs& inputs, LayerCache& cache,

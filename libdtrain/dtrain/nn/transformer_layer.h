@@ -1,4 +1,4 @@
-// transformer_layer.h - one encoder or decoder layer, post-norm or pre-norm.
+// transformer_layer.h - one layer of an encoder, a decoder or a language model; post- or pre-norm.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each sublayer f (self-attention, cross-attention in decoders, feed-forward) is wrapped as
@@ -40,7 +40,8 @@ struct TransformerLayerOptions {
   float dropout = 0.1f;             // of each sublayer's output
   float attention_dropout = 0.0f;   // of the attention probabilities
   float activation_dropout = 0.0f;  // after the activation
-  bool decoder = false;             // causal self-attention, then cross-attention
+  bool causal = false;              // self-attention sees no later token: language models
+  bool decoder = false;             // causal, and cross-attention after it
   LayerNames names = {};
   Initializer weights = Initializer::XavierUniform();  // of all matrices; biases start at 0
 };
@@ -52,17 +53,17 @@ struct LayerInputs {
   const Sequences& memory_sequences;
 };
 
-// Caches of one decoder layer during incremental decoding.
+// Caches of one decoder or causal layer during incremental decoding.
 struct LayerCache {
   AttentionCache self;
-  Tensor memory_keys_values;  // [memory tokens, 2 * hidden]
+  Tensor memory_keys_values;  // [memory tokens, 2 * hidden]; decoders
 };
 
 // One decoding step of a batch of rows (hypotheses).
 struct StepInputs {
   Tensor slots;            // [rows, positions so far + 1], int32: each row's own history
   int64_t first_slot = 0;  // where this step's keys and values go
-  const Sequences& rows;   // which rows belong to which sentence
+  const Sequences& rows;   // which rows belong to which sentence; decoders, as the next
   const Sequences& memory_sequences;
 };
 
@@ -78,8 +79,9 @@ class TransformerLayer {
   // Forgets what Forward kept.
   void Release();
 
-  // Keys and values of the memory, once per batch of sentences.
-  void StartDecoding(const Tensor& memory, LayerCache& cache, Context& ctx);
+  // Memory for the keys and values of `slots` positions, and those of the encoder's output
+  // (decoders), once per batch of sentences.
+  void StartDecoding(const Tensor& memory, int64_t slots, LayerCache& cache, Context& ctx);
   // x: [rows, hidden], one position each.
   Tensor ForwardStep(const Tensor& x, const StepInputs& inputs, LayerCache& cache, Context& ctx);
 
