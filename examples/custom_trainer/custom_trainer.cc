@@ -63,7 +63,7 @@ absl::Status Train(Runtime& runtime) {  // 1. mpirun's ranks are up, each with i
   BroadcastParameters(parameters, comm);  // 2. every rank starts equal
   Adam adam(parameters, {.weight_decay = 0.01f});
   GradientReducer reducer(parameters, comm);  // 3. buckets leave as soon as they are full
-  parameters.SetReadyListener([&](const Parameter& p) { reducer.MarkReady(p.index()); });
+  reducer.Listen();
   const LrScheduleOptions schedule{.kind = LrScheduleOptions::Kind::kLinear,
                                    .base = 3e-3,
                                    .warmup_steps = 20,
@@ -79,8 +79,11 @@ absl::Status Train(Runtime& runtime) {  // 1. mpirun's ranks are up, each with i
     reducer.Finish();
     double totals[] = {sums.loss, static_cast<double>(sums.tokens)};
     reducer.ReduceScalars(totals);
-    adam.Step(static_cast<float>(LearningRate(schedule, state.step, 0.0)),
-              static_cast<float>(1.0 / totals[1]), ctx.stream());
+    const ClippedGradients clipped =
+        ClipGradients(parameters, 1.0 / totals[1], /*max_norm=*/1.0, ctx.stream());
+    if (!clipped.is_finite) return DivergedError("a gradient is infinite");
+    adam.Step(static_cast<float>(LearningRate(schedule, state.step, 0.0)), clipped.gradient_scale,
+              ctx.stream());
     if (comm.is_root() && (state.step + 1) % 50 == 0) {
       std::printf("step %d: loss %.3f\n", static_cast<int>(state.step) + 1, totals[0] / totals[1]);
     }

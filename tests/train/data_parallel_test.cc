@@ -50,12 +50,7 @@ Update OneUpdate(Communicator& comm, const std::vector<SentencePair>& pairs, con
   Seq2SeqTransformer model(SmallOptions(pre_norm));
   model.Allocate(testing::TestDevice(), DType::kFloat32, /*seed=*/3);
   ParameterSet& parameters = model.parameters();
-  std::vector<GradientRange> ranges;
-  for (const Parameter* parameter : parameters.in_backward_order()) {
-    if (!ranges.empty()) ranges.back().end = parameter->offset();
-    ranges.push_back({parameter->name(), parameter->offset(), parameters.size()});
-  }
-  GradientReducer reducer(parameters.gradients(), ranges, comm,
+  GradientReducer reducer(parameters, comm,
                           {.bucket_bytes = 16 << 10, .first_bucket_bytes = 4 << 10});
   Context ctx(testing::TestDevice());
   ctx.set_training(true);
@@ -63,12 +58,10 @@ Update OneUpdate(Communicator& comm, const std::vector<SentencePair>& pairs, con
   for (size_t i = 0; i < share.size(); ++i) {
     sums += model.Forward(Pack(pairs, share[i].first, share[i].second, model.options().pad_id()),
                           1.0f, ctx);
-    if (i + 1 == share.size()) {
-      parameters.SetReadyListener([&](const Parameter& p) { reducer.MarkReady(p.index()); });
-    }
+    if (i + 1 == share.size()) reducer.Listen();
     model.Backward(ctx);
   }
-  parameters.SetReadyListener(nullptr);
+  reducer.StopListening();
   reducer.Finish();
   double totals[] = {sums.loss, static_cast<double>(sums.tokens)};
   reducer.ReduceScalars(totals);

@@ -234,5 +234,32 @@ TEST_CASE("a model's parameters make the buckets, gaps between them included") {
   reducer.Finish();
 }
 
+TEST_CASE("a reducer that listens marks what backward completes, as long as it lives") {
+  ParameterSet parameters;
+  const Scope scope(parameters, "model");
+  Parameter& first = scope.Add("first", {3}, Initializer::Constant(0.0f));
+  Parameter& second = scope.Add("second", {5, 7}, Initializer::Constant(0.0f));
+  parameters.Allocate({}, DType::kFloat32, /*seed=*/1);
+  SelfCommunicator comm;
+  {
+    GradientReducer reducer(parameters, comm);
+    reducer.Listen();
+    second.GradientReady();
+    CHECK_THROWS_WITH(reducer.Finish(), Catch::Contains("model.first"));
+    first.GradientReady();
+    reducer.Finish();
+    reducer.StopListening();
+    second.GradientReady();  // of an earlier micro-batch of the next step
+    reducer.Listen();
+    second.GradientReady();
+    first.GradientReady();
+    reducer.Finish();
+  }
+  second.GradientReady();  // nobody listens any more
+  Tensor flat = parameters.gradients();
+  GradientReducer of_tensor(flat, {{"all", 0, flat.elements()}}, comm);
+  CHECK_THROWS_WITH(of_tensor.Listen(), Catch::Contains("flat tensor"));
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -82,7 +82,9 @@ std::vector<int> BucketsOf(std::span<const GradientRange> parameters,
 
 GradientReducer::GradientReducer(ParameterSet& parameters, Communicator& comm,
                                  const GradientReducerOptions& options)
-    : GradientReducer(parameters.gradients(), RangesOf(parameters), comm, options) {}
+    : GradientReducer(parameters.gradients(), RangesOf(parameters), comm, options) {
+  set_ = &parameters;
+}
 
 GradientReducer::GradientReducer(const Tensor& flat_gradients,
                                  std::vector<GradientRange> parameters, Communicator& comm,
@@ -154,7 +156,20 @@ std::vector<int64_t> GradientReducer::SliceOffsets(int bucket) const {
   return offsets;
 }
 
-GradientReducer::~GradientReducer() = default;
+GradientReducer::~GradientReducer() { StopListening(); }
+
+void GradientReducer::Listen() {
+  DT_CHECK(set_ != nullptr) << "a reducer of a flat tensor hears of no parameter: MarkReady()";
+  listens_ = true;
+  set_->SetReadyListener([this](const Parameter& parameter) {
+    MarkReady(parameter.index());
+    Poll();
+  });
+}
+
+void GradientReducer::StopListening() {
+  if (std::exchange(listens_, false)) set_->SetReadyListener(nullptr);
+}
 
 int64_t GradientReducer::bucket_begin(int bucket) const {
   return bucket == num_buckets() ? elements_ : buckets_[static_cast<size_t>(bucket)].begin;

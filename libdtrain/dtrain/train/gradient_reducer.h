@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   GradientReducer reducer(model.parameters(), comm);
-//   // in the backward pass of the last micro-batch, whenever gradients are complete:
-//   reducer.MarkReady(parameter.index());  // the last one of a bucket starts its allreduce
-//   reducer.Poll();                        // between ops: moves bytes
-//   // then:
+//   reducer.Listen();              // to the backward pass of the last micro-batch: each gradient
+//                                  // that is complete is marked, the last of a bucket starts its
+//                                  // allreduce, and between ops bytes move
+//   model.Backward(batch, ctx);
 //   reducer.ReduceScalars(sums);   // loss sums, token counts, stop flags
 //   reducer.Finish();              // flat_gradients holds the sums over all ranks
+//
+// What is no ParameterSet calls MarkReady() and Poll() itself.
 //
 // It gives sums, not averages: divide by the global number of tokens, which ReduceScalars sums. A
 // bucket is a range of the flat tensor, cut where a parameter ends; buckets start in the order of
@@ -109,6 +111,12 @@ class GradientReducer {
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
+  // From now on MarkReady() of every parameter that backward completes, and Poll(), until
+  // StopListening() or the reducer's end. Takes the place of the set's listener. CheckError where
+  // the reducer was not made of a ParameterSet.
+  void Listen();
+  void StopListening();
+
   // The gradient of parameters[index] is complete and stays untouched until Finish() returns.
   // CheckError where it was marked before in this step.
   void MarkReady(int index);
@@ -162,6 +170,8 @@ class GradientReducer {
   int64_t elements_;
   int64_t scatter_block_;
   std::vector<GradientRange> parameters_;
+  ParameterSet* set_ = nullptr;  // the model's, where it is one
+  bool listens_ = false;
   Communicator& comm_;
   std::vector<Bucket> buckets_;
   std::vector<int> bucket_of_;                          // by parameter

@@ -187,27 +187,21 @@ LossSums Trainer::RunMicroBatch(int i, bool is_last) {
     task_.Backward(ctx_);
     return sums;
   };
-  ParameterSet& parameters = task_.parameters();
   const std::string key = graphs_.is_on() ? task_.GraphKey() : "";
   if (!key.empty()) {
     const Timeline::Span span(timeline_.spans(), "graph", kComputeLane, i);
     const LossSums sums =
         graphs_.Run(absl::StrCat(key, " @", ctx_.activations().Layout()), forward_and_backward);
     if (!is_last) return sums;
-    for (const Parameter* parameter : parameters.in_backward_order()) {
+    for (const Parameter* parameter : task_.parameters().in_backward_order()) {
       reducer_->MarkReady(parameter->index());
     }
     return sums;
   }
   // Only the last micro-batch completes the gradients; the others accumulate.
-  if (is_last) {
-    parameters.SetReadyListener([&](const Parameter& parameter) {
-      reducer_->MarkReady(parameter.index());
-      reducer_->Poll();
-    });
-  }
+  if (is_last) reducer_->Listen();
   const LossSums sums = forward_and_backward();
-  parameters.SetReadyListener(nullptr);
+  reducer_->StopListening();
   return sums;
 }
 

@@ -60,32 +60,32 @@ struct TrainerOptions {
   int64_t max_steps = 0;     // updates; 0 is no limit
   double max_seconds = 0.0;  // of training, summed over resumes; 0 is no limit
   int64_t max_epochs = 0;    // 0 is no limit
-  LrScheduleOptions learning_rate;
-  AdamConfig adam;
+  LrScheduleOptions learning_rate = {};
+  AdamConfig adam = {};
   double clip_norm = 1.0;  // of the mean gradient; 0 is no limit
-  LossScalerOptions loss_scaler;
+  LossScalerOptions loss_scaler = {};
   // Gradients are those of loss_scale / loss_scale_tokens * the sum of losses: about those of the
   // scaled mean loss, whatever the batch. A power of two.
   double loss_scale_tokens = 1.0;
-  Period eval_every;
-  Period checkpoint_every;
+  Period eval_every = {};
+  Period checkpoint_every = {};
   double checkpoint_seconds = 600.0;  // longest time without one; 0 is no limit
-  std::string checkpoint_dir;         // "" writes none
+  std::string checkpoint_dir = {};    // "" writes none
   int keep_last = 2;
   std::string best_metric = "bleu";  // a name that the task's evaluations give
-  EarlyStopOptions early_stop;
+  EarlyStopOptions early_stop = {};
   int64_t log_every = 10;  // updates; 0 is never
   // Each rank updates a shard of the parameters and keeps its moments alone
   // (train/optimizer_shards.h). On CPUs, without trust ratios; checkpoints are the same.
   bool shard_optimizer = false;
   int64_t replica_check_every = 100;  // updates between CheckReplicas(); 0 is never
-  GradientReducerOptions reducer;
+  GradientReducerOptions reducer = {};
   // Above 1: each rank makes that many updates from its own gradients, then weights and moments
   // become their means over the ranks, weighted by tokens. Evaluations, checkpoints and requested
   // stops wait for such a mean. Not with reducer.power_sgd.
   int64_t sync_every = 1;
   CudaGraphs cuda_graphs = CudaGraphs::kAuto;
-  StepTimelineOptions timeline;
+  StepTimelineOptions timeline = {};
   // What an update's activations are expected to take; after the first updates they are measured
   // and the two reported. 0 reports nothing.
   int64_t planned_activation_bytes = 0;

@@ -1,0 +1,30 @@
+// clip.h - clipping to a global norm, for loops that decide on the host.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   const ClippedGradients clipped =
+//       ClipGradients(parameters, /*gradient_scale=*/1.0 / tokens, /*max_norm=*/1.0, ctx.stream());
+//   if (clipped.is_finite) adam.Step(learning_rate, clipped.gradient_scale, ctx.stream());
+#ifndef DTRAIN_OPTIM_CLIP_H_
+#define DTRAIN_OPTIM_CLIP_H_
+
+#include "dtrain/device/stream.h"
+#include "dtrain/nn/parameter.h"
+
+namespace dtrain {
+
+struct ClippedGradients {
+  double norm = 0.0;            // of gradients * gradient_scale, before clipping
+  float gradient_scale = 0.0f;  // what Adam::Step() takes
+  bool is_finite = true;        // false: a gradient is NaN or infinite; skip the update
+};
+
+// The factor that brings gradients * gradient_scale to a norm of at most max_norm (0: no limit):
+// Pascanu et al. 2013, algorithm 1. Gradients stay as they are. After GradientReducer::Finish() all
+// ranks get the same bits. Waits for the stream; the Trainer does this on the device instead
+// (optim/step_state.h).
+ClippedGradients ClipGradients(ParameterSet& parameters, double gradient_scale, double max_norm,
+                               Stream& stream);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPTIM_CLIP_H_
