@@ -5,6 +5,7 @@
 
 #include "dtrain/app/attention_plan_file.h"      // IWYU pragma: export
 #include "dtrain/app/bert_config.h"              // IWYU pragma: export
+#include "dtrain/app/classification_model.h"     // IWYU pragma: export
 #include "dtrain/app/classifier_runs.h"          // IWYU pragma: export
 #include "dtrain/app/config.h"                   // IWYU pragma: export
 #include "dtrain/app/estimate.h"                 // IWYU pragma: export
@@ -48,6 +49,7 @@
 #include "dtrain/ops/cast.h"                     // IWYU pragma: export
 #include "dtrain/ops/reduce.h"                   // IWYU pragma: export
 #include "dtrain/optim/adam.h"                   // IWYU pragma: export
+#include "dtrain/optim/clip.h"                   // IWYU pragma: export
 #include "dtrain/optim/lr_schedule.h"            // IWYU pragma: export
 #include "dtrain/tensor/new_tensor.h"            // IWYU pragma: export
 #include "dtrain/tensor/sequences.h"             // IWYU pragma: export

@@ -6,49 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "app/saved_classifier.h"
 #include "dtrain/app/hf_export.h"
 #include "dtrain/models/bert_classifier.h"
-#include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/pretrained_weights.h"
-#include "dtrain/train/train_state.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {
 namespace {
 
-BertClassifierOptions SmallOptions() {
-  return {.bert = {.vocab_size = 9,
-                   .hidden_size = 8,
-                   .num_layers = 1,
-                   .num_heads = 2,
-                   .ffn_size = 12,
-                   .max_positions = 16},
-          .num_labels = 3};
-}
-
-const std::string kConfig =
-    "model { num_layers: 1 hidden_size: 8 num_heads: 2 ffn_size: 12 max_positions: 16 vocab_size: "
-    "9 "
-    "activation: gelu_tanh dropout: 0.2 }\n"
-    "data { lower_case: false }\n";
-
-// A checkpoint as bert_classify writes it, from random weights, without optimizer.
-struct SavedRun {
-  explicit SavedRun(const std::string& config = kConfig, const std::string& labels = "a\nb\nc\n")
-      : model(SmallOptions()) {
-    model.Allocate({}, DType::kFloat32, /*seed=*/3);
-    Adam adam(model.parameters(), {});
-    const std::vector<NamedFile> files = {{"config.textproto", config},
-                                          {"vocab.txt", "[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\nx\n"},
-                                          {"labels.txt", labels}};
-    const auto checkpoints = CheckpointDirectory::Open(folder.File("ckpt"), {});
-    REQUIRE(checkpoints.ok());
-    auto writer = *checkpoints;
-    REQUIRE(writer.Save(7, MakeCheckpointFiles({}, model.parameters(), adam, files)).ok());
-  }
-  TemporaryFolder folder;
-  BertClassifier model;
-};
+using testing::SavedRun;
+using testing::SmallOptions;
 
 TEST_CASE(
     "an exported classifier is a folder of Hugging Face's that loads back to the same weights") {
@@ -96,11 +64,7 @@ TEST_CASE(
 
 TEST_CASE("the kind of labels is told by transformers' names") {
   const auto problem = [](const std::string& data, const std::string& labels) {
-    const SavedRun run(
-        "model { num_layers: 1 hidden_size: 8 num_heads: 2 ffn_size: 12 "
-        "max_positions: 16 vocab_size: 9 }\ndata { " +
-            data + " }\n",
-        labels);
+    const SavedRun run(testing::SmallConfig(data), labels);
     REQUIRE(ExportRunToHuggingFace(run.folder.path(), "", run.folder.File("out")).ok());
     return nlohmann::json::parse(ReadTestFile(run.folder.File("out/config.json")));
   };

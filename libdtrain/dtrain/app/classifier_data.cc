@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "dtrain/app/internal/as_written.h"
+#include "dtrain/app/internal/classifier_config.h"
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/comm/root_status.h"
@@ -31,18 +32,6 @@ struct PlannedSet {
   Role role;
   ClassificationInput input;
 };
-
-LabelKind LabelKindOf(Config::Labels labels) {
-  switch (labels) {
-    case Config::classes:
-      return LabelKind::kClass;
-    case Config::value:
-      return LabelKind::kValue;
-    case Config::multi:
-      break;
-  }
-  return LabelKind::kMultiLabel;
-}
 
 GroupWeights GroupWeightsOf(Config::Weights weights) {
   switch (weights) {
@@ -71,7 +60,7 @@ ExampleSchema SchemaOf(const Config& config) {
   schema.text = config.text();
   schema.text_pair = config.text_pair();
   if (config.label_size() > 0) schema.labels = Strings(config.label());
-  schema.label_kind = LabelKindOf(config.labels());
+  schema.label_kind = internal::LabelKindOf(config.labels());
   schema.label_names = Strings(config.label_names());
   schema.weight = config.weight();
   schema.id = config.id();
@@ -204,15 +193,9 @@ absl::StatusOr<ClassifierData> PrepareOnRoot(const Config& config,
                                              const ClassifierDataOptions& options) {
   SetPlan plan(config, options);
   DT_ASSIGN_OR_RETURN(std::vector<PlannedSet> sets, plan.Make());
-  WordPieceOptions tokenization;
-  tokenization.behavior = config.tokenizer() == Config::google ? WordPieceBehavior::kGoogle
-                                                               : WordPieceBehavior::kHuggingFace;
-  tokenization.lower_case = config.lower_case();
-  if (config.accents() != Config::with_capitals) {
-    tokenization.strip_accents = config.accents() == Config::strip;
-  }
-  DT_ASSIGN_OR_RETURN(const WordPieceTokenizer tokenizer,
-                      WordPieceTokenizer::Load(config.vocabulary(), tokenization));
+  DT_ASSIGN_OR_RETURN(
+      const WordPieceTokenizer tokenizer,
+      WordPieceTokenizer::Load(config.vocabulary(), internal::TokenizationOf(config)));
   WarnOfCapitals(tokenizer, config.vocabulary());
   ClassifierData data{.train = {}, .dev = {}, .test = {}, .main_metric = plan.main_metric()};
   std::vector<std::string> classes;

@@ -24,13 +24,15 @@ using Json = nlohmann::ordered_json;
 
 // Their names of the losses, by which their own trainers go on.
 const char* ProblemType(const TrainedClassifier& trained) {
-  const proto::ClassificationDataConfig& data = trained.config->data();
-  const bool is_value = data.glue().empty() && !data.jigsaw() &&
-                        data.labels() == proto::ClassificationDataConfig::value;
-  if (is_value || trained.label_names.empty()) return "regression";
-  const bool several = data.jigsaw() || (data.glue().empty() &&
-                                         data.labels() == proto::ClassificationDataConfig::multi);
-  return several ? "multi_label_classification" : "single_label_classification";
+  switch (trained.label_kind) {
+    case LabelKind::kValue:
+      return "regression";
+    case LabelKind::kMultiLabel:
+      return "multi_label_classification";
+    case LabelKind::kClass:
+      break;
+  }
+  return "single_label_classification";
 }
 
 // The line of a piece, or null.
@@ -103,9 +105,7 @@ Json TokenizerConfigJson(const TrainedClassifier& trained, int64_t max_positions
 absl::StatusOr<std::string> ExportClassifierToHuggingFace(const std::string& checkpoint_path,
                                                           const std::string& directory,
                                                           const HfExportOptions& options) {
-  proto::BertConfig user;
-  user.mutable_predict()->set_checkpoint(checkpoint_path);
-  DT_ASSIGN_OR_RETURN(const TrainedClassifier trained, OpenTrainedClassifier(user));
+  DT_ASSIGN_OR_RETURN(const TrainedClassifier trained, OpenTrainedClassifier(checkpoint_path, ""));
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<BertClassifier> model,
                       LoadClassifier(trained, Device{}, DType::kFloat32));
   DT_ASSIGN_OR_RETURN(const std::string vocabulary, trained.checkpoint.ReadText("vocab.txt"));

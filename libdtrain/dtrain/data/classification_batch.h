@@ -23,6 +23,16 @@ struct ClassificationBatch {
   std::vector<int64_t> rows;   // [n]: which examples of the shard these are
 
   int64_t size() const { return static_cast<int64_t>(rows.size()); }
+
+  // The ids of one more row, those after the first `type0_size` of type 1.
+  template <typename Ids>
+  void AppendTokens(const Ids& ids, int64_t type0_size) {
+    for (int32_t i = 0; i < static_cast<int32_t>(ids.size()); ++i) {
+      token_ids.push_back(ids[i]);
+      type_ids.push_back(i < type0_size ? 0 : 1);
+      position_ids.push_back(i);
+    }
+  }
 };
 
 }  // namespace dtrain

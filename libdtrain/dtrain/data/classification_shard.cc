@@ -275,13 +275,7 @@ ClassificationBatch PackExamples(const ClassificationShard& shard,
   ClassificationBatch batch;
   std::vector<int32_t> offsets = {0};
   for (const uint32_t sample : samples) {
-    const TokenView ids = shard.ids(sample);
-    const int32_t first_length = shard.first_length(sample);
-    for (int32_t i = 0; i < static_cast<int32_t>(ids.size()); ++i) {
-      batch.token_ids.push_back(ids[i]);
-      batch.type_ids.push_back(i < first_length ? 0 : 1);
-      batch.position_ids.push_back(i);
-    }
+    batch.AppendTokens(shard.ids(sample), shard.first_length(sample));
     offsets.push_back(static_cast<int32_t>(batch.token_ids.size()));
     const std::span<const float> labels = shard.labels(sample);
     batch.labels.insert(batch.labels.end(), labels.begin(), labels.end());

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/config.h"
+#include "dtrain/app/internal/classifier_config.h"
 #include "dtrain/app/internal/config_values.h"
 #include "dtrain/base/file.h"
 #include "dtrain/bert.pb.h"
@@ -73,6 +74,7 @@ absl::StatusOr<BertClassifierOptions> TrainedOptions(const TrainedClassifier& tr
                         "bert_classify wrote");
   }
   BertClassifierOptions options = ClassifierOptionsOf(*trained.config);
+  options.loss = LossOf(trained.label_kind);
   options.label_weights.clear();
   options.num_labels = head->shape[0];
   options.bert.vocab_size = words->shape[0];
@@ -105,13 +107,9 @@ absl::Status CheckUse(const proto::BertConfig& user, const proto::BertConfig& co
       user.data().vocabulary(), checkpoint.path()));
 }
 
-}  // namespace
-
-absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::BertConfig& user) {
-  const std::string& path =
-      user.predict().checkpoint().empty() ? user.run().run_dir() : user.predict().checkpoint();
-  DT_ASSIGN_OR_RETURN(Checkpoint checkpoint,
-                      OpenCheckpoint(path, user.predict().best() ? BestMetricOf(path) : ""));
+absl::StatusOr<TrainedClassifier> Open(const std::string& path, const std::string& metric,
+                                       const proto::BertConfig& user) {
+  DT_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenCheckpoint(path, metric));
   for (const char* name : {"config.textproto", "vocab.txt", "labels.txt"}) {
     DT_RETURN_IF_ERROR(RequireFile(checkpoint, name));
   }
@@ -125,9 +123,23 @@ absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::BertConfig&
   config.mutable_data()->set_vocabulary(checkpoint.path() + "/vocab.txt");
   DT_ASSIGN_OR_RETURN(const std::string labels, checkpoint.ReadText("labels.txt"));
   std::vector<std::string> names = absl::StrSplit(labels, '\n', absl::SkipEmpty());
+  DT_ASSIGN_OR_RETURN(const LabelKind kind, internal::LabelKindOf(config.data()));
   return TrainedClassifier{std::move(checkpoint),
-                           std::make_shared<const proto::BertConfig>(std::move(config)),
+                           std::make_shared<const proto::BertConfig>(std::move(config)), kind,
                            std::move(names)};
+}
+
+}  // namespace
+
+absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::BertConfig& user) {
+  const std::string& path =
+      user.predict().checkpoint().empty() ? user.run().run_dir() : user.predict().checkpoint();
+  return Open(path, user.predict().best() ? BestMetricOf(path) : "", user);
+}
+
+absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const std::string& path,
+                                                        const std::string& metric) {
+  return Open(path, metric.empty() ? BestMetricOf(path) : metric, {});
 }
 
 absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClassifier& trained,

@@ -24,6 +24,7 @@ struct TrainedClassifier {
   Checkpoint checkpoint;
   // The run's, with the user's changes. Shared because its type ends with the .cc files.
   std::shared_ptr<const proto::BertConfig> config;
+  LabelKind label_kind = LabelKind::kClass;
   std::vector<std::string> label_names;  // of classes or labels; none of values
 };
 
@@ -31,9 +32,11 @@ struct TrainedClassifier {
 // it names files of texts those take the place of all of the run's. The vocabulary is the
 // checkpoint's. StorageError: nothing there, damaged, of another program, without vocabulary.
 absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::BertConfig& user);
+// As the run was configured; of its checkpoints the best by `metric`, "": by the run's own.
+absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const std::string& path,
+                                                        const std::string& metric);
 
-// The model, with its weights. Its loss is that of classes, whatever the labels are: for uses of
-// the outputs alone.
+// The model, with its weights.
 absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClassifier& trained,
                                                                const Device& device,
                                                                DType compute_type);
