@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# consumer_test.sh - installs dtrain, builds a project against it and trains with the result.
+# consumer_test.sh - installs dtrain, builds the examples against it and trains with them.
 # SPDX-License-Identifier: Apache-2.0
 #
-#   consumer_test.sh CMAKE BUILD_DIR PROJECT_DIR MPIEXEC CXX_COMPILER
+#   consumer_test.sh CMAKE BUILD_DIR EXAMPLES_DIR MPIEXEC CXX_COMPILER
 set -euo pipefail
-cmake=$1 build=$2 project=$3 mpiexec=$4 compiler=$5
+cmake=$1 build=$2 examples=$3 mpiexec=$4 compiler=$5
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -13,10 +13,12 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 "$folder/prefix/bin/dtrain" version
 
 # Only the project and the prefix: nothing of the source tree must be needed.
-cp -r "$project" "$folder/project"
-"$cmake" -S "$folder/project" -B "$folder/build" -DCMAKE_BUILD_TYPE=Release \
-  -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$folder/prefix"
-"$cmake" --build "$folder/build"
+for project in custom_trainer language_model; do
+  cp -r "$examples/$project" "$folder/project-$project"
+  "$cmake" -S "$folder/project-$project" -B "$folder/$project" -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$folder/prefix"
+  "$cmake" --build "$folder/$project"
+done
 
 # The loss of two classes starts at ln 2 = 0.69; a model that learns is near 0 at the end.
 check() {
@@ -27,13 +29,23 @@ check() {
     { echo "the loss did not fall"; exit 1; }
 }
 cd "$folder"
-check "$("$folder/build/custom_trainer" | tail -n 1)"
-check "$("$mpiexec" --oversubscribe -n 2 "$folder/build/custom_trainer" | tail -n 1)"
+check "$("$folder/custom_trainer/custom_trainer" | tail -n 1)"
+check "$("$mpiexec" --oversubscribe -n 2 "$folder/custom_trainer/custom_trainer" | tail -n 1)"
 [ -f "$folder/sentiment/last/COMPLETE" ] || { echo "no checkpoint"; exit 1; }
 
+# A language model: bytes start at ln 257 = 5.5 nats. The same command with more updates goes on.
+gzip -dc "$examples/nmt_train/data/dev.en-de.tsv.gz" >"$folder/text"
+"$folder/language_model/language_model" "$folder/text" "$folder/lm" 10
+"$mpiexec" --oversubscribe -n 2 "$folder/language_model/language_model" "$folder/text" "$folder/lm" 30 |
+  tee "$folder/log"
+nll=$(sed -n 's/^dev  *nll \([0-9.]*\) .*/\1/p' "$folder/log")
+awk -v nll="$nll" 'BEGIN { exit !(nll > 0 && nll < 3.5) }' || { echo "nll $nll"; exit 1; }
+grep -q '"kind":"resume"' "$folder/lm/metrics/events.jsonl" ||
+  { echo "the second run did not go on"; exit 1; }
+
 # A minor version that is not there is refused.
-sed -i 's/dtrain 0\.1/dtrain 0.2/' "$folder/project/CMakeLists.txt"
-if "$cmake" -S "$folder/project" -B "$folder/other" -DCMAKE_PREFIX_PATH="$folder/prefix" \
+sed -i 's/dtrain 0\.1/dtrain 0.2/' "$folder/project-custom_trainer/CMakeLists.txt"
+if "$cmake" -S "$folder/project-custom_trainer" -B "$folder/other" -DCMAKE_PREFIX_PATH="$folder/prefix" \
     >"$folder/log" 2>&1; then
   echo "version 0.2 was accepted"; exit 1
 fi
