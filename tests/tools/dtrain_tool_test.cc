@@ -408,6 +408,22 @@ TEST_CASE("estimate finds out whose configuration it is given") {
                                  Catch::Contains("did you mean"));
 }
 
+TEST_CASE("a result that cannot be printed is an error, a reader who goes away is none") {
+  for (const std::string command : {"version", "help", "estimate model.hidden_size=64 "}) {
+    INFO(command);
+    const Outcome full = Tool(command + " >/dev/full");
+    CHECK(full.exit_code == 7);
+    CHECK_THAT(full.output, Catch::Contains("standard output cannot be written"));
+  }
+  const Outcome config = Shell(DTRAIN_TEST_NMT_TRAIN " --print_config=full >/dev/full");
+  CHECK(config.exit_code == 7);
+  CHECK_THAT(config.output, Catch::Contains("standard output cannot be written"));
+  const Outcome head =
+      Shell("bash -c 'set -o pipefail; " DTRAIN_TEST_NMT_TRAIN " --help_config | true'");
+  CHECK(head.exit_code == 0);
+  CHECK(head.output.empty());
+}
+
 TEST_CASE("an error leaves the output file as it was, and a pipe is never replaced") {
   const TinyRun& tiny = TinyRun::Get();
   const std::string out = tiny.Path("kept");

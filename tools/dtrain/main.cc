@@ -8,6 +8,7 @@
 
 #include "dtrain/app/nearest_name.h"
 #include "dtrain/app/run_on_ranks.h"
+#include "dtrain/base/file.h"
 #include "dtrain/base/thread_pool.h"
 #include "tools/dtrain/commands.h"
 
@@ -87,4 +88,10 @@ int RunTool(int argc, char** argv) {
 }  // namespace
 }  // namespace dtrain
 
-int main(int argc, char** argv) { return dtrain::RunTool(argc, argv); }
+int main(int argc, char** argv) {
+  const int exit_code = dtrain::RunTool(argc, argv);
+  if (exit_code != 0) return exit_code;
+  // What a command printed is its result.
+  const absl::Status printed = dtrain::WriteStdout("");
+  return printed.ok() ? 0 : dtrain::ReportAndGetExitCode(printed);
+}

@@ -1,6 +1,5 @@
 // classifier_use.cc - evaluates with a trained classifier, or writes its predictions.
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -21,10 +20,8 @@
 namespace dtrain {
 namespace {
 
-void Print(const Runtime& runtime, const std::string& text) {
-  if (!runtime.comm.is_root()) return;
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
+absl::Status Print(const Runtime& runtime, const std::string& text) {
+  return runtime.comm.is_root() ? WriteStdout(text) : absl::OkStatus();
 }
 
 // Where the shards of the texts go: the run's own, else beside the checkpoint.
@@ -56,7 +53,7 @@ absl::Status ForSets(const proto::BertConfig& user, Runtime& runtime,
                                              .with_train = false,
                                              .label_names = trained.label_names},
                                             runtime));
-  Print(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n"));
+  DT_RETURN_IF_ERROR(Print(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
   std::unique_ptr<BertClassifier> model;
   for (const NamedShard& set : choose(data)) {
     DT_ASSIGN_OR_RETURN(const ClassificationShard shard, ClassificationShard::Open(set.path));
@@ -88,8 +85,7 @@ absl::Status EvaluateClassifier(const proto::BertConfig& config, Runtime& runtim
                      const Predict& predict) -> absl::Status {
                    std::string text = absl::StrFormat("%s (%d texts)", set.name, shard.size());
                    if (!HasLabels(shard)) {
-                     Print(runtime, text + "  no labels\n");
-                     return absl::OkStatus();
+                     return Print(runtime, text + "  no labels\n");
                    }
                    const ClassificationPredictions predictions = predict();
                    EvaluationResult result;
@@ -102,8 +98,7 @@ absl::Status EvaluateClassifier(const proto::BertConfig& config, Runtime& runtim
                    if (!only.empty()) {
                      absl::StrAppend(&text, "\nall texts are predicted as \"", only, "\"");
                    }
-                   Print(runtime, text + "\n");
-                   return absl::OkStatus();
+                   return Print(runtime, text + "\n");
                  });
 }
 
@@ -137,9 +132,8 @@ absl::Status PredictWithClassifier(const proto::BertConfig& config, Runtime& run
                    if (runtime.comm.is_root()) {
                      DT_RETURN_IF_ERROR(WritePredictions(path, shard, predictions));
                    }
-                   Print(runtime, absl::StrFormat("%s: %d texts predicted, written to %s\n",
-                                                  set.name, shard.size(), path));
-                   return absl::OkStatus();
+                   return Print(runtime, absl::StrFormat("%s: %d texts predicted, written to %s\n",
+                                                         set.name, shard.size(), path));
                  });
 }
 

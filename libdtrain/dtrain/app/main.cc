@@ -6,7 +6,6 @@
 #include <google/protobuf/message.h>
 
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -21,6 +20,7 @@
 #include "dtrain/app/nearest_name.h"
 #include "dtrain/app/run_on_ranks.h"
 #include "dtrain/app/version.h"
+#include "dtrain/base/file.h"
 #include "dtrain/base/period.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/run.pb.h"
@@ -140,8 +140,9 @@ int RunMain(int argc, char** argv, const AnyProgram& program, Message& config) {
   const AnyCommand* command = nullptr;
   const absl::Status early = Prepare(arguments, program, config, command, answer);
   if (early.ok() && answer.has_value()) {
-    if (LaunchedRank() == 0) std::fwrite(answer->data(), 1, answer->size(), stdout);
-    return 0;
+    if (LaunchedRank() != 0) return 0;
+    const absl::Status written = WriteStdout(*answer);
+    return written.ok() ? 0 : ReportAndGetExitCode(written);
   }
   const RuntimeOptions options =
       early.ok() ? RuntimeOptionsFrom(FindRunConfig(config)) : RuntimeOptions{};

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
@@ -148,6 +149,15 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
   DT_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   DT_RETURN_IF_ERROR(file.Write(content));
   return file.Commit();
+}
+
+absl::Status WriteStdout(std::string_view text) {
+  errno = 0;
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (written && std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return absl::OkStatus();
+  if (errno == EPIPE) return absl::OkStatus();
+  return StorageError(absl::StrFormat("standard output cannot be written: %s",
+                                      errno != 0 ? std::strerror(errno) : "see above"));
 }
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {

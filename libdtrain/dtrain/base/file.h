@@ -63,6 +63,10 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
 
+// Writes to standard output and flushes it, with all that was printed before. StorageError where
+// any of it was lost (a full disk); a reader who went away is no error.
+absl::Status WriteStdout(std::string_view text);
+
 // A file mapped for reading; the bytes live as long as this object.
 class MappedFile {
  public:
