@@ -54,6 +54,10 @@ build_preset() {
   cmake --build "build/$preset" "$@"
 }
 
+# The presets compile most files alike: with paths below the project taken as relative ones, ccache
+# compiles these once.
+export CCACHE_BASEDIR=$project_dir
+
 # mpirun refuses to run as root without these two; containers have no other user.
 if [ "$(id -u)" = 0 ]; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

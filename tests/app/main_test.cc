@@ -14,6 +14,7 @@
 #include <string>
 
 #include "dtrain/device/device.h"
+#include "dtrain/device/with_cuda.h"
 
 namespace {
 

@@ -13,6 +13,7 @@
 #include "dtrain/app/estimate.h"
 #include "dtrain/app/nmt_options.h"
 #include "dtrain/bert.pb.h"
+#include "dtrain/device/with_cuda.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/optim/adam.h"
 

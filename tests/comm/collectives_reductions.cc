@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "comm/collectives_suite.h"
+#include "dtrain/device/with_cuda.h"
 
 namespace dtrain::testing {
 namespace {

@@ -36,6 +36,7 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/self_communicator.h"
 #include "dtrain/device/cuda/runtime.h"
+#include "dtrain/device/with_cuda.h"
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/nn/transformer_stack.h"
 #include "dtrain/ops/attention_engine.h"

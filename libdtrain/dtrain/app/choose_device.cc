@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/device/cuda/runtime.h"
+#include "dtrain/device/with_cuda.h"
 
 namespace dtrain {
 namespace {

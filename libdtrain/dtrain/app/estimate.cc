@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "dtrain/app/bert_config.h"
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/internal/pretrained_shape.h"
@@ -15,6 +16,7 @@
 #include "dtrain/base/file.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/device/cuda/runtime.h"
+#include "dtrain/device/with_cuda.h"
 #include "dtrain/nmt.pb.h"
 
 namespace dtrain {
@@ -97,7 +99,14 @@ absl::Status ReadCorpus(const proto::DataConfig& data, TranslationEstimate& esti
   estimate.model.vocab_size = data.vocab_size();
   estimate.lengths = {kDefaultLength, kDefaultLength};
   const std::string path = data.prepared() + "/train.bin";
-  if (data.prepared().empty() || !std::filesystem::exists(path)) return absl::OkStatus();
+  if (data.prepared().empty()) return absl::OkStatus();
+  if (!std::filesystem::exists(path)) {
+    // A run prepares the folder where it is told of what.
+    if (data.train_source_size() > 0) return absl::OkStatus();
+    return UsageError(absl::StrCat("data.prepared: ", data.prepared(),
+                                   " holds no train.bin; give what dtrain prepare wrote, or leave "
+                                   "it out for an estimate of texts of ordinary length"));
+  }
   DT_ASSIGN_OR_RETURN(const TokenShard shard, TokenShard::Open(path));
   estimate.model.vocab_size = shard.info().vocab_size;
   estimate.lengths = MeanLengthsOf(shard);

@@ -15,6 +15,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/device/cuda/runtime.h"
+#include "dtrain/device/with_cuda.h"
 #include "dtrain/nmt.pb.h"
 
 namespace dtrain {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 #include "dtrain/comm/internal/collective_queue.h"
+#include "dtrain/device/with_cuda.h"
 
 namespace dtrain {
 namespace {

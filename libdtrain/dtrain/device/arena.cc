@@ -12,6 +12,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/device/internal/guard.h"
 #include "dtrain/device/internal/held_memory.h"
+#include "dtrain/device/with_cuda.h"
 
 namespace dtrain {
 namespace {

@@ -9,13 +9,6 @@ namespace dtrain {
 
 enum class DeviceType { kCpu, kCuda };
 
-// True in builds with the CUDA device: the only build switch the code looks at.
-#if defined(DTRAIN_WITH_CUDA)
-inline constexpr bool kWithCuda = true;
-#else
-inline constexpr bool kWithCuda = false;
-#endif
-
 struct Device {
   DeviceType type = DeviceType::kCpu;
   int index = 0;  // of the GPU on this host; 0 for the CPU

@@ -4,6 +4,7 @@
 
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/stream.h"
+#include "dtrain/device/with_cuda.h"
 
 namespace dtrain {
 

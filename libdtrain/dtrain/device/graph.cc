@@ -7,6 +7,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/device/cuda/error.h"
 #include "dtrain/device/cuda/runtime.h"
+#include "dtrain/device/with_cuda.h"
 
 namespace dtrain {
 

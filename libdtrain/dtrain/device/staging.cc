@@ -9,6 +9,7 @@
 #include "dtrain/device/cuda/error.h"
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/stream.h"
+#include "dtrain/device/with_cuda.h"
 
 namespace dtrain {
 namespace {

@@ -6,6 +6,7 @@
 #include "dtrain/device/cuda/error.h"
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/internal/held_memory.h"
+#include "dtrain/device/with_cuda.h"
 
 namespace dtrain {
 namespace {

@@ -5,6 +5,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/device/cuda/event_order.h"
 #include "dtrain/device/cuda/runtime.h"
+#include "dtrain/device/with_cuda.h"
 
 namespace dtrain {
 

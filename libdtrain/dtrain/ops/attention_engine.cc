@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/device/cuda/fused_attention.h"
 #include "dtrain/device/cuda/runtime.h"
+#include "dtrain/device/with_cuda.h"
 #include "dtrain/ops/internal/attention_plans.h"
 #include "dtrain/ops/internal/plan_text.h"
 

@@ -3,6 +3,7 @@
 #include "dtrain/ops/gemm.h"
 
 #include "dtrain/device/copy.h"
+#include "dtrain/device/with_cuda.h"
 #include "dtrain/ops/internal/gemm_args.h"
 #include "dtrain/ops/internal/op_support.h"
 #include "dtrain/ops/reduce.h"

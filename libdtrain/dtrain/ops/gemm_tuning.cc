@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/device/cuda/runtime.h"
+#include "dtrain/device/with_cuda.h"
 #include "dtrain/ops/internal/gemm_plans.h"
 
 namespace dtrain {

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "dtrain/device/with_cuda.h"
 #include "dtrain/ops/gemm.h"
 #include "dtrain/ops/gemm_tuning.h"
 #include "dtrain/ops/internal/gemm_args.h"

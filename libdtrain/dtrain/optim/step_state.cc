@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "dtrain/device/copy.h"
+#include "dtrain/device/with_cuda.h"
 #include "dtrain/optim/internal/step_kernel.h"
 
 namespace dtrain {

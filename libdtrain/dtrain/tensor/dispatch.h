@@ -6,6 +6,7 @@
 #define DTRAIN_TENSOR_DISPATCH_H_
 
 #include "dtrain/base/check.h"
+#include "dtrain/device/with_cuda.h"
 #include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
