@@ -193,6 +193,28 @@ TEST_CASE("large scores do not overflow") {
   for (const double value : ValuesOf(x.dq)) CHECK(std::isfinite(value));
 }
 
+TEST_CASE("scores beyond float's range count nothing, whichever keys have them") {
+  if (TestDevice().type == DeviceType::kCuda) return;  // GPUs take the first keys' as they are
+  for (const int64_t broken : {0, 72}) {               // the first 128 of 200 keys, or the last
+    Fixture x({"", {1}, {200}, 1, 16, false, 0.0f, 1.0f}, DType::kFloat32);
+    Tensor q = x.Part(x.q_store, 0);
+    Tensor k = x.Part(x.kv_store, 1);
+    double expected = 0.0;
+    for (int64_t key = 0; key < 200; ++key) {
+      const bool is_broken = key >= broken && key < broken + 128;
+      for (int64_t c = 0; c < 16; ++c) {
+        k.data<float>()[key * k.row_stride() + c] = is_broken ? -1e30f : 0.0f;
+      }
+      Tensor v = x.Part(x.kv_store, 2);
+      if (!is_broken) expected += double{v.data<float>()[key * v.row_stride()]} / 72.0;
+    }
+    for (int64_t c = 0; c < 16; ++c) q.data<float>()[c] = 1e30f;
+    x.Forward();
+    CHECK(ValueAt(x.out, 0) == Approx(expected).epsilon(1e-4));
+    CHECK(ValueAt(x.log_sum_exp, 0) == Approx(std::log(72.0)));
+  }
+}
+
 TEST_CASE("attention refuses shapes that do not fit") {
   std::vector<float> values(256);
   Stream stream;

@@ -132,6 +132,27 @@ TEST_CASE("activations are accurate to float32 from end to end") {
   }
 }
 
+TEST_CASE("derivatives far from 0 are 0 or 1") {
+  Stream stream(TestDevice());
+  const std::vector<float> far = {-1e30f, -1e15f, -1e12f, -1e10f, -40.0f,
+                                  40.0f,  1e10f,  1e12f,  1e15f,  1e30f};
+  Tensor x = Filled({1, 10}, kF32, 0);
+  SetElements(far, x);
+  const Tensor dy = Filled({1, 10}, kF32, 1);
+  for (const Activation activation : {Activation::kGeluErf, Activation::kGeluTanh}) {
+    CAPTURE(static_cast<int>(activation));
+    Tensor dx = Filled({1, 10}, kF32, 7);
+    Tensor absent;
+    BiasActivationBackward(dy, x, absent, activation, {}, dx, absent, stream);
+    FinishOps();
+    const Values values = ValuesOf(dx);
+    for (size_t i = 0; i < far.size(); ++i) {
+      CAPTURE(far[i]);
+      CHECK(values[i] == Approx(far[i] > 0.0f ? 1.0 : 0.0).margin(1e-30));
+    }
+  }
+}
+
 TEST_CASE("activations pass NaN on") {
   Stream stream(TestDevice());
   const Tensor x = Filled({2, 37}, kF32, std::nan(""));

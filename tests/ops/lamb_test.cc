@@ -135,6 +135,19 @@ TEST_CASE("LAMB takes a ratio of 1 where a tensor or its update is zero") {
         Values(before.begin() + 8, before.begin() + 16));
 }
 
+TEST_CASE("LAMB leaves a tensor alone whose moments have all but vanished") {
+  Stream stream(TestDevice());
+  const LambTable table =
+      MakeLambTable(std::vector<LambSegment>{{0, 5, 0.0f, true}}, TestArena(), stream);
+  LambTensors tensors = {.gradients = Filled({5}, kF32, 0),
+                         .weights = Filled({5}, kF32, 0.5),
+                         .m = Filled({5}, kF32, 1e-37),
+                         .v = Filled({5}, kF32, 0.1)};
+  LambUpdate(table, TensorOf(StepAt(100)), {}, tensors, stream);
+  FinishOps();
+  for (const double w : ValuesOf(tensors.weights)) CHECK(w == 0.5);
+}
+
 TEST_CASE("LAMB changes nothing in an update that is skipped") {
   Stream stream(TestDevice());
   const LambTable table = MakeLambTable(kSegments, TestArena(), stream);

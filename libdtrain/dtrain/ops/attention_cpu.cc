@@ -137,9 +137,11 @@ void ForwardRow(const AttentionArgs& args, int64_t valid, int64_t vecs, const ui
   }
   const float here = HorizontalMax(largest);
   const float maximum = here > state.maximum ? here : state.maximum;
+  // Where all scores so far are -infinity, -inf - -inf would be NaN, also for the keys to come.
+  const float shift = maximum > kMinusInfinity ? maximum : 0.0f;
   Vec sum{};
   for (int64_t v = 0; v < vecs; ++v) {
-    Vec p = Exp(Load(scores + v * kLanes) - maximum);
+    Vec p = Exp(Load(scores + v * kLanes) - shift);
     sum += p;
     if (args.dropout_threshold != 0) p *= KeepFactor(args, draws + v * kLanes);
     Store(scores + v * kLanes, p);

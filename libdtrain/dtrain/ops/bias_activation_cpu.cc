@@ -56,6 +56,9 @@ struct GeluTanh {
   }
   static Vec Value(Vec x) { return x / (1.0f + Exponential(x)); }
   static Vec Derivative(Vec x) {
+    // Beyond, it is 0 or 1, and the slope times what is left of them would overflow.
+    x = x > 30.0f ? Broadcast(30.0f) : x;
+    x = x < -30.0f ? Broadcast(-30.0f) : x;
     const Vec e = Exponential(x);
     const Vec s = 1.0f / (1.0f + e);
     const Vec slope = (x * x * (3.0f * kCubic) + 1.0f) * kTwoRootTwoOverPi;

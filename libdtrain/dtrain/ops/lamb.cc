@@ -43,7 +43,7 @@ void TrustRatios(const LambArgs& args) {
       weights += args.squares[2 * c];
       updates += args.squares[2 * c + 1];
     }
-    const bool adapts = segment.adapts != 0 && weights > 0.0 && updates > 0.0;
+    const bool adapts = segment.adapts != 0 && weights > 0.0 && updates > kSmallestSquares;
     args.ratios[s] = adapts ? static_cast<float>(std::sqrt(weights / updates)) : 1.0f;
   }
 }

@@ -88,7 +88,7 @@ __global__ __launch_bounds__(kLambThreads) void LambRatiosKernelGpu(LambArgs arg
   weights = BlockSum(weights);
   updates = BlockSum(updates);
   if (threadIdx.x == 0) {
-    const bool adapts = segment.adapts != 0 && weights > 0.0 && updates > 0.0;
+    const bool adapts = segment.adapts != 0 && weights > 0.0 && updates > kSmallestSquares;
     args.ratios[blockIdx.x] = adapts ? static_cast<float>(sqrt(weights / updates)) : 1.0f;
   }
 }

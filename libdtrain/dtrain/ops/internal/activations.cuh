@@ -63,6 +63,8 @@ struct GeluTanhFunction {
     return x * FastReciprocal(1.0f + Exponential(x));
   }
   __device__ __forceinline__ static float Gradient(float x, float d) {
+    // Beyond, it is 0 or 1, and the slope times what is left of them would overflow.
+    x = x > 30.0f ? 30.0f : (x < -30.0f ? -30.0f : x);
     const float e = Exponential(x);
     const float s = FastReciprocal(1.0f + e);
     const float slope = (x * x * (3.0f * kCubic) + 1.0f) * kTwoRootTwoOverPi;

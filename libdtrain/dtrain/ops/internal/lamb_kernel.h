@@ -13,6 +13,10 @@ namespace dtrain {
 // Elements of a chunk: its four arrays fit into the caches of a core.
 inline constexpr int64_t kLambChunk = 8192;
 
+// |u|^2 of a tensor whose gradients have been 0 for so long that its moments vanish: it moves no
+// more, where |w| / |u| would overflow.
+inline constexpr double kSmallestSquares = 1e-38;
+
 struct LambChunk {
   int64_t begin, end, segment;
 };
