@@ -83,6 +83,24 @@ TEST_CASE("a full disk is a storage error that says so, and the old file stays")
   CHECK(ReadTestFile(path) == "old");
 }
 
+TEST_CASE("a link and a device stay what they are") {
+  const TemporaryFolder folder;
+  const std::string target = folder.Write("target", "old");
+  REQUIRE(std::filesystem::create_directory(folder.File("sub")));
+  std::filesystem::create_symlink("../target", folder.File("sub/link"));
+  REQUIRE(WriteFileAtomically(folder.File("sub/link"), "new").ok());
+  CHECK(std::filesystem::is_symlink(folder.File("sub/link")));
+  CHECK(ReadTestFile(target) == "new");
+  std::filesystem::create_symlink("missing", folder.File("dangling"));
+  REQUIRE(WriteFileAtomically(folder.File("dangling"), "here").ok());
+  CHECK(ReadTestFile(folder.File("missing")) == "here");
+  std::filesystem::create_symlink("/dev/null", folder.File("null"));
+  REQUIRE(WriteFileAtomically(folder.File("null"), "gone").ok());
+  CHECK(std::filesystem::is_character_file(folder.File("null")));
+  CHECK_FALSE(WriteFileAtomically("/dev/full", "text").ok());
+  CHECK(std::filesystem::is_character_file("/dev/full"));
+}
+
 TEST_CASE("a path that cannot be used is named with the reason") {
   const TemporaryFolder folder;
   const std::string missing = folder.File("no/such/file");

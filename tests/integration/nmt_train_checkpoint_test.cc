@@ -56,6 +56,47 @@ TEST_CASE("a checkpoint of another model is refused by the name of a tensor") {
   CHECK_THAT(ReadTestFile(toy.run_dir() + "/STATUS"), Catch::Contains("state done\n"));
 }
 
+TEST_CASE("the best checkpoint is marked again where a killed run did not come to it") {
+  const ToyProgram toy;
+  const std::string arguments = toy.Corpus() + " trainer.eval_every=10u trainer.best_metric=nll";
+  REQUIRE(toy.Run(1, arguments).exit_code == 0);
+  const std::string link = toy.run_dir() + "/ckpt/best-nll";
+  const std::string best = std::filesystem::read_symlink(link);
+  REQUIRE(std::filesystem::remove(link));
+  REQUIRE(toy.Run(1, arguments + " trainer.max_steps=30 trainer.keep_last=1").exit_code == 0);
+  CHECK(std::filesystem::exists(link + "/COMPLETE"));
+  CHECK(std::filesystem::exists(toy.run_dir() + "/ckpt/last/COMPLETE"));
+}
+
+TEST_CASE("a run from another run's end has a checkpoint of its own") {
+  const ToyProgram toy;
+  REQUIRE(toy.Run(1, toy.Corpus()).exit_code == 0);
+  const std::string other = toy.File("other");
+  const Outcome outcome = toy.Run(
+      1, toy.Corpus() + " run.run_dir=" + other + " run.resume=" + toy.run_dir() + "/ckpt/last");
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 0);
+  CHECK(std::filesystem::exists(other + "/ckpt/last/COMPLETE"));
+  CHECK(CountOf(ReadTestFile(other + "/metrics/eval.jsonl"), "\"step\":20,") == 1);
+}
+
+TEST_CASE("an average of the weights may begin and end in the middle of a run") {
+  for (const std::string sharded : {"", " trainer.shard_optimizer=true"}) {
+    INFO(sharded);
+    const ToyProgram toy;
+    const std::string arguments = toy.Corpus() + sharded;
+    REQUIRE(toy.Run(2, arguments + " trainer.max_steps=10").exit_code == 0);
+    const Outcome with = toy.Run(2, arguments + " optimizer.ema_decay=0.9");
+    INFO(with.output);
+    CHECK(with.exit_code == 0);
+    CHECK_THAT(with.output, Catch::Contains("the average begins at its weights"));
+    const Outcome without = toy.Run(2, arguments + " trainer.max_steps=25");
+    INFO(without.output);
+    CHECK(without.exit_code == 0);
+    CHECK_THAT(without.output, Catch::Contains("the average of the weights is dropped"));
+  }
+}
+
 TEST_CASE("the vocabulary of another run is refused") {
   const ToyProgram toy;
   REQUIRE(toy.Run(2, toy.Corpus()).exit_code == 0);

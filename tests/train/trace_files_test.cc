@@ -130,5 +130,28 @@ TEST_CASE("a folder without traces, damage, and traces of two runs are refused b
   fails("is not a trace of dtrain");
 }
 
+TEST_CASE("a merge neither takes copies of traces nor overwrites one of them") {
+  const TemporaryFolder folder;
+  for (int rank = 0; rank < 2; ++rank) {
+    WriteTrace(folder.path(), {.rank = rank, .ranks = 2, .host = "a", .started = 5},
+               {Named("step", {.lane = kComputeLane, .begin = 10, .end = 20})});
+  }
+  const std::string trace = ReadTestFile(TracePath(folder.path(), 1));
+  folder.Write("rank-00001 (copy).json", trace);
+  const auto merged = MergeTraces(folder.path(), folder.File("merged.json"));
+  REQUIRE(merged.ok());
+  CHECK(merged->events == 2);
+  const absl::Status over = MergeTraces(folder.path(), TracePath(folder.path(), 1)).status();
+  CHECK(ExitCodeOf(over) == ExitCode::kUsage);
+  CHECK_THAT(std::string(MessageOf(over)), Catch::Contains("one of the traces to merge"));
+  CHECK(ReadTestFile(TracePath(folder.path(), 1)) == trace);
+  // Under another rank's name.
+  folder.Write("rank-00000.json", trace);
+  const absl::Status foreign = MergeTraces(folder.path(), folder.File("merged.json")).status();
+  CHECK(ExitCodeOf(foreign) == ExitCode::kStorage);
+  CHECK_THAT(std::string(MessageOf(foreign)),
+             Catch::Contains("rank-00000.json: says it is of rank 1"));
+}
+
 }  // namespace
 }  // namespace dtrain

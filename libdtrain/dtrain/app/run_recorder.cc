@@ -212,7 +212,7 @@ void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
     Message("  translation " + sample.hypothesis);
     samples.push_back({sample.source, sample.reference, sample.hypothesis});
   }
-  if (!metrics_) return;
+  if (!metrics_ || record.is_repeated) return;
   JsonRecord json;
   json.Set("step", record.step);
   std::vector<std::pair<std::string, double>> tags;
@@ -254,6 +254,10 @@ void RunRecorder::OnEvent(int64_t step, const std::string& kind, const std::stri
   }
   Check(metrics_->events.Write(event));
   if (kind == "checkpoint") Check(metrics_->Flush());
+}
+
+void RunRecorder::BeforeCheckpoint() {
+  if (metrics_) Check(metrics_->Flush());
 }
 
 void RunRecorder::Heartbeat(const std::string& state, ExitCode exit_code) {

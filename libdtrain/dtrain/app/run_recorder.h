@@ -60,6 +60,7 @@ class RunRecorder final : public TrainObserver {
   void OnStep(const StepRecord& record) override;
   void OnEvaluation(const EvaluationRecord& record) override;
   void OnEvent(int64_t step, const std::string& kind, const std::string& text) override;
+  void BeforeCheckpoint() override;
 
  private:
   explicit RunRecorder(Runtime& runtime) : runtime_(runtime) {}

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // mpirun passes USR1 and USR2 on to all ranks. On TERM or INT it kills the ranks after about a
-// second unless OMPI_MCA_odls_base_sigkill_timeout (seconds) is set: to save a run under mpirun,
-// send USR1 first. srun forwards TERM and waits.
+// second: to stop a job under mpirun, send TERM to one of its ranks, which tells the others.
+// srun forwards TERM and waits.
 #ifndef DTRAIN_APP_SIGNALS_H_
 #define DTRAIN_APP_SIGNALS_H_
 

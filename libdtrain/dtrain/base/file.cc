@@ -66,6 +66,18 @@ std::string TemporaryName(const std::string& path) {
       .string();
 }
 
+// What a link points to, also where that is not there yet.
+std::string BehindLinks(const std::string& path) {
+  std::filesystem::path target = path;
+  std::error_code error;
+  for (int links = 0; links < 40 && std::filesystem::is_symlink(target, error); ++links) {
+    const std::filesystem::path next = std::filesystem::read_symlink(target, error);
+    if (error) break;
+    target = next.is_absolute() ? next : target.parent_path() / next;
+  }
+  return target.string();
+}
+
 }  // namespace
 
 absl::Status FileError(const std::string& path, std::string_view action, int error) {
@@ -75,10 +87,17 @@ absl::Status FileError(const std::string& path, std::string_view action, int err
 }
 
 absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
-  const std::string temporary = TemporaryName(path);
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor < 0) return FileError(path, "open", errno);
+    return AtomicFile(path, /*temporary=*/"", descriptor);
+  }
+  const std::string target = BehindLinks(path);
+  const std::string temporary = TemporaryName(target);
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0) return FileError(path, "create", errno);
-  return AtomicFile(path, temporary, descriptor);
+  return AtomicFile(target, temporary, descriptor);
 }
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
@@ -92,7 +111,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
 AtomicFile::~AtomicFile() {
   if (descriptor_ < 0) return;
   ::close(descriptor_);
-  ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 absl::Status AtomicFile::Write(std::span<const std::byte> data) {
@@ -137,6 +156,10 @@ absl::Status AtomicFile::WriteAtStart(std::span<const std::byte> data) {
 
 absl::Status AtomicFile::Commit(Durability durability) {
   DT_RETURN_IF_ERROR(Flush());
+  if (temporary_.empty()) {  // a device or pipe, which keeps nothing
+    ::close(std::exchange(descriptor_, -1));
+    return absl::OkStatus();
+  }
   const bool sync = durability == Durability::kDurable;
   if (sync && ::fsync(descriptor_) != 0) return FileError(path_, "write", errno);
   // The temporary file stays ours to remove until it has its name.

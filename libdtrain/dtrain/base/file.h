@@ -22,7 +22,8 @@ namespace dtrain {
 absl::Status FileError(const std::string& path, std::string_view action, int error);
 
 // A file being written. Unless Commit() succeeds nothing appears at `path`: until then it is
-// .tmp-NAME-PID in the same folder. Small writes are gathered.
+// .tmp-NAME-RANDOM in the same folder. Small writes are gathered. A link stays, what it points to
+// is written; a device or a pipe is written to as it is, never replaced.
 class AtomicFile {
  public:
   static absl::StatusOr<AtomicFile> Create(const std::string& path);

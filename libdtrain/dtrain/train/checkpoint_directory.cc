@@ -124,7 +124,8 @@ absl::Status CheckpointDirectory::Publish(const std::string& temporary,
 }
 
 absl::StatusOr<SavedCheckpoint> CheckpointDirectory::Save(int64_t step,
-                                                          std::span<const CheckpointFile> files) {
+                                                          std::span<const CheckpointFile> files,
+                                                          std::string_view best_metric) {
   DT_CHECK_GE(step, 0);
   const Timer timer;
   const std::string name = CheckpointName(step);
@@ -139,6 +140,10 @@ absl::StatusOr<SavedCheckpoint> CheckpointDirectory::Save(int64_t step,
     RemoveOrWarn(temporary);
     return Annotate(status, "the checkpoint of step " + std::to_string(step) + " is not saved");
   }
+  // Before anything is deleted: what is linked stays.
+  if (!best_metric.empty()) {
+    DT_RETURN_IF_ERROR(ReplaceSymlink(name, path_ + "/" + BestLink(best_metric)));
+  }
   DT_RETURN_IF_ERROR(ReplaceSymlink(name, path_ + "/last"));
   Rotate();
   return SavedCheckpoint{path_ + "/" + name, *bytes, timer.Seconds()};
@@ -146,10 +151,18 @@ absl::StatusOr<SavedCheckpoint> CheckpointDirectory::Save(int64_t step,
 
 absl::Status CheckpointDirectory::MarkBest(std::string_view metric, int64_t step) {
   const std::string name = CheckpointName(step);
-  DT_CHECK(fs::exists(path_ + "/" + name)) << "only a saved checkpoint can be the best";
-  DT_RETURN_IF_ERROR(ReplaceSymlink(name, path_ + "/" + BestLink(metric)));
+  DT_CHECK(Has(step)) << "only a saved checkpoint can be the best";
+  const std::string link = path_ + "/" + BestLink(metric);
+  std::error_code error;
+  if (fs::read_symlink(link, error) == name && !error) return absl::OkStatus();
+  DT_RETURN_IF_ERROR(ReplaceSymlink(name, link));
   Rotate();
   return absl::OkStatus();
+}
+
+bool CheckpointDirectory::Has(int64_t step) const {
+  std::error_code error;
+  return fs::exists(path_ + "/" + CheckpointName(step), error);
 }
 
 void CheckpointDirectory::Rotate() const {

@@ -45,13 +45,17 @@ class CheckpointDirectory {
   static absl::StatusOr<CheckpointDirectory> Open(const std::string& path,
                                                   const CheckpointRotation& rotation = {});
 
-  // Saves a checkpoint, durable on return, points `last` to it and deletes what the rotation does
-  // not keep. On an error (StorageError, exit code 7) the earlier checkpoints are as they were.
-  // A checkpoint of the same step is replaced.
-  absl::StatusOr<SavedCheckpoint> Save(int64_t step, std::span<const CheckpointFile> files);
+  // Saves a checkpoint, durable on return, points `last` to it, and best-<metric> where
+  // `best_metric` says that it is the best by one, and deletes what the rotation does not keep. On
+  // an error (StorageError, exit code 7) the earlier checkpoints are as they were. A checkpoint of
+  // the same step is replaced.
+  absl::StatusOr<SavedCheckpoint> Save(int64_t step, std::span<const CheckpointFile> files,
+                                       std::string_view best_metric = "");
 
-  // Points best-<metric> to the saved checkpoint of `step`.
+  // Points best-<metric> to the saved checkpoint of `step`, where it does not yet.
   absl::Status MarkBest(std::string_view metric, int64_t step);
+  // Whether there is one of that step.
+  bool Has(int64_t step) const;
 
   const std::string& path() const { return path_; }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/run_directory.h"
 
+#include <fcntl.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -244,11 +245,24 @@ absl::Status RunDirectory::WriteStatus(const RunStatus& status) const {
   const std::string text = absl::StrFormat(
       "state %s\nexit_code %d\nstep %d\nhost %s\npid %d\nheartbeat %s\n", status.state,
       static_cast<int>(status.exit_code), status.step, HostName(), ::getpid(), TimeStamp());
-  DT_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path_ + "/STATUS"));
-  DT_RETURN_IF_ERROR(file.Write(text));
-  // A heartbeat need not outlive the machine, and syncing costs milliseconds.
-  return file.Commit(status.state == "running" ? AtomicFile::Durability::kCrashOfProcess
-                                               : AtomicFile::Durability::kDurable);
+  const std::string path = path_ + "/STATUS";
+  const auto replace = [&]() -> absl::Status {
+    DT_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+    DT_RETURN_IF_ERROR(file.Write(text));
+    // A heartbeat need not outlive the machine, and syncing costs milliseconds.
+    return file.Commit(status.state == "running" ? AtomicFile::Durability::kCrashOfProcess
+                                                 : AtomicFile::Durability::kDurable);
+  };
+  const absl::Status replaced = replace();
+  if (replaced.ok()) return replaced;
+  // On a full disk the file that is there has room: how the run ended must not stay "running".
+  const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0) return replaced;
+  const auto size = static_cast<ssize_t>(text.size());
+  const bool written = ::pwrite(file, text.data(), text.size(), 0) == size &&
+                       ::ftruncate(file, static_cast<off_t>(size)) == 0;
+  ::close(file);
+  return written ? absl::OkStatus() : replaced;
 }
 
 JsonRecord CollectEnvironment() {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -25,6 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+constexpr int kMostRanks = 1 << 20;  // more is a damaged header
 constexpr char kHeaderName[] = "dtrain_trace";
 constexpr char kEnd[] = "\n]\n";
 
@@ -134,7 +136,12 @@ absl::StatusOr<std::vector<std::string>> TracesIn(const std::string& directory) 
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename();
-    if (name.starts_with("rank-") && name.ends_with(".json")) paths.push_back(entry.path());
+    // Not copies ("rank-00001 (1).json").
+    int rank = 0;
+    if (std::sscanf(name.c_str(), "rank-%d", &rank) == 1 &&
+        TracePath(directory, rank) == directory + "/" + name) {
+      paths.push_back(TracePath(directory, rank));
+    }
   }
   std::sort(paths.begin(), paths.end());
   if (!paths.empty()) return paths;
@@ -144,7 +151,8 @@ absl::StatusOr<std::vector<std::string>> TracesIn(const std::string& directory) 
 }
 
 // Who is there, who is not, and when the first event began.
-absl::StatusOr<double> Examine(const std::vector<std::string>& paths, MergedTrace& merged) {
+absl::StatusOr<double> Examine(const std::string& directory, const std::vector<std::string>& paths,
+                               MergedTrace& merged) {
   double first = std::numeric_limits<double>::infinity();
   int64_t started = 0;
   std::set<int> present;
@@ -157,7 +165,14 @@ absl::StatusOr<double> Examine(const std::vector<std::string>& paths, MergedTrac
       return StorageError(absl::StrCat(path, ": is of another trace than ", paths.front(),
                                        "; remove those that are older"));
     }
-    present.insert(reader.header().rank);
+    const TraceHeader& header = reader.header();
+    if (header.rank < 0 || header.rank >= merged.ranks || merged.ranks > kMostRanks ||
+        TracePath(directory, header.rank) != path) {
+      return StorageError(
+          absl::StrFormat("%s: says it is of rank %d of %d, which its name does not", path,
+                          header.rank, header.ranks));
+    }
+    present.insert(header.rank);
     Json event;
     while (true) {
       DT_ASSIGN_OR_RETURN(const bool more, reader.Next(event));
@@ -252,7 +267,13 @@ absl::Status TraceFile::Write(const std::string& events) {
 absl::StatusOr<MergedTrace> MergeTraces(const std::string& directory, const std::string& output) {
   DT_ASSIGN_OR_RETURN(const std::vector<std::string> paths, TracesIn(directory));
   MergedTrace merged;
-  DT_ASSIGN_OR_RETURN(const double first, Examine(paths, merged));
+  DT_ASSIGN_OR_RETURN(const double first, Examine(directory, paths, merged));
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (fs::equivalent(path, output, error)) {
+      return UsageError(output + ": is one of the traces to merge; give another file to write");
+    }
+  }
   DT_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(output));
   DT_RETURN_IF_ERROR(file.Write(std::string_view("[")));
   const char* separator = "\n";

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/log.h"
 #include "dtrain/tensor/copy.h"
 
 namespace dtrain {
@@ -83,10 +84,11 @@ void AddShardedTensors(const ParameterSet& parameters, State state, Adam& adam,
 }
 
 absl::Status ReadShardedTensors(const SafetensorsFile& file, const ParameterSet& parameters,
-                                State state, Adam& adam, OptimizerShards& shards) {
+                                std::string_view prefix, State state, Adam& adam,
+                                OptimizerShards& shards) {
   for (const Parameter* parameter : parameters.in_backward_order()) {
     DT_ASSIGN_OR_RETURN(const NamedTensor* tensor,
-                        file.Get(std::string(PrefixOf(state)) + parameter->name(), DType::kFloat32,
+                        file.Get(std::string(prefix) + parameter->name(), DType::kFloat32,
                                  parameter->shape().dims()));
     shards.Store(adam, state, RangeOf(*parameter), tensor->data);
   }
@@ -104,6 +106,11 @@ absl::Status ReadTensors(const SafetensorsFile& file, const ParameterSet& parame
   }
   stream.Synchronize();
   return absl::OkStatus();
+}
+
+bool HoldsAverage(const SafetensorsFile& optimizer, const ParameterSet& parameters) {
+  const Parameter& first = *parameters.in_backward_order().front();
+  return optimizer.Find("average." + first.name()) != nullptr;
 }
 
 // A tensor the model does not have means another model: refused rather than left out.
@@ -138,6 +145,7 @@ std::string StateToJson(const TrainState& state) {
                                        {"early_stop_step", state.early_stop_step},
                                        {"stalled_evaluations", state.stalled_evaluations},
                                        {"evaluation_due", state.evaluation_due},
+                                       {"evaluated_step", state.evaluated_step},
                                        {"loss_scale", state.loss_scaler.scale},
                                        {"loss_scale_good_updates", state.loss_scaler.good_updates}};
   return json.dump(2) + "\n";
@@ -166,6 +174,7 @@ absl::StatusOr<TrainState> StateFromJson(const std::string& text, const std::str
     json.at("early_stop_step").get_to(state.early_stop_step);
     json.at("stalled_evaluations").get_to(state.stalled_evaluations);
     json.at("evaluation_due").get_to(state.evaluation_due);
+    state.evaluated_step = json.value("evaluated_step", int64_t{-1});  // older ones have none
     json.at("loss_scale").get_to(state.loss_scaler.scale);
     json.at("loss_scale_good_updates").get_to(state.loss_scaler.good_updates);
   } catch (const nlohmann::json::exception& error) {
@@ -207,11 +216,23 @@ absl::Status RestoreCheckpoint(const Checkpoint& checkpoint, ParameterSet& param
   DT_ASSIGN_OR_RETURN(const SafetensorsFile optimizer, checkpoint.OpenTensors(kOptimizerFile));
   DT_RETURN_IF_ERROR(RefuseForeignTensors(model, parameters));
   DT_RETURN_IF_ERROR(ReadTensors(model, parameters, "", parameters.weights()));
+  const bool has_average = HoldsAverage(optimizer, parameters);
+  if (has_average && !adam.average()) {
+    LogWarning(checkpoint.path() +
+               ": the average of the weights is dropped, because optimizer.ema_decay is 0 here");
+  }
   for (const State kind : StatesOf(adam)) {
-    DT_RETURN_IF_ERROR(shards != nullptr
-                           ? ReadShardedTensors(optimizer, parameters, kind, adam, *shards)
-                           : ReadTensors(optimizer, parameters, PrefixOf(kind),
-                                         OptimizerShards::TensorOf(adam, kind)));
+    const bool begins = kind == State::kAverage && !has_average;
+    if (begins) {
+      LogWarning(checkpoint.path() +
+                 ": was written without optimizer.ema_decay: the average begins at its weights");
+    }
+    const SafetensorsFile& file = begins ? model : optimizer;
+    const std::string_view prefix = begins ? "" : PrefixOf(kind);
+    DT_RETURN_IF_ERROR(
+        shards != nullptr
+            ? ReadShardedTensors(file, parameters, prefix, kind, adam, *shards)
+            : ReadTensors(file, parameters, prefix, OptimizerShards::TensorOf(adam, kind)));
   }
   parameters.RefreshComputeWeights();
   adam.set_steps(restored.optimizer_steps);
@@ -226,8 +247,7 @@ absl::Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters)
   DT_RETURN_IF_ERROR(ReadTensors(model, parameters, "", parameters.weights()));
   if (checkpoint.Has(kOptimizerFile)) {
     DT_ASSIGN_OR_RETURN(const SafetensorsFile optimizer, checkpoint.OpenTensors(kOptimizerFile));
-    const Parameter& first = *parameters.in_backward_order().front();
-    if (optimizer.Find("average." + first.name()) != nullptr) {
+    if (HoldsAverage(optimizer, parameters)) {
       DT_RETURN_IF_ERROR(ReadTensors(optimizer, parameters, "average.", parameters.weights()));
     }
   }

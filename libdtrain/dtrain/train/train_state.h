@@ -37,6 +37,7 @@ struct TrainState {
   int64_t early_stop_step = -1;
   int64_t stalled_evaluations = 0;
   bool evaluation_due = false;  // at this step, put off by a requested stop
+  int64_t evaluated_step = -1;  // the last one with an evaluation
   LossScalerState loss_scaler;
 };
 

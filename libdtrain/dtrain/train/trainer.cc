@@ -426,9 +426,12 @@ absl::Status Trainer::Finish(const std::string& reason) {
         state_.step));
   }
   // The last weights are worth an evaluation and a checkpoint of their own.
+  // A checkpoint of a requested stop lacks the evaluation that was due with it.
+  const bool is_saved =
+      last_checkpoint_step_ == state_.step && state_.evaluated_step == state_.step;
   if (last_evaluation_step_ != state_.step) DT_RETURN_IF_ERROR(Evaluate());
   ctx_.set_training(false);
-  if (last_checkpoint_step_ != state_.step) DT_RETURN_IF_ERROR(SaveCheckpoint());
+  if (!is_saved) DT_RETURN_IF_ERROR(SaveCheckpoint());
   Event("stop", "the run is complete: " + reason);
   return absl::OkStatus();
 }

@@ -118,6 +118,8 @@ struct EvaluationRecord {
   int64_t step = 0;
   const EvaluationResult* result = nullptr;
   bool is_best = false;
+  // Of a complete run that was started again: told before, with this step's first evaluation.
+  bool is_repeated = false;
 };
 
 // Receives what happens, on every rank; the root's one writes files and the terminal.
@@ -130,6 +132,9 @@ class TrainObserver {
   // sentence.
   virtual void OnEvent(int64_t /*step*/, const std::string& /*kind*/, const std::string& /*text*/) {
   }
+  // A checkpoint of the last step told is about to be written, on the root. A run that goes on from
+  // it tells nothing of before again: what is buffered must be on disk now.
+  virtual void BeforeCheckpoint() {}
 };
 
 struct TrainResult {
@@ -245,6 +250,7 @@ class Trainer {
   absl::Status AdoptTrainingData(const Checkpoint& checkpoint, bool is_own);
   // What was the best by another metric than today's, or in another run, is no longer.
   void AdoptMetrics();
+  absl::Status RestoreBestLink();
   void ForgetBest();
   void ForgetEarlyStop();
   // What the reducer remembers of earlier steps, from the checkpoint that the root loaded.

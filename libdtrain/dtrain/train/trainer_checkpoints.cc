@@ -56,8 +56,9 @@ absl::Status Trainer::Resume(const std::string& from) {
   absl::StatusOr<std::string> path = std::string();
   static_cast<void>(OnRoot([&] { return (path = Load(from)).status(); }));
   DT_RETURN_IF_ERROR(BroadcastState(path.status()));
-  // A complete run that is started again has its checkpoint already.
-  if (from == "auto") last_checkpoint_step_ = state_.step;
+  // A complete run that is started again has its checkpoint already; one that goes on from another
+  // run's has none of its own.
+  if (from == "auto" && state_.step > 0) last_checkpoint_step_ = state_.step;
   if (state_.step > 0 && comm_.is_root()) Event("resume", "going on from " + *path);
   reducer_->SetStep(state_.step);
   return state_.step > 0 ? RestorePowerSgd(*path) : absl::OkStatus();
@@ -80,11 +81,23 @@ absl::StatusOr<std::string> Trainer::Load(const std::string& from) {
   AdoptMetrics();
   if (from == "auto") {
     PutAsideNewer(options_.checkpoint_dir, checkpoint->step());
+    DT_RETURN_IF_ERROR(RestoreBestLink());
   } else {
     ForgetBest();
     ForgetEarlyStop();
+    state_.evaluated_step = -1;
   }
   return checkpoint->path();
+}
+
+// A run that was killed just behind a checkpoint may not have marked it.
+absl::Status Trainer::RestoreBestLink() {
+  if (state_.best_step < 0 || options_.best_metric.empty()) return absl::OkStatus();
+  DT_ASSIGN_OR_RETURN(
+      CheckpointDirectory directory,
+      CheckpointDirectory::Open(options_.checkpoint_dir, {.keep_last = options_.keep_last}));
+  if (!directory.Has(state_.best_step)) return absl::OkStatus();
+  return directory.MarkBest(options_.best_metric, state_.best_step);
 }
 
 absl::Status Trainer::AdoptTrainingData(const Checkpoint& checkpoint, bool is_own) {
@@ -150,7 +163,6 @@ absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
   step_.Reset(state_.loss_scaler, state_.optimizer_steps, ctx_.stream());
   DT_RETURN_IF_ERROR(task_.Seek(state_.position));
   resumed_seconds_ = state_.seconds;
-  if (state_.step > 0) last_checkpoint_step_ = state_.step;
   return absl::OkStatus();
 }
 
@@ -178,10 +190,12 @@ absl::Status Trainer::WriteCheckpoint(std::vector<CheckpointFile> more) {
   std::vector<CheckpointFile> files =
       MakeCheckpointFiles(state_, task_.parameters(), adam_, texts, shards_.get());
   std::move(more.begin(), more.end(), std::back_inserter(files));
-  DT_ASSIGN_OR_RETURN(const SavedCheckpoint saved, directory.Save(state_.step, files));
-  if (state_.best_step == state_.step) {
-    DT_RETURN_IF_ERROR(directory.MarkBest(options_.best_metric, state_.step));
-  }
+  // A run that goes on from this one tells nothing of before once more.
+  if (observer_ != nullptr) observer_->BeforeCheckpoint();
+  DT_ASSIGN_OR_RETURN(
+      const SavedCheckpoint saved,
+      directory.Save(state_.step, files,
+                     state_.best_step == state_.step ? options_.best_metric : std::string()));
   Event("checkpoint", absl::StrFormat("%s: %.1f MiB in %.2f s", saved.path,
                                       static_cast<double>(saved.bytes) / (1 << 20), saved.seconds));
   return absl::OkStatus();

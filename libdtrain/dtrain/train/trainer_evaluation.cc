@@ -48,6 +48,7 @@ absl::Status Trainer::Evaluate() {
   ctx_.set_training(true);
   DT_RETURN_IF_ERROR(result.status());
   last_evaluation_step_ = state_.step;
+  const bool is_repeated = std::exchange(state_.evaluated_step, state_.step) == state_.step;
   state_.evaluation_due = false;
   const double value = result->Metric(options_.best_metric);
   const bool is_best =
@@ -76,7 +77,9 @@ absl::Status Trainer::Evaluate() {
     }
   }
   result->seconds = Elapsed() - started;
-  if (observer_ != nullptr) observer_->OnEvaluation({state_.step, &*result, is_best});
+  if (observer_ != nullptr) {
+    observer_->OnEvaluation({state_.step, &*result, is_best, is_repeated});
+  }
   last_evaluation_ = *std::move(result);
   // Evaluation is not training time: rates and budgets leave it out.
   resumed_seconds_ -= Elapsed() - started;

@@ -56,7 +56,11 @@ absl::Status Trainer::RestorePowerSgd(const std::string& path) {
   internal::PowerSgdMemory* const memory = reducer_->power_sgd_memory();
   if (memory == nullptr) {
     if (comm_.is_root() && internal::HasMemory(path)) {
-      Event("resume", "this run does not compress gradients: PowerSGD's error memory is dropped");
+      Event("resume",
+            comm_.size() == 1 && options_.reducer.power_sgd.rank > 0
+                ? "gradients of one rank travel nowhere: PowerSGD's error memory is dropped"
+                : "this run does not compress gradients: PowerSGD's error memory is "
+                  "dropped");
     }
     return absl::OkStatus();
   }
