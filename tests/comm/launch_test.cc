@@ -83,6 +83,19 @@ TEST_CASE("numbers in the environment that are none are refused") {
   CHECK(CommunicatorOptionsFrom(Table({}))->timeout_seconds == 120);
 }
 
+TEST_CASE("no limit is a long one, and a record needs a folder") {
+  for (const char* const text : {"inf", "1e300", "1e10"}) {
+    CHECK(CommunicatorOptionsFrom(Table({{"DTRAIN_COMM_TIMEOUT", text}}))->timeout_seconds == 1e8);
+  }
+  CHECK(CommunicatorOptionsFrom(Table({{"DTRAIN_COMM_RECORD", "/tmp"}}))->record_directory ==
+        "/tmp");
+  const absl::Status none =
+      CommunicatorOptionsFrom(Table({{"DTRAIN_COMM_RECORD", "/no/such"}})).status();
+  CHECK(ExitCodeOf(none) == ExitCode::kUsage);
+  CHECK_THAT(std::string(MessageOf(none)),
+             Catch::Contains("DTRAIN_COMM_RECORD=/no/such is no folder"));
+}
+
 TEST_CASE("the allreduce's algorithm is read from the environment") {
   const auto of = [](const char* text) {
     return CommunicatorOptionsFrom(Table({{"DTRAIN_ALLREDUCE", text}}));

@@ -1,5 +1,6 @@
 // nmt_train_launch_test.cc - ranks that differ, and runs that are there already.
 // SPDX-License-Identifier: Apache-2.0
+#include "dtrain/base/cpu_isa.h"
 #include "integration/nmt_train_program.h"
 
 namespace dtrain {
@@ -9,6 +10,8 @@ TEST_CASE("a complete run that is started again trains nothing and says how to g
   const ToyProgram toy;
   REQUIRE(toy.Run(2, toy.Corpus()).exit_code == 0);
   const std::string weights = ReadTestFile(toy.CheckpointFile(20));
+  const std::string evaluations = ReadTestFile(toy.run_dir() + "/metrics/eval.jsonl");
+  CHECK(CountOf(evaluations, "\"step\":20,") == 1);
   const Outcome again = toy.Run(2, toy.Corpus());
   INFO(again.output);
   CHECK(again.exit_code == 0);
@@ -16,9 +19,23 @@ TEST_CASE("a complete run that is started again trains nothing and says how to g
                                Catch::Contains("(max_steps)") &&
                                Catch::Contains("another --run_dir"));
   CHECK(ReadTestFile(toy.CheckpointFile(20)) == weights);
+  CHECK(ReadTestFile(toy.run_dir() + "/metrics/eval.jsonl") == evaluations);
   // And it does go on.
   CHECK(toy.Run(2, toy.Corpus() + " trainer.max_steps=25").exit_code == 0);
   CHECK(toy.HasCheckpoint(25));
+}
+
+TEST_CASE("ranks on unlike processors compute alike") {
+  const ToyProgram toy;
+  const std::string arguments = toy.Corpus() + " trainer.replica_check_every=1";
+  const Outcome outcome =
+      RunCommand(ToyProgram::Mpirun() + " -n 1 " + toy.Command(1, arguments) +
+                 " : -n 1 -x DTRAIN_CPU_ISA=generic " + toy.Command(1, arguments));
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 0);
+  if (BestCpuIsa() == CpuIsa::kGeneric) return;
+  CHECK_THAT(outcome.output,
+             Catch::Contains("all compute with generic, the best that rank 1 (host"));
 }
 
 TEST_CASE("another configuration on one rank ends all ranks with exit code 2 and names the key") {

@@ -3,6 +3,7 @@
 #include "dtrain/base/cpu_isa.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <string>
 
@@ -38,12 +39,16 @@ CpuIsa Choose() {
   return detected;
 }
 
-}  // namespace
-
-CpuIsa BestCpuIsa() {
-  static const CpuIsa isa = Choose();
+std::atomic<CpuIsa>& Chosen() {
+  static std::atomic<CpuIsa> isa = Choose();
   return isa;
 }
+
+}  // namespace
+
+CpuIsa BestCpuIsa() { return Chosen().load(std::memory_order_relaxed); }
+
+void LimitCpuIsa(CpuIsa isa) { Chosen() = std::min(isa, BestCpuIsa()); }
 
 std::string_view CpuIsaName(CpuIsa isa) {
   switch (isa) {

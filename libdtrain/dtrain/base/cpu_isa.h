@@ -9,8 +9,13 @@ namespace dtrain {
 
 enum class CpuIsa { kGeneric, kAvx2, kAvx512 };
 
-// The best one; DTRAIN_CPU_ISA=generic|avx2|avx512 in the environment lowers it. Read once.
+// The best one; DTRAIN_CPU_ISA=generic|avx2|avx512 in the environment, read once, lowers it, and so
+// does LimitCpuIsa().
 CpuIsa BestCpuIsa();
+// At most this one from now on. For ranks on unlike processors, before they compute: sums over
+// vectors and fused products round otherwise with each set, and replicas that update their weights
+// alike must do it to the same bits.
+void LimitCpuIsa(CpuIsa isa);
 std::string_view CpuIsaName(CpuIsa isa);
 
 }  // namespace dtrain

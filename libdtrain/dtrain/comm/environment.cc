@@ -12,12 +12,15 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "dtrain/base/cpu_isa.h"
 #include "dtrain/base/host.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/thread_pool.h"
@@ -105,7 +108,7 @@ absl::StatusOr<std::unique_ptr<Environment>> Environment::Create() {
     } else {
       environment->world_ = std::make_unique<SelfCommunicator>(HostName());
     }
-    environment->ChooseThreads();
+    environment->ChooseThreadsAndIsa();
     if (environment->world_->size() > 1) {
       environment->heartbeat_ = internal::Heartbeat::Start(*environment->world_, options);
     }
@@ -124,16 +127,32 @@ void Environment::ChooseCores() {
   if (launch_.local_size > cores_) setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*replace=*/0);
 }
 
-void Environment::ChooseThreads() {
-  cpu_set_t mine;
-  CPU_ZERO(&mine);
-  sched_getaffinity(0, sizeof(mine), &mine);
+void Environment::ChooseThreadsAndIsa() {
+  struct Processor {
+    cpu_set_t cores;
+    CpuIsa isa;
+  };
+  Processor mine;
+  std::memset(&mine, 0, sizeof(mine));
+  sched_getaffinity(0, sizeof(mine.cores), &mine.cores);
+  mine.isa = BestCpuIsa();
+  const std::vector<Processor> all = world_->AllGather(mine);
+  const auto by_isa = [](const Processor& a, const Processor& b) { return a.isa < b.isa; };
+  const auto [least, best] = std::minmax_element(all.begin(), all.end(), by_isa);
+  if (least->isa < best->isa) {
+    LimitCpuIsa(least->isa);
+    if (world_->is_root()) {
+      LogWarning(absl::StrCat("the ranks' processors differ: all compute with ",
+                              ToAbsl(CpuIsaName(least->isa)), ", the best that ",
+                              world_->RankName(static_cast<int>(least - all.begin())),
+                              " has, so that their weights stay equal"));
+    }
+  }
   // Ranks with the same cores share them; ranks that were bound to cores of their own do not.
-  const std::vector<cpu_set_t> all = world_->AllGather(mine);
   int sharing = 0;
   for (int r = 0; r < world_->size(); ++r) {
     const bool here = world_->host(r) == world_->host(world_->rank());
-    sharing += here && CPU_EQUAL(&all[static_cast<size_t>(r)], &mine) ? 1 : 0;
+    sharing += here && CPU_EQUAL(&all[static_cast<size_t>(r)].cores, &mine.cores) ? 1 : 0;
   }
   threads_ = launch_.threads > 0 ? launch_.threads : std::max(cores_ / std::max(sharing, 1), 1);
   SetNumThreads(threads_);

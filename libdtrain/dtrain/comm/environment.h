@@ -57,7 +57,8 @@ class Environment {
   // Ends the process with kCommunication where MPI takes longer.
   absl::Status StartMpi(double timeout_seconds);
   void ChooseCores();
-  void ChooseThreads();
+  // By what the ranks of this host share, and by what all ranks have.
+  void ChooseThreadsAndIsa();
 
   Launch launch_;
   int cores_ = 1;

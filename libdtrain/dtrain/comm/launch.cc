@@ -3,13 +3,17 @@
 #include "dtrain/comm/launch.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 
 namespace dtrain {
 namespace {
+
+constexpr double kLongestTimeout = 1e8;  // three years
 
 int NumberOr(const GetEnv& get_env, const char* name, int otherwise) {
   const char* const text = get_env(name);
@@ -86,9 +90,15 @@ absl::StatusOr<CommunicatorOptions> CommunicatorOptionsFrom(const GetEnv& get_en
       return UsageError(absl::StrFormat(
           "DTRAIN_COMM_TIMEOUT=%s is not a time: set it to a number of seconds above 0", text));
     }
-    options.timeout_seconds = seconds;
+    // Who wants no limit says inf or a huge number; clocks have one.
+    options.timeout_seconds = std::min(seconds, kLongestTimeout);
   }
   if (const char* const text = get_env("DTRAIN_COMM_RECORD"); text != nullptr) {
+    std::error_code error;
+    if (*text != '\0' && !std::filesystem::is_directory(text, error)) {
+      return UsageError(absl::StrFormat(
+          "DTRAIN_COMM_RECORD=%s is no folder on this host: make it, or unset the variable", text));
+    }
     options.record_directory = text;
   }
   if (const char* const text = get_env("DTRAIN_NCCL"); text != nullptr) {

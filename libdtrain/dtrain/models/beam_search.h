@@ -5,9 +5,10 @@
 //   Print(results[0][0].ids);                                   // best translation of sources[0]
 //
 // Sentences are sorted by length and cut into batches by token count; a finished sentence leaves
-// its batch. Each sentence is searched on its own, so its result does not depend on its batch. Of a
-// step's candidates the beam_size best count: those that end are finished, the others' places go to
-// the next best that do not end (the search of transformers' generate).
+// its batch. Each sentence is searched on its own: its result depends on its batch by the rounding
+// of the products alone. Of a step's candidates the beam_size best count: those that end are
+// finished, the others' places go to the next best that do not end (the search of transformers'
+// generate).
 #ifndef DTRAIN_MODELS_BEAM_SEARCH_H_
 #define DTRAIN_MODELS_BEAM_SEARCH_H_
 
