@@ -30,6 +30,9 @@ while [ $# -gt 0 ]; do
   shift
 done
 out=$(realpath -m "$out")
+# It is emptied at the end: only what an earlier call made, or nothing.
+[ ! -e "$out" ] || [ -e "$out/share/dtrain/commit" ] || [ -z "$(ls -A "$out" 2>/dev/null)" ] ||
+  fail "$out is there and is no bundle: give another folder"
 # shellcheck source=tools/setup.sh
 source "$here/setup.sh"
 install_packages "${build_packages[@]}" patchelf python3

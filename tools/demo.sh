@@ -51,10 +51,11 @@ if [ ${#data[@]} -gt 0 ]; then
     "data.train_source=${data[0]}" "data.train_target=${data[1]}")
 fi
 echo "== 3/4 training for $minutes minutes on $ranks ranks ($((SECONDS - started)) s so far)"
+case $run in /*) whole_run=$run ;; *) whole_run=$project_dir/$run ;; esac
 [ ! -e "$run/ckpt/last" ] || echo "$run holds a run: it goes on there (--run DIR starts another)"
 mpirun --oversubscribe -n "$ranks" $bin/nmt_train \
   --config examples/nmt_train/configs/demo.textproto \
-  "run.run_dir=$project_dir/${run#"$project_dir"/}" "trainer.max_time=${minutes}m" "${overrides[@]}"
+  "run.run_dir=$whole_run" "trainer.max_time=${minutes}m" "${overrides[@]}"
 
 echo "== 4/4 the test set, beam 4 ($((SECONDS - started)) s so far)"
 $bin/dtrain eval "$run" --source="$run/data/test.src" --reference="$run/data/test.ref"

@@ -5,6 +5,11 @@
 #   tools/test.sh                 the tests of the release build
 #   tools/test.sh --sanitizers    before them, unit tests under ASan+UBSan and TSan, kernels under ASan
 set -euo pipefail
+case ${1:-} in
+  '' | --sanitizers) [ $# -le 1 ] || { echo "test.sh: unknown argument $2" >&2; exit 2; } ;;
+  -h | --help) sed -n '2p;5,6p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+  *) echo "test.sh: unknown argument $1 (see --help)" >&2; exit 2 ;;
+esac
 source "$(dirname "$0")/setup.sh"
 install_packages "${build_packages[@]}" python3 sentencepiece
 

@@ -293,6 +293,15 @@ TEST_CASE("doctor's slowest pairs take the place of the network's defaults") {
   REQUIRE(CalibrateFromDoctor(folder.Write("doctor.json", both.dump()), 3, network).ok());
   CHECK(network.bytes_per_second == Approx(2e8));
 
+  for (const double speed : {0.0, -1.0}) {
+    nlohmann::json broken = both;
+    broken["pairs"][2]["bytes_per_second"] = speed;
+    const absl::Status status =
+        CalibrateFromDoctor(folder.Write("broken.json", broken.dump()), 3, network);
+    CHECK(ExitCodeOf(status) == ExitCode::kStorage);
+    CHECK_THAT(std::string(MessageOf(status)), Catch::Contains("which nothing measures"));
+  }
+
   const nlohmann::json one = {{"hosts", {two_ranks}},
                               {"allreduce", nlohmann::json::array()},
                               {"pairs", {pair("a", "a", 1e-6, 5e9)}}};

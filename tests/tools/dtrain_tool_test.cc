@@ -389,6 +389,19 @@ TEST_CASE("estimate tells a run's checkpoint size and activations before it star
         Approx(measured * (1 << 20)).epsilon(0.1));
 }
 
+TEST_CASE("estimate and plan name the file that they cannot take") {
+  const Outcome estimate = Tool("estimate data.prepared=/nosuch");
+  CHECK(estimate.exit_code == 2);
+  CHECK_THAT(estimate.output, Catch::Contains("data.prepared: /nosuch holds no train.bin"));
+  CHECK(Tool("estimate data.prepared=/nosuch data.train_source=a data.train_target=b").exit_code ==
+        0);
+  const std::string file = TinyRun::Get().run + "/no.json";
+  WriteFile(file, "garbage");
+  const Outcome plan = Tool("plan --nodes=2 --step_seconds=1 --doctor=" + file);
+  CHECK(plan.exit_code == 7);
+  CHECK_THAT(plan.output, Catch::Contains("no.json: is no JSON object"));
+}
+
 TEST_CASE("estimate finds out whose configuration it is given") {
   const std::string classify = testing::PresetsDirectory("bert_classify") + "/base.textproto";
   const Outcome outcome = Tool("estimate --json run.device=cpu --config=" + classify);

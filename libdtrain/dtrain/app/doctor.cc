@@ -84,6 +84,8 @@ void FindInterface(const std::map<std::string, int64_t>& before, HostReport& hos
   int64_t fastest = host.interface_mbit;
   for (const auto& [name, bytes] : InterfaceBytes()) {
     if (host.interface_mbit == 0 || InterfaceSpeed(name) <= fastest) continue;
+    // Bridges and pairs of containers claim 10 Gb/s and reach no other host.
+    if (std::error_code error; !fs::exists("/sys/class/net/" + name + "/device", error)) continue;
     fastest = InterfaceSpeed(name);
     host.faster_interface = name;
   }

@@ -123,10 +123,18 @@ Gradients GradientsOf(const BertClassifierOptions& model) {
 
 using Json = nlohmann::json;
 
+// A number that a measurement can give: finite and above 0. Json::exception where it is none.
+double Measured(const Json& object, const char* key) {
+  const double value = object.at(key).get<double>();
+  if (std::isfinite(value) && value > 0.0) return value;
+  throw Json::other_error::create(501, absl::StrCat(key, " is ", value, ", which nothing measures"),
+                                  &object);
+}
+
 // The slower of what is known and a pair.
 void TakeSlower(const Json& pair, std::optional<std::pair<double, double>>& slowest) {
-  const double latency = pair.at("latency_seconds").get<double>();
-  const double speed = pair.at("bytes_per_second").get<double>();
+  const double latency = Measured(pair, "latency_seconds");
+  const double speed = Measured(pair, "bytes_per_second");
   if (!slowest) slowest.emplace(latency, speed);
   slowest->first = std::max(slowest->first, latency);
   slowest->second = std::min(slowest->second, speed);
@@ -143,10 +151,10 @@ double SweepSpeed(const Json& doctor) {
     return host.at("ranks").get<int>() == per_host;
   });
   if (!are_equal) return 0.0;
-  const double bytes = NetworkBytes(
-      per_host > 1 ? PlanAlgorithm::kHierarchical : PlanAlgorithm::kFlat,
-      static_cast<int>(hosts.size()), per_host, sweep.back().at("bytes").get<double>());
-  return bytes / sweep.back().at("seconds").get<double>();
+  const double bytes =
+      NetworkBytes(per_host > 1 ? PlanAlgorithm::kHierarchical : PlanAlgorithm::kFlat,
+                   static_cast<int>(hosts.size()), per_host, Measured(sweep.back(), "bytes"));
+  return bytes / Measured(sweep.back(), "seconds");
 }
 
 int PowerSgdRank(int rank, int64_t hidden_size) {
@@ -163,24 +171,10 @@ absl::StatusOr<PlanModel> PlanModelOf(const proto::NmtConfig& config) {
 }
 
 absl::StatusOr<PlanModel> PlanModelOf(const proto::BertConfig& config) {
-  const proto::ClassifierTrainerConfig& trainer = config.trainer();
-  BertClassifierOptions options = ClassifierOptionsOf(config);
-  if (options.bert.vocab_size == 0) options.bert.vocab_size = BertOptions().vocab_size;
-  if (options.bert.hidden_size % options.bert.num_heads != 0) {
-    return UsageError(
-        absl::StrFormat("model.hidden_size (%d) is not a multiple of "
-                        "model.num_heads (%d)",
-                        options.bert.hidden_size, options.bert.num_heads));
-  }
-  const auto length = static_cast<double>(config.data().max_length());
-  const double tokens = trainer.tokens_per_batch() > 0
-                            ? static_cast<double>(trainer.tokens_per_batch())
-                            : static_cast<double>(trainer.batch_size()) * length;
-  const double layer =
-      ForwardFlops(LayerOptionsOf(options.bert), {.tokens = tokens, .pairs = tokens * length});
-  return PlanModel{GradientsOf(options).Cut(trainer.bucket_mib()),
-                   3.0 * options.bert.num_layers * layer,
-                   PowerSgdRank(trainer.power_sgd_rank(), options.bert.hidden_size)};
+  DT_ASSIGN_OR_RETURN(const ClassifierEstimate estimate, EstimateRun(config, {}));
+  return PlanModel{
+      GradientsOf(estimate.model).Cut(config.trainer().bucket_mib()), estimate.flops_per_update,
+      PowerSgdRank(config.trainer().power_sgd_rank(), estimate.model.bert.hidden_size)};
 }
 
 absl::StatusOr<double> ParseNetwork(std::string_view text) {
@@ -209,6 +203,9 @@ absl::StatusOr<double> ParseNetwork(std::string_view text) {
 absl::Status CalibrateFromDoctor(const std::string& path, int nodes, PlanNetwork& network) {
   DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    return StorageError(path + ": is no JSON object; give what dtrain doctor --output wrote");
+  }
   std::optional<std::pair<double, double>> within;
   std::optional<std::pair<double, double>> between;
   double in_sweep = 0.0;
