@@ -17,6 +17,7 @@
 #include "dtrain/bert.pb.h"
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/with_cuda.h"
+#include "dtrain/models/beam_search.h"
 #include "dtrain/nmt.pb.h"
 
 namespace dtrain {
@@ -139,6 +140,18 @@ absl::Status ReadTexts(const proto::BertConfig& config, const EstimateOptions& o
 
 }  // namespace
 
+// Caches of keys and values where a batch of the beam search has all the places it may have, and
+// logits of its rows.
+int64_t EvaluationBytes(const proto::TrainerConfig& trainer, const TranslationEstimate& estimate) {
+  const Seq2SeqOptions& model = estimate.model;
+  const int64_t tokens = trainer.eval_batch_tokens();
+  const int64_t places = trainer.beam_size() * tokens * BeamSearchOptions::kPlacesPerToken;
+  const int64_t rows = places / (trainer.beam_extra_length() + 2);
+  const auto size = static_cast<int64_t>(SizeOf(estimate.compute_type));
+  return model.decoder_layers * (places + tokens) * 2 * model.hidden_size * size +
+         rows * model.vocab_size * static_cast<int64_t>(sizeof(float));
+}
+
 absl::StatusOr<TranslationEstimate> EstimateRun(const proto::NmtConfig& config,
                                                 const EstimateOptions& options) {
   DT_RETURN_IF_ERROR(ValidateWithoutData(config));
@@ -156,6 +169,9 @@ absl::StatusOr<TranslationEstimate> EstimateRun(const proto::NmtConfig& config,
   Fill(config, context, device, batch, batch.target_tokens, estimate);
   estimate.memory.positions = static_cast<int64_t>(SizeOf(context.compute_type)) *
                               estimate.model.max_positions * estimate.model.hidden_size;
+  if (config.trainer().beam_size() > 0) {
+    estimate.memory.evaluation = EvaluationBytes(config.trainer(), estimate);
+  }
   estimate.logits = LogitsBytes(estimate.model, batch,
                                 {.compute_type = context.compute_type, .device = device.type});
   return estimate;

@@ -8,6 +8,7 @@
 #ifndef DTRAIN_APP_ESTIMATE_H_
 #define DTRAIN_APP_ESTIMATE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -36,9 +37,10 @@ struct MemoryEstimate {
   int64_t average = 0;  // of optimizer.ema_decay
   int64_t positions = 0;
   int64_t activations = 0;
+  int64_t evaluation = 0;  // of translations by beam search, at most; in the activations' memory
 
   int64_t states() const { return weights + compute_copy + gradients + moments + average; }
-  int64_t total() const { return states() + positions + activations; }
+  int64_t total() const { return states() + positions + std::max(activations, evaluation); }
 };
 
 // Of any model.

@@ -64,12 +64,17 @@ std::string MemoryText(const Estimate& estimate, const Plan& plan, const std::st
                                      NameOf(estimate.compute_type),
                                      estimate.device == DeviceType::kCpu ? "the CPU" : "a GPU");
   const std::pair<const char*, int64_t> kinds[] = {
-      {"weights", memory.weights},        {"compute copy", memory.compute_copy},
-      {"gradients", memory.gradients},    {"moments", memory.moments},
-      {"average", memory.average},        {"positions", memory.positions},
-      {"activations", memory.activations}};
+      {"weights", memory.weights},
+      {"compute copy", memory.compute_copy},
+      {"gradients", memory.gradients},
+      {"moments", memory.moments},
+      {"average", memory.average},
+      {"positions", memory.positions},
+      {"activations", memory.activations},
+      {memory.evaluation > memory.activations ? "or evaluation" : "", memory.evaluation}};
   for (const auto& [name, bytes] : kinds) {
-    if (bytes > 0) absl::StrAppendFormat(&text, "  %-22s %20s\n", name, FormatMebibytes(bytes));
+    if (bytes > 0 && *name != '\0')
+      absl::StrAppendFormat(&text, "  %-22s %20s\n", name, FormatMebibytes(bytes));
   }
   absl::StrAppendFormat(&text, "  %-22s %20s\n", "total", FormatMebibytes(memory.total()));
   absl::StrAppend(&text, "activations of ", of, ", by trainer.recompute\n");
@@ -137,7 +142,8 @@ nlohmann::ordered_json CommonJson(const Estimate& estimate, const Plan& plan,
             {"moments", memory.moments},
             {"average", memory.average},
             {"positions", memory.positions},
-            {"activations", memory.activations}}},
+            {"activations", memory.activations},
+            {"evaluation", memory.evaluation}}},
           {"micro_batch", micro_batch},
           {"recompute", ChoiceJson(estimate, plan.recompute)},
           {"fits", plan.recompute.fits},

@@ -244,10 +244,15 @@ std::vector<std::vector<Hypothesis>> BeamSearch(Seq2SeqTransformer& model,
   while (next < order.size() && sources[order[next]].size() > 1) {
     BatchSearch batch(model, options, ctx);
     int64_t tokens = 0;
+    int64_t places = 0;
     while (next < order.size() && sources[order[next]].size() > 1) {
       const std::vector<int32_t>& source = sources[order[next]];
-      if (tokens > 0 && tokens + static_cast<int64_t>(source.size()) > options.batch_tokens) break;
-      tokens += static_cast<int64_t>(source.size());
+      const auto length = static_cast<int64_t>(source.size());
+      tokens += length;
+      places += length + options.extra_length;
+      const bool is_full = tokens > options.batch_tokens ||
+                           places > options.batch_tokens * BeamSearchOptions::kPlacesPerToken;
+      if (is_full && tokens > length) break;
       batch.Add(order[next++], source);
     }
     batch.Run(results);

@@ -29,7 +29,10 @@ struct BeamSearchOptions {
   int n_best = 1;             // hypotheses returned per sentence, at most beam_size
   int32_t end_id = 2;         // ends a sentence
   std::vector<int32_t> forbidden_ids = {};  // never produced; <pad> never is
-  int64_t batch_tokens = 4096;              // source tokens translated together
+  // Source tokens translated together. Of very short sentences fewer: a batch has places for at
+  // most kPlacesPerToken times as many tokens of translations, which take the memory.
+  int64_t batch_tokens = 4096;
+  static constexpr int64_t kPlacesPerToken = 4;
   std::function<bool()> stop =
       {};  // asked between steps; true abandons the search (results so far)
 };
