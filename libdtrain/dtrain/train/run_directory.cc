@@ -253,7 +253,7 @@ absl::Status RunDirectory::WriteStatus(const RunStatus& status) const {
     return file.Commit(status.state == "running" ? AtomicFile::Durability::kCrashOfProcess
                                                  : AtomicFile::Durability::kDurable);
   };
-  const absl::Status replaced = replace();
+  absl::Status replaced = replace();
   if (replaced.ok()) return replaced;
   // On a full disk the file that is there has room: how the run ended must not stay "running".
   const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
@@ -262,7 +262,8 @@ absl::Status RunDirectory::WriteStatus(const RunStatus& status) const {
   const bool written = ::pwrite(file, text.data(), text.size(), 0) == size &&
                        ::ftruncate(file, static_cast<off_t>(size)) == 0;
   ::close(file);
-  return written ? absl::OkStatus() : replaced;
+  if (written) return absl::OkStatus();
+  return replaced;
 }
 
 JsonRecord CollectEnvironment() {

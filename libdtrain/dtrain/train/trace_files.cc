@@ -138,10 +138,9 @@ absl::StatusOr<std::vector<std::string>> TracesIn(const std::string& directory) 
     const std::string name = entry.path().filename();
     // Not copies ("rank-00001 (1).json").
     int rank = 0;
-    if (std::sscanf(name.c_str(), "rank-%d", &rank) == 1 &&
-        TracePath(directory, rank) == directory + "/" + name) {
-      paths.push_back(TracePath(directory, rank));
-    }
+    if (std::sscanf(name.c_str(), "rank-%d", &rank) != 1) continue;
+    std::string path = TracePath(directory, rank);
+    if (fs::path(path).filename() == name) paths.push_back(std::move(path));
   }
   std::sort(paths.begin(), paths.end());
   if (!paths.empty()) return paths;
