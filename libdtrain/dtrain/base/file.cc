@@ -180,7 +180,7 @@ absl::Status WriteStdout(std::string_view text) {
   if (written && std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return absl::OkStatus();
   if (errno == EPIPE) return absl::OkStatus();
   return StorageError(absl::StrFormat("standard output cannot be written: %s",
-                                      errno != 0 ? std::strerror(errno) : "see above"));
+                                      errno != 0 ? std::strerror(errno) : "some of it is lost"));
 }
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
