@@ -139,6 +139,17 @@ TEST_CASE("a third of the encoding runs beside a network that is the slower of b
   CHECK(PlanStep(job, way).encode_seconds == Approx(2 * whole / 3));
 }
 
+TEST_CASE("the ranks of a node share PowerSGD's encoding and add whole gradients in memory") {
+  PlanJob job = FourRanks(1);
+  job.times.memory_bytes_per_second = 5e9;
+  job.network.bytes_per_second = 1e12;
+  const PlannedStep flat = PlanStep(job, Way(kFlat, kFp32, 1, 4));
+  const PlannedStep shared = PlanStep(job, Way(kHierarchical, kFp32, 1, 4));
+  CHECK(shared.encode_seconds == Approx(flat.encode_seconds / job.ranks_per_node));
+  const double plain = PlanStep(job, Way(kHierarchical, kFp32)).exchange_seconds;
+  CHECK(shared.exchange_seconds == Approx(plain).epsilon(0.01));
+}
+
 TEST_CASE("a better network, more overlap and fewer bytes are never slower") {
   for (const PlanWay& way : AllWays(FourRanks(1), kFlat, 4)) {
     INFO(way.Name());

@@ -83,6 +83,8 @@ std::vector<float> LowRankGradients(int rank, uint64_t seed) {
   return flat;
 }
 
+const std::vector<std::string> kTwoHosts = {"a", "a", "b", "b"};
+
 void Step(GradientReducer& reducer) {
   for (int i = 0; i < 4; ++i) {
     reducer.MarkReady(i);
@@ -126,12 +128,46 @@ TEST_CASE("a sum of matrices of rank k is exact with factors of rank k, and so i
   }
 }
 
+TEST_CASE("so it is where the ranks of a host add first and share the matrices out") {
+  for (const std::vector<std::string>& hosts :
+       {kTwoHosts, {"a", "b", "b", "a"}, {"a", "b", "a", "b", "a", "b"}}) {
+    INFO(hosts.size() << " ranks, the second on " << hosts[1]);
+    const auto results = RunRanksOn(hosts, [](Communicator& comm) {
+      std::vector<float> flat = LowRankGradients(2, 10 * static_cast<uint64_t>(comm.rank()));
+      GradientReducer reducer(View(flat), Parameters(), comm, Options(3));
+      Step(reducer);
+      return flat;
+    });
+    std::vector<double> expected(kAll);
+    for (size_t r = 0; r < hosts.size(); ++r) {
+      const std::vector<float> part = LowRankGradients(2, 10 * r);
+      for (size_t i = 0; i < part.size(); ++i) expected[i] += double{part[i]};
+    }
+    for (const auto& flat : results) {
+      CHECK(LargestDifference(flat, expected) < 3e-6);
+      CHECK(flat == results[0]);
+    }
+  }
+}
+
 // What all steps together have given and still owe, against the sum of all gradients.
 struct Ledger {
   std::vector<float> last = {};    // sums of the last step
   std::vector<double> given = {};  // added up over steps
   std::vector<float> errors = {};  // of this rank
+  std::vector<double> owed = {};   // of this rank, where the gradients are; empty: nothing
 };
+
+// The errors of the rank's own matrices, at their places in the flat gradients.
+std::vector<double> OwedBy(const PowerSgdMemory& memory, int rank) {
+  std::vector<double> owed(kAll);
+  for (const internal::CompressedMatrix& matrix : memory.matrices) {
+    if (matrix.place != memory.grid.place[static_cast<size_t>(rank)]) continue;
+    std::copy_n(memory.errors.begin() + matrix.error_begin, matrix.size.elements(),
+                owed.begin() + matrix.begin);
+  }
+  return owed;
+}
 
 Ledger Run(Communicator& comm, const GradientReducerOptions& options, int steps) {
   std::vector<float> flat(kAll);
@@ -143,7 +179,10 @@ Ledger Run(Communicator& comm, const GradientReducerOptions& options, int steps)
     for (size_t i = 0; i < flat.size(); ++i) ledger.given[i] += double{flat[i]};
   }
   ledger.last = flat;
-  if (PowerSgdMemory* const memory = reducer.power_sgd_memory()) ledger.errors = memory->errors;
+  if (const PowerSgdMemory* const memory = reducer.power_sgd_memory()) {
+    ledger.errors = memory->errors;
+    ledger.owed = OwedBy(*memory, comm.rank());
+  }
   return ledger;
 }
 
@@ -155,13 +194,7 @@ double Lost(const std::vector<Ledger>& ledgers, int steps) {
       const std::vector<float> part = Noise(kAll, SeedOf(step, static_cast<int>(r)));
       for (size_t i = 0; i < part.size(); ++i) total[i] += double{part[i]};
     }
-    size_t at = 0;
-    for (const GradientRange& range : Parameters()) {
-      if (range.rows < 10) continue;
-      for (int64_t i = 0; i < range.rows * range.columns; ++i) {
-        total[static_cast<size_t>(range.begin + i)] -= double{ledgers[r].errors[at++]};
-      }
-    }
+    for (size_t i = 0; i < ledgers[r].owed.size(); ++i) total[i] -= ledgers[r].owed[i];
   }
   double worst = 0.0;
   for (size_t i = 0; i < total.size(); ++i) {
@@ -205,6 +238,48 @@ TEST_CASE("hosts with unlike numbers of ranks sum alike, from any step on") {
   }
 }
 
+TEST_CASE("the ranks of a host hold one memory between them, each the part of its matrices") {
+  // Three ranks of a host have two matrices: one has none.
+  for (const std::vector<std::string>& hosts :
+       {kTwoHosts, {"a", "b", "b", "a"}, {"a", "a", "a", "b", "b", "b"}}) {
+    INFO(hosts.size() << " ranks, the second on " << hosts[1]);
+    const auto ledgers =
+        RunRanksOn(hosts, [](Communicator& comm) { return Run(comm, Options(2), 5); });
+    size_t elements = 0;
+    for (const Ledger& ledger : ledgers) {
+      CHECK(ledger.last == ledgers[0].last);
+      CHECK(ledger.errors.size() < kFirst + kSecond);
+      elements += ledger.errors.size();
+    }
+    CHECK(elements == 2 * (kFirst + kSecond));
+    CHECK(Lost(ledgers, 5) < 1e-5);
+  }
+  // Asked for flat sums, every rank is a worker by itself.
+  const auto flat =
+      RunRanksOn(kTwoHosts, [](Communicator& comm) { return Run(comm, Options(2), 5); },
+                 {.algorithm = AllReduceAlgorithm::kFlat});
+  CHECK(flat[0].errors.size() == kFirst + kSecond);
+  CHECK(Lost(flat, 5) < 1e-5);
+}
+
+TEST_CASE("buckets are cut beside matrices, so that each rank of a host computes as much") {
+  internal::ShareCutter cutter(2);
+  // A bucket of one matrix goes to one of the two, the next one to the other.
+  CHECK(cutter.Cut(std::vector<internal::SharePiece>{{0, 0}, {0, 100, true}, {100, 100}}) ==
+        std::vector<int64_t>{0, 100, 100});
+  CHECK(cutter.Cut(std::vector<internal::SharePiece>{{100, 200, true}}) ==
+        std::vector<int64_t>{100, 100, 200});
+  CHECK(cutter.Cut(
+            std::vector<internal::SharePiece>{{200, 201}, {201, 250, true}, {250, 300, true}}) ==
+        std::vector<int64_t>{200, 250, 300});
+  // What travels whole is cut anywhere, here so that it makes up for the element above.
+  CHECK(cutter.Cut(std::vector<internal::SharePiece>{{300, 1300}}) ==
+        std::vector<int64_t>{300, 805, 1300});
+  internal::ShareCutter alone(1);
+  CHECK(alone.Cut(std::vector<internal::SharePiece>{{5, 9}, {9, 30, true}}) ==
+        std::vector<int64_t>{5, 30});
+}
+
 TEST_CASE("a rank at which no matrix shrinks sends plain sums and has no memory to save") {
   const auto run = [](Communicator& comm, int rank) { return Run(comm, Options(rank), 2); };
   const auto plain = RunRanks(2, [&](Communicator& comm) { return run(comm, 0); });
@@ -234,8 +309,8 @@ TEST_CASE("whoever waits for a late rank's factors is known to wait") {
 
 TEST_CASE("factors travel in 16 bits too, and on two hosts all ranks get the same bits") {
   for (const DType wire : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
-    const auto ledgers = RunRanksOn(
-        {"a", "a", "b", "b"}, [&](Communicator& comm) { return Run(comm, Options(2, wire), 4); });
+    const auto ledgers =
+        RunRanksOn(kTwoHosts, [&](Communicator& comm) { return Run(comm, Options(2, wire), 4); });
     for (const Ledger& ledger : ledgers) CHECK(ledger.last == ledgers[0].last);
     // The sum's own rounding: about 4 ranks * 4 steps * |sum| <= 4, relative 2^-9 or 2^-12.
     const double tolerance = wire == DType::kBFloat16 ? 0.1 : wire == DType::kFloat16 ? 0.02 : 1e-5;
@@ -285,8 +360,10 @@ TEST_CASE("an embedding's gradient travels whole, since factors would smear its 
 }
 
 TEST_CASE("a step with infinite gradients on one rank is NaN on all and leaves no trace") {
-  const auto run = [](bool broken) {
-    return RunRanks(2, [broken](Communicator& comm) {
+  const std::vector<std::string> hosts = GENERATE(testing::OneHost(2), kTwoHosts);
+  INFO(hosts.size() << " ranks");
+  const auto run = [&](bool broken) {
+    return RunRanksOn(hosts, [broken](Communicator& comm) {
       std::vector<float> flat(kAll);
       GradientReducer reducer(View(flat), Parameters(), comm, Options(2));
       bool all_nan = true;
@@ -309,7 +386,7 @@ TEST_CASE("a step with infinite gradients on one rank is NaN on all and leaves n
   const auto clean = run(false);
   const auto skipping = run(true);
   REQUIRE(skipping[0].size() == kAll);
-  CHECK(skipping[0] == skipping[1]);
+  for (const std::vector<float>& flat : skipping) CHECK(flat == skipping[0]);
   // The random start of the first step is another one; afterwards the factors are close.
   double worst = 0.0;
   for (size_t i = 0; i < kBias; ++i) {
@@ -363,7 +440,9 @@ std::vector<float> Continue(Communicator& comm, const std::string& path, int fro
 }
 
 TEST_CASE("through a checkpoint and back, the next sums are the same bits") {
-  for (const int size : {2, 3}) {
+  for (const std::vector<std::string>& hosts :
+       {testing::OneHost(2), testing::OneHost(3), kTwoHosts, {"a", "b", "b", "a"}}) {
+    INFO(hosts.size() << " ranks, the last on " << hosts.back());
     const TemporaryFolder folder;
     const auto path = [&](const std::string& name) {
       std::filesystem::create_directories(folder.File(name) + ".next");
@@ -371,47 +450,91 @@ TEST_CASE("through a checkpoint and back, the next sums are the same bits") {
     };
     const std::string whole_path = path("whole");
     const auto whole =
-        RunRanks(size, [&](Communicator& comm) { return Continue(comm, whole_path, 0, 5); });
+        RunRanksOn(hosts, [&](Communicator& comm) { return Continue(comm, whole_path, 0, 5); });
     const std::string first = path("first");
-    RunRanks(size, [&](Communicator& comm) { return Continue(comm, first, 0, 3); });
+    RunRanksOn(hosts, [&](Communicator& comm) { return Continue(comm, first, 0, 3); });
     const std::string second = first + ".next";
     std::filesystem::create_directories(second + ".next");
     const auto resumed =
-        RunRanks(size, [&](Communicator& comm) { return Continue(comm, second, 3, 5); });
+        RunRanksOn(hosts, [&](Communicator& comm) { return Continue(comm, second, 3, 5); });
     CHECK(!whole[0].empty());
     for (const auto& flat : resumed) CHECK(flat == whole[0]);
   }
 }
 
-TEST_CASE("another number of ranks shares out the sum of the errors") {
-  const TemporaryFolder folder;
-  const std::string path = folder.File("three");
-  std::filesystem::create_directories(path + ".next");
-  RunRanks(3, [&](Communicator& comm) { return Continue(comm, path, 0, 2); });
-  const auto checkpoint = Checkpoint::Open(path + ".next");
-  REQUIRE(checkpoint.ok());
-  PowerSgdMemory memory{.rank = 2,
-                        .matrices = {{"first", 0, {kRows, kColumns}, 0, 0}},
-                        .errors = std::vector<float>(kFirst),
-                        .factors = std::vector<float>(2 * kColumns)};
-  const auto gathered = ReadMemory(*checkpoint, memory);
-  REQUIRE(gathered.ok());
-  CHECK(gathered->ranks == 3);
-  const auto spread = RunRanks(2, [&](Communicator& comm) {
-    PowerSgdMemory own = memory;
-    SpreadMemory(comm.is_root() ? *gathered : internal::GatheredMemory(), comm, own);
-    return own;
+// What all ranks owe, and each one's factors, after a checkpoint of `from` was read by `to`.
+struct Restored {
+  std::string note;
+  std::vector<double> owed;
+  std::vector<float> factors;
+};
+std::vector<Restored> Restore(const std::string& path, const std::vector<std::string>& to,
+                              const GradientReducerOptions& options) {
+  return RunRanksOn(to, [&](Communicator& comm) {
+    std::vector<float> flat(kAll);
+    GradientReducer reducer(View(flat), Parameters(), comm, options);
+    PowerSgdMemory& memory = *reducer.power_sgd_memory();
+    const auto note = internal::RestoreMemory(path, comm, memory);
+    return Restored{.note = note.value_or("failed"),
+                    .owed = OwedBy(memory, comm.rank()),
+                    .factors = memory.factors};
   });
-  double sum_before = 0.0;
-  for (int r = 0; r < 3; ++r) {
-    sum_before += double{gathered->errors[static_cast<size_t>(r * kFirst + 5)]};
+}
+
+std::vector<double> SumOfOwed(const std::vector<Restored>& ranks) {
+  std::vector<double> sum(kAll);
+  for (const Restored& rank : ranks) {
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += rank.owed[i];
   }
-  CHECK(spread[0].errors == spread[1].errors);
-  CHECK(2 * double{spread[0].errors[5]} == Approx(sum_before).epsilon(1e-6));
-  CHECK(sum_before != 0.0);
-  CHECK(spread[1].factors == gathered->factors);
-  CHECK(std::any_of(spread[1].factors.begin(), spread[1].factors.end(),
-                    [](float x) { return x != 0.0f; }));
+  return sum;
+}
+
+double LargestDifference(const std::vector<double>& a, const std::vector<double>& b) {
+  double worst = 0.0;
+  for (size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
+  return worst;
+}
+
+TEST_CASE("another number of workers shares out the sum of the errors") {
+  for (const std::vector<std::string>& from : {testing::OneHost(3), kTwoHosts}) {
+    const TemporaryFolder folder;
+    const std::string path = folder.File("run");
+    std::filesystem::create_directories(path + ".next");
+    RunRanksOn(from, [&](Communicator& comm) { return Continue(comm, path, 0, 2); });
+    const auto same = Restore(path + ".next", from, Options(2));
+    const std::vector<double> owed = SumOfOwed(same);
+    CHECK(same[0].note.empty());
+    CHECK(std::ranges::any_of(owed, [](double x) { return std::abs(x) > 0.1; }));
+    for (const std::vector<std::string>& to :
+         {testing::OneHost(4), {"a", "a", "a", "b", "b", "b", "c", "c", "c"}, {"a", "a", "b"}}) {
+      INFO(from.size() << " ranks, then " << to.size());
+      const auto other = Restore(path + ".next", to, Options(2));
+      CHECK(LargestDifference(SumOfOwed(other), owed) < 1e-5);
+      if (from.size() == 3 && to.size() != 4) continue;  // as many workers
+      CHECK_THAT(other[0].note, Catch::Contains("is shared out over"));
+    }
+    const auto alone = Restore(path + ".next", testing::OneHost(2), Options(2));
+    if (from.size() == 3) {
+      CHECK(alone[0].owed == alone[1].owed);
+      CHECK(alone[0].factors == same[0].factors);
+      CHECK(std::ranges::any_of(alone[1].factors, [](float x) { return x != 0.0f; }));
+    }
+  }
+}
+
+TEST_CASE(
+    "factors of another rank start anew, and errors of what is no longer compressed are told") {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("run");
+  std::filesystem::create_directories(path + ".next");
+  RunRanks(2, [&](Communicator& comm) { return Continue(comm, path, 0, 2); });
+  const auto same = Restore(path + ".next", testing::OneHost(2), Options(2));
+  const auto higher = Restore(path + ".next", testing::OneHost(2), Options(3));
+  CHECK(SumOfOwed(higher) == SumOfOwed(same));
+  CHECK(std::ranges::all_of(higher[0].factors, [](float x) { return x == 0.0f; }));
+  // At rank 10 the second matrix would not shrink to half.
+  const auto fewer = Restore(path + ".next", testing::OneHost(2), Options(10));
+  CHECK_THAT(fewer[0].note, Catch::Contains("of 1 parameters that this run does not compress"));
 }
 
 // Products of rows with each other, at [a * count + b].

@@ -5,9 +5,13 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/internal/local_rounds.h"
 #include "train/toy_training.h"
@@ -80,6 +84,9 @@ TEST_CASE("compressed gradients give the same weights on all ranks") {
     INFO(ranks << " ranks");
     CheckEqualRanks(TrainToy(PowerSgdRun(corpus, ranks)));
   }
+  ToyRun hosts = PowerSgdRun(corpus, 4);
+  hosts.hosts = {"a", "b", "a", "b"};
+  CheckEqualRanks(TrainToy(hosts));
   ToyRun plain = PowerSgdRun(corpus, 2);
   plain.trainer.reducer.power_sgd = {};
   CHECK(TrainToy(plain)[0].weights != TrainToy(PowerSgdRun(corpus, 2))[0].weights);
@@ -87,9 +94,14 @@ TEST_CASE("compressed gradients give the same weights on all ranks") {
 
 TEST_CASE("a compressed run that stops and goes on is the run that never stopped") {
   const ToyCorpus corpus;
-  for (const DType wire : {DType::kFloat32, DType::kBFloat16}) {
+  for (const auto& [wire, hosts] :
+       {std::pair(DType::kFloat32, testing::OneHost(2)),
+        std::pair(DType::kBFloat16, testing::OneHost(2)),
+        std::pair(DType::kBFloat16, std::vector<std::string>{"a", "a", "b", "b"})}) {
+    INFO(hosts.size() << " ranks");
     const auto make = [&](const TemporaryFolder& folder) {
       ToyRun run = PowerSgdRun(corpus, 2);
+      run.hosts = hosts;
       run.trainer.reducer.wire_type = wire;
       run.trainer.checkpoint_dir = folder.File("ckpt");
       run.resume = "auto";
@@ -104,7 +116,9 @@ TEST_CASE("a compressed run that stops and goes on is the run that never stopped
       StopFlags flags;
       StopAt(run, stop, flags);
       CHECK(TrainToy(run)[0].exit_code == ExitCode::kStopped);
-      for (const ToyResult& resumed : TrainToy(make(folder))) {
+      const std::vector<ToyResult> results = TrainToy(make(folder));
+      CHECK(results.size() == hosts.size());
+      for (const ToyResult& resumed : results) {
         CHECK(resumed.exit_code == ExitCode::kDone);
         CHECK(resumed.weights == whole.weights);
         CHECK(resumed.second_moments == whole.second_moments);
@@ -131,6 +145,28 @@ TEST_CASE(
     CheckEqualRanks(results);
     CHECK(std::count_if(results[0].events.begin(), results[0].events.end(),
                         [](const auto& event) { return event.second == "resume"; }) == 2);
+  }
+}
+
+TEST_CASE("a run that compresses from a later update on, or no more, says that the memory goes") {
+  const ToyCorpus corpus;
+  for (const auto& [rank, start, words] :
+       {std::tuple(2, int64_t{8}, "this run compresses gradients from update 8 on"),
+        std::tuple(0, int64_t{0}, "this run does not compress gradients"),
+        std::tuple(1000, int64_t{0}, "no matrix shrinks at this rank")}) {
+    const TemporaryFolder folder;
+    ToyRun run = PowerSgdRun(corpus, 2);
+    run.trainer.checkpoint_dir = folder.File("ckpt");
+    run.resume = "auto";
+    StopFlags flags;
+    StopAt(run, 4, flags);
+    TrainToy(run);
+    run.stop_flags = nullptr;
+    run.trainer.reducer.power_sgd = {.rank = rank, .start_step = start, .seed = 3};
+    const std::vector<ToyResult> results = TrainToy(run);
+    CHECK(std::ranges::any_of(results[0].event_texts, [&](const std::string& text) {
+      return absl::StrContains(text, words);
+    }));
   }
 }
 

@@ -62,6 +62,7 @@ class ToyCorpus {
 
 struct ToyRun {
   int ranks = 1;
+  std::vector<std::string> hosts = {};  // of the ranks, in their place; empty: all on one host
   TranslationTaskOptions task;
   TrainerOptions trainer;
   uint64_t seed = 1;  // of dropout; ranks draw other numbers
@@ -89,6 +90,7 @@ struct ToyResult {
   std::vector<EvaluationResult> evaluations;
   std::vector<StepRecord> records;
   std::vector<std::pair<int64_t, std::string>> events;  // step and kind
+  std::vector<std::string> event_texts;                 // of each
   int64_t graphs_recorded = 0, graphs_repeated = 0;
 };
 
@@ -170,8 +172,9 @@ class ToyObserver final : public TrainObserver {
     result_.tokens.push_back(record.target_tokens);
     result_.records.push_back(record);
   }
-  void OnEvent(int64_t step, const std::string& kind, const std::string&) override {
+  void OnEvent(int64_t step, const std::string& kind, const std::string& text) override {
     result_.events.emplace_back(step, kind);
+    result_.event_texts.push_back(text);
   }
 
  private:
@@ -223,10 +226,10 @@ inline ToyResult TrainOnRank(const ToyRun& run, Communicator& comm) {
 
 }  // namespace internal
 
-// Trains on run.ranks threads; results by rank.
+// Trains on a thread per rank; results by rank.
 inline std::vector<ToyResult> TrainToy(const ToyRun& run) {
-  return testing::RunRanks(run.ranks,
-                           [&](Communicator& comm) { return internal::TrainOnRank(run, comm); });
+  return testing::RunRanksOn(run.hosts.empty() ? testing::OneHost(run.ranks) : run.hosts,
+                             [&](Communicator& comm) { return internal::TrainOnRank(run, comm); });
 }
 
 }  // namespace dtrain

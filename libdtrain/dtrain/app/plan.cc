@@ -65,6 +65,11 @@ bool IsFactored(const PlanParameter& parameter, int power_sgd_rank) {
          internal::PaysAtRank({parameter.rows, parameter.columns}, power_sgd_rank);
 }
 
+// Whether the ranks of a node add whole gradients and each compresses its share.
+bool SharesCompression(const PlanWay& way) {
+  return way.power_sgd_rank > 0 && way.algorithm == PlanAlgorithm::kHierarchical;
+}
+
 // Of a rank, for rounding, widening and PowerSGD's products.
 double EncodeSeconds(const PlanJob& job, const PlanWay& way) {
   double bytes = 0.0;
@@ -77,21 +82,26 @@ double EncodeSeconds(const PlanJob& job, const PlanWay& way) {
       bytes += per_element * static_cast<double>(parameter.elements());
     }
   }
-  return bytes / job.times.memory_bytes_per_second;
+  const double shares = SharesCompression(way) ? job.ranks_per_node : 1.0;
+  return bytes / shares / job.times.memory_bytes_per_second;
 }
 
 BucketTime TimeOf(const PlanJob& job, const PlanWay& way, const PlanBucket& bucket) {
   const PlanNetwork& network = job.network;
   const double bytes = static_cast<double>(TravellingElements(bucket, way.power_sgd_rank)) *
                        static_cast<double>(SizeOf(way.wire_type));
+  const double host_bytes = SharesCompression(way)
+                                ? static_cast<double>(TravellingElements(bucket, 0)) * sizeof(float)
+                                : bytes;
   const Steps steps = StepsOf(way.algorithm, job.nodes, job.ranks_per_node);
   // PowerSGD's second factor needs the sum of the first.
   const double rounds = way.power_sgd_rank > 0 ? 2.0 : 1.0;
   const double far =
       rounds * (steps.hops * network.latency_seconds + steps.messages * network.message_seconds);
-  const double near = rounds * steps.host_hops * network.host_latency_seconds;
+  const double near =
+      (SharesCompression(way) ? 1.0 : rounds) * steps.host_hops * network.host_latency_seconds;
   return {.ready = bucket.ready * job.times.backward_seconds,
-          .host = near + HostBytes(way.algorithm, job.nodes, job.ranks_per_node, bytes) /
+          .host = near + HostBytes(way.algorithm, job.nodes, job.ranks_per_node, host_bytes) /
                              network.host_bytes_per_second,
           .network = far + NetworkBytes(way.algorithm, job.nodes, job.ranks_per_node, bytes) /
                                network.bytes_per_second,

@@ -66,7 +66,8 @@ struct GradientRange {
 // Matrices but for embeddings travel as two factors of `rank` columns (Vogels et al. 2019) where
 // these take half of their elements or less. Sums are then approximate; what they lack is added to
 // the gradients of the next step. Takes as much of the host's memory as there are compressed
-// gradients.
+// gradients, once per rank, or per host where the ranks of a host add first: there each rank
+// compresses its share of the matrices (networks.md).
 struct PowerSgdOptions {
   int rank = 0;            // 0: off
   int64_t start_step = 0;  // steps before it go uncompressed

@@ -56,11 +56,15 @@ absl::Status Trainer::RestorePowerSgd(const std::string& path) {
   internal::PowerSgdMemory* const memory = reducer_->power_sgd_memory();
   if (memory == nullptr) {
     if (comm_.is_root() && internal::HasMemory(path)) {
-      Event("resume",
-            comm_.size() == 1 && options_.reducer.power_sgd.rank > 0
-                ? "gradients of one rank travel nowhere: PowerSGD's error memory is dropped"
-                : "this run does not compress gradients: PowerSGD's error memory is "
-                  "dropped");
+      const PowerSgdOptions& options = options_.reducer.power_sgd;
+      const std::string why =
+          options.rank == 0   ? "this run does not compress gradients"
+          : comm_.size() == 1 ? "gradients of one rank travel nowhere"
+          : state_.step < options.start_step
+              ? absl::StrFormat("this run compresses gradients from update %d on",
+                                options.start_step)
+              : "no matrix shrinks at this rank";
+      Event("resume", why + ": PowerSGD's error memory is dropped");
     }
     return absl::OkStatus();
   }

@@ -33,6 +33,12 @@ bool AllFinite(const std::vector<float>& values) {
   return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
 }
 
+// Of what may not travel at all.
+bool IsOver(const std::unique_ptr<Handle>& handle) { return !handle || handle->Test(); }
+void WaitFor(const std::unique_ptr<Handle>& handle) {
+  if (handle) handle->Wait();
+}
+
 }  // namespace
 
 PowerSgdExchange::PowerSgdExchange(const Tensor& flat, const std::vector<BucketRange>& buckets,
@@ -42,12 +48,18 @@ PowerSgdExchange::PowerSgdExchange(const Tensor& flat, const std::vector<BucketR
       comm_(comm),
       wire_type_(options.wire_type),
       options_(options.power_sgd),
-      plain_(MakePlainExchange(gradients_, buckets, comm, options.wire_type)),
-      second_comm_(comm.Split(0)) {
+      plain_(MakePlainExchange(gradients_, buckets, comm, options.wire_type)) {
   DT_CHECK_GT(options_.rank, 0);
   DT_CHECK_GE(options_.start_step, 0);
   memory_.rank = options_.rank;
-  for (const BucketRange& range : buckets) AddBucket(range, parameters);
+  memory_.grid = FindWorkers(comm);
+  if (memory_.grid.places > 1) {
+    host_comm_ = comm.NodeGroup();
+    first_comm_ = comm.CrossGroup();
+  }
+  second_comm_ = host_comm_ ? comm.CrossGroup() : comm.Split(0);
+  ShareCutter cutter(memory_.grid.places);
+  for (const BucketRange& range : buckets) AddBucket(range, parameters, cutter);
   if (memory_.matrices.empty()) {
     Log(comm_.is_root() ? LogLevel::kWarning : LogLevel::kInfo,
         absl::StrCat("PowerSGD of rank ", options_.rank,
@@ -58,15 +70,13 @@ PowerSgdExchange::PowerSgdExchange(const Tensor& flat, const std::vector<BucketR
 }
 
 void PowerSgdExchange::AddBucket(const BucketRange& range,
-                                 const std::vector<GradientRange>& parameters) {
+                                 const std::vector<GradientRange>& parameters,
+                                 ShareCutter& cutter) {
   Bucket& bucket = buckets_.emplace_back();
   bucket.range = range;
-  bucket.first_matrix = memory_.matrices.size();
+  std::vector<const GradientRange*> matrices;
+  std::vector<SharePiece> pieces;
   int64_t done = range.begin;
-  const auto end_rest = [&](int64_t end) {
-    if (end > done) bucket.rest.push_back({done, end});
-    bucket.rest_elements += std::max<int64_t>(end - done, 0);
-  };
   for (const GradientRange& parameter : parameters) {
     const MatrixSize size{parameter.rows, parameter.columns};
     if (parameter.begin < range.begin || parameter.end > range.end ||
@@ -74,40 +84,58 @@ void PowerSgdExchange::AddBucket(const BucketRange& range,
       continue;
     }
     DT_CHECK_LE(size.elements(), parameter.end - parameter.begin) << parameter.name;
-    end_rest(parameter.begin);
+    pieces.push_back({done, parameter.begin});
     done = parameter.begin + size.elements();
-    CompressedMatrix matrix{.name = parameter.name, .begin = parameter.begin, .size = size};
-    if (!memory_.matrices.empty()) {
-      const CompressedMatrix& before = memory_.matrices.back();
-      matrix.error_begin = before.error_begin + before.size.elements();
-      matrix.factor_begin = before.factor_begin + options_.rank * before.size.columns;
-    }
-    bucket.left_elements += options_.rank * size.rows;
-    bucket.right_elements += options_.rank * size.columns;
-    memory_.matrices.push_back(std::move(matrix));
+    pieces.push_back({parameter.begin, done, /*is_matrix=*/true});
+    matrices.push_back(&parameter);
   }
-  end_rest(range.end);
-  bucket.last_matrix = memory_.matrices.size();
+  pieces.push_back({done, range.end});
+  const std::vector<int64_t> cuts = cutter.Cut(pieces);
+  for (const int64_t cut : cuts) bucket.share_offsets.push_back(cut - range.begin);
+
+  const auto place = static_cast<size_t>(memory_.grid.place[static_cast<size_t>(comm_.rank())]);
+  const BucketRange own{cuts[place], cuts[place + 1]};
+  for (const SharePiece& piece : pieces) {
+    const BucketRange part{std::max(piece.begin, own.begin), std::min(piece.end, own.end)};
+    if (piece.is_matrix || part.elements() <= 0) continue;
+    bucket.rest.push_back(part);
+    bucket.rest_elements += part.elements();
+  }
+  bucket.first_matrix = bucket.last_matrix = memory_.matrices.size();
+  for (const GradientRange* parameter : matrices) {
+    const auto after = std::ranges::upper_bound(cuts, parameter->begin);
+    CompressedMatrix matrix{.name = parameter->name,
+                            .begin = parameter->begin,
+                            .size = {parameter->rows, parameter->columns},
+                            .place = static_cast<int>(after - cuts.begin()) - 1};
+    const MemorySize before = SizeAt(memory_, matrix.place);
+    matrix.error_begin = before.errors;
+    matrix.factor_begin = before.factors;
+    memory_.matrices.push_back(std::move(matrix));
+    if (parameter->begin < own.begin) bucket.first_matrix = memory_.matrices.size();
+    if (parameter->begin < own.end) bucket.last_matrix = memory_.matrices.size();
+  }
+  for (size_t i = bucket.first_matrix; i < bucket.last_matrix; ++i) {
+    bucket.left_elements += options_.rank * memory_.matrices[i].size.rows;
+    bucket.right_elements += options_.rank * memory_.matrices[i].size.columns;
+  }
 }
 
 void PowerSgdExchange::BeginCompression() {
   plain_.reset();
-  int64_t errors = 0;
-  int64_t factors = 0;
   for (Bucket& bucket : buckets_) {
     const auto first = static_cast<size_t>(bucket.left_elements + bucket.rest_elements);
     const auto second = static_cast<size_t>(bucket.right_elements);
     bucket.first.resize(first);
     bucket.own.resize(second);
     bucket.second.resize(second);
-    factors += bucket.right_elements;
     if (wire_type_ == DType::kFloat32) continue;
     bucket.first_wire.resize(first * SizeOf(wire_type_));
     bucket.second_wire.resize(second * SizeOf(wire_type_));
   }
-  for (const CompressedMatrix& matrix : memory_.matrices) errors += matrix.size.elements();
-  memory_.errors.assign(static_cast<size_t>(errors), 0.0f);
-  memory_.factors.assign(static_cast<size_t>(factors), 0.0f);
+  const MemorySize size = SizeAt(memory_, memory_.grid.place[static_cast<size_t>(comm_.rank())]);
+  memory_.errors.assign(static_cast<size_t>(size.errors), 0.0f);
+  memory_.factors.assign(static_cast<size_t>(size.factors), 0.0f);
 }
 
 void PowerSgdExchange::SetStep(int64_t step) {
@@ -161,16 +189,13 @@ void PowerSgdExchange::Widen(const std::vector<std::byte>& wire, std::vector<flo
 std::unique_ptr<Handle> PowerSgdExchange::Send(std::vector<float>& values,
                                                std::vector<std::byte>& wire,
                                                Communicator& comm) const {
+  if (values.empty()) return nullptr;
   void* const data = wire_type_ == DType::kFloat32 ? static_cast<void*>(values.data())
                                                    : static_cast<void*>(wire.data());
   return comm.StartAllReduce(data, static_cast<int64_t>(values.size()), wire_type_, ReduceOp::kSum);
 }
 
-void PowerSgdExchange::Prepare(int index) {
-  if (plain_) return plain_->Prepare(index);
-  Bucket& bucket = buckets_[static_cast<size_t>(index)];
-  gradients_->Fetch(bucket.range);
-  if (index == 0) ReadScale();
+void PowerSgdExchange::Encode(Bucket& bucket) {
   ForEachMatrix(bucket, [&](const CompressedMatrix& matrix, float* left, int64_t) {
     AddErrors(matrix);
     float* const factor = memory_.factors.data() + matrix.factor_begin;
@@ -190,11 +215,28 @@ void PowerSgdExchange::Prepare(int index) {
   Round(bucket.first, bucket.first_wire);
 }
 
+void PowerSgdExchange::Prepare(int index) {
+  if (plain_) return plain_->Prepare(index);
+  Bucket& bucket = buckets_[static_cast<size_t>(index)];
+  gradients_->Fetch(bucket.range);
+  if (index == 0) ReadScale();
+  if (!host_comm_) Encode(bucket);
+}
+
 void PowerSgdExchange::Start(int index) {
   if (plain_) return plain_->Start(index);
-  Bucket& bucket = buckets_[static_cast<size_t>(index)];
-  bucket.first_handle = Send(bucket.first, bucket.first_wire, comm_);
   ++started_;
+  if (!host_comm_) return StartFirst();
+  Bucket& bucket = buckets_[static_cast<size_t>(index)];
+  bucket.share_handle =
+      host_comm_->StartReduceScatter(gradients_->data() + bucket.range.begin, bucket.share_offsets,
+                                     DType::kFloat32, ReduceOp::kSum);
+}
+
+void PowerSgdExchange::StartFirst() {
+  Bucket& bucket = buckets_[next_first_++];
+  if (host_comm_) Encode(bucket);
+  bucket.first_handle = Send(bucket.first, bucket.first_wire, first_comm_ ? *first_comm_ : comm_);
 }
 
 void PowerSgdExchange::StartSecond() {
@@ -216,20 +258,21 @@ void PowerSgdExchange::StartSecond() {
 }
 
 void PowerSgdExchange::Advance() {
-  while (next_second_ < started_ && buckets_[next_second_].first_handle->Test()) StartSecond();
+  while (next_first_ < started_ && IsOver(buckets_[next_first_].share_handle)) StartFirst();
+  while (next_second_ < next_first_ && IsOver(buckets_[next_second_].first_handle)) StartSecond();
 }
 
 void PowerSgdExchange::Poll() {
   if (plain_) return plain_->Poll();
-  comm_.Poll();
+  if (host_comm_) host_comm_->Poll();
+  (first_comm_ ? *first_comm_ : comm_).Poll();
   second_comm_->Poll();
   Advance();
 }
 
 bool PowerSgdExchange::IsDone(int index) const {
   const auto i = static_cast<size_t>(index);
-  const Bucket& bucket = buckets_[i];
-  return i < next_second_ && (bucket.right_elements == 0 || bucket.second_handle->Test());
+  return i < next_second_ && IsOver(buckets_[i].second_handle);
 }
 
 bool PowerSgdExchange::HasArrived(int bucket) {
@@ -253,13 +296,19 @@ void PowerSgdExchange::Land(int index) {
     std::this_thread::sleep_for(kPause);
     if (idle.Seconds() > kIdleSeconds) mark.Idle();
   }
-  while (next_second_ <= static_cast<size_t>(index)) {
-    buckets_[next_second_].first_handle->Wait();
+  // In the same order on all ranks, so that the first to wait is not waited for.
+  const auto i = static_cast<size_t>(index);
+  while (next_first_ <= i) {
+    WaitFor(buckets_[next_first_].share_handle);
+    StartFirst();
+  }
+  while (next_second_ <= i) {
+    WaitFor(buckets_[next_second_].first_handle);
     StartSecond();
   }
-  Bucket& bucket = buckets_[static_cast<size_t>(index)];
+  Bucket& bucket = buckets_[i];
   if (bucket.right_elements == 0) return;
-  bucket.second_handle->Wait();
+  WaitFor(bucket.second_handle);
   Widen(bucket.second_wire, bucket.second);
   finite_ = finite_ && AllFinite(bucket.second);
 }
@@ -286,18 +335,35 @@ void PowerSgdExchange::WriteSums(Bucket& bucket) {
     std::copy_n(bucket.second.data() + right, memory_.rank * matrix.size.columns,
                 memory_.factors.data() + matrix.factor_begin);
   });
-  gradients_->Return(bucket.range);
+}
+
+void PowerSgdExchange::StartGather(Bucket& bucket) {
+  if (!host_comm_) return;
+  std::vector<int64_t> offsets = bucket.share_offsets;
+  for (int64_t& offset : offsets) offset *= static_cast<int64_t>(sizeof(float));
+  bucket.gather_handle =
+      host_comm_->StartAllGatherV(gradients_->data() + bucket.range.begin, offsets);
 }
 
 void PowerSgdExchange::Settle() {
   if (plain_) {
     plain_->Settle();
   } else {
-    // Only now is it known whether the whole step is good.
-    for (Bucket& bucket : buckets_) WriteSums(bucket);
+    // Only now is it known whether the whole step is good; each place has seen its share.
+    if (host_comm_) {
+      finite_ = host_comm_->AllReduceValue<int32_t>(finite_ ? 1 : 0, ReduceOp::kMin) != 0;
+    }
+    for (Bucket& bucket : buckets_) {
+      WriteSums(bucket);
+      StartGather(bucket);
+    }
+    for (const Bucket& bucket : buckets_) {
+      WaitFor(bucket.gather_handle);
+      gradients_->Return(bucket.range);
+    }
     gradients_->Synchronize();
   }
-  started_ = next_second_ = 0;
+  started_ = next_first_ = next_second_ = 0;
   finite_ = true;
   SetStep(step_ + 1);
 }
@@ -307,6 +373,12 @@ int64_t PowerSgdExchange::BytesOf(int index) const {
   const Bucket& bucket = buckets_[static_cast<size_t>(index)];
   return static_cast<int64_t>(SizeOf(wire_type_)) *
          (bucket.left_elements + bucket.rest_elements + bucket.right_elements);
+}
+
+int64_t PowerSgdExchange::BytesSent() const {
+  int64_t bytes = comm_.bytes_sent() + second_comm_->bytes_sent();
+  if (host_comm_) bytes += host_comm_->bytes_sent() + first_comm_->bytes_sent();
+  return bytes;
 }
 
 }  // namespace dtrain::internal

@@ -10,6 +10,11 @@
 // P and everything that is not compressed travel in a first allreduce of a bucket, Q in a second,
 // on a communicator of its own: buckets reach it in their order on every rank, while first ones are
 // still under way.
+//
+// "Rank" above is a worker of WorkerGrid. Where a worker is a host of several ranks, a bucket is
+// reduced and scattered among them first, each compresses its share with the ranks at its place of
+// the other hosts, and the sums are gathered at the end: products, errors and what a network
+// carries are divided by the ranks of a host.
 #ifndef DTRAIN_TRAIN_INTERNAL_POWER_SGD_EXCHANGE_H_
 #define DTRAIN_TRAIN_INTERNAL_POWER_SGD_EXCHANGE_H_
 
@@ -25,6 +30,7 @@
 #include "dtrain/train/internal/bucket_exchange.h"
 #include "dtrain/train/internal/host_gradients.h"
 #include "dtrain/train/internal/power_sgd_memory.h"
+#include "dtrain/train/internal/worker_grid.h"
 
 namespace dtrain::internal {
 
@@ -42,7 +48,7 @@ class PowerSgdExchange final : public BucketExchange {
   void Land(int bucket) override;
   void Settle() override;
   int64_t BytesOf(int bucket) const override;
-  int64_t BytesSent() const override { return comm_.bytes_sent() + second_comm_->bytes_sent(); }
+  int64_t BytesSent() const override;
 
   // [1] float32: what the gradients of a step are multiplied by, a power of two. Read when its
   // first bucket starts.
@@ -55,21 +61,27 @@ class PowerSgdExchange final : public BucketExchange {
  private:
   struct Bucket {
     BucketRange range;
-    size_t first_matrix = 0, last_matrix = 0;  // of memory_.matrices
-    std::vector<BucketRange> rest;             // what travels as it is
+    std::vector<int64_t> share_offsets;        // within the range, by place: [places + 1]
+    size_t first_matrix = 0, last_matrix = 0;  // of memory_.matrices, in this rank's share
+    std::vector<BucketRange> rest;             // what travels as it is, likewise
     int64_t left_elements = 0, right_elements = 0, rest_elements = 0;
     std::vector<float> first;        // P^T of each matrix, then the rest
     std::vector<float> own, second;  // Q^T of each matrix: of this rank, and the sum
     std::vector<std::byte> first_wire, second_wire;
-    std::unique_ptr<Handle> first_handle, second_handle;
+    // Of the share of this rank, of the two allreduces, of the sums; null where nothing travels.
+    std::unique_ptr<Handle> share_handle, first_handle, second_handle, gather_handle;
   };
 
-  void AddBucket(const BucketRange& range, const std::vector<GradientRange>& parameters);
+  void AddBucket(const BucketRange& range, const std::vector<GradientRange>& parameters,
+                 ShareCutter& cutter);
   void BeginCompression();
   void ReadScale();
+  // P and the rest of the share.
+  void Encode(Bucket& bucket);
   void AddErrors(const CompressedMatrix& matrix);
+  void StartFirst();
   void StartSecond();
-  // As many second allreduces as there are first ones done.
+  // As many first allreduces as there are shares, as many second ones as there are first ones done.
   void Advance();
   bool IsDone(int index) const;
   // Nothing in float32.
@@ -78,6 +90,7 @@ class PowerSgdExchange final : public BucketExchange {
   std::unique_ptr<Handle> Send(std::vector<float>& values, std::vector<std::byte>& wire,
                                Communicator& comm) const;
   void WriteSums(Bucket& bucket);
+  void StartGather(Bucket& bucket);
   // Calls body(matrix, P^T, offset of its Q^T in the bucket).
   template <typename Body>
   void ForEachMatrix(Bucket& bucket, const Body& body);
@@ -90,13 +103,15 @@ class PowerSgdExchange final : public BucketExchange {
   Tensor gradient_scale_;  // absent: 1
   PowerSgdMemory memory_;
   std::vector<Bucket> buckets_;
-  std::unique_ptr<BucketExchange> plain_;      // until compression begins
-  std::unique_ptr<Communicator> second_comm_;  // of second allreduces
-  Stream host_stream_;                         // of products in the host's memory
+  std::unique_ptr<BucketExchange> plain_;    // until compression begins
+  std::unique_ptr<Communicator> host_comm_;  // of the worker's ranks; null where it is one rank
+  // Of first allreduces, null where comm_ is; of second ones.
+  std::unique_ptr<Communicator> first_comm_, second_comm_;
+  Stream host_stream_;  // of products in the host's memory
   int64_t step_ = 0;
-  size_t started_ = 0, next_second_ = 0;  // buckets of this step
-  float scale_ = 1.0f;                    // of this step's gradients
-  bool finite_ = true;                    // this step's sums so far, the same on all ranks
+  size_t started_ = 0, next_first_ = 0, next_second_ = 0;  // buckets of this step
+  float scale_ = 1.0f;                                     // of this step's gradients
+  bool finite_ = true;  // this step's sums so far, the same on all ranks
 };
 
 }  // namespace dtrain::internal

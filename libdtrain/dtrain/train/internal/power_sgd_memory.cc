@@ -10,6 +10,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "dtrain/base/check.h"
 #include "dtrain/comm/root_status.h"
 
@@ -17,20 +18,63 @@ namespace dtrain::internal {
 namespace {
 
 constexpr char kFile[] = "power_sgd.safetensors";
-constexpr char kRanks[] = "ranks";
+constexpr char kWriters[] = "ranks";  // by its first name: workers are ranks in most runs
 
-std::string ErrorName(int rank, const CompressedMatrix& matrix) {
-  return absl::StrCat("error.", rank, ".", matrix.name);
+constexpr char kErrorPrefix[] = "error.";
+
+std::string ErrorName(int worker, const CompressedMatrix& matrix) {
+  return absl::StrCat(kErrorPrefix, worker, ".", matrix.name);
 }
 
 std::string FactorName(const CompressedMatrix& matrix) { return "factor." + matrix.name; }
 
-// Offsets by rank where rank r has counts(r) bytes.
-template <typename Count>
-std::vector<int64_t> OffsetsOf(int size, const Count& count) {
-  std::vector<int64_t> offsets = {0};
-  for (int r = 0; r < size; ++r) offsets.push_back(offsets.back() + count(r));
-  return offsets;
+// Where each rank's part begins in what the root holds of all ranks; [size + 1].
+struct RankOffsets {
+  std::vector<int64_t> errors = {0};
+  std::vector<int64_t> factors = {0};
+
+  explicit RankOffsets(const PowerSgdMemory& memory) {
+    for (const int place : memory.grid.place) {
+      const MemorySize size = SizeAt(memory, place);
+      errors.push_back(errors.back() + size.errors);
+      factors.push_back(factors.back() + size.factors);
+    }
+  }
+};
+
+// By worker, the rank that has a matrix.
+std::vector<size_t> RanksOf(const WorkerGrid& grid, const CompressedMatrix& matrix) {
+  std::vector<size_t> ranks(static_cast<size_t>(grid.workers));
+  for (size_t r = 0; r < grid.place.size(); ++r) {
+    if (grid.place[r] == matrix.place) ranks[static_cast<size_t>(grid.worker[r])] = r;
+  }
+  return ranks;
+}
+
+// For AllToAllV(), in bytes: what the root has of each rank, and what this rank has of the root.
+struct PartBytes {
+  std::vector<int64_t> at_root, here;
+
+  PartBytes(const std::vector<int64_t>& offsets, size_t elements, const Communicator& comm)
+      : at_root(offsets.size(), 0), here(offsets.size(), 0) {
+    constexpr auto kBytes = static_cast<int64_t>(sizeof(float));
+    std::fill(here.begin() + 1, here.end(), static_cast<int64_t>(elements) * kBytes);
+    if (!comm.is_root()) return;
+    std::ranges::transform(offsets, at_root.begin(),
+                           [](int64_t offset) { return offset * kBytes; });
+  }
+};
+
+void MoveToRoot(const std::vector<float>& own, float* all, const std::vector<int64_t>& offsets,
+                Communicator& comm) {
+  const PartBytes parts(offsets, own.size(), comm);
+  comm.AllToAllV(own.data(), parts.here, all, parts.at_root);
+}
+
+void MoveFromRoot(const std::vector<float>& all, std::vector<float>& own,
+                  const std::vector<int64_t>& offsets, Communicator& comm) {
+  const PartBytes parts(offsets, own.size(), comm);
+  comm.AllToAllV(all.data(), parts.at_root, own.data(), parts.here);
 }
 
 // A tensor that owns `elements` floats.
@@ -57,38 +101,60 @@ bool CopyTensor(const SafetensorsFile& file, const std::string& name, const Matr
   return true;
 }
 
+// Workers that wrote the file.
+absl::StatusOr<int> WritersOf(const SafetensorsFile& file) {
+  const auto text = file.metadata().find(kWriters);
+  int writers = 0;
+  if (text == file.metadata().end() || !absl::SimpleAtoi(text->second, &writers) || writers < 1 ||
+      writers > static_cast<int>(file.tensors().size())) {
+    return StorageError(
+        absl::StrCat(file.path(),
+                     ": does not say how many ranks wrote it; delete this checkpoint and resume "
+                     "from the one before"));
+  }
+  return writers;
+}
+
 }  // namespace
 
-CheckpointFile GatherMemory(const PowerSgdMemory& memory, Communicator& comm) {
-  const auto elements = static_cast<int64_t>(memory.errors.size());
-  const int64_t bytes = elements * static_cast<int64_t>(sizeof(float));
-  const std::vector<int64_t> from =
-      OffsetsOf(comm.size(), [&](int rank) { return rank == 0 ? bytes : 0; });
-  const std::vector<int64_t> to =
-      OffsetsOf(comm.size(), [&](int) { return comm.is_root() ? bytes : 0; });
-  TensorGroup group;
-  const Tensor& all =
-      group.owners.emplace_back(OwnedTensor(comm.is_root() ? elements * comm.size() : 0));
-  comm.AllToAllV(memory.errors.data(), from, all.raw(), to);
-  if (!comm.is_root()) return {kFile, TensorGroup()};
-  const Tensor& factors =
-      group.owners.emplace_back(OwnedTensor(static_cast<int64_t>(memory.factors.size())));
-  std::copy(memory.factors.begin(), memory.factors.end(), factors.data<float>());
+MemorySize SizeAt(const PowerSgdMemory& memory, int place) {
+  MemorySize size;
   for (const CompressedMatrix& matrix : memory.matrices) {
-    for (int r = 0; r < comm.size(); ++r) {
+    if (matrix.place != place) continue;
+    size.errors += matrix.size.elements();
+    size.factors += memory.rank * matrix.size.columns;
+  }
+  return size;
+}
+
+CheckpointFile GatherMemory(const PowerSgdMemory& memory, Communicator& comm) {
+  const RankOffsets offsets(memory);
+  TensorGroup group;
+  const bool is_root = comm.is_root();
+  const Tensor errors = group.owners.emplace_back(OwnedTensor(is_root ? offsets.errors.back() : 0));
+  const Tensor factors =
+      group.owners.emplace_back(OwnedTensor(is_root ? offsets.factors.back() : 0));
+  MoveToRoot(memory.errors, errors.data<float>(), offsets.errors, comm);
+  MoveToRoot(memory.factors, factors.data<float>(), offsets.factors, comm);
+  if (!is_root) return {kFile, TensorGroup()};
+  for (const CompressedMatrix& matrix : memory.matrices) {
+    const std::vector<size_t> ranks = RanksOf(memory.grid, matrix);
+    for (size_t w = 0; w < ranks.size(); ++w) {
       group.tensors.push_back(
-          {.name = ErrorName(r, matrix),
+          {.name = ErrorName(static_cast<int>(w), matrix),
            .dtype = DType::kFloat32,
            .shape = {matrix.size.rows, matrix.size.columns},
-           .data = BytesAt(all, r * elements + matrix.error_begin, matrix.size.elements())});
+           .data = BytesAt(errors, offsets.errors[ranks[w]] + matrix.error_begin,
+                           matrix.size.elements())});
     }
     group.tensors.push_back(
         {.name = FactorName(matrix),
          .dtype = DType::kFloat32,
          .shape = {memory.rank, matrix.size.columns},
-         .data = BytesAt(factors, matrix.factor_begin, memory.rank * matrix.size.columns)});
+         .data = BytesAt(factors, offsets.factors[ranks[0]] + matrix.factor_begin,
+                         memory.rank * matrix.size.columns)});
   }
-  group.metadata[kRanks] = absl::StrCat(comm.size());
+  group.metadata[kWriters] = absl::StrCat(memory.grid.workers);
   return {kFile, std::move(group)};
 }
 
@@ -97,54 +163,54 @@ absl::StatusOr<GatheredMemory> ReadMemory(const Checkpoint& checkpoint,
   GatheredMemory gathered;
   if (!checkpoint.Has(kFile)) return gathered;
   DT_ASSIGN_OR_RETURN(const SafetensorsFile file, checkpoint.OpenTensors(kFile));
-  const auto ranks = file.metadata().find(kRanks);
-  if (ranks == file.metadata().end() || !absl::SimpleAtoi(ranks->second, &gathered.ranks) ||
-      gathered.ranks < 1 || gathered.ranks > static_cast<int>(file.tensors().size())) {
-    return StorageError(
-        absl::StrCat(file.path(),
-                     ": does not say how many ranks wrote it; delete this checkpoint and resume "
-                     "from the one before"));
-  }
-  gathered.errors.resize(static_cast<size_t>(gathered.ranks) * memory.errors.size());
-  gathered.factors.resize(memory.factors.size());
+  DT_ASSIGN_OR_RETURN(gathered.writers, WritersOf(file));
+  const RankOffsets offsets(memory);
+  gathered.errors.resize(static_cast<size_t>(offsets.errors.back()));
+  gathered.factors.resize(static_cast<size_t>(offsets.factors.back()));
+  std::vector<float> part;
+  std::vector<double> sum;
+  int found = 0;
   for (const CompressedMatrix& matrix : memory.matrices) {
-    for (int r = 0; r < gathered.ranks; ++r) {
-      float* const errors = gathered.errors.data() + static_cast<size_t>(r) * memory.errors.size();
-      CopyTensor(file, ErrorName(r, matrix), matrix.size, errors + matrix.error_begin);
+    const std::vector<size_t> ranks = RanksOf(memory.grid, matrix);
+    const auto errors_of = [&](size_t worker) {
+      return gathered.errors.data() + offsets.errors[ranks[worker]] + matrix.error_begin;
+    };
+    part.resize(static_cast<size_t>(matrix.size.elements()));
+    sum.assign(part.size(), 0.0);
+    for (int w = 0; w < gathered.writers; ++w) {
+      if (!CopyTensor(file, ErrorName(w, matrix), matrix.size, part.data())) continue;
+      ++found;
+      if (gathered.writers == memory.grid.workers) {
+        std::ranges::copy(part, errors_of(static_cast<size_t>(w)));
+      } else {
+        for (size_t i = 0; i < part.size(); ++i) sum[i] += double{part[i]};
+      }
     }
-    CopyTensor(file, FactorName(matrix), {memory.rank, matrix.size.columns},
-               gathered.factors.data() + matrix.factor_begin);
+    const auto divide = [&](double x) { return static_cast<float>(x / memory.grid.workers); };
+    for (size_t w = 0; w < ranks.size() && gathered.writers != memory.grid.workers; ++w) {
+      std::ranges::transform(sum, errors_of(w), divide);
+    }
+    std::vector<float> factors(static_cast<size_t>(memory.rank * matrix.size.columns));
+    CopyTensor(file, FactorName(matrix), {memory.rank, matrix.size.columns}, factors.data());
+    for (const size_t rank : ranks) {
+      std::ranges::copy(factors,
+                        gathered.factors.data() + offsets.factors[rank] + matrix.factor_begin);
+    }
   }
+  const auto errors = std::ranges::count_if(file.tensors(), [](const NamedTensor& tensor) {
+    return tensor.name.starts_with(kErrorPrefix);
+  });
+  gathered.dropped = static_cast<int>(errors - found) / gathered.writers;
   return gathered;
 }
 
 void SpreadMemory(const GatheredMemory& gathered, Communicator& comm, PowerSgdMemory& memory) {
-  int32_t writers = gathered.ranks;
+  int32_t writers = gathered.writers;
   comm.Broadcast(&writers, sizeof(writers), 0);
   if (writers == 0) return;
-  const size_t elements = memory.errors.size();
-  const auto bytes = static_cast<int64_t>(elements * sizeof(float));
-  if (comm.is_root()) memory.factors = gathered.factors;
-  comm.Broadcast(memory.factors.data(), static_cast<int64_t>(memory.factors.size() * sizeof(float)),
-                 0);
-  if (writers == comm.size()) {
-    const std::vector<int64_t> from =
-        OffsetsOf(comm.size(), [&](int) { return comm.is_root() ? bytes : 0; });
-    const std::vector<int64_t> to =
-        OffsetsOf(comm.size(), [&](int rank) { return rank == 0 ? bytes : 0; });
-    comm.AllToAllV(gathered.errors.data(), from, memory.errors.data(), to);
-    return;
-  }
-  if (comm.is_root()) {
-    for (size_t i = 0; i < elements; ++i) {
-      double sum = 0.0;
-      for (int r = 0; r < writers; ++r) {
-        sum += double{gathered.errors[static_cast<size_t>(r) * elements + i]};
-      }
-      memory.errors[i] = static_cast<float>(sum / comm.size());
-    }
-  }
-  comm.Broadcast(memory.errors.data(), bytes, 0);
+  const RankOffsets offsets(memory);
+  MoveFromRoot(gathered.errors, memory.errors, offsets.errors, comm);
+  MoveFromRoot(gathered.factors, memory.factors, offsets.factors, comm);
 }
 
 absl::StatusOr<std::string> RestoreMemory(const std::string& path, Communicator& comm,
@@ -158,10 +224,19 @@ absl::StatusOr<std::string> RestoreMemory(const std::string& path, Communicator&
   const absl::StatusOr<GatheredMemory> gathered = read();
   DT_RETURN_IF_ERROR(ShareRootStatus(gathered.status(), "read PowerSGD's memory", comm));
   SpreadMemory(*gathered, comm, memory);
-  if (!comm.is_root() || gathered->ranks == comm.size()) return "";
-  if (gathered->ranks == 0) return "the checkpoint has no memory of PowerSGD: it starts empty";
-  return absl::StrCat("PowerSGD's error memory of ", gathered->ranks, " ranks is shared out over ",
-                      comm.size());
+  if (!comm.is_root()) return "";
+  if (gathered->writers == 0) return "the checkpoint has no memory of PowerSGD: it starts empty";
+  std::vector<std::string> notes;
+  if (gathered->writers != memory.grid.workers) {
+    notes.push_back(absl::StrCat("PowerSGD's error memory of ", gathered->writers,
+                                 " ranks or hosts is shared out over ", memory.grid.workers,
+                                 memory.grid.places > 1 ? " hosts" : " ranks"));
+  }
+  if (gathered->dropped > 0) {
+    notes.push_back(absl::StrCat("PowerSGD's error memory of ", gathered->dropped,
+                                 " parameters that this run does not compress is dropped"));
+  }
+  return absl::StrJoin(notes, "; ");
 }
 
 bool HasMemory(const std::string& path) {
