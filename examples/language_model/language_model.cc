@@ -178,9 +178,9 @@ absl::StatusOr<TrainResult> Train(const Arguments& arguments, RunRecorder& recor
                    .checkpoint_dir = recorder.path() + "/ckpt",
                    .best_metric = "nll"});
   trainer.set_observer(&recorder);
-  trainer.set_stop_flags(&runtime.stop);  // USR1 saves, TERM saves and stops
+  trainer.set_stop_flags(&runtime.StopRequests());  // USR1 saves, TERM saves and stops
   DT_RETURN_IF_ERROR(trainer.Resume("auto"));
-  DT_RETURN_IF_ERROR(recorder.Begin(trainer.state().step));
+  DT_RETURN_IF_ERROR(recorder.Begin(trainer.state()));
   return recorder.Run(trainer);
 }
 

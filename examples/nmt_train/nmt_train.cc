@@ -42,9 +42,9 @@ absl::StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& r
   }
   Trainer trainer(*task, runtime.comm, context, options);
   trainer.set_observer(&recorder);
-  trainer.set_stop_flags(&runtime.stop);
+  trainer.set_stop_flags(&runtime.StopRequests());
   DT_RETURN_IF_ERROR(trainer.Resume(config.run().resume()));
-  DT_RETURN_IF_ERROR(recorder.Begin(trainer.state().step));
+  DT_RETURN_IF_ERROR(recorder.Begin(trainer.state()));
   recorder.OnEvent(trainer.state().step, "memory", memory.Describe());
   return recorder.Run(trainer);
 }

@@ -152,6 +152,11 @@ TEST_CASE("signals set flags and a second interrupt ends the process") {
   CHECK(interrupt.output == "stop 1\n");
 }
 
+TEST_CASE("signals end a program that never asked for stop requests") {
+  CHECK(Alone("all:terminate").exit_code == 128 + SIGTERM);
+  CHECK(Alone("all:first_interrupt").exit_code == 128 + SIGINT);
+}
+
 TEST_CASE("log lines go to the file of the rank and warnings to the terminal too") {
   std::string directory = (std::filesystem::temp_directory_path() / "dtrain-XXXXXX").string();
   REQUIRE(mkdtemp(directory.data()) != nullptr);

@@ -65,20 +65,25 @@ absl::Status EndIn(const std::string& way, const dtrain::proto::NmtConfig& confi
     dtrain::LogInfo("a quiet line");
     dtrain::LogWarning("a loud line");
   }
+  const std::atomic<bool> never = false;
   if (way == "signals") {
-    Send(SIGUSR1, runtime.stop.checkpoint);
-    Send(SIGUSR2, runtime.stop.timeline);
-    Send(SIGTERM, runtime.stop.stop);
-    std::printf("flags %d%d%d\n", runtime.stop.checkpoint.load(), runtime.stop.timeline.load(),
-                runtime.stop.stop.load());
+    dtrain::StopFlags& flags = runtime.StopRequests();
+    Send(SIGUSR1, flags.checkpoint);
+    Send(SIGUSR2, flags.timeline);
+    Send(SIGTERM, flags.stop);
+    std::printf("flags %d%d%d\n", flags.checkpoint.load(), flags.timeline.load(),
+                flags.stop.load());
   }
   if (way == "interrupt") {
-    Send(SIGINT, runtime.stop.stop);
-    std::printf("stop %d\n", runtime.stop.stop.load());
+    dtrain::StopFlags& flags = runtime.StopRequests();
+    Send(SIGINT, flags.stop);
+    std::printf("stop %d\n", flags.stop.load());
     std::fflush(stdout);
-    const std::atomic<bool> never = false;
     Send(SIGINT, never);
   }
+  // Who never asks for stop requests ends as any program does.
+  if (way == "terminate") Send(SIGTERM, never);
+  if (way == "first_interrupt") Send(SIGINT, never);
   if (way == "threads")
     std::printf("threads %d device %d\n", runtime.threads, config.run().device());
   return absl::OkStatus();

@@ -161,6 +161,11 @@ TEST_CASE("predictions are written with a header, ids, labels and probabilities"
   CHECK(Written(Open(values, "dev"),
                 {.outputs = 1, .probabilities = {1.5f, -2.0f}, .losses = {0.0f, 0.0f}}) ==
         "id\tprediction\nt0\t1.5\n2\t-2\n");
+  // What would break rows is written as in samples.
+  classes.Write("odd", 1, 1, /*labelled=*/true, {"a\tb", "c\nd"});
+  CHECK(Written(Open(classes, "odd"),
+                {.outputs = 2, .probabilities = {0.75f, 0.25f}, .losses = {0.0f}}) ==
+        "id\tlabel\tp_a\\tb\tp_c\\nd\nt0\ta\\tb\t0.75\t0.25\n");
   const ClassificationPredictions some{
       .outputs = 3, .probabilities = std::vector<float>(6), .losses = {0.0f, 0.0f}};
   CHECK(ExitCodeOf(WritePredictions("/nowhere/out.tsv", Open(classes, "dev"), some)) ==

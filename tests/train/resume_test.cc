@@ -284,6 +284,10 @@ TEST_CASE("values of another metric do not choose the best checkpoint of a resum
   CHECK(second.state.best_metric == 0.5);
   CHECK(second.state.early_stop_best == 0.5);
   CHECK(second.state.early_stop_step == 8);
+  // What is read of the run is the best by the metric that it has now.
+  CHECK(BestMetricOf(folder.path()) == "bleu_tf");
+  CHECK(std::filesystem::read_symlink(folder.File("ckpt/best-bleu_tf")) == "step-00000008");
+  CHECK_FALSE(std::filesystem::is_symlink(folder.File("ckpt/best-nll")));
 }
 
 TEST_CASE("a request of any rank writes a checkpoint and the run goes on") {
@@ -391,6 +395,70 @@ TEST_CASE("gradients that stay NaN end the run with exit code 4 and keep its che
   const auto checkpoint = FindLatestGood(folder.File("ckpt"));
   REQUIRE(checkpoint.ok());
   CHECK((*checkpoint)->step() == 4);  // the best one so far
+}
+
+TEST_CASE("weights that give no finite gradients are not saved when the run is stopped or ends") {
+  const ToyCorpus corpus(70);
+  for (const auto& [is_stopped, ema_decay] :
+       {std::pair(true, 0.9f), std::pair(false, 0.9f), std::pair(false, 0.0f)}) {
+    const TemporaryFolder folder;
+    ToyRun run = FullRun(corpus, folder, 2);
+    run.trainer.adam.ema_decay = ema_decay;
+    run.trainer.max_steps = 7;
+    StopFlags flags;
+    run.stop_flags = &flags;
+    run.before_update = [&flags, stops = is_stopped](int64_t step, ParameterSet& parameters) {
+      if (step == 4) {
+        *parameters.weights().data<float>() = std::numeric_limits<float>::quiet_NaN();
+      }
+      if (step == 5 && stops) flags.stop = true;
+    };
+    for (const ToyResult& result : TrainToy(run)) {
+      CHECK(result.exit_code == (is_stopped ? ExitCode::kStopped : ExitCode::kDiverged));
+      CHECK_THAT(result.message, Catch::Contains("nothing is saved"));
+      CHECK(result.state.step == (is_stopped ? 6 : 7));
+    }
+    CHECK(ListCheckpoints(folder.File("ckpt")).back() == 4);
+    // The same command, without what broke it, goes on from there.
+    run.before_update = nullptr;
+    run.stop_flags = nullptr;
+    for (const ToyResult& result : TrainToy(run)) {
+      CHECK(result.exit_code == ExitCode::kDone);
+      CHECK(result.state.skipped == 0);
+    }
+  }
+}
+
+TEST_CASE("a run that diverges just behind its last checkpoint says that it may be broken too") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder folder;
+  ToyRun run = FullRun(corpus, folder, 2);
+  run.trainer.max_steps = 100;
+  run.trainer.checkpoint_every = {PeriodUnit::kUpdates, 1};
+  run.before_update = [](int64_t step, ParameterSet& parameters) {
+    if (step == 5) {
+      *parameters.weights().data<float>() = std::numeric_limits<float>::quiet_NaN();
+    }
+  };
+  CHECK_THAT(TrainToy(run)[0].message, Catch::Contains("delete the checkpoint of step 5"));
+}
+
+TEST_CASE("a stop during the last evaluation ends the run before its test sets") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder folder;
+  ToyRun run = FullRun(corpus, folder, 2);
+  StopFlags flags;
+  run.stop_flags = &flags;
+  run.trainer.eval_every = {};
+  run.after_evaluation = [&](EvaluationResult&) { flags.stop = true; };
+  const ToyResult stopped = TrainToy(run)[0];
+  CHECK(stopped.exit_code == ExitCode::kStopped);
+  CHECK_THAT(stopped.message, Catch::Contains("the training is complete and saved"));
+  run.stop_flags = nullptr;
+  const ToyResult complete = TrainToy(run)[0];
+  CHECK(complete.exit_code == ExitCode::kDone);
+  CHECK(complete.losses.empty());
+  CHECK(complete.weights == stopped.weights);
 }
 
 TEST_CASE("one rank with bad gradients makes all ranks skip that update") {

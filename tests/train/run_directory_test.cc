@@ -81,6 +81,22 @@ TEST_CASE("a resumed run keeps its commands and events and drops later metrics")
   CHECK(std::count(commands.begin(), commands.end(), '\n') == 2);
 }
 
+TEST_CASE("an evaluation that is still to be made leaves no record of an earlier try") {
+  const TemporaryFolder folder;
+  {
+    const RunDirectory run = *RunDirectory::Open(OptionsOf(folder.path()));
+    RunMetrics metrics = *run.OpenMetrics({});
+    for (int step = 1; step <= 3; ++step) {
+      REQUIRE(metrics.steps.Write(JsonRecord().Set("step", step)).ok());
+      REQUIRE(metrics.eval.Write(JsonRecord().Set("step", step)).ok());
+    }
+  }
+  const RunDirectory run = *RunDirectory::Open(OptionsOf(folder.path(), ResumePolicy::kAuto));
+  const RunMetrics metrics = *run.OpenMetrics(2, /*evaluation_due=*/true);
+  CHECK_THAT(ReadTestFile(folder.File("metrics/steps.jsonl")), Catch::EndsWith("{\"step\":2}\n"));
+  CHECK_THAT(ReadTestFile(folder.File("metrics/eval.jsonl")), Catch::EndsWith("{\"step\":1}\n"));
+}
+
 TEST_CASE("resume=auto begins where there is no run") {
   const TemporaryFolder folder;
   CHECK_FALSE(RunDirectory::Open(OptionsOf(folder.File("new"), ResumePolicy::kAuto))->is_resumed());

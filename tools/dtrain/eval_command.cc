@@ -55,6 +55,9 @@ struct EvalFlags {
     if (!model_path.empty() && !hypothesis.empty()) {
       return UsageError("give a model to translate with or --hypothesis, not both");
     }
+    const auto inputs =
+        std::ranges::count(references, "-") + (hypothesis == "-" ? 1 : 0) + (source == "-" ? 1 : 0);
+    if (inputs > 1) return UsageError("-, the standard input, can be one of the texts only");
     if (!hypothesis.empty() && !source.empty()) {
       return UsageError("--source is for a model; --hypothesis is scored as it is");
     }
@@ -66,7 +69,7 @@ struct EvalFlags {
 };
 
 absl::StatusOr<std::string> ReadText(const std::string& path) {
-  DT_ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(path == "-" ? "/dev/stdin" : path));
+  DT_ASSIGN_OR_RETURN(TextReader reader, TextReader::OpenInput(path));
   std::string text;
   TextLine line;
   for (;;) {

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -84,14 +83,10 @@ absl::Status Translate(const TranslateFlags& flags, Runtime& runtime) {
   if (runtime.comm.size() > 1) {
     return UsageError("dtrain translate is one process: start it without mpirun (see --threads)");
   }
-  // A filter ends at once when it is told to: there is nothing to save.
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
   DT_ASSIGN_OR_RETURN(
       const TranslationModel trained,
       LoadTranslationModel(flags.model_path, flags.translation.LoadOptions(runtime.device)));
-  DT_ASSIGN_OR_RETURN(TextReader reader,
-                      TextReader::Open(flags.input == "-" ? "/dev/stdin" : flags.input));
+  DT_ASSIGN_OR_RETURN(TextReader reader, TextReader::OpenInput(flags.input));
   DT_ASSIGN_OR_RETURN(TextOutput output, TextOutput::Open(flags.output));
   if (flags.verbose) {
     std::fprintf(stderr, "model %s, step %lld, %d threads\n", trained.path.c_str(),

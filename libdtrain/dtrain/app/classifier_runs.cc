@@ -28,6 +28,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/comm/root_status.h"
+#include "dtrain/train/broadcast.h"
 #include "dtrain/train/contract.h"
 #include "dtrain/train/pretrained_weights.h"
 #include "nlohmann/json.hpp"
@@ -68,8 +69,7 @@ absl::StatusOr<std::unique_ptr<ClassificationTask>> MakeTask(const proto::BertCo
   return ClassificationTask::Create(options, runtime.comm);
 }
 
-// The weights to start from, where there are some and the run has not begun. On the root: the
-// trainer gives all ranks what the root has.
+// The weights to start from, where there are some and the run has not begun. Read by the root.
 absl::Status LoadPretrained(const proto::BertModelConfig& config, ParameterSet& parameters,
                             Runtime& runtime) {
   if (config.pretrained().empty()) return absl::OkStatus();
@@ -83,7 +83,9 @@ absl::Status LoadPretrained(const proto::BertModelConfig& config, ParameterSet& 
       Print(runtime, report->Describe() + "\n");
     }
   }
-  return ShareRootStatus(status, "load the weights", runtime.comm);
+  DT_RETURN_IF_ERROR(ShareRootStatus(status, "load the weights", runtime.comm));
+  BroadcastTensors({{parameters.weights()}}, runtime.comm, 0);
+  return absl::OkStatus();
 }
 
 // That the metrics which steer the run are some that its data has.
@@ -169,12 +171,13 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds
   DT_RETURN_IF_ERROR(ValidateSchedule(config.optimizer(), options.learning_rate.total_steps,
                                       options.max_seconds > 0.0));
   options.planned_activation_bytes = memory.recompute.peak_bytes;
+  // Before the average of the weights begins, from what they are.
+  DT_RETURN_IF_ERROR(LoadPretrained(config.model(), task->parameters(), runtime));
   Trainer trainer(*task, runtime.comm, context, options);
   trainer.set_observer(recorder.get());
-  trainer.set_stop_flags(&runtime.stop);
-  DT_RETURN_IF_ERROR(LoadPretrained(config.model(), task->parameters(), runtime));
+  trainer.set_stop_flags(&runtime.StopRequests());
   DT_RETURN_IF_ERROR(trainer.Resume(config.run().resume()));
-  DT_RETURN_IF_ERROR(recorder->Begin(trainer.state().step));
+  DT_RETURN_IF_ERROR(recorder->Begin(trainer.state()));
   recorder->OnEvent(trainer.state().step, "memory", memory.Describe());
   absl::StatusOr<TrainResult> result = recorder->Run(trainer);
   DT_RETURN_IF_ERROR(recorder->End(result));

@@ -141,7 +141,7 @@ std::string ErrorReport(const absl::Status& status, int rank) {
 
 int RunOnRanks(int argc, char** argv, const RuntimeOptions& options, const absl::Status& early,
                const std::function<absl::Status(Runtime&)>& body) {
-  StopFlags& stop = WatchSignals();
+  WatchSignals();
   if (options.comm_timeout > 0) {
     setenv("DTRAIN_COMM_TIMEOUT", absl::StrFormat("%g", options.comm_timeout).c_str(),
            /*replace=*/1);
@@ -164,7 +164,6 @@ int RunOnRanks(int argc, char** argv, const RuntimeOptions& options, const absl:
     runtime.emplace(Runtime{.comm = comm,
                             .device = *device,
                             .threads = NumThreads(),
-                            .stop = stop,
                             .mpi = environment->mpi_version(),
                             .arguments = std::vector<std::string>(argv, argv + argc)});
     return body(*runtime);

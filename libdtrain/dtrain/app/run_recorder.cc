@@ -126,14 +126,16 @@ void RunRecorder::Message(const std::string& line) {
   if (progress_) progress_->Message(line);
 }
 
-absl::Status RunRecorder::Begin(int64_t restored_step) {
+absl::Status RunRecorder::Begin(const TrainState& restored) {
+  const int64_t restored_step = restored.step;
   step_ = restored_step_ = restored_step;
   if (!directory_) return absl::OkStatus();
   DT_RETURN_IF_ERROR(Describe());
   DT_ASSIGN_OR_RETURN(
       RunMetrics metrics,
-      directory_->OpenMetrics(directory_->is_resumed() ? std::optional<int64_t>(restored_step)
-                                                       : std::nullopt));
+      directory_->OpenMetrics(
+          directory_->is_resumed() ? std::optional<int64_t>(restored_step) : std::nullopt,
+          restored.evaluation_due));
   metrics_.emplace(std::move(metrics));
   for (const JsonRecord& event : early_events_) Check(metrics_->events.Write(event));
   early_events_.clear();

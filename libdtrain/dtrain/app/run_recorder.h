@@ -50,7 +50,7 @@ class RunRecorder final : public TrainObserver {
   // After resuming, before the first update: writes configuration and environment, which a command
   // that could not go on must not replace, and opens the metrics at the step the run goes on from
   // (0: from the start).
-  absl::Status Begin(int64_t restored_step);
+  absl::Status Begin(const TrainState& restored);
   // trainer.Run(); where it throws, the status file says so before the exception goes on.
   absl::StatusOr<TrainResult> Run(Trainer& trainer);
   // The end of the run, also of one that failed before its first update: status file, and a summary

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/app/signals.h"
 #include "dtrain/base/host.h"
 #include "dtrain/base/log.h"
 
@@ -31,6 +32,8 @@ std::string UtcNow() {
 }
 
 }  // namespace
+
+StopFlags& Runtime::StopRequests() const { return TakeStopRequests(); }
 
 absl::Status Runtime::OpenLog(const std::string& directory) const {
   const std::filesystem::path folder = std::filesystem::path(directory) / "logs";

@@ -19,13 +19,15 @@ struct Runtime {
   Communicator& comm;
   Device device;
   int threads = 1;                     // compute threads of this rank
-  StopFlags& stop;                     // set by signals
   std::string mpi;                     // "Open MPI v4.1.4", or "none"
   std::vector<std::string> arguments;  // the command line, program first
   // What would take less memory, for the message when there is none left; a program that knows sets
   // it (app/memory_plan.h: MemoryRemedies()).
   std::function<std::string()> memory_remedies = {};
 
+  // What signals ask for. From the first call on TERM, INT and HUP ask to stop and no longer end
+  // the process: for who passes them to a Trainer.
+  StopFlags& StopRequests() const;
   // From now on every log line of this rank also goes to directory/logs/rank-NNNNN.log (appended,
   // with UTC time and level). StorageError where that file cannot be opened.
   absl::Status OpenLog(const std::string& directory) const;

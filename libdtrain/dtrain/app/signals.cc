@@ -11,7 +11,7 @@ namespace {
 
 // The thread is there to the end of the process, and so are these.
 StopFlags flags;
-std::atomic<bool> ends_by_term = false;
+std::atomic<bool> takes_requests = false;
 
 void Unblock(int signal) {
   sigset_t only;
@@ -37,15 +37,8 @@ void Watch(const sigset_t& signals) {
       case SIGUSR2:
         flags.timeline = true;
         break;
-      case SIGINT:
-        if (flags.stop.exchange(true)) EndBy(SIGINT);
-        break;
-      case SIGTERM:
-        if (ends_by_term) EndBy(SIGTERM);
-        flags.stop = true;
-        break;
       default:
-        flags.stop = true;
+        if (!takes_requests || (flags.stop.exchange(true) && signal == SIGINT)) EndBy(signal);
     }
   }
 }
@@ -57,7 +50,7 @@ bool IsIgnored(int signal) {
 
 }  // namespace
 
-StopFlags& WatchSignals() {
+void WatchSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGUSR1, SIGUSR2, SIGTERM, SIGINT}) sigaddset(&signals, signal);
@@ -66,11 +59,15 @@ StopFlags& WatchSignals() {
   std::thread([signals] { Watch(signals); }).detach();
   // A limit on file sizes is met as an error of write(), like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
+}
+
+StopFlags& TakeStopRequests() {
+  takes_requests = true;
   return flags;
 }
 
 void EndByTermFromHere() {
-  ends_by_term = true;
+  takes_requests = false;
   Unblock(SIGTERM);
 }
 

@@ -12,10 +12,14 @@
 namespace dtrain {
 
 // Once per process and before it has threads: blocks these signals in this thread and all that it
-// starts, and returns the flags that a thread of its own sets when they come. No handler ever runs:
-// matrix products of the CPU use their stack pointer for other memory, which a handler's frame
-// would overwrite. A second INT ends the process at once; a HUP that is ignored (nohup) stays so.
-StopFlags& WatchSignals();
+// starts; a thread of its own takes them. No handler ever runs: matrix products of the CPU use
+// their stack pointer for other memory, which a handler's frame would overwrite. TERM, INT and HUP
+// end the process, as they do by default; a HUP that is ignored (nohup) stays so.
+void WatchSignals();
+
+// From here on TERM, INT and HUP set the flags instead; a second INT still ends the process. For
+// who looks at the flags.
+StopFlags& TakeStopRequests();
 
 // From here on TERM ends the process at once: it is no request any more. On the main thread.
 void EndByTermFromHere();

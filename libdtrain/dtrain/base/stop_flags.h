@@ -7,8 +7,8 @@
 
 namespace dtrain {
 
-// Set by signals (app/signals.h) or by tests, read by long loops: the trainer agrees on
-// them with all ranks at each update, decoding polls them.
+// Set by signals (app/signals.h) or by tests; the trainer agrees on them with all ranks at each
+// update.
 struct StopFlags {
   std::atomic<bool> stop{false};        // write a checkpoint and end with StoppedError
   std::atomic<bool> checkpoint{false};  // write a checkpoint and go on; the reader clears it

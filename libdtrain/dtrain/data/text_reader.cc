@@ -132,11 +132,24 @@ TextReader::~TextReader() = default;
 const std::string& TextReader::path() const { return state_->path; }
 
 absl::StatusOr<TextReader> TextReader::Open(const std::string& path, TextReaderOptions options) {
+  return Read(path, internal::OpenByteSource(path), options);
+}
+
+absl::StatusOr<TextReader> TextReader::OpenInput(const std::string& path,
+                                                 TextReaderOptions options) {
+  if (path != "-") return Open(path, options);
+  return Read("the standard input", internal::StandardInput(), options);
+}
+
+absl::StatusOr<TextReader> TextReader::Read(
+    const std::string& path, absl::StatusOr<std::unique_ptr<internal::ByteSource>> source,
+    const TextReaderOptions& options) {
   DT_CHECK_GT(options.max_line_bytes, 0);
+  DT_RETURN_IF_ERROR(source.status());
   auto state = std::make_unique<State>();
   state->path = path;
   state->options = options;
-  DT_ASSIGN_OR_RETURN(state->source, internal::OpenByteSource(path));
+  state->source = *std::move(source);
   state->buffer.resize(static_cast<size_t>(kFirstBufferBytes));
   DT_RETURN_IF_ERROR(state->ReadByteOrderMark());
   return TextReader(std::move(state));

@@ -24,6 +24,10 @@
 
 namespace dtrain {
 
+namespace internal {
+class ByteSource;
+}
+
 // What is wrong with a line.
 enum class LineProblem { kNone, kInvalidUtf8, kNulByte, kTooLong };
 
@@ -47,6 +51,9 @@ class TextReader {
  public:
   // DataError when the file is missing, unreadable, a directory, or UTF-16.
   static absl::StatusOr<TextReader> Open(const std::string& path, TextReaderOptions options = {});
+  // Likewise, but "-" is the standard input from where it stands. Once per process.
+  static absl::StatusOr<TextReader> OpenInput(const std::string& path,
+                                              TextReaderOptions options = {});
   TextReader(TextReader&&) noexcept;
   TextReader& operator=(TextReader&&) noexcept;
   ~TextReader();
@@ -61,6 +68,9 @@ class TextReader {
  private:
   struct State;
   explicit TextReader(std::unique_ptr<State> state);
+  static absl::StatusOr<TextReader> Read(
+      const std::string& path, absl::StatusOr<std::unique_ptr<internal::ByteSource>> source,
+      const TextReaderOptions& options);
   std::unique_ptr<State> state_;
 };
 

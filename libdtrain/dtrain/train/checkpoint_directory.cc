@@ -160,6 +160,13 @@ absl::Status CheckpointDirectory::MarkBest(std::string_view metric, int64_t step
   return absl::OkStatus();
 }
 
+void CheckpointDirectory::KeepBestOnlyBy(std::string_view metric) {
+  for (const std::string& name : NamesIn(path_)) {
+    const bool is_kept = !metric.empty() && name == BestLink(metric);
+    if (name.starts_with(kBestPrefix) && !is_kept) RemoveOrWarn(path_ + "/" + name);
+  }
+}
+
 bool CheckpointDirectory::Has(int64_t step) const {
   std::error_code error;
   return fs::exists(path_ + "/" + CheckpointName(step), error);

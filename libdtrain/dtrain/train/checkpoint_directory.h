@@ -54,6 +54,8 @@ class CheckpointDirectory {
 
   // Points best-<metric> to the saved checkpoint of `step`, where it does not yet.
   absl::Status MarkBest(std::string_view metric, int64_t step);
+  // Takes the marks of all other metrics away: what is read is the best by `metric`. "" takes all.
+  void KeepBestOnlyBy(std::string_view metric);
   // Whether there is one of that step.
   bool Has(int64_t step) const;
 

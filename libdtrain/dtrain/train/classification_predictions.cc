@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
 #include "dtrain/train/classification_metrics.h"
+#include "dtrain/train/internal/tsv_field.h"
 
 namespace dtrain {
 namespace {
@@ -141,7 +142,7 @@ std::string Header(const ClassificationShardInfo& info) {
   if (info.label_kind == LabelKind::kValue) return "id\tprediction\n";
   std::string header = "id\tlabel";
   for (int64_t label = 0; label < OutputsOf(info); ++label) {
-    absl::StrAppend(&header, "\tp_", LabelName(info, label));
+    absl::StrAppend(&header, "\tp_", internal::EscapeField(LabelName(info, label)));
   }
   return header + "\n";
 }
@@ -263,8 +264,8 @@ absl::Status WritePredictions(const std::string& path, const ClassificationShard
   std::string text = Header(info);
   for (int64_t i = 0; i < shard.size(); ++i) {
     const std::string_view name = shard.name(i);
-    text += name.empty() ? absl::StrCat(shard.row(i)) : std::string(name);
-    absl::StrAppend(&text, "\t", Answer(info, predictions, i));
+    text += name.empty() ? absl::StrCat(shard.row(i)) : internal::EscapeField(name);
+    absl::StrAppend(&text, "\t", internal::EscapeField(Answer(info, predictions, i)));
     if (info.label_kind != LabelKind::kValue) {
       for (const float p : predictions.row(i)) absl::StrAppendFormat(&text, "\t%.7g", p);
     }

@@ -23,6 +23,7 @@
 #include "dtrain/base/host.h"
 #include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/internal/append_file.h"
+#include "dtrain/train/internal/tsv_field.h"
 
 namespace dtrain {
 namespace {
@@ -141,29 +142,6 @@ absl::StatusOr<FileLock> LockFolder(const std::string& path) {
                     "another --run_dir (STATUS names it)");
 }
 
-std::string EscapeField(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '\t':
-        out += "\\t";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 // The value behind "key : " in a file of such lines, as /proc has them.
 std::string ValueOf(const char* path, std::string_view key) {
   std::ifstream file(path);
@@ -212,20 +190,24 @@ absl::Status RunDirectory::WriteEnvironment(const JsonRecord& environment) const
   return WriteFileAtomically(path_ + "/env.json", environment.ToString() + "\n");
 }
 
-absl::StatusOr<RunMetrics> RunDirectory::OpenMetrics(std::optional<int64_t> restored_step) const {
+absl::StatusOr<RunMetrics> RunDirectory::OpenMetrics(std::optional<int64_t> restored_step,
+                                                     bool evaluation_due) const {
   // Without a checkpoint to go on from, the earlier process' records are of steps to be done again.
   const int64_t last_step = restored_step.value_or(-1);
-  std::optional<int64_t> board_step;
-  if (is_resumed_) board_step = last_step;
+  const int64_t last_evaluation = evaluation_due ? last_step - 1 : last_step;
+  const auto board_step = [&](int64_t step) {
+    return is_resumed_ ? std::optional<int64_t>(step) : std::nullopt;
+  };
   const std::string metrics = path_ + "/metrics/";
   DT_ASSIGN_OR_RETURN(MetricsLog steps,
                       MetricsLog::Open(metrics + "steps.jsonl", "steps", last_step));
-  DT_ASSIGN_OR_RETURN(MetricsLog eval, MetricsLog::Open(metrics + "eval.jsonl", "eval", last_step));
+  DT_ASSIGN_OR_RETURN(MetricsLog eval,
+                      MetricsLog::Open(metrics + "eval.jsonl", "eval", last_evaluation));
   DT_ASSIGN_OR_RETURN(MetricsLog events, MetricsLog::Open(metrics + "events.jsonl", "events"));
   DT_ASSIGN_OR_RETURN(TensorboardWriter train_board,
-                      TensorboardWriter::Create(path_ + "/tb/train", board_step));
+                      TensorboardWriter::Create(path_ + "/tb/train", board_step(last_step)));
   DT_ASSIGN_OR_RETURN(TensorboardWriter eval_board,
-                      TensorboardWriter::Create(path_ + "/tb/eval", board_step));
+                      TensorboardWriter::Create(path_ + "/tb/eval", board_step(last_evaluation)));
   return RunMetrics{std::move(steps), std::move(eval), std::move(events), std::move(train_board),
                     std::move(eval_board)};
 }
@@ -234,8 +216,8 @@ absl::Status RunDirectory::WriteSamples(int64_t step,
                                         std::span<const SampleTranslation> samples) const {
   std::string text = "source\treference\thypothesis\n";
   for (const SampleTranslation& sample : samples) {
-    text += EscapeField(sample.source) + "\t" + EscapeField(sample.reference) + "\t" +
-            EscapeField(sample.hypothesis) + "\n";
+    text += internal::EscapeField(sample.source) + "\t" + internal::EscapeField(sample.reference) +
+            "\t" + internal::EscapeField(sample.hypothesis) + "\n";
   }
   return WriteFileAtomically(absl::StrFormat("%s/samples/%s.tsv", path_, CheckpointName(step)),
                              text);

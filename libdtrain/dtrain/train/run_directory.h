@@ -84,8 +84,10 @@ class RunDirectory {
   // env.json, from CollectEnvironment() and what the caller adds.
   absl::Status WriteEnvironment(const JsonRecord& environment) const;
   // Opens metrics/ and tb/. Of an earlier process, records behind `restored_step` are dropped;
-  // nothing stands for a start from step 0.
-  absl::StatusOr<RunMetrics> OpenMetrics(std::optional<int64_t> restored_step) const;
+  // nothing stands for a start from step 0. evaluation_due: that of the restored step is still to
+  // be made, and a record of it is dropped too.
+  absl::StatusOr<RunMetrics> OpenMetrics(std::optional<int64_t> restored_step,
+                                         bool evaluation_due = false) const;
   // samples/step-00001200.tsv; tabs and newlines of the texts become \t and \n.
   absl::Status WriteSamples(int64_t step, std::span<const SampleTranslation> samples) const;
   // STATUS, replaced in one step; call it every few seconds as a heartbeat.

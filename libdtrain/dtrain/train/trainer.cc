@@ -325,8 +325,14 @@ absl::Status Trainer::CheckDiverged(int64_t step, double learning_rate) const {
   return DivergedError(absl::StrFormat(
       "the gradients of %d updates in a row hold NaN or infinity (step %d, learning rate %.3g); "
       "resume from the last checkpoint with a lower optimizer.learning_rate, more "
-      "optimizer.warmup_steps, or trainer.precision=fp32",
-      kMaxSkippedInARow, step, learning_rate));
+      "optimizer.warmup_steps, or trainer.precision=fp32%s",
+      kMaxSkippedInARow, step, learning_rate,
+      // Nothing between it and the first skipped update shows that its weights were good.
+      last_checkpoint_step_ == step - kMaxSkippedInARow
+          ? absl::StrFormat("; should that end here again, delete the checkpoint of step %d, which "
+                            "was written just before",
+                            last_checkpoint_step_)
+          : ""));
 }
 
 double Trainer::BudgetUsed() const {
@@ -415,10 +421,17 @@ absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requ
   return skipped_in_a_row_ > 0 ? absl::OkStatus() : SaveCheckpoint();
 }
 
+bool Trainer::IsDoubtful() const {
+  const bool may_be_scale =
+      options_.loss_scaler.on && state_.loss_scaler.scale > options_.loss_scaler.minimum;
+  return skipped_in_a_row_ > 0 && !may_be_scale;
+}
+
 absl::Status Trainer::Finish(const std::string& reason) {
   DT_RETURN_IF_ERROR(EndRound());
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));
   if (reason == "stop requested") {
+    if (IsDoubtful()) return StopUnsaved();
     if (last_checkpoint_step_ != state_.step) DT_RETURN_IF_ERROR(SaveCheckpoint());
     Event("stop", "stopped on request with a good checkpoint");
     return StoppedError(absl::StrFormat(
@@ -431,9 +444,41 @@ absl::Status Trainer::Finish(const std::string& reason) {
       last_checkpoint_step_ == state_.step && state_.evaluated_step == state_.step;
   if (last_evaluation_step_ != state_.step) DT_RETURN_IF_ERROR(Evaluate());
   ctx_.set_training(false);
+  if (!is_saved && IsDoubtful() && !IsEvaluationFinite()) return EndsBroken(reason);
   if (!is_saved) DT_RETURN_IF_ERROR(SaveCheckpoint());
   Event("stop", "the run is complete: " + reason);
+  if (comm_.AllReduceValue(stop_flags_ != nullptr && stop_flags_->stop ? 1 : 0, ReduceOp::kMax)) {
+    return StoppedError(
+        "stopped on request before the test sets, if there are any; the training is complete and "
+        "saved, the same command goes on with them");
+  }
   return absl::OkStatus();
+}
+
+bool Trainer::IsEvaluationFinite() const {
+  // An average of weights keeps good ones for a while.
+  if (!last_evaluation_ || options_.adam.ema_decay > 0.0f) return false;
+  const bool has_loss = last_evaluation_->Has("loss");
+  return std::isfinite(last_evaluation_->Metric(has_loss ? "loss" : options_.best_metric));
+}
+
+absl::Status Trainer::StopUnsaved() {
+  const std::string why = absl::StrFormat(
+      "the last %d updates gave no finite gradients, so that nothing is saved of this step",
+      skipped_in_a_row_);
+  Event("stop", "stopped on request; " + why);
+  return StoppedError(absl::StrFormat(
+      "stopped on request at step %d; %s: the same command goes on from the last checkpoint",
+      state_.step, why));
+}
+
+absl::Status Trainer::EndsBroken(const std::string& reason) {
+  Event("stop", "the run ends by " + reason + ", but its last updates gave no finite gradients");
+  return DivergedError(absl::StrFormat(
+      "%s is reached, but the gradients of the last %d updates hold NaN or infinity (step %d), and "
+      "so nothing is saved of them; resume from the last checkpoint with a lower "
+      "optimizer.learning_rate or more optimizer.warmup_steps",
+      reason, skipped_in_a_row_, state_.step));
 }
 
 void Trainer::Event(int64_t step, const std::string& kind, const std::string& text) {

@@ -239,6 +239,11 @@ class Trainer {
   // The root does it; it may ask the other ranks for their shards meanwhile, or give them theirs.
   absl::Status OnRoot(const std::function<absl::Status()>& work);
   absl::Status Finish(const std::string& reason);
+  // Whether it may be the weights that give no finite gradients, and not the loss scale.
+  bool IsDoubtful() const;
+  bool IsEvaluationFinite() const;  // whether the last one shows that the weights are good
+  absl::Status StopUnsaved();
+  absl::Status EndsBroken(const std::string& reason);
   // Why the run ends here, or "".
   std::string EndReason(const Requests& requests) const;
   double BudgetUsed() const;

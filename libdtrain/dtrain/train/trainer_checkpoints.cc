@@ -90,12 +90,14 @@ absl::StatusOr<std::string> Trainer::Load(const std::string& from) {
   return checkpoint->path();
 }
 
-// A run that was killed just behind a checkpoint may not have marked it.
+// A run that was killed just behind a checkpoint may not have marked it; one that chose by another
+// metric has marked others.
 absl::Status Trainer::RestoreBestLink() {
-  if (state_.best_step < 0 || options_.best_metric.empty()) return absl::OkStatus();
   DT_ASSIGN_OR_RETURN(
       CheckpointDirectory directory,
       CheckpointDirectory::Open(options_.checkpoint_dir, {.keep_last = options_.keep_last}));
+  directory.KeepBestOnlyBy(options_.best_metric);
+  if (state_.best_step < 0 || options_.best_metric.empty()) return absl::OkStatus();
   if (!directory.Has(state_.best_step)) return absl::OkStatus();
   return directory.MarkBest(options_.best_metric, state_.best_step);
 }

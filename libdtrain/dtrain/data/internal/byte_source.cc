@@ -148,10 +148,7 @@ class ZstdSource final : public ByteSource {
   bool more_output_ = false;  // the decoder holds output for which there was no room
 };
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+absl::StatusOr<std::unique_ptr<ByteSource>> SourceOf(const std::string& path, int fd) {
   if (fd < 0) return SystemError(path, "cannot be opened");
   auto file = std::make_unique<PlainSource>(path, fd);
   struct stat info {};
@@ -170,6 +167,16 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& pa
     source = std::move(file);
   }
   return source;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {
+  return SourceOf(path, ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+absl::StatusOr<std::unique_ptr<ByteSource>> StandardInput() {
+  return SourceOf("the standard input", ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
 }
 
 }  // namespace dtrain::internal

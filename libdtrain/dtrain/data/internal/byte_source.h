@@ -20,6 +20,9 @@ class ByteSource {
 
 // Pipes work too: nothing seeks. Errors (DataError): missing, unreadable, a directory.
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path);
+// The standard input from where it stands, whatever it is: opened by its name a file would begin
+// anew, and a socket cannot be opened.
+absl::StatusOr<std::unique_ptr<ByteSource>> StandardInput();
 
 }  // namespace dtrain::internal
 
