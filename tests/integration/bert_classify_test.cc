@@ -101,6 +101,29 @@ TEST_CASE("ranks train what one process trains") {
   }
 }
 
+TEST_CASE("the average of the weights begins at the pretrained ones on all ranks") {
+  const ToyTexts toy;
+  REQUIRE(toy.Train().exit_code == 0);
+  // Updates that change nothing: what is evaluated is what the average began with.
+  const std::string still =
+      "optimizer.learning_rate=1e-12 optimizer.warmup_steps=0 "
+      "trainer.max_steps=1 model.dropout=0 model.pretrained=" +
+      toy.File("run/ckpt/last/model.safetensors");
+  const Outcome plain = toy.Train(still + " run.run_dir=" + toy.File("plain"));
+  INFO(plain.output);
+  REQUIRE(plain.exit_code == 0);
+  const double loss = std::stod(ValueOf(plain.output, "loss"));
+  for (const int ranks : {1, 2}) {
+    const std::string sharded = ranks == 2 ? " trainer.shard_optimizer=true" : "";
+    const Outcome averaged = toy.Train(still + sharded + " optimizer.ema_decay=0.9 run.run_dir=" +
+                                           toy.File("averaged-" + std::to_string(ranks)),
+                                       ranks);
+    INFO(averaged.output);
+    REQUIRE(averaged.exit_code == 0);
+    CHECK(std::stod(ValueOf(averaged.output, "loss")) == Approx(loss).margin(2e-4));
+  }
+}
+
 TEST_CASE("several seeds become several runs and one table") {
   const ToyTexts toy;
   const Outcome outcome = toy.Train("trainer.seeds=3,4 trainer.max_steps=5");

@@ -222,6 +222,57 @@ TEST_CASE("eval has the figures of CorpusBleu, for a model and for a file") {
                                      Catch::Contains(" (BP = ") && Catch::Contains("\nchrF2|"));
 }
 
+TEST_CASE("the standard input is read from where it stands, once") {
+  const TinyRun& tiny = TinyRun::Get();
+  const std::string translate = DTRAIN_TEST_TOOL " translate " + tiny.run + kShort;
+  WriteFile(tiny.Path("lines"), "red\nhouse\ntree\n");
+  const Outcome rest =
+      Shell("{ read -r first; " + translate + " 2>/dev/null | wc -l; } < " + tiny.Path("lines"));
+  CHECK(rest.output == "2\n");
+  const Outcome both = Tool("eval --hypothesis=- --reference=- < " + tiny.Path("lines"));
+  CHECK(both.exit_code == 2);
+  CHECK_THAT(both.output, Catch::Contains("one of the texts only"));
+}
+
+TEST_CASE("TERM and the first interrupt end a translation") {
+  const TinyRun& tiny = TinyRun::Get();
+  const std::string lines = tiny.Path("lines-that-never-come");
+  REQUIRE(mkfifo(lines.c_str(), 0600) == 0);
+  for (const std::string signal : {"TERM", "INT"}) {
+    const Outcome outcome = Shell("timeout --foreground --kill-after=20 --signal=" + signal +
+                                  " 1 " DTRAIN_TEST_TOOL " translate " + tiny.run + " <> " + lines);
+    INFO(signal << ": " << outcome.output);
+    CHECK(outcome.exit_code == 124);  // 137 where it had to be killed
+  }
+}
+
+TEST_CASE("the mean of checkpoints is a model to translate, evaluate and export with") {
+  const TinyRun& tiny = TinyRun::Get();
+  const std::string run = tiny.Path("averaged-run");
+  const Outcome trained =
+      Shell(DTRAIN_TEST_NMT_TRAIN " --config=" + tiny.run + "/config.textproto run.run_dir=" + run +
+            " trainer.checkpoint_every=1u trainer.keep_last=3 --resume=never");
+  INFO(trained.output);
+  REQUIRE(trained.exit_code == 0);
+  const std::string mean = tiny.Path("mean");
+  const Outcome averaged = Tool("average " + run + " " + mean);
+  CHECK(averaged.exit_code == 0);
+  CHECK_THAT(averaged.output, Catch::Contains("the mean of 3 checkpoints"));
+  const Outcome translated =
+      Tool("translate " + mean + kShort + "--input=" + tiny.source + " 2>/dev/null");
+  CHECK(translated.exit_code == 0);
+  CHECK(Lines(translated.output).size() == 30);
+  CHECK(Tool("export-hf " + mean + " " + tiny.Path("mean-hf")).exit_code == 0);
+  const Outcome again = Tool("average " + run + " " + mean);
+  CHECK(again.exit_code == 2);
+  CHECK_THAT(again.output, Catch::Contains("is there already"));
+  const Outcome resumed =
+      Shell(DTRAIN_TEST_NMT_TRAIN " --config=" + tiny.run +
+            "/config.textproto run.run_dir=" + tiny.Path("from-mean") + " --resume=" + mean);
+  CHECK(resumed.exit_code == 7);
+  CHECK_THAT(resumed.output, Catch::Contains("state.json"));
+}
+
 TEST_CASE("a damaged, foreign or missing checkpoint ends with code 7 and says which file") {
   const TinyRun& tiny = TinyRun::Get();
   const std::string copy = tiny.Path("copy");

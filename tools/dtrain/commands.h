@@ -10,6 +10,7 @@
 
 namespace dtrain {
 
+int AverageCommand(int argc, char** argv);
 int TranslateCommand(int argc, char** argv);
 int EvalCommand(int argc, char** argv);
 int ExportHfCommand(int argc, char** argv);

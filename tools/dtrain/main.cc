@@ -25,6 +25,7 @@ constexpr std::array kCommands = {
     Command{"prepare", "turn raw parallel text into data to train from", PrepareCommand},
     Command{"translate", "translate lines of text with a trained model", TranslateCommand},
     Command{"eval", "BLEU and chrF2 of a model or of a file of translations", EvalCommand},
+    Command{"average", "write the mean of several checkpoints as one model", AverageCommand},
     Command{"export-hf", "write a model folder for Hugging Face transformers", ExportHfCommand},
     Command{"estimate", "memory, FLOPs and sizes of a run before it starts", EstimateCommand},
     Command{"plan", "predict a run's speed on hosts and networks to come", PlanCommand},

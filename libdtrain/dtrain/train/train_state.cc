@@ -11,13 +11,14 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/log.h"
 #include "dtrain/tensor/copy.h"
+#include "dtrain/train/internal/checkpoint_files.h"
 
 namespace dtrain {
 namespace {
 
-constexpr char kModelFile[] = "model.safetensors";
-constexpr char kOptimizerFile[] = "optimizer.safetensors";
-constexpr char kStateFile[] = "state.json";
+using internal::kModelFile;
+using internal::kOptimizerFile;
+using internal::kStateFile;
 
 // The part of a flat arena that belongs to a parameter.
 std::span<std::byte> Slice(const Tensor& flat, const Parameter& parameter) {

@@ -9,15 +9,15 @@
 #include "absl/strings/str_split.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/train/broadcast.h"
+#include "dtrain/train/internal/checkpoint_files.h"
 #include "dtrain/train/internal/power_sgd_memory.h"
 #include "dtrain/train/trainer.h"
 
 namespace dtrain {
 namespace {
 
-// Files of a checkpoint: what the position in the data belongs to, and the weights.
-constexpr char kTrainingData[] = "training_data.txt";
-constexpr char kModelText[] = "model.txt";
+using internal::kModelTextFile;
+using internal::kTrainingDataFile;
 
 // The lines of `now` that are not in `there`: "pairs 500, checksum 1234abcd".
 std::string DifferingLines(const std::string& now, const std::string& there) {
@@ -31,8 +31,8 @@ std::string DifferingLines(const std::string& now, const std::string& there) {
 
 // Older checkpoints do not have it.
 absl::Status CheckModelText(const Checkpoint& checkpoint, const std::string& ours) {
-  if (ours.empty() || !checkpoint.Has(kModelText)) return absl::OkStatus();
-  DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(kModelText));
+  if (ours.empty() || !checkpoint.Has(kModelTextFile)) return absl::OkStatus();
+  DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(kModelTextFile));
   if (ours == theirs) return absl::OkStatus();
   return StorageError(absl::StrFormat(
       "%s is of another model (%s there, %s here); use it with the configuration it was trained "
@@ -103,8 +103,8 @@ absl::Status Trainer::RestoreBestLink() {
 }
 
 absl::Status Trainer::AdoptTrainingData(const Checkpoint& checkpoint, bool is_own) {
-  if (!checkpoint.Has(kTrainingData)) return absl::OkStatus();
-  DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(kTrainingData));
+  if (!checkpoint.Has(kTrainingDataFile)) return absl::OkStatus();
+  DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(kTrainingDataFile));
   const std::string ours = task_.TrainingData();
   if (ours == theirs || ours.empty()) return absl::OkStatus();
   if (is_own) {
@@ -187,8 +187,8 @@ absl::Status Trainer::WriteCheckpoint(std::vector<CheckpointFile> more) {
       CheckpointDirectory directory,
       CheckpointDirectory::Open(options_.checkpoint_dir, {.keep_last = options_.keep_last}));
   std::vector<NamedFile> texts = task_.CheckpointFiles();
-  texts.push_back({kTrainingData, task_.TrainingData()});
-  texts.push_back({kModelText, task_.ModelText()});
+  texts.push_back({kTrainingDataFile, task_.TrainingData()});
+  texts.push_back({kModelTextFile, task_.ModelText()});
   std::vector<CheckpointFile> files =
       MakeCheckpointFiles(state_, task_.parameters(), adam_, texts, shards_.get());
   std::move(more.begin(), more.end(), std::back_inserter(files));
