@@ -429,6 +429,31 @@ TEST_CASE("weights that give no finite gradients are not saved when the run is s
   }
 }
 
+TEST_CASE("an evaluation behind a skipped update does not choose the best checkpoint") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder folder;
+  ToyRun run = FullRun(corpus, folder, 1);
+  // Broken before update 8 and repaired after its evaluation, which looks like the best one.
+  float saved = 0.0f;
+  run.before_update = [&](int64_t step, ParameterSet& parameters) {
+    float& weight = *parameters.weights().data<float>();
+    if (step == 7) saved = std::exchange(weight, std::numeric_limits<float>::quiet_NaN());
+    if (step == 8) weight = saved;
+  };
+  int evaluations = 0;
+  run.after_evaluation = [&](EvaluationResult& result) {
+    ++evaluations;
+    for (auto& [name, value] : result.metrics) {
+      if (name == "nll") value = evaluations == 2 ? 0.5 : 5.0 - evaluations;
+    }
+  };
+  const ToyResult result = TrainToy(run)[0];
+  CHECK(evaluations == 3);
+  CHECK(result.state.skipped == 1);
+  CHECK(result.state.best_step == kSteps);
+  CHECK(std::filesystem::read_symlink(folder.File("ckpt/best-nll")) == "step-00000011");
+}
+
 TEST_CASE("a run that diverges just behind its last checkpoint says that it may be broken too") {
   const ToyCorpus corpus(70);
   const TemporaryFolder folder;

@@ -422,8 +422,9 @@ absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requ
 }
 
 bool Trainer::IsDoubtful() const {
-  const bool may_be_scale =
-      options_.loss_scaler.on && state_.loss_scaler.scale > options_.loss_scaler.minimum;
+  // One halving, or two, ends what a scale that grew too large has begun.
+  const bool may_be_scale = options_.loss_scaler.on && skipped_in_a_row_ <= 2 &&
+                            state_.loss_scaler.scale > options_.loss_scaler.minimum;
   return skipped_in_a_row_ > 0 && !may_be_scale;
 }
 

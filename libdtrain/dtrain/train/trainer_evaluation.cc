@@ -51,8 +51,9 @@ absl::Status Trainer::Evaluate() {
   const bool is_repeated = std::exchange(state_.evaluated_step, state_.step) == state_.step;
   state_.evaluation_due = false;
   const double value = result->Metric(options_.best_metric);
+  // No checkpoint is written while updates are skipped (DoPeriodic()), the best one neither.
   const bool is_best =
-      std::isfinite(value) &&
+      std::isfinite(value) && skipped_in_a_row_ == 0 &&
       (state_.best_step < 0 || Improves(options_.best_metric, value, state_.best_metric, 0.0));
   if (is_best) {
     state_.best_metric = value;
