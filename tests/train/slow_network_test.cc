@@ -288,5 +288,25 @@ TEST_CASE("the mean of a round counts ranks by their tokens") {
   CHECK(mean({0, 0, 0}).first == Approx(2.0));
 }
 
+TEST_CASE("a rank that skips all updates of a round has no part in its mean") {
+  const ToyCorpus corpus;
+  ToyRun run = LocalRun(corpus, 2, 2);
+  run.trainer.max_steps = 2;
+  run.trainer.adam.ema_decay = 0.0f;
+  // Finite, and too large for finite gradients.
+  constexpr float kHuge = 3e38f;
+  std::mutex mutex;
+  bool is_broken = false;
+  run.before_update = [&](int64_t, ParameterSet& parameters) {
+    const std::lock_guard lock(mutex);
+    if (std::exchange(is_broken, true)) return;
+    *parameters.weights().data<float>() = kHuge;
+  };
+  const std::vector<ToyResult> results = TrainToy(run);
+  CHECK(results[0].state.skipped == 2);
+  CHECK(results[0].weights == results[1].weights);
+  CHECK(std::ranges::all_of(results[0].weights, [](float w) { return std::abs(w) < 1e3f; }));
+}
+
 }  // namespace
 }  // namespace dtrain

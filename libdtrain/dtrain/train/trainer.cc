@@ -310,6 +310,7 @@ absl::Status Trainer::Learn(const Update& update, const StepState& decided) {
     return absl::OkStatus();
   }
   ++state_.skipped;
+  if (rounds_) rounds_->Discount(update.own_tokens);
   Event(update.step, "skip",
         absl::StrFormat("the gradients hold NaN or infinity: the update is skipped%s",
                         options_.loss_scaler.on ? absl::StrFormat(" and the loss scale is %g now",

@@ -25,6 +25,8 @@ class LocalRounds {
     tokens_ += tokens;
     is_open_ = true;
   }
+  // One of them was skipped: nothing was learned from its tokens.
+  void Discount(int64_t tokens) { tokens_ -= tokens; }
   // Whether ranks have updated since the last mean.
   bool is_open() const { return is_open_; }
   // Whether a round ends with the update `step`.
