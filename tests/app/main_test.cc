@@ -207,6 +207,10 @@ TEST_CASE("the configuration is printed instead of a run") {
                               Catch::Contains("--config=FILE,..."));
   CHECK_THAT(Alone("all:data", "--help_config=optimizer").output,
              Catch::Contains("optimizer.beta2=0.98"));
+  CHECK(Alone("all:data", "--help_config optimizer").output ==
+        Alone("all:data", "--help_config=optimizer").output);
+  CHECK_THAT(Alone("all:data", "--help_config model.nonsense=1").output,
+             Catch::Contains("optimizer.beta2=0.98") && Catch::Contains("model.hidden_size="));
   CHECK_THAT(Alone("all:data", "--version").output, Catch::StartsWith("dtrain "));
 }
 

@@ -85,6 +85,11 @@ absl::Status ApplyFlag(const Flag& flag, const std::string& value, CommandLine& 
   return absl::OkStatus();
 }
 
+// Neither a flag nor a key's value.
+bool IsWord(const std::string& argument) {
+  return !argument.empty() && argument[0] != '-' && argument.find('=') == std::string::npos;
+}
+
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments) {
@@ -113,6 +118,11 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
       if (i + 1 == arguments.size()) {
         return UsageError(absl::StrFormat("--%s needs a value: --%s=%s", name, name, flag->value));
       }
+      value = arguments[++i];
+    }
+    // "--help_config trainer": a word by itself is nothing else.
+    const bool may_have_value = !flag->value.empty() && !needs_value && equals == std::string::npos;
+    if (may_have_value && i + 1 < arguments.size() && IsWord(arguments[i + 1])) {
       value = arguments[++i];
     }
     DT_RETURN_IF_ERROR(ApplyFlag(*flag, value, line));
