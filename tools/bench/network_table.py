@@ -9,8 +9,8 @@ overlap hides. Needs root, iproute2, openssh-server and mpirun.
     tools/bench/network_table.py --build=build/cpu --output=network_table
     tools/bench/network_table.py --build=build/cpu --smoke      # a few steps of four of the ways
 
-Writes OUTPUT.json and OUTPUT.md. Step times are medians of metrics/steps.jsonl after two updates of
-warm-up; MB/s per node are the bytes that host a's card sent in the run, less those of the start, per
+Writes OUTPUT.json and OUTPUT.md. Step times are medians of metrics/steps.jsonl of two runs, after
+two updates of warm-up each; MB/s per node are the bytes that host a's card sent in the run, less those of the start, per
 update and by the step time. dtrain plan gets the speeds that dtrain doctor measured on the same
 cable, the compute times of runs with 1 and 4 micro-batches on the cable without limit (medians of
 three around the measurements of each rate, because machines change their speed), and what overlap
@@ -138,8 +138,8 @@ class Bench:
             model += [f"trainer.power_sgd_rank={way.rank}", "trainer.power_sgd_start=0"]
         return model
 
-    def train(self, way, steps):
-        """Step seconds, the share of it that waits for gradients, and bytes host a sent."""
+    def records(self, way, steps):
+        """Of the updates after the first two, and bytes host a sent."""
         self.runs += 1
         run_dir = self.folder / f"run-{self.runs}"
         before = self.hosts.sent_bytes()
@@ -152,10 +152,19 @@ class Bench:
         sent = self.hosts.sent_bytes() - before
         lines = (run_dir / "metrics/steps.jsonl").read_text().splitlines()[1:]
         records = [json.loads(line) for line in lines]
-        records = records[2:] or records
         shutil.rmtree(run_dir)
+        return records[2:] or records, sent
+
+    def train(self, way, steps):
+        """Step seconds, the share of it that waits for gradients, and bytes host a sent."""
+        return self.summary([self.records(way, steps)])
+
+    @staticmethod
+    def summary(results):
+        records = [record for of_run, _ in results for record in of_run]
         return (statistics.median(r["step_ms"] for r in records) / 1e3,
-                statistics.median(r["comm_share"] for r in records), sent)
+                statistics.median(r["comm_share"] for r in records),
+                statistics.mean(sent for _, sent in results))
 
     def compute_seconds(self):
         """Of an update with one micro-batch, and of it what does not grow with more; while the cable
@@ -213,7 +222,9 @@ class Bench:
         computes.append(self.compute_seconds())
         self.hosts.rate(rate)
         start = self.start_bytes()
-        measured = [self.train(way, self.steps) for way in ways]
+        # Each way twice, with all others between: machines change their speed.
+        passes = [[self.records(way, self.steps) for way in ways] for _ in range(2)]
+        measured = [self.summary(results) for results in zip(*passes)]
         computes.append(self.compute_seconds())
         compute = [statistics.median(times) for times in zip(*computes)]
         # The plans of all kinds of exchange, each with what was hidden of its own.
