@@ -2,9 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/prepare_classification.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
+#include <thread>
 
+#include "absl/strings/str_format.h"
 #include "dtrain/data/classification_shard.h"
 #include "dtrain/data/glue.h"
 #include "dtrain/data/jigsaw.h"
@@ -221,6 +225,33 @@ TEST_CASE("the sets of GLUE at hand are read whole") {
     CHECK(reader->counts().rows == rows);
     CHECK(reader->counts().kept == rows);
   }
+}
+
+TEST_CASE("a table that changes while it is prepared is named, and nothing is kept of it") {
+  Data data;
+  std::string rows = "text,label\n";
+  for (int i = 0; i < 40'000; ++i) rows += "good a bad b c good bad,pos\nbad c a,neg\n";
+  absl::Status status;
+  // The other thread may come too late.
+  for (int tries = 0; tries < 50 && status.ok(); ++tries) {
+    data.input.paths = {data.dir.Write("growing.csv", rows)};
+    data.input.schema = {};
+    data.input.cache_dir = data.dir.File(absl::StrFormat("cache%d", tries));
+    std::atomic<bool> done = false;
+    std::thread writer([&] {
+      // The folder is made when the contents have their names.
+      while (!done && !fs::exists(data.input.cache_dir)) std::this_thread::yield();
+      std::ofstream(data.input.paths[0], std::ios::app) << "good,pos\n";
+    });
+    status = PrepareClassification(data.input, data.tokenizer).status();
+    done = true;
+    writer.join();
+  }
+  CHECK(ExitCodeOf(status) == ExitCode::kData);
+  CHECK_THAT(
+      std::string(MessageOf(status)),
+      Catch::Contains("growing.csv: changed while it was read; prepare again when it is complete"));
+  CHECK(fs::is_empty(data.input.cache_dir));
 }
 
 }  // namespace

@@ -6,9 +6,11 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "data/test_files.h"
+#include "dtrain/base/log.h"
 #include "dtrain/data/bpe.h"
 #include "dtrain/data/token_shard.h"
 #include "testing/file_testing.h"
@@ -79,8 +81,8 @@ TEST_CASE("a prepared folder gives back the text") {
   const absl::StatusOr<BpeModel> model = BpeModel::Load(corpus.Out("vocab.spm"));
   REQUIRE(model.ok());
   CHECK(model->Hash() == report->vocab_hash);
-  const absl::StatusOr<TokenShard> train = TokenShard::Open(
-      corpus.Out("train.bin"), {.vocab_hash = model->Hash(), .verify_checksum = true});
+  const absl::StatusOr<TokenShard> train =
+      TokenShard::Open(corpus.Out("train.bin"), {.vocab_hash = model->Hash()});
   REQUIRE(train.ok());
   for (const int i : {0, 123, 399}) CHECK(DecodeTarget(*train, *model, i) == Sentence(i, true));
   CHECK(train->source_tokens() == report->train.source.pieces);
@@ -177,6 +179,21 @@ TEST_CASE("a preparation that waited for one that failed does the work itself") 
     CHECK_FALSE(failed.ok());
     fs::remove_all(corpus.options.output_dir);
   }
+}
+
+TEST_CASE("a text that changes while it is prepared is named, and nothing is kept of it") {
+  const Corpus corpus;
+  const std::string& path = corpus.options.train[0].source;
+  // Between the two passes, when its content has its name.
+  const LogSink before = SetLogSink([&](LogLevel, std::string_view message) {
+    if (!message.starts_with("learning")) return;
+    std::ofstream(path, std::ios::app) << "one more line\n";
+  });
+  CheckRefused(corpus.options, ExitCode::kData,
+               {"train.en: changed while it was read; prepare again when it is complete"});
+  SetLogSink(before);
+  CHECK_FALSE(fs::exists(corpus.options.output_dir));
+  CheckRefused(corpus.options, ExitCode::kData, {"train.en has 401 lines"});
 }
 
 TEST_CASE("a folder of something else is left alone, a damaged one is named") {

@@ -15,6 +15,7 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/data/bpe.h"
 #include "dtrain/data/internal/corpus_pass.h"
+#include "dtrain/data/internal/file_content.h"
 #include "dtrain/data/internal/hash.h"
 #include "dtrain/data/internal/parallel_parts.h"
 #include "dtrain/data/internal/prepare_report.h"
@@ -378,8 +379,9 @@ absl::StatusOr<PrepareReport> PrepareParallelCorpus(const PrepareOptions& option
   DT_RETURN_IF_ERROR(CheckOptions(options));
   const internal::ScopedNumThreads threads(options.num_threads > 0 ? options.num_threads
                                                                    : NumThreads());
+  internal::InputFiles files;
   DT_ASSIGN_OR_RETURN(const internal::PrepareIdentity identity,
-                      internal::ComputePrepareIdentity(options));
+                      internal::ComputePrepareIdentity(options, files));
   PreparedFolder folder(options.output_dir);
   DT_RETURN_IF_ERROR(folder.Lock());
   DT_ASSIGN_OR_RETURN(std::optional<PrepareReport> earlier,
@@ -393,7 +395,10 @@ absl::StatusOr<PrepareReport> PrepareParallelCorpus(const PrepareOptions& option
   report.output_dir = options.output_dir;
   report.options_hash = internal::HashPrepareIdentity(identity);
   DT_RETURN_IF_ERROR(folder.Begin());
-  DT_RETURN_IF_ERROR(Preparation(options, folder).Run(report));
+  const absl::Status prepared = Preparation(options, folder).Run(report);
+  // What a file that is not complete yet gives is no fault of its lines.
+  DT_RETURN_IF_ERROR(files.CheckUnchanged());
+  DT_RETURN_IF_ERROR(prepared);
   report.seconds = timer.Seconds();
   DT_ASSIGN_OR_RETURN(AtomicFile json, AtomicFile::Create(folder.Path(kPrepareReportFile)));
   DT_RETURN_IF_ERROR(json.Write(internal::PrepareReportToJson(report, identity)));

@@ -92,8 +92,8 @@ struct PrepareReport {
 };
 
 // UsageError: options that cannot be, or output_dir holds something else (the message says what
-// differs). DataError: inputs that cannot be read or are not aligned, no pair left. StorageError:
-// the folder cannot be written.
+// differs). DataError: inputs that cannot be read, are not aligned or change meanwhile, no pair
+// left. StorageError: the folder cannot be written.
 absl::StatusOr<PrepareReport> PrepareParallelCorpus(const PrepareOptions& options);
 
 // What `options` ask of cleaning and vocabulary that the data in options.output_dir were not made

@@ -27,12 +27,13 @@ using Json = nlohmann::ordered_json;
 constexpr int kVersion = 1;
 
 absl::StatusOr<uint64_t> ComputeKey(const ClassificationInput& input,
-                                    const WordPieceTokenizer& tokenizer) {
+                                    const WordPieceTokenizer& tokenizer,
+                                    internal::InputFiles& files) {
   std::string identity =
       absl::StrFormat("version %d, tokenizer %016x, max_length %d, %s\n", kVersion,
                       tokenizer.Hash(), input.max_length, input.schema.Describe());
   for (const std::string& path : input.paths) {
-    DT_ASSIGN_OR_RETURN(const std::string content, internal::DescribeContent(path));
+    DT_ASSIGN_OR_RETURN(const std::string content, files.DescribeContent(path));
     // The name decides the format.
     const bool by_name = input.schema.format == RecordFormat::kAuto;
     const std::string name = by_name ? std::filesystem::path(path).filename().string() : "";
@@ -259,7 +260,8 @@ absl::StatusOr<ClassificationReport> PrepareClassification(const ClassificationI
   DT_RETURN_IF_ERROR(CheckInput(input));
   const internal::ScopedNumThreads threads(input.num_threads > 0 ? input.num_threads
                                                                  : NumThreads());
-  DT_ASSIGN_OR_RETURN(const uint64_t key, ComputeKey(input, tokenizer));
+  internal::InputFiles files;
+  DT_ASSIGN_OR_RETURN(const uint64_t key, ComputeKey(input, tokenizer, files));
   const std::string path = absl::StrFormat("%s/%s-%016x.shard", input.cache_dir, input.name, key);
   if (std::filesystem::exists(path)) {
     absl::StatusOr<ClassificationReport> earlier = FindEarlier(path, key, tokenizer.Hash());
@@ -289,7 +291,10 @@ absl::StatusOr<ClassificationReport> PrepareClassification(const ClassificationI
                                                .label_names = report.label_names,
                                                .group_names = input.schema.groups}));
   Preparation preparation(input, tokenizer, std::move(writer), report);
-  DT_RETURN_IF_ERROR(preparation.Run());
+  const absl::Status prepared = preparation.Run();
+  // What a file that is not complete yet gives is no fault of its rows.
+  DT_RETURN_IF_ERROR(files.CheckUnchanged());
+  DT_RETURN_IF_ERROR(prepared);
   report.seconds = timer.Seconds();
   DT_RETURN_IF_ERROR(preparation.writer().Finish(ReportToJson(report)));
   return report;

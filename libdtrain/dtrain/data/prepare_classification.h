@@ -58,8 +58,9 @@ struct ClassificationReport {
   std::string Describe() const;
 };
 
-// UsageError: a schema or options that cannot be. DataError: files that cannot be read, bad rows
-// where those are errors or too many, no row left. StorageError: cache_dir cannot be written.
+// UsageError: a schema or options that cannot be. DataError: files that cannot be read or change
+// meanwhile, bad rows where those are errors or too many, no row left. StorageError: cache_dir
+// cannot be written.
 absl::StatusOr<ClassificationReport> PrepareClassification(const ClassificationInput& input,
                                                            const WordPieceTokenizer& tokenizer);
 

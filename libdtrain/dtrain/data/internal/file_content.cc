@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/internal/file_content.h"
 
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -12,7 +16,7 @@
 
 namespace dtrain::internal {
 
-absl::StatusOr<std::string> DescribeContent(const std::string& path) {
+absl::StatusOr<std::string> InputFiles::DescribeContent(const std::string& path) {
   // Gives the messages for what is missing, a folder or unreadable.
   DT_RETURN_IF_ERROR(OpenByteSource(path).status());
   std::error_code error;
@@ -21,6 +25,8 @@ absl::StatusOr<std::string> DescribeContent(const std::string& path) {
                      ": is not a regular file; the preparation reads its inputs more than "
                      "once, so write the text to a file first");
   }
+  DT_ASSIGN_OR_RETURN(State state, Look(path));  // before the first byte is read
+  states_.push_back(std::move(state));
   std::ifstream in(path, std::ios::binary);
   std::vector<char> buffer(1 << 20);
   uint64_t hash = 0;
@@ -33,6 +39,28 @@ absl::StatusOr<std::string> DescribeContent(const std::string& path) {
   }
   if (in.bad()) return DataError(path + ": cannot be read");
   return absl::StrFormat("%d bytes, hash %016x", bytes, hash);
+}
+
+absl::StatusOr<InputFiles::State> InputFiles::Look(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    return DataError(path + ": cannot be read: " + std::strerror(errno));
+  }
+  return State{.path = path,
+               .size = info.st_size,
+               .seconds = info.st_mtim.tv_sec,
+               .nanoseconds = info.st_mtim.tv_nsec,
+               .inode = info.st_ino};
+}
+
+absl::Status InputFiles::CheckUnchanged() const {
+  for (const State& before : states_) {
+    const absl::StatusOr<State> now = Look(before.path);
+    if (now.ok() && *now == before) continue;
+    return DataError(before.path +
+                     ": changed while it was read; prepare again when it is complete");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace dtrain::internal

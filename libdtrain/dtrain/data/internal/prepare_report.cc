@@ -18,11 +18,13 @@ using Json = nlohmann::ordered_json;
 constexpr int kPrepareVersion = 2;
 
 absl::Status AddInput(const std::string& name, const ParallelInput& input,
-                      PrepareIdentity& identity) {
+                      PrepareIdentity& identity, InputFiles& files) {
   if (input.empty()) return absl::OkStatus();
-  DT_ASSIGN_OR_RETURN(identity["content of " + name + ".source"], DescribeContent(input.source));
+  DT_ASSIGN_OR_RETURN(identity["content of " + name + ".source"],
+                      files.DescribeContent(input.source));
   if (input.target.empty()) return absl::OkStatus();
-  DT_ASSIGN_OR_RETURN(identity["content of " + name + ".target"], DescribeContent(input.target));
+  DT_ASSIGN_OR_RETURN(identity["content of " + name + ".target"],
+                      files.DescribeContent(input.target));
   return absl::OkStatus();
 }
 
@@ -124,18 +126,21 @@ PrepareIdentity DescribeOptions(const PrepareOptions& options) {
   return identity;
 }
 
-absl::StatusOr<PrepareIdentity> ComputePrepareIdentity(const PrepareOptions& options) {
+absl::StatusOr<PrepareIdentity> ComputePrepareIdentity(const PrepareOptions& options,
+                                                       InputFiles& files) {
   PrepareIdentity identity = DescribeOptions(options);
   identity["version of the preparation"] = std::to_string(kPrepareVersion);
   for (size_t i = 0; i < options.train.size(); ++i) {
-    DT_RETURN_IF_ERROR(AddInput(absl::StrFormat("train[%d]", i), options.train[i], identity));
+    DT_RETURN_IF_ERROR(
+        AddInput(absl::StrFormat("train[%d]", i), options.train[i], identity, files));
   }
-  DT_RETURN_IF_ERROR(AddInput("dev", options.dev, identity));
-  DT_RETURN_IF_ERROR(AddInput("test", options.test, identity));
+  DT_RETURN_IF_ERROR(AddInput("dev", options.dev, identity, files));
+  DT_RETURN_IF_ERROR(AddInput("test", options.test, identity, files));
   if (options.dev.empty()) identity["hold_out_dev"] = std::to_string(options.hold_out_dev);
   if (options.test.empty()) identity["hold_out_test"] = std::to_string(options.hold_out_test);
   if (!options.model_path.empty()) {
-    DT_ASSIGN_OR_RETURN(identity["content of the model"], DescribeContent(options.model_path));
+    DT_ASSIGN_OR_RETURN(identity["content of the model"],
+                        files.DescribeContent(options.model_path));
   }
   return identity;
 }

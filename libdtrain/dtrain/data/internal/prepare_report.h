@@ -8,6 +8,7 @@
 #include <string>
 
 #include "dtrain/base/status.h"
+#include "dtrain/data/internal/file_content.h"
 #include "dtrain/data/prepare.h"
 
 namespace dtrain::internal {
@@ -15,8 +16,10 @@ namespace dtrain::internal {
 // Everything the result depends on, by name: contents of the inputs and options.
 using PrepareIdentity = std::map<std::string, std::string>;
 
-// Reads all inputs once. DataError for what is missing or cannot be read twice.
-absl::StatusOr<PrepareIdentity> ComputePrepareIdentity(const PrepareOptions& options);
+// Reads all inputs once and remembers them in `files`. DataError for what is missing or cannot be
+// read twice.
+absl::StatusOr<PrepareIdentity> ComputePrepareIdentity(const PrepareOptions& options,
+                                                       InputFiles& files);
 // The part of it that no file is read for: how text is cleaned and a vocabulary is learned.
 PrepareIdentity DescribeOptions(const PrepareOptions& options);
 uint64_t HashPrepareIdentity(const PrepareIdentity& identity);
