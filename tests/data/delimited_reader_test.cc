@@ -305,5 +305,17 @@ TEST_CASE("fields that have no column number in a row are named without a header
         std::vector<std::string>{":1: row 1, column 5: only 2 fields; is a delimiter missing?"});
 }
 
+TEST_CASE("lines are counted rightly behind texts with doubled quotes and newlines") {
+  const Folder folder;
+  const ReadRows all = folder.Read("a.csv",
+                                   "text,label\n"
+                                   "\"\"\"\"\"\"\"one\"\"\n\n\ntwo\n\",a\n"
+                                   "short\n",
+                                   Wanting({"text", "label"}));
+  CHECK(all.rows == Rows{{"\"\"\"one\"\n\n\ntwo\n", "a"}});
+  REQUIRE(all.problems.size() == 1);
+  CHECK_THAT(all.problems[0], Catch::StartsWith(":7: row 2"));
+}
+
 }  // namespace
 }  // namespace dtrain

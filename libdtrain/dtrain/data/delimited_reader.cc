@@ -143,10 +143,13 @@ struct DelimitedReader::State {
         continue;
       }
       if (!ParseAt(p, end)) break;
+      // Only CSV records hold newlines; AddRow() moves texts in place and leaves some behind twice.
+      int64_t lines = 1;
+      if (options.format == RecordFormat::kCsv) {
+        lines = std::count(p, record.next, '\n') + (skipping_line ? 1 : 0);
+      }
       if (!record.blank) AddRow(block);
-      // Only CSV records hold newlines.
-      line += options.format == RecordFormat::kCsv ? std::count(p, record.next, '\n') : 1;
-      if (skipping_line && options.format == RecordFormat::kCsv) ++line;
+      line += lines;
       p = record.next;
     }
     return p;
