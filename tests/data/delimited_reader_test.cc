@@ -295,6 +295,12 @@ TEST_CASE("files that cannot be read as a table are refused with what to do") {
   DelimitedOptions options = Wanting({"text"});
   options.header = false;
   CheckRefused(dir.Write("bare.csv", "1,2\n"), options, "without a header columns are numbers");
+  for (const char* const number : {"4294967296", "-2147483648", "99999999999999999999"}) {
+    options = Wanting({number});
+    CheckRefused(dir.Write("few.csv", "a,b\n"), options, "no column \""s + number + "\"");
+    options.header = false;
+    CheckRefused(dir.Write("few.csv", "1,2\n"), options, "no column \""s + number + "\"");
+  }
 }
 
 TEST_CASE("fields that have no column number in a row are named without a header") {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -22,6 +23,15 @@ using internal::RawRecord;
 using internal::RecordWindow;
 
 constexpr int32_t kAbsent = INT32_MIN;  // a wanted column that the file lacks
+
+// Of a name that is one.
+std::optional<int32_t> ColumnNumber(std::string_view name) {
+  int32_t number = 0;
+  const auto result = std::from_chars(name.data(), name.data() + name.size(), number);
+  const bool is_number = result.ec == std::errc() && result.ptr == name.data() + name.size();
+  if (!is_number || number == kAbsent) return std::nullopt;
+  return number;
+}
 
 absl::StatusOr<RecordFormat> FormatOfName(const std::string& path) {
   std::string_view name = path;
@@ -271,17 +281,14 @@ struct DelimitedReader::State {
         keys.push_back(column.name);
       } else {
         const auto found = std::find(header.begin(), header.end(), column.name);
-        const char* const name_end = column.name.data() + column.name.size();
         if (found != header.end()) {
           if (std::find(found + 1, header.end(), column.name) != header.end()) {
             return DataError(absl::StrFormat("%s: two columns are named \"%s\"; give its number",
                                              path, column.name));
           }
           index = static_cast<int32_t>(found - header.begin());
-        } else if (int32_t number = 0;
-                   std::from_chars(column.name.data(), name_end, number).ptr == name_end &&
-                   !column.name.empty() && IsInHeader(number)) {
-          index = number;
+        } else if (const auto number = ColumnNumber(column.name); number && IsInHeader(*number)) {
+          index = *number;
         } else if (column.required) {
           return DataError(
               absl::StrFormat("%s: no column \"%s\"; %s", path, column.name, DescribeColumns()));
