@@ -147,6 +147,12 @@ TEST_CASE("compressed files are read by their content") {
         Rows{{"2"}});
 }
 
+TEST_CASE("capitals in a name do not hide what a file is") {
+  const Folder folder;
+  CHECK(folder.Read("A.CSV", "a,b\n1,2\n", Wanting({"b"})).rows == Rows{{"2"}});
+  CHECK(folder.Read("a.Tsv.GZ", testing::Gzip("a\tb\n1\t2\n"), Wanting({"b"})).rows == Rows{{"2"}});
+}
+
 TEST_CASE("broken CSV rows are named by line, row and column, and the others are read") {
   const Folder folder;
   const ReadRows all = folder.Read("a.csv",
@@ -279,7 +285,10 @@ TEST_CASE("rows do not depend on where blocks end") {
 TEST_CASE("files that cannot be read as a table are refused with what to do") {
   const TemporaryFolder dir;
   CheckRefused(dir.File("none.csv"), Wanting({"a"}), "No such file");
-  CheckRefused(dir.Write("data.bin", "a,b\n"), Wanting({"a"}), "set the format");
+  CheckRefused(dir.Write("data.bin", "a,b\n"), Wanting({"a"}),
+               "its name does not say what it is; name it .csv, .tsv or .jsonl");
+  CheckRefused(dir.Write("semicolons.csv", "text;label\n"), Wanting({"text"}),
+               "the file has: text;label; its fields are separated by ';': save it with commas");
   CheckRefused(dir.Write("empty.csv", ""), Wanting({"a"}), "is empty");
   CheckRefused(dir.Write("blank.csv", "\n\n"), Wanting({"a"}), "not even a header");
   CheckRefused(dir.Write("wide.csv", "\xFF\xFE" + "a\0,\0"s), Wanting({"a"}), "is UTF-16");

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "dtrain/base/check.h"
@@ -34,7 +35,8 @@ std::optional<int32_t> ColumnNumber(std::string_view name) {
 }
 
 absl::StatusOr<RecordFormat> FormatOfName(const std::string& path) {
-  std::string_view name = path;
+  const std::string lower = absl::AsciiStrToLower(path);
+  std::string_view name = lower;
   for (const std::string_view packed : {".gz", ".zst"}) {
     if (name.ends_with(packed)) name.remove_suffix(packed.size());
   }
@@ -45,9 +47,7 @@ absl::StatusOr<RecordFormat> FormatOfName(const std::string& path) {
   if (ends_with_any({".csv"})) return RecordFormat::kCsv;
   if (ends_with_any({".tsv", ".txt", ".tab"})) return RecordFormat::kTsv;
   if (ends_with_any({".jsonl", ".ndjson", ".json"})) return RecordFormat::kJsonl;
-  return DataError(path +
-                   ": its name does not say what it is; name it .csv, .tsv or .jsonl, or set the "
-                   "format");
+  return DataError(path + ": its name does not say what it is; name it .csv, .tsv or .jsonl");
 }
 
 }  // namespace
@@ -305,7 +305,12 @@ struct DelimitedReader::State {
   }
   std::string DescribeColumns() const {
     if (header.empty()) return "without a header columns are numbers from 0";
-    return "the file has: " + absl::StrJoin(header, ", ");
+    std::string text = "the file has: " + absl::StrJoin(header, ", ");
+    if (options.format == RecordFormat::kCsv && header.size() == 1 &&
+        header[0].find(';') != std::string::npos) {
+      text += "; its fields are separated by ';': save it with commas or tabs";
+    }
+    return text;
   }
 
   std::string ColumnName(int32_t index) const {
