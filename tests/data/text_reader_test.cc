@@ -227,5 +227,22 @@ TEST_CASE("UTF-8 validation refuses what RFC 3629 refuses") {
   CHECK(ValidUtf8Prefix("12345678ab\xFFz") == 10);
 }
 
+TEST_CASE("files compressed in a way that is not read are named with what to do") {
+  const TemporaryFolder dir;
+  const std::pair<std::string, std::string> files[] = {{"xz",
+                                                        "\xFD"
+                                                        "7zXZ\0\0\4"s},
+                                                       {"bzip2", "BZh91AY&SY\1\2"},
+                                                       {"zip", "PK\3\4\24"}};
+  for (const auto& [format, content] : files) {
+    const std::string path = dir.Write("train.en", content);
+    const absl::Status status = TextReader::Open(path).status();
+    CHECK(ExitCodeOf(status) == ExitCode::kData);
+    CHECK(MessageOf(status) ==
+          path + ": is " + format + "-compressed; unpack it, or give plain text, .gz or .zst");
+  }
+  CHECK(TextReader::Open(dir.Write("train.en", "BZh9 is no text of bzip2\n")).ok());
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -11,7 +11,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <vector>
+
+#include "absl/strings/str_format.h"
 
 namespace dtrain::internal {
 namespace {
@@ -148,6 +151,21 @@ class ZstdSource final : public ByteSource {
   bool more_output_ = false;  // the decoder holds output for which there was no room
 };
 
+// What is compressed in a way that is not read here: "xz", "bzip2", "zip" or "".
+std::string_view UnreadFormat(std::string_view start) {
+  using namespace std::string_view_literals;
+  if (start.starts_with("\xFD"
+                        "7zXZ\0"sv)) {
+    return "xz";
+  }
+  // A text may begin with the letters; the digits of pi are behind them in bzip2.
+  if (start.starts_with("BZh") && start.size() > 4 && start.substr(4).starts_with("1AY&SY")) {
+    return "bzip2";
+  }
+  if (start.starts_with("PK\x03\x04")) return "zip";
+  return {};
+}
+
 absl::StatusOr<std::unique_ptr<ByteSource>> SourceOf(const std::string& path, int fd) {
   if (fd < 0) return SystemError(path, "cannot be opened");
   auto file = std::make_unique<PlainSource>(path, fd);
@@ -155,13 +173,18 @@ absl::StatusOr<std::unique_ptr<ByteSource>> SourceOf(const std::string& path, in
   if (::fstat(fd, &info) != 0) return SystemError(path, "cannot be opened");
   if (S_ISDIR(info.st_mode)) return DataError(path + ": is a directory, not a text file");
 
-  unsigned char magic[4] = {};
+  char magic[10] = {};
   int64_t got = 0;
-  DT_RETURN_IF_ERROR(file->Peek(reinterpret_cast<char*>(magic), 4, &got));
+  DT_RETURN_IF_ERROR(file->Peek(magic, sizeof(magic), &got));
+  const std::string_view start(magic, static_cast<size_t>(got));
+  if (const std::string_view format = UnreadFormat(start); !format.empty()) {
+    return DataError(absl::StrFormat(
+        "%s: is %s-compressed; unpack it, or give plain text, .gz or .zst", path, ToAbsl(format)));
+  }
   std::unique_ptr<ByteSource> source;
-  if (got >= 2 && magic[0] == 0x1F && magic[1] == 0x8B) {
+  if (start.starts_with("\x1F\x8B")) {
     source = std::make_unique<GzipSource>(std::move(file));
-  } else if (got == 4 && std::memcmp(magic, "\x28\xB5\x2F\xFD", 4) == 0) {
+  } else if (start.starts_with("\x28\xB5\x2F\xFD")) {
     source = std::make_unique<ZstdSource>(std::move(file));
   } else {
     source = std::move(file);

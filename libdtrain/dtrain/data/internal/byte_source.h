@@ -18,7 +18,8 @@ class ByteSource {
   virtual absl::StatusOr<int64_t> Read(char* out, int64_t capacity) = 0;
 };
 
-// Pipes work too: nothing seeks. Errors (DataError): missing, unreadable, a directory.
+// Pipes work too: nothing seeks. Errors (DataError): missing, unreadable, a directory,
+// compressed in another way.
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path);
 // The standard input from where it stands, whatever it is: opened by its name a file would begin
 // anew, and a socket cannot be opened.
