@@ -134,7 +134,17 @@ TEST_CASE("numbers to regress to are finite, weights not negative, soft labels w
                         ExitCode::kData,
                         std::string("column \"label\": \"") + value + "\" is not a number");
   }
+  folder.CheckRefused("a.csv", "text,label\na,-1e39\n", schema, ExitCode::kData,
+                      "column \"label\": \"-1e39\" is too large; the largest number is 3.4e+38");
+  folder.CheckRefused("a.csv", "text,label\na,1e400\n", schema, ExitCode::kData, "is not a number");
+  for (const char* const value : {"1e-60", "1e-400", "-1e-400"}) {
+    CHECK(folder.Read("a.csv", std::string("text,label\na,") + value + "\n", schema)
+              .rows.at(0)
+              .labels[0] == 0.0f);
+  }
   schema.weight = "w";
+  folder.CheckRefused("a.csv", "text,label,w\na,1,1e39\n", schema, ExitCode::kData,
+                      "column \"w\": \"1e39\" is too large");
   folder.CheckRefused("a.csv", "text,label,w\na,1,-1\n", schema, ExitCode::kData,
                       "column \"w\": \"-1\" is a negative weight");
   folder.CheckRefused("a.csv", "text,label,w\na,1,\n", schema, ExitCode::kData,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -32,14 +33,22 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-// Decimal, finite or not; the whole of the text.
+// Decimal, finite or not; the whole of the text. What is too small for a double is 0.
 bool ParseNumber(std::string_view text, double& value) {
   text = Trim(text);
   if (text.starts_with('+')) text.remove_prefix(1);
   const char* const end = text.data() + text.size();
   const auto result = std::from_chars(text.data(), end, value);
-  return result.ec == std::errc() && result.ptr == end;
+  if (result.ptr != end) return false;
+  if (result.ec == std::errc::result_out_of_range) {
+    value = std::strtod(std::string(text).c_str(), nullptr);
+    return std::abs(value) < 1.0;
+  }
+  return result.ec == std::errc();
 }
+
+// Labels and weights are computed with as floats.
+bool IsFiniteFloat(double value) { return std::abs(value) <= std::numeric_limits<float>::max(); }
 
 bool IsNan(std::string_view text) {
   text = Trim(text);
@@ -53,6 +62,7 @@ enum class ValueProblem : uint8_t {
   kNoLabel,
   kUnknownLabel,
   kNoNumber,
+  kNoFloat,
   kOutOfRange,
   kBadWeight
 };
@@ -65,6 +75,8 @@ std::string_view ValueProblemName(ValueProblem problem) {
       return "unknown label";
     case ValueProblem::kNoNumber:
       return "not a number";
+    case ValueProblem::kNoFloat:
+      return "too large a number";
     case ValueProblem::kOutOfRange:
       return "label outside 0 to 1";
     case ValueProblem::kBadWeight:
@@ -251,6 +263,7 @@ RowVerdict ExampleReader::State::ParseLabels(const RecordBlock& records, int64_t
     } else if (schema.label_kind == LabelKind::kMultiLabel && (value < 0.0 || value > 1.0)) {
       return {ValueProblem::kOutOfRange, c};
     }
+    if (!IsFiniteFloat(value)) return {ValueProblem::kNoFloat, c};
     labels[k] = static_cast<float>(value);
   }
   return {};
@@ -274,6 +287,7 @@ RowVerdict ExampleReader::State::ParseRow(const RecordBlock& records, int64_t i,
       return {ValueProblem::kNoNumber, c};
     }
     if (weight < 0.0) return {ValueProblem::kBadWeight, c};
+    if (!IsFiniteFloat(weight)) return {ValueProblem::kNoFloat, c};
     example.weight = static_cast<float>(weight);
   }
   if (!schema.id.empty()) example.id = records.field(i, id_column());
@@ -326,6 +340,9 @@ std::string ExampleReader::State::DescribeProblem(const RecordBlock& records, in
                                       classes.begin() + static_cast<int64_t>(shown), ", "),
                         shown < classes.size() ? " ..." : "");
     }
+    case ValueProblem::kNoFloat:
+      return text + absl::StrFormat("\"%s\" is too large; the largest number is %.3g", value,
+                                    std::numeric_limits<float>::max());
     case ValueProblem::kOutOfRange:
       return text + absl::StrFormat("\"%s\" is not within 0 and 1", value);
     case ValueProblem::kBadWeight:

@@ -24,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Raised when equal inputs and options no longer give equal shards.
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 absl::StatusOr<uint64_t> ComputeKey(const ClassificationInput& input,
                                     const WordPieceTokenizer& tokenizer,
