@@ -201,6 +201,20 @@ TEST_CASE("classes that are numbers are sorted as numbers, others as text") {
   CHECK(SortedClasses(std::vector<std::string>{"b", "10", "2"}) == std::vector<int32_t>{2, 0, 1});
 }
 
+TEST_CASE("names of classes fit on a line each") {
+  const Folder folder;
+  folder.CheckRefused("a.csv", "text,label\na,x\n\"b\n\",\"two\nlines\"\n", {}, ExitCode::kData,
+                      "a.csv:3: row 2, column \"label\": \"two\\nlines\" has a line break, tab or");
+  folder.CheckRefused("a.jsonl", R"({"text": "a", "label": "x\ty"})", {}, ExitCode::kData,
+                      "\"x\\ty\" has a line break, tab or");
+  CHECK(folder.Read("a.csv", "text,label\na,\"\tx \n\"\n", {}).classes ==
+        std::vector<std::string>{"x"});
+  ExampleSchema skip{.bad_rows = BadRows::kSkip, .max_bad_fraction = 1.0};
+  CHECK(folder.Read("a.csv", "text,label\na,\"x\ry\"\n", skip)
+            .counts.bad.at("control character in a label")
+            .rows == 1);
+}
+
 TEST_CASE("a column with too many classes is asked about") {
   const Folder folder;
   std::string text = "text,label\n";
@@ -217,6 +231,10 @@ TEST_CASE("schemas that cannot be are usage errors") {
   refuse({.labels = {"a", "b"}}, "need the kind multi_label");
   refuse({.label_kind = LabelKind::kMultiLabel, .label_names = {"a", "b"}},
          "2 names for 1 columns");
+  refuse({.label_names = {"no", "yes", "no"}}, "two labels are named \"no\"; give each");
+  refuse({.label_names = {"no", ""}}, "\"\" cannot name a label");
+  refuse({.label_names = {"n\no"}}, "\"n\\no\" cannot name a label");
+  refuse({.labels = {"a", "b\t"}, .label_kind = LabelKind::kMultiLabel}, "\"b\\t\" cannot name");
   refuse({.threshold = 0.5}, "labels that are numbers");
   refuse({.group_weights = GroupWeights::kFixed}, "weights by groups need groups");
   refuse({.share = {.begin = 0.5, .end = 0.5}}, "a share of the rows");

@@ -227,6 +227,17 @@ TEST_CASE("a vocabulary of another case than the texts get is worth a warning") 
   CHECK_THAT(cased.output, Catch::Contains("1 of 11 pieces have capitals"));
 }
 
+TEST_CASE("a training set of one class is worth a warning") {
+  const ToyTexts toy;
+  WriteTestFile(toy.File("one.tsv"), "text\tlabel\na film\tblame\nb\tblame\n");
+  const Outcome one = toy.Train("trainer.max_steps=1 data.train=" + toy.File("one.tsv") +
+                                " data.dev=" + toy.File("one.tsv"));
+  INFO(one.output);
+  CHECK_THAT(one.output, Catch::Contains("all rows have the label \"blame\""));
+  CheckFailed(toy.Train("data.label_names=blame,praise,blame"), 2,
+              {"two labels are named \"blame\""});
+}
+
 TEST_CASE("bert_classify says what is wrong, once") {
   const ToyTexts toy;
   CheckFailed(toy.Run(1, ""), 2, {"which command? bert_classify train"});

@@ -188,6 +188,17 @@ void WarnOfCapitals(const WordPieceTokenizer& tokenizer, const std::string& path
   }
 }
 
+// One class leaves nothing to learn.
+void WarnOfOneClass(const ClassificationReport& train) {
+  const auto is_met = [](int64_t rows) { return rows > 0; };
+  if (std::count_if(train.label_rows.begin(), train.label_rows.end(), is_met) != 1) return;
+  const auto found = std::find_if(train.label_rows.begin(), train.label_rows.end(), is_met);
+  LogWarning(absl::StrFormat(
+      "train: all rows have the label \"%s\", a model learns nothing from them; is data.label the "
+      "right column?",
+      train.label_names[static_cast<size_t>(found - train.label_rows.begin())]));
+}
+
 // On the root: the shards by role. Classes that the training data has are those of all sets.
 absl::StatusOr<ClassifierData> PrepareOnRoot(const Config& config,
                                              const ClassifierDataOptions& options) {
@@ -214,6 +225,7 @@ absl::StatusOr<ClassifierData> PrepareOnRoot(const Config& config,
     switch (set.role) {
       case Role::kTrain:
         data.train = report.shard_path;
+        if (set.input.schema.label_kind == LabelKind::kClass) WarnOfOneClass(report);
         classes = report.label_names;
         break;
       case Role::kDev:

@@ -11,10 +11,12 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/data/internal/example_schema.h"
 #include "dtrain/data/internal/hash.h"
 #include "dtrain/data/internal/prefetcher.h"
 
@@ -23,7 +25,6 @@ namespace {
 
 constexpr float kUnlabelled = std::numeric_limits<float>::quiet_NaN();
 constexpr size_t kMaxClasses = 10000;
-constexpr size_t kMaxGroups = 32;
 constexpr size_t kMaxExamples = 5;  // of messages
 
 std::string_view Trim(std::string_view text) {
@@ -61,6 +62,7 @@ enum class ValueProblem : uint8_t {
   kRecord,
   kNoLabel,
   kUnknownLabel,
+  kControlCharacter,
   kNoNumber,
   kNoFloat,
   kOutOfRange,
@@ -73,6 +75,8 @@ std::string_view ValueProblemName(ValueProblem problem) {
       return "no label";
     case ValueProblem::kUnknownLabel:
       return "unknown label";
+    case ValueProblem::kControlCharacter:
+      return "control character in a label";
     case ValueProblem::kNoNumber:
       return "not a number";
     case ValueProblem::kNoFloat:
@@ -93,41 +97,6 @@ struct RowVerdict {
   int32_t column = -1;  // wanted
 };
 
-absl::Status CheckSchema(const ExampleSchema& s) {
-  if (s.text.empty()) return UsageError("no column of texts is named");
-  if (s.label_kind != LabelKind::kMultiLabel && s.labels.size() > 1) {
-    return UsageError("several columns of labels need the kind multi_label");
-  }
-  if (s.label_kind == LabelKind::kMultiLabel && !s.label_names.empty() &&
-      s.label_names.size() != s.labels.size()) {
-    return UsageError(absl::StrFormat("%d names for %d columns of labels", s.label_names.size(),
-                                      s.labels.size()));
-  }
-  if (s.groups.size() > kMaxGroups) {
-    return UsageError(absl::StrFormat("%d groups, at most %d", s.groups.size(), kMaxGroups));
-  }
-  if (s.threshold && s.label_kind == LabelKind::kClass) {
-    return UsageError("a threshold needs labels that are numbers");
-  }
-  if (s.group_weights != GroupWeights::kNone &&
-      (s.groups.empty() || !s.threshold || s.labels.empty())) {
-    return UsageError("weights by groups need groups, a label and its threshold");
-  }
-  if (!(s.share.begin >= 0.0 && s.share.begin < s.share.end && s.share.end <= 1.0)) {
-    return UsageError(
-        absl::StrFormat("a share of the rows from %g to %g cannot be; give 0 <= "
-                        "begin < end <= 1",
-                        s.share.begin, s.share.end));
-  }
-  if (!(s.max_bad_fraction >= 0.0 && s.max_bad_fraction <= 1.0)) {
-    return UsageError("max_bad_fraction must be within 0 and 1");
-  }
-  if (s.max_record_bytes < 1 || s.max_rows < 0) {
-    return UsageError("max_record_bytes must be at least 1, and max_rows at least 0");
-  }
-  return absl::OkStatus();
-}
-
 float WeightOfGroups(GroupWeights kind, bool is_positive, uint32_t groups, size_t num_groups) {
   const bool any = groups != 0;
   const bool some_absent = groups != (uint64_t{1} << num_groups) - 1;
@@ -140,28 +109,6 @@ float WeightOfGroups(GroupWeights kind, bool is_positive, uint32_t groups, size_
 }
 
 }  // namespace
-
-int32_t LabelsPerRow(const ExampleSchema& schema) {
-  return static_cast<int32_t>(std::max<size_t>(schema.labels.size(), 1));
-}
-
-std::string ExampleSchema::Describe() const {
-  const auto join = [](const std::vector<std::string>& names) {
-    std::string joined;  // sizes keep ("a", "b") apart from ("a,b")
-    for (const std::string& name : names) joined += absl::StrFormat("%d:%s,", name.size(), name);
-    return joined;
-  };
-  return absl::StrFormat(
-      "format %d, delimiter %d, header %d, text %s, text_pair %s, labels %s, kind %d, names %s, "
-      "optional %d, threshold %s, weight %s, id %s, groups %s, group_threshold %.17g, "
-      "group_weights %d, bad_rows %d, max_bad_fraction %.17g, max_record_bytes %d, "
-      "share %.17g to %.17g of seed %d, max_rows %d",
-      static_cast<int>(format), delimiter, header, text, text_pair, join(labels),
-      static_cast<int>(label_kind), join(label_names), labels_optional,
-      threshold ? absl::StrFormat("%.17g", *threshold) : "none", weight, id, join(groups),
-      group_threshold, static_cast<int>(group_weights), static_cast<int>(bad_rows),
-      max_bad_fraction, max_record_bytes, share.begin, share.end, share.seed, max_rows);
-}
 
 std::vector<int32_t> SortedClasses(std::span<const std::string> classes) {
   std::vector<double> numbers(classes.size());
@@ -313,6 +260,7 @@ RowVerdict ExampleReader::State::FindClass(const RecordBlock& records, int64_t i
   if (name.empty()) return {};
   auto found = class_index.find(name);
   if (found == class_index.end()) {
+    if (internal::HasControlCharacter(name)) return {ValueProblem::kControlCharacter, c};
     if (!collects) return {ValueProblem::kUnknownLabel, c};
     found = class_index.emplace(name, static_cast<int32_t>(classes.size())).first;
     classes.emplace_back(name);
@@ -340,6 +288,12 @@ std::string ExampleReader::State::DescribeProblem(const RecordBlock& records, in
                                       classes.begin() + static_cast<int64_t>(shown), ", "),
                         shown < classes.size() ? " ..." : "");
     }
+    case ValueProblem::kControlCharacter:
+      return text + absl::StrFormat(
+                        "\"%s\" has a line break, tab or other control character, which no name of "
+                        "a class can have; write it otherwise, or name the column of labels in "
+                        "data.label",
+                        absl::Utf8SafeCHexEscape(value));
     case ValueProblem::kNoFloat:
       return text + absl::StrFormat("\"%s\" is too large; the largest number is %.3g", value,
                                     std::numeric_limits<float>::max());
@@ -435,7 +389,7 @@ const std::vector<std::string>& ExampleReader::classes() const { return state_->
 
 absl::StatusOr<ExampleReader> ExampleReader::Open(const std::string& path,
                                                   const ExampleSchema& schema) {
-  DT_RETURN_IF_ERROR(CheckSchema(schema));
+  DT_RETURN_IF_ERROR(internal::CheckSchema(schema));
   DT_ASSIGN_OR_RETURN(DelimitedReader reader,
                       DelimitedReader::Open(path, State::MakeDelimitedOptions(schema)));
   auto state = std::make_unique<State>(std::move(reader), schema);
