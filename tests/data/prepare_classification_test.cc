@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -252,6 +253,26 @@ TEST_CASE("a table that changes while it is prepared is named, and nothing is ke
       std::string(MessageOf(status)),
       Catch::Contains("growing.csv: changed while it was read; prepare again when it is complete"));
   CHECK(fs::is_empty(data.input.cache_dir));
+}
+
+TEST_CASE("what killed preparations left is removed when it is a day old") {
+  const Data data;
+  const ClassificationReport report = data.Prepare();
+  const fs::path shard = report.shard_path;
+  const auto leave = [&](const std::string& name, int hours) {
+    const fs::path path = shard.parent_path() / name;
+    std::ofstream(path) << "a part";
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(hours));
+    return path;
+  };
+  const std::string name = ".tmp-" + shard.filename().string();
+  const fs::path old = leave(name + "-0123456789abcdef", 25);
+  const fs::path young = leave(name + "-123456789abcdef0", 23);
+  const fs::path other = leave(".tmp-other.shard-0123456789abcdef", 25);
+  CHECK(data.Prepare().reused);
+  CHECK_FALSE(fs::exists(old));
+  CHECK(fs::exists(young));
+  CHECK(fs::exists(other));
 }
 
 }  // namespace
