@@ -331,6 +331,22 @@ TEST_CASE("options that cannot be are usage errors") {
   CHECK_FALSE(fs::exists(options.output_dir));
 }
 
+TEST_CASE("columns behind the second are not read, which a note says") {
+  Corpus corpus;
+  std::string table;
+  for (int i = 0; i < 100; ++i) {
+    table += Sentence(i, false) + "\t" + Sentence(i, true) + (i % 4 == 0 ? "\t0.9\n" : "\n");
+  }
+  const std::string path = corpus.dir.Write("train.tsv", table);
+  corpus.options.train = {{path}};
+  const absl::StatusOr<PrepareReport> report = PrepareParallelCorpus(corpus.options);
+  REQUIRE(report.ok());
+  CHECK(std::count(report->notes.begin(), report->notes.end(),
+                   path + ": 25 lines have more than two columns; the first two are taken for "
+                          "source and target") == 1);
+  for (const std::string& note : report->notes) CHECK(note.find("dev.tsv") == std::string::npos);
+}
+
 TEST_CASE("carriage returns and byte order marks do not matter") {
   Corpus corpus;
   REQUIRE(PrepareParallelCorpus(corpus.options).ok());

@@ -30,7 +30,8 @@ struct PrepareFlags {
   std::vector<FieldFlag> fields = {
       {"train_source", "training text, source side; may be given several times"},
       {"train_target", "training text, target side, one for each --train_source"},
-      {"train_tsv", "training text, both sides with a tab between, instead of the two"},
+      {"train_tsv",
+       "training text, source and target as the first two columns, instead of the two"},
       {"dev_source", "dev text, source side"},
       {"dev_target", "dev text, target side"},
       {"dev_tsv", "dev text, both sides, instead of the two"},

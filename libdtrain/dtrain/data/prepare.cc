@@ -116,6 +116,7 @@ class Preparation {
       DT_RETURN_IF_ERROR(WriteLine(pair.source, source));
       DT_RETURN_IF_ERROR(WriteLine(pair.target, target));
     }
+    NoteColumns(input, reader.lines_with_more_columns());
     if (pairs == 0) return DataError(input.source + ": is empty; give at least one sentence pair");
     DT_RETURN_IF_ERROR(source.Commit());
     return target.Commit();
@@ -143,13 +144,16 @@ class Preparation {
     HoldOut held(hold_out);
     const bool learn = options_.model_path.empty();
     for (const ParallelInput& input : options_.train) {
-      DT_RETURN_IF_ERROR(internal::ForEachCleanBlock(
-          input, read_options_, cleaner, cleaning, [&](PairBlock& block, const std::string&) {
-            if (learn) counter.Add(block.used_lines());
-            held.Add(block);
-            for (const int64_t number : block.numbers) cleaning.Add(DropReason::kKept, {}, number);
-            return absl::OkStatus();
-          }));
+      DT_RETURN_IF_ERROR(internal::ForEachCleanBlock(input, read_options_, cleaner, cleaning,
+                                                     [&](PairBlock& block, const std::string&) {
+                                                       if (learn) counter.Add(block.used_lines());
+                                                       held.Add(block);
+                                                       for (const int64_t number : block.numbers)
+                                                         cleaning.Add(DropReason::kKept, {},
+                                                                      number);
+                                                       return absl::OkStatus();
+                                                     })
+                             .status());
     }
     DT_RETURN_IF_ERROR(CheckCounts(cleaning));
     DT_RETURN_IF_ERROR(WriteHeldOut(cleaning.pairs_kept(), held));
@@ -295,8 +299,10 @@ class Preparation {
       return absl::OkStatus();
     };
     for (const ParallelInput& input : options_.train) {
-      DT_RETURN_IF_ERROR(
+      DT_ASSIGN_OR_RETURN(
+          const int64_t lines,
           internal::ForEachCleanBlock(input, read_options_, cleaner, cleaning, consume));
+      NoteColumns(input, lines);
     }
     DT_RETURN_IF_ERROR(CheckCounts(cleaning));
     NoteUnknown("train", stats);
@@ -327,6 +333,13 @@ class Preparation {
     const auto bin = static_cast<size_t>(std::min(pieces / 8, kHistogramBins - 1));
     if (side.histogram.size() <= bin) side.histogram.resize(bin + 1);
     ++side.histogram[bin];
+  }
+
+  void NoteColumns(const ParallelInput& input, int64_t lines) {
+    if (lines == 0) return;
+    report_->notes.push_back(absl::StrFormat(
+        "%s: %d lines have more than two columns; the first two are taken for source and target",
+        input.source, lines));
   }
 
   void NoteUnknown(const std::string& name, const SetStats& set) {

@@ -235,7 +235,9 @@ absl::StatusOr<bool> ParallelTextReader::NextOfTsv(TextPair& pair) {
   }
   pair.source = line.text.substr(0, tab);
   const std::string_view rest = line.text.substr(tab + 1);
-  pair.target = rest.substr(0, rest.find('\t'));
+  const size_t next_tab = rest.find('\t');
+  pair.target = rest.substr(0, next_tab);
+  if (next_tab != std::string_view::npos) ++lines_with_more_columns_;
   return true;
 }
 

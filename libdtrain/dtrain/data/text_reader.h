@@ -89,12 +89,16 @@ class ParallelTextReader {
   static absl::StatusOr<ParallelTextReader> Open(const std::string& source_path,
                                                  const std::string& target_path,
                                                  TextReaderOptions options = {});
-  // Lines "source<tab>target"; further columns are ignored. A line without a tab is a DataError.
+  // Lines "source<tab>target"; further columns are ignored, and counted. A line without a tab is a
+  // DataError.
   static absl::StatusOr<ParallelTextReader> OpenTsv(const std::string& path,
                                                     TextReaderOptions options = {});
 
   // Reads one pair; false at the end. DataError naming both counts when one file has more lines.
   absl::StatusOr<bool> Next(TextPair& pair);
+
+  // Lines of a TSV so far that had more than two columns.
+  int64_t lines_with_more_columns() const { return lines_with_more_columns_; }
 
   // "path:line" of a side of a pair, for messages.
   std::string Locate(int64_t number, bool target) const;
@@ -107,6 +111,7 @@ class ParallelTextReader {
 
   TextReader source_;
   std::unique_ptr<TextReader> target_;  // null: source_ is a TSV
+  int64_t lines_with_more_columns_ = 0;
 };
 
 }  // namespace dtrain

@@ -75,9 +75,9 @@ absl::StatusOr<ParallelTextReader> OpenParallel(const ParallelInput& input,
   return ParallelTextReader::Open(input.source, input.target, options);
 }
 
-absl::Status ForEachCleanBlock(const ParallelInput& input, const TextReaderOptions& options,
-                               PairCleaner& cleaner, CleaningReport& report,
-                               const BlockConsumer& consume) {
+absl::StatusOr<int64_t> ForEachCleanBlock(const ParallelInput& input,
+                                          const TextReaderOptions& options, PairCleaner& cleaner,
+                                          CleaningReport& report, const BlockConsumer& consume) {
   DT_ASSIGN_OR_RETURN(ParallelTextReader reader, OpenParallel(input, options));
   PairBlock current;
   PairBlock next;
@@ -91,7 +91,7 @@ absl::Status ForEachCleanBlock(const ParallelInput& input, const TextReaderOptio
     DT_RETURN_IF_ERROR(reading.get());
     std::swap(current, next);
   }
-  return absl::OkStatus();
+  return reader.lines_with_more_columns();
 }
 
 }  // namespace dtrain::internal

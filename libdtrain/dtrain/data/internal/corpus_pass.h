@@ -35,11 +35,11 @@ struct PairBlock {
 
 // Gives every block of pairs that the cleaner keeps to `consume`, in order, on the calling thread;
 // dropped pairs are counted in `report`, kept ones are for the consumer to count. `path` is that of
-// the block's file.
+// the block's file. Returns how many lines had more than two columns, of a TSV.
 using BlockConsumer = std::function<absl::Status(PairBlock& block, const std::string& path)>;
-absl::Status ForEachCleanBlock(const ParallelInput& input, const TextReaderOptions& options,
-                               PairCleaner& cleaner, CleaningReport& report,
-                               const BlockConsumer& consume);
+absl::StatusOr<int64_t> ForEachCleanBlock(const ParallelInput& input,
+                                          const TextReaderOptions& options, PairCleaner& cleaner,
+                                          CleaningReport& report, const BlockConsumer& consume);
 
 }  // namespace dtrain::internal
 
