@@ -173,6 +173,12 @@ TEST_CASE(
   CHECK_THAT(
       toy.Run(1, "eval --run_dir=" + toy.File("run") + " data.test=" + toy.File("new.tsv")).output,
       Catch::Contains("test (2 texts)  no labels"));
+  const std::string evaluate = "eval --run_dir=" + toy.File("run") + " data.dev= data.test=";
+  CheckFailed(toy.Run(1, evaluate + toy.File("new.tsv") + " data.label=lable"), 3,
+              {"no text of test has its labels in \"lable\""});
+  WriteTestFile(toy.File("some.tsv"), "text\tlabel\ngood film\tpraise\nbad film\t\n");
+  CHECK_THAT(toy.Run(1, evaluate + toy.File("some.tsv")).output,
+             Catch::Contains("test (2 texts)  with labels 1  loss"));
 
   WriteTestFile(toy.File("weighted.tsv"), rows);
   CheckFailed(toy.Train("trainer.max_steps=6 data.weight=w data.train=" + toy.File("weighted.tsv")),

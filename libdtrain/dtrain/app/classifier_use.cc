@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "dtrain/app/classifier_data.h"
 #include "dtrain/app/classifier_runs.h"
 #include "dtrain/app/internal/trained_classifier.h"
@@ -83,9 +84,17 @@ absl::Status EvaluateClassifier(const proto::BertConfig& config, Runtime& runtim
   return ForSets(config, runtime, all,
                  [&](const NamedShard& set, const ClassificationShard& shard,
                      const Predict& predict) -> absl::Status {
+                   const int64_t labelled = CountLabelled(shard);
                    std::string text = absl::StrFormat("%s (%d texts)", set.name, shard.size());
-                   if (!HasLabels(shard)) {
-                     return Print(runtime, text + "  no labels\n");
+                   if (labelled == 0 && config.data().label_size() > 0) {
+                     return DataError(absl::StrFormat(
+                         "data.label: no text of %s has its labels in \"%s\"; name the columns as "
+                         "the file does, or leave data.label out for texts without labels",
+                         set.name, absl::StrJoin(config.data().label(), ",")));
+                   }
+                   if (labelled == 0) return Print(runtime, text + "  no labels\n");
+                   if (labelled < shard.size()) {
+                     absl::StrAppend(&text, "  with labels ", labelled);
                    }
                    const ClassificationPredictions predictions = predict();
                    EvaluationResult result;

@@ -149,11 +149,8 @@ std::string Header(const ClassificationShardInfo& info) {
 
 }  // namespace
 
-bool HasLabels(const ClassificationShard& shard) {
-  for (int64_t i = 0; i < shard.size(); ++i) {
-    if (HasLabel(shard, i)) return true;
-  }
-  return false;
+int64_t CountLabelled(const ClassificationShard& shard) {
+  return static_cast<int64_t>(LabelledRows(shard).size());
 }
 
 int64_t ClassificationPredictions::Class(int64_t i) const {

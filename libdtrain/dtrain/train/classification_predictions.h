@@ -39,8 +39,8 @@ struct ClassificationPredictions {
 ClassificationLossKind LossOf(LabelKind kind);
 int64_t OutputsOf(const ClassificationShardInfo& info);
 
-// Whether some row has all its labels: others have no metrics.
-bool HasLabels(const ClassificationShard& shard);
+// Rows that have all their labels: others count in no metric.
+int64_t CountLabelled(const ClassificationShard& shard);
 
 // Every row by one of the ranks, in batches that are the same for any number of ranks; all ranks
 // get all rows. Collective; the context is not training.

@@ -188,7 +188,7 @@ absl::StatusOr<EvaluationResult> ClassificationTask::EvaluateTest(Context& ctx) 
   EvaluationResult result;
   if (options_.test.empty()) return result;
   DT_ASSIGN_OR_RETURN(const ClassificationShard test, OpenAlike(options_.test));
-  if (!HasLabels(test)) return result;
+  if (CountLabelled(test) == 0) return result;
   DT_RETURN_IF_ERROR(AddMetrics(
       test, PredictShard(*model_, test, options_.eval_batch_tokens, comm_, ctx), "", result));
   return result;
