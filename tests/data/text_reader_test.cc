@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/text_reader.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -242,6 +244,21 @@ TEST_CASE("files compressed in a way that is not read are named with what to do"
           path + ": is " + format + "-compressed; unpack it, or give plain text, .gz or .zst");
   }
   CHECK(TextReader::Open(dir.Write("train.en", "BZh9 is no text of bzip2\n")).ok());
+  CHECK(TextReader::Open(dir.Write("train.en", "BZh")).ok());
+}
+
+TEST_CASE("a short line of somebody who has not finished is there at once") {
+  const TemporaryFolder dir;
+  const std::string path = dir.File("pipe");
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  const int writer = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(write(writer, "a\n", 2) == 2);
+  auto reader = TextReader::Open(path);
+  REQUIRE(reader.ok());
+  TextLine line;
+  REQUIRE(reader->Next(line).ok());
+  CHECK(line.text == "a");
+  close(writer);
 }
 
 }  // namespace

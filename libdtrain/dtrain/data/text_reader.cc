@@ -113,7 +113,11 @@ struct TextReader::State {
   }
 
   absl::Status ReadByteOrderMark() {
-    while (end < 3 && !at_end) DT_RETURN_IF_ERROR(Fill());
+    // A line that has ended is one of text: who types it is not waited for longer.
+    while (end < 3 && !at_end &&
+           std::memchr(buffer.data(), '\n', static_cast<size_t>(end)) == nullptr) {
+      DT_RETURN_IF_ERROR(Fill());
+    }
     const std::string_view start(buffer.data(), static_cast<size_t>(std::min<int64_t>(end, 3)));
     if (start == "\xEF\xBB\xBF") {
       begin = scanned = 3;

@@ -31,9 +31,11 @@ class PlainSource final : public ByteSource {
   PlainSource(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
   ~PlainSource() override { ::close(fd_); }
 
+  // Up to `count` bytes; no more than there are once a line has ended, so that who types or writes
+  // to a pipe is not waited for longer.
   absl::Status Peek(char* out, int64_t count, int64_t* got) {
     *got = 0;
-    while (*got < count) {
+    while (*got < count && std::find(out, out + *got, '\n') == out + *got) {
       DT_ASSIGN_OR_RETURN(const int64_t n, ReadFile(out + *got, count - *got));
       if (n == 0) break;
       *got += n;
