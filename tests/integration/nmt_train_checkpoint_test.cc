@@ -68,16 +68,18 @@ TEST_CASE("the best checkpoint is marked again where a killed run did not come t
   CHECK(std::filesystem::exists(toy.run_dir() + "/ckpt/last/COMPLETE"));
 }
 
-TEST_CASE("a run from another run's end has a checkpoint of its own") {
+TEST_CASE("a run from another run's end is refused without a further limit, and goes on with one") {
   const ToyProgram toy;
   REQUIRE(toy.Run(1, toy.Corpus()).exit_code == 0);
   const std::string other = toy.File("other");
-  const Outcome outcome = toy.Run(
-      1, toy.Corpus() + " run.run_dir=" + other + " run.resume=" + toy.run_dir() + "/ckpt/last");
+  const std::string arguments =
+      toy.Corpus() + " run.run_dir=" + other + " run.resume=" + toy.run_dir() + "/ckpt/last";
+  CheckFailed(toy.Run(2, arguments), 2, {"trainer.max_steps gives 20 updates"});
+  CHECK_FALSE(std::filesystem::exists(other + "/ckpt/last"));
+  const Outcome outcome = toy.Run(2, arguments + " trainer.max_steps=22");
   INFO(outcome.output);
   CHECK(outcome.exit_code == 0);
-  CHECK(std::filesystem::exists(other + "/ckpt/last/COMPLETE"));
-  CHECK(CountOf(ReadTestFile(other + "/metrics/eval.jsonl"), "\"step\":20,") == 1);
+  CHECK(std::filesystem::exists(other + "/ckpt/step-00000022/COMPLETE"));
 }
 
 TEST_CASE("an average of the weights may begin and end in the middle of a run") {

@@ -227,6 +227,37 @@ TEST_CASE("a run does not go on with other data, a new run may start from its we
   }
 }
 
+TEST_CASE("a new run whose limit the checkpoint has reached is refused by the limit's name") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder folder, another;
+  ToyRun run = FullRun(corpus, folder, 2);
+  run.trainer.max_steps = 0;
+  run.trainer.max_epochs = 1;
+  const ToyResult first = TrainToy(run)[0];
+  REQUIRE(first.exit_code == ExitCode::kDone);
+  run.resume = folder.File("ckpt/last");
+  run.trainer.checkpoint_dir = another.File("ckpt");
+  const auto check_refused = [&](const std::string& text) {
+    for (const ToyResult& result : TrainToy(run)) {
+      CHECK(result.exit_code == ExitCode::kUsage);
+      CHECK_THAT(result.message, Catch::Contains("--resume=" + run.resume) &&
+                                     Catch::Contains(text) && Catch::Contains("raise the limit"));
+    }
+  };
+  check_refused("trainer.max_epochs gives 1 epochs, of which the checkpoint has 1");
+  run.trainer.max_epochs = 0;
+  run.trainer.max_seconds = 1e-3;
+  check_refused("trainer.max_time gives 0.001 s, of which the checkpoint has ");
+  run.trainer.max_seconds = 0;
+  run.trainer.max_steps = first.state.step;
+  const std::string steps = std::to_string(first.state.step);
+  check_refused("trainer.max_steps gives " + steps + " updates, of which the checkpoint has " +
+                steps);
+  CHECK(ListCheckpoints(another.File("ckpt")).empty());
+  ++run.trainer.max_steps;
+  CHECK(TrainToy(run)[0].state.step == first.state.step + 1);
+}
+
 TEST_CASE("a model of the same shapes that computes otherwise is refused by its key") {
   const ToyCorpus corpus(70);
   const TemporaryFolder folder;

@@ -60,6 +60,8 @@ struct TrainerOptions {
   int64_t max_steps = 0;     // updates; 0 is no limit
   double max_seconds = 0.0;  // of training, summed over resumes; 0 is no limit
   int64_t max_epochs = 0;    // 0 is no limit
+  // What is said where max_steps ends the run: "max_epochs", say, where it was made of these.
+  std::string max_steps_name = "max_steps";
   LrScheduleOptions learning_rate = {};
   AdamConfig adam = {};
   double clip_norm = 1.0;  // of the mean gradient; 0 is no limit
@@ -155,8 +157,8 @@ class Trainer {
   void set_stop_flags(StopFlags* flags) { stop_flags_ = flags; }
 
   // Before Run(). "auto": the newest good checkpoint of checkpoint_dir, if there is one. "never":
-  // from the start. Else the checkpoint or run directory to go on from. The root loads, all ranks
-  // get it.
+  // from the start. Else the checkpoint or run directory to go on from; UsageError where it has
+  // reached a limit of this run already. The root loads, all ranks get it.
   absl::Status Resume(const std::string& from);
   // Trains to the end. StoppedError after a requested stop, DivergedError when gradients stay
   // infinite.
@@ -246,6 +248,8 @@ class Trainer {
   absl::Status EndsBroken(const std::string& reason);
   // Why the run ends here, or "".
   std::string EndReason(const Requests& requests) const;
+  // UsageError where a checkpoint of another run leaves nothing to train.
+  absl::Status CheckLimits(const std::string& checkpoint) const;
   double BudgetUsed() const;
   double Elapsed() const { return resumed_seconds_ + clock_.Seconds(); }
   double EtaSeconds(const Update& update, double step_seconds) const;

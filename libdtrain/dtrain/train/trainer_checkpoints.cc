@@ -56,12 +56,36 @@ absl::Status Trainer::Resume(const std::string& from) {
   absl::StatusOr<std::string> path = std::string();
   static_cast<void>(OnRoot([&] { return (path = Load(from)).status(); }));
   DT_RETURN_IF_ERROR(BroadcastState(path.status()));
+  if (from != "auto" && from != "never") DT_RETURN_IF_ERROR(CheckLimits(from));
   // A complete run that is started again has its checkpoint already; one that goes on from another
   // run's has none of its own.
   if (from == "auto" && state_.step > 0) last_checkpoint_step_ = state_.step;
   if (state_.step > 0 && comm_.is_root()) Event("resume", "going on from " + *path);
   reducer_->SetStep(state_.step);
   return state_.step > 0 ? RestorePowerSgd(*path) : absl::OkStatus();
+}
+
+absl::Status Trainer::CheckLimits(const std::string& checkpoint) const {
+  const auto reached = [&](const std::string& limit, const std::string& used) {
+    return UsageError(absl::StrFormat(
+        "--resume=%s leaves nothing to train: trainer.%s, of which the checkpoint has %s, and what "
+        "it has counts; raise the limit, or set another in its place",
+        checkpoint, limit, used));
+  };
+  if (options_.max_steps > 0 && state_.step >= options_.max_steps) {
+    return reached(
+        absl::StrFormat("%s gives %d updates", options_.max_steps_name, options_.max_steps),
+        absl::StrFormat("%d", state_.step));
+  }
+  if (options_.max_seconds > 0.0 && state_.seconds >= options_.max_seconds) {
+    return reached(absl::StrFormat("max_time gives %g s", options_.max_seconds),
+                   absl::StrFormat("%.1f s", state_.seconds));
+  }
+  if (options_.max_epochs > 0 && state_.position.epoch >= options_.max_epochs) {
+    return reached(absl::StrFormat("max_epochs gives %d epochs", options_.max_epochs),
+                   absl::StrFormat("%d", state_.position.epoch));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> Trainer::Load(const std::string& from) {
