@@ -17,6 +17,9 @@ class ToyTexts {
     WriteTestFile(File("new.tsv"), "text\na good film\na bad film\n");
   }
   std::string File(const std::string& name) const { return folder_.File(name); }
+  void WriteRows(const std::string& name, int count, uint64_t seed) const {
+    WriteTestFile(File(name), Rows(count, seed));
+  }
 
   Outcome Train(const std::string& more = "", int ranks = 1) const {
     return Run(ranks, "train data.train=" + File("train.tsv") + " data.dev=" + File("dev.tsv") +
@@ -216,6 +219,47 @@ TEST_CASE(
   INFO(undefined.output);
   CHECK(undefined.exit_code == 0);
   CHECK(CountOf(undefined.output, "auc_y is undefined on the dev set") == 1);
+}
+
+TEST_CASE("what ended a run is said by the key that goes on") {
+  const ToyTexts toy;
+  const std::string spaced = " \"run.run_dir=" + toy.File("a run") + "\"";
+  const Outcome trained = toy.Train("trainer.max_epochs=1" + spaced);
+  INFO(trained.output);
+  CHECK(trained.exit_code == 0);
+  CHECK_THAT(trained.output,
+             Catch::Contains("done (max_epochs): 10 updates") &&
+                 Catch::Contains("tensorboard --logdir '" + toy.File("a run/tb") + "'\n") &&
+                 Catch::Contains("--run_dir '" + toy.File("a run") + "'\n"));
+  CHECK_THAT(toy.Train("trainer.max_epochs=1" + spaced).output,
+             Catch::Contains("raise its limit (trainer.max_epochs)"));
+  const std::string stalls =
+      " trainer.early_stop.patience=1 trainer.early_stop.min_delta=9 trainer.eval_every=1u";
+  CHECK_THAT(toy.Train(stalls).output, Catch::Contains("done (early stop): 2 updates"));
+  CHECK_THAT(toy.Train(stalls).output,
+             Catch::Contains("raise its limit (trainer.early_stop.patience)"));
+}
+
+TEST_CASE("epochs of other data are refused where a run goes on from a checkpoint") {
+  const ToyTexts toy;
+  REQUIRE(toy.Train("trainer.max_epochs=1").exit_code == 0);
+  toy.WriteRows("other.tsv", 400, 5);
+  const std::string other = " --resume=" + toy.File("run") +
+                            " data.train=" + toy.File("other.tsv") +
+                            " run.run_dir=" + toy.File("other");
+  for (const char* epochs : {"trainer.max_epochs=1", "trainer.max_epochs=3"}) {
+    CheckFailed(toy.Train(epochs + other), 2,
+                {"trainer.max_epochs counts from that run's first update",
+                 "model.pretrained=FOLDER", "trainer.max_steps=N, of which 10 are done"});
+  }
+  const Outcome further = toy.Train("trainer.max_epochs=0 trainer.max_steps=15" + other);
+  INFO(further.output);
+  CHECK(further.exit_code == 0);
+  CHECK_THAT(further.output, Catch::Contains("done (max_steps): 15 updates"));
+  // The same data has no first epoch to begin.
+  CheckFailed(toy.Train("trainer.max_epochs=1 --resume=" + toy.File("run") +
+                        " run.run_dir=" + toy.File("same")),
+              2, {"trainer.max_epochs gives 10 updates, of which the checkpoint has 10"});
 }
 
 TEST_CASE("a vocabulary of another case than the texts get is worth a warning") {

@@ -16,8 +16,8 @@ TEST_CASE("a complete run that is started again trains nothing and says how to g
   INFO(again.output);
   CHECK(again.exit_code == 0);
   CHECK_THAT(again.output, Catch::Contains("this run was complete already") &&
-                               Catch::Contains("(max_steps)") &&
-                               Catch::Contains("another --run_dir"));
+                               Catch::Contains("(trainer.max_steps)") &&
+                               Catch::Contains("another run directory"));
   CHECK(ReadTestFile(toy.CheckpointFile(20)) == weights);
   CHECK(ReadTestFile(toy.run_dir() + "/metrics/eval.jsonl") == evaluations);
   // And it does go on.

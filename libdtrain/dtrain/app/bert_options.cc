@@ -88,6 +88,7 @@ TrainerOptions ClassifierTrainerOf(const proto::BertConfig& config, const Classi
   TrainerOptions options = internal::SharedTrainerOptions(trainer, config.optimizer(),
                                                           trainer.batch_size(), run.run_dir);
   options.max_steps = max_steps;
+  options.max_steps_of_epochs = max_steps != trainer.max_steps();
   options.learning_rate = schedule;
   options.reducer.power_sgd.seed = run.seed;
   options.best_metric = best;

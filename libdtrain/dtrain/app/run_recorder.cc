@@ -316,11 +316,13 @@ void RunRecorder::PrintSummary(const TrainResult& result) const {
   }
   if (restored_step_ > 0 && state.step == restored_step_) {
     absl::StrAppend(&text, "note       this run was complete already; to go on, raise its limit (",
-                    result.reason, "); to start anew, give another --run_dir\n");
+                    words_.keys,
+                    result.reason == "early stop" ? "early_stop.patience" : result.reason,
+                    "); to start anew, give another run directory\n");
   }
   absl::StrAppend(&text, "run      ", path_, " (checkpoints in ckpt/, samples in samples/)\n",
-                  "curves   tensorboard --logdir ", path_, "/tb\n", words_.advice, " ", path_,
-                  "\n");
+                  "curves   tensorboard --logdir ", ShellQuote(path_ + "/tb"), "\n", words_.advice,
+                  " ", ShellQuote(path_), "\n");
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
 }

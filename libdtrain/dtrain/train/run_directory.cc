@@ -47,15 +47,6 @@ std::string TimeStamp() {
   return absl::StrFormat("%s.%03dZ", text.data(), milliseconds);
 }
 
-std::string ShellQuote(const std::string& argument) {
-  constexpr char kPlain[] =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
-  if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) return argument;
-  std::string quoted = "'";
-  for (const char c : argument) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 std::string CommandLine(std::span<const std::string> arguments) {
   return absl::StrJoin(arguments, " ", [](std::string* out, const std::string& argument) {
     out->append(ShellQuote(argument));
@@ -155,6 +146,15 @@ std::string ValueOf(const char* path, std::string_view key) {
 }
 
 }  // namespace
+
+std::string ShellQuote(const std::string& argument) {
+  constexpr char kPlain[] =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+  if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) return argument;
+  std::string quoted = "'";
+  for (const char c : argument) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
 
 absl::Status RunMetrics::Flush() {
   DT_RETURN_IF_ERROR(steps.Flush());

@@ -102,6 +102,9 @@ class RunDirectory {
   FileLock lock_;
 };
 
+// An argument as a shell takes it: in quotes where it needs them.
+std::string ShellQuote(const std::string& argument);
+
 // Host, processor, cores, memory, system, compiler, start time.
 JsonRecord CollectEnvironment();
 

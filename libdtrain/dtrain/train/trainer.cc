@@ -397,7 +397,7 @@ PeriodClock Trainer::Clock() const {
 std::string Trainer::EndReason(const Requests& requests) const {
   if (requests.stop) return "stop requested";
   if (options_.max_steps > 0 && state_.step >= options_.max_steps) {
-    return options_.max_steps_name;
+    return options_.max_steps_of_epochs ? "max_epochs" : "max_steps";
   }
   if (options_.max_seconds > 0.0 && elapsed_ >= options_.max_seconds) return "max_time";
   if (options_.max_epochs > 0 && state_.position.epoch >= options_.max_epochs) return "max_epochs";

@@ -57,11 +57,10 @@ struct EarlyStopOptions {
 };
 
 struct TrainerOptions {
-  int64_t max_steps = 0;     // updates; 0 is no limit
-  double max_seconds = 0.0;  // of training, summed over resumes; 0 is no limit
-  int64_t max_epochs = 0;    // 0 is no limit
-  // What is said where max_steps ends the run: "max_epochs", say, where it was made of these.
-  std::string max_steps_name = "max_steps";
+  int64_t max_steps = 0;             // updates; 0 is no limit
+  double max_seconds = 0.0;          // of training, summed over resumes; 0 is no limit
+  int64_t max_epochs = 0;            // 0 is no limit
+  bool max_steps_of_epochs = false;  // max_steps was made of epochs, which are then the limit
   LrScheduleOptions learning_rate = {};
   AdamConfig adam = {};
   double clip_norm = 1.0;  // of the mean gradient; 0 is no limit

@@ -72,10 +72,20 @@ absl::Status Trainer::CheckLimits(const std::string& checkpoint) const {
         "it has counts; raise the limit, or set another in its place",
         checkpoint, limit, used));
   };
+  const bool has_new_data = state_.step > 0 && state_.position == DataPosition();
+  if (options_.max_steps_of_epochs && has_new_data) {
+    return UsageError(absl::StrFormat(
+        "--resume=%s: trainer.max_epochs counts from that run's first update, and the training "
+        "data is another here. Start from its weights: `dtrain export-hf RUN FOLDER`, then "
+        "model.pretrained=FOLDER without --resume; or go on with its schedule: "
+        "trainer.max_epochs=0 trainer.max_steps=N, of which %d are done",
+        checkpoint, state_.step));
+  }
   if (options_.max_steps > 0 && state_.step >= options_.max_steps) {
-    return reached(
-        absl::StrFormat("%s gives %d updates", options_.max_steps_name, options_.max_steps),
-        absl::StrFormat("%d", state_.step));
+    return reached(absl::StrFormat("%s gives %d updates",
+                                   options_.max_steps_of_epochs ? "max_epochs" : "max_steps",
+                                   options_.max_steps),
+                   absl::StrFormat("%d", state_.step));
   }
   if (options_.max_seconds > 0.0 && state_.seconds >= options_.max_seconds) {
     return reached(absl::StrFormat("max_time gives %g s", options_.max_seconds),
