@@ -24,6 +24,9 @@ TEST_CASE("a field's default is text for the help of a tool's flag") {
   CHECK(DefaultText(Type(), "data.vocab_size") == "8000");
   CHECK(DefaultText(Type(), "data.cleaning.drop_copies") == "false");
   CHECK(DefaultText(Type(), "data.train_source") == "[]");
+  proto::NmtConfig config;
+  REQUIRE(ApplyOverride("data.train_source=/a,/b", config).ok());
+  CHECK(DefaultText(config, "data.train_source") == "[\"/a\",\"/b\"]");
   CHECK(DefaultText(Type(), "data.dev_tsv") == "\"\"");
   CHECK_THROWS(DefaultText(Type(), "data.no_such_field"));
 }

@@ -25,6 +25,34 @@ TEST_CASE("a complete run that is started again trains nothing and says how to g
   CHECK(toy.HasCheckpoint(25));
 }
 
+TEST_CASE("settings that differ from those the run had are told when it goes on") {
+  const ToyProgram toy;
+  const std::string arguments = toy.Corpus() + " trainer.checkpoint_minutes=7 run.threads=1 ";
+  REQUIRE(toy.Run(2, arguments).exit_code == 0);
+  const Outcome same = toy.Run(2, arguments + "trainer.max_steps=22 trainer.log_every=3");
+  INFO(same.output);
+  CHECK(same.exit_code == 0);
+  CHECK(same.output.find("settings differ") == std::string::npos);
+  const std::string changes = "optimizer.learning_rate: 0.001 -> 0.5, trainer.beam_alpha: ";
+  const Outcome other = toy.Run(
+      2, arguments + "trainer.max_steps=24 optimizer.learning_rate=0.5 trainer.beam_alpha=2");
+  INFO(other.output);
+  CHECK(other.exit_code == 0);
+  const std::string line = "settings differ from here on: " + changes;
+  CHECK(CountOf(toy.Log(), "resume @22: " + line) == 1);
+  CHECK(CountOf(ReadTestFile(toy.run_dir() + "/metrics/events.jsonl"), line) == 1);
+  const Outcome many =
+      toy.Run(2, arguments +
+                     "trainer.max_steps=25 optimizer.beta1=0.8 optimizer.beta2=0.9 "
+                     "optimizer.epsilon=1e-6 optimizer.clip_norm=2 optimizer.weight_decay=0.1 "
+                     "trainer.label_smoothing=0.2 trainer.seed=4 trainer.beam_extra_length=3 "
+                     "trainer.eval_samples=1 trainer.eval_max_sentences=1 model.dropout=0.3");
+  INFO(many.output);
+  CHECK(many.exit_code == 0);
+  CHECK_THAT(toy.Log(),
+             Catch::Contains("model.dropout: 0.1 -> 0.3, ") && Catch::Contains(", and 3 more"));
+}
+
 TEST_CASE("ranks on unlike processors compute alike") {
   const ToyProgram toy;
   const std::string arguments = toy.Corpus() + " trainer.replica_check_every=1";

@@ -65,7 +65,8 @@ std::string PrintConfig(const google::protobuf::Message& config, ConfigFormat fo
 absl::StatusOr<std::string> DescribeConfig(const google::protobuf::Message& defaults,
                                            std::string_view key);
 
-// The default of the field `key`, as text: "8000", "[]", "\"\"". There must be such a field.
+// The default of the field `key`, or what `defaults` has there, as text: "8000", "[]", "\"\"".
+// There must be such a field.
 std::string DefaultText(const google::protobuf::Message& defaults, std::string_view key);
 
 // Dotted names of all fields that can be set, sections left out.

@@ -3,7 +3,9 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/message.h>
+#include <google/protobuf/text_format.h>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/config_fields.h"
@@ -88,8 +90,16 @@ std::string Wrap(const std::string& text, const std::string& indent) {
 // What a field is where nobody sets it: its value in `defaults`, which is the default of the .proto
 // unless the program has another.
 std::string DefaultOf(const FieldDescriptor& field, const Message& defaults) {
-  if (field.is_repeated()) return "[]";
   const google::protobuf::Reflection& values = *defaults.GetReflection();
+  if (field.is_repeated()) {
+    std::string list;
+    for (int i = 0; i < values.FieldSize(defaults, &field); ++i) {
+      std::string value;
+      google::protobuf::TextFormat::PrintFieldValueToString(defaults, &field, i, &value);
+      absl::StrAppend(&list, i > 0 ? "," : "", value);
+    }
+    return "[" + list + "]";
+  }
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return values.GetBool(defaults, &field) ? "true" : "false";

@@ -2,16 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/run_recorder.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <exception>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/run_on_ranks.h"
 #include "dtrain/app/version.h"
@@ -78,6 +81,39 @@ ResumePolicy PolicyOf(const std::string& resume) {
   return resume == "never" ? ResumePolicy::kNever : ResumePolicy::kFromElsewhere;
 }
 
+// Where a run goes on from, how far, and what it shows: nothing that its updates depend on.
+bool IsAside(const std::string& key) {
+  constexpr std::array<std::string_view, 10> kAside = {
+      "trainer.max_steps",          "trainer.max_time",
+      "trainer.max_epochs",         "trainer.log_every",
+      "trainer.eval_every",         "trainer.checkpoint_every",
+      "trainer.checkpoint_minutes", "trainer.keep_last",
+      "trainer.timeline",           "kernels.plan_dir"};
+  // A key without a section is of a program that has no more than RunConfig.
+  return key.find('.') == std::string::npos || key.starts_with("run.") ||
+         key.starts_with("predict.") ||
+         std::find(kAside.begin(), kAside.end(), key) != kAside.end();
+}
+
+// "model.dropout: 0.1 -> 0.2, ...": what is set otherwise than in the file; "" where nothing is, or
+// there is no such file, or one of another version.
+std::string ChangesSince(const std::string& file, const google::protobuf::Message& config) {
+  constexpr size_t kShown = 10;
+  const std::unique_ptr<google::protobuf::Message> before(config.New());
+  if (!MergeConfigFile(file, *before).ok()) return "";
+  std::vector<std::string> changes;
+  for (const std::string& key : ConfigKeys(*config.GetDescriptor())) {
+    const std::string there = DefaultText(*before, key);
+    const std::string here = DefaultText(config, key);
+    if (there == here || IsAside(key)) continue;
+    changes.push_back(absl::StrFormat("%s: %s -> %s", key, there, here));
+  }
+  const size_t more = changes.size() - std::min(changes.size(), kShown);
+  changes.resize(changes.size() - more);
+  return absl::StrCat(absl::StrJoin(changes, ", "),
+                      more > 0 ? absl::StrFormat(", and %d more", more) : "");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::Open(
@@ -103,6 +139,7 @@ absl::Status RunRecorder::OpenRoot(const proto::RunConfig& run,
       RunDirectory::Open(
           {.path = path_, .resume = PolicyOf(run.resume()), .arguments = LaunchCommand(runtime_)}));
   directory_.emplace(std::move(directory));
+  if (directory_->is_resumed()) changes_ = ChangesSince(path_ + "/config.textproto", config);
   config_text_ = PrintConfig(config, ConfigFormat::kFull);
   // The trainer reports every log_every updates already.
   progress_ =
@@ -139,6 +176,9 @@ absl::Status RunRecorder::Begin(const TrainState& restored) {
   metrics_.emplace(std::move(metrics));
   for (const JsonRecord& event : early_events_) Check(metrics_->events.Write(event));
   early_events_.clear();
+  if (restored_step > 0 && !changes_.empty()) {
+    OnEvent(restored_step, "resume", "settings differ from here on: " + changes_);
+  }
   if (restored_step == 0) {
     if (directory_->is_resumed()) {
       LogWarning(path_ + ": an earlier run left no checkpoint here; this one begins anew");

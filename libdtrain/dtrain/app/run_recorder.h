@@ -77,6 +77,7 @@ class RunRecorder final : public TrainObserver {
   RunWords words_;
   std::string path_;
   std::string config_text_;
+  std::string changes_;  // of the configuration, since the run was last trained
   bool tensorboard_ = true;
   std::optional<RunDirectory> directory_;
   std::optional<RunMetrics> metrics_;
