@@ -216,6 +216,23 @@ TEST_CASE("a folder of something else is left alone, a damaged one is named") {
   CheckRefused(corpus.options, ExitCode::kStorage, {"/proc/nowhere: cannot be made"});
 }
 
+TEST_CASE("a preparation that was killed while it moved its files is made again") {
+  Corpus corpus;
+  REQUIRE(PrepareParallelCorpus(corpus.options).ok());
+  fs::remove(corpus.Out("prepare_report.json"));
+  CheckRefused(corpus.options, ExitCode::kUsage, {"is not empty and holds no prepared data"});
+  fs::create_directory(corpus.Out(".partial"));
+  fs::rename(corpus.Out("dev.src"), corpus.Out(".partial/dev.src"));
+  corpus.dir.Write("out/data/thesis.tex", "precious");
+  CheckRefused(corpus.options, ExitCode::kUsage,
+               {"holds no prepared data; give `dtrain prepare` another output folder or "
+                "--overwrite, and a run another run.run_dir, or delete " +
+                corpus.options.output_dir});
+  fs::remove(corpus.Out("thesis.tex"));
+  REQUIRE(PrepareParallelCorpus(corpus.options).ok());
+  CHECK(fs::exists(corpus.Out("dev.src")));
+}
+
 TEST_CASE("a given model is used as it is") {
   Corpus corpus;
   REQUIRE(PrepareParallelCorpus(corpus.options).ok());

@@ -109,7 +109,8 @@ TEST_CASE("the vocabulary of another run is refused") {
                "data.vocabulary=" + toy.run_dir()});
   // Data prepared otherwise in the same folder.
   CheckFailed(toy.Run(2, toy.Corpus() + " data.vocab_size=30"), 2,
-              {toy.run_dir() + "/data", "vocab_size is 40 there, 30 now"});
+              {toy.run_dir() + "/data", "vocab_size is 40 there, 30 now",
+               "another run.run_dir, or delete " + toy.run_dir() + "/data"});
   // A vocabulary that does not belong to the shards beside it.
   std::filesystem::copy_file(toy.File("other/data/vocab.spm"), toy.run_dir() + "/data/vocab.spm",
                              std::filesystem::copy_options::overwrite_existing);

@@ -28,10 +28,10 @@ struct FieldFlag {
 
 struct PrepareFlags {
   std::vector<FieldFlag> fields = {
-      {"train_source", "training text, source side; may be given several times"},
-      {"train_target", "training text, target side, one for each --train_source"},
+      {"train_source", "training text, source side: FILE,... or given several times"},
+      {"train_target", "training text, target side, a file for each of --train_source"},
       {"train_tsv",
-       "training text, source and target as the first two columns, instead of the two"},
+       "training text, source and target as the first two columns, instead of the two: FILE,..."},
       {"dev_source", "dev text, source side"},
       {"dev_target", "dev text, target side"},
       {"dev_tsv", "dev text, both sides, instead of the two"},

@@ -27,13 +27,25 @@ std::string ReadText(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// True when there is nothing but what this preparation and an interrupted one make beforehand.
-bool IsEmpty(const fs::path& folder) {
+// Of `dtrain prepare`, and of a run that prepares its texts itself.
+std::string Remedy(const std::string& path) {
+  return absl::StrFormat(
+      "give `dtrain prepare` another output folder or --overwrite, and a run another run.run_dir, "
+      "or delete %s to prepare anew",
+      path);
+}
+
+// True when there is nothing but what this preparation and an interrupted one make: a process that
+// is killed inside Publish() leaves some files outside of .partial and some in it.
+bool IsFree(const fs::path& folder) {
   std::error_code error;
+  const bool interrupted = fs::exists(folder / kPartial, error);
   return std::all_of(fs::directory_iterator(folder, error), fs::directory_iterator(),
-                     [](const fs::directory_entry& entry) {
-                       const fs::path name = entry.path().filename();
-                       return name == kPartial || name == kLock;
+                     [&](const fs::directory_entry& entry) {
+                       const std::string name = entry.path().filename();
+                       return name == kPartial || name == kLock ||
+                              (interrupted && std::find(std::begin(kNames), std::end(kNames),
+                                                        name) != std::end(kNames));
                      });
 }
 
@@ -96,23 +108,20 @@ absl::StatusOr<std::optional<PrepareReport>> PreparedFolder::FindEarlier(
   const fs::path folder(path_);
   const fs::path report_path = folder / kPrepareReportFile;
   if (!fs::exists(report_path, error)) {
-    if (overwrite || IsEmpty(folder)) return std::optional<PrepareReport>();
-    return UsageError(path_ +
-                      ": is not empty and holds no prepared data; name another output "
-                      "folder, or allow to overwrite");
+    if (overwrite || IsFree(folder)) return std::optional<PrepareReport>();
+    return UsageError(path_ + ": is not empty and holds no prepared data; " + Remedy(path_));
   }
   absl::StatusOr<SavedPrepareReport> saved =
       PrepareReportFromJson(ReadText(report_path), report_path.string());
   if (saved.ok() && saved->identity == identity) {
     const absl::Status complete = CheckFiles(folder, saved->report);
     if (complete.ok()) return std::optional(std::move(saved->report));
-    if (!overwrite) return Annotate(complete, "prepared data is damaged, allow to overwrite it");
+    if (!overwrite) return Annotate(complete, "prepared data is damaged, " + Remedy(path_));
   }
   if (overwrite) return std::optional<PrepareReport>();
-  if (!saved.ok()) return saved.status();
-  return UsageError(absl::StrFormat(
-      "%s: holds data prepared otherwise: %s. Name another output folder, or allow to overwrite",
-      path_, DescribeDifferences(saved->identity, identity)));
+  if (!saved.ok()) return Annotate(saved.status(), "prepared data is damaged, " + Remedy(path_));
+  return UsageError(absl::StrFormat("%s: holds data prepared otherwise (%s); %s", path_,
+                                    DescribeDifferences(saved->identity, identity), Remedy(path_)));
 }
 
 absl::Status PreparedFolder::Begin() {
