@@ -44,6 +44,9 @@ TEST_CASE("the plain line says everything") {
 TEST_CASE("what is not known is not printed") {
   const StepProgress progress{.step = 7, .loss = 2, .step_seconds = 12.4, .tokens_per_second = 950};
   CHECK(FormatPlainLine(progress, kNow) == "step 7  loss 2.000  ppl 7.389  12s  950 tok/s");
+  StepProgress values = progress;
+  values.has_perplexity = false;
+  CHECK(FormatPlainLine(values, kNow) == "step 7  loss 2.000  12s  950 tok/s");
 }
 
 TEST_CASE("durations, counts and clock times are short") {

@@ -140,6 +140,11 @@ TEST_CASE("several seeds become several runs and one table") {
     CHECK_THAT(ReadTestFile(toy.File(seed) + "/config.textproto"), Catch::Contains("seeds: "));
     CHECK(std::filesystem::exists(toy.File(seed) + "/ckpt/last/model.safetensors"));
   }
+  CheckFailed(toy.Train("trainer.seeds=3 trainer.max_steps=5"), 2, {"not a run directory"});
+  REQUIRE(toy.Train("trainer.max_steps=1 run.run_dir=" + toy.File("one")).exit_code == 0);
+  CheckFailed(toy.Train("trainer.seeds=3,4 run.run_dir=" + toy.File("one"), 2), 2,
+              {toy.File("one") + ": a run of one seed is there", "choose another --run_dir"});
+  CHECK_FALSE(std::filesystem::exists(toy.File("one/seed-3")));
   CHECK(ReadTestFile(toy.File("run/seed-3/ckpt/last/model.safetensors")) !=
         ReadTestFile(toy.File("run/seed-4/ckpt/last/model.safetensors")));
 }
@@ -260,6 +265,37 @@ TEST_CASE("epochs of other data are refused where a run goes on from a checkpoin
   CheckFailed(toy.Train("trainer.max_epochs=1 --resume=" + toy.File("run") +
                         " run.run_dir=" + toy.File("same")),
               2, {"trainer.max_epochs gives 10 updates, of which the checkpoint has 10"});
+}
+
+TEST_CASE("texts without a header and without labels are predicted") {
+  const ToyTexts toy;
+  WriteTestFile(toy.File("train.tsv"),
+                "praise\tgood film\nblame\tbad film\npraise\ta good b\nblame\tbad b\n");
+  const Outcome trained = toy.Train(
+      "data.header=false data.text=1 data.label=0 data.dev= data.hold_out=0 trainer.max_steps=2");
+  INFO(trained.output);
+  REQUIRE(trained.exit_code == 0);
+  WriteTestFile(toy.File("new.tsv"), "a good film\na bad film\n");
+  const std::string texts =
+      " --run_dir=" + toy.File("run") + " data.text=0 data.label= data.test=" + toy.File("new.tsv");
+  const Outcome predicted = toy.Run(2, "predict" + texts);
+  INFO(predicted.output);
+  CHECK(predicted.exit_code == 0);
+  CHECK(CountOf(ReadTestFile(toy.File("run/predictions.tsv")), "\n") == 3);
+  CHECK_THAT(toy.Run(1, "eval" + texts).output, Catch::Contains("(2 texts)  no labels"));
+}
+
+TEST_CASE("a squared error has no perplexity") {
+  const ToyTexts toy;
+  WriteTestFile(toy.File("train.tsv"), "text\tlabel\ngood film\t2.5\nbad film\t-1\n");
+  const std::string set = "trainer.max_steps=3 trainer.log_every=1 data.dev= data.hold_out=0 ";
+  const Outcome values = toy.Train(set + "data.labels=value");
+  INFO(values.output);
+  CHECK(values.exit_code == 0);
+  CHECK_THAT(values.output, Catch::Contains("loss "));
+  CHECK(CountOf(values.output, "ppl ") == 0);
+  const Outcome classes = toy.Train(set + "run.run_dir=" + toy.File("classes"));
+  CHECK(CountOf(classes.output, "ppl ") > 0);
 }
 
 TEST_CASE("a vocabulary of another case than the texts get is worth a warning") {

@@ -92,6 +92,7 @@ class SetPlan {
     if (schema.label_kind == LabelKind::kClass && !options_.label_names.empty()) {
       schema.label_names = options_.label_names;
     }
+    if (!options_.with_labels) schema.labels.clear();
     // Metrics count every text once.
     if (role != Role::kTrain) schema.weight.clear();
     sets_.push_back({role,

@@ -21,6 +21,7 @@ struct ClassifierDataOptions {
   bool with_train = true;  // false: only what there is to evaluate and predict
   // Of a model that is there already: the classes in the order of its outputs.
   std::vector<std::string> label_names = {};
+  bool with_labels = true;  // false: the texts have none
 };
 
 struct ClassifierData {

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -132,8 +134,9 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds
   const uint64_t seed = config.trainer().seeds_size() > 0 ? config.trainer().seeds(0) : 1;
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
                       RunRecorder::Open("bert_classify", config.run(), config, runtime));
-  recorder->set_words(
-      {.unit = "texts", .advice = "try      bert_classify predict data.test=FILE --run_dir"});
+  RunWords words{.unit = "texts",
+                 .advice = "try      bert_classify predict data.test=FILE --run_dir"};
+  recorder->set_words(words);
   const std::string cache =
       config.data().cache().empty() ? recorder->path() + "/data" : config.data().cache();
   DT_ASSIGN_OR_RETURN(const ClassifierData data,
@@ -147,6 +150,8 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds
   }
 
   const ClassificationShardInfo& info = task->train_shard().info();
+  words.has_perplexity = info.label_kind == LabelKind::kClass;
+  recorder->set_words(words);
   DT_RETURN_IF_ERROR(CheckMetrics(config.trainer(), data.dev, info));
   const std::string main_metric =
       data.main_metric.empty() ? MetricNames(info)[1] : data.main_metric;
@@ -233,6 +238,14 @@ absl::Status ReportSeeds(const std::vector<uint64_t>& seeds,
 
 absl::Status RunSeeds(const proto::BertConfig& config, Runtime& runtime) {
   const std::string& run_dir = config.run().run_dir();
+  std::error_code error;
+  DT_RETURN_IF_ERROR(ShareRootStatus(
+      runtime.comm.is_root() && std::filesystem::exists(run_dir + "/cmdline.txt", error)
+          ? UsageError(run_dir +
+                       ": a run of one seed is there, several need a folder of their own; choose "
+                       "another --run_dir, nothing there was changed")
+          : absl::OkStatus(),
+      "look into the run directory", runtime.comm));
   std::vector<uint64_t> seeds(config.trainer().seeds().begin(), config.trainer().seeds().end());
   std::vector<TrainResult> results;
   for (const uint64_t seed : seeds) {

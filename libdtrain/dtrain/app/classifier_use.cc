@@ -35,6 +35,16 @@ std::string CacheOf(const proto::BertConfig& user, const TrainedClassifier& trai
   return std::filesystem::path(trained.checkpoint.path()).parent_path().string() + "/data";
 }
 
+// Whether `data.label=` says that the texts have no labels. In a configuration an emptied list is
+// as one that was never written.
+bool HasLabelColumns(const std::vector<std::string>& arguments) {
+  bool has = true;
+  for (const std::string& argument : arguments) {
+    if (argument.starts_with("data.label=")) has = argument != "data.label=";
+  }
+  return has;
+}
+
 using Predict = std::function<ClassificationPredictions()>;
 using UseSet = std::function<absl::Status(const NamedShard& set, const ClassificationShard& shard,
                                           const Predict& predict)>;
@@ -52,7 +62,8 @@ absl::Status ForSets(const proto::BertConfig& user, Runtime& runtime,
                       PrepareClassifierData(texts,
                                             {.cache_dir = CacheOf(user, trained),
                                              .with_train = false,
-                                             .label_names = trained.label_names},
+                                             .label_names = trained.label_names,
+                                             .with_labels = HasLabelColumns(runtime.arguments)},
                                             runtime));
   DT_RETURN_IF_ERROR(Print(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
   std::unique_ptr<BertClassifier> model;

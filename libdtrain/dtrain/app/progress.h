@@ -50,6 +50,7 @@ struct StepProgress {
   int64_t max_steps = 0;                 // 0: not known
   double loss = 0;                       // nats per token
   std::optional<double> mean_loss = {};  // moving average
+  bool has_perplexity = true;            // the loss is a cross-entropy
   std::optional<double> gradient_norm = {};
   std::optional<double> learning_rate = {};
   double step_seconds = 0;

@@ -196,6 +196,7 @@ void RunRecorder::OnStep(const StepRecord& record) {
         {.step = record.step,
          .max_steps = record.max_steps,
          .loss = record.loss,
+         .has_perplexity = words_.has_perplexity,
          .gradient_norm = record.gradient_norm,
          .learning_rate = record.learning_rate,
          .step_seconds = record.step_seconds,
@@ -227,9 +228,8 @@ void RunRecorder::WriteStepCurves(const StepRecord& record) {
                                   .Set("source_tokens_per_s", record.source_tokens_per_second)
                                   .Set("seconds", record.seconds)));
   if (!tensorboard_) return;
-  const std::array points = {
+  std::vector<ScalarPoint> points = {
       ScalarPoint{"train/loss", record.loss},
-      ScalarPoint{"train/ppl", std::exp(record.nll)},
       ScalarPoint{"train/lr", record.learning_rate},
       ScalarPoint{"train/grad_norm", record.gradient_norm},
       ScalarPoint{"train/skipped_steps", static_cast<double>(record.skipped)},
@@ -239,6 +239,7 @@ void RunRecorder::WriteStepCurves(const StepRecord& record) {
       ScalarPoint{"time_pct/comm_exposed", 100.0 * record.comm_share},
       ScalarPoint{"progress/tokens", static_cast<double>(record.target_tokens)},
       ScalarPoint{"progress/epoch", record.epoch}};
+  if (words_.has_perplexity) points.push_back({"train/ppl", std::exp(record.nll)});
   Check(metrics_->train_board.AddScalars(record.step, points));
 }
 

@@ -28,6 +28,7 @@ namespace dtrain {
 // What a run is about, in the words of its summary.
 struct RunWords {
   std::string unit = "target tokens";  // of what the loss is a mean over
+  bool has_perplexity = true;          // the loss is a cross-entropy
   std::string keys = "trainer.";       // before the names of limits
   std::string advice =
       "try      echo \"Click the button.\" | dtrain translate";  // the path follows
