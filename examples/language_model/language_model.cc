@@ -153,7 +153,9 @@ absl::StatusOr<Arguments> ParseArguments(int argc, char** argv) {
 absl::StatusOr<TrainResult> Train(const Arguments& arguments, RunRecorder& recorder,
                                   Runtime& runtime) {
   const ByteModelOptions model;
-  DT_ASSIGN_OR_RETURN(std::string text, ReadWholeFile(arguments.text));
+  absl::StatusOr<std::string> read = ReadWholeFile(arguments.text);
+  if (!read.ok()) return DataError(MessageOf(read.status()));
+  std::string text = *std::move(read);
   if (static_cast<int64_t>(text.size()) < 2 * kWindowsPerUpdate * model.window) {
     return DataError(absl::StrFormat("%s: %d bytes are too few to learn from, give at least %d",
                                      arguments.text, text.size(),
@@ -193,7 +195,7 @@ int main(int argc, char** argv) {
     run.set_run_dir(arguments->run_dir);
     DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
                         RunRecorder::Open("language_model", run, run, runtime));
-    recorder->set_words({.unit = "bytes", .advice = "samples  samples/ of"});
+    recorder->set_words({.unit = "bytes", .keys = "", .advice = "samples  samples/ of"});
     return recorder->End(Train(*arguments, *recorder, runtime));
   });
 }

@@ -144,7 +144,8 @@ absl::Status Trainer::AdoptTrainingData(const Checkpoint& checkpoint, bool is_ow
   if (is_own) {
     return StorageError(absl::StrFormat(
         "%s was trained on other data (%s there, %s here): give the run the data it began with, or "
-        "train this model further on the new data by --resume=%s and another --run_dir",
+        "another run directory; nmt_train and bert_classify train a model further on other data by "
+        "--resume=%s there",
         checkpoint.path(), DifferingLines(theirs, ours), DifferingLines(ours, theirs),
         checkpoint.path()));
   }
