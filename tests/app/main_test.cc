@@ -221,6 +221,7 @@ TEST_CASE("a wrong command line says what is right") {
   };
   const Case cases[] = {
       {"--confg=a", "--confg: unknown flag; did you mean config? (see --help)"},
+      {"-c=a", "dtrain: error[E2]: -c: unknown flag"},
       {"--model.dropout=0", "--model.dropout: unknown flag; keys have no dashes: model.dropout=0"},
       {"--max_steps", "--max_steps needs a value: --max_steps=N"},
       {"--max_steps=x", "trainer.max_steps is a whole number (int64), not \"x\""},

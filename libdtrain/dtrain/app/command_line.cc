@@ -40,17 +40,18 @@ const Flag* FindFlag(std::string_view name) {
   return nullptr;
 }
 
-absl::Status UnknownFlag(std::string_view name, std::string_view value) {
+// With as many dashes as were typed.
+absl::Status UnknownFlag(std::string_view dashes, std::string_view name, std::string_view value) {
   // Users of other programs write configuration keys as flags.
   if (name.find('.') != std::string_view::npos) {
-    return UsageError(absl::StrFormat("--%s: unknown flag; keys have no dashes: %s=%s",
+    return UsageError(absl::StrFormat("%s%s: unknown flag; keys have no dashes: %s=%s", dashes,
                                       internal::Shorten(name), internal::Shorten(name),
                                       value.empty() ? "VALUE" : internal::Shorten(value)));
   }
   std::vector<std::string> names;
   for (const Flag& flag : kFlags) names.emplace_back(flag.name);
-  return UsageError(absl::StrFormat("--%s: unknown flag%s (see --help)", internal::Shorten(name),
-                                    DidYouMean(name, names)));
+  return UsageError(absl::StrFormat("%s%s: unknown flag%s (see --help)", dashes,
+                                    internal::Shorten(name), DidYouMean(name, names)));
 }
 
 absl::Status SetFormat(const std::string& value, CommandLine& line) {
@@ -104,12 +105,13 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
       line.sources.overrides.push_back(argument);
       continue;
     }
-    const std::string text = argument.substr(argument.compare(0, 2, "--") == 0 ? 2 : 1);
+    const std::string dashes = argument.starts_with("--") ? "--" : "-";
+    const std::string text = argument.substr(dashes.size());
     const size_t equals = text.find('=');
     const std::string name = text.substr(0, equals);
     std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
     const Flag* const flag = FindFlag(name);
-    if (flag == nullptr) return UnknownFlag(name, value);
+    if (flag == nullptr) return UnknownFlag(dashes, name, value);
     if (flag->value.empty() && equals != std::string::npos) {
       return UsageError(absl::StrFormat("--%s takes no value", name));
     }

@@ -70,10 +70,12 @@ const FlagSet::Flag* FlagSet::Find(std::string_view name) const {
   return nullptr;
 }
 
-absl::Status FlagSet::Unknown(const std::string& name) const {
+absl::Status FlagSet::Unknown(const std::string& argument) const {
+  const std::string typed = argument.substr(0, argument.find('='));
+  const std::string name = typed.substr(typed.starts_with("--") ? 2 : 1);
   std::vector<std::string> names = {"help"};
   for (const Flag& flag : flags_) names.push_back(flag.name);
-  return UsageError(absl::StrFormat("--%s: unknown flag%s (see --help)", internal::Shorten(name),
+  return UsageError(absl::StrFormat("%s: unknown flag%s (see --help)", internal::Shorten(typed),
                                     DidYouMean(name, names)));
 }
 
@@ -101,9 +103,9 @@ absl::StatusOr<std::vector<std::string>> FlagSet::Parse(int argc, char** argv) {
     const Flag* flag = Find(name);
     const bool negated = flag == nullptr && equals == std::string::npos && name.starts_with("no");
     if (negated) flag = Find(name.substr(2));
-    if (flag == nullptr) return Unknown(name);
+    if (flag == nullptr) return Unknown(argument);
     const bool is_bool = std::holds_alternative<bool*>(flag->target);
-    if (negated && !is_bool) return Unknown(name);
+    if (negated && !is_bool) return Unknown(argument);
     if (is_bool && equals == std::string::npos) {
       value = negated ? "false" : "true";
     } else if (equals == std::string::npos) {

@@ -50,7 +50,7 @@ class FlagSet {
   };
 
   const Flag* Find(std::string_view name) const;
-  absl::Status Unknown(const std::string& name) const;
+  absl::Status Unknown(const std::string& argument) const;
 
   std::string usage_;
   std::string summary_;
