@@ -256,6 +256,14 @@ TEST_CASE("a new run whose limit the checkpoint has reached is refused by the li
   CHECK(ListCheckpoints(another.File("ckpt")).empty());
   ++run.trainer.max_steps;
   CHECK(TrainToy(run)[0].state.step == first.state.step + 1);
+  // A learning rate at its end is one, too.
+  run.trainer.max_steps += 5;
+  run.trainer.checkpoint_dir = another.File("ended");
+  run.trainer.learning_rate = {
+      .kind = LrScheduleOptions::Kind::kLinear, .base = 1e-3, .total_steps = first.state.step};
+  CHECK_THAT(TrainToy(run)[0].message, Catch::Contains("set optimizer.total_steps above"));
+  run.trainer.learning_rate.total_steps += 10;
+  CHECK(TrainToy(run)[0].exit_code == ExitCode::kDone);
 }
 
 TEST_CASE("a model of the same shapes that computes otherwise is refused by its key") {

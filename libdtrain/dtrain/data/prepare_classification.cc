@@ -106,8 +106,10 @@ class Preparation {
         given.label_kind == LabelKind::kClass && given.label_names.empty() && !given.labels.empty();
     for (const std::string& path : input_.paths) DT_RETURN_IF_ERROR(AddFile(path));
     if (report_.counts.kept == 0) {
-      return DataError(absl::StrFormat("%s: no row of %d is left; give at least one labelled text",
-                                       input_.paths[0], report_.counts.rows));
+      const bool wants_labels = !given.labels.empty() && !given.labels_optional;
+      return DataError(absl::StrFormat("%s: no row of %d is left; give at least one %stext",
+                                       input_.paths[0], report_.counts.rows,
+                                       wants_labels ? "labelled " : ""));
     }
     if (collects_) StoreCollected();
     if (given.group_weights != GroupWeights::kNone) writer_.NormalizeWeights();

@@ -10,23 +10,18 @@
 
 namespace dtrain {
 
+bool FallsToAnEnd(LrScheduleOptions::Kind kind) {
+  using Kind = LrScheduleOptions::Kind;
+  return kind == Kind::kLinear || kind == Kind::kCosine || kind == Kind::kPolynomial ||
+         kind == Kind::kPolynomialTotal;
+}
+
 void CheckSchedule(const LrScheduleOptions& options) {
   using Kind = LrScheduleOptions::Kind;
-  switch (options.kind) {
-    case Kind::kTransformer:
-      DT_CHECK(options.hidden_size > 0) << "the Transformer's learning rate needs hidden_size";
-      break;
-    case Kind::kLinear:
-    case Kind::kCosine:
-    case Kind::kPolynomial:
-    case Kind::kPolynomialTotal:
-      DT_CHECK(options.total_steps > 0) << "a learning rate that falls to an end needs total_steps";
-      break;
-    case Kind::kConstant:
-    case Kind::kInverseSqrt:
-    case Kind::kLinearBudget:
-      break;
-  }
+  DT_CHECK(options.kind != Kind::kTransformer || options.hidden_size > 0)
+      << "the Transformer's learning rate needs hidden_size";
+  DT_CHECK(!FallsToAnEnd(options.kind) || options.total_steps > 0)
+      << "a learning rate that falls to an end needs total_steps";
 }
 
 double LearningRate(const LrScheduleOptions& options, int64_t step, double budget_used) {

@@ -32,6 +32,9 @@ struct LrScheduleOptions {
 
 // The learning rate of 0-based update `step`. `budget_used` in [0, 1]: the share of the run's time
 // budget that has passed, read by kLinearBudget only.
+// Whether the rate is at its least from total_steps on.
+bool FallsToAnEnd(LrScheduleOptions::Kind kind);
+
 // CheckError where a schedule lacks what it is made of: total_steps of those with an end,
 // hidden_size of kTransformer.
 void CheckSchedule(const LrScheduleOptions& options);

@@ -87,6 +87,14 @@ absl::Status Trainer::CheckLimits(const std::string& checkpoint) const {
                                    options_.max_steps),
                    absl::StrFormat("%d", state_.step));
   }
+  const int64_t end = options_.learning_rate.total_steps;
+  if (FallsToAnEnd(options_.learning_rate.kind) && state_.step >= end) {
+    return UsageError(absl::StrFormat(
+        "--resume=%s: the learning rate falls to its least within %d updates, and the checkpoint "
+        "has made %d; set optimizer.total_steps above what the two runs make together, or "
+        "optimizer.schedule=constant",
+        checkpoint, end, state_.step));
+  }
   if (options_.max_seconds > 0.0 && state_.seconds >= options_.max_seconds) {
     return reached(absl::StrFormat("max_time gives %g s", options_.max_seconds),
                    absl::StrFormat("%.1f s", state_.seconds));

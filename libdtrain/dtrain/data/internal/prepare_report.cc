@@ -215,7 +215,7 @@ absl::StatusOr<SavedPrepareReport> PrepareReportFromJson(const std::string& text
     return saved;
   } catch (const std::exception& error) {
     return DataError(path + ": damaged report (" + error.what() +
-                     "); prepare the data again with overwrite");
+                     "); delete it and prepare the data again");
   }
 }
 
