@@ -283,6 +283,8 @@ TEST_CASE("texts without a header and without labels are predicted") {
   CHECK(predicted.exit_code == 0);
   CHECK(CountOf(ReadTestFile(toy.File("run/predictions.tsv")), "\n") == 3);
   CHECK_THAT(toy.Run(1, "eval" + texts).output, Catch::Contains("(2 texts)  no labels"));
+  CheckFailed(toy.Run(1, "predict" + texts + " data.labels=multi"), 2,
+              {"data.label= is for classes and values"});
 }
 
 TEST_CASE("a squared error has no perplexity") {

@@ -50,7 +50,7 @@ TEST_CASE("the mean is that of the weights that evaluations take") {
     const TemporaryFolder folder;
     REQUIRE(TrainToy(ThreeCheckpoints(corpus, folder, ema_decay))[0].exit_code == ExitCode::kDone);
     const auto averaged =
-        AverageCheckpoints(std::vector<std::string>{folder.path()}, 2, folder.File("mean"));
+        AverageCheckpoints(std::vector<std::string>{folder.path()}, 2, folder.File("mean") + "/");
     REQUIRE(averaged.ok());
     CHECK(averaged->step == 6);
     REQUIRE(averaged->paths.size() == 2);
@@ -99,6 +99,10 @@ TEST_CASE("what has no mean is refused, and nothing is left of it") {
   CHECK(ExitCodeOf(refusal({folder.path()}, folder.File("mean"))) == ExitCode::kStorage);
   CHECK_FALSE(fs::exists(folder.File("mean")));
   CHECK_FALSE(fs::exists(folder.File("mean.partial")));
+  // By its name and by a link to it.
+  const absl::Status twice =
+      refusal({folder.File("ckpt/step-00000006"), folder.File("ckpt/last")}, folder.File("mean"));
+  CHECK_THAT(std::string(MessageOf(twice)), Catch::Contains("named twice"));
 }
 
 }  // namespace

@@ -468,6 +468,29 @@ TEST_CASE("weights that give no finite gradients are not saved when the run is s
   }
 }
 
+TEST_CASE(
+    "a stop behind a single skipped update is saved, and the next run names that checkpoint") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder folder;
+  ToyRun run = FullRun(corpus, folder, 2);
+  run.trainer.max_steps = 100;
+  StopFlags flags;
+  run.stop_flags = &flags;
+  run.before_update = [&](int64_t step, ParameterSet& parameters) {
+    if (step == 4) {
+      *parameters.weights().data<float>() = std::numeric_limits<float>::quiet_NaN();
+      flags.stop = true;
+    }
+  };
+  CHECK(TrainToy(run)[0].exit_code == ExitCode::kStopped);
+  CHECK(ListCheckpoints(folder.File("ckpt")).back() == 5);
+  run.before_update = nullptr;
+  run.stop_flags = nullptr;
+  const ToyResult resumed = TrainToy(run)[0];
+  CHECK(resumed.exit_code == ExitCode::kDiverged);
+  CHECK_THAT(resumed.message, Catch::Contains("delete the checkpoint of step 5"));
+}
+
 TEST_CASE("an evaluation behind a skipped update does not choose the best checkpoint") {
   const ToyCorpus corpus(70);
   const TemporaryFolder folder;

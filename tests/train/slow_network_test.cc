@@ -7,7 +7,6 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -94,15 +93,18 @@ TEST_CASE("compressed gradients give the same weights on all ranks") {
 
 TEST_CASE("a compressed run that stops and goes on is the run that never stopped") {
   const ToyCorpus corpus;
-  for (const auto& [wire, hosts] :
-       {std::pair(DType::kFloat32, testing::OneHost(2)),
-        std::pair(DType::kBFloat16, testing::OneHost(2)),
-        std::pair(DType::kBFloat16, std::vector<std::string>{"a", "a", "b", "b"})}) {
-    INFO(hosts.size() << " ranks");
+  struct Case {
+    DType wire;
+    std::vector<std::string> hosts;
+  };
+  for (const Case& c :
+       {Case{DType::kFloat32, testing::OneHost(2)}, Case{DType::kBFloat16, testing::OneHost(2)},
+        Case{DType::kBFloat16, {"a", "a", "b", "b"}}}) {
+    INFO(c.hosts.size() << " ranks");
     const auto make = [&](const TemporaryFolder& folder) {
       ToyRun run = PowerSgdRun(corpus, 2);
-      run.hosts = hosts;
-      run.trainer.reducer.wire_type = wire;
+      run.hosts = c.hosts;
+      run.trainer.reducer.wire_type = c.wire;
       run.trainer.checkpoint_dir = folder.File("ckpt");
       run.resume = "auto";
       return run;
@@ -117,7 +119,7 @@ TEST_CASE("a compressed run that stops and goes on is the run that never stopped
       StopAt(run, stop, flags);
       CHECK(TrainToy(run)[0].exit_code == ExitCode::kStopped);
       const std::vector<ToyResult> results = TrainToy(make(folder));
-      CHECK(results.size() == hosts.size());
+      CHECK(results.size() == c.hosts.size());
       for (const ToyResult& resumed : results) {
         CHECK(resumed.exit_code == ExitCode::kDone);
         CHECK(resumed.weights == whole.weights);
@@ -150,10 +152,14 @@ TEST_CASE(
 
 TEST_CASE("a run that compresses from a later update on, or no more, says that the memory goes") {
   const ToyCorpus corpus;
-  for (const auto& [rank, start, words] :
-       {std::tuple(2, int64_t{8}, "this run compresses gradients from update 8 on"),
-        std::tuple(0, int64_t{0}, "this run does not compress gradients"),
-        std::tuple(1000, int64_t{0}, "no matrix shrinks at this rank")}) {
+  struct Case {
+    int rank;
+    int64_t start;
+    const char* words;
+  };
+  for (const Case& c : {Case{2, 8, "this run compresses gradients from update 8 on"},
+                        Case{0, 0, "this run does not compress gradients"},
+                        Case{1000, 0, "no matrix shrinks at this rank"}}) {
     const TemporaryFolder folder;
     ToyRun run = PowerSgdRun(corpus, 2);
     run.trainer.checkpoint_dir = folder.File("ckpt");
@@ -162,10 +168,10 @@ TEST_CASE("a run that compresses from a later update on, or no more, says that t
     StopAt(run, 4, flags);
     TrainToy(run);
     run.stop_flags = nullptr;
-    run.trainer.reducer.power_sgd = {.rank = rank, .start_step = start, .seed = 3};
+    run.trainer.reducer.power_sgd = {.rank = c.rank, .start_step = c.start, .seed = 3};
     const std::vector<ToyResult> results = TrainToy(run);
     CHECK(std::ranges::any_of(results[0].event_texts, [&](const std::string& text) {
-      return absl::StrContains(text, words);
+      return absl::StrContains(text, c.words);
     }));
   }
 }

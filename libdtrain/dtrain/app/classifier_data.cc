@@ -76,6 +76,13 @@ class SetPlan {
       : config_(config), options_(options) {}
 
   absl::StatusOr<std::vector<PlannedSet>> Make() {
+    const bool several =
+        config_.jigsaw() || internal::LabelKindOf(config_.labels()) == LabelKind::kMultiLabel;
+    if (!options_.with_labels && several) {
+      return UsageError(
+          "data.label= is for classes and values; of several labels per text leave data.label as "
+          "it is: columns that the texts lack are passed over where they have a header");
+    }
     if (!config_.glue().empty()) {
       DT_RETURN_IF_ERROR(AddGlue());
     } else {

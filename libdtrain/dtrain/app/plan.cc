@@ -18,9 +18,13 @@ namespace {
 constexpr double kRoundingBytes = 12.0;
 constexpr double kPowerSgdBytes = 20.0;
 constexpr double kPowerSgdBytesPerColumn = 1.0;
+// Where the ranks of a node share the compression: a float that another rank adds is copied to
+// shared memory and added from there (20 bytes), and its sum is copied back (16).
+constexpr double kSharedBytes = 36.0;
 // What of it runs while other buckets travel between hosts, where the network is the slower of
 // both. The most, PowerSGD's error and sum, waits for the last bucket, and what comes before that
-// follows backward.
+// follows backward. Nothing of it where compression is shared: the thread that moves the bytes
+// computes it.
 constexpr double kEncodeBesideNetwork = 1.0 / 3.0;
 
 // What an exchange costs beside its bytes.
@@ -66,12 +70,14 @@ bool IsFactored(const PlanParameter& parameter, int power_sgd_rank) {
 }
 
 // Whether the ranks of a node add whole gradients and each compresses its share.
-bool SharesCompression(const PlanWay& way) {
-  return way.power_sgd_rank > 0 && way.algorithm == PlanAlgorithm::kHierarchical;
+bool SharesCompression(const PlanJob& job, const PlanWay& way) {
+  return way.power_sgd_rank > 0 && way.algorithm == PlanAlgorithm::kHierarchical && job.nodes > 1;
 }
 
 // Of a rank, for rounding, widening and PowerSGD's products.
 double EncodeSeconds(const PlanJob& job, const PlanWay& way) {
+  const double shares = SharesCompression(job, way) ? job.ranks_per_node : 1.0;
+  const double shared = kSharedBytes * (shares - 1.0) / shares;
   double bytes = 0.0;
   for (const PlanBucket& bucket : job.buckets) {
     for (const PlanParameter& parameter : bucket.parameters) {
@@ -79,27 +85,25 @@ double EncodeSeconds(const PlanJob& job, const PlanWay& way) {
       if (IsFactored(parameter, way.power_sgd_rank)) {
         per_element = kPowerSgdBytes + kPowerSgdBytesPerColumn * way.power_sgd_rank;
       }
-      bytes += per_element * static_cast<double>(parameter.elements());
+      bytes += (per_element / shares + shared) * static_cast<double>(parameter.elements());
     }
   }
-  const double shares = SharesCompression(way) ? job.ranks_per_node : 1.0;
-  return bytes / shares / job.times.memory_bytes_per_second;
+  return bytes / job.times.memory_bytes_per_second;
 }
 
 BucketTime TimeOf(const PlanJob& job, const PlanWay& way, const PlanBucket& bucket) {
   const PlanNetwork& network = job.network;
   const double bytes = static_cast<double>(TravellingElements(bucket, way.power_sgd_rank)) *
                        static_cast<double>(SizeOf(way.wire_type));
-  const double host_bytes = SharesCompression(way)
-                                ? static_cast<double>(TravellingElements(bucket, 0)) * sizeof(float)
-                                : bytes;
+  // Counted with the encoding.
+  const double host_bytes = SharesCompression(job, way) ? 0.0 : bytes;
   const Steps steps = StepsOf(way.algorithm, job.nodes, job.ranks_per_node);
   // PowerSGD's second factor needs the sum of the first.
   const double rounds = way.power_sgd_rank > 0 ? 2.0 : 1.0;
   const double far =
       rounds * (steps.hops * network.latency_seconds + steps.messages * network.message_seconds);
   const double near =
-      (SharesCompression(way) ? 1.0 : rounds) * steps.host_hops * network.host_latency_seconds;
+      (SharesCompression(job, way) ? 1.0 : rounds) * steps.host_hops * network.host_latency_seconds;
   return {.ready = bucket.ready * job.times.backward_seconds,
           .host = near + HostBytes(way.algorithm, job.nodes, job.ranks_per_node, host_bytes) /
                              network.host_bytes_per_second,
@@ -195,7 +199,8 @@ PlannedStep PlanStep(const PlanJob& job, const PlanWay& way) {
   step.exposed_seconds = step.exchange_seconds - times.overlap * (step.exchange_seconds - least);
   const double encode = EncodeSeconds(job, way);
   const double beside_network = std::max(step.exposed_seconds - encode, 0.0);
-  const double hidden = job.nodes > 1 ? kEncodeBesideNetwork : 0.0;
+  const bool hides = job.nodes > 1 && !SharesCompression(job, way);
+  const double hidden = hides ? kEncodeBesideNetwork : 0.0;
   step.encode_seconds = encode - std::min(hidden * encode, beside_network);
   step.seconds += step.exposed_seconds + step.encode_seconds;
   step.limit = LimitOf(step, buckets);

@@ -10,7 +10,7 @@
 //   ring          2 (N - 1) / N S      as NCCL's and Horovod's: one crossing each way per node
 //   hierarchical  2 (m - 1) / m S      each byte crosses the network once per node
 // and hierarchical PowerSGD encodes 1 / g of the gradients on each rank, which travel whole, in
-// float32, within the node.
+// float32, through the node's memory.
 // A bucket takes its hops' latency and its bytes at the node's speed; it starts when the backward
 // pass has its gradients and the bucket before it has left:
 //   f_i = max(f_{i-1}, r_i) + c_i,  exposed = max(0, f_last - T_backward),

@@ -30,8 +30,6 @@ struct LrScheduleOptions {
   int64_t hidden_size = 0;  // of kTransformer
 };
 
-// The learning rate of 0-based update `step`. `budget_used` in [0, 1]: the share of the run's time
-// budget that has passed, read by kLinearBudget only.
 // Whether the rate is at its least from total_steps on.
 bool FallsToAnEnd(LrScheduleOptions::Kind kind);
 
@@ -39,6 +37,8 @@ bool FallsToAnEnd(LrScheduleOptions::Kind kind);
 // hidden_size of kTransformer.
 void CheckSchedule(const LrScheduleOptions& options);
 
+// The learning rate of 0-based update `step`. `budget_used` in [0, 1]: the share of the run's time
+// budget that has passed, read by kLinearBudget only.
 double LearningRate(const LrScheduleOptions& options, int64_t step, double budget_used);
 
 }  // namespace dtrain

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -65,11 +66,17 @@ std::vector<std::string> CheckpointsOf(std::span<const std::string> paths, int64
 
 absl::StatusOr<std::vector<Source>> OpenSources(const std::vector<std::string>& paths) {
   std::vector<Source> sources;
+  std::set<fs::path> known;
   for (const std::string& path : paths) {
+    std::error_code error;
+    if (!known.insert(fs::weakly_canonical(path, error)).second) {
+      return UsageError(path + ": is named twice; a checkpoint counts once");
+    }
     DT_ASSIGN_OR_RETURN(Source source, OpenSource(path));
     sources.push_back(std::move(source));
   }
-  std::ranges::sort(sources, {}, [](const Source& source) { return source.checkpoint.step(); });
+  std::ranges::stable_sort(sources, {},
+                           [](const Source& source) { return source.checkpoint.step(); });
   return sources;
 }
 
@@ -130,6 +137,8 @@ TensorGroup MeanOf(const std::vector<Source>& sources) {
 
 absl::StatusOr<AveragedCheckpoints> AverageCheckpoints(std::span<const std::string> paths,
                                                        int64_t last, const std::string& output) {
+  std::string folder = output;
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   const std::vector<std::string> checkpoints = CheckpointsOf(paths, last);
   if (checkpoints.size() < 2) {
     return UsageError(absl::StrFormat(
@@ -139,8 +148,8 @@ absl::StatusOr<AveragedCheckpoints> AverageCheckpoints(std::span<const std::stri
         checkpoints.empty() ? "is none" : "is one"));
   }
   std::error_code error;
-  if (fs::exists(output, error)) {
-    return UsageError(output + ": is there already; name a new folder");
+  if (fs::exists(folder, error)) {
+    return UsageError(folder + ": is there already; name a new folder");
   }
   DT_ASSIGN_OR_RETURN(const std::vector<Source> sources, OpenSources(checkpoints));
   DT_RETURN_IF_ERROR(CheckAlike(sources));
@@ -156,18 +165,18 @@ absl::StatusOr<AveragedCheckpoints> AverageCheckpoints(std::span<const std::stri
     DT_ASSIGN_OR_RETURN(std::string text, newest.ReadText(name));
     files.push_back({name, std::move(text)});
   }
-  const std::string partial = output + ".partial";
+  const std::string partial = folder + ".partial";
   fs::remove_all(partial, error);
   DT_RETURN_IF_ERROR(MakeDirectories(partial));
   AveragedCheckpoints result;
   result.step = newest.step();
   const absl::StatusOr<int64_t> bytes = WriteCheckpointFiles(partial, newest.step(), files);
-  if (bytes.ok()) fs::rename(partial, output, error);
+  if (bytes.ok()) fs::rename(partial, folder, error);
   if (!bytes.ok() || error) {
     const std::string why = error.message();
     fs::remove_all(partial, error);
     DT_RETURN_IF_ERROR(bytes.status());
-    return StorageError(absl::StrFormat("%s: cannot be written: %s", output, why));
+    return StorageError(absl::StrFormat("%s: cannot be written: %s", folder, why));
   }
   result.bytes = *bytes;
   for (const Source& source : sources) result.paths.push_back(source.checkpoint.path());

@@ -24,8 +24,9 @@ struct AveragedCheckpoints {
 // Writes the checkpoint folder `output`: the mean of the weights that evaluations of each take (its
 // moving average where it has one), with the newest one's configuration and tokenizer; it is to
 // translate, evaluate and export with, no run goes on from it. One path may be a run, which gives
-// its newest `last` checkpoints. UsageError: fewer than two checkpoints, or `output` is there
-// already. StorageError: a damaged checkpoint, unlike models, the disk.
+// its newest `last` checkpoints, among them one that it keeps as its best. UsageError: fewer than
+// two checkpoints, or `output` is there already. StorageError: a damaged checkpoint, unlike models,
+// the disk.
 absl::StatusOr<AveragedCheckpoints> AverageCheckpoints(std::span<const std::string> paths,
                                                        int64_t last, const std::string& output);
 

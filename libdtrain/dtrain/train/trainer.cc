@@ -323,13 +323,15 @@ absl::Status Trainer::Learn(const Update& update, const StepState& decided) {
 
 absl::Status Trainer::CheckDiverged(int64_t step, double learning_rate) const {
   if (skipped_in_a_row_ < kMaxSkippedInARow) return absl::OkStatus();
+  // Nothing between it and the first skipped update shows that its weights were good.
+  const bool is_last_doubtful =
+      !options_.checkpoint_dir.empty() && last_checkpoint_step_ >= step - skipped_in_a_row_;
   return DivergedError(absl::StrFormat(
       "the gradients of %d updates in a row hold NaN or infinity (step %d, learning rate %.3g); "
       "resume from the last checkpoint with a lower optimizer.learning_rate, more "
       "optimizer.warmup_steps, or trainer.precision=fp32%s",
-      kMaxSkippedInARow, step, learning_rate,
-      // Nothing between it and the first skipped update shows that its weights were good.
-      last_checkpoint_step_ == step - kMaxSkippedInARow
+      skipped_in_a_row_, step, learning_rate,
+      is_last_doubtful
           ? absl::StrFormat("; should that end here again, delete the checkpoint of step %d, which "
                             "was written just before",
                             last_checkpoint_step_)
@@ -408,7 +410,7 @@ std::string Trainer::EndReason(const Requests& requests) const {
 
 absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requests) {
   const PeriodClock now = Clock();
-  if (state_.evaluation_due && !IsInRound()) DT_RETURN_IF_ERROR(Evaluate());
+  if (state_.evaluation_due && !IsInRound()) DT_RETURN_IF_ERROR(Evaluate(/*is_last=*/false));
   const bool overdue = options_.checkpoint_seconds > 0.0 &&
                        elapsed_ - last_checkpoint_ >= options_.checkpoint_seconds;
   // mpirun's signal reaches the ranks one after the other: that is one request, not one each.
@@ -425,10 +427,11 @@ absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requ
 }
 
 bool Trainer::IsDoubtful() const {
-  // One halving, or two, ends what a scale that grew too large has begun.
-  const bool may_be_scale = options_.loss_scaler.on && skipped_in_a_row_ <= 2 &&
-                            state_.loss_scaler.scale > options_.loss_scaler.minimum;
-  return skipped_in_a_row_ > 0 && !may_be_scale;
+  // One halving, or two, ends what a scale that grew too large has begun; one update by itself may
+  // be an odd batch.
+  const bool may_be_scale =
+      options_.loss_scaler.on && state_.loss_scaler.scale > options_.loss_scaler.minimum;
+  return skipped_in_a_row_ > (may_be_scale ? 2 : 1);
 }
 
 absl::Status Trainer::Finish(const std::string& reason) {
@@ -446,7 +449,7 @@ absl::Status Trainer::Finish(const std::string& reason) {
   // A checkpoint of a requested stop lacks the evaluation that was due with it.
   const bool is_saved =
       last_checkpoint_step_ == state_.step && state_.evaluated_step == state_.step;
-  if (last_evaluation_step_ != state_.step) DT_RETURN_IF_ERROR(Evaluate());
+  if (last_evaluation_step_ != state_.step) DT_RETURN_IF_ERROR(Evaluate(/*is_last=*/true));
   ctx_.set_training(false);
   if (!is_saved && IsDoubtful() && !IsEvaluationFinite()) return EndsBroken(reason);
   if (!is_saved) DT_RETURN_IF_ERROR(SaveCheckpoint());

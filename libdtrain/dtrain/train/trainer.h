@@ -229,7 +229,7 @@ class Trainer {
   PeriodClock Clock() const;
   // The evaluation that is due, and the checkpoint that is since `before` or was asked for.
   absl::Status DoPeriodic(const PeriodClock& before, const Requests& requests);
-  absl::Status Evaluate();
+  absl::Status Evaluate(bool is_last);
   absl::StatusOr<EvaluationResult> EvaluateTest();
   // Once: of the metrics that steer the run but that the task does not give.
   void WarnIfMissing(const EvaluationResult& result);

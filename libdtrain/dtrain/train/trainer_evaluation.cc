@@ -37,7 +37,7 @@ double EvaluationResult::Metric(const std::string& name) const {
   return found == metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
 }
 
-absl::Status Trainer::Evaluate() {
+absl::Status Trainer::Evaluate(bool is_last) {
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));
   const Timeline::Span span = Enter(Phase::kEvaluation, state_.step);
   const double started = Elapsed();
@@ -51,9 +51,10 @@ absl::Status Trainer::Evaluate() {
   const bool is_repeated = std::exchange(state_.evaluated_step, state_.step) == state_.step;
   state_.evaluation_due = false;
   const double value = result->Metric(options_.best_metric);
-  // No checkpoint is written while updates are skipped (DoPeriodic()), the best one neither.
+  // The best one is written, too: not while updates are skipped (DoPeriodic(), Finish()).
+  const bool is_written = is_last ? !IsDoubtful() : skipped_in_a_row_ == 0;
   const bool is_best =
-      std::isfinite(value) && skipped_in_a_row_ == 0 &&
+      std::isfinite(value) && is_written &&
       (state_.best_step < 0 || Improves(options_.best_metric, value, state_.best_metric, 0.0));
   if (is_best) {
     state_.best_metric = value;
