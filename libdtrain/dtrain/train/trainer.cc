@@ -431,7 +431,9 @@ bool Trainer::IsDoubtful() const {
   // be an odd batch.
   const bool may_be_scale =
       options_.loss_scaler.on && state_.loss_scaler.scale > options_.loss_scaler.minimum;
-  return skipped_in_a_row_ > (may_be_scale ? 2 : 1);
+  // Weights that no update has changed here are as good as they were.
+  return skipped_in_a_row_ > (may_be_scale ? 2 : 1) &&
+         state_.optimizer_steps > restored_optimizer_steps_;
 }
 
 absl::Status Trainer::Finish(const std::string& reason) {

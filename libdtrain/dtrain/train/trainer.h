@@ -296,6 +296,7 @@ class Trainer {
   bool told_missing_ = false;
   bool told_undefined_ = false;  // options_.best_metric, of the last evaluation
   int64_t last_checkpoint_step_ = -1;
+  int64_t restored_optimizer_steps_ = 0;
   bool checkpoint_due_ = false;  // but put off while updates are skipped
   int skipped_in_a_row_ = 0;
   int64_t updates_here_ = 0;  // since this process began

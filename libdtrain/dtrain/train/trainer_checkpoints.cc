@@ -203,7 +203,7 @@ absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
   DT_ASSIGN_OR_RETURN(state_, StateFromJson(comm_.BroadcastString(StateToJson(state_)), "root"));
   state_.best_metric_name = options_.best_metric;
   state_.early_stop_metric_name = options_.early_stop.metric;
-  adam_.set_steps(state_.optimizer_steps);
+  adam_.set_steps(restored_optimizer_steps_ = state_.optimizer_steps);
   state_.loss_scaler = RestoreLossScale(options_.loss_scaler, state_.loss_scaler);
   step_.Reset(state_.loss_scaler, state_.optimizer_steps, ctx_.stream());
   DT_RETURN_IF_ERROR(task_.Seek(state_.position));
