@@ -47,13 +47,12 @@ inline std::vector<GoldenBert> GoldenBerts() {
 }
 
 inline ClassificationBatch BatchOf(const Golden& golden) {
-  ClassificationBatch batch{.token_ids = golden.Ints("token.ids"),
-                            .type_ids = golden.Ints("type.ids"),
-                            .position_ids = {},
-                            .sequences = Sequences(golden.Ints("offsets")),
-                            .labels = golden.Floats("targets"),
-                            .weights = golden.Floats("weights"),
-                            .rows = {}};
+  ClassificationBatch batch;
+  batch.token_ids = golden.Ints("token.ids");
+  batch.type_ids = golden.Ints("type.ids");
+  batch.sequences = Sequences(golden.Ints("offsets"));
+  batch.labels = golden.Floats("targets");
+  batch.weights = golden.Floats("weights");
   for (int64_t s = 0; s < batch.sequences.count(); ++s) {
     for (int32_t t = 0; t < batch.sequences.length(s); ++t) batch.position_ids.push_back(t);
     batch.rows.push_back(s);

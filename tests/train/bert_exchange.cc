@@ -26,13 +26,11 @@ std::vector<T> Values(const SafetensorsFile& file, const char* name) {
 }
 
 ClassificationBatch BatchOf(const SafetensorsFile& file) {
-  ClassificationBatch batch{.token_ids = Values<int32_t>(file, "token.ids"),
-                            .type_ids = Values<int32_t>(file, "type.ids"),
-                            .position_ids = {},
-                            .sequences = Sequences(Values<int32_t>(file, "offsets")),
-                            .labels = Values<float>(file, "targets"),
-                            .weights = {},
-                            .rows = {}};
+  ClassificationBatch batch;
+  batch.token_ids = Values<int32_t>(file, "token.ids");
+  batch.type_ids = Values<int32_t>(file, "type.ids");
+  batch.sequences = Sequences(Values<int32_t>(file, "offsets"));
+  batch.labels = Values<float>(file, "targets");
   for (int64_t s = 0; s < batch.sequences.count(); ++s) {
     for (int32_t t = 0; t < batch.sequences.length(s); ++t) batch.position_ids.push_back(t);
     batch.rows.push_back(s);

@@ -121,13 +121,14 @@ TEST_CASE("a loaded model computes what transformers computes, gradients include
   for (const char* const name : {"classifier.weight", "classifier.bias"}) {
     testing::SetElements(golden.Floats(name), model.parameters().Find(name)->master());
   }
-  const ClassificationBatch batch{.token_ids = golden.Ints("token.ids"),
-                                  .type_ids = golden.Ints("type.ids"),
-                                  .position_ids = {0, 1, 2, 3, 0, 1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9},
-                                  .sequences = Sequences(golden.Ints("offsets")),
-                                  .labels = golden.Floats("targets"),
-                                  .weights = {1.0f, 1.0f, 1.0f},
-                                  .rows = {0, 1, 2}};
+  ClassificationBatch batch;
+  batch.token_ids = golden.Ints("token.ids");
+  batch.type_ids = golden.Ints("type.ids");
+  batch.position_ids = {0, 1, 2, 3, 0, 1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  batch.sequences = Sequences(golden.Ints("offsets"));
+  batch.labels = golden.Floats("targets");
+  batch.weights = {1.0f, 1.0f, 1.0f};
+  batch.rows = {0, 1, 2};
   Context ctx(testing::TestDevice(), {});
   CHECK(testing::GoldenError(golden, "hidden", model.classifier.Encode(batch, ctx)) < 1e-5);
   ctx.set_training(true);

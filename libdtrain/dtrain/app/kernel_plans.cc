@@ -13,6 +13,7 @@
 #include "dtrain/base/random.h"
 #include "dtrain/kernels.pb.h"
 #include "dtrain/models/bert_classifier.h"
+#include "dtrain/models/bert_question_answering.h"
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/nn/embedding.h"
 #include "dtrain/ops/cast.h"
@@ -56,18 +57,31 @@ TranslationBatch SampleBatch(const Seq2SeqBatch& planned, const Seq2SeqOptions& 
   return batch;
 }
 
-ClassificationBatch SampleBatch(const BertBatch& planned, const BertClassifierOptions& model,
-                                double share) {
+void FillTexts(const BertBatch& planned, const BertOptions& model, double share,
+               PackedTexts& batch) {
   RandomStream random({.seed = 1});
   const int64_t texts = ShareOf(share, static_cast<double>(planned.texts));
-  ClassificationBatch batch;
   batch.sequences = EvenSequences(ShareOf(share, static_cast<double>(planned.tokens)), texts);
   const int64_t tokens = batch.sequences.tokens();
-  batch.token_ids = DrawIds(tokens, model.bert.vocab_size, random);
-  batch.type_ids = DrawIds(tokens, model.bert.type_vocab_size, random);
+  batch.token_ids = DrawIds(tokens, model.vocab_size, random);
+  batch.type_ids = DrawIds(tokens, model.type_vocab_size, random);
   batch.position_ids = PositionsOf(batch.sequences);
+}
+
+ClassificationBatch SampleBatch(const BertBatch& planned, const BertClassifierOptions& model,
+                                double share) {
+  ClassificationBatch batch;
+  FillTexts(planned, model.bert, share, batch);
+  const int64_t texts = batch.sequences.count();
   batch.labels.assign(static_cast<size_t>(texts * model.labels_per_row()), 0.0F);
   batch.weights.assign(static_cast<size_t>(texts), 1.0F);
+  return batch;
+}
+
+SpanBatch SampleBatch(const BertBatch& planned, const BertOptions& model, double share) {
+  SpanBatch batch;
+  FillTexts(planned, model, share, batch);
+  batch.targets.assign(static_cast<size_t>(2 * batch.sequences.count()), 0);
   return batch;
 }
 
@@ -124,6 +138,11 @@ std::function<void()> WarmUpSteps(Seq2SeqTransformer& model, const Seq2SeqBatch&
 }
 
 std::function<void()> WarmUpSteps(BertClassifier& model, const BertBatch& batch,
+                                  const Device& device, const ContextOptions& options) {
+  return StepsOf(model, batch, device, options);
+}
+
+std::function<void()> WarmUpSteps(BertQuestionAnswering& model, const BertBatch& batch,
                                   const Device& device, const ContextOptions& options) {
   return StepsOf(model, batch, device, options);
 }

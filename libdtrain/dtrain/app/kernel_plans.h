@@ -21,6 +21,7 @@ class KernelConfig;
 namespace dtrain {
 
 class BertClassifier;
+class BertQuestionAnswering;
 class Seq2SeqTransformer;
 
 // Plans in the run's directory unless the section names another.
@@ -38,6 +39,8 @@ absl::Status PrepareKernels(const proto::KernelConfig& config, const std::string
 std::function<void()> WarmUpSteps(Seq2SeqTransformer& model, const Seq2SeqBatch& batch,
                                   const Device& device, const ContextOptions& options);
 std::function<void()> WarmUpSteps(BertClassifier& model, const BertBatch& batch,
+                                  const Device& device, const ContextOptions& options);
+std::function<void()> WarmUpSteps(BertQuestionAnswering& model, const BertBatch& batch,
                                   const Device& device, const ContextOptions& options);
 
 }  // namespace dtrain

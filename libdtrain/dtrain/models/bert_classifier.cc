@@ -13,31 +13,6 @@
 #include "dtrain/ops/reduce.h"
 
 namespace dtrain {
-namespace {
-
-Tensor ScaleOf(float loss_scale, Context& ctx) {
-  Tensor scale = ctx.Empty({1}, DType::kFloat32);
-  Upload<float>({&loss_scale, 1}, scale, ctx.stream());
-  return scale;
-}
-
-double SumOf(const Tensor& values, Context& ctx) {
-  Tensor total = ctx.Empty({1}, DType::kFloat64);
-  Sum(values, total, ctx.stream());
-  return Download<double>(total, ctx.stream()).front();
-}
-
-// Of the first four lists that were uploaded.
-BertInputs TextOf(const ClassificationBatch& batch, const std::vector<Tensor>& on_device) {
-  BertInputs inputs{.token_ids = on_device[0],
-                    .type_ids = on_device[1],
-                    .position_ids = on_device[2],
-                    .sequences = batch.sequences};
-  inputs.sequences.set_device_offsets(on_device[3]);
-  return inputs;
-}
-
-}  // namespace
 
 BertClassifier::BertClassifier(const BertClassifierOptions& options)
     : options_(options),
@@ -59,18 +34,17 @@ void BertClassifier::Allocate(const Device& device, DType compute_type, uint64_t
 }
 
 Tensor BertClassifier::Encode(const ClassificationBatch& batch, Context& ctx) {
-  const std::array<HostList, 4> lists = {batch.token_ids, batch.type_ids, batch.position_ids,
-                                         batch.sequences.offsets()};
-  return encoder_.Forward(TextOf(batch, ctx.Upload(lists)), ctx);
+  const auto lists = ListsOf(batch);
+  return encoder_.Forward(InputsOf(batch, ctx.Upload(lists)), ctx);
 }
 
 ClassifierInputs BertClassifier::Upload(const ClassificationBatch& batch, Context& ctx) const {
   const int64_t rows = batch.sequences.count();
+  const auto [ids, types, positions, offsets] = ListsOf(batch);
   const std::array<HostList, 7> lists = {
-      batch.token_ids, batch.type_ids, batch.position_ids,    batch.sequences.offsets(),
-      batch.labels,    batch.weights,  options_.label_weights};
+      ids, types, positions, offsets, batch.labels, batch.weights, options_.label_weights};
   const std::vector<Tensor> on_device = ctx.Upload(lists);
-  return {.text = TextOf(batch, on_device),
+  return {.text = InputsOf(batch, on_device),
           .targets = on_device[4].Reshape({rows, options_.labels_per_row()}),
           .weights = on_device[5],
           .label_weights = options_.label_weights.empty() ? Tensor() : on_device[6]};
@@ -105,11 +79,8 @@ LossSums BertClassifier::Forward(const ClassifierInputs& inputs, float loss_scal
                                     .unweighted = ctx.Empty({rows}, DType::kFloat32)};
   if (outputs != nullptr) results.probabilities = ctx.Empty(shape, DType::kFloat32);
   if (ctx.training()) results.d_logits = ctx.Empty(shape, DType::kFloat32);
-  // A trainer has its scale on the device and wants the sums there.
-  const bool for_trainer = ctx.training() && ctx.loss().scale;
-  DT_CHECK(!for_trainer || loss_scale == 1.0f) << "the scale of the trainer's loss is its own";
-  const Tensor scale = for_trainer ? ctx.loss().scale : ScaleOf(loss_scale, ctx);
-  ClassificationLoss(options_.loss, loss_inputs, scale, results, ctx.stream());
+  LossAccount account(loss_scale, ctx);
+  ClassificationLoss(options_.loss, loss_inputs, account.scale(), results, ctx.stream());
   if (ctx.training()) {
     sequences_ = inputs.text.sequences;
     pooled_ = pooled;
@@ -120,14 +91,7 @@ LossSums BertClassifier::Forward(const ClassifierInputs& inputs, float loss_scal
     outputs->probabilities = Download<float>(results.probabilities, ctx.stream());
     outputs->losses = Download<float>(results.unweighted, ctx.stream());
   }
-  if (for_trainer) {
-    Tensor loss_sum = ctx.loss().loss_sum;
-    Tensor nll_sum = ctx.loss().nll_sum;
-    AccumulateSum(results.loss, loss_sum, ctx.stream());
-    AccumulateSum(results.unweighted, nll_sum, ctx.stream());
-    return {.tokens = rows};
-  }
-  return {.loss = SumOf(results.loss, ctx), .nll = SumOf(results.unweighted, ctx), .tokens = rows};
+  return account.Add(results.loss, results.unweighted, rows);
 }
 
 void BertClassifier::Backward(Context& ctx) {

@@ -16,7 +16,7 @@
 
 #include "dtrain/data/classification_batch.h"
 #include "dtrain/models/bert_encoder.h"
-#include "dtrain/nn/output_loss.h"
+#include "dtrain/nn/loss_sums.h"
 #include "dtrain/ops/classification_loss.h"
 
 namespace dtrain {
@@ -68,9 +68,7 @@ class BertClassifier {
 
   // Sums over the batch's rows: `loss` with row and label weights, `nll` without, `tokens` counts
   // rows. While training, keeps what Backward needs; gradients are those of loss_scale * the sum.
-  // While training with ctx.loss(), its scale takes the place of loss_scale, which must be 1, and
-  // the sums go to the device: those returned are 0, the rows apart. `outputs`, unless null,
-  // receives the predictions.
+  // A trainer's scale and sums: nn/loss_sums.h. `outputs`, unless null, receives the predictions.
   LossSums Forward(const ClassifierInputs& inputs, float loss_scale, Context& ctx,
                    ClassificationOutputs* outputs = nullptr);
   LossSums Forward(const ClassificationBatch& batch, float loss_scale, Context& ctx,

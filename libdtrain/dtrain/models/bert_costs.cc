@@ -1,29 +1,25 @@
-// bert_costs.cc - sums over the stack, the embeddings, the pooler and the classifier.
+// bert_costs.cc - sums over the stack, the embeddings and what lies on top of them.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/models/bert_costs.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
+
+#include "dtrain/models/internal/encoder_blocks.h"
 
 namespace dtrain {
 namespace {
 
+using internal::EncoderBlocks;
 using Block = ByteMeter::Block;
 
-TransformerStackOptions StackOf(const BertOptions& options) {
-  return {.layer = LayerOptionsOf(options), .num_layers = options.num_layers};
-}
-
-// BertClassifier::Upload: ids of pieces, types and positions, offsets, targets, weights of texts
-// and of labels, in one block.
-Block TakeInputs(const BertClassifierOptions& options, const BertBatch& batch, ByteMeter& meter) {
-  const std::array<int64_t, 7> counts = {batch.tokens,
-                                         batch.tokens,
-                                         batch.tokens,
-                                         batch.texts + 1,
-                                         batch.texts * options.labels_per_row(),
-                                         batch.texts,
-                                         static_cast<int64_t>(options.label_weights.size())};
+// What BertClassifier::Upload and BertQuestionAnswering::Upload put into one block: ids of pieces,
+// types and positions, offsets, and the lists of their own.
+template <size_t n>
+Block TakeInputs(const BertBatch& batch, const std::array<int64_t, n>& own, ByteMeter& meter) {
+  std::array<int64_t, 4 + n> counts = {batch.tokens, batch.tokens, batch.tokens, batch.texts + 1};
+  std::copy(own.begin(), own.end(), counts.begin() + 4);
   return meter.Take(Context::UploadedElements(counts), DType::kInt32);
 }
 
@@ -37,10 +33,10 @@ class ClassifierBlocks {
         outputs_(batch.texts * options.num_labels),
         dtype_(activations.compute_type),
         meter_(meter),
-        layers_(StackOf(options.bert), batch.tokens, /*memory_tokens=*/0, activations, meter) {}
+        encoder_(options.bert, batch, activations, meter) {}
 
   void Forward() {
-    const Block hidden = layers_.Forward(Embed());
+    const Block hidden = encoder_.Forward();
     const Block first = OfTexts();
     const Block before = OfTexts();
     const Block pooled = OfTexts();
@@ -64,67 +60,91 @@ class ClassifierBlocks {
       const Block d_before = OfTexts();
       const Block d_first = OfTexts();
       pooler_ = {};
-      d_hidden = OfTokens();
+      d_hidden = encoder_.OfTokens();
     }
     d_pooled = nullptr;
-    d_hidden = layers_.Backward(std::move(d_hidden));
-    const Block d_embeddings = OfTokens();
-    norm_ = {};
+    encoder_.Backward(std::move(d_hidden));
   }
 
  private:
-  Block OfTokens() { return meter_.Take(batch_.tokens * hidden_size_, dtype_); }
   Block OfTexts() { return meter_.Take(batch_.texts * hidden_size_, dtype_); }
   Block Outputs(DType dtype) { return meter_.Take(outputs_, dtype); }
-
-  // BertEmbeddings::Forward.
-  Block Embed() {
-    Block x = OfTokens();
-    const Block type_rows = OfTokens();
-    Block y = OfTokens();
-    norm_ = {meter_.Take(batch_.tokens, DType::kFloat32),
-             meter_.Take(batch_.tokens, DType::kFloat32), std::move(x)};
-    return y;
-  }
 
   BertBatch batch_;
   int64_t hidden_size_;
   int64_t outputs_;
   DType dtype_;
   ByteMeter& meter_;
-  StackBlocks layers_;
-  std::array<Block, 3> norm_;    // statistics and input of the embeddings' norm
+  EncoderBlocks encoder_;
   std::array<Block, 2> pooler_;  // its input and its product
   Block pooled_, d_logits_;
 };
 
+// BertQuestionAnswering::Forward and Backward.
+int64_t PeakOfQuestionAnswering(const BertOptions& options, const BertBatch& batch,
+                                const ActivationOptions& activations) {
+  if (batch.texts == 0) return 0;
+  ByteMeter meter;
+  EncoderBlocks encoder(options, batch, activations, meter);
+  const Block inputs = TakeInputs(batch, std::array<int64_t, 1>{2 * batch.texts}, meter);
+  Block hidden = encoder.Forward();
+  Block d_logits = meter.Take(2 * batch.tokens, DType::kFloat32);
+  {
+    const Block loss = meter.Take(2 * batch.texts, DType::kFloat32);
+    const Block scale = meter.Take(1, DType::kFloat32);
+  }
+  if (activations.compute_type != DType::kFloat32) {
+    d_logits = meter.Take(2 * batch.tokens, activations.compute_type);
+  }
+  Block d_hidden = encoder.OfTokens();
+  hidden = nullptr;
+  encoder.Backward(std::move(d_hidden));
+  return meter.peak();
+}
+
 }  // namespace
 
+namespace internal {
+
+ModelParameters CountEncoder(const BertOptions& options) {
+  const LayerParameters layer = CountParameters(LayerOptionsOf(options));
+  const int64_t hidden = options.hidden_size;
+  return {
+      .embeddings = (options.vocab_size + options.max_positions + options.type_vocab_size) * hidden,
+      .attention = options.num_layers * layer.attention,
+      .feed_forward = options.num_layers * layer.feed_forward,
+      .layer_norm = options.num_layers * layer.layer_norm + 2 * hidden};
+}
+
+ModelFlops CountEncoderFlops(const BertOptions& options, const BertBatch& batch,
+                             double output_flops, Recompute recompute, int recompute_every) {
+  const TransformerStackOptions stack = StackOf(options);
+  const auto tokens = static_cast<double>(batch.tokens);
+  const auto texts = static_cast<double>(batch.texts);
+  const double layer =
+      ForwardFlops(stack.layer, {.tokens = tokens, .pairs = tokens * tokens / texts});
+  ModelFlops flops;
+  flops.forward = stack.num_layers * layer + output_flops;
+  flops.backward = 2.0 * flops.forward;
+  flops.recomputed = RecomputedLayers(stack, recompute, recompute_every) * layer;
+  return flops;
+}
+
+}  // namespace internal
+
 ModelParameters CountParameters(const BertClassifierOptions& options) {
-  const BertOptions& bert = options.bert;
-  const LayerParameters layer = CountParameters(LayerOptionsOf(bert));
-  const int64_t hidden = bert.hidden_size;
-  return {.embeddings = (bert.vocab_size + bert.max_positions + bert.type_vocab_size) * hidden,
-          .attention = bert.num_layers * layer.attention,
-          .feed_forward = bert.num_layers * layer.feed_forward,
-          .layer_norm = bert.num_layers * layer.layer_norm + 2 * hidden,
-          .output = hidden * hidden + hidden + options.num_labels * (hidden + 1)};
+  const int64_t hidden = options.bert.hidden_size;
+  ModelParameters parameters = internal::CountEncoder(options.bert);
+  parameters.output = hidden * hidden + hidden + options.num_labels * (hidden + 1);
+  return parameters;
 }
 
 ModelFlops CountFlops(const BertClassifierOptions& options, const BertBatch& batch,
                       Recompute recompute, int recompute_every) {
-  const TransformerStackOptions stack = StackOf(options.bert);
-  const auto tokens = static_cast<double>(batch.tokens);
-  const auto texts = static_cast<double>(batch.texts);
   const auto hidden = static_cast<double>(options.bert.hidden_size);
-  const double layer =
-      ForwardFlops(stack.layer, {.tokens = tokens, .pairs = tokens * tokens / texts});
-  const double output = 2.0 * texts * hidden * (hidden + static_cast<double>(options.num_labels));
-  ModelFlops flops;
-  flops.forward = stack.num_layers * layer + output;
-  flops.backward = 2.0 * flops.forward;
-  flops.recomputed = RecomputedLayers(stack, recompute, recompute_every) * layer;
-  return flops;
+  const double output = 2.0 * static_cast<double>(batch.texts) * hidden *
+                        (hidden + static_cast<double>(options.num_labels));
+  return internal::CountEncoderFlops(options.bert, batch, output, recompute, recompute_every);
 }
 
 int64_t PeakActivationBytes(const BertClassifierOptions& options, const BertBatch& batch,
@@ -132,7 +152,10 @@ int64_t PeakActivationBytes(const BertClassifierOptions& options, const BertBatc
   if (batch.texts == 0) return 0;
   ByteMeter meter;
   ClassifierBlocks blocks(options, batch, activations, meter);
-  const Block inputs = TakeInputs(options, batch, meter);
+  // Targets, weights of texts and of labels.
+  const std::array<int64_t, 3> own = {batch.texts * options.labels_per_row(), batch.texts,
+                                      static_cast<int64_t>(options.label_weights.size())};
+  const Block inputs = TakeInputs(batch, own, meter);
   blocks.Forward();
   blocks.Backward();
   return meter.peak();
@@ -149,6 +172,24 @@ ModelCosts CostsOf(const BertClassifierOptions& options, const BertBatch& batch)
               [options, batch](Recompute recompute, int recompute_every) {
                 return CountFlops(options, batch, recompute, recompute_every);
               }};
+}
+
+ModelCosts CostsOfQuestionAnswering(const BertOptions& options, const BertBatch& batch) {
+  ModelParameters parameters = internal::CountEncoder(options);
+  parameters.output = 2 * (options.hidden_size + 1);
+  return {
+      .parameters = parameters.total(),
+      .deepest = options.num_layers,
+      .peak_bytes =
+          [options, batch](const ActivationOptions& activations) {
+            return PeakOfQuestionAnswering(options, batch, activations);
+          },
+      .flops =
+          [options, batch](Recompute recompute, int recompute_every) {
+            const double output =
+                4.0 * static_cast<double>(batch.tokens) * static_cast<double>(options.hidden_size);
+            return internal::CountEncoderFlops(options, batch, output, recompute, recompute_every);
+          }};
 }
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// bert_costs.h - what a BERT classifier costs before it runs: parameters, operations, activations.
+// bert_costs.h - what a BERT costs before it runs: parameters, operations, activations.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   const BertBatch batch{.tokens = 4096, .texts = 32};
@@ -34,6 +34,8 @@ int64_t PeakActivationBytes(const BertClassifierOptions& options, const BertBatc
 
 // All of it, for planning.
 ModelCosts CostsOf(const BertClassifierOptions& options, const BertBatch& batch);
+// The same of BertQuestionAnswering; texts are windows of contexts with their questions.
+ModelCosts CostsOfQuestionAnswering(const BertOptions& options, const BertBatch& batch);
 
 }  // namespace dtrain
 

@@ -44,6 +44,19 @@ TransformerLayerOptions LayerOptionsOf(const BertOptions& options) {
           .weights = Initializer::Normal(options.initializer_range)};
 }
 
+std::array<HostList, 4> ListsOf(const PackedTexts& texts) {
+  return {texts.token_ids, texts.type_ids, texts.position_ids, texts.sequences.offsets()};
+}
+
+BertInputs InputsOf(const PackedTexts& texts, std::span<const Tensor> on_device) {
+  BertInputs inputs{.token_ids = on_device[0],
+                    .type_ids = on_device[1],
+                    .position_ids = on_device[2],
+                    .sequences = texts.sequences};
+  inputs.sequences.set_device_offsets(on_device[3]);
+  return inputs;
+}
+
 BertEmbeddings::BertEmbeddings(const Scope& scope, const BertOptions& options)
     : options_(options),
       words_(AddTable(scope, "word_embeddings", options.vocab_size, options)),

@@ -7,8 +7,11 @@
 #ifndef DTRAIN_MODELS_BERT_ENCODER_H_
 #define DTRAIN_MODELS_BERT_ENCODER_H_
 
+#include <array>
 #include <cstdint>
+#include <span>
 
+#include "dtrain/data/packed_texts.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/layer_norm.h"
 #include "dtrain/nn/linear.h"
@@ -42,6 +45,12 @@ struct BertInputs {
   Tensor token_ids, type_ids, position_ids;  // [tokens], int32
   Sequences sequences;                       // with device_offsets()
 };
+
+// What of a batch goes to the device, for Context::Upload() together with what else a model needs;
+// `texts` outlives it.
+std::array<HostList, 4> ListsOf(const PackedTexts& texts);
+// From the first four tensors that ListsOf() became.
+BertInputs InputsOf(const PackedTexts& texts, std::span<const Tensor> on_device);
 
 // Parameters: word_embeddings, position_embeddings, token_type_embeddings, LayerNorm.
 class BertEmbeddings {

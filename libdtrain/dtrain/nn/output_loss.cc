@@ -18,18 +18,6 @@ constexpr int64_t kCpuSliceElements = int64_t{1} << 21;
 constexpr int64_t kCudaSliceElements = int64_t{1} << 27;
 constexpr int64_t kMinSliceRows = 128;
 
-Tensor ScaleOf(float loss_scale, Context& ctx) {
-  Tensor scale = ctx.Empty({1}, DType::kFloat32);
-  Upload<float>({&loss_scale, 1}, scale, ctx.stream());
-  return scale;
-}
-
-double SumOf(const Tensor& values, Context& ctx) {
-  Tensor total = ctx.Empty({1}, DType::kFloat64);
-  Sum(values, total, ctx.stream());
-  return Download<double>(total, ctx.stream()).front();
-}
-
 }  // namespace
 
 int64_t OutputLoss::SliceRows(int64_t classes, DeviceType device) {
@@ -52,9 +40,7 @@ LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, float 
   const int64_t slice = SliceRows(classes, ctx.device().type);
   const Tensor loss = ctx.Empty({tokens}, DType::kFloat32);
   const Tensor nll = ctx.Empty({tokens}, DType::kFloat32);
-  const bool for_trainer = ctx.training() && ctx.loss().scale;
-  const Tensor scale = for_trainer ? ctx.loss().scale : ScaleOf(loss_scale, ctx);
-  DT_CHECK(!for_trainer || loss_scale == 1.0f) << "the scale of the trainer's loss is its own";
+  LossAccount account(loss_scale, ctx);
   if (ctx.training()) d_hidden_ = ctx.Empty(hidden.shape());
   for (int64_t begin = 0; begin < tokens; begin += slice) {
     const int64_t end = std::min(begin + slice, tokens);
@@ -71,18 +57,13 @@ LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, float 
       ArgMax(logits, row_predictions, ctx.stream());
     }
     if (!ctx.training()) continue;
-    const Tensor d_logits = SliceGradient(logits, row_targets, log_sum_exp, scale, ctx);
+    const Tensor d_logits = SliceGradient(logits, row_targets, log_sum_exp, account.scale(), ctx);
     Tensor d_rows = d_hidden_.Rows(begin, end);
     Gemm(d_logits, weight_.value(), {}, d_rows, ctx.stream());
     Gemm(d_logits, rows, {.transpose_a = true, .accumulate = true}, weight_.gradient(),
          ctx.stream());
   }
-  if (!for_trainer) return {.loss = SumOf(loss, ctx), .nll = SumOf(nll, ctx), .tokens = tokens};
-  Tensor loss_sum = ctx.loss().loss_sum;
-  Tensor nll_sum = ctx.loss().nll_sum;
-  AccumulateSum(loss, loss_sum, ctx.stream());
-  AccumulateSum(nll, nll_sum, ctx.stream());
-  return {.tokens = tokens};
+  return account.Add(loss, nll, tokens);
 }
 
 Tensor OutputLoss::SliceGradient(Tensor& logits, const Tensor& targets, const Tensor& log_sum_exp,

@@ -11,24 +11,11 @@
 #include <cstdint>
 
 #include "dtrain/nn/context.h"
+#include "dtrain/nn/loss_sums.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/ops/cross_entropy.h"
 
 namespace dtrain {
-
-// Sums over target tokens; ranks and micro-batches add theirs and divide once.
-struct LossSums {
-  double loss = 0.0;  // label-smoothed cross-entropy, nats
-  double nll = 0.0;   // -log p(target), nats
-  int64_t tokens = 0;
-
-  LossSums& operator+=(const LossSums& other) {
-    loss += other.loss;
-    nll += other.nll;
-    tokens += other.tokens;
-    return *this;
-  }
-};
 
 class OutputLoss {
  public:
@@ -40,9 +27,8 @@ class OutputLoss {
   // weight's gradient of loss_scale * (sum of the loss) and keeps that of hidden. A negative target
   // costs nothing, but `tokens` of the result counts all rows: who has such targets sets it to the
   // number of the others, by which losses and gradients are divided. `predictions`:
-  // [tokens], int32, receives the best class of each row, or is absent.
-  // While training with ctx.loss(), its scale takes the place of loss_scale, which must be 1, and
-  // the sums go to the device: those returned are 0, the tokens apart.
+  // [tokens], int32, receives the best class of each row, or is absent. A trainer's scale and sums:
+  // nn/loss_sums.h.
   LossSums Forward(const Tensor& hidden, const Tensor& targets, float loss_scale,
                    Tensor& predictions, Context& ctx);
   // The gradient of hidden.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "dtrain/base/log.h"
+#include "dtrain/train/micro_batches.h"
 
 namespace dtrain {
 namespace {
@@ -60,18 +61,6 @@ absl::Status CheckSameLabels(const ClassificationShard& shard, const Classificat
 }
 
 }  // namespace
-
-int MicroBatchesOf(const BatchOptions& batch, int64_t micro_batch_tokens, int64_t longest,
-                   int ranks) {
-  const int64_t micro = std::max<int64_t>(micro_batch_tokens, 1);
-  if (batch.samples_per_batch > 0) {
-    const int64_t samples = (batch.samples_per_batch + ranks - 1) / ranks;
-    const int64_t fitting = std::max<int64_t>(micro / std::max<int64_t>(longest, 1), 1);
-    return static_cast<int>(std::min((samples + fitting - 1) / fitting, kMaxMicroBatches));
-  }
-  const int64_t share = (batch.tokens_per_batch + ranks - 1) / ranks;
-  return static_cast<int>(std::min((share + micro - 1) / micro, kMaxMicroBatches));
-}
 
 absl::StatusOr<std::unique_ptr<ClassificationTask>> ClassificationTask::Create(
     const ClassificationTaskOptions& options, Communicator& comm) {

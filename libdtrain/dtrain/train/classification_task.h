@@ -40,11 +40,6 @@ struct ClassificationTaskOptions {
   std::vector<NamedFile> files = {};  // travel in checkpoints: configuration, vocabulary
 };
 
-// The parts a rank's share of an update is cut into, so that none has more than
-// `micro_batch_tokens`, whichever texts of at most `longest` tokens it holds.
-int MicroBatchesOf(const BatchOptions& batch, int64_t micro_batch_tokens, int64_t longest,
-                   int ranks);
-
 class ClassificationTask final : public TrainingTask {
  public:
   // Opens the data and initialises the model. The communicator outlives the task. DataError: a file

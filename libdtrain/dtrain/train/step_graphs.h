@@ -11,7 +11,7 @@
 
 #include "dtrain/device/graph.h"
 #include "dtrain/nn/context.h"
-#include "dtrain/nn/output_loss.h"
+#include "dtrain/nn/loss_sums.h"
 
 namespace dtrain {
 

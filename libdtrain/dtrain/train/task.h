@@ -10,7 +10,7 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/nn/context.h"
-#include "dtrain/nn/output_loss.h"
+#include "dtrain/nn/loss_sums.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/train/checkpoint.h"
 

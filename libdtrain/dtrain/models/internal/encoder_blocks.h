@@ -1,0 +1,73 @@
+// encoder_blocks.h - what a BERT encoder takes of memory and work, for the costs of whole models.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_MODELS_INTERNAL_ENCODER_BLOCKS_H_
+#define DTRAIN_MODELS_INTERNAL_ENCODER_BLOCKS_H_
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "dtrain/models/bert_costs.h"
+#include "dtrain/models/bert_encoder.h"
+#include "dtrain/nn/costs.h"
+
+namespace dtrain::internal {
+
+inline TransformerStackOptions StackOf(const BertOptions& options) {
+  return {.layer = LayerOptionsOf(options), .num_layers = options.num_layers};
+}
+
+// BertEncoder::Forward and Backward, block by block.
+class EncoderBlocks {
+ public:
+  using Block = ByteMeter::Block;
+
+  EncoderBlocks(const BertOptions& options, const BertBatch& batch,
+                const ActivationOptions& activations, ByteMeter& meter)
+      : tokens_(batch.tokens),
+        hidden_size_(options.hidden_size),
+        dtype_(activations.compute_type),
+        meter_(meter),
+        layers_(StackOf(options), batch.tokens, /*memory_tokens=*/0, activations, meter) {}
+
+  // The last layer's output.
+  Block Forward() { return layers_.Forward(Embed()); }
+
+  void Backward(Block d_hidden) {
+    d_hidden = layers_.Backward(std::move(d_hidden));
+    const Block d_embeddings = OfTokens();
+    norm_ = {};
+  }
+
+  // [tokens, hidden].
+  Block OfTokens() { return meter_.Take(tokens_ * hidden_size_, dtype_); }
+
+ private:
+  // BertEmbeddings::Forward.
+  Block Embed() {
+    Block x = OfTokens();
+    const Block type_rows = OfTokens();
+    Block y = OfTokens();
+    norm_ = {meter_.Take(tokens_, DType::kFloat32), meter_.Take(tokens_, DType::kFloat32),
+             std::move(x)};
+    return y;
+  }
+
+  int64_t tokens_;
+  int64_t hidden_size_;
+  DType dtype_;
+  ByteMeter& meter_;
+  StackBlocks layers_;
+  std::array<Block, 3> norm_;  // statistics and input of the embeddings' norm
+};
+
+// Of the embeddings and the stack; what a model has beside them is its `output`.
+ModelParameters CountEncoder(const BertOptions& options);
+
+// Of a model whose stack has `output_flops` of products on top of it.
+ModelFlops CountEncoderFlops(const BertOptions& options, const BertBatch& batch,
+                             double output_flops, Recompute recompute, int recompute_every);
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_MODELS_INTERNAL_ENCODER_BLOCKS_H_

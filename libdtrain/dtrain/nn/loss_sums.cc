@@ -1,0 +1,42 @@
+// loss_sums.cc - sums for a host that asks, or onto a trainer's totals on the device.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/nn/loss_sums.h"
+
+#include "dtrain/ops/reduce.h"
+
+namespace dtrain {
+namespace {
+
+Tensor ScaleOf(float loss_scale, Context& ctx) {
+  Tensor scale = ctx.Empty({1}, DType::kFloat32);
+  Upload<float>({&loss_scale, 1}, scale, ctx.stream());
+  return scale;
+}
+
+double SumOf(const Tensor& values, Context& ctx) {
+  Tensor total = ctx.Empty({1}, DType::kFloat64);
+  Sum(values, total, ctx.stream());
+  return Download<double>(total, ctx.stream()).front();
+}
+
+}  // namespace
+
+LossAccount::LossAccount(float loss_scale, Context& ctx)
+    : ctx_(ctx),
+      for_trainer_(ctx.training() && ctx.loss().scale),
+      scale_(for_trainer_ ? ctx.loss().scale : ScaleOf(loss_scale, ctx)) {
+  DT_CHECK(!for_trainer_ || loss_scale == 1.0f) << "the scale of the trainer's loss is its own";
+}
+
+LossSums LossAccount::Add(const Tensor& loss, const Tensor& nll, int64_t tokens) {
+  if (!for_trainer_) {
+    return {.loss = SumOf(loss, ctx_), .nll = SumOf(nll, ctx_), .tokens = tokens};
+  }
+  Tensor loss_sum = ctx_.loss().loss_sum;
+  Tensor nll_sum = ctx_.loss().nll_sum;
+  AccumulateSum(loss, loss_sum, ctx_.stream());
+  AccumulateSum(nll, nll_sum, ctx_.stream());
+  return {.tokens = tokens};
+}
+
+}  // namespace dtrain
