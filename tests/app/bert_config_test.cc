@@ -9,6 +9,7 @@
 
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/config.h"
+#include "dtrain/app/internal/bert_training.h"
 #include "dtrain/bert.pb.h"
 #include "testing/tests_directory.h"
 
@@ -86,10 +87,14 @@ TEST_CASE("fields of a classification run that contradict each other are named")
   CHECK(ValidateBertUse(Load({"run.run_dir=/r"})).ok());
 }
 
+TrainerOptions OptionsOf(const proto::BertConfig& config, const BertRunFacts& run) {
+  return BertTrainerOf(config.trainer(), config.optimizer(), config.model().hidden_size(), run);
+}
+
 TEST_CASE("a run lasts its epochs, and warms up over a tenth of its updates") {
   const proto::BertConfig config = Load({"trainer.max_epochs=4", "optimizer.learning_rate=1e-4"});
-  const TrainerOptions options = ClassifierTrainerOf(
-      config, {.run_dir = "/r", .updates_per_epoch = 25, .main_metric = "accuracy"});
+  const TrainerOptions options =
+      OptionsOf(config, {.run_dir = "/r", .updates_per_epoch = 25, .main_metric = "accuracy"});
   CHECK(options.max_steps == 100);
   CHECK(options.learning_rate.total_steps == 100);
   CHECK(options.learning_rate.warmup_steps == 10);
@@ -100,7 +105,7 @@ TEST_CASE("a run lasts its epochs, and warms up over a tenth of its updates") {
   CHECK(options.best_metric == "accuracy");
   CHECK(options.checkpoint_dir == "/r/ckpt");
   const auto steps = [](std::vector<std::string> overrides) {
-    return ClassifierTrainerOf(Load(overrides), {.run_dir = "/r", .updates_per_epoch = 25});
+    return OptionsOf(Load(overrides), {.run_dir = "/r", .updates_per_epoch = 25});
   };
   CHECK(steps({"trainer.max_steps=10"}).max_steps == 10);
   CHECK(steps({"trainer.max_steps=1000"}).max_steps == 75);
@@ -113,7 +118,7 @@ TEST_CASE("the ways to spare a slow network reach the classifier's trainer") {
     overrides.insert(overrides.end(), std::begin(kData), std::end(kData));
     const proto::BertConfig config = Load(overrides);
     CHECK(ValidateBertConfig(config).ok());
-    return ClassifierTrainerOf(config, {.run_dir = "/r", .seed = 9});
+    return OptionsOf(config, {.run_dir = "/r", .seed = 9});
   };
   CHECK(options({"trainer.wire_precision=fp16"}).reducer.wire_type == DType::kFloat16);
   const PowerSgdOptions power_sgd = options({"trainer.power_sgd_rank=4"}).reducer.power_sgd;
@@ -125,14 +130,14 @@ TEST_CASE("the ways to spare a slow network reach the classifier's trainer") {
 
 TEST_CASE("ranks draw other dropout, and paths are no part of what they agree on") {
   const proto::BertConfig config = Load(kData);
-  const ContextOptions first = ClassifierContextOf(config.trainer(), 5, 0);
+  const ContextOptions first = BertContextOf(config.trainer(), 5, 0);
   CHECK(first.seed == 5);
-  CHECK(ClassifierContextOf(config.trainer(), 5, 1).seed != 5);
+  CHECK(BertContextOf(config.trainer(), 5, 1).seed != 5);
   proto::BertConfig other = Load(kData);
   other.mutable_run()->set_run_dir("/elsewhere");
-  CHECK(ClassifierContract(config) == ClassifierContract(other));
+  CHECK(internal::BertContract(config) == internal::BertContract(other));
   other.mutable_model()->set_num_layers(3);
-  CHECK(ClassifierContract(config) != ClassifierContract(other));
+  CHECK(internal::BertContract(config) != internal::BertContract(other));
 }
 
 TEST_CASE("every preset is valid, and has the parameters that its first lines say") {

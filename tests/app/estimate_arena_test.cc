@@ -103,7 +103,7 @@ void CheckClassifier(const std::string& name, const std::string& precision) {
                                              static_cast<double>(batch.size())});
     REQUIRE(std::string(MessageOf(estimate.status())) == "");
     CHECK(estimate->plan.batch.tokens == batch.sequences.tokens());
-    Context context({}, ClassifierContextOf(small.trainer(), 1, 0));
+    Context context({}, BertContextOf(small.trainer(), 1, 0));
     context.set_training(true);
     model.Forward(batch, 1.0F, context);
     model.Backward(context);

@@ -182,9 +182,9 @@ TEST_CASE("a classifier measures its products as a translation run does") {
   const auto error = testing::RunRanks(1, [&](Communicator& comm) {
     BertClassifier model(ClassifierOptionsOf(config));
     model.Allocate(kGpu, DType::kBFloat16, 1);
-    return std::string(MessageOf(PrepareKernels(
-        config.kernels(), folder.path(), kGpu, comm,
-        WarmUpSteps(model, batch, kGpu, ClassifierContextOf(config.trainer(), 1, 0)))));
+    return std::string(MessageOf(
+        PrepareKernels(config.kernels(), folder.path(), kGpu, comm,
+                       WarmUpSteps(model, batch, kGpu, BertContextOf(config.trainer(), 1, 0)))));
   })[0];
   CHECK(error == "");
   const std::string text = *ReadWholeFile(folder.path() + "/gemm_plans.txt");

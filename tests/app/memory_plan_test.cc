@@ -265,8 +265,8 @@ TEST_CASE("a classifier with recompute=auto takes the fastest recomputation that
   CHECK(plan(none / 0.9 - 1.0).recompute == Recompute::kCheap);
   CHECK_FALSE(plan(1.0).fits);
   const ContextOptions context =
-      ClassifierContextOf(ClassifierOf({automatic}).trainer(), 1, 0,
-                          {.recompute = Recompute::kEveryK, .recompute_every = 4});
+      BertContextOf(ClassifierOf({automatic}).trainer(), 1, 0,
+                    {.recompute = Recompute::kEveryK, .recompute_every = 4});
   CHECK(context.recompute == Recompute::kEveryK);
   CHECK(context.recompute_every == 4);
 }
@@ -274,7 +274,10 @@ TEST_CASE("a classifier with recompute=auto takes the fastest recomputation that
 TEST_CASE("remedies of a classifier name the micro-batch that takes half of the texts") {
   const auto remedies = [](const std::vector<std::string>& overrides) {
     const ClassifierEstimate estimate = EstimateOfClassifier(overrides);
-    return MemoryRemedies(ClassifierOf(overrides), estimate.model, estimate.plan, estimate.device);
+    const proto::BertConfig config = ClassifierOf(overrides);
+    const auto costs = [&](const BertBatch& batch) { return CostsOf(estimate.model, batch); };
+    return MemoryRemedies({config.trainer(), config.data().max_length(), costs}, estimate.plan,
+                          estimate.device);
   };
   const auto planned = [](const std::vector<std::string>& overrides) {
     return FormatMebibytes(EstimateOfClassifier(overrides).plan.recompute.peak_bytes);

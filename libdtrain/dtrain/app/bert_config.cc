@@ -2,56 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/bert_config.h"
 
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
-#include "dtrain/app/internal/validate_exchange.h"
-#include "dtrain/app/nmt_config.h"
+#include "dtrain/app/internal/validate_bert.h"
 #include "dtrain/bert.pb.h"
 
 namespace dtrain {
 namespace {
-
-absl::Status ValidateModel(const proto::BertModelConfig& model) {
-  if (model.hidden_size() % model.num_heads() == 0) return absl::OkStatus();
-  return UsageError(
-      absl::StrFormat("model.hidden_size (%d) must be a multiple of model.num_heads (%d)",
-                      model.hidden_size(), model.num_heads()));
-}
-
-absl::Status ValidateTrainer(const proto::BertConfig& config) {
-  const proto::ClassifierTrainerConfig& trainer = config.trainer();
-  DT_RETURN_IF_ERROR(internal::ValidateExchange(trainer));
-  if (trainer.early_stop().patience() > 0 && trainer.eval_every().empty()) {
-    return UsageError("trainer.early_stop.patience needs evaluations: set trainer.eval_every");
-  }
-  if (trainer.max_steps() == 0 && trainer.max_time().empty() && trainer.max_epochs() == 0 &&
-      trainer.early_stop().patience() == 0) {
-    return UsageError(
-        "this run would never end: set trainer.max_epochs, max_steps, max_time or "
-        "early_stop.patience");
-  }
-  const bool several = trainer.seeds_size() > 1;
-  if (several && config.run().run_dir().empty()) {
-    return UsageError(
-        "trainer.seeds lists several seeds: give --run_dir, each becomes a folder of it");
-  }
-  if (several && config.run().resume() != "auto") {
-    return UsageError("several trainer.seeds need run.resume=auto");
-  }
-  const std::set<uint64_t> seeds(trainer.seeds().begin(), trainer.seeds().end());
-  if (static_cast<int>(seeds.size()) != trainer.seeds_size()) {
-    return UsageError("trainer.seeds lists a seed twice");
-  }
-  for (const float weight : trainer.label_weights()) {
-    if (weight >= 0.0f) continue;
-    return UsageError(
-        absl::StrFormat("trainer.label_weights lists %g; weights are at least 0", weight));
-  }
-  return absl::OkStatus();
-}
 
 absl::Status ValidateLabels(const proto::ClassificationDataConfig& data) {
   const bool several = data.labels() == proto::ClassificationDataConfig::multi;
@@ -87,15 +46,6 @@ absl::Status ValidateSource(const proto::ClassificationDataConfig& data) {
   return ValidateLabels(data);
 }
 
-absl::Status ValidateLengths(const proto::BertConfig& config) {
-  const int32_t longest = config.data().max_length();
-  if (longest > config.model().max_positions()) {
-    return UsageError(absl::StrFormat("data.max_length (%d) exceeds model.max_positions (%d)",
-                                      longest, config.model().max_positions()));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 std::string_view BertDefaults() {
@@ -111,15 +61,7 @@ std::string_view BertDefaults() {
 }
 
 absl::Status ValidateWithoutData(const proto::BertConfig& config) {
-  DT_RETURN_IF_ERROR(CheckRules(config));
-  DT_RETURN_IF_ERROR(ValidateModel(config.model()));
-  const proto::ClassifierTrainerConfig& trainer = config.trainer();
-  DT_RETURN_IF_ERROR(ValidateTrainer(config));
-  DT_RETURN_IF_ERROR(ValidateSharding(trainer.shard_optimizer(), config.optimizer()));
-  DT_RETURN_IF_ERROR(ValidateSchedule(
-      config.optimizer(), UpdatesOf(trainer.max_steps(), trainer.max_epochs(), kUnknownUpdates),
-      !trainer.max_time().empty()));
-  return ValidateLengths(config);
+  return internal::ValidateBertSections(config);
 }
 
 absl::Status ValidateBertConfig(const proto::BertConfig& config) {
@@ -135,10 +77,7 @@ absl::Status ValidateBertConfig(const proto::BertConfig& config) {
 }
 
 absl::Status ValidateBertUse(const proto::BertConfig& config) {
-  DT_RETURN_IF_ERROR(CheckRules(config));
-  if (config.predict().checkpoint().empty() && config.run().run_dir().empty()) {
-    return UsageError("which model? give --run_dir, or predict.checkpoint");
-  }
+  DT_RETURN_IF_ERROR(internal::ValidateUse(config));
   return ValidateLabels(config.data());
 }
 

@@ -17,42 +17,44 @@ namespace dtrain {
 
 using internal::DTypeOf;
 
+BertOptions EncoderOptionsOf(const proto::BertModelConfig& model) {
+  return {.vocab_size = model.vocab_size(),
+          .hidden_size = model.hidden_size(),
+          .num_layers = model.num_layers(),
+          .num_heads = model.num_heads(),
+          .ffn_size = model.ffn_size(),
+          .activation = internal::ActivationOf(model.activation()),
+          .max_positions = model.max_positions(),
+          .type_vocab_size = model.type_vocab_size(),
+          .layer_norm_epsilon = model.layer_norm_epsilon(),
+          .dropout = model.dropout(),
+          .attention_dropout = model.attention_dropout(),
+          .initializer_range = model.initializer_range()};
+}
+
 BertClassifierOptions ClassifierOptionsOf(const proto::BertConfig& config) {
-  const proto::BertModelConfig& model = config.model();
   const auto& weights = config.trainer().label_weights();
-  return {.bert = {.vocab_size = model.vocab_size(),
-                   .hidden_size = model.hidden_size(),
-                   .num_layers = model.num_layers(),
-                   .num_heads = model.num_heads(),
-                   .ffn_size = model.ffn_size(),
-                   .activation = internal::ActivationOf(model.activation()),
-                   .max_positions = model.max_positions(),
-                   .type_vocab_size = model.type_vocab_size(),
-                   .layer_norm_epsilon = model.layer_norm_epsilon(),
-                   .dropout = model.dropout(),
-                   .attention_dropout = model.attention_dropout(),
-                   .initializer_range = model.initializer_range()},
-          .classifier_dropout = model.classifier_dropout(),
+  return {.bert = EncoderOptionsOf(config.model()),
+          .classifier_dropout = config.model().classifier_dropout(),
           .label_weights = {weights.begin(), weights.end()}};
 }
 
-ContextOptions ClassifierContextOf(const proto::ClassifierTrainerConfig& config, uint64_t seed,
-                                   int rank) {
+ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank) {
   return {.compute_type = DTypeOf(config.precision()),
           .recompute = internal::RecomputeOf(config.recompute()),
           .recompute_every = config.recompute_every(),
           .seed = internal::SeedOfRank(seed, rank)};
 }
 
-ContextOptions ClassifierContextOf(const proto::ClassifierTrainerConfig& config, uint64_t seed,
-                                   int rank, const RecomputePlan& plan) {
-  ContextOptions options = ClassifierContextOf(config, seed, rank);
+ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank,
+                             const RecomputePlan& plan) {
+  ContextOptions options = BertContextOf(config, seed, rank);
   options.recompute = plan.recompute;
   options.recompute_every = plan.recompute_every;
   return options;
 }
 
-BatchOptions ClassifierBatchOf(const proto::ClassifierTrainerConfig& config) {
+BatchOptions BertBatchOf(const proto::BertTrainerConfig& config) {
   const bool by_tokens = config.tokens_per_batch() > 0;
   return {.tokens_per_batch = std::max<int64_t>(config.tokens_per_batch(), 1),
           .samples_per_batch = by_tokens ? 0 : config.batch_size()};
@@ -60,8 +62,8 @@ BatchOptions ClassifierBatchOf(const proto::ClassifierTrainerConfig& config) {
 
 ClassificationTaskOptions ClassificationTaskOf(const proto::BertConfig& config, uint64_t seed,
                                                const Device& device) {
-  const proto::ClassifierTrainerConfig& trainer = config.trainer();
-  BatchOptions batch = ClassifierBatchOf(trainer);
+  const proto::BertTrainerConfig& trainer = config.trainer();
+  BatchOptions batch = BertBatchOf(trainer);
   batch.seed = seed;
   batch.shuffle = config.data().shuffle();
   return {.train = {},
@@ -74,19 +76,19 @@ ClassificationTaskOptions ClassificationTaskOf(const proto::BertConfig& config, 
           .eval_batch_tokens = trainer.eval_batch_tokens()};
 }
 
-TrainerOptions ClassifierTrainerOf(const proto::BertConfig& config, const ClassifierRun& run) {
-  const proto::ClassifierTrainerConfig& trainer = config.trainer();
+TrainerOptions BertTrainerOf(const proto::BertTrainerConfig& trainer,
+                             const proto::OptimizerConfig& optimizer, int64_t hidden_size,
+                             const BertRunFacts& run) {
   const int64_t max_steps =
       UpdatesOf(trainer.max_steps(), trainer.max_epochs(), run.updates_per_epoch);
-  LrScheduleOptions schedule =
-      LearningRateOf(config.optimizer(), max_steps, config.model().hidden_size());
+  LrScheduleOptions schedule = LearningRateOf(optimizer, max_steps, hidden_size);
   if (schedule.warmup_steps == 0) {
     schedule.warmup_steps = std::llround(std::ceil(internal::AsWritten(trainer.warmup_ratio()) *
                                                    static_cast<double>(schedule.total_steps)));
   }
   const std::string best = trainer.best_metric().empty() ? run.main_metric : trainer.best_metric();
-  TrainerOptions options = internal::SharedTrainerOptions(trainer, config.optimizer(),
-                                                          trainer.batch_size(), run.run_dir);
+  TrainerOptions options =
+      internal::SharedTrainerOptions(trainer, optimizer, trainer.batch_size(), run.run_dir);
   options.max_steps = max_steps;
   options.max_steps_of_epochs = max_steps != trainer.max_steps();
   options.learning_rate = schedule;
@@ -95,14 +97,6 @@ TrainerOptions ClassifierTrainerOf(const proto::BertConfig& config, const Classi
   options.early_stop.metric =
       trainer.early_stop().metric().empty() ? best : trainer.early_stop().metric();
   return options;
-}
-
-std::string ClassifierContract(const proto::BertConfig& config) {
-  proto::BertConfig shared = config;
-  shared.clear_run();
-  shared.clear_predict();
-  shared.mutable_kernels()->clear_plan_dir();  // read by one rank
-  return internal::WithFullNames(PrintConfig(shared, ConfigFormat::kFull));
 }
 
 }  // namespace dtrain

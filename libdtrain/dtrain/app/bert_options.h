@@ -1,4 +1,4 @@
-// bert_options.h - from a BertConfig's messages to the options the library takes.
+// bert_options.h - from the configuration of a BERT to the options the library takes.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_APP_BERT_OPTIONS_H_
 #define DTRAIN_APP_BERT_OPTIONS_H_
@@ -15,41 +15,41 @@
 namespace dtrain::proto {
 class BertConfig;
 class BertModelConfig;
-class ClassifierTrainerConfig;
+class BertTrainerConfig;
+class OptimizerConfig;
 }  // namespace dtrain::proto
 
 namespace dtrain {
 
+BertOptions EncoderOptionsOf(const proto::BertModelConfig& model);
 // loss and num_labels are the data's.
 BertClassifierOptions ClassifierOptionsOf(const proto::BertConfig& config);
 
 // Dropout draws other numbers on each rank.
-ContextOptions ClassifierContextOf(const proto::ClassifierTrainerConfig& config, uint64_t seed,
-                                   int rank);
+ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank);
 
 // With recomputation as planned (app/memory_plan.h), which recompute=auto needs.
-ContextOptions ClassifierContextOf(const proto::ClassifierTrainerConfig& config, uint64_t seed,
-                                   int rank, const RecomputePlan& plan);
+ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank,
+                             const RecomputePlan& plan);
 
 // Texts or tokens of an update.
-BatchOptions ClassifierBatchOf(const proto::ClassifierTrainerConfig& config);
+BatchOptions BertBatchOf(const proto::BertTrainerConfig& config);
 
 // All but the shards and the files that travel in checkpoints.
 ClassificationTaskOptions ClassificationTaskOf(const proto::BertConfig& config, uint64_t seed,
                                                const Device& device);
 
 // What is known where the data is.
-struct ClassifierRun {
+struct BertRunFacts {
   std::string run_dir;
   int64_t updates_per_epoch = 1;
   std::string main_metric = {};  // where the configuration names none
   uint64_t seed = 1;
 };
 // The configuration was validated: its periods and durations parse.
-TrainerOptions ClassifierTrainerOf(const proto::BertConfig& config, const ClassifierRun& run);
-
-// What must be equal on all ranks: every section but those of paths and display.
-std::string ClassifierContract(const proto::BertConfig& config);
+TrainerOptions BertTrainerOf(const proto::BertTrainerConfig& trainer,
+                             const proto::OptimizerConfig& optimizer, int64_t hidden_size,
+                             const BertRunFacts& run);
 
 }  // namespace dtrain
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "dtrain/app/internal/classifier_config.h"
+#include "dtrain/app/internal/tokenization.h"
 #include "dtrain/app/internal/trained_classifier.h"
 #include "dtrain/base/check.h"
 #include "dtrain/bert.pb.h"

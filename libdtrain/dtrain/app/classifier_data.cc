@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "dtrain/app/internal/as_written.h"
 #include "dtrain/app/internal/classifier_config.h"
+#include "dtrain/app/internal/tokenization.h"
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/comm/root_status.h"

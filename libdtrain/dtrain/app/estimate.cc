@@ -68,6 +68,16 @@ std::vector<RecomputePlan> ChoicesOf(const ModelCosts& costs, ActivationOptions 
   return choices;
 }
 
+MemoryPlan PlanOf(const proto::NmtConfig& config, const Seq2SeqOptions& model,
+                  const Seq2SeqBatch& batch, DeviceType device, int64_t budget) {
+  return PlanMemory(config, model, batch, device, budget);
+}
+BertMemoryPlan PlanOf(const proto::BertConfig& config, const BertClassifierOptions& model,
+                      const BertBatch& batch, DeviceType device, int64_t budget) {
+  const auto costs = [&](const BertBatch& of) { return CostsOf(model, of); };
+  return PlanMemory({config.trainer(), config.data().max_length(), costs}, batch, device, budget);
+}
+
 // All that a model's costs say of a run; `tokens` are those of the micro-batch that FLOPs count by.
 template <typename Config, typename SomeEstimate, typename Batch>
 void Fill(const Config& config, const ContextOptions& context, const Device& device,
@@ -82,7 +92,7 @@ void Fill(const Config& config, const ContextOptions& context, const Device& dev
     budget = ActivationBudget(config.trainer().activation_mib(), device, estimate.ranks,
                               estimate.memory.states());
   }
-  estimate.plan = PlanMemory(config, estimate.model, batch, device.type, budget);
+  estimate.plan = PlanOf(config, estimate.model, batch, device.type, budget);
   estimate.memory.activations = estimate.plan.recompute.peak_bytes;
   estimate.choices = ChoicesOf(costs, {.compute_type = context.compute_type,
                                        .recompute_every = context.recompute_every,
@@ -189,13 +199,13 @@ absl::StatusOr<ClassifierEstimate> EstimateRun(const proto::BertConfig& given,
   estimate.ranks = options.ranks;
   DT_RETURN_IF_ERROR(ReadTexts(config, options, estimate));
   estimate.vocab_size = estimate.model.bert.vocab_size;
-  const proto::ClassifierTrainerConfig& trainer = config.trainer();
+  const proto::BertTrainerConfig& trainer = config.trainer();
   estimate.tokens_per_batch =
       trainer.tokens_per_batch() > 0
           ? trainer.tokens_per_batch()
           : std::llround(static_cast<double>(trainer.batch_size()) * estimate.lengths.mean);
   const BertBatch batch = MicroBatchOf(trainer, options.ranks, estimate.lengths);
-  Fill(config, ClassifierContextOf(trainer, /*seed=*/1, /*rank=*/0), device, batch, batch.tokens,
+  Fill(config, BertContextOf(trainer, /*seed=*/1, /*rank=*/0), device, batch, batch.tokens,
        estimate);
   return estimate;
 }

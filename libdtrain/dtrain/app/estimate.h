@@ -18,6 +18,11 @@
 #include "dtrain/models/bert_costs.h"
 #include "dtrain/models/seq2seq_costs.h"
 
+namespace dtrain::proto {
+class BertConfig;
+class NmtConfig;
+}  // namespace dtrain::proto
+
 namespace dtrain {
 
 struct EstimateOptions {
@@ -69,7 +74,7 @@ struct TranslationEstimate : Estimate {
 struct ClassifierEstimate : Estimate {
   BertClassifierOptions model;
   TextLengths lengths;
-  ClassifierMemoryPlan plan;  // of the configuration
+  BertMemoryPlan plan;  // of the configuration
 };
 
 // UsageError where the configuration is none, or recompute=auto needs a GPU that is not there.

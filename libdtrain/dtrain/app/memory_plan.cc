@@ -17,6 +17,7 @@
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/with_cuda.h"
 #include "dtrain/nmt.pb.h"
+#include "dtrain/train/micro_batches.h"
 
 namespace dtrain {
 namespace {
@@ -71,19 +72,18 @@ MemoryPlanOf<Batch> PlanFor(const TrainerConfig& config, const ContextOptions& c
   return plan;
 }
 
-// PlanRun() of any model.
-template <typename Config, typename Model, typename Batch>
-MemoryPlanOf<Batch> PlanFor(const Config& config, const Model& model, const Batch& batch,
-                            Runtime& runtime) {
-  const auto& trainer = config.trainer();
-  const int64_t states = config.optimizer().ema_decay() > 0.0f ? 3 : 2;
+// PlanRun() of any model; `plan_with` plans with a budget in bytes.
+template <typename TrainerConfig, typename PlanWith>
+auto PlanFor(const TrainerConfig& trainer, const proto::OptimizerConfig& optimizer,
+             int64_t parameters, const PlanWith& plan_with, Runtime& runtime) {
+  const int64_t states = optimizer.ema_decay() > 0.0f ? 3 : 2;
   const int shards = trainer.shard_optimizer() ? runtime.comm.size() : 1;
-  const int64_t optimizer_bytes = states * 4 * CountParameters(model).total() / shards;
+  const int64_t optimizer_bytes = states * 4 * parameters / shards;
   const int64_t budget =
       runtime.comm.AllReduceValue(ActivationBudget(trainer.activation_mib(), runtime.device,
                                                    runtime.comm.local_size(), optimizer_bytes),
                                   ReduceOp::kMin);
-  const MemoryPlanOf<Batch> plan = PlanMemory(config, model, batch, runtime.device.type, budget);
+  const auto plan = plan_with(budget);
   if (!plan.recompute.fits && runtime.comm.is_root()) {
     LogWarning(absl::StrFormat(
         "activations take %s even with recompute %s, and their budget is %s, a tenth of it left "
@@ -131,14 +131,14 @@ std::string FormatMebibytes(int64_t bytes) {
   return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / kMebibyte);
 }
 
-TextLengths TextLengthsOf(const ClassificationShard& shard) {
+TextLengths TextLengthsOf(std::span<const int32_t> texts) {
   TextLengths lengths{.mean = 0.0, .longest = 1};
-  const auto texts = static_cast<double>(std::max<int64_t>(shard.size(), 1));
+  const auto count = static_cast<double>(std::max<size_t>(texts.size(), 1));
   double squares = 0.0;
-  for (const int32_t length : shard.lengths()) {
+  for (const int32_t length : texts) {
     const auto tokens = static_cast<double>(length);
-    lengths.mean += tokens / texts;
-    squares += tokens * tokens / texts;
+    lengths.mean += tokens / count;
+    squares += tokens * tokens / count;
     lengths.longest = std::max<int64_t>(lengths.longest, length);
   }
   lengths.deviation = std::sqrt(std::max(squares - lengths.mean * lengths.mean, 0.0));
@@ -164,10 +164,10 @@ Seq2SeqBatch MicroBatchOf(const proto::TrainerConfig& config, int ranks,
           .target_length = lengths.target};
 }
 
-BertBatch MicroBatchOf(const proto::ClassifierTrainerConfig& config, int ranks,
+BertBatch MicroBatchOf(const proto::BertTrainerConfig& config, int ranks,
                        const TextLengths& lengths) {
   constexpr double kDeviations = 4.0;
-  const BatchOptions batch = ClassifierBatchOf(config);
+  const BatchOptions batch = BertBatchOf(config);
   const int64_t parts =
       int64_t{ranks} * MicroBatchesOf(batch, config.micro_batch_tokens(), lengths.longest, ranks);
   if (batch.samples_per_batch == 0) {
@@ -226,10 +226,10 @@ MemoryPlan PlanMemory(const proto::NmtConfig& config, const Seq2SeqOptions& mode
   return PlanFor(config.trainer(), context, CostsOf(model, batch), batch, device, budget_bytes);
 }
 
-ClassifierMemoryPlan PlanMemory(const proto::BertConfig& config, const BertClassifierOptions& model,
-                                const BertBatch& batch, DeviceType device, int64_t budget_bytes) {
-  const ContextOptions context = ClassifierContextOf(config.trainer(), /*seed=*/1, /*rank=*/0);
-  return PlanFor(config.trainer(), context, CostsOf(model, batch), batch, device, budget_bytes);
+BertMemoryPlan PlanMemory(const BertWorkload& work, const BertBatch& batch, DeviceType device,
+                          int64_t budget_bytes) {
+  const ContextOptions context = BertContextOf(work.trainer, /*seed=*/1, /*rank=*/0);
+  return PlanFor(work.trainer, context, work.costs(batch), batch, device, budget_bytes);
 }
 
 int64_t ActivationBudget(int64_t activation_mib, const Device& device, int local_ranks,
@@ -256,17 +256,17 @@ std::string MemoryRemedies(const proto::NmtConfig& config, const Seq2SeqOptions&
                       ActivationsOf(context, device), plan.recompute);
 }
 
-std::string MemoryRemedies(const proto::BertConfig& config, const BertClassifierOptions& model,
-                           const ClassifierMemoryPlan& plan, DeviceType device) {
+std::string MemoryRemedies(const BertWorkload& work, const BertMemoryPlan& plan,
+                           DeviceType device) {
   const ContextOptions context =
-      ClassifierContextOf(config.trainer(), /*seed=*/1, /*rank=*/0, plan.recompute);
+      BertContextOf(work.trainer, /*seed=*/1, /*rank=*/0, plan.recompute);
   // A micro-batch holds at least one text.
   BertBatch half = plan.batch;
   half.texts = std::max<int64_t>(half.texts / 2, 1);
   half.tokens = half.tokens * half.texts / plan.batch.texts;
-  const bool by_tokens = config.trainer().tokens_per_batch() > 0;
-  const int64_t micro = by_tokens ? half.tokens : half.texts * config.data().max_length();
-  return RemediesText(CostsOf(model, plan.batch), CostsOf(model, half), micro,
+  const bool by_tokens = work.trainer.tokens_per_batch() > 0;
+  const int64_t micro = by_tokens ? half.tokens : half.texts * work.max_length;
+  return RemediesText(work.costs(plan.batch), work.costs(half), micro,
                       ActivationsOf(context, device), plan.recompute);
 }
 
@@ -274,13 +274,20 @@ MemoryPlan PlanRun(const proto::NmtConfig& config, const Seq2SeqOptions& model,
                    const TokenShard& train, Runtime& runtime) {
   const Seq2SeqBatch batch =
       MicroBatchOf(config.trainer(), runtime.comm.size(), MeanLengthsOf(train));
-  return PlanFor(config, model, batch, runtime);
+  const auto plan_with = [&](int64_t budget) {
+    return PlanMemory(config, model, batch, runtime.device.type, budget);
+  };
+  return PlanFor(config.trainer(), config.optimizer(), CountParameters(model).total(), plan_with,
+                 runtime);
 }
 
-ClassifierMemoryPlan PlanRun(const proto::BertConfig& config, const BertClassifierOptions& model,
-                             const ClassificationShard& train, Runtime& runtime) {
-  const BertBatch batch = MicroBatchOf(config.trainer(), runtime.comm.size(), TextLengthsOf(train));
-  return PlanFor(config, model, batch, runtime);
+BertMemoryPlan PlanRun(const BertWorkload& work, const proto::OptimizerConfig& optimizer,
+                       const TextLengths& lengths, Runtime& runtime) {
+  const BertBatch batch = MicroBatchOf(work.trainer, runtime.comm.size(), lengths);
+  const auto plan_with = [&](int64_t budget) {
+    return PlanMemory(work, batch, runtime.device.type, budget);
+  };
+  return PlanFor(work.trainer, optimizer, work.costs(batch).parameters, plan_with, runtime);
 }
 
 }  // namespace dtrain

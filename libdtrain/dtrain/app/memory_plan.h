@@ -9,19 +9,20 @@
 #define DTRAIN_APP_MEMORY_PLAN_H_
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 
 #include "dtrain/app/runtime.h"
-#include "dtrain/data/classification_shard.h"
 #include "dtrain/data/token_shard.h"
 #include "dtrain/models/bert_costs.h"
 #include "dtrain/models/seq2seq_costs.h"
 #include "dtrain/nn/context.h"
 
 namespace dtrain::proto {
-class BertConfig;
-class ClassifierTrainerConfig;
+class BertTrainerConfig;
 class NmtConfig;
+class OptimizerConfig;
 class TrainerConfig;
 }  // namespace dtrain::proto
 
@@ -40,14 +41,21 @@ struct TextLengths {
   double deviation = 0.0;
   int64_t longest = 128;
 };
-TextLengths TextLengthsOf(const ClassificationShard& shard);
+TextLengths TextLengthsOf(std::span<const int32_t> lengths);
+
+// A run that trains a BERT, whatever its head. What it refers to outlives it.
+struct BertWorkload {
+  const proto::BertTrainerConfig& trainer;
+  int64_t max_length = 0;  // of a text
+  std::function<ModelCosts(const BertBatch&)> costs;
+};
 
 // What a rank's micro-batches are cut to, on average.
 Seq2SeqBatch MicroBatchOf(const proto::TrainerConfig& config, int ranks,
                           const MeanLengths& lengths);
 // Where updates are so many texts, one whose texts together are four standard deviations longer
 // than the mean.
-BertBatch MicroBatchOf(const proto::ClassifierTrainerConfig& config, int ranks,
+BertBatch MicroBatchOf(const proto::BertTrainerConfig& config, int ranks,
                        const TextLengths& lengths);
 
 // "4096 + 4096 tokens", "4096 tokens".
@@ -67,7 +75,7 @@ struct MemoryPlanOf {
   std::string Describe() const { return DescribePlan(recompute, budget_bytes, TokensText(batch)); }
 };
 using MemoryPlan = MemoryPlanOf<Seq2SeqBatch>;
-using ClassifierMemoryPlan = MemoryPlanOf<BertBatch>;
+using BertMemoryPlan = MemoryPlanOf<BertBatch>;
 
 // As trainer.recompute has it: "every_k".
 std::string RecomputeName(Recompute recompute);
@@ -80,8 +88,8 @@ std::string FormatMebibytes(int64_t bytes);
 // Of one rank, `budget_bytes` for `auto`.
 MemoryPlan PlanMemory(const proto::NmtConfig& config, const Seq2SeqOptions& model,
                       const Seq2SeqBatch& batch, DeviceType device, int64_t budget_bytes);
-ClassifierMemoryPlan PlanMemory(const proto::BertConfig& config, const BertClassifierOptions& model,
-                                const BertBatch& batch, DeviceType device, int64_t budget_bytes);
+BertMemoryPlan PlanMemory(const BertWorkload& work, const BertBatch& batch, DeviceType device,
+                          int64_t budget_bytes);
 
 // trainer.activation_mib, or where it is 0 what this rank may take of its device, one of
 // `local_ranks` on the host, when the optimizer has taken `optimizer_bytes`.
@@ -93,15 +101,14 @@ int64_t ActivationBudget(int64_t activation_mib, const Device& device, int local
 // the same result)". For the message of a device that is full.
 std::string MemoryRemedies(const proto::NmtConfig& config, const Seq2SeqOptions& model,
                            const MemoryPlan& plan, DeviceType device);
-std::string MemoryRemedies(const proto::BertConfig& config, const BertClassifierOptions& model,
-                           const ClassifierMemoryPlan& plan, DeviceType device);
+std::string MemoryRemedies(const BertWorkload& work, const BertMemoryPlan& plan, DeviceType device);
 
 // Of a run whose parameters are allocated and whose optimizer is not. The same on all ranks: the
 // smallest budget counts. Collective. Warns where nothing fits.
 MemoryPlan PlanRun(const proto::NmtConfig& config, const Seq2SeqOptions& model,
                    const TokenShard& train, Runtime& runtime);
-ClassifierMemoryPlan PlanRun(const proto::BertConfig& config, const BertClassifierOptions& model,
-                             const ClassificationShard& train, Runtime& runtime);
+BertMemoryPlan PlanRun(const BertWorkload& work, const proto::OptimizerConfig& optimizer,
+                       const TextLengths& lengths, Runtime& runtime);
 
 }  // namespace dtrain
 

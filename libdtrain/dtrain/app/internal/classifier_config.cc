@@ -1,4 +1,4 @@
-// classifier_config.cc - enums and tokenizer options of classification data.
+// classifier_config.cc - kinds of labels, as the data section names them.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/internal/classifier_config.h"
 
@@ -7,17 +7,6 @@
 namespace dtrain::internal {
 
 using Config = proto::ClassificationDataConfig;
-
-WordPieceOptions TokenizationOf(const Config& data) {
-  WordPieceOptions options;
-  options.behavior = data.tokenizer() == Config::google ? WordPieceBehavior::kGoogle
-                                                        : WordPieceBehavior::kHuggingFace;
-  options.lower_case = data.lower_case();
-  if (data.accents() != Config::with_capitals) {
-    options.strip_accents = data.accents() == Config::strip;
-  }
-  return options;
-}
 
 LabelKind LabelKindOf(Config::Labels labels) {
   switch (labels) {

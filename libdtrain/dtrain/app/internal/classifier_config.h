@@ -6,11 +6,8 @@
 #include "dtrain/base/status.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/data/classification_shard.h"
-#include "dtrain/data/wordpiece.h"
 
 namespace dtrain::internal {
-
-WordPieceOptions TokenizationOf(const proto::ClassificationDataConfig& data);
 
 LabelKind LabelKindOf(proto::ClassificationDataConfig::Labels labels);
 // Of the whole section, whichever way it says where texts come from. UsageError: no such GLUE task.

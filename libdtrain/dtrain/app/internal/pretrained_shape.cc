@@ -100,7 +100,8 @@ absl::StatusOr<std::optional<bool>> ReadSwitch(const nlohmann::json& json, const
 }
 
 // How the vocabulary was trained, where the configuration does not say.
-absl::Status ReadTokenizer(const std::string& path, proto::ClassificationDataConfig& data) {
+template <typename DataConfig>
+absl::Status ReadTokenizer(const std::string& path, DataConfig& data) {
   DT_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonObject(path));
   DT_ASSIGN_OR_RETURN(const std::optional<bool> lower, ReadSwitch(json, "do_lower_case", path));
   DT_ASSIGN_OR_RETURN(const std::optional<bool> strip, ReadSwitch(json, "strip_accents", path));
@@ -114,7 +115,8 @@ absl::Status ReadTokenizer(const std::string& path, proto::ClassificationDataCon
 
 }  // namespace
 
-absl::Status TakePretrainedShape(proto::BertConfig& config) {
+template <typename Config>
+absl::Status TakePretrainedShape(Config& config) {
   const std::string path = config.model().pretrained();
   if (path.empty()) return absl::OkStatus();
   std::error_code error;
@@ -145,5 +147,7 @@ absl::Status TakePretrainedShape(proto::BertConfig& config) {
   }
   return absl::OkStatus();
 }
+
+template absl::Status TakePretrainedShape(proto::BertConfig& config);
 
 }  // namespace dtrain::internal

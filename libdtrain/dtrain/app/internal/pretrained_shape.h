@@ -5,17 +5,15 @@
 
 #include "dtrain/base/status.h"
 
-namespace dtrain::proto {
-class BertConfig;
-}  // namespace dtrain::proto
-
 namespace dtrain::internal {
 
 // Gives `config` the shape of model.pretrained's config.json or bert_config.json and, where they
 // are not set, its vocab.txt and what tokenizer_config.json says of capitals and accents; nothing
 // without model.pretrained. StorageError: files that are there and cannot be used; UsageError: no
 // vocabulary, or texts longer than the model's positions.
-absl::Status TakePretrainedShape(proto::BertConfig& config);
+// Config: proto::BertConfig.
+template <typename Config>
+absl::Status TakePretrainedShape(Config& config);
 
 }  // namespace dtrain::internal
 

@@ -14,7 +14,7 @@
 
 namespace dtrain::internal {
 
-// Of proto::TrainerConfig or proto::ClassifierTrainerConfig, and proto::OptimizerConfig: whatever
+// Of proto::TrainerConfig or proto::BertTrainerConfig, and proto::OptimizerConfig: whatever
 // both programs say by the same name.
 // `batch` is what an update sums losses of, target tokens or texts. Left to the caller: max_steps,
 // max_epochs, learning_rate, best_metric, early_stop.metric and reducer.power_sgd.seed. The

@@ -2,19 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/internal/trained_classifier.h"
 
-#include <google/protobuf/descriptor.h>
-#include <google/protobuf/message.h>
-
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "dtrain/app/bert_options.h"
-#include "dtrain/app/config.h"
 #include "dtrain/app/internal/classifier_config.h"
 #include "dtrain/app/internal/config_values.h"
-#include "dtrain/base/file.h"
+#include "dtrain/app/internal/trained_run.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/classification_predictions.h"
@@ -22,23 +17,6 @@
 
 namespace dtrain {
 namespace {
-
-using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
-
-// Lists that `top` sets replace those of `base`: merging alone would append.
-void ClearListsOf(const Message& top, Message& base) {
-  std::vector<const FieldDescriptor*> fields;
-  top.GetReflection()->ListFields(top, &fields);
-  for (const FieldDescriptor* field : fields) {
-    if (field->is_repeated()) {
-      base.GetReflection()->ClearField(&base, field);
-    } else if (field->message_type() != nullptr) {
-      ClearListsOf(top.GetReflection()->GetMessage(top, field),
-                   *base.GetReflection()->MutableMessage(&base, field));
-    }
-  }
-}
 
 void Overlay(const proto::BertConfig& user, proto::BertConfig& config) {
   const proto::ClassificationDataConfig& data = user.data();
@@ -50,16 +28,7 @@ void Overlay(const proto::BertConfig& user, proto::BertConfig& config) {
     own.clear_glue();
     own.clear_glue_dir();
   }
-  ClearListsOf(user, config);
-  config.MergeFrom(user);
-}
-
-absl::Status RequireFile(const Checkpoint& checkpoint, std::string_view name) {
-  if (checkpoint.Has(name)) return absl::OkStatus();
-  return StorageError(absl::StrFormat(
-      "%s: holds no %s, so it is not a checkpoint of a classification run; give one that "
-      "bert_classify wrote",
-      checkpoint.path(), name));
+  internal::OverlayConfig(user, config);
 }
 
 // Sizes of the data are those of the weights.
@@ -99,25 +68,15 @@ absl::Status CheckUse(const proto::BertConfig& user, const proto::BertConfig& co
                                       checkpoint.path()));
   }
   if (!user.data().has_vocabulary()) return absl::OkStatus();
-  DT_ASSIGN_OR_RETURN(const std::string given, ReadWholeFile(user.data().vocabulary()));
-  DT_ASSIGN_OR_RETURN(const std::string own, checkpoint.ReadText("vocab.txt"));
-  if (given == own) return absl::OkStatus();
-  return UsageError(absl::StrFormat(
-      "data.vocabulary: %s is not the vocabulary that %s was trained with; leave it out",
-      user.data().vocabulary(), checkpoint.path()));
+  return internal::CheckVocabulary(user.data().vocabulary(), checkpoint);
 }
 
 absl::StatusOr<TrainedClassifier> Open(const std::string& path, const std::string& metric,
                                        const proto::BertConfig& user) {
   DT_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenCheckpoint(path, metric));
-  for (const char* name : {"config.textproto", "vocab.txt", "labels.txt"}) {
-    DT_RETURN_IF_ERROR(RequireFile(checkpoint, name));
-  }
   proto::BertConfig config;
-  DT_ASSIGN_OR_RETURN(const std::string text, checkpoint.ReadText("config.textproto"));
-  const absl::Status merged =
-      MergeConfigText(text, checkpoint.path() + "/config.textproto", checkpoint.path(), config);
-  if (!merged.ok()) return StorageError(MessageOf(merged));
+  DT_RETURN_IF_ERROR(internal::ReadTrainedConfig(checkpoint, {"vocab.txt", "labels.txt"},
+                                                 "bert_classify", config));
   Overlay(user, config);
   DT_RETURN_IF_ERROR(CheckUse(user, config, checkpoint));
   config.mutable_data()->set_vocabulary(checkpoint.path() + "/vocab.txt");

@@ -8,7 +8,7 @@
 
 namespace dtrain::internal {
 
-// Of proto::TrainerConfig or proto::ClassifierTrainerConfig.
+// Of proto::TrainerConfig or proto::BertTrainerConfig.
 template <typename Config>
 absl::Status ValidateExchange(const Config& trainer) {
   if (trainer.shard_optimizer() && (trainer.power_sgd_rank() > 0 || trainer.sync_every() > 1)) {

@@ -1,0 +1,168 @@
+// bert_training.cc - plans, kernels, weights to start from, the trainer, and the table of seeds.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/internal/bert_training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "dtrain/app/attention_plan_file.h"
+#include "dtrain/app/bert_options.h"
+#include "dtrain/app/kernel_plans.h"
+#include "dtrain/app/nmt_config.h"
+#include "dtrain/base/file.h"
+#include "dtrain/base/log.h"
+#include "dtrain/bert.pb.h"
+#include "dtrain/comm/root_status.h"
+#include "dtrain/train/broadcast.h"
+#include "dtrain/train/pretrained_weights.h"
+#include "nlohmann/json.hpp"
+
+namespace dtrain::internal {
+namespace {
+
+void Print(const Runtime& runtime, const std::string& text) {
+  if (!runtime.comm.is_root()) return;
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+// The weights to start from, where there are some and the run has not begun. Read by the root.
+absl::Status LoadPretrained(const proto::BertModelConfig& config,
+                            const std::vector<std::string>& heads, ParameterSet& parameters,
+                            Runtime& runtime) {
+  if (config.pretrained().empty()) return absl::OkStatus();
+  absl::Status status = absl::OkStatus();
+  if (runtime.comm.is_root()) {
+    const absl::StatusOr<PretrainedReport> report =
+        LoadPretrainedWeights(config.pretrained(), parameters,
+                              {.may_be_new = heads, .allow_missing = config.allow_missing()});
+    status = report.status();
+    if (report.ok()) {
+      LogInfo(report->Describe());
+      Print(runtime, report->Describe() + "\n");
+    }
+  }
+  DT_RETURN_IF_ERROR(ShareRootStatus(status, "load the weights", runtime.comm));
+  BroadcastTensors({{parameters.weights()}}, runtime.comm, 0);
+  return absl::OkStatus();
+}
+
+absl::Status PrepareAttention(const BertSections& sections, const std::string& run_dir,
+                              const BertBatch& batch, Runtime& runtime) {
+  const AttentionWorkload workload{.hidden_size = sections.model.hidden_size(),
+                                   .num_heads = sections.model.num_heads(),
+                                   .type = DTypeOf(sections.trainer.precision()),
+                                   .dropout = sections.model.attention_dropout(),
+                                   .max_length = sections.max_length,
+                                   .tokens = batch.tokens};
+  return PrepareAttentionPlans(AttentionPlanOptionsOf(sections.kernels, run_dir), workload,
+                               runtime.device, runtime.comm)
+      .status();
+}
+
+// Mean and sample standard deviation.
+struct Spread {
+  double mean = 0.0;
+  double deviation = 0.0;
+};
+Spread SpreadOf(const std::vector<double>& values) {
+  Spread spread;
+  for (const double value : values) spread.mean += value / static_cast<double>(values.size());
+  for (const double value : values) {
+    spread.deviation += (value - spread.mean) * (value - spread.mean);
+  }
+  if (values.size() > 1) {
+    spread.deviation = std::sqrt(spread.deviation / static_cast<double>(values.size() - 1));
+  }
+  return spread;
+}
+
+}  // namespace
+
+absl::StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTraining& training,
+                                      RunRecorder& recorder, Runtime& runtime) {
+  if (sections.trainer.shard_optimizer()) {
+    DT_RETURN_IF_ERROR(OptimizerShards::CheckDevice(runtime.device));
+  }
+  const BertWorkload work{sections.trainer, sections.max_length, training.costs};
+  const BertMemoryPlan memory = PlanRun(work, sections.optimizer, training.lengths, runtime);
+  DT_RETURN_IF_ERROR(PrepareAttention(sections, recorder.path(), memory.batch, runtime));
+  // Asked when the run and its configuration are gone.
+  runtime.memory_remedies = [trainer = sections.trainer, max_length = sections.max_length,
+                             costs = training.costs, memory, device = runtime.device.type] {
+    return MemoryRemedies({trainer, max_length, costs}, memory, device);
+  };
+  const ContextOptions context_options =
+      BertContextOf(sections.trainer, training.seed, runtime.comm.rank(), memory.recompute);
+  DT_RETURN_IF_ERROR(PrepareKernels(sections.kernels, recorder.path(), runtime.device, runtime.comm,
+                                    training.warm_up(memory.batch, context_options)));
+  Context context(runtime.device, context_options);
+  TrainerOptions options =
+      BertTrainerOf(sections.trainer, sections.optimizer, sections.model.hidden_size(),
+                    {.run_dir = recorder.path(),
+                     .updates_per_epoch = training.updates_per_epoch,
+                     .main_metric = training.main_metric,
+                     .seed = training.seed});
+  DT_RETURN_IF_ERROR(ValidateSchedule(sections.optimizer, options.learning_rate.total_steps,
+                                      options.max_seconds > 0.0));
+  options.planned_activation_bytes = memory.recompute.peak_bytes;
+  // Before the average of the weights begins, from what they are.
+  DT_RETURN_IF_ERROR(
+      LoadPretrained(sections.model, training.heads, training.task.parameters(), runtime));
+  Trainer trainer(training.task, runtime.comm, context, options);
+  trainer.set_observer(&recorder);
+  trainer.set_stop_flags(&runtime.StopRequests());
+  DT_RETURN_IF_ERROR(trainer.Resume(sections.run.resume()));
+  DT_RETURN_IF_ERROR(recorder.Begin(trainer.state()));
+  recorder.OnEvent(trainer.state().step, "memory", memory.Describe());
+  absl::StatusOr<TrainResult> result = recorder.Run(trainer);
+  DT_RETURN_IF_ERROR(recorder.End(result));
+  return result;
+}
+
+absl::Status CheckSeedsFolder(const std::string& run_dir, Runtime& runtime) {
+  std::error_code error;
+  return ShareRootStatus(
+      runtime.comm.is_root() && std::filesystem::exists(run_dir + "/cmdline.txt", error)
+          ? UsageError(run_dir +
+                       ": a run of one seed is there, several need a folder of their own; choose "
+                       "another --run_dir, nothing there was changed")
+          : absl::OkStatus(),
+      "look into the run directory", runtime.comm);
+}
+
+absl::Status ReportSeeds(const std::vector<uint64_t>& seeds,
+                         const std::vector<TrainResult>& results, const std::string& run_dir,
+                         const Runtime& runtime) {
+  if (!runtime.comm.is_root() || !results.front().last_evaluation) return absl::OkStatus();
+  nlohmann::ordered_json json;
+  for (size_t i = 0; i < seeds.size(); ++i) {
+    nlohmann::ordered_json run = {{"seed", seeds[i]}, {"step", results[i].state.step}};
+    for (const auto& [name, value] : results[i].last_evaluation->metrics) run[name] = value;
+    run["best"] = results[i].state.best_metric;
+    json["runs"].push_back(run);
+  }
+  std::string text = absl::StrFormat("\n%d seeds, last evaluations\n", seeds.size());
+  for (const auto& [name, first] : results.front().last_evaluation->metrics) {
+    std::vector<double> values;
+    for (const TrainResult& result : results) {
+      values.push_back(result.last_evaluation->Metric(name));
+    }
+    const Spread spread = SpreadOf(values);
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    absl::StrAppendFormat(&text, "%-22s %.4f +- %.4f  (min %.4f, max %.4f)\n", name, spread.mean,
+                          spread.deviation, *low, *high);
+    json["metrics"][name] = {
+        {"mean", spread.mean}, {"deviation", spread.deviation}, {"min", *low}, {"max", *high}};
+  }
+  absl::StrAppend(&text, "written to ", run_dir, "/seeds.json\n");
+  Print(runtime, text);
+  return WriteFileAtomically(run_dir + "/seeds.json", json.dump(2) + "\n");
+}
+
+}  // namespace dtrain::internal

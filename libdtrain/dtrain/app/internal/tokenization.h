@@ -1,0 +1,27 @@
+// tokenization.h - which tokenizer the data section of a BERT program's configuration asks for.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_APP_INTERNAL_TOKENIZATION_H_
+#define DTRAIN_APP_INTERNAL_TOKENIZATION_H_
+
+#include "dtrain/bert.pb.h"
+#include "dtrain/data/wordpiece.h"
+
+namespace dtrain::internal {
+
+// Of a section with the fields lower_case, accents and tokenizer.
+template <typename DataConfig>
+WordPieceOptions TokenizationOf(const DataConfig& data) {
+  using Config = proto::ClassificationDataConfig;
+  WordPieceOptions options;
+  options.behavior = data.tokenizer() == Config::google ? WordPieceBehavior::kGoogle
+                                                        : WordPieceBehavior::kHuggingFace;
+  options.lower_case = data.lower_case();
+  if (data.accents() != Config::with_capitals) {
+    options.strip_accents = data.accents() == Config::strip;
+  }
+  return options;
+}
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_APP_INTERNAL_TOKENIZATION_H_

@@ -1,0 +1,69 @@
+// trained_run.cc - reads the configuration that travels in checkpoints.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/internal/trained_run.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/app/config.h"
+#include "dtrain/base/file.h"
+
+namespace dtrain::internal {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+constexpr char kConfig[] = "config.textproto";
+
+void ClearListsOf(const Message& top, Message& base) {
+  std::vector<const FieldDescriptor*> fields;
+  top.GetReflection()->ListFields(top, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->is_repeated()) {
+      base.GetReflection()->ClearField(&base, field);
+    } else if (field->message_type() != nullptr) {
+      ClearListsOf(top.GetReflection()->GetMessage(top, field),
+                   *base.GetReflection()->MutableMessage(&base, field));
+    }
+  }
+}
+
+absl::Status RequireFile(const Checkpoint& checkpoint, const char* name, std::string_view program) {
+  if (checkpoint.Has(name)) return absl::OkStatus();
+  return StorageError(absl::StrFormat(
+      "%s: holds no %s, so it is not a checkpoint of a run of %s; give one that %s wrote",
+      checkpoint.path(), name, ToAbsl(program), ToAbsl(program)));
+}
+
+}  // namespace
+
+absl::Status ReadTrainedConfig(const Checkpoint& checkpoint,
+                               std::initializer_list<const char*> files, std::string_view program,
+                               Message& config) {
+  DT_RETURN_IF_ERROR(RequireFile(checkpoint, kConfig, program));
+  for (const char* const name : files) DT_RETURN_IF_ERROR(RequireFile(checkpoint, name, program));
+  DT_ASSIGN_OR_RETURN(const std::string text, checkpoint.ReadText(kConfig));
+  const std::string path = checkpoint.path() + "/" + kConfig;
+  const absl::Status merged = MergeConfigText(text, path, checkpoint.path(), config);
+  return merged.ok() ? merged : StorageError(MessageOf(merged));
+}
+
+void OverlayConfig(const Message& user, Message& config) {
+  ClearListsOf(user, config);
+  config.MergeFrom(user);
+}
+
+absl::Status CheckVocabulary(const std::string& path, const Checkpoint& checkpoint) {
+  DT_ASSIGN_OR_RETURN(const std::string given, ReadWholeFile(path));
+  DT_ASSIGN_OR_RETURN(const std::string own, checkpoint.ReadText("vocab.txt"));
+  if (given == own) return absl::OkStatus();
+  return UsageError(absl::StrFormat(
+      "data.vocabulary: %s is not the vocabulary that %s was trained with; leave it out", path,
+      checkpoint.path()));
+}
+
+}  // namespace dtrain::internal
