@@ -48,6 +48,21 @@ void MatchGreedily(const WordPieceTokenizer& tokenizer, const std::string& word,
   ids.push_back(tokenizer.unk_id());
 }
 
+void CheckSpans(const WordPieceTokenizer& tokenizer, std::string_view text) {
+  std::vector<int32_t> ids;
+  std::vector<TokenSpan> spans;
+  tokenizer.EncodeWithSpans(text, ids, spans);
+  DT_CHECK_EQ(ids.size(), spans.size());
+  if (!*tokenizer.options().match_special_tokens) DT_CHECK(ids == tokenizer.Encode(text));
+  TokenSpan before;
+  for (const TokenSpan& span : spans) {
+    DT_CHECK(span.begin >= before.begin && span.end >= before.end);
+    DT_CHECK(span.begin < span.end && span.end <= static_cast<int32_t>(text.size()));
+    DT_CHECK(!IsContinuation(text[static_cast<size_t>(span.begin)]));
+    before = span;
+  }
+}
+
 void CheckText(const WordPieceTokenizer& tokenizer, WordPieceEncoder& encoder,
                std::string_view text) {
   std::vector<int32_t> ids;
@@ -60,6 +75,7 @@ void CheckText(const WordPieceTokenizer& tokenizer, WordPieceEncoder& encoder,
     for (const std::string& word : tokenizer.Words(text)) MatchGreedily(tokenizer, word, expected);
     DT_CHECK(ids == expected);
   }
+  CheckSpans(tokenizer, text);
   for (const int max_length : {3, 4, 9, 0}) {
     std::vector<int32_t> row;
     const int64_t type0_size =

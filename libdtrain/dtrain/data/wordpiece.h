@@ -58,6 +58,13 @@ struct WordPieceRowOptions {
   int max_length = 0;
 };
 
+// Where a token stands in its text: bytes [begin, end).
+struct TokenSpan {
+  int32_t begin = 0;
+  int32_t end = 0;
+  friend bool operator==(const TokenSpan&, const TokenSpan&) = default;
+};
+
 // Immutable and safe to share between threads; copies share their tables.
 class WordPieceTokenizer {
  public:
@@ -72,7 +79,14 @@ class WordPieceTokenizer {
   // Appends the ids of `text`, without [CLS] and [SEP]. For many texts WordPieceEncoder is faster.
   void Encode(std::string_view text, std::vector<int32_t>& ids) const;
   std::vector<int32_t> Encode(std::string_view text) const;
-  // The pieces of those ids.
+  // Appends the ids, and for each of them where in `text` it stands: from the first to the last of
+  // the characters that its own were made of, of [UNK] the whole word. Characters that make none (a
+  // combining accent that is stripped, a control character) belong to a token only inside it.
+  // Begins and ends never go back; the pieces of one character (a Hangul syllable) share its bytes.
+  // Special tokens are text here, whatever the options say. Below 2 GiB of text.
+  void EncodeWithSpans(std::string_view text, std::vector<int32_t>& ids,
+                       std::vector<TokenSpan>& spans) const;
+  // The pieces of Encode().
   std::vector<std::string> EncodePieces(std::string_view text) const;
 
   // The normalised words of `text` before they are taken apart: what BasicTokenizer gives. Special

@@ -12,6 +12,7 @@ namespace {
 constexpr uint32_t kSmallSigma = 0x3C3;
 constexpr uint32_t kFinalSigma = 0x3C2;
 
+template <bool kWithSources>
 class WordSplitter {
  public:
   WordSplitter(const CharacterTable& table, std::string_view text, WordList& out)
@@ -19,12 +20,17 @@ class WordSplitter {
     out.text.clear();
     out.words.clear();
     out.pending.clear();
+    out.sources.clear();
+    out.pending_sources.clear();
   }
 
   void Run() {
     for (size_t at = 0; at < text_.size();) {
       size_t size;
       const uint32_t c = DecodeUtf8(text_.substr(at), size);
+      if constexpr (kWithSources) {
+        source_ = {static_cast<int32_t>(at), static_cast<int32_t>(at + size)};
+      }
       if (c != kInvalidCodePoint) Take(c, at, size);
       at += size;
     }
@@ -56,6 +62,7 @@ class WordSplitter {
   void AddLetter(uint32_t c) {
     if (!out_.pending.empty()) FlushPending();
     AppendUtf8(c, out_.text);
+    if constexpr (kWithSources) out_.sources.push_back(source_);
     ++num_chars_;
   }
 
@@ -110,11 +117,17 @@ class WordSplitter {
                            return a.combining_class < b.combining_class;
                          });
     out_.pending.insert(place, mark);
+    if constexpr (kWithSources) out_.pending_sources.push_back(source_);
   }
   void FlushPending() {
     for (const WordList::Combining& mark : out_.pending) AppendUtf8(mark.code_point, out_.text);
     num_chars_ += out_.pending.size();
     out_.pending.clear();
+    if constexpr (kWithSources) {
+      out_.sources.insert(out_.sources.end(), out_.pending_sources.begin(),
+                          out_.pending_sources.end());
+      out_.pending_sources.clear();
+    }
   }
 
   // The Unicode Standard, table 3-17, Final_Sigma: after a cased letter and not before one,
@@ -160,12 +173,17 @@ class WordSplitter {
   WordList& out_;
   size_t begin_ = 0;
   size_t num_chars_ = 0;
+  TokenSpan source_;  // the character that is being taken
 };
 
 }  // namespace
 
 void SplitWords(const CharacterTable& table, std::string_view text, WordList& out) {
-  WordSplitter(table, text, out).Run();
+  WordSplitter<false>(table, text, out).Run();
+}
+
+void SplitWordsWithSources(const CharacterTable& table, std::string_view text, WordList& out) {
+  WordSplitter<true>(table, text, out).Run();
 }
 
 }  // namespace dtrain::internal

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dtrain/data/internal/wordpiece_unicode.h"
+#include "dtrain/data/wordpiece.h"
 
 namespace dtrain::internal {
 
@@ -26,7 +27,10 @@ struct WordList {
   };
   std::string text;
   std::vector<Word> words;
-  std::vector<Combining> pending;  // scratch of SplitWords
+  std::vector<TokenSpan> sources;  // of SplitWordsWithSources
+  // Scratch of both.
+  std::vector<Combining> pending;
+  std::vector<TokenSpan> pending_sources;
 
   std::string_view word(const Word& w) const {
     return std::string_view(text).substr(w.begin, w.end - w.begin);
@@ -35,6 +39,9 @@ struct WordList {
 
 // Replaces `out` by the words of `text`.
 void SplitWords(const CharacterTable& table, std::string_view text, WordList& out);
+// And, for every code point of out.text, the character of `text` that it was made of. These go
+// forward only: where combining marks change places, their sources do not.
+void SplitWordsWithSources(const CharacterTable& table, std::string_view text, WordList& out);
 
 }  // namespace dtrain::internal
 
