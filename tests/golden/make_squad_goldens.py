@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
-# make_squad_goldens.py - where tokenizers finds its tokens in difficult texts.
+# make_squad_goldens.py - where tokenizers finds its tokens, and how transformers scores answers.
 # SPDX-License-Identifier: Apache-2.0
 #
 #   python3 make_squad_goldens.py UNCASED_VOCAB CASED_VOCAB > squad.json
 #
-# The vocabularies are those of bert-base. Made with tokenizers 0.23.3. Of the vocabularies the file
-# holds the pieces that the texts need.
+# The vocabularies are those of bert-base; of them the file holds the pieces that the texts need.
+# Made with Python 3.11 (Unicode 14.0), transformers 4.57.6 and tokenizers 0.22.2; tokenizers 0.23.3
+# gives the same, but transformers 5 has no squad_metrics any more.
 import json
 import sys
+from types import SimpleNamespace
 
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
+from transformers.data.metrics import squad_metrics
 
 TEXTS = [
     '', '   ', 'What is the Grotto at Notre Dame?', 'in 1858 (in Lourdes, France)', ' \tHeLLo!how  \n Are yoU?  ',
@@ -45,8 +48,46 @@ def spans_of(lower, path):
     return {'lower_case': lower, 'vocabulary': sorted(used), 'cases': cases}
 
 
+NORMALIZED = [
+    '', 'The  Cat', 'a', 'An apple, a day', 'theatre the-atre a.m. U.S.A.', "o'clock the's", 'a\u00e9 a \u00e9a', 'a\u0301 b a\u0301',
+    '\u00c0 LA carte', '\u0391\u03a3 \u03a3\u0391\u03a3.', '\u0130stanbul', '\u00a0a\u2003x\u3000y\u202fz\u200bq', 'a\u200ban\u200bx', 'a\u2013b the\u2014an',
+    '\u201cthe\u201d \u00aba\u00bb', 'the\u0901 a\u0903', 'a\u00b2 a\u00bd \u2167a', '_the_ a_b', '\u4e2da\u6587 a\u3002the', 'x\x1cy\x1fa\x0bb', 'A\u00df \u1e9e',
+    '\u01c5\u01c4 \u2160', '$1,000.50 %', '\u0660a a\u0660', 'a\ufe0f an\u20dd', '\U0001f600a\U0001f600 the', '\U0001d400 \U00010400a', 'The The the', '`a`~an',
+]
+
+# Golds, prediction, odds of no answer. Among the odds are equal ones.
+QUESTIONS = [
+    (['Paris'], 'Paris', -5.0), (['Paris', 'the city of Paris'], 'city of paris!', -2.5), (['Denver Broncos'], 'the Broncos', -2.5),
+    (['in 1858', '1858'], '1858', 0.25), (['a b c d'], 'b b c', 0.25), (['b b c'], 'a B b c d', 0.5), (['caf\u00e9'], 'Caf\u00e9s', 0.5),
+    (['\u00c9cole Normale'], '\u00e9cole', 1.0), (['the'], 'an', 1.0), (['the', 'x'], '', 1.5), ([], '', 2.0), ([], 'something', -1.0),
+    ([], 'a', 0.5), ([], '', -3.0), ([], 'x y', 3.5), ([], 'z', 0.25), (['yes'], '', 4.0), (['yes no'], 'no yes', -4.5),
+    (['one two three'], 'three four', 2.5), (['\u0391\u03a3'], '\u03b1\u03c2', -0.5), (['10,000'], '10000', 0.75), (['\u4e2d\u6587'], '\u4e2d \u6587', 0.125),
+    (['x'], 'y', -6.0), (['long answer of many words here'], 'answer of many other words', 1.25), ([], 'q', 6.0), (['q'], 'q', 6.0), (['.'], '', -1.0),
+]
+
+
+def scores():
+    examples = [SimpleNamespace(qas_id=str(i), answers=[{'text': gold} for gold in golds])
+                for i, (golds, _, _) in enumerate(QUESTIONS)]
+    predictions = {str(i): text for i, (_, text, _) in enumerate(QUESTIONS)}
+    odds = {str(i): value for i, (_, _, value) in enumerate(QUESTIONS)}
+    plain = [e for e in examples
+             if e.answers and all(squad_metrics.normalize_answer(a['text']) for a in e.answers)]
+    return {
+        'normalized': [[text, squad_metrics.normalize_answer(text)] for text in NORMALIZED],
+        'questions': QUESTIONS,
+        'pairs': [[gold, text, squad_metrics.compute_exact(gold, text), squad_metrics.compute_f1(gold, text)]
+                  for golds, text, _ in QUESTIONS for gold in [*golds, '']],
+        # Questions that 1.1 could hold: there both programs agree.
+        'version_1': {'questions': [int(e.qas_id) for e in plain],
+                      'result': squad_metrics.squad_evaluate(plain, {e.qas_id: predictions[e.qas_id] for e in plain})},
+        'version_2': [{'threshold': threshold,
+                       'result': squad_metrics.squad_evaluate(examples, predictions, odds, threshold)}
+                      for threshold in (-10.0, -2.5, 0.0, 0.5, 1.0, 10.0)]}
+
+
 def main(uncased, cased):
-    result = {'spans': [spans_of(True, uncased), spans_of(False, cased)]}
+    result = {'spans': [spans_of(True, uncased), spans_of(False, cased)], 'scores': scores()}
     json.dump(result, sys.stdout, ensure_ascii=True, indent=None, separators=(',', ':'))
     print()
 
