@@ -43,13 +43,14 @@ std::string ErrorOf(std::string_view text, SquadAnswers answers = SquadAnswers::
   return std::string(MessageOf(status));
 }
 
-// The one answer's place in a paragraph of plain text, or -1 where it was left out.
+// The one answer's place in a paragraph of plain text, or kNowhere.
 int64_t PlaceIn(const std::string& context, const std::string& answer, const std::string& start) {
   const SquadSet set = Parse(FileOf(context, QuestionOf("q", AnswerOf(answer, start))));
   REQUIRE(set.questions.size() == 1);
   const std::vector<SquadAnswer>& answers = set.questions[0].answers;
-  CHECK(set.lost_answers == (answers.empty() ? 1 : 0));
-  if (answers.empty()) return -1;
+  REQUIRE(answers.size() == 1);
+  CHECK(set.lost_answers == (answers[0].begin == SquadAnswer::kNowhere ? 1 : 0));
+  if (answers[0].begin == SquadAnswer::kNowhere) return SquadAnswer::kNowhere;
   CHECK(set.contexts[0].substr(static_cast<size_t>(answers[0].begin)).starts_with(answers[0].text));
   return answers[0].begin;
 }
@@ -106,13 +107,15 @@ TEST_CASE("an answer that stands elsewhere is taken from the nearest place") {
   CHECK(PlaceIn("cat dog cat bird cat", "dog", "-3") == 4);
 }
 
-TEST_CASE("an answer whose text is nowhere is left out, its question stays") {
+TEST_CASE("an answer whose text is nowhere stays one to compare with, and is counted") {
   CHECK(PlaceIn("cat dog", "Cat", "0") == -1);
   CHECK(PlaceIn("cat dog", "", "0") == -1);
   const SquadSet set =
       Parse(FileOf("cat", QuestionOf("q", AnswerOf("x", "0") + "," + AnswerOf("cat", "0"))));
   CHECK(set.lost_answers == 1);
-  CHECK(set.questions[0].answers.size() == 1);
+  REQUIRE(set.questions[0].answers.size() == 2);
+  CHECK(set.questions[0].answers[0].text == "x");
+  CHECK(set.questions[0].answers[1].begin == 0);
 }
 
 TEST_CASE("answers may be absent where texts are only to be predicted") {

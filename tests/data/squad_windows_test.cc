@@ -73,6 +73,18 @@ TEST_CASE("an answer has the tokens it overlaps") {
   CHECK(windows.facts().unanswered == 1);
 }
 
+TEST_CASE("the first answer whose place is known is learned from") {
+  SquadSet set;
+  set.contexts = {"ab c"};
+  set.questions = {QuestionOf("q", {{"z", SquadAnswer::kNowhere}, {"c", 3}}),
+                   QuestionOf("r", {{"z", SquadAnswer::kNowhere}})};
+  const SquadWindows windows = Create(set, {});
+  CHECK(windows.window(0).start == 5);
+  CHECK(windows.window(0).has_label);
+  CHECK_FALSE(windows.window(1).has_label);
+  CHECK(windows.facts().unanswered == 1);
+}
+
 TEST_CASE("questions are cut at their end, and what cannot be trained on is counted") {
   SquadSet set;
   set.contexts = {"a b c d e f g h", "\x01"};

@@ -216,6 +216,7 @@ class SquadParser {
     const size_t begin = NearestPlace(context, text, wanted);
     if (text.empty() || begin == std::string::npos) {
       ++set_.lost_answers;
+      question.answers.push_back({std::move(text), SquadAnswer::kNowhere});
     } else {
       question.answers.push_back({std::move(text), static_cast<int64_t>(begin)});
     }

@@ -24,8 +24,12 @@
 namespace dtrain {
 
 struct SquadAnswer {
-  std::string text;   // not empty
-  int64_t begin = 0;  // byte of the context where it stands
+  static constexpr int64_t kNowhere = -1;
+
+  std::string text;
+  // Byte of the context where it stands; kNowhere for one that predictions are compared with, but
+  // nothing can learn from.
+  int64_t begin = 0;
 };
 
 struct SquadQuestion {
@@ -41,8 +45,7 @@ struct SquadSet {
   std::string version;  // of the first file that states one: "1.1", "v2.0"
   std::vector<std::string> contexts;
   std::vector<SquadQuestion> questions;  // in the order of the files
-  // Answers left out because their text is empty or nowhere in the paragraph. A question may have
-  // none left for that; it stays.
+  // Answers whose text is empty or nowhere in the paragraph.
   int64_t lost_answers = 0;
   uint32_t crc = 0;             // CRC32C of the files' bytes, one after the other
   bool has_impossible = false;  // some question is_impossible

@@ -104,8 +104,11 @@ class SquadWindows::Builder {
       ++out_.facts_.cut_questions;
     }
     TokenRange answer;
-    if (!question.answers.empty()) {
-      answer = TokensOf(question.answers[0], out_.context_tokens_[c]);
+    const auto known =
+        std::find_if(question.answers.begin(), question.answers.end(),
+                     [](const SquadAnswer& a) { return a.begin != SquadAnswer::kNowhere; });
+    if (known != question.answers.end()) {
+      answer = TokensOf(*known, out_.context_tokens_[c]);
     }
     const bool has_label = question.is_impossible || !answer.empty();
     const auto question_size = static_cast<int32_t>(question_ids.size());
