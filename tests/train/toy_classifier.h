@@ -10,10 +10,9 @@
 
 #include "dtrain/base/random.h"
 #include "dtrain/train/classification_task.h"
-#include "dtrain/train/trainer.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
-#include "testing/test_device.h"
+#include "train/toy_run.h"
 
 namespace dtrain {
 
@@ -109,56 +108,16 @@ inline ToyClassifierRun MakeToyClassifierRun(const ToyTexts& texts) {
   return run;
 }
 
-struct ToyClassifierResult : TrainObserver {
-  ExitCode exit_code = ExitCode::kDone;
-  std::string message = {};
-  std::vector<float> weights = {};
-  std::vector<double> losses = {};
-  std::vector<int64_t> rows = {};  // so far
-  std::vector<EvaluationResult> evaluations = {};
-  int64_t skipped = 0;  // updates
-  int64_t graphs_recorded = 0, graphs_repeated = 0;
-
-  int64_t stop_at = -1;
-  StopFlags* flags = nullptr;
-  void OnStep(const StepRecord& record) override {
-    losses.push_back(record.loss);
-    rows.push_back(record.target_tokens);
-    if (record.step == stop_at) flags->stop = true;
-  }
-  void OnEvaluation(const EvaluationRecord& record) override {
-    evaluations.push_back(*record.result);
-  }
-};
+using ToyClassifierResult = ToyResult;
 
 namespace internal {
 
 inline ToyClassifierResult TrainClassifierOnRank(const ToyClassifierRun& run, Communicator& comm) {
-  ToyClassifierResult result;
   auto task = ClassificationTask::Create(run.task, comm);
-  if (!task.ok()) {
-    result.exit_code = ExitCodeOf(task.status());
-    result.message = MessageOf(task.status());
-    return result;
-  }
-  Context ctx(run.task.device, {.compute_type = run.task.compute_type,
-                                .recompute = run.recompute,
-                                .seed = 1 + 1000 * static_cast<uint64_t>(comm.rank())});
-  Trainer trainer(**task, comm, ctx, run.trainer);
-  StopFlags flags;
-  result.stop_at = run.stop_at;
-  result.flags = &flags;
-  trainer.set_observer(&result);
-  trainer.set_stop_flags(&flags);
-  absl::Status status = trainer.Resume("auto");
-  if (status.ok()) status = trainer.Run().status();
-  result.exit_code = ExitCodeOf(status);
-  result.message = MessageOf(status);
-  result.weights = testing::ElementsOf<float>((*task)->parameters().weights());
-  result.skipped = trainer.state().skipped;
-  result.graphs_recorded = trainer.graphs().num_recorded();
-  result.graphs_repeated = trainer.graphs().num_repeated();
-  return result;
+  if (!task.ok()) return FailedResult(task.status());
+  return TrainToyTask(**task, run.trainer,
+                      {.compute_type = run.task.compute_type, .recompute = run.recompute},
+                      run.task.device, run.stop_at, comm);
 }
 
 }  // namespace internal

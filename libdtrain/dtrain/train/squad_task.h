@@ -1,0 +1,105 @@
+// squad_task.h - answering questions as a training task: windows, BERT, exact matches and F1.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TRAIN_SQUAD_TASK_H_
+#define DTRAIN_TRAIN_SQUAD_TASK_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dtrain/base/status.h"
+#include "dtrain/comm/communicator.h"
+#include "dtrain/data/batch_walk.h"
+#include "dtrain/models/bert_question_answering.h"
+#include "dtrain/train/task.h"
+#include "dtrain/train/window_scores.h"
+
+namespace dtrain {
+
+struct SquadTaskOptions {
+  std::vector<std::string> train;
+  std::vector<std::string> dev = {};  // perhaps none: no evaluations
+  SquadWindowOptions windows = {};
+  SquadAnswerOptions answers = {};
+  BertOptions model = {};              // a vocab_size of 0 is that of the vocabulary
+  BatchOptions batch = {};             // of an update over all ranks; its samples are windows
+  int64_t micro_batch_tokens = 16384;  // a rank's share is cut into micro-batches of at most this
+  Device device = {};                  // where the model lives
+  DType compute_type = DType::kFloat32;
+  uint64_t seed = 1;                  // of the weights' first values
+  int64_t eval_batch_tokens = 8192;   // evaluated at once, on a rank
+  std::vector<NamedFile> files = {};  // travel in checkpoints: configuration, vocabulary
+};
+
+// What answers.txt of a checkpoint says.
+std::string AnswersText(bool allow_none);
+
+class SquadTask final : public TrainingTask {
+ public:
+  // Reads the questions, on each rank, and initialises the model. The communicator outlives the
+  // task. DataError: a file that cannot be used, or fewer windows than ranks. UsageError: options
+  // that do not fit the data.
+  static absl::StatusOr<std::unique_ptr<SquadTask>> Create(const SquadTaskOptions& options,
+                                                           const WordPieceTokenizer& tokenizer,
+                                                           Communicator& comm);
+
+  ParameterSet& parameters() override { return model_.parameters(); }
+  absl::Status Seek(const DataPosition& position) override;
+  DataPosition position() const override { return position_; }
+  double epochs() const override;
+  absl::StatusOr<int> NextUpdate() override;
+  int64_t source_tokens() const override { return tokens_; }
+  void Upload(int i, Context& ctx) override;
+  std::string GraphKey() const override;
+  LossSums Forward(int i, float loss_scale, Context& ctx) override;
+  void Backward(Context& ctx) override;
+  // The metrics of the dev set (train/window_scores.h); none without one.
+  absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
+  std::string TrainingData() const override;
+  std::string ModelText() const override;
+  absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
+  // options.files; answers.txt: whether questions may have no answer, AnswersText().
+  std::vector<NamedFile> CheckpointFiles() const override;
+
+  BertQuestionAnswering& model() { return model_; }
+  const SquadRows& train() const { return train_; }
+  const SquadRows* dev() const { return dev_ ? &*dev_ : nullptr; }
+  // Whether questions may have no answer: some of the training or the dev set has none.
+  const SquadAnswerOptions& answers() const { return options_.answers; }
+  // Tokens of the windows that are trained on.
+  std::span<const int32_t> lengths() const { return lengths_; }
+  // Updates of one pass over the training data.
+  int64_t updates_per_epoch() const { return updates_per_epoch_; }
+  // Canonical text of the data and its order, which all ranks must agree on.
+  std::string DataContract() const;
+
+ private:
+  SquadTask(const SquadTaskOptions& options, SquadRows train, uint64_t vocabulary,
+            Communicator& comm);
+  RankShare Share() const {
+    return {.rank = comm_.rank(), .num_ranks = comm_.size(), .accumulation = accumulation_};
+  }
+  SampleLengths Samples() const { return {.source = lengths_, .added = 0}; }
+
+  SquadTaskOptions options_;
+  Communicator& comm_;
+  SquadRows train_;
+  std::optional<SquadRows> dev_;
+  uint64_t vocabulary_;            // its hash
+  std::vector<uint32_t> trained_;  // windows that have a label
+  std::vector<int32_t> lengths_;   // their tokens
+  BertQuestionAnswering model_;
+  int accumulation_ = 1;
+  int64_t updates_per_epoch_ = 0;
+  std::optional<BatchWalk> walk_;
+  std::vector<SpanBatch> micro_batches_;
+  SpanInputs inputs_;  // of the uploaded micro-batch
+  DataPosition position_;
+  int64_t tokens_ = 0;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TRAIN_SQUAD_TASK_H_
