@@ -17,6 +17,8 @@
 #include "dtrain/app/nmt_options.h"                 // IWYU pragma: export
 #include "dtrain/app/run_on_ranks.h"                // IWYU pragma: export
 #include "dtrain/app/run_recorder.h"                // IWYU pragma: export
+#include "dtrain/app/squad_config.h"                // IWYU pragma: export
+#include "dtrain/app/squad_runs.h"                  // IWYU pragma: export
 #include "dtrain/app/translation_model.h"           // IWYU pragma: export
 #include "dtrain/app/version.h"                     // IWYU pragma: export
 #include "dtrain/base/log.h"                        // IWYU pragma: export
@@ -66,6 +68,7 @@
 #include "dtrain/train/gradient_reducer.h"          // IWYU pragma: export
 #include "dtrain/train/optimizer_shards.h"          // IWYU pragma: export
 #include "dtrain/train/replica_check.h"             // IWYU pragma: export
+#include "dtrain/train/squad_task.h"                // IWYU pragma: export
 #include "dtrain/train/train_state.h"               // IWYU pragma: export
 #include "dtrain/train/trainer.h"                   // IWYU pragma: export
 #include "dtrain/train/translation_task.h"          // IWYU pragma: export

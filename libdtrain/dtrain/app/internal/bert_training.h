@@ -1,5 +1,5 @@
 // bert_training.h - one run of a program that trains a BERT, from its task to the result.
-// result. SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_APP_INTERNAL_BERT_TRAINING_H_
 #define DTRAIN_APP_INTERNAL_BERT_TRAINING_H_
 

@@ -12,6 +12,7 @@
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
+#include "dtrain/squad.pb.h"
 #include "nlohmann/json.hpp"
 
 namespace dtrain::internal {
@@ -149,5 +150,6 @@ absl::Status TakePretrainedShape(Config& config) {
 }
 
 template absl::Status TakePretrainedShape(proto::BertConfig& config);
+template absl::Status TakePretrainedShape(proto::SquadConfig& config);
 
 }  // namespace dtrain::internal

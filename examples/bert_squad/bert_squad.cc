@@ -1,0 +1,31 @@
+// bert_squad.cc - trains BERT to answer questions about texts, data-parallel over MPI ranks.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   mpirun -n 8 -H a:4,b:4 bert_squad train --config examples/bert_squad/configs/base.textproto
+//       model.pretrained=bert-base-uncased data.train=train-v1.1.json data.dev=dev-v1.1.json
+//       --run_dir=runs/squad
+//   bert_squad eval --run_dir=runs/squad
+//   bert_squad predict --run_dir=runs/squad data.test=questions.json
+#include "dtrain/dtrain.h"
+#include "dtrain/squad.pb.h"
+
+int main(int argc, char** argv) {
+  using namespace dtrain;
+  return Main<proto::SquadConfig>(
+      argc, argv,
+      {.name = "bert_squad",
+       .summary = "answers questions about texts with BERT",
+       .defaults = SquadDefaults(),
+       .commands = {{.name = "train",
+                     .summary = "trains a model on questions with their answers",
+                     .validate = ValidateSquadConfig,
+                     .run = TrainSquad},
+                    {.name = "eval",
+                     .summary = "measures a trained model on a dev set",
+                     .validate = ValidateSquadUse,
+                     .run = EvaluateSquadModel},
+                    {.name = "predict",
+                     .summary = "writes a trained model's answers",
+                     .validate = ValidateSquadUse,
+                     .run = PredictSquad}}});
+}

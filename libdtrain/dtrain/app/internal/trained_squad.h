@@ -1,0 +1,36 @@
+// trained_squad.h - opens a model that answers questions: weights, vocabulary, configuration.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_APP_INTERNAL_TRAINED_SQUAD_H_
+#define DTRAIN_APP_INTERNAL_TRAINED_SQUAD_H_
+
+#include <memory>
+#include <string>
+
+#include "dtrain/base/status.h"
+#include "dtrain/data/wordpiece.h"
+#include "dtrain/models/bert_question_answering.h"
+#include "dtrain/squad.pb.h"
+#include "dtrain/train/checkpoint.h"
+
+namespace dtrain::internal {
+
+// A checkpoint of bert_squad and what it says about itself.
+struct TrainedSquad {
+  Checkpoint checkpoint;
+  proto::SquadConfig config;  // the run's, with the user's changes and the checkpoint's vocabulary
+  WordPieceTokenizer tokenizer;
+  bool allow_none = false;  // it learned that questions may have no answer
+};
+
+// `user` is what the command line says: what it sets wins over the run's configuration.
+// StorageError: nothing there, damaged, of another program.
+absl::StatusOr<TrainedSquad> OpenTrainedSquad(const proto::SquadConfig& user);
+
+// The model, with its weights. A model trained in fp16 computes in fp32 on CPUs.
+absl::StatusOr<std::unique_ptr<BertQuestionAnswering>> LoadSquadModel(const TrainedSquad& trained,
+                                                                      const Device& device,
+                                                                      DType compute_type);
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_APP_INTERNAL_TRAINED_SQUAD_H_

@@ -1,0 +1,70 @@
+// squad_config.cc - checks relations between fields of a SquadConfig.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/squad_config.h"
+
+#include "absl/strings/str_format.h"
+#include "dtrain/app/internal/validate_bert.h"
+#include "dtrain/squad.pb.h"
+
+namespace dtrain {
+namespace {
+
+// What the shared sections have for other heads.
+absl::Status RefuseOtherHeads(const proto::SquadConfig& config) {
+  if (config.trainer().label_weights_size() > 0) {
+    return UsageError("trainer.label_weights weighs classes; answers have none, leave it out");
+  }
+  if (config.model().has_classifier_dropout()) {
+    return UsageError(
+        "model.classifier_dropout is of the pooler, which question answering does not have; leave "
+        "it out");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateWindows(const proto::SquadDataConfig& data) {
+  constexpr int kSpecialTokens = 3;
+  if (data.max_length() > data.max_question() + kSpecialTokens) return absl::OkStatus();
+  return UsageError(absl::StrFormat(
+      "data.max_length (%d) leaves no room for a context beside questions of data.max_question "
+      "(%d) tokens",
+      data.max_length(), data.max_question()));
+}
+
+}  // namespace
+
+// Devlin et al. 2019, "BERT", section 4.2: 3 epochs, 5e-5, batches of 32.
+std::string_view SquadDefaults() {
+  return R"(optimizer {
+  type: adamw
+  beta2: 0.999
+  epsilon: 1e-8
+  weight_decay: 0.01
+  learning_rate: 5e-5
+  schedule: linear
+  warmup_steps: 0
+})";
+}
+
+absl::Status ValidateSquadConfig(const proto::SquadConfig& config) {
+  DT_RETURN_IF_ERROR(internal::ValidateBertSections(config));
+  DT_RETURN_IF_ERROR(RefuseOtherHeads(config));
+  DT_RETURN_IF_ERROR(ValidateWindows(config.data()));
+  if (config.data().vocabulary().empty() && config.model().pretrained().empty()) {
+    return UsageError("data.vocabulary is not set: the WordPiece vocabulary, a file vocab.txt");
+  }
+  if (config.data().train_size() == 0) {
+    return UsageError(
+        "no training data: set data.train, SQuAD's train-v1.1.json or train-v2.0.json");
+  }
+  if (config.trainer().early_stop().patience() > 0 && config.data().dev_size() == 0) {
+    return UsageError("trainer.early_stop.patience needs evaluations: set data.dev");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateSquadUse(const proto::SquadConfig& config) {
+  return internal::ValidateUse(config);
+}
+
+}  // namespace dtrain

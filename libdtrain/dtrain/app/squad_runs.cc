@@ -1,0 +1,145 @@
+// squad_runs.cc - one run a seed: questions, task, trainer.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/squad_runs.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "dtrain/app/bert_options.h"
+#include "dtrain/app/internal/bert_training.h"
+#include "dtrain/app/internal/pretrained_shape.h"
+#include "dtrain/app/internal/squad_options.h"
+#include "dtrain/app/internal/tokenization.h"
+#include "dtrain/app/kernel_plans.h"
+#include "dtrain/app/version.h"
+#include "dtrain/base/file.h"
+#include "dtrain/base/log.h"
+#include "dtrain/squad.pb.h"
+#include "dtrain/train/contract.h"
+#include "dtrain/train/squad_task.h"
+
+namespace dtrain {
+namespace {
+
+absl::StatusOr<std::unique_ptr<SquadTask>> MakeTask(const proto::SquadConfig& config, uint64_t seed,
+                                                    Runtime& runtime) {
+  const proto::SquadDataConfig& data = config.data();
+  DT_ASSIGN_OR_RETURN(const WordPieceTokenizer tokenizer,
+                      WordPieceTokenizer::Load(data.vocabulary(), internal::TokenizationOf(data)));
+  DT_ASSIGN_OR_RETURN(std::string vocabulary, ReadWholeFile(data.vocabulary()));
+  const proto::BertTrainerConfig& trainer = config.trainer();
+  SquadTaskOptions options{.train = {data.train().begin(), data.train().end()},
+                           .dev = {data.dev().begin(), data.dev().end()},
+                           .windows = internal::WindowsOf(data),
+                           .answers = internal::AnswersOf(config.answer()),
+                           .model = EncoderOptionsOf(config.model()),
+                           .batch = BertBatchOf(trainer),
+                           .micro_batch_tokens = trainer.micro_batch_tokens(),
+                           .device = runtime.device,
+                           .compute_type = internal::DTypeOf(trainer.precision()),
+                           .seed = seed,
+                           .eval_batch_tokens = trainer.eval_batch_tokens()};
+  options.batch.seed = seed;
+  options.batch.shuffle = data.shuffle();
+  options.files = {{"config.textproto", PrintConfig(config, ConfigFormat::kFull)},
+                   {"vocab.txt", std::move(vocabulary)}};
+  return SquadTask::Create(options, tokenizer, runtime.comm);
+}
+
+// What people should know of their questions before hours go into them.
+void Report(const char* name, const SquadRows& rows, RunRecorder& recorder,
+            const Runtime& runtime) {
+  const SquadWindowFacts& facts = rows.windows.facts();
+  std::string line =
+      absl::StrFormat("%s: %d questions on %d texts, %d windows", name, facts.questions,
+                      rows.set.contexts.size(), rows.windows.size());
+  if (facts.impossible > 0) line += absl::StrFormat(", %d without an answer", facts.impossible);
+  if (!runtime.comm.is_root()) return;
+  recorder.Message(line);
+  if (facts.cut_questions > 0) {
+    LogInfo(absl::StrFormat("%s: %d questions are longer than data.max_question and are cut", name,
+                            facts.cut_questions));
+  }
+  if (facts.unanswered + facts.not_shown > 0) {
+    LogWarning(absl::StrFormat(
+        "%s: the answers of %d questions are not in their text and %d are whole in no window; the "
+        "former are not learned from",
+        name, facts.unanswered, facts.not_shown));
+  }
+}
+
+// That the metrics which steer the run are some that it has.
+absl::Status CheckMetrics(const proto::BertTrainerConfig& trainer, bool allow_none) {
+  const std::vector<std::string> names = SquadMetricNames(allow_none);
+  const std::pair<const char*, std::string> chosen[] = {
+      {"trainer.best_metric", trainer.best_metric()},
+      {"trainer.early_stop.metric", trainer.early_stop().metric()}};
+  for (const auto& [key, metric] : chosen) {
+    if (metric.empty() || std::find(names.begin(), names.end(), metric) != names.end()) continue;
+    return UsageError(absl::StrFormat("%s is \"%s\", but answers are measured by %s", key, metric,
+                                      absl::StrJoin(names, ", ")));
+  }
+  return absl::OkStatus();
+}
+
+// A run of its own, in config.run().run_dir(), with the one seed of the configuration.
+absl::StatusOr<TrainResult> RunSeed(const proto::SquadConfig& config, Runtime& runtime) {
+  const uint64_t seed = config.trainer().seeds_size() > 0 ? config.trainer().seeds(0) : 1;
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
+                      RunRecorder::Open("bert_squad", config.run(), config, runtime));
+  recorder->set_words(
+      {.unit = "windows", .advice = "try      bert_squad predict data.test=FILE --run_dir"});
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<SquadTask> task, MakeTask(config, seed, runtime));
+  DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
+  Report("train", task->train(), *recorder, runtime);
+  if (task->dev() != nullptr) Report("dev", *task->dev(), *recorder, runtime);
+  DT_RETURN_IF_ERROR(CheckMetrics(config.trainer(), task->answers().allow_none));
+  const BertOptions model = task->model().options();
+  return internal::TrainBert(
+      internal::SectionsOf(config),
+      {.task = *task,
+       .updates_per_epoch = task->updates_per_epoch(),
+       .lengths = TextLengthsOf(task->lengths()),
+       .main_metric = task->dev() == nullptr ? "" : "f1",
+       .heads = {"qa_outputs."},
+       .seed = seed,
+       .costs = [model](const BertBatch& batch) { return CostsOfQuestionAnswering(model, batch); },
+       .warm_up =
+           [&](const BertBatch& batch, const ContextOptions& options) {
+             return WarmUpSteps(task->model(), batch, runtime.device, options);
+           }},
+      *recorder, runtime);
+}
+
+absl::Status RunSeeds(const proto::SquadConfig& config, Runtime& runtime) {
+  const std::string& run_dir = config.run().run_dir();
+  DT_RETURN_IF_ERROR(internal::CheckSeedsFolder(run_dir, runtime));
+  const std::vector<uint64_t> seeds(config.trainer().seeds().begin(),
+                                    config.trainer().seeds().end());
+  std::vector<TrainResult> results;
+  for (const uint64_t seed : seeds) {
+    DT_ASSIGN_OR_RETURN(TrainResult result, RunSeed(internal::ConfigOfSeed(config, seed), runtime));
+    results.push_back(std::move(result));
+  }
+  return internal::ReportSeeds(seeds, results, run_dir, runtime);
+}
+
+}  // namespace
+
+absl::Status TrainSquad(const proto::SquadConfig& given, Runtime& runtime) {
+  proto::SquadConfig config = given;
+  DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
+  // Before anything is written or read by one rank for the others.
+  DT_RETURN_IF_ERROR(CheckContract(
+      {{"version", std::string(Version())}, {"configuration", internal::BertContract(config)}},
+      runtime.comm));
+  if (config.trainer().seeds_size() > 1) return RunSeeds(config, runtime);
+  return RunSeed(config, runtime).status();
+}
+
+}  // namespace dtrain

@@ -1,0 +1,122 @@
+// bert_squad_test.cc - question answering as users start it: train, eval, predict, resume, export.
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "integration/nmt_train_program.h"
+#include "testing/toy_squad.h"
+
+namespace dtrain {
+namespace {
+
+class ToyQuestions {
+ public:
+  explicit ToyQuestions(int impossible = 0) {
+    std::string pieces;
+    for (const std::string& piece : testing::ToySquadPieces()) pieces += piece + "\n";
+    WriteTestFile(File("vocab.txt"), pieces);
+    WriteTestFile(File("train.json"), testing::ToySquad(300, 1, impossible));
+    WriteTestFile(File("dev.json"), testing::ToySquad(40, 2, impossible));
+  }
+  std::string File(const std::string& name) const { return folder_.File(name); }
+
+  Outcome Train(const std::string& more = "", int ranks = 1) const {
+    return Run(ranks, "train data.train=" + File("train.json") + " data.dev=" + File("dev.json") +
+                          " data.vocabulary=" + File("vocab.txt") +
+                          " model.num_layers=1 model.hidden_size=32 model.ffn_size=32 "
+                          "model.num_heads=2 model.max_positions=32 data.max_length=32 "
+                          "data.max_question=8 data.stride=8 trainer.batch_size=20 "
+                          "trainer.max_epochs=8 optimizer.learning_rate=1e-2 run.progress=plain "
+                          "run.run_dir=" +
+                          File("run") + " " + more);
+  }
+  Outcome Run(int ranks, const std::string& arguments) const {
+    const std::string program = DTRAIN_TEST_PROGRAM " " + arguments;
+    return RunCommand(ranks == 1
+                          ? program
+                          : ToyProgram::Mpirun() + " -n " + std::to_string(ranks) + " " + program);
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+// What stands behind the last `name` of the text, up to a space.
+std::string ValueOf(const std::string& text, const std::string& name) {
+  const size_t at = text.rfind(name + " ");
+  if (at == std::string::npos) return "";
+  const size_t begin = at + name.size() + 1;
+  return text.substr(begin, text.find_first_of(" \n", begin) - begin);
+}
+
+TEST_CASE("bert_squad trains, evaluates and answers") {
+  const ToyQuestions toy;
+  const Outcome trained = toy.Train();
+  INFO(trained.output);
+  REQUIRE(trained.exit_code == 0);
+  CHECK_THAT(trained.output, Catch::Contains("train: 300 questions on 300 texts, "));
+  CHECK(std::stod(ValueOf(trained.output, "exact_match")) > 90.0);
+
+  const Outcome evaluated = toy.Run(1, "eval --run_dir=" + toy.File("run"));
+  INFO(evaluated.output);
+  CHECK(evaluated.exit_code == 0);
+  CHECK_THAT(evaluated.output, Catch::Contains("dev (40 questions)"));
+  CHECK(std::stod(ValueOf(evaluated.output, "f1")) > 90.0);
+  const Outcome shared = toy.Run(2, "eval --run_dir=" + toy.File("run"));
+  CHECK(ValueOf(shared.output, "loss") == ValueOf(evaluated.output, "loss"));
+
+  // Questions without answers are enough to be answered.
+  WriteTestFile(toy.File("new.json"),
+                R"({"data": [{"paragraphs": [{"context": "The old house and a red DOGS tree.",)"
+                R"("qas": [{"id": "x", "question": "Who came?"}]}]}]})");
+  const Outcome predicted =
+      toy.Run(1, "predict --run_dir=" + toy.File("run") + " data.test=" + toy.File("new.json"));
+  INFO(predicted.output);
+  CHECK(predicted.exit_code == 0);
+  const auto read = [&](const std::string& name) {
+    return nlohmann::json::parse(ReadTestFile(toy.File("run/predictions/" + name)));
+  };
+  CHECK(read("predictions.json")["x"] == "red DOGS");
+  CHECK(read("nbest_predictions.json")["x"][0]["text"] == "red DOGS");
+  CHECK_FALSE(std::filesystem::exists(toy.File("run/predictions/null_odds.json")));
+}
+
+TEST_CASE("a model learns from SQuAD 2.0 that questions may have no answer") {
+  const ToyQuestions toy(3);
+  const Outcome trained = toy.Train("", 2);
+  INFO(trained.output);
+  REQUIRE(trained.exit_code == 0);
+  CHECK_THAT(trained.output, Catch::Contains("100 without an answer"));
+  CHECK(std::stod(ValueOf(trained.output, "no_answer_exact")) > 80.0);
+  WriteTestFile(toy.File("new.json"),
+                R"({"data": [{"paragraphs": [{"context": "The old house and a tree.",)"
+                R"("qas": [{"id": "x", "question": "Who came?"}]}]}]})");
+  const Outcome predicted =
+      toy.Run(1, "predict --run_dir=" + toy.File("run") + " data.test=" + toy.File("new.json") +
+                     " predict.output=" + toy.File("answers"));
+  INFO(predicted.output);
+  CHECK(predicted.exit_code == 0);
+  CHECK(nlohmann::json::parse(ReadTestFile(toy.File("answers/predictions.json")))["x"] == "");
+  CHECK(nlohmann::json::parse(ReadTestFile(toy.File("answers/null_odds.json")))["x"] > 0.0);
+}
+
+TEST_CASE("seeds of question answering are runs of their own, and mistakes are named") {
+  const ToyQuestions toy;
+  const Outcome seeds = toy.Train("trainer.seeds=1,2 trainer.max_steps=3");
+  INFO(seeds.output);
+  CHECK(seeds.exit_code == 0);
+  CHECK_THAT(seeds.output, Catch::Contains("2 seeds, last evaluations"));
+  CHECK_THAT(ReadTestFile(toy.File("run/seeds.json")), Catch::Contains("\"f1\""));
+
+  const std::string other = "run.run_dir=" + toy.File("other") + " ";
+  CheckFailed(toy.Train(other + "trainer.best_metric=auc"), 2,
+              {"answers are measured by loss, f1"});
+  CheckFailed(toy.Train(other + "trainer.label_weights=1"), 2, {"trainer.label_weights"});
+  CheckFailed(toy.Train(other + "data.max_question=40"), 2, {"leaves no room for a context"});
+  WriteTestFile(toy.File("broken.json"), "{\"data\": [}");
+  CheckFailed(toy.Train(other + "data.train=" + toy.File("broken.json")), 3, {"broken.json"});
+  CheckFailed(toy.Run(1, "eval --run_dir=" + toy.File("run/seed-1") + " data.max_length=64"), 2,
+              {"exceeds the 32 positions"});
+}
+
+}  // namespace
+}  // namespace dtrain
