@@ -3,11 +3,9 @@
 #include "dtrain/data/prepare_classification.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -19,6 +17,7 @@
 #include "dtrain/data/internal/file_content.h"
 #include "dtrain/data/internal/hash.h"
 #include "dtrain/data/internal/parallel_parts.h"
+#include "dtrain/data/internal/shard_leftovers.h"
 
 namespace dtrain {
 namespace {
@@ -221,19 +220,6 @@ class Preparation {
   std::vector<int32_t> class_of_file_;  // from a file's classes to these
 };
 
-// Removes what preparations of the same shard left that were killed; younger ones may be at work,
-// on another machine too.
-void RemoveLeftovers(const std::filesystem::path& shard) {
-  const std::string prefix = ".tmp-" + shard.filename().string() + "-";
-  const auto oldest = std::filesystem::file_time_type::clock::now() - std::chrono::hours(24);
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(shard.parent_path(), error)) {
-    if (!entry.path().filename().string().starts_with(prefix)) continue;
-    const auto written = entry.last_write_time(error);
-    if (!error && written < oldest) std::filesystem::remove(entry.path(), error);
-  }
-}
-
 absl::Status CheckInput(const ClassificationInput& input) {
   if (input.name.empty() || input.name.find('/') != std::string::npos) {
     return UsageError("a set of texts needs a name without a slash, not \"" + input.name + "\"");
@@ -280,7 +266,7 @@ absl::StatusOr<ClassificationReport> PrepareClassification(const ClassificationI
   internal::InputFiles files;
   DT_ASSIGN_OR_RETURN(const uint64_t key, ComputeKey(input, tokenizer, files));
   const std::string path = absl::StrFormat("%s/%s-%016x.shard", input.cache_dir, input.name, key);
-  RemoveLeftovers(path);
+  internal::RemoveShardLeftovers(path);
   if (std::filesystem::exists(path)) {
     absl::StatusOr<ClassificationReport> earlier = FindEarlier(path, key, tokenizer.Hash());
     if (earlier.ok()) {
