@@ -1,0 +1,19 @@
+// sentences.h - cuts a paragraph into what reads like sentences.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_DATA_SENTENCES_H_
+#define DTRAIN_DATA_SENTENCES_H_
+
+#include <string_view>
+#include <vector>
+
+namespace dtrain {
+
+// Appends views of `line`'s sentences, without the spaces around them; none of an empty line. A
+// sentence ends with '.', '!' or '?', perhaps closing quotes or brackets, and then a space that no
+// small ASCII letter follows. So "e.g. this" stays together; "Mr. Bennet" does not: examples to
+// pre-train on need stretches of text of like size, not grammar.
+void SplitSentences(std::string_view line, std::vector<std::string_view>& sentences);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_DATA_SENTENCES_H_
