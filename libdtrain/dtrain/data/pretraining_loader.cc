@@ -1,0 +1,90 @@
+// pretraining_loader.cc - packs what the walk over an epoch's examples names, ahead of use.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/data/pretraining_loader.h"
+
+#include <utility>
+
+#include "dtrain/base/check.h"
+#include "dtrain/data/internal/prefetcher.h"
+
+namespace dtrain {
+
+class PretrainingLoader::Worker {
+ public:
+  // `examples` are those of the epoch that `start` is in.
+  Worker(const DocumentShard& shard, const PretrainingLoaderOptions& options,
+         const DataCursor& start, std::unique_ptr<PretrainingExamples> examples)
+      : shard_(shard),
+        options_(options),
+        epoch_samples_(examples->size()),
+        examples_(std::move(examples)) {
+    Walk(start);
+    ahead_ = std::make_unique<internal::Prefetcher<PretrainingUpdate>>([this] { return Load(); },
+                                                                       options.prefetch);
+  }
+
+  PretrainingUpdate Next() { return ahead_->Next(); }
+  int64_t epoch_samples() const { return epoch_samples_; }
+
+ private:
+  void Walk(const DataCursor& start) {
+    walk_ = std::make_unique<BatchWalk>(examples_->sample_lengths(), options_.batch, options_.share,
+                                        start);
+  }
+
+  PretrainingUpdate Load() {
+    if (begins_epoch_) {
+      walk_ = nullptr;  // it looks at the lengths of the examples
+      examples_ = nullptr;
+      examples_ = std::make_unique<PretrainingExamples>(shard_, options_.examples, next_.epoch);
+      Walk(next_);
+    }
+    const BatchShare share = walk_->Next();
+    PretrainingUpdate update;
+    update.samples = static_cast<int64_t>(share.samples.size());
+    update.masked = examples_->Masked(share.samples);
+    update.epoch_samples = examples_->size();
+    update.cursor = share.cursor;
+    update.next = share.next;
+    update.ends_epoch = share.ends_epoch;
+    for (const uint32_t sample : share.samples) update.tokens += examples_->lengths()[sample];
+    const float next_weight = examples_->NextWeight(share.samples);
+    for (const std::vector<uint32_t>& part : share.parts) {
+      update.micro_batches.push_back(examples_->Pack(part, next_weight));
+    }
+    next_ = share.next;
+    begins_epoch_ = share.ends_epoch;
+    return update;
+  }
+
+  const DocumentShard& shard_;
+  const PretrainingLoaderOptions options_;
+  const int64_t epoch_samples_;
+  // Of the packing thread.
+  std::unique_ptr<PretrainingExamples> examples_;
+  std::unique_ptr<BatchWalk> walk_;
+  DataCursor next_;
+  bool begins_epoch_ = false;
+  // Last: its thread ends before the rest goes.
+  std::unique_ptr<internal::Prefetcher<PretrainingUpdate>> ahead_;
+};
+
+PretrainingLoader::PretrainingLoader(std::unique_ptr<Worker> worker) : worker_(std::move(worker)) {}
+PretrainingLoader::PretrainingLoader(PretrainingLoader&&) noexcept = default;
+PretrainingLoader& PretrainingLoader::operator=(PretrainingLoader&&) noexcept = default;
+PretrainingLoader::~PretrainingLoader() = default;
+
+absl::StatusOr<PretrainingLoader> PretrainingLoader::Create(const DocumentShard& shard,
+                                                            const PretrainingLoaderOptions& options,
+                                                            const DataCursor& start) {
+  DT_CHECK_GT(options.prefetch, 0);
+  auto examples = std::make_unique<PretrainingExamples>(shard, options.examples, start.epoch);
+  DT_RETURN_IF_ERROR(CheckWalk(shard.path(), "examples", examples->size(), options.share, start));
+  return PretrainingLoader(std::make_unique<Worker>(shard, options, start, std::move(examples)));
+}
+
+int64_t PretrainingLoader::epoch_samples() const { return worker_->epoch_samples(); }
+
+PretrainingUpdate PretrainingLoader::Next() { return worker_->Next(); }
+
+}  // namespace dtrain
