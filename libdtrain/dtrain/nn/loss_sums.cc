@@ -13,7 +13,9 @@ Tensor ScaleOf(float loss_scale, Context& ctx) {
   return scale;
 }
 
+// 0 of an absent tensor.
 double SumOf(const Tensor& values, Context& ctx) {
+  if (!values) return 0.0;
   Tensor total = ctx.Empty({1}, DType::kFloat64);
   Sum(values, total, ctx.stream());
   return Download<double>(total, ctx.stream()).front();
@@ -35,7 +37,7 @@ LossSums LossAccount::Add(const Tensor& loss, const Tensor& nll, int64_t tokens)
   Tensor loss_sum = ctx_.loss().loss_sum;
   Tensor nll_sum = ctx_.loss().nll_sum;
   AccumulateSum(loss, loss_sum, ctx_.stream());
-  AccumulateSum(nll, nll_sum, ctx_.stream());
+  if (nll) AccumulateSum(nll, nll_sum, ctx_.stream());
   return {.tokens = tokens};
 }
 

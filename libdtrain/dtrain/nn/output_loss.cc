@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dtrain/ops/cast.h"
+#include "dtrain/ops/dropout_residual.h"
 #include "dtrain/ops/gemm.h"
 #include "dtrain/ops/reduce.h"
 
@@ -62,6 +63,7 @@ LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, float 
     Gemm(d_logits, weight_.value(), {}, d_rows, ctx.stream());
     Gemm(d_logits, rows, {.transpose_a = true, .accumulate = true}, weight_.gradient(),
          ctx.stream());
+    if (bias_ != nullptr) AccumulateColumnSums(d_logits, bias_->gradient(), ctx.stream());
   }
   return account.Add(loss, nll, tokens);
 }
@@ -87,6 +89,10 @@ Tensor OutputLoss::Logits(const Tensor& hidden, Context& ctx) const {
 Tensor OutputLoss::LogitsIn(DType dtype, const Tensor& hidden, Context& ctx) const {
   Tensor logits = ctx.Empty({hidden.dim(0), weight_.shape()[0]}, dtype);
   Gemm(hidden, weight_.value(), {.transpose_b = true}, logits, ctx.stream());
+  if (bias_ != nullptr) {
+    const Tensor& bias = dtype == DType::kFloat32 ? bias_->master() : bias_->value();
+    DropoutResidualForward(logits, bias, Tensor(), {}, logits, ctx.stream());
+  }
   return logits;
 }
 

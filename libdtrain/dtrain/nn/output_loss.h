@@ -19,12 +19,14 @@ namespace dtrain {
 
 class OutputLoss {
  public:
-  // weight: [vocab, hidden], perhaps shared with the embeddings: then its owner reports it ready.
-  OutputLoss(Parameter& weight, const CrossEntropyOptions& options)
-      : weight_(weight), options_(options) {}
+  // weight: [vocab, hidden], perhaps shared with the embeddings; bias: [vocab], or null for none.
+  // Both are their owner's to report ready.
+  OutputLoss(Parameter& weight, const CrossEntropyOptions& options, Parameter* bias = nullptr)
+      : weight_(weight), bias_(bias), options_(options) {}
 
   // hidden: [tokens, hidden]; targets: [tokens], int32. While training also accumulates the
-  // weight's gradient of loss_scale * (sum of the loss) and keeps that of hidden. A negative target
+  // gradients of weight and bias of loss_scale * (sum of the loss) and keeps that of hidden. A
+  // negative target
   // costs nothing, but `tokens` of the result counts all rows: who has such targets sets it to the
   // number of the others, by which losses and gradients are divided. `predictions`:
   // [tokens], int32, receives the best class of each row, or is absent. A trainer's scale and sums:
@@ -47,6 +49,7 @@ class OutputLoss {
                        const Tensor& scale, Context& ctx) const;
 
   Parameter& weight_;
+  Parameter* bias_;
   CrossEntropyOptions options_;
   Tensor d_hidden_;
 };
