@@ -61,6 +61,9 @@ class BertEmbeddings {
   Tensor Forward(const BertInputs& inputs, Context& ctx);
   void Backward(const Tensor& dy, Context& ctx);
 
+  // [vocab_size, hidden], also of an output projection that shares it. Backward() reports it ready.
+  Parameter& words() { return words_; }
+
  private:
   BertOptions options_;
   Parameter& words_;
@@ -77,6 +80,7 @@ class BertEncoder {
   BertEncoder(const Scope& scope, const BertOptions& options);
 
   const BertOptions& options() const { return options_; }
+  Parameter& word_embeddings() { return embeddings_.words(); }
   // The last layer's output, [tokens, hidden]. No sequence is longer than max_positions.
   Tensor Forward(const BertInputs& inputs, Context& ctx);
   // Accumulates all parameter gradients of the last Forward. d_hidden: [tokens, hidden].

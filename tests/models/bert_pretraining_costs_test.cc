@@ -1,0 +1,114 @@
+// bert_pretraining_costs_test.cc - counted costs of pre-training against real models and by hand.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/models/bert_pretraining_costs.h"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "testing/pretraining_batches.h"
+#include "testing/test_device.h"
+
+namespace dtrain {
+namespace {
+
+// Elsewhere the work is emulated, and sizes are small.
+bool OnCpu() { return testing::TestDevice().type == DeviceType::kCpu; }
+
+BertPretrainingOptions SmallOptions(bool next_sentence) {
+  return {.bert = {.vocab_size = 97,
+                   .hidden_size = 32,
+                   .num_layers = OnCpu() ? 5 : 3,
+                   .num_heads = 4,
+                   .ffn_size = 80,
+                   .max_positions = 64},
+          .next_sentence = next_sentence};
+}
+
+// Bytes that a real forward and backward take.
+int64_t MeasuredPeak(const BertPretrainingOptions& options, const ActivationOptions& activations,
+                     const PretrainingBatch& batch) {
+  BertPretraining model(options);
+  model.Allocate(testing::TestDevice(), activations.compute_type, 1);
+  Context ctx(testing::TestDevice(), {.compute_type = activations.compute_type,
+                                      .recompute = activations.recompute,
+                                      .recompute_every = activations.recompute_every});
+  ctx.set_training(true);
+  model.Forward(batch, 1.0f, ctx);
+  model.Backward(ctx);
+  CHECK(ctx.activations().used() == 0);
+  return static_cast<int64_t>(ctx.activations().peak());
+}
+
+std::vector<ActivationOptions> Policies() {
+  std::vector<ActivationOptions> policies;
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kCheap, Recompute::kFull}) {
+    policies.push_back({.recompute = recompute});
+  }
+  policies.push_back({.recompute = Recompute::kEveryK, .recompute_every = 2});
+  return policies;
+}
+
+void CheckPeaks(const BertPretrainingOptions& options, const PretrainingBatch& batch) {
+  const MaskedBertBatch counted{.text = {.tokens = batch.sequences.tokens(), .texts = batch.size()},
+                                .masked = batch.masked()};
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    for (ActivationOptions activations : Policies()) {
+      activations.compute_type = dtype;
+      activations.device = testing::TestDevice().type;
+      INFO("next sentence " << options.next_sentence << ", dropout " << options.bert.dropout << ", "
+                            << Name(dtype) << ", recompute "
+                            << static_cast<int>(activations.recompute));
+      CHECK(PeakActivationBytes(options, counted, activations) ==
+            MeasuredPeak(options, activations, batch));
+    }
+  }
+}
+
+TEST_CASE("counted activations of pre-training are those of the arena, whatever is recomputed") {
+  for (const bool next_sentence : {true, false}) {
+    for (const float dropout : {0.0f, 0.1f}) {
+      BertPretrainingOptions options = SmallOptions(next_sentence);
+      options.bert.dropout = dropout;
+      CheckPeaks(options,
+                 testing::RandomMaskedTexts(options, 0, OnCpu() ? 9 : 3, OnCpu() ? 30 : 6, 1));
+    }
+  }
+}
+
+TEST_CASE("counted activations are right where the logits are the most of them") {
+  BertPretrainingOptions options = SmallOptions(true);
+  options.bert.vocab_size = OnCpu() ? 30000 : 3000;
+  options.bert.num_layers = 1;
+  CheckPeaks(options, testing::RandomMaskedTexts(options, 0, OnCpu() ? 20 : 3, 30, 1));
+}
+
+TEST_CASE("the parameters of pre-training are counted to the last one") {
+  for (const bool next_sentence : {true, false}) {
+    const BertPretrainingOptions options = SmallOptions(next_sentence);
+    BertPretraining model(options);
+    CHECK(CountParameters(options).total() == model.parameters().num_elements());
+  }
+  // Hugging Face's BertForPreTraining and BertForMaskedLM of bert-base-uncased.
+  CHECK(CountParameters(BertPretrainingOptions{.bert = {}}).total() == 110106428);
+  CHECK(CountParameters(BertPretrainingOptions{.bert = {}, .next_sentence = false}).total() ==
+        109514298);
+}
+
+TEST_CASE("FLOPs of pre-training are those of its products, counted by hand") {
+  BertPretrainingOptions options{
+      .bert = {.vocab_size = 50, .hidden_size = 4, .num_layers = 3, .num_heads = 2, .ffn_size = 6}};
+  const MaskedBertBatch batch{.text = {.tokens = 6, .texts = 2}, .masked = 3};
+  // Multiply-adds: 4 projections, scores and sums over 2 * 3 * 3 pairs, 2 products; then the heads.
+  const double layer = 6 * 4 * 16 + 18 * 2 * 4 + 6 * 2 * 24;
+  const double tokens = 3 * (16 + 200);
+  const double pairs = 2 * (16 + 8);
+  const ModelFlops none = CountFlops(options, batch, Recompute::kNone);
+  CHECK(none.forward == 2.0 * (3 * layer + tokens + pairs));
+  CHECK(none.backward == 2.0 * none.forward);
+  CHECK(CountFlops(options, batch, Recompute::kFull).recomputed == 2.0 * 3 * layer);
+  options.next_sentence = false;
+  CHECK(CountFlops(options, batch, Recompute::kNone).forward == 2.0 * (3 * layer + tokens));
+}
+
+}  // namespace
+}  // namespace dtrain
