@@ -1,0 +1,275 @@
+// pretraining_task.cc - feeds the model from documents; evaluations are shared among the ranks.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/train/pretraining_task.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "dtrain/train/micro_batches.h"
+
+namespace dtrain {
+namespace {
+
+// Of the dev set's cuts and masks, whatever the run's seed: runs compare.
+constexpr uint64_t kEvaluationSeed = 1;
+
+absl::Status CheckExamples(const PretrainingExampleOptions& options, int64_t max_positions) {
+  constexpr int32_t kShortest = PretrainingExampleOptions::kMinLength;
+  if (options.max_length < kShortest || options.max_length > std::numeric_limits<uint16_t>::max()) {
+    return UsageError(
+        absl::StrFormat("data.max_length (%d) must be %d to 65535", options.max_length, kShortest));
+  }
+  if (options.max_length > max_positions) {
+    return UsageError(absl::StrFormat("data.max_length (%d) exceeds the model's %d positions",
+                                      options.max_length, max_positions));
+  }
+  if (!(options.short_share >= 0.0 && options.short_share <= 1.0)) {
+    return UsageError(absl::StrFormat("data.short_share (%g) must be 0 to 1", options.short_share));
+  }
+  if (!(options.masking.share > 0.0 && options.masking.share < 1.0)) {
+    return UsageError(absl::StrFormat("data.masked_share (%g) must be above 0 and below 1",
+                                      options.masking.share));
+  }
+  if (options.masking.max_predictions < 1) {
+    return UsageError(absl::StrFormat("data.max_predictions (%d) must be at least 1",
+                                      options.masking.max_predictions));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BertOptions> FitModel(BertOptions model, const PretrainingTaskOptions& options,
+                                     const DocumentShard& train) {
+  const int64_t vocab_size = train.info().vocab_size;
+  if (model.vocab_size == 0) model.vocab_size = vocab_size;
+  if (model.vocab_size < vocab_size) {
+    return UsageError(absl::StrFormat(
+        "%s was prepared with a vocabulary of %d pieces, but the model knows %d; give the "
+        "vocabulary that belongs to the model",
+        train.path(), vocab_size, model.vocab_size));
+  }
+  if (options.examples.next_sentence && model.type_vocab_size < 2) {
+    return UsageError("model.type_vocab_size must be 2 where a second sentence follows");
+  }
+  DT_RETURN_IF_ERROR(CheckExamples(options.examples, model.max_positions));
+  return model;
+}
+
+absl::Status CheckDocuments(const DocumentShard& shard, bool next_sentence) {
+  if (!next_sentence || shard.documents() > 1) return absl::OkStatus();
+  return DataError(absl::StrFormat(
+      "%s holds %d documents, and the next sentence is guessed against those of others; end "
+      "documents by empty lines in the text, or set data.next_sentence=false",
+      shard.path(), shard.documents()));
+}
+
+// Guesses of examples. Those of one rank, with zeros where others have theirs, until they are
+// shared: so all sums are exact.
+struct Guesses {
+  explicit Guesses(size_t examples)
+      : nll(examples), correct(examples), next_loss(examples), next_correct(examples) {}
+
+  // Of a batch's masked tokens, at its first example.
+  std::vector<double> nll, correct;
+  // Of each example.
+  std::vector<double> next_loss, next_correct;
+};
+
+void AddBatch(const std::vector<uint32_t>& samples, const PretrainingBatch& batch,
+              const LossSums& sums, const PretrainingOutputs& outputs, Guesses& guesses) {
+  const size_t first = samples.front();
+  guesses.nll[first] = sums.nll;
+  for (size_t i = 0; i < outputs.predictions.size(); ++i) {
+    guesses.correct[first] += outputs.predictions[i] == batch.masked_ids[i] ? 1.0 : 0.0;
+  }
+  for (size_t i = 0; i < outputs.next_losses.size(); ++i) {
+    const bool says_random =
+        outputs.next_probabilities[2 * i + 1] > outputs.next_probabilities[2 * i];
+    guesses.next_loss[samples[i]] = double{outputs.next_losses[i]};
+    guesses.next_correct[samples[i]] = says_random == (batch.next_labels[i] == 1.0f) ? 1.0 : 0.0;
+  }
+}
+
+double MeanOf(std::vector<double>& values, double count, Communicator& comm) {
+  comm.AllReduce(std::span(values), ReduceOp::kSum);
+  return std::accumulate(values.begin(), values.end(), 0.0) / count;
+}
+
+}  // namespace
+
+EvaluationResult EvaluatePretraining(BertPretraining& model, const PretrainingExamples& examples,
+                                     int64_t batch_tokens, Communicator& comm, Context& ctx) {
+  DT_CHECK(!ctx.training()) << "guesses are made without dropout";
+  Guesses guesses(static_cast<size_t>(examples.size()));
+  for (const std::vector<uint32_t>& samples :
+       EvaluationBatches(examples.sample_lengths(), batch_tokens, comm.rank(), comm.size())) {
+    const PretrainingBatch batch = examples.Pack(samples, /*next_weight=*/1.0f);
+    PretrainingOutputs outputs;
+    const LossSums sums = model.Forward(batch, 1.0f, ctx, &outputs);
+    AddBatch(samples, batch, sums, outputs, guesses);
+  }
+  std::vector<uint32_t> all(static_cast<size_t>(examples.size()));
+  std::iota(all.begin(), all.end(), 0u);
+  const auto masked = static_cast<double>(examples.Masked(all));
+  const auto pairs = static_cast<double>(examples.size());
+  const double mlm_loss = MeanOf(guesses.nll, masked, comm);
+  const double mlm_accuracy = MeanOf(guesses.correct, masked, comm);
+  EvaluationResult result;
+  result.metrics = {{"loss", mlm_loss},
+                    {"mlm_loss", mlm_loss},
+                    {"ppl", std::exp(mlm_loss)},
+                    {"mlm_accuracy", mlm_accuracy}};
+  if (!model.options().next_sentence) return result;
+  const double next_loss = MeanOf(guesses.next_loss, pairs, comm);
+  result.metrics[0].second += next_loss;
+  result.metrics.emplace_back("nsp_loss", next_loss);
+  result.metrics.emplace_back("nsp_accuracy", MeanOf(guesses.next_correct, pairs, comm));
+  return result;
+}
+
+absl::StatusOr<std::unique_ptr<PretrainingTask>> PretrainingTask::Create(
+    const PretrainingTaskOptions& options, Communicator& comm) {
+  if (options.compute_type == DType::kFloat16 && options.device.type == DeviceType::kCpu) {
+    return UsageError(
+        "trainer.precision=fp16 needs a GPU; on CPUs use bf16 (where the processor has it) or "
+        "fp32");
+  }
+  DT_ASSIGN_OR_RETURN(DocumentShard train, DocumentShard::Open(options.train));
+  PretrainingTaskOptions fitted = options;
+  DT_ASSIGN_OR_RETURN(fitted.model, FitModel(options.model, options, train));
+  DT_RETURN_IF_ERROR(CheckDocuments(train, options.examples.next_sentence));
+  std::unique_ptr<PretrainingTask> task(new PretrainingTask(fitted, comm, std::move(train)));
+  if (!options.dev.empty()) DT_RETURN_IF_ERROR(task->OpenDev());
+  task->model_.Allocate(options.device, options.compute_type, options.seed);
+  DT_RETURN_IF_ERROR(task->Seek({}));
+  return task;
+}
+
+PretrainingTask::PretrainingTask(const PretrainingTaskOptions& options, Communicator& comm,
+                                 DocumentShard train)
+    : options_(options),
+      comm_(comm),
+      train_(std::move(train)),
+      model_({.bert = options.model, .next_sentence = options.examples.next_sentence}),
+      accumulation_(MicroBatchesOf(options.batch, options.micro_batch_tokens,
+                                   options.examples.max_length, comm.size())) {
+  const PretrainingExamples examples(train_, options.examples, /*epoch=*/0);
+  examples_per_epoch_ = examples.size();
+  updates_per_epoch_ =
+      EpochPlan(examples.sample_lengths(), options.batch, /*epoch=*/0).num_batches();
+}
+
+absl::Status PretrainingTask::OpenDev() {
+  DT_ASSIGN_OR_RETURN(dev_,
+                      DocumentShard::Open(options_.dev, {.vocab_hash = train_.info().vocab_hash}));
+  DT_RETURN_IF_ERROR(CheckDocuments(*dev_, options_.examples.next_sentence));
+  PretrainingExampleOptions fixed = options_.examples;
+  fixed.seed = kEvaluationSeed;
+  dev_examples_.emplace(*dev_, fixed, /*epoch=*/0);
+  if (dev_examples_->size() > 0) return absl::OkStatus();
+  return DataError(options_.dev + ": holds no text to evaluate on");
+}
+
+PretrainingLoaderOptions PretrainingTask::LoaderOptions() const {
+  return {
+      .examples = options_.examples,
+      .batch = options_.batch,
+      .share = {.rank = comm_.rank(), .num_ranks = comm_.size(), .accumulation = accumulation_}};
+}
+
+absl::Status PretrainingTask::Seek(const DataPosition& position) {
+  DT_ASSIGN_OR_RETURN(
+      PretrainingLoader loader,
+      PretrainingLoader::Create(train_, LoaderOptions(),
+                                {.epoch = position.epoch, .sample = position.sample}));
+  position_ = position;
+  epoch_samples_ = loader.epoch_samples();
+  loader_ = std::move(loader);
+  return absl::OkStatus();
+}
+
+double PretrainingTask::epochs() const {
+  return static_cast<double>(position_.epoch) +
+         static_cast<double>(position_.sample) / static_cast<double>(epoch_samples_);
+}
+
+absl::StatusOr<int> PretrainingTask::NextUpdate() {
+  inputs_ = {};
+  update_ = loader_->Next();
+  position_ = {update_.next.epoch, update_.next.sample};
+  epoch_samples_ = update_.epoch_samples;
+  tokens_ = 0;
+  for (const PretrainingBatch& micro : update_.micro_batches) tokens_ += micro.sequences.tokens();
+  return static_cast<int>(update_.micro_batches.size());
+}
+
+void PretrainingTask::Upload(int i, Context& ctx) {
+  inputs_ = {};
+  inputs_ = model_.Upload(update_.micro_batches.at(static_cast<size_t>(i)), ctx);
+}
+
+std::string PretrainingTask::GraphKey() const {
+  const Sequences& sequences = inputs_.text.sequences;
+  if (sequences.count() == 0) return "";
+  return absl::StrJoin({sequences.count(), sequences.tokens(), int64_t{sequences.max_length()},
+                        inputs_.masked_rows.dim(0)},
+                       ",");
+}
+
+LossSums PretrainingTask::Forward(int /*i*/, float loss_scale, Context& ctx) {
+  return model_.Forward(inputs_, loss_scale, ctx);
+}
+
+void PretrainingTask::Backward(Context& ctx) { model_.Backward(ctx); }
+
+absl::StatusOr<EvaluationResult> PretrainingTask::Evaluate(Context& ctx) {
+  if (!dev_examples_) return EvaluationResult();
+  return EvaluatePretraining(model_, *dev_examples_, options_.eval_batch_tokens, comm_, ctx);
+}
+
+// Where examples begin and what is masked in them belongs to a position too.
+std::string PretrainingTask::TrainingData() const {
+  const PretrainingExampleOptions& examples = options_.examples;
+  return absl::StrFormat(
+      "documents %d\nsegments %d\ntokens %d\nvocabulary hash %016x\npreparation %016x\n"
+      "max_length %d\nshort_share %g\nnext_sentence %d\nmasked_share %g\nmax_predictions %d\n"
+      "whole_words %d\nexamples seed %d\n",
+      train_.documents(), train_.segments(), train_.tokens(), train_.info().vocab_hash,
+      train_.info().key, examples.max_length, examples.short_share, examples.next_sentence,
+      examples.masking.share, examples.masking.max_predictions, examples.masking.whole_words,
+      examples.seed);
+}
+
+std::string PretrainingTask::ModelText() const {
+  return absl::StrFormat("num_heads %d\nactivation %s\nlayer_norm_epsilon %g\n",
+                         options_.model.num_heads, ToAbsl(Name(options_.model.activation)),
+                         options_.model.layer_norm_epsilon);
+}
+
+absl::Status PretrainingTask::CheckCheckpoint(const Checkpoint& checkpoint) const {
+  for (const NamedFile& file : options_.files) {
+    if (file.name != "vocab.txt" || !checkpoint.Has(file.name)) continue;
+    DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(file.name));
+    if (theirs == file.contents) continue;
+    return StorageError(absl::StrFormat(
+        "%s was trained with another vocabulary than this run has; start a new run in another "
+        "--run_dir",
+        checkpoint.path()));
+  }
+  return absl::OkStatus();
+}
+
+std::string PretrainingTask::DataContract() const {
+  std::string text = TrainingData();
+  if (dev_) {
+    absl::StrAppendFormat(&text, "dev documents %d\ndev tokens %d\ndev preparation %016x\n",
+                          dev_->documents(), dev_->tokens(), dev_->info().key);
+  }
+  return text;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,99 @@
+// pretraining_task.h - BERT's pre-training as a training task: documents, masks, guesses.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TRAIN_PRETRAINING_TASK_H_
+#define DTRAIN_TRAIN_PRETRAINING_TASK_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dtrain/base/status.h"
+#include "dtrain/comm/communicator.h"
+#include "dtrain/data/document_shard.h"
+#include "dtrain/data/pretraining_examples.h"
+#include "dtrain/data/pretraining_loader.h"
+#include "dtrain/models/bert_pretraining.h"
+#include "dtrain/train/task.h"
+
+namespace dtrain {
+
+struct PretrainingTaskOptions {
+  std::string train;                        // a document shard
+  std::string dev = {};                     // another, or none: no evaluations
+  PretrainingExampleOptions examples = {};  // of both; the seed is that of the training data
+  BertOptions model = {};                   // a vocab_size of 0 is that of the data
+  BatchOptions batch = {};                  // of an update over all ranks; its samples are examples
+  int64_t micro_batch_tokens = 16384;  // a rank's share is cut into micro-batches of at most this
+  Device device = {};                  // where the model lives
+  DType compute_type = DType::kFloat32;
+  uint64_t seed = 1;                  // of the weights' first values
+  int64_t eval_batch_tokens = 8192;   // evaluated at once, on a rank
+  std::vector<NamedFile> files = {};  // travel in checkpoints: configuration, vocabulary
+};
+
+// What a model guesses of examples: "loss" (the sum of the two), "mlm_loss" and "ppl" of masked
+// tokens in nats, "mlm_accuracy"; with the next sentence also "nsp_loss" and "nsp_accuracy".
+// Collective: the ranks share the batches, and get the metrics of one process to the last bit.
+EvaluationResult EvaluatePretraining(BertPretraining& model, const PretrainingExamples& examples,
+                                     int64_t batch_tokens, Communicator& comm, Context& ctx);
+
+class PretrainingTask final : public TrainingTask {
+ public:
+  // Opens the data and initialises the model. The communicator outlives the task. DataError: a
+  // shard is missing, damaged, of another vocabulary, or has fewer examples than there are ranks.
+  // UsageError: options that cannot be or do not fit the data.
+  static absl::StatusOr<std::unique_ptr<PretrainingTask>> Create(
+      const PretrainingTaskOptions& options, Communicator& comm);
+
+  ParameterSet& parameters() override { return model_.parameters(); }
+  absl::Status Seek(const DataPosition& position) override;
+  DataPosition position() const override { return position_; }
+  double epochs() const override;
+  absl::StatusOr<int> NextUpdate() override;
+  int64_t source_tokens() const override { return tokens_; }
+  void Upload(int i, Context& ctx) override;
+  std::string GraphKey() const override;
+  LossSums Forward(int i, float loss_scale, Context& ctx) override;
+  void Backward(Context& ctx) override;
+  // Of the dev set, whose examples and masks are the same each time. None without a dev set.
+  absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
+  std::string TrainingData() const override;
+  std::string ModelText() const override;
+  absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
+  std::vector<NamedFile> CheckpointFiles() const override { return options_.files; }
+
+  BertPretraining& model() { return model_; }
+  const DocumentShard& train_shard() const { return train_; }
+  // Examples and updates of the first pass over the training data; others have a few more or less.
+  int64_t examples_per_epoch() const { return examples_per_epoch_; }
+  int64_t updates_per_epoch() const { return updates_per_epoch_; }
+  // Canonical text of the data and its order, which all ranks must agree on.
+  std::string DataContract() const;
+
+ private:
+  PretrainingTask(const PretrainingTaskOptions& options, Communicator& comm, DocumentShard train);
+  absl::Status OpenDev();
+  PretrainingLoaderOptions LoaderOptions() const;
+
+  PretrainingTaskOptions options_;
+  Communicator& comm_;
+  DocumentShard train_;
+  std::optional<DocumentShard> dev_;
+  std::optional<PretrainingExamples> dev_examples_;
+  BertPretraining model_;
+  int accumulation_ = 1;
+  int64_t examples_per_epoch_ = 0;
+  int64_t updates_per_epoch_ = 0;
+  std::optional<PretrainingLoader> loader_;
+  PretrainingUpdate update_;
+  PretrainingInputs inputs_;  // of the uploaded micro-batch
+  DataPosition position_;
+  int64_t epoch_samples_ = 1;  // of the epoch of position_
+  int64_t tokens_ = 0;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TRAIN_PRETRAINING_TASK_H_
