@@ -196,6 +196,10 @@ TEST_CASE("the metrics of pre-training are those of one process, to the last bit
   const double mlm = one.Metric("mlm_loss");
   CHECK(mlm == Approx(std::log(double{kVocab})).epsilon(0.5));
   CHECK(one.Metric("ppl") == std::exp(mlm));
+  for (const auto& [name, value] : one.metrics) {
+    INFO(name);
+    CHECK(SmallerIsBetter(name) == !name.ends_with("accuracy"));
+  }
   CHECK(one.Metric("loss") == mlm + one.Metric("nsp_loss"));
   CHECK(one.Metric("nsp_loss") == Approx(std::log(2.0)).epsilon(0.6));
   CHECK((one.Metric("nsp_accuracy") > 0.1 && one.Metric("nsp_accuracy") < 0.9));

@@ -101,6 +101,16 @@ double MeanOf(std::vector<double>& values, double count, Communicator& comm) {
 
 }  // namespace
 
+absl::StatusOr<PretrainingExamples> EvaluationExamples(const DocumentShard& shard,
+                                                       const PretrainingExampleOptions& options) {
+  DT_RETURN_IF_ERROR(CheckDocuments(shard, options.next_sentence));
+  PretrainingExampleOptions fixed = options;
+  fixed.seed = kEvaluationSeed;
+  PretrainingExamples examples(shard, fixed, /*epoch=*/0);
+  if (examples.size() == 0) return DataError(shard.path() + ": holds no text to evaluate on");
+  return examples;
+}
+
 EvaluationResult EvaluatePretraining(BertPretraining& model, const PretrainingExamples& examples,
                                      int64_t batch_tokens, Communicator& comm, Context& ctx) {
   DT_CHECK(!ctx.training()) << "guesses are made without dropout";
@@ -158,7 +168,7 @@ PretrainingTask::PretrainingTask(const PretrainingTaskOptions& options, Communic
       accumulation_(MicroBatchesOf(options.batch, options.micro_batch_tokens,
                                    options.examples.max_length, comm.size())) {
   const PretrainingExamples examples(train_, options.examples, /*epoch=*/0);
-  examples_per_epoch_ = examples.size();
+  lengths_.assign(examples.lengths().begin(), examples.lengths().end());
   updates_per_epoch_ =
       EpochPlan(examples.sample_lengths(), options.batch, /*epoch=*/0).num_batches();
 }
@@ -166,12 +176,9 @@ PretrainingTask::PretrainingTask(const PretrainingTaskOptions& options, Communic
 absl::Status PretrainingTask::OpenDev() {
   DT_ASSIGN_OR_RETURN(dev_,
                       DocumentShard::Open(options_.dev, {.vocab_hash = train_.info().vocab_hash}));
-  DT_RETURN_IF_ERROR(CheckDocuments(*dev_, options_.examples.next_sentence));
-  PretrainingExampleOptions fixed = options_.examples;
-  fixed.seed = kEvaluationSeed;
-  dev_examples_.emplace(*dev_, fixed, /*epoch=*/0);
-  if (dev_examples_->size() > 0) return absl::OkStatus();
-  return DataError(options_.dev + ": holds no text to evaluate on");
+  DT_ASSIGN_OR_RETURN(PretrainingExamples examples, EvaluationExamples(*dev_, options_.examples));
+  dev_examples_.emplace(std::move(examples));
+  return absl::OkStatus();
 }
 
 PretrainingLoaderOptions PretrainingTask::LoaderOptions() const {

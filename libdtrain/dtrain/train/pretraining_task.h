@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,11 @@ struct PretrainingTaskOptions {
   int64_t eval_batch_tokens = 8192;   // evaluated at once, on a rank
   std::vector<NamedFile> files = {};  // travel in checkpoints: configuration, vocabulary
 };
+
+// The examples to evaluate on, of a shard which outlives them: the same for every run, whatever the
+// seed of `options`. DataError: too few documents.
+absl::StatusOr<PretrainingExamples> EvaluationExamples(const DocumentShard& shard,
+                                                       const PretrainingExampleOptions& options);
 
 // What a model guesses of examples: "loss" (the sum of the two), "mlm_loss" and "ppl" of masked
 // tokens in nats, "mlm_accuracy"; with the next sentence also "nsp_loss" and "nsp_accuracy".
@@ -66,8 +72,9 @@ class PretrainingTask final : public TrainingTask {
 
   BertPretraining& model() { return model_; }
   const DocumentShard& train_shard() const { return train_; }
-  // Examples and updates of the first pass over the training data; others have a few more or less.
-  int64_t examples_per_epoch() const { return examples_per_epoch_; }
+  // Tokens of the examples of the first pass over the training data, and its updates; other passes
+  // have a few more or less.
+  std::span<const int32_t> lengths() const { return lengths_; }
   int64_t updates_per_epoch() const { return updates_per_epoch_; }
   // Canonical text of the data and its order, which all ranks must agree on.
   std::string DataContract() const;
@@ -84,7 +91,7 @@ class PretrainingTask final : public TrainingTask {
   std::optional<PretrainingExamples> dev_examples_;
   BertPretraining model_;
   int accumulation_ = 1;
-  int64_t examples_per_epoch_ = 0;
+  std::vector<int32_t> lengths_;
   int64_t updates_per_epoch_ = 0;
   std::optional<PretrainingLoader> loader_;
   PretrainingUpdate update_;

@@ -23,7 +23,7 @@ bool Improves(const std::string& metric, double value, double best, double min_d
 bool SmallerIsBetter(const std::string& metric) {
   // Without the name of a dev set in front.
   const std::string name = metric.substr(metric.rfind('/') + 1);
-  return name == "loss" || name == "nll" || name == "ppl";
+  return name == "loss" || name.ends_with("_loss") || name == "nll" || name == "ppl";
 }
 
 bool EvaluationResult::Has(const std::string& name) const {
