@@ -15,6 +15,8 @@
 #include "dtrain/app/memory_plan.h"                 // IWYU pragma: export
 #include "dtrain/app/nmt_config.h"                  // IWYU pragma: export
 #include "dtrain/app/nmt_options.h"                 // IWYU pragma: export
+#include "dtrain/app/pretrain_config.h"             // IWYU pragma: export
+#include "dtrain/app/pretrain_runs.h"               // IWYU pragma: export
 #include "dtrain/app/run_on_ranks.h"                // IWYU pragma: export
 #include "dtrain/app/run_recorder.h"                // IWYU pragma: export
 #include "dtrain/app/squad_config.h"                // IWYU pragma: export
@@ -38,6 +40,7 @@
 #include "dtrain/device/stream_order.h"             // IWYU pragma: export
 #include "dtrain/models/beam_search.h"              // IWYU pragma: export
 #include "dtrain/models/bert_classifier.h"          // IWYU pragma: export
+#include "dtrain/models/bert_pretraining.h"         // IWYU pragma: export
 #include "dtrain/models/bert_question_answering.h"  // IWYU pragma: export
 #include "dtrain/models/seq2seq_costs.h"            // IWYU pragma: export
 #include "dtrain/models/seq2seq_transformer.h"      // IWYU pragma: export

@@ -13,6 +13,7 @@
 #include "dtrain/base/random.h"
 #include "dtrain/kernels.pb.h"
 #include "dtrain/models/bert_classifier.h"
+#include "dtrain/models/bert_pretraining.h"
 #include "dtrain/models/bert_question_answering.h"
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/nn/embedding.h"
@@ -85,6 +86,24 @@ SpanBatch SampleBatch(const BertBatch& planned, const BertOptions& model, double
   return batch;
 }
 
+// Masked tokens lie evenly among all.
+PretrainingBatch SampleBatch(const MaskedBertBatch& planned, const BertPretrainingOptions& model,
+                             double share) {
+  PretrainingBatch batch;
+  FillTexts(planned.text, model.bert, share, batch);
+  const int64_t tokens = batch.sequences.tokens();
+  const int64_t masked = std::min(ShareOf(share, static_cast<double>(planned.masked)), tokens);
+  for (int64_t i = 0; i < masked; ++i) {
+    batch.masked_rows.push_back(static_cast<int32_t>(i * tokens / masked));
+    batch.masked_ids.push_back(batch.token_ids[static_cast<size_t>(batch.masked_rows.back())]);
+  }
+  if (model.next_sentence) {
+    batch.next_labels.assign(static_cast<size_t>(batch.size()), 0.0F);
+    batch.next_weights.assign(static_cast<size_t>(batch.size()), 1.0F);
+  }
+  return batch;
+}
+
 template <typename Model, typename Batch>
 std::function<void()> StepsOf(Model& model, const Batch& planned, const Device& device,
                               const ContextOptions& options) {
@@ -138,6 +157,11 @@ std::function<void()> WarmUpSteps(Seq2SeqTransformer& model, const Seq2SeqBatch&
 }
 
 std::function<void()> WarmUpSteps(BertClassifier& model, const BertBatch& batch,
+                                  const Device& device, const ContextOptions& options) {
+  return StepsOf(model, batch, device, options);
+}
+
+std::function<void()> WarmUpSteps(BertPretraining& model, const MaskedBertBatch& batch,
                                   const Device& device, const ContextOptions& options) {
   return StepsOf(model, batch, device, options);
 }

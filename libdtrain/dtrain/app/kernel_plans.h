@@ -11,6 +11,7 @@
 #include "dtrain/comm/communicator.h"
 #include "dtrain/device/device.h"
 #include "dtrain/models/bert_costs.h"
+#include "dtrain/models/bert_pretraining_costs.h"
 #include "dtrain/models/seq2seq_costs.h"
 #include "dtrain/nn/context.h"
 
@@ -39,6 +40,8 @@ absl::Status PrepareKernels(const proto::KernelConfig& config, const std::string
 std::function<void()> WarmUpSteps(Seq2SeqTransformer& model, const Seq2SeqBatch& batch,
                                   const Device& device, const ContextOptions& options);
 std::function<void()> WarmUpSteps(BertClassifier& model, const BertBatch& batch,
+                                  const Device& device, const ContextOptions& options);
+std::function<void()> WarmUpSteps(BertPretraining& model, const MaskedBertBatch& batch,
                                   const Device& device, const ContextOptions& options);
 std::function<void()> WarmUpSteps(BertQuestionAnswering& model, const BertBatch& batch,
                                   const Device& device, const ContextOptions& options);

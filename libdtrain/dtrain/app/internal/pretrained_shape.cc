@@ -12,6 +12,7 @@
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
+#include "dtrain/pretrain.pb.h"
 #include "dtrain/squad.pb.h"
 #include "nlohmann/json.hpp"
 
@@ -150,6 +151,7 @@ absl::Status TakePretrainedShape(Config& config) {
 }
 
 template absl::Status TakePretrainedShape(proto::BertConfig& config);
+template absl::Status TakePretrainedShape(proto::PretrainConfig& config);
 template absl::Status TakePretrainedShape(proto::SquadConfig& config);
 
 }  // namespace dtrain::internal

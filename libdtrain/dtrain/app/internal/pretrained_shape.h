@@ -11,7 +11,7 @@ namespace dtrain::internal {
 // are not set, its vocab.txt and what tokenizer_config.json says of capitals and accents; nothing
 // without model.pretrained. StorageError: files that are there and cannot be used; UsageError: no
 // vocabulary, or texts longer than the model's positions.
-// Config: proto::BertConfig.
+// Config: proto::BertConfig, proto::PretrainConfig, proto::SquadConfig.
 template <typename Config>
 absl::Status TakePretrainedShape(Config& config);
 

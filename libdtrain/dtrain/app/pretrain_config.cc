@@ -1,0 +1,66 @@
+// pretrain_config.cc - checks relations between fields of a PretrainConfig.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/pretrain_config.h"
+
+#include "dtrain/app/internal/validate_bert.h"
+#include "dtrain/pretrain.pb.h"
+
+namespace dtrain {
+namespace {
+
+// What the shared sections have for other heads.
+absl::Status RefuseOtherHeads(const proto::PretrainConfig& config) {
+  if (config.trainer().label_weights_size() > 0) {
+    return UsageError("trainer.label_weights weighs classes; pre-training has none, leave it out");
+  }
+  if (config.model().has_classifier_dropout()) {
+    return UsageError("model.classifier_dropout is of a classifier; leave it out");
+  }
+  if (!config.predict().output().empty()) {
+    return UsageError("predict.output is for predictions, which pre-training does not write");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// Devlin et al. 2019, "BERT", appendix A.2: 1e-4, warm-up and linear decay, batches of 256.
+std::string_view PretrainDefaults() {
+  return R"(optimizer {
+  type: adamw
+  beta2: 0.999
+  epsilon: 1e-6
+  weight_decay: 0.01
+  learning_rate: 1e-4
+  schedule: linear
+  warmup_steps: 0
+}
+trainer {
+  batch_size: 256
+})";
+}
+
+absl::Status ValidatePretrainConfig(const proto::PretrainConfig& config) {
+  DT_RETURN_IF_ERROR(internal::ValidateBertSections(config));
+  DT_RETURN_IF_ERROR(RefuseOtherHeads(config));
+  const proto::PretrainDataConfig& data = config.data();
+  if (data.vocabulary().empty() && config.model().pretrained().empty()) {
+    return UsageError("data.vocabulary is not set: the WordPiece vocabulary, a file vocab.txt");
+  }
+  if (data.train_size() == 0) {
+    return UsageError("no training data: set data.train, files of text");
+  }
+  if (config.trainer().early_stop().patience() > 0 && data.dev_size() == 0 &&
+      data.hold_out() == 0.0f) {
+    return UsageError(
+        "trainer.early_stop.patience needs evaluations: set data.dev or data.hold_out");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidatePretrainUse(const proto::PretrainConfig& config) {
+  DT_RETURN_IF_ERROR(internal::ValidateUse(config));
+  return RefuseOtherHeads(config);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,145 @@
+// pretrain_runs.cc - one run a seed: texts, task, trainer.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/pretrain_runs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "dtrain/app/bert_options.h"
+#include "dtrain/app/internal/bert_training.h"
+#include "dtrain/app/internal/pretrain_data.h"
+#include "dtrain/app/internal/pretrained_shape.h"
+#include "dtrain/app/kernel_plans.h"
+#include "dtrain/app/version.h"
+#include "dtrain/base/file.h"
+#include "dtrain/models/bert_pretraining_costs.h"
+#include "dtrain/pretrain.pb.h"
+#include "dtrain/train/contract.h"
+#include "dtrain/train/pretraining_task.h"
+
+namespace dtrain {
+namespace {
+
+absl::StatusOr<std::unique_ptr<PretrainingTask>> MakeTask(const proto::PretrainConfig& config,
+                                                          uint64_t seed,
+                                                          const internal::PretrainData& data,
+                                                          Runtime& runtime) {
+  const proto::BertTrainerConfig& trainer = config.trainer();
+  PretrainingTaskOptions options{.train = data.train,
+                                 .dev = data.dev,
+                                 .examples = internal::ExamplesOf(config.data(), seed),
+                                 .model = EncoderOptionsOf(config.model()),
+                                 .batch = BertBatchOf(trainer),
+                                 .micro_batch_tokens = trainer.micro_batch_tokens(),
+                                 .device = runtime.device,
+                                 .compute_type = internal::DTypeOf(trainer.precision()),
+                                 .seed = seed,
+                                 .eval_batch_tokens = trainer.eval_batch_tokens()};
+  options.batch.seed = seed;
+  options.batch.shuffle = config.data().shuffle();
+  DT_ASSIGN_OR_RETURN(std::string vocabulary, ReadWholeFile(config.data().vocabulary()));
+  options.files = {{"config.textproto", PrintConfig(config, ConfigFormat::kFull)},
+                   {"vocab.txt", std::move(vocabulary)}};
+  return PretrainingTask::Create(options, runtime.comm);
+}
+
+// That the metrics which steer the run are some that it has.
+absl::Status CheckMetrics(const proto::PretrainConfig& config) {
+  std::vector<std::string> names = {"loss", "mlm_loss", "ppl", "mlm_accuracy"};
+  if (config.data().next_sentence()) {
+    names.insert(names.end(), {"nsp_loss", "nsp_accuracy"});
+  }
+  const std::pair<const char*, std::string> chosen[] = {
+      {"trainer.best_metric", config.trainer().best_metric()},
+      {"trainer.early_stop.metric", config.trainer().early_stop().metric()}};
+  for (const auto& [key, metric] : chosen) {
+    if (metric.empty() || std::find(names.begin(), names.end(), metric) != names.end()) continue;
+    return UsageError(absl::StrFormat("%s is \"%s\", but pre-training is measured by %s", key,
+                                      metric, absl::StrJoin(names, ", ")));
+  }
+  return absl::OkStatus();
+}
+
+// With as many masked tokens as there are on average.
+MaskedBertBatch MaskedBatchOf(const BertBatch& text, const MaskingOptions& masking) {
+  const int64_t masked = std::llround(static_cast<double>(text.tokens) * masking.share);
+  return {.text = text,
+          .masked = std::clamp(masked, text.texts, text.texts * masking.max_predictions)};
+}
+
+// A run of its own, in config.run().run_dir(), with the one seed of the configuration.
+absl::StatusOr<TrainResult> RunSeed(const proto::PretrainConfig& config, Runtime& runtime) {
+  const uint64_t seed = config.trainer().seeds_size() > 0 ? config.trainer().seeds(0) : 1;
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
+                      RunRecorder::Open("bert_pretrain", config.run(), config, runtime));
+  recorder->set_words({.unit = "masked tokens", .advice = "try      bert_pretrain eval --run_dir"});
+  const std::string cache =
+      config.data().cache().empty() ? recorder->path() + "/data" : config.data().cache();
+  DT_ASSIGN_OR_RETURN(
+      const internal::PretrainData data,
+      internal::PreparePretrainData(config.data(), cache, /*with_train=*/true, runtime));
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<PretrainingTask> task,
+                      MakeTask(config, seed, data, runtime));
+  DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
+  const DocumentShard& shard = task->train_shard();
+  if (runtime.comm.is_root()) {
+    recorder->Message(absl::StrFormat("train: %d documents, %d tokens, %d examples an epoch",
+                                      shard.documents(), shard.tokens(), task->lengths().size()));
+  }
+  const BertPretrainingOptions model = task->model().options();
+  const MaskingOptions masking = internal::ExamplesOf(config.data(), seed).masking;
+  return internal::TrainBert(internal::SectionsOf(config),
+                             {.task = *task,
+                              .updates_per_epoch = task->updates_per_epoch(),
+                              .lengths = TextLengthsOf(task->lengths()),
+                              .main_metric = data.dev.empty() ? "" : "loss",
+                              .heads = {"cls.", "bert.pooler."},
+                              .seed = seed,
+                              .costs =
+                                  [model, masking](const BertBatch& batch) {
+                                    return CostsOf(model, MaskedBatchOf(batch, masking));
+                                  },
+                              .warm_up =
+                                  [&](const BertBatch& batch, const ContextOptions& options) {
+                                    return WarmUpSteps(task->model(), MaskedBatchOf(batch, masking),
+                                                       runtime.device, options);
+                                  }},
+                             *recorder, runtime);
+}
+
+absl::Status RunSeeds(const proto::PretrainConfig& config, Runtime& runtime) {
+  const std::string& run_dir = config.run().run_dir();
+  DT_RETURN_IF_ERROR(internal::CheckSeedsFolder(run_dir, runtime));
+  const std::vector<uint64_t> seeds(config.trainer().seeds().begin(),
+                                    config.trainer().seeds().end());
+  std::vector<TrainResult> results;
+  for (const uint64_t seed : seeds) {
+    proto::PretrainConfig run = internal::ConfigOfSeed(config, seed);
+    if (run.data().cache().empty()) run.mutable_data()->set_cache(run_dir + "/data");
+    DT_ASSIGN_OR_RETURN(TrainResult result, RunSeed(run, runtime));
+    results.push_back(std::move(result));
+  }
+  return internal::ReportSeeds(seeds, results, run_dir, runtime);
+}
+
+}  // namespace
+
+absl::Status TrainPretraining(const proto::PretrainConfig& given, Runtime& runtime) {
+  proto::PretrainConfig config = given;
+  DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
+  DT_RETURN_IF_ERROR(CheckMetrics(config));
+  // Before anything is written or read by one rank for the others.
+  DT_RETURN_IF_ERROR(CheckContract(
+      {{"version", std::string(Version())}, {"configuration", internal::BertContract(config)}},
+      runtime.comm));
+  if (config.trainer().seeds_size() > 1) return RunSeeds(config, runtime);
+  return RunSeed(config, runtime).status();
+}
+
+}  // namespace dtrain
