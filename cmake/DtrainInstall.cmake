@@ -17,7 +17,7 @@ install(DIRECTORY ${PROJECT_BINARY_DIR}/proto/dtrain
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/proto/dtrain
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.proto")
 
-foreach(program dtrain_tool nmt_train bert_classify bert_squad)
+foreach(program dtrain_tool nmt_train bert_classify bert_pretrain bert_squad)
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
     set_target_properties(${program} PROPERTIES
@@ -32,8 +32,10 @@ if(DTRAIN_EXAMPLES)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/bert_classify/configs
     ${PROJECT_SOURCE_DIR}/examples/bert_classify/data
     DESTINATION ${CMAKE_INSTALL_DATADIR}/dtrain/bert_classify)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/bert_squad/configs
-    DESTINATION ${CMAKE_INSTALL_DATADIR}/dtrain/bert_squad)
+  foreach(program bert_pretrain bert_squad)
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${program}/configs
+      DESTINATION ${CMAKE_INSTALL_DATADIR}/dtrain/${program})
+  endforeach()
 endif()
 
 install(EXPORT dtrainTargets NAMESPACE dtrain:: DESTINATION ${package_dir})
