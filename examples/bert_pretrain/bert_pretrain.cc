@@ -7,7 +7,7 @@
 //   mpirun -n 8 -H a:4,b:4 bert_pretrain train
 //       --config examples/bert_pretrain/configs/base-phase2.textproto
 //       data.train=wiki.txt.zst data.vocabulary=vocab.txt --run_dir=runs/phase2
-//       model.pretrained=runs/phase1/checkpoints/STEP/model.safetensors
+//       model.pretrained=runs/phase1/ckpt/last/model.safetensors
 //   bert_pretrain eval --run_dir=runs/phase2
 #include "dtrain/dtrain.h"
 #include "dtrain/pretrain.pb.h"
