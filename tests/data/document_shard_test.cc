@@ -3,8 +3,11 @@
 #include "dtrain/data/document_shard.h"
 
 #include <catch2/catch.hpp>
+#include <cstring>
+#include <span>
 
 #include "dtrain/base/crc.h"
+#include "dtrain/data/internal/document_shard_format.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {
@@ -142,6 +145,22 @@ TEST_CASE("bounds that would lead readers astray are found without the checksum"
   bad[segment_begins + 8] = 100;
   WriteTestFile(path, bad);
   CheckDamaged(path, "bounds of document 0", {.verify_checksum = false});
+}
+
+TEST_CASE("ids beyond the vocabulary are found even where the checksums are right") {
+  const TemporaryFolder dir;
+  for (const int64_t vocab_size : {1000, 70000}) {
+    const std::string path = WriteDocuments(dir, 9, vocab_size);
+    std::string bytes = ReadTestFile(path);
+    bytes[128 + (vocab_size == 1000 ? 1 : 3)] = '\x7f';
+    internal::DocumentHeader header;
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    header.body_crc = Crc32c(std::as_bytes(std::span(bytes)).subspan(sizeof(header)));
+    header.header_crc = header.ComputeCrc();
+    std::memcpy(bytes.data(), &header, sizeof(header));
+    WriteTestFile(path, bytes);
+    CheckDamaged(path, "ids beyond the vocabulary");
+  }
 }
 
 TEST_CASE("a document shard refuses what it cannot hold") {

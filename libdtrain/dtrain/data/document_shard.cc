@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/document_shard.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -15,6 +16,13 @@ namespace dtrain {
 namespace {
 
 constexpr std::string_view kKind = "document shard";
+
+template <typename Id>
+bool AllBelow(std::span<const Id> ids, uint32_t bound) {
+  uint32_t largest = 0;
+  for (const Id id : ids) largest = std::max(largest, uint32_t{id});
+  return ids.empty() || largest < bound;
+}
 
 }  // namespace
 
@@ -174,6 +182,9 @@ absl::StatusOr<DocumentShard> DocumentShard::Open(const std::string& path,
   }
   DocumentShard shard(std::move(mapping));
   DT_RETURN_IF_ERROR(shard.CheckContent());
+  if (options.verify_checksum && !shard.IdsAreInVocabulary()) {
+    return shard.mapping_->Damaged("ids beyond the vocabulary");
+  }
   return shard;
 }
 
@@ -198,6 +209,14 @@ absl::Status DocumentShard::CheckContent() const {
   const bool all_there = segment == num_segments && segment_begins_.back() == segment &&
                          token_begins_.back() == token && static_cast<int64_t>(token) == tokens();
   return all_there ? absl::OkStatus() : mapping_->Damaged("number of tokens");
+}
+
+bool DocumentShard::IdsAreInVocabulary() const {
+  const DocumentHeader& h = mapping_->header;
+  const auto bound = static_cast<uint32_t>(std::min<int64_t>(h.vocab_size, UINT32_MAX));
+  const int64_t at = DocumentLayout(h).ids;
+  return h.id_bytes == 4 ? AllBelow(mapping_->At<uint32_t>(at, h.tokens), bound)
+                         : AllBelow(mapping_->At<uint16_t>(at, h.tokens), bound);
 }
 
 const std::string& DocumentShard::path() const { return mapping_->path; }

@@ -75,14 +75,14 @@ class DocumentShardWriter {
 struct DocumentShardOpenOptions {
   // When given, the shard must have been made with it.
   std::optional<uint64_t> vocab_hash = std::nullopt;
-  bool verify_checksum = true;  // reads the whole file, some GB/s
+  bool verify_checksum = true;  // and ids: reads the whole file, some GB/s
 };
 
 class DocumentShard {
  public:
-  // Checks header, sizes, lengths, and the checksum of the content unless told not to. DataError
-  // when the file is missing, not such a shard, of another version, damaged, or of another
-  // vocabulary.
+  // Checks header, sizes, lengths, and unless told not to ids and the checksum of the content.
+  // DataError when the file is missing, not such a shard, of another version, damaged, or of
+  // another vocabulary.
   static absl::StatusOr<DocumentShard> Open(const std::string& path,
                                             const DocumentShardOpenOptions& options = {});
   DocumentShard(DocumentShard&&) noexcept;
@@ -109,6 +109,7 @@ class DocumentShard {
   struct Mapping;
   explicit DocumentShard(std::unique_ptr<Mapping> mapping);
   absl::Status CheckContent() const;
+  bool IdsAreInVocabulary() const;
 
   std::unique_ptr<Mapping> mapping_;
   std::span<const uint16_t> segment_lengths_;

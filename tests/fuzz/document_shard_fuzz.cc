@@ -1,0 +1,41 @@
+// document_shard_fuzz.cc - whatever the bytes, a shard is refused or examples are made of it.
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "dtrain/base/check.h"
+#include "dtrain/data/document_shard.h"
+#include "dtrain/data/internal/document_shard_format.h"
+#include "dtrain/data/pretraining_examples.h"
+#include "fuzz/fuzz_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  // With right checksums, which no fuzzer would guess, what is behind them gets its share.
+  std::vector<uint8_t> bytes(data, data + size);
+  dtrain::internal::DocumentHeader header;
+  if (size >= sizeof(header)) {
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    header.body_crc = dtrain::Crc32c(std::as_bytes(std::span(bytes)).subspan(sizeof(header)));
+    header.header_crc = header.ComputeCrc();
+    std::memcpy(bytes.data(), &header, sizeof(header));
+  }
+  const dtrain::FuzzFile file(bytes.data(), bytes.size());
+  const auto shard = dtrain::DocumentShard::Open(file.path());
+  if (!shard.ok()) {
+    DT_CHECK(dtrain::ExitCodeOf(shard.status()) == dtrain::ExitCode::kData) << shard.status();
+    return 0;
+  }
+  for (const bool next_sentence : {true, false}) {
+    const dtrain::PretrainingExamples examples(
+        *shard,
+        {.max_length = 16, .next_sentence = next_sentence, .masking = {.whole_words = true}}, 0);
+    std::vector<uint32_t> all(static_cast<size_t>(examples.size()));
+    std::iota(all.begin(), all.end(), 0u);
+    const dtrain::PretrainingBatch batch = examples.Pack(all, 1.0f);
+    DT_CHECK_LE(batch.sequences.tokens(), 16 * examples.size());
+    // Fewer where the bytes say that text has special tokens.
+    DT_CHECK_LE(batch.masked(), examples.Masked(all));
+  }
+  return 0;
+}
