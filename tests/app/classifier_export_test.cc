@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "app/saved_classifier.h"
 #include "dtrain/app/hf_export.h"
@@ -52,14 +51,7 @@ TEST_CASE(
   const PretrainedReport report = *LoadPretrainedWeights(out, loaded.parameters());
   CHECK(report.initialised.empty());
   CHECK(report.unused.empty());
-  for (Parameter* parameter : run.model.parameters().in_backward_order()) {
-    INFO(parameter->name());
-    const Tensor& theirs = loaded.parameters().Find(parameter->name())->master();
-    const std::vector<float> expected(parameter->master().data<float>(),
-                                      parameter->master().data<float>() + theirs.elements());
-    CHECK(std::vector<float>(theirs.data<float>(), theirs.data<float>() + theirs.elements()) ==
-          expected);
-  }
+  testing::CheckSameWeights(loaded.parameters(), run.model.parameters());
 }
 
 TEST_CASE("the kind of labels is told by transformers' names") {

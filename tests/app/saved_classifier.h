@@ -3,13 +3,10 @@
 #ifndef DTRAIN_APP_SAVED_CLASSIFIER_H_
 #define DTRAIN_APP_SAVED_CLASSIFIER_H_
 
-#include <catch2/catch.hpp>
 #include <string>
-#include <vector>
 
+#include "app/saved_weights.h"
 #include "dtrain/models/bert_classifier.h"
-#include "dtrain/train/checkpoint_directory.h"
-#include "dtrain/train/train_state.h"
 #include "testing/file_testing.h"
 
 namespace dtrain::testing {
@@ -37,14 +34,11 @@ struct SavedRun {
                     const std::string& labels = "a\nb\nc\n")
       : model(SmallOptions()) {
     model.Allocate({}, DType::kFloat32, /*seed=*/3);
-    Adam adam(model.parameters(), {});
-    const std::vector<NamedFile> files = {{"config.textproto", config},
-                                          {"vocab.txt", "[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\nx\n"},
-                                          {"labels.txt", labels}};
-    const auto checkpoints = CheckpointDirectory::Open(folder.File("ckpt"), {});
-    REQUIRE(checkpoints.ok());
-    auto writer = *checkpoints;
-    REQUIRE(writer.Save(7, MakeCheckpointFiles({}, model.parameters(), adam, files)).ok());
+    SaveWeights(model.parameters(),
+                {{"config.textproto", config},
+                 {"vocab.txt", "[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\nx\n"},
+                 {"labels.txt", labels}},
+                folder.File("ckpt"));
   }
   TemporaryFolder folder;
   BertClassifier model;

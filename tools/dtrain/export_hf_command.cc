@@ -50,7 +50,8 @@ int ExportHfCommand(int argc, char** argv) {
       "dtrain export-hf RUN_OR_CHECKPOINT OUT_DIR [FLAGS]",
       "writes a model folder for Hugging Face's transformers: of translation runs MarianMTModel "
       "for post-norm models and PegasusForConditionalGeneration for pre-norm ones, of "
-      "classification runs BertForSequenceClassification");
+      "classification runs BertForSequenceClassification, of question answering "
+      "BertForQuestionAnswering");
   set.Add("metric", "of a run's checkpoints the best by this metric; default: as the run",
           &flags.metric);
   set.Add("overwrite", "replace files of an earlier export", &flags.options.overwrite);

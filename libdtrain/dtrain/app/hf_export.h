@@ -31,6 +31,11 @@ absl::StatusOr<std::string> ExportClassifierToHuggingFace(const std::string& che
                                                           const std::string& directory,
                                                           const HfExportOptions& options = {});
 
+// The same of a run of bert_squad, for BertForQuestionAnswering.
+absl::StatusOr<std::string> ExportSquadToHuggingFace(const std::string& checkpoint_path,
+                                                     const std::string& directory,
+                                                     const HfExportOptions& options = {});
+
 struct HfExportResult {
   std::string class_name;
   std::string checkpoint;  // that was exported

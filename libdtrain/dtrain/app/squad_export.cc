@@ -1,0 +1,30 @@
+// squad_export.cc - a BERT that answers questions, for transformers.
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <string>
+
+#include "dtrain/app/hf_export.h"
+#include "dtrain/app/internal/bert_export.h"
+#include "dtrain/app/internal/tokenization.h"
+#include "dtrain/app/internal/trained_squad.h"
+
+namespace dtrain {
+
+absl::StatusOr<std::string> ExportSquadToHuggingFace(const std::string& checkpoint_path,
+                                                     const std::string& directory,
+                                                     const HfExportOptions& options) {
+  proto::SquadConfig user;
+  user.mutable_predict()->set_checkpoint(checkpoint_path);
+  DT_ASSIGN_OR_RETURN(const internal::TrainedSquad trained, internal::OpenTrainedSquad(user));
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<BertQuestionAnswering> model,
+                      internal::LoadSquadModel(trained, Device{}, DType::kFloat32));
+  const internal::BertExport bert{.class_name = "BertForQuestionAnswering",
+                                  .encoder = model->options(),
+                                  .parameters = model->parameters(),
+                                  .tokenization = internal::TokenizationOf(trained.config.data())};
+  DT_RETURN_IF_ERROR(
+      internal::WriteBertExport(bert, trained.checkpoint, directory, options.overwrite));
+  return bert.class_name;
+}
+
+}  // namespace dtrain
