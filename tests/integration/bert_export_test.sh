@@ -1,11 +1,11 @@
 #!/bin/bash
-# bert_export_test.sh - trains small classifiers of each kind and compares their exports in transformers.
+# bert_export_test.sh - trains small BERTs of each kind and compares their exports in transformers.
 # SPDX-License-Identifier: Apache-2.0
 #
-# usage: bert_export_test.sh BERT_CLASSIFY DTRAIN EXAMPLE_FOLDER
+# usage: bert_export_test.sh BERT_CLASSIFY BERT_SQUAD DTRAIN EXAMPLE_FOLDER
 # DTRAIN_PYTHON is the interpreter that has torch and transformers (python3). 77: it has not.
 set -euo pipefail
-bert_classify=$1 dtrain=$2 example=$3
+bert_classify=$1 bert_squad=$2 dtrain=$3 example=$4
 here=$(dirname "$(realpath "$0")")
 python=${DTRAIN_PYTHON:-python3}
 "$python" -c "import torch, transformers" 2>/dev/null || { echo "skipped: no transformers"; exit 77; }
@@ -24,16 +24,21 @@ export OMP_NUM_THREADS=1
 head -300 "$folder/texts.tsv" >"$folder/train.tsv"
 { head -1 "$folder/texts.tsv"; tail -40 "$folder/texts.tsv"; } >"$folder/test.tsv"
 
+shape=(model.num_layers=2 model.hidden_size=48 model.ffn_size=80 model.num_heads=3
+  model.max_positions=64)
+# PROGRAM NAME OVERRIDE...
+train() {
+  local program=$1 name=$2
+  shift 2
+  "$program" train --run_dir="$folder/$name" data.vocabulary="$example/data/vocab.txt" \
+    data.max_length=64 "${shape[@]}" trainer.max_steps=12 trainer.eval_every= \
+    optimizer.learning_rate=3e-3 "$@" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
+}
+
 # NAME OVERRIDE...
 check() {
-  local run=$folder/$1
-  shift
-  "$bert_classify" train --run_dir="$run" data.vocabulary="$example/data/vocab.txt" \
-    data.train="$folder/train.tsv" data.dev="$folder/test.tsv" data.max_length=64 \
-    model.num_layers=2 model.hidden_size=48 model.ffn_size=80 model.num_heads=3 \
-    model.max_positions=64 trainer.max_steps=12 trainer.eval_every= \
-    optimizer.learning_rate=3e-3 "$@" >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
-  "$python" "$here/check_bert_export.py" "$dtrain" "$bert_classify" "$run" "$folder/test.tsv" \
+  train "$bert_classify" "$@" data.train="$folder/train.tsv" data.dev="$folder/test.tsv"
+  "$python" "$here/check_bert_export.py" "$dtrain" "$bert_classify" "$folder/$1" "$folder/test.tsv" \
     2>"$folder/log" || { cat "$folder/log"; exit 1; }
 }
 
@@ -46,3 +51,12 @@ cut -f 1,3- "$folder/train.tsv" >"$folder/x" && mv "$folder/x" "$folder/train.ts
 cut -f 1,3- "$folder/test.tsv" >"$folder/x" && mv "$folder/x" "$folder/test.tsv"
 check classes data.label=label
 check labels data.label=short,you data.labels=multi model.vocab_size=4008
+
+# Answers, of questions that may have none.
+for part in train test; do
+  "$python" "$here/check_squad_export.py" questions "$folder/$part.tsv" "$folder/$part.json"
+done
+train "$bert_squad" answers data.train="$folder/train.json" data.max_question=16 \
+  data.max_length=128 model.max_positions=128
+"$python" "$here/check_squad_export.py" compare "$dtrain" "$bert_squad" "$folder/answers" \
+  "$folder/test.json" 2>"$folder/log" || { cat "$folder/log"; exit 1; }

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "app/saved_weights.h"
+#include "dtrain/app/hf_export.h"
+#include "dtrain/models/bert_classifier.h"
 #include "integration/nmt_train_program.h"
 #include "testing/toy_squad.h"
 
@@ -97,6 +100,41 @@ TEST_CASE("a model learns from SQuAD 2.0 that questions may have no answer") {
   CHECK(predicted.exit_code == 0);
   CHECK(nlohmann::json::parse(ReadTestFile(toy.File("answers/predictions.json")))["x"] == "");
   CHECK(nlohmann::json::parse(ReadTestFile(toy.File("answers/null_odds.json")))["x"] > 0.0);
+}
+
+TEST_CASE("question answering starts from other models' weights and says which were of use") {
+  const ToyQuestions toy;
+  const auto pieces = static_cast<int64_t>(testing::ToySquadPieces().size());
+  BertClassifier classifier({.bert = {.vocab_size = pieces,
+                                      .hidden_size = 32,
+                                      .num_layers = 1,
+                                      .num_heads = 2,
+                                      .ffn_size = 32,
+                                      .max_positions = 32},
+                             .num_labels = 2});
+  classifier.Allocate({}, DType::kFloat32, /*seed=*/3);
+  testing::SaveWeights(classifier.parameters(),
+                       {{"config.textproto",
+                         "model { num_layers: 1 hidden_size: 32 num_heads: 2 ffn_size: 32 "
+                         "max_positions: 32 }\ndata { max_length: 32 lower_case: true }\n"},
+                        {"vocab.txt", ReadTestFile(toy.File("vocab.txt"))},
+                        {"labels.txt", "no\nyes\n"}},
+                       toy.File("classifier/ckpt"));
+  REQUIRE(ExportRunToHuggingFace(toy.File("classifier"), "", toy.File("exported")).ok());
+  const auto started = [&](const std::string& run, const std::string& weights) {
+    const Outcome outcome = toy.Train("trainer.max_steps=1 run.run_dir=" + toy.File(run) +
+                                      " model.pretrained=" + toy.File(weights));
+    INFO(outcome.output);
+    CHECK(outcome.exit_code == 0);
+    return outcome.output;
+  };
+  const auto new_heads = Catch::Contains(
+      "newly initialised: qa_outputs.bias, qa_outputs.weight; unused: bert.pooler.dense.bias, "
+      "bert.pooler.dense.weight, classifier.bias, classifier.weight");
+  CHECK_THAT(started("run", "exported"), new_heads);
+  CHECK_THAT(started("second", "classifier/ckpt/last/model.safetensors"), new_heads);
+  CHECK_THAT(started("third", "run/ckpt/last/model.safetensors"),
+             Catch::Contains("newly initialised: none; unused: none"));
 }
 
 TEST_CASE("seeds of question answering are runs of their own, and mistakes are named") {
