@@ -1,0 +1,58 @@
+// trained_pretraining.cc - from a checkpoint's files to a model that guesses hidden tokens.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/app/internal/trained_pretraining.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/app/bert_options.h"
+#include "dtrain/app/internal/trained_run.h"
+#include "dtrain/train/checkpoint_directory.h"
+#include "dtrain/train/train_state.h"
+
+namespace dtrain::internal {
+
+absl::StatusOr<TrainedPretraining> OpenTrainedPretraining(const proto::PretrainConfig& user) {
+  const std::string& path =
+      user.predict().checkpoint().empty() ? user.run().run_dir() : user.predict().checkpoint();
+  DT_ASSIGN_OR_RETURN(Checkpoint checkpoint,
+                      OpenCheckpoint(path, user.predict().best() ? BestMetricOf(path) : ""));
+  proto::PretrainConfig config;
+  DT_RETURN_IF_ERROR(ReadTrainedConfig(checkpoint, {"vocab.txt"}, "bert_pretrain", config));
+  OverlayConfig(user, config);
+  if (config.data().max_length() > config.model().max_positions()) {
+    return UsageError(absl::StrFormat("data.max_length (%d) exceeds the %d positions of %s",
+                                      config.data().max_length(), config.model().max_positions(),
+                                      checkpoint.path()));
+  }
+  if (user.data().has_vocabulary()) {
+    DT_RETURN_IF_ERROR(CheckVocabulary(user.data().vocabulary(), checkpoint));
+  }
+  config.mutable_data()->set_vocabulary(checkpoint.path() + "/vocab.txt");
+  return TrainedPretraining{.checkpoint = std::move(checkpoint), .config = std::move(config)};
+}
+
+absl::StatusOr<std::unique_ptr<BertPretraining>> LoadPretrainingModel(
+    const TrainedPretraining& trained, const Device& device, DType compute_type) {
+  const auto& [checkpoint, config] = trained;
+  DT_ASSIGN_OR_RETURN(const SafetensorsFile tensors, checkpoint.OpenTensors("model.safetensors"));
+  const NamedTensor* const bias = tensors.Find("cls.predictions.bias");
+  const bool has_pairs = tensors.Find("cls.seq_relationship.weight") != nullptr;
+  if (bias == nullptr || has_pairs != config.data().next_sentence()) {
+    return StorageError(absl::StrFormat(
+        "%s/model.safetensors: holds no BERT that was pre-trained with data.next_sentence=%s; give "
+        "a checkpoint that bert_pretrain wrote, and leave data.next_sentence as the run had it",
+        checkpoint.path(), config.data().next_sentence() ? "true" : "false"));
+  }
+  BertPretrainingOptions options{.bert = EncoderOptionsOf(config.model()),
+                                 .next_sentence = config.data().next_sentence()};
+  options.bert.vocab_size = bias->shape[0];
+  const bool narrow = compute_type == DType::kFloat16 && device.type == DeviceType::kCpu;
+  auto model = std::make_unique<BertPretraining>(options);
+  model->Allocate(device, narrow ? DType::kFloat32 : compute_type, /*seed=*/1);
+  DT_RETURN_IF_ERROR(LoadWeights(checkpoint, model->parameters()));
+  return model;
+}
+
+}  // namespace dtrain::internal

@@ -1,0 +1,32 @@
+// trained_pretraining.h - opens a model that bert_pretrain trained: weights and configuration.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_APP_INTERNAL_TRAINED_PRETRAINING_H_
+#define DTRAIN_APP_INTERNAL_TRAINED_PRETRAINING_H_
+
+#include <memory>
+
+#include "dtrain/base/status.h"
+#include "dtrain/models/bert_pretraining.h"
+#include "dtrain/pretrain.pb.h"
+#include "dtrain/train/checkpoint.h"
+
+namespace dtrain::internal {
+
+// A checkpoint of bert_pretrain and what it says about itself.
+struct TrainedPretraining {
+  Checkpoint checkpoint;
+  // The run's, with the user's changes and the checkpoint's vocabulary.
+  proto::PretrainConfig config;
+};
+
+// `user` is what the command line says: what it sets wins over the run's configuration.
+// StorageError: nothing there, damaged, of another program.
+absl::StatusOr<TrainedPretraining> OpenTrainedPretraining(const proto::PretrainConfig& user);
+
+// The model, with its weights. A model trained in fp16 computes in fp32 on CPUs.
+absl::StatusOr<std::unique_ptr<BertPretraining>> LoadPretrainingModel(
+    const TrainedPretraining& trained, const Device& device, DType compute_type);
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_APP_INTERNAL_TRAINED_PRETRAINING_H_
