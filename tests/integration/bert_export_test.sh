@@ -2,10 +2,10 @@
 # bert_export_test.sh - trains small BERTs of each kind and compares their exports in transformers.
 # SPDX-License-Identifier: Apache-2.0
 #
-# usage: bert_export_test.sh BERT_CLASSIFY BERT_SQUAD DTRAIN EXAMPLE_FOLDER
+# usage: bert_export_test.sh BERT_CLASSIFY BERT_SQUAD BERT_PRETRAIN DTRAIN EXAMPLE_FOLDER
 # DTRAIN_PYTHON is the interpreter that has torch and transformers (python3). 77: it has not.
 set -euo pipefail
-bert_classify=$1 bert_squad=$2 dtrain=$3 example=$4
+bert_classify=$1 bert_squad=$2 bert_pretrain=$3 dtrain=$4 example=$5
 here=$(dirname "$(realpath "$0")")
 python=${DTRAIN_PYTHON:-python3}
 "$python" -c "import torch, transformers" 2>/dev/null || { echo "skipped: no transformers"; exit 77; }
@@ -60,3 +60,15 @@ train "$bert_squad" answers data.train="$folder/train.json" data.max_question=16
   data.max_length=128 model.max_positions=128
 "$python" "$here/check_squad_export.py" compare "$dtrain" "$bert_squad" "$folder/answers" \
   "$folder/test.json" 2>"$folder/log" || { cat "$folder/log"; exit 1; }
+
+# Guesses, with and without the next sentence.
+tail -n +2 "$folder/train.tsv" | cut -f 1 | awk '{ print } NR % 5 == 0 { print "" }' \
+  >"$folder/train.txt"
+# CLASS OVERRIDE...
+check_pretraining() {
+  train "$bert_pretrain" "$@" data.train="$folder/train.txt" data.hold_out=0
+  "$python" "$here/check_pretraining_export.py" "$dtrain" "$folder/$1" "$1" \
+    2>"$folder/log" || { cat "$folder/log"; exit 1; }
+}
+check_pretraining BertForPreTraining
+check_pretraining BertForMaskedLM data.next_sentence=false

@@ -51,7 +51,8 @@ int ExportHfCommand(int argc, char** argv) {
       "writes a model folder for Hugging Face's transformers: of translation runs MarianMTModel "
       "for post-norm models and PegasusForConditionalGeneration for pre-norm ones, of "
       "classification runs BertForSequenceClassification, of question answering "
-      "BertForQuestionAnswering");
+      "BertForQuestionAnswering, of pre-training BertForPreTraining or, without the next sentence, "
+      "BertForMaskedLM");
   set.Add("metric", "of a run's checkpoints the best by this metric; default: as the run",
           &flags.metric);
   set.Add("overwrite", "replace files of an earlier export", &flags.options.overwrite);

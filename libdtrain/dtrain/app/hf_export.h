@@ -36,6 +36,13 @@ absl::StatusOr<std::string> ExportSquadToHuggingFace(const std::string& checkpoi
                                                      const std::string& directory,
                                                      const HfExportOptions& options = {});
 
+// The same of a run of bert_pretrain, for BertForPreTraining, or BertForMaskedLM where it did not
+// learn whether one text follows another. The projection to the vocabulary is the table of words,
+// to which both classes tie it, and is not written again.
+absl::StatusOr<std::string> ExportPretrainingToHuggingFace(const std::string& checkpoint_path,
+                                                           const std::string& directory,
+                                                           const HfExportOptions& options = {});
+
 struct HfExportResult {
   std::string class_name;
   std::string checkpoint;  // that was exported

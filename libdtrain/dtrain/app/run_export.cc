@@ -14,7 +14,8 @@ absl::StatusOr<std::string> Export(const Checkpoint& checkpoint, const std::stri
                                    const HfExportOptions& options) {
   const std::string& path = checkpoint.path();
   if (checkpoint.Has("answers.txt")) return ExportSquadToHuggingFace(path, directory, options);
-  if (checkpoint.Has("vocab.txt")) return ExportClassifierToHuggingFace(path, directory, options);
+  if (checkpoint.Has("labels.txt")) return ExportClassifierToHuggingFace(path, directory, options);
+  if (checkpoint.Has("vocab.txt")) return ExportPretrainingToHuggingFace(path, directory, options);
   DT_ASSIGN_OR_RETURN(const TranslationModel trained, LoadTranslationModel(path));
   return ExportToHuggingFace(trained, directory, options);
 }

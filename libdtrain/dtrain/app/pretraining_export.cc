@@ -1,0 +1,36 @@
+// pretraining_export.cc - a pre-trained BERT with the heads it was trained with, for transformers.
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <string>
+
+#include "dtrain/app/hf_export.h"
+#include "dtrain/app/internal/bert_export.h"
+#include "dtrain/app/internal/tokenization.h"
+#include "dtrain/app/internal/trained_pretraining.h"
+
+namespace dtrain {
+
+absl::StatusOr<std::string> ExportPretrainingToHuggingFace(const std::string& checkpoint_path,
+                                                           const std::string& directory,
+                                                           const HfExportOptions& options) {
+  proto::PretrainConfig user;
+  user.mutable_predict()->set_checkpoint(checkpoint_path);
+  DT_ASSIGN_OR_RETURN(const internal::TrainedPretraining trained,
+                      internal::OpenTrainedPretraining(user));
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<BertPretraining> model,
+                      internal::LoadPretrainingModel(trained, Device{}, DType::kFloat32));
+  const BertPretrainingOptions& shape = model->options();
+  // Both classes take the projection, and its bias a second time, from the tensors they are tied
+  // to.
+  const internal::BertExport bert{
+      .class_name = shape.next_sentence ? "BertForPreTraining" : "BertForMaskedLM",
+      .encoder = shape.bert,
+      .parameters = model->parameters(),
+      .tokenization = internal::TokenizationOf(trained.config.data()),
+      .fields = {{"tie_word_embeddings", true}}};
+  DT_RETURN_IF_ERROR(
+      internal::WriteBertExport(bert, trained.checkpoint, directory, options.overwrite));
+  return bert.class_name;
+}
+
+}  // namespace dtrain

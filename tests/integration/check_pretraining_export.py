@@ -1,0 +1,64 @@
+# check_pretraining_export.py - transformers takes all weights of an exported pre-trained model.
+# SPDX-License-Identifier: Apache-2.0
+"""usage: check_pretraining_export.py DTRAIN RUN CLASS
+
+Exports the run and loads the folder with CLASS: nothing may be missing, unused or said, and the
+projection to the vocabulary and its bias are those that the run tied to it. What the heads compute is
+compared in tests/golden/. Ends with 77 (skipped) where torch or transformers is missing.
+"""
+
+import logging
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+
+try:
+    import torch
+    import transformers
+    from safetensors.torch import load_file
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(SKIPPED)
+
+
+class Messages(logging.Handler):
+    def __init__(self):
+        super().__init__(logging.WARNING)
+        self.texts = []
+
+    def emit(self, record):
+        self.texts.append(record.getMessage())
+
+
+def main():
+    dtrain, run, class_name = sys.argv[1:]
+    messages = Messages()
+    transformers.utils.logging.add_handler(messages)
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([dtrain, "export-hf", run, folder], check=True, stdout=subprocess.DEVNULL)
+        model, report = getattr(transformers, class_name).from_pretrained(
+            folder, output_loading_info=True)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        weights = load_file(f"{folder}/model.safetensors")
+    assert not any(report[k] for k in ("missing_keys", "unexpected_keys", "mismatched_keys")), report
+    assert not messages.texts, messages.texts
+    assert model.config.architectures == [class_name], model.config
+    model.eval()
+    words = weights["bert.embeddings.word_embeddings.weight"]
+    bias = weights["cls.predictions.bias"]
+    assert torch.equal(model.cls.predictions.decoder.weight, words)
+    assert torch.equal(model.cls.predictions.decoder.bias, bias)
+    encoded = tokenizer("one [MASK] two", return_tensors="pt")
+    assert tokenizer.mask_token_id in encoded.input_ids[0]
+    with torch.no_grad():
+        hidden = model.cls.predictions.transform(model.bert(**encoded).last_hidden_state)
+        outputs = model(**encoded)
+    logits = outputs.prediction_logits if class_name == "BertForPreTraining" else outputs.logits
+    difference = (logits - (hidden @ words.T + bias)).abs().max().item()
+    assert difference < 1e-4, difference
+    print(f"{class_name}: {len(weights)} tensors, nothing missing")
+
+
+main()
