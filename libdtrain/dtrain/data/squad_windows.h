@@ -34,8 +34,8 @@ struct SquadWindow {
   int32_t first_token = 0;    // the token of the context at row position `context_begin`
   int32_t num_tokens = 0;     // of the context; 0 only where the whole context has none
   int32_t context_begin = 0;  // row position
-  // Row positions of the first known answer's first and last token. 0 and 0, which is [CLS], where there
-  // is none or the window does not show the whole of it.
+  // Row positions of the first known answer's first and last token. 0 and 0, which is [CLS], where
+  // there is none or the window does not show the whole of it.
   int32_t start = 0;
   int32_t end = 0;
   // Whether to train on: false where a question that is not impossible has no known answer.

@@ -1,5 +1,5 @@
 // guard.h - tells AddressSanitizer which bytes between tensors are nobody's; else nothing.
-// nothing. SPDX-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_INTERNAL_GUARD_H_
 #define DTRAIN_DEVICE_INTERNAL_GUARD_H_
 
