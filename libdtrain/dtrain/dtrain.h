@@ -17,6 +17,7 @@
 #include "dtrain/app/nmt_options.h"                 // IWYU pragma: export
 #include "dtrain/app/pretrain_config.h"             // IWYU pragma: export
 #include "dtrain/app/pretrain_runs.h"               // IWYU pragma: export
+#include "dtrain/app/question_answering_model.h"    // IWYU pragma: export
 #include "dtrain/app/run_on_ranks.h"                // IWYU pragma: export
 #include "dtrain/app/run_recorder.h"                // IWYU pragma: export
 #include "dtrain/app/squad_config.h"                // IWYU pragma: export

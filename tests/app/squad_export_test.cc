@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "app/saved_classifier.h"
+#include "app/saved_answers.h"
 #include "dtrain/app/hf_export.h"
 #include "dtrain/models/bert_question_answering.h"
 #include "dtrain/train/pretrained_weights.h"
@@ -15,23 +15,8 @@
 namespace dtrain {
 namespace {
 
-using testing::SmallConfig;
+using testing::SavedAnswers;
 using testing::SmallOptions;
-
-// A checkpoint as bert_squad writes it, from random weights.
-struct SavedAnswers {
-  explicit SavedAnswers(const std::string& data = "max_length: 16 lower_case: false")
-      : model(SmallOptions().bert) {
-    model.Allocate({}, DType::kFloat32, /*seed=*/3);
-    testing::SaveWeights(model.parameters(),
-                         {{"config.textproto", SmallConfig(data)},
-                          {"vocab.txt", "[UNK]\n[CLS]\n[SEP]\n[PAD]\n[MASK]\nx\n"},
-                          {"answers.txt", AnswersText(false)}},
-                         folder.File("ckpt"));
-  }
-  TemporaryFolder folder;
-  BertQuestionAnswering model;
-};
 
 nlohmann::json ReadJson(const std::string& path) {
   return nlohmann::json::parse(ReadTestFile(path));
