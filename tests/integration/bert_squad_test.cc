@@ -67,6 +67,20 @@ TEST_CASE("bert_squad trains, evaluates and answers") {
   const Outcome shared = toy.Run(2, "eval --run_dir=" + toy.File("run"));
   CHECK(ValueOf(shared.output, "loss") == ValueOf(evaluated.output, "loss"));
 
+  WriteTestFile(toy.File("other.json"), testing::ToySquad(30, 3));
+  const Outcome both =
+      toy.Run(1, "eval --run_dir=" + toy.File("run") + " data.dev=" + toy.File("dev.json") +
+                     " data.test=" + toy.File("other.json"));
+  INFO(both.output);
+  CHECK_THAT(both.output, Catch::Contains("dev (40 questions)"));
+  CHECK_THAT(both.output, Catch::Contains("test (30 questions)"));
+  // What is named counts, not what the run had.
+  const Outcome named =
+      toy.Run(1, "eval --run_dir=" + toy.File("run") + " data.test=" + toy.File("other.json"));
+  INFO(named.output);
+  CHECK(named.exit_code == 0);
+  CHECK_THAT(named.output, !Catch::Contains("dev ("));
+
   // Questions without answers are enough to be answered.
   WriteTestFile(toy.File("new.json"),
                 R"({"data": [{"paragraphs": [{"context": "The old house and a red DOGS tree.",)"
@@ -81,6 +95,14 @@ TEST_CASE("bert_squad trains, evaluates and answers") {
   CHECK(read("predictions.json")["x"] == "red DOGS");
   CHECK(read("nbest_predictions.json")["x"][0]["text"] == "red DOGS");
   CHECK_FALSE(std::filesystem::exists(toy.File("run/predictions/null_odds.json")));
+
+  REQUIRE(toy.Train("trainer.max_steps=1 data.test=" + toy.File("new.json") +
+                    " run.run_dir=" + toy.File("tested"))
+              .exit_code == 0);
+  const Outcome chosen =
+      toy.Run(1, "predict --run_dir=" + toy.File("tested") + " data.dev=" + toy.File("dev.json"));
+  INFO(chosen.output);
+  CHECK_THAT(chosen.output, Catch::Contains("40 questions answered"));
 }
 
 TEST_CASE("a model learns from SQuAD 2.0 that questions may have no answer") {

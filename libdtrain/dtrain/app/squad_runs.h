@@ -18,11 +18,12 @@ namespace dtrain {
 // each in a folder of run.run_dir, then mean and spread of their metrics.
 absl::Status TrainSquad(const proto::SquadConfig& config, Runtime& runtime);
 
-// Prints the metrics of a trained model on data.dev, which is the run's own unless given.
+// Prints the metrics of a trained model on data.dev and data.test that the configuration names, all
+// with answers, or on the run's own data.dev where it names neither.
 absl::Status EvaluateSquadModel(const proto::SquadConfig& config, Runtime& runtime);
 
 // Writes predictions.json, nbest_predictions.json and, where questions may have no answer,
-// null_odds.json of data.test, or of data.dev where that is not set.
+// null_odds.json of data.test, or of data.dev where that is not set; the run's own where neither is.
 absl::Status PredictSquad(const proto::SquadConfig& config, Runtime& runtime);
 
 }  // namespace dtrain

@@ -31,46 +31,68 @@ struct AnsweredSet {
   std::vector<SquadPrediction> predictions;
 };
 
+// A trained model in memory and what it computes with.
+struct LoadedSquad {
+  const TrainedSquad& trained;
+  std::unique_ptr<BertQuestionAnswering> model;
+  Context context;
+};
+absl::StatusOr<LoadedSquad> Load(const TrainedSquad& trained, const Runtime& runtime) {
+  const DType type = internal::DTypeOf(trained.config.trainer().precision());
+  DT_ASSIGN_OR_RETURN(std::unique_ptr<BertQuestionAnswering> model,
+                      internal::LoadSquadModel(trained, runtime.device, type));
+  ParameterSet& parameters = model->parameters();
+  const DType compute_type =
+      parameters.compute_weights() ? parameters.compute_weights().dtype() : DType::kFloat32;
+  return LoadedSquad{trained, std::move(model),
+                     Context(runtime.device, {.compute_type = compute_type})};
+}
+
 // What the model says of the questions in `paths`.
 template <typename Paths>
-absl::StatusOr<AnsweredSet> Answer(const TrainedSquad& trained, const Paths& paths,
-                                   SquadAnswers answers, Runtime& runtime) {
-  const proto::SquadConfig& config = trained.config;
+absl::StatusOr<AnsweredSet> Answer(LoadedSquad& loaded, const Paths& paths, SquadAnswers answers,
+                                   Runtime& runtime) {
+  const proto::SquadConfig& config = loaded.trained.config;
   DT_ASSIGN_OR_RETURN(SquadRows rows,
-                      OpenSquad({paths.begin(), paths.end()}, answers, trained.tokenizer,
+                      OpenSquad({paths.begin(), paths.end()}, answers, loaded.trained.tokenizer,
                                 internal::WindowsOf(config.data())));
   SquadAnswerOptions options = internal::AnswersOf(config.answer());
-  options.allow_none = trained.allow_none || rows.set.has_impossible;
-  const DType type = internal::DTypeOf(config.trainer().precision());
-  DT_ASSIGN_OR_RETURN(const std::unique_ptr<BertQuestionAnswering> model,
-                      internal::LoadSquadModel(trained, runtime.device, type));
-  Context context(runtime.device,
-                  {.compute_type = model->parameters().compute_weights()
-                                       ? model->parameters().compute_weights().dtype()
-                                       : DType::kFloat32});
-  WindowScores scores = ScoreWindows(*model, rows.windows, config.trainer().eval_batch_tokens(),
-                                     runtime.comm, context);
+  options.allow_none = loaded.trained.allow_none || rows.set.has_impossible;
+  WindowScores scores =
+      ScoreWindows(*loaded.model, rows.windows, config.trainer().eval_batch_tokens(), runtime.comm,
+                   loaded.context);
   std::vector<SquadPrediction> predictions = AnswersOf(rows, scores, options);
   return AnsweredSet{std::move(rows), std::move(scores), options, std::move(predictions)};
+}
+
+// "dev (40 questions)  loss 0.1234  f1 91.0000".
+template <typename Paths>
+absl::Status Measure(const char* name, LoadedSquad& loaded, const Paths& paths, Runtime& runtime) {
+  if (paths.empty()) return absl::OkStatus();
+  DT_ASSIGN_OR_RETURN(const AnsweredSet set,
+                      Answer(loaded, paths, SquadAnswers::kRequired, runtime));
+  std::string text = absl::StrFormat("%s (%d questions)", name, set.predictions.size());
+  const EvaluationResult result = EvaluateSquad(set.rows, set.scores, set.predictions, set.options);
+  for (const auto& [metric, value] : result.metrics) {
+    absl::StrAppendFormat(&text, "  %s %.4f", metric, value);
+  }
+  return Print(runtime, text + "\n");
 }
 
 }  // namespace
 
 absl::Status EvaluateSquadModel(const proto::SquadConfig& user, Runtime& runtime) {
   DT_ASSIGN_OR_RETURN(const TrainedSquad trained, internal::OpenTrainedSquad(user));
-  const auto& paths = trained.config.data().dev();
-  if (paths.empty()) {
-    return UsageError("no questions to evaluate on: the run had no data.dev, set it");
+  const auto& dev = trained.config.data().dev();
+  // The run's own were to be answered and may have no answers.
+  const auto& test = user.data().test();
+  if (dev.empty() && test.empty()) {
+    return UsageError("no questions to evaluate on: the run had no data.dev, set it or data.test");
   }
   DT_RETURN_IF_ERROR(Print(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
-  DT_ASSIGN_OR_RETURN(const AnsweredSet set,
-                      Answer(trained, paths, SquadAnswers::kRequired, runtime));
-  std::string text = absl::StrFormat("dev (%d questions)", set.predictions.size());
-  const EvaluationResult result = EvaluateSquad(set.rows, set.scores, set.predictions, set.options);
-  for (const auto& [name, value] : result.metrics) {
-    absl::StrAppendFormat(&text, "  %s %.4f", name, value);
-  }
-  return Print(runtime, text + "\n");
+  DT_ASSIGN_OR_RETURN(LoadedSquad loaded, Load(trained, runtime));
+  DT_RETURN_IF_ERROR(Measure("dev", loaded, dev, runtime));
+  return Measure("test", loaded, test, runtime);
 }
 
 absl::Status PredictSquad(const proto::SquadConfig& user, Runtime& runtime) {
@@ -88,8 +110,9 @@ absl::Status PredictSquad(const proto::SquadConfig& user, Runtime& runtime) {
   // Before the work, whether what it gives can be kept.
   if (runtime.comm.is_root()) DT_RETURN_IF_ERROR(MakeDirectories(folder));
   DT_RETURN_IF_ERROR(Print(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
+  DT_ASSIGN_OR_RETURN(LoadedSquad loaded, Load(trained, runtime));
   DT_ASSIGN_OR_RETURN(const AnsweredSet set,
-                      Answer(trained, paths, SquadAnswers::kOptional, runtime));
+                      Answer(loaded, paths, SquadAnswers::kOptional, runtime));
   if (runtime.comm.is_root()) {
     DT_RETURN_IF_ERROR(
         WriteSquadPredictions(folder, set.rows.set, set.predictions, set.options.allow_none));

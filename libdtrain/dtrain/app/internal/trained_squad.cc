@@ -13,6 +13,19 @@
 #include "dtrain/train/train_state.h"
 
 namespace dtrain::internal {
+namespace {
+
+// Files that the user names are instead of the run's, not beside them.
+void Overlay(const proto::SquadConfig& user, proto::SquadConfig& config) {
+  if (user.data().dev_size() > 0 || user.data().test_size() > 0) {
+    config.mutable_data()->clear_train();
+    config.mutable_data()->clear_dev();
+    config.mutable_data()->clear_test();
+  }
+  OverlayConfig(user, config);
+}
+
+}  // namespace
 
 absl::StatusOr<TrainedSquad> OpenTrainedSquad(const proto::SquadConfig& user) {
   const std::string& path =
@@ -22,7 +35,7 @@ absl::StatusOr<TrainedSquad> OpenTrainedSquad(const proto::SquadConfig& user) {
   proto::SquadConfig config;
   DT_RETURN_IF_ERROR(
       ReadTrainedConfig(checkpoint, {"vocab.txt", "answers.txt"}, "bert_squad", config));
-  OverlayConfig(user, config);
+  Overlay(user, config);
   if (config.data().max_length() > config.model().max_positions()) {
     return UsageError(absl::StrFormat("data.max_length (%d) exceeds the %d positions of %s",
                                       config.data().max_length(), config.model().max_positions(),

@@ -22,7 +22,8 @@ struct TrainedSquad {
   bool allow_none = false;  // it learned that questions may have no answer
 };
 
-// `user` is what the command line says: what it sets wins over the run's configuration.
+// `user` is what the command line says: what it sets wins over the run's configuration. Where it
+// names data.dev or data.test, the run's own files are none of its business.
 // StorageError: nothing there, damaged, of another program.
 absl::StatusOr<TrainedSquad> OpenTrainedSquad(const proto::SquadConfig& user);
 
