@@ -172,6 +172,10 @@ TEST_CASE("seeds of question answering are runs of their own, and mistakes are n
               {"answers are measured by loss, f1"});
   CheckFailed(toy.Train(other + "trainer.label_weights=1"), 2, {"trainer.label_weights"});
   CheckFailed(toy.Train(other + "data.max_question=40"), 2, {"leaves no room for a context"});
+  CHECK(seeds.output.find("capital") == std::string::npos);
+  CHECK_THAT(toy.Train("trainer.max_steps=1 data.lower_case=false run.run_dir=" + toy.File("cased"))
+                 .output,
+             Catch::Contains("no piece has a capital"));
   WriteTestFile(toy.File("broken.json"), "{\"data\": [}");
   CheckFailed(toy.Train(other + "data.train=" + toy.File("broken.json")), 3, {"broken.json"});
   CheckFailed(toy.Run(1, "eval --run_dir=" + toy.File("run/seed-1") + " data.max_length=64"), 2,

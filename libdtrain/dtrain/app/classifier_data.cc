@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <string_view>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -174,29 +172,6 @@ class SetPlan {
   std::string main_metric_;
 };
 
-// A tokenizer that takes capitals off leaves pieces with capitals without use, and one that does
-// not makes [UNK] of them where the vocabulary has none.
-void WarnOfCapitals(const WordPieceTokenizer& tokenizer, const std::string& path) {
-  int32_t capitals = 0;
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    const std::string_view piece = tokenizer.Piece(id);
-    if (piece.starts_with('[')) continue;  // [CLS], [unused1]
-    capitals += std::any_of(piece.begin(), piece.end(), absl::ascii_isupper) ? 1 : 0;
-  }
-  if (tokenizer.options().lower_case && capitals > tokenizer.vocab_size() / 100) {
-    LogWarning(absl::StrFormat(
-        "%s: %d of %d pieces have capitals, which texts lose with data.lower_case=true; set "
-        "data.lower_case=false if the model is cased",
-        path, capitals, tokenizer.vocab_size()));
-  }
-  if (!tokenizer.options().lower_case && capitals == 0) {
-    LogWarning(
-        absl::StrFormat("%s: no piece has a capital, so that words with one become [UNK]; set "
-                        "data.lower_case=true if the model is uncased",
-                        path));
-  }
-}
-
 // One class leaves nothing to learn.
 void WarnOfOneClass(const ClassificationReport& train) {
   const auto is_met = [](int64_t rows) { return rows > 0; };
@@ -216,7 +191,7 @@ absl::StatusOr<ClassifierData> PrepareOnRoot(const Config& config,
   DT_ASSIGN_OR_RETURN(
       const WordPieceTokenizer tokenizer,
       WordPieceTokenizer::Load(config.vocabulary(), internal::TokenizationOf(config)));
-  WarnOfCapitals(tokenizer, config.vocabulary());
+  internal::WarnOfCapitals(tokenizer, config.vocabulary());
   ClassifierData data{.train = {}, .dev = {}, .test = {}, .main_metric = plan.main_metric()};
   std::vector<std::string> classes;
   for (PlannedSet& set : sets) {

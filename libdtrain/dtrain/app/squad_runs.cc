@@ -31,6 +31,7 @@ absl::StatusOr<std::unique_ptr<SquadTask>> MakeTask(const proto::SquadConfig& co
   const proto::SquadDataConfig& data = config.data();
   DT_ASSIGN_OR_RETURN(const WordPieceTokenizer tokenizer,
                       WordPieceTokenizer::Load(data.vocabulary(), internal::TokenizationOf(data)));
+  if (runtime.comm.is_root()) internal::WarnOfCapitals(tokenizer, data.vocabulary());
   DT_ASSIGN_OR_RETURN(std::string vocabulary, ReadWholeFile(data.vocabulary()));
   const proto::BertTrainerConfig& trainer = config.trainer();
   SquadTaskOptions options{.train = {data.train().begin(), data.train().end()},

@@ -29,6 +29,7 @@ absl::StatusOr<PretrainData> PrepareOnRoot(const proto::PretrainDataConfig& data
   options.match_special_tokens = false;
   DT_ASSIGN_OR_RETURN(const WordPieceTokenizer tokenizer,
                       WordPieceTokenizer::Load(data.vocabulary(), options));
+  WarnOfCapitals(tokenizer, data.vocabulary());
   const bool has_dev = data.dev_size() > 0;
   DocumentsInput input{.name = "train",
                        .paths = {data.train().begin(), data.train().end()},

@@ -3,6 +3,8 @@
 #ifndef DTRAIN_APP_INTERNAL_TOKENIZATION_H_
 #define DTRAIN_APP_INTERNAL_TOKENIZATION_H_
 
+#include <string>
+
 #include "dtrain/bert.pb.h"
 #include "dtrain/data/wordpiece.h"
 
@@ -21,6 +23,11 @@ WordPieceOptions TokenizationOf(const DataConfig& data) {
   }
   return options;
 }
+
+// Warns where data.lower_case does not fit the vocabulary in the file `path`: a tokenizer that
+// takes capitals off leaves pieces with capitals without use, and one that does not makes [UNK] of
+// them where the vocabulary has none. For one rank to call.
+void WarnOfCapitals(const WordPieceTokenizer& tokenizer, const std::string& path);
 
 }  // namespace dtrain::internal
 
