@@ -5,7 +5,10 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "dtrain/app/config.h"
 #include "dtrain/bert.pb.h"
+#include "dtrain/pretrain.pb.h"
+#include "dtrain/squad.pb.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {
@@ -60,6 +63,83 @@ TEST_CASE("accents are kept or taken off as the pretrained tokenizer does it") {
   CHECK(accents(R"({"strip_accents": false})") == Data::keep);
   CHECK(accents(R"({"strip_accents": true})") == Data::strip);
   CHECK(accents("{}") == Data::with_capitals);
+}
+
+// What a run takes from the checkpoint of another in the folder.
+template <typename Theirs, typename Config>
+void CheckTaken(Config config) {
+  const TemporaryFolder folder;
+  Theirs theirs;
+  theirs.mutable_model()->set_num_layers(3);
+  theirs.mutable_model()->set_hidden_size(96);
+  theirs.mutable_model()->set_num_heads(4);
+  theirs.mutable_model()->set_ffn_size(200);
+  theirs.mutable_model()->set_activation(proto::ModelConfig::gelu_tanh);
+  theirs.mutable_model()->set_layer_norm_epsilon(1e-5f);
+  theirs.mutable_model()->set_max_positions(640);
+  theirs.mutable_model()->set_type_vocab_size(3);
+  theirs.mutable_model()->set_vocab_size(72);
+  theirs.mutable_model()->set_dropout(0.3f);
+  theirs.mutable_data()->set_lower_case(false);
+  theirs.mutable_data()->set_accents(Data::strip);
+  theirs.mutable_data()->set_tokenizer(Data::google);
+  theirs.mutable_data()->set_max_length(77);
+  theirs.mutable_data()->add_train("/texts");
+  WriteTestFile(folder.File("config.textproto"), PrintConfig(theirs, ConfigFormat::kFull));
+  WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
+  config.mutable_model()->set_pretrained(folder.File("model.safetensors"));
+  config.mutable_data()->set_max_length(100);
+  Config own = config;
+  REQUIRE(internal::TakePretrainedShape(config).ok());
+  const proto::BertModelConfig& model = config.model();
+  CHECK(model.num_layers() == 3);
+  CHECK(model.hidden_size() == 96);
+  CHECK(model.num_heads() == 4);
+  CHECK(model.ffn_size() == 200);
+  CHECK(model.activation() == proto::ModelConfig::gelu_tanh);
+  CHECK(model.layer_norm_epsilon() == 1e-5f);
+  CHECK(model.max_positions() == 640);
+  CHECK(model.type_vocab_size() == 3);
+  CHECK(model.vocab_size() == 72);
+  CHECK(model.dropout() == 0.1f);
+  CHECK_FALSE(config.data().lower_case());
+  CHECK(config.data().accents() == Data::strip);
+  CHECK(config.data().tokenizer() == Data::google);
+  CHECK(config.data().max_length() == 100);
+  CHECK(config.data().train_size() == 0);
+  CHECK(config.data().vocabulary() == folder.File("vocab.txt"));
+
+  own.mutable_data()->set_lower_case(true);
+  own.mutable_data()->set_accents(Data::with_capitals);
+  own.mutable_data()->set_tokenizer(Data::hf);
+  own.mutable_model()->set_pretrained(folder.path());
+  REQUIRE(internal::TakePretrainedShape(own).ok());
+  CHECK(own.model().num_layers() == 3);
+  CHECK(own.data().lower_case());
+  CHECK(own.data().accents() == Data::with_capitals);
+  CHECK(own.data().tokenizer() == Data::hf);
+
+  // Weights that were exported are what the JSON says.
+  WriteTestFile(folder.File("config.json"), R"({"num_hidden_layers": 5})");
+  proto::BertConfig exported = ConfigFor(folder);
+  REQUIRE(internal::TakePretrainedShape(exported).ok());
+  CHECK(exported.model().num_layers() == 5);
+  CHECK(exported.data().lower_case());
+}
+
+TEST_CASE("a checkpoint of any program of BERT has its shape, case and tokenizer") {
+  CheckTaken<proto::PretrainConfig>(proto::PretrainConfig());
+  CheckTaken<proto::PretrainConfig>(proto::SquadConfig());
+  CheckTaken<proto::PretrainConfig>(proto::BertConfig());
+  CheckTaken<proto::SquadConfig>(proto::BertConfig());
+  CheckTaken<proto::BertConfig>(proto::SquadConfig());
+
+  const TemporaryFolder folder;
+  WriteTestFile(folder.File("config.textproto"), "model {\n num_layers: x }");
+  proto::BertConfig config = ConfigFor(folder);
+  const absl::Status broken = internal::TakePretrainedShape(config);
+  CHECK(ExitCodeOf(broken) == ExitCode::kStorage);
+  CHECK_THAT(std::string(MessageOf(broken)), Catch::Contains("config.textproto:2:14: "));
 }
 
 TEST_CASE("files beside pretrained weights that cannot be used are named") {

@@ -1,6 +1,9 @@
-// pretrained_shape.cc - reads the JSON files that Hugging Face and google-research/bert write.
-// SPDX-License-Identifier: Apache-2.0
+// pretrained_shape.cc - reads JSON of Hugging Face and google-research/bert, and dtrain's own
+// files. SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/internal/pretrained_shape.h"
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
 
 #include <filesystem>
 #include <optional>
@@ -115,6 +118,77 @@ absl::Status ReadTokenizer(const std::string& path, DataConfig& data) {
   return absl::OkStatus();
 }
 
+// Keeps the first error and drops the warnings, which are about unknown fields.
+class FirstParseError final : public google::protobuf::io::ErrorCollector {
+ public:
+  const std::string& text() const { return text_; }
+  void AddError(int line, int column, const std::string& message) override {
+    if (text_.empty()) text_ = absl::StrFormat("%d:%d: %s", line + 1, column + 1, message);
+  }
+
+ private:
+  std::string text_;
+};
+
+// The sections `model` and `data` of the configuration in a checkpoint. It may be of any program of
+// BERT: what all of them have has the same names and types, and other fields are passed over.
+absl::StatusOr<proto::BertConfig> ReadCheckpointConfig(const std::string& path) {
+  DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
+  google::protobuf::TextFormat::Parser parser;
+  FirstParseError error;
+  parser.RecordErrorsTo(&error);
+  parser.AllowUnknownField(true);
+  proto::BertConfig config;
+  if (parser.ParseFromString(text, &config)) return config;
+  return StorageError(
+      absl::StrFormat("%s:%s; give weights beside a configuration that a program of BERT wrote",
+                      path, error.text()));
+}
+
+void TakeShape(const proto::BertModelConfig& from, proto::BertModelConfig& model) {
+  model.set_num_layers(from.num_layers());
+  model.set_hidden_size(from.hidden_size());
+  model.set_ffn_size(from.ffn_size());
+  model.set_num_heads(from.num_heads());
+  model.set_activation(from.activation());
+  model.set_layer_norm_epsilon(from.layer_norm_epsilon());
+  model.set_max_positions(from.max_positions());
+  model.set_type_vocab_size(from.type_vocab_size());
+  model.set_vocab_size(from.vocab_size());
+}
+
+// Shape and tokenizer of a model that dtrain trained.
+template <typename DataConfig>
+absl::Status TakeCheckpointConfig(const std::string& path, proto::BertModelConfig& model,
+                                  DataConfig& data) {
+  using Classification = proto::ClassificationDataConfig;
+  DT_ASSIGN_OR_RETURN(const proto::BertConfig theirs, ReadCheckpointConfig(path));
+  TakeShape(theirs.model(), model);
+  if (!data.has_lower_case()) data.set_lower_case(theirs.data().lower_case());
+  if (!data.has_accents()) data.set_accents(theirs.data().accents());
+  if (!data.has_tokenizer()) data.set_tokenizer(theirs.data().tokenizer());
+  LogInfo(absl::StrFormat(
+      "%s: %d layers of %d, %d heads, ffn %d; lower_case %s, accents %s, "
+      "tokenizer %s",
+      path, model.num_layers(), model.hidden_size(), model.num_heads(), model.ffn_size(),
+      data.lower_case() ? "true" : "false", Classification::Accents_Name(data.accents()),
+      Classification::Behavior_Name(data.tokenizer())));
+  return absl::OkStatus();
+}
+
+// From the files in the folder of the weights.
+template <typename Config>
+absl::Status TakeShapeIn(const fs::path& folder, Config& config) {
+  std::error_code error;
+  for (const char* name : {"config.json", "bert_config.json"}) {
+    const std::string file = (folder / name).string();
+    if (fs::exists(file, error)) return ReadShape(file, *config.mutable_model());
+  }
+  const std::string own = (folder / "config.textproto").string();
+  if (!fs::exists(own, error)) return absl::OkStatus();
+  return TakeCheckpointConfig(own, *config.mutable_model(), *config.mutable_data());
+}
+
 }  // namespace
 
 template <typename Config>
@@ -124,12 +198,7 @@ absl::Status TakePretrainedShape(Config& config) {
   std::error_code error;
   const fs::path folder =
       fs::is_directory(path, error) ? fs::path(path) : fs::path(path).parent_path();
-  for (const char* name : {"config.json", "bert_config.json"}) {
-    const std::string file = (folder / name).string();
-    if (!fs::exists(file, error)) continue;
-    DT_RETURN_IF_ERROR(ReadShape(file, *config.mutable_model()));
-    break;
-  }
+  DT_RETURN_IF_ERROR(TakeShapeIn(folder, config));
   const std::string tokenizer = (folder / "tokenizer_config.json").string();
   if (fs::exists(tokenizer, error)) {
     DT_RETURN_IF_ERROR(ReadTokenizer(tokenizer, *config.mutable_data()));

@@ -9,8 +9,10 @@ namespace dtrain::internal {
 
 // Gives `config` the shape of model.pretrained's config.json or bert_config.json and, where they
 // are not set, its vocab.txt and what tokenizer_config.json says of capitals and accents; nothing
-// without model.pretrained. StorageError: files that are there and cannot be used; UsageError: no
-// vocabulary, or texts longer than the model's positions.
+// without model.pretrained. A checkpoint of bert_classify, bert_pretrain or bert_squad has no such
+// JSON: shape, capitals, accents and tokenizer are then those of its config.textproto.
+// StorageError: files that are there and cannot be used; UsageError: no vocabulary, or texts longer
+// than the model's positions.
 // Config: proto::BertConfig, proto::PretrainConfig, proto::SquadConfig.
 template <typename Config>
 absl::Status TakePretrainedShape(Config& config);
