@@ -315,6 +315,15 @@ TEST_CASE("a vocabulary of another case than the texts get is worth a warning") 
   CHECK_THAT(cased.output, Catch::Contains("1 of 11 pieces have capitals"));
 }
 
+TEST_CASE("pairs need a model that tells two texts apart") {
+  const ToyTexts toy;
+  WriteTestFile(toy.File("config.json"),
+                R"({"num_hidden_layers": 1, "hidden_size": 8, "num_attention_heads": 2,)"
+                R"("intermediate_size": 8, "type_vocab_size": 1})");
+  CheckFailed(toy.Train("data.text_pair=other model.pretrained=" + toy.File("model.safetensors")),
+              2, {"type_vocab_size 1", "data.text_pair"});
+}
+
 TEST_CASE("a training set of one class is worth a warning") {
   const ToyTexts toy;
   WriteTestFile(toy.File("one.tsv"), "text\tlabel\na film\tblame\nb\tblame\n");

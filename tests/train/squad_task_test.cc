@@ -195,6 +195,9 @@ TEST_CASE("questions that nobody can learn from are told, and options that do no
   run.task.model.vocab_size = 7;
   CHECK_THAT(message(run), Catch::Contains("but the model knows 7"));
   run = MakeRun(questions);
+  run.task.model.type_vocab_size = 1;
+  CHECK_THAT(message(run), Catch::Contains("type_vocab_size 1"));
+  run = MakeRun(questions);
   run.ranks = 2;
   WriteTestFile(questions.File("one.json"), testing::ToySquad(1, 1));
   run.task.train = {questions.File("one.json")};

@@ -134,11 +134,23 @@ absl::Status RunSeeds(const proto::BertConfig& config, Runtime& runtime) {
   return internal::ReportSeeds(seeds, results, run_dir, runtime);
 }
 
+// The shape may be that of pretrained weights, which no rule of the configuration has seen.
+absl::Status CheckSegments(const proto::BertConfig& config) {
+  if (config.data().text_pair().empty() || config.model().type_vocab_size() > 1) {
+    return absl::OkStatus();
+  }
+  return UsageError(absl::StrFormat(
+      "%s knows one kind of segment (type_vocab_size 1), but data.text_pair makes texts of two; "
+      "start from a BERT that knows two, or leave data.text_pair out",
+      config.model().pretrained()));
+}
+
 }  // namespace
 
 absl::Status TrainClassifier(const proto::BertConfig& given, Runtime& runtime) {
   proto::BertConfig config = given;
   DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
+  DT_RETURN_IF_ERROR(CheckSegments(config));
   // Before anything is written or read by one rank for the others.
   DT_RETURN_IF_ERROR(CheckContract(
       {{"version", std::string(Version())}, {"configuration", internal::BertContract(config)}},

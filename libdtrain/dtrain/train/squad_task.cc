@@ -25,6 +25,11 @@ absl::StatusOr<BertOptions> FitModel(BertOptions model, const SquadTaskOptions& 
         "the model",
         tokenizer.vocab_size(), model.vocab_size));
   }
+  if (model.type_vocab_size < 2) {
+    return UsageError(
+        "the model knows one kind of segment (type_vocab_size 1, in config.json where it is "
+        "pretrained), but a question and its text are two; start from a BERT that knows two");
+  }
   if (options.windows.max_length > model.max_positions) {
     return UsageError(absl::StrFormat("data.max_length (%d) exceeds the model's %d positions",
                                       options.windows.max_length, model.max_positions));
