@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "dtrain/base/crc.h"
 #include "testing/file_testing.h"
 #include "testing/tests_directory.h"
@@ -50,6 +51,7 @@ int64_t PlaceIn(const std::string& context, const std::string& answer, const std
   const std::vector<SquadAnswer>& answers = set.questions[0].answers;
   REQUIRE(answers.size() == 1);
   CHECK(set.lost_answers == (answers[0].begin == SquadAnswer::kNowhere ? 1 : 0));
+  CHECK(set.moved_answers <= 1 - set.lost_answers);
   if (answers[0].begin == SquadAnswer::kNowhere) return SquadAnswer::kNowhere;
   CHECK(set.contexts[0].substr(static_cast<size_t>(answers[0].begin)).starts_with(answers[0].text));
   return answers[0].begin;
@@ -107,6 +109,16 @@ TEST_CASE("an answer that stands elsewhere is taken from the nearest place") {
   CHECK(PlaceIn("cat dog cat bird cat", "dog", "-3") == 4);
 }
 
+TEST_CASE("answers that stand elsewhere are counted, those at their place are not") {
+  const auto moved = [](const std::string& answers) {
+    return Parse(FileOf("caf\u00e9 dog cat", QuestionOf("q", answers))).moved_answers;
+  };
+  CHECK(moved(AnswerOf("dog", "5") + "," + AnswerOf("cat", "9")) == 0);
+  CHECK(moved(AnswerOf("dog", "6") + "," + AnswerOf("cat", "9")) == 1);  // counted in bytes
+  CHECK(moved(AnswerOf("caf", "-1") + "," + AnswerOf("cat", "900")) == 2);
+  CHECK(moved(AnswerOf("bird", "5")) == 0);  // lost
+}
+
 TEST_CASE("an answer whose text is nowhere stays one to compare with, and is counted") {
   CHECK(PlaceIn("cat dog", "Cat", "0") == -1);
   CHECK(PlaceIn("cat dog", "", "0") == -1);
@@ -118,15 +130,24 @@ TEST_CASE("an answer whose text is nowhere stays one to compare with, and is cou
   CHECK(set.questions[0].answers[1].begin == 0);
 }
 
-TEST_CASE("answers may be absent where texts are only to be predicted") {
+TEST_CASE("answers are not looked at where texts are only to be predicted") {
   const std::string bare = FileOf("x", R"({"id": "1", "question": "?"})");
   const std::string none = FileOf("x", QuestionOf("1", ""));
   CHECK(Parse(bare, SquadAnswers::kOptional).questions[0].answers.empty());
   CHECK(Parse(none, SquadAnswers::kOptional).questions[0].answers.empty());
+  for (const char* const answers : {"null", "7", R"([{"text": 3}])", R"([{"text": "x",
+                                                                         "answer_start": 0}])"}) {
+    const std::string file =
+        FileOf("x", absl::StrCat(R"({"id": "1", "question": "?", "answers": )", answers, "}"));
+    const SquadSet set = Parse(file, SquadAnswers::kOptional);
+    REQUIRE(set.questions.size() == 1);
+    CHECK(set.questions[0].answers.empty());
+    CHECK(set.lost_answers == 0);
+  }
   CHECK(ErrorOf(bare) == "f.json: data[0].paragraphs[0].qas[0].answers is missing");
   CHECK(ErrorOf(none) ==
-        "f.json: data[0].paragraphs[0].qas[0].answers is empty; to train on, a question needs an "
-        "answer or is_impossible");
+        "f.json: data[0].paragraphs[0].qas[0].answers is empty; to train or measure on, a question "
+        "needs an answer or is_impossible; `predict` needs none");
 }
 
 TEST_CASE("what is wrong in the data is named with its place") {
@@ -202,6 +223,7 @@ TEST_CASE("every answer of real files stands where it is said to") {
   CHECK(set.questions.size() == 1044);
   CHECK(set.contexts.size() == 230);
   CHECK(set.lost_answers == 0);
+  CHECK(set.moved_answers == 0);
 }
 
 }  // namespace

@@ -172,6 +172,16 @@ TEST_CASE("seeds of question answering are runs of their own, and mistakes are n
               {"answers are measured by loss, f1"});
   CheckFailed(toy.Train(other + "trainer.label_weights=1"), 2, {"trainer.label_weights"});
   CheckFailed(toy.Train(other + "data.max_question=40"), 2, {"leaves no room for a context"});
+  CHECK(seeds.output.find("answer_start") == std::string::npos);
+  WriteTestFile(toy.File("moved.json"),
+                R"({"data": [{"paragraphs": [{"context": "a red dog", "qas": [{"id": "x",)"
+                R"("question": "who?", "answers": [{"text": "red dog", "answer_start": 3},)"
+                R"({"text": "cow", "answer_start": 3}]}]}]}]})");
+  const std::string moved = toy.Train("trainer.max_steps=1 data.dev=" + toy.File("moved.json") +
+                                      " run.run_dir=" + toy.File("moved"))
+                                .output;
+  CHECK_THAT(moved, Catch::Contains("dev: 1 answers do not stand at answer_start"));
+  CHECK_THAT(moved, Catch::Contains("dev: 1 answers are empty or stand nowhere"));
   CHECK(seeds.output.find("capital") == std::string::npos);
   CHECK_THAT(toy.Train("trainer.max_steps=1 data.lower_case=false run.run_dir=" + toy.File("cased"))
                  .output,

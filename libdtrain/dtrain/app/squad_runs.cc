@@ -66,6 +66,16 @@ void Report(const char* name, const SquadRows& rows, RunRecorder& recorder,
     LogInfo(absl::StrFormat("%s: %d questions are longer than data.max_question and are cut", name,
                             facts.cut_questions));
   }
+  if (rows.set.moved_answers > 0) {
+    LogWarning(absl::StrFormat(
+        "%s: %d answers do not stand at answer_start, which counts code points, and were taken "
+        "from the nearest place",
+        name, rows.set.moved_answers));
+  }
+  if (rows.set.lost_answers > 0) {
+    LogWarning(absl::StrFormat("%s: %d answers are empty or stand nowhere in their text", name,
+                               rows.set.lost_answers));
+  }
   if (facts.unanswered + facts.not_shown > 0) {
     LogWarning(absl::StrFormat(
         "%s: the answers of %d questions are not in their text and %d are whole in no window; the "

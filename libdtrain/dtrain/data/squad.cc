@@ -190,14 +190,15 @@ class SquadParser {
     }
     set_.has_impossible |= question.is_impossible;
     const bool required = answers_ == SquadAnswers::kRequired && !question.is_impossible;
-    if (required || (qa.contains("answers") && !question.is_impossible)) {
+    if (required) {
       DT_RETURN_IF_ERROR(
           ForEachObject(qa, "answers", place, [&](const Json& answer, const std::string& at) {
             return TakeAnswer(answer, at, question);
           }));
-      if (required && qa["answers"].empty()) {
+      if (qa["answers"].empty()) {
         return Problem(place + ".answers",
-                       "is empty; to train on, a question needs an answer or is_impossible");
+                       "is empty; to train or measure on, a question needs an answer or "
+                       "is_impossible; `predict` needs none");
       }
     }
     set_.questions.push_back(std::move(question));
@@ -212,12 +213,14 @@ class SquadParser {
       return Problem(place + ".answer_start", "is not a whole number");
     }
     const std::string& context = set_.contexts.back();
-    const size_t wanted = ByteOfCodePoint(context, start->get<int64_t>());
+    const auto said = start->get<int64_t>();
+    const size_t wanted = ByteOfCodePoint(context, said);
     const size_t begin = NearestPlace(context, text, wanted);
     if (text.empty() || begin == std::string::npos) {
       ++set_.lost_answers;
       question.answers.push_back({std::move(text), SquadAnswer::kNowhere});
     } else {
+      set_.moved_answers += begin != wanted || said < 0;
       question.answers.push_back({std::move(text), static_cast<int64_t>(begin)});
     }
     return absl::OkStatus();

@@ -45,14 +45,14 @@ struct SquadSet {
   std::string version;  // of the first file that states one: "1.1", "v2.0"
   std::vector<std::string> contexts;
   std::vector<SquadQuestion> questions;  // in the order of the files
-  // Answers whose text is empty or nowhere in the paragraph.
-  int64_t lost_answers = 0;
-  uint32_t crc = 0;             // CRC32C of the files' bytes, one after the other
-  bool has_impossible = false;  // some question is_impossible
+  int64_t lost_answers = 0;              // their text is empty or nowhere in the paragraph
+  int64_t moved_answers = 0;             // they stand elsewhere than answer_start says
+  uint32_t crc = 0;                      // CRC32C of the files' bytes, one after the other
+  bool has_impossible = false;           // some question is_impossible
 };
 
 // kRequired, for training: every question that is not impossible lists an answer. kOptional, for
-// prediction: it need not, nor have a list at all.
+// prediction: what a file says of answers is not looked at, and no question has any.
 enum class SquadAnswers : uint8_t { kRequired, kOptional };
 
 // Of one or more files. An answer that does not stand where the file says is taken from the nearest
