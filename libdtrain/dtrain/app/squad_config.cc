@@ -64,7 +64,8 @@ absl::Status ValidateSquadConfig(const proto::SquadConfig& config) {
 }
 
 absl::Status ValidateSquadUse(const proto::SquadConfig& config) {
-  return internal::ValidateUse(config);
+  DT_RETURN_IF_ERROR(internal::ValidateUse(config));
+  return RefuseOtherHeads(config);
 }
 
 }  // namespace dtrain

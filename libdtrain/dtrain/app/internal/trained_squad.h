@@ -24,7 +24,8 @@ struct TrainedSquad {
 
 // `user` is what the command line says: what it sets wins over the run's configuration. Where it
 // names data.dev or data.test, the run's own files are none of its business.
-// StorageError: nothing there, damaged, of another program.
+// StorageError: nothing there, damaged, of another program. UsageError: settings that are not those
+// of the weights.
 absl::StatusOr<TrainedSquad> OpenTrainedSquad(const proto::SquadConfig& user);
 
 // The model, with its weights. A model trained in fp16 computes in fp32 on CPUs.
