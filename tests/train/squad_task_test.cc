@@ -198,6 +198,21 @@ TEST_CASE("questions that nobody can learn from are told, and options that do no
   run.task.model.type_vocab_size = 1;
   CHECK_THAT(message(run), Catch::Contains("type_vocab_size 1"));
   run = MakeRun(questions);
+  WriteTestFile(questions.File("lost.json"),
+                R"({"data": [{"paragraphs": [{"context": "the old house", "qas": [{"id": "x",)"
+                R"("question": "who?", "answers": [{"text": "dog", "answer_start": 4}]}]}]}]})");
+  run.task.train = {questions.File("lost.json")};
+  CHECK_THAT(message(run), Catch::Contains("lost.json: no answer stands in its text"));
+  run = MakeRun(questions);
+  run.task.dev = {questions.File("lost.json")};
+  const double loss = RunRanks(1, [&](Communicator& comm) {
+    auto task = SquadTask::Create(run.task, Tokenizer(), comm);
+    Context ctx(run.task.device);
+    return (*task)->Evaluate(ctx)->Metric("loss");
+  })[0];
+  CHECK(std::isnan(loss));
+  CHECK_FALSE(std::signbit(loss));
+  run = MakeRun(questions);
   run.ranks = 2;
   WriteTestFile(questions.File("one.json"), testing::ToySquad(1, 1));
   run.task.train = {questions.File("one.json")};

@@ -86,6 +86,11 @@ SquadTask::SquadTask(const SquadTaskOptions& options, SquadRows train, uint64_t 
 }
 
 absl::Status SquadTask::Seek(const DataPosition& position) {
+  if (trained_.empty()) {
+    return DataError(absl::StrJoin(options_.train, ", ") +
+                     ": no answer stands in its text, so that there is nothing to learn from; are "
+                     "the answers' texts those of the contexts?");
+  }
   const DataCursor start{.epoch = position.epoch, .sample = position.sample};
   DT_RETURN_IF_ERROR(CheckWalk(absl::StrJoin(options_.train, ", "), "windows with an answer",
                                Samples().size(), Share(), start));

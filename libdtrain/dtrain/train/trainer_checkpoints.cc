@@ -152,8 +152,7 @@ absl::Status Trainer::AdoptTrainingData(const Checkpoint& checkpoint, bool is_ow
   if (is_own) {
     return StorageError(absl::StrFormat(
         "%s was trained on other data (%s there, %s here): give the run the data it began with, or "
-        "another run directory; nmt_train and bert_classify train a model further on other data by "
-        "--resume=%s there",
+        "train the model further on other data by --resume=%s with a new --run_dir",
         checkpoint.path(), DifferingLines(theirs, ours), DifferingLines(ours, theirs),
         checkpoint.path()));
   }

@@ -3,6 +3,7 @@
 #include "dtrain/train/window_scores.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "dtrain/base/check.h"
@@ -108,6 +109,8 @@ double MeanLoss(const SquadWindows& windows, const std::vector<float>& losses) {
     sum += double{losses[static_cast<size_t>(i)]};
     ++known;
   }
+  // Zero by zero would be a NaN with a sign, which people see.
+  if (known == 0) return std::numeric_limits<double>::quiet_NaN();
   return sum / static_cast<double>(known);
 }
 
