@@ -60,6 +60,8 @@ TEST_CASE("fields of a pre-training run that contradict each other are named") {
       {{"data.max_length=600"}, "data.max_length (600) exceeds model.max_positions (512)"},
       {{"data.vocabulary="}, "data.vocabulary is not set"},
       {{"trainer.label_weights=1"}, "trainer.label_weights weighs classes"},
+      {{"trainer.best_metric=loss", "data.hold_out=0"},
+       "trainer.best_metric needs evaluations: set data.dev or data.hold_out"},
       {{"model.classifier_dropout=0.5"}, "model.classifier_dropout is of a classifier"},
       {{"predict.output=/p"}, "predict.output is for predictions"},
       {{"trainer.early_stop.patience=2", "data.hold_out=0"}, "set data.dev or data.hold_out"},

@@ -171,6 +171,13 @@ TEST_CASE("seeds of question answering are runs of their own, and mistakes are n
   CheckFailed(toy.Train(other + "trainer.best_metric=auc"), 2,
               {"answers are measured by loss, f1"});
   CheckFailed(toy.Train(other + "trainer.label_weights=1"), 2, {"trainer.label_weights"});
+  for (const std::string metric : {"trainer.best_metric", "trainer.early_stop.metric"}) {
+    CheckFailed(toy.Train(other + "data.dev= " + metric + "=f1"), 2,
+                {metric + " needs evaluations: set data.dev"});
+  }
+  const Outcome blind = toy.Train("data.dev= trainer.max_steps=1 run.run_dir=" + toy.File("blind"));
+  CHECK(blind.exit_code == 0);
+  CHECK(blind.output.find("eval @") == std::string::npos);
   CheckFailed(toy.Train(other + "data.max_question=40"), 2, {"leaves no room for a context"});
   CHECK(seeds.output.find("answer_start") == std::string::npos);
   WriteTestFile(toy.File("moved.json"),

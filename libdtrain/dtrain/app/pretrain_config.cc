@@ -50,12 +50,8 @@ absl::Status ValidatePretrainConfig(const proto::PretrainConfig& config) {
   if (data.train_size() == 0) {
     return UsageError("no training data: set data.train, files of text");
   }
-  if (config.trainer().early_stop().patience() > 0 && data.dev_size() == 0 &&
-      data.hold_out() == 0.0f) {
-    return UsageError(
-        "trainer.early_stop.patience needs evaluations: set data.dev or data.hold_out");
-  }
-  return absl::OkStatus();
+  const bool evaluates = data.dev_size() > 0 || data.hold_out() > 0.0f;
+  return internal::ValidateMetrics(config.trainer(), evaluates, "data.dev or data.hold_out");
 }
 
 absl::Status ValidatePretrainUse(const proto::PretrainConfig& config) {

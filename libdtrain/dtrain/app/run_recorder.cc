@@ -246,6 +246,7 @@ void RunRecorder::WriteStepCurves(const StepRecord& record) {
 void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
   step_ = record.step;
   const EvaluationResult& result = *record.result;
+  if (result.metrics.empty()) return;  // there is no dev set
   Message(absl::StrFormat("eval @%d%s%s  (%.1f s)", record.step, FormatMetrics(result),
                           record.is_best ? "  best" : "", result.seconds));
   std::vector<SampleTranslation> samples;

@@ -57,10 +57,7 @@ absl::Status ValidateSquadConfig(const proto::SquadConfig& config) {
     return UsageError(
         "no training data: set data.train, SQuAD's train-v1.1.json or train-v2.0.json");
   }
-  if (config.trainer().early_stop().patience() > 0 && config.data().dev_size() == 0) {
-    return UsageError("trainer.early_stop.patience needs evaluations: set data.dev");
-  }
-  return absl::OkStatus();
+  return internal::ValidateMetrics(config.trainer(), config.data().dev_size() > 0, "data.dev");
 }
 
 absl::Status ValidateSquadUse(const proto::SquadConfig& config) {

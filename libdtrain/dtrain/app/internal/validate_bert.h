@@ -4,6 +4,7 @@
 #define DTRAIN_APP_INTERNAL_VALIDATE_BERT_H_
 
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
@@ -50,6 +51,20 @@ absl::Status ValidateBertTrainer(const Config& config) {
     if (weight >= 0.0f) continue;
     return UsageError(
         absl::StrFormat("trainer.label_weights lists %g; weights are at least 0", weight));
+  }
+  return absl::OkStatus();
+}
+
+// What looks at evaluations needs some; `remedy` are the fields that give them.
+inline absl::Status ValidateMetrics(const proto::BertTrainerConfig& trainer, bool evaluates,
+                                    const char* remedy) {
+  const std::pair<const char*, bool> wishes[] = {
+      {"early_stop.patience", trainer.early_stop().patience() > 0},
+      {"early_stop.metric", !trainer.early_stop().metric().empty()},
+      {"best_metric", !trainer.best_metric().empty()}};
+  for (const auto& [name, is_set] : wishes) {
+    if (!is_set || evaluates) continue;
+    return UsageError(absl::StrFormat("trainer.%s needs evaluations: set %s", name, remedy));
   }
   return absl::OkStatus();
 }
