@@ -57,6 +57,7 @@ TEST_CASE("bert_squad trains, evaluates and answers") {
   INFO(trained.output);
   REQUIRE(trained.exit_code == 0);
   CHECK_THAT(trained.output, Catch::Contains("train: 300 questions on 300 texts, "));
+  CHECK(trained.output.find("ppl") == std::string::npos);
   CHECK(std::stod(ValueOf(trained.output, "exact_match")) > 90.0);
 
   const Outcome evaluated = toy.Run(1, "eval --run_dir=" + toy.File("run"));

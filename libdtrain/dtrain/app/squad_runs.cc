@@ -103,8 +103,9 @@ absl::StatusOr<TrainResult> RunSeed(const proto::SquadConfig& config, Runtime& r
   const uint64_t seed = config.trainer().seeds_size() > 0 ? config.trainer().seeds(0) : 1;
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
                       RunRecorder::Open("bert_squad", config.run(), config, runtime));
-  recorder->set_words(
-      {.unit = "windows", .advice = "try      bert_squad predict data.test=FILE --run_dir"});
+  recorder->set_words({.unit = "windows",
+                       .has_perplexity = false,
+                       .advice = "try      bert_squad predict data.test=FILE --run_dir"});
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<SquadTask> task, MakeTask(config, seed, runtime));
   DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
   Report("train", task->train(), *recorder, runtime);
