@@ -67,6 +67,12 @@ TEST_CASE("durations, counts and clock times are short") {
   CHECK(FormatFinish(kNow, kNow + 10 * 86400) == "2026-12-01 12:00");
 }
 
+TEST_CASE("perplexity is of the likelihood alone where the loss has more in it") {
+  StepProgress progress = {.step = 7, .loss = 2.7, .step_seconds = 12.4, .tokens_per_second = 950};
+  progress.nll = 2.0;
+  CHECK(FormatPlainLine(progress, kNow) == "step 7  loss 2.700  ppl 7.389  12s  950 tok/s");
+}
+
 TEST_CASE("a bar fills by eighths of a cell") {
   CHECK(FormatBar(0, 4, true) == "▕    ▏");
   CHECK(FormatBar(0.40625, 4, true) == "▕█▋  ▏");

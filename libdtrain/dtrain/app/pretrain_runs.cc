@@ -78,7 +78,9 @@ absl::StatusOr<TrainResult> RunSeed(const proto::PretrainConfig& config, Runtime
   const uint64_t seed = config.trainer().seeds_size() > 0 ? config.trainer().seeds(0) : 1;
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
                       RunRecorder::Open("bert_pretrain", config.run(), config, runtime));
-  recorder->set_words({.unit = "masked tokens", .advice = "try      bert_pretrain eval --run_dir"});
+  recorder->set_words({.unit = "masked tokens",
+                       .has_other_losses = config.data().next_sentence(),
+                       .advice = "try      bert_pretrain eval --run_dir"});
   const std::string cache =
       config.data().cache().empty() ? recorder->path() + "/data" : config.data().cache();
   DT_ASSIGN_OR_RETURN(

@@ -75,8 +75,8 @@ std::vector<Part> MeasuredParts(const StepProgress& progress, std::time_t now) {
   if (progress.mean_loss) loss += absl::StrFormat(" (mean %.3f)", *progress.mean_loss);
   parts.push_back({loss, 1});
   if (progress.has_perplexity) {
-    parts.push_back(
-        {absl::StrFormat("ppl %.4g", std::exp(progress.mean_loss.value_or(progress.loss))), 4});
+    const double nll = progress.nll.value_or(progress.mean_loss.value_or(progress.loss));
+    parts.push_back({absl::StrFormat("ppl %.4g", std::exp(nll)), 4});
   }
   if (progress.gradient_norm) {
     parts.push_back({absl::StrFormat("gnorm %.2f", *progress.gradient_norm), 7});

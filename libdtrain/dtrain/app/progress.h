@@ -51,6 +51,7 @@ struct StepProgress {
   double loss = 0;                       // nats per token
   std::optional<double> mean_loss = {};  // moving average
   bool has_perplexity = true;            // the loss is a cross-entropy
+  std::optional<double> nll = {};        // what perplexity is of, where the loss has more in it
   std::optional<double> gradient_norm = {};
   std::optional<double> learning_rate = {};
   double step_seconds = 0;

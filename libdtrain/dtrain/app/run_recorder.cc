@@ -197,6 +197,7 @@ void RunRecorder::OnStep(const StepRecord& record) {
          .max_steps = record.max_steps,
          .loss = record.loss,
          .has_perplexity = words_.has_perplexity,
+         .nll = words_.has_other_losses ? std::optional<double>(record.nll) : std::nullopt,
          .gradient_norm = record.gradient_norm,
          .learning_rate = record.learning_rate,
          .step_seconds = record.step_seconds,

@@ -29,6 +29,7 @@ namespace dtrain {
 struct RunWords {
   std::string unit = "target tokens";  // of what the loss is a mean over
   bool has_perplexity = true;          // the loss is a cross-entropy
+  bool has_other_losses = false;       // beside it: perplexity is of the nll alone
   std::string keys = "trainer.";       // before the names of limits
   std::string advice =
       "try      echo \"Click the button.\" | dtrain translate";  // the path follows
