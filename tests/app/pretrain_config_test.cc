@@ -75,6 +75,7 @@ TEST_CASE("fields of a pre-training run that contradict each other are named") {
   CHECK_THAT(std::string(MessageOf(ValidatePretrainUse(Load({})))),
              Catch::Contains("which model?"));
   CHECK(ValidatePretrainUse(Load({"run.run_dir=/r"})).ok());
+  CHECK(ValidatePretrainUse(Load({"run.run_dir=/r", "model.classifier_dropout=0.1"})).ok());
 }
 
 TEST_CASE("every preset of pre-training is a valid run") {

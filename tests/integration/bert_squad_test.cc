@@ -205,6 +205,7 @@ TEST_CASE("seeds of question answering are runs of their own, and mistakes are n
   }
   CHECK(toy.Run(1, eval + "model.num_heads=2").exit_code == 0);
   CheckFailed(toy.Run(1, eval + "model.classifier_dropout=0.5"), 2, {"model.classifier_dropout"});
+  CHECK(toy.Run(1, eval + "--config=" + toy.File("run/seed-1/config.textproto")).exit_code == 0);
 }
 
 }  // namespace

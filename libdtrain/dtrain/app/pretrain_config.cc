@@ -13,7 +13,9 @@ absl::Status RefuseOtherHeads(const proto::PretrainConfig& config) {
   if (config.trainer().label_weights_size() > 0) {
     return UsageError("trainer.label_weights weighs classes; pre-training has none, leave it out");
   }
-  if (config.model().has_classifier_dropout()) {
+  // A run's config.textproto states the default.
+  const float without = proto::BertModelConfig::default_instance().classifier_dropout();
+  if (config.model().classifier_dropout() != without) {
     return UsageError("model.classifier_dropout is of a classifier; leave it out");
   }
   if (!config.predict().output().empty()) {

@@ -14,7 +14,9 @@ absl::Status RefuseOtherHeads(const proto::SquadConfig& config) {
   if (config.trainer().label_weights_size() > 0) {
     return UsageError("trainer.label_weights weighs classes; answers have none, leave it out");
   }
-  if (config.model().has_classifier_dropout()) {
+  // A run's config.textproto states the default.
+  const float without = proto::BertModelConfig::default_instance().classifier_dropout();
+  if (config.model().classifier_dropout() != without) {
     return UsageError(
         "model.classifier_dropout is of the pooler, which question answering does not have; leave "
         "it out");
