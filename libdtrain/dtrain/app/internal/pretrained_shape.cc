@@ -1,5 +1,5 @@
-// pretrained_shape.cc - reads JSON of Hugging Face and google-research/bert, and dtrain's own
-// files. SPDX-License-Identifier: Apache-2.0
+// pretrained_shape.cc - reads JSON of Hugging Face and google-research/bert, and dtrain's own.
+// SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/internal/pretrained_shape.h"
 
 #include <google/protobuf/io/tokenizer.h>
