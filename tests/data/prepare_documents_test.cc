@@ -88,6 +88,14 @@ TEST_CASE("lines become segments, and empty lines and files end documents") {
   CHECK(Read(data.Prepare().shard_path)[0] == Segments{{5, 6, 10, 11, 7}, {8}});
 }
 
+TEST_CASE("a line of spaces beyond ASCII ends a document too") {
+  Data data("a\n\xC2\xA0\nb\n \xE3\x80\x80 \nc\n");
+  for (const bool split : {true, false}) {
+    data.input.split_sentences = split;
+    CHECK(Read(data.Prepare().shard_path) == Documents{{{5}}, {{6}}, {{7}}});
+  }
+}
+
 TEST_CASE("a sentence that is too long becomes segments of about equal size") {
   Data data("a b c d e a b\na b c\n");
   data.input.max_length = 3;

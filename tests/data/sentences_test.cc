@@ -43,6 +43,29 @@ TEST_CASE("spaces around sentences go, and an empty line has none") {
   CHECK(Split(" A.  ") == Sentences{"A."});
 }
 
+TEST_CASE("full-width ends need no space, those of Arabic and Hindi do") {
+  // Two ideographs and U+3002, U+FF01, U+FF1F with a closing U+300D.
+  const std::string stop = "\xE4\xB8\xAD\xE6\x96\x87\xE3\x80\x82";
+  const std::string call = "\xE4\xB8\xAD\xEF\xBC\x81";
+  const std::string ask = "\xE6\x96\x87\xEF\xBC\x9F\xE3\x80\x8D";
+  CHECK(Split(stop + call + ask + "a" + stop) == Sentences{stop, call, ask, "a" + stop});
+  CHECK(Split("\xE3\x80\x80" + stop + "\xE3\x80\x80" + call) == Sentences{stop, call});
+  for (const std::string mark : {"\xD8\x9F", "\xE0\xA5\xA4"}) {
+    CHECK(Split("A" + mark + " B" + mark + "C") == Sentences{"A" + mark, "B" + mark + "C"});
+  }
+}
+
+TEST_CASE("a line of spaces of any kind is blank") {
+  const std::string spaces = " \t\r\v\f\xC2\xA0\xE3\x80\x80";
+  CHECK(IsBlank(""));
+  CHECK(IsBlank(spaces));
+  CHECK(Split(spaces).empty());
+  CHECK_FALSE(IsBlank(spaces + "a"));
+  // Starts as U+00A0 does.
+  CHECK_FALSE(IsBlank("\xC2\xA1"));
+  CHECK(Split("A." + spaces + "B" + spaces) == Sentences{"A.", "B"});
+}
+
 TEST_CASE("all characters but spaces come back in their order") {
   const std::string line = "One. Two!? 'Three.' four. Five ... Six. \xC3\xA9t\xC3\xA9. Oui.";
   const auto without_spaces = [](std::string_view text) {

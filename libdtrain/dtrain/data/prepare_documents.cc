@@ -28,7 +28,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Raised when equal inputs and options no longer give equal shards.
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 constexpr size_t kBlockBytes = size_t{8} << 20;
 // An article may be one line.
@@ -127,7 +127,7 @@ absl::StatusOr<bool> ReadBlock(TextReader& reader, bool split_sentences, TextBlo
     texts.clear();
     if (more && split_sentences) {
       SplitSentences(line.text, texts);
-    } else if (more && line.text.find_first_not_of(" \t\r\v\f") != std::string_view::npos) {
+    } else if (more && !IsBlank(line.text)) {
       texts.push_back(line.text);
     }
     if (texts.empty()) block.document_ends.push_back(block.ends.size());

@@ -1,43 +1,83 @@
-// sentences.cc - one pass over the bytes; what is not ASCII is passed over but for closing quotes.
+// sentences.cc - one pass over the bytes; what is not ASCII is passed over but for some marks.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/sentences.h"
 
 #include <cstddef>
+#include <span>
 
 namespace dtrain {
 namespace {
 
-constexpr std::string_view kSpaces = " \t\r\v\f";
+using Marks = std::span<const std::string_view>;
 
-bool IsEnd(char c) { return c == '.' || c == '!' || c == '?'; }
+// The last two are the no-break space U+00A0 and the ideographic space U+3000.
+constexpr std::string_view kSpaces[] = {" ", "\t", "\r", "\v", "\f", "\xC2\xA0", "\xE3\x80\x80"};
+// Ends of a sentence behind which a space follows: of ASCII, U+061F and the danda U+0964.
+constexpr std::string_view kEnds[] = {".", "!", "?", "\xD8\x9F", "\xE0\xA5\xA4"};
+// Those as wide as an ideograph: U+3002, U+FF01, U+FF1F.
+constexpr std::string_view kWideEnds[] = {"\xE3\x80\x82", "\xEF\xBC\x81", "\xEF\xBC\x9F"};
+// The first bytes of both, to look for.
+constexpr std::string_view kEndBytes = ".!?\xD8\xE0\xE3\xEF";
+// Closing quotes and brackets: ' and " as typesetters close them, a guillemet, and the wide U+300D,
+// U+300F and U+FF09.
+constexpr std::string_view kClosing[] = {"'",           "\"",           ")",
+                                         "]",           "\xE2\x80\x99", "\xE2\x80\x9D",
+                                         "\xC2\xBB",    "\xE3\x80\x8D", "\xE3\x80\x8F",
+                                         "\xEF\xBC\x89"};
 
-// Bytes of the closing quote or bracket that `text` begins with, or 0.
-size_t ClosingSize(std::string_view text) {
-  // The last four are ' and " as typesetters close them, and a guillemet.
-  for (const std::string_view mark :
-       {"'", "\"", ")", "]", "\xE2\x80\x99", "\xE2\x80\x9D", "\xC2\xBB"}) {
+// Bytes of the one of `marks` that `text` begins with, or 0.
+size_t SizeOf(Marks marks, std::string_view text) {
+  for (const std::string_view mark : marks) {
     if (text.starts_with(mark)) return mark.size();
   }
   return 0;
 }
 
+size_t SkipSpaces(std::string_view line, size_t i) {
+  while (const size_t space = SizeOf(kSpaces, line.substr(i))) i += space;
+  return i;
+}
+
+bool DropLastSpace(std::string_view& text) {
+  for (const std::string_view space : kSpaces) {
+    if (!text.ends_with(space)) continue;
+    text.remove_suffix(space.size());
+    return true;
+  }
+  return false;
+}
+
 void AddTrimmed(std::string_view text, std::vector<std::string_view>& sentences) {
-  const size_t first = text.find_first_not_of(kSpaces);
-  if (first == std::string_view::npos) return;
-  sentences.push_back(text.substr(first, text.find_last_not_of(kSpaces) + 1 - first));
+  text.remove_prefix(SkipSpaces(text, 0));
+  while (DropLastSpace(text)) continue;
+  if (!text.empty()) sentences.push_back(text);
 }
 
 }  // namespace
 
+bool IsBlank(std::string_view line) { return SkipSpaces(line, 0) == line.size(); }
+
 void SplitSentences(std::string_view line, std::vector<std::string_view>& sentences) {
   size_t begin = 0;
-  for (size_t i = 0; i < line.size();) {
-    if (!IsEnd(line[i++])) continue;
-    while (i < line.size() && IsEnd(line[i])) ++i;
-    while (const size_t closing = ClosingSize(line.substr(i))) i += closing;
-    const size_t next = line.find_first_not_of(kSpaces, i);
-    if (next == i || next == std::string_view::npos) continue;
-    if (line[next] >= 'a' && line[next] <= 'z') continue;
+  for (size_t i = 0; (i = line.find_first_of(kEndBytes, i)) != std::string_view::npos;) {
+    const size_t mark = i;
+    bool wide = false;
+    while (i < line.size()) {
+      const size_t wide_size = SizeOf(kWideEnds, line.substr(i));
+      const size_t size = wide_size > 0 ? wide_size : SizeOf(kEnds, line.substr(i));
+      if (size == 0) break;
+      wide = wide || wide_size > 0;
+      i += size;
+    }
+    if (i == mark) {
+      ++i;
+      continue;
+    }
+    while (const size_t closing = SizeOf(kClosing, line.substr(i))) i += closing;
+    const size_t next = SkipSpaces(line, i);
+    if (next == line.size()) break;
+    const bool goes_on = next == i || (line[next] >= 'a' && line[next] <= 'z');
+    if (goes_on && !wide) continue;
     AddTrimmed(line.substr(begin, i - begin), sentences);
     begin = i = next;
   }
