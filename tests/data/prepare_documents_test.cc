@@ -4,10 +4,12 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <numeric>
 #include <set>
 
 #include "data/test_files.h"
 #include "dtrain/data/document_shard.h"
+#include "dtrain/data/pretraining_examples.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {
@@ -96,13 +98,32 @@ TEST_CASE("a line of spaces beyond ASCII ends a document too") {
   }
 }
 
-TEST_CASE("a sentence that is too long becomes segments of about equal size") {
-  Data data("a b c d e a b\na b c\n");
-  data.input.max_length = 3;
+TEST_CASE("a sentence that is too long becomes segments of which four fit an example") {
+  Data data("a b c d e a b c d e a b\na b c d e a b c d e a\n");
+  data.input.max_length = 11;
   const DocumentsReport report = data.Prepare();
   CHECK(report.cut == 1);
-  CHECK(Read(report.shard_path) == Documents{{{5, 6}, {7, 8}, {9, 5, 6}, {5, 6, 7}}});
+  CHECK(Read(report.shard_path) ==
+        Documents{
+            {{5, 6}, {7, 8}, {9, 5}, {6, 7}, {8, 9}, {5, 6}, {5, 6, 7, 8, 9, 5, 6, 7, 8, 9, 5}}});
   CHECK_THAT(report.Describe(), Catch::Contains("cut for their length: 1 sentences"));
+  data.input.max_length = 2;
+  CHECK(Read(data.Prepare().shard_path)[0].size() == 23);
+}
+
+TEST_CASE("half of the examples of an unpunctuated text have a random next one") {
+  std::string line;
+  for (int i = 0; i < 40000; ++i) line += std::string(1, static_cast<char>('a' + i % 5)) + " ";
+  Data data(line + "\n\n" + line + "e\n");
+  const DocumentShard shard = *DocumentShard::Open(data.Prepare().shard_path);
+  REQUIRE(shard.documents() == 2);
+  const PretrainingExamples examples(shard, {.max_length = 128}, /*epoch=*/0);
+  std::vector<uint32_t> all(static_cast<size_t>(examples.size()));
+  std::iota(all.begin(), all.end(), 0u);
+  const std::vector<float> labels = examples.Pack(all, 1.0f).next_labels;
+  const float random = std::accumulate(labels.begin(), labels.end(), 0.0f);
+  CHECK(examples.size() > 600);
+  CHECK(random / static_cast<float>(examples.size()) == Approx(0.5).margin(0.07));
 }
 
 TEST_CASE("compressed files give the documents of plain ones") {
@@ -189,6 +210,25 @@ TEST_CASE("documents that are longer than what decides their side stay whole") {
   }
   CHECK(report.kept.documents + report.held_out.documents == 6);
   CHECK(report.kept.tokens + report.held_out.tokens == 6 * 70001);
+}
+
+TEST_CASE("documents of one start are on one side, wherever segments end") {
+  std::string text;
+  for (int document = 0; document < 24; ++document) {
+    // Twelve starts; the tokens from 65536 on are of one document each.
+    for (int bit = 0; bit < 4; ++bit) text += ((document / 2) >> bit) % 2 == 0 ? "a " : "b ";
+    for (int i = 0; i < 6553; ++i) text += "\na b c d e a b c d e";
+    text += document % 2 == 0 ? " e e c c\n\n" : " e e d d\n\n";
+  }
+  Data data(text);
+  data.input.held_out = 0.5;
+  const DocumentsReport report = data.Prepare();
+  std::set<std::vector<int32_t>> kept;
+  for (const Segments& document : Read(report.shard_path)) kept.insert(document.front());
+  for (const Segments& document : Read(report.held_out_path)) {
+    CHECK(kept.count(document.front()) == 0);
+  }
+  CHECK(report.kept.documents + report.held_out.documents == 24);
 }
 
 TEST_CASE("the shard does not depend on the number of threads or on blocks") {

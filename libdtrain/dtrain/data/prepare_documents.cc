@@ -164,8 +164,11 @@ class DocumentSplit {
 
  private:
   absl::Status Decide() {
+    // Not what the last segment has beyond: its length depends on max_length, and a second phase
+    // with longer examples must not train on what the first one held out.
+    const size_t deciding = std::min(pending_ids_.size(), kDecidingTokens);
     const std::string_view bytes(reinterpret_cast<const char*>(pending_ids_.data()),
-                                 pending_ids_.size() * sizeof(int32_t));
+                                 deciding * sizeof(int32_t));
     const double place = static_cast<double>(internal::StableHash(bytes) >> 11) * 0x1p-53;
     writer_ = held_out_ && place < share_ ? &*held_out_ : &kept_;
     std::span<const int32_t> ids = pending_ids_;
@@ -231,8 +234,12 @@ class Preparation {
 
   absl::Status AddText(std::span<const int32_t> ids) {
     const auto longest = static_cast<size_t>(input_.max_length);
-    const size_t parts = (ids.size() + longest - 1) / longest;
-    report_.cut += parts > 1;
+    // An example that one segment fills has no cut for a next one to begin at: it would always
+    // have a random one. Of four parts without [CLS] and two [SEP] it has several.
+    const size_t part_length = std::max<size_t>(1, (longest - std::min<size_t>(longest, 3)) / 4);
+    const bool too_long = ids.size() > longest;
+    const size_t parts = too_long ? (ids.size() + part_length - 1) / part_length : 1;
+    report_.cut += too_long;
     for (size_t part = 0; part < parts; ++part) {
       const size_t begin = ids.size() * part / parts;
       const size_t end = ids.size() * (part + 1) / parts;

@@ -14,7 +14,7 @@
 // Plain, gzip and Zstandard files. A line is a sentence or a paragraph, an empty line ends a
 // document, and so does a file's end (create_pretraining_data.py of google-research/bert). A
 // paragraph is cut into sentences (data/sentences.h), each of which becomes a segment; one that is
-// longer than max_length tokens becomes several of about equal size.
+// longer than max_length tokens becomes several of about equal size, of which four fit an example.
 //
 // A shard's name holds a key of the contents of the files, the tokenizer and the options: a second
 // call finds it and reads nothing but the files' bytes. It appears whole or not at all, so several
@@ -37,10 +37,10 @@ struct DocumentsInput {
   std::string name;                // of the set, for the shard's name and messages
   std::vector<std::string> paths;  // read in this order
   std::string cache_dir;           // made where it is not there
-  int32_t max_length = 128;        // of a segment in tokens
+  int32_t max_length = 128;        // of an example, and so of a segment, in tokens
   bool split_sentences = true;     // false: a line is a segment
   // Share of the documents that go to a second shard, for evaluation. The text decides (of a long
-  // document its start), so that equal documents are on one side.
+  // document its start), so that equal documents are on one side, whatever max_length.
   double held_out = 0.0;
   int num_threads = 0;  // 0: NumThreads()
 };
@@ -57,7 +57,7 @@ struct DocumentsReport {
   std::string held_out_path;  // empty where nothing is held out
   bool reused = false;        // the shards were there already
   int64_t lines = 0;          // with text
-  int64_t cut = 0;            // sentences longer than max_length
+  int64_t cut = 0;            // sentences longer than max_length, now of several segments
   DocumentCounts kept;
   DocumentCounts held_out;
   double seconds = 0.0;
