@@ -98,6 +98,12 @@ class DocumentShard {
 
   // Of document `i`, which has at least one segment. Valid as long as the shard.
   std::span<const uint16_t> segment_lengths(int64_t i) const;
+  // Of all documents, one behind the other.
+  std::span<const uint16_t> segment_lengths() const { return segment_lengths_; }
+  // The first segment of document `i` among those of all.
+  int64_t segment_begin(int64_t i) const {
+    return static_cast<int64_t>(segment_begins_[static_cast<size_t>(i)]);
+  }
   // The first token of document `i`.
   int64_t token_begin(int64_t i) const {
     return static_cast<int64_t>(token_begins_[static_cast<size_t>(i)]);

@@ -29,7 +29,7 @@ void Append(const TokenView& from, std::vector<int32_t>& ids) {
 
 PretrainingExamples::PretrainingExamples(const DocumentShard& shard,
                                          const PretrainingExampleOptions& options, int64_t epoch)
-    : shard_(shard), options_(options), epoch_(epoch) {
+    : shard_(shard), options_(options), epoch_(epoch), offsets_(shard.segment_lengths()) {
   DT_CHECK(options.max_length >= PretrainingExampleOptions::kMinLength &&
            options.max_length <= std::numeric_limits<uint16_t>::max())
       << "max_length " << options.max_length;
@@ -106,7 +106,8 @@ PretrainingExamples::Range PretrainingExamples::RandomRange(int64_t other_than, 
   }
   const std::span<const uint16_t> lengths = shard_.segment_lengths(document);
   size_t next = random.NextBelow(static_cast<uint32_t>(lengths.size()));
-  Range range{shard_.token_begin(document) + SumOf(lengths.first(next)), lengths[next]};
+  const auto segment = static_cast<size_t>(shard_.segment_begin(document)) + next;
+  Range range{offsets_.Before(segment), lengths[next]};
   while (++next < lengths.size() && range.length < wanted) range.length += lengths[next];
   return range;
 }

@@ -33,6 +33,7 @@
 #include "dtrain/data/batching.h"
 #include "dtrain/data/document_shard.h"
 #include "dtrain/data/pretraining_batch.h"
+#include "dtrain/data/segment_offsets.h"
 #include "dtrain/data/token_masking.h"
 
 namespace dtrain {
@@ -91,6 +92,7 @@ class PretrainingExamples {
   const DocumentShard& shard_;
   PretrainingExampleOptions options_;
   int64_t epoch_;
+  SegmentOffsets offsets_;
   std::vector<Example> examples_;
   std::vector<int32_t> lengths_;
 };
