@@ -189,6 +189,8 @@ PretrainingLoaderOptions PretrainingTask::LoaderOptions() const {
 }
 
 absl::Status PretrainingTask::Seek(const DataPosition& position) {
+  // Plans of two epochs' examples at once would be gigabytes.
+  loader_.reset();
   DT_ASSIGN_OR_RETURN(
       PretrainingLoader loader,
       PretrainingLoader::Create(train_, LoaderOptions(),
