@@ -192,6 +192,25 @@ TEST_CASE("held-out documents are a share of all, and equal ones are on one side
   for (const Segments& document : held_out) CHECK(of_kept.count(document) == 0);
 }
 
+TEST_CASE("too few documents on one side are refused with a share that would do") {
+  std::string text;
+  for (const char* const document : {"a", "b", "c", "d", "e", "a b", "a c", "a d", "a e", "b a",
+                                     "b c", "b d", "b e", "c a", "c b", "c d", "c e", "d a"}) {
+    text += std::string(document) + "\n\n";
+  }
+  Data data(text);
+  data.input.held_out = 1e-9;
+  data.CheckRefused(ExitCode::kData, "of 18 documents 0 are held out (data.hold_out=1e-09)");
+  data.CheckRefused(ExitCode::kData, "raise data.hold_out: try data.hold_out=0.28, ");
+  data.input.held_out = 0.9999999;
+  data.CheckRefused(ExitCode::kData, "none is left; try data.hold_out=0.28, ");
+  data.input.held_out = 0.28;
+  const DocumentsReport report = data.Prepare();
+  // Also of shards that are there already.
+  data.input.min_held_out = report.held_out.documents + 1;
+  data.CheckRefused(ExitCode::kData, "are needed; raise data.hold_out");
+}
+
 TEST_CASE("documents that are longer than what decides their side stay whole") {
   std::string text;
   for (const char first : {'a', 'b', 'c', 'd', 'e', '.'}) {
@@ -262,6 +281,7 @@ TEST_CASE("a preparation that cannot be done says why and leaves nothing") {
   data.input.paths = {data.dir.Write("one.txt", "a\n")};
   data.input.held_out = 0.5;
   data.CheckRefused(ExitCode::kData, "one.txt: of 1 documents");
+  data.CheckRefused(ExitCode::kData, "end documents by empty lines, set data.dev");
   CHECK(fs::is_empty(data.input.cache_dir));
   data.input.held_out = 1.0;
   data.CheckRefused(ExitCode::kUsage, "held_out=1");

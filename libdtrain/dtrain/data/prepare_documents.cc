@@ -297,18 +297,29 @@ DocumentCounts CountsOf(const DocumentShardWriter& writer) {
       .documents = writer.documents(), .segments = writer.segments(), .tokens = writer.tokens()};
 }
 
+// What to do about too few documents on one side.
+std::string HoldOutAdvice(int64_t documents, int64_t needed) {
+  const std::string other = "set data.dev to files for evaluation, or data.hold_out=0 for none";
+  if (documents <= needed) return "end documents by empty lines, " + other;
+  // Some five, so that a few less by chance do not matter; of few documents half.
+  const double share = std::min(0.5, 5.0 / static_cast<double>(documents));
+  return absl::StrFormat("try data.hold_out=%.2g, end documents by empty lines, %s", share, other);
+}
+
 absl::Status CheckCounts(const DocumentsInput& input, const DocumentsReport& report) {
-  if (report.kept.documents + report.held_out.documents == 0) {
+  const int64_t documents = report.kept.documents + report.held_out.documents;
+  if (documents == 0) {
     return DataError(input.paths[0] + ": holds no text; give at least one line of words");
   }
-  if (report.kept.documents > 0 && (input.held_out == 0.0 || report.held_out.documents > 0)) {
-    return absl::OkStatus();
-  }
-  return DataError(absl::StrFormat(
-      "%s: of %d documents %d are held out (a share of %g), one side is empty; end documents by "
-      "empty lines, give more text, another held_out, or files for evaluation",
-      input.paths[0], report.kept.documents + report.held_out.documents, report.held_out.documents,
-      input.held_out));
+  if (input.held_out == 0.0) return absl::OkStatus();
+  const std::string counted =
+      absl::StrFormat("%s: of %d documents %d are held out (data.hold_out=%g)", input.paths[0],
+                      documents, report.held_out.documents, input.held_out);
+  const std::string advice = HoldOutAdvice(documents, input.min_held_out);
+  if (report.kept.documents == 0) return DataError(counted + ", none is left; " + advice);
+  if (report.held_out.documents >= input.min_held_out) return absl::OkStatus();
+  return DataError(absl::StrFormat("%s, and %d are needed; raise data.hold_out: %s", counted,
+                                   input.min_held_out, advice));
 }
 
 // The report of shards made before, with the same key; nothing where one is missing or damaged.
@@ -397,6 +408,8 @@ absl::StatusOr<DocumentsReport> PrepareDocuments(const DocumentsInput& input,
   if (earlier) {
     report = *std::move(earlier);
     report.reused = true;
+    // Another call may have needed fewer.
+    DT_RETURN_IF_ERROR(CheckCounts(input, report));
   } else {
     DT_RETURN_IF_ERROR(Prepare(input, tokenizer, key, files, report));
   }

@@ -42,7 +42,8 @@ struct DocumentsInput {
   // Share of the documents that go to a second shard, for evaluation. The text decides (of a long
   // document its start), so that equal documents are on one side, whatever max_length.
   double held_out = 0.0;
-  int num_threads = 0;  // 0: NumThreads()
+  int64_t min_held_out = 1;  // documents of that shard, where there is one
+  int num_threads = 0;       // 0: NumThreads()
 };
 
 struct DocumentCounts {
@@ -68,8 +69,8 @@ struct DocumentsReport {
 
 // UsageError: options that cannot be; a vocabulary without [MASK]; a tokenizer that takes "[MASK]"
 // in a text for the token (match_special_tokens). DataError: files that cannot be read or change
-// meanwhile, a line that is no UTF-8, no document on one of the sides. StorageError: cache_dir
-// cannot be written.
+// meanwhile, a line that is no UTF-8, no document that is kept, fewer than min_held_out that are
+// held out. StorageError: cache_dir cannot be written.
 absl::StatusOr<DocumentsReport> PrepareDocuments(const DocumentsInput& input,
                                                  const WordPieceTokenizer& tokenizer);
 

@@ -63,7 +63,8 @@ absl::Status CheckDocuments(const DocumentShard& shard, bool next_sentence) {
   if (!next_sentence || shard.documents() > 1) return absl::OkStatus();
   return DataError(absl::StrFormat(
       "%s holds %d documents, and the next sentence is guessed against those of others; end "
-      "documents by empty lines in the text, or set data.next_sentence=false",
+      "documents by empty lines in the text, change data.hold_out if it leaves too few, or set "
+      "data.next_sentence=false",
       shard.path(), shard.documents()));
 }
 
