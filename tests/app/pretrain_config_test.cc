@@ -78,6 +78,18 @@ TEST_CASE("fields of a pre-training run that contradict each other are named") {
   CHECK(ValidatePretrainUse(Load({"run.run_dir=/r", "model.classifier_dropout=0.1"})).ok());
 }
 
+TEST_CASE("fewer predictions than the masked share are warned of") {
+  const auto warning = [](const std::vector<std::string>& overrides) {
+    return internal::MaskingWarning(Load(overrides).data());
+  };
+  CHECK(warning({}) == "");
+  CHECK_THAT(warning({"data.max_length=512"}), Catch::Contains("data.max_predictions=77"));
+  CHECK(warning({"data.max_length=512", "data.max_predictions=70"}) == "");
+  CHECK_THAT(warning({"data.max_length=512", "data.max_predictions=69"}),
+             Catch::Contains("data.max_predictions (69) hides fewer"));
+  CHECK_THAT(warning({"data.masked_share=0.3"}), Catch::Contains("data.max_predictions=39"));
+}
+
 TEST_CASE("every preset of pre-training is a valid run") {
   int presets = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kPresets)) {
@@ -86,6 +98,7 @@ TEST_CASE("every preset of pre-training is a valid run") {
     const bool has_data = entry.path().filename() == "demo.textproto";
     CHECK(std::string(MessageOf(ValidatePretrainConfig(Load(
               has_data ? std::vector<std::string>() : kData, {entry.path().string()})))) == "");
+    CHECK(internal::MaskingWarning(Load({}, {entry.path().string()}).data()) == "");
   }
   CHECK(presets == 3);
 }

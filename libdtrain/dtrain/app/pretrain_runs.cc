@@ -18,6 +18,7 @@
 #include "dtrain/app/kernel_plans.h"
 #include "dtrain/app/version.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/log.h"
 #include "dtrain/models/bert_pretraining_costs.h"
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/train/contract.h"
@@ -140,6 +141,8 @@ absl::Status TrainPretraining(const proto::PretrainConfig& given, Runtime& runti
   DT_RETURN_IF_ERROR(CheckContract(
       {{"version", std::string(Version())}, {"configuration", internal::BertContract(config)}},
       runtime.comm));
+  const std::string warning = internal::MaskingWarning(config.data());
+  if (runtime.comm.is_root() && !warning.empty()) LogWarning(warning);
   if (config.trainer().seeds_size() > 1) return RunSeeds(config, runtime);
   return RunSeed(config, runtime).status();
 }

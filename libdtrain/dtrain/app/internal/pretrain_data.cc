@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/internal/pretrain_data.h"
 
+#include <cmath>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "dtrain/app/internal/as_written.h"
 #include "dtrain/app/internal/tokenization.h"
@@ -30,13 +32,19 @@ absl::StatusOr<PretrainData> PrepareOnRoot(const proto::PretrainDataConfig& data
   DT_ASSIGN_OR_RETURN(const WordPieceTokenizer tokenizer,
                       WordPieceTokenizer::Load(data.vocabulary(), options));
   WarnOfCapitals(tokenizer, data.vocabulary());
+  if (tokenizer.mask_id() < 0) {
+    return UsageError("data.vocabulary: " + data.vocabulary() +
+                      " has no [MASK]; give a vocabulary that BERT was pre-trained with");
+  }
   const bool has_dev = data.dev_size() > 0;
   DocumentsInput input{.name = "train",
                        .paths = {data.train().begin(), data.train().end()},
                        .cache_dir = cache_dir,
                        .max_length = data.max_length(),
                        .split_sentences = data.split_sentences(),
-                       .held_out = has_dev ? 0.0 : AsWritten(data.hold_out())};
+                       .held_out = has_dev ? 0.0 : AsWritten(data.hold_out()),
+                       // A random next text is of another document.
+                       .min_held_out = data.next_sentence() ? 2 : 1};
   PretrainData shards;
   if (with_train || input.held_out > 0.0) {
     DT_ASSIGN_OR_RETURN(const DocumentsReport report, Prepare(input, tokenizer));
@@ -61,6 +69,16 @@ PretrainingExampleOptions ExamplesOf(const proto::PretrainDataConfig& data, uint
                       .max_predictions = data.max_predictions(),
                       .whole_words = data.whole_words()},
           .seed = seed};
+}
+
+std::string MaskingWarning(const proto::PretrainDataConfig& data) {
+  const double share = AsWritten(data.masked_share());
+  const double wanted = share * data.max_length();
+  if (data.max_predictions() >= 0.9 * wanted) return "";
+  return absl::StrFormat(
+      "data.max_predictions (%d) hides fewer tokens than data.masked_share (%g) of data.max_length "
+      "(%d); set data.max_predictions=%d for all of them",
+      data.max_predictions(), share, data.max_length(), std::llround(std::ceil(wanted)));
 }
 
 absl::StatusOr<PretrainData> PreparePretrainData(const proto::PretrainDataConfig& data,

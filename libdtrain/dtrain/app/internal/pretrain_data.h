@@ -18,6 +18,10 @@ namespace dtrain::internal {
 
 PretrainingExampleOptions ExamplesOf(const proto::PretrainDataConfig& data, uint64_t seed);
 
+// A warning where data.max_predictions keeps clearly fewer tokens of full examples to be guessed
+// than data.masked_share asks for, or "".
+std::string MaskingWarning(const proto::PretrainDataConfig& data);
+
 // Paths of document shards.
 struct PretrainData {
   std::string train;  // empty where not asked for
