@@ -82,7 +82,7 @@ TEST_CASE("a folder in use, and weights of another pre-training, are not exporte
   const absl::Status foreign =
       ExportPretrainingToHuggingFace(classifier.folder.path(), run.folder.File("x")).status();
   CHECK(ExitCodeOf(foreign) == ExitCode::kStorage);
-  CHECK_THAT(std::string(MessageOf(foreign)), Catch::Contains("bert_pretrain wrote"));
+  CHECK_THAT(std::string(MessageOf(foreign)), Catch::Contains("so it is one of bert_classify"));
 }
 
 TEST_CASE("fine-tuning starts from a pre-trained folder and from a run's weights alike") {

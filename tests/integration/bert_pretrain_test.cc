@@ -94,6 +94,12 @@ TEST_CASE("a part of the documents is held out, and a second phase goes on with 
   const Outcome evaluated = toy.Run(1, "eval --run_dir=" + toy.File("run"));
   CHECK(evaluated.exit_code == 0);
   CHECK_THAT(evaluated.output, Catch::Contains("mlm_accuracy"));
+  for (const std::string from : {"run", "run/ckpt/last", "run/ckpt/last/"}) {
+    const Outcome there = toy.Run(1, "eval predict.checkpoint=" + toy.File(from));
+    INFO(there.output);
+    CHECK(ValueOf(there.output, "loss") == ValueOf(evaluated.output, "loss"));
+  }
+  CHECK_FALSE(std::filesystem::exists(toy.File("run/ckpt/data")));
   std::string weights;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(toy.File("run/ckpt"))) {
     if (entry.path().filename() == "model.safetensors") weights = entry.path().string();
@@ -120,6 +126,13 @@ TEST_CASE("seeds of pre-training are runs of their own, and mistakes are named")
   CheckFailed(toy.Train(other + "trainer.best_metric=auc"), 2,
               {"pre-training is measured by loss, mlm_loss"});
   CheckFailed(toy.Train(other + "data.max_length=64"), 2, {"exceeds model.max_positions"});
+  WriteTestFile(toy.File("small.txt"), "[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n");
+  CheckFailed(toy.Train(other + "data.vocabulary=" + toy.File("small.txt")), 2,
+              {"data.vocabulary: ", "small.txt has no [MASK]"});
+  WriteTestFile(toy.File("three.txt"), "aword\n\nbword\n\ncword\n");
+  CheckFailed(
+      toy.Train("data.train=" + toy.File("three.txt") + " run.run_dir=" + toy.File("three")), 3,
+      {"three.txt: of 3 documents 0 are held out", "try data.hold_out=0.5"});
   WriteTestFile(toy.File("bad.txt"), "good\nbad \xff\n");
   CheckFailed(toy.Train(other + "data.train=" + toy.File("bad.txt")), 3,
               {"bad.txt:2: invalid UTF-8"});

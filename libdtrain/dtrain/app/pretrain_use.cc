@@ -22,15 +22,21 @@ absl::Status Print(const Runtime& runtime, const std::string& text) {
   return runtime.comm.is_root() ? WriteStdout(text) : absl::OkStatus();
 }
 
-// Where the shards of the texts go: the run's own, else beside the checkpoint.
+// Where the shards of the texts go: the run's own folder, else one beside the checkpoint.
 std::string CacheOf(const proto::PretrainConfig& user, const proto::PretrainConfig& config,
                     const Checkpoint& checkpoint) {
+  namespace fs = std::filesystem;
   if (!user.data().cache().empty()) return user.data().cache();
   std::error_code error;
   const std::string& own = config.data().cache();
-  if (!own.empty() && std::filesystem::is_directory(own, error)) return own;
+  if (!own.empty() && fs::is_directory(own, error)) return own;
   if (!user.run().run_dir().empty()) return user.run().run_dir() + "/data";
-  return std::filesystem::path(checkpoint.path()).parent_path().string() + "/data";
+  // "." names the folder that is open, so that RUN/ckpt/last is in RUN/ckpt with a slash or not.
+  const fs::path in_run = fs::absolute(checkpoint.path()) / ".";
+  const fs::path checkpoints = in_run.lexically_normal().parent_path().parent_path();
+  const fs::path of_run = checkpoints.parent_path() / "data";
+  if (checkpoints.filename() == "ckpt" && fs::is_directory(of_run, error)) return of_run.string();
+  return (checkpoints / "data").string();
 }
 
 }  // namespace

@@ -12,12 +12,29 @@
 #include "dtrain/train/train_state.h"
 
 namespace dtrain::internal {
+namespace {
+
+// Encoders of other programs have a configuration and a vocabulary too.
+absl::Status RefuseOtherPrograms(const Checkpoint& checkpoint) {
+  const std::pair<const char*, const char*> others[] = {{"labels.txt", "bert_classify"},
+                                                        {"answers.txt", "bert_squad"}};
+  for (const auto& [file, program] : others) {
+    if (!checkpoint.Has(file)) continue;
+    return StorageError(absl::StrFormat(
+        "%s: holds %s, so it is one of %s; give a checkpoint that bert_pretrain wrote",
+        checkpoint.path(), file, program));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::StatusOr<TrainedPretraining> OpenTrainedPretraining(const proto::PretrainConfig& user) {
   const std::string& path =
       user.predict().checkpoint().empty() ? user.run().run_dir() : user.predict().checkpoint();
   DT_ASSIGN_OR_RETURN(Checkpoint checkpoint,
                       OpenCheckpoint(path, user.predict().best() ? BestMetricOf(path) : ""));
+  DT_RETURN_IF_ERROR(RefuseOtherPrograms(checkpoint));
   proto::PretrainConfig config;
   DT_RETURN_IF_ERROR(ReadTrainedConfig(checkpoint, {"vocab.txt"}, "bert_pretrain", config));
   OverlayConfig(user, config);
