@@ -23,7 +23,8 @@ absl::Status TrainSquad(const proto::SquadConfig& config, Runtime& runtime);
 absl::Status EvaluateSquadModel(const proto::SquadConfig& config, Runtime& runtime);
 
 // Writes predictions.json, nbest_predictions.json and, where questions may have no answer,
-// null_odds.json of data.test, or of data.dev where that is not set; the run's own where neither is.
+// null_odds.json of data.test, or of data.dev where that is not set; where neither is, of the run's
+// own.
 absl::Status PredictSquad(const proto::SquadConfig& config, Runtime& runtime);
 
 }  // namespace dtrain

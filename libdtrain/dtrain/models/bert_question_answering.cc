@@ -73,8 +73,7 @@ SpanScores BertQuestionAnswering::ScoresOf(const Tensor& logits, const Tensor& l
   const std::vector<float> both = Download<float>(logits, ctx.stream());
   const std::vector<float> bias = Download<float>(bias_.master(), ctx.stream());
   const auto middle = both.begin() + static_cast<ptrdiff_t>(both.size() / kSides);
-  SpanScores scores{
-      .start = {both.begin(), middle}, .end = {middle, both.end()}, .losses = {}};
+  SpanScores scores{.start = {both.begin(), middle}, .end = {middle, both.end()}, .losses = {}};
   for (float& score : scores.start) score += bias[0];
   for (float& score : scores.end) score += bias[1];
   const std::vector<float> of_sides = Download<float>(losses, ctx.stream());

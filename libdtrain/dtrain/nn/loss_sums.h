@@ -32,8 +32,8 @@ class LossAccount {
 
   // [1], float32.
   const Tensor& scale() const { return scale_; }
-  // The sums of these values, float32, of `tokens` targets; nll may be absent. May be called several
-  // times in a pass.
+  // The sums of these values, float32, of `tokens` targets; nll may be absent. May be called
+  // several times in a pass.
   LossSums Add(const Tensor& loss, const Tensor& nll, int64_t tokens);
 
  private:
