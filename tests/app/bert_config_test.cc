@@ -59,6 +59,7 @@ TEST_CASE("fields of a classification run that contradict each other are named")
       {{"trainer.shard_optimizer=true", "trainer.sync_every=8"}, "works neither with"},
       {{"trainer.sync_every=8", "trainer.power_sgd_rank=4"}, "set one of the two"},
       {{"trainer.sync_every=8", "trainer.wire_precision=fp16"}, "always as fp32"},
+      {{"trainer.sync_every_start=500"}, "when trainer.sync_every begins, which is 1"},
       {{"trainer.early_stop.patience=2", "trainer.eval_every="}, "set trainer.eval_every"},
       {{"trainer.max_epochs=0"}, "this run would never end"},
       {{"trainer.max_epochs=0", "trainer.max_time=5m"}, "optimizer.schedule linear needs an end"},
@@ -126,6 +127,11 @@ TEST_CASE("the ways to spare a slow network reach the classifier's trainer") {
   CHECK(power_sgd.start_step == 100);
   CHECK(power_sgd.seed == 9);
   CHECK(options({"trainer.sync_every=8"}).sync_every == 8);
+  CHECK(options({"trainer.sync_every=8"}).sync_every_start == 0);
+  const TrainerOptions late = options(
+      {"trainer.sync_every=8", "trainer.sync_every_start=500", "trainer.wire_precision=bf16"});
+  CHECK(late.sync_every_start == 500);
+  CHECK(late.reducer.wire_type == DType::kBFloat16);
 }
 
 TEST_CASE("ranks draw other dropout, and paths are no part of what they agree on") {

@@ -67,6 +67,7 @@ TEST_CASE("fields that contradict each other are named") {
        "trainer.early_stop.patience needs evaluations"},
       {{"trainer.sync_every=8", "trainer.power_sgd_rank=4"}, "set one of the two"},
       {{"trainer.sync_every=8", "trainer.wire_precision=bf16"}, "always as fp32"},
+      {{"trainer.sync_every_start=500"}, "when trainer.sync_every begins, which is 1"},
       {{"data.train_source=/a.en,/b.en", "data.train_target=/a.de"},
        "data.train_source lists 2 files and data.train_target 1"},
       {{"data.train_source=/a", "data.train_target=/b", "data.train_tsv=/c"}, "not both"},

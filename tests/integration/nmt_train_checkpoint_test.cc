@@ -174,7 +174,8 @@ TEST_CASE("gradients of low rank and local updates go on bit for bit") {
   for (const int ranks : {2, 3}) {
     for (const Way& way :
          {Way{" trainer.power_sgd_rank=2 trainer.power_sgd_start=5", "power_sgd.safetensors"},
-          Way{" trainer.sync_every=4", "optimizer.safetensors"}}) {
+          Way{" trainer.sync_every=4", "optimizer.safetensors"},
+          Way{" trainer.sync_every=2 trainer.sync_every_start=16", "optimizer.safetensors"}}) {
       const ToyProgram whole, in_parts;
       const std::string settings = way.settings + " trainer.checkpoint_every=4u";
       REQUIRE(whole.Run(ranks, whole.Corpus() + settings).exit_code == 0);

@@ -243,6 +243,34 @@ TEST_CASE("evaluations, checkpoints and stops wait for the end of a round; resum
   }
 }
 
+TEST_CASE("rounds that begin later are a run of all ranks' gradients, then one of rounds") {
+  const ToyCorpus corpus;
+  const TemporaryFolder folder, whole_folder;
+  ToyRun first = LocalRun(corpus, 2, 1);
+  first.trainer.max_steps = 3;
+  first.trainer.checkpoint_dir = folder.File("ckpt");
+  first.resume = "auto";
+  CheckEqualRanks(TrainToy(first));
+  ToyRun then = LocalRun(corpus, 2, 4);
+  then.trainer.max_steps = 13;
+  then.trainer.checkpoint_every = {PeriodUnit::kUpdates, 2};
+  then.trainer.keep_last = 10;
+  then.resume = "auto";
+  ToyRun whole = then;
+  whole.trainer.sync_every_start = 3;
+  whole.trainer.checkpoint_dir = whole_folder.File("ckpt");
+  const std::vector<ToyResult> results = TrainToy(whole);
+  CheckEqualRanks(results);
+  CHECK(ListCheckpoints(whole_folder.File("ckpt")) == std::vector<int64_t>{2, 7, 11, 13});
+  CHECK(std::ranges::count_if(results[0].event_texts, [](const std::string& text) {
+          return absl::StrContains(text, "from here on ranks update alone");
+        }) == 1);
+  then.trainer.sync_every_start = 3;
+  then.trainer.checkpoint_dir = folder.File("ckpt");
+  CHECK(TrainToy(then)[0].weights == results[0].weights);
+  CHECK(TrainToy(LocalRun(corpus, 2, 4))[0].weights != results[0].weights);
+}
+
 TEST_CASE("a rank with bad gradients skips by itself and the mean is good again") {
   const ToyCorpus corpus;
   ToyRun run = LocalRun(corpus, 2, 4);

@@ -91,6 +91,8 @@ for factor in 2 2.83; do
   row "plain, learning rate times $factor" "${whole[@]}" "$faster"
   row "an exchange every 4 updates, learning rate times $factor" "${whole[@]}" "$faster" \
     trainer.sync_every=4
+  row "the same from a third of the updates on" "${whole[@]}" "$faster" \
+    trainer.sync_every=4 trainer.sync_every_start=$((steps / 3))
 done
 row "a quarter of the batch, 4 times the updates" trainer.max_steps=$((steps * 4)) \
   trainer.tokens_per_batch=$((tokens / 4)) optimizer.warmup_steps=$((warmup * 4))

@@ -37,11 +37,6 @@ StepRules RulesOf(const TrainerOptions& options) {
           .average_decay = options.adam.ema_decay};
 }
 
-// Ranks update alone, and become their means now and then.
-bool TakesRounds(const TrainerOptions& options, const Communicator& comm) {
-  return options.sync_every > 1 && comm.size() > 1;
-}
-
 GradientReducerOptions ReducerOptionsOf(const TrainerOptions& options, const Stream& stream) {
   GradientReducerOptions reducer = options.reducer;
   reducer.stream = stream;
@@ -69,7 +64,7 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
       options_(options),
       timeline_(comm, options.timeline),
       reducer_(std::make_unique<GradientReducer>(
-          task.parameters(), TakesRounds(options, comm) ? static_cast<Communicator&>(alone_) : comm,
+          task.parameters(), AreRoundsDue(0) ? static_cast<Communicator&>(alone_) : comm,
           ReducerOptionsOf(options, ctx.stream()))),
       shards_(options.shard_optimizer && comm.size() > 1
                   ? std::make_unique<OptimizerShards>(task.parameters(), comm, *reducer_)
@@ -83,11 +78,9 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
            options.max_seconds > 0.0)
       << "a learning rate that falls with the time needs max_seconds";
   step_.Reset(InitialLossScale(options.loss_scaler), 0, ctx.stream());
-  if (TakesRounds(options, comm)) {
+  if (options.sync_every > 1 && comm.size() > 1) {
     DT_CHECK_EQ(options.reducer.power_sgd.rank, 0) << "ranks that update alone send no gradients";
     DT_CHECK(!options.shard_optimizer) << "ranks that update alone need all moments";
-    rounds_ =
-        std::make_unique<internal::LocalRounds>(options.sync_every, task.parameters(), adam_, comm);
   }
   reducer_->SetGradientScale(step_.loss_scale());
   reducer_->set_timeline(&timeline_.spans());
@@ -110,6 +103,7 @@ absl::StatusOr<TrainResult> Trainer::Run() {
     reason = EndReason({});
   }
   while (reason.empty()) {
+    if (!rounds_ && AreRoundsDue(state_.step)) DT_RETURN_IF_ERROR(BeginRounds());
     const PeriodClock before = Clock();
     Update update;
     {
@@ -120,7 +114,8 @@ absl::StatusOr<TrainResult> Trainer::Run() {
     issued_.push_back(update);
     DT_RETURN_IF_ERROR(Collect(/*all=*/false));
     if (++updates_here_ == kWarmUpUpdates) ReportMemory();
-    if (rounds_ && rounds_->EndsAt(state_.step)) DT_RETURN_IF_ERROR(EndRound());
+    if (rounds_ && rounds_->EndsAt(state_.step - options_.sync_every_start))
+      DT_RETURN_IF_ERROR(EndRound());
     DT_RETURN_IF_ERROR(CheckReplicasNow());
     state_.evaluation_due =
         state_.evaluation_due || PeriodPassed(options_.eval_every, before, Clock());

@@ -85,6 +85,8 @@ struct TrainerOptions {
   // become their means over the ranks, weighted by tokens. Evaluations, checkpoints and requested
   // stops wait for such a mean. Not with reducer.power_sgd.
   int64_t sync_every = 1;
+  // Updates before that, from the gradients of all ranks (post-local SGD, Lin et al. 2020).
+  int64_t sync_every_start = 0;
   CudaGraphs cuda_graphs = CudaGraphs::kAuto;
   StepTimelineOptions timeline = {};
   // What an update's activations are expected to take; after the first updates they are measured
@@ -222,6 +224,9 @@ class Trainer {
   void Record(const Update& update, const StepState& decided);
   // Whether the ranks' weights differ for now (trainer_exchange.cc).
   bool IsInRound() const;
+  // Whether ranks make the update that follows `step` alone.
+  bool AreRoundsDue(int64_t step) const;
+  absl::Status BeginRounds();
   // Makes them equal, where they differ.
   absl::Status EndRound();
   // Those that came up to now, where they need not wait for the end of a round.
@@ -272,11 +277,11 @@ class Trainer {
   Context& ctx_;
   TrainerOptions options_;
   StepTimeline timeline_;
-  SelfCommunicator alone_;  // of reducer_ where there are rounds
+  SelfCommunicator alone_;  // of reducer_ where there is rounds_
   std::unique_ptr<GradientReducer> reducer_;
   std::unique_ptr<OptimizerShards> shards_;  // null: every rank updates all parameters
   Adam adam_;
-  std::unique_ptr<internal::LocalRounds> rounds_;  // none where gradients are summed over ranks
+  std::unique_ptr<internal::LocalRounds> rounds_;  // none while gradients are summed over ranks
   DeviceStep step_;
   StepRing ring_;
   StepGraphs graphs_;

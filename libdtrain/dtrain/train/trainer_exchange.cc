@@ -13,6 +13,22 @@
 
 namespace dtrain {
 
+bool Trainer::AreRoundsDue(int64_t step) const {
+  return options_.sync_every > 1 && comm_.size() > 1 && step >= options_.sync_every_start;
+}
+
+absl::Status Trainer::BeginRounds() {
+  DT_RETURN_IF_ERROR(Collect(/*all=*/true));  // all ranks' updates, which no round counts
+  rounds_ = std::make_unique<internal::LocalRounds>(options_.sync_every, task_.parameters(), adam_,
+                                                    comm_);
+  if (options_.sync_every_start == 0) return absl::OkStatus();
+  reducer_ = std::make_unique<GradientReducer>(task_.parameters(), alone_, options_.reducer);
+  Event("rounds", absl::StrFormat("from here on ranks update alone and take their mean every %d "
+                                  "updates",
+                                  options_.sync_every));
+  return absl::OkStatus();
+}
+
 bool Trainer::IsInRound() const { return rounds_ && rounds_->is_open(); }
 
 absl::Status Trainer::EndRound() {
@@ -44,10 +60,13 @@ Trainer::Requests Trainer::TakeRequests(const Requests& requests) {
 
 absl::Status Trainer::CheckReplicasNow() {
   int64_t every = options_.replica_check_every;
+  int64_t step = state_.step;
   // Within a round the weights differ.
-  if (rounds_)
+  if (rounds_) {
     every = (every + options_.sync_every - 1) / options_.sync_every * options_.sync_every;
-  if (comm_.size() == 1 || every == 0 || state_.step % every != 0) return absl::OkStatus();
+    step -= options_.sync_every_start;
+  }
+  if (comm_.size() == 1 || every == 0 || step % every != 0) return absl::OkStatus();
   return CheckReplicas(task_.parameters(), absl::StrFormat("after update %d", state_.step), comm_,
                        ctx_.stream());
 }

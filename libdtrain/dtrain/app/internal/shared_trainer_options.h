@@ -44,6 +44,7 @@ TrainerOptions SharedTrainerOptions(const Config& config, const OptimizerConfig&
                       .power_sgd = {.rank = config.power_sgd_rank(),
                                     .start_step = config.power_sgd_start()}},
           .sync_every = config.sync_every(),
+          .sync_every_start = config.sync_every_start(),
           .cuda_graphs = CudaGraphsOf(config.cuda_graphs()),
           .timeline = {.directory = run_dir + "/trace", .on = config.timeline()}};
 }

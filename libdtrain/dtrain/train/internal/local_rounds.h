@@ -29,7 +29,7 @@ class LocalRounds {
   void Discount(int64_t tokens) { tokens_ -= tokens; }
   // Whether ranks have updated since the last mean.
   bool is_open() const { return is_open_; }
-  // Whether a round ends with the update `step`.
+  // Whether a round ends `step` updates after the first began.
   bool EndsAt(int64_t step) const { return step % length_ == 0; }
   // Collective: weights, moments and the average of the weights become their means, the same bits
   // on all ranks. Waits for the device.
