@@ -183,7 +183,7 @@ absl::StatusOr<TrainResult> Train(const Arguments& arguments, RunRecorder& recor
   trainer.set_stop_flags(&runtime.StopRequests());  // USR1 saves, TERM saves and stops
   DT_RETURN_IF_ERROR(trainer.Resume("auto"));
   DT_RETURN_IF_ERROR(recorder.Begin(trainer.state()));
-  return recorder.Run(trainer);
+  return trainer.Run();
 }
 
 }  // namespace
@@ -196,6 +196,6 @@ int main(int argc, char** argv) {
     DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
                         RunRecorder::Open("language_model", run, run, runtime));
     recorder->set_words({.unit = "bytes", .keys = "", .advice = "samples  samples/ of"});
-    return recorder->End(Train(*arguments, *recorder, runtime));
+    return recorder->Run([&] { return Train(*arguments, *recorder, runtime); }).status();
   });
 }

@@ -46,7 +46,7 @@ absl::StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& r
   DT_RETURN_IF_ERROR(trainer.Resume(config.run().resume()));
   DT_RETURN_IF_ERROR(recorder.Begin(trainer.state()));
   recorder.OnEvent(trainer.state().step, "memory", memory.Describe());
-  return recorder.Run(trainer);
+  return trainer.Run();
 }
 
 absl::Status TrainNmt(const proto::NmtConfig& config, Runtime& runtime) {
@@ -56,7 +56,7 @@ absl::Status TrainNmt(const proto::NmtConfig& config, Runtime& runtime) {
       runtime.comm));
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
                       RunRecorder::Open("nmt_train", config.run(), config, runtime));
-  return recorder->End(Train(config, *recorder, runtime));
+  return recorder->Run([&] { return Train(config, *recorder, runtime); }).status();
 }
 
 }  // namespace

@@ -342,6 +342,9 @@ TEST_CASE("bert_classify says what is wrong, once") {
   CheckFailed(toy.Run(1, "eval"), 2, {"which model?"});
   CheckFailed(toy.Run(1, "eval --run_dir=/nowhere"), 7, {"/nowhere"});
   CheckFailed(toy.Train("data.label=stars"), 3, {"train.tsv", "stars"});
+  const std::string status = ReadTestFile(toy.File("run/STATUS"));
+  CHECK_THAT(status, Catch::StartsWith("state failed\nexit_code 3\n"));
+  CHECK_THAT(status, Catch::Contains("\nmessage ") && Catch::Contains("stars"));
   CheckFailed(toy.Train("data.vocabulary=/nowhere/vocab.txt", 2), 3, {"/nowhere/vocab.txt"});
   CheckFailed(toy.Train("trainer.label_weights=1,2,3"), 2, {"3 weights for 2 labels"});
   CheckFailed(toy.Train("data.dev= data.hold_out=0 trainer.early_stop.patience=2"), 2,

@@ -80,17 +80,15 @@ absl::Status CheckMetrics(const proto::BertTrainerConfig& trainer,
 
 enum class Seeds { kOne, kSeveral };
 
-// A run of its own, in config.run().run_dir(), with the one seed of the configuration.
-absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds,
-                                    Runtime& runtime) {
+// In the folder of the recorder, with the one seed of the configuration.
+absl::StatusOr<TrainResult> TrainSeed(const proto::BertConfig& config, Seeds seeds,
+                                      RunRecorder& recorder, Runtime& runtime) {
   const uint64_t seed = config.trainer().seeds_size() > 0 ? config.trainer().seeds(0) : 1;
-  DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
-                      RunRecorder::Open("bert_classify", config.run(), config, runtime));
   RunWords words{.unit = "texts",
                  .advice = "try      bert_classify predict data.test=FILE --run_dir"};
-  recorder->set_words(words);
+  recorder.set_words(words);
   const std::string cache =
-      config.data().cache().empty() ? recorder->path() + "/data" : config.data().cache();
+      config.data().cache().empty() ? recorder.path() + "/data" : config.data().cache();
   DT_ASSIGN_OR_RETURN(const ClassifierData data,
                       PrepareClassifierData(config.data(), {.cache_dir = cache}, runtime));
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<ClassificationTask> task,
@@ -99,7 +97,7 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds
   if (seeds == Seeds::kOne) WarnIfSmall(*task, runtime);
   const ClassificationShardInfo& info = task->train_shard().info();
   words.has_perplexity = info.label_kind == LabelKind::kClass;
-  recorder->set_words(words);
+  recorder.set_words(words);
   DT_RETURN_IF_ERROR(CheckMetrics(config.trainer(), data.dev, info));
   const std::string main_metric =
       data.main_metric.empty() ? MetricNames(info)[1] : data.main_metric;
@@ -117,7 +115,15 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds
            [&](const BertBatch& batch, const ContextOptions& options) {
              return WarmUpSteps(task->model(), batch, runtime.device, options);
            }},
-      *recorder, runtime);
+      recorder, runtime);
+}
+
+// A run of its own, in config.run().run_dir().
+absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds,
+                                    Runtime& runtime) {
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
+                      RunRecorder::Open("bert_classify", config.run(), config, runtime));
+  return recorder->Run([&] { return TrainSeed(config, seeds, *recorder, runtime); });
 }
 
 absl::Status RunSeeds(const proto::BertConfig& config, Runtime& runtime) {

@@ -74,16 +74,15 @@ MaskedBertBatch MaskedBatchOf(const BertBatch& text, const MaskingOptions& maski
           .masked = std::clamp(masked, text.texts, text.texts * masking.max_predictions)};
 }
 
-// A run of its own, in config.run().run_dir(), with the one seed of the configuration.
-absl::StatusOr<TrainResult> RunSeed(const proto::PretrainConfig& config, Runtime& runtime) {
+// In the folder of the recorder, with the one seed of the configuration.
+absl::StatusOr<TrainResult> TrainSeed(const proto::PretrainConfig& config, RunRecorder& recorder,
+                                      Runtime& runtime) {
   const uint64_t seed = config.trainer().seeds_size() > 0 ? config.trainer().seeds(0) : 1;
-  DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
-                      RunRecorder::Open("bert_pretrain", config.run(), config, runtime));
-  recorder->set_words({.unit = "masked tokens",
-                       .has_other_losses = config.data().next_sentence(),
-                       .advice = "try      bert_pretrain eval --run_dir"});
+  recorder.set_words({.unit = "masked tokens",
+                      .has_other_losses = config.data().next_sentence(),
+                      .advice = "try      bert_pretrain eval --run_dir"});
   const std::string cache =
-      config.data().cache().empty() ? recorder->path() + "/data" : config.data().cache();
+      config.data().cache().empty() ? recorder.path() + "/data" : config.data().cache();
   DT_ASSIGN_OR_RETURN(
       const internal::PretrainData data,
       internal::PreparePretrainData(config.data(), cache, /*with_train=*/true, runtime));
@@ -92,8 +91,8 @@ absl::StatusOr<TrainResult> RunSeed(const proto::PretrainConfig& config, Runtime
   DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
   const DocumentShard& shard = task->train_shard();
   if (runtime.comm.is_root()) {
-    recorder->Message(absl::StrFormat("train: %d documents, %d tokens, %d examples an epoch",
-                                      shard.documents(), shard.tokens(), task->lengths().size()));
+    recorder.Message(absl::StrFormat("train: %d documents, %d tokens, %d examples an epoch",
+                                     shard.documents(), shard.tokens(), task->lengths().size()));
   }
   const BertPretrainingOptions model = task->model().options();
   const MaskingOptions masking = internal::ExamplesOf(config.data(), seed).masking;
@@ -113,7 +112,14 @@ absl::StatusOr<TrainResult> RunSeed(const proto::PretrainConfig& config, Runtime
                                     return WarmUpSteps(task->model(), MaskedBatchOf(batch, masking),
                                                        runtime.device, options);
                                   }},
-                             *recorder, runtime);
+                             recorder, runtime);
+}
+
+// A run of its own, in config.run().run_dir().
+absl::StatusOr<TrainResult> RunSeed(const proto::PretrainConfig& config, Runtime& runtime) {
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
+                      RunRecorder::Open("bert_pretrain", config.run(), config, runtime));
+  return recorder->Run([&] { return TrainSeed(config, *recorder, runtime); });
 }
 
 absl::Status RunSeeds(const proto::PretrainConfig& config, Runtime& runtime) {

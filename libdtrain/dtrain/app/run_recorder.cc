@@ -126,8 +126,10 @@ absl::StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::Open(
   const absl::Status opened =
       runtime.comm.is_root() ? recorder->OpenRoot(run, config) : absl::OkStatus();
   DT_RETURN_IF_ERROR(ShareRootStatus(opened, "open the run directory", runtime.comm));
-  DT_RETURN_IF_ERROR(runtime.OpenLog(recorder->path_));
-  return recorder;
+  const absl::Status logged = runtime.OpenLog(recorder->path_);
+  if (logged.ok()) return recorder;
+  recorder->End(logged);
+  return logged;
 }
 
 RunRecorder::~RunRecorder() = default;
@@ -139,6 +141,9 @@ absl::Status RunRecorder::OpenRoot(const proto::RunConfig& run,
       RunDirectory::Open(
           {.path = path_, .resume = PolicyOf(run.resume()), .arguments = LaunchCommand(runtime_)}));
   directory_.emplace(std::move(directory));
+  // Data and weights may take minutes, and what stands there is of the run before.
+  step_ = directory_->last_checkpoint();
+  Heartbeat("preparing");
   if (directory_->is_resumed()) changes_ = ChangesSince(path_ + "/config.textproto", config);
   config_text_ = PrintConfig(config, ConfigFormat::kFull);
   // The trainer reports every log_every updates already.
@@ -185,7 +190,7 @@ absl::Status RunRecorder::Begin(const TrainState& restored) {
     }
     OnEvent(0, "start", absl::StrFormat("ranks: %d", runtime_.comm.size()));
   }
-  Heartbeat("running", ExitCode::kDone);
+  Heartbeat("running");
   return absl::OkStatus();
 }
 
@@ -209,7 +214,7 @@ void RunRecorder::OnStep(const StepRecord& record) {
   }
   if (!metrics_) return;
   WriteStepCurves(record);
-  if (last_heartbeat_.Seconds() > kHeartbeatSeconds) Heartbeat("running", ExitCode::kDone);
+  if (last_heartbeat_.Seconds() > kHeartbeatSeconds) Heartbeat("running");
 }
 
 void RunRecorder::WriteStepCurves(const StepRecord& record) {
@@ -305,11 +310,9 @@ void RunRecorder::BeforeCheckpoint() {
   if (metrics_) Check(metrics_->Flush());
 }
 
-void RunRecorder::Heartbeat(const std::string& state, ExitCode exit_code) {
+void RunRecorder::Heartbeat(const std::string& state) {
   last_heartbeat_.Restart();
-  if (directory_) {
-    Check(directory_->WriteStatus({.state = state, .exit_code = exit_code, .step = step_}));
-  }
+  if (directory_) Check(directory_->WriteStatus({.state = state, .step = step_}));
 }
 
 void RunRecorder::Check(const absl::Status& status) {
@@ -318,25 +321,30 @@ void RunRecorder::Check(const absl::Status& status) {
   LogWarning(absl::StrCat("metrics are incomplete from here on: ", status.message()));
 }
 
-absl::StatusOr<TrainResult> RunRecorder::Run(Trainer& trainer) {
+absl::StatusOr<TrainResult> RunRecorder::Run(
+    const std::function<absl::StatusOr<TrainResult>()>& train) {
   try {
-    return trainer.Run();
+    absl::StatusOr<TrainResult> result = train();
+    End(result.status());
+    if (result.ok() && directory_) PrintSummary(*result);
+    return result;
   } catch (const std::exception& error) {
-    Heartbeat("failed", ExitCodeOf(error));
+    End(ErrorOf(ExitCodeOf(error), error.what()));
     throw;
   }
 }
 
-absl::Status RunRecorder::End(const absl::StatusOr<TrainResult>& result) {
-  const ExitCode code = ExitCodeOf(result.status());
+void RunRecorder::End(const absl::Status& status) {
   if (metrics_) Check(metrics_->Flush());
   if (progress_) progress_->Finish();
-  // A command that could not go on with an earlier run leaves its STATUS as it was.
-  if (metrics_ || (directory_ && !directory_->is_resumed())) {
-    Heartbeat(result.ok() ? "done" : code == ExitCode::kStopped ? "stopped" : "failed", code);
-  }
-  if (result.ok() && directory_) PrintSummary(*result);
-  return result.status();
+  if (!directory_) return;
+  const ExitCode code = ExitCodeOf(status);
+  Check(directory_->WriteStatus({.state = status.ok()                  ? "done"
+                                          : code == ExitCode::kStopped ? "stopped"
+                                                                       : "failed",
+                                 .exit_code = code,
+                                 .step = step_,
+                                 .message = std::string(MessageOf(status))}));
 }
 
 void RunRecorder::PrintSummary(const TrainResult& result) const {

@@ -4,6 +4,7 @@
 #define DTRAIN_APP_RUN_RECORDER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,8 +39,8 @@ struct RunWords {
 // Every rank has one; the root's writes metrics and terminal, the others only their log.
 class RunRecorder final : public TrainObserver {
  public:
-  // Opens or creates the run directory (on the root) and the logs. `program` names a new directory
-  // below runs/. All ranks return the root's error.
+  // Opens or creates the run directory (on the root) and the logs; STATUS says "preparing" from
+  // here on. `program` names a new directory below runs/. All ranks return the root's error.
   static absl::StatusOr<std::unique_ptr<RunRecorder>> Open(const std::string& program,
                                                            const proto::RunConfig& run,
                                                            const google::protobuf::Message& config,
@@ -54,11 +55,10 @@ class RunRecorder final : public TrainObserver {
   // that could not go on must not replace, and opens the metrics at the step the run goes on from
   // (0: from the start).
   absl::Status Begin(const TrainState& restored);
-  // trainer.Run(); where it throws, the status file says so before the exception goes on.
-  absl::StatusOr<TrainResult> Run(Trainer& trainer);
-  // The end of the run, also of one that failed before its first update: status file, and a summary
-  // for people on stdout. Returns `result`'s status.
-  absl::Status End(const absl::StatusOr<TrainResult>& result);
+  // The whole run: `train` prepares it, calls Begin(), trains, and is called once. The status file
+  // says how it ended, also where it throws, before the exception goes on; a summary for people is
+  // printed to stdout. Returns what `train` returned.
+  absl::StatusOr<TrainResult> Run(const std::function<absl::StatusOr<TrainResult>()>& train);
 
   void OnStep(const StepRecord& record) override;
   void OnEvaluation(const EvaluationRecord& record) override;
@@ -72,7 +72,8 @@ class RunRecorder final : public TrainObserver {
   void WriteStepCurves(const StepRecord& record);
   // Trouble with the disk is told once and does not end a run that can still save checkpoints.
   void Check(const absl::Status& status);
-  void Heartbeat(const std::string& state, ExitCode exit_code);
+  void Heartbeat(const std::string& state);
+  void End(const absl::Status& status);
   void PrintSummary(const TrainResult& result) const;
 
   Runtime& runtime_;

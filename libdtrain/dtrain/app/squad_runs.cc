@@ -98,18 +98,17 @@ absl::Status CheckMetrics(const proto::BertTrainerConfig& trainer, bool allow_no
   return absl::OkStatus();
 }
 
-// A run of its own, in config.run().run_dir(), with the one seed of the configuration.
-absl::StatusOr<TrainResult> RunSeed(const proto::SquadConfig& config, Runtime& runtime) {
+// In the folder of the recorder, with the one seed of the configuration.
+absl::StatusOr<TrainResult> TrainSeed(const proto::SquadConfig& config, RunRecorder& recorder,
+                                      Runtime& runtime) {
   const uint64_t seed = config.trainer().seeds_size() > 0 ? config.trainer().seeds(0) : 1;
-  DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
-                      RunRecorder::Open("bert_squad", config.run(), config, runtime));
-  recorder->set_words({.unit = "windows",
-                       .has_perplexity = false,
-                       .advice = "try      bert_squad predict data.test=FILE --run_dir"});
+  recorder.set_words({.unit = "windows",
+                      .has_perplexity = false,
+                      .advice = "try      bert_squad predict data.test=FILE --run_dir"});
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<SquadTask> task, MakeTask(config, seed, runtime));
   DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
-  Report("train", task->train(), *recorder, runtime);
-  if (task->dev() != nullptr) Report("dev", *task->dev(), *recorder, runtime);
+  Report("train", task->train(), recorder, runtime);
+  if (task->dev() != nullptr) Report("dev", *task->dev(), recorder, runtime);
   DT_RETURN_IF_ERROR(CheckMetrics(config.trainer(), task->answers().allow_none));
   const BertOptions model = task->model().options();
   return internal::TrainBert(
@@ -125,7 +124,14 @@ absl::StatusOr<TrainResult> RunSeed(const proto::SquadConfig& config, Runtime& r
            [&](const BertBatch& batch, const ContextOptions& options) {
              return WarmUpSteps(task->model(), batch, runtime.device, options);
            }},
-      *recorder, runtime);
+      recorder, runtime);
+}
+
+// A run of its own, in config.run().run_dir().
+absl::StatusOr<TrainResult> RunSeed(const proto::SquadConfig& config, Runtime& runtime) {
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
+                      RunRecorder::Open("bert_squad", config.run(), config, runtime));
+  return recorder->Run([&] { return TrainSeed(config, *recorder, runtime); });
 }
 
 absl::Status RunSeeds(const proto::SquadConfig& config, Runtime& runtime) {

@@ -223,17 +223,28 @@ absl::Status RunDirectory::WriteSamples(int64_t step,
                              text);
 }
 
+int64_t RunDirectory::last_checkpoint() const {
+  const std::vector<int64_t> steps = ListCheckpoints(checkpoint_path());
+  return steps.empty() ? 0 : steps.back();
+}
+
 absl::Status RunDirectory::WriteStatus(const RunStatus& status) const {
-  const std::string text = absl::StrFormat(
+  std::string text = absl::StrFormat(
       "state %s\nexit_code %d\nstep %d\nhost %s\npid %d\nheartbeat %s\n", status.state,
       static_cast<int>(status.exit_code), status.step, HostName(), ::getpid(), TimeStamp());
+  if (!status.message.empty()) {
+    text += "message " + status.message;
+    std::replace(text.end() - static_cast<ptrdiff_t>(status.message.size()), text.end(), '\n', ' ');
+    text += '\n';
+  }
   const std::string path = path_ + "/STATUS";
   const auto replace = [&]() -> absl::Status {
     DT_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
     DT_RETURN_IF_ERROR(file.Write(text));
     // A heartbeat need not outlive the machine, and syncing costs milliseconds.
-    return file.Commit(status.state == "running" ? AtomicFile::Durability::kCrashOfProcess
-                                                 : AtomicFile::Durability::kDurable);
+    const bool is_heartbeat = status.state == "running" || status.state == "preparing";
+    return file.Commit(is_heartbeat ? AtomicFile::Durability::kCrashOfProcess
+                                    : AtomicFile::Durability::kDurable);
   };
   absl::Status replaced = replace();
   if (replaced.ok()) return replaced;

@@ -60,9 +60,10 @@ struct SampleTranslation {
 
 // How a run stands, as STATUS says it.
 struct RunStatus {
-  std::string state = "running";  // or "done", "failed", "stopped"
+  std::string state = "running";  // or "preparing", "done", "failed", "stopped"
   ExitCode exit_code = ExitCode::kDone;
   int64_t step = 0;
+  std::string message = {};  // why it failed or stopped; its line breaks become spaces
 };
 
 // The root rank's hold on a run directory. A lock lives as long as this object, so that two
@@ -78,6 +79,8 @@ class RunDirectory {
   // Whether an earlier process has been here.
   bool is_resumed() const { return is_resumed_; }
   std::string checkpoint_path() const { return path_ + "/ckpt"; }
+  // Of the newest checkpoint, good or not; 0 where there is none.
+  int64_t last_checkpoint() const;
 
   // config.textproto, the effective configuration.
   absl::Status WriteConfig(std::string_view textproto) const;

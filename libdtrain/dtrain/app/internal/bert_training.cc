@@ -120,9 +120,7 @@ absl::StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTr
   DT_RETURN_IF_ERROR(trainer.Resume(sections.run.resume()));
   DT_RETURN_IF_ERROR(recorder.Begin(trainer.state()));
   recorder.OnEvent(trainer.state().step, "memory", memory.Describe());
-  absl::StatusOr<TrainResult> result = recorder.Run(trainer);
-  DT_RETURN_IF_ERROR(recorder.End(result));
-  return result;
+  return trainer.Run();
 }
 
 absl::Status CheckSeedsFolder(const std::string& run_dir, Runtime& runtime) {
