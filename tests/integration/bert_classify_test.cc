@@ -176,6 +176,11 @@ TEST_CASE(
   CheckFailed(
       toy.Run(1, predict + toy.File("new.tsv") + " data.vocabulary=" + toy.File("other.txt")), 2,
       {"is not the vocabulary"});
+  for (const std::string name : {"num_heads=4", "activation=relu", "num_layers=2"}) {
+    CheckFailed(toy.Run(1, predict + toy.File("new.tsv") + " model." + name), 2,
+                {"model." + name.substr(0, name.find('=')) + " is the checkpoint's"});
+  }
+  CHECK(toy.Run(1, predict + toy.File("new.tsv") + " model.num_heads=2").exit_code == 0);
   CheckFailed(toy.Run(1, predict + toy.File("new.tsv") + " predict.output=/proc/none/x.tsv"), 7,
               {"/proc/none"});
   CHECK_THAT(

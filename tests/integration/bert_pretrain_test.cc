@@ -78,6 +78,13 @@ TEST_CASE("bert_pretrain trains and evaluates, on one rank and on two") {
   const Outcome shared = toy.Run(2, "eval --run_dir=" + toy.File("run"));
   CHECK(ValueOf(shared.output, "loss") == ValueOf(evaluated.output, "loss"));
 
+  for (const std::string name : {"num_heads=4", "layer_norm_epsilon=1e-5", "num_layers=2"}) {
+    CheckFailed(toy.Run(1, "eval --run_dir=" + toy.File("run") + " model." + name), 2,
+                {"model." + name.substr(0, name.find('=')) + " is the checkpoint's"});
+  }
+  const std::string own = " --config=" + toy.File("run/config.textproto");
+  CHECK(toy.Run(1, "eval --run_dir=" + toy.File("run") + own).exit_code == 0);
+
   // Two ranks end where one did.
   const Outcome two = toy.Train(dev + " run.run_dir=" + toy.File("two"), 2);
   INFO(two.output);

@@ -199,7 +199,8 @@ TEST_CASE("seeds of question answering are runs of their own, and mistakes are n
   CheckFailed(toy.Run(1, "eval --run_dir=" + toy.File("run/seed-1") + " data.max_length=64"), 2,
               {"exceeds the 32 positions"});
   const std::string eval = "eval --run_dir=" + toy.File("run/seed-1") + " ";
-  for (const std::string name : {"num_heads=4", "activation=relu", "layer_norm_epsilon=1e-5"}) {
+  for (const std::string name :
+       {"num_heads=4", "activation=relu", "layer_norm_epsilon=1e-5", "max_positions=64"}) {
     CheckFailed(toy.Run(1, eval + "model." + name), 2,
                 {"model." + name.substr(0, name.find('=')) + " is the checkpoint's"});
   }

@@ -77,6 +77,7 @@ absl::StatusOr<TrainedClassifier> Open(const std::string& path, const std::strin
   proto::BertConfig config;
   DT_RETURN_IF_ERROR(internal::ReadTrainedConfig(checkpoint, {"vocab.txt", "labels.txt"},
                                                  "bert_classify", config));
+  DT_RETURN_IF_ERROR(internal::CheckModel(user.model(), config.model(), checkpoint));
   Overlay(user, config);
   DT_RETURN_IF_ERROR(CheckUse(user, config, checkpoint));
   config.mutable_data()->set_vocabulary(checkpoint.path() + "/vocab.txt");

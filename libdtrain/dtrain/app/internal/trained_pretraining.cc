@@ -37,6 +37,7 @@ absl::StatusOr<TrainedPretraining> OpenTrainedPretraining(const proto::PretrainC
   DT_RETURN_IF_ERROR(RefuseOtherPrograms(checkpoint));
   proto::PretrainConfig config;
   DT_RETURN_IF_ERROR(ReadTrainedConfig(checkpoint, {"vocab.txt"}, "bert_pretrain", config));
+  DT_RETURN_IF_ERROR(CheckModel(user.model(), config.model(), checkpoint));
   OverlayConfig(user, config);
   if (config.data().max_length() > config.model().max_positions()) {
     return UsageError(absl::StrFormat("data.max_length (%d) exceeds the %d positions of %s",

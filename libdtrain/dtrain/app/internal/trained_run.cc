@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
 #include "dtrain/base/file.h"
+#include "dtrain/bert.pb.h"
 
 namespace dtrain::internal {
 namespace {
@@ -55,6 +56,21 @@ absl::Status ReadTrainedConfig(const Checkpoint& checkpoint,
 void OverlayConfig(const Message& user, Message& config) {
   ClearListsOf(user, config);
   config.MergeFrom(user);
+}
+
+absl::Status CheckModel(const proto::BertModelConfig& user, const proto::BertModelConfig& own,
+                        const Checkpoint& checkpoint) {
+  for (const char* const name :
+       {"num_layers", "hidden_size", "ffn_size", "num_heads", "activation", "layer_norm_epsilon",
+        "max_positions", "type_vocab_size", "vocab_size"}) {
+    const FieldDescriptor* const field = user.GetDescriptor()->FindFieldByName(name);
+    if (!user.GetReflection()->HasField(user, field)) continue;
+    const std::string there = DefaultText(own, name);
+    if (DefaultText(user, name) == there) continue;
+    return UsageError(absl::StrFormat("model.%s is the checkpoint's, %s in %s; leave it out", name,
+                                      there, checkpoint.path()));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckVocabulary(const std::string& path, const Checkpoint& checkpoint) {

@@ -14,6 +14,10 @@ namespace google::protobuf {
 class Message;
 }  // namespace google::protobuf
 
+namespace dtrain::proto {
+class BertModelConfig;
+}  // namespace dtrain::proto
+
 namespace dtrain::internal {
 
 // Fills `config` with the checkpoint's config.textproto. StorageError: that, or another of `files`,
@@ -24,6 +28,11 @@ absl::Status ReadTrainedConfig(const Checkpoint& checkpoint,
 
 // Sets what `user` sets; its lists replace those of `config`, merging alone would append.
 void OverlayConfig(const google::protobuf::Message& user, google::protobuf::Message& config);
+
+// UsageError where `user` sets what makes a model otherwise than `own`, the checkpoint's: most of
+// it no tensor's shape would show, and what comes out would be wrong.
+absl::Status CheckModel(const proto::BertModelConfig& user, const proto::BertModelConfig& own,
+                        const Checkpoint& checkpoint);
 
 // UsageError unless `path`, which the user gave, holds the checkpoint's vocab.txt.
 absl::Status CheckVocabulary(const std::string& path, const Checkpoint& checkpoint);

@@ -25,20 +25,6 @@ void Overlay(const proto::SquadConfig& user, proto::SquadConfig& config) {
   OverlayConfig(user, config);
 }
 
-// What no tensor's shape shows would be taken as it is given, and answers would be wrong.
-absl::Status CheckModel(const proto::BertModelConfig& user, const proto::BertModelConfig& own) {
-  const std::pair<const char*, bool> facts[] = {
-      {"num_heads", user.has_num_heads() && user.num_heads() != own.num_heads()},
-      {"activation", user.has_activation() && user.activation() != own.activation()},
-      {"layer_norm_epsilon",
-       user.has_layer_norm_epsilon() && user.layer_norm_epsilon() != own.layer_norm_epsilon()}};
-  for (const auto& [name, differs] : facts) {
-    if (!differs) continue;
-    return UsageError(absl::StrFormat("model.%s is the checkpoint's; leave it out", name));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<TrainedSquad> OpenTrainedSquad(const proto::SquadConfig& user) {
@@ -49,7 +35,7 @@ absl::StatusOr<TrainedSquad> OpenTrainedSquad(const proto::SquadConfig& user) {
   proto::SquadConfig config;
   DT_RETURN_IF_ERROR(
       ReadTrainedConfig(checkpoint, {"vocab.txt", "answers.txt"}, "bert_squad", config));
-  DT_RETURN_IF_ERROR(CheckModel(user.model(), config.model()));
+  DT_RETURN_IF_ERROR(CheckModel(user.model(), config.model(), checkpoint));
   Overlay(user, config);
   if (config.data().max_length() > config.model().max_positions()) {
     return UsageError(absl::StrFormat("data.max_length (%d) exceeds the %d positions of %s",
