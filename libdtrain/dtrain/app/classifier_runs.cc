@@ -15,6 +15,7 @@
 #include "dtrain/app/classifier_data.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/bert_training.h"
+#include "dtrain/app/internal/classifier_config.h"
 #include "dtrain/app/internal/pretrained_shape.h"
 #include "dtrain/app/kernel_plans.h"
 #include "dtrain/app/memory_plan.h"
@@ -140,23 +141,13 @@ absl::Status RunSeeds(const proto::BertConfig& config, Runtime& runtime) {
   return internal::ReportSeeds(seeds, results, run_dir, runtime);
 }
 
-// The shape may be that of pretrained weights, which no rule of the configuration has seen.
-absl::Status CheckSegments(const proto::BertConfig& config) {
-  if (config.data().text_pair().empty() || config.model().type_vocab_size() > 1) {
-    return absl::OkStatus();
-  }
-  return UsageError(absl::StrFormat(
-      "%s knows one kind of segment (type_vocab_size 1), but data.text_pair makes texts of two; "
-      "start from a BERT that knows two, or leave data.text_pair out",
-      config.model().pretrained()));
-}
-
 }  // namespace
 
 absl::Status TrainClassifier(const proto::BertConfig& given, Runtime& runtime) {
   proto::BertConfig config = given;
   DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
-  DT_RETURN_IF_ERROR(CheckSegments(config));
+  // The shape may be that of pretrained weights, which no rule of the configuration has seen.
+  DT_RETURN_IF_ERROR(internal::CheckSegments(config, config.model().pretrained()));
   // Before anything is written or read by one rank for the others.
   DT_RETURN_IF_ERROR(CheckContract(
       {{"version", std::string(Version())}, {"configuration", internal::BertContract(config)}},

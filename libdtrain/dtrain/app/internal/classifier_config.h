@@ -3,6 +3,8 @@
 #ifndef DTRAIN_APP_INTERNAL_CLASSIFIER_CONFIG_H_
 #define DTRAIN_APP_INTERNAL_CLASSIFIER_CONFIG_H_
 
+#include <string>
+
 #include "dtrain/base/status.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/data/classification_shard.h"
@@ -12,6 +14,10 @@ namespace dtrain::internal {
 LabelKind LabelKindOf(proto::ClassificationDataConfig::Labels labels);
 // Of the whole section, whichever way it says where texts come from. UsageError: no such GLUE task.
 absl::StatusOr<LabelKind> LabelKindOf(const proto::ClassificationDataConfig& data);
+
+// UsageError, naming the data and `weights` (a file or folder): texts and their partners are two
+// kinds of segments, and the model knows one.
+absl::Status CheckSegments(const proto::BertConfig& config, const std::string& weights);
 
 }  // namespace dtrain::internal
 

@@ -80,6 +80,7 @@ absl::StatusOr<TrainedClassifier> Open(const std::string& path, const std::strin
   DT_RETURN_IF_ERROR(internal::CheckModel(user.model(), config.model(), checkpoint));
   Overlay(user, config);
   DT_RETURN_IF_ERROR(CheckUse(user, config, checkpoint));
+  DT_RETURN_IF_ERROR(internal::CheckSegments(config, checkpoint.path()));
   config.mutable_data()->set_vocabulary(checkpoint.path() + "/vocab.txt");
   DT_ASSIGN_OR_RETURN(const std::string labels, checkpoint.ReadText("labels.txt"));
   std::vector<std::string> names = absl::StrSplit(labels, '\n', absl::SkipEmpty());
