@@ -127,6 +127,36 @@ TEST_CASE("the average of the weights begins at the pretrained ones on all ranks
   }
 }
 
+TEST_CASE("a run goes on where the weights it began with are gone") {
+  const ToyTexts toy;
+  REQUIRE(toy.Train("trainer.max_steps=1").exit_code == 0);
+  std::filesystem::copy(toy.File("run/ckpt/last/"), toy.File("weights"));
+  const std::string from =
+      "data.vocabulary= optimizer.schedule=constant model.pretrained=" + toy.File("weights") +
+      " run.run_dir=" + toy.File("stopped") + " ";
+  const Outcome whole = toy.Train(from + "trainer.max_steps=9 run.run_dir=" + toy.File("whole"));
+  INFO(whole.output);
+  REQUIRE(whole.exit_code == 0);
+  REQUIRE(toy.Train(from + "trainer.max_steps=3").exit_code == 0);
+  std::filesystem::remove_all(toy.File("weights"));
+  REQUIRE(toy.Train(from + "trainer.max_steps=6").exit_code == 0);
+  // The configuration that it wrote names its own files, and with that it goes on too.
+  const Outcome last = toy.Run(1, "train --config=" + toy.File("stopped/config.textproto") +
+                                      " trainer.max_steps=9 run.run_dir=" + toy.File("stopped"));
+  INFO(last.output);
+  CHECK(last.exit_code == 0);
+  CHECK(ReadTestFile(toy.File("stopped/ckpt/last/model.safetensors")) ==
+        ReadTestFile(toy.File("whole/ckpt/last/model.safetensors")));
+  const Outcome further = toy.Train("data.vocabulary= model.pretrained=" + toy.File("weights") +
+                                        " --resume=" + toy.File("whole") +
+                                        " trainer.max_steps=12 run.run_dir=" + toy.File("further"),
+                                    2);
+  INFO(further.output);
+  CHECK(further.exit_code == 0);
+  CheckFailed(toy.Train(from + "trainer.max_steps=3 run.run_dir=" + toy.File("new")), 7,
+              {toy.File("weights")});
+}
+
 TEST_CASE("several seeds become several runs and one table") {
   const ToyTexts toy;
   const Outcome outcome = toy.Train("trainer.seeds=3,4 trainer.max_steps=5");

@@ -158,6 +158,13 @@ TEST_CASE("question answering starts from other models' weights and says which w
   CHECK_THAT(started("second", "classifier/ckpt/last/model.safetensors"), new_heads);
   CHECK_THAT(started("third", "run/ckpt/last/model.safetensors"),
              Catch::Contains("newly initialised: none; unused: none"));
+  // Begun, a run needs them no more.
+  std::filesystem::remove_all(toy.File("exported"));
+  const Outcome later =
+      toy.Train("trainer.max_steps=2 data.vocabulary= model.pretrained=" + toy.File("exported"));
+  INFO(later.output);
+  CHECK(later.exit_code == 0);
+  CHECK_THAT(later.output, Catch::Contains("done (max_steps): 2 updates"));
 }
 
 TEST_CASE("seeds of question answering are runs of their own, and mistakes are named") {

@@ -18,7 +18,9 @@
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/comm/root_status.h"
+#include "dtrain/run.pb.h"
 #include "dtrain/train/broadcast.h"
+#include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/pretrained_weights.h"
 #include "nlohmann/json.hpp"
 
@@ -31,11 +33,23 @@ void Print(const Runtime& runtime, const std::string& text) {
   std::fflush(stdout);
 }
 
-// The weights to start from, where there are some and the run has not begun. Read by the root.
-absl::Status LoadPretrained(const proto::BertModelConfig& config,
-                            const std::vector<std::string>& heads, ParameterSet& parameters,
+// Whether Trainer::Resume() will take the weights of a checkpoint. For the root to say.
+bool GoesOn(const proto::RunConfig& run, const std::string& run_dir) {
+  if (run.resume() != "auto") return run.resume() != "never";
+  return !ListCheckpoints(run_dir + "/ckpt").empty();
+}
+
+// The weights to start from, where there are some and the run has not begun: later they may be
+// gone. Read by the root.
+absl::Status LoadPretrained(const BertSections& sections, const std::vector<std::string>& heads,
+                            const std::string& run_dir, ParameterSet& parameters,
                             Runtime& runtime) {
+  const proto::BertModelConfig& config = sections.model;
   if (config.pretrained().empty()) return absl::OkStatus();
+  const bool is_begun = runtime.comm.is_root() && GoesOn(sections.run, run_dir);
+  if (runtime.comm.AllReduceValue(static_cast<int32_t>(is_begun), ReduceOp::kMax) != 0) {
+    return absl::OkStatus();
+  }
   absl::Status status = absl::OkStatus();
   if (runtime.comm.is_root()) {
     const absl::StatusOr<PretrainedReport> report =
@@ -112,8 +126,8 @@ absl::StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTr
                                       options.max_seconds > 0.0));
   options.planned_activation_bytes = memory.recompute.peak_bytes;
   // Before the average of the weights begins, from what they are.
-  DT_RETURN_IF_ERROR(
-      LoadPretrained(sections.model, training.heads, training.task.parameters(), runtime));
+  DT_RETURN_IF_ERROR(LoadPretrained(sections, training.heads, recorder.path(),
+                                    training.task.parameters(), runtime));
   Trainer trainer(training.task, runtime.comm, context, options);
   trainer.set_observer(&recorder);
   trainer.set_stop_flags(&runtime.StopRequests());

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
@@ -176,17 +177,51 @@ absl::Status TakeCheckpointConfig(const std::string& path, proto::BertModelConfi
   return absl::OkStatus();
 }
 
+constexpr const char* kJson[] = {"config.json", "bert_config.json"};
+constexpr char kOwn[] = "config.textproto";
+
+bool Exists(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
 // From the files in the folder of the weights.
 template <typename Config>
 absl::Status TakeShapeIn(const fs::path& folder, Config& config) {
-  std::error_code error;
-  for (const char* name : {"config.json", "bert_config.json"}) {
+  for (const char* name : kJson) {
     const std::string file = (folder / name).string();
-    if (fs::exists(file, error)) return ReadShape(file, *config.mutable_model());
+    if (Exists(file)) return ReadShape(file, *config.mutable_model());
   }
-  const std::string own = (folder / "config.textproto").string();
-  if (!fs::exists(own, error)) return absl::OkStatus();
+  const std::string own = (folder / kOwn).string();
+  if (!Exists(own)) return absl::OkStatus();
   return TakeCheckpointConfig(own, *config.mutable_model(), *config.mutable_data());
+}
+
+// A TensorFlow checkpoint is named without what its files end with.
+bool IsGone(const fs::path& weights, const fs::path& folder) {
+  return !Exists(weights) && !Exists(weights.string() + ".index") && !Exists(folder / kJson[0]) &&
+         !Exists(folder / kJson[1]) && !Exists(folder / kOwn);
+}
+
+// The folder of the checkpoint that the run goes on from, as long as it stays one: by the link to
+// the newest. Empty where the run begins.
+template <typename Config>
+fs::path CheckpointBefore(const Config& config) {
+  const fs::path resume = config.run().resume();
+  const fs::path run_dir = config.run().run_dir();
+  std::vector<fs::path> places;
+  if (resume == "auto" && !run_dir.empty()) {
+    places.push_back(run_dir / "ckpt/last");
+    for (const uint64_t seed : config.trainer().seeds()) {
+      places.push_back(run_dir / ("seed-" + std::to_string(seed)) / "ckpt/last");
+    }
+  } else if (resume != "auto" && resume != "never") {
+    places = {resume, resume / "ckpt/last", resume / "last"};
+  }
+  for (const fs::path& place : places) {
+    if (Exists(place / kOwn) && Exists(place / "vocab.txt")) return place;
+  }
+  return {};
 }
 
 }  // namespace
@@ -196,16 +231,22 @@ absl::Status TakePretrainedShape(Config& config) {
   const std::string path = config.model().pretrained();
   if (path.empty()) return absl::OkStatus();
   std::error_code error;
-  const fs::path folder =
-      fs::is_directory(path, error) ? fs::path(path) : fs::path(path).parent_path();
+  fs::path folder = fs::is_directory(path, error) ? fs::path(path) : fs::path(path).parent_path();
+  const fs::path before = IsGone(path, folder) ? CheckpointBefore(config) : fs::path();
+  if (!before.empty()) {
+    LogInfo(
+        absl::StrFormat("%s is gone: shape and vocabulary are those of %s", path, before.string()));
+    folder = before;
+    if (!Exists(config.data().vocabulary())) config.mutable_data()->clear_vocabulary();
+  }
   DT_RETURN_IF_ERROR(TakeShapeIn(folder, config));
   const std::string tokenizer = (folder / "tokenizer_config.json").string();
-  if (fs::exists(tokenizer, error)) {
+  if (Exists(tokenizer)) {
     DT_RETURN_IF_ERROR(ReadTokenizer(tokenizer, *config.mutable_data()));
   }
   if (config.data().vocabulary().empty()) {
     const std::string vocabulary = (folder / "vocab.txt").string();
-    if (!fs::exists(vocabulary, error)) {
+    if (!Exists(vocabulary)) {
       return UsageError(absl::StrFormat(
           "%s: there is no vocab.txt beside the weights; set data.vocabulary", path));
     }

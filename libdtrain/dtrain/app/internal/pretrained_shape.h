@@ -10,7 +10,9 @@ namespace dtrain::internal {
 // Gives `config` the shape of model.pretrained's config.json or bert_config.json and, where they
 // are not set, its vocab.txt and what tokenizer_config.json says of capitals and accents; nothing
 // without model.pretrained. A checkpoint of bert_classify, bert_pretrain or bert_squad has no such
-// JSON: shape, capitals, accents and tokenizer are then those of its config.textproto.
+// JSON: shape, capitals, accents and tokenizer are then those of its config.textproto. Where the
+// weights are gone and the run goes on from a checkpoint (of its own, or run.resume's), all of that
+// is the checkpoint's, its vocabulary too.
 // StorageError: files that are there and cannot be used; UsageError: no vocabulary, or texts longer
 // than the model's positions.
 // Config: proto::BertConfig, proto::PretrainConfig, proto::SquadConfig.
