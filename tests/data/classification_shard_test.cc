@@ -52,7 +52,7 @@ ClassificationShard Open(const std::string& path) {
 }
 
 void CheckDamaged(const std::string& path, const std::string& text,
-                  const ClassificationShardOpenOptions& options = {}) {
+                  const ShardOpenOptions& options = {}) {
   const absl::Status status = ClassificationShard::Open(path, options).status();
   CHECK(ExitCodeOf(status) == ExitCode::kData);
   CHECK_THAT(std::string(MessageOf(status)), Catch::Contains(path));

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "dtrain/base/crc.h"
-#include "dtrain/data/internal/document_shard_format.h"
+#include "dtrain/data/internal/shard_format.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {
@@ -49,7 +49,7 @@ std::string WriteDocuments(const TemporaryFolder& dir, int documents, int64_t vo
 }
 
 void CheckDamaged(const std::string& path, const std::string& text,
-                  const DocumentShardOpenOptions& options = {}) {
+                  const ShardOpenOptions& options = {}) {
   const absl::Status status = DocumentShard::Open(path, options).status();
   CHECK(ExitCodeOf(status) == ExitCode::kData);
   CHECK_THAT(std::string(MessageOf(status)), Catch::Contains(path) && Catch::Contains(text));
@@ -147,20 +147,43 @@ TEST_CASE("bounds that would lead readers astray are found without the checksum"
   CheckDamaged(path, "bounds of document 0", {.verify_checksum = false});
 }
 
+// The bytes of a shard with a changed header and right checksums.
+std::string Resealed(std::string bytes, void (*change)(internal::DocumentHeader&)) {
+  internal::DocumentHeader header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  change(header);
+  internal::Seal(Crc32c(std::as_bytes(std::span(bytes)).subspan(sizeof(header))), header);
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  return bytes;
+}
+
 TEST_CASE("ids beyond the vocabulary are found even where the checksums are right") {
   const TemporaryFolder dir;
   for (const int64_t vocab_size : {1000, 70000}) {
     const std::string path = WriteDocuments(dir, 9, vocab_size);
     std::string bytes = ReadTestFile(path);
     bytes[128 + (vocab_size == 1000 ? 1 : 3)] = '\x7f';
-    internal::DocumentHeader header;
-    std::memcpy(&header, bytes.data(), sizeof(header));
-    header.body_crc = Crc32c(std::as_bytes(std::span(bytes)).subspan(sizeof(header)));
-    header.header_crc = header.ComputeCrc();
-    std::memcpy(bytes.data(), &header, sizeof(header));
-    WriteTestFile(path, bytes);
+    WriteTestFile(path, Resealed(bytes, [](internal::DocumentHeader&) {}));
     CheckDamaged(path, "ids beyond the vocabulary");
   }
+}
+
+TEST_CASE("counts that no file of its size holds are found, as large as they may be") {
+  using Header = internal::DocumentHeader;
+  const TemporaryFolder dir;
+  const std::string path = WriteDocuments(dir, 9);
+  const std::string good = ReadTestFile(path);
+  const auto refused = [&](const std::string& why, void (*change)(Header&)) {
+    WriteTestFile(path, Resealed(good, change));
+    CheckDamaged(path, why);
+  };
+  refused("counts of the header", [](Header& h) { h.documents = -1; });
+  refused("counts of the header", [](Header& h) { h.documents = INT64_MAX; });
+  refused("counts of the header", [](Header& h) { h.tokens = INT64_MAX; });
+  refused("counts of the header", [](Header& h) { h.segments = -8; });
+  refused("where the header says", [](Header& h) { h.segments += 8; });
+  refused("vocabulary of the header", [](Header& h) { h.start.id_bytes = 3; });
+  refused("special tokens", [](Header& h) { h.mask_id = 1000; });
 }
 
 TEST_CASE("a document shard refuses what it cannot hold") {

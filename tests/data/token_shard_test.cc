@@ -43,7 +43,7 @@ std::string WriteShard(const TemporaryFolder& dir, const TokenShardInfo& info = 
 }
 
 void CheckRefused(const std::string& path, const std::string& part,
-                  const TokenShardOpenOptions& options = {}) {
+                  const ShardOpenOptions& options = {}) {
   const absl::Status status = TokenShard::Open(path, options).status();
   CHECK(ExitCodeOf(status) == ExitCode::kData);
   CHECK_THAT(std::string(MessageOf(status)), Catch::Contains(path) && Catch::Contains(part));

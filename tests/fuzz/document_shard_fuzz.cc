@@ -6,7 +6,7 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/data/document_shard.h"
-#include "dtrain/data/internal/document_shard_format.h"
+#include "dtrain/data/internal/shard_format.h"
 #include "dtrain/data/pretraining_examples.h"
 #include "fuzz/fuzz_file.h"
 
@@ -16,8 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   dtrain::internal::DocumentHeader header;
   if (size >= sizeof(header)) {
     std::memcpy(&header, bytes.data(), sizeof(header));
-    header.body_crc = dtrain::Crc32c(std::as_bytes(std::span(bytes)).subspan(sizeof(header)));
-    header.header_crc = header.ComputeCrc();
+    dtrain::internal::Seal(dtrain::Crc32c(std::as_bytes(std::span(bytes)).subspan(sizeof(header))),
+                           header);
     std::memcpy(bytes.data(), &header, sizeof(header));
   }
   const dtrain::FuzzFile file(bytes.data(), bytes.size());

@@ -3,36 +3,25 @@
 #include "dtrain/data/classification_shard.h"
 
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/file.h"
-#include "dtrain/data/internal/classification_shard_format.h"
-#include "dtrain/data/internal/shard_header.h"
+#include "dtrain/data/internal/shard_body.h"
+#include "dtrain/data/internal/shard_file.h"
 
 namespace dtrain {
-namespace {
-
-constexpr std::string_view kKind = "classification shard";
-
-}  // namespace
 
 using internal::ClassificationHeader;
-using internal::ClassificationLayout;
 using Json = nlohmann::ordered_json;
 
 struct ClassificationShardWriter::State {
   State(AtomicFile file, const ClassificationShardInfo& i)
       : info(i), body(std::move(file), i.vocab_size) {
-    std::memcpy(header.magic, internal::kClassificationMagic, sizeof(header.magic));
-    header.version = internal::kClassificationVersion;
-    header.id_bytes = internal::IdBytes(info.vocab_size);
-    header.vocab_size = info.vocab_size;
-    header.vocab_hash = info.vocab_hash;
-    header.key = info.key;
+    header.start = internal::StartOf(internal::kClassificationShard, info.vocab_size,
+                                     info.vocab_hash, info.key);
     header.labels_per_row = info.labels_per_row;
     header.label_kind = static_cast<int32_t>(info.label_kind);
   }
@@ -129,98 +118,75 @@ absl::Status ClassificationShardWriter::Finish(std::string_view report) {
   DT_RETURN_IF_ERROR(s.body.WriteOffsets(std::span<const uint32_t>(s.name_lengths)));
   DT_RETURN_IF_ERROR(s.body.WriteSection(std::span<const char>(s.names)));
   DT_RETURN_IF_ERROR(s.body.WriteSection(std::span<const char>(metadata)));
-  s.header.body_crc = s.body.crc();
-  s.header.header_crc = s.header.ComputeCrc();
   return s.body.Commit(s.header, AtomicFile::Durability::kCrashOfProcess);
 }
 
 struct ClassificationShard::Mapping {
-  Mapping(std::string p, MappedFile f) : path(std::move(p)), file(std::move(f)) {}
-
-  template <typename T>
-  std::span<const T> At(int64_t position, int64_t count) const {
-    return {reinterpret_cast<const T*>(file.bytes().data() + position), static_cast<size_t>(count)};
-  }
-  absl::Status Damaged(std::string_view why) const {
-    return internal::DamagedShard(path, kKind, why);
-  }
-  absl::Status CheckHeader();
-  absl::Status ReadMetadata(const ClassificationLayout& layout);
-
-  std::string path;
-  MappedFile file;
   ClassificationHeader header;
-  ClassificationShardInfo info;
-  std::string report;
+  internal::ShardFile file;
+  std::span<const char> metadata = {};
+  ClassificationShardInfo info = {};
+  std::string report = {};
 };
-
-absl::Status ClassificationShard::Mapping::CheckHeader() {
-  const auto bytes = static_cast<int64_t>(file.bytes().size());
-  DT_RETURN_IF_ERROR(internal::ReadShardHeader(path, kKind, file.bytes(),
-                                               internal::kClassificationMagic,
-                                               internal::kClassificationVersion, header));
-  if (!header.IsPlausible(bytes)) return Damaged("counts of the header");
-  const ClassificationLayout layout(header);
-  if (bytes != layout.end) {
-    return Damaged(absl::StrFormat("%d bytes where the header says %d", bytes, layout.end));
-  }
-  if (header.label_kind < 0 || header.label_kind > static_cast<int32_t>(LabelKind::kMultiLabel)) {
-    return Damaged("kind of labels");
-  }
-  info = {.vocab_size = header.vocab_size,
-          .vocab_hash = header.vocab_hash,
-          .key = header.key,
-          .label_kind = static_cast<LabelKind>(header.label_kind),
-          .labels_per_row = header.labels_per_row};
-  return ReadMetadata(layout);
-}
-
-absl::Status ClassificationShard::Mapping::ReadMetadata(const ClassificationLayout& layout) {
-  const auto text = At<char>(layout.metadata, header.metadata_bytes);
-  try {
-    const Json json = Json::parse(text.begin(), text.end());
-    info.label_names = json.at("label_names").get<std::vector<std::string>>();
-    info.group_names = json.at("group_names").get<std::vector<std::string>>();
-    report = json.at("report").get<std::string>();
-  } catch (const Json::exception& error) {
-    return Damaged(std::string("metadata: ") + error.what());
-  }
-  return absl::OkStatus();
-}
 
 ClassificationShard::ClassificationShard(std::unique_ptr<Mapping> mapping)
     : mapping_(std::move(mapping)) {
   const ClassificationHeader& h = mapping_->header;
-  const ClassificationLayout at(h);
-  offsets_ = mapping_->At<uint64_t>(at.offsets, h.rows + 1);
-  lengths_ = mapping_->At<int32_t>(at.lengths, h.rows);
-  first_lengths_ = mapping_->At<int32_t>(at.first_lengths, h.rows);
-  labels_ = mapping_->At<float>(at.labels, h.rows * h.labels_per_row);
-  weights_ = mapping_->At<float>(at.weights, h.rows);
-  groups_ = mapping_->At<uint32_t>(at.groups, h.rows);
-  rows_ = mapping_->At<int64_t>(at.rows, h.rows);
-  name_offsets_ = mapping_->At<uint64_t>(at.name_offsets, h.rows + 1);
-  const auto names = mapping_->At<char>(at.names, h.name_bytes);
+  internal::ShardFile& file = mapping_->file;
+  ids_ = file.TakeIds(h.tokens);
+  offsets_ = file.TakeOffsets(h.rows);
+  lengths_ = file.Take<int32_t>(h.rows);
+  first_lengths_ = file.Take<int32_t>(h.rows);
+  labels_ = file.Take<float>(h.rows, h.labels_per_row);
+  weights_ = file.Take<float>(h.rows);
+  groups_ = file.Take<uint32_t>(h.rows);
+  rows_ = file.Take<int64_t>(h.rows);
+  name_offsets_ = file.TakeOffsets(h.rows);
+  const auto names = file.Take<char>(h.name_bytes);
   names_ = {names.data(), names.size()};
+  mapping_->metadata = file.Take<char>(h.metadata_bytes);
 }
 ClassificationShard::ClassificationShard(ClassificationShard&&) noexcept = default;
 ClassificationShard& ClassificationShard::operator=(ClassificationShard&&) noexcept = default;
 ClassificationShard::~ClassificationShard() = default;
 
-absl::StatusOr<ClassificationShard> ClassificationShard::Open(
-    const std::string& path, const ClassificationShardOpenOptions& options) {
-  DT_ASSIGN_OR_RETURN(MappedFile file, internal::MapShard(path));
-  auto mapping = std::make_unique<Mapping>(path, std::move(file));
-  DT_RETURN_IF_ERROR(mapping->CheckHeader());
-  const ClassificationHeader& header = mapping->header;
-  DT_RETURN_IF_ERROR(internal::CheckShardVocabulary(path, header.vocab_hash, options.vocab_hash));
-  if (options.verify_checksum &&
-      Crc32c(mapping->file.bytes().subspan(sizeof(header))) != header.body_crc) {
-    return mapping->Damaged("checksum of the content");
-  }
-  ClassificationShard shard(std::move(mapping));
+absl::StatusOr<ClassificationShard> ClassificationShard::Open(const std::string& path,
+                                                              const ShardOpenOptions& options) {
+  ClassificationHeader header;
+  DT_ASSIGN_OR_RETURN(internal::ShardFile file,
+                      internal::ShardFile::Open(path, internal::kClassificationShard, header));
+  ClassificationShard shard(std::make_unique<Mapping>(Mapping{header, std::move(file)}));
+  DT_RETURN_IF_ERROR(shard.mapping_->file.Check(options, header.body_crc));
+  DT_RETURN_IF_ERROR(shard.ReadInfo());
   DT_RETURN_IF_ERROR(shard.CheckContent());
   return shard;
+}
+
+absl::Status ClassificationShard::Damaged(std::string_view why) const {
+  return mapping_->file.Damaged(why);
+}
+
+absl::Status ClassificationShard::ReadInfo() {
+  const ClassificationHeader& h = mapping_->header;
+  if (h.label_kind < 0 || h.label_kind > static_cast<int32_t>(LabelKind::kMultiLabel)) {
+    return Damaged("kind of labels");
+  }
+  if (h.labels_per_row < 1 || h.labels_per_row > 4096) return Damaged("number of labels");
+  ClassificationShardInfo& info = mapping_->info;
+  info = {.vocab_size = h.start.vocab_size,
+          .vocab_hash = h.start.vocab_hash,
+          .key = h.start.key,
+          .label_kind = static_cast<LabelKind>(h.label_kind),
+          .labels_per_row = h.labels_per_row};
+  try {
+    const Json json = Json::parse(mapping_->metadata.begin(), mapping_->metadata.end());
+    info.label_names = json.at("label_names").get<std::vector<std::string>>();
+    info.group_names = json.at("group_names").get<std::vector<std::string>>();
+    mapping_->report = json.at("report").get<std::string>();
+  } catch (const Json::exception& error) {
+    return Damaged(std::string("metadata: ") + error.what());
+  }
+  return absl::OkStatus();
 }
 
 // Readers index by these without checks.
@@ -231,33 +197,29 @@ absl::Status ClassificationShard::CheckContent() const {
     const auto row = static_cast<size_t>(i);
     const bool lengths_fit = lengths_[row] >= 0 && first_lengths_[row] >= 0 &&
                              first_lengths_[row] <= lengths_[row] && offsets_[row] == tokens;
-    if (!lengths_fit) return mapping_->Damaged(absl::StrFormat("lengths of row %d", i));
+    if (!lengths_fit) return Damaged(absl::StrFormat("lengths of row %d", i));
     tokens += static_cast<uint64_t>(lengths_[row]);
     if (name_offsets_[row] != name_bytes || name_offsets_[row + 1] < name_bytes) {
-      return mapping_->Damaged(absl::StrFormat("name of row %d", i));
+      return Damaged(absl::StrFormat("name of row %d", i));
     }
     name_bytes = name_offsets_[row + 1];
   }
-  if (offsets_.back() != tokens || tokens != static_cast<uint64_t>(mapping_->header.tokens)) {
-    return mapping_->Damaged("number of tokens");
+  if (offsets_.back() != tokens || tokens != static_cast<uint64_t>(ids_.size())) {
+    return Damaged("number of tokens");
   }
   if (name_offsets_.back() != name_bytes || name_bytes != names_.size()) {
-    return mapping_->Damaged("bytes of names");
+    return Damaged("bytes of names");
   }
   return absl::OkStatus();
 }
 
-const std::string& ClassificationShard::path() const { return mapping_->path; }
+const std::string& ClassificationShard::path() const { return mapping_->file.path(); }
 const ClassificationShardInfo& ClassificationShard::info() const { return mapping_->info; }
 const std::string& ClassificationShard::report() const { return mapping_->report; }
-int64_t ClassificationShard::tokens() const { return mapping_->header.tokens; }
 
 TokenView ClassificationShard::ids(int64_t i) const {
-  const int64_t id_bytes = mapping_->header.id_bytes;
   const auto offset = static_cast<int64_t>(offsets_[static_cast<size_t>(i)]);
-  const auto position = static_cast<int64_t>(sizeof(ClassificationHeader)) + offset * id_bytes;
-  return {mapping_->file.bytes().data() + position, lengths_[static_cast<size_t>(i)],
-          id_bytes == 4};
+  return ids_.Part(offset, lengths_[static_cast<size_t>(i)]);
 }
 
 std::span<const float> ClassificationShard::labels(int64_t i) const {

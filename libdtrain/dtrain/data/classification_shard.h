@@ -15,7 +15,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,7 +23,7 @@
 #include "dtrain/base/status.h"
 #include "dtrain/data/batching.h"
 #include "dtrain/data/classification_batch.h"
-#include "dtrain/data/token_shard.h"
+#include "dtrain/data/shard.h"
 
 namespace dtrain {
 
@@ -83,19 +82,13 @@ class ClassificationShardWriter {
   std::unique_ptr<State> state_;
 };
 
-struct ClassificationShardOpenOptions {
-  // When given, the shard must have been made with it.
-  std::optional<uint64_t> vocab_hash = std::nullopt;
-  bool verify_checksum = true;  // reads the whole file, some GB/s
-};
-
 class ClassificationShard {
  public:
   // Checks header, sizes, lengths, and the checksum of the content unless told not to. DataError
   // when the file is missing, not such a shard, of another version, damaged, or of another
   // vocabulary.
-  static absl::StatusOr<ClassificationShard> Open(
-      const std::string& path, const ClassificationShardOpenOptions& options = {});
+  static absl::StatusOr<ClassificationShard> Open(const std::string& path,
+                                                  const ShardOpenOptions& options = {});
   ClassificationShard(ClassificationShard&&) noexcept;
   ClassificationShard& operator=(ClassificationShard&&) noexcept;
   ~ClassificationShard();
@@ -104,7 +97,7 @@ class ClassificationShard {
   const ClassificationShardInfo& info() const;
   const std::string& report() const;                                      // as given to Finish()
   int64_t size() const { return static_cast<int64_t>(lengths_.size()); }  // rows
-  int64_t tokens() const;
+  int64_t tokens() const { return ids_.size(); }
 
   // Of the mapped file: valid as long as the shard.
   std::span<const int32_t> lengths() const { return lengths_; }
@@ -122,8 +115,11 @@ class ClassificationShard {
   struct Mapping;
   explicit ClassificationShard(std::unique_ptr<Mapping> mapping);
   absl::Status CheckContent() const;
+  absl::Status ReadInfo();
+  absl::Status Damaged(std::string_view why) const;
 
   std::unique_ptr<Mapping> mapping_;
+  TokenView ids_;
   std::span<const uint64_t> offsets_;
   std::span<const int32_t> lengths_;
   std::span<const int32_t> first_lengths_;

@@ -2,42 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/document_shard.h"
 
-#include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/file.h"
-#include "dtrain/data/internal/document_shard_format.h"
-#include "dtrain/data/internal/shard_header.h"
+#include "dtrain/data/internal/shard_body.h"
+#include "dtrain/data/internal/shard_file.h"
 
 namespace dtrain {
-namespace {
-
-constexpr std::string_view kKind = "document shard";
-
-template <typename Id>
-bool AllBelow(std::span<const Id> ids, uint32_t bound) {
-  uint32_t largest = 0;
-  for (const Id id : ids) largest = std::max(largest, uint32_t{id});
-  return ids.empty() || largest < bound;
-}
-
-}  // namespace
 
 using internal::DocumentHeader;
-using internal::DocumentLayout;
 
 struct DocumentShardWriter::State {
   State(AtomicFile file, const DocumentShardInfo& i)
       : info(i), body(std::move(file), i.vocab_size) {
-    std::memcpy(header.magic, internal::kDocumentMagic, sizeof(header.magic));
-    header.version = internal::kDocumentVersion;
-    header.id_bytes = internal::IdBytes(info.vocab_size);
-    header.vocab_size = info.vocab_size;
-    header.vocab_hash = info.vocab_hash;
-    header.key = info.key;
+    header.start =
+        internal::StartOf(internal::kDocumentShard, info.vocab_size, info.vocab_hash, info.key);
     header.cls_id = info.cls_id;
     header.sep_id = info.sep_id;
     header.mask_id = info.mask_id;
@@ -112,84 +93,61 @@ absl::Status DocumentShardWriter::Finish(std::string_view report) {
   DT_RETURN_IF_ERROR(s.body.WriteOffsets(std::span<const int64_t>(s.document_tokens)));
   DT_RETURN_IF_ERROR(s.body.WriteSection(std::span<const uint8_t>(s.info.continues_word)));
   DT_RETURN_IF_ERROR(s.body.WriteSection(std::span<const char>(report)));
-  s.header.body_crc = s.body.crc();
-  s.header.header_crc = s.header.ComputeCrc();
   return s.body.Commit(s.header, AtomicFile::Durability::kCrashOfProcess);
 }
 
 struct DocumentShard::Mapping {
-  Mapping(std::string p, MappedFile f) : path(std::move(p)), file(std::move(f)) {}
-
-  template <typename T>
-  std::span<const T> At(int64_t position, int64_t count) const {
-    return {reinterpret_cast<const T*>(file.bytes().data() + position), static_cast<size_t>(count)};
-  }
-  absl::Status Damaged(std::string_view why) const {
-    return internal::DamagedShard(path, kKind, why);
-  }
-  absl::Status CheckHeader();
-
-  std::string path;
-  MappedFile file;
   DocumentHeader header;
-  DocumentShardInfo info;
-  std::string report;
+  internal::ShardFile file;
+  DocumentShardInfo info = {};
+  std::string report = {};
 };
-
-absl::Status DocumentShard::Mapping::CheckHeader() {
-  const auto bytes = static_cast<int64_t>(file.bytes().size());
-  DT_RETURN_IF_ERROR(internal::ReadShardHeader(path, kKind, file.bytes(), internal::kDocumentMagic,
-                                               internal::kDocumentVersion, header));
-  if (!header.IsPlausible(bytes)) return Damaged("counts of the header");
-  const DocumentLayout layout(header);
-  if (bytes != layout.end) {
-    return Damaged(absl::StrFormat("%d bytes where the header says %d", bytes, layout.end));
-  }
-  const auto continues = At<uint8_t>(layout.continues_word, header.vocab_size);
-  info = {.vocab_size = header.vocab_size,
-          .vocab_hash = header.vocab_hash,
-          .key = header.key,
-          .cls_id = header.cls_id,
-          .sep_id = header.sep_id,
-          .mask_id = header.mask_id,
-          .continues_word = {continues.begin(), continues.end()}};
-  const auto text = At<char>(layout.report, header.report_bytes);
-  report.assign(text.begin(), text.end());
-  return absl::OkStatus();
-}
 
 DocumentShard::DocumentShard(std::unique_ptr<Mapping> mapping) : mapping_(std::move(mapping)) {
   const DocumentHeader& h = mapping_->header;
-  const DocumentLayout at(h);
-  segment_lengths_ = mapping_->At<uint16_t>(at.segment_lengths, h.segments);
-  segment_begins_ = mapping_->At<uint64_t>(at.segment_begins, h.documents + 1);
-  token_begins_ = mapping_->At<uint64_t>(at.token_begins, h.documents + 1);
+  internal::ShardFile& file = mapping_->file;
+  ids_ = file.TakeIds(h.tokens);
+  segment_lengths_ = file.Take<uint16_t>(h.segments);
+  segment_begins_ = file.TakeOffsets(h.documents);
+  token_begins_ = file.TakeOffsets(h.documents);
+  const auto continues = file.Take<uint8_t>(h.start.vocab_size);
+  mapping_->info = {.vocab_size = h.start.vocab_size,
+                    .vocab_hash = h.start.vocab_hash,
+                    .key = h.start.key,
+                    .cls_id = h.cls_id,
+                    .sep_id = h.sep_id,
+                    .mask_id = h.mask_id,
+                    .continues_word = {continues.begin(), continues.end()}};
+  const auto report = file.Take<char>(h.report_bytes);
+  mapping_->report.assign(report.begin(), report.end());
 }
 DocumentShard::DocumentShard(DocumentShard&&) noexcept = default;
 DocumentShard& DocumentShard::operator=(DocumentShard&&) noexcept = default;
 DocumentShard::~DocumentShard() = default;
 
 absl::StatusOr<DocumentShard> DocumentShard::Open(const std::string& path,
-                                                  const DocumentShardOpenOptions& options) {
-  DT_ASSIGN_OR_RETURN(MappedFile file, internal::MapShard(path));
-  auto mapping = std::make_unique<Mapping>(path, std::move(file));
-  DT_RETURN_IF_ERROR(mapping->CheckHeader());
-  const DocumentHeader& header = mapping->header;
-  DT_RETURN_IF_ERROR(internal::CheckShardVocabulary(path, header.vocab_hash, options.vocab_hash));
-  if (options.verify_checksum &&
-      Crc32c(mapping->file.bytes().subspan(sizeof(header))) != header.body_crc) {
-    return mapping->Damaged("checksum of the content");
-  }
-  DocumentShard shard(std::move(mapping));
+                                                  const ShardOpenOptions& options) {
+  DocumentHeader header;
+  DT_ASSIGN_OR_RETURN(internal::ShardFile file,
+                      internal::ShardFile::Open(path, internal::kDocumentShard, header));
+  DocumentShard shard(std::make_unique<Mapping>(Mapping{header, std::move(file)}));
+  DT_RETURN_IF_ERROR(shard.mapping_->file.Check(options, header.body_crc));
   DT_RETURN_IF_ERROR(shard.CheckContent());
-  if (options.verify_checksum && !shard.IdsAreInVocabulary()) {
-    return shard.mapping_->Damaged("ids beyond the vocabulary");
+  if (options.verify_checksum && !shard.ids_.AllBelow(header.start.vocab_size)) {
+    return shard.Damaged("ids beyond the vocabulary");
   }
   return shard;
 }
 
+absl::Status DocumentShard::Damaged(std::string_view why) const {
+  return mapping_->file.Damaged(why);
+}
+
 // Readers index by these without checks.
 absl::Status DocumentShard::CheckContent() const {
+  for (const int32_t id : {info().cls_id, info().sep_id, info().mask_id}) {
+    if (id < 0 || id >= info().vocab_size) return Damaged("special tokens");
+  }
   const auto num_segments = static_cast<uint64_t>(segments());
   uint64_t segment = 0;
   uint64_t token = 0;
@@ -198,31 +156,22 @@ absl::Status DocumentShard::CheckContent() const {
     const uint64_t end = segment_begins_[d + 1];
     if (segment_begins_[d] != segment || token_begins_[d] != token || end <= segment ||
         end > num_segments) {
-      return mapping_->Damaged(absl::StrFormat("bounds of document %d", i));
+      return Damaged(absl::StrFormat("bounds of document %d", i));
     }
     for (; segment < end; ++segment) {
       const uint16_t length = segment_lengths_[segment];
-      if (length == 0) return mapping_->Damaged(absl::StrFormat("segment of document %d", i));
+      if (length == 0) return Damaged(absl::StrFormat("segment of document %d", i));
       token += length;
     }
   }
   const bool all_there = segment == num_segments && segment_begins_.back() == segment &&
                          token_begins_.back() == token && static_cast<int64_t>(token) == tokens();
-  return all_there ? absl::OkStatus() : mapping_->Damaged("number of tokens");
+  return all_there ? absl::OkStatus() : Damaged("number of tokens");
 }
 
-bool DocumentShard::IdsAreInVocabulary() const {
-  const DocumentHeader& h = mapping_->header;
-  const auto bound = static_cast<uint32_t>(std::min<int64_t>(h.vocab_size, UINT32_MAX));
-  const int64_t at = DocumentLayout(h).ids;
-  return h.id_bytes == 4 ? AllBelow(mapping_->At<uint32_t>(at, h.tokens), bound)
-                         : AllBelow(mapping_->At<uint16_t>(at, h.tokens), bound);
-}
-
-const std::string& DocumentShard::path() const { return mapping_->path; }
+const std::string& DocumentShard::path() const { return mapping_->file.path(); }
 const DocumentShardInfo& DocumentShard::info() const { return mapping_->info; }
 const std::string& DocumentShard::report() const { return mapping_->report; }
-int64_t DocumentShard::tokens() const { return mapping_->header.tokens; }
 
 std::span<const uint16_t> DocumentShard::segment_lengths(int64_t i) const {
   const uint64_t begin = segment_begins_[static_cast<size_t>(i)];
@@ -232,9 +181,7 @@ std::span<const uint16_t> DocumentShard::segment_lengths(int64_t i) const {
 TokenView DocumentShard::ids(int64_t begin, int64_t count) const {
   DT_CHECK(begin >= 0 && count >= 0 && begin + count <= tokens())
       << "tokens " << begin << " to " << begin + count << " of " << tokens();
-  const int64_t id_bytes = mapping_->header.id_bytes;
-  const int64_t position = static_cast<int64_t>(sizeof(DocumentHeader)) + begin * id_bytes;
-  return {mapping_->file.bytes().data() + position, count, id_bytes == 4};
+  return ids_.Part(begin, count);
 }
 
 }  // namespace dtrain

@@ -19,14 +19,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "dtrain/base/status.h"
-#include "dtrain/data/token_shard.h"
+#include "dtrain/data/shard.h"
 
 namespace dtrain {
 
@@ -72,19 +71,13 @@ class DocumentShardWriter {
   std::unique_ptr<State> state_;
 };
 
-struct DocumentShardOpenOptions {
-  // When given, the shard must have been made with it.
-  std::optional<uint64_t> vocab_hash = std::nullopt;
-  bool verify_checksum = true;  // and ids: reads the whole file, some GB/s
-};
-
 class DocumentShard {
  public:
   // Checks header, sizes, lengths, and unless told not to ids and the checksum of the content.
   // DataError when the file is missing, not such a shard, of another version, damaged, or of
   // another vocabulary.
   static absl::StatusOr<DocumentShard> Open(const std::string& path,
-                                            const DocumentShardOpenOptions& options = {});
+                                            const ShardOpenOptions& options = {});
   DocumentShard(DocumentShard&&) noexcept;
   DocumentShard& operator=(DocumentShard&&) noexcept;
   ~DocumentShard();
@@ -94,7 +87,7 @@ class DocumentShard {
   const std::string& report() const;  // as given to Finish()
   int64_t documents() const { return static_cast<int64_t>(token_begins_.size()) - 1; }
   int64_t segments() const { return static_cast<int64_t>(segment_lengths_.size()); }
-  int64_t tokens() const;
+  int64_t tokens() const { return ids_.size(); }
 
   // Of document `i`, which has at least one segment. Valid as long as the shard.
   std::span<const uint16_t> segment_lengths(int64_t i) const;
@@ -115,9 +108,10 @@ class DocumentShard {
   struct Mapping;
   explicit DocumentShard(std::unique_ptr<Mapping> mapping);
   absl::Status CheckContent() const;
-  bool IdsAreInVocabulary() const;
+  absl::Status Damaged(std::string_view why) const;
 
   std::unique_ptr<Mapping> mapping_;
+  TokenView ids_;
   std::span<const uint16_t> segment_lengths_;
   std::span<const uint64_t> segment_begins_;  // [documents + 1]
   std::span<const uint64_t> token_begins_;    // [documents + 1]

@@ -14,12 +14,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/data/shard.h"
 
 namespace dtrain {
 
@@ -50,34 +50,12 @@ class TokenShardWriter {
   std::unique_ptr<State> state_;
 };
 
-struct TokenShardOpenOptions {
-  std::optional<uint64_t> vocab_hash =
-      std::nullopt;             // when given, the shard must have been made with it
-  bool verify_checksum = true;  // reads the whole file, some GB/s
-};
-
-// Tokens of one side of one pair, as stored.
-class TokenView {
- public:
-  TokenView(const void* ids, int64_t size, bool wide) : ids_(ids), size_(size), wide_(wide) {}
-  int64_t size() const { return size_; }
-  int32_t operator[](int64_t i) const {
-    return wide_ ? static_cast<const int32_t*>(ids_)[i]
-                 : int32_t{static_cast<const uint16_t*>(ids_)[i]};
-  }
-
- private:
-  const void* ids_;
-  int64_t size_;
-  bool wide_;
-};
-
 class TokenShard {
  public:
   // Checks header, lengths and size of the file; its checksum unless told not to. DataError when
   // the file is missing, not a shard, of another version, damaged, or of another vocabulary.
   static absl::StatusOr<TokenShard> Open(const std::string& path,
-                                         const TokenShardOpenOptions& options = {});
+                                         const ShardOpenOptions& options = {});
   TokenShard(TokenShard&&) noexcept;
   TokenShard& operator=(TokenShard&&) noexcept;
   ~TokenShard();
@@ -102,7 +80,10 @@ class TokenShard {
  private:
   struct Mapping;
   explicit TokenShard(std::unique_ptr<Mapping> mapping);
+  absl::Status CheckContent() const;
+
   std::unique_ptr<Mapping> mapping_;
+  TokenView ids_;
   std::span<const uint64_t> offsets_;
   std::span<const int32_t> source_lengths_;
   std::span<const int32_t> target_lengths_;

@@ -13,12 +13,9 @@
 #include "dtrain/base/crc.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/status.h"
+#include "dtrain/data/internal/shard_format.h"
 
 namespace dtrain::internal {
-
-// Bytes of an id: uint16 while the vocabulary fits, else uint32.
-inline uint32_t IdBytes(int64_t vocab_size) { return vocab_size <= 65536 ? 2 : 4; }
-inline int64_t Align8(int64_t bytes) { return (bytes + 7) / 8 * 8; }
 
 // Everything after the header of a shard being written.
 class ShardBody {
@@ -30,9 +27,10 @@ class ShardBody {
   absl::Status WriteHeader(const Header& header) {
     return file_.Write(std::as_bytes(std::span(&header, 1)));
   }
-  // Over the header written before; then the file gets its name.
+  // Over the header written before, with the checksums; then the file gets its name.
   template <typename Header>
-  absl::Status Commit(const Header& header, AtomicFile::Durability durability) {
+  absl::Status Commit(Header header, AtomicFile::Durability durability) {
+    Seal(crc_, header);
     DT_RETURN_IF_ERROR(file_.WriteAtStart(std::as_bytes(std::span(&header, 1))));
     return file_.Commit(durability);
   }
@@ -76,12 +74,10 @@ class ShardBody {
     return EndSection();
   }
 
-  uint32_t crc() const { return crc_; }  // of all but the header
-
  private:
   AtomicFile file_;
   int64_t vocab_size_;
-  uint32_t crc_ = 0;
+  uint32_t crc_ = 0;       // of all but the header
   size_t in_section_ = 0;  // bytes so far
   std::vector<uint16_t> narrow_;
 };
