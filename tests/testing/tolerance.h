@@ -1,4 +1,4 @@
-// tolerance.h - how far a result may lie from its reference, by element type.
+// tolerance.h - how far results lie apart, and may lie from a reference, by element type.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TESTS_TESTING_TOLERANCE_H_
 #define DTRAIN_TESTS_TESTING_TOLERANCE_H_
@@ -41,6 +41,17 @@ double RelativeError(std::span<const T> actual, std::span<const double> expected
     worst = std::max(worst, std::abs(value - expected[i]));
   }
   return worst == 0 ? 0 : worst / std::max(largest, 1e-30);
+}
+
+// max |a - b|; infinite where a value is NaN, the sizes differ or there is nothing to compare.
+inline double LargestDifference(std::span<const float> a, std::span<const float> b) {
+  if (a.size() != b.size() || a.empty()) return std::numeric_limits<double>::infinity();
+  double worst = 0.0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) || std::isnan(b[i])) return std::numeric_limits<double>::infinity();
+    worst = std::max(worst, std::abs(double{a[i]} - double{b[i]}));
+  }
+  return worst;
 }
 
 }  // namespace dtrain

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
+#include "testing/tolerance.h"
 #include "train/toy_classifier.h"
 
 namespace dtrain {
@@ -22,16 +22,6 @@ using Result = ToyClassifierResult;
 
 Run MakeRun(const ToyTexts& texts) { return MakeToyClassifierRun(texts); }
 std::vector<Result> Train(const Run& run) { return TrainToyClassifier(run); }
-
-double LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
-  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
-  double worst = 0.0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (std::isnan(a[i])) return std::numeric_limits<double>::infinity();
-    worst = std::max(worst, std::abs(double{a[i]} - double{b[i]}));
-  }
-  return worst;
-}
 
 void CheckSameTraining(const Result& actual, const Result& expected) {
   CHECK(actual.message == expected.message);

@@ -11,6 +11,7 @@
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/train/gradient_reducer.h"
+#include "testing/tolerance.h"
 #include "testing/translation_batches.h"
 #include "train/toy_training.h"
 
@@ -132,16 +133,6 @@ ToyRun SmoothRun(const ToyCorpus& corpus) {
   run.trainer.adam.weight_decay = 0.01f;
   run.trainer.adam.ema_decay = 0.5f;
   return run;
-}
-
-double LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
-  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
-  double worst = 0.0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (std::isnan(a[i])) return std::numeric_limits<double>::infinity();
-    worst = std::max(worst, std::abs(double{a[i]} - double{b[i]}));
-  }
-  return worst;
 }
 
 void CheckSameTraining(const ToyResult& actual, const ToyResult& expected) {

@@ -16,6 +16,7 @@
 #include "dtrain/ops/cast.h"
 #include "dtrain/train/gradient_reducer.h"
 #include "testing/host_executor/nccl.h"
+#include "testing/tolerance.h"
 #include "train/toy_training.h"
 
 namespace dtrain {
@@ -177,16 +178,6 @@ ToyRun SmoothRun(const ToyCorpus& corpus, CudaGraphs graphs) {
   run.trainer.adam.epsilon = 1e-3f;
   run.trainer.cuda_graphs = graphs;
   return run;
-}
-
-double LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
-  if (a.size() != b.size() || a.empty()) return std::numeric_limits<double>::infinity();
-  double worst = 0.0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (std::isnan(a[i])) return std::numeric_limits<double>::infinity();
-    worst = std::max(worst, std::abs(double{a[i]} - double{b[i]}));
-  }
-  return worst;
 }
 
 TEST_CASE("weights trained on several GPUs are those of one, with recorded steps and without") {

@@ -2,15 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/squad_task.h"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
+#include "testing/tolerance.h"
 #include "testing/toy_squad.h"
 #include "train/toy_run.h"
 
@@ -80,16 +79,6 @@ std::vector<ToyResult> Train(const Run& run) {
     return TrainToyTask(**task, run.trainer, {.recompute = run.recompute}, run.task.device,
                         run.stop_at, comm);
   });
-}
-
-double LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
-  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
-  double worst = 0.0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (std::isnan(a[i])) return std::numeric_limits<double>::infinity();
-    worst = std::max(worst, std::abs(double{a[i]} - double{b[i]}));
-  }
-  return worst;
 }
 
 TEST_CASE("training on questions does not depend on the number of ranks or on micro-batches") {

@@ -15,7 +15,7 @@ struct ToyResult : TrainObserver {
   ExitCode exit_code = ExitCode::kDone;
   std::string message = {};
   std::vector<float> weights = {};
-  std::vector<double> losses = {};
+  std::vector<double> losses = {}, nlls = {}, epochs = {};
   std::vector<int64_t> rows = {};  // so far
   std::vector<EvaluationResult> evaluations = {};
   int64_t skipped = 0;  // updates
@@ -25,6 +25,8 @@ struct ToyResult : TrainObserver {
   StopFlags* flags = nullptr;
   void OnStep(const StepRecord& record) override {
     losses.push_back(record.loss);
+    nlls.push_back(record.nll);
+    epochs.push_back(record.epoch);
     rows.push_back(record.target_tokens);
     if (record.step == stop_at) flags->stop = true;
   }

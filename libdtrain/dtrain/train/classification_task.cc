@@ -64,11 +64,7 @@ absl::Status CheckSameLabels(const ClassificationShard& shard, const Classificat
 
 absl::StatusOr<std::unique_ptr<ClassificationTask>> ClassificationTask::Create(
     const ClassificationTaskOptions& options, Communicator& comm) {
-  if (options.compute_type == DType::kFloat16 && options.device.type == DeviceType::kCpu) {
-    return UsageError(
-        "trainer.precision=fp16 needs a GPU; on CPUs use bf16 (where the processor has it) or "
-        "fp32");
-  }
+  DT_RETURN_IF_ERROR(CheckComputeType(options.compute_type, options.device));
   DT_ASSIGN_OR_RETURN(ClassificationShard train, ClassificationShard::Open(options.train));
   ClassificationTaskOptions fitted = options;
   DT_ASSIGN_OR_RETURN(fitted.model, FitModel(options.model, train));
@@ -77,23 +73,21 @@ absl::StatusOr<std::unique_ptr<ClassificationTask>> ClassificationTask::Create(
     DT_ASSIGN_OR_RETURN(ClassificationShard shard, task->OpenAlike(dev.path));
     task->dev_.push_back(std::move(shard));
   }
-  task->model_->Allocate(options.device, options.compute_type, options.seed);
-  DT_ASSIGN_OR_RETURN(ClassificationLoader loader,
-                      ClassificationLoader::Create(task->train_, task->LoaderOptions()));
-  task->loader_ = std::move(loader);
+  task->model().Allocate(options.device, options.compute_type, options.seed);
+  DT_RETURN_IF_ERROR(task->Seek({}));
   return task;
 }
 
 ClassificationTask::ClassificationTask(const ClassificationTaskOptions& options, Communicator& comm,
                                        ClassificationShard train)
-    : options_(options),
-      comm_(comm),
+    : ModelTask(options.model, comm),
+      options_(options),
       train_(std::move(train)),
-      model_(std::make_unique<BertClassifier>(options.model)),
-      accumulation_(MicroBatchesOf(options.batch, options.micro_batch_tokens, LongestOf(train_),
-                                   comm.size())),
       updates_per_epoch_(
-          EpochPlan(train_.sample_lengths(), options.batch, /*epoch=*/0).num_batches()) {}
+          EpochPlan(train_.sample_lengths(), options.batch, /*epoch=*/0).num_batches()) {
+  set_accumulation(
+      MicroBatchesOf(options.batch, options.micro_batch_tokens, LongestOf(train_), comm.size()));
+}
 
 absl::StatusOr<ClassificationShard> ClassificationTask::OpenAlike(const std::string& path) const {
   DT_ASSIGN_OR_RETURN(ClassificationShard shard,
@@ -103,67 +97,32 @@ absl::StatusOr<ClassificationShard> ClassificationTask::OpenAlike(const std::str
   return shard;
 }
 
-ClassificationLoaderOptions ClassificationTask::LoaderOptions() const {
-  return {
-      .batch = options_.batch,
-      .share = {.rank = comm_.rank(), .num_ranks = comm_.size(), .accumulation = accumulation_}};
-}
-
 absl::Status ClassificationTask::Seek(const DataPosition& position) {
   DT_ASSIGN_OR_RETURN(
       ClassificationLoader loader,
-      ClassificationLoader::Create(train_, LoaderOptions(),
+      ClassificationLoader::Create(train_, {.batch = options_.batch, .share = share()},
                                    {.epoch = position.epoch, .sample = position.sample}));
-  position_ = position;
   loader_ = std::move(loader);
+  MoveTo(position, train_.size());
   return absl::OkStatus();
 }
 
-double ClassificationTask::epochs() const {
-  return static_cast<double>(position_.epoch) +
-         static_cast<double>(position_.sample) / static_cast<double>(train_.size());
-}
-
 absl::StatusOr<int> ClassificationTask::NextUpdate() {
-  inputs_ = {};
-  update_ = loader_->Next();
-  position_ = {update_.next.epoch, update_.next.sample};
-  tokens_ = 0;
-  for (const ClassificationBatch& micro : update_.micro_batches) {
-    tokens_ += micro.sequences.tokens();
-  }
-  return static_cast<int>(update_.micro_batches.size());
+  ClassificationUpdate update = loader_->Next();
+  return Load(std::move(update.micro_batches), update.next, train_.size());
 }
-
-void ClassificationTask::Upload(int i, Context& ctx) {
-  inputs_ = {};
-  inputs_ = model_->Upload(update_.micro_batches.at(static_cast<size_t>(i)), ctx);
-}
-
-std::string ClassificationTask::GraphKey() const {
-  const Sequences& sequences = inputs_.text.sequences;
-  if (sequences.count() == 0) return "";
-  return absl::StrJoin({sequences.count(), sequences.tokens(), int64_t{sequences.max_length()}},
-                       ",");
-}
-
-LossSums ClassificationTask::Forward(int /*i*/, float loss_scale, Context& ctx) {
-  return model_->Forward(inputs_, loss_scale, ctx);
-}
-
-void ClassificationTask::Backward(Context& ctx) { model_->Backward(ctx); }
 
 absl::StatusOr<EvaluationResult> ClassificationTask::Evaluate(Context& ctx) {
   EvaluationResult result;
   for (size_t i = 0; i < dev_.size(); ++i) {
     const ClassificationPredictions predictions =
-        PredictShard(*model_, dev_[i], options_.eval_batch_tokens, comm_, ctx);
+        PredictShard(model(), dev_[i], options_.eval_batch_tokens, comm(), ctx);
     const std::string& name = options_.dev[i].name;
     DT_RETURN_IF_ERROR(AddMetrics(dev_[i], predictions, i == 0 ? "" : name + "/", result));
     if (i > 0) continue;
     const std::string only = OnlyPredictedClass(dev_[i], predictions);
     const bool told = std::exchange(collapsed_, !only.empty());
-    if (only.empty() || told || !comm_.is_root()) continue;
+    if (only.empty() || told || !comm().is_root()) continue;
     LogWarning(absl::StrFormat(
         "%s: all %d texts are predicted as \"%s\": the model has not learned to tell the classes "
         "apart; if that stays so, try other trainer.seeds, a lower optimizer.learning_rate, a "
@@ -179,22 +138,12 @@ absl::StatusOr<EvaluationResult> ClassificationTask::EvaluateTest(Context& ctx) 
   DT_ASSIGN_OR_RETURN(const ClassificationShard test, OpenAlike(options_.test));
   if (CountLabelled(test) == 0) return result;
   DT_RETURN_IF_ERROR(AddMetrics(
-      test, PredictShard(*model_, test, options_.eval_batch_tokens, comm_, ctx), "", result));
+      test, PredictShard(model(), test, options_.eval_batch_tokens, comm(), ctx), "", result));
   return result;
 }
 
 absl::Status ClassificationTask::CheckCheckpoint(const Checkpoint& checkpoint) const {
-  for (const NamedFile& file : CheckpointFiles()) {
-    const bool is_contract = file.name == "vocab.txt" || file.name == "labels.txt";
-    if (!is_contract || !checkpoint.Has(file.name)) continue;
-    DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(file.name));
-    if (theirs == file.contents) continue;
-    return StorageError(absl::StrFormat(
-        "%s was trained with another %s than this run's data has; start a new run in another "
-        "--run_dir",
-        checkpoint.path(), file.name));
-  }
-  return absl::OkStatus();
+  return CheckSameFiles(checkpoint, CheckpointFiles(), {"vocab.txt", "labels.txt"});
 }
 
 std::vector<NamedFile> ClassificationTask::CheckpointFiles() const {
@@ -209,12 +158,6 @@ std::string ClassificationTask::TrainingData() const {
   return absl::StrFormat("rows %d\ntokens %d\nvocabulary hash %016x\npreparation %016x\n",
                          train_.size(), train_.tokens(), train_.info().vocab_hash,
                          train_.info().key);
-}
-
-std::string ClassificationTask::ModelText() const {
-  const BertOptions& model = options_.model.bert;
-  return absl::StrFormat("num_heads %d\nactivation %s\nlayer_norm_epsilon %g\n", model.num_heads,
-                         ToAbsl(Name(model.activation)), model.layer_norm_epsilon);
 }
 
 std::string ClassificationTask::DataContract() const {

@@ -15,7 +15,7 @@
 #include "dtrain/data/classification_shard.h"
 #include "dtrain/models/bert_classifier.h"
 #include "dtrain/train/classification_predictions.h"
-#include "dtrain/train/task.h"
+#include "dtrain/train/model_task.h"
 
 namespace dtrain {
 
@@ -40,7 +40,8 @@ struct ClassificationTaskOptions {
   std::vector<NamedFile> files = {};  // travel in checkpoints: configuration, vocabulary
 };
 
-class ClassificationTask final : public TrainingTask {
+class ClassificationTask final
+    : public ModelTask<BertClassifier, ClassificationBatch, ClassifierInputs> {
  public:
   // Opens the data and initialises the model. The communicator outlives the task. DataError: a file
   // is missing, damaged, of another vocabulary or other labels, or has fewer rows than there are
@@ -48,16 +49,9 @@ class ClassificationTask final : public TrainingTask {
   static absl::StatusOr<std::unique_ptr<ClassificationTask>> Create(
       const ClassificationTaskOptions& options, Communicator& comm);
 
-  ParameterSet& parameters() override { return model_->parameters(); }
   absl::Status Seek(const DataPosition& position) override;
-  DataPosition position() const override { return position_; }
-  double epochs() const override;
   absl::StatusOr<int> NextUpdate() override;
-  int64_t source_tokens() const override { return tokens_; }
-  void Upload(int i, Context& ctx) override;
-  std::string GraphKey() const override;
-  LossSums Forward(int i, float loss_scale, Context& ctx) override;
-  void Backward(Context& ctx) override;
+  std::string GraphKey() const override { return GraphKeyOf(inputs().text.sequences); }
   // The metrics of the dev sets, those after the first under their names:
   // "dev_mismatched/accuracy". Warns where one class begins to be all that is predicted. None
   // without a dev set.
@@ -65,12 +59,11 @@ class ClassificationTask final : public TrainingTask {
   // Of the test set, where it has labels.
   absl::StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
   std::string TrainingData() const override;
-  std::string ModelText() const override;
+  std::string ModelText() const override { return ModelTextOf(options_.model.bert); }
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
   // options.files; labels.txt: the names of classes or labels, a line each.
   std::vector<NamedFile> CheckpointFiles() const override;
 
-  BertClassifier& model() { return *model_; }
   const ClassificationShard& train_shard() const { return train_; }
   // Updates of one pass over the training data.
   int64_t updates_per_epoch() const { return updates_per_epoch_; }
@@ -82,20 +75,12 @@ class ClassificationTask final : public TrainingTask {
                      ClassificationShard train);
   // A shard with the training data's labels.
   absl::StatusOr<ClassificationShard> OpenAlike(const std::string& path) const;
-  ClassificationLoaderOptions LoaderOptions() const;
 
   ClassificationTaskOptions options_;
-  Communicator& comm_;
   ClassificationShard train_;
   std::vector<ClassificationShard> dev_;
-  std::unique_ptr<BertClassifier> model_;
-  int accumulation_ = 1;
   int64_t updates_per_epoch_ = 0;
   std::optional<ClassificationLoader> loader_;
-  ClassificationUpdate update_;
-  ClassifierInputs inputs_;  // of the uploaded micro-batch
-  DataPosition position_;
-  int64_t tokens_ = 0;
   bool collapsed_ = false;  // one class was all that the last evaluation saw
 };
 

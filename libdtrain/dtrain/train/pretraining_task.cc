@@ -8,8 +8,8 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "dtrain/train/micro_batches.h"
 
 namespace dtrain {
@@ -144,30 +144,27 @@ EvaluationResult EvaluatePretraining(BertPretraining& model, const PretrainingEx
 
 absl::StatusOr<std::unique_ptr<PretrainingTask>> PretrainingTask::Create(
     const PretrainingTaskOptions& options, Communicator& comm) {
-  if (options.compute_type == DType::kFloat16 && options.device.type == DeviceType::kCpu) {
-    return UsageError(
-        "trainer.precision=fp16 needs a GPU; on CPUs use bf16 (where the processor has it) or "
-        "fp32");
-  }
+  DT_RETURN_IF_ERROR(CheckComputeType(options.compute_type, options.device));
   DT_ASSIGN_OR_RETURN(DocumentShard train, DocumentShard::Open(options.train));
   PretrainingTaskOptions fitted = options;
   DT_ASSIGN_OR_RETURN(fitted.model, FitModel(options.model, options, train));
   DT_RETURN_IF_ERROR(CheckDocuments(train, options.examples.next_sentence));
   std::unique_ptr<PretrainingTask> task(new PretrainingTask(fitted, comm, std::move(train)));
   if (!options.dev.empty()) DT_RETURN_IF_ERROR(task->OpenDev());
-  task->model_.Allocate(options.device, options.compute_type, options.seed);
+  task->model().Allocate(options.device, options.compute_type, options.seed);
   DT_RETURN_IF_ERROR(task->Seek({}));
   return task;
 }
 
 PretrainingTask::PretrainingTask(const PretrainingTaskOptions& options, Communicator& comm,
                                  DocumentShard train)
-    : options_(options),
-      comm_(comm),
-      train_(std::move(train)),
-      model_({.bert = options.model, .next_sentence = options.examples.next_sentence}),
-      accumulation_(MicroBatchesOf(options.batch, options.micro_batch_tokens,
-                                   options.examples.max_length, comm.size())) {
+    : ModelTask(BertPretrainingOptions{.bert = options.model,
+                                       .next_sentence = options.examples.next_sentence},
+                comm),
+      options_(options),
+      train_(std::move(train)) {
+  set_accumulation(MicroBatchesOf(options.batch, options.micro_batch_tokens,
+                                  options.examples.max_length, comm.size()));
   const PretrainingExamples examples(train_, options.examples, /*epoch=*/0);
   lengths_.assign(examples.lengths().begin(), examples.lengths().end());
   updates_per_epoch_ =
@@ -182,63 +179,32 @@ absl::Status PretrainingTask::OpenDev() {
   return absl::OkStatus();
 }
 
-PretrainingLoaderOptions PretrainingTask::LoaderOptions() const {
-  return {
-      .examples = options_.examples,
-      .batch = options_.batch,
-      .share = {.rank = comm_.rank(), .num_ranks = comm_.size(), .accumulation = accumulation_}};
-}
-
 absl::Status PretrainingTask::Seek(const DataPosition& position) {
   // Plans of two epochs' examples at once would be gigabytes.
   loader_.reset();
   DT_ASSIGN_OR_RETURN(
       PretrainingLoader loader,
-      PretrainingLoader::Create(train_, LoaderOptions(),
-                                {.epoch = position.epoch, .sample = position.sample}));
-  position_ = position;
-  epoch_samples_ = loader.epoch_samples();
+      PretrainingLoader::Create(
+          train_, {.examples = options_.examples, .batch = options_.batch, .share = share()},
+          {.epoch = position.epoch, .sample = position.sample}));
+  MoveTo(position, loader.epoch_samples());
   loader_ = std::move(loader);
   return absl::OkStatus();
 }
 
-double PretrainingTask::epochs() const {
-  return static_cast<double>(position_.epoch) +
-         static_cast<double>(position_.sample) / static_cast<double>(epoch_samples_);
-}
-
 absl::StatusOr<int> PretrainingTask::NextUpdate() {
-  inputs_ = {};
-  update_ = loader_->Next();
-  position_ = {update_.next.epoch, update_.next.sample};
-  epoch_samples_ = update_.epoch_samples;
-  tokens_ = 0;
-  for (const PretrainingBatch& micro : update_.micro_batches) tokens_ += micro.sequences.tokens();
-  return static_cast<int>(update_.micro_batches.size());
-}
-
-void PretrainingTask::Upload(int i, Context& ctx) {
-  inputs_ = {};
-  inputs_ = model_.Upload(update_.micro_batches.at(static_cast<size_t>(i)), ctx);
+  PretrainingUpdate update = loader_->Next();
+  return Load(std::move(update.micro_batches), update.next, update.epoch_samples);
 }
 
 std::string PretrainingTask::GraphKey() const {
-  const Sequences& sequences = inputs_.text.sequences;
-  if (sequences.count() == 0) return "";
-  return absl::StrJoin({sequences.count(), sequences.tokens(), int64_t{sequences.max_length()},
-                        inputs_.masked_rows.dim(0)},
-                       ",");
+  const std::string texts = GraphKeyOf(inputs().text.sequences);
+  return texts.empty() ? "" : absl::StrCat(texts, ",", inputs().masked_rows.dim(0));
 }
-
-LossSums PretrainingTask::Forward(int /*i*/, float loss_scale, Context& ctx) {
-  return model_.Forward(inputs_, loss_scale, ctx);
-}
-
-void PretrainingTask::Backward(Context& ctx) { model_.Backward(ctx); }
 
 absl::StatusOr<EvaluationResult> PretrainingTask::Evaluate(Context& ctx) {
   if (!dev_examples_) return EvaluationResult();
-  return EvaluatePretraining(model_, *dev_examples_, options_.eval_batch_tokens, comm_, ctx);
+  return EvaluatePretraining(model(), *dev_examples_, options_.eval_batch_tokens, comm(), ctx);
 }
 
 // Where examples begin and what is masked in them belongs to a position too.
@@ -254,23 +220,8 @@ std::string PretrainingTask::TrainingData() const {
       examples.seed);
 }
 
-std::string PretrainingTask::ModelText() const {
-  return absl::StrFormat("num_heads %d\nactivation %s\nlayer_norm_epsilon %g\n",
-                         options_.model.num_heads, ToAbsl(Name(options_.model.activation)),
-                         options_.model.layer_norm_epsilon);
-}
-
 absl::Status PretrainingTask::CheckCheckpoint(const Checkpoint& checkpoint) const {
-  for (const NamedFile& file : options_.files) {
-    if (file.name != "vocab.txt" || !checkpoint.Has(file.name)) continue;
-    DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(file.name));
-    if (theirs == file.contents) continue;
-    return StorageError(absl::StrFormat(
-        "%s was trained with another vocabulary than this run has; start a new run in another "
-        "--run_dir",
-        checkpoint.path()));
-  }
-  return absl::OkStatus();
+  return CheckSameFiles(checkpoint, options_.files, {"vocab.txt"});
 }
 
 std::string PretrainingTask::DataContract() const {

@@ -16,7 +16,7 @@
 #include "dtrain/data/pretraining_examples.h"
 #include "dtrain/data/pretraining_loader.h"
 #include "dtrain/models/bert_pretraining.h"
-#include "dtrain/train/task.h"
+#include "dtrain/train/model_task.h"
 
 namespace dtrain {
 
@@ -45,7 +45,8 @@ absl::StatusOr<PretrainingExamples> EvaluationExamples(const DocumentShard& shar
 EvaluationResult EvaluatePretraining(BertPretraining& model, const PretrainingExamples& examples,
                                      int64_t batch_tokens, Communicator& comm, Context& ctx);
 
-class PretrainingTask final : public TrainingTask {
+class PretrainingTask final
+    : public ModelTask<BertPretraining, PretrainingBatch, PretrainingInputs> {
  public:
   // Opens the data and initialises the model. The communicator outlives the task. DataError: a
   // shard is missing, damaged, of another vocabulary, or has fewer examples than there are ranks.
@@ -53,24 +54,16 @@ class PretrainingTask final : public TrainingTask {
   static absl::StatusOr<std::unique_ptr<PretrainingTask>> Create(
       const PretrainingTaskOptions& options, Communicator& comm);
 
-  ParameterSet& parameters() override { return model_.parameters(); }
   absl::Status Seek(const DataPosition& position) override;
-  DataPosition position() const override { return position_; }
-  double epochs() const override;
   absl::StatusOr<int> NextUpdate() override;
-  int64_t source_tokens() const override { return tokens_; }
-  void Upload(int i, Context& ctx) override;
   std::string GraphKey() const override;
-  LossSums Forward(int i, float loss_scale, Context& ctx) override;
-  void Backward(Context& ctx) override;
   // Of the dev set, whose examples and masks are the same each time. None without a dev set.
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
   std::string TrainingData() const override;
-  std::string ModelText() const override;
+  std::string ModelText() const override { return ModelTextOf(options_.model); }
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
   std::vector<NamedFile> CheckpointFiles() const override { return options_.files; }
 
-  BertPretraining& model() { return model_; }
   const DocumentShard& train_shard() const { return train_; }
   // Tokens of the examples of the first pass over the training data, and its updates; other passes
   // have a few more or less.
@@ -82,23 +75,14 @@ class PretrainingTask final : public TrainingTask {
  private:
   PretrainingTask(const PretrainingTaskOptions& options, Communicator& comm, DocumentShard train);
   absl::Status OpenDev();
-  PretrainingLoaderOptions LoaderOptions() const;
 
   PretrainingTaskOptions options_;
-  Communicator& comm_;
   DocumentShard train_;
   std::optional<DocumentShard> dev_;
   std::optional<PretrainingExamples> dev_examples_;
-  BertPretraining model_;
-  int accumulation_ = 1;
   std::vector<int32_t> lengths_;
   int64_t updates_per_epoch_ = 0;
   std::optional<PretrainingLoader> loader_;
-  PretrainingUpdate update_;
-  PretrainingInputs inputs_;  // of the uploaded micro-batch
-  DataPosition position_;
-  int64_t epoch_samples_ = 1;  // of the epoch of position_
-  int64_t tokens_ = 0;
 };
 
 }  // namespace dtrain

@@ -46,11 +46,7 @@ std::string AnswersText(bool allow_none) {
 absl::StatusOr<std::unique_ptr<SquadTask>> SquadTask::Create(const SquadTaskOptions& options,
                                                              const WordPieceTokenizer& tokenizer,
                                                              Communicator& comm) {
-  if (options.compute_type == DType::kFloat16 && options.device.type == DeviceType::kCpu) {
-    return UsageError(
-        "trainer.precision=fp16 needs a GPU; on CPUs use bf16 (where the processor has it) or "
-        "fp32");
-  }
+  DT_RETURN_IF_ERROR(CheckComputeType(options.compute_type, options.device));
   SquadTaskOptions fitted = options;
   DT_ASSIGN_OR_RETURN(fitted.model, FitModel(options.model, options, tokenizer));
   DT_ASSIGN_OR_RETURN(SquadRows train, OpenSquad(options.train, SquadAnswers::kRequired, tokenizer,
@@ -63,25 +59,24 @@ absl::StatusOr<std::unique_ptr<SquadTask>> SquadTask::Create(const SquadTaskOpti
     task->dev_ = std::move(dev);
     if (task->dev_->set.has_impossible) task->options_.answers.allow_none = true;
   }
-  task->model_.Allocate(options.device, options.compute_type, options.seed);
+  task->model().Allocate(options.device, options.compute_type, options.seed);
   DT_RETURN_IF_ERROR(task->Seek({}));
   return task;
 }
 
 SquadTask::SquadTask(const SquadTaskOptions& options, SquadRows train, uint64_t vocabulary,
                      Communicator& comm)
-    : options_(options),
-      comm_(comm),
+    : ModelTask(options.model, comm),
+      options_(options),
       train_(std::move(train)),
-      vocabulary_(vocabulary),
-      model_(options.model) {
+      vocabulary_(vocabulary) {
   for (int64_t i = 0; i < train_.windows.size(); ++i) {
     if (!train_.windows.window(i).has_label) continue;
     trained_.push_back(static_cast<uint32_t>(i));
     lengths_.push_back(train_.windows.lengths()[static_cast<size_t>(i)]);
   }
-  accumulation_ =
-      MicroBatchesOf(options.batch, options.micro_batch_tokens, LongestOf(lengths_), comm.size());
+  set_accumulation(
+      MicroBatchesOf(options.batch, options.micro_batch_tokens, LongestOf(lengths_), comm.size()));
   updates_per_epoch_ = EpochPlan(Samples(), options.batch, /*epoch=*/0).num_batches();
 }
 
@@ -93,54 +88,27 @@ absl::Status SquadTask::Seek(const DataPosition& position) {
   }
   const DataCursor start{.epoch = position.epoch, .sample = position.sample};
   DT_RETURN_IF_ERROR(CheckWalk(absl::StrJoin(options_.train, ", "), "windows with an answer",
-                               Samples().size(), Share(), start));
-  walk_.emplace(Samples(), options_.batch, Share(), start);
-  position_ = position;
+                               Samples().size(), share(), start));
+  walk_.emplace(Samples(), options_.batch, share(), start);
+  MoveTo(position, Samples().size());
   return absl::OkStatus();
 }
 
-double SquadTask::epochs() const {
-  return static_cast<double>(position_.epoch) +
-         static_cast<double>(position_.sample) / static_cast<double>(Samples().size());
-}
-
 absl::StatusOr<int> SquadTask::NextUpdate() {
-  inputs_ = {};
-  const BatchShare share = walk_->Next();
-  position_ = {.epoch = share.next.epoch, .sample = share.next.sample};
-  micro_batches_.clear();
-  tokens_ = 0;
-  for (const std::vector<uint32_t>& part : share.parts) {
+  const BatchShare update = walk_->Next();
+  std::vector<SpanBatch> micro_batches;
+  for (const std::vector<uint32_t>& part : update.parts) {
     std::vector<uint32_t> rows;
     for (const uint32_t sample : part) rows.push_back(trained_[sample]);
-    micro_batches_.push_back(PackWindows(train_.windows, rows));
-    tokens_ += micro_batches_.back().sequences.tokens();
+    micro_batches.push_back(PackWindows(train_.windows, rows));
   }
-  return static_cast<int>(micro_batches_.size());
+  return Load(std::move(micro_batches), update.next, Samples().size());
 }
-
-void SquadTask::Upload(int i, Context& ctx) {
-  inputs_ = {};
-  inputs_ = model_.Upload(micro_batches_.at(static_cast<size_t>(i)), ctx);
-}
-
-std::string SquadTask::GraphKey() const {
-  const Sequences& sequences = inputs_.text.sequences;
-  if (sequences.count() == 0) return "";
-  return absl::StrJoin({sequences.count(), sequences.tokens(), int64_t{sequences.max_length()}},
-                       ",");
-}
-
-LossSums SquadTask::Forward(int /*i*/, float loss_scale, Context& ctx) {
-  return model_.Forward(inputs_, loss_scale, ctx);
-}
-
-void SquadTask::Backward(Context& ctx) { model_.Backward(ctx); }
 
 absl::StatusOr<EvaluationResult> SquadTask::Evaluate(Context& ctx) {
   if (!dev_) return EvaluationResult();
   const WindowScores scores =
-      ScoreWindows(model_, dev_->windows, options_.eval_batch_tokens, comm_, ctx);
+      ScoreWindows(model(), dev_->windows, options_.eval_batch_tokens, comm(), ctx);
   return EvaluateSquad(*dev_, scores, AnswersOf(*dev_, scores, options_.answers), options_.answers);
 }
 
@@ -152,23 +120,8 @@ std::string SquadTask::TrainingData() const {
       options_.windows.stride, options_.windows.max_question, vocabulary_);
 }
 
-std::string SquadTask::ModelText() const {
-  return absl::StrFormat("num_heads %d\nactivation %s\nlayer_norm_epsilon %g\n",
-                         options_.model.num_heads, ToAbsl(Name(options_.model.activation)),
-                         options_.model.layer_norm_epsilon);
-}
-
 absl::Status SquadTask::CheckCheckpoint(const Checkpoint& checkpoint) const {
-  for (const NamedFile& file : options_.files) {
-    if (file.name != "vocab.txt" || !checkpoint.Has(file.name)) continue;
-    DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(file.name));
-    if (theirs == file.contents) continue;
-    return StorageError(absl::StrFormat(
-        "%s was trained with another vocabulary than this run has; start a new run in another "
-        "--run_dir",
-        checkpoint.path()));
-  }
-  return absl::OkStatus();
+  return CheckSameFiles(checkpoint, options_.files, {"vocab.txt"});
 }
 
 std::vector<NamedFile> SquadTask::CheckpointFiles() const {

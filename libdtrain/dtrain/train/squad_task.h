@@ -13,7 +13,7 @@
 #include "dtrain/comm/communicator.h"
 #include "dtrain/data/batch_walk.h"
 #include "dtrain/models/bert_question_answering.h"
-#include "dtrain/train/task.h"
+#include "dtrain/train/model_task.h"
 #include "dtrain/train/window_scores.h"
 
 namespace dtrain {
@@ -36,7 +36,7 @@ struct SquadTaskOptions {
 // What answers.txt of a checkpoint says.
 std::string AnswersText(bool allow_none);
 
-class SquadTask final : public TrainingTask {
+class SquadTask final : public ModelTask<BertQuestionAnswering, SpanBatch, SpanInputs> {
  public:
   // Reads the questions, on each rank, and initialises the model. The communicator outlives the
   // task. DataError: a file that cannot be used, or fewer windows than ranks. UsageError: options
@@ -45,25 +45,17 @@ class SquadTask final : public TrainingTask {
                                                            const WordPieceTokenizer& tokenizer,
                                                            Communicator& comm);
 
-  ParameterSet& parameters() override { return model_.parameters(); }
   absl::Status Seek(const DataPosition& position) override;
-  DataPosition position() const override { return position_; }
-  double epochs() const override;
   absl::StatusOr<int> NextUpdate() override;
-  int64_t source_tokens() const override { return tokens_; }
-  void Upload(int i, Context& ctx) override;
-  std::string GraphKey() const override;
-  LossSums Forward(int i, float loss_scale, Context& ctx) override;
-  void Backward(Context& ctx) override;
+  std::string GraphKey() const override { return GraphKeyOf(inputs().text.sequences); }
   // The metrics of the dev set (train/window_scores.h); none without one.
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
   std::string TrainingData() const override;
-  std::string ModelText() const override;
+  std::string ModelText() const override { return ModelTextOf(options_.model); }
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
   // options.files; answers.txt: whether questions may have no answer, AnswersText().
   std::vector<NamedFile> CheckpointFiles() const override;
 
-  BertQuestionAnswering& model() { return model_; }
   const SquadRows& train() const { return train_; }
   const SquadRows* dev() const { return dev_ ? &*dev_ : nullptr; }
   // Whether questions may have no answer: some of the training or the dev set has none.
@@ -78,26 +70,16 @@ class SquadTask final : public TrainingTask {
  private:
   SquadTask(const SquadTaskOptions& options, SquadRows train, uint64_t vocabulary,
             Communicator& comm);
-  RankShare Share() const {
-    return {.rank = comm_.rank(), .num_ranks = comm_.size(), .accumulation = accumulation_};
-  }
   SampleLengths Samples() const { return {.source = lengths_, .added = 0}; }
 
   SquadTaskOptions options_;
-  Communicator& comm_;
   SquadRows train_;
   std::optional<SquadRows> dev_;
   uint64_t vocabulary_;            // its hash
   std::vector<uint32_t> trained_;  // windows that have a label
   std::vector<int32_t> lengths_;   // their tokens
-  BertQuestionAnswering model_;
-  int accumulation_ = 1;
   int64_t updates_per_epoch_ = 0;
   std::optional<BatchWalk> walk_;
-  std::vector<SpanBatch> micro_batches_;
-  SpanInputs inputs_;  // of the uploaded micro-batch
-  DataPosition position_;
-  int64_t tokens_ = 0;
 };
 
 }  // namespace dtrain

@@ -82,11 +82,7 @@ Seq2SeqOptions WithVocabulary(Seq2SeqOptions options, const BpeModel& tokenizer)
 
 absl::StatusOr<std::unique_ptr<TranslationTask>> TranslationTask::Create(
     const TranslationTaskOptions& options, Communicator& comm) {
-  if (options.compute_type == DType::kFloat16 && options.device.type == DeviceType::kCpu) {
-    return UsageError(
-        "trainer.precision=fp16 needs a GPU; on CPUs use bf16 (where the processor has it) or "
-        "fp32");
-  }
+  DT_RETURN_IF_ERROR(CheckComputeType(options.compute_type, options.device));
   DT_ASSIGN_OR_RETURN(BpeModel tokenizer,
                       BpeModel::Load(absl::StrCat(options.data_dir, "/vocab.spm")));
   DT_ASSIGN_OR_RETURN(TokenShard train, TokenShard::Open(options.data_dir + "/train.bin",
@@ -103,25 +99,18 @@ absl::StatusOr<std::unique_ptr<TranslationTask>> TranslationTask::Create(
   if (std::filesystem::exists(options.data_dir + "/test.bin")) {
     DT_RETURN_IF_ERROR(task->OpenSet("test").status());
   }
-  task->model_.Allocate(options.device, options.compute_type, options.seed);
-  const LoaderOptions loader{.batch = options.batch,
-                             .ids = task->Ids(),
-                             .rank = comm.rank(),
-                             .num_ranks = comm.size(),
-                             .accumulation = task->accumulation_};
-  DT_ASSIGN_OR_RETURN(BatchLoader opened, BatchLoader::Create(task->train_, loader));
-  task->loader_ = std::move(opened);
+  task->model().Allocate(options.device, options.compute_type, options.seed);
+  DT_RETURN_IF_ERROR(task->Seek({}));
   return task;
 }
 
 TranslationTask::TranslationTask(const TranslationTaskOptions& options, Communicator& comm,
                                  BpeModel tokenizer, TokenShard train)
-    : options_(options),
-      comm_(comm),
+    : ModelTask(WithVocabulary(options.model, tokenizer), comm),
+      options_(options),
       tokenizer_(std::move(tokenizer)),
-      train_(std::move(train)),
-      model_(WithVocabulary(options.model, tokenizer_)) {
-  accumulation_ = static_cast<int>(MicroBatchesOf(options, comm.size()));
+      train_(std::move(train)) {
+  set_accumulation(static_cast<int>(MicroBatchesOf(options, comm.size())));
 }
 
 absl::StatusOr<TranslationSet> TranslationTask::OpenSet(const std::string& name) const {
@@ -149,19 +138,14 @@ absl::StatusOr<TranslationSet> TranslationTask::OpenSet(const std::string& name)
 absl::Status TranslationTask::Seek(const DataPosition& position) {
   const LoaderOptions options{.batch = options_.batch,
                               .ids = Ids(),
-                              .rank = comm_.rank(),
-                              .num_ranks = comm_.size(),
-                              .accumulation = accumulation_};
+                              .rank = share().rank,
+                              .num_ranks = share().num_ranks,
+                              .accumulation = share().accumulation};
   DT_ASSIGN_OR_RETURN(BatchLoader loader,
                       BatchLoader::Create(train_, options, {position.epoch, position.sample}));
-  position_ = position;
   loader_ = std::move(loader);
+  MoveTo(position, train_.size());
   return absl::OkStatus();
-}
-
-double TranslationTask::epochs() const {
-  return static_cast<double>(position_.epoch) +
-         static_cast<double>(position_.sample) / static_cast<double>(train_.size());
 }
 
 int64_t TranslationTask::updates_per_epoch() const {
@@ -170,33 +154,20 @@ int64_t TranslationTask::updates_per_epoch() const {
 }
 
 absl::StatusOr<int> TranslationTask::NextUpdate() {
-  inputs_ = {};
-  batch_ = loader_->Next();
-  position_ = {batch_.next.epoch, batch_.next.sample};
-  source_tokens_ = 0;
-  for (const PairBatch& micro : batch_.micro_batches) source_tokens_ += micro.source.tokens();
-  return static_cast<int>(batch_.micro_batches.size());
-}
-
-void TranslationTask::Upload(int i, Context& ctx) {
-  inputs_ = {};
-  inputs_ = model_.Upload(ToTranslationBatch(batch_.micro_batches.at(static_cast<size_t>(i))), ctx);
+  LoadedBatch update = loader_->Next();
+  std::vector<TranslationBatch> micro_batches;
+  for (PairBatch& pairs : update.micro_batches) micro_batches.push_back(ToTranslationBatch(pairs));
+  return Load(std::move(micro_batches), update.next, train_.size());
 }
 
 std::string TranslationTask::GraphKey() const {
-  const Sequences& source = inputs_.source;
-  const Sequences& target = inputs_.target;
+  const Sequences& source = inputs().source;
+  const Sequences& target = inputs().target;
   if (target.count() == 0) return "";
   return absl::StrJoin({target.count(), source.tokens(), target.tokens(),
                         int64_t{source.max_length()}, int64_t{target.max_length()}},
                        ",");
 }
-
-LossSums TranslationTask::Forward(int /*i*/, float loss_scale, Context& ctx) {
-  return model_.Forward(inputs_, loss_scale, ctx);
-}
-
-void TranslationTask::Backward(Context& ctx) { model_.Backward(ctx); }
 
 absl::StatusOr<EvaluationResult> TranslationTask::Evaluate(Context& ctx) {
   if (!dev_) return EvaluationResult();
@@ -228,8 +199,8 @@ std::vector<uint32_t> TranslationTask::OwnSentences(int64_t count,
     return set.shard.source_length(a) > set.shard.source_length(b);
   });
   std::vector<uint32_t> own;
-  for (size_t i = static_cast<size_t>(comm_.rank()); i < order.size();
-       i += static_cast<size_t>(comm_.size())) {
+  for (size_t i = static_cast<size_t>(comm().rank()); i < order.size();
+       i += static_cast<size_t>(comm().size())) {
     own.push_back(order[i]);
   }
   return own;
@@ -251,7 +222,7 @@ void TranslationTask::EvaluateLoss(const TranslationSet& set, const std::vector<
     }
     PairBatch pairs = PackPairs(set.shard, std::span(own).subspan(begin, end - begin), Ids());
     const TranslationBatch batch = ToTranslationBatch(pairs);
-    sums += model_.Forward(batch, 1.0f, ctx, &predictions);
+    sums += model().Forward(batch, 1.0f, ctx, &predictions);
     for (int64_t s = 0; s < batch.target.count(); ++s) {
       const auto slice = [&](const std::vector<int32_t>& ids) {
         return std::span(ids).subspan(static_cast<size_t>(batch.target.begin(s)),
@@ -263,8 +234,8 @@ void TranslationTask::EvaluateLoss(const TranslationSet& set, const std::vector<
     begin = end;
   }
   std::array<double, 3> totals = {sums.loss, sums.nll, static_cast<double>(sums.tokens)};
-  comm_.AllReduce(std::span<double>(totals), ReduceOp::kSum);
-  comm_.AllReduce(std::span<int64_t>(teacher_forced.counts), ReduceOp::kSum);
+  comm().AllReduce(std::span<double>(totals), ReduceOp::kSum);
+  comm().AllReduce(std::span<int64_t>(teacher_forced.counts), ReduceOp::kSum);
   const double tokens = std::max(totals[2], 1.0);
   result.metrics.emplace_back("loss", totals[0] / tokens);
   result.metrics.emplace_back("nll", totals[1] / tokens);
@@ -285,7 +256,7 @@ absl::Status TranslationTask::EvaluateTranslations(const TranslationSet& set,
   BeamSearchOptions search = SearchOptionsFor(tokenizer_, options_.beam_size, options_.beam_alpha);
   search.extra_length = options_.beam_extra_length;
   search.batch_tokens = options_.eval_batch_tokens;
-  const auto translations = TranslateIds(model_, tokenizer_, sources, search, ctx);
+  const auto translations = TranslateIds(model(), tokenizer_, sources, search, ctx);
   std::vector<std::string> hypotheses(own.size());
   for (size_t i = 0; i < own.size(); ++i) hypotheses[i] = translations[i].front().text;
   BleuStatistics bleu;
@@ -295,8 +266,8 @@ absl::Status TranslationTask::EvaluateTranslations(const TranslationSet& set,
     DT_ASSIGN_OR_RETURN(bleu, CountBleu(hypotheses, reference_sets));
     DT_ASSIGN_OR_RETURN(chrf, CountChrf(hypotheses, reference_sets));
   }
-  comm_.AllReduce(std::span<int64_t>(bleu.counts), ReduceOp::kSum);
-  comm_.AllReduce(std::span<int64_t>(chrf.counts), ReduceOp::kSum);
+  comm().AllReduce(std::span<int64_t>(bleu.counts), ReduceOp::kSum);
+  comm().AllReduce(std::span<int64_t>(chrf.counts), ReduceOp::kSum);
   const BleuScore score = ComputeBleu(bleu);
   result.metrics.emplace_back("bleu", score.score);
   result.metrics.emplace_back("chrf", ComputeChrf(chrf));
@@ -320,7 +291,7 @@ void TranslationTask::GatherSamples(const TranslationSet& set, const std::vector
     const std::string mine =
         found == own.end() ? "" : hypotheses[static_cast<size_t>(found - own.begin())];
     std::string hypothesis;
-    for (const std::string& text : comm_.AllGatherStrings(mine)) hypothesis += text;
+    for (const std::string& text : comm().AllGatherStrings(mine)) hypothesis += text;
     result.samples.push_back({set.sources[index], set.references[index], hypothesis});
   }
 }

@@ -16,7 +16,7 @@
 #include "dtrain/data/token_shard.h"
 #include "dtrain/models/beam_search.h"
 #include "dtrain/models/seq2seq_transformer.h"
-#include "dtrain/train/task.h"
+#include "dtrain/train/model_task.h"
 
 namespace dtrain {
 
@@ -43,23 +43,17 @@ struct TranslationSet {
   std::vector<std::string> sources, references;
 };
 
-class TranslationTask final : public TrainingTask {
+class TranslationTask final
+    : public ModelTask<Seq2SeqTransformer, TranslationBatch, TranslationInputs> {
  public:
   // Opens the data and initialises the model. The communicator outlives the task. DataError: a file
   // is missing, damaged, of another vocabulary, or has fewer pairs than there are ranks.
   static absl::StatusOr<std::unique_ptr<TranslationTask>> Create(
       const TranslationTaskOptions& options, Communicator& comm);
 
-  ParameterSet& parameters() override { return model_.parameters(); }
   absl::Status Seek(const DataPosition& position) override;
-  DataPosition position() const override { return position_; }
-  double epochs() const override;
   absl::StatusOr<int> NextUpdate() override;
-  int64_t source_tokens() const override { return source_tokens_; }
-  void Upload(int i, Context& ctx) override;
   std::string GraphKey() const override;
-  LossSums Forward(int i, float loss_scale, Context& ctx) override;
-  void Backward(Context& ctx) override;
   // loss, nll, ppl, bleu (sacreBLEU), chrf (chrF2), bleu_tf (teacher-forced, as OpenSeq2Seq), on
   // the dev set; none without one.
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
@@ -69,7 +63,6 @@ class TranslationTask final : public TrainingTask {
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
   std::vector<NamedFile> CheckpointFiles() const override;
 
-  Seq2SeqTransformer& model() { return model_; }
   const BpeModel& tokenizer() const { return tokenizer_; }
   const TokenShard& train_shard() const { return train_; }
   // Updates of the first pass over the training data; later ones, in other orders, have about as
@@ -97,17 +90,10 @@ class TranslationTask final : public TrainingTask {
                      const std::vector<std::string>& hypotheses, EvaluationResult& result);
 
   TranslationTaskOptions options_;
-  Communicator& comm_;
   BpeModel tokenizer_;
   TokenShard train_;
-  Seq2SeqTransformer model_;
-  int accumulation_ = 1;
   std::optional<TranslationSet> dev_;
   std::optional<BatchLoader> loader_;
-  LoadedBatch batch_;
-  TranslationInputs inputs_;  // the micro-batch on the device
-  DataPosition position_;
-  int64_t source_tokens_ = 0;
 };
 
 }  // namespace dtrain
