@@ -66,9 +66,7 @@ absl::Status ValidateWithoutData(const proto::BertConfig& config) {
 
 absl::Status ValidateBertConfig(const proto::BertConfig& config) {
   DT_RETURN_IF_ERROR(ValidateWithoutData(config));
-  if (config.data().vocabulary().empty() && config.model().pretrained().empty()) {
-    return UsageError("data.vocabulary is not set: the WordPiece vocabulary, a file vocab.txt");
-  }
+  DT_RETURN_IF_ERROR(internal::ValidateVocabulary(config));
   DT_RETURN_IF_ERROR(ValidateSource(config.data()));
   if (config.data().glue().empty() && config.data().train_size() == 0) {
     return UsageError("no training data: set data.train, or data.glue and data.glue_dir");

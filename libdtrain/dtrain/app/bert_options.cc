@@ -60,15 +60,19 @@ BatchOptions BertBatchOf(const proto::BertTrainerConfig& config) {
           .samples_per_batch = by_tokens ? 0 : config.batch_size()};
 }
 
+BatchOptions BertBatchOf(const proto::BertTrainerConfig& config, uint64_t seed, bool shuffle) {
+  BatchOptions options = BertBatchOf(config);
+  options.seed = seed;
+  options.shuffle = shuffle;
+  return options;
+}
+
 ClassificationTaskOptions ClassificationTaskOf(const proto::BertConfig& config, uint64_t seed,
                                                const Device& device) {
   const proto::BertTrainerConfig& trainer = config.trainer();
-  BatchOptions batch = BertBatchOf(trainer);
-  batch.seed = seed;
-  batch.shuffle = config.data().shuffle();
   return {.train = {},
           .model = ClassifierOptionsOf(config),
-          .batch = batch,
+          .batch = BertBatchOf(trainer, seed, config.data().shuffle()),
           .micro_batch_tokens = trainer.micro_batch_tokens(),
           .device = device,
           .compute_type = DTypeOf(trainer.precision()),

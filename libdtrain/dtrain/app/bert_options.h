@@ -34,6 +34,8 @@ ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t se
 
 // Texts or tokens of an update.
 BatchOptions BertBatchOf(const proto::BertTrainerConfig& config);
+// And their order.
+BatchOptions BertBatchOf(const proto::BertTrainerConfig& config, uint64_t seed, bool shuffle);
 
 // All but the shards and the files that travel in checkpoints.
 ClassificationTaskOptions ClassificationTaskOf(const proto::BertConfig& config, uint64_t seed,

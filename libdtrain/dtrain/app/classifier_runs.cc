@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/classifier_data.h"
 #include "dtrain/app/config.h"
@@ -20,8 +18,6 @@
 #include "dtrain/app/kernel_plans.h"
 #include "dtrain/app/memory_plan.h"
 #include "dtrain/app/run_recorder.h"
-#include "dtrain/app/version.h"
-#include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/train/contract.h"
@@ -50,9 +46,7 @@ absl::StatusOr<std::unique_ptr<ClassificationTask>> MakeTask(const proto::BertCo
   options.train = data.train;
   options.dev = data.dev;
   if (!data.test.empty()) options.test = data.test.front().path;
-  DT_ASSIGN_OR_RETURN(std::string vocabulary, ReadWholeFile(config.data().vocabulary()));
-  options.files = {{"config.textproto", PrintConfig(config, ConfigFormat::kFull)},
-                   {"vocab.txt", std::move(vocabulary)}};
+  DT_ASSIGN_OR_RETURN(options.files, internal::FilesOf(config, config.data().vocabulary()));
   return ClassificationTask::Create(options, runtime.comm);
 }
 
@@ -68,15 +62,7 @@ absl::Status CheckMetrics(const proto::BertTrainerConfig& trainer,
       names.push_back(i == 0 ? name : absl::StrCat(dev[i].name, "/", name));
     }
   }
-  const std::pair<const char*, std::string> chosen[] = {
-      {"trainer.best_metric", trainer.best_metric()},
-      {"trainer.early_stop.metric", trainer.early_stop().metric()}};
-  for (const auto& [key, metric] : chosen) {
-    if (metric.empty() || std::find(names.begin(), names.end(), metric) != names.end()) continue;
-    return UsageError(absl::StrFormat("%s is \"%s\", but these texts are measured by %s", key,
-                                      metric, absl::StrJoin(names, ", ")));
-  }
-  return absl::OkStatus();
+  return internal::CheckMetricNames(trainer, names, "these texts are");
 }
 
 enum class Seeds { kOne, kSeveral };
@@ -84,7 +70,7 @@ enum class Seeds { kOne, kSeveral };
 // In the folder of the recorder, with the one seed of the configuration.
 absl::StatusOr<TrainResult> TrainSeed(const proto::BertConfig& config, Seeds seeds,
                                       RunRecorder& recorder, Runtime& runtime) {
-  const uint64_t seed = config.trainer().seeds_size() > 0 ? config.trainer().seeds(0) : 1;
+  const uint64_t seed = internal::SeedOf(config.trainer());
   RunWords words{.unit = "texts",
                  .advice = "try      bert_classify predict data.test=FILE --run_dir"};
   recorder.set_words(words);
@@ -127,18 +113,6 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds
   return recorder->Run([&] { return TrainSeed(config, seeds, *recorder, runtime); });
 }
 
-absl::Status RunSeeds(const proto::BertConfig& config, Runtime& runtime) {
-  const std::string& run_dir = config.run().run_dir();
-  DT_RETURN_IF_ERROR(internal::CheckSeedsFolder(run_dir, runtime));
-  std::vector<uint64_t> seeds(config.trainer().seeds().begin(), config.trainer().seeds().end());
-  std::vector<TrainResult> results;
-  for (const uint64_t seed : seeds) {
-    proto::BertConfig run = internal::ConfigOfSeed(config, seed);
-    if (run.data().cache().empty()) run.mutable_data()->set_cache(run_dir + "/data");
-    DT_ASSIGN_OR_RETURN(TrainResult result, RunSeed(run, Seeds::kSeveral, runtime));
-    results.push_back(std::move(result));
-  }
-  return internal::ReportSeeds(seeds, results, run_dir, runtime);
 }
 
 }  // namespace
@@ -148,12 +122,10 @@ absl::Status TrainClassifier(const proto::BertConfig& given, Runtime& runtime) {
   DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
   // The shape may be that of pretrained weights, which no rule of the configuration has seen.
   DT_RETURN_IF_ERROR(internal::CheckSegments(config, config.model().pretrained()));
-  // Before anything is written or read by one rank for the others.
-  DT_RETURN_IF_ERROR(CheckContract(
-      {{"version", std::string(Version())}, {"configuration", internal::BertContract(config)}},
-      runtime.comm));
-  if (config.trainer().seeds_size() > 1) return RunSeeds(config, runtime);
-  return RunSeed(config, Seeds::kOne, runtime).status();
+  DT_RETURN_IF_ERROR(internal::CheckBertContract(internal::BertContract(config), runtime));
+  const Seeds seeds = config.trainer().seeds_size() > 1 ? Seeds::kSeveral : Seeds::kOne;
+  return internal::TrainSeeds(
+      config, [&](const proto::BertConfig& run) { return RunSeed(run, seeds, runtime); }, runtime);
 }
 
 }  // namespace dtrain

@@ -46,9 +46,7 @@ absl::Status ValidatePretrainConfig(const proto::PretrainConfig& config) {
   DT_RETURN_IF_ERROR(internal::ValidateBertSections(config));
   DT_RETURN_IF_ERROR(RefuseOtherHeads(config));
   const proto::PretrainDataConfig& data = config.data();
-  if (data.vocabulary().empty() && config.model().pretrained().empty()) {
-    return UsageError("data.vocabulary is not set: the WordPiece vocabulary, a file vocab.txt");
-  }
+  DT_RETURN_IF_ERROR(internal::ValidateVocabulary(config));
   if (data.train_size() == 0) {
     return UsageError("no training data: set data.train, files of text");
   }

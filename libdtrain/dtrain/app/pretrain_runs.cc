@@ -6,18 +6,14 @@
 #include <cmath>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/internal/bert_training.h"
 #include "dtrain/app/internal/pretrain_data.h"
 #include "dtrain/app/internal/pretrained_shape.h"
 #include "dtrain/app/kernel_plans.h"
-#include "dtrain/app/version.h"
-#include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/models/bert_pretraining_costs.h"
 #include "dtrain/pretrain.pb.h"
@@ -36,17 +32,13 @@ absl::StatusOr<std::unique_ptr<PretrainingTask>> MakeTask(const proto::PretrainC
                                  .dev = data.dev,
                                  .examples = internal::ExamplesOf(config.data(), seed),
                                  .model = EncoderOptionsOf(config.model()),
-                                 .batch = BertBatchOf(trainer),
+                                 .batch = BertBatchOf(trainer, seed, config.data().shuffle()),
                                  .micro_batch_tokens = trainer.micro_batch_tokens(),
                                  .device = runtime.device,
                                  .compute_type = internal::DTypeOf(trainer.precision()),
                                  .seed = seed,
                                  .eval_batch_tokens = trainer.eval_batch_tokens()};
-  options.batch.seed = seed;
-  options.batch.shuffle = config.data().shuffle();
-  DT_ASSIGN_OR_RETURN(std::string vocabulary, ReadWholeFile(config.data().vocabulary()));
-  options.files = {{"config.textproto", PrintConfig(config, ConfigFormat::kFull)},
-                   {"vocab.txt", std::move(vocabulary)}};
+  DT_ASSIGN_OR_RETURN(options.files, internal::FilesOf(config, config.data().vocabulary()));
   return PretrainingTask::Create(options, runtime.comm);
 }
 
@@ -56,15 +48,7 @@ absl::Status CheckMetrics(const proto::PretrainConfig& config) {
   if (config.data().next_sentence()) {
     names.insert(names.end(), {"nsp_loss", "nsp_accuracy"});
   }
-  const std::pair<const char*, std::string> chosen[] = {
-      {"trainer.best_metric", config.trainer().best_metric()},
-      {"trainer.early_stop.metric", config.trainer().early_stop().metric()}};
-  for (const auto& [key, metric] : chosen) {
-    if (metric.empty() || std::find(names.begin(), names.end(), metric) != names.end()) continue;
-    return UsageError(absl::StrFormat("%s is \"%s\", but pre-training is measured by %s", key,
-                                      metric, absl::StrJoin(names, ", ")));
-  }
-  return absl::OkStatus();
+  return internal::CheckMetricNames(config.trainer(), names, "pre-training is");
 }
 
 // With as many masked tokens as there are on average.
@@ -77,7 +61,7 @@ MaskedBertBatch MaskedBatchOf(const BertBatch& text, const MaskingOptions& maski
 // In the folder of the recorder, with the one seed of the configuration.
 absl::StatusOr<TrainResult> TrainSeed(const proto::PretrainConfig& config, RunRecorder& recorder,
                                       Runtime& runtime) {
-  const uint64_t seed = config.trainer().seeds_size() > 0 ? config.trainer().seeds(0) : 1;
+  const uint64_t seed = internal::SeedOf(config.trainer());
   recorder.set_words({.unit = "masked tokens",
                       .has_other_losses = config.data().next_sentence(),
                       .advice = "try      bert_pretrain eval --run_dir"});
@@ -122,35 +106,17 @@ absl::StatusOr<TrainResult> RunSeed(const proto::PretrainConfig& config, Runtime
   return recorder->Run([&] { return TrainSeed(config, *recorder, runtime); });
 }
 
-absl::Status RunSeeds(const proto::PretrainConfig& config, Runtime& runtime) {
-  const std::string& run_dir = config.run().run_dir();
-  DT_RETURN_IF_ERROR(internal::CheckSeedsFolder(run_dir, runtime));
-  const std::vector<uint64_t> seeds(config.trainer().seeds().begin(),
-                                    config.trainer().seeds().end());
-  std::vector<TrainResult> results;
-  for (const uint64_t seed : seeds) {
-    proto::PretrainConfig run = internal::ConfigOfSeed(config, seed);
-    if (run.data().cache().empty()) run.mutable_data()->set_cache(run_dir + "/data");
-    DT_ASSIGN_OR_RETURN(TrainResult result, RunSeed(run, runtime));
-    results.push_back(std::move(result));
-  }
-  return internal::ReportSeeds(seeds, results, run_dir, runtime);
-}
-
 }  // namespace
 
 absl::Status TrainPretraining(const proto::PretrainConfig& given, Runtime& runtime) {
   proto::PretrainConfig config = given;
   DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
   DT_RETURN_IF_ERROR(CheckMetrics(config));
-  // Before anything is written or read by one rank for the others.
-  DT_RETURN_IF_ERROR(CheckContract(
-      {{"version", std::string(Version())}, {"configuration", internal::BertContract(config)}},
-      runtime.comm));
+  DT_RETURN_IF_ERROR(internal::CheckBertContract(internal::BertContract(config), runtime));
   const std::string warning = internal::MaskingWarning(config.data());
   if (runtime.comm.is_root() && !warning.empty()) LogWarning(warning);
-  if (config.trainer().seeds_size() > 1) return RunSeeds(config, runtime);
-  return RunSeed(config, runtime).status();
+  return internal::TrainSeeds(
+      config, [&](const proto::PretrainConfig& run) { return RunSeed(run, runtime); }, runtime);
 }
 
 }  // namespace dtrain

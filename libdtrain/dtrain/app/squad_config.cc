@@ -3,6 +3,7 @@
 #include "dtrain/app/squad_config.h"
 
 #include "absl/strings/str_format.h"
+#include "dtrain/app/bert_config.h"
 #include "dtrain/app/internal/validate_bert.h"
 #include "dtrain/squad.pb.h"
 
@@ -36,25 +37,13 @@ absl::Status ValidateWindows(const proto::SquadDataConfig& data) {
 }  // namespace
 
 // Devlin et al. 2019, "BERT", section 4.2: 3 epochs, 5e-5, batches of 32.
-std::string_view SquadDefaults() {
-  return R"(optimizer {
-  type: adamw
-  beta2: 0.999
-  epsilon: 1e-8
-  weight_decay: 0.01
-  learning_rate: 5e-5
-  schedule: linear
-  warmup_steps: 0
-})";
-}
+std::string_view SquadDefaults() { return BertDefaults(); }
 
 absl::Status ValidateSquadConfig(const proto::SquadConfig& config) {
   DT_RETURN_IF_ERROR(internal::ValidateBertSections(config));
   DT_RETURN_IF_ERROR(RefuseOtherHeads(config));
   DT_RETURN_IF_ERROR(ValidateWindows(config.data()));
-  if (config.data().vocabulary().empty() && config.model().pretrained().empty()) {
-    return UsageError("data.vocabulary is not set: the WordPiece vocabulary, a file vocab.txt");
-  }
+  DT_RETURN_IF_ERROR(internal::ValidateVocabulary(config));
   if (config.data().train_size() == 0) {
     return UsageError(
         "no training data: set data.train, SQuAD's train-v1.1.json or train-v2.0.json");

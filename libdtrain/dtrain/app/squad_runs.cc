@@ -2,22 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/squad_runs.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/internal/bert_training.h"
 #include "dtrain/app/internal/pretrained_shape.h"
 #include "dtrain/app/internal/squad_options.h"
 #include "dtrain/app/internal/tokenization.h"
 #include "dtrain/app/kernel_plans.h"
-#include "dtrain/app/version.h"
-#include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/squad.pb.h"
 #include "dtrain/train/contract.h"
@@ -32,23 +27,19 @@ absl::StatusOr<std::unique_ptr<SquadTask>> MakeTask(const proto::SquadConfig& co
   DT_ASSIGN_OR_RETURN(const WordPieceTokenizer tokenizer,
                       WordPieceTokenizer::Load(data.vocabulary(), internal::TokenizationOf(data)));
   if (runtime.comm.is_root()) internal::WarnOfCapitals(tokenizer, data.vocabulary());
-  DT_ASSIGN_OR_RETURN(std::string vocabulary, ReadWholeFile(data.vocabulary()));
   const proto::BertTrainerConfig& trainer = config.trainer();
   SquadTaskOptions options{.train = {data.train().begin(), data.train().end()},
                            .dev = {data.dev().begin(), data.dev().end()},
                            .windows = internal::WindowsOf(data),
                            .answers = internal::AnswersOf(config.answer()),
                            .model = EncoderOptionsOf(config.model()),
-                           .batch = BertBatchOf(trainer),
+                           .batch = BertBatchOf(trainer, seed, data.shuffle()),
                            .micro_batch_tokens = trainer.micro_batch_tokens(),
                            .device = runtime.device,
                            .compute_type = internal::DTypeOf(trainer.precision()),
                            .seed = seed,
                            .eval_batch_tokens = trainer.eval_batch_tokens()};
-  options.batch.seed = seed;
-  options.batch.shuffle = data.shuffle();
-  options.files = {{"config.textproto", PrintConfig(config, ConfigFormat::kFull)},
-                   {"vocab.txt", std::move(vocabulary)}};
+  DT_ASSIGN_OR_RETURN(options.files, internal::FilesOf(config, data.vocabulary()));
   return SquadTask::Create(options, tokenizer, runtime.comm);
 }
 
@@ -84,24 +75,10 @@ void Report(const char* name, const SquadRows& rows, RunRecorder& recorder,
   }
 }
 
-// That the metrics which steer the run are some that it has.
-absl::Status CheckMetrics(const proto::BertTrainerConfig& trainer, bool allow_none) {
-  const std::vector<std::string> names = SquadMetricNames(allow_none);
-  const std::pair<const char*, std::string> chosen[] = {
-      {"trainer.best_metric", trainer.best_metric()},
-      {"trainer.early_stop.metric", trainer.early_stop().metric()}};
-  for (const auto& [key, metric] : chosen) {
-    if (metric.empty() || std::find(names.begin(), names.end(), metric) != names.end()) continue;
-    return UsageError(absl::StrFormat("%s is \"%s\", but answers are measured by %s", key, metric,
-                                      absl::StrJoin(names, ", ")));
-  }
-  return absl::OkStatus();
-}
-
 // In the folder of the recorder, with the one seed of the configuration.
 absl::StatusOr<TrainResult> TrainSeed(const proto::SquadConfig& config, RunRecorder& recorder,
                                       Runtime& runtime) {
-  const uint64_t seed = config.trainer().seeds_size() > 0 ? config.trainer().seeds(0) : 1;
+  const uint64_t seed = internal::SeedOf(config.trainer());
   recorder.set_words({.unit = "windows",
                       .has_perplexity = false,
                       .advice = "try      bert_squad predict data.test=FILE --run_dir"});
@@ -109,7 +86,8 @@ absl::StatusOr<TrainResult> TrainSeed(const proto::SquadConfig& config, RunRecor
   DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
   Report("train", task->train(), recorder, runtime);
   if (task->dev() != nullptr) Report("dev", *task->dev(), recorder, runtime);
-  DT_RETURN_IF_ERROR(CheckMetrics(config.trainer(), task->answers().allow_none));
+  DT_RETURN_IF_ERROR(internal::CheckMetricNames(
+      config.trainer(), SquadMetricNames(task->answers().allow_none), "answers are"));
   const BertOptions model = task->model().options();
   return internal::TrainBert(
       internal::SectionsOf(config),
@@ -134,30 +112,14 @@ absl::StatusOr<TrainResult> RunSeed(const proto::SquadConfig& config, Runtime& r
   return recorder->Run([&] { return TrainSeed(config, *recorder, runtime); });
 }
 
-absl::Status RunSeeds(const proto::SquadConfig& config, Runtime& runtime) {
-  const std::string& run_dir = config.run().run_dir();
-  DT_RETURN_IF_ERROR(internal::CheckSeedsFolder(run_dir, runtime));
-  const std::vector<uint64_t> seeds(config.trainer().seeds().begin(),
-                                    config.trainer().seeds().end());
-  std::vector<TrainResult> results;
-  for (const uint64_t seed : seeds) {
-    DT_ASSIGN_OR_RETURN(TrainResult result, RunSeed(internal::ConfigOfSeed(config, seed), runtime));
-    results.push_back(std::move(result));
-  }
-  return internal::ReportSeeds(seeds, results, run_dir, runtime);
-}
-
 }  // namespace
 
 absl::Status TrainSquad(const proto::SquadConfig& given, Runtime& runtime) {
   proto::SquadConfig config = given;
   DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
-  // Before anything is written or read by one rank for the others.
-  DT_RETURN_IF_ERROR(CheckContract(
-      {{"version", std::string(Version())}, {"configuration", internal::BertContract(config)}},
-      runtime.comm));
-  if (config.trainer().seeds_size() > 1) return RunSeeds(config, runtime);
-  return RunSeed(config, runtime).status();
+  DT_RETURN_IF_ERROR(internal::CheckBertContract(internal::BertContract(config), runtime));
+  return internal::TrainSeeds(
+      config, [&](const proto::SquadConfig& run) { return RunSeed(run, runtime); }, runtime);
 }
 
 }  // namespace dtrain

@@ -7,13 +7,16 @@
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "dtrain/app/attention_plan_file.h"
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/kernel_plans.h"
 #include "dtrain/app/nmt_config.h"
+#include "dtrain/app/version.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
@@ -21,6 +24,7 @@
 #include "dtrain/run.pb.h"
 #include "dtrain/train/broadcast.h"
 #include "dtrain/train/checkpoint_directory.h"
+#include "dtrain/train/contract.h"
 #include "dtrain/train/pretrained_weights.h"
 #include "nlohmann/json.hpp"
 
@@ -97,6 +101,35 @@ Spread SpreadOf(const std::vector<double>& values) {
 }
 
 }  // namespace
+
+absl::Status CheckBertContract(const std::string& contract, Runtime& runtime) {
+  return CheckContract({{"version", std::string(Version())}, {"configuration", contract}},
+                       runtime.comm);
+}
+
+absl::Status CheckMetricNames(const proto::BertTrainerConfig& trainer,
+                              const std::vector<std::string>& names, const char* what) {
+  const std::pair<const char*, std::string> chosen[] = {
+      {"trainer.best_metric", trainer.best_metric()},
+      {"trainer.early_stop.metric", trainer.early_stop().metric()}};
+  for (const auto& [key, metric] : chosen) {
+    if (metric.empty() || std::find(names.begin(), names.end(), metric) != names.end()) continue;
+    return UsageError(absl::StrFormat("%s is \"%s\", but %s measured by %s", key, metric, what,
+                                      absl::StrJoin(names, ", ")));
+  }
+  return absl::OkStatus();
+}
+
+uint64_t SeedOf(const proto::BertTrainerConfig& trainer) {
+  return trainer.seeds_size() > 0 ? trainer.seeds(0) : 1;
+}
+
+absl::StatusOr<std::vector<NamedFile>> FilesOf(const google::protobuf::Message& config,
+                                               const std::string& vocabulary) {
+  DT_ASSIGN_OR_RETURN(std::string pieces, ReadWholeFile(vocabulary));
+  return std::vector<NamedFile>{{"config.textproto", PrintConfig(config, ConfigFormat::kFull)},
+                                {"vocab.txt", std::move(pieces)}};
+}
 
 absl::StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTraining& training,
                                       RunRecorder& recorder, Runtime& runtime) {

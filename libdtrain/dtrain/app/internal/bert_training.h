@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dtrain/app/config.h"
@@ -34,6 +35,20 @@ std::string BertContract(Config config) {
   config.mutable_kernels()->clear_plan_dir();  // read by one rank
   return WithFullNames(PrintConfig(config, ConfigFormat::kFull));
 }
+// That all ranks run the same version with the same BertContract(). Before anything is written, or
+// read by one rank for the others. Collective.
+absl::Status CheckBertContract(const std::string& contract, Runtime& runtime);
+
+// UsageError unless the metrics that steer the run are some of `names`. `what`: "answers are".
+absl::Status CheckMetricNames(const proto::BertTrainerConfig& trainer,
+                              const std::vector<std::string>& names, const char* what);
+
+// The first of trainer.seeds, or 1.
+uint64_t SeedOf(const proto::BertTrainerConfig& trainer);
+
+// What travels in checkpoints: config.textproto and vocab.txt.
+absl::StatusOr<std::vector<NamedFile>> FilesOf(const google::protobuf::Message& config,
+                                               const std::string& vocabulary);
 
 // The sections of a configuration; it outlives them.
 struct BertSections {
@@ -70,8 +85,14 @@ absl::StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTr
 // That no run of one seed is in the folder of several.
 absl::Status CheckSeedsFolder(const std::string& run_dir, Runtime& runtime);
 
-// The configuration of one seed's run, in a folder of the run directory, with plans of kernels that
-// all of them share.
+// Prints "accuracy 0.8750 +- 0.0123 (min 0.8600, max 0.8900)" for each metric of the last
+// evaluations, and writes seeds.json.
+absl::Status ReportSeeds(const std::vector<uint64_t>& seeds,
+                         const std::vector<TrainResult>& results, const std::string& run_dir,
+                         const Runtime& runtime);
+
+// The configuration of one seed's run, in a folder of the run directory, with plans of kernels, and
+// the data where it is prepared, that all of them share.
 template <typename Config>
 Config ConfigOfSeed(const Config& config, uint64_t seed) {
   Config run = config;
@@ -80,14 +101,28 @@ Config ConfigOfSeed(const Config& config, uint64_t seed) {
   run.mutable_trainer()->add_seeds(seed);
   run.mutable_run()->set_run_dir(run_dir + "/seed-" + std::to_string(seed));
   if (run.kernels().plan_dir().empty()) run.mutable_kernels()->set_plan_dir(run_dir);
+  if constexpr (requires { run.data().cache(); }) {
+    if (run.data().cache().empty()) run.mutable_data()->set_cache(run_dir + "/data");
+  }
   return run;
 }
 
-// Prints "accuracy 0.8750 +- 0.0123 (min 0.8600, max 0.8900)" for each metric of the last
-// evaluations, and writes seeds.json.
-absl::Status ReportSeeds(const std::vector<uint64_t>& seeds,
-                         const std::vector<TrainResult>& results, const std::string& run_dir,
-                         const Runtime& runtime);
+// Calls `train` with the configuration, or where trainer.seeds lists several once for each of them,
+// and reports how far they lie apart. StatusOr<TrainResult> train(const Config&).
+template <typename Config, typename Train>
+absl::Status TrainSeeds(const Config& config, const Train& train, Runtime& runtime) {
+  if (config.trainer().seeds_size() <= 1) return train(config).status();
+  const std::string& run_dir = config.run().run_dir();
+  DT_RETURN_IF_ERROR(CheckSeedsFolder(run_dir, runtime));
+  const std::vector<uint64_t> seeds(config.trainer().seeds().begin(),
+                                    config.trainer().seeds().end());
+  std::vector<TrainResult> results;
+  for (const uint64_t seed : seeds) {
+    DT_ASSIGN_OR_RETURN(TrainResult result, train(ConfigOfSeed(config, seed)));
+    results.push_back(std::move(result));
+  }
+  return ReportSeeds(seeds, results, run_dir, runtime);
+}
 
 }  // namespace dtrain::internal
 

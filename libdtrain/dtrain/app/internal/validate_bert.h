@@ -79,6 +79,14 @@ absl::Status ValidateTextLength(const Config& config) {
   return absl::OkStatus();
 }
 
+template <typename Config>
+absl::Status ValidateVocabulary(const Config& config) {
+  if (!config.data().vocabulary().empty() || !config.model().pretrained().empty()) {
+    return absl::OkStatus();
+  }
+  return UsageError("data.vocabulary is not set: the WordPiece vocabulary, a file vocab.txt");
+}
+
 // Of training, without what only concerns the data's files: CheckRules() and what it cannot see,
 // sizes that must divide each other, schedules that need an end. UsageError names the fields.
 template <typename Config>
