@@ -113,8 +113,6 @@ absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds
   return recorder->Run([&] { return TrainSeed(config, seeds, *recorder, runtime); });
 }
 
-}
-
 }  // namespace
 
 absl::Status TrainClassifier(const proto::BertConfig& given, Runtime& runtime) {

@@ -13,7 +13,6 @@
 #include "dtrain/bert.pb.h"
 #include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/classification_predictions.h"
-#include "dtrain/train/train_state.h"
 
 namespace dtrain {
 namespace {
@@ -50,38 +49,14 @@ absl::StatusOr<BertClassifierOptions> TrainedOptions(const TrainedClassifier& tr
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<BertClassifier>> Load(const TrainedClassifier& trained,
-                                                     const BertClassifierOptions& options,
-                                                     const Device& device, DType compute_type) {
-  auto model = std::make_unique<BertClassifier>(options);
-  model->Allocate(device, compute_type, /*seed=*/1);
-  DT_RETURN_IF_ERROR(LoadWeights(trained.checkpoint, model->parameters()));
-  return model;
-}
-
-// That the user's settings are some that the model can do with.
-absl::Status CheckUse(const proto::BertConfig& user, const proto::BertConfig& config,
-                      const Checkpoint& checkpoint) {
-  if (user.data().has_max_length() && config.data().max_length() > config.model().max_positions()) {
-    return UsageError(absl::StrFormat("data.max_length (%d) exceeds the %d positions of %s",
-                                      config.data().max_length(), config.model().max_positions(),
-                                      checkpoint.path()));
-  }
-  if (!user.data().has_vocabulary()) return absl::OkStatus();
-  return internal::CheckVocabulary(user.data().vocabulary(), checkpoint);
-}
-
-absl::StatusOr<TrainedClassifier> Open(const std::string& path, const std::string& metric,
-                                       const proto::BertConfig& user) {
-  DT_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenCheckpoint(path, metric));
+absl::StatusOr<TrainedClassifier> Open(Checkpoint checkpoint, const proto::BertConfig& user) {
   proto::BertConfig config;
   DT_RETURN_IF_ERROR(internal::ReadTrainedConfig(checkpoint, {"vocab.txt", "labels.txt"},
                                                  "bert_classify", config));
   DT_RETURN_IF_ERROR(internal::CheckModel(user.model(), config.model(), checkpoint));
   Overlay(user, config);
-  DT_RETURN_IF_ERROR(CheckUse(user, config, checkpoint));
+  DT_RETURN_IF_ERROR(internal::TakeTrainedVocabulary(user, checkpoint, config));
   DT_RETURN_IF_ERROR(internal::CheckSegments(config, checkpoint.path()));
-  config.mutable_data()->set_vocabulary(checkpoint.path() + "/vocab.txt");
   DT_ASSIGN_OR_RETURN(const std::string labels, checkpoint.ReadText("labels.txt"));
   std::vector<std::string> names = absl::StrSplit(labels, '\n', absl::SkipEmpty());
   DT_ASSIGN_OR_RETURN(const LabelKind kind, internal::LabelKindOf(config.data()));
@@ -93,21 +68,22 @@ absl::StatusOr<TrainedClassifier> Open(const std::string& path, const std::strin
 }  // namespace
 
 absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::BertConfig& user) {
-  const std::string& path =
-      user.predict().checkpoint().empty() ? user.run().run_dir() : user.predict().checkpoint();
-  return Open(path, user.predict().best() ? BestMetricOf(path) : "", user);
+  DT_ASSIGN_OR_RETURN(Checkpoint checkpoint, internal::OpenUsedCheckpoint(user));
+  return Open(std::move(checkpoint), user);
 }
 
 absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const std::string& path,
                                                         const std::string& metric) {
-  return Open(path, metric.empty() ? BestMetricOf(path) : metric, {});
+  DT_ASSIGN_OR_RETURN(Checkpoint checkpoint,
+                      OpenCheckpoint(path, metric.empty() ? BestMetricOf(path) : metric));
+  return Open(std::move(checkpoint), {});
 }
 
 absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClassifier& trained,
                                                                const Device& device,
                                                                DType compute_type) {
   DT_ASSIGN_OR_RETURN(const BertClassifierOptions options, TrainedOptions(trained));
-  return Load(trained, options, device, compute_type);
+  return internal::LoadModel<BertClassifier>(trained.checkpoint, options, device, compute_type);
 }
 
 absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClassifier& trained,
@@ -120,10 +96,9 @@ absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClas
                                       trained.checkpoint.path(), options.num_labels,
                                       OutputsOf(info)));
   }
-  DType type = internal::DTypeOf(trained.config->trainer().precision());
-  // A model trained on a GPU evaluates anywhere.
-  if (type == DType::kFloat16 && runtime.device.type == DeviceType::kCpu) type = DType::kFloat32;
-  return Load(trained, options, runtime.device, type);
+  return internal::LoadModel<BertClassifier>(
+      trained.checkpoint, options, runtime.device,
+      internal::DTypeOf(trained.config->trainer().precision()));
 }
 
 }  // namespace dtrain

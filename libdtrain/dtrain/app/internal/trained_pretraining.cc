@@ -8,8 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/internal/trained_run.h"
-#include "dtrain/train/checkpoint_directory.h"
-#include "dtrain/train/train_state.h"
 
 namespace dtrain::internal {
 namespace {
@@ -30,24 +28,13 @@ absl::Status RefuseOtherPrograms(const Checkpoint& checkpoint) {
 }  // namespace
 
 absl::StatusOr<TrainedPretraining> OpenTrainedPretraining(const proto::PretrainConfig& user) {
-  const std::string& path =
-      user.predict().checkpoint().empty() ? user.run().run_dir() : user.predict().checkpoint();
-  DT_ASSIGN_OR_RETURN(Checkpoint checkpoint,
-                      OpenCheckpoint(path, user.predict().best() ? BestMetricOf(path) : ""));
+  DT_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenUsedCheckpoint(user));
   DT_RETURN_IF_ERROR(RefuseOtherPrograms(checkpoint));
   proto::PretrainConfig config;
   DT_RETURN_IF_ERROR(ReadTrainedConfig(checkpoint, {"vocab.txt"}, "bert_pretrain", config));
   DT_RETURN_IF_ERROR(CheckModel(user.model(), config.model(), checkpoint));
   OverlayConfig(user, config);
-  if (config.data().max_length() > config.model().max_positions()) {
-    return UsageError(absl::StrFormat("data.max_length (%d) exceeds the %d positions of %s",
-                                      config.data().max_length(), config.model().max_positions(),
-                                      checkpoint.path()));
-  }
-  if (user.data().has_vocabulary()) {
-    DT_RETURN_IF_ERROR(CheckVocabulary(user.data().vocabulary(), checkpoint));
-  }
-  config.mutable_data()->set_vocabulary(checkpoint.path() + "/vocab.txt");
+  DT_RETURN_IF_ERROR(TakeTrainedVocabulary(user, checkpoint, config));
   return TrainedPretraining{.checkpoint = std::move(checkpoint), .config = std::move(config)};
 }
 
@@ -66,11 +53,7 @@ absl::StatusOr<std::unique_ptr<BertPretraining>> LoadPretrainingModel(
   BertPretrainingOptions options{.bert = EncoderOptionsOf(config.model()),
                                  .next_sentence = config.data().next_sentence()};
   options.bert.vocab_size = bias->shape[0];
-  const bool narrow = compute_type == DType::kFloat16 && device.type == DeviceType::kCpu;
-  auto model = std::make_unique<BertPretraining>(options);
-  model->Allocate(device, narrow ? DType::kFloat32 : compute_type, /*seed=*/1);
-  DT_RETURN_IF_ERROR(LoadWeights(checkpoint, model->parameters()));
-  return model;
+  return LoadModel<BertPretraining>(checkpoint, options, device, compute_type);
 }
 
 }  // namespace dtrain::internal

@@ -4,11 +4,17 @@
 #define DTRAIN_APP_INTERNAL_TRAINED_RUN_H_
 
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include "absl/strings/str_format.h"
+#include "dtrain/base/dtype.h"
 #include "dtrain/base/status.h"
+#include "dtrain/device/device.h"
 #include "dtrain/train/checkpoint.h"
+#include "dtrain/train/checkpoint_directory.h"
+#include "dtrain/train/train_state.h"
 
 namespace google::protobuf {
 class Message;
@@ -34,8 +40,46 @@ void OverlayConfig(const google::protobuf::Message& user, google::protobuf::Mess
 absl::Status CheckModel(const proto::BertModelConfig& user, const proto::BertModelConfig& own,
                         const Checkpoint& checkpoint);
 
+// The checkpoint that the user names, or one of the run; predict.best says which.
+template <typename Config>
+absl::StatusOr<Checkpoint> OpenUsedCheckpoint(const Config& user) {
+  const std::string& path =
+      user.predict().checkpoint().empty() ? user.run().run_dir() : user.predict().checkpoint();
+  return OpenCheckpoint(path, user.predict().best() ? BestMetricOf(path) : "");
+}
+
 // UsageError unless `path`, which the user gave, holds the checkpoint's vocab.txt.
 absl::Status CheckVocabulary(const std::string& path, const Checkpoint& checkpoint);
+
+// Gives `config`, which is the run's with the user's changes, the checkpoint's vocabulary.
+// UsageError: the user names another, or makes texts longer than the model's positions.
+template <typename Config>
+absl::Status TakeTrainedVocabulary(const Config& user, const Checkpoint& checkpoint,
+                                   Config& config) {
+  const bool is_changed = user.data().has_max_length() || user.model().has_max_positions();
+  if (is_changed && config.data().max_length() > config.model().max_positions()) {
+    return UsageError(absl::StrFormat("data.max_length (%d) exceeds the %d positions of %s",
+                                      config.data().max_length(), config.model().max_positions(),
+                                      checkpoint.path()));
+  }
+  if (user.data().has_vocabulary()) {
+    DT_RETURN_IF_ERROR(CheckVocabulary(user.data().vocabulary(), checkpoint));
+  }
+  config.mutable_data()->set_vocabulary(checkpoint.path() + "/vocab.txt");
+  return absl::OkStatus();
+}
+
+// A model with the checkpoint's weights. One trained in fp16 computes in fp32 on CPUs.
+template <typename Model, typename Options>
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const Checkpoint& checkpoint,
+                                                 const Options& options, const Device& device,
+                                                 DType compute_type) {
+  const bool is_wide = compute_type == DType::kFloat16 && device.type == DeviceType::kCpu;
+  auto model = std::make_unique<Model>(options);
+  model->Allocate(device, is_wide ? DType::kFloat32 : compute_type, /*seed=*/1);
+  DT_RETURN_IF_ERROR(LoadWeights(checkpoint, model->parameters()));
+  return model;
+}
 
 }  // namespace dtrain::internal
 

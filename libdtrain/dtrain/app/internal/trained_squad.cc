@@ -8,9 +8,7 @@
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/internal/tokenization.h"
 #include "dtrain/app/internal/trained_run.h"
-#include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/squad_task.h"
-#include "dtrain/train/train_state.h"
 
 namespace dtrain::internal {
 namespace {
@@ -28,24 +26,13 @@ void Overlay(const proto::SquadConfig& user, proto::SquadConfig& config) {
 }  // namespace
 
 absl::StatusOr<TrainedSquad> OpenTrainedSquad(const proto::SquadConfig& user) {
-  const std::string& path =
-      user.predict().checkpoint().empty() ? user.run().run_dir() : user.predict().checkpoint();
-  DT_ASSIGN_OR_RETURN(Checkpoint checkpoint,
-                      OpenCheckpoint(path, user.predict().best() ? BestMetricOf(path) : ""));
+  DT_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenUsedCheckpoint(user));
   proto::SquadConfig config;
   DT_RETURN_IF_ERROR(
       ReadTrainedConfig(checkpoint, {"vocab.txt", "answers.txt"}, "bert_squad", config));
   DT_RETURN_IF_ERROR(CheckModel(user.model(), config.model(), checkpoint));
   Overlay(user, config);
-  if (config.data().max_length() > config.model().max_positions()) {
-    return UsageError(absl::StrFormat("data.max_length (%d) exceeds the %d positions of %s",
-                                      config.data().max_length(), config.model().max_positions(),
-                                      checkpoint.path()));
-  }
-  if (user.data().has_vocabulary()) {
-    DT_RETURN_IF_ERROR(CheckVocabulary(user.data().vocabulary(), checkpoint));
-  }
-  config.mutable_data()->set_vocabulary(checkpoint.path() + "/vocab.txt");
+  DT_RETURN_IF_ERROR(TakeTrainedVocabulary(user, checkpoint, config));
   DT_ASSIGN_OR_RETURN(
       WordPieceTokenizer tokenizer,
       WordPieceTokenizer::Load(config.data().vocabulary(), TokenizationOf(config.data())));
@@ -69,11 +56,7 @@ absl::StatusOr<std::unique_ptr<BertQuestionAnswering>> LoadSquadModel(const Trai
   }
   BertOptions options = EncoderOptionsOf(trained.config.model());
   options.vocab_size = words->shape[0];
-  auto model = std::make_unique<BertQuestionAnswering>(options);
-  const bool narrow = compute_type == DType::kFloat16 && device.type == DeviceType::kCpu;
-  model->Allocate(device, narrow ? DType::kFloat32 : compute_type, /*seed=*/1);
-  DT_RETURN_IF_ERROR(LoadWeights(checkpoint, model->parameters()));
-  return model;
+  return LoadModel<BertQuestionAnswering>(checkpoint, options, device, compute_type);
 }
 
 }  // namespace dtrain::internal
