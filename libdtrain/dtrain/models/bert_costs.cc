@@ -162,16 +162,7 @@ int64_t PeakActivationBytes(const BertClassifierOptions& options, const BertBatc
 }
 
 ModelCosts CostsOf(const BertClassifierOptions& options, const BertBatch& batch) {
-  return {.parameters = CountParameters(options).total(),
-          .deepest = options.bert.num_layers,
-          .peak_bytes =
-              [options, batch](const ActivationOptions& activations) {
-                return PeakActivationBytes(options, batch, activations);
-              },
-          .flops =
-              [options, batch](Recompute recompute, int recompute_every) {
-                return CountFlops(options, batch, recompute, recompute_every);
-              }};
+  return internal::CostsOfModel(options, batch);
 }
 
 ModelCosts CostsOfQuestionAnswering(const BertOptions& options, const BertBatch& batch) {

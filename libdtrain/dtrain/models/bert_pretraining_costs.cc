@@ -155,16 +155,7 @@ int64_t PeakActivationBytes(const BertPretrainingOptions& options, const MaskedB
 }
 
 ModelCosts CostsOf(const BertPretrainingOptions& options, const MaskedBertBatch& batch) {
-  return {.parameters = CountParameters(options).total(),
-          .deepest = options.bert.num_layers,
-          .peak_bytes =
-              [options, batch](const ActivationOptions& activations) {
-                return PeakActivationBytes(options, batch, activations);
-              },
-          .flops =
-              [options, batch](Recompute recompute, int recompute_every) {
-                return CountFlops(options, batch, recompute, recompute_every);
-              }};
+  return internal::CostsOfModel(options, batch);
 }
 
 }  // namespace dtrain

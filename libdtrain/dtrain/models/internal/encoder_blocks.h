@@ -68,6 +68,22 @@ ModelParameters CountEncoder(const BertOptions& options);
 ModelFlops CountEncoderFlops(const BertOptions& options, const BertBatch& batch,
                              double output_flops, Recompute recompute, int recompute_every);
 
+// The costs of a model whose options say which, by its own CountParameters(), CountFlops() and
+// PeakActivationBytes().
+template <typename Options, typename Batch>
+ModelCosts CostsOfModel(const Options& options, const Batch& batch) {
+  return {.parameters = CountParameters(options).total(),
+          .deepest = options.bert.num_layers,
+          .peak_bytes =
+              [options, batch](const ActivationOptions& activations) {
+                return PeakActivationBytes(options, batch, activations);
+              },
+          .flops =
+              [options, batch](Recompute recompute, int recompute_every) {
+                return CountFlops(options, batch, recompute, recompute_every);
+              }};
+}
+
 }  // namespace dtrain::internal
 
 #endif  // DTRAIN_MODELS_INTERNAL_ENCODER_BLOCKS_H_
