@@ -109,9 +109,25 @@ TEST_CASE("a run lasts its epochs, and warms up over a tenth of its updates") {
     return OptionsOf(Load(overrides), {.run_dir = "/r", .updates_per_epoch = 25});
   };
   CHECK(steps({"trainer.max_steps=10"}).max_steps == 10);
-  CHECK(steps({"trainer.max_steps=1000"}).max_steps == 75);
+  CHECK(steps({"trainer.max_steps=1000", "trainer.max_epochs=3"}).max_steps == 75);
   CHECK(steps({"optimizer.warmup_steps=3"}).learning_rate.warmup_steps == 3);
   CHECK(steps({"trainer.warmup_ratio=0"}).learning_rate.warmup_steps == 0);
+}
+
+TEST_CASE("updates that are given are not cut short by the default of max_epochs") {
+  const auto options = [](const proto::BertConfig& config) {
+    return OptionsOf(config, {.run_dir = "/r", .updates_per_epoch = 25});
+  };
+  const proto::BertConfig config = Load({"trainer.max_steps=1000"});
+  CHECK(options(config).max_steps == 1000);
+  CHECK_FALSE(options(config).max_steps_of_epochs);
+  // The configuration as a run keeps it says the same.
+  proto::BertConfig again = WithDefaults();
+  REQUIRE(MergeConfigText(PrintConfig(config, ConfigFormat::kFull), "again", "", again).ok());
+  CHECK(options(again).max_steps == 1000);
+  // 0 gives no limit, so that the default holds.
+  CHECK(options(Load({"trainer.max_steps=0"})).max_steps == 75);
+  CHECK(options(Load({"trainer.max_steps=1000", "trainer.max_epochs=2"})).max_steps == 50);
 }
 
 TEST_CASE("the ways to spare a slow network reach the classifier's trainer") {

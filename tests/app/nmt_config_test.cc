@@ -104,6 +104,18 @@ TEST_CASE("a learning rate falls to the end of the run, by updates or by epochs"
   CHECK(total({"trainer.max_epochs=4", "optimizer.total_steps=300"}) == 300);
 }
 
+TEST_CASE("epochs that are given are not cut short by the default of max_steps") {
+  const auto options = [](const std::vector<std::string>& overrides) {
+    proto::NmtConfig config;
+    CHECK(LoadConfig({.files = {}, .overrides = overrides}, config).ok());
+    return TrainerOptionsOf(config, "/r", 100000);
+  };
+  CHECK(options({}).max_steps == 100000);
+  CHECK(options({"trainer.max_epochs=4"}).max_steps == 0);
+  CHECK(options({"trainer.max_epochs=4"}).learning_rate.total_steps == 400000);
+  CHECK(options({"trainer.max_epochs=4", "trainer.max_steps=9"}).max_steps == 9);
+}
+
 TEST_CASE("the ways to spare a slow network reach the trainer") {
   const auto options = [](const std::vector<std::string>& overrides) {
     proto::NmtConfig config;

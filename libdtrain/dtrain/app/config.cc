@@ -215,6 +215,7 @@ absl::Status LoadConfig(const ConfigSources& sources, Message& config) {
   for (const std::string& text : sources.overrides) {
     DT_RETURN_IF_ERROR(ApplyOverride(text, config));
   }
+  SettleDefaults(config);
   return CheckRules(config);
 }
 

@@ -33,7 +33,7 @@ struct ConfigSources {
   std::vector<std::string> overrides;  // key.path=value, key.path+=value, applied in this order
 };
 
-// All of it: files, overrides, then CheckRules().
+// All of it: files, overrides, SettleDefaults(), then CheckRules().
 absl::Status LoadConfig(const ConfigSources& sources, google::protobuf::Message& config);
 
 // Merges one textproto file.
@@ -46,6 +46,11 @@ absl::Status MergeConfigText(std::string_view text, const std::string& name,
 // Applies one "key.path=value". Strings need no quotes; enums go by name; a list takes values
 // between commas and `+=` appends to it.
 absl::Status ApplyOverride(std::string_view assignment, google::protobuf::Message& config);
+
+// Sets to 0 what is not set where rules.proto's zero_with says so: a run that is given
+// trainer.max_steps does not end at the default of trainer.max_epochs, nor one that is started with
+// the configuration as it was printed.
+void SettleDefaults(google::protobuf::Message& config);
 
 // Checks the ranges, periods and durations that rules.proto states beside the fields.
 absl::Status CheckRules(const google::protobuf::Message& config);

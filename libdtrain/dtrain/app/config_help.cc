@@ -146,6 +146,7 @@ std::string TypeAndRules(const FieldDescriptor& field) {
   if (rules.has_above()) text += absl::StrFormat(", above %.9g", rules.above());
   if (rules.has_max()) text += absl::StrFormat(", at most %.9g", rules.max());
   if (rules.has_below()) text += absl::StrFormat(", below %.9g", rules.below());
+  if (rules.has_zero_with()) text += absl::StrFormat(", 0 where %s is set", rules.zero_with());
   return text;
 }
 

@@ -1,4 +1,4 @@
-// config_rules.cc - holds every value against the rules stated beside its field.
+// config_rules.cc - holds values against the rules beside their fields, and settles defaults.
 // SPDX-License-Identifier: Apache-2.0
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
+#include "dtrain/base/check.h"
 #include "dtrain/base/period.h"
 #include "dtrain/rules.pb.h"
 
@@ -86,6 +87,26 @@ absl::Status CheckMessage(const Message& message, const std::string& prefix) {
 }
 
 }  // namespace
+
+void SettleDefaults(Message& config) {
+  const Reflection& reflection = *config.GetReflection();
+  for (int i = 0; i < config.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor& field = *config.GetDescriptor()->field(i);
+    if (field.is_repeated()) continue;
+    if (field.message_type() != nullptr) {
+      // In a section that is not there nothing is set.
+      if (!reflection.HasField(config, &field)) continue;
+      SettleDefaults(*reflection.MutableMessage(&config, &field));
+      continue;
+    }
+    const std::string& other = field.options().GetExtension(proto::rules).zero_with();
+    if (other.empty() || reflection.HasField(config, &field)) continue;
+    const FieldDescriptor* const set = config.GetDescriptor()->FindFieldByName(other);
+    DT_CHECK(set != nullptr) << field.full_name() << ": zero_with names no field of its section";
+    if (!reflection.HasField(config, set) || reflection.GetInt64(config, set) <= 0) continue;
+    reflection.SetInt64(&config, &field, 0);
+  }
+}
 
 absl::Status CheckRules(const Message& config) { return CheckMessage(config, ""); }
 
