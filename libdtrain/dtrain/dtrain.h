@@ -5,6 +5,7 @@
 
 #include "dtrain/app/attention_plan_file.h"         // IWYU pragma: export
 #include "dtrain/app/bert_config.h"                 // IWYU pragma: export
+#include "dtrain/app/bert_head.h"                   // IWYU pragma: export
 #include "dtrain/app/classification_model.h"        // IWYU pragma: export
 #include "dtrain/app/classifier_runs.h"             // IWYU pragma: export
 #include "dtrain/app/config.h"                      // IWYU pragma: export

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "dtrain/app/bert_head.h"
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/classifier_data.h"
 #include "dtrain/app/config.h"
@@ -88,21 +89,20 @@ absl::StatusOr<TrainResult> TrainSeed(const proto::BertConfig& config, Seeds see
   DT_RETURN_IF_ERROR(CheckMetrics(config.trainer(), data.dev, info));
   const std::string main_metric =
       data.main_metric.empty() ? MetricNames(info)[1] : data.main_metric;
-  const BertClassifierOptions& model = task->model().options();
-  return internal::TrainBert(
-      internal::SectionsOf(config),
-      {.task = *task,
-       .updates_per_epoch = task->updates_per_epoch(),
-       .lengths = TextLengthsOf(task->train_shard().lengths()),
-       .main_metric = main_metric,
-       .heads = {"classifier."},
-       .seed = seed,
-       .costs = [model](const BertBatch& batch) { return CostsOf(model, batch); },
-       .warm_up =
-           [&](const BertBatch& batch, const ContextOptions& options) {
-             return WarmUpSteps(task->model(), batch, runtime.device, options);
-           }},
-      recorder, runtime);
+  return internal::TrainBert(internal::SectionsOf(config),
+                             {.task = *task,
+                              .updates_per_epoch = task->updates_per_epoch(),
+                              .lengths = TextLengthsOf(task->train_shard().lengths()),
+                              .main_metric = main_metric,
+                              .heads = {"classifier."},
+                              .seed = seed,
+                              .costs = ClassifierHead(task->model().options()).costs,
+                              .warm_up =
+                                  [&](const BertBatch& batch, const ContextOptions& options) {
+                                    return WarmUpSteps(task->model(), batch, runtime.device,
+                                                       options);
+                                  }},
+                             recorder, runtime);
 }
 
 // A run of its own, in config.run().run_dir().

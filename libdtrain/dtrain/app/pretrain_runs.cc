@@ -3,19 +3,18 @@
 #include "dtrain/app/pretrain_runs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/app/bert_head.h"
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/internal/bert_training.h"
 #include "dtrain/app/internal/pretrain_data.h"
 #include "dtrain/app/internal/pretrained_shape.h"
 #include "dtrain/app/kernel_plans.h"
 #include "dtrain/base/log.h"
-#include "dtrain/models/bert_pretraining_costs.h"
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/train/contract.h"
 #include "dtrain/train/pretraining_task.h"
@@ -51,13 +50,6 @@ absl::Status CheckMetrics(const proto::PretrainConfig& config) {
   return internal::CheckMetricNames(config.trainer(), names, "pre-training is");
 }
 
-// With as many masked tokens as there are on average.
-MaskedBertBatch MaskedBatchOf(const BertBatch& text, const MaskingOptions& masking) {
-  const int64_t masked = std::llround(static_cast<double>(text.tokens) * masking.share);
-  return {.text = text,
-          .masked = std::clamp(masked, text.texts, text.texts * masking.max_predictions)};
-}
-
 // In the folder of the recorder, with the one seed of the configuration.
 absl::StatusOr<TrainResult> TrainSeed(const proto::PretrainConfig& config, RunRecorder& recorder,
                                       Runtime& runtime) {
@@ -87,10 +79,7 @@ absl::StatusOr<TrainResult> TrainSeed(const proto::PretrainConfig& config, RunRe
                               .main_metric = data.dev.empty() ? "" : "loss",
                               .heads = {"cls.", "bert.pooler."},
                               .seed = seed,
-                              .costs =
-                                  [model, masking](const BertBatch& batch) {
-                                    return CostsOf(model, MaskedBatchOf(batch, masking));
-                                  },
+                              .costs = PretrainingHead(model, masking).costs,
                               .warm_up =
                                   [&](const BertBatch& batch, const ContextOptions& options) {
                                     return WarmUpSteps(task->model(), MaskedBatchOf(batch, masking),

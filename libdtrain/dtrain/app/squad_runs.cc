@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/app/bert_head.h"
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/internal/bert_training.h"
 #include "dtrain/app/internal/pretrained_shape.h"
@@ -88,21 +89,20 @@ absl::StatusOr<TrainResult> TrainSeed(const proto::SquadConfig& config, RunRecor
   if (task->dev() != nullptr) Report("dev", *task->dev(), recorder, runtime);
   DT_RETURN_IF_ERROR(internal::CheckMetricNames(
       config.trainer(), SquadMetricNames(task->answers().allow_none), "answers are"));
-  const BertOptions model = task->model().options();
-  return internal::TrainBert(
-      internal::SectionsOf(config),
-      {.task = *task,
-       .updates_per_epoch = task->updates_per_epoch(),
-       .lengths = TextLengthsOf(task->lengths()),
-       .main_metric = task->dev() == nullptr ? "" : "f1",
-       .heads = {"qa_outputs."},
-       .seed = seed,
-       .costs = [model](const BertBatch& batch) { return CostsOfQuestionAnswering(model, batch); },
-       .warm_up =
-           [&](const BertBatch& batch, const ContextOptions& options) {
-             return WarmUpSteps(task->model(), batch, runtime.device, options);
-           }},
-      recorder, runtime);
+  return internal::TrainBert(internal::SectionsOf(config),
+                             {.task = *task,
+                              .updates_per_epoch = task->updates_per_epoch(),
+                              .lengths = TextLengthsOf(task->lengths()),
+                              .main_metric = task->dev() == nullptr ? "" : "f1",
+                              .heads = {"qa_outputs."},
+                              .seed = seed,
+                              .costs = QuestionAnsweringHead(task->model().options()).costs,
+                              .warm_up =
+                                  [&](const BertBatch& batch, const ContextOptions& options) {
+                                    return WarmUpSteps(task->model(), batch, runtime.device,
+                                                       options);
+                                  }},
+                             recorder, runtime);
 }
 
 // A run of its own, in config.run().run_dir().

@@ -139,6 +139,12 @@ ModelParameters CountParameters(const BertClassifierOptions& options) {
   return parameters;
 }
 
+ModelParameters CountQuestionAnswering(const BertOptions& options) {
+  ModelParameters parameters = internal::CountEncoder(options);
+  parameters.output = 2 * (options.hidden_size + 1);
+  return parameters;
+}
+
 ModelFlops CountFlops(const BertClassifierOptions& options, const BertBatch& batch,
                       Recompute recompute, int recompute_every) {
   const auto hidden = static_cast<double>(options.bert.hidden_size);
@@ -166,10 +172,8 @@ ModelCosts CostsOf(const BertClassifierOptions& options, const BertBatch& batch)
 }
 
 ModelCosts CostsOfQuestionAnswering(const BertOptions& options, const BertBatch& batch) {
-  ModelParameters parameters = internal::CountEncoder(options);
-  parameters.output = 2 * (options.hidden_size + 1);
   return {
-      .parameters = parameters.total(),
+      .parameters = CountQuestionAnswering(options).total(),
       .deepest = options.num_layers,
       .peak_bytes =
           [options, batch](const ActivationOptions& activations) {

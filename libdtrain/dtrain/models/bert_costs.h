@@ -17,6 +17,8 @@ namespace dtrain {
 
 // `output` is the pooler and the classifier.
 ModelParameters CountParameters(const BertClassifierOptions& options);
+// Of BertQuestionAnswering; `output` is where answers start and end.
+ModelParameters CountQuestionAnswering(const BertOptions& options);
 
 // A micro-batch; texts are taken for equally long.
 struct BertBatch {

@@ -166,7 +166,11 @@ absl::StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTr
   trainer.set_stop_flags(&runtime.StopRequests());
   DT_RETURN_IF_ERROR(trainer.Resume(sections.run.resume()));
   DT_RETURN_IF_ERROR(recorder.Begin(trainer.state()));
-  recorder.OnEvent(trainer.state().step, "memory", memory.Describe());
+  recorder.OnEvent(
+      trainer.state().step, "memory",
+      absl::StrFormat("%s; texts have %.1f tokens on average, with a standard "
+                      "deviation of %.1f",
+                      memory.Describe(), training.lengths.mean, training.lengths.deviation));
   return trainer.Run();
 }
 
