@@ -86,19 +86,20 @@ void CheckPreset(const std::string& name, const std::string& precision) {
 void CheckClassifier(const std::string& name, const std::string& precision) {
   const std::string type = "trainer.precision=" + precision;
   const auto config = Preset<proto::BertConfig>("bert_classify", name, {type});
-  const absl::StatusOr<ClassifierEstimate> states = EstimateRun(config, {});
+  const absl::StatusOr<BertEstimate> states = EstimateRun(config, {});
   REQUIRE(std::string(MessageOf(states.status())) == "");
-  BertClassifier model(states->model);
+  const BertClassifierOptions options{.bert = states->head.encoder};
+  BertClassifier model(options);
   model.Allocate({}, states->compute_type, 1);
   CheckStates(*states, model.parameters());
-  const ClassificationBatch batch = testing::RandomRows(states->model, 0, 6, 12, 5);
+  const ClassificationBatch batch = testing::RandomRows(options, 0, 6, 12, 5);
   const std::string texts = std::to_string(batch.size());
   for (const char* mode : {"none", "cheap", "every_k", "full"}) {
     INFO(name << ' ' << precision << ' ' << mode);
     const auto small = Preset<proto::BertConfig>(
         "bert_classify", name,
         {type, std::string("trainer.recompute=") + mode, "trainer.batch_size=" + texts});
-    const absl::StatusOr<ClassifierEstimate> estimate =
+    const absl::StatusOr<BertEstimate> estimate =
         EstimateRun(small, {.source_length = static_cast<double>(batch.sequences.tokens()) /
                                              static_cast<double>(batch.size())});
     REQUIRE(std::string(MessageOf(estimate.status())) == "");

@@ -221,9 +221,9 @@ proto::BertConfig ClassifierOf(std::vector<std::string> overrides) {
   return config;
 }
 
-ClassifierEstimate EstimateOfClassifier(const std::vector<std::string>& overrides,
-                                        const EstimateOptions& options = {}) {
-  const absl::StatusOr<ClassifierEstimate> estimate = EstimateRun(ClassifierOf(overrides), options);
+BertEstimate EstimateOfClassifier(const std::vector<std::string>& overrides,
+                                  const EstimateOptions& options = {}) {
+  const absl::StatusOr<BertEstimate> estimate = EstimateRun(ClassifierOf(overrides), options);
   REQUIRE(std::string(MessageOf(estimate.status())) == "");
   return *estimate;
 }
@@ -251,7 +251,7 @@ TEST_CASE("a classifier's micro-batches are planned from the lengths of its text
 
 TEST_CASE("a classifier with recompute=auto takes the fastest recomputation that fits") {
   const std::string automatic = "trainer.recompute=auto";
-  const ClassifierEstimate ample = EstimateOfClassifier({automatic, "trainer.activation_mib=1000"});
+  const BertEstimate ample = EstimateOfClassifier({automatic, "trainer.activation_mib=1000"});
   CHECK(ample.plan.recompute.recompute == Recompute::kNone);
   CHECK(ample.plan.budget_bytes == int64_t{1000} << 20);
   CHECK(ample.memory.activations == ample.choices[0].peak_bytes);
@@ -273,11 +273,10 @@ TEST_CASE("a classifier with recompute=auto takes the fastest recomputation that
 
 TEST_CASE("remedies of a classifier name the micro-batch that takes half of the texts") {
   const auto remedies = [](const std::vector<std::string>& overrides) {
-    const ClassifierEstimate estimate = EstimateOfClassifier(overrides);
+    const BertEstimate estimate = EstimateOfClassifier(overrides);
     const proto::BertConfig config = ClassifierOf(overrides);
-    const auto costs = [&](const BertBatch& batch) { return CostsOf(estimate.model, batch); };
-    return MemoryRemedies({config.trainer(), config.data().max_length(), costs}, estimate.plan,
-                          estimate.device);
+    return MemoryRemedies({config.trainer(), config.data().max_length(), estimate.head.costs},
+                          estimate.plan, estimate.device);
   };
   const auto planned = [](const std::vector<std::string>& overrides) {
     return FormatMebibytes(EstimateOfClassifier(overrides).plan.recompute.peak_bytes);
@@ -293,7 +292,7 @@ TEST_CASE("remedies of a classifier name the micro-batch that takes half of the 
 }
 
 TEST_CASE("the JSON form of a classifier's estimate holds its numbers") {
-  const ClassifierEstimate estimate = EstimateOfClassifier({}, {.source_length = 40.0});
+  const BertEstimate estimate = EstimateOfClassifier({}, {.source_length = 40.0});
   const nlohmann::json json = nlohmann::json::parse(EstimateJson(estimate));
   CHECK(json.at("parameters").at("total") == estimate.parameters.total());
   CHECK(json.at("bytes").at("activations") == estimate.plan.recompute.peak_bytes);

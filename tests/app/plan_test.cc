@@ -9,9 +9,13 @@
 #include "dtrain/app/plan_job.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/models/bert_classifier.h"
+#include "dtrain/models/bert_pretraining.h"
+#include "dtrain/models/bert_question_answering.h"
 #include "dtrain/models/seq2seq_costs.h"
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/nmt.pb.h"
+#include "dtrain/pretrain.pb.h"
+#include "dtrain/squad.pb.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {
@@ -272,6 +276,46 @@ TEST_CASE("the planned gradients are those of the models, in buckets that fill i
   built.parameters().Allocate({}, DType::kFloat32, /*seed=*/1);
   CHECK(TravellingElements(*small, 12) == FactoredElements(built.parameters(), 12));
   CHECK(small->power_sgd_rank == 12);
+}
+
+// A small BERT of any program, with some of its keys set to what makes a difference.
+template <typename Config>
+Config SmallBert() {
+  Config config;
+  config.mutable_model()->set_vocab_size(1000);
+  config.mutable_model()->set_hidden_size(96);
+  config.mutable_model()->set_num_layers(2);
+  config.mutable_trainer()->set_bucket_mib(0.1f);
+  return config;
+}
+
+// That a plan has the gradients of the model whose parameters these are, in buckets that fill.
+void CheckGradients(const absl::StatusOr<PlanModel>& model, ParameterSet& parameters) {
+  REQUIRE(model.ok());
+  parameters.Allocate({}, DType::kFloat32, /*seed=*/1);
+  CHECK(TravellingElements(*model, 0) == parameters.num_elements());
+  CHECK(TravellingElements(*model, 12) == FactoredElements(parameters, 12));
+  CHECK(model->power_sgd_rank == 12);
+  CHECK(model->buckets.size() > 3);
+  double before = 0.0;
+  for (const PlanBucket& bucket : model->buckets) {
+    CHECK(bucket.ready >= before);
+    before = bucket.ready;
+  }
+  CHECK(before == Approx(1.0));
+}
+
+TEST_CASE("the planned gradients of BERT are those of the program's model") {
+  const auto squad = SmallBert<proto::SquadConfig>();
+  BertQuestionAnswering answers(EncoderOptionsOf(squad.model()));
+  CheckGradients(PlanModelOf(squad), answers.parameters());
+  for (const bool next_sentence : {true, false}) {
+    auto pretrain = SmallBert<proto::PretrainConfig>();
+    pretrain.mutable_data()->set_next_sentence(next_sentence);
+    BertPretraining guesses(
+        {.bert = EncoderOptionsOf(pretrain.model()), .next_sentence = next_sentence});
+    CheckGradients(PlanModelOf(pretrain), guesses.parameters());
+  }
 }
 
 TEST_CASE("networks are lines or payload, and anything else is refused") {

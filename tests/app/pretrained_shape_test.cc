@@ -142,6 +142,28 @@ TEST_CASE("a checkpoint of any program of BERT has its shape, case and tokenizer
   CHECK_THAT(std::string(MessageOf(broken)), Catch::Contains("config.textproto:2:14: "));
 }
 
+TEST_CASE("an estimate takes the shape from what is there, and pieces from config.json") {
+  const TemporaryFolder folder;
+  proto::SquadConfig nothing;
+  nothing.mutable_model()->set_pretrained(folder.File("absent/model.safetensors"));
+  CHECK_FALSE(internal::TakeShapeBeside(nothing).value());
+  CHECK(nothing.model().num_layers() == 12);
+
+  WriteTestFile(folder.File("config.json"), R"({"num_hidden_layers": 3, "vocab_size": 77})");
+  proto::SquadConfig config;
+  config.mutable_model()->set_pretrained(folder.path());
+  proto::SquadConfig other = config;
+  CHECK(internal::TakeShapeBeside(config).value());
+  CHECK(config.model().num_layers() == 3);
+  CHECK(config.model().vocab_size() == 77);
+  CHECK(config.data().vocabulary().empty());
+  // The table may have been padded: a vocabulary says it better.
+  WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
+  CHECK(internal::TakeShapeBeside(other).value());
+  CHECK(other.model().vocab_size() == 0);
+  CHECK(other.data().vocabulary() == folder.File("vocab.txt"));
+}
+
 TEST_CASE("files beside pretrained weights that cannot be used are named") {
   const TemporaryFolder folder;
   const auto message = [&] {

@@ -1,6 +1,8 @@
 // bert_pretrain_test.cc - pre-training as users start it: train, eval, phases, seeds, mistakes.
 // SPDX-License-Identifier: Apache-2.0
+#include "dtrain/pretrain.pb.h"
 #include "integration/nmt_train_program.h"
+#include "integration/planned_memory.h"
 
 namespace dtrain {
 namespace {
@@ -116,6 +118,16 @@ TEST_CASE("a part of the documents is held out, and a second phase goes on with 
                 ("model.pretrained=" + weights) + " run.run_dir=" + toy.File("phase2"));
   INFO(second.output);
   CHECK(second.exit_code == 0);
+}
+
+TEST_CASE("an estimate of pre-training is what its run plans and takes") {
+  const ToyTexts toy;
+  const Outcome trained = toy.Train(
+      "trainer.tokens_per_batch=1500 trainer.max_steps=30 trainer.max_epochs=0 "
+      "model.hidden_size=64 model.ffn_size=256 trainer.recompute=cheap data.hold_out=0");
+  INFO(trained.output);
+  REQUIRE(trained.exit_code == 0);
+  testing::CheckEstimateOfRun<proto::PretrainConfig>(toy.File("run"));
 }
 
 TEST_CASE("seeds of pre-training are runs of their own, and mistakes are named") {

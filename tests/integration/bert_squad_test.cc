@@ -5,7 +5,9 @@
 #include "app/saved_weights.h"
 #include "dtrain/app/hf_export.h"
 #include "dtrain/models/bert_classifier.h"
+#include "dtrain/squad.pb.h"
 #include "integration/nmt_train_program.h"
+#include "integration/planned_memory.h"
 #include "testing/toy_squad.h"
 
 namespace dtrain {
@@ -165,6 +167,16 @@ TEST_CASE("question answering starts from other models' weights and says which w
   INFO(later.output);
   CHECK(later.exit_code == 0);
   CHECK_THAT(later.output, Catch::Contains("done (max_steps): 2 updates"));
+}
+
+TEST_CASE("an estimate of question answering is what its run plans and takes") {
+  const ToyQuestions toy;
+  const Outcome trained = toy.Train(
+      "trainer.tokens_per_batch=1500 trainer.max_steps=30 trainer.max_epochs=0 "
+      "model.hidden_size=64 model.ffn_size=256 trainer.recompute=cheap");
+  INFO(trained.output);
+  REQUIRE(trained.exit_code == 0);
+  testing::CheckEstimateOfRun<proto::SquadConfig>(toy.File("run"));
 }
 
 TEST_CASE("seeds of question answering are runs of their own, and mistakes are named") {

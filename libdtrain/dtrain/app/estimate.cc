@@ -10,15 +10,19 @@
 #include "absl/strings/str_cat.h"
 #include "dtrain/app/bert_config.h"
 #include "dtrain/app/bert_options.h"
-#include "dtrain/app/internal/pretrained_shape.h"
+#include "dtrain/app/internal/bert_shape.h"
 #include "dtrain/app/nmt_config.h"
 #include "dtrain/app/nmt_options.h"
-#include "dtrain/base/file.h"
+#include "dtrain/app/pretrain_config.h"
+#include "dtrain/app/squad_config.h"
 #include "dtrain/bert.pb.h"
+#include "dtrain/device/cuda/product.h"
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/with_cuda.h"
 #include "dtrain/models/beam_search.h"
 #include "dtrain/nmt.pb.h"
+#include "dtrain/pretrain.pb.h"
+#include "dtrain/squad.pb.h"
 
 namespace dtrain {
 namespace {
@@ -68,40 +72,53 @@ std::vector<RecomputePlan> ChoicesOf(const ModelCosts& costs, ActivationOptions 
   return choices;
 }
 
-MemoryPlan PlanOf(const proto::NmtConfig& config, const Seq2SeqOptions& model,
-                  const Seq2SeqBatch& batch, DeviceType device, int64_t budget) {
-  return PlanMemory(config, model, batch, device, budget);
-}
-BertMemoryPlan PlanOf(const proto::BertConfig& config, const BertClassifierOptions& model,
-                      const BertBatch& batch, DeviceType device, int64_t budget) {
-  const auto costs = [&](const BertBatch& of) { return CostsOf(model, of); };
-  return PlanMemory({config.trainer(), config.data().max_length(), costs}, batch, device, budget);
+// What all estimates ask of a model and a micro-batch.
+struct Workload {
+  const ContextOptions& context;
+  const Device& device;
+  const ModelCosts& costs;
+  double flops_per_token = 0.0;
+  double flops = 0.0;  // of a rank per second
+};
+
+// Forward and backward, without recomputation.
+double FlopsPerToken(const ModelCosts& costs, int64_t tokens) {
+  return costs.flops(Recompute::kNone, /*recompute_every=*/1).model() / static_cast<double>(tokens);
 }
 
-// All that a model's costs say of a run; `tokens` are those of the micro-batch that FLOPs count by.
-template <typename Config, typename SomeEstimate, typename Batch>
-void Fill(const Config& config, const ContextOptions& context, const Device& device,
-          const Batch& batch, int64_t tokens, SomeEstimate& estimate) {
-  estimate.device = device.type;
-  estimate.compute_type = context.compute_type;
-  estimate.parameters = CountParameters(estimate.model);
+// Of a rank's share of an update, what is recomputed for it included.
+double SecondsOf(const Estimate& estimate, const RecomputePlan& plan, double flops) {
+  if (flops == 0.0) return 0.0;
+  const double repeated = 1.0 + plan.recomputed_flops / (3.0 * estimate.forward_flops);
+  return estimate.flops_per_update * repeated / estimate.ranks / flops;
+}
+
+// All that costs say of a run whose parameters are counted; `plan_with` plans with a budget in
+// bytes.
+template <typename Config, typename SomeEstimate, typename PlanWith>
+void Fill(const Config& config, const Workload& work, const PlanWith& plan_with,
+          SomeEstimate& estimate) {
+  estimate.device = work.device.type;
+  estimate.compute_type = work.context.compute_type;
   estimate.memory = StatesOf(config, estimate);
-  const ModelCosts costs = CostsOf(estimate.model, batch);
+  if (estimate.device == DeviceType::kCuda) {
+    estimate.memory.workspace = static_cast<int64_t>(cuda::kProductWorkspaceBytes);
+  }
   int64_t budget = 0;
   if (config.trainer().recompute() == proto::TrainerConfig::auto_) {
-    budget = ActivationBudget(config.trainer().activation_mib(), device, estimate.ranks,
-                              estimate.memory.states());
+    const MemoryEstimate& memory = estimate.memory;
+    budget = ActivationBudget(config.trainer().activation_mib(), work.device, estimate.ranks,
+                              memory.states());
   }
-  estimate.plan = PlanOf(config, estimate.model, batch, device.type, budget);
+  estimate.plan = plan_with(budget);
   estimate.memory.activations = estimate.plan.recompute.peak_bytes;
-  estimate.choices = ChoicesOf(costs, {.compute_type = context.compute_type,
-                                       .recompute_every = context.recompute_every,
-                                       .device = device.type});
-  const ModelFlops flops = costs.flops(Recompute::kNone, context.recompute_every);
-  estimate.forward_flops = flops.forward;
-  estimate.flops_per_token = flops.model() / static_cast<double>(tokens);
-  estimate.flops_per_update =
-      estimate.flops_per_token * static_cast<double>(estimate.tokens_per_batch);
+  estimate.choices = ChoicesOf(work.costs, {.compute_type = work.context.compute_type,
+                                            .recompute_every = work.context.recompute_every,
+                                            .device = work.device.type});
+  estimate.forward_flops = work.costs.flops(Recompute::kNone, /*recompute_every=*/1).forward;
+  estimate.flops_per_token = work.flops_per_token;
+  estimate.flops_per_update = work.flops_per_token * static_cast<double>(estimate.tokens_per_batch);
+  estimate.seconds_per_update = SecondsOf(estimate, estimate.plan.recompute, work.flops);
   estimate.checkpoint_bytes = (estimate.memory.average > 0 ? 16 : 12) * estimate.parameters.total();
 }
 
@@ -124,28 +141,49 @@ absl::Status ReadCorpus(const proto::DataConfig& data, TranslationEstimate& esti
   return absl::OkStatus();
 }
 
-// The shape of the classifier and its texts.
-absl::Status ReadTexts(const proto::BertConfig& config, const EstimateOptions& options,
-                       ClassifierEstimate& estimate) {
-  const proto::ClassificationDataConfig& data = config.data();
-  estimate.model = ClassifierOptionsOf(config);
-  int64_t& vocab_size = estimate.model.bert.vocab_size;
-  if (vocab_size == 0 && std::filesystem::exists(data.vocabulary())) {
-    DT_ASSIGN_OR_RETURN(const std::string pieces, ReadWholeFile(data.vocabulary()));
-    vocab_size = std::count(pieces.begin(), pieces.end(), '\n');
-    if (!pieces.ends_with('\n')) ++vocab_size;
-  }
-  if (vocab_size == 0) vocab_size = BertOptions().vocab_size;
-  if (data.labels() == proto::ClassificationDataConfig::value) {
-    estimate.model.num_labels = 1;
-  } else if (data.labels() == proto::ClassificationDataConfig::multi) {
-    estimate.model.num_labels = std::max(data.label_size(), 1);
-  } else if (data.label_names_size() > 0) {
-    estimate.model.num_labels = data.label_names_size();
-  }
-  estimate.lengths.longest = data.max_length();
-  estimate.lengths.mean = options.source_length > 0.0 ? options.source_length : data.max_length();
+// Of a validated configuration with the model's shape.
+template <typename Config>
+absl::Status FillBert(const Config& config, const EstimateOptions& options,
+                      BertEstimate& estimate) {
+  DT_ASSIGN_OR_RETURN(const Device device, DeviceOf(config));
+  DT_ASSIGN_OR_RETURN(estimate.head, internal::HeadOf(config));
+  const BertHead& head = estimate.head;
+  estimate.program = head.program;
+  estimate.ranks = options.ranks;
+  estimate.vocab_size = head.encoder.vocab_size;
+  estimate.parameters = head.parameters;
+  const int64_t longest = config.data().max_length();
+  estimate.lengths = {
+      .mean = options.source_length > 0.0 ? options.source_length : static_cast<double>(longest),
+      .deviation = options.length_deviation,
+      .longest = longest};
+  const proto::BertTrainerConfig& trainer = config.trainer();
+  estimate.tokens_per_batch =
+      trainer.tokens_per_batch() > 0
+          ? trainer.tokens_per_batch()
+          : std::llround(static_cast<double>(trainer.batch_size()) * estimate.lengths.mean);
+  const BertBatch batch = MicroBatchOf(trainer, options.ranks, estimate.lengths);
+  const BertBatch usual =
+      MicroBatchOf(trainer, options.ranks,
+                   {.mean = estimate.lengths.mean, .deviation = 0.0, .longest = longest});
+  const ContextOptions context = BertContextOf(trainer, /*seed=*/1, /*rank=*/0);
+  const ModelCosts costs = head.costs(batch);
+  const auto plan_with = [&](int64_t budget) {
+    return PlanMemory({trainer, longest, head.costs}, batch, device.type, budget);
+  };
+  const double per_token = FlopsPerToken(head.costs(usual), usual.tokens);
+  Fill(config, {context, device, costs, per_token, options.flops}, plan_with, estimate);
   return absl::OkStatus();
+}
+
+template <typename Config>
+absl::StatusOr<BertEstimate> EstimateBert(const Config& given, const EstimateOptions& options) {
+  Config config = given;
+  BertEstimate estimate;
+  DT_RETURN_IF_ERROR(internal::TakeShape(config, estimate.notes));
+  DT_RETURN_IF_ERROR(ValidateWithoutData(config));
+  DT_RETURN_IF_ERROR(FillBert(config, options, estimate));
+  return estimate;
 }
 
 }  // namespace
@@ -168,6 +206,7 @@ absl::StatusOr<TranslationEstimate> EstimateRun(const proto::NmtConfig& config,
   DT_ASSIGN_OR_RETURN(const Device device, DeviceOf(config));
   const ContextOptions context = ContextOptionsOf(config.trainer(), /*rank=*/0);
   TranslationEstimate estimate;
+  estimate.program = "nmt_train";
   estimate.model = ModelOptionsOf(config.model());
   estimate.ranks = options.ranks;
   estimate.tokens_per_batch = config.trainer().tokens_per_batch();
@@ -176,7 +215,13 @@ absl::StatusOr<TranslationEstimate> EstimateRun(const proto::NmtConfig& config,
   if (options.source_length > 0.0) estimate.lengths.source = options.source_length;
   if (options.target_length > 0.0) estimate.lengths.target = options.target_length;
   const Seq2SeqBatch batch = MicroBatchOf(config.trainer(), options.ranks, estimate.lengths);
-  Fill(config, context, device, batch, batch.target_tokens, estimate);
+  estimate.parameters = CountParameters(estimate.model);
+  const ModelCosts costs = CostsOf(estimate.model, batch);
+  const auto plan_with = [&](int64_t budget) {
+    return PlanMemory(config, estimate.model, batch, device.type, budget);
+  };
+  const double per_token = FlopsPerToken(costs, batch.target_tokens);
+  Fill(config, {context, device, costs, per_token, options.flops}, plan_with, estimate);
   estimate.memory.positions = static_cast<int64_t>(SizeOf(context.compute_type)) *
                               estimate.model.max_positions * estimate.model.hidden_size;
   if (config.trainer().beam_size() > 0) {
@@ -187,27 +232,19 @@ absl::StatusOr<TranslationEstimate> EstimateRun(const proto::NmtConfig& config,
   return estimate;
 }
 
-absl::StatusOr<ClassifierEstimate> EstimateRun(const proto::BertConfig& given,
-                                               const EstimateOptions& options) {
-  proto::BertConfig config = given;
-  if (!config.model().pretrained().empty()) {
-    DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
-  }
-  DT_RETURN_IF_ERROR(ValidateWithoutData(config));
-  DT_ASSIGN_OR_RETURN(const Device device, DeviceOf(config));
-  ClassifierEstimate estimate;
-  estimate.ranks = options.ranks;
-  DT_RETURN_IF_ERROR(ReadTexts(config, options, estimate));
-  estimate.vocab_size = estimate.model.bert.vocab_size;
-  const proto::BertTrainerConfig& trainer = config.trainer();
-  estimate.tokens_per_batch =
-      trainer.tokens_per_batch() > 0
-          ? trainer.tokens_per_batch()
-          : std::llround(static_cast<double>(trainer.batch_size()) * estimate.lengths.mean);
-  const BertBatch batch = MicroBatchOf(trainer, options.ranks, estimate.lengths);
-  Fill(config, BertContextOf(trainer, /*seed=*/1, /*rank=*/0), device, batch, batch.tokens,
-       estimate);
-  return estimate;
+absl::StatusOr<BertEstimate> EstimateRun(const proto::BertConfig& config,
+                                         const EstimateOptions& options) {
+  return EstimateBert(config, options);
+}
+
+absl::StatusOr<BertEstimate> EstimateRun(const proto::PretrainConfig& config,
+                                         const EstimateOptions& options) {
+  return EstimateBert(config, options);
+}
+
+absl::StatusOr<BertEstimate> EstimateRun(const proto::SquadConfig& config,
+                                         const EstimateOptions& options) {
+  return EstimateBert(config, options);
 }
 
 }  // namespace dtrain

@@ -1,10 +1,11 @@
 // estimate.h - what a run will cost, from its configuration alone.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The formulas are those of models/seq2seq_costs.h and models/bert_costs.h, by which
-// recompute=auto plans as well. Nothing is allocated or computed; of the files only those are read
-// that say a shape: the header of data.prepared's training shard, a vocabulary, the config.json of
-// pretrained weights, where there are some.
+// The formulas are those by which runs plan: models/seq2seq_costs.h, app/bert_head.h. Nothing is
+// allocated or computed; of the files only those are read that say a shape: the header of
+// data.prepared's training shard, a vocabulary, the config.json of pretrained weights, where there
+// are some. Micro-batches are counted with the activations. Beside what is counted a process has
+// its program and libraries (some 40 MiB), buffers of its messages and the index of its data.
 #ifndef DTRAIN_APP_ESTIMATE_H_
 #define DTRAIN_APP_ESTIMATE_H_
 
@@ -13,24 +14,28 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/app/bert_head.h"
 #include "dtrain/app/memory_plan.h"
 #include "dtrain/base/status.h"
-#include "dtrain/models/bert_costs.h"
 #include "dtrain/models/seq2seq_costs.h"
 
 namespace dtrain::proto {
 class BertConfig;
 class NmtConfig;
+class PretrainConfig;
+class SquadConfig;
 }  // namespace dtrain::proto
 
 namespace dtrain {
 
 struct EstimateOptions {
   int ranks = 1;  // of the job, all on one host
-  // Mean tokens of a sentence with its end; 0: the corpus, else 32. Of a text to classify; 0:
+  // Mean tokens of a sentence with its end; 0: the corpus, else 32. Of a BERT's texts; 0:
   // data.max_length.
   double source_length = 0.0;
   double target_length = 0.0;
+  double length_deviation = 0.0;  // of a BERT's texts: the standard deviation of their tokens
+  double flops = 0.0;             // floating-point operations of a rank per second; 0: not known
 };
 
 // Bytes of one rank.
@@ -43,13 +48,17 @@ struct MemoryEstimate {
   int64_t positions = 0;
   int64_t activations = 0;
   int64_t evaluation = 0;  // of translations by beam search, at most; in the activations' memory
+  int64_t workspace = 0;   // of matrix products on a GPU, at most
 
   int64_t states() const { return weights + compute_copy + gradients + moments + average; }
-  int64_t total() const { return states() + positions + std::max(activations, evaluation); }
+  int64_t total() const {
+    return states() + positions + std::max(activations, evaluation) + workspace;
+  }
 };
 
 // Of any model.
 struct Estimate {
+  std::string program;  // "bert_squad"
   int ranks = 1;
   DeviceType device = DeviceType::kCpu;
   DType compute_type = DType::kFloat32;
@@ -61,7 +70,9 @@ struct Estimate {
   double flops_per_token = 0.0;        // forward and backward; of translation a target token
   double flops_per_update = 0.0;       // of all ranks, without recomputation
   int64_t tokens_per_batch = 0;        // of an update, all ranks; of translation target tokens
+  double seconds_per_update = 0.0;     // with recomputation; 0 where EstimateOptions::flops is
   int64_t checkpoint_bytes = 0;        // tensors of one checkpoint
+  std::vector<std::string> notes;      // files that would say more, and what was taken instead
 };
 
 struct TranslationEstimate : Estimate {
@@ -71,24 +82,29 @@ struct TranslationEstimate : Estimate {
   int64_t logits = 0;  // bytes, part of the activations
 };
 
-struct ClassifierEstimate : Estimate {
-  BertClassifierOptions model;
+struct BertEstimate : Estimate {
+  BertHead head;
   TextLengths lengths;
   BertMemoryPlan plan;  // of the configuration
 };
 
-// UsageError where the configuration is none, or recompute=auto needs a GPU that is not there.
+// UsageError where the configuration is none, recompute=auto needs a GPU that is not there, or the
+// shape is that of pretrained weights which are not there.
 absl::StatusOr<TranslationEstimate> EstimateRun(const proto::NmtConfig& config,
                                                 const EstimateOptions& options);
-absl::StatusOr<ClassifierEstimate> EstimateRun(const proto::BertConfig& config,
-                                               const EstimateOptions& options);
+absl::StatusOr<BertEstimate> EstimateRun(const proto::BertConfig& config,
+                                         const EstimateOptions& options);
+absl::StatusOr<BertEstimate> EstimateRun(const proto::PretrainConfig& config,
+                                         const EstimateOptions& options);
+absl::StatusOr<BertEstimate> EstimateRun(const proto::SquadConfig& config,
+                                         const EstimateOptions& options);
 
 // For people.
 std::string EstimateText(const TranslationEstimate& estimate);
-std::string EstimateText(const ClassifierEstimate& estimate);
+std::string EstimateText(const BertEstimate& estimate);
 // One object, bytes and counts as integers.
 std::string EstimateJson(const TranslationEstimate& estimate);
-std::string EstimateJson(const ClassifierEstimate& estimate);
+std::string EstimateJson(const BertEstimate& estimate);
 
 }  // namespace dtrain
 

@@ -43,8 +43,9 @@ double RecomputedShare(const Estimate& estimate, const RecomputePlan& plan) {
 
 std::string ParametersText(const Estimate& estimate) {
   const ModelParameters& counts = estimate.parameters;
-  std::string text = absl::StrFormat("parameters %35s  (vocabulary %d)\n",
-                                     WithCommas(counts.total()), estimate.vocab_size);
+  std::string text =
+      absl::StrFormat("program %38s\nparameters %35s  (vocabulary %d)\n", estimate.program,
+                      WithCommas(counts.total()), estimate.vocab_size);
   const std::pair<const char*, int64_t> kinds[] = {{"embeddings", counts.embeddings},
                                                    {"attention", counts.attention},
                                                    {"feed-forward", counts.feed_forward},
@@ -71,7 +72,8 @@ std::string MemoryText(const Estimate& estimate, const Plan& plan, const std::st
       {"average", memory.average},
       {"positions", memory.positions},
       {"activations", memory.activations},
-      {memory.evaluation > memory.activations ? "or evaluation" : "", memory.evaluation}};
+      {memory.evaluation > memory.activations ? "or evaluation" : "", memory.evaluation},
+      {"workspace", memory.workspace}};
   for (const auto& [name, bytes] : kinds) {
     if (bytes > 0 && *name != '\0')
       absl::StrAppendFormat(&text, "  %-22s %20s\n", name, FormatMebibytes(bytes));
@@ -98,9 +100,14 @@ std::string ComputeText(const Estimate& estimate, const std::string& of, const s
       "compute, forward and backward, %s\n  %-22s %20s\n  %-22s %20s  (%d %ss, all ranks)\n", of,
       "a " + token, FormatFlops(estimate.flops_per_token), "an update",
       FormatFlops(estimate.flops_per_update), estimate.tokens_per_batch, token);
+  if (estimate.seconds_per_update > 0.0) {
+    absl::StrAppendFormat(&text, "  %-22s %18.3g s  (its products alone, recomputed ones too)\n",
+                          "its time", estimate.seconds_per_update);
+  }
   absl::StrAppendFormat(&text, "%-24s %20s  (weights%s and moments)\n", "a checkpoint",
                         FormatMebibytes(estimate.checkpoint_bytes),
                         estimate.memory.average > 0 ? ", average" : "");
+  for (const std::string& note : estimate.notes) absl::StrAppend(&text, "note  ", note, "\n");
   return text;
 }
 
@@ -123,7 +130,8 @@ nlohmann::ordered_json CommonJson(const Estimate& estimate, const Plan& plan,
   for (const RecomputePlan& choice : estimate.choices) {
     choices.push_back(ChoiceJson(estimate, choice));
   }
-  return {{"vocab_size", estimate.vocab_size},
+  return {{"program", estimate.program},
+          {"vocab_size", estimate.vocab_size},
           {"parameters",
            {{"total", counts.total()},
             {"embeddings", counts.embeddings},
@@ -143,7 +151,8 @@ nlohmann::ordered_json CommonJson(const Estimate& estimate, const Plan& plan,
             {"average", memory.average},
             {"positions", memory.positions},
             {"activations", memory.activations},
-            {"evaluation", memory.evaluation}}},
+            {"evaluation", memory.evaluation},
+            {"workspace", memory.workspace}}},
           {"micro_batch", micro_batch},
           {"recompute", ChoiceJson(estimate, plan.recompute)},
           {"fits", plan.recompute.fits},
@@ -151,7 +160,9 @@ nlohmann::ordered_json CommonJson(const Estimate& estimate, const Plan& plan,
           {"activations", choices},
           {"flops_per_" + token, estimate.flops_per_token},
           {"flops_per_update", estimate.flops_per_update},
-          {"checkpoint_bytes", estimate.checkpoint_bytes}};
+          {"seconds_per_update", estimate.seconds_per_update},
+          {"checkpoint_bytes", estimate.checkpoint_bytes},
+          {"notes", estimate.notes}};
 }
 
 }  // namespace
@@ -167,11 +178,12 @@ std::string EstimateText(const TranslationEstimate& estimate) {
          ComputeText(estimate, compute, "target token");
 }
 
-std::string EstimateText(const ClassifierEstimate& estimate) {
+std::string EstimateText(const BertEstimate& estimate) {
   const BertBatch& batch = estimate.plan.batch;
+  const std::string& row = estimate.head.row;
   const std::string activations =
-      absl::StrFormat("%d texts of %d tokens together", batch.texts, batch.tokens);
-  const std::string compute = absl::StrFormat("texts of %.1f tokens", estimate.lengths.mean);
+      absl::StrFormat("%d %ss of %d tokens together", batch.texts, row, batch.tokens);
+  const std::string compute = absl::StrFormat("%ss of %.1f tokens", row, estimate.lengths.mean);
   return ParametersText(estimate) + MemoryText(estimate, estimate.plan, activations) +
          ComputeText(estimate, compute, "token");
 }
@@ -186,7 +198,7 @@ std::string EstimateJson(const TranslationEstimate& estimate) {
   return json.dump();
 }
 
-std::string EstimateJson(const ClassifierEstimate& estimate) {
+std::string EstimateJson(const BertEstimate& estimate) {
   const BertBatch& batch = estimate.plan.batch;
   return CommonJson(estimate, estimate.plan, {{"tokens", batch.tokens}, {"texts", batch.texts}},
                     "token")

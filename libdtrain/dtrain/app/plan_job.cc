@@ -12,13 +12,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "dtrain/app/bert_config.h"
-#include "dtrain/app/bert_options.h"
+#include "dtrain/app/bert_head.h"
 #include "dtrain/app/estimate.h"
 #include "dtrain/app/nmt_options.h"
 #include "dtrain/base/file.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/nmt.pb.h"
+#include "dtrain/pretrain.pb.h"
+#include "dtrain/squad.pb.h"
 #include "dtrain/train/gradient_reducer.h"
 
 namespace dtrain {
@@ -42,6 +43,10 @@ class Gradients {
     Add({rows, columns});
   }
   void AddVector(int64_t elements) { Add({1, elements}); }
+  void AddHead(const HeadGradient& gradient) {
+    done_ += gradient.product;
+    Add({gradient.rows, gradient.columns});
+  }
   void AddTable(int64_t rows, int64_t columns) { AddVector(rows * columns); }
   void AddLinear(int64_t outputs, int64_t inputs) {
     AddMatrix(outputs, inputs);
@@ -106,11 +111,10 @@ Gradients GradientsOf(const Seq2SeqOptions& model) {
   return gradients;
 }
 
-Gradients GradientsOf(const BertClassifierOptions& model) {
-  const BertOptions& bert = model.bert;
+Gradients GradientsOf(const BertHead& head) {
+  const BertOptions& bert = head.encoder;
   Gradients gradients;
-  gradients.AddLinear(model.num_labels, bert.hidden_size);
-  gradients.AddLinear(bert.hidden_size, bert.hidden_size);
+  for (const HeadGradient& gradient : head.gradients) gradients.AddHead(gradient);
   for (int i = 0; i < bert.num_layers; ++i) {
     gradients.AddLayer(bert.hidden_size, bert.ffn_size, /*decoder=*/false);
   }
@@ -119,6 +123,18 @@ Gradients GradientsOf(const BertClassifierOptions& model) {
     gradients.AddTable(rows, bert.hidden_size);
   }
   return gradients;
+}
+
+int PowerSgdRank(int rank, int64_t hidden_size) {
+  return rank > 0 ? rank : static_cast<int>(std::clamp<int64_t>(hidden_size / 8, 1, 1024));
+}
+
+template <typename Config>
+absl::StatusOr<PlanModel> PlanModelOfBert(const Config& config) {
+  DT_ASSIGN_OR_RETURN(const BertEstimate estimate, EstimateRun(config, {}));
+  return PlanModel{
+      GradientsOf(estimate.head).Cut(config.trainer().bucket_mib()), estimate.flops_per_update,
+      PowerSgdRank(config.trainer().power_sgd_rank(), estimate.head.encoder.hidden_size)};
 }
 
 using Json = nlohmann::json;
@@ -157,10 +173,6 @@ double SweepSpeed(const Json& doctor) {
   return bytes / Measured(sweep.back(), "seconds");
 }
 
-int PowerSgdRank(int rank, int64_t hidden_size) {
-  return rank > 0 ? rank : static_cast<int>(std::clamp<int64_t>(hidden_size / 8, 1, 1024));
-}
-
 }  // namespace
 
 absl::StatusOr<PlanModel> PlanModelOf(const proto::NmtConfig& config) {
@@ -171,10 +183,15 @@ absl::StatusOr<PlanModel> PlanModelOf(const proto::NmtConfig& config) {
 }
 
 absl::StatusOr<PlanModel> PlanModelOf(const proto::BertConfig& config) {
-  DT_ASSIGN_OR_RETURN(const ClassifierEstimate estimate, EstimateRun(config, {}));
-  return PlanModel{
-      GradientsOf(estimate.model).Cut(config.trainer().bucket_mib()), estimate.flops_per_update,
-      PowerSgdRank(config.trainer().power_sgd_rank(), estimate.model.bert.hidden_size)};
+  return PlanModelOfBert(config);
+}
+
+absl::StatusOr<PlanModel> PlanModelOf(const proto::PretrainConfig& config) {
+  return PlanModelOfBert(config);
+}
+
+absl::StatusOr<PlanModel> PlanModelOf(const proto::SquadConfig& config) {
+  return PlanModelOfBert(config);
 }
 
 absl::StatusOr<double> ParseNetwork(std::string_view text) {

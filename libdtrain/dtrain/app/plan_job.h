@@ -13,6 +13,8 @@
 namespace dtrain::proto {
 class BertConfig;
 class NmtConfig;
+class PretrainConfig;
+class SquadConfig;
 }  // namespace dtrain::proto
 
 namespace dtrain {
@@ -26,8 +28,10 @@ struct PlanModel {
 // The vocabulary is data.prepared's, or data.vocab_size.
 absl::StatusOr<PlanModel> PlanModelOf(const proto::NmtConfig& config);
 // Texts are taken for data.max_length long, so that the operations are a bound from above. The
-// vocabulary is model.vocab_size, or 30,522.
+// vocabulary and the shape are as app/estimate.h takes them.
 absl::StatusOr<PlanModel> PlanModelOf(const proto::BertConfig& config);
+absl::StatusOr<PlanModel> PlanModelOf(const proto::PretrainConfig& config);
+absl::StatusOr<PlanModel> PlanModelOf(const proto::SquadConfig& config);
 
 // "1Gb", "200Mbit/s": the speed of a line, of which 94 % carry payload (an MTU of 1500).
 // "117MB/s": payload itself. Bytes per second.

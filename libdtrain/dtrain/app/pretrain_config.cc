@@ -42,9 +42,13 @@ trainer {
 })";
 }
 
-absl::Status ValidatePretrainConfig(const proto::PretrainConfig& config) {
+absl::Status ValidateWithoutData(const proto::PretrainConfig& config) {
   DT_RETURN_IF_ERROR(internal::ValidateBertSections(config));
-  DT_RETURN_IF_ERROR(RefuseOtherHeads(config));
+  return RefuseOtherHeads(config);
+}
+
+absl::Status ValidatePretrainConfig(const proto::PretrainConfig& config) {
+  DT_RETURN_IF_ERROR(ValidateWithoutData(config));
   const proto::PretrainDataConfig& data = config.data();
   DT_RETURN_IF_ERROR(internal::ValidateVocabulary(config));
   if (data.train_size() == 0) {

@@ -19,6 +19,9 @@ std::string_view PretrainDefaults();
 // Of training. UsageError names the fields; looks at no file.
 absl::Status ValidatePretrainConfig(const proto::PretrainConfig& config);
 
+// The same without what only concerns the data's files: what a config for `dtrain estimate` needs.
+absl::Status ValidateWithoutData(const proto::PretrainConfig& config);
+
 // Of evaluating a model that is there already.
 absl::Status ValidatePretrainUse(const proto::PretrainConfig& config);
 

@@ -39,10 +39,14 @@ absl::Status ValidateWindows(const proto::SquadDataConfig& data) {
 // Devlin et al. 2019, "BERT", section 4.2: 3 epochs, 5e-5, batches of 32.
 std::string_view SquadDefaults() { return BertDefaults(); }
 
-absl::Status ValidateSquadConfig(const proto::SquadConfig& config) {
+absl::Status ValidateWithoutData(const proto::SquadConfig& config) {
   DT_RETURN_IF_ERROR(internal::ValidateBertSections(config));
   DT_RETURN_IF_ERROR(RefuseOtherHeads(config));
-  DT_RETURN_IF_ERROR(ValidateWindows(config.data()));
+  return ValidateWindows(config.data());
+}
+
+absl::Status ValidateSquadConfig(const proto::SquadConfig& config) {
+  DT_RETURN_IF_ERROR(ValidateWithoutData(config));
   DT_RETURN_IF_ERROR(internal::ValidateVocabulary(config));
   if (config.data().train_size() == 0) {
     return UsageError(

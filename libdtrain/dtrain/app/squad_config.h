@@ -19,6 +19,9 @@ std::string_view SquadDefaults();
 // Of training. UsageError names the fields; looks at no file.
 absl::Status ValidateSquadConfig(const proto::SquadConfig& config);
 
+// The same without what only concerns the data's files: what a config for `dtrain estimate` needs.
+absl::Status ValidateWithoutData(const proto::SquadConfig& config);
+
 // Of evaluating or answering with a model that is there already.
 absl::Status ValidateSquadUse(const proto::SquadConfig& config);
 

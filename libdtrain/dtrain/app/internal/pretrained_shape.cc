@@ -48,6 +48,24 @@ absl::StatusOr<nlohmann::json> ReadJsonObject(const std::string& path) {
   return json;
 }
 
+absl::StatusOr<int32_t> PositiveOf(const nlohmann::json& json, const char* key,
+                                   const std::string& path) {
+  if (json[key].is_number_integer() && json[key] > 0 && json[key] <= 100000000) {
+    return json[key].get<int32_t>();
+  }
+  return StorageError(
+      absl::StrFormat("%s: %s is %s, must be a positive number", path, key, json[key].dump()));
+}
+
+// A vocabulary says it better: the table may have been padded.
+absl::Status ReadVocabularySize(const std::string& path, proto::BertModelConfig& model) {
+  DT_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonObject(path));
+  if (!json.contains("vocab_size")) return absl::OkStatus();
+  DT_ASSIGN_OR_RETURN(const int32_t size, PositiveOf(json, "vocab_size", path));
+  model.set_vocab_size(size);
+  return absl::OkStatus();
+}
+
 absl::Status ReadShape(const std::string& path, proto::BertModelConfig& model) {
   DT_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonObject(path));
   if (json.contains("model_type") && json["model_type"] != "bert") {
@@ -56,11 +74,7 @@ absl::Status ReadShape(const std::string& path, proto::BertModelConfig& model) {
   }
   const auto get = [&](const char* key, int32_t& value) -> absl::Status {
     if (!json.contains(key)) return absl::OkStatus();
-    if (!json[key].is_number_integer() || json[key] <= 0 || json[key] > 100000000) {
-      return StorageError(
-          absl::StrFormat("%s: %s is %s, must be a positive number", path, key, json[key].dump()));
-    }
-    value = json[key];
+    DT_ASSIGN_OR_RETURN(value, PositiveOf(json, key, path));
     return absl::OkStatus();
   };
   int32_t layers = model.num_layers();
@@ -185,16 +199,24 @@ bool Exists(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-// From the files in the folder of the weights.
+// From the files in the folder of the weights. Whether one of them has it.
 template <typename Config>
-absl::Status TakeShapeIn(const fs::path& folder, Config& config) {
+absl::StatusOr<bool> TakeShapeIn(const fs::path& folder, Config& config) {
+  proto::BertModelConfig& model = *config.mutable_model();
   for (const char* name : kJson) {
     const std::string file = (folder / name).string();
-    if (Exists(file)) return ReadShape(file, *config.mutable_model());
+    if (!Exists(file)) continue;
+    DT_RETURN_IF_ERROR(ReadShape(file, model));
+    const std::string& vocabulary = config.data().vocabulary();
+    const bool has_pieces =
+        Exists(vocabulary.empty() ? folder / "vocab.txt" : fs::path(vocabulary));
+    if (!has_pieces && model.vocab_size() == 0) DT_RETURN_IF_ERROR(ReadVocabularySize(file, model));
+    return true;
   }
   const std::string own = (folder / kOwn).string();
-  if (!Exists(own)) return absl::OkStatus();
-  return TakeCheckpointConfig(own, *config.mutable_model(), *config.mutable_data());
+  if (!Exists(own)) return false;
+  DT_RETURN_IF_ERROR(TakeCheckpointConfig(own, model, *config.mutable_data()));
+  return true;
 }
 
 // A TensorFlow checkpoint is named without what its files end with.
@@ -228,8 +250,17 @@ fs::path CheckpointBefore(const Config& config) {
 
 template <typename Config>
 absl::Status TakePretrainedShape(Config& config) {
+  DT_RETURN_IF_ERROR(TakeShapeBeside(config).status());
+  const std::string& path = config.model().pretrained();
+  if (path.empty() || !config.data().vocabulary().empty()) return absl::OkStatus();
+  return UsageError(
+      absl::StrFormat("%s: there is no vocab.txt beside the weights; set data.vocabulary", path));
+}
+
+template <typename Config>
+absl::StatusOr<bool> TakeShapeBeside(Config& config) {
   const std::string path = config.model().pretrained();
-  if (path.empty()) return absl::OkStatus();
+  if (path.empty()) return false;
   std::error_code error;
   fs::path folder = fs::is_directory(path, error) ? fs::path(path) : fs::path(path).parent_path();
   const fs::path before = IsGone(path, folder) ? CheckpointBefore(config) : fs::path();
@@ -239,17 +270,13 @@ absl::Status TakePretrainedShape(Config& config) {
     folder = before;
     if (!Exists(config.data().vocabulary())) config.mutable_data()->clear_vocabulary();
   }
-  DT_RETURN_IF_ERROR(TakeShapeIn(folder, config));
+  DT_ASSIGN_OR_RETURN(const bool found, TakeShapeIn(folder, config));
   const std::string tokenizer = (folder / "tokenizer_config.json").string();
   if (Exists(tokenizer)) {
     DT_RETURN_IF_ERROR(ReadTokenizer(tokenizer, *config.mutable_data()));
   }
-  if (config.data().vocabulary().empty()) {
-    const std::string vocabulary = (folder / "vocab.txt").string();
-    if (!Exists(vocabulary)) {
-      return UsageError(absl::StrFormat(
-          "%s: there is no vocab.txt beside the weights; set data.vocabulary", path));
-    }
+  const std::string vocabulary = (folder / "vocab.txt").string();
+  if (config.data().vocabulary().empty() && Exists(vocabulary)) {
     config.mutable_data()->set_vocabulary(vocabulary);
   }
   if (config.data().max_length() > config.model().max_positions()) {
@@ -257,11 +284,14 @@ absl::Status TakePretrainedShape(Config& config) {
                                       config.data().max_length(), config.model().max_positions(),
                                       path));
   }
-  return absl::OkStatus();
+  return found;
 }
 
 template absl::Status TakePretrainedShape(proto::BertConfig& config);
 template absl::Status TakePretrainedShape(proto::PretrainConfig& config);
 template absl::Status TakePretrainedShape(proto::SquadConfig& config);
+template absl::StatusOr<bool> TakeShapeBeside(proto::BertConfig& config);
+template absl::StatusOr<bool> TakeShapeBeside(proto::PretrainConfig& config);
+template absl::StatusOr<bool> TakeShapeBeside(proto::SquadConfig& config);
 
 }  // namespace dtrain::internal

@@ -3,6 +3,7 @@
 #ifndef DTRAIN_APP_INTERNAL_PRETRAINED_SHAPE_H_
 #define DTRAIN_APP_INTERNAL_PRETRAINED_SHAPE_H_
 
+#include "absl/status/statusor.h"
 #include "dtrain/base/status.h"
 
 namespace dtrain::internal {
@@ -18,6 +19,11 @@ namespace dtrain::internal {
 // Config: proto::BertConfig, proto::PretrainConfig, proto::SquadConfig.
 template <typename Config>
 absl::Status TakePretrainedShape(Config& config);
+
+// The same as far as the files are there, and where the vocabulary is not, model.vocab_size of
+// config.json. Whether a file said the shape.
+template <typename Config>
+absl::StatusOr<bool> TakeShapeBeside(Config& config);
 
 }  // namespace dtrain::internal
 
