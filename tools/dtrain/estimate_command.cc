@@ -18,20 +18,27 @@ namespace {
 
 struct EstimateFlags {
   ConfigSources sources;
+  std::string program;
   int64_t ranks = 1;
   double source_length = 0.0;
   double target_length = 0.0;
+  double length_deviation = 0.0;
+  double flops = 0.0;
   bool json = false;
 
   void AddTo(FlagSet& flags) {
-    flags.Add("config", "textproto file of nmt_train or bert_classify; may be given several times",
-              &sources.files);
+    flags.Add("config", kConfigHelp, &sources.files);
+    flags.Add("program", kProgramHelp, &program);
     flags.Add("ranks", "ranks of the job, on one host", &ranks);
     flags.Add("source_length",
               "mean tokens of a source sentence, its end included; 0 is the corpus of "
-              "data.prepared, or 32. Of a classifier's text; 0 is data.max_length",
+              "data.prepared, or 32. Of a BERT's text; 0 is data.max_length",
               &source_length);
     flags.Add("target_length", "the same of a target sentence", &target_length);
+    flags.Add("length_deviation", "standard deviation of the lengths of a BERT's texts",
+              &length_deviation);
+    flags.Add("flops", "floating-point operations per second of a rank, such as 2e11: for the time",
+              &flops);
     flags.Add("json", "print one JSON line: bytes, counts", &json);
   }
 };
@@ -41,14 +48,16 @@ absl::Status Print(const Config& config, const EstimateFlags& flags) {
   DT_ASSIGN_OR_RETURN(const auto estimate,
                       EstimateRun(config, {.ranks = static_cast<int>(flags.ranks),
                                            .source_length = flags.source_length,
-                                           .target_length = flags.target_length}));
+                                           .target_length = flags.target_length,
+                                           .length_deviation = flags.length_deviation,
+                                           .flops = flags.flops}));
   const std::string text = flags.json ? EstimateJson(estimate) + "\n" : EstimateText(estimate);
   std::fputs(text.c_str(), stdout);
   return absl::OkStatus();
 }
 
 absl::Status PrintFor(const EstimateFlags& flags) {
-  DT_ASSIGN_OR_RETURN(const ProgramConfig config, LoadProgramConfig(flags.sources));
+  DT_ASSIGN_OR_RETURN(const ProgramConfig config, LoadProgramConfig(flags.sources, flags.program));
   return std::visit([&](const auto& program) { return Print(program, flags); }, config);
 }
 
@@ -59,9 +68,12 @@ absl::Status PrintEstimate(int argc, char** argv, FlagSet& set, EstimateFlags& f
     return absl::OkStatus();
   }
   DT_RETURN_IF_ERROR(CheckRange("ranks", flags.ranks, 1, 1 << 20));
-  if (flags.source_length < 0.0 || flags.target_length < 0.0) {
-    return UsageError("--source_length and --target_length are numbers of tokens, not negative");
+  if (flags.source_length < 0.0 || flags.target_length < 0.0 || flags.length_deviation < 0.0) {
+    return UsageError(
+        "--source_length, --target_length and --length_deviation are numbers of tokens, not "
+        "negative");
   }
+  if (flags.flops < 0.0) return UsageError("--flops is not negative");
   return PrintFor(flags);
 }
 
@@ -70,8 +82,8 @@ absl::Status PrintEstimate(int argc, char** argv, FlagSet& set, EstimateFlags& f
 int EstimateCommand(int argc, char** argv) {
   EstimateFlags flags;
   FlagSet set("dtrain estimate [--config=FILE] [KEY.PATH=VALUE ...]",
-              "parameters, memory, FLOPs and checkpoint size of a run of nmt_train or "
-              "bert_classify with that configuration; allocates and trains nothing");
+              "parameters, memory, FLOPs and checkpoint size of a run of nmt_train, bert_classify, "
+              "bert_pretrain or bert_squad with that configuration; allocates and trains nothing");
   flags.AddTo(set);
   return ReportAndGetExitCode(PrintEstimate(argc, argv, set, flags));
 }

@@ -22,6 +22,7 @@ namespace {
 
 struct PlanFlags {
   ConfigSources sources;
+  std::string program;
   int64_t nodes = 2;
   int64_t ranks_per_node = 1;
   std::string network;
@@ -37,8 +38,8 @@ struct PlanFlags {
   bool json = false;
 
   void AddTo(FlagSet& flags) {
-    flags.Add("config", "textproto file of nmt_train or bert_classify; may be given several times",
-              &sources.files);
+    flags.Add("config", kConfigHelp, &sources.files);
+    flags.Add("program", kProgramHelp, &program);
     flags.Add("nodes", "hosts", &nodes);
     flags.Add("ranks_per_node", "ranks on each", &ranks_per_node);
     flags.Add("network", "a host's line (200Mb, 1Gb, 25Gb) or payload (117MB/s); 1Gb without it",
@@ -80,9 +81,9 @@ absl::Status PlanFlags::Check() const {
   return memory_gb > 0.0 ? absl::OkStatus() : UsageError("--memory_gb is more than 0");
 }
 
-absl::StatusOr<PlanModel> LoadModel(const ConfigSources& sources) {
-  DT_ASSIGN_OR_RETURN(const ProgramConfig config, LoadProgramConfig(sources));
-  return std::visit([](const auto& program) { return PlanModelOf(program); }, config);
+absl::StatusOr<PlanModel> LoadModel(const PlanFlags& flags) {
+  DT_ASSIGN_OR_RETURN(const ProgramConfig config, LoadProgramConfig(flags.sources, flags.program));
+  return std::visit([](const auto& of) { return PlanModelOf(of); }, config);
 }
 
 absl::StatusOr<PlanNetwork> NetworkOf(const PlanFlags& flags) {
@@ -106,8 +107,8 @@ absl::Status PrintPlan(int argc, char** argv, FlagSet& set, PlanFlags& flags) {
     return absl::OkStatus();
   }
   DT_RETURN_IF_ERROR(flags.Check());
-  DT_ASSIGN_OR_RETURN(PlanModel model, LoadModel(flags.sources));
   DT_ASSIGN_OR_RETURN(const PlanNetwork network, NetworkOf(flags));
+  DT_ASSIGN_OR_RETURN(PlanModel model, LoadModel(flags));
   PlanJob job{.nodes = static_cast<int>(flags.nodes),
               .ranks_per_node = static_cast<int>(flags.ranks_per_node),
               .buckets = std::move(model.buckets),

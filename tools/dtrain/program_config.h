@@ -1,22 +1,35 @@
-// program_config.h - a configuration of nmt_train or bert_classify, told apart by its keys.
+// program_config.h - a configuration of one of the programs, told apart by its keys or by name.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TOOLS_DTRAIN_PROGRAM_CONFIG_H_
 #define DTRAIN_TOOLS_DTRAIN_PROGRAM_CONFIG_H_
 
+#include <string_view>
 #include <variant>
 
 #include "absl/status/statusor.h"
 #include "dtrain/app/config.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/nmt.pb.h"
+#include "dtrain/pretrain.pb.h"
+#include "dtrain/squad.pb.h"
 
 namespace dtrain {
 
-using ProgramConfig = std::variant<proto::NmtConfig, proto::BertConfig>;
+using ProgramConfig =
+    std::variant<proto::NmtConfig, proto::BertConfig, proto::PretrainConfig, proto::SquadConfig>;
 
-// The sources upon the defaults of the program that knows all their keys; what fits both is
-// nmt_train's. UsageError: it fits neither, or a value breaks the rules of its field.
-absl::StatusOr<ProgramConfig> LoadProgramConfig(const ConfigSources& sources);
+// For the help of the flags that become `sources.files` and `program`.
+inline constexpr std::string_view kConfigHelp =
+    "textproto file of nmt_train, bert_classify, bert_pretrain or bert_squad; may be given several "
+    "times";
+inline constexpr std::string_view kProgramHelp =
+    "whose configuration it is, where its keys are of several programs";
+
+// The sources upon the defaults of `program`, or where that is "" of the one that knows all their
+// keys. UsageError: there is no such program, no program or more than one knows the keys, or a
+// value breaks the rules of its field.
+absl::StatusOr<ProgramConfig> LoadProgramConfig(const ConfigSources& sources,
+                                                std::string_view program);
 
 }  // namespace dtrain
 
