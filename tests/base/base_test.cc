@@ -51,6 +51,19 @@ TEST_CASE("a random stream is uniform below its bound") {
   for (const int count : counts) CHECK(count == Approx(1000).margin(150));
 }
 
+TEST_CASE("a random stream goes on from a number of draws") {
+  const RandomKey key{.seed = 7, .step = 3, .site = 1};
+  RandomStream whole(key);
+  for (uint64_t drawn = 0; drawn < 11; ++drawn) {
+    CHECK(whole.drawn() == drawn);
+    RandomStream rest(key, drawn);
+    CHECK(rest.drawn() == drawn);
+    RandomStream copy = whole;
+    for (int i = 0; i < 9; ++i) CHECK(rest.NextUint32() == copy.NextUint32());
+    whole.NextUint32();
+  }
+}
+
 TEST_CASE("a parallel loop covers every index once and passes exceptions on") {
   SetNumThreads(2);
   for (const int64_t count : {0, 1, 2, 7, 1000}) {

@@ -46,7 +46,15 @@ constexpr std::array<uint32_t, 4> Philox(const RandomKey& key, uint64_t index) {
 // A stateful sequence over one key, for initialisers, shuffles and tests.
 class RandomStream {
  public:
-  explicit RandomStream(const RandomKey& key) : key_(key) {}
+  // Goes on where another one of this key stood that had drawn so many numbers of 32 bits.
+  explicit RandomStream(const RandomKey& key, uint64_t drawn = 0) : key_(key), index_(drawn / 4) {
+    if (drawn % 4 == 0) return;
+    block_ = Philox(key_, index_++);
+    used_ = static_cast<int>(drawn % 4);
+  }
+
+  // Numbers of 32 bits so far, those that were drawn in vain too.
+  uint64_t drawn() const { return 4 * index_ - 4 + static_cast<uint64_t>(used_); }
 
   uint32_t NextUint32() {
     if (used_ == 4) {
