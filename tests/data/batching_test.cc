@@ -162,6 +162,20 @@ TEST_CASE("batches of so many samples hold them whatever their lengths") {
   CHECK(OrderOf(plan) == OrderOf(EpochPlan(single, {.tokens_per_batch = 500}, 1)));
 }
 
+TEST_CASE("lengths of 16 bits are those of 32") {
+  const Corpus corpus(500);
+  const std::vector<uint16_t> narrow(corpus.source.begin(), corpus.source.end());
+  const SampleLengths wide{.source = corpus.source, .added = 3};
+  const SampleLengths lengths{.source = narrow, .added = 3};
+  REQUIRE(lengths.size() == 500);
+  for (int64_t i = 0; i < 500; ++i) CHECK(lengths.Work(i) == wide.Work(i));
+  const BatchOptions options{.tokens_per_batch = 300};
+  CHECK(OrderOf(EpochPlan(lengths, options, 1)) == OrderOf(EpochPlan(wide, options, 1)));
+  CHECK(EpochPlan(lengths, options, 1).num_batches() == EpochPlan(wide, options, 1).num_batches());
+  CHECK(LengthView().empty());
+  CHECK(LengthView(std::vector<uint16_t>()).empty());
+}
+
 TEST_CASE("single sequences are cut and split by their own tokens") {
   const Corpus corpus(3000);
   const SampleLengths single{.source = corpus.source, .added = 0};

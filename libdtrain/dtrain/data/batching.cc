@@ -105,11 +105,11 @@ class LightestPart {
 
 EpochPlan::EpochPlan(const SampleLengths& lengths, const BatchOptions& options, int64_t epoch) {
   if (!lengths.target.empty()) DT_CHECK_EQ(lengths.source.size(), lengths.target.size());
-  DT_CHECK_LT(lengths.source.size(), size_t{std::numeric_limits<uint32_t>::max()});
+  DT_CHECK_LT(lengths.size(), int64_t{std::numeric_limits<uint32_t>::max()});
   DT_CHECK_GE(options.samples_per_batch, 0);
   DT_CHECK_GT(options.tokens_per_batch, 0);
   DT_CHECK_GE(options.length_window, 0);
-  order_.resize(lengths.source.size());
+  order_.resize(static_cast<size_t>(lengths.size()));
   std::iota(order_.begin(), order_.end(), 0u);
   const auto step = static_cast<uint32_t>(epoch);
   if (options.shuffle) Shuffle(order_, {.seed = options.seed, .step = step, .site = kSampleSite});

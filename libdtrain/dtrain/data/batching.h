@@ -15,25 +15,51 @@
 #ifndef DTRAIN_DATA_BATCHING_H_
 #define DTRAIN_DATA_BATCHING_H_
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace dtrain {
 
+// Lengths of sequences in 32 bits each, or in 16 where there are very many. A view, made as a span
+// is.
+class LengthView {
+ public:
+  LengthView() = default;
+  template <typename Range>
+  requires std::convertible_to<const Range&, std::span<const int32_t>> LengthView(
+      const Range& lengths)
+      : wide_(lengths), size_(static_cast<int64_t>(wide_.size())) {}
+  template <typename Range>
+  requires std::convertible_to<const Range&, std::span<const uint16_t>> LengthView(
+      const Range& lengths)
+      : narrow_(lengths), size_(static_cast<int64_t>(narrow_.size())) {}
+
+  int64_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  int32_t operator[](int64_t i) const {
+    const auto at = static_cast<size_t>(i);
+    return narrow_.empty() ? wide_[at] : int32_t{narrow_[at]};
+  }
+
+ private:
+  std::span<const int32_t> wide_;
+  std::span<const uint16_t> narrow_;
+  int64_t size_ = 0;
+};
+
 // Lengths as stored, of samples of one sequence or of a source and a target each. Views: what they
 // show outlives whoever uses them.
 struct SampleLengths {
-  std::span<const int32_t> source;       // or the only one
-  std::span<const int32_t> target = {};  // empty: samples are single sequences
-  int32_t added = 1;  // tokens that packing adds to each sequence: the end of sentence
+  LengthView source;       // or the only one
+  LengthView target = {};  // empty: samples are single sequences
+  int32_t added = 1;       // tokens that packing adds to each sequence: the end of sentence
 
-  int64_t size() const { return static_cast<int64_t>(source.size()); }
-  int64_t SourceTokens(int64_t i) const { return source[static_cast<size_t>(i)] + added; }
+  int64_t size() const { return source.size(); }
+  int64_t SourceTokens(int64_t i) const { return source[i] + added; }
   // 0 for single sequences.
-  int64_t TargetTokens(int64_t i) const {
-    return target.empty() ? 0 : target[static_cast<size_t>(i)] + added;
-  }
+  int64_t TargetTokens(int64_t i) const { return target.empty() ? 0 : target[i] + added; }
   // Tokens that training computes for a sample.
   int64_t Work(int64_t i) const { return SourceTokens(i) + TargetTokens(i); }
 };
