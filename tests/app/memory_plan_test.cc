@@ -228,6 +228,19 @@ BertEstimate EstimateOfClassifier(const std::vector<std::string>& overrides,
   return *estimate;
 }
 
+TEST_CASE("texts are summed up by mean, deviation and the longest") {
+  const std::vector<int32_t> texts = {4, 8, 8, 4, 4, 8};
+  const TextLengths lengths = TextLengthsOf(texts);
+  CHECK(lengths.mean == Approx(6.0));
+  CHECK(lengths.deviation == Approx(2.0));
+  CHECK(lengths.longest == 8);
+  const std::vector<int64_t> counts = {0, 0, 0, 0, 3, 0, 0, 0, 3, 0};
+  CHECK(TextLengthsOfCounts(counts).mean == Approx(6.0));
+  CHECK(TextLengthsOfCounts(counts).deviation == Approx(2.0));
+  CHECK(TextLengthsOfCounts(counts).longest == 8);
+  CHECK(TextLengthsOf({}).longest == 1);
+}
+
 TEST_CASE("a classifier's micro-batches are planned from the lengths of its texts") {
   const auto batch = [](std::vector<std::string> overrides, int ranks, const TextLengths& lengths) {
     return MicroBatchOf(ClassifierOf(std::move(overrides)).trainer(), ranks, lengths);

@@ -6,7 +6,9 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 #include <set>
+#include <span>
 
+#include "dtrain/base/crc.h"
 #include "testing/document_shards.h"
 #include "testing/file_testing.h"
 
@@ -243,6 +245,29 @@ TEST_CASE("an example depends on seed, epoch and number alone") {
   other.seed = 4;
   const PretrainingExamples seeded(shard.get(), other, 5);
   CHECK(seeded.Pack(All(seeded), 1.0f).token_ids != all.token_ids);
+}
+
+// Of all that a model sees of an epoch.
+uint32_t CrcOf(const PretrainingExamples& examples) {
+  const PretrainingBatch batch = examples.Pack(All(examples), 1.0f);
+  uint32_t crc = 0;
+  for (const auto& part : {batch.token_ids, batch.type_ids, batch.masked_rows, batch.masked_ids}) {
+    crc = Crc32c(std::as_bytes(std::span(part)), crc);
+  }
+  return Crc32c(std::as_bytes(std::span(batch.next_labels)), crc);
+}
+
+TEST_CASE("a seed's examples stay what they were, so that runs of older versions go on") {
+  // Up to 400 segments, so that most examples are drawn from the midst of a document.
+  const Shard shard(testing::RandomSegments(12, 400, 30, 6));
+  PretrainingExampleOptions options{.max_length = 48, .seed = 3};
+  const PretrainingExamples pairs(shard.get(), options, 2);
+  CHECK(pairs.size() == 1003);
+  CHECK(CrcOf(pairs) == 0x07502436);
+  options.next_sentence = false;
+  const PretrainingExamples texts(shard.get(), options, 2);
+  CHECK(texts.size() == 1105);
+  CHECK(CrcOf(texts) == 0xaf1d7027);
 }
 
 TEST_CASE("lengths that no pair fits are refused") {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/comm/self_communicator.h"
 #include "testing/document_shards.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
@@ -211,6 +212,21 @@ TEST_CASE("stop and resume is never stopping, bit for bit, across epochs too") {
       CHECK(resumed.losses.back() == whole.losses.back());
     }
   }
+}
+
+TEST_CASE("a pre-training task counts the examples of its first pass") {
+  const Texts texts;
+  const Run run = MakeRun(texts);
+  SelfCommunicator comm;
+  const auto task = PretrainingTask::Create(run.task, comm);
+  REQUIRE(task.ok());
+  const PretrainingExamples examples((*task)->train_shard(), run.task.examples, 0);
+  std::vector<int64_t> counts(21);
+  for (const uint16_t length : examples.lengths()) ++counts[length];
+  const auto counted = (*task)->length_counts();
+  CHECK(std::vector<int64_t>(counted.begin(), counted.end()) == counts);
+  CHECK((*task)->examples_per_epoch() == examples.size());
+  CHECK((*task)->updates_per_epoch() == (examples.size() + 15) / 16);
 }
 
 TEST_CASE("a run goes on with the data and the masks it began with") {

@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <fstream>
 #include <limits>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/app/bert_options.h"
@@ -132,14 +134,24 @@ std::string FormatMebibytes(int64_t bytes) {
 }
 
 TextLengths TextLengthsOf(std::span<const int32_t> texts) {
+  const auto longest = std::max_element(texts.begin(), texts.end());
+  if (longest == texts.end()) return TextLengthsOfCounts({});
+  std::vector<int64_t> counts(static_cast<size_t>(*longest) + 1);
+  for (const int32_t length : texts) ++counts[static_cast<size_t>(length)];
+  return TextLengthsOfCounts(counts);
+}
+
+TextLengths TextLengthsOfCounts(std::span<const int64_t> counts) {
   TextLengths lengths{.mean = 0.0, .longest = 1};
-  const auto count = static_cast<double>(std::max<size_t>(texts.size(), 1));
+  const auto texts = std::accumulate(counts.begin(), counts.end(), int64_t{0});
   double squares = 0.0;
-  for (const int32_t length : texts) {
+  for (size_t length = 0; length < counts.size(); ++length) {
+    if (counts[length] == 0) continue;
     const auto tokens = static_cast<double>(length);
-    lengths.mean += tokens / count;
-    squares += tokens * tokens / count;
-    lengths.longest = std::max<int64_t>(lengths.longest, length);
+    const double share = static_cast<double>(counts[length]) / static_cast<double>(texts);
+    lengths.mean += tokens * share;
+    squares += tokens * tokens * share;
+    lengths.longest = std::max(lengths.longest, static_cast<int64_t>(length));
   }
   lengths.deviation = std::sqrt(std::max(squares - lengths.mean * lengths.mean, 0.0));
   return lengths;

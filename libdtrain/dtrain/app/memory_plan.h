@@ -42,6 +42,8 @@ struct TextLengths {
   int64_t longest = 128;
 };
 TextLengths TextLengthsOf(std::span<const int32_t> lengths);
+// The same of how many texts there are of 0, 1, 2 ... tokens.
+TextLengths TextLengthsOfCounts(std::span<const int64_t> counts);
 
 // A run that trains a BERT, whatever its head. What it refers to outlives it.
 struct BertWorkload {

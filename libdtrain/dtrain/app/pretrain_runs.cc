@@ -68,14 +68,15 @@ absl::StatusOr<TrainResult> TrainSeed(const proto::PretrainConfig& config, RunRe
   const DocumentShard& shard = task->train_shard();
   if (runtime.comm.is_root()) {
     recorder.Message(absl::StrFormat("train: %d documents, %d tokens, %d examples an epoch",
-                                     shard.documents(), shard.tokens(), task->lengths().size()));
+                                     shard.documents(), shard.tokens(),
+                                     task->examples_per_epoch()));
   }
   const BertPretrainingOptions model = task->model().options();
   const MaskingOptions masking = internal::ExamplesOf(config.data(), seed).masking;
   return internal::TrainBert(internal::SectionsOf(config),
                              {.task = *task,
                               .updates_per_epoch = task->updates_per_epoch(),
-                              .lengths = TextLengthsOf(task->lengths()),
+                              .lengths = TextLengthsOfCounts(task->length_counts()),
                               .main_metric = data.dev.empty() ? "" : "loss",
                               .heads = {"cls.", "bert.pooler."},
                               .seed = seed,

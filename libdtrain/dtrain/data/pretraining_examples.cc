@@ -1,4 +1,4 @@
-// pretraining_examples.cc - the plan draws ranges of tokens; packing copies and masks them.
+// pretraining_examples.cc - draws where texts are cut, once to plan and again to pack them.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/pretraining_examples.h"
 
@@ -25,7 +25,63 @@ void Append(const TokenView& from, std::vector<int32_t>& ids) {
   for (int64_t i = 0; i < from.size(); ++i) ids.push_back(from[i]);
 }
 
+struct Range {
+  int64_t begin = 0;
+  int64_t length = 0;
+};
+
+// Two ranges of the shard's tokens; the second one is empty in single texts.
+struct Example {
+  Range first = {};
+  Range second = {};
+  bool random_next = false;
+};
+
 }  // namespace
+
+// Makes one example after the other, from the first on or from any place.
+class PretrainingExamples::Maker {
+ public:
+  Maker(const PretrainingExamples& owner, const Place& place)
+      : owner_(owner), shard_(owner.shard_), longest_(owner.options_.max_length - owner.special()) {
+    Enter(place.document);
+    if (done() || place.drawn == 0) return;
+    random_ = RandomStream(owner_.KeyOf(kCuts, document_), place.drawn);
+    next_ = static_cast<size_t>(place.segment);
+    begin_ = owner_.offsets_.Before(static_cast<size_t>(shard_.segment_begin(document_)) + next_);
+  }
+
+  bool done() const { return document_ == shard_.documents(); }
+  Place place() const {
+    return {
+        .document = document_, .segment = static_cast<int64_t>(next_), .drawn = random_.drawn()};
+  }
+  Example Next() {
+    const Example example = owner_.options_.next_sentence ? NextPair() : NextSingle();
+    if (next_ == segments_.size()) Enter(document_ + 1);
+    return example;
+  }
+
+ private:
+  void Enter(int64_t document);
+  int64_t TargetLength();
+  Example NextPair();
+  Example NextSingle();
+  Range RandomRange(int64_t wanted);
+  void Truncate(Example& example);
+
+  const PretrainingExamples& owner_;
+  const DocumentShard& shard_;
+  const int64_t longest_;
+  int64_t document_ = 0;
+  // Of the document.
+  std::span<const uint16_t> segments_;
+  RandomStream random_{RandomKey{}};
+  int64_t target_ = 0;
+  // What the next example begins with: a segment, and its first token among all.
+  size_t next_ = 0;
+  int64_t begin_ = 0;
+};
 
 PretrainingExamples::PretrainingExamples(const DocumentShard& shard,
                                          const PretrainingExampleOptions& options, int64_t epoch)
@@ -34,9 +90,18 @@ PretrainingExamples::PretrainingExamples(const DocumentShard& shard,
            options.max_length <= std::numeric_limits<uint16_t>::max())
       << "max_length " << options.max_length;
   DT_CHECK_LT(shard.documents(), int64_t{std::numeric_limits<uint32_t>::max()});
-  for (int64_t document = 0; document < shard.documents(); ++document) {
-    options.next_sentence ? PlanPairs(document) : PlanSingles(document);
+  // An example takes a segment at least. What is reserved too much is never touched, so that it
+  // takes no memory, where growing would hold what there is twice over.
+  lengths_.reserve(static_cast<size_t>(shard.segments()));
+  places_.reserve(static_cast<size_t>(shard.segments()) / kStride + 1);
+  for (Maker maker(*this, {}); !maker.done();) {
+    if (lengths_.size() % kStride == 0) places_.push_back(maker.place());
+    const Example example = maker.Next();
+    lengths_.push_back(
+        static_cast<uint16_t>(example.first.length + example.second.length + special()));
   }
+  lengths_.shrink_to_fit();
+  places_.shrink_to_fit();
   DT_CHECK_LT(size(), int64_t{std::numeric_limits<uint32_t>::max()});
 }
 
@@ -46,88 +111,78 @@ RandomKey PretrainingExamples::KeyOf(uint64_t purpose, int64_t number) const {
           .site = static_cast<uint32_t>(number)};
 }
 
-int64_t PretrainingExamples::TargetLength(RandomStream& random) const {
-  const int32_t longest = options_.max_length - special();
-  if (static_cast<double>(random.NextUniform()) >= options_.short_share) return longest;
-  return 2 + int64_t{random.NextBelow(static_cast<uint32_t>(longest - 1))};
+// Past the last document: done.
+void PretrainingExamples::Maker::Enter(int64_t document) {
+  document_ = document;
+  next_ = 0;
+  if (done()) return;
+  segments_ = shard_.segment_lengths(document);
+  random_ = RandomStream(owner_.KeyOf(kCuts, document));
+  target_ = TargetLength();
+  begin_ = shard_.token_begin(document);
 }
 
-void PretrainingExamples::PlanPairs(int64_t document) {
-  RandomStream random(KeyOf(kCuts, document));
-  const std::span<const uint16_t> lengths = shard_.segment_lengths(document);
-  const int64_t target = TargetLength(random);
-  int64_t begin = shard_.token_begin(document);
-  for (size_t next = 0; next < lengths.size();) {
-    size_t count = 0;
-    int64_t collected = 0;
-    while (next + count < lengths.size() && collected < target)
-      collected += lengths[next + count++];
-    const size_t first_count =
-        count == 1 ? 1 : 1 + random.NextBelow(static_cast<uint32_t>(count - 1));
-    Range first{begin, SumOf(lengths.subspan(next, first_count))};
-    Range second{begin + first.length, collected - first.length};
-    const bool random_next = count == 1 || random.NextUniform() < 0.5f;
-    if (random_next) {
-      collected = first.length;
-      count = first_count;
-      second = RandomRange(document, target - first.length, random);
-    }
-    begin += collected;
-    next += count;
-    Truncate(first, second, random);
-    Add(first, second, random_next);
+int64_t PretrainingExamples::Maker::TargetLength() {
+  if (static_cast<double>(random_.NextUniform()) >= owner_.options_.short_share) return longest_;
+  return 2 + int64_t{random_.NextBelow(static_cast<uint32_t>(longest_ - 1))};
+}
+
+Example PretrainingExamples::Maker::NextPair() {
+  size_t count = 0;
+  int64_t collected = 0;
+  while (next_ + count < segments_.size() && collected < target_) {
+    collected += segments_[next_ + count++];
   }
-}
-
-void PretrainingExamples::PlanSingles(int64_t document) {
-  RandomStream random(KeyOf(kCuts, document));
-  const std::span<const uint16_t> lengths = shard_.segment_lengths(document);
-  const int64_t longest = options_.max_length - special();
-  const int64_t target = TargetLength(random);
-  int64_t begin = shard_.token_begin(document);
-  for (size_t next = 0; next < lengths.size();) {
-    int64_t collected = lengths[next++];
-    while (next < lengths.size() && collected + lengths[next] <= target) {
-      collected += lengths[next++];
-    }
-    Add({begin, std::min(collected, longest)}, {}, /*random_next=*/false);
-    begin += collected;
+  const size_t first_count =
+      count == 1 ? 1 : 1 + random_.NextBelow(static_cast<uint32_t>(count - 1));
+  Example example{.first = {begin_, SumOf(segments_.subspan(next_, first_count))}};
+  const int64_t first_length = example.first.length;
+  example.second = {begin_ + first_length, collected - first_length};
+  example.random_next = count == 1 || random_.NextUniform() < 0.5f;
+  if (example.random_next) {
+    collected = first_length;
+    count = first_count;
+    example.second = RandomRange(target_ - first_length);
   }
+  begin_ += collected;
+  next_ += count;
+  Truncate(example);
+  return example;
 }
 
-// Whole segments from a random one on, until they hold `wanted` tokens or the document ends; one at
-// least.
-PretrainingExamples::Range PretrainingExamples::RandomRange(int64_t other_than, int64_t wanted,
-                                                            RandomStream& random) const {
+Example PretrainingExamples::Maker::NextSingle() {
+  int64_t collected = segments_[next_++];
+  while (next_ < segments_.size() && collected + segments_[next_] <= target_) {
+    collected += segments_[next_++];
+  }
+  const Range text{begin_, std::min(collected, longest_)};
+  begin_ += collected;
+  return {.first = text};
+}
+
+// Whole segments of another document from a random one on, until they hold `wanted` tokens or the
+// document ends; one at least.
+Range PretrainingExamples::Maker::RandomRange(int64_t wanted) {
   int64_t document = 0;
   if (shard_.documents() > 1) {
-    document = random.NextBelow(static_cast<uint32_t>(shard_.documents() - 1));
-    if (document >= other_than) ++document;
+    document = random_.NextBelow(static_cast<uint32_t>(shard_.documents() - 1));
+    if (document >= document_) ++document;
   }
   const std::span<const uint16_t> lengths = shard_.segment_lengths(document);
-  size_t next = random.NextBelow(static_cast<uint32_t>(lengths.size()));
+  size_t next = random_.NextBelow(static_cast<uint32_t>(lengths.size()));
   const auto segment = static_cast<size_t>(shard_.segment_begin(document)) + next;
-  Range range{offsets_.Before(segment), lengths[next]};
+  Range range{owner_.offsets_.Before(segment), lengths[next]};
   while (++next < lengths.size() && range.length < wanted) range.length += lengths[next];
   return range;
 }
 
-void PretrainingExamples::Truncate(Range& first, Range& second, RandomStream& random) const {
-  const int64_t longest = options_.max_length - special();
-  while (first.length + second.length > longest) {
+void PretrainingExamples::Maker::Truncate(Example& example) {
+  auto& [first, second, random_next] = example;
+  while (first.length + second.length > longest_) {
     Range& longer = first.length > second.length ? first : second;
-    if (random.NextUniform() < 0.5f) ++longer.begin;
+    if (random_.NextUniform() < 0.5f) ++longer.begin;
     --longer.length;
   }
-}
-
-void PretrainingExamples::Add(const Range& first, const Range& second, bool random_next) {
-  examples_.push_back({.first_begin = first.begin,
-                       .second_begin = second.begin,
-                       .first_length = static_cast<uint16_t>(first.length),
-                       .second_length = static_cast<uint16_t>(second.length),
-                       .random_next = random_next});
-  lengths_.push_back(static_cast<int32_t>(first.length + second.length) + special());
 }
 
 int64_t PretrainingExamples::Masked(std::span<const uint32_t> samples) const {
@@ -151,14 +206,16 @@ PretrainingBatch PretrainingExamples::Pack(std::span<const uint32_t> samples,
   std::vector<int32_t> offsets = {0};
   std::vector<int32_t> ids;
   for (const uint32_t sample : samples) {
-    const Example& example = examples_[sample];
+    Maker maker(*this, places_[sample / kStride]);
+    for (size_t i = sample % kStride; i > 0; --i) maker.Next();
+    const auto [first, second, random_next] = maker.Next();
     ids = {vocabulary.cls_id};
-    Append(shard_.ids(example.first_begin, example.first_length), ids);
+    Append(shard_.ids(first.begin, first.length), ids);
     ids.push_back(vocabulary.sep_id);
     if (options_.next_sentence) {
-      Append(shard_.ids(example.second_begin, example.second_length), ids);
+      Append(shard_.ids(second.begin, second.length), ids);
       ids.push_back(vocabulary.sep_id);
-      batch.next_labels.push_back(example.random_next ? 1.0f : 0.0f);
+      batch.next_labels.push_back(random_next ? 1.0f : 0.0f);
       batch.next_weights.push_back(next_weight);
     }
     RandomStream random(KeyOf(kMasks, sample));
@@ -167,7 +224,7 @@ PretrainingBatch PretrainingExamples::Pack(std::span<const uint32_t> samples,
     for (size_t i = first_mask; i < batch.masked_rows.size(); ++i) {
       batch.masked_rows[i] += offsets.back();
     }
-    batch.AppendTokens(ids, example.first_length + 2);
+    batch.AppendTokens(ids, first.length + 2);
     offsets.push_back(static_cast<int32_t>(batch.token_ids.size()));
   }
   batch.sequences = Sequences(std::move(offsets));

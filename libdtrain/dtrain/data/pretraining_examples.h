@@ -23,6 +23,10 @@
 // own loses its end.
 //
 // Everything depends on the shard, the options, the epoch and the number of the example alone.
+//
+// A pass over a large corpus is tens of millions of examples. Of each there is its length; where it
+// lies is drawn again when it is packed, from the nearest of the places that are kept, one in
+// kStride examples.
 #ifndef DTRAIN_DATA_PRETRAINING_EXAMPLES_H_
 #define DTRAIN_DATA_PRETRAINING_EXAMPLES_H_
 
@@ -50,14 +54,14 @@ struct PretrainingExampleOptions {
 
 class PretrainingExamples {
  public:
-  // Plans all examples: one pass over the lengths of segments, 28 bytes of memory an example. The
+  // Plans all examples: one pass over the lengths of segments, 3.5 bytes of memory an example. The
   // shard outlives this.
   PretrainingExamples(const DocumentShard& shard, const PretrainingExampleOptions& options,
                       int64_t epoch);
 
   int64_t size() const { return static_cast<int64_t>(lengths_.size()); }
   // In tokens, special ones included. Valid as long as this.
-  std::span<const int32_t> lengths() const { return lengths_; }
+  std::span<const uint16_t> lengths() const { return lengths_; }
   SampleLengths sample_lengths() const { return {.source = lengths_, .added = 0}; }
   // Masked tokens of these examples together.
   int64_t Masked(std::span<const uint32_t> samples) const;
@@ -68,24 +72,16 @@ class PretrainingExamples {
   PretrainingBatch Pack(std::span<const uint32_t> samples, float next_weight) const;
 
  private:
-  // Two ranges of the shard's tokens; the second one is empty in single texts.
-  struct Example {
-    int64_t first_begin = 0;
-    int64_t second_begin = 0;
-    uint16_t first_length = 0;
-    uint16_t second_length = 0;
-    bool random_next = false;
+  // Examples from one kept place to the next: packing draws half of them on average, in vain.
+  static constexpr size_t kStride = 16;
+
+  class Maker;
+  // Where a maker stands: before a segment of a document, having drawn so many random numbers.
+  struct Place {
+    int64_t document = 0;
+    int64_t segment = 0;  // of the document
+    uint64_t drawn = 0;
   };
-  struct Range {
-    int64_t begin = 0;
-    int64_t length = 0;
-  };
-  void PlanPairs(int64_t document);
-  void PlanSingles(int64_t document);
-  int64_t TargetLength(RandomStream& random) const;
-  Range RandomRange(int64_t other_than, int64_t wanted, RandomStream& random) const;
-  void Truncate(Range& first, Range& second, RandomStream& random) const;
-  void Add(const Range& first, const Range& second, bool random_next);
   RandomKey KeyOf(uint64_t purpose, int64_t number) const;
   int32_t special() const { return options_.next_sentence ? 3 : 2; }
 
@@ -93,8 +89,8 @@ class PretrainingExamples {
   PretrainingExampleOptions options_;
   int64_t epoch_;
   SegmentOffsets offsets_;
-  std::vector<Example> examples_;
-  std::vector<int32_t> lengths_;
+  std::vector<uint16_t> lengths_;
+  std::vector<Place> places_;  // of examples 0, kStride, 2 kStride ...
 };
 
 }  // namespace dtrain

@@ -77,8 +77,14 @@ PretrainingLoader::~PretrainingLoader() = default;
 absl::StatusOr<PretrainingLoader> PretrainingLoader::Create(const DocumentShard& shard,
                                                             const PretrainingLoaderOptions& options,
                                                             const DataCursor& start) {
+  return Create(shard, options, start,
+                std::make_unique<PretrainingExamples>(shard, options.examples, start.epoch));
+}
+
+absl::StatusOr<PretrainingLoader> PretrainingLoader::Create(
+    const DocumentShard& shard, const PretrainingLoaderOptions& options, const DataCursor& start,
+    std::unique_ptr<PretrainingExamples> examples) {
   DT_CHECK_GT(options.prefetch, 0);
-  auto examples = std::make_unique<PretrainingExamples>(shard, options.examples, start.epoch);
   DT_RETURN_IF_ERROR(CheckWalk(shard.path(), "examples", examples->size(), options.share, start));
   return PretrainingLoader(std::make_unique<Worker>(shard, options, start, std::move(examples)));
 }

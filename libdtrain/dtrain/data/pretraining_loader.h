@@ -54,6 +54,11 @@ class PretrainingLoader {
   static absl::StatusOr<PretrainingLoader> Create(const DocumentShard& shard,
                                                   const PretrainingLoaderOptions& options,
                                                   const DataCursor& start = {});
+  // The same with the examples of that epoch made already, of this shard and these options.
+  static absl::StatusOr<PretrainingLoader> Create(const DocumentShard& shard,
+                                                  const PretrainingLoaderOptions& options,
+                                                  const DataCursor& start,
+                                                  std::unique_ptr<PretrainingExamples> examples);
   PretrainingLoader(PretrainingLoader&&) noexcept;
   PretrainingLoader& operator=(PretrainingLoader&&) noexcept;
   ~PretrainingLoader();

@@ -152,7 +152,7 @@ absl::StatusOr<std::unique_ptr<PretrainingTask>> PretrainingTask::Create(
   std::unique_ptr<PretrainingTask> task(new PretrainingTask(fitted, comm, std::move(train)));
   if (!options.dev.empty()) DT_RETURN_IF_ERROR(task->OpenDev());
   task->model().Allocate(options.device, options.compute_type, options.seed);
-  DT_RETURN_IF_ERROR(task->Seek({}));
+  DT_RETURN_IF_ERROR(task->PlanFirstEpoch());
   return task;
 }
 
@@ -162,13 +162,27 @@ PretrainingTask::PretrainingTask(const PretrainingTaskOptions& options, Communic
                                        .next_sentence = options.examples.next_sentence},
                 comm),
       options_(options),
-      train_(std::move(train)) {
+      train_(std::move(train)),
+      length_counts_(static_cast<size_t>(options.examples.max_length) + 1) {
   set_accumulation(MicroBatchesOf(options.batch, options.micro_batch_tokens,
                                   options.examples.max_length, comm.size()));
-  const PretrainingExamples examples(train_, options.examples, /*epoch=*/0);
-  lengths_.assign(examples.lengths().begin(), examples.lengths().end());
+}
+
+// Planning takes seconds for ten million examples, so the loader takes what was counted.
+absl::Status PretrainingTask::PlanFirstEpoch() {
+  auto examples = std::make_unique<PretrainingExamples>(train_, options_.examples, /*epoch=*/0);
+  for (const uint16_t length : examples->lengths()) ++length_counts_[length];
   updates_per_epoch_ =
-      EpochPlan(examples.sample_lengths(), options.batch, /*epoch=*/0).num_batches();
+      EpochPlan(examples->sample_lengths(), options_.batch, /*epoch=*/0).num_batches();
+  DT_ASSIGN_OR_RETURN(
+      PretrainingLoader loader,
+      PretrainingLoader::Create(train_, LoaderOptions(), /*start=*/{}, std::move(examples)));
+  StartAt({}, std::move(loader));
+  return absl::OkStatus();
+}
+
+int64_t PretrainingTask::examples_per_epoch() const {
+  return std::accumulate(length_counts_.begin(), length_counts_.end(), int64_t{0});
 }
 
 absl::Status PretrainingTask::OpenDev() {
@@ -180,16 +194,23 @@ absl::Status PretrainingTask::OpenDev() {
 }
 
 absl::Status PretrainingTask::Seek(const DataPosition& position) {
-  // Plans of two epochs' examples at once would be gigabytes.
+  // Two epochs' plans at once would be twice the memory.
   loader_.reset();
   DT_ASSIGN_OR_RETURN(
       PretrainingLoader loader,
-      PretrainingLoader::Create(
-          train_, {.examples = options_.examples, .batch = options_.batch, .share = share()},
-          {.epoch = position.epoch, .sample = position.sample}));
+      PretrainingLoader::Create(train_, LoaderOptions(),
+                                {.epoch = position.epoch, .sample = position.sample}));
+  StartAt(position, std::move(loader));
+  return absl::OkStatus();
+}
+
+PretrainingLoaderOptions PretrainingTask::LoaderOptions() const {
+  return {.examples = options_.examples, .batch = options_.batch, .share = share()};
+}
+
+void PretrainingTask::StartAt(const DataPosition& position, PretrainingLoader loader) {
   MoveTo(position, loader.epoch_samples());
   loader_ = std::move(loader);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<int> PretrainingTask::NextUpdate() {

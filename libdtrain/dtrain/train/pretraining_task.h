@@ -65,22 +65,26 @@ class PretrainingTask final
   std::vector<NamedFile> CheckpointFiles() const override { return options_.files; }
 
   const DocumentShard& train_shard() const { return train_; }
-  // Tokens of the examples of the first pass over the training data, and its updates; other passes
-  // have a few more or less.
-  std::span<const int32_t> lengths() const { return lengths_; }
+  // How many examples of the first pass over the training data have so many tokens: [max_length +
+  // 1]; those examples and their updates. Other passes have a few more or less.
+  std::span<const int64_t> length_counts() const { return length_counts_; }
+  int64_t examples_per_epoch() const;
   int64_t updates_per_epoch() const { return updates_per_epoch_; }
   // Canonical text of the data and its order, which all ranks must agree on.
   std::string DataContract() const;
 
  private:
   PretrainingTask(const PretrainingTaskOptions& options, Communicator& comm, DocumentShard train);
+  absl::Status PlanFirstEpoch();
   absl::Status OpenDev();
+  PretrainingLoaderOptions LoaderOptions() const;
+  void StartAt(const DataPosition& position, PretrainingLoader loader);
 
   PretrainingTaskOptions options_;
   DocumentShard train_;
   std::optional<DocumentShard> dev_;
   std::optional<PretrainingExamples> dev_examples_;
-  std::vector<int32_t> lengths_;
+  std::vector<int64_t> length_counts_;
   int64_t updates_per_epoch_ = 0;
   std::optional<PretrainingLoader> loader_;
 };
