@@ -36,6 +36,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     DT_CHECK_LE(batch.sequences.tokens(), 16 * examples.size());
     // Fewer where the bytes say that text has special tokens.
     DT_CHECK_LE(batch.masked(), examples.Masked(all));
+    for (const uint32_t sample : all) {
+      DT_CHECK_EQ(batch.sequences.length(sample), int64_t{examples.lengths()[sample]});
+    }
   }
   return 0;
 }
