@@ -159,5 +159,25 @@ TEST_CASE("seeds of pre-training are runs of their own, and mistakes are named")
               7, {"data.next_sentence"});
 }
 
+TEST_CASE("a vocabulary that does not fit the texts' capitals brings a warning") {
+  const ToyTexts toy;
+  const std::string brief = "trainer.max_steps=1 data.hold_out=0 ";
+  const Outcome fitting = toy.Train(brief);
+  INFO(fitting.output);
+  CHECK(fitting.exit_code == 0);
+  CHECK_THAT(fitting.output, !Catch::Contains("capital"));
+  const Outcome kept = toy.Train(brief + "data.lower_case=false run.run_dir=" + toy.File("kept"));
+  CHECK(kept.exit_code == 0);
+  CHECK_THAT(kept.output, Catch::Contains("vocab.txt: no piece has a capital") &&
+                              Catch::Contains("data.lower_case=true"));
+  const std::string cased = toy.File("cased.txt");
+  WriteTestFile(cased, ReadTestFile(toy.File("vocab.txt")) + "Berlin\n");
+  const Outcome lost =
+      toy.Train(brief + "data.vocabulary=" + cased + " run.run_dir=" + toy.File("lost"));
+  CHECK(lost.exit_code == 0);
+  CHECK_THAT(lost.output, Catch::Contains("1 of 26 pieces have capitals") &&
+                              Catch::Contains("data.lower_case=false"));
+}
+
 }  // namespace
 }  // namespace dtrain
