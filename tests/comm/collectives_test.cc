@@ -4,12 +4,16 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "comm/collectives_suite.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/log.h"
+#include "dtrain/base/timer.h"
+#include "dtrain/comm/internal/collective_queue.h"
 #include "dtrain/comm/self_communicator.h"
 #include "testing/run_ranks.h"
 
@@ -278,6 +282,45 @@ TEST_CASE("a rank that throws fails the others' tensors") {
                                DT_CHECK(!collectives.AllReduce("x", View(values)).Wait().ok());
                              }),
                     Catch::Contains("broken"));
+}
+
+// A sum of two tensors in one exchange, or a gather, on a queue that has no memory on rank 1.
+std::vector<absl::Status> WithoutMemory(bool gathers, bool fails) {
+  return RunRanks(3, [&](Communicator& comm) {
+    internal::CollectiveQueue queue(comm.Split(0), {.timeout_seconds = 20},
+                                    [&](const Shape& shape, DType dtype) {
+                                      if (fails && comm.rank() == 1) throw std::bad_alloc();
+                                      return NewTensor(shape, dtype);
+                                    });
+    std::vector<float> values(10, 1.0f);
+    auto submitted = std::make_unique<internal::SubmittedCollective>();
+    submitted->request = {.name = "weights",
+                          .kind = gathers ? internal::CollectiveKind::kAllGather
+                                          : internal::CollectiveKind::kAllReduce};
+    for (int i = 0; i < (gathers ? 1 : 2); ++i) {
+      submitted->inputs.push_back(View(values));
+      submitted->request.items.push_back({DType::kFloat32, DeviceType::kCpu, Shape({10})});
+    }
+    if (!gathers) submitted->outputs = submitted->inputs;
+    const CollectiveHandle handle(queue.Submit(std::move(submitted)));
+    return handle.Wait();
+  });
+}
+
+TEST_CASE("a rank without memory is named on all ranks at once") {
+  for (const bool gathers : {false, true}) {
+    for (const absl::Status& status : WithoutMemory(gathers, /*fails=*/false)) CHECK(status.ok());
+    const Timer timer;
+    const auto statuses = WithoutMemory(gathers, /*fails=*/true);
+    CHECK(timer.Seconds() < 5);
+    for (size_t r = 0; r < statuses.size(); ++r) {
+      INFO("rank " << r);
+      CHECK(testing::ExpectError(
+                statuses[r], r == 1 ? ExitCode::kOutOfMemory : ExitCode::kCommunication,
+                {"rank 1 (host a) has no memory for ", "\"weights\"", gathers ? "(40" : "(80"}) ==
+            "");
+    }
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 #include "dtrain/device/copy.h"
 #include "dtrain/tensor/new_tensor.h"
@@ -106,6 +107,13 @@ Shape WithRows(const Shape& shape, int64_t rows) {
   return Shape(dims);
 }
 
+// What a reduce-scatter leaves on each of `ranks`.
+std::vector<int64_t> RowsOf(int64_t rows, int ranks) {
+  std::vector<int64_t> of_ranks;
+  for (int r = 0; r < ranks; ++r) of_ranks.push_back(rows / ranks + (r < rows % ranks ? 1 : 0));
+  return of_ranks;
+}
+
 int64_t BytesOfRow(const Tensor& tensor) {
   int64_t elements = 1;
   for (int i = 1; i < tensor.shape().rank(); ++i) elements *= tensor.dim(i);
@@ -123,8 +131,7 @@ std::vector<int64_t> Offsets(const std::vector<int64_t>& rows, int64_t unit) {
 
 absl::Status CollectiveOutcome::status() const {
   if (ok()) return absl::OkStatus();
-  if (code == ExitCode::kUsage) return UsageError(message);
-  return code == ExitCode::kCommunication ? CommunicationError(message) : InternalError(message);
+  return ErrorOf(code, message);
 }
 
 void CollectiveResult::Finish(CollectiveOutcome how) {
@@ -135,9 +142,22 @@ void CollectiveResult::Finish(CollectiveOutcome how) {
   finished.notify_all();
 }
 
-void CollectiveExecutor::Run(std::vector<Work>& batch) {
-  FetchFromGpus(batch);
-  AllReduce(batch);
+void CollectiveExecutor::Run(std::vector<Work>& batch, bool some_joined) {
+  MeetOnGpus(batch);
+  std::vector<Fused> fused = Fuse(batch);
+  if (NeedsMemory(batch, fused, some_joined)) {
+    const std::string lacks = TakeMemory(batch, fused);
+    // The others must not wait in an exchange for a rank that cannot take part.
+    if (comm_->AllReduceValue<int32_t>(lacks.empty() ? 0 : 1, ReduceOp::kMax) != 0) {
+      const std::vector<std::string> texts = comm_->AllGatherStrings(lacks);
+      if (!lacks.empty()) throw CollectiveError(ExitCode::kOutOfMemory, lacks);
+      const auto is_told = [](const std::string& text) { return !text.empty(); };
+      throw CollectiveError(ExitCode::kCommunication,
+                            *std::find_if(texts.begin(), texts.end(), is_told));
+    }
+    fused = Fuse(batch);  // some lie elsewhere now
+  }
+  AllReduce(fused);
   for (const Work& work : batch) {
     if (!work.submitted) continue;  // joined: only all-reduces and barriers go on
     switch (work.agreed.request.kind) {
@@ -178,7 +198,7 @@ std::unique_ptr<SubmittedCollective> CollectiveExecutor::CopyOf(
   return copy;
 }
 
-void CollectiveExecutor::FetchFromGpus(std::vector<Work>& batch) {
+void CollectiveExecutor::MeetOnGpus(const std::vector<Work>& batch) {
   bool uses_gpus = false;
   for (const Work& work : batch) {
     if (!UsesGpu(work.agreed.request)) continue;
@@ -188,14 +208,90 @@ void CollectiveExecutor::FetchFromGpus(std::vector<Work>& batch) {
       if (tensor.device().type == DeviceType::kCuda) gpu_device_ = tensor.device();
     }
   }
-  if (!uses_gpus) return;
-  gpu_.Meet(gpu_device_);
-  for (Work& work : batch) {
+  if (uses_gpus) gpu_.Meet(gpu_device_);
+}
+
+void CollectiveExecutor::FetchFromGpu(Work& work) {
+  const CollectiveRequest& request = work.agreed.request;
+  if (!UsesGpu(request) || gpu_.TakesNccl(request)) return;
+  SubmittedCollective& submitted = *work.submitted;
+  work.gpu_outputs = gpu_.Fetch(submitted.inputs, submitted.outputs, submitted.ready.get());
+}
+
+bool CollectiveExecutor::NeedsMemory(const std::vector<Work>& batch,
+                                     const std::vector<Fused>& fused, bool some_joined) {
+  bool needs = false;
+  for (const Work& work : batch) {
     const CollectiveRequest& request = work.agreed.request;
-    if (!work.submitted || !UsesGpu(request) || gpu_.TakesNccl(request)) continue;
-    SubmittedCollective& submitted = *work.submitted;
-    work.gpu_outputs = gpu_.Fetch(submitted.inputs, submitted.outputs, submitted.ready.get());
+    const bool makes = request.kind == CollectiveKind::kAllGather ||
+                       request.kind == CollectiveKind::kReduceScatter ||
+                       request.kind == CollectiveKind::kAllToAll;
+    needs = needs || makes || (UsesGpu(request) && !gpu_.TakesNccl(request));
   }
+  for (const Fused& f : fused) {
+    // A tensor alone stays in its place, but where a rank that has joined has none.
+    needs = needs || some_joined;
+    int64_t& known = fused_bytes_[f.parts.front().by_nccl ? 1 : 0];
+    if (f.parts.size() == 1 || f.bytes <= known) continue;
+    known = f.bytes;
+    needs = true;
+  }
+  return needs;
+}
+
+std::string CollectiveExecutor::TakeMemory(std::vector<Work>& batch,
+                                           const std::vector<Fused>& fused) {
+  const CollectiveRequest* request = nullptr;
+  int64_t bytes = 0;
+  try {
+    for (const Fused& f : fused) {
+      const Part& first = f.parts.front();
+      request = first.request;
+      bytes = f.bytes;
+      const bool alone = f.parts.size() == 1 && first.to != nullptr;
+      if (!alone && first.by_nccl) gpu_.BufferOf(static_cast<size_t>(bytes));
+      if (!alone && (!first.by_nccl || first.to == nullptr)) Grow(static_cast<size_t>(bytes));
+    }
+    for (Work& work : batch) {
+      if (!work.submitted || work.submitted->inputs.empty()) continue;  // a barrier has none
+      request = &work.agreed.request;
+      bytes = static_cast<int64_t>(work.submitted->inputs[0].bytes());
+      FetchFromGpu(work);
+      MakeOutput(work);
+    }
+  } catch (const std::bad_alloc& error) {
+    return absl::StrFormat("%s has no memory for %s \"%s\" (%d bytes): %s",
+                           comm_->RankName(comm_->rank()), ToAbsl(Name(request->kind)),
+                           request->name, bytes, error.what());
+  }
+  return "";
+}
+
+void CollectiveExecutor::MakeOutput(Work& work) {
+  const Tensor& input = work.submitted->inputs[0];
+  const auto me = static_cast<size_t>(comm_->rank());
+  int64_t rows = 0;
+  switch (work.agreed.request.kind) {
+    case CollectiveKind::kAllGather:
+      for (const auto& of_rank : work.agreed.rows) rows += of_rank[0];
+      break;
+    case CollectiveKind::kReduceScatter:
+      Grow(input.bytes());
+      rows = RowsOf(input.dim(0), comm_->size())[me];
+      break;
+    case CollectiveKind::kAllToAll:
+      for (const auto& splits : work.agreed.rows) rows += splits[me];
+      break;
+    default:
+      return;
+  }
+  work.made = make_tensor_(WithRows(input.shape(), rows), input.dtype());
+}
+
+void CollectiveExecutor::Grow(size_t bytes) {
+  if (buffer_ && buffer_.bytes() >= bytes) return;
+  buffer_ = {};
+  buffer_ = make_tensor_(Shape({static_cast<int64_t>(bytes)}), DType::kUint8);
 }
 
 void CollectiveExecutor::ReturnToGpus(const std::vector<Work>& batch) {
@@ -222,7 +318,8 @@ void CollectiveExecutor::AddPart(const Part& part, std::vector<Fused>* fused) co
   fused->push_back({{part}, bytes});
 }
 
-void CollectiveExecutor::AllReduce(const std::vector<Work>& batch) {
+std::vector<CollectiveExecutor::Fused> CollectiveExecutor::Fuse(
+    const std::vector<Work>& batch) const {
   std::vector<Fused> fused;
   for (const Work& work : batch) {
     const CollectiveRequest& request = work.agreed.request;
@@ -241,6 +338,10 @@ void CollectiveExecutor::AllReduce(const std::vector<Work>& batch) {
       AddPart(part, &fused);
     }
   }
+  return fused;
+}
+
+void CollectiveExecutor::AllReduce(const std::vector<Fused>& fused) {
   for (const Fused& f : fused) {
     if (f.parts.front().by_nccl) {
       ReduceByNccl(f);
@@ -259,8 +360,7 @@ void CollectiveExecutor::Reduce(const Fused& fused) {
   };
   // One tensor alone is reduced where its result is wanted.
   const bool alone = fused.parts.size() == 1 && first.to != nullptr;
-  if (!alone) buffer_.resize(std::max(buffer_.size(), static_cast<size_t>(fused.bytes)));
-  std::byte* const data = alone ? static_cast<std::byte*>(first.to) : buffer_.data();
+  auto* const data = static_cast<std::byte*>(alone ? first.to : buffer_.raw());
   std::byte* at = data;
   for (const Part& part : fused.parts) {
     if (part.to == nullptr) {
@@ -294,9 +394,8 @@ void CollectiveExecutor::ReduceByNccl(const Fused& fused) {
   for (const Part& part : fused.parts) {
     const size_t bytes = static_cast<size_t>(part.count) * SizeOf(part.dtype);
     if (part.to == nullptr) {
-      buffer_.resize(std::max(buffer_.size(), bytes));
-      FillWithIdentity(buffer_.data(), part.count, part.dtype, part.request->op);
-      CopyToDevice(at, buffer_.data(), bytes, stream);
+      FillWithIdentity(buffer_.raw(), part.count, part.dtype, part.request->op);
+      CopyToDevice(at, buffer_.raw(), bytes, stream);
     } else {
       if (part.ready != nullptr) RunBehind(stream, *part.ready);
       if (part.from != at) CopyOnDevice(at, part.from, bytes, stream);
@@ -320,7 +419,7 @@ void CollectiveExecutor::AllGather(const Work& work) {
   std::vector<int64_t> rows;
   for (const auto& of_rank : work.agreed.rows) rows.push_back(of_rank[0]);
   const std::vector<int64_t> offsets = Offsets(rows, BytesOfRow(input));
-  const Tensor output = NewTensor(WithRows(input.shape(), Offsets(rows, 1).back()), input.dtype());
+  const Tensor& output = work.made;
   const auto me = static_cast<size_t>(comm_->rank());
   Copy(input.raw(), static_cast<std::byte*>(output.raw()) + offsets[me], input.bytes());
   comm_->AllGatherV(output.raw(), offsets);
@@ -348,21 +447,17 @@ void CollectiveExecutor::Broadcast(const Work& work) {
 void CollectiveExecutor::ReduceScatter(const Work& work) {
   const CollectiveRequest& request = work.agreed.request;
   const Tensor& input = work.submitted->inputs[0];
-  std::vector<int64_t> rows;
-  for (int r = 0; r < comm_->size(); ++r) {
-    const int64_t more = r < input.dim(0) % comm_->size() ? 1 : 0;
-    rows.push_back(input.dim(0) / comm_->size() + more);
-  }
+  std::vector<int64_t> rows = RowsOf(input.dim(0), comm_->size());
   const int64_t row_bytes = BytesOfRow(input);
   const auto element_bytes = static_cast<int64_t>(SizeOf(input.dtype()));
-  buffer_.resize(std::max(buffer_.size(), input.bytes()));
-  Copy(input.raw(), buffer_.data(), input.bytes());
-  Scale(buffer_.data(), input.elements(), input.dtype(), request.prescale);
-  comm_->ReduceScatter(buffer_.data(), Offsets(rows, row_bytes / element_bytes), input.dtype(),
+  Copy(input.raw(), buffer_.raw(), input.bytes());
+  Scale(buffer_.raw(), input.elements(), input.dtype(), request.prescale);
+  comm_->ReduceScatter(buffer_.raw(), Offsets(rows, row_bytes / element_bytes), input.dtype(),
                        request.op);
   const auto me = static_cast<size_t>(comm_->rank());
-  const Tensor output = NewTensor(WithRows(input.shape(), rows[me]), input.dtype());
-  Copy(buffer_.data() + Offsets(rows, row_bytes)[me], output.raw(), output.bytes());
+  const Tensor& output = work.made;
+  Copy(static_cast<std::byte*>(buffer_.raw()) + Offsets(rows, row_bytes)[me], output.raw(),
+       output.bytes());
   Scale(output.raw(), output.elements(), output.dtype(), request.postscale);
   work.submitted->result->output = output;
   work.submitted->result->rows = std::move(rows);
@@ -374,8 +469,7 @@ void CollectiveExecutor::AllToAll(const Work& work) {
   const auto me = static_cast<size_t>(comm_->rank());
   std::vector<int64_t> received;
   for (const auto& splits : work.agreed.rows) received.push_back(splits[me]);
-  const Tensor output =
-      NewTensor(WithRows(input.shape(), Offsets(received, 1).back()), input.dtype());
+  const Tensor& output = work.made;
   comm_->AllToAllV(input.raw(), Offsets(work.agreed.rows[me], row_bytes), output.raw(),
                    Offsets(received, row_bytes));
   work.submitted->result->output = output;

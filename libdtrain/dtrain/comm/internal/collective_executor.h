@@ -3,6 +3,7 @@
 #ifndef DTRAIN_COMM_INTERNAL_COLLECTIVE_EXECUTOR_H_
 #define DTRAIN_COMM_INTERNAL_COLLECTIVE_EXECUTOR_H_
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -10,6 +11,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "dtrain/base/status.h"
@@ -56,10 +60,27 @@ struct SubmittedCollective {
   std::shared_ptr<CollectiveResult> result;
 };
 
+// Thrown on every rank at the same place: some rank cannot do what all had agreed on.
+class CollectiveError : public std::runtime_error {
+ public:
+  CollectiveError(ExitCode code, const std::string& message)
+      : std::runtime_error(message), code_(code) {}
+  ExitCode code() const { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+// Makes what collectives need on the host, buffers and results: NewTensor(). May throw.
+using TensorMaker = std::function<Tensor(const Shape& shape, DType dtype)>;
+
 class CollectiveExecutor {
  public:
-  CollectiveExecutor(Communicator* comm, int64_t fusion_bytes)
-      : comm_(comm), fusion_bytes_(fusion_bytes), gpu_(comm) {}
+  CollectiveExecutor(Communicator* comm, int64_t fusion_bytes, TensorMaker make_tensor)
+      : comm_(comm),
+        fusion_bytes_(fusion_bytes),
+        make_tensor_(std::move(make_tensor)),
+        gpu_(comm) {}
 
   struct Work {
     AgreedCollective agreed;
@@ -67,9 +88,12 @@ class CollectiveExecutor {
     std::unique_ptr<SubmittedCollective> submitted;
     // Of one that goes through the host: the outputs on the GPU.
     std::vector<Tensor> gpu_outputs{};
+    // What the collective makes, on the host.
+    Tensor made{};
   };
-  // All ranks pass the same collectives in the same order. Does not finish the results.
-  void Run(std::vector<Work>& batch);
+  // All ranks pass the same collectives in the same order; some_joined: some rank has joined. Does
+  // not finish the results. CollectiveError, before any data moves: a rank lacks the memory.
+  void Run(std::vector<Work>& batch, bool some_joined);
   // Copies of a submission's tensors, and a result that nobody waits for.
   static std::unique_ptr<SubmittedCollective> CopyOf(const SubmittedCollective& submitted);
 
@@ -92,9 +116,18 @@ class CollectiveExecutor {
     int64_t bytes = 0;
   };
 
-  void FetchFromGpus(std::vector<Work>& batch);
+  void MeetOnGpus(const std::vector<Work>& batch);
+  void FetchFromGpu(Work& work);
   void ReturnToGpus(const std::vector<Work>& batch);
-  void AllReduce(const std::vector<Work>& batch);
+  // Whether some rank may have to ask for memory: the same answer on all.
+  bool NeedsMemory(const std::vector<Work>& batch, const std::vector<Fused>& fused,
+                   bool some_joined);
+  // Takes all the memory that the batch needs here; "" or what there is none for.
+  std::string TakeMemory(std::vector<Work>& batch, const std::vector<Fused>& fused);
+  void MakeOutput(Work& work);
+  void Grow(size_t bytes);
+  void AllReduce(const std::vector<Fused>& fused);
+  std::vector<Fused> Fuse(const std::vector<Work>& batch) const;
   void AddPart(const Part& part, std::vector<Fused>* fused) const;
   void Reduce(const Fused& fused);
   void ReduceByNccl(const Fused& fused);
@@ -105,7 +138,10 @@ class CollectiveExecutor {
 
   Communicator* comm_;
   int64_t fusion_bytes_;
-  std::vector<std::byte> buffer_;
+  TensorMaker make_tensor_;
+  Tensor buffer_;  // bytes
+  // The largest exchange of several tensors that all had memory for: by host, by NCCL.
+  std::array<int64_t, 2> fused_bytes_{};
   GpuTensors gpu_;
   Device gpu_device_;  // of this rank's tensors; the CPU until there is one
   std::atomic<int64_t> tensors_ = 0;

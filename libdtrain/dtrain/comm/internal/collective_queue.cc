@@ -31,10 +31,10 @@ bool IsCached(CollectiveKind kind) { return kind <= CollectiveKind::kBarrier; }
 }  // namespace
 
 CollectiveQueue::CollectiveQueue(std::unique_ptr<Communicator> comm,
-                                 const CollectivesOptions& options)
+                                 const CollectivesOptions& options, TensorMaker make_tensor)
     : comm_(std::move(comm)),
       options_(options),
-      executor_(comm_.get(), options.fusion_bytes),
+      executor_(comm_.get(), options.fusion_bytes, std::move(make_tensor)),
       negotiation_(comm_->job_ranks()),
       cache_(options.cache_entries) {
   thread_ = std::thread([this] { Run(); });
@@ -129,6 +129,8 @@ void CollectiveQueue::Run() {
     while (Cycle()) {
     }
     CloseWith("the collectives have ended");
+  } catch (const CollectiveError& error) {
+    Close({error.code(), error.what()});
   } catch (const CommError& error) {
     CloseWith(error.what());
   } catch (const std::exception& error) {
@@ -361,7 +363,7 @@ void CollectiveQueue::Execute(const std::vector<int>& ready_numbers) {
     if (mine) work.submitted = std::move(found->second.submitted);
   }
   try {
-    executor_.Run(batch);
+    executor_.Run(batch, !negotiation_.joined().empty());
   } catch (...) {
     for (CollectiveExecutor::Work& work : batch) {
       if (!work.submitted) continue;

@@ -28,12 +28,15 @@
 #include "dtrain/comm/collectives.h"
 #include "dtrain/comm/internal/collective_executor.h"
 #include "dtrain/comm/internal/negotiation.h"
+#include "dtrain/tensor/new_tensor.h"
 
 namespace dtrain::internal {
 
 class CollectiveQueue {
  public:
-  CollectiveQueue(std::unique_ptr<Communicator> comm, const CollectivesOptions& options);
+  CollectiveQueue(
+      std::unique_ptr<Communicator> comm, const CollectivesOptions& options,
+      TensorMaker make_tensor = [](const Shape& s, DType t) { return NewTensor(s, t); });
   ~CollectiveQueue();
   CollectiveQueue(const CollectiveQueue&) = delete;
   CollectiveQueue& operator=(const CollectiveQueue&) = delete;
