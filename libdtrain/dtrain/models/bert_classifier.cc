@@ -7,10 +7,7 @@
 #include <vector>
 
 #include "dtrain/base/check.h"
-#include "dtrain/ops/cast.h"
-#include "dtrain/ops/dropout_residual.h"
-#include "dtrain/ops/gemm.h"
-#include "dtrain/ops/reduce.h"
+#include "dtrain/models/internal/head_product.h"
 
 namespace dtrain {
 
@@ -50,14 +47,6 @@ ClassifierInputs BertClassifier::Upload(const ClassificationBatch& batch, Contex
           .label_weights = options_.label_weights.empty() ? Tensor() : on_device[6]};
 }
 
-// In float32 whatever the compute type: a few numbers a row that decide everything.
-Tensor BertClassifier::Logits(const Tensor& pooled, Context& ctx) {
-  Tensor logits = ctx.Empty({pooled.dim(0), options_.num_labels}, DType::kFloat32);
-  Gemm(pooled, weight_.value(), {.transpose_b = true}, logits, ctx.stream());
-  DropoutResidualForward(logits, bias_.master(), Tensor(), {}, logits, ctx.stream());
-  return logits;
-}
-
 LossSums BertClassifier::Forward(const ClassificationBatch& batch, float loss_scale, Context& ctx,
                                  ClassificationOutputs* outputs) {
   return Forward(Upload(batch, ctx), loss_scale, ctx, outputs);
@@ -71,10 +60,11 @@ LossSums BertClassifier::Forward(const ClassifierInputs& inputs, float loss_scal
   const Shape shape = {rows, options_.num_labels};
   const Tensor hidden = encoder_.Forward(inputs.text, ctx);
   const Tensor pooled = pooler_.Forward(hidden, inputs.text.sequences, PooledDropout(ctx), ctx);
-  const ClassificationLossInputs loss_inputs{.logits = Logits(pooled, ctx),
-                                             .targets = inputs.targets,
-                                             .weights = inputs.weights,
-                                             .output_weights = inputs.label_weights};
+  const ClassificationLossInputs loss_inputs{
+      .logits = internal::HeadLogits(pooled, weight_, bias_, ctx),
+      .targets = inputs.targets,
+      .weights = inputs.weights,
+      .output_weights = inputs.label_weights};
   ClassificationLossOutputs results{.loss = ctx.Empty({rows}, DType::kFloat32),
                                     .unweighted = ctx.Empty({rows}, DType::kFloat32)};
   if (outputs != nullptr) results.probabilities = ctx.Empty(shape, DType::kFloat32);
@@ -99,20 +89,8 @@ void BertClassifier::Backward(Context& ctx) {
     FinishGradients();
     return;
   }
-  AccumulateColumnSums(d_logits_, bias_.gradient(), ctx.stream());
-  bias_.GradientReady();
   Tensor d_logits = std::exchange(d_logits_, Tensor());
-  if (ctx.compute_type() != DType::kFloat32) {
-    Tensor narrow = ctx.Empty(d_logits.shape());
-    Cast(d_logits, narrow, ctx.stream());
-    d_logits = narrow;
-  }
-  Gemm(d_logits, pooled_, {.transpose_a = true, .accumulate = true}, weight_.gradient(),
-       ctx.stream());
-  weight_.GradientReady();
-  Tensor d_pooled = ctx.Empty(pooled_.shape());
-  Gemm(d_logits, weight_.value(), {}, d_pooled, ctx.stream());
-  pooled_ = Tensor();
+  Tensor d_pooled = internal::HeadBackward(d_logits, pooled_, weight_, bias_, ctx);
   Tensor d_hidden = pooler_.Backward(d_pooled, sequences_, PooledDropout(ctx), ctx);
   d_pooled = Tensor();
   encoder_.Backward(std::move(d_hidden), sequences_, ctx);

@@ -80,8 +80,6 @@ class BertClassifier {
   Tensor Encode(const ClassificationBatch& batch, Context& ctx);
 
  private:
-  // [n, num_labels], float32.
-  Tensor Logits(const Tensor& pooled, Context& ctx);
   void FinishGradients();
   Dropout PooledDropout(const Context& ctx) const {
     return ctx.MakeDropout(options_.classifier_dropout, dropout_site_);

@@ -6,12 +6,10 @@
 #include <utility>
 
 #include "dtrain/base/check.h"
+#include "dtrain/models/internal/head_product.h"
 #include "dtrain/ops/bias_activation.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/classification_loss.h"
-#include "dtrain/ops/dropout_residual.h"
-#include "dtrain/ops/gemm.h"
-#include "dtrain/ops/reduce.h"
 
 namespace dtrain {
 namespace {
@@ -67,9 +65,7 @@ LossSums BertNextSentence::Forward(const Tensor& hidden, const PretrainingInputs
   const int64_t rows = inputs.text.sequences.count();
   const Shape shape = {rows, kNextClasses};
   const Tensor pooled = pooler_.Forward(hidden, inputs.text.sequences, {}, ctx);
-  Tensor logits = ctx.Empty(shape, DType::kFloat32);
-  Gemm(pooled, weight_.value(), {.transpose_b = true}, logits, ctx.stream());
-  DropoutResidualForward(logits, bias_.master(), Tensor(), {}, logits, ctx.stream());
+  const Tensor logits = internal::HeadLogits(pooled, weight_, bias_, ctx);
   ClassificationLossOutputs results{.loss = ctx.Empty({rows}, DType::kFloat32),
                                     .unweighted = ctx.Empty({rows}, DType::kFloat32)};
   if (outputs != nullptr) results.probabilities = ctx.Empty(shape, DType::kFloat32);
@@ -91,20 +87,8 @@ LossSums BertNextSentence::Forward(const Tensor& hidden, const PretrainingInputs
 
 Tensor BertNextSentence::Backward(const Sequences& sequences, Context& ctx) {
   DT_CHECK(d_logits_) << "Backward() without Forward()";
-  AccumulateColumnSums(d_logits_, bias_.gradient(), ctx.stream());
-  bias_.GradientReady();
   Tensor d_logits = std::exchange(d_logits_, Tensor());
-  if (ctx.compute_type() != DType::kFloat32) {
-    Tensor narrow = ctx.Empty(d_logits.shape());
-    Cast(d_logits, narrow, ctx.stream());
-    d_logits = narrow;
-  }
-  Gemm(d_logits, pooled_, {.transpose_a = true, .accumulate = true}, weight_.gradient(),
-       ctx.stream());
-  weight_.GradientReady();
-  Tensor d_pooled = ctx.Empty(pooled_.shape());
-  Gemm(d_logits, weight_.value(), {}, d_pooled, ctx.stream());
-  pooled_ = Tensor();
+  const Tensor d_pooled = internal::HeadBackward(d_logits, pooled_, weight_, bias_, ctx);
   return pooler_.Backward(d_pooled, sequences, {}, ctx);
 }
 

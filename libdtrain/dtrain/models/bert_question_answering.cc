@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "dtrain/ops/cast.h"
+#include "dtrain/models/internal/head_product.h"
 #include "dtrain/ops/gemm.h"
 #include "dtrain/ops/span_loss.h"
 
@@ -89,11 +89,7 @@ void BertQuestionAnswering::Backward(Context& ctx) {
   }
   bias_.GradientReady();  // softmax takes what all tokens share away: the gradient is 0
   Tensor d_logits = std::exchange(d_logits_, Tensor());
-  if (ctx.compute_type() != DType::kFloat32) {
-    Tensor narrow = ctx.Empty(d_logits.shape());
-    Cast(d_logits, narrow, ctx.stream());
-    d_logits = narrow;
-  }
+  internal::ToComputeType(d_logits, ctx);
   Gemm(d_logits, hidden_, {.accumulate = true}, weight_.gradient(), ctx.stream());
   weight_.GradientReady();
   Tensor d_hidden = ctx.Empty(hidden_.shape());
