@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/sentences.h"
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace dtrain {
@@ -16,14 +18,27 @@ constexpr std::string_view kSpaces[] = {" ", "\t", "\r", "\v", "\f", "\xC2\xA0",
 constexpr std::string_view kEnds[] = {".", "!", "?", "\xD8\x9F", "\xE0\xA5\xA4"};
 // Those as wide as an ideograph: U+3002, U+FF01, U+FF1F.
 constexpr std::string_view kWideEnds[] = {"\xE3\x80\x82", "\xEF\xBC\x81", "\xEF\xBC\x9F"};
-// The first bytes of both, to look for.
-constexpr std::string_view kEndBytes = ".!?\xD8\xE0\xE3\xEF";
+// Whether a byte is the first one of either, to look for: a table, since find_first_of() calls a
+// function for each byte.
+constexpr std::array<bool, 256> kBeginsEnd = [] {
+  std::array<bool, 256> table{};
+  for (const Marks marks : {Marks(kEnds), Marks(kWideEnds)}) {
+    for (const std::string_view mark : marks) table[static_cast<uint8_t>(mark[0])] = true;
+  }
+  return table;
+}();
 // Closing quotes and brackets: ' and " as typesetters close them, a guillemet, and the wide U+300D,
 // U+300F and U+FF09.
 constexpr std::string_view kClosing[] = {"'",           "\"",           ")",
                                          "]",           "\xE2\x80\x99", "\xE2\x80\x9D",
                                          "\xC2\xBB",    "\xE3\x80\x8D", "\xE3\x80\x8F",
                                          "\xEF\xBC\x89"};
+
+// The next byte from `i` on that may begin an end; the line's size where there is none.
+size_t FindEnd(std::string_view line, size_t i) {
+  while (i < line.size() && !kBeginsEnd[static_cast<uint8_t>(line[i])]) ++i;
+  return i;
+}
 
 // Bytes of the one of `marks` that `text` begins with, or 0.
 size_t SizeOf(Marks marks, std::string_view text) {
@@ -59,7 +74,7 @@ bool IsBlank(std::string_view line) { return SkipSpaces(line, 0) == line.size();
 
 void SplitSentences(std::string_view line, std::vector<std::string_view>& sentences) {
   size_t begin = 0;
-  for (size_t i = 0; (i = line.find_first_of(kEndBytes, i)) != std::string_view::npos;) {
+  for (size_t i = FindEnd(line, 0); i < line.size(); i = FindEnd(line, i)) {
     const size_t mark = i;
     bool wide = false;
     while (i < line.size()) {
