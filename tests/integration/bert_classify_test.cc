@@ -280,6 +280,16 @@ TEST_CASE("what ended a run is said by the key that goes on") {
              Catch::Contains("raise its limit (trainer.early_stop.patience)"));
 }
 
+TEST_CASE("a batch of another size changes the updates of a run, not its epochs") {
+  const ToyTexts toy;
+  REQUIRE(toy.Train("trainer.max_epochs=2").exit_code == 0);
+  const Outcome doubled = toy.Train("trainer.max_epochs=4 trainer.batch_size=40");
+  INFO(doubled.output);
+  CHECK(doubled.exit_code == 0);
+  CHECK_THAT(doubled.output, Catch::Contains("an epoch has 5 updates now, 10 before") &&
+                                 Catch::Contains("done (max_epochs): 30 updates, 800 texts"));
+}
+
 TEST_CASE("epochs of other data are refused where a run goes on from a checkpoint") {
   const ToyTexts toy;
   REQUIRE(toy.Train("trainer.max_epochs=1").exit_code == 0);

@@ -125,6 +125,42 @@ ClassificationShard Open(const ToyTexts& texts, const std::string& name) {
   return *std::move(shard);
 }
 
+TEST_CASE("a run that goes on with other batches does all of its epochs") {
+  const ToyTexts texts;
+  const TemporaryFolder folder;
+  int64_t rows = 0;
+  const auto run_until = [&](int64_t batch, int64_t epochs, int64_t max_steps, int64_t stop_at) {
+    Run run = MakeRun(texts);
+    run.ranks = 2;
+    run.trainer.checkpoint_dir = folder.File("ckpt");
+    run.task.batch = {.samples_per_batch = batch};
+    rows = Open(texts, "train").size();
+    const int64_t each = (rows + batch - 1) / batch;
+    const int64_t end = epochs * each;
+    run.trainer.max_steps = max_steps > 0 ? std::min(end, max_steps) : end;
+    run.trainer.max_steps_of_epochs = run.trainer.max_steps == end;
+    run.trainer.planned_epochs = {
+        .updates_per_epoch = each, .epochs = epochs, .max_steps = max_steps};
+    run.trainer.learning_rate = {.kind = LrScheduleOptions::Kind::kLinear,
+                                 .base = 2e-3,
+                                 .total_steps = run.trainer.max_steps};
+    run.stop_at = stop_at;
+    return Train(run)[0];
+  };
+  const Result stopped = run_until(8, 6, 0, 7);
+  REQUIRE(stopped.exit_code == ExitCode::kStopped);
+  const Result doubled = run_until(16, 6, 0, -1);
+  INFO(doubled.message);
+  REQUIRE(doubled.exit_code == ExitCode::kDone);
+  CHECK(doubled.rows.back() == 6 * rows);
+  // A limit beside the epochs stays one, and a complete run is complete.
+  CHECK(run_until(16, 6, 0, -1).losses.empty());
+  const auto done = static_cast<int64_t>(stopped.losses.size() + doubled.losses.size());
+  CHECK(run_until(16, 8, done + 1, -1).losses.size() == 1);
+  // Back to smaller ones, from where the last change was.
+  CHECK(run_until(8, 8, 0, -1).rows.back() == 8 * rows);
+}
+
 std::string Written(const ClassificationShard& shard,
                     const ClassificationPredictions& predictions) {
   const TemporaryFolder folder;

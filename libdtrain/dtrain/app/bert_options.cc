@@ -95,6 +95,9 @@ TrainerOptions BertTrainerOf(const proto::BertTrainerConfig& trainer,
       internal::SharedTrainerOptions(trainer, optimizer, trainer.batch_size(), run.run_dir);
   options.max_steps = max_steps;
   options.max_steps_of_epochs = max_steps != trainer.max_steps();
+  options.planned_epochs = {.updates_per_epoch = run.updates_per_epoch,
+                            .epochs = trainer.max_epochs(),
+                            .max_steps = trainer.max_steps()};
   options.learning_rate = schedule;
   options.reducer.power_sgd.seed = run.seed;
   options.best_metric = best;

@@ -147,6 +147,9 @@ std::string StateToJson(const TrainState& state) {
                                        {"stalled_evaluations", state.stalled_evaluations},
                                        {"evaluation_due", state.evaluation_due},
                                        {"evaluated_step", state.evaluated_step},
+                                       {"updates_per_epoch", state.epoch_count.updates_per_epoch},
+                                       {"epochs_from_step", state.epoch_count.from_step},
+                                       {"epochs_from_epochs", state.epoch_count.from_epochs},
                                        {"loss_scale", state.loss_scaler.scale},
                                        {"loss_scale_good_updates", state.loss_scaler.good_updates}};
   return json.dump(2) + "\n";
@@ -175,7 +178,11 @@ absl::StatusOr<TrainState> StateFromJson(const std::string& text, const std::str
     json.at("early_stop_step").get_to(state.early_stop_step);
     json.at("stalled_evaluations").get_to(state.stalled_evaluations);
     json.at("evaluation_due").get_to(state.evaluation_due);
-    state.evaluated_step = json.value("evaluated_step", int64_t{-1});  // older ones have none
+    // Older ones have none.
+    state.evaluated_step = json.value("evaluated_step", int64_t{-1});
+    state.epoch_count = {.updates_per_epoch = json.value("updates_per_epoch", int64_t{0}),
+                         .from_step = json.value("epochs_from_step", int64_t{0}),
+                         .from_epochs = json.value("epochs_from_epochs", 0.0)};
     json.at("loss_scale").get_to(state.loss_scaler.scale);
     json.at("loss_scale_good_updates").get_to(state.loss_scaler.good_updates);
   } catch (const nlohmann::json::exception& error) {

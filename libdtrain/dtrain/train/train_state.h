@@ -21,6 +21,14 @@
 
 namespace dtrain {
 
+// What a run's end in updates, where that was made of epochs, is counted from.
+struct EpochCount {
+  int64_t updates_per_epoch = 0;  // 0: not known
+  // Where the run last went on with another number of them; 0: it never did.
+  int64_t from_step = 0;
+  double from_epochs = 0.0;  // done until then
+};
+
 // Everything beside tensors that a run needs to go on as if it had never stopped.
 struct TrainState {
   int64_t step = 0;  // updates tried, skipped ones included
@@ -38,6 +46,7 @@ struct TrainState {
   int64_t stalled_evaluations = 0;
   bool evaluation_due = false;  // at this step, put off by a requested stop
   int64_t evaluated_step = -1;  // the last one with an evaluation
+  EpochCount epoch_count;
   LossScalerState loss_scaler;
 };
 

@@ -56,11 +56,20 @@ struct EarlyStopOptions {
   int64_t min_steps = 0;
 };
 
+// How TrainerOptions::max_steps was made of epochs. A run that goes on with other batches has
+// another end: that of the epochs it has left.
+struct PlannedEpochs {
+  int64_t updates_per_epoch = 0;  // 0: not planned like this
+  int64_t epochs = 0;             // 0: no limit
+  int64_t max_steps = 0;          // the limit beside the epochs; 0 is none
+};
+
 struct TrainerOptions {
   int64_t max_steps = 0;             // updates; 0 is no limit
   double max_seconds = 0.0;          // of training, summed over resumes; 0 is no limit
   int64_t max_epochs = 0;            // 0 is no limit
   bool max_steps_of_epochs = false;  // max_steps was made of epochs, which are then the limit
+  PlannedEpochs planned_epochs = {};
   LrScheduleOptions learning_rate = {};
   AdamConfig adam = {};
   double clip_norm = 1.0;  // of the mean gradient; 0 is no limit
@@ -252,6 +261,8 @@ class Trainer {
   absl::Status EndsBroken(const std::string& reason);
   // Why the run ends here, or "".
   std::string EndReason(const Requests& requests) const;
+  // max_steps and the end of the learning rate, where the epochs that are left end elsewhere.
+  void PlanEnd();
   // UsageError where a checkpoint of another run leaves nothing to train.
   absl::Status CheckLimits(const std::string& checkpoint) const;
   double BudgetUsed() const;

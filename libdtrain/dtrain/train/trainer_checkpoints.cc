@@ -1,6 +1,7 @@
 // trainer_checkpoints.cc - how a run is written to checkpoints and goes on from one.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -56,6 +57,7 @@ absl::Status Trainer::Resume(const std::string& from) {
   absl::StatusOr<std::string> path = std::string();
   static_cast<void>(OnRoot([&] { return (path = Load(from)).status(); }));
   DT_RETURN_IF_ERROR(BroadcastState(path.status()));
+  PlanEnd();
   if (from != "auto" && from != "never") DT_RETURN_IF_ERROR(CheckLimits(from));
   // A complete run that is started again has its checkpoint already; one that goes on from another
   // run's has none of its own.
@@ -63,6 +65,32 @@ absl::Status Trainer::Resume(const std::string& from) {
   if (state_.step > 0 && comm_.is_root()) Event("resume", "going on from " + *path);
   reducer_->SetStep(state_.step);
   return state_.step > 0 ? RestorePowerSgd(*path) : absl::OkStatus();
+}
+
+void Trainer::PlanEnd() {
+  const PlannedEpochs& planned = options_.planned_epochs;
+  EpochCount& count = state_.epoch_count;
+  const int64_t before = std::exchange(count.updates_per_epoch, planned.updates_per_epoch);
+  const bool differs = state_.step > 0 && before > 0 && before != planned.updates_per_epoch;
+  if (differs) {
+    count.from_step = state_.step;
+    count.from_epochs = task_.epochs();
+  }
+  if (planned.updates_per_epoch == 0 || planned.epochs == 0 || count.from_step == 0) return;
+  const double left = std::max(static_cast<double>(planned.epochs) - count.from_epochs, 0.0);
+  // Not one more for what a sum of fractions has lost.
+  const double updates = left * static_cast<double>(planned.updates_per_epoch) - 1e-6;
+  const int64_t end = count.from_step + static_cast<int64_t>(std::ceil(updates));
+  const bool is_first = planned.max_steps == 0 || end < planned.max_steps;
+  const int64_t planned_end = std::exchange(options_.max_steps, is_first ? end : planned.max_steps);
+  options_.max_steps_of_epochs = is_first;
+  if (options_.learning_rate.total_steps == planned_end) {
+    options_.learning_rate.total_steps = options_.max_steps;
+  }
+  if (!differs || !comm_.is_root()) return;
+  Event("resume", absl::StrFormat("an epoch has %d updates now, %d before: the run ends at update "
+                                  "%d, and with it a learning rate that falls to an end",
+                                  planned.updates_per_epoch, before, options_.max_steps));
 }
 
 absl::Status Trainer::CheckLimits(const std::string& checkpoint) const {
