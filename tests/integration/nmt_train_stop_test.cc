@@ -133,6 +133,20 @@ TEST_CASE("signals at any moment of the products on a CPU harm nothing") {
   CHECK(outcome.exit_code == 75);
 }
 
+TEST_CASE("a prepared file that becomes shorter under a run is named") {
+  for (const int ranks : {1, 2}) {
+    const ToyProgram toy;
+    Job job("exec " + toy.Command(ranks, LongRun(toy, 100000)));
+    REQUIRE(WaitUntil([&] { return toy.HasCheckpoint(100); }, 60));
+    const std::string file = toy.run_dir() + "/data/train.bin";
+    std::filesystem::resize_file(file, 0);
+    const Outcome outcome = job.Wait(20);
+    INFO(outcome.output);
+    CHECK(outcome.exit_code == 7);
+    CHECK_THAT(outcome.output, Catch::Contains("dtrain: error[E7]: " + file + ": became shorter"));
+  }
+}
+
 TEST_CASE("SIGTERM to one rank stops all ranks at the same update") {
   const ToyProgram toy;
   Job job("exec " + toy.Command(2, LongRun(toy, 100000)));

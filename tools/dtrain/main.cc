@@ -8,6 +8,7 @@
 
 #include "dtrain/app/nearest_name.h"
 #include "dtrain/app/run_on_ranks.h"
+#include "dtrain/base/bus_error.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/thread_pool.h"
 #include "tools/dtrain/commands.h"
@@ -75,6 +76,7 @@ int Help(int argc, char** argv) {
 
 int RunTool(int argc, char** argv) {
   LetWaitingThreadsSleep(argv);
+  ReportShrunkFiles();
   const std::string name = argc < 2 ? "" : argv[1];
   if (name.empty()) {
     PrintHelp(stderr);

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/app/signals.h"
+#include "dtrain/base/bus_error.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/comm/environment.h"
@@ -142,6 +143,7 @@ std::string ErrorReport(const absl::Status& status, int rank) {
 int RunOnRanks(int argc, char** argv, const RuntimeOptions& options, const absl::Status& early,
                const std::function<absl::Status(Runtime&)>& body) {
   WatchSignals();
+  ReportShrunkFiles();
   if (options.comm_timeout > 0) {
     setenv("DTRAIN_COMM_TIMEOUT", absl::StrFormat("%g", options.comm_timeout).c_str(),
            /*replace=*/1);

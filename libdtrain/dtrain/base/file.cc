@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/bus_error.h"
 #include "dtrain/base/crc.h"
 
 namespace dtrain {
@@ -199,6 +200,7 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
 }
 
 void MappedFile::Unmap::operator()(const std::byte* data) const {
+  internal::ForgetMapping(data);
   ::munmap(const_cast<std::byte*>(data), size);
 }
 
@@ -212,6 +214,7 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   if (size == 0) return MappedFile({nullptr, Unmap{}});
   void* const data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.value(), 0);
   if (data == MAP_FAILED) return FileError(path, "map", errno);
+  internal::RememberMapping(data, size, path);
   return MappedFile({static_cast<const std::byte*>(data), Unmap{size}});
 }
 

@@ -1,0 +1,95 @@
+// bus_error.cc - a table of mapped files, and the handler of SIGBUS that reads it.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/base/bus_error.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+
+#include "dtrain/base/status.h"
+
+namespace dtrain {
+namespace {
+
+constexpr size_t kPathBytes = 512;  // of longer ones the end
+
+struct Mapping {
+  std::atomic<uintptr_t> begin = 0;  // 0: free. Written last, read first.
+  std::atomic<uintptr_t> end = 0;
+  std::array<char, kPathBytes> path{};
+  size_t path_size = 0;
+};
+
+// A handler may neither lock nor allocate: the table is there as long as the process.
+std::array<Mapping, 64> mappings;
+std::mutex writing;  // of the table; the handler only reads
+
+// Ends the process; what it prints is gathered without allocating.
+[[noreturn]] void EndNaming(std::string_view path) {
+  std::array<char, kPathBytes + 256> line;
+  char* end = line.data();
+  for (const std::string_view part :
+       {std::string_view("dtrain: error[E7]: "), path,
+        std::string_view(
+            ": became shorter while it was read; make it again, and replace such files "
+            "only by renaming new ones over them (see docs/errors.md#e7)\n")}) {
+    end = std::copy(part.begin(), part.end(), end);
+  }
+  // Nothing is left to do where it cannot be written.
+  [[maybe_unused]] const ssize_t written =
+      ::write(STDERR_FILENO, line.data(), static_cast<size_t>(end - line.data()));
+  ::_exit(static_cast<int>(ExitCode::kStorage));
+}
+
+// On the stack of the thread that read, wherever that points: products on a CPU use their stack
+// pointer for other memory. What the frame overwrites there is read no more, the process ends here.
+void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
+  const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+  for (const Mapping& mapping : mappings) {
+    const uintptr_t begin = mapping.begin.load(std::memory_order_acquire);
+    if (begin == 0 || address < begin || address >= mapping.end || info->si_code <= 0) continue;
+    EndNaming({mapping.path.data(), mapping.path_size});
+  }
+  // The same access fails again behind this, and ends the process as it always did.
+  ::signal(signal, SIG_DFL);
+  if (info->si_code <= 0) ::raise(signal);  // sent by a process, which happens once
+}
+
+}  // namespace
+
+void ReportShrunkFiles() {
+  struct sigaction action = {};
+  action.sa_sigaction = OnBusError;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
+namespace internal {
+
+void RememberMapping(const void* data, size_t size, std::string_view path) {
+  const std::lock_guard lock(writing);
+  const auto free =
+      std::find_if(mappings.begin(), mappings.end(), [](const Mapping& m) { return m.begin == 0; });
+  if (free == mappings.end()) return;
+  path.remove_prefix(path.size() - std::min(path.size(), kPathBytes));
+  std::memcpy(free->path.data(), path.data(), path.size());
+  free->path_size = path.size();
+  free->end = reinterpret_cast<uintptr_t>(data) + size;
+  free->begin.store(reinterpret_cast<uintptr_t>(data), std::memory_order_release);
+}
+
+void ForgetMapping(const void* data) {
+  const std::lock_guard lock(writing);
+  for (Mapping& mapping : mappings) {
+    if (mapping.begin == reinterpret_cast<uintptr_t>(data)) mapping.begin = 0;
+  }
+}
+
+}  // namespace internal
+}  // namespace dtrain
