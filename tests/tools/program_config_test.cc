@@ -8,7 +8,9 @@
 namespace dtrain {
 namespace {
 
-Outcome Tool(const std::string& arguments) { return RunCommand(DTRAIN_TEST_PROGRAM " " + arguments); }
+Outcome Tool(const std::string& arguments) {
+  return RunCommand(DTRAIN_TEST_PROGRAM " " + arguments);
+}
 
 TEST_CASE("estimate finds out whose configuration it is given") {
   const auto estimate = [](const std::string& arguments) {
