@@ -260,7 +260,6 @@ TEST_CASE("the shard does not depend on the number of threads or on blocks") {
   Data data(text);
   data.input.num_threads = 1;
   const DocumentsReport one = data.Prepare();
-  const std::string bytes = ReadTestFile(one.shard_path);
   const Documents documents = Read(one.shard_path);
   CHECK(documents.size() == 573);
   CHECK(one.kept.segments == 12000);
