@@ -54,6 +54,10 @@ bool TakesGraphs(CudaGraphs graphs, const Device& device, int ranks) {
   return graphs == CudaGraphs::kOn || (graphs == CudaGraphs::kAuto && ranks == 1);
 }
 
+bool HasBrokenLoss(const EvaluationResult& result) {
+  return result.Has("loss") && !std::isfinite(result.Metric("loss"));
+}
+
 }  // namespace
 
 Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
@@ -426,9 +430,11 @@ bool Trainer::IsDoubtful() const {
   // be an odd batch.
   const bool may_be_scale =
       options_.loss_scaler.on && state_.loss_scaler.scale > options_.loss_scaler.minimum;
-  // Weights that no update has changed here are as good as they were.
-  return skipped_in_a_row_ > (may_be_scale ? 2 : 1) &&
-         state_.optimizer_steps > restored_optimizer_steps_;
+  // Weights of a checkpoint that no update has changed here are as good as they were; those of a
+  // new run nothing speaks for, but its scale may still be looked for.
+  const bool is_unchanged = state_.optimizer_steps == restored_optimizer_steps_;
+  const bool may_be_good = is_unchanged && (restored_optimizer_steps_ > 0 || may_be_scale);
+  return skipped_in_a_row_ > (may_be_scale ? 2 : 1) && !may_be_good;
 }
 
 absl::Status Trainer::Finish(const std::string& reason) {
@@ -448,7 +454,9 @@ absl::Status Trainer::Finish(const std::string& reason) {
       last_checkpoint_step_ == state_.step && state_.evaluated_step == state_.step;
   if (last_evaluation_step_ != state_.step) DT_RETURN_IF_ERROR(Evaluate(/*is_last=*/true));
   ctx_.set_training(false);
-  if (!is_saved && IsDoubtful() && !IsEvaluationFinite()) return EndsBroken(reason);
+  const bool is_broken = IsDoubtful() ? !IsEvaluationFinite()
+                                      : skipped_in_a_row_ > 0 && HasBrokenLoss(*last_evaluation_);
+  if (!is_saved && is_broken) return EndsBroken(reason);
   if (!is_saved) DT_RETURN_IF_ERROR(SaveCheckpoint());
   Event("stop", "the run is complete: " + reason);
   if (comm_.AllReduceValue(stop_flags_ != nullptr && stop_flags_->stop ? 1 : 0, ReduceOp::kMax)) {
@@ -459,30 +467,26 @@ absl::Status Trainer::Finish(const std::string& reason) {
   return absl::OkStatus();
 }
 
-bool Trainer::IsEvaluationFinite() const {
-  // An average of weights keeps good ones for a while.
-  if (!last_evaluation_ || options_.adam.ema_decay > 0.0f) return false;
-  const bool has_loss = last_evaluation_->Has("loss");
-  return std::isfinite(last_evaluation_->Metric(has_loss ? "loss" : options_.best_metric));
-}
-
 absl::Status Trainer::StopUnsaved() {
   const std::string why = absl::StrFormat(
       "the last %d updates gave no finite gradients, so that nothing is saved of this step",
       skipped_in_a_row_);
   Event("stop", "stopped on request; " + why);
   return StoppedError(absl::StrFormat(
-      "stopped on request at step %d; %s: the same command goes on from the last checkpoint",
-      state_.step, why));
+      "stopped on request at step %d; %s: the same command %s", state_.step, why,
+      last_checkpoint_step_ < 0 ? "begins anew" : "goes on from the last checkpoint"));
 }
 
 absl::Status Trainer::EndsBroken(const std::string& reason) {
   Event("stop", "the run ends by " + reason + ", but its last updates gave no finite gradients");
   return DivergedError(absl::StrFormat(
       "%s is reached, but the gradients of the last %d updates hold NaN or infinity (step %d), and "
-      "so nothing is saved of them; resume from the last checkpoint with a lower "
-      "optimizer.learning_rate or more optimizer.warmup_steps",
-      reason, skipped_in_a_row_, state_.step));
+      "so nothing is saved of them; %s",
+      reason, skipped_in_a_row_, state_.step,
+      state_.optimizer_steps == 0
+          ? "no update was possible: look at the weights and the data that the run began with"
+          : "resume from the last checkpoint with a lower optimizer.learning_rate or more "
+            "optimizer.warmup_steps"));
 }
 
 void Trainer::Event(int64_t step, const std::string& kind, const std::string& text) {

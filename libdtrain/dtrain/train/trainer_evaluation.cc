@@ -18,6 +18,11 @@ bool Improves(const std::string& metric, double value, double best, double min_d
   return SmallerIsBetter(metric) ? value < best - min_delta : value > best + min_delta;
 }
 
+// False where an evaluation has a loss that is none.
+bool HasFiniteLoss(const EvaluationResult& result) {
+  return !result.Has("loss") || std::isfinite(result.Metric("loss"));
+}
+
 }  // namespace
 
 bool SmallerIsBetter(const std::string& metric) {
@@ -53,8 +58,9 @@ absl::Status Trainer::Evaluate(bool is_last) {
   const double value = result->Metric(options_.best_metric);
   // The best one is written, too: not while updates are skipped (DoPeriodic(), Finish()).
   const bool is_written = is_last ? !IsDoubtful() : skipped_in_a_row_ == 0;
+  // A metric of decisions, like accuracy, is a number even where the loss is none.
   const bool is_best =
-      std::isfinite(value) && is_written &&
+      std::isfinite(value) && HasFiniteLoss(*result) && is_written &&
       (state_.best_step < 0 || Improves(options_.best_metric, value, state_.best_metric, 0.0));
   if (is_best) {
     state_.best_metric = value;
@@ -86,6 +92,13 @@ absl::Status Trainer::Evaluate(bool is_last) {
   // Evaluation is not training time: rates and budgets leave it out.
   resumed_seconds_ -= Elapsed() - started;
   return absl::OkStatus();
+}
+
+bool Trainer::IsEvaluationFinite() const {
+  // An average of weights keeps good ones for a while.
+  if (!last_evaluation_ || options_.adam.ema_decay > 0.0f) return false;
+  const bool has_loss = last_evaluation_->Has("loss");
+  return std::isfinite(last_evaluation_->Metric(has_loss ? "loss" : options_.best_metric));
 }
 
 void Trainer::WarnIfMissing(const EvaluationResult& result) {
