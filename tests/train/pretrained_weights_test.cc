@@ -3,7 +3,9 @@
 #include "dtrain/train/pretrained_weights.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -243,6 +245,38 @@ TEST_CASE("two tensors for one weight, and tensors that are no weights, are refu
   REQUIRE(WriteSafetensors(folder.File("ints.safetensors"), tensors).ok());
   CHECK_THAT(ErrorOf(folder.File("ints.safetensors"), {.allow_missing = true}),
              Catch::Contains("'classifier.bias' holds int32, not weights"));
+}
+
+TEST_CASE("weights that are NaN, infinite or beyond float32 are refused by their tensor's name") {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("bad.safetensors");
+  PretrainedOptions options;
+  options.allow_missing = true;
+  const auto refusal = [&](const auto& values, DType dtype) {
+    const std::vector<NamedTensor> tensors = {
+        {"classifier.bias", dtype, {3}, std::as_bytes(std::span(values))}};
+    REQUIRE(WriteSafetensors(path, tensors).ok());
+    return ErrorOf(path, options);
+  };
+  const std::string expected = path +
+                               ": 'classifier.bias' holds NaN or infinity; fetch the file again, "
+                               "or convert from fp32";
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  CHECK(refusal(std::vector<float>{1.0f, 2.0f, std::nanf("")}, DType::kFloat32) == expected);
+  CHECK(refusal(std::vector<float>{-kInfinity, 2.0f, 1.0f}, DType::kFloat32) == expected);
+  CHECK(refusal(std::vector<double>{1.0, 1e39, 1.0}, DType::kFloat64) == expected);
+  CHECK(refusal(std::vector<Float16>{Float16(1.0f), Float16(kInfinity), Float16(1.0f)},
+                DType::kFloat16) == expected);
+  CHECK(refusal(std::vector<BFloat16>(3, BFloat16(std::nanf(""))), DType::kBFloat16) == expected);
+  // The largest of all are weights like others.
+  constexpr float kMax = std::numeric_limits<float>::max();
+  const std::vector<float> large = {kMax, -kMax, 0.0f};
+  const std::vector<NamedTensor> tensors = {
+      {"classifier.bias", DType::kFloat32, {3}, std::as_bytes(std::span(large))}};
+  REQUIRE(WriteSafetensors(path, tensors).ok());
+  Model model;
+  REQUIRE(LoadPretrainedWeights(path, model.parameters(), options).ok());
+  CHECK(model.Values("classifier.bias") == large);
 }
 
 TEST_CASE("a number of a TensorFlow checkpoint that changed fails its checksum") {

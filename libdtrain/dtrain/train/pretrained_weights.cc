@@ -3,7 +3,9 @@
 #include "dtrain/train/pretrained_weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <span>
 #include <utility>
@@ -85,6 +87,13 @@ bool Convert(DType dtype, std::span<const std::byte> data, std::span<float> valu
     default:
       return false;
   }
+}
+
+// Whether none is NaN or infinite. Without a branch in the loop: there are hundreds of millions.
+bool AreFinite(std::span<const float> values) {
+  bool finite = true;
+  for (const float value : values) finite &= std::abs(value) <= std::numeric_limits<float>::max();
+  return finite;
 }
 
 // [rows, columns] -> [columns, rows].
@@ -243,6 +252,11 @@ class Loader {
     if (!Convert(from.dtype, from.data, values)) {
       return StorageError(absl::StrFormat("%s: '%s' holds %s, not weights", file_.path(), from.name,
                                           ToAbsl(Name(from.dtype))));
+    }
+    if (!AreFinite(values)) {
+      return StorageError(absl::StrFormat(
+          "%s: '%s' holds NaN or infinity; fetch the file again, or convert from fp32",
+          file_.path(), from.name));
     }
     if (IsTurned(tensor, file_.format())) {
       values = Turned(values, from.shape[0], from.shape[1]);

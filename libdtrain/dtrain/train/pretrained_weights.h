@@ -53,7 +53,7 @@ std::string CanonicalWeightName(std::string_view name, WeightFormat format);
 // without "bert." in front. All number types are converted; TensorFlow's matrices are turned round.
 // StorageError (exit code 7) and parameters in part as they were: what WeightFile::Open() refuses,
 // a shape that differs (with both), a tensor twice, a parameter that is missing, data that fails
-// its checksum.
+// its checksum, numbers that are NaN or infinite, as float32 too.
 absl::StatusOr<PretrainedReport> LoadPretrainedWeights(const std::string& path,
                                                        ParameterSet& parameters,
                                                        const PretrainedOptions& options = {});
