@@ -230,6 +230,44 @@ TEST_CASE("a file without some of the weights is refused unless that is allowed"
              Catch::Contains("holds 0 of the model's 41 weights"));
 }
 
+TEST_CASE("a classifier of another number of classes begins anew where that is allowed") {
+  const TemporaryFolder folder;
+  Model model;
+  auto shapes = ShapesOf(model);
+  shapes["classifier.weight"] = {2, 8};
+  shapes["classifier.bias"] = {2};
+  const std::string path = folder.File("two.safetensors");
+  WriteWeights(path, shapes);
+  const std::string refusal = ErrorOf(path);
+  CHECK_THAT(refusal, Catch::Contains("but the model's classifier.") &&
+                          Catch::EndsWith("make the model's sizes those of the file, or "
+                                          "model.allow_missing=true to begin with a new "
+                                          "classifier"));
+
+  const auto before = model.All();
+  const PretrainedReport report =
+      *LoadPretrainedWeights(path, model.parameters(), {.allow_missing = true});
+  const std::vector<std::string> head = {"classifier.bias", "classifier.weight"};
+  CHECK(report.initialised == head);
+  CHECK(report.unused == head);
+  CHECK(report.loaded.size() == 39);
+  CHECK(report.notes ==
+        std::vector<std::string>{"classifier.*: 2 classes in the file, 3 here: begins anew"});
+  for (const std::string& name : head) CHECK(model.Values(name) == before.at(name));
+  CHECK(model.Values("bert.pooler.dense.bias") == std::vector<float>(8, 0.5f));
+
+  // Half of a head is none, and an encoder of another size is not left out.
+  shapes["classifier.weight"] = {3, 8};
+  WriteWeights(path, shapes);
+  CHECK(LoadPretrainedWeights(path, model.parameters(), {.allow_missing = true})->initialised ==
+        head);
+  shapes["bert.pooler.dense.bias"] = {9};
+  WriteWeights(path, shapes);
+  CHECK_THAT(ErrorOf(path, {.allow_missing = true}),
+             Catch::Contains("'bert.pooler.dense.bias' is [9], but the model's") &&
+                 Catch::EndsWith("make the model's sizes those of the file"));
+}
+
 TEST_CASE("two tensors for one weight, and tensors that are no weights, are refused") {
   const TemporaryFolder folder;
   Model model;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -52,6 +53,11 @@ bool IsVocabularySized(std::string_view name) {
   return EndsWith(name, "word_embeddings.weight") || EndsWith(name, "cls.predictions.bias") ||
          EndsWith(name, "cls.predictions.decoder.weight") ||
          EndsWith(name, "cls.predictions.decoder.bias");
+}
+
+// "classifier" of "classifier.bias".
+std::string LayerOf(const std::string& parameter) {
+  return parameter.substr(0, parameter.rfind('.'));
 }
 
 // TensorFlow's dense layers are [in, out]; its other tensors lie as ours.
@@ -121,6 +127,7 @@ class Loader {
 
   absl::StatusOr<PretrainedReport> Run() {
     DT_RETURN_IF_ERROR(MatchNames());
+    if (options_.allow_missing) LeaveOutOtherHeads();
     DT_RETURN_IF_ERROR(CheckMissing());
     // All shapes before the first number, so that a model that does not fit stays as it was.
     for (const auto& [index, match] : matches_) {
@@ -172,16 +179,44 @@ class Loader {
     return absl::OkStatus();
   }
 
+  bool IsOfHead(const Parameter& parameter) const {
+    return std::any_of(options_.may_be_new.begin(), options_.may_be_new.end(),
+                       [&](const auto& prefix) { return parameter.name().starts_with(prefix); });
+  }
+
+  // Layers of the head that the file has with another shape: weight and bias together.
+  void LeaveOutOtherHeads() {
+    std::set<std::string> layers;
+    for (const auto& [index, match] : matches_) {
+      const Parameter& parameter = *match.parameter;
+      if (!IsOfHead(parameter) || Fits(parameter, *match.tensor) != Fit::kNot) continue;
+      const std::string layer = LayerOf(parameter.name());
+      if (!layers.insert(layer).second) continue;
+      const std::vector<int64_t> theirs = ShapeOf(*match.tensor);
+      const std::vector<int64_t> ours = DimsOf(parameter);
+      const bool counts = !theirs.empty() && !ours.empty() && theirs[0] != ours[0];
+      report_.notes.push_back(
+          counts
+              ? absl::StrFormat("%s.*: %d %s in the file, %d here: begins anew", layer, theirs[0],
+                                layer == "classifier" ? "classes" : "outputs", ours[0])
+              : absl::StrFormat("%s.*: %s in the file, %s here: begins anew", layer,
+                                FormatShape(theirs), FormatShape(ours)));
+    }
+    std::erase_if(matches_, [&](const auto& entry) {
+      const Match& match = entry.second;
+      if (!layers.contains(LayerOf(match.parameter->name()))) return false;
+      report_.unused.push_back(match.tensor->tensor.name);
+      return true;
+    });
+  }
+
   absl::Status CheckMissing() {
     std::vector<std::string> missing;
     for (Parameter* parameter : parameters_.in_backward_order()) {
       if (matches_.contains(parameter->index())) continue;
       const std::string& name = parameter->name();
       report_.initialised.push_back(name);
-      const bool may = options_.allow_missing ||
-                       std::any_of(options_.may_be_new.begin(), options_.may_be_new.end(),
-                                   [&](const auto& prefix) { return name.starts_with(prefix); });
-      if (!may) missing.push_back(name);
+      if (!options_.allow_missing && !IsOfHead(*parameter)) missing.push_back(name);
     }
     std::sort(report_.initialised.begin(), report_.initialised.end());
     if (missing.empty()) return absl::OkStatus();
@@ -209,20 +244,39 @@ class Loader {
     return shape;
   }
 
-  absl::Status CheckShape(const Parameter& parameter, const WeightTensor& tensor) {
-    const std::vector<int64_t> theirs = ShapeOf(tensor);
+  static std::vector<int64_t> DimsOf(const Parameter& parameter) {
     const std::span<const int64_t> dims = parameter.shape().dims();
-    const std::vector<int64_t> ours(dims.begin(), dims.end());
-    if (theirs == ours) return absl::OkStatus();
+    return {dims.begin(), dims.end()};
+  }
+
+  enum class Fit { kWhole, kRows, kNot };
+
+  // kRows: of a vocabulary of another size.
+  Fit Fits(const Parameter& parameter, const WeightTensor& tensor) const {
+    const std::vector<int64_t> theirs = ShapeOf(tensor);
+    const std::vector<int64_t> ours = DimsOf(parameter);
+    if (theirs == ours) return Fit::kWhole;
     const bool vocabulary = IsVocabularySized(parameter.name()) && theirs.size() == ours.size() &&
                             theirs[0] > 0 &&
                             std::equal(theirs.begin() + 1, theirs.end(), ours.begin() + 1) &&
                             std::abs(theirs[0] - ours[0]) <= options_.vocabulary_slack;
-    if (!vocabulary) {
+    return vocabulary ? Fit::kRows : Fit::kNot;
+  }
+
+  absl::Status CheckShape(const Parameter& parameter, const WeightTensor& tensor) {
+    const Fit fit = Fits(parameter, tensor);
+    if (fit == Fit::kWhole) return absl::OkStatus();
+    const std::vector<int64_t> theirs = ShapeOf(tensor);
+    const std::vector<int64_t> ours = DimsOf(parameter);
+    if (fit == Fit::kNot) {
       return StorageError(absl::StrFormat(
-          "%s: '%s' is %s, but the model's %s is %s; make the model's sizes those of the file",
+          "%s: '%s' is %s, but the model's %s is %s; make the model's sizes those of the file%s",
           file_.path(), tensor.tensor.name, FormatShape(theirs), parameter.name(),
-          FormatShape(ours)));
+          FormatShape(ours),
+          IsOfHead(parameter) ? absl::StrFormat(", or model.allow_missing=true to begin with a new "
+                                                "%s",
+                                                LayerOf(parameter.name()))
+                              : ""));
     }
     report_.notes.push_back(
         theirs[0] > ours[0]

@@ -21,7 +21,7 @@ namespace dtrain {
 
 struct PretrainedOptions {
   // Parameters the file need not have: they keep their first values. All others must be there
-  // unless allow_missing.
+  // unless allow_missing, with which a layer of these that has another shape there is left out too.
   std::vector<std::string> may_be_new = {"classifier."};
   bool allow_missing = false;
   // A vocabulary may have this many rows more or fewer than the model's: what was padded to a round
@@ -38,7 +38,7 @@ struct PretrainedReport {
   std::vector<std::string> unused;       // tensors the model does not have
   // Tensors nobody wants: an optimizer's state, position_ids, step counters.
   int64_t ignored = 0;
-  std::vector<std::string> notes;  // of vocabularies that were trimmed or padded
+  std::vector<std::string> notes;  // of vocabularies trimmed or padded, of heads left out
 
   // A few lines: how many were loaded, the names of the others.
   std::string Describe() const;
