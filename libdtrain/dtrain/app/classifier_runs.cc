@@ -14,6 +14,7 @@
 #include "dtrain/app/classifier_data.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/bert_training.h"
+#include "dtrain/app/internal/class_order.h"
 #include "dtrain/app/internal/classifier_config.h"
 #include "dtrain/app/internal/pretrained_shape.h"
 #include "dtrain/app/kernel_plans.h"
@@ -66,6 +67,20 @@ absl::Status CheckMetrics(const proto::BertTrainerConfig& trainer,
   return internal::CheckMetricNames(trainer, names, "these texts are");
 }
 
+// What the rows of a classifier mean is for nobody but its files to say.
+void WarnOfOtherClasses(const PretrainedReport& loaded, const proto::ClassificationDataConfig& data,
+                        const ClassificationShardInfo& info) {
+  const std::vector<std::string>& names = loaded.loaded;
+  if (std::find(names.begin(), names.end(), "classifier.weight") == names.end()) return;
+  const bool is_fixed = !data.glue().empty() || data.jigsaw();
+  const std::string warning =
+      internal::OtherClasses(loaded.path, internal::ClassesBeside(loaded.path), info.label_names,
+                             is_fixed                               ? ""
+                             : info.label_kind == LabelKind::kClass ? "data.label_names"
+                                                                    : "data.label");
+  if (!warning.empty()) LogWarning(warning);
+}
+
 enum class Seeds { kOne, kSeveral };
 
 // In the folder of the recorder, with the one seed of the configuration.
@@ -89,20 +104,22 @@ absl::StatusOr<TrainResult> TrainSeed(const proto::BertConfig& config, Seeds see
   DT_RETURN_IF_ERROR(CheckMetrics(config.trainer(), data.dev, info));
   const std::string main_metric =
       data.main_metric.empty() ? MetricNames(info)[1] : data.main_metric;
-  return internal::TrainBert(internal::SectionsOf(config),
-                             {.task = *task,
-                              .updates_per_epoch = task->updates_per_epoch(),
-                              .lengths = TextLengthsOf(task->train_shard().lengths()),
-                              .main_metric = main_metric,
-                              .heads = {"classifier."},
-                              .seed = seed,
-                              .costs = ClassifierHead(task->model().options()).costs,
-                              .warm_up =
-                                  [&](const BertBatch& batch, const ContextOptions& options) {
-                                    return WarmUpSteps(task->model(), batch, runtime.device,
-                                                       options);
-                                  }},
-                             recorder, runtime);
+  return internal::TrainBert(
+      internal::SectionsOf(config),
+      {.task = *task,
+       .updates_per_epoch = task->updates_per_epoch(),
+       .lengths = TextLengthsOf(task->train_shard().lengths()),
+       .main_metric = main_metric,
+       .heads = {"classifier."},
+       .seed = seed,
+       .on_loaded =
+           [&](const PretrainedReport& loaded) { WarnOfOtherClasses(loaded, config.data(), info); },
+       .costs = ClassifierHead(task->model().options()).costs,
+       .warm_up =
+           [&](const BertBatch& batch, const ContextOptions& options) {
+             return WarmUpSteps(task->model(), batch, runtime.device, options);
+           }},
+      recorder, runtime);
 }
 
 // A run of its own, in config.run().run_dir().

@@ -25,7 +25,6 @@
 #include "dtrain/train/broadcast.h"
 #include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/contract.h"
-#include "dtrain/train/pretrained_weights.h"
 #include "nlohmann/json.hpp"
 
 namespace dtrain::internal {
@@ -45,9 +44,9 @@ bool GoesOn(const proto::RunConfig& run, const std::string& run_dir) {
 
 // The weights to start from, where there are some and the run has not begun: later they may be
 // gone. Read by the root.
-absl::Status LoadPretrained(const BertSections& sections, const std::vector<std::string>& heads,
-                            const std::string& run_dir, ParameterSet& parameters,
-                            Runtime& runtime) {
+absl::Status LoadPretrained(const BertSections& sections, const BertTraining& training,
+                            const std::string& run_dir, Runtime& runtime) {
+  ParameterSet& parameters = training.task.parameters();
   const proto::BertModelConfig& config = sections.model;
   if (config.pretrained().empty()) return absl::OkStatus();
   const bool is_begun = runtime.comm.is_root() && GoesOn(sections.run, run_dir);
@@ -56,13 +55,14 @@ absl::Status LoadPretrained(const BertSections& sections, const std::vector<std:
   }
   absl::Status status = absl::OkStatus();
   if (runtime.comm.is_root()) {
-    const absl::StatusOr<PretrainedReport> report =
-        LoadPretrainedWeights(config.pretrained(), parameters,
-                              {.may_be_new = heads, .allow_missing = config.allow_missing()});
+    const absl::StatusOr<PretrainedReport> report = LoadPretrainedWeights(
+        config.pretrained(), parameters,
+        {.may_be_new = training.heads, .allow_missing = config.allow_missing()});
     status = report.status();
     if (report.ok()) {
       LogInfo(report->Describe());
       Print(runtime, report->Describe() + "\n");
+      if (training.on_loaded) training.on_loaded(*report);
     }
   }
   DT_RETURN_IF_ERROR(ShareRootStatus(status, "load the weights", runtime.comm));
@@ -159,8 +159,7 @@ absl::StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTr
                                       options.max_seconds > 0.0));
   options.planned_activation_bytes = memory.recompute.peak_bytes;
   // Before the average of the weights begins, from what they are.
-  DT_RETURN_IF_ERROR(LoadPretrained(sections, training.heads, recorder.path(),
-                                    training.task.parameters(), runtime));
+  DT_RETURN_IF_ERROR(LoadPretrained(sections, training, recorder.path(), runtime));
   Trainer trainer(training.task, runtime.comm, context, options);
   trainer.set_observer(&recorder);
   trainer.set_stop_flags(&runtime.StopRequests());

@@ -14,6 +14,7 @@
 #include "dtrain/app/memory_plan.h"
 #include "dtrain/app/run_recorder.h"
 #include "dtrain/app/runtime.h"
+#include "dtrain/train/pretrained_weights.h"
 #include "dtrain/train/task.h"
 #include "dtrain/train/trainer.h"
 
@@ -72,6 +73,8 @@ struct BertTraining {
   std::string main_metric = {};         // where the configuration names none
   std::vector<std::string> heads = {};  // beginnings of names that pretrained weights may lack
   uint64_t seed = 1;
+  // On the root, where weights were loaded: what the program has to say of them. May be null.
+  std::function<void(const PretrainedReport&)> on_loaded = {};
   // Of the task's model: what it costs, and steps to measure kernels on (app/kernel_plans.h).
   std::function<ModelCosts(const BertBatch&)> costs;
   std::function<std::function<void()>(const BertBatch&, const ContextOptions&)> warm_up;
