@@ -142,7 +142,12 @@ TEST_CASE("a missing file and a folder are refused") {
 }
 
 TEST_CASE("damaged headers are refused with the reason") {
-  CHECK(Refusal("") == "damaged: 0 bytes are too few for a safetensors file");
+  CHECK(Refusal("") == "is empty; fetch it again");
+  CHECK(Refusal("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4\n") ==
+        "is a Git LFS pointer; run git lfs pull");
+  CHECK(Refusal("\r\n<!DOCTYPE html><html>Not found</html>") ==
+        "is a web page, not weights; fetch it again");
+  CHECK(Refusal("<HTML lang=en>") == "is a web page, not weights; fetch it again");
   CHECK(Refusal("1234567") == "damaged: 7 bytes are too few for a safetensors file");
   CHECK(Refusal(std::string(8, '\xff')) ==
         "damaged or not a safetensors file: a header of 18446744073709551615 bytes in a file of 8");

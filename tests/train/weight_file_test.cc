@@ -292,6 +292,68 @@ TEST_CASE("files that are no plain state_dict are refused with a command that co
         std::string::npos);
 }
 
+TEST_CASE("files that a fetch left behind are refused with what to do, which is no conversion") {
+  CHECK(TorchRefusal("") == "is empty; fetch it again");
+  CHECK(TorchRefusal("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4\n") ==
+        "is a Git LFS pointer; run git lfs pull");
+  CHECK(TorchRefusal("<!DOCTYPE html><html>Not found</html>") ==
+        "is a web page, not weights; fetch it again");
+  const std::string zip = Zip({{"archive/data.pkl", "\x80\2}."}});
+  CHECK(TorchRefusal(zip.substr(0, zip.size() - 30)) ==
+        "damaged: the end of the zip file is missing; fetch it again");
+  // Method 8 of the directory's one entry: deflated, as other programs pack it.
+  std::string packed = zip;
+  packed[packed.find("PK\1\2") + 10] = 8;
+  CHECK_THAT(TorchRefusal(packed), Catch::StartsWith("its members are compressed; convert it: ") &&
+                                       Catch::Contains("if hasattr(v, 'contiguous')"));
+}
+
+// A state_dict's entry: a tensor of that shape and those strides (single digits) in storage "0".
+std::string TensorPickle(const std::string& name, const std::string& storage,
+                         const std::string& shape, const std::string& strides) {
+  const auto text = [](const std::string& content) {
+    return std::string("U") + static_cast<char>(content.size()) + content;
+  };
+  const auto tuple = [](const std::string& digits) {
+    std::string pickle = "(";
+    for (const char digit : digits) pickle += std::string("K") + static_cast<char>(digit - '0');
+    return pickle + "t";
+  };
+  std::string pickle = text(name) + "ctorch._utils\n_rebuild_tensor_v2\n((";
+  pickle += text("storage") + "ctorch\n" + storage + "\n" + text("0") + text("cpu");
+  pickle += "K\4tQK";
+  pickle += '\0';
+  return pickle + tuple(shape) + tuple(strides) + "tRs";
+}
+
+TEST_CASE("tensors of types that no weights have are passed over, those of no elements are not") {
+  // Four numbers, whose CRC32 is the 0 that Zip() writes.
+  std::string storage;
+  for (int i = 0; i < 4; ++i) storage += "\x9d\x0a\xd9\x6d";
+  const auto read = [&](const std::string& tensors) {
+    const std::string bytes =
+        Zip({{"archive/data.pkl", "\x80\2}" + tensors + "."}, {"archive/data/0", storage}});
+    return ParseTorchFile("m.bin", std::as_bytes(std::span(bytes)));
+  };
+  const auto entries = read(
+      TensorPickle("a", "FloatStorage", "22", "21") + TensorPickle("b", "CharStorage", "4", "1") +
+      TensorPickle("c", "ShortStorage", "4", "1") + TensorPickle("d", "FloatStorage", "30", "11") +
+      TensorPickle("e", "FloatStorage", "03", "31"));
+  INFO(std::string(MessageOf(entries.status())));
+  REQUIRE(entries.ok());
+  REQUIRE(entries->size() == 3);
+  CHECK(entries->at(0).name == "a");
+  CHECK(entries->at(0).data.size() == 16);
+  CHECK(entries->at(1).name == "d");
+  CHECK(entries->at(1).shape == std::vector<int64_t>{3, 0});
+  CHECK(entries->at(1).data.empty());
+  CHECK(entries->at(2).name == "e");
+  CHECK_THAT(std::string(MessageOf(read(TensorPickle("a", "FloatStorage", "22", "12")).status())),
+             Catch::Contains("'a' does not lie in C order"));
+  CHECK_THAT(std::string(MessageOf(read(TensorPickle("a", "QInt8Storage", "4", "1")).status())),
+             Catch::Contains("'a' lies in a torch.QInt8Storage"));
+}
+
 TEST_CASE("damaged pickles are refused, whatever they do to the stack") {
   for (const char* const pickle : {"",        "\x80",
                                    "}",       ".",

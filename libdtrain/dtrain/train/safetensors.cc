@@ -14,6 +14,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/crc.h"
 #include "dtrain/base/file.h"
+#include "dtrain/train/internal/fetched_file.h"
 #include "dtrain/train/internal/json_object.h"
 
 namespace dtrain {
@@ -252,6 +253,7 @@ SafetensorsFile::~SafetensorsFile() = default;
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   DT_ASSIGN_OR_RETURN(MappedFile mapping, MappedFile::Open(path));
   const std::span<const std::byte> bytes = mapping.bytes();
+  DT_RETURN_IF_ERROR(internal::CheckFetched(path, bytes));
   uint64_t length = 0;
   if (bytes.size() < sizeof(length)) {
     return StorageError(absl::StrFormat("%s: damaged: %d bytes are too few for a safetensors file",

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/train/internal/fetched_file.h"
 #include "dtrain/train/internal/pickle.h"
 #include "dtrain/train/internal/wire_reader.h"
 #include "dtrain/train/weight_file.h"
@@ -24,7 +25,7 @@ using Kind = PickleValue::Kind;
 constexpr char kConvert[] =
     "; convert it: python -c \"import torch, safetensors.torch as s; s.save_file({k: "
     "v.contiguous().clone() for k, v in torch.load('pytorch_model.bin', map_location='cpu', "
-    "weights_only=True).items()}, 'model.safetensors')\"";
+    "weights_only=True).items() if hasattr(v, 'contiguous')}, 'model.safetensors')\"";
 
 absl::Status Refused(const std::string& path, std::string_view why) {
   return StorageError(absl::StrFormat("%s: %s%s", path, ToAbsl(why), kConvert));
@@ -40,6 +41,7 @@ constexpr size_t kLongestComment = 0xffff;
 
 struct ZipMember {
   uint32_t crc32 = 0;
+  bool is_compressed = false;  // and without data here: torch never writes that
   std::string_view data;
 };
 
@@ -54,9 +56,8 @@ class ZipReader {
       end = bytes_.rfind(std::string_view("PK\5\6", 4), bytes_.size() - kEndSize);
     }
     if (end == std::string_view::npos || bytes_.size() - end > kEndSize + kLongestComment) {
-      return Refused(path_, bytes_.substr(0, 2) == "PK"
-                                ? "damaged: the end of the zip file is missing"
-                                : "not a zip file as torch.save() writes since version 1.6");
+      if (bytes_.starts_with("PK")) return Damaged("the end of the zip file is missing");
+      return Refused(path_, "not a zip file as torch.save() writes since version 1.6");
     }
     std::string_view record = bytes_.substr(end + 10);
     uint16_t count = 0;
@@ -75,6 +76,7 @@ class ZipReader {
       if (!TakeEntry(directory, name, member)) {
         return Damaged(absl::StrFormat("entry %d of its directory", i));
       }
+      if (member.is_compressed) return Refused(path_, "its members are compressed");
       if (!members.emplace(name, member).second) {
         return Damaged(absl::StrFormat("it holds '%s' twice", name));
       }
@@ -84,10 +86,10 @@ class ZipReader {
 
  private:
   absl::Status Damaged(std::string_view what) const {
-    return StorageError(absl::StrFormat("%s: damaged: %s", path_, ToAbsl(what)));
+    return StorageError(absl::StrFormat("%s: damaged: %s; fetch it again", path_, ToAbsl(what)));
   }
 
-  // False for what is damaged, and for compressed members, which torch never writes.
+  // False for what is damaged.
   bool TakeEntry(std::string_view& directory, std::string& name, ZipMember& member) const {
     struct [[gnu::packed]] Entry {
       uint32_t signature;
@@ -101,10 +103,12 @@ class ZipReader {
     std::string_view unused;
     if (!TakeFixed(directory, entry) || entry.signature != kDirectoryEntry ||
         !TakeBytes(directory, entry.name, text) ||
-        !TakeBytes(directory, uint64_t{entry.extra} + entry.comment, unused) || entry.method != 0 ||
-        entry.compressed != entry.size) {
+        !TakeBytes(directory, uint64_t{entry.extra} + entry.comment, unused)) {
       return false;
     }
+    member.is_compressed = entry.method != 0;
+    if (member.is_compressed) return true;
+    if (entry.compressed != entry.size) return false;
     name = text.substr(std::min(text.size(), text.find('/') + 1));
     member.crc32 = entry.crc32;
     std::string_view local = bytes_.substr(std::min<size_t>(entry.offset, bytes_.size()));
@@ -123,6 +127,12 @@ class ZipReader {
 };
 
 // ---- the state_dict -----------------------------------------------------------------------------
+
+// Of types that no weights have: counters and tables beside them.
+bool IsPassedOver(std::string_view storage) {
+  return storage == "torch.CharStorage" || storage == "torch.ShortStorage" ||
+         storage == "torch.ComplexFloatStorage" || storage == "torch.ComplexDoubleStorage";
+}
 
 std::optional<DType> DTypeOfStorage(std::string_view name) {
   const std::pair<std::string_view, DType> types[] = {
@@ -177,15 +187,16 @@ class StateDictReader {
       }
       NamedTensor entry;
       entry.name = key->text;
-      DT_RETURN_IF_ERROR(ReadTensor(*value, entry));
-      entries.push_back(std::move(entry));
+      DT_ASSIGN_OR_RETURN(const bool is_taken, ReadTensor(*value, entry));
+      if (is_taken) entries.push_back(std::move(entry));
     }
     return entries;
   }
 
  private:
   // _rebuild_tensor_v2(storage, offset, size, stride, ...), or _rebuild_parameter(tensor, ...).
-  absl::Status ReadTensor(const PickleValue& value, NamedTensor& entry) {
+  // False for one that is passed over.
+  absl::StatusOr<bool> ReadTensor(const PickleValue& value, NamedTensor& entry) {
     constexpr char kTensor[] = "torch._utils._rebuild_tensor_v2";
     const auto* arguments = ArgumentsOf(value, kTensor, 4);
     if (const auto* wrapped = ArgumentsOf(value, "torch._utils._rebuild_parameter", 1)) {
@@ -198,8 +209,10 @@ class StateDictReader {
       return Refused(path_, absl::StrFormat("'%s' is not a plain tensor%s", entry.name,
                                             value.kind == Kind::kCall ? " but " + value.text : ""));
     }
-    uint64_t elements = 1;
-    for (size_t i = strides.size(); i-- > 0;) {
+    const bool is_empty = std::count(entry.shape.begin(), entry.shape.end(), 0) > 0;
+    uint64_t elements = is_empty ? 0 : 1;
+    // Strides between no elements mean nothing.
+    for (size_t i = is_empty ? 0 : strides.size(); i-- > 0;) {
       const auto extent = static_cast<uint64_t>(entry.shape[i]);
       if (extent > 1 && static_cast<uint64_t>(strides[i]) != elements) {
         return Refused(path_, absl::StrFormat("'%s' does not lie in C order", entry.name));
@@ -210,10 +223,12 @@ class StateDictReader {
   }
 
   // id: ("storage", type, name of the member, device, elements).
-  absl::Status Place(const PickleValue& id, int64_t offset, uint64_t elements, NamedTensor& entry) {
+  absl::StatusOr<bool> Place(const PickleValue& id, int64_t offset, uint64_t elements,
+                             NamedTensor& entry) {
     if (id.items.size() < 3 || id.items[0]->text != "storage") {
       return Refused(path_, absl::StrFormat("'%s' has no storage", entry.name));
     }
+    if (IsPassedOver(id.items[1]->text)) return false;
     const std::optional<DType> dtype = DTypeOfStorage(id.items[1]->text);
     if (!dtype) {
       return Refused(path_, absl::StrFormat("'%s' lies in a %s", entry.name, id.items[1]->text));
@@ -231,7 +246,7 @@ class StateDictReader {
     }
     entry.data = std::as_bytes(std::span(storage.data))
                      .subspan(static_cast<size_t>(offset) * size, elements * size);
-    return absl::OkStatus();
+    return true;
   }
 
   absl::Status Verify(const std::string& name, const ZipMember& member) {
@@ -256,6 +271,7 @@ class StateDictReader {
 
 absl::StatusOr<std::vector<NamedTensor>> ParseTorchFile(const std::string& path,
                                                         std::span<const std::byte> bytes) {
+  DT_RETURN_IF_ERROR(internal::CheckFetched(path, bytes));
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   DT_ASSIGN_OR_RETURN(const auto members, ZipReader(path, text).Read());
   const auto pickled = members.find("data.pkl");

@@ -82,6 +82,7 @@ absl::StatusOr<TensorFlowIndex> ParseTensorFlowIndex(const std::string& path,
 
 // The state_dict in a file that torch.save() wrote (a zip of a pickle and its storages), by a
 // reader that runs nothing: dictionaries, numbers, texts and dense tensors, all else is refused.
+// Tensors of types that no weights have (int8, int16, complex) are left out.
 absl::StatusOr<std::vector<NamedTensor>> ParseTorchFile(const std::string& path,
                                                         std::span<const std::byte> bytes);
 
