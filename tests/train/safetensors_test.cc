@@ -164,6 +164,26 @@ TEST_CASE("damaged headers are refused with the reason") {
         "damaged: the header names 'a' twice");
 }
 
+TEST_CASE("what is long in a damaged header is cut in the message") {
+  const std::string text(5'000'000, 'A');
+  CHECK(Refusal(FileOf("{\"" + text, 0)).size() < 400);
+  const std::string entry = R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
+  CHECK(Refusal(FileOf("{\"" + text + entry + "}", 0)) ==
+        "damaged: a tensor's name has 5000000 characters: '" + text.substr(0, 300) + "...'");
+  const std::string longest = text.substr(0, 4096);
+  const TemporaryFolder folder;
+  folder.Write("x", FileOf("{\"" + longest + entry + "}", 0));
+  CHECK(SafetensorsFile::Open(folder.File("x")).ok());
+  CHECK(Refusal(FileOf("{\"" + text + entry + ",\"" + text + entry + "}", 0)).size() < 400);
+  CHECK(Refusal(FileOf("{\"__metadata__\":{\"" + text + "\":1}}", 0)).size() < 400);
+  CHECK(Refusal(FileOf(R"({"a":{"dtype":")" + text + R"(","shape":[0],"data_offsets":[0,0]}})", 0))
+            .size() < 500);
+  std::string ones = "1";
+  for (int i = 0; i < 64; ++i) ones += ",1";
+  CHECK(Refusal(FileOf(R"({"a":{"dtype":"U8","shape":[)" + ones + R"(],"data_offsets":[0,1]}})",
+                       1)) == "damaged: tensor 'a': its shape has 65 extents");
+}
+
 TEST_CASE("damaged descriptions of tensors are refused with the reason") {
   const auto refusal = [](const std::string& entry, size_t bytes) {
     return Refusal(FileOf("{\"a\":" + entry + "}", bytes));

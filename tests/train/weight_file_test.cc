@@ -287,6 +287,10 @@ TEST_CASE("files that are no plain state_dict are refused with a command that co
   CHECK(PickleRefusal(call).starts_with("'a' is not a plain tensor but os.system"));
   CHECK_THAT(PickleRefusal("\x80\2(cos\nsystem\n\x81."),
              Catch::Contains("instruction 0x81 at byte 14 belongs to no plain state_dict"));
+  const std::string size = Fixed32(5000);
+  CHECK(PickleRefusal("\x80\2}X" + size + std::string(5000, 'n') + "Ns.") ==
+        std::string("damaged: a tensor's name has 5000 characters: '") + std::string(300, 'n') +
+            "...'");
   CHECK(PickleRefusal("\x80\2}K\1K\2s.").starts_with("holds names that are not text"));
   CHECK(PickleRefusal("\x80\2}(U\1aNU\1aNu.").find("'a' is not a plain tensor") !=
         std::string::npos);

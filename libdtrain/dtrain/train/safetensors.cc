@@ -23,6 +23,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
 constexpr uint64_t kMaxHeader = 100'000'000;
+constexpr size_t kMaxRank = 64;
 constexpr char kMetadata[] = "__metadata__";
 
 std::string_view DtypeCode(DType dtype) {
@@ -94,9 +95,12 @@ absl::StatusOr<Placed> ParseEntry(const std::string& path, const std::string& na
   if (!known) {
     return StorageError(absl::StrFormat(
         "%s: tensor '%s' has dtype %s; convert it to F32, F16, BF16, F64, I64, I32, U8 or BOOL",
-        path, name, code));
+        path, name, internal::Excerpt(code)));
   }
   placed.tensor.dtype = *known;
+  if (shape->size() > kMaxRank) {
+    return damaged(absl::StrFormat("its shape has %d extents", shape->size()));
+  }
   for (const nlohmann::json& extent : *shape) {
     if (!extent.is_number_unsigned() || extent.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
       return damaged("its shape is not a list of sizes");
@@ -118,8 +122,8 @@ absl::Status ReadMetadata(const std::string& path, const nlohmann::json& entry,
   if (!entry.is_object()) return StorageError(path + ": damaged: __metadata__ is not an object");
   for (const auto& [key, value] : entry.items()) {
     if (!value.is_string()) {
-      return StorageError(
-          absl::StrFormat("%s: damaged: __metadata__ '%s' is not a string", path, key));
+      return StorageError(absl::StrFormat("%s: damaged: __metadata__ '%s' is not a string", path,
+                                          internal::Excerpt(key)));
     }
     metadata[key] = value.get<std::string>();
   }
@@ -275,6 +279,10 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
     if (name == kMetadata) {
       DT_RETURN_IF_ERROR(ReadMetadata(path, entry, content->metadata));
       continue;
+    }
+    if (name.size() > internal::kLongestTensorName) {
+      return StorageError(absl::StrFormat("%s: damaged: a tensor's name has %d characters: '%s'",
+                                          path, name.size(), internal::Excerpt(name)));
     }
     DT_ASSIGN_OR_RETURN(Placed item, ParseEntry(path, name, entry));
     placed.push_back(std::move(item));

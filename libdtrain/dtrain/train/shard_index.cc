@@ -21,7 +21,7 @@ absl::StatusOr<std::map<std::string, std::string>> ParseShardIndex(const std::st
     if (text.find('/') != std::string::npos || !text.ends_with(".safetensors")) {
       return StorageError(absl::StrFormat(
           "%s: damaged: '%s' lies in \"%s\", which is not the name of a safetensors file beside it",
-          path, name, text));
+          path, internal::Excerpt(name), internal::Excerpt(text)));
     }
     map[name] = text;
   }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/train/internal/fetched_file.h"
+#include "dtrain/train/internal/json_object.h"
 #include "dtrain/train/internal/pickle.h"
 #include "dtrain/train/internal/wire_reader.h"
 #include "dtrain/train/weight_file.h"
@@ -182,6 +183,10 @@ class StateDictReader {
     std::set<std::string_view> names;
     for (const auto& [key, value] : dictionary->pairs) {
       if (key->kind != Kind::kText) return Refused(path_, "holds names that are not text");
+      if (key->text.size() > internal::kLongestTensorName) {
+        return StorageError(absl::StrFormat("%s: damaged: a tensor's name has %d characters: '%s'",
+                                            path_, key->text.size(), internal::Excerpt(key->text)));
+      }
       if (!names.insert(key->text).second) {
         return StorageError(absl::StrFormat("%s: damaged: it names '%s' twice", path_, key->text));
       }

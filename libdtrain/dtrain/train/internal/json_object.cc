@@ -27,17 +27,23 @@ absl::StatusOr<nlohmann::json> ParseJsonObject(const std::string& path, std::str
   try {
     object = nlohmann::json::parse(text.begin(), text.end(), watch);
   } catch (const nlohmann::json::exception& error) {
-    return StorageError(
-        absl::StrFormat("%s: damaged: %s is not JSON: %s", path, ToAbsl(what), error.what()));
+    return StorageError(absl::StrFormat("%s: damaged: %s is not JSON: %s", path, ToAbsl(what),
+                                        Excerpt(error.what())));
   }
   if (!object.is_object()) {
     return StorageError(absl::StrFormat("%s: damaged: %s is not an object", path, ToAbsl(what)));
   }
   if (!duplicate.empty()) {
-    return StorageError(
-        absl::StrFormat("%s: damaged: %s names '%s' twice", path, ToAbsl(what), duplicate));
+    return StorageError(absl::StrFormat("%s: damaged: %s names '%s' twice", path, ToAbsl(what),
+                                        Excerpt(duplicate)));
   }
   return object;
+}
+
+std::string Excerpt(std::string_view text) {
+  constexpr size_t kShown = 300;
+  if (text.size() <= kShown) return std::string(text);
+  return std::string(text.substr(0, kShown)) + "...";
 }
 
 }  // namespace dtrain::internal
