@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 
 #include "app/saved_classifier.h"
@@ -66,6 +67,47 @@ TEST_CASE("the kind of labels is told by transformers' names") {
   const nlohmann::json value = problem("labels: value", "");
   CHECK(value.at("problem_type") == "regression");
   CHECK(value.at("id2label").at("0") == "LABEL_0");
+}
+
+TEST_CASE("no export overwrites checkpoints or runs") {
+  const SavedRun run;
+  const SavedRun other;
+  namespace fs = std::filesystem;
+  const std::string checkpoint = other.folder.File("ckpt/step-00000007");
+  const std::string weights = ReadTestFile(checkpoint + "/model.safetensors");
+  const std::string link = run.folder.File("link");
+  fs::create_symlink(other.folder.File("ckpt"), link);
+  for (const std::string& out :
+       {checkpoint, other.folder.File("ckpt/last"), other.folder.File("ckpt/last/"),
+        other.folder.File("ckpt"), other.folder.File("ckpt/new"), other.folder.path(),
+        link + "/last", link + "/new", checkpoint + "/new"}) {
+    INFO(out);
+    const absl::Status refused =
+        ExportRunToHuggingFace(run.folder.path(), "", out, {.overwrite = true}).status();
+    CHECK(ExitCodeOf(refused) == ExitCode::kUsage);
+    CHECK(MessageOf(refused) == out + ": is a checkpoint or a run; name another output folder");
+  }
+  CHECK(ReadTestFile(checkpoint + "/model.safetensors") == weights);
+  CHECK_FALSE(fs::exists(other.folder.File("ckpt/new")));
+}
+
+TEST_CASE("an export over one of another kind leaves nothing of it") {
+  const SavedRun run;
+  const std::string out = run.folder.File("out");
+  std::filesystem::create_directory(out);
+  for (const char* name : {"config.json", "generation_config.json", "source.spm", "target.spm",
+                           "tokenizer.json", "vocab.json", "README.md"}) {
+    WriteTestFile(out + "/" + name, "of a translation model");
+  }
+  REQUIRE(ExportRunToHuggingFace(run.folder.path(), "", out, {.overwrite = true}).ok());
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(out)) {
+    names.insert(entry.path().filename());
+  }
+  CHECK(names == std::set<std::string>{"README.md", "config.json", "model.safetensors",
+                                       "special_tokens_map.json", "tokenizer_config.json",
+                                       "vocab.txt"});
+  CHECK(ReadTestFile(out + "/config.json").starts_with("{"));
 }
 
 TEST_CASE("a folder in use and a checkpoint of something else are refused") {

@@ -95,6 +95,11 @@ TEST_CASE("what has no mean is refused, and nothing is left of it") {
   const absl::Status unlike = refusal({one, other.File("ckpt/step-00000004")}, folder.File("mean"));
   CHECK(ExitCodeOf(unlike) == ExitCode::kStorage);
   CHECK(ExitCodeOf(refusal({folder.path()}, other.File("ckpt"))) == ExitCode::kUsage);
+  for (const std::string inside : {"ckpt/mean", "ckpt/step-00000004/mean"}) {
+    const absl::Status among = refusal({folder.path()}, other.File(inside));
+    CHECK(ExitCodeOf(among) == ExitCode::kUsage);
+    CHECK_THAT(std::string(MessageOf(among)), Catch::Contains("is a checkpoint or a run"));
+  }
   fs::resize_file(folder.File("ckpt/step-00000002/model.safetensors"), 100);
   CHECK(ExitCodeOf(refusal({folder.path()}, folder.File("mean"))) == ExitCode::kStorage);
   CHECK_FALSE(fs::exists(folder.File("mean")));

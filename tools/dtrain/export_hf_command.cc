@@ -55,7 +55,8 @@ int ExportHfCommand(int argc, char** argv) {
       "BertForMaskedLM");
   set.Add("metric", "of a run's checkpoints the best by this metric; default: as the run",
           &flags.metric);
-  set.Add("overwrite", "replace files of an earlier export", &flags.options.overwrite);
+  set.Add("overwrite", "replace the files of an earlier export; never of a run",
+          &flags.options.overwrite);
   const absl::Status parsed = ParseFlags(argc, argv, set, flags);
   return RunCommand(argc, argv, set, parsed, {},
                     [&](Runtime& runtime) { return Export(flags, runtime); });

@@ -11,7 +11,7 @@
 namespace dtrain {
 
 struct HfExportOptions {
-  bool overwrite = false;  // replace files of an earlier export
+  bool overwrite = false;  // replace files of an earlier export, of whatever kind
 };
 
 // Writes config.json, generation_config.json, model.safetensors (float32), vocab.json, source.spm,

@@ -17,6 +17,7 @@
 #include "dtrain/train/checkpoint.h"
 #include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/internal/checkpoint_files.h"
+#include "dtrain/train/output_folder.h"
 #include "dtrain/train/safetensors.h"
 
 namespace dtrain {
@@ -147,6 +148,7 @@ absl::StatusOr<AveragedCheckpoints> AverageCheckpoints(std::span<const std::stri
         paths.empty() ? std::string("nothing") : paths[0],
         checkpoints.empty() ? "is none" : "is one"));
   }
+  DT_RETURN_IF_ERROR(CheckIsNoCheckpoint(folder));
   std::error_code error;
   if (fs::exists(folder, error)) {
     return UsageError(folder + ": is there already; name a new folder");

@@ -25,8 +25,8 @@ struct AveragedCheckpoints {
 // moving average where it has one), with the newest one's configuration and tokenizer; it is to
 // translate, evaluate and export with, no run goes on from it. One path may be a run, which gives
 // its newest `last` checkpoints, among them one that it keeps as its best. UsageError: fewer than
-// two checkpoints, or `output` is there already. StorageError: a damaged checkpoint, unlike models,
-// the disk.
+// two checkpoints, or `output` is there already or lies among a run's checkpoints. StorageError: a
+// damaged checkpoint, unlike models, the disk.
 absl::StatusOr<AveragedCheckpoints> AverageCheckpoints(std::span<const std::string> paths,
                                                        int64_t last, const std::string& output);
 

@@ -2,15 +2,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/internal/hf_folder.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <system_error>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
+#include "dtrain/train/output_folder.h"
 
 namespace dtrain::internal {
 namespace {
+
+// All that exports write, of any kind: what the folder of one kind holds of another would be read
+// as its own.
+constexpr const char* kExported[] = {
+    "config.json",    "generation_config.json",  "model.safetensors",
+    "source.spm",     "special_tokens_map.json", "target.spm",
+    "tokenizer.json", "tokenizer_config.json",   "vocab.json",
+    "vocab.txt"};
+
+absl::Status RemoveEarlierExport(const std::string& directory, std::span<const HfFile> files) {
+  for (const std::string name : kExported) {
+    const auto replaces = [&](const HfFile& file) { return file.first == name; };
+    const bool stays = name == "model.safetensors" || std::ranges::any_of(files, replaces);
+    // Until its new last file is there, the folder is not whole.
+    if (stays && name != files.back().first) continue;
+    std::error_code error;
+    std::filesystem::remove(std::filesystem::path(directory) / name, error);
+    if (error) {
+      return StorageError(absl::StrFormat("%s/%s: cannot delete what an earlier export wrote: %s",
+                                          directory, name, error.message()));
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::Status PrepareFolder(const std::string& directory, bool overwrite) {
   std::error_code error;
@@ -57,7 +83,9 @@ std::vector<NamedTensor> HfTensors(ParameterSet& parameters) {
 
 absl::Status WriteHfFolder(const std::string& directory, bool overwrite,
                            std::span<const NamedTensor> tensors, std::span<const HfFile> files) {
+  DT_RETURN_IF_ERROR(CheckIsNoCheckpoint(directory));
   DT_RETURN_IF_ERROR(PrepareFolder(directory, overwrite));
+  DT_RETURN_IF_ERROR(RemoveEarlierExport(directory, files));
   DT_RETURN_IF_ERROR(WriteSafetensors(directory + "/model.safetensors", tensors).status());
   for (const auto& [name, content] : files) {
     DT_RETURN_IF_ERROR(WriteFileAtomically(absl::StrFormat("%s/%s", directory, name), content));

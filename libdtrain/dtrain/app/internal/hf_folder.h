@@ -26,7 +26,8 @@ std::vector<NamedTensor> HfTensors(ParameterSet& parameters);
 using HfFile = std::pair<std::string, std::string>;  // name, content
 
 // Writes model.safetensors and then `files` in order into `directory`, which is made; the last file
-// completes it. UsageError: the folder is not empty and may not be overwritten.
+// completes it. What an earlier export of another kind left there is removed. UsageError: the
+// folder is not empty and may not be overwritten, or is a checkpoint or a run, which never may.
 absl::Status WriteHfFolder(const std::string& directory, bool overwrite,
                            std::span<const NamedTensor> tensors, std::span<const HfFile> files);
 
