@@ -55,6 +55,18 @@ TEST_CASE("help for everything has a comment for every field and stays narrow") 
   }
 }
 
+TEST_CASE("a key stands under the heading of its own section") {
+  std::istringstream lines(*DescribeConfig(Type(), ""));
+  std::string section;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('[')) section = line.substr(1, line.find(']') - 1);
+    if (line.empty() || line[0] == '[' || line[0] == ' ') continue;
+    const std::string key = line.substr(0, line.find('='));
+    INFO(key);
+    CHECK(section == key.substr(0, key.rfind('.')));
+  }
+}
+
 TEST_CASE("help for a section leaves the others out") {
   const absl::StatusOr<std::string> text = DescribeConfig(Type(), "trainer.early_stop");
   REQUIRE(text.ok());

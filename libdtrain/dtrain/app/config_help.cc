@@ -165,23 +165,24 @@ std::string DescribeField(const FieldDescriptor& field, const Message& defaults,
   return text;
 }
 
+// Sections within it come last: what follows a heading is of that section.
 std::string DescribeSection(const Message& defaults, const std::string& prefix,
                             const Comments& comments) {
   const Descriptor& type = *defaults.GetDescriptor();
-  std::string text;
+  std::string fields, sections;
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
     const std::string key = prefix + field.name();
     if (field.message_type() == nullptr || field.is_repeated()) {
-      text += DescribeField(field, defaults, key, comments);
+      fields += DescribeField(field, defaults, key, comments);
       continue;
     }
     const std::string comment = comments.Of(field);
-    text += absl::StrFormat("\n[%s]%s%s\n", key, comment.empty() ? "" : " ", comment);
-    text += DescribeSection(defaults.GetReflection()->GetMessage(defaults, &field), key + ".",
-                            comments);
+    sections += absl::StrFormat("\n[%s]%s%s\n", key, comment.empty() ? "" : " ", comment);
+    sections += DescribeSection(defaults.GetReflection()->GetMessage(defaults, &field), key + ".",
+                                comments);
   }
-  return text;
+  return fields + sections;
 }
 
 }  // namespace
