@@ -1,5 +1,10 @@
 // dtrain.h - everything a training program needs, in one include.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Left out, to be included by name: the work of the tool `dtrain` (doctor.h, plan.h, flag_set.h),
+// readers of files and formats below what prepares data (delimited_reader.h, glue.h, utf8.h), what
+// files, threads and processors are made of (base/), communicators of one kind
+// (thread_communicator.h), the insides of devices, and internal/.
 #ifndef DTRAIN_DTRAIN_H_
 #define DTRAIN_DTRAIN_H_
 
@@ -11,6 +16,7 @@
 #include "dtrain/app/config.h"                      // IWYU pragma: export
 #include "dtrain/app/estimate.h"                    // IWYU pragma: export
 #include "dtrain/app/gemm_plan_file.h"              // IWYU pragma: export
+#include "dtrain/app/hf_export.h"                   // IWYU pragma: export
 #include "dtrain/app/kernel_plans.h"                // IWYU pragma: export
 #include "dtrain/app/main.h"                        // IWYU pragma: export
 #include "dtrain/app/memory_plan.h"                 // IWYU pragma: export
@@ -38,6 +44,9 @@
 #include "dtrain/data/loader.h"                     // IWYU pragma: export
 #include "dtrain/data/packed_texts.h"               // IWYU pragma: export
 #include "dtrain/data/prepare.h"                    // IWYU pragma: export
+#include "dtrain/data/prepare_classification.h"     // IWYU pragma: export
+#include "dtrain/data/prepare_documents.h"          // IWYU pragma: export
+#include "dtrain/data/pretraining_loader.h"         // IWYU pragma: export
 #include "dtrain/data/wordpiece.h"                  // IWYU pragma: export
 #include "dtrain/device/stream_order.h"             // IWYU pragma: export
 #include "dtrain/models/beam_search.h"              // IWYU pragma: export
@@ -57,26 +66,37 @@
 #include "dtrain/nn/transformer_layer.h"            // IWYU pragma: export
 #include "dtrain/nn/transformer_stack.h"            // IWYU pragma: export
 #include "dtrain/ops/cast.h"                        // IWYU pragma: export
+#include "dtrain/ops/dropout_residual.h"            // IWYU pragma: export
+#include "dtrain/ops/gemm.h"                        // IWYU pragma: export
+#include "dtrain/ops/layer_norm.h"                  // IWYU pragma: export
 #include "dtrain/ops/reduce.h"                      // IWYU pragma: export
+#include "dtrain/ops/span_loss.h"                   // IWYU pragma: export
 #include "dtrain/optim/adam.h"                      // IWYU pragma: export
 #include "dtrain/optim/clip.h"                      // IWYU pragma: export
 #include "dtrain/optim/lr_schedule.h"               // IWYU pragma: export
 #include "dtrain/tensor/new_tensor.h"               // IWYU pragma: export
 #include "dtrain/tensor/sequences.h"                // IWYU pragma: export
 #include "dtrain/train/adasum.h"                    // IWYU pragma: export
+#include "dtrain/train/average_checkpoints.h"       // IWYU pragma: export
 #include "dtrain/train/bleu.h"                      // IWYU pragma: export
 #include "dtrain/train/broadcast.h"                 // IWYU pragma: export
 #include "dtrain/train/checkpoint_directory.h"      // IWYU pragma: export
+#include "dtrain/train/chrf.h"                      // IWYU pragma: export
+#include "dtrain/train/classification_metrics.h"    // IWYU pragma: export
 #include "dtrain/train/classification_task.h"       // IWYU pragma: export
 #include "dtrain/train/contract.h"                  // IWYU pragma: export
 #include "dtrain/train/distributed_gradients.h"     // IWYU pragma: export
 #include "dtrain/train/gradient_reducer.h"          // IWYU pragma: export
 #include "dtrain/train/optimizer_shards.h"          // IWYU pragma: export
+#include "dtrain/train/pretrained_weights.h"        // IWYU pragma: export
+#include "dtrain/train/pretraining_task.h"          // IWYU pragma: export
 #include "dtrain/train/replica_check.h"             // IWYU pragma: export
+#include "dtrain/train/squad_metrics.h"             // IWYU pragma: export
 #include "dtrain/train/squad_task.h"                // IWYU pragma: export
 #include "dtrain/train/train_state.h"               // IWYU pragma: export
 #include "dtrain/train/trainer.h"                   // IWYU pragma: export
 #include "dtrain/train/translation_task.h"          // IWYU pragma: export
 #include "dtrain/train/translator.h"                // IWYU pragma: export
+#include "dtrain/train/weight_file.h"               // IWYU pragma: export
 
 #endif  // DTRAIN_DTRAIN_H_
