@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/internal/pretrained_shape.h"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <string>
 
 #include "dtrain/app/config.h"
@@ -16,7 +19,9 @@ namespace {
 
 using Data = proto::ClassificationDataConfig;
 
+// With weights in the folder, which no shape is taken from.
 proto::BertConfig ConfigFor(const TemporaryFolder& folder) {
+  WriteTestFile(folder.File("model.safetensors"), "");
   proto::BertConfig config;
   config.mutable_model()->set_pretrained(folder.path());
   return config;
@@ -181,6 +186,53 @@ TEST_CASE("files beside pretrained weights that cannot be used are named") {
   CHECK_THAT(message(), Catch::Contains("model_type is \"roberta\", not \"bert\""));
   WriteTestFile(folder.File("config.json"), R"({"num_hidden_layers": "six"})");
   CHECK_THAT(message(), Catch::Contains("num_hidden_layers is \"six\""));
+}
+
+TEST_CASE("weights that are not there are named as such before anything is built for them") {
+  const TemporaryFolder folder;
+  namespace fs = std::filesystem;
+  const auto refusal = [&](const std::string& path) {
+    proto::BertConfig config;
+    config.mutable_model()->set_pretrained(path);
+    config.mutable_data()->set_vocabulary("/vocab.txt");
+    return internal::TakePretrainedShape(config);
+  };
+  fs::create_symlink(folder.File("nowhere"), folder.File("dangling"));
+  WriteTestFile(folder.File("file"), "");
+  for (const std::string& path : {folder.File("absent"), folder.File("dangling"),
+                                  folder.File("file/model.safetensors"), std::string("absent")}) {
+    const absl::Status gone = refusal(path);
+    CHECK(ExitCodeOf(gone) == ExitCode::kStorage);
+    CHECK(MessageOf(gone) == path + ": no such file or folder; check model.pretrained");
+  }
+  fs::create_directory(folder.File("empty"));
+  const absl::Status empty = refusal(folder.File("empty"));
+  CHECK(ExitCodeOf(empty) == ExitCode::kStorage);
+  CHECK_THAT(std::string(MessageOf(empty)),
+             Catch::Contains(folder.File("empty") + ": holds no weights"));
+
+  fs::create_directories(folder.File("run/ckpt/step-00000007"));
+  WriteTestFile(folder.File("run/config.textproto"), "");
+  const absl::Status run = refusal(folder.File("run"));
+  CHECK(ExitCodeOf(run) == ExitCode::kUsage);
+  CHECK_THAT(
+      std::string(MessageOf(run)),
+      Catch::StartsWith(folder.File("run") + ": is a run directory; set model.pretrained to " +
+                        folder.File("run/ckpt/last")));
+
+  // A TensorFlow checkpoint is named without what its files end with.
+  WriteTestFile(folder.File("bert_model.ckpt.index"), "");
+  CHECK(refusal(folder.File("bert_model.ckpt")).ok());
+
+  if (::geteuid() == 0) {
+    WARN("root may read everything: permissions are not tested");
+    return;
+  }
+  fs::create_directory(folder.File("closed"));
+  fs::permissions(folder.File("closed"), fs::perms::none);
+  const absl::Status closed = refusal(folder.File("closed"));
+  CHECK(ExitCodeOf(closed) == ExitCode::kStorage);
+  CHECK_THAT(std::string(MessageOf(closed)), Catch::Contains("Permission denied"));
 }
 
 }  // namespace

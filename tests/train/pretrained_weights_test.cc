@@ -219,6 +219,10 @@ TEST_CASE("a file without some of the weights is refused unless that is allowed"
   CHECK_THAT(ErrorOf(path),
              Catch::Contains("holds 39 of the model's 41 weights; missing bert.pooler.dense.bias, "
                              "bert.pooler.dense.weight; not used bert.something.weight"));
+  CHECK_THAT(ErrorOf(path), Catch::Contains("of one kind and size (there is no config.json beside "
+                                            "the weights to take the model's shape from), or set"));
+  WriteTestFile(folder.File("config.json"), "{}");
+  CHECK_THAT(ErrorOf(path), Catch::Contains("of one kind and size, or set"));
   const PretrainedReport report =
       *LoadPretrainedWeights(path, model.parameters(), {.allow_missing = true});
   CHECK(report.initialised.size() == 2);

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <set>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -224,9 +226,19 @@ class Loader {
     return StorageError(absl::StrFormat(
         "%s: holds %d of the model's %d weights; missing %s; not used %s. Check that model and "
         "file "
-        "are of one kind and size, or set allow_missing to start the missing ones anew",
+        "are of one kind and size%s, or set allow_missing to start the missing ones anew",
         file_.path(), matches_.size(), parameters_.in_backward_order().size(), Names(missing),
-        Names(report_.unused)));
+        Names(report_.unused), ShapeNote(file_.path())));
+  }
+
+  // Where no file says what model the weights are of.
+  static std::string ShapeNote(const std::string& file) {
+    const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+    for (const char* name : {"config.json", "bert_config.json", "config.textproto"}) {
+      std::error_code error;
+      if (std::filesystem::exists(folder / name, error)) return "";
+    }
+    return " (there is no config.json beside the weights to take the model's shape from)";
   }
 
   static std::string Names(const std::vector<std::string>& names) {

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/weight_file.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -44,27 +47,6 @@ absl::StatusOr<std::string> FindTensorFlowIndex(const std::string& folder) {
                                         folder, found.back()));
   }
   return found.empty() ? "" : found.front();
-}
-
-// The file of a folder, or what the path means as a file.
-absl::StatusOr<std::string> Find(const std::string& path) {
-  if (!IsFolder(path)) return Exists(path) ? path : path + ".index";
-  for (const char* const name :
-       {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"}) {
-    const std::string file = path + "/" + name;
-    if (Exists(file)) return file;
-  }
-  if (Exists(path + "/pytorch_model.bin.index.json")) {
-    return StorageError(path +
-                        ": holds PyTorch shards, which are not supported; save it as safetensors "
-                        "(save_pretrained() of transformers does)");
-  }
-  DT_ASSIGN_OR_RETURN(std::string index, FindTensorFlowIndex(path));
-  if (!index.empty()) return index;
-  return StorageError(
-      path +
-      ": holds no weights: no model.safetensors, model.safetensors.index.json, pytorch_model.bin "
-      "or TensorFlow checkpoint (.index); check the path");
 }
 
 std::optional<DType> DTypeOfTensorFlow(uint64_t type) {
@@ -204,13 +186,38 @@ absl::Status WeightFile::Content::OpenTorch() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> FindWeightFile(const std::string& path) {
+  if (!IsFolder(path)) {
+    for (const std::string& file : {path, path + ".index"}) {
+      if (Exists(file)) return file;
+    }
+    return FileError(path, "open", ::access(path.c_str(), F_OK) == 0 ? ENOENT : errno);
+  }
+  if (::access(path.c_str(), R_OK | X_OK) != 0) return FileError(path, "open", errno);
+  for (const char* const name :
+       {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"}) {
+    const std::string file = path + "/" + name;
+    if (Exists(file)) return file;
+  }
+  if (Exists(path + "/pytorch_model.bin.index.json")) {
+    return StorageError(path +
+                        ": holds PyTorch shards, which are not supported; save it as safetensors "
+                        "(save_pretrained() of transformers does)");
+  }
+  DT_ASSIGN_OR_RETURN(std::string index, FindTensorFlowIndex(path));
+  if (!index.empty()) return index;
+  return StorageError(
+      path +
+      ": holds no weights: no model.safetensors, model.safetensors.index.json, pytorch_model.bin "
+      "or TensorFlow checkpoint (.index); check the path");
+}
+
 absl::StatusOr<WeightFile> WeightFile::Open(const std::string& path) {
-  DT_ASSIGN_OR_RETURN(std::string file, Find(path));
+  DT_ASSIGN_OR_RETURN(std::string file, FindWeightFile(path));
   auto content = std::make_unique<Content>();
   content->path = std::move(file);
   const std::string& found = content->path;
   if (found.ends_with(".index")) {
-    if (!Exists(found)) return FileError(path, "open", ENOENT);
     DT_RETURN_IF_ERROR(content->OpenTensorFlow());
   } else if (found.ends_with(".index.json")) {
     DT_RETURN_IF_ERROR(content->OpenShards());

@@ -56,6 +56,10 @@ class WeightFile {
   std::unique_ptr<Content> content_;
 };
 
+// The file that WeightFile::Open(path) opens. StorageError: nothing there, or no permission to
+// look.
+absl::StatusOr<std::string> FindWeightFile(const std::string& path);
+
 // The weight_map of a model.safetensors.index.json: tensor -> file beside it. `path` is for
 // messages.
 absl::StatusOr<std::map<std::string, std::string>> ParseShardIndex(const std::string& path,

@@ -18,6 +18,8 @@
 #include "dtrain/bert.pb.h"
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/squad.pb.h"
+#include "dtrain/train/checkpoint_directory.h"
+#include "dtrain/train/weight_file.h"
 #include "nlohmann/json.hpp"
 
 namespace dtrain::internal {
@@ -219,10 +221,17 @@ absl::StatusOr<bool> TakeShapeIn(const fs::path& folder, Config& config) {
   return true;
 }
 
-// A TensorFlow checkpoint is named without what its files end with.
-bool IsGone(const fs::path& weights, const fs::path& folder) {
-  return !Exists(weights) && !Exists(weights.string() + ".index") && !Exists(folder / kJson[0]) &&
-         !Exists(folder / kJson[1]) && !Exists(folder / kOwn);
+// The folder that the files beside the weights are in.
+fs::path FolderOf(const std::string& weights) {
+  std::error_code error;
+  return fs::is_directory(weights, error) ? fs::path(weights) : fs::path(weights).parent_path();
+}
+
+// Neither weights nor what says their shape.
+bool IsGone(const std::string& weights) {
+  const fs::path folder = FolderOf(weights);
+  return !Exists(folder / kJson[0]) && !Exists(folder / kJson[1]) && !Exists(folder / kOwn) &&
+         !FindWeightFile(weights).ok();
 }
 
 // The folder of the checkpoint that the run goes on from, as long as it stays one: by the link to
@@ -246,10 +255,31 @@ fs::path CheckpointBefore(const Config& config) {
   return {};
 }
 
+// Before a model is built for weights that cannot be read.
+template <typename Config>
+absl::Status CheckWeightsAreThere(const Config& config) {
+  const std::string& path = config.model().pretrained();
+  if (path.empty()) return absl::OkStatus();
+  const fs::path own = fs::path(path) / "ckpt";
+  if (Exists(own / "last") || !ListCheckpoints(own).empty()) {
+    return UsageError(
+        absl::StrFormat("%s: is a run directory; set model.pretrained to %s, or to a folder that "
+                        "dtrain export-hf writes",
+                        path, (own / "last").string()));
+  }
+  if (!IsGone(path) || !CheckpointBefore(config).empty()) return absl::OkStatus();
+  std::error_code error;
+  if (fs::status(path, error).type() == fs::file_type::not_found) {
+    return StorageError(path + ": no such file or folder; check model.pretrained");
+  }
+  return Annotate(FindWeightFile(path).status(), "model.pretrained");
+}
+
 }  // namespace
 
 template <typename Config>
 absl::Status TakePretrainedShape(Config& config) {
+  DT_RETURN_IF_ERROR(CheckWeightsAreThere(config));
   DT_RETURN_IF_ERROR(TakeShapeBeside(config).status());
   const std::string& path = config.model().pretrained();
   if (path.empty() || !config.data().vocabulary().empty()) return absl::OkStatus();
@@ -261,9 +291,8 @@ template <typename Config>
 absl::StatusOr<bool> TakeShapeBeside(Config& config) {
   const std::string path = config.model().pretrained();
   if (path.empty()) return false;
-  std::error_code error;
-  fs::path folder = fs::is_directory(path, error) ? fs::path(path) : fs::path(path).parent_path();
-  const fs::path before = IsGone(path, folder) ? CheckpointBefore(config) : fs::path();
+  fs::path folder = FolderOf(path);
+  const fs::path before = IsGone(path) ? CheckpointBefore(config) : fs::path();
   if (!before.empty()) {
     LogInfo(
         absl::StrFormat("%s is gone: shape and vocabulary are those of %s", path, before.string()));

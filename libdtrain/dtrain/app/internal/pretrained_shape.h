@@ -14,9 +14,9 @@ namespace dtrain::internal {
 // JSON: shape, capitals, accents and tokenizer are then those of its config.textproto. Where the
 // weights are gone and the run goes on from a checkpoint (of its own, or run.resume's), all of that
 // is the checkpoint's, its vocabulary too.
-// StorageError: files that are there and cannot be used; UsageError: no vocabulary, or texts longer
-// than the model's positions.
-// Config: proto::BertConfig, proto::PretrainConfig, proto::SquadConfig.
+// StorageError: no weights, or files that are there and cannot be used; UsageError: a run
+// directory, no vocabulary, or texts longer than the model's positions. Config: proto::BertConfig,
+// proto::PretrainConfig, proto::SquadConfig.
 template <typename Config>
 absl::Status TakePretrainedShape(Config& config);
 
