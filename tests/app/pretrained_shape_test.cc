@@ -235,5 +235,28 @@ TEST_CASE("weights that are not there are named as such before anything is built
   CHECK_THAT(std::string(MessageOf(closed)), Catch::Contains("Permission denied"));
 }
 
+// What is said of a config.json beside a vocabulary and weights; "" where it is taken.
+std::string RefusalOf(const TemporaryFolder& folder, const std::string& json) {
+  WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
+  WriteTestFile(folder.File("config.json"), json);
+  proto::BertConfig config = ConfigFor(folder);
+  const absl::Status status = internal::TakePretrainedShape(config);
+  if (!status.ok()) CHECK(ExitCodeOf(status) == ExitCode::kStorage);
+  return std::string(MessageOf(status));
+}
+
+TEST_CASE("a config.json of another encoder than this is refused") {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("config.json");
+  const auto message = [&](const std::string& json) { return RefusalOf(folder, json); };
+  CHECK(message(R"({"position_embedding_type": "relative_key"})") ==
+        path +
+            ": position_embedding_type is \"relative_key\", not \"absolute\"; give BERT's "
+            "weights");
+  CHECK(message(R"({"position_embedding_type": "absolute", "is_decoder": false})").empty());
+  CHECK(message(R"({"position_embedding_type": null, "is_decoder": null})").empty());
+  CHECK_THAT(message(R"({"is_decoder": true})"), Catch::Contains("is_decoder is true, not false"));
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -68,12 +69,22 @@ absl::Status ReadVocabularySize(const std::string& path, proto::BertModelConfig&
   return absl::OkStatus();
 }
 
+// With these the same weights are another function than the encoder here computes. Null, which
+// stands for the default, counts as not there.
+absl::Status RefuseOtherEncoders(const nlohmann::json& json, const std::string& path) {
+  const std::pair<const char*, nlohmann::json> only[] = {
+      {"model_type", "bert"}, {"position_embedding_type", "absolute"}, {"is_decoder", false}};
+  for (const auto& [key, value] : only) {
+    if (!json.contains(key) || json[key].is_null() || json[key] == value) continue;
+    return StorageError(absl::StrFormat("%s: %s is %s, not %s; give BERT's weights", path, key,
+                                        json[key].dump(), value.dump()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadShape(const std::string& path, proto::BertModelConfig& model) {
   DT_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonObject(path));
-  if (json.contains("model_type") && json["model_type"] != "bert") {
-    return StorageError(absl::StrFormat("%s: model_type is %s, not \"bert\"; give BERT's weights",
-                                        path, json["model_type"].dump()));
-  }
+  DT_RETURN_IF_ERROR(RefuseOtherEncoders(json, path));
   const auto get = [&](const char* key, int32_t& value) -> absl::Status {
     if (!json.contains(key)) return absl::OkStatus();
     DT_ASSIGN_OR_RETURN(value, PositiveOf(json, key, path));
