@@ -258,5 +258,31 @@ TEST_CASE("a config.json of another encoder than this is refused") {
   CHECK_THAT(message(R"({"is_decoder": true})"), Catch::Contains("is_decoder is true, not false"));
 }
 
+TEST_CASE("config.json has the limits of the configuration") {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("config.json");
+  const auto message = [&](const std::string& json) { return RefusalOf(folder, json); };
+  CHECK(message(R"({"num_hidden_layers": 1000000})") ==
+        path + ": num_hidden_layers is 1000000, must be 1 to 1000");
+  CHECK(message(R"({"hidden_size": 1099511627776})") ==
+        path + ": hidden_size is 1099511627776, must be 2 to 65536");
+  CHECK(message(R"({"hidden_size": 18446744073709551615})") ==
+        path + ": hidden_size is 18446744073709551615, must be 2 to 65536");
+  CHECK(message(R"({"intermediate_size": 0})") ==
+        path + ": intermediate_size is 0, must be 1 to 1048576");
+  CHECK(message(R"({"num_attention_heads": -1})") ==
+        path + ": num_attention_heads is -1, must be 1 to 1024");
+  CHECK(message(R"({"max_position_embeddings": 512.5})") ==
+        path + ": max_position_embeddings is 512.5, must be 3 to 1048576");
+  CHECK(message(R"({"type_vocab_size": 1025})") ==
+        path + ": type_vocab_size is 1025, must be 1 to 1024");
+  CHECK(message(R"({"type_vocab_size": 1})").empty());
+  for (const std::string epsilon : {"0", "-1", "0.2", "1e-60", "\"small\""}) {
+    CHECK_THAT(message("{\"layer_norm_eps\": " + epsilon + "}"),
+               Catch::EndsWith(", must be above 0 and at most 0.1"));
+  }
+  CHECK(message(R"({"layer_norm_eps": 0.1})").empty());
+}
+
 }  // namespace
 }  // namespace dtrain

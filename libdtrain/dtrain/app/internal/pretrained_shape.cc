@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/internal/pretrained_shape.h"
 
+#include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -18,6 +21,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/pretrain.pb.h"
+#include "dtrain/rules.pb.h"
 #include "dtrain/squad.pb.h"
 #include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/weight_file.h"
@@ -51,22 +55,59 @@ absl::StatusOr<nlohmann::json> ReadJsonObject(const std::string& path) {
   return json;
 }
 
-absl::StatusOr<int32_t> PositiveOf(const nlohmann::json& json, const char* key,
-                                   const std::string& path) {
-  if (json[key].is_number_integer() && json[key] > 0 && json[key] <= 100000000) {
-    return json[key].get<int32_t>();
+struct JsonField {
+  const char* key;    // of config.json
+  const char* field;  // of BertModelConfig
+};
+constexpr JsonField kSizes[] = {{"num_hidden_layers", "num_layers"},
+                                {"hidden_size", "hidden_size"},
+                                {"intermediate_size", "ffn_size"},
+                                {"num_attention_heads", "num_heads"},
+                                {"max_position_embeddings", "max_positions"},
+                                {"type_vocab_size", "type_vocab_size"}};
+
+// Sets the field, within the limits of the configuration's own, where the key is there.
+absl::Status TakeSize(const nlohmann::json& json, const JsonField& size, const std::string& path,
+                      proto::BertModelConfig& model) {
+  if (!json.contains(size.key)) return absl::OkStatus();
+  const nlohmann::json& value = json[size.key];
+  const google::protobuf::FieldDescriptor* const field =
+      model.GetDescriptor()->FindFieldByName(size.field);
+  const proto::Rules& rules = field->options().GetExtension(proto::rules);
+  // One kind of segment is enough for texts that have no partner.
+  const double least = size.field == std::string_view("type_vocab_size") ? 1 : rules.min();
+  if (value.is_number_integer() && value >= std::max(least, 1.0) && value <= rules.max()) {
+    model.GetReflection()->SetInt32(&model, field, value.get<int32_t>());
+    return absl::OkStatus();
   }
-  return StorageError(
-      absl::StrFormat("%s: %s is %s, must be a positive number", path, key, json[key].dump()));
+  return StorageError(absl::StrFormat("%s: %s is %s, must be %.0f to %.0f", path, size.key,
+                                      value.dump(), std::max(least, 1.0), rules.max()));
+}
+
+absl::Status TakeEpsilon(const nlohmann::json& json, const std::string& path,
+                         proto::BertModelConfig& model) {
+  constexpr char kKey[] = "layer_norm_eps";
+  if (!json.contains(kKey)) return absl::OkStatus();
+  const proto::Rules& rules = model.GetDescriptor()
+                                  ->FindFieldByName("layer_norm_epsilon")
+                                  ->options()
+                                  .GetExtension(proto::rules);
+  const nlohmann::json& value = json[kKey];
+  const double given = value.is_number() ? value.get<double>() : 0.0;
+  // As a float it may be 0.
+  const float epsilon = given <= rules.max() ? static_cast<float>(given) : 0.0f;
+  if (epsilon > static_cast<float>(rules.above())) {
+    model.set_layer_norm_epsilon(epsilon);
+    return absl::OkStatus();
+  }
+  return StorageError(absl::StrFormat("%s: %s is %s, must be above %g and at most %g", path, kKey,
+                                      value.dump(), rules.above(), rules.max()));
 }
 
 // A vocabulary says it better: the table may have been padded.
 absl::Status ReadVocabularySize(const std::string& path, proto::BertModelConfig& model) {
   DT_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonObject(path));
-  if (!json.contains("vocab_size")) return absl::OkStatus();
-  DT_ASSIGN_OR_RETURN(const int32_t size, PositiveOf(json, "vocab_size", path));
-  model.set_vocab_size(size);
-  return absl::OkStatus();
+  return TakeSize(json, {"vocab_size", "vocab_size"}, path, model);
 }
 
 // With these the same weights are another function than the encoder here computes. Null, which
@@ -85,41 +126,18 @@ absl::Status RefuseOtherEncoders(const nlohmann::json& json, const std::string& 
 absl::Status ReadShape(const std::string& path, proto::BertModelConfig& model) {
   DT_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonObject(path));
   DT_RETURN_IF_ERROR(RefuseOtherEncoders(json, path));
-  const auto get = [&](const char* key, int32_t& value) -> absl::Status {
-    if (!json.contains(key)) return absl::OkStatus();
-    DT_ASSIGN_OR_RETURN(value, PositiveOf(json, key, path));
-    return absl::OkStatus();
-  };
-  int32_t layers = model.num_layers();
-  int32_t hidden = model.hidden_size();
-  int32_t ffn = model.ffn_size();
-  int32_t heads = model.num_heads();
-  int32_t positions = model.max_positions();
-  int32_t types = model.type_vocab_size();
-  DT_RETURN_IF_ERROR(get("num_hidden_layers", layers));
-  DT_RETURN_IF_ERROR(get("hidden_size", hidden));
-  DT_RETURN_IF_ERROR(get("intermediate_size", ffn));
-  DT_RETURN_IF_ERROR(get("num_attention_heads", heads));
-  DT_RETURN_IF_ERROR(get("max_position_embeddings", positions));
-  DT_RETURN_IF_ERROR(get("type_vocab_size", types));
-  model.set_num_layers(layers);
-  model.set_hidden_size(hidden);
-  model.set_ffn_size(ffn);
-  model.set_num_heads(heads);
-  model.set_max_positions(positions);
-  model.set_type_vocab_size(types);
-  if (hidden % heads != 0) {
-    return StorageError(absl::StrFormat(
-        "%s: hidden_size %d is no multiple of num_attention_heads %d", path, hidden, heads));
+  for (const JsonField& size : kSizes) DT_RETURN_IF_ERROR(TakeSize(json, size, path, model));
+  if (model.hidden_size() % model.num_heads() != 0) {
+    return StorageError(
+        absl::StrFormat("%s: hidden_size %d is no multiple of num_attention_heads %d", path,
+                        model.hidden_size(), model.num_heads()));
   }
-  if (json.contains("layer_norm_eps") && json["layer_norm_eps"].is_number()) {
-    model.set_layer_norm_epsilon(json["layer_norm_eps"].get<float>());
-  }
+  DT_RETURN_IF_ERROR(TakeEpsilon(json, path, model));
   if (json.contains("hidden_act") && json["hidden_act"].is_string()) {
     DT_RETURN_IF_ERROR(SetActivation(json["hidden_act"], path, model));
   }
-  LogInfo(
-      absl::StrFormat("%s: %d layers of %d, %d heads, ffn %d", path, layers, hidden, heads, ffn));
+  LogInfo(absl::StrFormat("%s: %d layers of %d, %d heads, ffn %d", path, model.num_layers(),
+                          model.hidden_size(), model.num_heads(), model.ffn_size()));
   return absl::OkStatus();
 }
 
