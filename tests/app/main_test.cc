@@ -250,6 +250,9 @@ TEST_CASE("the tool lists its commands, explains them and names the nearest one"
   CHECK(Shell(tool).exit_code == 2);
   CHECK_THAT(Shell(tool + " version").output, Catch::StartsWith("dtrain "));
   CHECK_THAT(Shell(tool + " help version").output, Catch::Contains("Usage: dtrain version"));
+  const Outcome of_help = Shell(tool + " help help");
+  CHECK(of_help.exit_code == 0);
+  CHECK(of_help.output == help.output);
   const Outcome unknown = Shell(tool + " versoin");
   CHECK(unknown.exit_code == 2);
   CHECK_THAT(unknown.output, Catch::StartsWith("dtrain: error[E2]: unknown command \"versoin\"; "

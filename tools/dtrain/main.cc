@@ -63,7 +63,7 @@ int UnknownCommand(const std::string& name) {
 }
 
 int Help(int argc, char** argv) {
-  if (argc < 3) {
+  if (argc < 3 || std::string_view(argv[2]) == "help") {
     PrintHelp(stdout);
     return 0;
   }
