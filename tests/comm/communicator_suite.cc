@@ -268,6 +268,10 @@ std::string GroupsKeepToThemselves(Communicator& comm) {
   const auto root = comm.Group(first);
   if ((root != nullptr) != comm.is_root()) return "the group has other members";
   if (root && root->AllReduceValue(3, ReduceOp::kSum) != 3) return "the group of one adds wrongly";
+  const auto ends = comm.Group({0, comm.size() - 1});
+  const bool is_end = comm.is_root() || comm.rank() == comm.size() - 1;
+  if ((ends != nullptr) != is_end) return "the group of a list has other members";
+  if (ends && ends->size() != std::min(comm.size(), 2)) return "the group of a list has other size";
   const auto node = comm.NodeGroup();
   if (node->size() != comm.local_size() || node->rank() != comm.local_rank()) return "node group";
   const auto cross = comm.CrossGroup();

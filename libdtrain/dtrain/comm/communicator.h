@@ -19,6 +19,7 @@
 #define DTRAIN_COMM_COMMUNICATOR_H_
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -162,6 +163,10 @@ class Communicator {
   virtual std::unique_ptr<Communicator> Split(int color) = 0;
   // Of `ranks` alone, which all ranks pass alike; null on the others.
   std::unique_ptr<Communicator> Group(std::span<const int> ranks);
+  // As in Group({0, 2}).
+  std::unique_ptr<Communicator> Group(std::initializer_list<int> ranks) {
+    return Group(std::span<const int>(ranks.begin(), ranks.size()));
+  }
   // Of the ranks of this host; of the ranks with this local rank, one of each host.
   std::unique_ptr<Communicator> NodeGroup();
   std::unique_ptr<Communicator> CrossGroup() { return Split(local_rank()); }
