@@ -264,7 +264,7 @@ TEST_CASE("the mean of checkpoints is a model to translate, evaluate and export 
   CHECK(Tool("export-hf " + mean + " " + tiny.Path("mean-hf")).exit_code == 0);
   const Outcome again = Tool("average " + run + " " + mean);
   CHECK(again.exit_code == 2);
-  CHECK_THAT(again.output, Catch::Contains("is there already"));
+  CHECK_THAT(again.output, Catch::Contains("is a checkpoint or a run"));
   const Outcome resumed =
       Shell(DTRAIN_TEST_NMT_TRAIN " --config=" + tiny.run +
             "/config.textproto run.run_dir=" + tiny.Path("from-mean") + " --resume=" + mean);

@@ -23,7 +23,7 @@ absl::Status CheckIsNoCheckpoint(const std::string& folder) {
   };
   bool taken = has(place, "ckpt");
   for (fs::path at = place; !taken; at = at.parent_path()) {
-    taken = has(at, "MANIFEST") || has(at, "COMPLETE") ||
+    taken = (has(at, "MANIFEST") && has(at, "COMPLETE")) ||
             (at.filename() == "ckpt" && (has(at, "last") || !ListCheckpoints(at).empty()));
     if (at == at.parent_path()) break;
   }
