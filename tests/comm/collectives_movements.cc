@@ -254,8 +254,8 @@ std::string FuzzTheQueue(Communicator& comm, int tensors, uint64_t seed) {
   for (int first = 0; first < tensors; first += kBatch) {
     std::vector<std::vector<int64_t>> values;
     for (int i = 0; i < kBatch; ++i) {
-      const uint64_t bits = common.NextBelow(8);
-      values.emplace_back(common.NextBelow(uint64_t{2} << (bits + bits / 4)));
+      const uint32_t bits = common.NextBelow(8);
+      values.emplace_back(common.NextBelow(uint32_t{2} << (bits + bits / 4)));
       for (size_t k = 0; k < values.back().size(); ++k) {
         values.back()[k] = static_cast<int64_t>(k) * (comm.rank() + 1) + first + i;
       }

@@ -173,17 +173,20 @@ std::vector<std::string> LinesOf(const std::string& path) {
 TEST_CASE("a rank whose communication fails leaves a record of its last collectives") {
   const TemporaryFolder directory;
   LogSink previous = SetLogSink([](LogLevel, std::string_view) {});
+  bool has_failed = false;
   RunRanks(2,
-           [](Communicator& comm) {
+           [&](Communicator& comm) {
              for (int i = 0; i < 1500; ++i) comm.AllReduceValue(i, ReduceOp::kSum);
              if (comm.rank() == 1) return;
              try {
                comm.AllReduceValue(1.0, ReduceOp::kSum);
              } catch (const CommError&) {
+               has_failed = true;
              }
            },
            {.timeout_seconds = 0.2, .record_directory = directory.path()});
   SetLogSink(previous);
+  CHECK(has_failed);
   const auto lines = LinesOf(directory.File("collectives-rank-00000.jsonl"));
   REQUIRE(lines.size() == 1025);
   CHECK_THAT(lines[0], Catch::Contains("\"rank\": 0") && Catch::Contains("for rank 1 (host a)"));

@@ -24,7 +24,7 @@ int RunOnThisRank(int argc, char** argv, std::FILE* report) {
 }
 
 void PrintReport(std::FILE* report) {
-  std::rewind(report);
+  std::fseek(report, 0, SEEK_SET);
   std::printf("--- report of rank %d\n", MpiWorld().rank());
   char line[512];
   while (std::fgets(line, sizeof(line), report) != nullptr) std::fputs(line, stdout);

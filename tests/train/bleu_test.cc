@@ -22,7 +22,8 @@ TEST_CASE("13a tokens equal sacreBLEU's") {
   CHECK(Tokenize13a("so-\ncalled\nlines") == "socalled lines");
   CHECK(Tokenize13a("") == "");
   for (const nlohmann::json& segment : MetricsGolden()["segments"]) {
-    CHECK(Tokenize13a(segment["hypothesis"].get<std::string>()) == segment["tokens"]);
+    CHECK(Tokenize13a(segment["hypothesis"].get<std::string>()) ==
+          segment["tokens"].get<std::string>());
   }
 }
 
@@ -51,9 +52,9 @@ TEST_CASE("corpus BLEU equals sacreBLEU's") {
     const BleuOptions options{.lowercase = expected["lowercase"].get<bool>()};
     const BleuScore bleu = *CorpusBleu(lines.hypotheses, references, options);
     CHECK(bleu.score == Approx(expected["bleu"].get<double>()).epsilon(1e-12));
-    CHECK(bleu.Format() == expected["bleu_text"]);
+    CHECK(bleu.Format() == expected["bleu_text"].get<std::string>());
     CHECK(BleuSignature(static_cast<int>(references.size()), options) ==
-          expected["bleu_signature"]);
+          expected["bleu_signature"].get<std::string>());
   }
 }
 

@@ -18,7 +18,7 @@ TEST_CASE("corpus chrF equals sacreBLEU's") {
     CHECK(ComputeChrf(*CountChrf(lines.hypotheses, references, options), options) ==
           Approx(expected["chrf"].get<double>()).epsilon(1e-12));
     CHECK(ChrfSignature(static_cast<int>(references.size()), options) ==
-          expected["chrf_signature"]);
+          expected["chrf_signature"].get<std::string>());
     options.eps_smoothing = true;
     CHECK(ComputeChrf(*CountChrf(lines.hypotheses, references, options), options) ==
           Approx(expected["chrf_eps"].get<double>()).epsilon(1e-12));

@@ -120,7 +120,7 @@ void Fiber::Start(void (*body)()) {
   *--top = nullptr;
   *--top = reinterpret_cast<void*>(&Entry);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
-  stack_pointer_ = top;
+  stack_pointer_ = static_cast<void*>(top);
 #else
   getcontext(&context_);
   context_.uc_stack.ss_sp = stack_;

@@ -57,7 +57,7 @@ Executor& Executor::Get() {
   return executor;
 }
 
-Executor::Executor() : order_(OrderFromEnvironment()) {}
+Executor::Executor() : order_(OrderFromEnvironment()), random_(order_.seed) {}
 
 template <typename T>
 void Executor::Arrange(std::vector<T>& turns, int64_t count) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/check.h"
 
 namespace dtrain {
 namespace {
@@ -27,9 +28,11 @@ absl::StatusOr<std::string> HeaderValue(const std::vector<absl::string_view>& li
 }  // namespace
 
 std::string_view PlanTypeName(DType type) {
-  const auto* const found = std::find_if(std::begin(kTypeNames), std::end(kTypeNames),
-                                         [&](const auto& entry) { return entry.first == type; });
-  return found->second;
+  for (const auto& [of, name] : kTypeNames) {
+    if (of == type) return name;
+  }
+  DT_CHECK(false) << "plans are made of floating types alone";
+  return "";
 }
 
 DType PlanFields::Type(std::string_view key) {
