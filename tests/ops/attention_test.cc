@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/attention.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <numeric>
@@ -191,6 +192,25 @@ TEST_CASE("large scores do not overflow") {
   CHECK(ErrorOf(x.out, ReferenceAttention(x.problem).out) <=
         std::max(1e-3, 2.0 * ToleranceOf(dtype)));
   for (const double value : ValuesOf(x.dq)) CHECK(std::isfinite(value));
+}
+
+// While the maximum stays, the sums must not shrink, by however little: long sequences have many
+// tiles. In float, 7200 log2 e is off by 4e-4.
+TEST_CASE("equal scores weigh early keys as late ones") {
+  const DType dtype = GENERATE(from_range(FloatTypes()));
+  constexpr int32_t kKeys = 1024;
+  const Tensor q = Filled({1, 64}, dtype, 3.0);
+  const Tensor k = Filled({kKeys, 64}, dtype, 5.0);
+  Values halves(size_t{kKeys} * 64, 1.0);
+  std::fill(halves.begin() + kKeys * 32, halves.end(), -1.0);
+  const Tensor v = FromValues({kKeys, 64}, dtype, halves);
+  Tensor out = Filled({1, 64}, dtype, 77.0);
+  Tensor log_sum_exp = Filled({1, 1}, DType::kFloat32, 77.0);
+  Stream stream(TestDevice());
+  AttentionForward(q, k, v, Pack({1}), Pack({kKeys}), {.scale = 7.5f}, out, log_sum_exp, stream);
+  stream.Synchronize();
+  INFO(Name(dtype));
+  for (const double value : ValuesOf(out)) REQUIRE(std::abs(value) <= 1e-5);
 }
 
 TEST_CASE("scores beyond float's range count nothing, whichever keys have them") {

@@ -85,7 +85,8 @@ struct FlashRows {
     }
   }
 
-  // Scores become probabilities relative to the maximum so far. Every row has seen key 0.
+  // Scores become probabilities relative to the maximum so far. Every row has seen key 0. What is
+  // fused is written out, here and in Finish(), so that a row's bits are those of any kRowTiles.
   __device__ __forceinline__ void Softmax(float scale_log2) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -97,18 +98,20 @@ struct FlashRows {
       largest = max(largest, __shfl_xor_sync(kFullWarp, largest, 1));
       largest = max(largest, __shfl_xor_sync(kFullWarp, largest, 2));
       const float offset = largest * scale_log2;
-      const float shrink = FastExp2(maximum[half] * scale_log2 - offset);
+      // The difference before the product: as a fused maximum * scale_log2 - offset, an unchanged
+      // maximum would give the rounding error of `offset`, and the sums would shrink at each tile.
+      const float shrink = FastExp2((maximum[half] - largest) * scale_log2);
       maximum[half] = largest;
-      float total = sum[half] * shrink;
+      float total = 0.0f;
 #pragma unroll
       for (int n = 0; n < kBlocks; ++n) {
 #pragma unroll
         for (int i = 2 * half; i < 2 * half + 2; ++i) {
-          scores[n][i] = FastExp2(scores[n][i] * scale_log2 - offset);
+          scores[n][i] = FastExp2(__fmaf_rn(scores[n][i], scale_log2, -offset));
           total += scores[n][i];
         }
       }
-      sum[half] = total;
+      sum[half] = __fmaf_rn(sum[half], shrink, total);
 #pragma unroll
       for (int n = 0; n < kDim / 8; ++n) {
         out[n][2 * half] *= shrink;
@@ -145,7 +148,7 @@ struct FlashRows {
       const int query = first + ResultRow(2 * half);
       if (LaneIndex() % 4 == 0 && query < at.queries) {
         args.log_sum_exp[StatisticsIndex(args, at, query)] =
-            maximum[half] * args.scale + logf(total);
+            __fmaf_rn(maximum[half], args.scale, logf(total));
       }
     }
     StoreResults<kDim, kDim>(
