@@ -106,6 +106,8 @@ void Fill(const Device& device, void* to, int byte, size_t bytes, void* stream) 
 
 void FillRows(const Device& device, void* to, size_t stride_bytes, int byte, size_t row_bytes,
               size_t rows, void* stream) {
+  // A stride is at most cudaDeviceProp::memPitch, 2 GiB - 1; one piece has no such limit.
+  if (rows == 1) return Fill(device, to, byte, row_bytes, stream);
   Use(device);
   DT_CHECK_CUDA(cudaMemset2DAsync(to, stride_bytes, byte, row_bytes, rows, AsStream(stream)));
 }
