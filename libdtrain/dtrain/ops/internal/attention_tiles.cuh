@@ -22,7 +22,8 @@ inline constexpr int kFlashTile = 64;  // streamed rows at a time
 // shared memory; attention_cuda.cu launches no other kernels.
 template <typename T, int kDim>
 inline constexpr bool kHasFlash = kTargetCapability >= 80 ||
-                                  (std::is_same_v<T, Float16> && kDim <= 64);
+                                  (kTargetCapability >= 75 && std::is_same_v<T, Float16> &&
+                                   kDim <= 64);
 
 // In elements.
 template <int kDim>
