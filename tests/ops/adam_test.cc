@@ -116,6 +116,32 @@ TEST_CASE("Adam updates ranges that begin anywhere, and nothing beside them") {
   CHECK(outside(ValuesOf(copy), begin) == Values(16, 5.0));
 }
 
+TEST_CASE("Adam gives equal weights equal bits, wherever they lie") {
+  // Some lie in packs that a thread of a GPU takes together, some in its last one, and some before
+  // and after all packs.
+  constexpr int64_t kPeriod = 37;
+  constexpr int64_t kCount = 4103;
+  Stream stream(TestDevice());
+  const auto repeated = [&](uint32_t site, double low) {
+    const Values few = ValuesOf(Random({kPeriod}, kF32, site, low, 1.0));
+    Values many(kCount + 1);
+    for (int64_t i = 0; i <= kCount; ++i) {
+      many[static_cast<size_t>(i)] = few[static_cast<size_t>(i % kPeriod)];
+    }
+    return FromValues({kCount + 1}, kF32, many).Rows(1, kCount + 1);
+  };
+  Tensor w = repeated(1, -1.0);
+  Tensor m = repeated(2, -1.0);
+  Tensor v = repeated(3, 0.0);
+  Tensor absent;
+  AdamUpdate(repeated(4, -1.0), OnDevice({.gradient_scale = 0.3f}),
+             {.l2 = 0.01f, .weight_decay = 0.01f}, w, m, v, absent, stream);
+  FinishOps();
+  for (const Tensor& x : {w, m, v}) {
+    for (int64_t i = kPeriod; i < kCount; ++i) REQUIRE(ValueAt(x, i) == ValueAt(x, i - kPeriod));
+  }
+}
+
 TEST_CASE("Adam leaves a weight alone that has never had a gradient") {
   Stream stream(TestDevice());
   Tensor w = Random({100}, kF32, 1);

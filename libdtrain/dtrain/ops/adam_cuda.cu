@@ -28,13 +28,16 @@ struct AdamState {
   float w, m, v;
 };
 
+// What is fused is written out: left to the compiler, it may differ between the loops, and so would
+// a weight's bits with its place in the grid.
 __device__ __forceinline__ AdamState UpdateOne(const AdamOptions& o, const AdamFactors& by,
                                                float gradient, AdamState s) {
-  const float g = gradient * by.gradient + s.w * o.l2;
-  s.m = s.m * o.beta1 + g * (1.0f - o.beta1);
-  s.v = s.v * o.beta2 + g * g * (1.0f - o.beta2);
-  const float step = s.m * by.m_correction / (sqrtf(s.v) * by.root_v_correction + o.epsilon);
-  s.w -= (step + s.w * o.weight_decay) * by.learning_rate;
+  const float g = __fmaf_rn(s.w, o.l2, gradient * by.gradient);
+  s.m = __fmaf_rn(s.m, o.beta1, g * (1.0f - o.beta1));
+  s.v = __fmaf_rn(s.v, o.beta2, g * g * (1.0f - o.beta2));
+  const float root = __fmaf_rn(sqrtf(s.v), by.root_v_correction, o.epsilon);
+  const float step = s.m * by.m_correction / root;
+  s.w = __fmaf_rn(-by.learning_rate, __fmaf_rn(s.w, o.weight_decay, step), s.w);
   return s;
 }
 
@@ -93,6 +96,7 @@ __global__ __launch_bounds__(kAdamThreads) void AdamKernelGpu(AdamGpuArgs args) 
   if (first + (kAdamPacks - 1) * kStride < whole) {
     UpdatePacks<T, kPack, kAdamPacks>(args, by, first, kStride);
   } else {
+#pragma unroll 1  // of less than kAdamPacks turns
     for (int64_t at = first; at < whole; at += kStride) {
       UpdatePacks<T, kPack, 1>(args, by, at, 0);
     }

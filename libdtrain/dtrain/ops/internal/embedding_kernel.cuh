@@ -177,7 +177,8 @@ __global__ __launch_bounds__(kSumThreads) void EmbeddingSumKernelGpu(EmbeddingSu
 #pragma unroll
       for (int j = 0; j < kColumns; ++j) {
         const float start = !first ? sum[j] : whole ? old[k][j] : 0.0f;
-        sum[j] = start + ((kept >> j & 1u) != 0 ? d[k][j] * factor : 0.0f);
+        // Fused by name, so that any kColumns round alike.
+        sum[j] = (kept >> j & 1u) != 0 ? __fmaf_rn(d[k][j], factor, start) : start;
       }
       const bool last = (edges.lasts >> i & 1u) != 0;
       if (whole && last && RowOfKey(key[k]) != args.zero_row) {
