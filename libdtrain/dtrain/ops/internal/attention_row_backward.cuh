@@ -11,7 +11,8 @@
 //   1 KiB of statistics. 49 or 81 KiB.
 // Traffic: q, k, v, out, d_out, dq, dk, dv once.
 // Floor (model): 10 * queries * keys * kDim operations at the mma.sync rate. Two blocks share a
-//   multiprocessor of sm_90, one of them computing while the other waits for its rows.
+//   multiprocessor, one of them computing while the other waits for its rows; on sm_80, not those
+//   of heads of 64 without dropout.
 #ifndef DTRAIN_OPS_INTERNAL_ATTENTION_ROW_BACKWARD_CUH_
 #define DTRAIN_OPS_INTERNAL_ATTENTION_ROW_BACKWARD_CUH_
 
@@ -29,8 +30,11 @@ struct RowBackwardTraits {
   static constexpr bool kOwnKeys = true;
   static constexpr bool kDropout = kDrop;
   static constexpr int kChunk = 16;  // dQ's products count on it: a chunk is a step of its depth
-  // Two blocks' rows fit where there are 227 KiB of shared memory, and then 128 registers are few.
-  static constexpr int kBlocks = kTargetCapability >= 90 ? 2 : 1;
+  // Two blocks' rows fit from sm_80 on: 2 * (81 + 1) KiB are all of an A100's 164. (sm_86 and
+  // sm_89, with 100 KiB, run the same code, heads of 64 one block at a time.) Then 128 registers
+  // are few: on sm_80, heads of 64 without dropout would spill.
+  static constexpr int kBlocks =
+      kTargetCapability >= 90 || (kTargetCapability >= 80 && (kDrop || kDim == 32)) ? 2 : 1;
   static constexpr bool kHoldsX = kBlocks == 1;
   static constexpr bool kHoldsY = kBlocks == 1;
   static constexpr bool kKeepsScores = true;
