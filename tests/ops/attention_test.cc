@@ -183,6 +183,35 @@ TEST_CASE("attention gives the same bits every time, on any number of threads") 
   SetNumThreads(threads);
 }
 
+// On a GPU, a batch's blocks take two tiles of 16 queries a warp where they are at least two per
+// multiprocessor (the host executor has 3), and else one.
+TEST_CASE("a sequence gets the same bits alone and in a batch") {
+  const DType dtype = GENERATE(from_range(FloatTypes()));
+  const int64_t head_dim = GENERATE(32, 64);
+  const bool causal = GENERATE(false, true);
+  const Lengths lengths = {65, 150, 3};
+  INFO(Name(dtype) << ", head size " << head_dim << ", causal " << causal);
+  Fixture batch({"", lengths, lengths, 2, head_dim, causal}, dtype);
+  batch.Forward();
+  const AttentionSaved x = batch.Saved();
+  const Sequences& all = batch.problem.queries;
+  Tensor out = Filled(batch.out.shape(), dtype, 77.0);
+  Tensor log_sum_exp = Filled(batch.log_sum_exp.shape(), DType::kFloat32, 77.0);
+  Stream stream(TestDevice());
+  for (int64_t i = 0; i < all.count(); ++i) {
+    const int64_t begin = all.begin(i);
+    const int64_t end = all.end(i);
+    const Sequences one = Pack({all.length(i)});
+    Tensor out_of_one = out.Rows(begin, end);
+    Tensor statistics_of_one = log_sum_exp.Rows(begin, end);
+    AttentionForward(x.q.Rows(begin, end), x.k.Rows(begin, end), x.v.Rows(begin, end), one, one,
+                     batch.problem.options, out_of_one, statistics_of_one, stream);
+  }
+  stream.Synchronize();
+  CHECK(SameBits(out, batch.out));
+  CHECK(SameBits(log_sum_exp, batch.log_sum_exp));
+}
+
 TEST_CASE("large scores do not overflow") {
   const DType dtype = GENERATE(from_range(FloatTypes()));
   Fixture x({"", {40, 3}, {40, 3}, 1, 64, true}, dtype, 60.0);

@@ -18,12 +18,15 @@ namespace dtrain {
 namespace {
 
 // One launch's blocks: so many for the longest sequence, times heads and sequences.
+int64_t BlocksOf(const AttentionArgs& args, int64_t max_rows, int rows) {
+  const int64_t tiles = (max_rows + rows - 1) / rows;
+  return tiles * args.num_heads * args.sequences;
+}
+
 LaunchShape ShapeOf(const AttentionArgs& args, int64_t max_rows, int rows, int threads,
                     size_t shared_bytes) {
-  const int64_t tiles = (max_rows + rows - 1) / rows;
-  return {.blocks = {tiles * args.num_heads * args.sequences},
-          .threads = threads,
-          .shared_bytes = shared_bytes};
+  return {
+      .blocks = {BlocksOf(args, max_rows, rows)}, .threads = threads, .shared_bytes = shared_bytes};
 }
 
 // ---- plain -------------------------------------------------------------------------------------
@@ -48,11 +51,21 @@ void PlainBackward(const AttentionArgs& args, Stream& stream) {
 
 // ---- matrix units ------------------------------------------------------------------------------
 
-int ComputeCapability(const Device& device) {
-  thread_local std::vector<int> known;  // asking the driver takes longer than a kernel
+// What the choice of a kernel depends on.
+struct GpuKind {
+  int compute_capability = 0;
+  int multiprocessors = 0;
+};
+
+GpuKind KindOf(const Device& device) {
+  thread_local std::vector<GpuKind> known;  // asking the driver takes longer than a kernel
   const auto index = static_cast<size_t>(device.index);
   if (known.size() <= index) known.resize(index + 1);
-  if (known[index] == 0) known[index] = cuda::Properties(device).compute_capability;
+  if (known[index].compute_capability == 0) {
+    const cuda::DeviceProperties properties = cuda::Properties(device);
+    known[index] = {.compute_capability = properties.compute_capability,
+                    .multiprocessors = properties.multiprocessors};
+  }
   return known[index];
 }
 
@@ -64,26 +77,33 @@ bool TakesFlash(const AttentionArgs& args, bool backward, const Device& device) 
     const bool has_kernel = args.head_dim == 32 || args.head_dim == 64 || args.head_dim == 128;
     if (!has_kernel || !AreAligned(args, backward) || args.scale <= 0.0f) return false;
     const bool is_first_kind = std::is_same_v<T, Float16> && args.head_dim <= 64;
-    return ComputeCapability(device) >= (is_first_kind ? 75 : 80);
+    return KindOf(device).compute_capability >= (is_first_kind ? 75 : 80);
   } else {
     return false;
   }
 }
 
+template <int kRowTiles>
+inline constexpr int kFlashForwardRows = (kFlashWarps * 16) * kRowTiles;
+
 template <typename T, int kDim, int kRowTiles, bool kDropout>
 void FlashForward(const AttentionArgs& args, Stream& stream) {
   Launch(FlashAttentionForwardKernel<T, kDim, kRowTiles, kDropout>,
-         ShapeOf(args, args.max_queries, kFlashWarps * kRowTiles * 16, kFlashThreads,
+         ShapeOf(args, args.max_queries, kFlashForwardRows<kRowTiles>, kFlashThreads,
                  FlashForwardSharedBytes<kDim, kRowTiles>()),
          args, stream);
 }
 
 template <typename T, int kDim, bool kDropout>
 void FlashForwardOfDim(const AttentionArgs& args, Stream& stream) {
-  // 128 queries per block halve the reads of K and V where there are that many, and where they fit
-  // into registers.
+  // 128 queries per block halve the reads of K and V where there are that many, where they fit
+  // into registers, and where the blocks are enough to keep all multiprocessors busy.
   if constexpr (kDim <= 64 && !kDropout) {
-    if (args.max_queries > 64) return FlashForward<T, kDim, 2, kDropout>(args, stream);
+    if (args.max_queries > kFlashForwardRows<1> &&
+        BlocksOf(args, args.max_queries, kFlashForwardRows<2>) >=
+            2 * KindOf(stream.device()).multiprocessors) {
+      return FlashForward<T, kDim, 2, kDropout>(args, stream);
+    }
   }
   FlashForward<T, kDim, 1, kDropout>(args, stream);
 }
@@ -92,7 +112,7 @@ template <typename T, int kDim, bool kDropout>
 void FlashBackwardOfDim(const AttentionArgs& args, Stream& stream) {
   if constexpr (kDim <= 64) {
     if (std::max(args.max_keys, args.max_queries) <= kRowKernelRows &&
-        ComputeCapability(stream.device()) >= 80) {
+        KindOf(stream.device()).compute_capability >= 80) {
       using Row = RowBackwardTraits<T, kDim, kDropout>;
       return Launch(
           RowAttentionBackwardKernel<Row>,
