@@ -112,6 +112,10 @@ TEST_CASE("a run lasts its epochs, and warms up over a tenth of its updates") {
   CHECK(steps({"trainer.max_steps=1000", "trainer.max_epochs=3"}).max_steps == 75);
   CHECK(steps({"optimizer.warmup_steps=3"}).learning_rate.warmup_steps == 3);
   CHECK(steps({"trainer.warmup_ratio=0"}).learning_rate.warmup_steps == 0);
+  // Only what is made of epochs changes with the updates of one.
+  CHECK(options.planned_epochs.is_rate_of_epochs);
+  CHECK_FALSE(steps({"optimizer.warmup_steps=3"}).planned_epochs.is_rate_of_epochs);
+  CHECK_FALSE(steps({"optimizer.total_steps=90"}).planned_epochs.is_rate_of_epochs);
 }
 
 TEST_CASE("updates that are given are not cut short by the default of max_epochs") {

@@ -161,6 +161,50 @@ TEST_CASE("a run that goes on with other batches does all of its epochs") {
   CHECK(run_until(8, 8, 0, -1).rows.back() == 8 * rows);
 }
 
+TEST_CASE("a run that goes on with other batches keeps its place in the learning rate") {
+  const ToyTexts texts;
+  const auto run_until = [&](const TemporaryFolder& folder, int64_t batch, int64_t stop_at) {
+    constexpr int64_t kEpochs = 6;
+    Run run = MakeRun(texts);
+    run.trainer.checkpoint_dir = folder.File("ckpt");
+    run.task.batch = {.samples_per_batch = batch};
+    const int64_t each = (Open(texts, "train").size() + batch - 1) / batch;
+    run.trainer.max_steps = kEpochs * each;
+    run.trainer.max_steps_of_epochs = true;
+    run.trainer.planned_epochs = {
+        .updates_per_epoch = each, .epochs = kEpochs, .is_rate_of_epochs = true};
+    run.trainer.learning_rate = {.kind = LrScheduleOptions::Kind::kLinear,
+                                 .base = 2e-3,
+                                 .warmup_steps = (run.trainer.max_steps + 9) / 10,
+                                 .total_steps = run.trainer.max_steps};
+    run.stop_at = stop_at;
+    return Train(run)[0];
+  };
+  const auto check = [&](int64_t before, int64_t stop_at, int64_t after) {
+    INFO("batches of " << before << ", from update " << stop_at << " on of " << after);
+    const TemporaryFolder folder;
+    const Result first = run_until(folder, before, stop_at);
+    REQUIRE(first.exit_code == ExitCode::kStopped);
+    std::vector<double> rates = first.learning_rates;
+    // A stop with the batches of now changes nothing.
+    const Result second = run_until(folder, after, stop_at + 3);
+    REQUIRE(second.exit_code == ExitCode::kStopped);
+    const Result third = run_until(folder, after, -1);
+    REQUIRE(third.exit_code == ExitCode::kDone);
+    CHECK(third.rows.back() == 6 * 90);
+    CHECK(second.learning_rates.front() == Approx(rates.back()).epsilon(0.08));
+    rates = second.learning_rates;
+    rates.insert(rates.end(), third.learning_rates.begin(), third.learning_rates.end());
+    CHECK(std::is_sorted(rates.rbegin(), rates.rend()));
+    for (size_t i = 2; i < rates.size(); ++i) {
+      CHECK(rates[i - 1] - rates[i] == Approx(rates[0] - rates[1]));
+    }
+    CHECK(rates.back() == 0.0);
+  };
+  check(16, 8, 4);
+  check(4, 31, 16);
+}
+
 std::string Written(const ClassificationShard& shard,
                     const ClassificationPredictions& predictions) {
   const TemporaryFolder folder;

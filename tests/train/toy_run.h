@@ -15,7 +15,7 @@ struct ToyResult : TrainObserver {
   ExitCode exit_code = ExitCode::kDone;
   std::string message = {};
   std::vector<float> weights = {};
-  std::vector<double> losses = {}, nlls = {}, epochs = {};
+  std::vector<double> losses = {}, nlls = {}, epochs = {}, learning_rates = {};
   std::vector<int64_t> rows = {};  // so far
   std::vector<EvaluationResult> evaluations = {};
   int64_t skipped = 0;  // updates
@@ -27,6 +27,7 @@ struct ToyResult : TrainObserver {
     losses.push_back(record.loss);
     nlls.push_back(record.nll);
     epochs.push_back(record.epoch);
+    learning_rates.push_back(record.learning_rate);
     rows.push_back(record.target_tokens);
     if (record.step == stop_at) flags->stop = true;
   }

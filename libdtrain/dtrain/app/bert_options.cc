@@ -86,6 +86,7 @@ TrainerOptions BertTrainerOf(const proto::BertTrainerConfig& trainer,
   const int64_t max_steps =
       UpdatesOf(trainer.max_steps(), trainer.max_epochs(), run.updates_per_epoch);
   LrScheduleOptions schedule = LearningRateOf(optimizer, max_steps, hidden_size);
+  const bool is_rate_of_epochs = optimizer.total_steps() == 0 && schedule.warmup_steps == 0;
   if (schedule.warmup_steps == 0) {
     schedule.warmup_steps = std::llround(std::ceil(internal::AsWritten(trainer.warmup_ratio()) *
                                                    static_cast<double>(schedule.total_steps)));
@@ -97,7 +98,8 @@ TrainerOptions BertTrainerOf(const proto::BertTrainerConfig& trainer,
   options.max_steps_of_epochs = max_steps != trainer.max_steps();
   options.planned_epochs = {.updates_per_epoch = run.updates_per_epoch,
                             .epochs = trainer.max_epochs(),
-                            .max_steps = trainer.max_steps()};
+                            .max_steps = trainer.max_steps(),
+                            .is_rate_of_epochs = is_rate_of_epochs};
   options.learning_rate = schedule;
   options.reducer.power_sgd.seed = run.seed;
   options.best_metric = best;

@@ -261,7 +261,7 @@ void Trainer::ApplyGradients(Update& update) {
   const int64_t learned = rounds_ ? update.own_tokens : update.sums.tokens;
   const double tokens = static_cast<double>(std::max<int64_t>(learned, 1));
   if (rounds_) rounds_->Count(learned);
-  update.learning_rate = LearningRate(options_.learning_rate, state_.step, BudgetUsed());
+  update.learning_rate = RateOf(state_.step);
   update.epoch = task_.epochs();
   update.step = ++state_.step;
   update.target_tokens = state_.target_tokens += update.sums.tokens;

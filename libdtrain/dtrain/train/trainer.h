@@ -62,6 +62,9 @@ struct PlannedEpochs {
   int64_t updates_per_epoch = 0;  // 0: not planned like this
   int64_t epochs = 0;             // 0: no limit
   int64_t max_steps = 0;          // the limit beside the epochs; 0 is none
+  // The learning rate's total_steps and warmup_steps are shares of the epochs: it goes on from the
+  // epochs done. Else they are updates, and each that was made counts as one.
+  bool is_rate_of_epochs = false;
 };
 
 struct TrainerOptions {
@@ -266,6 +269,10 @@ class Trainer {
   // UsageError where a checkpoint of another run leaves nothing to train.
   absl::Status CheckLimits(const std::string& checkpoint) const;
   double BudgetUsed() const;
+  // The learning rate of 0-based update `step` of this run.
+  double RateOf(int64_t step) const {
+    return LearningRate(options_.learning_rate, step - rate_shift_, BudgetUsed());
+  }
   double Elapsed() const { return resumed_seconds_ + clock_.Seconds(); }
   double EtaSeconds(const Update& update, double step_seconds) const;
   absl::StatusOr<std::string> Load(const std::string& from);
@@ -300,7 +307,8 @@ class Trainer {
   TrainObserver* observer_ = nullptr;
   StopFlags* stop_flags_ = nullptr;
 
-  TrainState state_;  // skipped, optimizer_steps and loss_scaler: as far as the ring was read
+  int64_t rate_shift_ = 0;  // updates made beyond those that today's batches need for the same data
+  TrainState state_;        // skipped, optimizer_steps and loss_scaler: as far as the ring was read
   Timer clock_;
   double resumed_seconds_ = 0.0;
   double elapsed_ = 0.0;

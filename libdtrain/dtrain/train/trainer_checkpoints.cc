@@ -84,8 +84,12 @@ void Trainer::PlanEnd() {
   const bool is_first = planned.max_steps == 0 || end < planned.max_steps;
   const int64_t planned_end = std::exchange(options_.max_steps, is_first ? end : planned.max_steps);
   options_.max_steps_of_epochs = is_first;
-  if (options_.learning_rate.total_steps == planned_end) {
-    options_.learning_rate.total_steps = options_.max_steps;
+  int64_t& total = options_.learning_rate.total_steps;
+  if (planned.is_rate_of_epochs && is_first) {
+    total = planned.epochs * planned.updates_per_epoch;
+    rate_shift_ = end - total;
+  } else if (total == planned_end) {
+    total = options_.max_steps;
   }
   if (!differs || !comm_.is_root()) return;
   Event("resume", absl::StrFormat("an epoch has %d updates now, %d before: the run ends at update "
@@ -116,12 +120,12 @@ absl::Status Trainer::CheckLimits(const std::string& checkpoint) const {
                    absl::StrFormat("%d", state_.step));
   }
   const int64_t end = options_.learning_rate.total_steps;
-  if (FallsToAnEnd(options_.learning_rate.kind) && state_.step >= end) {
+  if (FallsToAnEnd(options_.learning_rate.kind) && state_.step - rate_shift_ >= end) {
     return UsageError(absl::StrFormat(
         "--resume=%s: the learning rate falls to its least within %d updates, and the checkpoint "
         "has made %d; set optimizer.total_steps above what the two runs make together, or "
         "optimizer.schedule=constant",
-        checkpoint, end, state_.step));
+        checkpoint, end + rate_shift_, state_.step));
   }
   if (options_.max_seconds > 0.0 && state_.seconds >= options_.max_seconds) {
     return reached(absl::StrFormat("max_time gives %g s", options_.max_seconds),

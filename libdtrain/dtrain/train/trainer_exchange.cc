@@ -48,8 +48,7 @@ absl::Status Trainer::EndRound() {
   state_.loss_scaler = {.scale = least[0], .good_updates = static_cast<int64_t>(least[1])};
   adam_.set_steps(state_.optimizer_steps);
   step_.Reset(state_.loss_scaler, state_.optimizer_steps, ctx_.stream());
-  return CheckDiverged(state_.step,
-                       LearningRate(options_.learning_rate, state_.step - 1, BudgetUsed()));
+  return CheckDiverged(state_.step, RateOf(state_.step - 1));
 }
 
 Trainer::Requests Trainer::TakeRequests(const Requests& requests) {
