@@ -37,13 +37,6 @@ StepRules RulesOf(const TrainerOptions& options) {
           .average_decay = options.adam.ema_decay};
 }
 
-GradientReducerOptions ReducerOptionsOf(const TrainerOptions& options, const Stream& stream) {
-  GradientReducerOptions reducer = options.reducer;
-  reducer.stream = stream;
-  if (options.shard_optimizer) reducer.scatter_block = OptimizerShards::kBlock;
-  return reducer;
-}
-
 Adam MakeAdam(ParameterSet& parameters, const AdamConfig& config, const OptimizerShards* shards) {
   if (shards == nullptr) return {parameters, config};
   return {parameters, config, shards->mine()};
@@ -67,14 +60,12 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
       ctx_(ctx),
       options_(options),
       timeline_(comm, options.timeline),
-      reducer_(std::make_unique<GradientReducer>(
-          task.parameters(), AreRoundsDue(0) ? static_cast<Communicator&>(alone_) : comm,
-          ReducerOptionsOf(options, ctx.stream()))),
+      step_(ctx.device(), RulesOf(options)),
+      reducer_(MakeReducer(AreRoundsDue(0) ? static_cast<Communicator&>(alone_) : comm)),
       shards_(options.shard_optimizer && comm.size() > 1
                   ? std::make_unique<OptimizerShards>(task.parameters(), comm, *reducer_)
                   : nullptr),
       adam_(MakeAdam(task.parameters(), options.adam, shards_.get())),
-      step_(ctx.device(), RulesOf(options)),
       ring_(ctx.device()),
       graphs_(TakesGraphs(options.cuda_graphs, ctx.device(), comm.size()), ctx) {
   CheckSchedule(options.learning_rate);
@@ -86,11 +77,19 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
     DT_CHECK_EQ(options.reducer.power_sgd.rank, 0) << "ranks that update alone send no gradients";
     DT_CHECK(!options.shard_optimizer) << "ranks that update alone need all moments";
   }
-  reducer_->SetGradientScale(step_.loss_scale());
-  reducer_->set_timeline(&timeline_.spans());
   state_.position = task.position();
   state_.best_metric_name = options.best_metric;
   state_.early_stop_metric_name = options.early_stop.metric;
+}
+
+std::unique_ptr<GradientReducer> Trainer::MakeReducer(Communicator& comm) {
+  GradientReducerOptions options = options_.reducer;
+  options.stream = ctx_.stream();
+  if (options_.shard_optimizer) options.scatter_block = OptimizerShards::kBlock;
+  auto reducer = std::make_unique<GradientReducer>(task_.parameters(), comm, options);
+  reducer->SetGradientScale(step_.loss_scale());
+  reducer->set_timeline(&timeline_.spans());
+  return reducer;
 }
 
 Trainer::~Trainer() { ctx_.set_loss({}); }

@@ -236,6 +236,8 @@ class Trainer {
   void Record(const Update& update, const StepState& decided);
   // Whether the ranks' weights differ for now (trainer_exchange.cc).
   bool IsInRound() const;
+  // For the exchange with those ranks, with the loop's stream, scale and timeline.
+  std::unique_ptr<GradientReducer> MakeReducer(Communicator& comm);
   // Whether ranks make the update that follows `step` alone.
   bool AreRoundsDue(int64_t step) const;
   absl::Status BeginRounds();
@@ -296,11 +298,11 @@ class Trainer {
   TrainerOptions options_;
   StepTimeline timeline_;
   SelfCommunicator alone_;  // of reducer_ where there is rounds_
+  DeviceStep step_;
   std::unique_ptr<GradientReducer> reducer_;
   std::unique_ptr<OptimizerShards> shards_;  // null: every rank updates all parameters
   Adam adam_;
   std::unique_ptr<internal::LocalRounds> rounds_;  // none while gradients are summed over ranks
-  DeviceStep step_;
   StepRing ring_;
   StepGraphs graphs_;
   std::deque<Update> issued_;  // those whose decisions are in the ring

@@ -22,7 +22,7 @@ absl::Status Trainer::BeginRounds() {
   rounds_ = std::make_unique<internal::LocalRounds>(options_.sync_every, task_.parameters(), adam_,
                                                     comm_);
   if (options_.sync_every_start == 0) return absl::OkStatus();
-  reducer_ = std::make_unique<GradientReducer>(task_.parameters(), alone_, options_.reducer);
+  reducer_ = MakeReducer(alone_);
   Event("rounds", absl::StrFormat("from here on ranks update alone and take their mean every %d "
                                   "updates",
                                   options_.sync_every));
