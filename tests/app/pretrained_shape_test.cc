@@ -220,6 +220,17 @@ TEST_CASE("weights that are not there are named as such before anything is built
       Catch::StartsWith(folder.File("run") + ": is a run directory; set model.pretrained to " +
                         folder.File("run/ckpt/last")));
 
+  // A run's own files are not those of a folder in it that is missing.
+  WriteTestFile(folder.File("run/vocab.txt"), "[UNK]\n");
+  for (const std::string& path : {folder.File("run/hff"), folder.File("run/hf-1.5")}) {
+    const absl::Status typo = refusal(path);
+    CHECK(ExitCodeOf(typo) == ExitCode::kStorage);
+    CHECK(MessageOf(typo) == path + ": no such file or folder; check model.pretrained");
+    proto::BertConfig config;
+    config.mutable_model()->set_pretrained(path);
+    CHECK_FALSE(internal::TakeShapeBeside(config).value());
+  }
+
   // A TensorFlow checkpoint is named without what its files end with.
   WriteTestFile(folder.File("bert_model.ckpt.index"), "");
   CHECK(refusal(folder.File("bert_model.ckpt")).ok());

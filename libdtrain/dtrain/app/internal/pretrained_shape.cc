@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -250,10 +251,18 @@ absl::StatusOr<bool> TakeShapeIn(const fs::path& folder, Config& config) {
   return true;
 }
 
-// The folder that the files beside the weights are in.
+// The folder that the files beside the weights are in. Of what is missing only its name says that
+// it was a file: a folder's own parent may be a run, with another model's files.
 fs::path FolderOf(const std::string& weights) {
   std::error_code error;
-  return fs::is_directory(weights, error) ? fs::path(weights) : fs::path(weights).parent_path();
+  fs::path path = weights;
+  if (fs::is_directory(path, error)) return path;
+  constexpr const char* kFiles[] = {".safetensors", ".json", ".bin",  ".pt",
+                                    ".pth",         ".ckpt", ".index"};
+  const std::string extension = path.extension();
+  const bool is_file = Exists(path) || Exists(weights + ".index") ||
+                       std::ranges::find(kFiles, extension) != std::end(kFiles);
+  return is_file ? path.parent_path() : path;
 }
 
 // Neither weights nor what says their shape.
