@@ -246,6 +246,30 @@ TEST_CASE("weights that are not there are named as such before anything is built
   CHECK_THAT(std::string(MessageOf(closed)), Catch::Contains("Permission denied"));
 }
 
+TEST_CASE("a run whose export was deleted goes on from its newest checkpoint") {
+  const TemporaryFolder folder;
+  namespace fs = std::filesystem;
+  proto::BertConfig theirs;
+  for (const auto& [name, layers] :
+       {std::pair{"run", 7}, {"run/ckpt/step-00000002", 2}, {"run/ckpt/step-00000010", 3}}) {
+    fs::create_directories(folder.File(name));
+    theirs.mutable_model()->set_num_layers(layers);
+    WriteTestFile(folder.File(name + std::string("/config.textproto")),
+                  PrintConfig(theirs, ConfigFormat::kFull));
+    WriteTestFile(folder.File(name + std::string("/vocab.txt")), "[UNK]\n");
+  }
+  const auto layers = [&] {
+    proto::BertConfig config;
+    config.mutable_model()->set_pretrained(folder.File("run/hf"));
+    config.mutable_run()->set_run_dir(folder.File("run"));
+    CHECK(std::string(MessageOf(internal::TakePretrainedShape(config))) == "");
+    return config.model().num_layers();
+  };
+  CHECK(layers() == 3);  // as where links cannot be made
+  fs::create_directory_symlink("step-00000002", folder.File("run/ckpt/last"));
+  CHECK(layers() == 2);
+}
+
 // What is said of a config.json beside a vocabulary and weights; "" where it is taken.
 std::string RefusalOf(const TemporaryFolder& folder, const std::string& json) {
   WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");

@@ -272,20 +272,29 @@ bool IsGone(const std::string& weights) {
          !FindWeightFile(weights).ok();
 }
 
-// The folder of the checkpoint that the run goes on from, as long as it stays one: by the link to
-// the newest. Empty where the run begins.
+// In a folder of checkpoints: the link to the newest first, which is there as long as it stays the
+// newest, and the newest itself where links cannot be made.
+void AddCheckpointsOf(const fs::path& folder, std::vector<fs::path>& places) {
+  places.push_back(folder / "last");
+  const std::vector<int64_t> steps = ListCheckpoints(folder.string());
+  if (!steps.empty()) places.push_back(folder / CheckpointName(steps.back()));
+}
+
+// The folder of the checkpoint that the run goes on from. Empty where the run begins.
 template <typename Config>
 fs::path CheckpointBefore(const Config& config) {
   const fs::path resume = config.run().resume();
   const fs::path run_dir = config.run().run_dir();
   std::vector<fs::path> places;
   if (resume == "auto" && !run_dir.empty()) {
-    places.push_back(run_dir / "ckpt/last");
+    AddCheckpointsOf(run_dir / "ckpt", places);
     for (const uint64_t seed : config.trainer().seeds()) {
-      places.push_back(run_dir / ("seed-" + std::to_string(seed)) / "ckpt/last");
+      AddCheckpointsOf(run_dir / ("seed-" + std::to_string(seed)) / "ckpt", places);
     }
   } else if (resume != "auto" && resume != "never") {
-    places = {resume, resume / "ckpt/last", resume / "last"};
+    places.push_back(resume);
+    AddCheckpointsOf(resume / "ckpt", places);
+    AddCheckpointsOf(resume, places);
   }
   for (const fs::path& place : places) {
     if (Exists(place / kOwn) && Exists(place / "vocab.txt")) return place;
