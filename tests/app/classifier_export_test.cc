@@ -99,6 +99,8 @@ TEST_CASE("an export over one of another kind leaves nothing of it") {
                            "tokenizer.json", "vocab.json", "README.md"}) {
     WriteTestFile(out + "/" + name, "of a translation model");
   }
+  WriteTestFile(out + "/config.json", R"({"model_type": "marian"})");
+  WriteTestFile(out + "/model.safetensors", "weights");
   REQUIRE(ExportRunToHuggingFace(run.folder.path(), "", out, {.overwrite = true}).ok());
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(out)) {
@@ -108,6 +110,23 @@ TEST_CASE("an export over one of another kind leaves nothing of it") {
                                        "special_tokens_map.json", "tokenizer_config.json",
                                        "vocab.txt"});
   CHECK(ReadTestFile(out + "/config.json").starts_with("{"));
+}
+
+TEST_CASE("what lies in a folder that never was an export stays there") {
+  const SavedRun run;
+  for (const std::string json : {"", "{}", "[]", R"({"architectures": )"}) {
+    INFO(json);
+    const TemporaryFolder folder;
+    WriteTestFile(folder.File("vocab.json"), "mine");
+    WriteTestFile(folder.File("source.spm"), "mine");
+    WriteTestFile(folder.File("vocab.txt"), "mine");
+    WriteTestFile(folder.File("model.safetensors"), "mine");
+    if (!json.empty()) WriteTestFile(folder.File("config.json"), json);
+    REQUIRE(ExportRunToHuggingFace(run.folder.path(), "", folder.path(), {.overwrite = true}).ok());
+    CHECK(ReadTestFile(folder.File("vocab.json")) == "mine");
+    CHECK(ReadTestFile(folder.File("source.spm")) == "mine");
+    CHECK(ReadTestFile(folder.File("vocab.txt")) != "mine");
+  }
 }
 
 TEST_CASE("a folder in use and a checkpoint of something else are refused") {

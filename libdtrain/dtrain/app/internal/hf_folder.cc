@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <system_error>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
 #include "dtrain/train/output_folder.h"
+#include "nlohmann/json.hpp"
 
 namespace dtrain::internal {
 namespace {
@@ -22,20 +24,34 @@ constexpr const char* kExported[] = {
     "tokenizer.json", "tokenizer_config.json",   "vocab.json",
     "vocab.txt"};
 
+// Files of these names in any other folder are somebody's own.
+bool IsExport(const std::string& directory) {
+  std::error_code error;
+  if (!std::filesystem::exists(directory + "/model.safetensors", error)) return false;
+  const absl::StatusOr<std::string> text = ReadWholeFile(directory + "/config.json");
+  if (!text.ok()) return false;
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() && (json.contains("architectures") || json.contains("model_type"));
+}
+
+absl::Status RemoveFile(const std::string& directory, const std::string& name) {
+  std::error_code error;
+  std::filesystem::remove(std::filesystem::path(directory) / name, error);
+  if (!error) return absl::OkStatus();
+  return StorageError(absl::StrFormat("%s/%s: cannot delete what an earlier export wrote: %s",
+                                      directory, name, error.message()));
+}
+
 absl::Status RemoveEarlierExport(const std::string& directory, std::span<const HfFile> files) {
-  for (const std::string name : kExported) {
-    const auto replaces = [&](const HfFile& file) { return file.first == name; };
-    const bool stays = name == "model.safetensors" || std::ranges::any_of(files, replaces);
-    // Until its new last file is there, the folder is not whole.
-    if (stays && name != files.back().first) continue;
-    std::error_code error;
-    std::filesystem::remove(std::filesystem::path(directory) / name, error);
-    if (error) {
-      return StorageError(absl::StrFormat("%s/%s: cannot delete what an earlier export wrote: %s",
-                                          directory, name, error.message()));
+  if (IsExport(directory)) {
+    for (const std::string name : kExported) {
+      const auto replaces = [&](const HfFile& file) { return file.first == name; };
+      if (name == "model.safetensors" || std::ranges::any_of(files, replaces)) continue;
+      DT_RETURN_IF_ERROR(RemoveFile(directory, name));
     }
   }
-  return absl::OkStatus();
+  // Until its new last file is there, the folder is not whole.
+  return RemoveFile(directory, files.back().first);
 }
 
 absl::Status PrepareFolder(const std::string& directory, bool overwrite) {
