@@ -1,6 +1,7 @@
 // bert_estimate_test.cc - estimates of question answering and pre-training against real arenas.
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "dtrain/models/bert_question_answering.h"
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/squad.pb.h"
+#include "testing/file_testing.h"
 #include "testing/pretraining_batches.h"
 
 namespace dtrain {
@@ -149,6 +151,26 @@ TEST_CASE("an estimate refuses what the program itself would refuse") {
   CHECK_THAT(refused(Load<proto::PretrainConfig>({"trainer.label_weights=1"})),
              Catch::Contains("trainer.label_weights weighs classes"));
   CHECK_THAT(refused(Load<proto::PretrainConfig>({"model.num_heads=5"})),
+             Catch::Contains("a multiple of model.num_heads (5)"));
+}
+
+TEST_CASE("an estimate takes the pretrained shapes that a run takes") {
+  const TemporaryFolder folder;
+  WriteTestFile(folder.File("config.json"), R"({"num_hidden_layers": 2, "hidden_size": 48,
+      "num_attention_heads": 4, "type_vocab_size": 1, "vocab_size": 50})");
+  const auto with = [&](const std::string& override) {
+    return EstimateRun(Load<proto::PretrainConfig>({"model.pretrained=" + folder.path(), override}),
+                       {});
+  };
+  const auto estimate = with("data.max_length=90");
+  REQUIRE(std::string(MessageOf(estimate.status())) == "");
+  CHECK(estimate->head.encoder.num_layers == 2);
+  CHECK(estimate->head.encoder.type_vocab_size == 1);
+  CHECK(ExitCodeOf(with("model.num_heads=5").status()) == ExitCode::kUsage);
+  // A checkpoint's configuration is not that of a file which is checked when it is read.
+  std::filesystem::remove(folder.File("config.json"));
+  WriteTestFile(folder.File("config.textproto"), "model { hidden_size: 48 num_heads: 5 }");
+  CHECK_THAT(std::string(MessageOf(with("data.max_length=90").status())),
              Catch::Contains("a multiple of model.num_heads (5)"));
 }
 

@@ -11,6 +11,7 @@
 #include "dtrain/app/bert_config.h"
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/internal/bert_shape.h"
+#include "dtrain/app/internal/validate_bert.h"
 #include "dtrain/app/nmt_config.h"
 #include "dtrain/app/nmt_options.h"
 #include "dtrain/app/pretrain_config.h"
@@ -180,8 +181,11 @@ template <typename Config>
 absl::StatusOr<BertEstimate> EstimateBert(const Config& given, const EstimateOptions& options) {
   Config config = given;
   BertEstimate estimate;
+  DT_RETURN_IF_ERROR(ValidateWithoutData(given));
   DT_RETURN_IF_ERROR(internal::TakeShape(config, estimate.notes));
-  DT_RETURN_IF_ERROR(ValidateWithoutData(config));
+  // Of a shape that is not the configuration's, as runs: its limits are those of its own files.
+  DT_RETURN_IF_ERROR(internal::ValidateBertModel(config.model()));
+  DT_RETURN_IF_ERROR(internal::ValidateTextLength(config));
   DT_RETURN_IF_ERROR(FillBert(config, options, estimate));
   return estimate;
 }
