@@ -1,6 +1,7 @@
 // bert_estimate_test.cc - estimates of question answering and pre-training against real arenas.
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,6 +11,7 @@
 #include "dtrain/app/config.h"
 #include "dtrain/app/estimate.h"
 #include "dtrain/models/bert_question_answering.h"
+#include "dtrain/nmt.pb.h"
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/squad.pb.h"
 #include "testing/file_testing.h"
@@ -172,6 +174,38 @@ TEST_CASE("an estimate takes the pretrained shapes that a run takes") {
   WriteTestFile(folder.File("config.textproto"), "model { hidden_size: 48 num_heads: 5 }");
   CHECK_THAT(std::string(MessageOf(with("data.max_length=90").status())),
              Catch::Contains("a multiple of model.num_heads (5)"));
+}
+
+TEST_CASE("an estimate of lengths that no text has is refused") {
+  const auto config = Load<proto::SquadConfig>({"data.max_question=40"});
+  const auto refusal = [&](double length, double deviation) {
+    const auto estimate =
+        EstimateRun(config, {.source_length = length, .length_deviation = deviation});
+    CHECK(ExitCodeOf(estimate.status()) == ExitCode::kUsage);
+    return std::string(MessageOf(estimate.status()));
+  };
+  for (const double length : {91.0, 0.001, -1.0, 1e12, std::nan(""), HUGE_VAL}) {
+    CHECK_THAT(refusal(length, 0.0), Catch::StartsWith("--source_length is ") &&
+                                         Catch::Contains("1 to 90 (data.max_length)"));
+  }
+  for (const double deviation : {91.0, 1e18, -1.0, std::nan("")}) {
+    CHECK_THAT(refusal(0.0, deviation), Catch::StartsWith("--length_deviation is ") &&
+                                            Catch::Contains("0 to 90 (data.max_length)"));
+  }
+  CHECK(Estimated(config, {.source_length = 90, .length_deviation = 90}).plan.batch.tokens ==
+        9 * 90);
+  CHECK(Estimated(config, {.source_length = 1}).plan.batch.tokens == 9);
+
+  proto::NmtConfig translation;
+  REQUIRE(LoadConfig({.files = {}, .overrides = {"run.device=cpu"}}, translation).ok());
+  const int64_t longest = translation.model().max_positions();
+  for (const double length : {0.5, 1e12}) {
+    const auto source = EstimateRun(translation, {.source_length = length});
+    CHECK_THAT(std::string(MessageOf(source.status())), Catch::StartsWith("--source_length is "));
+    const auto target = EstimateRun(translation, {.target_length = length});
+    CHECK_THAT(std::string(MessageOf(target.status())), Catch::StartsWith("--target_length is "));
+  }
+  CHECK(EstimateRun(translation, {.source_length = static_cast<double>(longest)}).ok());
 }
 
 TEST_CASE("the text and the JSON of an estimate say whose it is and of what") {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "dtrain/app/bert_config.h"
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/internal/bert_shape.h"
@@ -142,6 +143,22 @@ absl::Status ReadCorpus(const proto::DataConfig& data, TranslationEstimate& esti
   return absl::OkStatus();
 }
 
+// Means that texts of 1 to `longest` tokens may have, and deviations; 0 is not given.
+absl::Status CheckLengths(const EstimateOptions& options, int64_t longest, const char* field) {
+  const auto refusal = [&](const char* flag, double tokens, int least) {
+    return UsageError(absl::StrFormat("--%s is %g tokens, must be %d to %d (%s)", flag, tokens,
+                                      least, longest, field));
+  };
+  const auto most = static_cast<double>(longest);
+  for (const auto& [flag, tokens] : {std::pair{"source_length", options.source_length},
+                                     {"target_length", options.target_length}}) {
+    if (tokens != 0.0 && !(tokens >= 1.0 && tokens <= most)) return refusal(flag, tokens, 1);
+  }
+  const double deviation = options.length_deviation;
+  if (deviation >= 0.0 && deviation <= most) return absl::OkStatus();
+  return refusal("length_deviation", deviation, 0);
+}
+
 // Of a validated configuration with the model's shape.
 template <typename Config>
 absl::Status FillBert(const Config& config, const EstimateOptions& options,
@@ -186,6 +203,7 @@ absl::StatusOr<BertEstimate> EstimateBert(const Config& given, const EstimateOpt
   // Of a shape that is not the configuration's, as runs: its limits are those of its own files.
   DT_RETURN_IF_ERROR(internal::ValidateBertModel(config.model()));
   DT_RETURN_IF_ERROR(internal::ValidateTextLength(config));
+  DT_RETURN_IF_ERROR(CheckLengths(options, config.data().max_length(), "data.max_length"));
   DT_RETURN_IF_ERROR(FillBert(config, options, estimate));
   return estimate;
 }
@@ -210,6 +228,7 @@ absl::StatusOr<TranslationEstimate> EstimateRun(const proto::NmtConfig& config,
   DT_ASSIGN_OR_RETURN(const Device device, DeviceOf(config));
   const ContextOptions context = ContextOptionsOf(config.trainer(), /*rank=*/0);
   TranslationEstimate estimate;
+  DT_RETURN_IF_ERROR(CheckLengths(options, config.model().max_positions(), "model.max_positions"));
   estimate.program = "nmt_train";
   estimate.model = ModelOptionsOf(config.model());
   estimate.ranks = options.ranks;

@@ -88,8 +88,9 @@ struct BertEstimate : Estimate {
   BertMemoryPlan plan;  // of the configuration
 };
 
-// UsageError where the configuration is none, recompute=auto needs a GPU that is not there, or the
-// shape is that of pretrained weights which are not there.
+// UsageError where the configuration is none, a length is none that its texts may have,
+// recompute=auto needs a GPU that is not there, or the shape is that of pretrained weights which
+// are not there.
 absl::StatusOr<TranslationEstimate> EstimateRun(const proto::NmtConfig& config,
                                                 const EstimateOptions& options);
 absl::StatusOr<BertEstimate> EstimateRun(const proto::BertConfig& config,

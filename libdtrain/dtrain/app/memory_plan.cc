@@ -184,14 +184,14 @@ BertBatch MicroBatchOf(const proto::BertTrainerConfig& config, int ranks,
       int64_t{ranks} * MicroBatchesOf(batch, config.micro_batch_tokens(), lengths.longest, ranks);
   if (batch.samples_per_batch == 0) {
     const int64_t tokens = (batch.tokens_per_batch + parts - 1) / parts;
-    const auto texts = std::llround(static_cast<double>(tokens) / lengths.mean);
+    const auto texts = std::llround(static_cast<double>(tokens) / std::max(lengths.mean, 1.0));
     return {.tokens = tokens, .texts = std::max<int64_t>(texts, 1)};
   }
   const int64_t texts = (batch.samples_per_batch + parts - 1) / parts;
   const auto count = static_cast<double>(texts);
-  const auto tokens =
-      std::llround(count * lengths.mean + kDeviations * lengths.deviation * std::sqrt(count));
-  return {.tokens = std::min<int64_t>(tokens, texts * lengths.longest), .texts = texts};
+  const double tokens = count * lengths.mean + kDeviations * lengths.deviation * std::sqrt(count);
+  const double most = count * static_cast<double>(lengths.longest);
+  return {.tokens = std::llround(std::min(tokens, most)), .texts = texts};
 }
 
 std::string RecomputeName(Recompute recompute) {
