@@ -10,6 +10,7 @@
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/estimate.h"
+#include "dtrain/bert.pb.h"
 #include "dtrain/models/bert_question_answering.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/pretrain.pb.h"
@@ -206,6 +207,19 @@ TEST_CASE("an estimate of lengths that no text has is refused") {
     CHECK_THAT(std::string(MessageOf(target.status())), Catch::StartsWith("--target_length is "));
   }
   CHECK(EstimateRun(translation, {.source_length = static_cast<double>(longest)}).ok());
+}
+
+TEST_CASE("an estimate counts the outputs of Jigsaw's labels") {
+  const auto outputs = [](const std::string& override) {
+    const auto estimate =
+        Estimated(Load<proto::BertConfig>({"data.jigsaw=true", override})).parameters.total();
+    return (estimate -
+            Estimated(Load<proto::BertConfig>({"data.labels=value"})).parameters.total()) /
+               (32 + 1) +
+           1;
+  };
+  CHECK(outputs("data.jigsaw_auxiliary=false") == 1);
+  CHECK(outputs("data.jigsaw_auxiliary=true") == 7);
 }
 
 TEST_CASE("the text and the JSON of an estimate say whose it is and of what") {

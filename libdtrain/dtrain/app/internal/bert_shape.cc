@@ -14,6 +14,7 @@
 #include "dtrain/base/file.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/data/glue.h"
+#include "dtrain/data/jigsaw.h"
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/squad.pb.h"
 
@@ -55,6 +56,9 @@ absl::StatusOr<int64_t> LabelsOf(const proto::ClassificationDataConfig& data, in
   if (!data.glue().empty()) {
     DT_ASSIGN_OR_RETURN(const GlueTask task, FindGlueTask(data.glue()));
     return std::max<int64_t>(static_cast<int64_t>(task.label_names.size()), 1);
+  }
+  if (data.jigsaw()) {
+    return data.jigsaw_auxiliary() ? 1 + static_cast<int64_t>(kJigsawAuxiliaries.size()) : 1;
   }
   if (data.labels() == Data::value) return 1;
   if (data.labels() == Data::multi) return std::max(data.label_size(), 1);
