@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,7 +71,7 @@ TEST_CASE("a mapped file that became shorter is named, and the exit code is that
     CHECK_THAT(ended.text, Catch::StartsWith("dtrain: error[E7]: "));
     CHECK_THAT(ended.text,
                Catch::Contains(file.substr(file.size() - std::min<size_t>(file.size(), 512)) +
-                               ": became shorter"));
+                               ": became shorter while it was read, or could not be read"));
     CHECK_THAT(ended.text, Catch::EndsWith("(see docs/errors.md#e7)\n"));
   }
 }
@@ -91,6 +92,19 @@ TEST_CASE("another bus error ends a process as it always did") {
     ::raise(SIGBUS);
   });
   CHECK(sent.code == 128 + SIGBUS);
+  for (const int code : {BUS_MCEERR_AR, BUS_MCEERR_AO}) {
+    const Ended broken = RunInChild([&] {
+      const MappedFile mapped = *MappedFile::Open(path);
+      siginfo_t info{};
+      info.si_signo = SIGBUS;
+      info.si_code = code;
+      info.si_addr = const_cast<std::byte*>(mapped.bytes().data());
+      ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::syscall(SYS_gettid), SIGBUS, &info);
+    });
+    CHECK(broken.code == 128 + SIGBUS);
+    CHECK_THAT(broken.text, Catch::StartsWith("dtrain: the machine reports broken memory"));
+    CHECK_THAT(broken.text, !Catch::Contains(path));
+  }
 }
 
 TEST_CASE("what is mapped no more is not named") {

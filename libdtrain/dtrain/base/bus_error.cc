@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <mutex>
 
 #include "dtrain/base/status.h"
@@ -30,20 +31,20 @@ struct Mapping {
 std::array<Mapping, 64> mappings;
 std::mutex writing;  // of the table; the handler only reads
 
-// Ends the process; what it prints is gathered without allocating.
-[[noreturn]] void EndNaming(std::string_view path) {
+// One line, gathered without allocating.
+void Say(std::initializer_list<std::string_view> parts) {
   std::array<char, kPathBytes + 256> line;
   char* end = line.data();
-  for (const std::string_view part :
-       {std::string_view("dtrain: error[E7]: "), path,
-        std::string_view(
-            ": became shorter while it was read; make it again, and replace such files "
-            "only by renaming new ones over them (see docs/errors.md#e7)\n")}) {
-    end = std::copy(part.begin(), part.end(), end);
-  }
+  for (const std::string_view part : parts) end = std::copy(part.begin(), part.end(), end);
   // Nothing is left to do where it cannot be written.
   [[maybe_unused]] const ssize_t written =
       ::write(STDERR_FILENO, line.data(), static_cast<size_t>(end - line.data()));
+}
+
+[[noreturn]] void EndNaming(std::string_view path) {
+  Say({"dtrain: error[E7]: ", path,
+       ": became shorter while it was read, or could not be read; make it again, and replace such "
+       "files only by renaming new ones over them (see docs/errors.md#e7)\n"});
   ::_exit(static_cast<int>(ExitCode::kStorage));
 }
 
@@ -51,14 +52,20 @@ std::mutex writing;  // of the table; the handler only reads
 // pointer for other memory. What the frame overwrites there is read no more, the process ends here.
 void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+  // A page that the hardware lost: its file on the disk is as good as it was.
+  const bool is_memory = info->si_code == BUS_MCEERR_AR || info->si_code == BUS_MCEERR_AO;
+  if (is_memory)
+    Say({"dtrain: the machine reports broken memory (SIGBUS); see its kernel's log\n"});
   for (const Mapping& mapping : mappings) {
     const uintptr_t begin = mapping.begin.load(std::memory_order_acquire);
-    if (begin == 0 || address < begin || address >= mapping.end || info->si_code <= 0) continue;
+    if (begin == 0 || address < begin || address >= mapping.end) continue;
+    if (is_memory || info->si_code <= 0) continue;
     EndNaming({mapping.path.data(), mapping.path_size});
   }
   // The same access fails again behind this, and ends the process as it always did.
   ::signal(signal, SIG_DFL);
-  if (info->si_code <= 0) ::raise(signal);  // sent by a process, which happens once
+  // What a process sends, or the kernel reports early, happens once.
+  if (is_memory || info->si_code <= 0) ::raise(signal);
 }
 
 }  // namespace

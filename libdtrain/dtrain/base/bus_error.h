@@ -9,8 +9,9 @@
 namespace dtrain {
 
 // Once per process and before MPI starts, which leaves a handler that it finds: from here on a read
-// behind the end of a MappedFile's file ends the process with exit code 7 and one line on stderr.
-// Any other SIGBUS ends it as by default.
+// behind the end of a MappedFile's file, or one that its disk fails, ends the process with exit
+// code 7 and one line on stderr. Broken memory is said to be that; any other SIGBUS ends it as by
+// default.
 void ReportShrunkFiles();
 
 namespace internal {
