@@ -171,6 +171,25 @@ TEST_CASE("a join waits for tensors in flight, known ones too") {
   }
 }
 
+TEST_CASE("a rank that joins behind its last tensor lacks the others' in the same exchange") {
+  const auto right = RunRanks(3, [](Communicator& comm) {
+    Collectives collectives(comm, {.timeout_seconds = 5});
+    std::vector<float> shared(10, 2.0f);
+    std::vector<float> lacking(5000, 3.0f);
+    CollectiveHandle second;
+    const auto first = collectives.AllReduce("shared", View(shared), {.op = ReduceOp::kSum});
+    if (comm.rank() != 0) {
+      second = collectives.AllReduce("lacking", View(lacking), {.op = ReduceOp::kSum});
+    }
+    DT_CHECK(collectives.Join().ok());
+    DT_CHECK(first.Wait().ok());
+    if (comm.rank() != 0) DT_CHECK(second.Wait().ok());
+    const float sum = comm.rank() == 0 ? 3.0f : 6.0f;
+    return shared == std::vector<float>(10, 6.0f) && lacking == std::vector<float>(5000, sum);
+  });
+  for (const bool of_rank : right) CHECK(of_rank);
+}
+
 TEST_CASE("what a rank cannot take part with is refused on every rank") {
   const auto messages = RunRanks(2, [](Communicator& comm) {
     Collectives collectives(comm);

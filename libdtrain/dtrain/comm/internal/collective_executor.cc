@@ -249,8 +249,10 @@ std::string CollectiveExecutor::TakeMemory(std::vector<Work>& batch,
       request = first.request;
       bytes = f.bytes;
       const bool alone = f.parts.size() == 1 && first.to != nullptr;
+      // Of a rank that has joined the host's buffer has what changes no other rank's result.
+      const bool lacks = std::ranges::any_of(f.parts, [](const Part& p) { return !p.to; });
       if (!alone && first.by_nccl) gpu_.BufferOf(static_cast<size_t>(bytes));
-      if (!alone && (!first.by_nccl || first.to == nullptr)) Grow(static_cast<size_t>(bytes));
+      if (!alone && (!first.by_nccl || lacks)) Grow(static_cast<size_t>(bytes));
     }
     for (Work& work : batch) {
       if (!work.submitted || work.submitted->inputs.empty()) continue;  // a barrier has none
