@@ -157,6 +157,23 @@ TEST_CASE("a run goes on where the weights it began with are gone") {
               {toy.File("weights")});
 }
 
+TEST_CASE("a configuration whose sizes pretrained weights overrule evaluates what it trained") {
+  const ToyTexts toy;
+  REQUIRE(toy.Train("trainer.max_steps=1").exit_code == 0);
+  const std::string layers = "model.num_layers=3 ";
+  const Outcome tuned =
+      toy.Train(layers + "trainer.max_steps=1 data.vocabulary= model.pretrained=" +
+                toy.File("run/ckpt/last") + " run.run_dir=" + toy.File("tuned"));
+  INFO(tuned.output);
+  REQUIRE(tuned.exit_code == 0);
+  const Outcome evaluated = toy.Run(1, "eval " + layers + "--run_dir=" + toy.File("tuned"));
+  INFO(evaluated.output);
+  CHECK(evaluated.exit_code == 0);
+  CHECK_THAT(evaluated.output,
+             Catch::Contains("dev (40 texts)") &&
+                 Catch::Contains("model.num_layers is 1 by the pretrained weights"));
+}
+
 TEST_CASE("several seeds become several runs and one table") {
   const ToyTexts toy;
   const Outcome outcome = toy.Train("trainer.seeds=3,4 trainer.max_steps=5");

@@ -53,8 +53,10 @@ absl::StatusOr<TrainedClassifier> Open(Checkpoint checkpoint, const proto::BertC
   proto::BertConfig config;
   DT_RETURN_IF_ERROR(internal::ReadTrainedConfig(checkpoint, {"vocab.txt", "labels.txt"},
                                                  "bert_classify", config));
-  DT_RETURN_IF_ERROR(internal::CheckModel(user.model(), config.model(), checkpoint));
+  const proto::BertModelConfig own = config.model();
+  DT_RETURN_IF_ERROR(internal::CheckModel(user.model(), own, checkpoint));
   Overlay(user, config);
+  internal::KeepModel(own, *config.mutable_model());
   DT_RETURN_IF_ERROR(internal::TakeTrainedVocabulary(user, checkpoint, config));
   DT_RETURN_IF_ERROR(internal::CheckSegments(config, checkpoint.path()));
   DT_ASSIGN_OR_RETURN(const std::string labels, checkpoint.ReadText("labels.txt"));

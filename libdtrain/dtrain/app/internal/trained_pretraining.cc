@@ -32,8 +32,10 @@ absl::StatusOr<TrainedPretraining> OpenTrainedPretraining(const proto::PretrainC
   DT_RETURN_IF_ERROR(RefuseOtherPrograms(checkpoint));
   proto::PretrainConfig config;
   DT_RETURN_IF_ERROR(ReadTrainedConfig(checkpoint, {"vocab.txt"}, "bert_pretrain", config));
-  DT_RETURN_IF_ERROR(CheckModel(user.model(), config.model(), checkpoint));
+  const proto::BertModelConfig own = config.model();
+  DT_RETURN_IF_ERROR(CheckModel(user.model(), own, checkpoint));
   OverlayConfig(user, config);
+  KeepModel(own, *config.mutable_model());
   DT_RETURN_IF_ERROR(TakeTrainedVocabulary(user, checkpoint, config));
   return TrainedPretraining{.checkpoint = std::move(checkpoint), .config = std::move(config)};
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
 
 namespace dtrain::internal {
@@ -19,6 +20,10 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
 constexpr char kConfig[] = "config.textproto";
+// Of BertModelConfig: what the weights are another function with.
+constexpr const char* kShape[] = {"num_layers",    "hidden_size",     "ffn_size",
+                                  "num_heads",     "activation",      "layer_norm_epsilon",
+                                  "max_positions", "type_vocab_size", "vocab_size"};
 
 void ClearListsOf(const Message& top, Message& base) {
   std::vector<const FieldDescriptor*> fields;
@@ -60,17 +65,31 @@ void OverlayConfig(const Message& user, Message& config) {
 
 absl::Status CheckModel(const proto::BertModelConfig& user, const proto::BertModelConfig& own,
                         const Checkpoint& checkpoint) {
-  for (const char* const name :
-       {"num_layers", "hidden_size", "ffn_size", "num_heads", "activation", "layer_norm_epsilon",
-        "max_positions", "type_vocab_size", "vocab_size"}) {
+  for (const char* const name : kShape) {
     const FieldDescriptor* const field = user.GetDescriptor()->FindFieldByName(name);
     if (!user.GetReflection()->HasField(user, field)) continue;
     const std::string there = DefaultText(own, name);
     if (DefaultText(user, name) == there) continue;
+    if (!own.pretrained().empty()) {
+      LogWarning(absl::StrFormat(
+          "%s: model.%s is %s by the pretrained weights, as in training; the configuration's %s "
+          "does not count",
+          checkpoint.path(), name, there, DefaultText(user, name)));
+      continue;
+    }
     return UsageError(absl::StrFormat("model.%s is the checkpoint's, %s in %s; leave it out", name,
                                       there, checkpoint.path()));
   }
   return absl::OkStatus();
+}
+
+void KeepModel(const proto::BertModelConfig& own, proto::BertModelConfig& model) {
+  proto::BertModelConfig others = model;
+  for (const char* const name : kShape) {
+    others.GetReflection()->ClearField(&others, others.GetDescriptor()->FindFieldByName(name));
+  }
+  model = own;
+  model.MergeFrom(others);
 }
 
 absl::Status CheckVocabulary(const std::string& path, const Checkpoint& checkpoint) {

@@ -36,9 +36,14 @@ absl::Status ReadTrainedConfig(const Checkpoint& checkpoint,
 void OverlayConfig(const google::protobuf::Message& user, google::protobuf::Message& config);
 
 // UsageError where `user` sets what makes a model otherwise than `own`, the checkpoint's: most of
-// it no tensor's shape would show, and what comes out would be wrong.
+// it no tensor's shape would show, and what comes out would be wrong. Where the model began with
+// pretrained weights, their files had the word in training too: a warning says so, and KeepModel()
+// is for what was overlaid.
 absl::Status CheckModel(const proto::BertModelConfig& user, const proto::BertModelConfig& own,
                         const Checkpoint& checkpoint);
+
+// Gives `model` what CheckModel() looks at of `own`, the checkpoint's.
+void KeepModel(const proto::BertModelConfig& own, proto::BertModelConfig& model);
 
 // The checkpoint that the user names, or one of the run; predict.best says which.
 template <typename Config>

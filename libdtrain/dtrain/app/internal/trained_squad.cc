@@ -30,8 +30,10 @@ absl::StatusOr<TrainedSquad> OpenTrainedSquad(const proto::SquadConfig& user) {
   proto::SquadConfig config;
   DT_RETURN_IF_ERROR(
       ReadTrainedConfig(checkpoint, {"vocab.txt", "answers.txt"}, "bert_squad", config));
-  DT_RETURN_IF_ERROR(CheckModel(user.model(), config.model(), checkpoint));
+  const proto::BertModelConfig own = config.model();
+  DT_RETURN_IF_ERROR(CheckModel(user.model(), own, checkpoint));
   Overlay(user, config);
+  KeepModel(own, *config.mutable_model());
   DT_RETURN_IF_ERROR(TakeTrainedVocabulary(user, checkpoint, config));
   DT_ASSIGN_OR_RETURN(
       WordPieceTokenizer tokenizer,
