@@ -16,7 +16,7 @@ cat >"$bundle/tests/tests.txt" <<'END'
 unit ops/adam_test 60 no_such_program
 kernel ops/adam_test/cuda 60 ops_adam_test DTRAIN_TEST_DEVICE=cuda A=1
 kernel models/golden_test/cuda 60 models_golden_test DTRAIN_TEST_DEVICE=cuda
-mpi comm/mpi_nccl_test/2 60 comm_mpi_nccl_test
+mpi comm/mpi_nccl_test/2 60 comm_mpi_nccl_test A=1 B=2
 mpi comm/mpi_communicator_test/2 60 no_such_program
 END
 script() {
@@ -25,7 +25,7 @@ script() {
 }
 script "$bundle/tests/ops_adam_test" '[ "$DTRAIN_TEST_DEVICE$A" = cuda1 ]'
 script "$bundle/tests/models_golden_test" 'sleep "${GOLDEN_SECONDS:-0}"; exit "${GOLDEN_STATUS:-0}"'
-script "$bundle/tests/comm_mpi_nccl_test" 'echo "${NCCL:-}"; [ "$RANKS" = 2 ]'
+script "$bundle/tests/comm_mpi_nccl_test" 'echo "${NCCL:-}"; [ "$RANKS$A$B" = 212 ]'
 script "$dir/tools/mpirun" '
 while [[ $1 = -* ]]; do case $1 in -n) export RANKS=$2; shift ;; --bind-to) shift ;; esac; shift; done
 "$@"'
