@@ -35,6 +35,19 @@ step_options=(--precision=bf16 --precision=fp16)
 fail() { echo "gpu_check.sh: $1" >&2; exit 2; }
 usage() { sed -n '5,14s/^# \{0,1\}//p' "$here/gpu_check.sh"; }
 
+# What packages of a distribution other than Debian 12 may be too old or too new for.
+check_packages_fit() {
+  local has wants
+  local instead='make a bundle on Debian 12 (tools/bundle.sh) and check it here: gpu_check.sh --bundle DIR'
+  has=$(cmake --version | sed -n 's/^cmake version //p')
+  wants=$(sed -n 's/.*"cmakeMinimumRequired".*"major": \([0-9]*\), "minor": \([0-9]*\).*/\1.\2/p' \
+    CMakePresets.json)
+  printf '%s\n' "$wants" "$has" | sort -CV ||
+    fail "cmake is $has here, and the build needs $wants or later: $instead"
+  echo '#include <catch2/catch.hpp>' | g++ -E -x c++ - >/dev/null 2>&1 ||
+    fail "there is no <catch2/catch.hpp>, of Catch2 2, for the tests: $instead"
+}
+
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 bundle='' peer='' logs=$PWD/gpu-check-logs
 [ -e "$here/../tests/tests.txt" ] && bundle=$(dirname "$here")
@@ -79,6 +92,7 @@ else
   # shellcheck source=tools/setup.sh
   source "$here/setup.sh"
   install_packages "${build_packages[@]}" python3
+  check_packages_fit
   configure_preset cuda -DDTRAIN_TESTS=ON
   tools/list_tests.py --preset cuda -L kernel >"$test_list"
   tools/list_tests.py --preset cuda -R '^comm/mpi_nccl_test' >"$nccl_list"

@@ -56,8 +56,8 @@ expect() {
   shift 2
   while [ "$1" != -- ]; do variables+=("$1"); shift; done
   shift
-  output=$(env PATH="$dir/tools:$PATH" "${variables[@]}" "$gpu_check" --bundle "$bundle" \
-    --logs "$dir/logs" "$@" 2>&1) || got=$?
+  output=$(env PATH="$dir/tools:$PATH" "${variables[@]}" "$gpu_check" \
+    ${bundle:+--bundle "$bundle"} --logs "$dir/logs" "$@" 2>&1) || got=$?
   if [ $got != "$status" ] || [[ $output != *"$text"* ]]; then
     echo "$output"
     echo "FAILED: ended with $got, not with $status and '$text'"
@@ -72,6 +72,16 @@ expect 2 'no GPU that dtrain can use' GPU= --
 expect 2 'there is no stage speed' -- --stages tests,speed
 expect 3 'not run: comm/mpi_nccl_test/2: there is no NCCL' NCCL='skipped: no NCCL' -- --stages nccl
 expect 3 'not run: compute-sanitizer does not support this GPU' UNSUPPORTED=1 -- --stages memcheck
+
+# From source, on a machine whose packages are not those of Debian 12.
+real_bundle=$bundle bundle=''
+script "$dir/tools/nvidia-smi" ''
+script "$dir/tools/dpkg-query" 'echo "install ok installed"'
+script "$dir/tools/cmake" 'echo "cmake version ${CMAKE:-3.25.1}"'
+script "$dir/tools/g++" 'exit 1'
+expect 2 'cmake is 3.22.1 here, and the build needs 3.25 or later' CMAKE=3.22.1 --
+expect 2 'there is no <catch2/catch.hpp>' --
+bundle=$real_bundle
 
 # Too late for itself, and too late for the stage.
 sed 's/test_seconds=60/test_seconds=1/' "$1" >"$dir/impatient.sh"
