@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "dtrain/device/buffer.h"
@@ -127,6 +128,44 @@ TEST_CASE("what cannot be repeated is not recorded, and the stream goes on") {
   CHECK_THROWS_AS(Graph(stream, [&] { stream.Scratch(size_t{64} << 20, "test"); }), CudaError);
   CopyToDevice(a.data(), numbers.data(), 64, stream);
   CHECK(Read(a, stream) == numbers);
+}
+
+TEST_CASE("while one thread records, another makes buffers and waits for its own stream") {
+  if (TestDevice().type == DeviceType::kCpu) return;
+  Stream stream(TestDevice());
+  const Buffer a(TestDevice(), 4096), b(TestDevice(), 4096);
+  std::vector<int32_t> read;
+  const Graph graph(stream, [&] {
+    CopyOnDevice(b.data(), a.data(), 4096, stream);
+    std::thread([&] {
+      Stream other(TestDevice());
+      read = Read(Buffer(TestDevice(), 4096), other);
+    }).join();
+  });
+  CHECK(read == std::vector<int32_t>(1024));
+  graph.Launch(stream);
+  CHECK(Read(b, stream) == std::vector<int32_t>(1024));
+}
+
+TEST_CASE("waiting for the whole device fails while another thread records, and so does that") {
+  if (TestDevice().type == DeviceType::kCpu) return;
+  Stream stream(TestDevice());
+  const Buffer a(TestDevice(), 4096), b(TestDevice(), 4096);
+  bool is_refused = false;
+  CHECK_THROWS_AS(Graph(stream,
+                        [&] {
+                          CopyOnDevice(b.data(), a.data(), 4096, stream);
+                          std::thread([&] {
+                            try {
+                              SynchronizeDevice(TestDevice());
+                            } catch (const CudaError&) {
+                              is_refused = true;
+                            }
+                          }).join();
+                        }),
+                  CudaError);
+  CHECK(is_refused);
+  CHECK(Read(b, stream) == std::vector<int32_t>(1024));
 }
 
 }  // namespace

@@ -4,9 +4,13 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "dtrain/device/copy.h"
+#include "dtrain/device/graph.h"
+#include "dtrain/train/internal/host_gradients.h"
 #include "train/toy_training.h"
 
 namespace dtrain {
@@ -87,6 +91,28 @@ TEST_CASE("so do several micro-batches of an update, on several ranks, and with 
   if (OnGpu()) CHECK(repeated[0].graphs_repeated >= 2);
   // By itself, gradients that travel beside backward are worth more.
   CHECK(run_with(CudaGraphs::kAuto)[0].graphs_repeated == 0);
+}
+
+TEST_CASE("ranks of one process fetch their gradients while another one records its step") {
+  if (!OnGpu()) return;
+  Stream recorded(TestDevice());
+  const Buffer from(TestDevice(), 400), to(TestDevice(), 400), memory(TestDevice(), 400);
+  std::vector<float> fetched;
+  const Graph graph(recorded, [&] {
+    CopyOnDevice(to.data(), from.data(), 400, recorded);
+    std::thread([&] {
+      const Tensor flat(memory.data(), {100}, DType::kFloat32, TestDevice());
+      Stream compute(TestDevice());
+      internal::HostGradients gradients(flat, compute);
+      const std::vector<float> ones(100, 1.0f);
+      CopyToDevice(flat.raw(), ones.data(), 400, compute);
+      gradients.Fetch({10, 20});
+      fetched.assign(gradients.data() + 10, gradients.data() + 20);
+      gradients.Return({10, 20});
+      gradients.Synchronize();
+    }).join();
+  });
+  CHECK(fetched == std::vector<float>(10, 1.0f));
 }
 
 TEST_CASE("where a step cannot be recorded, training goes on without graphs") {

@@ -9,6 +9,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/internal/held_memory.h"
+#include "dtrain/device/stream.h"
 #include "dtrain/device/with_cuda.h"
 
 namespace dtrain {
@@ -17,6 +18,15 @@ namespace {
 constexpr std::align_val_t kAlignment{64};
 // In messages of a full GPU.
 constexpr const char* kRole = "buffers";
+
+// On a stream of its own: waiting for the device breaks what other threads record.
+void FillWithZeros(const Device& device, std::byte* data, size_t bytes) {
+  if constexpr (kWithCuda) {
+    Stream stream(device);
+    cuda::Fill(device, data, 0, bytes, stream.handle());
+    stream.Synchronize();
+  }
+}
 
 }  // namespace
 
@@ -29,8 +39,7 @@ Buffer::Buffer(const Device& device, size_t bytes, ArenaMemory memory)
       if (memory == ArenaMemory::kPinned) {
         std::memset(data_, 0, bytes);
       } else {
-        cuda::Fill(device, data_, 0, bytes, nullptr);
-        cuda::SynchronizeDevice(device);
+        FillWithZeros(device, data_, bytes);
       }
       return;
     }

@@ -59,7 +59,7 @@ std::unique_ptr<internal::BucketExchange> MakeExchange(const Tensor& flat,
         "gradients travel through the host's memory, without NCCL: " + why);
   }
   return KeepMoving(
-      internal::MakePlainExchange(std::make_shared<internal::HostGradients>(flat),
+      internal::MakePlainExchange(std::make_shared<internal::HostGradients>(flat, options.stream),
                                   std::move(buckets), comm, options.wire_type, std::move(slices)),
       comm);
 }

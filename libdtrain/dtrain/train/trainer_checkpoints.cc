@@ -252,6 +252,8 @@ absl::Status Trainer::SaveCheckpoint() {
   if (const internal::PowerSgdMemory* const memory = reducer_->power_sgd_memory()) {
     more.push_back(internal::GatherMemory(*memory, comm_));
   }
+  // The root waits for its whole device, on which ranks of its process may yet record this update.
+  comm_.Barrier();
   return ShareRootStatus(OnRoot([&] { return WriteCheckpoint(std::move(more)); }),
                          "write a checkpoint", comm_);
 }

@@ -133,7 +133,10 @@ void* CreateStream(const Device&) { return host_executor::NewStream(); }
 
 void DestroyStream(const Device&, void* stream) noexcept { host_executor::DeleteStream(stream); }
 void Synchronize(const Device&, void* stream) { host_executor::Finish(stream); }
-void SynchronizeDevice(const Device&) { host_executor::FinishAll(); }
+void SynchronizeDevice(const Device&) {
+  host_executor::RefuseWhileAnyRecords("cudaDeviceSynchronize");
+  host_executor::FinishAll();
+}
 
 void Copy(const Device&, void* to, const void* from, size_t bytes, void* stream) {
   if (host_executor::IsDeviceMemory(to) && host_executor::IsDeviceMemory(from)) {

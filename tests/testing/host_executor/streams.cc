@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testing/host_executor/streams.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -28,8 +29,8 @@ struct EmulatedStream {
   std::deque<Step> kept;
   int64_t issued = 0, done = 0;  // `kept` holds what lies between
   Works recorded;
-  bool recording = false;
-  bool broken = false;  // the recording
+  std::atomic<bool> recording = false;
+  std::atomic<bool> broken = false;  // the recording
 };
 using EmulatedGraph = std::shared_ptr<const Works>;
 
@@ -179,7 +180,7 @@ void* EndRecording(void* stream) {
   EmulatedStream& from = AsStream(stream);
   from.recording = false;
   Works works = std::exchange(from.recorded, {});
-  if (std::exchange(from.broken, false)) {
+  if (from.broken.exchange(false)) {
     throw CudaError("cudaStreamEndCapture: cudaErrorStreamCaptureInvalidated");
   }
   return new EmulatedGraph(std::make_shared<const Works>(std::move(works)));
@@ -199,6 +200,18 @@ void RefuseWhileRecording(const char* call) {
     stream->broken = true;
     throw CudaError(std::string(call) + ": cudaErrorStreamCaptureUnsupported");
   }
+}
+
+void RefuseWhileAnyRecords(const char* call) {
+  bool is_refused = false;
+  Streams& streams = Streams::Get();
+  const std::scoped_lock lock(streams.mutex);
+  for (const auto& [id, stream] : streams.by_id) {
+    if (!stream->recording) continue;
+    stream->broken = true;
+    is_refused = true;
+  }
+  if (is_refused) throw CudaError(std::string(call) + ": cudaErrorStreamCaptureUnsupported");
 }
 
 void AddMemory(const void* memory, size_t bytes) {

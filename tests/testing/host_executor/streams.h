@@ -31,6 +31,8 @@ void SubmitGraph(void* graph, void* stream);
 void DeleteGraph(void* graph);
 // Throws CudaError where this thread records, as calls do that a recording must not hold.
 void RefuseWhileRecording(const char* call);
+// Where any thread does, as calls do that concern the whole device.
+void RefuseWhileAnyRecords(const char* call);
 
 // Memory the device reads and writes itself; all other memory is copied by the host.
 void AddMemory(const void* memory, size_t bytes);

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "dtrain/device/copy.h"
+#include "dtrain/device/stream_order.h"
 
 namespace dtrain::internal {
 namespace {
@@ -15,8 +16,8 @@ size_t BytesOf(const BucketRange& range) {
 
 }  // namespace
 
-HostGradients::HostGradients(const Tensor& flat)
-    : flat_(flat), stream_(flat.device()), data_(flat.data<float>()) {
+HostGradients::HostGradients(const Tensor& flat, const std::optional<Stream>& compute)
+    : flat_(flat), compute_(compute), stream_(flat.device()), data_(flat.data<float>()) {
   if (flat.device().type == DeviceType::kCpu) return;
   arena_ =
       Arena::Create(flat.device(), "gradients on the host", size_t{1} << 40, ArenaMemory::kPinned);
@@ -26,7 +27,11 @@ HostGradients::HostGradients(const Tensor& flat)
 
 void HostGradients::Fetch(const BucketRange& range) {
   if (!staging_) return;
-  SynchronizeDevice(flat_.device());
+  if (compute_) {
+    RunBehind(stream_, *compute_);
+  } else {
+    SynchronizeDevice(flat_.device());
+  }
   CopyToHost(data_ + range.begin, flat_.data<float>() + range.begin, BytesOf(range), stream_);
 }
 

@@ -4,6 +4,7 @@
 #define DTRAIN_TRAIN_INTERNAL_HOST_GRADIENTS_H_
 
 #include <memory>
+#include <optional>
 
 #include "dtrain/device/arena.h"
 #include "dtrain/device/stream.h"
@@ -15,11 +16,12 @@ namespace dtrain::internal {
 // On the CPU the gradients themselves, which nothing is copied to or from; else pinned memory.
 class HostGradients {
  public:
-  // flat: [n] float32.
-  explicit HostGradients(const Tensor& flat);
+  // flat: [n] float32. compute: the stream that writes it; without one Fetch() waits for all of the
+  // device's, which is refused while a thread of the process records a graph.
+  HostGradients(const Tensor& flat, const std::optional<Stream>& compute);
 
   float* data() const { return data_; }
-  // Waits for the device's streams and copies the range here.
+  // Copies the range here behind what was issued to `compute`, and waits.
   void Fetch(const BucketRange& range);
   // Begins to copy the range back; it must stay as it is until Synchronize() returns.
   void Return(const BucketRange& range);
@@ -28,6 +30,7 @@ class HostGradients {
 
  private:
   Tensor flat_;
+  std::optional<Stream> compute_;
   Stream stream_;
   std::shared_ptr<Arena> arena_;
   Tensor staging_;  // absent on the CPU

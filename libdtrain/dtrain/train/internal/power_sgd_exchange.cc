@@ -44,7 +44,7 @@ void WaitFor(const std::unique_ptr<Handle>& handle) {
 PowerSgdExchange::PowerSgdExchange(const Tensor& flat, const std::vector<BucketRange>& buckets,
                                    const std::vector<GradientRange>& parameters, Communicator& comm,
                                    const GradientReducerOptions& options)
-    : gradients_(std::make_shared<HostGradients>(flat)),
+    : gradients_(std::make_shared<HostGradients>(flat, options.stream)),
       comm_(comm),
       wire_type_(options.wire_type),
       options_(options.power_sgd),
