@@ -231,6 +231,26 @@ TEST_CASE("a rank that never enters is named, and the collective") {
   CHECK_THAT(warnings.lines(), Catch::Contains(expected));
 }
 
+TEST_CASE("a rank that fails does not wait for ever where its links' collectives share a stream") {
+  // On host a all have entered; behind what rank 3 never joins lies what the host does next.
+  const auto outcomes = Outcomes(
+      {"a", "a", "b", "b"}, [](int) {},
+      [](Communicator& comm, DeviceCommunicator& gpus) {
+        if (comm.rank() != 3) SumOnce(comm, gpus);
+      },
+      {.timeout_seconds = 1.0,
+       .slow_seconds = 0.3,
+       .small_bytes = 0,
+       .algorithm = AllReduceAlgorithm::kHierarchical});
+  for (const int rank : {0, 1, 2}) {
+    const Outcome& outcome = outcomes[static_cast<size_t>(rank)];
+    CHECK_THAT(outcome.error, Catch::Contains("for rank 3 (host b)"));
+    CHECK(outcome.aborts == 3);
+    CHECK(outcome.left == 0);
+    CHECK(outcome.seconds < 10);
+  }
+}
+
 TEST_CASE("a collective that all have issued and that does not move ends with the time-out") {
   const auto outcomes = Outcomes(
       OneHost(2), [](int rank) { Nccl().stuck = rank == 1 ? 1 : -1; }, SumOnce);

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // As strict as the real one is unforgiving: calls on a communicator that is still in progress are
-// refused, ranks that issue different collectives wait for ever, and an abort reaches nobody else.
+// refused, ranks that issue different collectives wait for ever, and an abort reaches nobody else
+// and waits for the stream that its collectives are in.
 #include "testing/host_executor/nccl.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -71,6 +73,8 @@ struct EmulatedComm {
   int polls_in_progress = 0;  // that State() is still to give
   int64_t next = 0;           // collective
   int64_t stuck = -1, failing = -1;
+  StreamPoint last;                  // behind what was launched
+  NcclSettings* settings = nullptr;  // of the thread that made it
   // Shared with what is in streams.
   struct Fate {
     std::mutex mutex;
@@ -316,6 +320,7 @@ NcclResult CommInitRankConfig(NcclHandle* handle, int size, NcclUniqueId id, int
   comm->connecting = settings.connecting;
   comm->stuck = settings.stuck;
   comm->failing = settings.failing;
+  comm->settings = &Nccl();
   ++Nccl().communicators;
   *handle = comm.release();
   return NcclResult::kInProgress;
@@ -329,14 +334,21 @@ NcclResult CommGetAsyncError(NcclHandle handle, NcclResult* error) {
 NcclResult CommFinalize(NcclHandle handle) { return StateOf(AsComm(handle)); }
 
 NcclResult CommDestroy(NcclHandle handle) {
-  --Nccl().communicators;
-  delete &AsComm(handle);
+  EmulatedComm& comm = AsComm(handle);
+  {
+    const std::scoped_lock lock(Worlds::Get().mutex);
+    --comm.settings->communicators;
+  }
+  delete &comm;
   return NcclResult::kSuccess;
 }
 
 NcclResult CommAbort(NcclHandle handle) {
   EmulatedComm& comm = AsComm(handle);
-  ++Nccl().aborts;
+  {
+    const std::scoped_lock lock(Worlds::Get().mutex);
+    ++comm.settings->aborts;
+  }
   {
     const std::scoped_lock lock(comm.fate->mutex);
     comm.fate->is_aborted = true;
@@ -345,6 +357,7 @@ NcclResult CommAbort(NcclHandle handle) {
     const std::scoped_lock lock(comm.world->mutex);
     comm.world->is_given_up = true;
   }
+  while (!HasPassed(comm.last)) std::this_thread::sleep_for(std::chrono::microseconds(200));
   return CommDestroy(handle);
 }
 
@@ -363,6 +376,7 @@ NcclResult GroupEnd() {
     // The first collective connects what it needs.
     if (comm.next == 0) comm.polls_in_progress = 3;
     SubmitStep(launch.stream, CollectiveStep(comm, launch.part));
+    comm.last = PointOf(launch.stream);
     ++comm.next;
     ++Nccl().collectives;
   }

@@ -26,8 +26,9 @@ using Works = std::vector<Work>;
 
 struct EmulatedStream {
   int64_t id = 0;
+  std::recursive_mutex mutex;  // of what is kept: threads may wait for the same stream
   std::deque<Step> kept;
-  int64_t issued = 0, done = 0;  // `kept` holds what lies between
+  std::atomic<int64_t> issued = 0, done = 0;  // `kept` holds what lies between
   Works recorded;
   std::atomic<bool> recording = false;
   std::atomic<bool> broken = false;  // the recording
@@ -62,9 +63,12 @@ struct Streams {
   }
 };
 
-// Does the first `issued` pieces of the stream's work; false where one has to wait. After an
-// exception the rest is forgotten.
+// Does the first `issued` pieces of the stream's work; false where one has to wait, or where
+// another thread is at it. After an exception the rest is forgotten.
 bool Advance(EmulatedStream& stream, int64_t issued) {
+  if (stream.done >= issued) return true;
+  const std::unique_lock lock(stream.mutex, std::try_to_lock);
+  if (!lock) return false;
   try {
     while (stream.done < issued) {
       if (!stream.kept.front()()) return false;
@@ -73,7 +77,7 @@ bool Advance(EmulatedStream& stream, int64_t issued) {
     }
   } catch (...) {
     stream.kept.clear();
-    stream.done = stream.issued;
+    stream.done = stream.issued.load();
     throw;
   }
   return true;
@@ -86,8 +90,11 @@ void Run(EmulatedStream& stream) {
 }
 
 void Issue(EmulatedStream& stream, Step step) {
-  stream.kept.push_back(std::move(step));
-  ++stream.issued;
+  {
+    const std::scoped_lock lock(stream.mutex);
+    stream.kept.push_back(std::move(step));
+    ++stream.issued;
+  }
   if (!StreamsAreLate()) static_cast<void>(Advance(stream, stream.issued));
 }
 

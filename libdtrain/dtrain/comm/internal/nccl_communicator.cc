@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -75,7 +76,14 @@ NcclCommunicator::NcclCommunicator(Communicator& comm, const Device& device,
                                    const NcclLibrary& nccl)
     : comm_(comm), nccl_(nccl), groups_(FindRankGroups(comm)), stream_(device) {}
 
-NcclCommunicator::~NcclCommunicator() = default;
+NcclCommunicator::~NcclCommunicator() {
+  // A rank that is thrown out of its work must not wait for the others.
+  bool is_over = std::uncaught_exceptions() == 0;
+  for (NcclLink* const link : {world_.get(), host_.get(), cross_.get()}) {
+    is_over = is_over && (link == nullptr || link->Finish());
+  }
+  if (!is_over) Abort();
+}
 
 std::string NcclCommunicator::ConnectOne(std::unique_ptr<NcclLink>& link, const NcclUniqueId& id,
                                          const std::vector<int>& group) {
@@ -414,9 +422,13 @@ std::string NcclCommunicator::DescribeWait(double seconds, std::span<const int> 
 }
 
 void NcclCommunicator::Abort() {
-  for (NcclLink* link : {world_.get(), host_.get(), cross_.get()}) {
-    if (link != nullptr) link->Abort();
+  // At the same time: each waits for the stream, which moves on when all are aborted.
+  std::vector<std::thread> threads;
+  for (NcclLink* const link : {world_.get(), host_.get(), cross_.get()}) {
+    if (link == nullptr || link->handle() == nullptr) continue;
+    threads.emplace_back([link] { link->Abort(); });
   }
+  for (std::thread& thread : threads) thread.join();
 }
 
 void NcclCommunicator::Fail(const std::string& reason) {

@@ -39,7 +39,7 @@ class NcclCommunicator final : public DeviceCommunicator {
   std::string Connect(const NcclIds& ids);
   // One allreduce, or those that choose the way. By all ranks, after all could connect.
   void Prove();
-  // After which nothing may be issued.
+  // Of all links; after which nothing may be issued.
   void Abort();
 
   Stream& stream() override { return stream_; }

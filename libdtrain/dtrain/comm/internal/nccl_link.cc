@@ -3,7 +3,6 @@
 #include "dtrain/comm/internal/nccl_link.h"
 
 #include <chrono>
-#include <exception>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -30,17 +29,18 @@ NcclLink::NcclLink(const NcclLibrary& nccl, const NcclUniqueId& id, int size, in
 
 NcclLink::~NcclLink() {
   if (handle_ == nullptr) return;
-  // A rank that is thrown out of its work must not wait for the others.
-  bool is_over = std::uncaught_exceptions() == 0 && State() == NcclResult::kSuccess;
-  if (is_over) {
-    static_cast<void>(nccl_.CommFinalize(handle_));
-    const Timer timer;
-    while (State() == NcclResult::kInProgress && timer.Seconds() < kFinalizeSeconds) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    is_over = State() == NcclResult::kSuccess;
+  static_cast<void>(is_finished_ ? nccl_.CommDestroy(handle_) : nccl_.CommAbort(handle_));
+}
+
+bool NcclLink::Finish() {
+  if (handle_ == nullptr || State() != NcclResult::kSuccess) return false;
+  static_cast<void>(nccl_.CommFinalize(handle_));
+  const Timer timer;
+  while (State() == NcclResult::kInProgress && timer.Seconds() < kFinalizeSeconds) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  static_cast<void>(is_over ? nccl_.CommDestroy(handle_) : nccl_.CommAbort(handle_));
+  is_finished_ = State() == NcclResult::kSuccess;
+  return is_finished_;
 }
 
 NcclResult NcclLink::State() const {

@@ -15,7 +15,7 @@ class NcclLink {
   NcclLink(const NcclLibrary& nccl, const NcclUniqueId& id, int size, int rank);
   NcclLink(const NcclLink&) = delete;
   NcclLink& operator=(const NcclLink&) = delete;
-  // Ends what still travels in an orderly way where there was no error, else aborts it.
+  // Aborts it where Finish() has not ended it.
   ~NcclLink();
 
   NcclHandle handle() const { return handle_; }
@@ -25,7 +25,12 @@ class NcclLink {
   NcclResult State() const;
   // NCCL's words, with the last thing that went wrong.
   std::string ErrorText(NcclResult result) const;
-  // Ends all its collectives at once. Only State() and ErrorText() may follow.
+  // Ends what still travels in an orderly way; false where there was an error, or it takes too
+  // long.
+  bool Finish();
+  // Ends all its collectives at once, and waits for the stream they are in: where another link's
+  // collective keeps that from moving, until that link is aborted too, by another thread. Only
+  // State() and ErrorText() may follow.
   void Abort();
 
  private:
@@ -34,6 +39,7 @@ class NcclLink {
   NcclHandle handle_ = nullptr;
   NcclResult failure_ = NcclResult::kSuccess;  // where there is no handle
   std::string last_words_;
+  bool is_finished_ = false;
 };
 
 }  // namespace dtrain::internal
