@@ -133,6 +133,33 @@ TEST_CASE("so they do on two hosts, whichever way an allreduce takes") {
   }
 }
 
+TEST_CASE("an id is made by the first rank of each group that will connect") {
+  const auto made = [](const std::vector<std::string>& hosts, AllReduceAlgorithm algorithm) {
+    return RunRanksOn(hosts,
+                      [](Communicator& comm) {
+                        std::string why;
+                        static_cast<void>(MakeDeviceCommunicator(comm, kGpu, &why));
+                        return Nccl().ids;
+                      },
+                      {.algorithm = algorithm});
+  };
+  const std::vector<std::string> two_hosts = {"a", "a", "b", "b"};
+  CHECK(made(OneHost(3), AllReduceAlgorithm::kAuto) == std::vector<int64_t>{1, 0, 0});
+  CHECK(made(two_hosts, AllReduceAlgorithm::kFlat) == std::vector<int64_t>{1, 0, 0, 0});
+  // World, hosts and both pairs across.
+  CHECK(made(two_hosts, AllReduceAlgorithm::kAuto) == std::vector<int64_t>{3, 1, 1, 0});
+}
+
+TEST_CASE("with NCCL_COMM_ID, where all groups would meet at one address, there is but one") {
+  const auto descriptions = RunRanksOn({"a", "a", "b", "b"}, [](Communicator& comm) {
+    Nccl().has_comm_id = true;
+    std::string why;
+    const auto gpus = MakeDeviceCommunicator(comm, kGpu, &why);
+    return gpus ? gpus->description() : why;
+  });
+  for (const std::string& description : descriptions) CHECK(description == "NCCL 2.28.9, flat");
+}
+
 TEST_CASE("a hierarchy needs the same number of ranks on each host") {
   const auto descriptions = RunRanksOn({"a", "a", "b"}, [](Communicator& comm) {
     std::string why;

@@ -19,6 +19,8 @@ using internal::NcclCommunicator;
 using internal::NcclIds;
 using internal::NcclLibrary;
 using internal::NcclResult;
+using internal::NcclUniqueId;
+using internal::RankGroups;
 
 // What every rank tells the others first. Plain bytes.
 struct Hello {
@@ -27,8 +29,22 @@ struct Hello {
   std::array<char, 256> objection{};
 };
 
-std::string MakeIds(const NcclLibrary& nccl, NcclIds& ids) {
-  for (internal::NcclUniqueId* id : {&ids.world, &ids.host, &ids.cross}) {
+bool WantsHierarchy(const Communicator& comm, const RankGroups& groups) {
+  return !groups.cross.empty() && comm.options().algorithm != AllReduceAlgorithm::kFlat;
+}
+
+// Of the groups whose first rank this is: an id costs its maker a thread and a socket that wait for
+// the group.
+std::string MakeIds(const Communicator& comm, const NcclLibrary& nccl, NcclIds& ids) {
+  const RankGroups groups = internal::FindRankGroups(comm);
+  const int rank = comm.rank();
+  std::vector<NcclUniqueId*> mine;
+  if (rank == 0) mine.push_back(&ids.world);
+  if (WantsHierarchy(comm, groups)) {
+    if (rank == groups.host[0]) mine.push_back(&ids.host);
+    if (rank == groups.cross[0]) mine.push_back(&ids.cross);
+  }
+  for (NcclUniqueId* const id : mine) {
     const NcclResult result = nccl.GetUniqueId(id);
     if (result != NcclResult::kSuccess) {
       return absl::StrCat("NCCL makes no id: ", nccl.GetErrorString(result), ": ",
@@ -45,7 +61,21 @@ std::string Objection(const Communicator& comm, const Device& device, Hello& hel
   const absl::StatusOr<const NcclLibrary*> nccl = NcclLibrary::Get();
   if (!nccl.ok()) return std::string(MessageOf(nccl.status()));
   static_cast<void>((*nccl)->GetVersion(&hello.version));
-  return MakeIds(**nccl, hello.ids);
+  return MakeIds(comm, **nccl, hello.ids);
+}
+
+// Of this rank's groups.
+NcclIds FindIds(const Communicator& comm, const std::vector<Hello>& hellos) {
+  const RankGroups groups = internal::FindRankGroups(comm);
+  const auto of = [&](int rank) -> const NcclIds& { return hellos[static_cast<size_t>(rank)].ids; };
+  NcclIds ids = {.world = of(0).world, .host = {}, .cross = {}};
+  // NCCL_COMM_ID makes all ids one address, where groups that connect at the same time would meet.
+  const bool is_one_address = std::memcmp(&of(0).world, &of(0).host, sizeof(NcclUniqueId)) == 0;
+  if (!WantsHierarchy(comm, groups) || is_one_address) return ids;
+  ids.host = of(groups.host[0]).host;
+  ids.cross = of(groups.cross[0]).cross;
+  ids.hierarchical = true;
+  return ids;
 }
 
 // The first objection of any rank.
@@ -86,12 +116,9 @@ std::unique_ptr<DeviceCommunicator> MakeDeviceCommunicator(Communicator& comm, c
   *why = FindObjection(comm, hellos);
   if (!why->empty()) return nullptr;
 
-  const internal::RankGroups groups = internal::FindRankGroups(comm);
-  const auto of = [&](int rank) -> const NcclIds& { return hellos[static_cast<size_t>(rank)].ids; };
-  NcclIds ids{.world = of(0).world, .host = of(groups.host[0]).host, .cross = {}};
-  if (!groups.cross.empty()) ids.cross = of(groups.cross[0]).cross;
   auto gpus = std::make_unique<NcclCommunicator>(comm, device, **NcclLibrary::Get());
-  const std::vector<std::string> errors = comm.AllGatherStrings(gpus->Connect(ids));
+  const std::vector<std::string> errors =
+      comm.AllGatherStrings(gpus->Connect(FindIds(comm, hellos)));
   for (int r = 0; r < comm.size() && why->empty(); ++r) {
     const std::string& error = errors[static_cast<size_t>(r)];
     if (!error.empty()) *why = absl::StrCat(comm.RankName(r), ": ", error);

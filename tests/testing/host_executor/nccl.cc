@@ -281,8 +281,9 @@ struct Worlds {
 NcclResult GetUniqueId(NcclUniqueId* id) {
   Worlds& worlds = Worlds::Get();
   const std::scoped_lock lock(worlds.mutex);
-  const int64_t number = worlds.next++;
-  worlds.by_id[number] = std::make_shared<World>();
+  ++Nccl().ids;
+  const int64_t number = Nccl().has_comm_id ? 0 : worlds.next++;
+  if (!worlds.by_id.contains(number)) worlds.by_id[number] = std::make_shared<World>();
   std::memcpy(id->bytes, &number, sizeof(number));
   return NcclResult::kSuccess;
 }

@@ -11,7 +11,8 @@ namespace dtrain::host_executor {
 
 // Of the calling thread, which is one rank.
 struct NcclSettings {
-  bool is_absent = false;  // the library
+  bool is_absent = false;    // the library
+  bool has_comm_id = false;  // NCCL_COMM_ID is set: all unique ids are the same
   int version = 22809;
   internal::NcclResult connecting = internal::NcclResult::kSuccess;  // what it comes to
   double connect_seconds = 0.0;                                      // what it takes at least
@@ -20,8 +21,8 @@ struct NcclSettings {
   int64_t stuck = -1;
   int64_t failing = -1;
 
-  int64_t collectives = 0, groups = 0, aborts = 0;  // so far
-  int64_t communicators = 0;                        // not destroyed
+  int64_t ids = 0, collectives = 0, groups = 0, aborts = 0;  // so far
+  int64_t communicators = 0;                                 // not destroyed
 };
 NcclSettings& Nccl();
 // What threads begin with that have not used NCCL yet: those a rank starts itself.

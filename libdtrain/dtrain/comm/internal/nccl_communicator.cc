@@ -111,7 +111,7 @@ std::string NcclCommunicator::Connect(const NcclIds& ids) {
   std::vector<int> all(static_cast<size_t>(comm_.size()));
   std::iota(all.begin(), all.end(), 0);
   std::string error = ConnectOne(world_, ids.world, all);
-  hierarchical_ = !groups_.cross.empty() && comm_.options().algorithm != AllReduceAlgorithm::kFlat;
+  hierarchical_ = ids.hierarchical;
   if (!hierarchical_ || !error.empty()) return error;
   error = ConnectOne(host_, ids.host, groups_.host);
   return error.empty() ? ConnectOne(cross_, ids.cross, groups_.cross) : error;

@@ -28,6 +28,7 @@ namespace dtrain::internal {
 // Made by the first rank of each group.
 struct NcclIds {
   NcclUniqueId world, host, cross;
+  bool hierarchical = false;  // host and cross are there
 };
 
 class NcclCommunicator final : public DeviceCommunicator {
