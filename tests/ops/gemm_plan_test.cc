@@ -213,8 +213,9 @@ Run MeasureAndRun(const LinearActivationCase& test) {
 TEST_CASE("an epilogue is used where it measures faster, its parts where they do, both right") {
   const auto activation = GENERATE(Activation::kRelu, Activation::kGeluTanh);
   const auto dtype = GENERATE(DType::kBFloat16, DType::kFloat16);
-  INFO(static_cast<int>(activation) << ' ' << Name(dtype));
-  const LinearActivationCase test = FusibleCase(activation, dtype);
+  LinearActivationCase test = FusibleCase(activation, dtype);
+  test.bias_offset = GENERATE(0, 3);
+  INFO(static_cast<int>(activation) << ' ' << Name(dtype) << ", bias at " << test.bias_offset);
   {
     const Fresh fresh(GemmTuning::kMeasure);
     LetBeFaster(true);

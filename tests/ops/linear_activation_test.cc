@@ -31,6 +31,19 @@ TEST_CASE("forward and backward match the reference") {
   CHECK(ErrorsOf(test).largest() <= 1.0);
 }
 
+TEST_CASE("a bias may lie anywhere in memory") {
+  const auto dtype = GENERATE(from_range(FloatTypes()));
+  const auto offset = GENERATE(1, 2, 3, 4);
+  const LinearActivationCase test{.rows = 33,
+                                  .in = 16,
+                                  .out = 40,
+                                  .next = 24,
+                                  .dtype = dtype,
+                                  .options = {.activation = Activation::kGeluTanh},
+                                  .bias_offset = offset};
+  CHECK(ErrorsOf(test).largest() <= 1.0);
+}
+
 TEST_CASE("dropout after the activation is that of the activation's own op") {
   const auto activation = GENERATE(Activation::kRelu, Activation::kGeluTanh);
   const LinearActivationCase test{

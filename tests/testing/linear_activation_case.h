@@ -18,13 +18,15 @@ struct LinearActivationCase {
   int64_t rows = 33, in = 31, out = 40, next = 24;
   DType dtype = DType::kFloat32;
   LinearActivationOptions options = {};
+  int64_t bias_offset = 0;  // elements by which the bias lies behind aligned memory
 };
 
 struct Operands {
   explicit Operands(const LinearActivationCase& test)
       : x(Random({test.rows, test.in}, test.dtype, 1, -1.0, 1.0)),
         weight(Random({test.out, test.in}, test.dtype, 2, -0.5, 0.5)),
-        bias(Random({test.out}, test.dtype, 3)),
+        bias(Random({test.bias_offset + test.out}, test.dtype, 3)
+                 .Rows(test.bias_offset, test.bias_offset + test.out)),
         dy(Random({test.rows, test.next}, test.dtype, 4, -1.0, 1.0)),
         next_weight(Random({test.next, test.out}, test.dtype, 5, -0.5, 0.5)),
         d_before(Filled({test.rows, test.out}, test.dtype, 0.0)),

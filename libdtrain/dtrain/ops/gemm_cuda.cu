@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "dtrain/device/copy.h"
 #include "dtrain/device/cuda/error.h"
 #include "dtrain/device/cuda/launch.cuh"
 #include "dtrain/device/cuda/packed.cuh"
@@ -86,18 +87,28 @@ struct Plan {
   GemmPlan choice;
 };
 
-// What cuBLASLt writes of a bias gradient first, then the workspace.
+// cuBLASLt is told how the matrices are aligned, but not the bias, and reads it 16 bytes at a time:
+// one that lies elsewhere is copied.
+bool CopiesBias(const GemmArgs& args) { return AlignmentOf(args.bias) < 16; }
+
+// Of a bias gradient as cuBLASLt writes it, or of a copied bias.
+size_t VectorBytes(const GemmArgs& args) {
+  if (CopiesBias(args)) return static_cast<size_t>(args.n) * SizeOf(args.c_type);
+  return static_cast<size_t>(BiasGradients(args)) * sizeof(float);
+}
+
+// In the scratch memory that vector first, then the workspace.
 cuda::ProductOperands OperandsOf(const GemmArgs& args, size_t workspace_bytes, Stream& stream) {
   constexpr size_t kAlignment = 256;
-  const auto vector_bytes = static_cast<size_t>(BiasGradients(args)) * sizeof(float);
-  const size_t offset = (vector_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const size_t offset = (VectorBytes(args) + kAlignment - 1) / kAlignment * kAlignment;
   std::byte* const scratch =
       stream.Scratch(offset + workspace_bytes + kAlignment, "matrix product");
+  if (CopiesBias(args)) CopyOnDevice(scratch, args.bias, VectorBytes(args), stream);
   return {.a = args.a,
           .b = args.b,
           .c = args.c,
-          .bias = args.bias,
-          .bias_gradient = vector_bytes == 0 ? nullptr : scratch,
+          .bias = CopiesBias(args) ? scratch : args.bias,
+          .bias_gradient = BiasGradients(args) == 0 ? nullptr : scratch,
           .aux = args.aux,
           .workspace = scratch + offset};
 }

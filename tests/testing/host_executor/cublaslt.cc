@@ -151,17 +151,21 @@ class Epilogue {
   std::vector<float> sums_;
 };
 
-// What the real library would refuse or compute nonsense from.
+// It is told the alignment of the matrices alone, and may read and write vectors of 16 bytes.
+bool IsAligned(const void* operand) { return reinterpret_cast<uintptr_t>(operand) % 16 == 0; }
+
+// What the real library would refuse, compute nonsense from or fault at.
 bool IsValid(const Operation& operation, const Layout& d) {
   const auto epilogue = operation.epilogue;
   if (epilogue == CUBLASLT_EPILOGUE_DEFAULT) return true;
-  if (operation.bias == nullptr || operation.bias_type != d.type) return false;
+  if (operation.bias == nullptr || operation.bias_type != d.type || !IsAligned(operation.bias)) {
+    return false;
+  }
   const bool is_mask = HasMask(epilogue);
   if (!is_mask && !HasGeluInput(epilogue)) return true;
   const int64_t unit = is_mask ? 128 : 8;
   return operation.aux != nullptr && operation.aux_stride % unit == 0 &&
-         operation.aux_stride >= static_cast<int64_t>(d.rows) &&
-         reinterpret_cast<uintptr_t>(operation.aux) % 16 == 0;
+         operation.aux_stride >= static_cast<int64_t>(d.rows) && IsAligned(operation.aux);
 }
 
 CublasProduct Describe(const Operation& operation, const Layout& a, const Layout& d) {
