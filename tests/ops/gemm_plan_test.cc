@@ -16,6 +16,7 @@ namespace {
 
 using host_executor::Cublas;
 using host_executor::CublasProduct;
+using host_executor::CublasRefusal;
 using host_executor::CublasSettings;
 using testing::Filled;
 using testing::Random;
@@ -129,8 +130,16 @@ TEST_CASE("plans of another version of the library or another GPU are not used")
   CHECK(CountGemmPlans() == 1);
 }
 
+TEST_CASE("a product that failed on the GPU is not tried another way") {
+  const Fresh fresh(GemmTuning::kHeuristic);
+  Cublas().refusal = CublasRefusal::kExecutionFailed;
+  Cublas().refuses = [](const CublasProduct& product) { return product.algorithm == 0; };
+  CHECK_THROWS_AS(Multiply(64), CudaError);
+}
+
 TEST_CASE("an algorithm that refuses to run is neither chosen nor a reason to fail") {
   const Fresh fresh(GemmTuning::kMeasure);
+  Cublas().refusal = GENERATE(CublasRefusal::kNotSupported, CublasRefusal::kInternalError);
   Cublas().seconds = ThirdIsFastest;
   Cublas().refuses = [](const CublasProduct& product) { return product.algorithm == 2; };
   {

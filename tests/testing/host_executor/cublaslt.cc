@@ -240,6 +240,13 @@ namespace {
 // That every algorithm asks for.
 constexpr size_t kWorkspaceBytes = 4096;
 
+cublasStatus_t StatusOf(dtrain::host_executor::CublasRefusal refusal) {
+  using dtrain::host_executor::CublasRefusal;
+  if (refusal == CublasRefusal::kInternalError) return CUBLAS_STATUS_INTERNAL_ERROR;
+  if (refusal == CublasRefusal::kExecutionFailed) return CUBLAS_STATUS_EXECUTION_FAILED;
+  return CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
 }  // namespace
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
@@ -271,7 +278,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   }
   CublasProduct product = dtrain::host_executor::Describe(*operation, *A_layout, *D_layout);
   product.algorithm = algo->data[0];
-  if (Cublas().refuses(product)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (Cublas().refuses(product)) return StatusOf(Cublas().refusal);
   // The descriptions end with the call, the product when the stream comes to it.
   dtrain::host_executor::Submit(
       stream, [=, description = *operation, a_layout = *A_layout, b_layout = *B_layout,

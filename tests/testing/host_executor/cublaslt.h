@@ -16,6 +16,9 @@ struct CublasProduct {
   uint64_t algorithm = 0;  // 0 for the first suggestion
 };
 
+// By which status it refuses: two before anything is launched, one perhaps after.
+enum class CublasRefusal { kNotSupported, kInternalError, kExecutionFailed };
+
 // Of the calling thread.
 struct CublasSettings {
   // How many algorithms it suggests for a product; each computes the same, in its own order of
@@ -25,6 +28,7 @@ struct CublasSettings {
   std::function<double(const CublasProduct&)> seconds = [](const CublasProduct&) { return 0.0; };
   // Whether it refuses to run one.
   std::function<bool(const CublasProduct&)> refuses = [](const CublasProduct&) { return false; };
+  CublasRefusal refusal = CublasRefusal::kNotSupported;
   size_t version = 130100;
 
   CublasProduct last = {};  // that ran

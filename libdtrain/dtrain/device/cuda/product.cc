@@ -203,9 +203,10 @@ bool Product::Run(const Extents& extents, const ProductOperands& operands,
       CublasLtHandle(device_), d.operation.get(), &one, operands.b, d.b.get(), operands.a,
       d.a.get(), &beta, operands.c, d.c.get(), operands.c, d.c.get(), &chosen, operands.workspace,
       algorithm.workspace_bytes, static_cast<cudaStream_t>(stream.handle()));
-  // What a stored algorithm meets that does not fit: checked before anything is launched.
+  // What a stored algorithm meets that does not fit: checked before anything is launched. Not
+  // EXECUTION_FAILED: c may have been written by then.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
-      status == CUBLAS_STATUS_ARCH_MISMATCH) {
+      status == CUBLAS_STATUS_ARCH_MISMATCH || status == CUBLAS_STATUS_INTERNAL_ERROR) {
     return false;
   }
   lt.Check(status, "cublasLtMatmul");
