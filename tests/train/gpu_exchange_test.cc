@@ -172,6 +172,7 @@ TEST_CASE("a bucket is handed over without waiting for the device") {
 ToyRun SmoothRun(const ToyCorpus& corpus, CudaGraphs graphs) {
   ToyRun run = MakeToyRun(corpus);
   run.task.device = kGpu;
+  run.nccl = true;
   run.task.batch.tokens_per_batch = 100000;  // the whole corpus: the same shapes each time
   run.task.micro_batch_tokens = 100000;
   run.trainer.max_steps = 4;

@@ -122,10 +122,11 @@ inline ToyClassifierResult TrainClassifierOnRank(const ToyClassifierRun& run, Co
 
 }  // namespace internal
 
-// Trains on run.ranks threads; results by rank.
+// Trains on run.ranks threads, without NCCL, which refuses ranks that share a GPU; results by rank.
 inline std::vector<ToyClassifierResult> TrainToyClassifier(const ToyClassifierRun& run) {
   return testing::RunRanks(
-      run.ranks, [&](Communicator& comm) { return internal::TrainClassifierOnRank(run, comm); });
+      run.ranks, [&](Communicator& comm) { return internal::TrainClassifierOnRank(run, comm); },
+      {.nccl = false});
 }
 
 }  // namespace dtrain

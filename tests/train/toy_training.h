@@ -63,6 +63,8 @@ class ToyCorpus {
 struct ToyRun {
   int ranks = 1;
   std::vector<std::string> hosts = {};  // of the ranks, in their place; empty: all on one host
+  // Between GPUs. A real one refuses ranks that share one.
+  bool nccl = false;
   TranslationTaskOptions task;
   TrainerOptions trainer;
   uint64_t seed = 1;  // of dropout; ranks draw other numbers
@@ -229,7 +231,8 @@ inline ToyResult TrainOnRank(const ToyRun& run, Communicator& comm) {
 // Trains on a thread per rank; results by rank.
 inline std::vector<ToyResult> TrainToy(const ToyRun& run) {
   return testing::RunRanksOn(run.hosts.empty() ? testing::OneHost(run.ranks) : run.hosts,
-                             [&](Communicator& comm) { return internal::TrainOnRank(run, comm); });
+                             [&](Communicator& comm) { return internal::TrainOnRank(run, comm); },
+                             {.nccl = run.nccl});
 }
 
 }  // namespace dtrain
