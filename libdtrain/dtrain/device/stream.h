@@ -52,7 +52,7 @@ class Stream {
   std::shared_ptr<Queue> queue_;  // null on the CPU
 };
 
-// Returns when all work on the device has finished, whatever its stream.
+// Waits for all streams of the device. CudaError while a thread records, whose graph fails too.
 void SynchronizeDevice(const Device& device);
 
 }  // namespace dtrain

@@ -37,7 +37,7 @@ void FreePinned(void* memory) noexcept;
 void* CreateStream(const Device& device);
 void DestroyStream(const Device& device, void* stream) noexcept;
 void Synchronize(const Device& device, void* stream);
-// All streams of the device.
+// All streams of the device. Refused while any thread records, whose EndCapture() then is too.
 void SynchronizeDevice(const Device& device);
 
 // Between any two memories. Host memory that is not pinned may be reused when the call returns if
