@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # check_layers.py - fails when a file includes upward, or a header that its floor may not see.
 # SPDX-License-Identifier: Apache-2.0
-"""Floors of libdtrain/dtrain, lowest first; a file includes its own floor and lower ones only.
+"""Floors of libdtrain/dtrain, lowest first; a file includes its own room and lower floors only.
 
-Beyond that: only train/ and app/ (and programs) include comm/; only comm/ includes mpi.h; CUDA headers
+Beyond that: only COMM_USERS (and programs) include comm/; only comm/ includes mpi.h; CUDA headers
 appear in *.cu, *.cuh, device/cuda/ and comm/nccl_* alone; public headers name no third-party header but
 absl::Status; every source file's first line says what the file is.
 """
@@ -15,11 +15,11 @@ import sys
 
 FLOORS = {
     "base": 1, "device": 2, "tensor": 3, "ops": 4, "comm": 4, "data": 4,
-    "nn": 5, "models": 6, "optim": 6, "train": 7, "app": 8,
+    "nn": 5, "models": 6, "optim": 6, "files": 7, "metrics": 7, "parallel": 8,
+    "train": 9, "tasks": 10, "app": 11,
 }
-PEERS = {"ops", "comm", "data"}  # same floor, different rooms: they do not include each other
-COMM_USERS = {"comm", "train", "app"}
-PROTO_USERS = {"train", "app", "data"}  # data/ writes SentencePiece models, in its .cc files only
+COMM_USERS = {"comm", "parallel", "train", "tasks", "app"}
+PROTO_USERS = {"data", "files", "app"}  # data/ and files/ write others' formats, in their .cc files only
 PUBLIC_THIRD_PARTY = re.compile(r"absl/(status/status|status/statusor|strings/string_view)\.h")
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 LIBRARY = pathlib.PurePosixPath("libdtrain/dtrain")
@@ -46,10 +46,10 @@ def check_include(path, room, quote, header):
             yield f"unknown floor {target}"
         elif FLOORS[target] > FLOORS[room]:
             yield f"{room} (floor {FLOORS[room]}) includes {target} (floor {FLOORS[target]})"
-        elif target != room and target in PEERS and room in PEERS:
-            yield f"{room} and {target} are peers and do not include each other"
+        elif target != room and FLOORS[target] == FLOORS[room]:
+            yield f"{room} and {target} are rooms of one floor and do not include each other"
         elif target == "comm" and room not in COMM_USERS:
-            yield "only train/ and app/ include comm/"
+            yield "only " + ", ".join(sorted(COMM_USERS)) + " include comm/"
         return
     if header == "mpi.h" and room != "comm":
         yield "only comm/ sees mpi.h"

@@ -8,8 +8,8 @@
 
 #include "app/saved_classifier.h"
 #include "dtrain/app/hf_export.h"
+#include "dtrain/files/pretrained_weights.h"
 #include "dtrain/models/bert_classifier.h"
-#include "dtrain/train/pretrained_weights.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

@@ -8,8 +8,8 @@
 
 #include "dtrain/base/log.h"
 #include "dtrain/comm/self_communicator.h"
+#include "dtrain/files/checkpoint_directory.h"
 #include "dtrain/run.pb.h"
-#include "dtrain/train/checkpoint_directory.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

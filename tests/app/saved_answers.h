@@ -7,7 +7,7 @@
 
 #include "app/saved_classifier.h"
 #include "dtrain/models/bert_question_answering.h"
-#include "dtrain/train/squad_task.h"
+#include "dtrain/tasks/squad_task.h"
 #include "testing/file_testing.h"
 
 namespace dtrain::testing {

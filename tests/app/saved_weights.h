@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/files/checkpoint_directory.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/optim/adam.h"
-#include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/train_state.h"
 
 namespace dtrain::testing {

@@ -7,9 +7,9 @@
 
 #include "app/saved_answers.h"
 #include "dtrain/app/hf_export.h"
+#include "dtrain/files/pretrained_weights.h"
 #include "dtrain/models/bert_question_answering.h"
-#include "dtrain/train/pretrained_weights.h"
-#include "dtrain/train/squad_task.h"
+#include "dtrain/tasks/squad_task.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

@@ -9,8 +9,8 @@
 
 #include "comm/collectives_suite.h"
 #include "dtrain/device/copy.h"
+#include "dtrain/parallel/distributed_gradients.h"
 #include "dtrain/tensor/new_tensor.h"
-#include "dtrain/train/distributed_gradients.h"
 
 namespace dtrain {
 namespace {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/base/check.h"
 #include "dtrain/base/crc.h"
-#include "dtrain/train/safetensors.h"
+#include "dtrain/files/safetensors.h"
 #include "fuzz/fuzz_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

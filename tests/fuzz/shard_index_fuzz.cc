@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "dtrain/base/check.h"
-#include "dtrain/train/weight_file.h"
+#include "dtrain/files/weight_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto map = dtrain::ParseShardIndex("x.json", {reinterpret_cast<const char*>(data), size});

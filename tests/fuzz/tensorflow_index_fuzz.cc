@@ -11,8 +11,8 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/base/crc.h"
-#include "dtrain/train/internal/wire_reader.h"
-#include "dtrain/train/weight_file.h"
+#include "dtrain/files/internal/wire_reader.h"
+#include "dtrain/files/weight_file.h"
 
 namespace dtrain {
 namespace {

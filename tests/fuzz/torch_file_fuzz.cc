@@ -7,8 +7,8 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/base/crc.h"
-#include "dtrain/train/internal/pickle.h"
-#include "dtrain/train/weight_file.h"
+#include "dtrain/files/internal/pickle.h"
+#include "dtrain/files/weight_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using dtrain::internal::Pickle;

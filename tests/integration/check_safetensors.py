@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_safetensors.py - exchanges files with the reference implementation of safetensors.
 
-Usage: check_safetensors.py BUILD/tests/train_safetensors_test
+Usage: check_safetensors.py BUILD/tests/files_safetensors_test
 Needs the packages safetensors and numpy; says so and exits 0 where they are absent.
 SPDX-License-Identifier: Apache-2.0
 """

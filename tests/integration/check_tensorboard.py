@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_tensorboard.py - has TensorBoard's own reader list all that TensorboardWriter wrote.
 
-Usage: check_tensorboard.py BUILD/tests/train_tensorboard_writer_test
+Usage: check_tensorboard.py BUILD/tests/files_tensorboard_writer_test
 Needs the package tensorboard from PyPI; says so and exits 0 where it is absent.
 SPDX-License-Identifier: Apache-2.0
 """

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "dtrain/files/safetensors.h"
 #include "dtrain/models/seq2seq_transformer.h"
-#include "dtrain/train/safetensors.h"
 #include "testing/test_device.h"
 #include "testing/tests_directory.h"
 #include "testing/tolerance.h"

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "dtrain/train/bleu.h"
-#include "dtrain/train/chrf.h"
+#include "dtrain/metrics/bleu.h"
+#include "dtrain/metrics/chrf.h"
 
 namespace dtrain {
 namespace {

@@ -4,8 +4,8 @@
 #include <limits>
 #include <string>
 
-#include "dtrain/train/checkpoint_directory.h"
-#include "train/toy_training.h"
+#include "dtrain/files/checkpoint_directory.h"
+#include "testing/toy_training.h"
 
 namespace dtrain {
 namespace {

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "train/toy_classifier.h"
+#include "testing/toy_classifier.h"
 
 namespace dtrain {
 namespace {

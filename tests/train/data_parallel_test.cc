@@ -10,10 +10,10 @@
 
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/ops/cast.h"
-#include "dtrain/train/gradient_reducer.h"
+#include "dtrain/parallel/gradient_reducer.h"
 #include "testing/tolerance.h"
+#include "testing/toy_training.h"
 #include "testing/translation_batches.h"
-#include "train/toy_training.h"
 
 namespace dtrain {
 namespace {

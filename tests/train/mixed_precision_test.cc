@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "train/toy_training.h"
+#include "testing/toy_training.h"
 
 namespace dtrain {
 namespace {

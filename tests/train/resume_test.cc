@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "dtrain/base/log.h"
-#include "dtrain/train/checkpoint_directory.h"
-#include "train/toy_training.h"
+#include "dtrain/files/checkpoint_directory.h"
+#include "testing/toy_training.h"
 
 namespace dtrain {
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "dtrain/train/checkpoint_directory.h"
-#include "dtrain/train/internal/local_rounds.h"
-#include "train/toy_training.h"
+#include "dtrain/files/checkpoint_directory.h"
+#include "dtrain/parallel/internal/local_rounds.h"
+#include "testing/toy_training.h"
 
 namespace dtrain {
 namespace {

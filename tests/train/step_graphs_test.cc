@@ -10,8 +10,8 @@
 
 #include "dtrain/device/copy.h"
 #include "dtrain/device/graph.h"
-#include "dtrain/train/internal/host_gradients.h"
-#include "train/toy_training.h"
+#include "dtrain/parallel/internal/host_gradients.h"
+#include "testing/toy_training.h"
 
 namespace dtrain {
 namespace {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "train/toy_training.h"
+#include "testing/toy_training.h"
 
 namespace dtrain {
 namespace {

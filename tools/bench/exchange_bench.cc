@@ -17,8 +17,8 @@
 #include "dtrain/app/flag_set.h"
 #include "dtrain/app/run_on_ranks.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/parallel/gradient_reducer.h"
 #include "dtrain/tensor/tensor.h"
-#include "dtrain/train/gradient_reducer.h"
 
 namespace dtrain {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "dtrain/base/timeline.h"
 #include "dtrain/base/timer.h"
-#include "dtrain/train/trace_files.h"
+#include "dtrain/files/trace_files.h"
 
 namespace dtrain {
 namespace {

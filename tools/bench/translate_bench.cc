@@ -15,7 +15,7 @@
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/data/text_reader.h"
-#include "dtrain/train/translator.h"
+#include "dtrain/tasks/translator.h"
 
 namespace {
 

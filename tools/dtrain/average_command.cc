@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "dtrain/app/flag_set.h"
-#include "dtrain/train/average_checkpoints.h"
+#include "dtrain/files/average_checkpoints.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "dtrain/app/flag_set.h"
 #include "dtrain/app/run_on_ranks.h"
-#include "dtrain/train/trace_files.h"
+#include "dtrain/files/trace_files.h"
 #include "tools/dtrain/commands.h"
 
 namespace dtrain {

@@ -15,7 +15,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/data/text_reader.h"
-#include "dtrain/train/translator.h"
+#include "dtrain/tasks/translator.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
 #include "tools/dtrain/text_output.h"

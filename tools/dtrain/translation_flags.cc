@@ -3,7 +3,7 @@
 #include "tools/dtrain/translation_flags.h"
 
 #include "absl/strings/str_format.h"
-#include "dtrain/train/translator.h"
+#include "dtrain/tasks/translator.h"
 
 namespace dtrain {
 

@@ -9,7 +9,7 @@
 #include "dtrain/models/bert_classifier.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/costs.h"
-#include "dtrain/train/classification_task.h"
+#include "dtrain/tasks/classification_task.h"
 #include "dtrain/train/trainer.h"
 
 namespace dtrain::proto {

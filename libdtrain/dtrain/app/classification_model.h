@@ -24,7 +24,7 @@
 #include "dtrain/data/wordpiece.h"
 #include "dtrain/models/bert_classifier.h"
 #include "dtrain/nn/context.h"
-#include "dtrain/train/classification_predictions.h"
+#include "dtrain/tasks/classification_predictions.h"
 
 namespace dtrain {
 

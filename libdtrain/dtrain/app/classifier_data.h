@@ -8,7 +8,7 @@
 
 #include "dtrain/app/runtime.h"
 #include "dtrain/base/status.h"
-#include "dtrain/train/classification_task.h"
+#include "dtrain/tasks/classification_task.h"
 
 namespace dtrain::proto {
 class ClassificationDataConfig;

@@ -22,7 +22,7 @@
 #include "dtrain/app/run_recorder.h"
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
-#include "dtrain/train/contract.h"
+#include "dtrain/parallel/contract.h"
 
 namespace dtrain {
 namespace {

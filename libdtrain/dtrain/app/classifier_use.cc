@@ -16,7 +16,7 @@
 #include "dtrain/base/file.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/nn/context.h"
-#include "dtrain/train/classification_predictions.h"
+#include "dtrain/tasks/classification_predictions.h"
 
 namespace dtrain {
 namespace {

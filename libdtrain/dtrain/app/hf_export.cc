@@ -18,7 +18,7 @@
 #include "dtrain/nmt.pb.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/embedding.h"
-#include "dtrain/train/translator.h"
+#include "dtrain/tasks/translator.h"
 
 namespace dtrain {
 namespace {

@@ -19,7 +19,7 @@
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/with_cuda.h"
 #include "dtrain/nmt.pb.h"
-#include "dtrain/train/micro_batches.h"
+#include "dtrain/tasks/micro_batches.h"
 
 namespace dtrain {
 namespace {

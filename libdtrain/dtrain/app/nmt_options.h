@@ -11,8 +11,8 @@
 #include "dtrain/models/seq2seq_costs.h"
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/nn/context.h"
+#include "dtrain/tasks/translation_task.h"
 #include "dtrain/train/trainer.h"
-#include "dtrain/train/translation_task.h"
 
 namespace dtrain::proto {
 class DataConfig;

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "dtrain/base/check.h"
-#include "dtrain/train/internal/low_rank.h"
+#include "dtrain/parallel/internal/low_rank.h"
 
 namespace dtrain {
 namespace {

@@ -18,9 +18,9 @@
 #include "dtrain/base/file.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/nmt.pb.h"
+#include "dtrain/parallel/gradient_reducer.h"
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/squad.pb.h"
-#include "dtrain/train/gradient_reducer.h"
 
 namespace dtrain {
 namespace {

@@ -15,9 +15,9 @@
 #include "dtrain/app/internal/pretrained_shape.h"
 #include "dtrain/app/kernel_plans.h"
 #include "dtrain/base/log.h"
+#include "dtrain/parallel/contract.h"
 #include "dtrain/pretrain.pb.h"
-#include "dtrain/train/contract.h"
-#include "dtrain/train/pretraining_task.h"
+#include "dtrain/tasks/pretraining_task.h"
 
 namespace dtrain {
 namespace {

@@ -13,7 +13,7 @@
 #include "dtrain/app/pretrain_runs.h"
 #include "dtrain/base/file.h"
 #include "dtrain/nn/context.h"
-#include "dtrain/train/pretraining_task.h"
+#include "dtrain/tasks/pretraining_task.h"
 
 namespace dtrain {
 namespace {

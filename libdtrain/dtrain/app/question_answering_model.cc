@@ -7,9 +7,9 @@
 #include "dtrain/app/internal/squad_options.h"
 #include "dtrain/app/internal/trained_squad.h"
 #include "dtrain/comm/self_communicator.h"
-#include "dtrain/train/checkpoint_directory.h"
+#include "dtrain/files/checkpoint_directory.h"
+#include "dtrain/tasks/window_scores.h"
 #include "dtrain/train/train_state.h"
-#include "dtrain/train/window_scores.h"
 
 namespace dtrain {
 

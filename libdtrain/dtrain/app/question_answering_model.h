@@ -24,7 +24,7 @@
 #include "dtrain/data/wordpiece.h"
 #include "dtrain/models/bert_question_answering.h"
 #include "dtrain/nn/context.h"
-#include "dtrain/train/squad_answers.h"
+#include "dtrain/tasks/squad_answers.h"
 
 namespace dtrain {
 

@@ -5,7 +5,7 @@
 
 #include "dtrain/app/hf_export.h"
 #include "dtrain/app/translation_model.h"
-#include "dtrain/train/checkpoint_directory.h"
+#include "dtrain/files/checkpoint_directory.h"
 
 namespace dtrain {
 namespace {

@@ -13,7 +13,7 @@
 #include "dtrain/app/runtime.h"
 #include "dtrain/base/status.h"
 #include "dtrain/base/timer.h"
-#include "dtrain/train/run_directory.h"
+#include "dtrain/files/run_directory.h"
 #include "dtrain/train/trainer.h"
 
 namespace google::protobuf {

@@ -15,9 +15,9 @@
 #include "dtrain/app/internal/tokenization.h"
 #include "dtrain/app/kernel_plans.h"
 #include "dtrain/base/log.h"
+#include "dtrain/parallel/contract.h"
 #include "dtrain/squad.pb.h"
-#include "dtrain/train/contract.h"
-#include "dtrain/train/squad_task.h"
+#include "dtrain/tasks/squad_task.h"
 
 namespace dtrain {
 namespace {

@@ -13,7 +13,7 @@
 #include "dtrain/app/squad_runs.h"
 #include "dtrain/base/file.h"
 #include "dtrain/nn/context.h"
-#include "dtrain/train/window_scores.h"
+#include "dtrain/tasks/window_scores.h"
 
 namespace dtrain {
 namespace {

@@ -8,8 +8,8 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/nmt_options.h"
+#include "dtrain/files/checkpoint_directory.h"
 #include "dtrain/nmt.pb.h"
-#include "dtrain/train/checkpoint_directory.h"
 #include "dtrain/train/train_state.h"
 
 namespace dtrain {

@@ -15,8 +15,8 @@
 // queue does nothing. Sums have the same bits in whatever order and company tensors travel, except
 // where ranks share several hosts: there small exchanges add in another order than large ones.
 //
-// The library's own trainers use GradientReducer (train/gradient_reducer.h) instead: their order is
-// known, so they negotiate nothing.
+// The library's own trainers use GradientReducer (parallel/gradient_reducer.h) instead: their order
+// is known, so they negotiate nothing.
 //
 // Statuses: UsageError (exit code 2) where a call cannot work on any rank, CommunicationError (6)
 // where ranks disagree, are late or gone. Any thread may call; the tensors are contiguous and stay

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/files/checkpoint.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/loss_sums.h"
 #include "dtrain/nn/parameter.h"
-#include "dtrain/train/checkpoint.h"
 
 namespace dtrain {
 

@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/log.h"
+#include "dtrain/files/internal/checkpoint_files.h"
 #include "dtrain/tensor/copy.h"
-#include "dtrain/train/internal/checkpoint_files.h"
 
 namespace dtrain {
 namespace {

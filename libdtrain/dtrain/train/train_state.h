@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/files/checkpoint.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/optim/adam.h"
 #include "dtrain/optim/loss_scaler.h"
-#include "dtrain/train/checkpoint.h"
-#include "dtrain/train/optimizer_shards.h"
+#include "dtrain/parallel/optimizer_shards.h"
 #include "dtrain/train/task.h"
 
 namespace dtrain {

@@ -12,8 +12,8 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/reduce.h"
+#include "dtrain/parallel/internal/local_rounds.h"
 #include "dtrain/tensor/copy.h"
-#include "dtrain/train/internal/local_rounds.h"
 
 namespace dtrain {
 namespace {

@@ -29,14 +29,14 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/comm/self_communicator.h"
+#include "dtrain/files/checkpoint_directory.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/optim/adam.h"
 #include "dtrain/optim/loss_scaler.h"
 #include "dtrain/optim/lr_schedule.h"
 #include "dtrain/optim/step_state.h"
-#include "dtrain/train/checkpoint_directory.h"
-#include "dtrain/train/gradient_reducer.h"
-#include "dtrain/train/optimizer_shards.h"
+#include "dtrain/parallel/gradient_reducer.h"
+#include "dtrain/parallel/optimizer_shards.h"
 #include "dtrain/train/step_graphs.h"
 #include "dtrain/train/step_ring.h"
 #include "dtrain/train/step_timeline.h"
@@ -89,7 +89,7 @@ struct TrainerOptions {
   EarlyStopOptions early_stop = {};
   int64_t log_every = 10;  // updates; 0 is never
   // Each rank updates a shard of the parameters and keeps its moments alone
-  // (train/optimizer_shards.h). On CPUs, without trust ratios; checkpoints are the same.
+  // (parallel/optimizer_shards.h). On CPUs, without trust ratios; checkpoints are the same.
   bool shard_optimizer = false;
   int64_t replica_check_every = 100;  // updates between CheckReplicas(); 0 is never
   GradientReducerOptions reducer = {};

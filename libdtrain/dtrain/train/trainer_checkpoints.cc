@@ -9,9 +9,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "dtrain/comm/root_status.h"
-#include "dtrain/train/broadcast.h"
-#include "dtrain/train/internal/checkpoint_files.h"
-#include "dtrain/train/internal/power_sgd_memory.h"
+#include "dtrain/files/internal/checkpoint_files.h"
+#include "dtrain/parallel/broadcast.h"
+#include "dtrain/parallel/internal/power_sgd_memory.h"
 #include "dtrain/train/trainer.h"
 
 namespace dtrain {

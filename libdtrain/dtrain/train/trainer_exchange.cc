@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "dtrain/train/internal/local_rounds.h"
-#include "dtrain/train/internal/power_sgd_memory.h"
-#include "dtrain/train/replica_check.h"
+#include "dtrain/parallel/internal/local_rounds.h"
+#include "dtrain/parallel/internal/power_sgd_memory.h"
+#include "dtrain/parallel/replica_check.h"
 #include "dtrain/train/trainer.h"
 
 namespace dtrain {

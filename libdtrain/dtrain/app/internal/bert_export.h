@@ -9,9 +9,9 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/data/wordpiece.h"
+#include "dtrain/files/checkpoint.h"
 #include "dtrain/models/bert_encoder.h"
 #include "dtrain/nn/parameter.h"
-#include "dtrain/train/checkpoint.h"
 
 namespace dtrain::internal {
 

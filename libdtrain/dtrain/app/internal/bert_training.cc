@@ -21,10 +21,10 @@
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/comm/root_status.h"
+#include "dtrain/files/checkpoint_directory.h"
+#include "dtrain/parallel/broadcast.h"
+#include "dtrain/parallel/contract.h"
 #include "dtrain/run.pb.h"
-#include "dtrain/train/broadcast.h"
-#include "dtrain/train/checkpoint_directory.h"
-#include "dtrain/train/contract.h"
 #include "nlohmann/json.hpp"
 
 namespace dtrain::internal {

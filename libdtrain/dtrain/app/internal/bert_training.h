@@ -14,7 +14,7 @@
 #include "dtrain/app/memory_plan.h"
 #include "dtrain/app/run_recorder.h"
 #include "dtrain/app/runtime.h"
-#include "dtrain/train/pretrained_weights.h"
+#include "dtrain/files/pretrained_weights.h"
 #include "dtrain/train/task.h"
 #include "dtrain/train/trainer.h"
 

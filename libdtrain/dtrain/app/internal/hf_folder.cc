@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
-#include "dtrain/train/output_folder.h"
+#include "dtrain/files/output_folder.h"
 #include "nlohmann/json.hpp"
 
 namespace dtrain::internal {

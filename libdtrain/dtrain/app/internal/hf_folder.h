@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/files/safetensors.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/ops/bias_activation.h"
-#include "dtrain/train/safetensors.h"
 
 namespace dtrain::internal {
 

@@ -21,11 +21,11 @@
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
+#include "dtrain/files/checkpoint_directory.h"
+#include "dtrain/files/weight_file.h"
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/rules.pb.h"
 #include "dtrain/squad.pb.h"
-#include "dtrain/train/checkpoint_directory.h"
-#include "dtrain/train/weight_file.h"
 #include "nlohmann/json.hpp"
 
 namespace dtrain::internal {

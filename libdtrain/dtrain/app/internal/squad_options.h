@@ -5,7 +5,7 @@
 
 #include "dtrain/data/squad_windows.h"
 #include "dtrain/squad.pb.h"
-#include "dtrain/train/squad_answers.h"
+#include "dtrain/tasks/squad_answers.h"
 
 namespace dtrain::internal {
 

@@ -11,8 +11,8 @@
 #include "dtrain/app/internal/config_values.h"
 #include "dtrain/app/internal/trained_run.h"
 #include "dtrain/bert.pb.h"
-#include "dtrain/train/checkpoint_directory.h"
-#include "dtrain/train/classification_predictions.h"
+#include "dtrain/files/checkpoint_directory.h"
+#include "dtrain/tasks/classification_predictions.h"
 
 namespace dtrain {
 namespace {

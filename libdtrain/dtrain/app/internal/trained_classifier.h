@@ -10,8 +10,8 @@
 #include "dtrain/app/runtime.h"
 #include "dtrain/base/status.h"
 #include "dtrain/data/classification_shard.h"
+#include "dtrain/files/checkpoint.h"
 #include "dtrain/models/bert_classifier.h"
-#include "dtrain/train/checkpoint.h"
 
 namespace dtrain::proto {
 class BertConfig;

@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "dtrain/base/status.h"
+#include "dtrain/files/checkpoint.h"
 #include "dtrain/models/bert_pretraining.h"
 #include "dtrain/pretrain.pb.h"
-#include "dtrain/train/checkpoint.h"
 
 namespace dtrain::internal {
 

@@ -12,8 +12,8 @@
 #include "dtrain/base/dtype.h"
 #include "dtrain/base/status.h"
 #include "dtrain/device/device.h"
-#include "dtrain/train/checkpoint.h"
-#include "dtrain/train/checkpoint_directory.h"
+#include "dtrain/files/checkpoint.h"
+#include "dtrain/files/checkpoint_directory.h"
 #include "dtrain/train/train_state.h"
 
 namespace google::protobuf {

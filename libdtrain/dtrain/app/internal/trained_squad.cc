@@ -8,7 +8,7 @@
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/internal/tokenization.h"
 #include "dtrain/app/internal/trained_run.h"
-#include "dtrain/train/squad_task.h"
+#include "dtrain/tasks/squad_task.h"
 
 namespace dtrain::internal {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/data/wordpiece.h"
+#include "dtrain/files/checkpoint.h"
 #include "dtrain/models/bert_question_answering.h"
 #include "dtrain/squad.pb.h"
-#include "dtrain/train/checkpoint.h"
 
 namespace dtrain::internal {
 

@@ -1,0 +1,120 @@
+// run_directory.h - the folder of one training run: what it was, how it went, what it left.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   DT_ASSIGN_OR_RETURN(RunDirectory run, RunDirectory::Open({.path = flag, .arguments = argv}));
+//   DT_ASSIGN_OR_RETURN(const auto checkpoint, FindLatestGood(run.checkpoint_path()));
+//   DT_ASSIGN_OR_RETURN(RunMetrics metrics, run.OpenMetrics(restored_step));
+//   DT_RETURN_IF_ERROR(metrics.steps.Write(record));
+//
+// docs/run-directory.md describes every file. The root rank opens the directory first; the others
+// only write logs/rank-NNNNN.log, after a barrier.
+#ifndef DTRAIN_FILES_RUN_DIRECTORY_H_
+#define DTRAIN_FILES_RUN_DIRECTORY_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "dtrain/base/file_lock.h"
+#include "dtrain/base/log.h"
+#include "dtrain/base/status.h"
+#include "dtrain/files/metrics_log.h"
+#include "dtrain/files/tensorboard_writer.h"
+
+namespace dtrain {
+
+enum class ResumePolicy {
+  kNever,         // the folder must be empty or absent
+  kAuto,          // continue what is there; begin where nothing is
+  kFromElsewhere  // from a checkpoint of another run; what is there may not have one yet
+};
+
+struct RunDirectoryOptions {
+  std::string path = {};
+  ResumePolicy resume = ResumePolicy::kNever;
+  // The program's arguments, arguments[0] its name: for cmdline.txt and for advice.
+  std::vector<std::string> arguments = {};
+};
+
+// What the root rank writes while it trains.
+struct RunMetrics {
+  MetricsLog steps;   // one record per logged step
+  MetricsLog eval;    // one per evaluation
+  MetricsLog events;  // start, resume, checkpoint, warning, signal, end; never cut back
+  TensorboardWriter train_board;
+  TensorboardWriter eval_board;
+
+  // Writes everything out; call it before a checkpoint counts as saved.
+  absl::Status Flush();
+};
+
+struct SampleTranslation {
+  std::string source;
+  std::string reference;
+  std::string hypothesis;
+};
+
+// How a run stands, as STATUS says it.
+struct RunStatus {
+  std::string state = "running";  // or "preparing", "done", "failed", "stopped"
+  ExitCode exit_code = ExitCode::kDone;
+  int64_t step = 0;
+  std::string message = {};  // why it failed or stopped; its line breaks become spaces
+};
+
+// The root rank's hold on a run directory. A lock lives as long as this object, so that two
+// processes never train into one folder.
+class RunDirectory {
+ public:
+  // Creates the folder and writes cmdline.txt. UsageError (exit code 2): the folder holds a run and
+  // `resume` is kNever (the message has both possible commands), holds something else, or another
+  // process trains in it. StorageError (exit code 7): the disk.
+  static absl::StatusOr<RunDirectory> Open(const RunDirectoryOptions& options);
+
+  const std::string& path() const { return path_; }
+  // Whether an earlier process has been here.
+  bool is_resumed() const { return is_resumed_; }
+  std::string checkpoint_path() const { return path_ + "/ckpt"; }
+  // Of the newest checkpoint, good or not; 0 where there is none.
+  int64_t last_checkpoint() const;
+
+  // config.textproto, the effective configuration.
+  absl::Status WriteConfig(std::string_view textproto) const;
+  // env.json, from CollectEnvironment() and what the caller adds.
+  absl::Status WriteEnvironment(const JsonRecord& environment) const;
+  // Opens metrics/ and tb/. Of an earlier process, records behind `restored_step` are dropped;
+  // nothing stands for a start from step 0. evaluation_due: that of the restored step is still to
+  // be made, and a record of it is dropped too.
+  absl::StatusOr<RunMetrics> OpenMetrics(std::optional<int64_t> restored_step,
+                                         bool evaluation_due = false) const;
+  // samples/step-00001200.tsv; tabs and newlines of the texts become \t and \n.
+  absl::Status WriteSamples(int64_t step, std::span<const SampleTranslation> samples) const;
+  // STATUS, replaced in one step; call it every few seconds as a heartbeat.
+  absl::Status WriteStatus(const RunStatus& status) const;
+
+ private:
+  RunDirectory(std::string path, bool is_resumed, FileLock lock)
+      : path_(std::move(path)), is_resumed_(is_resumed), lock_(std::move(lock)) {}
+
+  std::string path_;
+  bool is_resumed_;
+  FileLock lock_;
+};
+
+// An argument as a shell takes it: in quotes where it needs them.
+std::string ShellQuote(const std::string& argument);
+
+// Host, processor, cores, memory, system, compiler, start time.
+JsonRecord CollectEnvironment();
+
+// A sink that writes every line with time and level to PATH/logs/rank-NNNNN.log, at once, and hands
+// it on to `next` (the sink that was installed before, say) if there is one.
+absl::StatusOr<LogSink> OpenRankLog(const std::string& run_directory, int rank, LogSink next = {});
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_FILES_RUN_DIRECTORY_H_

@@ -1,0 +1,61 @@
+// chrf.h - chrF, the character n-gram F-score, as sacreBLEU 2 computes it.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   const std::vector<std::vector<std::string>> references = {of_each_sentence};
+//   DT_ASSIGN_OR_RETURN(const ChrfStatistics statistics, CountChrf(hypotheses, references));
+//   const double chrf2 = ComputeChrf(statistics);  // 0 to 100
+//
+// Popović, "chrF: character n-gram F-score for automatic MT evaluation" (WMT 2015).
+#ifndef DTRAIN_METRICS_CHRF_H_
+#define DTRAIN_METRICS_CHRF_H_
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dtrain/base/status.h"
+
+namespace dtrain {
+
+// What chrF is computed from; sums over segments and over ranks are sums of `counts`.
+struct ChrfStatistics {
+  static constexpr int kMaxOrder = 6;
+  // {n-grams of the hypothesis, of the reference, in both}, for n = 1 to 6.
+  std::array<int64_t, 3 * kMaxOrder> counts{};
+
+  ChrfStatistics& operator+=(const ChrfStatistics& other);
+  bool operator==(const ChrfStatistics&) const = default;
+};
+
+struct ChrfOptions {
+  bool lowercase = false;
+  // Off: orders absent from either side are left out (sacreBLEU's default, "eff:yes").
+  // On: they count as 1e-16, as in chrF++.py, NLTK and Moses ("eff:no").
+  bool eps_smoothing = false;
+  double beta = 2;
+};
+
+// Statistics of hypotheses[i] against references[r][i], on the thread pool; of several references
+// the one with the best chrF counts. Error (exit code 3): no line, no reference, unequal lengths.
+absl::StatusOr<ChrfStatistics> CountChrf(std::span<const std::string> hypotheses,
+                                         std::span<const std::vector<std::string>> references,
+                                         const ChrfOptions& options = {});
+
+// 0 to 100.
+double ComputeChrf(const ChrfStatistics& statistics, const ChrfOptions& options = {});
+
+absl::StatusOr<double> CorpusChrf(std::span<const std::string> hypotheses,
+                                  const std::vector<std::string>& reference,
+                                  const ChrfOptions& options = {});
+double SentenceChrf(std::string_view hypothesis, std::string_view reference,
+                    const ChrfOptions& options = {});
+
+// "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0".
+std::string ChrfSignature(int num_references, const ChrfOptions& options = {});
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_METRICS_CHRF_H_

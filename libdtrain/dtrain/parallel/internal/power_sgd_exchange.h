@@ -1,0 +1,119 @@
+// power_sgd_exchange.h - matrices that travel as two thin factors; what they lack is remembered.
+// SPDX-License-Identifier: Apache-2.0
+//
+// PowerSGD (Vogels, Karimireddy, Jaggi 2019, algorithms 1 and 2): with M = gradient + error,
+//   P = sum over ranks of M Q,  P orthonormal,  Q = sum over ranks of M^T P,
+// the sum of the gradients is taken to be P Q^T, and each rank's error M - P Q_own^T. One step of
+// the power method; Q starts where the last step ended. Errors add up to what the sum lacks, so
+// that nothing is lost, only late.
+//
+// P and everything that is not compressed travel in a first allreduce of a bucket, Q in a second,
+// on a communicator of its own: buckets reach it in their order on every rank, while first ones are
+// still under way.
+//
+// "Rank" above is a worker of WorkerGrid. Where a worker is a host of several ranks, a bucket is
+// reduced and scattered among them first, each compresses its share with the ranks at its place of
+// the other hosts, and the sums are gathered at the end: products, errors and what a network
+// carries are divided by the ranks of a host.
+#ifndef DTRAIN_PARALLEL_INTERNAL_POWER_SGD_EXCHANGE_H_
+#define DTRAIN_PARALLEL_INTERNAL_POWER_SGD_EXCHANGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "dtrain/base/dtype.h"
+#include "dtrain/comm/communicator.h"
+#include "dtrain/parallel/gradient_reducer.h"
+#include "dtrain/parallel/internal/bucket_exchange.h"
+#include "dtrain/parallel/internal/host_gradients.h"
+#include "dtrain/parallel/internal/power_sgd_memory.h"
+#include "dtrain/parallel/internal/worker_grid.h"
+#include "dtrain/tensor/tensor.h"
+
+namespace dtrain::internal {
+
+class PowerSgdExchange final : public BucketExchange {
+ public:
+  // Collective. parameters: of the buckets. `comm` outlives the exchange.
+  PowerSgdExchange(const Tensor& flat, const std::vector<BucketRange>& buckets,
+                   const std::vector<GradientRange>& parameters, Communicator& comm,
+                   const GradientReducerOptions& options);
+
+  void Prepare(int bucket) override;
+  void Start(int bucket) override;
+  void Poll() override;
+  bool HasArrived(int bucket) override;
+  void Land(int bucket) override;
+  void Settle() override;
+  int64_t BytesOf(int bucket) const override;
+  int64_t BytesSent() const override;
+
+  // [1] float32: what the gradients of a step are multiplied by, a power of two. Read when its
+  // first bucket starts.
+  void SetGradientScale(const Tensor& scale) { gradient_scale_ = scale; }
+  // Steps so far, in a run that goes on.
+  void SetStep(int64_t step);
+  // Absent until matrices are compressed. Between steps.
+  PowerSgdMemory* memory() { return plain_ ? nullptr : &memory_; }
+
+ private:
+  struct Bucket {
+    BucketRange range;
+    std::vector<int64_t> share_offsets;        // within the range, by place: [places + 1]
+    size_t first_matrix = 0, last_matrix = 0;  // of memory_.matrices, in this rank's share
+    std::vector<BucketRange> rest;             // what travels as it is, likewise
+    int64_t left_elements = 0, right_elements = 0, rest_elements = 0;
+    std::vector<float> first;        // P^T of each matrix, then the rest
+    std::vector<float> own, second;  // Q^T of each matrix: of this rank, and the sum
+    std::vector<std::byte> first_wire, second_wire;
+    // Of the share of this rank, of the two allreduces, of the sums; null where nothing travels.
+    std::unique_ptr<Handle> share_handle, first_handle, second_handle, gather_handle;
+  };
+
+  void AddBucket(const BucketRange& range, const std::vector<GradientRange>& parameters,
+                 ShareCutter& cutter);
+  void BeginCompression();
+  void ReadScale();
+  // P and the rest of the share.
+  void Encode(Bucket& bucket);
+  void AddErrors(const CompressedMatrix& matrix);
+  void StartFirst();
+  void StartSecond();
+  // As many first allreduces as there are shares, as many second ones as there are first ones done.
+  void Advance();
+  bool IsDone(int index) const;
+  // Nothing in float32.
+  void Round(const std::vector<float>& values, std::vector<std::byte>& wire) const;
+  void Widen(const std::vector<std::byte>& wire, std::vector<float>& values) const;
+  std::unique_ptr<Handle> Send(std::vector<float>& values, std::vector<std::byte>& wire,
+                               Communicator& comm) const;
+  void WriteSums(Bucket& bucket);
+  void StartGather(Bucket& bucket);
+  // Calls body(matrix, P^T, offset of its Q^T in the bucket).
+  template <typename Body>
+  void ForEachMatrix(Bucket& bucket, const Body& body);
+  Tensor MatrixView(const CompressedMatrix& matrix) const;
+
+  std::shared_ptr<HostGradients> gradients_;
+  Communicator& comm_;
+  DType wire_type_;
+  PowerSgdOptions options_;
+  Tensor gradient_scale_;  // absent: 1
+  PowerSgdMemory memory_;
+  std::vector<Bucket> buckets_;
+  std::unique_ptr<BucketExchange> plain_;    // until compression begins
+  std::unique_ptr<Communicator> host_comm_;  // of the worker's ranks; null where it is one rank
+  // Of first allreduces, null where comm_ is; of second ones.
+  std::unique_ptr<Communicator> first_comm_, second_comm_;
+  Stream host_stream_;  // of products in the host's memory
+  int64_t step_ = 0;
+  size_t started_ = 0, next_first_ = 0, next_second_ = 0;  // buckets of this step
+  float scale_ = 1.0f;                                     // of this step's gradients
+  bool finite_ = true;  // this step's sums so far, the same on all ranks
+};
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_PARALLEL_INTERNAL_POWER_SGD_EXCHANGE_H_

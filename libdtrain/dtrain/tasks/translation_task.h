@@ -1,0 +1,101 @@
+// translation_task.h - translation as a training task: prepared text, a Transformer, BLEU.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TASKS_TRANSLATION_TASK_H_
+#define DTRAIN_TASKS_TRANSLATION_TASK_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dtrain/base/status.h"
+#include "dtrain/comm/communicator.h"
+#include "dtrain/data/bpe.h"
+#include "dtrain/data/loader.h"
+#include "dtrain/data/token_shard.h"
+#include "dtrain/models/beam_search.h"
+#include "dtrain/models/seq2seq_transformer.h"
+#include "dtrain/tasks/model_task.h"
+
+namespace dtrain {
+
+struct TranslationTaskOptions {
+  std::string data_dir;               // written by PrepareParallelCorpus (data/prepare.h)
+  Seq2SeqOptions model;               // vocab_size comes from the data
+  BatchOptions batch;                 // tokens_per_batch: of an update over all ranks
+  int64_t micro_batch_tokens = 4096;  // a rank's share is cut into micro-batches of at most this
+  Device device;                      // where the model lives
+  DType compute_type = DType::kFloat32;
+  uint64_t seed = 1;
+  int beam_size = 4;
+  float beam_alpha = 0.6f;
+  int32_t beam_extra_length = 50;
+  int64_t eval_batch_tokens = 4096;  // per rank
+  int64_t eval_max_sentences = 0;    // 0: all
+  int eval_samples = 5;
+  std::string config_text;  // travels in checkpoints as config.textproto
+};
+
+// A dev or test set in memory: tokens, and the text to compare with.
+struct TranslationSet {
+  TokenShard shard;
+  std::vector<std::string> sources, references;
+};
+
+class TranslationTask final
+    : public ModelTask<Seq2SeqTransformer, TranslationBatch, TranslationInputs> {
+ public:
+  // Opens the data and initialises the model. The communicator outlives the task. DataError: a file
+  // is missing, damaged, of another vocabulary, or has fewer pairs than there are ranks.
+  static absl::StatusOr<std::unique_ptr<TranslationTask>> Create(
+      const TranslationTaskOptions& options, Communicator& comm);
+
+  absl::Status Seek(const DataPosition& position) override;
+  absl::StatusOr<int> NextUpdate() override;
+  std::string GraphKey() const override;
+  // loss, nll, ppl, bleu (sacreBLEU), chrf (chrF2), bleu_tf (teacher-forced, as OpenSeq2Seq), on
+  // the dev set; none without one.
+  absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
+  absl::StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
+  std::string TrainingData() const override;
+  std::string ModelText() const override;
+  absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
+  std::vector<NamedFile> CheckpointFiles() const override;
+
+  const BpeModel& tokenizer() const { return tokenizer_; }
+  const TokenShard& train_shard() const { return train_; }
+  // Updates of the first pass over the training data; later ones, in other orders, have about as
+  // many.
+  int64_t updates_per_epoch() const;
+  // Canonical text of the data and its order, which all ranks must agree on.
+  std::string DataContract() const;
+
+ private:
+  TranslationTask(const TranslationTaskOptions& options, Communicator& comm, BpeModel tokenizer,
+                  TokenShard train);
+  absl::StatusOr<EvaluationResult> EvaluateSet(const TranslationSet& set, int64_t max_sentences,
+                                               Context& ctx);
+  absl::StatusOr<TranslationSet> OpenSet(const std::string& name) const;
+  // This rank's sentences of a set, by falling length dealt in turn.
+  std::vector<uint32_t> OwnSentences(int64_t count, const TranslationSet& set) const;
+  void EvaluateLoss(const TranslationSet& set, const std::vector<uint32_t>& own, Context& ctx,
+                    EvaluationResult& result);
+  absl::Status EvaluateTranslations(const TranslationSet& set, const std::vector<uint32_t>& own,
+                                    Context& ctx, EvaluationResult& result);
+  SpecialIds Ids() const {
+    return {.eos_id = tokenizer_.eos_id(), .start_id = tokenizer_.pad_id()};
+  }
+  void GatherSamples(const TranslationSet& set, const std::vector<uint32_t>& own,
+                     const std::vector<std::string>& hypotheses, EvaluationResult& result);
+
+  TranslationTaskOptions options_;
+  BpeModel tokenizer_;
+  TokenShard train_;
+  std::optional<TranslationSet> dev_;
+  std::optional<BatchLoader> loader_;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TASKS_TRANSLATION_TASK_H_
