@@ -5,6 +5,7 @@
 #include <string>
 
 #include "dtrain/app/config.h"
+#include "dtrain/bert.pb.h"
 #include "dtrain/nmt.pb.h"
 
 namespace dtrain {
@@ -36,6 +37,18 @@ TEST_CASE("help for an enum explains its values") {
   REQUIRE(text.ok());
   CHECK_THAT(*text, Catch::StartsWith("model.norm=post  (post, pre)\n"));
   CHECK_THAT(*text, Catch::Contains("      pre: layer norm before each sublayer"));
+}
+
+TEST_CASE("what travels is explained in words of its own, with the names of the products") {
+  for (const google::protobuf::Message* type :
+       {static_cast<const google::protobuf::Message*>(&Type()),
+        static_cast<const google::protobuf::Message*>(&proto::BertConfig::default_instance())}) {
+    const absl::StatusOr<std::string> wire = DescribeConfig(*type, "trainer.wire_precision");
+    REQUIRE(wire.ok());
+    CHECK_THAT(*wire, Catch::StartsWith("trainer.wire_precision=fp32  (fp32, bf16, fp16)\n"));
+    CHECK_THAT(*wire, Catch::Contains("bf16: half the bytes"));
+    CHECK_THAT(*wire, !Catch::Contains("products") && !Catch::Contains("master"));
+  }
 }
 
 TEST_CASE("help for everything has a comment for every field and stays narrow") {

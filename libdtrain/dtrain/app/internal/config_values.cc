@@ -51,6 +51,18 @@ DType DTypeOf(proto::TrainerConfig::Precision precision) {
   return DType::kFloat32;
 }
 
+DType DTypeOf(proto::Wire::Precision precision) {
+  switch (precision) {
+    case proto::Wire::fp32:
+      return DType::kFloat32;
+    case proto::Wire::bf16:
+      return DType::kBFloat16;
+    case proto::Wire::fp16:
+      return DType::kFloat16;
+  }
+  return DType::kFloat32;
+}
+
 Recompute RecomputeOf(proto::TrainerConfig::Recompute recompute) {
   switch (recompute) {
     case proto::TrainerConfig::none:

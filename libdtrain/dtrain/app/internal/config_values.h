@@ -17,6 +17,7 @@ enum CudaGraphs_Mode : int;
 enum ModelConfig_Activation : int;
 enum TrainerConfig_Precision : int;
 enum TrainerConfig_Recompute : int;
+enum Wire_Precision : int;
 }  // namespace dtrain::proto
 
 namespace dtrain::internal {
@@ -27,6 +28,7 @@ double SecondsOf(const std::string& text);
 
 Activation ActivationOf(proto::ModelConfig_Activation activation);
 DType DTypeOf(proto::TrainerConfig_Precision precision);
+DType DTypeOf(proto::Wire_Precision precision);
 // kNone for auto, which is planned where there is a model.
 Recompute RecomputeOf(proto::TrainerConfig_Recompute recompute);
 

@@ -28,7 +28,7 @@ absl::Status ValidateExchange(const Config& trainer) {
         "with trainer.sync_every above 1 no gradients travel that trainer.power_sgd_rank could "
         "compress: set one of the two");
   }
-  if (trainer.wire_precision() != proto::TrainerConfig::fp32 && trainer.sync_every_start() == 0) {
+  if (trainer.wire_precision() != proto::Wire::fp32 && trainer.sync_every_start() == 0) {
     return UsageError(
         "with trainer.sync_every above 1 weights travel, not gradients, and always as fp32: leave "
         "trainer.wire_precision at fp32, or set trainer.sync_every_start for gradients before");
