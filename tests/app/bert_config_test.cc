@@ -10,6 +10,7 @@
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/bert_training.h"
+#include "dtrain/base/period.h"
 #include "dtrain/bert.pb.h"
 #include "testing/tests_directory.h"
 
@@ -92,11 +93,16 @@ TrainerOptions OptionsOf(const proto::BertConfig& config, const BertRunFacts& ru
   return BertTrainerOf(config.trainer(), config.optimizer(), config.model().hidden_size(), run);
 }
 
+// Of the whole run.
+int64_t UpdatesIn(const TrainerOptions& options) {
+  return UpdatesOf(options.max_steps, options.max_epochs, options.updates_per_epoch);
+}
+
 TEST_CASE("a run lasts its epochs, and warms up over a tenth of its updates") {
   const proto::BertConfig config = Load({"trainer.max_epochs=4", "optimizer.learning_rate=1e-4"});
   const TrainerOptions options =
       OptionsOf(config, {.run_dir = "/r", .updates_per_epoch = 25, .main_metric = "accuracy"});
-  CHECK(options.max_steps == 100);
+  CHECK(UpdatesIn(options) == 100);
   CHECK(options.learning_rate.total_steps == 100);
   CHECK(options.learning_rate.warmup_steps == 10);
   CHECK(options.learning_rate.kind == LrScheduleOptions::Kind::kLinear);
@@ -108,14 +114,14 @@ TEST_CASE("a run lasts its epochs, and warms up over a tenth of its updates") {
   const auto steps = [](std::vector<std::string> overrides) {
     return OptionsOf(Load(overrides), {.run_dir = "/r", .updates_per_epoch = 25});
   };
-  CHECK(steps({"trainer.max_steps=10"}).max_steps == 10);
-  CHECK(steps({"trainer.max_steps=1000", "trainer.max_epochs=3"}).max_steps == 75);
+  CHECK(UpdatesIn(steps({"trainer.max_steps=10"})) == 10);
+  CHECK(UpdatesIn(steps({"trainer.max_steps=1000", "trainer.max_epochs=3"})) == 75);
   CHECK(steps({"optimizer.warmup_steps=3"}).learning_rate.warmup_steps == 3);
   CHECK(steps({"trainer.warmup_ratio=0"}).learning_rate.warmup_steps == 0);
   // Only what is made of epochs changes with the updates of one.
-  CHECK(options.planned_epochs.is_rate_of_epochs);
-  CHECK_FALSE(steps({"optimizer.warmup_steps=3"}).planned_epochs.is_rate_of_epochs);
-  CHECK_FALSE(steps({"optimizer.total_steps=90"}).planned_epochs.is_rate_of_epochs);
+  CHECK(options.is_rate_of_epochs);
+  CHECK_FALSE(steps({"optimizer.warmup_steps=3"}).is_rate_of_epochs);
+  CHECK_FALSE(steps({"optimizer.total_steps=90"}).is_rate_of_epochs);
 }
 
 TEST_CASE("updates that are given are not cut short by the default of max_epochs") {
@@ -123,15 +129,14 @@ TEST_CASE("updates that are given are not cut short by the default of max_epochs
     return OptionsOf(config, {.run_dir = "/r", .updates_per_epoch = 25});
   };
   const proto::BertConfig config = Load({"trainer.max_steps=1000"});
-  CHECK(options(config).max_steps == 1000);
-  CHECK_FALSE(options(config).max_steps_of_epochs);
+  CHECK(UpdatesIn(options(config)) == 1000);
   // The configuration as a run keeps it says the same.
   proto::BertConfig again = WithDefaults();
   REQUIRE(MergeConfigText(PrintConfig(config, ConfigFormat::kFull), "again", "", again).ok());
-  CHECK(options(again).max_steps == 1000);
+  CHECK(UpdatesIn(options(again)) == 1000);
   // 0 gives no limit, so that the default holds.
-  CHECK(options(Load({"trainer.max_steps=0"})).max_steps == 75);
-  CHECK(options(Load({"trainer.max_steps=1000", "trainer.max_epochs=2"})).max_steps == 50);
+  CHECK(UpdatesIn(options(Load({"trainer.max_steps=0"}))) == 75);
+  CHECK(UpdatesIn(options(Load({"trainer.max_steps=1000", "trainer.max_epochs=2"}))) == 50);
 }
 
 TEST_CASE("the ways to spare a slow network reach the classifier's trainer") {

@@ -75,6 +75,16 @@ TEST_CASE("a period has passed where a multiple of it was reached") {
   CHECK(PeriodPassed({PeriodUnit::kSeconds, 60}, {.seconds = 59.9}, {.seconds = 60.1}));
 }
 
+TEST_CASE("a run has the updates of its first limit") {
+  CHECK(UpdatesOf(0, 0, 25) == 0);
+  CHECK(UpdatesOf(10, 0, 25) == 10);
+  CHECK(UpdatesOf(0, 3, 25) == 75);
+  CHECK(UpdatesOf(10, 3, 25) == 10);
+  CHECK(UpdatesOf(100, 3, 25) == 75);
+  CHECK(UpdatesOf(100, 3, 0) == 100);
+  CHECK(UpdatesOf(0, 3, 0) == 0);
+}
+
 TEST_CASE("durations are read in seconds") {
   CHECK(ParseDuration("").value() == 0);
   CHECK(ParseDuration("90").value() == 90);

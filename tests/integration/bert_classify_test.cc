@@ -326,7 +326,7 @@ TEST_CASE("epochs of other data are refused where a run goes on from a checkpoin
   // The same data has no first epoch to begin.
   CheckFailed(toy.Train("trainer.max_epochs=1 --resume=" + toy.File("run") +
                         " run.run_dir=" + toy.File("same")),
-              2, {"trainer.max_epochs gives 10 updates, of which the checkpoint has 10"});
+              2, {"trainer.max_epochs gives 1 epochs, of which the checkpoint has 1"});
 }
 
 TEST_CASE("texts without a header and without labels are predicted") {

@@ -136,14 +136,12 @@ TEST_CASE("a run that goes on with other batches does all of its epochs") {
     run.task.batch = {.samples_per_batch = batch};
     rows = Open(texts, "train").size();
     const int64_t each = (rows + batch - 1) / batch;
-    const int64_t end = epochs * each;
-    run.trainer.max_steps = max_steps > 0 ? std::min(end, max_steps) : end;
-    run.trainer.max_steps_of_epochs = run.trainer.max_steps == end;
-    run.trainer.planned_epochs = {
-        .updates_per_epoch = each, .epochs = epochs, .max_steps = max_steps};
+    run.trainer.max_steps = max_steps;
+    run.trainer.max_epochs = epochs;
+    run.trainer.updates_per_epoch = each;
     run.trainer.learning_rate = {.kind = LrScheduleOptions::Kind::kLinear,
                                  .base = 2e-3,
-                                 .total_steps = run.trainer.max_steps};
+                                 .total_steps = UpdatesOf(max_steps, epochs, each)};
     run.stop_at = stop_at;
     return Train(run)[0];
   };
@@ -169,14 +167,14 @@ TEST_CASE("a run that goes on with other batches keeps its place in the learning
     run.trainer.checkpoint_dir = folder.File("ckpt");
     run.task.batch = {.samples_per_batch = batch};
     const int64_t each = (Open(texts, "train").size() + batch - 1) / batch;
-    run.trainer.max_steps = kEpochs * each;
-    run.trainer.max_steps_of_epochs = true;
-    run.trainer.planned_epochs = {
-        .updates_per_epoch = each, .epochs = kEpochs, .is_rate_of_epochs = true};
+    run.trainer.max_steps = 0;
+    run.trainer.max_epochs = kEpochs;
+    run.trainer.updates_per_epoch = each;
+    run.trainer.is_rate_of_epochs = true;
     run.trainer.learning_rate = {.kind = LrScheduleOptions::Kind::kLinear,
                                  .base = 2e-3,
-                                 .warmup_steps = (run.trainer.max_steps + 9) / 10,
-                                 .total_steps = run.trainer.max_steps};
+                                 .warmup_steps = (kEpochs * each + 9) / 10,
+                                 .total_steps = kEpochs * each};
     run.stop_at = stop_at;
     return Train(run)[0];
   };

@@ -9,8 +9,8 @@
 #include "dtrain/app/internal/as_written.h"
 #include "dtrain/app/internal/config_values.h"
 #include "dtrain/app/internal/shared_trainer_options.h"
-#include "dtrain/app/nmt_config.h"
 #include "dtrain/app/nmt_options.h"
+#include "dtrain/base/period.h"
 #include "dtrain/bert.pb.h"
 
 namespace dtrain {
@@ -83,9 +83,9 @@ ClassificationTaskOptions ClassificationTaskOf(const proto::BertConfig& config, 
 TrainerOptions BertTrainerOf(const proto::BertTrainerConfig& trainer,
                              const proto::OptimizerConfig& optimizer, int64_t hidden_size,
                              const BertRunFacts& run) {
-  const int64_t max_steps =
-      UpdatesOf(trainer.max_steps(), trainer.max_epochs(), run.updates_per_epoch);
-  LrScheduleOptions schedule = LearningRateOf(optimizer, max_steps, hidden_size);
+  LrScheduleOptions schedule = LearningRateOf(
+      optimizer, UpdatesOf(trainer.max_steps(), trainer.max_epochs(), run.updates_per_epoch),
+      hidden_size);
   const bool is_rate_of_epochs = optimizer.total_steps() == 0 && schedule.warmup_steps == 0;
   if (schedule.warmup_steps == 0) {
     schedule.warmup_steps = std::llround(std::ceil(internal::AsWritten(trainer.warmup_ratio()) *
@@ -94,12 +94,8 @@ TrainerOptions BertTrainerOf(const proto::BertTrainerConfig& trainer,
   const std::string best = trainer.best_metric().empty() ? run.main_metric : trainer.best_metric();
   TrainerOptions options =
       internal::SharedTrainerOptions(trainer, optimizer, trainer.batch_size(), run.run_dir);
-  options.max_steps = max_steps;
-  options.max_steps_of_epochs = max_steps != trainer.max_steps();
-  options.planned_epochs = {.updates_per_epoch = run.updates_per_epoch,
-                            .epochs = trainer.max_epochs(),
-                            .max_steps = trainer.max_steps(),
-                            .is_rate_of_epochs = is_rate_of_epochs};
+  options.updates_per_epoch = run.updates_per_epoch;
+  options.is_rate_of_epochs = is_rate_of_epochs;
   options.learning_rate = schedule;
   options.reducer.power_sgd.seed = run.seed;
   options.best_metric = best;

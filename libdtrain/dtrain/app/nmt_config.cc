@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/nmt_config.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/validate_exchange.h"
+#include "dtrain/base/period.h"
 #include "dtrain/nmt.pb.h"
 
 namespace dtrain {
@@ -29,12 +29,6 @@ absl::Status ValidateModel(const proto::ModelConfig& model) {
 }
 
 }  // namespace
-
-int64_t UpdatesOf(int64_t max_steps, int64_t max_epochs, int64_t updates_per_epoch) {
-  if (max_epochs == 0) return max_steps;
-  const int64_t of_epochs = max_epochs * updates_per_epoch;
-  return max_steps > 0 ? std::min(max_steps, of_epochs) : of_epochs;
-}
 
 absl::Status ValidateSchedule(const proto::OptimizerConfig& optimizer, int64_t updates,
                               bool has_max_time) {

@@ -22,9 +22,6 @@ absl::Status ValidateNmtConfig(const proto::NmtConfig& config);
 // All of it but the corpus, for those who only look at the configuration.
 absl::Status ValidateWithoutData(const proto::NmtConfig& config);
 
-// Updates of a run that ends at the first of two limits, where 0 is no limit; 0 without both.
-int64_t UpdatesOf(int64_t max_steps, int64_t max_epochs, int64_t updates_per_epoch);
-
 // The optimizer section of any program. updates: the run's length by UpdatesOf(), where the
 // schedule has none of its own. Before the data is known an epoch has no end but is one.
 absl::Status ValidateSchedule(const proto::OptimizerConfig& optimizer, int64_t updates,

@@ -10,8 +10,8 @@
 #include "dtrain/app/internal/as_written.h"
 #include "dtrain/app/internal/config_values.h"
 #include "dtrain/app/internal/shared_trainer_options.h"
-#include "dtrain/app/nmt_config.h"
 #include "dtrain/base/log.h"
+#include "dtrain/base/period.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/nmt.pb.h"
 
@@ -162,8 +162,7 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
   const proto::TrainerConfig& trainer = config.trainer();
   TrainerOptions options = internal::SharedTrainerOptions(trainer, config.optimizer(),
                                                           trainer.tokens_per_batch(), run_dir);
-  options.max_steps = trainer.max_steps();
-  options.max_epochs = trainer.max_epochs();
+  options.updates_per_epoch = updates_per_epoch;
   options.learning_rate = LearningRateOf(
       config.optimizer(), UpdatesOf(trainer.max_steps(), trainer.max_epochs(), updates_per_epoch),
       config.model().hidden_size());

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/base/period.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -109,6 +110,12 @@ bool PeriodPassed(const Period& period, const PeriodClock& before, const PeriodC
   if (period.never()) return false;
   return std::floor(now.At(period.unit) / period.count) >
          std::floor(before.At(period.unit) / period.count);
+}
+
+int64_t UpdatesOf(int64_t max_steps, int64_t max_epochs, int64_t updates_per_epoch) {
+  const int64_t of_epochs = max_epochs * updates_per_epoch;
+  if (of_epochs == 0) return max_steps;
+  return max_steps > 0 ? std::min(max_steps, of_epochs) : of_epochs;
 }
 
 absl::StatusOr<double> ParseDuration(std::string_view text) {

@@ -1,4 +1,4 @@
-// period.h - periods and lengths of time as users write them: "500u", "2e", "10Mt", "90s", "5m".
+// period.h - periods and lengths of runs as users write them: "500u", "2e", "10Mt", "90s", "5m".
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_BASE_PERIOD_H_
 #define DTRAIN_BASE_PERIOD_H_
@@ -43,6 +43,10 @@ struct PeriodClock {
 // True where a multiple of the period lies in (before, now]: a resumed run asks the same questions
 // and gets the same answers.
 bool PeriodPassed(const Period& period, const PeriodClock& before, const PeriodClock& now);
+
+// Updates of a run that ends at the first of two limits, where 0 is no limit; 0 without both. A
+// limit in epochs of an unknown number of updates, 0, does not count.
+int64_t UpdatesOf(int64_t max_steps, int64_t max_epochs, int64_t updates_per_epoch);
 
 // "90s", "12m", "2h", "1.5d" or a bare number of seconds, in seconds, > 0; "" is 0, no limit.
 // UsageError without the name of the field.

@@ -67,7 +67,8 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
                   : nullptr),
       adam_(MakeAdam(task.parameters(), options.adam, shards_.get())),
       ring_(ctx.device()),
-      graphs_(TakesGraphs(options.cuda_graphs, ctx.device(), comm.size()), ctx) {
+      graphs_(TakesGraphs(options.cuda_graphs, ctx.device(), comm.size()), ctx),
+      planned_end_(UpdatesOf(options.max_steps, options.max_epochs, options.updates_per_epoch)) {
   CheckSchedule(options.learning_rate);
   DT_CHECK(options.learning_rate.kind != LrScheduleOptions::Kind::kLinearBudget ||
            options.max_seconds > 0.0)
@@ -355,7 +356,7 @@ void Trainer::Record(const Update& update, const StepState& decided) {
   const double tokens = static_cast<double>(std::max<int64_t>(window_.tokens, 1));
   const double step_seconds = seconds / static_cast<double>(window_.updates);
   const StepRecord record{.step = update.step,
-                          .max_steps = options_.max_steps,
+                          .max_steps = planned_end_ > 0 ? std::max(planned_end_, update.step) : 0,
                           .epoch = update.epoch,
                           .loss = losses[0] / tokens,
                           .nll = losses[1] / tokens,
@@ -376,11 +377,9 @@ void Trainer::Record(const Update& update, const StepState& decided) {
 
 double Trainer::EtaSeconds(const Update& update, double step_seconds) const {
   double eta = std::numeric_limits<double>::infinity();
-  if (options_.max_steps > 0) {
-    eta = static_cast<double>(options_.max_steps - update.step) * step_seconds;
-  }
+  if (planned_end_ > 0) eta = static_cast<double>(planned_end_ - update.step) * step_seconds;
   if (options_.max_seconds > 0.0) eta = std::min(eta, options_.max_seconds - update.elapsed);
-  if (options_.max_epochs > 0 && update.epoch > 0.0) {
+  if (options_.max_epochs > 0 && options_.updates_per_epoch == 0 && update.epoch > 0.0) {
     const double left = static_cast<double>(options_.max_epochs) / update.epoch - 1.0;
     eta = std::min(eta, left * update.elapsed);
   }
@@ -396,9 +395,7 @@ PeriodClock Trainer::Clock() const {
 
 std::string Trainer::EndReason(const Requests& requests) const {
   if (requests.stop) return "stop requested";
-  if (options_.max_steps > 0 && state_.step >= options_.max_steps) {
-    return options_.max_steps_of_epochs ? "max_epochs" : "max_steps";
-  }
+  if (options_.max_steps > 0 && state_.step >= options_.max_steps) return "max_steps";
   if (options_.max_seconds > 0.0 && elapsed_ >= options_.max_seconds) return "max_time";
   if (options_.max_epochs > 0 && state_.position.epoch >= options_.max_epochs) return "max_epochs";
   const EarlyStopOptions& early = options_.early_stop;

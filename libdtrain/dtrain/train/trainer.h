@@ -56,23 +56,17 @@ struct EarlyStopOptions {
   int64_t min_steps = 0;
 };
 
-// How TrainerOptions::max_steps was made of epochs. A run that goes on with other batches has
-// another end: that of the epochs it has left.
-struct PlannedEpochs {
-  int64_t updates_per_epoch = 0;  // 0: not planned like this
-  int64_t epochs = 0;             // 0: no limit
-  int64_t max_steps = 0;          // the limit beside the epochs; 0 is none
-  // The learning rate's total_steps and warmup_steps are shares of the epochs: it goes on from the
-  // epochs done. Else they are updates, and each that was made counts as one.
-  bool is_rate_of_epochs = false;
-};
-
 struct TrainerOptions {
-  int64_t max_steps = 0;             // updates; 0 is no limit
-  double max_seconds = 0.0;          // of training, summed over resumes; 0 is no limit
-  int64_t max_epochs = 0;            // 0 is no limit
-  bool max_steps_of_epochs = false;  // max_steps was made of epochs, which are then the limit
-  PlannedEpochs planned_epochs = {};
+  int64_t max_steps = 0;     // updates; 0 is no limit
+  double max_seconds = 0.0;  // of training, summed over resumes; 0 is no limit
+  int64_t max_epochs = 0;    // 0 is no limit; the run ends where the data's position is there
+  // Of the first epoch, with today's batches; where these count tokens the others have about as
+  // many. 0: not known. A run that goes on with other batches has another number of them, and so
+  // another UpdatesOf() its limits: where learning_rate.total_steps is that number, it moves along.
+  int64_t updates_per_epoch = 0;
+  // The learning rate's total_steps and warmup_steps are shares of the epochs: with other batches
+  // it goes on from the epochs done. Else they are updates, and each that was made counts as one.
+  bool is_rate_of_epochs = false;
   LrScheduleOptions learning_rate = {};
   AdamConfig adam = {};
   double clip_norm = 1.0;  // of the mean gradient; 0 is no limit
@@ -111,8 +105,8 @@ bool SmallerIsBetter(const std::string& metric);
 
 // One logged update; rates and times are means over the updates since the last record.
 struct StepRecord {
-  int64_t step = 0;  // updates so far
-  int64_t max_steps = 0;
+  int64_t step = 0;       // updates so far
+  int64_t max_steps = 0;  // of the run, as far as that is known; 0 is not
   double epoch = 0.0;
   double loss = 0.0;  // per target token, over all ranks
   double nll = 0.0;
@@ -266,7 +260,7 @@ class Trainer {
   absl::Status EndsBroken(const std::string& reason);
   // Why the run ends here, or "".
   std::string EndReason(const Requests& requests) const;
-  // max_steps and the end of the learning rate, where the epochs that are left end elsewhere.
+  // planned_end_ and the end of the learning rate, where the epochs that are left end elsewhere.
   void PlanEnd();
   // UsageError where a checkpoint of another run leaves nothing to train.
   absl::Status CheckLimits(const std::string& checkpoint) const;
@@ -309,6 +303,7 @@ class Trainer {
   TrainObserver* observer_ = nullptr;
   StopFlags* stop_flags_ = nullptr;
 
+  int64_t planned_end_ = 0;  // updates of the run by its limits, about; 0: not known
   int64_t rate_shift_ = 0;  // updates made beyond those that today's batches need for the same data
   TrainState state_;        // skipped, optimizer_steps and loss_scaler: as far as the ring was read
   Timer clock_;

@@ -68,33 +68,32 @@ absl::Status Trainer::Resume(const std::string& from) {
 }
 
 void Trainer::PlanEnd() {
-  const PlannedEpochs& planned = options_.planned_epochs;
+  const int64_t each = options_.updates_per_epoch;
   EpochCount& count = state_.epoch_count;
-  const int64_t before = std::exchange(count.updates_per_epoch, planned.updates_per_epoch);
-  const bool differs = state_.step > 0 && before > 0 && before != planned.updates_per_epoch;
+  const int64_t before = std::exchange(count.updates_per_epoch, each);
+  const bool differs = state_.step > 0 && before > 0 && before != each;
   if (differs) {
     count.from_step = state_.step;
     count.from_epochs = task_.epochs();
   }
-  if (planned.updates_per_epoch == 0 || planned.epochs == 0 || count.from_step == 0) return;
-  const double left = std::max(static_cast<double>(planned.epochs) - count.from_epochs, 0.0);
+  if (each == 0 || options_.max_epochs == 0 || count.from_step == 0) return;
+  const double left = std::max(static_cast<double>(options_.max_epochs) - count.from_epochs, 0.0);
   // Not one more for what a sum of fractions has lost.
-  const double updates = left * static_cast<double>(planned.updates_per_epoch) - 1e-6;
+  const double updates = left * static_cast<double>(each) - 1e-6;
   const int64_t end = count.from_step + static_cast<int64_t>(std::ceil(updates));
-  const bool is_first = planned.max_steps == 0 || end < planned.max_steps;
-  const int64_t planned_end = std::exchange(options_.max_steps, is_first ? end : planned.max_steps);
-  options_.max_steps_of_epochs = is_first;
+  const bool is_first = options_.max_steps == 0 || end < options_.max_steps;
+  const int64_t planned = std::exchange(planned_end_, is_first ? end : options_.max_steps);
   int64_t& total = options_.learning_rate.total_steps;
-  if (planned.is_rate_of_epochs && is_first) {
-    total = planned.epochs * planned.updates_per_epoch;
+  if (options_.is_rate_of_epochs && is_first) {
+    total = options_.max_epochs * each;
     rate_shift_ = end - total;
-  } else if (total == planned_end) {
-    total = options_.max_steps;
+  } else if (total == planned) {
+    total = planned_end_;
   }
   if (!differs || !comm_.is_root()) return;
-  Event("resume", absl::StrFormat("an epoch has %d updates now, %d before: the run ends at update "
-                                  "%d, and with it a learning rate that falls to an end",
-                                  planned.updates_per_epoch, before, options_.max_steps));
+  Event("resume", absl::StrFormat("an epoch has %d updates now, %d before: the run ends at about "
+                                  "update %d, and with it a learning rate that falls to an end",
+                                  each, before, planned_end_));
 }
 
 absl::Status Trainer::CheckLimits(const std::string& checkpoint) const {
@@ -105,7 +104,8 @@ absl::Status Trainer::CheckLimits(const std::string& checkpoint) const {
         checkpoint, limit, used));
   };
   const bool has_new_data = state_.step > 0 && state_.position == DataPosition();
-  if (options_.max_steps_of_epochs && has_new_data) {
+  const bool ends_by_epochs = options_.max_epochs > 0 && planned_end_ != options_.max_steps;
+  if (options_.is_rate_of_epochs && ends_by_epochs && has_new_data) {
     return UsageError(absl::StrFormat(
         "--resume=%s: trainer.max_epochs counts from that run's first update, and the training "
         "data is another here. Start from its weights: `dtrain export-hf RUN FOLDER`, then "
@@ -114,10 +114,12 @@ absl::Status Trainer::CheckLimits(const std::string& checkpoint) const {
         checkpoint, state_.step));
   }
   if (options_.max_steps > 0 && state_.step >= options_.max_steps) {
-    return reached(absl::StrFormat("%s gives %d updates",
-                                   options_.max_steps_of_epochs ? "max_epochs" : "max_steps",
-                                   options_.max_steps),
+    return reached(absl::StrFormat("max_steps gives %d updates", options_.max_steps),
                    absl::StrFormat("%d", state_.step));
+  }
+  if (options_.max_epochs > 0 && state_.position.epoch >= options_.max_epochs) {
+    return reached(absl::StrFormat("max_epochs gives %d epochs", options_.max_epochs),
+                   absl::StrFormat("%d", state_.position.epoch));
   }
   const int64_t end = options_.learning_rate.total_steps;
   if (FallsToAnEnd(options_.learning_rate.kind) && state_.step - rate_shift_ >= end) {
@@ -130,10 +132,6 @@ absl::Status Trainer::CheckLimits(const std::string& checkpoint) const {
   if (options_.max_seconds > 0.0 && state_.seconds >= options_.max_seconds) {
     return reached(absl::StrFormat("max_time gives %g s", options_.max_seconds),
                    absl::StrFormat("%.1f s", state_.seconds));
-  }
-  if (options_.max_epochs > 0 && state_.position.epoch >= options_.max_epochs) {
-    return reached(absl::StrFormat("max_epochs gives %d epochs", options_.max_epochs),
-                   absl::StrFormat("%d", state_.position.epoch));
   }
   return absl::OkStatus();
 }
@@ -189,6 +187,7 @@ absl::Status Trainer::AdoptTrainingData(const Checkpoint& checkpoint, bool is_ow
         checkpoint.path()));
   }
   state_.position = {};
+  state_.epoch_count = {.from_step = state_.step};  // its epochs begin here
   Event("resume", absl::StrFormat("the training data is not that of %s: its first epoch begins",
                                   checkpoint.path()));
   return absl::OkStatus();

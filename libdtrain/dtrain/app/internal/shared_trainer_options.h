@@ -16,13 +16,15 @@ namespace dtrain::internal {
 
 // Of proto::TrainerConfig or proto::BertTrainerConfig, and proto::OptimizerConfig: whatever
 // both programs say by the same name.
-// `batch` is what an update sums losses of, target tokens or texts. Left to the caller: max_steps,
-// max_epochs, learning_rate, best_metric, early_stop.metric and reducer.power_sgd.seed. The
-// configuration was validated: its periods and durations parse.
+// `batch` is what an update sums losses of, target tokens or texts. Left to the caller:
+// updates_per_epoch, is_rate_of_epochs, learning_rate, best_metric, early_stop.metric and
+// reducer.power_sgd.seed. The configuration was validated: its periods and durations parse.
 template <typename Config, typename OptimizerConfig>
 TrainerOptions SharedTrainerOptions(const Config& config, const OptimizerConfig& optimizer,
                                     int64_t batch, const std::string& run_dir) {
-  return {.max_seconds = SecondsOf(config.max_time()),
+  return {.max_steps = config.max_steps(),
+          .max_seconds = SecondsOf(config.max_time()),
+          .max_epochs = config.max_epochs(),
           .learning_rate = {},
           .adam = AdamConfigOf(optimizer),
           .clip_norm = optimizer.clip_norm(),

@@ -10,6 +10,7 @@
 #include "dtrain/app/config.h"
 #include "dtrain/app/internal/validate_exchange.h"
 #include "dtrain/app/nmt_config.h"
+#include "dtrain/base/period.h"
 #include "dtrain/base/status.h"
 #include "dtrain/bert.pb.h"
 
