@@ -28,7 +28,7 @@ class SentimentModel {
     const Tensor embedded = embedding_.Forward(batch.ids, batch.sequences, ctx);
     const Tensor hidden = encoder_.Forward(embedded, Inputs(batch), ctx);
     const Tensor first = FirstToken(hidden, batch.sequences, ctx);
-    return loss_.Forward(first, ctx.Upload(batch.labels), /*loss_scale=*/1.0f, none_, ctx);
+    return loss_.Forward(first, ctx.Upload(batch.labels), none_, ctx);
   }
 
   void Backward(const Reviews& batch, Context& ctx) {

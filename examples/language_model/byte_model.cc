@@ -58,11 +58,11 @@ ByteModel::ByteModel(const ByteModelOptions& options, const Device& device)
 
 LayerInputs ByteModel::Inputs() const { return {*sequences_, Tensor(), *sequences_}; }
 
-LossSums ByteModel::Forward(const ByteBatch& batch, float loss_scale, Context& ctx) {
+LossSums ByteModel::Forward(const ByteBatch& batch, Context& ctx) {
   sequences_ = batch.sequences();
   Tensor x = embedding_.Forward(batch.ids, *sequences_, ctx);
   x = final_norm_.Forward(layers_.Forward(x, Inputs(), ctx), ctx);
-  return loss_.Forward(x, ctx.Upload(batch.targets), loss_scale, none_, ctx);
+  return loss_.Forward(x, ctx.Upload(batch.targets), none_, ctx);
 }
 
 void ByteModel::Backward(Context& ctx) {

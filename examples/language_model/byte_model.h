@@ -43,7 +43,7 @@ class ByteModel {
   dtrain::ParameterSet& parameters() { return parameters_; }
 
   // Sums over the batch's bytes; while training, keeps what Backward needs.
-  dtrain::LossSums Forward(const ByteBatch& batch, float loss_scale, dtrain::Context& ctx);
+  dtrain::LossSums Forward(const ByteBatch& batch, dtrain::Context& ctx);
   // Accumulates all gradients of the last Forward.
   void Backward(dtrain::Context& ctx);
 

@@ -69,9 +69,7 @@ class ByteTask final : public TrainingTask {
   }
   int64_t source_tokens() const override { return static_cast<int64_t>(batch_.ids.size()); }
 
-  LossSums Forward(int /*i*/, float loss_scale, Context& ctx) override {
-    return model_.Forward(batch_, loss_scale, ctx);
-  }
+  LossSums Forward(int /*i*/, Context& ctx) override { return model_.Forward(batch_, ctx); }
   void Backward(Context& ctx) override { model_.Backward(ctx); }
 
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override {
@@ -83,7 +81,7 @@ class ByteTask final : public TrainingTask {
       for (int64_t w = i; w < std::min(i + each, windows); ++w) {
         batch.Add(Window(static_cast<uint32_t>(w)));
       }
-      const LossSums loss = model_.Forward(batch, 1.0f, ctx);
+      const LossSums loss = model_.Forward(batch, ctx);
       sums[0] += loss.nll;
       sums[1] += static_cast<double>(loss.tokens);
     }

@@ -68,7 +68,7 @@ void CheckArenas(const std::vector<std::string>& overrides, const Make& make, co
             Approx(Bytes(parameters.compute_weights())).epsilon(0.02));
       Context context({}, BertContextOf(config.trainer(), 1, 0));
       context.set_training(true);
-      model->Forward(batch, 1.0f, context);
+      model->Forward(batch, context);
       model->Backward(context);
       CHECK(static_cast<double>(estimate.memory.activations) ==
             Approx(static_cast<double>(context.activations().peak())).epsilon(0.01));

@@ -27,7 +27,7 @@ std::vector<float> ProbabilitiesOf(BertClassifier& model, const std::vector<int3
   batch.rows = {0};
   Context ctx;
   ClassificationOutputs outputs;
-  model.Forward(batch, 1.0f, ctx, &outputs);
+  model.Forward(batch, ctx, &outputs);
   return outputs.probabilities;
 }
 

@@ -75,7 +75,7 @@ void CheckPreset(const std::string& name, const std::string& precision) {
     CHECK(estimate->plan.batch.target_tokens == batch.target.tokens());
     Context context({}, ContextOptionsOf(small.trainer(), 0));
     context.set_training(true);
-    model.Forward(batch, 1.0F, context);
+    model.Forward(batch, context);
     model.Backward(context);
     CHECK(
         IsWithin(estimate->memory.activations, static_cast<int64_t>(context.activations().peak())));
@@ -106,7 +106,7 @@ void CheckClassifier(const std::string& name, const std::string& precision) {
     CHECK(estimate->plan.batch.tokens == batch.sequences.tokens());
     Context context({}, BertContextOf(small.trainer(), 1, 0));
     context.set_training(true);
-    model.Forward(batch, 1.0F, context);
+    model.Forward(batch, context);
     model.Backward(context);
     CHECK(
         IsWithin(estimate->memory.activations, static_cast<int64_t>(context.activations().peak())));

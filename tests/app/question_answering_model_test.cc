@@ -38,7 +38,7 @@ TEST_CASE("a question gets the best of what the trained model says of its text")
   row.targets = {-1, -1};
   row.rows = {0};
   SpanScores scores;
-  trained->model->Forward(row, 1.0f, ctx, &scores);
+  trained->model->Forward(row, ctx, &scores);
   double best = -1e30;
   std::string text;
   const std::string texts[3][3] = {{"x", "x yy", "x yy x"}, {"", "yy", "yy x"}, {"", "", "x"}};

@@ -10,6 +10,7 @@
 
 #include "dtrain/files/pretrained_weights.h"
 #include "dtrain/models/bert_classifier.h"
+#include "dtrain/ops/cast.h"
 #include "testing/file_testing.h"
 #include "testing/test_device.h"
 
@@ -77,9 +78,9 @@ TEST_CASE("a pretrained BERT computes a step for a comparison", "[.exchange]") {
   const auto hidden = testing::ElementsOf<float>(model.Encode(batch, ctx));
   ctx.set_training(true);
   ClassificationOutputs outputs;
-  const LossSums sums =
-      model.Forward(batch, 1.0f / static_cast<float>(batch.size()), ctx, &outputs);
+  const LossSums sums = model.Forward(batch, ctx, &outputs);
   model.Backward(ctx);
+  Scale(model.parameters().gradients(), 1.0f / static_cast<float>(batch.size()), ctx.stream());
 
   std::vector<std::vector<float>> owners;
   std::vector<NamedTensor> tensors;

@@ -135,7 +135,7 @@ TEST_CASE("a loaded model computes what transformers computes, gradients include
   CHECK(testing::GoldenError(golden, "hidden", model.classifier.Encode(batch, ctx)) < 1e-5);
   ctx.set_training(true);
   ClassificationOutputs outputs;
-  model.classifier.Forward(batch, /*loss_scale=*/1.0f, ctx, &outputs);
+  model.classifier.Forward(batch, ctx, &outputs);
   model.classifier.Backward(ctx);
   CHECK(RelativeError(std::span<const float>(outputs.logits), golden.Doubles("logits")) < 1e-5);
   for (Parameter* parameter : model.parameters().in_backward_order()) {

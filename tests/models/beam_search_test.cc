@@ -41,7 +41,7 @@ std::vector<std::vector<int32_t>> Sources(const std::vector<testing::SentencePai
 double LogProbability(Seq2SeqTransformer& model, const std::vector<int32_t>& source,
                       const std::vector<int32_t>& target, Context& ctx) {
   const testing::SentencePair pair{{source.begin(), source.end() - 1}, target};
-  return -model.Forward(Pack({pair}, 0, 1, model.options().pad_id()), 1.0f, ctx).nll;
+  return -model.Forward(Pack({pair}, 0, 1, model.options().pad_id()), ctx).nll;
 }
 
 TEST_CASE("a beam as wide as the search space finds the best translation") {

@@ -51,7 +51,7 @@ Pass RunOnce(const BertClassifierOptions& options, const ClassificationBatch& ba
   ctx.set_training(true);
   ctx.set_step(5);
   Pass pass;
-  pass.sums = model.Forward(batch, 1.0f, ctx);
+  pass.sums = model.Forward(batch, ctx);
   model.Backward(ctx);
   CHECK(ctx.activations().used() == 0);
   pass.peak = ctx.activations().peak();
@@ -125,7 +125,7 @@ TEST_CASE("every parameter reports its gradient once, in the order of the arena"
   for (const int64_t rows : {2, 0}) {
     INFO(rows << " rows");
     ready.clear();
-    model.Forward(RandomRows(model.options(), 0, rows, 5, 4), 1.0f, ctx);
+    model.Forward(RandomRows(model.options(), 0, rows, 5, 4), ctx);
     model.Backward(ctx);
     std::vector<int> expected(model.parameters().in_backward_order().size());
     std::iota(expected.begin(), expected.end(), 0);
@@ -143,10 +143,10 @@ TEST_CASE("rows without a label cost nothing and are predicted like others") {
     Context ctx(testing::TestDevice());
     ClassificationBatch batch = RandomRows(options, 0, 3, 9, 5);
     ClassificationOutputs labelled;
-    model.Forward(batch, 1.0f, ctx, &labelled);
+    model.Forward(batch, ctx, &labelled);
     batch.labels.assign(batch.labels.size(), std::numeric_limits<float>::quiet_NaN());
     ClassificationOutputs outputs;
-    const LossSums sums = model.Forward(batch, 1.0f, ctx, &outputs);
+    const LossSums sums = model.Forward(batch, ctx, &outputs);
     CHECK(sums.loss == 0.0);
     CHECK(sums.tokens == 3);
     CHECK(outputs.logits == labelled.logits);
@@ -162,10 +162,10 @@ TEST_CASE("a row is predicted alike whatever its batch") {
   model.Allocate(testing::TestDevice(), DType::kFloat32, 1);
   Context ctx(testing::TestDevice());
   ClassificationOutputs all;
-  model.Forward(RandomRows(options, 0, 6, 15, 6), 1.0f, ctx, &all);
+  model.Forward(RandomRows(options, 0, 6, 15, 6), ctx, &all);
   for (int64_t i = 0; i < 6; ++i) {
     ClassificationOutputs one;
-    model.Forward(RandomRows(options, i, i + 1, 15, 6), 1.0f, ctx, &one);
+    model.Forward(RandomRows(options, i, i + 1, 15, 6), ctx, &one);
     for (size_t c = 0; c < 3; ++c) {
       CHECK(one.logits[c] == Approx(all.logits[3 * static_cast<size_t>(i) + c]).margin(1e-6));
     }
@@ -198,7 +198,7 @@ TEST_CASE("a BERT classifier refuses broken batches and options") {
   Context ctx(testing::TestDevice());
   const auto message = [&](const ClassificationBatch& batch) -> std::string {
     try {
-      model.Forward(batch, 1.0f, ctx);
+      model.Forward(batch, ctx);
     } catch (const CheckError& error) {
       return error.what();
     }

@@ -34,7 +34,7 @@ int64_t MeasuredPeak(const BertClassifierOptions& options, const ActivationOptio
                                       .recompute = activations.recompute,
                                       .recompute_every = activations.recompute_every});
   ctx.set_training(true);
-  model.Forward(batch, 1.0f, ctx);
+  model.Forward(batch, ctx);
   model.Backward(ctx);
   CHECK(ctx.activations().used() == 0);
   return static_cast<int64_t>(ctx.activations().peak());

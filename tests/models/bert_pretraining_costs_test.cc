@@ -33,7 +33,7 @@ int64_t MeasuredPeak(const BertPretrainingOptions& options, const ActivationOpti
                                       .recompute = activations.recompute,
                                       .recompute_every = activations.recompute_every});
   ctx.set_training(true);
-  model.Forward(batch, 1.0f, ctx);
+  model.Forward(batch, ctx);
   model.Backward(ctx);
   CHECK(ctx.activations().used() == 0);
   return static_cast<int64_t>(ctx.activations().peak());

@@ -99,7 +99,7 @@ TEST_CASE("guesses and losses are PyTorch's") {
     const PretrainingBatch batch = BatchOf(golden);
     Context ctx(testing::TestDevice());
     PretrainingOutputs outputs;
-    const LossSums sums = model->Forward(batch, 1.0f, ctx, &outputs);
+    const LossSums sums = model->Forward(batch, ctx, &outputs);
     CHECK(sums.tokens == batch.masked());
     CHECK(sums.nll == Approx(double{golden.Scalar("nll")}).epsilon(kTolerance));
     CHECK(sums.loss / static_cast<double>(sums.tokens) ==
@@ -123,8 +123,10 @@ TEST_CASE("all gradients of pre-training are PyTorch's, whatever threads and rec
         const auto model = Load(m, golden);
         Context ctx(testing::TestDevice(), {.recompute = recompute, .recompute_every = 1});
         ctx.set_training(true);
-        model->Forward(batch, 1.0f / static_cast<float>(batch.masked()), ctx);
+        model->Forward(batch, ctx);
         model->Backward(ctx);
+        Scale(model->parameters().gradients(), 1.0f / static_cast<float>(batch.masked()),
+              ctx.stream());
         CHECK(ctx.activations().used() == 0);
         for (Parameter* parameter : model->parameters().in_backward_order()) {
           INFO(parameter->name());
@@ -172,7 +174,7 @@ TEST_CASE("each gradient is reported ready once, when nothing more is added to i
   });
   Context ctx(testing::TestDevice());
   ctx.set_training(true);
-  model.Forward(testing::RandomMaskedTexts(options, 0, 5, 20, 1), 1.0f, ctx);
+  model.Forward(testing::RandomMaskedTexts(options, 0, 5, 20, 1), ctx);
   model.Backward(ctx);
   const size_t count = model.parameters().in_backward_order().size();
   REQUIRE(ready.size() == count);
@@ -187,7 +189,7 @@ TEST_CASE("each gradient is reported ready once, when nothing more is added to i
   ready.clear();
   const Tensor before = model.parameters().gradients();
   const std::vector<float> sum = testing::ElementsOf<float>(before);
-  CHECK(model.Forward(PretrainingBatch(), 1.0f, ctx).tokens == 0);
+  CHECK(model.Forward(PretrainingBatch(), ctx).tokens == 0);
   model.Backward(ctx);
   CHECK(ready.size() == count);
   CHECK(testing::ElementsOf<float>(before) == sum);
@@ -205,7 +207,7 @@ TEST_CASE("parts of a batch add up to it") {
       LossSums sums;
       for (size_t i = 0; i + 1 < cuts.size(); ++i) {
         sums += model.Forward(
-            testing::RandomMaskedTexts(options, cuts[i], cuts[i + 1], 20, 1, 2.5f), 0.01f, ctx);
+            testing::RandomMaskedTexts(options, cuts[i], cuts[i + 1], 20, 1, 2.5f), ctx);
         model.Backward(ctx);
       }
       gradients = testing::ElementsOf<float>(model.parameters().gradients());
@@ -230,7 +232,7 @@ TEST_CASE("batches of pairs and of single texts are not mixed up") {
   BertPretraining model(options);
   model.Allocate(testing::TestDevice(), DType::kFloat32, 1);
   Context ctx(testing::TestDevice());
-  CHECK_THROWS(model.Forward(pairs, 1.0f, ctx));
+  CHECK_THROWS(model.Forward(pairs, ctx));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/models/bert_costs.h"
 #include "dtrain/nn/embedding.h"
+#include "dtrain/ops/cast.h"
 #include "testing/golden.h"
 #include "testing/test_device.h"
 
@@ -84,7 +85,7 @@ TEST_CASE("scores and losses of answers are PyTorch's") {
   const SpanBatch batch = BatchOf(golden);
   Context ctx(testing::TestDevice());
   SpanScores scores;
-  const LossSums sums = model->Forward(batch, 1.0f, ctx, &scores);
+  const LossSums sums = model->Forward(batch, ctx, &scores);
   CHECK(ErrorOf(golden, "start", scores.start) < kTolerance);
   CHECK(ErrorOf(golden, "end", scores.end) < kTolerance);
   CHECK(sums.tokens == batch.size());
@@ -103,8 +104,9 @@ TEST_CASE("gradients of question answering are PyTorch's, whatever threads and r
       const auto model = Load(golden);
       Context ctx(testing::TestDevice(), {.recompute = recompute});
       ctx.set_training(true);
-      model->Forward(batch, 1.0f / static_cast<float>(batch.size()), ctx);
+      model->Forward(batch, ctx);
       model->Backward(ctx);
+      Scale(model->parameters().gradients(), 1.0f / static_cast<float>(batch.size()), ctx.stream());
       CHECK(ctx.activations().used() == 0);
       for (Parameter* parameter : model->parameters().in_backward_order()) {
         const std::string& name = parameter->name();
@@ -126,7 +128,7 @@ TEST_CASE("the scores of a row do not depend on the others of its batch") {
   const SpanBatch all = BatchOf(golden);
   Context ctx(testing::TestDevice());
   SpanScores expected;
-  model->Forward(all, 1.0f, ctx, &expected);
+  model->Forward(all, ctx, &expected);
   const int32_t begin = all.sequences.begin(3);
   const int32_t length = all.sequences.length(3);
   const auto part = [&](const std::vector<int32_t>& values) {
@@ -140,7 +142,7 @@ TEST_CASE("the scores of a row do not depend on the others of its batch") {
   one.targets = {-1, -1};
   one.rows = {3};
   SpanScores scores;
-  const LossSums sums = model->Forward(one, 1.0f, ctx, &scores);
+  const LossSums sums = model->Forward(one, ctx, &scores);
   CHECK(sums.loss == 0.0);
   const auto same = [&](const std::vector<float>& ours, const std::vector<float>& theirs) {
     for (size_t t = 0; t < ours.size(); ++t) {
@@ -156,7 +158,7 @@ TEST_CASE("a rank without windows has gradients that are ready, and none of them
   const auto model = Fresh(GoldenOptions());
   Context ctx(testing::TestDevice());
   ctx.set_training(true);
-  const LossSums sums = model->Forward(SpanBatch(), 1.0f, ctx);
+  const LossSums sums = model->Forward(SpanBatch(), ctx);
   CHECK(sums.tokens == 0);
   model->Backward(ctx);
   CHECK(LargestMagnitude(model->parameters().gradients()) == 0.0);
@@ -178,7 +180,7 @@ TEST_CASE("counted activations and parameters of question answering are the real
         const auto model = Fresh(options, type);
         Context ctx(testing::TestDevice(), {.compute_type = type, .recompute = recompute});
         ctx.set_training(true);
-        model->Forward(batch, 1.0f, ctx);
+        model->Forward(batch, ctx);
         model->Backward(ctx);
         CHECK(costs.peak_bytes({.compute_type = type,
                                 .recompute = recompute,

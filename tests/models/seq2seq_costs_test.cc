@@ -42,7 +42,7 @@ int64_t MeasuredPeak(const Seq2SeqOptions& options, const ActivationOptions& act
                                       .recompute = activations.recompute,
                                       .recompute_every = activations.recompute_every});
   ctx.set_training(true);
-  model.Forward(packed, 1.0f, ctx);
+  model.Forward(packed, ctx);
   model.Backward(ctx);
   CHECK(ctx.activations().used() == 0);
   return static_cast<int64_t>(ctx.activations().peak());

@@ -43,7 +43,7 @@ Pass RunOnce(const Seq2SeqOptions& options, const ContextOptions& context_option
   ctx.set_training(true);
   ctx.set_step(5);
   Pass pass;
-  pass.sums = model.Forward(Pack(pairs, begin, end, options.pad_id()), 1.0f, ctx);
+  pass.sums = model.Forward(Pack(pairs, begin, end, options.pad_id()), ctx);
   model.Backward(ctx);
   CHECK(ctx.activations().used() == 0);
   pass.peak = ctx.activations().peak();
@@ -148,7 +148,7 @@ TEST_CASE("every parameter reports its gradient once, in the order of the arena"
       model.parameters().SetReadyListener(
           [&](const Parameter& parameter) { ready.push_back(parameter.index()); });
       const auto pairs = RandomPairs(2, 5, options.vocab_size, 4);
-      model.Forward(Pack(pairs, 0, 2, options.pad_id()), 1.0f, ctx);
+      model.Forward(Pack(pairs, 0, 2, options.pad_id()), ctx);
       model.Backward(ctx);
       std::vector<int> sorted = ready;
       std::sort(sorted.begin(), sorted.end());
@@ -167,7 +167,7 @@ TEST_CASE("the pad row stays zero and an empty micro-batch adds nothing") {
   Context ctx(testing::TestDevice());
   ctx.set_training(true);
   const auto pairs = RandomPairs(2, 5, options.vocab_size, 4);
-  model.Forward(Pack(pairs, 0, 2, options.pad_id()), 1.0f, ctx);
+  model.Forward(Pack(pairs, 0, 2, options.pad_id()), ctx);
   model.Backward(ctx);
   Parameter& table = *model.parameters().Find("model.shared.weight");
   for (const Tensor& tensor : {table.master(), table.gradient()}) {
@@ -175,7 +175,7 @@ TEST_CASE("the pad row stays zero and an empty micro-batch adds nothing") {
     for (const float value : testing::ElementsOf<float>(row)) CHECK(value == 0.0f);
   }
   const std::vector<float> before = testing::ElementsOf<float>(model.parameters().gradients());
-  const LossSums sums = model.Forward(TranslationBatch{}, 1.0f, ctx);
+  const LossSums sums = model.Forward(TranslationBatch{}, ctx);
   model.Backward(ctx);
   CHECK(sums.tokens == 0);
   CHECK(testing::ElementsOf<float>(model.parameters().gradients()) == before);

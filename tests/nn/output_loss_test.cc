@@ -120,16 +120,35 @@ struct Case {
   std::vector<int32_t> targets;
 };
 
+// A trainer's.
+LossTensors ScaledLoss(float scale, Context& ctx) {
+  LossTensors loss{.scale = ctx.Empty({1}, DType::kFloat32),
+                   .loss_sum = ctx.Empty({1}, DType::kFloat64),
+                   .nll_sum = ctx.Empty({1}, DType::kFloat64)};
+  testing::SetElements(std::vector<float>{scale}, loss.scale);
+  testing::SetElements(std::vector<double>{0.0}, loss.loss_sum);
+  testing::SetElements(std::vector<double>{0.0}, loss.nll_sum);
+  return loss;
+}
+
 void CheckCase(Case& c, double tolerance) {
   const Reference expected(c.hidden_values, c.weight_values, c.bias_values, c.targets, 0.25);
-  c.ctx.set_training(true);
-  Tensor predictions = c.ctx.Empty({static_cast<int64_t>(c.targets.size())}, DType::kInt32);
-  const LossSums sums =
-      c.loss.Forward(c.hidden, c.ctx.Upload(c.targets), 0.25f, predictions, c.ctx);
+  const auto tokens = static_cast<int64_t>(c.targets.size());
+  Tensor predictions = c.ctx.Empty({tokens}, DType::kInt32);
+  const LossSums sums = c.loss.Forward(c.hidden, c.ctx.Upload(c.targets), predictions, c.ctx);
   CHECK(sums.loss == Approx(expected.loss).epsilon(tolerance));
   CHECK(sums.nll == sums.loss);
-  CHECK(sums.tokens == static_cast<int64_t>(c.targets.size()));
+  CHECK(sums.tokens == tokens);
   if (tolerance < 1e-4) CHECK(ElementsOf<int32_t>(predictions) == expected.predictions);
+  CHECK_THROWS(c.loss.Backward());
+
+  const LossTensors totals = ScaledLoss(0.25f, c.ctx);
+  c.ctx.set_loss(totals);
+  c.ctx.set_training(true);
+  Tensor none;
+  CHECK(c.loss.Forward(c.hidden, c.ctx.Upload(c.targets), none, c.ctx).loss == 0.0);
+  CHECK(ElementsOf<double>(totals.loss_sum).front() == sums.loss);
+  CHECK(ElementsOf<double>(totals.nll_sum).front() == sums.nll);
   CHECK(ErrorOf(c.loss.Backward(), expected.d_hidden) < tolerance);
   CHECK(ErrorOf(c.weight.gradient(), expected.d_weight) < tolerance);
   CHECK_THROWS(c.loss.Backward());
@@ -147,7 +166,7 @@ TEST_CASE("loss, predictions and gradients are those of the whole product") {
         CHECK(ErrorOf(c.bias.gradient(), expected.d_bias) < tolerance);
         // Gradients accumulate.
         Tensor none;
-        c.loss.Forward(c.hidden, c.ctx.Upload(c.targets), 0.25f, none, c.ctx);
+        c.loss.Forward(c.hidden, c.ctx.Upload(c.targets), none, c.ctx);
         Values twice = expected.d_bias;
         for (double& value : twice) value *= 2.0;
         CHECK(ErrorOf(c.bias.gradient(), twice) < tolerance);

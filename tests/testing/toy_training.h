@@ -140,9 +140,9 @@ class ToyTask final : public TrainingTask {
   int64_t source_tokens() const override { return task_.source_tokens(); }
   void Upload(int i, Context& ctx) override { task_.Upload(i, ctx); }
   std::string GraphKey() const override { return task_.GraphKey(); }
-  LossSums Forward(int i, float loss_scale, Context& ctx) override {
+  LossSums Forward(int i, Context& ctx) override {
     if (run_.before_forward) run_.before_forward(ctx);
-    return task_.Forward(i, loss_scale, ctx);
+    return task_.Forward(i, ctx);
   }
   void Backward(Context& ctx) override { task_.Backward(ctx); }
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override {

@@ -57,8 +57,8 @@ Update OneUpdate(Communicator& comm, const std::vector<SentencePair>& pairs, con
   ctx.set_training(true);
   LossSums sums;
   for (size_t i = 0; i < share.size(); ++i) {
-    sums += model.Forward(Pack(pairs, share[i].first, share[i].second, model.options().pad_id()),
-                          1.0f, ctx);
+    sums +=
+        model.Forward(Pack(pairs, share[i].first, share[i].second, model.options().pad_id()), ctx);
     if (i + 1 == share.size()) reducer.Listen();
     model.Backward(ctx);
   }

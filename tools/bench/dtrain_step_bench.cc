@@ -145,7 +145,7 @@ class Seq2SeqWorkload final : public Workload {
     batch_.decoder_ids = DrawIds(batch_.target.tokens(), sizes_.vocab, random);
     batch_.target_ids = DrawIds(batch_.target.tokens(), sizes_.vocab, random);
   }
-  void Forward(Context& ctx) override { model_.Forward(batch_, 1.0f, ctx); }
+  void Forward(Context& ctx) override { model_.Forward(batch_, ctx); }
   void Backward(Context& ctx) override { model_.Backward(ctx); }
   double forward_gflop() const override {
     const auto source = static_cast<double>(batch_.source.tokens());
@@ -220,7 +220,7 @@ class ClassifierWorkload final : public Workload {
     Tensor pooled = ctx.Empty({sizes_.sequences, sizes_.hidden});
     GatherRows(x, first_tensor_, pooled, ctx.stream());
     Tensor none;
-    loss_->Forward(pooled, ctx.Upload(labels_), 1.0f, none, ctx);
+    loss_->Forward(pooled, ctx.Upload(labels_), none, ctx);
   }
   void Backward(Context& ctx) override {
     const LayerInputs inputs{sequences_, Tensor(), sequences_};

@@ -85,8 +85,8 @@ ClassificationPredictions ClassifyTexts(const ClassificationModel& trained,
   for (const std::vector<uint32_t>& samples : EvaluationBatches(
            {.source = lengths, .added = 0}, batch_tokens, /*rank=*/0, /*num_ranks=*/1)) {
     ClassificationOutputs batch;
-    trained.model->Forward(Pack(rows, samples, trained.model->options().labels_per_row()), 1.0f,
-                           ctx, &batch);
+    trained.model->Forward(Pack(rows, samples, trained.model->options().labels_per_row()), ctx,
+                           &batch);
     for (size_t i = 0; i < samples.size(); ++i) {
       const auto from = batch.probabilities.begin() + static_cast<int64_t>(i) * outputs;
       std::copy(from, from + outputs,

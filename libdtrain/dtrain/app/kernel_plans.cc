@@ -111,7 +111,7 @@ std::function<void()> StepsOf(Model& model, const Batch& planned, const Device& 
     Context context(device, options);
     context.set_training(true);
     for (int eighths = kSmallestEighths; eighths <= 8; ++eighths) {
-      model.Forward(SampleBatch(planned, model.options(), eighths / 8.0), 1.0F, context);
+      model.Forward(SampleBatch(planned, model.options(), eighths / 8.0), context);
       model.Backward(context);
     }
     Tensor gradients = model.parameters().gradients();

@@ -47,12 +47,12 @@ ClassifierInputs BertClassifier::Upload(const ClassificationBatch& batch, Contex
           .label_weights = options_.label_weights.empty() ? Tensor() : on_device[6]};
 }
 
-LossSums BertClassifier::Forward(const ClassificationBatch& batch, float loss_scale, Context& ctx,
+LossSums BertClassifier::Forward(const ClassificationBatch& batch, Context& ctx,
                                  ClassificationOutputs* outputs) {
-  return Forward(Upload(batch, ctx), loss_scale, ctx, outputs);
+  return Forward(Upload(batch, ctx), ctx, outputs);
 }
 
-LossSums BertClassifier::Forward(const ClassifierInputs& inputs, float loss_scale, Context& ctx,
+LossSums BertClassifier::Forward(const ClassifierInputs& inputs, Context& ctx,
                                  ClassificationOutputs* outputs) {
   const int64_t rows = inputs.text.sequences.count();
   if (outputs != nullptr) *outputs = ClassificationOutputs();
@@ -69,7 +69,7 @@ LossSums BertClassifier::Forward(const ClassifierInputs& inputs, float loss_scal
                                     .unweighted = ctx.Empty({rows}, DType::kFloat32)};
   if (outputs != nullptr) results.probabilities = ctx.Empty(shape, DType::kFloat32);
   if (ctx.training()) results.d_logits = ctx.Empty(shape, DType::kFloat32);
-  LossAccount account(loss_scale, ctx);
+  LossAccount account(ctx);
   ClassificationLoss(options_.loss, loss_inputs, account.scale(), results, ctx.stream());
   if (ctx.training()) {
     sequences_ = inputs.text.sequences;

@@ -3,7 +3,7 @@
 //
 //   BertClassifier model({.loss = ClassificationLossKind::kSoftmax, .num_labels = 3});
 //   model.Allocate(device, DType::kFloat32, /*seed=*/1);
-//   const LossSums sums = model.Forward(batch, /*loss_scale=*/1.0f, ctx);
+//   const LossSums sums = model.Forward(batch, ctx);
 //   model.Backward(ctx);
 //
 // Weights are named and shaped as in Hugging Face's BertForSequenceClassification: bert.*,
@@ -67,11 +67,11 @@ class BertClassifier {
   ClassifierInputs Upload(const ClassificationBatch& batch, Context& ctx) const;
 
   // Sums over the batch's rows: `loss` with row and label weights, `nll` without, `tokens` counts
-  // rows. While training, keeps what Backward needs; gradients are those of loss_scale * the sum.
+  // rows. While training, keeps what Backward needs; gradients are those of the sum.
   // A trainer's scale and sums: nn/loss_sums.h. `outputs`, unless null, receives the predictions.
-  LossSums Forward(const ClassifierInputs& inputs, float loss_scale, Context& ctx,
+  LossSums Forward(const ClassifierInputs& inputs, Context& ctx,
                    ClassificationOutputs* outputs = nullptr);
-  LossSums Forward(const ClassificationBatch& batch, float loss_scale, Context& ctx,
+  LossSums Forward(const ClassificationBatch& batch, Context& ctx,
                    ClassificationOutputs* outputs = nullptr);
   // Accumulates all parameter gradients of the last Forward.
   void Backward(Context& ctx);

@@ -131,27 +131,26 @@ PretrainingInputs BertPretraining::Upload(const PretrainingBatch& batch, Context
   return inputs;
 }
 
-LossSums BertPretraining::Forward(const PretrainingBatch& batch, float loss_scale, Context& ctx,
+LossSums BertPretraining::Forward(const PretrainingBatch& batch, Context& ctx,
                                   PretrainingOutputs* outputs) {
-  return Forward(Upload(batch, ctx), loss_scale, ctx, outputs);
+  return Forward(Upload(batch, ctx), ctx, outputs);
 }
 
-LossSums BertPretraining::Forward(const PretrainingInputs& inputs, float loss_scale, Context& ctx,
+LossSums BertPretraining::Forward(const PretrainingInputs& inputs, Context& ctx,
                                   PretrainingOutputs* outputs) {
   if (outputs != nullptr) *outputs = PretrainingOutputs();
   if (inputs.text.sequences.count() == 0) return {};
   const Tensor hidden = encoder_.Forward(inputs.text, ctx);
   LossSums sums;
   if (next_sentence_) {
-    LossAccount account(loss_scale, ctx);
+    LossAccount account(ctx);
     sums += next_sentence_->Forward(hidden, inputs, account, ctx, outputs);
   }
   Tensor masked = ctx.Empty({inputs.masked_rows.dim(0), options_.bert.hidden_size});
   GatherRows(hidden, inputs.masked_rows, masked, ctx.stream());
   Tensor predictions;
   if (outputs != nullptr) predictions = ctx.Empty({masked.dim(0)}, DType::kInt32);
-  sums += output_.Forward(transform_.Forward(masked, ctx), inputs.masked_ids, loss_scale,
-                          predictions, ctx);
+  sums += output_.Forward(transform_.Forward(masked, ctx), inputs.masked_ids, predictions, ctx);
   if (outputs != nullptr) outputs->predictions = Download<int32_t>(predictions, ctx.stream());
   if (ctx.training()) {
     sequences_ = inputs.text.sequences;

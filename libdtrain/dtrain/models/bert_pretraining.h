@@ -3,7 +3,7 @@
 //
 //   BertPretraining model({.bert = {}, .next_sentence = true});
 //   model.Allocate(device, DType::kFloat32, /*seed=*/1);
-//   const LossSums sums = model.Forward(batch, /*loss_scale=*/1.0f, ctx);
+//   const LossSums sums = model.Forward(batch, ctx);
 //   model.Backward(ctx);
 //
 // Devlin et al., "BERT" (2019), section 3.1. Weights are named and shaped as in Hugging Face's
@@ -103,11 +103,11 @@ class BertPretraining {
 
   // Sums: `nll` of the cross-entropy of masked tokens, `loss` of that and of the next sentences'
   // times next_weights; `tokens` counts masked tokens. While training, keeps what Backward needs;
-  // gradients are those of loss_scale * loss. A trainer's scale and sums: nn/loss_sums.h.
+  // gradients are those of loss. A trainer's scale and sums: nn/loss_sums.h.
   // `outputs`, unless null, receives the guesses.
-  LossSums Forward(const PretrainingInputs& inputs, float loss_scale, Context& ctx,
+  LossSums Forward(const PretrainingInputs& inputs, Context& ctx,
                    PretrainingOutputs* outputs = nullptr);
-  LossSums Forward(const PretrainingBatch& batch, float loss_scale, Context& ctx,
+  LossSums Forward(const PretrainingBatch& batch, Context& ctx,
                    PretrainingOutputs* outputs = nullptr);
   // Accumulates all parameter gradients of the last Forward.
   void Backward(Context& ctx);

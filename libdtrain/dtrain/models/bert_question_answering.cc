@@ -37,13 +37,12 @@ SpanInputs BertQuestionAnswering::Upload(const SpanBatch& batch, Context& ctx) c
           .targets = on_device[4].Reshape({kSides, batch.sequences.count()})};
 }
 
-LossSums BertQuestionAnswering::Forward(const SpanBatch& batch, float loss_scale, Context& ctx,
-                                        SpanScores* scores) {
-  return Forward(Upload(batch, ctx), loss_scale, ctx, scores);
+LossSums BertQuestionAnswering::Forward(const SpanBatch& batch, Context& ctx, SpanScores* scores) {
+  return Forward(Upload(batch, ctx), ctx, scores);
 }
 
 // The scores are float32 whatever the compute type: two numbers a token that decide everything.
-LossSums BertQuestionAnswering::Forward(const SpanInputs& inputs, float loss_scale, Context& ctx,
+LossSums BertQuestionAnswering::Forward(const SpanInputs& inputs, Context& ctx,
                                         SpanScores* scores) {
   const Sequences& sequences = inputs.text.sequences;
   if (scores != nullptr) *scores = SpanScores();
@@ -57,7 +56,7 @@ LossSums BertQuestionAnswering::Forward(const SpanInputs& inputs, float loss_sca
   if (ctx.training()) {
     results.d_logits = apart ? ctx.Empty(logits.shape(), DType::kFloat32) : logits;
   }
-  LossAccount account(loss_scale, ctx);
+  LossAccount account(ctx);
   SpanLoss(logits, inputs.targets, sequences, account.scale(), results, ctx.stream());
   if (scores != nullptr) *scores = ScoresOf(logits, results.loss, ctx);
   if (ctx.training()) {

@@ -3,7 +3,7 @@
 //
 //   BertQuestionAnswering model(BertOptions{});
 //   model.Allocate(device, DType::kFloat32, /*seed=*/1);
-//   const LossSums sums = model.Forward(batch, /*loss_scale=*/1.0f, ctx);
+//   const LossSums sums = model.Forward(batch, ctx);
 //   model.Backward(ctx);
 //
 // Weights are named and shaped as in Hugging Face's BertForQuestionAnswering: bert.* without the
@@ -48,12 +48,10 @@ class BertQuestionAnswering {
   SpanInputs Upload(const SpanBatch& batch, Context& ctx) const;
 
   // Sums over the rows of the mean cross-entropy of start and end (ops/span_loss.h); `tokens`
-  // counts rows. While training, keeps what Backward needs; gradients are those of loss_scale * the
-  // sum. A trainer's scale and sums: nn/loss_sums.h. `scores`, unless null, receives the scores.
-  LossSums Forward(const SpanInputs& inputs, float loss_scale, Context& ctx,
-                   SpanScores* scores = nullptr);
-  LossSums Forward(const SpanBatch& batch, float loss_scale, Context& ctx,
-                   SpanScores* scores = nullptr);
+  // counts rows. While training, keeps what Backward needs; gradients are those of the sum.
+  // A trainer's scale and sums: nn/loss_sums.h. `scores`, unless null, receives the scores.
+  LossSums Forward(const SpanInputs& inputs, Context& ctx, SpanScores* scores = nullptr);
+  LossSums Forward(const SpanBatch& batch, Context& ctx, SpanScores* scores = nullptr);
   // Accumulates all parameter gradients of the last Forward.
   void Backward(Context& ctx);
 

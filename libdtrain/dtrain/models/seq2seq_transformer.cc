@@ -120,13 +120,13 @@ Tensor Seq2SeqTransformer::Logits(const TranslationBatch& batch, Context& ctx) {
   return output_->Logits(Decode(batch, Encode(batch.source_ids, batch.source, ctx), ctx), ctx);
 }
 
-LossSums Seq2SeqTransformer::Forward(const TranslationBatch& batch, float loss_scale, Context& ctx,
+LossSums Seq2SeqTransformer::Forward(const TranslationBatch& batch, Context& ctx,
                                      std::vector<int32_t>* predictions) {
-  return Forward(Upload(batch, ctx), loss_scale, ctx, predictions);
+  return Forward(Upload(batch, ctx), ctx, predictions);
 }
 
-LossSums Seq2SeqTransformer::Forward(const TranslationInputs& inputs, float loss_scale,
-                                     Context& ctx, std::vector<int32_t>* predictions) {
+LossSums Seq2SeqTransformer::Forward(const TranslationInputs& inputs, Context& ctx,
+                                     std::vector<int32_t>* predictions) {
   if (inputs.target.count() == 0) return {};
   const Tensor memory = Run(encoder_, inputs.source_ids, inputs.source_positions,
                             {inputs.source, Tensor(), inputs.source}, ctx);
@@ -139,7 +139,7 @@ LossSums Seq2SeqTransformer::Forward(const TranslationInputs& inputs, float loss
   }
   Tensor predicted;
   if (predictions != nullptr) predicted = ctx.Empty({hidden.dim(0)}, DType::kInt32);
-  const LossSums sums = output_->Forward(hidden, inputs.target_ids, loss_scale, predicted, ctx);
+  const LossSums sums = output_->Forward(hidden, inputs.target_ids, predicted, ctx);
   if (predictions != nullptr) *predictions = Download<int32_t>(predicted, ctx.stream());
   return sums;
 }

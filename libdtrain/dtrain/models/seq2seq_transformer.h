@@ -86,12 +86,11 @@ class Seq2SeqTransformer {
   TranslationInputs Upload(const TranslationBatch& batch, Context& ctx) const;
 
   // Loss sums over the batch's target tokens, computed under teacher forcing. While training, keeps
-  // what Backward needs; gradients are those of loss_scale * loss sum. `predictions`, unless null,
-  // receives the best token at each target position. While training with ctx.loss(), the sums go
-  // there (nn/output_loss.h).
-  LossSums Forward(const TranslationInputs& inputs, float loss_scale, Context& ctx,
+  // what Backward needs; gradients are those of the loss sum. A trainer's scale and sums:
+  // nn/loss_sums.h. `predictions`, unless null, receives the best token at each target position.
+  LossSums Forward(const TranslationInputs& inputs, Context& ctx,
                    std::vector<int32_t>* predictions = nullptr);
-  LossSums Forward(const TranslationBatch& batch, float loss_scale, Context& ctx,
+  LossSums Forward(const TranslationBatch& batch, Context& ctx,
                    std::vector<int32_t>* predictions = nullptr);
   // Accumulates all parameter gradients of the last Forward.
   void Backward(Context& ctx);

@@ -76,8 +76,8 @@ class Context {
   // Counts micro-batches since the start of the run: dropout draws anew in each.
   void set_step(uint32_t step);
 
-  // Of the following training passes; without scale (the default) a loss is the caller's to scale
-  // and to read.
+  // Of the following training passes; without scale (the default) that is 1, and the sums are what
+  // Forward returns.
   void set_loss(const LossTensors& loss) { loss_ = loss; }
   const LossTensors& loss() const { return loss_; }
 

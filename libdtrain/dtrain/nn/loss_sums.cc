@@ -7,9 +7,10 @@
 namespace dtrain {
 namespace {
 
-Tensor ScaleOf(float loss_scale, Context& ctx) {
+Tensor One(Context& ctx) {
+  constexpr float kOne = 1.0f;
   Tensor scale = ctx.Empty({1}, DType::kFloat32);
-  Upload<float>({&loss_scale, 1}, scale, ctx.stream());
+  Upload<float>({&kOne, 1}, scale, ctx.stream());
   return scale;
 }
 
@@ -23,12 +24,10 @@ double SumOf(const Tensor& values, Context& ctx) {
 
 }  // namespace
 
-LossAccount::LossAccount(float loss_scale, Context& ctx)
+LossAccount::LossAccount(Context& ctx)
     : ctx_(ctx),
       for_trainer_(ctx.training() && ctx.loss().scale),
-      scale_(for_trainer_ ? ctx.loss().scale : ScaleOf(loss_scale, ctx)) {
-  DT_CHECK(!for_trainer_ || loss_scale == 1.0f) << "the scale of the trainer's loss is its own";
-}
+      scale_(for_trainer_ ? ctx.loss().scale : One(ctx)) {}
 
 LossSums LossAccount::Add(const Tensor& loss, const Tensor& nll, int64_t tokens) {
   if (!for_trainer_) {

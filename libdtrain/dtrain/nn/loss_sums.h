@@ -24,11 +24,11 @@ struct LossSums {
 };
 
 // Of one pass forward. While training with ctx.loss(), the trainer's scale, which lies on the
-// device, takes the place of the caller's, which must be 1, and the sums go to the device: those
-// returned are 0, the tokens apart, and the host waits for nothing.
+// device, multiplies the losses before backward, and the sums go to the device: those returned are
+// 0, the tokens apart, and the host waits for nothing. Without it the scale is 1.
 class LossAccount {
  public:
-  LossAccount(float loss_scale, Context& ctx);
+  explicit LossAccount(Context& ctx);
 
   // [1], float32.
   const Tensor& scale() const { return scale_; }

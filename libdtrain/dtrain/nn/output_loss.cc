@@ -33,15 +33,15 @@ DType OutputLoss::LogitsType(DType compute_type, DeviceType device) {
   return device == DeviceType::kCpu ? DType::kFloat32 : compute_type;
 }
 
-LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, float loss_scale,
-                             Tensor& predictions, Context& ctx) {
+LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, Tensor& predictions,
+                             Context& ctx) {
   const int64_t tokens = hidden.dim(0);
   const int64_t classes = weight_.shape()[0];
   DT_CHECK_EQ(targets.dim(0), tokens);
   const int64_t slice = SliceRows(classes, ctx.device().type);
   const Tensor loss = ctx.Empty({tokens}, DType::kFloat32);
   const Tensor nll = ctx.Empty({tokens}, DType::kFloat32);
-  LossAccount account(loss_scale, ctx);
+  LossAccount account(ctx);
   if (ctx.training()) d_hidden_ = ctx.Empty(hidden.shape());
   for (int64_t begin = 0; begin < tokens; begin += slice) {
     const int64_t end = std::min(begin + slice, tokens);

@@ -25,14 +25,12 @@ class OutputLoss {
       : weight_(weight), bias_(bias), options_(options) {}
 
   // hidden: [tokens, hidden]; targets: [tokens], int32. While training also accumulates the
-  // gradients of weight and bias of loss_scale * (sum of the loss) and keeps that of hidden. A
-  // negative target
+  // gradients of weight and bias of the sum of the loss and keeps that of hidden. A negative target
   // costs nothing, but `tokens` of the result counts all rows: who has such targets sets it to the
-  // number of the others, by which losses and gradients are divided. `predictions`:
-  // [tokens], int32, receives the best class of each row, or is absent. A trainer's scale and sums:
+  // number of the others, by which losses and gradients are divided. `predictions`: [tokens],
+  // int32, receives the best class of each row, or is absent. A trainer's scale and sums:
   // nn/loss_sums.h.
-  LossSums Forward(const Tensor& hidden, const Tensor& targets, float loss_scale,
-                   Tensor& predictions, Context& ctx);
+  LossSums Forward(const Tensor& hidden, const Tensor& targets, Tensor& predictions, Context& ctx);
   // The gradient of hidden.
   Tensor Backward();
   // Rows of hidden that are projected at once.

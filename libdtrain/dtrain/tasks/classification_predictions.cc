@@ -185,7 +185,7 @@ ClassificationPredictions PredictShard(BertClassifier& model, const Classificati
   for (const std::vector<uint32_t>& samples :
        EvaluationBatches(shard.sample_lengths(), batch_tokens, comm.rank(), comm.size())) {
     ClassificationOutputs batch;
-    model.Forward(PackExamples(shard, samples), 1.0f, ctx, &batch);
+    model.Forward(PackExamples(shard, samples), ctx, &batch);
     for (size_t i = 0; i < samples.size(); ++i) {
       const auto from = batch.probabilities.begin() + static_cast<int64_t>(i) * outputs;
       std::copy(from, from + outputs,

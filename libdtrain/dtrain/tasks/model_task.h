@@ -36,9 +36,7 @@ class ModelTask : public TrainingTask {
     inputs_ = {};
     inputs_ = model_.Upload(micro_batches_.at(static_cast<size_t>(i)), ctx);
   }
-  LossSums Forward(int /*i*/, float loss_scale, Context& ctx) override {
-    return model_.Forward(inputs_, loss_scale, ctx);
-  }
+  LossSums Forward(int /*i*/, Context& ctx) override { return model_.Forward(inputs_, ctx); }
   void Backward(Context& ctx) override { model_.Backward(ctx); }
 
   Model& model() { return model_; }

@@ -120,7 +120,7 @@ EvaluationResult EvaluatePretraining(BertPretraining& model, const PretrainingEx
        EvaluationBatches(examples.sample_lengths(), batch_tokens, comm.rank(), comm.size())) {
     const PretrainingBatch batch = examples.Pack(samples, /*next_weight=*/1.0f);
     PretrainingOutputs outputs;
-    const LossSums sums = model.Forward(batch, 1.0f, ctx, &outputs);
+    const LossSums sums = model.Forward(batch, ctx, &outputs);
     AddBatch(samples, batch, sums, outputs, guesses);
   }
   std::vector<uint32_t> all(static_cast<size_t>(examples.size()));

@@ -222,7 +222,7 @@ void TranslationTask::EvaluateLoss(const TranslationSet& set, const std::vector<
     }
     PairBatch pairs = PackPairs(set.shard, std::span(own).subspan(begin, end - begin), Ids());
     const TranslationBatch batch = ToTranslationBatch(pairs);
-    sums += model().Forward(batch, 1.0f, ctx, &predictions);
+    sums += model().Forward(batch, ctx, &predictions);
     for (int64_t s = 0; s < batch.target.count(); ++s) {
       const auto slice = [&](const std::vector<int32_t>& ids) {
         return std::span(ids).subspan(static_cast<size_t>(batch.target.begin(s)),

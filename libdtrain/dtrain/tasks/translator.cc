@@ -108,7 +108,7 @@ LossSums ScoreLines(Seq2SeqTransformer& model, const BpeModel& tokenizer,
     }
     batch.source = Sequences(std::move(source_offsets));
     batch.target = Sequences(std::move(target_offsets));
-    sums += model.Forward(batch, 1.0f, ctx);
+    sums += model.Forward(batch, ctx);
   }
   return sums;
 }

@@ -50,7 +50,7 @@ WindowScores ScoreWindows(BertQuestionAnswering& model, const SquadWindows& wind
            {.source = windows.lengths(), .added = 0}, batch_tokens, comm.rank(), comm.size())) {
     const SpanBatch batch = PackWindows(windows, rows);
     SpanScores of_batch;
-    model.Forward(batch, 1.0f, ctx, &of_batch);
+    model.Forward(batch, ctx, &of_batch);
     for (size_t i = 0; i < rows.size(); ++i) {
       const int32_t begin = batch.sequences.begin(static_cast<int64_t>(i));
       const int32_t end = batch.sequences.end(static_cast<int64_t>(i));

@@ -73,10 +73,10 @@ class TrainingTask {
   // launches of the one for the other, without calls of Forward and Backward. So with a key these
   // neither copy from or to the host nor wait, and Forward returns the same LossSums. "": never.
   virtual std::string GraphKey() const { return ""; }
-  // Loss sums of micro-batch i, then its gradients (accumulated), multiplied by loss_scale and by
-  // ctx.loss().scale, which lies on the device. Sums that the device adds to ctx.loss() are not
-  // among those returned (OutputLoss does so): the host reads them later and waits for nothing.
-  virtual LossSums Forward(int i, float loss_scale, Context& ctx) = 0;
+  // Loss sums of micro-batch i, then its gradients (accumulated), multiplied by ctx.loss().scale,
+  // which lies on the device. Sums that the device adds to ctx.loss() are not among those returned
+  // (OutputLoss does so): the host reads them later and waits for nothing.
+  virtual LossSums Forward(int i, Context& ctx) = 0;
   virtual void Backward(Context& ctx) = 0;
 
   // Evaluates on the dev set. Collective: all ranks call it and get the same metrics.

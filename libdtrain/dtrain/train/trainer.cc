@@ -180,7 +180,7 @@ LossSums Trainer::RunMicroBatch(int i, bool is_last) {
   const auto forward_and_backward = [&] {
     const LossSums sums = [&] {
       const Timeline::Span span = Enter(Phase::kForward, i);
-      return task_.Forward(i, 1.0f, ctx_);
+      return task_.Forward(i, ctx_);
     }();
     const Timeline::Span span = Enter(Phase::kBackward, i);
     task_.Backward(ctx_);
