@@ -166,7 +166,7 @@ TEST_CASE("a writer that is not finished leaves nothing") {
 // Sample sets of the updates of one epoch, all ranks together.
 std::vector<std::set<int64_t>> Updates(const ClassificationShard& shard, const BatchOptions& batch,
                                        int num_ranks, int accumulation,
-                                       const DataCursor& start = {}) {
+                                       const DataPosition& start = {}) {
   std::vector<std::set<int64_t>> updates;
   for (int rank = 0; rank < num_ranks; ++rank) {
     const ClassificationLoaderOptions options{.batch = batch,
@@ -214,7 +214,7 @@ TEST_CASE("an update counts samples, tokens and weights of all ranks") {
   CHECK(first.samples == 32);
   CHECK(last.samples == 8);
   CHECK(last.ends_epoch);
-  CHECK(last.next == DataCursor{.epoch = 1});
+  CHECK(last.next == DataPosition{.epoch = 1});
   CHECK(first.tokens + last.tokens == shard.tokens());
   CHECK(first.weight + last.weight == 820);  // 1 + 2 + ... + 40
 }

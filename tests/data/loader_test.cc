@@ -37,7 +37,7 @@ LoaderOptions Options(int rank = 0, int num_ranks = 1, int accumulation = 1) {
 
 // Sample sets of the updates of one epoch, all ranks together.
 std::vector<std::set<int64_t>> Updates(const TokenShard& shard, int num_ranks, int accumulation,
-                                       const DataCursor& start = {}) {
+                                       const DataPosition& start = {}) {
   std::vector<std::set<int64_t>> updates;
   for (int rank = 0; rank < num_ranks; ++rank) {
     BatchLoader loader = *BatchLoader::Create(shard, Options(rank, num_ranks, accumulation), start);
@@ -92,7 +92,7 @@ TEST_CASE("a run continues at its cursor on another number of ranks") {
   const auto updates = Updates(shard, 2, 1);
   BatchLoader loader = *BatchLoader::Create(shard, Options());
   loader.Next();
-  const DataCursor cursor = loader.Next().next;
+  const DataPosition cursor = loader.Next().next;
   CHECK(Updates(shard, 3, 1, cursor) ==
         std::vector<std::set<int64_t>>(updates.begin() + 2, updates.end()));
 }
@@ -112,7 +112,7 @@ TEST_CASE("a loader counts the tokens of all ranks and goes on to the next epoch
   } while (!batch.ends_epoch);
   CHECK(source_tokens == shard.source_tokens() + 31);
   CHECK(target_tokens == shard.target_tokens() + 31);
-  CHECK(batch.next == DataCursor{.epoch = 1, .sample = 0});
+  CHECK(batch.next == DataPosition{.epoch = 1, .sample = 0});
   CHECK(loader.Next().cursor == batch.next);
 }
 

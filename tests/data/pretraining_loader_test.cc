@@ -19,7 +19,7 @@ struct Data {
   PretrainingLoaderOptions options = {.examples = {.max_length = 24, .seed = 2},
                                       .batch = {.samples_per_batch = 16}};
 
-  PretrainingLoader Load(const DataCursor& start = {}) const {
+  PretrainingLoader Load(const DataPosition& start = {}) const {
     auto loader = PretrainingLoader::Create(shard, options, start);
     INFO(MessageOf(loader.status()));
     REQUIRE(loader.ok());
@@ -96,7 +96,7 @@ TEST_CASE("a loader goes on from where another one stood, and epochs differ") {
     ended += updates.back().ends_epoch;
   }
   const auto second = std::find_if(updates.begin(), updates.end(), [](const auto& update) {
-    return update.cursor == DataCursor{.epoch = 1};
+    return update.cursor == DataPosition{.epoch = 1};
   });
   REQUIRE(second != updates.end());
   CHECK(second->micro_batches[0].token_ids != updates[0].micro_batches[0].token_ids);
@@ -132,7 +132,7 @@ TEST_CASE("an epoch's updates hold each of its examples once") {
 
 TEST_CASE("a loader refuses data that does not go round and places beyond the end") {
   Data data;
-  const auto refusal = [&](const DataCursor& start) {
+  const auto refusal = [&](const DataPosition& start) {
     const absl::Status status = PretrainingLoader::Create(data.shard, data.options, start).status();
     CHECK(ExitCodeOf(status) == ExitCode::kData);
     return std::string(MessageOf(status));

@@ -10,7 +10,7 @@
 namespace dtrain {
 
 BatchWalk::BatchWalk(const SampleLengths& lengths, const BatchOptions& options,
-                     const RankShare& share, const DataCursor& start)
+                     const RankShare& share, const DataPosition& start)
     : lengths_(lengths), options_(options), share_(share), cursor_(start) {
   DT_CHECK_GT(share.num_ranks, 0);
   DT_CHECK(share.rank >= 0 && share.rank < share.num_ranks) << share.rank;
@@ -41,7 +41,7 @@ BatchShare BatchWalk::Next() {
 }
 
 absl::Status CheckWalk(std::string_view path, std::string_view samples_name, int64_t num_samples,
-                       const RankShare& share, const DataCursor& start) {
+                       const RankShare& share, const DataPosition& start) {
   if (num_samples < share.num_ranks) {
     return DataError(
         absl::StrFormat("%s: %d %s for %d ranks; start fewer ranks or prepare more data",

@@ -13,15 +13,9 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/data/batching.h"
+#include "dtrain/data/data_position.h"
 
 namespace dtrain {
-
-// Where a run stands in its data; the same for any number of ranks.
-struct DataCursor {
-  int64_t epoch = 0;   // 0-based
-  int64_t sample = 0;  // position in the epoch's order of the next sample
-  bool operator==(const DataCursor&) const = default;
-};
 
 // Which part of each global batch is ours.
 struct RankShare {
@@ -34,8 +28,8 @@ struct RankShare {
 struct BatchShare {
   std::span<const uint32_t> samples;         // of all ranks; valid until the next call
   std::vector<std::vector<uint32_t>> parts;  // one for each micro-batch of ours, perhaps empty
-  DataCursor cursor;                         // where this batch starts
-  DataCursor next;                           // where the next one does
+  DataPosition cursor;                       // where this batch starts
+  DataPosition next;                         // where the next one does
   bool ends_epoch = false;                   // the last batch of its epoch
 };
 
@@ -43,7 +37,7 @@ class BatchWalk {
  public:
   // `lengths` is not empty; `start` lies within it.
   BatchWalk(const SampleLengths& lengths, const BatchOptions& options, const RankShare& share,
-            const DataCursor& start);
+            const DataPosition& start);
 
   BatchShare Next();
 
@@ -51,7 +45,7 @@ class BatchWalk {
   SampleLengths lengths_;
   BatchOptions options_;
   RankShare share_;
-  DataCursor cursor_;
+  DataPosition cursor_;
   std::optional<EpochPlan> plan_;
   int64_t plan_epoch_ = -1;
 };
@@ -59,7 +53,7 @@ class BatchWalk {
 // DataError when there are fewer samples than ranks, or `start` lies beyond them. `path` and
 // `samples_name` ("sentence pairs") are for the message.
 absl::Status CheckWalk(std::string_view path, std::string_view samples_name, int64_t num_samples,
-                       const RankShare& share, const DataCursor& start);
+                       const RankShare& share, const DataPosition& start);
 
 }  // namespace dtrain
 

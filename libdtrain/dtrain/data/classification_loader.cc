@@ -12,7 +12,7 @@ namespace dtrain {
 class ClassificationLoader::Worker {
  public:
   Worker(const ClassificationShard& shard, const ClassificationLoaderOptions& options,
-         const DataCursor& start)
+         const DataPosition& start)
       : shard_(shard),
         walk_(shard.sample_lengths(), options.batch, options.share, start),
         ahead_([this] { return Load(); }, options.prefetch) {}
@@ -50,7 +50,7 @@ ClassificationLoader::~ClassificationLoader() = default;
 
 absl::StatusOr<ClassificationLoader> ClassificationLoader::Create(
     const ClassificationShard& shard, const ClassificationLoaderOptions& options,
-    const DataCursor& start) {
+    const DataPosition& start) {
   DT_CHECK_GT(options.prefetch, 0);
   DT_RETURN_IF_ERROR(CheckWalk(shard.path(), "texts", shard.size(), options.share, start));
   return ClassificationLoader(std::make_unique<Worker>(shard, options, start));

@@ -31,8 +31,8 @@ struct ClassificationUpdate {
   int64_t tokens = 0;
   int64_t samples = 0;
   double weight = 0.0;      // sum of the samples' weights
-  DataCursor cursor;        // where this batch starts
-  DataCursor next;          // where the next one does
+  DataPosition cursor;      // where this batch starts
+  DataPosition next;        // where the next one does
   bool ends_epoch = false;  // the last batch of its epoch
 };
 
@@ -49,7 +49,7 @@ class ClassificationLoader {
   // DataError when the shard has fewer rows than there are ranks, or `start` lies beyond its end.
   static absl::StatusOr<ClassificationLoader> Create(const ClassificationShard& shard,
                                                      const ClassificationLoaderOptions& options,
-                                                     const DataCursor& start = {});
+                                                     const DataPosition& start = {});
   ClassificationLoader(ClassificationLoader&&) noexcept;
   ClassificationLoader& operator=(ClassificationLoader&&) noexcept;
   ~ClassificationLoader();

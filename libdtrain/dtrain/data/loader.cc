@@ -33,7 +33,7 @@ PairBatch PackPairs(const TokenShard& shard, std::span<const uint32_t> samples,
 
 class BatchLoader::Worker {
  public:
-  Worker(const TokenShard& shard, const LoaderOptions& options, const DataCursor& start)
+  Worker(const TokenShard& shard, const LoaderOptions& options, const DataPosition& start)
       : shard_(shard),
         ids_(options.ids),
         walk_({.source = shard.source_lengths(), .target = shard.target_lengths()}, options.batch,
@@ -75,7 +75,7 @@ BatchLoader::~BatchLoader() = default;
 
 absl::StatusOr<BatchLoader> BatchLoader::Create(const TokenShard& shard,
                                                 const LoaderOptions& options,
-                                                const DataCursor& start) {
+                                                const DataPosition& start) {
   DT_CHECK_GT(options.prefetch, 0);
   DT_RETURN_IF_ERROR(
       CheckWalk(shard.path(), "sentence pairs", shard.size(), Worker::ShareOf(options), start));

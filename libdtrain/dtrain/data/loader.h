@@ -52,8 +52,8 @@ struct LoadedBatch {
   int64_t source_tokens = 0;
   int64_t target_tokens = 0;
   int64_t samples = 0;
-  DataCursor cursor;        // where this batch starts
-  DataCursor next;          // where the next one does
+  DataPosition cursor;      // where this batch starts
+  DataPosition next;        // where the next one does
   bool ends_epoch = false;  // the last batch of its epoch
 };
 
@@ -72,7 +72,7 @@ class BatchLoader {
  public:
   // DataError when the shard has fewer pairs than there are ranks, or `start` lies beyond its end.
   static absl::StatusOr<BatchLoader> Create(const TokenShard& shard, const LoaderOptions& options,
-                                            const DataCursor& start = {});
+                                            const DataPosition& start = {});
   BatchLoader(BatchLoader&&) noexcept;
   BatchLoader& operator=(BatchLoader&&) noexcept;
   ~BatchLoader();

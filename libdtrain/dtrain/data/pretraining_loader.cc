@@ -13,7 +13,7 @@ class PretrainingLoader::Worker {
  public:
   // `examples` are those of the epoch that `start` is in.
   Worker(const DocumentShard& shard, const PretrainingLoaderOptions& options,
-         const DataCursor& start, std::unique_ptr<PretrainingExamples> examples)
+         const DataPosition& start, std::unique_ptr<PretrainingExamples> examples)
       : shard_(shard),
         options_(options),
         epoch_samples_(examples->size()),
@@ -27,7 +27,7 @@ class PretrainingLoader::Worker {
   int64_t epoch_samples() const { return epoch_samples_; }
 
  private:
-  void Walk(const DataCursor& start) {
+  void Walk(const DataPosition& start) {
     walk_ = std::make_unique<BatchWalk>(examples_->sample_lengths(), options_.batch, options_.share,
                                         start);
   }
@@ -63,7 +63,7 @@ class PretrainingLoader::Worker {
   // Of the packing thread.
   std::unique_ptr<PretrainingExamples> examples_;
   std::unique_ptr<BatchWalk> walk_;
-  DataCursor next_;
+  DataPosition next_;
   bool begins_epoch_ = false;
   // Last: its thread ends before the rest goes.
   std::unique_ptr<internal::Prefetcher<PretrainingUpdate>> ahead_;
@@ -76,13 +76,13 @@ PretrainingLoader::~PretrainingLoader() = default;
 
 absl::StatusOr<PretrainingLoader> PretrainingLoader::Create(const DocumentShard& shard,
                                                             const PretrainingLoaderOptions& options,
-                                                            const DataCursor& start) {
+                                                            const DataPosition& start) {
   return Create(shard, options, start,
                 std::make_unique<PretrainingExamples>(shard, options.examples, start.epoch));
 }
 
 absl::StatusOr<PretrainingLoader> PretrainingLoader::Create(
-    const DocumentShard& shard, const PretrainingLoaderOptions& options, const DataCursor& start,
+    const DocumentShard& shard, const PretrainingLoaderOptions& options, const DataPosition& start,
     std::unique_ptr<PretrainingExamples> examples) {
   DT_CHECK_GT(options.prefetch, 0);
   DT_RETURN_IF_ERROR(CheckWalk(shard.path(), "examples", examples->size(), options.share, start));

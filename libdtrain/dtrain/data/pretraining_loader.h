@@ -33,8 +33,8 @@ struct PretrainingUpdate {
   int64_t samples = 0;
   int64_t masked = 0;         // tokens
   int64_t epoch_samples = 0;  // examples of this epoch: another has a few more or less
-  DataCursor cursor;          // where this batch starts
-  DataCursor next;            // where the next one does
+  DataPosition cursor;        // where this batch starts
+  DataPosition next;          // where the next one does
   bool ends_epoch = false;    // the last batch of its epoch
 };
 
@@ -53,11 +53,11 @@ class PretrainingLoader {
   // end.
   static absl::StatusOr<PretrainingLoader> Create(const DocumentShard& shard,
                                                   const PretrainingLoaderOptions& options,
-                                                  const DataCursor& start = {});
+                                                  const DataPosition& start = {});
   // The same with the examples of that epoch made already, of this shard and these options.
   static absl::StatusOr<PretrainingLoader> Create(const DocumentShard& shard,
                                                   const PretrainingLoaderOptions& options,
-                                                  const DataCursor& start,
+                                                  const DataPosition& start,
                                                   std::unique_ptr<PretrainingExamples> examples);
   PretrainingLoader(PretrainingLoader&&) noexcept;
   PretrainingLoader& operator=(PretrainingLoader&&) noexcept;

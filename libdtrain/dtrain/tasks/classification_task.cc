@@ -100,8 +100,7 @@ absl::StatusOr<ClassificationShard> ClassificationTask::OpenAlike(const std::str
 absl::Status ClassificationTask::Seek(const DataPosition& position) {
   DT_ASSIGN_OR_RETURN(
       ClassificationLoader loader,
-      ClassificationLoader::Create(train_, {.batch = options_.batch, .share = share()},
-                                   {.epoch = position.epoch, .sample = position.sample}));
+      ClassificationLoader::Create(train_, {.batch = options_.batch, .share = share()}, position));
   loader_ = std::move(loader);
   MoveTo(position, train_.size());
   return absl::OkStatus();

@@ -58,10 +58,10 @@ class ModelTask : public TrainingTask {
     epoch_samples_ = epoch_samples;
   }
   // Takes this rank's part of an update, behind which `next` lies; returns what NextUpdate() does.
-  int Load(std::vector<Batch> micro_batches, const DataCursor& next, int64_t epoch_samples) {
+  int Load(std::vector<Batch> micro_batches, const DataPosition& next, int64_t epoch_samples) {
     inputs_ = {};
     micro_batches_ = std::move(micro_batches);
-    MoveTo({next.epoch, next.sample}, epoch_samples);
+    MoveTo(next, epoch_samples);
     tokens_ = 0;
     for (const Batch& micro : micro_batches_) tokens_ += SourceTokensOf(micro);
     return static_cast<int>(micro_batches_.size());

@@ -196,10 +196,8 @@ absl::Status PretrainingTask::OpenDev() {
 absl::Status PretrainingTask::Seek(const DataPosition& position) {
   // Two epochs' plans at once would be twice the memory.
   loader_.reset();
-  DT_ASSIGN_OR_RETURN(
-      PretrainingLoader loader,
-      PretrainingLoader::Create(train_, LoaderOptions(),
-                                {.epoch = position.epoch, .sample = position.sample}));
+  DT_ASSIGN_OR_RETURN(PretrainingLoader loader,
+                      PretrainingLoader::Create(train_, LoaderOptions(), position));
   StartAt(position, std::move(loader));
   return absl::OkStatus();
 }

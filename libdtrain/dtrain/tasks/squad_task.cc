@@ -86,10 +86,9 @@ absl::Status SquadTask::Seek(const DataPosition& position) {
                      ": no answer stands in its text, so that there is nothing to learn from; are "
                      "the answers' texts those of the contexts?");
   }
-  const DataCursor start{.epoch = position.epoch, .sample = position.sample};
   DT_RETURN_IF_ERROR(CheckWalk(absl::StrJoin(options_.train, ", "), "windows with an answer",
-                               Samples().size(), share(), start));
-  walk_.emplace(Samples(), options_.batch, share(), start);
+                               Samples().size(), share(), position));
+  walk_.emplace(Samples(), options_.batch, share(), position);
   MoveTo(position, Samples().size());
   return absl::OkStatus();
 }

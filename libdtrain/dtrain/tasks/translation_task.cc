@@ -141,8 +141,7 @@ absl::Status TranslationTask::Seek(const DataPosition& position) {
                               .rank = share().rank,
                               .num_ranks = share().num_ranks,
                               .accumulation = share().accumulation};
-  DT_ASSIGN_OR_RETURN(BatchLoader loader,
-                      BatchLoader::Create(train_, options, {position.epoch, position.sample}));
+  DT_ASSIGN_OR_RETURN(BatchLoader loader, BatchLoader::Create(train_, options, position));
   loader_ = std::move(loader);
   MoveTo(position, train_.size());
   return absl::OkStatus();

@@ -9,21 +9,13 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/data/data_position.h"
 #include "dtrain/files/checkpoint.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/loss_sums.h"
 #include "dtrain/nn/parameter.h"
 
 namespace dtrain {
-
-// A place in the training data: the next sample of the epoch's global order. The same on all ranks,
-// whatever their number.
-struct DataPosition {
-  int64_t epoch = 0;
-  int64_t sample = 0;
-
-  friend bool operator==(const DataPosition&, const DataPosition&) = default;
-};
 
 // One sample of an evaluation, as a person reads it.
 struct EvaluationSample {
