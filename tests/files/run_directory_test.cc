@@ -28,7 +28,7 @@ TEST_CASE("a new run directory has its folders and files") {
   CHECK_FALSE(run.is_resumed());
   REQUIRE(run.WriteConfig("seed: 1\n").ok());
   REQUIRE(run.WriteEnvironment(CollectEnvironment().Set("ranks", 2)).ok());
-  const std::vector<SampleTranslation> samples = {{"a\tb", "c\\", "d\n"}};
+  const std::vector<EvaluationSample> samples = {{"a\tb", "c\\", "d\n"}};
   REQUIRE(run.WriteSamples(100, samples).ok());
   REQUIRE(run.WriteStatus({.state = "stopped", .exit_code = ExitCode::kStopped, .step = 100}).ok());
 

@@ -255,12 +255,10 @@ void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
   if (result.metrics.empty()) return;  // there is no dev set
   Message(absl::StrFormat("eval @%d%s%s  (%.1f s)", record.step, FormatMetrics(result),
                           record.is_best ? "  best" : "", result.seconds));
-  std::vector<SampleTranslation> samples;
   for (const EvaluationSample& sample : result.samples) {
     Message("  source      " + sample.source);
     Message("  reference   " + sample.reference);
     Message("  translation " + sample.hypothesis);
-    samples.push_back({sample.source, sample.reference, sample.hypothesis});
   }
   if (!metrics_ || record.is_repeated) return;
   JsonRecord json;
@@ -273,10 +271,10 @@ void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
   json.Set("is_best", record.is_best).Set("seconds", result.seconds);
   for (const std::string& note : result.notes) LogInfo(note);
   Check(metrics_->eval.Write(json));
-  Check(directory_->WriteSamples(record.step, samples));
+  Check(directory_->WriteSamples(record.step, result.samples));
   if (!tensorboard_) return;
   std::string markdown = "| source | reference | translation |\n|---|---|---|\n";
-  for (const SampleTranslation& sample : samples) {
+  for (const EvaluationSample& sample : result.samples) {
     absl::StrAppend(&markdown, "| ", sample.source, " | ", sample.reference, " | ",
                     sample.hypothesis, " |\n");
   }

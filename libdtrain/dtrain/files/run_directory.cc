@@ -213,9 +213,9 @@ absl::StatusOr<RunMetrics> RunDirectory::OpenMetrics(std::optional<int64_t> rest
 }
 
 absl::Status RunDirectory::WriteSamples(int64_t step,
-                                        std::span<const SampleTranslation> samples) const {
+                                        std::span<const EvaluationSample> samples) const {
   std::string text = "source\treference\thypothesis\n";
-  for (const SampleTranslation& sample : samples) {
+  for (const EvaluationSample& sample : samples) {
     text += internal::EscapeField(sample.source) + "\t" + internal::EscapeField(sample.reference) +
             "\t" + internal::EscapeField(sample.hypothesis) + "\n";
   }

@@ -22,6 +22,7 @@
 #include "dtrain/base/file_lock.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/status.h"
+#include "dtrain/files/evaluation_sample.h"
 #include "dtrain/files/metrics_log.h"
 #include "dtrain/files/tensorboard_writer.h"
 
@@ -50,12 +51,6 @@ struct RunMetrics {
 
   // Writes everything out; call it before a checkpoint counts as saved.
   absl::Status Flush();
-};
-
-struct SampleTranslation {
-  std::string source;
-  std::string reference;
-  std::string hypothesis;
 };
 
 // How a run stands, as STATUS says it.
@@ -92,7 +87,7 @@ class RunDirectory {
   absl::StatusOr<RunMetrics> OpenMetrics(std::optional<int64_t> restored_step,
                                          bool evaluation_due = false) const;
   // samples/step-00001200.tsv; tabs and newlines of the texts become \t and \n.
-  absl::Status WriteSamples(int64_t step, std::span<const SampleTranslation> samples) const;
+  absl::Status WriteSamples(int64_t step, std::span<const EvaluationSample> samples) const;
   // STATUS, replaced in one step; call it every few seconds as a heartbeat.
   absl::Status WriteStatus(const RunStatus& status) const;
 

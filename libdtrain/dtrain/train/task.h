@@ -11,16 +11,12 @@
 #include "dtrain/base/status.h"
 #include "dtrain/data/data_position.h"
 #include "dtrain/files/checkpoint.h"
+#include "dtrain/files/evaluation_sample.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/loss_sums.h"
 #include "dtrain/nn/parameter.h"
 
 namespace dtrain {
-
-// One sample of an evaluation, as a person reads it.
-struct EvaluationSample {
-  std::string source, reference, hypothesis;
-};
 
 // Micro-batches that an update has on a rank at most.
 inline constexpr int64_t kMaxMicroBatches = 1024;
