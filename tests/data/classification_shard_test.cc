@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "dtrain/data/classification_loader.h"
@@ -179,7 +180,7 @@ std::vector<std::set<int64_t>> Updates(const ClassificationShard& shard, const B
       for (const ClassificationBatch& micro : update.micro_batches) {
         for (const int64_t i : micro.rows) REQUIRE(updates.at(step).insert(i).second);
       }
-      if (!update.ends_epoch) continue;
+      if (update.next.epoch == start.epoch) continue;
       REQUIRE(step + 1 == updates.size());  // as many steps on every rank
       break;
     }
@@ -204,19 +205,27 @@ TEST_CASE("updates of texts are the same for any number of ranks and resume anyw
         std::vector<std::set<int64_t>>(updates.begin() + 1, updates.end()));
 }
 
-TEST_CASE("an update counts samples, tokens and weights of all ranks") {
+TEST_CASE("an epoch has all texts once, with their tokens and weights") {
   const TemporaryFolder dir;
   const ClassificationShard shard = Open(WriteRows(dir, 40));
-  ClassificationLoader loader = *ClassificationLoader::Create(
-      shard, {.batch = {.samples_per_batch = 32}, .share = {.rank = 1, .num_ranks = 2}});
+  ClassificationLoader loader =
+      *ClassificationLoader::Create(shard, {.batch = {.samples_per_batch = 32}});
   const ClassificationUpdate first = loader.Next();
   const ClassificationUpdate last = loader.Next();
-  CHECK(first.samples == 32);
-  CHECK(last.samples == 8);
-  CHECK(last.ends_epoch);
+  CHECK(first.next == DataPosition{.sample = 32});
   CHECK(last.next == DataPosition{.epoch = 1});
-  CHECK(first.tokens + last.tokens == shard.tokens());
-  CHECK(first.weight + last.weight == 820);  // 1 + 2 + ... + 40
+  int64_t rows = 0;
+  int64_t tokens = 0;
+  float weight = 0.0f;
+  for (const ClassificationUpdate* update : {&first, &last}) {
+    const ClassificationBatch& batch = update->micro_batches[0];
+    rows += batch.size();
+    tokens += batch.sequences.tokens();
+    weight = std::accumulate(batch.weights.begin(), batch.weights.end(), weight);
+  }
+  CHECK(rows == 40);
+  CHECK(tokens == shard.tokens());
+  CHECK(weight == 820.0f);  // 1 + 2 + ... + 40
 }
 
 TEST_CASE("too few texts or a foreign cursor are data errors") {

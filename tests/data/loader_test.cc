@@ -50,7 +50,7 @@ std::vector<std::set<int64_t>> Updates(const TokenShard& shard, int num_ranks, i
           REQUIRE(updates.at(step).insert(i).second);  // no sample twice
         }
       }
-      if (!batch.ends_epoch) continue;
+      if (batch.next.epoch == start.epoch) continue;
       REQUIRE(step + 1 == updates.size());  // as many steps on every rank
       break;
     }
@@ -97,23 +97,27 @@ TEST_CASE("a run continues at its cursor on another number of ranks") {
         std::vector<std::set<int64_t>>(updates.begin() + 2, updates.end()));
 }
 
-TEST_CASE("a loader counts the tokens of all ranks and goes on to the next epoch") {
+TEST_CASE("an epoch has all tokens once, and another epoch follows it") {
   const TemporaryFolder dir;
   const TokenShard shard = MakeShard(dir, 31);
-  BatchLoader loader = *BatchLoader::Create(shard, Options(1, 2));
+  BatchLoader loader = *BatchLoader::Create(shard, Options());
   int64_t source_tokens = 0;
   int64_t target_tokens = 0;
-  LoadedBatch batch;
-  do {
-    batch = loader.Next();
-    source_tokens += batch.source_tokens;
-    target_tokens += batch.target_tokens;
-    CHECK(batch.cursor.epoch == 0);
-  } while (!batch.ends_epoch);
+  int64_t pairs = 0;
+  DataPosition next;
+  while (next.epoch == 0) {
+    const LoadedBatch batch = loader.Next();
+    source_tokens += batch.micro_batches[0].source.tokens();
+    target_tokens += batch.micro_batches[0].target.tokens();
+    pairs += batch.micro_batches[0].size();
+    next = batch.next;
+    if (next.epoch == 0) CHECK(next.sample == pairs);
+  }
   CHECK(source_tokens == shard.source_tokens() + 31);
   CHECK(target_tokens == shard.target_tokens() + 31);
-  CHECK(batch.next == DataPosition{.epoch = 1, .sample = 0});
-  CHECK(loader.Next().cursor == batch.next);
+  CHECK(next == DataPosition{.epoch = 1, .sample = 0});
+  const LoadedBatch second = loader.Next();
+  CHECK(second.next == DataPosition{.epoch = 1, .sample = second.micro_batches[0].size()});
 }
 
 TEST_CASE("a tail smaller than the number of ranks leaves some with an empty micro-batch") {

@@ -25,7 +25,6 @@ BatchShare BatchWalk::Next() {
     plan_epoch_ = cursor_.epoch;
   }
   BatchShare batch;
-  batch.cursor = cursor_;
   batch.samples = plan_->BatchFrom(cursor_.sample);
   // Part p is micro-batch p / ranks of rank p % ranks, so a small tail is spread over the ranks.
   auto parts = SplitByTokens(batch.samples, lengths_, share_.num_ranks * share_.accumulation);
@@ -34,8 +33,7 @@ BatchShare BatchWalk::Next() {
     batch.parts.push_back(std::move(parts[static_cast<size_t>(part)]));
   }
   cursor_.sample += static_cast<int64_t>(batch.samples.size());
-  batch.ends_epoch = cursor_.sample == plan_->num_samples();
-  if (batch.ends_epoch) cursor_ = {.epoch = cursor_.epoch + 1};
+  if (cursor_.sample == plan_->num_samples()) cursor_ = {.epoch = cursor_.epoch + 1};
   batch.next = cursor_;
   return batch;
 }

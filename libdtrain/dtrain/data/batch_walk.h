@@ -28,9 +28,7 @@ struct RankShare {
 struct BatchShare {
   std::span<const uint32_t> samples;         // of all ranks; valid until the next call
   std::vector<std::vector<uint32_t>> parts;  // one for each micro-batch of ours, perhaps empty
-  DataPosition cursor;                       // where this batch starts
-  DataPosition next;                         // where the next one does
-  bool ends_epoch = false;                   // the last batch of its epoch
+  DataPosition next;                         // where the next update starts
 };
 
 class BatchWalk {

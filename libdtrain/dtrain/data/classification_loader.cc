@@ -22,18 +22,10 @@ class ClassificationLoader::Worker {
  private:
   ClassificationUpdate Load() {
     const BatchShare share = walk_.Next();
-    ClassificationUpdate update;
-    update.samples = static_cast<int64_t>(share.samples.size());
-    for (const uint32_t sample : share.samples) {
-      update.tokens += shard_.lengths()[sample];
-      update.weight += shard_.weight(sample);
-    }
+    ClassificationUpdate update{.micro_batches = {}, .next = share.next};
     for (const std::vector<uint32_t>& part : share.parts) {
       update.micro_batches.push_back(PackExamples(shard_, part));
     }
-    update.cursor = share.cursor;
-    update.next = share.next;
-    update.ends_epoch = share.ends_epoch;
     return update;
   }
 

@@ -4,8 +4,8 @@
 //   DT_ASSIGN_OR_RETURN(ClassificationLoader loader,
 //                       ClassificationLoader::Create(shard, options, cursor));
 //   const ClassificationUpdate update = loader.Next();
-//   for (const ClassificationBatch& micro : update.micro_batches) ...  // sum of losses
-//   ...                                       // divide by update.samples: all ranks' together
+//   for (const ClassificationBatch& micro : update.micro_batches) ...  // sums of losses
+//   ...                                       // divide by the rows of all ranks together
 //   cursor = update.next;                     // what a checkpoint keeps
 //
 // An evaluation takes EvaluationBatches(shard.sample_lengths(), ...) and PackExamples() instead.
@@ -27,13 +27,7 @@ namespace dtrain {
 // One update's data on this rank.
 struct ClassificationUpdate {
   std::vector<ClassificationBatch> micro_batches;  // one for each accumulation step, perhaps empty
-  // Of the whole global batch; equal on all ranks.
-  int64_t tokens = 0;
-  int64_t samples = 0;
-  double weight = 0.0;      // sum of the samples' weights
-  DataPosition cursor;      // where this batch starts
-  DataPosition next;        // where the next one does
-  bool ends_epoch = false;  // the last batch of its epoch
+  DataPosition next;                               // where the next update starts
 };
 
 struct ClassificationLoaderOptions {

@@ -47,18 +47,10 @@ class BatchLoader::Worker {
  private:
   LoadedBatch Load() {
     const BatchShare share = walk_.Next();
-    LoadedBatch batch;
-    batch.samples = static_cast<int64_t>(share.samples.size());
-    for (const uint32_t sample : share.samples) {
-      batch.source_tokens += shard_.source_length(sample) + 1;
-      batch.target_tokens += shard_.target_length(sample) + 1;
-    }
+    LoadedBatch batch{.micro_batches = {}, .next = share.next};
     for (const std::vector<uint32_t>& part : share.parts) {
       batch.micro_batches.push_back(PackPairs(shard_, part, ids_));
     }
-    batch.cursor = share.cursor;
-    batch.next = share.next;
-    batch.ends_epoch = share.ends_epoch;
     return batch;
   }
 

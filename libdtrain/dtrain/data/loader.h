@@ -4,8 +4,8 @@
 //   DT_ASSIGN_OR_RETURN(BatchLoader loader, BatchLoader::Create(shard, options, state));
 //   for (;;) {
 //     const LoadedBatch batch = loader.Next();
-//     for (const PairBatch& micro : batch.micro_batches) ...  // sum of losses
-//     ...                                  // divide by batch.target_tokens: all ranks' together
+//     for (const PairBatch& micro : batch.micro_batches) ...  // sums of losses, and gradients
+//     ...                                  // divide by the target tokens of all ranks together
 //     state = batch.next;                  // what a checkpoint keeps
 //   }
 #ifndef DTRAIN_DATA_LOADER_H_
@@ -48,13 +48,7 @@ PairBatch PackPairs(const TokenShard& shard, std::span<const uint32_t> samples,
 // One update's data on this rank.
 struct LoadedBatch {
   std::vector<PairBatch> micro_batches;  // one for each accumulation step, perhaps empty
-  // Of the whole global batch, ends of sentence included; equal on all ranks.
-  int64_t source_tokens = 0;
-  int64_t target_tokens = 0;
-  int64_t samples = 0;
-  DataPosition cursor;      // where this batch starts
-  DataPosition next;        // where the next one does
-  bool ends_epoch = false;  // the last batch of its epoch
+  DataPosition next;                     // where the next update starts
 };
 
 struct LoaderOptions {

@@ -17,7 +17,8 @@ class PretrainingLoader::Worker {
       : shard_(shard),
         options_(options),
         epoch_samples_(examples->size()),
-        examples_(std::move(examples)) {
+        examples_(std::move(examples)),
+        next_(start) {
     Walk(start);
     ahead_ = std::make_unique<internal::Prefetcher<PretrainingUpdate>>([this] { return Load(); },
                                                                        options.prefetch);
@@ -40,20 +41,14 @@ class PretrainingLoader::Worker {
       Walk(next_);
     }
     const BatchShare share = walk_->Next();
-    PretrainingUpdate update;
-    update.samples = static_cast<int64_t>(share.samples.size());
-    update.masked = examples_->Masked(share.samples);
-    update.epoch_samples = examples_->size();
-    update.cursor = share.cursor;
-    update.next = share.next;
-    update.ends_epoch = share.ends_epoch;
-    for (const uint32_t sample : share.samples) update.tokens += examples_->lengths()[sample];
+    PretrainingUpdate update{
+        .micro_batches = {}, .epoch_samples = examples_->size(), .next = share.next};
     const float next_weight = examples_->NextWeight(share.samples);
     for (const std::vector<uint32_t>& part : share.parts) {
       update.micro_batches.push_back(examples_->Pack(part, next_weight));
     }
+    begins_epoch_ = share.next.epoch != next_.epoch;
     next_ = share.next;
-    begins_epoch_ = share.ends_epoch;
     return update;
   }
 

@@ -4,8 +4,8 @@
 //   DT_ASSIGN_OR_RETURN(PretrainingLoader loader,
 //                       PretrainingLoader::Create(shard, options, cursor));
 //   const PretrainingUpdate update = loader.Next();
-//   for (const PretrainingBatch& micro : update.micro_batches) ...  // sum of losses
-//   ...                                       // divide by update.masked: all ranks' together
+//   for (const PretrainingBatch& micro : update.micro_batches) ...  // sums of losses
+//   ...                                       // divide by the masked tokens of all ranks together
 //   cursor = update.next;                     // what a checkpoint keeps
 //
 // An evaluation makes PretrainingExamples of epoch 0 and takes EvaluationBatches() of them.
@@ -28,14 +28,8 @@ namespace dtrain {
 // One update's data on this rank.
 struct PretrainingUpdate {
   std::vector<PretrainingBatch> micro_batches;  // one for each accumulation step, perhaps empty
-  // Of the whole global batch; equal on all ranks.
-  int64_t tokens = 0;
-  int64_t samples = 0;
-  int64_t masked = 0;         // tokens
   int64_t epoch_samples = 0;  // examples of this epoch: another has a few more or less
-  DataPosition cursor;        // where this batch starts
-  DataPosition next;          // where the next one does
-  bool ends_epoch = false;    // the last batch of its epoch
+  DataPosition next;          // where the next update starts
 };
 
 struct PretrainingLoaderOptions {
