@@ -40,12 +40,18 @@ std::vector<tensorboard::Event> ReadEvents(const std::string& path) {
   return events;
 }
 
+absl::Status AddScalar(TensorboardWriter& writer, std::string_view tag, double value,
+                       int64_t step) {
+  const ScalarPoint point{tag, value};
+  return writer.AddScalars(step, std::span(&point, 1));
+}
+
 TEST_CASE("an event file holds its version, scalars and texts") {
   const TemporaryFolder folder;
   TensorboardWriter writer = *TensorboardWriter::Create(folder.File("tb/train"));
   const ScalarPoint points[] = {{"train/loss", 3.5}, {"train/lr", 1e-4}};
   REQUIRE(writer.AddScalars(10, points).ok());
-  REQUIRE(writer.AddScalar("eval/bleu", 27.25, 10).ok());
+  REQUIRE(AddScalar(writer, "eval/bleu", 27.25, 10).ok());
   REQUIRE(writer.AddText("text/samples", "a **b**", 10).ok());
   REQUIRE(writer.Flush().ok());
 
@@ -97,7 +103,7 @@ TEST_CASE("records wait while the disk is full and come out whole later") {
   absl::Status status;
   {
     const FileSizeLimit limit(100);
-    for (int step = 0; step < 10; ++step) REQUIRE(writer.AddScalar("a", step, step).ok());
+    for (int step = 0; step < 10; ++step) REQUIRE(AddScalar(writer, "a", step, step).ok());
     status = writer.Flush();
   }
   CHECK(ExitCodeOf(status) == ExitCode::kStorage);
@@ -112,14 +118,14 @@ TEST_CASE("a resumed run for TensorBoard's own reader", "[.tensorboard]") {
   REQUIRE(directory != nullptr);
   TensorboardWriter first = *TensorboardWriter::Create(directory);
   for (int step = 1; step <= 10; ++step) {
-    REQUIRE(first.AddScalar("train/loss", 100 + step, step).ok());
-    REQUIRE(first.AddScalar("eval/bleu", step, step).ok());
+    REQUIRE(AddScalar(first, "train/loss", 100 + step, step).ok());
+    REQUIRE(AddScalar(first, "eval/bleu", step, step).ok());
   }
   REQUIRE(first.AddText("text/config", "steps: 10", 0).ok());
   REQUIRE(first.Flush().ok());
   TensorboardWriter second = *TensorboardWriter::Create(directory, 6);
   for (int step = 7; step <= 8; ++step) {
-    REQUIRE(second.AddScalar("train/loss", 200 + step, step).ok());
+    REQUIRE(AddScalar(second, "train/loss", 200 + step, step).ok());
   }
 }
 

@@ -102,13 +102,6 @@ TEST_CASE("a confusion matrix counts rows and sums over ranks") {
   CHECK_THROWS_AS(matrix.Add(0, -1), CheckError);
 }
 
-TEST_CASE("a model that predicts one class is noticed") {
-  CHECK(MatrixOf(2, {0, 1, 1}, {1, 1, 1}).OnlyPrediction() == 1);
-  CHECK_FALSE(MatrixOf(2, {0, 1, 1}, {1, 0, 1}).OnlyPrediction().has_value());
-  CHECK_FALSE(MatrixOf(2, {1, 1}, {1, 1}).OnlyPrediction().has_value());
-  CHECK_FALSE(ConfusionMatrix(2).OnlyPrediction().has_value());
-}
-
 TEST_CASE("metrics that are not defined are NaN") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> rising = {1, 2, 3};
@@ -134,13 +127,6 @@ TEST_CASE("metrics that are not defined are NaN") {
   CHECK(score.groups[0].rows == 2);
   CHECK(score.groups[0].positives == 1);
   CHECK_THAT(score.Format({"male"}), Catch::Contains("male") && Catch::Contains("final score nan"));
-}
-
-TEST_CASE("a row's class is the first of its largest logits") {
-  const std::vector<float> logits = {0, 1, 1, 3, 2, 1};
-  CHECK(ArgMax(logits, 3) == std::vector<int32_t>{1, 0});
-  CHECK(ArgMax({}, 3).empty());
-  CHECK_THROWS_AS(ArgMax(logits, 4), CheckError);
 }
 
 TEST_CASE("metrics of unequal lengths are broken contracts") {

@@ -363,9 +363,6 @@ DelimitedReader::~DelimitedReader() = default;
 
 const std::string& DelimitedReader::path() const { return state_->path; }
 const std::vector<std::string>& DelimitedReader::header() const { return state_->header; }
-bool DelimitedReader::has_column(int64_t c) const {
-  return state_->selection[static_cast<size_t>(c)] != kAbsent;
-}
 
 absl::StatusOr<DelimitedReader> DelimitedReader::Open(const std::string& path,
                                                       const DelimitedOptions& options) {

@@ -115,8 +115,6 @@ class DelimitedReader {
   const std::string& path() const;
   // Names of the file's columns; none without a header, and for JSON.
   const std::vector<std::string>& header() const;
-  // Whether the file has the wanted column c. JSON: true, its rows tell.
-  bool has_column(int64_t c) const;
 
   // "path:12: row 7", with ", column "label"" for the wanted column c >= 0.
   std::string Locate(const RowInfo& row, int64_t c = -1) const;

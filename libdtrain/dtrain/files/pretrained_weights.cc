@@ -25,6 +25,8 @@ namespace dtrain {
 namespace {
 
 constexpr char kEncoder[] = "bert.";
+// Rows that a vocabulary may have more or fewer than the model's.
+constexpr int64_t kVocabularySlack = 128;
 
 bool EndsWith(std::string_view text, std::string_view end) { return text.ends_with(end); }
 
@@ -271,7 +273,7 @@ class Loader {
     const bool vocabulary = IsVocabularySized(parameter.name()) && theirs.size() == ours.size() &&
                             theirs[0] > 0 &&
                             std::equal(theirs.begin() + 1, theirs.end(), ours.begin() + 1) &&
-                            std::abs(theirs[0] - ours[0]) <= options_.vocabulary_slack;
+                            std::abs(theirs[0] - ours[0]) <= kVocabularySlack;
     return vocabulary ? Fit::kRows : Fit::kNot;
   }
 

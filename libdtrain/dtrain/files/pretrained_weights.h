@@ -24,9 +24,6 @@ struct PretrainedOptions {
   // unless allow_missing, with which a layer of these that has another shape there is left out too.
   std::vector<std::string> may_be_new = {"classifier."};
   bool allow_missing = false;
-  // A vocabulary may have this many rows more or fewer than the model's: what was padded to a round
-  // number is trimmed, what is missing keeps its first values.
-  int64_t vocabulary_slack = 128;
 };
 
 // Which of the model's parameters and of the file's tensors met. All names sorted.
@@ -51,6 +48,8 @@ std::string CanonicalWeightName(std::string_view name, WeightFormat format);
 
 // Sets `parameters`, which are allocated, from WeightFile::Open(path). A name matches with or
 // without "bert." in front. All number types are converted; TensorFlow's matrices are turned round.
+// A vocabulary may have 128 rows more or fewer than the model's: what was padded to a round number
+// is trimmed, what is missing keeps its first values.
 // StorageError (exit code 7) and parameters in part as they were: what WeightFile::Open() refuses,
 // a shape that differs (with both), a tensor twice, a parameter that is missing, data that fails
 // its checksum, numbers that are NaN or infinite, as float32 too.

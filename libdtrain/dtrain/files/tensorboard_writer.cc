@@ -102,11 +102,6 @@ absl::Status TensorboardWriter::AddScalars(int64_t step, std::span<const ScalarP
   return state_->Write(event);
 }
 
-absl::Status TensorboardWriter::AddScalar(std::string_view tag, double value, int64_t step) {
-  const ScalarPoint point{tag, value};
-  return AddScalars(step, std::span(&point, 1));
-}
-
 absl::Status TensorboardWriter::AddText(std::string_view tag, std::string_view markdown,
                                         int64_t step) {
   tensorboard::Event event = EventAt(step);

@@ -39,7 +39,6 @@ class TensorboardWriter {
 
   // x = step. Records are written out every five seconds and by Flush().
   absl::Status AddScalars(int64_t step, std::span<const ScalarPoint> points);
-  absl::Status AddScalar(std::string_view tag, double value, int64_t step);
   // Markdown, for the text tab.
   absl::Status AddText(std::string_view tag, std::string_view markdown, int64_t step);
   absl::Status Flush();

@@ -188,16 +188,6 @@ double ConfusionMatrix::Matthews() const {
   return spread == 0.0 ? 0.0 : (right * n - products) / std::sqrt(spread);
 }
 
-std::optional<int64_t> ConfusionMatrix::OnlyPrediction() const {
-  const int64_t rows = total();
-  for (int64_t c = 0; c < num_classes_ && rows > 0; ++c) {
-    if (predictions(c) != rows) continue;
-    if (labels(c) == rows) return std::nullopt;
-    return c;
-  }
-  return std::nullopt;
-}
-
 std::string ConfusionMatrix::Format(const std::vector<std::string>& names,
                                     int64_t max_classes) const {
   std::vector<int64_t> shown(static_cast<size_t>(num_classes_));
@@ -223,18 +213,6 @@ std::string ConfusionMatrix::Format(const std::vector<std::string>& names,
     text += absl::StrFormat("  (and %d classes with fewer rows)\n", num_classes_ - max_classes);
   }
   return text;
-}
-
-std::vector<int32_t> ArgMax(std::span<const float> logits, int64_t num_classes) {
-  DT_CHECK_GT(num_classes, 0);
-  const auto width = static_cast<size_t>(num_classes);
-  DT_CHECK_EQ(logits.size() % width, size_t{0});
-  std::vector<int32_t> best;
-  for (size_t begin = 0; begin < logits.size(); begin += width) {
-    const auto row = logits.subspan(begin, width);
-    best.push_back(static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin()));
-  }
-  return best;
 }
 
 double PearsonCorrelation(std::span<const float> a, std::span<const float> b) {

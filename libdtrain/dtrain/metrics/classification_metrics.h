@@ -15,7 +15,6 @@
 #define DTRAIN_METRICS_CLASSIFICATION_METRICS_H_
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,9 +48,6 @@ class ConfusionMatrix {
   // predictions, are of one class.
   double Matthews() const;
 
-  // The class when all predictions are of one and labels of more: a model that learned nothing.
-  std::optional<int64_t> OnlyPrediction() const;
-
   // A table for people: rows are labels, columns predictions. Classes are numbers where `names` are
   // too few; more than `max_classes` are cut to those with the most rows.
   std::string Format(const std::vector<std::string>& names, int64_t max_classes = 12) const;
@@ -60,9 +56,6 @@ class ConfusionMatrix {
   int64_t num_classes_;
   std::vector<int64_t> counts_;
 };
-
-// The index of the largest of each row of logits [rows, num_classes]; the first of equals.
-std::vector<int32_t> ArgMax(std::span<const float> logits, int64_t num_classes);
 
 // NaN for less than two rows, where one side is constant, and where a value is not finite.
 double PearsonCorrelation(std::span<const float> a, std::span<const float> b);
