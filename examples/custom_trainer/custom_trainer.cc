@@ -57,7 +57,7 @@ class SentimentModel {
 
 absl::Status Train(Runtime& runtime) {  // 1. mpirun's ranks are up, each with its device
   Communicator& comm = runtime.comm;
-  Context ctx(runtime.device, {.seed = 1 + static_cast<uint64_t>(comm.rank())});
+  Context ctx(runtime.device, {.rank = comm.rank()});
   SentimentModel model({.hidden_size = 64, .ffn_size = 128, .num_heads = 4}, runtime.device);
   ParameterSet& parameters = model.parameters();
   BroadcastParameters(parameters, comm);  // 2. every rank starts equal

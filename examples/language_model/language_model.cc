@@ -164,7 +164,7 @@ absl::StatusOr<TrainResult> Train(const Arguments& arguments, RunRecorder& recor
   DT_RETURN_IF_ERROR(
       CheckContract({{"data", task.TrainingData()}, {"updates", std::to_string(arguments.updates)}},
                     runtime.comm));
-  Context ctx(runtime.device, {.seed = 1 + static_cast<uint64_t>(runtime.comm.rank())});
+  Context ctx(runtime.device, {.rank = runtime.comm.rank()});
   Trainer trainer(task, runtime.comm, ctx,
                   {.max_steps = arguments.updates,
                    .learning_rate = {.kind = LrScheduleOptions::Kind::kCosine,

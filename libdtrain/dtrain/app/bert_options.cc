@@ -43,7 +43,8 @@ ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t se
   return {.compute_type = DTypeOf(config.precision()),
           .recompute = internal::RecomputeOf(config.recompute()),
           .recompute_every = config.recompute_every(),
-          .seed = internal::SeedOfRank(seed, rank)};
+          .seed = seed,
+          .rank = rank};
 }
 
 ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank,

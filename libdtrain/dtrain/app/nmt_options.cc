@@ -21,7 +21,6 @@ namespace {
 using internal::ActivationOf;
 using internal::DTypeOf;
 using internal::RecomputeOf;
-using internal::SeedOfRank;
 using internal::WithFullNames;
 
 LrScheduleOptions::Kind ScheduleOf(proto::OptimizerConfig::Schedule schedule) {
@@ -100,7 +99,8 @@ ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank) {
   return {.compute_type = DTypeOf(config.precision()),
           .recompute = RecomputeOf(config.recompute()),
           .recompute_every = config.recompute_every(),
-          .seed = SeedOfRank(config.seed(), rank)};
+          .seed = config.seed(),
+          .rank = rank};
 }
 
 PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::string& output_dir) {

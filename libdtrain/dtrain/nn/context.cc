@@ -5,8 +5,21 @@
 #include <cstring>
 
 namespace dtrain {
+namespace {
+
+uint64_t SeedOfRank(uint64_t seed, int rank) {
+  // Odd, so that every rank's seed is another one: the golden ratio in 64 bits (Weyl's sequence).
+  constexpr uint64_t kRankStride = 0x9E3779B97F4A7C15u;
+  return seed + kRankStride * static_cast<uint64_t>(rank);
+}
+
+}  // namespace
+
 Context::Context(const Device& device, const ContextOptions& options)
-    : options_(options), stream_(device), activations_(Arena::Create(device, "activations")) {
+    : options_(options),
+      dropout_seed_(SeedOfRank(options.seed, options.rank)),
+      stream_(device),
+      activations_(Arena::Create(device, "activations")) {
   if (device.type == DeviceType::kCuda) device_step_ = Buffer(device, sizeof(step_));
 }
 
@@ -50,7 +63,7 @@ std::vector<Tensor> Context::Upload(std::span<const HostList> lists) {
 
 Dropout Context::MakeDropout(float probability, uint32_t site) const {
   return {.probability = training_ ? probability : 0.0f,
-          .key = {options_.seed, step_, site},
+          .key = {dropout_seed_, step_, site},
           .device_step = reinterpret_cast<const uint32_t*>(device_step_.data())};
 }
 

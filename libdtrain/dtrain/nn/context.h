@@ -28,10 +28,13 @@ enum class Recompute {
 };
 
 struct ContextOptions {
-  DType compute_type = DType::kFloat32;  // of activations and products: float32 or bfloat16
+  // Of activations and products: float32 or bfloat16; on a GPU float16, too.
+  DType compute_type = DType::kFloat32;
   Recompute recompute = Recompute::kNone;
   int recompute_every = 2;  // k of Recompute::kEveryK
-  uint64_t seed = 1;        // of dropout; the trainer mixes the rank in
+  // Of dropout, together: ranks draw other numbers, and no rank those of another seed.
+  uint64_t seed = 1;
+  int rank = 0;
 };
 
 // Numbers in the host's memory, on their way to the device: a vector or span of int32_t or float.
@@ -101,6 +104,7 @@ class Context {
 
  private:
   ContextOptions options_;
+  uint64_t dropout_seed_;
   Stream stream_;
   std::shared_ptr<Arena> activations_;
   bool training_ = false;

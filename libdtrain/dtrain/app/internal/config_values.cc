@@ -91,12 +91,6 @@ CudaGraphs CudaGraphsOf(proto::CudaGraphs::Mode mode) {
   return CudaGraphs::kAuto;
 }
 
-uint64_t SeedOfRank(uint64_t seed, int rank) {
-  // Odd, so that every rank's seed is another one: the golden ratio in 64 bits (Weyl's sequence).
-  constexpr uint64_t kRankStride = 0x9E3779B97F4A7C15u;
-  return seed + kRankStride * static_cast<uint64_t>(rank);
-}
-
 std::string WithFullNames(const std::string& textproto) {
   std::string full;
   std::vector<std::string> sections;

@@ -34,9 +34,6 @@ Recompute RecomputeOf(proto::TrainerConfig_Recompute recompute);
 
 CudaGraphs CudaGraphsOf(proto::CudaGraphs_Mode mode);
 
-// Of dropout: another one on every rank.
-uint64_t SeedOfRank(uint64_t seed, int rank);
-
 // "model.hidden_size: 512" for each line within "model { ... }", so that a line alone says which
 // key it is about.
 std::string WithFullNames(const std::string& textproto);
