@@ -35,7 +35,7 @@ struct MeanLengths {
 };
 MeanLengths MeanLengthsOf(const TokenShard& shard);
 
-// Tokens of the texts to classify.
+// Tokens of the texts that a BERT trains on.
 struct TextLengths {
   double mean = 128.0;
   double deviation = 0.0;

@@ -258,7 +258,7 @@ void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
   for (const EvaluationSample& sample : result.samples) {
     Message("  source      " + sample.source);
     Message("  reference   " + sample.reference);
-    Message("  translation " + sample.hypothesis);
+    Message("  hypothesis  " + sample.hypothesis);
   }
   if (!metrics_ || record.is_repeated) return;
   JsonRecord json;
@@ -273,7 +273,7 @@ void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
   Check(metrics_->eval.Write(json));
   Check(directory_->WriteSamples(record.step, result.samples));
   if (!tensorboard_) return;
-  std::string markdown = "| source | reference | translation |\n|---|---|---|\n";
+  std::string markdown = "| source | reference | hypothesis |\n|---|---|---|\n";
   for (const EvaluationSample& sample : result.samples) {
     absl::StrAppend(&markdown, "| ", sample.source, " | ", sample.reference, " | ",
                     sample.hypothesis, " |\n");

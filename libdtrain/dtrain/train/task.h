@@ -49,9 +49,10 @@ class TrainingTask {
   virtual absl::Status Seek(const DataPosition& position) = 0;
   virtual DataPosition position() const = 0;  // of the next update
   virtual double epochs() const = 0;  // position as a number: 1.5 is half through the second
-  // Loads the next update's micro-batches; their number may differ between ranks and is at least 1.
+  // Loads the next update's micro-batches; their number may differ between ranks and is at least 1
+  // and at most kMaxMicroBatches.
   virtual absl::StatusOr<int> NextUpdate() = 0;
-  // Source tokens and sequences of the loaded update on this rank, for the speed shown.
+  // Source tokens of the loaded update on this rank, for the speed shown.
   virtual int64_t source_tokens() const = 0;
 
   // Puts micro-batch i into the device's memory, before its Forward, and lets go of the one before.
