@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/comm/self_communicator.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
 #include "testing/tolerance.h"
@@ -201,6 +202,22 @@ TEST_CASE("a run that goes on with other batches keeps its place in the learning
   };
   check(16, 8, 4);
   check(4, 31, 16);
+}
+
+TEST_CASE("an update sums about as many losses as it has texts") {
+  const ToyTexts texts;
+  Run run = MakeRun(texts);
+  SelfCommunicator comm;
+  const auto check = [&](double expected) {
+    const auto task = ClassificationTask::Create(run.task, comm);
+    CHECK((*task)->losses_per_update() == expected);
+  };
+  check(16.0);
+  run.task.batch = {.tokens_per_batch = 60};
+  const ClassificationShard shard = Open(texts, "train");
+  const int64_t updates =
+      EpochPlan(shard.sample_lengths(), run.task.batch, /*epoch=*/0).num_batches();
+  check(90.0 / static_cast<double>(updates));
 }
 
 std::string Written(const ClassificationShard& shard,

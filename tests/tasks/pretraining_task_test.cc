@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -226,7 +227,12 @@ TEST_CASE("a pre-training task counts the examples of its first pass") {
   const auto counted = (*task)->length_counts();
   CHECK(std::vector<int64_t>(counted.begin(), counted.end()) == counts);
   CHECK((*task)->examples_per_epoch() == examples.size());
-  CHECK((*task)->updates_per_epoch() == (examples.size() + 15) / 16);
+  const int64_t updates = (examples.size() + 15) / 16;
+  CHECK((*task)->updates_per_epoch() == updates);
+  std::vector<uint32_t> all(static_cast<size_t>(examples.size()));
+  std::iota(all.begin(), all.end(), 0u);
+  CHECK((*task)->losses_per_update() ==
+        Approx(static_cast<double>(examples.Masked(all)) / static_cast<double>(updates)));
 }
 
 TEST_CASE("a run goes on with the data and the masks it began with") {

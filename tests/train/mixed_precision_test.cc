@@ -17,7 +17,6 @@ ToyRun RunIn(DType dtype, const ToyCorpus& corpus) {
   run.task.compute_type = dtype;
   run.trainer.max_steps = 3;
   run.trainer.loss_scaler.on = IsFloat16(dtype);
-  run.trainer.loss_scale_tokens = 128;
   return run;
 }
 

@@ -33,7 +33,6 @@ ToyRun RepeatingRun(const ToyCorpus& corpus, CudaGraphs graphs) {
   // The first updates overflow and are skipped.
   run.trainer.loss_scaler = {
       .on = OnGpu(), .initial = 1073741824.0, .maximum = 1073741824.0, .growth_interval = 2};
-  run.trainer.loss_scale_tokens = 128;
   run.trainer.cuda_graphs = graphs;
   return run;
 }

@@ -93,8 +93,7 @@ TrainerOptions BertTrainerOf(const proto::BertTrainerConfig& trainer,
                                                    static_cast<double>(schedule.total_steps)));
   }
   const std::string best = trainer.best_metric().empty() ? run.main_metric : trainer.best_metric();
-  TrainerOptions options =
-      internal::SharedTrainerOptions(trainer, optimizer, trainer.batch_size(), run.run_dir);
+  TrainerOptions options = internal::SharedTrainerOptions(trainer, optimizer, run.run_dir);
   options.updates_per_epoch = run.updates_per_epoch;
   options.is_rate_of_epochs = is_rate_of_epochs;
   options.learning_rate = schedule;

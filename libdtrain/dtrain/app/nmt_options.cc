@@ -160,8 +160,7 @@ TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::
 TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::string& run_dir,
                                 int64_t updates_per_epoch) {
   const proto::TrainerConfig& trainer = config.trainer();
-  TrainerOptions options = internal::SharedTrainerOptions(trainer, config.optimizer(),
-                                                          trainer.tokens_per_batch(), run_dir);
+  TrainerOptions options = internal::SharedTrainerOptions(trainer, config.optimizer(), run_dir);
   options.updates_per_epoch = updates_per_epoch;
   options.learning_rate = LearningRateOf(
       config.optimizer(), UpdatesOf(trainer.max_steps(), trainer.max_epochs(), updates_per_epoch),

@@ -106,6 +106,13 @@ absl::Status ClassificationTask::Seek(const DataPosition& position) {
   return absl::OkStatus();
 }
 
+double ClassificationTask::losses_per_update() const {
+  if (options_.batch.samples_per_batch > 0) {
+    return static_cast<double>(options_.batch.samples_per_batch);
+  }
+  return static_cast<double>(train_.size()) / static_cast<double>(updates_per_epoch_);
+}
+
 absl::StatusOr<int> ClassificationTask::NextUpdate() {
   ClassificationUpdate update = loader_->Next();
   return Load(std::move(update.micro_batches), update.next, train_.size());

@@ -51,6 +51,7 @@ class ClassificationTask final
 
   absl::Status Seek(const DataPosition& position) override;
   absl::StatusOr<int> NextUpdate() override;
+  double losses_per_update() const override;  // rows
   std::string GraphKey() const override { return GraphKeyOf(inputs().text.sequences); }
   // The metrics of the dev sets, those after the first under their names:
   // "dev_mismatched/accuracy". Warns where one class begins to be all that is predicted. None

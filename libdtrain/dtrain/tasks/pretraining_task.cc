@@ -181,6 +181,18 @@ absl::Status PretrainingTask::PlanFirstEpoch() {
   return absl::OkStatus();
 }
 
+double PretrainingTask::losses_per_update() const {
+  const PretrainingExampleOptions& examples = options_.examples;
+  const int32_t special = examples.next_sentence ? 3 : 2;
+  int64_t masked = 0;
+  for (size_t length = 0; length < length_counts_.size(); ++length) {
+    if (length_counts_[length] == 0) continue;
+    masked += length_counts_[length] *
+              MaskedCount(static_cast<int32_t>(length), special, examples.masking);
+  }
+  return static_cast<double>(masked) / static_cast<double>(updates_per_epoch_);
+}
+
 int64_t PretrainingTask::examples_per_epoch() const {
   return std::accumulate(length_counts_.begin(), length_counts_.end(), int64_t{0});
 }

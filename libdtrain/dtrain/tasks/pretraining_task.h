@@ -56,6 +56,7 @@ class PretrainingTask final
 
   absl::Status Seek(const DataPosition& position) override;
   absl::StatusOr<int> NextUpdate() override;
+  double losses_per_update() const override;  // masked tokens
   std::string GraphKey() const override;
   // Of the dev set, whose examples and masks are the same each time. None without a dev set.
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;

@@ -93,6 +93,13 @@ absl::Status SquadTask::Seek(const DataPosition& position) {
   return absl::OkStatus();
 }
 
+double SquadTask::losses_per_update() const {
+  if (options_.batch.samples_per_batch > 0) {
+    return static_cast<double>(options_.batch.samples_per_batch);
+  }
+  return static_cast<double>(Samples().size()) / static_cast<double>(updates_per_epoch_);
+}
+
 absl::StatusOr<int> SquadTask::NextUpdate() {
   const BatchShare update = walk_->Next();
   std::vector<SpanBatch> micro_batches;

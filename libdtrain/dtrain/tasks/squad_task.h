@@ -47,6 +47,7 @@ class SquadTask final : public ModelTask<BertQuestionAnswering, SpanBatch, SpanI
 
   absl::Status Seek(const DataPosition& position) override;
   absl::StatusOr<int> NextUpdate() override;
+  double losses_per_update() const override;  // windows
   std::string GraphKey() const override { return GraphKeyOf(inputs().text.sequences); }
   // The metrics of the dev set (tasks/window_scores.h); none without one.
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;

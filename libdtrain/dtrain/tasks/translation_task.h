@@ -53,6 +53,9 @@ class TranslationTask final
 
   absl::Status Seek(const DataPosition& position) override;
   absl::StatusOr<int> NextUpdate() override;
+  double losses_per_update() const override {  // target tokens
+    return static_cast<double>(options_.batch.tokens_per_batch);
+  }
   std::string GraphKey() const override;
   // loss, nll, ppl, bleu (sacreBLEU), chrf (chrF2), bleu_tf (teacher-forced, as OpenSeq2Seq), on
   // the dev set; none without one.

@@ -55,6 +55,10 @@ class TrainingTask {
   // Source tokens of the loaded update on this rank, for the speed shown.
   virtual int64_t source_tokens() const = 0;
 
+  // Losses that an update sums over all ranks, about: as LossSums::tokens counts them. 0: not
+  // known. Where losses are scaled, the first scale is a good one for gradients of their mean.
+  virtual double losses_per_update() const { return 0.0; }
+
   // Puts micro-batch i into the device's memory, before its Forward, and lets go of the one before.
   virtual void Upload(int /*i*/, Context& /*ctx*/) {}
   // Everything that the kernels of the uploaded micro-batch depend on but what Upload() put into

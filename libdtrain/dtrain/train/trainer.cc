@@ -28,9 +28,16 @@ constexpr int kMaxSkippedInARow = 20;
 // Updates after which the memory of a run is known.
 constexpr int64_t kWarmUpUpdates = 10;
 
-StepRules RulesOf(const TrainerOptions& options) {
+// About TrainingTask::losses_per_update(), so that gradients are about those of the scaled mean
+// loss, whatever the batch. A power of two, which rounds nothing.
+double LossScaleTokens(const TrainingTask& task) {
+  const double losses = task.losses_per_update();
+  return losses > 0.0 ? std::exp2(std::round(std::log2(losses))) : 1.0;
+}
+
+StepRules RulesOf(const TrainerOptions& options, const TrainingTask& task) {
   return {.loss_scaler = options.loss_scaler,
-          .loss_scale_tokens = options.loss_scale_tokens,
+          .loss_scale_tokens = LossScaleTokens(task),
           .clip_norm = options.clip_norm,
           .beta1 = options.adam.CorrectedBeta1(),
           .beta2 = options.adam.CorrectedBeta2(),
@@ -60,7 +67,7 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
       ctx_(ctx),
       options_(options),
       timeline_(comm, options.timeline),
-      step_(ctx.device(), RulesOf(options)),
+      step_(ctx.device(), RulesOf(options, task)),
       reducer_(MakeReducer(AreRoundsDue(0) ? static_cast<Communicator&>(alone_) : comm)),
       shards_(options.shard_optimizer && comm.size() > 1
                   ? std::make_unique<OptimizerShards>(task.parameters(), comm, *reducer_)

@@ -71,9 +71,6 @@ struct TrainerOptions {
   AdamConfig adam = {};
   double clip_norm = 1.0;  // of the mean gradient; 0 is no limit
   LossScalerOptions loss_scaler = {};
-  // Gradients are those of loss_scale / loss_scale_tokens * the sum of losses: about those of the
-  // scaled mean loss, whatever the batch. A power of two.
-  double loss_scale_tokens = 1.0;
   Period eval_every = {};
   Period checkpoint_every = {};
   double checkpoint_seconds = 600.0;  // longest time without one; 0 is no limit

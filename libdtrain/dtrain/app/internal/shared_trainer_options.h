@@ -3,7 +3,6 @@
 #ifndef DTRAIN_APP_INTERNAL_SHARED_TRAINER_OPTIONS_H_
 #define DTRAIN_APP_INTERNAL_SHARED_TRAINER_OPTIONS_H_
 
-#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -16,12 +15,12 @@ namespace dtrain::internal {
 
 // Of proto::TrainerConfig or proto::BertTrainerConfig, and proto::OptimizerConfig: whatever
 // both programs say by the same name.
-// `batch` is what an update sums losses of, target tokens or texts. Left to the caller:
-// updates_per_epoch, is_rate_of_epochs, learning_rate, best_metric, early_stop.metric and
-// reducer.power_sgd.seed. The configuration was validated: its periods and durations parse.
+// Left to the caller: updates_per_epoch, is_rate_of_epochs, learning_rate, best_metric,
+// early_stop.metric and reducer.power_sgd.seed. The configuration was validated: its periods and
+// durations parse.
 template <typename Config, typename OptimizerConfig>
 TrainerOptions SharedTrainerOptions(const Config& config, const OptimizerConfig& optimizer,
-                                    int64_t batch, const std::string& run_dir) {
+                                    const std::string& run_dir) {
   return {.max_steps = config.max_steps(),
           .max_seconds = SecondsOf(config.max_time()),
           .max_epochs = config.max_epochs(),
@@ -29,7 +28,6 @@ TrainerOptions SharedTrainerOptions(const Config& config, const OptimizerConfig&
           .adam = AdamConfigOf(optimizer),
           .clip_norm = optimizer.clip_norm(),
           .loss_scaler = {.on = DTypeOf(config.precision()) == DType::kFloat16},
-          .loss_scale_tokens = std::exp2(std::round(std::log2(static_cast<double>(batch)))),
           .eval_every = PeriodOf(config.eval_every()),
           .checkpoint_every = PeriodOf(config.checkpoint_every()),
           .checkpoint_seconds = 60.0 * static_cast<double>(config.checkpoint_minutes()),
