@@ -17,6 +17,7 @@
 #include "dtrain/data/text_reader.h"
 #include "dtrain/metrics/bleu.h"
 #include "dtrain/metrics/chrf.h"
+#include "dtrain/tasks/micro_batches.h"
 #include "dtrain/tasks/translator.h"
 
 namespace dtrain {
@@ -57,20 +58,13 @@ absl::Status CheckLongest(const TokenShard& shard, const std::string& path,
       path, pieces, model.max_positions));
 }
 
-int64_t MicroBatchesOf(const TranslationTaskOptions& options, int ranks) {
-  const int64_t share = (options.batch.tokens_per_batch + ranks - 1) / ranks;
-  const int64_t micro = std::max<int64_t>(options.micro_batch_tokens, 1);
-  return (share + micro - 1) / micro;
-}
-
 absl::Status CheckMicroBatches(const TranslationTaskOptions& options, int ranks) {
-  const int64_t micro_batches = MicroBatchesOf(options, ranks);
-  if (micro_batches <= kMaxMicroBatches) return absl::OkStatus();
+  const int64_t taken = kMaxMicroBatches * std::max<int64_t>(options.micro_batch_tokens, 1) * ranks;
+  if (options.batch.tokens_per_batch <= taken) return absl::OkStatus();
   return UsageError(absl::StrFormat(
-      "trainer.tokens_per_batch=%d in parts of trainer.micro_batch_tokens=%d are %d micro-batches "
-      "on "
-      "each rank, at most %d are taken; raise trainer.micro_batch_tokens",
-      options.batch.tokens_per_batch, options.micro_batch_tokens, micro_batches, kMaxMicroBatches));
+      "trainer.tokens_per_batch=%d is more than the %d ranks take, each at most %d parts of "
+      "trainer.micro_batch_tokens=%d; raise trainer.micro_batch_tokens",
+      options.batch.tokens_per_batch, ranks, kMaxMicroBatches, options.micro_batch_tokens));
 }
 
 Seq2SeqOptions WithVocabulary(Seq2SeqOptions options, const BpeModel& tokenizer) {
@@ -110,7 +104,9 @@ TranslationTask::TranslationTask(const TranslationTaskOptions& options, Communic
       options_(options),
       tokenizer_(std::move(tokenizer)),
       train_(std::move(train)) {
-  set_accumulation(static_cast<int>(MicroBatchesOf(options, comm.size())));
+  // Its batches count tokens, whatever the longest sentence.
+  set_accumulation(
+      MicroBatchesOf(options.batch, options.micro_batch_tokens, /*longest=*/1, comm.size()));
 }
 
 absl::StatusOr<TranslationSet> TranslationTask::OpenSet(const std::string& name) const {
