@@ -176,6 +176,36 @@ TEST_CASE("trained weights do not depend on accumulation") {
   }
 }
 
+// The metrics of an untrained model, whose weights are the same on any number of ranks.
+EvaluationResult EvaluateUntrained(const TranslationTaskOptions& options, int ranks) {
+  const auto results = testing::RunRanks(ranks, [&](Communicator& comm) {
+    Context ctx(options.device);
+    return *(*TranslationTask::Create(options, comm))->Evaluate(ctx);
+  });
+  for (const EvaluationResult& result : results) CHECK(result.metrics == results[0].metrics);
+  return results[0];
+}
+
+TEST_CASE("the losses of an evaluation are those of one process, to the last bit") {
+  const ToyCorpus corpus(60, 19);
+  ToyRun run = SmoothRun(corpus);
+  for (const int64_t max_sentences : {0, 11}) {
+    run.task.eval_max_sentences = max_sentences;
+    run.task.eval_batch_tokens = 4096;
+    const EvaluationResult whole = EvaluateUntrained(run.task, 1);
+    run.task.eval_batch_tokens = 20;
+    const EvaluationResult one = EvaluateUntrained(run.task, 1);
+    CHECK(one.Metric("nll") == Approx(whole.Metric("nll")).epsilon(1e-6));
+    for (const int ranks : {2, 3, 5}) {
+      INFO(ranks << " ranks, " << max_sentences << " sentences at most");
+      const EvaluationResult several = EvaluateUntrained(run.task, ranks);
+      for (const char* const name : {"loss", "nll", "ppl", "bleu_tf"}) {
+        CHECK(several.Metric(name) == one.Metric(name));
+      }
+    }
+  }
+}
+
 TEST_CASE("the metrics of an evaluation do not depend on the number of ranks") {
   const ToyCorpus corpus(240, 7);
   ToyRun run = SmoothRun(corpus);

@@ -3,7 +3,6 @@
 #include "dtrain/tasks/translation_task.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <numeric>
@@ -181,7 +180,7 @@ absl::StatusOr<EvaluationResult> TranslationTask::EvaluateSet(const TranslationS
   const int64_t count =
       max_sentences > 0 ? std::min(max_sentences, set.shard.size()) : set.shard.size();
   const std::vector<uint32_t> own = OwnSentences(count, set);
-  EvaluateLoss(set, own, ctx, result);
+  EvaluateLoss(set, count, ctx, result);
   DT_RETURN_IF_ERROR(EvaluateTranslations(set, own, ctx, result));
   return result;
 }
@@ -201,23 +200,25 @@ std::vector<uint32_t> TranslationTask::OwnSentences(int64_t count,
   return own;
 }
 
-void TranslationTask::EvaluateLoss(const TranslationSet& set, const std::vector<uint32_t>& own,
-                                   Context& ctx, EvaluationResult& result) {
-  LossSums sums;
+void TranslationTask::EvaluateLoss(const TranslationSet& set, int64_t count, Context& ctx,
+                                   EvaluationResult& result) {
+  const auto pairs = static_cast<size_t>(count);
+  const SampleLengths lengths{.source = set.shard.source_lengths().first(pairs),
+                              .target = set.shard.target_lengths().first(pairs)};
+  // Of a batch at its first pair. Those of one rank, with zeros where others have theirs, until
+  // they are shared: so the sums are those of one process, to the last bit.
+  std::vector<double> losses(pairs), nlls(pairs);
   BleuStatistics teacher_forced;
   std::vector<int32_t> predictions;
-  size_t begin = 0;
-  while (begin < own.size()) {
-    size_t end = begin;
-    int64_t tokens = 0;
-    while (end < own.size()) {
-      tokens += std::max(set.shard.source_length(own[end]), set.shard.target_length(own[end])) + 1;
-      if (end > begin && tokens > options_.eval_batch_tokens) break;
-      ++end;
-    }
-    PairBatch pairs = PackPairs(set.shard, std::span(own).subspan(begin, end - begin), Ids());
-    const TranslationBatch batch = ToTranslationBatch(pairs);
-    sums += model().Forward(batch, ctx, &predictions);
+  // Of both sides together.
+  const int64_t batch_tokens = 2 * options_.eval_batch_tokens;
+  for (const std::vector<uint32_t>& own :
+       EvaluationBatches(lengths, batch_tokens, comm().rank(), comm().size())) {
+    PairBatch packed = PackPairs(set.shard, own, Ids());
+    const TranslationBatch batch = ToTranslationBatch(packed);
+    const LossSums sums = model().Forward(batch, ctx, &predictions);
+    losses[own.front()] = sums.loss;
+    nlls[own.front()] = sums.nll;
     for (int64_t s = 0; s < batch.target.count(); ++s) {
       const auto slice = [&](const std::vector<int32_t>& ids) {
         return std::span(ids).subspan(static_cast<size_t>(batch.target.begin(s)),
@@ -226,15 +227,19 @@ void TranslationTask::EvaluateLoss(const TranslationSet& set, const std::vector<
       teacher_forced += CountTokenBleu(slice(predictions), slice(batch.target_ids),
                                        {.end_id = tokenizer_.eos_id()});
     }
-    begin = end;
   }
-  std::array<double, 3> totals = {sums.loss, sums.nll, static_cast<double>(sums.tokens)};
-  comm().AllReduce(std::span<double>(totals), ReduceOp::kSum);
+  comm().AllReduce(std::span<double>(losses), ReduceOp::kSum);
+  comm().AllReduce(std::span<double>(nlls), ReduceOp::kSum);
   comm().AllReduce(std::span<int64_t>(teacher_forced.counts), ReduceOp::kSum);
-  const double tokens = std::max(totals[2], 1.0);
-  result.metrics.emplace_back("loss", totals[0] / tokens);
-  result.metrics.emplace_back("nll", totals[1] / tokens);
-  result.metrics.emplace_back("ppl", std::exp(totals[1] / tokens));
+  int64_t tokens = 0;
+  for (int64_t i = 0; i < count; ++i) tokens += lengths.TargetTokens(i);
+  const auto mean = [&](const std::vector<double>& sums) {
+    return std::accumulate(sums.begin(), sums.end(), 0.0) /
+           static_cast<double>(std::max<int64_t>(tokens, 1));
+  };
+  result.metrics.emplace_back("loss", mean(losses));
+  result.metrics.emplace_back("nll", mean(nlls));
+  result.metrics.emplace_back("ppl", std::exp(mean(nlls)));
   result.metrics.emplace_back("bleu_tf", ComputeTokenBleu(teacher_forced));
 }
 

@@ -80,9 +80,11 @@ class TranslationTask final
   absl::StatusOr<EvaluationResult> EvaluateSet(const TranslationSet& set, int64_t max_sentences,
                                                Context& ctx);
   absl::StatusOr<TranslationSet> OpenSet(const std::string& name) const;
-  // This rank's sentences of a set, by falling length dealt in turn.
+  // This rank's sentences of a set, by falling length dealt in turn: the search takes most of an
+  // evaluation, and whole batches of it would leave ranks idle.
   std::vector<uint32_t> OwnSentences(int64_t count, const TranslationSet& set) const;
-  void EvaluateLoss(const TranslationSet& set, const std::vector<uint32_t>& own, Context& ctx,
+  // Of the first `count` pairs; the same for any number of ranks, to the last bit.
+  void EvaluateLoss(const TranslationSet& set, int64_t count, Context& ctx,
                     EvaluationResult& result);
   absl::Status EvaluateTranslations(const TranslationSet& set, const std::vector<uint32_t>& own,
                                     Context& ctx, EvaluationResult& result);
