@@ -19,6 +19,7 @@ struct Example {
   std::optional<double> limit;
   std::string output = "-";
   std::vector<std::string> inputs;
+  std::vector<std::string> strict;
   FlagSet flags{"example FILE", "shows flags"};
 
   Example() {
@@ -29,6 +30,7 @@ struct Example {
     flags.Add("limit", "seconds; default: none", &limit);
     flags.Add("output", "where to write", &output);
     flags.Add("input", "what to read", &inputs);
+    flags.AddSwitch("strict", "whether to refuse", &strict);
   }
   absl::StatusOr<std::vector<std::string>> Parse(std::vector<std::string> arguments) {
     std::vector<char*> argv;
@@ -52,6 +54,14 @@ TEST_CASE("flags set their variables and the rest is returned") {
   CHECK(e.output.empty());
   CHECK(e.inputs == std::vector<std::string>{"a", "b"});
   CHECK_FALSE(e.flags.help_wanted());
+}
+
+TEST_CASE("a switch whose words are wanted takes no other argument for its value") {
+  Example e;
+  const auto rest = e.Parse({"--strict", "run", "--strict=false", "--nostrict"});
+  REQUIRE(rest.ok());
+  CHECK(*rest == std::vector<std::string>{"run"});
+  CHECK(e.strict == std::vector<std::string>{"true", "false", "false"});
 }
 
 TEST_CASE("an optional flag has no default, and a value where it is given") {

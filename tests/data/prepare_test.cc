@@ -120,7 +120,7 @@ TEST_CASE("preparing again reuses, refuses or overwrites") {
   corpus.options.bpe.vocab_size = 90;
   corpus.dir.Write("train.en", Text(1, 401, false));
   CheckRefused(corpus.options, ExitCode::kUsage,
-               {corpus.options.output_dir, "bpe.vocab_size is 100 there, 90 now",
+               {corpus.options.output_dir, "vocab_size is 100 there, 90 now",
                 "content of train[0].source is"});
   CHECK(fs::last_write_time(corpus.Out("train.bin")) == time);
   corpus.options.overwrite = true;
@@ -140,7 +140,7 @@ TEST_CASE("options that prepared data were not made with are named, defaults ask
   options.bpe.vocab_size = 90;
   options.cleaning.drop_copies = true;
   CHECK(DescribeUnheeded(options) ==
-        "bpe.vocab_size is 100 there, 90 now; cleaning.drop_copies is 0 there, 1 now");
+        "vocab_size is 100 there, 90 now; cleaning.drop_copies is 0 there, 1 now");
   options.output_dir = corpus.dir.File("nothing");
   CHECK(DescribeUnheeded(options).empty());
 }
@@ -259,7 +259,11 @@ TEST_CASE("dev and test are held out of train where they are not given") {
   CHECK(report->dev.pairs == 5);
   CHECK(report->test.pairs == 20);
   CHECK(report->train.pairs == 375);
-  CHECK(report->notes.size() == 2);
+  REQUIRE(report->notes.size() >= 2);
+  CHECK(report->notes[0] == "5 pairs of the training text are held out as dev");
+  CHECK(report->notes[1] ==
+        "20 pairs of the training text are held out as test (1000 asked for; at most one pair in "
+        "20)");
   const std::string dev = ReadTestFile(corpus.Out("dev.src"));
   CHECK(std::count(dev.begin(), dev.end(), '\n') == 5);
   const absl::StatusOr<BpeModel> model = BpeModel::Load(corpus.Out("vocab.spm"));
@@ -269,6 +273,18 @@ TEST_CASE("dev and test are held out of train where they are not given") {
     const std::string target = DecodeTarget(*train, *model, i);
     REQUIRE(dev_target.find("\n"s.append(target).append("\n")) == std::string::npos);
   }
+}
+
+TEST_CASE("a vocabulary that a small text cannot fill says so") {
+  Corpus corpus;
+  corpus.options.bpe.vocab_size = 5000;
+  absl::StatusOr<PrepareReport> report = PrepareParallelCorpus(corpus.options);
+  REQUIRE(report.ok());
+  CHECK(report->vocab_size < 5000);
+  REQUIRE(report->notes.size() == 1);
+  CHECK(report->notes[0] ==
+        "the vocabulary has " + std::to_string(report->vocab_size) +
+            " of the 5000 pieces asked for: the text has no more pairs to merge");
 }
 
 TEST_CASE("dropped pairs are counted by reason, evaluation sets are cut but not filtered") {

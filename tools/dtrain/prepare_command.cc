@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "dtrain/app/config.h"
 #include "dtrain/app/flag_set.h"
 #include "dtrain/app/nmt_config.h"
@@ -63,8 +65,12 @@ struct PrepareFlags {
     for (FieldFlag& field : fields) {
       const std::string value = DefaultText(proto::DataConfig::default_instance(), field.field);
       const bool is_empty = value == "[]" || value == "\"\"";
-      flags.Add(FlagName(field), is_empty ? field.help : absl::StrCat(field.help, " (", value, ")"),
-                &field.values);
+      const std::string help = is_empty ? field.help : absl::StrCat(field.help, " (", value, ")");
+      if (value == "true" || value == "false") {
+        flags.AddSwitch(FlagName(field), help, &field.values);
+      } else {
+        flags.Add(FlagName(field), help, &field.values);
+      }
     }
     flags.Add("threads", "threads; 0 takes all cores", &threads);
     flags.Add("overwrite", "replace what an earlier preparation left in OUT_DIR", &overwrite);
@@ -75,6 +81,17 @@ struct PrepareFlags {
     return name.substr(name.find('.') + 1);
   }
 };
+
+// A message about data.NAME, about --NAME.
+absl::Status NamingFlags(const absl::Status& status, const PrepareFlags& flags) {
+  if (status.ok()) return status;
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const FieldFlag& flag : flags.fields) {
+    names.emplace_back(absl::StrCat("data.", flag.field),
+                       absl::StrCat("--", PrepareFlags::FlagName(flag)));
+  }
+  return UsageError(absl::StrReplaceAll(status.message(), names));
+}
 
 absl::Status ApplyFlags(const PrepareFlags& flags, proto::NmtConfig& config) {
   for (const FieldFlag& flag : flags.fields) {
@@ -98,11 +115,11 @@ absl::Status ParseFlags(int argc, char** argv, FlagSet& set, PrepareFlags& flags
   }
   DT_RETURN_IF_ERROR(CheckRange("threads", flags.threads, 0, 4096));
   proto::NmtConfig config;
-  DT_RETURN_IF_ERROR(ApplyFlags(flags, config));
+  DT_RETURN_IF_ERROR(NamingFlags(ApplyFlags(flags, config), flags));
   if (config.data().train_source_size() == 0 && config.data().train_tsv_size() == 0) {
     return UsageError("no training text: give --train_source and --train_target, or --train_tsv");
   }
-  DT_RETURN_IF_ERROR(ValidateDataConfig(config.data()));
+  DT_RETURN_IF_ERROR(NamingFlags(ValidateDataConfig(config.data()), flags));
   flags.options = PrepareOptionsOf(config.data(), positional.front());
   flags.options.num_threads = static_cast<int>(flags.threads);
   flags.options.overwrite = flags.overwrite;

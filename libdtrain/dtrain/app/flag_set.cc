@@ -60,7 +60,14 @@ std::string TextOf(const std::vector<std::string>&) { return ""; }
 
 void FlagSet::Add(std::string_view name, std::string_view help, Target target) {
   const std::string text = std::visit([](const auto* value) { return TextOf(*value); }, target);
-  flags_.push_back({std::string(name), std::string(help), target, text});
+  flags_.push_back(
+      {std::string(name), std::string(help), target, text, std::holds_alternative<bool*>(target)});
+}
+
+void FlagSet::AddSwitch(std::string_view name, std::string_view help,
+                        std::vector<std::string>* target) {
+  Add(name, help, target);
+  flags_.back().is_switch = true;
 }
 
 const FlagSet::Flag* FlagSet::Find(std::string_view name) const {
@@ -104,9 +111,8 @@ absl::StatusOr<std::vector<std::string>> FlagSet::Parse(int argc, char** argv) {
     const bool negated = flag == nullptr && equals == std::string::npos && name.starts_with("no");
     if (negated) flag = Find(name.substr(2));
     if (flag == nullptr) return Unknown(argument);
-    const bool is_bool = std::holds_alternative<bool*>(flag->target);
-    if (negated && !is_bool) return Unknown(argument);
-    if (is_bool && equals == std::string::npos) {
+    if (negated && !flag->is_switch) return Unknown(argument);
+    if (flag->is_switch && equals == std::string::npos) {
       value = negated ? "false" : "true";
     } else if (equals == std::string::npos) {
       if (i + 1 == argc) {

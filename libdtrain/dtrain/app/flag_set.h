@@ -30,6 +30,8 @@ class FlagSet {
   using Target = std::variant<bool*, int64_t*, double*, std::optional<double>*, std::string*,
                               std::vector<std::string>*>;
   void Add(std::string_view name, std::string_view help, Target target);
+  // A bool whose words, "true" or "false", go into a list: --name, --name=false or --noname.
+  void AddSwitch(std::string_view name, std::string_view help, std::vector<std::string>* target);
 
   // Sets the variables and returns the other arguments. argv[0] is the command. UsageError names
   // the flag, its type and the value, or the nearest flags.
@@ -47,6 +49,7 @@ class FlagSet {
     std::string help;
     Target target;
     std::string default_text;
+    bool is_switch = false;  // --name alone is true
   };
 
   const Flag* Find(std::string_view name) const;

@@ -161,6 +161,11 @@ class Preparation {
     LogInfo(absl::StrFormat("learning a vocabulary from %d pairs", cleaning.pairs_kept()));
     DT_ASSIGN_OR_RETURN(model_, LearnBpe(counter, options_.bpe));
     report_->vocab_learned = true;
+    if (model_->vocab_size() < options_.bpe.vocab_size) {
+      report_->notes.push_back(absl::StrFormat(
+          "the vocabulary has %d of the %d pieces asked for: the text has no more pairs to merge",
+          model_->vocab_size(), options_.bpe.vocab_size));
+    }
     return model_->Save(folder_.Path(kVocabularyFile));
   }
 
@@ -182,8 +187,10 @@ class Preparation {
       }
       DT_RETURN_IF_ERROR(source.Commit());
       DT_RETURN_IF_ERROR(target.Commit());
-      report_->notes.push_back(
-          absl::StrFormat("%d pairs of the training text are held out as %s", taken.size(), name));
+      const bool is_capped = static_cast<int64_t>(taken.size()) < wanted;
+      report_->notes.push_back(absl::StrFormat(
+          "%d pairs of the training text are held out as %s%s", taken.size(), name,
+          is_capped ? absl::StrFormat(" (%d asked for; at most one pair in 20)", wanted) : ""));
     }
     return absl::OkStatus();
   }

@@ -153,6 +153,16 @@ uint64_t HashPrepareIdentity(const PrepareIdentity& identity) {
   return hash;
 }
 
+namespace {
+
+// An option's name as users write it, after "data." or "--"; the stored ones are older.
+std::string FieldName(const std::string& name) {
+  if (name == "cleaning.max_pieces") return "max_length";
+  return name.starts_with("bpe.") ? name.substr(4) : name;
+}
+
+}  // namespace
+
 std::string DescribeDifferences(const PrepareIdentity& there, const PrepareIdentity& now) {
   PrepareIdentity all = there;
   all.insert(now.begin(), now.end());
@@ -166,7 +176,7 @@ std::string DescribeDifferences(const PrepareIdentity& there, const PrepareIdent
     const std::string b = value_in(now, name);
     if (a == b) continue;
     if (!text.empty()) text += "; ";
-    text += absl::StrFormat("%s is %s there, %s now", name, a, b);
+    text += absl::StrFormat("%s is %s there, %s now", FieldName(name), a, b);
   }
   return text;
 }
