@@ -68,6 +68,7 @@ TEST_CASE("fields of a classification run that contradict each other are named")
       {{"trainer.seeds=1,2"}, "give --run_dir"},
       {{"trainer.seeds=1,2", "run.run_dir=/r", "run.resume=never"}, "need run.resume=auto"},
       {{"trainer.label_weights=1,-1"}, "trainer.label_weights lists -1"},
+      {{"trainer.label_weights=0,0"}, "trainer.label_weights are all 0"},
       {{"optimizer.min_learning_rate=1"}, "is above optimizer.learning_rate"},
       {{"data.max_length=600"}, "data.max_length (600) exceeds model.max_positions (512)"},
       {{"data.label=a,b"}, "needs data.labels=multi"},

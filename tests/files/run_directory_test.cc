@@ -122,6 +122,16 @@ TEST_CASE("a folder with a run is refused with both possible commands") {
   CHECK(std::count(commands.begin(), commands.end(), '\n') == 1);
 }
 
+TEST_CASE("a folder of several seeds' runs is refused with the name of one") {
+  const TemporaryFolder folder;
+  WriteTestFile(folder.File("seeds.json"), "{}");
+  const absl::Status status =
+      RunDirectory::Open(OptionsOf(folder.path(), ResumePolicy::kAuto)).status();
+  CHECK(ExitCodeOf(status) == ExitCode::kUsage);
+  CHECK_THAT(std::string(MessageOf(status)), Catch::Contains("holds runs of several seeds") &&
+                                                 Catch::Contains(folder.path() + "/seed-N"));
+}
+
 TEST_CASE("a folder with other things is refused and stays as it is") {
   const TemporaryFolder folder;
   WriteTestFile(folder.File("thesis.tex"), "x");

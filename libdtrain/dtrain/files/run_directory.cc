@@ -112,6 +112,10 @@ absl::Status CheckFolder(const RunDirectoryOptions& options, bool& is_resumed) {
   }
   is_resumed = false;
   if (IsEmptyOrAbsent(options.path)) return absl::OkStatus();
+  if (fs::exists(options.path + "/seeds.json", error)) {
+    return UsageError(options.path + ": holds runs of several seeds; name one of them (--run_dir=" +
+                      options.path + "/seed-N), or another folder");
+  }
   if (!fs::exists(options.path + "/cmdline.txt", error)) {
     return UsageError(options.path +
                       ": not empty and not a run directory; choose another --run_dir, nothing "

@@ -3,6 +3,7 @@
 #ifndef DTRAIN_APP_INTERNAL_VALIDATE_BERT_H_
 #define DTRAIN_APP_INTERNAL_VALIDATE_BERT_H_
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -52,6 +53,11 @@ absl::Status ValidateBertTrainer(const Config& config) {
     if (weight >= 0.0f) continue;
     return UsageError(
         absl::StrFormat("trainer.label_weights lists %g; weights are at least 0", weight));
+  }
+  const auto& weights = trainer.label_weights();
+  if (!weights.empty() &&
+      std::all_of(weights.begin(), weights.end(), [](float w) { return w == 0; })) {
+    return UsageError("trainer.label_weights are all 0: nothing would be learned; one is above 0");
   }
   return absl::OkStatus();
 }
