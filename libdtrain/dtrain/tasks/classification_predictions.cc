@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -104,7 +105,8 @@ void AddLabelMetrics(const ClassificationShard& shard, const ClassificationPredi
     sum += areas.back();
     ++defined;
   }
-  metrics.Add("auc", sum / static_cast<double>(defined));
+  metrics.Add("auc", defined == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                  : sum / static_cast<double>(defined));
   for (size_t label = 0; label < areas.size() && areas.size() > 1; ++label) {
     metrics.Add("auc_" + LabelName(info, static_cast<int64_t>(label)), areas[label]);
   }

@@ -14,8 +14,8 @@ namespace dtrain::internal {
 namespace {
 
 constexpr char kAdvice[] =
-    ". Look at the log and the host of the rank named; DTRAIN_COMM_TIMEOUT sets the limit in "
-    "seconds";
+    ". Look at the log and the host of the rank named; run.comm_timeout, or "
+    "DTRAIN_COMM_TIMEOUT in seconds, sets the limit";
 
 }  // namespace
 
