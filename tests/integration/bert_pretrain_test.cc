@@ -104,11 +104,14 @@ TEST_CASE("a part of the documents is held out, and a second phase goes on with 
   CHECK(evaluated.exit_code == 0);
   CHECK_THAT(evaluated.output, Catch::Contains("mlm_accuracy"));
   for (const std::string from : {"run", "run/ckpt/last", "run/ckpt/last/"}) {
+    std::filesystem::remove_all(toy.File("run/data"));
     const Outcome there = toy.Run(1, "eval predict.checkpoint=" + toy.File(from));
     INFO(there.output);
     CHECK(ValueOf(there.output, "loss") == ValueOf(evaluated.output, "loss"));
   }
+  CHECK(std::filesystem::exists(toy.File("run/data")));
   CHECK_FALSE(std::filesystem::exists(toy.File("run/ckpt/data")));
+  CHECK_FALSE(std::filesystem::exists(toy.File("run/ckpt/last/data")));
   std::string weights;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(toy.File("run/ckpt"))) {
     if (entry.path().filename() == "model.safetensors") weights = entry.path().string();

@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <functional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "dtrain/app/classifier_data.h"
 #include "dtrain/app/classifier_runs.h"
 #include "dtrain/app/internal/trained_classifier.h"
+#include "dtrain/app/internal/trained_run.h"
 #include "dtrain/base/file.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/nn/context.h"
@@ -23,16 +23,6 @@ namespace {
 
 absl::Status Print(const Runtime& runtime, const std::string& text) {
   return runtime.comm.is_root() ? WriteStdout(text) : absl::OkStatus();
-}
-
-// Where the shards of the texts go: the run's own, else beside the checkpoint.
-std::string CacheOf(const proto::BertConfig& user, const TrainedClassifier& trained) {
-  if (!user.data().cache().empty()) return user.data().cache();
-  std::error_code error;
-  const std::string& own = trained.config->data().cache();
-  if (!own.empty() && std::filesystem::is_directory(own, error)) return own;
-  if (!user.run().run_dir().empty()) return user.run().run_dir() + "/data";
-  return std::filesystem::path(trained.checkpoint.path()).parent_path().string() + "/data";
 }
 
 // Whether `data.label=` says that the texts have no labels. In a configuration an emptied list is
@@ -58,13 +48,14 @@ absl::Status ForSets(const proto::BertConfig& user, Runtime& runtime,
   proto::ClassificationDataConfig texts = config.data();
   // Whoever trained may leave rows out; of what is predicted none goes missing unless told so.
   if (!user.data().has_bad_rows()) texts.clear_bad_rows();
-  DT_ASSIGN_OR_RETURN(const ClassifierData data,
-                      PrepareClassifierData(texts,
-                                            {.cache_dir = CacheOf(user, trained),
-                                             .with_train = false,
-                                             .label_names = trained.label_names,
-                                             .with_labels = HasLabelColumns(runtime.arguments)},
-                                            runtime));
+  DT_ASSIGN_OR_RETURN(
+      const ClassifierData data,
+      PrepareClassifierData(texts,
+                            {.cache_dir = internal::CacheOf(user, config, trained.checkpoint),
+                             .with_train = false,
+                             .label_names = trained.label_names,
+                             .with_labels = HasLabelColumns(runtime.arguments)},
+                            runtime));
   DT_RETURN_IF_ERROR(Print(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
   std::unique_ptr<BertClassifier> model;
   for (const NamedShard& set : choose(data)) {

@@ -1,15 +1,14 @@
 // pretrain_use.cc - measures a pre-trained model on texts.
 // SPDX-License-Identifier: Apache-2.0
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/app/internal/config_values.h"
 #include "dtrain/app/internal/pretrain_data.h"
 #include "dtrain/app/internal/trained_pretraining.h"
+#include "dtrain/app/internal/trained_run.h"
 #include "dtrain/app/pretrain_runs.h"
 #include "dtrain/base/file.h"
 #include "dtrain/nn/context.h"
@@ -22,23 +21,6 @@ absl::Status Print(const Runtime& runtime, const std::string& text) {
   return runtime.comm.is_root() ? WriteStdout(text) : absl::OkStatus();
 }
 
-// Where the shards of the texts go: the run's own folder, else one beside the checkpoint.
-std::string CacheOf(const proto::PretrainConfig& user, const proto::PretrainConfig& config,
-                    const Checkpoint& checkpoint) {
-  namespace fs = std::filesystem;
-  if (!user.data().cache().empty()) return user.data().cache();
-  std::error_code error;
-  const std::string& own = config.data().cache();
-  if (!own.empty() && fs::is_directory(own, error)) return own;
-  if (!user.run().run_dir().empty()) return user.run().run_dir() + "/data";
-  // "." names the folder that is open, so that RUN/ckpt/last is in RUN/ckpt with a slash or not.
-  const fs::path in_run = fs::absolute(checkpoint.path()) / ".";
-  const fs::path checkpoints = in_run.lexically_normal().parent_path().parent_path();
-  const fs::path of_run = checkpoints.parent_path() / "data";
-  if (checkpoints.filename() == "ckpt" && fs::is_directory(of_run, error)) return of_run.string();
-  return (checkpoints / "data").string();
-}
-
 }  // namespace
 
 absl::Status EvaluatePretrained(const proto::PretrainConfig& user, Runtime& runtime) {
@@ -47,7 +29,7 @@ absl::Status EvaluatePretrained(const proto::PretrainConfig& user, Runtime& runt
   const auto& [checkpoint, config] = trained;
   DT_ASSIGN_OR_RETURN(
       const internal::PretrainData data,
-      internal::PreparePretrainData(config.data(), CacheOf(user, config, checkpoint),
+      internal::PreparePretrainData(config.data(), internal::CacheOf(user, config, checkpoint),
                                     /*with_train=*/false, runtime));
   if (data.dev.empty()) {
     return UsageError("no texts to evaluate on: the run had none, set data.dev");

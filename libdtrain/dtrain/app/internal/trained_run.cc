@@ -5,6 +5,7 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
+#include <filesystem>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -90,6 +91,13 @@ void KeepModel(const proto::BertModelConfig& own, proto::BertModelConfig& model)
   }
   model = own;
   model.MergeFrom(others);
+}
+
+std::string DataFolderBeside(const std::string& checkpoint) {
+  // "." names the folder that is open, so that RUN/ckpt/last is in RUN/ckpt with a slash or not.
+  const std::filesystem::path inside = std::filesystem::absolute(checkpoint) / ".";
+  const std::filesystem::path around = inside.lexically_normal().parent_path().parent_path();
+  return (around.filename() == "ckpt" ? around.parent_path() : around) / "data";
 }
 
 absl::Status CheckVocabulary(const std::string& path, const Checkpoint& checkpoint) {

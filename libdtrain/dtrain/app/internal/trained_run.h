@@ -3,10 +3,12 @@
 #ifndef DTRAIN_APP_INTERNAL_TRAINED_RUN_H_
 #define DTRAIN_APP_INTERNAL_TRAINED_RUN_H_
 
+#include <filesystem>
 #include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/dtype.h"
@@ -51,6 +53,21 @@ absl::StatusOr<Checkpoint> OpenUsedCheckpoint(const Config& user) {
   const std::string& path =
       user.predict().checkpoint().empty() ? user.run().run_dir() : user.predict().checkpoint();
   return OpenCheckpoint(path, user.predict().best() ? BestMetricOf(path) : "");
+}
+
+// The folder `data` of the run whose checkpoint that is, RUN/data of RUN/ckpt/last, else the one
+// beside the checkpoint. Never inside it, nor among the checkpoints of a run.
+std::string DataFolderBeside(const std::string& checkpoint);
+
+// Where the shards of texts go when a trained model is used: where the user says, else the run's
+// own folder while it is there, else one of the user's run directory, else beside the checkpoint.
+template <typename Config>
+std::string CacheOf(const Config& user, const Config& config, const Checkpoint& checkpoint) {
+  std::error_code error;
+  if (!user.data().cache().empty()) return user.data().cache();
+  if (std::filesystem::is_directory(config.data().cache(), error)) return config.data().cache();
+  if (!user.run().run_dir().empty()) return user.run().run_dir() + "/data";
+  return DataFolderBeside(checkpoint.path());
 }
 
 // UsageError unless `path`, which the user gave, holds the checkpoint's vocab.txt.
