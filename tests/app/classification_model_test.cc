@@ -99,6 +99,19 @@ TEST_CASE("values and several labels come out as they were trained") {
   CHECK(Row(classes, 0)[0] + Row(classes, 0)[1] + Row(classes, 0)[2] == Approx(1.0f));
 }
 
+TEST_CASE("a classifier asked for in float16 computes in float32 on a CPU, and says so") {
+  const SavedRun run;
+  const auto wide = LoadClassificationModel(run.folder.path());
+  const auto trained =
+      LoadClassificationModel(run.folder.path(), {.compute_type = DType::kFloat16});
+  REQUIRE(wide.ok());
+  REQUIRE(trained.ok());
+  CHECK(trained->compute_type == DType::kFloat32);
+  Context ctx({}, {.compute_type = trained->compute_type});
+  CHECK(Row(ClassifyTexts(*trained, {{"x"}}, ctx), 0) ==
+        Row(ClassifyTexts(*wide, {{"x"}}, ctx), 0));
+}
+
 TEST_CASE("a checkpoint of something else is refused by the name of what it lacks") {
   SavedRun run;
   const std::string checkpoint = run.folder.File("ckpt/step-00000007");

@@ -72,6 +72,19 @@ TEST_CASE("answers are the same whatever the batches, and there may be no questi
   CHECK(AnswerQuestions(*trained, std::vector<AskedQuestion>(), ctx)->empty());
 }
 
+TEST_CASE("a model asked for in float16 answers in float32 on a CPU, and says so") {
+  const SavedAnswers run(kData);
+  const auto wide = LoadQuestionAnsweringModel(run.folder.path());
+  const auto trained =
+      LoadQuestionAnsweringModel(run.folder.path(), {.compute_type = DType::kFloat16});
+  REQUIRE(wide.ok());
+  REQUIRE(trained.ok());
+  CHECK(trained->compute_type == DType::kFloat32);
+  Context ctx({}, {.compute_type = trained->compute_type});
+  CHECK(AnswerQuestions(*trained, {{"x", "x yy x"}}, ctx)->at(0).text ==
+        AnswerQuestions(*wide, {{"x", "x yy x"}}, ctx)->at(0).text);
+}
+
 TEST_CASE("what bert_squad did not write is no model that answers") {
   const TemporaryFolder folder;
   const auto none = LoadQuestionAnsweringModel(folder.path());

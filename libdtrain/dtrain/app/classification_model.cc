@@ -64,7 +64,7 @@ absl::StatusOr<ClassificationModel> LoadClassificationModel(const std::string& p
                              .label_kind = trained.label_kind,
                              .label_names = trained.label_names,
                              .max_length = data.max_length(),
-                             .compute_type = options.compute_type,
+                             .compute_type = model->parameters().compute_type(),
                              .tokenizer = *std::move(tokenizer),
                              .model = std::move(model)};
 }

@@ -63,10 +63,7 @@ absl::Status ForSets(const proto::BertConfig& user, Runtime& runtime,
     if (!model) {
       DT_ASSIGN_OR_RETURN(model, LoadClassifier(trained, shard.info(), runtime));
     }
-    Context context(runtime.device,
-                    {.compute_type = model->parameters().compute_weights()
-                                         ? model->parameters().compute_weights().dtype()
-                                         : DType::kFloat32});
+    Context context(runtime.device, {.compute_type = model->parameters().compute_type()});
     DT_RETURN_IF_ERROR(use(set, shard, [&] {
       return PredictShard(*model, shard, config.trainer().eval_batch_tokens(), runtime.comm,
                           context);

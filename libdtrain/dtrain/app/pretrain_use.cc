@@ -41,8 +41,7 @@ absl::Status EvaluatePretrained(const proto::PretrainConfig& user, Runtime& runt
   const DType type = internal::DTypeOf(config.trainer().precision());
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<BertPretraining> model,
                       internal::LoadPretrainingModel(trained, runtime.device, type));
-  const Tensor narrow = model->parameters().compute_weights();
-  Context context(runtime.device, {.compute_type = narrow ? narrow.dtype() : DType::kFloat32});
+  Context context(runtime.device, {.compute_type = model->parameters().compute_type()});
   const EvaluationResult result = EvaluatePretraining(
       *model, examples, config.trainer().eval_batch_tokens(), runtime.comm, context);
   std::string text = absl::StrFormat("dev (%d examples)", examples.size());

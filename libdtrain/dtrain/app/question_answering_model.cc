@@ -27,7 +27,7 @@ absl::StatusOr<QuestionAnsweringModel> LoadQuestionAnsweringModel(const std::str
                                 .step = trained.checkpoint.step(),
                                 .windows = internal::WindowsOf(trained.config.data()),
                                 .answers = internal::AnswersOf(trained.config.answer()),
-                                .compute_type = options.compute_type,
+                                .compute_type = model->parameters().compute_type(),
                                 .tokenizer = std::move(trained.tokenizer),
                                 .model = std::move(model)};
   loaded.answers.allow_none = trained.allow_none;

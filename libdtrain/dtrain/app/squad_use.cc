@@ -41,9 +41,7 @@ absl::StatusOr<LoadedSquad> Load(const TrainedSquad& trained, const Runtime& run
   const DType type = internal::DTypeOf(trained.config.trainer().precision());
   DT_ASSIGN_OR_RETURN(std::unique_ptr<BertQuestionAnswering> model,
                       internal::LoadSquadModel(trained, runtime.device, type));
-  ParameterSet& parameters = model->parameters();
-  const DType compute_type =
-      parameters.compute_weights() ? parameters.compute_weights().dtype() : DType::kFloat32;
+  const DType compute_type = model->parameters().compute_type();
   return LoadedSquad{trained, std::move(model),
                      Context(runtime.device, {.compute_type = compute_type})};
 }

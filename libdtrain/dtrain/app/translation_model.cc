@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/app/config.h"
+#include "dtrain/app/internal/trained_run.h"
 #include "dtrain/app/nmt_options.h"
 #include "dtrain/files/checkpoint_directory.h"
 #include "dtrain/nmt.pb.h"
-#include "dtrain/train/train_state.h"
 
 namespace dtrain {
 namespace {
@@ -63,14 +63,14 @@ absl::StatusOr<TranslationModel> LoadTranslationModel(const std::string& path,
   Seq2SeqOptions model_options = ModelOptionsOf(config.model());
   model_options.vocab_size = tokenizer->vocab_size();
   model_options.label_smoothing = config.trainer().label_smoothing();
-  auto model = std::make_unique<Seq2SeqTransformer>(model_options);
-  model->Allocate(options.device, options.compute_type, /*seed=*/1);
-  DT_RETURN_IF_ERROR(LoadWeights(checkpoint, model->parameters()));
+  DT_ASSIGN_OR_RETURN(std::unique_ptr<Seq2SeqTransformer> model,
+                      internal::LoadModel<Seq2SeqTransformer>(
+                          checkpoint, model_options, options.device, options.compute_type));
   return TranslationModel{.path = checkpoint.path(),
                           .step = checkpoint.step(),
                           .config_text = std::move(config_text),
                           .beam_alpha = config.trainer().beam_alpha(),
-                          .compute_type = options.compute_type,
+                          .compute_type = model->parameters().compute_type(),
                           .tokenizer = *std::move(tokenizer),
                           .model = std::move(model)};
 }

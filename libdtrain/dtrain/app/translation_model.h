@@ -25,7 +25,7 @@ struct LoadModelOptions {
   // run itself was steered by.
   std::string metric = {};
   Device device = {};
-  DType compute_type = DType::kFloat32;
+  DType compute_type = DType::kFloat32;  // on CPUs float32 instead of float16
 };
 
 // A model ready to translate; its context must have the same compute type.

@@ -103,6 +103,10 @@ class ParameterSet {
   Tensor& gradients() { return gradients_; }
   // Weights in the compute type; absent in float32.
   Tensor& compute_weights() { return compute_weights_; }
+  // What layers compute in, as it was allocated; a context must have the same.
+  DType compute_type() const {
+    return compute_weights_ ? compute_weights_.dtype() : DType::kFloat32;
+  }
   int64_t size() const { return size_; }
   // Sum of the parameters' elements, without padding.
   int64_t num_elements() const;
