@@ -8,6 +8,7 @@
 
 #include "dtrain/app/internal/tokenization.h"
 #include "dtrain/app/internal/trained_classifier.h"
+#include "dtrain/app/internal/trained_run.h"
 #include "dtrain/base/check.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/data/batching.h"
@@ -56,7 +57,7 @@ absl::StatusOr<ClassificationModel> LoadClassificationModel(const std::string& p
                       LoadClassifier(trained, options.device, options.compute_type));
   absl::StatusOr<WordPieceTokenizer> tokenizer =
       WordPieceTokenizer::Load(data.vocabulary(), internal::TokenizationOf(data));
-  if (!tokenizer.ok()) return StorageError(MessageOf(tokenizer.status()));
+  if (!tokenizer.ok()) return internal::AsStorageError(tokenizer.status());
   DT_ASSIGN_OR_RETURN(std::string config_text, trained.checkpoint.ReadText("config.textproto"));
   return ClassificationModel{.path = trained.checkpoint.path(),
                              .step = trained.checkpoint.step(),

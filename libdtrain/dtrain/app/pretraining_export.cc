@@ -13,10 +13,8 @@ namespace dtrain {
 absl::StatusOr<std::string> ExportPretrainingToHuggingFace(const std::string& checkpoint_path,
                                                            const std::string& directory,
                                                            const HfExportOptions& options) {
-  proto::PretrainConfig user;
-  user.mutable_predict()->set_checkpoint(checkpoint_path);
   DT_ASSIGN_OR_RETURN(const internal::TrainedPretraining trained,
-                      internal::OpenTrainedPretraining(user));
+                      internal::OpenTrainedPretraining(checkpoint_path, /*metric=*/""));
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<BertPretraining> model,
                       internal::LoadPretrainingModel(trained, Device{}, DType::kFloat32));
   const BertPretrainingOptions& shape = model->options();

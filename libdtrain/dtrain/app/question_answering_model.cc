@@ -7,20 +7,14 @@
 #include "dtrain/app/internal/squad_options.h"
 #include "dtrain/app/internal/trained_squad.h"
 #include "dtrain/comm/self_communicator.h"
-#include "dtrain/files/checkpoint_directory.h"
 #include "dtrain/tasks/window_scores.h"
-#include "dtrain/train/train_state.h"
 
 namespace dtrain {
 
 absl::StatusOr<QuestionAnsweringModel> LoadQuestionAnsweringModel(const std::string& path,
                                                                   const LoadModelOptions& options) {
-  DT_ASSIGN_OR_RETURN(
-      const Checkpoint checkpoint,
-      OpenCheckpoint(path, options.metric.empty() ? BestMetricOf(path) : options.metric));
-  proto::SquadConfig user;
-  user.mutable_predict()->set_checkpoint(checkpoint.path());
-  DT_ASSIGN_OR_RETURN(internal::TrainedSquad trained, internal::OpenTrainedSquad(user));
+  DT_ASSIGN_OR_RETURN(internal::TrainedSquad trained,
+                      internal::OpenTrainedSquad(path, options.metric));
   DT_ASSIGN_OR_RETURN(std::unique_ptr<BertQuestionAnswering> model,
                       internal::LoadSquadModel(trained, options.device, options.compute_type));
   QuestionAnsweringModel loaded{.path = trained.checkpoint.path(),

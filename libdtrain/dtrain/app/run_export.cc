@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "dtrain/app/hf_export.h"
+#include "dtrain/app/internal/trained_run.h"
 #include "dtrain/app/translation_model.h"
-#include "dtrain/files/checkpoint_directory.h"
 
 namespace dtrain {
 namespace {
@@ -26,8 +26,7 @@ absl::StatusOr<HfExportResult> ExportRunToHuggingFace(const std::string& path,
                                                       const std::string& metric,
                                                       const std::string& directory,
                                                       const HfExportOptions& options) {
-  DT_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
-                      OpenCheckpoint(path, metric.empty() ? BestMetricOf(path) : metric));
+  DT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, internal::OpenBestCheckpoint(path, metric));
   DT_ASSIGN_OR_RETURN(std::string class_name, Export(checkpoint, directory, options));
   return HfExportResult{.class_name = std::move(class_name), .checkpoint = checkpoint.path()};
 }

@@ -13,9 +13,8 @@ namespace dtrain {
 absl::StatusOr<std::string> ExportSquadToHuggingFace(const std::string& checkpoint_path,
                                                      const std::string& directory,
                                                      const HfExportOptions& options) {
-  proto::SquadConfig user;
-  user.mutable_predict()->set_checkpoint(checkpoint_path);
-  DT_ASSIGN_OR_RETURN(const internal::TrainedSquad trained, internal::OpenTrainedSquad(user));
+  DT_ASSIGN_OR_RETURN(const internal::TrainedSquad trained,
+                      internal::OpenTrainedSquad(checkpoint_path, /*metric=*/""));
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<BertQuestionAnswering> model,
                       internal::LoadSquadModel(trained, Device{}, DType::kFloat32));
   const internal::BertExport bert{.class_name = "BertForQuestionAnswering",

@@ -11,23 +11,20 @@
 #include "dtrain/app/internal/config_values.h"
 #include "dtrain/app/internal/trained_run.h"
 #include "dtrain/bert.pb.h"
-#include "dtrain/files/checkpoint_directory.h"
 #include "dtrain/tasks/classification_predictions.h"
 
 namespace dtrain {
 namespace {
 
-void Overlay(const proto::BertConfig& user, proto::BertConfig& config) {
+void DropTexts(const proto::BertConfig& user, proto::BertConfig& config) {
   const proto::ClassificationDataConfig& data = user.data();
-  if (data.dev_size() > 0 || data.test_size() > 0 || !data.glue().empty()) {
-    proto::ClassificationDataConfig& own = *config.mutable_data();
-    own.clear_train();
-    own.clear_dev();
-    own.clear_test();
-    own.clear_glue();
-    own.clear_glue_dir();
-  }
-  internal::OverlayConfig(user, config);
+  if (data.dev_size() == 0 && data.test_size() == 0 && data.glue().empty()) return;
+  proto::ClassificationDataConfig& own = *config.mutable_data();
+  own.clear_train();
+  own.clear_dev();
+  own.clear_test();
+  own.clear_glue();
+  own.clear_glue_dir();
 }
 
 // Sizes of the data are those of the weights.
@@ -49,15 +46,11 @@ absl::StatusOr<BertClassifierOptions> TrainedOptions(const TrainedClassifier& tr
   return options;
 }
 
-absl::StatusOr<TrainedClassifier> Open(Checkpoint checkpoint, const proto::BertConfig& user) {
-  proto::BertConfig config;
-  DT_RETURN_IF_ERROR(internal::ReadTrainedConfig(checkpoint, {"vocab.txt", "labels.txt"},
-                                                 "bert_classify", config));
-  const proto::BertModelConfig own = config.model();
-  DT_RETURN_IF_ERROR(internal::CheckModel(user.model(), own, checkpoint));
-  Overlay(user, config);
-  internal::KeepModel(own, *config.mutable_model());
-  DT_RETURN_IF_ERROR(internal::TakeTrainedVocabulary(user, checkpoint, config));
+absl::StatusOr<TrainedClassifier> Open(Checkpoint opened, const proto::BertConfig& user) {
+  const internal::TrainedProgram<proto::BertConfig> program{
+      .name = "bert_classify", .files = {"vocab.txt", "labels.txt"}, .drop_texts = DropTexts};
+  DT_ASSIGN_OR_RETURN(auto run, internal::OpenTrainedRun(program, std::move(opened), user));
+  auto& [checkpoint, config] = run;
   DT_RETURN_IF_ERROR(internal::CheckSegments(config, checkpoint.path()));
   DT_ASSIGN_OR_RETURN(const std::string labels, checkpoint.ReadText("labels.txt"));
   std::vector<std::string> names = absl::StrSplit(labels, '\n', absl::SkipEmpty());
@@ -76,8 +69,7 @@ absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::BertConfig&
 
 absl::StatusOr<TrainedClassifier> OpenTrainedClassifier(const std::string& path,
                                                         const std::string& metric) {
-  DT_ASSIGN_OR_RETURN(Checkpoint checkpoint,
-                      OpenCheckpoint(path, metric.empty() ? BestMetricOf(path) : metric));
+  DT_ASSIGN_OR_RETURN(Checkpoint checkpoint, internal::OpenBestCheckpoint(path, metric));
   return Open(std::move(checkpoint), {});
 }
 

@@ -25,19 +25,24 @@ absl::Status RefuseOtherPrograms(const Checkpoint& checkpoint) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<TrainedPretraining> Open(Checkpoint checkpoint, const proto::PretrainConfig& user) {
+  DT_RETURN_IF_ERROR(RefuseOtherPrograms(checkpoint));
+  const TrainedProgram<proto::PretrainConfig> program{.name = "bert_pretrain",
+                                                      .files = {"vocab.txt"}};
+  return OpenTrainedRun(program, std::move(checkpoint), user);
+}
+
 }  // namespace
 
 absl::StatusOr<TrainedPretraining> OpenTrainedPretraining(const proto::PretrainConfig& user) {
   DT_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenUsedCheckpoint(user));
-  DT_RETURN_IF_ERROR(RefuseOtherPrograms(checkpoint));
-  proto::PretrainConfig config;
-  DT_RETURN_IF_ERROR(ReadTrainedConfig(checkpoint, {"vocab.txt"}, "bert_pretrain", config));
-  const proto::BertModelConfig own = config.model();
-  DT_RETURN_IF_ERROR(CheckModel(user.model(), own, checkpoint));
-  OverlayConfig(user, config);
-  KeepModel(own, *config.mutable_model());
-  DT_RETURN_IF_ERROR(TakeTrainedVocabulary(user, checkpoint, config));
-  return TrainedPretraining{.checkpoint = std::move(checkpoint), .config = std::move(config)};
+  return Open(std::move(checkpoint), user);
+}
+
+absl::StatusOr<TrainedPretraining> OpenTrainedPretraining(const std::string& path,
+                                                          const std::string& metric) {
+  DT_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenBestCheckpoint(path, metric));
+  return Open(std::move(checkpoint), {});
 }
 
 absl::StatusOr<std::unique_ptr<BertPretraining>> LoadPretrainingModel(

@@ -4,24 +4,24 @@
 #define DTRAIN_APP_INTERNAL_TRAINED_PRETRAINING_H_
 
 #include <memory>
+#include <string>
 
+#include "dtrain/app/internal/trained_run.h"
 #include "dtrain/base/status.h"
-#include "dtrain/files/checkpoint.h"
 #include "dtrain/models/bert_pretraining.h"
 #include "dtrain/pretrain.pb.h"
 
 namespace dtrain::internal {
 
 // A checkpoint of bert_pretrain and what it says about itself.
-struct TrainedPretraining {
-  Checkpoint checkpoint;
-  // The run's, with the user's changes and the checkpoint's vocabulary.
-  proto::PretrainConfig config;
-};
+using TrainedPretraining = TrainedRun<proto::PretrainConfig>;
 
 // `user` is what the command line says: what it sets wins over the run's configuration.
 // StorageError: nothing there, damaged, of another program.
 absl::StatusOr<TrainedPretraining> OpenTrainedPretraining(const proto::PretrainConfig& user);
+// As the run was configured; of its checkpoints the best by `metric`, "": by the run's own.
+absl::StatusOr<TrainedPretraining> OpenTrainedPretraining(const std::string& path,
+                                                          const std::string& metric);
 
 // The model, with its weights. A model trained in fp16 computes in fp32 on CPUs.
 absl::StatusOr<std::unique_ptr<BertPretraining>> LoadPretrainingModel(

@@ -48,15 +48,17 @@ absl::Status RequireFile(const Checkpoint& checkpoint, const char* name, std::st
 
 }  // namespace
 
-absl::Status ReadTrainedConfig(const Checkpoint& checkpoint,
-                               std::initializer_list<const char*> files, std::string_view program,
-                               Message& config) {
+absl::StatusOr<Checkpoint> OpenBestCheckpoint(const std::string& path, const std::string& metric) {
+  return OpenCheckpoint(path, metric.empty() ? BestMetricOf(path) : metric);
+}
+
+absl::Status ReadTrainedConfig(const Checkpoint& checkpoint, const std::vector<const char*>& files,
+                               std::string_view program, Message& config) {
   DT_RETURN_IF_ERROR(RequireFile(checkpoint, kConfig, program));
   for (const char* const name : files) DT_RETURN_IF_ERROR(RequireFile(checkpoint, name, program));
   DT_ASSIGN_OR_RETURN(const std::string text, checkpoint.ReadText(kConfig));
   const std::string path = checkpoint.path() + "/" + kConfig;
-  const absl::Status merged = MergeConfigText(text, path, checkpoint.path(), config);
-  return merged.ok() ? merged : StorageError(MessageOf(merged));
+  return AsStorageError(MergeConfigText(text, path, checkpoint.path(), config));
 }
 
 void OverlayConfig(const Message& user, Message& config) {

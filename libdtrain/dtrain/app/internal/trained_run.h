@@ -4,11 +4,12 @@
 #define DTRAIN_APP_INTERNAL_TRAINED_RUN_H_
 
 #include <filesystem>
-#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/dtype.h"
@@ -28,11 +29,18 @@ class BertModelConfig;
 
 namespace dtrain::internal {
 
+// What is wrong inside a checkpoint is a matter of the checkpoint, whoever found it.
+inline absl::Status AsStorageError(const absl::Status& status) {
+  return status.ok() ? status : StorageError(MessageOf(status));
+}
+
+// OpenCheckpoint() of a run's best by `metric`, "": by the one that the run was steered by.
+absl::StatusOr<Checkpoint> OpenBestCheckpoint(const std::string& path, const std::string& metric);
+
 // Fills `config` with the checkpoint's config.textproto. StorageError: that, or another of `files`,
 // is not there, so that `program` did not write it; or it cannot be read.
-absl::Status ReadTrainedConfig(const Checkpoint& checkpoint,
-                               std::initializer_list<const char*> files, std::string_view program,
-                               google::protobuf::Message& config);
+absl::Status ReadTrainedConfig(const Checkpoint& checkpoint, const std::vector<const char*>& files,
+                               std::string_view program, google::protobuf::Message& config);
 
 // Sets what `user` sets; its lists replace those of `config`, merging alone would append.
 void OverlayConfig(const google::protobuf::Message& user, google::protobuf::Message& config);
@@ -89,6 +97,41 @@ absl::Status TakeTrainedVocabulary(const Config& user, const Checkpoint& checkpo
   }
   config.mutable_data()->set_vocabulary(checkpoint.path() + "/vocab.txt");
   return absl::OkStatus();
+}
+
+// A program that trains a BERT, as its checkpoints tell.
+template <typename Config>
+struct TrainedProgram {
+  const char* name;                // "bert_squad"
+  std::vector<const char*> files;  // that its checkpoints hold beside config.textproto
+  // Takes the run's texts away where the user names others, which are instead of them. Null: lists
+  // of files replace those of the same name.
+  void (*drop_texts)(const Config& user, Config& config) = nullptr;
+};
+
+// A checkpoint and the configuration of the run that wrote it, with the user's changes and the
+// checkpoint's vocabulary.
+template <typename Config>
+struct TrainedRun {
+  Checkpoint checkpoint;
+  Config config;
+};
+
+// `user` is what the command line says: what it sets wins over the run's configuration.
+// StorageError: the checkpoint is of another program. UsageError: settings that are not those of
+// its weights.
+template <typename Config>
+absl::StatusOr<TrainedRun<Config>> OpenTrainedRun(const TrainedProgram<Config>& program,
+                                                  Checkpoint checkpoint, const Config& user) {
+  Config config;
+  DT_RETURN_IF_ERROR(ReadTrainedConfig(checkpoint, program.files, program.name, config));
+  const auto own = config.model();
+  DT_RETURN_IF_ERROR(CheckModel(user.model(), own, checkpoint));
+  if (program.drop_texts != nullptr) program.drop_texts(user, config);
+  OverlayConfig(user, config);
+  KeepModel(own, *config.mutable_model());
+  DT_RETURN_IF_ERROR(TakeTrainedVocabulary(user, checkpoint, config));
+  return TrainedRun<Config>{std::move(checkpoint), std::move(config)};
 }
 
 // A model with the checkpoint's weights. One trained in fp16 computes in fp32 on CPUs.

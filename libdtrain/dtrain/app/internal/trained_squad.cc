@@ -13,36 +13,38 @@
 namespace dtrain::internal {
 namespace {
 
-// Files that the user names are instead of the run's, not beside them.
-void Overlay(const proto::SquadConfig& user, proto::SquadConfig& config) {
-  if (user.data().dev_size() > 0 || user.data().test_size() > 0) {
-    config.mutable_data()->clear_train();
-    config.mutable_data()->clear_dev();
-    config.mutable_data()->clear_test();
-  }
-  OverlayConfig(user, config);
+void DropTexts(const proto::SquadConfig& user, proto::SquadConfig& config) {
+  if (user.data().dev_size() == 0 && user.data().test_size() == 0) return;
+  config.mutable_data()->clear_train();
+  config.mutable_data()->clear_dev();
+  config.mutable_data()->clear_test();
+}
+
+absl::StatusOr<TrainedSquad> Open(Checkpoint opened, const proto::SquadConfig& user) {
+  const TrainedProgram<proto::SquadConfig> program{
+      .name = "bert_squad", .files = {"vocab.txt", "answers.txt"}, .drop_texts = DropTexts};
+  DT_ASSIGN_OR_RETURN(auto run, OpenTrainedRun(program, std::move(opened), user));
+  auto& [checkpoint, config] = run;
+  absl::StatusOr<WordPieceTokenizer> tokenizer =
+      WordPieceTokenizer::Load(config.data().vocabulary(), TokenizationOf(config.data()));
+  if (!tokenizer.ok()) return AsStorageError(tokenizer.status());
+  DT_ASSIGN_OR_RETURN(const std::string answers, checkpoint.ReadText("answers.txt"));
+  return TrainedSquad{.checkpoint = std::move(checkpoint),
+                      .config = std::move(config),
+                      .tokenizer = *std::move(tokenizer),
+                      .allow_none = answers == AnswersText(true)};
 }
 
 }  // namespace
 
 absl::StatusOr<TrainedSquad> OpenTrainedSquad(const proto::SquadConfig& user) {
   DT_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenUsedCheckpoint(user));
-  proto::SquadConfig config;
-  DT_RETURN_IF_ERROR(
-      ReadTrainedConfig(checkpoint, {"vocab.txt", "answers.txt"}, "bert_squad", config));
-  const proto::BertModelConfig own = config.model();
-  DT_RETURN_IF_ERROR(CheckModel(user.model(), own, checkpoint));
-  Overlay(user, config);
-  KeepModel(own, *config.mutable_model());
-  DT_RETURN_IF_ERROR(TakeTrainedVocabulary(user, checkpoint, config));
-  DT_ASSIGN_OR_RETURN(
-      WordPieceTokenizer tokenizer,
-      WordPieceTokenizer::Load(config.data().vocabulary(), TokenizationOf(config.data())));
-  DT_ASSIGN_OR_RETURN(const std::string answers, checkpoint.ReadText("answers.txt"));
-  return TrainedSquad{.checkpoint = std::move(checkpoint),
-                      .config = std::move(config),
-                      .tokenizer = std::move(tokenizer),
-                      .allow_none = answers == AnswersText(true)};
+  return Open(std::move(checkpoint), user);
+}
+
+absl::StatusOr<TrainedSquad> OpenTrainedSquad(const std::string& path, const std::string& metric) {
+  DT_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenBestCheckpoint(path, metric));
+  return Open(std::move(checkpoint), {});
 }
 
 absl::StatusOr<std::unique_ptr<BertQuestionAnswering>> LoadSquadModel(const TrainedSquad& trained,

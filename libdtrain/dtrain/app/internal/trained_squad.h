@@ -27,6 +27,8 @@ struct TrainedSquad {
 // StorageError: nothing there, damaged, of another program. UsageError: settings that are not those
 // of the weights.
 absl::StatusOr<TrainedSquad> OpenTrainedSquad(const proto::SquadConfig& user);
+// As the run was configured; of its checkpoints the best by `metric`, "": by the run's own.
+absl::StatusOr<TrainedSquad> OpenTrainedSquad(const std::string& path, const std::string& metric);
 
 // The model, with its weights. A model trained in fp16 computes in fp32 on CPUs.
 absl::StatusOr<std::unique_ptr<BertQuestionAnswering>> LoadSquadModel(const TrainedSquad& trained,
