@@ -164,24 +164,21 @@ absl::StatusOr<TrainResult> Train(const Arguments& arguments, RunRecorder& recor
   DT_RETURN_IF_ERROR(
       CheckContract({{"data", task.TrainingData()}, {"updates", std::to_string(arguments.updates)}},
                     runtime.comm));
-  Context ctx(runtime.device, {.rank = runtime.comm.rank()});
-  Trainer trainer(task, runtime.comm, ctx,
-                  {.max_steps = arguments.updates,
-                   .learning_rate = {.kind = LrScheduleOptions::Kind::kCosine,
-                                     .base = 2e-3,
-                                     .warmup_steps = 50,
-                                     .total_steps = arguments.updates,
-                                     .minimum = 2e-4},
-                   .adam = {.beta2 = 0.95f, .epsilon = 1e-8f, .weight_decay = 0.1f},
-                   .eval_every = {PeriodUnit::kUpdates, 200},
-                   .checkpoint_every = {PeriodUnit::kUpdates, 200},
-                   .checkpoint_dir = recorder.path() + "/ckpt",
-                   .best_metric = "nll"});
-  trainer.set_observer(&recorder);
-  trainer.set_stop_flags(&runtime.StopRequests());  // USR1 saves, TERM saves and stops
-  DT_RETURN_IF_ERROR(trainer.Resume("auto"));
-  DT_RETURN_IF_ERROR(recorder.Begin(trainer.state()));
-  return trainer.Run();
+  // USR1 saves, TERM saves and stops.
+  return RunTraining(task,
+                     {.trainer = {.max_steps = arguments.updates,
+                                  .learning_rate = {.kind = LrScheduleOptions::Kind::kCosine,
+                                                    .base = 2e-3,
+                                                    .warmup_steps = 50,
+                                                    .total_steps = arguments.updates,
+                                                    .minimum = 2e-4},
+                                  .adam = {.beta2 = 0.95f, .epsilon = 1e-8f, .weight_decay = 0.1f},
+                                  .eval_every = {PeriodUnit::kUpdates, 200},
+                                  .checkpoint_every = {PeriodUnit::kUpdates, 200},
+                                  .checkpoint_dir = recorder.path() + "/ckpt",
+                                  .best_metric = "nll"},
+                      .context = {.rank = runtime.comm.rank()}},
+                     recorder, runtime);
 }
 
 }  // namespace

@@ -22,11 +22,13 @@
 #include "dtrain/app/memory_plan.h"                 // IWYU pragma: export
 #include "dtrain/app/nmt_config.h"                  // IWYU pragma: export
 #include "dtrain/app/nmt_options.h"                 // IWYU pragma: export
+#include "dtrain/app/nmt_runs.h"                    // IWYU pragma: export
 #include "dtrain/app/pretrain_config.h"             // IWYU pragma: export
 #include "dtrain/app/pretrain_runs.h"               // IWYU pragma: export
 #include "dtrain/app/question_answering_model.h"    // IWYU pragma: export
 #include "dtrain/app/run_on_ranks.h"                // IWYU pragma: export
 #include "dtrain/app/run_recorder.h"                // IWYU pragma: export
+#include "dtrain/app/run_training.h"                // IWYU pragma: export
 #include "dtrain/app/squad_config.h"                // IWYU pragma: export
 #include "dtrain/app/squad_runs.h"                  // IWYU pragma: export
 #include "dtrain/app/translation_model.h"           // IWYU pragma: export

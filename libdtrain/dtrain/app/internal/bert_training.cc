@@ -1,4 +1,4 @@
-// bert_training.cc - plans, kernels, weights to start from, the trainer, and the table of seeds.
+// bert_training.cc - plans, kernels, weights to start from, and the table of seeds.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/app/internal/bert_training.h"
 
@@ -16,6 +16,7 @@
 #include "dtrain/app/bert_options.h"
 #include "dtrain/app/kernel_plans.h"
 #include "dtrain/app/nmt_config.h"
+#include "dtrain/app/run_training.h"
 #include "dtrain/app/version.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
@@ -133,44 +134,38 @@ absl::StatusOr<std::vector<NamedFile>> FilesOf(const google::protobuf::Message& 
 
 absl::StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTraining& training,
                                       RunRecorder& recorder, Runtime& runtime) {
-  if (sections.trainer.shard_optimizer()) {
-    DT_RETURN_IF_ERROR(OptimizerShards::CheckDevice(runtime.device));
-  }
   const BertWorkload work{sections.trainer, sections.max_length, training.costs};
   const BertMemoryPlan memory = PlanRun(work, sections.optimizer, training.lengths, runtime);
-  DT_RETURN_IF_ERROR(PrepareAttention(sections, recorder.path(), memory.batch, runtime));
   // Asked when the run and its configuration are gone.
   runtime.memory_remedies = [trainer = sections.trainer, max_length = sections.max_length,
                              costs = training.costs, memory, device = runtime.device.type] {
     return MemoryRemedies({trainer, max_length, costs}, memory, device);
   };
-  const ContextOptions context_options =
-      BertContextOf(sections.trainer, training.seed, runtime.comm.rank(), memory.recompute);
-  DT_RETURN_IF_ERROR(PrepareKernels(sections.kernels, recorder.path(), runtime.device, runtime.comm,
-                                    training.warm_up(memory.batch, context_options)));
-  Context context(runtime.device, context_options);
-  TrainerOptions options =
-      BertTrainerOf(sections.trainer, sections.optimizer, sections.model.hidden_size(),
-                    {.run_dir = recorder.path(),
-                     .updates_per_epoch = training.updates_per_epoch,
-                     .main_metric = training.main_metric,
-                     .seed = training.seed});
-  DT_RETURN_IF_ERROR(ValidateSchedule(sections.optimizer, options.learning_rate.total_steps,
-                                      options.max_seconds > 0.0));
-  options.planned_activation_bytes = memory.recompute.peak_bytes;
-  // Before the average of the weights begins, from what they are.
-  DT_RETURN_IF_ERROR(LoadPretrained(sections, training, recorder.path(), runtime));
-  Trainer trainer(training.task, runtime.comm, context, options);
-  trainer.set_observer(&recorder);
-  trainer.set_stop_flags(&runtime.StopRequests());
-  DT_RETURN_IF_ERROR(trainer.Resume(sections.run.resume()));
-  DT_RETURN_IF_ERROR(recorder.Begin(trainer.state()));
-  recorder.OnEvent(
-      trainer.state().step, "memory",
-      absl::StrFormat("%s; texts have %.1f tokens on average, with a standard "
-                      "deviation of %.1f",
-                      memory.Describe(), training.lengths.mean, training.lengths.deviation));
-  return trainer.Run();
+  RunTrainingOptions options{
+      .trainer = BertTrainerOf(sections.trainer, sections.optimizer, sections.model.hidden_size(),
+                               {.run_dir = recorder.path(),
+                                .updates_per_epoch = training.updates_per_epoch,
+                                .main_metric = training.main_metric,
+                                .seed = training.seed}),
+      .context =
+          BertContextOf(sections.trainer, training.seed, runtime.comm.rank(), memory.recompute),
+      .resume = sections.run.resume(),
+      .memory =
+          absl::StrFormat("%s; texts have %.1f tokens on average, with a standard "
+                          "deviation of %.1f",
+                          memory.Describe(), training.lengths.mean, training.lengths.deviation)};
+  options.trainer.planned_activation_bytes = memory.recompute.peak_bytes;
+  DT_RETURN_IF_ERROR(ValidateSchedule(sections.optimizer, options.trainer.learning_rate.total_steps,
+                                      options.trainer.max_seconds > 0.0));
+  options.prepare = [&]() -> absl::Status {
+    DT_RETURN_IF_ERROR(PrepareAttention(sections, recorder.path(), memory.batch, runtime));
+    DT_RETURN_IF_ERROR(PrepareKernels(sections.kernels, recorder.path(), runtime.device,
+                                      runtime.comm,
+                                      training.warm_up(memory.batch, options.context)));
+    // Before the average of the weights begins, from what they are.
+    return LoadPretrained(sections, training, recorder.path(), runtime);
+  };
+  return RunTraining(training.task, options, recorder, runtime);
 }
 
 absl::Status CheckSeedsFolder(const std::string& run_dir, Runtime& runtime) {
