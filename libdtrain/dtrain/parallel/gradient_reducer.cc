@@ -179,6 +179,11 @@ void GradientReducer::SetGradientScale(const Tensor& scale) {
   if (power_sgd_ != nullptr) power_sgd_->SetGradientScale(scale);
 }
 
+void GradientReducer::SetGradientTokens(double tokens) {
+  DT_CHECK_GT(tokens, 0.0);
+  if (power_sgd_ != nullptr) power_sgd_->SetGradientTokens(tokens);
+}
+
 void GradientReducer::SetStep(int64_t step) {
   if (power_sgd_ != nullptr) power_sgd_->SetStep(step);
 }

@@ -142,9 +142,15 @@ class GradientReducer {
   std::vector<int64_t> SliceOffsets(int bucket) const;
   const Statistics& statistics() const { return statistics_; }
 
+  // PowerSGD adds to a step's gradients what earlier steps left out, so it must know how the two
+  // compare; without PowerSGD neither of these matters.
   // [1] float32, outlives the reducer: what a step's gradients are multiplied by, a power of two.
-  // Read when the step's first bucket is complete; PowerSGD's memory is kept free of it.
+  // Read when the step's first bucket is complete; 1 where it is not set.
   void SetGradientScale(const Tensor& scale);
+  // What the next steps' sums are going to be divided by beside that: the tokens (or rows) whose
+  // losses all ranks add up in a step, above 0. Before the step's first MarkReady(), the same on
+  // all ranks; 1 until it is set, which will do where all steps have the same number.
+  void SetGradientTokens(double tokens);
   // Of a run that goes on: steps it has made. Before the first MarkReady().
   void SetStep(int64_t step);
   // What PowerSGD carries from step to step; null with one rank and where nothing is compressed

@@ -160,9 +160,12 @@ void PowerSgdExchange::ForEachMatrix(Bucket& bucket, const Body& body) {
   }
 }
 
-void PowerSgdExchange::ReadScale() {
-  if (!gradient_scale_) return;
-  CopyToHost(&scale_, gradient_scale_.raw(), sizeof(scale_), gradients_->stream());
+void PowerSgdExchange::ReadUnit() {
+  float scale = 1.0f;
+  if (gradient_scale_) {
+    CopyToHost(&scale, gradient_scale_.raw(), sizeof(scale), gradients_->stream());
+  }
+  unit_ = static_cast<float>(double{scale} * gradient_tokens_);
 }
 
 void PowerSgdExchange::AddErrors(const CompressedMatrix& matrix) {
@@ -170,7 +173,7 @@ void PowerSgdExchange::AddErrors(const CompressedMatrix& matrix) {
   const float* const errors = memory_.errors.data() + matrix.error_begin;
   constexpr int64_t kGrain = 1 << 16;
   ParallelFor(matrix.size.elements(), kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) to[k] += errors[k] * scale_;
+    for (int64_t k = begin; k < end; ++k) to[k] += errors[k] * unit_;
   });
 }
 
@@ -219,7 +222,7 @@ void PowerSgdExchange::Prepare(int index) {
   if (plain_) return plain_->Prepare(index);
   Bucket& bucket = buckets_[static_cast<size_t>(index)];
   gradients_->Fetch(bucket.range);
-  if (index == 0) ReadScale();
+  if (index == 0) ReadUnit();
   if (!host_comm_) Encode(bucket);
 }
 
@@ -330,7 +333,7 @@ void PowerSgdExchange::WriteSums(Bucket& bucket) {
                    .own = bucket.own.data() + right,
                    .sum = bucket.second.data() + right,
                    .rank = memory_.rank},
-                  matrix.size, 1.0f / scale_, to, memory_.errors.data() + matrix.error_begin,
+                  matrix.size, 1.0f / unit_, to, memory_.errors.data() + matrix.error_begin,
                   host_stream_);
     std::copy_n(bucket.second.data() + right, memory_.rank * matrix.size.columns,
                 memory_.factors.data() + matrix.factor_begin);

@@ -7,6 +7,10 @@
 // the power method; Q starts where the last step ended. Errors add up to what the sum lacks, so
 // that nothing is lost, only late.
 //
+// The paper's gradients are means. Ours are sums of a step's losses times a scale, so errors are
+// kept in gradients / (scale * tokens of all ranks): the memory of a large step has no more weight
+// in a small one than a step of its own has.
+//
 // P and everything that is not compressed travel in a first allreduce of a bucket, Q in a second,
 // on a communicator of its own: buckets reach it in their order on every rank, while first ones are
 // still under way.
@@ -53,6 +57,8 @@ class PowerSgdExchange final : public BucketExchange {
   // [1] float32: what the gradients of a step are multiplied by, a power of two. Read when its
   // first bucket starts.
   void SetGradientScale(const Tensor& scale) { gradient_scale_ = scale; }
+  // Of all ranks; between steps.
+  void SetGradientTokens(double tokens) { gradient_tokens_ = tokens; }
   // Steps so far, in a run that goes on.
   void SetStep(int64_t step);
   // Absent until matrices are compressed. Between steps.
@@ -75,7 +81,7 @@ class PowerSgdExchange final : public BucketExchange {
   void AddBucket(const BucketRange& range, const std::vector<GradientRange>& parameters,
                  ShareCutter& cutter);
   void BeginCompression();
-  void ReadScale();
+  void ReadUnit();
   // P and the rest of the share.
   void Encode(Bucket& bucket);
   void AddErrors(const CompressedMatrix& matrix);
@@ -101,6 +107,7 @@ class PowerSgdExchange final : public BucketExchange {
   DType wire_type_;
   PowerSgdOptions options_;
   Tensor gradient_scale_;  // absent: 1
+  double gradient_tokens_ = 1.0;
   PowerSgdMemory memory_;
   std::vector<Bucket> buckets_;
   std::unique_ptr<BucketExchange> plain_;    // until compression begins
@@ -110,7 +117,7 @@ class PowerSgdExchange final : public BucketExchange {
   Stream host_stream_;  // of products in the host's memory
   int64_t step_ = 0;
   size_t started_ = 0, next_first_ = 0, next_second_ = 0;  // buckets of this step
-  float scale_ = 1.0f;                                     // of this step's gradients
+  float unit_ = 1.0f;   // this step's gradients are so many times those of its mean loss
   bool finite_ = true;  // this step's sums so far, the same on all ranks
 };
 

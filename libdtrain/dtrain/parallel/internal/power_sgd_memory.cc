@@ -19,6 +19,10 @@ namespace {
 
 constexpr char kFile[] = "power_sgd.safetensors";
 constexpr char kWriters[] = "ranks";  // by its first name: workers are ranks in most runs
+// What errors are gradients of. Files without it hold those of sums over each update's tokens,
+// whose number they do not say.
+constexpr char kUnit[] = "unit";
+constexpr char kMeanLoss[] = "mean loss";
 
 constexpr char kErrorPrefix[] = "error.";
 
@@ -101,6 +105,11 @@ bool CopyTensor(const SafetensorsFile& file, const std::string& name, const Matr
   return true;
 }
 
+bool IsOfMeanLoss(const SafetensorsFile& file) {
+  const auto unit = file.metadata().find(kUnit);
+  return unit != file.metadata().end() && unit->second == kMeanLoss;
+}
+
 // Workers that wrote the file.
 absl::StatusOr<int> WritersOf(const SafetensorsFile& file) {
   const auto text = file.metadata().find(kWriters);
@@ -155,6 +164,7 @@ CheckpointFile GatherMemory(const PowerSgdMemory& memory, Communicator& comm) {
                          memory.rank * matrix.size.columns)});
   }
   group.metadata[kWriters] = absl::StrCat(memory.grid.workers);
+  group.metadata[kUnit] = kMeanLoss;
   return {kFile, std::move(group)};
 }
 
@@ -201,6 +211,8 @@ absl::StatusOr<GatheredMemory> ReadMemory(const Checkpoint& checkpoint,
     return tensor.name.starts_with(kErrorPrefix);
   });
   gathered.dropped = static_cast<int>(errors - found) / gathered.writers;
+  gathered.is_of_sums = !IsOfMeanLoss(file);
+  if (gathered.is_of_sums) std::ranges::fill(gathered.errors, 0.0f);
   return gathered;
 }
 
@@ -226,6 +238,11 @@ absl::StatusOr<std::string> RestoreMemory(const std::string& path, Communicator&
   SpreadMemory(*gathered, comm, memory);
   if (!comm.is_root()) return "";
   if (gathered->writers == 0) return "the checkpoint has no memory of PowerSGD: it starts empty";
+  if (gathered->is_of_sums) {
+    return "PowerSGD's error memory is dropped: the version of dtrain that wrote it remembered "
+           "sums "
+           "of losses, not means";
+  }
   std::vector<std::string> notes;
   if (gathered->writers != memory.grid.workers) {
     notes.push_back(absl::StrCat("PowerSGD's error memory of ", gathered->writers,

@@ -29,8 +29,8 @@ struct PowerSgdMemory {
   int rank = 0;  // of the factors
   WorkerGrid grid;
   std::vector<CompressedMatrix> matrices;  // of all places
-  // What the worker's gradients still owe the sum, free of the loss scale; this rank's matrices,
-  // one after the other.
+  // What the worker's gradients still owe the sum, as gradients of the mean loss over all ranks'
+  // tokens; this rank's matrices, one after the other.
   std::vector<float> errors;
   // Q^T [rank, columns] of each of this rank's matrices, where the next step begins; the same on
   // all workers.
@@ -48,6 +48,9 @@ MemorySize SizeAt(const PowerSgdMemory& memory, int place);
 struct GatheredMemory {
   int writers = 0;  // workers that wrote it; 0: none
   int dropped = 0;  // matrices that it has and the run does not compress
+  // The file is of a version whose errors were those of sums of losses: they are zero here, since
+  // it does not say of how many.
+  bool is_of_sums = false;
   std::vector<float> errors;
   std::vector<float> factors;
 };
