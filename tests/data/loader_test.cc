@@ -109,6 +109,7 @@ TEST_CASE("an epoch has all tokens once, and another epoch follows it") {
     const LoadedBatch batch = loader.Next();
     source_tokens += batch.micro_batches[0].source.tokens();
     target_tokens += batch.micro_batches[0].target.tokens();
+    CHECK(batch.global_tokens == batch.micro_batches[0].target.tokens());
     pairs += batch.micro_batches[0].size();
     next = batch.next;
     if (next.epoch == 0) CHECK(next.sample == pairs);

@@ -66,6 +66,7 @@ TEST_CASE("ranks and micro-batches divide the batches of one process among them"
     int64_t masked = 0;
     for (PretrainingLoader& loader : loaders) {
       const PretrainingUpdate update = loader.Next();
+      CHECK(update.global_tokens == all.masked());
       CHECK(update.epoch_samples == expected.epoch_samples);
       CHECK(update.next == expected.next);
       REQUIRE(update.micro_batches.size() == 2);

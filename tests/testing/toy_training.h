@@ -138,6 +138,7 @@ class ToyTask final : public TrainingTask {
     return task_.NextUpdate();
   }
   int64_t source_tokens() const override { return task_.source_tokens(); }
+  int64_t global_tokens() const override { return task_.global_tokens(); }
   double losses_per_update() const override { return task_.losses_per_update(); }
   void Upload(int i, Context& ctx) override { task_.Upload(i, ctx); }
   std::string GraphKey() const override { return task_.GraphKey(); }

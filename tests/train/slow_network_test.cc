@@ -1,6 +1,7 @@
 // slow_network_test.cc - training that sends less: factors of gradients, or weights now and then.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
@@ -89,6 +90,35 @@ TEST_CASE("compressed gradients give the same weights on all ranks") {
   ToyRun plain = PowerSgdRun(corpus, 2);
   plain.trainer.reducer.power_sgd = {};
   CHECK(TrainToy(plain)[0].weights != TrainToy(PowerSgdRun(corpus, 2))[0].weights);
+}
+
+// Mean length of the gradients of updates of less than half of `budget` tokens, and of the others.
+std::pair<double, double> MeanLengths(const ToyRun& run, int64_t budget) {
+  std::array<double, 2> sums{}, counts{};
+  int64_t before = 0;
+  for (const StepRecord& record : TrainToy(run)[0].records) {
+    const int64_t tokens = record.target_tokens - std::exchange(before, record.target_tokens);
+    const size_t kind = 2 * tokens < budget ? 0 : 1;
+    sums[kind] += record.gradient_norm;
+    counts[kind] += 1.0;
+  }
+  return {sums[0] / counts[0], sums[1] / counts[1]};
+}
+
+TEST_CASE("what an epoch's short last update sends is its own, not what others left behind") {
+  constexpr int64_t kBudget = 290;  // of 48 pairs of 6 tokens and a half
+  const ToyCorpus corpus(48);
+  ToyRun plain = MakeToyRun(corpus);
+  plain.ranks = 2;
+  plain.task.batch.tokens_per_batch = kBudget;
+  plain.trainer.max_steps = 20;
+  ToyRun compressed = plain;
+  compressed.trainer.reducer.power_sgd = {.rank = 2, .seed = 3};
+  const auto [tails, others] = MeanLengths(plain, kBudget);
+  const auto [compressed_tails, compressed_others] = MeanLengths(compressed, kBudget);
+  REQUIRE(tails > 0.0);
+  CHECK(compressed_tails < 1.3 * tails);
+  CHECK(compressed_others < 1.3 * others);
 }
 
 TEST_CASE("a compressed run that stops and goes on is the run that never stopped") {

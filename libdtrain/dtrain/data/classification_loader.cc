@@ -22,7 +22,9 @@ class ClassificationLoader::Worker {
  private:
   ClassificationUpdate Load() {
     const BatchShare share = walk_.Next();
-    ClassificationUpdate update{.micro_batches = {}, .next = share.next};
+    ClassificationUpdate update{.micro_batches = {},
+                                .global_tokens = static_cast<int64_t>(share.samples.size()),
+                                .next = share.next};
     for (const std::vector<uint32_t>& part : share.parts) {
       update.micro_batches.push_back(PackExamples(shard_, part));
     }

@@ -27,7 +27,8 @@ namespace dtrain {
 // One update's data on this rank.
 struct ClassificationUpdate {
   std::vector<ClassificationBatch> micro_batches;  // one for each accumulation step, perhaps empty
-  DataPosition next;                               // where the next update starts
+  int64_t global_tokens = 0;  // texts whose losses all ranks sum, as LossSums::tokens counts
+  DataPosition next;          // where the next update starts
 };
 
 struct ClassificationLoaderOptions {

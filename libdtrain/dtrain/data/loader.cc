@@ -48,6 +48,9 @@ class BatchLoader::Worker {
   LoadedBatch Load() {
     const BatchShare share = walk_.Next();
     LoadedBatch batch{.micro_batches = {}, .next = share.next};
+    for (const uint32_t sample : share.samples) {
+      batch.global_tokens += shard_.target_length(sample) + 1;
+    }
     for (const std::vector<uint32_t>& part : share.parts) {
       batch.micro_batches.push_back(PackPairs(shard_, part, ids_));
     }

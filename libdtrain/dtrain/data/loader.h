@@ -48,6 +48,7 @@ PairBatch PackPairs(const TokenShard& shard, std::span<const uint32_t> samples,
 // One update's data on this rank.
 struct LoadedBatch {
   std::vector<PairBatch> micro_batches;  // one for each accumulation step, perhaps empty
+  int64_t global_tokens = 0;             // whose losses all ranks sum, as LossSums::tokens counts
   DataPosition next;                     // where the next update starts
 };
 

@@ -41,8 +41,10 @@ class PretrainingLoader::Worker {
       Walk(next_);
     }
     const BatchShare share = walk_->Next();
-    PretrainingUpdate update{
-        .micro_batches = {}, .epoch_samples = examples_->size(), .next = share.next};
+    PretrainingUpdate update{.micro_batches = {},
+                             .global_tokens = examples_->Masked(share.samples),
+                             .epoch_samples = examples_->size(),
+                             .next = share.next};
     const float next_weight = examples_->NextWeight(share.samples);
     for (const std::vector<uint32_t>& part : share.parts) {
       update.micro_batches.push_back(examples_->Pack(part, next_weight));

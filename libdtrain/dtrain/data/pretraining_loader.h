@@ -28,6 +28,7 @@ namespace dtrain {
 // One update's data on this rank.
 struct PretrainingUpdate {
   std::vector<PretrainingBatch> micro_batches;  // one for each accumulation step, perhaps empty
+  int64_t global_tokens = 0;  // masked ones whose losses all ranks sum, as LossSums::tokens counts
   int64_t epoch_samples = 0;  // examples of this epoch: another has a few more or less
   DataPosition next;          // where the next update starts
 };

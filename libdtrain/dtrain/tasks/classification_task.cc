@@ -115,7 +115,7 @@ double ClassificationTask::losses_per_update() const {
 
 absl::StatusOr<int> ClassificationTask::NextUpdate() {
   ClassificationUpdate update = loader_->Next();
-  return Load(std::move(update.micro_batches), update.next, train_.size());
+  return Load(std::move(update.micro_batches), update.global_tokens, update.next, train_.size());
 }
 
 absl::StatusOr<EvaluationResult> ClassificationTask::Evaluate(Context& ctx) {

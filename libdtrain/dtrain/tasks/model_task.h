@@ -32,6 +32,7 @@ class ModelTask : public TrainingTask {
            static_cast<double>(position_.sample) / static_cast<double>(epoch_samples_);
   }
   int64_t source_tokens() const override { return tokens_; }
+  int64_t global_tokens() const override { return global_tokens_; }
   void Upload(int i, Context& ctx) override {
     inputs_ = {};
     inputs_ = model_.Upload(micro_batches_.at(static_cast<size_t>(i)), ctx);
@@ -58,8 +59,10 @@ class ModelTask : public TrainingTask {
     epoch_samples_ = epoch_samples;
   }
   // Takes this rank's part of an update, behind which `next` lies; returns what NextUpdate() does.
-  int Load(std::vector<Batch> micro_batches, const DataPosition& next, int64_t epoch_samples) {
+  int Load(std::vector<Batch> micro_batches, int64_t global_tokens, const DataPosition& next,
+           int64_t epoch_samples) {
     inputs_ = {};
+    global_tokens_ = global_tokens;
     micro_batches_ = std::move(micro_batches);
     MoveTo(next, epoch_samples);
     tokens_ = 0;
@@ -84,6 +87,7 @@ class ModelTask : public TrainingTask {
   DataPosition position_;
   int64_t epoch_samples_ = 1;
   int64_t tokens_ = 0;
+  int64_t global_tokens_ = 0;
 };
 
 // UsageError where the device does not compute in this type.

@@ -225,7 +225,8 @@ void PretrainingTask::StartAt(const DataPosition& position, PretrainingLoader lo
 
 absl::StatusOr<int> PretrainingTask::NextUpdate() {
   PretrainingUpdate update = loader_->Next();
-  return Load(std::move(update.micro_batches), update.next, update.epoch_samples);
+  return Load(std::move(update.micro_batches), update.global_tokens, update.next,
+              update.epoch_samples);
 }
 
 std::string PretrainingTask::GraphKey() const {

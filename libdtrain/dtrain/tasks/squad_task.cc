@@ -108,7 +108,8 @@ absl::StatusOr<int> SquadTask::NextUpdate() {
     for (const uint32_t sample : part) rows.push_back(trained_[sample]);
     micro_batches.push_back(PackWindows(train_.windows, rows));
   }
-  return Load(std::move(micro_batches), update.next, Samples().size());
+  return Load(std::move(micro_batches), static_cast<int64_t>(update.samples.size()), update.next,
+              Samples().size());
 }
 
 absl::StatusOr<EvaluationResult> SquadTask::Evaluate(Context& ctx) {

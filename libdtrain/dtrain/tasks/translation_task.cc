@@ -151,7 +151,7 @@ absl::StatusOr<int> TranslationTask::NextUpdate() {
   LoadedBatch update = loader_->Next();
   std::vector<TranslationBatch> micro_batches;
   for (PairBatch& pairs : update.micro_batches) micro_batches.push_back(ToTranslationBatch(pairs));
-  return Load(std::move(micro_batches), update.next, train_.size());
+  return Load(std::move(micro_batches), update.global_tokens, update.next, train_.size());
 }
 
 std::string TranslationTask::GraphKey() const {

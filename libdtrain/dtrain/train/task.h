@@ -54,6 +54,9 @@ class TrainingTask {
   virtual absl::StatusOr<int> NextUpdate() = 0;
   // Source tokens of the loaded update on this rank, for the speed shown.
   virtual int64_t source_tokens() const = 0;
+  // Tokens, or texts, whose losses all ranks sum in the loaded update: what LossSums::tokens of
+  // them all will be. 0: not known, which will do but for PowerSGD.
+  virtual int64_t global_tokens() const { return 0; }
 
   // Losses that an update sums over all ranks, about: as LossSums::tokens counts them. 0: not
   // known. Where losses are scaled, the first scale is a good one for gradients of their mean.

@@ -90,16 +90,6 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
   state_.early_stop_metric_name = options.early_stop.metric;
 }
 
-std::unique_ptr<GradientReducer> Trainer::MakeReducer(Communicator& comm) {
-  GradientReducerOptions options = options_.reducer;
-  options.stream = ctx_.stream();
-  if (options_.shard_optimizer) options.scatter_block = OptimizerShards::kBlock;
-  auto reducer = std::make_unique<GradientReducer>(task_.parameters(), comm, options);
-  reducer->SetGradientScale(step_.loss_scale());
-  reducer->set_timeline(&timeline_.spans());
-  return reducer;
-}
-
 Trainer::~Trainer() { ctx_.set_loss({}); }
 
 absl::StatusOr<TrainResult> Trainer::Run() {
@@ -159,6 +149,7 @@ absl::StatusOr<Trainer::Update> Trainer::RunUpdate() {
   DT_CHECK(micro_batches >= 1 && micro_batches <= kMicroSteps);
   update.data_seconds = timer.Restart();
   update.source_tokens = static_cast<double>(task_.source_tokens());
+  TellReducer();
   Backward(micro_batches, update);
   const Timeline::Span span = Enter(Phase::kExchange);
   timer.Restart();
@@ -255,6 +246,9 @@ void Trainer::ReduceSums(Update& update) {
   comm_.AllReduce(std::span<double>(sums), ReduceOp::kSum);
   update.own_tokens = update.sums.tokens;
   update.sums.tokens = static_cast<int64_t>(sums[0]);
+  DT_CHECK(task_.global_tokens() == 0 || task_.global_tokens() == update.sums.tokens)
+      << "the task foretold " << task_.global_tokens() << " tokens, its losses count "
+      << update.sums.tokens;
   update.source_tokens = sums[1];
   update.requests = {.checkpoint = sums[2] > 0.0, .stop = sums[3] > 0.0, .timeline = sums[5] > 0.0};
   update.elapsed = sums[4];

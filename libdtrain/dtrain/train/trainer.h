@@ -229,6 +229,8 @@ class Trainer {
   bool IsInRound() const;
   // For the exchange with those ranks, with the loop's stream, scale and timeline.
   std::unique_ptr<GradientReducer> MakeReducer(Communicator& comm);
+  // How many tokens the loaded update has.
+  void TellReducer();
   // Whether ranks make the update that follows `step` alone.
   bool AreRoundsDue(int64_t step) const;
   absl::Status BeginRounds();

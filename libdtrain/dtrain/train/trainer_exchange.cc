@@ -13,6 +13,23 @@
 
 namespace dtrain {
 
+std::unique_ptr<GradientReducer> Trainer::MakeReducer(Communicator& comm) {
+  GradientReducerOptions options = options_.reducer;
+  options.stream = ctx_.stream();
+  if (options_.shard_optimizer) options.scatter_block = OptimizerShards::kBlock;
+  auto reducer = std::make_unique<GradientReducer>(task_.parameters(), comm, options);
+  reducer->SetGradientScale(step_.loss_scale());
+  reducer->set_timeline(&timeline_.spans());
+  return reducer;
+}
+
+void Trainer::TellReducer() {
+  const int64_t tokens = task_.global_tokens();
+  DT_CHECK(tokens > 0 || options_.reducer.power_sgd.rank == 0)
+      << "PowerSGD needs a task that gives its global_tokens()";
+  if (tokens > 0) reducer_->SetGradientTokens(static_cast<double>(tokens));
+}
+
 bool Trainer::AreRoundsDue(int64_t step) const {
   return options_.sync_every > 1 && comm_.size() > 1 && step >= options_.sync_every_start;
 }
