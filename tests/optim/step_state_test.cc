@@ -17,10 +17,11 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // One update of a device's state, read back.
-StepState Update(DeviceStep& step, double squares, double broken, Stream& stream) {
+StepState Update(DeviceStep& step, double squares, double broken, Stream& stream,
+                 double tokens = 32.0) {
   const double values[] = {squares, broken};
   CopyToDevice(step.squares().raw(), values, sizeof(values), stream);
-  step.SetInputs({.learning_rate = 1e-3, .tokens = 32.0}, stream);
+  step.SetInputs({.learning_rate = 1e-3, .tokens = tokens}, stream);
   step.Decide(stream);
   Buffer pinned(stream.device(), sizeof(StepState), ArenaMemory::kPinned);
   auto* const copy = reinterpret_cast<StepState*>(pinned.data());
@@ -82,6 +83,26 @@ TEST_CASE("a skipped update changes the scale alone, and the bias correction wai
   CHECK(done.adam.bias_correction1 == Approx(1.0 - std::pow(double{0.9f}, 7)));
   CHECK(done.adam.bias_correction2 == Approx(1.0 - std::pow(double{0.999f}, 7)));
   CHECK(done.average_decay == 0.25f);
+}
+
+TEST_CASE("an update without tokens changes neither weights nor scale nor counts") {
+  const StepRules rules = {
+      .loss_scaler = {.on = true, .growth_interval = 2}, .clip_norm = 1.0, .average_decay = 0.25f};
+  Stream stream(testing::TestDevice());
+  DeviceStep step(testing::TestDevice(), rules);
+  step.Reset(InitialLossScale(rules.loss_scaler), /*optimizer_steps=*/6, stream);
+  CHECK(Update(step, 1.0, 0.0, stream).loss_scaler.good_updates == 1);
+  for (const double broken : {0.0, 1.0}) {
+    const StepState empty = Update(step, 0.0, broken, stream, /*tokens=*/0.0);
+    CHECK(empty.adam.skip != 0.0f);
+    CHECK(empty.skipped == 0);
+    CHECK(empty.average_decay == 1.0f);
+    CHECK(empty.optimizer_steps == 7);
+    CHECK(empty.gradient_norm == 0.0);
+    CHECK(empty.loss_scaler.scale == 65536.0);
+    CHECK(empty.loss_scaler.good_updates == 1);
+  }
+  CHECK(Update(step, 1.0, 0.0, stream).loss_scaler.scale == 131072.0);
 }
 
 TEST_CASE("a long gradient is cut to the norm, a short one divided by tokens and scale alone") {

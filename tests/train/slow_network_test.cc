@@ -301,6 +301,36 @@ TEST_CASE("rounds that begin later are a run of all ranks' gradients, then one o
   CHECK(TrainToy(LocalRun(corpus, 2, 4))[0].weights != results[0].weights);
 }
 
+TEST_CASE("a rank without data in an update of a round keeps its weights and moments") {
+  const ToyCorpus corpus(9);
+  ToyRun run = LocalRun(corpus, 2, 8);
+  run.task.batch.samples_per_batch = 4;  // an epoch is 4, 4 and 1 pair
+  run.trainer.max_steps = 6;
+  run.trainer.adam.weight_decay = 0.1f;
+  // By rank and update.
+  std::array<std::vector<std::vector<float>>, 2> weights;
+  const auto results = testing::RunRanksOn(testing::OneHost(2), [&](Communicator& comm) {
+    ToyRun mine = run;
+    mine.before_update = [&](int64_t, ParameterSet& parameters) {
+      weights[static_cast<size_t>(comm.rank())].push_back(internal::CopyOf(parameters.weights()));
+    };
+    return internal::TrainOnRank(mine, comm);
+  });
+  CheckEqualRanks(results);
+  CHECK(results[0].state.skipped == 0);
+  int idle = 0;
+  for (size_t update = 0; update + 1 < 6; ++update) {
+    const auto stays = [&](size_t rank) {
+      return weights[rank].at(update) == weights[rank].at(update + 1);
+    };
+    CHECK_FALSE(stays(0));
+    const bool is_tail = update % 3 == 2;
+    CHECK(stays(1) == is_tail);
+    idle += stays(1) ? 1 : 0;
+  }
+  CHECK(idle == 1);
+}
+
 TEST_CASE("a rank with bad gradients skips by itself and the mean is good again") {
   const ToyCorpus corpus;
   ToyRun run = LocalRun(corpus, 2, 4);

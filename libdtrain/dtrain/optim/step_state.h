@@ -34,7 +34,9 @@ struct StepRules {
 // What the host knows of an update.
 struct UpdateInputs {
   double learning_rate = 0.0;
-  double tokens = 1.0;  // over all ranks: gradients are divided by it
+  // Over all ranks: gradients are divided by it. 0: there was nothing to learn from, and nothing
+  // but the losses changes.
+  double tokens = 1.0;
 };
 
 struct StepState {
@@ -89,16 +91,19 @@ constexpr double LossScaleOf(const StepRules& rules, const LossScalerState& stat
 // how many of them are NaN or infinite.
 constexpr void DecideStep(const StepRules& rules, double squares, double root, double broken,
                           StepState& state) {
-  const bool overflow = broken > 0.0 || !(squares - squares == 0.0);
+  const bool is_empty = state.inputs.tokens == 0.0;
+  const bool overflow = !is_empty && (broken > 0.0 || !(squares - squares == 0.0));
   const double unit = state.inputs.tokens * LossScaleOf(rules, state.loss_scaler);
-  state.gradient_norm = root / unit;
+  state.gradient_norm = is_empty ? 0.0 : root / unit;
   state.skipped = overflow ? 1 : 0;
   state.loss = state.loss_sum;
   state.nll = state.nll_sum;
   state.loss_sum = state.nll_sum = 0.0;
-  state.loss_scaler = UpdateLossScale(rules.loss_scaler, state.loss_scaler, overflow);
+  if (!is_empty) {
+    state.loss_scaler = UpdateLossScale(rules.loss_scaler, state.loss_scaler, overflow);
+  }
   state.loss_scale = static_cast<float>(LossScaleOf(rules, state.loss_scaler));
-  if (overflow) {
+  if (overflow || is_empty) {
     state.adam.skip = 1.0f;
     state.average_decay = 1.0f;
     return;

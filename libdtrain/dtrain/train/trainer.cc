@@ -259,8 +259,8 @@ void Trainer::ApplyGradients(Update& update) {
   Stream& stream = ctx_.stream();
   elapsed_ = update.elapsed;
   DT_CHECK(update.sums.tokens > 0) << "the task gives LossSums without tokens on every rank";
+  // In a round perhaps none: a rank without data leaves its weights and moments as they are.
   const int64_t learned = rounds_ ? update.own_tokens : update.sums.tokens;
-  const double tokens = static_cast<double>(std::max<int64_t>(learned, 1));
   if (rounds_) rounds_->Count(learned);
   update.learning_rate = RateOf(state_.step);
   update.epoch = task_.epochs();
@@ -268,7 +268,8 @@ void Trainer::ApplyGradients(Update& update) {
   update.target_tokens = state_.target_tokens += update.sums.tokens;
   state_.position = task_.position();
   state_.seconds = elapsed_;
-  step_.SetInputs({.learning_rate = update.learning_rate, .tokens = tokens}, stream);
+  step_.SetInputs({.learning_rate = update.learning_rate, .tokens = static_cast<double>(learned)},
+                  stream);
   static_cast<void>(graphs_.Run("update", [&] {
     Tensor squares = step_.squares();
     if (shards_) {
@@ -305,6 +306,7 @@ absl::Status Trainer::Learn(const Update& update, const StepState& decided) {
   state_.loss_scaler = decided.loss_scaler;
   state_.optimizer_steps = decided.optimizer_steps;
   adam_.set_steps(decided.optimizer_steps);
+  if (decided.inputs.tokens == 0.0) return absl::OkStatus();
   if (decided.skipped == 0) {
     skipped_in_a_row_ = 0;
     return absl::OkStatus();
