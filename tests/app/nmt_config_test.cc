@@ -62,6 +62,8 @@ TEST_CASE("fields that contradict each other are named") {
        "optimizer.min_learning_rate (1) is above optimizer.learning_rate (0.001)"},
       {{"trainer.shard_optimizer=true", "optimizer.type=nvlamb"},
        "trainer.shard_optimizer does not work with optimizer.type=nvlamb"},
+      {{"optimizer.type=lamb"},
+       "optimizer.type=lamb without optimizer.weight_decay adapts nothing"},
       {{"trainer.max_steps=0"}, "this run would never end"},
       {{"trainer.eval_every=", "trainer.early_stop.patience=3"},
        "trainer.early_stop.patience needs evaluations"},

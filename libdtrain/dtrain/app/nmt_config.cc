@@ -69,8 +69,13 @@ absl::Status ValidateSchedule(const proto::OptimizerConfig& optimizer, int64_t u
   return absl::OkStatus();
 }
 
-absl::Status ValidateSharding(bool shard_optimizer, const proto::OptimizerConfig& optimizer) {
+absl::Status ValidateOptimizer(const proto::OptimizerConfig& optimizer, bool shard_optimizer) {
   using Optimizer = proto::OptimizerConfig;
+  if (optimizer.type() == Optimizer::lamb && optimizer.weight_decay() == 0.0f) {
+    return UsageError(
+        "optimizer.type=lamb without optimizer.weight_decay adapts nothing and would be adamw: set "
+        "it, or optimizer.type=nvlamb, which adapts all tensors");
+  }
   const bool is_lamb = optimizer.type() == Optimizer::lamb || optimizer.type() == Optimizer::nvlamb;
   if (!shard_optimizer || !is_lamb) return absl::OkStatus();
   return UsageError(
@@ -180,7 +185,7 @@ absl::Status ValidateWithoutData(const proto::NmtConfig& config) {
       config.optimizer(), UpdatesOf(trainer.max_steps(), trainer.max_epochs(), kUnknownUpdates),
       !trainer.max_time().empty()));
   DT_RETURN_IF_ERROR(ValidateTrainer(trainer));
-  DT_RETURN_IF_ERROR(ValidateSharding(trainer.shard_optimizer(), config.optimizer()));
+  DT_RETURN_IF_ERROR(ValidateOptimizer(config.optimizer(), trainer.shard_optimizer()));
   return ValidateLengths(config);
 }
 

@@ -28,8 +28,8 @@ absl::Status ValidateSchedule(const proto::OptimizerConfig& optimizer, int64_t u
                               bool has_max_time);
 inline constexpr int64_t kUnknownUpdates = int64_t{1} << 40;
 
-// trainer.shard_optimizer of any program, with its optimizer.
-absl::Status ValidateSharding(bool shard_optimizer, const proto::OptimizerConfig& optimizer);
+// The optimizer of any program, with trainer.shard_optimizer.
+absl::Status ValidateOptimizer(const proto::OptimizerConfig& optimizer, bool shard_optimizer);
 
 // The part of it about the corpus: which files are given, and that they pair up.
 absl::Status ValidateDataConfig(const proto::DataConfig& data);

@@ -32,7 +32,7 @@ struct AdamConfig {
   // always decoupled.
   enum class TrustRatio {
     kNone,
-    kDecayed,  // those with weight decay
+    kDecayed,  // those with weight decay: none where weight_decay is 0, which leaves AdamW
     kAll
   };
   TrustRatio trust_ratio = TrustRatio::kNone;
