@@ -67,6 +67,9 @@ struct TrainerOptions {
   // The learning rate's total_steps and warmup_steps are shares of the epochs: with other batches
   // it goes on from the epochs done. Else they are updates, and each that was made counts as one.
   bool is_rate_of_epochs = false;
+  // A skipped update is one of max_steps and takes its place in the course of the rate, else a
+  // run's length would hang on its overflows; NVIDIA's recipes do not count it. Adam's bias
+  // correction does not either.
   LrScheduleOptions learning_rate = {};
   AdamConfig adam = {};
   double clip_norm = 1.0;  // of the mean gradient; 0 is no limit
