@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "dtrain/base/random.h"
+#include "dtrain/data/batch_walk.h"
 
 namespace dtrain {
 namespace {
@@ -114,6 +115,77 @@ TEST_CASE("batches continue from any position without loss or repetition") {
   CHECK(inside + static_cast<int64_t>(rest.size()) == plan.start(5));
   CHECK(plan.BatchFrom(plan.start(5)).size() == plan.Batch(5).size());
   CHECK(plan.BatchFrom(999).size() == 1);
+}
+
+// The samples of an epoch whose first half goes by `first` and the rest by `second`.
+std::vector<uint32_t> WalkBoth(const Corpus& corpus, const BatchOptions& first,
+                               const BatchOptions& second) {
+  BatchWalk begun(corpus.lengths(), first, {}, {.epoch = 2});
+  std::vector<uint32_t> samples;
+  const auto take = [&](BatchWalk& walk) {
+    const BatchShare share = walk.Next();
+    samples.insert(samples.end(), share.samples.begin(), share.samples.end());
+    return share.next;
+  };
+  DataPosition next{.epoch = 2};
+  while (next.sample < corpus.lengths().size() / 2) next = take(begun);
+  BatchWalk resumed(corpus.lengths(), second, {}, next);
+  while (next.epoch == 2) next = take(resumed);
+  CHECK(next == DataPosition{.epoch = 3});
+  return samples;
+}
+
+TEST_CASE("an epoch that goes on with other options has every sample once") {
+  const Corpus corpus(1000);
+  const BatchOptions plain{.tokens_per_batch = 700};
+  const BatchOptions windows{.tokens_per_batch = 700, .length_window = 100};
+  for (const BatchOptions& first : {plain, windows}) {
+    INFO("begun with a window of " << first.length_window);
+    BatchOptions budget = first, seed = first, unit = first, in_order = first;
+    budget.tokens_per_batch = 1000;
+    seed.seed = 2;
+    unit.unit = BudgetUnit::kBothSides;
+    in_order.shuffle = false;
+    const BatchOptions samples{.samples_per_batch = 16, .length_window = first.length_window};
+    const BatchOptions window{.tokens_per_batch = 700, .length_window = 130};
+    for (const BatchOptions& second : {budget, seed, unit, in_order, samples, window, plain}) {
+      std::vector<uint32_t> order = WalkBoth(corpus, first, second);
+      CHECK(order == OrderOf(EpochPlan(corpus.lengths(), first, 2)));
+      std::sort(order.begin(), order.end());
+      CHECK(order == AllOf(1000));
+    }
+  }
+}
+
+TEST_CASE("batches of an epoch in another order keep the budget of now") {
+  const Corpus corpus(1000);
+  const SampleOrder order = SampleOrderOf({.tokens_per_batch = 700, .length_window = 100});
+  const EpochPlan plan(corpus.lengths(), {.tokens_per_batch = 300, .length_window = 50}, 2, order);
+  for (int64_t b = 0; b < plan.num_batches(); ++b) {
+    int64_t tokens = 0;
+    for (const uint32_t i : plan.Batch(b)) tokens += corpus.lengths().TargetTokens(i);
+    CHECK(tokens <= 300);
+  }
+  CHECK(plan.start(plan.num_batches()) == 1000);
+}
+
+TEST_CASE("what does not change the order is no part of it") {
+  const BatchOptions options{.tokens_per_batch = 500, .seed = 3};
+  BatchOptions other = options;
+  other.tokens_per_batch = 800;
+  CHECK(SampleOrderOf(other) == SampleOrderOf(options));
+  other.seed = 4;
+  CHECK_FALSE(SampleOrderOf(other) == SampleOrderOf(options));
+  BatchOptions in_order = options;
+  in_order.shuffle = other.shuffle = false;
+  CHECK(SampleOrderOf(other) == SampleOrderOf(in_order));
+  const auto windows = [](int64_t tokens, int64_t samples) {
+    return SampleOrderOf(
+        {.tokens_per_batch = tokens, .samples_per_batch = samples, .length_window = 9});
+  };
+  CHECK_FALSE(windows(500, 0) == windows(800, 0));
+  CHECK_FALSE(windows(500, 8) == windows(500, 16));
+  CHECK(windows(500, 8) == windows(800, 8));
 }
 
 TEST_CASE("an epoch without pairs has no batches") {

@@ -212,7 +212,7 @@ TEST_CASE("an epoch has all texts once, with their tokens and weights") {
       *ClassificationLoader::Create(shard, {.batch = {.samples_per_batch = 32}});
   const ClassificationUpdate first = loader.Next();
   const ClassificationUpdate last = loader.Next();
-  CHECK(first.next == DataPosition{.sample = 32});
+  CHECK(first.next == DataPosition{.sample = 32, .order = SampleOrderOf({})});
   CHECK(last.next == DataPosition{.epoch = 1});
   int64_t rows = 0;
   int64_t tokens = 0;

@@ -118,7 +118,9 @@ TEST_CASE("an epoch has all tokens once, and another epoch follows it") {
   CHECK(target_tokens == shard.target_tokens() + 31);
   CHECK(next == DataPosition{.epoch = 1, .sample = 0});
   const LoadedBatch second = loader.Next();
-  CHECK(second.next == DataPosition{.epoch = 1, .sample = second.micro_batches[0].size()});
+  CHECK(second.next == DataPosition{.epoch = 1,
+                                    .sample = second.micro_batches[0].size(),
+                                    .order = SampleOrderOf(Options().batch)});
 }
 
 TEST_CASE("a tail smaller than the number of ranks leaves some with an empty micro-batch") {

@@ -131,6 +131,7 @@ class ToyTask final : public TrainingTask {
   ParameterSet& parameters() override { return task_.parameters(); }
   absl::Status Seek(const DataPosition& position) override { return task_.Seek(position); }
   DataPosition position() const override { return task_.position(); }
+  std::optional<SampleOrder> sample_order() const override { return task_.sample_order(); }
   double epochs() const override { return task_.epochs(); }
   absl::StatusOr<int> NextUpdate() override {
     if (run_.before_update) run_.before_update(step_++, parameters());

@@ -21,7 +21,8 @@ BatchWalk::BatchWalk(const SampleLengths& lengths, const BatchOptions& options,
 
 BatchShare BatchWalk::Next() {
   if (!plan_ || plan_epoch_ != cursor_.epoch) {
-    plan_.emplace(lengths_, options_, cursor_.epoch);
+    if (!cursor_.order) cursor_.order = SampleOrderOf(options_);
+    plan_.emplace(lengths_, options_, cursor_.epoch, *cursor_.order);
     plan_epoch_ = cursor_.epoch;
   }
   BatchShare batch;

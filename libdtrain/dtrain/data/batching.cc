@@ -76,6 +76,14 @@ std::vector<int64_t> CutBatches(const SampleLengths& lengths, const BatchOptions
   return starts;
 }
 
+// The batches that a window is cut into.
+BatchOptions BudgetOf(const SampleOrder& order) {
+  return {.tokens_per_batch = order.tokens_per_batch,
+          .samples_per_batch = order.samples_per_batch,
+          .unit = order.unit,
+          .length_window = order.length_window};
+}
+
 // Equal ones stay in their order.
 void SortLongestFirst(const SampleLengths& lengths, std::vector<uint32_t>& samples) {
   std::stable_sort(samples.begin(), samples.end(),
@@ -103,24 +111,47 @@ class LightestPart {
 
 }  // namespace
 
-EpochPlan::EpochPlan(const SampleLengths& lengths, const BatchOptions& options, int64_t epoch) {
+SampleOrder SampleOrderOf(const BatchOptions& options) {
+  SampleOrder order{.shuffle = options.shuffle,
+                    .seed = options.shuffle ? options.seed : 0,
+                    .length_window = options.length_window};
+  if (!options.shuffle || options.length_window == 0) return order;
+  order.samples_per_batch = options.samples_per_batch;
+  if (options.samples_per_batch > 0) return order;
+  order.tokens_per_batch = options.tokens_per_batch;
+  order.unit = options.unit;
+  return order;
+}
+
+EpochPlan::EpochPlan(const SampleLengths& lengths, const BatchOptions& options, int64_t epoch,
+                     const SampleOrder& order) {
   if (!lengths.target.empty()) DT_CHECK_EQ(lengths.source.size(), lengths.target.size());
   DT_CHECK_LT(lengths.size(), int64_t{std::numeric_limits<uint32_t>::max()});
   DT_CHECK_GE(options.samples_per_batch, 0);
   DT_CHECK_GT(options.tokens_per_batch, 0);
-  DT_CHECK_GE(options.length_window, 0);
+  DT_CHECK_GE(order.length_window, 0);
   order_.resize(static_cast<size_t>(lengths.size()));
   std::iota(order_.begin(), order_.end(), 0u);
   const auto step = static_cast<uint32_t>(epoch);
-  if (options.shuffle) Shuffle(order_, {.seed = options.seed, .step = step, .site = kSampleSite});
-  if (options.length_window > 0) SortWindows(lengths, options.length_window, order_);
-  starts_ = CutBatches(lengths, options, order_);
-  if (!options.shuffle || options.length_window == 0 || num_batches() == 0) return;
-
+  if (order.shuffle) Shuffle(order_, {.seed = order.seed, .step = step, .site = kSampleSite});
+  if (order.length_window > 0) SortWindows(lengths, order.length_window, order_);
   // Short and long batches must not follow each other in order of length.
+  const bool mixes_batches = order.shuffle && order.length_window > 0;
+  if (mixes_batches) {
+    starts_ = CutBatches(lengths, BudgetOf(order), order_);
+    ShuffleBatches({.seed = order.seed, .step = step, .site = kBatchSite});
+  }
+  const bool is_own = order == SampleOrderOf(options);
+  if (mixes_batches && is_own) return;
+  BatchOptions budget = options;
+  if (!is_own) budget.length_window = 0;
+  starts_ = CutBatches(lengths, budget, order_);
+}
+
+void EpochPlan::ShuffleBatches(const RandomKey& key) {
   std::vector<int64_t> batches(static_cast<size_t>(num_batches()));
   std::iota(batches.begin(), batches.end(), int64_t{0});
-  Shuffle(batches, {.seed = options.seed, .step = step, .site = kBatchSite});
+  Shuffle(batches, key);
   std::vector<uint32_t> order;
   std::vector<int64_t> starts = {0};
   order.reserve(order_.size());

@@ -8,10 +8,11 @@
 //
 // One update takes one global batch, cut by a budget of tokens, or of samples, that counts all
 // ranks together. So the order of the samples, and the updates themselves, do not depend on the
-// number of ranks, and (epoch, cursor) is all that a run must remember. Every sample occurs once in
-// an epoch; the last batch is what is left. Nothing is padded, hence batches need not hold samples
-// of like length: by default they are plain random samples, which train best, and the split among
-// ranks evens out the work.
+// number of ranks, and (epoch, cursor, SampleOrder) is all that a run must remember. Every sample
+// occurs once in an epoch, also where a run goes on with other options in the middle of one: that
+// epoch keeps its order. The last batch is what is left. Nothing is padded, hence batches need not
+// hold samples of like length: by default they are plain random samples, which train best, and the
+// split among ranks evens out the work.
 #ifndef DTRAIN_DATA_BATCHING_H_
 #define DTRAIN_DATA_BATCHING_H_
 
@@ -19,6 +20,8 @@
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "dtrain/base/random.h"
 
 namespace dtrain {
 
@@ -80,11 +83,32 @@ struct BatchOptions {
   int64_t length_window = 0;
 };
 
+// What the order of an epoch's samples follows from, beside their number and lengths.
+struct SampleOrder {
+  bool shuffle = true;
+  uint64_t seed = 0;  // 0 without shuffle
+  int64_t length_window = 0;
+  // Of the batches that the windows are cut into, and which are shuffled; without these 0 and
+  // kTargetTokens.
+  int64_t tokens_per_batch = 0;
+  int64_t samples_per_batch = 0;
+  BudgetUnit unit = BudgetUnit::kTargetTokens;
+
+  friend bool operator==(const SampleOrder&, const SampleOrder&) = default;
+};
+// The order of the epochs that begin with these options.
+SampleOrder SampleOrderOf(const BatchOptions& options);
+
 // The batches of one epoch. 4 bytes of memory a sample.
 class EpochPlan {
  public:
   // A sample that is longer than the budget makes a batch of its own. At most 2^32 - 1 samples.
-  EpochPlan(const SampleLengths& lengths, const BatchOptions& options, int64_t epoch);
+  EpochPlan(const SampleLengths& lengths, const BatchOptions& options, int64_t epoch)
+      : EpochPlan(lengths, options, epoch, SampleOrderOf(options)) {}
+  // Of an epoch that was begun in that order: another one than the options' is cut anew by their
+  // budget, so that its batches may hold samples of less like length.
+  EpochPlan(const SampleLengths& lengths, const BatchOptions& options, int64_t epoch,
+            const SampleOrder& order);
 
   int64_t num_samples() const { return static_cast<int64_t>(order_.size()); }
   int64_t num_batches() const { return static_cast<int64_t>(starts_.size()) - 1; }
@@ -97,6 +121,8 @@ class EpochPlan {
   std::span<const uint32_t> BatchFrom(int64_t cursor) const;
 
  private:
+  void ShuffleBatches(const RandomKey& key);
+
   std::vector<uint32_t> order_;
   std::vector<int64_t> starts_;
 };

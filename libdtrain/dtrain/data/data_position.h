@@ -4,6 +4,9 @@
 #define DTRAIN_DATA_DATA_POSITION_H_
 
 #include <cstdint>
+#include <optional>
+
+#include "dtrain/data/batching.h"
 
 namespace dtrain {
 
@@ -11,6 +14,8 @@ namespace dtrain {
 struct DataPosition {
   int64_t epoch = 0;   // 0-based
   int64_t sample = 0;  // of the epoch's order
+  // Of an epoch that has begun; without it, that of the loader's options.
+  std::optional<SampleOrder> order = {};
 
   friend bool operator==(const DataPosition&, const DataPosition&) = default;
 };

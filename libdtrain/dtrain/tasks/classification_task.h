@@ -50,6 +50,7 @@ class ClassificationTask final
       const ClassificationTaskOptions& options, Communicator& comm);
 
   absl::Status Seek(const DataPosition& position) override;
+  std::optional<SampleOrder> sample_order() const override { return SampleOrderOf(options_.batch); }
   absl::StatusOr<int> NextUpdate() override;
   double losses_per_update() const override;  // rows
   std::string GraphKey() const override { return GraphKeyOf(inputs().text.sequences); }

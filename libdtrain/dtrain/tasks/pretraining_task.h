@@ -55,6 +55,7 @@ class PretrainingTask final
       const PretrainingTaskOptions& options, Communicator& comm);
 
   absl::Status Seek(const DataPosition& position) override;
+  std::optional<SampleOrder> sample_order() const override { return SampleOrderOf(options_.batch); }
   absl::StatusOr<int> NextUpdate() override;
   double losses_per_update() const override;  // masked tokens
   std::string GraphKey() const override;

@@ -46,6 +46,7 @@ class SquadTask final : public ModelTask<BertQuestionAnswering, SpanBatch, SpanI
                                                            Communicator& comm);
 
   absl::Status Seek(const DataPosition& position) override;
+  std::optional<SampleOrder> sample_order() const override { return SampleOrderOf(options_.batch); }
   absl::StatusOr<int> NextUpdate() override;
   double losses_per_update() const override;  // windows
   std::string GraphKey() const override { return GraphKeyOf(inputs().text.sequences); }

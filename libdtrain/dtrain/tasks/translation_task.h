@@ -52,6 +52,7 @@ class TranslationTask final
       const TranslationTaskOptions& options, Communicator& comm);
 
   absl::Status Seek(const DataPosition& position) override;
+  std::optional<SampleOrder> sample_order() const override { return SampleOrderOf(options_.batch); }
   absl::StatusOr<int> NextUpdate() override;
   double losses_per_update() const override {  // target tokens
     return static_cast<double>(options_.batch.tokens_per_batch);

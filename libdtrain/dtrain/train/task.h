@@ -4,6 +4,7 @@
 #define DTRAIN_TRAIN_TASK_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,9 @@ class TrainingTask {
   // StorageError when the data has no such position.
   virtual absl::Status Seek(const DataPosition& position) = 0;
   virtual DataPosition position() const = 0;  // of the next update
+  // In which order epochs begin here, where that is known. One that has begun in another goes on in
+  // that: Seek() takes it with the position.
+  virtual std::optional<SampleOrder> sample_order() const { return std::nullopt; }
   virtual double epochs() const = 0;  // position as a number: 1.5 is half through the second
   // Loads the next update's micro-batches; their number may differ between ranks and is at least 1
   // and at most kMaxMicroBatches.

@@ -127,6 +127,26 @@ absl::Status RefuseForeignTensors(const SafetensorsFile& file, ParameterSet& par
   return absl::OkStatus();
 }
 
+nlohmann::ordered_json ToJson(const std::optional<SampleOrder>& order) {
+  if (!order) return nullptr;
+  return {{"shuffle", order->shuffle},
+          {"seed", order->seed},
+          {"length_window", order->length_window},
+          {"tokens_per_batch", order->tokens_per_batch},
+          {"samples_per_batch", order->samples_per_batch},
+          {"unit", static_cast<int>(order->unit)}};
+}
+
+std::optional<SampleOrder> OrderFromJson(const nlohmann::json& json) {
+  if (json.is_null()) return std::nullopt;
+  return SampleOrder{.shuffle = json.at("shuffle").get<bool>(),
+                     .seed = json.at("seed").get<uint64_t>(),
+                     .length_window = json.at("length_window").get<int64_t>(),
+                     .tokens_per_batch = json.at("tokens_per_batch").get<int64_t>(),
+                     .samples_per_batch = json.at("samples_per_batch").get<int64_t>(),
+                     .unit = static_cast<BudgetUnit>(json.at("unit").get<int>())};
+}
+
 }  // namespace
 
 std::string StateToJson(const TrainState& state) {
@@ -135,6 +155,7 @@ std::string StateToJson(const TrainState& state) {
                                        {"optimizer_steps", state.optimizer_steps},
                                        {"epoch", state.position.epoch},
                                        {"sample", state.position.sample},
+                                       {"sample_order", ToJson(state.position.order)},
                                        {"target_tokens", state.target_tokens},
                                        {"skipped", state.skipped},
                                        {"seconds", state.seconds},
@@ -167,6 +188,8 @@ absl::StatusOr<TrainState> StateFromJson(const std::string& text, const std::str
     json.at("optimizer_steps").get_to(state.optimizer_steps);
     json.at("epoch").get_to(state.position.epoch);
     json.at("sample").get_to(state.position.sample);
+    // Older ones have none.
+    state.position.order = OrderFromJson(json.value("sample_order", nlohmann::json()));
     json.at("target_tokens").get_to(state.target_tokens);
     json.at("skipped").get_to(state.skipped);
     json.at("seconds").get_to(state.seconds);

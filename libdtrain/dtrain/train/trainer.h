@@ -262,6 +262,8 @@ class Trainer {
   absl::Status EndsBroken(const std::string& reason);
   // Why the run ends here, or "".
   std::string EndReason(const Requests& requests) const;
+  // Where the epoch that has begun has another order than today's.
+  void TellOrder();
   // planned_end_ and the end of the learning rate, where the epochs that are left end elsewhere.
   void PlanEnd();
   // UsageError where a checkpoint of another run leaves nothing to train.

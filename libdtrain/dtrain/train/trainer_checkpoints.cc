@@ -41,6 +41,18 @@ absl::Status CheckModelText(const Checkpoint& checkpoint, const std::string& our
       checkpoint.path(), DifferingLines(theirs, ours), DifferingLines(ours, theirs)));
 }
 
+std::string Describe(const SampleOrder& order) {
+  std::string text =
+      order.shuffle ? absl::StrFormat("shuffled by seed %d", order.seed) : "as in the file";
+  if (order.length_window == 0) return text;
+  absl::StrAppendFormat(&text, ", length_window %d", order.length_window);
+  const int64_t samples = order.samples_per_batch;
+  if (samples > 0) absl::StrAppendFormat(&text, " with batches of %d samples", samples);
+  const int64_t tokens = order.tokens_per_batch;
+  if (tokens > 0) absl::StrAppendFormat(&text, " with batches of %d tokens", tokens);
+  return text;
+}
+
 }  // namespace
 
 absl::Status Trainer::OnRoot(const std::function<absl::Status()>& work) {
@@ -62,9 +74,22 @@ absl::Status Trainer::Resume(const std::string& from) {
   // A complete run that is started again has its checkpoint already; one that goes on from another
   // run's has none of its own.
   if (from == "auto" && state_.step > 0) last_checkpoint_step_ = state_.step;
-  if (state_.step > 0 && comm_.is_root()) Event("resume", "going on from " + *path);
+  if (state_.step > 0 && comm_.is_root()) {
+    Event("resume", "going on from " + *path);
+    TellOrder();
+  }
   reducer_->SetStep(state_.step);
   return state_.step > 0 ? RestorePowerSgd(*path) : absl::OkStatus();
+}
+
+void Trainer::TellOrder() {
+  const std::optional<SampleOrder>& begun = state_.position.order;
+  const std::optional<SampleOrder> ours = task_.sample_order();
+  if (!begun || !ours || *begun == *ours) return;
+  Event("resume",
+        absl::StrFormat("the epoch that has begun goes on in its order (%s), so that every sample "
+                        "comes once; the next ones have today's (%s)",
+                        Describe(*begun), Describe(*ours)));
 }
 
 void Trainer::PlanEnd() {
