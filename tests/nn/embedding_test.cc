@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/embedding.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <vector>
@@ -34,6 +35,19 @@ struct Layer {
   Context ctx;
   int ready = 0;
 };
+
+TEST_CASE("a table starts with the deviation that makes embedded tokens as large as positions") {
+  ParameterSet parameters;
+  const TokenEmbeddingOptions options{.vocab_size = 600, .hidden_size = 64, .zero_id = 599};
+  const Parameter& table = TokenEmbedding::AddTable(Scope(parameters, "embed"), options);
+  parameters.Allocate({}, DType::kFloat32, /*seed=*/3);
+  const Values values = ValuesOf(table.value());
+  double squares = 0.0;
+  for (const double value : values) squares += value * value;
+  // hidden_size^-0.5, which the layer multiplies by hidden_size^0.5 (Vaswani et al. 2017, 3.4).
+  CHECK(std::sqrt(squares / (599.0 * 64.0)) == Approx(0.125).epsilon(0.02));
+  CHECK(std::all_of(values.end() - 64, values.end(), [](double value) { return value == 0.0; }));
+}
 
 TEST_CASE("positions of a packed batch start anew with each sequence") {
   Layer layer;
