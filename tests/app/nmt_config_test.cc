@@ -137,6 +137,21 @@ TEST_CASE("the ways to spare a slow network reach the trainer") {
   CHECK(options({}).reducer.power_sgd.rank == 0);
 }
 
+TEST_CASE("ranks draw other dropout, of the run's seed") {
+  proto::NmtConfig config;
+  REQUIRE(LoadConfig({.files = {}, .overrides = {"trainer.seed=9"}}, config).ok());
+  const auto seed_of = [&](int rank) {
+    const Context with_plan({}, ContextOptionsOf(config.trainer(), rank, RecomputePlan()));
+    const Context context({}, ContextOptionsOf(config.trainer(), rank));
+    const uint64_t seed = context.MakeDropout(0.1f, /*site=*/3).key.seed;
+    CHECK(with_plan.MakeDropout(0.1f, /*site=*/3).key.seed == seed);
+    return seed;
+  };
+  CHECK(seed_of(0) == 9);
+  CHECK(seed_of(1) != seed_of(0));
+  CHECK(seed_of(2) != seed_of(1));
+}
+
 // Every preset loads; those without data of their own get some.
 TEST_CASE("every preset is a valid configuration") {
   const std::filesystem::path folder(testing::PresetsDirectory("nmt_train"));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 #include <vector>
 
 #include "dtrain/ops/cast.h"
@@ -127,6 +128,137 @@ TEST_CASE("a beam of one is greedy search whatever the length penalty") {
     }
   }
   CHECK(some_end_early);
+}
+
+// When a full beam ends the search of a sentence.
+enum class StopRule { kByScore, kAlways, kNever, kWithoutPenalty };
+
+// The search of one sentence as it is defined, from the probabilities of whole beginnings.
+struct Reference {
+  struct Partial {
+    std::vector<int32_t> ids;
+    double sum = 0.0;  // log p
+  };
+  Seq2SeqTransformer& model;
+  Context& ctx;
+  BeamSearchOptions options;
+  std::vector<int32_t> source;
+  StopRule rule = StopRule::kByScore;
+  std::vector<double> finished = {};  // scores, best first
+
+  double Penalty(size_t length) const {
+    return std::pow((5.0 + static_cast<double>(length)) / 6.0, double{options.alpha});
+  }
+  // log p of the tokens, the last of which need not be the end.
+  double LogProbabilityOf(const std::vector<int32_t>& ids) const {
+    const testing::SentencePair pair{{source.begin(), source.end() - 1},
+                                     {ids.begin(), ids.end() - 1}};
+    TranslationBatch batch = Pack({pair}, 0, 1, model.options().pad_id());
+    batch.target_ids.back() = ids.back();
+    return -model.Forward(batch, ctx).nll;
+  }
+  std::vector<Partial> Extended(const std::vector<Partial>& alive) const {
+    std::vector<Partial> all;
+    for (const Partial& partial : alive) {
+      const bool is_full = partial.ids.size() == source.size() + options.extra_length;
+      for (int32_t id = 0; id < model.options().vocab_size; ++id) {
+        if (id == model.options().pad_id() || (is_full && id != kEnd)) continue;
+        std::vector<int32_t> ids = partial.ids;
+        ids.push_back(id);
+        const double sum = LogProbabilityOf(ids);
+        all.push_back({std::move(ids), sum});
+      }
+    }
+    std::sort(all.begin(), all.end(),
+              [](const Partial& a, const Partial& b) { return a.sum > b.sum; });
+    return all;
+  }
+  bool IsDecided(const Partial& best) const {
+    if (finished.size() < static_cast<size_t>(options.beam_size)) return false;
+    if (rule == StopRule::kAlways || rule == StopRule::kNever) return rule == StopRule::kAlways;
+    const double penalty = rule == StopRule::kWithoutPenalty ? 1.0 : Penalty(best.ids.size() + 1);
+    return best.sum / penalty <= finished.back();
+  }
+  std::vector<double> Scores() {
+    const auto beam = static_cast<size_t>(options.beam_size);
+    std::vector<Partial> alive(1);
+    while (!alive.empty()) {
+      const std::vector<Partial> all = Extended(alive);
+      alive.clear();
+      for (size_t rank = 0; rank < all.size() && alive.size() < beam; ++rank) {
+        if (all[rank].ids.back() != kEnd) {
+          alive.push_back(all[rank]);
+        } else if (rank < beam) {
+          finished.push_back(all[rank].sum / Penalty(all[rank].ids.size()));
+        }
+      }
+      std::sort(finished.rbegin(), finished.rend());
+      if (finished.size() > beam) finished.resize(beam);
+      if (!alive.empty() && IsDecided(alive.front())) break;
+    }
+    return finished;
+  }
+};
+
+double LargestDifference(const std::vector<double>& a, const std::vector<double>& b) {
+  double largest = a.size() == b.size() ? 0.0 : 1e9;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    largest = std::max(largest, std::abs(a[i] - b[i]));
+  }
+  return largest;
+}
+
+TEST_CASE("a search goes on until nothing alive can score as well, with the length penalty") {
+  const Seq2SeqOptions options = TinyOptions(9);
+  Context ctx(testing::TestDevice());
+  const auto sources = Sources(RandomPairs(6, 5, options.vocab_size, 8));
+  // Sentences by which another rule is told from this one.
+  std::map<StopRule, int> differing;
+  for (const uint64_t seed : {21, 24, 27, 30, 33, 36}) {
+    Seq2SeqTransformer model(options);
+    model.Allocate(testing::TestDevice(), DType::kFloat32, seed);
+    // Far enough apart that some translations end before their limit.
+    Scale(model.parameters().weights(), 1.6f, ctx.stream());
+    model.parameters().RefreshComputeWeights();
+    for (const float alpha : {0.6f, 2.0f}) {
+      const BeamSearchOptions search{
+          .beam_size = 2, .alpha = alpha, .extra_length = 4, .n_best = 2, .end_id = kEnd};
+      const auto results = BeamSearch(model, sources, search, ctx);
+      for (size_t i = 0; i < sources.size(); ++i) {
+        INFO("seed " << seed << ", alpha " << alpha << ", sentence " << i);
+        std::vector<double> scores;
+        for (const Hypothesis& found : results[i]) scores.push_back(double{found.score});
+        const auto expected = Reference{model, ctx, search, sources[i]}.Scores();
+        CHECK(LargestDifference(scores, expected) < 1e-4);
+        for (const StopRule rule :
+             {StopRule::kAlways, StopRule::kNever, StopRule::kWithoutPenalty}) {
+          const auto other = Reference{model, ctx, search, sources[i], rule}.Scores();
+          if (LargestDifference(other, expected) > 1e-3) ++differing[rule];
+        }
+      }
+    }
+  }
+  CHECK(differing[StopRule::kAlways] > 0);
+  CHECK(differing[StopRule::kNever] > 0);
+  CHECK(differing[StopRule::kWithoutPenalty] > 0);
+}
+
+TEST_CASE("what is forbidden is not produced, and the rest still is") {
+  const Seq2SeqOptions options = TinyOptions(40);
+  Seq2SeqTransformer model(options);
+  model.Allocate(testing::TestDevice(), DType::kFloat32, 13);
+  Context ctx(testing::TestDevice());
+  const std::vector<std::vector<int32_t>> sources = {{5, 6, 7, kEnd}};
+  BeamSearchOptions search{.beam_size = 2, .extra_length = 4, .end_id = kEnd};
+  // What is found is forbidden next.
+  for (int round = 0; round < 4; ++round) {
+    const std::vector<int32_t> ids = BeamSearch(model, sources, search, ctx)[0].at(0).ids;
+    REQUIRE_FALSE(ids.empty());
+    for (const int32_t id : ids) {
+      CHECK(std::count(search.forbidden_ids.begin(), search.forbidden_ids.end(), id) == 0);
+    }
+    search.forbidden_ids.insert(search.forbidden_ids.end(), ids.begin(), ids.end());
+  }
 }
 
 TEST_CASE("an empty sentence translates to nothing and limits hold") {

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -92,6 +93,9 @@ TEST_CASE("scores and losses of answers are PyTorch's") {
   CHECK(sums.loss / static_cast<double>(sums.tokens) ==
         Approx(double{golden.Scalar("loss")}).epsilon(kTolerance));
   CHECK(sums.nll == sums.loss);
+  REQUIRE(scores.losses.size() == static_cast<size_t>(batch.size()));
+  CHECK(std::accumulate(scores.losses.begin(), scores.losses.end(), 0.0) ==
+        Approx(sums.loss).epsilon(kTolerance));
 }
 
 TEST_CASE("gradients of question answering are PyTorch's, whatever threads and recomputation") {
