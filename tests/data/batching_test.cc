@@ -157,6 +157,26 @@ TEST_CASE("an epoch that goes on with other options has every sample once") {
   }
 }
 
+TEST_CASE("updates are counted as a walk makes them") {
+  const Corpus corpus(1000);
+  const BatchOptions window{.tokens_per_batch = 700, .length_window = 100};
+  for (const BatchOptions& options :
+       {BatchOptions{.tokens_per_batch = 700}, window, BatchOptions{.samples_per_batch = 16},
+        BatchOptions{.samples_per_batch = 16, .length_window = 100}}) {
+    for (const DataPosition& start :
+         {DataPosition(), DataPosition{.epoch = 1, .sample = 501},
+          DataPosition{.epoch = 1, .sample = 64, .order = SampleOrderOf(window)}}) {
+      INFO("budgets " << options.tokens_per_batch << " and " << options.samples_per_batch
+                      << ", window " << options.length_window << ", from " << start.sample);
+      BatchWalk walk(corpus.lengths(), options, {}, start);
+      int64_t updates = 0;
+      while (walk.Next().next.epoch < 4) ++updates;
+      CHECK(CountUpdates(corpus.lengths(), options, start, 4) == updates + 1);
+      CHECK(CountUpdates(corpus.lengths(), options, start, start.epoch) == 0);
+    }
+  }
+}
+
 TEST_CASE("batches of an epoch in another order keep the budget of now") {
   const Corpus corpus(1000);
   const SampleOrder order = SampleOrderOf({.tokens_per_batch = 700, .length_window = 100});

@@ -220,6 +220,35 @@ TEST_CASE("an update sums about as many losses as it has texts") {
   check(90.0 / static_cast<double>(updates));
 }
 
+TEST_CASE("where epochs differ in updates each text is learned from in all of them") {
+  constexpr int64_t kEpochs = 5;
+  const ToyTexts texts;
+  bool some_differ = false;
+  for (const int64_t tokens : {25, 30, 40, 50}) {
+    INFO(tokens << " tokens");
+    Run run = MakeRun(texts);
+    run.task.batch = {.tokens_per_batch = tokens};
+    const int64_t each =
+        EpochPlan(Open(texts, "train").sample_lengths(), run.task.batch, /*epoch=*/0).num_batches();
+    run.trainer.max_steps = 0;
+    run.trainer.max_epochs = kEpochs;
+    run.trainer.updates_per_epoch = each;
+    run.trainer.is_rate_of_epochs = true;
+    run.trainer.learning_rate = {.kind = LrScheduleOptions::Kind::kLinear,
+                                 .base = 2e-3,
+                                 .warmup_steps = each,
+                                 .total_steps = kEpochs * each};
+    const Result result = Train(run)[0];
+    CHECK(result.exit_code == ExitCode::kDone);
+    CHECK(result.rows.back() == kEpochs * 90);
+    CHECK(result.epochs.back() == 5.0);
+    CHECK(result.learning_rates.back() == 0.0);
+    CHECK(result.learning_rates[result.learning_rates.size() - 2] > 0.0);
+    some_differ |= static_cast<int64_t>(result.losses.size()) != kEpochs * each;
+  }
+  CHECK(some_differ);
+}
+
 std::string Written(const ClassificationShard& shard,
                     const ClassificationPredictions& predictions) {
   const TemporaryFolder folder;

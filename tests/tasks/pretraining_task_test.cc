@@ -235,6 +235,40 @@ TEST_CASE("a pre-training task counts the examples of its first pass") {
         Approx(static_cast<double>(examples.Masked(all)) / static_cast<double>(updates)));
 }
 
+TEST_CASE("epochs of pre-training are whole, though their examples differ in number") {
+  constexpr int64_t kEpochs = 6;
+  const Texts texts;
+  Run run = MakeRun(texts);
+  run.task.batch = {.samples_per_batch = 4};
+  SelfCommunicator comm;
+  const auto task = PretrainingTask::Create(run.task, comm);
+  REQUIRE(task.ok());
+  int64_t updates = 0;
+  int64_t masked = 0;
+  for (int64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    const PretrainingExamples examples((*task)->train_shard(), run.task.examples, epoch);
+    std::vector<uint32_t> all(static_cast<size_t>(examples.size()));
+    std::iota(all.begin(), all.end(), 0u);
+    updates += (examples.size() + 3) / 4;
+    masked += examples.Masked(all);
+  }
+  REQUIRE(updates != kEpochs * (*task)->updates_per_epoch());
+  run.trainer.max_steps = 0;
+  run.trainer.max_epochs = kEpochs;
+  run.trainer.updates_per_epoch = (*task)->updates_per_epoch();
+  run.trainer.is_rate_of_epochs = true;
+  run.trainer.learning_rate = {.kind = LrScheduleOptions::Kind::kLinear,
+                               .base = 1e-3,
+                               .warmup_steps = 3,
+                               .total_steps = kEpochs * run.trainer.updates_per_epoch};
+  const Result result = Train(run)[0];
+  INFO(result.message);
+  CHECK(static_cast<int64_t>(result.losses.size()) == updates);
+  CHECK(result.rows.back() == masked);
+  CHECK(result.learning_rates.back() == 0.0);
+  CHECK(result.learning_rates[result.learning_rates.size() - 2] > 0.0);
+}
+
 TEST_CASE("a run goes on with the data and the masks it began with") {
   const Texts texts;
   const TemporaryFolder folder;

@@ -133,6 +133,9 @@ class ToyTask final : public TrainingTask {
   DataPosition position() const override { return task_.position(); }
   std::optional<SampleOrder> sample_order() const override { return task_.sample_order(); }
   double epochs() const override { return task_.epochs(); }
+  std::optional<int64_t> UpdatesUntil(const DataPosition& from, int64_t epochs) const override {
+    return task_.UpdatesUntil(from, epochs);
+  }
   absl::StatusOr<int> NextUpdate() override {
     if (run_.before_update) run_.before_update(step_++, parameters());
     result_.positions.push_back(task_.position());

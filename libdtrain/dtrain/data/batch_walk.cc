@@ -39,6 +39,22 @@ BatchShare BatchWalk::Next() {
   return batch;
 }
 
+int64_t CountUpdates(const SampleLengths& lengths, const BatchOptions& options,
+                     const DataPosition& start, int64_t epochs) {
+  const int64_t each = options.samples_per_batch;
+  const bool is_even = each > 0 && options.length_window == 0;
+  int64_t updates = 0;
+  for (DataPosition at = start; at.epoch < epochs; at = {.epoch = at.epoch + 1}) {
+    if (is_even) {
+      updates += (lengths.size() + each - 1) / each - at.sample / each;
+      continue;
+    }
+    const SampleOrder order = at.order.value_or(SampleOrderOf(options));
+    updates += EpochPlan(lengths, options, at.epoch, order).NumBatchesFrom(at.sample);
+  }
+  return updates;
+}
+
 absl::Status CheckWalk(std::string_view path, std::string_view samples_name, int64_t num_samples,
                        const RankShare& share, const DataPosition& start) {
   if (num_samples < share.num_ranks) {

@@ -48,6 +48,11 @@ class BatchWalk {
   int64_t plan_epoch_ = -1;
 };
 
+// Updates of a walk from `start` to the end of so many epochs. Where batches count samples that
+// takes no time, else about that of shuffling all of those epochs.
+int64_t CountUpdates(const SampleLengths& lengths, const BatchOptions& options,
+                     const DataPosition& start, int64_t epochs);
+
 // DataError when there are fewer samples than ranks, or `start` lies beyond them. `path` and
 // `samples_name` ("sentence pairs") are for the message.
 absl::Status CheckWalk(std::string_view path, std::string_view samples_name, int64_t num_samples,

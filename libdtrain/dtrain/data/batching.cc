@@ -176,6 +176,10 @@ std::span<const uint32_t> EpochPlan::BatchFrom(int64_t cursor) const {
   return std::span(order_).subspan(static_cast<size_t>(cursor), static_cast<size_t>(end - cursor));
 }
 
+int64_t EpochPlan::NumBatchesFrom(int64_t cursor) const {
+  return starts_.end() - std::upper_bound(starts_.begin(), starts_.end(), cursor);
+}
+
 std::vector<std::vector<uint32_t>> SplitByTokens(std::span<const uint32_t> samples,
                                                  const SampleLengths& lengths, int parts) {
   std::vector<uint32_t> longest_first(samples.begin(), samples.end());

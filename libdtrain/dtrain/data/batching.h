@@ -119,6 +119,8 @@ class EpochPlan {
   // From position `cursor` < num_samples() to the end of the batch it lies in: a whole batch,
   // unless the run was resumed with another budget.
   std::span<const uint32_t> BatchFrom(int64_t cursor) const;
+  // How many of those there are to the end.
+  int64_t NumBatchesFrom(int64_t cursor) const;
 
  private:
   void ShuffleBatches(const RandomKey& key);

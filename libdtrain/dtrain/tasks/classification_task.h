@@ -51,6 +51,9 @@ class ClassificationTask final
 
   absl::Status Seek(const DataPosition& position) override;
   std::optional<SampleOrder> sample_order() const override { return SampleOrderOf(options_.batch); }
+  std::optional<int64_t> UpdatesUntil(const DataPosition& from, int64_t epochs) const override {
+    return CountUpdatesOf(train_.sample_lengths(), options_.batch, from, epochs);
+  }
   absl::StatusOr<int> NextUpdate() override;
   double losses_per_update() const override;  // rows
   std::string GraphKey() const override { return GraphKeyOf(inputs().text.sequences); }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,6 +94,9 @@ class ModelTask : public TrainingTask {
 // UsageError where the device does not compute in this type.
 absl::Status CheckComputeType(DType compute_type, const Device& device);
 
+// TrainingTask::UpdatesUntil() of samples that are the same in each epoch.
+std::optional<int64_t> CountUpdatesOf(const SampleLengths& lengths, const BatchOptions& options,
+                                      const DataPosition& from, int64_t epochs);
 // TrainingTask::GraphKey() of packed texts; "" where there are none.
 std::string GraphKeyOf(const Sequences& sequences);
 // TrainingTask::ModelText() of a model with this encoder.

@@ -17,6 +17,8 @@ namespace {
 
 // Of the dev set's cuts and masks, whatever the run's seed: runs compare.
 constexpr uint64_t kEvaluationSeed = 1;
+// Made to count the updates of all epochs together: some seconds.
+constexpr int64_t kMaxCountedExamples = 20'000'000;
 
 absl::Status CheckExamples(const PretrainingExampleOptions& options, int64_t max_positions) {
   constexpr int32_t kShortest = PretrainingExampleOptions::kMinLength;
@@ -227,6 +229,18 @@ absl::StatusOr<int> PretrainingTask::NextUpdate() {
   PretrainingUpdate update = loader_->Next();
   return Load(std::move(update.micro_batches), update.global_tokens, update.next,
               update.epoch_samples);
+}
+
+// Each epoch's examples are made for that.
+std::optional<int64_t> PretrainingTask::UpdatesUntil(const DataPosition& from,
+                                                     int64_t epochs) const {
+  if (examples_per_epoch() * epochs > kMaxCountedExamples) return std::nullopt;
+  int64_t updates = 0;
+  for (DataPosition at = from; at.epoch < epochs; at = {.epoch = at.epoch + 1}) {
+    const PretrainingExamples examples(train_, options_.examples, at.epoch);
+    updates += CountUpdates(examples.sample_lengths(), options_.batch, at, at.epoch + 1);
+  }
+  return updates;
 }
 
 std::string PretrainingTask::GraphKey() const {

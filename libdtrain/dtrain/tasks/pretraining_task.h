@@ -56,6 +56,7 @@ class PretrainingTask final
 
   absl::Status Seek(const DataPosition& position) override;
   std::optional<SampleOrder> sample_order() const override { return SampleOrderOf(options_.batch); }
+  std::optional<int64_t> UpdatesUntil(const DataPosition& from, int64_t epochs) const override;
   absl::StatusOr<int> NextUpdate() override;
   double losses_per_update() const override;  // masked tokens
   std::string GraphKey() const override;

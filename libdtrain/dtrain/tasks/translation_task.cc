@@ -143,8 +143,7 @@ absl::Status TranslationTask::Seek(const DataPosition& position) {
 }
 
 int64_t TranslationTask::updates_per_epoch() const {
-  const SampleLengths lengths{.source = train_.source_lengths(), .target = train_.target_lengths()};
-  return EpochPlan(lengths, options_.batch, /*epoch=*/0).num_batches();
+  return EpochPlan(TrainLengths(), options_.batch, /*epoch=*/0).num_batches();
 }
 
 absl::StatusOr<int> TranslationTask::NextUpdate() {

@@ -53,6 +53,9 @@ class TranslationTask final
 
   absl::Status Seek(const DataPosition& position) override;
   std::optional<SampleOrder> sample_order() const override { return SampleOrderOf(options_.batch); }
+  std::optional<int64_t> UpdatesUntil(const DataPosition& from, int64_t epochs) const override {
+    return CountUpdatesOf(TrainLengths(), options_.batch, from, epochs);
+  }
   absl::StatusOr<int> NextUpdate() override;
   double losses_per_update() const override {  // target tokens
     return static_cast<double>(options_.batch.tokens_per_batch);
@@ -89,6 +92,9 @@ class TranslationTask final
                     EvaluationResult& result);
   absl::Status EvaluateTranslations(const TranslationSet& set, const std::vector<uint32_t>& own,
                                     Context& ctx, EvaluationResult& result);
+  SampleLengths TrainLengths() const {
+    return {.source = train_.source_lengths(), .target = train_.target_lengths()};
+  }
   SpecialIds Ids() const {
     return {.eos_id = tokenizer_.eos_id(), .start_id = tokenizer_.pad_id()};
   }

@@ -53,6 +53,12 @@ class TrainingTask {
   // that: Seek() takes it with the position.
   virtual std::optional<SampleOrder> sample_order() const { return std::nullopt; }
   virtual double epochs() const = 0;  // position as a number: 1.5 is half through the second
+  // Updates from there to the end of so many epochs; nullopt where that is not known, or where it
+  // would take long to count them.
+  virtual std::optional<int64_t> UpdatesUntil(const DataPosition& /*from*/,
+                                              int64_t /*epochs*/) const {
+    return std::nullopt;
+  }
   // Loads the next update's micro-batches; their number may differ between ranks and is at least 1
   // and at most kMaxMicroBatches.
   virtual absl::StatusOr<int> NextUpdate() = 0;

@@ -61,8 +61,8 @@ struct TrainerOptions {
   double max_seconds = 0.0;  // of training, summed over resumes; 0 is no limit
   int64_t max_epochs = 0;    // 0 is no limit; the run ends where the data's position is there
   // Of the first epoch, with today's batches; where these count tokens the others have about as
-  // many. 0: not known. A run that goes on with other batches has another number of them, and so
-  // another UpdatesOf() its limits: where learning_rate.total_steps is that number, it moves along.
+  // many. 0: not known. Where learning_rate.total_steps is UpdatesOf() the limits, it moves to what
+  // TrainingTask::UpdatesUntil() counts, and moves along in a run that goes on with other batches.
   int64_t updates_per_epoch = 0;
   // The learning rate's total_steps and warmup_steps are shares of the epochs: with other batches
   // it goes on from the epochs done. Else they are updates, and each that was made counts as one.
@@ -266,6 +266,8 @@ class Trainer {
   void TellOrder();
   // planned_end_ and the end of the learning rate, where the epochs that are left end elsewhere.
   void PlanEnd();
+  // Where the task does not count the updates of the epochs left.
+  int64_t EstimatedEnd() const;
   // UsageError where a checkpoint of another run leaves nothing to train.
   absl::Status CheckLimits(const std::string& checkpoint) const;
   double BudgetUsed() const;

@@ -92,6 +92,14 @@ void Trainer::TellOrder() {
                         Describe(*begun), Describe(*ours)));
 }
 
+int64_t Trainer::EstimatedEnd() const {
+  const EpochCount& count = state_.epoch_count;
+  const double left = std::max(static_cast<double>(options_.max_epochs) - count.from_epochs, 0.0);
+  // Not one more for what a sum of fractions has lost.
+  const double updates = left * static_cast<double>(options_.updates_per_epoch) - 1e-6;
+  return count.from_step + static_cast<int64_t>(std::ceil(updates));
+}
+
 void Trainer::PlanEnd() {
   const int64_t each = options_.updates_per_epoch;
   EpochCount& count = state_.epoch_count;
@@ -101,16 +109,19 @@ void Trainer::PlanEnd() {
     count.from_step = state_.step;
     count.from_epochs = task_.epochs();
   }
-  if (each == 0 || options_.max_epochs == 0 || count.from_step == 0) return;
-  const double left = std::max(static_cast<double>(options_.max_epochs) - count.from_epochs, 0.0);
-  // Not one more for what a sum of fractions has lost.
-  const double updates = left * static_cast<double>(each) - 1e-6;
-  const int64_t end = count.from_step + static_cast<int64_t>(std::ceil(updates));
+  if (each == 0 || options_.max_epochs == 0) return;
+  // With batches of tokens epochs differ in updates.
+  const std::optional<int64_t> all = task_.UpdatesUntil({}, options_.max_epochs);
+  if (!all && count.from_step == 0) return;
+  const std::optional<int64_t> left =
+      state_.position == DataPosition() ? all
+                                        : task_.UpdatesUntil(state_.position, options_.max_epochs);
+  const int64_t end = left ? state_.step + *left : EstimatedEnd();
   const bool is_first = options_.max_steps == 0 || end < options_.max_steps;
   const int64_t planned = std::exchange(planned_end_, is_first ? end : options_.max_steps);
   int64_t& total = options_.learning_rate.total_steps;
   if (options_.is_rate_of_epochs && is_first) {
-    total = options_.max_epochs * each;
+    total = all.value_or(options_.max_epochs * each);
     rate_shift_ = end - total;
   } else if (total == planned) {
     total = planned_end_;
