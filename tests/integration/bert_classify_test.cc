@@ -347,6 +347,9 @@ TEST_CASE("texts without a header and without labels are predicted") {
   CHECK_THAT(toy.Run(1, "eval" + texts).output, Catch::Contains("(2 texts)  no labels"));
   CheckFailed(toy.Run(1, "predict" + texts + " data.labels=multi"), 2,
               {"data.label= is for classes and values"});
+  CheckFailed(toy.Run(2, "predict" + texts + " predict.output=" + toy.File("new.tsv")), 2,
+              {"predict.output: ", "new.tsv is the file that is read"});
+  CHECK(ReadTestFile(toy.File("new.tsv")) == "a good film\na bad film\n");
 }
 
 TEST_CASE("a squared error has no perplexity") {

@@ -98,6 +98,12 @@ TEST_CASE("bert_squad trains, evaluates and answers") {
   CHECK(read("predictions.json")["x"] == "red DOGS");
   CHECK(read("nbest_predictions.json")["x"][0]["text"] == "red DOGS");
   CHECK_FALSE(std::filesystem::exists(toy.File("run/predictions/null_odds.json")));
+  const std::string kept = testing::ToySquad(5, 4);
+  WriteTestFile(toy.File("run/predictions/nbest_predictions.json"), kept);
+  CheckFailed(toy.Run(1, "predict --run_dir=" + toy.File("run") +
+                             " data.test=" + toy.File("run/predictions/nbest_predictions.json")),
+              2, {"predict.output: ", "nbest_predictions.json is the file that is read"});
+  CHECK(ReadTestFile(toy.File("run/predictions/nbest_predictions.json")) == kept);
 
   REQUIRE(toy.Train("trainer.max_steps=1 data.test=" + toy.File("new.json") +
                     " run.run_dir=" + toy.File("tested"))

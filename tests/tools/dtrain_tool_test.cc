@@ -501,6 +501,34 @@ TEST_CASE("an error leaves the output file as it was, and a pipe is never replac
   CHECK(fs::is_fifo(fifo));
 }
 
+TEST_CASE("a file that is read is never written, whatever its name") {
+  const TinyRun& tiny = TinyRun::Get();
+  const std::string text = tiny.Path("both");
+  fs::create_symlink("both", tiny.Path("link-to-both"));
+  fs::create_hard_link(tiny.reference, tiny.Path("other-name"));
+  WriteFile(text, ReadFile(tiny.source));
+  const std::string references = ReadFile(tiny.reference);
+  for (const std::string& command :
+       {"translate " + tiny.run + " --input=" + text + " --output=" + text,
+        "translate " + tiny.run + " --output=" + text + " < " + text,
+        "translate " + tiny.run + " --input=" + text + " --output=" + tiny.Path("link-to-both"),
+        "eval " + tiny.run + " --source=" + text + " --reference=" + tiny.reference +
+            " --output=" + text,
+        "eval " + tiny.run + " --source=" + text + " --reference=" + tiny.reference +
+            " --output=" + tiny.Path("other-name"),
+        "eval --hypothesis=" + text + " --reference=" + tiny.reference + " --output=" + text}) {
+    INFO(command);
+    const Outcome refused = Tool(command);
+    CHECK(refused.exit_code == 2);
+    CHECK_THAT(refused.output,
+               Catch::Contains("--output: ") && Catch::Contains("is the file that is read"));
+    CHECK(ReadFile(text) == ReadFile(tiny.source));
+    CHECK(ReadFile(tiny.reference) == references);
+  }
+  // A device can be both.
+  CHECK(Tool("translate " + tiny.run + " --input=/dev/null --output=/dev/null").exit_code == 0);
+}
+
 TEST_CASE("export-hf writes a whole folder and refuses one that is in use") {
   const TinyRun& tiny = TinyRun::Get();
   const std::string out = tiny.Path("hf");

@@ -15,6 +15,7 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/data/text_reader.h"
+#include "dtrain/files/output_folder.h"
 #include "dtrain/metrics/bleu.h"
 #include "dtrain/metrics/chrf.h"
 #include "dtrain/tasks/translator.h"
@@ -199,6 +200,9 @@ absl::Status Evaluate(const EvalFlags& flags, Runtime& runtime) {
   std::optional<TextOutput> output;
   const auto open_output = [&]() -> absl::Status {
     if (flags.output.empty() || !runtime.comm.is_root()) return absl::OkStatus();
+    std::vector<std::string> inputs = flags.references;
+    inputs.push_back(path);
+    DT_RETURN_IF_ERROR(CheckIsNotRead("--output", flags.output, inputs));
     DT_ASSIGN_OR_RETURN(output, TextOutput::Open(flags.output));
     return absl::OkStatus();
   };

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/data/text_reader.h"
+#include "dtrain/files/output_folder.h"
 #include "dtrain/tasks/translator.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
@@ -83,6 +85,7 @@ absl::Status Translate(const TranslateFlags& flags, Runtime& runtime) {
   if (runtime.comm.size() > 1) {
     return UsageError("dtrain translate is one process: start it without mpirun (see --threads)");
   }
+  DT_RETURN_IF_ERROR(CheckIsNotRead("--output", flags.output, std::array{flags.input}));
   DT_ASSIGN_OR_RETURN(
       const TranslationModel trained,
       LoadTranslationModel(flags.model_path, flags.translation.LoadOptions(runtime.device)));

@@ -251,6 +251,20 @@ ClassifierData FromText(const std::string& text) {
 
 }  // namespace
 
+std::vector<std::string> TextFilesOf(const Config& config) {
+  std::vector<std::string> files = {config.vocabulary()};
+  for (const auto* const list : {&config.train(), &config.dev(), &config.test()}) {
+    files.insert(files.end(), list->begin(), list->end());
+  }
+  const absl::StatusOr<GlueTask> task = FindGlueTask(config.glue());
+  if (!task.ok()) return files;
+  for (const std::string& name : task->splits) {
+    const absl::StatusOr<GlueSplit> split = GlueSplitOf(*task, name, config.glue_dir());
+    if (split.ok()) files.push_back(split->path);
+  }
+  return files;
+}
+
 absl::StatusOr<ClassifierData> PrepareClassifierData(const Config& config,
                                                      const ClassifierDataOptions& options,
                                                      Runtime& runtime) {

@@ -32,6 +32,10 @@ struct ClassifierData {
   std::string main_metric;
 };
 
+// The files of texts that a data section names, train, dev and test, and the vocabulary; of a GLUE
+// task those of its splits, which need not be there.
+std::vector<std::string> TextFilesOf(const proto::ClassificationDataConfig& config);
+
 // Tokenises, on the root rank, what is not in the cache yet; all ranks return the paths or the same
 // error. UsageError, DataError: data/prepare_classification.h.
 absl::StatusOr<ClassifierData> PrepareClassifierData(const proto::ClassificationDataConfig& config,

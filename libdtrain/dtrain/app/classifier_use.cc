@@ -15,6 +15,8 @@
 #include "dtrain/app/internal/trained_run.h"
 #include "dtrain/base/file.h"
 #include "dtrain/bert.pb.h"
+#include "dtrain/comm/root_status.h"
+#include "dtrain/files/output_folder.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/tasks/classification_predictions.h"
 
@@ -39,8 +41,9 @@ using Predict = std::function<ClassificationPredictions()>;
 using UseSet = std::function<absl::Status(const NamedShard& set, const ClassificationShard& shard,
                                           const Predict& predict)>;
 
-// Hands the sets that `choose` takes out of the data to `use`, one after the other.
-absl::Status ForSets(const proto::BertConfig& user, Runtime& runtime,
+// Hands the sets that `choose` takes out of the data to `use`, one after the other. `output` is the
+// file that will be written, or "".
+absl::Status ForSets(const proto::BertConfig& user, const std::string& output, Runtime& runtime,
                      const std::function<std::vector<NamedShard>(const ClassifierData&)>& choose,
                      const UseSet& use) {
   DT_ASSIGN_OR_RETURN(const TrainedClassifier trained, OpenTrainedClassifier(user));
@@ -48,6 +51,10 @@ absl::Status ForSets(const proto::BertConfig& user, Runtime& runtime,
   proto::ClassificationDataConfig texts = config.data();
   // Whoever trained may leave rows out; of what is predicted none goes missing unless told so.
   if (!user.data().has_bad_rows()) texts.clear_bad_rows();
+  DT_RETURN_IF_ERROR(ShareRootStatus(
+      runtime.comm.is_root() ? CheckIsNotRead("predict.output", output, TextFilesOf(texts))
+                             : absl::OkStatus(),
+      "look at predict.output", runtime.comm));
   DT_ASSIGN_OR_RETURN(
       const ClassifierData data,
       PrepareClassifierData(texts,
@@ -80,7 +87,7 @@ absl::Status EvaluateClassifier(const proto::BertConfig& config, Runtime& runtim
     sets.insert(sets.end(), data.test.begin(), data.test.end());
     return sets;
   };
-  return ForSets(config, runtime, all,
+  return ForSets(config, /*output=*/"", runtime, all,
                  [&](const NamedShard& set, const ClassificationShard& shard,
                      const Predict& predict) -> absl::Status {
                    const int64_t labelled = CountLabelled(shard);
@@ -122,7 +129,7 @@ absl::Status PredictWithClassifier(const proto::BertConfig& config, Runtime& run
   const auto tests = [](const ClassifierData& data) {
     return data.test.empty() ? data.dev : data.test;
   };
-  return ForSets(config, runtime, tests,
+  return ForSets(config, output, runtime, tests,
                  [&](const NamedShard& set, const ClassificationShard& shard,
                      const Predict& predict) -> absl::Status {
                    std::string path = output;

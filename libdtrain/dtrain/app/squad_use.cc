@@ -12,6 +12,8 @@
 #include "dtrain/app/internal/trained_squad.h"
 #include "dtrain/app/squad_runs.h"
 #include "dtrain/base/file.h"
+#include "dtrain/comm/root_status.h"
+#include "dtrain/files/output_folder.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/tasks/window_scores.h"
 
@@ -77,6 +79,18 @@ absl::Status Measure(const char* name, LoadedSquad& loaded, const Paths& paths, 
   return Print(runtime, text + "\n");
 }
 
+// That no file of predictions takes the place of one that is read.
+absl::Status CheckPredictions(const std::string& folder, const proto::SquadDataConfig& data) {
+  std::vector<std::string> inputs = {data.vocabulary()};
+  for (const auto* const list : {&data.train(), &data.dev(), &data.test()}) {
+    inputs.insert(inputs.end(), list->begin(), list->end());
+  }
+  for (const char* const name : kSquadPredictionFiles) {
+    DT_RETURN_IF_ERROR(CheckIsNotRead("predict.output", absl::StrCat(folder, "/", name), inputs));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status EvaluateSquadModel(const proto::SquadConfig& user, Runtime& runtime) {
@@ -105,6 +119,9 @@ absl::Status PredictSquad(const proto::SquadConfig& user, Runtime& runtime) {
   const proto::SquadDataConfig& data = trained.config.data();
   const auto& paths = data.test().empty() ? data.dev() : data.test();
   if (paths.empty()) return UsageError("no questions to answer: set data.test");
+  DT_RETURN_IF_ERROR(
+      ShareRootStatus(runtime.comm.is_root() ? CheckPredictions(folder, data) : absl::OkStatus(),
+                      "look at predict.output", runtime.comm));
   // Before the work, whether what it gives can be kept.
   if (runtime.comm.is_root()) DT_RETURN_IF_ERROR(MakeDirectories(folder));
   DT_RETURN_IF_ERROR(Print(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));

@@ -1,4 +1,4 @@
-// output_folder.cc - looks for checkpoints in and above a folder.
+// output_folder.cc - looks for checkpoints in and above a folder, and for files by two names.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/files/output_folder.h"
 
@@ -29,6 +29,18 @@ absl::Status CheckIsNoCheckpoint(const std::string& folder) {
   }
   if (!taken) return absl::OkStatus();
   return UsageError(folder + ": is a checkpoint or a run; name another output folder");
+}
+
+absl::Status CheckIsNotRead(const std::string& name, const std::string& output,
+                            std::span<const std::string> inputs) {
+  std::error_code error;
+  if (!fs::is_regular_file(output, error)) return absl::OkStatus();
+  for (const std::string& input : inputs) {
+    if (!fs::equivalent(output, input == "-" ? "/dev/stdin" : input, error) || error) continue;
+    return UsageError(absl::StrFormat(
+        "%s: %s is the file that is read, and would be gone; name another", name, output));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace dtrain

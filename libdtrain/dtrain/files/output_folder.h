@@ -1,8 +1,9 @@
-// output_folder.h - refuses to write into the checkpoints of a run.
+// output_folder.h - refuses to write into the checkpoints of a run, or over what is read.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_FILES_OUTPUT_FOLDER_H_
 #define DTRAIN_FILES_OUTPUT_FOLDER_H_
 
+#include <span>
 #include <string>
 
 #include "dtrain/base/status.h"
@@ -12,6 +13,12 @@ namespace dtrain {
 // UsageError where a folder to be written would damage checkpoints: `folder`, links resolved, is or
 // lies in a checkpoint or a run's ckpt/, or is a run. It need not exist.
 absl::Status CheckIsNoCheckpoint(const std::string& folder);
+
+// UsageError where a file to be written is one of those that are read, by this name or another. It
+// need not exist. "-" among `inputs` is the standard input; devices and pipes can be both. `name`
+// is how the user named the output: "--output".
+absl::Status CheckIsNotRead(const std::string& name, const std::string& output,
+                            std::span<const std::string> inputs);
 
 }  // namespace dtrain
 

@@ -207,12 +207,12 @@ absl::Status WriteSquadPredictions(const std::string& folder, const SquadSet& se
                                    bool with_null_odds) {
   DT_CHECK_EQ(predictions.size(), set.questions.size());
   DT_RETURN_IF_ERROR(MakeDirectories(folder));
-  DT_RETURN_IF_ERROR(WriteMembers(folder + "/predictions.json", set,
+  DT_RETURN_IF_ERROR(WriteMembers(folder + "/" + kSquadPredictionFiles[0], set,
                                   [&](size_t i) { return Json(predictions[i].text); }));
-  DT_RETURN_IF_ERROR(WriteMembers(folder + "/nbest_predictions.json", set,
+  DT_RETURN_IF_ERROR(WriteMembers(folder + "/" + kSquadPredictionFiles[1], set,
                                   [&](size_t i) { return JsonOf(predictions[i].candidates); }));
   if (!with_null_odds) return absl::OkStatus();
-  return WriteMembers(folder + "/null_odds.json", set,
+  return WriteMembers(folder + "/" + kSquadPredictionFiles[2], set,
                       [&](size_t i) { return Json(predictions[i].null_odds); });
 }
 

@@ -14,6 +14,7 @@
 #ifndef DTRAIN_TASKS_SQUAD_ANSWERS_H_
 #define DTRAIN_TASKS_SQUAD_ANSWERS_H_
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -60,6 +61,10 @@ struct SquadLogits {
 // most of the context around them. Logits that are not finite are passed over.
 SquadPrediction AnswerOf(const SquadSet& set, const SquadWindows& windows, int64_t question,
                          std::span<const SquadLogits> logits, const SquadAnswerOptions& options);
+
+// What WriteSquadPredictions() writes, in its order.
+inline constexpr std::array<const char*, 3> kSquadPredictionFiles = {
+    "predictions.json", "nbest_predictions.json", "null_odds.json"};
 
 // Into `folder`, which is made: predictions.json {id: text}, nbest_predictions.json {id: [{text,
 // probability, start_logit, end_logit}]} and, `with_null_odds`, null_odds.json {id: number}, in the
