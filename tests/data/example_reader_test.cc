@@ -242,6 +242,30 @@ TEST_CASE("schemas that cannot be are usage errors") {
   refuse({.groups = std::vector<std::string>(33, "g")}, "33 groups, at most 32");
 }
 
+TEST_CASE(
+    "a group that a file with labels lacks is an error") {
+  const Folder folder;
+  ExampleSchema schema{.label_kind = LabelKind::kMultiLabel, .groups = {"men", "wmoen"}};
+  folder.CheckRefused("a.csv", "text,label,men,women\na,1,1,0\n", schema, ExitCode::kData,
+                      "no column \"wmoen\"; the file has: text, label, men, women");
+  const std::string json = R"({"text": "a", "label": 1, "men": 1})"
+                           "\n"
+                           R"({"text": "b", "label": 0, "women": 1, "men": null})"
+                           "\n";
+  folder.CheckRefused("a.jsonl", json, schema, ExitCode::kData, "no row has \"wmoen\"");
+  schema.header = false;
+  schema.text = "0";
+  schema.labels = {"1"};
+  folder.CheckRefused("bare.csv", "a,1,1,0\n", schema, ExitCode::kData, "\"men\"");
+  schema = {.label_kind = LabelKind::kMultiLabel, .groups = {"men", "women"}};
+  const ReadExamples some = folder.Read("a.jsonl", json, schema);
+  REQUIRE(some.status.ok());
+  CHECK(some.rows.at(0).groups == 1u);
+  CHECK(some.rows.at(1).groups == 2u);
+  schema.labels_optional = true;
+  CHECK(folder.Read("a.csv", "text\na\n", schema).status.ok());
+}
+
 std::string JigsawHeader() {
   std::string header =
       "id,target,comment_text,severe_toxicity,obscene,identity_attack,insult,threat";

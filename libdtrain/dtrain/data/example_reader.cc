@@ -154,6 +154,13 @@ struct ExampleReader::State {
     for (const std::string& group : s.groups) options.columns.push_back({group, false});
     return options;
   }
+  // Groups that a file with labels lacks would be groups of nobody.
+  static absl::Status CheckColumns(const std::string& path, const ExampleSchema& s) {
+    if (s.labels_optional || s.groups.empty()) return absl::OkStatus();
+    DelimitedOptions options = MakeDelimitedOptions(s);
+    for (WantedColumn& column : options.columns) column.required = true;
+    return DelimitedReader::Open(path, options).status();
+  }
   int64_t label_column() const { return schema.text_pair.empty() ? 1 : 2; }
   int64_t weight_column() const {
     return label_column() + static_cast<int64_t>(schema.labels.size());
@@ -179,6 +186,14 @@ struct ExampleReader::State {
   // Fills `examples` from the records of the block.
   absl::Status TakeRows(const RecordBlock& records, std::vector<float>& labels,
                         std::vector<Example>& examples);
+  // Of all rows, whatever their share.
+  void NoteGroups(const RecordBlock& records, int64_t i) {
+    for (size_t g = 0; g < schema.groups.size(); ++g) {
+      const std::string_view field = records.field(i, group_column() + static_cast<int64_t>(g));
+      if (field.data() != nullptr) met_groups |= 1u << g;
+    }
+  }
+  absl::Status CheckGroups() const;
   bool has_all_rows() const { return schema.max_rows > 0 && counts.rows >= schema.max_rows; }
 
   DelimitedReader reader;
@@ -186,6 +201,7 @@ struct ExampleReader::State {
   ExampleCounts counts;
   std::vector<std::string> classes;
   std::map<std::string, int32_t, std::less<>> class_index;
+  uint32_t met_groups = 0;  // those that some row has
   bool collects = false;
   bool ended = false;
   // Last: its thread uses the reader.
@@ -333,6 +349,17 @@ absl::Status ExampleReader::State::CheckBadFraction() const {
                                    schema.max_bad_fraction));
 }
 
+// A name that no row of JSON lines has is misspelt; other files are asked for their columns.
+absl::Status ExampleReader::State::CheckGroups() const {
+  if (schema.labels_optional || counts.kept == 0 || has_all_rows()) return absl::OkStatus();
+  for (size_t g = 0; g < schema.groups.size(); ++g) {
+    if ((met_groups >> g & 1u) != 0) continue;
+    return DataError(absl::StrFormat("%s: no row has \"%s\", which is to be the column of a group",
+                                     reader.path(), schema.groups[g]));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ExampleReader::State::TakeRows(const RecordBlock& records, std::vector<float>& labels,
                                             std::vector<Example>& examples) {
   const auto per_row = static_cast<size_t>(LabelsPerRow(schema));
@@ -351,6 +378,7 @@ absl::Status ExampleReader::State::TakeRows(const RecordBlock& records, std::vec
   size_t kept = 0;
   for (size_t row = 0; row < rows && !has_all_rows(); ++row) {
     const auto i = static_cast<int64_t>(row);
+    NoteGroups(records, i);
     if (!IsInShare(records.row(i).row)) continue;
     ++counts.rows;
     RowVerdict verdict = verdicts[row];
@@ -392,6 +420,7 @@ absl::StatusOr<ExampleReader> ExampleReader::Open(const std::string& path,
   DT_RETURN_IF_ERROR(internal::CheckSchema(schema));
   DT_ASSIGN_OR_RETURN(DelimitedReader reader,
                       DelimitedReader::Open(path, State::MakeDelimitedOptions(schema)));
+  DT_RETURN_IF_ERROR(State::CheckColumns(path, schema));
   auto state = std::make_unique<State>(std::move(reader), schema);
   const auto read = [records = &state->reader]() -> absl::StatusOr<RecordBlock> {
     RecordBlock block;
@@ -411,7 +440,10 @@ absl::StatusOr<bool> ExampleReader::NextBlock(ExampleBlock& block) {
     block.records_ = *std::move(records);
     DT_RETURN_IF_ERROR(s.TakeRows(block.records_, block.labels_, block.examples_));
     s.ended = block.records_.size() == 0 || s.has_all_rows();
-    if (s.ended) DT_RETURN_IF_ERROR(s.CheckBadFraction());
+    if (s.ended) {
+      DT_RETURN_IF_ERROR(s.CheckBadFraction());
+      DT_RETURN_IF_ERROR(s.CheckGroups());
+    }
     if (!block.examples_.empty()) return true;
   }
   return false;

@@ -69,8 +69,8 @@ struct ExampleSchema {
 
   std::string weight = {};  // a number, at least 0; none: 1
   std::string id = {};      // kept as it is, for predictions
-  // Numbers; at or above group_threshold the row belongs to the group. Empty and NaN are 0. The
-  // file may lack all of them.
+  // Numbers; at or above group_threshold the row belongs to the group. Empty and NaN are 0, and in
+  // JSON lines a row that lacks them. With labels_optional the file may lack them.
   std::vector<std::string> groups = {};
   double group_threshold = 0.5;
   GroupWeights group_weights = GroupWeights::kNone;  // multiplies `weight`; needs a threshold
