@@ -168,6 +168,25 @@ TEST_CASE("texts to predict need no labels") {
       folder.Read("b.jsonl", "{\"text\":\"a\",\"label\":null}\n", optional).rows.at(0).labels[0]));
 }
 
+TEST_CASE("a file with some of its labels is no file without labels") {
+  const Folder folder;
+  ExampleSchema schema{
+      .labels = {"x", "y", "3"}, .label_kind = LabelKind::kMultiLabel, .labels_optional = true};
+  folder.CheckRefused("a.csv", "text,x,Y,z\na,1,0,1\n", schema, ExitCode::kData,
+                      "no column \"y\"; the file has: text, x, Y, z");
+  const ReadExamples all = folder.Read("a.csv", "text,x,y,z\na,1,0,1\n", schema);
+  REQUIRE(all.status.ok());
+  CHECK(all.rows.at(0).labels == std::vector<float>{1.0f, 0.0f, 1.0f});
+  schema.labels = {"x", "y"};
+  const ReadExamples none = folder.Read("a.csv", "text,z\na,1\n", schema);
+  REQUIRE(none.status.ok());
+  CHECK(std::isnan(none.rows.at(0).labels.at(0)));
+  // Rows may still lack some.
+  const ReadExamples part = folder.Read("a.csv", "text,x,y\na,1,\n", schema);
+  REQUIRE(part.status.ok());
+  CHECK(std::isnan(part.rows.at(0).labels.at(1)));
+}
+
 TEST_CASE("empty texts and texts of a megabyte stay, and are counted") {
   const Folder folder;
   const std::string megabyte(1 << 20, 'x');
@@ -242,8 +261,7 @@ TEST_CASE("schemas that cannot be are usage errors") {
   refuse({.groups = std::vector<std::string>(33, "g")}, "33 groups, at most 32");
 }
 
-TEST_CASE(
-    "a group that a file with labels lacks is an error") {
+TEST_CASE("a group that a file with labels lacks is an error") {
   const Folder folder;
   ExampleSchema schema{.label_kind = LabelKind::kMultiLabel, .groups = {"men", "wmoen"}};
   folder.CheckRefused("a.csv", "text,label,men,women\na,1,1,0\n", schema, ExitCode::kData,

@@ -154,12 +154,20 @@ struct ExampleReader::State {
     for (const std::string& group : s.groups) options.columns.push_back({group, false});
     return options;
   }
-  // Groups that a file with labels lacks would be groups of nobody.
-  static absl::Status CheckColumns(const std::string& path, const ExampleSchema& s) {
-    if (s.labels_optional || s.groups.empty()) return absl::OkStatus();
-    DelimitedOptions options = MakeDelimitedOptions(s);
+  // Groups that a file with labels lacks would be groups of nobody. A file without labels is of
+  // texts to predict, one with some of them is to be evaluated and could not be.
+  static absl::Status CheckColumns(const DelimitedReader& reader, const ExampleSchema& s) {
+    const std::vector<std::string>& header = reader.header();
+    const bool has_labels = std::any_of(s.labels.begin(), s.labels.end(), [&](const auto& label) {
+      return std::find(header.begin(), header.end(), label) != header.end();
+    });
+    if (s.labels_optional ? !has_labels : s.groups.empty()) return absl::OkStatus();
+    ExampleSchema strict = s;
+    if (s.labels_optional) strict.groups.clear();
+    strict.labels_optional = false;
+    DelimitedOptions options = MakeDelimitedOptions(strict);
     for (WantedColumn& column : options.columns) column.required = true;
-    return DelimitedReader::Open(path, options).status();
+    return DelimitedReader::Open(reader.path(), options).status();
   }
   int64_t label_column() const { return schema.text_pair.empty() ? 1 : 2; }
   int64_t weight_column() const {
@@ -420,7 +428,7 @@ absl::StatusOr<ExampleReader> ExampleReader::Open(const std::string& path,
   DT_RETURN_IF_ERROR(internal::CheckSchema(schema));
   DT_ASSIGN_OR_RETURN(DelimitedReader reader,
                       DelimitedReader::Open(path, State::MakeDelimitedOptions(schema)));
-  DT_RETURN_IF_ERROR(State::CheckColumns(path, schema));
+  DT_RETURN_IF_ERROR(State::CheckColumns(reader, schema));
   auto state = std::make_unique<State>(std::move(reader), schema);
   const auto read = [records = &state->reader]() -> absl::StatusOr<RecordBlock> {
     RecordBlock block;

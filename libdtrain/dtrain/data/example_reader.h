@@ -62,7 +62,8 @@ struct ExampleSchema {
   // kClass: the classes in the order of their numbers; empty: those the file has, by number where
   // all are numbers, else by text. kMultiLabel: names for the labels; empty: those of the columns.
   std::vector<std::string> label_names = {};
-  // Rows, or the file, may lack the labels: they are NaN then.
+  // Rows, or the file, may lack the labels, all of them: they are NaN then. A header with some of
+  // the columns is a DataError that names one which is missing.
   bool labels_optional = false;
   // The first label becomes 1 from here on and 0 below.
   std::optional<double> threshold = std::nullopt;
