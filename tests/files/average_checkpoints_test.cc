@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/base/log.h"
 #include "dtrain/files/checkpoint_directory.h"
 #include "testing/file_testing.h"
 #include "testing/toy_training.h"
@@ -76,6 +77,63 @@ TEST_CASE("the mean is that of the weights that evaluations take") {
     CHECK(ReadTestFile(folder.File("mean/model.txt")) ==
           ReadTestFile(averaged->paths[1] + "/model.txt"));
   }
+}
+
+// Copies of a run's checkpoints whose text `name` is `text`.
+std::vector<std::string> WithText(const std::vector<std::string>& checkpoints,
+                                  const std::string& name, const std::string& text,
+                                  const TemporaryFolder& folder) {
+  std::vector<std::string> copies;
+  for (const std::string& path : checkpoints) {
+    const Checkpoint checkpoint = *Checkpoint::Open(path);
+    std::vector<CheckpointFile> files;
+    for (const std::string& file : checkpoint.FileNames()) {
+      if (!file.ends_with(".safetensors") && file != name) {
+        files.push_back({file, *checkpoint.ReadText(file)});
+      }
+    }
+    TensorGroup tensors;
+    const SafetensorsFile model = *checkpoint.OpenTensors("model.safetensors");
+    tensors.tensors = {model.tensors().begin(), model.tensors().end()};
+    files.push_back({"model.safetensors", std::move(tensors)});
+    files.push_back({name, text});
+    copies.push_back(folder.File(name + std::to_string(checkpoint.step())));
+    fs::create_directories(copies.back());
+    REQUIRE(WriteCheckpointFiles(copies.back(), checkpoint.step(), files).ok());
+  }
+  return copies;
+}
+
+TEST_CASE("models of the same shapes whose rows mean something else have no mean") {
+  const ToyCorpus corpus;
+  const TemporaryFolder folder;
+  REQUIRE(TrainToy(ThreeCheckpoints(corpus, folder, 0.0f))[0].exit_code == ExitCode::kDone);
+  const std::string two = folder.File("ckpt/step-00000002");
+  const std::string four = folder.File("ckpt/step-00000004");
+  std::string warnings;
+  const LogSink previous = SetLogSink(
+      [&](LogLevel /*level*/, std::string_view message) { warnings += std::string(message); });
+  const std::string other = WithText({four}, "vocab.spm", "another", folder).front();
+  const absl::Status refused =
+      AverageCheckpoints(std::vector{two, other}, 5, folder.File("mean")).status();
+  CHECK(ExitCodeOf(refused) == ExitCode::kStorage);
+  CHECK(MessageOf(refused) == two + " and " + other + " have another vocab.spm and no mean");
+  CHECK(warnings.empty());
+  // A classifier's file beside those there are: one that all have is compared, whatever its name.
+  const std::vector<std::string> labelled =
+      WithText({two, four}, "labels.txt", "no\nyes\n", folder);
+  CHECK(AverageCheckpoints(labelled, 5, folder.File("alike")).ok());
+  const std::string turned =
+      WithText({folder.File("ckpt/step-00000006")}, "labels.txt", "yes\nno\n", folder).front();
+  CHECK_THAT(
+      std::string(MessageOf(
+          AverageCheckpoints(std::vector{labelled[0], turned}, 5, folder.File("x")).status())),
+      Catch::Contains("have another labels.txt"));
+  CHECK(warnings.empty());
+  const std::string further = WithText({four}, "training_data.txt", "pairs 1\n", folder).front();
+  CHECK(AverageCheckpoints(std::vector{two, further}, 5, folder.File("warned")).ok());
+  CHECK_THAT(warnings, Catch::Contains("were trained on other data"));
+  SetLogSink(previous);
 }
 
 TEST_CASE("what has no mean is refused, and nothing is left of it") {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/log.h"
 #include "dtrain/files/checkpoint.h"
 #include "dtrain/files/checkpoint_directory.h"
 #include "dtrain/files/internal/checkpoint_files.h"
@@ -87,6 +88,31 @@ absl::StatusOr<std::string> ModelTextOf(const Checkpoint& checkpoint) {
   return checkpoint.ReadText(internal::kModelTextFile);
 }
 
+// Whether both say the same in a file; what one of them lacks says nothing.
+absl::StatusOr<bool> HaveSame(const std::string& name, const Checkpoint& a, const Checkpoint& b) {
+  if (!a.Has(name) || !b.Has(name)) return true;
+  DT_ASSIGN_OR_RETURN(const std::string of_a, a.ReadText(name));
+  DT_ASSIGN_OR_RETURN(const std::string of_b, b.ReadText(name));
+  return of_a == of_b;
+}
+
+// That rows of embeddings and of the output mean the same; a warning where the weights may not.
+absl::Status CheckSameMeaning(const Checkpoint& source, const Checkpoint& newest) {
+  for (const char* const name : {"vocab.spm", "vocab.txt", "labels.txt"}) {
+    DT_ASSIGN_OR_RETURN(const bool is_same, HaveSame(name, source, newest));
+    if (is_same) continue;
+    return StorageError(absl::StrFormat("%s and %s have another %s and no mean", source.path(),
+                                        newest.path(), name));
+  }
+  DT_ASSIGN_OR_RETURN(const bool is_same, HaveSame(internal::kTrainingDataFile, source, newest));
+  if (!is_same) {
+    LogWarning(absl::StrFormat(
+        "%s and %s were trained on other data (training_data.txt): is their mean of use?",
+        source.path(), newest.path()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckAlike(const std::vector<Source>& sources) {
   const Source& newest = sources.back();
   DT_ASSIGN_OR_RETURN(const std::string text, ModelTextOf(newest.checkpoint));
@@ -100,6 +126,7 @@ absl::Status CheckAlike(const std::vector<Source>& sources) {
     for (const NamedTensor& tensor : newest.model.tensors()) {
       DT_RETURN_IF_ERROR(source.Weight(tensor).status());
     }
+    DT_RETURN_IF_ERROR(CheckSameMeaning(source.checkpoint, newest.checkpoint));
   }
   return absl::OkStatus();
 }
