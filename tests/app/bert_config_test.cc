@@ -74,6 +74,7 @@ TEST_CASE("fields of a classification run that contradict each other are named")
       {{"data.max_length=600"}, "data.max_length (600) exceeds model.max_positions (512)"},
       {{"data.label=a,b"}, "needs data.labels=multi"},
       {{"data.weights=fixed"}, "set data.jigsaw=true"},
+      {{"data.groups=a,b"}, "data.groups is for the metrics of subgroups"},
       {{"data.glue=sst-2", "data.glue_dir=/glue"}, "not both"},
       {{"data.vocabulary="}, "data.vocabulary is not set"},
       {{"data.jigsaw=true", "data.label=toxic"}, "data.label is set, but the columns are those of"},

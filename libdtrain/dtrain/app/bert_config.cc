@@ -40,6 +40,11 @@ absl::Status ValidateSource(const proto::ClassificationDataConfig& data) {
     return UsageError(absl::StrFormat("%s is set, but the columns are those of %s; leave it out",
                                       key, data.jigsaw() ? "data.jigsaw" : "data.glue"));
   }
+  if (data.groups_size() > 0 && data.labels() != proto::ClassificationDataConfig::multi) {
+    return UsageError(
+        "data.groups is for the metrics of subgroups that data.labels=multi has: set that, or "
+        "leave data.groups out");
+  }
   if (!data.glue().empty() && data.glue_dir().empty()) {
     return UsageError("data.glue needs data.glue_dir, the folder with the task's train.tsv");
   }
