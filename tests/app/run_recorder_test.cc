@@ -25,6 +25,9 @@ class ToyRuns {
     SetLogSink([](LogLevel, std::string_view) {});  // its file goes with the folder
     return recorder;
   }
+  absl::Status OpenAs(const std::string& program) {
+    return RunRecorder::Open(program, run_, run_, runtime_).status();
+  }
   std::string Status() const { return ReadTestFile(folder_.File("run/STATUS")); }
   std::string File(const std::string& name) const { return folder_.File("run/" + name); }
   ~ToyRuns() { SetLogSink(nullptr); }
@@ -66,6 +69,25 @@ TEST_CASE("a preparation that fails is told with its reason") {
   CHECK_THROWS_AS(recorder->Run([]() -> absl::StatusOr<TrainResult> { throw std::bad_alloc(); }),
                   std::bad_alloc);
   CHECK_THAT(runs.Status(), Catch::StartsWith("state failed\nexit_code 5\n"));
+}
+
+TEST_CASE("another program does not take a run's folder, nor say that it failed") {
+  ToyRuns runs;
+  {
+    const std::unique_ptr<RunRecorder> recorder = runs.Open();
+    REQUIRE(recorder
+                ->Run([&]() -> absl::StatusOr<TrainResult> {
+                  DT_RETURN_IF_ERROR(recorder->Begin({}));
+                  return TrainResult{};
+                })
+                .ok());
+  }
+  const std::string status = runs.Status();
+  const absl::Status refused = runs.OpenAs("other");
+  CHECK(ExitCodeOf(refused) == ExitCode::kUsage);
+  CHECK_THAT(std::string(MessageOf(refused)),
+             Catch::Contains("is a run of toy, and this is other"));
+  CHECK(runs.Status() == status);
 }
 
 TEST_CASE("a run that goes on is preparing at the step of its last checkpoint") {

@@ -132,6 +132,37 @@ TEST_CASE("a folder of several seeds' runs is refused with the name of one") {
                                                  Catch::Contains(folder.path() + "/seed-N"));
 }
 
+TEST_CASE("the run of another program is refused whatever is asked for, and stays as it is") {
+  const TemporaryFolder folder;
+  RunDirectoryOptions options = OptionsOf(folder.path(), ResumePolicy::kAuto);
+  options.program = "nmt_train";
+  {
+    const RunDirectory run = *RunDirectory::Open(options);
+    REQUIRE(run.WriteEnvironment(CollectEnvironment()).ok());
+    REQUIRE(run.WriteStatus({.state = "done"}).ok());
+  }
+  CHECK(nlohmann::json::parse(ReadTestFile(folder.File("env.json")))["program"] == "nmt_train");
+  CHECK(RunDirectory::Open(options).ok());
+  const std::string status = ReadTestFile(folder.File("STATUS"));
+  const std::string commands = ReadTestFile(folder.File("cmdline.txt"));
+  options.program = "bert_classify";
+  for (const ResumePolicy resume :
+       {ResumePolicy::kAuto, ResumePolicy::kNever, ResumePolicy::kFromElsewhere}) {
+    options.resume = resume;
+    const absl::Status refused = RunDirectory::Open(options).status();
+    CHECK(ExitCodeOf(refused) == ExitCode::kUsage);
+    CHECK(MessageOf(refused) == folder.path() +
+                                    ": is a run of nmt_train, and this is bert_classify; choose "
+                                    "another --run_dir, nothing there was changed");
+  }
+  CHECK(ReadTestFile(folder.File("STATUS")) == status);
+  CHECK(ReadTestFile(folder.File("cmdline.txt")) == commands);
+  // Earlier versions did not write it.
+  options.resume = ResumePolicy::kAuto;
+  WriteTestFile(folder.File("env.json"), "{\"ranks\":2}\n");
+  CHECK(RunDirectory::Open(options).ok());
+}
+
 TEST_CASE("a folder with other things is refused and stays as it is") {
   const TemporaryFolder folder;
   WriteTestFile(folder.File("thesis.tex"), "x");

@@ -124,7 +124,7 @@ absl::StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::Open(
   recorder->path_ =
       runtime.comm.BroadcastString(run.run_dir().empty() ? NewRunPath(program) : run.run_dir());
   const absl::Status opened =
-      runtime.comm.is_root() ? recorder->OpenRoot(run, config) : absl::OkStatus();
+      runtime.comm.is_root() ? recorder->OpenRoot(program, run, config) : absl::OkStatus();
   DT_RETURN_IF_ERROR(ShareRootStatus(opened, "open the run directory", runtime.comm));
   const absl::Status logged = runtime.OpenLog(recorder->path_);
   if (logged.ok()) return recorder;
@@ -134,12 +134,13 @@ absl::StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::Open(
 
 RunRecorder::~RunRecorder() = default;
 
-absl::Status RunRecorder::OpenRoot(const proto::RunConfig& run,
+absl::Status RunRecorder::OpenRoot(const std::string& program, const proto::RunConfig& run,
                                    const google::protobuf::Message& config) {
-  DT_ASSIGN_OR_RETURN(
-      RunDirectory directory,
-      RunDirectory::Open(
-          {.path = path_, .resume = PolicyOf(run.resume()), .arguments = LaunchCommand(runtime_)}));
+  DT_ASSIGN_OR_RETURN(RunDirectory directory,
+                      RunDirectory::Open({.path = path_,
+                                          .resume = PolicyOf(run.resume()),
+                                          .program = program,
+                                          .arguments = LaunchCommand(runtime_)}));
   directory_.emplace(std::move(directory));
   // Data and weights may take minutes, and what stands there is of the run before.
   step_ = directory_->last_checkpoint();

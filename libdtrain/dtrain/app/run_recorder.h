@@ -67,7 +67,8 @@ class RunRecorder final : public TrainObserver {
 
  private:
   explicit RunRecorder(Runtime& runtime) : runtime_(runtime) {}
-  absl::Status OpenRoot(const proto::RunConfig& run, const google::protobuf::Message& config);
+  absl::Status OpenRoot(const std::string& program, const proto::RunConfig& run,
+                        const google::protobuf::Message& config);
   absl::Status Describe() const;
   void WriteStepCurves(const StepRecord& record);
   // Trouble with the disk is told once and does not end a run that can still save checkpoints.

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -96,6 +97,25 @@ absl::Status RefuseRun(const RunDirectoryOptions& options) {
       CommandWith(options.arguments, "run_dir", FreeNameBeside(options.path))));
 }
 
+// The program that trained last in the folder, as env.json has it; "" where none has or the run is
+// of an earlier version.
+std::string ProgramOf(const std::string& path) {
+  const absl::StatusOr<std::string> text = ReadWholeFile(path + "/env.json");
+  if (!text.ok()) return "";
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("program") || !json["program"].is_string()) return "";
+  return json["program"];
+}
+
+// Before the data of one are prepared into the folder of the other.
+absl::Status CheckProgram(const RunDirectoryOptions& options) {
+  const std::string there = ProgramOf(options.path);
+  if (there.empty() || options.program.empty() || there == options.program) return absl::OkStatus();
+  return UsageError(absl::StrFormat(
+      "%s: is a run of %s, and this is %s; choose another --run_dir, nothing there was changed",
+      options.path, there, options.program));
+}
+
 // Whether the folder may be trained in; `is_resumed` says whether a run is there.
 absl::Status CheckFolder(const RunDirectoryOptions& options, bool& is_resumed) {
   if (options.path.empty()) return UsageError("the run directory has no name; give --run_dir=PATH");
@@ -121,6 +141,7 @@ absl::Status CheckFolder(const RunDirectoryOptions& options, bool& is_resumed) {
                       ": not empty and not a run directory; choose another --run_dir, nothing "
                       "there was changed");
   }
+  DT_RETURN_IF_ERROR(CheckProgram(options));
   // Nothing is lost of a run that failed before it had a checkpoint of its own.
   const bool may_begin_again = options.resume == ResumePolicy::kFromElsewhere &&
                                ListCheckpoints(options.path + "/ckpt").empty();
@@ -173,7 +194,7 @@ absl::StatusOr<RunDirectory> RunDirectory::Open(const RunDirectoryOptions& optio
   DT_RETURN_IF_ERROR(CheckFolder(options, is_resumed));
   DT_RETURN_IF_ERROR(MakeDirectories(options.path));
   DT_ASSIGN_OR_RETURN(FileLock lock, LockFolder(options.path));
-  RunDirectory run(options.path, is_resumed, std::move(lock));
+  RunDirectory run(options, is_resumed, std::move(lock));
   for (const char* const folder : {"metrics", "logs", "tb", "ckpt", "samples"}) {
     DT_RETURN_IF_ERROR(MakeDirectories(options.path + "/" + folder));
   }
@@ -191,7 +212,9 @@ absl::Status RunDirectory::WriteConfig(std::string_view textproto) const {
 }
 
 absl::Status RunDirectory::WriteEnvironment(const JsonRecord& environment) const {
-  return WriteFileAtomically(path_ + "/env.json", environment.ToString() + "\n");
+  JsonRecord written = environment;
+  if (!program_.empty()) written.Set("program", program_);
+  return WriteFileAtomically(path_ + "/env.json", written.ToString() + "\n");
 }
 
 absl::StatusOr<RunMetrics> RunDirectory::OpenMetrics(std::optional<int64_t> restored_step,

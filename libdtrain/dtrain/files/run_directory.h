@@ -37,6 +37,8 @@ enum class ResumePolicy {
 struct RunDirectoryOptions {
   std::string path = {};
   ResumePolicy resume = ResumePolicy::kNever;
+  // Its name: env.json has it, and a run of another program is refused. "": neither.
+  std::string program = {};
   // The program's arguments, arguments[0] its name: for cmdline.txt and for advice.
   std::vector<std::string> arguments = {};
 };
@@ -67,7 +69,8 @@ class RunDirectory {
  public:
   // Creates the folder and writes cmdline.txt. UsageError (exit code 2): the folder holds a run and
   // `resume` is kNever (the message has both possible commands), holds something else, or another
-  // process trains in it. StorageError (exit code 7): the disk.
+  // process trains in it, or it is the run of another program. StorageError (exit code 7): the
+  // disk.
   static absl::StatusOr<RunDirectory> Open(const RunDirectoryOptions& options);
 
   const std::string& path() const { return path_; }
@@ -79,7 +82,7 @@ class RunDirectory {
 
   // config.textproto, the effective configuration.
   absl::Status WriteConfig(std::string_view textproto) const;
-  // env.json, from CollectEnvironment() and what the caller adds.
+  // env.json, from CollectEnvironment() and what the caller adds, and the program's name.
   absl::Status WriteEnvironment(const JsonRecord& environment) const;
   // Opens metrics/ and tb/. Of an earlier process, records behind `restored_step` are dropped;
   // nothing stands for a start from step 0. evaluation_due: that of the restored step is still to
@@ -92,10 +95,14 @@ class RunDirectory {
   absl::Status WriteStatus(const RunStatus& status) const;
 
  private:
-  RunDirectory(std::string path, bool is_resumed, FileLock lock)
-      : path_(std::move(path)), is_resumed_(is_resumed), lock_(std::move(lock)) {}
+  RunDirectory(const RunDirectoryOptions& options, bool is_resumed, FileLock lock)
+      : path_(options.path),
+        program_(options.program),
+        is_resumed_(is_resumed),
+        lock_(std::move(lock)) {}
 
   std::string path_;
+  std::string program_;
   bool is_resumed_;
   FileLock lock_;
 };
