@@ -158,6 +158,7 @@ class ToyTask final : public TrainingTask {
     return result;
   }
   std::string TrainingData() const override { return task_.TrainingData(); }
+  std::string EvaluationContract() const override { return task_.EvaluationContract(); }
   std::string ModelText() const override { return task_.ModelText(); }
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override {
     return task_.CheckCheckpoint(checkpoint);

@@ -329,6 +329,34 @@ TEST_CASE("values of another metric do not choose the best checkpoint of a resum
   CHECK_FALSE(std::filesystem::is_symlink(folder.File("ckpt/best-nll")));
 }
 
+TEST_CASE("values of another dev set do not choose the best checkpoint of a resumed run") {
+  const ToyCorpus corpus(70);
+  for (const bool differs : {false, true}) {
+    INFO("measured otherwise: " << differs);
+    const TemporaryFolder folder;
+    ToyRun run = FullRun(corpus, folder, 2);
+    run.trainer.early_stop = {.metric = "nll", .patience = 100};
+    double nll = 1.0;
+    run.after_evaluation = [&nll](EvaluationResult& result) {
+      for (auto& [name, value] : result.metrics) {
+        if (name == "nll") value = nll;
+      }
+    };
+    run.trainer.max_steps = 4;
+    CHECK(TrainToy(run)[0].state.best_step == 4);
+    nll = 2.0;  // the harder set
+    run.trainer.max_steps = 8;
+    if (differs) run.task.eval_max_sentences = 2;
+    const ToyResult second = TrainToy(run)[1];
+    CHECK(second.state.best_step == (differs ? 8 : 4));
+    CHECK(second.state.best_metric == (differs ? 2.0 : 1.0));
+    CHECK(second.state.early_stop_step == (differs ? 8 : 4));
+    CHECK(second.state.stalled_evaluations == (differs ? 0 : 1));
+    CHECK(std::filesystem::read_symlink(folder.File("ckpt/best-nll")) ==
+          (differs ? "step-00000008" : "step-00000004"));
+  }
+}
+
 TEST_CASE("a request of any rank writes a checkpoint and the run goes on") {
   const ToyCorpus corpus(70);
   const TemporaryFolder folder;

@@ -166,12 +166,18 @@ std::string ClassificationTask::TrainingData() const {
                          train_.info().key);
 }
 
-std::string ClassificationTask::DataContract() const {
-  std::string text = TrainingData();
+std::string ClassificationTask::EvaluationContract() const {
+  std::string text;
   for (size_t i = 0; i < dev_.size(); ++i) {
-    absl::StrAppendFormat(&text, "%s rows %d\n", options_.dev[i].name, dev_[i].size());
+    const std::string& name = options_.dev[i].name;
+    absl::StrAppendFormat(&text, "%s rows %d\n%s preparation %016x\n", name, dev_[i].size(), name,
+                          dev_[i].info().key);
   }
   return text;
+}
+
+std::string ClassificationTask::DataContract() const {
+  return TrainingData() + EvaluationContract();
 }
 
 }  // namespace dtrain

@@ -64,6 +64,7 @@ class ClassificationTask final
   // Of the test set, where it has labels.
   absl::StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
   std::string TrainingData() const override;
+  std::string EvaluationContract() const override;
   std::string ModelText() const override { return ModelTextOf(options_.model.bert); }
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
   // options.files; labels.txt: the names of classes or labels, a line each.

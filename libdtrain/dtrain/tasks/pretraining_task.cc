@@ -270,13 +270,12 @@ absl::Status PretrainingTask::CheckCheckpoint(const Checkpoint& checkpoint) cons
   return CheckSameFiles(checkpoint, options_.files, {"vocab.txt"});
 }
 
-std::string PretrainingTask::DataContract() const {
-  std::string text = TrainingData();
-  if (dev_) {
-    absl::StrAppendFormat(&text, "dev documents %d\ndev tokens %d\ndev preparation %016x\n",
-                          dev_->documents(), dev_->tokens(), dev_->info().key);
-  }
-  return text;
+std::string PretrainingTask::EvaluationContract() const {
+  if (!dev_) return "";
+  return absl::StrFormat("dev documents %d\ndev tokens %d\ndev preparation %016x\n",
+                         dev_->documents(), dev_->tokens(), dev_->info().key);
 }
+
+std::string PretrainingTask::DataContract() const { return TrainingData() + EvaluationContract(); }
 
 }  // namespace dtrain

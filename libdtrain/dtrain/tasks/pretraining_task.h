@@ -63,6 +63,7 @@ class PretrainingTask final
   // Of the dev set, whose examples and masks are the same each time. None without a dev set.
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
   std::string TrainingData() const override;
+  std::string EvaluationContract() const override;
   std::string ModelText() const override { return ModelTextOf(options_.model); }
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
   std::vector<NamedFile> CheckpointFiles() const override { return options_.files; }

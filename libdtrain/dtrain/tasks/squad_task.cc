@@ -137,13 +137,15 @@ std::vector<NamedFile> SquadTask::CheckpointFiles() const {
   return files;
 }
 
-std::string SquadTask::DataContract() const {
-  std::string text = TrainingData();
-  if (dev_) {
-    absl::StrAppendFormat(&text, "dev questions %d\ndev crc32c %08x\n", dev_->set.questions.size(),
-                          dev_->set.crc);
-  }
-  return text;
+std::string SquadTask::EvaluationContract() const {
+  if (!dev_) return "";
+  const SquadAnswerOptions& answers = options_.answers;
+  return absl::StrFormat(
+      "dev questions %d\ndev crc32c %08x\nn_best %d\nmax_answer_length %d\nnull_threshold %g\n%s",
+      dev_->set.questions.size(), dev_->set.crc, answers.n_best, answers.max_answer_length,
+      answers.null_threshold, AnswersText(answers.allow_none));
 }
+
+std::string SquadTask::DataContract() const { return TrainingData() + EvaluationContract(); }
 
 }  // namespace dtrain

@@ -56,6 +56,7 @@ class SquadTask final : public ModelTask<BertQuestionAnswering, SpanBatch, SpanI
   // The metrics of the dev set (tasks/window_scores.h); none without one.
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
   std::string TrainingData() const override;
+  std::string EvaluationContract() const override;
   std::string ModelText() const override { return ModelTextOf(options_.model); }
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
   // options.files; answers.txt: whether questions may have no answer, AnswersText().

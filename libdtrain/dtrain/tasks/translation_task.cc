@@ -317,6 +317,17 @@ std::string TranslationTask::TrainingData() const {
                          train_.source_tokens(), train_.target_tokens(), train_.content_crc());
 }
 
+std::string TranslationTask::EvaluationContract() const {
+  if (!has_dev()) return "";
+  const int64_t most = options_.eval_max_sentences;
+  return absl::StrFormat(
+      "dev pairs %d\ndev checksum %08x\nbeam_size %d\nbeam_alpha %g\nbeam_extra_length %d\n"
+      "label_smoothing %g\n",
+      most > 0 ? std::min(most, dev_->shard.size()) : dev_->shard.size(), dev_->shard.content_crc(),
+      options_.beam_size, options_.beam_alpha, options_.beam_extra_length,
+      options_.model.label_smoothing);
+}
+
 std::string TranslationTask::ModelText() const {
   const Seq2SeqOptions& model = options_.model;
   return absl::StrFormat("num_heads %d\nactivation %s\nnorm %s\nlayer_norm_epsilon %g\n",

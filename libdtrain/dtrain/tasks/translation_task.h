@@ -66,12 +66,14 @@ class TranslationTask final
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
   absl::StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
   std::string TrainingData() const override;
+  std::string EvaluationContract() const override;
   std::string ModelText() const override;
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
   std::vector<NamedFile> CheckpointFiles() const override;
 
   const BpeModel& tokenizer() const { return tokenizer_; }
   const TokenShard& train_shard() const { return train_; }
+  bool has_dev() const { return dev_ && dev_->shard.size() > 0; }
   // Updates of the first pass over the training data; later ones, in other orders, have about as
   // many.
   int64_t updates_per_epoch() const;

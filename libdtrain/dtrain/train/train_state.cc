@@ -168,6 +168,7 @@ std::string StateToJson(const TrainState& state) {
                                        {"stalled_evaluations", state.stalled_evaluations},
                                        {"evaluation_due", state.evaluation_due},
                                        {"evaluated_step", state.evaluated_step},
+                                       {"evaluation", state.evaluation},
                                        {"updates_per_epoch", state.epoch_count.updates_per_epoch},
                                        {"epochs_from_step", state.epoch_count.from_step},
                                        {"epochs_from_epochs", state.epoch_count.from_epochs},
@@ -203,6 +204,7 @@ absl::StatusOr<TrainState> StateFromJson(const std::string& text, const std::str
     json.at("evaluation_due").get_to(state.evaluation_due);
     // Older ones have none.
     state.evaluated_step = json.value("evaluated_step", int64_t{-1});
+    state.evaluation = json.value("evaluation", "");
     state.epoch_count = {.updates_per_epoch = json.value("updates_per_epoch", int64_t{0}),
                          .from_step = json.value("epochs_from_step", int64_t{0}),
                          .from_epochs = json.value("epochs_from_epochs", 0.0)};

@@ -46,6 +46,7 @@ struct TrainState {
   int64_t stalled_evaluations = 0;
   bool evaluation_due = false;  // at this step, put off by a requested stop
   int64_t evaluated_step = -1;  // the last one with an evaluation
+  std::string evaluation;       // what the best was measured by: the task's EvaluationContract()
   EpochCount epoch_count;
   LossScalerState loss_scaler;
 };

@@ -283,6 +283,8 @@ class Trainer {
   absl::Status AdoptTrainingData(const Checkpoint& checkpoint, bool is_own);
   // What was the best by another metric than today's, or in another run, is no longer.
   void AdoptMetrics();
+  // Nor is what another dev set says, or the same one measured otherwise.
+  void AdoptEvaluation();
   absl::Status RestoreBestLink();
   void ForgetBest();
   void ForgetEarlyStop();

@@ -188,6 +188,7 @@ absl::StatusOr<std::string> Trainer::Load(const std::string& from) {
   DT_RETURN_IF_ERROR(AdoptTrainingData(*checkpoint, /*is_own=*/from == "auto"));
   AdoptMetrics();
   if (from == "auto") {
+    AdoptEvaluation();
     PutAsideNewer(options_.checkpoint_dir, checkpoint->step());
     DT_RETURN_IF_ERROR(RestoreBestLink());
   } else {
@@ -245,6 +246,18 @@ void Trainer::AdoptMetrics() {
   }
 }
 
+void Trainer::AdoptEvaluation() {
+  const std::string& there = state_.evaluation;
+  const std::string here = task_.EvaluationContract();
+  if (there.empty() || here.empty() || there == here) return;
+  Event("resume",
+        absl::StrFormat("evaluations measure otherwise from here on (%s before, %s now): the best "
+                        "checkpoint and early stopping begin anew",
+                        DifferingLines(there, here), DifferingLines(here, there)));
+  ForgetBest();
+  ForgetEarlyStop();
+}
+
 void Trainer::ForgetBest() {
   state_.best_metric = 0.0;
   state_.best_step = -1;
@@ -269,6 +282,7 @@ absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
   DT_ASSIGN_OR_RETURN(state_, StateFromJson(comm_.BroadcastString(StateToJson(state_)), "root"));
   state_.best_metric_name = options_.best_metric;
   state_.early_stop_metric_name = options_.early_stop.metric;
+  state_.evaluation = task_.EvaluationContract();
   adam_.set_steps(restored_optimizer_steps_ = state_.optimizer_steps);
   state_.loss_scaler = RestoreLossScale(options_.loss_scaler, state_.loss_scaler);
   step_.Reset(state_.loss_scaler, state_.optimizer_steps, ctx_.stream());
