@@ -122,6 +122,23 @@ TEST_CASE("a configuration that cannot be ends with exit code 2 before anything 
               {toy.File("bad.textproto") + ":3"});
 }
 
+TEST_CASE("a run that only a dev set can end needs one, and evaluations without one are told") {
+  const ToyProgram toy;
+  const std::string without = toy.Corpus() + " data.dev_tsv= data.hold_out_dev=0 ";
+  CheckFailed(toy.Run(2, without + "trainer.max_steps=0 trainer.early_stop.patience=1 "
+                                   "trainer.eval_every=5u"),
+              2, {"trainer.early_stop.patience needs a dev set", "data.hold_out_dev"});
+  toy.RemoveRun();
+  const Outcome told = toy.Run(2, without + "trainer.max_steps=2 trainer.eval_every=1u");
+  INFO(told.output);
+  CHECK(told.exit_code == 0);
+  CHECK(CountOf(told.output, "trainer.eval_every=1u, but there is no dev set") == 1);
+  toy.RemoveRun();
+  const Outcome quiet = toy.Run(1, without + "trainer.max_steps=2");
+  CHECK(quiet.exit_code == 0);
+  CHECK_THAT(quiet.output, !Catch::Contains("no dev set"));
+}
+
 TEST_CASE("dev text that is broken ends with exit code 3 and its line") {
   const ToyProgram toy;
   WriteTestFile(toy.File("dev.tsv"), "abc\tcba\nab\xff\tb\n");

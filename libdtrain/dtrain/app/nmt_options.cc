@@ -186,6 +186,23 @@ std::string TrainingContract(const proto::NmtConfig& config) {
   return WithFullNames(PrintConfig(shared, ConfigFormat::kFull));
 }
 
+absl::Status CheckDevSet(const proto::NmtConfig& config, const TranslationTask& task,
+                         const Runtime& runtime) {
+  if (task.has_dev()) return absl::OkStatus();
+  const proto::TrainerConfig& trainer = config.trainer();
+  constexpr char kRemedy[] =
+      "give the data one (data.dev_source and data.dev_target, data.dev_tsv or data.hold_out_dev; "
+      "`dtrain prepare` takes them too)";
+  if (trainer.early_stop().patience() > 0) {
+    return UsageError(absl::StrCat("trainer.early_stop.patience needs a dev set: ", kRemedy));
+  }
+  if (trainer.has_eval_every() && !trainer.eval_every().empty() && runtime.comm.is_root()) {
+    LogWarning(absl::StrCat("trainer.eval_every=", trainer.eval_every(),
+                            ", but there is no dev set to evaluate on: ", kRemedy));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> PrepareData(const proto::DataConfig& config, const std::string& run_dir,
                                         Runtime& runtime) {
   const bool has_raw = config.train_source_size() > 0 || config.train_tsv_size() > 0;

@@ -52,6 +52,11 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
 // What must be equal on all ranks: every section but `run`, whose paths and display may differ.
 std::string TrainingContract(const proto::NmtConfig& config);
 
+// Of the open data: UsageError where trainer.early_stop.patience has no dev set to look at, so that
+// it would never end the run. Warns, on the root rank, of a trainer.eval_every without one.
+absl::Status CheckDevSet(const proto::NmtConfig& config, const TranslationTask& task,
+                         const Runtime& runtime);
+
 // Makes the prepared data folder if raw files are given, on the root rank; all ranks return its
 // path or the same error.
 absl::StatusOr<std::string> PrepareData(const proto::DataConfig& config, const std::string& run_dir,
