@@ -491,6 +491,7 @@ TEST_CASE("an error leaves the output file as it was, and a pipe is never replac
       Tool("translate " + tiny.run + " --input=" + tiny.Path("bad") + " --output=" + out);
   CHECK(failed.exit_code == 3);
   CHECK(ReadFile(out) == "kept\n");
+  CHECK_FALSE(fs::exists(out + ".partial"));
 
   const std::string fifo = tiny.Path("fifo");
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);

@@ -27,10 +27,10 @@ absl::StatusOr<TextOutput> TextOutput::Open(const std::string& path) {
     // Behind a link: the link stays.
     const fs::path target = fs::weakly_canonical(path, error);
     if (!error) output.path_ = target.string();
-    output.partial_path_ = output.path_ + ".partial";
+    output.file_.get_deleter().partial = output.path_ + ".partial";
   }
-  const std::string& opened = output.partial_path_.empty() ? output.path_ : output.partial_path_;
-  output.file_.reset(std::fopen(opened.c_str(), "w"));
+  const std::string& partial = output.file_.get_deleter().partial;
+  output.file_.reset(std::fopen((partial.empty() ? output.path_ : partial).c_str(), "w"));
   if (output.file_ == nullptr) return output.Failed();
   return output;
 }
@@ -49,11 +49,13 @@ absl::Status TextOutput::Write(std::string_view text) {
 
 absl::Status TextOutput::Close() {
   if (file_.get() == stdout) return absl::OkStatus();
-  if (std::fclose(file_.release()) != 0) return Failed();
-  if (!partial_path_.empty() && std::rename(partial_path_.c_str(), path_.c_str()) != 0) {
-    return Failed();
-  }
-  return absl::OkStatus();
+  const char* const partial = file_.get_deleter().partial.c_str();
+  const bool in_place = file_.get_deleter().partial.empty();
+  const bool closed = std::fclose(file_.release()) == 0;
+  if (closed && (in_place || std::rename(partial, path_.c_str()) == 0)) return absl::OkStatus();
+  absl::Status failed = Failed();
+  if (!in_place) std::remove(partial);
+  return failed;
 }
 
 }  // namespace dtrain

@@ -16,24 +16,27 @@ namespace dtrain {
 class TextOutput {
  public:
   // "-" is standard output. A file is written as PATH.partial and renamed by Close(), so that an
-  // error leaves what was there before. What is there and is no plain file (a device, a pipe) is
-  // written to as it is, never replaced.
+  // error leaves what was there before; without Close() the partial file goes. What is there and is
+  // no plain file (a device, a pipe) is written to as it is, never replaced.
   static absl::StatusOr<TextOutput> Open(const std::string& path);
 
   absl::Status Write(std::string_view text);  // and flushes
   absl::Status Close();
 
  private:
+  // Of what was not closed.
   struct CloseFile {
     void operator()(std::FILE* file) const {
-      if (file != stdout) std::fclose(file);
+      if (file == stdout) return;
+      std::fclose(file);
+      if (!partial.empty()) std::remove(partial.c_str());
     }
+    std::string partial;  // empty: written in place
   };
   explicit TextOutput(std::string path) : path_(std::move(path)) {}
   absl::Status Failed() const;
 
   std::string path_;
-  std::string partial_path_;  // empty: written in place
   std::unique_ptr<std::FILE, CloseFile> file_;
 };
 
