@@ -50,6 +50,7 @@
 #include "dtrain/data/prepare_documents.h"          // IWYU pragma: export
 #include "dtrain/data/pretraining_loader.h"         // IWYU pragma: export
 #include "dtrain/data/wordpiece.h"                  // IWYU pragma: export
+#include "dtrain/data/wordpiece_trainer.h"          // IWYU pragma: export
 #include "dtrain/device/stream_order.h"             // IWYU pragma: export
 #include "dtrain/files/average_checkpoints.h"       // IWYU pragma: export
 #include "dtrain/files/checkpoint_directory.h"      // IWYU pragma: export

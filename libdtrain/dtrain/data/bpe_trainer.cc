@@ -36,6 +36,16 @@ void WordCounter::Add(std::span<const std::string> lines) {
   });
 }
 
+void WordCounter::Add(std::span<const std::string> lines, const WordDivider& divide) {
+  const size_t num_parts = tables_.size();
+  internal::ForEachPart(num_parts, [&](size_t p) {
+    const size_t begin = lines.size() * p / num_parts;
+    const size_t end = lines.size() * (p + 1) / num_parts;
+    divide(lines.subspan(begin, end - begin),
+           [&](std::string_view word) { ++tables_[p].FindOrInsert(word); });
+  });
+}
+
 void WordCounter::AddWord(std::string_view word, int64_t count) {
   DT_CHECK(word.find(' ') == std::string_view::npos) << "a word has no spaces: '" << word << "'";
   DT_CHECK_GE(count, 0);

@@ -49,6 +49,10 @@ struct BpeTrainerOptions {
   bool byte_fallback = false;
 };
 
+// Calls add(word) for each word of `lines`; several run at the same time.
+using WordDivider = std::function<void(std::span<const std::string> lines,
+                                       const std::function<void(std::string_view)>& add)>;
+
 // Counts the words of a corpus that comes in batches of lines; memory grows with distinct words
 // only.
 class WordCounter {
@@ -61,6 +65,8 @@ class WordCounter {
 
   // Lines without newlines, divided into words as BpeModel::Encode divides them.
   void Add(std::span<const std::string> lines);
+  // The same with words divided otherwise; each thread divides a part of the lines.
+  void Add(std::span<const std::string> lines, const WordDivider& divide);
   // A word (no spaces) that occurs `count` more times.
   void AddWord(std::string_view word, int64_t count);
 

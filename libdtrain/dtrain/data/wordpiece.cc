@@ -21,13 +21,6 @@ namespace {
 // Of the rules and their Unicode tables: a new number makes old hashes invalid.
 constexpr uint64_t kRulesVersion = 1;
 
-CharacterRules RulesOf(const WordPieceOptions& options) {
-  return {.hugging_face = options.behavior == WordPieceBehavior::kHuggingFace,
-          .lower_case = options.lower_case,
-          .strip_accents = *options.strip_accents,
-          .split_cjk = options.split_cjk};
-}
-
 uint64_t HashOf(const std::vector<std::string>& pieces, const WordPieceOptions& options) {
   uint64_t hash = StableHash("WordPiece", kRulesVersion);
   for (const uint64_t option :
@@ -42,6 +35,13 @@ uint64_t HashOf(const std::vector<std::string>& pieces, const WordPieceOptions& 
 }
 
 }  // namespace
+
+CharacterRules RulesOf(const WordPieceOptions& resolved) {
+  return {.hugging_face = resolved.behavior == WordPieceBehavior::kHuggingFace,
+          .lower_case = resolved.lower_case,
+          .strip_accents = *resolved.strip_accents,
+          .split_cjk = resolved.split_cjk};
+}
 
 WordPieceTables::WordPieceTables(std::vector<std::string> all_pieces,
                                  const WordPieceOptions& resolved)

@@ -26,25 +26,34 @@ size_t HashPair(int32_t left, int32_t right) {
 }  // namespace
 
 MergeLearner::MergeLearner(const std::vector<uint32_t>& characters,
-                           const BpeTrainerOptions& options)
-    : options_(options), pair_slots_(kFirstPairSlots, kNone) {
-  for (const uint32_t c : characters) {
-    Symbol symbol;
-    AppendUtf8(c, symbol.text);
-    const bool has_script = options.split_by_script && c != kMetaspaceCodePoint;
-    symbol.first_script = symbol.last_script = has_script ? ScriptOf(c) : kAnyScript;
-    symbol.merges = !(options.split_digits && IsDigit(c));
-    symbol_of_character_.emplace(c, static_cast<int32_t>(symbols_.size()));
-    symbols_.push_back(std::move(symbol));
-  }
+                           const BpeTrainerOptions& options, std::string_view continuing_prefix)
+    : options_(options),
+      prefix_size_(continuing_prefix.size()),
+      pair_slots_(kFirstPairSlots, kNone) {
+  for (const uint32_t c : characters) AddSymbol(c, c, {});
+  if (continuing_prefix.empty()) return;
+  for (const uint32_t c : characters) AddSymbol(c, c | kContinues, continuing_prefix);
+}
+
+void MergeLearner::AddSymbol(uint32_t character, uint32_t key, std::string_view prefix) {
+  Symbol symbol;
+  symbol.text = prefix;
+  AppendUtf8(character, symbol.text);
+  const bool has_script = options_.split_by_script && character != kMetaspaceCodePoint;
+  symbol.first_script = symbol.last_script = has_script ? ScriptOf(character) : kAnyScript;
+  symbol.merges = !(options_.split_digits && IsDigit(character));
+  symbol_of_character_.emplace(key, static_cast<int32_t>(symbols_.size()));
+  symbols_.push_back(std::move(symbol));
 }
 
 void MergeLearner::AddWord(std::string_view text, int64_t count) {
   DT_CHECK_LT(words_.size(), size_t{kNone}) << "too many distinct words";
   const auto index = static_cast<uint32_t>(words_.size());
   Word word{symbols_at_.size(), 0, count};
+  const uint32_t continues = prefix_size_ > 0 ? kContinues : 0;
   for (size_t i = 0, size = 0; i < text.size(); i += size) {
-    const auto at = symbol_of_character_.find(DecodeUtf8(text.substr(i), size));
+    const uint32_t c = DecodeUtf8(text.substr(i), size);
+    const auto at = symbol_of_character_.find(i == 0 ? c : c | continues);
     symbols_at_.push_back(at == symbol_of_character_.end() ? kUnknownCharacter : at->second);
   }
   word.length = static_cast<uint32_t>(symbols_at_.size() - word.begin);
@@ -153,7 +162,8 @@ int32_t MergeLearner::MergedSymbol(uint32_t pair, bool& is_new) {
   const Symbol& left = symbols_[static_cast<size_t>(pairs_[pair].left)];
   const Symbol& right = symbols_[static_cast<size_t>(pairs_[pair].right)];
   Symbol merged;
-  merged.text = left.text + right.text;
+  merged.text = left.text;
+  merged.text += TextOfRight(right);
   merged.length = left.length + right.length;
   merged.first_script = left.first_script != kAnyScript ? left.first_script : right.first_script;
   merged.last_script = right.last_script != kAnyScript ? right.last_script : left.last_script;
@@ -167,13 +177,14 @@ int32_t MergeLearner::MergedSymbol(uint32_t pair, bool& is_new) {
 MergeLearner::HeapEntry MergeLearner::EntryOf(uint32_t pair) const {
   const Symbol& left = symbols_[static_cast<size_t>(pairs_[pair].left)];
   const Symbol& right = symbols_[static_cast<size_t>(pairs_[pair].right)];
+  const std::string_view added = TextOfRight(right);
   uint64_t prefix = 0;
   for (size_t i = 0; i < 8; ++i) {
     uint8_t byte = 0;
     if (i < left.text.size()) {
       byte = static_cast<uint8_t>(left.text[i]);
-    } else if (i - left.text.size() < right.text.size()) {
-      byte = static_cast<uint8_t>(right.text[i - left.text.size()]);
+    } else if (i - left.text.size() < added.size()) {
+      byte = static_cast<uint8_t>(added[i - left.text.size()]);
     }
     prefix = prefix << 8 | byte;
   }
@@ -186,8 +197,8 @@ bool MergeLearner::ComesLater(const HeapEntry& a, const HeapEntry& b) const {
   if (a.prefix != b.prefix) return a.prefix > b.prefix;
   if (a.pair == b.pair) return false;
   const auto text = [&](const HeapEntry& entry) {
-    return symbols_[static_cast<size_t>(pairs_[entry.pair].left)].text +
-           symbols_[static_cast<size_t>(pairs_[entry.pair].right)].text;
+    std::string merged = symbols_[static_cast<size_t>(pairs_[entry.pair].left)].text;
+    return merged += TextOfRight(symbols_[static_cast<size_t>(pairs_[entry.pair].right)]);
   };
   const auto left_length = [&](const HeapEntry& entry) {
     return symbols_[static_cast<size_t>(pairs_[entry.pair].left)].length;

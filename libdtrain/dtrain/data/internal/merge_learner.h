@@ -18,10 +18,13 @@ namespace dtrain::internal {
 // a heap with lazily corrected counts gives the next pair.
 class MergeLearner {
  public:
-  // `characters` are those that may be part of a piece.
-  MergeLearner(const std::vector<uint32_t>& characters, const BpeTrainerOptions& options);
+  // `characters` are those that may be part of a piece. With a prefix ("##" of WordPiece) a
+  // character that does not begin its word is another symbol, written behind the prefix, and so is
+  // what it merges to; without one both are the same.
+  MergeLearner(const std::vector<uint32_t>& characters, const BpeTrainerOptions& options,
+               std::string_view continuing_prefix = {});
 
-  // A word with its U+2581, valid UTF-8.
+  // Valid UTF-8; of BPE a word with its U+2581.
   void AddWord(std::string_view text, int64_t count);
 
   // At most `max_pieces` pieces of two characters and more, in the order of their merges.
@@ -58,7 +61,13 @@ class MergeLearner {
     uint32_t pair;
   };
   static constexpr uint32_t kNone = 0xFFFFFFFF;
+  static constexpr uint32_t kContinues = 0x80000000;
 
+  void AddSymbol(uint32_t character, uint32_t key, std::string_view prefix);
+  // What a symbol adds to the text of one that it merges onto.
+  std::string_view TextOfRight(const Symbol& right) const {
+    return std::string_view(right.text).substr(prefix_size_);
+  }
   uint32_t PairAt(int32_t left, int32_t right, uint32_t word);
   void GrowPairSlots();
   bool MayMerge(const Symbol& left, const Symbol& right) const;
@@ -71,8 +80,10 @@ class MergeLearner {
   void PushGrown();
 
   BpeTrainerOptions options_;
+  size_t prefix_size_;  // bytes in front of the text of a symbol that continues a word
   std::vector<Symbol> symbols_;
   std::unordered_map<std::string, int32_t> symbol_of_text_;
+  // By code point; those that continue a word, where that matters, with kContinues set.
   std::unordered_map<uint32_t, int32_t> symbol_of_character_;
   std::vector<Word> words_;
   std::vector<int32_t> symbols_at_;

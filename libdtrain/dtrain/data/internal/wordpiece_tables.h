@@ -29,6 +29,9 @@ enum class ByteClass : uint8_t {
   kOther,  // a control character, or part of one outside ASCII
 };
 
+// Of options with nothing unset, as a tokenizer has them.
+CharacterRules RulesOf(const WordPieceOptions& resolved);
+
 struct WordPieceTables {
   WordPieceTables(std::vector<std::string> all_pieces, const WordPieceOptions& resolved);
 
