@@ -85,6 +85,20 @@ TEST_CASE("a model asked for in float16 answers in float32 on a CPU, and says so
         AnswerQuestions(*wide, {{"x", "x yy x"}}, ctx)->at(0).text);
 }
 
+TEST_CASE("a vocabulary that cannot be one is a fault of its checkpoint") {
+  const TemporaryFolder folder;
+  BertQuestionAnswering model(testing::SmallOptions().bert);
+  model.Allocate({}, DType::kFloat32, /*seed=*/3);
+  testing::SaveWeights(model.parameters(),
+                       {{"config.textproto", testing::SmallConfig(kData)},
+                        {"vocab.txt", "x\n"},
+                        {"answers.txt", AnswersText(false)}},
+                       folder.File("ckpt"));
+  const absl::Status status = LoadQuestionAnsweringModel(folder.path()).status();
+  CHECK(ExitCodeOf(status) == ExitCode::kStorage);
+  CHECK_THAT(std::string(MessageOf(status)), Catch::Contains("vocab.txt"));
+}
+
 TEST_CASE("what bert_squad did not write is no model that answers") {
   const TemporaryFolder folder;
   const auto none = LoadQuestionAnsweringModel(folder.path());

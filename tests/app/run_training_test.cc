@@ -90,7 +90,7 @@ TEST_CASE("what cannot be on a device is refused before anything is prepared") {
   const absl::Status refused = runs.Run(options, {.type = DeviceType::kCuda}).status();
   CHECK(ExitCodeOf(refused) == ExitCode::kUsage);
   CHECK_THAT(std::string(MessageOf(refused)), Catch::Contains("trainer.shard_optimizer"));
-  CHECK_FALSE(std::filesystem::exists(runs.File("ckpt")));
+  CHECK_FALSE(std::filesystem::exists(runs.File("config.textproto")));
 }
 
 }  // namespace
