@@ -160,13 +160,10 @@ absl::StatusOr<TrainResult> Train(const Arguments& arguments, RunRecorder& recor
                                      2 * kWindowsPerUpdate * model.window));
   }
   ByteTask task(std::move(text), model, runtime.comm, runtime.device);
-  // What the ranks must agree on.
-  DT_RETURN_IF_ERROR(
-      CheckContract({{"data", task.TrainingData()}, {"updates", std::to_string(arguments.updates)}},
-                    runtime.comm));
   // USR1 saves, TERM saves and stops.
   return RunTraining(task,
-                     {.trainer = {.max_steps = arguments.updates,
+                     {.contract = {{"updates", std::to_string(arguments.updates)}},
+                      .trainer = {.max_steps = arguments.updates,
                                   .learning_rate = {.kind = LrScheduleOptions::Kind::kCosine,
                                                     .base = 2e-3,
                                                     .warmup_steps = 50,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "dtrain/base/log.h"
 #include "dtrain/comm/self_communicator.h"
 #include "dtrain/run.pb.h"
@@ -91,6 +92,41 @@ TEST_CASE("what cannot be on a device is refused before anything is prepared") {
   CHECK(ExitCodeOf(refused) == ExitCode::kUsage);
   CHECK_THAT(std::string(MessageOf(refused)), Catch::Contains("trainer.shard_optimizer"));
   CHECK_FALSE(std::filesystem::exists(runs.File("config.textproto")));
+}
+
+TEST_CASE("ranks with other data are told before anything is prepared") {
+  const TemporaryFolder folder;
+  const ToyCorpus here(240, 6, /*seed=*/1);
+  const ToyCorpus there(240, 6, /*seed=*/2, here.path() + "/vocab.spm");
+  const auto run = [&](int same_up_to) {
+    return testing::RunRanks(2, [&](Communicator& comm) -> std::string {
+      Runtime runtime{.comm = comm, .device = {}, .mpi = "none", .arguments = {"toy"}};
+      proto::RunConfig config;
+      config.set_run_dir(folder.File("run"));
+      config.set_progress(proto::RunConfig::none);
+      const auto recorder = RunRecorder::Open("toy", config, config, runtime);
+      if (!recorder.ok()) return std::string(MessageOf(recorder.status()));
+      const ToyRun toy = MakeToyRun(comm.rank() <= same_up_to ? here : there);
+      auto task = TranslationTask::Create(toy.task, comm);
+      if (!task.ok()) return std::string(MessageOf(task.status()));
+      const absl::Status status =
+          RunTraining(
+              **task,
+              {.contract = {{"word", same_up_to == 1 ? absl::StrCat("of ", comm.rank()) : ""}},
+               .trainer = toy.trainer,
+               .prepare = [] { return DataError("prepared"); }},
+              **recorder, runtime)
+              .status();
+      return std::string(MessageOf(status));
+    });
+  };
+  for (const std::string& message : run(/*same_up_to=*/0)) {
+    CHECK_THAT(message, Catch::Contains("disagree on data") && Catch::Contains("rank 1"));
+  }
+  for (const std::string& message : run(/*same_up_to=*/1)) {
+    CHECK_THAT(message, Catch::Contains("disagree on word") && Catch::Contains("of 1"));
+  }
+  SetLogSink(nullptr);
 }
 
 }  // namespace

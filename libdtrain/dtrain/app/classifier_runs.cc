@@ -22,7 +22,6 @@
 #include "dtrain/app/run_recorder.h"
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
-#include "dtrain/parallel/contract.h"
 
 namespace dtrain {
 namespace {
@@ -96,7 +95,6 @@ absl::StatusOr<TrainResult> TrainSeed(const proto::BertConfig& config, Seeds see
                       PrepareClassifierData(config.data(), {.cache_dir = cache}, runtime));
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<ClassificationTask> task,
                       MakeTask(config, seed, data, runtime));
-  DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
   if (seeds == Seeds::kOne) WarnIfSmall(*task, runtime);
   const ClassificationShardInfo& info = task->train_shard().info();
   words.has_perplexity = info.label_kind == LabelKind::kClass;

@@ -27,7 +27,6 @@ absl::StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& r
   DT_ASSIGN_OR_RETURN(
       const std::unique_ptr<TranslationTask> task,
       TranslationTask::Create(TaskOptionsOf(config, data, runtime.device), runtime.comm));
-  DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
   DT_RETURN_IF_ERROR(CheckDevSet(config, *task, runtime));
   const Seq2SeqOptions& model = task->model().options();
   const MemoryPlan memory = PlanRun(config, model, task->train_shard(), runtime);

@@ -15,7 +15,6 @@
 #include "dtrain/app/internal/pretrained_shape.h"
 #include "dtrain/app/kernel_plans.h"
 #include "dtrain/base/log.h"
-#include "dtrain/parallel/contract.h"
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/tasks/pretraining_task.h"
 
@@ -64,7 +63,6 @@ absl::StatusOr<TrainResult> TrainSeed(const proto::PretrainConfig& config, RunRe
       internal::PreparePretrainData(config.data(), cache, /*with_train=*/true, runtime));
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<PretrainingTask> task,
                       MakeTask(config, seed, data, runtime));
-  DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
   const DocumentShard& shard = task->train_shard();
   if (runtime.comm.is_root()) {
     recorder.Message(absl::StrFormat("train: %d documents, %d tokens, %d examples an epoch",

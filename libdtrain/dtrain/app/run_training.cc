@@ -8,6 +8,9 @@ namespace dtrain {
 
 absl::StatusOr<TrainResult> RunTraining(TrainingTask& task, const RunTrainingOptions& options,
                                         RunRecorder& recorder, Runtime& runtime) {
+  std::vector<ContractSection> contract = {{"data", task.DataContract()}};
+  contract.insert(contract.end(), options.contract.begin(), options.contract.end());
+  DT_RETURN_IF_ERROR(CheckContract(contract, runtime.comm));
   if (options.trainer.shard_optimizer) {
     DT_RETURN_IF_ERROR(OptimizerShards::CheckDevice(runtime.device));
   }

@@ -12,17 +12,21 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "dtrain/app/run_recorder.h"
 #include "dtrain/app/runtime.h"
 #include "dtrain/base/status.h"
 #include "dtrain/nn/context.h"
+#include "dtrain/parallel/contract.h"
 #include "dtrain/train/task.h"
 #include "dtrain/train/trainer.h"
 
 namespace dtrain {
 
 struct RunTrainingOptions {
+  // What ranks must agree on beside the task's data.
+  std::vector<ContractSection> contract = {};
   TrainerOptions trainer = {};
   ContextOptions context = {};
   std::string resume = "auto";  // Trainer::Resume()
@@ -34,7 +38,8 @@ struct RunTrainingOptions {
 
 // Trains a task, whose parameters are allocated, as the recorder's run: from the checkpoint that
 // `resume` says to the end or to a requested stop, with events, curves and the terminal. Called in
-// RunRecorder::Run(), once. UsageError: options that cannot be on this device. Collective.
+// RunRecorder::Run(), once. UsageError: ranks with other data or another `contract`, or options
+// that cannot be on this device. Collective.
 absl::StatusOr<TrainResult> RunTraining(TrainingTask& task, const RunTrainingOptions& options,
                                         RunRecorder& recorder, Runtime& runtime);
 

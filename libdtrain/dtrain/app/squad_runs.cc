@@ -15,7 +15,6 @@
 #include "dtrain/app/internal/tokenization.h"
 #include "dtrain/app/kernel_plans.h"
 #include "dtrain/base/log.h"
-#include "dtrain/parallel/contract.h"
 #include "dtrain/squad.pb.h"
 #include "dtrain/tasks/squad_task.h"
 
@@ -84,7 +83,6 @@ absl::StatusOr<TrainResult> TrainSeed(const proto::SquadConfig& config, RunRecor
                       .has_perplexity = false,
                       .advice = "try      bert_squad predict data.test=FILE --run_dir"});
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<SquadTask> task, MakeTask(config, seed, runtime));
-  DT_RETURN_IF_ERROR(CheckContract({{"data", task->DataContract()}}, runtime.comm));
   Report("train", task->train(), recorder, runtime);
   if (task->dev() != nullptr) Report("dev", *task->dev(), recorder, runtime);
   DT_RETURN_IF_ERROR(internal::CheckMetricNames(

@@ -65,6 +65,7 @@ class ClassificationTask final
   absl::StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
   std::string TrainingData() const override;
   std::string EvaluationContract() const override;
+  std::string DataContract() const override;
   std::string ModelText() const override { return ModelTextOf(options_.model.bert); }
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
   // options.files; labels.txt: the names of classes or labels, a line each.
@@ -73,8 +74,6 @@ class ClassificationTask final
   const ClassificationShard& train_shard() const { return train_; }
   // Updates of one pass over the training data.
   int64_t updates_per_epoch() const { return updates_per_epoch_; }
-  // Canonical text of the data and its order, which all ranks must agree on.
-  std::string DataContract() const;
 
  private:
   ClassificationTask(const ClassificationTaskOptions& options, Communicator& comm,

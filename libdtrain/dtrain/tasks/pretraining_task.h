@@ -64,6 +64,7 @@ class PretrainingTask final
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
   std::string TrainingData() const override;
   std::string EvaluationContract() const override;
+  std::string DataContract() const override;
   std::string ModelText() const override { return ModelTextOf(options_.model); }
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
   std::vector<NamedFile> CheckpointFiles() const override { return options_.files; }
@@ -74,8 +75,6 @@ class PretrainingTask final
   std::span<const int64_t> length_counts() const { return length_counts_; }
   int64_t examples_per_epoch() const;
   int64_t updates_per_epoch() const { return updates_per_epoch_; }
-  // Canonical text of the data and its order, which all ranks must agree on.
-  std::string DataContract() const;
 
  private:
   PretrainingTask(const PretrainingTaskOptions& options, Communicator& comm, DocumentShard train);

@@ -57,6 +57,7 @@ class SquadTask final : public ModelTask<BertQuestionAnswering, SpanBatch, SpanI
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
   std::string TrainingData() const override;
   std::string EvaluationContract() const override;
+  std::string DataContract() const override;
   std::string ModelText() const override { return ModelTextOf(options_.model); }
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
   // options.files; answers.txt: whether questions may have no answer, AnswersText().
@@ -70,8 +71,6 @@ class SquadTask final : public ModelTask<BertQuestionAnswering, SpanBatch, SpanI
   std::span<const int32_t> lengths() const { return lengths_; }
   // Updates of one pass over the training data.
   int64_t updates_per_epoch() const { return updates_per_epoch_; }
-  // Canonical text of the data and its order, which all ranks must agree on.
-  std::string DataContract() const;
 
  private:
   SquadTask(const SquadTaskOptions& options, SquadRows train, uint64_t vocabulary,

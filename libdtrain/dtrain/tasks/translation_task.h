@@ -67,6 +67,7 @@ class TranslationTask final
   absl::StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
   std::string TrainingData() const override;
   std::string EvaluationContract() const override;
+  std::string DataContract() const override;
   std::string ModelText() const override;
   absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
   std::vector<NamedFile> CheckpointFiles() const override;
@@ -77,8 +78,6 @@ class TranslationTask final
   // Updates of the first pass over the training data; later ones, in other orders, have about as
   // many.
   int64_t updates_per_epoch() const;
-  // Canonical text of the data and its order, which all ranks must agree on.
-  std::string DataContract() const;
 
  private:
   TranslationTask(const TranslationTaskOptions& options, Communicator& comm, BpeModel tokenizer,
