@@ -120,14 +120,6 @@ absl::StatusOr<TrainResult> TrainSeed(const proto::BertConfig& config, Seeds see
       recorder, runtime);
 }
 
-// A run of its own, in config.run().run_dir().
-absl::StatusOr<TrainResult> RunSeed(const proto::BertConfig& config, Seeds seeds,
-                                    Runtime& runtime) {
-  DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
-                      RunRecorder::Open("bert_classify", config.run(), config, runtime));
-  return recorder->Run([&] { return TrainSeed(config, seeds, *recorder, runtime); });
-}
-
 }  // namespace
 
 absl::Status TrainClassifier(const proto::BertConfig& given, Runtime& runtime) {
@@ -138,7 +130,11 @@ absl::Status TrainClassifier(const proto::BertConfig& given, Runtime& runtime) {
   DT_RETURN_IF_ERROR(internal::CheckBertContract(internal::BertContract(config), runtime));
   const Seeds seeds = config.trainer().seeds_size() > 1 ? Seeds::kSeveral : Seeds::kOne;
   return internal::TrainSeeds(
-      config, [&](const proto::BertConfig& run) { return RunSeed(run, seeds, runtime); }, runtime);
+      "bert_classify", config,
+      [&](const proto::BertConfig& run, RunRecorder& recorder) {
+        return TrainSeed(run, seeds, recorder, runtime);
+      },
+      runtime);
 }
 
 }  // namespace dtrain

@@ -87,13 +87,6 @@ absl::StatusOr<TrainResult> TrainSeed(const proto::PretrainConfig& config, RunRe
                              recorder, runtime);
 }
 
-// A run of its own, in config.run().run_dir().
-absl::StatusOr<TrainResult> RunSeed(const proto::PretrainConfig& config, Runtime& runtime) {
-  DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
-                      RunRecorder::Open("bert_pretrain", config.run(), config, runtime));
-  return recorder->Run([&] { return TrainSeed(config, *recorder, runtime); });
-}
-
 }  // namespace
 
 absl::Status TrainPretraining(const proto::PretrainConfig& given, Runtime& runtime) {
@@ -104,7 +97,11 @@ absl::Status TrainPretraining(const proto::PretrainConfig& given, Runtime& runti
   const std::string warning = internal::MaskingWarning(config.data());
   if (runtime.comm.is_root() && !warning.empty()) LogWarning(warning);
   return internal::TrainSeeds(
-      config, [&](const proto::PretrainConfig& run) { return RunSeed(run, runtime); }, runtime);
+      "bert_pretrain", config,
+      [&](const proto::PretrainConfig& run, RunRecorder& recorder) {
+        return TrainSeed(run, recorder, runtime);
+      },
+      runtime);
 }
 
 }  // namespace dtrain

@@ -103,13 +103,6 @@ absl::StatusOr<TrainResult> TrainSeed(const proto::SquadConfig& config, RunRecor
                              recorder, runtime);
 }
 
-// A run of its own, in config.run().run_dir().
-absl::StatusOr<TrainResult> RunSeed(const proto::SquadConfig& config, Runtime& runtime) {
-  DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
-                      RunRecorder::Open("bert_squad", config.run(), config, runtime));
-  return recorder->Run([&] { return TrainSeed(config, *recorder, runtime); });
-}
-
 }  // namespace
 
 absl::Status TrainSquad(const proto::SquadConfig& given, Runtime& runtime) {
@@ -117,7 +110,11 @@ absl::Status TrainSquad(const proto::SquadConfig& given, Runtime& runtime) {
   DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
   DT_RETURN_IF_ERROR(internal::CheckBertContract(internal::BertContract(config), runtime));
   return internal::TrainSeeds(
-      config, [&](const proto::SquadConfig& run) { return RunSeed(run, runtime); }, runtime);
+      "bert_squad", config,
+      [&](const proto::SquadConfig& run, RunRecorder& recorder) {
+        return TrainSeed(run, recorder, runtime);
+      },
+      runtime);
 }
 
 }  // namespace dtrain

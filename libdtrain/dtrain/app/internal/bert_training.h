@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -111,17 +112,24 @@ Config ConfigOfSeed(const Config& config, uint64_t seed) {
 }
 
 // Calls `train` with the configuration, or where trainer.seeds lists several once for each of them,
-// and reports how far they lie apart. StatusOr<TrainResult> train(const Config&).
+// and reports how far they lie apart. Each is a run of its own, in config.run().run_dir().
+// StatusOr<TrainResult> train(const Config&, RunRecorder&).
 template <typename Config, typename Train>
-absl::Status TrainSeeds(const Config& config, const Train& train, Runtime& runtime) {
-  if (config.trainer().seeds_size() <= 1) return train(config).status();
+absl::Status TrainSeeds(const std::string& program, const Config& config, const Train& train,
+                        Runtime& runtime) {
+  const auto run = [&](const Config& seed) -> absl::StatusOr<TrainResult> {
+    DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
+                        RunRecorder::Open(program, seed.run(), seed, runtime));
+    return recorder->Run([&] { return train(seed, *recorder); });
+  };
+  if (config.trainer().seeds_size() <= 1) return run(config).status();
   const std::string& run_dir = config.run().run_dir();
   DT_RETURN_IF_ERROR(CheckSeedsFolder(run_dir, runtime));
   const std::vector<uint64_t> seeds(config.trainer().seeds().begin(),
                                     config.trainer().seeds().end());
   std::vector<TrainResult> results;
   for (const uint64_t seed : seeds) {
-    DT_ASSIGN_OR_RETURN(TrainResult result, train(ConfigOfSeed(config, seed)));
+    DT_ASSIGN_OR_RETURN(TrainResult result, run(ConfigOfSeed(config, seed)));
     results.push_back(std::move(result));
   }
   return ReportSeeds(seeds, results, run_dir, runtime);
