@@ -188,6 +188,13 @@ TEST_CASE("several seeds become several runs and one table") {
     CHECK(std::filesystem::exists(toy.File(seed) + "/ckpt/last/model.safetensors"));
   }
   CheckFailed(toy.Train("trainer.seeds=3 trainer.max_steps=5"), 2, {"not a run directory"});
+  // A table that nobody gets is told.
+  const Outcome lost = RunCommand(
+      "bash -c '" DTRAIN_TEST_PROGRAM " train --config=" + toy.File("run/seed-3/config.textproto") +
+      " trainer.seeds=3,4 run.run_dir=" + toy.File("run") + " >/dev/full'");
+  INFO(lost.output);
+  CHECK(lost.exit_code == 7);
+  CHECK_THAT(lost.output, Catch::Contains("standard output"));
   REQUIRE(toy.Train("trainer.max_steps=1 run.run_dir=" + toy.File("one")).exit_code == 0);
   CheckFailed(toy.Train("trainer.seeds=3,4 run.run_dir=" + toy.File("one"), 2), 2,
               {toy.File("one") + ": a run of one seed is there", "choose another --run_dir"});

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "dtrain/app/classifier_data.h"
 #include "dtrain/app/classifier_runs.h"
+#include "dtrain/app/internal/print_on_root.h"
 #include "dtrain/app/internal/trained_classifier.h"
 #include "dtrain/app/internal/trained_run.h"
 #include "dtrain/base/file.h"
@@ -23,9 +24,7 @@
 namespace dtrain {
 namespace {
 
-absl::Status Print(const Runtime& runtime, const std::string& text) {
-  return runtime.comm.is_root() ? WriteStdout(text) : absl::OkStatus();
-}
+using internal::PrintOnRoot;
 
 // Whether `data.label=` says that the texts have no labels. In a configuration an emptied list is
 // as one that was never written.
@@ -63,7 +62,7 @@ absl::Status ForSets(const proto::BertConfig& user, const std::string& output, R
                              .label_names = trained.label_names,
                              .with_labels = HasLabelColumns(runtime.arguments)},
                             runtime));
-  DT_RETURN_IF_ERROR(Print(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
+  DT_RETURN_IF_ERROR(PrintOnRoot(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
   std::unique_ptr<BertClassifier> model;
   for (const NamedShard& set : choose(data)) {
     DT_ASSIGN_OR_RETURN(const ClassificationShard shard, ClassificationShard::Open(set.path));
@@ -98,7 +97,7 @@ absl::Status EvaluateClassifier(const proto::BertConfig& config, Runtime& runtim
                          "the file does, or leave data.label out for texts without labels",
                          set.name, absl::StrJoin(config.data().label(), ",")));
                    }
-                   if (labelled == 0) return Print(runtime, text + "  no labels\n");
+                   if (labelled == 0) return PrintOnRoot(runtime, text + "  no labels\n");
                    if (labelled < shard.size()) {
                      absl::StrAppend(&text, "  with labels ", labelled);
                    }
@@ -113,7 +112,7 @@ absl::Status EvaluateClassifier(const proto::BertConfig& config, Runtime& runtim
                    if (!only.empty()) {
                      absl::StrAppend(&text, "\nall texts are predicted as \"", only, "\"");
                    }
-                   return Print(runtime, text + "\n");
+                   return PrintOnRoot(runtime, text + "\n");
                  });
 }
 
@@ -147,8 +146,9 @@ absl::Status PredictWithClassifier(const proto::BertConfig& config, Runtime& run
                    if (runtime.comm.is_root()) {
                      DT_RETURN_IF_ERROR(WritePredictions(path, shard, predictions));
                    }
-                   return Print(runtime, absl::StrFormat("%s: %d texts predicted, written to %s\n",
-                                                         set.name, shard.size(), path));
+                   return PrintOnRoot(
+                       runtime, absl::StrFormat("%s: %d texts predicted, written to %s\n", set.name,
+                                                shard.size(), path));
                  });
 }
 

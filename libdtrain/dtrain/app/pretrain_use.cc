@@ -7,19 +7,17 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/app/internal/config_values.h"
 #include "dtrain/app/internal/pretrain_data.h"
+#include "dtrain/app/internal/print_on_root.h"
 #include "dtrain/app/internal/trained_pretraining.h"
 #include "dtrain/app/internal/trained_run.h"
 #include "dtrain/app/pretrain_runs.h"
-#include "dtrain/base/file.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/tasks/pretraining_task.h"
 
 namespace dtrain {
 namespace {
 
-absl::Status Print(const Runtime& runtime, const std::string& text) {
-  return runtime.comm.is_root() ? WriteStdout(text) : absl::OkStatus();
-}
+using internal::PrintOnRoot;
 
 }  // namespace
 
@@ -34,7 +32,7 @@ absl::Status EvaluatePretrained(const proto::PretrainConfig& user, Runtime& runt
   if (data.dev.empty()) {
     return UsageError("no texts to evaluate on: the run had none, set data.dev");
   }
-  DT_RETURN_IF_ERROR(Print(runtime, absl::StrCat("model ", checkpoint.path(), "\n")));
+  DT_RETURN_IF_ERROR(PrintOnRoot(runtime, absl::StrCat("model ", checkpoint.path(), "\n")));
   DT_ASSIGN_OR_RETURN(const DocumentShard shard, DocumentShard::Open(data.dev));
   DT_ASSIGN_OR_RETURN(const PretrainingExamples examples,
                       EvaluationExamples(shard, internal::ExamplesOf(config.data(), /*seed=*/1)));
@@ -48,7 +46,7 @@ absl::Status EvaluatePretrained(const proto::PretrainConfig& user, Runtime& runt
   for (const auto& [name, value] : result.metrics) {
     absl::StrAppendFormat(&text, "  %s %.4f", name, value);
   }
-  return Print(runtime, text + "\n");
+  return PrintOnRoot(runtime, text + "\n");
 }
 
 }  // namespace dtrain

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/app/internal/config_values.h"
+#include "dtrain/app/internal/print_on_root.h"
 #include "dtrain/app/internal/squad_options.h"
 #include "dtrain/app/internal/trained_squad.h"
 #include "dtrain/app/squad_runs.h"
@@ -22,9 +23,7 @@ namespace {
 
 using internal::TrainedSquad;
 
-absl::Status Print(const Runtime& runtime, const std::string& text) {
-  return runtime.comm.is_root() ? WriteStdout(text) : absl::OkStatus();
-}
+using internal::PrintOnRoot;
 
 struct AnsweredSet {
   SquadRows rows;
@@ -76,7 +75,7 @@ absl::Status Measure(const char* name, LoadedSquad& loaded, const Paths& paths, 
   for (const auto& [metric, value] : result.metrics) {
     absl::StrAppendFormat(&text, "  %s %.4f", metric, value);
   }
-  return Print(runtime, text + "\n");
+  return PrintOnRoot(runtime, text + "\n");
 }
 
 // That no file of predictions takes the place of one that is read.
@@ -101,7 +100,7 @@ absl::Status EvaluateSquadModel(const proto::SquadConfig& user, Runtime& runtime
   if (dev.empty() && test.empty()) {
     return UsageError("no questions to evaluate on: the run had no data.dev, set it or data.test");
   }
-  DT_RETURN_IF_ERROR(Print(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
+  DT_RETURN_IF_ERROR(PrintOnRoot(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
   DT_ASSIGN_OR_RETURN(LoadedSquad loaded, Load(trained, runtime));
   DT_RETURN_IF_ERROR(Measure("dev", loaded, dev, runtime));
   return Measure("test", loaded, test, runtime);
@@ -124,7 +123,7 @@ absl::Status PredictSquad(const proto::SquadConfig& user, Runtime& runtime) {
                       "look at predict.output", runtime.comm));
   // Before the work, whether what it gives can be kept.
   if (runtime.comm.is_root()) DT_RETURN_IF_ERROR(MakeDirectories(folder));
-  DT_RETURN_IF_ERROR(Print(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
+  DT_RETURN_IF_ERROR(PrintOnRoot(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
   DT_ASSIGN_OR_RETURN(LoadedSquad loaded, Load(trained, runtime));
   DT_ASSIGN_OR_RETURN(const AnsweredSet set,
                       Answer(loaded, paths, SquadAnswers::kOptional, runtime));
@@ -132,8 +131,8 @@ absl::Status PredictSquad(const proto::SquadConfig& user, Runtime& runtime) {
     DT_RETURN_IF_ERROR(
         WriteSquadPredictions(folder, set.rows.set, set.predictions, set.options.allow_none));
   }
-  return Print(runtime, absl::StrFormat("%d questions answered, written to %s\n",
-                                        set.predictions.size(), folder));
+  return PrintOnRoot(runtime, absl::StrFormat("%d questions answered, written to %s\n",
+                                              set.predictions.size(), folder));
 }
 
 }  // namespace dtrain

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "dtrain/app/attention_plan_file.h"
 #include "dtrain/app/bert_options.h"
+#include "dtrain/app/internal/print_on_root.h"
 #include "dtrain/app/kernel_plans.h"
 #include "dtrain/app/nmt_config.h"
 #include "dtrain/app/run_training.h"
@@ -30,12 +30,6 @@
 
 namespace dtrain::internal {
 namespace {
-
-void Print(const Runtime& runtime, const std::string& text) {
-  if (!runtime.comm.is_root()) return;
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-}
 
 // Whether Trainer::Resume() will take the weights of a checkpoint. For the root to say.
 bool GoesOn(const proto::RunConfig& run, const std::string& run_dir) {
@@ -62,7 +56,7 @@ absl::Status LoadPretrained(const BertSections& sections, const BertTraining& tr
     status = report.status();
     if (report.ok()) {
       LogInfo(report->Describe());
-      Print(runtime, report->Describe() + "\n");
+      status = PrintOnRoot(runtime, report->Describe() + "\n");
       if (training.on_loaded) training.on_loaded(*report);
     }
   }
@@ -204,8 +198,8 @@ absl::Status ReportSeeds(const std::vector<uint64_t>& seeds,
         {"mean", spread.mean}, {"deviation", spread.deviation}, {"min", *low}, {"max", *high}};
   }
   absl::StrAppend(&text, "written to ", run_dir, "/seeds.json\n");
-  Print(runtime, text);
-  return WriteFileAtomically(run_dir + "/seeds.json", json.dump(2) + "\n");
+  DT_RETURN_IF_ERROR(WriteFileAtomically(run_dir + "/seeds.json", json.dump(2) + "\n"));
+  return PrintOnRoot(runtime, text);
 }
 
 }  // namespace dtrain::internal
