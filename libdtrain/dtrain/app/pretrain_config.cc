@@ -10,14 +10,7 @@ namespace {
 
 // What the shared sections have for other heads.
 absl::Status RefuseOtherHeads(const proto::PretrainConfig& config) {
-  if (config.trainer().label_weights_size() > 0) {
-    return UsageError("trainer.label_weights weighs classes; pre-training has none, leave it out");
-  }
-  // A run's config.textproto states the default.
-  const float without = proto::BertModelConfig::default_instance().classifier_dropout();
-  if (config.model().classifier_dropout() != without) {
-    return UsageError("model.classifier_dropout is of a classifier; leave it out");
-  }
+  DT_RETURN_IF_ERROR(internal::RefuseClassifierFields(config, "pre-training has", "a classifier"));
   if (!config.predict().output().empty()) {
     return UsageError("predict.output is for predictions, which pre-training does not write");
   }

@@ -12,17 +12,8 @@ namespace {
 
 // What the shared sections have for other heads.
 absl::Status RefuseOtherHeads(const proto::SquadConfig& config) {
-  if (config.trainer().label_weights_size() > 0) {
-    return UsageError("trainer.label_weights weighs classes; answers have none, leave it out");
-  }
-  // A run's config.textproto states the default.
-  const float without = proto::BertModelConfig::default_instance().classifier_dropout();
-  if (config.model().classifier_dropout() != without) {
-    return UsageError(
-        "model.classifier_dropout is of the pooler, which question answering does not have; leave "
-        "it out");
-  }
-  return absl::OkStatus();
+  return internal::RefuseClassifierFields(config, "answers have",
+                                          "the pooler, which question answering does not have");
 }
 
 absl::Status ValidateWindows(const proto::SquadDataConfig& data) {

@@ -94,6 +94,20 @@ absl::Status ValidateVocabulary(const Config& config) {
   return UsageError("data.vocabulary is not set: the WordPiece vocabulary, a file vocab.txt");
 }
 
+// What the shared sections have for classifiers alone. `without` names who has no classes, and
+// `pooler` whose the dropout before the classifier is.
+template <typename Config>
+absl::Status RefuseClassifierFields(const Config& config, const char* without, const char* pooler) {
+  if (config.trainer().label_weights_size() > 0) {
+    return UsageError(
+        absl::StrFormat("trainer.label_weights weighs classes; %s none, leave it out", without));
+  }
+  // A run's config.textproto states the default.
+  const float untouched = proto::BertModelConfig::default_instance().classifier_dropout();
+  if (config.model().classifier_dropout() == untouched) return absl::OkStatus();
+  return UsageError(absl::StrFormat("model.classifier_dropout is of %s; leave it out", pooler));
+}
+
 // Of training, without what only concerns the data's files: CheckRules() and what it cannot see,
 // sizes that must divide each other, schedules that need an end. UsageError names the fields.
 template <typename Config>
