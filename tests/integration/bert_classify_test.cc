@@ -434,7 +434,9 @@ TEST_CASE("bert_classify says what is wrong, once") {
   CheckFailed(toy.Train("data.vocabulary=/nowhere/vocab.txt", 2), 3, {"/nowhere/vocab.txt"});
   CheckFailed(toy.Train("trainer.label_weights=1,2,3"), 2, {"3 weights for 2 labels"});
   CheckFailed(toy.Train("data.dev= data.hold_out=0 trainer.early_stop.patience=2"), 2,
-              {"trainer.early_stop.patience needs a dev set"});
+              {"trainer.early_stop.patience needs evaluations: set data.dev"});
+  CheckFailed(toy.Train("data.dev= data.hold_out=0 trainer.best_metric=accuracy"), 2,
+              {"trainer.best_metric needs evaluations: set data.dev"});
   CheckFailed(toy.Train("trainer.best_metric=pearson"), 2,
               {"trainer.best_metric is \"pearson\"", "loss, accuracy, f1, matthews, auc"});
   const Outcome help = toy.Run(1, "--help");

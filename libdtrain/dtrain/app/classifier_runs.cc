@@ -17,6 +17,7 @@
 #include "dtrain/app/internal/class_order.h"
 #include "dtrain/app/internal/classifier_config.h"
 #include "dtrain/app/internal/pretrained_shape.h"
+#include "dtrain/app/internal/validate_bert.h"
 #include "dtrain/app/kernel_plans.h"
 #include "dtrain/app/memory_plan.h"
 #include "dtrain/app/run_recorder.h"
@@ -54,11 +55,9 @@ absl::StatusOr<std::unique_ptr<ClassificationTask>> MakeTask(const proto::BertCo
 // That the metrics which steer the run are some that its data has.
 absl::Status CheckMetrics(const proto::BertTrainerConfig& trainer,
                           const std::vector<NamedShard>& dev, const ClassificationShardInfo& info) {
-  if (trainer.early_stop().patience() > 0 && dev.empty()) {
-    return UsageError("trainer.early_stop.patience needs a dev set: give data.dev");
-  }
+  DT_RETURN_IF_ERROR(internal::ValidateMetrics(trainer, !dev.empty(), "data.dev or data.hold_out"));
   std::vector<std::string> names;
-  for (size_t i = 0; i < std::max<size_t>(dev.size(), 1); ++i) {
+  for (size_t i = 0; i < dev.size(); ++i) {
     for (const std::string& name : MetricNames(info)) {
       names.push_back(i == 0 ? name : absl::StrCat(dev[i].name, "/", name));
     }
