@@ -96,7 +96,8 @@ TEST_CASE("compressed gradients give the same weights on all ranks") {
 std::pair<double, double> MeanLengths(const ToyRun& run, int64_t budget) {
   std::array<double, 2> sums{}, counts{};
   int64_t before = 0;
-  for (const StepRecord& record : TrainToy(run)[0].records) {
+  const ToyResult result = TrainToy(run)[0];
+  for (const StepRecord& record : result.records) {
     const int64_t tokens = record.target_tokens - std::exchange(before, record.target_tokens);
     const size_t kind = 2 * tokens < budget ? 0 : 1;
     sums[kind] += record.gradient_norm;

@@ -1,5 +1,5 @@
-// update_rules_test.cc - the trainer's updates: those of the optimizer by hand, new dropout in
-// each. SPDX-License-Identifier: Apache-2.0
+// update_rules_test.cc - updates are the optimizer's by hand, with new dropout in each pass.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
