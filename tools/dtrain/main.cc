@@ -24,6 +24,7 @@ struct Command {
 
 constexpr std::array kCommands = {
     Command{"prepare", "turn raw parallel text into data to train from", PrepareCommand},
+    Command{"wordpiece", "learn BERT's vocab.txt from text of one's own", WordpieceCommand},
     Command{"translate", "translate lines of text with a trained model", TranslateCommand},
     Command{"eval", "BLEU and chrF2 of a model or of a file of translations", EvalCommand},
     Command{"average", "write the mean of several checkpoints as one model", AverageCommand},
