@@ -76,7 +76,7 @@ TEST_CASE("fields of a classification run that contradict each other are named")
       {{"data.weights=fixed"}, "set data.jigsaw=true"},
       {{"data.groups=a,b"}, "data.groups is for the metrics of subgroups"},
       {{"data.glue=sst-2", "data.glue_dir=/glue"}, "not both"},
-      {{"data.vocabulary="}, "data.vocabulary is not set"},
+      {{"data.vocabulary="}, "vocab.txt (`dtrain wordpiece` learns one)"},
       {{"data.jigsaw=true", "data.label=toxic"}, "data.label is set, but the columns are those of"},
   };
   for (const Case& c : cases) {

@@ -91,7 +91,9 @@ absl::Status ValidateVocabulary(const Config& config) {
   if (!config.data().vocabulary().empty() || !config.model().pretrained().empty()) {
     return absl::OkStatus();
   }
-  return UsageError("data.vocabulary is not set: the WordPiece vocabulary, a file vocab.txt");
+  return UsageError(
+      "data.vocabulary is not set: the WordPiece vocabulary, a file vocab.txt (`dtrain wordpiece` "
+      "learns one)");
 }
 
 // What the shared sections have for classifiers alone. `without` names who has no classes, and
