@@ -357,6 +357,29 @@ TEST_CASE("values of another dev set do not choose the best checkpoint of a resu
   }
 }
 
+TEST_CASE("a complete run that measures otherwise has a best checkpoint by what it measures now") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder folder;
+  ToyRun run = FullRun(corpus, folder, 1);
+  double nll = 1.0;
+  run.after_evaluation = [&nll](EvaluationResult& result) {
+    for (auto& [name, value] : result.metrics) {
+      if (name == "nll") value = nll;
+    }
+    nll += 1.0;
+  };
+  run.trainer.max_steps = 8;
+  const int64_t before = TrainToy(run)[0].state.best_step;
+  CHECK(before < 8);
+  run.task.eval_max_sentences = 2;
+  for (int times = 0; times < 2; ++times) {
+    const ToyResult again = TrainToy(run)[0];
+    CHECK(again.state.step == 8);
+    CHECK(again.state.best_step == 8);
+    CHECK(std::filesystem::read_symlink(folder.File("ckpt/best-nll")) == "step-00000008");
+  }
+}
+
 TEST_CASE("a request of any rank writes a checkpoint and the run goes on") {
   const ToyCorpus corpus(70);
   const TemporaryFolder folder;

@@ -194,7 +194,6 @@ absl::StatusOr<std::string> Trainer::Load(const std::string& from) {
   } else {
     ForgetBest();
     ForgetEarlyStop();
-    state_.evaluated_step = -1;
   }
   return checkpoint->path();
 }
@@ -261,6 +260,8 @@ void Trainer::AdoptEvaluation() {
 void Trainer::ForgetBest() {
   state_.best_metric = 0.0;
   state_.best_step = -1;
+  // A complete run's last weights are measured, and may be the best, once more.
+  state_.evaluated_step = -1;
 }
 
 void Trainer::ForgetEarlyStop() {
