@@ -322,6 +322,15 @@ TEST_CASE("an evaluation has the same batches for any number of ranks") {
   CHECK(dealt == sorted);
 }
 
+TEST_CASE("an evaluation of pairs counts the side that the budget is of") {
+  const std::vector<int32_t> source = {2, 2, 2, 2};
+  const std::vector<int32_t> target = {6, 6, 6, 6};
+  const SampleLengths pairs{.source = source, .target = target, .added = 0};
+  CHECK(EvaluationBatches(pairs, 16, 0, 1).size() == 2);
+  CHECK(EvaluationBatches(pairs, 12, 0, 1, BudgetUnit::kLongerSide).size() == 2);
+  CHECK(EvaluationBatches(pairs, 24, 0, 1, BudgetUnit::kLongerSide).size() == 1);
+}
+
 TEST_CASE("an evaluation gives a sample beyond the budget a batch, and surplus ranks none") {
   const std::vector<int32_t> lengths = {3, 50};
   const SampleLengths single{.source = lengths, .added = 0};

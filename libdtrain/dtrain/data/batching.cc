@@ -194,7 +194,7 @@ std::vector<std::vector<uint32_t>> SplitByTokens(std::span<const uint32_t> sampl
 
 std::vector<std::vector<uint32_t>> EvaluationBatches(const SampleLengths& lengths,
                                                      int64_t tokens_per_batch, int rank,
-                                                     int num_ranks) {
+                                                     int num_ranks, BudgetUnit unit) {
   DT_CHECK_GT(tokens_per_batch, 0);
   DT_CHECK(rank >= 0 && rank < num_ranks) << "rank " << rank << " of " << num_ranks;
   std::vector<uint32_t> order(static_cast<size_t>(lengths.size()));
@@ -205,11 +205,13 @@ std::vector<std::vector<uint32_t>> EvaluationBatches(const SampleLengths& length
   for (size_t begin = 0; begin < order.size();) {
     size_t end = begin;
     int64_t tokens = 0;
+    int64_t work = 0;
     while (end < order.size() &&
-           (end == begin || tokens + lengths.Work(order[end]) <= tokens_per_batch)) {
-      tokens += lengths.Work(order[end++]);
+           (end == begin || tokens + Cost(lengths, order[end], unit) <= tokens_per_batch)) {
+      tokens += Cost(lengths, order[end], unit);
+      work += lengths.Work(order[end++]);
     }
-    if (lightest.Take(tokens) == static_cast<size_t>(rank)) {
+    if (lightest.Take(work) == static_cast<size_t>(rank)) {
       own.emplace_back(order.begin() + static_cast<int64_t>(begin),
                        order.begin() + static_cast<int64_t>(end));
     }

@@ -134,13 +134,14 @@ class EpochPlan {
 std::vector<std::vector<uint32_t>> SplitByTokens(std::span<const uint32_t> samples,
                                                  const SampleLengths& lengths, int parts);
 
-// One pass over all samples, longest first, in batches of at most tokens_per_batch tokens (a sample
-// beyond that alone). The batches are the same for any number of ranks, so what a model says about
-// a sample is too, to the last bit with as many threads per rank; whole batches are dealt out so
-// that the work is about even. Returns those of `rank`: perhaps none.
+// One pass over all samples, longest first, in batches of at most tokens_per_batch tokens of `unit`
+// (a sample beyond that alone). The batches are the same for any number of ranks, so what a model
+// says about a sample is too, to the last bit with as many threads per rank; whole batches are
+// dealt out so that the work is about even. Returns those of `rank`: perhaps none.
 std::vector<std::vector<uint32_t>> EvaluationBatches(const SampleLengths& lengths,
                                                      int64_t tokens_per_batch, int rank,
-                                                     int num_ranks);
+                                                     int num_ranks,
+                                                     BudgetUnit unit = BudgetUnit::kBothSides);
 
 }  // namespace dtrain
 

@@ -209,10 +209,9 @@ void TranslationTask::EvaluateLoss(const TranslationSet& set, int64_t count, Con
   std::vector<double> losses(pairs), nlls(pairs);
   BleuStatistics teacher_forced;
   std::vector<int32_t> predictions;
-  // Of both sides together.
-  const int64_t batch_tokens = 2 * options_.eval_batch_tokens;
   for (const std::vector<uint32_t>& own :
-       EvaluationBatches(lengths, batch_tokens, comm().rank(), comm().size())) {
+       EvaluationBatches(lengths, options_.eval_batch_tokens, comm().rank(), comm().size(),
+                         BudgetUnit::kLongerSide)) {
     PairBatch packed = PackPairs(set.shard, own, Ids());
     const TranslationBatch batch = ToTranslationBatch(packed);
     const LossSums sums = model().Forward(batch, ctx, &predictions);
