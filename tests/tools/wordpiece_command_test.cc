@@ -40,6 +40,15 @@ TEST_CASE("a vocabulary of plain, compressed and piped text is one to load") {
   INFO(piped.output);
   CHECK(piped.exit_code == 0);
   CHECK(ReadTestFile(folder.File("piped.txt")) == kVocabulary);
+  // A named pipe can be opened once.
+  REQUIRE(RunCommand("mkfifo " + folder.File("pipe")).exit_code == 0);
+  const Outcome named =
+      RunCommand("zcat " + first + ".gz > " + folder.File("pipe") +
+                 " & timeout 20 " DTRAIN_TEST_PROGRAM " wordpiece " + folder.File("named.txt") +
+                 " --input=" + folder.File("pipe") + "," + second + " 2>&1");
+  INFO(named.output);
+  CHECK(named.exit_code == 0);
+  CHECK(ReadTestFile(folder.File("named.txt")) == kVocabulary);
 }
 
 TEST_CASE("size, case, accents and alphabet are as the flags say, and what is lost is told") {
@@ -85,7 +94,8 @@ TEST_CASE("bad text and bad flags end with codes 3, 2 and 7, and leave no file b
       {folder.File("out"), 2, "give --input"},
       {"--input=" + good, 2, "give the file to write"},
       {folder.File("") + " --input=" + good, 2, "is a folder"},
-      {good + " --input=" + good + " --overwrite", 2, "is the text itself"},
+      {good + " --input=" + good + " --overwrite", 2, "is the file that is read"},
+      {good + " --input=- --overwrite < " + good, 2, "is the file that is read"},
       {good + "/vocab.txt --input=" + good, 7, "good"},
   };
   for (const Case& c : cases) {

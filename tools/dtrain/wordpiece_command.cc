@@ -18,6 +18,7 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/data/text_reader.h"
 #include "dtrain/data/wordpiece_trainer.h"
+#include "dtrain/files/output_folder.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
 #include "tools/dtrain/translation_flags.h"
@@ -145,12 +146,11 @@ absl::Status CheckFiles(const WordpieceFlags& flags) {
   if (!flags.overwrite && fs::is_regular_file(flags.output, error)) {
     return UsageError(flags.output + ": is there already; give another name, or --overwrite");
   }
+  DT_RETURN_IF_ERROR(CheckIsNotRead("the vocabulary", flags.output, flags.inputs));
   for (const std::string& path : flags.inputs) {
-    if (path == "-") continue;
+    // Of a pipe, what is read here would be missing later.
+    if (path == "-" || (fs::exists(path, error) && !fs::is_regular_file(path, error))) continue;
     DT_RETURN_IF_ERROR(TextReader::Open(path).status());
-    if (fs::equivalent(path, flags.output, error)) {
-      return UsageError(flags.output + ": is the text itself; give another name");
-    }
   }
   return MakeDirectories(ParentOf(flags.output));
 }

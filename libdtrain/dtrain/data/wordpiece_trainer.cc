@@ -183,8 +183,14 @@ absl::StatusOr<LearnedWordPieces> LearnWordPiece(const LineSource& source,
     learned.words += static_cast<int64_t>(words.value(i));
   }
   learned.unknown_words = learned.words - corpus.known_words();
-  if (learned.words == learned.unknown_words) {
+  if (learned.words == 0) {
     return DataError("no vocabulary can be learned: the text holds no words");
+  }
+  if (learned.words == learned.unknown_words) {
+    return DataError(
+        absl::StrFormat("no vocabulary can be learned: none of %d words is of at most %d "
+                        "characters of the alphabet",
+                        learned.words, resolved.max_word_chars));
   }
   const std::vector<std::string> characters = corpus.SingleCharacters();
   const size_t needed = pieces.size() + characters.size();
