@@ -187,7 +187,7 @@ TEST_CASE("several seeds become several runs and one table") {
     CHECK_THAT(ReadTestFile(toy.File(seed) + "/config.textproto"), Catch::Contains("seeds: "));
     CHECK(std::filesystem::exists(toy.File(seed) + "/ckpt/last/model.safetensors"));
   }
-  CheckFailed(toy.Train("trainer.seeds=3 trainer.max_steps=5"), 2, {"not a run directory"});
+  CheckFailed(toy.Train("trainer.seeds=3 trainer.max_steps=5"), 2, {"holds runs of several seeds"});
   // A table that nobody gets is told.
   const Outcome lost = RunCommand(
       "bash -c '" DTRAIN_TEST_PROGRAM " train --config=" + toy.File("run/seed-3/config.textproto") +

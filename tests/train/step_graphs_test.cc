@@ -30,9 +30,9 @@ ToyRun RepeatingRun(const ToyCorpus& corpus, CudaGraphs graphs) {
   run.task.model.attention_dropout = 0.1f;
   run.trainer.max_steps = 6;
   run.trainer.adam = {.weight_decay = 0.01f, .ema_decay = 0.9f};
-  // The first updates overflow and are skipped.
+  // The first updates overflow and are skipped: the scale is of the mean over tokens_per_batch.
   run.trainer.loss_scaler = {
-      .on = OnGpu(), .initial = 1073741824.0, .maximum = 1073741824.0, .growth_interval = 2};
+      .on = OnGpu(), .initial = 0x1p40, .maximum = 0x1p40, .growth_interval = 2};
   run.trainer.cuda_graphs = graphs;
   return run;
 }
