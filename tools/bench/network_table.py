@@ -9,13 +9,14 @@ overlap hides. Needs root, iproute2, openssh-server and mpirun.
     tools/bench/network_table.py --build=build/cpu --output=network_table
     tools/bench/network_table.py --build=build/cpu --smoke      # a few steps of four of the ways
 
-Writes OUTPUT.json and OUTPUT.md. Step times are medians of metrics/steps.jsonl of two runs, after
-two updates of warm-up each; MB/s per node are the bytes that host a's card sent in the run, less those of the start, per
-update and by the step time. dtrain plan gets the speeds that dtrain doctor measured on the same
-cable, the compute times of runs with 1 and 4 micro-batches on the cable without limit (medians of
-three around the measurements of each rate, because machines change their speed), and what overlap
-hides of a way's exchange where the ranks keep the cores busy, as they do here: four ranks share one
-machine.
+Writes OUTPUT.json and OUTPUT.md. Machines change their speed from minute to minute, so all ways are
+run in turns, --passes times: a step time is the median over passes of the medians of
+metrics/steps.jsonl, after two updates of warm-up each. MB/s per node are the bytes that host a's card
+sent in the run, less those of the start, per update and by the step time. dtrain plan gets the speeds
+that dtrain doctor measured on the same cable, the compute times of runs with 1 and 4 micro-batches on
+the cable without limit (medians of runs before, between and after the passes), and what overlap hides
+of a way's exchange where the ranks keep the cores busy, as they do here: four ranks share one machine
+(means of runs before and after the passes).
 """
 
 import argparse
@@ -161,9 +162,10 @@ class Bench:
 
     @staticmethod
     def summary(results):
-        records = [record for of_run, _ in results for record in of_run]
-        return (statistics.median(r["step_ms"] for r in records) / 1e3,
-                statistics.median(r["comm_share"] for r in records),
+        def middle(field):
+            return statistics.median(statistics.median(record[field] for record in records)
+                                     for records, _ in results)
+        return (middle("step_ms") / 1e3, middle("comm_share"),
                 statistics.mean(sent for _, sent in results))
 
     def compute_seconds(self):
@@ -213,42 +215,45 @@ class Bench:
 
     def rows(self, rate, ways):
         """Of the ways over a cable of this rate, what overlap hides, and the compute times."""
-        computes = [self.compute_seconds()]
         self.hosts.rate(rate)
         doctor = self.doctor()
+        start = self.start_bytes()
         kinds = sorted({(way.algorithm, way.wire, way.rank) for way in ways})
         free = [self.overlap(*kind, spin=False) for kind in kinds]
         busy = [self.overlap(*kind, spin=True) for kind in kinds]
-        computes.append(self.compute_seconds())
+        computes = [self.compute_seconds()]
+        passes = []
+        for _ in range(self.args.passes):
+            self.hosts.rate(rate)
+            passes.append([self.records(way, self.steps) for way in ways])
+            computes.append(self.compute_seconds())
         self.hosts.rate(rate)
-        start = self.start_bytes()
-        # Each way twice, with all others between: machines change their speed.
-        passes = [[self.records(way, self.steps) for way in ways] for _ in range(2)]
+        busy_again = [self.overlap(*kind, spin=True) for kind in kinds]
         measured = [self.summary(results) for results in zip(*passes)]
-        computes.append(self.compute_seconds())
         compute = [statistics.median(times) for times in zip(*computes)]
         # The plans of all kinds of exchange, each with what was hidden of its own.
-        planned = {kind: self.plan(doctor, compute, one["hidden"])
-                   for kind, one in zip(kinds, busy)}
+        planned = {kind: self.plan(doctor, compute, (one["hidden"] + other["hidden"]) / 2)
+                   for kind, one, other in zip(kinds, busy, busy_again)}
         rows = []
-        for way, (seconds, share, sent) in zip(ways, measured):
+        for way, results, (seconds, share, sent) in zip(ways, zip(*passes), measured):
             plan = planned[way.algorithm, way.wire, way.rank][
                 way.algorithm, 4 if way.wire == "fp32" else 2, way.accumulation, way.rank]
             rows.append({"rate": rate, "way": way.name, "step_s": seconds, "comm_share": share,
+                         "pass_step_s": [self.summary([one])[0] for one in results],
                          "mb_s_per_node": (sent - start) / self.steps / seconds / 1e6,
                          "plan_step_s": plan["seconds"],
                          "plan_mb_s_per_node": plan["network_bytes_per_second"] / 1e6,
                          "plan_limit": plan["limit"]})
             print(f"{rate}  {way.name}: {seconds:.3f} s, planned {plan['seconds']:.3f} s",
                   file=sys.stderr)
-        return rows, free + busy, compute
+        return rows, free + busy + busy_again, compute
 
 
 def markdown(result):
     compute = "; ".join(f"{rate}: compute {of[0]:.3f} s, of it the update {of[1]:.3f} s"
                         for rate, of in result["compute_s"].items())
-    lines = [f"2 hosts x 2 ranks, {result['steps']} updates of {result['tokens']} tokens (times micro-"
-             f"batches) each way. {compute}", "",
+    lines = [f"2 hosts x 2 ranks, {result['passes']} passes of {result['steps']} updates of "
+             f"{result['tokens']} tokens (times micro-batches) each way. {compute}", "",
              "| cable | way | step | x flat fp32 | MB/s per node | plan: step | off by | plan: MB/s "
              "| limit |", "|---|---|---|---|---|---|---|---|---|"]
     for row in result["rows"]:
@@ -278,6 +283,7 @@ def main():
     parser.add_argument("--output", default="network_table", help="path of .json and .md")
     parser.add_argument("--rates", default="1gbit,200mbit", help="of the cable, as tc says them")
     parser.add_argument("--steps", type=int, default=12, help="updates of each run")
+    parser.add_argument("--passes", type=int, default=3, help="over all ways at each rate")
     parser.add_argument("--tokens", type=int, default=256,
                         help="target tokens of an update with one micro-batch, all ranks together")
     parser.add_argument("--power_sgd_rank", type=int,
@@ -286,6 +292,8 @@ def main():
     args = parser.parse_args()
     if args.power_sgd_rank is None:
         args.power_sgd_rank = hidden_size(args.smoke) // 8
+    if args.smoke:
+        args.passes = 1
     if os.geteuid() != 0:
         print("skipped: network namespaces need root")
         return SKIPPED
@@ -294,7 +302,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="network-table-") as folder, Hosts(folder) as hosts:
         bench = Bench(args, hosts, folder)
         bench.prepare()
-        result = {"steps": bench.steps, "tokens": args.tokens, "compute_s": {}, "rows": [], "overlap": {}}
+        result = {"steps": bench.steps, "passes": args.passes, "tokens": args.tokens,
+                  "compute_s": {}, "rows": [], "overlap": {}}
         for rate in rates:
             rows, result["overlap"][rate], result["compute_s"][rate] = bench.rows(rate, ways)
             result["rows"] += rows
