@@ -16,10 +16,12 @@ import sys
 FLOORS = {
     "base": 1, "device": 2, "tensor": 3, "ops": 4, "comm": 4, "data": 4,
     "nn": 5, "models": 6, "optim": 6, "files": 7, "metrics": 7, "parallel": 8,
-    "train": 9, "tasks": 10, "app": 11,
+    "train": 9, "tasks": 10, "config": 11, "runtime": 12, "programs": 13, "trained": 14,
+    "planning": 14,
 }
-COMM_USERS = {"comm", "parallel", "train", "tasks", "app"}
-PROTO_USERS = {"data", "files", "app"}  # data/ and files/ write others' formats, in their .cc files only
+COMM_USERS = {"comm", "parallel", "train", "tasks", "runtime", "programs", "trained", "planning"}
+# data/ and files/ write others' formats, in their .cc files only.
+PROTO_USERS = {"data", "files", "config", "runtime", "programs", "trained", "planning"}
 PUBLIC_THIRD_PARTY = re.compile(r"absl/(status/status|status/statusor|strings/string_view)\.h")
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 LIBRARY = pathlib.PurePosixPath("libdtrain/dtrain")

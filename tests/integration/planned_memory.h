@@ -9,8 +9,8 @@
 #include <sstream>
 #include <string>
 
-#include "dtrain/app/config.h"
-#include "dtrain/app/estimate.h"
+#include "dtrain/config/config.h"
+#include "dtrain/planning/estimate.h"
 #include "testing/file_testing.h"
 
 namespace dtrain::testing {

@@ -28,13 +28,11 @@
 #include <utility>
 #include <vector>
 
-#include "dtrain/app/choose_device.h"
-#include "dtrain/app/flag_set.h"
-#include "dtrain/app/run_on_ranks.h"
 #include "dtrain/base/random.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/self_communicator.h"
+#include "dtrain/config/flag_set.h"
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/with_cuda.h"
 #include "dtrain/models/seq2seq_transformer.h"
@@ -44,6 +42,8 @@
 #include "dtrain/ops/embedding.h"
 #include "dtrain/ops/gemm_tuning.h"
 #include "dtrain/optim/adam.h"
+#include "dtrain/runtime/choose_device.h"
+#include "dtrain/runtime/run_on_ranks.h"
 
 namespace dtrain {
 namespace {

@@ -14,10 +14,10 @@
 #include <thread>
 #include <vector>
 
-#include "dtrain/app/flag_set.h"
-#include "dtrain/app/run_on_ranks.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/config/flag_set.h"
 #include "dtrain/parallel/gradient_reducer.h"
+#include "dtrain/runtime/run_on_ranks.h"
 #include "dtrain/tensor/tensor.h"
 
 namespace dtrain {

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "dtrain/app/translation_model.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/data/text_reader.h"
 #include "dtrain/tasks/translator.h"
+#include "dtrain/trained/translation_model.h"
 
 namespace {
 

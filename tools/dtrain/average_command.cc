@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "dtrain/app/flag_set.h"
+#include "dtrain/config/flag_set.h"
 #include "dtrain/files/average_checkpoints.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"

@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <string>
 
-#include "dtrain/app/doctor.h"
-#include "dtrain/app/flag_set.h"
 #include "dtrain/base/file.h"
+#include "dtrain/config/flag_set.h"
+#include "dtrain/planning/doctor.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
 #include "tools/dtrain/translation_flags.h"

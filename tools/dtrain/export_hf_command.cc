@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "dtrain/app/flag_set.h"
-#include "dtrain/app/hf_export.h"
+#include "dtrain/config/flag_set.h"
+#include "dtrain/trained/hf_export.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
 

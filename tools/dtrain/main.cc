@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "dtrain/app/nearest_name.h"
-#include "dtrain/app/run_on_ranks.h"
 #include "dtrain/base/bus_error.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/config/nearest_name.h"
+#include "dtrain/runtime/run_on_ranks.h"
 #include "tools/dtrain/commands.h"
 
 namespace dtrain {

@@ -8,11 +8,11 @@
 #include <variant>
 #include <vector>
 
-#include "dtrain/app/config.h"
-#include "dtrain/app/flag_set.h"
-#include "dtrain/app/plan.h"
-#include "dtrain/app/plan_job.h"
-#include "dtrain/app/run_on_ranks.h"
+#include "dtrain/config/config.h"
+#include "dtrain/config/flag_set.h"
+#include "dtrain/planning/scaling_plan.h"
+#include "dtrain/planning/scaling_plan_job.h"
+#include "dtrain/runtime/run_on_ranks.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/program_config.h"
 #include "tools/dtrain/translation_flags.h"

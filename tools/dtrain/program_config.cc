@@ -14,10 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "dtrain/app/bert_config.h"
-#include "dtrain/app/nearest_name.h"
-#include "dtrain/app/pretrain_config.h"
-#include "dtrain/app/squad_config.h"
+#include "dtrain/config/bert_config.h"
+#include "dtrain/config/nearest_name.h"
+#include "dtrain/config/pretrain_config.h"
+#include "dtrain/config/squad_config.h"
 
 namespace dtrain {
 namespace {

@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "absl/status/statusor.h"
-#include "dtrain/app/config.h"
 #include "dtrain/bert.pb.h"
+#include "dtrain/config/config.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/squad.pb.h"

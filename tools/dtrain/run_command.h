@@ -5,9 +5,9 @@
 
 #include <functional>
 
-#include "dtrain/app/flag_set.h"
-#include "dtrain/app/run_on_ranks.h"
 #include "dtrain/base/status.h"
+#include "dtrain/config/flag_set.h"
+#include "dtrain/runtime/run_on_ranks.h"
 
 namespace dtrain {
 

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "dtrain/app/flag_set.h"
-#include "dtrain/app/run_on_ranks.h"
+#include "dtrain/config/flag_set.h"
 #include "dtrain/files/trace_files.h"
+#include "dtrain/runtime/run_on_ranks.h"
 #include "tools/dtrain/commands.h"
 
 namespace dtrain {

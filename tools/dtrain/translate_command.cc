@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "dtrain/app/flag_set.h"
-#include "dtrain/app/translation_model.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/config/flag_set.h"
 #include "dtrain/data/text_reader.h"
 #include "dtrain/files/output_folder.h"
 #include "dtrain/tasks/translator.h"
+#include "dtrain/trained/translation_model.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
 #include "tools/dtrain/text_output.h"

@@ -7,11 +7,11 @@
 #include <optional>
 #include <string>
 
-#include "dtrain/app/flag_set.h"
-#include "dtrain/app/translation_model.h"
 #include "dtrain/base/dtype.h"
 #include "dtrain/base/status.h"
+#include "dtrain/config/flag_set.h"
 #include "dtrain/models/beam_search.h"
+#include "dtrain/trained/translation_model.h"
 
 namespace dtrain {
 

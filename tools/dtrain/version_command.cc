@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 
-#include "dtrain/app/flag_set.h"
-#include "dtrain/app/run_on_ranks.h"
-#include "dtrain/app/version.h"
+#include "dtrain/config/flag_set.h"
+#include "dtrain/runtime/run_on_ranks.h"
+#include "dtrain/runtime/version.h"
 #include "tools/dtrain/commands.h"
 
 namespace dtrain {

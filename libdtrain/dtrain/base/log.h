@@ -3,8 +3,8 @@
 //
 //   LogWarning(absl::StrFormat("3 pairs of %s were dropped", path));
 //
-// The library never writes to stdout. By default warnings and errors go to stderr; app/ installs a
-// sink that also writes logs/rank-NNNNN.log.
+// The library never writes to stdout. By default warnings and errors go to stderr; programs install
+// a sink that also writes logs/rank-NNNNN.log.
 #ifndef DTRAIN_BASE_LOG_H_
 #define DTRAIN_BASE_LOG_H_
 

@@ -10,8 +10,8 @@
 // MeasureGemms lives, each shape that is met for the first time is computed in all these ways and
 // the fastest is kept; outside, a shape without a measured plan takes the library's first
 // suggestion. Plans belong to the thread, that is to the rank: which plan a product takes changes
-// the bits of its result, so ranks use the same ones (app/gemm_plan_file.h). On CPUs nothing of
-// this has an effect.
+// the bits of its result, so ranks use the same ones (programs/gemm_plan_file.h). On CPUs nothing
+// of this has an effect.
 #ifndef DTRAIN_OPS_GEMM_TUNING_H_
 #define DTRAIN_OPS_GEMM_TUNING_H_
 

@@ -96,7 +96,7 @@ class TrainingTask {
   // data it began with. "" is not compared.
   virtual std::string TrainingData() const { return ""; }
   // The same of all data that ranks must have alike, compared before they train
-  // (app/run_training.h).
+  // (runtime/run_training.h).
   virtual std::string DataContract() const { return TrainingData(); }
   // Canonical text, a line each, of what Evaluate() measures: the dev set, and what else decides
   // its metrics. Where it differs, figures of before are not compared with. "" is not compared.

@@ -1,0 +1,87 @@
+// bert_config.cc - checks relations between fields of a BertConfig.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/config/bert_config.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/bert.pb.h"
+#include "dtrain/config/config.h"
+#include "dtrain/config/internal/validate_bert.h"
+
+namespace dtrain {
+namespace {
+
+absl::Status ValidateLabels(const proto::ClassificationDataConfig& data) {
+  const bool several = data.labels() == proto::ClassificationDataConfig::multi;
+  if (!several && data.label_size() > 1) {
+    return UsageError(absl::StrFormat("data.label lists %d columns, which needs data.labels=multi",
+                                      data.label_size()));
+  }
+  if (data.weights() != proto::ClassificationDataConfig::none && !data.jigsaw()) {
+    return UsageError("data.weights is computed from Jigsaw's columns: set data.jigsaw=true");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateSource(const proto::ClassificationDataConfig& data) {
+  if (!data.glue().empty() &&
+      (data.jigsaw() || data.train_size() > 0 || data.dev_size() > 0 || data.test_size() > 0)) {
+    return UsageError(
+        "set data.glue and data.glue_dir, or data.train, data.dev and data.test, not both");
+  }
+  // The columns are the task's.
+  const std::pair<const char*, bool> columns[] = {
+      {"data.text", data.has_text()},        {"data.text_pair", data.has_text_pair()},
+      {"data.label", data.label_size() > 0}, {"data.id", data.has_id()},
+      {"data.weight", data.has_weight()},    {"data.groups", data.groups_size() > 0}};
+  for (const auto& [key, is_set] : columns) {
+    if (!is_set || (data.glue().empty() && !data.jigsaw())) continue;
+    return UsageError(absl::StrFormat("%s is set, but the columns are those of %s; leave it out",
+                                      key, data.jigsaw() ? "data.jigsaw" : "data.glue"));
+  }
+  if (data.groups_size() > 0 && data.labels() != proto::ClassificationDataConfig::multi) {
+    return UsageError(
+        "data.groups is for the metrics of subgroups that data.labels=multi has: set that, or "
+        "leave data.groups out");
+  }
+  if (!data.glue().empty() && data.glue_dir().empty()) {
+    return UsageError("data.glue needs data.glue_dir, the folder with the task's train.tsv");
+  }
+  return ValidateLabels(data);
+}
+
+}  // namespace
+
+std::string_view BertDefaults() {
+  return R"(optimizer {
+  type: adamw
+  beta2: 0.999
+  epsilon: 1e-8
+  weight_decay: 0.01
+  learning_rate: 5e-5
+  schedule: linear
+  warmup_steps: 0
+})";
+}
+
+absl::Status ValidateWithoutData(const proto::BertConfig& config) {
+  return internal::ValidateBertSections(config);
+}
+
+absl::Status ValidateBertConfig(const proto::BertConfig& config) {
+  DT_RETURN_IF_ERROR(ValidateWithoutData(config));
+  DT_RETURN_IF_ERROR(internal::ValidateVocabulary(config));
+  DT_RETURN_IF_ERROR(ValidateSource(config.data()));
+  if (config.data().glue().empty() && config.data().train_size() == 0) {
+    return UsageError("no training data: set data.train, or data.glue and data.glue_dir");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateBertUse(const proto::BertConfig& config) {
+  DT_RETURN_IF_ERROR(internal::ValidateUse(config));
+  return ValidateLabels(config.data());
+}
+
+}  // namespace dtrain

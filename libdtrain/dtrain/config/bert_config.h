@@ -1,0 +1,31 @@
+// bert_config.h - the rules of a classification run that concern several fields at once.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_CONFIG_BERT_CONFIG_H_
+#define DTRAIN_CONFIG_BERT_CONFIG_H_
+
+#include <string_view>
+
+#include "dtrain/base/status.h"
+
+namespace dtrain::proto {
+class BertConfig;
+}  // namespace dtrain::proto
+
+namespace dtrain {
+
+// What fine-tuning takes by default: AdamW with a warm-up and a linear decay to 0.
+std::string_view BertDefaults();
+
+// Of training: CheckRules() and what it cannot see: sizes that must divide each other, schedules
+// that need an end, data that is given in one way. Looks at no file. UsageError names the fields.
+absl::Status ValidateBertConfig(const proto::BertConfig& config);
+
+// The same without what only concerns the data's files: what a config for `dtrain estimate` needs.
+absl::Status ValidateWithoutData(const proto::BertConfig& config);
+
+// Of evaluating or predicting with a model that is there already.
+absl::Status ValidateBertUse(const proto::BertConfig& config);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_CONFIG_BERT_CONFIG_H_

@@ -1,0 +1,157 @@
+// command_line.cc - twelve flags in one table.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/config/command_line.h"
+
+#include <array>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/config/internal/config_fields.h"
+#include "dtrain/config/nearest_name.h"
+
+namespace dtrain {
+namespace {
+
+struct Flag {
+  std::string_view name;
+  std::string_view value;  // what it takes, "" for none, in [] where it may be left out
+  std::string_view key;    // the key it is short for, or ""
+  std::string_view help;
+};
+
+constexpr std::array<Flag, 12> kFlags = {{
+    {"config", "FILE,...", "", "textproto files, later ones win"},
+    {"run_dir", "DIR", "run.run_dir", "where the run is kept"},
+    {"resume", "auto|never|PATH", "run.resume", "go on from a checkpoint (default auto)"},
+    {"max_steps", "N", "trainer.max_steps", "stop after N updates"},
+    {"max_time", "TIME", "trainer.max_time", "stop after 90s, 12m, 2h"},
+    {"threads", "N", "run.threads", "compute threads per rank"},
+    {"device", "auto|cpu|cuda", "run.device", "what computes"},
+    {"progress", "auto|bar|plain|none", "run.progress", "what the terminal shows"},
+    {"print_config", "[full|minimal|json]", "", "print the effective configuration and exit"},
+    {"help", "", "", "print this and exit"},
+    {"help_config", "[KEY]", "", "explain all keys, a section or one key, and exit"},
+    {"version", "", "", "print the version and exit"},
+}};
+
+const Flag* FindFlag(std::string_view name) {
+  for (const Flag& flag : kFlags) {
+    if (flag.name == name) return &flag;
+  }
+  return nullptr;
+}
+
+// With as many dashes as were typed.
+absl::Status UnknownFlag(std::string_view dashes, std::string_view name, std::string_view value) {
+  // Users of other programs write configuration keys as flags.
+  if (name.find('.') != std::string_view::npos) {
+    return UsageError(absl::StrFormat("%s%s: unknown flag; keys have no dashes: %s=%s", dashes,
+                                      internal::Shorten(name), internal::Shorten(name),
+                                      value.empty() ? "VALUE" : internal::Shorten(value)));
+  }
+  std::vector<std::string> names;
+  for (const Flag& flag : kFlags) names.emplace_back(flag.name);
+  return UsageError(absl::StrFormat("%s%s: unknown flag%s (see --help)", dashes,
+                                    internal::Shorten(name), DidYouMean(name, names)));
+}
+
+absl::Status SetFormat(const std::string& value, CommandLine& line) {
+  if (value.empty() || value == "full") {
+    line.format = ConfigFormat::kFull;
+  } else if (value == "minimal") {
+    line.format = ConfigFormat::kMinimal;
+  } else if (value == "json") {
+    line.format = ConfigFormat::kJson;
+  } else {
+    return UsageError(absl::StrFormat("--print_config is one of full, minimal, json, not \"%s\"",
+                                      internal::Shorten(value)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ApplyFlag(const Flag& flag, const std::string& value, CommandLine& line) {
+  if (!flag.key.empty()) {
+    line.sources.overrides.push_back(absl::StrFormat("%s=%s", flag.key, value));
+  } else if (flag.name == "config") {
+    if (value.empty()) return UsageError("--config needs a file, and got an empty name");
+    for (const std::string& file : internal::SplitList(value)) line.sources.files.push_back(file);
+  } else if (flag.name == "print_config") {
+    line.action = Action::kPrintConfig;
+    return SetFormat(value, line);
+  } else if (flag.name == "help_config") {
+    line.action = Action::kHelpConfig;
+    line.section = value;
+  } else {
+    line.action = flag.name == "version" ? Action::kVersion : Action::kHelp;
+  }
+  return absl::OkStatus();
+}
+
+// Neither a flag nor a key's value.
+bool IsWord(const std::string& argument) {
+  return !argument.empty() && argument[0] != '-' && argument.find('=') == std::string::npos;
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments) {
+  CommandLine line;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "-h") {
+      line.action = Action::kHelp;
+      continue;
+    }
+    if (argument.empty() || argument[0] != '-') {
+      line.sources.overrides.push_back(argument);
+      continue;
+    }
+    const std::string dashes = argument.starts_with("--") ? "--" : "-";
+    const std::string text = argument.substr(dashes.size());
+    const size_t equals = text.find('=');
+    const std::string name = text.substr(0, equals);
+    std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
+    const Flag* const flag = FindFlag(name);
+    if (flag == nullptr) return UnknownFlag(dashes, name, value);
+    if (flag->value.empty() && equals != std::string::npos) {
+      return UsageError(absl::StrFormat("--%s takes no value", name));
+    }
+    const bool needs_value = !flag->value.empty() && flag->value[0] != '[';
+    if (needs_value && equals == std::string::npos) {
+      if (i + 1 == arguments.size()) {
+        return UsageError(absl::StrFormat("--%s needs a value: --%s=%s", name, name, flag->value));
+      }
+      value = arguments[++i];
+    }
+    // "--help_config trainer": a word by itself is nothing else.
+    const bool may_have_value = !flag->value.empty() && !needs_value && equals == std::string::npos;
+    if (may_have_value && i + 1 < arguments.size() && IsWord(arguments[i + 1])) {
+      value = arguments[++i];
+    }
+    DT_RETURN_IF_ERROR(ApplyFlag(*flag, value, line));
+  }
+  return line;
+}
+
+std::string HelpText(std::string_view program, std::string_view summary,
+                     const std::vector<CommandHelp>& commands) {
+  std::string text = absl::StrFormat(
+      "%s - %s\n\nUsage: [mpirun -n RANKS] %s%s [--config=FILE,...] [FLAGS] [key.path=value "
+      "...]\n\n",
+      program, summary, program, commands.empty() ? "" : " COMMAND");
+  for (const CommandHelp& command : commands) {
+    text += absl::StrFormat("  %-36s %s\n", command.name, command.summary);
+  }
+  if (!commands.empty()) text += "\n";
+  for (const Flag& flag : kFlags) {
+    std::string form = absl::StrFormat("--%s", flag.name);
+    if (!flag.value.empty()) {
+      form += flag.value[0] == '[' ? absl::StrFormat("[=%s", flag.value.substr(1))
+                                   : absl::StrFormat("=%s", flag.value);
+    }
+    text += absl::StrFormat("  %-36s %s\n", form, flag.help);
+  }
+  text += "\nEvery key is explained by --help_config; key+=value appends to a list.\n";
+  return text;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,222 @@
+// config.cc - reads files with protobuf's text format and overrides by reflection.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/config/config.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/config/internal/config_fields.h"
+#include "dtrain/config/internal/text_format_error.h"
+#include "dtrain/config/nearest_name.h"
+
+namespace dtrain {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+void CollectKeys(const Descriptor& type, const std::string& prefix,
+                 std::vector<std::string>& keys) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    if (field.message_type() != nullptr && !field.is_repeated()) {
+      CollectKeys(*field.message_type(), prefix + field.name() + ".", keys);
+    } else {
+      keys.push_back(prefix + field.name());
+    }
+  }
+}
+
+// A list in a later file replaces the one before: MergeFrom() alone would append.
+void ClearReplacedLists(const Message& later, Message& config) {
+  std::vector<const FieldDescriptor*> fields;
+  later.GetReflection()->ListFields(later, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->is_repeated()) {
+      config.GetReflection()->ClearField(&config, field);
+    } else if (field->message_type() != nullptr) {
+      ClearReplacedLists(later.GetReflection()->GetMessage(later, field),
+                         *config.GetReflection()->MutableMessage(&config, field));
+    }
+  }
+}
+
+void ResolvePaths(const std::filesystem::path& directory, Message& config) {
+  const Reflection& reflection = *config.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(config, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->message_type() != nullptr) {
+      if (!field->is_repeated())
+        ResolvePaths(directory, *reflection.MutableMessage(&config, field));
+    } else if (internal::IsPath(*field)) {
+      if (!field->is_repeated()) {
+        reflection.SetString(
+            &config, field,
+            internal::ResolvePath(*field, directory, reflection.GetString(config, field)));
+        continue;
+      }
+      for (int i = 0; i < reflection.FieldSize(config, field); ++i) {
+        const std::string value = reflection.GetRepeatedString(config, field, i);
+        reflection.SetRepeatedString(&config, field, i,
+                                     internal::ResolvePath(*field, directory, value));
+      }
+    }
+  }
+}
+
+struct FileCloser {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
+  const std::unique_ptr<std::FILE, FileCloser> file(std::fopen(path.c_str(), "rb"));
+  std::string text;
+  bool ok = file != nullptr;
+  if (ok) {
+    char buffer[1 << 16];
+    size_t count = 0;
+    while ((count = std::fread(buffer, 1, sizeof(buffer), file.get())) > 0) {
+      text.append(buffer, count);
+    }
+    ok = std::ferror(file.get()) == 0;
+  }
+  if (!ok) {
+    return UsageError(
+        absl::StrFormat("%s: cannot read the configuration: %s", path, std::strerror(errno)));
+  }
+  return text;
+}
+
+// One "key=value" taken apart.
+struct Assignment {
+  std::string_view text = {};  // whole, for messages
+  std::string_view key = {};
+  std::string_view value = {};
+  bool append = false;
+};
+
+absl::Status OverrideError(const Assignment& assignment, std::string_view why) {
+  return UsageError(absl::StrFormat("%s: %s", internal::Shorten(assignment.text), why));
+}
+
+absl::StatusOr<Assignment> SplitAssignment(std::string_view text) {
+  Assignment assignment{.text = text};
+  const size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    return OverrideError(assignment, "an argument is either a --flag or key.path=value");
+  }
+  assignment.key = text.substr(0, equals);
+  assignment.value = text.substr(equals + 1);
+  assignment.append = assignment.key.back() == '+';
+  if (assignment.append) assignment.key.remove_suffix(1);
+  return assignment;
+}
+
+// The field that a key names and the message it lies in, created on the way.
+struct Target {
+  Message* message = nullptr;
+  const FieldDescriptor* field = nullptr;
+};
+
+absl::StatusOr<Target> FindTarget(const Assignment& assignment, Message& config) {
+  Target target{.message = &config};
+  std::string_view rest = assignment.key;
+  for (;;) {
+    const size_t dot = rest.find('.');
+    const std::string name(rest.substr(0, dot));
+    const FieldDescriptor* const field = target.message->GetDescriptor()->FindFieldByName(name);
+    if (field == nullptr) {
+      return OverrideError(
+          assignment,
+          absl::StrFormat("unknown key \"%s\"%s", internal::Shorten(assignment.key),
+                          DidYouMean(assignment.key, ConfigKeys(*config.GetDescriptor()))));
+    }
+    if (dot == std::string_view::npos) {
+      if (field->message_type() != nullptr) {
+        return OverrideError(
+            assignment,
+            absl::StrFormat("%s is a section; set one of its fields, such as %s.%s", assignment.key,
+                            assignment.key, field->message_type()->field(0)->name()));
+      }
+      target.field = field;
+      return target;
+    }
+    if (field->message_type() == nullptr || field->is_repeated()) {
+      const std::string_view key =
+          assignment.key.substr(0, assignment.key.size() - rest.size() + dot);
+      return OverrideError(assignment, absl::StrFormat("%s is a value and has no field \"%s\"", key,
+                                                       internal::Shorten(rest.substr(dot + 1))));
+    }
+    target.message = target.message->GetReflection()->MutableMessage(target.message, field);
+    rest.remove_prefix(dot + 1);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> ConfigKeys(const Descriptor& type) {
+  std::vector<std::string> keys;
+  CollectKeys(type, "", keys);
+  return keys;
+}
+
+absl::Status MergeConfigText(std::string_view text, const std::string& name,
+                             const std::string& directory, Message& config) {
+  const std::unique_ptr<Message> parsed(config.New());
+  DT_RETURN_IF_ERROR(internal::ParseTextFormat(text, name, *parsed));
+  ResolvePaths(std::filesystem::absolute(directory.empty() ? "." : directory), *parsed);
+  ClearReplacedLists(*parsed, config);
+  config.MergeFrom(*parsed);
+  return absl::OkStatus();
+}
+
+absl::Status MergeConfigFile(const std::string& path, Message& config) {
+  DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
+  return MergeConfigText(text, path, std::filesystem::path(path).parent_path(), config);
+}
+
+absl::Status ApplyOverride(std::string_view text, Message& config) {
+  DT_ASSIGN_OR_RETURN(const Assignment assignment, SplitAssignment(text));
+  // Only a whole assignment may change the configuration: work on a copy.
+  const std::unique_ptr<Message> changed(config.New());
+  changed->CopyFrom(config);
+  DT_ASSIGN_OR_RETURN(const Target target, FindTarget(assignment, *changed));
+  const FieldDescriptor& field = *target.field;
+  if (assignment.append && !field.is_repeated()) {
+    return OverrideError(assignment, absl::StrFormat("%s is not a list; use =", assignment.key));
+  }
+  if (!assignment.append) target.message->GetReflection()->ClearField(target.message, &field);
+  const std::vector<std::string> values =
+      field.is_repeated() ? internal::SplitList(assignment.value)
+                          : std::vector<std::string>{internal::Unquote(assignment.value)};
+  for (const std::string& value : values) {
+    const absl::Status status =
+        internal::SetField(field, value, std::filesystem::current_path(), *target.message);
+    if (!status.ok()) {
+      return OverrideError(assignment, absl::StrFormat("%s %s", assignment.key, MessageOf(status)));
+    }
+  }
+  config.GetReflection()->Swap(&config, changed.get());
+  return absl::OkStatus();
+}
+
+absl::Status LoadConfig(const ConfigSources& sources, Message& config) {
+  for (const std::string& file : sources.files) DT_RETURN_IF_ERROR(MergeConfigFile(file, config));
+  for (const std::string& text : sources.overrides) {
+    DT_RETURN_IF_ERROR(ApplyOverride(text, config));
+  }
+  SettleDefaults(config);
+  return CheckRules(config);
+}
+
+}  // namespace dtrain

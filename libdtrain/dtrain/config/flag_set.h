@@ -1,0 +1,66 @@
+// flag_set.h - the flags of one command, bound to variables that hold the defaults.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   int64_t beam_size = 4;
+//   FlagSet flags("dtrain translate RUN < in > out", "translates lines");
+//   flags.Add("beam_size", "hypotheses", &beam_size);
+//   DT_ASSIGN_OR_RETURN(const std::vector<std::string> positional, flags.Parse(argc, argv));
+//   if (flags.help_wanted()) ...print flags.Help()
+#ifndef DTRAIN_CONFIG_FLAG_SET_H_
+#define DTRAIN_CONFIG_FLAG_SET_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "dtrain/base/status.h"
+
+namespace dtrain {
+
+// Flags are --name=value or --name value; a bool is --name, --name=false or --noname; a list may be
+// given several times; an optional one stays empty unless given. "--" ends the flags.
+class FlagSet {
+ public:
+  FlagSet(std::string_view usage, std::string_view summary) : usage_(usage), summary_(summary) {}
+
+  // Where a flag's value goes; the variable must outlive Parse() and Help().
+  using Target = std::variant<bool*, int64_t*, double*, std::optional<double>*, std::string*,
+                              std::vector<std::string>*>;
+  void Add(std::string_view name, std::string_view help, Target target);
+  // A bool whose words, "true" or "false", go into a list: --name, --name=false or --noname.
+  void AddSwitch(std::string_view name, std::string_view help, std::vector<std::string>* target);
+
+  // Sets the variables and returns the other arguments. argv[0] is the command. UsageError names
+  // the flag, its type and the value, or the nearest flags.
+  absl::StatusOr<std::vector<std::string>> Parse(int argc, char** argv);
+  // The same for commands without other arguments.
+  absl::Status ParseAll(int argc, char** argv);
+
+  // Whether --help or -h was among the arguments.
+  bool help_wanted() const { return help_wanted_; }
+  std::string Help() const;
+
+ private:
+  struct Flag {
+    std::string name;
+    std::string help;
+    Target target;
+    std::string default_text;
+    bool is_switch = false;  // --name alone is true
+  };
+
+  const Flag* Find(std::string_view name) const;
+  absl::Status Unknown(const std::string& argument) const;
+
+  std::string usage_;
+  std::string summary_;
+  std::vector<Flag> flags_;
+  bool help_wanted_ = false;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_CONFIG_FLAG_SET_H_

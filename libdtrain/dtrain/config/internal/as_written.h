@@ -1,0 +1,22 @@
+// as_written.h - the decimal number behind a float of the configuration.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_CONFIG_INTERNAL_AS_WRITTEN_H_
+#define DTRAIN_CONFIG_INTERNAL_AS_WRITTEN_H_
+
+#include <charconv>
+
+namespace dtrain::internal {
+
+// The double nearest to the shortest decimal that gives this float: 0.1F is 0.1, where a cast would
+// give 0.10000000149.
+inline double AsWritten(float value) {
+  char text[32];
+  const auto [end, error] = std::to_chars(text, text + sizeof(text), value);
+  double result = static_cast<double>(value);
+  if (error == std::errc()) std::from_chars(text, end, result);
+  return result;
+}
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_CONFIG_INTERNAL_AS_WRITTEN_H_

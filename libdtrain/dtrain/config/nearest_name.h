@@ -1,0 +1,28 @@
+// nearest_name.h - what the user may have meant: the candidates closest to a mistyped name.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_CONFIG_NEAREST_NAME_H_
+#define DTRAIN_CONFIG_NEAREST_NAME_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dtrain {
+
+// Insertions, deletions, substitutions and swaps of neighbours between the two (optimal string
+// alignment).
+size_t EditDistance(std::string_view a, std::string_view b);
+
+// At most `limit` candidates that are close to `name`, closest first, in a stable order. A
+// candidate with dots is also compared by its last part: "hidden_size" is close to
+// "model.hidden_size".
+std::vector<std::string> NearestNames(std::string_view name,
+                                      const std::vector<std::string>& candidates, size_t limit = 3);
+
+// "; did you mean a, b or c?" or "" where nothing is close.
+std::string DidYouMean(std::string_view name, const std::vector<std::string>& candidates);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_CONFIG_NEAREST_NAME_H_

@@ -1,0 +1,56 @@
+// nmt_options.h - from the configuration's messages to the options the library takes.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_CONFIG_NMT_OPTIONS_H_
+#define DTRAIN_CONFIG_NMT_OPTIONS_H_
+
+#include <string>
+
+#include "dtrain/base/status.h"
+#include "dtrain/data/prepare.h"
+#include "dtrain/models/seq2seq_costs.h"
+#include "dtrain/models/seq2seq_transformer.h"
+#include "dtrain/nn/context.h"
+#include "dtrain/tasks/translation_task.h"
+#include "dtrain/train/trainer.h"
+
+namespace dtrain::proto {
+class DataConfig;
+class ModelConfig;
+class NmtConfig;
+class OptimizerConfig;
+class TrainerConfig;
+}  // namespace dtrain::proto
+
+namespace dtrain {
+
+AdamConfig AdamConfigOf(const proto::OptimizerConfig& config);
+// max_steps: the length of schedules without one of their own; hidden_size: of the schedule
+// transformer.
+LrScheduleOptions LearningRateOf(const proto::OptimizerConfig& config, int64_t max_steps,
+                                 int64_t hidden_size);
+
+// vocab_size and label_smoothing are not the model section's: the data and the trainer set them.
+Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config);
+
+// Dropout draws other numbers on each rank.
+ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank);
+// With recomputation as planned (programs/memory_plan.h), which recompute=auto needs.
+ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank,
+                                const RecomputePlan& plan);
+
+PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::string& output_dir);
+
+TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::string& data_dir,
+                                     const Device& device);
+
+// The configuration was validated: its periods and durations parse. updates_per_epoch: about, for
+// learning rates that fall to the end of the last epoch.
+TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::string& run_dir,
+                                int64_t updates_per_epoch);
+
+// What must be equal on all ranks: every section but `run`, whose paths and display may differ.
+std::string TrainingContract(const proto::NmtConfig& config);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_CONFIG_NMT_OPTIONS_H_

@@ -1,0 +1,20 @@
+// nmt_runs.h - what nmt_train does.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_PROGRAMS_NMT_RUNS_H_
+#define DTRAIN_PROGRAMS_NMT_RUNS_H_
+
+#include "dtrain/base/status.h"
+#include "dtrain/runtime/runtime.h"
+
+namespace dtrain::proto {
+class NmtConfig;
+}  // namespace dtrain::proto
+
+namespace dtrain {
+
+// Trains a translation model to the end of its run, in the run's directory.
+absl::Status TrainNmt(const proto::NmtConfig& config, Runtime& runtime);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_PROGRAMS_NMT_RUNS_H_

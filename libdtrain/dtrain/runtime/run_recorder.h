@@ -1,0 +1,98 @@
+// run_recorder.h - writes what a training run does: run directory, curves, terminal.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_RUNTIME_RUN_RECORDER_H_
+#define DTRAIN_RUNTIME_RUN_RECORDER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "dtrain/base/status.h"
+#include "dtrain/base/timer.h"
+#include "dtrain/files/run_directory.h"
+#include "dtrain/runtime/progress.h"
+#include "dtrain/runtime/runtime.h"
+#include "dtrain/train/trainer.h"
+
+namespace google::protobuf {
+class Message;
+}  // namespace google::protobuf
+
+namespace dtrain::proto {
+class RunConfig;
+}  // namespace dtrain::proto
+
+namespace dtrain {
+
+// What a run is about, in the words of its summary.
+struct RunWords {
+  std::string unit = "target tokens";  // of what the loss is a mean over
+  bool has_perplexity = true;          // the loss is a cross-entropy
+  bool has_other_losses = false;       // beside it: perplexity is of the nll alone
+  std::string keys = "trainer.";       // before the names of limits
+  std::string advice =
+      "try      echo \"Click the button.\" | dtrain translate";  // the path follows
+};
+
+// Every rank has one; the root's writes metrics and terminal, the others only their log.
+class RunRecorder final : public TrainObserver {
+ public:
+  // Opens or creates the run directory (on the root) and the logs; STATUS says "preparing" from
+  // here on. `program` names a new directory below runs/. All ranks return the root's error.
+  static absl::StatusOr<std::unique_ptr<RunRecorder>> Open(const std::string& program,
+                                                           const proto::RunConfig& run,
+                                                           const google::protobuf::Message& config,
+                                                           Runtime& runtime);
+  ~RunRecorder() override;
+
+  const std::string& path() const { return path_; }
+  void set_words(const RunWords& words) { words_ = words; }
+  // A line for the terminal and the log.
+  void Message(const std::string& line);
+  // After resuming, before the first update: writes configuration and environment, which a command
+  // that could not go on must not replace, and opens the metrics at the step the run goes on from
+  // (0: from the start).
+  absl::Status Begin(const TrainState& restored);
+  // The whole run: `train` prepares it, calls Begin(), trains, and is called once. The status file
+  // says how it ended, also where it throws, before the exception goes on; a summary for people is
+  // printed to stdout. Returns what `train` returned.
+  absl::StatusOr<TrainResult> Run(const std::function<absl::StatusOr<TrainResult>()>& train);
+
+  void OnStep(const StepRecord& record) override;
+  void OnEvaluation(const EvaluationRecord& record) override;
+  void OnEvent(int64_t step, const std::string& kind, const std::string& text) override;
+  void BeforeCheckpoint() override;
+
+ private:
+  explicit RunRecorder(Runtime& runtime) : runtime_(runtime) {}
+  absl::Status OpenRoot(const std::string& program, const proto::RunConfig& run,
+                        const google::protobuf::Message& config);
+  absl::Status Describe() const;
+  void WriteStepCurves(const StepRecord& record);
+  // Trouble with the disk is told once and does not end a run that can still save checkpoints.
+  void Check(const absl::Status& status);
+  void Heartbeat(const std::string& state);
+  void End(const absl::Status& status);
+  void PrintSummary(const TrainResult& result) const;
+
+  Runtime& runtime_;
+  RunWords words_;
+  std::string path_;
+  std::string config_text_;
+  std::string changes_;  // of the configuration, since the run was last trained
+  bool tensorboard_ = true;
+  std::optional<RunDirectory> directory_;
+  std::optional<RunMetrics> metrics_;
+  std::vector<JsonRecord> early_events_;  // of resuming, which comes before metrics_
+  std::unique_ptr<Progress> progress_;
+  Timer last_heartbeat_;
+  int64_t step_ = 0;
+  int64_t restored_step_ = 0;
+  bool warned_ = false;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_RUNTIME_RUN_RECORDER_H_

@@ -1,0 +1,156 @@
+// classifier_use.cc - evaluates with a trained classifier, or writes its predictions.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/trained/classifier_use.h"
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "dtrain/base/file.h"
+#include "dtrain/bert.pb.h"
+#include "dtrain/comm/root_status.h"
+#include "dtrain/files/output_folder.h"
+#include "dtrain/nn/context.h"
+#include "dtrain/programs/classifier_data.h"
+#include "dtrain/runtime/internal/print_on_root.h"
+#include "dtrain/tasks/classification_predictions.h"
+#include "dtrain/trained/internal/trained_classifier.h"
+#include "dtrain/trained/internal/trained_run.h"
+
+namespace dtrain {
+namespace {
+
+using internal::PrintOnRoot;
+
+// Whether `data.label=` says that the texts have no labels. In a configuration an emptied list is
+// as one that was never written.
+bool HasLabelColumns(const std::vector<std::string>& arguments) {
+  bool has = true;
+  for (const std::string& argument : arguments) {
+    if (argument.starts_with("data.label=")) has = argument != "data.label=";
+  }
+  return has;
+}
+
+using Predict = std::function<ClassificationPredictions()>;
+using UseSet = std::function<absl::Status(const NamedShard& set, const ClassificationShard& shard,
+                                          const Predict& predict)>;
+
+// Hands the sets that `choose` takes out of the data to `use`, one after the other. `output` is the
+// file that will be written, or "".
+absl::Status ForSets(const proto::BertConfig& user, const std::string& output, Runtime& runtime,
+                     const std::function<std::vector<NamedShard>(const ClassifierData&)>& choose,
+                     const UseSet& use) {
+  DT_ASSIGN_OR_RETURN(const TrainedClassifier trained, OpenTrainedClassifier(user));
+  const proto::BertConfig& config = *trained.config;
+  proto::ClassificationDataConfig texts = config.data();
+  // Whoever trained may leave rows out; of what is predicted none goes missing unless told so.
+  if (!user.data().has_bad_rows()) texts.clear_bad_rows();
+  DT_RETURN_IF_ERROR(ShareRootStatus(
+      runtime.comm.is_root() ? CheckIsNotRead("predict.output", output, TextFilesOf(texts))
+                             : absl::OkStatus(),
+      "look at predict.output", runtime.comm));
+  DT_ASSIGN_OR_RETURN(
+      const ClassifierData data,
+      PrepareClassifierData(texts,
+                            {.cache_dir = internal::CacheOf(user, config, trained.checkpoint),
+                             .with_train = false,
+                             .label_names = trained.label_names,
+                             .with_labels = HasLabelColumns(runtime.arguments)},
+                            runtime));
+  DT_RETURN_IF_ERROR(PrintOnRoot(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
+  std::unique_ptr<BertClassifier> model;
+  for (const NamedShard& set : choose(data)) {
+    DT_ASSIGN_OR_RETURN(const ClassificationShard shard, ClassificationShard::Open(set.path));
+    if (!model) {
+      DT_ASSIGN_OR_RETURN(model, LoadClassifier(trained, shard.info(), runtime));
+    }
+    Context context(runtime.device, {.compute_type = model->parameters().compute_type()});
+    DT_RETURN_IF_ERROR(use(set, shard, [&] {
+      return PredictShard(*model, shard, config.trainer().eval_batch_tokens(), runtime.comm,
+                          context);
+    }));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status EvaluateClassifier(const proto::BertConfig& config, Runtime& runtime) {
+  const auto all = [](const ClassifierData& data) {
+    std::vector<NamedShard> sets = data.dev;
+    sets.insert(sets.end(), data.test.begin(), data.test.end());
+    return sets;
+  };
+  return ForSets(config, /*output=*/"", runtime, all,
+                 [&](const NamedShard& set, const ClassificationShard& shard,
+                     const Predict& predict) -> absl::Status {
+                   const int64_t labelled = CountLabelled(shard);
+                   std::string text = absl::StrFormat("%s (%d texts)", set.name, shard.size());
+                   if (labelled == 0 && config.data().label_size() > 0) {
+                     return DataError(absl::StrFormat(
+                         "data.label: no text of %s has its labels in \"%s\"; name the columns as "
+                         "the file does, or leave data.label out for texts without labels",
+                         set.name, absl::StrJoin(config.data().label(), ",")));
+                   }
+                   if (labelled == 0) return PrintOnRoot(runtime, text + "  no labels\n");
+                   if (labelled < shard.size()) {
+                     absl::StrAppend(&text, "  with labels ", labelled);
+                   }
+                   const ClassificationPredictions predictions = predict();
+                   EvaluationResult result;
+                   DT_RETURN_IF_ERROR(AddMetrics(shard, predictions, "", result));
+                   for (const auto& [name, value] : result.metrics) {
+                     absl::StrAppendFormat(&text, "  %s %.4f", name, value);
+                   }
+                   for (const std::string& note : result.notes) absl::StrAppend(&text, "\n", note);
+                   const std::string only = OnlyPredictedClass(shard, predictions);
+                   if (!only.empty()) {
+                     absl::StrAppend(&text, "\nall texts are predicted as \"", only, "\"");
+                   }
+                   return PrintOnRoot(runtime, text + "\n");
+                 });
+}
+
+absl::Status PredictWithClassifier(const proto::BertConfig& config, Runtime& runtime) {
+  std::string output = config.predict().output();
+  if (output.empty()) {
+    if (config.run().run_dir().empty()) {
+      return UsageError("where shall predictions go? set predict.output, or give --run_dir");
+    }
+    output = config.run().run_dir() + "/predictions.tsv";
+  }
+  int written = 0;
+  const auto tests = [](const ClassifierData& data) {
+    return data.test.empty() ? data.dev : data.test;
+  };
+  return ForSets(config, output, runtime, tests,
+                 [&](const NamedShard& set, const ClassificationShard& shard,
+                     const Predict& predict) -> absl::Status {
+                   std::string path = output;
+                   if (written++ > 0) {
+                     const std::filesystem::path whole(output);
+                     path = (whole.parent_path() / whole.stem()).string() + "-" + set.name +
+                            whole.extension().string();
+                   }
+                   // Before the work, whether what it gives can be kept.
+                   if (runtime.comm.is_root()) {
+                     DT_RETURN_IF_ERROR(MakeDirectories(ParentOf(path)));
+                     DT_RETURN_IF_ERROR(AtomicFile::Create(path).status());
+                   }
+                   const ClassificationPredictions predictions = predict();
+                   if (runtime.comm.is_root()) {
+                     DT_RETURN_IF_ERROR(WritePredictions(path, shard, predictions));
+                   }
+                   return PrintOnRoot(
+                       runtime, absl::StrFormat("%s: %d texts predicted, written to %s\n", set.name,
+                                                shard.size(), path));
+                 });
+}
+
+}  // namespace dtrain

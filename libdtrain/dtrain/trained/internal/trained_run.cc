@@ -1,0 +1,114 @@
+// trained_run.cc - reads the configuration that travels in checkpoints.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/trained/internal/trained_run.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/base/file.h"
+#include "dtrain/base/log.h"
+#include "dtrain/bert.pb.h"
+#include "dtrain/config/config.h"
+
+namespace dtrain::internal {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+constexpr char kConfig[] = "config.textproto";
+// Of BertModelConfig: what the weights are another function with.
+constexpr const char* kShape[] = {"num_layers",    "hidden_size",     "ffn_size",
+                                  "num_heads",     "activation",      "layer_norm_epsilon",
+                                  "max_positions", "type_vocab_size", "vocab_size"};
+
+void ClearListsOf(const Message& top, Message& base) {
+  std::vector<const FieldDescriptor*> fields;
+  top.GetReflection()->ListFields(top, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->is_repeated()) {
+      base.GetReflection()->ClearField(&base, field);
+    } else if (field->message_type() != nullptr) {
+      ClearListsOf(top.GetReflection()->GetMessage(top, field),
+                   *base.GetReflection()->MutableMessage(&base, field));
+    }
+  }
+}
+
+absl::Status RequireFile(const Checkpoint& checkpoint, const char* name, std::string_view program) {
+  if (checkpoint.Has(name)) return absl::OkStatus();
+  return StorageError(absl::StrFormat(
+      "%s: holds no %s, so it is not a checkpoint of a run of %s; give one that %s wrote",
+      checkpoint.path(), name, ToAbsl(program), ToAbsl(program)));
+}
+
+}  // namespace
+
+absl::StatusOr<Checkpoint> OpenBestCheckpoint(const std::string& path, const std::string& metric) {
+  return OpenCheckpoint(path, metric.empty() ? BestMetricOf(path) : metric);
+}
+
+absl::Status ReadTrainedConfig(const Checkpoint& checkpoint, const std::vector<const char*>& files,
+                               std::string_view program, Message& config) {
+  DT_RETURN_IF_ERROR(RequireFile(checkpoint, kConfig, program));
+  for (const char* const name : files) DT_RETURN_IF_ERROR(RequireFile(checkpoint, name, program));
+  DT_ASSIGN_OR_RETURN(const std::string text, checkpoint.ReadText(kConfig));
+  const std::string path = checkpoint.path() + "/" + kConfig;
+  return AsStorageError(MergeConfigText(text, path, checkpoint.path(), config));
+}
+
+void OverlayConfig(const Message& user, Message& config) {
+  ClearListsOf(user, config);
+  config.MergeFrom(user);
+}
+
+absl::Status CheckModel(const proto::BertModelConfig& user, const proto::BertModelConfig& own,
+                        const Checkpoint& checkpoint) {
+  for (const char* const name : kShape) {
+    const FieldDescriptor* const field = user.GetDescriptor()->FindFieldByName(name);
+    if (!user.GetReflection()->HasField(user, field)) continue;
+    const std::string there = DefaultText(own, name);
+    if (DefaultText(user, name) == there) continue;
+    if (!own.pretrained().empty()) {
+      LogWarning(absl::StrFormat(
+          "%s: model.%s is %s by the pretrained weights, as in training; the configuration's %s "
+          "does not count",
+          checkpoint.path(), name, there, DefaultText(user, name)));
+      continue;
+    }
+    return UsageError(absl::StrFormat("model.%s is the checkpoint's, %s in %s; leave it out", name,
+                                      there, checkpoint.path()));
+  }
+  return absl::OkStatus();
+}
+
+void KeepModel(const proto::BertModelConfig& own, proto::BertModelConfig& model) {
+  proto::BertModelConfig others = model;
+  for (const char* const name : kShape) {
+    others.GetReflection()->ClearField(&others, others.GetDescriptor()->FindFieldByName(name));
+  }
+  model = own;
+  model.MergeFrom(others);
+}
+
+std::string DataFolderBeside(const std::string& checkpoint) {
+  // "." names the folder that is open, so that RUN/ckpt/last is in RUN/ckpt with a slash or not.
+  const std::filesystem::path inside = std::filesystem::absolute(checkpoint) / ".";
+  const std::filesystem::path around = inside.lexically_normal().parent_path().parent_path();
+  return (around.filename() == "ckpt" ? around.parent_path() : around) / "data";
+}
+
+absl::Status CheckVocabulary(const std::string& path, const Checkpoint& checkpoint) {
+  DT_ASSIGN_OR_RETURN(const std::string given, ReadWholeFile(path));
+  DT_ASSIGN_OR_RETURN(const std::string own, checkpoint.ReadText("vocab.txt"));
+  if (given == own) return absl::OkStatus();
+  return UsageError(absl::StrFormat(
+      "data.vocabulary: %s is not the vocabulary that %s was trained with; leave it out", path,
+      checkpoint.path()));
+}
+
+}  // namespace dtrain::internal

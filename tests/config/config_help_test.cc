@@ -1,0 +1,101 @@
+// config_help_test.cc - --help_config prints every field with its default and its comment.
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+#include <sstream>
+#include <string>
+
+#include "dtrain/bert.pb.h"
+#include "dtrain/config/config.h"
+#include "dtrain/nmt.pb.h"
+
+namespace dtrain {
+namespace {
+
+const proto::NmtConfig& Type() { return proto::NmtConfig::default_instance(); }
+
+TEST_CASE("help for one field shows default, type, range, unit and comment") {
+  const absl::StatusOr<std::string> text = DescribeConfig(Type(), "model.hidden_size");
+  REQUIRE(text.ok());
+  CHECK(*text ==
+        "model.hidden_size=512  (int32, units, at least 2, at most 65536)\n"
+        "    Width of embeddings and of every layer's output; a multiple of num_heads.\n");
+}
+
+TEST_CASE("a field's default is text for the help of a tool's flag") {
+  CHECK(DefaultText(Type(), "data.vocab_size") == "8000");
+  CHECK(DefaultText(Type(), "data.cleaning.drop_copies") == "false");
+  CHECK(DefaultText(Type(), "data.train_source") == "[]");
+  proto::NmtConfig config;
+  REQUIRE(ApplyOverride("data.train_source=/a,/b", config).ok());
+  CHECK(DefaultText(config, "data.train_source") == "[\"/a\",\"/b\"]");
+  CHECK(DefaultText(Type(), "data.dev_tsv") == "\"\"");
+  CHECK_THROWS(DefaultText(Type(), "data.no_such_field"));
+}
+
+TEST_CASE("help for an enum explains its values") {
+  const absl::StatusOr<std::string> text = DescribeConfig(Type(), "model.norm");
+  REQUIRE(text.ok());
+  CHECK_THAT(*text, Catch::StartsWith("model.norm=post  (post, pre)\n"));
+  CHECK_THAT(*text, Catch::Contains("      pre: layer norm before each sublayer"));
+}
+
+TEST_CASE("what travels is explained in words of its own, with the names of the products") {
+  for (const google::protobuf::Message* type :
+       {static_cast<const google::protobuf::Message*>(&Type()),
+        static_cast<const google::protobuf::Message*>(&proto::BertConfig::default_instance())}) {
+    const absl::StatusOr<std::string> wire = DescribeConfig(*type, "trainer.wire_precision");
+    REQUIRE(wire.ok());
+    CHECK_THAT(*wire, Catch::StartsWith("trainer.wire_precision=fp32  (fp32, bf16, fp16)\n"));
+    CHECK_THAT(*wire, Catch::Contains("bf16: half the bytes"));
+    CHECK_THAT(*wire, !Catch::Contains("products") && !Catch::Contains("master"));
+  }
+}
+
+TEST_CASE("help for everything has a comment for every field and stays narrow") {
+  const absl::StatusOr<std::string> text = DescribeConfig(Type(), "");
+  REQUIRE(text.ok());
+  for (const std::string& key : ConfigKeys(*Type().GetDescriptor())) {
+    const size_t place = text->find("\n" + key + "=");
+    INFO(key);
+    REQUIRE(place != std::string::npos);
+    const size_t next = text->find('\n', place + 1);
+    CHECK(text->compare(next + 1, 4, "    ") == 0);
+  }
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);) {
+    INFO(line);
+    CHECK(line.size() <= 140);
+  }
+}
+
+TEST_CASE("a key stands under the heading of its own section") {
+  std::istringstream lines(*DescribeConfig(Type(), ""));
+  std::string section;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('[')) section = line.substr(1, line.find(']') - 1);
+    if (line.empty() || line[0] == '[' || line[0] == ' ') continue;
+    const std::string key = line.substr(0, line.find('='));
+    INFO(key);
+    CHECK(section == key.substr(0, key.rfind('.')));
+  }
+}
+
+TEST_CASE("help for a section leaves the others out") {
+  const absl::StatusOr<std::string> text = DescribeConfig(Type(), "trainer.early_stop");
+  REQUIRE(text.ok());
+  CHECK_THAT(*text, Catch::Contains("trainer.early_stop.patience=0"));
+  CHECK_THAT(*text, !Catch::Contains("trainer.seed"));
+}
+
+TEST_CASE("help for an unknown key names the nearest one") {
+  for (const char* key : {"modle", "model.dropuot", "model.dropout.x"}) {
+    INFO(key);
+    const absl::StatusOr<std::string> text = DescribeConfig(Type(), key);
+    REQUIRE_FALSE(text.ok());
+    CHECK(ExitCodeOf(text.status()) == ExitCode::kUsage);
+    CHECK_THAT(std::string(MessageOf(text.status())), Catch::Contains("did you mean model"));
+  }
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,213 @@
+// config_override_test.cc - key.path=value: what each form does and how each mistake is answered.
+// SPDX-License-Identifier: Apache-2.0
+#include <google/protobuf/text_format.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "dtrain/config/config.h"
+#include "dtrain/config/nearest_name.h"
+#include "dtrain/nmt.pb.h"
+
+namespace dtrain {
+namespace {
+
+std::string Here(const std::string& path) {
+  return (std::filesystem::current_path() / path).lexically_normal().string();
+}
+
+std::string OneLine(const proto::NmtConfig& config) {
+  google::protobuf::TextFormat::Printer printer;
+  printer.SetSingleLineMode(true);
+  std::string text;
+  printer.PrintToString(config, &text);
+  if (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+struct Good {
+  std::vector<std::string> overrides;
+  std::string expected;  // the whole configuration, on one line
+};
+
+TEST_CASE("an override sets exactly the field it names") {
+  const Good cases[] = {
+      {{"model.hidden_size=128"}, "model { hidden_size: 128 }"},
+      {{"model.hidden_size=+128"}, "model { hidden_size: 128 }"},
+      {{"trainer.max_steps=0"}, "trainer { max_steps: 0 }"},
+      {{"trainer.max_steps=9223372036854775807"}, "trainer { max_steps: 9223372036854775807 }"},
+      {{"trainer.seed=18446744073709551615"}, "trainer { seed: 18446744073709551615 }"},
+      {{"model.dropout=.3"}, "model { dropout: 0.3 }"},
+      {{"model.dropout=0"}, "model { dropout: 0 }"},
+      {{"optimizer.learning_rate=4e-3"}, "optimizer { learning_rate: 0.004 }"},
+      {{"optimizer.epsilon=1e-9"}, "optimizer { epsilon: 1e-09 }"},
+      {{"model.tie_output=false"}, "model { tie_output: false }"},
+      {{"model.tie_output=1"}, "model { tie_output: true }"},
+      {{"model.activation=gelu_tanh"}, "model { activation: gelu_tanh }"},
+      {{"model.norm=pre"}, "model { norm: pre }"},
+      {{"trainer.precision=bf16"}, "trainer { precision: bf16 }"},
+      {{"trainer.recompute=cheap"}, "trainer { recompute: cheap }"},
+      {{"run.progress=auto"}, "run { progress: auto }"},
+      {{"run.device=auto"}, "run { device: auto }"},
+      {{"optimizer.schedule=linear_to_budget"}, "optimizer { schedule: linear_to_budget }"},
+      {{"trainer.early_stop.metric=chrf"}, "trainer { early_stop { metric: chrf } }"},
+      {{"trainer.early_stop.patience=5", "trainer.early_stop.min_delta=0.5"},
+       "trainer { early_stop { patience: 5 min_delta: 0.5 } }"},
+      {{"trainer.max_time=12m"}, "trainer { max_time: \"12m\" }"},
+      {{"trainer.eval_every=500u"}, "trainer { eval_every: \"500u\" }"},
+      {{"trainer.eval_every="}, "trainer { eval_every: \"\" }"},
+      {{"trainer.eval_every=\"1e\""}, "trainer { eval_every: \"1e\" }"},
+      {{"data.source_language=a=b"}, "data { source_language: \"a=b\" }"},
+      {{"run.run_dir=runs/a"}, "run { run_dir: \"" + Here("runs/a") + "\" }"},
+      {{"run.run_dir=/tmp/x/../y/"}, "run { run_dir: \"/tmp/y\" }"},
+      {{"run.resume=never"}, "run { resume: \"never\" }"},
+      {{"run.resume=ckpt/last"}, "run { resume: \"" + Here("ckpt/last") + "\" }"},
+      {{"data.train_source=/a.en"}, "data { train_source: \"/a.en\" }"},
+      {{"data.train_source=/a.en,/b.en"},
+       "data { train_source: \"/a.en\" train_source: \"/b.en\" }"},
+      {{"data.train_source=[/a.en,/b.en]"},
+       "data { train_source: \"/a.en\" train_source: \"/b.en\" }"},
+      {{"data.train_source=\"/a,b.en\",/c.en"},
+       "data { train_source: \"/a,b.en\" train_source: \"/c.en\" }"},
+      {{"data.train_source=/a.en", "data.train_source=/b.en"}, "data { train_source: \"/b.en\" }"},
+      {{"data.train_source=/a.en", "data.train_source+=/b.en"},
+       "data { train_source: \"/a.en\" train_source: \"/b.en\" }"},
+      {{"data.train_source=/a.en", "data.train_source="}, "data { }"},
+      {{"model.hidden_size=1", "model.hidden_size=2"}, "model { hidden_size: 2 }"},
+  };
+  for (const Good& c : cases) {
+    proto::NmtConfig config;
+    for (const std::string& text : c.overrides) {
+      INFO(text);
+      const absl::Status status = ApplyOverride(text, config);
+      REQUIRE(std::string(MessageOf(status)) == "");
+    }
+    CHECK(OneLine(config) == c.expected);
+  }
+}
+
+struct Bad {
+  std::string text;
+  std::string message;
+};
+
+TEST_CASE("a wrong override says what it should be and changes nothing") {
+  const Bad cases[] = {
+      {"model.hiden_size=512",
+       "model.hiden_size=512: unknown key \"model.hiden_size\"; did you mean model.hidden_size?"},
+      {"hidden_size=512",
+       "hidden_size=512: unknown key \"hidden_size\"; did you mean model.hidden_size?"},
+      {"trainer.learning_rate=1",
+       "trainer.learning_rate=1: unknown key \"trainer.learning_rate\"; did you mean "
+       "optimizer.learning_rate or optimizer.min_learning_rate?"},
+      {"Model.Dropout=0.1",
+       "Model.Dropout=0.1: unknown key \"Model.Dropout\"; did you mean model.dropout?"},
+      {"model.drop=0.1",
+       "model.drop=0.1: unknown key \"model.drop\"; did you mean model.dropout, "
+       "model.attention_dropout or model.activation_dropout?"},
+      {"zzzzz=1", "zzzzz=1: unknown key \"zzzzz\""},
+      {"model..dropout=1",
+       "model..dropout=1: unknown key \"model..dropout\"; did you mean model.dropout, "
+       "model.attention_dropout or model.activation_dropout?"},
+      {".=1", ".=1: unknown key \".\""},
+      {"model=3",
+       "model=3: model is a section; set one of its fields, such as "
+       "model.encoder_layers"},
+      {"model.dropout.x=3", "model.dropout.x=3: model.dropout is a value and has no field \"x\""},
+      {"model.num_heads=eight",
+       "model.num_heads=eight: model.num_heads is a whole number (int32), not \"eight\""},
+      {"model.num_heads=8.0",
+       "model.num_heads=8.0: model.num_heads is a whole number (int32), not \"8.0\""},
+      {"model.num_heads=", "model.num_heads=: model.num_heads is a whole number (int32), not \"\""},
+      {"model.num_heads= 8",
+       "model.num_heads= 8: model.num_heads is a whole number (int32), not \" 8\""},
+      {"model.num_heads=3000000000",
+       "model.num_heads=3000000000: model.num_heads is a whole number (int32); 3000000000 is out "
+       "of its range"},
+      {"trainer.seed=-1",
+       "trainer.seed=-1: trainer.seed is a whole number, not negative (uint64), not \"-1\""},
+      {"model.dropout=0,1", "model.dropout=0,1: model.dropout is a number (float), not \"0,1\""},
+      {"model.dropout=nan", "model.dropout=nan: model.dropout is a number (float), not \"nan\""},
+      {"model.dropout=1e99",
+       "model.dropout=1e99: model.dropout is a number (float); 1e99 is out of its range"},
+      {"model.tie_output=yes",
+       "model.tie_output=yes: model.tie_output is true or false, not "
+       "\"yes\""},
+      {"model.activation=gelu",
+       "model.activation=gelu: model.activation is one of relu, gelu_erf, gelu_tanh, not "
+       "\"gelu\"; did you mean relu, gelu_erf or gelu_tanh?"},
+      {"model.activation=RELU",
+       "model.activation=RELU: model.activation is one of relu, gelu_erf, gelu_tanh, not "
+       "\"RELU\"; did you mean relu?"},
+      {"trainer.precision=fp8",
+       "trainer.precision=fp8: trainer.precision is one of fp32, bf16, fp16, not \"fp8\"; did you "
+       "mean fp32 or fp16?"},
+      {"model.dropout+=0.1", "model.dropout+=0.1: model.dropout is not a list; use ="},
+      {"model.dropout", "model.dropout: an argument is either a --flag or key.path=value"},
+      {"=3", "=3: an argument is either a --flag or key.path=value"},
+      {"", ": an argument is either a --flag or key.path=value"},
+      {"+=3", "+=3: unknown key \"\""},
+  };
+  for (const Bad& c : cases) {
+    INFO(c.text);
+    proto::NmtConfig config;
+    config.mutable_model()->set_num_heads(7);
+    const absl::Status status = ApplyOverride(c.text, config);
+    CHECK(std::string(MessageOf(status)) == c.message);
+    CHECK(ExitCodeOf(status) == ExitCode::kUsage);
+    CHECK(OneLine(config) == "model { num_heads: 7 }");
+  }
+}
+
+TEST_CASE("a very long override is cut in the message") {
+  proto::NmtConfig config;
+  const absl::Status status = ApplyOverride("model.num_heads=" + std::string(1 << 20, 'x'), config);
+  CHECK(MessageOf(status).size() < 400);
+  CHECK(ExitCodeOf(status) == ExitCode::kUsage);
+}
+
+TEST_CASE("values outside the range of their field are named with the range") {
+  const Bad cases[] = {
+      {"model.dropout=1", "model.dropout is 1; it must be at least 0 and below 1"},
+      {"model.dropout=-0.5", "model.dropout is -0.5; it must be at least 0 and below 1"},
+      {"model.encoder_layers=0",
+       "model.encoder_layers is 0; it must be at least 1 and at most 1000"},
+      {"optimizer.learning_rate=0", "optimizer.learning_rate is 0; it must be above 0"},
+      {"trainer.keep_last=0", "trainer.keep_last is 0; it must be at least 1"},
+      {"trainer.early_stop.patience=-1",
+       "trainer.early_stop.patience is -1; it must be at least 0"},
+      {"data.vocab_size=2", "data.vocab_size is 2; it must be at least 8 and at most 1000000"},
+  };
+  for (const Bad& c : cases) {
+    proto::NmtConfig config;
+    const absl::Status status = LoadConfig({.files = {}, .overrides = {c.text}}, config);
+    CHECK(std::string(MessageOf(status)) == c.message);
+    CHECK(ExitCodeOf(status) == ExitCode::kUsage);
+  }
+  proto::NmtConfig config;
+  CHECK(LoadConfig({.files = {}, .overrides = {"model.layer_norm_epsilon=0.1"}}, config).ok());
+}
+
+TEST_CASE("a wrong period or duration is named with its field") {
+  proto::NmtConfig config;
+  CHECK_THAT(std::string(MessageOf(
+                 LoadConfig({.files = {}, .overrides = {"trainer.eval_every=500"}}, config))),
+             Catch::StartsWith("trainer.eval_every: \"500\" is not a period: it has no unit"));
+  proto::NmtConfig other;
+  CHECK_THAT(std::string(MessageOf(
+                 LoadConfig({.files = {}, .overrides = {"trainer.max_time=soon"}}, other))),
+             Catch::StartsWith("trainer.max_time: \"soon\" is not a length of time"));
+}
+
+TEST_CASE("edit distance counts insertions, deletions, substitutions and swaps") {
+  CHECK(EditDistance("", "") == 0);
+  CHECK(EditDistance("abc", "") == 3);
+  CHECK(EditDistance("kitten", "sitting") == 3);
+  CHECK(EditDistance("ab", "ba") == 1);
+  CHECK(EditDistance("dropuot", "dropout") == 1);
+}
+
+}  // namespace
+}  // namespace dtrain

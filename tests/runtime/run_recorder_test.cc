@@ -1,0 +1,104 @@
+// run_recorder_test.cc - what STATUS says of a run, from its preparation to its end.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/runtime/run_recorder.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <new>
+
+#include "dtrain/base/log.h"
+#include "dtrain/comm/self_communicator.h"
+#include "dtrain/files/checkpoint_directory.h"
+#include "dtrain/run.pb.h"
+#include "testing/file_testing.h"
+
+namespace dtrain {
+namespace {
+
+// A run directory, and runs in it that do nothing.
+class ToyRuns {
+ public:
+  ToyRuns() { run_.set_run_dir(folder_.File("run")); }
+
+  std::unique_ptr<RunRecorder> Open() {
+    std::unique_ptr<RunRecorder> recorder = *RunRecorder::Open("toy", run_, run_, runtime_);
+    SetLogSink([](LogLevel, std::string_view) {});  // its file goes with the folder
+    return recorder;
+  }
+  absl::Status OpenAs(const std::string& program) {
+    return RunRecorder::Open(program, run_, run_, runtime_).status();
+  }
+  std::string Status() const { return ReadTestFile(folder_.File("run/STATUS")); }
+  std::string File(const std::string& name) const { return folder_.File("run/" + name); }
+  ~ToyRuns() { SetLogSink(nullptr); }
+
+ private:
+  TemporaryFolder folder_;
+  proto::RunConfig run_;
+  SelfCommunicator comm_;
+  Runtime runtime_{.comm = comm_, .device = {}, .mpi = "none", .arguments = {"toy"}};
+};
+
+TEST_CASE("a run is said to be preparing until its first update") {
+  ToyRuns runs;
+  const std::unique_ptr<RunRecorder> recorder = runs.Open();
+  CHECK_THAT(runs.Status(), Catch::StartsWith("state preparing\nexit_code 0\nstep 0\n"));
+  const absl::StatusOr<TrainResult> result = recorder->Run([&]() -> absl::StatusOr<TrainResult> {
+    CHECK_THAT(runs.Status(), Catch::StartsWith("state preparing\n"));
+    DT_RETURN_IF_ERROR(recorder->Begin({}));
+    CHECK_THAT(runs.Status(), Catch::StartsWith("state running\n"));
+    return TrainResult{};
+  });
+  CHECK(result.ok());
+  CHECK_THAT(runs.Status(), Catch::StartsWith("state done\nexit_code 0\n"));
+}
+
+TEST_CASE("a preparation that fails is told with its reason") {
+  ToyRuns runs;
+  {
+    const std::unique_ptr<RunRecorder> recorder = runs.Open();
+    const absl::StatusOr<TrainResult> result =
+        recorder->Run([]() -> absl::StatusOr<TrainResult> { return DataError("a.tsv:3:\nbad"); });
+    CHECK(ExitCodeOf(result.status()) == ExitCode::kData);
+    CHECK_THAT(runs.Status(), Catch::StartsWith("state failed\nexit_code 3\nstep 0\n"));
+    CHECK_THAT(runs.Status(), Catch::EndsWith("\nmessage a.tsv:3: bad\n"));
+  }
+  const std::unique_ptr<RunRecorder> recorder = runs.Open();
+  CHECK_THAT(runs.Status(), Catch::StartsWith("state preparing\nexit_code 0\n"));
+  CHECK(runs.Status().find("message") == std::string::npos);
+  CHECK_THROWS_AS(recorder->Run([]() -> absl::StatusOr<TrainResult> { throw std::bad_alloc(); }),
+                  std::bad_alloc);
+  CHECK_THAT(runs.Status(), Catch::StartsWith("state failed\nexit_code 5\n"));
+}
+
+TEST_CASE("another program does not take a run's folder, nor say that it failed") {
+  ToyRuns runs;
+  {
+    const std::unique_ptr<RunRecorder> recorder = runs.Open();
+    REQUIRE(recorder
+                ->Run([&]() -> absl::StatusOr<TrainResult> {
+                  DT_RETURN_IF_ERROR(recorder->Begin({}));
+                  return TrainResult{};
+                })
+                .ok());
+  }
+  const std::string status = runs.Status();
+  const absl::Status refused = runs.OpenAs("other");
+  CHECK(ExitCodeOf(refused) == ExitCode::kUsage);
+  CHECK_THAT(std::string(MessageOf(refused)),
+             Catch::Contains("is a run of toy, and this is other"));
+  CHECK(runs.Status() == status);
+}
+
+TEST_CASE("a run that goes on is preparing at the step of its last checkpoint") {
+  ToyRuns runs;
+  { const std::unique_ptr<RunRecorder> first = runs.Open(); }
+  for (const int step : {5, 12}) {
+    std::filesystem::create_directories(runs.File("ckpt/" + CheckpointName(step)));
+  }
+  const std::unique_ptr<RunRecorder> recorder = runs.Open();
+  CHECK_THAT(runs.Status(), Catch::StartsWith("state preparing\nexit_code 0\nstep 12\n"));
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -1,0 +1,133 @@
+// run_training_test.cc - a run from its task to its end, as programs of one's own have it.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/runtime/run_training.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "dtrain/base/log.h"
+#include "dtrain/comm/self_communicator.h"
+#include "dtrain/run.pb.h"
+#include "testing/toy_training.h"
+
+namespace dtrain {
+namespace {
+
+// Runs in one folder, of a task on generated text.
+class ToyRuns {
+ public:
+  ToyRuns() {
+    run_.set_run_dir(folder_.File("run"));
+    run_.set_progress(proto::RunConfig::none);
+  }
+  ~ToyRuns() { SetLogSink(nullptr); }
+
+  RunTrainingOptions Options(int64_t updates) const {
+    RunTrainingOptions options{.trainer = MakeToyRun(corpus_).trainer};
+    options.trainer.max_steps = updates;
+    options.trainer.checkpoint_dir = File("ckpt");
+    options.trainer.best_metric = "loss";
+    return options;
+  }
+  absl::StatusOr<TrainResult> Run(const RunTrainingOptions& options, const Device& device = {}) {
+    SelfCommunicator comm;
+    Runtime runtime{.comm = comm, .device = device, .mpi = "none", .arguments = {"toy"}};
+    DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
+                        RunRecorder::Open("toy", run_, run_, runtime));
+    SetLogSink([](LogLevel, std::string_view) {});  // its file goes with the folder
+    return recorder->Run([&]() -> absl::StatusOr<TrainResult> {
+      DT_ASSIGN_OR_RETURN(const std::unique_ptr<TranslationTask> task,
+                          TranslationTask::Create(MakeToyRun(corpus_).task, comm));
+      return RunTraining(*task, options, *recorder, runtime);
+    });
+  }
+  std::string File(const std::string& name) const { return folder_.File("run/" + name); }
+
+ private:
+  ToyCorpus corpus_;
+  TemporaryFolder folder_;
+  proto::RunConfig run_;
+};
+
+TEST_CASE("a run is prepared, trained to its end, and goes on from there") {
+  ToyRuns runs;
+  RunTrainingOptions options = runs.Options(2);
+  options.memory = "some of it";
+  int prepared = 0;
+  options.prepare = [&] {
+    ++prepared;
+    CHECK_FALSE(std::filesystem::exists(runs.File("metrics/steps.jsonl")));
+    return absl::OkStatus();
+  };
+  const auto first = runs.Run(options);
+  INFO(std::string(MessageOf(first.status())));
+  REQUIRE(first.ok());
+  CHECK(prepared == 1);
+  CHECK(first->reason == "max_steps");
+  CHECK(first->state.step == 2);
+  CHECK_THAT(ReadTestFile(runs.File("STATUS")), Catch::StartsWith("state done\n"));
+  const auto events = [&] { return ReadTestFile(runs.File("metrics/events.jsonl")); };
+  CHECK_THAT(events(), Catch::Contains("\"kind\":\"memory\",\"text\":\"some of it\""));
+
+  const auto second = runs.Run(runs.Options(3));
+  REQUIRE(second.ok());
+  CHECK(second->state.step == 3);
+  CHECK_THAT(events(), Catch::Contains("\"step\":2,\"kind\":\"resume\""));
+  RunTrainingOptions anew = runs.Options(3);
+  anew.resume = runs.File("none");
+  CHECK(ExitCodeOf(runs.Run(anew).status()) == ExitCode::kStorage);
+}
+
+TEST_CASE("what cannot be on a device is refused before anything is prepared") {
+  ToyRuns runs;
+  RunTrainingOptions options = runs.Options(2);
+  options.prepare = [] { return DataError("prepared"); };
+  CHECK(ExitCodeOf(runs.Run(options).status()) == ExitCode::kData);
+  options.trainer.shard_optimizer = true;
+  CHECK(ExitCodeOf(runs.Run(options).status()) == ExitCode::kData);
+  const absl::Status refused = runs.Run(options, {.type = DeviceType::kCuda}).status();
+  CHECK(ExitCodeOf(refused) == ExitCode::kUsage);
+  CHECK_THAT(std::string(MessageOf(refused)), Catch::Contains("trainer.shard_optimizer"));
+  CHECK_FALSE(std::filesystem::exists(runs.File("config.textproto")));
+}
+
+TEST_CASE("ranks with other data are told before anything is prepared") {
+  const TemporaryFolder folder;
+  const ToyCorpus here(240, 6, /*seed=*/1);
+  const ToyCorpus there(240, 6, /*seed=*/2, here.path() + "/vocab.spm");
+  const auto run = [&](int same_up_to) {
+    return testing::RunRanks(2, [&](Communicator& comm) -> std::string {
+      Runtime runtime{.comm = comm, .device = {}, .mpi = "none", .arguments = {"toy"}};
+      proto::RunConfig config;
+      config.set_run_dir(folder.File("run"));
+      config.set_progress(proto::RunConfig::none);
+      const auto recorder = RunRecorder::Open("toy", config, config, runtime);
+      if (!recorder.ok()) return std::string(MessageOf(recorder.status()));
+      const ToyRun toy = MakeToyRun(comm.rank() <= same_up_to ? here : there);
+      auto task = TranslationTask::Create(toy.task, comm);
+      if (!task.ok()) return std::string(MessageOf(task.status()));
+      const absl::Status status =
+          RunTraining(
+              **task,
+              {.contract = {{"word", same_up_to == 1 ? absl::StrCat("of ", comm.rank()) : ""}},
+               .trainer = toy.trainer,
+               .prepare = [] { return DataError("prepared"); }},
+              **recorder, runtime)
+              .status();
+      return std::string(MessageOf(status));
+    });
+  };
+  for (const std::string& message : run(/*same_up_to=*/0)) {
+    CHECK_THAT(message, Catch::Contains("disagree on data") && Catch::Contains("rank 1"));
+  }
+  for (const std::string& message : run(/*same_up_to=*/1)) {
+    CHECK_THAT(message, Catch::Contains("disagree on word") && Catch::Contains("of 1"));
+  }
+  SetLogSink(nullptr);
+}
+
+}  // namespace
+}  // namespace dtrain
