@@ -58,6 +58,21 @@ TEST_CASE("srun with PMIx is parallel, without it the line to use is told") {
              Catch::Contains("srun started 4 ranks, but MPI found 1: use srun --mpi=pmix"));
 }
 
+TEST_CASE("srun with PMI-2 alone is a warning of the first task, which tells the line to use") {
+  const auto warning = [](const char* rank, const char* rank_variable) {
+    const auto launch = DetectLaunch(Table({{"SLURM_STEP_ID", "0"},
+                                            {"SLURM_STEP_NUM_TASKS", "4"},
+                                            {"SLURM_PROCID", rank},
+                                            {rank_variable, rank}}));
+    CHECK(launch->launcher == "srun");
+    CHECK(launch->size == 4);
+    return launch->warning;
+  };
+  CHECK_THAT(warning("0", "PMI_RANK"), Catch::Contains("use srun --mpi=pmix"));
+  CHECK(warning("1", "PMI_RANK").empty());
+  CHECK(warning("0", "PMIX_RANK").empty());
+}
+
 TEST_CASE("another MPI's launcher is recognised by its world size") {
   const auto launch = DetectLaunch(Table({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}));
   CHECK(CheckWorldSize(*launch, 2).ok());

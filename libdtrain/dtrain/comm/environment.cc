@@ -98,6 +98,7 @@ absl::StatusOr<std::unique_ptr<Environment>> Environment::Create() {
   std::unique_ptr<Environment> environment(new Environment);
   DT_ASSIGN_OR_RETURN(environment->launch_, DetectLaunch(get_env));
   DT_ASSIGN_OR_RETURN(const CommunicatorOptions options, CommunicatorOptionsFrom(get_env));
+  if (!environment->launch_.warning.empty()) LogWarning(environment->launch_.warning);
   environment->ChooseCores();
   if (environment->launch_.parallel) {
     DT_RETURN_IF_ERROR(environment->StartMpi(options.timeout_seconds));

@@ -62,6 +62,12 @@ absl::StatusOr<Launch> DetectLaunch(const GetEnv& get_env) {
   } else if (get_env("PMIX_RANK") != nullptr || get_env("PMI_RANK") != nullptr) {
     launch.launcher = srun_tasks > 0 ? "srun" : "PMI";
     launch.size = srun_tasks > 0 ? srun_tasks : NumberOr(get_env, "PMI_SIZE", 0);
+    const bool is_first = NumberOr(get_env, "SLURM_PROCID", 0) == 0;
+    if (srun_tasks > 1 && is_first && get_env("PMIX_RANK") == nullptr) {
+      launch.warning =
+          "srun offers its tasks PMI-2, which few builds of Open MPI know: if MPI does not start, "
+          "use srun --mpi=pmix";
+    }
   } else if (srun_tasks > 1 && get_env("SLURM_PROCID") != nullptr) {
     return UsageError(absl::StrFormat(
         "srun started %d tasks without MPI, so they would not find each other: use srun "

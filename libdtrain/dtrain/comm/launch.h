@@ -21,6 +21,7 @@ struct Launch {
   int local_size = 1;            // ranks on this host, as far as known before MPI is up
   bool bound_by_mpirun = false;  // mpirun bound the ranks to cores unasked
   int threads = 0;               // OMP_NUM_THREADS, 0 where it is not set
+  std::string warning;           // to be told before MPI starts, on the first rank; else ""
 };
 
 // UsageError where tasks of srun would not find each other, or OMP_NUM_THREADS is no number.
