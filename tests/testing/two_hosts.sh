@@ -115,7 +115,7 @@ up() {
 down() {
   local host
   for host in a b; do
-    [ -f "$state/$host.pid" ] && kill -9 "$(pid_of "$host")" 2>/dev/null
+    if [ -f "$state/$host.pid" ]; then kill -9 "$(pid_of "$host")" 2>/dev/null || true; fi
   done
   rm -rf "$state"
 }
