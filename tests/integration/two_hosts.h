@@ -12,6 +12,30 @@
 
 namespace dtrain {
 
+// The name's namespace, which tells hosts apart.
+inline std::string HostNamespace(std::string pid) {
+  while (!pid.empty() && pid.back() == '\n') pid.pop_back();
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/" + pid + "/ns/uts", error);
+}
+
+// The ranks of a job on a host, in their order. `state` is the folder given to two_hosts.sh.
+inline std::vector<pid_t> RanksOn(const std::string& state, const std::string& host_name,
+                                  const ToyProgram& toy) {
+  const std::string host = HostNamespace(ReadTestFile(state + "/" + host_name + ".pid"));
+  std::vector<pid_t> ranks;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string arguments = ReadTestFile(entry.path() / "cmdline");
+    if (arguments.starts_with(DTRAIN_TEST_PROGRAM) &&
+        arguments.find(toy.run_dir()) != std::string::npos && HostNamespace(name) == host) {
+      ranks.push_back(std::stoi(name));
+    }
+  }
+  return ranks;
+}
+
 // Hosts "a" and "b", up as long as this object lives.
 class TwoHosts {
  public:
@@ -40,28 +64,11 @@ class TwoHosts {
   }
   // The ranks of a job on a host, in their order.
   std::vector<pid_t> RanksOn(const std::string& host_name, const ToyProgram& toy) const {
-    const std::string host = Namespace(ReadTestFile(folder_.File("hosts/" + host_name + ".pid")));
-    std::vector<pid_t> ranks;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      const std::string name = entry.path().filename();
-      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-      const std::string arguments = ReadTestFile(entry.path() / "cmdline");
-      if (arguments.starts_with(DTRAIN_TEST_PROGRAM) &&
-          arguments.find(toy.run_dir()) != std::string::npos && Namespace(name) == host) {
-        ranks.push_back(std::stoi(name));
-      }
-    }
-    return ranks;
+    return dtrain::RanksOn(folder_.File("hosts"), host_name, toy);
   }
 
  private:
   TwoHosts() = default;
-
-  static std::string Namespace(std::string pid) {
-    while (!pid.empty() && pid.back() == '\n') pid.pop_back();
-    std::error_code error;
-    return std::filesystem::read_symlink("/proc/" + pid + "/ns/uts", error);
-  }
 
   TemporaryFolder folder_;
 };
