@@ -10,7 +10,10 @@ build_packages=(g++ cmake ninja-build ccache pkg-config git ca-certificates
   nlohmann-json3-dev libisal-dev libzstd-dev zlib1g-dev libutf8proc-dev catch2)
 # openssh-server and iproute2: two hosts on one machine (tests/testing/two_hosts.sh). On a machine of your
 # own the tests that need them are skipped, because the package starts an ssh server.
-check_packages=(clang-format-14 clang-22 clang-tidy-22 python3 sentencepiece iproute2 openssh-server)
+# slurmctld and slurmd: a Slurm cluster of these hosts (slurm_cluster.sh). The packages start munged, where
+# packages may start anything; Slurm's own daemons want a configuration first.
+check_packages=(clang-format-14 clang-22 clang-tidy-22 python3 sentencepiece iproute2 openssh-server
+  slurmctld slurmd)
 
 # Installs those of the given packages that are missing, as root or through sudo.
 install_packages() {
