@@ -73,7 +73,38 @@ TEST_CASE("a schedule without what it is made of is refused") {
   }
   CHECK_THROWS_WITH(CheckSchedule({.kind = Kind::kTransformer, .base = 1.0}),
                     Catch::Contains("hidden_size"));
-  CHECK_NOTHROW(CheckSchedule({.kind = Kind::kInverseSqrt, .base = 1.0}));
+  for (const Kind kind : {Kind::kTransformer, Kind::kInverseSqrt}) {
+    CHECK_THROWS_WITH(CheckSchedule({.kind = kind, .base = 1.0, .hidden_size = 8}),
+                      Catch::Contains("warmup_steps"));
+    CHECK_NOTHROW(CheckSchedule({.kind = kind, .base = 1.0, .warmup_steps = 1, .hidden_size = 8}));
+  }
+}
+
+TEST_CASE("a warm-up does not end behind the end of its schedule") {
+  for (const Kind kind :
+       {Kind::kLinear, Kind::kCosine, Kind::kPolynomial, Kind::kPolynomialTotal}) {
+    const LrScheduleOptions options{
+        .kind = kind, .base = 1.0, .warmup_steps = 20, .total_steps = 10};
+    CHECK_THROWS_WITH(CheckSchedule(options), Catch::Contains("20 vs 10"));
+    CHECK_NOTHROW(
+        CheckSchedule({.kind = kind, .base = 1.0, .warmup_steps = 10, .total_steps = 10}));
+  }
+}
+
+TEST_CASE("no rate comes of a schedule that is not whole") {
+  CHECK_THROWS_WITH(
+      LearningRate({.kind = Kind::kTransformer, .base = 1.0, .warmup_steps = 10}, 5, 0.0),
+      Catch::Contains("hidden_size"));
+  CHECK_THROWS_WITH(LearningRate({.kind = Kind::kCosine, .base = 1.0}, 5, 0.0),
+                    Catch::Contains("total_steps"));
+  CHECK_THROWS_WITH(
+      LearningRate({.kind = Kind::kLinear, .base = 1.0, .warmup_steps = 20, .total_steps = 10}, 5,
+                   0.0),
+      Catch::Contains("total_steps"));
+}
+
+TEST_CASE("the schedule that nobody chose is constant") {
+  for (const int64_t step : {0, 9, 99999}) CHECK(LearningRate({.base = 3e-4}, step, 0.0) == 3e-4);
 }
 
 TEST_CASE("every schedule rises to its base and falls to its minimum") {

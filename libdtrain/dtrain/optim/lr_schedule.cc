@@ -20,12 +20,19 @@ void CheckSchedule(const LrScheduleOptions& options) {
   using Kind = LrScheduleOptions::Kind;
   DT_CHECK(options.kind != Kind::kTransformer || options.hidden_size > 0)
       << "the Transformer's learning rate needs hidden_size";
-  DT_CHECK(!FallsToAnEnd(options.kind) || options.total_steps > 0)
-      << "a learning rate that falls to an end needs total_steps";
+  DT_CHECK((options.kind != Kind::kTransformer && options.kind != Kind::kInverseSqrt) ||
+           options.warmup_steps > 0)
+      << "a learning rate that falls with the root of the steps needs warmup_steps of at least 1; "
+         "it is highest there";
+  if (!FallsToAnEnd(options.kind)) return;
+  DT_CHECK_GT(options.total_steps, 0) << "a learning rate that falls to an end needs total_steps";
+  DT_CHECK_LE(options.warmup_steps, options.total_steps)
+      << "the warm-up (warmup_steps) ends behind the learning rate's end (total_steps)";
 }
 
 double LearningRate(const LrScheduleOptions& options, int64_t step, double budget_used) {
   using Kind = LrScheduleOptions::Kind;
+  CheckSchedule(options);
   const auto s = static_cast<double>(step + 1);
   const auto warmup = static_cast<double>(std::max<int64_t>(options.warmup_steps, 1));
   if (options.kind == Kind::kTransformer) {
