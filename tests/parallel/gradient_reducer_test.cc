@@ -234,6 +234,13 @@ TEST_CASE("a model's parameters make the buckets, gaps between them included") {
   reducer.Finish();
 }
 
+TEST_CASE("a model whose parameters have no memory yet is refused") {
+  ParameterSet parameters;
+  Scope(parameters, "model").Add("weight", {3}, Initializer::Constant(0.0f));
+  SelfCommunicator comm;
+  CHECK_THROWS_WITH(GradientReducer(parameters, comm), Catch::Contains("Allocate() comes first"));
+}
+
 TEST_CASE("a reducer that listens marks what backward completes, as long as it lives") {
   ParameterSet parameters;
   const Scope scope(parameters, "model");

@@ -19,6 +19,11 @@
 namespace dtrain {
 namespace {
 
+const Tensor& GradientsOf(ParameterSet& parameters) {
+  parameters.CheckAllocated();
+  return parameters.gradients();
+}
+
 // Padding between two parameters is zero on all ranks and travels with the first.
 std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
   std::vector<GradientRange> ranges;
@@ -82,7 +87,7 @@ std::vector<int> BucketsOf(std::span<const GradientRange> parameters,
 
 GradientReducer::GradientReducer(ParameterSet& parameters, Communicator& comm,
                                  const GradientReducerOptions& options)
-    : GradientReducer(parameters.gradients(), RangesOf(parameters), comm, options) {
+    : GradientReducer(GradientsOf(parameters), RangesOf(parameters), comm, options) {
   set_ = &parameters;
 }
 

@@ -105,7 +105,8 @@ class GradientReducer {
   // reducer.
   GradientReducer(const Tensor& flat_gradients, std::vector<GradientRange> parameters,
                   Communicator& comm, const GradientReducerOptions& options = {});
-  // The gradients of a whole model, allocated; MarkReady() takes Parameter::index().
+  // The gradients of a whole model, allocated (else CheckError); MarkReady() takes
+  // Parameter::index().
   GradientReducer(ParameterSet& parameters, Communicator& comm,
                   const GradientReducerOptions& options = {});
   ~GradientReducer();
