@@ -11,6 +11,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/comm/self_communicator.h"
 #include "dtrain/run.pb.h"
+#include "testing/tiny_task.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {
@@ -126,6 +127,61 @@ TEST_CASE("ranks with other data are told before anything is prepared") {
   for (const std::string& message : run(/*same_up_to=*/1)) {
     CHECK_THAT(message, Catch::Contains("disagree on word") && Catch::Contains("of 1"));
   }
+  SetLogSink(nullptr);
+}
+
+// A run of a task of one's own, on this rank; `ran` is called where it went to the end.
+template <typename Ran>
+absl::Status RunTiny(testing::TinyTask& task, const RunTrainingOptions& options,
+                     const std::string& run_dir, Communicator& comm, const Ran& ran) {
+  Runtime runtime{.comm = comm, .device = {}, .mpi = "none", .arguments = {"toy"}};
+  proto::RunConfig config;
+  config.set_run_dir(run_dir);
+  config.set_progress(proto::RunConfig::none);
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
+                      RunRecorder::Open("toy", config, config, runtime));
+  SetLogSink([](LogLevel, std::string_view) {});  // its file goes with the folder
+  DT_RETURN_IF_ERROR(
+      recorder->Run([&] { return RunTraining(task, options, *recorder, runtime); }).status());
+  ran();
+  return absl::OkStatus();
+}
+
+TEST_CASE("ranks draw dropout of their own, whatever rank the options say") {
+  const TemporaryFolder folder;
+  const std::vector<uint64_t> seeds = testing::RunRanks(3, [&](Communicator& comm) {
+    testing::TinyTask task;
+    uint64_t seed = 0;
+    const absl::Status status =
+        RunTiny(task, {.trainer = {.max_steps = 1}, .context = {.seed = 5}}, folder.File("run"),
+                comm, [&] { seed = task.dropout_key().seed; });
+    return status.ok() ? seed : 0;
+  });
+  SetLogSink(nullptr);
+  CHECK(seeds[0] == 5);
+  CHECK(seeds[1] != seeds[0]);
+  CHECK(seeds[2] != seeds[0]);
+  CHECK(seeds[2] != seeds[1]);
+  CHECK(seeds[1] != 0);
+  CHECK(seeds[2] != 0);
+}
+
+TEST_CASE("a task that cannot be trained so is refused before anything is prepared") {
+  const TemporaryFolder folder;
+  SelfCommunicator comm;
+  RunTrainingOptions options{.trainer = {.max_steps = 1},
+                             .prepare = [] { return DataError("prepared"); }};
+  const auto run = [&](const testing::TinyTaskOptions& task_options) {
+    testing::TinyTask task(task_options);
+    return RunTiny(task, options, folder.File("run"), comm, [] {});
+  };
+  CHECK_THROWS_WITH(run({.allocate = false}), Catch::Contains("Allocate() comes first"));
+  CHECK(ExitCodeOf(run({})) == ExitCode::kData);
+  options.context.compute_type = DType::kBFloat16;
+  CHECK_THROWS_WITH(run({}), Catch::Contains("computes in bfloat16"));
+  CHECK(ExitCodeOf(run({.compute_type = DType::kBFloat16})) == ExitCode::kData);
+  options.trainer.max_steps = 0;
+  CHECK(ExitCodeOf(run({.compute_type = DType::kBFloat16})) == ExitCode::kUsage);
   SetLogSink(nullptr);
 }
 

@@ -43,12 +43,12 @@ inline ToyResult FailedResult(const absl::Status& status) {
   return result;
 }
 
-// A whole run of `task`. At update `stop_at` a stop is asked for. Dropout is another on each rank.
+// A whole run of `task`. At update `stop_at` a stop is asked for.
 inline ToyResult TrainToyTask(TrainingTask& task, const TrainerOptions& options,
                               ContextOptions context, const Device& device, int64_t stop_at,
                               Communicator& comm) {
   ToyResult result;
-  context.seed = 1 + 1000 * static_cast<uint64_t>(comm.rank());
+  context.rank = comm.rank();
   Context ctx(device, context);
   Trainer trainer(task, comm, ctx, options);
   StopFlags flags;

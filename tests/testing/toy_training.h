@@ -210,7 +210,8 @@ inline ToyResult TrainOnRank(const ToyRun& run, Communicator& comm) {
   ToyObserver observer(result);
   Context ctx(run.task.device, {.compute_type = run.task.compute_type,
                                 .recompute = run.recompute,
-                                .seed = run.seed + 1000 * static_cast<uint64_t>(comm.rank())});
+                                .seed = run.seed,
+                                .rank = comm.rank()});
   Trainer trainer(noted, comm, ctx, run.trainer);
   trainer.set_observer(&observer);
   trainer.set_stop_flags(run.stop_flags);

@@ -34,7 +34,7 @@ struct ContextOptions {
   int recompute_every = 2;  // k of Recompute::kEveryK
   // Of dropout, together: ranks draw other numbers, and no rank those of another seed.
   uint64_t seed = 1;
-  int rank = 0;
+  int rank = 0;  // among those that train together: a Trainer wants its communicator's
 };
 
 // Numbers in the host's memory, on their way to the device: a vector or span of int32_t or float.
@@ -72,6 +72,7 @@ class Context {
   DType compute_type() const { return options_.compute_type; }
   Recompute recompute() const { return options_.recompute; }
   int recompute_every() const { return options_.recompute_every; }
+  int rank() const { return options_.rank; }
 
   // While training, dropout is on and layers keep what backward needs.
   bool training() const { return training_; }

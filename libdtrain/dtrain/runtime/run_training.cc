@@ -8,6 +8,8 @@ namespace dtrain {
 
 absl::StatusOr<TrainResult> RunTraining(TrainingTask& task, const RunTrainingOptions& options,
                                         RunRecorder& recorder, Runtime& runtime) {
+  CheckComputeType(task, options.context.compute_type);
+  DT_RETURN_IF_ERROR(CheckEnds(options.trainer));
   std::vector<ContractSection> contract = {{"data", task.DataContract()}};
   contract.insert(contract.end(), options.contract.begin(), options.contract.end());
   DT_RETURN_IF_ERROR(CheckContract(contract, runtime.comm));
@@ -15,7 +17,9 @@ absl::StatusOr<TrainResult> RunTraining(TrainingTask& task, const RunTrainingOpt
     DT_RETURN_IF_ERROR(OptimizerShards::CheckDevice(runtime.device));
   }
   if (options.prepare) DT_RETURN_IF_ERROR(options.prepare());
-  Context context(runtime.device, options.context);
+  ContextOptions context_options = options.context;
+  context_options.rank = runtime.comm.rank();
+  Context context(runtime.device, context_options);
   Trainer trainer(task, runtime.comm, context, options.trainer);
   trainer.set_observer(&recorder);
   trainer.set_stop_flags(&runtime.StopRequests());

@@ -28,6 +28,7 @@ struct RunTrainingOptions {
   // What ranks must agree on beside the task's data.
   std::vector<ContractSection> contract = {};
   TrainerOptions trainer = {};
+  // The rank is the runtime's, whatever it says here: ranks draw other numbers for dropout.
   ContextOptions context = {};
   std::string resume = "auto";  // Trainer::Resume()
   // Called when it is known that the run can be, before a trainer listens to the parameters: what
@@ -38,8 +39,9 @@ struct RunTrainingOptions {
 
 // Trains a task, whose parameters are allocated, as the recorder's run: from the checkpoint that
 // `resume` says to the end or to a requested stop, with events, curves and the terminal. Called in
-// RunRecorder::Run(), once. UsageError: ranks with other data or another `contract`, or options
-// that cannot be on this device. Collective.
+// RunRecorder::Run(), once. UsageError: ranks with other data or another `contract`, options that
+// cannot be on this device, or no limit that ends the run. CheckError where the task's parameters
+// are not allocated, or for another compute type than `context` has. Collective.
 absl::StatusOr<TrainResult> RunTraining(TrainingTask& task, const RunTrainingOptions& options,
                                         RunRecorder& recorder, Runtime& runtime);
 

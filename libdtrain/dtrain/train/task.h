@@ -60,7 +60,8 @@ class TrainingTask {
     return std::nullopt;
   }
   // Loads the next update's micro-batches; their number may differ between ranks and is at least 1
-  // and at most kMaxMicroBatches.
+  // and at most kMaxMicroBatches. A rank for which there is nothing gives 1, with an empty batch:
+  // it takes part in the exchange of gradients, its own being zero.
   virtual absl::StatusOr<int> NextUpdate() = 0;
   // Source tokens of the loaded update on this rank, for the speed shown.
   virtual int64_t source_tokens() const = 0;
@@ -115,3 +116,7 @@ class TrainingTask {
 }  // namespace dtrain
 
 #endif  // DTRAIN_TRAIN_TASK_H_
+// CheckError where the task's parameters are not allocated yet, or for another compute type than
+// that of the context they are trained with.
+void CheckComputeType(TrainingTask& task, DType compute_type);
+

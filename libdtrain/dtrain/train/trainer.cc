@@ -54,15 +54,19 @@ bool TakesGraphs(CudaGraphs graphs, const Device& device, int ranks) {
   return graphs == CudaGraphs::kOn || (graphs == CudaGraphs::kAuto && ranks == 1);
 }
 
-bool HasBrokenLoss(const EvaluationResult& result) {
-  return result.Has("loss") && !std::isfinite(result.Metric("loss"));
+// What a trainer takes for granted, checked before any member looks at it.
+TrainingTask& Checked(TrainingTask& task, const Communicator& comm, const Context& ctx) {
+  DT_CHECK_EQ(ctx.rank(), comm.rank())
+      << "ContextOptions::rank is not the communicator's: ranks would draw the same dropout";
+  CheckComputeType(task, ctx.compute_type());
+  return task;
 }
 
 }  // namespace
 
 Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
                  const TrainerOptions& options)
-    : task_(task),
+    : task_(Checked(task, comm, ctx)),
       comm_(comm),
       ctx_(ctx),
       options_(options),
@@ -94,6 +98,7 @@ Trainer::~Trainer() { ctx_.set_loss({}); }
 
 absl::StatusOr<TrainResult> Trainer::Run() {
   ctx_.set_training(true);
+  DT_RETURN_IF_ERROR(CheckEnds(options_));
   clock_.Restart();
   elapsed_ = window_.start = last_checkpoint_ = Elapsed();
   // A resumed run that is already complete must not make another update.
@@ -146,10 +151,12 @@ absl::StatusOr<Trainer::Update> Trainer::RunUpdate() {
     return task_.NextUpdate();
   };
   DT_ASSIGN_OR_RETURN(const int micro_batches, next());
-  DT_CHECK(micro_batches >= 1 && micro_batches <= kMicroSteps);
+  DT_CHECK(micro_batches >= 1 && micro_batches <= kMicroSteps)
+      << "NextUpdate() gave " << micro_batches << " micro-batches, of 1 to " << kMicroSteps
+      << "; a rank without data gives 1, with an empty batch";
   update.data_seconds = timer.Restart();
   update.source_tokens = static_cast<double>(task_.source_tokens());
-  TellReducer();
+  DT_RETURN_IF_ERROR(TellReducer());
   Backward(micro_batches, update);
   const Timeline::Span span = Enter(Phase::kExchange);
   timer.Restart();
@@ -396,16 +403,6 @@ PeriodClock Trainer::Clock() const {
           .seconds = elapsed_};
 }
 
-std::string Trainer::EndReason(const Requests& requests) const {
-  if (requests.stop) return "stop requested";
-  if (options_.max_steps > 0 && state_.step >= options_.max_steps) return "max_steps";
-  if (options_.max_seconds > 0.0 && elapsed_ >= options_.max_seconds) return "max_time";
-  if (options_.max_epochs > 0 && state_.position.epoch >= options_.max_epochs) return "max_epochs";
-  const EarlyStopOptions& early = options_.early_stop;
-  if (early.patience > 0 && state_.stalled_evaluations >= early.patience) return "early stop";
-  return "";
-}
-
 absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requests) {
   const PeriodClock now = Clock();
   if (state_.evaluation_due && !IsInRound()) DT_RETURN_IF_ERROR(Evaluate(/*is_last=*/false));
@@ -422,70 +419,6 @@ absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requ
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));
   // Weights that give no finite gradients must not push good checkpoints out.
   return skipped_in_a_row_ > 0 ? absl::OkStatus() : SaveCheckpoint();
-}
-
-bool Trainer::IsDoubtful() const {
-  // One halving, or two, ends what a scale that grew too large has begun; one update by itself may
-  // be an odd batch.
-  const bool may_be_scale =
-      options_.loss_scaler.on && state_.loss_scaler.scale > options_.loss_scaler.minimum;
-  // Weights of a checkpoint that no update has changed here are as good as they were; those of a
-  // new run nothing speaks for, but its scale may still be looked for.
-  const bool is_unchanged = state_.optimizer_steps == restored_optimizer_steps_;
-  const bool may_be_good = is_unchanged && (restored_optimizer_steps_ > 0 || may_be_scale);
-  return skipped_in_a_row_ > (may_be_scale ? 2 : 1) && !may_be_good;
-}
-
-absl::Status Trainer::Finish(const std::string& reason) {
-  DT_RETURN_IF_ERROR(EndRound());
-  DT_RETURN_IF_ERROR(Collect(/*all=*/true));
-  if (reason == "stop requested") {
-    if (IsDoubtful()) return StopUnsaved();
-    if (last_checkpoint_step_ != state_.step) DT_RETURN_IF_ERROR(SaveCheckpoint());
-    Event("stop", "stopped on request with a good checkpoint");
-    return StoppedError(absl::StrFormat(
-        "stopped on request at step %d with a good checkpoint; the same command goes on from there",
-        state_.step));
-  }
-  // The last weights are worth an evaluation and a checkpoint of their own.
-  // A checkpoint of a requested stop lacks the evaluation that was due with it.
-  const bool is_saved =
-      last_checkpoint_step_ == state_.step && state_.evaluated_step == state_.step;
-  if (last_evaluation_step_ != state_.step) DT_RETURN_IF_ERROR(Evaluate(/*is_last=*/true));
-  ctx_.set_training(false);
-  const bool is_broken = IsDoubtful() ? !IsEvaluationFinite()
-                                      : skipped_in_a_row_ > 0 && HasBrokenLoss(*last_evaluation_);
-  if (!is_saved && is_broken) return EndsBroken(reason);
-  if (!is_saved) DT_RETURN_IF_ERROR(SaveCheckpoint());
-  Event("stop", "the run is complete: " + reason);
-  if (comm_.AllReduceValue(stop_flags_ != nullptr && stop_flags_->stop ? 1 : 0, ReduceOp::kMax)) {
-    return StoppedError(
-        "stopped on request before the test sets, if there are any; the training is complete and "
-        "saved, the same command goes on with them");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Trainer::StopUnsaved() {
-  const std::string why = absl::StrFormat(
-      "the last %d updates gave no finite gradients, so that nothing is saved of this step",
-      skipped_in_a_row_);
-  Event("stop", "stopped on request; " + why);
-  return StoppedError(absl::StrFormat(
-      "stopped on request at step %d; %s: the same command %s", state_.step, why,
-      last_checkpoint_step_ < 0 ? "begins anew" : "goes on from the last checkpoint"));
-}
-
-absl::Status Trainer::EndsBroken(const std::string& reason) {
-  Event("stop", "the run ends by " + reason + ", but its last updates gave no finite gradients");
-  return DivergedError(absl::StrFormat(
-      "%s is reached, but the gradients of the last %d updates hold NaN or infinity (step %d), and "
-      "so nothing is saved of them; %s",
-      reason, skipped_in_a_row_, state_.step,
-      state_.optimizer_steps == 0
-          ? "no update was possible: look at the weights and the data that the run began with"
-          : "resume from the last checkpoint with a lower optimizer.learning_rate or more "
-            "optimizer.warmup_steps"));
 }
 
 void Trainer::Event(int64_t step, const std::string& kind, const std::string& text) {

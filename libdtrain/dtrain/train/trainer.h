@@ -103,6 +103,9 @@ struct TrainerOptions {
 // Metrics of which a smaller value is better end in "loss", "nll" or "ppl".
 bool SmallerIsBetter(const std::string& metric);
 
+// UsageError where no limit would ever end the run. Early stopping is one with evaluations.
+absl::Status CheckEnds(const TrainerOptions& options);
+
 // One logged update; rates and times are means over the updates since the last record.
 struct StepRecord {
   int64_t step = 0;       // updates so far
@@ -155,7 +158,10 @@ struct TrainResult {
 
 class Trainer {
  public:
-  // All references must outlive the trainer. The task's parameters are allocated.
+  // All references must outlive the trainer. CheckError where these do not fit each other: the
+  // task's parameters are allocated, `ctx` has their compute type and the rank of `comm` (with one
+  // rank for all, ranks would draw the same dropout), and the learning rate is whole
+  // (CheckSchedule()).
   Trainer(TrainingTask& task, Communicator& comm, Context& ctx, const TrainerOptions& options);
   ~Trainer();
 
@@ -167,8 +173,9 @@ class Trainer {
   // from the start. Else the checkpoint or run directory to go on from; UsageError where it has
   // reached a limit of this run already. The root loads, all ranks get it.
   absl::Status Resume(const std::string& from);
-  // Trains to the end. StoppedError after a requested stop, DivergedError when gradients stay
-  // infinite.
+  // Trains to the end. UsageError where there is none (CheckEnds()), or where PowerSGD does not
+  // know the task's tokens (TrainingTask::global_tokens()); StoppedError after a requested stop,
+  // DivergedError when gradients stay infinite.
   absl::StatusOr<TrainResult> Run();
 
   const TrainState& state() const { return state_; }
@@ -232,8 +239,9 @@ class Trainer {
   bool IsInRound() const;
   // For the exchange with those ranks, with the loop's stream, scale and timeline.
   std::unique_ptr<GradientReducer> MakeReducer(Communicator& comm);
-  // How many tokens the loaded update has.
-  void TellReducer();
+  // How many tokens the loaded update has. UsageError where PowerSGD has to know and the task does
+  // not say.
+  absl::Status TellReducer();
   // Whether ranks make the update that follows `step` alone.
   bool AreRoundsDue(int64_t step) const;
   absl::Status BeginRounds();

@@ -23,11 +23,16 @@ std::unique_ptr<GradientReducer> Trainer::MakeReducer(Communicator& comm) {
   return reducer;
 }
 
-void Trainer::TellReducer() {
+absl::Status Trainer::TellReducer() {
   const int64_t tokens = task_.global_tokens();
-  DT_CHECK(tokens > 0 || options_.reducer.power_sgd.rank == 0)
-      << "PowerSGD needs a task that gives its global_tokens()";
+  if (tokens == 0 && options_.reducer.power_sgd.rank > 0) {
+    return UsageError(
+        "PowerSGD (reducer.power_sgd) weighs what it remembers by the tokens of an update, and the "
+        "task does not give them: override TrainingTask::global_tokens(), or set power_sgd.rank "
+        "to 0");
+  }
   if (tokens > 0) reducer_->SetGradientTokens(static_cast<double>(tokens));
+  return absl::OkStatus();
 }
 
 bool Trainer::AreRoundsDue(int64_t step) const {
