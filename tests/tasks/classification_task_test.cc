@@ -286,6 +286,20 @@ TEST_CASE("predictions are written with a header, ids, labels and probabilities"
         ExitCode::kStorage);
 }
 
+TEST_CASE("losses alone are better smaller, whatever words a label's name has") {
+  const ToyTexts texts;
+  ClassificationTaskOptions options = MakeRun(texts).task;
+  options.dev.push_back({"other", texts.path() + "/dev.bin"});
+  SelfCommunicator comm;
+  const auto task = ClassificationTask::Create(options, comm);
+  REQUIRE(task.ok());
+  for (const char* name : {"loss", "other/loss"}) CHECK((*task)->SmallerIsBetter(name));
+  for (const char* name : {"auc_error", "auc_loss", "other/auc_loss", "auc_x/loss", "accuracy"}) {
+    INFO(name);
+    CHECK_FALSE((*task)->SmallerIsBetter(name));
+  }
+}
+
 TEST_CASE("a model that predicts one class alone is noticed") {
   const ToyTexts texts(LabelKind::kClass, 9, 3);
   const ClassificationShard dev = Open(texts, "dev");

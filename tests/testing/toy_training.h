@@ -157,6 +157,9 @@ class ToyTask final : public TrainingTask {
     result_.evaluations.push_back(result);
     return result;
   }
+  bool SmallerIsBetter(const std::string& metric) const override {
+    return task_.SmallerIsBetter(metric);
+  }
   std::string TrainingData() const override { return task_.TrainingData(); }
   std::string EvaluationContract() const override { return task_.EvaluationContract(); }
   std::string ModelText() const override { return task_.ModelText(); }

@@ -65,6 +65,138 @@ Run Train(const TinyTaskOptions& task_options, const TrainerOptions& options,
   return Train(task_options, options, comm, resume);
 }
 
+TEST_CASE("a metric's name says its direction by one of its words") {
+  for (const char* name :
+       {"loss", "eval_loss", "nll", "char_nll", "ppl", "valid_ppl", "perplexity", "error_rate",
+        "word-error-rate", "WER", "test/wer", "rmse", "bits_per_byte", "mean error", "top1.err"}) {
+    INFO(name);
+    CHECK(SmallerIsBetter(name));
+  }
+  for (const char* name : {"accuracy", "bleu", "f1", "glossary", "power", "answered", "loss/bleu",
+                           "hits", "terms", "", "nllb"}) {
+    INFO(name);
+    CHECK_FALSE(SmallerIsBetter(name));
+  }
+}
+
+TEST_CASE("the best error rate is the smallest, and early stopping waits for a smaller one") {
+  // Falls, then rises: the best one is the third.
+  const double rates[] = {0.45, 0.19, 0.10, 0.12, 0.11, 0.13, 0.09};
+  const Run run = Train({.metrics =
+                             [&](int n) {
+                               return Metrics{{"nll", 1.0}, {"error_rate", rates[n - 1]}};
+                             }},
+                        [] {
+                          TrainerOptions options = Options(7);
+                          options.best_metric = "error_rate";
+                          options.early_stop = {.metric = "error_rate", .patience = 3};
+                          return options;
+                        }());
+  CHECK(run.reason == "early stop");
+  CHECK(run.state.step == 6);
+  CHECK(run.state.best_step == 3);
+  CHECK(run.state.best_metric == 0.10);
+  CHECK(run.state.early_stop_step == 3);
+  CHECK(run.directions == std::vector<std::string>{"kept by error_rate, smaller is better"});
+}
+
+// Whose "words" are better the fewer they are.
+class FewWords final : public TrainingTask {
+ public:
+  bool SmallerIsBetter(const std::string& metric) const override { return metric == "words"; }
+  ParameterSet& parameters() override { return tiny_.parameters(); }
+  absl::Status Seek(const DataPosition& position) override { return tiny_.Seek(position); }
+  DataPosition position() const override { return tiny_.position(); }
+  double epochs() const override { return tiny_.epochs(); }
+  absl::StatusOr<int> NextUpdate() override { return tiny_.NextUpdate(); }
+  int64_t source_tokens() const override { return tiny_.source_tokens(); }
+  LossSums Forward(int i, Context& ctx) override { return tiny_.Forward(i, ctx); }
+  void Backward(Context& ctx) override { tiny_.Backward(ctx); }
+  absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override { return tiny_.Evaluate(ctx); }
+  absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override {
+    return tiny_.CheckCheckpoint(checkpoint);
+  }
+  std::vector<NamedFile> CheckpointFiles() const override { return {}; }
+
+ private:
+  TinyTask tiny_{{.metrics = [](int n) {
+    return Metrics{{"words", n == 2 ? 1.0 : 5.0}, {"wer_gain", n == 3 ? 9.0 : 0.0}};
+  }}};
+};
+
+TEST_CASE("a task that says its metrics' directions is believed") {
+  for (const bool by_words : {true, false}) {
+    FewWords task;
+    SelfCommunicator comm;
+    Context ctx;
+    TrainerOptions options = Options(4);
+    options.best_metric = by_words ? "words" : "wer_gain";
+    options.early_stop = {.metric = "words", .patience = 100};
+    Run run;
+    Trainer trainer(task, comm, ctx, options);
+    trainer.set_observer(&run);
+    REQUIRE(trainer.Run().ok());
+    CHECK(trainer.state().best_step == (by_words ? 2 : 3));
+    CHECK(trainer.state().early_stop_step == 2);
+    CHECK(run.directions ==
+          std::vector<std::string>{by_words ? "kept by words, smaller is better"
+                                            : "kept by wer_gain, larger is better; early stopping "
+                                              "looks at words, smaller is better"});
+  }
+}
+
+TEST_CASE("the first metric that a task gives chooses the best checkpoint where none is named") {
+  const TemporaryFolder folder;
+  TrainerOptions options = Options(4);
+  options.checkpoint_dir = folder.File("ckpt");
+  options.early_stop.patience = 100;
+  // The second evaluation has the most hits, the third the fewest words.
+  const TinyTaskOptions hits{.metrics = [](int n) {
+    return Metrics{{"hits", n == 2 ? 7.0 : 1.0}, {"wer", n == 3 ? 0.0 : 1.0}};
+  }};
+  const Run first = Train(hits, options);
+  REQUIRE(first.status.ok());
+  CHECK(first.state.best_metric_name == "hits");
+  CHECK(first.state.early_stop_metric_name == "hits");
+  CHECK(first.state.best_step == 2);
+  CHECK(first.state.early_stop_step == 2);
+  CHECK(std::filesystem::read_symlink(folder.File("ckpt/best-hits")) == "step-00000002");
+
+  // It stays with what it began with, whatever comes first now.
+  options.max_steps = 6;
+  const TinyTaskOptions turned{.metrics = [](int) { return Metrics{{"wer", 0.0}, {"hits", 3.0}}; }};
+  const Run second = Train(turned, options);
+  CHECK(second.state.step == 6);
+  CHECK(second.state.best_metric_name == "hits");
+  CHECK(second.state.best_step == 2);
+  CHECK(second.state.stalled_evaluations == 4);
+  CHECK(second.directions.empty());  // told when there was no best yet
+
+  // A name that no evaluation gave is none to stay with.
+  TrainerOptions misnamed = Options(2);
+  misnamed.checkpoint_dir = folder.File("misnamed");
+  misnamed.best_metric = "bleu";
+  CHECK(Train(hits, misnamed).state.best_step == -1);
+  misnamed.best_metric = "";
+  misnamed.max_steps = 4;
+  CHECK(Train(hits, misnamed).state.best_metric_name == "hits");
+
+  // Another run than that of the checkpoint begins with its own first.
+  TrainerOptions elsewhere = Options(8);
+  elsewhere.checkpoint_dir = folder.File("other");
+  const Run other = Train(turned, elsewhere, folder.File("ckpt"));
+  CHECK(other.state.best_metric_name == "wer");
+  CHECK(other.state.best_step == 7);
+
+  // A name in the options is what is meant, and early stopping without one of its own follows.
+  options.max_steps = 8;
+  options.best_metric = "wer";
+  const Run third = Train(turned, options);
+  CHECK(third.state.best_metric_name == "wer");
+  CHECK(third.state.early_stop_metric_name == "wer");
+  CHECK(third.state.best_step == 7);
+}
+
 TEST_CASE("a context of another rank or compute type is refused before anything is trained") {
   SelfCommunicator comm;
   TinyTask task;

@@ -138,6 +138,12 @@ absl::StatusOr<EvaluationResult> ClassificationTask::Evaluate(Context& ctx) {
   return result;
 }
 
+bool ClassificationTask::SmallerIsBetter(const std::string& metric) const {
+  return metric == "loss" ||
+         std::any_of(options_.dev.begin(), options_.dev.end(),
+                     [&](const NamedShard& dev) { return metric == dev.name + "/loss"; });
+}
+
 absl::StatusOr<EvaluationResult> ClassificationTask::EvaluateTest(Context& ctx) {
   EvaluationResult result;
   if (options_.test.empty()) return result;

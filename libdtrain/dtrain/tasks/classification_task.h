@@ -62,6 +62,8 @@ class ClassificationTask final
   // without a dev set.
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
   // Of the test set, where it has labels.
+  // The losses alone, whatever words a label's name has (auc_NAME).
+  bool SmallerIsBetter(const std::string& metric) const override;
   absl::StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
   std::string TrainingData() const override;
   std::string EvaluationContract() const override;

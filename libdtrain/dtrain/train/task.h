@@ -39,6 +39,12 @@ struct NamedFile {
   std::string name, contents;
 };
 
+// What a metric's name says of its direction. A smaller value is better where a word of the name
+// (between "_", "-", "." or blanks, in any case, behind the last "/") is loss, nll, ppl,
+// perplexity, entropy, bits, err, error, errors, wer, cer, ter, mse, rmse or mae: "eval_loss",
+// "error_rate", "bits_per_byte". Else a larger one is.
+bool SmallerIsBetter(const std::string& metric);
+
 class TrainingTask {
  public:
   virtual ~TrainingTask() = default;
@@ -88,6 +94,11 @@ class TrainingTask {
 
   // Evaluates on the dev set. Collective: all ranks call it and get the same metrics.
   virtual absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) = 0;
+  // Of a metric of Evaluate(): which way the best checkpoint and early stopping look. Override it
+  // where a name says it wrongly, or none says it.
+  virtual bool SmallerIsBetter(const std::string& metric) const {
+    return dtrain::SmallerIsBetter(metric);
+  }
   // Evaluates on the test set, at the end of a run; without metrics where there is none.
   // Collective.
   virtual absl::StatusOr<EvaluationResult> EvaluateTest(Context& /*ctx*/) {
@@ -113,10 +124,10 @@ class TrainingTask {
   virtual std::vector<NamedFile> CheckpointFiles() const = 0;
 };
 
-}  // namespace dtrain
-
-#endif  // DTRAIN_TRAIN_TASK_H_
 // CheckError where the task's parameters are not allocated yet, or for another compute type than
 // that of the context they are trained with.
 void CheckComputeType(TrainingTask& task, DType compute_type);
 
+}  // namespace dtrain
+
+#endif  // DTRAIN_TRAIN_TASK_H_

@@ -90,15 +90,16 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
     DT_CHECK(!options.shard_optimizer) << "ranks that update alone need all moments";
   }
   state_.position = task.position();
-  state_.best_metric_name = options.best_metric;
-  state_.early_stop_metric_name = options.early_stop.metric;
+  if (options.early_stop.metric.empty()) options_.early_stop.metric = options.best_metric;
+  state_.best_metric_name = options_.best_metric;
+  state_.early_stop_metric_name = options_.early_stop.metric;
 }
 
 Trainer::~Trainer() { ctx_.set_loss({}); }
 
 absl::StatusOr<TrainResult> Trainer::Run() {
-  ctx_.set_training(true);
   DT_RETURN_IF_ERROR(CheckEnds(options_));
+  ctx_.set_training(true);
   clock_.Restart();
   elapsed_ = window_.start = last_checkpoint_ = Elapsed();
   // A resumed run that is already complete must not make another update.

@@ -50,8 +50,8 @@ class LocalRounds;
 }
 
 struct EarlyStopOptions {
-  std::string metric = "bleu";
-  int patience = 0;  // evaluations without improvement; 0 is never
+  std::string metric = {};  // "": TrainerOptions::best_metric
+  int patience = 0;         // evaluations without improvement; 0 is never
   double min_delta = 0.0;
   int64_t min_steps = 0;
 };
@@ -79,7 +79,9 @@ struct TrainerOptions {
   double checkpoint_seconds = 600.0;  // longest time without one; 0 is no limit
   std::string checkpoint_dir = {};    // "" writes none
   int keep_last = 2;
-  std::string best_metric = "bleu";  // a name that the task's evaluations give
+  // A name that the task's evaluations give, of which TrainingTask::SmallerIsBetter() says the
+  // direction. "": the first metric that they give; a run that resumes stays with what it chose by.
+  std::string best_metric = {};
   EarlyStopOptions early_stop = {};
   int64_t log_every = 10;  // updates; 0 is never
   // Each rank updates a shard of the parameters and keeps its moments alone
@@ -99,9 +101,6 @@ struct TrainerOptions {
   // and the two reported. 0 reports nothing.
   int64_t planned_activation_bytes = 0;
 };
-
-// Metrics of which a smaller value is better end in "loss", "nll" or "ppl".
-bool SmallerIsBetter(const std::string& metric);
 
 // UsageError where no limit would ever end the run. Early stopping is one with evaluations.
 absl::Status CheckEnds(const TrainerOptions& options);
@@ -254,6 +253,10 @@ class Trainer {
   absl::Status DoPeriodic(const PeriodClock& before, const Requests& requests);
   absl::Status Evaluate(bool is_last);
   absl::StatusOr<EvaluationResult> EvaluateTest();
+  // The metrics that options_ leave to the task.
+  void ChooseMetrics(const EvaluationResult& result);
+  // Which way they look.
+  void TellDirections();
   // Once: of the metrics that steer the run but that the task does not give.
   void WarnIfMissing(const EvaluationResult& result);
   void WarnIfUndefined(const std::string& metric, const EvaluationResult& result);
@@ -289,8 +292,9 @@ class Trainer {
   // A checkpoint of other data is refused where it is this run's own, else its position is given
   // up.
   absl::Status AdoptTrainingData(const Checkpoint& checkpoint, bool is_own);
-  // What was the best by another metric than today's, or in another run, is no longer.
-  void AdoptMetrics();
+  // A run without a choice of its own goes on with what it began with; what was the best by another
+  // metric than today's, or in another run, is no longer.
+  void AdoptMetrics(bool is_own);
   // Nor is what another dev set says, or the same one measured otherwise.
   void AdoptEvaluation();
   absl::Status RestoreBestLink();

@@ -191,7 +191,7 @@ absl::StatusOr<std::string> Trainer::Load(const std::string& from) {
   DT_RETURN_IF_ERROR(
       RestoreCheckpoint(*checkpoint, task_.parameters(), adam_, state_, shards_.get()));
   DT_RETURN_IF_ERROR(AdoptTrainingData(*checkpoint, /*is_own=*/from == "auto"));
-  AdoptMetrics();
+  AdoptMetrics(/*is_own=*/from == "auto");
   if (from == "auto") {
     AdoptEvaluation();
     PutAsideNewer(options_.checkpoint_dir, checkpoint->step());
@@ -234,7 +234,15 @@ absl::Status Trainer::AdoptTrainingData(const Checkpoint& checkpoint, bool is_ow
   return absl::OkStatus();
 }
 
-void Trainer::AdoptMetrics() {
+void Trainer::AdoptMetrics(bool is_own) {
+  // A name that no evaluation gave a value is none to stay with.
+  const auto choose = [is_own](std::string& here, std::string& there, int64_t best_step) {
+    if (!here.empty()) return;
+    if (is_own && best_step >= 0) here = there;
+    there = here;
+  };
+  choose(options_.best_metric, state_.best_metric_name, state_.best_step);
+  choose(options_.early_stop.metric, state_.early_stop_metric_name, state_.early_stop_step);
   const auto differs = [&](const std::string& kind, const std::string& there,
                            const std::string& here) {
     if (there.empty() || there == here) return false;
@@ -286,6 +294,9 @@ absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
   }
   parameters.RefreshComputeWeights();
   DT_ASSIGN_OR_RETURN(state_, StateFromJson(comm_.BroadcastString(StateToJson(state_)), "root"));
+  if (options_.best_metric.empty()) options_.best_metric = state_.best_metric_name;
+  if (options_.early_stop.metric.empty())
+    options_.early_stop.metric = state_.early_stop_metric_name;
   state_.best_metric_name = options_.best_metric;
   state_.early_stop_metric_name = options_.early_stop.metric;
   state_.evaluation = task_.EvaluationContract();

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "dtrain/base/log.h"
@@ -14,8 +14,8 @@
 namespace dtrain {
 namespace {
 
-bool Improves(const std::string& metric, double value, double best, double min_delta) {
-  return SmallerIsBetter(metric) ? value < best - min_delta : value > best + min_delta;
+bool Improves(bool smaller_is_better, double value, double best, double min_delta) {
+  return smaller_is_better ? value < best - min_delta : value > best + min_delta;
 }
 
 // False where an evaluation has a loss that is none.
@@ -24,23 +24,6 @@ bool HasFiniteLoss(const EvaluationResult& result) {
 }
 
 }  // namespace
-
-bool SmallerIsBetter(const std::string& metric) {
-  // Without the name of a dev set in front.
-  const std::string name = metric.substr(metric.rfind('/') + 1);
-  return name == "loss" || name.ends_with("_loss") || name == "nll" || name == "ppl";
-}
-
-bool EvaluationResult::Has(const std::string& name) const {
-  return std::any_of(metrics.begin(), metrics.end(),
-                     [&](const auto& entry) { return entry.first == name; });
-}
-
-double EvaluationResult::Metric(const std::string& name) const {
-  const auto found = std::find_if(metrics.begin(), metrics.end(),
-                                  [&](const auto& entry) { return entry.first == name; });
-  return found == metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
-}
 
 absl::Status Trainer::Evaluate(bool is_last) {
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));
@@ -52,6 +35,7 @@ absl::Status Trainer::Evaluate(bool is_last) {
   SwapAverage();
   ctx_.set_training(true);
   DT_RETURN_IF_ERROR(result.status());
+  ChooseMetrics(*result);
   last_evaluation_step_ = state_.step;
   const bool is_repeated = std::exchange(state_.evaluated_step, state_.step) == state_.step;
   state_.evaluation_due = false;
@@ -59,9 +43,10 @@ absl::Status Trainer::Evaluate(bool is_last) {
   // The best one is written, too: not while updates are skipped (DoPeriodic(), Finish()).
   const bool is_written = is_last ? !IsDoubtful() : skipped_in_a_row_ == 0;
   // A metric of decisions, like accuracy, is a number even where the loss is none.
-  const bool is_best =
-      std::isfinite(value) && HasFiniteLoss(*result) && is_written &&
-      (state_.best_step < 0 || Improves(options_.best_metric, value, state_.best_metric, 0.0));
+  const bool is_first = state_.best_step < 0;
+  const bool is_best = std::isfinite(value) && HasFiniteLoss(*result) && is_written &&
+                       (is_first || Improves(task_.SmallerIsBetter(options_.best_metric), value,
+                                             state_.best_metric, 0.0));
   if (is_best) {
     state_.best_metric = value;
     state_.best_step = state_.step;
@@ -74,8 +59,8 @@ absl::Status Trainer::Evaluate(bool is_last) {
   if (early.patience > 0 && result->Has(early.metric) && state_.step >= early.min_steps) {
     const bool is_better =
         std::isfinite(watched) &&
-        (state_.early_stop_step < 0 ||
-         Improves(early.metric, watched, state_.early_stop_best, early.min_delta));
+        (state_.early_stop_step < 0 || Improves(task_.SmallerIsBetter(early.metric), watched,
+                                                state_.early_stop_best, early.min_delta));
     if (is_better) {
       state_.early_stop_best = watched;
       state_.early_stop_step = state_.step;
@@ -88,10 +73,30 @@ absl::Status Trainer::Evaluate(bool is_last) {
   if (observer_ != nullptr) {
     observer_->OnEvaluation({state_.step, &*result, is_best, is_repeated});
   }
+  if (is_best && is_first) TellDirections();
   last_evaluation_ = *std::move(result);
   // Evaluation is not training time: rates and budgets leave it out.
   resumed_seconds_ -= Elapsed() - started;
   return absl::OkStatus();
+}
+
+void Trainer::ChooseMetrics(const EvaluationResult& result) {
+  if (result.metrics.empty()) return;
+  std::string& best = options_.best_metric;
+  if (best.empty()) best = state_.best_metric_name = result.metrics.front().first;
+  std::string& early = options_.early_stop.metric;
+  if (early.empty()) early = state_.early_stop_metric_name = best;
+}
+
+void Trainer::TellDirections() {
+  const auto direction = [&](const std::string& metric) {
+    return metric + (task_.SmallerIsBetter(metric) ? ", smaller is better" : ", larger is better");
+  };
+  const EarlyStopOptions& early = options_.early_stop;
+  const bool stops_by_another = early.patience > 0 && early.metric != options_.best_metric;
+  Event("best", absl::StrCat("kept by ", direction(options_.best_metric),
+                             stops_by_another ? "; early stopping looks at " : "",
+                             stops_by_another ? direction(early.metric) : ""));
 }
 
 bool Trainer::IsEvaluationFinite() const {
