@@ -197,6 +197,39 @@ TEST_CASE("the first metric that a task gives chooses the best checkpoint where 
   CHECK(third.state.best_step == 7);
 }
 
+TEST_CASE("ranks with other metrics end with the metric, the rank and both values") {
+  const auto messages = [](const std::function<Metrics(int rank)>& metrics) {
+    return testing::RunRanks(3, [&](Communicator& comm) {
+      const TinyTaskOptions task{.metrics = [&](int) { return metrics(comm.rank()); }};
+      const Run run = Train(task, Options(2), comm);
+      return run.status.ok() ? std::string() : run.message();
+    });
+  };
+  static constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const std::string& message : messages([](int) {
+         return Metrics{{"nll", 1.0 / 3.0}, {"auc", kNan}};
+       })) {
+    CHECK(message.empty());
+  }
+  for (const std::string& message : messages([](int rank) {
+         return Metrics{{"auc", rank == 1 ? -kNan : kNan}};
+       })) {
+    CHECK(message.empty());
+  }
+  for (const std::string& message : messages([](int rank) {
+         return Metrics{{"nll", 1.0}, {"local", rank == 2 ? -2.0 : 2.0}};
+       })) {
+    CHECK_THAT(message, Catch::StartsWith("the task's Evaluate() gave local -2 on rank 2, but "
+                                          "local 2 on rank 0: sum"));
+  }
+  for (const std::string& message : messages([](int rank) {
+         return rank == 1 ? Metrics{{"nll", 1.0}} : Metrics{{"nll", 1.0}, {"hits", kNan}};
+       })) {
+    CHECK_THAT(message,
+               Catch::Contains("gave (no more metrics) on rank 1, but hits nan on rank 0"));
+  }
+}
+
 TEST_CASE("a context of another rank or compute type is refused before anything is trained") {
   SelfCommunicator comm;
   TinyTask task;

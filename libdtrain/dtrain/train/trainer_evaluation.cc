@@ -4,11 +4,14 @@
 #include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "dtrain/base/log.h"
+#include "dtrain/parallel/contract.h"
 #include "dtrain/train/trainer.h"
 
 namespace dtrain {
@@ -23,6 +26,38 @@ bool HasFiniteLoss(const EvaluationResult& result) {
   return !result.Has("loss") || std::isfinite(result.Metric("loss"));
 }
 
+// "error_rate 0.25", a line each.
+std::string MetricLines(const EvaluationResult& result) {
+  std::string lines;
+  for (const auto& [name, value] : result.metrics) {
+    // NaN has a sign that says nothing.
+    absl::StrAppend(&lines, name, " ", std::isnan(value) ? "nan" : absl::StrFormat("%.17g", value),
+                    "\n");
+  }
+  return lines;
+}
+
+// Ranks that decide by other values would part: InternalError, the same on all. Collective; one
+// small message where the ranks agree.
+absl::Status CheckSameMetrics(const EvaluationResult& result, Communicator& comm) {
+  const std::string ours = MetricLines(result);
+  if (CheckContract({{"metrics", ours}}, comm).ok()) return absl::OkStatus();
+  const std::vector<std::string> texts = comm.AllGatherStrings(ours);
+  const auto other = std::find_if(texts.begin(), texts.end(),
+                                  [&](const std::string& text) { return text != texts[0]; });
+  const std::vector<std::string> here = absl::StrSplit(texts[0], '\n');
+  const std::vector<std::string> there = absl::StrSplit(*other, '\n');
+  size_t line = 0;
+  while (line + 1 < std::min(here.size(), there.size()) && here[line] == there[line]) ++line;
+  const auto metric = [&](const std::vector<std::string>& lines) {
+    return lines[line].empty() ? "(no more metrics)" : lines[line];
+  };
+  return InternalError(absl::StrFormat(
+      "the task's Evaluate() gave %s on rank %d, but %s on rank 0: sum what each rank has over the "
+      "ranks before it returns (Communicator::AllReduce)",
+      metric(there), other - texts.begin(), metric(here)));
+}
+
 }  // namespace
 
 absl::Status Trainer::Evaluate(bool is_last) {
@@ -35,6 +70,7 @@ absl::Status Trainer::Evaluate(bool is_last) {
   SwapAverage();
   ctx_.set_training(true);
   DT_RETURN_IF_ERROR(result.status());
+  DT_RETURN_IF_ERROR(CheckSameMetrics(*result, comm_));
   ChooseMetrics(*result);
   last_evaluation_step_ = state_.step;
   const bool is_repeated = std::exchange(state_.evaluated_step, state_.step) == state_.step;
