@@ -2,9 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/runtime/run_recorder.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <cstdio>
 #include <filesystem>
 #include <new>
+#include <optional>
+#include <string>
 
 #include "dtrain/base/log.h"
 #include "dtrain/comm/self_communicator.h"
@@ -51,6 +57,39 @@ TEST_CASE("a run is said to be preparing until its first update") {
   });
   CHECK(result.ok());
   CHECK_THAT(runs.Status(), Catch::StartsWith("state done\nexit_code 0\n"));
+}
+
+// What `body` writes to stdout.
+template <typename Body>
+std::string StdoutOf(const Body& body) {
+  const TemporaryFolder folder;
+  std::fflush(stdout);
+  const int terminal = ::dup(STDOUT_FILENO);
+  const int file = ::open(folder.File("out").c_str(), O_CREAT | O_WRONLY, 0600);
+  ::dup2(file, STDOUT_FILENO);
+  body();
+  std::fflush(stdout);
+  ::dup2(terminal, STDOUT_FILENO);
+  ::close(file);
+  ::close(terminal);
+  return ReadTestFile(folder.File("out"));
+}
+
+TEST_CASE("the words of a summary are the program's own, and none of another's") {
+  const auto summary = [](const std::optional<RunWords>& words) {
+    ToyRuns runs;
+    const std::unique_ptr<RunRecorder> recorder = runs.Open();
+    if (words) recorder->set_words(*words);
+    return StdoutOf([&] {
+      CHECK(recorder->Run([]() -> absl::StatusOr<TrainResult> { return TrainResult{}; }).ok());
+    });
+  };
+  CHECK_THAT(summary(std::nullopt), Catch::Contains("0 updates, 0 tokens in") &&
+                                        Catch::EndsWith("/run/tb\n") &&
+                                        !Catch::Contains("translate"));
+  CHECK_THAT(summary(RunWords{.unit = "texts", .advice = "see"}),
+             Catch::Contains("0 texts in") && Catch::Contains("/run/tb\nsee ") &&
+                 Catch::EndsWith("/run\n"));
 }
 
 TEST_CASE("a preparation that fails is told with its reason") {

@@ -72,6 +72,8 @@ absl::StatusOr<std::string> PrepareData(const proto::DataConfig& config, const s
 // In the folder of the recorder.
 absl::StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& recorder,
                                   Runtime& runtime) {
+  recorder.set_words({.unit = "target tokens",
+                      .advice = "try      echo \"Click the button.\" | dtrain translate"});
   DT_ASSIGN_OR_RETURN(const std::string data, PrepareData(config.data(), recorder.path(), runtime));
   DT_ASSIGN_OR_RETURN(
       const std::unique_ptr<TranslationTask> task,

@@ -371,8 +371,10 @@ void RunRecorder::PrintSummary(const TrainResult& result) const {
                     "); to start anew, give another run directory\n");
   }
   absl::StrAppend(&text, "run      ", path_, " (checkpoints in ckpt/, samples in samples/)\n",
-                  "curves   tensorboard --logdir ", ShellQuote(path_ + "/tb"), "\n", words_.advice,
-                  " ", ShellQuote(path_), "\n");
+                  "curves   tensorboard --logdir ", ShellQuote(path_ + "/tb"), "\n");
+  if (!words_.advice.empty()) {
+    absl::StrAppend(&text, words_.advice, " ", ShellQuote(path_), "\n");
+  }
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
 }

@@ -28,12 +28,11 @@ namespace dtrain {
 
 // What a run is about, in the words of its summary.
 struct RunWords {
-  std::string unit = "target tokens";  // of what the loss is a mean over
-  bool has_perplexity = true;          // the loss is a cross-entropy
-  bool has_other_losses = false;       // beside it: perplexity is of the nll alone
-  std::string keys = "trainer.";       // before the names of limits
-  std::string advice =
-      "try      echo \"Click the button.\" | dtrain translate";  // the path follows
+  std::string unit = "tokens";    // of what the loss is a mean over
+  bool has_perplexity = true;     // the loss is a cross-entropy
+  bool has_other_losses = false;  // beside it: perplexity is of the nll alone
+  std::string keys = "trainer.";  // before the names of limits
+  std::string advice = {};        // the last line, which the path follows; "" prints none
 };
 
 // Every rank has one; the root's writes metrics and terminal, the others only their log.
