@@ -244,10 +244,14 @@ std::string SteadyStateIsCached(Communicator& comm) {
 
 }  // namespace
 
-std::string FuzzTheQueue(Communicator& comm, int tensors, uint64_t seed) {
-  // Options as a user might set them: much or no fusion, a cache that is too small.
-  Collectives collectives(comm,
-                          {.fusion_bytes = 1 << 14, .cycle_seconds = 1e-4, .cache_entries = 150});
+CollectivesOptions OptionsOfFuzz() {
+  return {
+      .fusion_bytes = 1 << 14, .cycle_seconds = 1e-4, .cache_entries = 150, .timeout_seconds = 10};
+}
+
+std::string FuzzTheQueue(Communicator& comm, int tensors, uint64_t seed,
+                         const CollectivesOptions& options) {
+  Collectives collectives(comm, options);
   RandomStream common({.seed = seed});  // sizes and values: the same on all ranks
   RandomStream mine({.seed = seed + 1 + static_cast<uint64_t>(comm.rank())});
   constexpr int kBatch = 200;

@@ -16,10 +16,15 @@ namespace dtrain::testing {
 
 // Reductions: all-reduce, grouped, reduce-scatter, barrier, join, groups of ranks.
 const std::vector<CommunicatorCase>& ReductionCases();
+// Reductions: scale factors of each tensor, what joined ranks bring.
+const std::vector<CommunicatorCase>& ValueCases();
 // Moves: all-gather, broadcast, all-to-all, small objects; the queue's life.
 const std::vector<CommunicatorCase>& MovementCases();
 // Random orders, sizes and delays: `tensors` of them, exact integer sums. What is wrong, or "".
-std::string FuzzTheQueue(Communicator& comm, int tensors, uint64_t seed);
+std::string FuzzTheQueue(Communicator& comm, int tensors, uint64_t seed,
+                         const CollectivesOptions& options);
+// As a user might set them: little fusion, a cache that is too small. A stall soon fails.
+CollectivesOptions OptionsOfFuzz();
 
 // ---- helpers of the suites ---------------------------------------------------------------------
 

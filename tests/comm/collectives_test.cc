@@ -64,24 +64,44 @@ TEST_CASE("named reductions on ranks as threads") {
   for (const int size : {1, 2, 3, 4}) CheckAll(OneHost(size), testing::ReductionCases());
 }
 
+TEST_CASE("values of named reductions on ranks as threads") {
+  for (const int size : {1, 2, 3, 4}) CheckAll(OneHost(size), testing::ValueCases());
+}
+
 TEST_CASE("named movements on ranks as threads") {
   for (const int size : {1, 2, 3, 4}) CheckAll(OneHost(size), testing::MovementCases());
 }
 
 TEST_CASE("named collectives on two hosts") {
   CheckAll({"a", "a", "b", "b"}, testing::ReductionCases());
+  CheckAll({"a", "b", "b"}, testing::ValueCases());
   CheckAll({"a", "b", "b"}, testing::MovementCases());
 }
 
 TEST_CASE("a single process needs nobody") {
   SelfCommunicator self;
   for (const auto& test_case : testing::ReductionCases()) CHECK(test_case.run(self) == "");
+  for (const auto& test_case : testing::ValueCases()) CHECK(test_case.run(self) == "");
   for (const auto& test_case : testing::MovementCases()) CHECK(test_case.run(self) == "");
 }
 
 TEST_CASE("10,000 tensors in random orders, sizes and delays have exact sums") {
-  const std::vector<std::string> wrong = RunRanks(
-      4, [](Communicator& comm) { return testing::FuzzTheQueue(comm, 10000, /*seed=*/5); });
+  const std::vector<std::string> wrong = RunRanks(4, [](Communicator& comm) {
+    return testing::FuzzTheQueue(comm, 10000, /*seed=*/5, testing::OptionsOfFuzz());
+  });
+  for (const std::string& text : wrong) CHECK(text == "");
+}
+
+TEST_CASE("ranks with unlike options fuse and remember as rank 0 does") {
+  const std::vector<std::string> wrong =
+      RunRanks(3,
+               [](Communicator& comm) {
+                 CollectivesOptions options = testing::OptionsOfFuzz();
+                 options.fusion_bytes = comm.is_root() ? 64 << 20 : comm.rank() == 1 ? 0 : 1024;
+                 options.cache_entries = comm.rank() == 1 ? 1024 : 64;
+                 return testing::FuzzTheQueue(comm, 1000, /*seed=*/7, options);
+               },
+               {.timeout_seconds = 10});
   for (const std::string& text : wrong) CHECK(text == "");
 }
 
@@ -252,23 +272,28 @@ TEST_CASE("a large average of halves over hosts does not overflow within one") {
 
 TEST_CASE("38: a stall beside moving tensors is named as well, cached or not") {
   LogCapture log;
-  const auto statuses = RunRanks(2, [](Communicator& comm) {
+  double seconds = 0;  // until rank 0 was told
+  const auto statuses = RunRanks(2, [&](Communicator& comm) {
     Collectives collectives(comm, {.stall_warning_seconds = 0.1, .timeout_seconds = 0.4});
     std::vector<float> values(10, 1.0f);
     std::vector<float> busy(10, 1.0f);
     absl::Status status = collectives.AllReduce("known", View(values)).Wait();
     if (comm.rank() == 0) {
+      const Timer timer;
       const auto stalled = collectives.AllReduce("known", View(values));
       while (!stalled.Poll()) {
         if (!collectives.AllReduce("busy", View(busy)).Wait().ok()) break;
       }
-      return stalled.Wait();
+      status = stalled.Wait();
+      seconds = timer.Seconds();
+      return status;
     }
     while (collectives.AllReduce("busy", View(busy)).Wait().ok()) {
     }
     return collectives.AllReduce("busy", View(busy)).Wait();
   });
   CHECK_THAT(log.text(), Catch::Contains("\"known\" has waited"));
+  CHECK(seconds < 0.8);
   for (const absl::Status& status : statuses) {
     CHECK(testing::ExpectError(status, ExitCode::kCommunication,
                                {"\"known\" has waited", "for rank 1 (host a)"}) == "");

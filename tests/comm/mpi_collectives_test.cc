@@ -17,10 +17,13 @@ void CheckAll(const std::vector<testing::CommunicatorCase>& cases) {
 
 TEST_CASE("named reductions over MPI") { CheckAll(testing::ReductionCases()); }
 
+TEST_CASE("values of named reductions over MPI") { CheckAll(testing::ValueCases()); }
+
 TEST_CASE("named movements over MPI") { CheckAll(testing::MovementCases()); }
 
 TEST_CASE("10,000 tensors in random orders, sizes and delays have exact sums over MPI") {
-  CHECK(testing::FuzzTheQueue(testing::MpiWorld(), 10000, /*seed=*/9) == "");
+  CHECK(testing::FuzzTheQueue(testing::MpiWorld(), 10000, /*seed=*/9, testing::OptionsOfFuzz()) ==
+        "");
 }
 
 }  // namespace
