@@ -5,12 +5,14 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <fstream>
+#include <functional>
 #include <mutex>
 #include <thread>
 
 #include "comm/communicator_suite.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/log.h"
+#include "dtrain/base/timer.h"
 #include "dtrain/comm/self_communicator.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
@@ -22,7 +24,8 @@ using testing::CommunicatorCases;
 using testing::RunRanks;
 using testing::RunRanksOn;
 
-void CheckAll(const std::vector<std::string>& hosts, const CommunicatorOptions& options) {
+void CheckAll(const std::vector<std::string>& hosts, CommunicatorOptions options) {
+  options.timeout_seconds = 20;  // what is broken must not take the test's time
   for (const auto& test_case : CommunicatorCases()) {
     INFO(test_case.name << ", " << hosts.size() << " ranks");
     const std::vector<std::string> wrong = RunRanksOn(hosts, test_case.run, options);
@@ -92,22 +95,27 @@ TEST_CASE("a rank that stays away is named after the timeout, in a warning and i
     const std::lock_guard lock(mutex);
     log += std::string(message) + "\n";
   });
+  double seconds = 0;  // of rank 0's patience
   const auto errors = RunRanks(3,
-                               [](Communicator& comm) -> std::string {
+                               [&](Communicator& comm) -> std::string {
                                  comm.Barrier();
                                  if (comm.rank() == 1) {
                                    std::this_thread::sleep_for(std::chrono::milliseconds(1000));
                                    return "";
                                  }
+                                 const Timer timer;
                                  try {
                                    comm.AllReduceValue(1.0f, ReduceOp::kSum);
                                  } catch (const CommError& error) {
+                                   if (comm.is_root()) seconds = timer.Seconds();
                                    return error.what();
                                  }
                                  return "no exception";
                                },
                                {.timeout_seconds = 0.6, .slow_seconds = 0.2});
   SetLogSink(previous);
+  CHECK(seconds > 0.6);
+  CHECK(seconds < 1.2);
   CHECK_THAT(errors[0], Catch::Contains("rank 0 (host a) has waited 1 s in AllReduce, collective "
                                         "number 1, for rank 1 (host a)"));
   CHECK_THAT(errors[0], Catch::Contains("rank 1 (host a) is silent"));
@@ -160,6 +168,36 @@ TEST_CASE("ranks that disagree on a size are told so at once") {
                Catch::Contains("out of step") &&
                    Catch::Contains("rank 0 is at collective number 0, 40 bytes of float32") &&
                    Catch::Contains("rank 1 is at collective number 0, 44 bytes of float32"));
+  }
+}
+
+TEST_CASE("ranks that disagree on cuts or reductions of one size are told so at once") {
+  const auto errors_of = [](const std::function<void(Communicator&)>& exchange) {
+    return RunRanks(2,
+                    [&](Communicator& comm) -> std::string {
+                      try {
+                        exchange(comm);
+                        comm.Barrier();
+                      } catch (const CommError& error) {
+                        return error.what();
+                      }
+                      return "no exception";
+                    },
+                    {.timeout_seconds = 5});
+  };
+  const auto cuts = errors_of([](Communicator& comm) {
+    std::vector<char> data(100);
+    const std::vector<int64_t> offsets = {0, comm.is_root() ? 40 : 60, 100};
+    comm.AllGatherV(data.data(), offsets);
+  });
+  const auto reductions = errors_of([](Communicator& comm) {
+    comm.AllReduceValue(1.0f, comm.is_root() ? ReduceOp::kSum : ReduceOp::kMax);
+  });
+  for (const size_t rank : {size_t{0}, size_t{1}}) {
+    CHECK_THAT(cuts[rank], Catch::Contains("out of step") && Catch::Contains("100 bytes"));
+    CHECK_THAT(reductions[rank], Catch::Contains("out of step") &&
+                                     Catch::Contains("reduce by sum") &&
+                                     Catch::Contains("reduce by max"));
   }
 }
 
