@@ -31,6 +31,17 @@ TEST_CASE("every rank learns how far each clock is ahead of the first") {
   }
 }
 
+TEST_CASE("an answer is compared with the middle between question and arrival") {
+  const auto offsets = testing::RunRanks(3, [](Communicator& comm) {
+    // All ranks look at their clocks at the same points, so that these go alike.
+    double ticks = 0;
+    return MeasureClockOffsets(comm, [&] { return ++ticks + 100 * comm.rank(); });
+  });
+  for (const std::vector<double>& seen : offsets) {
+    CHECK(seen == std::vector<double>{0.0, 100.0, 200.0});
+  }
+}
+
 TEST_CASE("one rank is not ahead of itself") {
   SelfCommunicator comm;
   CHECK(MeasureClockOffsets(comm, Seconds) == std::vector<double>{0.0});

@@ -49,6 +49,21 @@ void Swap(Communicator& comm, int failing) {
   comm.AllReduce(std::span<float>(second), ReduceOp::kSum);
 }
 
+// Rank 0 sends and receives other numbers of bytes than the others do.
+void ExchangeUnevenly(Communicator& comm) {
+  const int size = comm.size();
+  const auto between = [](int from, int to) { return int64_t{from} * 3 + to; };
+  std::vector<int64_t> from_offsets{0};
+  std::vector<int64_t> to_offsets{0};
+  for (int r = 0; r < size; ++r) {
+    from_offsets.push_back(from_offsets.back() + between(comm.rank(), r));
+    to_offsets.push_back(to_offsets.back() + between(r, comm.rank()));
+  }
+  const std::vector<char> from(static_cast<size_t>(from_offsets.back()));
+  std::vector<char> to(static_cast<size_t>(to_offsets.back()));
+  comm.AllToAllV(from.data(), from_offsets, to.data(), to_offsets);
+}
+
 void Work(Communicator& comm, std::string_view way, int failing) {
   std::vector<float> data(100000);
   for (int step = 0; step < 1000000; ++step) {
@@ -57,6 +72,15 @@ void Work(Communicator& comm, std::string_view way, int failing) {
     if (step == 20 && comm.rank() == failing) FailAs(way, comm.pulse());
     if (step == 20 && way == "order") Swap(comm, failing);
     if (step == 20 && way == "none") return;
+    if (way == "uneven") {
+      if (step == 20) ExchangeUnevenly(comm);
+      // Steps go on while heartbeats compare what the ranks have called; a verdict ends a job whose
+      // ranks do not wait only seconds later.
+      const std::string verdict = comm.pulse().judgement().failure;
+      if (!verdict.empty()) throw CommError(verdict);
+      if (step == 120) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
     if (step == 21 && (way == "sleep" || way == "compute")) return;
     comm.AllReduce(std::span<float>(data), ReduceOp::kSum);
   }

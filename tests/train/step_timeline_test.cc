@@ -3,10 +3,12 @@
 #include "dtrain/train/step_timeline.h"
 
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "testing/scripted_communicator.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {
@@ -75,6 +77,28 @@ TEST_CASE("each rank's trace holds every update, its phases and its buckets") {
       MergeTraces(folder.File("trace"), folder.File("merged.json"));
   REQUIRE(merged.ok());
   CHECK(merged->missing.empty());
+}
+
+TEST_CASE("a trace holds how far its rank's clock is ahead of the first one's") {
+  const TemporaryFolder folder;
+  for (const int rank : {0, 1, 2}) {
+    int broadcasts = 0;
+    // The offsets of all ranks come first.
+    testing::ScriptedCommunicator comm(rank, {"a", "a", "b"}, [&](void* data, int64_t bytes) {
+      constexpr double kOffsets[] = {0.0, 2.5, -0.75};
+      if (++broadcasts > 1) return;
+      REQUIRE(bytes == int64_t{sizeof(kOffsets)});
+      std::memcpy(data, kOffsets, sizeof(kOffsets));
+    });
+    StepTimeline(comm, {.directory = folder.path()}).Start();
+    const std::string trace = ReadTestFile(TracePath(folder.path(), rank));
+    double microseconds = 1.0;
+    for (const json& event : json::parse(trace)) {
+      if (!event.contains("args") || !event["args"].contains("clock_offset_us")) continue;
+      microseconds = event["args"]["clock_offset_us"].get<double>();
+    }
+    CHECK(microseconds == (rank == 0 ? 0.0 : rank == 1 ? 2.5e6 : -0.75e6));
+  }
 }
 
 TEST_CASE("a request starts a trace in the middle of a run, and leaves the weights as they are") {
