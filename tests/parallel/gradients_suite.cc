@@ -117,11 +117,12 @@ std::string Names(Communicator& comm) {
                                                                                        : "no name";
 }
 
-std::string Passes(Communicator& comm) {
+std::string PassesOf(Communicator& comm, ReduceOp op, DType wire_type) {
   Collectives collectives(comm);
   Values gradient(4, 0.0f);
-  DistributedGradients gradients({{"w", View(gradient)}}, collectives,
-                                 {.passes_per_step = 4, .average_passes = true});
+  DistributedGradients gradients(
+      {{"w", View(gradient)}}, collectives,
+      {.op = op, .passes_per_step = 4, .average_passes = true, .wire_type = wire_type});
   for (int pass = 0; pass < 4; ++pass) {
     for (float& g : gradient) g += static_cast<float>(pass + comm.rank());
     gradients.Ready(0);
@@ -136,7 +137,22 @@ std::string Passes(Communicator& comm) {
   }
   if (!gradients.Synchronize().ok()) return "an error";
   if (collectives.statistics().tensors != 1) return "not one reduction";
-  return AllAre(gradient, 1.5f + MeanRank(comm)) ? "" : "values";
+  const float mean = 1.5f + MeanRank(comm);
+  const auto size = static_cast<float>(comm.size());
+  return AllAre(gradient, op == ReduceOp::kSum ? size * mean : mean) ? "" : "values";
+}
+
+// All values are exact in 16 bits.
+std::string Passes(Communicator& comm) {
+  for (const DType wire : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    for (const ReduceOp op : {ReduceOp::kAverage, ReduceOp::kSum}) {
+      const std::string wrong = PassesOf(comm, op, wire);
+      if (!wrong.empty()) {
+        return wrong + " of " + std::string(Name(op)) + " as " + std::string(Name(wire));
+      }
+    }
+  }
+  return "";
 }
 
 std::string Wire(Communicator& comm, DType wire_type) {
