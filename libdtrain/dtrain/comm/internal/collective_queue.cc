@@ -103,6 +103,7 @@ void CollectiveQueue::TakeAbort() {
 }
 
 void CollectiveQueue::GiveUp() {
+  left_in_order_ = false;  // what it drops is missing elsewhere
   std::unordered_map<std::string, Pending> kept;
   if (voting_) {
     for (const auto& [name, pending] : pending_) {
@@ -352,6 +353,8 @@ void CollectiveQueue::Execute(const std::vector<int>& ready_numbers) {
       continue;
     }
     const bool mine = found != pending_.end();
+    DT_CHECK(mine || negotiation_.joined().contains(comm_->rank()))
+        << "this rank has no data for \"" << ready[i].request.name << "\"";
     // A rank that has joined knows the request as the others sent it.
     std::string text = mine ? found->second.text : ready[i].request.Text();
     if (i >= from_cache && IsCached(ready[i].request.kind)) {
