@@ -71,7 +71,7 @@ void Work(Communicator& comm, std::string_view way, int failing) {
     comm.pulse().SetPhase(Phase::kForward);
     if (step == 20 && comm.rank() == failing) FailAs(way, comm.pulse());
     if (step == 20 && way == "order") Swap(comm, failing);
-    if (step == 20 && way == "none") return;
+    if (step == 20 && (way == "none" || way.starts_with("end_"))) return;
     if (way == "uneven") {
       if (step == 20) ExchangeUnevenly(comm);
       // Steps go on while heartbeats compare what the ranks have called; a verdict ends a job whose
@@ -126,6 +126,11 @@ int main(int argc, char** argv) {
                !status.ok()) {
       std::fprintf(stderr, "%s\n", std::string(MessageOf(status)).c_str());
       Environment::Abort(ExitCodeOf(status));
+    }
+    if (is_failing && way == "end_stop") FailAs("stop", (*environment)->World().pulse());
+    if (is_failing && way == "end_late") {
+      (*environment)->World().pulse().SetPhase(Phase::kCheckpoint);
+      std::this_thread::sleep_for(std::chrono::duration<double>(kLongSeconds));
     }
   } catch (const CommError& error) {
     std::fprintf(stderr, "%s\n", error.what());

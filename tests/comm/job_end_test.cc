@@ -158,5 +158,25 @@ TEST_CASE("a launch with a bad setting ends with code 2 on every rank") {
   CHECK_THAT(ended.output, Catch::Contains("DTRAIN_COMM_TIMEOUT=soon is not a time"));
 }
 
+TEST_CASE("a rank that stops behind its last collective ends the job with code 6") {
+  for (const char* const way : {"end_stop 1", "end_stop 0"}) {
+    const Ended ended = RunJob("DTRAIN_COMM_TIMEOUT=4", 3, way);
+    INFO(way << ": " << ended.output);
+    CHECK(ended.code == 6);
+    CHECK(ended.seconds < 15);
+    CHECK_THAT(ended.output, Catch::Contains("has been silent for"));
+  }
+}
+
+TEST_CASE("ranks that have ended wait for one that works on for longer than the timeout") {
+  for (const char* const way : {"end_late 1", "end_late 0"}) {
+    const Ended ended = RunJob("DTRAIN_COMM_TIMEOUT=2", 3, way);
+    INFO(way << ": " << ended.output);
+    CHECK(ended.code == 0);
+    CHECK(ended.seconds > 5);
+    CHECK_THAT(ended.output, !Catch::Contains("warning"));
+  }
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -249,5 +249,32 @@ TEST_CASE("an old beat that was overtaken is dropped") {
   CHECK_THAT(table.Run(9, {1}).note, Catch::Contains("rank 1") && Catch::Contains("silent"));
 }
 
+TEST_CASE("ranks at their end are waited for, and do not wait, as long as they beat") {
+  Table table;
+  table.computes = false;
+  for (Beat& beat : table.beats) beat.phase = Phase::kEnd;
+  Findings found = table.Run(1000);
+  CHECK(found.note.empty());
+  CHECK(found.failure.empty());
+  // One still calls a collective that the others never will.
+  table.beats[2].phase = Phase::kForward;
+  table.beats[2].waiting = true;
+  found = table.Run(200);
+  CHECK(found.note.empty());
+  CHECK_THAT(found.failure, Catch::Contains("every rank waits and nothing has moved") &&
+                                Catch::Contains("rank 1 (host a, process 101), at step 7 in its "
+                                                "end, its last collective number 4 (AllReduce), "
+                                                "which has ended"));
+}
+
+TEST_CASE("a rank at its end that falls silent is given up") {
+  Table table;
+  for (Beat& beat : table.beats) beat.phase = Phase::kEnd;
+  table.Run(10);
+  const Findings found = table.Run(130, {1});
+  CHECK_THAT(found.failure, Catch::Contains("rank 1 (host a, process 101), at step 7 in its end") &&
+                                Catch::Contains("has been silent for"));
+}
+
 }  // namespace
 }  // namespace dtrain::internal

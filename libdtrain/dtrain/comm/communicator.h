@@ -106,6 +106,8 @@ class Communicator {
   const CommunicatorOptions& options() const { return options_; }
   // What heartbeats tell the others of this rank; of the whole job in every communicator.
   Pulse& pulse() { return *pulse_; }
+  // For who watches the job longer than this communicator lives.
+  std::shared_ptr<Pulse> shared_pulse() const { return pulse_; }
   // Bytes this rank has sent to others.
   virtual int64_t bytes_sent() const = 0;
 

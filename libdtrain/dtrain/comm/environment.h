@@ -13,8 +13,8 @@
 //
 // Ranks under mpirun send heartbeats to rank 0 by a thread and a network socket (UDP) of their own:
 // a rank that is stopped, dead, late or out of step is named within 10 s on all ranks, and after
-// CommunicatorOptions::timeout_seconds of silence waiting ranks get a CommError. A rank that
-// computes for long is named, but waited for.
+// CommunicatorOptions::timeout_seconds of silence waiting ranks get a CommError, or end where they
+// wait for the end of the job. A rank that computes for long is named, but waited for.
 #ifndef DTRAIN_COMM_ENVIRONMENT_H_
 #define DTRAIN_COMM_ENVIRONMENT_H_
 
@@ -35,7 +35,8 @@ class Environment {
  public:
   // UsageError for a launch that cannot work; CommunicationError where MPI fails.
   static absl::StatusOr<std::unique_ptr<Environment>> Create();
-  // Finalises MPI, which waits for the other ranks. A failed rank calls Abort() instead.
+  // Finalises MPI, which waits for the other ranks; where one of them falls silent meanwhile, this
+  // process ends with exit code 6. A failed rank calls Abort() instead.
   ~Environment();
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;

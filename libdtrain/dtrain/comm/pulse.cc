@@ -22,6 +22,8 @@ std::string_view Name(Phase phase) {
       return "evaluation";
     case Phase::kCheckpoint:
       return "checkpoint";
+    case Phase::kEnd:
+      return "its end";
   }
   return "?";
 }

@@ -19,7 +19,8 @@
 
 namespace dtrain {
 
-// kStart, kEvaluation and kCheckpoint may take as long as they take, as long as the process lives.
+// kStart, kEvaluation, kCheckpoint and kEnd (a rank is done and waits for the others' end; set by
+// Environment) may take as long as they take, as long as the process lives.
 enum class Phase : uint8_t {
   kStart,
   kData,
@@ -28,7 +29,8 @@ enum class Phase : uint8_t {
   kExchange,
   kUpdate,
   kEvaluation,
-  kCheckpoint
+  kCheckpoint,
+  kEnd
 };
 std::string_view Name(Phase phase);
 

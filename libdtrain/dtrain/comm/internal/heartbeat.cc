@@ -21,6 +21,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -156,7 +157,7 @@ class SocketHeartbeat final : public Heartbeat {
   SocketHeartbeat(Communicator& world, const CommunicatorOptions& options, int socket,
                   const Meeting& meeting)
       : rank_(world.rank()),
-        pulse_(world.pulse()),
+        pulse_(world.shared_pulse()),
         times_(options),
         meeting_(meeting),
         socket_(socket),
@@ -209,7 +210,7 @@ class SocketHeartbeat final : public Heartbeat {
     Message message = MakeMessage(/*leaving=*/false);
     if (rank_ == 0) watch_.Hear(message.beat, now);
     const Findings findings =
-        rank_ == 0 ? watch_.Look(now, [this](int64_t n) { return pulse_.DigestAfter(n); })
+        rank_ == 0 ? watch_.Look(now, [this](int64_t n) { return pulse_->DigestAfter(n); })
                    : watch_.LookForSilence(now);
     if (!findings.note.empty()) {
       LogWarning(findings.note);
@@ -218,14 +219,14 @@ class SocketHeartbeat final : public Heartbeat {
     }
     if (rank_ == 0) judgement_.watched = findings.complete;
     if (judgement_.failure.empty()) judgement_.failure = findings.failure;
-    pulse_.Judge(judgement_);
+    pulse_->Judge(judgement_);
     if (rank_ == 0) Fill(message);
     Send(message);
     EndWhereStuck(now);
   }
 
   Message MakeMessage(bool leaving) {
-    const Pulse::State state = pulse_.Read();
+    const Pulse::State state = pulse_->Read();
     Message message;
     message.token = meeting_.token;
     message.beat = {.rank = rank_,
@@ -301,7 +302,7 @@ class SocketHeartbeat final : public Heartbeat {
       note_number_ = message.note_number;
       LogInfo(std::string("rank 0 says: ") + message.text.data());
     }
-    pulse_.Judge(judgement_);
+    pulse_->Judge(judgement_);
   }
 
   // The thread that trains ends the job itself where it can; MPI may be stuck as well as it.
@@ -316,7 +317,7 @@ class SocketHeartbeat final : public Heartbeat {
   }
 
   int rank_;
-  Pulse& pulse_;
+  std::shared_ptr<Pulse> pulse_;
   WatchTimes times_;
   Meeting meeting_;
   FileDescriptor socket_;

@@ -17,7 +17,7 @@ namespace dtrain::internal {
 
 class Heartbeat {
  public:
-  // Of all ranks, collectively. `world` outlives it. Null, with a warning, on a rank that has no
+  // Of all ranks, collectively; may outlive `world`. Null, with a warning, on a rank that has no
   // socket for it.
   static std::unique_ptr<Heartbeat> Start(Communicator& world, const CommunicatorOptions& options);
   virtual ~Heartbeat() = default;  // tells the others that this rank has ended its work

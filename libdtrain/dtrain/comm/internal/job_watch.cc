@@ -22,8 +22,12 @@ constexpr double kNearlyShare = 0.1;
 
 // A rank may compute for long here, on the host or waiting for a disk.
 bool MayTakeLong(Phase phase) {
-  return phase == Phase::kStart || phase == Phase::kEvaluation || phase == Phase::kCheckpoint;
+  return phase == Phase::kStart || phase == Phase::kEvaluation || phase == Phase::kCheckpoint ||
+         phase == Phase::kEnd;
 }
+
+// The rank has ended its work: nothing moves there any more, and it waits for nobody's collective.
+bool HasEnded(const Beat& beat) { return beat.leaving || beat.phase == Phase::kEnd; }
 
 void Append(std::string* text, const std::string& more) {
   if (more.empty()) return;
@@ -135,6 +139,7 @@ std::string JobWatch::FindOutOfStep(const DigestAfter& digest_after) const {
 }
 
 std::string JobWatch::FindStuck(double now) const {
+  bool some_work = false;
   bool all_wait = true;
   double last_move = 0;
   std::string waits;
@@ -142,21 +147,23 @@ std::string JobWatch::FindStuck(double now) const {
   int named = 0;
   for (const Peer& peer : peers_) {
     const double seconds = now - peer.moved_at;
-    if (!peer.beat.leaving) {
+    const bool ended = HasEnded(peer.beat);
+    if (!ended) {
+      some_work = true;
       all_wait = all_wait && peer.beat.waiting;
       last_move = std::max(last_move, peer.moved_at);
     }
     if (++named <= kMostNamed) {
-      Append(&waits, Describe(peer) + (peer.beat.leaving ? ", which has ended" : ""));
+      Append(&waits, Describe(peer) + (ended ? ", which has ended" : ""));
     }
     // A silent rank is judged by its silence.
-    if (!peer.beat.leaving && !peer.beat.waiting && !peer.named_silent &&
-        !MayTakeLong(peer.beat.phase) && seconds > times_.limit) {
+    if (!ended && !peer.beat.waiting && !peer.named_silent && !MayTakeLong(peer.beat.phase) &&
+        seconds > times_.limit) {
       Append(&stuck, absl::StrFormat("%s has not moved for %.0f s", Describe(peer), seconds));
     }
   }
   if (!stuck.empty()) return stuck;
-  if (!all_wait || now - last_move <= times_.limit) return "";
+  if (!some_work || !all_wait || now - last_move <= times_.limit) return "";
   return absl::StrFormat("every rank waits and nothing has moved for %.0f s: %s", now - last_move,
                          waits);
 }
@@ -169,7 +176,7 @@ std::string JobWatch::NameSlow(double now) {
   std::string text;
   int named = 0;
   for (Peer& peer : peers_) {
-    if (waited < times_.slow || peer.beat.waiting || peer.beat.leaving || peer.named_silent) {
+    if (waited < times_.slow || peer.beat.waiting || HasEnded(peer.beat) || peer.named_silent) {
       peer.named_slow_at = -1;
       continue;
     }

@@ -32,7 +32,7 @@ struct Beat {
   double waited_seconds = 0;     // for other ranks
   Phase phase = Phase::kStart;
   bool waiting = false;
-  bool leaving = false;  // the last beat: the rank has ended its work
+  bool leaving = false;  // the last beat
   std::array<char, 21> collective{};
 };
 
