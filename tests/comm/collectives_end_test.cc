@@ -44,5 +44,21 @@ TEST_CASE("38: what a rank had pending that left and gave up fails for a late on
   }
 }
 
+TEST_CASE("a rank of a group that has joined is named as the job counts it") {
+  const auto texts = RunRanks(4, [](Communicator& comm) {
+    const auto group = comm.Split(comm.rank() / 2);
+    Collectives collectives(*group);
+    std::vector<float> values(4, 1.0f);
+    std::string text;
+    if (group->rank() == 1) {
+      text = MessageOf(collectives.AllGather("x", View(values)).Wait());
+    }
+    DT_CHECK(collectives.Join().ok());
+    return text;
+  });
+  CHECK_THAT(texts[1], Catch::Contains("\"x\": rank 0 has joined"));
+  CHECK_THAT(texts[3], Catch::Contains("\"x\": rank 2 has joined"));
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -83,5 +83,14 @@ TEST_CASE("texts that differ in nothing but their end are refused") {
              Catch::Contains("different ends"));
 }
 
+TEST_CASE("ranks of a group that disagree are named as the job counts them") {
+  const auto statuses = RunRanksOn({"a", "a", "b", "b"}, [](Communicator& comm) {
+    const auto group = comm.Split(comm.rank() / 2);
+    return CheckContract({{"data", group->is_root() ? "x" : "y"}}, *group);
+  });
+  CHECK_THAT(std::string(MessageOf(statuses[2])),
+             Catch::Contains("rank 2 (host b): x") && Catch::Contains("rank 3 (host b): y"));
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -88,5 +88,15 @@ TEST_CASE("a run whose weights flip on one rank ends at the next check") {
   }
 }
 
+TEST_CASE("replicas of a group are named as the job counts them") {
+  const auto statuses = RunRanks(4, [](Communicator& comm) {
+    const auto group = comm.Split(comm.rank() / 2);
+    std::vector<float> weights(10, group->rank() == 1 ? 0.5f : 0.25f);
+    return CheckReplicas({Tensor::View(weights.data(), {10})}, "at the start", *group);
+  });
+  CHECK_THAT(std::string(MessageOf(statuses[3])),
+             Catch::Contains("rank 3 (host a) no longer holds the values of rank 2;"));
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -65,7 +65,7 @@ std::string RankList(const std::vector<int>& ranks, const Communicator& comm) {
   std::string numbers;
   std::vector<std::string> hosts;
   for (size_t i = 0; i < ranks.size(); ++i) {
-    if (i < kNamed) absl::StrAppend(&numbers, i == 0 ? "" : ", ", ranks[i]);
+    if (i < kNamed) absl::StrAppend(&numbers, i == 0 ? "" : ", ", comm.job_rank(ranks[i]));
     const std::string& host = comm.host(ranks[i]);
     if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
   }

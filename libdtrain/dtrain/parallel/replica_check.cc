@@ -40,7 +40,9 @@ std::string Differences(const std::vector<T>& values, const Communicator& comm) 
     if (values[r] == values[right]) continue;
     absl::StrAppend(&ranks, ranks.empty() ? "" : ", ", comm.RankName(static_cast<int>(r)));
   }
-  return ranks.empty() ? "" : absl::StrCat(ranks, " no longer holds the values of rank ", right);
+  return ranks.empty() ? ""
+                       : absl::StrCat(ranks, " no longer holds the values of rank ",
+                                      comm.job_rank(static_cast<int>(right)));
 }
 
 absl::Status ReplicaError(std::string_view when, const std::string& what) {

@@ -69,8 +69,9 @@ void Negotiation::RefuseWhereJoined(AgreedCollective* agreed) const {
   const CollectiveKind kind = agreed->request.kind;
   if (joined_.empty() || !agreed->error.empty()) return;
   if (kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kBarrier) return;
+  const int joined = job_ranks_[static_cast<size_t>(*joined_.begin())];
   agreed->error =
-      absl::StrCat(ToAbsl(Name(kind)), " \"", agreed->request.name, "\": rank ", *joined_.begin(),
+      absl::StrCat(ToAbsl(Name(kind)), " \"", agreed->request.name, "\": rank ", joined,
                    " has joined, and only all-reduces and barriers go on without a rank");
 }
 
