@@ -60,5 +60,21 @@ TEST_CASE("a rank of a group that has joined is named as the job counts it") {
   CHECK_THAT(texts[3], Catch::Contains("\"x\": rank 2 has joined"));
 }
 
+TEST_CASE("a view with gaps between its rows is refused on every rank") {
+  const auto statuses = RunRanks(2, [](Communicator& comm) {
+    Collectives collectives(comm);
+    std::vector<float> values(8, 1.0f);
+    const Tensor whole = View(values, {2, 4});
+    const Tensor tensor = comm.rank() == 1 ? whole.Columns(1, 3) : View(values, {2, 2});
+    return collectives.AllReduce("view", tensor).Wait();
+  });
+  for (const absl::Status& status : statuses) {
+    CHECK(testing::ExpectError(status, ExitCode::kUsage,
+                               {"all-reduce \"view\" on rank 1", "row stride of 4; copy it"}) ==
+          "");
+  }
+  CHECK_THROWS_WITH(CollectiveHandle().Wait(), Catch::Contains("stands for no collective"));
+}
+
 }  // namespace
 }  // namespace dtrain

@@ -21,6 +21,13 @@ using internal::CollectiveKind;
 using internal::CollectiveRequest;
 using internal::SubmittedCollective;
 
+// What is wrong with a tensor that is not contiguous; "".
+std::string CheckContiguous(const Tensor& tensor) {
+  if (tensor.is_contiguous()) return "";
+  return absl::StrFormat("the tensor is a view of %d columns with a row stride of %d; copy it",
+                         tensor.dim(tensor.shape().rank() - 1), tensor.row_stride());
+}
+
 std::unique_ptr<SubmittedCollective> Describe(CollectiveKind kind, std::string_view name,
                                               std::span<const Tensor> inputs,
                                               std::span<const Tensor> outputs = {}) {
@@ -29,7 +36,7 @@ std::unique_ptr<SubmittedCollective> Describe(CollectiveKind kind, std::string_v
   submitted->request.kind = kind;
   std::string& refusal = submitted->request.refusal;
   for (const Tensor& tensor : inputs) {
-    DT_CHECK(tensor.is_contiguous()) << "\"" << name << "\"";
+    refusal += CheckContiguous(tensor);
     if (tensor.raw() == nullptr && tensor.elements() > 0) refusal = "the tensor is absent";
     submitted->request.items.push_back({tensor.dtype(), tensor.device().type, tensor.shape()});
     if (!kWithCuda && tensor.device().type != DeviceType::kCpu) {
@@ -39,7 +46,7 @@ std::unique_ptr<SubmittedCollective> Describe(CollectiveKind kind, std::string_v
   submitted->inputs.assign(inputs.begin(), inputs.end());
   submitted->outputs.assign(outputs.begin(), outputs.end());
   for (size_t i = 0; i < outputs.size(); ++i) {
-    DT_CHECK(outputs[i].is_contiguous()) << "\"" << name << "\"";
+    if (refusal.empty()) refusal = CheckContiguous(outputs[i]);
     if (outputs[i].shape() != inputs[i].shape() || outputs[i].dtype() != inputs[i].dtype() ||
         outputs[i].device() != inputs[i].device()) {
       refusal = "the output has another shape, type or device than the input";
@@ -114,12 +121,12 @@ CollectiveHandle::CollectiveHandle(std::shared_ptr<internal::CollectiveResult> r
     : result_(std::move(result)) {}
 
 bool CollectiveHandle::Poll() const {
-  DT_CHECK(result_ != nullptr);
+  DT_CHECK(result_ != nullptr) << "this handle stands for no collective";
   return result_->done;
 }
 
 absl::Status CollectiveHandle::Wait() const {
-  DT_CHECK(result_ != nullptr);
+  DT_CHECK(result_ != nullptr) << "this handle stands for no collective";
   if (!result_->done && result_->hurry) result_->hurry();
   std::unique_lock lock(result_->mutex);
   result_->finished.wait(lock, [&] { return result_->done.load(); });
