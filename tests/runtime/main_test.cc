@@ -179,6 +179,24 @@ TEST_CASE("log lines go to the file of the rank and warnings to the terminal too
   CHECK_THAT(denied.output, Catch::Contains("/dev/null/logs: cannot create the folder"));
 }
 
+TEST_CASE("in every program threads that wait sleep soon, unless the user says otherwise") {
+  const std::string unset = "env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT ";
+  const std::string bare = DTRAIN_TEST_PROGRAM " bare 'a b' ''";
+  CHECK(Shell(unset + bare).output == "rank 0 spin 5000 arguments bare|a b|\n");
+  const std::string mpirun =
+      DTRAIN_TEST_MPIRUN " --allow-run-as-root --oversubscribe --tag-output -n 2 ";
+  const Outcome ranks = Shell(unset + mpirun + bare);
+  INFO(ranks.output);
+  CHECK_THAT(ranks.output, Catch::Contains("rank 0 spin 5000 arguments bare|a b|\n") &&
+                               Catch::Contains("rank 1 spin 5000 arguments bare|a b|\n"));
+  CHECK(Shell(unset + "GOMP_SPINCOUNT=7 " + bare).output == "rank 0 spin 7 arguments bare|a b|\n");
+  CHECK_THAT(Shell(unset + "OMP_WAIT_POLICY=passive " + bare).output,
+             Catch::Contains("spin unset"));
+  // A restart would end it.
+  CHECK(Shell(unset + DTRAIN_TEST_PROGRAM " bare thread").output ==
+        "rank 0 spin unset arguments bare|thread\n");
+}
+
 TEST_CASE("flags and keys reach the program") {
   const Outcome outcome = Alone("all:threads", "--threads=1 --device cpu");
   CHECK(outcome.output == "threads 1 device 1\n");

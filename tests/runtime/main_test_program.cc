@@ -10,10 +10,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
 
+#include "absl/strings/str_join.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/log.h"
 #include "dtrain/config/nmt_config.h"
@@ -22,6 +24,7 @@
 #include "dtrain/nmt.pb.h"
 #include "dtrain/programs/memory_plan.h"
 #include "dtrain/runtime/main.h"
+#include "dtrain/runtime/run_on_ranks.h"
 
 namespace {
 
@@ -100,9 +103,33 @@ absl::Status Run(const dtrain::proto::NmtConfig& config, Runtime& runtime) {
   return absl::OkStatus();
 }
 
+// A main() of one's own, which hands on a part of its arguments: what they and the environment are
+// in the body, from rank 0.
+int RunBare(int argc, char** argv) {
+  std::atomic<bool> done = false;
+  std::optional<std::thread> other;
+  if (argc > 2 && std::string(argv[2]) == "thread") {
+    other.emplace([&] {
+      while (!done) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+  }
+  const int exit_code =
+      dtrain::RunOnRanks(argc - 1, argv + 1, {}, absl::OkStatus(), [&](Runtime& runtime) {
+        const char* const spin = std::getenv("GOMP_SPINCOUNT");
+        std::printf("rank %d spin %s arguments %s\n", runtime.comm.rank(),
+                    spin == nullptr ? "unset" : spin,
+                    absl::StrJoin(runtime.arguments, "|").c_str());
+        return absl::OkStatus();
+      });
+  done = true;
+  if (other) other->join();
+  return exit_code;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "bare") return RunBare(argc, argv);
   return dtrain::Main<dtrain::proto::NmtConfig>(argc, argv,
                                                 {.name = "main_test_program",
                                                  .summary = "ends in every way there is",

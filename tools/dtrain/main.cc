@@ -76,7 +76,7 @@ int Help(int argc, char** argv) {
 }
 
 int RunTool(int argc, char** argv) {
-  LetWaitingThreadsSleep(argv);
+  LetWaitingThreadsSleep();
   ReportShrunkFiles();
   const std::string name = argc < 2 ? "" : argv[1];
   if (name.empty()) {

@@ -8,10 +8,34 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <system_error>
+#include <vector>
 
 #include "dtrain/base/check.h"
 
 namespace dtrain {
+namespace {
+
+// Of this process; 0 where the system does not tell.
+int64_t CountThreads() {
+  std::error_code error;
+  const std::filesystem::directory_iterator threads("/proc/self/task", error);
+  return error ? 0 : std::distance(begin(threads), end(threads));
+}
+
+// As the process was started: what a main() has of it by now may lack words.
+std::vector<std::string> CommandLine() {
+  std::vector<std::string> arguments;
+  std::ifstream file("/proc/self/cmdline");
+  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  return arguments;
+}
+
+}  // namespace
 
 int NumThreads() { return omp_get_max_threads(); }
 
@@ -20,14 +44,19 @@ void SetNumThreads(int count) {
   omp_set_num_threads(count);
 }
 
-void LetWaitingThreadsSleep(char** argv) {
+void LetWaitingThreadsSleep() {
   for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
     if (std::getenv(name) != nullptr) return;
   }
+  if (CountThreads() > 1) return;
+  std::vector<std::string> arguments = CommandLine();
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
   // Some microseconds: long enough for the next loop of a quiet program, short on a busy machine.
   setenv("GOMP_SPINCOUNT", "5000", /*overwrite=*/0);
   // Returns where it fails, and then the program goes on as it is.
-  execv("/proc/self/exe", argv);
+  execv("/proc/self/exe", argv.data());
 }
 
 void ParallelFor(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {

@@ -15,9 +15,11 @@ void SetNumThreads(int count);
 
 // Makes threads of the pool that wait sleep after a short while instead of spinning on, which on a
 // core that another process needs costs both of them dearly. The OpenMP runtime reads its
-// environment before main(), so this restarts the program once, with GOMP_SPINCOUNT set; a main()
-// calls it before anything else. Does nothing where the user set OMP_WAIT_POLICY or GOMP_SPINCOUNT.
-void LetWaitingThreadsSleep(char** argv);
+// environment before main(), so this restarts the program once, with the same arguments and
+// GOMP_SPINCOUNT set; a main() calls it before anything else. Does nothing where the user set
+// OMP_WAIT_POLICY or GOMP_SPINCOUNT, nor where the process has other threads already, MPI's for
+// one, which a restart would end.
+void LetWaitingThreadsSleep();
 
 // Calls body(begin, end) on disjoint ranges that cover [0, count), in parallel. Ranges are
 // contiguous and depend only on (count, grain, NumThreads()), so results do not change from run to

@@ -132,7 +132,7 @@ absl::Status Prepare(std::vector<std::string> arguments, const AnyProgram& progr
 }  // namespace
 
 int RunMain(int argc, char** argv, const AnyProgram& program, Message& config) {
-  LetWaitingThreadsSleep(argv);
+  LetWaitingThreadsSleep();
   // Whoever read the terminal's lines may go; the run goes on.
   std::signal(SIGPIPE, SIG_IGN);
   std::optional<std::string> answer;

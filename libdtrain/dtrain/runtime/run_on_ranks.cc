@@ -142,6 +142,7 @@ std::string ErrorReport(const absl::Status& status, int rank) {
 
 int RunOnRanks(int argc, char** argv, const RuntimeOptions& options, const absl::Status& early,
                const std::function<absl::Status(Runtime&)>& body) {
+  LetWaitingThreadsSleep();
   WatchSignals();
   ReportShrunkFiles();
   if (options.comm_timeout > 0) {

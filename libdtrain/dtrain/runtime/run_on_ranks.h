@@ -29,6 +29,8 @@ struct RuntimeOptions {
 // `early` is how the work before ranks exist ended, such as reading the configuration: an error of
 // any rank ends the job here. Otherwise runs `body` on every rank. Returns the exit code for
 // main(); ends the process itself where other ranks must be ended too. Call it once per process.
+// It may restart the process so that waiting threads sleep (base/thread_pool.h): a main() that must
+// not do again what comes before, such as reading stdin, calls LetWaitingThreadsSleep() first.
 int RunOnRanks(int argc, char** argv, const RuntimeOptions& options, const absl::Status& early,
                const std::function<absl::Status(Runtime&)>& body);
 
