@@ -77,7 +77,9 @@ class Context {
   // While training, dropout is on and layers keep what backward needs.
   bool training() const { return training_; }
   void set_training(bool training) { training_ = training; }
-  // Counts micro-batches since the start of the run: dropout draws anew in each.
+  // The number of the next training pass since the start of the run, another one for each
+  // micro-batch of an update (update * micro_batches + i): dropout draws by it, so that a run that
+  // goes on draws what one that never stopped does.
   void set_step(uint32_t step);
 
   // Of the following training passes; without scale (the default) that is 1, and the sums are what

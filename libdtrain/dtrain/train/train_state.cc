@@ -4,13 +4,17 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/log.h"
+#include "dtrain/comm/root_status.h"
+#include "dtrain/files/checkpoint_directory.h"
 #include "dtrain/files/internal/checkpoint_files.h"
+#include "dtrain/parallel/broadcast.h"
 #include "dtrain/tensor/copy.h"
 
 namespace dtrain {
@@ -271,6 +275,42 @@ absl::Status RestoreCheckpoint(const Checkpoint& checkpoint, ParameterSet& param
   adam.set_steps(restored.optimizer_steps);
   state = restored;
   return absl::OkStatus();
+}
+
+absl::Status ShareRestored(const absl::Status& restored, ParameterSet& parameters, Adam& adam,
+                           TrainState& state, Communicator& comm, const OptimizerShards* shards) {
+  DT_RETURN_IF_ERROR(ShareRootStatus(restored, "load a checkpoint", comm));
+  BroadcastParameters(parameters, comm);
+  DT_ASSIGN_OR_RETURN(state, StateFromJson(comm.BroadcastString(StateToJson(state)), "root"));
+  if (shards == nullptr) {
+    BroadcastOptimizerState(adam, comm);
+  } else {
+    adam.set_steps(state.optimizer_steps);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ResumeCheckpoint(const std::string& directory, ParameterSet& parameters,
+                                      Adam& adam, TrainState& state, Communicator& comm,
+                                      OptimizerShards* shards) {
+  bool found = false;
+  const auto restore = [&]() -> absl::Status {
+    DT_ASSIGN_OR_RETURN(const std::optional<Checkpoint> latest, FindLatestGood(directory));
+    if (!latest) return absl::OkStatus();
+    found = true;
+    DT_RETURN_IF_ERROR(RestoreCheckpoint(*latest, parameters, adam, state, shards));
+    PutAsideNewer(directory, latest->step());
+    return absl::OkStatus();
+  };
+  absl::Status restored;
+  if (comm.is_root()) {
+    restored = restore();
+    if (shards != nullptr) shards->Dismiss();
+  } else if (shards != nullptr) {
+    shards->Serve(adam);
+  }
+  DT_RETURN_IF_ERROR(ShareRestored(restored, parameters, adam, state, comm, shards));
+  return comm.AllReduceValue<int32_t>(found ? 1 : 0, ReduceOp::kMax) == 1;
 }
 
 absl::Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters) {

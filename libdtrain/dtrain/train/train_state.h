@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/comm/communicator.h"
 #include "dtrain/files/checkpoint.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/optim/adam.h"
@@ -67,6 +68,27 @@ std::vector<CheckpointFile> MakeCheckpointFiles(const TrainState& state, Paramet
 // the root, which gives the other ranks their parts; these serve meanwhile.
 absl::Status RestoreCheckpoint(const Checkpoint& checkpoint, ParameterSet& parameters, Adam& adam,
                                TrainState& state, OptimizerShards* shards = nullptr);
+
+// Gives all ranks what the root has restored, or begins with: weights, those of the compute type
+// too, moments, average and state. `restored` is how that ended on the root; its error ends all
+// ranks alike (comm/root_status.h). With `shards` RestoreCheckpoint() gave each rank its part of
+// the optimizer. Collective.
+absl::Status ShareRestored(const absl::Status& restored, ParameterSet& parameters, Adam& adam,
+                           TrainState& state, Communicator& comm,
+                           const OptimizerShards* shards = nullptr);
+
+// How a loop of one's own goes on: all ranks get the newest good checkpoint in the folder
+// `directory`, which the root alone reads, and newer ones, which were refused, are put aside. False
+// where there is none yet: then all ranks have the root's weights, moments and state. state.step
+// and state.position say where the loop and its data go on. StorageError on all ranks where there
+// are checkpoints but none is good, or that of another model. Collective.
+//
+//   TrainState state;
+//   DT_ASSIGN_OR_RETURN(const bool resumed,
+//                       ResumeCheckpoint("ckpt", parameters, adam, state, comm));
+absl::StatusOr<bool> ResumeCheckpoint(const std::string& directory, ParameterSet& parameters,
+                                      Adam& adam, TrainState& state, Communicator& comm,
+                                      OptimizerShards* shards = nullptr);
 
 // Loads the weights alone, for evaluation and translation: their moving average where there is one.
 absl::Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters);

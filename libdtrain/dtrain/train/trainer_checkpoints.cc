@@ -10,7 +10,6 @@
 #include "absl/strings/str_split.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/files/internal/checkpoint_files.h"
-#include "dtrain/parallel/broadcast.h"
 #include "dtrain/parallel/internal/power_sgd_memory.h"
 #include "dtrain/train/trainer.h"
 
@@ -284,19 +283,12 @@ void Trainer::ForgetEarlyStop() {
 }
 
 absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
-  DT_RETURN_IF_ERROR(ShareRootStatus(loaded, "load a checkpoint", comm_));
-  ParameterSet& parameters = task_.parameters();
-  BroadcastTensors({{parameters.weights()}}, comm_, 0);
-  if (!shards_) {
-    for (const Tensor& tensor : {adam_.first_moments(), adam_.second_moments(), adam_.average()}) {
-      if (tensor) BroadcastTensors({{tensor}}, comm_, 0);
-    }
-  }
-  parameters.RefreshComputeWeights();
-  DT_ASSIGN_OR_RETURN(state_, StateFromJson(comm_.BroadcastString(StateToJson(state_)), "root"));
+  DT_RETURN_IF_ERROR(
+      ShareRestored(loaded, task_.parameters(), adam_, state_, comm_, shards_.get()));
   if (options_.best_metric.empty()) options_.best_metric = state_.best_metric_name;
-  if (options_.early_stop.metric.empty())
+  if (options_.early_stop.metric.empty()) {
     options_.early_stop.metric = state_.early_stop_metric_name;
+  }
   state_.best_metric_name = options_.best_metric;
   state_.early_stop_metric_name = options_.early_stop.metric;
   state_.evaluation = task_.EvaluationContract();
