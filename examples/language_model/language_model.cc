@@ -19,7 +19,6 @@
 #include "dtrain/base/crc.h"
 #include "dtrain/base/file.h"
 #include "dtrain/dtrain.h"
-#include "dtrain/run.pb.h"
 
 namespace {
 
@@ -148,6 +147,32 @@ absl::StatusOr<Arguments> ParseArguments(int argc, char** argv) {
   return arguments;
 }
 
+TrainerOptions TrainerOptionsOf(const Arguments& arguments) {
+  return {.max_steps = arguments.updates,
+          .learning_rate = {.kind = LrScheduleOptions::Kind::kCosine,
+                            .base = 2e-3,
+                            .warmup_steps = 50,
+                            .total_steps = arguments.updates,
+                            .minimum = 2e-4},
+          .adam = {.beta2 = 0.95f, .epsilon = 1e-8f, .weight_decay = 0.1f},
+          .eval_every = {PeriodUnit::kUpdates, 200},
+          .checkpoint_every = {PeriodUnit::kUpdates, 200},
+          .best_metric = "nll"};
+}
+
+// For config.txt: what this run's curves come from.
+std::string ConfigText(const Arguments& arguments) {
+  const ByteModelOptions model;
+  const TrainerOptions trainer = TrainerOptionsOf(arguments);
+  return absl::StrFormat(
+      "text: %s\nupdates: %d\nwindows_per_update: %d\nwindow: %d\nhidden_size: %d\n"
+      "num_layers: %d\nnum_heads: %d\nlearning_rate: %g\nminimum_rate: %g\nwarmup_steps: %d\n"
+      "beta2: %g\nweight_decay: %g\n",
+      arguments.text, arguments.updates, kWindowsPerUpdate, model.window, model.hidden_size,
+      model.num_layers, model.num_heads, trainer.learning_rate.base, trainer.learning_rate.minimum,
+      trainer.learning_rate.warmup_steps, trainer.adam.beta2, trainer.adam.weight_decay);
+}
+
 absl::StatusOr<TrainResult> Train(const Arguments& arguments, RunRecorder& recorder,
                                   Runtime& runtime) {
   const ByteModelOptions model;
@@ -160,20 +185,12 @@ absl::StatusOr<TrainResult> Train(const Arguments& arguments, RunRecorder& recor
                                      2 * kWindowsPerUpdate * model.window));
   }
   ByteTask task(std::move(text), model, runtime.comm, runtime.device);
+  TrainerOptions trainer = TrainerOptionsOf(arguments);
+  trainer.checkpoint_dir = recorder.path() + "/ckpt";
   // USR1 saves, TERM saves and stops.
   return RunTraining(task,
-                     {.contract = {{"updates", std::to_string(arguments.updates)}},
-                      .trainer = {.max_steps = arguments.updates,
-                                  .learning_rate = {.kind = LrScheduleOptions::Kind::kCosine,
-                                                    .base = 2e-3,
-                                                    .warmup_steps = 50,
-                                                    .total_steps = arguments.updates,
-                                                    .minimum = 2e-4},
-                                  .adam = {.beta2 = 0.95f, .epsilon = 1e-8f, .weight_decay = 0.1f},
-                                  .eval_every = {PeriodUnit::kUpdates, 200},
-                                  .checkpoint_every = {PeriodUnit::kUpdates, 200},
-                                  .checkpoint_dir = recorder.path() + "/ckpt",
-                                  .best_metric = "nll"},
+                     {.contract = {{"configuration", ConfigText(arguments)}},
+                      .trainer = trainer,
                       .context = {.rank = runtime.comm.rank()}},
                      recorder, runtime);
 }
@@ -183,10 +200,9 @@ absl::StatusOr<TrainResult> Train(const Arguments& arguments, RunRecorder& recor
 int main(int argc, char** argv) {
   const absl::StatusOr<Arguments> arguments = ParseArguments(argc, argv);
   return RunOnRanks(argc, argv, {}, arguments.status(), [&](Runtime& runtime) -> absl::Status {
-    proto::RunConfig run;
-    run.set_run_dir(arguments->run_dir);
     DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
-                        RunRecorder::Open("language_model", run, run, runtime));
+                        RunRecorder::Open("language_model", {.run_dir = arguments->run_dir},
+                                          ConfigText(*arguments), runtime));
     recorder->set_words({.unit = "bytes", .keys = "", .advice = "samples  samples/ of"});
     return recorder->Run([&] { return Train(*arguments, *recorder, runtime); }).status();
   });

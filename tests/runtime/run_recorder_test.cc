@@ -139,5 +139,42 @@ TEST_CASE("a run that goes on is preparing at the step of its last checkpoint") 
   CHECK_THAT(runs.Status(), Catch::StartsWith("state preparing\nexit_code 0\nstep 12\n"));
 }
 
+TEST_CASE("a program's own configuration is written as given, and told where it changes") {
+  const TemporaryFolder folder;
+  SelfCommunicator comm;
+  Runtime runtime{.comm = comm, .device = {}, .mpi = "none", .arguments = {"toy"}};
+  const auto run = [&](const std::string& config, int64_t restored) {
+    const std::unique_ptr<RunRecorder> recorder = *RunRecorder::Open(
+        "toy",
+        {.run_dir = folder.File("run"), .progress = ProgressStyle::kNone, .tensorboard = false},
+        config, runtime);
+    SetLogSink([](LogLevel, std::string_view) {});  // its file goes with the folder
+    const auto result = recorder->Run([&]() -> absl::StatusOr<TrainResult> {
+      TrainState state;
+      state.step = restored;
+      DT_RETURN_IF_ERROR(recorder->Begin(state));
+      recorder->OnStep({.step = restored + 1});
+      return TrainResult{};
+    });
+    SetLogSink(nullptr);
+    REQUIRE(result.ok());
+  };
+  run("layers: 2\nrate: 0.5\n", 0);
+  CHECK(ReadTestFile(folder.File("run/config.txt")) == "layers: 2\nrate: 0.5\n");
+  CHECK_FALSE(std::filesystem::exists(folder.File("run/config.textproto")));
+  const auto events = [&] { return ReadTestFile(folder.File("run/metrics/events.jsonl")); };
+  run("layers: 2\nrate: 0.5\n", 1);
+  CHECK(events().find("settings differ") == std::string::npos);
+  run("layers: 2\nrate: 0.25\n", 2);
+  CHECK_THAT(events(),
+             Catch::Contains("settings differ from here on: rate: 0.25 (before: rate: 0.5)"));
+  CHECK(ReadTestFile(folder.File("run/config.txt")) == "layers: 2\nrate: 0.25\n");
+  size_t curves = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.File("run/tb"))) {
+    if (entry.is_regular_file() && entry.file_size() > 200) ++curves;
+  }
+  CHECK(curves == 0);
+}
+
 }  // namespace
 }  // namespace dtrain

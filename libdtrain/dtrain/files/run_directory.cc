@@ -207,8 +207,8 @@ absl::StatusOr<RunDirectory> RunDirectory::Open(const RunDirectoryOptions& optio
   return run;
 }
 
-absl::Status RunDirectory::WriteConfig(std::string_view textproto) const {
-  return WriteFileAtomically(path_ + "/config.textproto", textproto);
+absl::Status RunDirectory::WriteConfig(std::string_view text, std::string_view name) const {
+  return WriteFileAtomically(path_ + "/" + std::string(name), text);
 }
 
 absl::Status RunDirectory::WriteEnvironment(const JsonRecord& environment) const {

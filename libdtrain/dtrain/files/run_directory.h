@@ -80,8 +80,8 @@ class RunDirectory {
   // Of the newest checkpoint, good or not; 0 where there is none.
   int64_t last_checkpoint() const;
 
-  // config.textproto, the effective configuration.
-  absl::Status WriteConfig(std::string_view textproto) const;
+  // The effective configuration, as text in the file `name`.
+  absl::Status WriteConfig(std::string_view text, std::string_view name = "config.textproto") const;
   // env.json, from CollectEnvironment() and what the caller adds, and the program's name.
   absl::Status WriteEnvironment(const JsonRecord& environment) const;
   // Opens metrics/ and tb/. Of an earlier process, records behind `restored_step` are dropped;

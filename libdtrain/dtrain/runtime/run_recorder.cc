@@ -15,6 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/config/config.h"
@@ -114,17 +116,62 @@ std::string ChangesSince(const std::string& file, const google::protobuf::Messag
                       more > 0 ? absl::StrFormat(", and %d more", more) : "");
 }
 
+// The lines of `text` that are not in `other`, in a row.
+std::string LinesNotIn(const std::string& other, const std::string& text) {
+  const std::vector<std::string> known = absl::StrSplit(other, '\n');
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    if (std::find(known.begin(), known.end(), line) == known.end()) lines.emplace_back(line);
+  }
+  return absl::StrJoin(lines, ", ");
+}
+
+// "updates: 200 (before: updates: 100)"; "" where nothing differs or there is no such file.
+std::string ChangedLines(const std::string& file, const std::string& text) {
+  const absl::StatusOr<std::string> before = ReadWholeFile(file);
+  if (!before.ok()) return "";
+  const std::string here = LinesNotIn(*before, text);
+  const std::string there = LinesNotIn(text, *before);
+  if (here.empty() && there.empty()) return "";
+  return absl::StrFormat("%s (before: %s)", here.empty() ? "fewer" : here,
+                         there.empty() ? "nothing of them" : there);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::Open(
     const std::string& program, const proto::RunConfig& run,
     const google::protobuf::Message& config, Runtime& runtime) {
+  const auto changes_since = [&](const std::string& path) { return ChangesSince(path, config); };
+  return OpenAll(program,
+                 {.run_dir = run.run_dir(),
+                  .resume = run.resume(),
+                  .progress = StyleOf(run.progress()),
+                  .tensorboard = run.tensorboard()},
+                 {"config.textproto", PrintConfig(config, ConfigFormat::kFull), changes_since},
+                 runtime);
+}
+
+absl::StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::Open(const std::string& program,
+                                                               const RunRecorderOptions& options,
+                                                               const std::string& config_text,
+                                                               Runtime& runtime) {
+  const auto changes_since = [&](const std::string& path) {
+    return ChangedLines(path, config_text);
+  };
+  return OpenAll(program, options, {"config.txt", config_text, changes_since}, runtime);
+}
+
+absl::StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::OpenAll(const std::string& program,
+                                                                  const RunRecorderOptions& options,
+                                                                  const Configuration& config,
+                                                                  Runtime& runtime) {
   std::unique_ptr<RunRecorder> recorder(new RunRecorder(runtime));
-  recorder->tensorboard_ = run.tensorboard();
+  recorder->tensorboard_ = options.tensorboard;
   recorder->path_ =
-      runtime.comm.BroadcastString(run.run_dir().empty() ? NewRunPath(program) : run.run_dir());
+      runtime.comm.BroadcastString(options.run_dir.empty() ? NewRunPath(program) : options.run_dir);
   const absl::Status opened =
-      runtime.comm.is_root() ? recorder->OpenRoot(program, run, config) : absl::OkStatus();
+      runtime.comm.is_root() ? recorder->OpenRoot(program, options, config) : absl::OkStatus();
   DT_RETURN_IF_ERROR(ShareRootStatus(opened, "open the run directory", runtime.comm));
   const absl::Status logged = runtime.OpenLog(recorder->path_);
   if (logged.ok()) return recorder;
@@ -134,27 +181,28 @@ absl::StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::Open(
 
 RunRecorder::~RunRecorder() = default;
 
-absl::Status RunRecorder::OpenRoot(const std::string& program, const proto::RunConfig& run,
-                                   const google::protobuf::Message& config) {
+absl::Status RunRecorder::OpenRoot(const std::string& program, const RunRecorderOptions& options,
+                                   const Configuration& config) {
   DT_ASSIGN_OR_RETURN(RunDirectory directory,
                       RunDirectory::Open({.path = path_,
-                                          .resume = PolicyOf(run.resume()),
+                                          .resume = PolicyOf(options.resume),
                                           .program = program,
                                           .arguments = LaunchCommand(runtime_)}));
   directory_.emplace(std::move(directory));
   // Data and weights may take minutes, and what stands there is of the run before.
   step_ = directory_->last_checkpoint();
   Heartbeat("preparing");
-  if (directory_->is_resumed()) changes_ = ChangesSince(path_ + "/config.textproto", config);
-  config_text_ = PrintConfig(config, ConfigFormat::kFull);
+  config_file_ = config.file;
+  config_text_ = config.text;
+  if (directory_->is_resumed()) changes_ = config.changes_since(path_ + "/" + config_file_);
   // The trainer reports every log_every updates already.
   progress_ =
-      std::make_unique<Progress>(ProgressOptions{.style = StyleOf(run.progress()), .log_every = 1});
+      std::make_unique<Progress>(ProgressOptions{.style = options.progress, .log_every = 1});
   return absl::OkStatus();
 }
 
 absl::Status RunRecorder::Describe() const {
-  DT_RETURN_IF_ERROR(directory_->WriteConfig(config_text_));
+  DT_RETURN_IF_ERROR(directory_->WriteConfig(config_text_, config_file_));
   JsonRecord environment = CollectEnvironment();
   environment.Set("dtrain", BuildDescription())
       .Set("mpi", runtime_.mpi)

@@ -35,6 +35,16 @@ struct RunWords {
   std::string advice = {};        // the last line, which the path follows; "" prints none
 };
 
+// Where a run lives and what it shows: what of RunConfig (proto/dtrain/run.proto) a recorder needs.
+struct RunRecorderOptions {
+  std::string run_dir = {};  // "": a new one below runs/
+  // "auto" goes on from what is there, "never" refuses a folder that holds a run; else where the
+  // checkpoint of another run lies. RunTrainingOptions::resume is to say the same.
+  std::string resume = "auto";
+  ProgressStyle progress = ProgressStyle::kAuto;
+  bool tensorboard = true;  // curves below run_dir/tb
+};
+
 // Every rank has one; the root's writes metrics and terminal, the others only their log.
 class RunRecorder final : public TrainObserver {
  public:
@@ -43,6 +53,12 @@ class RunRecorder final : public TrainObserver {
   static absl::StatusOr<std::unique_ptr<RunRecorder>> Open(const std::string& program,
                                                            const proto::RunConfig& run,
                                                            const google::protobuf::Message& config,
+                                                           Runtime& runtime);
+  // The same for a program with a configuration of its own, `config_text`: a setting a line, such
+  // as "hidden_size: 64", is told where a resumed run changes it. It becomes run_dir/config.txt.
+  static absl::StatusOr<std::unique_ptr<RunRecorder>> Open(const std::string& program,
+                                                           const RunRecorderOptions& options,
+                                                           const std::string& config_text,
                                                            Runtime& runtime);
   ~RunRecorder() override;
 
@@ -66,8 +82,19 @@ class RunRecorder final : public TrainObserver {
 
  private:
   explicit RunRecorder(Runtime& runtime) : runtime_(runtime) {}
-  absl::Status OpenRoot(const std::string& program, const proto::RunConfig& run,
-                        const google::protobuf::Message& config);
+  // What is written of the configuration, and how it differs from what stands in the file at a
+  // path.
+  struct Configuration {
+    std::string file;
+    std::string text;
+    std::function<std::string(const std::string& path)> changes_since;
+  };
+  static absl::StatusOr<std::unique_ptr<RunRecorder>> OpenAll(const std::string& program,
+                                                              const RunRecorderOptions& options,
+                                                              const Configuration& config,
+                                                              Runtime& runtime);
+  absl::Status OpenRoot(const std::string& program, const RunRecorderOptions& options,
+                        const Configuration& config);
   absl::Status Describe() const;
   void WriteStepCurves(const StepRecord& record);
   // Trouble with the disk is told once and does not end a run that can still save checkpoints.
@@ -79,6 +106,7 @@ class RunRecorder final : public TrainObserver {
   Runtime& runtime_;
   RunWords words_;
   std::string path_;
+  std::string config_file_;
   std::string config_text_;
   std::string changes_;  // of the configuration, since the run was last trained
   bool tensorboard_ = true;

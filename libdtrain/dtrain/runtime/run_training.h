@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
-//                       RunRecorder::Open("my_program", config.run(), config, runtime));
+//                       RunRecorder::Open("my_program", {.run_dir = "runs/mine"},
+//                                         "hidden_size: 64\n", runtime));
 //   return recorder->Run([&]() -> absl::StatusOr<TrainResult> {
 //     MyTask task(...);
 //     return RunTraining(task, {.trainer = {.max_steps = 1000}}, *recorder, runtime);
