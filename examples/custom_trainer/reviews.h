@@ -22,15 +22,16 @@ struct Reviews {
   std::vector<int32_t> labels;  // 1: praise
 };
 
-// The `number`-th batch of an endless stream, the same on every rank.
-inline Reviews MakeReviews(int count, int64_t number) {
-  dtrain::RandomStream random({.seed = 7, .step = static_cast<uint32_t>(number)});
-  const auto below = [&](int64_t bound) {
-    return static_cast<int32_t>(random.NextBelow(static_cast<uint32_t>(bound)));
-  };
+// Every stride-th of the reviews [first, end); none where first >= end. A review depends on its
+// number alone, whichever rank reads it.
+inline Reviews MakeReviews(int64_t first, int64_t end, int64_t stride) {
   Reviews batch;
   std::vector<int32_t> offsets = {0};
-  for (int i = 0; i < count; ++i) {
+  for (int64_t number = first; number < end; number += stride) {
+    dtrain::RandomStream random({.seed = 7, .step = static_cast<uint32_t>(number)});
+    const auto below = [&](int64_t bound) {
+      return static_cast<int32_t>(random.NextBelow(static_cast<uint32_t>(bound)));
+    };
     const int32_t label = below(2);
     const bool negated = below(2) == 1;
     const int32_t words = 4 + below(8);

@@ -13,7 +13,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 "$folder/prefix/bin/dtrain" version
 
 # Only the project and the prefix: nothing of the source tree must be needed.
-for project in custom_trainer language_model; do
+for project in collectives custom_trainer language_model; do
   cp -r "$examples/$project" "$folder/project-$project"
   "$cmake" -S "$folder/project-$project" -B "$folder/$project" -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$folder/prefix"
@@ -24,14 +24,16 @@ done
 check() {
   local last=$1
   echo "$last"
-  [[ $last =~ ^step\ 200:\ loss\ ([0-9.]+)$ ]] || { echo "unexpected last line"; exit 1; }
+  [[ $last =~ ^update\ 200:\ loss\ ([0-9.]+),\ accuracy ]] || { echo "unexpected last line"; exit 1; }
   awk -v loss="${BASH_REMATCH[1]}" 'BEGIN { exit !(loss < 0.2) }' ||
     { echo "the loss did not fall"; exit 1; }
 }
 cd "$folder"
-check "$("$folder/custom_trainer/custom_trainer" | tail -n 1)"
-check "$("$mpiexec" --oversubscribe -n 2 "$folder/custom_trainer/custom_trainer" | tail -n 1)"
+trainer="$folder/custom_trainer/custom_trainer --updates=200"
+check "$($trainer --dir=one | tail -n 1)"
+check "$("$mpiexec" --oversubscribe -n 2 $trainer | tail -n 1)"
 [ -f "$folder/sentiment/last/COMPLETE" ] || { echo "no checkpoint"; exit 1; }
+"$mpiexec" --oversubscribe -n 2 "$folder/collectives/collectives" | grep 'of 101 rows'
 
 # A language model: bytes start at ln 257 = 5.5 nats. The same command with more updates goes on.
 gzip -dc "$examples/nmt_train/data/dev.en-de.tsv.gz" >"$folder/text"
@@ -42,6 +44,28 @@ nll=$(sed -n 's/^dev  *nll \([0-9.]*\) .*/\1/p' "$folder/log")
 awk -v nll="$nll" 'BEGIN { exit !(nll > 0 && nll < 3.5) }' || { echo "nll $nll"; exit 1; }
 grep -q '"kind":"resume"' "$folder/lm/metrics/events.jsonl" ||
   { echo "the second run did not go on"; exit 1; }
+
+# What made the run is in its folder, and that it changed is told.
+grep -q '^updates: 30$' "$folder/lm/config.txt" || { cat "$folder/lm/config.txt"; exit 1; }
+grep -q 'updates: 30 (before: updates: 10)' "$folder/lm/metrics/events.jsonl" ||
+  { cat "$folder/lm/metrics/events.jsonl"; exit 1; }
+
+# The build folder is no package, and says what is.
+if "$cmake" -S "$folder/project-custom_trainer" -B "$folder/uninstalled" -Ddtrain_DIR="$build" \
+    >"$folder/log" 2>&1; then
+  echo "the build folder was taken for an installation"; exit 1
+fi
+tr -s ' \n' ' ' <"$folder/log" | grep -q "is dtrain's build folder: cmake --install it" ||
+  { cat "$folder/log"; exit 1; }
+
+# A project that takes dtrain in keeps its own build type, and so none.
+mkdir "$folder/outer"
+printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(outer LANGUAGES C CXX)' \
+  "add_subdirectory(\"$examples/..\" dtrain)" 'message(STATUS "type <${CMAKE_BUILD_TYPE}>")' \
+  >"$folder/outer/CMakeLists.txt"
+"$cmake" -S "$folder/outer" -B "$folder/outer/build" -DCMAKE_CXX_COMPILER="$compiler" \
+  -DDTRAIN_CUDA=OFF >"$folder/log" || { cat "$folder/log"; exit 1; }
+grep -q 'type <>' "$folder/log" || { cat "$folder/log"; exit 1; }
 
 # A minor version that is not there is refused.
 sed -i 's/dtrain 0\.1/dtrain 0.2/' "$folder/project-custom_trainer/CMakeLists.txt"
