@@ -36,7 +36,7 @@ std::unique_ptr<SubmittedCollective> Describe(CollectiveKind kind, std::string_v
   submitted->request.kind = kind;
   std::string& refusal = submitted->request.refusal;
   for (const Tensor& tensor : inputs) {
-    refusal += CheckContiguous(tensor);
+    if (refusal.empty()) refusal = CheckContiguous(tensor);
     if (tensor.raw() == nullptr && tensor.elements() > 0) refusal = "the tensor is absent";
     submitted->request.items.push_back({tensor.dtype(), tensor.device().type, tensor.shape()});
     if (!kWithCuda && tensor.device().type != DeviceType::kCpu) {
