@@ -163,7 +163,8 @@ TEST_CASE("what the host learns late is written as of the update it belongs to")
   }
   // The checkpoint of update 3 is put off until an update has finite gradients.
   const std::vector<std::pair<int64_t, std::string>> expected = {
-      {3, "skip"}, {4, "checkpoint"}, {6, "checkpoint"}, {8, "checkpoint"}, {8, "stop"}};
+      {3, "skip"},       {4, "best"},       {4, "checkpoint"},
+      {6, "checkpoint"}, {8, "checkpoint"}, {8, "stop"}};
   CHECK(result.events == expected);
 }
 
