@@ -99,22 +99,6 @@ TEST_CASE("a learning rate that falls to the last epoch's end does so with other
   CheckFallsToTheEnd(TrainToy(second)[0]);
 }
 
-TEST_CASE("a warm-up of all epochs ends with the last one, with other batches, too") {
-  const ToyCorpus corpus(140);
-  const TemporaryFolder folder;
-  StopFlags flags;
-  ToyRun first = FallingRun(corpus, folder.File("ckpt"), 120);
-  StopAt(first, 9, flags);
-  REQUIRE(TrainToy(first)[0].exit_code == ExitCode::kStopped);
-  ToyRun second = FallingRun(corpus, folder.File("ckpt"), 60);
-  second.resume = "auto";
-  second.trainer.learning_rate.warmup_steps = second.trainer.learning_rate.total_steps;
-  const ToyResult result = TrainToy(second)[0];
-  CHECK(result.reason == "max_epochs");
-  REQUIRE(result.state.step < second.trainer.learning_rate.total_steps);
-  CHECK(result.records.back().learning_rate == 2e-3);
-}
-
 TEST_CASE("a learning rate that falls to the last epoch's end does so on other data, too") {
   const ToyCorpus corpus(70), other(160, 6, /*seed=*/2, corpus.path() + "/vocab.spm");
   const TemporaryFolder folder, another;

@@ -26,8 +26,6 @@ void CheckSchedule(const LrScheduleOptions& options) {
          "it is highest there";
   if (!FallsToAnEnd(options.kind)) return;
   DT_CHECK_GT(options.total_steps, 0) << "a learning rate that falls to an end needs total_steps";
-  DT_CHECK_LE(options.warmup_steps, options.total_steps)
-      << "the warm-up (warmup_steps) ends behind the learning rate's end (total_steps)";
 }
 
 double LearningRate(const LrScheduleOptions& options, int64_t step, double budget_used) {

@@ -34,9 +34,9 @@ struct LrScheduleOptions {
 // Whether the rate is at its least from total_steps on.
 bool FallsToAnEnd(LrScheduleOptions::Kind kind);
 
-// CheckError where a schedule lacks what it is made of: total_steps of those with an end, which are
-// not less than warmup_steps; warmup_steps of kTransformer and kInverseSqrt; hidden_size of
-// kTransformer.
+// CheckError where a schedule lacks what it is made of: total_steps of those with an end (in a run
+// shorter than its warm-up the rate rises to the end: a recipe tried for some updates);
+// warmup_steps of kTransformer and kInverseSqrt; hidden_size of kTransformer.
 void CheckSchedule(const LrScheduleOptions& options);
 
 // The learning rate of 0-based update `step`. `budget_used` in [0, 1]: the share of the run's time

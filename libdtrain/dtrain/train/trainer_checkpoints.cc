@@ -125,11 +125,6 @@ void Trainer::PlanEnd() {
   } else if (total == planned) {
     total = planned_end_;
   }
-  // With other batches the end may come before a warm-up that counts updates.
-  if (FallsToAnEnd(options_.learning_rate.kind)) {
-    int64_t& warmup = options_.learning_rate.warmup_steps;
-    warmup = std::min(warmup, total);
-  }
   if (!differs || !comm_.is_root()) return;
   Event("resume", absl::StrFormat("an epoch has %d updates now, %d before: the run ends at about "
                                   "update %d, and with it a learning rate that falls to an end",
