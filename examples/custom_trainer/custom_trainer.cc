@@ -166,6 +166,10 @@ int main(int argc, char** argv) {
   flags.Add("dropout", "probability", &options.dropout);
   flags.Add("bf16", "compute in bfloat16", &options.bf16);
   const absl::Status parsed = flags.ParseAll(argc, argv);
+  if (parsed.ok() && flags.help_wanted()) {
+    std::fputs(flags.Help().c_str(), stdout);
+    return 0;
+  }
   return RunOnRanks(argc, argv, {}, parsed,
                     [&](Runtime& runtime) { return Train(options, runtime); });
 }

@@ -43,6 +43,12 @@ class ToyLoop {
   TemporaryFolder folder_;
 };
 
+TEST_CASE("--help tells the flags and trains nothing") {
+  const ToyLoop loop;
+  CHECK_THAT(loop.Run(1, "--help").output, Catch::Contains("--updates"));
+  CHECK_FALSE(loop.HasAny());
+}
+
 TEST_CASE("60 updates and 60 more are 120, bit for bit") {
   for (const std::string& more : {std::string(), std::string(" --bf16")}) {
     for (const int ranks : {1, 2}) {
