@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <numeric>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -381,6 +383,57 @@ TEST_CASE("the mean of a round counts ranks by their tokens") {
   CHECK(mean({10, 30}).second == Approx(5.75));
   CHECK(mean({0, 30}).first == Approx(2.0));
   CHECK(mean({0, 0, 0}).first == Approx(2.0));
+}
+
+// Second moments that rounds of Adam leave, free of its bias, as means over the elements of two
+// parameters: one whose gradients are noise of variance 1, one whose are 1 on all ranks. `updates`
+// and `tokens` of each rank, in a round.
+std::pair<double, double> MomentsAfterRounds(const std::vector<int64_t>& updates,
+                                             const std::vector<int64_t>& tokens) {
+  constexpr int64_t kElements = 5000;
+  constexpr int kRounds = 30;
+  const auto means = testing::RunRanks(static_cast<int>(tokens.size()), [&](Communicator& comm) {
+    const auto rank = static_cast<size_t>(comm.rank());
+    ParameterSet parameters;
+    Scope scope(parameters, "model");
+    Parameter& noisy = scope.Add("noisy", {kElements}, Initializer::Constant(0.0f));
+    Parameter& steady = scope.Add("steady", {kElements}, Initializer::Constant(0.0f));
+    parameters.Allocate({}, DType::kFloat32, /*seed=*/1);
+    Adam adam(parameters, {});
+    internal::LocalRounds rounds(*std::ranges::max_element(updates), parameters, adam, comm);
+    std::mt19937 random(static_cast<uint32_t>(comm.rank()));
+    std::normal_distribution<float> noise;
+    std::fill_n(steady.gradient().data<float>(), kElements, 1.0f);
+    Stream stream;
+    for (int round = 0; round < kRounds; ++round) {
+      for (int64_t update = 0; update < updates[rank]; ++update) {
+        std::generate_n(noisy.gradient().data<float>(), kElements, [&] { return noise(random); });
+        adam.Step(/*learning_rate=*/0.0f, /*gradient_scale=*/1.0f, stream);
+        rounds.Count(tokens[rank] / updates[rank]);
+      }
+      rounds.Average();
+    }
+    const double seen = 1.0 - std::pow(0.98, static_cast<double>(kRounds * updates[0]));
+    const auto mean = [&](const Parameter& parameter) {
+      const float* const v = adam.second_moments().data<float>() + parameter.offset();
+      return std::accumulate(v, v + kElements, 0.0) / kElements / seen;
+    };
+    return std::pair(mean(noisy), mean(steady));
+  });
+  for (const auto& other : means) CHECK(other == means[0]);
+  return means[0];
+}
+
+TEST_CASE("second moments of rounds are those of the mean gradient of all ranks") {
+  // The mean's variance is that of one rank's gradients times the sum of the squared shares.
+  const auto [noise_of_two, steady_of_two] = MomentsAfterRounds({4, 4}, {40, 40});
+  CHECK(noise_of_two == Approx(1.0 / 2).epsilon(0.02));
+  CHECK(steady_of_two == Approx(1.0).epsilon(1e-4));
+  CHECK(MomentsAfterRounds({1, 1, 1}, {10, 10, 10}).first == Approx(1.0 / 3).epsilon(0.02));
+  CHECK(MomentsAfterRounds({20, 20, 20, 20}, {60, 60, 60, 60}).first ==
+        Approx(1.0 / 4).epsilon(0.02));
+  CHECK(MomentsAfterRounds({4, 4}, {40, 120}).first == Approx(10.0 / 16).epsilon(0.02));
+  CHECK(MomentsAfterRounds({4}, {40}).first == Approx(1.0).epsilon(0.02));
 }
 
 TEST_CASE("a rank that skips all updates of a round has no part in its mean") {

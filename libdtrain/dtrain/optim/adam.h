@@ -66,6 +66,7 @@ class Adam {
   // update in place of the gradients.
   void Step(float learning_rate, float gradient_scale, Stream& stream);
 
+  const AdamConfig& config() const { return config_; }
   // Updates so far, as far as the host knows: t of the bias correction.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }

@@ -2,33 +2,117 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/parallel/internal/local_rounds.h"
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <utility>
+
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/device/copy.h"
 #include "dtrain/tensor/copy.h"
 
 namespace dtrain::internal {
+namespace {
+
+std::vector<float> ToVector(const Tensor& values) {
+  Stream stream(values.device());
+  SynchronizeDevice(values.device());
+  return Download<float>(values, stream);
+}
+
+void FromVector(const std::vector<float>& from, Tensor& to) {
+  Stream stream(to.device());
+  CopyToDevice(to.raw(), from.data(), to.bytes(), stream);
+  stream.Synchronize();
+}
+
+// body(index, begin, end) for each parameter, elements [begin, end) of the flat tensors.
+template <typename Body>
+void ForParameters(const ParameterSet& parameters, const Body& body) {
+  const std::vector<Parameter*>& all = parameters.in_backward_order();
+  ParallelFor(static_cast<int64_t>(all.size()), 1, [&](int64_t first, int64_t last) {
+    for (auto p = static_cast<size_t>(first); p < static_cast<size_t>(last); ++p) {
+      const auto begin = static_cast<size_t>(all[p]->offset());
+      body(p, begin, begin + static_cast<size_t>(all[p]->shape().elements()));
+    }
+  });
+}
+
+}  // namespace
+
+LocalRounds::LocalRounds(int64_t length, ParameterSet& parameters, Adam& adam, Communicator& comm)
+    : length_(length),
+      parameters_(parameters),
+      adam_(adam),
+      comm_(comm),
+      start_(ToVector(adam.second_moments())) {}
 
 void LocalRounds::Average() {
   const int64_t all = comm_.AllReduceValue(tokens_, ReduceOp::kSum);
   const double share = all > 0 ? static_cast<double>(tokens_) / static_cast<double>(all)
                                : 1.0 / static_cast<double>(comm_.size());
-  for (Tensor values :
-       {parameters_.weights(), adam_.first_moments(), adam_.second_moments(), adam_.average()}) {
-    if (values) Average(values, static_cast<float>(share));
-  }
+  Average(parameters_.weights(), share);
+  AverageMoments(share);
+  if (adam_.average()) Average(adam_.average(), share);
   parameters_.RefreshComputeWeights();
   tokens_ = 0;
+  updates_ = 0;
   is_open_ = false;
 }
 
-void LocalRounds::Average(Tensor& values, float share) {
+void LocalRounds::AverageMoments(double share) {
+  const double beta1 = adam_.config().beta1;
+  const double kept = std::pow(adam_.config().beta2, static_cast<double>(updates_));
+  // Of a gradient's variance, that of the first moment.
+  const double held =
+      (1.0 - beta1) / (1.0 + beta1) * (1.0 - std::pow(beta1, 2.0 * static_cast<double>(updates_)));
+  const double noise_of_spread = updates_ > 0 ? share * (1.0 - kept) / held : 0.0;
+  const std::vector<float> own_first = ToVector(adam_.first_moments());
+  const std::vector<float> own_second = ToVector(adam_.second_moments());
+  Average(adam_.first_moments(), share);
+  Average(adam_.second_moments(), share);
+  const std::vector<float> first = ToVector(adam_.first_moments());
+
+  struct Sums {
+    double added, noise;
+  };
+  std::vector<Sums> sums(parameters_.in_backward_order().size());
+  ForParameters(parameters_, [&](size_t p, size_t begin, size_t end) {
+    double added = 0.0, spread = 0.0;
+    for (size_t i = begin; i < end; ++i) {
+      const double distance = static_cast<double>(own_first[i]) - static_cast<double>(first[i]);
+      spread += distance * distance;
+      added += static_cast<double>(own_second[i]) - kept * static_cast<double>(start_[i]);
+    }
+    sums[p] = {share * added, noise_of_spread * spread};
+  });
+  static_assert(sizeof(Sums) == 2 * sizeof(double));
+  comm_.AllReduce(std::span<double>(&sums.front().added, 2 * sums.size()), ReduceOp::kSum);
+  std::array<double, 2> shares = {share * share, share * kept};
+  comm_.AllReduce(std::span<double>(shares), ReduceOp::kSum);
+
+  std::vector<float> second = ToVector(adam_.second_moments());
+  ForParameters(parameters_, [&](size_t p, size_t begin, size_t end) {
+    const auto [added, noise] = sums[p];
+    if (!(noise > 0.0)) return;  // also where a rank's gradients were not finite
+    const auto part = static_cast<float>(std::clamp(noise / added, 0.0, 1.0 - shares[0]));
+    const auto left = static_cast<float>(shares[1]);
+    for (size_t i = begin; i < end; ++i) second[i] -= part * (second[i] - left * start_[i]);
+  });
+  FromVector(second, adam_.second_moments());
+  start_ = std::move(second);
+}
+
+void LocalRounds::Average(Tensor& values, double share) {
   Stream stream(values.device());
   SynchronizeDevice(values.device());
   const Tensor host = ToHost(values, stream);
   float* const data = host.data<float>();
+  const auto factor = static_cast<float>(share);
   constexpr int64_t kGrain = 1 << 16;
   ParallelFor(host.elements(), kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) data[i] *= share;
+    for (int64_t i = begin; i < end; ++i) data[i] *= factor;
   });
   comm_.AllReduce(data, host.elements(), DType::kFloat32, ReduceOp::kSum);
   if (host.raw() == values.raw()) return;

@@ -2,11 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Local SGD (Stich 2019) with Adam's moments averaged too. A round is `length` updates; its mean
-// counts a rank by the tokens that it learned from in the round.
+// counts a rank by the tokens that it learned from in the round, w_k of all.
+//
+// A rank's second moment is of its own gradients, noisier than the mean gradient of all ranks that
+// plain updates see. What a round adds to it is therefore freed of the noise that the mean is free
+// of, so that rounds want the learning rate of plain updates. With g_k = s + noise of variance n,
+//   mean of g_k^2 = s^2 + n,   (sum_k w_k g_k)^2 = s^2 + n sum_k w_k^2   (expectations),
+// and n is seen in how far the ranks' first moments m_k lie from their mean m. After H updates
+//   sum_k w_k E[(m_k - m)^2] = n (1 - sum_k w_k^2) a,   a = (1 - b1) / (1 + b1) (1 - b1^(2 H)).
+// It is estimated for each parameter as a whole, whose elements share what they add between them.
 #ifndef DTRAIN_PARALLEL_INTERNAL_LOCAL_ROUNDS_H_
 #define DTRAIN_PARALLEL_INTERNAL_LOCAL_ROUNDS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "dtrain/comm/communicator.h"
 #include "dtrain/nn/parameter.h"
@@ -16,17 +25,20 @@ namespace dtrain::internal {
 
 class LocalRounds {
  public:
-  // All references must outlive this.
-  LocalRounds(int64_t length, ParameterSet& parameters, Adam& adam, Communicator& comm)
-      : length_(length), parameters_(parameters), adam_(adam), comm_(comm) {}
+  // The first round begins here: moments are those of all ranks. All references must outlive this.
+  LocalRounds(int64_t length, ParameterSet& parameters, Adam& adam, Communicator& comm);
 
-  // This rank has issued an update of `tokens` tokens of its own.
+  // This rank has issued an update of `tokens` tokens of its own; of none it makes no update.
   void Count(int64_t tokens) {
     tokens_ += tokens;
+    updates_ += tokens > 0 ? 1 : 0;
     is_open_ = true;
   }
   // One of them was skipped: nothing was learned from its tokens.
-  void Discount(int64_t tokens) { tokens_ -= tokens; }
+  void Discount(int64_t tokens) {
+    tokens_ -= tokens;
+    updates_ -= tokens > 0 ? 1 : 0;
+  }
   // Whether ranks have updated since the last mean.
   bool is_open() const { return is_open_; }
   // Whether a round ends `step` updates after the first began.
@@ -36,13 +48,16 @@ class LocalRounds {
   void Average();
 
  private:
-  void Average(Tensor& values, float share);
+  void Average(Tensor& values, double share);
+  void AverageMoments(double share);
 
   int64_t length_;
   ParameterSet& parameters_;
   Adam& adam_;
   Communicator& comm_;
+  std::vector<float> start_;  // second moments at the start of the round
   int64_t tokens_ = 0;
+  int64_t updates_ = 0;
   bool is_open_ = false;
 };
 
