@@ -19,8 +19,10 @@
 // is known, so they negotiate nothing.
 //
 // Statuses: UsageError (exit code 2) where a call cannot work on any rank, CommunicationError (6)
-// where ranks disagree, are late or gone. Any thread may call; the tensors are contiguous and stay
-// untouched until the handle is done.
+// where ranks disagree, are late or gone. The length of a wait decides what late is, also where the
+// rank waited for still computes, or the whole job was stopped meanwhile: give timeout_seconds for
+// the longest of both. Any thread may call; the tensors are contiguous and stay untouched until the
+// handle is done.
 //
 // Tensors lie in host memory or on a GPU, one and the same name on all ranks alike. On GPUs
 // all-reduces without factors and broadcasts go through NCCL where it works

@@ -5,7 +5,9 @@
 //   comm.pulse().SetPhase(Phase::kEvaluation);
 //
 // Heartbeats (comm/environment.h) carry it to rank 0, so that a late, stopped or dead rank is named
-// with its step and phase. A trainer of your own may say both, or nothing. Any thread may call.
+// with its step and phase. A trainer of your own may say both, or nothing; but a rank that never
+// sets a phase counts as starting, which may take long: where it hangs, it is named and not given
+// up. Any thread may call.
 #ifndef DTRAIN_COMM_PULSE_H_
 #define DTRAIN_COMM_PULSE_H_
 
