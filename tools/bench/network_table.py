@@ -16,7 +16,7 @@ sent in the run, less those of the start, per update and by the step time. dtrai
 that dtrain doctor measured on the same cable, the compute times of runs with 1 and 4 micro-batches on
 the cable without limit (medians of runs before, between and after the passes), and what overlap hides
 of a way's exchange where the ranks keep the cores busy, as they do here: four ranks share one machine
-(means of runs before and after the passes).
+(medians of runs before, between and after the passes, for one alone is off by up to half).
 """
 
 import argparse
@@ -220,20 +220,20 @@ class Bench:
         start = self.start_bytes()
         kinds = sorted({(way.algorithm, way.wire, way.rank) for way in ways})
         free = [self.overlap(*kind, spin=False) for kind in kinds]
-        busy = [self.overlap(*kind, spin=True) for kind in kinds]
+        busy = [[self.overlap(*kind, spin=True) for kind in kinds]]
         computes = [self.compute_seconds()]
         passes = []
         for _ in range(self.args.passes):
             self.hosts.rate(rate)
             passes.append([self.records(way, self.steps) for way in ways])
+            busy.append([self.overlap(*kind, spin=True) for kind in kinds])
             computes.append(self.compute_seconds())
-        self.hosts.rate(rate)
-        busy_again = [self.overlap(*kind, spin=True) for kind in kinds]
         measured = [self.summary(results) for results in zip(*passes)]
         compute = [statistics.median(times) for times in zip(*computes)]
         # The plans of all kinds of exchange, each with what was hidden of its own.
-        planned = {kind: self.plan(doctor, compute, (one["hidden"] + other["hidden"]) / 2)
-                   for kind, one, other in zip(kinds, busy, busy_again)}
+        planned = {kind: self.plan(doctor, compute,
+                                   statistics.median(one["hidden"] for one in measurements))
+                   for kind, measurements in zip(kinds, zip(*busy))}
         rows = []
         for way, results, (seconds, share, sent) in zip(ways, zip(*passes), measured):
             plan = planned[way.algorithm, way.wire, way.rank][
@@ -246,13 +246,14 @@ class Bench:
                          "plan_limit": plan["limit"]})
             print(f"{rate}  {way.name}: {seconds:.3f} s, planned {plan['seconds']:.3f} s",
                   file=sys.stderr)
-        return rows, free + busy + busy_again, compute
+        return rows, free + list(itertools.chain(*busy)), compute
 
 
 def markdown(result):
     compute = "; ".join(f"{rate}: compute {of[0]:.3f} s, of it the update {of[1]:.3f} s"
                         for rate, of in result["compute_s"].items())
-    lines = [f"2 hosts x 2 ranks, {result['passes']} passes of {result['steps']} updates of "
+    passes = f"{result['passes']} pass{'es' if result['passes'] > 1 else ''}"
+    lines = [f"2 hosts x 2 ranks, {passes} of {result['steps']} updates of "
              f"{result['tokens']} tokens (times micro-batches) each way. {compute}", "",
              "| cable | way | step | x flat fp32 | MB/s per node | plan: step | off by | plan: MB/s "
              "| limit |", "|---|---|---|---|---|---|---|---|---|"]
