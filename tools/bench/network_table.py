@@ -125,6 +125,7 @@ class Bench:
                         f"--dev_tsv={SAMPLES / 'dev.en-de.tsv.gz'}",
                         "--max_length=60", f"--vocab_size={1000 if self.args.smoke else 8000}"],
                        check=True, stdout=subprocess.DEVNULL)
+        self.parameters = self.plan_of("--step_seconds=1")["parameters"]
 
     def config(self, way):
         """nmt_train's arguments; dtrain plan takes those of the model as well."""
@@ -185,15 +186,26 @@ class Bench:
         short, long = (self.train(way, steps)[2] for steps in (1, self.steps))
         return max(short - (long - short) / (self.steps - 1), 0)
 
-    def overlap(self, algorithm, wire, rank, spin):
-        mib, backward = (2, 50) if self.args.smoke else (40, 400)
+    def overlap(self, algorithm, wire, rank, mib, backward, spin):
+        """Of as many gradients, and a backward pass as long, as the arguments say."""
         output = self.hosts.mpirun([self.bin / "exchange_bench", f"--mib={mib}",
-                                    f"--backward_ms={backward}", f"--wire={wire}",
+                                    f"--backward_ms={1e3 * backward:.0f}", f"--wire={wire}",
                                     f"--spin={'true' if spin else 'false'}",
                                     f"--power_sgd_rank={rank}",
-                                    f"--steps={2 if self.args.smoke else 5}", "--bucket_mib=4"],
+                                    f"--steps={2 if self.args.smoke else 7}", "--bucket_mib=4"],
                                    {"DTRAIN_ALLREDUCE": algorithm})
         return json.loads(output.strip().splitlines()[-1]) | {"algorithm": algorithm}
+
+    def free_overlap(self, kind):
+        """With cores to spare, of a size that tells: 40 MiB behind 0.4 s."""
+        mib, backward = (2, 0.05) if self.args.smoke else (40, 0.4)
+        return self.overlap(*kind, mib, backward, spin=False)
+
+    def busy_overlap(self, kind, compute):
+        """With every core busy, of the model's gradients behind its backward pass: two thirds of
+        what a micro-batch computes."""
+        mib = max(1, round(self.parameters * 4 / 2**20))
+        return self.overlap(*kind, mib, (compute[0] - compute[1]) * 2 / 3, spin=True)
 
     def doctor(self):
         path = self.folder / "doctor.json"
@@ -201,17 +213,20 @@ class Bench:
                            f"--largest_mib={1 if self.args.smoke else 16}", f"--output={path}"])
         return path
 
-    def plan(self, doctor, seconds, hidden):
+    def plan_of(self, *flags):
         command = [self.bin / "dtrain", "plan", *self.config(Way("flat", "fp32", 1, 0)),
-                   "--nodes=2", "--ranks_per_node=2", f"--doctor={doctor}",
-                   f"--step_seconds={seconds[0]}", f"--update_seconds={seconds[1]}",
-                   f"--overlap={min(max(hidden, 0.0), 1.0)}",
-                   # 10 GB/s of a core, which several ranks may share.
-                   f"--memory_gb={10 * min(1.0, len(os.sched_getaffinity(0)) / 4)}",
-                   f"--power_sgd_rank={self.args.power_sgd_rank}", "--json"]
-        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+                   "--nodes=2", "--ranks_per_node=2", "--json", *flags]
+        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+    def plan(self, doctor, seconds, hidden):
+        plan = self.plan_of(
+            f"--doctor={doctor}", f"--step_seconds={seconds[0]}", f"--update_seconds={seconds[1]}",
+            f"--overlap={min(max(hidden, 0.0), 1.0)}",
+            # 10 GB/s of a core, which several ranks may share.
+            f"--memory_gb={10 * min(1.0, len(os.sched_getaffinity(0)) / 4)}",
+            f"--power_sgd_rank={self.args.power_sgd_rank}")
         return {(way["algorithm"], way["wire_bytes"], way["accumulation"],
-                 way["power_sgd_rank"]): way for way in json.loads(output)["ways"]}
+                 way["power_sgd_rank"]): way for way in plan["ways"]}
 
     def rows(self, rate, ways):
         """Of the ways over a cable of this rate, what overlap hides, and the compute times."""
@@ -219,14 +234,15 @@ class Bench:
         doctor = self.doctor()
         start = self.start_bytes()
         kinds = sorted({(way.algorithm, way.wire, way.rank) for way in ways})
-        free = [self.overlap(*kind, spin=False) for kind in kinds]
-        busy = [[self.overlap(*kind, spin=True) for kind in kinds]]
         computes = [self.compute_seconds()]
+        self.hosts.rate(rate)
+        free = [self.free_overlap(kind) for kind in kinds]
+        busy = [[self.busy_overlap(kind, computes[0]) for kind in kinds]]
         passes = []
         for _ in range(self.args.passes):
             self.hosts.rate(rate)
             passes.append([self.records(way, self.steps) for way in ways])
-            busy.append([self.overlap(*kind, spin=True) for kind in kinds])
+            busy.append([self.busy_overlap(kind, computes[0]) for kind in kinds])
             computes.append(self.compute_seconds())
         measured = [self.summary(results) for results in zip(*passes)]
         compute = [statistics.median(times) for times in zip(*computes)]
@@ -265,14 +281,14 @@ def markdown(result):
         lines.append(f"| {row['rate']} | {row['way']} | {row['step_s']:.3f} s | {speedup:.2f} | "
                      f"{row['mb_s_per_node']:.1f} | {row['plan_step_s']:.3f} s | {off:+.0%} | "
                      f"{row['plan_mb_s_per_node']:.1f} | {row['plan_limit']} |")
-    lines += ["", "| cable | exchange of 40 MiB | cores | backward | exchange | step with overlap "
-              "| without | hidden |", "|---|---|---|---|---|---|---|---|"]
+    lines += ["", "| cable | exchange | cores | MiB | backward | exchange | step with overlap "
+              "| without | hidden |", "|---|---|---|---|---|---|---|---|---|"]
     for rate, overlaps in result["overlap"].items():
         for one in overlaps:
             cores = "busy" if one["spin"] else "free"
             low = f", PowerSGD {one['power_sgd_rank']}" if one["power_sgd_rank"] else ""
             lines.append(f"| {rate} | {one['algorithm']} {one['wire']}{low} | {cores} | "
-                         f"{one['backward_s']:.3f} s | "
+                         f"{one['mib']} | {one['backward_s']:.3f} s | "
                          f"{one['exchange_s']:.3f} s | {one['with_overlap_s']:.3f} s | "
                          f"{one['without_overlap_s']:.3f} s | {one['hidden']:.0%} |")
     return "\n".join(lines) + "\n"
