@@ -120,6 +120,35 @@ inline ToyRun MakeToyRun(const ToyCorpus& corpus) {
   return run;
 }
 
+inline constexpr int64_t kFullToySteps = 11;
+
+// With everything that draws, adds up or remembers: dropout of all kinds, accumulation, averaged
+// weights, evaluations and checkpoints in between, more than one epoch of 70 pairs.
+inline ToyRun FullToyRun(const ToyCorpus& corpus, const TemporaryFolder& folder, int ranks) {
+  ToyRun run = MakeToyRun(corpus);
+  run.ranks = ranks;
+  run.task.model.dropout = 0.2f;
+  run.task.model.attention_dropout = 0.1f;
+  run.task.model.activation_dropout = 0.1f;
+  run.task.micro_batch_tokens = 25;
+  run.trainer.max_steps = kFullToySteps;
+  run.trainer.adam = {.weight_decay = 0.01f, .ema_decay = 0.9f};
+  run.trainer.eval_every = {PeriodUnit::kUpdates, 4};
+  run.trainer.checkpoint_every = {PeriodUnit::kUpdates, 3};
+  run.trainer.checkpoint_dir = folder.File("ckpt");
+  run.trainer.best_metric = "nll";
+  run.resume = "auto";
+  return run;
+}
+
+// Asks for a stop before the update that follows `step`.
+inline void StopAt(ToyRun& run, int64_t step, StopFlags& flags) {
+  run.stop_flags = &flags;
+  run.before_update = [step, &flags](int64_t now, ParameterSet&) {
+    if (now == step) flags.stop = true;
+  };
+}
+
 namespace internal {
 
 // Passes everything on to a TranslationTask and takes notes.

@@ -1,8 +1,12 @@
-// broken_weights_test.cc - a run that never had good weights ends with an error and leaves nothing.
+// broken_weights_test.cc - what a run does, says and saves when gradients are not numbers.
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 #include <limits>
+#include <mutex>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "dtrain/files/checkpoint_directory.h"
 #include "testing/toy_training.h"
@@ -93,6 +97,126 @@ TEST_CASE("a stop before the first good update saves nothing, and the same comma
                                                "begins anew"));
   }
   CHECK(ListCheckpoints(folder.File("ckpt")).empty());
+}
+
+TEST_CASE("gradients that stay NaN end the run with exit code 4 and keep its checkpoint") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder folder;
+  ToyRun run = FullToyRun(corpus, folder, 2);
+  run.trainer.max_steps = 100;
+  run.trainer.checkpoint_every = {PeriodUnit::kUpdates, 3};
+  run.before_update = [](int64_t step, ParameterSet& parameters) {
+    if (step == 4) {
+      *parameters.weights().data<float>() = kNaN;
+    }
+  };
+  for (const ToyResult& result : TrainToy(run)) {
+    CHECK(result.exit_code == ExitCode::kDiverged);
+    CHECK(result.state.step == 4 + 20);
+    CHECK(result.state.optimizer_steps == 4);
+    CHECK_THAT(result.message, Catch::Contains("the gradients of 20 updates in a row hold NaN") &&
+                                   Catch::Contains("lower optimizer.learning_rate"));
+  }
+  // No checkpoint with NaN pushed out the good one.
+  const auto checkpoint = FindLatestGood(folder.File("ckpt"));
+  REQUIRE(checkpoint.ok());
+  CHECK((*checkpoint)->step() == 4);  // the best one so far
+}
+
+TEST_CASE("weights that give no finite gradients are not saved when the run is stopped or ends") {
+  const ToyCorpus corpus(70);
+  for (const auto& [is_stopped, ema_decay] :
+       {std::pair(true, 0.9f), std::pair(false, 0.9f), std::pair(false, 0.0f)}) {
+    const TemporaryFolder folder;
+    ToyRun run = FullToyRun(corpus, folder, 2);
+    run.trainer.adam.ema_decay = ema_decay;
+    run.trainer.max_steps = 7;
+    StopFlags flags;
+    run.stop_flags = &flags;
+    run.before_update = [&flags, stops = is_stopped](int64_t step, ParameterSet& parameters) {
+      if (step == 4) {
+        *parameters.weights().data<float>() = kNaN;
+      }
+      if (step == 5 && stops) flags.stop = true;
+    };
+    for (const ToyResult& result : TrainToy(run)) {
+      CHECK(result.exit_code == (is_stopped ? ExitCode::kStopped : ExitCode::kDiverged));
+      CHECK_THAT(result.message, Catch::Contains("nothing is saved"));
+      CHECK(result.state.step == (is_stopped ? 6 : 7));
+    }
+    CHECK(ListCheckpoints(folder.File("ckpt")).back() == 4);
+    // The same command, without what broke it, goes on from there.
+    run.before_update = nullptr;
+    run.stop_flags = nullptr;
+    for (const ToyResult& result : TrainToy(run)) {
+      CHECK(result.exit_code == ExitCode::kDone);
+      CHECK(result.state.skipped == 0);
+    }
+  }
+}
+
+TEST_CASE(
+    "a stop behind a single skipped update is saved, and the next run names that checkpoint") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder folder;
+  ToyRun run = FullToyRun(corpus, folder, 2);
+  run.trainer.max_steps = 100;
+  StopFlags flags;
+  run.stop_flags = &flags;
+  run.before_update = [&](int64_t step, ParameterSet& parameters) {
+    if (step == 4) {
+      *parameters.weights().data<float>() = kNaN;
+      flags.stop = true;
+    }
+  };
+  CHECK(TrainToy(run)[0].exit_code == ExitCode::kStopped);
+  CHECK(ListCheckpoints(folder.File("ckpt")).back() == 5);
+  run.before_update = nullptr;
+  run.stop_flags = nullptr;
+  const ToyResult resumed = TrainToy(run)[0];
+  CHECK(resumed.exit_code == ExitCode::kDiverged);
+  CHECK_THAT(resumed.message, Catch::Contains("delete the checkpoint of step 5"));
+}
+
+TEST_CASE("a run that diverges just behind its last checkpoint says that it may be broken too") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder folder;
+  ToyRun run = FullToyRun(corpus, folder, 2);
+  run.trainer.max_steps = 100;
+  run.trainer.checkpoint_every = {PeriodUnit::kUpdates, 1};
+  run.before_update = [](int64_t step, ParameterSet& parameters) {
+    if (step == 5) {
+      *parameters.weights().data<float>() = kNaN;
+    }
+  };
+  CHECK_THAT(TrainToy(run)[0].message, Catch::Contains("delete the checkpoint of step 5"));
+}
+
+TEST_CASE("one rank with bad gradients makes all ranks skip that update") {
+  const ToyCorpus corpus(70);
+  ToyRun run = MakeToyRun(corpus);
+  run.ranks = 2;
+  // Broken before update 2 and repaired before update 3, on one rank only.
+  float saved = 0.0f;
+  std::thread::id broken;
+  std::mutex mutex;
+  run.before_update = [&](int64_t step, ParameterSet& parameters) {
+    const std::lock_guard lock(mutex);
+    float& weight = *parameters.weights().data<float>();
+    if (step == 1 && broken == std::thread::id()) {
+      broken = std::this_thread::get_id();
+      saved = weight;
+      weight = std::numeric_limits<float>::infinity();
+    } else if (step == 2 && broken == std::this_thread::get_id()) {
+      weight = saved;
+    }
+  };
+  const std::vector<ToyResult> results = TrainToy(run);
+  for (const ToyResult& result : results) {
+    CHECK(result.reason == "max_steps");
+    CHECK(result.state.skipped == 1);
+    CHECK(result.weights == results[0].weights);
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// epoch_limits_test.cc - a learning rate ends with the last epoch, whatever a run goes on with.
+// epoch_limits_test.cc - a run and its learning rate end with the last epoch.
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 #include <string>
@@ -39,14 +39,6 @@ void CheckFallsToTheEnd(const ToyResult& result) {
   CHECK(result.records.back().max_steps == result.state.step);
   CHECK(result.reason == "max_epochs");
   CHECK(result.state.position == DataPosition{.epoch = 3, .sample = 0});
-}
-
-// Asks for a stop before the update that follows `step`.
-void StopAt(ToyRun& run, int64_t step, StopFlags& flags) {
-  run.stop_flags = &flags;
-  run.before_update = [step, &flags](int64_t now, ParameterSet&) {
-    if (now == step) flags.stop = true;
-  };
 }
 
 std::vector<double> RatesOf(const ToyResult& result) {
@@ -106,6 +98,17 @@ TEST_CASE("a learning rate that falls to the last epoch's end does so on other d
   ToyRun further = FallingRun(other, another.File("ckpt"), 120);
   further.resume = folder.File("ckpt/last");
   CheckFallsToTheEnd(TrainToy(further)[0]);
+}
+
+TEST_CASE("a run ends after max_epochs, at the end of an epoch") {
+  const ToyCorpus corpus(70);
+  ToyRun run = MakeToyRun(corpus);
+  run.trainer.max_steps = 0;
+  run.trainer.max_epochs = 2;
+  const ToyResult result = TrainToy(run)[0];
+  CHECK(result.reason == "max_epochs");
+  CHECK(result.state.position == DataPosition{.epoch = 2, .sample = 0});
+  CHECK(result.evaluations.size() == 1);  // one comes at the end
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "dtrain/base/log.h"
 #include "dtrain/files/checkpoint_directory.h"
 #include "dtrain/parallel/internal/local_rounds.h"
 #include "testing/toy_training.h"
@@ -47,13 +48,6 @@ void CheckEqualRanks(const std::vector<ToyResult>& results) {
     CHECK(result.average == results[0].average);
     CHECK(result.state.optimizer_steps == results[0].state.optimizer_steps);
   }
-}
-
-void StopAt(ToyRun& run, int64_t step, StopFlags& flags) {
-  run.stop_flags = &flags;
-  run.before_update = [step, &flags](int64_t now, ParameterSet&) {
-    if (now == step) flags.stop = true;
-  };
 }
 
 // Mean loss of the last ten updates of a longer run.
@@ -207,6 +201,35 @@ TEST_CASE("a run that compresses from a later update on, or no more, says that t
       return absl::StrContains(text, c.words);
     }));
   }
+}
+
+TEST_CASE("what would spare the network only behind the end of the run is warned of") {
+  const ToyCorpus corpus;
+  const auto warnings_of = [](const ToyRun& run) {
+    std::mutex mutex;
+    std::string warnings;
+    const LogSink previous = SetLogSink([&](LogLevel level, std::string_view message) {
+      const std::lock_guard lock(mutex);
+      if (level >= LogLevel::kWarning) warnings += message;
+    });
+    CHECK(TrainToy(run)[0].exit_code == ExitCode::kDone);
+    SetLogSink(previous);
+    return warnings;
+  };
+  ToyRun compressed = PowerSgdRun(corpus, 2);
+  compressed.trainer.max_steps = 3;
+  compressed.trainer.reducer.power_sgd.start_step = 2;
+  CHECK(warnings_of(compressed).empty());
+  compressed.trainer.reducer.power_sgd.start_step = 3;
+  CHECK(warnings_of(compressed) ==
+        "trainer.power_sgd_start=3, but this run ends after 3 updates: all gradients travel whole; "
+        "lower it");
+  ToyRun rounds = LocalRun(corpus, 2, 2);
+  rounds.trainer.sync_every_start = 10;
+  CHECK(
+      warnings_of(rounds) ==
+      "trainer.sync_every_start=10, but this run ends after 10 updates: ranks never update alone; "
+      "lower it");
 }
 
 TEST_CASE("ranks that update alone hold the same weights after each round and at the end") {

@@ -104,6 +104,7 @@ absl::StatusOr<TrainResult> Trainer::Run() {
   elapsed_ = window_.start = last_checkpoint_ = Elapsed();
   // A resumed run that is already complete must not make another update.
   std::string reason = EndReason({});
+  if (reason.empty()) WarnOfLateStarts();
   if (reason.empty() && options_.timeline.on) StartTimeline();
   if (reason.empty() && state_.evaluation_due) {
     DT_RETURN_IF_ERROR(DoPeriodic(Clock(), {}));

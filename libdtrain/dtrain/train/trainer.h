@@ -241,6 +241,8 @@ class Trainer {
   // How many tokens the loaded update has. UsageError where PowerSGD has to know and the task does
   // not say.
   absl::Status TellReducer();
+  // Of what spares the network only behind the end of the run.
+  void WarnOfLateStarts() const;
   // Whether ranks make the update that follows `step` alone.
   bool AreRoundsDue(int64_t step) const;
   absl::Status BeginRounds();

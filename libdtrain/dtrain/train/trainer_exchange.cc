@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/log.h"
 #include "dtrain/parallel/internal/local_rounds.h"
 #include "dtrain/parallel/internal/power_sgd_memory.h"
 #include "dtrain/parallel/replica_check.h"
@@ -33,6 +35,22 @@ absl::Status Trainer::TellReducer() {
   }
   if (tokens > 0) reducer_->SetGradientTokens(static_cast<double>(tokens));
   return absl::OkStatus();
+}
+
+void Trainer::WarnOfLateStarts() const {
+  if (planned_end_ == 0 || comm_.size() == 1 || !comm_.is_root()) return;
+  const auto warn = [&](std::string_view key, int64_t start, std::string_view loss) {
+    if (start < planned_end_) return;
+    LogWarning(absl::StrFormat("trainer.%s=%d, but this run ends after %d updates: %s; lower it",
+                               key, start, planned_end_, loss));
+  };
+  const PowerSgdOptions& compression = options_.reducer.power_sgd;
+  if (compression.rank > 0) {
+    warn("power_sgd_start", compression.start_step, "all gradients travel whole");
+  }
+  if (options_.sync_every > 1) {
+    warn("sync_every_start", options_.sync_every_start, "ranks never update alone");
+  }
 }
 
 bool Trainer::AreRoundsDue(int64_t step) const {

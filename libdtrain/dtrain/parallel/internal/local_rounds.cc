@@ -74,10 +74,9 @@ void LocalRounds::AverageMoments(double share) {
   Average(adam_.second_moments(), share);
   const std::vector<float> first = ToVector(adam_.first_moments());
 
-  struct Sums {
-    double added, noise;
-  };
-  std::vector<Sums> sums(parameters_.in_backward_order().size());
+  // Of each parameter what the round added, then of each the noise in it.
+  const size_t count = parameters_.in_backward_order().size();
+  std::vector<double> sums(2 * count);
   ForParameters(parameters_, [&](size_t p, size_t begin, size_t end) {
     double added = 0.0, spread = 0.0;
     for (size_t i = begin; i < end; ++i) {
@@ -85,16 +84,17 @@ void LocalRounds::AverageMoments(double share) {
       spread += distance * distance;
       added += static_cast<double>(own_second[i]) - kept * static_cast<double>(start_[i]);
     }
-    sums[p] = {share * added, noise_of_spread * spread};
+    sums[p] = share * added;
+    sums[count + p] = noise_of_spread * spread;
   });
-  static_assert(sizeof(Sums) == 2 * sizeof(double));
-  comm_.AllReduce(std::span<double>(&sums.front().added, 2 * sums.size()), ReduceOp::kSum);
+  comm_.AllReduce(std::span<double>(sums), ReduceOp::kSum);
   std::array<double, 2> shares = {share * share, share * kept};
   comm_.AllReduce(std::span<double>(shares), ReduceOp::kSum);
 
   std::vector<float> second = ToVector(adam_.second_moments());
   ForParameters(parameters_, [&](size_t p, size_t begin, size_t end) {
-    const auto [added, noise] = sums[p];
+    const double added = sums[p];
+    const double noise = sums[count + p];
     if (!(noise > 0.0)) return;  // also where a rank's gradients were not finite
     const auto part = static_cast<float>(std::clamp(noise / added, 0.0, 1.0 - shares[0]));
     const auto left = static_cast<float>(shares[1]);
