@@ -1,5 +1,5 @@
-// best_checkpoint_test.cc - which evaluations choose the best checkpoint, and which end a run
-// early. SPDX-License-Identifier: Apache-2.0
+// best_checkpoint_test.cc - which evaluations choose the best checkpoint or end a run early.
+// SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <limits>
