@@ -157,6 +157,18 @@ TEST_CASE("translations depend neither on the batch nor on the window") {
   CHECK(ReadFile(tiny.Path("out")) == whole.output);
 }
 
+TEST_CASE("an output named as if it were packed is refused and not made") {
+  const TinyRun& tiny = TinyRun::Get();
+  for (const std::string name : {"out.gz", "out.zst"}) {
+    const Outcome refused = Tool("translate " + tiny.run + kShort + "--input=" + tiny.source +
+                                 " --output=" + tiny.Path(name));
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.output.find(name + ": text is written as it is, not packed") !=
+          std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(tiny.Path(name)));
+  }
+}
+
 TEST_CASE("the length normalisation is the run's unless --alpha says otherwise") {
   const TinyRun& tiny = TinyRun::Get();
   const auto scores = [&](const std::string& flag) {

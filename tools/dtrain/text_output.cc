@@ -8,6 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace dtrain {
@@ -15,6 +17,13 @@ namespace dtrain {
 namespace fs = std::filesystem;
 
 absl::StatusOr<TextOutput> TextOutput::Open(const std::string& path) {
+  for (const char* const packed : {".gz", ".zst"}) {
+    if (absl::EndsWith(path, packed)) {
+      return UsageError(
+          absl::StrCat(path, ": text is written as it is, not packed: give it a name without ",
+                       packed, ", or write to - and let gzip or zstd pack it"));
+    }
+  }
   TextOutput output(path);
   if (path == "-") {
     output.path_ = "standard output";
