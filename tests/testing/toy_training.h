@@ -5,8 +5,11 @@
 
 #include <catch2/catch.hpp>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -146,6 +149,26 @@ inline void StopAt(ToyRun& run, int64_t step, StopFlags& flags) {
   run.stop_flags = &flags;
   run.before_update = [step, &flags](int64_t now, ParameterSet&) {
     if (now == step) flags.stop = true;
+  };
+}
+
+// Makes a weight infinite before update 2 and as it was before update 3, on one rank only.
+inline void BreakOneRank(ToyRun& run) {
+  struct Break {
+    std::mutex mutex;
+    std::thread::id rank;
+    float saved = 0.0f;
+  };
+  run.before_update = [state = std::make_shared<Break>()](int64_t step, ParameterSet& parameters) {
+    const std::lock_guard lock(state->mutex);
+    float& weight = *parameters.weights().data<float>();
+    if (step == 1 && state->rank == std::thread::id()) {
+      state->rank = std::this_thread::get_id();
+      state->saved = weight;
+      weight = std::numeric_limits<float>::infinity();
+    } else if (step == 2 && state->rank == std::this_thread::get_id()) {
+      weight = state->saved;
+    }
   };
 }
 

@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 #include <limits>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -196,21 +194,7 @@ TEST_CASE("one rank with bad gradients makes all ranks skip that update") {
   const ToyCorpus corpus(70);
   ToyRun run = MakeToyRun(corpus);
   run.ranks = 2;
-  // Broken before update 2 and repaired before update 3, on one rank only.
-  float saved = 0.0f;
-  std::thread::id broken;
-  std::mutex mutex;
-  run.before_update = [&](int64_t step, ParameterSet& parameters) {
-    const std::lock_guard lock(mutex);
-    float& weight = *parameters.weights().data<float>();
-    if (step == 1 && broken == std::thread::id()) {
-      broken = std::this_thread::get_id();
-      saved = weight;
-      weight = std::numeric_limits<float>::infinity();
-    } else if (step == 2 && broken == std::this_thread::get_id()) {
-      weight = saved;
-    }
-  };
+  BreakOneRank(run);
   const std::vector<ToyResult> results = TrainToy(run);
   for (const ToyResult& result : results) {
     CHECK(result.reason == "max_steps");

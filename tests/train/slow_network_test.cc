@@ -4,12 +4,10 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <limits>
 #include <mutex>
 #include <numeric>
 #include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -361,20 +359,7 @@ TEST_CASE("a rank with bad gradients skips by itself and the mean is good again"
   const ToyCorpus corpus;
   ToyRun run = LocalRun(corpus, 2, 4);
   run.trainer.adam.ema_decay = 0.0f;
-  float saved = 0.0f;
-  std::thread::id broken;
-  std::mutex mutex;
-  run.before_update = [&](int64_t step, ParameterSet& parameters) {
-    const std::lock_guard lock(mutex);
-    float& weight = *parameters.weights().data<float>();
-    if (step == 1 && broken == std::thread::id()) {
-      broken = std::this_thread::get_id();
-      saved = weight;
-      weight = std::numeric_limits<float>::infinity();
-    } else if (step == 2 && broken == std::this_thread::get_id()) {
-      weight = saved;
-    }
-  };
+  BreakOneRank(run);
   const std::vector<ToyResult> results = TrainToy(run);
   CheckEqualRanks(results);
   CHECK(results[0].state.skipped == 1);
