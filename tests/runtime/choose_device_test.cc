@@ -119,6 +119,20 @@ TEST_CASE("two ranks that see the same GPU are told so") {
   }
 }
 
+TEST_CASE("ranks share a GPU where NCCL is told that each has a host of its own") {
+  const Hardware hardware(std::vector<Gpu>{{.id = "the only one"}});
+  const Device gpu{DeviceType::kCuda};
+  CHECK(DeviceIdentity(gpu) == "the only one");
+  setenv("NCCL_HOSTID", "first", /*replace=*/1);
+  const std::string first = DeviceIdentity(gpu);
+  // One name for both is no leave.
+  CHECK(Choose(DeviceChoice::kCuda, 2)[1].check_code == ExitCode::kUsage);
+  setenv("NCCL_HOSTID", "second", /*replace=*/1);
+  CHECK(DeviceIdentity(gpu) != first);
+  CHECK(DeviceIdentity(Device{}) == "cpu");
+  unsetenv("NCCL_HOSTID");
+}
+
 TEST_CASE("ranks that compute on different kinds of devices are told so") {
   const Hardware hardware(std::vector<Gpu>{Gpu()});
   const std::vector<std::string> messages = testing::RunRanks(2, [](Communicator& comm) {

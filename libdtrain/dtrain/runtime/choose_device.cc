@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/with_cuda.h"
@@ -63,11 +64,22 @@ absl::StatusOr<Device> ChooseDevice(DeviceChoice choice, const Communicator& com
       "run.device=cpu");
 }
 
-absl::Status CheckDevices(const Device& device, Communicator& comm) {
-  std::string mine = "cpu";
+std::string DeviceIdentity([[maybe_unused]] const Device& device) {
+  std::string identity = "cpu";
   if constexpr (kWithCuda) {
-    if (device.type == DeviceType::kCuda) mine = cuda::Properties(device).id;
+    if (device.type == DeviceType::kCuda) {
+      identity = cuda::Properties(device).id;
+      // NCCL's own name for a rank's host: who gives each rank another one means them to share a
+      // GPU, which NCCL then allows too.
+      const char* const host = std::getenv("NCCL_HOSTID");
+      if (host != nullptr) absl::StrAppend(&identity, " of ", host);
+    }
   }
+  return identity;
+}
+
+absl::Status CheckDevices(const Device& device, Communicator& comm) {
+  const std::string mine = DeviceIdentity(device);
   if (comm.size() == 1) return absl::OkStatus();
   const std::vector<std::string> all = comm.AllGatherStrings(mine);
   for (int a = 0; a < comm.size(); ++a) {

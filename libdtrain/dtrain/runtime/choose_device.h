@@ -3,6 +3,8 @@
 #ifndef DTRAIN_RUNTIME_CHOOSE_DEVICE_H_
 #define DTRAIN_RUNTIME_CHOOSE_DEVICE_H_
 
+#include <string>
+
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/device/device.h"
@@ -16,8 +18,13 @@ enum class DeviceChoice { kAuto, kCpu, kCuda };
 // UsageError: no GPU or driver where one is asked for, fewer GPUs than ranks, one too old.
 absl::StatusOr<Device> ChooseDevice(DeviceChoice choice, const Communicator& comm);
 
-// UsageError on all ranks where some compute on CPUs and some on GPUs, or two share a GPU.
-// Collective.
+// What CheckDevices() compares: "cpu", or the GPU's id with NCCL_HOSTID, where that is set. Ranks
+// that each have another NCCL_HOSTID may share a GPU (docs/gpu.md): for trying several, not for
+// speed.
+std::string DeviceIdentity(const Device& device);
+
+// UsageError on all ranks where some compute on CPUs and some on GPUs, or two have the same GPU's
+// identity. Collective.
 absl::Status CheckDevices(const Device& device, Communicator& comm);
 
 }  // namespace dtrain
