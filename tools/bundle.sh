@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   tools/bundle.sh [--preset cuda|cpu] [--tests REGEX] [OUT]
-# writes OUT/ and OUT.tar.gz (build/dtrain-bundle), with all tests or those whose names match.
+# writes OUT/ and OUT.tar.xz (build/dtrain-bundle), with all tests or those whose names match.
 #
 # The other machine needs glibc of this one's version or later and, for the CUDA device, a GPU's driver
 # and CUDA's cuBLASLt: of the toolkit or of Python's nvidia packages. There:
-#   tar xzf dtrain-bundle.tar.gz && dtrain-bundle/run_tests.sh
+#   tar xJf dtrain-bundle.tar.xz && dtrain-bundle/run_tests.sh
 #   dtrain-bundle/run gpu_check.sh
 #   dtrain-bundle/run mpirun -n 2 nmt_train --version
 set -euo pipefail
@@ -35,7 +35,7 @@ out=$(realpath -m "$out")
   fail "$out is there and is no bundle: give another folder"
 # shellcheck source=tools/setup.sh
 source "$here/setup.sh"
-install_packages "${build_packages[@]}" patchelf python3
+install_packages "${build_packages[@]}" patchelf python3 xz-utils
 
 # ---- build and install: one libdtrain for all programs, as its kernels are most of their size ----
 build=build/bundle-$preset
@@ -48,7 +48,7 @@ benches=(op_bench dtrain_step_bench)
 [ "$preset" = cpu ] || benches+=(kernel_bench)
 cmake --build "$build" --target nmt_train bert_classify bert_pretrain bert_squad dtrain_tool "${benches[@]}" "${test_programs[@]}"
 
-rm -rf "$out" "$out.tar.gz"
+rm -rf "$out" "$out.tar.xz"
 mkdir -p "$out"/{etc,lib/fallback,licenses,tests,share/dtrain/bench}
 cmake --install "$build" --prefix "$out" >/dev/null
 rm -r "$out/include" "$out/lib/cmake"
@@ -118,8 +118,8 @@ find "$out/lib" -name '*.so*' -type f -exec chmod u+w {} + -exec strip --strip-u
   set_rpath '$ORIGIN/../../../..' "$out/$mpi_plugins"/*.so
 }
 
-tar -C "$(dirname "$out")" -I 'gzip -9' -cf "$out.tar.gz" "$(basename "$out")"
-bytes=$(stat -c %s "$out.tar.gz")
-echo "$out.tar.gz: $((bytes >> 20)) MiB, unpacked $(du -sm "$out" | cut -f1) MiB," \
+tar -C "$(dirname "$out")" -I 'xz -T0' -cf "$out.tar.xz" "$(basename "$out")"
+bytes=$(stat -c %s "$out.tar.xz")
+echo "$out.tar.xz: $((bytes >> 20)) MiB, unpacked $(du -sm "$out" | cut -f1) MiB," \
   "$(wc -l <"$out/tests/tests.txt") tests"
 [ "$bytes" -le $((most_mib << 20)) ] || fail "that is more than $most_mib MiB"

@@ -5,7 +5,8 @@
 #   tools/gpu_check.sh                     builds the preset cuda here (not counted) and checks it
 #   tools/gpu_check.sh --bundle DIR        checks a bundle that tools/bundle.sh made elsewhere
 #   tools/gpu_check.sh --stages A,B        only these stages of
-#                                          tests,nccl,train,agree,memcheck,racecheck,kernels,steps
+#                                          tests,nccl,train,agree,ranks,faults,memcheck,racecheck,
+#                                          kernels,steps
 #   tools/gpu_check.sh --long              ten times the time; two more sanitizers, more step times
 #   tools/gpu_check.sh --peer PYTHON       also PyTorch's steps beside ours, by a python that has it
 #   tools/gpu_check.sh --logs DIR          where the logs go (gpu-check-logs)
@@ -14,15 +15,17 @@
 # nothing failed but something was not run. Which GPU: CUDA_VISIBLE_DEVICES.
 set -uo pipefail
 
-# Seconds a stage may take: 515 in all. Of nccl's two tests the larger has four processes take turns
+# Seconds a stage may take: 520 in all. Of nccl's two tests the larger has four processes take turns
 # on one GPU, whose bytes go through sockets.
-declare -A limits=([tests]=110 [nccl]=60 [train]=60 [agree]=45 [memcheck]=60 [racecheck]=60 [kernels]=60
-  [steps]=60)
-order=(tests nccl train agree memcheck racecheck kernels steps)
+declare -A limits=([tests]=110 [nccl]=40 [train]=30 [agree]=30 [ranks]=40 [faults]=60 [memcheck]=60
+  [racecheck]=60 [kernels]=30 [steps]=60)
+order=(tests nccl train agree ranks faults memcheck racecheck kernels steps)
 # A program that takes longer than this has failed, not only come too late.
 test_seconds=60 peer_seconds=3600
+# The demo's with wider layers, in fp32.
+oom_kib_per_token=900
 # How many programs share the GPU: most leave it idle mostly.
-jobs_at_once=4 sanitizers_at_once=8
+jobs_at_once=4 sanitizers_at_once=$(($(nproc) > 8 ? $(nproc) : 8))
 # Updates of a short training run in each precision.
 train_steps=60
 # Updates after which the losses of GPU and CPU are compared, in fp32, and how far they may differ.
@@ -150,8 +153,9 @@ stage_nccl() {
   local name program variables
   while read -r _ name _ program variables; do
     read -ra variables <<<"$variables"
+    # mpirun hands its standard input on, which here is the list.
     attempt "$name" "$test_seconds" env "${variables[@]}" mpirun --oversubscribe --bind-to none \
-      -n "${name##*/}" "$tests_dir/$program"
+      -n "${name##*/}" "$tests_dir/$program" </dev/null
     ! grep -q 'skipped: ' "$logs/${name//\//_}.log" || record "$name: there is no NCCL" 'not run' 0
   done <"$nccl_list"
 }
@@ -178,11 +182,11 @@ losses() {
     sort -k1,1
 }
 compare_losses() {
-  join <(losses "$logs/run losses cpu") <(losses "$logs/run losses cuda") | sort -n |
+  join <(losses "$logs/run losses $1") <(losses "$logs/run losses $2") | sort -n |
     awk -v within=$agree_within -v wanted=$agree_steps '
       { difference = $2 - $3; if (difference < 0) difference = -difference
         if (difference > worst) worst = difference
-        print "update", $1, "loss on the CPU", $2, "on the GPU", $3 }
+        print "update", $1, "losses", $2, $3 }
       END { print NR, "updates, largest difference", worst
             exit !(NR == wanted && worst <= within) }'
 }
@@ -193,8 +197,86 @@ stage_agree() {
     train "losses $device" --device=$device --max_steps=$agree_steps trainer.precision=fp32 \
       trainer.log_every=1 optimizer.schedule=inverse_sqrt || return
   done
-  attempt 'losses of GPU and CPU agree' 10 compare_losses
+  attempt 'losses of GPU and CPU agree' 10 compare_losses cpu cuda
   tail -n 1 "$logs/losses_of_GPU_and_CPU_agree.log"
+}
+
+# As the stage above, in 2 and 4 processes that share the GPU and exchange gradients by NCCL.
+# shellcheck disable=SC2016  # mpirun's processes have the variable
+rank_of_its_own_host='export NCCL_HOSTID=dtrain-$OMPI_COMM_WORLD_RANK; exec "$@"'
+# train_ranks NAME RANKS ARGUMENT...: train() on that many.
+train_ranks() {
+  local name=$1 ranks=$2
+  shift 2
+  rm -rf "$logs/run $name"
+  NCCL_NET=Socket NCCL_SOCKET_IFNAME=lo NCCL_ALGO=Ring NCCL_PROTO=Simple NCCL_MAX_CTAS=2 \
+    NCCL_NVLS_ENABLE=0 NCCL_RAS_ENABLE=0 OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES=$one_gpu \
+    timeout -k 5 "$test_seconds" mpirun --oversubscribe --bind-to none -n "$ranks" bash -c "$rank_of_its_own_host" - \
+    "$bin_dir/nmt_train" --config="$configs/demo.textproto" --run_dir="$logs/run $name" \
+    --device=cuda --progress=plain trainer.eval_every= trainer.eval_max_sentences=5 \
+    optimizer.schedule=inverse_sqrt "$@" </dev/null
+}
+# Ranks draw their dropout each for themselves.
+stage_ranks() {
+  local ranks
+  for ranks in 1 2 4; do
+    attempt "losses $ranks" "$test_seconds" train_ranks "losses $ranks" "$ranks" \
+      --max_steps=$agree_steps trainer.precision=fp32 trainer.log_every=1 model.dropout=0 || return
+    [ "$ranks" != 1 ] || continue
+    grep -qs 'from GPU to GPU: NCCL' "$logs/run losses $ranks/logs"/rank-*.log ||
+      record "losses $ranks: there is no NCCL" 'not run' 0
+    attempt "losses of 1 and $ranks ranks agree" 10 compare_losses 1 "$ranks"
+    tail -n 1 "$logs/losses_of_1_and_${ranks}_ranks_agree.log"
+  done
+}
+# rank_process RUN RANK: the process of that rank.
+rank_process() {
+  local process
+  for process in /proc/[0-9]*; do
+    tr '\0' '\n' <"$process/cmdline" | grep -qxF -- "--run_dir=$logs/run $1" &&
+      tr '\0' '\n' <"$process/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$2" &&
+      echo "${process#/proc/}"
+  done 2>/dev/null
+}
+# ends_after NAME SIGNAL RANK WITHIN ARGUMENT...: four ranks train until one gets a signal. The job
+# must end within that time, with an error, leave no process, and its output name the rank.
+ends_after() {
+  local name=$1 signal=$2 rank=$3 within=$4 job status=0 from took i
+  shift 4
+  rm -rf "$logs/run $name"
+  train_ranks "$name" 4 --max_steps=0 trainer.max_time=50s trainer.log_every=1 "$@" &
+  job=$!
+  for i in {1..300}; do
+    [ "$(losses "$logs/run $name" 2>/dev/null | wc -l)" -lt 5 ] || break
+    sleep 0.1
+  done
+  echo "after ${i}00 ms: $signal to rank $rank"
+  kill -s "$signal" "$(rank_process "$name" "$rank")" || { kill $job; return 1; }
+  from=$(date +%s%N)
+  wait $job || status=$?
+  took=$((($(date +%s%N) - from) / 1000000))
+  echo "the job ended after $took ms with $status"
+  sleep 0.5
+  for i in {0..3}; do
+    [ -z "$(rank_process "$name" "$i")" ] || { echo "rank $i is still there"; return 1; }
+  done
+  grep -h "rank $rank" "$logs/run $name"/logs/rank-*.log "$logs/${name// /_}.log" | tail -n 3
+  [ $status != 0 ] && [ $took -le "$((1000 * within))" ] &&
+    grep -qh "rank $rank " "$logs/run $name"/logs/rank-*.log
+}
+# Four ranks of which not all find the memory they need: 0.3 of the GPU's each.
+ends_out_of_memory() {
+  local mib status=0
+  mib=$(nvidia-smi -i "$one_gpu" --query-gpu=memory.total --format=csv,noheader,nounits) || return
+  train_ranks "$1" 4 --max_steps=3 model.ffn_size=16384 trainer.micro_batch_tokens=1000000 \
+    trainer.tokens_per_batch=$((4 * mib * 1024 * 3 / 10 / oom_kib_per_token)) || status=$?
+  echo "ended with $status"
+  [ $status = 5 ]
+}
+stage_faults() {
+  attempt 'killed rank' 60 ends_after 'killed rank' KILL 2 10
+  attempt 'stopped rank' 60 ends_after 'stopped rank' STOP 1 23 run.comm_timeout=8s
+  attempt 'memory of a rank' 60 ends_out_of_memory 'memory of a rank'
 }
 
 # The stages named after a tool of compute-sanitizer.
@@ -253,6 +335,9 @@ fi
 gpu=${gpu%%:*}
 echo "dtrain $commit on $gpu"
 if [ -n "$peer" ]; then order+=(peer) limits[peer]=$peer_seconds; fi
+
+# That of CUDA_VISIBLE_DEVICES, or the first: of one that is all they see ranks need not have a share.
+one_gpu=${CUDA_VISIBLE_DEVICES:-0} one_gpu=${one_gpu%%,*}
 
 declare -A took
 started=$SECONDS

@@ -12,8 +12,9 @@
 //   nmt_base    6+6 layers, hidden 512, 128 pairs of 32+32 tokens, vocabulary 32768
 // Encoders have gelu and 4 classes at the first token, the others relu. --lengths=real draws
 // lengths as sentences have them (mean about half of the longest); a padded peer still computes the
-// longest. --pass=eval is a forward pass without dropout and update. On a GPU a time is that of
-// kBlock steps, which end with one wait, by their number.
+// longest. --sequences and --length take another batch than the model's. --pass=eval is a forward
+// pass without dropout and update. On a GPU a time is that of kBlock steps, which end with one
+// wait, by their number.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -76,6 +77,8 @@ struct Options {
   int64_t recompute_every = 2;
   int64_t threads = 1;
   int64_t steps = 12;
+  int64_t sequences = 0;
+  int64_t length = 0;
   double dropout = 0.1;
 };
 
@@ -283,8 +286,10 @@ absl::StatusOr<Value> Named(std::string_view flag, const std::string& name,
 absl::StatusOr<std::unique_ptr<Workload>> MakeWorkload(const Options& options, const Device& device,
                                                        DType dtype) {
   std::string known;
-  for (const Sizes& sizes : kModels) {
+  for (Sizes sizes : kModels) {
     if (sizes.name == options.model) {
+      if (options.sequences > 0) sizes.sequences = static_cast<int32_t>(options.sequences);
+      if (options.length > 0) sizes.length = static_cast<int32_t>(options.length);
       if (sizes.decoder_layers > 0) {
         return std::make_unique<Seq2SeqWorkload>(options, sizes, device, dtype);
       }
@@ -451,6 +456,8 @@ absl::Status Main(int argc, char** argv) {
   flags.Add("threads", "compute threads", &options.threads);
   flags.Add("steps", "timed steps, after some of warm-up", &options.steps);
   flags.Add("dropout", "probability", &options.dropout);
+  flags.Add("sequences", "how many in a batch; 0: the model's", &options.sequences);
+  flags.Add("length", "the longest's tokens; 0: the model's", &options.length);
   DT_RETURN_IF_ERROR(flags.ParseAll(argc, argv));
   if (flags.help_wanted()) {
     std::fputs(flags.Help().c_str(), stdout);
