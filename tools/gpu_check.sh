@@ -23,7 +23,7 @@ order=(tests nccl train agree ranks faults memcheck racecheck kernels steps)
 # A program that takes longer than this has failed, not only come too late.
 test_seconds=60 peer_seconds=3600
 # The demo's with wider layers, in fp32.
-oom_kib_per_token=900
+oom_kib_per_token=520
 # How many programs share the GPU: most leave it idle mostly.
 jobs_at_once=4 sanitizers_at_once=$(($(nproc) > 8 ? $(nproc) : 8))
 # Updates of a short training run in each precision.

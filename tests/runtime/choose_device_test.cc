@@ -168,6 +168,51 @@ TEST_CASE("a full GPU says who wants how much and what the others hold") {
   CHECK(activations->Allocate(size_t{20} << 20) != nullptr);  // what is left is still good
 }
 
+std::shared_ptr<Arena> Growing() {
+  return Arena::Create({DeviceType::kCuda}, "activations", Arena::kDefaultCapacity,
+                       ArenaMemory::kGrowing);
+}
+
+// Of requests that differ from step to step, each of two tensors of which the first is freed.
+void TakeUnlikeSteps(const std::shared_ptr<Arena>& arena) {
+  for (size_t mib = 70; mib <= 100; mib += 5) {
+    const auto input = arena->Allocate(mib << 20);
+    const auto output = arena->Allocate(mib << 19);
+  }
+}
+
+TEST_CASE("a growing arena takes no more of a GPU than what is in use at once") {
+  // 150 MiB in use at most, of a GPU that has room for it once.
+  const Hardware hardware(std::vector<Gpu>{{.bytes = size_t{192} << 20}});
+  const auto arena = Growing();
+  TakeUnlikeSteps(arena);
+  CHECK(arena->peak() >> 20 == 150);
+  std::string message;
+  const auto kept = arena->Allocate(size_t{120} << 20);
+  try {
+    const auto more = arena->Allocate(size_t{80} << 20);
+  } catch (const DeviceMemoryError& error) {
+    message = error.what();
+  }
+  CHECK_THAT(message, Catch::Contains("cuda:0 is full: activations need 81 MiB more (held: "
+                                      "activations 160 MiB)"));
+  CHECK(arena->Allocate(size_t{20} << 20) != nullptr);  // what is left is still good
+}
+
+TEST_CASE("what a growing arena took is free after it") {
+  const Hardware hardware(std::vector<Gpu>{{.bytes = size_t{192} << 20}});
+  for (int i = 0; i < 3; ++i) TakeUnlikeSteps(Growing());
+  CHECK(Arena::Create({DeviceType::kCuda}, "test")->Allocate(size_t{180} << 20) != nullptr);
+}
+
+TEST_CASE("without address spaces a growing arena takes slabs") {
+  const Hardware hardware(std::vector<Gpu>{{.bytes = size_t{192} << 20}});
+  Gpus().has_address_spaces = false;
+  const auto arena = Growing();
+  CHECK_THROWS_AS(TakeUnlikeSteps(arena), DeviceMemoryError);
+  CHECK(arena->Allocate(size_t{70} << 20) != nullptr);
+}
+
 TEST_CASE("so it does where a kernel's scratch or a buffer finds no room") {
   const Hardware hardware(std::vector<Gpu>{{.bytes = size_t{300} << 20}});
   const Device gpu{DeviceType::kCuda};

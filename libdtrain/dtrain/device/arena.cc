@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "dtrain/base/check.h"
+#include "dtrain/device/cuda/address_space.h"
+#include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/internal/guard.h"
 #include "dtrain/device/internal/held_memory.h"
 #include "dtrain/device/with_cuda.h"
@@ -42,7 +44,16 @@ std::shared_ptr<Arena> Arena::Create(const Device& device, std::string role, siz
 Arena::Arena(const Device& device, std::string role, size_t capacity, ArenaMemory memory)
     : device_(device), role_(std::move(role)), capacity_(capacity), memory_(memory) {
   DT_CHECK(kWithCuda || device.type == DeviceType::kCpu) << "this build has no CUDA device";
-  if (device.type == DeviceType::kCuda) return;
+  if constexpr (kWithCuda) {
+    if (device.type == DeviceType::kCuda) {
+      if (memory == ArenaMemory::kGrowing) {
+        // More than the GPU has: what is freed in between leaves gaps.
+        space_ = cuda::AddressSpace::Reserve(device, 4 * cuda::Properties(device).total_bytes);
+      }
+      if (space_ != nullptr) free_.emplace(space_->base(), space_->bytes());
+      return;
+    }
+  }
   std::byte* const base = ReserveHostMemory(capacity_);
   slabs_.push_back({base, capacity_});
   reserved_ = capacity_;
@@ -52,6 +63,7 @@ Arena::Arena(const Device& device, std::string role, size_t capacity, ArenaMemor
 Arena::~Arena() {
   if constexpr (kWithCuda) {
     if (device_.type == DeviceType::kCuda) {
+      if (space_ != nullptr) internal::GiveSpace(device_, role_, std::move(space_));
       for (const Slab& slab : slabs_) {
         internal::GiveMemory(device_, role_, slab.base, slab.bytes, memory_);
       }
@@ -66,13 +78,25 @@ void Arena::AddSlab(size_t bytes) {
     constexpr size_t kSmallest = size_t{64} << 20;
     // The last bytes stay unused: slabs that happen to be neighbours must not merge.
     const size_t size = std::max(bytes, kSmallest) + kAlignment;
-    if (device_.type == DeviceType::kCpu || reserved_ + size > capacity_) throw std::bad_alloc();
+    if (device_.type == DeviceType::kCpu || space_ != nullptr || reserved_ + size > capacity_)
+      throw std::bad_alloc();
     void* const base = internal::TakeMemory(device_, role_, size, bytes, memory_);
     slabs_.push_back({static_cast<std::byte*>(base), size});
     reserved_ += size;
     free_.emplace(slabs_.back().base, size - kAlignment);
   } else {
     throw std::bad_alloc();
+  }
+}
+
+void Arena::GrowTo([[maybe_unused]] const std::byte* end, [[maybe_unused]] size_t bytes) {
+  if constexpr (kWithCuda) {
+    if (space_ == nullptr) return;
+    constexpr size_t kPiece = cuda::AddressSpace::kPieceBytes;
+    const auto needed = static_cast<size_t>(end - space_->base());
+    if (needed <= space_->backed()) return;
+    const size_t more = (needed - space_->backed() + kPiece - 1) / kPiece * kPiece;
+    internal::GrowSpace(device_, role_, *space_, more, bytes);
   }
 }
 
@@ -88,6 +112,7 @@ std::shared_ptr<std::byte> Arena::Allocate(size_t bytes) {
     block = find();
   }
   const auto [begin, available] = *block;
+  GrowTo(begin + size, size);
   free_.erase(block);
   if (available > size) free_.emplace(begin + size, available - size);
   used_ += size;

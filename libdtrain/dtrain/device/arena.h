@@ -4,7 +4,9 @@
 // A first-fit free list. A training step frees what it took, so the same sequence of requests gives
 // the same addresses in every step and nothing is allocated from the system after the first. On the
 // CPU one reservation of address space holds it all; pages become memory when first touched, so
-// peak() is what the process pays. On a GPU memory is taken in slabs as it is first needed.
+// peak() is what the process pays. A GPU's memory is taken in slabs as it is first needed, or as on
+// the CPU where the arena is made to grow: sizes that change from step to step would leave slabs
+// that nothing fits into any more.
 #ifndef DTRAIN_DEVICE_ARENA_H_
 #define DTRAIN_DEVICE_ARENA_H_
 
@@ -21,10 +23,15 @@
 
 namespace dtrain {
 
+namespace cuda {
+class AddressSpace;
+}  // namespace cuda
+
 // Where an arena on a GPU takes its memory; on the CPU they are the same.
 enum class ArenaMemory {
   kDevice,
-  kPinned  // of the host, read and written by both at the same address
+  kGrowing,  // the device's, in one piece; as kDevice where the GPU or its driver cannot
+  kPinned    // of the host, read and written by both at the same address
 };
 
 // A GPU is full. what() says which arena asked for how much and what all of them hold.
@@ -44,9 +51,10 @@ class Arena : public std::enable_shared_from_this<Arena> {
   static constexpr size_t kAlignment = 128;
   // Bytes after each block: on the CPU readable and writable, as vector tails overrun; else not.
   static constexpr size_t kPadding = 64;
+  static constexpr size_t kDefaultCapacity = size_t{1} << 40;
 
-  // Holds at most `capacity` bytes on `device`; throws std::bad_alloc where the CPU cannot reserve
-  // them. `role` names the arena in messages ("activations").
+  // Holds at most `capacity` bytes on `device`, kGrowing what the GPU has; throws std::bad_alloc
+  // where the CPU cannot reserve them. `role` names the arena in messages ("activations").
   static std::shared_ptr<Arena> Create(const Device& device, std::string role,
                                        size_t capacity = kDefaultCapacity,
                                        ArenaMemory memory = ArenaMemory::kDevice);
@@ -56,8 +64,7 @@ class Arena : public std::enable_shared_from_this<Arena> {
 
   // A block of at least `bytes`, contents undefined, freed when the last owner lets go; the block
   // keeps the arena alive. Throws std::bad_alloc when the arena is full, DeviceMemoryError when
-  // the GPU is. One thread
-  // at a time.
+  // the GPU is. One thread at a time.
   std::shared_ptr<std::byte> Allocate(size_t bytes);
 
   // What a request of `bytes` takes of the arena.
@@ -65,8 +72,6 @@ class Arena : public std::enable_shared_from_this<Arena> {
     return (bytes + kPadding + kAlignment - 1) / kAlignment * kAlignment;
   }
 
-  // Bytes taken from the device; on the CPU address space.
-  size_t reserved() const { return reserved_; }
   size_t used() const { return used_; }
   // Where it is the same as before, the same requests get the same addresses as then.
   uint64_t Layout() const;
@@ -76,8 +81,6 @@ class Arena : public std::enable_shared_from_this<Arena> {
   const std::string& role() const { return role_; }
 
  private:
-  static constexpr size_t kDefaultCapacity = size_t{1} << 40;
-
   struct Slab {
     std::byte* base = nullptr;
     size_t bytes = 0;
@@ -86,15 +89,18 @@ class Arena : public std::enable_shared_from_this<Arena> {
   Arena(const Device& device, std::string role, size_t capacity, ArenaMemory memory);
   // Takes memory for a request of that many bytes from the device.
   void AddSlab(size_t bytes);
+  // Memory behind all addresses of space_ below `end`, for a request of that many bytes.
+  void GrowTo(const std::byte* end, size_t bytes);
   void Free(std::byte* begin, size_t bytes);
 
   Device device_;
   std::string role_;
   size_t capacity_;
   ArenaMemory memory_;
-  std::vector<Slab> slabs_;            // the CPU's reservation, or a GPU's allocations
-  size_t reserved_ = 0;                // bytes of all slabs
-  std::map<std::byte*, size_t> free_;  // start -> bytes, neighbours merged
+  std::vector<Slab> slabs_;                    // the CPU's reservation, or a GPU's allocations
+  size_t reserved_ = 0;                        // bytes of all slabs
+  std::shared_ptr<cuda::AddressSpace> space_;  // in place of slabs, where kGrowing
+  std::map<std::byte*, size_t> free_;          // start -> bytes, neighbours merged
   size_t used_ = 0;
   size_t peak_ = 0;
 };

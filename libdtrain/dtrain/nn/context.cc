@@ -19,7 +19,8 @@ Context::Context(const Device& device, const ContextOptions& options)
     : options_(options),
       dropout_seed_(SeedOfRank(options.seed, options.rank)),
       stream_(device),
-      activations_(Arena::Create(device, "activations")) {
+      activations_(
+          Arena::Create(device, "activations", Arena::kDefaultCapacity, ArenaMemory::kGrowing)) {
   if (device.type == DeviceType::kCuda) device_step_ = Buffer(device, sizeof(step_));
 }
 

@@ -19,6 +19,7 @@ struct Gpu {
 // Of the process; changed while no other thread computes. Work runs on the first GPU alone.
 struct GpuSettings {
   std::vector<Gpu> gpus = {Gpu()};
+  bool has_address_spaces = true;                          // device/cuda/address_space.h
   std::string why = "no CUDA-capable device is detected";  // where there is none
 };
 GpuSettings& Gpus();

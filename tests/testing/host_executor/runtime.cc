@@ -1,10 +1,12 @@
-// runtime.cc - device/cuda/runtime.h on host memory: the GPU that the executor pretends to be.
+// runtime.cc - device/cuda/runtime.h and address_space.h on host memory: the GPU that the executor
+// pretends to be.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Work is streams.h's to run. New memory holds NaN bytes: what a kernel reads without anybody
 // having written it shows.
 #include "dtrain/device/cuda/runtime.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +19,7 @@
 #include <new>
 #include <vector>
 
+#include "dtrain/device/cuda/address_space.h"
 #include "dtrain/device/cuda/error.h"
 #include "dtrain/device/cuda/event_order.h"
 #include "testing/host_executor/cublaslt.h"
@@ -60,6 +63,24 @@ Memory& TheMemory() {
   return memory;
 }
 
+// Counts more bytes as in use, with the mutex held.
+void Use(Memory& memory, size_t bytes) {
+  if (memory.used + bytes > host_executor::Gpus().gpus.at(0).bytes) throw std::bad_alloc();
+  memory.used += bytes;
+}
+
+void CheckDevice(const Device& device) {
+  if (device.index != 0) throw CudaError("work runs on the first emulated GPU");
+}
+
+void FinishQuietly() {
+  try {
+    host_executor::FinishAll();  // as freeing waits for the device
+  } catch (const std::exception&) {
+    // Reported by whoever waits for the stream; memory goes either way.
+  }
+}
+
 void* AllocateHost(size_t bytes) {
   // No more than asked for: what lies after it is AddressSanitizer's.
   void* memory = nullptr;
@@ -96,14 +117,13 @@ DeviceProperties Properties(const Device& device) {
 }
 
 void* Allocate(const Device& device, size_t bytes) {
-  if (device.index != 0) throw CudaError("work runs on the first emulated GPU");
+  CheckDevice(device);
   host_executor::RefuseWhileRecording("cudaMalloc");
   Memory& memory = TheMemory();
   const std::scoped_lock lock(memory.mutex);
-  if (memory.used + bytes > host_executor::Gpus().gpus.at(0).bytes) throw std::bad_alloc();
+  Use(memory, bytes);
   void* const block = AllocateHost(bytes);
   memory.blocks[block] = bytes;
-  memory.used += bytes;
   return block;
 }
 
@@ -120,13 +140,49 @@ void Free(const Device&, void* block) noexcept {
 void* AllocatePinned(const Device&, size_t bytes) { return AllocateHost(bytes); }
 
 void FreePinned(void* memory) noexcept {
-  try {
-    host_executor::FinishAll();  // as freeing waits for the device
-  } catch (const std::exception&) {
-    // Reported by whoever waits for the stream; memory goes either way.
-  }
+  FinishQuietly();
   host_executor::RemoveMemory(memory);
   std::free(memory);
+}
+
+std::unique_ptr<AddressSpace> AddressSpace::Reserve(const Device& device, size_t bytes) {
+  CheckDevice(device);
+  if (!host_executor::Gpus().has_address_spaces) return nullptr;
+  bytes = (bytes + kPieceBytes - 1) / kPieceBytes * kPieceBytes;
+  void* const base =
+      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) return nullptr;
+  return std::unique_ptr<AddressSpace>(
+      new AddressSpace(device, static_cast<std::byte*>(base), bytes));
+}
+
+AddressSpace::~AddressSpace() {
+  FinishQuietly();
+  std::byte* at = base_;
+  for (const size_t piece : pieces_) {
+    host_executor::RemoveMemory(at);
+    at += piece;
+  }
+  munmap(base_, bytes_);
+  Memory& memory = TheMemory();
+  const std::scoped_lock lock(memory.mutex);
+  memory.used -= backed_;
+}
+
+void AddressSpace::Grow(size_t more) {
+  host_executor::RefuseWhileRecording("cuMemCreate");
+  if (more > bytes_ - backed_) throw std::bad_alloc();
+  {
+    Memory& memory = TheMemory();
+    const std::scoped_lock lock(memory.mutex);
+    Use(memory, more);
+  }
+  std::byte* const at = base_ + backed_;
+  mprotect(at, more, PROT_READ | PROT_WRITE);
+  std::memset(at, 0xff, more);
+  host_executor::AddMemory(at, more);
+  pieces_.push_back(more);
+  backed_ += more;
 }
 
 void* CreateStream(const Device&) { return host_executor::NewStream(); }

@@ -47,23 +47,27 @@ class HeldMemory {
   std::map<std::pair<std::string, std::string>, size_t> by_role_;  // device and role -> bytes
 };
 
+DeviceMemoryError Full(const Device& device, bool is_pinned, const std::string& user,
+                       size_t wanted) {
+  const std::string full =
+      is_pinned ? "the host has no more pinned memory" : DeviceName(device) + " is full";
+  return DeviceMemoryError(full + ": " + user + " need " + std::to_string(wanted / kMebibyte + 1) +
+                           " MiB more (held: " + HeldMemory::Get().Describe(device) + ")");
+}
+
 }  // namespace
 
 void* TakeMemory(const Device& device, const std::string& role, size_t bytes, size_t wanted,
                  ArenaMemory memory, std::string_view user) {
+  const bool is_pinned = memory == ArenaMemory::kPinned;
   void* base = nullptr;
   try {
-    base = memory == ArenaMemory::kPinned ? cuda::AllocatePinned(device, bytes)
-                                          : cuda::Allocate(device, bytes);
+    base = is_pinned ? cuda::AllocatePinned(device, bytes) : cuda::Allocate(device, bytes);
   } catch (const std::bad_alloc&) {
-    const std::string full = memory == ArenaMemory::kPinned ? "the host has no more pinned memory"
-                                                            : DeviceName(device) + " is full";
     const std::string use = user.empty() ? std::string() : " (" + std::string(user) + ")";
-    throw DeviceMemoryError(full + ": " + role + use + " need " +
-                            std::to_string(wanted / kMebibyte + 1) +
-                            " MiB more (held: " + HeldMemory::Get().Describe(device) + ")");
+    throw Full(device, is_pinned, role + use, wanted);
   }
-  if (memory == ArenaMemory::kDevice) HeldMemory::Get().Take(device, role, bytes);
+  if (!is_pinned) HeldMemory::Get().Take(device, role, bytes);
   return base;
 }
 
@@ -72,6 +76,23 @@ void GiveMemory(const Device& device, const std::string& role, void* base, size_
   if (memory == ArenaMemory::kPinned) return cuda::FreePinned(base);
   cuda::Free(device, base);
   HeldMemory::Get().Give(device, role, bytes);
+}
+
+void GrowSpace(const Device& device, const std::string& role, cuda::AddressSpace& space,
+               size_t bytes, size_t wanted) {
+  try {
+    space.Grow(bytes);
+  } catch (const std::bad_alloc&) {
+    throw Full(device, /*is_pinned=*/false, role, wanted);
+  }
+  HeldMemory::Get().Take(device, role, bytes);
+}
+
+void GiveSpace(const Device& device, const std::string& role,
+               std::shared_ptr<cuda::AddressSpace> space) {
+  const size_t bytes = space->backed();
+  space.reset();
+  if (bytes > 0) HeldMemory::Get().Give(device, role, bytes);
 }
 
 }  // namespace dtrain::internal

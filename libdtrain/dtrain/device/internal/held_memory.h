@@ -4,10 +4,12 @@
 #define DTRAIN_DEVICE_INTERNAL_HELD_MEMORY_H_
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "dtrain/device/arena.h"
+#include "dtrain/device/cuda/address_space.h"
 #include "dtrain/device/device.h"
 
 namespace dtrain::internal {
@@ -19,6 +21,12 @@ void* TakeMemory(const Device& device, const std::string& role, size_t bytes, si
                  ArenaMemory memory, std::string_view user = {});
 void GiveMemory(const Device& device, const std::string& role, void* base, size_t bytes,
                 ArenaMemory memory);
+
+// More memory for `space`, as TakeMemory() does; GiveSpace() gives all of it back.
+void GrowSpace(const Device& device, const std::string& role, cuda::AddressSpace& space,
+               size_t bytes, size_t wanted);
+void GiveSpace(const Device& device, const std::string& role,
+               std::shared_ptr<cuda::AddressSpace> space);
 
 }  // namespace dtrain::internal
 

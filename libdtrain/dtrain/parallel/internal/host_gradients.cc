@@ -19,8 +19,8 @@ size_t BytesOf(const BucketRange& range) {
 HostGradients::HostGradients(const Tensor& flat, const std::optional<Stream>& compute)
     : flat_(flat), compute_(compute), stream_(flat.device()), data_(flat.data<float>()) {
   if (flat.device().type == DeviceType::kCpu) return;
-  arena_ =
-      Arena::Create(flat.device(), "gradients on the host", size_t{1} << 40, ArenaMemory::kPinned);
+  arena_ = Arena::Create(flat.device(), "gradients on the host", Arena::kDefaultCapacity,
+                         ArenaMemory::kPinned);
   staging_ = Empty(*arena_, flat.shape(), DType::kFloat32);
   data_ = staging_.data<float>();
 }
