@@ -1,5 +1,4 @@
-// runtime.cc - device/cuda/runtime.h and address_space.h on host memory: the GPU that the executor
-// pretends to be.
+// runtime.cc - the GPU that the executor pretends to be: its runtime and addresses on host memory.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Work is streams.h's to run. New memory holds NaN bytes: what a kernel reads without anybody
