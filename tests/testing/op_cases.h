@@ -30,8 +30,9 @@ inline Arena& TestArena() {
   return *arena;
 }
 
-inline double ValueAt(const Tensor& x, int64_t index) {
-  FinishOps();
+// One element, while no op is running: FinishOps() first, once for all of them, as it waits for the
+// device.
+inline double ReadElement(const Tensor& x, int64_t index) {
   switch (x.dtype()) {
     case DType::kFloat32:
       return static_cast<double>(x.data<float>()[index]);
@@ -46,8 +47,7 @@ inline double ValueAt(const Tensor& x, int64_t index) {
   }
 }
 
-inline void SetAt(Tensor& x, int64_t index, double value) {
-  FinishOps();
+inline void WriteElement(Tensor& x, int64_t index, double value) {
   switch (x.dtype()) {
     case DType::kFloat32:
       x.data<float>()[index] = static_cast<float>(value);
@@ -66,11 +66,22 @@ inline void SetAt(Tensor& x, int64_t index, double value) {
   }
 }
 
+inline double ValueAt(const Tensor& x, int64_t index) {
+  FinishOps();
+  return ReadElement(x, index);
+}
+
+inline void SetAt(Tensor& x, int64_t index, double value) {
+  FinishOps();
+  WriteElement(x, index, value);
+}
+
 inline int64_t RowsOfTensor(const Tensor& x) { return x.shape().rank() == 0 ? 1 : x.dim(0); }
 
-// Calls body(index in memory, running number) for every element.
+// Calls body(index in memory, running number) for every element, after all ops.
 template <typename Body>
 void ForElements(const Tensor& x, const Body& body) {
+  FinishOps();
   const int64_t rows = RowsOfTensor(x);
   const int64_t columns = rows == 0 ? 0 : x.elements() / rows;
   for (int64_t r = 0; r < rows; ++r) {
@@ -81,19 +92,21 @@ void ForElements(const Tensor& x, const Body& body) {
 // All elements, row by row.
 inline Values ValuesOf(const Tensor& x) {
   Values values(static_cast<size_t>(x.elements()));
-  ForElements(x, [&](int64_t at, int64_t i) { values[static_cast<size_t>(i)] = ValueAt(x, at); });
+  ForElements(x,
+              [&](int64_t at, int64_t i) { values[static_cast<size_t>(i)] = ReadElement(x, at); });
   return values;
 }
 
 inline Tensor Filled(const Shape& shape, DType dtype, double value) {
   Tensor x = Empty(TestArena(), shape, dtype);
-  ForElements(x, [&](int64_t at, int64_t) { SetAt(x, at, value); });
+  ForElements(x, [&](int64_t at, int64_t) { WriteElement(x, at, value); });
   return x;
 }
 
 inline Tensor FromValues(const Shape& shape, DType dtype, const Values& values) {
   Tensor x = Empty(TestArena(), shape, dtype);
-  ForElements(x, [&](int64_t at, int64_t i) { SetAt(x, at, values[static_cast<size_t>(i)]); });
+  ForElements(x,
+              [&](int64_t at, int64_t i) { WriteElement(x, at, values[static_cast<size_t>(i)]); });
   return x;
 }
 
@@ -103,7 +116,7 @@ inline Tensor Random(const Shape& shape, DType dtype, uint32_t site, double low 
   RandomStream random({.seed = 1234, .site = site});
   Tensor x = Empty(TestArena(), shape, dtype);
   ForElements(x, [&](int64_t at, int64_t) {
-    SetAt(x, at, low + (high - low) * static_cast<double>(random.NextUniform()));
+    WriteElement(x, at, low + (high - low) * static_cast<double>(random.NextUniform()));
   });
   return x;
 }
@@ -126,7 +139,8 @@ void CopyBack(const Tensor& x, std::vector<T>& values) {
 inline Tensor RandomIds(int64_t count, uint32_t bound, uint32_t site) {
   RandomStream random({.seed = 99, .site = site});
   Tensor x = Empty(TestArena(), {count}, DType::kInt32);
-  for (int64_t i = 0; i < count; ++i) SetAt(x, i, random.NextBelow(bound));
+  FinishOps();
+  for (int64_t i = 0; i < count; ++i) WriteElement(x, i, random.NextBelow(bound));
   return x;
 }
 
@@ -135,8 +149,8 @@ inline Tensor InsideOf(int64_t width, int64_t first, const Tensor& x) {
   Tensor wide = Filled({x.dim(0), width}, x.dtype(), 77.0);
   Tensor view = wide.Columns(first, first + x.dim(1));
   const Values values = ValuesOf(x);
-  ForElements(view,
-              [&](int64_t at, int64_t i) { SetAt(view, at, values[static_cast<size_t>(i)]); });
+  ForElements(
+      view, [&](int64_t at, int64_t i) { WriteElement(view, at, values[static_cast<size_t>(i)]); });
   return view;
 }
 
@@ -153,10 +167,11 @@ inline Tensor Strided(const Tensor& x, Margins margins) {
 
 // That the columns around a Strided() or StridedAligned() view still hold 77.
 inline bool MarginsUntouched(const Tensor& view) {
+  FinishOps();
   for (int64_t r = 0; r < view.dim(0); ++r) {
     const int64_t row = r * view.row_stride();
     for (const int64_t c : {int64_t{-2}, int64_t{-1}, view.dim(1), view.dim(1) + 2}) {
-      if (ValueAt(view, row + c) != 77.0) return false;
+      if (ReadElement(view, row + c) != 77.0) return false;
     }
   }
   return true;
