@@ -17,8 +17,8 @@ set -uo pipefail
 
 # Seconds a stage may take: 520 in all. Of nccl's two tests the larger has four processes take turns
 # on one GPU, whose bytes go through sockets.
-declare -A limits=([tests]=110 [nccl]=40 [train]=30 [agree]=30 [ranks]=40 [faults]=60 [memcheck]=60
-  [racecheck]=60 [kernels]=30 [steps]=60)
+declare -A limits=([tests]=60 [nccl]=40 [train]=30 [agree]=30 [ranks]=40 [faults]=60 [memcheck]=60
+  [racecheck]=110 [kernels]=30 [steps]=60)
 order=(tests nccl train agree ranks faults memcheck racecheck kernels steps)
 # A program that takes longer than this has failed, not only come too late.
 test_seconds=60 peer_seconds=3600
@@ -202,8 +202,11 @@ stage_agree() {
 }
 
 # As the stage above, in 2 and 4 processes that share the GPU and exchange gradients by NCCL.
-# shellcheck disable=SC2016  # mpirun's processes have the variable
-rank_of_its_own_host='export NCCL_HOSTID=dtrain-$OMPI_COMM_WORLD_RANK; exec "$@"'
+# From rank $first_of_host_b on they also have another host's name.
+# shellcheck disable=SC2016  # mpirun's processes have the variables
+rank_of_its_own_host='export NCCL_HOSTID=dtrain-$OMPI_COMM_WORLD_RANK
+[ "$OMPI_COMM_WORLD_RANK" -ge "${first_of_host_b:-$OMPI_COMM_WORLD_SIZE}" ] || exec "$@"
+exec unshare --uts bash -c '"'"'hostname gpu-check-b && exec "$@"'"'"' - "$@"'
 # train_ranks NAME RANKS ARGUMENT...: train() on that many.
 train_ranks() {
   local name=$1 ranks=$2
@@ -216,19 +219,29 @@ train_ranks() {
     --device=cuda --progress=plain trainer.eval_every= trainer.eval_max_sentences=5 \
     optimizer.schedule=inverse_sqrt "$@" </dev/null
 }
-# Ranks draw their dropout each for themselves.
-stage_ranks() {
-  local ranks
-  for ranks in 1 2 4; do
-    attempt "losses $ranks" "$test_seconds" train_ranks "losses $ranks" "$ranks" \
-      --max_steps=$agree_steps trainer.precision=fp32 trainer.log_every=1 model.dropout=0 || return
-    [ "$ranks" != 1 ] || continue
-    grep -qs 'from GPU to GPU: NCCL' "$logs/run losses $ranks/logs"/rank-*.log ||
-      record "losses $ranks: there is no NCCL" 'not run' 0
-    attempt "losses of 1 and $ranks ranks agree" 10 compare_losses 1 "$ranks"
-    tail -n 1 "$logs/losses_of_1_and_${ranks}_ranks_agree.log"
-  done
+# losses_of NAME RANKS WAY: trains as one rank does, with gradients going NCCL's way.
+losses_of() {
+  local name=$1 ranks=$2 way=$3
+  # Ranks draw their dropout each for themselves.
+  attempt "losses $name" "$test_seconds" train_ranks "losses $name" "$ranks" \
+    --max_steps=$agree_steps trainer.precision=fp32 trainer.log_every=1 model.dropout=0 || return
+  [ "$ranks" != 1 ] || return 0
+  grep -qs "from GPU to GPU: NCCL .*$way" "$logs/run losses $name/logs"/rank-*.log ||
+    record "losses $name: NCCL does not connect them" 'not run' 0
+  attempt "losses of 1 and $name ranks agree" 10 compare_losses 1 "$name"
+  tail -n 1 "$logs/losses_of_1_and_${name}_ranks_agree.log"
 }
+stage_ranks() {
+  losses_of 1 1 ''
+  losses_of 2 2 flat
+  losses_of 4 4 flat
+  if unshare --uts true 2>/dev/null; then
+    first_of_host_b=2 losses_of 2+2 4 hierarchical
+  else
+    record 'losses 2+2: this user cannot name hosts' 'not run' 0
+  fi
+}
+
 # rank_process RUN RANK: the process of that rank.
 rank_process() {
   local process
