@@ -106,6 +106,7 @@ else
   peer_script=$PWD/tools/bench/peer_torch.py
   commit=$(git describe --always --dirty)
 fi
+short_demo=(--config="$configs/demo.textproto" --progress=plain trainer.eval_every= trainer.eval_max_sentences=5)
 [ -s "$test_list" ] || fail "there are no kernel tests in it: it was built without CUDA"
 
 # attempt NAME SECONDS COMMAND...: its output goes to a log, whose end is shown where it fails. What
@@ -165,8 +166,8 @@ train() {
   local name=$1
   shift
   rm -rf "$logs/run $name"
-  attempt "$name" "${limits[$stage]}" "$bin_dir/nmt_train" --config="$configs/demo.textproto" \
-    --run_dir="$logs/run $name" --progress=plain trainer.eval_every= trainer.eval_max_sentences=5 "$@"
+  attempt "$name" "${limits[$stage]}" "$bin_dir/nmt_train" "${short_demo[@]}" \
+    --run_dir="$logs/run $name" "$@"
 }
 stage_train() {
   local precision
@@ -215,8 +216,7 @@ train_ranks() {
   NCCL_NET=Socket NCCL_SOCKET_IFNAME=lo NCCL_ALGO=Ring NCCL_PROTO=Simple NCCL_MAX_CTAS=2 \
     NCCL_NVLS_ENABLE=0 NCCL_RAS_ENABLE=0 OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES=$one_gpu \
     timeout -k 5 "$test_seconds" mpirun --oversubscribe --bind-to none -n "$ranks" bash -c "$rank_of_its_own_host" - \
-    "$bin_dir/nmt_train" --config="$configs/demo.textproto" --run_dir="$logs/run $name" \
-    --device=cuda --progress=plain trainer.eval_every= trainer.eval_max_sentences=5 \
+    "$bin_dir/nmt_train" "${short_demo[@]}" --run_dir="$logs/run $name" --device=cuda \
     optimizer.schedule=inverse_sqrt "$@" </dev/null
 }
 # losses_of NAME RANKS WAY: trains as one rank does, with gradients going NCCL's way.
