@@ -13,10 +13,11 @@ Writes OUTPUT.json and OUTPUT.md. Machines change their speed from minute to min
 run in turns, --passes times: a step time is the median over passes of the medians of
 metrics/steps.jsonl, after two updates of warm-up each. MB/s per node are the bytes that host a's card
 sent in the run, less those of the start, per update and by the step time. dtrain plan gets the speeds
-that dtrain doctor measured on the same cable, the compute times of runs with 1 and 4 micro-batches on
-the cable without limit (medians of runs before, between and after the passes), and what overlap hides
-of a way's exchange where the ranks keep the cores busy, as they do here: four ranks share one machine
-(medians of runs before, between and after the passes, for one alone is off by up to half).
+that dtrain doctor measured on the same cable, the compute times of runs with 1 and 4 micro-batches
+whose ranks learn alone (trainer.sync_every), and what overlap hides of a way's exchange where the
+ranks keep the cores busy, as they do here: four ranks share one machine. Both are medians of runs
+before, between and after the passes, for one alone is off by up to half. (Runs that exchange over a
+cable without limit are no measure of computing: their exchange takes the ranks' cores.)
 """
 
 import argparse
@@ -127,7 +128,7 @@ class Bench:
                        check=True, stdout=subprocess.DEVNULL)
         self.parameters = self.plan_of("--step_seconds=1")["parameters"]
 
-    def config(self, way):
+    def config(self, way, alone=False):
         """nmt_train's arguments; dtrain plan takes those of the model as well."""
         model = [f"model.encoder_layers={self.layers}", f"model.decoder_layers={self.layers}",
                  f"model.hidden_size={self.hidden}", f"model.ffn_size={4 * self.hidden}",
@@ -136,17 +137,20 @@ class Bench:
                  # A rank's share of a micro-batch, with room for uneven sentences.
                  f"trainer.micro_batch_tokens={self.tokens // 4 * 5 // 4}",
                  f"trainer.bucket_mib={1 if self.args.smoke else 4}"]
+        if alone:
+            model.append(f"trainer.sync_every={self.steps}")
         if way.rank:
             model += [f"trainer.power_sgd_rank={way.rank}", "trainer.power_sgd_start=0"]
         return model
 
-    def records(self, way, steps):
-        """Of the updates after the first two, and bytes host a sent."""
+    def records(self, way, steps, alone=False):
+        """Of the updates after the first two, and bytes host a sent. Ranks `alone` share nothing but
+        the last update."""
         self.runs += 1
         run_dir = self.folder / f"run-{self.runs}"
         before = self.hosts.sent_bytes()
         self.hosts.mpirun(
-            [self.bin / "nmt_train", *self.config(way), f"trainer.wire_precision={way.wire}",
+            [self.bin / "nmt_train", *self.config(way, alone), f"trainer.wire_precision={way.wire}",
              f"trainer.max_steps={steps}", "trainer.log_every=1", "trainer.eval_every=",
              "trainer.checkpoint_every=", "trainer.eval_max_sentences=1", "trainer.beam_size=1",
              "run.device=cpu", "run.progress=none", f"run.run_dir={run_dir}"],
@@ -155,7 +159,7 @@ class Bench:
         lines = (run_dir / "metrics/steps.jsonl").read_text().splitlines()[1:]
         records = [json.loads(line) for line in lines]
         shutil.rmtree(run_dir)
-        return records[2:] or records, sent
+        return (records[2:-1] if alone else records[2:]) or records, sent
 
     def train(self, way, steps):
         """Step seconds, the share of it that waits for gradients, and bytes host a sent."""
@@ -170,14 +174,9 @@ class Bench:
                 statistics.mean(sent for _, sent in results))
 
     def compute_seconds(self):
-        """Of an update with one micro-batch, and of it what does not grow with more; while the cable
-        has no limit."""
-        self.hosts.rate(None)
-
-        def of(micro_batches):
-            seconds, share, _ = self.train(Way("hierarchical", "fp32", micro_batches, 0), self.steps)
-            return seconds * (1 - share)
-        one, four = of(1), of(4)
+        """Of an update with one micro-batch, and of it what does not grow with more."""
+        one, four = (self.summary([self.records(Way("flat", "fp32", micro_batches, 0), self.steps,
+                                                alone=True)])[0] for micro_batches in (1, 4))
         return one, min(max((4 * one - four) / 3, 0.0), 0.5 * one)
 
     def start_bytes(self):
@@ -235,12 +234,10 @@ class Bench:
         start = self.start_bytes()
         kinds = sorted({(way.algorithm, way.wire, way.rank) for way in ways})
         computes = [self.compute_seconds()]
-        self.hosts.rate(rate)
         free = [self.free_overlap(kind) for kind in kinds]
         busy = [[self.busy_overlap(kind, computes[0]) for kind in kinds]]
         passes = []
         for _ in range(self.args.passes):
-            self.hosts.rate(rate)
             passes.append([self.records(way, self.steps) for way in ways])
             busy.append([self.busy_overlap(kind, computes[0]) for kind in kinds])
             computes.append(self.compute_seconds())
@@ -262,7 +259,8 @@ class Bench:
                          "plan_limit": plan["limit"]})
             print(f"{rate}  {way.name}: {seconds:.3f} s, planned {plan['seconds']:.3f} s",
                   file=sys.stderr)
-        return rows, free + list(itertools.chain(*busy)), compute
+        return (rows, free + list(itertools.chain(*busy)), compute,
+                {"doctor": json.loads(doctor.read_text()), "computes": computes})
 
 
 def markdown(result):
@@ -320,9 +318,10 @@ def main():
         bench = Bench(args, hosts, folder)
         bench.prepare()
         result = {"steps": bench.steps, "passes": args.passes, "tokens": args.tokens,
-                  "compute_s": {}, "rows": [], "overlap": {}}
+                  "compute_s": {}, "rows": [], "overlap": {}, "inputs": {}}
         for rate in rates:
-            rows, result["overlap"][rate], result["compute_s"][rate] = bench.rows(rate, ways)
+            (rows, result["overlap"][rate], result["compute_s"][rate],
+             result["inputs"][rate]) = bench.rows(rate, ways)
             result["rows"] += rows
     Path(args.output + ".json").write_text(json.dumps(result, indent=1) + "\n")
     table = markdown(result)
