@@ -1,17 +1,18 @@
 # DtrainCpuKernels.cmake - compiles the CPU kernels once per instruction set.
 #
 # dtrain_cpu_kernels(FILE...) adds *_cpu.cc to the library once per instruction set, each time
-# in a namespace of its own (cpu_generic, cpu_avx2, cpu_avx512); base/internal/cpu_kernel.h picks one
-# at run time. Such files include nothing that instantiates std templates: the linker would keep one
+# in a namespace of its own (cpu_generic, cpu_avx2, ...); base/internal/cpu_kernel.h picks one at
+# run time. Such files include nothing that instantiates std templates: the linker would keep one
 # copy for all, perhaps the one a smaller machine cannot run.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  set(DTRAIN_CPU_ISAS generic avx2 avx512)
+  set(DTRAIN_CPU_ISAS generic avx2 avx512 avx512_bf16)
 else()
   set(DTRAIN_CPU_ISAS generic)
 endif()
 set(DTRAIN_CPU_FLAGS_generic "")
 set(DTRAIN_CPU_FLAGS_avx2 -march=x86-64-v3)
 set(DTRAIN_CPU_FLAGS_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+set(DTRAIN_CPU_FLAGS_avx512_bf16 ${DTRAIN_CPU_FLAGS_avx512} -mavx512bf16)
 
 function(dtrain_cpu_kernels)
   list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)

@@ -21,6 +21,7 @@ CpuIsa Detect() {
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vl");
+  if (v4 && __builtin_cpu_supports("avx512bf16")) return CpuIsa::kAvx512Bf16;
   if (v4) return CpuIsa::kAvx512;
   if (v3) return CpuIsa::kAvx2;
 #endif
@@ -31,10 +32,10 @@ CpuIsa Choose() {
   const CpuIsa detected = Detect();
   const char* const asked = std::getenv("DTRAIN_CPU_ISA");
   if (asked == nullptr) return detected;
-  for (const CpuIsa isa : {CpuIsa::kGeneric, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
+  for (const CpuIsa isa : {CpuIsa::kGeneric, CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Bf16}) {
     if (asked == CpuIsaName(isa)) return std::min(isa, detected);
   }
-  LogWarning(std::string("DTRAIN_CPU_ISA is generic, avx2 or avx512, not \"") + asked +
+  LogWarning(std::string("DTRAIN_CPU_ISA is generic, avx2, avx512 or avx512_bf16, not \"") + asked +
              "\": " + std::string(CpuIsaName(detected)) + " is used");
   return detected;
 }
@@ -58,6 +59,8 @@ std::string_view CpuIsaName(CpuIsa isa) {
       return "avx2";
     case CpuIsa::kAvx512:
       return "avx512";
+    case CpuIsa::kAvx512Bf16:
+      return "avx512_bf16";
   }
   return "?";
 }

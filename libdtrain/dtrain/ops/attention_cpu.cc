@@ -8,7 +8,9 @@
 //   P = exp(S - log_sum_exp);  dP = dO V^T;  dS = scale P (mask dP - D)
 //   dV += dropout(P)^T dO;  dK += dS^T Q;  dQ += dS K
 // K and V are transposed once per unit, so that every product reads its right side in whole
-// vectors; sequences of up to kKeyTile keys are a single tile.
+// vectors; sequences of up to kKeyTile keys are a single tile. Where the processor multiplies pairs
+// of bfloat16 (Terms::kPairs), bfloat16 tensors are multiplied as they are, and P and dS are
+// rounded to bfloat16 in between, as on GPUs; sums and the softmax are float32 in any case.
 #include "dtrain/ops/internal/attention_kernel.h"
 #include "dtrain/ops/internal/small_matrix.h"
 
@@ -17,8 +19,6 @@ namespace {
 
 inline int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t Larger(int64_t a, int64_t b) { return a > b ? a : b; }
-
-const float kMinusInfinity = -__builtin_inff();
 
 // One (sequence, head), with the memory it works in.
 template <typename T>
@@ -60,15 +60,21 @@ Unit<T> MakeUnit(const AttentionArgs& args, int64_t index) {
   return u;
 }
 
-// [keys, dim] as tiles of [dim, tile_row].
-template <typename T>
+// [keys, dim] as tiles of [terms of dim, tile_row].
+template <Terms kTerms, typename T>
 const float* TransposeTiles(Unit<T>& u, const T* from, int64_t stride) {
   const int64_t tiles = (u.keys + kKeyTile - 1) / kKeyTile;
   float* const to = u.Take(tiles * u.tile_floats);
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t first = t * kKeyTile;
-    TransposeCopy(from + first * stride, stride, Smaller(kKeyTile, u.keys - first), u.dim,
-                  to + t * u.tile_floats, u.tile_row);
+    const int64_t keys = Smaller(kKeyTile, u.keys - first);
+    float* const tile = to + t * u.tile_floats;
+    if constexpr (kTerms == Terms::kPairs) {
+      TransposeCopy(reinterpret_cast<const float*>(from + first * stride), stride / 2, keys,
+                    u.dim / 2, tile, u.tile_row);
+    } else {
+      TransposeCopy(from + first * stride, stride, keys, u.dim, tile, u.tile_row);
+    }
   }
   return to;
 }
@@ -101,18 +107,6 @@ Draws DrawTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile, ui
   DrawDropout(args.dropout_key, static_cast<uint64_t>(first), tile.queries, blocks, row_blocks,
               buffer);
   return {buffer, blocks * 8};
-}
-
-inline IntVec LaneNumbers() {
-  IntVec lanes{};
-  for (int i = 0; i < kLanes; ++i) lanes[i] = i;
-  return lanes;
-}
-
-// `x` where the lane of a vector starting at column `begin` is below `valid`, else `other`.
-inline Vec Below(int64_t begin, int64_t valid, Vec x, float other) {
-  if (begin + kLanes <= valid) return x;
-  return LaneNumbers() < static_cast<int32_t>(valid - begin) ? x : Broadcast(other);
 }
 
 inline Vec KeepFactor(const AttentionArgs& args, const uint16_t* draws) {
@@ -164,20 +158,20 @@ struct ForwardMemory {
   SoftmaxRow rows[kQueryTile];
 };
 
-template <typename T>
+template <Terms kTerms, typename T>
 void ForwardTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile, const FloatRows& q,
                  ForwardMemory& memory) {
   const Draws draws = DrawTile(args, u, tile, memory.draws);
   const float* const k_tile = memory.k_tiles + tile.key / kKeyTile * u.tile_floats;
-  const float* const v = memory.v.data + tile.key * memory.v.row;
+  const float* const v = memory.v.data + tile.key / kPack<kTerms> * memory.v.row;
   for (int64_t row = 0; row < tile.queries; row += kBlockRows) {
     const int rows = static_cast<int>(Smaller(kBlockRows, tile.queries - row));
     const int64_t extent = tile.Extent(row, rows);
     if (extent <= 0) continue;
     const int64_t vecs = tile.Vecs(extent);
-    Multiply<false>(rows,
-                    {q.data + row * q.row, q.row, 1, k_tile, u.tile_row, memory.scores, u.tile_row},
-                    u.dim, vecs);
+    Multiply<false, kTerms>(
+        rows, {q.data + row * q.row, q.row, 1, k_tile, u.tile_row, memory.scores, u.tile_row},
+        u.dim / kPack<kTerms>, vecs);
     for (int r = 0; r < rows; ++r) {
       float* const scores = memory.scores + r * u.tile_row;
       const int64_t valid = tile.Extent(row + r, 1);
@@ -187,21 +181,22 @@ void ForwardTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile, 
       }
       ForwardRow(args, valid, vecs, draws.data + (row + r) * draws.row, scores,
                  memory.rows[row + r], memory.out + (row + r) * u.padded_dim, u.padded_dim);
+      if constexpr (kTerms == Terms::kPairs) NarrowRow(scores, vecs, scores);
     }
-    Multiply<true>(rows,
-                   {memory.scores, u.tile_row, 1, v, memory.v.row, memory.out + row * u.padded_dim,
-                    u.padded_dim},
-                   extent, u.padded_dim / kLanes);
+    Multiply<true, kTerms>(rows,
+                           {memory.scores, u.tile_row, 1, v, memory.v.row,
+                            memory.out + row * u.padded_dim, u.padded_dim},
+                           TermsOf<kTerms>(extent), u.padded_dim / kLanes);
   }
 }
 
-template <typename T>
+template <Terms kTerms, typename T>
 void ForwardUnit(const AttentionArgs& args, int64_t index) {
   Unit<T> u = MakeUnit<T>(args, index);
   if (u.queries == 0) return;
   ForwardMemory memory;
-  memory.k_tiles = TransposeTiles(u, u.k, args.k_stride);
-  memory.v = WholeRows(u.v, args.v_stride, u.keys, u.dim, u.Take(u.keys * u.padded_dim));
+  memory.k_tiles = TransposeTiles<kTerms>(u, u.k, args.k_stride);
+  memory.v = RightRows<kTerms>(u.v, args.v_stride, u.keys, u.dim, u.Take(u.keys * u.padded_dim));
   memory.scores = u.Take(kBlockRows * u.tile_row);
   memory.out = u.Take(kQueryTile * u.padded_dim);
   float* const q_copy = u.Take(kQueryTile * u.padded_dim);
@@ -209,13 +204,13 @@ void ForwardUnit(const AttentionArgs& args, int64_t index) {
   for (int64_t query = 0; query < u.queries; query += kQueryTile) {
     const int64_t queries = Smaller(kQueryTile, u.queries - query);
     const FloatRows q =
-        WholeRows(u.q + query * args.q_stride, args.q_stride, queries, u.dim, q_copy);
+        LeftRows<kTerms>(u.q + query * args.q_stride, args.q_stride, queries, u.dim, q_copy);
     for (int64_t i = 0; i < queries * u.padded_dim; i += kLanes) Store(memory.out + i, Vec{});
     for (int64_t r = 0; r < queries; ++r) memory.rows[r] = {kMinusInfinity, 0.0f};
     for (int64_t key = 0; key < u.keys; key += kKeyTile) {
       const Tile tile = {query, queries, key, Smaller(kKeyTile, u.keys - key), args.causal};
       if (tile.Extent(0, queries) <= 0) break;
-      ForwardTile(args, u, tile, q, memory);
+      ForwardTile<kTerms>(args, u, tile, q, memory);
     }
     for (int64_t r = 0; r < queries; ++r) {
       const int64_t token = u.first_query + query + r;
@@ -233,10 +228,12 @@ struct BackwardMemory {
   const float* k_tiles;
   const float* v_tiles;
   FloatRows k;
-  float* p;   // [kQueryTile, tile_row]: scores, then dropout(P)
-  float* ds;  // likewise: dP, then dS
-  float* dq;  // [kQueryTile, padded_dim]
-  float* dk;  // [keys, padded_dim]
+  // [kQueryTile, tile_row]: scores, then dropout(P); pairs of queries lie in every other row.
+  float* p;
+  float* ds;       // likewise: dP, then dS
+  float* ds_rows;  // of a block, dS as a left side: in pairs [kBlockRows, tile_row], else ds itself
+  float* dq;       // [kQueryTile, padded_dim]
+  float* dk;       // [keys, padded_dim]
   float* dv;
   uint16_t* draws;
   float log_sum_exp[kQueryTile];
@@ -273,32 +270,57 @@ void BackwardRow(const AttentionArgs& args, const BackwardRowArgs& row, float* p
   }
 }
 
+// Queries and gradients of the output, as left sides and as right sides.
+struct QuerySides {
+  FloatRows q, d_out;
+  FloatRows right_q, right_d_out;
+};
+
 // The products over the queries of a tile: dV += dropout(P)^T dO, dK += dS^T Q.
-template <typename T>
-void AddKeyGradients(const Unit<T>& u, const Tile& tile, const FloatRows& q, const FloatRows& d_out,
+template <Terms kTerms, typename T>
+void AddKeyGradients(const Unit<T>& u, const Tile& tile, const QuerySides& queries,
                      const BackwardMemory& memory) {
+  const FloatRows& q = queries.right_q;
+  const FloatRows& d_out = queries.right_d_out;
   const int64_t extent = tile.Extent(0, tile.queries);
   const int64_t dim_vecs = u.padded_dim / kLanes;
   for (int64_t row = 0; row < extent; row += kBlockRows) {
     const int rows = static_cast<int>(Smaller(kBlockRows, extent - row));
     // Queries before the first of these keys do not see them.
-    const int64_t first = tile.causal ? Larger(0, tile.key + row - tile.query) : 0;
-    const int64_t at = first * u.tile_row + row;
+    const int64_t unseen = tile.causal ? Larger(0, tile.key + row - tile.query) : 0;
+    const int64_t first = unseen / kPack<kTerms>;
+    const int64_t step = kPack<kTerms> * u.tile_row;
+    const int64_t at = first * step + row;
     const int64_t to = (tile.key + row) * u.padded_dim;
-    Multiply<true>(rows,
-                   {memory.p + at, 1, u.tile_row, d_out.data + first * d_out.row, d_out.row,
-                    memory.dv + to, u.padded_dim},
-                   tile.queries - first, dim_vecs);
-    Multiply<true>(rows,
-                   {memory.ds + at, 1, u.tile_row, q.data + first * q.row, q.row, memory.dk + to,
-                    u.padded_dim},
-                   tile.queries - first, dim_vecs);
+    const int64_t depth = TermsOf<kTerms>(tile.queries) - first;
+    Multiply<true, kTerms>(rows,
+                           {memory.p + at, 1, step, d_out.data + first * d_out.row, d_out.row,
+                            memory.dv + to, u.padded_dim},
+                           depth, dim_vecs);
+    Multiply<true, kTerms>(
+        rows,
+        {memory.ds + at, 1, step, q.data + first * q.row, q.row, memory.dk + to, u.padded_dim},
+        depth, dim_vecs);
   }
 }
 
-template <typename T>
-void BackwardTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile, const FloatRows& q,
-                  const FloatRows& d_out, const BackwardMemory& memory) {
+// A block's dropout(P) and dS as pairs of queries, and its dS as pairs of keys in memory.ds_rows.
+inline void PairBlock(int rows, int64_t vecs, int64_t tile_row, float* p, float* ds,
+                      float* ds_rows) {
+  for (int r = 0; r < rows; ++r) NarrowRow(ds + r * tile_row, vecs, ds_rows + r * tile_row);
+  for (int r = 0; r < rows; r += 2) {
+    const int64_t low = r * tile_row;
+    const bool has_high = r + 1 < rows;
+    PairFloatRows(p + low, has_high ? p + low + tile_row : nullptr, vecs, p + low);
+    PairFloatRows(ds + low, has_high ? ds + low + tile_row : nullptr, vecs, ds + low);
+  }
+}
+
+template <Terms kTerms, typename T>
+void BackwardTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile,
+                  const QuerySides& queries, const BackwardMemory& memory) {
+  const FloatRows& q = queries.q;
+  const FloatRows& d_out = queries.d_out;
   const Draws draws = DrawTile(args, u, tile, memory.draws);
   const int64_t tile_offset = tile.key / kKeyTile * u.tile_floats;
   for (int64_t row = 0; row < tile.queries; row += kBlockRows) {
@@ -307,36 +329,44 @@ void BackwardTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile,
     const int64_t vecs = tile.Vecs(extent);
     float* const p = memory.p + row * u.tile_row;
     float* const ds = memory.ds + row * u.tile_row;
-    Multiply<false>(
+    const int64_t depth = u.dim / kPack<kTerms>;
+    Multiply<false, kTerms>(
         rows,
         {q.data + row * q.row, q.row, 1, memory.k_tiles + tile_offset, u.tile_row, p, u.tile_row},
-        u.dim, vecs);
-    Multiply<false>(rows,
-                    {d_out.data + row * d_out.row, d_out.row, 1, memory.v_tiles + tile_offset,
-                     u.tile_row, ds, u.tile_row},
-                    u.dim, vecs);
+        depth, vecs);
+    Multiply<false, kTerms>(rows,
+                            {d_out.data + row * d_out.row, d_out.row, 1,
+                             memory.v_tiles + tile_offset, u.tile_row, ds, u.tile_row},
+                            depth, vecs);
     for (int r = 0; r < rows; ++r) {
       BackwardRow(args,
                   {memory.log_sum_exp[row + r], memory.delta[row + r], tile.Extent(row + r, 1),
                    vecs, tile.Vecs(tile.keys), draws.data + (row + r) * draws.row},
                   p + r * u.tile_row, ds + r * u.tile_row);
     }
-    Multiply<true>(rows,
-                   {ds, u.tile_row, 1, memory.k.data + tile.key * memory.k.row, memory.k.row,
-                    memory.dq + row * u.padded_dim, u.padded_dim},
-                   extent, u.padded_dim / kLanes);
+    const float* left = ds;
+    if constexpr (kTerms == Terms::kPairs) {
+      PairBlock(rows, tile.Vecs(tile.keys), u.tile_row, p, ds, memory.ds_rows);
+      left = memory.ds_rows;
+    }
+    Multiply<true, kTerms>(
+        rows,
+        {left, u.tile_row, 1, memory.k.data + tile.key / kPack<kTerms> * memory.k.row, memory.k.row,
+         memory.dq + row * u.padded_dim, u.padded_dim},
+        TermsOf<kTerms>(extent), u.padded_dim / kLanes);
   }
-  AddKeyGradients(u, tile, q, d_out, memory);
+  AddKeyGradients<kTerms>(u, tile, queries, memory);
 }
 
-template <typename T>
+template <Terms kTerms, typename T>
 BackwardMemory MakeBackwardMemory(const AttentionArgs& args, Unit<T>& u) {
   BackwardMemory memory;
-  memory.k_tiles = TransposeTiles(u, u.k, args.k_stride);
-  memory.v_tiles = TransposeTiles(u, u.v, args.v_stride);
-  memory.k = WholeRows(u.k, args.k_stride, u.keys, u.dim, u.Take(u.keys * u.padded_dim));
+  memory.k_tiles = TransposeTiles<kTerms>(u, u.k, args.k_stride);
+  memory.v_tiles = TransposeTiles<kTerms>(u, u.v, args.v_stride);
+  memory.k = RightRows<kTerms>(u.k, args.k_stride, u.keys, u.dim, u.Take(u.keys * u.padded_dim));
   memory.p = u.Take(kQueryTile * u.tile_row);
   memory.ds = u.Take(kQueryTile * u.tile_row);
+  memory.ds_rows = kTerms == Terms::kPairs ? u.Take(kBlockRows * u.tile_row) : nullptr;
   memory.dq = u.Take(kQueryTile * u.padded_dim);
   memory.dk = u.Take(u.keys * u.padded_dim);
   memory.dv = u.Take(u.keys * u.padded_dim);
@@ -347,7 +377,7 @@ BackwardMemory MakeBackwardMemory(const AttentionArgs& args, Unit<T>& u) {
   return memory;
 }
 
-template <typename T>
+template <Terms kTerms, typename T>
 void BackwardQueries(const AttentionArgs& args, const Unit<T>& u, int64_t query, int64_t queries,
                      float* copies, BackwardMemory& memory) {
   const int64_t token = u.first_query + query;
@@ -355,9 +385,19 @@ void BackwardQueries(const AttentionArgs& args, const Unit<T>& u, int64_t query,
   const T* const d_out_rows =
       static_cast<const T*>(args.d_out) + token * args.d_out_stride + column;
   const T* const out_rows = static_cast<const T*>(args.out) + token * args.out_stride + column;
-  const FloatRows q = WholeRows(u.q + query * args.q_stride, args.q_stride, queries, u.dim, copies);
-  const FloatRows d_out =
-      WholeRows(d_out_rows, args.d_out_stride, queries, u.dim, copies + kQueryTile * u.padded_dim);
+  const T* const q_rows = u.q + query * args.q_stride;
+  float* const d_out_copies = copies + kQueryTile * u.padded_dim;
+  QuerySides sides;
+  sides.right_q = RightRows<kTerms>(q_rows, args.q_stride, queries, u.dim, copies);
+  sides.right_d_out =
+      RightRows<kTerms>(d_out_rows, args.d_out_stride, queries, u.dim, d_out_copies);
+  if constexpr (kTerms == Terms::kPairs) {
+    sides.q = LeftRows<kTerms>(q_rows, args.q_stride, queries, u.dim, nullptr);
+    sides.d_out = LeftRows<kTerms>(d_out_rows, args.d_out_stride, queries, u.dim, nullptr);
+  } else {
+    sides.q = sides.right_q;
+    sides.d_out = sides.right_d_out;
+  }
   for (int64_t r = 0; r < queries; ++r) {
     memory.log_sum_exp[r] = args.log_sum_exp[(token + r) * args.num_heads + u.head];
     memory.delta[r] =
@@ -367,7 +407,7 @@ void BackwardQueries(const AttentionArgs& args, const Unit<T>& u, int64_t query,
   for (int64_t key = 0; key < u.keys; key += kKeyTile) {
     const Tile tile = {query, queries, key, Smaller(kKeyTile, u.keys - key), args.causal};
     if (tile.Extent(0, queries) <= 0) break;
-    BackwardTile(args, u, tile, q, d_out, memory);
+    BackwardTile<kTerms>(args, u, tile, sides, memory);
   }
   for (int64_t r = 0; r < queries; ++r) {
     StoreRow(memory.dq + r * u.padded_dim, 1.0f, u.dim,
@@ -375,14 +415,14 @@ void BackwardQueries(const AttentionArgs& args, const Unit<T>& u, int64_t query,
   }
 }
 
-template <typename T>
+template <Terms kTerms, typename T>
 void BackwardUnit(const AttentionArgs& args, int64_t index) {
   Unit<T> u = MakeUnit<T>(args, index);
-  BackwardMemory memory = MakeBackwardMemory(args, u);
+  BackwardMemory memory = MakeBackwardMemory<kTerms>(args, u);
   float* const copies = u.Take(2 * kQueryTile * u.padded_dim);
   memory.draws = reinterpret_cast<uint16_t*>(u.scratch);
   for (int64_t query = 0; query < u.queries; query += kQueryTile) {
-    BackwardQueries(args, u, query, Smaller(kQueryTile, u.queries - query), copies, memory);
+    BackwardQueries<kTerms>(args, u, query, Smaller(kQueryTile, u.queries - query), copies, memory);
   }
   for (int64_t r = 0; r < u.keys; ++r) {
     const int64_t token = u.first_key + r;
@@ -394,71 +434,45 @@ void BackwardUnit(const AttentionArgs& args, int64_t index) {
   }
 }
 
-// ---- decoding ----------------------------------------------------------------------------------
+// Whether tensors may be read as pairs: heads and strides are whole ones. (A forward pass has no
+// d_out, and a stride of 0.)
+inline bool ReadsPairs(const AttentionArgs& args) {
+  const int64_t extents =
+      args.head_dim | args.q_stride | args.k_stride | args.v_stride | args.d_out_stride;
+  return extents % 2 == 0;
+}
 
-// out = softmax(scale q K^T) V of one row and head.
-template <typename T>
-void CachedHead(const CachedAttentionArgs& args, int64_t row, int64_t column) {
-  const int64_t dim = args.head_dim;
-  const T* const q = static_cast<const T*>(args.q) + row * args.q_stride + column;
-  const T* const keys = static_cast<const T*>(args.keys) + column;
-  const T* const values = static_cast<const T*>(args.values) + column;
-  const int32_t* const slots = args.slots + row * args.slots_stride;
-  float* const scores = args.scratch;
-  float maximum = kMinusInfinity;
-  for (int64_t i = 0; i < args.length; ++i) {
-    scores[i] = Dot(q, keys + slots[i] * args.keys_stride, dim) * args.scale;
-    maximum = scores[i] > maximum ? scores[i] : maximum;
-  }
-  Vec sums{};
-  for (int64_t i = 0; i < args.length; i += kLanes) {
-    const Vec p = Below(i, args.length, Exp(Load(scores + i) - maximum), 0.0f);
-    Store(scores + i, p);
-    sums += p;
-  }
-  const float inverse = 1.0f / HorizontalSum(sums);
-  T* const out = static_cast<T*>(args.out) + row * args.out_stride + column;
-  for (int64_t c = 0; c < dim; c += kLanes) {
-    const int64_t left = dim - c;
-    Vec sum{};
-    for (int64_t i = 0; i < args.length; ++i) {
-      const T* const value = values + slots[i] * args.values_stride + c;
-      sum += (left >= kLanes ? Load(value) : LoadPartial(value, left)) * scores[i];
-    }
-    if (left >= kLanes) {
-      Store(out + c, sum * inverse);
-    } else {
-      StorePartial(out + c, sum * inverse, left);
-    }
-  }
+template <Terms kTerms, typename T>
+void ForwardUnits(const AttentionArgs& args) {
+  for (int64_t i = args.first_unit; i < args.last_unit; ++i) ForwardUnit<kTerms, T>(args, i);
+}
+
+template <Terms kTerms, typename T>
+void BackwardUnits(const AttentionArgs& args) {
+  for (int64_t i = args.first_unit; i < args.last_unit; ++i) BackwardUnit<kTerms, T>(args, i);
 }
 
 }  // namespace
 
 template <typename T>
 void AttentionForwardKernel(const AttentionArgs& args) {
-  for (int64_t i = args.first_unit; i < args.last_unit; ++i) ForwardUnit<T>(args, i);
+  if constexpr (kHasPairs && sizeof(T) == sizeof(BFloat16)) {
+    if (ReadsPairs(args)) return ForwardUnits<Terms::kPairs, T>(args);
+  }
+  ForwardUnits<Terms::kFloats, T>(args);
 }
 
 template <typename T>
 void AttentionBackwardKernel(const AttentionArgs& args) {
-  for (int64_t i = args.first_unit; i < args.last_unit; ++i) BackwardUnit<T>(args, i);
-}
-
-template <typename T>
-void CachedAttentionKernel(const CachedAttentionArgs& args) {
-  for (int64_t row = args.first_row; row < args.last_row; ++row) {
-    for (int64_t head = 0; head < args.num_heads; ++head) {
-      CachedHead<T>(args, row, head * args.head_dim);
-    }
+  if constexpr (kHasPairs && sizeof(T) == sizeof(BFloat16)) {
+    if (ReadsPairs(args)) return BackwardUnits<Terms::kPairs, T>(args);
   }
+  BackwardUnits<Terms::kFloats, T>(args);
 }
 
 template void AttentionForwardKernel<float>(const AttentionArgs&);
 template void AttentionForwardKernel<BFloat16>(const AttentionArgs&);
 template void AttentionBackwardKernel<float>(const AttentionArgs&);
 template void AttentionBackwardKernel<BFloat16>(const AttentionArgs&);
-template void CachedAttentionKernel<float>(const CachedAttentionArgs&);
-template void CachedAttentionKernel<BFloat16>(const CachedAttentionArgs&);
 
 }  // namespace dtrain::DT_CPU_ISA

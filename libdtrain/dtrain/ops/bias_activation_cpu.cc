@@ -18,8 +18,8 @@ struct Relu {
 // exp(z^2) erfc(z) over z in [0, 5], off by at most 3.5e-8.
 struct Normal {
   explicit Normal(Vec x) {
-    const Vec z = (x < 0.0f ? -x : x) * 0.70710678f;
-    const Vec t = 1.0f / (z * 0.35f + 1.0f);
+    const Vec z = Abs(x) * 0.70710678f;
+    const Vec t = Reciprocal(z * 0.35f + 1.0f);
     Vec p = t * -0.215855625f + 0.861380228f;
     p = p * t - 0.86718698f;
     p = p * t + 0.897320175f;
@@ -54,13 +54,13 @@ struct GeluTanh {
     const Vec power = x * (x * x * kCubic + 1.0f) * -kTwoRootTwoOverPi;
     return Exp(power > 80.0f ? Broadcast(80.0f) : power);
   }
-  static Vec Value(Vec x) { return x / (1.0f + Exponential(x)); }
+  static Vec Value(Vec x) { return x * Reciprocal(1.0f + Exponential(x)); }
   static Vec Derivative(Vec x) {
     // Beyond, it is 0 or 1, and the slope times what is left of them would overflow.
     x = x > 30.0f ? Broadcast(30.0f) : x;
     x = x < -30.0f ? Broadcast(-30.0f) : x;
     const Vec e = Exponential(x);
-    const Vec s = 1.0f / (1.0f + e);
+    const Vec s = Reciprocal(1.0f + e);
     const Vec slope = (x * x * (3.0f * kCubic) + 1.0f) * kTwoRootTwoOverPi;
     return s + x * s * (e * s) * slope;
   }

@@ -126,7 +126,7 @@ bool HasFastBFloat16() {
     using dnnl::cpu_isa;
     const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
     const auto wanted = static_cast<unsigned>(cpu_isa::avx512_core_bf16);
-    return BestCpuIsa() == CpuIsa::kAvx512 && (isa & wanted) == wanted;
+    return BestCpuIsa() >= CpuIsa::kAvx512 && (isa & wanted) == wanted;
   }();
   return has;
 }

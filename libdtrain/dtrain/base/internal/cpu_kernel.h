@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // *_cpu.cc is compiled once per instruction set, each time in namespace DT_CPU_ISA
-// (cpu_generic, cpu_avx2, cpu_avx512). The op's internal header declares the kernel in all of them:
+// (cpu_generic, cpu_avx2, cpu_avx512, cpu_avx512_bf16). The op's internal header declares the
+// kernel in all of them:
 //
 //   DT_DECLARE_CPU_KERNEL(LayerNormForwardKernel, LayerNormForwardArgs);
 //
@@ -16,30 +17,36 @@
 #include "dtrain/base/cpu_isa.h"
 
 #if defined(__x86_64__)
-#define DT_DECLARE_CPU_KERNEL(Name, Args)   \
-  namespace cpu_generic {                   \
-  template <typename T>                     \
-  void Name(const Args& args);              \
-  }                                         \
-  namespace cpu_avx2 {                      \
-  template <typename T>                     \
-  void Name(const Args& args);              \
-  }                                         \
-  namespace cpu_avx512 {                    \
-  template <typename T>                     \
-  void Name(const Args& args);              \
-  }                                         \
-  template <typename T>                     \
-  inline void Name##Cpu(const Args& args) { \
-    switch (BestCpuIsa()) {                 \
-      case CpuIsa::kAvx512:                 \
-        return cpu_avx512::Name<T>(args);   \
-      case CpuIsa::kAvx2:                   \
-        return cpu_avx2::Name<T>(args);     \
-      case CpuIsa::kGeneric:                \
-        return cpu_generic::Name<T>(args);  \
-    }                                       \
-  }                                         \
+#define DT_DECLARE_CPU_KERNEL(Name, Args)      \
+  namespace cpu_generic {                      \
+  template <typename T>                        \
+  void Name(const Args& args);                 \
+  }                                            \
+  namespace cpu_avx2 {                         \
+  template <typename T>                        \
+  void Name(const Args& args);                 \
+  }                                            \
+  namespace cpu_avx512 {                       \
+  template <typename T>                        \
+  void Name(const Args& args);                 \
+  }                                            \
+  namespace cpu_avx512_bf16 {                  \
+  template <typename T>                        \
+  void Name(const Args& args);                 \
+  }                                            \
+  template <typename T>                        \
+  inline void Name##Cpu(const Args& args) {    \
+    switch (BestCpuIsa()) {                    \
+      case CpuIsa::kAvx512Bf16:                \
+        return cpu_avx512_bf16::Name<T>(args); \
+      case CpuIsa::kAvx512:                    \
+        return cpu_avx512::Name<T>(args);      \
+      case CpuIsa::kAvx2:                      \
+        return cpu_avx2::Name<T>(args);        \
+      case CpuIsa::kGeneric:                   \
+        return cpu_generic::Name<T>(args);     \
+    }                                          \
+  }                                            \
   static_assert(true)
 #else
 #define DT_DECLARE_CPU_KERNEL(Name, Args)   \

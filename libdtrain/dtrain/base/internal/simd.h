@@ -70,12 +70,17 @@ inline HalfVec LowerHalves(UintVec words) {
 
 inline Vec Widen(HalfVec bits) { return reinterpret_cast<Vec>(ZeroExtend(bits) << 16); }
 
-// Rounds to nearest even; NaN stays NaN.
+// Rounds to nearest even; NaN stays NaN. Where the processor has an instruction for it, numbers
+// below 2^-126 become 0.
 inline HalfVec Narrow(Vec value) {
+#if defined(__AVX512BF16__)
+  return reinterpret_cast<HalfVec>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(value)));
+#else
   const UintVec word = reinterpret_cast<UintVec>(value);
   const UintVec upper = word >> 16;
   const UintVec rounded = (word + 0x7fffu + (upper & 1u)) >> 16;
   return LowerHalves(value == value ? rounded : upper | 0x40u);
+#endif
 }
 
 // kLanes elements at any address.
@@ -84,11 +89,12 @@ inline Vec Load(const float* p) {
   std::memcpy(&value, p, sizeof(value));
   return value;
 }
-inline Vec Load(const BFloat16* p) {
+inline HalfVec LoadHalves(const BFloat16* p) {
   HalfVec bits;
   std::memcpy(&bits, p, sizeof(bits));
-  return Widen(bits);
+  return bits;
 }
+inline Vec Load(const BFloat16* p) { return Widen(LoadHalves(p)); }
 inline void Store(float* p, Vec value) { std::memcpy(p, &value, sizeof(value)); }
 inline void Store(BFloat16* p, Vec value) {
   const HalfVec bits = Narrow(value);
@@ -98,13 +104,20 @@ inline void Store(BFloat16* p, Vec value) {
 // The first `count` < kLanes elements; the other lanes load as 0.
 inline Vec LoadPartial(const float* p, int64_t count) {
   Vec value{};
-  for (int i = 0; i < count; ++i) value[i] = p[i];
+  for (int i = 0; i < count; ++i) {
+    float element;
+    std::memcpy(&element, p + i, sizeof(element));
+    value[i] = element;
+  }
   return value;
 }
-inline Vec LoadPartial(const BFloat16* p, int64_t count) {
+inline HalfVec LoadHalvesPartial(const BFloat16* p, int64_t count) {
   HalfVec bits{};
   for (int i = 0; i < count; ++i) bits[i] = p[i].bits;
-  return Widen(bits);
+  return bits;
+}
+inline Vec LoadPartial(const BFloat16* p, int64_t count) {
+  return Widen(LoadHalvesPartial(p, count));
 }
 inline void StorePartial(float* p, Vec value, int64_t count) {
   for (int i = 0; i < count; ++i) p[i] = value[i];
@@ -122,16 +135,46 @@ inline float LoadScalar(const BFloat16* p) {
   return value;
 }
 
-// ---- arithmetic -------------------------------------------------------------------------------
+// ---- pairs of bfloat16 -------------------------------------------------------------------------
 
-inline Vec Max(Vec a, Vec b) { return a > b ? a : b; }
-inline Vec Min(Vec a, Vec b) { return a < b ? a : b; }
+// Whether products of bfloat16 pairs are an instruction. A pair lies in 32 bits, which float arrays
+// hold here as they would any others: nothing computes with them as floats.
+#if defined(__AVX512BF16__)
+inline constexpr bool kHasPairs = true;
+#else
+inline constexpr bool kHasPairs = false;
+#endif
 
-// The compiler turns it into the vector instruction, which rounds correctly.
-inline Vec Sqrt(Vec x) {
-  for (int i = 0; i < kLanes; ++i) x[i] = __builtin_sqrtf(x[i]);
-  return x;
+// Lane by lane the pair (low, high).
+inline Vec MakePairs(HalfVec low, HalfVec high) {
+  return reinterpret_cast<Vec>(ZeroExtend(low) | ZeroExtend(high) << 16);
 }
+
+// One pair in all lanes.
+inline Vec BroadcastPair(const float* pair) {
+  uint32_t bits;
+  std::memcpy(&bits, pair, sizeof(bits));
+  return reinterpret_cast<Vec>(UintVec{} + bits);
+}
+
+// sums + low(a) low(b) + high(a) high(b) in float32. Operands below 2^-126 count as 0.
+inline Vec AddPairProducts(Vec sums, Vec a, Vec b) {
+#if defined(__AVX512BF16__)
+  return reinterpret_cast<Vec>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sums),
+                                                reinterpret_cast<__m512bh>(a),
+                                                reinterpret_cast<__m512bh>(b)));
+#else
+  const auto low = [](Vec pairs) {
+    return reinterpret_cast<Vec>(reinterpret_cast<UintVec>(pairs) << 16);
+  };
+  const auto high = [](Vec pairs) {
+    return reinterpret_cast<Vec>(reinterpret_cast<UintVec>(pairs) & 0xffff0000u);
+  };
+  return sums + low(a) * low(b) + high(a) * high(b);
+#endif
+}
+
+// ---- arithmetic -------------------------------------------------------------------------------
 
 // Keeps the optimiser, which may reorder sums here, from merging `value` into a later sum.
 // (__builtin_assoc_barrier would do, but GCC 12 takes a vector apart lane by lane for it.)
@@ -142,6 +185,59 @@ inline Vec SumBarrier(Vec value) {
   asm("" : "+w"(value));
 #endif
   return value;
+}
+
+// b where a or b is NaN. (GCC 12 makes two instructions of a comparison and its choice.)
+inline Vec Max(Vec a, Vec b) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Vec>(
+      _mm512_maskz_max_ps(0xffff, reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+#else
+  return a > b ? a : b;
+#endif
+}
+inline Vec Min(Vec a, Vec b) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Vec>(
+      _mm512_maskz_min_ps(0xffff, reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+#else
+  return a < b ? a : b;
+#endif
+}
+
+inline Vec Abs(Vec x) { return reinterpret_cast<Vec>(reinterpret_cast<UintVec>(x) & 0x7fffffffu); }
+
+// 1 / x for x >= 1 to a rounding or two, NaN for NaN: an estimate and a step of Newton's where a
+// division takes longer.
+inline Vec Reciprocal(Vec x) {
+#if defined(__AVX512F__)
+  const Vec held = Min(Broadcast(8e37f), x);  // infinity times 0 would be NaN
+  const Vec y =
+      reinterpret_cast<Vec>(_mm512_maskz_rcp14_ps(0xffff, reinterpret_cast<__m512>(held)));
+  return y + y * SumBarrier(1.0f - held * y);
+#else
+  return 1.0f / x;
+#endif
+}
+
+inline constexpr float kMinusInfinity = -__builtin_inff();
+
+inline IntVec LaneNumbers() {
+  IntVec lanes{};
+  for (int i = 0; i < kLanes; ++i) lanes[i] = i;
+  return lanes;
+}
+
+// `x` where the lane of a vector starting at column `begin` is below `valid`, else `other`.
+inline Vec Below(int64_t begin, int64_t valid, Vec x, float other) {
+  if (begin + kLanes <= valid) return x;
+  return LaneNumbers() < static_cast<int32_t>(valid - begin) ? x : Broadcast(other);
+}
+
+// The compiler turns it into the vector instruction, which rounds correctly.
+inline Vec Sqrt(Vec x) {
+  for (int i = 0; i < kLanes; ++i) x[i] = __builtin_sqrtf(x[i]);
+  return x;
 }
 
 #if defined(__AVX512F__)
@@ -206,6 +302,23 @@ inline float HorizontalMax(Vec v) {
 inline Vec Exp(Vec x) {
   constexpr float kLog2High = 0.693359375f;  // few bits: n * kLog2High is exact
   constexpr float kLog2Low = -2.12194442e-4f;
+  const auto polynomial = [](Vec r) {
+    Vec p = r * 1.395080704e-3f + 8.369073272e-3f;
+    p = p * r + 4.166620225e-2f;
+    p = p * r + 1.666651666e-1f;
+    p = p * r + 0.5f;
+    return SumBarrier(p * r * r + r);
+  };
+#if defined(__AVX512F__)
+  const __mmask16 counts =
+      _mm512_cmp_ps_mask(reinterpret_cast<__m512>(x), _mm512_set1_ps(-87.0f), _CMP_NLT_UQ);
+  x = Min(Broadcast(89.0f), x);
+  const Vec n = reinterpret_cast<Vec>(
+      _mm512_maskz_roundscale_ps(0xffff, reinterpret_cast<__m512>(x * 1.44269504f), 0));
+  const Vec r = SumBarrier(x - n * kLog2High) - n * kLog2Low;
+  return reinterpret_cast<Vec>(_mm512_maskz_scalef_ps(
+      counts, reinterpret_cast<__m512>(polynomial(r) + 1.0f), reinterpret_cast<__m512>(n)));
+#else
   x = x < -87.0f ? Broadcast(-87.0f) : x;
   x = x > 89.0f ? Broadcast(89.0f) : x;
   const Vec y = x * 1.44269504f;
@@ -213,14 +326,11 @@ inline Vec Exp(Vec x) {
       __builtin_convertvector(y + (y < 0.0f ? Broadcast(-0.5f) : Broadcast(0.5f)), IntVec);
   const Vec nf = __builtin_convertvector(n, Vec);
   const Vec r = SumBarrier(x - nf * kLog2High) - nf * kLog2Low;
-  Vec p = r * 1.395080704e-3f + 8.369073272e-3f;
-  p = p * r + 4.166620225e-2f;
-  p = p * r + 1.666651666e-1f;
-  p = p * r + 0.5f;
-  p = SumBarrier(p * r * r + r);
+  const Vec p = polynomial(r);
   // 2^(n - 1) exists for every n here, 2^n would not for n = 128; for n = -126 it is 0.
   const Vec power = reinterpret_cast<Vec>((n + 126) << 23);
   return SumBarrier(p * 2.0f + 2.0f) * power;
+#endif
 }
 
 // ---- dropout ----------------------------------------------------------------------------------

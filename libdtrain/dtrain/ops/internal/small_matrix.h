@@ -19,7 +19,8 @@ inline constexpr int64_t RoundUp(int64_t n, int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
-// c[i, j] (+)= sum over p < depth of a[i * a_row + p * a_column] * b[p * b_row + j].
+// c[i, j] (+)= sum over p < depth of a[i * a_row + p * a_column] * b[p * b_row + j]. Where a and b
+// are pairs of bfloat16 (simd.h), a term is the sum of both products.
 struct Product {
   const float* a;
   int64_t a_row, a_column;
@@ -29,7 +30,15 @@ struct Product {
   int64_t c_row;
 };
 
-template <int kRows, int kVecs, bool kAdd>
+enum class Terms { kFloats, kPairs };
+
+template <Terms kTerms>
+inline Vec AddTerm(Vec sum, Vec factor, Vec row) {
+  if constexpr (kTerms == Terms::kPairs) return AddPairProducts(sum, factor, row);
+  return sum + factor * row;
+}
+
+template <int kRows, int kVecs, bool kAdd, Terms kTerms>
 inline void MultiplyTile(const Product& x, int64_t depth, int64_t column) {
   Vec sums[kRows][kVecs];
   float* const c = x.c + column;
@@ -46,9 +55,10 @@ inline void MultiplyTile(const Product& x, int64_t depth, int64_t column) {
     for (int v = 0; v < kVecs; ++v) row[v] = Load(b + v * kLanes);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const Vec factor = Broadcast(a[r * x.a_row]);
+      const float* const element = a + r * x.a_row;
+      const Vec factor = kTerms == Terms::kPairs ? BroadcastPair(element) : Broadcast(*element);
 #pragma GCC unroll 2
-      for (int v = 0; v < kVecs; ++v) sums[r][v] += factor * row[v];
+      for (int v = 0; v < kVecs; ++v) sums[r][v] = AddTerm<kTerms>(sums[r][v], factor, row[v]);
     }
     a += x.a_column;
     b += x.b_row;
@@ -60,33 +70,33 @@ inline void MultiplyTile(const Product& x, int64_t depth, int64_t column) {
   }
 }
 
-template <int kRows, bool kAdd>
+template <int kRows, bool kAdd, Terms kTerms>
 inline void MultiplyRows(const Product& x, int64_t depth, int64_t vecs) {
   int64_t v = 0;
-  for (; v + 2 <= vecs; v += 2) MultiplyTile<kRows, 2, kAdd>(x, depth, v * kLanes);
-  if (v < vecs) MultiplyTile<kRows, 1, kAdd>(x, depth, v * kLanes);
+  for (; v + 2 <= vecs; v += 2) MultiplyTile<kRows, 2, kAdd, kTerms>(x, depth, v * kLanes);
+  if (v < vecs) MultiplyTile<kRows, 1, kAdd, kTerms>(x, depth, v * kLanes);
 }
 
 // A block of `rows` <= kBlockRows rows and `vecs` vectors of columns. kAdd: to what c holds.
-template <bool kAdd>
+template <bool kAdd, Terms kTerms = Terms::kFloats>
 inline void Multiply(int rows, const Product& x, int64_t depth, int64_t vecs) {
   switch (rows) {
     case 1:
-      return MultiplyRows<1, kAdd>(x, depth, vecs);
+      return MultiplyRows<1, kAdd, kTerms>(x, depth, vecs);
     case 2:
-      return MultiplyRows<2, kAdd>(x, depth, vecs);
+      return MultiplyRows<2, kAdd, kTerms>(x, depth, vecs);
     case 3:
-      return MultiplyRows<3, kAdd>(x, depth, vecs);
+      return MultiplyRows<3, kAdd, kTerms>(x, depth, vecs);
     case 4:
-      return MultiplyRows<4, kAdd>(x, depth, vecs);
+      return MultiplyRows<4, kAdd, kTerms>(x, depth, vecs);
     case 5:
-      return MultiplyRows<5, kAdd>(x, depth, vecs);
+      return MultiplyRows<5, kAdd, kTerms>(x, depth, vecs);
     case 6:
-      return MultiplyRows<6, kAdd>(x, depth, vecs);
+      return MultiplyRows<6, kAdd, kTerms>(x, depth, vecs);
     case 7:
-      return MultiplyRows<7, kAdd>(x, depth, vecs);
+      return MultiplyRows<7, kAdd, kTerms>(x, depth, vecs);
     default:
-      return MultiplyRows<kBlockRows, kAdd>(x, depth, vecs);
+      return MultiplyRows<kBlockRows, kAdd, kTerms>(x, depth, vecs);
   }
 }
 
@@ -176,6 +186,75 @@ inline FloatRows WholeRows(const float* from, int64_t from_row, int64_t rows, in
 inline FloatRows WholeRows(const BFloat16* from, int64_t from_row, int64_t rows, int64_t columns,
                            float* scratch) {
   return CopyRows(from, from_row, rows, columns, scratch);
+}
+
+// The rows two by two: row r of `to` holds the pairs (from[2 r, c], from[2 r + 1, c]), 0 for a row
+// after the last one and for columns up to the next multiple of kLanes.
+inline FloatRows PairRows(const BFloat16* from, int64_t from_row, int64_t rows, int64_t columns,
+                          float* to) {
+  const int64_t to_row = RoundUp(columns, kLanes);
+  for (int64_t r = 0; r < rows; r += 2) {
+    const BFloat16* const low = from + r * from_row;
+    const BFloat16* const high = low + from_row;
+    const bool has_high = r + 1 < rows;
+    float* const pairs = to + r / 2 * to_row;
+    int64_t c = 0;
+    for (; c + kLanes <= columns; c += kLanes) {
+      Store(pairs + c, MakePairs(LoadHalves(low + c), has_high ? LoadHalves(high + c) : HalfVec{}));
+    }
+    if (c == columns) continue;
+    const int64_t left = columns - c;
+    Store(pairs + c, MakePairs(LoadHalvesPartial(low + c, left),
+                               has_high ? LoadHalvesPartial(high + c, left) : HalfVec{}));
+  }
+  return {to, to_row};
+}
+
+// Rows of the summed extent in one term of a product.
+template <Terms kTerms>
+inline constexpr int64_t kPack = kTerms == Terms::kPairs ? 2 : 1;
+
+template <Terms kTerms>
+inline constexpr int64_t TermsOf(int64_t rows) {
+  return (rows + kPack<kTerms> - 1) / kPack<kTerms>;
+}
+
+// Rows as left sides of products: elements, or pairs of neighbours, one after another.
+template <Terms kTerms, typename T>
+inline FloatRows LeftRows(const T* from, int64_t from_row, int64_t rows, int64_t columns,
+                          float* scratch) {
+  if constexpr (kTerms == Terms::kPairs) {
+    return {reinterpret_cast<const float*>(from), from_row / 2};
+  } else {
+    return WholeRows(from, from_row, rows, columns, scratch);
+  }
+}
+
+// Rows as right sides of products that sum over the rows.
+template <Terms kTerms, typename T>
+inline FloatRows RightRows(const T* from, int64_t from_row, int64_t rows, int64_t columns,
+                           float* scratch) {
+  if constexpr (kTerms == Terms::kPairs) {
+    return PairRows(from, from_row, rows, columns, scratch);
+  } else {
+    return WholeRows(from, from_row, rows, columns, scratch);
+  }
+}
+
+// The pairs of two rows of `vecs` vectors of floats, rounded; `to` may be `low`. Null: a row of 0.
+inline void PairFloatRows(const float* low, const float* high, int64_t vecs, float* to) {
+  for (int64_t i = 0; i < vecs * kLanes; i += kLanes) {
+    const HalfVec upper = high == nullptr ? HalfVec{} : Narrow(Load(high + i));
+    Store(to + i, MakePairs(Narrow(Load(low + i)), upper));
+  }
+}
+
+// `vecs` vectors of floats as as many bfloat16, which are pairs of neighbours; `to` may be `from`.
+inline void NarrowRow(const float* from, int64_t vecs, float* to) {
+  for (int64_t v = 0; v < vecs; ++v) {
+    const HalfVec bits = Narrow(Load(from + v * kLanes));
+    std::memcpy(to + v * kLanes / 2, &bits, sizeof(bits));
+  }
 }
 
 // to = factor * from, one row.

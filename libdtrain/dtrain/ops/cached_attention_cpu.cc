@@ -1,0 +1,60 @@
+// cached_attention_cpu.cc - attention of one query per row over cached keys, a head at a time.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/ops/internal/attention_kernel.h"
+#include "dtrain/ops/internal/small_matrix.h"
+
+namespace dtrain::DT_CPU_ISA {
+namespace {
+
+// out = softmax(scale q K^T) V of one row and head.
+template <typename T>
+void CachedHead(const CachedAttentionArgs& args, int64_t row, int64_t column) {
+  const int64_t dim = args.head_dim;
+  const T* const q = static_cast<const T*>(args.q) + row * args.q_stride + column;
+  const T* const keys = static_cast<const T*>(args.keys) + column;
+  const T* const values = static_cast<const T*>(args.values) + column;
+  const int32_t* const slots = args.slots + row * args.slots_stride;
+  float* const scores = args.scratch;
+  float maximum = kMinusInfinity;
+  for (int64_t i = 0; i < args.length; ++i) {
+    scores[i] = Dot(q, keys + slots[i] * args.keys_stride, dim) * args.scale;
+    maximum = scores[i] > maximum ? scores[i] : maximum;
+  }
+  Vec sums{};
+  for (int64_t i = 0; i < args.length; i += kLanes) {
+    const Vec p = Below(i, args.length, Exp(Load(scores + i) - maximum), 0.0f);
+    Store(scores + i, p);
+    sums += p;
+  }
+  const float inverse = 1.0f / HorizontalSum(sums);
+  T* const out = static_cast<T*>(args.out) + row * args.out_stride + column;
+  for (int64_t c = 0; c < dim; c += kLanes) {
+    const int64_t left = dim - c;
+    Vec sum{};
+    for (int64_t i = 0; i < args.length; ++i) {
+      const T* const value = values + slots[i] * args.values_stride + c;
+      sum += (left >= kLanes ? Load(value) : LoadPartial(value, left)) * scores[i];
+    }
+    if (left >= kLanes) {
+      Store(out + c, sum * inverse);
+    } else {
+      StorePartial(out + c, sum * inverse, left);
+    }
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void CachedAttentionKernel(const CachedAttentionArgs& args) {
+  for (int64_t row = args.first_row; row < args.last_row; ++row) {
+    for (int64_t head = 0; head < args.num_heads; ++head) {
+      CachedHead<T>(args, row, head * args.head_dim);
+    }
+  }
+}
+
+template void CachedAttentionKernel<float>(const CachedAttentionArgs&);
+template void CachedAttentionKernel<BFloat16>(const CachedAttentionArgs&);
+
+}  // namespace dtrain::DT_CPU_ISA
