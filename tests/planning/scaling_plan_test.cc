@@ -339,41 +339,51 @@ TEST_CASE("doctor's slowest pairs take the place of the network's defaults") {
                           {"bytes_per_second", speed}};
   };
   const nlohmann::json two_ranks = {{"ranks", 2}};
-  nlohmann::json both = {{"hosts", {two_ranks, two_ranks, two_ranks}},
+  nlohmann::json both = {{"memory_bytes_per_second", 7e9},
+                         {"hosts", {two_ranks, two_ranks, two_ranks}},
                          {"allreduce", {{{"bytes", 1e6}, {"seconds", 1.0}}}},
                          {"pairs",
                           {pair("a", "a", 1e-6, 5e9), pair("b", "b", 2e-6, 4e9),
                            pair("a", "b", 1e-4, 1e8), pair("a", "c", 3e-4, 2e8)}}};
   PlanNetwork network;
+  PlanTimes times;
   const std::string path = folder.Write("doctor.json", both.dump());
-  REQUIRE(CalibrateFromDoctor(path, 3, network).ok());
+  REQUIRE(CalibrateFromDoctor(path, 3, network, times).ok());
+  CHECK(times.memory_bytes_per_second == 7e9);
   CHECK(network.bytes_per_second == 1e8);
   CHECK(network.latency_seconds == 3e-4);
   CHECK(network.host_bytes_per_second == 4e9);
   CHECK(network.host_latency_seconds == 2e-6);
   // A hierarchical sum over three hosts takes 4/3 of its bytes through each card.
   both["allreduce"].push_back({{"bytes", 3e8}, {"seconds", 2.0}});
-  REQUIRE(CalibrateFromDoctor(folder.Write("doctor.json", both.dump()), 3, network).ok());
+  REQUIRE(CalibrateFromDoctor(folder.Write("doctor.json", both.dump()), 3, network, times).ok());
   CHECK(network.bytes_per_second == Approx(2e8));
 
   for (const double speed : {0.0, -1.0}) {
     nlohmann::json broken = both;
     broken["pairs"][2]["bytes_per_second"] = speed;
     const absl::Status status =
-        CalibrateFromDoctor(folder.Write("broken.json", broken.dump()), 3, network);
+        CalibrateFromDoctor(folder.Write("broken.json", broken.dump()), 3, network, times);
     CHECK(ExitCodeOf(status) == ExitCode::kStorage);
     CHECK_THAT(std::string(MessageOf(status)), Catch::Contains("which nothing measures"));
   }
 
+  nlohmann::json broken = both;
+  broken["memory_bytes_per_second"] = 0.0;
+  CHECK(ExitCodeOf(CalibrateFromDoctor(folder.Write("broken.json", broken.dump()), 3, network,
+                                       times)) == ExitCode::kStorage);
+
+  // As before doctor measured memory.
   const nlohmann::json one = {{"hosts", {two_ranks}},
                               {"allreduce", nlohmann::json::array()},
                               {"pairs", {pair("a", "a", 1e-6, 5e9)}}};
   const std::string alone = folder.Write("one.json", one.dump());
-  CHECK(CalibrateFromDoctor(alone, 1, network).ok());
-  CHECK(ExitCodeOf(CalibrateFromDoctor(alone, 2, network)) == ExitCode::kUsage);
-  CHECK(ExitCodeOf(CalibrateFromDoctor(folder.Write("x", "nonsense"), 1, network)) ==
+  CHECK(CalibrateFromDoctor(alone, 1, network, times).ok());
+  CHECK(ExitCodeOf(CalibrateFromDoctor(alone, 2, network, times)) == ExitCode::kUsage);
+  CHECK(ExitCodeOf(CalibrateFromDoctor(folder.Write("x", "nonsense"), 1, network, times)) ==
         ExitCode::kStorage);
-  CHECK(ExitCodeOf(CalibrateFromDoctor(folder.File("absent"), 1, network)) == ExitCode::kStorage);
+  CHECK(ExitCodeOf(CalibrateFromDoctor(folder.File("absent"), 1, network, times)) ==
+        ExitCode::kStorage);
 }
 
 }  // namespace

@@ -221,8 +221,6 @@ class Bench:
         plan = self.plan_of(
             f"--doctor={doctor}", f"--step_seconds={seconds[0]}", f"--update_seconds={seconds[1]}",
             f"--overlap={min(max(hidden, 0.0), 1.0)}",
-            # 10 GB/s of a core, which several ranks may share.
-            f"--memory_gb={10 * min(1.0, len(os.sched_getaffinity(0)) / 4)}",
             f"--power_sgd_rank={self.args.power_sgd_rank}")
         return {(way["algorithm"], way["wire_bytes"], way["accumulation"],
                  way["power_sgd_rank"]): way for way in plan["ways"]}

@@ -33,7 +33,7 @@ struct PlanFlags {
   double flops = 0.0;
   int64_t power_sgd_rank = -1;  // the model's
   double overlap = PlanTimes().overlap;
-  double memory_gb = PlanTimes().memory_bytes_per_second / 1e9;
+  std::optional<double> memory_gb;
   bool ring = false;
   bool json = false;
 
@@ -56,7 +56,9 @@ struct PlanFlags {
               "eighth of the hidden size",
               &power_sgd_rank);
     flags.Add("overlap", "share of what could hide behind backward that does", &overlap);
-    flags.Add("memory_gb", "GB/s of a rank's memory: 16-bit wires and PowerSGD go through it",
+    flags.Add("memory_gb",
+              "GB/s of a rank's memory: 16-bit wires and PowerSGD go through it; without it what "
+              "doctor measured, or 10",
               &memory_gb);
     flags.Add("ring", "flat is a ring, as NCCL's and Horovod's", &ring);
     flags.Add("json", "print one JSON line: bytes, seconds", &json);
@@ -78,7 +80,8 @@ absl::Status PlanFlags::Check() const {
   }
   if (overlap < 0.0 || overlap > 1.0) return UsageError("--overlap is a share, from 0 to 1");
   if (latency_us && *latency_us < 0.0) return UsageError("--latency_us is not negative");
-  return memory_gb > 0.0 ? absl::OkStatus() : UsageError("--memory_gb is more than 0");
+  if (memory_gb && *memory_gb <= 0.0) return UsageError("--memory_gb is more than 0");
+  return absl::OkStatus();
 }
 
 absl::StatusOr<PlanModel> LoadModel(const PlanFlags& flags) {
@@ -86,18 +89,19 @@ absl::StatusOr<PlanModel> LoadModel(const PlanFlags& flags) {
   return std::visit([](const auto& of) { return PlanModelOf(of); }, config);
 }
 
-absl::StatusOr<PlanNetwork> NetworkOf(const PlanFlags& flags) {
-  PlanNetwork network;
+// What of a job is measured or given: the network's speeds and the memory's.
+absl::Status Calibrate(const PlanFlags& flags, PlanJob& job) {
   if (!flags.doctor.empty()) {
     // What is given by hand counts more than what doctor saw.
-    const int measured = flags.network.empty() ? static_cast<int>(flags.nodes) : 1;
-    DT_RETURN_IF_ERROR(CalibrateFromDoctor(flags.doctor, measured, network));
+    const int measured = flags.network.empty() ? job.nodes : 1;
+    DT_RETURN_IF_ERROR(CalibrateFromDoctor(flags.doctor, measured, job.network, job.times));
   }
   if (!flags.network.empty()) {
-    DT_ASSIGN_OR_RETURN(network.bytes_per_second, ParseNetwork(flags.network));
+    DT_ASSIGN_OR_RETURN(job.network.bytes_per_second, ParseNetwork(flags.network));
   }
-  if (flags.latency_us) network.latency_seconds = 1e-6 * *flags.latency_us;
-  return network;
+  if (flags.latency_us) job.network.latency_seconds = 1e-6 * *flags.latency_us;
+  if (flags.memory_gb) job.times.memory_bytes_per_second = 1e9 * *flags.memory_gb;
+  return absl::OkStatus();
 }
 
 absl::Status PrintPlan(int argc, char** argv, FlagSet& set, PlanFlags& flags) {
@@ -107,22 +111,22 @@ absl::Status PrintPlan(int argc, char** argv, FlagSet& set, PlanFlags& flags) {
     return absl::OkStatus();
   }
   DT_RETURN_IF_ERROR(flags.Check());
-  DT_ASSIGN_OR_RETURN(const PlanNetwork network, NetworkOf(flags));
-  DT_ASSIGN_OR_RETURN(PlanModel model, LoadModel(flags));
   PlanJob job{.nodes = static_cast<int>(flags.nodes),
               .ranks_per_node = static_cast<int>(flags.ranks_per_node),
-              .buckets = std::move(model.buckets),
+              .buckets = {},
               .times = {},
-              .network = network};
+              .network = {}};
+  DT_RETURN_IF_ERROR(Calibrate(flags, job));
+  DT_ASSIGN_OR_RETURN(PlanModel model, LoadModel(flags));
+  job.buckets = std::move(model.buckets);
   const double seconds = flags.step_seconds > 0.0
                              ? flags.step_seconds - flags.update_seconds
                              : model.flops_per_update / job.ranks() / flags.flops;
   // Backward has two products for each of forward's.
-  job.times = {.forward_seconds = seconds / 3,
-               .backward_seconds = 2 * seconds / 3,
-               .update_seconds = flags.update_seconds,
-               .memory_bytes_per_second = 1e9 * flags.memory_gb,
-               .overlap = flags.overlap};
+  job.times.forward_seconds = seconds / 3;
+  job.times.backward_seconds = 2 * seconds / 3;
+  job.times.update_seconds = flags.update_seconds;
+  job.times.overlap = flags.overlap;
   const std::vector<PlanWay> ways = AllWays(
       job, flags.ring ? PlanAlgorithm::kRing : PlanAlgorithm::kFlat,
       flags.power_sgd_rank < 0 ? model.power_sgd_rank : static_cast<int>(flags.power_sgd_rank));

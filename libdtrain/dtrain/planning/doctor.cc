@@ -19,10 +19,14 @@
 #include <thread>
 #include <utility>
 
+#include "dtrain/base/random.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/clock_offset.h"
 #include "dtrain/comm/device_communicator.h"
 #include "dtrain/ops/attention_engine.h"
+#include "dtrain/ops/gemm.h"
+#include "dtrain/parallel/internal/low_rank.h"
+#include "dtrain/planning/scaling_plan.h"
 #include "dtrain/runtime/version.h"
 
 namespace dtrain {
@@ -183,6 +187,48 @@ PairTimes MeasurePair(Communicator& pair) {
   return times;
 }
 
+// What a rank's memory does for PowerSGD's work: the steps of
+// parallel/internal/power_sgd_exchange.h on gradients of 4 M parameters, of a rank that is an
+// eighth of their width.
+double MemorySpeed() {
+  constexpr int kMatrices = 8;
+  constexpr int kRank = 64;
+  constexpr internal::MatrixSize kSize = {512, 1024};
+  constexpr auto kElements = static_cast<size_t>(kMatrices * kSize.rows * kSize.columns);
+  RandomStream random({.seed = 1});
+  const auto draw = [&] { return static_cast<float>(random.NextUint32()) * 0x1p-32f - 0.5f; };
+  std::vector<float> gradients(kElements);
+  std::generate(gradients.begin(), gradients.end(), draw);
+  std::vector<float> errors(kElements);
+  std::vector<float> left(kRank * kSize.rows);
+  std::vector<float> factor(kRank * kSize.columns);
+  std::generate(factor.begin(), factor.end(), draw);
+  std::vector<float> right(factor);
+  Stream stream;
+  Tensor left_view = Tensor::View(left.data(), {kRank, kSize.rows});
+  Tensor right_view = Tensor::View(right.data(), {kRank, kSize.columns});
+  const Tensor factor_view = Tensor::View(factor.data(), {kRank, kSize.columns});
+  const auto encode = [&](int64_t begin) {
+    float* const gradient = gradients.data() + begin;
+    const Tensor matrix = Tensor::View(gradient, {kSize.rows, kSize.columns});
+    Gemm(factor_view, matrix, {.transpose_b = true}, left_view, stream);
+    internal::OrthonormaliseRows(left.data(), kRank, kSize.rows);
+    Gemm(left_view, matrix, {}, right_view, stream);
+    internal::SplitOffError(
+        {.left = left.data(), .own = right.data(), .sum = right.data(), .rank = kRank}, kSize, 1.0f,
+        gradient, errors.data() + begin, stream);
+  };
+  constexpr double kLeastSeconds = 0.1;
+  std::vector<double> times;
+  const Timer whole;
+  while (times.size() < 3 || whole.Seconds() < kLeastSeconds) {
+    const Timer timer;
+    for (int i = 0; i < kMatrices; ++i) encode(i * kSize.elements());
+    times.push_back(timer.Seconds());
+  }
+  return PowerSgdMemoryBytes(static_cast<int64_t>(kElements), kRank) / Median(times);
+}
+
 class Examination {
  public:
   Examination(const DoctorOptions& options, Runtime& runtime)
@@ -199,6 +245,8 @@ class Examination {
     Sweep();
     HostReport mine;
     FindInterface(before, mine);
+    comm_.Barrier();
+    report_.memory_bytes_per_second = comm_.AllReduceValue(MemorySpeed(), ReduceOp::kMin);
     const double disk = comm_.local_rank() == 0 ? DiskSpeed(options_, comm_.rank()) : 0.0;
     GatherHosts(mine, disk);
     for (const HostReport& host : report_.hosts) {

@@ -194,6 +194,8 @@ std::string DoctorText(const DoctorReport& report) {
                             Speed(line.bus_bytes_per_second));
     }
   }
+  absl::StrAppend(
+      &text, "\nPowerSGD's work in a rank's memory: ", Speed(report.memory_bytes_per_second), "\n");
   const Sentences sentences = Diagnose(report);
   absl::StrAppend(&text, "\n", sentences.empty() ? "nothing stands out\n" : "what stands out:\n");
   for (const std::string& sentence : sentences) absl::StrAppend(&text, "- ", sentence, "\n");
@@ -204,7 +206,8 @@ std::string DoctorJson(const DoctorReport& report) {
   nlohmann::ordered_json json = {{"ranks", report.ranks},
                                  {"mpi", report.mpi},
                                  {"nccl", report.nccl},
-                                 {"without_nccl", report.without_nccl}};
+                                 {"without_nccl", report.without_nccl},
+                                 {"memory_bytes_per_second", report.memory_bytes_per_second}};
   for (const HostReport& host : report.hosts) {
     json["hosts"].push_back({{"name", host.name},
                              {"build", host.build},

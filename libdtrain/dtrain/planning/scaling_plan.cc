@@ -81,11 +81,12 @@ double EncodeSeconds(const PlanJob& job, const PlanWay& way) {
   double bytes = 0.0;
   for (const PlanBucket& bucket : job.buckets) {
     for (const PlanParameter& parameter : bucket.parameters) {
-      double per_element = way.wire_type != DType::kFloat32 ? kRoundingBytes : 0.0;
-      if (IsFactored(parameter, way.power_sgd_rank)) {
-        per_element = kPowerSgdBytes + kPowerSgdBytesPerColumn * way.power_sgd_rank;
-      }
-      bytes += (per_element / shares + shared) * static_cast<double>(parameter.elements());
+      const auto elements = static_cast<double>(parameter.elements());
+      const double own = IsFactored(parameter, way.power_sgd_rank)
+                             ? PowerSgdMemoryBytes(parameter.elements(), way.power_sgd_rank)
+                         : way.wire_type != DType::kFloat32 ? kRoundingBytes * elements
+                                                            : 0.0;
+      bytes += own / shares + shared * elements;
     }
   }
   return bytes / job.times.memory_bytes_per_second;
@@ -160,6 +161,11 @@ int64_t TravellingElements(const PlanBucket& bucket, int power_sgd_rank) {
                                              ? power_sgd_rank * (parameter.rows + parameter.columns)
                                              : parameter.elements());
                          });
+}
+
+double PowerSgdMemoryBytes(int64_t elements, int power_sgd_rank) {
+  return (kPowerSgdBytes + kPowerSgdBytesPerColumn * power_sgd_rank) *
+         static_cast<double>(elements);
 }
 
 double NetworkBytes(PlanAlgorithm algorithm, int nodes, int ranks_per_node, double bytes) {

@@ -56,7 +56,7 @@ struct PlanTimes {
   double forward_seconds = 0.0;
   double backward_seconds = 0.0;
   double update_seconds = 0.0;
-  double memory_bytes_per_second = 10e9;  // which 16-bit wires and PowerSGD go through
+  double memory_bytes_per_second = 10e9;  // of a rank: 16-bit wires and PowerSGD go through it
   double overlap = 1.0;                   // share of what could hide behind backward that does
 };
 
@@ -98,6 +98,9 @@ struct PlannedStep {
 // Elements that travel for a bucket: all, or with PowerSGD (Vogels et al. 2019) of rank r the two
 // factors r (rows + columns) of each matrix that they at least halve.
 int64_t TravellingElements(const PlanBucket& bucket, int power_sgd_rank);
+
+// Bytes of a rank's memory that PowerSGD's work on a matrix counts as.
+double PowerSgdMemoryBytes(int64_t elements, int power_sgd_rank);
 
 // Bytes that a node sends, and receives, for `bytes` of gradients.
 double NetworkBytes(PlanAlgorithm algorithm, int nodes, int ranks_per_node, double bytes);

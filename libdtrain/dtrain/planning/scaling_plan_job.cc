@@ -217,7 +217,8 @@ absl::StatusOr<double> ParseNetwork(std::string_view text) {
   return value * found->second;
 }
 
-absl::Status CalibrateFromDoctor(const std::string& path, int nodes, PlanNetwork& network) {
+absl::Status CalibrateFromDoctor(const std::string& path, int nodes, PlanNetwork& network,
+                                 PlanTimes& times) {
   DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) {
@@ -228,6 +229,10 @@ absl::Status CalibrateFromDoctor(const std::string& path, int nodes, PlanNetwork
   double in_sweep = 0.0;
   try {
     in_sweep = SweepSpeed(json);
+    // Older files lack it.
+    if (json.contains("memory_bytes_per_second")) {
+      times.memory_bytes_per_second = Measured(json, "memory_bytes_per_second");
+    }
     for (const Json& pair : json.at("pairs")) {
       TakeSlower(pair, pair.at("first") == pair.at("second") ? within : between);
     }
