@@ -387,10 +387,54 @@ TEST_CASE("the mean of a round counts ranks by their tokens") {
     for (const auto& other : means) CHECK(other == means[0]);
     return means[0];
   };
-  CHECK(mean({10, 30}).first == Approx(1.75));
-  CHECK(mean({10, 30}).second == Approx(5.75));
+  // Moves count by the root of their ranks' second moments.
+  const auto [weight, moment] = mean({10, 30});
+  CHECK(moment == Approx(0.25 * 5.0 + 0.75 * 6.0));
+  CHECK(weight * std::sqrt(moment) ==
+        Approx(0.25 * 1.0 * std::sqrt(5.0) + 0.75 * 2.0 * std::sqrt(6.0)));
   CHECK(mean({0, 30}).first == Approx(2.0));
-  CHECK(mean({0, 0, 0}).first == Approx(2.0));
+  const auto [weight_of_three, moment_of_three] = mean({0, 0, 0});
+  CHECK(moment_of_three == Approx(6.0));
+  CHECK(weight_of_three * std::sqrt(6.0) * 3.0 ==
+        Approx(1.0 * std::sqrt(5.0) + 2.0 * std::sqrt(6.0) + 3.0 * std::sqrt(7.0)));
+}
+
+TEST_CASE("what one rank alone learns in a round moves weights as the mean gradient does") {
+  constexpr int64_t kUpdates = 4;
+  constexpr int64_t kElements = 100 * kUpdates;
+  // A gradient of `size` for each element, in one update of the round.
+  const auto train = [&](float size, Adam& adam, Parameter& weights, const auto& after) {
+    Stream stream;
+    for (int64_t update = 0; update < kUpdates; ++update) {
+      float* const gradient = weights.gradient().data<float>();
+      for (int64_t i = 0; i < kElements; ++i) gradient[i] = i % kUpdates == update ? size : 0.0f;
+      adam.Step(/*learning_rate=*/0.01f, /*gradient_scale=*/1.0f, stream);
+      after();
+    }
+  };
+  const auto results = testing::RunRanks(3, [&](Communicator& comm) {
+    ParameterSet parameters;
+    Parameter& weights =
+        Scope(parameters, "model").Add("w", {kElements}, Initializer::Constant(0.5f));
+    parameters.Allocate({}, DType::kFloat32, /*seed=*/1);
+    Adam adam(parameters, {});
+    internal::LocalRounds rounds(kUpdates, parameters, adam, comm);
+    train(comm.rank() == 0 ? 1.0f : 0.0f, adam, weights, [&] { rounds.Count(10); });
+    rounds.Average();
+    return internal::CopyOf(parameters.weights());
+  });
+  ParameterSet parameters;
+  Parameter& weights =
+      Scope(parameters, "model").Add("w", {kElements}, Initializer::Constant(0.5f));
+  parameters.Allocate({}, DType::kFloat32, /*seed=*/1);
+  Adam adam(parameters, {});
+  train(1.0f / 3.0f, adam, weights, [] {});
+  const std::vector<float> plain = internal::CopyOf(parameters.weights());
+  for (size_t i = 0; i < static_cast<size_t>(kElements); ++i) {
+    INFO("element " << i);
+    CHECK(results[0][i] == results[1][i]);
+    CHECK(results[0][i] - 0.5f == Approx(plain[i] - 0.5f).epsilon(0.02));
+  }
 }
 
 // Second moments that rounds of Adam leave, free of its bias, as means over the elements of two

@@ -15,6 +15,8 @@
 namespace dtrain::internal {
 namespace {
 
+constexpr int64_t kGrain = 1 << 16;
+
 std::vector<float> ToVector(const Tensor& values) {
   Stream stream(values.device());
   SynchronizeDevice(values.device());
@@ -46,19 +48,43 @@ LocalRounds::LocalRounds(int64_t length, ParameterSet& parameters, Adam& adam, C
       parameters_(parameters),
       adam_(adam),
       comm_(comm),
-      start_(ToVector(adam.second_moments())) {}
+      start_weights_(ToVector(parameters.weights())),
+      start_second_(ToVector(adam.second_moments())) {}
 
 void LocalRounds::Average() {
   const int64_t all = comm_.AllReduceValue(tokens_, ReduceOp::kSum);
   const double share = all > 0 ? static_cast<double>(tokens_) / static_cast<double>(all)
                                : 1.0 / static_cast<double>(comm_.size());
-  Average(parameters_.weights(), share);
+  const std::vector<float> own_second = ToVector(adam_.second_moments());
   AverageMoments(share);
+  AverageMoves(share, own_second);
   if (adam_.average()) Average(adam_.average(), share);
   parameters_.RefreshComputeWeights();
   tokens_ = 0;
   updates_ = 0;
   is_open_ = false;
+}
+
+void LocalRounds::AverageMoves(double share, const std::vector<float>& own_second) {
+  const AdamConfig& config = adam_.config();
+  // Ranks that skipped updates have made fewer; epsilon is too small for the difference to matter.
+  const double seen = 1.0 - std::pow(config.CorrectedBeta2(), static_cast<double>(adam_.steps()));
+  const auto epsilon = static_cast<float>(config.epsilon * std::sqrt(seen));
+  const auto factor = static_cast<float>(share);
+  std::vector<float> weights = ToVector(parameters_.weights());
+  ParallelFor(static_cast<int64_t>(weights.size()), kGrain, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      const float own = std::sqrt(own_second[i]) + epsilon;
+      const float common = std::sqrt(start_second_[i]) + epsilon;
+      const float move = (weights[i] - start_weights_[i]) * (common > 0.0f ? own / common : 1.0f);
+      weights[i] = factor > 0.0f ? factor * move : 0.0f;  // a rank without a part may hold NaN
+    }
+  });
+  comm_.AllReduce(weights.data(), static_cast<int64_t>(weights.size()), DType::kFloat32,
+                  ReduceOp::kSum);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] += start_weights_[i];
+  FromVector(weights, parameters_.weights());
+  start_weights_ = std::move(weights);
 }
 
 void LocalRounds::AverageMoments(double share) {
@@ -82,7 +108,7 @@ void LocalRounds::AverageMoments(double share) {
     for (size_t i = begin; i < end; ++i) {
       const double distance = static_cast<double>(own_first[i]) - static_cast<double>(first[i]);
       spread += distance * distance;
-      added += static_cast<double>(own_second[i]) - kept * static_cast<double>(start_[i]);
+      added += static_cast<double>(own_second[i]) - kept * static_cast<double>(start_second_[i]);
     }
     sums[p] = share * added;
     sums[count + p] = noise_of_spread * spread;
@@ -98,10 +124,10 @@ void LocalRounds::AverageMoments(double share) {
     if (!(noise > 0.0)) return;  // also where a rank's gradients were not finite
     const auto part = static_cast<float>(std::clamp(noise / added, 0.0, 1.0 - shares[0]));
     const auto left = static_cast<float>(shares[1]);
-    for (size_t i = begin; i < end; ++i) second[i] -= part * (second[i] - left * start_[i]);
+    for (size_t i = begin; i < end; ++i) second[i] -= part * (second[i] - left * start_second_[i]);
   });
   FromVector(second, adam_.second_moments());
-  start_ = std::move(second);
+  start_second_ = std::move(second);
 }
 
 void LocalRounds::Average(Tensor& values, double share) {
@@ -110,7 +136,6 @@ void LocalRounds::Average(Tensor& values, double share) {
   const Tensor host = ToHost(values, stream);
   float* const data = host.data<float>();
   const auto factor = static_cast<float>(share);
-  constexpr int64_t kGrain = 1 << 16;
   ParallelFor(host.elements(), kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) data[i] *= factor;
   });

@@ -11,6 +11,14 @@
 // and n is seen in how far the ranks' first moments m_k lie from their mean m. After H updates
 //   sum_k w_k E[(m_k - m)^2] = n (1 - sum_k w_k^2) a,   a = (1 - b1) / (1 + b1) (1 - b1^(2 H)).
 // It is estimated for each parameter as a whole, whose elements share what they add between them.
+//
+// Nor is the mean of the ranks' weights where plain updates go: a rank divides by its own second
+// moment, so that a gradient which one rank alone has meets its own square there, N times what the
+// mean gradient's would be. What a rank has moved since the start of the round is therefore taken
+// back to first moments and divided by the common second moment v instead:
+//   w = w_start + sum_k w_k (w'_k - w_start) (sqrt(v_k) + e) / (sqrt(v) + e)
+// with w'_k and v_k as rank k has them, and e Adam's epsilon before v's bias correction. Weight
+// decay, a part of the move, goes along.
 #ifndef DTRAIN_PARALLEL_INTERNAL_LOCAL_ROUNDS_H_
 #define DTRAIN_PARALLEL_INTERNAL_LOCAL_ROUNDS_H_
 
@@ -50,12 +58,16 @@ class LocalRounds {
  private:
   void Average(Tensor& values, double share);
   void AverageMoments(double share);
+  // Needs the common second moments. `own_second`: this rank's before they became common.
+  void AverageMoves(double share, const std::vector<float>& own_second);
 
   int64_t length_;
   ParameterSet& parameters_;
   Adam& adam_;
   Communicator& comm_;
-  std::vector<float> start_;  // second moments at the start of the round
+  // At the start of the round, where all ranks have the same.
+  std::vector<float> start_weights_;
+  std::vector<float> start_second_;  // moments
   int64_t tokens_ = 0;
   int64_t updates_ = 0;
   bool is_open_ = false;
