@@ -56,7 +56,7 @@ void LocalRounds::Average() {
   const double share = all > 0 ? static_cast<double>(tokens_) / static_cast<double>(all)
                                : 1.0 / static_cast<double>(comm_.size());
   const std::vector<float> own_second = ToVector(adam_.second_moments());
-  AverageMoments(share);
+  AverageMoments(share, own_second);
   AverageMoves(share, own_second);
   if (adam_.average()) Average(adam_.average(), share);
   parameters_.RefreshComputeWeights();
@@ -87,7 +87,7 @@ void LocalRounds::AverageMoves(double share, const std::vector<float>& own_secon
   start_weights_ = std::move(weights);
 }
 
-void LocalRounds::AverageMoments(double share) {
+void LocalRounds::AverageMoments(double share, const std::vector<float>& own_second) {
   const double beta1 = adam_.config().beta1;
   const double kept = std::pow(adam_.config().beta2, static_cast<double>(updates_));
   // Of a gradient's variance, that of the first moment.
@@ -95,7 +95,6 @@ void LocalRounds::AverageMoments(double share) {
       (1.0 - beta1) / (1.0 + beta1) * (1.0 - std::pow(beta1, 2.0 * static_cast<double>(updates_)));
   const double noise_of_spread = updates_ > 0 ? share * (1.0 - kept) / held : 0.0;
   const std::vector<float> own_first = ToVector(adam_.first_moments());
-  const std::vector<float> own_second = ToVector(adam_.second_moments());
   Average(adam_.first_moments(), share);
   Average(adam_.second_moments(), share);
   const std::vector<float> first = ToVector(adam_.first_moments());

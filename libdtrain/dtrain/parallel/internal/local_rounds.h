@@ -13,7 +13,7 @@
 // It is estimated for each parameter as a whole, whose elements share what they add between them.
 //
 // Nor is the mean of the ranks' weights where plain updates go: a rank divides by its own second
-// moment, so that a gradient which one rank alone has meets its own square there, N times what the
+// moment, so that a gradient which one rank alone has meets its own root there, N times what the
 // mean gradient's would be. What a rank has moved since the start of the round is therefore taken
 // back to first moments and divided by the common second moment v instead:
 //   w = w_start + sum_k w_k (w'_k - w_start) (sqrt(v_k) + e) / (sqrt(v) + e)
@@ -57,8 +57,9 @@ class LocalRounds {
 
  private:
   void Average(Tensor& values, double share);
-  void AverageMoments(double share);
-  // Needs the common second moments. `own_second`: this rank's before they became common.
+  // `own_second`: this rank's second moments before they become common.
+  void AverageMoments(double share, const std::vector<float>& own_second);
+  // Needs the common second moments.
   void AverageMoves(double share, const std::vector<float>& own_second);
 
   int64_t length_;
