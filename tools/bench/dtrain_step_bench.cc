@@ -37,6 +37,7 @@
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/with_cuda.h"
 #include "dtrain/models/seq2seq_transformer.h"
+#include "dtrain/nn/first_token.h"
 #include "dtrain/nn/transformer_stack.h"
 #include "dtrain/ops/attention_engine.h"
 #include "dtrain/ops/cast.h"
@@ -178,7 +179,7 @@ class Seq2SeqWorkload final : public Workload {
 class ClassifierWorkload final : public Workload {
  public:
   ClassifierWorkload(const Options& options, const Sizes& sizes, const Device& device, DType dtype)
-      : real_(options.lengths == "real"), sizes_(sizes) {
+      : real_(options.lengths == "real"), sizes_(sizes), one_each_(OneTokenEach(sizes.sequences)) {
     const auto dropout = static_cast<float>(options.dropout);
     const Scope scope(parameters_, "");
     words_ = &scope.Add("words", {sizes.vocab, sizes.hidden}, Initializer::Normal(0.06f));
@@ -212,51 +213,53 @@ class ClassifierWorkload final : public Workload {
     }
   }
   void Forward(Context& ctx) override {
-    const LayerInputs inputs{sequences_, Tensor(), sequences_};
     id_tensor_ = ctx.Upload(ids_);
     position_tensor_ = ctx.Upload(position_ids_);
-    first_tensor_ = ctx.Upload(firsts_);
+    first_ = {ctx.Upload(firsts_), one_each_};
+    first_.sequences.set_device_offsets(ctx.Upload(one_each_.offsets()));
     Tensor x = ctx.Empty({id_tensor_.dim(0), sizes_.hidden});
     EmbeddingForward(id_tensor_, position_tensor_, words_->value(), positions_->value(), {}, x,
                      ctx.stream());
-    x = stack_->Forward(x, inputs, ctx);
-    Tensor pooled = ctx.Empty({sizes_.sequences, sizes_.hidden});
-    GatherRows(x, first_tensor_, pooled, ctx.stream());
+    x = stack_->Forward(x, Inputs(), ctx);
     Tensor none;
-    loss_->Forward(pooled, ctx.Upload(labels_), none, ctx);
+    loss_->Forward(x, ctx.Upload(labels_), none, ctx);
   }
   void Backward(Context& ctx) override {
-    const LayerInputs inputs{sequences_, Tensor(), sequences_};
-    Tensor gradient = ctx.Empty({id_tensor_.dim(0), sizes_.hidden});
-    Zero(gradient, ctx.stream());
-    ScatterAddRows(loss_->Backward(), first_tensor_, gradient, ctx.stream());
     Tensor none;
-    gradient = stack_->Backward(std::move(gradient), inputs, none, ctx);
+    const Tensor gradient = stack_->Backward(loss_->Backward(), Inputs(), none, ctx);
     EmbeddingBackward(gradient, id_tensor_, position_tensor_, {}, words_->gradient(),
                       positions_->gradient(), ctx.stream());
-    id_tensor_ = position_tensor_ = first_tensor_ = Tensor();
+    id_tensor_ = position_tensor_ = Tensor();
+    first_ = OutputRows();
   }
   double forward_gflop() const override {
     const auto t = static_cast<double>(sequences_.tokens());
     const auto d = static_cast<double>(sizes_.hidden);
     const auto ffn = static_cast<double>(sizes_.ffn);
-    return sizes_.encoder_layers *
-           (t * (8.0 * d * d + 4.0 * d * ffn) +
-            AttentionFlop(sequences_, sequences_, sizes_.hidden)) /
-           1e9;
+    const auto texts = static_cast<double>(sizes_.sequences);
+    const double layer =
+        t * (8.0 * d * d + 4.0 * d * ffn) + AttentionFlop(sequences_, sequences_, sizes_.hidden);
+    const double last = t * 4.0 * d * d + texts * (4.0 * d * d + 4.0 * d * ffn) +
+                        AttentionFlop(one_each_, sequences_, sizes_.hidden);
+    return ((sizes_.encoder_layers - 1) * layer + last) / 1e9;
   }
   int64_t tokens() const override { return sequences_.tokens(); }
 
  private:
+  // The head reads first tokens alone, as a classifier's does.
+  LayerInputs Inputs() const { return {sequences_, Tensor(), sequences_, &first_}; }
+
   bool real_;
   Sizes sizes_;
+  Sequences one_each_;
   ParameterSet parameters_;
   Parameter *words_, *positions_, *head_;
   std::unique_ptr<TransformerStack> stack_;
   std::unique_ptr<OutputLoss> loss_;
   Sequences sequences_;
   std::vector<int32_t> ids_, position_ids_, firsts_, labels_;
-  Tensor id_tensor_, position_tensor_, first_tensor_;  // of the last forward pass
+  Tensor id_tensor_, position_tensor_;  // of the last forward pass, as is
+  OutputRows first_;
 };
 
 double ProcessSeconds() {

@@ -8,6 +8,7 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/models/internal/head_product.h"
+#include "dtrain/nn/first_token.h"
 
 namespace dtrain {
 
@@ -38,13 +39,23 @@ Tensor BertClassifier::Encode(const ClassificationBatch& batch, Context& ctx) {
 ClassifierInputs BertClassifier::Upload(const ClassificationBatch& batch, Context& ctx) const {
   const int64_t rows = batch.sequences.count();
   const auto [ids, types, positions, offsets] = ListsOf(batch);
-  const std::array<HostList, 7> lists = {
-      ids, types, positions, offsets, batch.labels, batch.weights, options_.label_weights};
+  Sequences one_each = OneTokenEach(rows);
+  const std::array<HostList, 8> lists = {ids,
+                                         types,
+                                         positions,
+                                         offsets,
+                                         one_each.offsets(),
+                                         batch.labels,
+                                         batch.weights,
+                                         options_.label_weights};
   const std::vector<Tensor> on_device = ctx.Upload(lists);
-  return {.text = InputsOf(batch, on_device),
-          .targets = on_device[4].Reshape({rows, options_.labels_per_row()}),
-          .weights = on_device[5],
-          .label_weights = options_.label_weights.empty() ? Tensor() : on_device[6]};
+  one_each.set_device_offsets(on_device[4]);
+  const BertInputs text = InputsOf(batch, on_device);
+  return {.text = text,
+          .first = FirstTokenRows(text.sequences, one_each, ctx),
+          .targets = on_device[5].Reshape({rows, options_.labels_per_row()}),
+          .weights = on_device[6],
+          .label_weights = options_.label_weights.empty() ? Tensor() : on_device[7]};
 }
 
 LossSums BertClassifier::Forward(const ClassificationBatch& batch, Context& ctx,
@@ -58,8 +69,8 @@ LossSums BertClassifier::Forward(const ClassifierInputs& inputs, Context& ctx,
   if (outputs != nullptr) *outputs = ClassificationOutputs();
   if (rows == 0) return {};
   const Shape shape = {rows, options_.num_labels};
-  const Tensor hidden = encoder_.Forward(inputs.text, ctx);
-  const Tensor pooled = pooler_.Forward(hidden, inputs.text.sequences, PooledDropout(ctx), ctx);
+  const Tensor pooled =
+      pooler_.Forward(encoder_.Forward(inputs.text, ctx, &inputs.first), PooledDropout(ctx), ctx);
   const ClassificationLossInputs loss_inputs{
       .logits = internal::HeadLogits(pooled, weight_, bias_, ctx),
       .targets = inputs.targets,
@@ -73,6 +84,7 @@ LossSums BertClassifier::Forward(const ClassifierInputs& inputs, Context& ctx,
   ClassificationLoss(options_.loss, loss_inputs, account.scale(), results, ctx.stream());
   if (ctx.training()) {
     sequences_ = inputs.text.sequences;
+    first_ = inputs.first;
     pooled_ = pooled;
     d_logits_ = results.d_logits;
   }
@@ -91,10 +103,11 @@ void BertClassifier::Backward(Context& ctx) {
   }
   Tensor d_logits = std::exchange(d_logits_, Tensor());
   Tensor d_pooled = internal::HeadBackward(d_logits, pooled_, weight_, bias_, ctx);
-  Tensor d_hidden = pooler_.Backward(d_pooled, sequences_, PooledDropout(ctx), ctx);
+  Tensor d_first = pooler_.Backward(d_pooled, PooledDropout(ctx), ctx);
   d_pooled = Tensor();
-  encoder_.Backward(std::move(d_hidden), sequences_, ctx);
+  encoder_.Backward(std::move(d_first), sequences_, ctx, &first_);
   sequences_ = Sequences();  // and its memory on the device
+  first_ = OutputRows();
 }
 
 void BertClassifier::FinishGradients() {

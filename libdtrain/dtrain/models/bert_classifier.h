@@ -39,6 +39,7 @@ struct BertClassifierOptions {
 // A ClassificationBatch in the memory of the model's device.
 struct ClassifierInputs {
   BertInputs text;
+  OutputRows first;      // tokens of the texts, all that the head reads
   Tensor targets;        // [n, labels_per_row], float32
   Tensor weights;        // [n], float32
   Tensor label_weights;  // [num_labels], float32, or absent
@@ -94,6 +95,7 @@ class BertClassifier {
   Parameter& bias_;
   // Of the last forward while training.
   Sequences sequences_;
+  OutputRows first_;
   Tensor pooled_, d_logits_;
 };
 

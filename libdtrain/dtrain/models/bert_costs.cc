@@ -33,11 +33,10 @@ class ClassifierBlocks {
         outputs_(batch.texts * options.num_labels),
         dtype_(activations.compute_type),
         meter_(meter),
-        encoder_(options.bert, batch, activations, meter) {}
+        encoder_(options.bert, batch, activations, meter, /*output_rows=*/batch.texts) {}
 
   void Forward() {
-    const Block hidden = encoder_.Forward();
-    const Block first = OfTexts();
+    const Block first = encoder_.Forward();
     const Block before = OfTexts();
     const Block pooled = OfTexts();
     std::array<Block, 3> outputs;  // logits, and of each text the loss with and without weights
@@ -55,15 +54,14 @@ class ClassifierBlocks {
     if (dtype_ != DType::kFloat32) d_logits = Outputs(dtype_);
     Block d_pooled = OfTexts();
     pooled_ = nullptr;
-    Block d_hidden;
+    Block d_first;
     {
       const Block d_before = OfTexts();
-      const Block d_first = OfTexts();
+      d_first = OfTexts();
       pooler_ = {};
-      d_hidden = encoder_.OfTokens();
     }
     d_pooled = nullptr;
-    encoder_.Backward(std::move(d_hidden));
+    encoder_.Backward(std::move(d_first));
   }
 
  private:
@@ -116,17 +114,24 @@ ModelParameters CountEncoder(const BertOptions& options) {
       .layer_norm = options.num_layers * layer.layer_norm + 2 * hidden};
 }
 
-ModelFlops CountEncoderFlops(const BertOptions& options, const BertBatch& batch,
+ModelFlops CountEncoderFlops(const BertOptions& options, const BertBatch& batch, bool reads_first,
                              double output_flops, Recompute recompute, int recompute_every) {
   const TransformerStackOptions stack = StackOf(options);
   const auto tokens = static_cast<double>(batch.tokens);
   const auto texts = static_cast<double>(batch.texts);
   const double layer =
       ForwardFlops(stack.layer, {.tokens = tokens, .pairs = tokens * tokens / texts});
+  // One query of each text: as many pairs as there are tokens.
+  const double last =
+      reads_first
+          ? ForwardFlops(stack.layer, {.tokens = tokens, .output_rows = texts, .pairs = tokens})
+          : layer;
+  const int recomputed = RecomputedLayers(stack, recompute, recompute_every);
   ModelFlops flops;
-  flops.forward = stack.num_layers * layer + output_flops;
+  flops.forward = (stack.num_layers - 1) * layer + last + output_flops;
   flops.backward = 2.0 * flops.forward;
-  flops.recomputed = RecomputedLayers(stack, recompute, recompute_every) * layer;
+  flops.recomputed = recomputed * layer;
+  if (recomputed == stack.num_layers) flops.recomputed += last - layer;
   return flops;
 }
 
@@ -150,7 +155,8 @@ ModelFlops CountFlops(const BertClassifierOptions& options, const BertBatch& bat
   const auto hidden = static_cast<double>(options.bert.hidden_size);
   const double output = 2.0 * static_cast<double>(batch.texts) * hidden *
                         (hidden + static_cast<double>(options.num_labels));
-  return internal::CountEncoderFlops(options.bert, batch, output, recompute, recompute_every);
+  return internal::CountEncoderFlops(options.bert, batch, /*reads_first=*/true, output, recompute,
+                                     recompute_every);
 }
 
 int64_t PeakActivationBytes(const BertClassifierOptions& options, const BertBatch& batch,
@@ -158,8 +164,9 @@ int64_t PeakActivationBytes(const BertClassifierOptions& options, const BertBatc
   if (batch.texts == 0) return 0;
   ByteMeter meter;
   ClassifierBlocks blocks(options, batch, activations, meter);
-  // Targets, weights of texts and of labels.
-  const std::array<int64_t, 3> own = {batch.texts * options.labels_per_row(), batch.texts,
+  // Offsets of texts of one token, targets, weights of texts and of labels.
+  const std::array<int64_t, 4> own = {batch.texts + 1, batch.texts * options.labels_per_row(),
+                                      batch.texts,
                                       static_cast<int64_t>(options.label_weights.size())};
   const Block inputs = TakeInputs(batch, own, meter);
   blocks.Forward();
@@ -172,19 +179,19 @@ ModelCosts CostsOf(const BertClassifierOptions& options, const BertBatch& batch)
 }
 
 ModelCosts CostsOfQuestionAnswering(const BertOptions& options, const BertBatch& batch) {
-  return {
-      .parameters = CountQuestionAnswering(options).total(),
-      .deepest = options.num_layers,
-      .peak_bytes =
-          [options, batch](const ActivationOptions& activations) {
-            return PeakOfQuestionAnswering(options, batch, activations);
-          },
-      .flops =
-          [options, batch](Recompute recompute, int recompute_every) {
-            const double output =
-                4.0 * static_cast<double>(batch.tokens) * static_cast<double>(options.hidden_size);
-            return internal::CountEncoderFlops(options, batch, output, recompute, recompute_every);
-          }};
+  return {.parameters = CountQuestionAnswering(options).total(),
+          .deepest = options.num_layers,
+          .peak_bytes =
+              [options, batch](const ActivationOptions& activations) {
+                return PeakOfQuestionAnswering(options, batch, activations);
+              },
+          .flops =
+              [options, batch](Recompute recompute, int recompute_every) {
+                const double output = 4.0 * static_cast<double>(batch.tokens) *
+                                      static_cast<double>(options.hidden_size);
+                return internal::CountEncoderFlops(options, batch, /*reads_first=*/false, output,
+                                                   recompute, recompute_every);
+              }};
 }
 
 }  // namespace dtrain

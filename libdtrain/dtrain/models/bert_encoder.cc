@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "dtrain/nn/first_token.h"
 #include "dtrain/ops/bias_activation.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/dropout_residual.h"
@@ -114,14 +113,16 @@ BertEncoder::BertEncoder(const Scope& scope, const BertOptions& options)
                                   .num_layers = options.num_layers,
                                   .layers_name = "layer"}) {}
 
-Tensor BertEncoder::Forward(const BertInputs& inputs, Context& ctx) {
+Tensor BertEncoder::Forward(const BertInputs& inputs, Context& ctx, const OutputRows* rows) {
   return layers_.Forward(embeddings_.Forward(inputs, ctx),
-                         {inputs.sequences, Tensor(), inputs.sequences}, ctx);
+                         {inputs.sequences, Tensor(), inputs.sequences, rows}, ctx);
 }
 
-void BertEncoder::Backward(Tensor d_hidden, const Sequences& sequences, Context& ctx) {
+void BertEncoder::Backward(Tensor d_hidden, const Sequences& sequences, Context& ctx,
+                           const OutputRows* rows) {
   Tensor none;
-  d_hidden = layers_.Backward(std::move(d_hidden), {sequences, Tensor(), sequences}, none, ctx);
+  d_hidden =
+      layers_.Backward(std::move(d_hidden), {sequences, Tensor(), sequences, rows}, none, ctx);
   embeddings_.Backward(d_hidden, ctx);
 }
 
@@ -129,9 +130,7 @@ BertPooler::BertPooler(const Scope& scope, const BertOptions& options)
     : dense_(scope, "dense", options.hidden_size, options.hidden_size,
              Initializer::Normal(options.initializer_range)) {}
 
-Tensor BertPooler::Forward(const Tensor& hidden, const Sequences& sequences, const Dropout& dropout,
-                           Context& ctx) {
-  const Tensor first = FirstToken(hidden, sequences, ctx);
+Tensor BertPooler::Forward(const Tensor& first, const Dropout& dropout, Context& ctx) {
   const Tensor before = dense_.ForwardNoBias(first, ctx);
   Tensor y = ctx.Empty(before.shape());
   BiasActivationForward(before, dense_.bias(), Activation::kTanh, dropout, y, ctx.stream());
@@ -142,8 +141,7 @@ Tensor BertPooler::Forward(const Tensor& hidden, const Sequences& sequences, con
   return y;
 }
 
-Tensor BertPooler::Backward(const Tensor& dy, const Sequences& sequences, const Dropout& dropout,
-                            Context& ctx) {
+Tensor BertPooler::Backward(const Tensor& dy, const Dropout& dropout, Context& ctx) {
   DT_CHECK(before_) << "Backward() without Forward()";
   Tensor d_before = ctx.Empty(dy.shape());
   Tensor d_bias = dense_.bias_gradient();
@@ -152,7 +150,7 @@ Tensor BertPooler::Backward(const Tensor& dy, const Sequences& sequences, const 
   Tensor d_first = ctx.Empty(dy.shape());
   dense_.Backward(first_, d_before, {.bias_gradient = false}, d_first, ctx);
   first_ = before_ = Tensor();
-  return FirstTokenBackward(d_first, sequences, ctx);
+  return d_first;
 }
 
 }  // namespace dtrain

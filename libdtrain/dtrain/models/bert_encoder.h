@@ -81,10 +81,12 @@ class BertEncoder {
 
   const BertOptions& options() const { return options_; }
   Parameter& word_embeddings() { return embeddings_.words(); }
-  // The last layer's output, [tokens, hidden]. No sequence is longer than max_positions.
-  Tensor Forward(const BertInputs& inputs, Context& ctx);
-  // Accumulates all parameter gradients of the last Forward. d_hidden: [tokens, hidden].
-  void Backward(Tensor d_hidden, const Sequences& sequences, Context& ctx);
+  // The last layer's output, [tokens, hidden], or of `rows` alone where they are given. No sequence
+  // is longer than max_positions.
+  Tensor Forward(const BertInputs& inputs, Context& ctx, const OutputRows* rows = nullptr);
+  // Accumulates all parameter gradients of the last Forward. d_hidden: as its output; `rows` too.
+  void Backward(Tensor d_hidden, const Sequences& sequences, Context& ctx,
+                const OutputRows* rows = nullptr);
 
  private:
   BertOptions options_;
@@ -97,12 +99,10 @@ class BertPooler {
   // Parameters: dense.
   BertPooler(const Scope& scope, const BertOptions& options);
 
-  // dropout(tanh(dense(first token of each sequence))): [sequences, hidden]. No sequence is empty.
-  Tensor Forward(const Tensor& hidden, const Sequences& sequences, const Dropout& dropout,
-                 Context& ctx);
-  // d_hidden: [tokens, hidden], zero but in the first rows; `dropout` as in Forward.
-  Tensor Backward(const Tensor& dy, const Sequences& sequences, const Dropout& dropout,
-                  Context& ctx);
+  // dropout(tanh(dense(first))), of each sequence's first token: [sequences, hidden].
+  Tensor Forward(const Tensor& first, const Dropout& dropout, Context& ctx);
+  // d_first; `dropout` as in Forward.
+  Tensor Backward(const Tensor& dy, const Dropout& dropout, Context& ctx);
 
  private:
   Linear dense_;

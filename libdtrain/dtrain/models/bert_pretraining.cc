@@ -7,6 +7,7 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/models/internal/head_product.h"
+#include "dtrain/nn/first_token.h"
 #include "dtrain/ops/bias_activation.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/classification_loss.h"
@@ -64,7 +65,7 @@ LossSums BertNextSentence::Forward(const Tensor& hidden, const PretrainingInputs
                                    PretrainingOutputs* outputs) {
   const int64_t rows = inputs.text.sequences.count();
   const Shape shape = {rows, kNextClasses};
-  const Tensor pooled = pooler_.Forward(hidden, inputs.text.sequences, {}, ctx);
+  const Tensor pooled = pooler_.Forward(FirstToken(hidden, inputs.text.sequences, ctx), {}, ctx);
   const Tensor logits = internal::HeadLogits(pooled, weight_, bias_, ctx);
   ClassificationLossOutputs results{.loss = ctx.Empty({rows}, DType::kFloat32),
                                     .unweighted = ctx.Empty({rows}, DType::kFloat32)};
@@ -89,7 +90,7 @@ Tensor BertNextSentence::Backward(const Sequences& sequences, Context& ctx) {
   DT_CHECK(d_logits_) << "Backward() without Forward()";
   Tensor d_logits = std::exchange(d_logits_, Tensor());
   const Tensor d_pooled = internal::HeadBackward(d_logits, pooled_, weight_, bias_, ctx);
-  return pooler_.Backward(d_pooled, sequences, {}, ctx);
+  return FirstTokenBackward(pooler_.Backward(d_pooled, {}, ctx), sequences, ctx);
 }
 
 BertPretraining::BertPretraining(const BertPretrainingOptions& options)

@@ -88,9 +88,10 @@ class PretrainingBlocks {
     if (is_narrow()) d_logits = Take(batch_.text.texts * kNextClasses);
     const Block d_pooled = OfTexts();
     pooled_ = nullptr;
-    const Block d_before = OfTexts();
+    Block d_before = OfTexts();
     const Block d_first = OfTexts();
     pooler_ = {};
+    d_before = nullptr;
     return encoder_.OfTokens();
   }
 
@@ -139,8 +140,8 @@ ModelFlops CountFlops(const BertPretrainingOptions& options, const MaskedBertBat
     output += static_cast<double>(batch.text.texts) * hidden *
               (hidden + static_cast<double>(kNextClasses));
   }
-  return internal::CountEncoderFlops(options.bert, batch.text, 2.0 * output, recompute,
-                                     recompute_every);
+  return internal::CountEncoderFlops(options.bert, batch.text, /*reads_first=*/false, 2.0 * output,
+                                     recompute, recompute_every);
 }
 
 int64_t PeakActivationBytes(const BertPretrainingOptions& options, const MaskedBertBatch& batch,

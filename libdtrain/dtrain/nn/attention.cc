@@ -9,18 +9,23 @@
 namespace dtrain {
 namespace {
 
-Linear MakeInput(const Scope& scope, const MultiHeadAttentionOptions& options) {
-  const int64_t hidden = options.hidden_size;
-  if (options.cross) return {scope, options.names.query, hidden, hidden, options.weights};
+std::optional<Linear> MakeInput(const Scope& scope, const MultiHeadAttentionOptions& options) {
+  if (options.cross) return std::nullopt;
   const std::string_view names[] = {options.names.query, options.names.key, options.names.value};
-  return {scope, names, hidden, hidden, options.weights};
+  return Linear(scope, names, options.hidden_size, options.hidden_size, options.weights);
 }
 
-std::optional<Linear> MakeMemoryInput(const Scope& scope,
-                                      const MultiHeadAttentionOptions& options) {
-  if (!options.cross) return std::nullopt;
+Linear MakeQuery(const std::optional<Linear>& input, const Scope& scope,
+                 const MultiHeadAttentionOptions& options) {
+  if (input) return input->Parts(0, 1);
+  return {scope, options.names.query, options.hidden_size, options.hidden_size, options.weights};
+}
+
+Linear MakeKeyValue(const std::optional<Linear>& input, const Scope& scope,
+                    const MultiHeadAttentionOptions& options) {
+  if (input) return input->Parts(1, 2);
   const std::string_view names[] = {options.names.key, options.names.value};
-  return Linear(scope, names, options.hidden_size, options.hidden_size, options.weights);
+  return {scope, names, options.hidden_size, options.hidden_size, options.weights};
 }
 
 }  // namespace
@@ -29,7 +34,8 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, const MultiHeadAttent
     : options_(options),
       site_(scope.NewSite()),
       input_(MakeInput(scope, options)),
-      memory_input_(MakeMemoryInput(scope, options)),
+      query_(MakeQuery(input_, scope, options)),
+      key_value_(MakeKeyValue(input_, scope, options)),
       output_(scope, options.names.output, options.hidden_size, options.hidden_size,
               options.weights) {
   DT_CHECK_EQ(options.hidden_size % options.num_heads, 0)
@@ -44,9 +50,10 @@ AttentionOptions MultiHeadAttention::OpOptions(Context& ctx) const {
 
 Tensor MultiHeadAttention::Forward(const AttentionInputs& inputs, Context& ctx) {
   const int64_t hidden = options_.hidden_size;
-  const Tensor projected = input_.Forward(inputs.x, ctx);
-  const Tensor keys_values = options_.cross ? memory_input_->Forward(inputs.memory, ctx)
-                                            : projected.Columns(hidden, 3 * hidden);
+  const bool apart = is_apart(inputs);
+  const Tensor projected = (apart ? query_ : *input_).Forward(inputs.x, ctx);
+  const Tensor keys_values =
+      apart ? key_value_.Forward(inputs.memory, ctx) : projected.Columns(hidden, 3 * hidden);
   AttentionSaved saved{
       .q = projected.Columns(0, hidden),
       .k = keys_values.Columns(0, hidden),
@@ -66,9 +73,11 @@ void MultiHeadAttention::Backward(const AttentionInputs& inputs, const Tensor& d
   const int64_t hidden = options_.hidden_size;
   Tensor d_attention = ctx.Empty(d_out.shape());
   output_.Backward(saved_.out, d_out, {.bias_gradient = false}, d_attention, ctx);
-  Tensor d_projected = ctx.Empty({inputs.x.dim(0), input_.out()});
-  Tensor d_keys_values = options_.cross ? ctx.Empty({inputs.memory.dim(0), 2 * hidden})
-                                        : d_projected.Columns(hidden, 3 * hidden);
+  const bool apart = is_apart(inputs);
+  const Linear& projection = apart ? query_ : *input_;
+  Tensor d_projected = ctx.Empty({inputs.x.dim(0), projection.out()});
+  Tensor d_keys_values = apart ? ctx.Empty({inputs.memory.dim(0), 2 * hidden})
+                               : d_projected.Columns(hidden, 3 * hidden);
   Tensor dq = d_projected.Columns(0, hidden);
   Tensor dk = d_keys_values.Columns(0, hidden);
   Tensor dv = d_keys_values.Columns(hidden, 2 * hidden);
@@ -76,10 +85,15 @@ void MultiHeadAttention::Backward(const AttentionInputs& inputs, const Tensor& d
                     ctx.stream());
   Release();
   d_attention = Tensor();
-  if (options_.cross) {
-    memory_input_->Backward(inputs.memory, d_keys_values, {.accumulate_dx = true}, d_memory, ctx);
+  const bool in_parts = apart && !options_.cross;
+  if (apart) {
+    key_value_.Backward(inputs.memory, d_keys_values,
+                        {.accumulate_dx = options_.cross, .report_ready = !in_parts}, d_memory,
+                        ctx);
   }
-  input_.Backward(inputs.x, d_projected, {.accumulate_dx = accumulate_dx}, dx, ctx);
+  projection.Backward(inputs.x, d_projected,
+                      {.accumulate_dx = accumulate_dx, .report_ready = !in_parts}, dx, ctx);
+  if (in_parts) input_->GradientsReady();
 }
 
 void MultiHeadAttention::Release() { saved_ = AttentionSaved(); }
@@ -87,7 +101,7 @@ void MultiHeadAttention::Release() { saved_ = AttentionSaved(); }
 Tensor MultiHeadAttention::ForwardSelfStep(const Tensor& x, const Tensor& slots, int64_t first_slot,
                                            AttentionCache& cache, Context& ctx) {
   const int64_t hidden = options_.hidden_size;
-  const Tensor projected = input_.Forward(x, ctx);
+  const Tensor projected = input_->Forward(x, ctx);
   Tensor written = cache.keys_values.Rows(first_slot, first_slot + x.dim(0));
   Cast(projected.Columns(hidden, 3 * hidden), written, ctx.stream());
   Tensor out = ctx.Empty({x.dim(0), hidden});
@@ -98,14 +112,14 @@ Tensor MultiHeadAttention::ForwardSelfStep(const Tensor& x, const Tensor& slots,
 }
 
 Tensor MultiHeadAttention::ProjectMemory(const Tensor& memory, Context& ctx) {
-  return memory_input_->Forward(memory, ctx);
+  return key_value_.Forward(memory, ctx);
 }
 
 Tensor MultiHeadAttention::ForwardCrossStep(const Tensor& x, const Sequences& queries,
                                             const Tensor& keys_values, const Sequences& keys,
                                             Context& ctx) {
   const int64_t hidden = options_.hidden_size;
-  const Tensor q = input_.Forward(x, ctx);
+  const Tensor q = query_.Forward(x, ctx);
   Tensor out = ctx.Empty({x.dim(0), hidden});
   Tensor log_sum_exp = ctx.Empty({x.dim(0), options_.num_heads}, DType::kFloat32);
   AttentionForward(q, keys_values.Columns(0, hidden), keys_values.Columns(hidden, 2 * hidden),

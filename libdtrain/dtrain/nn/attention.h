@@ -33,7 +33,8 @@ struct MultiHeadAttentionOptions {
   Initializer weights = Initializer::XavierUniform();
 };
 
-// What attention reads: x: [query tokens, hidden]; memory: [key tokens, hidden] (cross only).
+// What attention reads: x: [query tokens, hidden]; memory: [key tokens, hidden], which has the keys
+// and values of cross-attention, and of self-attention where x is some rows of it.
 struct AttentionInputs {
   Tensor x;
   const Sequences& queries;
@@ -54,8 +55,9 @@ class MultiHeadAttention {
 
   // [query tokens, hidden], without output().bias().
   Tensor Forward(const AttentionInputs& inputs, Context& ctx);
-  // From d_out, the gradient of Forward's result: dx overwritten or added to; d_memory (cross)
-  // added to. dx may share memory with d_out. Parameter gradients, except output()'s bias.
+  // From d_out, the gradient of Forward's result: dx overwritten or added to; d_memory added to
+  // (cross) or overwritten. dx may share memory with d_out. Parameter gradients, except output()'s
+  // bias.
   void Backward(const AttentionInputs& inputs, const Tensor& d_out, bool accumulate_dx, Tensor& dx,
                 Tensor& d_memory, Context& ctx);
   const Linear& output() const { return output_; }
@@ -74,11 +76,12 @@ class MultiHeadAttention {
 
  private:
   AttentionOptions OpOptions(Context& ctx) const;
+  bool is_apart(const AttentionInputs& inputs) const { return static_cast<bool>(inputs.memory); }
 
   MultiHeadAttentionOptions options_;
   uint32_t site_;
-  Linear input_;                        // q, k and v of x; only q for cross-attention
-  std::optional<Linear> memory_input_;  // k and v of the memory, cross-attention only
+  std::optional<Linear> input_;  // q, k and v in one product, self-attention only
+  Linear query_, key_value_;     // of cross-attention; elsewhere parts of input_
   Linear output_;
   AttentionSaved saved_;
 };

@@ -22,13 +22,15 @@ LayerParameters CountParameters(const TransformerLayerOptions& options) {
 double ForwardFlops(const TransformerLayerOptions& options, const LayerBatch& batch) {
   const auto hidden = static_cast<double>(options.hidden_size);
   const auto ffn = static_cast<double>(options.ffn_size);
-  // Scores and their weighted sums of values: 2 products of `hidden` for each pair.
-  double flops = batch.tokens * 8.0 * hidden * hidden + batch.pairs * 4.0 * hidden;
+  const double rows = batch.output_rows > 0.0 ? batch.output_rows : batch.tokens;
+  // Queries and outputs, keys and values; scores and their weighted sums of values: 2 products of
+  // `hidden` for each pair.
+  double flops = (rows + batch.tokens) * 4.0 * hidden * hidden + batch.pairs * 4.0 * hidden;
   if (options.decoder) {
     flops += (batch.tokens + batch.memory_tokens) * 4.0 * hidden * hidden +
              batch.memory_pairs * 4.0 * hidden;
   }
-  return flops + batch.tokens * 4.0 * hidden * ffn;
+  return flops + rows * 4.0 * hidden * ffn;
 }
 
 int RecomputedLayers(const TransformerStackOptions& stack, Recompute recompute,
@@ -48,10 +50,11 @@ ByteMeter::Block ByteMeter::Take(int64_t elements, DType dtype) {
 }
 
 LayerBlocks::LayerBlocks(const TransformerLayerOptions& layer, int64_t tokens,
-                         int64_t memory_tokens, const ActivationOptions& options, ByteMeter& meter)
+                         int64_t memory_tokens, const ActivationOptions& options, ByteMeter& meter,
+                         int64_t output_rows)
     : layer_(layer),
-      tokens_(tokens),
-      memory_tokens_(memory_tokens),
+      rows_(output_rows > 0 ? output_rows : tokens),
+      memory_tokens_(output_rows > 0 ? tokens : memory_tokens),
       options_(options),
       meter_(meter) {
   sublayers_.push_back({.kind = Kind::kSelfAttention});
@@ -60,16 +63,18 @@ LayerBlocks::LayerBlocks(const TransformerLayerOptions& layer, int64_t tokens,
 }
 
 LayerBlocks::Block LayerBlocks::Forward(const Block& x) {
-  Block y = ForwardSublayers(x);
+  const Block own = is_narrow() ? Hidden() : x;
+  Block y = ForwardSublayers(own);
   if (options_.recompute == Recompute::kFull) Release();
-  x_ = x;
+  x_ = own;
+  if (is_narrow()) all_rows_ = x;
   return y;
 }
 
 void LayerBlocks::TakeNorm(Sublayer& sublayer, const Block& input) {
   sublayer.norm_input = input;
-  sublayer.mean = meter_.Take(tokens_, DType::kFloat32);
-  sublayer.rstd = meter_.Take(tokens_, DType::kFloat32);
+  sublayer.mean = meter_.Take(rows_, DType::kFloat32);
+  sublayer.rstd = meter_.Take(rows_, DType::kFloat32);
 }
 
 LayerBlocks::Block LayerBlocks::ForwardSublayers(const Block& x) {
@@ -103,11 +108,11 @@ LayerBlocks::Block LayerBlocks::ForwardBlock(Sublayer& sublayer) {
     if (sublayer.after_kept) sublayer.kept.push_back(std::move(after));
     return result;
   }
-  const bool cross = sublayer.kind == Kind::kCrossAttention;
-  std::vector<Block> kept = {Take(cross ? hidden : 3 * hidden)};
-  if (cross) kept.push_back(meter_.Take(memory_tokens_ * 2 * hidden, options_.compute_type));
+  const bool apart = is_apart(sublayer);
+  std::vector<Block> kept = {Take(apart ? hidden : 3 * hidden)};
+  if (apart) kept.push_back(meter_.Take(memory_tokens_ * 2 * hidden, options_.compute_type));
   kept.push_back(Hidden());
-  kept.push_back(meter_.Take(tokens_ * layer_.num_heads, DType::kFloat32));
+  kept.push_back(meter_.Take(rows_ * layer_.num_heads, DType::kFloat32));
   Block result = Hidden();
   sublayer.kept = std::move(kept);
   return result;
@@ -115,11 +120,13 @@ LayerBlocks::Block LayerBlocks::ForwardBlock(Sublayer& sublayer) {
 
 LayerBlocks::Block LayerBlocks::Backward(const Block& dy) {
   DT_CHECK(x_ != nullptr) << "Backward() without Forward()";
+  Block dx;
+  if (is_narrow()) dx = meter_.Take(memory_tokens_ * layer_.hidden_size, options_.compute_type);
   if (options_.recompute == Recompute::kFull) ForwardSublayers(x_);
   Block gradient = dy;
   for (size_t i = sublayers_.size(); i-- > 0;) gradient = BackwardSublayer(i, gradient);
   Release();
-  return gradient;
+  return dx ? dx : gradient;
 }
 
 LayerBlocks::Block LayerBlocks::BackwardSublayer(size_t i, const Block& dy) {
@@ -150,26 +157,31 @@ void LayerBlocks::BackwardBlock(Sublayer& sublayer) {
     sublayer.kept.clear();
     return;
   }
-  const bool cross = sublayer.kind == Kind::kCrossAttention;
+  const bool apart = is_apart(sublayer);
   const Block d_attention = Hidden();
-  const Block d_projected = Take(cross ? hidden : 3 * hidden);
+  const Block d_projected = Take(apart ? hidden : 3 * hidden);
   const Block d_keys_values =
-      cross ? meter_.Take(memory_tokens_ * 2 * hidden, options_.compute_type) : nullptr;
+      apart ? meter_.Take(memory_tokens_ * 2 * hidden, options_.compute_type) : nullptr;
   sublayer.kept.clear();
 }
 
 void LayerBlocks::Release() {
-  x_ = nullptr;
+  x_ = all_rows_ = nullptr;
   for (Sublayer& sublayer : sublayers_) sublayer = {.kind = sublayer.kind};
 }
 
 StackBlocks::StackBlocks(const TransformerStackOptions& stack, int64_t tokens,
-                         int64_t memory_tokens, const ActivationOptions& options, ByteMeter& meter)
+                         int64_t memory_tokens, const ActivationOptions& options, ByteMeter& meter,
+                         int64_t output_rows)
     : stack_(stack),
       in_segments_(options.recompute == Recompute::kEveryK),
-      k_(static_cast<size_t>(in_segments_ ? options.recompute_every : stack.num_layers)),
-      layers_(static_cast<size_t>(stack.num_layers),
-              LayerBlocks(stack.layer, tokens, memory_tokens, options, meter)) {}
+      k_(static_cast<size_t>(in_segments_ ? options.recompute_every : stack.num_layers)) {
+  layers_.reserve(static_cast<size_t>(stack.num_layers));
+  for (int i = 1; i <= stack.num_layers; ++i) {
+    layers_.emplace_back(stack.layer, tokens, memory_tokens, options, meter,
+                         i == stack.num_layers ? output_rows : 0);
+  }
+}
 
 StackBlocks::Block StackBlocks::Forward(const Block& x) {
   Block y = x;

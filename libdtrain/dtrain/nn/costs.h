@@ -36,6 +36,7 @@ LayerParameters CountParameters(const TransformerLayerOptions& options);
 // What a layer runs over. A pair is a query and a key it may see.
 struct LayerBatch {
   double tokens = 0;
+  double output_rows = 0;    // computed alone, their pairs too; 0: all tokens
   double pairs = 0;          // of self-attention
   double memory_tokens = 0;  // decoders
   double memory_pairs = 0;   // of cross-attention
@@ -71,14 +72,15 @@ class LayerBlocks {
  public:
   using Block = ByteMeter::Block;
 
-  // `meter` outlives this. Any positive number of memory tokens for decoders, 0 for encoders.
+  // `meter` outlives this. Any positive number of memory tokens for decoders, 0 for encoders;
+  // output rows, where an encoder's layer computes some alone.
   LayerBlocks(const TransformerLayerOptions& layer, int64_t tokens, int64_t memory_tokens,
-              const ActivationOptions& options, ByteMeter& meter);
+              const ActivationOptions& options, ByteMeter& meter, int64_t output_rows = 0);
 
   Block Forward(const Block& x);
   Block Backward(const Block& dy);
   void Release();
-  // A tensor [tokens, hidden].
+  // A tensor [rows, hidden].
   Block Hidden() { return Take(layer_.hidden_size); }
 
  private:
@@ -94,7 +96,12 @@ class LayerBlocks {
   };
 
   bool in_place() const { return layer_.activation == Activation::kRelu; }
-  Block Take(int64_t columns) { return meter_.Take(tokens_ * columns, options_.compute_type); }
+  bool is_narrow() const { return !layer_.decoder && memory_tokens_ > 0; }
+  // Whether queries and keys are projected apart.
+  bool is_apart(const Sublayer& sublayer) const {
+    return sublayer.kind == Kind::kCrossAttention || is_narrow();
+  }
+  Block Take(int64_t columns) { return meter_.Take(rows_ * columns, options_.compute_type); }
   void TakeNorm(Sublayer& sublayer, const Block& input);
   Block ForwardSublayers(const Block& x);
   Block ForwardBlock(Sublayer& sublayer);
@@ -102,12 +109,12 @@ class LayerBlocks {
   Block BackwardSublayer(size_t i, const Block& dy);
 
   TransformerLayerOptions layer_;
-  int64_t tokens_;
-  int64_t memory_tokens_;
+  int64_t rows_;           // tokens, or output rows
+  int64_t memory_tokens_;  // with output rows, all tokens
   ActivationOptions options_;
   ByteMeter& meter_;
   std::vector<Sublayer> sublayers_;
-  Block x_;
+  Block x_, all_rows_;
 };
 
 // The same for TransformerStack.
@@ -115,8 +122,9 @@ class StackBlocks {
  public:
   using Block = ByteMeter::Block;
 
+  // output_rows: of the last layer, where it computes some rows alone.
   StackBlocks(const TransformerStackOptions& stack, int64_t tokens, int64_t memory_tokens,
-              const ActivationOptions& options, ByteMeter& meter);
+              const ActivationOptions& options, ByteMeter& meter, int64_t output_rows = 0);
 
   Block Forward(const Block& x);
   Block Backward(Block dy);

@@ -3,7 +3,10 @@
 #include "dtrain/nn/first_token.h"
 
 #include <cstdint>
+#include <numeric>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "dtrain/ops/cast.h"
 
@@ -27,6 +30,17 @@ Tensor FirstToken(const Tensor& x, const Sequences& sequences, Context& ctx) {
   Tensor y = ctx.Empty({sequences.count(), x.dim(1)});
   GatherRows(x, FirstRows(sequences, ctx), y, ctx.stream());
   return y;
+}
+
+Sequences OneTokenEach(int64_t count) {
+  std::vector<int32_t> offsets(static_cast<size_t>(count) + 1);
+  std::iota(offsets.begin(), offsets.end(), 0);
+  return Sequences(std::move(offsets));
+}
+
+OutputRows FirstTokenRows(const Sequences& sequences, const Sequences& one_each, Context& ctx) {
+  DT_CHECK_EQ(one_each.count(), sequences.count());
+  return {FirstRows(sequences, ctx), one_each};
 }
 
 Tensor FirstTokenBackward(const Tensor& dy, const Sequences& sequences, Context& ctx) {

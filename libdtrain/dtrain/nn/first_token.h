@@ -3,7 +3,10 @@
 #ifndef DTRAIN_NN_FIRST_TOKEN_H_
 #define DTRAIN_NN_FIRST_TOKEN_H_
 
+#include <cstdint>
+
 #include "dtrain/nn/context.h"
+#include "dtrain/nn/transformer_layer.h"
 #include "dtrain/tensor/sequences.h"
 
 namespace dtrain {
@@ -11,6 +14,13 @@ namespace dtrain {
 // x: [tokens, hidden] to [sequences, hidden]: Devlin et al. 2019 ("BERT"), section 3. No sequence
 // is empty.
 Tensor FirstToken(const Tensor& x, const Sequences& sequences, Context& ctx);
+
+// `count` sequences of one token each.
+Sequences OneTokenEach(int64_t count);
+
+// The first row of each sequence as a layer's only output. `one_each` is OneTokenEach() of as many,
+// where ops find its offsets on the device.
+OutputRows FirstTokenRows(const Sequences& sequences, const Sequences& one_each, Context& ctx);
 
 // dx: [tokens, hidden], zero but in the first rows, from dy: [sequences, hidden].
 Tensor FirstTokenBackward(const Tensor& dy, const Sequences& sequences, Context& ctx);

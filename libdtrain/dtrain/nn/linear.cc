@@ -18,6 +18,18 @@ Linear::Linear(const Scope& scope, std::span<const std::string_view> names, int6
   }
 }
 
+Linear Linear::Parts(size_t first, size_t count) const {
+  DT_CHECK_LE(first + count, weights_.size());
+  const auto begin = static_cast<ptrdiff_t>(first);
+  const auto end = static_cast<ptrdiff_t>(first + count);
+  Linear parts;
+  parts.in_ = in_;
+  parts.out_ = out_ / static_cast<int64_t>(weights_.size()) * static_cast<int64_t>(count);
+  parts.weights_ = {weights_.begin() + begin, weights_.begin() + end};
+  parts.biases_ = {biases_.begin() + begin, biases_.begin() + end};
+  return parts;
+}
+
 Tensor Linear::weight() const {
   return ParameterSet::Fused(weights_.front()->value(), {out_, in_});
 }
@@ -42,7 +54,7 @@ void Linear::Backward(const Tensor& x, const Tensor& dy, const BackwardOptions& 
                       Context& ctx) const {
   AccumulateGradients(x, dy, options.bias_gradient, ctx);
   if (dx) Gemm(dy, weight(), {.accumulate = options.accumulate_dx}, dx, ctx.stream());
-  GradientsReady();
+  if (options.report_ready) GradientsReady();
 }
 
 void Linear::AccumulateGradients(const Tensor& x, const Tensor& dy, bool with_bias,

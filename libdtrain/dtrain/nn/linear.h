@@ -3,6 +3,7 @@
 #ifndef DTRAIN_NN_LINEAR_H_
 #define DTRAIN_NN_LINEAR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -25,6 +26,9 @@ class Linear {
          const Initializer& weights = Initializer::XavierUniform())
       : Linear(scope, std::span(&name, 1), in, out, weights) {}
 
+  // Of this one's parts, `count` from `first` on: the same parameters.
+  Linear Parts(size_t first, size_t count) const;
+
   // x: [rows, in] to [rows, outs].
   Tensor Forward(const Tensor& x, Context& ctx) const;
   // Without the bias, for callers whose next op adds it.
@@ -35,6 +39,7 @@ class Linear {
   struct BackwardOptions {
     bool bias_gradient = true;
     bool accumulate_dx = false;
+    bool report_ready = true;
   };
   void Backward(const Tensor& x, const Tensor& dy, const BackwardOptions& options, Tensor& dx,
                 Context& ctx) const;
@@ -50,8 +55,10 @@ class Linear {
   int64_t out() const { return out_; }
 
  private:
-  int64_t in_;
-  int64_t out_;  // of all parts
+  Linear() = default;
+
+  int64_t in_ = 0;
+  int64_t out_ = 0;  // of all parts
   std::vector<Parameter*> weights_;
   std::vector<Parameter*> biases_;
 };

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/transformer_layer.h"
 
+#include "dtrain/ops/cast.h"
 #include "dtrain/ops/dropout_residual.h"
 
 namespace dtrain {
@@ -41,6 +42,13 @@ TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOpt
   add_norm(Kind::kFeedForward, names.final_norm);
 }
 
+AttentionInputs TransformerLayer::SelfAttentionInputs(const Tensor& x,
+                                                      const LayerInputs& inputs) const {
+  // Of an encoder's layer, the memory is the rows that some of them are computed from.
+  if (options_.decoder || !inputs.memory) return {x, inputs.sequences, Tensor(), inputs.sequences};
+  return {x, inputs.sequences, inputs.memory, inputs.memory_sequences};
+}
+
 const Linear& TransformerLayer::OutputOf(Kind kind) const {
   switch (kind) {
     case Kind::kSelfAttention:
@@ -54,6 +62,20 @@ const Linear& TransformerLayer::OutputOf(Kind kind) const {
 }
 
 Tensor TransformerLayer::Forward(const Tensor& x, const LayerInputs& inputs, Context& ctx) {
+  const OutputRows* output = inputs.output_rows;
+  if (output == nullptr) return ForwardRows(x, inputs, ctx);
+  DT_CHECK(!options_.pre_norm && !options_.decoder && !options_.causal)
+      << "rows of their own are for post-norm encoders";
+  DT_CHECK_EQ(x.dim(0), inputs.sequences.tokens());
+  DT_CHECK_EQ(output->rows.elements(), output->sequences.tokens());
+  Tensor own = ctx.Empty({output->rows.elements(), options_.hidden_size});
+  GatherRows(x, output->rows, own, ctx.stream());
+  Tensor y = ForwardRows(own, {output->sequences, x, inputs.sequences}, ctx);
+  if (ctx.training()) all_rows_ = x;
+  return y;
+}
+
+Tensor TransformerLayer::ForwardRows(const Tensor& x, const LayerInputs& inputs, Context& ctx) {
   Tensor y = ForwardSublayers(x, inputs, ctx);
   if (ctx.training()) {
     if (ctx.recompute() == Recompute::kFull) Release();
@@ -89,7 +111,7 @@ Tensor TransformerLayer::ForwardBlock(Kind kind, const Tensor& x, const LayerInp
                                       Context& ctx) {
   switch (kind) {
     case Kind::kSelfAttention:
-      return self_attention_->Forward({x, inputs.sequences, Tensor(), inputs.sequences}, ctx);
+      return self_attention_->Forward(SelfAttentionInputs(x, inputs), ctx);
     case Kind::kCrossAttention:
       return cross_attention_->Forward(
           {x, inputs.sequences, inputs.memory, inputs.memory_sequences}, ctx);
@@ -102,6 +124,17 @@ Tensor TransformerLayer::ForwardBlock(Kind kind, const Tensor& x, const LayerInp
 Tensor TransformerLayer::Backward(const Tensor& dy, const LayerInputs& inputs, Tensor& d_memory,
                                   Context& ctx) {
   DT_CHECK(x_) << "Backward() without Forward()";
+  const OutputRows* output = inputs.output_rows;
+  if (output == nullptr) return BackwardRows(dy, inputs, d_memory, ctx);
+  const Tensor x = all_rows_;
+  Tensor dx = ctx.Empty(x.shape());
+  const Tensor d_own = BackwardRows(dy, {output->sequences, x, inputs.sequences}, dx, ctx);
+  ScatterAddRows(d_own, output->rows, dx, ctx.stream());
+  return dx;
+}
+
+Tensor TransformerLayer::BackwardRows(const Tensor& dy, const LayerInputs& inputs, Tensor& d_memory,
+                                      Context& ctx) {
   if (ctx.recompute() == Recompute::kFull) ForwardSublayers(x_, inputs, ctx);
   Tensor gradient = dy;
   for (size_t i = sublayers_.size(); i-- > 0;) {
@@ -147,11 +180,10 @@ Tensor TransformerLayer::BackwardSublayer(size_t i, const Tensor& dy, const Laye
 void TransformerLayer::BackwardBlock(Kind kind, const Tensor& x, const Tensor& d_out,
                                      bool accumulate_dx, Tensor& dx, const LayerInputs& inputs,
                                      Tensor& d_memory, Context& ctx) {
-  Tensor none;
   switch (kind) {
     case Kind::kSelfAttention:
-      self_attention_->Backward({x, inputs.sequences, Tensor(), inputs.sequences}, d_out,
-                                accumulate_dx, dx, none, ctx);
+      self_attention_->Backward(SelfAttentionInputs(x, inputs), d_out, accumulate_dx, dx, d_memory,
+                                ctx);
       return;
     case Kind::kCrossAttention:
       cross_attention_->Backward({x, inputs.sequences, inputs.memory, inputs.memory_sequences},
@@ -163,7 +195,7 @@ void TransformerLayer::BackwardBlock(Kind kind, const Tensor& x, const Tensor& d
 }
 
 void TransformerLayer::Release() {
-  x_ = Tensor();
+  x_ = all_rows_ = Tensor();
   self_attention_->Release();
   if (cross_attention_) cross_attention_->Release();
   feed_forward_->Release();

@@ -46,11 +46,20 @@ struct TransformerLayerOptions {
   Initializer weights = Initializer::XavierUniform();  // of all matrices; biases start at 0
 };
 
+// Rows of a batch, all that is read of a layer's output.
+struct OutputRows {
+  Tensor rows;          // [n], int32, on the batch's device: in rising order
+  Sequences sequences;  // of these rows: as many as the batch has
+};
+
 // The packed batch a layer runs over; memory and memory_sequences for decoders only.
 struct LayerInputs {
   const Sequences& sequences;
   Tensor memory;  // [memory tokens, hidden]: the encoder's output
   const Sequences& memory_sequences;
+  // Where not null, the layer, or a stack's last one, computes these rows alone, from keys and
+  // values of all: its output and the gradient of that are [n, hidden]. For post-norm encoders.
+  const OutputRows* output_rows = nullptr;
 };
 
 // Caches of one decoder or causal layer during incremental decoding.
@@ -71,7 +80,8 @@ class TransformerLayer {
  public:
   TransformerLayer(const Scope& scope, const TransformerLayerOptions& options);
 
-  // x: [tokens, hidden] to the same shape. Keeps what the context's recompute policy says.
+  // x: [tokens, hidden] to the same shape, or to [n, hidden] of n output rows. Keeps what the
+  // context's recompute policy says.
   Tensor Forward(const Tensor& x, const LayerInputs& inputs, Context& ctx);
   // dx from dy; adds to d_memory (decoders). Frees what Forward kept.
   Tensor Backward(const Tensor& dy, const LayerInputs& inputs, Tensor& d_memory, Context& ctx);
@@ -94,7 +104,10 @@ class TransformerLayer {
     Tensor input;  // of the block, where it is not recomputed
   };
 
+  Tensor ForwardRows(const Tensor& x, const LayerInputs& inputs, Context& ctx);
+  Tensor BackwardRows(const Tensor& dy, const LayerInputs& inputs, Tensor& d_memory, Context& ctx);
   Tensor ForwardSublayers(const Tensor& x, const LayerInputs& inputs, Context& ctx);
+  AttentionInputs SelfAttentionInputs(const Tensor& x, const LayerInputs& inputs) const;
   Tensor ForwardBlock(Kind kind, const Tensor& x, const LayerInputs& inputs, Context& ctx);
   void BackwardBlock(Kind kind, const Tensor& x, const Tensor& d_out, bool accumulate_dx,
                      Tensor& dx, const LayerInputs& inputs, Tensor& d_memory, Context& ctx);
@@ -114,7 +127,9 @@ class TransformerLayer {
   std::unique_ptr<MultiHeadAttention> cross_attention_;  // decoders
   std::unique_ptr<FeedForward> feed_forward_;
   std::vector<Sublayer> sublayers_;
-  Tensor x_;  // the layer's input, always kept while training
+  // Always kept while training: the layer's input, or where only some rows are computed, these.
+  Tensor x_;
+  Tensor all_rows_;  // the input then
 };
 
 }  // namespace dtrain

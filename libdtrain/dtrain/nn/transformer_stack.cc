@@ -16,6 +16,12 @@ TransformerStack::TransformerStack(const Scope& scope, const TransformerStackOpt
   }
 }
 
+LayerInputs TransformerStack::InputsOf(size_t i, const LayerInputs& inputs) const {
+  LayerInputs own = inputs;
+  if (i + 1 < layers_.size()) own.output_rows = nullptr;
+  return own;
+}
+
 Tensor TransformerStack::Forward(const Tensor& x, const LayerInputs& inputs, Context& ctx) {
   const bool in_segments = ctx.training() && ctx.recompute() == Recompute::kEveryK;
   const auto k = static_cast<size_t>(ctx.recompute_every());
@@ -23,7 +29,7 @@ Tensor TransformerStack::Forward(const Tensor& x, const LayerInputs& inputs, Con
   Tensor y = x;
   for (size_t i = 0; i < layers_.size(); ++i) {
     if (in_segments && i % k == 0) segment_inputs_.push_back(y);
-    y = layers_[i]->Forward(y, inputs, ctx);
+    y = layers_[i]->Forward(y, InputsOf(i, inputs), ctx);
     if (in_segments && !IsKept(i / k * k, k)) layers_[i]->Release();
   }
   return y;
@@ -41,10 +47,12 @@ Tensor TransformerStack::Backward(Tensor dy, const LayerInputs& inputs, Tensor& 
       Tensor x = std::exchange(segment_inputs_.back(), Tensor());
       segment_inputs_.pop_back();
       for (size_t i = begin; i < end && !IsKept(begin, k); ++i) {
-        x = layers_[i]->Forward(x, inputs, ctx);
+        x = layers_[i]->Forward(x, InputsOf(i, inputs), ctx);
       }
     }
-    for (; end > begin; --end) dy = layers_[end - 1]->Backward(dy, inputs, d_memory, ctx);
+    for (; end > begin; --end) {
+      dy = layers_[end - 1]->Backward(dy, InputsOf(end - 1, inputs), d_memory, ctx);
+    }
   }
   return dy;
 }

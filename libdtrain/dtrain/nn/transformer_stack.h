@@ -30,7 +30,7 @@ class TransformerStack {
   // Layer i is scope.layers.i, or what the options call it.
   TransformerStack(const Scope& scope, const TransformerStackOptions& options);
 
-  // x: [tokens, hidden] to the same shape.
+  // x: [tokens, hidden] to the same shape, or to [n, hidden] of n output rows.
   Tensor Forward(const Tensor& x, const LayerInputs& inputs, Context& ctx);
   // dx from dy; adds to d_memory (decoders). Frees what Forward kept.
   Tensor Backward(Tensor dy, const LayerInputs& inputs, Tensor& d_memory, Context& ctx);
@@ -39,6 +39,8 @@ class TransformerStack {
   TransformerLayer& layer(size_t i) { return *layers_[i]; }
 
  private:
+  // Those of layer i: output rows are for the last one.
+  LayerInputs InputsOf(size_t i, const LayerInputs& inputs) const;
   // Of layers [begin, size()), a multiple of k from the first one.
   bool IsKept(size_t begin, size_t k) const {
     return options_.backward_follows && begin + k >= layers_.size();

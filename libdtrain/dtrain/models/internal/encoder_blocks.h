@@ -22,13 +22,15 @@ class EncoderBlocks {
  public:
   using Block = ByteMeter::Block;
 
+  // output_rows: where somebody reads some rows alone.
   EncoderBlocks(const BertOptions& options, const BertBatch& batch,
-                const ActivationOptions& activations, ByteMeter& meter)
+                const ActivationOptions& activations, ByteMeter& meter, int64_t output_rows = 0)
       : tokens_(batch.tokens),
         hidden_size_(options.hidden_size),
         dtype_(activations.compute_type),
         meter_(meter),
-        layers_(StackOf(options), batch.tokens, /*memory_tokens=*/0, activations, meter) {}
+        layers_(StackOf(options), batch.tokens, /*memory_tokens=*/0, activations, meter,
+                output_rows) {}
 
   // The last layer's output.
   Block Forward() { return layers_.Forward(Embed()); }
@@ -64,8 +66,9 @@ class EncoderBlocks {
 // Of the embeddings and the stack; what a model has beside them is its `output`.
 ModelParameters CountEncoder(const BertOptions& options);
 
-// Of a model whose stack has `output_flops` of products on top of it.
-ModelFlops CountEncoderFlops(const BertOptions& options, const BertBatch& batch,
+// Of a model whose stack has `output_flops` of products on top of it, which read all rows of the
+// last layer or the first one of each text.
+ModelFlops CountEncoderFlops(const BertOptions& options, const BertBatch& batch, bool reads_first,
                              double output_flops, Recompute recompute, int recompute_every);
 
 // The costs of a model whose options say which, by its own CountParameters(), CountFlops() and
