@@ -357,6 +357,43 @@ TEST_CASE("an embedding's gradient travels whole, since factors would smear its 
   }
 }
 
+TEST_CASE("a large table that travels whole goes in pieces, between compressed matrices") {
+  constexpr int64_t kTable = (3 << 19) + 7;
+  constexpr int64_t kTableEnd = kFirst + kTable;
+  const std::vector<GradientRange> parameters = {
+      {"first", 0, kFirst, kRows, kColumns},
+      {"table", kFirst, kTableEnd},
+      {"second", kTableEnd, kTableEnd + kSecond, kSecondRows, kSecondColumns}};
+  const auto gradients = [&](int rank) {
+    std::vector<float> flat(static_cast<size_t>(kTableEnd + kSecond));
+    for (size_t i = 0; i < flat.size(); ++i) {
+      // Whole numbers in the table, ones in the matrices: sums are exact.
+      const bool is_table = i >= static_cast<size_t>(kFirst) && i < static_cast<size_t>(kTableEnd);
+      flat[i] = is_table ? static_cast<float>(i % 1001) + static_cast<float>(rank) : 1.0f;
+    }
+    return flat;
+  };
+  for (const std::vector<std::string>& hosts : {{"a", "a", "a"}, kTwoHosts}) {
+    const auto ranks = static_cast<int>(hosts.size());
+    const auto results = RunRanksOn(hosts, [&](Communicator& comm) {
+      std::vector<float> flat = gradients(comm.rank());
+      GradientReducer reducer(View(flat), parameters, comm, Options(2));
+      for (int i = 0; i < 3; ++i) reducer.MarkReady(i);
+      reducer.Finish();
+      return flat;
+    });
+    std::vector<double> expected(results[0].size());
+    for (int r = 0; r < ranks; ++r) {
+      const std::vector<float> part = gradients(r);
+      for (size_t i = 0; i < part.size(); ++i) expected[i] += double{part[i]};
+    }
+    for (const auto& flat : results) {
+      CHECK(LargestDifference(flat, expected) < 1e-5);
+      CHECK(flat == results[0]);
+    }
+  }
+}
+
 TEST_CASE("a step with infinite gradients on one rank is NaN on all and leaves no trace") {
   const std::vector<std::string> hosts = GENERATE(testing::OneHost(2), kTwoHosts);
   const int first = GENERATE(0, 1);  // step before which, and before all later ones, one is broken

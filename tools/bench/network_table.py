@@ -133,7 +133,8 @@ class Bench:
         """nmt_train's arguments; dtrain plan takes those of the model as well."""
         model = [f"model.encoder_layers={self.layers}", f"model.decoder_layers={self.layers}",
                  f"model.hidden_size={self.hidden}", f"model.ffn_size={4 * self.hidden}",
-                 "model.num_heads=4", f"data.prepared={self.data}", "data.max_length=60",
+                 "model.num_heads=4", f"data.prepared={self.data}",
+                 f"data.max_length={self.tokens // 4}",
                  f"trainer.tokens_per_batch={self.tokens * way.accumulation}",
                  # A rank's share of a micro-batch, with room for uneven sentences.
                  f"trainer.micro_batch_tokens={self.tokens // 4 * 5 // 4}",
@@ -298,7 +299,7 @@ def main():
     parser.add_argument("--rates", default="1gbit,200mbit", help="of the cable, as tc says them")
     parser.add_argument("--steps", type=int, default=12, help="updates of each run")
     parser.add_argument("--passes", type=int, default=3, help="over all ways at each rate")
-    parser.add_argument("--tokens", type=int, default=256,
+    parser.add_argument("--tokens", type=int, default=96,
                         help="target tokens of an update with one micro-batch, all ranks together")
     parser.add_argument("--power_sgd_rank", type=int,
                         help="without it an eighth of the model's hidden size")

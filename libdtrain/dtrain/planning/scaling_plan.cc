@@ -22,10 +22,11 @@ constexpr double kPowerSgdBytesPerColumn = 1.0;
 // shared memory and added from there (20 bytes), and its sum is copied back (16).
 constexpr double kSharedBytes = 36.0;
 // What of it runs while other buckets travel between hosts, where the network is the slower of
-// both. The most, PowerSGD's error and sum, waits for the last bucket, and what comes before that
-// follows backward. Nothing of it where compression is shared: the thread that moves the bytes
-// computes it.
-constexpr double kEncodeBesideNetwork = 1.0 / 3.0;
+// both: a part of rounding and widening; of PowerSGD's, all that follows its first factors. Less
+// where compression is shared: sums of a host are gathered as well. Measured (docs/networks.md).
+constexpr double kRoundingBesideNetwork = 1.0 / 3.0;
+constexpr double kPowerSgdBesideNetwork = 2.0 / 3.0;
+constexpr double kSharedBesideNetwork = 1.0 / 2.0;
 
 // What an exchange costs beside its bytes.
 struct Steps {
@@ -90,6 +91,13 @@ double EncodeSeconds(const PlanJob& job, const PlanWay& way) {
     }
   }
   return bytes / job.times.memory_bytes_per_second;
+}
+
+// The share of EncodeSeconds() that may run beside the network.
+double BesideNetwork(const PlanJob& job, const PlanWay& way) {
+  if (job.nodes == 1) return 0.0;
+  if (way.power_sgd_rank == 0) return kRoundingBesideNetwork;
+  return SharesCompression(job, way) ? kSharedBesideNetwork : kPowerSgdBesideNetwork;
 }
 
 BucketTime TimeOf(const PlanJob& job, const PlanWay& way, const PlanBucket& bucket) {
@@ -205,9 +213,7 @@ PlannedStep PlanStep(const PlanJob& job, const PlanWay& way) {
   step.exposed_seconds = step.exchange_seconds - times.overlap * (step.exchange_seconds - least);
   const double encode = EncodeSeconds(job, way);
   const double beside_network = std::max(step.exposed_seconds - encode, 0.0);
-  const bool hides = job.nodes > 1 && !SharesCompression(job, way);
-  const double hidden = hides ? kEncodeBesideNetwork : 0.0;
-  step.encode_seconds = encode - std::min(hidden * encode, beside_network);
+  step.encode_seconds = encode - std::min(BesideNetwork(job, way) * encode, beside_network);
   step.seconds += step.exposed_seconds + step.encode_seconds;
   step.limit = LimitOf(step, buckets);
   return step;

@@ -28,6 +28,9 @@ namespace {
 constexpr double kIdleSeconds = 0.1;
 constexpr double kPatienceSeconds = 1.0;
 constexpr std::chrono::microseconds kPause(20);
+// Of what travels whole: a large table moves in pieces of at most so many elements, so that one is
+// rounded, shared and gathered while another is on the network.
+constexpr int64_t kPieceElements = 1 << 19;
 
 bool AllFinite(const std::vector<float>& values) {
   return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
@@ -37,6 +40,24 @@ bool AllFinite(const std::vector<float>& values) {
 bool IsOver(const std::unique_ptr<Handle>& handle) { return !handle || handle->Test(); }
 void WaitFor(const std::unique_ptr<Handle>& handle) {
   if (handle) handle->Wait();
+}
+
+std::vector<BucketRange> PiecesOf(const BucketRange& range,
+                                  const std::vector<GradientRange>& parameters, int rank) {
+  const bool is_compressed = std::ranges::any_of(parameters, [&](const GradientRange& parameter) {
+    return parameter.begin >= range.begin && parameter.end <= range.end &&
+           PaysAtRank({parameter.rows, parameter.columns}, rank);
+  });
+  const int64_t count =
+      is_compressed
+          ? 1
+          : std::max<int64_t>(1, (range.elements() + kPieceElements - 1) / kPieceElements);
+  std::vector<BucketRange> pieces;
+  for (int64_t i = 0; i < count; ++i) {
+    pieces.push_back({range.begin + range.elements() * i / count,
+                      range.begin + range.elements() * (i + 1) / count});
+  }
+  return pieces;
 }
 
 }  // namespace
@@ -55,11 +76,17 @@ PowerSgdExchange::PowerSgdExchange(const Tensor& flat, const std::vector<BucketR
   memory_.grid = FindWorkers(comm);
   if (memory_.grid.places > 1) {
     host_comm_ = comm.NodeGroup();
+    gather_comm_ = comm.NodeGroup();
     first_comm_ = comm.CrossGroup();
   }
   second_comm_ = host_comm_ ? comm.CrossGroup() : comm.Split(0);
   ShareCutter cutter(memory_.grid.places);
-  for (const BucketRange& range : buckets) AddBucket(range, parameters, cutter);
+  for (const BucketRange& range : buckets) {
+    for (const BucketRange& piece : PiecesOf(range, parameters, options_.rank)) {
+      AddBucket(piece, parameters, cutter);
+    }
+    ends_.push_back(buckets_.size());
+  }
   if (memory_.matrices.empty()) {
     Log(comm_.is_root() ? LogLevel::kWarning : LogLevel::kInfo,
         absl::StrCat("PowerSGD of rank ", options_.rank,
@@ -135,6 +162,7 @@ void PowerSgdExchange::BeginCompression() {
   }
   const MemorySize size = SizeAt(memory_, memory_.grid.place[static_cast<size_t>(comm_.rank())]);
   memory_.errors.assign(static_cast<size_t>(size.errors), 0.0f);
+  next_errors_ = memory_.errors;
   memory_.factors.assign(static_cast<size_t>(size.factors), 0.0f);
 }
 
@@ -220,20 +248,25 @@ void PowerSgdExchange::Encode(Bucket& bucket) {
 
 void PowerSgdExchange::Prepare(int index) {
   if (plain_) return plain_->Prepare(index);
-  Bucket& bucket = buckets_[static_cast<size_t>(index)];
-  gradients_->Fetch(bucket.range);
+  const std::span<Bucket> pieces = PiecesAt(index);
+  gradients_->Fetch({pieces.front().range.begin, pieces.back().range.end});
   if (index == 0) ReadUnit();
-  if (!host_comm_) Encode(bucket);
+  if (host_comm_) return;
+  for (Bucket& piece : pieces) Encode(piece);
 }
 
 void PowerSgdExchange::Start(int index) {
   if (plain_) return plain_->Start(index);
-  ++started_;
-  if (!host_comm_) return StartFirst();
-  Bucket& bucket = buckets_[static_cast<size_t>(index)];
-  bucket.share_handle =
-      host_comm_->StartReduceScatter(gradients_->data() + bucket.range.begin, bucket.share_offsets,
-                                     DType::kFloat32, ReduceOp::kSum);
+  for (Bucket& piece : PiecesAt(index)) {
+    ++started_;
+    if (!host_comm_) {
+      StartFirst();
+      continue;
+    }
+    piece.share_handle =
+        host_comm_->StartReduceScatter(gradients_->data() + piece.range.begin, piece.share_offsets,
+                                       DType::kFloat32, ReduceOp::kSum);
+  }
 }
 
 void PowerSgdExchange::StartFirst() {
@@ -260,22 +293,42 @@ void PowerSgdExchange::StartSecond() {
   bucket.second_handle = Send(bucket.second, bucket.second_wire, *second_comm_);
 }
 
+void PowerSgdExchange::Finish(Bucket& bucket) {
+  Widen(bucket.second_wire, bucket.second);
+  finite_ = finite_ && AllFinite(bucket.second);
+  WriteSums(bucket);
+  StartGather(bucket);
+}
+
 void PowerSgdExchange::Advance() {
   while (next_first_ < started_ && IsOver(buckets_[next_first_].share_handle)) StartFirst();
   while (next_second_ < next_first_ && IsOver(buckets_[next_second_].first_handle)) StartSecond();
+  // One at a time, because others move between calls alone; all have left, so that none waits.
+  if (next_first_ == started_ && finished_ < next_second_ &&
+      IsOver(buckets_[finished_].second_handle)) {
+    Finish(buckets_[finished_++]);
+  }
 }
 
 void PowerSgdExchange::Poll() {
   if (plain_) return plain_->Poll();
-  if (host_comm_) host_comm_->Poll();
+  if (host_comm_) {
+    host_comm_->Poll();
+    gather_comm_->Poll();
+  }
   (first_comm_ ? *first_comm_ : comm_).Poll();
   second_comm_->Poll();
   Advance();
 }
 
+std::span<PowerSgdExchange::Bucket> PowerSgdExchange::PiecesAt(int index) {
+  const size_t begin = index > 0 ? ends_[static_cast<size_t>(index) - 1] : 0;
+  return std::span(buckets_).subspan(begin, ends_[static_cast<size_t>(index)] - begin);
+}
+
 bool PowerSgdExchange::IsDone(int index) const {
-  const auto i = static_cast<size_t>(index);
-  return i < next_second_ && IsOver(buckets_[i].second_handle);
+  const size_t last = ends_[static_cast<size_t>(index)] - 1;
+  return last < next_second_ && IsOver(buckets_[last].second_handle);
 }
 
 bool PowerSgdExchange::HasArrived(int bucket) {
@@ -300,20 +353,16 @@ void PowerSgdExchange::Land(int index) {
     if (idle.Seconds() > kIdleSeconds) mark.Idle();
   }
   // In the same order on all ranks, so that the first to wait is not waited for.
-  const auto i = static_cast<size_t>(index);
-  while (next_first_ <= i) {
+  const size_t last = ends_[static_cast<size_t>(index)] - 1;
+  while (next_first_ <= last) {
     WaitFor(buckets_[next_first_].share_handle);
     StartFirst();
   }
-  while (next_second_ <= i) {
+  while (next_second_ <= last) {
     WaitFor(buckets_[next_second_].first_handle);
     StartSecond();
   }
-  Bucket& bucket = buckets_[i];
-  if (bucket.right_elements == 0) return;
-  WaitFor(bucket.second_handle);
-  Widen(bucket.second_wire, bucket.second);
-  finite_ = finite_ && AllFinite(bucket.second);
+  for (const Bucket& piece : PiecesAt(index)) WaitFor(piece.second_handle);
 }
 
 void PowerSgdExchange::WriteSums(Bucket& bucket) {
@@ -323,21 +372,30 @@ void PowerSgdExchange::WriteSums(Bucket& bucket) {
     rest += range.elements();
   }
   ForEachMatrix(bucket, [&](const CompressedMatrix& matrix, float* left, int64_t right) {
-    float* const to = gradients_->data() + matrix.begin;
-    if (!finite_) {
-      // This update is going to be skipped: the memory stays as it was before.
-      std::fill_n(to, matrix.size.elements(), std::numeric_limits<float>::quiet_NaN());
-      return;
-    }
     SplitOffError({.left = left,
                    .own = bucket.own.data() + right,
                    .sum = bucket.second.data() + right,
                    .rank = memory_.rank},
-                  matrix.size, 1.0f / unit_, to, memory_.errors.data() + matrix.error_begin,
-                  host_stream_);
-    std::copy_n(bucket.second.data() + right, memory_.rank * matrix.size.columns,
-                memory_.factors.data() + matrix.factor_begin);
+                  matrix.size, 1.0f / unit_, gradients_->data() + matrix.begin,
+                  next_errors_.data() + matrix.error_begin, host_stream_);
   });
+}
+
+void PowerSgdExchange::KeepMemory() {
+  memory_.errors.swap(next_errors_);
+  for (Bucket& bucket : buckets_) {
+    ForEachMatrix(bucket, [&](const CompressedMatrix& matrix, float*, int64_t right) {
+      std::copy_n(bucket.second.data() + right, memory_.rank * matrix.size.columns,
+                  memory_.factors.data() + matrix.factor_begin);
+    });
+  }
+}
+
+void PowerSgdExchange::SpoilSums() {
+  for (const CompressedMatrix& matrix : memory_.matrices) {
+    std::fill_n(gradients_->data() + matrix.begin, matrix.size.elements(),
+                std::numeric_limits<float>::quiet_NaN());
+  }
 }
 
 void PowerSgdExchange::StartGather(Bucket& bucket) {
@@ -345,42 +403,48 @@ void PowerSgdExchange::StartGather(Bucket& bucket) {
   std::vector<int64_t> offsets = bucket.share_offsets;
   for (int64_t& offset : offsets) offset *= static_cast<int64_t>(sizeof(float));
   bucket.gather_handle =
-      host_comm_->StartAllGatherV(gradients_->data() + bucket.range.begin, offsets);
+      gather_comm_->StartAllGatherV(gradients_->data() + bucket.range.begin, offsets);
 }
 
 void PowerSgdExchange::Settle() {
   if (plain_) {
     plain_->Settle();
   } else {
+    while (finished_ < buckets_.size()) Finish(buckets_[finished_++]);
     // Only now is it known whether the whole step is good; each place has seen its share.
     if (host_comm_) {
       finite_ = host_comm_->AllReduceValue<int32_t>(finite_ ? 1 : 0, ReduceOp::kMin) != 0;
     }
-    for (Bucket& bucket : buckets_) {
-      WriteSums(bucket);
-      StartGather(bucket);
+    for (const Bucket& bucket : buckets_) WaitFor(bucket.gather_handle);
+    if (finite_) {
+      KeepMemory();
+    } else {
+      SpoilSums();
     }
-    for (const Bucket& bucket : buckets_) {
-      WaitFor(bucket.gather_handle);
-      gradients_->Return(bucket.range);
-    }
+    for (const Bucket& bucket : buckets_) gradients_->Return(bucket.range);
     gradients_->Synchronize();
   }
-  started_ = next_first_ = next_second_ = 0;
+  started_ = next_first_ = next_second_ = finished_ = 0;
   finite_ = true;
   SetStep(step_ + 1);
 }
 
 int64_t PowerSgdExchange::BytesOf(int index) const {
   if (plain_) return plain_->BytesOf(index);
-  const Bucket& bucket = buckets_[static_cast<size_t>(index)];
-  return static_cast<int64_t>(SizeOf(wire_type_)) *
-         (bucket.left_elements + bucket.rest_elements + bucket.right_elements);
+  int64_t elements = 0;
+  for (size_t i = index > 0 ? ends_[static_cast<size_t>(index) - 1] : 0;
+       i < ends_[static_cast<size_t>(index)]; ++i) {
+    const Bucket& piece = buckets_[i];
+    elements += piece.left_elements + piece.rest_elements + piece.right_elements;
+  }
+  return static_cast<int64_t>(SizeOf(wire_type_)) * elements;
 }
 
 int64_t PowerSgdExchange::BytesSent() const {
   int64_t bytes = comm_.bytes_sent() + second_comm_->bytes_sent();
-  if (host_comm_) bytes += host_comm_->bytes_sent() + first_comm_->bytes_sent();
+  if (host_comm_) {
+    bytes += host_comm_->bytes_sent() + gather_comm_->bytes_sent() + first_comm_->bytes_sent();
+  }
   return bytes;
 }
 

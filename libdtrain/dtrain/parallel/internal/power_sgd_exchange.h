@@ -19,12 +19,17 @@
 // reduced and scattered among them first, each compresses its share with the ranks at its place of
 // the other hosts, and the sums are gathered at the end: products, errors and what a network
 // carries are divided by the ranks of a host.
+//
+// Sums and errors of a bucket are computed once its factors have arrived and all buckets have left,
+// while the last ones still travel. Whether all of a step's sums are finite is known at its end
+// alone, so that errors go to a second memory, which takes the place of the first if they are.
 #ifndef DTRAIN_PARALLEL_INTERNAL_POWER_SGD_EXCHANGE_H_
 #define DTRAIN_PARALLEL_INTERNAL_POWER_SGD_EXCHANGE_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "dtrain/base/dtype.h"
@@ -87,8 +92,13 @@ class PowerSgdExchange final : public BucketExchange {
   void AddErrors(const CompressedMatrix& matrix);
   void StartFirst();
   void StartSecond();
-  // As many first allreduces as there are shares, as many second ones as there are first ones done.
+  // Sums, errors, and the gathering of sums.
+  void Finish(Bucket& bucket);
+  // As many first allreduces as there are shares, as many second ones as there are first ones done;
+  // then finishes a bucket, if one is due.
   void Advance();
+  // Of a bucket of the reducer.
+  std::span<Bucket> PiecesAt(int index);
   bool IsDone(int index) const;
   // Nothing in float32.
   void Round(const std::vector<float>& values, std::vector<std::byte>& wire) const;
@@ -97,6 +107,10 @@ class PowerSgdExchange final : public BucketExchange {
                                Communicator& comm) const;
   void WriteSums(Bucket& bucket);
   void StartGather(Bucket& bucket);
+  // Takes the step's errors and factors over.
+  void KeepMemory();
+  // For an update that is going to be skipped: the memory stays as it was before.
+  void SpoilSums();
   // Calls body(matrix, P^T, offset of its Q^T in the bucket).
   template <typename Body>
   void ForEachMatrix(Bucket& bucket, const Body& body);
@@ -109,14 +123,17 @@ class PowerSgdExchange final : public BucketExchange {
   Tensor gradient_scale_;  // absent: 1
   double gradient_tokens_ = 1.0;
   PowerSgdMemory memory_;
-  std::vector<Bucket> buckets_;
-  std::unique_ptr<BucketExchange> plain_;    // until compression begins
-  std::unique_ptr<Communicator> host_comm_;  // of the worker's ranks; null where it is one rank
+  std::vector<Bucket> buckets_;            // or pieces of one
+  std::vector<size_t> ends_;               // of the pieces of each bucket of the reducer
+  std::unique_ptr<BucketExchange> plain_;  // until compression begins
+  std::vector<float> next_errors_;         // this step's, as memory_.errors
+  // Of the worker's ranks, for shares and for sums; null where it is one rank.
+  std::unique_ptr<Communicator> host_comm_, gather_comm_;
   // Of first allreduces, null where comm_ is; of second ones.
   std::unique_ptr<Communicator> first_comm_, second_comm_;
   Stream host_stream_;  // of products in the host's memory
   int64_t step_ = 0;
-  size_t started_ = 0, next_first_ = 0, next_second_ = 0;  // buckets of this step
+  size_t started_ = 0, next_first_ = 0, next_second_ = 0, finished_ = 0;  // buckets of this step
   float unit_ = 1.0f;   // this step's gradients are so many times those of its mean loss
   bool finite_ = true;  // this step's sums so far, the same on all ranks
 };
