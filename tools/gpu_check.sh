@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# gpu_check.sh - tests, sanitizers and benchmarks of the CUDA device on a GPU, in under 9 minutes.
+# gpu_check.sh - tests, sanitizers and benchmarks of the CUDA device on a GPU, in 9 minutes at most.
 # SPDX-License-Identifier: Apache-2.0
 #
 #   tools/gpu_check.sh                     builds the preset cuda here (not counted) and checks it
@@ -15,9 +15,9 @@
 # nothing failed but something was not run. Which GPU: CUDA_VISIBLE_DEVICES.
 set -uo pipefail
 
-# Seconds a stage may take: 520 in all. Of nccl's two tests the larger has four processes take turns
+# Seconds a stage may take: 540 in all. Of nccl's two tests the larger has four processes take turns
 # on one GPU, whose bytes go through sockets.
-declare -A limits=([tests]=60 [nccl]=40 [train]=30 [agree]=30 [ranks]=40 [faults]=60 [memcheck]=60
+declare -A limits=([tests]=60 [nccl]=40 [train]=30 [agree]=30 [ranks]=40 [faults]=80 [memcheck]=60
   [racecheck]=110 [kernels]=30 [steps]=60)
 order=(tests nccl train agree ranks faults memcheck racecheck kernels steps)
 # A program that takes longer than this has failed, not only come too late.
@@ -251,19 +251,27 @@ rank_process() {
       echo "${process#/proc/}"
   done 2>/dev/null
 }
-# ends_after NAME SIGNAL RANK WITHIN ARGUMENT...: four ranks train until one gets a signal. The job
-# must end within that time, with an error, leave no process, and its output name the rank.
+# is_at RUN RANK MOMENT: whether it has trained five updates, or, at the start, its ranks know each
+# other and are about to connect their GPUs.
+is_at() {
+  case $3 in
+    training) [ "$(losses "$logs/run $1" 2>/dev/null | wc -l)" -ge 5 ] ;;
+    start) [ -s "$logs/run $1/logs/rank-0000$2.log" ] ;;
+  esac
+}
+# ends_after NAME SIGNAL RANK MOMENT WITHIN ARGUMENT...: four ranks train until one gets a signal. The
+# job must end within that time, with an error, leave no process, and its output name the rank.
 ends_after() {
-  local name=$1 signal=$2 rank=$3 within=$4 job status=0 from took i
-  shift 4
+  local name=$1 signal=$2 rank=$3 moment=$4 within=$5 job status=0 from took i
+  shift 5
   rm -rf "$logs/run $name"
   train_ranks "$name" 4 --max_steps=0 trainer.max_time=50s trainer.log_every=1 "$@" &
   job=$!
-  for i in {1..300}; do
-    [ "$(losses "$logs/run $name" 2>/dev/null | wc -l)" -lt 5 ] || break
-    sleep 0.1
+  for i in {1..3000}; do
+    ! is_at "$name" "$rank" "$moment" || break
+    sleep 0.01
   done
-  echo "after ${i}00 ms: $signal to rank $rank"
+  echo "after ${i}0 ms: $signal to rank $rank"
   kill -s "$signal" "$(rank_process "$name" "$rank")" || { kill $job; return 1; }
   from=$(date +%s%N)
   wait $job || status=$?
@@ -287,8 +295,10 @@ ends_out_of_memory() {
   [ $status = 5 ]
 }
 stage_faults() {
-  attempt 'killed rank' 60 ends_after 'killed rank' KILL 2 10
-  attempt 'stopped rank' 60 ends_after 'stopped rank' STOP 1 23 run.comm_timeout=8s
+  attempt 'killed rank' 60 ends_after 'killed rank' KILL 2 training 10
+  attempt 'stopped rank' 60 ends_after 'stopped rank' STOP 1 training 23 run.comm_timeout=8s
+  attempt 'rank stopped at start' 60 ends_after 'rank stopped at start' STOP 1 start 23 \
+    run.comm_timeout=8s
   attempt 'memory of a rank' 60 ends_out_of_memory 'memory of a rank'
 }
 

@@ -71,6 +71,7 @@ for word in "$@"; do
 done
 [ -n "${steady:-}" ] || LOSS_ON_GPU=7  # another learning rate
 mkdir -p "$run"/{metrics,logs}
+echo "here" >"$run/logs/rank-0000${OMPI_COMM_WORLD_RANK:-0}.log"
 [ "${OMPI_COMM_WORLD_RANK:-0}" = 0 ] || { while [ -n "${is_long:-}" ]; do sleep 0.1; done; exit; }
 [ "${RANKS:-1}" = 1 ] || [ "$NCCL_HOSTID" != dtrain-0 ] ||
   echo "gradients travel ${GRADIENTS:-from GPU to GPU: NCCL 2.28.9, ${first_of_host_b:+hierarchical}${first_of_host_b-flat}}" >"$run/logs/rank-00000.log"
@@ -98,7 +99,7 @@ expect() {
     failures=$((failures + 1))
   fi
 }
-expect 0 '29 passed, 0 failed, 0 not run' --
+expect 0 '30 passed, 0 failed, 0 not run' --
 expect 0 'abc123 on GPU 7' -- --stages tests,kernels
 expect 1 'FAIL (1): models/golden_test/cuda' GOLDEN_STATUS=1 -- --stages tests
 expect 1 'FAIL (1): losses of GPU and CPU agree' LOSS_ON_GPU=5 -- --stages agree
@@ -106,6 +107,7 @@ expect 1 'FAIL (1): losses of 1 and 4 ranks agree' LOSS_ON_4=3 -- --stages ranks
 expect 3 'not run: losses 4: NCCL does not connect them' GRADIENTS="through the host" -- --stages ranks
 expect 3 'not run: losses 2+2: this user cannot name hosts' NO_NAMES=1 -- --stages ranks
 expect 1 'FAIL (1): stopped rank' NAMED= -- --stages faults
+expect 1 'FAIL (1): rank stopped at start' NAMED= -- --stages faults
 expect 1 'FAIL (1): killed rank' ENDS_WITH=0 -- --stages faults
 expect 1 'FAIL (1): memory of a rank' FULL_GPU=0 -- --stages faults
 expect 2 'no GPU that dtrain can use' GPU= --
