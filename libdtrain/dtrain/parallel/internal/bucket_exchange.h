@@ -7,7 +7,9 @@
 #ifndef DTRAIN_PARALLEL_INTERNAL_BUCKET_EXCHANGE_H_
 #define DTRAIN_PARALLEL_INTERNAL_BUCKET_EXCHANGE_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace dtrain::internal {
 
@@ -17,6 +19,20 @@ struct BucketRange {
   int64_t end = 0;
   int64_t elements() const { return end - begin; }
 };
+
+// A sum over hosts goes through a host's memory, the network and that memory again: in pieces of at
+// most so many elements one does while others do the rest.
+inline constexpr int64_t kPieceElements = 1 << 19;
+inline std::vector<BucketRange> PiecesOf(const BucketRange& range) {
+  const int64_t count =
+      std::max<int64_t>(1, (range.elements() + kPieceElements - 1) / kPieceElements);
+  std::vector<BucketRange> pieces;
+  for (int64_t i = 0; i < count; ++i) {
+    pieces.push_back({range.begin + range.elements() * i / count,
+                      range.begin + range.elements() * (i + 1) / count});
+  }
+  return pieces;
+}
 
 class BucketExchange {
  public:

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/parallel/internal/plain_exchange.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -38,32 +39,38 @@ class PlainExchange final : public BucketExchange {
 
   void Start(int bucket) override {
     const BucketRange& range = buckets_[static_cast<size_t>(bucket)];
-    const int64_t count = range.elements();
-    if (count == 0) return;
+    if (range.elements() == 0) return;
     void* data = gradients_->data() + range.begin;
     if (wire_type_ != DType::kFloat32) data = wire_[static_cast<size_t>(bucket)].data();
-    std::unique_ptr<Handle>& handle = handles_[static_cast<size_t>(bucket)];
-    if (slices_.empty()) {
-      handle = comm_.StartAllReduce(data, count, wire_type_, ReduceOp::kSum);
-    } else {
+    std::vector<std::unique_ptr<Handle>>& handles = handles_[static_cast<size_t>(bucket)];
+    if (!slices_.empty()) {
       std::vector<int64_t> offsets = slices_[static_cast<size_t>(bucket)];
       for (int64_t& offset : offsets) offset -= range.begin;
-      handle = comm_.StartReduceScatter(data, offsets, wire_type_, ReduceOp::kSum);
+      handles.push_back(comm_.StartReduceScatter(data, offsets, wire_type_, ReduceOp::kSum));
+      return;
+    }
+    const bool spans_hosts = comm_.local_size() < comm_.size();
+    for (const BucketRange& piece : spans_hosts ? PiecesOf(range) : std::vector{range}) {
+      std::byte* const begin =
+          static_cast<std::byte*>(data) +
+          (piece.begin - range.begin) * static_cast<int64_t>(SizeOf(wire_type_));
+      handles.push_back(comm_.StartAllReduce(begin, piece.elements(), wire_type_, ReduceOp::kSum));
     }
   }
 
   void Poll() override { comm_.Poll(); }
 
   bool HasArrived(int bucket) override {
-    const std::unique_ptr<Handle>& handle = handles_[static_cast<size_t>(bucket)];
-    return !handle || handle->Test();
+    return std::ranges::all_of(
+        handles_[static_cast<size_t>(bucket)],
+        [](const std::unique_ptr<Handle>& handle) { return handle->Test(); });
   }
 
   void Land(int bucket) override {
-    std::unique_ptr<Handle>& handle = handles_[static_cast<size_t>(bucket)];
-    if (!handle) return;  // an empty bucket
-    handle->Wait();
-    handle.reset();
+    std::vector<std::unique_ptr<Handle>>& handles = handles_[static_cast<size_t>(bucket)];
+    if (handles.empty()) return;  // an empty bucket
+    for (const std::unique_ptr<Handle>& handle : handles) handle->Wait();
+    handles.clear();
     const BucketRange range = Landing(bucket);
     if (wire_type_ != DType::kFloat32) {
       const int64_t skipped = range.begin - buckets_[static_cast<size_t>(bucket)].begin;
@@ -97,7 +104,7 @@ class PlainExchange final : public BucketExchange {
   DType wire_type_;
   std::vector<std::vector<int64_t>> slices_;  // by bucket; empty: every rank receives all
   std::vector<std::vector<std::byte>> wire_;  // by bucket; empty in float32
-  std::vector<std::unique_ptr<Handle>> handles_;
+  std::vector<std::vector<std::unique_ptr<Handle>>> handles_;  // by bucket, of its pieces
 };
 
 }  // namespace

@@ -28,9 +28,6 @@ namespace {
 constexpr double kIdleSeconds = 0.1;
 constexpr double kPatienceSeconds = 1.0;
 constexpr std::chrono::microseconds kPause(20);
-// Of what travels whole: a large table moves in pieces of at most so many elements, so that one is
-// rounded, shared and gathered while another is on the network.
-constexpr int64_t kPieceElements = 1 << 19;
 
 bool AllFinite(const std::vector<float>& values) {
   return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
@@ -42,22 +39,12 @@ void WaitFor(const std::unique_ptr<Handle>& handle) {
   if (handle) handle->Wait();
 }
 
-std::vector<BucketRange> PiecesOf(const BucketRange& range,
-                                  const std::vector<GradientRange>& parameters, int rank) {
-  const bool is_compressed = std::ranges::any_of(parameters, [&](const GradientRange& parameter) {
+// A bucket whose matrices are compressed is one piece.
+bool IsWhole(const BucketRange& range, const std::vector<GradientRange>& parameters, int rank) {
+  return std::ranges::none_of(parameters, [&](const GradientRange& parameter) {
     return parameter.begin >= range.begin && parameter.end <= range.end &&
            PaysAtRank({parameter.rows, parameter.columns}, rank);
   });
-  const int64_t count =
-      is_compressed
-          ? 1
-          : std::max<int64_t>(1, (range.elements() + kPieceElements - 1) / kPieceElements);
-  std::vector<BucketRange> pieces;
-  for (int64_t i = 0; i < count; ++i) {
-    pieces.push_back({range.begin + range.elements() * i / count,
-                      range.begin + range.elements() * (i + 1) / count});
-  }
-  return pieces;
 }
 
 }  // namespace
@@ -82,7 +69,8 @@ PowerSgdExchange::PowerSgdExchange(const Tensor& flat, const std::vector<BucketR
   second_comm_ = host_comm_ ? comm.CrossGroup() : comm.Split(0);
   ShareCutter cutter(memory_.grid.places);
   for (const BucketRange& range : buckets) {
-    for (const BucketRange& piece : PiecesOf(range, parameters, options_.rank)) {
+    const bool is_whole = IsWhole(range, parameters, options_.rank);
+    for (const BucketRange& piece : is_whole ? PiecesOf(range) : std::vector{range}) {
       AddBucket(piece, parameters, cutter);
     }
     ends_.push_back(buckets_.size());
