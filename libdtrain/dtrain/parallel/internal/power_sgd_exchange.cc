@@ -39,8 +39,9 @@ void WaitFor(const std::unique_ptr<Handle>& handle) {
   if (handle) handle->Wait();
 }
 
-// A bucket whose matrices are compressed is one piece.
-bool IsWhole(const BucketRange& range, const std::vector<GradientRange>& parameters, int rank) {
+// Whether none of its matrices is compressed: only then may it be cut.
+bool TravelsWhole(const BucketRange& range, const std::vector<GradientRange>& parameters,
+                  int rank) {
   return std::ranges::none_of(parameters, [&](const GradientRange& parameter) {
     return parameter.begin >= range.begin && parameter.end <= range.end &&
            PaysAtRank({parameter.rows, parameter.columns}, rank);
@@ -69,8 +70,8 @@ PowerSgdExchange::PowerSgdExchange(const Tensor& flat, const std::vector<BucketR
   second_comm_ = host_comm_ ? comm.CrossGroup() : comm.Split(0);
   ShareCutter cutter(memory_.grid.places);
   for (const BucketRange& range : buckets) {
-    const bool is_whole = IsWhole(range, parameters, options_.rank);
-    for (const BucketRange& piece : is_whole ? PiecesOf(range) : std::vector{range}) {
+    const bool travels_whole = TravelsWhole(range, parameters, options_.rank);
+    for (const BucketRange& piece : travels_whole ? PiecesOf(range) : std::vector{range}) {
       AddBucket(piece, parameters, cutter);
     }
     ends_.push_back(buckets_.size());
@@ -291,7 +292,7 @@ void PowerSgdExchange::Finish(Bucket& bucket) {
 void PowerSgdExchange::Advance() {
   while (next_first_ < started_ && IsOver(buckets_[next_first_].share_handle)) StartFirst();
   while (next_second_ < next_first_ && IsOver(buckets_[next_second_].first_handle)) StartSecond();
-  // One at a time, because others move between calls alone; all have left, so that none waits.
+  // One at a time, because others move between calls alone; nothing waits to be sent.
   if (next_first_ == started_ && finished_ < next_second_ &&
       IsOver(buckets_[finished_].second_handle)) {
     Finish(buckets_[finished_++]);
