@@ -12,7 +12,8 @@ endif()
 set(DTRAIN_CPU_FLAGS_generic "")
 set(DTRAIN_CPU_FLAGS_avx2 -march=x86-64-v3)
 set(DTRAIN_CPU_FLAGS_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
-set(DTRAIN_CPU_FLAGS_avx512_bf16 ${DTRAIN_CPU_FLAGS_avx512} -mavx512bf16)
+# No compiler makes use of AMX by itself: kernels ask BestCpuIsa() before they do.
+set(DTRAIN_CPU_FLAGS_avx512_bf16 ${DTRAIN_CPU_FLAGS_avx512} -mavx512bf16 -mamx-tile -mamx-bf16)
 
 function(dtrain_cpu_kernels)
   list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)

@@ -9,8 +9,35 @@
 
 #include "dtrain/base/log.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace dtrain {
 namespace {
+
+// Whether there is a matrix unit for bfloat16 and the kernel lets this process use it. (CPUID's
+// leaf 7: EDX 22 is AMX-BF16, 24 AMX-TILE. Linux gives the tiles' 8 KiB of state to those who ask:
+// https://docs.kernel.org/arch/x86/xstate.html.)
+bool GetsMatrixUnit() {
+#if defined(__x86_64__) && defined(__linux__)
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  constexpr unsigned kWanted = 1u << 22 | 1u << 24;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kWanted) != kWanted) return false;
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
 
 // By the features that all compilers can ask for; the others of x86-64-v3 and -v4 (F16C, LZCNT,
 // MOVBE) come with them in every processor made.
@@ -21,7 +48,9 @@ CpuIsa Detect() {
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vl");
-  if (v4 && __builtin_cpu_supports("avx512bf16")) return CpuIsa::kAvx512Bf16;
+  if (v4 && __builtin_cpu_supports("avx512bf16")) {
+    return GetsMatrixUnit() ? CpuIsa::kAmxBf16 : CpuIsa::kAvx512Bf16;
+  }
   if (v4) return CpuIsa::kAvx512;
   if (v3) return CpuIsa::kAvx2;
 #endif
@@ -32,11 +61,13 @@ CpuIsa Choose() {
   const CpuIsa detected = Detect();
   const char* const asked = std::getenv("DTRAIN_CPU_ISA");
   if (asked == nullptr) return detected;
-  for (const CpuIsa isa : {CpuIsa::kGeneric, CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Bf16}) {
+  for (const CpuIsa isa :
+       {CpuIsa::kGeneric, CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kAvx512Bf16, CpuIsa::kAmxBf16}) {
     if (asked == CpuIsaName(isa)) return std::min(isa, detected);
   }
-  LogWarning(std::string("DTRAIN_CPU_ISA is generic, avx2, avx512 or avx512_bf16, not \"") + asked +
-             "\": " + std::string(CpuIsaName(detected)) + " is used");
+  LogWarning(
+      std::string("DTRAIN_CPU_ISA is generic, avx2, avx512, avx512_bf16 or amx_bf16, not \"") +
+      asked + "\": " + std::string(CpuIsaName(detected)) + " is used");
   return detected;
 }
 
@@ -61,6 +92,8 @@ std::string_view CpuIsaName(CpuIsa isa) {
       return "avx512";
     case CpuIsa::kAvx512Bf16:
       return "avx512_bf16";
+    case CpuIsa::kAmxBf16:
+      return "amx_bf16";
   }
   return "?";
 }

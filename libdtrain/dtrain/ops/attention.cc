@@ -99,8 +99,8 @@ int64_t ScratchFloats(int64_t max_keys, int64_t head_dim) {
   const int64_t dim = head_dim + 16;
   const int64_t row = kKeyTile + 16;
   const int64_t tiles = (max_keys + kKeyTile - 1) / kKeyTile;
-  const int64_t per_key = 2 * tiles * head_dim * row + 4 * max_keys * dim;
-  return per_key + 4 * kQueryTile * dim + 4 * kQueryTile * row + 1024;
+  const int64_t per_key = 2 * tiles * head_dim * row + 4 * (max_keys + 32) * dim;
+  return per_key + 5 * kQueryTile * dim + 4 * kQueryTile * row + 1024;
 }
 
 // First unit of each of `pieces` parts of about equal work, and the end. The results of a unit do

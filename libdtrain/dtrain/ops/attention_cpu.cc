@@ -9,10 +9,13 @@
 //   dV += dropout(P)^T dO;  dK += dS^T Q;  dQ += dS K
 // K and V are transposed once per unit, so that every product reads its right side in whole
 // vectors; sequences of up to kKeyTile keys are a single tile. Where the processor multiplies pairs
-// of bfloat16 (Terms::kPairs), bfloat16 tensors are multiplied as they are, and P and dS are
-// rounded to bfloat16 in between, as on GPUs; sums and the softmax are float32 in any case.
+// of bfloat16 (Terms::kPairs; Terms::kTiles where it has a matrix unit), bfloat16 tensors are
+// multiplied as they are, and P and dS are rounded to bfloat16 in between, as on GPUs; sums and the
+// softmax are float32 in any case.
+#include "dtrain/base/cpu_isa.h"
 #include "dtrain/ops/internal/attention_kernel.h"
 #include "dtrain/ops/internal/small_matrix.h"
+#include "dtrain/ops/internal/tile_matrix.h"
 
 namespace dtrain::DT_CPU_ISA {
 namespace {
@@ -20,10 +23,30 @@ namespace {
 inline int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t Larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
+// Queries that are multiplied at once.
+template <Terms kTerms>
+inline constexpr int64_t kRowsAtOnce = kTerms == Terms::kTiles ? kQueryTile : kBlockRows;
+
+template <bool kAdd, Terms kTerms>
+inline void MultiplyBlock(int64_t rows, const Product& x, int64_t depth, int64_t vecs) {
+  if constexpr (kTerms == Terms::kTiles) {
+    MultiplyByTiles<kAdd>(rows, x, depth, vecs);
+  } else {
+    Multiply<kAdd, kTerms>(static_cast<int>(rows), x, depth, vecs);
+  }
+}
+
+// Rows a multiple of 256 bytes apart would compete for the same few lines of the cache.
+inline int64_t SpacedRow(int64_t floats) {
+  const int64_t row = RoundUp(floats, kLanes);
+  return row % 64 == 0 ? row + 16 : row;
+}
+
 // One (sequence, head), with the memory it works in.
 template <typename T>
 struct Unit {
   int64_t queries, keys, first_query, first_key;  // tokens
+  int64_t padded_keys;                            // of right sides that sum over keys
   int64_t head, dim, padded_dim;
   int64_t tile_row;     // stride of score tiles and transposed keys
   int64_t tile_floats;  // one tile of transposed keys
@@ -48,9 +71,8 @@ Unit<T> MakeUnit(const AttentionArgs& args, int64_t index) {
   u.keys = args.key_offsets[sequence + 1] - u.first_key;
   u.dim = args.head_dim;
   u.padded_dim = RoundUp(u.dim, kLanes);
-  // Rows a multiple of 256 bytes apart would compete for the same few lines of the cache.
-  const int64_t width = RoundUp(Smaller(u.keys, kKeyTile), kLanes);
-  u.tile_row = width % 64 == 0 ? width + 16 : width;
+  u.padded_keys = RoundUp(u.keys, 2 * kTileSide);
+  u.tile_row = SpacedRow(Smaller(u.keys, kKeyTile));
   u.tile_floats = u.dim * u.tile_row;
   const int64_t column = u.head * u.dim;
   u.q = static_cast<const T*>(args.q) + u.first_query * args.q_stride + column;
@@ -69,14 +91,22 @@ const float* TransposeTiles(Unit<T>& u, const T* from, int64_t stride) {
     const int64_t first = t * kKeyTile;
     const int64_t keys = Smaller(kKeyTile, u.keys - first);
     float* const tile = to + t * u.tile_floats;
-    if constexpr (kTerms == Terms::kPairs) {
+    if constexpr (kTerms == Terms::kFloats) {
+      TransposeCopy(from + first * stride, stride, keys, u.dim, tile, u.tile_row);
+    } else {
       TransposeCopy(reinterpret_cast<const float*>(from + first * stride), stride / 2, keys,
                     u.dim / 2, tile, u.tile_row);
-    } else {
-      TransposeCopy(from + first * stride, stride, keys, u.dim, tile, u.tile_row);
     }
   }
   return to;
+}
+
+// A row of a block's P or dS as pairs of keys; `to` may be `from`.
+template <Terms kTerms>
+inline void NarrowScores(const float* from, int64_t vecs, float* to) {
+  NarrowRow(from, vecs, to);
+  // A tile takes two vectors at once.
+  if (kTerms == Terms::kTiles && vecs % 2 != 0) ZeroFloats(to + vecs * kLanes / 2, kLanes / 2);
 }
 
 // Queries [query, query + queries) against keys [key, key + keys), positions in the sequence.
@@ -164,15 +194,15 @@ void ForwardTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile, 
   const Draws draws = DrawTile(args, u, tile, memory.draws);
   const float* const k_tile = memory.k_tiles + tile.key / kKeyTile * u.tile_floats;
   const float* const v = memory.v.data + tile.key / kPack<kTerms> * memory.v.row;
-  for (int64_t row = 0; row < tile.queries; row += kBlockRows) {
-    const int rows = static_cast<int>(Smaller(kBlockRows, tile.queries - row));
+  for (int64_t row = 0; row < tile.queries; row += kRowsAtOnce<kTerms>) {
+    const int64_t rows = Smaller(kRowsAtOnce<kTerms>, tile.queries - row);
     const int64_t extent = tile.Extent(row, rows);
     if (extent <= 0) continue;
     const int64_t vecs = tile.Vecs(extent);
-    Multiply<false, kTerms>(
+    MultiplyBlock<false, kTerms>(
         rows, {q.data + row * q.row, q.row, 1, k_tile, u.tile_row, memory.scores, u.tile_row},
         u.dim / kPack<kTerms>, vecs);
-    for (int r = 0; r < rows; ++r) {
+    for (int64_t r = 0; r < rows; ++r) {
       float* const scores = memory.scores + r * u.tile_row;
       const int64_t valid = tile.Extent(row + r, 1);
       if (valid <= 0) {
@@ -181,12 +211,12 @@ void ForwardTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile, 
       }
       ForwardRow(args, valid, vecs, draws.data + (row + r) * draws.row, scores,
                  memory.rows[row + r], memory.out + (row + r) * u.padded_dim, u.padded_dim);
-      if constexpr (kTerms == Terms::kPairs) NarrowRow(scores, vecs, scores);
+      if constexpr (kTerms != Terms::kFloats) NarrowScores<kTerms>(scores, vecs, scores);
     }
-    Multiply<true, kTerms>(rows,
-                           {memory.scores, u.tile_row, 1, v, memory.v.row,
-                            memory.out + row * u.padded_dim, u.padded_dim},
-                           TermsOf<kTerms>(extent), u.padded_dim / kLanes);
+    MultiplyBlock<true, kTerms>(rows,
+                                {memory.scores, u.tile_row, 1, v, memory.v.row,
+                                 memory.out + row * u.padded_dim, u.padded_dim},
+                                TermsOf<kTerms>(extent), u.padded_dim / kLanes);
   }
 }
 
@@ -196,8 +226,9 @@ void ForwardUnit(const AttentionArgs& args, int64_t index) {
   if (u.queries == 0) return;
   ForwardMemory memory;
   memory.k_tiles = TransposeTiles<kTerms>(u, u.k, args.k_stride);
-  memory.v = RightRows<kTerms>(u.v, args.v_stride, u.keys, u.dim, u.Take(u.keys * u.padded_dim));
-  memory.scores = u.Take(kBlockRows * u.tile_row);
+  memory.v =
+      RightRows<kTerms>(u.v, args.v_stride, u.keys, u.dim, u.Take(u.padded_keys * u.padded_dim));
+  memory.scores = u.Take(kRowsAtOnce<kTerms> * u.tile_row);
   memory.out = u.Take(kQueryTile * u.padded_dim);
   float* const q_copy = u.Take(kQueryTile * u.padded_dim);
   memory.draws = reinterpret_cast<uint16_t*>(u.scratch);
@@ -230,11 +261,13 @@ struct BackwardMemory {
   FloatRows k;
   // [kQueryTile, tile_row]: scores, then dropout(P); pairs of queries lie in every other row.
   float* p;
-  float* ds;       // likewise: dP, then dS
-  float* ds_rows;  // of a block, dS as a left side: in pairs [kBlockRows, tile_row], else ds itself
-  float* dq;       // [kQueryTile, padded_dim]
-  float* dk;       // [keys, padded_dim]
+  float* ds;  // likewise: dP, then dS
+  float*
+      ds_rows;  // of a block, dS as a left side: in pairs [kRowsAtOnce, tile_row], else ds itself
+  float* dq;    // [kQueryTile, padded_dim]
+  float* dk;    // [keys, padded_dim]; of tiles the transposed [padded_dim, keys]
   float* dv;
+  int64_t d_row;  // stride of these
   uint16_t* draws;
   float log_sum_exp[kQueryTile];
   float delta[kQueryTile];
@@ -270,10 +303,12 @@ void BackwardRow(const AttentionArgs& args, const BackwardRowArgs& row, float* p
   }
 }
 
-// Queries and gradients of the output, as left sides and as right sides.
+// Queries and gradients of the output, as left sides and as right sides; of tiles also the right
+// sides transposed.
 struct QuerySides {
   FloatRows q, d_out;
   FloatRows right_q, right_d_out;
+  FloatRows transposed_q, transposed_d_out;
 };
 
 // The products over the queries of a tile: dV += dropout(P)^T dO, dK += dS^T Q.
@@ -304,15 +339,41 @@ void AddKeyGradients(const Unit<T>& u, const Tile& tile, const QuerySides& queri
   }
 }
 
+// The same where P and dS are pairs of queries, which tiles take as right sides:
+//   dV^T += dO^T dropout(P), dK^T += Q^T dS.
+template <typename T>
+void AddTransposedKeyGradients(const Unit<T>& u, const Tile& tile, const QuerySides& queries,
+                               const BackwardMemory& memory) {
+  const int64_t vecs = tile.Vecs(tile.Extent(0, tile.queries));
+  const int64_t step = 2 * u.tile_row;
+  const FloatRows& d_out = queries.transposed_d_out;
+  const FloatRows& q = queries.transposed_q;
+  MultiplyByTiles<true>(
+      u.dim, {d_out.data, d_out.row, 1, memory.p, step, memory.dv + tile.key, memory.d_row},
+      kTileSide, vecs);
+  MultiplyByTiles<true>(u.dim,
+                        {q.data, q.row, 1, memory.ds, step, memory.dk + tile.key, memory.d_row},
+                        kTileSide, vecs);
+}
+
 // A block's dropout(P) and dS as pairs of queries, and its dS as pairs of keys in memory.ds_rows.
-inline void PairBlock(int rows, int64_t vecs, int64_t tile_row, float* p, float* ds,
+template <Terms kTerms>
+inline void PairBlock(int64_t rows, int64_t vecs, int64_t tile_row, float* p, float* ds,
                       float* ds_rows) {
-  for (int r = 0; r < rows; ++r) NarrowRow(ds + r * tile_row, vecs, ds_rows + r * tile_row);
-  for (int r = 0; r < rows; r += 2) {
+  for (int64_t r = 0; r < rows; ++r) {
+    NarrowScores<kTerms>(ds + r * tile_row, vecs, ds_rows + r * tile_row);
+  }
+  for (int64_t r = 0; r < rows; r += 2) {
     const int64_t low = r * tile_row;
     const bool has_high = r + 1 < rows;
     PairFloatRows(p + low, has_high ? p + low + tile_row : nullptr, vecs, p + low);
     PairFloatRows(ds + low, has_high ? ds + low + tile_row : nullptr, vecs, ds + low);
+  }
+  if constexpr (kTerms == Terms::kTiles) {
+    for (int64_t r = RoundUp(rows, 2); r < 2 * kTileSide; r += 2) {
+      ZeroFloats(p + r * tile_row, vecs * kLanes);
+      ZeroFloats(ds + r * tile_row, vecs * kLanes);
+    }
   }
 }
 
@@ -323,39 +384,43 @@ void BackwardTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile,
   const FloatRows& d_out = queries.d_out;
   const Draws draws = DrawTile(args, u, tile, memory.draws);
   const int64_t tile_offset = tile.key / kKeyTile * u.tile_floats;
-  for (int64_t row = 0; row < tile.queries; row += kBlockRows) {
-    const int rows = static_cast<int>(Smaller(kBlockRows, tile.queries - row));
+  for (int64_t row = 0; row < tile.queries; row += kRowsAtOnce<kTerms>) {
+    const int64_t rows = Smaller(kRowsAtOnce<kTerms>, tile.queries - row);
     const int64_t extent = Larger(0, tile.Extent(row, rows));
     const int64_t vecs = tile.Vecs(extent);
     float* const p = memory.p + row * u.tile_row;
     float* const ds = memory.ds + row * u.tile_row;
     const int64_t depth = u.dim / kPack<kTerms>;
-    Multiply<false, kTerms>(
+    MultiplyBlock<false, kTerms>(
         rows,
         {q.data + row * q.row, q.row, 1, memory.k_tiles + tile_offset, u.tile_row, p, u.tile_row},
         depth, vecs);
-    Multiply<false, kTerms>(rows,
-                            {d_out.data + row * d_out.row, d_out.row, 1,
-                             memory.v_tiles + tile_offset, u.tile_row, ds, u.tile_row},
-                            depth, vecs);
-    for (int r = 0; r < rows; ++r) {
+    MultiplyBlock<false, kTerms>(rows,
+                                 {d_out.data + row * d_out.row, d_out.row, 1,
+                                  memory.v_tiles + tile_offset, u.tile_row, ds, u.tile_row},
+                                 depth, vecs);
+    for (int64_t r = 0; r < rows; ++r) {
       BackwardRow(args,
                   {memory.log_sum_exp[row + r], memory.delta[row + r], tile.Extent(row + r, 1),
                    vecs, tile.Vecs(tile.keys), draws.data + (row + r) * draws.row},
                   p + r * u.tile_row, ds + r * u.tile_row);
     }
     const float* left = ds;
-    if constexpr (kTerms == Terms::kPairs) {
-      PairBlock(rows, tile.Vecs(tile.keys), u.tile_row, p, ds, memory.ds_rows);
+    if constexpr (kTerms != Terms::kFloats) {
+      PairBlock<kTerms>(rows, tile.Vecs(tile.keys), u.tile_row, p, ds, memory.ds_rows);
       left = memory.ds_rows;
     }
-    Multiply<true, kTerms>(
+    MultiplyBlock<true, kTerms>(
         rows,
         {left, u.tile_row, 1, memory.k.data + tile.key / kPack<kTerms> * memory.k.row, memory.k.row,
          memory.dq + row * u.padded_dim, u.padded_dim},
         TermsOf<kTerms>(extent), u.padded_dim / kLanes);
   }
-  AddKeyGradients<kTerms>(u, tile, queries, memory);
+  if constexpr (kTerms == Terms::kTiles) {
+    AddTransposedKeyGradients(u, tile, queries, memory);
+  } else {
+    AddKeyGradients<kTerms>(u, tile, queries, memory);
+  }
 }
 
 template <Terms kTerms, typename T>
@@ -363,18 +428,25 @@ BackwardMemory MakeBackwardMemory(const AttentionArgs& args, Unit<T>& u) {
   BackwardMemory memory;
   memory.k_tiles = TransposeTiles<kTerms>(u, u.k, args.k_stride);
   memory.v_tiles = TransposeTiles<kTerms>(u, u.v, args.v_stride);
-  memory.k = RightRows<kTerms>(u.k, args.k_stride, u.keys, u.dim, u.Take(u.keys * u.padded_dim));
+  memory.k =
+      RightRows<kTerms>(u.k, args.k_stride, u.keys, u.dim, u.Take(u.padded_keys * u.padded_dim));
   memory.p = u.Take(kQueryTile * u.tile_row);
   memory.ds = u.Take(kQueryTile * u.tile_row);
-  memory.ds_rows = kTerms == Terms::kPairs ? u.Take(kBlockRows * u.tile_row) : nullptr;
+  memory.ds_rows = kTerms == Terms::kFloats ? nullptr : u.Take(kRowsAtOnce<kTerms> * u.tile_row);
   memory.dq = u.Take(kQueryTile * u.padded_dim);
-  memory.dk = u.Take(u.keys * u.padded_dim);
-  memory.dv = u.Take(u.keys * u.padded_dim);
-  for (int64_t i = 0; i < u.keys * u.padded_dim; i += kLanes) {
-    Store(memory.dk + i, Vec{});
-    Store(memory.dv + i, Vec{});
-  }
+  memory.d_row = kTerms == Terms::kTiles ? SpacedRow(u.keys) : u.padded_dim;
+  const int64_t d_floats = memory.d_row * (kTerms == Terms::kTiles ? u.dim : u.keys);
+  memory.dk = u.Take(d_floats);
+  memory.dv = u.Take(d_floats);
+  ZeroFloats(memory.dk, d_floats);
+  ZeroFloats(memory.dv, d_floats);
   return memory;
+}
+
+// Pairs of a tile of queries, [16, dim], as [dim, 16].
+inline FloatRows TransposePairs(const FloatRows& pairs, int64_t dim, float* to) {
+  TransposeCopy(pairs.data, pairs.row, kTileSide, dim, to, kTileSide);
+  return {to, kTileSide};
 }
 
 template <Terms kTerms, typename T>
@@ -391,12 +463,19 @@ void BackwardQueries(const AttentionArgs& args, const Unit<T>& u, int64_t query,
   sides.right_q = RightRows<kTerms>(q_rows, args.q_stride, queries, u.dim, copies);
   sides.right_d_out =
       RightRows<kTerms>(d_out_rows, args.d_out_stride, queries, u.dim, d_out_copies);
-  if constexpr (kTerms == Terms::kPairs) {
-    sides.q = LeftRows<kTerms>(q_rows, args.q_stride, queries, u.dim, nullptr);
-    sides.d_out = LeftRows<kTerms>(d_out_rows, args.d_out_stride, queries, u.dim, nullptr);
-  } else {
+  float* const left_copies = d_out_copies + kQueryTile * u.padded_dim;
+  if constexpr (kTerms == Terms::kFloats) {
     sides.q = sides.right_q;
     sides.d_out = sides.right_d_out;
+  } else {
+    const int64_t half = kQueryTile * u.dim / 2;
+    sides.q = LeftRows<kTerms>(q_rows, args.q_stride, queries, u.dim, left_copies);
+    sides.d_out =
+        LeftRows<kTerms>(d_out_rows, args.d_out_stride, queries, u.dim, left_copies + half);
+    if constexpr (kTerms == Terms::kTiles) {
+      sides.transposed_q = TransposePairs(sides.right_q, u.dim, left_copies + 2 * half);
+      sides.transposed_d_out = TransposePairs(sides.right_d_out, u.dim, left_copies + 3 * half);
+    }
   }
   for (int64_t r = 0; r < queries; ++r) {
     memory.log_sum_exp[r] = args.log_sum_exp[(token + r) * args.num_heads + u.head];
@@ -415,23 +494,39 @@ void BackwardQueries(const AttentionArgs& args, const Unit<T>& u, int64_t query,
   }
 }
 
+// dK or dV from [keys, row] or, of tiles, [dim, row]; `block` holds [16, dim].
+template <Terms kTerms, typename T>
+void StoreKeyGradients(const Unit<T>& u, const float* from, int64_t row, float* block, T* to,
+                       int64_t stride) {
+  if constexpr (kTerms == Terms::kTiles) {
+    for (int64_t key = 0; key < u.keys; key += kLanes) {
+      TransposeCopy(from + key, row, u.dim, kLanes, block, u.dim);
+      const int64_t keys = Smaller(kLanes, u.keys - key);
+      for (int64_t r = 0; r < keys; ++r) {
+        StoreRow(block + r * u.dim, 1.0f, u.dim, to + (key + r) * stride);
+      }
+    }
+  } else {
+    for (int64_t r = 0; r < u.keys; ++r) {
+      StoreRow(from + r * row, 1.0f, u.dim, to + r * stride);
+    }
+  }
+}
+
 template <Terms kTerms, typename T>
 void BackwardUnit(const AttentionArgs& args, int64_t index) {
   Unit<T> u = MakeUnit<T>(args, index);
   BackwardMemory memory = MakeBackwardMemory<kTerms>(args, u);
-  float* const copies = u.Take(2 * kQueryTile * u.padded_dim);
+  float* const copies = u.Take(4 * kQueryTile * u.padded_dim);
   memory.draws = reinterpret_cast<uint16_t*>(u.scratch);
   for (int64_t query = 0; query < u.queries; query += kQueryTile) {
     BackwardQueries<kTerms>(args, u, query, Smaller(kQueryTile, u.queries - query), copies, memory);
   }
-  for (int64_t r = 0; r < u.keys; ++r) {
-    const int64_t token = u.first_key + r;
-    const int64_t column = u.head * u.dim;
-    StoreRow(memory.dk + r * u.padded_dim, 1.0f, u.dim,
-             static_cast<T*>(args.dk) + token * args.dk_stride + column);
-    StoreRow(memory.dv + r * u.padded_dim, 1.0f, u.dim,
-             static_cast<T*>(args.dv) + token * args.dv_stride + column);
-  }
+  const int64_t column = u.head * u.dim;
+  T* const dk = static_cast<T*>(args.dk) + u.first_key * args.dk_stride + column;
+  T* const dv = static_cast<T*>(args.dv) + u.first_key * args.dv_stride + column;
+  StoreKeyGradients<kTerms>(u, memory.dk, memory.d_row, copies, dk, args.dk_stride);
+  StoreKeyGradients<kTerms>(u, memory.dv, memory.d_row, copies, dv, args.dv_stride);
 }
 
 // Whether tensors may be read as pairs: heads and strides are whole ones. (A forward pass has no
@@ -440,6 +535,11 @@ inline bool ReadsPairs(const AttentionArgs& args) {
   const int64_t extents =
       args.head_dim | args.q_stride | args.k_stride | args.v_stride | args.d_out_stride;
   return extents % 2 == 0;
+}
+
+// Whether the matrix unit may multiply them: heads are whole tiles.
+inline bool FillsTiles(const AttentionArgs& args) {
+  return BestCpuIsa() >= CpuIsa::kAmxBf16 && args.head_dim % (2 * kTileSide) == 0;
 }
 
 template <Terms kTerms, typename T>
@@ -457,6 +557,12 @@ void BackwardUnits(const AttentionArgs& args) {
 template <typename T>
 void AttentionForwardKernel(const AttentionArgs& args) {
   if constexpr (kHasPairs && sizeof(T) == sizeof(BFloat16)) {
+    if constexpr (kHasTiles) {
+      if (ReadsPairs(args) && FillsTiles(args)) {
+        const TileScope scope;
+        return ForwardUnits<Terms::kTiles, T>(args);
+      }
+    }
     if (ReadsPairs(args)) return ForwardUnits<Terms::kPairs, T>(args);
   }
   ForwardUnits<Terms::kFloats, T>(args);
@@ -465,6 +571,12 @@ void AttentionForwardKernel(const AttentionArgs& args) {
 template <typename T>
 void AttentionBackwardKernel(const AttentionArgs& args) {
   if constexpr (kHasPairs && sizeof(T) == sizeof(BFloat16)) {
+    if constexpr (kHasTiles) {
+      if (ReadsPairs(args) && FillsTiles(args)) {
+        const TileScope scope;
+        return BackwardUnits<Terms::kTiles, T>(args);
+      }
+    }
     if (ReadsPairs(args)) return BackwardUnits<Terms::kPairs, T>(args);
   }
   BackwardUnits<Terms::kFloats, T>(args);

@@ -37,6 +37,7 @@
   template <typename T>                        \
   inline void Name##Cpu(const Args& args) {    \
     switch (BestCpuIsa()) {                    \
+      case CpuIsa::kAmxBf16:                   \
       case CpuIsa::kAvx512Bf16:                \
         return cpu_avx512_bf16::Name<T>(args); \
       case CpuIsa::kAvx512:                    \

@@ -30,7 +30,11 @@ struct Product {
   int64_t c_row;
 };
 
-enum class Terms { kFloats, kPairs };
+// kTiles: pairs, multiplied by the matrix unit (tile_matrix.h), which wants whole tiles of them.
+enum class Terms { kFloats, kPairs, kTiles };
+
+// Rows, columns and pairs of a tile: kTiles' operands are padded to whole ones.
+inline constexpr int64_t kTileSide = 16;
 
 template <Terms kTerms>
 inline Vec AddTerm(Vec sum, Vec factor, Vec row) {
@@ -212,21 +216,34 @@ inline FloatRows PairRows(const BFloat16* from, int64_t from_row, int64_t rows, 
 
 // Rows of the summed extent in one term of a product.
 template <Terms kTerms>
-inline constexpr int64_t kPack = kTerms == Terms::kPairs ? 2 : 1;
+inline constexpr int64_t kPack = kTerms == Terms::kFloats ? 1 : 2;
 
 template <Terms kTerms>
 inline constexpr int64_t TermsOf(int64_t rows) {
   return (rows + kPack<kTerms> - 1) / kPack<kTerms>;
 }
 
+inline void ZeroFloats(float* to, int64_t count) {
+  std::memset(to, 0, static_cast<size_t>(count) * sizeof(float));
+}
+
 // Rows as left sides of products: elements, or pairs of neighbours, one after another.
 template <Terms kTerms, typename T>
 inline FloatRows LeftRows(const T* from, int64_t from_row, int64_t rows, int64_t columns,
                           float* scratch) {
-  if constexpr (kTerms == Terms::kPairs) {
-    return {reinterpret_cast<const float*>(from), from_row / 2};
-  } else {
+  if constexpr (kTerms == Terms::kFloats) {
     return WholeRows(from, from_row, rows, columns, scratch);
+  } else {
+    if (kTerms == Terms::kPairs || rows % kTileSide == 0) {
+      return {reinterpret_cast<const float*>(from), from_row / 2};
+    }
+    // The rows that a tile reads beyond the last one may be nobody's.
+    const int64_t to_row = columns / 2;
+    for (int64_t r = 0; r < rows; ++r) {
+      std::memcpy(scratch + r * to_row, from + r * from_row, static_cast<size_t>(columns) * 2);
+    }
+    ZeroFloats(scratch + rows * to_row, (RoundUp(rows, kTileSide) - rows) * to_row);
+    return {scratch, to_row};
   }
 }
 
@@ -234,10 +251,15 @@ inline FloatRows LeftRows(const T* from, int64_t from_row, int64_t rows, int64_t
 template <Terms kTerms, typename T>
 inline FloatRows RightRows(const T* from, int64_t from_row, int64_t rows, int64_t columns,
                            float* scratch) {
-  if constexpr (kTerms == Terms::kPairs) {
-    return PairRows(from, from_row, rows, columns, scratch);
-  } else {
+  if constexpr (kTerms == Terms::kFloats) {
     return WholeRows(from, from_row, rows, columns, scratch);
+  } else {
+    const FloatRows pairs = PairRows(from, from_row, rows, columns, scratch);
+    if constexpr (kTerms == Terms::kTiles) {
+      const int64_t filled = TermsOf<kTerms>(rows);
+      ZeroFloats(scratch + filled * pairs.row, (RoundUp(filled, kTileSide) - filled) * pairs.row);
+    }
+    return pairs;
   }
 }
 
