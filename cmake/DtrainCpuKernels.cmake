@@ -16,8 +16,16 @@ set(DTRAIN_CPU_FLAGS_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
 set(DTRAIN_CPU_FLAGS_avx512_bf16 ${DTRAIN_CPU_FLAGS_avx512} -mavx512bf16 -mamx-tile -mamx-bf16)
 
 function(dtrain_cpu_kernels)
+  dtrain_cpu_kernels_of("${DTRAIN_CPU_ISAS}" ${ARGN})
+endfunction()
+
+# The same for some of the instruction sets; none of them where the processor is another.
+function(dtrain_cpu_kernels_of isas)
   list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
-  foreach(isa ${DTRAIN_CPU_ISAS})
+  foreach(isa ${isas})
+    if(NOT isa IN_LIST DTRAIN_CPU_ISAS)
+      continue()
+    endif()
     if(NOT TARGET dtrain_kernels_${isa})
       add_library(dtrain_kernels_${isa} OBJECT)
       target_include_directories(dtrain_kernels_${isa} PRIVATE ${PROJECT_SOURCE_DIR}/libdtrain)

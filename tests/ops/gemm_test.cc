@@ -118,6 +118,25 @@ TEST_CASE("bfloat16 products written as float32 keep float32's precision") {
   CheckAllCases<BFloat16, float>();
 }
 
+// Rows, columns and summed extents beyond what one thread works on at once: 512, 2,048 at these
+// extents and 1,024.
+TEMPLATE_TEST_CASE("large products match plain loops on any number of threads", "", BFloat16,
+                   float) {
+  const int threads = NumThreads();
+  for (const int count : {1, 3}) {
+    SetNumThreads(count);
+    CHECK(ErrorOf<BFloat16, TestType>({1100, 70, 100, {.transpose_b = true}, 8}) <=
+          kTolerance<TestType>);
+    CHECK(ErrorOf<BFloat16, TestType>({70, 2100, 520, {.accumulate = true}, 0}) <=
+          kTolerance<TestType>);
+    CHECK(ErrorOf<BFloat16, TestType>({300, 90, 1500, {.accumulate = true}, 0}) <=
+          kTolerance<TestType>);
+    CHECK(ErrorOf<BFloat16, TestType>({80, 200, 1100, {.transpose_a = true}, 4}) <=
+          kTolerance<TestType>);
+  }
+  SetNumThreads(threads);
+}
+
 template <typename T>
 double LinearError(int64_t rows, int64_t in, int64_t out, bool with_bias) {
   std::vector<T> x = RandomValues<T>(rows * in, 4);
@@ -149,6 +168,7 @@ TEMPLATE_TEST_CASE("a linear layer adds its bias to every row", "", float, BFloa
     CHECK(LinearError<TestType>(rows, 64, 96, true) <= kTolerance<TestType>);
     CHECK(LinearError<TestType>(rows, 64, 96, false) <= kTolerance<TestType>);
   }
+  CHECK(LinearError<TestType>(300, 1100, 40, true) <= kTolerance<TestType>);
 }
 
 TEST_CASE("float16 products match the reference on a GPU") {

@@ -8,6 +8,7 @@
 
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/ops/internal/attention_kernel.h"
+#include "dtrain/ops/internal/thread_scratch.h"
 #include "dtrain/tensor/dispatch.h"
 
 namespace dtrain {
@@ -83,17 +84,6 @@ AttentionArgs MakeArgs(const AttentionSaved& x, const Sequences& queries, const 
   return args;
 }
 
-// At least `floats` floats of this thread, on a cache line; grows and stays.
-float* ThreadScratch(int64_t floats) {
-  struct alignas(64) Line {
-    float values[16];
-  };
-  thread_local std::vector<Line> lines;
-  const size_t wanted = static_cast<size_t>(floats / 16 + 1);
-  if (lines.size() < wanted) lines.resize(wanted);
-  return lines[0].values;
-}
-
 // What attention_cpu.cc takes for one unit, for vectors of up to 16 floats.
 int64_t ScratchFloats(int64_t max_keys, int64_t head_dim) {
   const int64_t dim = head_dim + 16;
@@ -138,7 +128,7 @@ void RunOnCpu(const AttentionArgs& args, const Sequences& queries, const Sequenc
     AttentionArgs part = args;
     part.first_unit = cuts[static_cast<size_t>(begin)];
     part.last_unit = cuts[static_cast<size_t>(end)];
-    part.scratch = ThreadScratch(ScratchFloats(keys.max_length(), args.head_dim));
+    part.scratch = ThreadScratch<float>(0, ScratchFloats(keys.max_length(), args.head_dim));
     kernel(part);
   });
 }
@@ -245,7 +235,7 @@ void CachedAttention(const Tensor& q, const Tensor& keys, const Tensor& values, 
         CachedAttentionArgs part = args;
         part.first_row = begin;
         part.last_row = end;
-        part.scratch = ThreadScratch(args.length + 16);
+        part.scratch = ThreadScratch<float>(0, args.length + 16);
         CachedAttentionKernelCpu<T>(part);
       });
     } else {

@@ -1,6 +1,8 @@
 // gemm_cpu.cc - matrix products by oneDNN: its sgemm for float32, cached primitives for bfloat16.
 // SPDX-License-Identifier: Apache-2.0
 //
+// Large products of bfloat16 on processors with a matrix unit are tile_gemm.cc's.
+//
 // The number of tokens changes with every batch, and making a oneDNN primitive costs as much as
 // running it. sgemm needs none. A bfloat16 product is therefore cut along its tokens (rows of a,
 // or the summed extent of a weight gradient) into pieces of 1024, 512, ... 16, so that a few
@@ -21,24 +23,17 @@
 #include "dtrain/base/cpu_isa.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/ops/internal/gemm_kernel.h"
+#include "dtrain/ops/internal/thread_scratch.h"
+#include "dtrain/ops/internal/tile_gemm.h"
 
 namespace dtrain {
 namespace {
 
 constexpr int64_t kLargestPiece = 1024;
 constexpr int64_t kSmallestPiece = 16;
+constexpr size_t kScratchpadSlot = 2;   // oneDNN's, beside padded operands
 constexpr size_t kMaxPrimitives = 512;  // per thread; a model's step needs tens
 constexpr int64_t kCastGrain = 1 << 14;
-
-// Memory of this thread that only grows. `slot` names one of the buffers in use together.
-template <typename T>
-T* Scratch(size_t slot, int64_t count) {
-  thread_local std::vector<T> buffers[4];
-  if (buffers[slot].size() < static_cast<size_t>(count)) {
-    buffers[slot].resize(static_cast<size_t>(count));
-  }
-  return buffers[slot].data();
-}
 
 // ---- float32 -----------------------------------------------------------------------------------
 
@@ -98,8 +93,8 @@ void GemmThroughFloat(const GemmArgs& args) {
                     args.b_stride};
   const Matrix c = {args.m, args.n, args.c_stride};
   GemmArgs wide = args;
-  float* const wide_a = Scratch<float>(0, a.rows * a.columns);
-  float* const wide_b = Scratch<float>(1, b.rows * b.columns);
+  float* const wide_a = ThreadScratch<float>(0, a.rows * a.columns);
+  float* const wide_b = ThreadScratch<float>(1, b.rows * b.columns);
   Widen(static_cast<const BFloat16*>(args.a), a, wide_a);
   Widen(static_cast<const BFloat16*>(args.b), b, wide_b);
   wide.a = wide_a;
@@ -108,11 +103,11 @@ void GemmThroughFloat(const GemmArgs& args) {
   wide.b_stride = b.columns;
   const bool narrow_c = args.c_type == DType::kBFloat16;
   if (narrow_c) {
-    wide.c = Scratch<float>(2, c.rows * c.columns);
+    wide.c = ThreadScratch<float>(2, c.rows * c.columns);
     wide.c_stride = c.columns;
     if (args.accumulate) Widen(static_cast<BFloat16*>(args.c), c, static_cast<float*>(wide.c));
     if (args.bias != nullptr) {
-      float* const wide_bias = Scratch<float>(3, args.n);
+      float* const wide_bias = ThreadScratch<float>(3, args.n);
       Widen(static_cast<const BFloat16*>(args.bias), {1, args.n, args.n}, wide_bias);
       wide.bias = wide_bias;
     }
@@ -176,12 +171,8 @@ class Primitive {
     if (g.bias != nullptr) {
       arguments_.at(DNNL_ARG_BIAS).set_data_handle(const_cast<void*>(g.bias));
     }
-    // A page of slack, so that the scratchpad starts on one.
-    constexpr uintptr_t kPage = 4096;
-    const auto start = reinterpret_cast<uintptr_t>(
-        Scratch<std::byte>(0, scratchpad_bytes_ + static_cast<int64_t>(kPage)));
     arguments_.at(DNNL_ARG_SCRATCHPAD)
-        .set_data_handle(reinterpret_cast<void*>((start + kPage - 1) / kPage * kPage));
+        .set_data_handle(ThreadScratch<std::byte>(kScratchpadSlot, scratchpad_bytes_));
     matmul_.execute(CpuStream(), arguments_);
   }
 
@@ -222,7 +213,7 @@ int64_t PieceSize(int64_t left) {
 
 // `rows` rows of a matrix copied to scratch and followed by zeros up to kSmallestPiece rows.
 const void* PadRows(const void* from, int64_t rows, int64_t columns, int64_t stride, size_t slot) {
-  BFloat16* const to = Scratch<BFloat16>(slot, kSmallestPiece * columns);
+  BFloat16* const to = ThreadScratch<BFloat16>(slot, kSmallestPiece * columns);
   const BFloat16* const x = static_cast<const BFloat16*>(from);
   for (int64_t r = 0; r < kSmallestPiece; ++r) {
     if (r < rows) {
@@ -247,7 +238,8 @@ void RunRowTail(const GemmArgs& piece) {
   padded.a_stride = piece.k;
   padded.c_stride = piece.n;
   const size_t size = SizeOf(piece.c_type);
-  std::byte* const c = Scratch<std::byte>(1, kSmallestPiece * piece.n * static_cast<int64_t>(size));
+  std::byte* const c =
+      ThreadScratch<std::byte>(1, kSmallestPiece * piece.n * static_cast<int64_t>(size));
   padded.c = c;
   const size_t row_bytes = static_cast<size_t>(piece.n) * size;
   if (piece.accumulate) {
@@ -321,7 +313,8 @@ void GemmCpu<float>(const GemmArgs& args) {
 
 template <>
 void GemmCpu<BFloat16>(const GemmArgs& args) {
-  HasFastBFloat16() ? GemmByPrimitives(args) : GemmThroughFloat(args);
+  if (!HasFastBFloat16()) return GemmThroughFloat(args);
+  GainsByTiles(args) ? GemmByTiles(args) : GemmByPrimitives(args);
 }
 
 }  // namespace dtrain

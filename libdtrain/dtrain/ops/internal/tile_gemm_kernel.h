@@ -1,0 +1,56 @@
+// tile_gemm_kernel.h - the parts of a matrix product on the processor's matrix unit (AMX).
+// SPDX-License-Identifier: Apache-2.0
+//
+// c[m, n] (+)= a[m, k] b[k, n] of bfloat16. Both operands are first copied into panels: kPanelSides
+// rows of a, or columns of b, as steps of two tiles one behind the other, each 16 rows of 64 bytes
+// without gaps, filled up with zeros. The unit then reads nothing else, from the first-level cache
+// as a rule.
+#ifndef DTRAIN_OPS_INTERNAL_TILE_GEMM_KERNEL_H_
+#define DTRAIN_OPS_INTERNAL_TILE_GEMM_KERNEL_H_
+
+#include <cstdint>
+
+#include "dtrain/base/dtype.h"
+
+namespace dtrain {
+
+inline constexpr int64_t kPanelSides = 32;
+inline constexpr int64_t kStepDepth = 32;  // elements of the summed extent
+inline constexpr int64_t kStepElements = kPanelSides * kStepDepth;
+
+// Copies [sides, depth] to panels. Element (s, d) is from[s * stride + d], or where depth_major
+// from[d * stride + s].
+struct TilePackArgs {
+  const BFloat16* from;
+  int64_t stride;
+  bool depth_major;
+  bool right;  // columns of b, else rows of a
+  int64_t sides, depth;
+  BFloat16* to;
+};
+
+// c[rows, columns] (+)= sums + a b + bias, of packed panels with `steps` each.
+struct TileGemmArgs {
+  const BFloat16 *a, *b;
+  int64_t steps;
+  int64_t rows, columns;
+  void* c;
+  int64_t c_stride;
+  DType c_type;       // kFloat32 or kBFloat16
+  const void* bias;   // [columns] in c's type, or null
+  const float* sums;  // [rows, columns], those of earlier parts of the summed extent, or null
+  int64_t sums_stride;
+  bool accumulate;
+};
+
+#if defined(__x86_64__)
+namespace cpu_avx512_bf16 {
+// For CpuIsa::kAmxBf16 alone.
+void PackTilePanels(const TilePackArgs& args);
+void MultiplyTilePanels(const TileGemmArgs& args);
+}  // namespace cpu_avx512_bf16
+#endif
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_OPS_INTERNAL_TILE_GEMM_KERNEL_H_

@@ -1,0 +1,159 @@
+// tile_gemm.cc - cuts matrix products into pieces that a core's caches hold, for its matrix unit.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/ops/internal/tile_gemm.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "dtrain/base/check.h"
+#include "dtrain/base/cpu_isa.h"
+#include "dtrain/base/thread_pool.h"
+#include "dtrain/ops/internal/thread_scratch.h"
+#include "dtrain/ops/internal/tile_gemm_kernel.h"
+
+namespace dtrain {
+
+#if defined(__x86_64__)
+
+namespace {
+
+// Sizes that were fastest on a Xeon with 2 MiB of second-level cache per core.
+// Elements of a's panels, and of b's, that a thread has at once.
+constexpr int64_t kLeftElements = 1 << 18;
+constexpr int64_t kRightElements = 1 << 20;
+constexpr int64_t kMostRows = 512;
+// The summed extent beyond which it is cut into parts, and how long these are.
+constexpr int64_t kWholeDepth = 1024;
+constexpr int64_t kDepthPart = 384;
+// Rows whose sums wait as float32 for the next part.
+constexpr int64_t kWaitingRows = 256;
+// Rows below which copying b to panels is not worth it.
+constexpr int64_t kFewestRows = 64;
+
+constexpr int64_t RoundUp(int64_t n, int64_t multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
+
+// At most `sides` of a panel's that hold `elements` at `depth` each; at least one panel.
+constexpr int64_t SidesOf(int64_t elements, int64_t depth) {
+  return std::max(kPanelSides, elements / depth / kPanelSides * kPanelSides);
+}
+
+struct Range {
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+  // Up to `most` of it from `first` on.
+  Range Piece(int64_t first, int64_t most) const { return {first, std::min(first + most, end)}; }
+};
+
+// A product's rows, columns and parts of the summed extent that are worked on at once.
+struct Plan {
+  explicit Plan(const GemmArgs& args)
+      : depth(args.k <= kWholeDepth ? RoundUp(args.k, kStepDepth) : kDepthPart),
+        rows(std::min(kMostRows, SidesOf(kLeftElements, depth))),
+        columns(SidesOf(kRightElements, depth)),
+        waits(args.k > depth && args.c_type == DType::kBFloat16) {}
+
+  int64_t depth, rows, columns;
+  bool waits;  // sums wait for the next part outside of c, where they would be rounded
+};
+
+// Rows of a or columns of b, and what of them is summed, in panels of this thread's.
+const BFloat16* Pack(const void* matrix, int64_t stride, bool depth_major, bool right, Range sides,
+                     Range depth, size_t slot) {
+  const int64_t elements = RoundUp(sides.size(), kPanelSides) * RoundUp(depth.size(), kStepDepth);
+  auto* const to = ThreadScratch<BFloat16>(slot, elements);
+  const int64_t first =
+      depth_major ? depth.begin * stride + sides.begin : sides.begin * stride + depth.begin;
+  cpu_avx512_bf16::PackTilePanels({static_cast<const BFloat16*>(matrix) + first, stride,
+                                   depth_major, right, sides.size(), depth.size(), to});
+  return to;
+}
+
+void* ElementAt(const void* base, int64_t offset, DType type) {
+  return static_cast<std::byte*>(const_cast<void*>(base)) +
+         offset * static_cast<int64_t>(SizeOf(type));
+}
+
+// Where a part's sums go, and what is added to them.
+void SetTarget(const GemmArgs& args, const Plan& plan, Range rows, Range columns, Range depth,
+               float* waiting, TileGemmArgs& tiles) {
+  const bool is_first = depth.begin == 0;
+  const bool is_last = depth.end == args.k;
+  if (plan.waits && !is_last) {
+    tiles.c = waiting;
+    tiles.c_stride = columns.size();
+    tiles.c_type = DType::kFloat32;
+    tiles.accumulate = !is_first;
+    return;
+  }
+  tiles.c = ElementAt(args.c, rows.begin * args.c_stride + columns.begin, args.c_type);
+  tiles.c_stride = args.c_stride;
+  tiles.c_type = args.c_type;
+  tiles.accumulate = args.accumulate || (!plan.waits && !is_first);
+  if (args.bias != nullptr && is_last) {
+    tiles.bias = ElementAt(args.bias, columns.begin, args.c_type);
+  }
+  if (plan.waits) {
+    tiles.sums = waiting;
+    tiles.sums_stride = columns.size();
+  }
+}
+
+// c[rows, columns] over all of the summed extent.
+void MultiplyBlock(const GemmArgs& args, const Plan& plan, Range rows, Range columns) {
+  float* const waiting =
+      plan.waits ? ThreadScratch<float>(2, rows.size() * columns.size()) : nullptr;
+  for (int64_t first = 0; first < args.k; first += plan.depth) {
+    const Range depth = Range{0, args.k}.Piece(first, plan.depth);
+    const BFloat16* const b =
+        Pack(args.b, args.b_stride, !args.transpose_b, /*right=*/true, columns, depth, 1);
+    for (int64_t row = rows.begin; row < rows.end; row += plan.rows) {
+      const Range here = rows.Piece(row, plan.rows);
+      TileGemmArgs tiles = {};
+      tiles.a = Pack(args.a, args.a_stride, args.transpose_a, /*right=*/false, here, depth, 0);
+      tiles.b = b;
+      tiles.steps = RoundUp(depth.size(), kStepDepth) / kStepDepth;
+      tiles.rows = here.size();
+      tiles.columns = columns.size();
+      SetTarget(args, plan, here, columns, depth, waiting + (row - rows.begin) * columns.size(),
+                tiles);
+      cpu_avx512_bf16::MultiplyTilePanels(tiles);
+    }
+  }
+}
+
+}  // namespace
+
+bool GainsByTiles(const GemmArgs& args) {
+  return BestCpuIsa() >= CpuIsa::kAmxBf16 && args.m >= kFewestRows && args.n >= kPanelSides &&
+         args.k >= kStepDepth;
+}
+
+void GemmByTiles(const GemmArgs& args) {
+  const Plan plan(args);
+  // Threads share out c's longer side: each packs all of what the other one is of.
+  const bool by_rows = args.m >= args.n;
+  const int64_t side = by_rows ? args.m : args.n;
+  ParallelFor(RoundUp(side, kPanelSides) / kPanelSides, 1, [&](int64_t begin, int64_t end) {
+    const Range mine = {begin * kPanelSides, std::min(end * kPanelSides, side)};
+    const Range rows = by_rows ? mine : Range{0, args.m};
+    const Range columns = by_rows ? Range{0, args.n} : mine;
+    const int64_t rows_at_once = plan.waits ? kWaitingRows : rows.size();
+    for (int64_t row = rows.begin; row < rows.end; row += rows_at_once) {
+      for (int64_t column = columns.begin; column < columns.end; column += plan.columns) {
+        MultiplyBlock(args, plan, rows.Piece(row, rows_at_once),
+                      columns.Piece(column, plan.columns));
+      }
+    }
+  });
+}
+
+#else
+
+bool GainsByTiles(const GemmArgs& /*args*/) { return false; }
+void GemmByTiles(const GemmArgs& /*args*/) { DT_CHECK(false) << "there is no matrix unit"; }
+
+#endif
+
+}  // namespace dtrain

@@ -1,0 +1,222 @@
+// tile_gemm_cpu.cc - matrix products on the matrix unit: packing, tiles, and what follows.
+// SPDX-License-Identifier: Apache-2.0
+//
+// C[32, 32] = sum over steps of A[32, 32] B[32, 32], four tiles of sums with four of operands:
+// every tile loaded serves two products, so that the unit's 64 cycles a step hide the loads. Sums
+// are float32 and rounded once; c's lines are fetched while they are computed.
+#include "dtrain/ops/internal/small_matrix.h"
+#include "dtrain/ops/internal/tile_gemm_kernel.h"
+#include "dtrain/ops/internal/tile_matrix.h"
+
+namespace dtrain::DT_CPU_ISA {
+namespace {
+
+constexpr int64_t kTileElements = 2 * kTileSide * kTileSide;
+
+inline int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+inline int64_t Larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+inline uint32_t LowBits(int64_t count) {
+  return count >= 32 ? ~0u : (1u << static_cast<unsigned>(count)) - 1u;
+}
+
+// Up to 16 elements, the rest 0.
+inline HalfVec LoadHalvesMasked(const BFloat16* from, int64_t count) {
+  return reinterpret_cast<HalfVec>(
+      _mm256_maskz_loadu_epi16(static_cast<__mmask16>(LowBits(count)), from));
+}
+
+// Up to 16 pairs of neighbours, the rest 0.
+inline Vec LoadPairsMasked(const BFloat16* from, int64_t count) {
+  return reinterpret_cast<Vec>(_mm512_maskz_loadu_epi16(LowBits(count), from));
+}
+
+// One tile of at most 16 sides and 32 elements of depth.
+inline void PackTile(const TilePackArgs& args, const BFloat16* from, int64_t sides, int64_t depth,
+                     BFloat16* to) {
+  Vec square[kLanes];
+  if (args.depth_major) {
+    for (int i = 0; i < kLanes; ++i) {
+      const BFloat16* const row = from + 2 * i * args.stride;
+      __builtin_prefetch(row + kPanelSides * args.stride);
+      __builtin_prefetch(row + (kPanelSides + 1) * args.stride);
+      const HalfVec low = 2 * i < depth ? LoadHalvesMasked(row, sides) : HalfVec{};
+      const HalfVec high =
+          2 * i + 1 < depth ? LoadHalvesMasked(row + args.stride, sides) : HalfVec{};
+      square[i] = MakePairs(low, high);
+    }
+  } else {
+    for (int i = 0; i < kLanes; ++i) {
+      __builtin_prefetch(from + (i + kPanelSides) * args.stride);
+      square[i] = i < sides ? LoadPairsMasked(from + i * args.stride, depth) : Vec{};
+    }
+  }
+  // Rows of pairs are what a right side wants, rows of sides what a left one does.
+  if (args.depth_major != args.right) TransposeSquare(square);
+  float* const tile = reinterpret_cast<float*>(to);
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; ++i) Store(tile + i * kLanes, square[i]);
+}
+
+// The sums of a pair of panels, [32, 32], and where they go.
+template <typename C>
+struct Block {
+  alignas(64) float sums[kPanelSides * kPanelSides];
+  C* c;
+  const C* bias;         // null: none
+  const float* earlier;  // likewise
+  int64_t rows, columns;
+  int64_t written = 0;  // rows
+};
+
+inline void StoreRow(float* to, Vec low, Vec high, uint32_t mask) {
+  _mm512_mask_storeu_ps(to, static_cast<__mmask16>(mask), reinterpret_cast<__m512>(low));
+  _mm512_mask_storeu_ps(to + kLanes, static_cast<__mmask16>(mask >> 16),
+                        reinterpret_cast<__m512>(high));
+}
+inline void StoreRow(BFloat16* to, Vec low, Vec high, uint32_t mask) {
+  const auto bits =
+      _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(high), reinterpret_cast<__m512>(low));
+  _mm512_mask_storeu_epi16(to, mask, reinterpret_cast<__m512i>(bits));
+}
+
+inline void LoadRow(const float* from, uint32_t mask, Vec& low, Vec& high) {
+  low = reinterpret_cast<Vec>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from));
+  high = reinterpret_cast<Vec>(
+      _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + kLanes));
+}
+inline void LoadRow(const BFloat16* from, uint32_t mask, Vec& low, Vec& high) {
+  const auto half = [](const BFloat16* p, uint32_t bits) {
+    return Widen(
+        reinterpret_cast<HalfVec>(_mm256_maskz_loadu_epi16(static_cast<__mmask16>(bits), p)));
+  };
+  low = half(from, mask);
+  high = half(from + kLanes, mask >> 16);
+}
+
+// Writes up to `count` more rows of a block.
+template <typename C>
+inline void WriteRows(const TileGemmArgs& args, Block<C>& block, int64_t count) {
+  const int64_t end = Smaller(block.rows, block.written + count);
+  if (block.written >= end) return;
+  const uint32_t mask = LowBits(block.columns);
+  Vec bias_low{};
+  Vec bias_high{};
+  if (block.bias != nullptr) LoadRow(block.bias, mask, bias_low, bias_high);
+  for (int64_t r = block.written; r < end; ++r) {
+    C* const to = block.c + r * args.c_stride;
+    Vec low = Load(block.sums + r * kPanelSides) + bias_low;
+    Vec high = Load(block.sums + r * kPanelSides + kLanes) + bias_high;
+    Vec more_low;
+    Vec more_high;
+    if (block.earlier != nullptr) {
+      LoadRow(block.earlier + r * args.sums_stride, mask, more_low, more_high);
+      low += more_low;
+      high += more_high;
+    }
+    if (args.accumulate) {
+      LoadRow(to, mask, more_low, more_high);
+      low += more_low;
+      high += more_high;
+    }
+    StoreRow(to, low, high, mask);
+  }
+  block.written = end;
+}
+
+// The sums of one pair of panels, while the block before is written.
+template <typename C>
+inline void SumPanels(const TileGemmArgs& args, const BFloat16* a, const BFloat16* b,
+                      Block<C>& before, Block<C>& block) {
+  const int64_t rows_a_step = (kPanelSides + args.steps - 1) / args.steps;
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (int64_t s = 0; s < args.steps; ++s) {
+    TileMemoryBarrier();
+    _tile_loadd(4, a, 64);
+    _tile_loadd(6, b, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, b + kTileElements, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, a + kTileElements, 64);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+    a += kStepElements;
+    b += kStepElements;
+    WriteRows(args, before, rows_a_step);
+  }
+  _tile_stored(0, block.sums, 4 * kPanelSides);
+  _tile_stored(1, block.sums + kTileSide, 4 * kPanelSides);
+  _tile_stored(2, block.sums + kTileSide * kPanelSides, 4 * kPanelSides);
+  _tile_stored(3, block.sums + kTileSide * kPanelSides + kTileSide, 4 * kPanelSides);
+  TileMemoryBarrier();
+}
+
+// Elements of b's panels that stay in the second-level cache while a's rows pass by.
+constexpr int64_t kRightElements = 1 << 18;
+
+template <typename C>
+void Multiply(const TileGemmArgs& args) {
+  const TileScope scope;
+  const int64_t panel = args.steps * kStepElements;
+  const int64_t wide = Larger(1, kRightElements / panel) * kPanelSides;
+  Block<C> blocks[2];
+  blocks[1].rows = 0;
+  int64_t at = 0;
+  for (int64_t first = 0; first < args.columns; first += wide) {
+    const int64_t end = Smaller(first + wide, args.columns);
+    for (int64_t row = 0; row < args.rows; row += kPanelSides) {
+      const BFloat16* const a = args.a + row / kPanelSides * panel;
+      // Along a row of c: its lines are neighbours, and its pages few.
+      for (int64_t column = first; column < end; column += kPanelSides) {
+        Block<C>& block = blocks[at];
+        at = 1 - at;
+        block.c = static_cast<C*>(args.c) + row * args.c_stride + column;
+        block.bias = args.bias == nullptr ? nullptr : static_cast<const C*>(args.bias) + column;
+        block.earlier =
+            args.sums == nullptr ? nullptr : args.sums + row * args.sums_stride + column;
+        block.rows = Smaller(kPanelSides, args.rows - row);
+        block.columns = Smaller(kPanelSides, args.columns - column);
+        block.written = 0;
+        SumPanels(args, a, args.b + column / kPanelSides * panel, blocks[at], block);
+      }
+    }
+  }
+  WriteRows(args, blocks[1 - at], kPanelSides);
+}
+
+}  // namespace
+
+void PackTilePanels(const TilePackArgs& args) {
+  const int64_t steps = (args.depth + kStepDepth - 1) / kStepDepth;
+  const int64_t panels = (args.sides + kPanelSides - 1) / kPanelSides;
+  const auto pack_step = [&](int64_t panel, int64_t step) {
+    const int64_t depth = step * kStepDepth;
+    BFloat16* to = args.to + (panel * steps + step) * kStepElements;
+    for (int64_t side = panel * kPanelSides; side < (panel + 1) * kPanelSides; side += kTileSide) {
+      const int64_t first =
+          args.depth_major ? depth * args.stride + side : side * args.stride + depth;
+      PackTile(args, args.from + first, Smaller(kTileSide, args.sides - side),
+               Smaller(kStepDepth, args.depth - depth), to);
+      to += kTileElements;
+    }
+  };
+  // Along the rows of memory.
+  if (args.depth_major) {
+    for (int64_t step = 0; step < steps; ++step) {
+      for (int64_t panel = 0; panel < panels; ++panel) pack_step(panel, step);
+    }
+  } else {
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      for (int64_t step = 0; step < steps; ++step) pack_step(panel, step);
+    }
+  }
+}
+
+void MultiplyTilePanels(const TileGemmArgs& args) {
+  args.c_type == DType::kFloat32 ? Multiply<float>(args) : Multiply<BFloat16>(args);
+}
+
+}  // namespace dtrain::DT_CPU_ISA
