@@ -134,6 +134,40 @@ TEST_CASE("activations are accurate to float32 from end to end") {
   }
 }
 
+TEST_CASE("gelu of bfloat16 is that of its inputs, rounded") {
+  std::vector<float> inputs;
+  BFloat16 x_of_bits;
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    x_of_bits.bits = static_cast<uint16_t>(bits);
+    const float value = static_cast<float>(x_of_bits);
+    if (std::abs(value) <= 1e30f) inputs.push_back(value);
+  }
+  const auto count = static_cast<int64_t>(inputs.size());
+  Stream stream(TestDevice());
+  const Tensor x = FromValues({1, count}, DType::kBFloat16, {inputs.begin(), inputs.end()});
+  const Tensor dy = Filled({1, count}, DType::kBFloat16, 1);
+  Tensor y = Copy(x);
+  Tensor dx = Copy(x);
+  Tensor absent;
+  BiasActivationForward(x, absent, Activation::kGeluErf, {}, y, stream);
+  BiasActivationBackward(dy, x, absent, Activation::kGeluErf, {}, dx, absent, stream);
+  const Values values = ValuesOf(y);
+  const Values slopes = ValuesOf(dx);
+  double worst = 0;
+  double worst_slope = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const double exact = reference::Activate(Activation::kGeluErf, inputs[i]);
+    const double slope = reference::ActivateDerivative(Activation::kGeluErf, inputs[i]);
+    // Half a step of bfloat16, and what the sum in float32 may be off.
+    worst = std::max(worst, std::abs(values[i] - exact) / (std::abs(exact) / 256 + 2e-6));
+    if (std::abs(inputs[i]) > 100.0f) continue;  // where the reference loses its digits
+    worst_slope =
+        std::max(worst_slope, std::abs(slopes[i] - slope) / (std::abs(slope) / 256 + 2e-6));
+  }
+  CHECK(worst <= 1.0);
+  CHECK(worst_slope <= 1.0);
+}
+
 TEST_CASE("derivatives far from 0 are 0 or 1") {
   Stream stream(TestDevice());
   const std::vector<float> far = {-1e30f, -1e15f, -1e12f, -1e10f, -40.0f,
