@@ -70,6 +70,13 @@ const BFloat16* Pack(const void* matrix, int64_t stride, bool depth_major, bool 
   return to;
 }
 
+// Whether the unit may read rows of a where they are: one behind the other, on lines of the cache.
+bool IsPanels(const GemmArgs& args, Range rows, Range depth) {
+  return !args.transpose_a && args.a_stride == args.k && depth.size() == args.k &&
+         depth.size() % kStepDepth == 0 && rows.size() % kPanelSides == 0 &&
+         reinterpret_cast<uintptr_t>(args.a) % 64 == 0;
+}
+
 void* ElementAt(const void* base, int64_t offset, DType type) {
   return static_cast<std::byte*>(const_cast<void*>(base)) +
          offset * static_cast<int64_t>(SizeOf(type));
@@ -111,7 +118,12 @@ void MultiplyBlock(const GemmArgs& args, const Plan& plan, Range rows, Range col
     for (int64_t row = rows.begin; row < rows.end; row += plan.rows) {
       const Range here = rows.Piece(row, plan.rows);
       TileGemmArgs tiles = {};
-      tiles.a = Pack(args.a, args.a_stride, args.transpose_a, /*right=*/false, here, depth, 0);
+      if (IsPanels(args, here, depth)) {
+        tiles.a = static_cast<const BFloat16*>(args.a) + here.begin * args.a_stride + depth.begin;
+        tiles.a_stride = args.a_stride;
+      } else {
+        tiles.a = Pack(args.a, args.a_stride, args.transpose_a, /*right=*/false, here, depth, 0);
+      }
       tiles.b = b;
       tiles.steps = RoundUp(depth.size(), kStepDepth) / kStepDepth;
       tiles.rows = here.size();

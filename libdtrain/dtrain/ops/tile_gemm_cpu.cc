@@ -124,10 +124,27 @@ inline void WriteRows(const TileGemmArgs& args, Block<C>& block, int64_t count) 
   block.written = end;
 }
 
+// Where the elements of a panel of a are.
+struct LeftLayout {
+  explicit LeftLayout(const TileGemmArgs& args)
+      : row(args.a_stride == 0 ? kStepDepth : args.a_stride),
+        half(kTileSide * row),
+        step(args.a_stride == 0 ? kStepElements : kStepDepth),
+        panel(args.a_stride == 0 ? args.steps * kStepElements : kPanelSides * row) {}
+  int64_t row, half, step, panel;
+};
+
+// Lines of memory that are fetched while others are worked on.
+struct Fetch {
+  const BFloat16* next;
+  int64_t lines_a_step;
+};
+
 // The sums of one pair of panels, while the block before is written.
 template <typename C>
-inline void SumPanels(const TileGemmArgs& args, const BFloat16* a, const BFloat16* b,
-                      Block<C>& before, Block<C>& block) {
+inline void SumPanels(const TileGemmArgs& args, const LeftLayout& left, const BFloat16* a,
+                      const BFloat16* b, Fetch& fetch, Block<C>& before, Block<C>& block) {
+  const int64_t row_bytes = 2 * left.row;
   const int64_t rows_a_step = (kPanelSides + args.steps - 1) / args.steps;
   _tile_zero(0);
   _tile_zero(1);
@@ -135,16 +152,20 @@ inline void SumPanels(const TileGemmArgs& args, const BFloat16* a, const BFloat1
   _tile_zero(3);
   for (int64_t s = 0; s < args.steps; ++s) {
     TileMemoryBarrier();
-    _tile_loadd(4, a, 64);
+    _tile_loadd(4, a, row_bytes);
     _tile_loadd(6, b, 64);
     _tile_dpbf16ps(0, 4, 6);
     _tile_loadd(7, b + kTileElements, 64);
     _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, a + kTileElements, 64);
+    _tile_loadd(5, a + left.half, row_bytes);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
-    a += kStepElements;
+    a += left.step;
     b += kStepElements;
+    for (int64_t i = 0; i < fetch.lines_a_step; ++i) {
+      __builtin_prefetch(fetch.next, 0, 2);
+      fetch.next += kStepDepth;
+    }
     WriteRows(args, before, rows_a_step);
   }
   _tile_stored(0, block.sums, 4 * kPanelSides);
@@ -160,6 +181,7 @@ constexpr int64_t kRightElements = 1 << 18;
 template <typename C>
 void Multiply(const TileGemmArgs& args) {
   const TileScope scope;
+  const LeftLayout left(args);
   const int64_t panel = args.steps * kStepElements;
   const int64_t wide = Larger(1, kRightElements / panel) * kPanelSides;
   Block<C> blocks[2];
@@ -168,7 +190,10 @@ void Multiply(const TileGemmArgs& args) {
   for (int64_t first = 0; first < args.columns; first += wide) {
     const int64_t end = Smaller(first + wide, args.columns);
     for (int64_t row = 0; row < args.rows; row += kPanelSides) {
-      const BFloat16* const a = args.a + row / kPanelSides * panel;
+      const BFloat16* const a = args.a + row / kPanelSides * left.panel;
+      // Unpacked rows come from far: those of the next panel meanwhile.
+      const int64_t passes = (end - first + kPanelSides - 1) / kPanelSides;
+      Fetch fetch = {a + left.panel, args.a_stride == 0 ? 0 : (kPanelSides + passes - 1) / passes};
       // Along a row of c: its lines are neighbours, and its pages few.
       for (int64_t column = first; column < end; column += kPanelSides) {
         Block<C>& block = blocks[at];
@@ -180,7 +205,7 @@ void Multiply(const TileGemmArgs& args) {
         block.rows = Smaller(kPanelSides, args.rows - row);
         block.columns = Smaller(kPanelSides, args.columns - column);
         block.written = 0;
-        SumPanels(args, a, args.b + column / kPanelSides * panel, blocks[at], block);
+        SumPanels(args, left, a, args.b + column / kPanelSides * panel, fetch, blocks[at], block);
       }
     }
   }

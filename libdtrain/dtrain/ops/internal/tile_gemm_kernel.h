@@ -3,8 +3,7 @@
 //
 // c[m, n] (+)= a[m, k] b[k, n] of bfloat16. Both operands are first copied into panels: kPanelSides
 // rows of a, or columns of b, as steps of two tiles one behind the other, each 16 rows of 64 bytes
-// without gaps, filled up with zeros. The unit then reads nothing else, from the first-level cache
-// as a rule.
+// without gaps, filled up with zeros. Rows of a that are whole panels as they lie may stay there.
 #ifndef DTRAIN_OPS_INTERNAL_TILE_GEMM_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_TILE_GEMM_KERNEL_H_
 
@@ -29,9 +28,11 @@ struct TilePackArgs {
   BFloat16* to;
 };
 
-// c[rows, columns] (+)= sums + a b + bias, of packed panels with `steps` each.
+// c[rows, columns] (+)= sums + a b + bias, of packed panels with `steps` each. Where a_stride is
+// not 0, a is not packed: its rows, whole panels of whole steps, lie a_stride elements apart.
 struct TileGemmArgs {
   const BFloat16 *a, *b;
+  int64_t a_stride;
   int64_t steps;
   int64_t rows, columns;
   void* c;
