@@ -18,8 +18,8 @@ TEST_CASE("forward and backward match the reference") {
   const auto dtype = GENERATE(from_range(FloatTypes()));
   const auto activation =
       GENERATE(Activation::kRelu, Activation::kGeluErf, Activation::kGeluTanh, Activation::kTanh);
-  const auto [rows, in, out, next] = GENERATE(
-      table<int64_t, int64_t, int64_t, int64_t>({{1, 1, 1, 1}, {33, 31, 40, 24}, {5, 8, 17, 9}}));
+  const auto [rows, in, out, next] = GENERATE(table<int64_t, int64_t, int64_t, int64_t>(
+      {{1, 1, 1, 1}, {33, 31, 40, 24}, {5, 8, 17, 9}, {129, 96, 72, 48}}));
   const LinearActivationCase test{.rows = rows,
                                   .in = in,
                                   .out = out,
@@ -72,6 +72,24 @@ TEST_CASE("a repeated activation has the bits of the first") {
   x.saved.after = Filled(first.shape(), dtype, 0.0);
   RepeatActivation(x.bias, test.options, x.saved, stream);
   CHECK(SameBits(x.saved.after, first));
+}
+
+TEST_CASE("without its input to keep, an activation gives the same bits") {
+  const auto dtype = GENERATE(from_range(FloatTypes()));
+  const auto activation = GENERATE(Activation::kRelu, Activation::kGeluErf);
+  const LinearActivationCase test{.rows = 100,
+                                  .in = 64,
+                                  .out = 40,
+                                  .next = 24,
+                                  .dtype = dtype,
+                                  .options = {.activation = activation}};
+  Operands x(test);
+  Stream stream(TestDevice());
+  LinearActivationForward(x.x, x.weight, x.bias, test.options, x.saved, stream);
+  LinearActivationSaved kept;
+  kept.after = Filled(x.saved.after.shape(), dtype, 0.0);
+  LinearActivationForward(x.x, x.weight, x.bias, test.options, kept, stream);
+  CHECK(SameBits(kept.after, x.saved.after));
 }
 
 TEST_CASE("parameter gradients accumulate, with and without a bias") {

@@ -22,7 +22,9 @@ Tensor FeedForward::Forward(const Tensor& x, Context& ctx) {
   const LinearActivationOptions activation = ActivationOptions(ctx);
   LinearActivationSaved saved;
   const Shape shape = {x.dim(0), fc1_.out()};
-  if (!in_place()) saved.before = ctx.Empty(shape);
+  // A GPU's fused products write the activation's input in any case.
+  const bool keeps_before = ctx.training() || ctx.device().type == DeviceType::kCuda;
+  if (!in_place() && keeps_before) saved.before = ctx.Empty(shape);
   saved.after = ctx.Empty(shape);
   if (ctx.training()) {
     const int64_t mask_bytes = ActivationMaskBytes(activation, fc1_.out(), x.dtype(), ctx.device());

@@ -66,7 +66,7 @@ void CheckForward(const Tensor& x, const Tensor& weight, const Tensor& bias,
   CheckTensor(kOp, "weight", weight, {weight.dim(0), x.dim(1)}, x.dtype(), stream);
   CheckTensor(kOp, "bias", bias, {weight.dim(0)}, x.dtype(), stream);
   CheckTensor(kOp, "after", saved.after, shape, x.dtype(), stream);
-  if (options.activation != Activation::kRelu) {
+  if (saved.before) {
     CheckTensor(kOp, "before", saved.before, shape, x.dtype(), stream);
   }
   const int64_t mask_bytes =
@@ -91,12 +91,11 @@ void LinearActivationForward(const Tensor& x, const Tensor& weight, const Tensor
                              const LinearActivationOptions& options, LinearActivationSaved& saved,
                              Stream& stream) {
   CheckForward(x, weight, bias, options, saved, stream);
-  saved.is_biased = KeepsBias(options, stream) && FitsEpilogue(saved.before);
+  saved.is_biased = saved.before && KeepsBias(options, stream) && FitsEpilogue(saved.before);
   saved.is_masked = false;
   if (saved.after.elements() == 0) return;
-  const bool is_relu = options.activation == Activation::kRelu;
   const auto parts = [&] {
-    Tensor& before = is_relu ? saved.after : saved.before;
+    Tensor& before = saved.before ? saved.before : saved.after;
     LinearForward(x, weight, saved.is_biased ? bias : Tensor(), before, stream);
     BiasActivationForward(before, saved.is_biased ? Tensor() : bias, options.activation,
                           options.dropout, saved.after, stream);
@@ -132,6 +131,9 @@ void LinearActivationBackward(const Tensor& dy, const Tensor& next_weight, const
   const Shape shape = {dy.dim(0), next_weight.dim(1)};
   CheckTensor(kOp, "next_weight", next_weight, {dy.dim(1), shape[1]}, dy.dtype(), stream);
   CheckTensor(kOp, "after", saved.after, shape, dy.dtype(), stream);
+  if (options.activation != Activation::kRelu) {
+    CheckTensor(kOp, "before", saved.before, shape, dy.dtype(), stream);
+  }
   CheckTensor(kOp, "d_before", d_before, shape, dy.dtype(), stream);
   CheckTensor(kOp, "d_bias", d_bias, {shape[1]}, DType::kFloat32, stream);
   if (d_before.elements() == 0) return;

@@ -25,7 +25,8 @@ struct LinearActivationOptions {
 
 // What backward needs of forward. The caller gives the tensors, forward fills them.
 struct LinearActivationSaved {
-  Tensor before;  // [rows, out], x's type: the activation's input; absent for relu
+  Tensor before;  // [rows, out], x's type: the activation's input; absent for relu, and without a
+                  // backward to come
   Tensor mask;    // [rows, ActivationMaskBytes()], uint8; absent where that is 0
   Tensor after;   // [rows, out], x's type: the result
   // Set by forward: `before` has the bias in it; `mask` says where relu passed.
