@@ -114,17 +114,19 @@ ModelParameters CountEncoder(const BertOptions& options) {
       .layer_norm = options.num_layers * layer.layer_norm + 2 * hidden};
 }
 
-ModelFlops CountEncoderFlops(const BertOptions& options, const BertBatch& batch, bool reads_first,
-                             double output_flops, Recompute recompute, int recompute_every) {
+ModelFlops CountEncoderFlops(const BertOptions& options, const BertBatch& batch,
+                             int64_t output_rows, double output_flops, Recompute recompute,
+                             int recompute_every) {
   const TransformerStackOptions stack = StackOf(options);
   const auto tokens = static_cast<double>(batch.tokens);
   const auto texts = static_cast<double>(batch.texts);
   const double layer =
       ForwardFlops(stack.layer, {.tokens = tokens, .pairs = tokens * tokens / texts});
-  // One query of each text: as many pairs as there are tokens.
+  const auto rows = static_cast<double>(output_rows);
   const double last =
-      reads_first
-          ? ForwardFlops(stack.layer, {.tokens = tokens, .output_rows = texts, .pairs = tokens})
+      output_rows > 0
+          ? ForwardFlops(stack.layer,
+                         {.tokens = tokens, .output_rows = rows, .pairs = rows * tokens / texts})
           : layer;
   const int recomputed = RecomputedLayers(stack, recompute, recompute_every);
   ModelFlops flops;
@@ -155,8 +157,8 @@ ModelFlops CountFlops(const BertClassifierOptions& options, const BertBatch& bat
   const auto hidden = static_cast<double>(options.bert.hidden_size);
   const double output = 2.0 * static_cast<double>(batch.texts) * hidden *
                         (hidden + static_cast<double>(options.num_labels));
-  return internal::CountEncoderFlops(options.bert, batch, /*reads_first=*/true, output, recompute,
-                                     recompute_every);
+  return internal::CountEncoderFlops(options.bert, batch, /*output_rows=*/batch.texts, output,
+                                     recompute, recompute_every);
 }
 
 int64_t PeakActivationBytes(const BertClassifierOptions& options, const BertBatch& batch,
@@ -189,7 +191,7 @@ ModelCosts CostsOfQuestionAnswering(const BertOptions& options, const BertBatch&
               [options, batch](Recompute recompute, int recompute_every) {
                 const double output = 4.0 * static_cast<double>(batch.tokens) *
                                       static_cast<double>(options.hidden_size);
-                return internal::CountEncoderFlops(options, batch, /*reads_first=*/false, output,
+                return internal::CountEncoderFlops(options, batch, /*output_rows=*/0, output,
                                                    recompute, recompute_every);
               }};
 }

@@ -17,6 +17,31 @@ namespace {
 
 constexpr int64_t kNextClasses = 2;  // is next, is random
 
+// Rows of a batch that the heads read: each text's first one and the masked ones, in rising order.
+struct ReadRows {
+  explicit ReadRows(const PretrainingBatch& batch) {
+    const Sequences& texts = batch.sequences;
+    size_t next = 0;
+    std::vector<int32_t> offsets = {0};
+    for (int64_t i = 0; i < texts.count(); ++i) {
+      const int32_t first = texts.offsets()[static_cast<size_t>(i)];
+      const int32_t end = texts.offsets()[static_cast<size_t>(i) + 1];
+      rows.push_back(first);
+      for (; next < batch.masked_rows.size() && batch.masked_rows[next] < end; ++next) {
+        if (batch.masked_rows[next] != first) rows.push_back(batch.masked_rows[next]);
+        masked.push_back(static_cast<int32_t>(rows.size()) - 1);
+      }
+      offsets.push_back(static_cast<int32_t>(rows.size()));
+    }
+    DT_CHECK_EQ(next, batch.masked_rows.size()) << "masked_rows rise and are rows of the batch";
+    sequences = Sequences(std::move(offsets));
+  }
+
+  std::vector<int32_t> rows;
+  std::vector<int32_t> masked;  // which of `rows` are masked ones
+  Sequences sequences;          // of `rows`
+};
+
 }  // namespace
 
 BertPredictionTransform::BertPredictionTransform(const Scope& scope, const BertOptions& options)
@@ -65,7 +90,7 @@ LossSums BertNextSentence::Forward(const Tensor& hidden, const PretrainingInputs
                                    PretrainingOutputs* outputs) {
   const int64_t rows = inputs.text.sequences.count();
   const Shape shape = {rows, kNextClasses};
-  const Tensor pooled = pooler_.Forward(FirstToken(hidden, inputs.text.sequences, ctx), {}, ctx);
+  const Tensor pooled = pooler_.Forward(FirstToken(hidden, inputs.read.sequences, ctx), {}, ctx);
   const Tensor logits = internal::HeadLogits(pooled, weight_, bias_, ctx);
   ClassificationLossOutputs results{.loss = ctx.Empty({rows}, DType::kFloat32),
                                     .unweighted = ctx.Empty({rows}, DType::kFloat32)};
@@ -114,20 +139,26 @@ PretrainingInputs BertPretraining::Upload(const PretrainingBatch& batch, Context
   DT_CHECK_EQ(static_cast<int64_t>(batch.next_labels.size()), options_.next_sentence ? rows : 0)
       << "next_labels";
   const auto [ids, types, positions, offsets] = ListsOf(batch);
-  const std::array<HostList, 8> lists = {ids,
-                                         types,
-                                         positions,
-                                         offsets,
-                                         batch.masked_rows,
-                                         batch.masked_ids,
-                                         batch.next_labels,
-                                         batch.next_weights};
+  ReadRows read(batch);
+  const std::array<HostList, 10> lists = {ids,
+                                          types,
+                                          positions,
+                                          offsets,
+                                          read.rows,
+                                          read.sequences.offsets(),
+                                          read.masked,
+                                          batch.masked_ids,
+                                          batch.next_labels,
+                                          batch.next_weights};
   const std::vector<Tensor> on_device = ctx.Upload(lists);
-  PretrainingInputs inputs{
-      .text = InputsOf(batch, on_device), .masked_rows = on_device[4], .masked_ids = on_device[5]};
+  read.sequences.set_device_offsets(on_device[5]);
+  PretrainingInputs inputs{.text = InputsOf(batch, on_device),
+                           .read = {.rows = on_device[4], .sequences = read.sequences},
+                           .masked_rows = on_device[6],
+                           .masked_ids = on_device[7]};
   if (options_.next_sentence) {
-    inputs.next_labels = on_device[6].Reshape({rows, 1});
-    inputs.next_weights = on_device[7];
+    inputs.next_labels = on_device[8].Reshape({rows, 1});
+    inputs.next_weights = on_device[9];
   }
   return inputs;
 }
@@ -141,7 +172,7 @@ LossSums BertPretraining::Forward(const PretrainingInputs& inputs, Context& ctx,
                                   PretrainingOutputs* outputs) {
   if (outputs != nullptr) *outputs = PretrainingOutputs();
   if (inputs.text.sequences.count() == 0) return {};
-  const Tensor hidden = encoder_.Forward(inputs.text, ctx);
+  const Tensor hidden = encoder_.Forward(inputs.text, ctx, &inputs.read);
   LossSums sums;
   if (next_sentence_) {
     LossAccount account(ctx);
@@ -155,6 +186,7 @@ LossSums BertPretraining::Forward(const PretrainingInputs& inputs, Context& ctx,
   if (outputs != nullptr) outputs->predictions = Download<int32_t>(predictions, ctx.stream());
   if (ctx.training()) {
     sequences_ = inputs.text.sequences;
+    read_ = inputs.read;
     masked_rows_ = inputs.masked_rows;
   }
   return sums;
@@ -167,17 +199,18 @@ void BertPretraining::Backward(Context& ctx) {
   }
   Tensor d_hidden;
   if (next_sentence_) {
-    d_hidden = next_sentence_->Backward(sequences_, ctx);
+    d_hidden = next_sentence_->Backward(read_.sequences, ctx);
   } else {
-    d_hidden = ctx.Empty({sequences_.tokens(), options_.bert.hidden_size});
+    d_hidden = ctx.Empty({read_.sequences.tokens(), options_.bert.hidden_size});
     Zero(d_hidden, ctx.stream());
   }
   output_bias_.GradientReady();  // forward has it, and the words' share of the projection
   Tensor d_masked = transform_.Backward(output_.Backward(), ctx);
   ScatterAddRows(d_masked, std::exchange(masked_rows_, Tensor()), d_hidden, ctx.stream());
   d_masked = Tensor();
-  encoder_.Backward(std::move(d_hidden), sequences_, ctx);
+  encoder_.Backward(std::move(d_hidden), sequences_, ctx, &read_);
   sequences_ = Sequences();  // and its memory on the device
+  read_ = OutputRows();
 }
 
 }  // namespace dtrain

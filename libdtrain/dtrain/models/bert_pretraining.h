@@ -12,7 +12,8 @@
 // vocabulary is bert.embeddings.word_embeddings.weight itself:
 //   tokens:        LayerNorm(activation(dense(hidden))) words^T + bias
 //   next sentence: seq_relationship(pooler(hidden)), 0 is next, 1 is random
-// Only the masked rows of hidden are transformed and projected.
+// The last layer computes masked tokens and each text's first one alone; only the masked ones are
+// transformed and projected.
 #ifndef DTRAIN_MODELS_BERT_PRETRAINING_H_
 #define DTRAIN_MODELS_BERT_PRETRAINING_H_
 
@@ -35,7 +36,8 @@ struct BertPretrainingOptions {
 // A PretrainingBatch in the memory of the model's device.
 struct PretrainingInputs {
   BertInputs text = {};
-  Tensor masked_rows = {}, masked_ids = {};  // [masked], int32
+  OutputRows read = {};                      // first and masked tokens
+  Tensor masked_rows = {}, masked_ids = {};  // [masked], int32: rows among those, and ids
   // [n, 1] and [n], float32; absent without the next sentence.
   Tensor next_labels = {}, next_weights = {};
 };
@@ -73,10 +75,10 @@ class BertNextSentence {
   BertNextSentence(const Scope& encoder, const Scope& heads, const BertOptions& options);
 
   // Sums of the weighted losses; nothing of nll and tokens. `outputs`, unless null, receives
-  // next_probabilities and next_losses.
+  // next_probabilities and next_losses. hidden: of inputs.read.
   LossSums Forward(const Tensor& hidden, const PretrainingInputs& inputs, LossAccount& account,
                    Context& ctx, PretrainingOutputs* outputs);
-  // The gradient of hidden, [tokens, hidden]; zero but in first rows.
+  // The gradient of hidden, whose sequences these are; zero but in first rows.
   Tensor Backward(const Sequences& sequences, Context& ctx);
 
  private:
@@ -122,6 +124,7 @@ class BertPretraining {
   std::unique_ptr<BertNextSentence> next_sentence_;  // null without
   // Of the last forward while training.
   Sequences sequences_;
+  OutputRows read_;
   Tensor masked_rows_;
 };
 

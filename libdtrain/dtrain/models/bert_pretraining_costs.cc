@@ -24,16 +24,18 @@ class PretrainingBlocks {
         batch_(batch),
         activations_(activations),
         meter_(meter),
-        encoder_(options.bert, batch.text, activations, meter) {}
+        read_(batch.text.texts + batch.masked),
+        encoder_(options.bert, batch.text, activations, meter, read_) {}
 
-  // Ids of pieces, types and positions, offsets, rows and ids of masked tokens, labels and weights
-  // of pairs, in one block.
+  // Ids of pieces, types and positions, offsets, rows that are read and their offsets, rows and ids
+  // of masked tokens, labels and weights of pairs, in one block.
   Block TakeInputs() {
     const int64_t tokens = batch_.text.tokens;
     const int64_t texts = batch_.text.texts;
     const int64_t pairs = options_.next_sentence ? texts : 0;
-    const std::array<int64_t, 8> counts = {tokens,        tokens,        tokens, texts + 1,
-                                           batch_.masked, batch_.masked, pairs,  pairs};
+    const std::array<int64_t, 10> counts = {tokens, tokens,    tokens,        texts + 1,
+                                            read_,  texts + 1, batch_.masked, batch_.masked,
+                                            pairs,  pairs};
     return meter_.Take(Context::UploadedElements(counts), DType::kInt32);
   }
 
@@ -51,7 +53,7 @@ class PretrainingBlocks {
   }
 
   void Backward() {
-    Block d_hidden = options_.next_sentence ? BackwardNext() : encoder_.OfTokens();
+    Block d_hidden = options_.next_sentence ? BackwardNext() : OfRead();
     {
       Block d_masked = std::exchange(d_masked_, nullptr);
       const Block d_norm = OfMasked();
@@ -65,6 +67,7 @@ class PretrainingBlocks {
   }
 
  private:
+  Block OfRead() { return Take(read_ * options_.bert.hidden_size); }
   Block OfMasked() { return Take(batch_.masked * options_.bert.hidden_size); }
   Block OfTexts() { return Take(batch_.text.texts * options_.bert.hidden_size); }
   Block Take(int64_t elements) { return meter_.Take(elements, activations_.compute_type); }
@@ -92,7 +95,7 @@ class PretrainingBlocks {
     const Block d_first = OfTexts();
     pooler_ = {};
     d_before = nullptr;
-    return encoder_.OfTokens();
+    return OfRead();
   }
 
   // OutputLoss::Forward.
@@ -113,6 +116,7 @@ class PretrainingBlocks {
   MaskedBertBatch batch_;
   ActivationOptions activations_;
   ByteMeter& meter_;
+  int64_t read_;  // rows that the last layer computes
   internal::EncoderBlocks encoder_;
   std::array<Block, 2> pooler_;     // its input and its product
   std::array<Block, 2> transform_;  // likewise
@@ -140,7 +144,8 @@ ModelFlops CountFlops(const BertPretrainingOptions& options, const MaskedBertBat
     output += static_cast<double>(batch.text.texts) * hidden *
               (hidden + static_cast<double>(kNextClasses));
   }
-  return internal::CountEncoderFlops(options.bert, batch.text, /*reads_first=*/false, 2.0 * output,
+  return internal::CountEncoderFlops(options.bert, batch.text,
+                                     /*output_rows=*/batch.text.texts + batch.masked, 2.0 * output,
                                      recompute, recompute_every);
 }
 

@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-// A micro-batch of which so many tokens are masked.
+// A micro-batch of which so many tokens are masked, none of them a text's first.
 struct MaskedBertBatch {
   BertBatch text;
   int64_t masked = 614;  // 15 %

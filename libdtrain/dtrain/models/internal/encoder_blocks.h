@@ -66,10 +66,11 @@ class EncoderBlocks {
 // Of the embeddings and the stack; what a model has beside them is its `output`.
 ModelParameters CountEncoder(const BertOptions& options);
 
-// Of a model whose stack has `output_flops` of products on top of it, which read all rows of the
-// last layer or the first one of each text.
-ModelFlops CountEncoderFlops(const BertOptions& options, const BertBatch& batch, bool reads_first,
-                             double output_flops, Recompute recompute, int recompute_every);
+// Of a model whose stack has `output_flops` of products on top of it, which read so many rows of
+// the last layer; 0: all of them.
+ModelFlops CountEncoderFlops(const BertOptions& options, const BertBatch& batch,
+                             int64_t output_rows, double output_flops, Recompute recompute,
+                             int recompute_every);
 
 // The costs of a model whose options say which, by its own CountParameters(), CountFlops() and
 // PeakActivationBytes().
