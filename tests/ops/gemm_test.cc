@@ -2,7 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/gemm.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstddef>
 #include <vector>
 
 #include "dtrain/base/thread_pool.h"
@@ -135,6 +140,52 @@ TEMPLATE_TEST_CASE("large products match plain loops on any number of threads", 
           kTolerance<TestType>);
   }
   SetNumThreads(threads);
+}
+
+// Elements that end where memory ends: reading beyond them is a fault.
+class EdgeOfMemory {
+ public:
+  explicit EdgeOfMemory(int64_t elements) {
+    const size_t bytes = static_cast<size_t>(elements) * sizeof(BFloat16);
+    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    size_ = (bytes + page - 1) / page * page + page;
+    memory_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(memory_ != MAP_FAILED);
+    std::byte* const end = static_cast<std::byte*>(memory_) + size_ - page;
+    REQUIRE(mprotect(end, page, PROT_NONE) == 0);
+    data_ = reinterpret_cast<BFloat16*>(end - bytes);
+  }
+  ~EdgeOfMemory() { munmap(memory_, size_); }
+  EdgeOfMemory(const EdgeOfMemory&) = delete;
+  EdgeOfMemory& operator=(const EdgeOfMemory&) = delete;
+
+  BFloat16* data() const { return data_; }
+
+ private:
+  size_t size_;
+  void* memory_;
+  BFloat16* data_;
+};
+
+TEST_CASE("products read and write nothing behind their matrices") {
+  if (TestDevice().type != DeviceType::kCpu) return;
+  const auto [m, n, k] = GENERATE(table<int64_t, int64_t, int64_t>(
+      {{70, 42, 100}, {65, 33, 33}, {96, 64, 64}, {75, 81, 1101}, {3, 5, 7}}));
+  const bool transpose_a = GENERATE(false, true);
+  const bool transpose_b = GENERATE(false, true);
+  const EdgeOfMemory a(m * k);
+  const EdgeOfMemory b(k * n);
+  const EdgeOfMemory c(m * n);
+  std::fill_n(a.data(), m * k, BFloat16(1.0f));
+  std::fill_n(b.data(), k * n, BFloat16(0.5f));
+  Tensor result = Tensor::View(c.data(), {m, n});
+  Stream stream;
+  Gemm(Tensor::View(a.data(), transpose_a ? Shape{k, m} : Shape{m, k}),
+       Tensor::View(b.data(), transpose_b ? Shape{n, k} : Shape{k, n}),
+       {.transpose_a = transpose_a, .transpose_b = transpose_b}, result, stream);
+  const auto expected = static_cast<float>(BFloat16(0.5f * static_cast<float>(k)));
+  CHECK(std::all_of(c.data(), c.data() + m * n,
+                    [&](BFloat16 x) { return static_cast<float>(x) == expected; }));
 }
 
 template <typename T>

@@ -31,7 +31,7 @@ inline Vec LoadPairsMasked(const BFloat16* from, int64_t count) {
   return reinterpret_cast<Vec>(_mm512_maskz_loadu_epi16(LowBits(count), from));
 }
 
-// One tile of at most 16 sides and 32 elements of depth.
+// One tile of `sides` <= 16 and `depth` <= 32 elements; none is read where there are none.
 inline void PackTile(const TilePackArgs& args, const BFloat16* from, int64_t sides, int64_t depth,
                      BFloat16* to) {
   Vec square[kLanes];
@@ -223,7 +223,7 @@ void PackTilePanels(const TilePackArgs& args) {
     for (int64_t side = panel * kPanelSides; side < (panel + 1) * kPanelSides; side += kTileSide) {
       const int64_t first =
           args.depth_major ? depth * args.stride + side : side * args.stride + depth;
-      PackTile(args, args.from + first, Smaller(kTileSide, args.sides - side),
+      PackTile(args, args.from + first, Larger(0, Smaller(kTileSide, args.sides - side)),
                Smaller(kStepDepth, args.depth - depth), to);
       to += kTileElements;
     }
