@@ -128,8 +128,8 @@ void MultiplyBlock(const GemmArgs& args, const Plan& plan, Range rows, Range col
       tiles.steps = RoundUp(depth.size(), kStepDepth) / kStepDepth;
       tiles.rows = here.size();
       tiles.columns = columns.size();
-      SetTarget(args, plan, here, columns, depth, waiting + (row - rows.begin) * columns.size(),
-                tiles);
+      float* const sums = plan.waits ? waiting + (row - rows.begin) * columns.size() : nullptr;
+      SetTarget(args, plan, here, columns, depth, sums, tiles);
       cpu_avx512_bf16::MultiplyTilePanels(tiles);
     }
   }
