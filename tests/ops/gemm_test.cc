@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "dtrain/base/thread_pool.h"
@@ -125,67 +127,125 @@ TEST_CASE("bfloat16 products written as float32 keep float32's precision") {
 
 // Rows, columns and summed extents beyond what one thread works on at once: 512, 2,048 at these
 // extents and 1,024.
-TEMPLATE_TEST_CASE("large products match plain loops on any number of threads", "", BFloat16,
-                   float) {
+template <typename T, typename C>
+void CheckLargeProducts() {
   const int threads = NumThreads();
   for (const int count : {1, 3}) {
     SetNumThreads(count);
-    CHECK(ErrorOf<BFloat16, TestType>({1100, 70, 100, {.transpose_b = true}, 8}) <=
-          kTolerance<TestType>);
-    CHECK(ErrorOf<BFloat16, TestType>({70, 2100, 520, {.accumulate = true}, 0}) <=
-          kTolerance<TestType>);
-    CHECK(ErrorOf<BFloat16, TestType>({300, 90, 1500, {.accumulate = true}, 0}) <=
-          kTolerance<TestType>);
-    CHECK(ErrorOf<BFloat16, TestType>({80, 200, 1100, {.transpose_a = true}, 4}) <=
-          kTolerance<TestType>);
+    CHECK(ErrorOf<T, C>({1100, 70, 100, {.transpose_b = true}, 8}) <= kTolerance<C>);
+    CHECK(ErrorOf<T, C>({70, 2100, 520, {.accumulate = true}, 0}) <= kTolerance<C>);
+    CHECK(ErrorOf<T, C>({300, 90, 1500, {.accumulate = true}, 0}) <= kTolerance<C>);
+    CHECK(ErrorOf<T, C>({80, 200, 1100, {.transpose_a = true}, 4}) <= kTolerance<C>);
   }
   SetNumThreads(threads);
 }
 
+TEST_CASE("large products match plain loops on any number of threads") {
+  CheckLargeProducts<BFloat16, BFloat16>();
+  CheckLargeProducts<BFloat16, float>();
+  CheckLargeProducts<float, float>();
+}
+
+// Numbers of either sign whose sizes spread over eight powers of ten.
+std::vector<float> SpreadValues(int64_t count, uint64_t seed) {
+  std::vector<float> values = RandomValues<float>(count, seed);
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] *= std::pow(10.0f, static_cast<float>(i * 7919 % 9) - 4.0f);
+  }
+  return values;
+}
+
+TEST_CASE("float32 products lose no more than float32 sums round off") {
+  const int64_t k = GENERATE(33, 700, 2100);
+  const int64_t m = 70;
+  const int64_t n = 40;
+  const std::vector<float> a = SpreadValues(m * k, 11);
+  const std::vector<float> b = SpreadValues(n * k, 12);
+  std::vector<float> c(static_cast<size_t>(m * n));
+  Tensor result = OnDevice(c, {m, n});
+  Stream stream(TestDevice());
+  Gemm(OnDevice(a, {m, k}), OnDevice(b, {n, k}), {.transpose_b = true}, result, stream);
+  CopyBack(result, c);
+  double worst = 0;
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      double sum = 0;
+      double terms = 0;
+      for (int64_t p = 0; p < k; ++p) {
+        const double term =
+            double{a[static_cast<size_t>(i * k + p)]} * b[static_cast<size_t>(j * k + p)];
+        sum += term;
+        terms += std::abs(term);
+      }
+      worst = std::max(worst, std::abs(c[static_cast<size_t>(i * n + j)] - sum) / terms);
+    }
+  }
+  CHECK(worst <= std::ldexp(1.0, -21));
+}
+
+TEMPLATE_TEST_CASE("a number that is not finite leaves its sums not finite, and no others", "",
+                   float, BFloat16) {
+  const int64_t size = 96;
+  std::vector<TestType> a = RandomValues<TestType>(size * size, 13);
+  const std::vector<TestType> b = RandomValues<TestType>(size * size, 14);
+  a[5 * 96 + 7] = TestType(std::numeric_limits<float>::infinity());
+  a[9 * 96 + 1] = TestType(std::numeric_limits<float>::quiet_NaN());
+  std::vector<TestType> c(a.size());
+  Tensor result = OnDevice(c, {size, size});
+  Stream stream(TestDevice());
+  Gemm(OnDevice(a, {size, size}), OnDevice(b, {size, size}), {}, result, stream);
+  CopyBack(result, c);
+  for (size_t i = 0; i < c.size(); ++i) {
+    const size_t row = i / static_cast<size_t>(size);
+    CHECK(std::isfinite(float(c[i])) == (row != 5 && row != 9));
+  }
+}
+
 // Elements that end where memory ends: reading beyond them is a fault.
+template <typename T>
 class EdgeOfMemory {
  public:
   explicit EdgeOfMemory(int64_t elements) {
-    const size_t bytes = static_cast<size_t>(elements) * sizeof(BFloat16);
+    const size_t bytes = static_cast<size_t>(elements) * sizeof(T);
     const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     size_ = (bytes + page - 1) / page * page + page;
     memory_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     REQUIRE(memory_ != MAP_FAILED);
     std::byte* const end = static_cast<std::byte*>(memory_) + size_ - page;
     REQUIRE(mprotect(end, page, PROT_NONE) == 0);
-    data_ = reinterpret_cast<BFloat16*>(end - bytes);
+    data_ = reinterpret_cast<T*>(end - bytes);
   }
   ~EdgeOfMemory() { munmap(memory_, size_); }
   EdgeOfMemory(const EdgeOfMemory&) = delete;
   EdgeOfMemory& operator=(const EdgeOfMemory&) = delete;
 
-  BFloat16* data() const { return data_; }
+  T* data() const { return data_; }
 
  private:
   size_t size_;
   void* memory_;
-  BFloat16* data_;
+  T* data_;
 };
 
-TEST_CASE("products read and write nothing behind their matrices") {
+TEMPLATE_TEST_CASE("products read and write nothing behind their matrices", "", float, BFloat16) {
   if (TestDevice().type != DeviceType::kCpu) return;
   const auto [m, n, k] = GENERATE(table<int64_t, int64_t, int64_t>(
       {{70, 42, 100}, {65, 33, 33}, {96, 64, 64}, {75, 81, 1101}, {3, 5, 7}}));
   const bool transpose_a = GENERATE(false, true);
   const bool transpose_b = GENERATE(false, true);
-  const EdgeOfMemory a(m * k);
-  const EdgeOfMemory b(k * n);
-  const EdgeOfMemory c(m * n);
-  std::fill_n(a.data(), m * k, BFloat16(1.0f));
-  std::fill_n(b.data(), k * n, BFloat16(0.5f));
+  const EdgeOfMemory<TestType> a(m * k);
+  const EdgeOfMemory<TestType> b(k * n);
+  const EdgeOfMemory<TestType> c(m * n);
+  std::fill_n(a.data(), m * k, TestType(1.0f));
+  std::fill_n(b.data(), k * n, TestType(0.5f));
   Tensor result = Tensor::View(c.data(), {m, n});
   Stream stream;
   Gemm(Tensor::View(a.data(), transpose_a ? Shape{k, m} : Shape{m, k}),
        Tensor::View(b.data(), transpose_b ? Shape{n, k} : Shape{k, n}),
        {.transpose_a = transpose_a, .transpose_b = transpose_b}, result, stream);
-  const auto expected = static_cast<float>(BFloat16(0.5f * static_cast<float>(k)));
+  const auto expected = static_cast<float>(TestType(0.5f * static_cast<float>(k)));
   CHECK(std::all_of(c.data(), c.data() + m * n,
-                    [&](BFloat16 x) { return static_cast<float>(x) == expected; }));
+                    [&](TestType x) { return static_cast<float>(x) == expected; }));
 }
 
 template <typename T>

@@ -308,13 +308,13 @@ void GemmByPrimitives(const GemmArgs& args) {
 
 template <>
 void GemmCpu<float>(const GemmArgs& args) {
-  Sgemm(args);
+  GainsByTiles(args) ? GemmByTiles(args, DType::kFloat32) : Sgemm(args);
 }
 
 template <>
 void GemmCpu<BFloat16>(const GemmArgs& args) {
   if (!HasFastBFloat16()) return GemmThroughFloat(args);
-  GainsByTiles(args) ? GemmByTiles(args) : GemmByPrimitives(args);
+  GainsByTiles(args) ? GemmByTiles(args, DType::kBFloat16) : GemmByPrimitives(args);
 }
 
 }  // namespace dtrain

@@ -34,7 +34,7 @@ constexpr int64_t RoundUp(int64_t n, int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
-// At most `sides` of a panel's that hold `elements` at `depth` each; at least one panel.
+// At most `sides` of a panel's that hold `elements` at `depth` of each; at least one panel.
 constexpr int64_t SidesOf(int64_t elements, int64_t depth) {
   return std::max(kPanelSides, elements / depth / kPanelSides * kPanelSides);
 }
@@ -48,38 +48,40 @@ struct Range {
 
 // A product's rows, columns and parts of the summed extent that are worked on at once.
 struct Plan {
-  explicit Plan(const GemmArgs& args)
-      : depth(args.k <= kWholeDepth ? RoundUp(args.k, kStepDepth) : kDepthPart),
-        rows(std::min(kMostRows, SidesOf(kLeftElements, depth))),
-        columns(SidesOf(kRightElements, depth)),
+  Plan(const GemmArgs& args, DType operands)
+      : type(operands),
+        depth(args.k <= kWholeDepth ? RoundUp(args.k, kStepDepth) : kDepthPart),
+        rows(std::min(kMostRows, SidesOf(kLeftElements, TileParts(type) * depth))),
+        columns(SidesOf(kRightElements, TileParts(type) * depth)),
         waits(args.k > depth && args.c_type == DType::kBFloat16) {}
 
+  DType type;
   int64_t depth, rows, columns;
   bool waits;  // sums wait for the next part outside of c, where they would be rounded
 };
 
+void* ElementAt(const void* base, int64_t offset, DType type) {
+  return static_cast<std::byte*>(const_cast<void*>(base)) +
+         offset * static_cast<int64_t>(SizeOf(type));
+}
+
 // Rows of a or columns of b, and what of them is summed, in panels of this thread's.
-const BFloat16* Pack(const void* matrix, int64_t stride, bool depth_major, bool right, Range sides,
-                     Range depth, size_t slot) {
+const BFloat16* Pack(const void* matrix, DType type, int64_t stride, bool depth_major, bool right,
+                     Range sides, Range depth, size_t slot) {
   const int64_t elements = RoundUp(sides.size(), kPanelSides) * RoundUp(depth.size(), kStepDepth);
-  auto* const to = ThreadScratch<BFloat16>(slot, elements);
+  auto* const to = ThreadScratch<BFloat16>(slot, TileParts(type) * elements);
   const int64_t first =
       depth_major ? depth.begin * stride + sides.begin : sides.begin * stride + depth.begin;
-  cpu_avx512_bf16::PackTilePanels({static_cast<const BFloat16*>(matrix) + first, stride,
-                                   depth_major, right, sides.size(), depth.size(), to});
+  cpu_avx512_bf16::PackTilePanels({ElementAt(matrix, first, type), type, stride, depth_major, right,
+                                   sides.size(), depth.size(), to});
   return to;
 }
 
 // Whether the unit may read rows of a where they are: one behind the other, on lines of the cache.
-bool IsPanels(const GemmArgs& args, Range rows, Range depth) {
-  return !args.transpose_a && args.a_stride == args.k && depth.size() == args.k &&
-         depth.size() % kStepDepth == 0 && rows.size() % kPanelSides == 0 &&
-         reinterpret_cast<uintptr_t>(args.a) % 64 == 0;
-}
-
-void* ElementAt(const void* base, int64_t offset, DType type) {
-  return static_cast<std::byte*>(const_cast<void*>(base)) +
-         offset * static_cast<int64_t>(SizeOf(type));
+bool IsPanels(const GemmArgs& args, DType type, Range rows, Range depth) {
+  return type == DType::kBFloat16 && !args.transpose_a && args.a_stride == args.k &&
+         depth.size() == args.k && depth.size() % kStepDepth == 0 &&
+         rows.size() % kPanelSides == 0 && reinterpret_cast<uintptr_t>(args.a) % 64 == 0;
 }
 
 // Where a part's sums go, and what is added to them.
@@ -113,18 +115,20 @@ void MultiplyBlock(const GemmArgs& args, const Plan& plan, Range rows, Range col
       plan.waits ? ThreadScratch<float>(2, rows.size() * columns.size()) : nullptr;
   for (int64_t first = 0; first < args.k; first += plan.depth) {
     const Range depth = Range{0, args.k}.Piece(first, plan.depth);
-    const BFloat16* const b =
-        Pack(args.b, args.b_stride, !args.transpose_b, /*right=*/true, columns, depth, 1);
+    const BFloat16* const b = Pack(args.b, plan.type, args.b_stride, !args.transpose_b,
+                                   /*right=*/true, columns, depth, 1);
     for (int64_t row = rows.begin; row < rows.end; row += plan.rows) {
       const Range here = rows.Piece(row, plan.rows);
       TileGemmArgs tiles = {};
-      if (IsPanels(args, here, depth)) {
+      if (IsPanels(args, plan.type, here, depth)) {
         tiles.a = static_cast<const BFloat16*>(args.a) + here.begin * args.a_stride + depth.begin;
         tiles.a_stride = args.a_stride;
       } else {
-        tiles.a = Pack(args.a, args.a_stride, args.transpose_a, /*right=*/false, here, depth, 0);
+        tiles.a = Pack(args.a, plan.type, args.a_stride, args.transpose_a, /*right=*/false, here,
+                       depth, 0);
       }
       tiles.b = b;
+      tiles.parts = TileParts(plan.type);
       tiles.steps = RoundUp(depth.size(), kStepDepth) / kStepDepth;
       tiles.rows = here.size();
       tiles.columns = columns.size();
@@ -142,8 +146,8 @@ bool GainsByTiles(const GemmArgs& args) {
          args.k >= kStepDepth;
 }
 
-void GemmByTiles(const GemmArgs& args) {
-  const Plan plan(args);
+void GemmByTiles(const GemmArgs& args, DType type) {
+  const Plan plan(args, type);
   // Threads share out c's longer side: each packs all of what the other one is of.
   const bool by_rows = args.m >= args.n;
   const int64_t side = by_rows ? args.m : args.n;
@@ -164,7 +168,9 @@ void GemmByTiles(const GemmArgs& args) {
 #else
 
 bool GainsByTiles(const GemmArgs& /*args*/) { return false; }
-void GemmByTiles(const GemmArgs& /*args*/) { DT_CHECK(false) << "there is no matrix unit"; }
+void GemmByTiles(const GemmArgs& /*args*/, DType /*type*/) {
+  DT_CHECK(false) << "there is no matrix unit";
+}
 
 #endif
 
