@@ -153,6 +153,10 @@ TEST_CASE("gelu of bfloat16 is that of its inputs, rounded") {
   BiasActivationBackward(dy, x, absent, Activation::kGeluErf, {}, dx, absent, stream);
   const Values values = ValuesOf(y);
   const Values slopes = ValuesOf(dx);
+  // A bias takes another way to the same numbers.
+  BiasActivationForward(x, Filled({count}, DType::kBFloat16, 0), Activation::kGeluErf, {}, y,
+                        stream);
+  CHECK(ValuesOf(y) == values);
   double worst = 0;
   double worst_slope = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -191,9 +195,11 @@ TEST_CASE("derivatives far from 0 are 0 or 1") {
 
 TEST_CASE("activations pass NaN on") {
   Stream stream(TestDevice());
-  const Tensor x = Filled({2, 37}, kF32, std::nan(""));
+  const DType dtype = GENERATE(kF32, DType::kBFloat16);
+  const float nan = GENERATE(std::nanf(""), -std::nanf(""));
+  const Tensor x = Filled({2, 37}, dtype, nan);
   for (const Activation activation : kActivations) {
-    Tensor y = Filled({2, 37}, kF32, 0);
+    Tensor y = Filled({2, 37}, dtype, 0);
     BiasActivationForward(x, {}, activation, {}, y, stream);
     CHECK(std::isnan(ValueAt(y, 0)));
     CHECK(std::isnan(ValueAt(y, 73)));

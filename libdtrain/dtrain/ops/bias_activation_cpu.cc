@@ -1,5 +1,7 @@
 // bias_activation_cpu.cc - activations and their derivatives in vectors, one pass over the rows.
 // SPDX-License-Identifier: Apache-2.0
+#include <type_traits>
+
 #include "dtrain/ops/internal/bias_activation_kernel.h"
 #include "dtrain/ops/internal/lanes.h"
 
@@ -46,10 +48,13 @@ struct GeluErf {
 #if defined(__AVX512F__)
 
 // A function on [0, 5.49] as cubics between the Chebyshev points of 32 stretches around i * kStep;
-// 0 beyond. Two registers hold a coefficient of all stretches, and one instruction looks it up.
+// 0 beyond. Two registers hold a coefficient of all stretches, and one instruction looks it up. The
+// cubics are of x itself: none of their terms is much larger than the function near 0, so that
+// floats sum them to 1e-7.
 class CubicTable {
  public:
   static constexpr double kStep = 0.18;
+  static constexpr float kEnd = 5.5f;
 
   template <typename Function>
   explicit CubicTable(const Function& function) {
@@ -57,8 +62,8 @@ class CubicTable {
       double at[4];
       double difference[4];  // divided ones, Newton's
       for (int k = 0; k < 4; ++k) {
-        at[k] = 0.5 * __builtin_cos((2 * k + 1) * 3.14159265358979324 / 8);
-        difference[k] = function((i + at[k]) * kStep);
+        at[k] = kStep * (i + 0.5 * __builtin_cos((2 * k + 1) * 3.14159265358979324 / 8));
+        difference[k] = function(at[k]);
       }
       for (int order = 1; order < 4; ++order) {
         for (int k = 3; k >= order; --k) {
@@ -83,22 +88,23 @@ class CubicTable {
         high_[k] = Load(table.coefficients_[k] + kLanes);
       }
     }
+    // x in [0, kEnd]
     Vec At(Vec x) const {
       constexpr float kWhole = 8388608.0f;  // 2^23: beyond, floats are whole numbers
-      const Vec place = Min(Broadcast(31.0f), x * static_cast<float>(1.0 / kStep));
-      const Vec moved = SumBarrier(place + kWhole);
-      const Vec t = place - SumBarrier(moved - kWhole);
-      Vec y = LookUp(3, moved);
-      for (int k = 2; k >= 0; --k) y = y * t + LookUp(k, moved);
-      return y;
+      const Vec stretch = x * static_cast<float>(1.0 / kStep) + kWhole;
+      auto y = LookUp(3, stretch);
+      for (int k = 2; k >= 0; --k) {
+        y = _mm512_fmadd_ps(y, reinterpret_cast<__m512>(x), LookUp(k, stretch));
+      }
+      return reinterpret_cast<Vec>(y);
     }
 
    private:
     // By the lowest five bits of every lane.
-    Vec LookUp(int power, Vec moved) const {
-      return reinterpret_cast<Vec>(_mm512_permutex2var_ps(reinterpret_cast<__m512>(low_[power]),
-                                                          reinterpret_cast<__m512i>(moved),
-                                                          reinterpret_cast<__m512>(high_[power])));
+    __m512 LookUp(int power, Vec stretch) const {
+      return _mm512_permutex2var_ps(reinterpret_cast<__m512>(low_[power]),
+                                    reinterpret_cast<__m512i>(stretch),
+                                    reinterpret_cast<__m512>(high_[power]));
     }
 
     Vec low_[4], high_[4];
@@ -113,13 +119,47 @@ class CubicTable {
 // half the instructions of the exact form.
 class RoundedGeluErf {
  public:
-  Vec Value(Vec x) const { return Max(Vec{}, x) - value_.At(Abs(x)); }
+  Vec Value(Vec x) const { return ValueOf(x, Held(x)); }
   Vec Derivative(Vec x) const {
-    const Vec slope = slope_.At(Abs(x));
+    const Vec slope = slope_.At(Held(x));
     return x < 0.0f ? slope : 1.0f - slope;
   }
 
+#if defined(__AVX512BF16__)
+  static constexpr int64_t kTwoVecs = 2 * kLanes;
+
+  // kTwoVecs elements of a row at once, the even ones and the odd ones as a vector each: words are
+  // split by a shift and a mask, and their sizes held as whole numbers, which are in the order of
+  // what they stand for.
+  void Values(const BFloat16* from, BFloat16* to) const {
+    UintVec words;
+    std::memcpy(&words, from, sizeof(words));
+    const auto held = reinterpret_cast<UintVec>(_mm512_min_epu16(
+        reinterpret_cast<__m512i>(words & 0x7fff7fffu), _mm512_set1_epi16(kEndBits)));
+    const Vec even = ValueOf(Even(words), Even(held));
+    const Vec odd = ValueOf(Odd(words), Odd(held));
+    // First all even elements, then all odd ones.
+    const auto halves =
+        _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(odd), reinterpret_cast<__m512>(even));
+    const __m512i order = reinterpret_cast<__m512i>(kInTurns);
+    _mm512_storeu_si512(to, _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(halves)));
+  }
+#endif
+
  private:
+  static Vec Held(Vec x) { return Min(Broadcast(CubicTable::kEnd), Abs(x)); }
+  Vec ValueOf(Vec x, Vec held) const { return Max(Vec{}, x) - value_.At(held); }
+
+#if defined(__AVX512BF16__)
+  static constexpr int16_t kEndBits = 0x40b0;  // CubicTable::kEnd
+  typedef uint16_t Words __attribute__((vector_size(64)));
+  static constexpr Words kInTurns = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                     8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+
+  static Vec Even(UintVec words) { return reinterpret_cast<Vec>(words << 16); }
+  static Vec Odd(UintVec words) { return reinterpret_cast<Vec>(words & 0xffff0000u); }
+#endif
+
   static const CubicTable& ValueTable() {
     static const CubicTable table(
         [](double a) { return a * 0.5 * __builtin_erfc(a * 0.70710678118654752); });
@@ -185,8 +225,31 @@ struct Tanh {
   }
 };
 
+#if defined(__AVX512BF16__)
+
+// Whole rows of gelu alone, with nothing before or after it.
+void ForwardGelu(const BiasActivationForwardArgs& args) {
+  const RoundedGeluErf gelu;
+  for (int64_t r = args.row_begin; r < args.row_end; ++r) {
+    const BFloat16* const x = Row<BFloat16>(args.x, r);
+    BFloat16* const y = Row<BFloat16>(args.y, r);
+    int64_t c = 0;
+    for (; c + gelu.kTwoVecs <= args.columns; c += gelu.kTwoVecs) gelu.Values(x + c, y + c);
+    ForLanes(c, args.columns, [&](int64_t at, auto lanes) {
+      Store(y + at, gelu.Value(Load(x + at, lanes)), lanes);
+    });
+  }
+}
+
+#endif
+
 template <typename T, typename A>
 void Forward(const BiasActivationForwardArgs& args) {
+#if defined(__AVX512BF16__)
+  if constexpr (std::is_same_v<A, RoundedGeluErf>) {
+    if (args.bias == nullptr && !args.dropout.on) return ForwardGelu(args);
+  }
+#endif
   DropoutStretch dropout(args.dropout);
   const T* const bias = static_cast<const T*>(args.bias);
   const A activation;

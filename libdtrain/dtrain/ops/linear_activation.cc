@@ -20,11 +20,12 @@ bool HasNoDropout(const LinearActivationOptions& options) {
   return options.dropout.probability == 0.0F;
 }
 
-// Whether forward leaves the bias in `before`, as gelu's epilogues have it: then backward may be
-// fused whatever forward was.
-bool KeepsBias(const LinearActivationOptions& options, const Stream& stream) {
-  return stream.device().type == DeviceType::kCuda && HasNoDropout(options) &&
-         options.activation == Activation::kGeluTanh;
+// Whether the product adds the bias. Then forward leaves it in `before`: on a GPU as gelu's
+// epilogues have it, so that backward may be fused whatever forward was; on a CPU because products
+// of bfloat16 add it to sums that they still hold as float32.
+bool AddsBiasFirst(const LinearActivationOptions& options, DType dtype, const Stream& stream) {
+  if (stream.device().type == DeviceType::kCpu) return dtype == DType::kBFloat16;
+  return HasNoDropout(options) && options.activation == Activation::kGeluTanh;
 }
 
 // Runs the product with its epilogue, or `parts`; true for the first.
@@ -91,14 +92,16 @@ void LinearActivationForward(const Tensor& x, const Tensor& weight, const Tensor
                              const LinearActivationOptions& options, LinearActivationSaved& saved,
                              Stream& stream) {
   CheckForward(x, weight, bias, options, saved, stream);
-  saved.is_biased = saved.before && KeepsBias(options, stream) && FitsEpilogue(saved.before);
+  const bool adds_bias_first = AddsBiasFirst(options, x.dtype(), stream);
+  saved.is_biased = saved.before && adds_bias_first && FitsEpilogue(saved.before);
   saved.is_masked = false;
   if (saved.after.elements() == 0) return;
   const auto parts = [&] {
     Tensor& before = saved.before ? saved.before : saved.after;
-    LinearForward(x, weight, saved.is_biased ? bias : Tensor(), before, stream);
-    BiasActivationForward(before, saved.is_biased ? Tensor() : bias, options.activation,
-                          options.dropout, saved.after, stream);
+    const bool is_biased = saved.before ? saved.is_biased : adds_bias_first;
+    LinearForward(x, weight, is_biased ? bias : Tensor(), before, stream);
+    BiasActivationForward(before, is_biased ? Tensor() : bias, options.activation, options.dropout,
+                          saved.after, stream);
   };
   GemmArgs args = ArgsOf(x, weight, {.transpose_b = true}, saved.after);
   args.bias = bias.raw();
