@@ -14,17 +14,18 @@ namespace dtrain {
 namespace {
 
 struct MathResult {
-  std::vector<float> y, reciprocal, wide, sums, maxima;
+  std::vector<float> y, rounded, reciprocal, wide, sums, maxima;
 };
 
 template <typename T>
 MathResult RunMath(const std::vector<float>& x) {
   const size_t n = x.size();
-  MathResult r{std::vector<float>(n), std::vector<float>(n), std::vector<float>(n),
-               std::vector<float>(n / 16), std::vector<float>(n / 16)};
+  MathResult r{std::vector<float>(n), std::vector<float>(n),      std::vector<float>(n),
+               std::vector<float>(n), std::vector<float>(n / 16), std::vector<float>(n / 16)};
   std::vector<T> narrow(n);
-  SimdMathCpu<T>({x.data(), static_cast<int64_t>(n), r.y.data(), r.reciprocal.data(), narrow.data(),
-                  r.wide.data(), r.sums.data(), r.maxima.data()});
+  SimdMathCpu<T>({x.data(), static_cast<int64_t>(n), r.y.data(), r.rounded.data(),
+                  r.reciprocal.data(), narrow.data(), r.wide.data(), r.sums.data(),
+                  r.maxima.data()});
   return r;
 }
 
@@ -55,6 +56,26 @@ TEST_CASE("exp of the special values") {
   CHECK(std::isfinite(r.y[7]));
   CHECK(r.y[8] == infinity);
   CHECK(r.y[9] == infinity);
+}
+
+TEST_CASE("exp for bfloat16 is within a hundredth of its rounding, and exact at 0") {
+  std::vector<float> x;
+  for (int i = 0; i < 86901; ++i) x.push_back(-0.001f * static_cast<float>(i));
+  MathResult r = RunMath<float>(x);
+  double worst = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double exact = std::exp(double{x[i]});
+    worst = std::max(worst, std::abs(double{r.rounded[i]} - exact) / exact);
+  }
+  CHECK(worst <= 1e-5);
+  CHECK(r.rounded[0] == 1.0f);
+  const float infinity = std::numeric_limits<float>::infinity();
+  r = RunMath<float>({-infinity, infinity, std::numeric_limits<float>::quiet_NaN(), -1e30f, 1e30f});
+  CHECK(r.rounded[0] == 0.0f);
+  CHECK(r.rounded[1] == infinity);
+  CHECK(std::isnan(r.rounded[2]));
+  CHECK(r.rounded[3] == 0.0f);
+  CHECK(r.rounded[4] == infinity);
 }
 
 TEST_CASE("reciprocals are within two roundings, and their special values exact") {

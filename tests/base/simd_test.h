@@ -11,12 +11,14 @@
 
 namespace dtrain {
 
-// y[i] = e^x[i]; reciprocal = 1 / (1 + |x|); y16 = x in T; sum and max of x.
+// y[i] = e^x[i], rounded likewise by RoundedExp(); reciprocal = 1 / (1 + |x|); y16 = x in T; sum
+// and max of x.
 template <typename T>
 struct SimdMathArgs {
   const float* x;
   int64_t count;
   float* y;
+  float* rounded;
   float* reciprocal;
   T* narrow;
   float* wide;  // narrow, back in float

@@ -11,6 +11,7 @@ void SimdMath(const SimdMathArgs<T>& args) {
   for (; i + kLanes <= args.count; i += kLanes) {
     const Vec x = Load(args.x + i);
     Store(args.y + i, Exp(x));
+    Store(args.rounded + i, RoundedExp(x));
     Store(args.reciprocal + i, Reciprocal(1.0f + Abs(x)));
     Store(args.narrow + i, x);
     Store(args.wide + i, Load(args.narrow + i));
@@ -18,6 +19,7 @@ void SimdMath(const SimdMathArgs<T>& args) {
   const int64_t left = args.count - i;
   const Vec x = LoadPartial(args.x + i, left);
   StorePartial(args.y + i, Exp(x), left);
+  StorePartial(args.rounded + i, RoundedExp(x), left);
   StorePartial(args.reciprocal + i, Reciprocal(1.0f + Abs(x)), left);
   StorePartial(args.narrow + i, x, left);
   StorePartial(args.wide + i, LoadPartial(args.narrow + i, left), left);

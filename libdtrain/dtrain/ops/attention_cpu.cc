@@ -101,12 +101,17 @@ const float* TransposeTiles(Unit<T>& u, const T* from, int64_t stride) {
   return to;
 }
 
-// A row of a block's P or dS as pairs of keys; `to` may be `from`.
+// Ends a row of `vecs` vectors that were narrowed to pairs: a tile takes two at once.
+template <Terms kTerms>
+inline void EndPairs(float* pairs, int64_t vecs) {
+  if (kTerms == Terms::kTiles && vecs % 2 != 0) ZeroFloats(pairs + vecs * kLanes / 2, kLanes / 2);
+}
+
+// A row of a block's dS as pairs of keys; `to` may be `from`.
 template <Terms kTerms>
 inline void NarrowScores(const float* from, int64_t vecs, float* to) {
   NarrowRow(from, vecs, to);
-  // A tile takes two vectors at once.
-  if (kTerms == Terms::kTiles && vecs % 2 != 0) ZeroFloats(to + vecs * kLanes / 2, kLanes / 2);
+  EndPairs<kTerms>(to, vecs);
 }
 
 // Queries [query, query + queries) against keys [key, key + keys), positions in the sequence.
@@ -150,14 +155,15 @@ struct SoftmaxRow {
   float maximum, sum;
 };
 
-// Scores -> probabilities with dropout, in place, `valid` of `vecs` vectors.
+// Scores -> probabilities with dropout, in place, `valid` elements of `vecs` vectors; as pairs of
+// keys where terms are these.
+template <Terms kTerms>
 void ForwardRow(const AttentionArgs& args, int64_t valid, int64_t vecs, const uint16_t* draws,
                 float* scores, SoftmaxRow& state, float* out, int64_t out_columns) {
   Vec largest = Broadcast(kMinusInfinity);
   for (int64_t v = 0; v < vecs; ++v) {
-    const Vec x = Below(v * kLanes, valid, Load(scores + v * kLanes) * args.scale, kMinusInfinity);
-    Store(scores + v * kLanes, x);
-    largest = Max(largest, x);
+    largest = Max(largest,
+                  Below(v * kLanes, valid, Load(scores + v * kLanes) * args.scale, kMinusInfinity));
   }
   const float here = HorizontalMax(largest);
   const float maximum = here > state.maximum ? here : state.maximum;
@@ -165,11 +171,18 @@ void ForwardRow(const AttentionArgs& args, int64_t valid, int64_t vecs, const ui
   const float shift = maximum > kMinusInfinity ? maximum : 0.0f;
   Vec sum{};
   for (int64_t v = 0; v < vecs; ++v) {
-    Vec p = Exp(Load(scores + v * kLanes) - shift);
+    const Vec x =
+        Below(v * kLanes, valid, Load(scores + v * kLanes) * args.scale - shift, kMinusInfinity);
+    Vec p = kTerms == Terms::kFloats ? Exp(x) : RoundedExp(x);
     sum += p;
     if (args.dropout_threshold != 0) p *= KeepFactor(args, draws + v * kLanes);
-    Store(scores + v * kLanes, p);
+    if constexpr (kTerms == Terms::kFloats) {
+      Store(scores + v * kLanes, p);
+    } else {
+      Store(reinterpret_cast<BFloat16*>(scores) + v * kLanes, p);
+    }
   }
+  if constexpr (kTerms != Terms::kFloats) EndPairs<kTerms>(scores, vecs);
   if (state.sum != 0.0f) {
     const float shrink = Exp(Broadcast(state.maximum - maximum))[0];
     state.sum *= shrink;
@@ -209,9 +222,8 @@ void ForwardTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile, 
         for (int64_t i = 0; i < vecs; ++i) Store(scores + i * kLanes, Vec{});
         continue;
       }
-      ForwardRow(args, valid, vecs, draws.data + (row + r) * draws.row, scores,
-                 memory.rows[row + r], memory.out + (row + r) * u.padded_dim, u.padded_dim);
-      if constexpr (kTerms != Terms::kFloats) NarrowScores<kTerms>(scores, vecs, scores);
+      ForwardRow<kTerms>(args, valid, vecs, draws.data + (row + r) * draws.row, scores,
+                         memory.rows[row + r], memory.out + (row + r) * u.padded_dim, u.padded_dim);
     }
     MultiplyBlock<true, kTerms>(rows,
                                 {memory.scores, u.tile_row, 1, v, memory.v.row,
@@ -281,12 +293,14 @@ struct BackwardRowArgs {
 
 // p: scores -> dropout(P), ds: dP -> dS; both 0 from `valid` to the end of the tile, where the
 // products over queries may look.
+template <Terms kTerms>
 void BackwardRow(const AttentionArgs& args, const BackwardRowArgs& row, float* p, float* ds) {
   int64_t v = 0;
   for (; v < row.vecs; ++v) {
     const int64_t column = v * kLanes;
+    const Vec x = Load(p + column) * args.scale - row.log_sum_exp;
     const Vec probability =
-        Below(column, row.valid, Exp(Load(p + column) * args.scale - row.log_sum_exp), 0.0f);
+        Below(column, row.valid, kTerms == Terms::kFloats ? Exp(x) : RoundedExp(x), 0.0f);
     Vec kept = probability;
     Vec d_probability = Below(column, row.valid, Load(ds + column), 0.0f);
     if (args.dropout_threshold != 0) {
@@ -400,10 +414,11 @@ void BackwardTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile,
                                   memory.v_tiles + tile_offset, u.tile_row, ds, u.tile_row},
                                  depth, vecs);
     for (int64_t r = 0; r < rows; ++r) {
-      BackwardRow(args,
-                  {memory.log_sum_exp[row + r], memory.delta[row + r], tile.Extent(row + r, 1),
-                   vecs, tile.Vecs(tile.keys), draws.data + (row + r) * draws.row},
-                  p + r * u.tile_row, ds + r * u.tile_row);
+      BackwardRow<kTerms>(
+          args,
+          {memory.log_sum_exp[row + r], memory.delta[row + r], tile.Extent(row + r, 1), vecs,
+           tile.Vecs(tile.keys), draws.data + (row + r) * draws.row},
+          p + r * u.tile_row, ds + r * u.tile_row);
     }
     const float* left = ds;
     if constexpr (kTerms != Terms::kFloats) {
