@@ -334,8 +334,8 @@ inline Vec Exp(Vec x) {
 }
 
 // Exp() for results that are rounded to bfloat16: a relative error below 1e-5 for x in [-86.9, 0],
-// exactly 1 for 0. e^x = 2^y = 2^floor(y) 2^r, the latter the minimax polynomial of degree 4 on [0,
-// 1].
+// exactly 1 for 0. e^x = 2^y = 2^floor(y) 2^r, 0 <= r < 1, the latter by the minimax polynomial of
+// degree 4.
 inline Vec RoundedExp(Vec x) {
 #if defined(__AVX512DQ__)
   const Vec y = x * 1.44269504f;
