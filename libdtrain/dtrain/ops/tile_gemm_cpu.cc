@@ -50,57 +50,57 @@ struct Squares {
   Vec rows[TileParts(DType::kFloat32)][kLanes];
 };
 
-// Pairs of the rows 2 i and 2 i + 1 of memory, `sides` long.
-inline void LoadRowPairs(const BFloat16* from, int64_t stride, int64_t sides, int64_t depth,
-                         Squares& squares) {
-  for (int i = 0; i < kLanes; ++i) {
-    const BFloat16* const row = from + 2 * i * stride;
-    __builtin_prefetch(row + kPanelSides * stride);
-    __builtin_prefetch(row + (kPanelSides + 1) * stride);
-    const HalfVec low = 2 * i < depth ? LoadHalvesMasked(row, sides) : HalfVec{};
-    const HalfVec high = 2 * i + 1 < depth ? LoadHalvesMasked(row + stride, sides) : HalfVec{};
-    squares.rows[0][i] = MakePairs(low, high);
-  }
+// Row i of the squares: element by element the pairs of two rows of memory, so many of each.
+inline void PairTwoRows(const BFloat16* low, const BFloat16* high, int64_t low_count,
+                        int64_t high_count, int i, Squares& squares) {
+  squares.rows[0][i] =
+      MakePairs(LoadHalvesMasked(low, low_count), LoadHalvesMasked(high, high_count));
 }
-inline void LoadRowPairs(const float* from, int64_t stride, int64_t sides, int64_t depth,
-                         Squares& squares) {
-  for (int i = 0; i < kLanes; ++i) {
-    const float* const row = from + 2 * i * stride;
-    __builtin_prefetch(row + kPanelSides * stride);
-    __builtin_prefetch(row + (kPanelSides + 1) * stride);
-    Vec low = 2 * i < depth ? LoadFloatsMasked(row, sides) : Vec{};
-    Vec high = 2 * i + 1 < depth ? LoadFloatsMasked(row + stride, sides) : Vec{};
+inline void PairTwoRows(const float* low, const float* high, int64_t low_count, int64_t high_count,
+                        int i, Squares& squares) {
+  Vec low_rest = LoadFloatsMasked(low, low_count);
+  Vec high_rest = LoadFloatsMasked(high, high_count);
 #pragma GCC unroll 3
-    for (auto& part : squares.rows) {
-      const HalfVec low_part = TakePart(low);
-      part[i] = MakePairs(low_part, TakePart(high));
-    }
+  for (auto& part : squares.rows) {
+    const HalfVec low_part = TakePart(low_rest);
+    part[i] = MakePairs(low_part, TakePart(high_rest));
   }
 }
 
-// Pairs of neighbours of `sides` rows of memory, `depth` long.
-inline void LoadNeighbours(const BFloat16* from, int64_t stride, int64_t sides, int64_t depth,
-                           Squares& squares) {
-  for (int i = 0; i < kLanes; ++i) {
-    __builtin_prefetch(from + (i + kPanelSides) * stride);
-    squares.rows[0][i] = i < sides ? LoadPairsMasked(from + i * stride, depth) : Vec{};
+// Row i of the squares: the pairs of neighbours in a row of memory, `count` long.
+inline void PairNeighbours(const BFloat16* row, int64_t count, int i, Squares& squares) {
+  squares.rows[0][i] = LoadPairsMasked(row, count);
+}
+inline void PairNeighbours(const float* row, int64_t count, int i, Squares& squares) {
+  Vec low = LoadFloatsMasked(row, count);
+  Vec high = LoadFloatsMasked(row + kLanes, count - kLanes);
+#pragma GCC unroll 3
+  for (auto& part : squares.rows) {
+    const auto halves =
+        _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(high), reinterpret_cast<__m512>(low));
+    part[i] = reinterpret_cast<Vec>(halves);
+    HalfVec parts[2];
+    std::memcpy(parts, &halves, sizeof(parts));
+    low -= Widen(parts[0]);
+    high -= Widen(parts[1]);
   }
 }
-inline void LoadNeighbours(const float* from, int64_t stride, int64_t sides, int64_t depth,
-                           Squares& squares) {
+
+// Reads `sides` <= 16 and `depth` <= 32 elements, none where there are none.
+template <typename T>
+inline void LoadSquares(const TilePackArgs& args, const T* from, int64_t sides, int64_t depth,
+                        Squares& squares) {
   for (int i = 0; i < kLanes; ++i) {
-    const float* const row = from + i * stride;
-    __builtin_prefetch(row + kPanelSides * stride);
-    __builtin_prefetch(row + kPanelSides * stride + kLanes);
-    Vec low = i < sides ? LoadFloatsMasked(row, depth) : Vec{};
-    Vec high = i < sides ? LoadFloatsMasked(row + kLanes, depth - kLanes) : Vec{};
-#pragma GCC unroll 3
-    for (auto& part : squares.rows) {
-      const auto halves =
-          _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(high), reinterpret_cast<__m512>(low));
-      part[i] = reinterpret_cast<Vec>(halves);
-      TakePart(low);
-      TakePart(high);
+    if (args.depth_major) {
+      const T* const row = from + 2 * i * args.stride;
+      __builtin_prefetch(row + kPanelSides * args.stride);
+      __builtin_prefetch(row + (kPanelSides + 1) * args.stride);
+      PairTwoRows(row, row + args.stride, 2 * i < depth ? sides : 0, 2 * i + 1 < depth ? sides : 0,
+                  i, squares);
+    } else {
+      const T* const row = from + i * args.stride;
+      __builtin_prefetch(row + kPanelSides * args.stride);
+      PairNeighbours(row, i < sides ? depth : 0, i, squares);
     }
   }
 }
@@ -111,8 +111,7 @@ inline void PackTile(const TilePackArgs& args, const T* from, int64_t sides, int
                      BFloat16* to) {
   constexpr int64_t kParts = TileParts(kDTypeOf<T>);
   Squares squares;
-  args.depth_major ? LoadRowPairs(from, args.stride, sides, depth, squares)
-                   : LoadNeighbours(from, args.stride, sides, depth, squares);
+  LoadSquares(args, from, sides, depth, squares);
 #pragma GCC unroll 3
   for (int64_t part = 0; part < kParts; ++part) {
     Vec(&square)[kLanes] = squares.rows[part];
