@@ -1,11 +1,10 @@
 // tile_gemm_cpu.cc - matrix products on the matrix unit: packing, tiles, and what follows.
 // SPDX-License-Identifier: Apache-2.0
 //
-// C[32, 32] = sum over steps of A[32, 32] B[32, 32], four tiles of sums with four of operands:
-// every tile loaded serves two products, so that the unit's 64 cycles a step hide the loads. Sums
-// are float32 and rounded once, while the next ones are computed. A step of float32 is six such
-// products, of parts that stay in their tiles from one to the next: 384 cycles for three times the
-// loads, which is why float32 reaches more of the unit's peak.
+// C[32, 32] = sum over steps of A[32, 32] B[32, 32], as tile_matrix.h does it. Sums are float32 and
+// rounded once, while the next ones are computed. A step of float32 is six such products, of parts
+// that stay in their tiles from one to the next: 384 cycles for three times the loads, which is why
+// float32 reaches more of the unit's peak.
 #include "dtrain/ops/internal/small_matrix.h"
 #include "dtrain/ops/internal/tile_gemm_kernel.h"
 #include "dtrain/ops/internal/tile_matrix.h"
@@ -123,14 +122,13 @@ inline void PackTile(const TilePackArgs& args, const T* from, int64_t sides, int
   }
 }
 
-// The sums of a pair of panels, [32, 32], and where they go.
+// Where the sums of a pair of panels, [32, 32], go.
 template <typename C>
 struct Block {
-  alignas(64) float sums[kPanelSides * kPanelSides];
-  C* c;
-  const C* bias;         // null: none
-  const float* earlier;  // likewise
-  int64_t rows, columns;
+  C* c = nullptr;
+  const C* bias = nullptr;         // null: none
+  const float* earlier = nullptr;  // likewise
+  int64_t rows = 0, columns = 0;
   int64_t written = 0;  // rows
 };
 
@@ -161,162 +159,179 @@ inline void LoadRow(const BFloat16* from, uint32_t mask, Vec& low, Vec& high) {
 
 // Writes up to `count` more rows of a block.
 template <typename C>
-inline void WriteRows(const TileGemmArgs& args, Block<C>& block, int64_t count) {
+inline void WriteRows(const TileGemmArgs& args, const float* sums, int64_t count, Block<C>& block) {
   const int64_t end = Smaller(block.rows, block.written + count);
   if (block.written >= end) return;
   const uint32_t mask = LowBits(block.columns);
   Vec bias_low{};
   Vec bias_high{};
   if (block.bias != nullptr) LoadRow(block.bias, mask, bias_low, bias_high);
+  const bool adds = block.earlier != nullptr || args.accumulate;
   for (int64_t r = block.written; r < end; ++r) {
     C* const to = block.c + r * args.c_stride;
-    Vec low = Load(block.sums + r * kPanelSides) + bias_low;
-    Vec high = Load(block.sums + r * kPanelSides + kLanes) + bias_high;
-    Vec more_low;
-    Vec more_high;
-    if (block.earlier != nullptr) {
-      LoadRow(block.earlier + r * args.sums_stride, mask, more_low, more_high);
-      low += more_low;
-      high += more_high;
-    }
-    if (args.accumulate) {
-      LoadRow(to, mask, more_low, more_high);
-      low += more_low;
-      high += more_high;
+    Vec low = Load(sums + r * kPanelSides) + bias_low;
+    Vec high = Load(sums + r * kPanelSides + kLanes) + bias_high;
+    if (adds) {
+      Vec more_low;
+      Vec more_high;
+      if (block.earlier != nullptr) {
+        LoadRow(block.earlier + r * args.sums_stride, mask, more_low, more_high);
+        low += more_low;
+        high += more_high;
+      }
+      if (args.accumulate) {
+        LoadRow(to, mask, more_low, more_high);
+        low += more_low;
+        high += more_high;
+      }
     }
     StoreRow(to, low, high, mask);
   }
   block.written = end;
 }
 
-// Where the elements of a panel of a are.
-struct LeftLayout {
-  explicit LeftLayout(const TileGemmArgs& args)
-      : row(args.a_stride == 0 ? kStepDepth : args.a_stride),
-        half(kTileSide * row),
-        step(args.a_stride == 0 ? args.parts * kStepElements : kStepDepth),
-        panel(args.a_stride == 0 ? args.steps * step : kPanelSides * row) {}
-  int64_t row, half, step, panel;
+constexpr int64_t kTileBytes = 2 * kTileElements;
+constexpr int64_t kPartBytes = 2 * kStepElements;  // of one side of a step
+
+inline const char* Bytes(const BFloat16* data) { return reinterpret_cast<const char*>(data); }
+
+// Where a step's tiles are, and in bytes how far from one step, and from a panel of a, to the next.
+struct Layout {
+  explicit Layout(const TileGemmArgs& args) : b_step(args.parts * kPartBytes) {
+    const bool is_packed = args.a_stride == 0;
+    const int64_t row = is_packed ? 64 : 2 * args.a_stride;
+    tiles = {row, kTileSide * row, 64, kTileBytes};
+    a_step = is_packed ? b_step : 64;
+    a_panel = is_packed ? args.steps * a_step : kPanelSides * row;
+  }
+  TileLayout tiles;
+  int64_t a_step, a_panel, b_step;
 };
 
 // Lines of memory that are fetched while others are worked on.
 struct Fetch {
-  const BFloat16* next;
+  const char* next;
   int64_t lines_a_step;
 };
 
-// A step of bfloat16: c[32, 32] += a[32, 32] b[32, 32].
-inline void MultiplyStep(const BFloat16* a, int64_t half, int64_t row_bytes, const BFloat16* b) {
-  _tile_loadd(4, a, row_bytes);
-  _tile_loadd(6, b, 64);
-  _tile_dpbf16ps(0, 4, 6);
-  _tile_loadd(7, b + kTileElements, 64);
-  _tile_dpbf16ps(1, 4, 7);
-  _tile_loadd(5, a + half, row_bytes);
-  _tile_dpbf16ps(2, 5, 6);
-  _tile_dpbf16ps(3, 5, 7);
-}
-
-inline void LoadLeft(const BFloat16* a) {
+inline void LoadLeft(const char* a) {
   _tile_loadd(4, a, 64);
-  _tile_loadd(5, a + kTileElements, 64);
+  _tile_loadd(5, a + kTileBytes, 64);
 }
-inline void LoadRight(const BFloat16* b) {
+inline void LoadRight(const char* b) {
   _tile_loadd(6, b, 64);
-  _tile_loadd(7, b + kTileElements, 64);
-}
-inline void MultiplyLoaded() {
-  _tile_dpbf16ps(0, 4, 6);
-  _tile_dpbf16ps(1, 4, 7);
-  _tile_dpbf16ps(2, 5, 6);
-  _tile_dpbf16ps(3, 5, 7);
+  _tile_loadd(7, b + kTileBytes, 64);
 }
 
 // A step of float32: six products, in an order that loads one side anew for each.
-inline void MultiplyParts(const BFloat16* a, const BFloat16* b) {
+inline void MultiplyParts(const TileStep& step) {
+  const auto [a, b] = step;
   LoadRight(b);
-  LoadLeft(a + 2 * kStepElements);
+  LoadLeft(a + 2 * kPartBytes);
   MultiplyLoaded();
-  LoadLeft(a + kStepElements);
+  LoadLeft(a + kPartBytes);
   MultiplyLoaded();
-  LoadRight(b + kStepElements);
+  LoadRight(b + kPartBytes);
   MultiplyLoaded();
   LoadLeft(a);
   MultiplyLoaded();
-  LoadRight(b + 2 * kStepElements);
+  LoadRight(b + 2 * kPartBytes);
   MultiplyLoaded();
   LoadRight(b);
   MultiplyLoaded();
 }
 
-// The sums of one pair of panels, while the block before is written.
+// The sums of one pair of panels, while those of the block before go to `sums` and on to c. Of
+// bfloat16 `here` is in its tiles already, and `next` afterwards.
 template <int64_t kParts, typename C>
-inline void SumPanels(const TileGemmArgs& args, const LeftLayout& left, const BFloat16* a,
-                      const BFloat16* b, Fetch& fetch, Block<C>& before, Block<C>& block) {
-  const int64_t row_bytes = 2 * left.row;
-  const int64_t rows_a_step = (kPanelSides + args.steps - 1) / args.steps;
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
+inline void SumPanels(const TileGemmArgs& args, const Layout& layout, TileStep here,
+                      const TileStep& next, float* sums, Fetch& fetch, Block<C>& before) {
+  const TileSums target = {sums, 4 * kPanelSides};
+  const int64_t rows_a_step = kPanelSides / Larger(1, args.steps - 1) + 1;
   for (int64_t s = 0; s < args.steps; ++s) {
     TileMemoryBarrier();
+    const TileStep following = {here.a + layout.a_step, here.b + layout.b_step};
     if constexpr (kParts == 1) {
-      MultiplyStep(a, left.half, row_bytes, b);
+      const TileStep& loaded = s + 1 < args.steps ? following : next;
+      s == 0 ? StartBlock<false>(loaded, layout.tiles, target, target)
+             : MultiplyStep(loaded, layout.tiles);
     } else {
-      MultiplyParts(a, b);
+      if (s == 0) {
+        StoreSums(target);
+        ZeroSums();
+      }
+      MultiplyParts(here);
     }
-    a += left.step;
-    b += kParts * kStepElements;
+    TileMemoryBarrier();
+    here = following;
     for (int64_t i = 0; i < fetch.lines_a_step; ++i) {
       __builtin_prefetch(fetch.next, 0, 2);
-      fetch.next += kStepDepth;
+      fetch.next += 64;
     }
-    WriteRows(args, before, rows_a_step);
+    if (s > 0) WriteRows(args, sums, rows_a_step, before);
   }
-  _tile_stored(0, block.sums, 4 * kPanelSides);
-  _tile_stored(1, block.sums + kTileSide, 4 * kPanelSides);
-  _tile_stored(2, block.sums + kTileSide * kPanelSides, 4 * kPanelSides);
-  _tile_stored(3, block.sums + kTileSide * kPanelSides + kTileSide, 4 * kPanelSides);
-  TileMemoryBarrier();
+  WriteRows(args, sums, kPanelSides, before);
 }
 
 // Elements of b's panels that stay in the second-level cache while a's rows pass by.
 constexpr int64_t kRightElements = 1 << 18;
 
+// Where a block begins.
+struct Position {
+  int64_t first;  // column where b's panels at hand begin
+  int64_t row, column;
+};
+
+// The block after it: along a row of c, whose lines are neighbours and whose pages are few.
+inline Position After(const Position& p, const TileGemmArgs& args, int64_t wide) {
+  const int64_t end = Smaller(p.first + wide, args.columns);
+  if (p.column + kPanelSides < end) return {p.first, p.row, p.column + kPanelSides};
+  if (p.row + kPanelSides < args.rows) return {p.first, p.row + kPanelSides, p.first};
+  return {end, 0, end};
+}
+
 template <int64_t kParts, typename C>
 void Multiply(const TileGemmArgs& args) {
   const TileScope scope;
-  const LeftLayout left(args);
+  const Layout layout(args);
   const int64_t panel = args.steps * kParts * kStepElements;
   const int64_t wide = Larger(1, kRightElements / panel) * kPanelSides;
-  Block<C> blocks[2];
-  blocks[1].rows = 0;
-  int64_t at = 0;
-  for (int64_t first = 0; first < args.columns; first += wide) {
-    const int64_t end = Smaller(first + wide, args.columns);
-    for (int64_t row = 0; row < args.rows; row += kPanelSides) {
-      const BFloat16* const a = args.a + row / kPanelSides * left.panel;
+  const auto first_step = [&](const Position& p) -> TileStep {
+    // Behind the last block, the first one's step stands in for one that nothing needs.
+    const int64_t column = p.column < args.columns ? p.column : 0;
+    return {Bytes(args.a) + p.row / kPanelSides * layout.a_panel,
+            Bytes(args.b + column / kPanelSides * panel)};
+  };
+  alignas(64) float sums[kPanelSides * kPanelSides];
+  Block<C> before;
+  Fetch fetch = {};
+  TileStep here = first_step({0, 0, 0});
+  TileMemoryBarrier();
+  if constexpr (kParts == 1) LoadStep(here, layout.tiles);
+  for (Position p = {0, 0, 0}; p.column < args.columns;) {
+    if (p.column == p.first) {
       // Unpacked rows come from far: those of the next panel meanwhile.
-      const int64_t passes = (end - first + kPanelSides - 1) / kPanelSides;
-      Fetch fetch = {a + left.panel, args.a_stride == 0 ? 0 : (kPanelSides + passes - 1) / passes};
-      // Along a row of c: its lines are neighbours, and its pages few.
-      for (int64_t column = first; column < end; column += kPanelSides) {
-        Block<C>& block = blocks[at];
-        at = 1 - at;
-        block.c = static_cast<C*>(args.c) + row * args.c_stride + column;
-        block.bias = args.bias == nullptr ? nullptr : static_cast<const C*>(args.bias) + column;
-        block.earlier =
-            args.sums == nullptr ? nullptr : args.sums + row * args.sums_stride + column;
-        block.rows = Smaller(kPanelSides, args.rows - row);
-        block.columns = Smaller(kPanelSides, args.columns - column);
-        block.written = 0;
-        SumPanels<kParts>(args, left, a, args.b + column / kPanelSides * panel, fetch, blocks[at],
-                          block);
-      }
+      const int64_t passes =
+          (Smaller(wide, args.columns - p.first) + kPanelSides - 1) / kPanelSides;
+      fetch = {here.a + layout.a_panel,
+               args.a_stride == 0 ? 0 : (kPanelSides + passes - 1) / passes};
     }
+    const Position after = After(p, args, wide);
+    const TileStep next = first_step(after);
+    SumPanels<kParts>(args, layout, here, next, sums, fetch, before);
+    before.c = static_cast<C*>(args.c) + p.row * args.c_stride + p.column;
+    before.bias = args.bias == nullptr ? nullptr : static_cast<const C*>(args.bias) + p.column;
+    before.earlier =
+        args.sums == nullptr ? nullptr : args.sums + p.row * args.sums_stride + p.column;
+    before.rows = Smaller(kPanelSides, args.rows - p.row);
+    before.columns = Smaller(kPanelSides, args.columns - p.column);
+    before.written = 0;
+    p = after;
+    here = next;
   }
-  WriteRows(args, blocks[1 - at], kPanelSides);
+  StoreSums({sums, 4 * kPanelSides});
+  TileMemoryBarrier();
+  WriteRows(args, sums, kPanelSides, before);
 }
 
 template <typename T>

@@ -43,10 +43,147 @@ class TileScope {
 // GCC 12 does not know that these instructions read and write memory.
 inline void TileMemoryBarrier() { asm volatile("" ::: "memory"); }
 
-// c[16 kRows, 16 kColumns] at `column` of it: tiles 0 to 3 sum, 4 and 5 are a's, 6 and 7 b's. Two
-// by two each tile that is loaded serves two products.
+// ---- blocks of 32 x 32 sums, in tiles 0 to 3; 4 and 5 are a's, 6 and 7 b's
+// --------------------------
+//
+// Every tile loaded serves two products, so that the unit's 64 cycles a step hide the loads. A
+// step's operands are loaded while the one before is multiplied, and sums leave their tiles one by
+// one between the first products of the next block: stores wait for their sums where they would
+// hold up all loads behind them.
+
+// The first bytes of a step's two tiles of either side.
+struct TileStep {
+  const char *a, *b;
+};
+
+// Bytes from a row of a tile to the next, and from a side's first tile to its second.
+struct TileLayout {
+  int64_t a_row, a_second, b_row, b_second;
+};
+
+// [32, 32] floats whose rows are row_bytes apart.
+struct TileSums {
+  float* at;
+  int64_t row_bytes;
+
+  float* second() const { return at + kTileSide; }
+  float* third() const { return at + kTileSide * row_bytes / static_cast<int64_t>(sizeof(float)); }
+  float* fourth() const { return third() + kTileSide; }
+};
+
+inline void ZeroSums() {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+}
+
+inline void LoadSums(const TileSums& sums) {
+  _tile_loadd(0, sums.at, sums.row_bytes);
+  _tile_loadd(1, sums.second(), sums.row_bytes);
+  _tile_loadd(2, sums.third(), sums.row_bytes);
+  _tile_loadd(3, sums.fourth(), sums.row_bytes);
+}
+
+inline void StoreSums(const TileSums& sums) {
+  _tile_stored(0, sums.at, sums.row_bytes);
+  _tile_stored(1, sums.second(), sums.row_bytes);
+  _tile_stored(2, sums.third(), sums.row_bytes);
+  _tile_stored(3, sums.fourth(), sums.row_bytes);
+}
+
+inline void LoadStep(const TileStep& step, const TileLayout& layout) {
+  _tile_loadd(4, step.a, layout.a_row);
+  _tile_loadd(6, step.b, layout.b_row);
+  _tile_loadd(7, step.b + layout.b_second, layout.b_row);
+  _tile_loadd(5, step.a + layout.a_second, layout.a_row);
+}
+
+inline void MultiplyLoaded() {
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_dpbf16ps(1, 4, 7);
+  _tile_dpbf16ps(2, 5, 6);
+  _tile_dpbf16ps(3, 5, 7);
+}
+
+// Adds the products of the step that LoadStep() or this loaded, and loads the next one.
+inline void MultiplyStep(const TileStep& next, const TileLayout& layout) {
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_dpbf16ps(1, 4, 7);
+  _tile_loadd(4, next.a, layout.a_row);
+  _tile_dpbf16ps(2, 5, 6);
+  _tile_loadd(6, next.b, layout.b_row);
+  _tile_dpbf16ps(3, 5, 7);
+  _tile_loadd(7, next.b + layout.b_second, layout.b_row);
+  _tile_loadd(5, next.a + layout.a_second, layout.a_row);
+}
+
+// The same for the first step of a block, after another block whose sums it stores. kAdd: to what
+// `now` holds.
+template <bool kAdd>
+inline void StartBlock(const TileStep& next, const TileLayout& layout, const TileSums& before,
+                       const TileSums& now) {
+  _tile_stored(0, before.at, before.row_bytes);
+  if constexpr (kAdd) _tile_loadd(0, now.at, now.row_bytes);
+  if constexpr (!kAdd) _tile_zero(0);
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_stored(1, before.second(), before.row_bytes);
+  if constexpr (kAdd) _tile_loadd(1, now.second(), now.row_bytes);
+  if constexpr (!kAdd) _tile_zero(1);
+  _tile_dpbf16ps(1, 4, 7);
+  _tile_loadd(4, next.a, layout.a_row);
+  _tile_stored(2, before.third(), before.row_bytes);
+  if constexpr (kAdd) _tile_loadd(2, now.third(), now.row_bytes);
+  if constexpr (!kAdd) _tile_zero(2);
+  _tile_dpbf16ps(2, 5, 6);
+  _tile_loadd(6, next.b, layout.b_row);
+  _tile_stored(3, before.fourth(), before.row_bytes);
+  if constexpr (kAdd) _tile_loadd(3, now.fourth(), now.row_bytes);
+  if constexpr (!kAdd) _tile_zero(3);
+  _tile_dpbf16ps(3, 5, 7);
+  _tile_loadd(7, next.b + layout.b_second, layout.b_row);
+  _tile_loadd(5, next.a + layout.a_second, layout.a_row);
+}
+
+// ---- matrices as small_matrix.h has them
+// -------------------------------------------------------------
+
+// c's 32 rows from `row` on, `blocks` times 32 columns.
+template <bool kAdd>
+inline void MultiplyBlocks(const Product& x, int64_t depth, int64_t row, int64_t blocks) {
+  constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+  const TileLayout layout = {x.a_row * kFloat, kTileSide * x.a_row * kFloat, x.b_row * kFloat,
+                             kTileSide * kFloat};
+  const auto step_at = [&](int64_t block, int64_t p) -> TileStep {
+    return {reinterpret_cast<const char*>(x.a + row * x.a_row + p),
+            reinterpret_cast<const char*>(x.b + p * x.b_row + block * 2 * kTileSide)};
+  };
+  TileSums sums = {x.c + row * x.c_row, x.c_row * kFloat};
+  LoadStep(step_at(0, 0), layout);
+  if constexpr (kAdd) LoadSums(sums);
+  if constexpr (!kAdd) ZeroSums();
+  for (int64_t block = 0; block < blocks; ++block) {
+    for (int64_t p = 0; p < depth; p += kTileSide) {
+      // Behind the last step, the first one's operands stand in for those that nothing needs.
+      const int64_t next_block = block + 1 < blocks ? block + 1 : 0;
+      const TileStep next =
+          p + kTileSide < depth ? step_at(block, p + kTileSide) : step_at(next_block, 0);
+      if (p == 0 && block > 0) {
+        const TileSums before = sums;
+        sums.at += 2 * kTileSide;
+        StartBlock<kAdd>(next, layout, before, sums);
+      } else {
+        MultiplyStep(next, layout);
+      }
+    }
+  }
+  StoreSums(sums);
+}
+
+// c[16 kRows, 16 kColumns] at `column` of it, where not both are 2.
 template <int kRows, int kColumns, bool kAdd>
 inline void MultiplyTiles(const Product& x, int64_t depth, int64_t row, int64_t column) {
+  static_assert(kRows + kColumns < 4);
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   const int64_t a_bytes = x.a_row * kFloat;
   const int64_t b_bytes = x.b_row * kFloat;
@@ -57,12 +194,10 @@ inline void MultiplyTiles(const Product& x, int64_t depth, int64_t row, int64_t 
     _tile_loadd(0, c, c_bytes);
     if constexpr (kColumns == 2) _tile_loadd(1, c + kTileSide, c_bytes);
     if constexpr (kRows == 2) _tile_loadd(2, lower_c, c_bytes);
-    if constexpr (kRows == 2 && kColumns == 2) _tile_loadd(3, lower_c + kTileSide, c_bytes);
   } else {
     _tile_zero(0);
     if constexpr (kColumns == 2) _tile_zero(1);
     if constexpr (kRows == 2) _tile_zero(2);
-    if constexpr (kRows == 2 && kColumns == 2) _tile_zero(3);
   }
   const float* a = x.a + row * x.a_row;
   const float* b = x.b + column;
@@ -77,7 +212,6 @@ inline void MultiplyTiles(const Product& x, int64_t depth, int64_t row, int64_t 
     if constexpr (kRows == 2) {
       _tile_loadd(5, a + kTileSide * x.a_row, a_bytes);
       _tile_dpbf16ps(2, 5, 6);
-      if constexpr (kColumns == 2) _tile_dpbf16ps(3, 5, 7);
     }
     a += kTileSide;
     b += kTileSide * x.b_row;
@@ -85,14 +219,18 @@ inline void MultiplyTiles(const Product& x, int64_t depth, int64_t row, int64_t 
   _tile_stored(0, c, c_bytes);
   if constexpr (kColumns == 2) _tile_stored(1, c + kTileSide, c_bytes);
   if constexpr (kRows == 2) _tile_stored(2, lower_c, c_bytes);
-  if constexpr (kRows == 2 && kColumns == 2) _tile_stored(3, lower_c + kTileSide, c_bytes);
 }
 
 template <int kRows, bool kAdd>
 inline void MultiplyTileRows(const Product& x, int64_t depth, int64_t row, int64_t columns) {
-  int64_t column = 0;
-  for (; column + 2 * kTileSide <= columns; column += 2 * kTileSide) {
-    MultiplyTiles<kRows, 2, kAdd>(x, depth, row, column);
+  const int64_t blocks = columns / (2 * kTileSide);
+  int64_t column = blocks * 2 * kTileSide;
+  if constexpr (kRows == 2) {
+    if (blocks > 0) MultiplyBlocks<kAdd>(x, depth, row, blocks);
+  } else {
+    for (int64_t c = 0; c < column; c += 2 * kTileSide) {
+      MultiplyTiles<kRows, 2, kAdd>(x, depth, row, c);
+    }
   }
   if (column < columns) MultiplyTiles<kRows, 1, kAdd>(x, depth, row, column);
 }
