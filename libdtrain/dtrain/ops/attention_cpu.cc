@@ -82,6 +82,19 @@ Unit<T> MakeUnit(const AttentionArgs& args, int64_t index) {
   return u;
 }
 
+// Fetches row i of what a unit reads: far from the row before, so that the processor does not.
+template <typename T>
+inline void FetchRow(const AttentionArgs& args, const Unit<T>& u, int64_t i) {
+  const auto fetch = [&](const T* row) {
+    constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+    for (int64_t c = 0; c < u.dim; c += kLine) __builtin_prefetch(row + c, 0, 2);
+  };
+  if (i < u.queries) fetch(u.q + i * args.q_stride);
+  if (i >= u.keys) return;
+  fetch(u.k + i * args.k_stride);
+  fetch(u.v + i * args.v_stride);
+}
+
 // [keys, dim] as tiles of [terms of dim, tile_row].
 template <Terms kTerms, typename T>
 const float* TransposeTiles(Unit<T>& u, const T* from, int64_t stride) {
@@ -155,17 +168,26 @@ struct SoftmaxRow {
   float maximum, sum;
 };
 
-// Scores -> probabilities with dropout, in place, `valid` elements of `vecs` vectors; as pairs of
-// keys where terms are these.
-template <Terms kTerms>
-void ForwardRow(const AttentionArgs& args, int64_t valid, int64_t vecs, const uint16_t* draws,
-                float* scores, SoftmaxRow& state, float* out, int64_t out_columns) {
+// The largest of the first `valid` scores, scaled.
+inline float LargestScore(const AttentionArgs& args, int64_t valid, const float* scores) {
   Vec largest = Broadcast(kMinusInfinity);
-  for (int64_t v = 0; v < vecs; ++v) {
-    largest = Max(largest,
-                  Below(v * kLanes, valid, Load(scores + v * kLanes) * args.scale, kMinusInfinity));
+  int64_t column = 0;
+  for (; column + kLanes <= valid; column += kLanes) {
+    largest = Max(largest, Load(scores + column) * args.scale);
   }
-  const float here = HorizontalMax(largest);
+  if (column < valid) {
+    largest =
+        Max(largest, Below(column, valid, Load(scores + column) * args.scale, kMinusInfinity));
+  }
+  return HorizontalMax(largest);
+}
+
+// Scores, of which `here` is the largest, -> probabilities with dropout, in place, `valid` elements
+// of `vecs` vectors; as pairs of keys where terms are these.
+template <Terms kTerms>
+void ForwardRow(const AttentionArgs& args, float here, int64_t valid, int64_t vecs,
+                const uint16_t* draws, float* scores, SoftmaxRow& state, float* out,
+                int64_t out_columns) {
   const float maximum = here > state.maximum ? here : state.maximum;
   // Where all scores so far are -infinity, -inf - -inf would be NaN, also for the keys to come.
   const float shift = maximum > kMinusInfinity ? maximum : 0.0f;
@@ -201,9 +223,10 @@ struct ForwardMemory {
   SoftmaxRow rows[kQueryTile];
 };
 
+// `next` is the unit to come, or this one again.
 template <Terms kTerms, typename T>
-void ForwardTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile, const FloatRows& q,
-                 ForwardMemory& memory) {
+void ForwardTile(const AttentionArgs& args, const Unit<T>& u, const Unit<T>& next, const Tile& tile,
+                 const FloatRows& q, ForwardMemory& memory) {
   const Draws draws = DrawTile(args, u, tile, memory.draws);
   const float* const k_tile = memory.k_tiles + tile.key / kKeyTile * u.tile_floats;
   const float* const v = memory.v.data + tile.key / kPack<kTerms> * memory.v.row;
@@ -215,6 +238,11 @@ void ForwardTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile, 
     MultiplyBlock<false, kTerms>(
         rows, {q.data + row * q.row, q.row, 1, k_tile, u.tile_row, memory.scores, u.tile_row},
         u.dim / kPack<kTerms>, vecs);
+    // All rows' maxima first: each takes a chain of shuffles that exponentials would wait for.
+    float largest[kRowsAtOnce<kTerms>];
+    for (int64_t r = 0; r < rows; ++r) {
+      largest[r] = LargestScore(args, tile.Extent(row + r, 1), memory.scores + r * u.tile_row);
+    }
     for (int64_t r = 0; r < rows; ++r) {
       float* const scores = memory.scores + r * u.tile_row;
       const int64_t valid = tile.Extent(row + r, 1);
@@ -222,13 +250,17 @@ void ForwardTile(const AttentionArgs& args, const Unit<T>& u, const Tile& tile, 
         for (int64_t i = 0; i < vecs; ++i) Store(scores + i * kLanes, Vec{});
         continue;
       }
-      ForwardRow<kTerms>(args, valid, vecs, draws.data + (row + r) * draws.row, scores,
+      if (tile.key == 0) FetchRow(args, next, tile.query + row + r);
+      ForwardRow<kTerms>(args, largest[r], valid, vecs, draws.data + (row + r) * draws.row, scores,
                          memory.rows[row + r], memory.out + (row + r) * u.padded_dim, u.padded_dim);
     }
-    MultiplyBlock<true, kTerms>(rows,
-                                {memory.scores, u.tile_row, 1, v, memory.v.row,
-                                 memory.out + row * u.padded_dim, u.padded_dim},
-                                TermsOf<kTerms>(extent), u.padded_dim / kLanes);
+    const Product product = {
+        memory.scores, u.tile_row, 1, v, memory.v.row, memory.out + row * u.padded_dim,
+        u.padded_dim};
+    const int64_t terms = TermsOf<kTerms>(extent);
+    const int64_t out_vecs = u.padded_dim / kLanes;
+    tile.key == 0 ? MultiplyBlock<false, kTerms>(rows, product, terms, out_vecs)
+                  : MultiplyBlock<true, kTerms>(rows, product, terms, out_vecs);
   }
 }
 
@@ -236,6 +268,7 @@ template <Terms kTerms, typename T>
 void ForwardUnit(const AttentionArgs& args, int64_t index) {
   Unit<T> u = MakeUnit<T>(args, index);
   if (u.queries == 0) return;
+  const Unit<T> next = MakeUnit<T>(args, index + 1 < args.last_unit ? index + 1 : index);
   ForwardMemory memory;
   memory.k_tiles = TransposeTiles<kTerms>(u, u.k, args.k_stride);
   memory.v =
@@ -248,12 +281,11 @@ void ForwardUnit(const AttentionArgs& args, int64_t index) {
     const int64_t queries = Smaller(kQueryTile, u.queries - query);
     const FloatRows q =
         LeftRows<kTerms>(u.q + query * args.q_stride, args.q_stride, queries, u.dim, q_copy);
-    for (int64_t i = 0; i < queries * u.padded_dim; i += kLanes) Store(memory.out + i, Vec{});
     for (int64_t r = 0; r < queries; ++r) memory.rows[r] = {kMinusInfinity, 0.0f};
     for (int64_t key = 0; key < u.keys; key += kKeyTile) {
       const Tile tile = {query, queries, key, Smaller(kKeyTile, u.keys - key), args.causal};
       if (tile.Extent(0, queries) <= 0) break;
-      ForwardTile<kTerms>(args, u, tile, q, memory);
+      ForwardTile<kTerms>(args, u, next, tile, q, memory);
     }
     for (int64_t r = 0; r < queries; ++r) {
       const int64_t token = u.first_query + query + r;
