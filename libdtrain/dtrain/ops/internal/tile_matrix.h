@@ -43,13 +43,12 @@ class TileScope {
 // GCC 12 does not know that these instructions read and write memory.
 inline void TileMemoryBarrier() { asm volatile("" ::: "memory"); }
 
-// ---- blocks of 32 x 32 sums, in tiles 0 to 3; 4 and 5 are a's, 6 and 7 b's
-// --------------------------
+// ---- blocks of 32 x 32 sums --------------------------------------------------------------------
 //
-// Every tile loaded serves two products, so that the unit's 64 cycles a step hide the loads. A
-// step's operands are loaded while the one before is multiplied, and sums leave their tiles one by
-// one between the first products of the next block: stores wait for their sums where they would
-// hold up all loads behind them.
+// Tiles 0 to 3 sum, 4 and 5 are a's, 6 and 7 b's. Every tile loaded serves two products, so that
+// the unit's 64 cycles a step hide the loads. A step's operands are loaded while the one before is
+// multiplied, and sums leave their tiles one by one between the first products of the next block:
+// a store waits for its sums, and behind the block it would hold up all loads meanwhile.
 
 // The first bytes of a step's two tiles of either side.
 struct TileStep {
@@ -145,8 +144,7 @@ inline void StartBlock(const TileStep& next, const TileLayout& layout, const Til
   _tile_loadd(5, next.a + layout.a_second, layout.a_row);
 }
 
-// ---- matrices as small_matrix.h has them
-// -------------------------------------------------------------
+// ---- matrices as small_matrix.h has them ------------------------------------------------------
 
 // c's 32 rows from `row` on, `blocks` times 32 columns.
 template <bool kAdd>
@@ -160,8 +158,11 @@ inline void MultiplyBlocks(const Product& x, int64_t depth, int64_t row, int64_t
   };
   TileSums sums = {x.c + row * x.c_row, x.c_row * kFloat};
   LoadStep(step_at(0, 0), layout);
-  if constexpr (kAdd) LoadSums(sums);
-  if constexpr (!kAdd) ZeroSums();
+  if constexpr (kAdd) {
+    LoadSums(sums);
+  } else {
+    ZeroSums();
+  }
   for (int64_t block = 0; block < blocks; ++block) {
     for (int64_t p = 0; p < depth; p += kTileSide) {
       // Behind the last step, the first one's operands stand in for those that nothing needs.
