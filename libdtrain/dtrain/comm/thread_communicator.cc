@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <list>
 #include <map>
 #include <mutex>
@@ -158,7 +157,7 @@ class ThreadTransport final : public Transport {
           "rank %d sent %d bytes where %d were expected: the ranks are out of step",
           ranks_[static_cast<size_t>(posted.peer)], message->bytes.size(), posted.bytes));
     }
-    std::memcpy(posted.data, message->bytes.data(), posted.bytes);
+    std::copy(message->bytes.begin(), message->bytes.end(), static_cast<std::byte*>(posted.data));
     inbox_.erase(message);
     return true;
   }
