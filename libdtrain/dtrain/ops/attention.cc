@@ -84,7 +84,7 @@ AttentionArgs MakeArgs(const AttentionSaved& x, const Sequences& queries, const 
   return args;
 }
 
-// What attention_cpu.cc takes for one unit, for vectors of up to 16 floats.
+// What a unit takes (attention_unit.h), for vectors of up to 16 floats.
 int64_t ScratchFloats(int64_t max_keys, int64_t head_dim) {
   const int64_t dim = head_dim + 16;
   const int64_t row = kKeyTile + 16;

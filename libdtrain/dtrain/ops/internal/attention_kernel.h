@@ -38,7 +38,7 @@ struct AttentionArgs {
   int64_t max_keys;                // of the dropout's numbering, a multiple of 8
   int64_t sequences, max_queries;  // sequences in the batch, queries of the longest
   float* delta;                    // CUDA backward only, its own memory: see attention_kernel.cuh
-  // CPU only: the units this thread works on and its memory, attention_cpu.cc's to divide.
+  // CPU only: the units this thread works on and its memory, attention_unit.h's to divide.
   int64_t first_unit, last_unit;
   float* scratch;
 };

@@ -1,0 +1,157 @@
+// attention_forward_cpu.cc - attention of one (sequence, head) at a time, in tiles that fit caches.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Per tile of queries and tile of keys (m, l: running maximum and sum of a row):
+//   S = scale Q K^T;  P = exp(S - m);  O = O exp(m_old - m) + dropout(P) V
+//   out = O / l;  log_sum_exp = m + log l
+#include "dtrain/ops/internal/attention_unit.h"
+
+namespace dtrain::DT_CPU_ISA {
+namespace {
+
+// A row of the forward softmax while it goes from one tile of keys to the next.
+struct SoftmaxRow {
+  float maximum, sum;
+};
+
+// The largest of the first `valid` scores, scaled.
+inline float LargestScore(const AttentionArgs& args, int64_t valid, const float* scores) {
+  Vec largest = Broadcast(kMinusInfinity);
+  int64_t column = 0;
+  for (; column + kLanes <= valid; column += kLanes) {
+    largest = Max(largest, Load(scores + column) * args.scale);
+  }
+  if (column < valid) {
+    largest =
+        Max(largest, Below(column, valid, Load(scores + column) * args.scale, kMinusInfinity));
+  }
+  return HorizontalMax(largest);
+}
+
+// Scores, of which `here` is the largest, -> probabilities with dropout, in place, `valid` elements
+// of `vecs` vectors; as pairs of keys where terms are these.
+template <Terms kTerms>
+void ForwardRow(const AttentionArgs& args, float here, int64_t valid, int64_t vecs,
+                const uint16_t* draws, float* scores, SoftmaxRow& state, float* out,
+                int64_t out_columns) {
+  const float maximum = here > state.maximum ? here : state.maximum;
+  // Where all scores so far are -infinity, -inf - -inf would be NaN, also for the keys to come.
+  const float shift = maximum > kMinusInfinity ? maximum : 0.0f;
+  Vec sum{};
+  for (int64_t v = 0; v < vecs; ++v) {
+    const Vec x =
+        Below(v * kLanes, valid, Load(scores + v * kLanes) * args.scale - shift, kMinusInfinity);
+    Vec p = kTerms == Terms::kFloats ? Exp(x) : RoundedExp(x);
+    sum += p;
+    if (args.dropout_threshold != 0) p *= KeepFactor(args, draws + v * kLanes);
+    if constexpr (kTerms == Terms::kFloats) {
+      Store(scores + v * kLanes, p);
+    } else {
+      Store(reinterpret_cast<BFloat16*>(scores) + v * kLanes, p);
+    }
+  }
+  if constexpr (kTerms != Terms::kFloats) EndPairs<kTerms>(scores, vecs);
+  if (state.sum != 0.0f) {
+    const float shrink = Exp(Broadcast(state.maximum - maximum))[0];
+    state.sum *= shrink;
+    for (int64_t c = 0; c < out_columns; c += kLanes) Store(out + c, Load(out + c) * shrink);
+  }
+  state.maximum = maximum;
+  state.sum += HorizontalSum(sum);
+}
+
+struct ForwardMemory {
+  const float* k_tiles;
+  FloatRows v;
+  float* scores;
+  float* out;  // [kQueryTile, padded_dim]
+  uint16_t* draws;
+  SoftmaxRow rows[kQueryTile];
+};
+
+// `next` is the unit to come, empty behind the last one.
+template <Terms kTerms, typename T>
+void ForwardTile(const AttentionArgs& args, const Unit<T>& u, const Unit<T>& next, const Tile& tile,
+                 const FloatRows& q, ForwardMemory& memory) {
+  const Draws draws = DrawTile(args, u, tile, memory.draws);
+  const float* const k_tile = memory.k_tiles + tile.key / kKeyTile * u.tile_floats;
+  const float* const v = memory.v.data + tile.key / kPack<kTerms> * memory.v.row;
+  for (int64_t row = 0; row < tile.queries; row += kRowsAtOnce<kTerms>) {
+    const int64_t rows = Smaller(kRowsAtOnce<kTerms>, tile.queries - row);
+    const int64_t extent = tile.Extent(row, rows);
+    if (extent <= 0) continue;
+    const int64_t vecs = tile.Vecs(extent);
+    MultiplyBlock<false, kTerms>(
+        rows, {q.data + row * q.row, q.row, 1, k_tile, u.tile_row, memory.scores, u.tile_row},
+        u.dim / kPack<kTerms>, vecs);
+    // All rows' maxima first: each takes a chain of shuffles that exponentials would wait for.
+    float largest[kRowsAtOnce<kTerms>];
+    for (int64_t r = 0; r < rows; ++r) {
+      largest[r] = LargestScore(args, tile.Extent(row + r, 1), memory.scores + r * u.tile_row);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      float* const scores = memory.scores + r * u.tile_row;
+      const int64_t valid = tile.Extent(row + r, 1);
+      if (valid <= 0) {
+        for (int64_t i = 0; i < vecs; ++i) Store(scores + i * kLanes, Vec{});
+        continue;
+      }
+      if (tile.key == 0) FetchRow(args, next, tile.query + row + r);
+      ForwardRow<kTerms>(args, largest[r], valid, vecs, draws.data + (row + r) * draws.row, scores,
+                         memory.rows[row + r], memory.out + (row + r) * u.padded_dim, u.padded_dim);
+    }
+    const Product product = {
+        memory.scores, u.tile_row, 1, v, memory.v.row, memory.out + row * u.padded_dim,
+        u.padded_dim};
+    const int64_t terms = TermsOf<kTerms>(extent);
+    const int64_t out_vecs = u.padded_dim / kLanes;
+    tile.key == 0 ? MultiplyBlock<false, kTerms>(rows, product, terms, out_vecs)
+                  : MultiplyBlock<true, kTerms>(rows, product, terms, out_vecs);
+  }
+}
+
+template <Terms kTerms, typename T>
+void ForwardUnit(const AttentionArgs& args, int64_t index) {
+  Unit<T> u = MakeUnit<T>(args, index);
+  if (u.queries == 0) return;
+  const Unit<T> next = index + 1 < args.last_unit ? MakeUnit<T>(args, index + 1) : Unit<T>{};
+  ForwardMemory memory;
+  memory.k_tiles = TransposeTiles<kTerms>(u, u.k, args.k_stride);
+  memory.v =
+      RightRows<kTerms>(u.v, args.v_stride, u.keys, u.dim, u.Take(u.padded_keys * u.padded_dim));
+  memory.scores = u.Take(kRowsAtOnce<kTerms> * u.tile_row);
+  memory.out = u.Take(kQueryTile * u.padded_dim);
+  float* const q_copy = u.Take(kQueryTile * u.padded_dim);
+  memory.draws = reinterpret_cast<uint16_t*>(u.scratch);
+  for (int64_t query = 0; query < u.queries; query += kQueryTile) {
+    const int64_t queries = Smaller(kQueryTile, u.queries - query);
+    const FloatRows q =
+        LeftRows<kTerms>(u.q + query * args.q_stride, args.q_stride, queries, u.dim, q_copy);
+    for (int64_t r = 0; r < queries; ++r) memory.rows[r] = {kMinusInfinity, 0.0f};
+    for (int64_t key = 0; key < u.keys; key += kKeyTile) {
+      const Tile tile = {query, queries, key, Smaller(kKeyTile, u.keys - key), args.causal};
+      if (tile.Extent(0, queries) <= 0) break;
+      ForwardTile<kTerms>(args, u, next, tile, q, memory);
+    }
+    for (int64_t r = 0; r < queries; ++r) {
+      const int64_t token = u.first_query + query + r;
+      const SoftmaxRow& row = memory.rows[r];
+      StoreRow(memory.out + r * u.padded_dim, 1.0f / row.sum, u.dim,
+               static_cast<T*>(args.out) + token * args.out_stride + u.head * u.dim);
+      args.log_sum_exp[token * args.num_heads + u.head] = row.maximum + __builtin_logf(row.sum);
+    }
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void AttentionForwardKernel(const AttentionArgs& args) {
+  ForUnits<T>(
+      args, [&](auto terms, int64_t unit) { ForwardUnit<decltype(terms)::value, T>(args, unit); });
+}
+
+template void AttentionForwardKernel<float>(const AttentionArgs&);
+template void AttentionForwardKernel<BFloat16>(const AttentionArgs&);
+
+}  // namespace dtrain::DT_CPU_ISA
