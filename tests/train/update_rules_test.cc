@@ -65,7 +65,8 @@ TEST_CASE("an update is Adam's with the mean gradient, cut to the norm it may ha
           .epsilon = 1e-2f, .weight_decay = 0.01f, .bias_correction = bias_correction};
       const ByHand expected = TrainByHand(run);
       CHECK(expected.longest > 0.5);
-      CHECK(LargestDifference(TrainToy(run)[0].weights, expected.weights) < 1e-7);
+      // A weight of 1 rounds to steps of 1.2e-7, and its two updates may round apart.
+      CHECK(LargestDifference(TrainToy(run)[0].weights, expected.weights) < 2e-7);
     }
   }
 }
