@@ -98,6 +98,15 @@ TEST_CASE("a line of spaces beyond ASCII ends a document too") {
   }
 }
 
+TEST_CASE("a line of what the tokenizer drops is no segment and ends no document") {
+  const std::string dropped = "\xE2\x80\x8B\n\x01\n\xE2\x80\x83\n\xEF\xBB\xBF\n";
+  Data data("a\n" + dropped + "b\n\n" + dropped + "\nc\n");
+  for (const bool split : {true, false}) {
+    data.input.split_sentences = split;
+    CHECK(Read(data.Prepare().shard_path) == Documents{{{5}, {6}}, {{7}}});
+  }
+}
+
 TEST_CASE("a sentence that is too long becomes segments of which four fit an example") {
   Data data("a b c d e a b c d e a b\na b c d e a b c d e a\n");
   data.input.max_length = 11;

@@ -82,6 +82,10 @@ TEST_CASE("a text reader gives lines that cross its buffers") {
   CHECK(*ReadLines(dir.Write("plain", text)) == expected);
   CHECK(*ReadLines(dir.Write("gz", Gzip(text))) == expected);
   CHECK(*ReadLines(dir.Write("zst", Zstd(text))) == expected);
+  // As pzstd writes: the length of each frame in a frame to be skipped.
+  const std::string skipped("\x50\x2A\x4D\x18\x04\0\0\0size", 12);
+  const std::string pieces = skipped + Zstd(text.substr(0, 999)) + skipped + Zstd(text.substr(999));
+  CHECK(*ReadLines(dir.Write("pzst", pieces)) == expected);
 }
 
 TEST_CASE("a byte order mark and carriage returns are taken off") {

@@ -233,6 +233,7 @@ class Preparation {
   }
 
   absl::Status AddText(std::span<const int32_t> ids) {
+    if (ids.empty()) return absl::OkStatus();  // of characters alone that the tokenizer drops
     const auto longest = static_cast<size_t>(input_.max_length);
     // An example that one segment fills has no cut for a next one to begin at: it would always
     // have a random one. Of four parts without [CLS] and two [SEP] it has several.

@@ -168,6 +168,13 @@ std::string_view UnreadFormat(std::string_view start) {
   return {};
 }
 
+// A frame, or one to be skipped, as pzstd writes before each (RFC 8878, 3.1).
+bool IsZstandard(std::string_view start) {
+  return start.starts_with("\x28\xB5\x2F\xFD") ||
+         (start.size() >= 4 && start[0] >= 0x50 && start[0] <= 0x5F &&
+          start.substr(1).starts_with("\x2A\x4D\x18"));
+}
+
 absl::StatusOr<std::unique_ptr<ByteSource>> SourceOf(const std::string& path, int fd) {
   if (fd < 0) return SystemError(path, "cannot be opened");
   auto file = std::make_unique<PlainSource>(path, fd);
@@ -186,7 +193,7 @@ absl::StatusOr<std::unique_ptr<ByteSource>> SourceOf(const std::string& path, in
   std::unique_ptr<ByteSource> source;
   if (start.starts_with("\x1F\x8B")) {
     source = std::make_unique<GzipSource>(std::move(file));
-  } else if (start.starts_with("\x28\xB5\x2F\xFD")) {
+  } else if (IsZstandard(start)) {
     source = std::make_unique<ZstdSource>(std::move(file));
   } else {
     source = std::move(file);
