@@ -130,7 +130,7 @@ TEST_CASE("a link is replaced in one step, and folders are made with their paren
   REQUIRE(MakeDirectories(folder.File("a/b")).ok());
   REQUIRE(MakeDirectories(folder.File("a/b")).ok());
   for (const char* target : {"a", "a/b"}) {
-    REQUIRE(ReplaceSymlink(target, folder.File("link")).ok());
+    REQUIRE(ReplaceLink(target, folder.File("link")).ok());
     CHECK(std::filesystem::read_symlink(folder.File("link")) == target);
   }
   CHECK(ParentOf("dir/name") == "dir");

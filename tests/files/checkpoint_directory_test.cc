@@ -3,6 +3,8 @@
 #include "dtrain/files/checkpoint_directory.h"
 
 #include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <functional>
@@ -11,6 +13,7 @@
 #include "dtrain/base/crc.h"
 #include "dtrain/base/log.h"
 #include "testing/file_testing.h"
+#include "testing/without_links.h"
 
 namespace dtrain {
 namespace {
@@ -195,6 +198,30 @@ TEST_CASE("rotation keeps the last, the best and every n-th") {
   CHECK(ListCheckpoints(folder.path()) == std::vector<int64_t>{40, 50, 80, 90});
   CHECK(fs::read_symlink(folder.File("best-bleu")) == "step-00000050");
   CHECK_THROWS_AS(directory.MarkBest("bleu", 20), CheckError);
+}
+
+TEST_CASE("where no links can be made, files hold what these would point to") {
+  const TemporaryFolder folder;
+  CheckpointDirectory directory = OpenDirectory(folder, {.keep_last = 1});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    bool good = testing::ForbidLinks() && directory.Save(1, SomeFiles(), "auc").ok() &&
+                directory.MarkBest("bleu", 1).ok();
+    for (const int64_t step : {2, 3}) good = good && directory.Save(step, SomeFiles()).ok();
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(status == 0);
+  CHECK(ListCheckpoints(folder.path()) == std::vector<int64_t>{1, 3});
+  CHECK(ReadTestFile(folder.File("last")) == "step-00000003");
+  CHECK(OpenCheckpoint(folder.path(), "bleu")->step() == 1);
+  CHECK(OpenCheckpoint(folder.path(), "auc")->step() == 1);
+  CHECK(OpenCheckpoint(folder.path())->step() == 3);
+  // Links again.
+  REQUIRE(directory.Save(4, SomeFiles(), "bleu").ok());
+  CHECK(fs::read_symlink(folder.File("last")) == "step-00000004");
+  CHECK(OpenCheckpoint(folder.path(), "bleu")->step() == 4);
 }
 
 TEST_CASE("what an interrupted save left is removed and never read") {

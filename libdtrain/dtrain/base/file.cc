@@ -233,15 +233,26 @@ absl::Status MakeDirectories(const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::Status ReplaceSymlink(const std::string& target, const std::string& link) {
+absl::Status ReplaceLink(const std::string& target, const std::string& link) {
   const std::string temporary = TemporaryName(link);
-  if (::symlink(target.c_str(), temporary.c_str()) != 0) return FileError(link, "link", errno);
+  if (::symlink(target.c_str(), temporary.c_str()) != 0) {
+    const bool has_links = errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS;
+    return has_links ? FileError(link, "link", errno) : WriteFileAtomically(link, target);
+  }
   if (::rename(temporary.c_str(), link.c_str()) != 0) {
     const int error = errno;
     ::unlink(temporary.c_str());
     return FileError(link, "link", error);
   }
   return SyncDirectory(ParentOf(link));
+}
+
+std::string LinkTarget(const std::string& link) {
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::read_symlink(link, error);
+  if (!error) return target.string();
+  if (!std::filesystem::is_regular_file(link, error)) return "";
+  return ReadWholeFile(link).value_or("");
 }
 
 std::string ParentOf(const std::string& path) {

@@ -88,8 +88,11 @@ class MappedFile {
 // Makes the names in a folder durable.
 absl::Status SyncDirectory(const std::string& path);
 absl::Status MakeDirectories(const std::string& path);
-// Points `link` to `target` (relative to the link's folder) in one step.
-absl::Status ReplaceSymlink(const std::string& target, const std::string& link);
+// Points `link` to `target` (relative to the link's folder) in one step. Where the file system has
+// no symbolic links it becomes a file that holds the target.
+absl::Status ReplaceLink(const std::string& target, const std::string& link);
+// What it points to; "" where it is not there, or neither.
+std::string LinkTarget(const std::string& link);
 
 // "dir/name" -> "dir", "name" -> ".".
 std::string ParentOf(const std::string& path);

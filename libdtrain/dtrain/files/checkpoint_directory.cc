@@ -28,6 +28,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kStepPrefix = "step-";
 constexpr std::string_view kTemporaryPrefix = ".tmp-";
 constexpr std::string_view kBestPrefix = "best-";
+constexpr std::string_view kLast = "last";
 
 // Names in a folder; none if it cannot be read.
 std::vector<std::string> NamesIn(const std::string& path) {
@@ -142,9 +143,9 @@ absl::StatusOr<SavedCheckpoint> CheckpointDirectory::Save(int64_t step,
   }
   // Before anything is deleted: what is linked stays.
   if (!best_metric.empty()) {
-    DT_RETURN_IF_ERROR(ReplaceSymlink(name, path_ + "/" + BestLink(best_metric)));
+    DT_RETURN_IF_ERROR(ReplaceLink(name, path_ + "/" + BestLink(best_metric)));
   }
-  DT_RETURN_IF_ERROR(ReplaceSymlink(name, path_ + "/last"));
+  DT_RETURN_IF_ERROR(ReplaceLink(name, path_ + "/" + std::string(kLast)));
   Rotate();
   return SavedCheckpoint{path_ + "/" + name, *bytes, timer.Seconds()};
 }
@@ -153,9 +154,8 @@ absl::Status CheckpointDirectory::MarkBest(std::string_view metric, int64_t step
   const std::string name = CheckpointName(step);
   DT_CHECK(Has(step)) << "only a saved checkpoint can be the best";
   const std::string link = path_ + "/" + BestLink(metric);
-  std::error_code error;
-  if (fs::read_symlink(link, error) == name && !error) return absl::OkStatus();
-  DT_RETURN_IF_ERROR(ReplaceSymlink(name, link));
+  if (LinkTarget(link) == name) return absl::OkStatus();
+  DT_RETURN_IF_ERROR(ReplaceLink(name, link));
   Rotate();
   return absl::OkStatus();
 }
@@ -175,9 +175,8 @@ bool CheckpointDirectory::Has(int64_t step) const {
 void CheckpointDirectory::Rotate() const {
   std::set<std::string> linked;
   for (const std::string& name : NamesIn(path_)) {
-    std::error_code error;
-    const fs::path target = fs::read_symlink(path_ + "/" + name, error);
-    if (!error) linked.insert(target.filename().string());
+    if (name != kLast && !name.starts_with(kBestPrefix)) continue;
+    linked.insert(fs::path(LinkTarget(path_ + "/" + name)).filename().string());
   }
   std::vector<int64_t> steps = ListCheckpoints(path_);
   if (steps.size() <= static_cast<size_t>(rotation_.keep_last)) return;
@@ -236,16 +235,17 @@ absl::StatusOr<Checkpoint> OpenCheckpoint(const std::string& path, std::string_v
   }
   const std::string folder = fs::exists(path + "/ckpt", error) ? path + "/ckpt" : path;
   if (!metric.empty()) {
-    const std::string best = folder + "/" + BestLink(metric);
-    if (!fs::is_symlink(best, error)) {
+    const std::string best = LinkTarget(folder + "/" + BestLink(metric));
+    if (best.empty()) {
       const std::string kept = BestMetricOf(path);
       return UsageError(
           absl::StrFormat("%s keeps no best checkpoint by %s%s; name one, like %s/step-00001000",
                           path, metric, kept.empty() ? "" : ", only by " + kept, folder));
     }
-    absl::StatusOr<Checkpoint> checkpoint = Checkpoint::Open(best);
+    absl::StatusOr<Checkpoint> checkpoint = Checkpoint::Open((fs::path(folder) / best).string());
     if (checkpoint.ok()) return checkpoint;
-    LogWarning(absl::StrFormat("%s is refused: %s", best, ToAbsl(MessageOf(checkpoint.status()))));
+    LogWarning(absl::StrFormat("%s, the best by %s, is refused: %s", best, metric,
+                               ToAbsl(MessageOf(checkpoint.status()))));
   }
   DT_ASSIGN_OR_RETURN(std::optional<Checkpoint> latest, FindLatestGood(folder));
   if (latest) return *std::move(latest);
