@@ -289,6 +289,24 @@ std::string BarriersWait(Communicator& comm) {
   return Join({wrong, ExpectOk(pending.Wait()), ExpectAll("the sum", values, comm.size())});
 }
 
+std::string BarriersOfThreadsMeetInTheirOrder(Communicator& comm) {
+  Collectives collectives(comm, {.timeout_seconds = 10});
+  // Rank 0's overlap, the others' come one by one.
+  const int overlapping = comm.is_root() ? 3 : 1;
+  std::vector<std::string> wrong(3);
+  for (int first = 0; first < 3; first += overlapping) {
+    std::vector<std::thread> threads;
+    for (int i = first; i < first + overlapping; ++i) {
+      threads.emplace_back([&, i] { wrong[i] = ExpectOk(collectives.Barrier()); });
+    }
+    if (comm.is_root()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (first == 0) comm.Barrier();
+    for (std::thread& thread : threads) thread.join();
+    if (!comm.is_root()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return Join({wrong[0], wrong[1], wrong[2]});
+}
+
 std::string JoinedRanksAddNothing(Communicator& comm) {
   Collectives collectives(comm);
   const int n = comm.size();
@@ -378,6 +396,7 @@ const std::vector<CommunicatorCase>& ReductionCases() {
       {"14: groups of ranks", GroupsOfRanks},
       {"22: reduce-scatter of uneven rows", ReduceScatterOfUnevenRows},
       {"23, 24: barriers", BarriersWait},
+      {"barriers of several threads", BarriersOfThreadsMeetInTheirOrder},
       {"25: ranks that joined add nothing", JoinedRanksAddNothing},
       {"26: other collectives fail beside joined ranks", JoinRefusesOtherCollectives},
       {"integers have no average", IntegersHaveNoAverage},

@@ -328,6 +328,16 @@ TEST_CASE("a rank that throws fails the others' tensors") {
                     Catch::Contains("broken"));
 }
 
+TEST_CASE("a rank that throws does not wait for one that waits for it elsewhere") {
+  CHECK_THROWS_WITH(RunRanks(2,
+                             [](Communicator& comm) {
+                               Collectives collectives(comm, {.timeout_seconds = 0});
+                               DT_CHECK(comm.rank() != 1) << "broken";
+                               comm.Barrier();
+                             }),
+                    Catch::Contains("broken"));
+}
+
 // A sum of two tensors in one exchange, or a gather, on a queue that has no memory on rank 1.
 std::vector<absl::Status> WithoutMemory(bool gathers, bool fails) {
   return RunRanks(3, [&](Communicator& comm) {

@@ -43,6 +43,8 @@ CollectiveQueue::CollectiveQueue(std::unique_ptr<Communicator> comm,
 CollectiveQueue::~CollectiveQueue() {
   {
     const std::lock_guard lock(mutex_);
+    // A rank that is thrown out of its work must not wait for the others.
+    if (std::uncaught_exceptions() > 0 && abort_.empty()) abort_ = "its work has failed";
     closing_ = true;
     wake_.notify_all();
   }
@@ -59,14 +61,13 @@ std::shared_ptr<CollectiveResult> CollectiveQueue::Submit(
   if (name.empty()) {
     name = absl::StrCat("nameless ", ToAbsl(Name(collective->request.kind)), " ", nameless_++);
   }
-  if (collective->request.kind == CollectiveKind::kBarrier) {
-    // Threads may be at one each: whichever of the others' it meets.
-    const std::string first = name;
-    for (int n = 2; names_.contains(name); ++n) name = absl::StrCat(first, " ", n);
-  }
   result->hurry = [this] { Hurry(); };
   if (!closed_.ok()) {
     result->Finish(closed_);
+  } else if (collective->request.kind == CollectiveKind::kBarrier && names_.contains(name)) {
+    // Threads may be at one each. Which of them overlap differs between ranks: they go in turns, so
+    // that each rank's n-th meets the others' n-th.
+    later_barriers_.push_back(std::move(collective));
   } else if (!names_.insert(name).second) {
     result->Finish(
         {ExitCode::kUsage, absl::StrCat("\"", name,
@@ -377,10 +378,7 @@ void CollectiveQueue::Execute(const std::vector<int>& ready_numbers) {
   for (const CollectiveExecutor::Work& work : batch) {
     const std::string& name = work.agreed.request.name;
     if (!work.submitted) continue;
-    {
-      const std::lock_guard lock(mutex_);
-      names_.erase(name);
-    }
+    FreeName(work.agreed.request);
     pending_.erase(name);
     work.submitted->result->Finish({});
   }
@@ -390,12 +388,19 @@ void CollectiveQueue::Finish(const std::string& name, CollectiveOutcome outcome)
   const auto found = pending_.find(name);
   if (found == pending_.end()) return;
   const std::shared_ptr<CollectiveResult> result = found->second.submitted->result;
+  FreeName(found->second.submitted->request);
   pending_.erase(found);
-  {
-    const std::lock_guard lock(mutex_);
-    names_.erase(name);
-  }
   result->Finish(std::move(outcome));
+}
+
+void CollectiveQueue::FreeName(const CollectiveRequest& request) {
+  const std::lock_guard lock(mutex_);
+  if (!later_barriers_.empty() && later_barriers_.front()->request.name == request.name) {
+    submitted_.push_back(std::move(later_barriers_.front()));
+    later_barriers_.pop_front();
+  } else {
+    names_.erase(request.name);
+  }
 }
 
 void CollectiveQueue::FinishJoin() {
@@ -454,6 +459,8 @@ void CollectiveQueue::Close(const CollectiveOutcome& outcome) {
     const std::lock_guard lock(mutex_);
     if (closed_.ok()) closed_ = outcome;
     submissions = std::exchange(submitted_, {});
+    for (auto& barrier : later_barriers_) submissions.push_back(std::move(barrier));
+    later_barriers_.clear();
     names_.clear();
   }
   for (const auto& submitted : submissions) submitted->result->Finish(outcome);

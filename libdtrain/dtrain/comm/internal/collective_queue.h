@@ -13,6 +13,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -78,6 +79,8 @@ class CollectiveQueue {
   std::vector<int> ReadyNumbers(const std::vector<uint64_t>& votes) const;
   void Execute(const std::vector<int>& ready_numbers);
   void Finish(const std::string& name, CollectiveOutcome outcome);
+  // A request of this rank's has ended: its name may be submitted again, or is the next barrier's.
+  void FreeName(const CollectiveRequest& request);
   void FinishJoin();
   void WatchTable();
   // CloseWith(give_up_) while this rank's votes are out: the others may execute what it voted for,
@@ -116,7 +119,9 @@ class CollectiveQueue {
   std::condition_variable wake_;
   Submissions submitted_;
   std::unordered_set<std::string> names_;  // in flight
-  CollectiveOutcome closed_;               // not OK: nothing is taken any more
+  // Barriers of other threads, behind the one in flight.
+  std::deque<std::unique_ptr<SubmittedCollective>> later_barriers_;
+  CollectiveOutcome closed_;  // not OK: nothing is taken any more
   bool closing_ = false;
   bool hurry_ = false;
   int64_t nameless_ = 0;
