@@ -98,6 +98,7 @@ TEST_CASE("matrices whose factors are more than half of them are not worth it") 
   CHECK(internal::PaysAtRank({16, 16}, 4));
   CHECK_FALSE(internal::PaysAtRank({16, 15}, 4));
   CHECK_FALSE(internal::PaysAtRank({512, 1}, 1));
+  CHECK_FALSE(internal::PaysAtRank({0, 0}, 1));  // no matrix
 }
 
 }  // namespace

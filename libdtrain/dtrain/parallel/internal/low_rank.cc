@@ -43,7 +43,7 @@ void Scale(float* row, int64_t length, double factor) {
 }  // namespace
 
 bool PaysAtRank(const MatrixSize& size, int rank) {
-  return 2 * (size.rows + size.columns) * rank <= size.elements();
+  return size.elements() > 0 && 2 * (size.rows + size.columns) * rank <= size.elements();
 }
 
 void OrthonormaliseRows(float* rows, int count, int64_t length) {

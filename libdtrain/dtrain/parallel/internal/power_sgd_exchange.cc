@@ -96,7 +96,7 @@ void PowerSgdExchange::AddBucket(const BucketRange& range,
   for (const GradientRange& parameter : parameters) {
     const MatrixSize size{parameter.rows, parameter.columns};
     if (parameter.begin < range.begin || parameter.end > range.end ||
-        !PaysAtRank(size, options_.rank) || size.elements() == 0) {
+        !PaysAtRank(size, options_.rank)) {
       continue;
     }
     DT_CHECK_LE(size.elements(), parameter.end - parameter.begin) << parameter.name;
