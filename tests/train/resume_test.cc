@@ -1,7 +1,9 @@
 // resume_test.cc - a run that stops and goes on is the run that never stopped, bit for bit.
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "dtrain/files/checkpoint_directory.h"
@@ -256,6 +258,23 @@ TEST_CASE("a request of any rank writes a checkpoint and the run goes on") {
   run.stop_flags = &flags;
   run.before_update = [&flags](int64_t step, ParameterSet&) {
     if (step == 5) flags.checkpoint = true;
+  };
+  CHECK(TrainToy(run)[0].reason == "max_steps");
+  CHECK(ListCheckpoints(folder.File("ckpt")) == std::vector<int64_t>{6, kFullToySteps});
+}
+
+TEST_CASE("a signal that is heard in two updates is one request, however long they take") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder folder;
+  ToyRun run = FullToyRun(corpus, folder, 1);
+  run.trainer.checkpoint_every = {};
+  run.trainer.eval_every = {};
+  StopFlags flags;
+  run.stop_flags = &flags;
+  run.before_update = [&flags](int64_t step, ParameterSet&) {
+    // The second rank to hear it does so behind the first one's sums.
+    if (step == 5 || step == 6) flags.checkpoint = true;
+    if (step == 6) std::this_thread::sleep_for(std::chrono::milliseconds(1200));
   };
   CHECK(TrainToy(run)[0].reason == "max_steps");
   CHECK(ListCheckpoints(folder.File("ckpt")) == std::vector<int64_t>{6, kFullToySteps});

@@ -17,8 +17,8 @@ namespace dtrain {
 // end the process, as they do by default; a HUP that is ignored (nohup) stays so.
 void WatchSignals();
 
-// From here on TERM, INT and HUP set the flags instead; a second INT still ends the process. For
-// who looks at the flags.
+// From here on TERM, INT and HUP set the flags instead; an INT after one of them still ends the
+// process. For who looks at the flags.
 StopFlags& TakeStopRequests();
 
 // From here on TERM ends the process at once: it is no request any more. On the main thread.

@@ -101,7 +101,8 @@ absl::StatusOr<TrainResult> Trainer::Run() {
   DT_RETURN_IF_ERROR(CheckEnds(options_));
   ctx_.set_training(true);
   clock_.Restart();
-  elapsed_ = window_.start = last_checkpoint_ = Elapsed();
+  window_.start = Elapsed();
+  elapsed_ = last_checkpoint_ = resumed_seconds_;  // the same on all ranks
   // A resumed run that is already complete must not make another update.
   std::string reason = EndReason({});
   if (reason.empty()) WarnOfLateStarts();
@@ -259,7 +260,13 @@ void Trainer::ReduceSums(Update& update) {
       << "the task foretold " << task_.global_tokens() << " tokens, its losses count "
       << update.sums.tokens;
   update.source_tokens = sums[1];
-  update.requests = {.checkpoint = sums[2] > 0.0, .stop = sums[3] > 0.0, .timeline = sums[5] > 0.0};
+  const Requests heard = {
+      .checkpoint = sums[2] > 0.0, .stop = sums[3] > 0.0, .timeline = sums[5] > 0.0};
+  // Some ranks may hear a signal just before an update's sums and others just behind them.
+  update.requests = {.checkpoint = heard.checkpoint && !heard_.checkpoint,
+                     .stop = heard.stop,
+                     .timeline = heard.timeline && !heard_.timeline};
+  heard_ = heard;
   update.elapsed = sums[4];
 }
 

@@ -332,6 +332,7 @@ class Trainer {
   double resumed_seconds_ = 0.0;
   double elapsed_ = 0.0;
   double last_checkpoint_ = 0.0;
+  Requests heard_;     // before the last update
   Requests requests_;  // that wait for the end of a round
   double last_request_ = -std::numeric_limits<double>::infinity();
   double last_toggle_ = -std::numeric_limits<double>::infinity();
