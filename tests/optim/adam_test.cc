@@ -193,8 +193,12 @@ TEST_CASE("updates are those of PyTorch's AdamW, Google's for BERT and NVIDIA's 
         CHECK(testing::GoldenError(golden, name, parameter->master()) < 1e-5);
       }
     }
-    CHECK(adam.TrustRatios(stream).size() ==
-          (kind.config.trust_ratio == AdamConfig::TrustRatio::kNone ? 0u : 5u));
+    const size_t ratios = kind.config.trust_ratio == AdamConfig::TrustRatio::kNone ? 0 : 5;
+    CHECK(adam.TrustRatios(stream).size() == ratios);
+    // A shard of everything is no shard.
+    Adam whole(weights.parameters, kind.config, {{0, 8}, {8, weights.parameters.size()}});
+    whole.Step(0.1f, 1.0f, stream);
+    CHECK(whole.TrustRatios(stream).size() == ratios);
   }
 }
 

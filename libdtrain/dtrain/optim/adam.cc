@@ -13,12 +13,7 @@
 namespace dtrain {
 
 Adam::Adam(ParameterSet& parameters, const AdamConfig& config)
-    : Adam(parameters, config, {{0, parameters.size()}}) {
-  if (config.trust_ratio == AdamConfig::TrustRatio::kNone) return;
-  Stream stream(parameters.weights().device());
-  lamb_ = MakeTable(stream);
-  stream.Synchronize();
-}
+    : Adam(parameters, config, {{0, parameters.size()}}) {}
 
 Adam::Adam(ParameterSet& parameters, const AdamConfig& config, std::vector<ParameterRange> shard)
     : parameters_(parameters), config_(config), shard_(std::move(shard)) {
@@ -41,6 +36,7 @@ Adam::Adam(ParameterSet& parameters, const AdamConfig& config, std::vector<Param
   }
   step_ = Empty(*arena_, {AdamStep::kValues}, DType::kFloat32);
   decay_ = Empty(*arena_, {1}, DType::kFloat32);
+  if (config.trust_ratio != AdamConfig::TrustRatio::kNone) lamb_ = MakeTable(stream);
   stream.Synchronize();
 }
 
