@@ -136,6 +136,10 @@ void CheckLargeProducts() {
     CHECK(ErrorOf<T, C>({70, 2100, 520, {.accumulate = true}, 0}) <= kTolerance<C>);
     CHECK(ErrorOf<T, C>({300, 90, 1500, {.accumulate = true}, 0}) <= kTolerance<C>);
     CHECK(ErrorOf<T, C>({80, 200, 1100, {.transpose_a = true}, 4}) <= kTolerance<C>);
+    // Rows 2 KiB of float32 apart, of either side.
+    CHECK(ErrorOf<T, C>({500, 70, 600, {.transpose_a = true}, 12}) <= kTolerance<C>);
+    CHECK(ErrorOf<T, C>({70, 1024, 300, {.transpose_a = true, .accumulate = true}, 0}) <=
+          kTolerance<C>);
   }
   SetNumThreads(threads);
 }

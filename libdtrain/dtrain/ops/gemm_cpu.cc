@@ -34,6 +34,15 @@ constexpr int64_t kSmallestPiece = 16;
 constexpr size_t kScratchpadSlot = 2;   // oneDNN's, beside padded operands
 constexpr size_t kMaxPrimitives = 512;  // per thread; a model's step needs tens
 constexpr int64_t kCastGrain = 1 << 14;
+constexpr int64_t kCollidingFloats = 512;  // 2 KiB of the 4 KiB after which a cache's sets repeat
+constexpr int64_t kSmallSide = 512;        // up to which spacing rows gained
+constexpr int64_t kTokensAtOnce = 256;
+
+bool OneDnnHas(dnnl::cpu_isa isa) {
+  const auto has = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto wanted = static_cast<unsigned>(isa);
+  return (has & wanted) == wanted;
+}
 
 // ---- float32 -----------------------------------------------------------------------------------
 
@@ -47,7 +56,7 @@ void FillRowsWithBias(const GemmArgs& args) {
   });
 }
 
-void Sgemm(const GemmArgs& args) {
+void SgemmAsItLies(const GemmArgs& args) {
   if (args.bias != nullptr) FillRowsWithBias(args);
   const float beta = args.accumulate || args.bias != nullptr ? 1.0f : 0.0f;
   const dnnl_status_t status = dnnl_sgemm(
@@ -58,10 +67,56 @@ void Sgemm(const GemmArgs& args) {
                                    << args.k << " returned " << static_cast<int>(status);
 }
 
+// Whether all rows begin in the same few lines of a first-level cache.
+bool RowsCollide(int64_t stride) { return stride % kCollidingFloats == 0; }
+
+int64_t SpacedStride(int64_t columns) { return RowsCollide(columns) ? columns + 16 : columns; }
+
+// oneDNN without AVX-512 reads both sides of a small weight gradient where they lie.
+bool GainsBySpacedRows(const GemmArgs& args) {
+  static const bool reads_in_place = !OneDnnHas(dnnl::cpu_isa::avx512_core);
+  return reads_in_place && args.transpose_a && !args.transpose_b &&
+         std::min(args.m, args.n) <= kSmallSide &&
+         (RowsCollide(args.a_stride) || RowsCollide(args.b_stride));
+}
+
+// c = a^T b, some tokens at a time, whose rows are copied to where they do not collide.
+void SgemmOfSpacedRows(const GemmArgs& args) {
+  GemmArgs piece = args;
+  piece.a_stride = SpacedStride(args.m);
+  piece.b_stride = SpacedStride(args.n);
+  float* const a = ThreadScratch<float>(0, kTokensAtOnce * piece.a_stride);
+  float* const b = ThreadScratch<float>(1, kTokensAtOnce * piece.b_stride);
+  piece.a = a;
+  piece.b = b;
+  for (int64_t token = 0; token < args.k; token += kTokensAtOnce) {
+    piece.k = std::min(kTokensAtOnce, args.k - token);
+    const float* const from_a = static_cast<const float*>(args.a) + token * args.a_stride;
+    const float* const from_b = static_cast<const float*>(args.b) + token * args.b_stride;
+    ParallelFor(piece.k, std::max<int64_t>(1, kCastGrain / (args.m + args.n)),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t row = begin; row < end; ++row) {
+                    std::copy_n(from_a + row * args.a_stride, args.m, a + row * piece.a_stride);
+                    std::copy_n(from_b + row * args.b_stride, args.n, b + row * piece.b_stride);
+                  }
+                });
+    SgemmAsItLies(piece);
+    piece.accumulate = true;
+    piece.bias = nullptr;
+  }
+}
+
+void Sgemm(const GemmArgs& args) {
+  GainsBySpacedRows(args) ? SgemmOfSpacedRows(args) : SgemmAsItLies(args);
+}
+
 // ---- bfloat16 where oneDNN has no fast kernels: through float32 ---------------------------------
 
 struct Matrix {
   int64_t rows, columns, stride;
+  // Of its float32 copy.
+  int64_t wide_stride() const { return SpacedStride(columns); }
+  int64_t wide_size() const { return rows * wide_stride(); }
 };
 
 void Widen(const BFloat16* x, const Matrix& shape, float* y) {
@@ -69,7 +124,7 @@ void Widen(const BFloat16* x, const Matrix& shape, float* y) {
               [&](int64_t begin, int64_t end) {
                 for (int64_t r = begin; r < end; ++r) {
                   for (int64_t i = 0; i < shape.columns; ++i) {
-                    y[r * shape.columns + i] = static_cast<float>(x[r * shape.stride + i]);
+                    y[r * shape.wide_stride() + i] = static_cast<float>(x[r * shape.stride + i]);
                   }
                 }
               });
@@ -80,7 +135,7 @@ void Narrow(const float* x, const Matrix& shape, BFloat16* y) {
               [&](int64_t begin, int64_t end) {
                 for (int64_t r = begin; r < end; ++r) {
                   for (int64_t i = 0; i < shape.columns; ++i) {
-                    y[r * shape.stride + i] = BFloat16(x[r * shape.columns + i]);
+                    y[r * shape.stride + i] = BFloat16(x[r * shape.wide_stride() + i]);
                   }
                 }
               });
@@ -93,18 +148,18 @@ void GemmThroughFloat(const GemmArgs& args) {
                     args.b_stride};
   const Matrix c = {args.m, args.n, args.c_stride};
   GemmArgs wide = args;
-  float* const wide_a = ThreadScratch<float>(0, a.rows * a.columns);
-  float* const wide_b = ThreadScratch<float>(1, b.rows * b.columns);
+  float* const wide_a = ThreadScratch<float>(0, a.wide_size());
+  float* const wide_b = ThreadScratch<float>(1, b.wide_size());
   Widen(static_cast<const BFloat16*>(args.a), a, wide_a);
   Widen(static_cast<const BFloat16*>(args.b), b, wide_b);
   wide.a = wide_a;
-  wide.a_stride = a.columns;
+  wide.a_stride = a.wide_stride();
   wide.b = wide_b;
-  wide.b_stride = b.columns;
+  wide.b_stride = b.wide_stride();
   const bool narrow_c = args.c_type == DType::kBFloat16;
   if (narrow_c) {
-    wide.c = ThreadScratch<float>(2, c.rows * c.columns);
-    wide.c_stride = c.columns;
+    wide.c = ThreadScratch<float>(2, c.wide_size());
+    wide.c_stride = c.wide_stride();
     if (args.accumulate) Widen(static_cast<BFloat16*>(args.c), c, static_cast<float*>(wide.c));
     if (args.bias != nullptr) {
       float* const wide_bias = ThreadScratch<float>(3, args.n);
@@ -117,12 +172,8 @@ void GemmThroughFloat(const GemmArgs& args) {
 }
 
 bool HasFastBFloat16() {
-  static const bool has = [] {
-    using dnnl::cpu_isa;
-    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-    const auto wanted = static_cast<unsigned>(cpu_isa::avx512_core_bf16);
-    return BestCpuIsa() >= CpuIsa::kAvx512 && (isa & wanted) == wanted;
-  }();
+  static const bool has =
+      BestCpuIsa() >= CpuIsa::kAvx512 && OneDnnHas(dnnl::cpu_isa::avx512_core_bf16);
   return has;
 }
 
