@@ -276,6 +276,12 @@ TEST_CASE(
   CHECK(multi.exit_code == 0);
   CHECK(ValueOf(multi.output, "auc") == "1.0000");
   CHECK(std::filesystem::exists(toy.File("multi/ckpt/best-auc")));
+  const std::string use = " --run_dir=" + toy.File("multi") + " data.test=" + toy.File("new.tsv");
+  REQUIRE(toy.Run(1, "predict" + use + " data.label=p,q").exit_code == 0);
+  CHECK_THAT(ReadTestFile(toy.File("multi/predictions.tsv")),
+             Catch::StartsWith("id\tlabel\tp_x\tp_y\n"));
+  CheckFailed(toy.Run(1, "predict" + use + " data.label="), 2,
+              {"data.label= is for classes and values"});
   const Outcome undefined =
       toy.Train(both +
                 "2 trainer.best_metric=auc_y trainer.early_stop.metric=auc_y trainer.max_epochs=0 "
@@ -353,7 +359,7 @@ TEST_CASE("texts without a header and without labels are predicted") {
   CHECK(CountOf(ReadTestFile(toy.File("run/predictions.tsv")), "\n") == 3);
   CHECK_THAT(toy.Run(1, "eval" + texts).output, Catch::Contains("(2 texts)  no labels"));
   CheckFailed(toy.Run(1, "predict" + texts + " data.labels=multi"), 2,
-              {"data.label= is for classes and values"});
+              {"of the kind classes, those of the texts are multi by data.labels"});
   CheckFailed(toy.Run(2, "predict" + texts + " predict.output=" + toy.File("new.tsv")), 2,
               {"predict.output: ", "new.tsv is the file that is read"});
   CHECK(ReadTestFile(toy.File("new.tsv")) == "a good film\na bad film\n");
@@ -368,6 +374,8 @@ TEST_CASE("a squared error has no perplexity") {
   CHECK(values.exit_code == 0);
   CHECK_THAT(values.output, Catch::Contains("loss "));
   CHECK(CountOf(values.output, "ppl ") == 0);
+  CheckFailed(toy.Train("data.dev= data.hold_out=0.001 run.run_dir=" + toy.File("held")), 3,
+              {"train.tsv: data.hold_out leaves no row for one side"});
   const Outcome classes = toy.Train(set + "run.run_dir=" + toy.File("classes"));
   CHECK(CountOf(classes.output, "ppl ") > 0);
 }

@@ -21,7 +21,15 @@ absl::Status ValidateLabels(const proto::ClassificationDataConfig& data) {
   if (data.weights() != proto::ClassificationDataConfig::none && !data.jigsaw()) {
     return UsageError("data.weights is computed from Jigsaw's columns: set data.jigsaw=true");
   }
+  if (data.jigsaw_auxiliary() && !data.jigsaw()) {
+    return UsageError("data.jigsaw_auxiliary is of Jigsaw's columns: set data.jigsaw=true");
+  }
   return absl::OkStatus();
+}
+
+absl::Status ValidateGlueFolder(const proto::ClassificationDataConfig& data) {
+  if (data.glue().empty() || !data.glue_dir().empty()) return absl::OkStatus();
+  return UsageError("data.glue needs data.glue_dir, the folder with the task's train.tsv");
 }
 
 absl::Status ValidateSource(const proto::ClassificationDataConfig& data) {
@@ -30,11 +38,12 @@ absl::Status ValidateSource(const proto::ClassificationDataConfig& data) {
     return UsageError(
         "set data.glue and data.glue_dir, or data.train, data.dev and data.test, not both");
   }
-  // The columns are the task's.
+  // The columns are the task's. A printed configuration states defaults too.
+  const proto::ClassificationDataConfig untouched;
   const std::pair<const char*, bool> columns[] = {
-      {"data.text", data.has_text()},        {"data.text_pair", data.has_text_pair()},
-      {"data.label", data.label_size() > 0}, {"data.id", data.has_id()},
-      {"data.weight", data.has_weight()},    {"data.groups", data.groups_size() > 0}};
+      {"data.text", data.text() != untouched.text()}, {"data.text_pair", !data.text_pair().empty()},
+      {"data.label", data.label_size() > 0},          {"data.id", !data.id().empty()},
+      {"data.weight", !data.weight().empty()},        {"data.groups", data.groups_size() > 0}};
   for (const auto& [key, is_set] : columns) {
     if (!is_set || (data.glue().empty() && !data.jigsaw())) continue;
     return UsageError(absl::StrFormat("%s is set, but the columns are those of %s; leave it out",
@@ -45,9 +54,7 @@ absl::Status ValidateSource(const proto::ClassificationDataConfig& data) {
         "data.groups is for the metrics of subgroups that data.labels=multi has: set that, or "
         "leave data.groups out");
   }
-  if (!data.glue().empty() && data.glue_dir().empty()) {
-    return UsageError("data.glue needs data.glue_dir, the folder with the task's train.tsv");
-  }
+  DT_RETURN_IF_ERROR(ValidateGlueFolder(data));
   return ValidateLabels(data);
 }
 
@@ -72,7 +79,7 @@ absl::Status ValidateWithoutData(const proto::BertConfig& config) {
 absl::Status ValidateBertConfig(const proto::BertConfig& config) {
   DT_RETURN_IF_ERROR(ValidateWithoutData(config));
   DT_RETURN_IF_ERROR(internal::ValidateVocabulary(config));
-  DT_RETURN_IF_ERROR(ValidateSource(config.data()));
+  DT_RETURN_IF_ERROR(ValidateTexts(config));
   if (config.data().glue().empty() && config.data().train_size() == 0) {
     return UsageError("no training data: set data.train, or data.glue and data.glue_dir");
   }
@@ -81,7 +88,11 @@ absl::Status ValidateBertConfig(const proto::BertConfig& config) {
 
 absl::Status ValidateBertUse(const proto::BertConfig& config) {
   DT_RETURN_IF_ERROR(internal::ValidateUse(config));
-  return ValidateLabels(config.data());
+  return ValidateGlueFolder(config.data());
+}
+
+absl::Status ValidateTexts(const proto::BertConfig& config) {
+  return ValidateSource(config.data());
 }
 
 }  // namespace dtrain

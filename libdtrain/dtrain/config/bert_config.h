@@ -23,8 +23,11 @@ absl::Status ValidateBertConfig(const proto::BertConfig& config);
 // The same without what only concerns the data's files: what a config for `dtrain estimate` needs.
 absl::Status ValidateWithoutData(const proto::BertConfig& config);
 
-// Of evaluating or predicting with a model that is there already.
+// Of evaluating or predicting with a model that is there already: what the user says of it.
 absl::Status ValidateBertUse(const proto::BertConfig& config);
+// Where texts come from and which columns they have, of a run or of a trained model with what the
+// user says.
+absl::Status ValidateTexts(const proto::BertConfig& config);
 
 }  // namespace dtrain
 

@@ -105,6 +105,11 @@ class Preparation {
         given.label_kind == LabelKind::kClass && given.label_names.empty() && !given.labels.empty();
     for (const std::string& path : input_.paths) DT_RETURN_IF_ERROR(AddFile(path));
     if (report_.counts.kept == 0) {
+      if (given.share.begin > 0.0 || given.share.end < 1.0) {
+        return DataError(input_.paths[0] +
+                         ": data.hold_out leaves no row for one side; give another share, or "
+                         "data.dev");
+      }
       const bool wants_labels = !given.labels.empty() && !given.labels_optional;
       return DataError(absl::StrFormat("%s: no row of %d is left; give at least one %stext",
                                        input_.paths[0], report_.counts.rows,

@@ -95,9 +95,10 @@ class SetPlan {
  private:
   void Add(Role role, std::string name, std::vector<std::string> paths, ExampleSchema schema) {
     if (role == Role::kTrain && !options_.with_train) return;
-    if (schema.label_kind == LabelKind::kClass && !options_.label_names.empty()) {
-      schema.label_names = options_.label_names;
-    }
+    const bool has_names = schema.label_kind == LabelKind::kClass ||
+                           (schema.label_kind == LabelKind::kMultiLabel &&
+                            schema.labels.size() == options_.label_names.size());
+    if (has_names && !options_.label_names.empty()) schema.label_names = options_.label_names;
     if (!options_.with_labels) schema.labels.clear();
     // Metrics count every text once.
     if (role != Role::kTrain) schema.weight.clear();

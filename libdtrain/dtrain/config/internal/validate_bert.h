@@ -132,6 +132,9 @@ absl::Status ValidateUse(const Config& config) {
   if (config.predict().checkpoint().empty() && config.run().run_dir().empty()) {
     return UsageError("which model? give --run_dir, or predict.checkpoint");
   }
+  if (config.run().resume() != proto::RunConfig().resume()) {
+    return UsageError("run.resume is of training; name a checkpoint by predict.checkpoint");
+  }
   return absl::OkStatus();
 }
 

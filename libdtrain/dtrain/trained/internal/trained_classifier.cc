@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/trained/internal/trained_classifier.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "dtrain/bert.pb.h"
+#include "dtrain/config/bert_config.h"
 #include "dtrain/config/bert_options.h"
 #include "dtrain/config/internal/classifier_config.h"
 #include "dtrain/config/internal/config_values.h"
@@ -25,6 +28,67 @@ void DropTexts(const proto::BertConfig& user, proto::BertConfig& config) {
   own.clear_test();
   own.clear_glue();
   own.clear_glue_dir();
+}
+
+using Labels = proto::ClassificationDataConfig::Labels;
+
+Labels LabelsOf(LabelKind kind) {
+  return kind == LabelKind::kClass   ? proto::ClassificationDataConfig::classes
+         : kind == LabelKind::kValue ? proto::ClassificationDataConfig::value
+                                     : proto::ClassificationDataConfig::multi;
+}
+
+std::string NameOf(LabelKind kind) {
+  return proto::ClassificationDataConfig::Labels_Name(LabelsOf(kind));
+}
+
+// UsageError where the user names other labels than the checkpoint's, or its columns in another
+// order: the outputs would be taken for one another.
+absl::Status CheckNames(const proto::ClassificationDataConfig& user, LabelKind kind,
+                        const std::vector<std::string>& names) {
+  const std::vector<std::string> given(user.label_names().begin(), user.label_names().end());
+  const std::string all = absl::StrJoin(names, ", ");
+  if (!given.empty() && given != names) {
+    return UsageError(absl::StrFormat(
+        "data.label_names: the checkpoint's labels are %s; leave it out, and where the texts' are "
+        "others give data.label=, which predicts without them",
+        kind == LabelKind::kValue ? "values" : all));
+  }
+  for (int i = 0; kind == LabelKind::kMultiLabel && i < user.label_size(); ++i) {
+    const auto found = std::ranges::find(names, user.label(i));
+    if (found == names.end() || found - names.begin() == i) continue;
+    return UsageError(absl::StrFormat(
+        "data.label has \"%s\" as its column %d, the checkpoint as its label %d: give the columns "
+        "in the order of its labels, %s",
+        user.label(i), i + 1, found - names.begin() + 1, all));
+  }
+  return absl::OkStatus();
+}
+
+// The labels are the weights', also where others' texts have taken the place of the run's.
+absl::Status TakeLabels(const proto::ClassificationDataConfig& user, LabelKind kind,
+                        const std::vector<std::string>& names,
+                        proto::ClassificationDataConfig& config) {
+  if (!user.has_labels()) config.set_labels(LabelsOf(kind));
+  DT_ASSIGN_OR_RETURN(const LabelKind now, internal::LabelKindOf(config));
+  if (now != kind) {
+    return UsageError(
+        absl::StrFormat("the checkpoint's labels are of the kind %s, those of the texts are %s by "
+                        "data.%s; leave it "
+                        "out, or name a checkpoint of that kind",
+                        NameOf(kind), NameOf(now),
+                        !config.glue().empty() ? "glue"
+                        : config.jigsaw()      ? "jigsaw"
+                                               : "labels"));
+  }
+  if (config.jigsaw()) return absl::OkStatus();
+  // Of the run, where the user says data.jigsaw=false.
+  if (!user.has_weights()) config.clear_weights();
+  if (!user.has_jigsaw_auxiliary()) config.clear_jigsaw_auxiliary();
+  if (kind == LabelKind::kMultiLabel && config.label_size() == 0) {
+    config.mutable_label()->Add(names.begin(), names.end());
+  }
+  return absl::OkStatus();
 }
 
 // Sizes of the data are those of the weights.
@@ -49,12 +113,17 @@ absl::StatusOr<BertClassifierOptions> TrainedOptions(const TrainedClassifier& tr
 absl::StatusOr<TrainedClassifier> Open(Checkpoint opened, const proto::BertConfig& user) {
   const internal::TrainedProgram<proto::BertConfig> program{
       .name = "bert_classify", .files = {"vocab.txt", "labels.txt"}, .drop_texts = DropTexts};
+  proto::BertConfig own;
+  DT_RETURN_IF_ERROR(internal::ReadTrainedConfig(opened, program.files, program.name, own));
+  DT_ASSIGN_OR_RETURN(const LabelKind kind, internal::LabelKindOf(own.data()));
   DT_ASSIGN_OR_RETURN(auto run, internal::OpenTrainedRun(program, std::move(opened), user));
   auto& [checkpoint, config] = run;
   DT_RETURN_IF_ERROR(internal::CheckSegments(config, checkpoint.path()));
   DT_ASSIGN_OR_RETURN(const std::string labels, checkpoint.ReadText("labels.txt"));
   std::vector<std::string> names = absl::StrSplit(labels, '\n', absl::SkipEmpty());
-  DT_ASSIGN_OR_RETURN(const LabelKind kind, internal::LabelKindOf(config.data()));
+  DT_RETURN_IF_ERROR(CheckNames(user.data(), kind, names));
+  DT_RETURN_IF_ERROR(TakeLabels(user.data(), kind, names, *config.mutable_data()));
+  DT_RETURN_IF_ERROR(ValidateTexts(config));
   return TrainedClassifier{std::move(checkpoint),
                            std::make_shared<const proto::BertConfig>(std::move(config)), kind,
                            std::move(names)};
@@ -83,8 +152,7 @@ absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClas
 absl::StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClassifier& trained,
                                                                const ClassificationShardInfo& info,
                                                                const Runtime& runtime) {
-  DT_ASSIGN_OR_RETURN(BertClassifierOptions options, TrainedOptions(trained));
-  options.loss = LossOf(info.label_kind);
+  DT_ASSIGN_OR_RETURN(const BertClassifierOptions options, TrainedOptions(trained));
   if (OutputsOf(info) != options.num_labels) {
     return UsageError(absl::StrFormat("%s has %d outputs, the texts have %d labels",
                                       trained.checkpoint.path(), options.num_labels,

@@ -1,0 +1,76 @@
+// trained_classifier_test.cc - whose texts and labels a trained classifier is used with.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/trained/internal/trained_classifier.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "dtrain/bert.pb.h"
+#include "dtrain/config/config.h"
+#include "trained/saved_classifier.h"
+
+namespace dtrain {
+namespace {
+
+// A run with this data section and these labels, used with what `user` says of its data section.
+absl::StatusOr<TrainedClassifier> Use(const std::string& data, const std::string& labels,
+                                      const std::string& user) {
+  const testing::SavedRun run(testing::SmallConfig(data), labels);
+  proto::BertConfig config;
+  REQUIRE(MergeConfigText("data { " + user + " }", "user", "", config).ok());
+  config.mutable_predict()->set_checkpoint(run.folder.File("ckpt"));
+  return OpenTrainedClassifier(config);
+}
+
+std::string RefusalOf(const std::string& data, const std::string& labels, const std::string& user) {
+  const absl::Status status = Use(data, labels, user).status();
+  CHECK(ExitCodeOf(status) == ExitCode::kUsage);
+  return std::string(MessageOf(status));
+}
+
+constexpr const char* kToxic = "toxic\ninsult\n";
+constexpr const char* kMulti = "labels: multi label: 'toxic' label: 'insult'";
+
+TEST_CASE("labels stay of the kind that the weights were trained with, whatever texts come") {
+  using Data = proto::ClassificationDataConfig;
+  const auto values = Use("glue: 'sts-b' glue_dir: '/glue'", "", "test: '/new.tsv'");
+  REQUIRE(values.ok());
+  CHECK(values->label_kind == LabelKind::kValue);
+  CHECK(values->config->data().labels() == Data::value);
+
+  const auto jigsaw = Use("jigsaw: true weights: kaggle jigsaw_auxiliary: true", kToxic,
+                          "jigsaw: false test: '/new.tsv'");
+  INFO(std::string(MessageOf(jigsaw.status())));
+  REQUIRE(jigsaw.ok());
+  CHECK(jigsaw->label_kind == LabelKind::kMultiLabel);
+  CHECK(jigsaw->config->data().labels() == Data::multi);
+  CHECK(jigsaw->config->data().label_size() == 2);
+
+  CHECK_THAT(RefusalOf(kMulti, kToxic, "labels: classes"),
+             Catch::Contains("labels are of the kind multi, those of the texts are classes by "
+                             "data.labels; leave it out"));
+  CHECK_THAT(RefusalOf("", "a\nb\n", "glue: 'sts-b' glue_dir: '/glue'"),
+             Catch::Contains("of the kind classes, those of the texts are value by data.glue"));
+}
+
+TEST_CASE("columns of labels may have other names, not another order") {
+  CHECK(Use(kMulti, kToxic, "label: 'x' label: 'y' test: '/new.tsv'").ok());
+  CHECK(Use(kMulti, kToxic, "label: 'toxic' label: 'y' test: '/new.tsv'").ok());
+  CHECK_THAT(RefusalOf(kMulti, kToxic, "label: 'insult' label: 'toxic'"),
+             Catch::Contains("data.label has \"insult\" as its column 1, the checkpoint as its "
+                             "label 2: give the columns in the order of its labels, toxic, "
+                             "insult"));
+  CHECK(Use("", "a\nb\n", "label_names: 'a' label_names: 'b'").ok());
+  CHECK_THAT(RefusalOf("", "a\nb\n", "label_names: 'a' label_names: 'b' label_names: 'c'"),
+             Catch::Contains("data.label_names: the checkpoint's labels are a, b; leave it out"));
+}
+
+TEST_CASE("columns of a GLUE task's own files are refused when it is used, too") {
+  const std::string glue = "glue: 'mrpc' glue_dir: '/glue'";
+  CHECK_THAT(RefusalOf(glue, "0\n1\n", "text: 'foo'"),
+             Catch::Contains("data.text is set, but the columns are those of data.glue"));
+  CHECK(Use(glue, "0\n1\n", "text: 'foo' test: '/new.tsv'").ok());
+}
+
+}  // namespace
+}  // namespace dtrain
