@@ -142,6 +142,35 @@ TEST_CASE("updates that are given are not cut short by the default of max_epochs
   CHECK(UpdatesIn(options(Load({"trainer.max_steps=1000", "trainer.max_epochs=2"}))) == 50);
 }
 
+TEST_CASE("a printed configuration is that of the same run") {
+  const proto::BertConfig defaults = WithDefaults();
+  const auto again = [&](const std::vector<std::string>& overrides, ConfigFormat format) {
+    proto::BertConfig config = WithDefaults();
+    const std::string text = PrintConfig(Load(overrides), format, &defaults);
+    INFO(text);
+    REQUIRE(MergeConfigText(text, "printed", "", config).ok());
+    SettleDefaults(config);
+    return config;
+  };
+  for (const ConfigFormat format : {ConfigFormat::kFull, ConfigFormat::kMinimal}) {
+    // What the .proto file has as its default, and the program has not.
+    const proto::BertConfig config = again({"optimizer.learning_rate=1e-3", "trainer.max_steps=100",
+                                            "trainer.max_epochs=3", "data.lower_case=true"},
+                                           format);
+    CHECK(config.optimizer().learning_rate() == 1e-3f);
+    CHECK(config.trainer().max_steps() == 100);
+    CHECK(config.trainer().max_epochs() == 3);
+    CHECK(config.data().has_lower_case());
+
+    // The task decides over rows and columns, the pretrained weights over the texts' case.
+    const proto::BertConfig glue =
+        again({"data.glue=qqp", "data.glue_dir=/glue", "data.vocabulary=/v"}, format);
+    CHECK(ValidateBertConfig(glue).ok());
+    CHECK_FALSE(glue.data().has_bad_rows());
+    CHECK_FALSE(glue.data().has_lower_case());
+  }
+}
+
 TEST_CASE("the ways to spare a slow network reach the classifier's trainer") {
   const auto options = [](std::vector<std::string> overrides) {
     overrides.insert(overrides.end(), std::begin(kData), std::end(kData));

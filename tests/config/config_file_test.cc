@@ -142,7 +142,7 @@ TEST_CASE("a printed configuration loads back equal") {
   }
 }
 
-TEST_CASE("the full form has every field, the minimal one what differs from the defaults") {
+TEST_CASE("the full form has every field with a default, the minimal one what differs from them") {
   proto::NmtConfig config;
   config.mutable_model()->set_hidden_size(512);
   config.mutable_model()->set_num_heads(4);
@@ -150,6 +150,7 @@ TEST_CASE("the full form has every field, the minimal one what differs from the 
   const std::string full = PrintConfig(config, ConfigFormat::kFull);
   for (const std::string& key : ConfigKeys(*config.GetDescriptor())) {
     if (key.find("train_") != std::string::npos) continue;  // empty lists have no text
+    if (key == "run.comm_timeout") continue;  // the environment's, where it is not set
     CHECK_THAT(full, Catch::Contains(key.substr(key.rfind('.') + 1).append(": ")));
   }
   CHECK(PrintConfig(proto::NmtConfig(), ConfigFormat::kMinimal).empty());

@@ -56,13 +56,15 @@ void SettleDefaults(google::protobuf::Message& config);
 absl::Status CheckRules(const google::protobuf::Message& config);
 
 enum class ConfigFormat {
-  kFull,     // textproto, every field
+  kFull,     // textproto, every field but those that rules.proto's unset_differs leaves unset
   kMinimal,  // textproto, fields that differ from their defaults
   kJson      // every field
 };
 
-// The configuration as text. kFull and kMinimal load back to an equal configuration.
-std::string PrintConfig(const google::protobuf::Message& config, ConfigFormat format);
+// The configuration as text. kFull and kMinimal load back to an equal configuration, where
+// `defaults` is what the program begins with; null: the defaults of the .proto files.
+std::string PrintConfig(const google::protobuf::Message& config, ConfigFormat format,
+                        const google::protobuf::Message* defaults = nullptr);
 
 // Every field of the section `key` ("" is all, "model" one, "model.dropout" a single field) with
 // its default, range, unit and comment. Where `defaults` has a field set, that is the default.

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtrain/config/config.h"
+#include "dtrain/rules.pb.h"
 
 namespace dtrain {
 namespace {
@@ -44,15 +45,18 @@ auto VisitScalar(const Message& message, const FieldDescriptor& field, Visitor v
   }
 }
 
-// The value a field has in a message nobody has touched.
-bool HasDefault(const Message& message, const FieldDescriptor& field) {
-  const std::unique_ptr<Message> fresh(message.New());
+// Whether a field has the same value in both.
+bool IsEqual(const Message& message, const Message& defaults, const FieldDescriptor& field) {
   return VisitScalar(message, field, [&](const auto& value) {
-    return VisitScalar(*fresh, field, [&](const auto& other) {
+    return VisitScalar(defaults, field, [&](const auto& other) {
       if constexpr (std::is_same_v<decltype(value), decltype(other)>) return value == other;
       return false;
     });
   });
+}
+
+const proto::Rules& RulesOf(const FieldDescriptor& field) {
+  return field.options().GetExtension(proto::rules);
 }
 
 // Writes the default into a field that is not set.
@@ -87,13 +91,13 @@ void FillDefaults(Message& message) {
     if (field.is_repeated()) continue;
     if (field.message_type() != nullptr) {
       FillDefaults(*reflection.MutableMessage(&message, &field));
-    } else if (!reflection.HasField(message, &field)) {
+    } else if (!reflection.HasField(message, &field) && !RulesOf(field).unset_differs()) {
       SetDefault(field, message);
     }
   }
 }
 
-void ClearDefaults(Message& message) {
+void ClearDefaults(const Message& defaults, Message& message) {
   const Reflection& reflection = *message.GetReflection();
   std::vector<const FieldDescriptor*> fields;
   reflection.ListFields(message, &fields);
@@ -101,9 +105,10 @@ void ClearDefaults(Message& message) {
     if (field->is_repeated()) continue;
     if (field->message_type() != nullptr) {
       Message& section = *reflection.MutableMessage(&message, field);
-      ClearDefaults(section);
+      ClearDefaults(reflection.GetMessage(defaults, field), section);
       if (section.ByteSizeLong() == 0) reflection.ClearField(&message, field);
-    } else if (HasDefault(message, *field)) {
+    } else if (IsEqual(message, defaults, *field) && !RulesOf(*field).unset_differs() &&
+               !RulesOf(*field).has_zero_with()) {
       reflection.ClearField(&message, field);
     }
   }
@@ -147,11 +152,12 @@ Json ToJson(const Message& message) {
 
 }  // namespace
 
-std::string PrintConfig(const Message& config, ConfigFormat format) {
+std::string PrintConfig(const Message& config, ConfigFormat format, const Message* defaults) {
+  const std::unique_ptr<Message> fresh(config.New());
   const std::unique_ptr<Message> copy(config.New());
   copy->CopyFrom(config);
   if (format == ConfigFormat::kMinimal) {
-    ClearDefaults(*copy);
+    ClearDefaults(defaults == nullptr ? *fresh : *defaults, *copy);
   } else {
     FillDefaults(*copy);
   }

@@ -77,7 +77,7 @@ absl::StatusOr<std::string> Answer(const CommandLine& line, const AnyProgram& pr
     case Action::kHelpConfig:
       return DescribeConfig(defaults, line.section);
     case Action::kPrintConfig:
-      return PrintConfig(config, line.format);
+      return PrintConfig(config, line.format, &defaults);
   }
   return std::string();
 }
