@@ -141,6 +141,12 @@ TEST_CASE("options that prepared data were not made with are named, defaults ask
   options.cleaning.drop_copies = true;
   CHECK(DescribeUnheeded(options) ==
         "vocab_size is 100 there, 90 now; cleaning.drop_copies is 0 there, 1 now");
+  options = corpus.options;
+  options.bpe.character_coverage = 0.9999999;
+  options.cleaning.max_bytes = 1048577;
+  CHECK_THAT(DescribeUnheeded(options),
+             Catch::Contains("character_coverage is 1 there, 0.9999999 now") &&
+                 Catch::Contains("cleaning.max_bytes is 0 there, 1048577 now"));
   options.output_dir = corpus.dir.File("nothing");
   CHECK(DescribeUnheeded(options).empty());
 }

@@ -29,17 +29,21 @@ absl::Status AddInput(const std::string& name, const ParallelInput& input,
 }
 
 void AddCleaning(const CleaningOptions& o, PrepareIdentity& identity) {
-  const auto add = [&](const std::string& name, double value) {
+  const auto add = [&](const std::string& name, int64_t value) {
+    identity["cleaning." + name] = std::to_string(value);
+  };
+  // As their floats in a configuration were written.
+  const auto add_ratio = [&](const std::string& name, double value) {
     identity["cleaning." + name] = absl::StrFormat("%g", value);
   };
   add("drop_control_characters", o.drop_control_characters);
-  add("max_words", static_cast<double>(o.max_words));
-  add("max_bytes", static_cast<double>(o.max_bytes));
-  add("max_pieces", static_cast<double>(o.max_pieces));
-  add("max_length_ratio", o.max_length_ratio);
-  add("length_ratio_slack", static_cast<double>(o.length_ratio_slack));
-  add("max_word_bytes", static_cast<double>(o.max_word_bytes));
-  add("min_letter_ratio", o.min_letter_ratio);
+  add("max_words", o.max_words);
+  add("max_bytes", o.max_bytes);
+  add("max_pieces", o.max_pieces);
+  add_ratio("max_length_ratio", o.max_length_ratio);
+  add("length_ratio_slack", o.length_ratio_slack);
+  add("max_word_bytes", o.max_word_bytes);
+  add_ratio("min_letter_ratio", o.min_letter_ratio);
   add("drop_copies", o.drop_copies);
   add("drop_number_mismatch", o.drop_number_mismatch);
   add("drop_duplicates", o.drop_duplicates);
@@ -49,7 +53,7 @@ void AddCleaning(const CleaningOptions& o, PrepareIdentity& identity) {
 void AddBpe(const BpeTrainerOptions& o, PrepareIdentity& identity) {
   identity["bpe.vocab_size"] = std::to_string(o.vocab_size);
   identity["bpe.max_piece_length"] = std::to_string(o.max_piece_length);
-  identity["bpe.character_coverage"] = absl::StrFormat("%g", o.character_coverage);
+  identity["bpe.character_coverage"] = absl::StrFormat("%.9g", o.character_coverage);
   identity["bpe.min_frequency"] = std::to_string(o.min_frequency);
   identity["bpe.split_by_script"] = std::to_string(o.split_by_script);
   identity["bpe.split_digits"] = std::to_string(o.split_digits);
