@@ -22,6 +22,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/cpu_isa.h"
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/ops/internal/cast_kernel.h"
 #include "dtrain/ops/internal/gemm_kernel.h"
 #include "dtrain/ops/internal/thread_scratch.h"
 #include "dtrain/ops/internal/tile_gemm.h"
@@ -119,26 +120,28 @@ struct Matrix {
   int64_t wide_size() const { return rows * wide_stride(); }
 };
 
-void Widen(const BFloat16* x, const Matrix& shape, float* y) {
+template <typename Body>
+void ForRows(const Matrix& shape, const Body& body) {
   ParallelFor(shape.rows, std::max<int64_t>(1, kCastGrain / shape.columns),
               [&](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) {
-                  for (int64_t i = 0; i < shape.columns; ++i) {
-                    y[r * shape.wide_stride() + i] = static_cast<float>(x[r * shape.stride + i]);
-                  }
-                }
+                for (int64_t row = begin; row < end; ++row) body(row);
               });
 }
 
+void Widen(const BFloat16* x, const Matrix& shape, float* y) {
+  ForRows(shape, [&](int64_t row) {
+    CastKernelCpu<BFloat16>(
+        {.x = x + row * shape.stride, .y = y + row * shape.wide_stride(), .n = shape.columns});
+  });
+}
+
 void Narrow(const float* x, const Matrix& shape, BFloat16* y) {
-  ParallelFor(shape.rows, std::max<int64_t>(1, kCastGrain / shape.columns),
-              [&](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) {
-                  for (int64_t i = 0; i < shape.columns; ++i) {
-                    y[r * shape.stride + i] = BFloat16(x[r * shape.wide_stride() + i]);
-                  }
-                }
-              });
+  ForRows(shape, [&](int64_t row) {
+    CastKernelCpu<float>({.x = x + row * shape.wide_stride(),
+                          .y = y + row * shape.stride,
+                          .to_bfloat16 = true,
+                          .n = shape.columns});
+  });
 }
 
 void GemmThroughFloat(const GemmArgs& args) {
