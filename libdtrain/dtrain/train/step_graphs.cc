@@ -65,7 +65,6 @@ bool StepGraphs::Record(Entry& entry, const std::function<LossSums()>& issue) {
 
 // Forgets what was used least recently: a graph, or a key that has none.
 void StepGraphs::MakeRoom() {
-  ctx_.stream().Synchronize();  // the graph may still run
   const bool keys_alone = entries_.size() >= kMaxKeys;
   auto oldest = entries_.end();
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
@@ -74,7 +73,10 @@ void StepGraphs::MakeRoom() {
       oldest = entry;
     }
   }
-  if (oldest != entries_.end()) entries_.erase(oldest);
+  if (oldest == entries_.end()) return;
+  // It may still run. A key alone is forgotten without a wait: there may be one in every step.
+  if (oldest->second.graph) ctx_.stream().Synchronize();
+  entries_.erase(oldest);
 }
 
 }  // namespace dtrain
