@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <type_traits>
 
 #include "comm/collectives_suite.h"
@@ -42,6 +43,8 @@ class Suite {
     Reductions<int32_t>("int32");
     Reductions<int64_t>("int64");
     Reductions<uint8_t>("uint8");
+    ExtremesOfNaN<float>();
+    ExtremesOfNaN<BFloat16>();
     ManyInAnyOrder();
     Factors();
     Groups();
@@ -84,6 +87,7 @@ class Suite {
       const double found = AsDouble(host[i]);
       // Averages are rounded by each library in its own way.
       const double room = sizeof(T) == 2 ? 0.01 : 1e-6;
+      if (std::isnan(wanted) && std::isnan(found)) continue;
       if (std::abs(found - wanted) <= room * std::abs(wanted)) continue;
       return errors_.push_back(what + " [" + std::to_string(i) + "] is " + std::to_string(found) +
                                ", not " + std::to_string(wanted));
@@ -122,6 +126,18 @@ class Suite {
         Expect(name, in_place.Wait());
         ExpectValues<T>(name + " in place", input, expected);
       }
+    }
+  }
+
+  // One rank's NaN, beside numbers of the others.
+  template <typename T>
+  void ExtremesOfNaN() {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
+      const Tensor values =
+          Computed<T>(9, [&](int64_t i) { return i == 4 && comm_.rank() == 0 ? nan : 3.0; });
+      Expect("extremes", collectives_.AllReduce("extremes", values, {.op = op}).Wait());
+      ExpectValues<T>("extremes", values, [&](int64_t i) { return i == 4 ? nan : 3.0; });
     }
   }
 

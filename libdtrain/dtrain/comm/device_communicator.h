@@ -30,6 +30,11 @@
 
 namespace dtrain {
 
+// Whose averages are refused, and whose minima and maxima have no NaN.
+inline bool IsInteger(DType dtype) {
+  return dtype == DType::kInt32 || dtype == DType::kInt64 || dtype == DType::kUint8;
+}
+
 class DeviceCommunicator {
  public:
   virtual ~DeviceCommunicator() = default;
@@ -43,7 +48,8 @@ class DeviceCommunicator {
   virtual std::string description() const = 0;
 
   // In place, on device memory. ReduceOp::kBitAnd is for the host's communicators alone; an average
-  // divides before it adds, so that 16-bit sums stay in range.
+  // divides before it adds, so that 16-bit sums stay in range. Unlike theirs, minima and maxima of
+  // floats pass over NaN.
   virtual void AllReduce(void* data, int64_t count, DType dtype, ReduceOp op) = 0;
   // data: [size * count]. Elements [r * count, (r + 1) * count) of rank r become the reduction of
   // all ranks' elements there; the others are unspecified afterwards.

@@ -288,6 +288,7 @@ void CollectiveExecutor::MakeOutput(Work& work) {
       return;
   }
   work.made = make_tensor_(WithRows(input.shape(), rows), input.dtype());
+  if (UsesGpu(work.agreed.request)) work.gpu_made = gpu_.NewOnGpu(work.made);
 }
 
 void CollectiveExecutor::Grow(size_t bytes) {
@@ -302,7 +303,9 @@ void CollectiveExecutor::ReturnToGpus(const std::vector<Work>& batch) {
     if (!work.submitted || !UsesGpu(request) || gpu_.TakesNccl(request)) continue;
     gpu_.Return(work.submitted->outputs, work.gpu_outputs);
     Tensor& result = work.submitted->result->output;
-    if (work.gpu_outputs.empty()) result = gpu_.ToGpu(result);
+    if (!work.gpu_outputs.empty()) continue;
+    gpu_.Return({result}, {work.gpu_made});
+    result = work.gpu_made;
   }
 }
 

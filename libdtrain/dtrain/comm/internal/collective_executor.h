@@ -88,8 +88,8 @@ class CollectiveExecutor {
     std::unique_ptr<SubmittedCollective> submitted;
     // Of one that goes through the host: the outputs on the GPU.
     std::vector<Tensor> gpu_outputs{};
-    // What the collective makes, on the host.
-    Tensor made{};
+    // What the collective makes, on the host, and where it goes on the GPU.
+    Tensor made{}, gpu_made{};
   };
   // All ranks pass the same collectives in the same order; some_joined: some rank has joined. Does
   // not finish the results. CollectiveError, before any data moves: a rank lacks the memory.

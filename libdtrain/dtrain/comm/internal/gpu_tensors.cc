@@ -29,8 +29,11 @@ void GpuTensors::Meet(const Device& device) {
 
 bool GpuTensors::TakesNccl(const CollectiveRequest& request) const {
   if (!nccl_) return false;
+  const bool is_extreme = request.op == ReduceOp::kMin || request.op == ReduceOp::kMax;
   for (const CollectiveRequest::Item& item : request.items) {
     if (item.device == DeviceType::kCpu) return false;
+    // NCCL's pass over NaN.
+    if (is_extreme && !IsInteger(item.dtype)) return false;
   }
   if (request.kind == CollectiveKind::kBroadcast) return true;
   return request.kind == CollectiveKind::kAllReduce && request.op != ReduceOp::kBitAnd &&
@@ -76,11 +79,9 @@ void GpuTensors::Return(const std::vector<Tensor>& from, const std::vector<Tenso
   if (stream_) stream_->Synchronize();
 }
 
-Tensor GpuTensors::ToGpu(const Tensor& host) {
+Tensor GpuTensors::NewOnGpu(const Tensor& host) const {
   DT_CHECK(stream_.has_value());
-  Tensor tensor = NewTensor(host.shape(), host.dtype(), stream_->device());
-  Return({host}, {tensor});
-  return tensor;
+  return NewTensor(host.shape(), host.dtype(), stream_->device());
 }
 
 }  // namespace dtrain::internal

@@ -43,8 +43,8 @@ class GpuTensors {
                             const StreamMark* ready);
   // Copies host tensors to where they belong.
   void Return(const std::vector<Tensor>& from, const std::vector<Tensor>& to);
-  // A copy on the GPU.
-  Tensor ToGpu(const Tensor& host);
+  // A tensor like this on the GPU, for Return(). Behind a Fetch().
+  Tensor NewOnGpu(const Tensor& host) const;
 
  private:
   Stream& StreamOf(const Device& device);

@@ -61,10 +61,6 @@ NcclOp OpOf(ReduceOp op) {
   return NcclOp::kSum;
 }
 
-bool IsInteger(DType dtype) {
-  return dtype == DType::kInt32 || dtype == DType::kInt64 || dtype == DType::kUint8;
-}
-
 // FNV-1a, eight bytes at a time.
 void Absorb(int64_t value, uint64_t& digest) {
   digest = (digest ^ static_cast<uint64_t>(value)) * 0x100000001b3U;
