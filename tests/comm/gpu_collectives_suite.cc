@@ -129,15 +129,18 @@ class Suite {
     }
   }
 
-  // One rank's NaN, beside numbers of the others.
+  // A NaN of the first rank and one of the last, beside numbers of the others.
   template <typename T>
   void ExtremesOfNaN() {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
-      const Tensor values =
-          Computed<T>(9, [&](int64_t i) { return i == 4 && comm_.rank() == 0 ? nan : 3.0; });
+      const Tensor values = Computed<T>(9, [&](int64_t i) {
+        const bool is_nan =
+            (i == 4 && comm_.rank() == 0) || (i == 6 && comm_.rank() + 1 == comm_.size());
+        return is_nan ? nan : 3.0;
+      });
       Expect("extremes", collectives_.AllReduce("extremes", values, {.op = op}).Wait());
-      ExpectValues<T>("extremes", values, [&](int64_t i) { return i == 4 ? nan : 3.0; });
+      ExpectValues<T>("extremes", values, [&](int64_t i) { return i == 4 || i == 6 ? nan : 3.0; });
     }
   }
 
