@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -248,36 +249,33 @@ TEST_CASE("a model of the same shapes that computes otherwise is refused by its 
                              "num_heads 2, layer_norm_epsilon 0.001 here)"));
 }
 
-TEST_CASE("a request of any rank writes a checkpoint and the run goes on") {
+// Steps of the checkpoints of a run that are written on request alone, and at its end.
+std::vector<int64_t> CheckpointsOnRequest(
+    int ranks, const std::function<void(int64_t step, StopFlags& flags)>& request) {
   const ToyCorpus corpus(70);
   const TemporaryFolder folder;
-  ToyRun run = FullToyRun(corpus, folder, 2);
+  ToyRun run = FullToyRun(corpus, folder, ranks);
   run.trainer.checkpoint_every = {};
   run.trainer.eval_every = {};
-  StopFlags flags;  // one for both ranks: whichever reads it first clears it
+  StopFlags flags;  // one for all ranks: whichever reads it first clears it
   run.stop_flags = &flags;
-  run.before_update = [&flags](int64_t step, ParameterSet&) {
-    if (step == 5) flags.checkpoint = true;
-  };
+  run.before_update = [&](int64_t step, ParameterSet&) { request(step, flags); };
   CHECK(TrainToy(run)[0].reason == "max_steps");
-  CHECK(ListCheckpoints(folder.File("ckpt")) == std::vector<int64_t>{6, kFullToySteps});
+  return ListCheckpoints(folder.File("ckpt"));
+}
+
+TEST_CASE("a request of any rank writes a checkpoint and the run goes on") {
+  CHECK(CheckpointsOnRequest(2, [](int64_t step, StopFlags& flags) {
+          if (step == 5) flags.checkpoint = true;
+        }) == std::vector<int64_t>{6, kFullToySteps});
 }
 
 TEST_CASE("a signal that is heard in two updates is one request, however long they take") {
-  const ToyCorpus corpus(70);
-  const TemporaryFolder folder;
-  ToyRun run = FullToyRun(corpus, folder, 1);
-  run.trainer.checkpoint_every = {};
-  run.trainer.eval_every = {};
-  StopFlags flags;
-  run.stop_flags = &flags;
-  run.before_update = [&flags](int64_t step, ParameterSet&) {
-    // The second rank to hear it does so behind the first one's sums.
-    if (step == 5 || step == 6) flags.checkpoint = true;
-    if (step == 6) std::this_thread::sleep_for(std::chrono::milliseconds(1200));
-  };
-  CHECK(TrainToy(run)[0].reason == "max_steps");
-  CHECK(ListCheckpoints(folder.File("ckpt")) == std::vector<int64_t>{6, kFullToySteps});
+  // The second rank to hear it does so behind the first one's sums.
+  CHECK(CheckpointsOnRequest(1, [](int64_t step, StopFlags& flags) {
+          if (step == 5 || step == 6) flags.checkpoint = true;
+          if (step == 6) std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+        }) == std::vector<int64_t>{6, kFullToySteps});
 }
 
 TEST_CASE("a complete run makes no more updates when it is started again") {

@@ -25,7 +25,7 @@ using internal::PrintOnRoot;
 absl::Status EvaluatePretrained(const proto::PretrainConfig& user, Runtime& runtime) {
   DT_ASSIGN_OR_RETURN(const internal::TrainedPretraining trained,
                       internal::OpenTrainedPretraining(user));
-  const auto& [checkpoint, config] = trained;
+  const auto& [checkpoint, config, own] = trained;
   DT_ASSIGN_OR_RETURN(
       const internal::PretrainData data,
       internal::PreparePretrainData(config.data(), internal::CacheOf(user, config, checkpoint),

@@ -74,8 +74,7 @@ absl::Status TakeLabels(const proto::ClassificationDataConfig& user, LabelKind k
   if (now != kind) {
     return UsageError(
         absl::StrFormat("the checkpoint's labels are of the kind %s, those of the texts are %s by "
-                        "data.%s; leave it "
-                        "out, or name a checkpoint of that kind",
+                        "data.%s; leave it out, or name a checkpoint of that kind",
                         NameOf(kind), NameOf(now),
                         !config.glue().empty() ? "glue"
                         : config.jigsaw()      ? "jigsaw"
@@ -113,11 +112,9 @@ absl::StatusOr<BertClassifierOptions> TrainedOptions(const TrainedClassifier& tr
 absl::StatusOr<TrainedClassifier> Open(Checkpoint opened, const proto::BertConfig& user) {
   const internal::TrainedProgram<proto::BertConfig> program{
       .name = "bert_classify", .files = {"vocab.txt", "labels.txt"}, .drop_texts = DropTexts};
-  proto::BertConfig own;
-  DT_RETURN_IF_ERROR(internal::ReadTrainedConfig(opened, program.files, program.name, own));
-  DT_ASSIGN_OR_RETURN(const LabelKind kind, internal::LabelKindOf(own.data()));
   DT_ASSIGN_OR_RETURN(auto run, internal::OpenTrainedRun(program, std::move(opened), user));
-  auto& [checkpoint, config] = run;
+  auto& [checkpoint, config, own] = run;
+  DT_ASSIGN_OR_RETURN(const LabelKind kind, internal::LabelKindOf(own.data()));
   DT_RETURN_IF_ERROR(internal::CheckSegments(config, checkpoint.path()));
   DT_ASSIGN_OR_RETURN(const std::string labels, checkpoint.ReadText("labels.txt"));
   std::vector<std::string> names = absl::StrSplit(labels, '\n', absl::SkipEmpty());

@@ -47,7 +47,7 @@ absl::StatusOr<TrainedPretraining> OpenTrainedPretraining(const std::string& pat
 
 absl::StatusOr<std::unique_ptr<BertPretraining>> LoadPretrainingModel(
     const TrainedPretraining& trained, const Device& device, DType compute_type) {
-  const auto& [checkpoint, config] = trained;
+  const auto& [checkpoint, config, own] = trained;
   DT_ASSIGN_OR_RETURN(const SafetensorsFile tensors, checkpoint.OpenTensors("model.safetensors"));
   const NamedTensor* const bias = tensors.Find("cls.predictions.bias");
   const bool has_pairs = tensors.Find("cls.seq_relationship.weight") != nullptr;

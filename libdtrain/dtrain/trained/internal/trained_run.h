@@ -115,6 +115,7 @@ template <typename Config>
 struct TrainedRun {
   Checkpoint checkpoint;
   Config config;
+  Config own;  // without the user's changes
 };
 
 // `user` is what the command line says: what it sets wins over the run's configuration.
@@ -125,13 +126,13 @@ absl::StatusOr<TrainedRun<Config>> OpenTrainedRun(const TrainedProgram<Config>& 
                                                   Checkpoint checkpoint, const Config& user) {
   Config config;
   DT_RETURN_IF_ERROR(ReadTrainedConfig(checkpoint, program.files, program.name, config));
-  const auto own = config.model();
-  DT_RETURN_IF_ERROR(CheckModel(user.model(), own, checkpoint));
+  Config own = config;
+  DT_RETURN_IF_ERROR(CheckModel(user.model(), own.model(), checkpoint));
   if (program.drop_texts != nullptr) program.drop_texts(user, config);
   OverlayConfig(user, config);
-  KeepModel(own, *config.mutable_model());
+  KeepModel(own.model(), *config.mutable_model());
   DT_RETURN_IF_ERROR(TakeTrainedVocabulary(user, checkpoint, config));
-  return TrainedRun<Config>{std::move(checkpoint), std::move(config)};
+  return TrainedRun<Config>{std::move(checkpoint), std::move(config), std::move(own)};
 }
 
 // A model with the checkpoint's weights. One trained in fp16 computes in fp32 on CPUs.

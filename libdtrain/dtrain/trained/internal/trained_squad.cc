@@ -24,7 +24,7 @@ absl::StatusOr<TrainedSquad> Open(Checkpoint opened, const proto::SquadConfig& u
   const TrainedProgram<proto::SquadConfig> program{
       .name = "bert_squad", .files = {"vocab.txt", "answers.txt"}, .drop_texts = DropTexts};
   DT_ASSIGN_OR_RETURN(auto run, OpenTrainedRun(program, std::move(opened), user));
-  auto& [checkpoint, config] = run;
+  auto& [checkpoint, config, own] = run;
   absl::StatusOr<WordPieceTokenizer> tokenizer =
       WordPieceTokenizer::Load(config.data().vocabulary(), TokenizationOf(config.data()));
   if (!tokenizer.ok()) return AsStorageError(tokenizer.status());
