@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "integration/nmt_train_program.h"
+#include "dtrain/base/random.h"
+#include "integration/program.h"
 
 namespace dtrain {
 namespace {
@@ -31,10 +32,7 @@ class ToyTexts {
                           File("run") + " " + more);
   }
   Outcome Run(int ranks, const std::string& arguments) const {
-    const std::string program = DTRAIN_TEST_PROGRAM " " + arguments;
-    return RunCommand(ranks == 1
-                          ? program
-                          : ToyProgram::Mpirun() + " -n " + std::to_string(ranks) + " " + program);
+    return RunCommand(CommandOn(ranks, DTRAIN_TEST_PROGRAM " " + arguments));
   }
 
  private:
@@ -51,14 +49,6 @@ class ToyTexts {
 
   TemporaryFolder folder_;
 };
-
-// What stands behind the last `name` of the text, up to a space.
-std::string ValueOf(const std::string& text, const std::string& name) {
-  const size_t at = text.rfind(name + " ");
-  if (at == std::string::npos) return "";
-  const size_t begin = at + name.size() + 1;
-  return text.substr(begin, text.find_first_of(" \n", begin) - begin);
-}
 
 TEST_CASE("bert_classify trains, evaluates and predicts") {
   const ToyTexts toy;

@@ -1,8 +1,9 @@
 // bert_pretrain_test.cc - pre-training as users start it: train, eval, phases, seeds, mistakes.
 // SPDX-License-Identifier: Apache-2.0
+#include "dtrain/base/random.h"
 #include "dtrain/pretrain.pb.h"
-#include "integration/nmt_train_program.h"
 #include "integration/planned_memory.h"
+#include "integration/program.h"
 
 namespace dtrain {
 namespace {
@@ -29,10 +30,7 @@ class ToyTexts {
                           File("run") + " " + more);
   }
   Outcome Run(int ranks, const std::string& arguments) const {
-    const std::string program = DTRAIN_TEST_PROGRAM " " + arguments;
-    return RunCommand(ranks == 1
-                          ? program
-                          : ToyProgram::Mpirun() + " -n " + std::to_string(ranks) + " " + program);
+    return RunCommand(CommandOn(ranks, DTRAIN_TEST_PROGRAM " " + arguments));
   }
 
  private:
@@ -54,14 +52,6 @@ class ToyTexts {
   }
   TemporaryFolder folder_;
 };
-
-// What stands behind the last `name` of the text, up to a space.
-std::string ValueOf(const std::string& text, const std::string& name) {
-  const size_t at = text.rfind(name + " ");
-  if (at == std::string::npos) return "";
-  const size_t begin = at + name.size() + 1;
-  return text.substr(begin, text.find_first_of(" \n", begin) - begin);
-}
 
 TEST_CASE("bert_pretrain trains and evaluates, on one rank and on two") {
   const ToyTexts toy;

@@ -5,8 +5,8 @@
 #include "dtrain/models/bert_classifier.h"
 #include "dtrain/squad.pb.h"
 #include "dtrain/trained/hf_export.h"
-#include "integration/nmt_train_program.h"
 #include "integration/planned_memory.h"
+#include "integration/program.h"
 #include "testing/toy_squad.h"
 #include "trained/saved_weights.h"
 
@@ -35,23 +35,12 @@ class ToyQuestions {
                           File("run") + " " + more);
   }
   Outcome Run(int ranks, const std::string& arguments) const {
-    const std::string program = DTRAIN_TEST_PROGRAM " " + arguments;
-    return RunCommand(ranks == 1
-                          ? program
-                          : ToyProgram::Mpirun() + " -n " + std::to_string(ranks) + " " + program);
+    return RunCommand(CommandOn(ranks, DTRAIN_TEST_PROGRAM " " + arguments));
   }
 
  private:
   TemporaryFolder folder_;
 };
-
-// What stands behind the last `name` of the text, up to a space.
-std::string ValueOf(const std::string& text, const std::string& name) {
-  const size_t at = text.rfind(name + " ");
-  if (at == std::string::npos) return "";
-  const size_t begin = at + name.size() + 1;
-  return text.substr(begin, text.find_first_of(" \n", begin) - begin);
-}
 
 TEST_CASE("bert_squad trains, evaluates and answers") {
   const ToyQuestions toy;

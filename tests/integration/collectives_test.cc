@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "integration/nmt_train_program.h"
+#include "integration/program.h"
 
 namespace dtrain {
 namespace {
@@ -15,8 +15,7 @@ struct Result {
 };
 
 Result RunOn(int ranks) {
-  const std::string mpirun = ToyProgram::Mpirun() + " -n " + std::to_string(ranks) + " ";
-  const Outcome outcome = RunCommand((ranks == 1 ? "" : mpirun) + DTRAIN_TEST_PROGRAM);
+  const Outcome outcome = RunCommand(CommandOn(ranks, DTRAIN_TEST_PROGRAM));
   INFO(outcome.output);
   REQUIRE(outcome.exit_code == 0);
   Result result;

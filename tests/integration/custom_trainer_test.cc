@@ -6,7 +6,7 @@
 
 #include "dtrain/files/checkpoint_directory.h"
 #include "dtrain/files/safetensors.h"
-#include "integration/nmt_train_program.h"
+#include "integration/program.h"
 
 namespace dtrain {
 namespace {
@@ -17,9 +17,7 @@ constexpr double kTolerance = 1e-5;  // of weights, which are about 0.1
 class ToyLoop {
  public:
   std::string Command(int ranks, const std::string& more) const {
-    const std::string program = DTRAIN_TEST_PROGRAM " --dir=" + path() + " " + more;
-    if (ranks == 1) return program;
-    return ToyProgram::Mpirun() + " -n " + std::to_string(ranks) + " " + program;
+    return CommandOn(ranks, DTRAIN_TEST_PROGRAM " --dir=" + path() + " " + more);
   }
   Outcome Run(int ranks, const std::string& more) const {
     const Outcome outcome = RunCommand(Command(ranks, more));

@@ -57,7 +57,7 @@ TEST_CASE("ranks on unlike processors compute alike") {
   const ToyProgram toy;
   const std::string arguments = toy.Corpus() + " trainer.replica_check_every=1";
   const Outcome outcome =
-      RunCommand(ToyProgram::Mpirun() + " -n 1 " + toy.Command(1, arguments) +
+      RunCommand(Mpirun() + " -n 1 " + toy.Command(1, arguments) +
                  " : -n 1 -x DTRAIN_CPU_ISA=generic " + toy.Command(1, arguments));
   INFO(outcome.output);
   CHECK(outcome.exit_code == 0);
@@ -69,7 +69,7 @@ TEST_CASE("ranks on unlike processors compute alike") {
 TEST_CASE("another configuration on one rank ends all ranks with exit code 2 and names the key") {
   const ToyProgram toy;
   const auto run = [&](const std::string& first, const std::string& second) {
-    return RunCommand(ToyProgram::Mpirun() + " -n 1 " + toy.Command(1, first) + " : -n 1 " +
+    return RunCommand(Mpirun() + " -n 1 " + toy.Command(1, first) + " : -n 1 " +
                       toy.Command(1, second));
   };
   const std::string corpus = toy.Corpus();
@@ -100,7 +100,7 @@ TEST_CASE("a run that is already there is refused with both possible commands") 
   for (std::string line; std::getline(lines, line);) {
     if (!line.starts_with("  mpirun -n 2 ")) continue;
     line = line.substr(0, line.find(" (see docs"));
-    commands.push_back(ToyProgram::Mpirun() + line.substr(line.find(" -n 2 ")));
+    commands.push_back(Mpirun() + line.substr(line.find(" -n 2 ")));
   }
   REQUIRE(commands.size() == 2);
   const Outcome continued = RunCommand(commands[0]);

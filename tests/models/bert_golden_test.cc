@@ -3,9 +3,7 @@
 #include "testing/bert_golden.h"
 
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +19,7 @@ using testing::Golden;
 using testing::GoldenBert;
 using testing::GoldenBerts;
 using testing::GoldenError;
+using testing::LargestMagnitude;
 
 constexpr double kTolerance = ToleranceOf(DType::kFloat32);
 
@@ -39,21 +38,9 @@ std::unique_ptr<BertClassifier> Load(const Golden& golden, const BertClassifierO
   return model;
 }
 
-double ErrorOf(const Golden& golden, std::string_view name, const std::vector<float>& actual) {
-  return RelativeError(std::span<const float>(actual), golden.Doubles(name));
-}
-
 // The gradient of a key's bias is zero but for rounding: a constant added to all keys leaves the
 // softmax as it is.
 bool IsKeyBias(const std::string& name) { return name.ends_with("self.key.bias"); }
-
-double LargestMagnitude(const Tensor& tensor) {
-  double largest = 0.0;
-  for (const float value : testing::ElementsOf<float>(tensor)) {
-    largest = std::max(largest, std::isnan(value) ? 1e30 : std::abs(double{value}));
-  }
-  return largest;
-}
 
 TEST_CASE("hidden states, logits and predictions are PyTorch's") {
   for (const GoldenBert& m : GoldenBerts()) {
@@ -68,9 +55,9 @@ TEST_CASE("hidden states, logits and predictions are PyTorch's") {
       CHECK(GoldenError(golden, last, model->Encode(batch, ctx)) < kTolerance);
       ClassificationOutputs outputs;
       const LossSums sums = model->Forward(batch, ctx, &outputs);
-      CHECK(ErrorOf(golden, "logits", outputs.logits) < kTolerance);
-      CHECK(ErrorOf(golden, "probabilities", outputs.probabilities) < kTolerance);
-      CHECK(ErrorOf(golden, "nll", outputs.losses) < kTolerance);
+      CHECK(GoldenError(golden, "logits", outputs.logits) < kTolerance);
+      CHECK(GoldenError(golden, "probabilities", outputs.probabilities) < kTolerance);
+      CHECK(GoldenError(golden, "nll", outputs.losses) < kTolerance);
       CHECK(sums.tokens == batch.size());
       const double rows = static_cast<double>(batch.size());
       CHECK(sums.loss / rows == Approx(double{golden.Scalar("loss")}).epsilon(kTolerance));

@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/models/bert_pretraining.h"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +19,7 @@ namespace {
 
 using testing::Golden;
 using testing::GoldenError;
+using testing::LargestMagnitude;
 
 constexpr double kTolerance = ToleranceOf(DType::kFloat32);
 
@@ -79,18 +78,6 @@ PretrainingBatch BatchOf(const Golden& golden) {
   return batch;
 }
 
-double ErrorOf(const Golden& golden, std::string_view name, const std::vector<float>& actual) {
-  return RelativeError(std::span<const float>(actual), golden.Doubles(name));
-}
-
-double LargestMagnitude(const Tensor& tensor) {
-  double largest = 0.0;
-  for (const float value : testing::ElementsOf<float>(tensor)) {
-    largest = std::max(largest, std::isnan(value) ? 1e30 : std::abs(double{value}));
-  }
-  return largest;
-}
-
 TEST_CASE("guesses and losses are PyTorch's") {
   for (const GoldenModel& m : Models()) {
     INFO(m.name);
@@ -107,8 +94,8 @@ TEST_CASE("guesses and losses are PyTorch's") {
     CHECK(outputs.predictions == golden.Ints("predictions"));
     CHECK(outputs.next_losses.empty() == !m.options.next_sentence);
     if (!m.options.next_sentence) continue;
-    CHECK(ErrorOf(golden, "next_probabilities", outputs.next_probabilities) < kTolerance);
-    CHECK(ErrorOf(golden, "next_nll", outputs.next_losses) < kTolerance);
+    CHECK(GoldenError(golden, "next_probabilities", outputs.next_probabilities) < kTolerance);
+    CHECK(GoldenError(golden, "next_nll", outputs.next_losses) < kTolerance);
   }
 }
 

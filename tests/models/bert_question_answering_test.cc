@@ -5,7 +5,6 @@
 #include <catch2/catch.hpp>
 #include <memory>
 #include <numeric>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +20,7 @@ namespace {
 
 using testing::Golden;
 using testing::GoldenError;
+using testing::LargestMagnitude;
 
 constexpr double kTolerance = ToleranceOf(DType::kFloat32);
 
@@ -62,18 +62,6 @@ SpanBatch BatchOf(const Golden& golden) {
   return batch;
 }
 
-double ErrorOf(const Golden& golden, std::string_view name, const std::vector<float>& actual) {
-  return RelativeError(std::span<const float>(actual), golden.Doubles(name));
-}
-
-double LargestMagnitude(const Tensor& tensor) {
-  double largest = 0.0;
-  for (const float value : testing::ElementsOf<float>(tensor)) {
-    largest = std::max(largest, std::isnan(value) ? 1e30 : std::abs(double{value}));
-  }
-  return largest;
-}
-
 // What adds the same to all scores of a softmax changes nothing: PyTorch has rounding alone there.
 bool OnlyShiftsScores(const std::string& name) {
   return name.ends_with("self.key.bias") || name == "qa_outputs.bias" ||
@@ -87,8 +75,8 @@ TEST_CASE("scores and losses of answers are PyTorch's") {
   Context ctx(testing::TestDevice());
   SpanScores scores;
   const LossSums sums = model->Forward(batch, ctx, &scores);
-  CHECK(ErrorOf(golden, "start", scores.start) < kTolerance);
-  CHECK(ErrorOf(golden, "end", scores.end) < kTolerance);
+  CHECK(GoldenError(golden, "start", scores.start) < kTolerance);
+  CHECK(GoldenError(golden, "end", scores.end) < kTolerance);
   CHECK(sums.tokens == batch.size());
   CHECK(sums.loss / static_cast<double>(sums.tokens) ==
         Approx(double{golden.Scalar("loss")}).epsilon(kTolerance));

@@ -3,8 +3,6 @@
 #include "testing/golden.h"
 
 #include <catch2/catch.hpp>
-#include <cmath>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +17,7 @@ namespace {
 
 using testing::Golden;
 using testing::GoldenError;
+using testing::LargestMagnitude;
 
 constexpr double kTolerance = ToleranceOf(DType::kFloat32);
 
@@ -30,15 +29,6 @@ std::unique_ptr<Seq2SeqTransformer> Load(const Golden& golden, const Seq2SeqOpti
 }
 
 bool IsKeyBias(const std::string& name) { return name.ends_with("k_proj.bias"); }
-
-double LargestMagnitude(const Tensor& tensor) {
-  double largest = 0.0;
-  for (const float value : testing::ElementsOf<float>(tensor)) {
-    if (std::isnan(value)) return std::numeric_limits<double>::infinity();
-    largest = std::max(largest, std::abs(double{value}));
-  }
-  return largest;
-}
 
 void CheckGradients(const Golden& golden, ParameterSet& parameters) {
   for (Parameter* parameter : parameters.in_backward_order()) {

@@ -10,6 +10,7 @@
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
 #include "testing/tolerance.h"
+#include "testing/toy_bert.h"
 #include "testing/toy_run.h"
 #include "testing/toy_squad.h"
 
@@ -51,24 +52,10 @@ Run MakeRun(const ToyQuestions& questions) {
   run.task.dev = {questions.dev()};
   run.task.windows = {.max_length = 18, .stride = 4, .max_question = 6};
   run.task.device = testing::TestDevice();
-  run.task.model = {.vocab_size = 0,
-                    .hidden_size = 32,
-                    .num_layers = 2,
-                    .num_heads = 4,
-                    .ffn_size = 48,
-                    .max_positions = 32,
-                    .dropout = 0.0f,
-                    .attention_dropout = 0.0f,
-                    .initializer_range = 0.15f};
+  run.task.model = ToyBertOptions();
   run.task.batch = {.samples_per_batch = 16};
   run.task.eval_batch_tokens = 64;
-  run.trainer.max_steps = 8;
-  run.trainer.learning_rate = {.kind = LrScheduleOptions::Kind::kConstant, .base = 2e-3};
-  // No whole steps of gradients that are nothing but rounding.
-  run.trainer.adam = {.beta2 = 0.999f, .epsilon = 1e-3f, .weight_decay = 0.01f};
-  run.trainer.log_every = 1;
-  run.trainer.best_metric = "f1";
-  run.trainer.reducer = {.bucket_bytes = 16 << 10, .first_bucket_bytes = 4 << 10};
+  run.trainer = ToyBertTrainer(/*max_steps=*/8, "f1");
   return run;
 }
 

@@ -4,8 +4,11 @@
 #define DTRAIN_TESTS_TESTING_GOLDEN_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -97,6 +100,20 @@ inline void LoadGoldenWeights(const Golden& golden, ParameterSet& parameters,
 // Largest difference relative to the golden tensor's largest magnitude; infinite for NaN.
 inline double GoldenError(const Golden& golden, std::string_view name, const Tensor& actual) {
   return RelativeError(std::span<const float>(ElementsOf<float>(actual)), golden.Doubles(name));
+}
+inline double GoldenError(const Golden& golden, std::string_view name,
+                          const std::vector<float>& actual) {
+  return RelativeError(std::span<const float>(actual), golden.Doubles(name));
+}
+
+// Infinite for NaN.
+inline double LargestMagnitude(const Tensor& tensor) {
+  double largest = 0.0;
+  for (const float value : ElementsOf<float>(tensor)) {
+    if (std::isnan(value)) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, std::abs(double{value}));
+  }
+  return largest;
 }
 
 // A model of tests/golden/ and the options it was made with.

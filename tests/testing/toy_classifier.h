@@ -12,6 +12,7 @@
 #include "dtrain/tasks/classification_task.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
+#include "testing/toy_bert.h"
 #include "testing/toy_run.h"
 
 namespace dtrain {
@@ -86,25 +87,11 @@ inline ToyClassifierRun MakeToyClassifierRun(const ToyTexts& texts) {
   run.task.train = texts.path() + "/train.bin";
   run.task.dev = {{"dev", texts.path() + "/dev.bin"}};
   run.task.device = testing::TestDevice();
-  run.task.model.bert = {.vocab_size = 0,
-                         .hidden_size = 32,
-                         .num_layers = 2,
-                         .num_heads = 4,
-                         .ffn_size = 48,
-                         .max_positions = 32,
-                         .dropout = 0.0f,
-                         .attention_dropout = 0.0f,
-                         .initializer_range = 0.15f};
+  run.task.model.bert = ToyBertOptions();
   run.task.model.classifier_dropout = 0.0f;
   run.task.batch = {.samples_per_batch = 16};
   run.task.eval_batch_tokens = 64;
-  run.trainer.max_steps = 8;
-  run.trainer.learning_rate = {.kind = LrScheduleOptions::Kind::kConstant, .base = 2e-3};
-  // No whole steps of gradients that are nothing but rounding.
-  run.trainer.adam = {.beta2 = 0.999f, .epsilon = 1e-3f, .weight_decay = 0.01f};
-  run.trainer.log_every = 1;
-  run.trainer.best_metric = "loss";
-  run.trainer.reducer = {.bucket_bytes = 16 << 10, .first_bucket_bytes = 4 << 10};
+  run.trainer = ToyBertTrainer(/*max_steps=*/8, "loss");
   return run;
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "integration/nmt_train_program.h"
+#include "integration/program.h"
 #include "testing/tests_directory.h"
 
 namespace dtrain {

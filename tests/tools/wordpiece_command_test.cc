@@ -1,7 +1,7 @@
 // wordpiece_command_test.cc - `dtrain wordpiece` as users run it: files, flags, exit codes.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/wordpiece.h"
-#include "integration/nmt_train_program.h"
+#include "integration/program.h"
 
 namespace dtrain {
 namespace {
