@@ -87,6 +87,13 @@ TEST_CASE("help for a section leaves the others out") {
   CHECK_THAT(*text, !Catch::Contains("trainer.seed"));
 }
 
+TEST_CASE("help for a section may be asked for with a dot at the end") {
+  const absl::StatusOr<std::string> text = DescribeConfig(Type(), "trainer.early_stop.");
+  REQUIRE(text.ok());
+  CHECK(*text == *DescribeConfig(Type(), "trainer.early_stop"));
+  CHECK_FALSE(DescribeConfig(Type(), ".").ok());
+}
+
 TEST_CASE("help for an unknown key names the nearest one") {
   for (const char* key : {"modle", "model.dropuot", "model.dropout.x"}) {
     INFO(key);

@@ -201,6 +201,13 @@ TEST_CASE("a wrong period or duration is named with its field") {
              Catch::StartsWith("trainer.max_time: \"soon\" is not a length of time"));
 }
 
+TEST_CASE("a path that may be a word is not empty") {
+  proto::NmtConfig config;
+  const absl::Status status = LoadConfig({.files = {}, .overrides = {"run.resume="}}, config);
+  CHECK(ExitCodeOf(status) == ExitCode::kUsage);
+  CHECK(std::string(MessageOf(status)) == "run.resume is empty; it must be auto, never or a path");
+}
+
 TEST_CASE("edit distance counts insertions, deletions, substitutions and swaps") {
   CHECK(EditDistance("", "") == 0);
   CHECK(EditDistance("abc", "") == 3);

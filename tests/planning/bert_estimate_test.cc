@@ -209,6 +209,18 @@ TEST_CASE("an estimate of lengths that no text has is refused") {
   CHECK(EstimateRun(translation, {.source_length = static_cast<double>(longest)}).ok());
 }
 
+TEST_CASE("an estimate refuses the lengths that are another program's") {
+  const auto target =
+      EstimateRun(Load<proto::SquadConfig>({"data.max_question=40"}), {.target_length = 20});
+  CHECK(std::string(MessageOf(target.status())) ==
+        "--target_length is of nmt_train's sentences; use --source_length");
+  proto::NmtConfig translation;
+  REQUIRE(LoadConfig({.files = {}, .overrides = {"run.device=cpu"}}, translation).ok());
+  const auto deviation = EstimateRun(translation, {.length_deviation = 5});
+  CHECK(std::string(MessageOf(deviation.status())) ==
+        "--length_deviation is of a BERT's texts, not of nmt_train's sentences");
+}
+
 TEST_CASE("an estimate counts the outputs of Jigsaw's labels") {
   const auto outputs = [](const std::string& override) {
     const auto estimate =

@@ -198,6 +198,7 @@ std::string DefaultText(const Message& defaults, std::string_view key) {
 
 absl::StatusOr<std::string> DescribeConfig(const Message& defaults, std::string_view key) {
   const Comments comments;
+  while (key.size() > 1 && key.ends_with('.')) key.remove_suffix(1);
   const Descriptor& type = *defaults.GetDescriptor();
   const Message* section = &defaults;
   std::string_view rest = key;
@@ -205,7 +206,7 @@ absl::StatusOr<std::string> DescribeConfig(const Message& defaults, std::string_
     const size_t dot = rest.find('.');
     const FieldDescriptor* const field =
         section->GetDescriptor()->FindFieldByName(std::string(rest.substr(0, dot)));
-    const bool is_last = dot == std::string_view::npos || dot + 1 == rest.size();
+    const bool is_last = dot == std::string_view::npos;
     if (field != nullptr && field->message_type() == nullptr && is_last) {
       return DescribeField(*field, *section, std::string(key), comments);
     }

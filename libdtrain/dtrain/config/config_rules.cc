@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/period.h"
 #include "dtrain/config/config.h"
@@ -63,6 +64,10 @@ absl::Status CheckText(const proto::Rules& rules, const std::string& key,
                        const std::string& value) {
   if (rules.period()) return Annotate(ParsePeriod(value).status(), key);
   if (rules.duration()) return Annotate(ParseDuration(value).status(), key);
+  if (rules.path_unless_size() > 0 && value.empty()) {
+    return UsageError(absl::StrFormat("%s is empty; it must be %s or a path", key,
+                                      absl::StrJoin(rules.path_unless(), ", ")));
+  }
   return absl::OkStatus();
 }
 

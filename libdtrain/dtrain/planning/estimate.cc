@@ -199,6 +199,9 @@ absl::StatusOr<BertEstimate> EstimateBert(const Config& given, const EstimateOpt
   Config config = given;
   BertEstimate estimate;
   DT_RETURN_IF_ERROR(ValidateWithoutData(given));
+  if (options.target_length != 0.0) {
+    return UsageError("--target_length is of nmt_train's sentences; use --source_length");
+  }
   DT_RETURN_IF_ERROR(internal::TakeShape(config, estimate.notes));
   // Of a shape that is not the configuration's, as runs: its limits are those of its own files.
   DT_RETURN_IF_ERROR(internal::ValidateBertModel(config.model()));
@@ -228,6 +231,9 @@ absl::StatusOr<TranslationEstimate> EstimateRun(const proto::NmtConfig& config,
   DT_ASSIGN_OR_RETURN(const Device device, DeviceOf(config));
   const ContextOptions context = ContextOptionsOf(config.trainer(), /*rank=*/0);
   TranslationEstimate estimate;
+  if (options.length_deviation != 0.0) {
+    return UsageError("--length_deviation is of a BERT's texts, not of nmt_train's sentences");
+  }
   DT_RETURN_IF_ERROR(CheckLengths(options, config.model().max_positions(), "model.max_positions"));
   estimate.program = "nmt_train";
   estimate.model = ModelOptionsOf(config.model());

@@ -33,7 +33,7 @@ struct EstimateOptions {
   // Mean tokens of a sentence with its end; 0: the corpus, else 32. Of a BERT's texts; 0:
   // data.max_length.
   double source_length = 0.0;
-  double target_length = 0.0;
+  double target_length = 0.0;     // of nmt_train alone
   double length_deviation = 0.0;  // of a BERT's texts: the standard deviation of their tokens
   double flops = 0.0;             // floating-point operations of a rank per second; 0: not known
 };
