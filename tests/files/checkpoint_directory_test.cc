@@ -224,6 +224,25 @@ TEST_CASE("where no links can be made, files hold what these would point to") {
   CHECK(OpenCheckpoint(folder.path(), "bleu")->step() == 4);
 }
 
+TEST_CASE("a run copied with its links followed is read, and goes on") {
+  const TemporaryFolder folder;
+  CheckpointDirectory directory = OpenDirectory(folder, {.keep_last = 2});
+  REQUIRE(directory.Save(10, SomeFiles(), "bleu").ok());
+  REQUIRE(directory.Save(20, SomeFiles()).ok());
+  for (const std::string name : {"last", "best-bleu"}) {
+    const fs::path target = folder.File(fs::read_symlink(folder.File(name)));
+    fs::remove(folder.File(name));
+    fs::copy(target, folder.File(name), fs::copy_options::recursive);
+  }
+  CHECK(OpenCheckpoint(folder.path(), "bleu")->step() == 10);
+  CHECK(OpenCheckpoint(folder.path(), "")->step() == 20);
+  REQUIRE(directory.MarkBest("bleu", 10).ok());
+  CHECK(fs::read_symlink(folder.File("best-bleu")) == "step-00000010");
+  REQUIRE(directory.Save(30, SomeFiles()).ok());
+  CHECK(fs::read_symlink(folder.File("last")) == "step-00000030");
+  CHECK(ListCheckpoints(folder.path()) == std::vector<int64_t>{10, 20, 30});
+}
+
 TEST_CASE("what an interrupted save left is removed and never read") {
   const TemporaryFolder folder;
   fs::create_directory(folder.File(".tmp-step-00000009"));

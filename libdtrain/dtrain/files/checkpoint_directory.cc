@@ -52,6 +52,17 @@ void RemoveOrWarn(const std::string& path) {
   if (error) LogWarning(absl::StrFormat("%s: cannot delete: %s", path, error.message()));
 }
 
+bool IsFolder(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(fs::symlink_status(path, error));
+}
+
+// A folder in the link's place is a copy of a checkpoint: of a run copied with its links followed.
+absl::Status LinkTo(const std::string& name, const std::string& link) {
+  if (IsFolder(link)) RemoveOrWarn(link);
+  return ReplaceLink(name, link);
+}
+
 std::optional<int64_t> StepOf(std::string_view name) {
   if (!name.starts_with(kStepPrefix)) return std::nullopt;
   name.remove_prefix(kStepPrefix.size());
@@ -143,9 +154,9 @@ absl::StatusOr<SavedCheckpoint> CheckpointDirectory::Save(int64_t step,
   }
   // Before anything is deleted: what is linked stays.
   if (!best_metric.empty()) {
-    DT_RETURN_IF_ERROR(ReplaceLink(name, path_ + "/" + BestLink(best_metric)));
+    DT_RETURN_IF_ERROR(LinkTo(name, path_ + "/" + BestLink(best_metric)));
   }
-  DT_RETURN_IF_ERROR(ReplaceLink(name, path_ + "/" + std::string(kLast)));
+  DT_RETURN_IF_ERROR(LinkTo(name, path_ + "/" + std::string(kLast)));
   Rotate();
   return SavedCheckpoint{path_ + "/" + name, *bytes, timer.Seconds()};
 }
@@ -155,7 +166,7 @@ absl::Status CheckpointDirectory::MarkBest(std::string_view metric, int64_t step
   DT_CHECK(Has(step)) << "only a saved checkpoint can be the best";
   const std::string link = path_ + "/" + BestLink(metric);
   if (LinkTarget(link) == name) return absl::OkStatus();
-  DT_RETURN_IF_ERROR(ReplaceLink(name, link));
+  DT_RETURN_IF_ERROR(LinkTo(name, link));
   Rotate();
   return absl::OkStatus();
 }
@@ -235,7 +246,8 @@ absl::StatusOr<Checkpoint> OpenCheckpoint(const std::string& path, std::string_v
   }
   const std::string folder = fs::exists(path + "/ckpt", error) ? path + "/ckpt" : path;
   if (!metric.empty()) {
-    const std::string best = LinkTarget(folder + "/" + BestLink(metric));
+    const std::string link = BestLink(metric);
+    const std::string best = IsFolder(folder + "/" + link) ? link : LinkTarget(folder + "/" + link);
     if (best.empty()) {
       const std::string kept = BestMetricOf(path);
       return UsageError(
