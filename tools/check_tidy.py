@@ -24,7 +24,7 @@ TEST_CHECKS = (
 )
 # A precompiled header serves sources of the same language options. With these at the end of their
 # commands most have the same; sources with still others (another processor, a sanitizer) do without it.
-OPTIONS = ["-fPIC", "-fopenmp"]
+OPTIONS = ["-fPIC", "-fopenmp", "-O3"]
 KNOWN_OPTIONS = {"-fPIC", "-fPIE", "-fopenmp"}
 # <omp.h> is the compiler's own: GCC's, because clang's would be another package.
 GCC_HEADERS = subprocess.check_output(["g++", "-print-file-name=include"], text=True).strip()
@@ -51,7 +51,7 @@ def precompile(header):
     result = BUILD / "tidy" / (header + ".pch")
     result.parent.mkdir(exist_ok=True)
     subprocess.run(
-        [f"clang++-{VERSION}", "-x", "c++-header", "-std=c++20", "-O3", "-DNDEBUG", "-I.", *OPTIONS]
+        [f"clang++-{VERSION}", "-x", "c++-header", "-std=c++20", "-DNDEBUG", "-I.", *OPTIONS]
         + [f"tools/tidy/{header}", "-o", str(result)],
         check=True,
     )
