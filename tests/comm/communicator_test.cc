@@ -40,6 +40,25 @@ TEST_CASE("ranks as threads pass the suite") {
   for (const int size : {1, 2, 3, 4}) CheckAll(testing::OneHost(size), {});
 }
 
+TEST_CASE("what cannot be gathered is refused and does not hold up what follows") {
+  for (const bool shared : {true, false}) {
+    const auto sums = RunRanksOn(testing::OneHost(2),
+                                 [](Communicator& comm) {
+                                   std::vector<std::byte> bytes(8);
+                                   int64_t sum = 0;
+                                   try {
+                                     comm.AllGatherV(bytes.data(), std::vector<int64_t>{0, 5, 4});
+                                   } catch (const CheckError&) {
+                                     sum = 1;
+                                   }
+                                   comm.AllReduce(&sum, 1, DType::kInt64, ReduceOp::kSum);
+                                   return sum;
+                                 },
+                                 {.timeout_seconds = 20, .shared_memory = shared});
+    CHECK(sums == std::vector<int64_t>{2, 2});
+  }
+}
+
 TEST_CASE("ranks as threads that share no memory pass the suite") {
   for (const int size : {2, 3, 4}) CheckAll(testing::OneHost(size), {.shared_memory = false});
 }

@@ -49,6 +49,9 @@ TEST_CASE("a gradient that is NaN or infinite is told, whatever the limit") {
   const ClippedGradients none = ClipGradients(zeros.parameters, 1.0, 1.0, zeros.stream);
   CHECK(none.is_finite);
   CHECK(none.gradient_scale == 1.0f);
+  // An update without a token.
+  const double no_tokens = 0.0;
+  CHECK_FALSE(ClipGradients(zeros.parameters, 1.0 / no_tokens, 1.0, zeros.stream).is_finite);
 }
 
 }  // namespace

@@ -90,6 +90,17 @@ TEST_CASE("a schedule shorter than its warm-up rises to its end") {
   }
 }
 
+TEST_CASE("behind its end a schedule shorter than its warm-up is at its least") {
+  for (const auto kind : {LrScheduleOptions::Kind::kLinear, LrScheduleOptions::Kind::kCosine,
+                          LrScheduleOptions::Kind::kPolynomial}) {
+    const LrScheduleOptions options{
+        .kind = kind, .base = 1.0, .warmup_steps = 10, .total_steps = 10, .minimum = 0.25};
+    CHECK(LearningRate(options, 9, 0.0) == 1.0);
+    CHECK(LearningRate(options, 10, 0.0) == Approx(0.25));
+    CHECK(LearningRate(options, 30, 0.0) == Approx(0.25));
+  }
+}
+
 TEST_CASE("no rate comes of a schedule that is not whole") {
   CHECK_THROWS_WITH(
       LearningRate({.kind = Kind::kTransformer, .base = 1.0, .warmup_steps = 10}, 5, 0.0),

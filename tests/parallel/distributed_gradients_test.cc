@@ -27,6 +27,22 @@ TEST_CASE("gradients and replicas of ranks as threads") {
   }
 }
 
+TEST_CASE("gradients that are absent or views of columns are refused by name") {
+  const auto statuses = RunRanks(1, [](Communicator& comm) {
+    Collectives collectives(comm);
+    std::vector<float> values(12, 1.0f);
+    const Tensor columns = Tensor::View(values.data(), {3, 4}).Columns(0, 2);
+    for (const DType wire : {DType::kFloat32, DType::kBFloat16}) {
+      CHECK_THROWS_WITH(DistributedGradients({{"w", Tensor()}}, collectives, {.wire_type = wire}),
+                        Catch::Contains("gradient \"w\" is absent"));
+      CHECK_THROWS_WITH(DistributedGradients({{"w", columns}}, collectives, {.wire_type = wire}),
+                        Catch::Contains("gradient \"w\" is a view of some columns"));
+    }
+    return absl::OkStatus();
+  });
+  CHECK(statuses[0].ok());
+}
+
 TEST_CASE("gradients of a rank that fails are left alone, and the others are told") {
   const auto statuses = RunRanks(3, [](Communicator& comm) {
     Collectives collectives(comm);

@@ -7,7 +7,9 @@
 #include <cstring>
 #include <limits>
 
+#include "dtrain/base/check.h"
 #include "dtrain/tensor/dispatch.h"
+#include "dtrain/tensor/new_tensor.h"
 #include "dtrain/tensor/sequences.h"
 
 namespace dtrain {
@@ -31,6 +33,12 @@ TEST_CASE("an arena gives the same addresses to the same sequence of requests") 
   CHECK_THROWS_AS(arena->Allocate(size_t{1} << 29), std::bad_alloc);
   const auto all = arena->Allocate((size_t{1} << 28) - 1024);
   CHECK(all != nullptr);  // freed neighbours were merged
+}
+
+TEST_CASE("a shape that no memory holds is refused") {
+  CHECK_THROWS_WITH(NewTensor({int64_t{1} << 61}, DType::kFloat64), Catch::Contains("no memory"));
+  CHECK_THROWS_AS(NewTensor({int64_t{1} << 32, int64_t{1} << 32}, DType::kFloat32), CheckError);
+  CHECK(NewTensor({int64_t{1} << 61, 0}, DType::kFloat64).elements() == 0);
 }
 
 TEST_CASE("a block outlives its arena's handle") {

@@ -205,7 +205,7 @@ CollectiveHandle Collectives::GroupedAllReduce(std::string_view name,
 
 CollectiveHandle Collectives::AllGather(std::string_view name, const Tensor& tensor) {
   auto submitted = Describe(CollectiveKind::kAllGather, name, {&tensor, 1});
-  submitted->request.refusal += CheckRows(tensor);
+  if (submitted->request.refusal.empty()) submitted->request.refusal = CheckRows(tensor);
   return Submit(std::move(submitted));
 }
 
@@ -224,14 +224,16 @@ CollectiveHandle Collectives::ReduceScatter(std::string_view name, const Tensor&
                                             const ReduceOptions& options) {
   auto submitted = Describe(CollectiveKind::kReduceScatter, name, {&tensor, 1});
   SetReduction(options, &submitted->request);
-  submitted->request.refusal += CheckRows(tensor);
+  if (submitted->request.refusal.empty()) submitted->request.refusal = CheckRows(tensor);
   return Submit(std::move(submitted));
 }
 
 CollectiveHandle Collectives::AllToAll(std::string_view name, const Tensor& tensor,
                                        std::span<const int64_t> splits) {
   auto submitted = Describe(CollectiveKind::kAllToAll, name, {&tensor, 1});
-  submitted->request.refusal += FindSplits(tensor, splits, size_, &submitted->request.splits);
+  if (submitted->request.refusal.empty()) {
+    submitted->request.refusal = FindSplits(tensor, splits, size_, &submitted->request.splits);
+  }
   return Submit(std::move(submitted));
 }
 

@@ -15,7 +15,7 @@ namespace dtrain {
 struct ClippedGradients {
   double norm = 0.0;            // of gradients * gradient_scale, before clipping
   float gradient_scale = 0.0f;  // what Adam::Step() takes
-  bool is_finite = true;        // false: a gradient is NaN or infinite; skip the update
+  bool is_finite = true;  // false: a gradient or the scale is NaN or infinite; skip the update
 };
 
 // The factor that brings gradients * gradient_scale to a norm of at most max_norm (0: no limit):

@@ -41,7 +41,7 @@ double LearningRate(const LrScheduleOptions& options, int64_t step, double budge
   const double span = static_cast<double>(options.total_steps - options.warmup_steps);
   const double progress =
       span > 0.0 ? std::clamp((s - static_cast<double>(options.warmup_steps)) / span, 0.0, 1.0)
-                 : 0.0;
+                 : static_cast<double>(step >= options.total_steps);
   const auto decay_to_minimum = [&](double factor) {
     return options.minimum + (options.base - options.minimum) * factor;
   };

@@ -58,7 +58,11 @@ DistributedGradients::DistributedGradients(std::vector<NamedGradient> gradients,
     DT_CHECK(!gradient.name.empty()) << "gradient " << entries_.size() << " has no name";
     DT_CHECK(names.insert(gradient.name).second)
         << "two gradients are named \"" << gradient.name << "\"";
-    const DType dtype = gradient.tensor.dtype();
+    const Tensor& tensor = gradient.tensor;
+    DT_CHECK(tensor || tensor.elements() == 0) << "gradient \"" << gradient.name << "\" is absent";
+    DT_CHECK(tensor.is_contiguous())
+        << "gradient \"" << gradient.name << "\" is a view of some columns; copy it";
+    const DType dtype = tensor.dtype();
     Entry& entry = entries_.emplace_back();
     const Device& device = gradient.tensor.device();
     const bool on_gpu = device.type == DeviceType::kCuda;

@@ -3,15 +3,31 @@
 #include "dtrain/tensor/new_tensor.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
+#include "dtrain/base/check.h"
 #include "dtrain/device/buffer.h"
 
 namespace dtrain {
 
+namespace {
+
+// At least 1.
+size_t BytesOf(const Shape& shape, DType dtype) {
+  if (std::ranges::count(shape.dims(), 0) > 0) return 1;
+  size_t bytes = SizeOf(dtype);
+  for (const int64_t extent : shape.dims()) {
+    DT_CHECK(!__builtin_mul_overflow(bytes, static_cast<size_t>(extent), &bytes))
+        << "no memory holds a tensor of shape " << shape;
+  }
+  return bytes;
+}
+
+}  // namespace
+
 Tensor NewTensor(const Shape& shape, DType dtype, const Device& device) {
-  const size_t bytes =
-      std::max<size_t>(static_cast<size_t>(shape.elements()) * SizeOf(dtype), size_t{1});
+  const size_t bytes = BytesOf(shape, dtype);
   if (device.type == DeviceType::kCpu) {
     std::shared_ptr<std::byte> owner(new std::byte[bytes], std::default_delete<std::byte[]>());
     std::byte* const data = owner.get();

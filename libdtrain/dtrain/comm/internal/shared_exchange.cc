@@ -64,24 +64,21 @@ SharedExchange::SharedExchange(SharedChannel* channel, ExchangePlan plan, bool s
       small_(small),
       reduces_(plan_.reduce || small),
       copies_out_(plan_.gather && !small),
-      element_bytes_(static_cast<int64_t>(SizeOf(plan_.dtype))),
-      ticket_(channel->NewTicket()) {
+      element_bytes_(static_cast<int64_t>(SizeOf(plan_.dtype))) {
   DT_CHECK_EQ(plan_.offsets.size(), plan_.group.size() + 1);
   DT_CHECK_EQ(plan_.group.size(), static_cast<size_t>(channel->members()));
   // Slices start at cache lines.
   stride_ = channel->slot_bytes() / (small ? 1 : channel->members()) / 64 * 64;
   piece_elements_ = stride_ / element_bytes_;
-  if (small) {
-    DT_CHECK_LE(plan_.offsets.back(), piece_elements_);
-    pieces_ = 1;
-    return;
-  }
+  if (small) DT_CHECK_LE(plan_.offsets.back(), piece_elements_);
   pieces_ = 1;  // also where there is nothing to exchange: its header is compared
-  for (size_t s = 0; s < plan_.group.size(); ++s) {
+  for (size_t s = 0; s < plan_.group.size() && !small; ++s) {
     const int64_t count = plan_.offsets[s + 1] - plan_.offsets[s];
     DT_CHECK_GE(count, 0);
     pieces_ = std::max(pieces_, (count + piece_elements_ - 1) / piece_elements_);
   }
+  // Behind what throws: an exchange that never begins must not keep those behind it waiting.
+  ticket_ = channel->NewTicket();
 }
 
 SharedExchange::Range SharedExchange::RangeOf(int place, int64_t piece) const {

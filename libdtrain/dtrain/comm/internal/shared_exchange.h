@@ -122,7 +122,7 @@ class SharedExchange final : public Operation {
   int64_t piece_elements_;
   int64_t stride_;  // bytes from one slice to the next in a slot
   int64_t pieces_ = 0;
-  int64_t ticket_;
+  int64_t ticket_ = -1;
   bool checked_ = false;
   int64_t base_ = -1;  // first piece in the channel's count; -1 before this one's turn
   int64_t filled_ = 0;
