@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <limits>
 #include <numeric>
 
 #include "dtrain/base/random.h"
@@ -175,6 +176,15 @@ TEST_CASE("updates are counted as a walk makes them") {
       CHECK(CountUpdates(corpus.lengths(), options, start, start.epoch) == 0);
     }
   }
+}
+
+TEST_CASE("even updates of ever so many epochs are counted at once") {
+  const Corpus corpus(1000);
+  const DataPosition start{.epoch = 1, .sample = 64};
+  CHECK(CountUpdates(corpus.lengths(), {.samples_per_batch = 16}, start, 5'000'000'000) ==
+        63 * 4'999'999'999 - 4);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  CHECK(CountUpdates(corpus.lengths(), {.samples_per_batch = kMost}, {}, 3) == 3);
 }
 
 TEST_CASE("batches of an epoch in another order keep the budget of now") {

@@ -206,7 +206,10 @@ TEST_CASE("a folder of something else is left alone, a damaged one is named") {
   Corpus corpus;
   fs::create_directories(corpus.options.output_dir);
   corpus.dir.Write("out/data/thesis.tex", "precious");
-  CheckRefused(corpus.options, ExitCode::kUsage, {"/out/data: is not empty"});
+  CheckRefused(corpus.options, ExitCode::kUsage,
+               {"/out/data: is not empty and holds no prepared data; give `dtrain prepare` another "
+                "output folder, or --overwrite to write beside what is there, and a run another "
+                "run.run_dir"});
   corpus.options.overwrite = true;
   REQUIRE(PrepareParallelCorpus(corpus.options).ok());
   CHECK(ReadTestFile(corpus.Out("thesis.tex")) == "precious");
@@ -222,18 +225,54 @@ TEST_CASE("a folder of something else is left alone, a damaged one is named") {
   CheckRefused(corpus.options, ExitCode::kStorage, {"/proc/nowhere: cannot be made"});
 }
 
+TEST_CASE("files of a prepared folder's names that no preparation made are left alone") {
+  Corpus corpus;
+  fs::create_directories(corpus.options.output_dir);
+  for (const bool overwrite : {false, true}) {
+    corpus.options.overwrite = overwrite;
+    for (const std::string name : {"test.src", "train.bin", "vocab.spm"}) {
+      corpus.dir.Write("out/data/" + name, "precious");
+      CheckRefused(corpus.options, ExitCode::kUsage,
+                   {"/out/data/" + name + ": no preparation made this file; name another output"});
+      CHECK(ReadTestFile(corpus.Out(name)) == "precious");
+      fs::remove(corpus.Out(name));
+    }
+  }
+  CHECK(PrepareParallelCorpus(corpus.options).ok());
+}
+
+TEST_CASE("what is read is not replaced") {
+  Corpus corpus;
+  REQUIRE(PrepareParallelCorpus(corpus.options).ok());
+  corpus.options.overwrite = true;
+  const std::string dev = ReadTestFile(corpus.Out("dev.src"));
+  const std::string link = corpus.dir.File("link");
+  fs::create_symlink(corpus.Out("dev.src"), link);
+  for (const std::string& path : {corpus.Out("dev.src"), link}) {
+    PrepareOptions options = corpus.options;
+    options.dev = {path, corpus.dir.Write("dev.de", "Haus\n")};
+    CheckRefused(options, ExitCode::kUsage,
+                 {path + ": is read, and would be replaced; name another output folder"});
+  }
+  PrepareOptions options = corpus.options;
+  options.model_path = corpus.Out("vocab.spm");
+  CheckRefused(options, ExitCode::kUsage, {"vocab.spm: is read, and would be replaced"});
+  options = corpus.options;
+  options.train.push_back({corpus.Out("dev.src"), corpus.Out("dev.ref")});
+  CheckRefused(options, ExitCode::kUsage, {"dev.src: is read, and would be replaced"});
+  CHECK(ReadTestFile(corpus.Out("dev.src")) == dev);
+  CHECK(fs::exists(corpus.Out("train.bin")));
+}
+
 TEST_CASE("a preparation that was killed while it moved its files is made again") {
   Corpus corpus;
   REQUIRE(PrepareParallelCorpus(corpus.options).ok());
   fs::remove(corpus.Out("prepare_report.json"));
-  CheckRefused(corpus.options, ExitCode::kUsage, {"is not empty and holds no prepared data"});
+  CheckRefused(corpus.options, ExitCode::kUsage, {"no preparation made this file"});
   fs::create_directory(corpus.Out(".partial"));
   fs::rename(corpus.Out("dev.src"), corpus.Out(".partial/dev.src"));
   corpus.dir.Write("out/data/thesis.tex", "precious");
-  CheckRefused(corpus.options, ExitCode::kUsage,
-               {"holds no prepared data; give `dtrain prepare` another output folder or "
-                "--overwrite, and a run another run.run_dir, or delete " +
-                corpus.options.output_dir});
+  CheckRefused(corpus.options, ExitCode::kUsage, {"is not empty and holds no prepared data"});
   fs::remove(corpus.Out("thesis.tex"));
   REQUIRE(PrepareParallelCorpus(corpus.options).ok());
   CHECK(fs::exists(corpus.Out("dev.src")));
@@ -291,6 +330,21 @@ TEST_CASE("a vocabulary that a small text cannot fill says so") {
   CHECK(report->notes[0] ==
         "the vocabulary has " + std::to_string(report->vocab_size) +
             " of the 5000 pieces asked for: the text has no more pairs to merge");
+}
+
+TEST_CASE("no text is unknown to a vocabulary that spells characters as bytes") {
+  Corpus corpus;
+  corpus.options.bpe.vocab_size = 400;
+  corpus.dir.Write("dev.tsv", "\xE6\xB0\xB4\t\xE6\xB0\xB4\n");
+  for (const bool byte_fallback : {false, true}) {
+    corpus.options.bpe.byte_fallback = byte_fallback;
+    corpus.options.output_dir = corpus.dir.File(byte_fallback ? "bytes" : "unknown");
+    const absl::StatusOr<PrepareReport> report = PrepareParallelCorpus(corpus.options);
+    REQUIRE(report.ok());
+    CHECK(report->train.source.unknown_pieces == 0);
+    CHECK(report->dev.source.unknown_pieces == (byte_fallback ? 0 : 1));
+    CHECK((report->Describe().find("are unknown") == std::string::npos) == byte_fallback);
+  }
 }
 
 TEST_CASE("dropped pairs are counted by reason, evaluation sets are cut but not filtered") {

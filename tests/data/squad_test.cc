@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "data/test_files.h"
 #include "dtrain/base/crc.h"
 #include "testing/file_testing.h"
 #include "testing/tests_directory.h"
@@ -213,6 +214,21 @@ TEST_CASE("several files make one set") {
   const absl::Status absent = ReadSquad({folder.File("c.json")}, SquadAnswers::kOptional).status();
   CHECK(ExitCodeOf(absent) == ExitCode::kData);
   CHECK(ExitCodeOf(ReadSquad({}, SquadAnswers::kOptional).status()) == ExitCode::kUsage);
+}
+
+TEST_CASE("compressed files are read by their content") {
+  const TemporaryFolder folder;
+  const std::string text = FileOf("cat", QuestionOf("1", AnswerOf("cat", "0")));
+  const std::string gz = testing::Gzip(text);
+  const SquadSet set = ReadSquad({folder.Write("a.json", gz)}, SquadAnswers::kRequired).value();
+  CHECK(set.contexts == std::vector<std::string>{"cat"});
+  CHECK(set.crc == Crc32c(text));
+  CHECK(ReadSquad({folder.Write("b.zst", testing::Zstd(text))}, SquadAnswers::kRequired).ok());
+  const absl::Status damaged =
+      ReadSquad({folder.Write("c.gz", gz.substr(0, gz.size() - 6))}, SquadAnswers::kRequired)
+          .status();
+  CHECK(ExitCodeOf(damaged) == ExitCode::kData);
+  CHECK_THAT(std::string(MessageOf(damaged)), Catch::Contains("damaged gzip"));
 }
 
 TEST_CASE("every answer of real files stands where it is said to") {

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -214,6 +215,7 @@ TEST_CASE("a pre-training task counts the examples of its first pass") {
   const auto counted = (*task)->length_counts();
   CHECK(std::vector<int64_t>(counted.begin(), counted.end()) == counts);
   CHECK((*task)->examples_per_epoch() == examples.size());
+  CHECK_FALSE((*task)->UpdatesUntil({}, std::numeric_limits<int64_t>::max()).has_value());
   const int64_t updates = (examples.size() + 15) / 16;
   CHECK((*task)->updates_per_epoch() == updates);
   std::vector<uint32_t> all(static_cast<size_t>(examples.size()));
@@ -297,6 +299,17 @@ TEST_CASE("a pre-training task refuses options and data that do not fit each oth
   testing::WriteDocumentShard(one, {{5, 5, 5}}, kVocab);
   refused(ExitCode::kData, "data.next_sentence=false", [&](Task& task) { task.train = one; });
   refused(ExitCode::kData, "data.next_sentence=false", [&](Task& task) { task.dev = one; });
+}
+
+TEST_CASE("micro-batches too small for an update are refused") {
+  const Texts texts;
+  Run run = MakeRun(texts);
+  run.task.batch = {.samples_per_batch = 1025};
+  run.task.micro_batch_tokens = 1;
+  const auto result = Train(run)[0];
+  CHECK(result.exit_code == ExitCode::kUsage);
+  CHECK_THAT(result.message, Catch::Contains("trainer.batch_size=1025, of texts of up to ") &&
+                                 Catch::Contains("raise trainer.micro_batch_tokens"));
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ struct EvalFlags {
     if (!hypothesis.empty() && !source.empty()) {
       return UsageError("--source is for a model; --hypothesis is scored as it is");
     }
+    if (!hypothesis.empty()) DT_RETURN_IF_ERROR(translation.CheckNoneOfModel());
     if (!model_path.empty() && source.empty()) {
       return UsageError("--source is missing: the text to translate");
     }
@@ -203,6 +204,7 @@ absl::Status Evaluate(const EvalFlags& flags, Runtime& runtime) {
     std::vector<std::string> inputs = flags.references;
     inputs.push_back(path);
     DT_RETURN_IF_ERROR(CheckIsNotRead("--output", flags.output, inputs));
+    DT_RETURN_IF_ERROR(CheckIsInNoCheckpoint("--output", flags.output));
     DT_ASSIGN_OR_RETURN(output, TextOutput::Open(flags.output));
     return absl::OkStatus();
   };

@@ -12,6 +12,7 @@
 #include "dtrain/config/flag_set.h"
 #include "dtrain/config/nmt_config.h"
 #include "dtrain/config/nmt_options.h"
+#include "dtrain/files/output_folder.h"
 #include "dtrain/nmt.pb.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
@@ -139,6 +140,7 @@ int PrepareCommand(int argc, char** argv) {
     if (runtime.comm.size() > 1) {
       return UsageError("dtrain prepare is one process: start it without mpirun (see --threads)");
     }
+    DT_RETURN_IF_ERROR(CheckIsNoCheckpoint(flags.options.output_dir));
     DT_ASSIGN_OR_RETURN(const PrepareReport report, PrepareParallelCorpus(flags.options));
     const std::string text = report.Describe();
     std::printf("%s%s", text.c_str(), text.ends_with('\n') ? "" : "\n");

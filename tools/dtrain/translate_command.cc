@@ -86,6 +86,7 @@ absl::Status Translate(const TranslateFlags& flags, Runtime& runtime) {
     return UsageError("dtrain translate is one process: start it without mpirun (see --threads)");
   }
   DT_RETURN_IF_ERROR(CheckIsNotRead("--output", flags.output, std::array{flags.input}));
+  DT_RETURN_IF_ERROR(CheckIsInNoCheckpoint("--output", flags.output));
   DT_ASSIGN_OR_RETURN(
       const TranslationModel trained,
       LoadTranslationModel(flags.model_path, flags.translation.LoadOptions(runtime.device)));

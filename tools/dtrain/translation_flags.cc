@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/dtrain/translation_flags.h"
 
+#include <utility>
+
 #include "absl/strings/str_format.h"
 #include "dtrain/tasks/translator.h"
 
@@ -38,6 +40,23 @@ absl::Status TranslationFlags::Check() const {
   }
   if (precision == "fp32" || precision == "bf16") return absl::OkStatus();
   return UsageError(absl::StrFormat("--precision is fp32 or bf16, not \"%s\"", precision));
+}
+
+absl::Status TranslationFlags::CheckNoneOfModel() const {
+  const TranslationFlags unset;
+  const std::pair<const char*, bool> flags[] = {
+      {"beam_size", beam_size != unset.beam_size},
+      {"alpha", alpha != unset.alpha},
+      {"extra_length", extra_length != unset.extra_length},
+      {"batch_tokens", batch_tokens != unset.batch_tokens},
+      {"precision", precision != unset.precision},
+      {"metric", metric != unset.metric}};
+  for (const auto& [name, is_set] : flags) {
+    if (!is_set) continue;
+    return UsageError(
+        absl::StrFormat("--%s is for a model; --hypothesis is scored as it is", name));
+  }
+  return absl::OkStatus();
 }
 
 LoadModelOptions TranslationFlags::LoadOptions(const Device& device) const {

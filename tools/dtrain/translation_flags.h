@@ -28,6 +28,8 @@ struct TranslationFlags {
   void AddTo(FlagSet& flags);
   // UsageError where a value is out of range.
   absl::Status Check() const;
+  // UsageError where a flag is set that only a model reads.
+  absl::Status CheckNoneOfModel() const;
 
   DType compute_type() const { return precision == "bf16" ? DType::kBFloat16 : DType::kFloat32; }
   LoadModelOptions LoadOptions(const Device& device) const;

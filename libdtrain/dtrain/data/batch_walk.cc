@@ -43,12 +43,13 @@ int64_t CountUpdates(const SampleLengths& lengths, const BatchOptions& options,
                      const DataPosition& start, int64_t epochs) {
   const int64_t each = options.samples_per_batch;
   const bool is_even = each > 0 && options.length_window == 0;
+  if (is_even) {
+    if (start.epoch >= epochs) return 0;
+    const int64_t of_epoch = lengths.size() / each + (lengths.size() % each > 0 ? 1 : 0);
+    return (epochs - start.epoch) * of_epoch - start.sample / each;
+  }
   int64_t updates = 0;
   for (DataPosition at = start; at.epoch < epochs; at = {.epoch = at.epoch + 1}) {
-    if (is_even) {
-      updates += (lengths.size() + each - 1) / each - at.sample / each;
-      continue;
-    }
     const SampleOrder order = at.order.value_or(SampleOrderOf(options));
     updates += EpochPlan(lengths, options, at.epoch, order).NumBatchesFrom(at.sample);
   }

@@ -44,6 +44,20 @@ absl::Status CheckOptions(const PrepareOptions& o) {
   return absl::OkStatus();
 }
 
+// Every file that is read.
+std::vector<std::string> InputPaths(const PrepareOptions& o) {
+  std::vector<ParallelInput> inputs = o.train;
+  inputs.push_back(o.dev);
+  inputs.push_back(o.test);
+  std::vector<std::string> paths = {o.model_path};
+  for (const ParallelInput& input : inputs) {
+    paths.push_back(input.source);
+    paths.push_back(input.target);
+  }
+  std::erase(paths, "");
+  return paths;
+}
+
 // The pairs with the smallest hashes of their source: a random sample that does not depend on the
 // order of the text, no source twice.
 class HoldOut {
@@ -335,7 +349,7 @@ class Preparation {
     side.longest = std::max(side.longest, pieces);
     for (const int32_t id : ids) {
       const BpePieceType type = model_->vocabulary().pieces[static_cast<size_t>(id)].type;
-      if (type != BpePieceType::kNormal) ++side.unknown_pieces;
+      if (type == BpePieceType::kUnknown) ++side.unknown_pieces;
     }
     const auto bin = static_cast<size_t>(std::min(pieces / 8, kHistogramBins - 1));
     if (side.histogram.size() <= bin) side.histogram.resize(bin + 1);
@@ -411,6 +425,7 @@ absl::StatusOr<PrepareReport> PrepareParallelCorpus(const PrepareOptions& option
     earlier->reused = true;
     return *std::move(earlier);
   }
+  DT_RETURN_IF_ERROR(folder.CheckInputs(InputPaths(options)));
   PrepareReport report;
   report.output_dir = options.output_dir;
   report.options_hash = internal::HashPrepareIdentity(identity);

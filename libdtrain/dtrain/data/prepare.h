@@ -55,14 +55,15 @@ struct PrepareOptions {
   // More lines than this share with invalid UTF-8, NUL bytes or more than max_line_bytes are an
   // error; up to it they are dropped and counted.
   double max_invalid_fraction = 0.01;
-  int num_threads = 0;     // 0: NumThreads()
-  bool overwrite = false;  // replace what an earlier preparation left in output_dir
+  int num_threads = 0;  // 0: NumThreads()
+  // Replaces what an earlier preparation left in output_dir, never other files or one that is read.
+  bool overwrite = false;
 };
 
 struct SideStats {
   int64_t words = 0;
   int64_t pieces = 0;              // ends of sentence not counted
-  int64_t unknown_pieces = 0;      // <unk>, or bytes standing for an unknown character
+  int64_t unknown_pieces = 0;      // <unk>; with byte_fallback none: bytes spell every text
   int64_t longest = 0;             // pieces
   std::vector<int64_t> histogram;  // sentences with 8 i to 8 i + 7 pieces; the last one: or more
 };

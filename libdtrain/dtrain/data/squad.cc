@@ -3,13 +3,14 @@
 #include "dtrain/data/squad.h"
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/crc.h"
-#include "dtrain/base/file.h"
+#include "dtrain/data/internal/byte_source.h"
 #include "dtrain/data/utf8.h"
 
 namespace dtrain {
@@ -237,6 +238,20 @@ class SquadParser {
   int64_t num_articles_ = 0;
 };
 
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  constexpr size_t kBlock = 1 << 20;
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<internal::ByteSource> source,
+                      internal::OpenByteSource(path));
+  std::string text;
+  for (;;) {
+    const size_t size = text.size();
+    text.resize(size + kBlock);
+    DT_ASSIGN_OR_RETURN(const int64_t count, source->Read(text.data() + size, kBlock));
+    text.resize(size + static_cast<size_t>(count));
+    if (count == 0) return text;
+  }
+}
+
 }  // namespace
 
 absl::Status ParseSquad(std::string_view text, const std::string& name, SquadAnswers answers,
@@ -248,9 +263,8 @@ absl::StatusOr<SquadSet> ReadSquad(const std::vector<std::string>& paths, SquadA
   if (paths.empty()) return UsageError("no SQuAD file is named");
   SquadSet set;
   for (const std::string& path : paths) {
-    const absl::StatusOr<std::string> content = ReadWholeFile(path);
-    if (!content.ok()) return DataError(MessageOf(content.status()));
-    DT_RETURN_IF_ERROR(ParseSquad(*content, path, answers, set));
+    DT_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+    DT_RETURN_IF_ERROR(ParseSquad(text, path, answers, set));
   }
   return set;
 }

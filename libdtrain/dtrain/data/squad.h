@@ -10,7 +10,8 @@
 //   {"version": "v2.0", "data": [{"paragraphs": [{"context": "...", "qas": [
 //     {"id": "...", "question": "...", "is_impossible": false,
 //      "answers": [{"text": "...", "answer_start": 12}]}]}]}]}
-// Other members are passed over. answer_start counts code points; here all places are bytes.
+// Other members are passed over. answer_start counts code points; here all places are bytes. Files
+// may be plain, gzip or Zstandard, whatever their names.
 #ifndef DTRAIN_DATA_SQUAD_H_
 #define DTRAIN_DATA_SQUAD_H_
 
@@ -47,7 +48,7 @@ struct SquadSet {
   std::vector<SquadQuestion> questions;  // in the order of the files
   int64_t lost_answers = 0;              // their text is empty or nowhere in the paragraph
   int64_t moved_answers = 0;             // they stand elsewhere than answer_start says
-  uint32_t crc = 0;                      // CRC32C of the files' bytes, one after the other
+  uint32_t crc = 0;                      // CRC32C of the files' texts, one after the other
   bool has_impossible = false;           // some question is_impossible
 };
 

@@ -20,7 +20,7 @@ namespace dtrain {
 struct MaskingOptions {
   double share = 0.15;           // of a sequence's tokens, above 0 and below 1
   int32_t max_predictions = 20;  // in a sequence, at least 1
-  bool whole_words = false;      // all pieces of a word or none
+  bool whole_words = false;      // all pieces of a word or none, but of the last word, as above
 };
 
 // How many of a sequence's `length` tokens are masked; `special` of them are [CLS] and [SEP], which

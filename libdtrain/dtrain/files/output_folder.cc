@@ -9,26 +9,49 @@
 #include "dtrain/files/checkpoint_directory.h"
 
 namespace dtrain {
+namespace {
 
 namespace fs = std::filesystem;
 
-absl::Status CheckIsNoCheckpoint(const std::string& folder) {
+absl::StatusOr<fs::path> Resolve(const std::string& path) {
   std::error_code error;
-  fs::path place = fs::weakly_canonical(fs::absolute(folder, error), error);
-  if (error) return StorageError(absl::StrFormat("%s: %s", folder, error.message()));
-  if (!place.has_filename()) place = place.parent_path();
-  const auto has = [](const fs::path& at, const char* name) {
-    std::error_code ignored;
-    return fs::exists(fs::symlink_status(at / name, ignored));
-  };
-  bool taken = has(place, "ckpt");
-  for (fs::path at = place; !taken; at = at.parent_path()) {
-    taken = (has(at, "MANIFEST") && has(at, "COMPLETE")) ||
-            (at.filename() == "ckpt" && (has(at, "last") || !ListCheckpoints(at).empty()));
-    if (at == at.parent_path()) break;
+  fs::path place = fs::weakly_canonical(fs::absolute(path, error), error);
+  if (error) return StorageError(absl::StrFormat("%s: %s", path, error.message()));
+  return place.has_filename() ? place : place.parent_path();
+}
+
+bool Has(const fs::path& folder, const char* name) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(folder / name, ignored));
+}
+
+// Of a resolved path, which itself may be one.
+bool LiesInCheckpoint(const fs::path& place) {
+  for (fs::path at = place;; at = at.parent_path()) {
+    if (Has(at, "MANIFEST") && Has(at, "COMPLETE")) return true;
+    if (at.filename() == "ckpt" && (Has(at, "last") || !ListCheckpoints(at).empty())) return true;
+    if (at == at.parent_path()) return false;
   }
-  if (!taken) return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckIsNoCheckpoint(const std::string& folder) {
+  DT_ASSIGN_OR_RETURN(const fs::path place, Resolve(folder));
+  if (!Has(place, "ckpt") && !LiesInCheckpoint(place)) return absl::OkStatus();
   return UsageError(folder + ": is a checkpoint or a run; name another output folder");
+}
+
+absl::Status CheckIsInNoCheckpoint(const std::string& name, const std::string& output) {
+  std::error_code error;
+  const fs::file_status status = fs::status(output, error);
+  if (output == "-" || (fs::exists(status) && !fs::is_regular_file(status))) {
+    return absl::OkStatus();
+  }
+  DT_ASSIGN_OR_RETURN(const fs::path place, Resolve(output));
+  if (!LiesInCheckpoint(place)) return absl::OkStatus();
+  return UsageError(
+      absl::StrFormat("%s: %s lies in a checkpoint or a run's ckpt/; name another", name, output));
 }
 
 absl::Status CheckIsNotRead(const std::string& name, const std::string& output,

@@ -14,6 +14,10 @@ namespace dtrain {
 // lies in a checkpoint or a run's ckpt/, or is a run. It need not exist.
 absl::Status CheckIsNoCheckpoint(const std::string& folder);
 
+// UsageError where a file to be written lies in a checkpoint or a run's ckpt/, links resolved. It
+// need not exist; "-", devices and pipes lie nowhere. `name` is how the user named it: "--output".
+absl::Status CheckIsInNoCheckpoint(const std::string& name, const std::string& output);
+
 // UsageError where a file to be written is one of those that are read, by this name or another. It
 // need not exist. "-" among `inputs` is the standard input; devices and pipes can be both. `name`
 // is how the user named the output: "--output".

@@ -68,6 +68,8 @@ absl::StatusOr<std::unique_ptr<ClassificationTask>> ClassificationTask::Create(
   DT_ASSIGN_OR_RETURN(ClassificationShard train, ClassificationShard::Open(options.train));
   ClassificationTaskOptions fitted = options;
   DT_ASSIGN_OR_RETURN(fitted.model, FitModel(options.model, train));
+  DT_RETURN_IF_ERROR(
+      CheckMicroBatches(options.batch, options.micro_batch_tokens, LongestOf(train), comm.size()));
   std::unique_ptr<ClassificationTask> task(new ClassificationTask(fitted, comm, std::move(train)));
   for (const NamedShard& dev : options.dev) {
     DT_ASSIGN_OR_RETURN(ClassificationShard shard, task->OpenAlike(dev.path));

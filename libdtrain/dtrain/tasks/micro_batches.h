@@ -5,14 +5,19 @@
 
 #include <cstdint>
 
+#include "dtrain/base/status.h"
 #include "dtrain/data/batching.h"
 
 namespace dtrain {
 
 // The parts a rank's share of an update is cut into, so that none has more than
-// `micro_batch_tokens`, whichever texts of at most `longest` tokens it holds.
+// `micro_batch_tokens`, whichever texts of at most `longest` tokens it holds. At most
+// kMaxMicroBatches (train/task.h).
 int MicroBatchesOf(const BatchOptions& batch, int64_t micro_batch_tokens, int64_t longest,
                    int ranks);
+// UsageError where so many are not enough, so that some would have more than `micro_batch_tokens`.
+absl::Status CheckMicroBatches(const BatchOptions& batch, int64_t micro_batch_tokens,
+                               int64_t longest, int ranks);
 
 }  // namespace dtrain
 

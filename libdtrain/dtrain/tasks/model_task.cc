@@ -13,6 +13,8 @@ namespace {
 // Of all epochs together: five seconds (50 ns each; where windows are sorted, 450 ns).
 constexpr int64_t kMaxCountedSamples = 100'000'000;
 constexpr int64_t kSortedCost = 10;
+// Where nothing is walked: what still has room for updates that are done.
+constexpr int64_t kMaxSamples = int64_t{1} << 62;
 
 }  // namespace
 
@@ -27,7 +29,9 @@ std::optional<int64_t> CountUpdatesOf(const SampleLengths& lengths, const BatchO
   const bool has_windows = options.length_window > 0;
   const bool is_walked = options.samples_per_batch == 0 || has_windows;
   const int64_t cost = has_windows ? kSortedCost : 1;
-  if (is_walked && lengths.size() * epochs > kMaxCountedSamples / cost) return std::nullopt;
+  const int64_t most = is_walked ? kMaxCountedSamples / cost : kMaxSamples;
+  // Not their product, which may be larger than any number.
+  if (epochs > most / std::max<int64_t>(lengths.size(), 1)) return std::nullopt;
   return CountUpdates(lengths, options, from, epochs);
 }
 

@@ -151,6 +151,8 @@ absl::StatusOr<std::unique_ptr<PretrainingTask>> PretrainingTask::Create(
   PretrainingTaskOptions fitted = options;
   DT_ASSIGN_OR_RETURN(fitted.model, FitModel(options.model, options, train));
   DT_RETURN_IF_ERROR(CheckDocuments(train, options.examples.next_sentence));
+  DT_RETURN_IF_ERROR(CheckMicroBatches(options.batch, options.micro_batch_tokens,
+                                       options.examples.max_length, comm.size()));
   std::unique_ptr<PretrainingTask> task(new PretrainingTask(fitted, comm, std::move(train)));
   if (!options.dev.empty()) DT_RETURN_IF_ERROR(task->OpenDev());
   task->model().Allocate(options.device, options.compute_type, options.seed);
@@ -234,7 +236,9 @@ absl::StatusOr<int> PretrainingTask::NextUpdate() {
 // Each epoch's examples are made for that.
 std::optional<int64_t> PretrainingTask::UpdatesUntil(const DataPosition& from,
                                                      int64_t epochs) const {
-  if (examples_per_epoch() * epochs > kMaxCountedExamples) return std::nullopt;
+  // Not their product, which may be larger than any number.
+  const int64_t each = std::max<int64_t>(examples_per_epoch(), 1);
+  if (epochs > kMaxCountedExamples / each) return std::nullopt;
   int64_t updates = 0;
   for (DataPosition at = from; at.epoch < epochs; at = {.epoch = at.epoch + 1}) {
     const PretrainingExamples examples(train_, options_.examples, at.epoch);

@@ -53,6 +53,8 @@ absl::StatusOr<std::unique_ptr<SquadTask>> SquadTask::Create(const SquadTaskOpti
                                                  options.windows));
   fitted.answers.allow_none = train.set.has_impossible;
   std::unique_ptr<SquadTask> task(new SquadTask(fitted, std::move(train), tokenizer.Hash(), comm));
+  DT_RETURN_IF_ERROR(CheckMicroBatches(options.batch, options.micro_batch_tokens,
+                                       LongestOf(task->lengths_), comm.size()));
   if (!options.dev.empty()) {
     DT_ASSIGN_OR_RETURN(
         SquadRows dev, OpenSquad(options.dev, SquadAnswers::kRequired, tokenizer, options.windows));

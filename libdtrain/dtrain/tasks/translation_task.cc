@@ -23,6 +23,10 @@ namespace dtrain {
 namespace {
 
 absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    return DataError(path + ": is missing; prepare the data again");
+  }
   DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
   std::vector<std::string> lines;
   size_t begin = 0;
@@ -57,14 +61,8 @@ absl::Status CheckLongest(const TokenShard& shard, const std::string& path,
       path, pieces, model.max_positions));
 }
 
-absl::Status CheckMicroBatches(const TranslationTaskOptions& options, int ranks) {
-  const int64_t taken = kMaxMicroBatches * std::max<int64_t>(options.micro_batch_tokens, 1) * ranks;
-  if (options.batch.tokens_per_batch <= taken) return absl::OkStatus();
-  return UsageError(absl::StrFormat(
-      "trainer.tokens_per_batch=%d is more than the %d ranks take, each at most %d parts of "
-      "trainer.micro_batch_tokens=%d; raise trainer.micro_batch_tokens",
-      options.batch.tokens_per_batch, ranks, kMaxMicroBatches, options.micro_batch_tokens));
-}
+// For a batch of tokens the longest sentence does not matter.
+constexpr int64_t kLongestCounted = 1;
 
 Seq2SeqOptions WithVocabulary(Seq2SeqOptions options, const BpeModel& tokenizer) {
   options.vocab_size = tokenizer.vocab_size();
@@ -78,19 +76,24 @@ absl::StatusOr<std::unique_ptr<TranslationTask>> TranslationTask::Create(
   DT_RETURN_IF_ERROR(CheckComputeType(options.compute_type, options.device));
   DT_ASSIGN_OR_RETURN(BpeModel tokenizer,
                       BpeModel::Load(absl::StrCat(options.data_dir, "/vocab.spm")));
+  DT_ASSIGN_OR_RETURN(std::string vocabulary, ReadWholeFile(options.data_dir + "/vocab.spm"));
   DT_ASSIGN_OR_RETURN(TokenShard train, TokenShard::Open(options.data_dir + "/train.bin",
                                                          {.vocab_hash = tokenizer.Hash()}));
   DT_RETURN_IF_ERROR(CheckLongest(train, options.data_dir + "/train.bin", options.model));
-  DT_RETURN_IF_ERROR(CheckMicroBatches(options, comm.size()));
+  DT_RETURN_IF_ERROR(
+      CheckMicroBatches(options.batch, options.micro_batch_tokens, kLongestCounted, comm.size()));
   std::unique_ptr<TranslationTask> task(
       new TranslationTask(options, comm, std::move(tokenizer), std::move(train)));
+  task->vocabulary_ = std::move(vocabulary);
   if (std::filesystem::exists(options.data_dir + "/dev.bin")) {
     DT_ASSIGN_OR_RETURN(TranslationSet dev, task->OpenSet("dev"));
     task->dev_ = std::move(dev);
   }
   // It is used at the end: now is the time to say that it cannot be.
   if (std::filesystem::exists(options.data_dir + "/test.bin")) {
-    DT_RETURN_IF_ERROR(task->OpenSet("test").status());
+    DT_ASSIGN_OR_RETURN(const TranslationSet test, task->OpenSet("test"));
+    task->test_ = absl::StrFormat("test pairs %d\ntest checksum %08x\n", test.shard.size(),
+                                  test.shard.content_crc());
   }
   task->model().Allocate(options.device, options.compute_type, options.seed);
   DT_RETURN_IF_ERROR(task->Seek({}));
@@ -103,9 +106,8 @@ TranslationTask::TranslationTask(const TranslationTaskOptions& options, Communic
       options_(options),
       tokenizer_(std::move(tokenizer)),
       train_(std::move(train)) {
-  // Its batches count tokens, whatever the longest sentence.
   set_accumulation(
-      MicroBatchesOf(options.batch, options.micro_batch_tokens, /*longest=*/1, comm.size()));
+      MicroBatchesOf(options.batch, options.micro_batch_tokens, kLongestCounted, comm.size()));
 }
 
 absl::StatusOr<TranslationSet> TranslationTask::OpenSet(const std::string& name) const {
@@ -168,7 +170,7 @@ absl::StatusOr<EvaluationResult> TranslationTask::Evaluate(Context& ctx) {
 }
 
 absl::StatusOr<EvaluationResult> TranslationTask::EvaluateTest(Context& ctx) {
-  if (!std::filesystem::exists(options_.data_dir + "/test.bin")) return EvaluationResult();
+  if (test_.empty()) return EvaluationResult();
   DT_ASSIGN_OR_RETURN(const TranslationSet test, OpenSet("test"));
   return EvaluateSet(test, /*max_sentences=*/0, ctx);
 }
@@ -180,7 +182,7 @@ absl::StatusOr<EvaluationResult> TranslationTask::EvaluateSet(const TranslationS
       max_sentences > 0 ? std::min(max_sentences, set.shard.size()) : set.shard.size();
   const std::vector<uint32_t> own = OwnSentences(count, set);
   EvaluateLoss(set, count, ctx, result);
-  DT_RETURN_IF_ERROR(EvaluateTranslations(set, own, ctx, result));
+  DT_RETURN_IF_ERROR(EvaluateTranslations(set, own, count, ctx, result));
   return result;
 }
 
@@ -242,8 +244,8 @@ void TranslationTask::EvaluateLoss(const TranslationSet& set, int64_t count, Con
 }
 
 absl::Status TranslationTask::EvaluateTranslations(const TranslationSet& set,
-                                                   const std::vector<uint32_t>& own, Context& ctx,
-                                                   EvaluationResult& result) {
+                                                   const std::vector<uint32_t>& own, int64_t count,
+                                                   Context& ctx, EvaluationResult& result) {
   std::vector<std::vector<int32_t>> sources(own.size());
   std::vector<std::string> references(own.size());
   for (size_t i = 0; i < own.size(); ++i) {
@@ -271,20 +273,18 @@ absl::Status TranslationTask::EvaluateTranslations(const TranslationSet& set,
   result.metrics.emplace_back("chrf", ComputeChrf(chrf));
   result.notes.push_back(absl::StrCat("BLEU|", BleuSignature(1), " = ", score.Verbose()));
   result.notes.push_back(absl::StrCat("chrF2|", ChrfSignature(1)));
-  GatherSamples(set, own, hypotheses, result);
+  GatherSamples(set, own, count, hypotheses, result);
   return absl::OkStatus();
 }
 
 void TranslationTask::GatherSamples(const TranslationSet& set, const std::vector<uint32_t>& own,
-                                    const std::vector<std::string>& hypotheses,
+                                    int64_t count, const std::vector<std::string>& hypotheses,
                                     EvaluationResult& result) {
-  const size_t count = std::min(static_cast<size_t>(options_.eval_samples), set.sources.size());
-  // Spread over the set, the same ones each time.
-  for (size_t sample = 0; sample < count; ++sample) {
-    size_t index = sample * set.sources.size() / count;
-    if (options_.eval_max_sentences > 0) {
-      index %= static_cast<size_t>(options_.eval_max_sentences);
-    }
+  const auto sentences = static_cast<size_t>(count);
+  const size_t samples = std::min(static_cast<size_t>(options_.eval_samples), sentences);
+  // Spread over them, the same ones each time.
+  for (size_t sample = 0; sample < samples; ++sample) {
+    const size_t index = sample * sentences / samples;
     const auto found = std::find(own.begin(), own.end(), static_cast<uint32_t>(index));
     const std::string mine =
         found == own.end() ? "" : hypotheses[static_cast<size_t>(found - own.begin())];
@@ -296,8 +296,7 @@ void TranslationTask::GatherSamples(const TranslationSet& set, const std::vector
 
 absl::Status TranslationTask::CheckCheckpoint(const Checkpoint& checkpoint) const {
   DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText("vocab.spm"));
-  DT_ASSIGN_OR_RETURN(const std::string ours, ReadWholeFile(options_.data_dir + "/vocab.spm"));
-  if (ours == theirs) return absl::OkStatus();
+  if (vocabulary_ == theirs) return absl::OkStatus();
   return StorageError(absl::StrFormat(
       "%s was trained with another vocabulary than %s/vocab.spm; prepare the data with "
       "data.vocabulary=%s/vocab.spm, or start a new run",
@@ -305,10 +304,7 @@ absl::Status TranslationTask::CheckCheckpoint(const Checkpoint& checkpoint) cons
 }
 
 std::vector<NamedFile> TranslationTask::CheckpointFiles() const {
-  std::vector<NamedFile> files = {{"config.textproto", options_.config_text}};
-  absl::StatusOr<std::string> vocabulary = ReadWholeFile(options_.data_dir + "/vocab.spm");
-  if (vocabulary.ok()) files.push_back({"vocab.spm", *std::move(vocabulary)});
-  return files;
+  return {{"config.textproto", options_.config_text}, {"vocab.spm", vocabulary_}};
 }
 
 std::string TranslationTask::TrainingData() const {
@@ -335,8 +331,10 @@ std::string TranslationTask::ModelText() const {
 }
 
 std::string TranslationTask::DataContract() const {
-  return TrainingData() + absl::StrFormat("vocabulary hash %016x\npreparation hash %016x\n",
-                                          tokenizer_.Hash(), train_.info().options_hash);
+  return absl::StrCat(TrainingData(),
+                      absl::StrFormat("vocabulary hash %016x\npreparation hash %016x\n",
+                                      tokenizer_.Hash(), train_.info().options_hash),
+                      EvaluationContract(), test_.empty() ? "test none\n" : test_);
 }
 
 }  // namespace dtrain

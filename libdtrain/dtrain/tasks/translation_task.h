@@ -92,20 +92,23 @@ class TranslationTask final
   void EvaluateLoss(const TranslationSet& set, int64_t count, Context& ctx,
                     EvaluationResult& result);
   absl::Status EvaluateTranslations(const TranslationSet& set, const std::vector<uint32_t>& own,
-                                    Context& ctx, EvaluationResult& result);
+                                    int64_t count, Context& ctx, EvaluationResult& result);
   SampleLengths TrainLengths() const {
     return {.source = train_.source_lengths(), .target = train_.target_lengths()};
   }
   SpecialIds Ids() const {
     return {.eos_id = tokenizer_.eos_id(), .start_id = tokenizer_.pad_id()};
   }
-  void GatherSamples(const TranslationSet& set, const std::vector<uint32_t>& own,
+  // Some of the first `count` sentences, which are those evaluated.
+  void GatherSamples(const TranslationSet& set, const std::vector<uint32_t>& own, int64_t count,
                      const std::vector<std::string>& hypotheses, EvaluationResult& result);
 
   TranslationTaskOptions options_;
   BpeModel tokenizer_;
+  std::string vocabulary_;  // the bytes of vocab.spm: the folder may be prepared anew meanwhile
   TokenShard train_;
   std::optional<TranslationSet> dev_;
+  std::string test_;  // pairs and checksum of the test set; empty: there is none
   std::optional<BatchLoader> loader_;
 };
 

@@ -49,6 +49,18 @@ bool IsFree(const fs::path& folder) {
                      });
 }
 
+// Where there is no report and nothing of an interrupted preparation.
+absl::Status CheckNames(const fs::path& folder) {
+  std::error_code error;
+  if (fs::exists(folder / kPartial, error)) return absl::OkStatus();
+  for (const std::string_view name : kNames) {
+    if (!fs::exists(fs::symlink_status(folder / name, error))) continue;
+    return UsageError((folder / name).string() +
+                      ": no preparation made this file; name another output folder");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckFiles(const fs::path& folder, const PrepareReport& report) {
   const std::pair<const char*, int64_t> sets[] = {
       {"train", report.train.pairs}, {"dev", report.dev.pairs}, {"test", report.test.pairs}};
@@ -108,8 +120,13 @@ absl::StatusOr<std::optional<PrepareReport>> PreparedFolder::FindEarlier(
   const fs::path folder(path_);
   const fs::path report_path = folder / kPrepareReportFile;
   if (!fs::exists(report_path, error)) {
+    DT_RETURN_IF_ERROR(CheckNames(folder));
     if (overwrite || IsFree(folder)) return std::optional<PrepareReport>();
-    return UsageError(path_ + ": is not empty and holds no prepared data; " + Remedy(path_));
+    // It may be the corpus, or a trained run: no advice to delete it.
+    return UsageError(path_ +
+                      ": is not empty and holds no prepared data; give `dtrain prepare` another "
+                      "output folder, or --overwrite to write beside what is there, and a run "
+                      "another run.run_dir");
   }
   absl::StatusOr<SavedPrepareReport> saved =
       PrepareReportFromJson(ReadText(report_path), report_path.string());
@@ -122,6 +139,17 @@ absl::StatusOr<std::optional<PrepareReport>> PreparedFolder::FindEarlier(
   if (!saved.ok()) return Annotate(saved.status(), "prepared data is damaged, " + Remedy(path_));
   return UsageError(absl::StrFormat("%s: holds data prepared otherwise (%s); %s", path_,
                                     DescribeDifferences(saved->identity, identity), Remedy(path_)));
+}
+
+absl::Status PreparedFolder::CheckInputs(std::span<const std::string> paths) const {
+  for (const std::string& path : paths) {
+    for (const std::string_view name : kNames) {
+      std::error_code error;
+      if (!fs::equivalent(path, fs::path(path_) / name, error) || error) continue;
+      return UsageError(path + ": is read, and would be replaced; name another output folder");
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status PreparedFolder::Begin() {
@@ -150,7 +178,10 @@ absl::Status PreparedFolder::Publish() {
     } else {
       fs::remove(folder / name, error);
     }
-    if (error) return StorageError((folder / name).string() + ": " + error.message());
+    if (error) {
+      begun_ = false;
+      return StorageError((folder / name).string() + ": " + error.message());
+    }
   }
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 #define DTRAIN_DATA_INTERNAL_PREPARED_FOLDER_H_
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,16 +29,21 @@ class PreparedFolder {
   absl::Status Lock();
 
   // The report of an earlier preparation of the same identity, whose files are all there.
-  // UsageError when the folder holds anything else and `overwrite` is not set.
+  // UsageError when the folder holds anything else and `overwrite` is not set, or, even where it
+  // is, files of the names it would write that no preparation made.
   absl::StatusOr<std::optional<PrepareReport>> FindEarlier(const PrepareIdentity& identity,
                                                            bool overwrite) const;
+
+  // UsageError when one of the files that are read is one that Publish() would replace.
+  absl::Status CheckInputs(std::span<const std::string> paths) const;
 
   // StorageError when the folder cannot be written.
   absl::Status Begin();
   // Path of a file to write, after Begin().
   std::string Path(std::string_view name) const;
   // Moves all files out, the report last, and removes files of an earlier preparation that are not
-  // among the new ones.
+  // among the new ones. After an error the rest stays where it is: it tells the next preparation
+  // that those moved are not the user's.
   absl::Status Publish();
 
  private:
