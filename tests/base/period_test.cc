@@ -3,6 +3,7 @@
 #include "dtrain/base/period.h"
 
 #include <catch2/catch.hpp>
+#include <limits>
 #include <string>
 
 namespace dtrain {
@@ -83,6 +84,11 @@ TEST_CASE("a run has the updates of its first limit") {
   CHECK(UpdatesOf(100, 3, 25) == 75);
   CHECK(UpdatesOf(100, 3, 0) == 100);
   CHECK(UpdatesOf(0, 3, 0) == 0);
+  // A product beyond all numbers is still more than the other limit.
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  CHECK(UpdatesOf(10, kMost, 25) == 10);
+  CHECK(UpdatesOf(0, kMost, int64_t{1} << 40) == int64_t{1} << 62);
+  CHECK(UpdatesOf(0, int64_t{1} << 24, int64_t{1} << 40) == int64_t{1} << 62);
 }
 
 TEST_CASE("durations are read in seconds") {

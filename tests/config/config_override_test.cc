@@ -208,6 +208,30 @@ TEST_CASE("a path that may be a word is not empty") {
   CHECK(std::string(MessageOf(status)) == "run.resume is empty; it must be auto, never or a path");
 }
 
+TEST_CASE("an empty path in a list, or for a configuration, is named") {
+  const auto refusal = [](const ConfigSources& sources) {
+    proto::NmtConfig config;
+    const absl::Status status = LoadConfig(sources, config);
+    CHECK(ExitCodeOf(status) == ExitCode::kUsage);
+    return std::string(MessageOf(status));
+  };
+  CHECK(refusal({.files = {}, .overrides = {"data.train_source=a.txt,"}}) ==
+        "data.train_source: item 2 is empty");
+  CHECK(refusal({.files = {}, .overrides = {"data.train_source=,a.txt"}}) ==
+        "data.train_source: item 1 is empty");
+  CHECK(refusal({.files = {""}, .overrides = {}}) == "--config is empty; it is a file");
+}
+
+TEST_CASE("text is UTF-8, and a path any bytes") {
+  proto::NmtConfig config;
+  const absl::Status status =
+      LoadConfig({.files = {}, .overrides = {"data.target_language=caf\xe9"}}, config);
+  CHECK(ExitCodeOf(status) == ExitCode::kUsage);
+  CHECK(std::string(MessageOf(status)) == "data.target_language is not UTF-8");
+  proto::NmtConfig path;
+  CHECK(LoadConfig({.files = {}, .overrides = {"data.train_source=caf\xe9"}}, path).ok());
+}
+
 TEST_CASE("edit distance counts insertions, deletions, substitutions and swaps") {
   CHECK(EditDistance("", "") == 0);
   CHECK(EditDistance("abc", "") == 3);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dtrain/bert.pb.h"
@@ -143,6 +144,21 @@ TEST_CASE(
   CHECK(repeated.seconds_per_update < 1.34 * estimate.seconds_per_update);
 }
 
+TEST_CASE("an estimate's time is that of the rank with the most texts") {
+  const auto config = Load<proto::SquadConfig>({"data.max_question=40"});
+  const double one = Estimated(config, {.flops = 1e9}).seconds_per_update;
+  // Of 9 texts.
+  for (const auto& [ranks, texts] : {std::pair(2, 5), std::pair(9, 1), std::pair(64, 1)}) {
+    INFO(ranks << " ranks");
+    CHECK(Estimated(config, {.ranks = ranks, .flops = 1e9}).seconds_per_update ==
+          Approx(one * texts / 9));
+  }
+  const BertEstimate by_tokens =
+      Estimated(Load<proto::SquadConfig>({"data.max_question=40", "trainer.tokens_per_batch=810"}),
+                {.ranks = 64, .flops = 1e9});
+  CHECK(by_tokens.seconds_per_update == Approx(by_tokens.flops_per_update / 64 / 1e9));
+}
+
 TEST_CASE("an estimate refuses what the program itself would refuse") {
   const auto refused = [](const auto& config) {
     const absl::StatusOr<BertEstimate> estimate = EstimateRun(config, {});
@@ -153,6 +169,10 @@ TEST_CASE("an estimate refuses what the program itself would refuse") {
              Catch::Contains("leaves no room for a context"));
   CHECK_THAT(refused(Load<proto::PretrainConfig>({"trainer.label_weights=1"})),
              Catch::Contains("trainer.label_weights weighs classes"));
+  for (const std::string field : {"trainer.batch_size", "trainer.tokens_per_batch"}) {
+    CHECK(refused(Load<proto::PretrainConfig>({field + "=9223372036854775807"})) ==
+          field + " is 9223372036854775807; an estimate takes at most 4294967296");
+  }
   CHECK_THAT(refused(Load<proto::PretrainConfig>({"model.num_heads=5"})),
              Catch::Contains("a multiple of model.num_heads (5)"));
 }

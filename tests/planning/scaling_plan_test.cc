@@ -280,6 +280,10 @@ TEST_CASE("the planned gradients are those of the models, in buckets that fill i
   built.parameters().Allocate({}, DType::kFloat32, /*seed=*/1);
   CHECK(TravellingElements(*small, 12) == FactoredElements(built.parameters(), 12));
   CHECK(small->power_sgd_rank == 12);
+  // Texts are not cut: of 32 on 64 ranks the busiest has one.
+  CHECK(small->texts_per_update == 32);
+  CHECK(small->FlopsOfRank(4) == Approx(small->flops_per_update / 4));
+  CHECK(small->FlopsOfRank(64) == Approx(small->flops_per_update / 32));
 }
 
 // A small BERT of any program, with some of its keys set to what makes a difference.

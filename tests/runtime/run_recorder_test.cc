@@ -59,20 +59,26 @@ TEST_CASE("a run is said to be preparing until its first update") {
   CHECK_THAT(runs.Status(), Catch::StartsWith("state done\nexit_code 0\n"));
 }
 
-// What `body` writes to stdout.
+// What `body` writes to stdout, or to stderr.
 template <typename Body>
-std::string StdoutOf(const Body& body) {
+std::string OutputOf(const Body& body, std::FILE* stream = stdout) {
   const TemporaryFolder folder;
-  std::fflush(stdout);
-  const int terminal = ::dup(STDOUT_FILENO);
+  std::fflush(stream);
+  const int terminal = ::dup(::fileno(stream));
   const int file = ::open(folder.File("out").c_str(), O_CREAT | O_WRONLY, 0600);
-  ::dup2(file, STDOUT_FILENO);
+  ::dup2(file, ::fileno(stream));
   body();
-  std::fflush(stdout);
-  ::dup2(terminal, STDOUT_FILENO);
+  std::fflush(stream);
+  ::dup2(terminal, ::fileno(stream));
   ::close(file);
   ::close(terminal);
   return ReadTestFile(folder.File("out"));
+}
+
+TEST_CASE("the perplexity of a progress line is that of the nll, not of a smoothed loss") {
+  ToyRuns runs;
+  const auto step = [&] { runs.Open()->OnStep({.step = 1, .loss = 2.0, .nll = 1.0}); };
+  CHECK_THAT(OutputOf(step, stderr), Catch::Contains("loss 2.000  ppl 2.718  "));
 }
 
 TEST_CASE("the words of a summary are the program's own, and none of another's") {
@@ -80,7 +86,7 @@ TEST_CASE("the words of a summary are the program's own, and none of another's")
     ToyRuns runs;
     const std::unique_ptr<RunRecorder> recorder = runs.Open();
     if (words) recorder->set_words(*words);
-    return StdoutOf([&] {
+    return OutputOf([&] {
       CHECK(recorder->Run([]() -> absl::StatusOr<TrainResult> { return TrainResult{}; }).ok());
     });
   };
@@ -90,6 +96,29 @@ TEST_CASE("the words of a summary are the program's own, and none of another's")
   CHECK_THAT(summary(RunWords{.unit = "texts", .advice = "see"}),
              Catch::Contains("0 texts in") && Catch::Contains("/run/tb\nsee ") &&
                  Catch::EndsWith("/run\n"));
+}
+
+TEST_CASE("samples are written, and told of, where there are some") {
+  for (const bool has_samples : {false, true}) {
+    INFO(has_samples);
+    ToyRuns runs;
+    const std::unique_ptr<RunRecorder> recorder = runs.Open();
+    EvaluationResult evaluation;
+    evaluation.metrics = {{"loss", 1.0}};
+    if (has_samples) evaluation.samples.push_back({"rot", "red", "red"});
+    const std::string summary = OutputOf([&] {
+      CHECK(recorder
+                ->Run([&]() -> absl::StatusOr<TrainResult> {
+                  DT_RETURN_IF_ERROR(recorder->Begin({}));
+                  recorder->OnEvaluation({.step = 2, .result = &evaluation});
+                  return TrainResult{};
+                })
+                .ok());
+    });
+    CHECK(std::filesystem::exists(runs.File("samples/step-00000002.tsv")) == has_samples);
+    CHECK_THAT(summary, Catch::Contains(has_samples ? "(checkpoints in ckpt/, samples in samples/)"
+                                                    : "(checkpoints in ckpt/)\n"));
+  }
 }
 
 TEST_CASE("a preparation that fails is told with its reason") {

@@ -348,6 +348,9 @@ TEST_CASE("bad text and bad flags end with codes 3 and 2 and one line that says 
       {eval + tiny.source + " --reference=" + tiny.Path("short"), 3, "30 lines but"},
       {eval + tiny.Path("nothing") + " --reference=" + tiny.Path("nothing"), 3, "holds no line"},
       {"eval --reference=" + tiny.reference, 2, "or --hypothesis"},
+      {"eval --hypothesis=x --reference=y --alpha=2", 2, "--alpha is for a model; --hypothesis"},
+      {"eval --hypothesis=x --reference=y --metric=foo", 2, "--metric is for a model"},
+      {"average a b c --last=2", 2, "--last is of a run"},
       {prepare, 2, "no training text"},
       {prepare + " --train_tsv=" + tiny.Path("absent"), 3, "cannot be opened"},
       {prepare + " --train_tsv=x --vocab_size=2", 2, "--vocab_size is 2"},
@@ -513,6 +516,37 @@ TEST_CASE("an error leaves the output file as it was, and a pipe is never replac
             kShort + "--input=" + tiny.source + " --output=" + fifo + "; wait");
   CHECK(Lines(piped.output).size() == 30);
   CHECK(fs::is_fifo(fifo));
+}
+
+TEST_CASE("a translation is not written into a checkpoint") {
+  const TinyRun& tiny = TinyRun::Get();
+  const std::string checkpoint = fs::canonical(tiny.run + "/ckpt/last").string();
+  const std::string weights = ReadFile(checkpoint + "/model.safetensors");
+  fs::create_symlink(checkpoint + "/model.safetensors", tiny.Path("link-to-model"));
+  const std::string translate = "translate " + tiny.run + kShort + "--input=" + tiny.source;
+  for (const std::string& output :
+       {checkpoint + "/model.safetensors", tiny.run + "/ckpt/last/new.txt",
+        tiny.run + "/ckpt/new.txt", tiny.Path("link-to-model")}) {
+    const Outcome refused = Tool(translate + " --output=" + output);
+    INFO(refused.output);
+    CHECK(refused.exit_code == 2);
+    CHECK_THAT(refused.output, Catch::Contains("--output: " + output + " lies in a checkpoint"));
+  }
+  CHECK(ReadFile(checkpoint + "/model.safetensors") == weights);
+  CHECK_FALSE(fs::exists(tiny.run + "/ckpt/new.txt"));
+  CHECK(Tool(translate + " --output=" + tiny.run + "/translations.txt").exit_code == 0);
+  fs::remove(tiny.run + "/translations.txt");
+  CHECK(Shell(DTRAIN_TEST_TOOL " " + translate + " --output=/dev/stdout | wc -l").output == "30\n");
+}
+
+TEST_CASE("data are not prepared in a run's folder") {
+  const TinyRun& tiny = TinyRun::Get();
+  const Outcome refused =
+      Tool("prepare " + tiny.run + " --overwrite --train_source=" + tiny.Path("train.en") +
+           " --train_target=" + tiny.Path("train.de") + " --vocab_size=60");
+  CHECK(refused.exit_code == 2);
+  CHECK_THAT(refused.output, Catch::Contains("is a checkpoint or a run; name another"));
+  CHECK_FALSE(fs::exists(tiny.run + "/train.bin"));
 }
 
 TEST_CASE("a file that is read is never written, whatever its name") {

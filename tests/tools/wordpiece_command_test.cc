@@ -61,7 +61,7 @@ TEST_CASE("size, case, accents and alphabet are as the flags say, and what is lo
   CHECK(ReadTestFile(folder.File("cased")) ==
         "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nU\nb\ne\nr\nÜ\nü\n##b\n##e\n##r\n##be\n##ber\n");
   CHECK_THAT(cased.output,
-             Catch::EndsWith("; 1 words (14 %) are [UNK]: too long, or with one of the 2 "
+             Catch::EndsWith("; 1 words (14.3 %) are [UNK]: too long, or with one of the 2 "
                              "characters beyond --limit_alphabet=6\n"));
   REQUIRE(Tool(folder.File("kept") + " --accents=keep --size=20 --input=" + text).exit_code == 0);
   CHECK_THAT(ReadTestFile(folder.File("kept")),

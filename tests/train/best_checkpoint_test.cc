@@ -36,6 +36,30 @@ TEST_CASE("a metric that no evaluation gives is warned of, once") {
         "kept as the best\n");
 }
 
+TEST_CASE("an undefined loss is not laid to the labels") {
+  const ToyCorpus corpus(70);
+  for (const std::string metric : {"nll", "bleu"}) {
+    const TemporaryFolder folder;
+    ToyRun run = FullToyRun(corpus, folder, 1);
+    run.trainer.best_metric = metric;
+    run.after_evaluation = [&](EvaluationResult& result) {
+      for (auto& [name, value] : result.metrics) {
+        if (name == metric) value = std::numeric_limits<double>::quiet_NaN();
+      }
+    };
+    std::string warnings;
+    const LogSink previous = SetLogSink([&](LogLevel level, std::string_view message) {
+      if (level >= LogLevel::kWarning) warnings += std::string(message) + "\n";
+    });
+    TrainToy(run);
+    SetLogSink(previous);
+    CHECK(warnings == metric + " is undefined on the dev set (" +
+                          (metric == "nll" ? "the weights or activations are not finite"
+                                           : "perhaps all texts have the same label") +
+                          "): it cannot choose the best checkpoint\n");
+  }
+}
+
 TEST_CASE("values of another metric do not choose the best checkpoint of a resumed run") {
   const ToyCorpus corpus(70);
   const TemporaryFolder folder;

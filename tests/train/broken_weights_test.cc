@@ -113,7 +113,8 @@ TEST_CASE("gradients that stay NaN end the run with exit code 4 and keep its che
     CHECK(result.state.step == 4 + 20);
     CHECK(result.state.optimizer_steps == 4);
     CHECK_THAT(result.message, Catch::Contains("the gradients of 20 updates in a row hold NaN") &&
-                                   Catch::Contains("lower optimizer.learning_rate"));
+                                   Catch::Contains("lower optimizer.learning_rate") &&
+                                   !Catch::Contains("trainer.precision=fp32"));
   }
   // No checkpoint with NaN pushed out the good one.
   const auto checkpoint = FindLatestGood(folder.File("ckpt"));

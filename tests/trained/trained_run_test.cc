@@ -28,6 +28,16 @@ TEST_CASE("data is beside a run's checkpoints or beside a checkpoint, never in o
   CHECK(DataFolderBeside("ckpt/last") == here / "data");
 }
 
+TEST_CASE("a metric chooses among a run's checkpoints, not of one") {
+  const testing::SavedRun run;
+  const std::string checkpoint = run.folder.File("ckpt/step-00000007");
+  CHECK(internal::OpenBestCheckpoint(checkpoint, "").ok());
+  const absl::Status refused = internal::OpenBestCheckpoint(checkpoint, "f1").status();
+  CHECK(ExitCodeOf(refused) == ExitCode::kUsage);
+  CHECK(std::string(MessageOf(refused)) ==
+        "--metric=f1 chooses among a run's checkpoints; " + checkpoint + " is one");
+}
+
 TEST_CASE("a classifier that is used leaves nothing among its run's checkpoints") {
   SelfCommunicator comm;
   Runtime runtime{.comm = comm, .device = {}, .mpi = "none", .arguments = {"bert_classify"}};

@@ -28,6 +28,9 @@ absl::Status ParseFlags(int argc, char** argv, FlagSet& set, AverageFlags& flags
   if (flags.last < 2) return UsageError("--last is 2 or more");
   flags.output = flags.paths.back();
   flags.paths.pop_back();
+  if (flags.last != AverageFlags().last && flags.paths.size() > 1) {
+    return UsageError("--last is of a run; of checkpoints that are named all count");
+  }
   return absl::OkStatus();
 }
 

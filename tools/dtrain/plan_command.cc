@@ -119,9 +119,8 @@ absl::Status PrintPlan(int argc, char** argv, FlagSet& set, PlanFlags& flags) {
   DT_RETURN_IF_ERROR(Calibrate(flags, job));
   DT_ASSIGN_OR_RETURN(PlanModel model, LoadModel(flags));
   job.buckets = std::move(model.buckets);
-  const double seconds = flags.step_seconds > 0.0
-                             ? flags.step_seconds - flags.update_seconds
-                             : model.flops_per_update / job.ranks() / flags.flops;
+  const double seconds = flags.step_seconds > 0.0 ? flags.step_seconds - flags.update_seconds
+                                                  : model.FlopsOfRank(job.ranks()) / flags.flops;
   // Backward has two products for each of forward's.
   job.times.forward_seconds = seconds / 3;
   job.times.backward_seconds = 2 * seconds / 3;

@@ -173,7 +173,7 @@ std::string Describe(const WordpieceFlags& flags, const LearnedWordPieces& learn
   }
   if (learned.unknown_words > 0) {
     text += absl::StrFormat(
-        "; %d words (%.2g %%) are [UNK]: too long, or with one of the %d characters beyond "
+        "; %d words (%.3g %%) are [UNK]: too long, or with one of the %d characters beyond "
         "--limit_alphabet=%d",
         learned.unknown_words,
         100.0 * static_cast<double>(learned.unknown_words) / static_cast<double>(learned.words),

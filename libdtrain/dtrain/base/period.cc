@@ -11,6 +11,9 @@
 namespace dtrain {
 namespace {
 
+// What a product that is larger counts as: no run gets there, and sums with it stay in range.
+constexpr int64_t kMostUpdates = int64_t{1} << 62;
+
 // Splits "12.5ab" into 12.5 and "ab". False where no number starts the text.
 bool SplitNumber(std::string_view text, double& number, std::string_view& rest) {
   const char* const end = text.data() + text.size();
@@ -113,7 +116,9 @@ bool PeriodPassed(const Period& period, const PeriodClock& before, const PeriodC
 }
 
 int64_t UpdatesOf(int64_t max_steps, int64_t max_epochs, int64_t updates_per_epoch) {
-  const int64_t of_epochs = max_epochs * updates_per_epoch;
+  int64_t of_epochs = 0;
+  if (__builtin_mul_overflow(max_epochs, updates_per_epoch, &of_epochs)) of_epochs = kMostUpdates;
+  of_epochs = std::min(of_epochs, kMostUpdates);
   if (of_epochs == 0) return max_steps;
   return max_steps > 0 ? std::min(max_steps, of_epochs) : of_epochs;
 }

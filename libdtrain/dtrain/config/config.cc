@@ -211,7 +211,10 @@ absl::Status ApplyOverride(std::string_view text, Message& config) {
 }
 
 absl::Status LoadConfig(const ConfigSources& sources, Message& config) {
-  for (const std::string& file : sources.files) DT_RETURN_IF_ERROR(MergeConfigFile(file, config));
+  for (const std::string& file : sources.files) {
+    if (file.empty()) return UsageError("--config is empty; it is a file");
+    DT_RETURN_IF_ERROR(MergeConfigFile(file, config));
+  }
   for (const std::string& text : sources.overrides) {
     DT_RETURN_IF_ERROR(ApplyOverride(text, config));
   }

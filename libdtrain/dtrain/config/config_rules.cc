@@ -10,6 +10,8 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/period.h"
 #include "dtrain/config/config.h"
+#include "dtrain/config/internal/config_fields.h"
+#include "dtrain/data/utf8.h"
 #include "dtrain/rules.pb.h"
 
 namespace dtrain {
@@ -71,12 +73,36 @@ absl::Status CheckText(const proto::Rules& rules, const std::string& key,
   return absl::OkStatus();
 }
 
+// Paths are the file system's bytes; other text is printed, exported and compared as UTF-8.
+absl::Status CheckEncoding(const FieldDescriptor& field, const std::string& key,
+                           const std::string& value) {
+  if (internal::IsPath(field) || IsValidUtf8(value)) return absl::OkStatus();
+  return UsageError(key + " is not UTF-8");
+}
+
+absl::Status CheckList(const Message& message, const FieldDescriptor& field,
+                       const std::string& key) {
+  if (field.cpp_type() != FieldDescriptor::CPPTYPE_STRING) return absl::OkStatus();
+  const Reflection& reflection = *message.GetReflection();
+  for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
+    const std::string value = reflection.GetRepeatedString(message, &field, i);
+    DT_RETURN_IF_ERROR(CheckEncoding(field, key, value));
+    if (internal::IsPath(field) && value.empty()) {
+      return UsageError(absl::StrFormat("%s: item %d is empty", key, i + 1));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckMessage(const Message& message, const std::string& prefix) {
   const Reflection& reflection = *message.GetReflection();
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor& field = *message.GetDescriptor()->field(i);
     const std::string key = prefix + field.name();
-    if (field.is_repeated()) continue;
+    if (field.is_repeated()) {
+      DT_RETURN_IF_ERROR(CheckList(message, field, key));
+      continue;
+    }
     if (field.message_type() != nullptr) {
       DT_RETURN_IF_ERROR(CheckMessage(reflection.GetMessage(message, &field), key + "."));
       continue;
@@ -85,7 +111,9 @@ absl::Status CheckMessage(const Message& message, const std::string& prefix) {
     if (const std::optional<double> number = NumberOf(message, field)) {
       DT_RETURN_IF_ERROR(CheckNumber(rules, key, *number));
     } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
-      DT_RETURN_IF_ERROR(CheckText(rules, key, reflection.GetString(message, &field)));
+      const std::string value = reflection.GetString(message, &field);
+      DT_RETURN_IF_ERROR(CheckEncoding(field, key, value));
+      DT_RETURN_IF_ERROR(CheckText(rules, key, value));
     }
   }
   return absl::OkStatus();

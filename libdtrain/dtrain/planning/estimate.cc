@@ -30,6 +30,8 @@ namespace dtrain {
 namespace {
 
 constexpr double kDefaultLength = 32.0;
+// Of an update, texts or tokens: with more, the bytes of activations would be beyond any number.
+constexpr int64_t kLargestBatch = int64_t{1} << 32;
 
 bool HasGpu() {
   if constexpr (kWithCuda) return cuda::DeviceCount() > 0;
@@ -88,11 +90,12 @@ double FlopsPerToken(const ModelCosts& costs, int64_t tokens) {
   return costs.flops(Recompute::kNone, /*recompute_every=*/1).model() / static_cast<double>(tokens);
 }
 
-// Of a rank's share of an update, what is recomputed for it included.
+// Of the busiest rank's share of an update, what is recomputed for it included.
 double SecondsOf(const Estimate& estimate, const RecomputePlan& plan, double flops) {
   if (flops == 0.0) return 0.0;
   const double repeated = 1.0 + plan.recomputed_flops / (3.0 * estimate.forward_flops);
-  return estimate.flops_per_update * repeated / estimate.ranks / flops;
+  return estimate.flops_per_update * repeated *
+         BusiestShare(estimate.texts_per_batch, estimate.ranks) / flops;
 }
 
 // All that costs say of a run whose parameters are counted; `plan_with` plans with a budget in
@@ -159,6 +162,12 @@ absl::Status CheckLengths(const EstimateOptions& options, int64_t longest, const
   return refusal("length_deviation", deviation, 0);
 }
 
+absl::Status CheckBatch(const char* field, int64_t size) {
+  if (size <= kLargestBatch) return absl::OkStatus();
+  return UsageError(
+      absl::StrFormat("%s is %d; an estimate takes at most %d", field, size, kLargestBatch));
+}
+
 // Of a validated configuration with the model's shape.
 template <typename Config>
 absl::Status FillBert(const Config& config, const EstimateOptions& options,
@@ -176,6 +185,7 @@ absl::Status FillBert(const Config& config, const EstimateOptions& options,
       .deviation = options.length_deviation,
       .longest = longest};
   const proto::BertTrainerConfig& trainer = config.trainer();
+  estimate.texts_per_batch = BertBatchOf(trainer).samples_per_batch;
   estimate.tokens_per_batch =
       trainer.tokens_per_batch() > 0
           ? trainer.tokens_per_batch()
@@ -207,11 +217,19 @@ absl::StatusOr<BertEstimate> EstimateBert(const Config& given, const EstimateOpt
   DT_RETURN_IF_ERROR(internal::ValidateBertModel(config.model()));
   DT_RETURN_IF_ERROR(internal::ValidateTextLength(config));
   DT_RETURN_IF_ERROR(CheckLengths(options, config.data().max_length(), "data.max_length"));
+  DT_RETURN_IF_ERROR(CheckBatch("trainer.batch_size", config.trainer().batch_size()));
+  DT_RETURN_IF_ERROR(CheckBatch("trainer.tokens_per_batch", config.trainer().tokens_per_batch()));
   DT_RETURN_IF_ERROR(FillBert(config, options, estimate));
   return estimate;
 }
 
 }  // namespace
+
+double BusiestShare(int64_t texts, int ranks) {
+  if (texts == 0) return 1.0 / ranks;
+  const int64_t most = (texts + ranks - 1) / ranks;
+  return static_cast<double>(most) / static_cast<double>(texts);
+}
 
 // Caches of keys and values where a batch of the beam search has all the places it may have, and
 // logits of its rows.
@@ -235,6 +253,7 @@ absl::StatusOr<TranslationEstimate> EstimateRun(const proto::NmtConfig& config,
     return UsageError("--length_deviation is of a BERT's texts, not of nmt_train's sentences");
   }
   DT_RETURN_IF_ERROR(CheckLengths(options, config.model().max_positions(), "model.max_positions"));
+  DT_RETURN_IF_ERROR(CheckBatch("trainer.tokens_per_batch", config.trainer().tokens_per_batch()));
   estimate.program = "nmt_train";
   estimate.model = ModelOptionsOf(config.model());
   estimate.ranks = options.ranks;

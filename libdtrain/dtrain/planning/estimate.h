@@ -70,6 +70,7 @@ struct Estimate {
   double flops_per_token = 0.0;        // forward and backward; of translation a target token
   double flops_per_update = 0.0;       // of all ranks, without recomputation
   int64_t tokens_per_batch = 0;        // of an update, all ranks; of translation target tokens
+  int64_t texts_per_batch = 0;         // the same, where updates are so many texts; else 0
   double seconds_per_update = 0.0;     // with recomputation; 0 where EstimateOptions::flops is
   int64_t checkpoint_bytes = 0;        // tensors of one checkpoint
   std::vector<std::string> notes;      // files that would say more, and what was taken instead
@@ -99,6 +100,10 @@ absl::StatusOr<BertEstimate> EstimateRun(const proto::PretrainConfig& config,
                                          const EstimateOptions& options);
 absl::StatusOr<BertEstimate> EstimateRun(const proto::SquadConfig& config,
                                          const EstimateOptions& options);
+
+// What the busiest of the ranks computes of an update: of `texts` whole ones, or where these are 0
+// of tokens, which ranks share evenly.
+double BusiestShare(int64_t texts, int ranks);
 
 // For people.
 std::string EstimateText(const TranslationEstimate& estimate);

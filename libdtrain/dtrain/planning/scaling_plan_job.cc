@@ -134,7 +134,8 @@ absl::StatusOr<PlanModel> PlanModelOfBert(const Config& config) {
   DT_ASSIGN_OR_RETURN(const BertEstimate estimate, EstimateRun(config, {}));
   return PlanModel{
       GradientsOf(estimate.head).Cut(config.trainer().bucket_mib()), estimate.flops_per_update,
-      PowerSgdRank(config.trainer().power_sgd_rank(), estimate.head.encoder.hidden_size)};
+      PowerSgdRank(config.trainer().power_sgd_rank(), estimate.head.encoder.hidden_size),
+      estimate.texts_per_batch};
 }
 
 using Json = nlohmann::json;
@@ -175,11 +176,16 @@ double SweepSpeed(const Json& doctor) {
 
 }  // namespace
 
+double PlanModel::FlopsOfRank(int ranks) const {
+  return flops_per_update * BusiestShare(texts_per_update, ranks);
+}
+
 absl::StatusOr<PlanModel> PlanModelOf(const proto::NmtConfig& config) {
   DT_ASSIGN_OR_RETURN(const TranslationEstimate estimate, EstimateRun(config, {}));
   return PlanModel{GradientsOf(estimate.model).Cut(config.trainer().bucket_mib()),
                    estimate.flops_per_update,
-                   PowerSgdRank(config.trainer().power_sgd_rank(), estimate.model.hidden_size)};
+                   PowerSgdRank(config.trainer().power_sgd_rank(), estimate.model.hidden_size),
+                   estimate.texts_per_batch};
 }
 
 absl::StatusOr<PlanModel> PlanModelOf(const proto::BertConfig& config) {

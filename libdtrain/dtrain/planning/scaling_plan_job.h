@@ -24,6 +24,10 @@ struct PlanModel {
   std::vector<PlanBucket> buckets;
   double flops_per_update = 0.0;  // of all ranks, without recomputation
   int power_sgd_rank = 0;         // the configuration's, or an eighth of the hidden size
+  int64_t texts_per_update = 0;   // where updates are so many texts; else 0
+
+  // Of the busiest of so many ranks: with more ranks than texts one has a whole text still.
+  double FlopsOfRank(int ranks) const;
 };
 // The vocabulary is data.prepared's, or data.vocab_size.
 absl::StatusOr<PlanModel> PlanModelOf(const proto::NmtConfig& config);

@@ -53,14 +53,15 @@ absl::Status CheckMetrics(const proto::PretrainConfig& config) {
 absl::StatusOr<TrainResult> TrainSeed(const proto::PretrainConfig& config, RunRecorder& recorder,
                                       Runtime& runtime) {
   const uint64_t seed = internal::SeedOf(config.trainer());
-  recorder.set_words({.unit = "masked tokens",
-                      .has_other_losses = config.data().next_sentence(),
-                      .advice = "try      bert_pretrain eval --run_dir"});
   const std::string cache =
       config.data().cache().empty() ? recorder.path() + "/data" : config.data().cache();
   DT_ASSIGN_OR_RETURN(
       const internal::PretrainData data,
       internal::PreparePretrainData(config.data(), cache, /*with_train=*/true, runtime));
+  // What it was trained without is to be given.
+  const char* const texts = data.dev.empty() ? "data.dev=FILE " : "";
+  recorder.set_words({.unit = "masked tokens",
+                      .advice = absl::StrFormat("try      bert_pretrain eval %s--run_dir", texts)});
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<PretrainingTask> task,
                       MakeTask(config, seed, data, runtime));
   const DocumentShard& shard = task->train_shard();

@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <ctime>
 #include <exception>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -251,7 +253,7 @@ void RunRecorder::OnStep(const StepRecord& record) {
          .max_steps = record.max_steps,
          .loss = record.loss,
          .has_perplexity = words_.has_perplexity,
-         .nll = words_.has_other_losses ? std::optional<double>(record.nll) : std::nullopt,
+         .nll = record.nll,
          .gradient_norm = record.gradient_norm,
          .learning_rate = record.learning_rate,
          .step_seconds = record.step_seconds,
@@ -320,7 +322,7 @@ void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
   json.Set("is_best", record.is_best).Set("seconds", result.seconds);
   for (const std::string& note : result.notes) LogInfo(note);
   Check(metrics_->eval.Write(json));
-  Check(directory_->WriteSamples(record.step, result.samples));
+  if (!result.samples.empty()) Check(directory_->WriteSamples(record.step, result.samples));
   if (!tensorboard_) return;
   std::string markdown = "| source | reference | hypothesis |\n|---|---|---|\n";
   for (const EvaluationSample& sample : result.samples) {
@@ -330,7 +332,9 @@ void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
   std::vector<ScalarPoint> points;
   for (const auto& [tag, value] : tags) points.push_back({tag, value});
   Check(metrics_->eval_board.AddScalars(record.step, points));
-  Check(metrics_->eval_board.AddText("text/samples", markdown, record.step));
+  if (!result.samples.empty()) {
+    Check(metrics_->eval_board.AddText("text/samples", markdown, record.step));
+  }
   Check(metrics_->Flush());
 }
 
@@ -418,7 +422,11 @@ void RunRecorder::PrintSummary(const TrainResult& result) const {
                     result.reason == "early stop" ? "early_stop.patience" : result.reason,
                     "); to start anew, give another run directory\n");
   }
-  absl::StrAppend(&text, "run      ", path_, " (checkpoints in ckpt/, samples in samples/)\n",
+  // Also those of an earlier process; most programs have none.
+  std::error_code error;
+  const bool has_samples = !std::filesystem::is_empty(path_ + "/samples", error) && !error;
+  absl::StrAppend(&text, "run      ", path_, " (checkpoints in ckpt/",
+                  has_samples ? ", samples in samples/)\n" : ")\n",
                   "curves   tensorboard --logdir ", ShellQuote(path_ + "/tb"), "\n");
   if (!words_.advice.empty()) {
     absl::StrAppend(&text, words_.advice, " ", ShellQuote(path_), "\n");

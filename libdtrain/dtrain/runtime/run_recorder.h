@@ -29,8 +29,7 @@ namespace dtrain {
 // What a run is about, in the words of its summary.
 struct RunWords {
   std::string unit = "tokens";    // of what the loss is a mean over
-  bool has_perplexity = true;     // the loss is a cross-entropy
-  bool has_other_losses = false;  // beside it: perplexity is of the nll alone
+  bool has_perplexity = true;     // the nll is a cross-entropy
   std::string keys = "trainer.";  // before the names of limits
   std::string advice = {};        // the last line, which the path follows; "" prints none
 };

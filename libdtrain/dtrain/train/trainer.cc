@@ -346,9 +346,11 @@ absl::Status Trainer::CheckDiverged(int64_t step, double learning_rate) const {
       !options_.checkpoint_dir.empty() && last_checkpoint_step_ >= step - skipped_in_a_row_;
   return DivergedError(absl::StrFormat(
       "the gradients of %d updates in a row hold NaN or infinity (step %d, learning rate %.3g); "
-      "resume from the last checkpoint with a lower optimizer.learning_rate, more "
-      "optimizer.warmup_steps, or trainer.precision=fp32%s",
+      "resume from the last checkpoint with a lower optimizer.learning_rate%s%s",
       skipped_in_a_row_, step, learning_rate,
+      ctx_.compute_type() == DType::kFloat32
+          ? " or more optimizer.warmup_steps"
+          : ", more optimizer.warmup_steps, or trainer.precision=fp32",
       is_last_doubtful
           ? absl::StrFormat("; should that end here again, delete the checkpoint of step %d, which "
                             "was written just before",

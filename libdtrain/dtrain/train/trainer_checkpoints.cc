@@ -96,7 +96,9 @@ int64_t Trainer::EstimatedEnd() const {
   const double left = std::max(static_cast<double>(options_.max_epochs) - count.from_epochs, 0.0);
   // Not one more for what a sum of fractions has lost.
   const double updates = left * static_cast<double>(options_.updates_per_epoch) - 1e-6;
-  return count.from_step + static_cast<int64_t>(std::ceil(updates));
+  const auto most = static_cast<double>(
+      UpdatesOf(/*max_steps=*/0, options_.max_epochs, options_.updates_per_epoch));
+  return count.from_step + static_cast<int64_t>(std::ceil(std::min(updates, most)));
 }
 
 void Trainer::PlanEnd() {
@@ -120,7 +122,7 @@ void Trainer::PlanEnd() {
   const int64_t planned = std::exchange(planned_end_, is_first ? end : options_.max_steps);
   int64_t& total = options_.learning_rate.total_steps;
   if (options_.is_rate_of_epochs && is_first) {
-    total = all.value_or(options_.max_epochs * each);
+    total = all.value_or(UpdatesOf(/*max_steps=*/0, options_.max_epochs, each));
     rate_shift_ = end - total;
   } else if (total == planned) {
     total = planned_end_;

@@ -160,11 +160,12 @@ void Trainer::WarnIfUndefined(const std::string& metric, const EvaluationResult&
   const bool is_undefined = result.Has(metric) && !std::isfinite(result.Metric(metric));
   const bool told = std::exchange(told_undefined_, is_undefined);
   if (!is_undefined || told || !comm_.is_root()) return;
-  LogWarning(
-      absl::StrFormat("%s is undefined on the dev set (perhaps all texts have the same label): it "
-                      "cannot choose the "
-                      "best checkpoint",
-                      metric));
+  // Losses, and what is computed of them, are defined for any labels.
+  const bool is_loss = metric.ends_with("loss") || metric == "nll" || metric == "ppl";
+  LogWarning(absl::StrFormat(
+      "%s is undefined on the dev set (%s): it cannot choose the best checkpoint", metric,
+      is_loss ? "the weights or activations are not finite"
+              : "perhaps all texts have the same label"));
 }
 
 absl::StatusOr<EvaluationResult> Trainer::EvaluateTest() {

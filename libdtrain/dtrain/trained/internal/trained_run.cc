@@ -6,6 +6,7 @@
 #include <google/protobuf/message.h>
 
 #include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -49,6 +50,11 @@ absl::Status RequireFile(const Checkpoint& checkpoint, const char* name, std::st
 }  // namespace
 
 absl::StatusOr<Checkpoint> OpenBestCheckpoint(const std::string& path, const std::string& metric) {
+  std::error_code error;
+  if (!metric.empty() && std::filesystem::exists(path + "/MANIFEST", error)) {
+    return UsageError(
+        absl::StrFormat("--metric=%s chooses among a run's checkpoints; %s is one", metric, path));
+  }
   return OpenCheckpoint(path, metric.empty() ? BestMetricOf(path) : metric);
 }
 
