@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "dtrain/base/log.h"
 #include "dtrain/comm/self_communicator.h"
+#include "dtrain/files/checkpoint_directory.h"
 #include "dtrain/train/trainer.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
@@ -228,6 +230,38 @@ TEST_CASE("ranks with other metrics end with the metric, the rank and both value
     CHECK_THAT(message,
                Catch::Contains("gave (no more metrics) on rank 1, but hits nan on rank 0"));
   }
+}
+
+TEST_CASE("a run that begins at an earlier checkpoint is what goes on, not the run it has left") {
+  SetLogSink([](LogLevel, std::string_view) {});
+  const TemporaryFolder folder;
+  TrainerOptions options = Options(3);
+  options.checkpoint_dir = folder.File("ckpt");
+  options.checkpoint_every = {PeriodUnit::kUpdates, 1};
+  options.keep_last = 3;
+  REQUIRE(Train({}, options).status.ok());
+  REQUIRE(ListCheckpoints(options.checkpoint_dir) == std::vector<int64_t>{1, 2, 3});
+  options.max_steps = 2;
+  REQUIRE(Train({}, options, options.checkpoint_dir + "/" + CheckpointName(1)).status.ok());
+  CHECK(ListCheckpoints(options.checkpoint_dir) == std::vector<int64_t>{1, 2});
+  CHECK(Train({}, options, "never").status.ok());
+  CHECK(ListCheckpoints(options.checkpoint_dir) == std::vector<int64_t>{1, 2});
+  SetLogSink(nullptr);
+}
+
+TEST_CASE("a run that writes no checkpoints does not speak of one when it is stopped") {
+  TinyTask task;
+  Context ctx({}, {.rank = 0});
+  SelfCommunicator comm;
+  StopFlags flags;
+  flags.stop = true;
+  Trainer trainer(task, comm, ctx, Options(3));
+  trainer.set_stop_flags(&flags);
+  REQUIRE(trainer.Resume("auto").ok());
+  const absl::Status stopped = trainer.Run().status();
+  CHECK(ExitCodeOf(stopped) == ExitCode::kStopped);
+  CHECK_THAT(std::string(MessageOf(stopped)),
+             Catch::Contains("without checkpoint_dir nothing is saved"));
 }
 
 TEST_CASE("a context of another rank or compute type is refused before anything is trained") {

@@ -139,8 +139,8 @@ class TrainObserver {
   virtual ~TrainObserver() = default;
   virtual void OnStep(const StepRecord& /*record*/) {}
   virtual void OnEvaluation(const EvaluationRecord& /*record*/) {}
-  // kind: "checkpoint", "memory", "resume", "skip", "stop", "best", "timeline"; text is one
-  // sentence.
+  // kind: "checkpoint", "memory", "resume", "skip", "stop", "best", "timeline", "rounds";
+  // text is one sentence.
   virtual void OnEvent(int64_t /*step*/, const std::string& /*kind*/, const std::string& /*text*/) {
   }
   // A checkpoint of the last step told is about to be written, on the root. A run that goes on from
@@ -170,7 +170,8 @@ class Trainer {
 
   // Before Run(). "auto": the newest good checkpoint of checkpoint_dir, if there is one. "never":
   // from the start. Else the checkpoint or run directory to go on from; UsageError where it has
-  // reached a limit of this run already. The root loads, all ranks get it.
+  // reached a limit of this run already. Checkpoints in checkpoint_dir behind where it begins are
+  // put aside, as .refused-NAME. The root loads, all ranks get it.
   absl::Status Resume(const std::string& from);
   // Trains to the end. UsageError where there is none (CheckEnds()), or where PowerSGD does not
   // know the task's tokens (TrainingTask::global_tokens()); StoppedError after a requested stop,

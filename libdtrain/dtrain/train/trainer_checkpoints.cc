@@ -70,6 +70,10 @@ absl::Status Trainer::Resume(const std::string& from) {
   DT_RETURN_IF_ERROR(BroadcastState(path.status()));
   PlanEnd();
   if (from != "auto" && from != "never") DT_RETURN_IF_ERROR(CheckLimits(from));
+  // Those of another branch would count as the newest when old ones are deleted, or "auto" looks.
+  if (from != "auto" && comm_.is_root() && !options_.checkpoint_dir.empty()) {
+    PutAsideNewer(options_.checkpoint_dir, from == "never" ? -1 : state_.step);
+  }
   // A complete run that is started again has its checkpoint already; one that goes on from another
   // run's has none of its own.
   if (from == "auto" && state_.step > 0) last_checkpoint_step_ = state_.step;

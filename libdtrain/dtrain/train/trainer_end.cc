@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/train/trainer.h"
 
@@ -53,6 +54,11 @@ absl::Status Trainer::Finish(const std::string& reason) {
   if (reason == "stop requested") {
     if (IsDoubtful()) return StopUnsaved();
     if (last_checkpoint_step_ != state_.step) DT_RETURN_IF_ERROR(SaveCheckpoint());
+    if (options_.checkpoint_dir.empty()) {
+      Event("stop", "stopped on request");
+      return StoppedError(absl::StrFormat(
+          "stopped on request at step %d; without checkpoint_dir nothing is saved", state_.step));
+    }
     Event("stop", "stopped on request with a good checkpoint");
     return StoppedError(absl::StrFormat(
         "stopped on request at step %d with a good checkpoint; the same command goes on from there",
@@ -70,9 +76,10 @@ absl::Status Trainer::Finish(const std::string& reason) {
   if (!is_saved) DT_RETURN_IF_ERROR(SaveCheckpoint());
   Event("stop", "the run is complete: " + reason);
   if (comm_.AllReduceValue(stop_flags_ != nullptr && stop_flags_->stop ? 1 : 0, ReduceOp::kMax)) {
-    return StoppedError(
-        "stopped on request before the test sets, if there are any; the training is complete and "
-        "saved, the same command goes on with them");
+    const bool has_checkpoints = !options_.checkpoint_dir.empty();
+    return StoppedError(absl::StrCat(
+        "stopped on request before the test sets, if there are any; the training is complete",
+        has_checkpoints ? " and saved, the same command goes on with them" : ""));
   }
   return absl::OkStatus();
 }
@@ -82,9 +89,11 @@ absl::Status Trainer::StopUnsaved() {
       "the last %d updates gave no finite gradients, so that nothing is saved of this step",
       skipped_in_a_row_);
   Event("stop", "stopped on request; " + why);
-  return StoppedError(absl::StrFormat(
-      "stopped on request at step %d; %s: the same command %s", state_.step, why,
-      last_checkpoint_step_ < 0 ? "begins anew" : "goes on from the last checkpoint"));
+  return StoppedError(absl::StrFormat("stopped on request at step %d; %s: the same command %s",
+                                      state_.step, why,
+                                      last_checkpoint_step_ < 0 || options_.checkpoint_dir.empty()
+                                          ? "begins anew"
+                                          : "goes on from the last checkpoint"));
 }
 
 absl::Status Trainer::EndsBroken(const std::string& reason) {
