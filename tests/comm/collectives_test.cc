@@ -85,6 +85,25 @@ TEST_CASE("a single process needs nobody") {
   for (const auto& test_case : testing::MovementCases()) CHECK(test_case.run(self) == "");
 }
 
+TEST_CASE("an absent tensor is refused by one reason") {
+  SelfCommunicator self;
+  Collectives collectives(self);
+  for (const CollectiveHandle& handle :
+       {collectives.AllGather("gathered", {}), collectives.ReduceScatter("scattered", {}),
+        collectives.AllToAll("exchanged", {})}) {
+    const std::string message(MessageOf(handle.Wait()));
+    CHECK_THAT(message, Catch::Contains("the tensor is absent"));
+    CHECK_THAT(message, !Catch::Contains("a scalar has no rows"));
+  }
+}
+
+TEST_CASE("options below zero are refused") {
+  SelfCommunicator self;
+  CHECK_THROWS_WITH(Collectives(self, {.fusion_bytes = -1}), Catch::Contains("fusion_bytes"));
+  CHECK_THROWS_WITH(Collectives(self, {.cycle_seconds = -1}), Catch::Contains("cycle_seconds"));
+  CHECK_THROWS_WITH(Collectives(self, {.timeout_seconds = -1}), Catch::Contains("timeout_seconds"));
+}
+
 TEST_CASE("10,000 tensors in random orders, sizes and delays have exact sums") {
   const std::vector<std::string> wrong = RunRanks(4, [](Communicator& comm) {
     return testing::FuzzTheQueue(comm, 10000, /*seed=*/5, testing::OptionsOfFuzz());

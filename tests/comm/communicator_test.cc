@@ -40,22 +40,29 @@ TEST_CASE("ranks as threads pass the suite") {
   for (const int size : {1, 2, 3, 4}) CheckAll(testing::OneHost(size), {});
 }
 
-TEST_CASE("what cannot be gathered is refused and does not hold up what follows") {
+TEST_CASE("what cannot be gathered or scattered is refused and does not hold up what follows") {
   for (const bool shared : {true, false}) {
-    const auto sums = RunRanksOn(testing::OneHost(2),
-                                 [](Communicator& comm) {
-                                   std::vector<std::byte> bytes(8);
-                                   int64_t sum = 0;
-                                   try {
-                                     comm.AllGatherV(bytes.data(), std::vector<int64_t>{0, 5, 4});
-                                   } catch (const CheckError&) {
-                                     sum = 1;
-                                   }
-                                   comm.AllReduce(&sum, 1, DType::kInt64, ReduceOp::kSum);
-                                   return sum;
-                                 },
-                                 {.timeout_seconds = 20, .shared_memory = shared});
-    CHECK(sums == std::vector<int64_t>{2, 2});
+    const auto sums =
+        RunRanksOn(testing::OneHost(2),
+                   [](Communicator& comm) {
+                     std::vector<std::byte> bytes(8);
+                     const std::vector<int64_t> falling = {0, 5, 4};
+                     int64_t sum = 0;
+                     try {
+                       comm.AllGatherV(bytes.data(), falling);
+                     } catch (const CheckError&) {
+                       sum += 1;
+                     }
+                     try {
+                       comm.ReduceScatter(bytes.data(), falling, DType::kUint8, ReduceOp::kSum);
+                     } catch (const CheckError&) {
+                       sum += 10;
+                     }
+                     comm.AllReduce(&sum, 1, DType::kInt64, ReduceOp::kSum);
+                     return sum;
+                   },
+                   {.timeout_seconds = 20, .shared_memory = shared});
+    CHECK(sums == std::vector<int64_t>{22, 22});
   }
 }
 
@@ -93,6 +100,24 @@ TEST_CASE("the single rank passes the suite") {
     INFO(test_case.name);
     CHECK(test_case.run(self) == "");
   }
+}
+
+TEST_CASE("the single rank refuses what several refuse") {
+  SelfCommunicator self;
+  std::vector<int64_t> data(2);
+  const std::vector<int64_t> falling = {2, 1};
+  CHECK_THROWS_WITH(self.AllReduce(data.data(), 2, DType::kInt64, ReduceOp::kAverage),
+                    Catch::Contains("an average needs a floating type"));
+  CHECK_THROWS_WITH(self.AllReduce(data.data(), 2, DType::kFloat32, ReduceOp::kBitAnd),
+                    Catch::Contains("a bitwise and needs integers"));
+  CHECK_THROWS_AS(self.AllReduce(data.data(), -1, DType::kInt64, ReduceOp::kSum), CheckError);
+  CHECK_THROWS_AS(self.AllReduce(nullptr, 2, DType::kInt64, ReduceOp::kSum), CheckError);
+  CHECK_THROWS_AS(self.Broadcast(data.data(), -1, 0), CheckError);
+  CHECK_THROWS_WITH(self.Broadcast(data.data(), 8, 1), Catch::Contains("root 1 of 1 ranks"));
+  CHECK_THROWS_WITH(self.ReduceScatter(data.data(), falling, DType::kInt64, ReduceOp::kSum),
+                    Catch::Contains("the part of rank 0"));
+  CHECK_THROWS_AS(self.AllGatherV(data.data(), falling), CheckError);
+  CHECK_THROWS_AS(self.AllToAllV(data.data(), falling, data.data(), falling), CheckError);
 }
 
 TEST_CASE("two hosts of two ranks send each byte across the network once per host") {

@@ -52,6 +52,7 @@ TEST_CASE("a gradient that is NaN or infinite is told, whatever the limit") {
   // An update without a token.
   const double no_tokens = 0.0;
   CHECK_FALSE(ClipGradients(zeros.parameters, 1.0 / no_tokens, 1.0, zeros.stream).is_finite);
+  CHECK_FALSE(ClipGradients(zeros.parameters, 1e300, 1.0, zeros.stream).is_finite);
 }
 
 }  // namespace

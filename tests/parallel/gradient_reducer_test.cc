@@ -223,6 +223,11 @@ TEST_CASE("ranges with gaps and other wire types are refused") {
   CHECK_THROWS_WITH(GradientReducer(flat, {{"a", 0, 4}, {"b", 5, 10}}, self),
                     Catch::Contains("b does not begin where the one before ends"));
   CHECK_THROWS_WITH(GradientReducer(flat, {{"a", 0, 4}}, self), Catch::Contains("do not cover"));
+  CHECK_THROWS_WITH(GradientReducer(flat, {{"a", 0, 10}}, self, {.power_sgd = {.rank = -2}}),
+                    Catch::Contains("power_sgd.rank"));
+  CHECK_THROWS_WITH(
+      GradientReducer(flat, {{"a", 0, 10}}, self, {.scatter_block = 2, .power_sgd = {.rank = 1}}),
+      Catch::Contains("whole on every rank"));
   CHECK_THROWS_WITH(GradientReducer(flat, {{"a", 0, 10}}, self, {.wire_type = DType::kInt32}),
                     Catch::Contains("not as int32"));
 }

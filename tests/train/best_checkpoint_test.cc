@@ -116,6 +116,32 @@ TEST_CASE("values of another dev set do not choose the best checkpoint of a resu
   }
 }
 
+TEST_CASE("a best checkpoint that is gone does not stand in the way of the next one") {
+  const ToyCorpus corpus(70);
+  const TemporaryFolder folder;
+  ToyRun run = FullToyRun(corpus, folder, 1);
+  double nll = 1.0;
+  run.after_evaluation = [&](EvaluationResult& result) {
+    for (auto& [name, value] : result.metrics) {
+      if (name == "nll") value = nll;
+    }
+  };
+  run.trainer.max_steps = 4;
+  CHECK(TrainToy(run)[0].state.best_step == 4);
+  nll = 2.0;
+  run.trainer.max_steps = 8;
+  CHECK(TrainToy(run)[0].state.best_step == 4);
+  std::filesystem::remove_all(folder.File("ckpt/step-00000004"));
+  nll = 3.0;
+  run.trainer.max_steps = kFullToySteps;
+  std::string warnings;
+  SetLogSink([&](LogLevel, std::string_view message) { warnings += message; });
+  CHECK(TrainToy(run)[0].state.best_step == kFullToySteps);
+  SetLogSink(nullptr);
+  CHECK_THAT(warnings, Catch::Contains("the best checkpoint, of step 4, is gone"));
+  CHECK(std::filesystem::read_symlink(folder.File("ckpt/best-nll")) == "step-00000011");
+}
+
 TEST_CASE("a complete run that measures otherwise has a best checkpoint by what it measures now") {
   const ToyCorpus corpus(70);
   const TemporaryFolder folder;

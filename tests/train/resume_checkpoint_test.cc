@@ -9,6 +9,8 @@
 
 #include "dtrain/base/log.h"
 #include "dtrain/files/checkpoint_directory.h"
+#include "dtrain/parallel/gradient_reducer.h"
+#include "dtrain/parallel/optimizer_shards.h"
 #include "dtrain/tensor/new_tensor.h"
 #include "dtrain/train/train_state.h"
 #include "testing/file_testing.h"
@@ -103,6 +105,30 @@ TEST_CASE("without a checkpoint all ranks begin with the root's weights") {
     CHECK(outcome.exit_code == ExitCode::kDone);
     CHECK(outcome.numbers == root.Numbers());
   }
+}
+
+TEST_CASE("without a checkpoint the averages of shards begin at the root's weights, too") {
+  const TemporaryFolder folder;
+  const auto averages = testing::RunRanks(2, [&](Communicator& comm) {
+    Loop loop(/*seed=*/10 + static_cast<uint64_t>(comm.rank()));
+    const GradientReducer reducer(loop.parameters, comm,
+                                  {.scatter_block = OptimizerShards::kBlock});
+    OptimizerShards shards(loop.parameters, comm, reducer);
+    loop.adam.emplace(loop.parameters, AdamConfig{.ema_decay = 0.9f}, shards.mine());
+    const absl::StatusOr<bool> resumed = ResumeCheckpoint(folder.File("none"), loop.parameters,
+                                                          *loop.adam, loop.state, comm, &shards);
+    std::vector<float> average;
+    if (!resumed.ok() || *resumed) return average;
+    const Tensor& all = loop.adam->average();
+    average.assign(all.data<float>(), all.data<float>() + all.elements());
+    return average;
+  });
+  Loop root(/*seed=*/10);
+  const Tensor& weights = root.parameters.weights();
+  // All of them are one block, the last rank's.
+  CHECK(averages[0].empty());
+  CHECK(averages[1] ==
+        std::vector<float>(weights.data<float>(), weights.data<float>() + weights.elements()));
 }
 
 TEST_CASE("a damaged newest checkpoint is passed over and put aside") {

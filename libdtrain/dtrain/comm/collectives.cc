@@ -151,6 +151,9 @@ int CollectiveHandle::last_joined() const {
 Collectives::Collectives(Communicator& comm, const CollectivesOptions& options)
     : rank_(comm.rank()), size_(comm.size()), gpu_stream_(options.gpu_stream) {
   DT_CHECK_GE(options.cache_entries, 0);
+  DT_CHECK_GE(options.fusion_bytes, 0);
+  DT_CHECK_GE(options.cycle_seconds, 0);
+  DT_CHECK_GE(options.timeout_seconds, 0);
   DT_CHECK_GT(options.stall_warning_seconds, 0);
   std::unique_ptr<Communicator> own = comm.Split(0);
   // What decides about the order of exchanges must be the same everywhere.

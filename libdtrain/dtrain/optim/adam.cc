@@ -32,7 +32,7 @@ Adam::Adam(ParameterSet& parameters, const AdamConfig& config, std::vector<Param
   }
   if (config.ema_decay > 0.0f) {
     average_ = Empty(*arena_, {elements}, DType::kFloat32);
-    ForAverages([&](const Tensor& weights, Tensor& average) { Cast(weights, average, stream); });
+    BeginAverage(stream);
   }
   step_ = Empty(*arena_, {AdamStep::kValues}, DType::kFloat32);
   decay_ = Empty(*arena_, {1}, DType::kFloat32);
@@ -68,6 +68,11 @@ void Adam::ForAverages(const Body& body) {
     body(weights, average);
     state += part.elements();
   }
+}
+
+void Adam::BeginAverage(Stream& stream) {
+  if (!average_) return;
+  ForAverages([&](const Tensor& weights, Tensor& average) { Cast(weights, average, stream); });
 }
 
 LambTable Adam::MakeTable(Stream& stream) {

@@ -75,6 +75,8 @@ class Adam {
   Tensor& second_moments() { return v_; }
   // Absent unless ema_decay > 0. Its decay warms up: AverageDecayOf().
   Tensor& average() { return average_; }
+  // Where there is one, it begins anew at the weights as they are now.
+  void BeginAverage(Stream& stream);
   // Exchanges weights and average: before evaluating, and again after it. Of a shard alone.
   void SwapAverage(Stream& stream);
   // LAMB's ratio of each parameter at the last update, in backward order; empty without one.

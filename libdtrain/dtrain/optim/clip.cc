@@ -21,11 +21,12 @@ ClippedGradients ClipGradients(ParameterSet& parameters, double gradient_scale, 
   const double squares = on_host.data<double>()[0];
   const double broken = on_host.data<double>()[1];
   ClippedGradients clipped{.norm = std::sqrt(squares) * std::abs(gradient_scale)};
-  // A mean over no tokens has the scale 1 / 0.
-  clipped.is_finite = broken == 0.0 && std::isfinite(squares) && std::isfinite(gradient_scale);
   const bool is_long = max_norm > 0.0 && clipped.norm > max_norm;
   clipped.gradient_scale =
       static_cast<float>(is_long ? gradient_scale * (max_norm / clipped.norm) : gradient_scale);
+  // A mean over no tokens has the scale 1 / 0; a finite one may be more than a float holds.
+  clipped.is_finite =
+      broken == 0.0 && std::isfinite(clipped.norm) && std::isfinite(clipped.gradient_scale);
   return clipped;
 }
 

@@ -38,7 +38,7 @@ struct DistributedGradientsOptions {
   int passes_per_step = 1;
   bool average_passes = false;
   // float16 or bfloat16: what float32 gradients, and on the host float64 ones, are rounded to on
-  // the way. Other types travel as they are.
+  // the way, with one rank too. Other types travel as they are.
   DType wire_type = DType::kFloat32;
   // Of averages: gradients are multiplied by 1 / predivide_factor before the sum and by
   // predivide_factor / size after it.

@@ -103,6 +103,10 @@ GradientReducer::GradientReducer(const Tensor& flat_gradients,
   const DType wire = options.wire_type;
   DT_CHECK(wire == DType::kFloat32 || wire == DType::kBFloat16 || wire == DType::kFloat16)
       << "gradients travel as float32, bfloat16 or float16, not as " << Name(wire);
+  DT_CHECK_GE(options.scatter_block, 0);
+  DT_CHECK_GE(options.power_sgd.rank, 0);
+  DT_CHECK(options.power_sgd.rank == 0 || scatter_block_ == 0)
+      << "PowerSGD's sums are whole on every rank";
   int64_t end = 0;
   for (const GradientRange& range : parameters_) {
     DT_CHECK_EQ(range.begin, end) << range.name << " does not begin where the one before ends";
@@ -119,7 +123,6 @@ GradientReducer::GradientReducer(const Tensor& flat_gradients,
     ranges.push_back({bucket.begin, bucket.end});
   }
   if (options.power_sgd.rank > 0) {
-    DT_CHECK_EQ(scatter_block_, 0) << "PowerSGD's sums are whole on every rank";
     auto exchange = std::make_unique<internal::PowerSgdExchange>(flat_gradients, ranges,
                                                                  parameters_, comm, options);
     power_sgd_ = exchange.get();

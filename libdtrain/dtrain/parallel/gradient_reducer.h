@@ -65,9 +65,10 @@ struct GradientRange {
 
 // Matrices but for embeddings travel as two factors of `rank` columns (Vogels et al. 2019) where
 // these take half of their elements or less. Sums are then approximate; what they lack is added to
-// the gradients of the next step. Takes as much of the host's memory as there are compressed
-// gradients, once per rank, or per host where the ranks of a host add first: there each rank
-// compresses its share of the matrices (networks.md).
+// the gradients of the next step. Takes twice as much of the host's memory as there are
+// compressed gradients (what is lacking now and next) and the factors, once per rank, or per host
+// where the ranks of a host add first: there each rank compresses its share of the matrices
+// (networks.md).
 struct PowerSgdOptions {
   int rank = 0;            // 0: off
   int64_t start_step = 0;  // steps before it go uncompressed

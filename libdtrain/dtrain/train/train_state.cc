@@ -286,6 +286,12 @@ absl::Status ShareRestored(const absl::Status& restored, ParameterSet& parameter
     BroadcastOptimizerState(adam, comm);
   } else {
     adam.set_steps(state.optimizer_steps);
+    // Before the first update it is the weights: here the root's, no longer this rank's own.
+    if (adam.steps() == 0) {
+      Stream stream(parameters.weights().device());
+      adam.BeginAverage(stream);
+      stream.Synchronize();
+    }
   }
   return absl::OkStatus();
 }

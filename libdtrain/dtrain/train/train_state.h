@@ -72,7 +72,7 @@ absl::Status RestoreCheckpoint(const Checkpoint& checkpoint, ParameterSet& param
 // Gives all ranks what the root has restored, or begins with: weights, those of the compute type
 // too, moments, average and state. `restored` is how that ended on the root; its error ends all
 // ranks alike (comm/root_status.h). With `shards` RestoreCheckpoint() gave each rank its part of
-// the optimizer. Collective.
+// the optimizer; before the first update the average begins at the root's weights. Collective.
 absl::Status ShareRestored(const absl::Status& restored, ParameterSet& parameters, Adam& adam,
                            TrainState& state, Communicator& comm,
                            const OptimizerShards* shards = nullptr);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "dtrain/base/log.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/files/internal/checkpoint_files.h"
 #include "dtrain/parallel/internal/power_sgd_memory.h"
@@ -211,7 +212,14 @@ absl::Status Trainer::RestoreBestLink() {
       CheckpointDirectory::Open(options_.checkpoint_dir, {.keep_last = options_.keep_last}));
   directory.KeepBestOnlyBy(options_.best_metric);
   if (state_.best_step < 0 || options_.best_metric.empty()) return absl::OkStatus();
-  if (!directory.Has(state_.best_step)) return absl::OkStatus();
+  if (!directory.Has(state_.best_step)) {
+    // Deleted when a later one became the best, which was damaged since: the next one counts.
+    LogWarning(absl::StrFormat("the best checkpoint, of step %d, is gone; the best is chosen anew",
+                               state_.best_step));
+    ForgetBest();
+    directory.KeepBestOnlyBy("");
+    return absl::OkStatus();
+  }
   return directory.MarkBest(options_.best_metric, state_.best_step);
 }
 
@@ -304,7 +312,6 @@ absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
 absl::Status Trainer::SaveCheckpoint() {
   checkpoint_due_ = false;
   last_checkpoint_ = elapsed_;
-  last_checkpoint_step_ = state_.step;
   if (options_.checkpoint_dir.empty()) return absl::OkStatus();
   const Timeline::Span span = Enter(Phase::kCheckpoint, state_.step);
   std::vector<CheckpointFile> more;
@@ -313,8 +320,10 @@ absl::Status Trainer::SaveCheckpoint() {
   }
   // The root waits for its whole device, on which ranks of its process may yet record this update.
   comm_.Barrier();
-  return ShareRootStatus(OnRoot([&] { return WriteCheckpoint(std::move(more)); }),
-                         "write a checkpoint", comm_);
+  DT_RETURN_IF_ERROR(ShareRootStatus(OnRoot([&] { return WriteCheckpoint(std::move(more)); }),
+                                     "write a checkpoint", comm_));
+  last_checkpoint_step_ = state_.step;
+  return absl::OkStatus();
 }
 
 absl::Status Trainer::WriteCheckpoint(std::vector<CheckpointFile> more) {

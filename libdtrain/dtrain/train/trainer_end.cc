@@ -89,11 +89,9 @@ absl::Status Trainer::StopUnsaved() {
       "the last %d updates gave no finite gradients, so that nothing is saved of this step",
       skipped_in_a_row_);
   Event("stop", "stopped on request; " + why);
-  return StoppedError(absl::StrFormat("stopped on request at step %d; %s: the same command %s",
-                                      state_.step, why,
-                                      last_checkpoint_step_ < 0 || options_.checkpoint_dir.empty()
-                                          ? "begins anew"
-                                          : "goes on from the last checkpoint"));
+  return StoppedError(absl::StrFormat(
+      "stopped on request at step %d; %s: the same command %s", state_.step, why,
+      last_checkpoint_step_ < 0 ? "begins anew" : "goes on from the last checkpoint"));
 }
 
 absl::Status Trainer::EndsBroken(const std::string& reason) {

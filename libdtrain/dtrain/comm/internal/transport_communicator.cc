@@ -13,6 +13,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/internal/collective_checks.h"
 #include "dtrain/comm/internal/rank_groups.h"
 #include "dtrain/comm/internal/wait_mark.h"
 
@@ -54,12 +55,6 @@ std::vector<int64_t> EvenOffsets(int64_t begin, int64_t end, size_t slices) {
   for (int64_t s = 0; s < n; ++s) offsets.push_back(begin + (end - begin) * s / n / 16 * 16);
   offsets.push_back(end);
   return offsets;
-}
-
-void CheckOpFits(ReduceOp op, DType dtype) {
-  const bool integer = dtype == DType::kInt32 || dtype == DType::kInt64 || dtype == DType::kUint8;
-  DT_CHECK(op != ReduceOp::kAverage || !integer) << "an average needs a floating type";
-  DT_CHECK(op != ReduceOp::kBitAnd || integer) << "a bitwise and needs integers";
 }
 
 }  // namespace
@@ -190,8 +185,7 @@ int64_t TransportCommunicator::Moves() const {
 }
 
 ExchangePlan TransportCommunicator::WorldPlan(void* data, int64_t count, DType dtype, ReduceOp op) {
-  DT_CHECK_GE(count, 0);
-  DT_CHECK(count == 0 || data != nullptr);
+  CheckData(data, count);
   const int others = std::max(size() - 1, 1);
   return {.group = world_group_,
           .me = rank(),
@@ -276,7 +270,7 @@ std::unique_ptr<Handle> TransportCommunicator::StartAllReduce(void* data, int64_
 }
 
 std::unique_ptr<Handle> TransportCommunicator::StartBroadcast(void* data, int64_t bytes, int root) {
-  DT_CHECK(root >= 0 && root < size()) << "root " << root << " of " << size() << " ranks";
+  CheckRoot(root, size());
   ExchangePlan plan = WorldPlan(data, bytes, DType::kUint8, ReduceOp::kSum);
   std::rotate(plan.group.begin(), plan.group.begin() + root, plan.group.end());
   plan.me = (rank() - root + size()) % size();
@@ -288,7 +282,7 @@ std::unique_ptr<Handle> TransportCommunicator::StartReduceScatter(void* data,
                                                                   std::span<const int64_t> offsets,
                                                                   DType dtype, ReduceOp op) {
   CheckOpFits(op, dtype);
-  DT_CHECK_EQ(offsets.size(), static_cast<size_t>(size()) + 1);
+  CheckOffsets(offsets, size());
   ExchangePlan plan = WorldPlan(data, offsets.back(), dtype, op);
   plan.offsets.assign(offsets.begin(), offsets.end());
   plan.reduce = true;
@@ -298,7 +292,7 @@ std::unique_ptr<Handle> TransportCommunicator::StartReduceScatter(void* data,
 
 std::unique_ptr<Handle> TransportCommunicator::StartAllGatherV(void* data,
                                                                std::span<const int64_t> offsets) {
-  DT_CHECK_EQ(offsets.size(), static_cast<size_t>(size()) + 1);
+  CheckOffsets(offsets, size());
   ExchangePlan plan = WorldPlan(data, offsets.back(), DType::kUint8, ReduceOp::kSum);
   plan.offsets.assign(offsets.begin(), offsets.end());
   plan.gather = true;
@@ -309,8 +303,8 @@ std::unique_ptr<Handle> TransportCommunicator::StartAllToAllV(const void* from,
                                                               std::span<const int64_t> from_offsets,
                                                               void* to,
                                                               std::span<const int64_t> to_offsets) {
-  DT_CHECK_EQ(from_offsets.size(), static_cast<size_t>(size()) + 1);
-  DT_CHECK_EQ(to_offsets.size(), static_cast<size_t>(size()) + 1);
+  CheckOffsets(from_offsets, size());
+  CheckOffsets(to_offsets, size());
   const auto* const source = static_cast<const std::byte*>(from);
   auto* const target = static_cast<std::byte*>(to);
   std::vector<PairwiseExchange::Peer> peers;
@@ -322,7 +316,6 @@ std::unique_ptr<Handle> TransportCommunicator::StartAllToAllV(const void* from,
                      .from_bytes = from_offsets[i + 1] - from_offsets[i],
                      .to = target + to_offsets[i],
                      .to_bytes = to_offsets[i + 1] - to_offsets[i]});
-    DT_CHECK(peers.back().from_bytes >= 0 && peers.back().to_bytes >= 0);
   }
   DT_CHECK_EQ(peers[0].from_bytes, peers[0].to_bytes) << "what this rank sends to itself";
   if (peers[0].to_bytes > 0) {
