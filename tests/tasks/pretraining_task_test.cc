@@ -303,13 +303,7 @@ TEST_CASE("a pre-training task refuses options and data that do not fit each oth
 
 TEST_CASE("micro-batches too small for an update are refused") {
   const Texts texts;
-  Run run = MakeRun(texts);
-  run.task.batch = {.samples_per_batch = 1025};
-  run.task.micro_batch_tokens = 1;
-  const auto result = Train(run)[0];
-  CHECK(result.exit_code == ExitCode::kUsage);
-  CHECK_THAT(result.message, Catch::Contains("trainer.batch_size=1025, of texts of up to ") &&
-                                 Catch::Contains("raise trainer.micro_batch_tokens"));
+  CheckTooManyMicroBatches(MakeRun(texts), Train);
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
-// toy_bert.h - the model and the updates of short runs of BERT's tasks.
+// toy_bert.h - the model, the updates and the limits of short runs of BERT's tasks.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TESTS_TESTING_TOY_BERT_H_
 #define DTRAIN_TESTS_TESTING_TOY_BERT_H_
 
+#include <catch2/catch.hpp>
 #include <string>
 
+#include "dtrain/base/status.h"
 #include "dtrain/models/bert_encoder.h"
 #include "dtrain/train/trainer.h"
 
@@ -33,6 +35,17 @@ inline TrainerOptions ToyBertTrainer(int64_t max_steps, const std::string& best_
   trainer.best_metric = best_metric;
   trainer.reducer = {.bucket_bytes = 16 << 10, .first_bucket_bytes = 4 << 10};
   return trainer;
+}
+
+// Updates that need more micro-batches than a rank takes are refused; `train` gives ranks' results.
+template <typename Run, typename Train>
+void CheckTooManyMicroBatches(Run run, const Train& train) {
+  run.task.batch = {.samples_per_batch = 1025};
+  run.task.micro_batch_tokens = 1;
+  const auto result = train(run)[0];
+  CHECK(result.exit_code == ExitCode::kUsage);
+  CHECK_THAT(result.message, Catch::Contains("trainer.batch_size=1025, of texts of up to ") &&
+                                 Catch::Contains("raise trainer.micro_batch_tokens"));
 }
 
 }  // namespace dtrain
