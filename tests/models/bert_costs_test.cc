@@ -25,7 +25,7 @@ BertClassifierOptions SmallOptions() {
           .label_weights = {1.0f, 2.0f, 3.0f}};
 }
 
-// Bytes that a real forward and backward take.
+// Bytes that a real forward and backward take, or an evaluation.
 int64_t MeasuredPeak(const BertClassifierOptions& options, const ActivationOptions& activations,
                      const ClassificationBatch& batch) {
   BertClassifier model(options);
@@ -33,9 +33,14 @@ int64_t MeasuredPeak(const BertClassifierOptions& options, const ActivationOptio
   Context ctx(testing::TestDevice(), {.compute_type = activations.compute_type,
                                       .recompute = activations.recompute,
                                       .recompute_every = activations.recompute_every});
-  ctx.set_training(true);
-  model.Forward(batch, ctx);
-  model.Backward(ctx);
+  ctx.set_training(activations.training);
+  if (activations.training) {
+    model.Forward(batch, ctx);
+    model.Backward(ctx);
+  } else {
+    ClassificationOutputs outputs;
+    model.Forward(batch, ctx, &outputs);
+  }
   CHECK(ctx.activations().used() == 0);
   return static_cast<int64_t>(ctx.activations().peak());
 }
@@ -48,10 +53,12 @@ std::vector<ActivationOptions> Policies() {
   for (const int every : OnCpu() ? std::vector<int>{1, 2, 3, 9} : std::vector<int>{2}) {
     policies.push_back({.recompute = Recompute::kEveryK, .recompute_every = every});
   }
+  policies.push_back({.training = false});
   return policies;
 }
 
-TEST_CASE("counted activations are those of the arena, whatever is recomputed") {
+TEST_CASE(
+    "counted activations are those of the arena, whatever is recomputed, and of an evaluation") {
   for (const float dropout : {0.0f, 0.1f}) {
     BertClassifierOptions options = SmallOptions();
     options.bert.dropout = dropout;
@@ -64,7 +71,7 @@ TEST_CASE("counted activations are those of the arena, whatever is recomputed") 
         activations.device = testing::TestDevice().type;
         INFO("dropout " << dropout << ", " << Name(dtype) << ", recompute "
                         << static_cast<int>(activations.recompute) << " every "
-                        << activations.recompute_every);
+                        << activations.recompute_every << ", training " << activations.training);
         CHECK(PeakActivationBytes(options, counted, activations) ==
               MeasuredPeak(options, activations, batch));
       }

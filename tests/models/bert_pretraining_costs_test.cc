@@ -27,7 +27,7 @@ BertPretrainingOptions SmallOptions(bool next_sentence) {
           .next_sentence = next_sentence};
 }
 
-// Bytes that a real forward and backward take.
+// Bytes that a real forward and backward take, or an evaluation.
 int64_t MeasuredPeak(const BertPretrainingOptions& options, const ActivationOptions& activations,
                      const PretrainingBatch& batch) {
   BertPretraining model(options);
@@ -35,9 +35,14 @@ int64_t MeasuredPeak(const BertPretrainingOptions& options, const ActivationOpti
   Context ctx(testing::TestDevice(), {.compute_type = activations.compute_type,
                                       .recompute = activations.recompute,
                                       .recompute_every = activations.recompute_every});
-  ctx.set_training(true);
-  model.Forward(batch, ctx);
-  model.Backward(ctx);
+  ctx.set_training(activations.training);
+  if (activations.training) {
+    model.Forward(batch, ctx);
+    model.Backward(ctx);
+  } else {
+    PretrainingOutputs outputs;
+    model.Forward(batch, ctx, &outputs);
+  }
   CHECK(ctx.activations().used() == 0);
   return static_cast<int64_t>(ctx.activations().peak());
 }
@@ -62,6 +67,7 @@ std::vector<ActivationOptions> Policies() {
     policies.push_back({.recompute = recompute});
   }
   policies.push_back({.recompute = Recompute::kEveryK, .recompute_every = 2});
+  policies.push_back({.training = false});
   return policies;
 }
 
@@ -74,7 +80,8 @@ void CheckPeaks(const BertPretrainingOptions& options, const PretrainingBatch& b
       activations.device = testing::TestDevice().type;
       INFO("next sentence " << options.next_sentence << ", dropout " << options.bert.dropout << ", "
                             << Name(dtype) << ", recompute "
-                            << static_cast<int>(activations.recompute));
+                            << static_cast<int>(activations.recompute) << ", training "
+                            << activations.training);
       CHECK(PeakActivationBytes(options, counted, activations) ==
             MeasuredPeak(options, activations, batch));
     }

@@ -27,7 +27,7 @@ Seq2SeqOptions SmallOptions() {
 // Elsewhere the work is emulated, and sizes are small.
 bool OnCpu() { return testing::TestDevice().type == DeviceType::kCpu; }
 
-// Bytes that a real forward and backward take, and the batch they were for.
+// Bytes that a real forward and backward take, or an evaluation, and the batch they were for.
 int64_t MeasuredPeak(const Seq2SeqOptions& options, const ActivationOptions& activations,
                      int sentences, Seq2SeqBatch& batch) {
   const auto pairs = RandomPairs(sentences, OnCpu() ? 24 : 5, options.vocab_size, 5);
@@ -41,9 +41,14 @@ int64_t MeasuredPeak(const Seq2SeqOptions& options, const ActivationOptions& act
   Context ctx(testing::TestDevice(), {.compute_type = activations.compute_type,
                                       .recompute = activations.recompute,
                                       .recompute_every = activations.recompute_every});
-  ctx.set_training(true);
-  model.Forward(packed, ctx);
-  model.Backward(ctx);
+  ctx.set_training(activations.training);
+  if (activations.training) {
+    model.Forward(packed, ctx);
+    model.Backward(ctx);
+  } else {
+    std::vector<int32_t> outputs;
+    model.Forward(packed, ctx, &outputs);
+  }
   CHECK(ctx.activations().used() == 0);
   return static_cast<int64_t>(ctx.activations().peak());
 }
@@ -56,6 +61,7 @@ std::vector<ActivationOptions> Policies() {
   for (const int every : OnCpu() ? std::vector<int>{1, 2, 3, 5, 9} : std::vector<int>{3}) {
     policies.push_back({.recompute = Recompute::kEveryK, .recompute_every = every});
   }
+  policies.push_back({.training = false});
   return policies;
 }
 
@@ -78,7 +84,8 @@ TEST_CASE("planned activations are what a forward and backward take") {
             INFO("pre_norm " << pre_norm << ", activation " << static_cast<int>(activation)
                              << ", dropout " << dropout << ", recompute "
                              << static_cast<int>(policy.recompute) << " every "
-                             << policy.recompute_every << ", " << Name(dtype));
+                             << policy.recompute_every << ", training " << policy.training << ", "
+                             << Name(dtype));
             CHECK(PeakActivationBytes(options, batch, policy) == measured);
           }
         }
@@ -94,6 +101,10 @@ TEST_CASE("a vocabulary that needs several slices of logits is planned to the by
   Seq2SeqBatch batch;
   const ActivationOptions policy{.device = testing::TestDevice().type};
   const int64_t measured = MeasuredPeak(options, policy, OnCpu() ? 24 : 8, batch);
+  ActivationOptions evaluation = policy;
+  evaluation.training = false;
+  CHECK(PeakActivationBytes(options, batch, evaluation) ==
+        MeasuredPeak(options, evaluation, OnCpu() ? 24 : 8, batch));
   if (OnCpu()) {
     CHECK(batch.target_tokens > OutputLoss::SliceRows(options.vocab_size, policy.device));
   }

@@ -46,15 +46,18 @@ BertEstimate Estimated(const Config& config, const EstimateOptions& options = {}
 
 double Bytes(const Tensor& tensor) { return tensor ? static_cast<double>(tensor.bytes()) : 0.0; }
 
-// What a model that `make` makes of an estimate takes for a batch, in all modes of recomputation.
-template <typename Config, typename Make, typename Batch>
+// What a model that `make` makes of an estimate takes for a batch, in all modes of recomputation,
+// and for an evaluation of the same.
+template <typename Config, typename Outputs, typename Make, typename Batch>
 void CheckArenas(const std::vector<std::string>& overrides, const Make& make, const Batch& batch) {
   const auto tokens = static_cast<double>(batch.sequences.tokens());
   for (const std::string precision : {"fp32", "bf16"}) {
     for (const std::string mode : {"none", "cheap", "every_k", "full"}) {
       INFO(precision << ' ' << mode);
       std::vector<std::string> all = overrides;
-      all.insert(all.end(), {"trainer.precision=" + precision, "trainer.recompute=" + mode});
+      all.insert(all.end(),
+                 {"trainer.precision=" + precision, "trainer.recompute=" + mode,
+                  "trainer.eval_batch_tokens=" + std::to_string(batch.sequences.tokens())});
       const auto config = Load<Config>(all);
       const BertEstimate estimate = Estimated(config, {.source_length = tokens / kTexts});
       CHECK(estimate.plan.batch.tokens == batch.sequences.tokens());
@@ -73,6 +76,11 @@ void CheckArenas(const std::vector<std::string>& overrides, const Make& make, co
       model->Backward(context);
       CHECK(static_cast<double>(estimate.memory.activations) ==
             Approx(static_cast<double>(context.activations().peak())).epsilon(0.01));
+      Context evaluation({}, BertContextOf(config.trainer(), 1, 0));
+      Outputs outputs;
+      model->Forward(batch, evaluation, &outputs);
+      CHECK(static_cast<double>(estimate.memory.evaluation) ==
+            Approx(static_cast<double>(evaluation.activations().peak())).epsilon(0.01));
     }
   }
 }
@@ -92,7 +100,8 @@ TEST_CASE("an estimate of question answering is what its arenas take") {
     return std::make_unique<BertQuestionAnswering>(estimate.head.encoder);
   };
   const BertOptions options = EncoderOptionsOf(Load<proto::SquadConfig>({}).model());
-  CheckArenas<proto::SquadConfig>({"data.max_question=40"}, make, RandomWindows(options));
+  CheckArenas<proto::SquadConfig, SpanScores>({"data.max_question=40"}, make,
+                                              RandomWindows(options));
 }
 
 TEST_CASE("an estimate of pre-training is what its arenas take") {
@@ -105,7 +114,7 @@ TEST_CASE("an estimate of pre-training is what its arenas take") {
         .bert = EncoderOptionsOf(Load<proto::PretrainConfig>({}).model()),
         .next_sentence = next_sentence};
     // Every third token is masked.
-    CheckArenas<proto::PretrainConfig>(
+    CheckArenas<proto::PretrainConfig, PretrainingOutputs>(
         {"data.masked_share=0.34", "data.max_predictions=30",
          next_sentence ? "data.next_sentence=true" : "data.next_sentence=false"},
         make, testing::RandomMaskedTexts(options, 0, kTexts, 90, 5));
@@ -135,13 +144,45 @@ TEST_CASE(
       Estimated(Load<proto::SquadConfig>({"data.max_question=40", "run.device=cuda"}));
   CHECK(on_gpu.memory.workspace == 32 << 20);
   CHECK(on_gpu.memory.total() ==
-        on_gpu.memory.states() + on_gpu.memory.activations + on_gpu.memory.workspace);
+        on_gpu.memory.states() + on_gpu.memory.evaluation + on_gpu.memory.workspace);
   // What is computed again takes time too.
   const auto full = Load<proto::SquadConfig>({"data.max_question=40", "trainer.recompute=full"});
   const BertEstimate repeated = Estimated(full, shorter);
   CHECK(repeated.flops_per_update == estimate.flops_per_update);
   CHECK(repeated.seconds_per_update > 1.2 * estimate.seconds_per_update);
   CHECK(repeated.seconds_per_update < 1.34 * estimate.seconds_per_update);
+}
+
+TEST_CASE("an estimate counts an evaluation of more tokens than an update has") {
+  const auto of_tokens = [](int64_t tokens) {
+    return Estimated(Load<proto::SquadConfig>(
+        {"data.max_question=40", "trainer.eval_batch_tokens=" + std::to_string(tokens)}));
+  };
+  const BertEstimate small = of_tokens(90);
+  CHECK(small.memory.evaluation == of_tokens(1).memory.evaluation);  // one text, however long
+  CHECK(small.memory.evaluation < small.memory.activations);
+  CHECK(small.memory.total() == small.memory.states() + small.memory.activations);
+  CHECK_THAT(EstimateText(small), !Catch::Contains("or evaluation"));
+  const BertEstimate large = of_tokens(90 * 90);
+  CHECK(large.memory.evaluation > large.memory.activations);
+  CHECK(large.memory.total() == large.memory.states() + large.memory.evaluation);
+  CHECK_THAT(EstimateText(large), Catch::Contains("or evaluation"));
+}
+
+TEST_CASE("an estimate counts what the options for slow networks keep, between several ranks") {
+  const auto exchange = [](const std::string& override, int ranks) {
+    return Estimated(Load<proto::SquadConfig>({"data.max_question=40", override}), {.ranks = ranks})
+        .memory.exchange;
+  };
+  const ModelParameters counts =
+      Estimated(Load<proto::SquadConfig>({"data.max_question=40"})).parameters;
+  const std::string bf16 = "trainer.wire_precision=bf16";
+  CHECK(exchange("trainer.wire_precision=fp32", 2) == 0);
+  CHECK(exchange(bf16, 1) == 0);
+  CHECK(exchange(bf16, 2) == 2 * counts.total());
+  CHECK(exchange("trainer.power_sgd_rank=4", 2) ==
+        8 * (counts.attention + counts.feed_forward + counts.output));
+  CHECK(exchange("trainer.sync_every=4", 2) == 24 * counts.total());
 }
 
 TEST_CASE("an estimate's time is that of the rank with the most texts") {

@@ -43,7 +43,7 @@ class ClassifierBlocks {
     outputs[0] = Outputs(DType::kFloat32);
     outputs[1] = meter_.Take(batch_.texts, DType::kFloat32);
     outputs[2] = meter_.Take(batch_.texts, DType::kFloat32);
-    d_logits_ = Outputs(DType::kFloat32);
+    d_logits_ = Outputs(DType::kFloat32);  // or probabilities
     const Block scale = meter_.Take(1, DType::kFloat32);
     pooler_ = {first, before};
     pooled_ = pooled;
@@ -91,6 +91,7 @@ int64_t PeakOfQuestionAnswering(const BertOptions& options, const BertBatch& bat
     const Block loss = meter.Take(2 * batch.texts, DType::kFloat32);
     const Block scale = meter.Take(1, DType::kFloat32);
   }
+  if (!activations.training) return meter.peak();
   if (activations.compute_type != DType::kFloat32) {
     d_logits = meter.Take(2 * batch.tokens, activations.compute_type);
   }
@@ -172,7 +173,7 @@ int64_t PeakActivationBytes(const BertClassifierOptions& options, const BertBatc
                                       static_cast<int64_t>(options.label_weights.size())};
   const Block inputs = TakeInputs(batch, own, meter);
   blocks.Forward();
-  blocks.Backward();
+  if (activations.training) blocks.Backward();
   return meter.peak();
 }
 

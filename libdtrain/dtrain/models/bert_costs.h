@@ -30,7 +30,7 @@ struct BertBatch {
 ModelFlops CountFlops(const BertClassifierOptions& options, const BertBatch& batch,
                       Recompute recompute, int recompute_every = 2);
 
-// Arena::peak() of Forward() and Backward() while training.
+// Arena::peak() of Forward() and Backward() while training, or of an evaluation's Forward().
 int64_t PeakActivationBytes(const BertClassifierOptions& options, const BertBatch& batch,
                             const ActivationOptions& activations);
 

@@ -43,12 +43,8 @@ class PretrainingBlocks {
     const Block hidden = encoder_.Forward();
     if (options_.next_sentence) GuessNext();
     const Block masked = OfMasked();
-    const Block before = OfMasked();
-    const Block after = OfMasked();
-    const Block normed = OfMasked();
-    transform_ = {masked, before};
-    norm_ = {after, meter_.Take(batch_.masked, DType::kFloat32),
-             meter_.Take(batch_.masked, DType::kFloat32)};
+    const Block predictions = is_training() ? nullptr : meter_.Take(batch_.masked, DType::kInt32);
+    const Block normed = Transform(masked);
     RunLoss();
   }
 
@@ -72,7 +68,21 @@ class PretrainingBlocks {
   Block OfTexts() { return Take(batch_.text.texts * options_.bert.hidden_size); }
   Block Take(int64_t elements) { return meter_.Take(elements, activations_.compute_type); }
   Block TakeFloats(int64_t elements) { return meter_.Take(elements, DType::kFloat32); }
+  bool is_training() const { return activations_.training; }
   bool is_narrow() const { return activations_.compute_type != DType::kFloat32; }
+
+  // BertPredictionTransform::Forward.
+  Block Transform(const Block& masked) {
+    const Block before = OfMasked();
+    const Block after = OfMasked();
+    Block normed = OfMasked();
+    const std::array<Block, 2> statistics = {TakeFloats(batch_.masked), TakeFloats(batch_.masked)};
+    if (is_training()) {
+      transform_ = {masked, before};
+      norm_ = {after, statistics[0], statistics[1]};
+    }
+    return normed;
+  }
 
   // BertNextSentence::Forward.
   void GuessNext() {
@@ -82,7 +92,8 @@ class PretrainingBlocks {
     pooled_ = OfTexts();
     const std::array<Block, 3> of_texts = {TakeFloats(texts * kNextClasses), TakeFloats(texts),
                                            TakeFloats(texts)};
-    d_logits_ = TakeFloats(texts * kNextClasses);
+    d_logits_ = TakeFloats(texts * kNextClasses);  // or probabilities
+    if (!is_training()) pooler_[0] = pooler_[1] = pooled_ = d_logits_ = nullptr;
   }
 
   // BertNextSentence::Backward.
@@ -103,13 +114,14 @@ class PretrainingBlocks {
     const int64_t classes = options_.bert.vocab_size;
     const std::array<Block, 3> rows = {TakeFloats(batch_.masked), TakeFloats(batch_.masked),
                                        TakeFloats(1)};
-    d_masked_ = OfMasked();
+    if (is_training()) d_masked_ = OfMasked();
     const int64_t slice =
         std::min(batch_.masked, OutputLoss::SliceRows(classes, activations_.device));
     const DType dtype = OutputLoss::LogitsType(activations_.compute_type, activations_.device);
     const Block logits = meter_.Take(slice * classes, dtype);
     const Block log_sum_exp = TakeFloats(slice);
-    const Block narrow = dtype == activations_.compute_type ? nullptr : Take(slice * classes);
+    const bool has_narrow = is_training() && dtype != activations_.compute_type;
+    const Block narrow = has_narrow ? Take(slice * classes) : nullptr;
   }
 
   BertPretrainingOptions options_;
@@ -156,7 +168,7 @@ int64_t PeakActivationBytes(const BertPretrainingOptions& options, const MaskedB
   PretrainingBlocks blocks(options, batch, activations, meter);
   const Block inputs = blocks.TakeInputs();
   blocks.Forward();
-  blocks.Backward();
+  if (activations.training) blocks.Backward();
   return meter.peak();
 }
 

@@ -24,7 +24,7 @@ ModelParameters CountParameters(const BertPretrainingOptions& options);
 ModelFlops CountFlops(const BertPretrainingOptions& options, const MaskedBertBatch& batch,
                       Recompute recompute, int recompute_every = 2);
 
-// Arena::peak() of Forward() and Backward() while training.
+// Arena::peak() of Forward() and Backward() while training, or of an evaluation's Forward().
 int64_t PeakActivationBytes(const BertPretrainingOptions& options, const MaskedBertBatch& batch,
                             const ActivationOptions& activations);
 

@@ -39,6 +39,7 @@ class StackWithEnds {
         hidden_size_(options.hidden_size),
         pre_norm_(options.pre_norm),
         dtype_(activations.compute_type),
+        training_(activations.training),
         meter_(meter),
         layers_(StackOf(options, decoder), tokens_, decoder ? batch.source_tokens : 0, activations,
                 meter) {}
@@ -49,6 +50,7 @@ class StackWithEnds {
     if (!pre_norm_) return x;
     Block y = Hidden();
     norm_ = {meter_.Take(tokens_, DType::kFloat32), meter_.Take(tokens_, DType::kFloat32), x};
+    if (!training_) norm_ = {};
     return y;
   }
 
@@ -67,6 +69,7 @@ class StackWithEnds {
   int64_t hidden_size_;
   bool pre_norm_;
   DType dtype_;
+  bool training_;
   ByteMeter& meter_;
   StackBlocks layers_;
   std::array<Block, 3> norm_;  // statistics and input of the final norm
@@ -96,9 +99,9 @@ void RunLoss(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
   const DType dtype = OutputLoss::LogitsType(activations.compute_type, activations.device);
   const Block logits = meter.Take(slice * options.vocab_size, dtype);
   const Block log_sum_exp = meter.Take(slice, DType::kFloat32);
-  const Block narrow = dtype == activations.compute_type
-                           ? nullptr
-                           : meter.Take(slice * options.vocab_size, activations.compute_type);
+  const bool has_narrow = activations.training && dtype != activations.compute_type;
+  const Block narrow =
+      has_narrow ? meter.Take(slice * options.vocab_size, activations.compute_type) : nullptr;
 }
 
 }  // namespace
@@ -146,9 +149,12 @@ int64_t PeakActivationBytes(const Seq2SeqOptions& options, const Seq2SeqBatch& b
   Block d_hidden;
   {
     const Block hidden = decoder.Forward();
-    d_hidden = decoder.Hidden();
+    if (activations.training) d_hidden = decoder.Hidden();
+    const Block predictions =
+        activations.training ? nullptr : meter.Take(batch.target_tokens, DType::kInt32);
     RunLoss(options, batch, activations, meter);
   }
+  if (!activations.training) return meter.peak();
   Block d_memory = encoder.Hidden();
   decoder.Backward(std::move(d_hidden));
   memory = nullptr;

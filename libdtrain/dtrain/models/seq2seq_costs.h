@@ -37,7 +37,7 @@ struct Seq2SeqBatch {
 ModelFlops CountFlops(const Seq2SeqOptions& options, const Seq2SeqBatch& batch, Recompute recompute,
                       int recompute_every = 2);
 
-// Arena::peak() of Forward() and Backward() while training.
+// Arena::peak() of Forward() and Backward() while training, or of an evaluation's Forward().
 int64_t PeakActivationBytes(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
                             const ActivationOptions& activations);
 // Of it the largest slice of logits with its gradient (nn/output_loss.h).

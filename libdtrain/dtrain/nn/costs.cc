@@ -65,6 +65,7 @@ LayerBlocks::LayerBlocks(const TransformerLayerOptions& layer, int64_t tokens,
 LayerBlocks::Block LayerBlocks::Forward(const Block& x) {
   const Block own = is_narrow() ? Hidden() : x;
   Block y = ForwardSublayers(own);
+  if (!options_.training) return y;
   if (options_.recompute == Recompute::kFull) Release();
   x_ = own;
   if (is_narrow()) all_rows_ = x;
@@ -75,6 +76,7 @@ void LayerBlocks::TakeNorm(Sublayer& sublayer, const Block& input) {
   sublayer.norm_input = input;
   sublayer.mean = meter_.Take(rows_, DType::kFloat32);
   sublayer.rstd = meter_.Take(rows_, DType::kFloat32);
+  if (!options_.training) sublayer = {.kind = sublayer.kind};
 }
 
 LayerBlocks::Block LayerBlocks::ForwardSublayers(const Block& x) {
@@ -85,7 +87,7 @@ LayerBlocks::Block LayerBlocks::ForwardSublayers(const Block& x) {
       input = Hidden();
       TakeNorm(sublayer, y);
     }
-    if (options_.recompute != Recompute::kCheap) sublayer.input = input;
+    if (options_.training && options_.recompute != Recompute::kCheap) sublayer.input = input;
     Block result = ForwardBlock(sublayer);
     if (!layer_.pre_norm) {
       Block normed = Hidden();
@@ -101,8 +103,9 @@ LayerBlocks::Block LayerBlocks::ForwardBlock(Sublayer& sublayer) {
   const int64_t hidden = layer_.hidden_size;
   if (sublayer.kind == Kind::kFeedForward) {
     Block before = Take(layer_.ffn_size);
-    Block after = in_place() ? before : Take(layer_.ffn_size);
+    Block after = has_before() ? Take(layer_.ffn_size) : before;
     Block result = Hidden();
+    if (!options_.training) return result;
     sublayer.after_kept = in_place() || options_.recompute == Recompute::kNone;
     sublayer.kept = {std::move(before)};
     if (sublayer.after_kept) sublayer.kept.push_back(std::move(after));
@@ -114,7 +117,7 @@ LayerBlocks::Block LayerBlocks::ForwardBlock(Sublayer& sublayer) {
   kept.push_back(Hidden());
   kept.push_back(meter_.Take(rows_ * layer_.num_heads, DType::kFloat32));
   Block result = Hidden();
-  sublayer.kept = std::move(kept);
+  if (options_.training) sublayer.kept = std::move(kept);
   return result;
 }
 
@@ -174,7 +177,7 @@ StackBlocks::StackBlocks(const TransformerStackOptions& stack, int64_t tokens,
                          int64_t memory_tokens, const ActivationOptions& options, ByteMeter& meter,
                          int64_t output_rows)
     : stack_(stack),
-      in_segments_(options.recompute == Recompute::kEveryK),
+      in_segments_(options.training && options.recompute == Recompute::kEveryK),
       k_(static_cast<size_t>(in_segments_ ? options.recompute_every : stack.num_layers)) {
   layers_.reserve(static_cast<size_t>(stack.num_layers));
   for (int i = 1; i <= stack.num_layers; ++i) {

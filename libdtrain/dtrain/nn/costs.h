@@ -50,6 +50,7 @@ struct ActivationOptions {
   Recompute recompute = Recompute::kNone;
   int recompute_every = 2;  // k of Recompute::kEveryK
   DeviceType device = DeviceType::kCpu;
+  bool training = true;  // else Forward() alone, with what an evaluation reads of it
 };
 
 // An arena without memory: counts what its blocks would take, alignment included.
@@ -67,7 +68,7 @@ class ByteMeter {
   int64_t peak_ = 0;
 };
 
-// The blocks of one layer, taken and let go as TransformerLayer does while training.
+// The blocks of one layer, taken and let go as TransformerLayer does.
 class LayerBlocks {
  public:
   using Block = ByteMeter::Block;
@@ -96,6 +97,10 @@ class LayerBlocks {
   };
 
   bool in_place() const { return layer_.activation == Activation::kRelu; }
+  // Whether the activation's input is written: by a GPU's fused products in any case.
+  bool has_before() const {
+    return !in_place() && (options_.training || options_.device == DeviceType::kCuda);
+  }
   bool is_narrow() const { return !layer_.decoder && memory_tokens_ > 0; }
   // Whether queries and keys are projected apart.
   bool is_apart(const Sublayer& sublayer) const {
@@ -166,7 +171,7 @@ struct ModelFlops {
 struct ModelCosts {
   int64_t parameters = 0;
   int deepest = 1;  // layers of the longest stack
-  // Arena::peak() of Forward() and Backward() while training.
+  // Arena::peak() of Forward() and Backward() while training, or of Forward() while evaluating.
   std::function<int64_t(const ActivationOptions&)> peak_bytes;
   std::function<ModelFlops(Recompute, int recompute_every)> flops;
 };

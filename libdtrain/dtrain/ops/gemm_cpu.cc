@@ -144,21 +144,31 @@ void Narrow(const float* x, const Matrix& shape, BFloat16* y) {
   });
 }
 
-void GemmThroughFloat(const GemmArgs& args) {
-  const Matrix a = {args.transpose_a ? args.k : args.m, args.transpose_a ? args.m : args.k,
-                    args.a_stride};
-  const Matrix b = {args.transpose_b ? args.n : args.k, args.transpose_b ? args.k : args.n,
-                    args.b_stride};
+Matrix OperandA(const GemmArgs& g) {
+  return {g.transpose_a ? g.k : g.m, g.transpose_a ? g.m : g.k, g.a_stride};
+}
+Matrix OperandB(const GemmArgs& g) {
+  return {g.transpose_b ? g.n : g.k, g.transpose_b ? g.k : g.n, g.b_stride};
+}
+
+const float* WideB(const GemmArgs& args) {
+  const Matrix b = OperandB(args);
+  float* const wide = ThreadScratch<float>(1, b.wide_size());
+  Widen(static_cast<const BFloat16*>(args.b), b, wide);
+  return wide;
+}
+
+// With a copy of b.
+void RunThroughFloat(const GemmArgs& args, const float* wide_b) {
+  const Matrix a = OperandA(args);
   const Matrix c = {args.m, args.n, args.c_stride};
   GemmArgs wide = args;
   float* const wide_a = ThreadScratch<float>(0, a.wide_size());
-  float* const wide_b = ThreadScratch<float>(1, b.wide_size());
   Widen(static_cast<const BFloat16*>(args.a), a, wide_a);
-  Widen(static_cast<const BFloat16*>(args.b), b, wide_b);
   wide.a = wide_a;
   wide.a_stride = a.wide_stride();
   wide.b = wide_b;
-  wide.b_stride = b.wide_stride();
+  wide.b_stride = OperandB(args).wide_stride();
   const bool narrow_c = args.c_type == DType::kBFloat16;
   if (narrow_c) {
     wide.c = ThreadScratch<float>(2, c.wide_size());
@@ -172,6 +182,36 @@ void GemmThroughFloat(const GemmArgs& args) {
   }
   Sgemm(wide);
   if (narrow_c) Narrow(static_cast<float*>(wide.c), c, static_cast<BFloat16*>(args.c));
+}
+
+void* RowAt(const void* base, int64_t offset, DType type) {
+  return static_cast<std::byte*>(const_cast<void*>(base)) +
+         offset * static_cast<int64_t>(SizeOf(type));
+}
+
+// Some tokens at a time, rows of a and c or what a weight gradient sums, so that their copies take
+// little memory.
+void GemmThroughFloat(const GemmArgs& args) {
+  GemmArgs piece = args;
+  if (!args.transpose_a) {
+    const float* const wide_b = WideB(args);
+    for (int64_t row = 0; row < args.m; row += piece.m) {
+      piece.m = std::min(kLargestPiece, args.m - row);
+      piece.a = RowAt(args.a, row * args.a_stride, DType::kBFloat16);
+      piece.c = RowAt(args.c, row * args.c_stride, args.c_type);
+      RunThroughFloat(piece, wide_b);
+    }
+    return;
+  }
+  const bool sums_in_float = args.c_type == DType::kFloat32 && !args.transpose_b;
+  for (int64_t token = 0; token < args.k; token += piece.k) {
+    piece.k = sums_in_float ? std::min(kLargestPiece, args.k - token) : args.k;
+    piece.a = RowAt(args.a, token * args.a_stride, DType::kBFloat16);
+    piece.b = RowAt(args.b, token * args.b_stride, DType::kBFloat16);
+    RunThroughFloat(piece, WideB(piece));
+    piece.accumulate = true;
+    piece.bias = nullptr;
+  }
 }
 
 bool HasFastBFloat16() {
@@ -277,11 +317,6 @@ const void* PadRows(const void* from, int64_t rows, int64_t columns, int64_t str
     }
   }
   return to;
-}
-
-void* RowAt(const void* base, int64_t offset, DType type) {
-  return static_cast<std::byte*>(const_cast<void*>(base)) +
-         offset * static_cast<int64_t>(SizeOf(type));
 }
 
 // The last rows, fewer than a piece: computed on a padded copy.

@@ -66,6 +66,21 @@ MemoryEstimate StatesOf(const Config& config, const Estimate& estimate) {
           .average = config.optimizer().ema_decay() > 0.0f ? 4 * parameters / shards : 0};
 }
 
+// What gradient_reducer.h and local_rounds.h keep and, at the end of a round, take.
+template <typename TrainerConfig>
+int64_t ExchangeBytes(const TrainerConfig& trainer, const Estimate& estimate) {
+  if (estimate.ranks == 1 || estimate.device != DeviceType::kCpu) return 0;
+  const ModelParameters& counts = estimate.parameters;
+  constexpr int64_t kFloat = sizeof(float);
+  int64_t bytes = 0;
+  if (trainer.wire_precision() != proto::Wire::fp32) bytes += kFloat / 2 * counts.total();
+  if (trainer.power_sgd_rank() > 0) {
+    bytes += 2 * kFloat * (counts.total() - counts.embeddings - counts.layer_norm);
+  }
+  if (trainer.sync_every() > 1) bytes += 6 * kFloat * counts.total();
+  return bytes;
+}
+
 std::vector<RecomputePlan> ChoicesOf(const ModelCosts& costs, ActivationOptions activations) {
   std::vector<RecomputePlan> choices;
   for (const Recompute recompute :
@@ -116,6 +131,7 @@ void Fill(const Config& config, const Workload& work, const PlanWith& plan_with,
                               memory.states());
   }
   estimate.plan = plan_with(budget);
+  estimate.memory.exchange = ExchangeBytes(config.trainer(), estimate);
   estimate.memory.activations = estimate.plan.recompute.peak_bytes;
   estimate.choices = ChoicesOf(work.costs, {.compute_type = work.context.compute_type,
                                             .recompute_every = work.context.recompute_every,
@@ -201,6 +217,13 @@ absl::Status FillBert(const Config& config, const EstimateOptions& options,
   };
   const double per_token = FlopsPerToken(head.costs(usual), usual.tokens);
   Fill(config, {context, device, costs, per_token, options.flops}, plan_with, estimate);
+  // A text alone may be longer than an evaluation's batches.
+  const int64_t tokens = std::max(trainer.eval_batch_tokens(), longest);
+  const auto texts = static_cast<double>(tokens) / estimate.lengths.mean;
+  estimate.memory.evaluation =
+      head.costs({.tokens = tokens, .texts = std::max<int64_t>(std::llround(texts), 1)})
+          .peak_bytes(
+              {.compute_type = context.compute_type, .device = device.type, .training = false});
   return absl::OkStatus();
 }
 
@@ -231,9 +254,11 @@ double BusiestShare(int64_t texts, int ranks) {
   return static_cast<double>(most) / static_cast<double>(texts);
 }
 
+namespace {
+
 // Caches of keys and values where a batch of the beam search has all the places it may have, and
 // logits of its rows.
-int64_t EvaluationBytes(const proto::TrainerConfig& trainer, const TranslationEstimate& estimate) {
+int64_t BeamSearchBytes(const proto::TrainerConfig& trainer, const TranslationEstimate& estimate) {
   const Seq2SeqOptions& model = estimate.model;
   const int64_t tokens = trainer.eval_batch_tokens();
   const int64_t places = trainer.beam_size() * tokens * BeamSearchOptions::kPlacesPerToken;
@@ -242,6 +267,23 @@ int64_t EvaluationBytes(const proto::TrainerConfig& trainer, const TranslationEs
   return model.decoder_layers * (places + tokens) * 2 * model.hidden_size * size +
          rows * model.vocab_size * static_cast<int64_t>(sizeof(float));
 }
+
+// Of the loss, whose batches are as long on their longer side, or of translating.
+int64_t EvaluationBytes(const proto::TrainerConfig& trainer, const TranslationEstimate& estimate) {
+  const auto tokens = static_cast<double>(trainer.eval_batch_tokens());
+  const MeanLengths& lengths = estimate.lengths;
+  const double pairs = tokens / std::max(lengths.source, lengths.target);
+  const Seq2SeqBatch batch{.source_tokens = std::llround(std::ceil(pairs * lengths.source)),
+                           .target_tokens = std::llround(std::ceil(pairs * lengths.target)),
+                           .source_length = lengths.source,
+                           .target_length = lengths.target};
+  const int64_t loss = PeakActivationBytes(
+      estimate.model, batch,
+      {.compute_type = estimate.compute_type, .device = estimate.device, .training = false});
+  return trainer.beam_size() > 0 ? std::max(loss, BeamSearchBytes(trainer, estimate)) : loss;
+}
+
+}  // namespace
 
 absl::StatusOr<TranslationEstimate> EstimateRun(const proto::NmtConfig& config,
                                                 const EstimateOptions& options) {
@@ -272,9 +314,7 @@ absl::StatusOr<TranslationEstimate> EstimateRun(const proto::NmtConfig& config,
   Fill(config, {context, device, costs, per_token, options.flops}, plan_with, estimate);
   estimate.memory.positions = static_cast<int64_t>(SizeOf(context.compute_type)) *
                               estimate.model.max_positions * estimate.model.hidden_size;
-  if (config.trainer().beam_size() > 0) {
-    estimate.memory.evaluation = EvaluationBytes(config.trainer(), estimate);
-  }
+  estimate.memory.evaluation = EvaluationBytes(config.trainer(), estimate);
   estimate.logits = LogitsBytes(estimate.model, batch,
                                 {.compute_type = context.compute_type, .device = device.type});
   return estimate;

@@ -5,7 +5,8 @@
 // is allocated or computed; of the files only those are read that say a shape: the header of
 // data.prepared's training shard, a vocabulary, the config.json of pretrained weights, where there
 // are some. Micro-batches are counted with the activations. Beside what is counted a process has
-// its program and libraries (some 40 MiB), buffers of its messages and the index of its data.
+// its program and libraries (some 40 MiB), buffers of its messages and of products, and the index
+// of its data.
 #ifndef DTRAIN_PLANNING_ESTIMATE_H_
 #define DTRAIN_PLANNING_ESTIMATE_H_
 
@@ -47,12 +48,15 @@ struct MemoryEstimate {
   int64_t average = 0;  // of optimizer.ema_decay
   int64_t positions = 0;
   int64_t activations = 0;
-  int64_t evaluation = 0;  // of translations by beam search, at most; in the activations' memory
-  int64_t workspace = 0;   // of matrix products on a GPU, at most
+  // The largest batch of an evaluation, at most: there may be less to evaluate on. In the
+  // activations' memory.
+  int64_t evaluation = 0;
+  int64_t exchange = 0;  // between several ranks on CPUs: what slow networks' options keep, at most
+  int64_t workspace = 0;  // of matrix products on a GPU, at most
 
   int64_t states() const { return weights + compute_copy + gradients + moments + average; }
   int64_t total() const {
-    return states() + positions + std::max(activations, evaluation) + workspace;
+    return states() + positions + std::max(activations, evaluation) + exchange + workspace;
   }
 };
 

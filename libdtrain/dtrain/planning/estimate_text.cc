@@ -73,6 +73,7 @@ std::string MemoryText(const Estimate& estimate, const Plan& plan, const std::st
       {"positions", memory.positions},
       {"activations", memory.activations},
       {memory.evaluation > memory.activations ? "or evaluation" : "", memory.evaluation},
+      {"exchange", memory.exchange},
       {"workspace", memory.workspace}};
   for (const auto& [name, bytes] : kinds) {
     if (bytes > 0 && *name != '\0')
@@ -152,6 +153,7 @@ nlohmann::ordered_json CommonJson(const Estimate& estimate, const Plan& plan,
             {"positions", memory.positions},
             {"activations", memory.activations},
             {"evaluation", memory.evaluation},
+            {"exchange", memory.exchange},
             {"workspace", memory.workspace}}},
           {"micro_batch", micro_batch},
           {"recompute", ChoiceJson(estimate, plan.recompute)},

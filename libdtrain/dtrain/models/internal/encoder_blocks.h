@@ -28,6 +28,7 @@ class EncoderBlocks {
       : tokens_(batch.tokens),
         hidden_size_(options.hidden_size),
         dtype_(activations.compute_type),
+        training_(activations.training),
         meter_(meter),
         layers_(StackOf(options), batch.tokens, /*memory_tokens=*/0, activations, meter,
                 output_rows) {}
@@ -52,12 +53,14 @@ class EncoderBlocks {
     Block y = OfTokens();
     norm_ = {meter_.Take(tokens_, DType::kFloat32), meter_.Take(tokens_, DType::kFloat32),
              std::move(x)};
+    if (!training_) norm_ = {};
     return y;
   }
 
   int64_t tokens_;
   int64_t hidden_size_;
   DType dtype_;
+  bool training_;
   ByteMeter& meter_;
   StackBlocks layers_;
   std::array<Block, 3> norm_;  // statistics and input of the embeddings' norm
