@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/communicator.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <fstream>
@@ -73,6 +74,19 @@ TEST_CASE("ranks as threads that share no memory pass the suite") {
 TEST_CASE("messages cut into the smallest pieces pass the suite") {
   CheckAll(testing::OneHost(3), {.piece_bytes = 8192, .small_bytes = 0, .shared_memory = false});
   CheckAll(testing::OneHost(3), {.small_bytes = 0, .slot_bytes = 4096});
+}
+
+TEST_CASE("more ranks on a host than a slot has cache lines sum by messages") {
+  constexpr int kRanks = 65;
+  const auto right =
+      RunRanksOn(testing::OneHost(kRanks),
+                 [](Communicator& comm) {
+                   std::vector<int64_t> values(1000, comm.rank());
+                   comm.AllReduce(std::span<int64_t>(values), ReduceOp::kSum);
+                   return std::count(values.begin(), values.end(), kRanks * (kRanks - 1) / 2);
+                 },
+                 {.timeout_seconds = 60, .small_bytes = 0, .slot_bytes = 4096});
+  for (const auto of_rank : right) CHECK(of_rank == 1000);
 }
 
 TEST_CASE("ranks on several hosts pass the suite, evenly spread or not") {

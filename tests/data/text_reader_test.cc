@@ -125,6 +125,10 @@ TEST_CASE("bad lines are data errors with path and line") {
                  {"/short:2: the line is too long"});
 }
 
+TEST_CASE("a line without an end is too long as soon as it is") {
+  CheckDataError(ReadLines("/dev/zero").status(), {"/dev/zero:1: the line is too long"});
+}
+
 TEST_CASE("bad lines are handed out with their problem on request") {
   const TemporaryFolder dir;
   const std::string path = dir.Write("bad", "good\nsch\xF6n\nn\0l\n"s + std::string(3 << 20, 'x') +

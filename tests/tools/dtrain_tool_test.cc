@@ -1,130 +1,28 @@
 // dtrain_tool_test.cc - prepare, train, translate, evaluate and export through the programs.
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
 #include <catch2/catch.hpp>
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "dtrain/metrics/bleu.h"
 #include "dtrain/metrics/chrf.h"
+#include "tools/tiny_run.h"
 
 namespace dtrain {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Outcome {
-  int exit_code = -1;
-  std::string output;  // of stdout, and of stderr unless the command sends it elsewhere
-};
-
-Outcome Shell(const std::string& command) {
-  Outcome outcome;
-  const std::string line = "export OMP_NUM_THREADS=1; { " + command + " ; } 2>&1";
-  std::FILE* const pipe = popen(line.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::array<char, 4096> buffer{};
-  for (size_t count = 0; (count = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
-    outcome.output.append(buffer.data(), count);
-  }
-  const int status = pclose(pipe);
-  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return outcome;
-}
-
-Outcome Tool(const std::string& arguments) { return Shell(DTRAIN_TEST_TOOL " " + arguments); }
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-void WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
-
-std::vector<std::string> Lines(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-// A few words on both sides, line by line different.
-std::string Corpus(int lines, const std::vector<std::string>& words) {
-  std::ostringstream text;
-  for (int i = 0; i < lines; ++i) {
-    for (int k = 0; k < 3 + i % 5; ++k) {
-      text << words[static_cast<size_t>(i * (k + 3) + k) % words.size()] << ' ';
-    }
-    text << i << '\n';
-  }
-  return text.str();
-}
-
-// A corpus, prepared, and a model trained on it for three updates. Made once per process.
-class TinyRun {
-  // First, because the paths below are made of it.
-  const std::string folder_ =
-      (fs::temp_directory_path() / ("dtrain_tool_test." + std::to_string(getpid()))).string();
-
- public:
-  static const TinyRun& Get() {
-    static const TinyRun run;
-    return run;
-  }
-
-  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
-  const std::string run, data, source, reference;
-
- private:
-  TinyRun()
-      : run(Path("run")), data(Path("data")), source(Path("test.en")), reference(Path("test.de")) {
-    fs::create_directories(folder_);
-    const std::vector<std::string> english = {"red", "green", "house", "tree", "sees", "is"};
-    const std::vector<std::string> german = {"rot", "grün", "Haus", "Baum", "sieht", "ist"};
-    WriteFile(Path("train.en"), Corpus(200, english));
-    WriteFile(Path("train.de"), Corpus(200, german));
-    WriteFile(source, Corpus(30, english));
-    WriteFile(reference, Corpus(30, german));
-    const Outcome prepared = Tool("prepare " + data + " --train_source=" + Path("train.en") +
-                                  " --train_target=" + Path("train.de") +
-                                  " --vocab_size=60 --hold_out_dev=5 --hold_out_test=0");
-    INFO(prepared.output);
-    REQUIRE(prepared.exit_code == 0);
-    REQUIRE_THAT(prepared.output, Catch::Contains("of 200 pairs kept"));
-    const Outcome trained =
-        Shell(DTRAIN_TEST_NMT_TRAIN " data.prepared=" + data + " run.run_dir=" + run +
-              " model.hidden_size=32 model.ffn_size=32 model.num_heads=2 model.encoder_layers=1"
-              " model.decoder_layers=1 model.max_positions=260 trainer.max_steps=3"
-              " trainer.tokens_per_batch=500 trainer.micro_batch_tokens=500 trainer.eval_every="
-              " trainer.beam_alpha=1.5");
-    INFO(trained.output);
-    REQUIRE(trained.exit_code == 0);
-  }
-  ~TinyRun() {
-    std::error_code error;
-    fs::remove_all(folder_, error);
-  }
-};
-
 // Short translations make a quick test.
 constexpr char kShort[] = " --extra_length=2 ";
 
 TEST_CASE("translations come in the order of the lines, and empty lines stay empty") {
   const TinyRun& tiny = TinyRun::Get();
-  WriteFile(tiny.Path("in"), "red house\n\n  \ngreen tree sees red house is red\ntree\r\n");
+  WriteTestFile(tiny.Path("in"), "red house\n\n  \ngreen tree sees red house is red\ntree\r\n");
   const Outcome all =
       Tool("translate " + tiny.run + kShort + "--scores < " + tiny.Path("in") + " 2>/dev/null");
   REQUIRE(all.exit_code == 0);
@@ -154,7 +52,7 @@ TEST_CASE("translations depend neither on the batch nor on the window") {
   CHECK(Tool(command + " --batch_tokens=60 --window=7").output == whole.output);
   CHECK(Tool(command + " --threads=2").output == whole.output);
   CHECK(Tool(command + " --output=" + tiny.Path("out")).output.empty());
-  CHECK(ReadFile(tiny.Path("out")) == whole.output);
+  CHECK(ReadTestFile(tiny.Path("out")) == whole.output);
 }
 
 TEST_CASE("an output named as if it were packed is refused and not made") {
@@ -181,7 +79,7 @@ TEST_CASE("the length normalisation is the run's unless --alpha says otherwise")
 
 TEST_CASE("n-best lists name their line and fall in score") {
   const TinyRun& tiny = TinyRun::Get();
-  WriteFile(tiny.Path("in"), "red house\n\ngreen tree\n");
+  WriteTestFile(tiny.Path("in"), "red house\n\ngreen tree\n");
   const Outcome best = Tool("translate " + tiny.run + kShort + "< " + tiny.Path("in"));
   const Outcome listed = Tool("translate " + tiny.run + kShort + "--n_best=3 < " + tiny.Path("in"));
   REQUIRE(listed.exit_code == 0);
@@ -209,19 +107,19 @@ TEST_CASE("eval has the figures of CorpusBleu, for a model and for a file") {
                              " --reference=" + tiny.reference + " --json --output=" + out);
   INFO(model.output);
   REQUIRE(model.exit_code == 0);
-  CHECK(ReadFile(out) == Tool("translate " + tiny.run + kShort + "< " + tiny.source).output);
+  CHECK(ReadTestFile(out) == Tool("translate " + tiny.run + kShort + "< " + tiny.source).output);
   const nlohmann::json of_model = nlohmann::json::parse(model.output);
   CHECK(of_model["step"] == 3);
   CHECK(of_model["nll"].get<double>() > 0.5);
   CHECK(of_model["nll"].get<double>() < 8);
 
   // Three updates translate nothing well: a file that is half right has a score to compare.
-  const std::vector<std::string> references = Lines(ReadFile(tiny.reference));
+  const std::vector<std::string> references = Lines(ReadTestFile(tiny.reference));
   std::vector<std::string> hypotheses = references;
   for (size_t i = 0; i < hypotheses.size(); i += 3) hypotheses[i].insert(0, "ein Haus . ");
   std::string text;
   for (const std::string& line : hypotheses) text += line + "\n";
-  WriteFile(out, text);
+  WriteTestFile(out, text);
   const std::string files = "eval --hypothesis=" + out + " --reference=" + tiny.reference;
   const nlohmann::json json = nlohmann::json::parse(Tool(files + " --json").output);
   const BleuScore bleu = CorpusBleu(hypotheses, references).value();
@@ -236,7 +134,7 @@ TEST_CASE("eval has the figures of CorpusBleu, for a model and for a file") {
 TEST_CASE("the standard input is read from where it stands, once") {
   const TinyRun& tiny = TinyRun::Get();
   const std::string translate = DTRAIN_TEST_TOOL " translate " + tiny.run + kShort;
-  WriteFile(tiny.Path("lines"), "red\nhouse\ntree\n");
+  WriteTestFile(tiny.Path("lines"), "red\nhouse\ntree\n");
   const Outcome rest =
       Shell("{ read -r first; " + translate + " 2>/dev/null | wc -l; } < " + tiny.Path("lines"));
   CHECK(rest.output == "2\n");
@@ -300,9 +198,9 @@ TEST_CASE("a damaged, foreign or missing checkpoint ends with code 7 and says wh
   copy_again();
   CHECK(Tool("translate " + copy + kShort + "< " + tiny.source).exit_code == 0);
 
-  std::string weights = ReadFile(copy + "/model.safetensors");
+  std::string weights = ReadTestFile(copy + "/model.safetensors");
   weights[weights.size() - 100] ^= 1;
-  WriteFile(copy + "/model.safetensors", weights);
+  WriteTestFile(copy + "/model.safetensors", weights);
   fails(copy, "model.safetensors");
 
   copy_again();
@@ -321,10 +219,10 @@ TEST_CASE("a damaged, foreign or missing checkpoint ends with code 7 and says wh
 
 TEST_CASE("bad text and bad flags end with codes 3 and 2 and one line that says what to do") {
   const TinyRun& tiny = TinyRun::Get();
-  WriteFile(tiny.Path("bad"), "red\ngr\xfcn\n");
-  WriteFile(tiny.Path("nul"), std::string("a\0b\n", 4));
-  WriteFile(tiny.Path("short"), "rot\n");
-  WriteFile(tiny.Path("nothing"), "");
+  WriteTestFile(tiny.Path("bad"), "red\ngr\xfcn\n");
+  WriteTestFile(tiny.Path("nul"), std::string("a\0b\n", 4));
+  WriteTestFile(tiny.Path("short"), "rot\n");
+  WriteTestFile(tiny.Path("nothing"), "");
   const std::string translate = "translate " + tiny.run + " --input=";
   const std::string eval = "eval " + tiny.run + " --source=";
   const std::string prepare = "prepare " + tiny.Path("p");
@@ -351,6 +249,9 @@ TEST_CASE("bad text and bad flags end with codes 3 and 2 and one line that says 
       {"eval --hypothesis=x --reference=y --alpha=2", 2, "--alpha is for a model; --hypothesis"},
       {"eval --hypothesis=x --reference=y --metric=foo", 2, "--metric is for a model"},
       {"average a b c --last=2", 2, "--last is of a run"},
+      {prepare + " " + tiny.Path("q"), 2, "writes one folder, and is given"},
+      {prepare + " --train_tsv=x --vocabulary=v --vocab_size=9", 2, "--vocab_size is of a vocab"},
+      {prepare + " --train_tsv=x --split_digits --vocabulary=v", 2, "--split_digits is of a vocab"},
       {prepare, 2, "no training text"},
       {prepare + " --train_tsv=" + tiny.Path("absent"), 3, "cannot be opened"},
       {prepare + " --train_tsv=x --vocab_size=2", 2, "--vocab_size is 2"},
@@ -387,101 +288,6 @@ TEST_CASE("bad text and bad flags end with codes 3 and 2 and one line that says 
   CHECK_FALSE(fs::exists(tiny.Path("p")));
 }
 
-TEST_CASE("doctor measures two ranks, and refuses a folder it cannot write") {
-  const std::string doctor =
-      DTRAIN_TEST_MPIRUN " --allow-run-as-root -n 2 " DTRAIN_TEST_TOOL " doctor --largest_mib=1 ";
-  const Outcome outcome = Shell(doctor + "--json --dir=/tmp");
-  INFO(outcome.output);
-  REQUIRE(outcome.exit_code == 0);
-  const nlohmann::json json = nlohmann::json::parse(outcome.output);
-  REQUIRE(json.at("hosts").size() == 1);
-  CHECK(json.at("hosts").at(0).at("ranks") == 2);
-  CHECK(json.at("hosts").at(0).at("disk_bytes_per_second").get<double>() > 0.0);
-  REQUIRE(json.at("pairs").size() == 1);
-  CHECK(json.at("pairs").at(0).at("bytes_per_second").get<double>() > 0.0);
-  CHECK(json.at("allreduce").size() == 5);
-  CHECK(json.at("memory_bytes_per_second").get<double>() > 0.0);
-  const Outcome refused = Shell(doctor + "--dir=/absent");
-  INFO(refused.output);
-  CHECK(refused.exit_code == 2);
-  CHECK_THAT(refused.output, Catch::Contains("/absent: cannot be written on any host"));
-}
-
-TEST_CASE("plan takes doctor's file, all programs' configurations and thousands of ranks") {
-  const TinyRun& tiny = TinyRun::Get();
-  const std::string doctor = tiny.Path("doctor.json");
-  const Outcome measured = Shell(DTRAIN_TEST_MPIRUN " --allow-run-as-root -n 2 " DTRAIN_TEST_TOOL
-                                                    " doctor --largest_mib=1 --dir=/tmp --output=" +
-                                 doctor);
-  INFO(measured.output);
-  REQUIRE(measured.exit_code == 0);
-  const std::string tail = " --doctor=" + doctor + " --network=25Gb --json";
-  const Outcome nmt = Tool("plan --config=" + tiny.run +
-                           "/config.textproto --nodes=1024 --ranks_per_node=8 --flops=1e12" + tail);
-  INFO(nmt.output);
-  REQUIRE(nmt.exit_code == 0);
-  const nlohmann::json plan = nlohmann::json::parse(nmt.output);
-  CHECK(plan.at("ways").size() == 16);
-  CHECK(plan.at("network").at("bytes_per_second").get<double>() == Approx(2937.5e6));
-  for (const nlohmann::json& way : plan.at("ways")) CHECK(way.at("seconds").get<double>() > 0.0);
-  const Outcome bert = Tool("plan data.glue=sst-2 --step_seconds=1" + tail);
-  REQUIRE(bert.exit_code == 0);
-  const nlohmann::json base = nlohmann::json::parse(bert.output);
-  CHECK(base.at("parameters") == 109483778);
-  CHECK(base.at("ways").back().at("power_sgd_rank") == 768 / 8);
-  const auto parameters = [&](const std::string& arguments) {
-    const Outcome outcome = Tool("plan --nodes=4 --flops=1e12 --json " + arguments);
-    INFO(outcome.output);
-    REQUIRE(outcome.exit_code == 0);
-    const nlohmann::json json = nlohmann::json::parse(outcome.output);
-    CHECK(json.at("ways").size() == 8);
-    return json.at("parameters").get<int64_t>();
-  };
-  // BertForQuestionAnswering and BertForPreTraining, base.
-  CHECK(parameters("data.stride=128") == 108893186);
-  CHECK(parameters("data.next_sentence=true") == 110106428);
-}
-
-TEST_CASE("estimate tells a run's checkpoint size and activations before it starts") {
-  const TinyRun& tiny = TinyRun::Get();
-  const std::string arguments = "estimate --config=" + tiny.run + "/config.textproto";
-  const Outcome text = Tool(arguments);
-  INFO(text.output);
-  REQUIRE(text.exit_code == 0);
-  CHECK_THAT(text.output, Catch::Contains("parameters") && Catch::Contains("every_k (k = 2)"));
-  const Outcome outcome = Tool(arguments + " --json");
-  REQUIRE(outcome.exit_code == 0);
-  const nlohmann::json json = nlohmann::json::parse(outcome.output);
-
-  double checkpoint = 0.0;
-  for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
-    checkpoint += static_cast<double>(fs::file_size(tiny.run + "/ckpt/last/" + file));
-  }
-  // The files' headers are a good part of so small a model.
-  CHECK(json.at("checkpoint_bytes").get<double>() == Approx(checkpoint).epsilon(0.15));
-
-  double measured = 0.0;
-  for (const std::string& line : Lines(ReadFile(tiny.run + "/metrics/events.jsonl"))) {
-    const std::string event = nlohmann::json::parse(line).value("text", "");
-    std::sscanf(event.c_str(), "activations took %lf MiB", &measured);
-  }
-  CHECK(json.at("bytes").at("activations").get<double>() ==
-        Approx(measured * (1 << 20)).epsilon(0.1));
-}
-
-TEST_CASE("estimate and plan name the file that they cannot take") {
-  const Outcome estimate = Tool("estimate data.prepared=/nosuch");
-  CHECK(estimate.exit_code == 2);
-  CHECK_THAT(estimate.output, Catch::Contains("data.prepared: /nosuch holds no train.bin"));
-  CHECK(Tool("estimate data.prepared=/nosuch data.train_source=a data.train_target=b").exit_code ==
-        0);
-  const std::string file = TinyRun::Get().run + "/no.json";
-  WriteFile(file, "garbage");
-  const Outcome plan = Tool("plan --nodes=2 --step_seconds=1 --doctor=" + file);
-  CHECK(plan.exit_code == 7);
-  CHECK_THAT(plan.output, Catch::Contains("no.json: is no JSON object"));
-}
-
 TEST_CASE("a result that cannot be printed is an error, a reader who goes away is none") {
   for (const std::string command : {"version", "help", "estimate data.vocab_size=640 "}) {
     INFO(command);
@@ -501,12 +307,12 @@ TEST_CASE("a result that cannot be printed is an error, a reader who goes away i
 TEST_CASE("an error leaves the output file as it was, and a pipe is never replaced") {
   const TinyRun& tiny = TinyRun::Get();
   const std::string out = tiny.Path("kept");
-  WriteFile(out, "kept\n");
-  WriteFile(tiny.Path("bad"), "gr\xfcn\n");
+  WriteTestFile(out, "kept\n");
+  WriteTestFile(tiny.Path("bad"), "gr\xfcn\n");
   const Outcome failed =
       Tool("translate " + tiny.run + " --input=" + tiny.Path("bad") + " --output=" + out);
   CHECK(failed.exit_code == 3);
-  CHECK(ReadFile(out) == "kept\n");
+  CHECK(ReadTestFile(out) == "kept\n");
   CHECK_FALSE(fs::exists(out + ".partial"));
 
   const std::string fifo = tiny.Path("fifo");
@@ -521,7 +327,7 @@ TEST_CASE("an error leaves the output file as it was, and a pipe is never replac
 TEST_CASE("a translation is not written into a checkpoint") {
   const TinyRun& tiny = TinyRun::Get();
   const std::string checkpoint = fs::canonical(tiny.run + "/ckpt/last").string();
-  const std::string weights = ReadFile(checkpoint + "/model.safetensors");
+  const std::string weights = ReadTestFile(checkpoint + "/model.safetensors");
   fs::create_symlink(checkpoint + "/model.safetensors", tiny.Path("link-to-model"));
   const std::string translate = "translate " + tiny.run + kShort + "--input=" + tiny.source;
   for (const std::string& output :
@@ -532,7 +338,7 @@ TEST_CASE("a translation is not written into a checkpoint") {
     CHECK(refused.exit_code == 2);
     CHECK_THAT(refused.output, Catch::Contains("--output: " + output + " lies in a checkpoint"));
   }
-  CHECK(ReadFile(checkpoint + "/model.safetensors") == weights);
+  CHECK(ReadTestFile(checkpoint + "/model.safetensors") == weights);
   CHECK_FALSE(fs::exists(tiny.run + "/ckpt/new.txt"));
   CHECK(Tool(translate + " --output=" + tiny.run + "/translations.txt").exit_code == 0);
   fs::remove(tiny.run + "/translations.txt");
@@ -554,8 +360,8 @@ TEST_CASE("a file that is read is never written, whatever its name") {
   const std::string text = tiny.Path("both");
   fs::create_symlink("both", tiny.Path("link-to-both"));
   fs::create_hard_link(tiny.reference, tiny.Path("other-name"));
-  WriteFile(text, ReadFile(tiny.source));
-  const std::string references = ReadFile(tiny.reference);
+  WriteTestFile(text, ReadTestFile(tiny.source));
+  const std::string references = ReadTestFile(tiny.reference);
   for (const std::string& command :
        {"translate " + tiny.run + " --input=" + text + " --output=" + text,
         "translate " + tiny.run + " --output=" + text + " < " + text,
@@ -570,8 +376,8 @@ TEST_CASE("a file that is read is never written, whatever its name") {
     CHECK(refused.exit_code == 2);
     CHECK_THAT(refused.output,
                Catch::Contains("--output: ") && Catch::Contains("is the file that is read"));
-    CHECK(ReadFile(text) == ReadFile(tiny.source));
-    CHECK(ReadFile(tiny.reference) == references);
+    CHECK(ReadTestFile(text) == ReadTestFile(tiny.source));
+    CHECK(ReadTestFile(tiny.reference) == references);
   }
   // A device can be both.
   CHECK(Tool("translate " + tiny.run + " --input=/dev/null --output=/dev/null").exit_code == 0);
@@ -584,13 +390,13 @@ TEST_CASE("export-hf writes a whole folder and refuses one that is in use") {
   INFO(exported.output);
   REQUIRE(exported.exit_code == 0);
   CHECK_THAT(exported.output, Catch::Contains("MarianMTModel"));
-  const nlohmann::json config = nlohmann::json::parse(ReadFile(out + "/config.json"));
-  const nlohmann::json vocabulary = nlohmann::json::parse(ReadFile(out + "/vocab.json"));
+  const nlohmann::json config = nlohmann::json::parse(ReadTestFile(out + "/config.json"));
+  const nlohmann::json vocabulary = nlohmann::json::parse(ReadTestFile(out + "/vocab.json"));
   CHECK(config["model_type"] == "marian");
   CHECK(config["vocab_size"].get<size_t>() == vocabulary.size());
   CHECK(config["decoder_start_token_id"] == vocabulary["<pad>"]);
   CHECK(config["eos_token_id"] == vocabulary["</s>"]);
-  CHECK(ReadFile(out + "/source.spm") == ReadFile(tiny.data + "/vocab.spm"));
+  CHECK(ReadTestFile(out + "/source.spm") == ReadTestFile(tiny.data + "/vocab.spm"));
   for (const std::string name : {"model.safetensors", "target.spm", "tokenizer.json",
                                  "tokenizer_config.json", "generation_config.json"}) {
     CHECK(fs::file_size(fs::path(out) / name) > 0);

@@ -5,8 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "dtrain/config/config.h"
 #include "dtrain/config/flag_set.h"
@@ -108,12 +110,37 @@ absl::Status ApplyFlags(const PrepareFlags& flags, proto::NmtConfig& config) {
   return CheckRules(config);
 }
 
+// A vocabulary is given or learned.
+absl::Status CheckVocabularyFlags(const PrepareFlags& flags) {
+  const auto is_given = [&](std::string_view name) {
+    return absl::c_any_of(flags.fields, [&](const FieldFlag& flag) {
+      return flag.field == name && !flag.values.empty();
+    });
+  };
+  if (!is_given("vocabulary")) return absl::OkStatus();
+  for (const char* learned :
+       {"vocab_size", "character_coverage", "byte_fallback", "split_digits"}) {
+    if (!is_given(learned)) continue;
+    return UsageError(
+        absl::StrFormat("--%s is of a vocabulary that is learned, and --vocabulary gives one: "
+                        "leave one of them out",
+                        learned));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ParseFlags(int argc, char** argv, FlagSet& set, PrepareFlags& flags) {
   DT_ASSIGN_OR_RETURN(const std::vector<std::string> positional, set.Parse(argc, argv));
   if (set.help_wanted()) return absl::OkStatus();
-  if (positional.size() != 1) {
-    return UsageError("give the folder to write: dtrain prepare OUT_DIR --train_tsv=pairs.tsv");
+  constexpr const char* kExample = "dtrain prepare OUT_DIR --train_tsv=pairs.tsv";
+  if (positional.empty()) {
+    return UsageError(absl::StrCat("give the folder to write: ", kExample));
   }
+  if (positional.size() > 1) {
+    return UsageError(absl::StrFormat("dtrain prepare writes one folder, and is given %s: %s",
+                                      absl::StrJoin(positional, " and "), kExample));
+  }
+  DT_RETURN_IF_ERROR(CheckVocabularyFlags(flags));
   DT_RETURN_IF_ERROR(CheckRange("threads", flags.threads, 0, 4096));
   proto::NmtConfig config;
   DT_RETURN_IF_ERROR(NamingFlags(ApplyFlags(flags, config), flags));

@@ -18,7 +18,7 @@ void TranslationFlags::AddTo(FlagSet& flags) {
   flags.Add("extra_length", "pieces a translation may have beyond its source's", &extra_length);
   flags.Add("batch_tokens", "source pieces translated together; changes speed and memory only",
             &batch_tokens);
-  flags.Add("precision", "fp32, or bf16 where the processor has it", &precision);
+  flags.Add("precision", "fp32, or bf16, which is faster where the processor has it", &precision);
   flags.Add("threads", "compute threads; 0 takes all cores", &threads);
   flags.Add("metric", "of a run's checkpoints the best by this metric; default: as the run",
             &metric);

@@ -161,7 +161,8 @@ class Communicator {
 
   // A communicator of its own for the ranks that give the same colour, numbered in their order
   // here; null where the colour is negative. All ranks call it, in the same order as their other
-  // splits, one thread at a time. The new one may be used by another thread than this one.
+  // splits, those of this one's own origin and offspring too, one thread at a time. The new one may
+  // be used by another thread than this one.
   virtual std::unique_ptr<Communicator> Split(int color) = 0;
   // Of `ranks` alone, which all ranks pass alike; null on the others.
   std::unique_ptr<Communicator> Group(std::span<const int> ranks);

@@ -47,6 +47,7 @@ struct TextReader::State {
   int64_t end = 0;
   int64_t scanned = 0;  // no newline in [begin, scanned)
   bool at_end = false;
+  bool in_long_line = false;  // of which a part was read
   int64_t line_number = 0;
 
   // Adds bytes behind the unread ones, making room for them first.
@@ -81,9 +82,12 @@ struct TextReader::State {
   }
 
   // Finds the next line as [begin, *line_end), newline left out; false at the end of the file.
-  // Lines longer than the limit come back with *too_long set and are skipped.
+  // Lines longer than the limit come back with *too_long set. Their rest is skipped by the next
+  // call, if there is one: it may have no end.
   absl::StatusOr<bool> FindLine(std::string_view* text, bool* too_long) {
     *too_long = false;
+    if (in_long_line) DT_RETURN_IF_ERROR(SkipLine());
+    in_long_line = false;
     for (;;) {
       const char* const from = buffer.data() + scanned;
       const void* newline = std::memchr(from, '\n', static_cast<size_t>(end - scanned));
@@ -95,9 +99,9 @@ struct TextReader::State {
       } else if (at_end) {
         return false;
       } else if (end - begin > options.max_line_bytes + 1) {  // + 1: a carriage return
-        scanned = end;
+        begin = scanned = end;
+        in_long_line = true;
         *too_long = true;
-        DT_RETURN_IF_ERROR(SkipLine());
         return true;
       } else {
         scanned = end;

@@ -21,7 +21,8 @@ constexpr int64_t kMaxSamples = int64_t{1} << 62;
 absl::Status CheckComputeType(DType compute_type, const Device& device) {
   if (compute_type != DType::kFloat16 || device.type != DeviceType::kCpu) return absl::OkStatus();
   return UsageError(
-      "trainer.precision=fp16 needs a GPU; on CPUs use bf16 (where the processor has it) or fp32");
+      "trainer.precision=fp16 needs a GPU; on CPUs use bf16, faster where the processor has it, or "
+      "fp32");
 }
 
 std::optional<int64_t> CountUpdatesOf(const SampleLengths& lengths, const BatchOptions& options,

@@ -64,6 +64,14 @@ absl::Status CheckLongest(const TokenShard& shard, const std::string& path,
 // For a batch of tokens the longest sentence does not matter.
 constexpr int64_t kLongestCounted = 1;
 
+// A set of which a part is there is one that is missed, not one that was not prepared.
+bool HasSet(const std::string& folder, const char* name) {
+  const auto exists = [&](const char* suffix) {
+    return std::filesystem::exists(absl::StrCat(folder, "/", name, suffix));
+  };
+  return exists(".bin") || exists(".src") || exists(".ref");
+}
+
 Seq2SeqOptions WithVocabulary(Seq2SeqOptions options, const BpeModel& tokenizer) {
   options.vocab_size = tokenizer.vocab_size();
   return options;
@@ -85,12 +93,12 @@ absl::StatusOr<std::unique_ptr<TranslationTask>> TranslationTask::Create(
   std::unique_ptr<TranslationTask> task(
       new TranslationTask(options, comm, std::move(tokenizer), std::move(train)));
   task->vocabulary_ = std::move(vocabulary);
-  if (std::filesystem::exists(options.data_dir + "/dev.bin")) {
+  if (HasSet(options.data_dir, "dev")) {
     DT_ASSIGN_OR_RETURN(TranslationSet dev, task->OpenSet("dev"));
     task->dev_ = std::move(dev);
   }
   // It is used at the end: now is the time to say that it cannot be.
-  if (std::filesystem::exists(options.data_dir + "/test.bin")) {
+  if (HasSet(options.data_dir, "test")) {
     DT_ASSIGN_OR_RETURN(const TranslationSet test, task->OpenSet("test"));
     task->test_ = absl::StrFormat("test pairs %d\ntest checksum %08x\n", test.shard.size(),
                                   test.shard.content_crc());

@@ -59,6 +59,8 @@ bool Trainer::AreRoundsDue(int64_t step) const {
 
 absl::Status Trainer::BeginRounds() {
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));  // all ranks' updates, which no round counts
+  // Rounds wait for the whole device, on which ranks of this process may yet record an update.
+  comm_.Barrier();
   rounds_ = std::make_unique<internal::LocalRounds>(options_.sync_every, task_.parameters(), adam_,
                                                     comm_);
   if (options_.sync_every_start == 0) return absl::OkStatus();

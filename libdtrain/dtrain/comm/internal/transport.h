@@ -42,7 +42,12 @@ class Transport {
   virtual std::unique_ptr<Transport> Split(std::span<const int> ranks, int context) = 0;
   // The next context that this process has not seen.
   int next_context() const { return *next_context_; }
-  void set_next_context(int context) { *next_context_ = context; }
+  // Another thread may have split another communicator meanwhile.
+  void RaiseNextContext(int context) {
+    int seen = *next_context_;
+    while (seen < context && !next_context_->compare_exchange_weak(seen, context)) {
+    }
+  }
 
   int64_t bytes_sent() const { return bytes_sent_; }
   // Counts finished requests: unchanged means that nothing moved.

@@ -112,7 +112,9 @@ void TransportCommunicator::SetUp() {
   RankGroups groups = FindRankGroups(*this);
   host_group_ = std::move(groups.host);
   cross_group_ = std::move(groups.cross);
-  if (options().shared_memory) ShareMemory();
+  // A slot has a cache line for each rank of the host, or they take messages.
+  const auto line_bytes = static_cast<int64_t>(64 * host_group_.size());
+  if (options().shared_memory && options().slot_bytes >= line_bytes) ShareMemory();
   hierarchical_ = ChooseHierarchical();
   // Users count from their own first collective.
   sequence_ = 0;
@@ -341,7 +343,7 @@ std::unique_ptr<Communicator> TransportCommunicator::Split(int color) {
   const std::vector<Vote> votes = AllGather(Vote{color, transport_->next_context()});
   int context = 0;
   for (const Vote& vote : votes) context = std::max(context, vote.context);
-  transport_->set_next_context(context + 1);
+  transport_->RaiseNextContext(context + 1);
   if (color < 0) return nullptr;
   std::vector<int> ranks;
   for (int r = 0; r < size(); ++r) {
