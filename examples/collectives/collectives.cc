@@ -51,11 +51,6 @@ float Error(const Row& row, const std::vector<float>& weight, const std::vector<
   return said - row.target;
 }
 
-absl::Status WaitForAll(const std::vector<CollectiveHandle>& handles) {
-  for (const CollectiveHandle& handle : handles) DT_RETURN_IF_ERROR(handle.Wait());
-  return absl::OkStatus();
-}
-
 // The rank's rows, an update at a time, until it has no more.
 absl::Status Train(std::vector<float>& weight, std::vector<float>& bias, Collectives& collectives) {
   // Sums and a count: averages divide by all ranks, those without rows included.
@@ -79,7 +74,7 @@ absl::Status Train(std::vector<float>& weight, std::vector<float>& bias, Collect
     for (const NamedGradient& gradient : ready) {
       handles.push_back(collectives.AllReduce(gradient.name, gradient.tensor, sum));
     }
-    DT_RETURN_IF_ERROR(WaitForAll(handles));
+    DT_RETURN_IF_ERROR(WaitAll(handles));
     const float rate = kLearningRate / count[0];
     for (size_t k = 0; k < weight.size(); ++k) weight[k] -= rate * d_weight[k];
     bias[0] -= rate * d_bias[0];
@@ -92,8 +87,8 @@ absl::Status Run(Runtime& runtime) {
   std::vector<float> weight(kInputs), bias(1);
   if (collectives.rank() == 0) std::fill(weight.begin(), weight.end(), 0.5f);
   const auto broadcast = [&](int root) {
-    return WaitForAll({collectives.Broadcast("weight", View(weight), root),
-                       collectives.Broadcast("bias", View(bias), root)});
+    return WaitAll({collectives.Broadcast("weight", View(weight), root),
+                    collectives.Broadcast("bias", View(bias), root)});
   };
   DT_RETURN_IF_ERROR(broadcast(0));
   DT_RETURN_IF_ERROR(Train(weight, bias, collectives));

@@ -71,6 +71,10 @@ void Work(Communicator& comm, std::string_view way, int failing) {
     comm.pulse().SetPhase(Phase::kForward);
     if (step == 20 && comm.rank() == failing) FailAs(way, comm.pulse());
     if (step == 20 && way == "order") Swap(comm, failing);
+    if (step == 20 && way == "operation") {
+      comm.AllReduce(std::span<float>(data),
+                     comm.rank() == failing ? ReduceOp::kMax : ReduceOp::kSum);
+    }
     if (step == 20 && (way == "none" || way.starts_with("end_"))) return;
     if (way == "uneven") {
       if (step == 20) ExchangeUnevenly(comm);

@@ -52,6 +52,28 @@ TEST_CASE("another order of collectives on a rank of the second host ends with c
   CHECK_THAT(outcome.output, Contains("out of step") && Contains("rank 3 "));
 }
 
+TEST_CASE("another operation of one collective on a rank of the second host ends with code 6") {
+  const Outcome outcome = FailOnTheSecondHost("operation");
+  if (outcome.exit_code == 77) return;
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 6);
+  CHECK_THAT(outcome.output, Contains("out of step") && Contains("rank 3 "));
+}
+
+TEST_CASE("variables of the first rank's host hold on the second") {
+  const std::unique_ptr<TwoHosts> hosts = TwoHosts::Start();
+  if (!hosts) return;
+  const ToyProgram toy;
+  for (const std::string algorithm : {"flat", "measure"}) {
+    const Outcome outcome =
+        RunCommand(hosts->Command(toy, toy.Corpus() + " trainer.max_steps=5 run.comm_timeout=10s",
+                                  "env DTRAIN_ALLREDUCE=" + algorithm + " " DTRAIN_TEST_MPIRUN));
+    INFO(algorithm << ": " << outcome.output);
+    CHECK(outcome.exit_code == 0);
+    std::filesystem::remove_all(toy.run_dir());
+  }
+}
+
 TEST_CASE("fewer sentences than ranks on two hosts end with code 3 everywhere") {
   const std::unique_ptr<TwoHosts> hosts = TwoHosts::Start();
   if (!hosts) return;

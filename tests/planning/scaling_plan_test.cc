@@ -326,6 +326,53 @@ TEST_CASE("the planned gradients of BERT are those of the program's model") {
   }
 }
 
+TEST_CASE("settings that no way of a plan has are refused by name") {
+  proto::NmtConfig nmt;
+  nmt.mutable_data()->set_vocab_size(1000);
+  auto squad = SmallBert<proto::SquadConfig>();
+  const auto refused = [](const auto& config, const std::string& why) {
+    const absl::Status status = PlanModelOf(config).status();
+    CHECK(ExitCodeOf(status) == ExitCode::kUsage);
+    CHECK_THAT(std::string(MessageOf(status)), Catch::Contains(why));
+  };
+  REQUIRE(PlanModelOf(nmt).ok());
+  nmt.mutable_trainer()->set_shard_optimizer(true);
+  refused(nmt, "trainer.shard_optimizer: plans are of ranks that all update all weights");
+  squad.mutable_trainer()->set_sync_every(5);
+  squad.mutable_trainer()->set_sync_every_start(100);
+  refused(squad, "trainer.sync_every: plans are of gradients that all ranks sum in every update");
+}
+
+TEST_CASE("a plan notes updates of less than a token or a text for each rank") {
+  proto::NmtConfig nmt;
+  nmt.mutable_data()->set_vocab_size(1000);
+  const absl::StatusOr<PlanModel> model = PlanModelOf(nmt);
+  REQUIRE(model.ok());
+  CHECK(model->NotesOf(4096).empty());
+  PlanJob job = FourRanks(1);
+  job.notes = model->NotesOf(8192);
+  REQUIRE(job.notes.size() == 1);
+  CHECK_THAT(job.notes[0], Catch::Contains("fewer tokens (4096) than there are ranks (8192)") &&
+                               Catch::Contains("raise trainer.tokens_per_batch"));
+  const std::vector<PlanWay> ways = AllWays(job, kFlat, 0);
+  CHECK_THAT(PlanText(job, ways), Catch::EndsWith("note  " + job.notes[0] + "\n"));
+  const nlohmann::json json = nlohmann::json::parse(PlanJson(job, ways));
+  CHECK(json.at("notes").get<std::vector<std::string>>() == job.notes);
+
+  auto bert = SmallBert<proto::BertConfig>();  // of 32 texts per update
+  const absl::StatusOr<PlanModel> by_texts = PlanModelOf(bert);
+  REQUIRE(by_texts.ok());
+  CHECK(by_texts->NotesOf(32).empty());
+  REQUIRE(by_texts->NotesOf(33).size() == 1);
+  CHECK_THAT(by_texts->NotesOf(33)[0], Catch::Contains("raise trainer.batch_size"));
+  bert.mutable_trainer()->set_tokens_per_batch(1000);
+  const absl::StatusOr<PlanModel> by_tokens = PlanModelOf(bert);
+  REQUIRE(by_tokens.ok());
+  CHECK(by_tokens->NotesOf(1000).empty());
+  REQUIRE(by_tokens->NotesOf(1001).size() == 1);
+  CHECK_THAT(by_tokens->NotesOf(1001)[0], Catch::Contains("raise trainer.tokens_per_batch"));
+}
+
 TEST_CASE("networks are lines or payload, and anything else is refused") {
   CHECK(ParseNetwork("1Gb").value() == Approx(117.5e6));
   CHECK(ParseNetwork("200Mbit/s").value() == Approx(23.5e6));

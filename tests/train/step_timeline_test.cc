@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -76,6 +77,58 @@ TEST_CASE("each rank's trace holds every update, its phases and its buckets") {
   const absl::StatusOr<MergedTrace> merged =
       MergeTraces(folder.File("trace"), folder.File("merged.json"));
   REQUIRE(merged.ok());
+  CHECK(merged->missing.empty());
+}
+
+// Spans of a name in the first communication lane, over both ranks of a run.
+int CountTransfers(ToyRun run, const std::string& name) {
+  const TemporaryFolder folder;
+  run.ranks = 2;
+  run.trainer.timeline = {.directory = folder.File("trace"), .on = true};
+  for (const ToyResult& result : TrainToy(run)) REQUIRE(result.message.empty());
+  int count = 0;
+  for (const int rank : {0, 1}) {
+    for (const Span& span : SpansOf(TracePath(folder.File("trace"), rank))) {
+      count += span.name == name && span.lane == kCommunicationLane ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+TEST_CASE("weights that travel, at a round's end or from their shards, are in the trace") {
+  const ToyCorpus corpus;
+  ToyRun rounds = MakeToyRun(corpus);
+  rounds.trainer.sync_every = 2;
+  CHECK(CountTransfers(rounds, "round mean") == 2 * 3);  // the last round is of one update
+  ToyRun shards = MakeToyRun(corpus);
+  shards.trainer.shard_optimizer = true;
+  // Of more than one block, so that both ranks have a shard.
+  shards.task.model.hidden_size = 64;
+  shards.task.model.ffn_size = 200;
+  CHECK(CountTransfers(shards, "weights") == 2 * 5);
+}
+
+TEST_CASE("a trace of fewer ranks takes the place of all files of the one before") {
+  const ToyCorpus corpus;
+  const TemporaryFolder folder;
+  ToyRun run = MakeToyRun(corpus);
+  run.trainer.max_steps = 1;
+  run.trainer.timeline = {.directory = folder.File("trace"), .on = true};
+  const std::string third = TracePath(folder.File("trace"), 2);
+  const std::string copy = folder.File("trace/rank-00002 (copy).json");
+  run.ranks = 3;
+  for (const ToyResult& result : TrainToy(run)) REQUIRE(result.message.empty());
+  REQUIRE(std::filesystem::exists(third));
+  std::filesystem::copy_file(third, copy);
+  run.ranks = 2;
+  for (const ToyResult& result : TrainToy(run)) REQUIRE(result.message.empty());
+  CHECK_FALSE(std::filesystem::exists(third));
+  CHECK(std::filesystem::exists(copy));
+  const absl::StatusOr<MergedTrace> merged =
+      MergeTraces(folder.File("trace"), folder.File("merged.json"));
+  INFO(std::string(MessageOf(merged.status())));
+  REQUIRE(merged.ok());
+  CHECK(merged->ranks == 2);
   CHECK(merged->missing.empty());
 }
 

@@ -118,6 +118,7 @@ absl::Status PrintPlan(int argc, char** argv, FlagSet& set, PlanFlags& flags) {
               .network = {}};
   DT_RETURN_IF_ERROR(Calibrate(flags, job));
   DT_ASSIGN_OR_RETURN(PlanModel model, LoadModel(flags));
+  job.notes = model.NotesOf(job.ranks());
   job.buckets = std::move(model.buckets);
   const double seconds = flags.step_seconds > 0.0 ? flags.step_seconds - flags.update_seconds
                                                   : model.FlopsOfRank(job.ranks()) / flags.flops;

@@ -48,7 +48,7 @@ int TraceMergeCommand(int argc, char** argv) {
   FlagSet set("dtrain trace-merge DIR [-o FILE]",
               "joins the traces that the ranks of a run with trainer.timeline=true wrote into one, "
               "on one clock; DIR is the run directory or its trace/");
-  set.Add("o", "file to write; DIR/merged.json without it", &output);
+  set.Add("o", "file to write; without it merged.json beside the traces", &output);
   return ReportAndGetExitCode(Merge(argc, argv, set, output));
 }
 

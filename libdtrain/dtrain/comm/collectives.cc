@@ -148,6 +148,12 @@ int CollectiveHandle::last_joined() const {
   return result_->last_joined;
 }
 
+absl::Status WaitAll(std::span<const CollectiveHandle> handles) {
+  absl::Status first;
+  for (const CollectiveHandle& handle : handles) first.Update(handle.Wait());
+  return first;
+}
+
 Collectives::Collectives(Communicator& comm, const CollectivesOptions& options)
     : rank_(comm.rank()), size_(comm.size()), gpu_stream_(options.gpu_stream) {
   DT_CHECK_GE(options.cache_entries, 0);

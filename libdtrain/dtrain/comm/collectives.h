@@ -6,7 +6,7 @@
 //   // in the backward pass, as gradients become ready, in another order on each rank if need be:
 //   handles.push_back(collectives.AllReduce("layer1.weight", gradient));
 //   ...
-//   for (CollectiveHandle& handle : handles) DT_RETURN_IF_ERROR(handle.Wait());
+//   DT_RETURN_IF_ERROR(WaitAll(handles));
 //
 // For trainers that bring their own buffers. A thread of its own agrees with the other ranks on
 // what all have submitted, joins small tensors of one type into one exchange, and reports what does
@@ -22,7 +22,10 @@
 // where ranks disagree, are late or gone. The length of a wait decides what late is, also where the
 // rank waited for still computes, or the whole job was stopped meanwhile: give timeout_seconds for
 // the longest of both. Any thread may call; the tensors are contiguous and stay untouched until the
-// handle is done.
+// handle is done. Memory that is the caller's own (Tensor::View) stays there as long: WaitAll()
+// waits for all handles also where one of them fails. A rank that fails by itself calls Abort()
+// before it lets go of such memory, and what exceptions unwind past is declared before the
+// Collectives, whose destructor is the last to use it.
 //
 // Tensors lie in host memory or on a GPU, one and the same name on all ranks alike. On GPUs
 // all-reduces without factors and broadcasts go through NCCL where it works
@@ -33,6 +36,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -92,6 +96,12 @@ class CollectiveHandle {
  private:
   std::shared_ptr<internal::CollectiveResult> result_;
 };
+
+// Waits for all of them; the first error in their order, if there is one.
+absl::Status WaitAll(std::span<const CollectiveHandle> handles);
+inline absl::Status WaitAll(std::initializer_list<CollectiveHandle> handles) {
+  return WaitAll(std::span<const CollectiveHandle>(handles.begin(), handles.size()));
+}
 
 // All functions return at once; names are unique among what is in flight (a second one is refused),
 // the same on all ranks, and best stay the same from step to step. An empty name becomes one that

@@ -15,11 +15,13 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "dtrain/base/cpu_isa.h"
 #include "dtrain/base/host.h"
 #include "dtrain/base/log.h"
@@ -32,12 +34,16 @@
 namespace dtrain {
 namespace {
 
+bool MpiHasEnded() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  return finalized != 0;
+}
+
 bool MpiIsUp() {
   int initialized = 0;
-  int finalized = 0;
   MPI_Initialized(&initialized);
-  MPI_Finalized(&finalized);
-  return initialized != 0 && finalized == 0;
+  return initialized != 0 && !MpiHasEnded();
 }
 
 int AllowedCores() {
@@ -51,6 +57,31 @@ void UndoBinding() {
   cpu_set_t cores;
   if (sched_getaffinity(getppid(), sizeof(cores), &cores) != 0) return;
   sched_setaffinity(0, sizeof(cores), &cores);
+}
+
+// What CommunicatorOptionsFrom() reads.
+constexpr const char* kVariables[] = {"DTRAIN_COMM_TIMEOUT", "DTRAIN_ALLREDUCE", "DTRAIN_NCCL",
+                                      "DTRAIN_COMM_RECORD"};
+
+// Launchers hand variables to the ranks of their own host alone, unless they are told to: what is
+// set for the first rank holds for all where they have nothing of their own.
+void ShareVariables() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  std::string text;
+  for (const char* const name : kVariables) {
+    const char* const value = rank == 0 ? std::getenv(name) : nullptr;
+    if (value != nullptr) absl::StrAppend(&text, name, "=", value, "\n");
+  }
+  int bytes = static_cast<int>(text.size());
+  MPI_Bcast(&bytes, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  text.resize(static_cast<size_t>(bytes));
+  MPI_Bcast(text.data(), bytes, MPI_CHAR, 0, MPI_COMM_WORLD);
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const size_t equals = line.find('=');
+    setenv(std::string(line.substr(0, equals)).c_str(),
+           std::string(line.substr(equals + 1)).c_str(), /*replace=*/0);
+  }
 }
 
 // Ends the process with exit code 6 when MPI is not up in time: MPI_Init waits for all ranks and
@@ -97,11 +128,16 @@ absl::StatusOr<std::unique_ptr<Environment>> Environment::Create() {
   const GetEnv get_env = [](const char* name) -> const char* { return std::getenv(name); };
   std::unique_ptr<Environment> environment(new Environment);
   DT_ASSIGN_OR_RETURN(environment->launch_, DetectLaunch(get_env));
-  DT_ASSIGN_OR_RETURN(const CommunicatorOptions options, CommunicatorOptionsFrom(get_env));
+  DT_ASSIGN_OR_RETURN(CommunicatorOptions options, CommunicatorOptionsFrom(get_env));
   if (!environment->launch_.warning.empty()) LogWarning(environment->launch_.warning);
   environment->ChooseCores();
   if (environment->launch_.parallel) {
     DT_RETURN_IF_ERROR(environment->StartMpi(options.timeout_seconds));
+    const absl::StatusOr<CommunicatorOptions> shared = CommunicatorOptionsFrom(get_env);
+    // A folder may be on one host alone, and MPI_Finalize would wait for the other hosts' ranks.
+    if (!shared.ok()) environment->owns_mpi_ = false;
+    DT_RETURN_IF_ERROR(shared.status());
+    options = *shared;
   }
   try {
     if (environment->launch_.parallel) {
@@ -160,15 +196,27 @@ void Environment::ChooseThreadsAndIsa() {
 }
 
 absl::Status Environment::StartMpi(double timeout_seconds) {
-  if (!MpiIsUp()) {
-    const StartLimit limit(timeout_seconds);
-    int provided = 0;
+  if (MpiHasEnded()) {
+    return UsageError(
+        "MPI has ended in this process and starts once: make one Environment and keep it");
+  }
+  const StartLimit limit(timeout_seconds);
+  int provided = MPI_THREAD_SINGLE;
+  if (MpiIsUp()) {
+    MPI_Query_thread(&provided);
+  } else {
     // Only one thread at a time calls MPI: the one that holds its lock.
     if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
       return CommunicationError("MPI_Init_thread failed; mpirun's output says why");
     }
     owns_mpi_ = true;
   }
+  if (provided < MPI_THREAD_SERIALIZED) {
+    return UsageError(
+        "MPI was started for one thread, and heartbeats and exchanges have theirs: start it by "
+        "MPI_Init_thread() with MPI_THREAD_SERIALIZED, or leave it to the Environment");
+  }
+  ShareVariables();
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};

@@ -33,7 +33,7 @@ absl::Status CheckWorldSize(const Launch& launch, int mpi_size);
 
 // The defaults, changed by DTRAIN_COMM_TIMEOUT (seconds, more than 0), DTRAIN_ALLREDUCE (auto,
 // flat, hierarchical or measure), DTRAIN_NCCL (auto or off) and DTRAIN_COMM_RECORD
-// (record_directory).
+// (record_directory). Environment gives all ranks what the first has of them.
 absl::StatusOr<CommunicatorOptions> CommunicatorOptionsFrom(const GetEnv& get_env);
 
 }  // namespace dtrain

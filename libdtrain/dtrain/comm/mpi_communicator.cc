@@ -42,7 +42,11 @@ struct MpiMessages {
   }
   MpiMessages(const MpiMessages&) = delete;
   MpiMessages& operator=(const MpiMessages&) = delete;
-  ~MpiMessages() { MPI_Comm_free(&comm); }
+  ~MpiMessages() {
+    int finalized = 0;  // a communicator may outlive its environment
+    MPI_Finalized(&finalized);
+    if (finalized == 0) MPI_Comm_free(&comm);
+  }
 };
 
 // Contexts are ranges of tags on one MPI communicator.

@@ -131,18 +131,24 @@ class TraceReader {
   TraceHeader header_;
 };
 
-absl::StatusOr<std::vector<std::string>> TracesIn(const std::string& directory) {
-  std::vector<std::string> paths;
+// The ranks whose traces lie in a folder, ascending.
+std::vector<int> RanksIn(const std::string& directory) {
+  std::vector<int> ranks;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename();
     // Not copies ("rank-00001 (1).json").
     int rank = 0;
     if (std::sscanf(name.c_str(), "rank-%d", &rank) != 1) continue;
-    std::string path = TracePath(directory, rank);
-    if (fs::path(path).filename() == name) paths.push_back(std::move(path));
+    if (fs::path(TracePath(directory, rank)).filename() == name) ranks.push_back(rank);
   }
-  std::sort(paths.begin(), paths.end());
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+absl::StatusOr<std::vector<std::string>> TracesIn(const std::string& directory) {
+  std::vector<std::string> paths;
+  for (const int rank : RanksIn(directory)) paths.push_back(TracePath(directory, rank));
   if (!paths.empty()) return paths;
   return StorageError(directory +
                       ": holds no rank-*.json; give the trace/ folder of a run with "
@@ -189,6 +195,17 @@ absl::StatusOr<double> Examine(const std::string& directory, const std::vector<s
 
 std::string TracePath(const std::string& directory, int rank) {
   return absl::StrFormat("%s/rank-%05d.json", directory, rank);
+}
+
+absl::Status RemoveTraces(const std::string& directory, int first) {
+  for (const int rank : RanksIn(directory)) {
+    if (rank < first) continue;
+    const std::string path = TracePath(directory, rank);
+    std::error_code error;
+    fs::remove(path, error);
+    if (error) return FileError(path, "remove", error.value());
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TraceFile> TraceFile::Create(const std::string& path, const TraceHeader& header) {

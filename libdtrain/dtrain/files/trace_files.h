@@ -64,6 +64,9 @@ class TraceFile {
 // "DIRECTORY/rank-00003.json".
 std::string TracePath(const std::string& directory, int rank);
 
+// Removes those of rank `first` and above, which an older trace of more ranks left. StorageError.
+absl::Status RemoveTraces(const std::string& directory, int first);
+
 struct MergedTrace {
   int ranks = 0;  // of the job
   std::vector<int> missing = {};

@@ -67,6 +67,7 @@ class Adam {
   void Step(float learning_rate, float gradient_scale, Stream& stream);
 
   const AdamConfig& config() const { return config_; }
+  bool is_sharded() const { return m_.elements() != parameters_.size(); }
   // Updates so far, as far as the host knows: t of the bias correction.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }

@@ -28,6 +28,7 @@ void BroadcastParameters(ParameterSet& parameters, Communicator& comm, int root)
 }
 
 void BroadcastOptimizerState(Adam& optimizer, Communicator& comm, int root) {
+  DT_CHECK(!optimizer.is_sharded()) << "moments of a shard are of each rank's own weights";
   BroadcastTensors({optimizer.first_moments(), optimizer.second_moments()}, comm, root);
   if (optimizer.average()) BroadcastTensors({optimizer.average()}, comm, root);
   int64_t steps = optimizer.steps();

@@ -29,6 +29,7 @@ inline void BroadcastTensors(std::initializer_list<Tensor> tensors, Communicator
 // The weights of a model, also in the compute type.
 void BroadcastParameters(ParameterSet& parameters, Communicator& comm, int root = 0);
 // The moments, the number of updates and, where it keeps one, the average of the weights.
+// CheckError of an optimizer that has those of a shard alone: each rank's are of other weights.
 void BroadcastOptimizerState(Adam& optimizer, Communicator& comm, int root = 0);
 
 }  // namespace dtrain

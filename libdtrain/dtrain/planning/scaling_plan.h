@@ -66,6 +66,7 @@ struct PlanJob {
   std::vector<PlanBucket> buckets;  // in the order in which backward completes them
   PlanTimes times;
   PlanNetwork network;
+  std::vector<std::string> notes = {};  // what the figures do not say, a sentence each
 
   int ranks() const { return nodes * ranks_per_node; }
 };

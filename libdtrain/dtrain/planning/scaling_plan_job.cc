@@ -129,13 +129,30 @@ int PowerSgdRank(int rank, int64_t hidden_size) {
   return rank > 0 ? rank : static_cast<int>(std::clamp<int64_t>(hidden_size / 8, 1, 1024));
 }
 
+// Of proto::TrainerConfig or proto::BertTrainerConfig.
+template <typename Config>
+absl::Status CheckWays(const Config& trainer) {
+  if (trainer.shard_optimizer()) {
+    return UsageError(
+        "trainer.shard_optimizer: plans are of ranks that all update all weights; plan without it "
+        "(trainer.shard_optimizer=false)");
+  }
+  if (trainer.sync_every() > 1) {
+    return UsageError(
+        "trainer.sync_every: plans are of gradients that all ranks sum in every update; plan "
+        "without it (trainer.sync_every=1 trainer.sync_every_start=0)");
+  }
+  return absl::OkStatus();
+}
+
 template <typename Config>
 absl::StatusOr<PlanModel> PlanModelOfBert(const Config& config) {
+  DT_RETURN_IF_ERROR(CheckWays(config.trainer()));
   DT_ASSIGN_OR_RETURN(const BertEstimate estimate, EstimateRun(config, {}));
   return PlanModel{
       GradientsOf(estimate.head).Cut(config.trainer().bucket_mib()), estimate.flops_per_update,
       PowerSgdRank(config.trainer().power_sgd_rank(), estimate.head.encoder.hidden_size),
-      estimate.texts_per_batch};
+      estimate.texts_per_batch, estimate.tokens_per_batch};
 }
 
 using Json = nlohmann::json;
@@ -180,12 +197,23 @@ double PlanModel::FlopsOfRank(int ranks) const {
   return flops_per_update * BusiestShare(texts_per_update, ranks);
 }
 
+std::vector<std::string> PlanModel::NotesOf(int ranks) const {
+  const bool by_texts = texts_per_update > 0;
+  const int64_t parts = by_texts ? texts_per_update : tokens_per_update;
+  if (parts >= ranks) return {};
+  return {absl::StrFormat(
+      "an update has fewer %s (%d) than there are ranks (%d), so that some have nothing to do: "
+      "raise trainer.%s",
+      by_texts ? "texts" : "tokens", parts, ranks, by_texts ? "batch_size" : "tokens_per_batch")};
+}
+
 absl::StatusOr<PlanModel> PlanModelOf(const proto::NmtConfig& config) {
+  DT_RETURN_IF_ERROR(CheckWays(config.trainer()));
   DT_ASSIGN_OR_RETURN(const TranslationEstimate estimate, EstimateRun(config, {}));
   return PlanModel{GradientsOf(estimate.model).Cut(config.trainer().bucket_mib()),
                    estimate.flops_per_update,
                    PowerSgdRank(config.trainer().power_sgd_rank(), estimate.model.hidden_size),
-                   estimate.texts_per_batch};
+                   estimate.texts_per_batch, estimate.tokens_per_batch};
 }
 
 absl::StatusOr<PlanModel> PlanModelOf(const proto::BertConfig& config) {

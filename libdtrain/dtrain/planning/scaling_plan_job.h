@@ -25,10 +25,15 @@ struct PlanModel {
   double flops_per_update = 0.0;  // of all ranks, without recomputation
   int power_sgd_rank = 0;         // the configuration's, or an eighth of the hidden size
   int64_t texts_per_update = 0;   // where updates are so many texts; else 0
+  int64_t tokens_per_update = 0;  // of all ranks; of translation target tokens
 
   // Of the busiest of so many ranks: with more ranks than texts one has a whole text still.
   double FlopsOfRank(int ranks) const;
+  // That an update has too little for so many ranks, where it has.
+  std::vector<std::string> NotesOf(int ranks) const;
 };
+// UsageError for trainer.shard_optimizer and trainer.sync_every: all ways of a plan are sums in
+// every update, after which each rank updates all weights.
 // The vocabulary is data.prepared's, or data.vocab_size.
 absl::StatusOr<PlanModel> PlanModelOf(const proto::NmtConfig& config);
 // Texts are taken for data.max_length long, so that the operations are a bound from above. The

@@ -65,7 +65,9 @@ std::string PlanText(const PlanJob& job, const std::vector<PlanWay>& ways) {
                           step.network_bytes_per_second() / 1e6, 100.0 * step.efficiency(),
                           step.limit);
   }
-  return text + "\n" + Advice(job, ways);
+  absl::StrAppend(&text, "\n", Advice(job, ways));
+  for (const std::string& note : job.notes) absl::StrAppend(&text, "note  ", note, "\n");
+  return text;
 }
 
 std::string PlanJson(const PlanJob& job, const std::vector<PlanWay>& ways) {
@@ -77,7 +79,8 @@ std::string PlanJson(const PlanJob& job, const std::vector<PlanWay>& ways) {
                                   {{"bytes_per_second", job.network.bytes_per_second},
                                    {"latency_seconds", job.network.latency_seconds},
                                    {"host_bytes_per_second", job.network.host_bytes_per_second},
-                                   {"host_latency_seconds", job.network.host_latency_seconds}}}};
+                                   {"host_latency_seconds", job.network.host_latency_seconds}}},
+                                 {"notes", job.notes}};
   for (const PlanWay& way : ways) {
     const PlannedStep step = PlanStep(job, way);
     json["ways"].push_back({{"name", way.Name()},

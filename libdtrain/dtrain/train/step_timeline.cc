@@ -33,6 +33,11 @@ void StepTimeline::Start() {
   comm_.Broadcast(&started, sizeof(started), 0);
   const int rank = comm_.rank();
   if (const absl::Status made = MakeDirectories(options_.directory); !made.ok()) return Check(made);
+  // Those of ranks that this job lacks would never be replaced.
+  if (rank == 0) {
+    const absl::Status removed = RemoveTraces(options_.directory, comm_.size());
+    if (!removed.ok()) return Check(removed);
+  }
   absl::StatusOr<TraceFile> file = TraceFile::Create(
       TracePath(options_.directory, rank), {.rank = rank,
                                             .ranks = comm_.size(),

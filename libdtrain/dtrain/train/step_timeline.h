@@ -28,8 +28,8 @@ class StepTimeline {
   StepTimeline(const StepTimeline&) = delete;
   StepTimeline& operator=(const StepTimeline&) = delete;
 
-  // Begins a new trace in the place of an older one: the clocks of all ranks are compared. All
-  // ranks call it, between two updates.
+  // Begins a new trace in the place of an older one, of however many ranks: the clocks of all ranks
+  // are compared. All ranks call it, between two updates.
   void Start();
   void Stop();
   // The same on all ranks, also on one whose disk failed.

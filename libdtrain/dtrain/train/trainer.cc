@@ -49,6 +49,12 @@ Adam MakeAdam(ParameterSet& parameters, const AdamConfig& config, const Optimize
   return {parameters, config, shards->mine()};
 }
 
+// Every rank gets the weights of all shards, which the timeline shows.
+void GatherWeights(OptimizerShards& shards, int64_t step, Timeline& timeline, Stream& stream) {
+  const Timeline::Span span(timeline, "weights", kCommunicationLane, step);
+  shards.GatherWeights(stream);
+}
+
 bool TakesGraphs(CudaGraphs graphs, const Device& device, int ranks) {
   if (device.type == DeviceType::kCpu) return false;
   return graphs == CudaGraphs::kOn || (graphs == CudaGraphs::kAuto && ranks == 1);
@@ -295,7 +301,7 @@ void Trainer::ApplyGradients(Update& update) {
     }
     step_.Decide(stream);
     adam_.Step(step_.adam(), step_.average_decay(), stream);
-    if (shards_) shards_->GatherWeights(stream);
+    if (shards_) GatherWeights(*shards_, state_.step, timeline_.spans(), stream);
     return LossSums();
   }));
   ring_.Push(step_, stream);
@@ -304,7 +310,7 @@ void Trainer::ApplyGradients(Update& update) {
 void Trainer::SwapAverage() {
   if (!adam_.average()) return;
   adam_.SwapAverage(ctx_.stream());
-  if (shards_) shards_->GatherWeights(ctx_.stream());
+  if (shards_) GatherWeights(*shards_, state_.step, timeline_.spans(), ctx_.stream());
 }
 
 absl::Status Trainer::Collect(bool all) {

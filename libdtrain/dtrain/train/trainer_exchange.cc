@@ -76,7 +76,10 @@ bool Trainer::IsInRound() const { return rounds_ && rounds_->is_open(); }
 absl::Status Trainer::EndRound() {
   if (!IsInRound()) return absl::OkStatus();
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));
-  rounds_->Average();
+  {
+    const Timeline::Span span(timeline_.spans(), "round mean", kCommunicationLane, state_.step);
+    rounds_->Average();
+  }
   // Each rank skipped and scaled by itself. From here on all do the same: the larger step has the
   // smaller bias correction, and a scale that one rank found too large is too large.
   std::array<int64_t, 3> most = {state_.optimizer_steps, state_.skipped, skipped_in_a_row_};

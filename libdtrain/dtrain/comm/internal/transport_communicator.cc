@@ -165,8 +165,12 @@ double TransportCommunicator::SecondsOfAllReduce(std::span<float> data) {
 }
 
 bool TransportCommunicator::ChooseHierarchical() {
-  if (cross_group_.empty() || options().algorithm == AllReduceAlgorithm::kFlat) return false;
-  if (options().algorithm != AllReduceAlgorithm::kMeasure) return true;
+  if (cross_group_.empty()) return false;
+  // The first rank's for all: of ranks that choose by themselves each would wait for the others.
+  AllReduceAlgorithm algorithm = options().algorithm;
+  Broadcast(&algorithm, sizeof(algorithm), /*root=*/0);
+  if (algorithm == AllReduceAlgorithm::kFlat) return false;
+  if (algorithm != AllReduceAlgorithm::kMeasure) return true;
   std::vector<float> data(1 << 20);
   hierarchical_ = false;
   const double flat = SecondsOfAllReduce(data);
@@ -263,12 +267,13 @@ std::unique_ptr<Handle> TransportCommunicator::StartAllReduce(void* data, int64_
   CheckOpFits(op, dtype);
   ExchangePlan plan = WorldPlan(data, count, dtype, op);
   const int64_t bytes = count * static_cast<int64_t>(SizeOf(dtype));
+  const Likeness alike{.kind = KindOf(dtype, op)};
   if (bytes <= SmallBytes()) {
-    return Start("AllReduce", bytes, SmallExchange(std::move(plan)));
+    return Start("AllReduce", bytes, SmallExchange(std::move(plan)), alike);
   }
-  if (hierarchical_) return Start("AllReduce", bytes, HierarchicalAllReduce(plan));
+  if (hierarchical_) return Start("AllReduce", bytes, HierarchicalAllReduce(plan), alike);
   plan.reduce = plan.gather = true;
-  return Start("AllReduce", bytes, Exchange(std::move(plan)));
+  return Start("AllReduce", bytes, Exchange(std::move(plan)), alike);
 }
 
 std::unique_ptr<Handle> TransportCommunicator::StartBroadcast(void* data, int64_t bytes, int root) {
@@ -277,7 +282,8 @@ std::unique_ptr<Handle> TransportCommunicator::StartBroadcast(void* data, int64_
   std::rotate(plan.group.begin(), plan.group.begin() + root, plan.group.end());
   plan.me = (rank() - root + size()) % size();
   plan.piece_bytes = options().piece_bytes;
-  return Start("Broadcast", bytes, std::make_unique<TreeBroadcast>(transport_.get(), plan));
+  return Start("Broadcast", bytes, std::make_unique<TreeBroadcast>(transport_.get(), plan),
+               Likeness{.kind = root});
 }
 
 std::unique_ptr<Handle> TransportCommunicator::StartReduceScatter(void* data,
@@ -289,7 +295,7 @@ std::unique_ptr<Handle> TransportCommunicator::StartReduceScatter(void* data,
   plan.offsets.assign(offsets.begin(), offsets.end());
   plan.reduce = true;
   return Start("ReduceScatter", offsets.back() * static_cast<int64_t>(SizeOf(dtype)),
-               Exchange(std::move(plan)));
+               Exchange(std::move(plan)), Likeness{.kind = KindOf(dtype, op)});
 }
 
 std::unique_ptr<Handle> TransportCommunicator::StartAllGatherV(void* data,
@@ -328,7 +334,7 @@ std::unique_ptr<Handle> TransportCommunicator::StartAllToAllV(const void* from,
   return Start(
       "AllToAll", from_offsets.back() + to_offsets.back(),
       std::make_unique<PairwiseExchange>(transport_.get(), peers, tag, options().piece_bytes),
-      /*same_bytes=*/false);
+      Likeness{.bytes = false});
 }
 
 std::unique_ptr<Handle> TransportCommunicator::StartBarrier() {
@@ -354,9 +360,11 @@ std::unique_ptr<Communicator> TransportCommunicator::Split(int color) {
 
 std::unique_ptr<Handle> TransportCommunicator::Start(const char* name, int64_t bytes,
                                                      std::unique_ptr<Operation> operation,
-                                                     bool same_bytes) {
+                                                     const Likeness& alike) {
   recorder_.Begin(sequence_, name, bytes);
-  if (is_world_) pulse().BeginCollective(name, same_bytes ? bytes : 0);
+  if (is_world_) {
+    pulse().BeginCollective(name, (alike.bytes ? bytes << 16 : 0) + alike.kind);
+  }
   auto outstanding = std::make_shared<Outstanding>();
   outstanding->operation = std::move(operation);
   outstanding->state.sequence = sequence_++;

@@ -52,9 +52,20 @@ class TransportCommunicator final : public Communicator {
 
   // Topology, shared memory, the way of large allreduces; all ranks take part.
   void SetUp();
-  // same_bytes: on all ranks.
+  // In what all ranks must begin it alike.
+  struct Likeness {
+    bool bytes = true;  // or each rank its own
+    int64_t kind = 0;   // below 2^16: type and operation, or root
+  };
+  static int64_t KindOf(DType dtype, ReduceOp op) {
+    return 16 * static_cast<int64_t>(dtype) + static_cast<int64_t>(op);
+  }
   std::unique_ptr<Handle> Start(const char* name, int64_t bytes,
-                                std::unique_ptr<Operation> operation, bool same_bytes = true);
+                                std::unique_ptr<Operation> operation, const Likeness& alike);
+  std::unique_ptr<Handle> Start(const char* name, int64_t bytes,
+                                std::unique_ptr<Operation> operation) {
+    return Start(name, bytes, std::move(operation), Likeness());
+  }
   // Keeps the reason for all later calls and writes the record.
   [[noreturn]] void Fail(std::string reason);
   void Wait(const Outstanding& outstanding);

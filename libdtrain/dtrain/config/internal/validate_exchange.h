@@ -3,6 +3,7 @@
 #ifndef DTRAIN_CONFIG_INTERNAL_VALIDATE_EXCHANGE_H_
 #define DTRAIN_CONFIG_INTERNAL_VALIDATE_EXCHANGE_H_
 
+#include "absl/strings/str_cat.h"
 #include "dtrain/base/status.h"
 #include "dtrain/trainer.pb.h"
 
@@ -22,6 +23,13 @@ absl::Status ValidateExchange(const Config& trainer) {
     return UsageError(
         "trainer.sync_every_start is when trainer.sync_every begins, which is 1: set it to the "
         "updates between two means, or leave trainer.sync_every_start at 0");
+  }
+  if (trainer.power_sgd_rank() > 0 && trainer.sync_every_start() > 0) {
+    return UsageError(absl::StrCat(
+        "with trainer.sync_every above 1 no gradients travel after update ",
+        trainer.sync_every_start(),
+        " (trainer.sync_every_start), and trainer.power_sgd_rank does not work for those before "
+        "alone: set trainer.power_sgd_rank or trainer.sync_every, not both"));
   }
   if (trainer.power_sgd_rank() > 0) {
     return UsageError(
