@@ -375,7 +375,7 @@ std::vector<absl::Status> WithoutMemory(bool gathers, bool fails) {
       submitted->request.items.push_back({DType::kFloat32, DeviceType::kCpu, Shape({10})});
     }
     if (!gathers) submitted->outputs = submitted->inputs;
-    const CollectiveHandle handle(queue.Submit(std::move(submitted)));
+    const CollectiveHandle handle(queue.Submit(std::move(submitted)), "weights", queue.progress());
     return handle.Wait();
   });
 }

@@ -96,6 +96,9 @@ absl::Status WorkByName(Communicator& comm, std::string_view way, int failing) {
   std::vector<float> data(100000);
   const Tensor tensor = Tensor::View(data.data(), {100000});
   for (int step = 0; step < 1000000; ++step) {
+    comm.pulse().SetStep(step);
+    comm.pulse().SetPhase(Phase::kForward);
+    if (step == 22 && way == "compute") break;
     const CollectiveHandle handle = collectives.AllReduce("weight", tensor);
     if (step == 20 && comm.rank() == failing) FailAs(way, comm.pulse());
     DT_RETURN_IF_ERROR(handle.Wait());

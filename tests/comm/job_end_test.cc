@@ -87,6 +87,14 @@ TEST_CASE("a rank that computes for longer than the timeout is named and waited 
   CHECK_THAT(ended.output, Catch::Contains("others have waited for rank 1 (host "));
 }
 
+TEST_CASE("a rank that computes while others wait for a named collective is named") {
+  const Ended ended = RunJob("DTRAIN_COMM_TIMEOUT=4", 3, "named_compute");
+  INFO(ended.output);
+  CHECK(ended.code == 0);
+  CHECK_THAT(ended.output, Catch::Contains("others have waited for rank 1 (host ") &&
+                               Catch::Contains("its last collective \"weight\""));
+}
+
 TEST_CASE("a checkpoint that takes longer than the timeout is waited for") {
   const Ended ended = RunJob("DTRAIN_COMM_TIMEOUT=4", 3, "sleep");
   INFO(ended.output);

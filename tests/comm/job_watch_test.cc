@@ -132,6 +132,54 @@ TEST_CASE("a rank that computes while others wait is named within 10 s and never
   CHECK(notes == 10);
 }
 
+TEST_CASE("a rank that has just gone on is not named for the wait of one whose beat is older") {
+  Table table;
+  table.Run(3);
+  table.beats[0].waiting = table.beats[2].waiting = true;
+  CHECK(table.Run(8).note.empty());
+  table.beats[0].waiting = false;
+  table.SetCollective(1, 6);
+  CHECK(table.Run(1, {2}).note.empty());
+  table.beats[2].waiting = false;
+  CHECK(table.Run(100).note.empty());
+}
+
+TEST_CASE("nobody is named for the time in which a rank was silent") {
+  const bool all_go_on = GENERATE(true, false);
+  Table table;
+  table.Run(3);
+  table.beats[0].waiting = table.beats[2].waiting = true;
+  CHECK_THAT(table.Run(10, {1}).note, Catch::EndsWith("stopped, dead or cut off"));
+  if (all_go_on) {
+    table.beats[0].waiting = false;
+    CHECK_THAT(table.Run(1, {2}).note, Catch::Equals("rank 1 is back"));
+    table.beats[2].waiting = false;
+    CHECK(table.Run(100).note.empty());
+    return;
+  }
+  CHECK_THAT(table.Run(1).note, Catch::Equals("rank 1 is back"));
+  CHECK(table.Run(7).note.empty());
+  CHECK_THAT(table.Run(1).note,
+             Catch::StartsWith("for 8 s others have waited for rank 1 (host a, process 101)"));
+}
+
+TEST_CASE("ranks are described by the named tensors that they wait for, or have waited for") {
+  Table table;
+  table.Run(3);
+  for (Beat& beat : table.beats) {
+    beat.named = true;
+    std::strcpy(beat.collective.data(), "layer1.weight");
+  }
+  table.beats[0].waiting = table.beats[2].waiting = true;
+  CHECK_THAT(table.Run(9).note,
+             Catch::Contains("rank 1 (host a, process 101), at step 7 in backward, its last "
+                             "collective \"layer1.weight\""));
+  table.beats[1].waiting = true;
+  CHECK_THAT(table.Run(120).failure,
+             Catch::Contains("every rank waits") &&
+                 Catch::Contains("waiting in collective \"layer1.weight\""));
+}
+
 TEST_CASE("a rank that is a little late in every step is named within 10 s, and then seldom") {
   Table table;
   table.steps_a_second = 4;

@@ -62,6 +62,19 @@ TEST_CASE("metrics and curves are opened and flushed together") {
   CHECK_FALSE(fs::is_empty(folder.File("tb/eval")));
 }
 
+TEST_CASE("a run without curves has metrics alone") {
+  const TemporaryFolder folder;
+  RunDirectoryOptions options = OptionsOf(folder.path());
+  options.tensorboard = false;
+  const RunDirectory run = *RunDirectory::Open(options);
+  RunMetrics metrics = *run.OpenMetrics({});
+  CHECK_FALSE(metrics.train_board.has_value());
+  CHECK_FALSE(metrics.eval_board.has_value());
+  CHECK(metrics.Flush().ok());
+  CHECK(fs::exists(folder.File("metrics/steps.jsonl")));
+  CHECK_FALSE(fs::exists(folder.File("tb")));
+}
+
 TEST_CASE("a resumed run keeps its commands and events and drops later metrics") {
   const TemporaryFolder folder;
   {

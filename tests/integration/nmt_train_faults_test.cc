@@ -40,6 +40,11 @@ TEST_CASE("a stopped rank on the second host is named with what it did, and the 
                                  Contains("has been silent for"));
   CHECK_THAT(ReadTestFile(run.toy().run_dir() + "/STATUS"),
              Contains("state failed\nexit_code 6\n"));
+  for (const char* const rank : {"0", "1", "3"}) {
+    INFO("rank " << rank);
+    CHECK_THAT(ReadTestFile(run.toy().run_dir() + "/logs/collectives-rank-0000" + rank + ".jsonl"),
+               Contains("has been silent for") && Contains("\"collective\": \"AllReduce\""));
+  }
 }
 
 TEST_CASE("a rank that stands still for a while is named, and the run goes on") {

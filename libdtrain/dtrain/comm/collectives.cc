@@ -3,6 +3,7 @@
 #include "dtrain/comm/collectives.h"
 
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <functional>
 #include <mutex>
@@ -11,7 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/timer.h"
 #include "dtrain/comm/internal/collective_queue.h"
+#include "dtrain/comm/internal/wait_mark.h"
 #include "dtrain/device/with_cuda.h"
 
 namespace dtrain {
@@ -117,8 +120,10 @@ std::string FindSplits(const Tensor& tensor, std::span<const int64_t> given, int
 
 }  // namespace
 
-CollectiveHandle::CollectiveHandle(std::shared_ptr<internal::CollectiveResult> result)
-    : result_(std::move(result)) {}
+CollectiveHandle::CollectiveHandle(std::shared_ptr<internal::CollectiveResult> result,
+                                   std::string name,
+                                   std::shared_ptr<const internal::QueueProgress> progress)
+    : result_(std::move(result)), name_(std::move(name)), progress_(std::move(progress)) {}
 
 bool CollectiveHandle::Poll() const {
   DT_CHECK(result_ != nullptr) << "this handle stands for no collective";
@@ -127,9 +132,26 @@ bool CollectiveHandle::Poll() const {
 
 absl::Status CollectiveHandle::Wait() const {
   DT_CHECK(result_ != nullptr) << "this handle stands for no collective";
+  constexpr std::chrono::milliseconds kRound(10);
+  constexpr double kIdleSeconds = 0.1;  // as in communicators
+  progress_->pulse->NameCollective(name_);
   if (!result_->done && result_->hurry) result_->hurry();
+  internal::WaitMark mark(progress_->pulse.get());
+  Timer idle;
+  int64_t exchanges = progress_->exchanges;
   std::unique_lock lock(result_->mutex);
-  result_->finished.wait(lock, [&] { return result_->done.load(); });
+  while (!result_->finished.wait_for(lock, kRound, [&] { return result_->done.load(); })) {
+    mark.Round();
+    // Also tensors that others wait for: this wait may only be behind them.
+    const int64_t before = std::exchange(exchanges, progress_->exchanges.load());
+    if (exchanges != before || exchanges % 2 != 0) {
+      mark.Moved();
+      idle.Restart();
+    } else if (idle.Seconds() > kIdleSeconds) {
+      mark.Idle();
+    }
+  }
+  mark.Round();
   return result_->outcome.status();
 }
 
@@ -189,7 +211,9 @@ CollectiveHandle Collectives::Submit(std::unique_ptr<SubmittedCollective> submit
   if (gpu_stream_ != nullptr && internal::UsesGpu(submitted->request)) {
     submitted->ready = std::make_unique<StreamMark>(*gpu_stream_);
   }
-  return CollectiveHandle(queue_->Submit(std::move(submitted)));
+  const CollectiveRequest& request = submitted->request;
+  std::string name(request.name.empty() ? Name(request.kind) : request.name);
+  return {queue_->Submit(std::move(submitted)), std::move(name), queue_->progress()};
 }
 
 CollectiveHandle Collectives::AllReduce(std::string_view name, const Tensor& tensor,

@@ -53,6 +53,7 @@ class Stream;
 
 namespace internal {
 class CollectiveQueue;
+struct QueueProgress;
 struct SubmittedCollective;
 struct CollectiveResult;
 }  // namespace internal
@@ -63,7 +64,9 @@ struct CollectivesOptions {
   double cycle_seconds = 0.001;       // pause between negotiations while nobody waits
   int64_t cache_entries = 1024;       // remembered, rank 0's too; 0 negotiates each one in full
   double stall_warning_seconds = 60;  // then a warning names the tensor and the ranks it lacks
-  double timeout_seconds = 120;       // then everything pending fails; 0: never
+  // Then everything pending fails; 0: never. Where heartbeats tell that every rank of the job waits
+  // and nothing moves, it ends as well after CommunicatorOptions::timeout_seconds.
+  double timeout_seconds = 120;
   // Where GPUs' tensors are computed: a collective reads them behind what was issued there before
   // it was submitted. Outlives the collectives, and is of the thread that submits. Null: whoever
   // submits has waited.
@@ -81,10 +84,12 @@ struct ReduceOptions {
 class CollectiveHandle {
  public:
   CollectiveHandle() = default;
-  explicit CollectiveHandle(std::shared_ptr<internal::CollectiveResult> result);
+  CollectiveHandle(std::shared_ptr<internal::CollectiveResult> result, std::string name,
+                   std::shared_ptr<const internal::QueueProgress> progress);
   // True when finished, well or not.
   bool Poll() const;
-  // Waits; the outcome. May be called again.
+  // Waits; the outcome. May be called again. Meanwhile heartbeats say that this rank waits for the
+  // tensor, so that a late rank is named.
   absl::Status Wait() const;
   // After Wait() gave OK. Where the collective made it, memory that the tensor keeps alive.
   const Tensor& output() const;
@@ -95,6 +100,8 @@ class CollectiveHandle {
 
  private:
   std::shared_ptr<internal::CollectiveResult> result_;
+  std::string name_;
+  std::shared_ptr<const internal::QueueProgress> progress_;
 };
 
 // Waits for all of them; the first error in their order, if there is one.

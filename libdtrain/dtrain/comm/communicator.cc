@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
+#include "dtrain/comm/internal/flight_recorder.h"
 
 namespace dtrain {
 namespace {
@@ -38,14 +39,22 @@ std::string_view Name(ReduceOp op) {
 
 Communicator::Communicator(int rank, std::vector<std::string> hosts,
                            const CommunicatorOptions& options)
-    : rank_(rank), hosts_(std::move(hosts)), job_ranks_(hosts_.size()), options_(options) {
+    : rank_(rank),
+      hosts_(std::move(hosts)),
+      job_ranks_(hosts_.size()),
+      options_(options),
+      records_(std::make_shared<internal::FlightRecords>(options.record_directory)) {
   DT_CHECK(rank >= 0 && rank < size());
   std::iota(job_ranks_.begin(), job_ranks_.end(), 0);
   CountLocalRanks();
 }
 
 Communicator::Communicator(const Communicator& whole, std::span<const int> ranks)
-    : rank_(-1), group_name_(whole.group_name_), options_(whole.options_), pulse_(whole.pulse_) {
+    : rank_(-1),
+      group_name_(whole.group_name_),
+      options_(whole.options_),
+      pulse_(whole.pulse_),
+      records_(whole.records_) {
   if (options_.algorithm == AllReduceAlgorithm::kMeasure) {
     options_.algorithm = AllReduceAlgorithm::kAuto;  // of all ranks alone it is worth the time
   }
@@ -73,6 +82,10 @@ void Communicator::CountLocalRanks() {
     if (r < rank_) ++local_rank_;
     ++local_size_;
   }
+}
+
+void Communicator::SetRecordDirectory(const std::string& directory) {
+  if (options_.record_directory.empty()) records_->SetDirectory(directory);
 }
 
 std::string Communicator::RankName(int rank) const {

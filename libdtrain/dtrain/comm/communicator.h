@@ -33,6 +33,10 @@
 
 namespace dtrain {
 
+namespace internal {
+class FlightRecords;
+}
+
 // Communication failed: a rank is gone, stopped or out of step. Ends with exit code 6.
 class CommError : public std::runtime_error {
  public:
@@ -61,8 +65,8 @@ struct CommunicatorOptions {
   // most 16 KiB / (ranks - 1): there bytes cost more than steps.
   int64_t small_bytes = 32 << 10;
   AllReduceAlgorithm algorithm = AllReduceAlgorithm::kAuto;
-  // Where a rank whose communication fails writes its last 1,024 collectives; empty: nowhere. An
-  // existing directory.
+  // Where a rank whose communication fails writes its last 1,024 collectives; an existing
+  // directory. Empty: where SetRecordDirectory() says.
   std::string record_directory{};
   bool nccl = true;                // between GPUs; false: through the host's memory
   bool shared_memory = true;       // between ranks of a host; false: messages
@@ -108,6 +112,10 @@ class Communicator {
   Pulse& pulse() { return *pulse_; }
   // For who watches the job longer than this communicator lives.
   std::shared_ptr<Pulse> shared_pulse() const { return pulse_; }
+  std::shared_ptr<internal::FlightRecords> shared_records() const { return records_; }
+  // What CommunicatorOptions::record_directory is, for this rank in all communicators of the job,
+  // where it was left empty. An existing directory; "" for none. Any thread may call.
+  void SetRecordDirectory(const std::string& directory);
   // Bytes this rank has sent to others.
   virtual int64_t bytes_sent() const = 0;
 
@@ -204,6 +212,7 @@ class Communicator {
   std::string group_name_;
   CommunicatorOptions options_;
   std::shared_ptr<Pulse> pulse_ = std::make_shared<Pulse>();
+  std::shared_ptr<internal::FlightRecords> records_;
   int local_rank_ = 0;
   int local_size_ = 0;
 };

@@ -37,7 +37,14 @@ void Pulse::BeginCollective(const char* name, int64_t bytes) {
   mix(static_cast<uint64_t>(bytes) + 1);
   ++sequence_;
   collective_ = name;
+  named_ = false;
   digests_[static_cast<size_t>(sequence_) % kDigests] = digest;
+}
+
+void Pulse::NameCollective(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  collective_ = name;
+  named_ = true;
 }
 
 Pulse::State Pulse::Read() const {
@@ -47,6 +54,7 @@ Pulse::State Pulse::Read() const {
           .sequence = sequence_,
           .digest = digests_[static_cast<size_t>(sequence_) % kDigests],
           .collective = collective_,
+          .named = named_,
           .moves = moves_,
           .waiting = waits_ > 0,
           .waited_seconds = static_cast<double>(waited_microseconds_) * 1e-6};

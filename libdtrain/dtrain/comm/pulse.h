@@ -42,12 +42,13 @@ class Pulse {
   struct State {
     int64_t step = 0;
     Phase phase = Phase::kStart;
-    int64_t sequence = 0;         // collectives begun
-    uint64_t digest = 0;          // of their names and sizes
-    const char* collective = "";  // the last of them
-    int64_t moves = 0;            // grows while messages travel
-    bool waiting = false;         // in a collective in which nothing moves
-    double waited_seconds = 0;    // in collectives in which nothing moved, in all
+    int64_t sequence = 0;       // collectives begun
+    uint64_t digest = 0;        // of their names and sizes
+    std::string collective{};   // the last of them, or a tensor waited for later
+    bool named = false;         // it is a tensor's name
+    int64_t moves = 0;          // grows while messages travel
+    bool waiting = false;       // in a collective in which nothing moves
+    double waited_seconds = 0;  // in collectives in which nothing moved, in all
   };
   // What those who watch say.
   struct Judgement {
@@ -61,6 +62,9 @@ class Pulse {
   // For communicators. `name` is a literal; all ranks begin the same collectives with the same
   // bytes.
   void BeginCollective(const char* name, int64_t bytes);
+  // A wait for a named tensor (comm/collectives.h) begins. It has no number: ranks take them in any
+  // order.
+  void NameCollective(std::string_view name);
   void CountMove() { moves_.fetch_add(1, std::memory_order_relaxed); }
   void BeginWait() { ++waits_; }
   void EndWait() { --waits_; }
@@ -85,7 +89,8 @@ class Pulse {
   std::atomic<int64_t> waited_microseconds_{0};
   mutable std::mutex mutex_;
   int64_t sequence_ = 0;
-  const char* collective_ = "";
+  std::string collective_;
+  bool named_ = false;
   std::array<uint64_t, kDigests> digests_{};  // at i % kDigests: after i collectives
   Judgement judgement_;
 };

@@ -185,8 +185,8 @@ absl::Status RunMetrics::Flush() {
   DT_RETURN_IF_ERROR(steps.Flush());
   DT_RETURN_IF_ERROR(eval.Flush());
   DT_RETURN_IF_ERROR(events.Flush());
-  DT_RETURN_IF_ERROR(train_board.Flush());
-  return eval_board.Flush();
+  if (train_board) DT_RETURN_IF_ERROR(train_board->Flush());
+  return eval_board ? eval_board->Flush() : absl::OkStatus();
 }
 
 absl::StatusOr<RunDirectory> RunDirectory::Open(const RunDirectoryOptions& options) {
@@ -195,7 +195,7 @@ absl::StatusOr<RunDirectory> RunDirectory::Open(const RunDirectoryOptions& optio
   DT_RETURN_IF_ERROR(MakeDirectories(options.path));
   DT_ASSIGN_OR_RETURN(FileLock lock, LockFolder(options.path));
   RunDirectory run(options, is_resumed, std::move(lock));
-  for (const char* const folder : {"metrics", "logs", "tb", "ckpt", "samples"}) {
+  for (const char* const folder : {"metrics", "logs", "ckpt", "samples"}) {
     DT_RETURN_IF_ERROR(MakeDirectories(options.path + "/" + folder));
   }
   // Appended: a resumed run keeps the commands it had before.
@@ -231,12 +231,16 @@ absl::StatusOr<RunMetrics> RunDirectory::OpenMetrics(std::optional<int64_t> rest
   DT_ASSIGN_OR_RETURN(MetricsLog eval,
                       MetricsLog::Open(metrics + "eval.jsonl", "eval", last_evaluation));
   DT_ASSIGN_OR_RETURN(MetricsLog events, MetricsLog::Open(metrics + "events.jsonl", "events"));
+  RunMetrics opened{std::move(steps), std::move(eval), std::move(events), std::nullopt,
+                    std::nullopt};
+  if (!tensorboard_) return opened;
   DT_ASSIGN_OR_RETURN(TensorboardWriter train_board,
                       TensorboardWriter::Create(path_ + "/tb/train", board_step(last_step)));
   DT_ASSIGN_OR_RETURN(TensorboardWriter eval_board,
                       TensorboardWriter::Create(path_ + "/tb/eval", board_step(last_evaluation)));
-  return RunMetrics{std::move(steps), std::move(eval), std::move(events), std::move(train_board),
-                    std::move(eval_board)};
+  opened.train_board.emplace(std::move(train_board));
+  opened.eval_board.emplace(std::move(eval_board));
+  return opened;
 }
 
 absl::Status RunDirectory::WriteSamples(int64_t step,

@@ -41,15 +41,18 @@ struct RunDirectoryOptions {
   std::string program = {};
   // The program's arguments, arguments[0] its name: for cmdline.txt and for advice.
   std::vector<std::string> arguments = {};
+  bool tensorboard = true;  // curves below tb/
 };
 
 // What the root rank writes while it trains.
 struct RunMetrics {
-  MetricsLog steps;   // one record per logged step
-  MetricsLog eval;    // one per evaluation
-  MetricsLog events;  // start, resume, checkpoint, warning, signal, end; never cut back
-  TensorboardWriter train_board;
-  TensorboardWriter eval_board;
+  MetricsLog steps;  // one record per logged step
+  MetricsLog eval;   // one per evaluation
+  // start, resume, memory, best, rounds, checkpoint, skip, timeline, stop; never cut back.
+  MetricsLog events;
+  // None without RunDirectoryOptions::tensorboard.
+  std::optional<TensorboardWriter> train_board;
+  std::optional<TensorboardWriter> eval_board;
 
   // Writes everything out; call it before a checkpoint counts as saved.
   absl::Status Flush();
@@ -84,9 +87,9 @@ class RunDirectory {
   absl::Status WriteConfig(std::string_view text, std::string_view name = "config.textproto") const;
   // env.json, from CollectEnvironment() and what the caller adds, and the program's name.
   absl::Status WriteEnvironment(const JsonRecord& environment) const;
-  // Opens metrics/ and tb/. Of an earlier process, records behind `restored_step` are dropped;
-  // nothing stands for a start from step 0. evaluation_due: that of the restored step is still to
-  // be made, and a record of it is dropped too.
+  // Opens metrics/ and, where there are to be curves, tb/. Of an earlier process, records behind
+  // `restored_step` are dropped; nothing stands for a start from step 0. evaluation_due: that of
+  // the restored step is still to be made, and a record of it is dropped too.
   absl::StatusOr<RunMetrics> OpenMetrics(std::optional<int64_t> restored_step,
                                          bool evaluation_due = false) const;
   // samples/step-00001200.tsv; tabs and newlines of the texts become \t and \n.
@@ -99,11 +102,13 @@ class RunDirectory {
       : path_(options.path),
         program_(options.program),
         is_resumed_(is_resumed),
+        tensorboard_(options.tensorboard),
         lock_(std::move(lock)) {}
 
   std::string path_;
   std::string program_;
   bool is_resumed_;
+  bool tensorboard_;
   FileLock lock_;
 };
 

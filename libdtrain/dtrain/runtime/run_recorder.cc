@@ -118,6 +118,11 @@ std::string ChangesSince(const std::string& file, const google::protobuf::Messag
                       more > 0 ? absl::StrFormat(", and %d more", more) : "");
 }
 
+// A note may be a table.
+std::vector<std::string> LinesOf(const std::string& note) {
+  return absl::StrSplit(note, '\n', absl::SkipEmpty());
+}
+
 // The lines of `text` that are not in `other`, in a row.
 std::string LinesNotIn(const std::string& other, const std::string& text) {
   const std::vector<std::string> known = absl::StrSplit(other, '\n');
@@ -176,9 +181,12 @@ absl::StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::OpenAll(const std::str
       runtime.comm.is_root() ? recorder->OpenRoot(program, options, config) : absl::OkStatus();
   DT_RETURN_IF_ERROR(ShareRootStatus(opened, "open the run directory", runtime.comm));
   const absl::Status logged = runtime.OpenLog(recorder->path_);
-  if (logged.ok()) return recorder;
-  recorder->End(logged);
-  return logged;
+  if (!logged.ok()) {
+    recorder->End(logged);
+    return logged;
+  }
+  runtime.comm.SetRecordDirectory(recorder->path_ + "/logs");
+  return recorder;
 }
 
 RunRecorder::~RunRecorder() = default;
@@ -189,7 +197,8 @@ absl::Status RunRecorder::OpenRoot(const std::string& program, const RunRecorder
                       RunDirectory::Open({.path = path_,
                                           .resume = PolicyOf(options.resume),
                                           .program = program,
-                                          .arguments = LaunchCommand(runtime_)}));
+                                          .arguments = LaunchCommand(runtime_),
+                                          .tensorboard = options.tensorboard}));
   directory_.emplace(std::move(directory));
   // Data and weights may take minutes, and what stands there is of the run before.
   step_ = directory_->last_checkpoint();
@@ -297,7 +306,7 @@ void RunRecorder::WriteStepCurves(const StepRecord& record) {
       ScalarPoint{"progress/tokens", static_cast<double>(record.target_tokens)},
       ScalarPoint{"progress/epoch", record.epoch}};
   if (words_.has_perplexity) points.push_back({"train/ppl", std::exp(record.nll)});
-  Check(metrics_->train_board.AddScalars(record.step, points));
+  Check(metrics_->train_board->AddScalars(record.step, points));
 }
 
 void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
@@ -320,10 +329,12 @@ void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
     tags.emplace_back("eval/" + name, value);
   }
   json.Set("is_best", record.is_best).Set("seconds", result.seconds);
-  for (const std::string& note : result.notes) LogInfo(note);
+  for (const std::string& note : result.notes) {
+    for (const std::string& line : LinesOf(note)) LogInfo(line);
+  }
   Check(metrics_->eval.Write(json));
   if (!result.samples.empty()) Check(directory_->WriteSamples(record.step, result.samples));
-  if (!tensorboard_) return;
+  if (!tensorboard_) return Check(metrics_->Flush());
   std::string markdown = "| source | reference | hypothesis |\n|---|---|---|\n";
   for (const EvaluationSample& sample : result.samples) {
     absl::StrAppend(&markdown, "| ", sample.source, " | ", sample.reference, " | ",
@@ -331,9 +342,9 @@ void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
   }
   std::vector<ScalarPoint> points;
   for (const auto& [tag, value] : tags) points.push_back({tag, value});
-  Check(metrics_->eval_board.AddScalars(record.step, points));
+  Check(metrics_->eval_board->AddScalars(record.step, points));
   if (!result.samples.empty()) {
-    Check(metrics_->eval_board.AddText("text/samples", markdown, record.step));
+    Check(metrics_->eval_board->AddText("text/samples", markdown, record.step));
   }
   Check(metrics_->Flush());
 }
@@ -407,7 +418,9 @@ void RunRecorder::PrintSummary(const TrainResult& result) const {
     if (!evaluation || evaluation->metrics.empty()) return;
     absl::StrAppend(&text, title, FormatMetrics(*evaluation), "\n");
     for (const std::string& note : evaluation->notes) {
-      absl::StrAppend(&text, "           ", note, "\n");
+      for (const std::string& line : LinesOf(note)) {
+        absl::StrAppend(&text, "           ", line, "\n");
+      }
     }
   };
   add("dev      ", result.last_evaluation);
@@ -426,8 +439,10 @@ void RunRecorder::PrintSummary(const TrainResult& result) const {
   std::error_code error;
   const bool has_samples = !std::filesystem::is_empty(path_ + "/samples", error) && !error;
   absl::StrAppend(&text, "run      ", path_, " (checkpoints in ckpt/",
-                  has_samples ? ", samples in samples/)\n" : ")\n",
-                  "curves   tensorboard --logdir ", ShellQuote(path_ + "/tb"), "\n");
+                  has_samples ? ", samples in samples/)\n" : ")\n");
+  if (tensorboard_) {
+    absl::StrAppend(&text, "curves   tensorboard --logdir ", ShellQuote(path_ + "/tb"), "\n");
+  }
   if (!words_.advice.empty()) {
     absl::StrAppend(&text, words_.advice, " ", ShellQuote(path_), "\n");
   }

@@ -47,8 +47,9 @@ struct RunRecorderOptions {
 // Every rank has one; the root's writes metrics and terminal, the others only their log.
 class RunRecorder final : public TrainObserver {
  public:
-  // Opens or creates the run directory (on the root) and the logs; STATUS says "preparing" from
-  // here on. `program` names a new directory below runs/. All ranks return the root's error.
+  // Opens or creates the run directory (on the root) and the logs, beside which ranks whose
+  // communication fails leave their last collectives; STATUS says "preparing" from here on.
+  // `program` names a new directory below runs/. All ranks return the root's error.
   static absl::StatusOr<std::unique_ptr<RunRecorder>> Open(const std::string& program,
                                                            const proto::RunConfig& run,
                                                            const google::protobuf::Message& config,

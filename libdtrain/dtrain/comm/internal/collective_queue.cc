@@ -37,6 +37,7 @@ CollectiveQueue::CollectiveQueue(std::unique_ptr<Communicator> comm,
       executor_(comm_.get(), options.fusion_bytes, std::move(make_tensor)),
       negotiation_(comm_->job_ranks()),
       cache_(options.cache_entries) {
+  progress_->pulse = comm_->shared_pulse();
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -262,7 +263,9 @@ void CollectiveQueue::OnVoteStalled(const std::vector<int>& missing, double seco
   for (const int rank : missing) {
     absl::StrAppend(&text, std::exchange(separator, ", "), comm_->RankName(rank));
   }
-  if (!pending_.empty()) {
+  if (missing.empty()) {
+    absl::StrAppend(&text, "messages on their way, with ", PendingNames());
+  } else if (!pending_.empty()) {
     absl::StrAppend(&text, ", which submitted nothing, with ", PendingNames());
   } else {
     absl::StrAppend(&text,
@@ -366,6 +369,9 @@ void CollectiveQueue::Execute(const std::vector<int>& ready_numbers) {
     work.agreed = std::move(ready[i]);
     if (mine) work.submitted = std::move(found->second.submitted);
   }
+  // Where it throws, the queue ends, and with it all waits.
+  const int64_t step = batch.empty() ? 0 : 1;
+  progress_->exchanges += step;
   try {
     executor_.Run(batch, !negotiation_.joined().empty());
   } catch (...) {
@@ -375,6 +381,7 @@ void CollectiveQueue::Execute(const std::vector<int>& ready_numbers) {
     }
     throw;
   }
+  progress_->exchanges += step;
   for (const CollectiveExecutor::Work& work : batch) {
     const std::string& name = work.agreed.request.name;
     if (!work.submitted) continue;

@@ -33,6 +33,12 @@
 
 namespace dtrain::internal {
 
+// What a thread that waits for a queue's tensors sees of it.
+struct QueueProgress {
+  std::shared_ptr<Pulse> pulse{};
+  std::atomic<int64_t> exchanges = 0;  // begun and ended ones: odd while tensors travel
+};
+
 class CollectiveQueue {
  public:
   CollectiveQueue(
@@ -47,6 +53,8 @@ class CollectiveQueue {
   // Returns when this rank's tensors are in use no more.
   void Abort(std::string_view reason);
   Collectives::Statistics statistics() const;
+  // May outlive the queue.
+  std::shared_ptr<const QueueProgress> progress() const { return progress_; }
 
  private:
   struct Pending {
@@ -96,6 +104,7 @@ class CollectiveQueue {
   std::string PendingNames() const;
 
   std::unique_ptr<Communicator> comm_;
+  std::shared_ptr<QueueProgress> progress_ = std::make_shared<QueueProgress>();
   CollectivesOptions options_;
   CollectiveExecutor executor_;
   Negotiation negotiation_;

@@ -14,20 +14,55 @@
 
 namespace dtrain::internal {
 
+void FlightRecords::SetDirectory(std::string directory) {
+  const std::lock_guard lock(mutex_);
+  directory_ = std::move(directory);
+}
+
+std::string FlightRecords::directory() const {
+  const std::lock_guard lock(mutex_);
+  return directory_;
+}
+
+void FlightRecords::DumpAll(std::string_view reason) {
+  const std::lock_guard lock(mutex_);
+  for (FlightRecorder* const recorder : recorders_) {
+    const std::string path = recorder->DumpTo(directory_, reason);
+    if (!path.empty()) LogWarning("the last collectives of this rank are in " + path);
+  }
+}
+
+FlightRecorder::FlightRecorder(std::shared_ptr<FlightRecords> records, Owner owner)
+    : records_(std::move(records)), owner_(std::move(owner)) {
+  const std::lock_guard lock(records_->mutex_);
+  records_->recorders_.push_back(this);
+}
+
+FlightRecorder::~FlightRecorder() {
+  const std::lock_guard lock(records_->mutex_);
+  std::erase(records_->recorders_, this);
+}
+
 void FlightRecorder::Begin(int64_t sequence, const char* name, int64_t bytes) {
-  records_[static_cast<size_t>(sequence % kRecords)] = {sequence, name, bytes, clock_.Seconds(),
-                                                        -1};
+  const std::lock_guard lock(mutex_);
+  ring_[static_cast<size_t>(sequence % kRecords)] = {sequence, name, bytes, clock_.Seconds(), -1};
   next_ = sequence + 1;
 }
 
 void FlightRecorder::End(int64_t sequence) {
-  Record& record = records_[static_cast<size_t>(sequence % kRecords)];
+  const std::lock_guard lock(mutex_);
+  Record& record = ring_[static_cast<size_t>(sequence % kRecords)];
   if (record.sequence == sequence) record.end = clock_.Seconds();
 }
 
 std::string FlightRecorder::Dump(std::string_view reason) {
-  if (directory_.empty() || std::exchange(dumped_, true)) return "";
-  std::string path = absl::StrFormat("%s/collectives-rank-%05d", directory_, owner_.rank);
+  return DumpTo(records_->directory(), reason);
+}
+
+std::string FlightRecorder::DumpTo(const std::string& directory, std::string_view reason) {
+  const std::lock_guard lock(mutex_);
+  if (directory.empty() || std::exchange(dumped_, true)) return "";
+  std::string path = absl::StrFormat("%s/collectives-rank-%05d", directory, owner_.rank);
   if (owner_.group > 0) absl::StrAppend(&path, "-group-", owner_.group);
   path += ".jsonl";
   std::ofstream out(path);
@@ -40,7 +75,7 @@ std::string FlightRecorder::Dump(std::string_view reason) {
   }
   out << absl::StrFormat("\"failed_s\": %.6f, \"reason\": \"%s\"}\n", clock_.Seconds(), text);
   for (int64_t s = std::max<int64_t>(next_ - kRecords, 0); s < next_; ++s) {
-    const Record& record = records_[static_cast<size_t>(s % kRecords)];
+    const Record& record = ring_[static_cast<size_t>(s % kRecords)];
     out << absl::StrFormat(
         "{\"sequence\": %d, \"collective\": \"%s\", \"bytes\": %d, \"start_s\": %.6f",
         record.sequence, record.name, record.bytes, record.start);

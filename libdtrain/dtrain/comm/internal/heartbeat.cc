@@ -16,15 +16,18 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <future>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -33,6 +36,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/base/status.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/internal/flight_recorder.h"
 #include "dtrain/comm/internal/job_watch.h"
 
 namespace dtrain::internal {
@@ -42,6 +46,8 @@ using Token = std::array<unsigned char, 16>;
 
 // A rank whose thread does not come back to its collectives is ended so long after the verdict.
 constexpr double kGraceSeconds = 3;
+// For its record of the last collectives: a disk may be what does not answer.
+constexpr std::chrono::seconds kRecordTime(1);
 
 struct Message {
   Token token{};
@@ -158,6 +164,7 @@ class SocketHeartbeat final : public Heartbeat {
                   const Meeting& meeting)
       : rank_(world.rank()),
         pulse_(world.shared_pulse()),
+        records_(world.shared_records()),
         times_(options),
         meeting_(meeting),
         socket_(socket),
@@ -240,8 +247,9 @@ class SocketHeartbeat final : public Heartbeat {
                     .waited_seconds = state.waited_seconds,
                     .phase = state.phase,
                     .waiting = state.waiting,
-                    .leaving = leaving};
-    std::strncpy(message.beat.collective.data(), state.collective,
+                    .leaving = leaving,
+                    .named = state.named};
+    std::strncpy(message.beat.collective.data(), state.collective.c_str(),
                  message.beat.collective.size() - 1);
     return message;
   }
@@ -313,11 +321,22 @@ class SocketHeartbeat final : public Heartbeat {
     std::fprintf(stderr, "dtrain: error[E6]: rank %d: %s (see docs/errors.md#e6)\n", rank_,
                  judgement_.failure.c_str());
     std::fflush(nullptr);
+    std::promise<void> written;
+    try {
+      std::thread([&] {
+        records_->DumpAll(judgement_.failure);
+        written.set_value();
+      }).detach();
+      static_cast<void>(written.get_future().wait_for(kRecordTime));
+    } catch (const std::system_error&) {
+      // No thread is left to write with.
+    }
     std::_Exit(static_cast<int>(ExitCode::kCommunication));
   }
 
   int rank_;
   std::shared_ptr<Pulse> pulse_;
+  std::shared_ptr<FlightRecords> records_;
   WatchTimes times_;
   Meeting meeting_;
   FileDescriptor socket_;

@@ -58,12 +58,14 @@ void JobWatch::Hear(const Beat& beat, double now) {
   const Beat& last = peer.beat;
   const bool has_worked =
       static_cast<double>(beat.cpu_milliseconds - last.cpu_milliseconds) > 20 * times_.beat;
+  const bool went_on = !peer.heard || beat.sequence != last.sequence || beat.moves != last.moves ||
+                       beat.waiting != last.waiting;
   // A wait takes time of the processor as well.
-  if (!peer.heard || beat.step != last.step || beat.sequence != last.sequence ||
-      beat.moves != last.moves || beat.phase != last.phase || beat.waiting != last.waiting ||
+  if (went_on || beat.step != last.step || beat.phase != last.phase ||
       (has_worked && !beat.waiting)) {
     peer.moved_at = now;
   }
+  if (went_on) peer.freed_at = now;
   peer.heard = true;
   peer.heard_at = now;
   peer.beat = beat;
@@ -91,6 +93,10 @@ Findings JobWatch::LookForSilence(double now) {
     } else if (!peer.named_silent) {
       Append(&back, absl::StrFormat("rank %d is back", peer.rank));
     }
+  }
+  // Whom the others have waited for until now is known.
+  for (Peer& peer : peers_) {
+    if (!back.empty()) peer.freed_at = now;
   }
   if (named > kMostNamed) Append(&silent, absl::StrFormat("%d in all", named));
   Append(&findings.note, silent);
@@ -181,13 +187,14 @@ std::string JobWatch::NameSlow(double now) {
       continue;
     }
     const bool named_before = peer.named_slow_at >= 0;
-    const double since = named_before ? peer.named_slow_at : now - waited;
+    // The beat of one that waited may be older than that of one that has gone on with it.
+    const double since = std::max(named_before ? peer.named_slow_at : now - waited, peer.freed_at);
     const bool has_time = named_before || MayTakeLong(peer.beat.phase);
     if (now - since < (has_time ? kSeldom : 1) * times_.slow) continue;
     peer.named_slow_at = now;
     if (++named <= kMostNamed) {
-      Append(&text,
-             absl::StrFormat("for %.0f s others have waited for %s", waited, Describe(peer)));
+      Append(&text, absl::StrFormat("for %.0f s others have waited for %s",
+                                    std::min(waited, now - peer.freed_at), Describe(peer)));
     }
   }
   return text;
@@ -233,9 +240,11 @@ std::string JobWatch::Describe(const Peer& peer) const {
   std::string text = absl::StrFormat("rank %d (host %s, process %d), at step %d in %s", peer.rank,
                                      hosts_[static_cast<size_t>(peer.rank)], beat.process,
                                      beat.step, std::string(Name(beat.phase)));
-  if (beat.sequence > 0) {
-    absl::StrAppendFormat(&text, ", %s collective number %d (%s)",
-                          beat.waiting ? "waiting in" : "its last", beat.sequence - 1,
+  const char* const doing = beat.waiting ? "waiting in" : "its last";
+  if (beat.named) {
+    absl::StrAppendFormat(&text, ", %s collective \"%s\"", doing, beat.collective.data());
+  } else if (beat.sequence > 0) {
+    absl::StrAppendFormat(&text, ", %s collective number %d (%s)", doing, beat.sequence - 1,
                           beat.collective.data());
   }
   return text;

@@ -32,8 +32,9 @@ struct Beat {
   double waited_seconds = 0;     // for other ranks
   Phase phase = Phase::kStart;
   bool waiting = false;
-  bool leaving = false;  // the last beat
-  std::array<char, 21> collective{};
+  bool leaving = false;               // the last beat
+  bool named = false;                 // `collective` is a tensor's name
+  std::array<char, 41> collective{};  // as much of it as there is room for
 };
 
 // Of one look.
@@ -76,6 +77,7 @@ class JobWatch {
     Beat beat;
     double heard_at = 0;
     double moved_at = 0;
+    double freed_at = 0;  // when it last began or ended a wait, or went on: not slow before that
     bool named_silent = false;  // or never heard
     double named_slow_at = -1;  // negative: not since others began to wait
     double waited_before = 0;   // at the last look
@@ -90,7 +92,7 @@ class JobWatch {
   // Who holds the others up in every step, a little each time.
   std::string NameStraggler(double now);
   // "rank 1 (host b, process 4711), at step 52 in backward, its last collective number 7
-  // (AllReduce)"
+  // (AllReduce)", or with the name of a tensor in place of number and kind
   std::string Describe(const Peer& peer) const;
 
   std::vector<std::string> hosts_;

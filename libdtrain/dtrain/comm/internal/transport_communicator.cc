@@ -85,7 +85,7 @@ TransportCommunicator::TransportCommunicator(std::unique_ptr<Transport> transpor
     : Communicator(rank, std::move(hosts), options),
       transport_(std::move(transport)),
       wait_watch_(transport_.get(), kWaitWatchTag, *this),
-      recorder_(options.record_directory, {.rank = rank, .host = host(rank)}) {
+      recorder_(shared_records(), {.rank = rank, .host = host(rank)}) {
   SetUp();
   is_world_ = true;
 }
@@ -95,10 +95,10 @@ TransportCommunicator::TransportCommunicator(TransportCommunicator& whole,
     : Communicator(whole, ranks),
       transport_(whole.transport_->Split(ranks, context)),
       wait_watch_(transport_.get(), kWaitWatchTag, *this),
-      recorder_(options().record_directory, {.rank = job_rank(rank()),
-                                             .host = host(rank()),
-                                             .group = context,
-                                             .group_name = group_name()}) {
+      recorder_(shared_records(), {.rank = job_rank(rank()),
+                                   .host = host(rank()),
+                                   .group = context,
+                                   .group_name = group_name()}) {
   SetUp();
 }
 
