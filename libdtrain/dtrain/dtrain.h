@@ -1,10 +1,16 @@
 // dtrain.h - everything a training program needs, in one include.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Left out, to be included by name: the work of the tool `dtrain` (doctor.h, scaling_plan.h,
-// flag_set.h), readers of files and formats below what prepares data (delimited_reader.h, glue.h,
-// utf8.h), what files, threads and processors are made of (base/), communicators of one kind
-// (thread_communicator.h), the insides of devices, and internal/.
+// Left out, to be included by name: configurations as messages (dtrain/nmt.pb.h, bert.pb.h,
+// squad.pb.h, pretrain.pb.h), and what they become for BERT (config/bert_options.h,
+// programs/classifier_data.h); what RunOnRanks() calls and a main() of one's own may
+// (runtime/signals.h, base/bus_error.h); the work of the tool `dtrain` and of command lines
+// (doctor.h, scaling_plan.h, flag_set.h, config/command_line.h, config/nearest_name.h,
+// files/output_folder.h); readers of files and formats below what prepares data
+// (delimited_reader.h, glue.h, data/jigsaw.h, data/sentences.h, utf8.h); how tasks divide updates
+// (tasks/micro_batches.h) and replicas are compared (ops/checksum.h); what files, threads and
+// processors are made of (base/); communicators of one kind (thread_communicator.h); the insides of
+// devices; and internal/.
 #ifndef DTRAIN_DTRAIN_H_
 #define DTRAIN_DTRAIN_H_
 

@@ -80,6 +80,9 @@ TEST_CASE("fields of a classification run that contradict each other are named")
       {{"data.glue=sst-2", "data.glue_dir=/glue"}, "not both"},
       {{"data.vocabulary="}, "vocab.txt (`dtrain wordpiece` learns one)"},
       {{"data.jigsaw=true", "data.label=toxic"}, "data.label is set, but the columns are those of"},
+      {{"data.jigsaw=true", "data.label_names=a,b"}, "data.label_names is set, but data.jigsaw"},
+      {{"data.jigsaw=true", "data.labels=value"}, "data.labels is set, but data.jigsaw decides"},
+      {{"data.jigsaw=true", "data.header=false"}, "data.header is set, but data.jigsaw decides"},
   };
   for (const Case& c : cases) {
     INFO(c.overrides[0]);
@@ -92,6 +95,34 @@ TEST_CASE("fields of a classification run that contradict each other are named")
       Catch::Contains("data.glue needs data.glue_dir"));
   CHECK_THAT(std::string(MessageOf(ValidateBertUse(Load({})))), Catch::Contains("which model?"));
   CHECK(ValidateBertUse(Load({"run.run_dir=/r"})).ok());
+}
+
+TEST_CASE("what a task of GLUE decides is not taken from elsewhere") {
+  const std::vector<std::string> task = {"data.glue=sts-b", "data.glue_dir=/glue",
+                                         "data.vocabulary=/v", "run.run_dir=/r"};
+  const auto load = [&](const std::string& override) {
+    std::vector<std::string> overrides = task;
+    overrides.push_back(override);
+    return Load(overrides);
+  };
+  for (const std::string override :
+       {"data.label_names=a,b", "data.labels=multi", "data.header=false", "data.hold_out=0.2"}) {
+    INFO(override);
+    const std::string key = override.substr(0, override.find('='));
+    for (const absl::Status& status :
+         {ValidateBertConfig(load(override)), ValidateBertUse(load(override))}) {
+      CHECK(ExitCodeOf(status) == ExitCode::kUsage);
+      CHECK_THAT(std::string(MessageOf(status)),
+                 Catch::Contains(key + " is set, but data.glue decides"));
+    }
+  }
+  // What holds anyway.
+  for (const std::string override :
+       {"data.labels=value", "data.header=true", "data.hold_out=0", "data.hold_out=0.1"}) {
+    INFO(override);
+    CHECK(ValidateBertConfig(load(override)).ok());
+  }
+  CHECK(Validate({"data.jigsaw=true", "data.labels=multi", "data.hold_out=0.2"}).empty());
 }
 
 TrainerOptions OptionsOf(const proto::BertConfig& config, const BertRunFacts& run) {

@@ -279,6 +279,38 @@ TEST_CASE("rows do not depend on where blocks end") {
   }
 }
 
+TEST_CASE("in files of one column blank lines are empty fields, but for those at the end") {
+  const Folder folder;
+  for (const int64_t block_bytes : {1, 5, 100000}) {
+    DelimitedOptions options = Wanting({"text"});
+    options.block_bytes = block_bytes;
+    options.max_record_bytes = 10;
+    CHECK(folder.Read("a.tsv", "\ntext\na\n\n\r\nb\n\n\r\n", options).rows ==
+          Rows{{"a"}, {""}, {""}, {"b"}});
+    CHECK(folder.Read("a.csv", "text\n\n\"a\n\n\"\n\nb", options).rows ==
+          Rows{{""}, {"a\n\n"}, {""}, {"b"}});
+    for (const char* const name : {"broken.csv", "broken.tsv"}) {
+      const ReadRows broken =
+          folder.Read(name, "text\n\n" + std::string(20, 'x') + "\n\n\n\xFF\nb\n", options);
+      CHECK(broken.rows == Rows{{""}, {""}, {""}, {"b"}});
+      REQUIRE(broken.problems.size() == 2);
+      CHECK_THAT(broken.problems[0], Catch::StartsWith(":3: row 2: longer than 10 bytes"));
+      CHECK_THAT(broken.problems[1], Catch::StartsWith(":6: row 5, column \"text\": invalid"));
+    }
+    DelimitedOptions bare = Wanting({"0", "-1"});
+    bare.header = false;
+    bare.block_bytes = block_bytes;
+    for (const char* const name : {"bare.csv", "bare.tsv"}) {
+      CHECK(folder.Read(name, "\na\n\nb\n\n", bare).rows ==
+            Rows{{"", ""}, {"a", "a"}, {"", ""}, {"b", "b"}});
+    }
+    CHECK(folder.Read("two.tsv", "\na\tb\n\nc\td\n", bare).rows == Rows{{"a", "b"}, {"c", "d"}});
+    CHECK(folder.Read("two.csv", "\na,b\n\nc,d\n", bare).rows == Rows{{"a", "b"}, {"c", "d"}});
+    CHECK(folder.Read("a.jsonl", "{\"text\":1}\n\n{\"text\":2}\n", Wanting({"text"})).rows ==
+          Rows{{"1"}, {"2"}});
+  }
+}
+
 TEST_CASE("files that cannot be read as a table are refused with what to do") {
   const TemporaryFolder dir;
   CheckRefused(dir.File("none.csv"), Wanting({"a"}), "No such file");

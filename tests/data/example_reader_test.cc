@@ -161,6 +161,10 @@ TEST_CASE("texts to predict need no labels") {
   const ReadExamples none = folder.Read("a.csv", "text\na\n", {.labels = {}});
   REQUIRE(none.rows.size() == 1);
   CHECK(std::isnan(none.rows[0].labels.at(0)));
+  const ReadExamples blank = folder.Read("a.tsv", "text\na\n\nb\n", {.labels = {}});
+  REQUIRE(blank.rows.size() == 3);
+  CHECK(blank.rows[2].row == 3);
+  CHECK(blank.counts.empty_texts == 1);
   ExampleSchema optional{.label_names = {"x"}, .labels_optional = true};
   CHECK(std::isnan(folder.Read("a.csv", "text\na\n", optional).rows.at(0).labels.at(0)));
   CHECK(std::isnan(folder.Read("b.csv", "text,label\na,\n", optional).rows.at(0).labels.at(0)));
@@ -447,7 +451,7 @@ TEST_CASE("all tasks of GLUE are read from their own columns") {
   }
 }
 
-TEST_CASE("short rows of QQP are left out and counted") {
+TEST_CASE("short rows of QQP are left out and counted, others and those to predict are errors") {
   const TemporaryFolder dir;
   const GlueSplit split = *GlueSplitOf(*FindGlueTask("QQP"), "train", dir.path());
   std::string text = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n";
@@ -457,6 +461,14 @@ TEST_CASE("short rows of QQP are left out and counted") {
   CHECK(all.status.ok());
   CHECK(all.rows.size() == 200);
   CHECK(all.counts.bad.at("wrong number of fields").rows == 1);
+  WriteTestFile(split.path, text + "1\t2\t3\ta\tb\tmaybe\n");
+  CHECK_THAT(std::string(MessageOf(ReadAll(split.path, split.schema).status)),
+             Catch::Contains("row 201, column \"is_duplicate\": \"maybe\" is none of the labels"));
+  const GlueSplit test = *GlueSplitOf(*FindGlueTask("QQP"), "test", dir.path());
+  WriteTestFile(test.path, "id\tquestion1\tquestion2\n9\ta?\n");
+  CHECK_THAT(std::string(MessageOf(ReadAll(test.path, test.schema).status)),
+             Catch::Contains("row 1, column \"question2\": only 2 fields") &&
+                 Catch::Contains("(bad_rows=skip"));
 }
 
 TEST_CASE("MNLI has matched and mismatched sets, either first") {

@@ -175,6 +175,28 @@ TEST_CASE("Jigsaw's weights have a mean of 1 in the shard") {
   CHECK(report.label_rows == std::vector<int64_t>{1});
 }
 
+TEST_CASE("some groups that a labelled test set lacks are warned of, also where it is reused") {
+  Data data;
+  const auto warnings = [&](const std::string& text) {
+    data.input.paths = {data.dir.Write("test.csv", text)};
+    data.input.schema = JigsawSchema({.labelled = false});
+    return data.Prepare().counts.warnings;
+  };
+  std::string header = "id,target,comment_text";
+  for (const std::string_view name : kJigsawIdentities) {
+    if (name != "male" && name != "black") header.append(",").append(name);
+  }
+  const std::string labelled = header + "\n1,0.9,a,,,,,,,\n2,0,b,1,,,,,,\n";
+  const std::vector<std::string> some = warnings(labelled);
+  REQUIRE(some.size() == 1);
+  CHECK_THAT(some[0], Catch::EndsWith("test.csv: has labels, but lacks the groups \"male\", "
+                                      "\"black\"; metrics over all groups are nan"));
+  CHECK(data.Prepare().reused);
+  CHECK(warnings(labelled) == some);
+  CHECK(warnings(header + "\n1,,a,,,,,,,\n2,,b,1,,,,,,\n").empty());
+  CHECK(warnings("id,target,comment_text\n1,0.9,a\n2,0,b\n").empty());
+}
+
 TEST_CASE("a preparation that cannot be done says why and leaves nothing") {
   Data data;
   const std::string good_path = data.input.paths[0];

@@ -77,6 +77,22 @@ TEST_CASE("bert_classify trains, evaluates and predicts") {
   CHECK(CountOf(predictions, "\n") == 3);
 }
 
+TEST_CASE("a list of texts that is emptied is not the run's") {
+  const ToyTexts toy;
+  REQUIRE(toy.Train("trainer.max_steps=2 data.test=" + toy.File("new.tsv")).exit_code == 0);
+  const std::string run = " --run_dir=" + toy.File("run");
+  REQUIRE(toy.Run(1, "predict" + run).exit_code == 0);
+  CHECK(CountOf(ReadTestFile(toy.File("run/predictions.tsv")), "\n") == 3);
+  // The dev set is predicted where there is no test set.
+  const Outcome of_dev = toy.Run(1, "predict" + run + " data.test=");
+  INFO(of_dev.output);
+  REQUIRE(of_dev.exit_code == 0);
+  CHECK(CountOf(ReadTestFile(toy.File("run/predictions.tsv")), "\n") == 41);
+  std::filesystem::remove(toy.File("new.tsv"));
+  CHECK(toy.Run(1, "eval" + run).exit_code == 3);
+  CHECK(toy.Run(1, "eval" + run + " data.test=").exit_code == 0);
+}
+
 TEST_CASE("ranks train what one process trains") {
   const ToyTexts toy;
   const std::string exact =

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtrain/base/check.h"
+#include "dtrain/data/utf8.h"
 #include "testing/tests_directory.h"
 
 namespace dtrain {
@@ -100,6 +101,40 @@ TEST_CASE("a confusion matrix counts rows and sums over ranks") {
   CHECK_THAT(ConfusionMatrix(20).Format({}), Catch::Contains("and 8 classes with fewer rows"));
   CHECK_THROWS_AS(matrix.Add(3, 0), CheckError);
   CHECK_THROWS_AS(matrix.Add(0, -1), CheckError);
+}
+
+TEST_CASE("names are cut and aligned by characters, and numbered where they are cut alike") {
+  const auto check_widths = [](const std::string& table, size_t lines) {
+    CHECK(IsValidUtf8(table));
+    std::vector<size_t> widths = {0};
+    for (const char c : table) {
+      if (c == '\n') {
+        widths.push_back(0);
+      } else if ((static_cast<unsigned char>(c) & 0xC0u) != 0x80u) {
+        ++widths.back();
+      }
+    }
+    widths.pop_back();  // behind the last line
+    CHECK(widths == std::vector<size_t>(lines, widths[0]));
+  };
+  const std::string foreign =
+      ConfusionMatrix(3).Format({"ärgerlich, überaus", "größer", "日本語の長い名前のクラス名です"});
+  check_widths(foreign, 4);
+  CHECK_THAT(foreign, Catch::Contains(" ärgerlich,     größer 日本語の長い名前のク ") &&
+                          Catch::Contains("\närgerlich, übera ") &&
+                          Catch::Contains("\n 日本語の長い名前のクラス名です ") &&
+                          !Catch::Contains("0:"));
+
+  const std::string alike = ConfusionMatrix(3).Format({"very negative", "very negative 2", "good"});
+  check_widths(alike, 4);
+  CHECK_THAT(alike, Catch::Contains(" 0:very neg 1:very neg     2:good ") &&
+                        Catch::Contains("\n 0:very negative ") &&
+                        Catch::Contains("\n1:very negative "));
+
+  const JigsawScore score = ComputeJigsawScore(std::vector<float>{1, 2}, std::vector<uint8_t>{0, 1},
+                                               std::vector<uint32_t>{1, 2}, 2);
+  const std::string groups = score.Format({"Männer", "women"});
+  check_widths(groups.substr(0, groups.find("power mean")), 3);
 }
 
 TEST_CASE("metrics that are not defined are NaN") {

@@ -92,6 +92,19 @@ TEST_CASE("the metrics of an evaluation are those of one process, to the last bi
   }
 }
 
+TEST_CASE("the tables of several dev sets say whose they are, that of one does not") {
+  const ToyTexts texts;
+  Run run = MakeRun(texts);
+  const EvaluationResult one = Evaluate(run, 1);
+  REQUIRE(one.notes.size() == 1);
+  CHECK_THAT(one.notes[0], Catch::StartsWith("label\\prediction "));
+  run.task.dev.push_back({"other", texts.path() + "/dev.bin"});
+  const EvaluationResult both = Evaluate(run, 1);
+  REQUIRE(both.notes.size() == 2);
+  CHECK(both.notes[0] == "dev:\n" + one.notes[0]);
+  CHECK(both.notes[1] == "other:\n" + one.notes[0]);
+}
+
 TEST_CASE("stop and resume is never stopping, bit for bit") {
   const ToyTexts texts;
   const auto make = [&](const TemporaryFolder& folder, int ranks) {
@@ -310,6 +323,52 @@ TEST_CASE("a model that predicts one class alone is noticed") {
   CHECK(OnlyPredictedClass(dev, predictions) == "dog");
   predictions.probabilities[2] = 0.6f;
   CHECK(OnlyPredictedClass(dev, predictions).empty());
+}
+
+// Texts of one word with the labels "target" and "insult".
+ClassificationShard WriteLabels(const TemporaryFolder& folder,
+                                const std::vector<std::vector<float>>& rows,
+                                const std::vector<std::string>& groups) {
+  const std::string path = folder.File("labels.bin");
+  auto writer = ClassificationShardWriter::Create(path, {.vocab_size = 40,
+                                                         .vocab_hash = 7,
+                                                         .label_kind = LabelKind::kMultiLabel,
+                                                         .labels_per_row = 2,
+                                                         .label_names = {"target", "insult"},
+                                                         .group_names = groups});
+  REQUIRE(writer.ok());
+  const std::vector<int32_t> ids = {3, 10, 4};
+  int64_t row = 0;
+  for (const std::vector<float>& labels : rows) {
+    REQUIRE(writer->Add({.ids = ids, .first_length = 3, .labels = labels, .row = ++row}).ok());
+  }
+  REQUIRE(writer->Finish("{}").ok());
+  auto shard = ClassificationShard::Open(path);
+  REQUIRE(shard.ok());
+  return *std::move(shard);
+}
+
+TEST_CASE("a model that predicts the same labels of all texts is noticed") {
+  const TemporaryFolder folder;
+  const ClassificationPredictions none{
+      .outputs = 2, .probabilities = {0.1f, 0.2f, 0.3f, 0.5f}, .losses = {0.0f, 0.0f}};
+  ClassificationPredictions both = none;
+  both.probabilities = {0.9f, 0.8f, 0.7f, 0.6f};
+  ClassificationPredictions some = none;
+  some.probabilities[3] = 0.6f;
+  {
+    const ClassificationShard insults = WriteLabels(folder, {{0, 1}, {0, 0}}, {});
+    CHECK(OnlyPredictedClass(insults, none) == "none of the labels");
+    CHECK(OnlyPredictedClass(insults, both) == "target,insult");
+    CHECK(OnlyPredictedClass(insults, some).empty());
+  }
+  // Labels that all texts have, or none, leave nothing to tell apart, and so do missing ones.
+  CHECK(OnlyPredictedClass(WriteLabels(folder, {{0, 1}, {0.25f, 1}}, {}), none).empty());
+  CHECK(OnlyPredictedClass(WriteLabels(folder, {{0, 1}, {kNoLabel, kNoLabel}}, {}), none).empty());
+  // Of Jigsaw's texts the target decides.
+  CHECK(OnlyPredictedClass(WriteLabels(folder, {{0, 1}, {0, 0}}, {"male"}), none).empty());
+  CHECK(OnlyPredictedClass(WriteLabels(folder, {{0, 1}, {0.5f, 1}}, {"male"}), none) ==
+        "none of the labels");
 }
 
 TEST_CASE("rows without labels are predicted and have no metrics") {

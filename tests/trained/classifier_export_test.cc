@@ -6,8 +6,11 @@
 #include <set>
 #include <string>
 
+#include "dtrain/base/log.h"
+#include "dtrain/bert.pb.h"
 #include "dtrain/files/pretrained_weights.h"
 #include "dtrain/models/bert_classifier.h"
+#include "dtrain/programs/internal/pretrained_shape.h"
 #include "dtrain/trained/hf_export.h"
 #include "testing/file_testing.h"
 #include "trained/saved_classifier.h"
@@ -53,6 +56,24 @@ TEST_CASE(
   CHECK(report.initialised.empty());
   CHECK(report.unused.empty());
   testing::CheckSameWeights(loaded.parameters(), run.model.parameters());
+}
+
+TEST_CASE("an export of Google's tokenizer is told, and loads with it") {
+  for (const bool google : {true, false}) {
+    SavedRun run(testing::SmallConfig(google ? "tokenizer: google" : "tokenizer: hf"));
+    const std::string out = run.folder.File("out");
+    std::string log;
+    const LogSink before = SetLogSink([&](LogLevel, std::string_view text) { log += text; });
+    const bool exported = ExportRunToHuggingFace(run.folder.path(), "", out).ok();
+    SetLogSink(before);
+    REQUIRE(exported);
+    CHECK((log.find("data.tokenizer=google") != std::string::npos) == google);
+    proto::BertConfig config;
+    config.mutable_model()->set_pretrained(out);
+    config.mutable_data()->set_max_length(16);
+    REQUIRE(internal::TakePretrainedShape(config).ok());
+    CHECK((config.data().tokenizer() == proto::ClassificationDataConfig::google) == google);
+  }
 }
 
 TEST_CASE("the kind of labels is told by transformers' names") {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/config/config.h"
+#include "dtrain/config/internal/classifier_config.h"
 #include "dtrain/config/internal/validate_bert.h"
 
 namespace dtrain {
@@ -30,6 +31,31 @@ absl::Status ValidateLabels(const proto::ClassificationDataConfig& data) {
 absl::Status ValidateGlueFolder(const proto::ClassificationDataConfig& data) {
   if (data.glue().empty() || !data.glue_dir().empty()) return absl::OkStatus();
   return UsageError("data.glue needs data.glue_dir, the folder with the task's train.tsv");
+}
+
+// What else a task decides. Of what the user writes alone: a trained model's configuration may have
+// it for texts of another kind.
+absl::Status ValidateTask(const proto::ClassificationDataConfig& data) {
+  const bool is_glue = !data.glue().empty();
+  if (!is_glue && !data.jigsaw()) return absl::OkStatus();
+  // A printed configuration states defaults too.
+  const proto::ClassificationDataConfig untouched;
+  DT_ASSIGN_OR_RETURN(const LabelKind kind, internal::LabelKindOf(data));
+  const bool has_other_labels =
+      data.labels() != untouched.labels() && internal::LabelKindOf(data.labels()) != kind;
+  // GLUE has dev sets.
+  const bool holds_out = data.hold_out() > 0.0f && data.hold_out() != untouched.hold_out();
+  const std::pair<const char*, bool> keys[] = {{"data.label_names", data.label_names_size() > 0},
+                                               {"data.labels", has_other_labels},
+                                               {"data.header", !data.header()},
+                                               {"data.hold_out", is_glue && holds_out}};
+  for (const auto& [key, is_set] : keys) {
+    if (!is_set) continue;
+    return UsageError(
+        absl::StrFormat("%s is set, but %s decides what files and labels are; leave it out", key,
+                        data.jigsaw() ? "data.jigsaw" : "data.glue"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ValidateSource(const proto::ClassificationDataConfig& data) {
@@ -80,6 +106,7 @@ absl::Status ValidateBertConfig(const proto::BertConfig& config) {
   DT_RETURN_IF_ERROR(ValidateWithoutData(config));
   DT_RETURN_IF_ERROR(internal::ValidateVocabulary(config));
   DT_RETURN_IF_ERROR(ValidateTexts(config));
+  DT_RETURN_IF_ERROR(ValidateTask(config.data()));
   if (config.data().glue().empty() && config.data().train_size() == 0) {
     return UsageError("no training data: set data.train, or data.glue and data.glue_dir");
   }
@@ -88,7 +115,8 @@ absl::Status ValidateBertConfig(const proto::BertConfig& config) {
 
 absl::Status ValidateBertUse(const proto::BertConfig& config) {
   DT_RETURN_IF_ERROR(internal::ValidateUse(config));
-  return ValidateGlueFolder(config.data());
+  DT_RETURN_IF_ERROR(ValidateGlueFolder(config.data()));
+  return ValidateTask(config.data());
 }
 
 absl::Status ValidateTexts(const proto::BertConfig& config) {

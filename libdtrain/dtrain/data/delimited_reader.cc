@@ -85,12 +85,13 @@ struct DelimitedReader::State {
   std::vector<std::string> header;
   std::vector<std::string> keys;   // JSON: the wanted columns
   std::vector<int32_t> selection;  // of wanted columns: field of the row, or < 0 from its end
-  int32_t fields_per_row = 0;      // CSV; 0: not known yet
+  int32_t fields_per_row = 0;      // of the header or the first row; 0: not known yet
   std::vector<char> carry;         // read, not parsed yet
   bool source_ended = false;
   bool skipping_line = false;  // the rest of a line that is too long
   int64_t line = 1;            // of the next record
   int64_t row = 0;
+  int64_t blanks = 0;  // lines just before the next record
   RawRecord record;
 
   bool is_json() const { return options.format == RecordFormat::kJsonl; }
@@ -153,16 +154,45 @@ struct DelimitedReader::State {
         continue;
       }
       if (!ParseAt(p, end)) break;
+      if (blanks > 0 && !record.blank && HasOneColumn()) {
+        AddBlankLines(p, max_rows, block);
+        if (block.size() == max_rows) {  // the record is parsed again for the next block
+          skipping_line = false;
+          break;
+        }
+      }
       // Only CSV records hold newlines; AddRow() moves texts in place and leaves some behind twice.
       int64_t lines = 1;
       if (options.format == RecordFormat::kCsv) {
         lines = std::count(p, record.next, '\n') + (skipping_line ? 1 : 0);
       }
+      blanks = record.blank ? blanks + 1 : 0;
       if (!record.blank) AddRow(block);
       line += lines;
       p = record.next;
     }
     return p;
+  }
+
+  // By the header, or else the first row, which may be `record`.
+  bool HasOneColumn() const {
+    if (is_json()) return false;
+    if (fields_per_row > 0) return fields_per_row == 1;
+    return !options.header && record.problem == RowProblem::kNone && record.fields.size() == 1;
+  }
+
+  // Adds the blank lines before p as rows of an empty field; those that find no place stay.
+  void AddBlankLines(char* p, int64_t max_rows, RecordBlock& block) {
+    RawRecord empty;
+    empty.fields.push_back({p, p});
+    std::swap(record, empty);
+    line -= blanks;
+    for (; blanks > 0 && block.size() < max_rows; --blanks) {
+      AddRow(block);
+      ++line;
+    }
+    line += blanks;
+    std::swap(record, empty);
   }
 
   void AddRow(RecordBlock& block) {
@@ -186,9 +216,8 @@ struct DelimitedReader::State {
   }
 
   void CheckFieldCount(RowInfo& info) {
-    if (options.format != RecordFormat::kCsv) return;
     if (fields_per_row == 0) fields_per_row = info.fields;
-    if (info.fields == fields_per_row) return;
+    if (options.format != RecordFormat::kCsv || info.fields == fields_per_row) return;
     info.problem = RowProblem::kWrongFields;
     info.column = info.fields < fields_per_row ? info.fields : -1;
   }
@@ -332,7 +361,7 @@ std::string DelimitedReader::State::Describe(const RowInfo& info) const {
       return absl::StrFormat("a quote is not closed within %d bytes; is one missing?",
                              options.max_record_bytes);
     case RowProblem::kWrongFields:
-      return fields_per_row > 0 && info.fields != fields_per_row
+      return options.format == RecordFormat::kCsv && info.fields != fields_per_row
                  ? absl::StrFormat("%d fields where %s %d", info.fields,
                                    header.empty() ? "the first row has" : "the header has",
                                    fields_per_row)
@@ -388,7 +417,8 @@ absl::StatusOr<DelimitedReader> DelimitedReader::Open(const std::string& path,
 }
 
 absl::StatusOr<bool> DelimitedReader::NextBlock(RecordBlock& block) {
-  return state_->NextRows(INT64_MAX, block);
+  // Rows of blank lines that had to wait are no more at once than the shortest rows of a block.
+  return state_->NextRows(std::max<int64_t>(state_->options.block_bytes / 2, 1), block);
 }
 
 std::string DelimitedReader::Locate(const RowInfo& row, int64_t c) const {

@@ -10,8 +10,9 @@
 //   }
 //
 // Files may be plain, gzip or Zstandard, told apart by their first bytes. A byte order mark at the
-// start is taken off, blank lines are passed over, a last record without a newline counts, and a
-// line ends with "\n" or "\r\n" (a "\r" elsewhere is text). By format:
+// start is taken off, a last record without a newline counts, and a line ends with "\n" or "\r\n"
+// (a "\r" elsewhere is text). Blank lines are passed over, but in CSV and TSV of one column (by the
+// header, or else the first record), where they are empty fields unless nothing follows. By format:
 //
 //   CSV    RFC 4180: a field in quotes may hold delimiters, newlines, and quotes doubled. A quote
 //          inside a field that does not begin with one is text. Every record has as many fields as
@@ -71,7 +72,7 @@ enum class RowProblem : uint8_t {
 };
 
 struct RowInfo {
-  int64_t row = 0;   // from 1, header and blank lines not counted
+  int64_t row = 0;   // from 1, header and lines that are passed over not counted
   int64_t line = 0;  // where it begins, from 1
   RowProblem problem = RowProblem::kNone;
   int32_t column = -1;           // of the problem, 0-based in the file; -1: of the row

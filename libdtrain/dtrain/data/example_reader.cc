@@ -201,7 +201,7 @@ struct ExampleReader::State {
       if (field.data() != nullptr) met_groups |= 1u << g;
     }
   }
-  absl::Status CheckGroups() const;
+  absl::Status CheckGroups();
   bool has_all_rows() const { return schema.max_rows > 0 && counts.rows >= schema.max_rows; }
 
   DelimitedReader reader;
@@ -210,6 +210,7 @@ struct ExampleReader::State {
   std::vector<std::string> classes;
   std::map<std::string, int32_t, std::less<>> class_index;
   uint32_t met_groups = 0;  // those that some row has
+  bool met_labels = false;
   bool collects = false;
   bool ended = false;
   // Last: its thread uses the reader.
@@ -335,7 +336,10 @@ absl::Status ExampleReader::State::AddBad(const RecordBlock& records, int64_t i,
   const std::string_view kind = verdict.problem == ValueProblem::kRecord
                                     ? RowProblemName(records.row(i).problem)
                                     : ValueProblemName(verdict.problem);
-  if (schema.bad_rows == BadRows::kError) {
+  const bool skips =
+      schema.bad_rows == BadRows::kSkip || (schema.bad_rows == BadRows::kSkipShort &&
+                                            records.row(i).problem == RowProblem::kWrongFields);
+  if (!skips) {
     return DataError(DescribeProblem(records, i, verdict) +
                      " (bad_rows=skip leaves such rows out and counts them)");
   }
@@ -357,13 +361,22 @@ absl::Status ExampleReader::State::CheckBadFraction() const {
                                    schema.max_bad_fraction));
 }
 
-// A name that no row of JSON lines has is misspelt; other files are asked for their columns.
-absl::Status ExampleReader::State::CheckGroups() const {
-  if (schema.labels_optional || counts.kept == 0 || has_all_rows()) return absl::OkStatus();
+// A name that no row of JSON lines has is misspelt; other files are asked for their columns. Texts
+// to evaluate may lack all groups, where they lack some that is hardly meant.
+absl::Status ExampleReader::State::CheckGroups() {
+  std::vector<std::string> missing;
   for (size_t g = 0; g < schema.groups.size(); ++g) {
-    if ((met_groups >> g & 1u) != 0) continue;
+    if ((met_groups >> g & 1u) == 0) missing.push_back(schema.groups[g]);
+  }
+  if (missing.empty() || counts.kept == 0 || has_all_rows()) return absl::OkStatus();
+  if (!schema.labels_optional) {
     return DataError(absl::StrFormat("%s: no row has \"%s\", which is to be the column of a group",
-                                     reader.path(), schema.groups[g]));
+                                     reader.path(), missing[0]));
+  }
+  if (met_labels && met_groups != 0) {
+    counts.warnings.push_back(absl::StrFormat(
+        "%s: has labels, but lacks the groups \"%s\"; metrics over all groups are nan",
+        reader.path(), absl::StrJoin(missing, "\", \"")));
   }
   return absl::OkStatus();
 }
@@ -402,6 +415,7 @@ absl::Status ExampleReader::State::TakeRows(const RecordBlock& records, std::vec
     if (example.text.empty() || (!schema.text_pair.empty() && example.text_pair.empty())) {
       ++counts.empty_texts;
     }
+    if (!std::isnan(example.labels[0])) met_labels = true;
     ++counts.kept;
     if (kept != row) examples[kept] = example;
     ++kept;

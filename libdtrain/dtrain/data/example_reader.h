@@ -32,7 +32,11 @@
 
 namespace dtrain {
 
-enum class BadRows { kError, kSkip };
+enum class BadRows {
+  kError,
+  kSkip,
+  kSkipShort  // those with a wrong number of fields are skipped, others are errors
+};
 
 // Weights of the Jigsaw competition's public kernels, from the label and the groups; each term
 // counts a quarter: 1, any group, positive in the background, negative in a group. kKaggle takes
@@ -77,7 +81,7 @@ struct ExampleSchema {
   GroupWeights group_weights = GroupWeights::kNone;  // multiplies `weight`; needs a threshold
 
   BadRows bad_rows = BadRows::kError;
-  double max_bad_fraction = 0.01;  // kSkip: more than this share of bad rows is an error
+  double max_bad_fraction = 0.01;  // more than this share of skipped rows is an error
   int64_t max_record_bytes = 8 << 20;
   RowShare share = {};
   int64_t max_rows = 0;  // rows read at most, after `share`; 0: all
@@ -117,6 +121,8 @@ struct ExampleCounts {
     std::vector<std::string> examples;  // messages, the first 5
   };
   std::map<std::string, Bad> bad;  // by kind: "wrong number of fields", "unknown label" ...
+  // At the end, with labels_optional: the file has labels and some of the groups, but not all.
+  std::vector<std::string> warnings;
 
   int64_t bad_rows() const { return rows - kept; }
 };

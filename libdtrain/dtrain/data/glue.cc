@@ -27,7 +27,7 @@ struct Row {
   Columns labelled;  // train and dev
   Columns test;
   bool header = true;        // of train and dev; test files have one
-  bool skips_short = false;  // some rows lack fields
+  bool skips_short = false;  // some rows of train and dev lack fields
 };
 
 const std::vector<Row>& Table() {
@@ -139,7 +139,7 @@ absl::StatusOr<GlueSplit> GlueSplitOf(const GlueTask& task, std::string_view spl
                               .label_names = row->labels,
                               .id = columns.id}};
   if (*columns.label != '\0') result.schema.labels = {columns.label};
-  if (row->skips_short) result.schema.bad_rows = BadRows::kSkip;
+  if (row->skips_short && !is_test) result.schema.bad_rows = BadRows::kSkipShort;
   return result;
 }
 

@@ -42,7 +42,8 @@ struct GlueSplit {
 };
 
 // `split` is "train", "dev", "test", for MNLI also "dev_matched", "dev_mismatched" and so on ("dev"
-// is the first of its splits). Test sets have no labels. UsageError for an unknown split.
+// is the first of its splits). Test sets have no labels. QQP's train and dev sets are read without
+// the rows that lack fields. UsageError for an unknown split.
 absl::StatusOr<GlueSplit> GlueSplitOf(const GlueTask& task, std::string_view split,
                                       const std::string& data_dir);
 

@@ -25,7 +25,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Raised when equal inputs and options no longer give equal shards.
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 
 absl::StatusOr<uint64_t> ComputeKey(const ClassificationInput& input,
                                     const WordPieceTokenizer& tokenizer,
@@ -52,6 +52,7 @@ std::string ReportToJson(const ClassificationReport& report) {
                      {"kept", report.counts.kept},
                      {"empty_texts", report.counts.empty_texts},
                      {"bad", bad},
+                     {"warnings", report.counts.warnings},
                      {"tokens", report.tokens},
                      {"longest", report.longest},
                      {"full", report.full},
@@ -71,6 +72,7 @@ absl::StatusOr<ClassificationReport> ReportFromJson(const ClassificationShard& s
     for (const auto& [kind, entry] : json.at("bad").items()) {
       report.counts.bad[kind] = {entry.at("rows"), entry.at("examples")};
     }
+    report.counts.warnings = json.at("warnings").get<std::vector<std::string>>();
     report.tokens = json.at("tokens");
     report.longest = json.at("longest");
     report.full = json.at("full");
@@ -214,6 +216,8 @@ class Preparation {
       sum.rows += bad.rows;
       sum.examples.insert(sum.examples.end(), bad.examples.begin(), bad.examples.end());
     }
+    report_.counts.warnings.insert(report_.counts.warnings.end(), counts.warnings.begin(),
+                                   counts.warnings.end());
   }
 
   const ClassificationInput& input_;
@@ -224,6 +228,10 @@ class Preparation {
   std::vector<std::string> classes_;    // in the order of their appearance
   std::vector<int32_t> class_of_file_;  // from a file's classes to these
 };
+
+void LogWarnings(const ClassificationReport& report) {
+  for (const std::string& warning : report.counts.warnings) LogWarning(warning);
+}
 
 absl::Status CheckInput(const ClassificationInput& input) {
   if (input.name.empty() || input.name.find('/') != std::string::npos) {
@@ -278,6 +286,7 @@ absl::StatusOr<ClassificationReport> PrepareClassification(const ClassificationI
       earlier->name = input.name;
       earlier->shard_path = path;
       earlier->reused = true;
+      LogWarnings(*earlier);
       return earlier;
     }
     LogWarning(std::string(MessageOf(earlier.status())) + "; it is made anew");
@@ -304,6 +313,7 @@ absl::StatusOr<ClassificationReport> PrepareClassification(const ClassificationI
   // What a file that is not complete yet gives is no fault of its rows.
   DT_RETURN_IF_ERROR(files.CheckUnchanged());
   DT_RETURN_IF_ERROR(prepared);
+  LogWarnings(report);
   report.seconds = timer.Seconds();
   DT_RETURN_IF_ERROR(preparation.writer().Finish(ReportToJson(report)));
   return report;

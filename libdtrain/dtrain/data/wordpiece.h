@@ -4,7 +4,8 @@
 //   DT_ASSIGN_OR_RETURN(const WordPieceTokenizer tokenizer,
 //                       WordPieceTokenizer::Load("vocab.txt", {.lower_case = true}));
 //   WordPieceBatchEncoder encoder(tokenizer);
-//   const EncodedTexts rows = encoder.Encode(sentences, second_sentences, {.max_length = 128});
+//   const std::vector<std::string_view> first = {"A man plays."}, second = {"He sleeps."};
+//   const EncodedTexts rows = encoder.Encode(first, second, {.max_length = 128});
 //
 // A text is cleaned, set apart at spaces, CJK characters and punctuation, put to lower case without
 // accents (uncased vocabularies), and each word becomes the longest pieces from its left end on; a

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/files/internal/fetched_file.h"
 #include "dtrain/files/internal/json_object.h"
@@ -23,13 +24,20 @@ using internal::TakeBytes;
 using internal::TakeFixed;
 using Kind = PickleValue::Kind;
 
+// A whole model has a state_dict(), and wants its classes loaded.
 constexpr char kConvert[] =
-    "; convert it: python -c \"import torch, safetensors.torch as s; s.save_file({k: "
-    "v.contiguous().clone() for k, v in torch.load('pytorch_model.bin', map_location='cpu', "
-    "weights_only=True).items() if hasattr(v, 'contiguous')}, 'model.safetensors')\"";
+    "; convert it: python -c \"import torch, safetensors.torch as s; t = torch.load('%s', "
+    "map_location='cpu', weights_only=%s); t = t.state_dict() if hasattr(t, 'state_dict') else t; "
+    "s.save_file({k: v.contiguous().clone() for k, v in t.items() if hasattr(v, 'contiguous')}, "
+    "'model.safetensors')\"%s";
 
-absl::Status Refused(const std::string& path, std::string_view why) {
-  return StorageError(absl::StrFormat("%s: %s%s", path, ToAbsl(why), kConvert));
+absl::Status Refused(const std::string& path, std::string_view why, bool has_classes = false) {
+  return StorageError(
+      absl::StrCat(path, ": ", ToAbsl(why),
+                   absl::StrFormat(kConvert, path, has_classes ? "False" : "True",
+                                   has_classes ? ", which runs what the file says: only one that "
+                                                 "you trust, where its classes can be imported"
+                                               : "")));
 }
 
 // ---- zip (PKWARE's APPNOTE.TXT, sections 4.3.7, 4.3.12 and 4.3.16) ------------------------------
@@ -286,7 +294,9 @@ absl::StatusOr<std::vector<NamedTensor>> ParseTorchFile(const std::string& path,
     return Refused(path, "written on a big-endian machine");
   }
   absl::StatusOr<Pickle> pickle = Pickle::Parse(path, pickled->second.data);
-  if (!pickle.ok()) return Refused(path, MessageOf(pickle.status()).substr(path.size() + 2));
+  if (!pickle.ok()) {
+    return Refused(path, MessageOf(pickle.status()).substr(path.size() + 2), /*has_classes=*/true);
+  }
   return StateDictReader(path, members).Read(pickle->root());
 }
 

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 
@@ -112,6 +114,29 @@ bool AnyNan(std::span<const float> values) {
   return std::any_of(values.begin(), values.end(), [](float v) { return std::isnan(v); });
 }
 
+bool IsCharacterStart(char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }
+
+// The first `width` characters of a text in UTF-8.
+std::string Cut(const std::string& text, size_t width) {
+  size_t bytes = 0;
+  for (size_t characters = 0; bytes < text.size(); ++bytes) {
+    if (IsCharacterStart(text[bytes]) && characters++ == width) break;
+  }
+  return text.substr(0, bytes);
+}
+
+// What a text lacks to be `width` wide, where every character is one wide.
+std::string Blanks(const std::string& text, size_t width) {
+  const auto characters =
+      static_cast<size_t>(std::count_if(text.begin(), text.end(), IsCharacterStart));
+  return std::string(width - std::min(width, characters), ' ');
+}
+
+std::string AlignRight(const std::string& text, size_t width) {
+  const std::string cut = Cut(text, width);
+  return Blanks(cut, width) + cut;
+}
+
 }  // namespace
 
 ConfusionMatrix::ConfusionMatrix(int64_t num_classes)
@@ -197,15 +222,23 @@ std::string ConfusionMatrix::Format(const std::vector<std::string>& names,
                      [&](int64_t a, int64_t b) { return labels(a) > labels(b); });
     shown.resize(static_cast<size_t>(max_classes));
   }
-  const auto name = [&](int64_t c) {
+  std::vector<std::string> titles;
+  std::set<std::string> heads;
+  for (const int64_t c : shown) {
     const auto i = static_cast<size_t>(c);
-    return i < names.size() ? names[i].substr(0, 16) : std::to_string(c);
-  };
-  std::string text = absl::StrFormat("%16s", "label\\prediction");
-  for (const int64_t c : shown) text += absl::StrFormat(" %10s", name(c).substr(0, 10));
+    titles.push_back(i < names.size() ? names[i] : std::to_string(c));
+    heads.insert(Cut(titles.back(), 10));
+  }
+  const bool are_alike = heads.size() < titles.size();
+  for (size_t i = 0; i < titles.size() && are_alike; ++i) {
+    titles[i] = absl::StrCat(shown[i], ":", titles[i]);
+  }
+  std::string text = "label\\prediction";
+  for (const std::string& title : titles) absl::StrAppend(&text, " ", AlignRight(title, 10));
   text += absl::StrFormat(" %10s %7s\n", "rows", "recall");
-  for (const int64_t label : shown) {
-    text += absl::StrFormat("%16s", name(label));
+  for (size_t i = 0; i < titles.size(); ++i) {
+    const int64_t label = shown[i];
+    text += AlignRight(titles[i], 16);
     for (const int64_t c : shown) text += absl::StrFormat(" %10d", count(label, c));
     text += absl::StrFormat(" %10d %7.4f\n", labels(label), Recall(label));
   }
@@ -279,9 +312,10 @@ std::string JigsawScore::Format(const std::vector<std::string>& group_names) con
                                      "subgroup", "bpsn", "bnsp");
   for (size_t g = 0; g < groups.size(); ++g) {
     const SubgroupAucs& aucs = groups[g];
-    text += absl::StrFormat("%-30s %8d %9d %9.5f %9.5f %9.5f\n",
-                            g < group_names.size() ? group_names[g] : std::to_string(g), aucs.rows,
-                            aucs.positives, aucs.subgroup, aucs.bpsn, aucs.bnsp);
+    const std::string name = g < group_names.size() ? group_names[g] : std::to_string(g);
+    absl::StrAppend(&text, name, Blanks(name, 30));
+    text += absl::StrFormat(" %8d %9d %9.5f %9.5f %9.5f\n", aucs.rows, aucs.positives,
+                            aucs.subgroup, aucs.bpsn, aucs.bnsp);
   }
   text += absl::StrFormat("%-49s %9.5f %9.5f %9.5f\n", "power mean, p = -5", subgroup, bpsn, bnsp);
   return text + absl::StrFormat("AUC %.5f, final score %.5f\n", overall_auc, final_score);

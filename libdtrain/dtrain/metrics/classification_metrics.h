@@ -48,8 +48,9 @@ class ConfusionMatrix {
   // predictions, are of one class.
   double Matthews() const;
 
-  // A table for people: rows are labels, columns predictions. Classes are numbers where `names` are
-  // too few; more than `max_classes` are cut to those with the most rows.
+  // A table for people: rows are labels, columns predictions. Classes are numbers where `names`, in
+  // UTF-8, are too few; more than `max_classes` are cut to those with the most rows. Long names are
+  // cut, and where two are alike then, each has its number in front.
   std::string Format(const std::vector<std::string>& names, int64_t max_classes = 12) const;
 
  private:

@@ -1,6 +1,7 @@
 // bert_costs.h - what a BERT costs before it runs: parameters, operations, activations.
 // SPDX-License-Identifier: Apache-2.0
 //
+//   const BertClassifierOptions options{.bert = {.num_layers = 12}, .num_labels = 2};
 //   const BertBatch batch{.tokens = 4096, .texts = 32};
 //   RecomputePlan plan = PlanRecompute(CostsOf(options, batch), {}, /*budget=*/int64_t{8} << 30);
 //

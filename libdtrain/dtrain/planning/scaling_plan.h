@@ -16,9 +16,10 @@
 //   f_i = max(f_{i-1}, r_i) + c_i,  exposed = max(0, f_last - T_backward),
 //   T = k (T_forward + T_backward) + exposed + T_encode + T_update
 // for k micro-batches, of which the last one's backward pass overlaps (Li et al. 2020, PyTorch
-// Distributed, section 3.2, describes the overlap). Up to a third of the encoding runs beside a
-// slower network. Bytes are exact for this library (docs/algorithms.md); times are as good as the
-// speeds that go in.
+// Distributed, section 3.2, describes the overlap). Where the network is slower than the encoding,
+// up to a third of it runs beside the network: rounding to 16 bits; of PowerSGD's two thirds, or
+// half where the ranks of a node share the compression. Bytes are exact for this library
+// (docs/algorithms.md); times are as good as the speeds that go in.
 #ifndef DTRAIN_PLANNING_SCALING_PLAN_H_
 #define DTRAIN_PLANNING_SCALING_PLAN_H_
 

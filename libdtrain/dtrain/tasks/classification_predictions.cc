@@ -140,6 +140,28 @@ std::string Answer(const ClassificationShardInfo& info,
   return names;
 }
 
+bool HasOtherClass(const ClassificationShard& shard, int64_t only) {
+  for (int64_t i = 0; i < shard.size(); ++i) {
+    const float label = shard.labels(i)[0];
+    if (label >= 0.0f && static_cast<int64_t>(label) != only) return true;
+  }
+  return false;
+}
+
+// Whether one of the first `labels` labels is some rows' and not others'.
+bool HasMixedLabel(const ClassificationShard& shard, int64_t labels) {
+  for (size_t label = 0; label < static_cast<size_t>(labels); ++label) {
+    bool has = false;
+    bool lacks = false;  // a row without labels neither has nor lacks
+    for (int64_t i = 0; i < shard.size(); ++i) {
+      has = has || shard.labels(i)[label] >= 0.5f;
+      lacks = lacks || shard.labels(i)[label] < 0.5f;
+    }
+    if (has && lacks) return true;
+  }
+  return false;
+}
+
 std::string Header(const ClassificationShardInfo& info) {
   if (info.label_kind == LabelKind::kValue) return "id\tprediction\n";
   std::string header = "id\tlabel";
@@ -245,15 +267,18 @@ absl::Status AddMetrics(const ClassificationShard& shard,
 
 std::string OnlyPredictedClass(const ClassificationShard& shard,
                                const ClassificationPredictions& predictions) {
-  if (shard.info().label_kind != LabelKind::kClass || shard.size() < 2) return "";
-  const int64_t only = predictions.Class(0);
-  bool others = false;
-  for (int64_t i = 0; i < shard.size(); ++i) {
-    if (predictions.Class(i) != only) return "";
-    const float label = shard.labels(i)[0];
-    others = others || (label >= 0.0f && static_cast<int64_t>(label) != only);
+  const ClassificationShardInfo& info = shard.info();
+  if (info.label_kind == LabelKind::kValue || shard.size() < 2) return "";
+  const std::string only = Answer(info, predictions, 0);
+  for (int64_t i = 1; i < shard.size(); ++i) {
+    if (Answer(info, predictions, i) != only) return "";
   }
-  return others ? LabelName(shard.info(), only) : "";
+  if (info.label_kind == LabelKind::kClass) {
+    return HasOtherClass(shard, predictions.Class(0)) ? only : "";
+  }
+  // Jigsaw's target is the first label.
+  if (!HasMixedLabel(shard, info.group_names.empty() ? info.labels_per_row : 1)) return "";
+  return only.empty() ? "none of the labels" : only;
 }
 
 absl::Status WritePredictions(const std::string& path, const ClassificationShard& shard,

@@ -60,7 +60,9 @@ absl::Status AddMetrics(const ClassificationShard& shard,
                         const ClassificationPredictions& predictions, const std::string& prefix,
                         EvaluationResult& result);
 
-// The class that all rows are predicted as, though their labels are not all it; else "".
+// The class that all rows are predicted as, though their labels are not all it; else "". Of several
+// labels what is predicted of all rows, separated by commas, or "none of the labels", though one of
+// them, the first where there are groups, is some rows' and not others'.
 std::string OnlyPredictedClass(const ClassificationShard& shard,
                                const ClassificationPredictions& predictions);
 

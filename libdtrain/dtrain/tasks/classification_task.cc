@@ -126,7 +126,11 @@ absl::StatusOr<EvaluationResult> ClassificationTask::Evaluate(Context& ctx) {
     const ClassificationPredictions predictions =
         PredictShard(model(), dev_[i], options_.eval_batch_tokens, comm(), ctx);
     const std::string& name = options_.dev[i].name;
+    const size_t noted = result.notes.size();
     DT_RETURN_IF_ERROR(AddMetrics(dev_[i], predictions, i == 0 ? "" : name + "/", result));
+    for (size_t n = noted; n < result.notes.size() && dev_.size() > 1; ++n) {
+      result.notes[n].insert(0, name + ":\n");
+    }
     if (i > 0) continue;
     const std::string only = OnlyPredictedClass(dev_[i], predictions);
     const bool told = std::exchange(collapsed_, !only.empty());

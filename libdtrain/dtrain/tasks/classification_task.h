@@ -58,8 +58,8 @@ class ClassificationTask final
   double losses_per_update() const override;  // rows
   std::string GraphKey() const override { return GraphKeyOf(inputs().text.sequences); }
   // The metrics of the dev sets, those after the first under their names:
-  // "dev_mismatched/accuracy". Warns where one class begins to be all that is predicted. None
-  // without a dev set.
+  // "dev_mismatched/accuracy"; a table of one of several sets begins with its name. Warns where one
+  // class, or the same labels, begin to be all that is predicted. None without a dev set.
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
   // Of the test set, where it has labels.
   // The losses alone, whatever words a label's name has (auc_NAME).
@@ -88,7 +88,7 @@ class ClassificationTask final
   std::vector<ClassificationShard> dev_;
   int64_t updates_per_epoch_ = 0;
   std::optional<ClassificationLoader> loader_;
-  bool collapsed_ = false;  // one class was all that the last evaluation saw
+  bool collapsed_ = false;  // one answer was all that the last evaluation saw
 };
 
 }  // namespace dtrain

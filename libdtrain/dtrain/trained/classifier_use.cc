@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/trained/classifier_use.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "dtrain/base/file.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/comm/root_status.h"
+#include "dtrain/config/config.h"
 #include "dtrain/files/output_folder.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/programs/classifier_data.h"
@@ -37,6 +39,20 @@ bool HasLabelColumns(const std::vector<std::string>& arguments) {
   return has;
 }
 
+// Empties the lists that the last word of the command line on them empties ("data.test="), which
+// would be the run's otherwise.
+absl::Status EmptyLists(const std::vector<std::string>& arguments, proto::BertConfig& config) {
+  for (const std::string list : {"data.train=", "data.dev=", "data.test=", "data.groups="}) {
+    const auto last =
+        std::find_if(arguments.rbegin(), arguments.rend(),
+                     [&](const std::string& argument) { return argument.starts_with(list); });
+    if (last != arguments.rend() && *last == list) {
+      DT_RETURN_IF_ERROR(ApplyOverride(list, config));
+    }
+  }
+  return absl::OkStatus();
+}
+
 using Predict = std::function<ClassificationPredictions()>;
 using UseSet = std::function<absl::Status(const NamedShard& set, const ClassificationShard& shard,
                                           const Predict& predict)>;
@@ -47,7 +63,8 @@ absl::Status ForSets(const proto::BertConfig& user, const std::string& output, R
                      const std::function<std::vector<NamedShard>(const ClassifierData&)>& choose,
                      const UseSet& use) {
   DT_ASSIGN_OR_RETURN(const TrainedClassifier trained, OpenTrainedClassifier(user));
-  const proto::BertConfig& config = *trained.config;
+  proto::BertConfig config = *trained.config;
+  DT_RETURN_IF_ERROR(EmptyLists(runtime.arguments, config));
   proto::ClassificationDataConfig texts = config.data();
   // Whoever trained may leave rows out; of what is predicted none goes missing unless told so.
   if (!user.data().has_bad_rows()) texts.clear_bad_rows();

@@ -162,6 +162,9 @@ absl::Status ReadTokenizer(const std::string& path, DataConfig& data) {
     data.set_accents(*strip ? proto::ClassificationDataConfig::strip
                             : proto::ClassificationDataConfig::keep);
   }
+  if (json.value("dtrain_tokenizer", nlohmann::json()) == "google" && !data.has_tokenizer()) {
+    data.set_tokenizer(proto::ClassificationDataConfig::google);
+  }
   return absl::OkStatus();
 }
 

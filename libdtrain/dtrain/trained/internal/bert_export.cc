@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "dtrain/base/log.h"
 #include "dtrain/config/internal/as_written.h"
 #include "dtrain/trained/internal/hf_folder.h"
 
@@ -55,6 +56,10 @@ Json SpecialTokensJson() {
           {"mask_token", "[MASK]"}};
 }
 
+bool IsGoogles(const WordPieceOptions& tokenization) {
+  return tokenization.behavior == WordPieceBehavior::kGoogle;
+}
+
 Json TokenizerConfigJson(const WordPieceOptions& tokenization, int64_t max_positions) {
   const Json strip_accents =
       tokenization.strip_accents ? Json(*tokenization.strip_accents) : Json(nullptr);
@@ -62,6 +67,8 @@ Json TokenizerConfigJson(const WordPieceOptions& tokenization, int64_t max_posit
                {"do_basic_tokenize", true},          {"never_split", nullptr},
                {"strip_accents", strip_accents},     {"tokenize_chinese_chars", true},
                {"model_max_length", max_positions},  {"clean_up_tokenization_spaces", false}};
+  // Read by our own programs alone.
+  if (IsGoogles(tokenization)) json["dtrain_tokenizer"] = "google";
   json.update(SpecialTokensJson());
   return json;
 }
@@ -72,6 +79,11 @@ absl::Status WriteBertExport(const BertExport& model, const Checkpoint& checkpoi
                              const std::string& directory, bool overwrite) {
   DT_ASSIGN_OR_RETURN(const std::string vocabulary, checkpoint.ReadText("vocab.txt"));
   const Json tokenizer = TokenizerConfigJson(model.tokenization, model.encoder.max_positions);
+  if (IsGoogles(model.tokenization)) {
+    LogWarning(
+        "the model was trained with data.tokenizer=google, and Hugging Face's tokenizer cuts some "
+        "texts otherwise: final sigmas, words of 101 to 200 characters, [SEP] within a text");
+  }
   const HfFile files[] = {{"vocab.txt", vocabulary},
                           {"special_tokens_map.json", SpecialTokensJson().dump(2) + "\n"},
                           {"tokenizer_config.json", tokenizer.dump(2) + "\n"},
