@@ -1,4 +1,5 @@
 # DtrainAddTest.cmake - dtrain_add_test(): one test binary per test file, one ctest entry per run.
+# SPDX-License-Identifier: Apache-2.0
 #
 #   dtrain_add_test(NAME ops/layer_norm_test [SOURCES more.cc] [LIBS lib] [LABEL unit]
 #                   [RANKS 1 2 4] [TIMEOUT 180])

@@ -1,4 +1,5 @@
 # DtrainCpuKernels.cmake - compiles the CPU kernels once per instruction set.
+# SPDX-License-Identifier: Apache-2.0
 #
 # dtrain_cpu_kernels(FILE...) adds *_cpu.cc to the library once per instruction set, each time
 # in a namespace of its own (cpu_generic, cpu_avx2, ...); base/internal/cpu_kernel.h picks one at

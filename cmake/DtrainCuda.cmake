@@ -1,4 +1,5 @@
 # DtrainCuda.cmake - the CUDA device: the compiler, the architectures, and who compiles a kernel.
+# SPDX-License-Identifier: Apache-2.0
 #
 # DTRAIN_CUDA=ON needs nvcc, AUTO takes it where it is found, OFF builds the CPU device alone. HOST,
 # for tests on machines without a GPU, has the host's compiler build the kernels and the executor of

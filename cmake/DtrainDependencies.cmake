@@ -1,4 +1,5 @@
 # DtrainDependencies.cmake - finds every package once and says which Debian package is missing.
+# SPDX-License-Identifier: Apache-2.0
 function(dtrain_require found what debian)
   if(NOT ${found})
     message(FATAL_ERROR "dtrain needs ${what}. On Debian: apt-get install ${debian}")

@@ -1,4 +1,5 @@
 # DtrainInstall.cmake - install rules and the CMake package find_package(dtrain) reads.
+# SPDX-License-Identifier: Apache-2.0
 if(NOT DTRAIN_INSTALL)
   return()
 endif()

@@ -1,4 +1,5 @@
 # DtrainLibraries.cmake - the libraries that come without a usable CMake package, as targets.
+# SPDX-License-Identifier: Apache-2.0
 #
 # Read by this build and, installed, by find_package(dtrain): a static libdtrain is linked with
 # them in both. Leaves dtrain_missing_libraries: what could not be found, empty for nothing.

@@ -1,4 +1,5 @@
 # DtrainOptions.cmake - what a user may switch; every option is listed here and nowhere else.
+# SPDX-License-Identifier: Apache-2.0
 # A project that takes this one in by add_subdirectory() chooses for itself.
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)

@@ -1,4 +1,5 @@
 # EmbedFile.cmake - turns a file into a C++ function that returns its bytes.
+# SPDX-License-Identifier: Apache-2.0
 #
 # cmake -DINPUT=file -DOUTPUT=file.cc -DFUNCTION=Name -P EmbedFile.cmake
 # defines  std::string_view dtrain::internal::Name()  in file.cc.
