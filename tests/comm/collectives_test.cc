@@ -68,6 +68,26 @@ TEST_CASE("values of named reductions on ranks as threads") {
   for (const int size : {1, 2, 3, 4}) CheckAll(OneHost(size), testing::ValueCases());
 }
 
+TEST_CASE("waiting for all waits for all of them, and gives the first error") {
+  const auto wrong = RunRanks(2, [](Communicator& comm) -> std::string {
+    Collectives collectives(comm);
+    std::vector<float> first(4, 1.0f), bad(comm.rank() == 0 ? 2 : 3), worse = bad, last(4, 2.0f);
+    const ReduceOptions sum{.op = ReduceOp::kSum};
+    const std::vector<CollectiveHandle> handles = {collectives.AllReduce("first", View(first), sum),
+                                                   collectives.AllReduce("bad", View(bad), sum),
+                                                   collectives.AllReduce("worse", View(worse), sum),
+                                                   collectives.AllReduce("last", View(last), sum)};
+    const std::string error(MessageOf(WaitAll(handles)));
+    if (error.find("\"bad\"") == std::string::npos) return error;
+    for (const CollectiveHandle& handle : handles) {
+      if (!handle.Poll()) return "one is in flight";
+    }
+    if (first[0] != 2.0f || last[0] != 4.0f) return "a sum is wrong";
+    return std::string(MessageOf(WaitAll({handles[0], handles[3]})));
+  });
+  for (const std::string& of_rank : wrong) CHECK(of_rank == "");
+}
+
 TEST_CASE("named movements on ranks as threads") {
   for (const int size : {1, 2, 3, 4}) CheckAll(OneHost(size), testing::MovementCases());
 }
