@@ -6,7 +6,6 @@
 #include <google/protobuf/message.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,10 +48,9 @@ RuntimeOptions RuntimeOptionsFrom(const proto::RunConfig& run) {
   if (run.device() == proto::cpu) options.device = DeviceChoice::kCpu;
   if (run.device() == proto::cuda) options.device = DeviceChoice::kCuda;
   options.threads = run.threads();
-  // The environment variable wins over the default, not over what the user wrote.
-  if (run.has_comm_timeout() || std::getenv("DTRAIN_COMM_TIMEOUT") == nullptr) {
-    options.comm_timeout = ParseDuration(run.comm_timeout()).value_or(0);
-  }
+  // DTRAIN_COMM_TIMEOUT, which may be set for the first rank alone, wins over the default, not over
+  // what the user wrote.
+  if (run.has_comm_timeout()) options.comm_timeout = ParseDuration(run.comm_timeout()).value_or(0);
   return options;
 }
 
