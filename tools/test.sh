@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   tools/test.sh                 the tests of the release build
-#   tools/test.sh --sanitizers    before them, unit tests under ASan+UBSan and TSan, kernels under ASan
+#   tools/test.sh --sanitizers    before them, unit tests under ASan+UBSan and TSan, kernels under ASan, fuzzers
 set -euo pipefail
 case ${1:-} in
   '' | --sanitizers) [ $# -le 1 ] || { echo "test.sh: unknown argument $2" >&2; exit 2; } ;;
@@ -28,6 +28,11 @@ if [ "${1:-}" = --sanitizers ]; then
   mapfile -t kernel_tests < <(tools/list_tests.py --programs --preset host-executor-asan)
   cmake --build --preset host-executor-asan --target "${kernel_tests[@]}"
   ctest --preset host-executor-asan -j 2
+  # Parsers of files from elsewhere: their fuzzers name the sources they link, which else nobody would miss.
+  install_packages clang-14
+  configure_preset fuzz
+  cmake --build build/fuzz --target fuzzers
+  ctest --test-dir build/fuzz -L fuzz -j 2
 fi
 
 # In CI warnings are errors.
