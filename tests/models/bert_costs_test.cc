@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "testing/activation_peak.h"
 #include "testing/classification_batches.h"
 #include "testing/test_device.h"
 
@@ -29,20 +30,7 @@ BertClassifierOptions SmallOptions() {
 int64_t MeasuredPeak(const BertClassifierOptions& options, const ActivationOptions& activations,
                      const ClassificationBatch& batch) {
   BertClassifier model(options);
-  model.Allocate(testing::TestDevice(), activations.compute_type, 1);
-  Context ctx(testing::TestDevice(), {.compute_type = activations.compute_type,
-                                      .recompute = activations.recompute,
-                                      .recompute_every = activations.recompute_every});
-  ctx.set_training(activations.training);
-  if (activations.training) {
-    model.Forward(batch, ctx);
-    model.Backward(ctx);
-  } else {
-    ClassificationOutputs outputs;
-    model.Forward(batch, ctx, &outputs);
-  }
-  CHECK(ctx.activations().used() == 0);
-  return static_cast<int64_t>(ctx.activations().peak());
+  return testing::MeasuredPeak<ClassificationOutputs>(model, activations, batch);
 }
 
 std::vector<ActivationOptions> Policies() {

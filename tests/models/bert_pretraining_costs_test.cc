@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "testing/activation_peak.h"
 #include "testing/pretraining_batches.h"
 #include "testing/test_device.h"
 
@@ -31,20 +32,7 @@ BertPretrainingOptions SmallOptions(bool next_sentence) {
 int64_t MeasuredPeak(const BertPretrainingOptions& options, const ActivationOptions& activations,
                      const PretrainingBatch& batch) {
   BertPretraining model(options);
-  model.Allocate(testing::TestDevice(), activations.compute_type, 1);
-  Context ctx(testing::TestDevice(), {.compute_type = activations.compute_type,
-                                      .recompute = activations.recompute,
-                                      .recompute_every = activations.recompute_every});
-  ctx.set_training(activations.training);
-  if (activations.training) {
-    model.Forward(batch, ctx);
-    model.Backward(ctx);
-  } else {
-    PretrainingOutputs outputs;
-    model.Forward(batch, ctx, &outputs);
-  }
-  CHECK(ctx.activations().used() == 0);
-  return static_cast<int64_t>(ctx.activations().peak());
+  return testing::MeasuredPeak<PretrainingOutputs>(model, activations, batch);
 }
 
 // Random texts whose first tokens are not masked, as those of a vocabulary are not.

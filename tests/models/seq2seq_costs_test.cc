@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "testing/activation_peak.h"
 #include "testing/test_device.h"
 #include "testing/translation_batches.h"
 
@@ -37,20 +38,7 @@ int64_t MeasuredPeak(const Seq2SeqOptions& options, const ActivationOptions& act
   batch.source_length = static_cast<double>(batch.source_tokens) / sentences;
   batch.target_length = static_cast<double>(batch.target_tokens) / sentences;
   Seq2SeqTransformer model(options);
-  model.Allocate(testing::TestDevice(), activations.compute_type, 1);
-  Context ctx(testing::TestDevice(), {.compute_type = activations.compute_type,
-                                      .recompute = activations.recompute,
-                                      .recompute_every = activations.recompute_every});
-  ctx.set_training(activations.training);
-  if (activations.training) {
-    model.Forward(packed, ctx);
-    model.Backward(ctx);
-  } else {
-    std::vector<int32_t> outputs;
-    model.Forward(packed, ctx, &outputs);
-  }
-  CHECK(ctx.activations().used() == 0);
-  return static_cast<int64_t>(ctx.activations().peak());
+  return testing::MeasuredPeak<std::vector<int32_t>>(model, activations, packed);
 }
 
 std::vector<ActivationOptions> Policies() {
