@@ -8,6 +8,7 @@
 
 #include "dtrain/nn/transformer_stack.h"
 #include "dtrain/ops/cast.h"
+#include "dtrain/tensor/copy.h"
 #include "testing/op_cases.h"
 #include "testing/test_device.h"
 
@@ -41,6 +42,14 @@ struct Pass {
   Values gradients;  // of all parameters
 };
 
+// Of a tensor that may lie where only its device reaches it.
+Values ValuesOnDevice(const Tensor& tensor) {
+  Stream stream(TestDevice());
+  Tensor visible = Empty(TestArena(), tensor.shape(), tensor.dtype());
+  CopyTensor(tensor, visible, stream);
+  return ValuesOf(visible);
+}
+
 // Forward and backward of freshly initialised weights; `y` and `dy` are those of SomeRows() however
 // many rows are computed.
 Pass Run(bool some_rows, const ContextOptions& context) {
@@ -66,7 +75,7 @@ Pass Run(bool some_rows, const ContextOptions& context) {
   Tensor none;
   const Tensor dx = stack.Backward(std::move(d_output), inputs, none, ctx);
   FinishOps();
-  return {ValuesOf(y), ValuesOf(dx), ValuesOf(parameters.gradients())};
+  return {ValuesOnDevice(y), ValuesOnDevice(dx), ValuesOnDevice(parameters.gradients())};
 }
 
 // Of the whole: with three layers, single gradients in bfloat16 differ by more than one rounding.
