@@ -14,6 +14,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/internal/copy_choice.h"
 #include "dtrain/comm/self_communicator.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
@@ -74,6 +75,14 @@ TEST_CASE("ranks as threads that share no memory pass the suite") {
 TEST_CASE("messages cut into the smallest pieces pass the suite") {
   CheckAll(testing::OneHost(3), {.piece_bytes = 8192, .small_bytes = 0, .shared_memory = false});
   CheckAll(testing::OneHost(3), {.small_bytes = 0, .slot_bytes = 4096});
+}
+
+TEST_CASE("pieces that go through the caches and past them in turns pass the suite") {
+  for (const int size : {2, 3}) {
+    // The least that counts as large, of which the longest values are many.
+    const auto slices = static_cast<int64_t>(internal::CopyChoice::kLeastBytes);
+    CheckAll(testing::OneHost(size), {.small_bytes = 0, .slot_bytes = size * slices});
+  }
 }
 
 TEST_CASE("more ranks on a host than a slot has cache lines sum by messages") {

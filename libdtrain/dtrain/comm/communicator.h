@@ -70,7 +70,7 @@ struct CommunicatorOptions {
   std::string record_directory{};
   bool nccl = true;                // between GPUs; false: through the host's memory
   bool shared_memory = true;       // between ranks of a host; false: messages
-  int64_t slot_bytes = 512 << 10;  // of shared memory: what a rank shows the others at a time
+  int64_t slot_bytes = 256 << 10;  // of shared memory: what a rank shows the others at a time
 };
 
 // A collective in flight. The memory it works on must stay untouched until Test() gave true or

@@ -28,7 +28,7 @@ CombineOp OpOf(ReduceOp op) {
 }  // namespace
 
 void Combine(DType dtype, ReduceOp op, std::span<const std::byte* const> sources, int64_t count,
-             int divisor, std::byte* out, std::byte* copy) {
+             int divisor, std::byte* out, std::byte* copy, bool copy_past_caches) {
   DT_CHECK(!sources.empty());
   const CombineArgs args{.op = OpOf(op),
                          .sources = sources.data(),
@@ -36,7 +36,8 @@ void Combine(DType dtype, ReduceOp op, std::span<const std::byte* const> sources
                          .count = count,
                          .divisor = op == ReduceOp::kAverage ? divisor : 1,
                          .out = out,
-                         .copy = copy};
+                         .copy = copy,
+                         .copy_past_caches = copy_past_caches};
   switch (dtype) {
     case DType::kFloat32:
       return CombineKernelCpu<float>(args);

@@ -15,9 +15,10 @@ namespace dtrain::internal {
 // out[i] = op(sources[0][i], sources[1][i], ...), taken pair by pair as in ((0 1) (2 3)) ((4 5) 6):
 // where hosts hold two, four, ... ranks each, reducing within hosts first gives the same bits.
 // 16-bit floats are combined in float and rounded once. kAverage adds, then divides by `divisor`.
-// `out` may be one of the sources; `copy` gets the same elements where it is not null.
+// `out` may be one of the sources; `copy` gets the same elements where it is not null, with
+// `copy_past_caches` by StreamCopy().
 void Combine(DType dtype, ReduceOp op, std::span<const std::byte* const> sources, int64_t count,
-             int divisor, std::byte* out, std::byte* copy = nullptr);
+             int divisor, std::byte* out, std::byte* copy = nullptr, bool copy_past_caches = false);
 
 }  // namespace dtrain::internal
 

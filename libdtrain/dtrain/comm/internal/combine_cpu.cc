@@ -4,6 +4,7 @@
 
 #include "dtrain/base/dtype.h"
 #include "dtrain/comm/internal/combine_kernel.h"
+#include "dtrain/comm/internal/stream_copy.h"
 
 #if defined(__F16C__)
 #include <immintrin.h>
@@ -169,8 +170,13 @@ void CombineBlocks(const CombineArgs& args, const F& merge) {
     T* const to = reinterpret_cast<T*>(args.out) + begin;
     Narrow(result, to, n);
     if (args.copy == nullptr) continue;
-    std::memcpy(static_cast<void*>(reinterpret_cast<T*>(args.copy) + begin), to,
-                static_cast<size_t>(n) * sizeof(T));
+    const size_t bytes = static_cast<size_t>(n) * sizeof(T);
+    std::byte* const copy = args.copy + begin * static_cast<int64_t>(sizeof(T));
+    if (args.copy_past_caches) {
+      internal::StreamCopy(copy, reinterpret_cast<const std::byte*>(to), bytes);
+    } else {
+      std::memcpy(copy, to, bytes);
+    }
   }
 }
 

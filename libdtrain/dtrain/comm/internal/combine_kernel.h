@@ -20,6 +20,7 @@ struct CombineArgs {
   int divisor = 1;
   std::byte* out = nullptr;
   std::byte* copy = nullptr;  // may be null
+  bool copy_past_caches = false;
 };
 
 DT_DECLARE_CPU_KERNEL(CombineKernel, CombineArgs);  // for every DType

@@ -10,7 +10,9 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/status.h"
+#include "dtrain/base/timer.h"
 #include "dtrain/comm/internal/combine.h"
+#include "dtrain/comm/internal/stream_copy.h"
 
 namespace dtrain::internal {
 
@@ -53,8 +55,9 @@ bool SharedChannel::AllReached(Flag flag, int64_t value) const {
   return true;
 }
 
-void SharedChannel::EndTurn(int64_t pieces) {
+void SharedChannel::EndTurn(int64_t pieces, int64_t large_pieces) {
   first_piece_ += pieces;
+  first_large_piece_ += large_pieces;
   ++turn_;
 }
 
@@ -77,6 +80,11 @@ SharedExchange::SharedExchange(SharedChannel* channel, ExchangePlan plan, bool s
     DT_CHECK_GE(count, 0);
     pieces_ = std::max(pieces_, (count + piece_elements_ - 1) / piece_elements_);
   }
+  // By the first slice: ranks must count alike.
+  while (!small_ && large_pieces_ < pieces_ &&
+         RangeOf(/*place=*/0, large_pieces_).bytes >= CopyChoice::kLeastBytes) {
+    ++large_pieces_;
+  }
   // Behind what throws: an exchange that never begins must not keep those behind it waiting.
   ticket_ = channel->NewTicket();
 }
@@ -93,23 +101,43 @@ std::byte* SharedExchange::SliceSlot(int member, int64_t piece, int place) const
   return channel_->Slot(member, base_ + piece) + (small_ ? 0 : place * stride_);
 }
 
+void SharedExchange::Do(void (SharedExchange::*step)(int64_t), int64_t piece) {
+  CopyChoice& choice = channel_->copy_choice();
+  const int64_t large_piece = channel_->first_large_piece() + piece;
+  if (piece >= large_pieces_ || !choice.Timed(large_piece)) return (this->*step)(piece);
+  const Timer timer;
+  (this->*step)(piece);
+  choice.Add(large_piece, RangeOf(/*place=*/0, piece).bytes, timer.Seconds());
+}
+
+bool SharedExchange::PastCaches(int64_t piece) const {
+  return piece < large_pieces_ &&
+         channel_->copy_choice().PastCaches(channel_->first_large_piece() + piece);
+}
+
 void SharedExchange::Fill(int64_t piece) {
   const int me = channel_->me();
+  const bool past_caches = PastCaches(piece);
   const auto fill = [&](int place) {
     const Range range = RangeOf(place, piece);
     if (range.bytes == 0) return;
-    std::memcpy(SliceSlot(me, piece, place), At(range.begin), range.bytes);
+    if (past_caches) {
+      StreamCopy(SliceSlot(me, piece, place), At(range.begin), range.bytes);
+    } else {
+      std::memcpy(SliceSlot(me, piece, place), At(range.begin), range.bytes);
+    }
     const bool to_one = plan_.reduce && !small_;
     channel_->AddBytesSent(static_cast<int64_t>(range.bytes) *
                            (to_one ? 1 : channel_->members() - 1));
   };
   if (small_ || !plan_.reduce) {
     fill(me);
-    return;
+  } else {
+    for (int place = 0; place < channel_->members(); ++place) {
+      if (place != me) fill(place);
+    }
   }
-  for (int place = 0; place < channel_->members(); ++place) {
-    if (place != me) fill(place);
-  }
+  if (past_caches) FinishStreamCopies();
 }
 
 void SharedExchange::Reduce(int64_t piece) {
@@ -120,10 +148,12 @@ void SharedExchange::Reduce(int64_t piece) {
   for (int member = 0; member < channel_->members(); ++member) {
     sources.push_back(member == me ? At(mine.begin) : SliceSlot(member, piece, me));
   }
+  const bool past_caches = PastCaches(piece);
   std::byte* const shown = copies_out_ ? SliceSlot(me, piece, me) : nullptr;
   Combine(plan_.dtype, plan_.op, sources, static_cast<int64_t>(mine.bytes) / element_bytes_,
-          plan_.divisor, At(mine.begin), shown);
+          plan_.divisor, At(mine.begin), shown, past_caches);
   if (!copies_out_) return;
+  if (past_caches) FinishStreamCopies();
   channel_->AddBytesSent(static_cast<int64_t>(mine.bytes) * (channel_->members() - 1));
 }
 
@@ -173,6 +203,13 @@ void SharedExchange::CheckHeaders() {
   }
 }
 
+void SharedExchange::FinishPiece(int64_t piece) {
+  if (piece < large_pieces_) {
+    channel_->copy_choice().Finish(channel_->first_large_piece() + piece);
+  }
+  channel_->Raise(SharedChannel::kDone, base_ + piece + 1);
+}
+
 bool SharedExchange::TryFill() {
   if (filled_ == pieces_) return false;
   const int64_t piece = base_ + filled_;
@@ -183,7 +220,7 @@ bool SharedExchange::TryFill() {
     return false;
   }
   if (filled_ == 0) *channel_->HeaderOf(channel_->me(), piece) = MyHeader();
-  Fill(filled_++);
+  Do(&SharedExchange::Fill, filled_++);
   channel_->Raise(SharedChannel::kFilled, piece + 1);
   return true;
 }
@@ -193,11 +230,9 @@ bool SharedExchange::TryReduce() {
   const int64_t piece = base_ + reduced_;
   if (!channel_->AllReached(SharedChannel::kFilled, piece + 1)) return false;
   CheckHeaders();
-  Reduce(reduced_++);
+  Do(&SharedExchange::Reduce, reduced_++);
   channel_->Raise(SharedChannel::kReduced, piece + 1);
-  if (copies_out_) return true;
-  done_ = reduced_;
-  channel_->Raise(SharedChannel::kDone, piece + 1);
+  if (!copies_out_) FinishPiece(done_++);
   return true;
 }
 
@@ -209,8 +244,8 @@ bool SharedExchange::TryCopyOut() {
     return false;
   }
   CheckHeaders();
-  CopyOut(done_++);
-  channel_->Raise(SharedChannel::kDone, piece + 1);
+  Do(&SharedExchange::CopyOut, done_);
+  FinishPiece(done_++);
   return true;
 }
 
@@ -223,7 +258,7 @@ bool SharedExchange::Progress() {
   while (TryCopyOut() || TryReduce() || TryFill()) {
   }
   if (done_ < pieces_) return false;
-  channel_->EndTurn(pieces_);
+  channel_->EndTurn(pieces_, large_pieces_);
   return true;
 }
 

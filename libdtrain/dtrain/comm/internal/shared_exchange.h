@@ -3,8 +3,9 @@
 //
 // Each rank has slots in the shared memory. Piece by piece, an allreduce is: copy the others'
 // slices of my data into my slot; reduce my slice from all slots, leave the result in mine; copy
-// the others' results out of their slots. Slots and data stay in the caches: memory is read once
-// and written once. Flags that only grow say how far each rank is; nobody calls the kernel.
+// the others' results out of their slots. Slots stay in the caches, where ranks share one
+// (copy_choice.h): then memory is read once and written once. Flags that only grow say how far each
+// rank is; nobody calls the kernel.
 #ifndef DTRAIN_COMM_INTERNAL_SHARED_EXCHANGE_H_
 #define DTRAIN_COMM_INTERNAL_SHARED_EXCHANGE_H_
 
@@ -14,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include "dtrain/comm/internal/copy_choice.h"
 #include "dtrain/comm/internal/operation.h"
 #include "dtrain/comm/internal/shared_segment.h"
 
@@ -56,10 +58,12 @@ class SharedChannel {
 
   int64_t NewTicket() { return next_ticket_++; }
   bool IsTurn(int64_t ticket) const { return ticket == turn_; }
-  // The operation whose turn it was used `pieces` pieces.
-  void EndTurn(int64_t pieces);
-  // Pieces of all operations before this one.
+  // The operation whose turn it was used `pieces` pieces, `large_pieces` of them large.
+  void EndTurn(int64_t pieces, int64_t large_pieces);
+  // Pieces of all operations before this one, and those that CopyChoice counts.
   int64_t first_piece() const { return first_piece_; }
+  int64_t first_large_piece() const { return first_large_piece_; }
+  CopyChoice& copy_choice() { return copy_choice_; }
   // Counts what this rank has done: unchanged means that it waits.
   int64_t moves() const { return moves_; }
   // What messages would have sent.
@@ -82,6 +86,8 @@ class SharedChannel {
   int64_t next_ticket_ = 0;
   int64_t turn_ = 0;
   int64_t first_piece_ = 0;
+  int64_t first_large_piece_ = 0;
+  CopyChoice copy_choice_;
   int64_t moves_ = 0;
   int64_t bytes_sent_ = 0;
 };
@@ -106,12 +112,16 @@ class SharedExchange final : public Operation {
   SharedChannel::Header MyHeader() const;
   // Throws CommError where another rank does something else.
   void CheckHeaders();
+  // Calls a step below, and tells the CopyChoice what it took where that wants to know.
+  void Do(void (SharedExchange::*step)(int64_t), int64_t piece);
+  bool PastCaches(int64_t piece) const;
   bool TryFill();
   bool TryReduce();
   bool TryCopyOut();
   void Fill(int64_t piece);
   void Reduce(int64_t piece);
   void CopyOut(int64_t piece);
+  void FinishPiece(int64_t piece);
 
   SharedChannel* channel_;
   ExchangePlan plan_;
@@ -122,6 +132,7 @@ class SharedExchange final : public Operation {
   int64_t piece_elements_;
   int64_t stride_;  // bytes from one slice to the next in a slot
   int64_t pieces_ = 0;
+  int64_t large_pieces_ = 0;  // the first ones
   int64_t ticket_ = -1;
   bool checked_ = false;
   int64_t base_ = -1;  // first piece in the channel's count; -1 before this one's turn

@@ -1,0 +1,45 @@
+// copy_choice.cc - which pieces are tried, and what their times say.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/comm/internal/copy_choice.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace dtrain::internal {
+
+bool CopyChoice::PastCaches(int64_t piece) const {
+  const int64_t place = piece % kPeriod;
+  return place < 2 * kTrial ? place >= kTrial : past_caches_;
+}
+
+bool CopyChoice::Timed(int64_t piece) const {
+  const int64_t place = piece % kPeriod;
+  return place < 2 * kTrial && place % kTrial >= kTimed;
+}
+
+void CopyChoice::Add(int64_t piece, size_t bytes, double seconds) {
+  Cost& cost = (PastCaches(piece) ? past_ : through_)[static_cast<size_t>(piece % kTimed)];
+  cost.seconds += seconds;
+  cost.bytes = bytes;
+}
+
+void CopyChoice::Finish(int64_t piece) {
+  if (piece % kPeriod != 2 * kTrial - 1) return;
+  // The second least: neither one that another process interrupted nor one that was in luck.
+  const auto typical = [](const Costs& costs) {
+    std::array<double, kTimed> seconds{};
+    std::transform(costs.begin(), costs.end(), seconds.begin(), [](const Cost& cost) {
+      return cost.bytes > 0 ? cost.seconds / static_cast<double>(cost.bytes)
+                            : std::numeric_limits<double>::infinity();
+    });
+    std::nth_element(seconds.begin(), seconds.begin() + 1, seconds.end());
+    return seconds[1];
+  };
+  // Not for a difference as small as the noise.
+  constexpr double kGain = 1.1;
+  past_caches_ = typical(through_) > kGain * typical(past_);
+  through_ = {};
+  past_ = {};
+}
+
+}  // namespace dtrain::internal
