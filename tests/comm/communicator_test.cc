@@ -14,7 +14,6 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
-#include "dtrain/comm/internal/copy_choice.h"
 #include "dtrain/comm/self_communicator.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
@@ -77,11 +76,62 @@ TEST_CASE("messages cut into the smallest pieces pass the suite") {
   CheckAll(testing::OneHost(3), {.small_bytes = 0, .slot_bytes = 4096});
 }
 
-TEST_CASE("pieces that go through the caches and past them in turns pass the suite") {
-  for (const int size : {2, 3}) {
-    // The least that counts as large, of which the longest values are many.
-    const auto slices = static_cast<int64_t>(internal::CopyChoice::kLeastBytes);
-    CheckAll(testing::OneHost(size), {.small_bytes = 0, .slot_bytes = size * slices});
+// Sums, scattered sums and gathers of many large pieces, the last of an odd size: the first go
+// through the caches, then some go past them. What is wrong, or nothing.
+template <typename T>
+std::string ExchangeLarge(Communicator& comm) {
+  constexpr int64_t kBytes = 40 * (64 << 10) + 3 * 7919 * 8;
+  const auto count = kBytes / static_cast<int64_t>(sizeof(T));
+  const auto of_rank = [](int rank, int64_t i) {
+    return static_cast<T>(static_cast<float>((i * 7 + rank) % 5));
+  };
+  const auto sum = [&](int64_t i) {
+    float total = 0;
+    for (int r = 0; r < comm.size(); ++r) total += static_cast<float>(of_rank(r, i));
+    return static_cast<T>(total);
+  };
+  std::vector<T> values(static_cast<size_t>(count));
+  const auto fill = [&] {
+    for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] = of_rank(comm.rank(), i);
+  };
+  const auto check = [&](const char* what, int64_t begin, int64_t end) -> std::string {
+    for (int64_t i = begin; i < end; ++i) {
+      if (static_cast<float>(values[static_cast<size_t>(i)]) != static_cast<float>(sum(i))) {
+        return std::string(what) + " at " + std::to_string(i);
+      }
+    }
+    return "";
+  };
+  fill();
+  comm.AllReduce(std::span<T>(values), ReduceOp::kSum);
+  std::string wrong = check("sum", 0, count);
+  if (!wrong.empty()) return wrong;
+  fill();
+  std::vector<int64_t> offsets = {0};
+  for (int r = 1; r <= comm.size(); ++r) offsets.push_back(count * r / comm.size());
+  comm.ReduceScatter(values.data(), offsets, kDTypeOf<T>, ReduceOp::kSum);
+  const auto me = static_cast<size_t>(comm.rank());
+  wrong = check("scattered sum", offsets[me], offsets[me + 1]);
+  if (!wrong.empty()) return wrong;
+  for (int64_t& offset : offsets) offset *= static_cast<int64_t>(sizeof(T));
+  comm.AllGatherV(values.data(), offsets);
+  return check("gathered sum", 0, count);
+}
+
+TEST_CASE("pieces that go past the caches are summed, scattered and gathered") {
+  const auto check = [](const std::vector<std::string>& hosts, auto run) {
+    const CommunicatorOptions options{.timeout_seconds = 20, .slot_bytes = 64 << 10};
+    for (const std::string& wrong : RunRanksOn(hosts, run, options)) CHECK(wrong == "");
+  };
+  for (const auto& hosts :
+       {testing::OneHost(2), testing::OneHost(3), std::vector<std::string>{"a", "a", "b", "b"}}) {
+    check(hosts, ExchangeLarge<float>);
+    check(hosts, ExchangeLarge<double>);
+    check(hosts, ExchangeLarge<BFloat16>);
+    check(hosts, ExchangeLarge<Float16>);
+    check(hosts, ExchangeLarge<int32_t>);
+    check(hosts, ExchangeLarge<int64_t>);
+    check(hosts, ExchangeLarge<uint8_t>);
   }
 }
 

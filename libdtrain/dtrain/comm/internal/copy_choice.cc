@@ -9,7 +9,9 @@ namespace dtrain::internal {
 
 bool CopyChoice::PastCaches(int64_t piece) const {
   const int64_t place = piece % kPeriod;
-  return place < 2 * kTrial ? place >= kTrial : past_caches_;
+  if (place >= 2 * kTrial) return past_caches_;
+  const bool past_first = piece / kPeriod % 2 == 1;
+  return (place < kTrial) == past_first;
 }
 
 bool CopyChoice::Timed(int64_t piece) const {

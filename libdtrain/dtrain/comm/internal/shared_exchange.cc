@@ -55,9 +55,8 @@ bool SharedChannel::AllReached(Flag flag, int64_t value) const {
   return true;
 }
 
-void SharedChannel::EndTurn(int64_t pieces, int64_t large_pieces) {
+void SharedChannel::EndTurn(int64_t pieces) {
   first_piece_ += pieces;
-  first_large_piece_ += large_pieces;
   ++turn_;
 }
 
@@ -67,7 +66,8 @@ SharedExchange::SharedExchange(SharedChannel* channel, ExchangePlan plan, bool s
       small_(small),
       reduces_(plan_.reduce || small),
       copies_out_(plan_.gather && !small),
-      element_bytes_(static_cast<int64_t>(SizeOf(plan_.dtype))) {
+      element_bytes_(static_cast<int64_t>(SizeOf(plan_.dtype))),
+      large_(&channel->Large(reduces_, copies_out_)) {
   DT_CHECK_EQ(plan_.offsets.size(), plan_.group.size() + 1);
   DT_CHECK_EQ(plan_.group.size(), static_cast<size_t>(channel->members()));
   // Slices start at cache lines.
@@ -80,9 +80,8 @@ SharedExchange::SharedExchange(SharedChannel* channel, ExchangePlan plan, bool s
     DT_CHECK_GE(count, 0);
     pieces_ = std::max(pieces_, (count + piece_elements_ - 1) / piece_elements_);
   }
-  // By the first slice: ranks must count alike.
-  while (!small_ && large_pieces_ < pieces_ &&
-         RangeOf(/*place=*/0, large_pieces_).bytes >= CopyChoice::kLeastBytes) {
+  // Later pieces are not larger.
+  while (!small_ && large_pieces_ < pieces_ && BytesOf(large_pieces_) >= CopyChoice::kLeastBytes) {
     ++large_pieces_;
   }
   // Behind what throws: an exchange that never begins must not keep those behind it waiting.
@@ -101,18 +100,23 @@ std::byte* SharedExchange::SliceSlot(int member, int64_t piece, int place) const
   return channel_->Slot(member, base_ + piece) + (small_ ? 0 : place * stride_);
 }
 
-void SharedExchange::Do(void (SharedExchange::*step)(int64_t), int64_t piece) {
-  CopyChoice& choice = channel_->copy_choice();
-  const int64_t large_piece = channel_->first_large_piece() + piece;
-  if (piece >= large_pieces_ || !choice.Timed(large_piece)) return (this->*step)(piece);
+size_t SharedExchange::BytesOf(int64_t piece) const {
+  size_t bytes = 0;
+  for (int place = 0; place < channel_->members(); ++place) bytes += RangeOf(place, piece).bytes;
+  return bytes;
+}
+
+void SharedExchange::RunStep(void (SharedExchange::*step)(int64_t), int64_t piece) {
+  if (piece >= large_pieces_ || !large_->choice.Timed(large_->count + piece)) {
+    return (this->*step)(piece);
+  }
   const Timer timer;
   (this->*step)(piece);
-  choice.Add(large_piece, RangeOf(/*place=*/0, piece).bytes, timer.Seconds());
+  large_->choice.Add(large_->count + piece, BytesOf(piece), timer.Seconds());
 }
 
 bool SharedExchange::PastCaches(int64_t piece) const {
-  return piece < large_pieces_ &&
-         channel_->copy_choice().PastCaches(channel_->first_large_piece() + piece);
+  return piece < large_pieces_ && large_->choice.PastCaches(large_->count + piece);
 }
 
 void SharedExchange::Fill(int64_t piece) {
@@ -204,9 +208,7 @@ void SharedExchange::CheckHeaders() {
 }
 
 void SharedExchange::FinishPiece(int64_t piece) {
-  if (piece < large_pieces_) {
-    channel_->copy_choice().Finish(channel_->first_large_piece() + piece);
-  }
+  if (piece < large_pieces_) large_->choice.Finish(large_->count + piece);
   channel_->Raise(SharedChannel::kDone, base_ + piece + 1);
 }
 
@@ -220,7 +222,7 @@ bool SharedExchange::TryFill() {
     return false;
   }
   if (filled_ == 0) *channel_->HeaderOf(channel_->me(), piece) = MyHeader();
-  Do(&SharedExchange::Fill, filled_++);
+  RunStep(&SharedExchange::Fill, filled_++);
   channel_->Raise(SharedChannel::kFilled, piece + 1);
   return true;
 }
@@ -230,7 +232,7 @@ bool SharedExchange::TryReduce() {
   const int64_t piece = base_ + reduced_;
   if (!channel_->AllReached(SharedChannel::kFilled, piece + 1)) return false;
   CheckHeaders();
-  Do(&SharedExchange::Reduce, reduced_++);
+  RunStep(&SharedExchange::Reduce, reduced_++);
   channel_->Raise(SharedChannel::kReduced, piece + 1);
   if (!copies_out_) FinishPiece(done_++);
   return true;
@@ -244,7 +246,7 @@ bool SharedExchange::TryCopyOut() {
     return false;
   }
   CheckHeaders();
-  Do(&SharedExchange::CopyOut, done_);
+  RunStep(&SharedExchange::CopyOut, done_);
   FinishPiece(done_++);
   return true;
 }
@@ -258,7 +260,8 @@ bool SharedExchange::Progress() {
   while (TryCopyOut() || TryReduce() || TryFill()) {
   }
   if (done_ < pieces_) return false;
-  channel_->EndTurn(pieces_, large_pieces_);
+  large_->count += large_pieces_;
+  channel_->EndTurn(pieces_);
   return true;
 }
 

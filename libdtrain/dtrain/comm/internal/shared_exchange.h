@@ -26,6 +26,7 @@ namespace dtrain::internal {
 class SharedChannel {
  public:
   static constexpr int64_t kSlots = 4;
+  static_assert(CopyChoice::kTimed >= kSlots);
   // How many pieces a rank has copied in, has reduced, and no longer needs of the others.
   enum Flag { kFilled, kReduced, kDone };
   // What a rank does, beside the first piece of it: all ranks must do the same.
@@ -59,11 +60,15 @@ class SharedChannel {
   int64_t NewTicket() { return next_ticket_++; }
   bool IsTurn(int64_t ticket) const { return ticket == turn_; }
   // The operation whose turn it was used `pieces` pieces, `large_pieces` of them large.
-  void EndTurn(int64_t pieces, int64_t large_pieces);
-  // Pieces of all operations before this one, and those that CopyChoice counts.
+  void EndTurn(int64_t pieces);
+  // Pieces of all operations before this one.
   int64_t first_piece() const { return first_piece_; }
-  int64_t first_large_piece() const { return first_large_piece_; }
-  CopyChoice& copy_choice() { return copy_choice_; }
+  // Of all large pieces of one kind of exchange.
+  struct LargePieces {
+    int64_t count = 0;
+    CopyChoice choice;
+  };
+  LargePieces& Large(bool reduce, bool gather) { return large_[reduce ? 1 : 0][gather ? 1 : 0]; }
   // Counts what this rank has done: unchanged means that it waits.
   int64_t moves() const { return moves_; }
   // What messages would have sent.
@@ -86,8 +91,7 @@ class SharedChannel {
   int64_t next_ticket_ = 0;
   int64_t turn_ = 0;
   int64_t first_piece_ = 0;
-  int64_t first_large_piece_ = 0;
-  CopyChoice copy_choice_;
+  LargePieces large_[2][2];
   int64_t moves_ = 0;
   int64_t bytes_sent_ = 0;
 };
@@ -112,8 +116,9 @@ class SharedExchange final : public Operation {
   SharedChannel::Header MyHeader() const;
   // Throws CommError where another rank does something else.
   void CheckHeaders();
+  size_t BytesOf(int64_t piece) const;  // all slices of it
   // Calls a step below, and tells the CopyChoice what it took where that wants to know.
-  void Do(void (SharedExchange::*step)(int64_t), int64_t piece);
+  void RunStep(void (SharedExchange::*step)(int64_t), int64_t piece);
   bool PastCaches(int64_t piece) const;
   bool TryFill();
   bool TryReduce();
@@ -133,6 +138,7 @@ class SharedExchange final : public Operation {
   int64_t stride_;  // bytes from one slice to the next in a slot
   int64_t pieces_ = 0;
   int64_t large_pieces_ = 0;  // the first ones
+  SharedChannel::LargePieces* large_;
   int64_t ticket_ = -1;
   bool checked_ = false;
   int64_t base_ = -1;  // first piece in the channel's count; -1 before this one's turn

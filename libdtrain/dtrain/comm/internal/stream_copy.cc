@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/internal/stream_copy.h"
 
+#include <cstdint>
 #include <cstring>
+
+#include "dtrain/base/check.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -14,6 +17,7 @@ namespace dtrain::internal {
 
 void StreamCopy(std::byte* to, const std::byte* from, size_t bytes) {
   constexpr size_t kLine = 64;  // whole lines: the processor sends half written ones twice
+  DT_CHECK_EQ(reinterpret_cast<uintptr_t>(to) % kLine, 0u);
   size_t i = 0;
   for (; i + kLine <= bytes; i += kLine) {
     auto* const line = reinterpret_cast<__m128i*>(to + i);
