@@ -222,9 +222,8 @@ train_ranks() {
 # losses_of NAME RANKS WAY: trains as one rank does, with gradients going NCCL's way.
 losses_of() {
   local name=$1 ranks=$2 way=$3
-  # Ranks draw their dropout each for themselves.
   attempt "losses $name" "$test_seconds" train_ranks "losses $name" "$ranks" \
-    --max_steps=$agree_steps trainer.precision=fp32 trainer.log_every=1 model.dropout=0 || return
+    --max_steps=$agree_steps trainer.precision=fp32 trainer.log_every=1 || return
   [ "$ranks" != 1 ] || return 0
   grep -qs "from GPU to GPU: NCCL .*$way" "$logs/run losses $name/logs"/rank-*.log ||
     record "losses $name: NCCL does not connect them" 'not run' 0

@@ -41,10 +41,12 @@ LossSums Accumulate(SentimentModel& model, GradientReducer& reducer, const Train
   const int64_t begin = state.position.sample;
   const int64_t end = std::min(begin + kUpdateReviews, kEpochReviews);
   for (int64_t i = 0; i < kMicroBatches; ++i) {
-    const Reviews batch = MakeReviews(begin + i * comm.size() + comm.rank(), end,
-                                      kMicroBatches * comm.size());  // its share of the update
-    // Dropout draws by this number: no two passes draw the same, and a resumed run draws on.
-    ctx.set_step(static_cast<uint32_t>(state.step * kMicroBatches + i));
+    Reviews batch = MakeReviews(begin + i * comm.size() + comm.rank(), end,
+                                kMicroBatches * comm.size());  // its share of the update
+    // Dropout draws by the update and the numbers of the rows: a resumed run draws on, and ranks
+    // drop what one process would.
+    ctx.set_step(state.step, i);
+    batch.sequences.set_row_numbers(ctx.Upload(batch.sequences.NumberRows()));
     const bool is_last = i == kMicroBatches - 1;
     if (is_last) reducer.Listen();  // only now gradients are complete, and travel
     if (!batch.labels.empty()) {

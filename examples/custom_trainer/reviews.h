@@ -27,6 +27,7 @@ struct Reviews {
 inline Reviews MakeReviews(int64_t first, int64_t end, int64_t stride) {
   Reviews batch;
   std::vector<int32_t> offsets = {0};
+  std::vector<int32_t> first_numbers;
   for (int64_t number = first; number < end; number += stride) {
     dtrain::RandomStream random({.seed = 7, .step = static_cast<uint32_t>(number)});
     const auto below = [&](int64_t bound) {
@@ -46,8 +47,10 @@ inline Reviews MakeReviews(int64_t first, int64_t end, int64_t stride) {
     }
     batch.labels.push_back(label);
     offsets.push_back(static_cast<int32_t>(batch.ids.size()));
+    first_numbers.push_back(static_cast<int32_t>(number * kMaxLength));
   }
   batch.sequences = dtrain::Sequences(std::move(offsets));
+  batch.sequences.set_first_numbers(std::move(first_numbers));
   return batch;
 }
 

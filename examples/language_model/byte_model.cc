@@ -25,7 +25,7 @@ int32_t Draw(const float* logits, float temperature, RandomStream& random) {
 
 }  // namespace
 
-void ByteBatch::Add(std::string_view text) {
+void ByteBatch::Add(std::string_view text, int32_t number) {
   int32_t previous = kBegin;
   for (const char character : text) {
     ids.push_back(previous);
@@ -33,6 +33,7 @@ void ByteBatch::Add(std::string_view text) {
     targets.push_back(previous);
   }
   offsets.push_back(static_cast<int32_t>(ids.size()));
+  first_numbers.push_back(number);
 }
 
 ByteModel::ByteModel(const ByteModelOptions& options, const Device& device)
@@ -60,6 +61,7 @@ LayerInputs ByteModel::Inputs() const { return {*sequences_, Tensor(), *sequence
 
 LossSums ByteModel::Forward(const ByteBatch& batch, Context& ctx) {
   sequences_ = batch.sequences();
+  if (ctx.training()) sequences_->set_row_numbers(ctx.Upload(sequences_->NumberRows()));
   Tensor x = embedding_.Forward(batch.ids, *sequences_, ctx);
   x = final_norm_.Forward(layers_.Forward(x, Inputs(), ctx), ctx);
   return loss_.Forward(x, ctx.Upload(batch.targets), none_, ctx);
@@ -68,6 +70,7 @@ LossSums ByteModel::Forward(const ByteBatch& batch, Context& ctx) {
 void ByteModel::Backward(Context& ctx) {
   const Tensor dx = final_norm_.Backward(loss_.Backward(), none_, ctx);
   embedding_.Backward(layers_.Backward(dx, Inputs(), none_, ctx), ctx);
+  sequences_.reset();  // and its numbers on the device
 }
 
 std::string ByteModel::Generate(std::string_view prompt, Context& ctx) {

@@ -28,9 +28,15 @@ struct ByteBatch {
   std::vector<int32_t> ids = {};
   std::vector<int32_t> targets = {};
   std::vector<int32_t> offsets = {0};
+  std::vector<int32_t> first_numbers = {};
 
-  void Add(std::string_view text);
-  dtrain::Sequences sequences() const { return dtrain::Sequences(offsets); }
+  // `number`: of the text's first byte among all of the update's, by which dropout draws.
+  void Add(std::string_view text, int32_t number);
+  dtrain::Sequences sequences() const {
+    dtrain::Sequences sequences(offsets);
+    sequences.set_first_numbers(first_numbers);
+    return sequences;
+  }
 };
 
 class ByteModel {

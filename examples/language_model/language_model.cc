@@ -61,7 +61,8 @@ class ByteTask final : public TrainingTask {
     }
     batch_ = {};
     for (int64_t i = comm_.rank(); i < kWindowsPerUpdate; i += comm_.size()) {
-      batch_.Add(Window(order_[static_cast<size_t>(position_.sample + i)]));
+      batch_.Add(Window(order_[static_cast<size_t>(position_.sample + i)]),
+                 static_cast<int32_t>(i * model_.options().window));
     }
     position_.sample += kWindowsPerUpdate;
     return 1;  // micro-batch
@@ -78,7 +79,7 @@ class ByteTask final : public TrainingTask {
     for (int64_t i = train_windows_ + comm_.rank() * each; i < windows; i += comm_.size() * each) {
       ByteBatch batch;
       for (int64_t w = i; w < std::min(i + each, windows); ++w) {
-        batch.Add(Window(static_cast<uint32_t>(w)));
+        batch.Add(Window(static_cast<uint32_t>(w)), /*number=*/0);
       }
       const LossSums loss = model_.Forward(batch, ctx);
       sums[0] += loss.nll;

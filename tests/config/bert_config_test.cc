@@ -224,7 +224,9 @@ TEST_CASE("the ways to spare a slow network reach the classifier's trainer") {
   CHECK(late.reducer.wire_type == DType::kBFloat16);
 }
 
-TEST_CASE("ranks draw other dropout, and paths are no part of what they agree on") {
+TEST_CASE(
+    "ranks draw other dropout of rows without numbers, and paths are no part of what they agree "
+    "on") {
   const proto::BertConfig config = Load(kData);
   const ContextOptions first = BertContextOf(config.trainer(), 5, 0);
   CHECK(first.seed == 5);

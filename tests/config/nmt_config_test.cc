@@ -139,7 +139,7 @@ TEST_CASE("the ways to spare a slow network reach the trainer") {
   CHECK(options({}).reducer.power_sgd.rank == 0);
 }
 
-TEST_CASE("ranks draw other dropout, of the run's seed") {
+TEST_CASE("ranks draw other dropout of rows without numbers, of the run's seed") {
   proto::NmtConfig config;
   REQUIRE(LoadConfig({.files = {}, .overrides = {"trainer.seed=9"}}, config).ok());
   const auto seed_of = [&](int rank) {

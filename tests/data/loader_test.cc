@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
+#include <numeric>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "data/test_files.h"
 #include "testing/file_testing.h"
@@ -84,6 +88,56 @@ TEST_CASE("updates hold the same samples for any number of ranks and micro-batch
   size_t samples = 0;
   for (const auto& update : updates) samples += update.size();
   CHECK(samples == 101);
+}
+
+TEST_CASE(
+    "each token of an update has a number, the same for any number of ranks and micro-batches") {
+  const TemporaryFolder dir;
+  const TokenShard shard = MakeShard(dir, 101);
+  // Of the second update: the numbers of each pair's first tokens, and all numbers.
+  struct Numbers {
+    std::map<int64_t, std::pair<int32_t, int32_t>> of_pairs;
+    std::vector<int32_t> source, target;
+  };
+  const auto number = [&](int ranks, int accumulation) {
+    Numbers numbers;
+    for (int rank = 0; rank < ranks; ++rank) {
+      LoaderOptions options = Options();
+      options.rank = rank;
+      options.num_ranks = ranks;
+      options.accumulation = accumulation;
+      BatchLoader loader = *BatchLoader::Create(shard, options);
+      loader.Next();
+      const LoadedBatch batch = loader.Next();
+      for (const PairBatch& micro : batch.micro_batches) {
+        for (size_t i = 0; i < micro.sample_indices.size(); ++i) {
+          numbers.of_pairs[micro.sample_indices[i]] = {micro.source.first_numbers()[i],
+                                                       micro.target.first_numbers()[i]};
+        }
+        const auto add = [](const Sequences& from, std::vector<int32_t>& to) {
+          const std::vector<int32_t> rows = from.NumberRows();
+          CHECK(static_cast<int64_t>(rows.size()) == from.tokens());
+          to.insert(to.end(), rows.begin(), rows.end());
+        };
+        add(micro.source, numbers.source);
+        add(micro.target, numbers.target);
+      }
+    }
+    for (std::vector<int32_t>* all : {&numbers.source, &numbers.target}) {
+      std::sort(all->begin(), all->end());
+      std::vector<int32_t> counted(all->size());
+      std::iota(counted.begin(), counted.end(), 0);
+      CHECK(*all == counted);
+    }
+    return numbers;
+  };
+  const Numbers whole = number(1, 1);
+  CHECK(whole.of_pairs.size() > 2);
+  // More parts than pairs, too.
+  for (const auto& [ranks, accumulation] : {std::pair{1, 3}, {2, 1}, {4, 2}, {5, 20}}) {
+    INFO(ranks << " ranks, " << accumulation << " micro-batches");
+    CHECK(number(ranks, accumulation).of_pairs == whole.of_pairs);
+  }
 }
 
 TEST_CASE("a run continues at its cursor on another number of ranks") {

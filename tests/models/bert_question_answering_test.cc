@@ -13,6 +13,7 @@
 #include "dtrain/nn/embedding.h"
 #include "dtrain/ops/cast.h"
 #include "testing/golden.h"
+#include "testing/numbered_batch.h"
 #include "testing/test_device.h"
 
 namespace dtrain {
@@ -172,7 +173,7 @@ TEST_CASE("counted activations and parameters of question answering are the real
         const auto model = Fresh(options, type);
         Context ctx(testing::TestDevice(), {.compute_type = type, .recompute = recompute});
         ctx.set_training(true);
-        model->Forward(batch, ctx);
+        model->Forward(testing::Numbered(batch), ctx);
         model->Backward(ctx);
         CHECK(costs.peak_bytes({.compute_type = type,
                                 .recompute = recompute,

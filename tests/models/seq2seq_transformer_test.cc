@@ -115,7 +115,7 @@ TEST_CASE("the gradient of a packed batch is the sum of its sentences' gradients
   CHECK(std::sqrt(difference / norm) < 1e-6);
 }
 
-TEST_CASE("one thread and two give the same bits") {
+TEST_CASE("one thread and two differ by the rounding of products alone") {
   Seq2SeqOptions options = SmallOptions();
   options.dropout = 0.1f;
   const auto pairs = RandomPairs(8, 30, options.vocab_size, 3);
@@ -123,7 +123,7 @@ TEST_CASE("one thread and two give the same bits") {
   const Pass one = RunOnce(options, {}, pairs, 0, 8);
   SetNumThreads(2);
   const Pass two = RunOnce(options, {}, pairs, 0, 8);
-  CHECK(one.sums.loss == two.sums.loss);
+  CHECK(one.sums.loss == Approx(two.sums.loss).epsilon(1e-8));
   // Products may split their sums by threads; everything else must not.
   double difference = 0.0;
   double norm = 0.0;

@@ -345,7 +345,8 @@ TEST_CASE("a feed-forward block and cross-attention behind the blocks before the
                           stage.WithBias(y, cross->output())) < kTolerance);
         add("encoder_attn", *cross_norm);
       }
-      const Tensor y = feed_forward.Forward(pre_norm ? final_norm.Forward(x, ctx) : x, ctx);
+      const Tensor y =
+          feed_forward.Forward(pre_norm ? final_norm.Forward(x, ctx) : x, Tensor(), ctx);
       CHECK(GoldenError(stage.golden(), "activation." + stack + ".layers.0.fc2",
                         stage.WithBias(y, feed_forward.output())) < kTolerance);
     }

@@ -17,6 +17,7 @@
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/squad.pb.h"
 #include "testing/file_testing.h"
+#include "testing/numbered_batch.h"
 #include "testing/pretraining_batches.h"
 
 namespace dtrain {
@@ -72,7 +73,7 @@ void CheckArenas(const std::vector<std::string>& overrides, const Make& make, co
             Approx(Bytes(parameters.compute_weights())).epsilon(0.02));
       Context context({}, BertContextOf(config.trainer(), 1, 0));
       context.set_training(true);
-      model->Forward(batch, context);
+      model->Forward(testing::Numbered(batch), context);
       model->Backward(context);
       CHECK(static_cast<double>(estimate.memory.activations) ==
             Approx(static_cast<double>(context.activations().peak())).epsilon(0.01));

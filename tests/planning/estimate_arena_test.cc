@@ -12,6 +12,7 @@
 #include "dtrain/optim/adam.h"
 #include "dtrain/planning/estimate.h"
 #include "testing/classification_batches.h"
+#include "testing/numbered_batch.h"
 #include "testing/tests_directory.h"
 #include "testing/translation_batches.h"
 
@@ -75,7 +76,7 @@ void CheckPreset(const std::string& name, const std::string& precision) {
     CHECK(estimate->plan.batch.target_tokens == batch.target.tokens());
     Context context({}, ContextOptionsOf(small.trainer(), 0));
     context.set_training(true);
-    model.Forward(batch, context);
+    model.Forward(testing::Numbered(batch), context);
     model.Backward(context);
     CHECK(
         IsWithin(estimate->memory.activations, static_cast<int64_t>(context.activations().peak())));
@@ -106,7 +107,7 @@ void CheckClassifier(const std::string& name, const std::string& precision) {
     CHECK(estimate->plan.batch.tokens == batch.sequences.tokens());
     Context context({}, BertContextOf(small.trainer(), 1, 0));
     context.set_training(true);
-    model.Forward(batch, context);
+    model.Forward(testing::Numbered(batch), context);
     model.Backward(context);
     CHECK(
         IsWithin(estimate->memory.activations, static_cast<int64_t>(context.activations().peak())));

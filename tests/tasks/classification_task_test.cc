@@ -38,6 +38,8 @@ TEST_CASE("a trained classifier does not depend on the number of ranks or on mic
   for (const LabelKind kind : {LabelKind::kClass, LabelKind::kValue, LabelKind::kMultiLabel}) {
     const ToyTexts texts(kind);
     Run run = MakeRun(texts);
+    run.task.model.bert.dropout = run.task.model.bert.attention_dropout = 0.1f;
+    run.task.model.classifier_dropout = 0.1f;
     const Result one = Train(run)[0];
     CHECK(one.exit_code == ExitCode::kDone);
     CHECK(one.losses.back() != one.losses.front());

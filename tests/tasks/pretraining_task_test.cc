@@ -73,6 +73,7 @@ TEST_CASE("a pre-trained model does not depend on the number of ranks or on micr
   for (const bool next_sentence : {true, false}) {
     Run run = MakeRun(texts);
     run.task.examples.next_sentence = next_sentence;
+    run.task.model.dropout = run.task.model.attention_dropout = 0.1f;
     const Result one = Train(run)[0];
     INFO(one.message);
     REQUIRE(one.exit_code == ExitCode::kDone);

@@ -8,6 +8,7 @@
 
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/costs.h"
+#include "testing/numbered_batch.h"
 #include "testing/test_device.h"
 
 namespace dtrain::testing {
@@ -21,7 +22,7 @@ int64_t MeasuredPeak(Model& model, const ActivationOptions& activations, const B
                              .recompute_every = activations.recompute_every});
   ctx.set_training(activations.training);
   if (activations.training) {
-    model.Forward(batch, ctx);
+    model.Forward(Numbered(batch), ctx);
     model.Backward(ctx);
   } else {
     Outputs outputs;

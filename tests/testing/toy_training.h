@@ -70,7 +70,7 @@ struct ToyRun {
   bool nccl = false;
   TranslationTaskOptions task;
   TrainerOptions trainer;
-  uint64_t seed = 1;  // of dropout; ranks draw other numbers
+  uint64_t seed = 1;  // of dropout
   Recompute recompute = Recompute::kNone;
   std::string resume = "never";
   StopFlags* stop_flags = nullptr;

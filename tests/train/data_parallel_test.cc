@@ -127,8 +127,13 @@ TEST_CASE("and where micro-batches are accumulated or empty") {
 
 // A run whose updates follow the gradients smoothly: with a tiny epsilon Adam makes whole steps of
 // gradients that are nothing but rounding.
-ToyRun SmoothRun(const ToyCorpus& corpus) {
+ToyRun SmoothRun(const ToyCorpus& corpus, bool dropout = false) {
   ToyRun run = MakeToyRun(corpus);
+  if (dropout) {
+    run.task.model.dropout = 0.2f;
+    run.task.model.attention_dropout = 0.1f;
+    run.task.model.activation_dropout = 0.1f;
+  }
   run.trainer.adam.epsilon = 1e-3f;
   run.trainer.adam.weight_decay = 0.01f;
   run.trainer.adam.ema_decay = 0.5f;
@@ -150,7 +155,9 @@ void CheckSameTraining(const ToyResult& actual, const ToyResult& expected) {
 
 TEST_CASE("trained weights do not depend on the number of ranks") {
   const ToyCorpus corpus;
-  ToyRun run = SmoothRun(corpus);
+  const bool dropout = GENERATE(false, true);
+  CAPTURE(dropout);
+  ToyRun run = SmoothRun(corpus, dropout);
   const ToyResult one = TrainToy(run)[0];
   CHECK(one.losses.back() < one.losses.front());
   for (const int ranks : {2, 4}) {
@@ -164,7 +171,9 @@ TEST_CASE("trained weights do not depend on the number of ranks") {
 
 TEST_CASE("trained weights do not depend on accumulation") {
   const ToyCorpus corpus;
-  ToyRun run = SmoothRun(corpus);
+  const bool dropout = GENERATE(false, true);
+  CAPTURE(dropout);
+  ToyRun run = SmoothRun(corpus, dropout);
   const ToyResult whole = TrainToy(run)[0];
   for (const int ranks : {1, 2}) {
     for (const int64_t micro_batch : {50, 17}) {

@@ -76,10 +76,15 @@ TEST_CASE("each pass of each update draws other random numbers for dropout") {
   ToyRun run = MakeToyRun(corpus);
   run.task.micro_batch_tokens = 50;
   std::vector<uint32_t> steps;
+  std::vector<uint32_t> updates;  // of rows with numbers
   run.before_forward = [&](Context& ctx) {
     steps.push_back(ctx.MakeDropout(0.5f, /*site=*/1).key.step);
+    const Tensor numbers = ctx.Upload(std::vector<int32_t>{0});
+    updates.push_back(ctx.MakeDropout(0.5f, /*site=*/1, numbers).key.step);
   };
   TrainToy(run);
+  for (size_t i = 0; i < updates.size(); ++i) CHECK(updates[i] == updates[i - i % 3]);
+  CHECK(std::set<uint32_t>(updates.begin(), updates.end()).size() == 5);
   CHECK(steps.size() == 15);  // of 5 updates, 3 passes in each
   CHECK(std::set<uint32_t>(steps.begin(), steps.end()).size() == steps.size());
 }

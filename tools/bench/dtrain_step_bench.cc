@@ -105,7 +105,10 @@ Sequences DrawLengths(int64_t count, int32_t longest, bool real, RandomStream& r
           2 + (random.NextBelow(longest - 1) + random.NextBelow(longest - 1)) / 2);
     offsets.push_back(offsets.back() + length);
   }
-  return Sequences(std::move(offsets));
+  Sequences sequences(offsets);
+  offsets.pop_back();
+  sequences.set_first_numbers(std::move(offsets));  // as a trainer's batches have
+  return sequences;
 }
 
 std::vector<int32_t> DrawIds(int64_t count, int64_t vocab, RandomStream& random) {
@@ -213,10 +216,16 @@ class ClassifierWorkload final : public Workload {
     }
   }
   void Forward(Context& ctx) override {
-    id_tensor_ = ctx.Upload(ids_);
-    position_tensor_ = ctx.Upload(position_ids_);
-    first_ = {ctx.Upload(firsts_), one_each_};
-    first_.sequences.set_device_offsets(ctx.Upload(one_each_.offsets()));
+    const std::vector<int32_t> numbers = sequences_.NumberRows();
+    const std::array<HostList, 6> lists = {
+        ids_, position_ids_, numbers, firsts_, one_each_.offsets(), sequences_.first_numbers()};
+    const std::vector<Tensor> on_device = ctx.Upload(lists);
+    id_tensor_ = on_device[0];
+    position_tensor_ = on_device[1];
+    sequences_.set_row_numbers(on_device[2]);
+    first_ = {on_device[3], one_each_};
+    first_.sequences.set_device_offsets(on_device[4]);
+    first_.sequences.set_row_numbers(on_device[5]);
     Tensor x = ctx.Empty({id_tensor_.dim(0), sizes_.hidden});
     EmbeddingForward(id_tensor_, position_tensor_, words_->value(), positions_->value(), {}, x,
                      ctx.stream());

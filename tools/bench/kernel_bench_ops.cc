@@ -4,6 +4,7 @@
 // Bytes count every operand once, as if it were in no cache before and after.
 #include "kernel_bench_ops.h"
 
+#include <numeric>
 #include <set>
 
 #include "dtrain/device/copy.h"
@@ -41,7 +42,14 @@ Tensor MakeDecay(DeviceMeter& meter, Stream& stream) {
 using Run = DeviceMeter::Run;
 
 constexpr float kEpsilon = 1e-5F;
-constexpr Dropout kDropout = {0.1F, {.seed = 1}};
+// As in training: rows have numbers.
+Dropout ModelDropout(DeviceMeter& meter, int64_t rows) {
+  std::vector<int32_t> numbers(static_cast<size_t>(rows));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  Dropout dropout = {0.1F, {.seed = 1}};
+  dropout.row_numbers = meter.Ids(numbers, {rows});
+  return dropout;
+}
 
 std::string Size(int64_t count) {
   std::string text(1, ' ');
@@ -82,36 +90,39 @@ void BenchLayerNorm(DeviceMeter& meter, int64_t rows, int64_t hidden) {
       LayerNormBackward(dy, x, n.gamma, n.mean, n.rstd, {}, dx, n.d_gamma, n.d_beta, stream);
     };
   });
+  const Dropout dropout = ModelDropout(meter, rows);
   meter.Measure("residual_layer_norm" + sizes, {0, 4 * pass}, [&]() -> Run {
-    return [&stream, x = matrix(), residual = matrix(), sum = matrix(), y = matrix(),
+    return [&stream, &dropout, x = matrix(), residual = matrix(), sum = matrix(), y = matrix(),
             n = NormTensors(meter, rows, hidden)]() mutable {
-      ResidualLayerNormForward(x, n.bias, residual, kDropout, n.gamma, n.beta, kEpsilon, sum, y,
+      ResidualLayerNormForward(x, n.bias, residual, dropout, n.gamma, n.beta, kEpsilon, sum, y,
                                n.mean, n.rstd, stream);
     };
   });
   meter.Measure("residual_layer_norm_backward" + sizes, {0, 4 * pass}, [&]() -> Run {
-    return [&stream, dy = matrix(), sum = matrix(), d_sum = matrix(), dx = matrix(),
+    return [&stream, &dropout, dy = matrix(), sum = matrix(), d_sum = matrix(), dx = matrix(),
             n = NormTensors(meter, rows, hidden)]() mutable {
-      ResidualLayerNormBackward(dy, sum, n.gamma, n.mean, n.rstd, kDropout, d_sum, dx, n.d_bias,
+      ResidualLayerNormBackward(dy, sum, n.gamma, n.mean, n.rstd, dropout, d_sum, dx, n.d_bias,
                                 n.d_gamma, n.d_beta, stream);
     };
   });
 }
 
 void BenchDropoutResidual(DeviceMeter& meter, int64_t rows, int64_t hidden) {
+  const Dropout dropout = ModelDropout(meter, rows);
   Stream& stream = meter.stream();
   const double pass = Product(rows, hidden) * meter.element();
   const std::string sizes = Sizes(rows, hidden);
   const auto matrix = [&] { return meter.Random({rows, hidden}); };
   meter.Measure("dropout_residual" + sizes, {0, 3 * pass}, [&]() -> Run {
-    return [&stream, x = matrix(), residual = matrix(), out = matrix(),
+    return [&stream, &dropout, x = matrix(), residual = matrix(), out = matrix(),
             bias = meter.Random({hidden})]() mutable {
-      DropoutResidualForward(x, bias, residual, kDropout, out, stream);
+      DropoutResidualForward(x, bias, residual, dropout, out, stream);
     };
   });
   meter.Measure("dropout_residual_backward" + sizes, {0, 2 * pass}, [&]() -> Run {
-    return [&stream, d_out = matrix(), dx = matrix(), d_bias = meter.Zeros({hidden})]() mutable {
-      DropoutResidualBackward(d_out, kDropout, dx, d_bias, stream);
+    return [&stream, &dropout, d_out = matrix(), dx = matrix(),
+            d_bias = meter.Zeros({hidden})]() mutable {
+      DropoutResidualBackward(d_out, dropout, dx, d_bias, stream);
     };
   });
 }
@@ -122,7 +133,7 @@ void BenchActivation(DeviceMeter& meter, int64_t rows, int64_t ffn, bool relu) {
   const std::string sizes = (relu ? "_relu" : "_gelu_erf") + Sizes(rows, ffn);
   const Activation activation = relu ? Activation::kRelu : Activation::kGeluErf;
   // BERT has no dropout here.
-  const Dropout dropout = relu ? kDropout : Dropout{};
+  const Dropout dropout = relu ? ModelDropout(meter, rows) : Dropout{};
   const auto matrix = [&] { return meter.Random({rows, ffn}); };
   meter.Measure("bias" + sizes, {0, 2 * pass}, [&]() -> Run {
     return [&stream, activation, dropout, x = matrix(), y = matrix(),
@@ -192,7 +203,8 @@ void BenchAttention(DeviceMeter& meter, const ModelSizes& model, bool causal,
 
 // With dropout as the models have it; then without, where cuDNN's kernels are the yardstick.
 void BenchAttentions(DeviceMeter& meter, const ModelSizes& model, bool causal) {
-  BenchAttention(meter, model, causal, kDropout, AttentionEngine::kNative);
+  BenchAttention(meter, model, causal, ModelDropout(meter, model.sequences * model.length),
+                 AttentionEngine::kNative);
   if (meter.type() == DType::kFloat32) return;
   BenchAttention(meter, model, causal, {}, AttentionEngine::kNative);
   if (WhyNoCudnn().empty()) BenchAttention(meter, model, causal, {}, AttentionEngine::kCudnn);
@@ -251,7 +263,7 @@ void BenchEmbedding(DeviceMeter& meter, const ModelSizes& model) {
   std::vector<int32_t> positions;
   for (int64_t t = 0; t < tokens; ++t) positions.push_back(static_cast<int32_t>(t % model.length));
   const auto distinct = static_cast<int64_t>(std::set<int32_t>(ids.begin(), ids.end()).size());
-  const EmbeddingOptions options = {.dropout = kDropout};
+  const EmbeddingOptions options = {.dropout = ModelDropout(meter, tokens)};
   const std::string sizes = Sizes(tokens, hidden) + ", " + std::to_string(model.vocab);
   const double pass = Product(tokens, hidden) * meter.element();
   const double rows = Product(distinct + model.length, hidden);

@@ -14,7 +14,7 @@
 namespace dtrain {
 
 // Names one stream of random numbers. `site` is unique per place that draws (layer and purpose);
-// `step` changes per micro-batch; `seed` holds the run's seed and the rank.
+// `step` changes from draw to draw.
 struct RandomKey {
   uint64_t seed = 0;
   uint32_t step = 0;

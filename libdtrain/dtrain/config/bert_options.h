@@ -25,7 +25,7 @@ BertOptions EncoderOptionsOf(const proto::BertModelConfig& model);
 // loss and num_labels are the data's.
 BertClassifierOptions ClassifierOptionsOf(const proto::BertConfig& config);
 
-// Dropout draws other numbers on each rank.
+// Dropout of rows without numbers draws others on each rank.
 ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank);
 
 // With recomputation as planned (programs/memory_plan.h), which recompute=auto needs.

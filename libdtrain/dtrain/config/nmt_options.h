@@ -32,7 +32,7 @@ LrScheduleOptions LearningRateOf(const proto::OptimizerConfig& config, int64_t m
 // vocab_size and label_smoothing are not the model section's: the data and the trainer set them.
 Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config);
 
-// Dropout draws other numbers on each rank.
+// Dropout of rows without numbers draws others on each rank.
 ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank);
 // With recomputation as planned (programs/memory_plan.h), which recompute=auto needs.
 ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank,

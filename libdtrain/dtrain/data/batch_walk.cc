@@ -2,12 +2,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/batch_walk.h"
 
+#include <limits>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 
 namespace dtrain {
+namespace {
+
+// Which of an update's tokens each of its samples begins with.
+class TokenNumbers {
+ public:
+  TokenNumbers(std::span<const uint32_t> samples, const SampleLengths& lengths)
+      : has_targets_(!lengths.target.empty()) {
+    constexpr int64_t kLast = std::numeric_limits<int32_t>::max();
+    first_.reserve(samples.size());
+    int64_t source = 0;
+    int64_t target = 0;
+    for (const uint32_t sample : samples) {
+      // Of an update of more than 2^31 tokens some have the same number, which does no harm.
+      first_[sample] = {static_cast<int32_t>(source & kLast), static_cast<int32_t>(target & kLast)};
+      source += lengths.SourceTokens(sample);
+      target += lengths.TargetTokens(sample);
+    }
+  }
+
+  BatchPart Number(std::vector<uint32_t> samples) const {
+    BatchPart part{.samples = std::move(samples)};
+    for (const uint32_t sample : part.samples) {
+      const First& first = first_.at(sample);
+      part.source_numbers.push_back(first.source);
+      if (has_targets_) part.target_numbers.push_back(first.target);
+    }
+    return part;
+  }
+
+ private:
+  struct First {
+    int32_t source = 0;
+    int32_t target = 0;
+  };
+  bool has_targets_;
+  std::unordered_map<uint32_t, First> first_;
+};
+
+}  // namespace
 
 BatchWalk::BatchWalk(const SampleLengths& lengths, const BatchOptions& options,
                      const RankShare& share, const DataPosition& start)
@@ -29,9 +70,10 @@ BatchShare BatchWalk::Next() {
   batch.samples = plan_->BatchFrom(cursor_.sample);
   // Part p is micro-batch p / ranks of rank p % ranks, so a small tail is spread over the ranks.
   auto parts = SplitByTokens(batch.samples, lengths_, share_.num_ranks * share_.accumulation);
+  const TokenNumbers numbers(batch.samples, lengths_);
   for (int micro = 0; micro < share_.accumulation; ++micro) {
     const int part = micro * share_.num_ranks + share_.rank;
-    batch.parts.push_back(std::move(parts[static_cast<size_t>(part)]));
+    batch.parts.push_back(numbers.Number(std::move(parts[static_cast<size_t>(part)])));
   }
   cursor_.sample += static_cast<int64_t>(batch.samples.size());
   if (cursor_.sample == plan_->num_samples()) cursor_ = {.epoch = cursor_.epoch + 1};

@@ -24,11 +24,20 @@ struct RankShare {
   int accumulation = 1;  // micro-batches an update and rank
 };
 
+// A micro-batch of ours, perhaps empty.
+struct BatchPart {
+  std::vector<uint32_t> samples;
+  // Of each sample's first tokens, among the tokens that the samples of all ranks have in their
+  // order: Sequences::first_numbers().
+  std::vector<int32_t> source_numbers = {};
+  std::vector<int32_t> target_numbers = {};  // none of single sequences
+};
+
 // One update: which samples, as rows of the lengths.
 struct BatchShare {
-  std::span<const uint32_t> samples;         // of all ranks; valid until the next call
-  std::vector<std::vector<uint32_t>> parts;  // one for each micro-batch of ours, perhaps empty
-  DataPosition next;                         // where the next update starts
+  std::span<const uint32_t> samples;  // of all ranks; valid until the next call
+  std::vector<BatchPart> parts;       // one for each micro-batch
+  DataPosition next;                  // where the next update starts
 };
 
 class BatchWalk {

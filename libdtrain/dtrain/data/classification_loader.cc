@@ -25,8 +25,9 @@ class ClassificationLoader::Worker {
     ClassificationUpdate update{.micro_batches = {},
                                 .global_tokens = static_cast<int64_t>(share.samples.size()),
                                 .next = share.next};
-    for (const std::vector<uint32_t>& part : share.parts) {
-      update.micro_batches.push_back(PackExamples(shard_, part));
+    for (const BatchPart& part : share.parts) {
+      update.micro_batches.push_back(PackExamples(shard_, part.samples));
+      update.micro_batches.back().sequences.set_first_numbers(part.source_numbers);
     }
     return update;
   }

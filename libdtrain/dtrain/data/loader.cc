@@ -51,8 +51,10 @@ class BatchLoader::Worker {
     for (const uint32_t sample : share.samples) {
       batch.global_tokens += shard_.target_length(sample) + 1;
     }
-    for (const std::vector<uint32_t>& part : share.parts) {
-      batch.micro_batches.push_back(PackPairs(shard_, part, ids_));
+    for (const BatchPart& part : share.parts) {
+      PairBatch& micro = batch.micro_batches.emplace_back(PackPairs(shard_, part.samples, ids_));
+      micro.source.set_first_numbers(part.source_numbers);
+      micro.target.set_first_numbers(part.target_numbers);
     }
     return batch;
   }

@@ -46,8 +46,9 @@ class PretrainingLoader::Worker {
                              .epoch_samples = examples_->size(),
                              .next = share.next};
     const float next_weight = examples_->NextWeight(share.samples);
-    for (const std::vector<uint32_t>& part : share.parts) {
-      update.micro_batches.push_back(examples_->Pack(part, next_weight));
+    for (const BatchPart& part : share.parts) {
+      update.micro_batches.push_back(examples_->Pack(part.samples, next_weight));
+      update.micro_batches.back().sequences.set_first_numbers(part.source_numbers);
     }
     begins_epoch_ = share.next.epoch != next_.epoch;
     next_ = share.next;

@@ -32,30 +32,35 @@ void BertClassifier::Allocate(const Device& device, DType compute_type, uint64_t
 }
 
 Tensor BertClassifier::Encode(const ClassificationBatch& batch, Context& ctx) {
-  const auto lists = ListsOf(batch);
+  const std::vector<int32_t> numbers = batch.sequences.NumberRows();
+  const auto lists = ListsOf(batch, numbers);
   return encoder_.Forward(InputsOf(batch, ctx.Upload(lists)), ctx);
 }
 
 ClassifierInputs BertClassifier::Upload(const ClassificationBatch& batch, Context& ctx) const {
   const int64_t rows = batch.sequences.count();
-  const auto [ids, types, positions, offsets] = ListsOf(batch);
+  const std::vector<int32_t> row_numbers = batch.sequences.NumberRows();
+  const auto [ids, types, positions, offsets, numbers] = ListsOf(batch, row_numbers);
   Sequences one_each = OneTokenEach(rows);
-  const std::array<HostList, 8> lists = {ids,
-                                         types,
-                                         positions,
-                                         offsets,
-                                         one_each.offsets(),
-                                         batch.labels,
-                                         batch.weights,
-                                         options_.label_weights};
+  const std::array<HostList, 10> lists = {ids,
+                                          types,
+                                          positions,
+                                          offsets,
+                                          numbers,
+                                          one_each.offsets(),
+                                          batch.labels,
+                                          batch.weights,
+                                          batch.sequences.first_numbers(),
+                                          options_.label_weights};
   const std::vector<Tensor> on_device = ctx.Upload(lists);
-  one_each.set_device_offsets(on_device[4]);
+  one_each.set_device_offsets(on_device[5]);
+  if (on_device[8].elements() > 0) one_each.set_row_numbers(on_device[8]);
   const BertInputs text = InputsOf(batch, on_device);
   return {.text = text,
           .first = FirstTokenRows(text.sequences, one_each, ctx),
-          .targets = on_device[5].Reshape({rows, options_.labels_per_row()}),
-          .weights = on_device[6],
-          .label_weights = options_.label_weights.empty() ? Tensor() : on_device[7]};
+          .targets = on_device[6].Reshape({rows, options_.labels_per_row()}),
+          .weights = on_device[7],
+          .label_weights = options_.label_weights.empty() ? Tensor() : on_device[9]};
 }
 
 LossSums BertClassifier::Forward(const ClassificationBatch& batch, Context& ctx,
@@ -69,8 +74,8 @@ LossSums BertClassifier::Forward(const ClassifierInputs& inputs, Context& ctx,
   if (outputs != nullptr) *outputs = ClassificationOutputs();
   if (rows == 0) return {};
   const Shape shape = {rows, options_.num_labels};
-  const Tensor pooled =
-      pooler_.Forward(encoder_.Forward(inputs.text, ctx, &inputs.first), PooledDropout(ctx), ctx);
+  const Tensor pooled = pooler_.Forward(encoder_.Forward(inputs.text, ctx, &inputs.first),
+                                        PooledDropout(inputs.first, ctx), ctx);
   const ClassificationLossInputs loss_inputs{
       .logits = internal::HeadLogits(pooled, weight_, bias_, ctx),
       .targets = inputs.targets,
@@ -103,7 +108,7 @@ void BertClassifier::Backward(Context& ctx) {
   }
   Tensor d_logits = std::exchange(d_logits_, Tensor());
   Tensor d_pooled = internal::HeadBackward(d_logits, pooled_, weight_, bias_, ctx);
-  Tensor d_first = pooler_.Backward(d_pooled, PooledDropout(ctx), ctx);
+  Tensor d_first = pooler_.Backward(d_pooled, PooledDropout(first_, ctx), ctx);
   d_pooled = Tensor();
   encoder_.Backward(std::move(d_first), sequences_, ctx, &first_);
   sequences_ = Sequences();  // and its memory on the device

@@ -82,8 +82,10 @@ class BertClassifier {
 
  private:
   void FinishGradients();
-  Dropout PooledDropout(const Context& ctx) const {
-    return ctx.MakeDropout(options_.classifier_dropout, dropout_site_);
+  // `first`: the rows that are pooled.
+  Dropout PooledDropout(const OutputRows& first, const Context& ctx) const {
+    return ctx.MakeDropout(options_.classifier_dropout, dropout_site_,
+                           first.sequences.row_numbers());
   }
 
   BertClassifierOptions options_;

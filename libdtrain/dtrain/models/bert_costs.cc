@@ -15,11 +15,13 @@ using internal::EncoderBlocks;
 using Block = ByteMeter::Block;
 
 // What BertClassifier::Upload and BertQuestionAnswering::Upload put into one block: ids of pieces,
-// types and positions, offsets, and the lists of their own.
+// types and positions, offsets, while training numbers of rows, and the lists of their own.
 template <size_t n>
-Block TakeInputs(const BertBatch& batch, const std::array<int64_t, n>& own, ByteMeter& meter) {
-  std::array<int64_t, 4 + n> counts = {batch.tokens, batch.tokens, batch.tokens, batch.texts + 1};
-  std::copy(own.begin(), own.end(), counts.begin() + 4);
+Block TakeInputs(const BertBatch& batch, const std::array<int64_t, n>& own, bool training,
+                 ByteMeter& meter) {
+  std::array<int64_t, 5 + n> counts = {batch.tokens, batch.tokens, batch.tokens, batch.texts + 1,
+                                       training ? batch.tokens : 0};
+  std::copy(own.begin(), own.end(), counts.begin() + 5);
   return meter.Take(Context::UploadedElements(counts), DType::kInt32);
 }
 
@@ -84,7 +86,8 @@ int64_t PeakOfQuestionAnswering(const BertOptions& options, const BertBatch& bat
   if (batch.texts == 0) return 0;
   ByteMeter meter;
   EncoderBlocks encoder(options, batch, activations, meter);
-  const Block inputs = TakeInputs(batch, std::array<int64_t, 1>{2 * batch.texts}, meter);
+  const Block inputs =
+      TakeInputs(batch, std::array<int64_t, 1>{2 * batch.texts}, activations.training, meter);
   Block hidden = encoder.Forward();
   Block d_logits = meter.Take(2 * batch.tokens, DType::kFloat32);
   {
@@ -167,11 +170,12 @@ int64_t PeakActivationBytes(const BertClassifierOptions& options, const BertBatc
   if (batch.texts == 0) return 0;
   ByteMeter meter;
   ClassifierBlocks blocks(options, batch, activations, meter);
-  // Offsets of texts of one token, targets, weights of texts and of labels.
-  const std::array<int64_t, 4> own = {batch.texts + 1, batch.texts * options.labels_per_row(),
-                                      batch.texts,
+  // Offsets of texts of one token, targets, weights of texts, numbers of first rows, weights of
+  // labels.
+  const std::array<int64_t, 5> own = {batch.texts + 1, batch.texts * options.labels_per_row(),
+                                      batch.texts, activations.training ? batch.texts : 0,
                                       static_cast<int64_t>(options.label_weights.size())};
-  const Block inputs = TakeInputs(batch, own, meter);
+  const Block inputs = TakeInputs(batch, own, activations.training, meter);
   blocks.Forward();
   if (activations.training) blocks.Backward();
   return meter.peak();

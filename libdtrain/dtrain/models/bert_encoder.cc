@@ -43,8 +43,9 @@ TransformerLayerOptions LayerOptionsOf(const BertOptions& options) {
           .weights = Initializer::Normal(options.initializer_range)};
 }
 
-std::array<HostList, 4> ListsOf(const PackedTexts& texts) {
-  return {texts.token_ids, texts.type_ids, texts.position_ids, texts.sequences.offsets()};
+std::array<HostList, 5> ListsOf(const PackedTexts& texts, const std::vector<int32_t>& row_numbers) {
+  return {texts.token_ids, texts.type_ids, texts.position_ids, texts.sequences.offsets(),
+          row_numbers};
 }
 
 BertInputs InputsOf(const PackedTexts& texts, std::span<const Tensor> on_device) {
@@ -53,6 +54,7 @@ BertInputs InputsOf(const PackedTexts& texts, std::span<const Tensor> on_device)
                     .position_ids = on_device[2],
                     .sequences = texts.sequences};
   inputs.sequences.set_device_offsets(on_device[3]);
+  if (on_device[4].elements() > 0) inputs.sequences.set_row_numbers(on_device[4]);
   return inputs;
 }
 
@@ -77,7 +79,8 @@ Tensor BertEmbeddings::Forward(const BertInputs& inputs, Context& ctx) {
                    ctx.stream());
   GatherRows(types_.value(), inputs.type_ids, type_rows, ctx.stream());
   Tensor y = norm_.ForwardSum(x, type_rows, ctx);
-  const Dropout dropout = ctx.MakeDropout(options_.dropout, dropout_site_);
+  const Dropout dropout =
+      ctx.MakeDropout(options_.dropout, dropout_site_, inputs.sequences.row_numbers());
   if (dropout.probability > 0.0f) {
     DropoutResidualForward(y, Tensor(), Tensor(), dropout, y, ctx.stream());
   }
@@ -85,13 +88,14 @@ Tensor BertEmbeddings::Forward(const BertInputs& inputs, Context& ctx) {
     token_ids_ = inputs.token_ids;
     type_ids_ = inputs.type_ids;
     position_ids_ = inputs.position_ids;
+    row_numbers_ = inputs.sequences.row_numbers();
   }
   return y;
 }
 
 void BertEmbeddings::Backward(const Tensor& dy, Context& ctx) {
   DT_CHECK(token_ids_) << "Backward() without Forward()";
-  const Dropout dropout = ctx.MakeDropout(options_.dropout, dropout_site_);
+  const Dropout dropout = ctx.MakeDropout(options_.dropout, dropout_site_, row_numbers_);
   Tensor d = dy;
   Tensor none;
   if (dropout.probability > 0.0f) DropoutResidualBackward(dy, dropout, d, none, ctx.stream());
@@ -103,7 +107,7 @@ void BertEmbeddings::Backward(const Tensor& dy, Context& ctx) {
                     ctx.stream());
   positions_.GradientReady();
   words_.GradientReady();
-  token_ids_ = type_ids_ = position_ids_ = Tensor();
+  token_ids_ = type_ids_ = position_ids_ = row_numbers_ = Tensor();
 }
 
 BertEncoder::BertEncoder(const Scope& scope, const BertOptions& options)

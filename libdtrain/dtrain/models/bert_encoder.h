@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "dtrain/data/packed_texts.h"
 #include "dtrain/nn/context.h"
@@ -43,13 +44,13 @@ TransformerLayerOptions LayerOptionsOf(const BertOptions& options);
 // A packed batch in the memory of the model's device.
 struct BertInputs {
   Tensor token_ids, type_ids, position_ids;  // [tokens], int32
-  Sequences sequences;                       // with device_offsets()
+  Sequences sequences;                       // with device_offsets(), and row_numbers() if numbered
 };
 
 // What of a batch goes to the device, for Context::Upload() together with what else a model needs;
-// `texts` outlives it.
-std::array<HostList, 4> ListsOf(const PackedTexts& texts);
-// From the first four tensors that ListsOf() became.
+// `texts` and their sequences' NumberRows() outlive it.
+std::array<HostList, 5> ListsOf(const PackedTexts& texts, const std::vector<int32_t>& row_numbers);
+// From the first five tensors that ListsOf() became.
 BertInputs InputsOf(const PackedTexts& texts, std::span<const Tensor> on_device);
 
 // Parameters: word_embeddings, position_embeddings, token_type_embeddings, LayerNorm.
@@ -71,7 +72,8 @@ class BertEmbeddings {
   Parameter& types_;
   LayerNorm norm_;
   uint32_t dropout_site_;
-  Tensor token_ids_, type_ids_, position_ids_;  // of the last forward while training
+  // Of the last forward while training.
+  Tensor token_ids_, type_ids_, position_ids_, row_numbers_;
 };
 
 class BertEncoder {

@@ -138,27 +138,37 @@ PretrainingInputs BertPretraining::Upload(const PretrainingBatch& batch, Context
   const int64_t rows = batch.size();
   DT_CHECK_EQ(static_cast<int64_t>(batch.next_labels.size()), options_.next_sentence ? rows : 0)
       << "next_labels";
-  const auto [ids, types, positions, offsets] = ListsOf(batch);
+  const std::vector<int32_t> row_numbers = batch.sequences.NumberRows();
+  const auto [ids, types, positions, offsets, numbers] = ListsOf(batch, row_numbers);
   ReadRows read(batch);
-  const std::array<HostList, 10> lists = {ids,
+  std::vector<int32_t> read_numbers;
+  if (!row_numbers.empty()) {
+    for (const int32_t row : read.rows) {
+      read_numbers.push_back(row_numbers[static_cast<size_t>(row)]);
+    }
+  }
+  const std::array<HostList, 12> lists = {ids,
                                           types,
                                           positions,
                                           offsets,
+                                          numbers,
                                           read.rows,
                                           read.sequences.offsets(),
+                                          read_numbers,
                                           read.masked,
                                           batch.masked_ids,
                                           batch.next_labels,
                                           batch.next_weights};
   const std::vector<Tensor> on_device = ctx.Upload(lists);
-  read.sequences.set_device_offsets(on_device[5]);
+  read.sequences.set_device_offsets(on_device[6]);
+  if (on_device[7].elements() > 0) read.sequences.set_row_numbers(on_device[7]);
   PretrainingInputs inputs{.text = InputsOf(batch, on_device),
-                           .read = {.rows = on_device[4], .sequences = read.sequences},
-                           .masked_rows = on_device[6],
-                           .masked_ids = on_device[7]};
+                           .read = {.rows = on_device[5], .sequences = read.sequences},
+                           .masked_rows = on_device[8],
+                           .masked_ids = on_device[9]};
   if (options_.next_sentence) {
-    inputs.next_labels = on_device[8].Reshape({rows, 1});
-    inputs.next_weights = on_device[9];
+    inputs.next_labels = on_device[10].Reshape({rows, 1});
+    inputs.next_weights = on_device[11];
   }
   return inputs;
 }

@@ -28,14 +28,25 @@ class PretrainingBlocks {
         encoder_(options.bert, batch.text, activations, meter, read_) {}
 
   // Ids of pieces, types and positions, offsets, rows that are read and their offsets, rows and ids
-  // of masked tokens, labels and weights of pairs, in one block.
+  // of masked tokens, labels and weights of pairs, and while training numbers of both kinds of
+  // rows, in one block.
   Block TakeInputs() {
     const int64_t tokens = batch_.text.tokens;
     const int64_t texts = batch_.text.texts;
     const int64_t pairs = options_.next_sentence ? texts : 0;
-    const std::array<int64_t, 10> counts = {tokens, tokens,    tokens,        texts + 1,
-                                            read_,  texts + 1, batch_.masked, batch_.masked,
-                                            pairs,  pairs};
+    const bool numbered = activations_.training;
+    const std::array<int64_t, 12> counts = {tokens,
+                                            tokens,
+                                            tokens,
+                                            texts + 1,
+                                            numbered ? tokens : 0,
+                                            read_,
+                                            texts + 1,
+                                            numbered ? read_ : 0,
+                                            batch_.masked,
+                                            batch_.masked,
+                                            pairs,
+                                            pairs};
     return meter_.Take(Context::UploadedElements(counts), DType::kInt32);
   }
 

@@ -30,11 +30,12 @@ void BertQuestionAnswering::Allocate(const Device& device, DType compute_type, u
 }
 
 SpanInputs BertQuestionAnswering::Upload(const SpanBatch& batch, Context& ctx) const {
-  const auto [ids, types, positions, offsets] = ListsOf(batch);
-  const std::array<HostList, 5> lists = {ids, types, positions, offsets, batch.targets};
+  const std::vector<int32_t> row_numbers = batch.sequences.NumberRows();
+  const auto [ids, types, positions, offsets, numbers] = ListsOf(batch, row_numbers);
+  const std::array<HostList, 6> lists = {ids, types, positions, offsets, numbers, batch.targets};
   const std::vector<Tensor> on_device = ctx.Upload(lists);
   return {.text = InputsOf(batch, on_device),
-          .targets = on_device[4].Reshape({kSides, batch.sequences.count()})};
+          .targets = on_device[5].Reshape({kSides, batch.sequences.count()})};
 }
 
 LossSums BertQuestionAnswering::Forward(const SpanBatch& batch, Context& ctx, SpanScores* scores) {

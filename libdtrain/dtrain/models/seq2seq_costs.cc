@@ -75,11 +75,18 @@ class StackWithEnds {
   std::array<Block, 3> norm_;  // statistics and input of the final norm
 };
 
-// Seq2SeqTransformer::Upload: ids and positions of both sides, targets, offsets, in one block.
-Block TakeInputs(const Seq2SeqBatch& batch, ByteMeter& meter) {
-  const std::array<int64_t, 7> counts = {
-      batch.source_tokens, batch.source_tokens,   batch.target_tokens,  batch.target_tokens,
-      batch.target_tokens, batch.sentences() + 1, batch.sentences() + 1};
+// Seq2SeqTransformer::Upload: ids and positions of both sides, targets, offsets, and while training
+// numbers of the rows, in one block.
+Block TakeInputs(const Seq2SeqBatch& batch, bool training, ByteMeter& meter) {
+  const std::array<int64_t, 9> counts = {batch.source_tokens,
+                                         batch.source_tokens,
+                                         batch.target_tokens,
+                                         batch.target_tokens,
+                                         batch.target_tokens,
+                                         batch.sentences() + 1,
+                                         batch.sentences() + 1,
+                                         training ? batch.source_tokens : 0,
+                                         training ? batch.target_tokens : 0};
   return meter.Take(Context::UploadedElements(counts), DType::kInt32);
 }
 
@@ -144,7 +151,7 @@ int64_t PeakActivationBytes(const Seq2SeqOptions& options, const Seq2SeqBatch& b
   ByteMeter meter;
   StackWithEnds encoder(options, batch, /*decoder=*/false, activations, meter);
   StackWithEnds decoder(options, batch, /*decoder=*/true, activations, meter);
-  const Block inputs = TakeInputs(batch, meter);
+  const Block inputs = TakeInputs(batch, activations.training, meter);
   Block memory = encoder.Forward();
   Block d_hidden;
   {

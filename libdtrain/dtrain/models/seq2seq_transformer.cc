@@ -79,9 +79,12 @@ TranslationInputs Seq2SeqTransformer::Upload(const TranslationBatch& batch, Cont
   DT_CHECK_EQ(static_cast<int64_t>(batch.decoder_ids.size()), batch.target.tokens());
   const std::vector<int32_t> source_positions = PositionsOf(batch.source);
   const std::vector<int32_t> target_positions = PositionsOf(batch.target);
-  const std::array<HostList, 7> lists = {
-      batch.source_ids, source_positions,       batch.decoder_ids,     batch.target_ids,
-      target_positions, batch.source.offsets(), batch.target.offsets()};
+  const std::vector<int32_t> source_numbers = batch.source.NumberRows();
+  const std::vector<int32_t> target_numbers = batch.target.NumberRows();
+  const std::array<HostList, 9> lists = {
+      batch.source_ids,       source_positions, batch.decoder_ids,
+      batch.target_ids,       target_positions, batch.source.offsets(),
+      batch.target.offsets(), source_numbers,   target_numbers};
   const std::vector<Tensor> on_device = ctx.Upload(lists);
   TranslationInputs inputs{.source_ids = on_device[0],
                            .source_positions = on_device[1],
@@ -92,12 +95,14 @@ TranslationInputs Seq2SeqTransformer::Upload(const TranslationBatch& batch, Cont
                            .target = batch.target};
   inputs.source.set_device_offsets(on_device[5]);
   inputs.target.set_device_offsets(on_device[6]);
+  if (on_device[7].elements() > 0) inputs.source.set_row_numbers(on_device[7]);
+  if (on_device[8].elements() > 0) inputs.target.set_row_numbers(on_device[8]);
   return inputs;
 }
 
 Tensor Seq2SeqTransformer::Run(Stack& stack, const Tensor& ids, const Tensor& positions,
                                const LayerInputs& inputs, Context& ctx) {
-  Tensor x = stack.embedding->Forward(ids, positions, ctx);
+  Tensor x = stack.embedding->Forward(ids, positions, inputs.sequences.row_numbers(), ctx);
   x = stack.layers->Forward(x, inputs, ctx);
   return stack.final_norm ? stack.final_norm->Forward(x, ctx) : x;
 }

@@ -61,7 +61,7 @@ struct TranslationBatch {
 struct TranslationInputs {
   Tensor source_ids, source_positions;               // [source tokens], int32
   Tensor decoder_ids, target_ids, target_positions;  // [target tokens], int32
-  Sequences source, target;                          // with device_offsets()
+  Sequences source, target;  // with device_offsets(), and row_numbers() if numbered
 };
 
 // Caches of a batch of sentences being translated.
@@ -119,6 +119,7 @@ class Seq2SeqTransformer {
 
   void AddStack(const std::string& name, const TokenEmbeddingOptions& embedding, Parameter& table,
                 Stack& stack);
+  // The sequences' row_numbers() are those of ids, too.
   Tensor Run(Stack& stack, const Tensor& ids, const Tensor& positions, const LayerInputs& inputs,
              Context& ctx);
   // Through the stack to its embedding.

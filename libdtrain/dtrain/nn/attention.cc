@@ -42,10 +42,10 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, const MultiHeadAttent
       << "hidden_size is a multiple of num_heads";
 }
 
-AttentionOptions MultiHeadAttention::OpOptions(Context& ctx) const {
+AttentionOptions MultiHeadAttention::OpOptions(const Sequences& queries, Context& ctx) const {
   return {.num_heads = options_.num_heads,
           .causal = options_.causal,
-          .dropout = ctx.MakeDropout(options_.dropout, site_)};
+          .dropout = ctx.MakeDropout(options_.dropout, site_, queries.row_numbers())};
 }
 
 Tensor MultiHeadAttention::Forward(const AttentionInputs& inputs, Context& ctx) {
@@ -60,8 +60,8 @@ Tensor MultiHeadAttention::Forward(const AttentionInputs& inputs, Context& ctx) 
       .v = keys_values.Columns(hidden, 2 * hidden),
       .out = ctx.Empty({inputs.x.dim(0), hidden}),
       .log_sum_exp = ctx.Empty({inputs.x.dim(0), options_.num_heads}, DType::kFloat32)};
-  AttentionForward(saved.q, saved.k, saved.v, inputs.queries, inputs.keys, OpOptions(ctx),
-                   saved.out, saved.log_sum_exp, ctx.stream());
+  AttentionForward(saved.q, saved.k, saved.v, inputs.queries, inputs.keys,
+                   OpOptions(inputs.queries, ctx), saved.out, saved.log_sum_exp, ctx.stream());
   Tensor result = output_.ForwardNoBias(saved.out, ctx);
   if (ctx.training()) saved_ = std::move(saved);
   return result;
@@ -81,8 +81,8 @@ void MultiHeadAttention::Backward(const AttentionInputs& inputs, const Tensor& d
   Tensor dq = d_projected.Columns(0, hidden);
   Tensor dk = d_keys_values.Columns(0, hidden);
   Tensor dv = d_keys_values.Columns(hidden, 2 * hidden);
-  AttentionBackward(d_attention, saved_, inputs.queries, inputs.keys, OpOptions(ctx), dq, dk, dv,
-                    ctx.stream());
+  AttentionBackward(d_attention, saved_, inputs.queries, inputs.keys,
+                    OpOptions(inputs.queries, ctx), dq, dk, dv, ctx.stream());
   Release();
   d_attention = Tensor();
   const bool in_parts = apart && !options_.cross;
@@ -123,7 +123,7 @@ Tensor MultiHeadAttention::ForwardCrossStep(const Tensor& x, const Sequences& qu
   Tensor out = ctx.Empty({x.dim(0), hidden});
   Tensor log_sum_exp = ctx.Empty({x.dim(0), options_.num_heads}, DType::kFloat32);
   AttentionForward(q, keys_values.Columns(0, hidden), keys_values.Columns(hidden, 2 * hidden),
-                   queries, keys, OpOptions(ctx), out, log_sum_exp, ctx.stream());
+                   queries, keys, OpOptions(queries, ctx), out, log_sum_exp, ctx.stream());
   return output_.ForwardNoBias(out, ctx);
 }
 

@@ -75,7 +75,7 @@ class MultiHeadAttention {
                           const Sequences& keys, Context& ctx);
 
  private:
-  AttentionOptions OpOptions(Context& ctx) const;
+  AttentionOptions OpOptions(const Sequences& queries, Context& ctx) const;
   bool is_apart(const AttentionInputs& inputs) const { return static_cast<bool>(inputs.memory); }
 
   MultiHeadAttentionOptions options_;

@@ -1,4 +1,4 @@
-// context.cc - the step of dropout and ids, on their way to the device.
+// context.cc - the steps of dropout and ids, on their way to the device.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/context.h"
 
@@ -17,17 +17,18 @@ uint64_t SeedOfRank(uint64_t seed, int rank) {
 
 Context::Context(const Device& device, const ContextOptions& options)
     : options_(options),
-      dropout_seed_(SeedOfRank(options.seed, options.rank)),
       stream_(device),
       activations_(
           Arena::Create(device, "activations", Arena::kDefaultCapacity, ArenaMemory::kGrowing)) {
-  if (device.type == DeviceType::kCuda) device_step_ = Buffer(device, sizeof(step_));
+  if (device.type == DeviceType::kCuda) device_steps_ = Buffer(device, sizeof(steps_));
 }
 
-void Context::set_step(uint32_t step) {
-  step_ = step;
-  if (device_step_.data() != nullptr) {
-    CopyToDevice(device_step_.data(), &step_, sizeof(step_), stream_);
+void Context::set_step(int64_t update, int64_t part) {
+  DT_CHECK(part >= 0 && part < kMostParts) << "micro-batch " << part;
+  steps_ = {.update = static_cast<uint32_t>(update),
+            .pass = static_cast<uint32_t>(update * kMostParts + part)};
+  if (device_steps_.data() != nullptr) {
+    CopyToDevice(device_steps_.data(), &steps_, sizeof(steps_), stream_);
   }
 }
 
@@ -62,10 +63,20 @@ std::vector<Tensor> Context::Upload(std::span<const HostList> lists) {
   return tensors;
 }
 
-Dropout Context::MakeDropout(float probability, uint32_t site) const {
-  return {.probability = training_ ? probability : 0.0f,
-          .key = {dropout_seed_, step_, site},
-          .device_step = reinterpret_cast<const uint32_t*>(device_step_.data())};
+Dropout Context::MakeDropout(float probability, uint32_t site, const Tensor& row_numbers) const {
+  const bool numbered = static_cast<bool>(row_numbers);
+  const auto* const device_steps = reinterpret_cast<const Steps*>(device_steps_.data());
+  Dropout dropout{.probability = training_ ? probability : 0.0f,
+                  .key = {.seed = options_.seed, .step = steps_.update, .site = site},
+                  .row_numbers = row_numbers};
+  if (!numbered) {
+    dropout.key.seed = SeedOfRank(options_.seed, options_.rank);
+    dropout.key.step = steps_.pass;
+  }
+  if (device_steps != nullptr) {
+    dropout.device_step = numbered ? &device_steps->update : &device_steps->pass;
+  }
+  return dropout;
 }
 
 }  // namespace dtrain

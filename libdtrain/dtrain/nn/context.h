@@ -32,9 +32,10 @@ struct ContextOptions {
   DType compute_type = DType::kFloat32;
   Recompute recompute = Recompute::kNone;
   int recompute_every = 2;  // k of Recompute::kEveryK
-  // Of dropout, together: ranks draw other numbers, and no rank those of another seed.
-  uint64_t seed = 1;
-  int rank = 0;  // among those that train together: a Trainer wants its communicator's
+  uint64_t seed = 1;        // of dropout
+  // Among those that train together: a Trainer wants its communicator's. Dropout of rows without
+  // numbers draws by it.
+  int rank = 0;
 };
 
 // Numbers in the host's memory, on their way to the device: a vector or span of int32_t or float.
@@ -77,10 +78,11 @@ class Context {
   // While training, dropout is on and layers keep what backward needs.
   bool training() const { return training_; }
   void set_training(bool training) { training_ = training; }
-  // The number of the next training pass since the start of the run, another one for each
-  // micro-batch of an update (update * micro_batches + i): dropout draws by it, so that a run that
-  // goes on draws what one that never stopped does.
-  void set_step(uint32_t step);
+  // The next training pass is micro-batch `part` of this update since the start of the run, of at
+  // most kMostParts: dropout draws by them, so that a run that goes on draws what one that never
+  // stopped does.
+  static constexpr int64_t kMostParts = 1024;
+  void set_step(int64_t update, int64_t part = 0);
 
   // Of the following training passes; without scale (the default) that is 1, and the sums are what
   // Forward returns.
@@ -102,17 +104,24 @@ class Context {
   // Elements of the block that holds lists of so many.
   static int64_t UploadedElements(std::span<const int64_t> counts);
 
-  // The dropout of this step at `site`; off while not training.
-  Dropout MakeDropout(float probability, uint32_t site) const;
+  // The dropout of this step at `site`; off while not training. With numbers of the rows
+  // (Sequences::row_numbers()) it follows from the seed, the update and them: it is the same
+  // however many ranks and micro-batches share an update. Without, each of these draws other
+  // numbers.
+  Dropout MakeDropout(float probability, uint32_t site, const Tensor& row_numbers = {}) const;
 
  private:
   ContextOptions options_;
-  uint64_t dropout_seed_;
   Stream stream_;
   std::shared_ptr<Arena> activations_;
   bool training_ = false;
-  uint32_t step_ = 0;
-  Buffer device_step_;  // on a GPU: the same for kernels that were recorded in another step
+  // What stands for the step in dropout's key, where rows have numbers and where they have none.
+  struct Steps {
+    uint32_t update = 0;
+    uint32_t pass = 0;
+  };
+  Steps steps_;
+  Buffer device_steps_;  // on a GPU: the same for kernels that were recorded in another step
   LossTensors loss_;
 };
 

@@ -57,16 +57,17 @@ TokenEmbedding::TokenEmbedding(const Scope& scope, const TokenEmbeddingOptions& 
   DT_CHECK_EQ(shared_table.shape(), Shape({options.vocab_size, options.hidden_size}));
 }
 
-EmbeddingOptions TokenEmbedding::OpOptions(const Context& ctx) const {
+EmbeddingOptions TokenEmbedding::OpOptions(const Tensor& row_numbers, const Context& ctx) const {
   return {.scale = std::sqrt(static_cast<float>(options_.hidden_size)),
           .zero_id = options_.zero_id,
-          .dropout = ctx.MakeDropout(options_.dropout, dropout_site_)};
+          .dropout = ctx.MakeDropout(options_.dropout, dropout_site_, row_numbers)};
 }
 
-Tensor TokenEmbedding::Embed(const Tensor& ids, const Tensor& position_ids, Context& ctx) {
+Tensor TokenEmbedding::Embed(const Tensor& ids, const Tensor& position_ids,
+                             const Tensor& row_numbers, Context& ctx) {
   Tensor embedded = ctx.Empty({ids.dim(0), options_.hidden_size});
-  EmbeddingForward(ids, position_ids, table_.value(), positions_.Table(ctx), OpOptions(ctx),
-                   embedded, ctx.stream());
+  EmbeddingForward(ids, position_ids, table_.value(), positions_.Table(ctx),
+                   OpOptions(row_numbers, ctx), embedded, ctx.stream());
   return embedded;
 }
 
@@ -75,28 +76,32 @@ Tensor TokenEmbedding::Forward(std::span<const int32_t> ids, const Sequences& se
   DT_CHECK_EQ(static_cast<int64_t>(ids.size()), sequences.tokens());
   DT_CHECK_LE(sequences.max_length(), positions_.max_length())
       << "a sequence is longer than the table of positions";
-  return Forward(ctx.Upload(ids), ctx.Upload(PositionsOf(sequences)), ctx);
+  return Forward(ctx.Upload(ids), ctx.Upload(PositionsOf(sequences)), sequences.row_numbers(), ctx);
 }
 
-Tensor TokenEmbedding::Forward(const Tensor& ids, const Tensor& position_ids, Context& ctx) {
+Tensor TokenEmbedding::Forward(const Tensor& ids, const Tensor& position_ids,
+                               const Tensor& row_numbers, Context& ctx) {
   if (ctx.training()) {
     ids_ = ids;
     position_ids_ = position_ids;
+    row_numbers_ = row_numbers;
   }
-  return Embed(ids, position_ids, ctx);
+  return Embed(ids, position_ids, row_numbers, ctx);
 }
 
 Tensor TokenEmbedding::ForwardAt(std::span<const int32_t> ids, int32_t position, Context& ctx) {
   DT_CHECK_LT(position, positions_.max_length());
-  return Embed(ctx.Upload(ids), ctx.Upload(std::vector<int32_t>(ids.size(), position)), ctx);
+  return Embed(ctx.Upload(ids), ctx.Upload(std::vector<int32_t>(ids.size(), position)), Tensor(),
+               ctx);
 }
 
 void TokenEmbedding::Backward(const Tensor& dy, Context& ctx) {
   DT_CHECK(ids_) << "Backward() without Forward()";
   Tensor& d_table = table_.gradient();
   Tensor none;
-  EmbeddingBackward(dy, ids_, position_ids_, OpOptions(ctx), d_table, none, ctx.stream());
-  ids_ = position_ids_ = Tensor();
+  EmbeddingBackward(dy, ids_, position_ids_, OpOptions(row_numbers_, ctx), d_table, none,
+                    ctx.stream());
+  ids_ = position_ids_ = row_numbers_ = Tensor();
   if (options_.zero_id >= 0) {
     // Where the table also projects the output, the row has a gradient as an output class.
     Tensor row = d_table.Rows(options_.zero_id, options_.zero_id + 1);

@@ -70,8 +70,9 @@ class TokenEmbedding {
   // longer than the table of positions. Keeps the ids while training.
   Tensor Forward(std::span<const int32_t> ids, const Sequences& sequences, Context& ctx);
   // The same of what is on the device already: ids and their places in their sequences, [tokens],
-  // int32.
-  Tensor Forward(const Tensor& ids, const Tensor& position_ids, Context& ctx);
+  // int32; row_numbers: as in Context::MakeDropout().
+  Tensor Forward(const Tensor& ids, const Tensor& position_ids, const Tensor& row_numbers,
+                 Context& ctx);
   // One token per sequence, all at `position`, for decoding; keeps nothing.
   Tensor ForwardAt(std::span<const int32_t> ids, int32_t position, Context& ctx);
   // Adds to the table's gradient; the row of zero_id stays zero. dy: [tokens, hidden].
@@ -80,15 +81,16 @@ class TokenEmbedding {
   Parameter& table() { return table_; }
 
  private:
-  Tensor Embed(const Tensor& ids, const Tensor& position_ids, Context& ctx);
-  EmbeddingOptions OpOptions(const Context& ctx) const;
+  Tensor Embed(const Tensor& ids, const Tensor& position_ids, const Tensor& row_numbers,
+               Context& ctx);
+  EmbeddingOptions OpOptions(const Tensor& row_numbers, const Context& ctx) const;
 
   TokenEmbeddingOptions options_;
   Parameter& table_;
   bool owns_table_;
   SinusoidalPositions& positions_;
   uint32_t dropout_site_;
-  Tensor ids_, position_ids_;  // of the last forward while training
+  Tensor ids_, position_ids_, row_numbers_;  // of the last forward while training
 };
 
 }  // namespace dtrain

@@ -12,14 +12,15 @@ FeedForward::FeedForward(const Scope& scope, const FeedForwardOptions& options)
       fc1_(scope, options.fc1_name, options.hidden_size, options.ffn_size, options.weights),
       fc2_(scope, options.fc2_name, options.ffn_size, options.hidden_size, options.weights) {}
 
-LinearActivationOptions FeedForward::ActivationOptions(Context& ctx) const {
+LinearActivationOptions FeedForward::ActivationOptions(const Tensor& row_numbers,
+                                                       Context& ctx) const {
   return {.activation = options_.activation,
-          .dropout = ctx.MakeDropout(options_.dropout, site_),
+          .dropout = ctx.MakeDropout(options_.dropout, site_, row_numbers),
           .repeats = !in_place() && ctx.recompute() != Recompute::kNone};
 }
 
-Tensor FeedForward::Forward(const Tensor& x, Context& ctx) {
-  const LinearActivationOptions activation = ActivationOptions(ctx);
+Tensor FeedForward::Forward(const Tensor& x, const Tensor& row_numbers, Context& ctx) {
+  const LinearActivationOptions activation = ActivationOptions(row_numbers, ctx);
   LinearActivationSaved saved;
   const Shape shape = {x.dim(0), fc1_.out()};
   // A GPU's fused products write the activation's input in any case.
@@ -40,10 +41,10 @@ Tensor FeedForward::Forward(const Tensor& x, Context& ctx) {
   return result;
 }
 
-void FeedForward::Backward(const Tensor& x, const Tensor& d_out, bool accumulate_dx, Tensor& dx,
-                           Context& ctx) {
+void FeedForward::Backward(const Tensor& x, const Tensor& row_numbers, const Tensor& d_out,
+                           bool accumulate_dx, Tensor& dx, Context& ctx) {
   DT_CHECK(saved_.before || saved_.after) << "Backward() without Forward()";
-  const LinearActivationOptions activation = ActivationOptions(ctx);
+  const LinearActivationOptions activation = ActivationOptions(row_numbers, ctx);
   if (!saved_.after) {
     saved_.after = ctx.Empty(saved_.before.shape());
     RepeatActivation(fc1_.bias(), activation, saved_, ctx.stream());

@@ -29,10 +29,12 @@ class FeedForward {
  public:
   FeedForward(const Scope& scope, const FeedForwardOptions& options);
 
-  // x: [tokens, hidden] to the same shape, without output().bias().
-  Tensor Forward(const Tensor& x, Context& ctx);
+  // x: [tokens, hidden] to the same shape, without output().bias(). row_numbers: of the tokens, as
+  // in Context::MakeDropout().
+  Tensor Forward(const Tensor& x, const Tensor& row_numbers, Context& ctx);
   // dx overwritten or added to; it may share memory with d_out. Not output()'s bias gradient.
-  void Backward(const Tensor& x, const Tensor& d_out, bool accumulate_dx, Tensor& dx, Context& ctx);
+  void Backward(const Tensor& x, const Tensor& row_numbers, const Tensor& d_out, bool accumulate_dx,
+                Tensor& dx, Context& ctx);
   const Linear& output() const { return fc2_; }
   // Forgets what forward kept.
   void Release();
@@ -40,7 +42,7 @@ class FeedForward {
  private:
   // relu's gradient needs only its output: the activation then runs in place.
   bool in_place() const { return options_.activation == Activation::kRelu; }
-  LinearActivationOptions ActivationOptions(Context& ctx) const;
+  LinearActivationOptions ActivationOptions(const Tensor& row_numbers, Context& ctx) const;
 
   FeedForwardOptions options_;
   uint32_t site_;

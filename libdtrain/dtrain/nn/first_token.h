@@ -19,7 +19,7 @@ Tensor FirstToken(const Tensor& x, const Sequences& sequences, Context& ctx);
 Sequences OneTokenEach(int64_t count);
 
 // The first row of each sequence as a layer's only output. `one_each` is OneTokenEach() of as many,
-// where ops find its offsets on the device.
+// where ops find its offsets on the device, and the first rows' numbers if the batch has such.
 OutputRows FirstTokenRows(const Sequences& sequences, const Sequences& one_each, Context& ctx);
 
 // dx: [tokens, hidden], zero but in the first rows, from dy: [sequences, hidden].

@@ -68,6 +68,9 @@ Tensor TransformerLayer::Forward(const Tensor& x, const LayerInputs& inputs, Con
       << "rows of their own are for post-norm encoders";
   DT_CHECK_EQ(x.dim(0), inputs.sequences.tokens());
   DT_CHECK_EQ(output->rows.elements(), output->sequences.tokens());
+  DT_CHECK_EQ(static_cast<bool>(inputs.sequences.row_numbers()),
+              static_cast<bool>(output->sequences.row_numbers()))
+      << "rows of a numbered batch have their numbers";
   Tensor own = ctx.Empty({output->rows.elements(), options_.hidden_size});
   GatherRows(x, output->rows, own, ctx.stream());
   Tensor y = ForwardRows(own, {output->sequences, x, inputs.sequences}, ctx);
@@ -90,15 +93,17 @@ Tensor TransformerLayer::ForwardSublayers(const Tensor& x, const LayerInputs& in
   for (Sublayer& sublayer : sublayers_) {
     const Tensor input = options_.pre_norm ? sublayer.norm->Forward(y, ctx) : y;
     if (ctx.training() && ctx.recompute() != Recompute::kCheap) sublayer.input = input;
-    y = FinishSublayer(sublayer, ForwardBlock(sublayer.kind, input, inputs, ctx), y, ctx);
+    y = FinishSublayer(sublayer, ForwardBlock(sublayer.kind, input, inputs, ctx), y,
+                       inputs.sequences.row_numbers(), ctx);
   }
   return y;
 }
 
 Tensor TransformerLayer::FinishSublayer(Sublayer& sublayer, const Tensor& result,
-                                        const Tensor& residual, Context& ctx) {
+                                        const Tensor& residual, const Tensor& row_numbers,
+                                        Context& ctx) {
   const Linear& linear = OutputOf(sublayer.kind);
-  const Dropout dropout = ctx.MakeDropout(options_.dropout, sublayer.site);
+  const Dropout dropout = ctx.MakeDropout(options_.dropout, sublayer.site, row_numbers);
   if (!options_.pre_norm) {
     return sublayer.norm->ForwardResidual(result, linear, residual, dropout, ctx);
   }
@@ -118,7 +123,7 @@ Tensor TransformerLayer::ForwardBlock(Kind kind, const Tensor& x, const LayerInp
     case Kind::kFeedForward:
       break;
   }
-  return feed_forward_->Forward(x, ctx);
+  return feed_forward_->Forward(x, inputs.sequences.row_numbers(), ctx);
 }
 
 Tensor TransformerLayer::Backward(const Tensor& dy, const LayerInputs& inputs, Tensor& d_memory,
@@ -154,7 +159,8 @@ Tensor TransformerLayer::BackwardSublayer(size_t i, const Tensor& dy, const Laye
                                           Tensor& d_memory, Context& ctx) {
   Sublayer& sublayer = sublayers_[i];
   const Linear& linear = OutputOf(sublayer.kind);
-  const Dropout dropout = ctx.MakeDropout(options_.dropout, sublayer.site);
+  const Dropout dropout =
+      ctx.MakeDropout(options_.dropout, sublayer.site, inputs.sequences.row_numbers());
   const Tensor input = BlockInput(i, ctx);
   Tensor dx;
   if (options_.pre_norm) {
@@ -190,7 +196,7 @@ void TransformerLayer::BackwardBlock(Kind kind, const Tensor& x, const Tensor& d
                                  d_out, accumulate_dx, dx, d_memory, ctx);
       return;
     case Kind::kFeedForward:
-      feed_forward_->Backward(x, d_out, accumulate_dx, dx, ctx);
+      feed_forward_->Backward(x, inputs.sequences.row_numbers(), d_out, accumulate_dx, dx, ctx);
   }
 }
 
@@ -216,7 +222,8 @@ Tensor TransformerLayer::ForwardStep(const Tensor& x, const StepInputs& inputs, 
   Tensor y = x;
   for (Sublayer& sublayer : sublayers_) {
     const Tensor input = options_.pre_norm ? sublayer.norm->Forward(y, ctx) : y;
-    y = FinishSublayer(sublayer, StepBlock(sublayer.kind, input, inputs, cache, ctx), y, ctx);
+    y = FinishSublayer(sublayer, StepBlock(sublayer.kind, input, inputs, cache, ctx), y, Tensor(),
+                       ctx);
   }
   return y;
 }
@@ -232,7 +239,7 @@ Tensor TransformerLayer::StepBlock(Kind kind, const Tensor& x, const StepInputs&
     case Kind::kFeedForward:
       break;
   }
-  return feed_forward_->Forward(x, ctx);
+  return feed_forward_->Forward(x, /*row_numbers=*/Tensor(), ctx);
 }
 
 }  // namespace dtrain

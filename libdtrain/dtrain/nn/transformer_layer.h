@@ -49,7 +49,7 @@ struct TransformerLayerOptions {
 // Rows of a batch, all that is read of a layer's output.
 struct OutputRows {
   Tensor rows;          // [n], int32, on the batch's device: in rising order
-  Sequences sequences;  // of these rows: as many as the batch has
+  Sequences sequences;  // of these rows: as many as the batch has; numbered if those are
 };
 
 // The packed batch a layer runs over; memory and memory_sequences for decoders only.
@@ -115,7 +115,7 @@ class TransformerLayer {
                    Context& ctx);
   // Adds bias, dropout, residual and, post-norm, the layer norm to a block's result.
   Tensor FinishSublayer(Sublayer& sublayer, const Tensor& result, const Tensor& residual,
-                        Context& ctx);
+                        const Tensor& row_numbers, Context& ctx);
   Tensor BackwardSublayer(size_t i, const Tensor& dy, const LayerInputs& inputs, Tensor& d_memory,
                           Context& ctx);
   // The input that sublayer i's block had in forward.

@@ -32,6 +32,14 @@ void CheckInputs(const Tensor& q, const Tensor& k, const Tensor& v, const Sequen
   CheckRows(v, q, keys.tokens(), "v");
   DT_CHECK(options.dropout.probability >= 0.0f && options.dropout.probability < 1.0f)
       << "dropout probability " << options.dropout.probability;
+  const Tensor& row_numbers = options.dropout.row_numbers;
+  if (row_numbers) {
+    DT_CHECK_EQ(row_numbers.shape(), Shape({queries.tokens()})) << "row_numbers is [query tokens]";
+    DT_CHECK_EQ(Name(row_numbers.dtype()), Name(DType::kInt32)) << "row_numbers";
+    DT_CHECK(row_numbers.device() == q.device() && row_numbers.is_contiguous()) << "row_numbers";
+  }
+  DT_CHECK(options.dropout.probability == 0.0f || keys.max_length() <= kDropoutKeys)
+      << "dropout on " << keys.max_length() << " keys, at most " << kDropoutKeys;
   DT_CHECK_EQ(queries.count(), keys.count()) << "every sequence has queries and keys";
   for (int64_t i = 0; i < queries.count(); ++i) {
     DT_CHECK(queries.length(i) == 0 || keys.length(i) > 0)
@@ -78,9 +86,12 @@ AttentionArgs MakeArgs(const AttentionSaved& x, const Sequences& queries, const 
   args.dropout_step = options.dropout.device_step;
   args.dropout_threshold = options.dropout.threshold();
   args.dropout_scale = options.dropout.scale();
-  args.max_keys = (int64_t{keys.max_length()} + 7) / 8 * 8;
+  if (options.dropout.row_numbers) {
+    args.row_numbers = options.dropout.row_numbers.data<int32_t>();
+  }
   args.sequences = queries.count();
   args.max_queries = queries.max_length();
+  args.max_keys = keys.max_length();
   return args;
 }
 

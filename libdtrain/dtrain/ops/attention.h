@@ -19,8 +19,9 @@ struct AttentionOptions {
   int num_heads = 1;
   bool causal = false;  // query i of a sequence sees keys 0..i; needs equal lengths
   float scale = 0.0f;   // 0: 1 / sqrt(head_dim)
-  // Element e of the probabilities: ((query token) * num_heads + head) * max_keys + key position,
-  // where max_keys is key_sequences.max_length() rounded up to 8.
+  // Element e of the probabilities: ((query's number) * num_heads + head) * 2^20 + key's position
+  // in its sequence. Queries are rows of q; those of a sequence are numbered in a row from
+  // what the first one has in dropout.row_numbers.
   Dropout dropout = {};
 };
 

@@ -78,7 +78,7 @@ void BiasActivationForward(const Tensor& x, const Tensor& bias, Activation activ
                                           .y = RowsOf(y),
                                           .bias = bias.raw(),
                                           .activation = activation,
-                                          .dropout = MakeDraw(dropout),
+                                          .dropout = MakeDraw(kOp, dropout, x.dim(0), stream),
                                           .columns = x.dim(1)};
   DispatchFloat(x, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
@@ -108,7 +108,7 @@ void BiasActivationBackward(const Tensor& dy, const Tensor& x, const Tensor& bia
                .dx = RowsOf(dx),
                .bias = bias.raw(),
                .activation = activation,
-               .dropout = MakeDraw(dropout),
+               .dropout = MakeDraw(kOp, dropout, x.dim(0), stream),
                .columns = dy.dim(1)},
               d_bias, [&]<DeviceType D, typename T>(const BiasActivationBackwardArgs& piece) {
                 if constexpr (D == DeviceType::kCpu) {
@@ -121,12 +121,13 @@ void BiasActivationBackward(const Tensor& dy, const Tensor& x, const Tensor& bia
 
 void ReluBackwardFromOutput(const Tensor& dy, const Tensor& y, const Dropout& dropout, Tensor& dx,
                             Tensor& d_bias, Stream& stream) {
-  CheckBackward("ReluBackwardFromOutput", dy, y, dx, d_bias, stream);
+  constexpr const char* kOp = "ReluBackwardFromOutput";
+  CheckBackward(kOp, dy, y, dx, d_bias, stream);
   RunBackward(y,
               {.dy = RowsOf(dy),
                .x = RowsOf(y),
                .dx = RowsOf(dx),
-               .dropout = MakeDraw(dropout),
+               .dropout = MakeDraw(kOp, dropout, y.dim(0), stream),
                .columns = dy.dim(1)},
               d_bias, [&]<DeviceType D, typename T>(const BiasActivationBackwardArgs& piece) {
                 if constexpr (D == DeviceType::kCpu) {

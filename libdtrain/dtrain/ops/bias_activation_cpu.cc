@@ -256,7 +256,7 @@ void Forward(const BiasActivationForwardArgs& args) {
   for (int64_t r = args.row_begin; r < args.row_end; ++r) {
     const T* const x = Row<T>(args.x, r);
     T* const y = Row<T>(args.y, r);
-    const uint64_t first = static_cast<uint64_t>(r * args.columns);
+    const uint64_t first = FirstElement(args.dropout, r, args.columns);
     ForDropoutLanes(dropout, first, args.columns, [&](int64_t c, auto lanes, int64_t offset) {
       Vec value = Load(x + c, lanes);
       if (bias != nullptr) value += Load(bias + c, lanes);
@@ -277,7 +277,7 @@ void Backward(const BiasActivationBackwardArgs& args) {
     const T* const dy = Row<T>(args.dy, r);
     const T* const x = Row<T>(args.x, r);
     T* const dx = Row<T>(args.dx, r);
-    const uint64_t first = static_cast<uint64_t>(r * args.columns);
+    const uint64_t first = FirstElement(args.dropout, r, args.columns);
     ForDropoutLanes(dropout, first, args.columns, [&](int64_t c, auto lanes, int64_t offset) {
       Vec input = Load(x + c, lanes);
       if (bias != nullptr) input += Load(bias + c, lanes);

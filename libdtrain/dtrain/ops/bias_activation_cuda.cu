@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     for (int b = 0; b < kTileBatch; ++b) {
       const int64_t row = r + b * kTileRows;
       if (row >= at.end) continue;
-      const uint32_t kept = KeptOfPiece<kWidth>(args.dropout, row * args.columns + at.column);
+      const uint32_t kept = KeptOfPiece<kWidth>(args.dropout, row, args.columns, at.column);
       float y[kWidth];
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
       if (row >= at.end) continue;
       uint32_t kept = ~0u;
       if constexpr (!std::is_same_v<A, ReluFromOutput>) {
-        kept = KeptOfPiece<kWidth>(args.dropout, row * args.columns + at.column);
+        kept = KeptOfPiece<kWidth>(args.dropout, row, args.columns, at.column);
       }
       float dx[kWidth];
 #pragma unroll

@@ -21,7 +21,7 @@ void DropoutResidualForward(const Tensor& x, const Tensor& bias, const Tensor& r
                                            .residual = RowsOf(residual),
                                            .out = RowsOf(out),
                                            .bias = bias.raw(),
-                                           .dropout = MakeDraw(dropout),
+                                           .dropout = MakeDraw(kOp, dropout, x.dim(0), stream),
                                            .columns = x.dim(1)};
   DispatchFloat(x, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
@@ -47,8 +47,10 @@ void DropoutResidualBackward(const Tensor& d_out, const Dropout& dropout, Tensor
   CheckTensor(kOp, "d_out", d_out, d_out.shape(), d_out.dtype(), stream);
   CheckTensor(kOp, "dx", dx, d_out.shape(), d_out.dtype(), stream);
   CheckOptional(kOp, "d_bias", d_bias, {columns}, DType::kFloat32, stream);
-  const DropoutResidualBackwardArgs args = {
-      .d_out = RowsOf(d_out), .dx = RowsOf(dx), .dropout = MakeDraw(dropout), .columns = columns};
+  const DropoutResidualBackwardArgs args = {.d_out = RowsOf(d_out),
+                                            .dx = RowsOf(dx),
+                                            .dropout = MakeDraw(kOp, dropout, d_out.dim(0), stream),
+                                            .columns = columns};
   DispatchFloat(d_out, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
       const RowBlocks blocks(d_out.dim(0));

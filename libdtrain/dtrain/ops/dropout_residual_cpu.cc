@@ -13,7 +13,7 @@ void DropoutResidualForwardKernel(const DropoutResidualForwardArgs& args) {
     const T* const x = Row<T>(args.x, r);
     const T* const residual = args.residual.data == nullptr ? nullptr : Row<T>(args.residual, r);
     T* const out = Row<T>(args.out, r);
-    const uint64_t first = static_cast<uint64_t>(r * args.columns);
+    const uint64_t first = FirstElement(args.dropout, r, args.columns);
     ForDropoutLanes(dropout, first, args.columns, [&](int64_t c, auto lanes, int64_t offset) {
       Vec value = Load(x + c, lanes);
       if (bias != nullptr) value += Load(bias + c, lanes);
@@ -31,7 +31,7 @@ void DropoutResidualBackwardKernel(const DropoutResidualBackwardArgs& args) {
   for (int64_t r = args.row_begin; r < args.row_end; ++r) {
     const T* const d_out = Row<T>(args.d_out, r);
     T* const dx = Row<T>(args.dx, r);
-    const uint64_t first = static_cast<uint64_t>(r * args.columns);
+    const uint64_t first = FirstElement(args.dropout, r, args.columns);
     ForDropoutLanes(dropout, first, args.columns, [&](int64_t c, auto lanes, int64_t offset) {
       Vec d = Load(d_out + c, lanes);
       if (args.dropout.on) d = dropout.Apply(d, offset);

@@ -43,7 +43,7 @@ void EmbeddingForward(const Tensor& ids, const Tensor& position_ids, const Tenso
       .out = RowsOf(out),
       .scale = options.scale,
       .zero_id = options.zero_id,
-      .dropout = MakeDraw(options.dropout),
+      .dropout = MakeDraw(kOp, options.dropout, ids.elements(), stream),
       .columns = columns};
   DispatchFloat(table, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
@@ -85,7 +85,7 @@ void EmbeddingBackward(const Tensor& d_out, const Tensor& ids, const Tensor& pos
       .d_positions = RowsOf(d_positions),
       .scale = options.scale,
       .zero_id = options.zero_id,
-      .dropout = MakeDraw(options.dropout),
+      .dropout = MakeDraw(kOp, options.dropout, ids.elements(), stream),
       .tokens = tokens,
       .columns = columns};
   DispatchFloat(d_out, [&]<DeviceType D, typename T>() {

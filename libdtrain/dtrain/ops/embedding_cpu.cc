@@ -13,7 +13,7 @@ void EmbeddingForwardKernel(const EmbeddingForwardArgs& args) {
     const T* const position =
         args.positions.data == nullptr ? nullptr : Row<T>(args.positions, args.position_ids[t]);
     T* const out = Row<T>(args.out, t);
-    const uint64_t first = static_cast<uint64_t>(t * args.columns);
+    const uint64_t first = FirstElement(args.dropout, t, args.columns);
     ForDropoutLanes(dropout, first, args.columns, [&](int64_t c, auto lanes, int64_t offset) {
       Vec value{};
       if (row != nullptr) value = Load(row + c, lanes) * args.scale;
@@ -38,7 +38,8 @@ void EmbeddingBackwardKernel(const EmbeddingBackwardArgs& args) {
             : Row<float>(args.d_positions, args.position_ids[t]) + args.column_begin;
     if (d_row == nullptr && d_position == nullptr) continue;
     const T* const d_out = Row<T>(args.d_out, t) + args.column_begin;
-    const uint64_t first = static_cast<uint64_t>(t * args.columns + args.column_begin);
+    const uint64_t first =
+        FirstElement(args.dropout, t, args.columns) + static_cast<uint64_t>(args.column_begin);
     ForDropoutLanes(dropout, first, columns, [&](int64_t c, auto lanes, int64_t offset) {
       Vec d = Load(d_out + c, lanes);
       if (args.dropout.on) d = dropout.Apply(d, offset);

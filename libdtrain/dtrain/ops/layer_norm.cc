@@ -153,7 +153,7 @@ void ResidualLayerNormForward(const Tensor& x, const Tensor& bias, const Tensor&
               .mean = mean.data<float>(),
               .rstd = rstd.data<float>(),
               .epsilon = epsilon,
-              .dropout = MakeDraw(dropout),
+              .dropout = MakeDraw(check.op, dropout, x.dim(0), stream),
               .columns = x.dim(1)},
              stream);
 }
@@ -172,7 +172,7 @@ void ResidualLayerNormBackward(const Tensor& dy, const Tensor& sum, const Tensor
   CheckOptional(check.op, "d_bias", d_bias, {sum.dim(1)}, DType::kFloat32, stream);
   check.Columns("d_gamma", d_gamma);
   check.Columns("d_beta", d_beta);
-  const DropoutDraw draw = MakeDraw(dropout);
+  const DropoutDraw draw = MakeDraw(check.op, dropout, sum.dim(0), stream);
   DT_CHECK(!draw.on || dx.raw() != d_sum.raw() || dx.elements() == 0)
       << check.op << ": with dropout, dx and d_sum differ and need memory of their own";
   RunBackward(sum,

@@ -13,7 +13,7 @@ void ResidualSum(const LayerNormForwardArgs& args, int64_t r, DropoutStretch& dr
   const T* const bias = static_cast<const T*>(args.bias);
   const T* const residual = Row<T>(args.residual, r);
   T* const sum = Row<T>(args.sum, r);
-  const uint64_t first = static_cast<uint64_t>(r * args.columns);
+  const uint64_t first = FirstElement(args.dropout, r, args.columns);
   ForDropoutLanes(dropout, first, args.columns, [&](int64_t c, auto lanes, int64_t offset) {
     Vec value = Load(x + c, lanes);
     if (bias != nullptr) value += Load(bias + c, lanes);
@@ -81,7 +81,8 @@ void BackwardStretch(const LayerNormBackwardArgs& args, int64_t r, const RowGrad
       args.d_residual.data == nullptr ? nullptr : Row<T>(args.d_residual, r);
   T* const d_x = Row<T>(args.d_x, r);
   T* const d_dropped = args.d_dropped.data == nullptr ? nullptr : Row<T>(args.d_dropped, r);
-  dropout.Draw(static_cast<uint64_t>(r * args.columns + begin), end - begin);
+  dropout.Draw(FirstElement(args.dropout, r, args.columns) + static_cast<uint64_t>(begin),
+               end - begin);
   ForLanes(begin, end, [&](int64_t c, auto lanes) {
     const Vec d_y = Load(dy + c, lanes);
     const Vec normal = (Load(x + c, lanes) - row.mean) * row.rstd;

@@ -29,7 +29,7 @@ struct RunTrainingOptions {
   // What ranks must agree on beside the task's data.
   std::vector<ContractSection> contract = {};
   TrainerOptions trainer = {};
-  // The rank is the runtime's, whatever it says here: ranks draw other numbers for dropout.
+  // The rank is the runtime's, whatever it says here.
   ContextOptions context = {};
   std::string resume = "auto";  // Trainer::Resume()
   // Called when it is known that the run can be, before a trainer listens to the parameters: what

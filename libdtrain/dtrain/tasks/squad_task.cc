@@ -105,10 +105,11 @@ double SquadTask::losses_per_update() const {
 absl::StatusOr<int> SquadTask::NextUpdate() {
   const BatchShare update = walk_->Next();
   std::vector<SpanBatch> micro_batches;
-  for (const std::vector<uint32_t>& part : update.parts) {
+  for (const BatchPart& part : update.parts) {
     std::vector<uint32_t> rows;
-    for (const uint32_t sample : part) rows.push_back(trained_[sample]);
+    for (const uint32_t sample : part.samples) rows.push_back(trained_[sample]);
     micro_batches.push_back(PackWindows(train_.windows, rows));
+    micro_batches.back().sequences.set_first_numbers(part.source_numbers);
   }
   return Load(std::move(micro_batches), static_cast<int64_t>(update.samples.size()), update.next,
               Samples().size());

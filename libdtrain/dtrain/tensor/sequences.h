@@ -42,10 +42,38 @@ class Sequences {
     device_offsets_ = std::move(offsets);
   }
 
+  // Where these sequences are a part of a larger batch: which of its tokens their first ones are,
+  // [count()]; else empty. What is drawn by those numbers (ops/dropout.h) does not depend on how
+  // the larger batch is cut.
+  const std::vector<int32_t>& first_numbers() const { return first_numbers_; }
+  void set_first_numbers(std::vector<int32_t> numbers) {
+    DT_CHECK_EQ(static_cast<int64_t>(numbers.size()), count());
+    first_numbers_ = std::move(numbers);
+  }
+  // The numbers of all tokens, [tokens()], or none.
+  std::vector<int32_t> NumberRows() const {
+    std::vector<int32_t> numbers;
+    if (first_numbers_.empty()) return numbers;
+    for (int64_t s = 0; s < count(); ++s) {
+      for (int32_t t = 0; t < length(s); ++t) {
+        numbers.push_back(first_numbers_[static_cast<size_t>(s)] + t);
+      }
+    }
+    return numbers;
+  }
+  // The same on the batch's device, [tokens()], int32, or absent: dropout draws by them.
+  const Tensor& row_numbers() const { return row_numbers_; }
+  void set_row_numbers(Tensor numbers) {
+    DT_CHECK_EQ(numbers.elements(), tokens());
+    row_numbers_ = std::move(numbers);
+  }
+
  private:
   std::vector<int32_t> offsets_;
   int32_t max_length_ = 0;
   Tensor device_offsets_;
+  std::vector<int32_t> first_numbers_;
+  Tensor row_numbers_;
 };
 
 }  // namespace dtrain

@@ -20,7 +20,7 @@
 namespace dtrain {
 
 // Micro-batches that an update has on a rank at most.
-inline constexpr int64_t kMaxMicroBatches = 1024;
+inline constexpr int64_t kMaxMicroBatches = Context::kMostParts;
 
 struct EvaluationResult {
   // Names ("loss", "nll", "ppl", "bleu", "chrf") and values, in the order they are printed.
@@ -67,7 +67,8 @@ class TrainingTask {
   }
   // Loads the next update's micro-batches; their number may differ between ranks and is at least 1
   // and at most kMaxMicroBatches. A rank for which there is nothing gives 1, with an empty batch:
-  // it takes part in the exchange of gradients, its own being zero.
+  // it takes part in the exchange of gradients, its own being zero. Rows that have the numbers of
+  // the whole update (Sequences::first_numbers()) let all ranks drop what one process would.
   virtual absl::StatusOr<int> NextUpdate() = 0;
   // Source tokens of the loaded update on this rank, for the speed shown.
   virtual int64_t source_tokens() const = 0;

@@ -18,9 +18,6 @@
 namespace dtrain {
 namespace {
 
-// Micro-batches of one update draw dropout from steps update * kMicroSteps + i, so that the numbers
-// do not depend on how many each rank had before.
-constexpr int64_t kMicroSteps = kMaxMicroBatches;
 // Within this time all ranks have the signal that one of them has.
 constexpr double kSignalSpreadSeconds = 1.0;
 // Updates skipped in a row after which a run has diverged for good.
@@ -62,8 +59,8 @@ bool TakesGraphs(CudaGraphs graphs, const Device& device, int ranks) {
 
 // What a trainer takes for granted, checked before any member looks at it.
 TrainingTask& Checked(TrainingTask& task, const Communicator& comm, const Context& ctx) {
-  DT_CHECK_EQ(ctx.rank(), comm.rank())
-      << "ContextOptions::rank is not the communicator's: ranks would draw the same dropout";
+  DT_CHECK_EQ(ctx.rank(), comm.rank()) << "ContextOptions::rank is not the communicator's: ranks "
+                                          "would drop the same of rows without numbers";
   CheckComputeType(task, ctx.compute_type());
   return task;
 }
@@ -160,8 +157,8 @@ absl::StatusOr<Trainer::Update> Trainer::RunUpdate() {
     return task_.NextUpdate();
   };
   DT_ASSIGN_OR_RETURN(const int micro_batches, next());
-  DT_CHECK(micro_batches >= 1 && micro_batches <= kMicroSteps)
-      << "NextUpdate() gave " << micro_batches << " micro-batches, of 1 to " << kMicroSteps
+  DT_CHECK(micro_batches >= 1 && micro_batches <= kMaxMicroBatches)
+      << "NextUpdate() gave " << micro_batches << " micro-batches, of 1 to " << kMaxMicroBatches
       << "; a rank without data gives 1, with an empty batch";
   update.data_seconds = timer.Restart();
   update.source_tokens = static_cast<double>(task_.source_tokens());
@@ -181,7 +178,7 @@ void Trainer::Backward(int micro_batches, Update& update) {
   Zero(parameters.gradients(), ctx_.stream());
   ctx_.set_loss({step_.loss_scale(), step_.loss_sum(), step_.nll_sum()});
   for (int i = 0; i < micro_batches; ++i) {
-    ctx_.set_step(static_cast<uint32_t>(state_.step * kMicroSteps + i));
+    ctx_.set_step(state_.step, i);
     update.sums += RunMicroBatch(i, i == micro_batches - 1);
   }
   DT_CHECK(!options_.loss_scaler.on || update.sums.loss == 0.0)

@@ -158,8 +158,8 @@ struct TrainResult {
 class Trainer {
  public:
   // All references must outlive the trainer. CheckError where these do not fit each other: the
-  // task's parameters are allocated, `ctx` has their compute type and the rank of `comm` (with one
-  // rank for all, ranks would draw the same dropout), and the learning rate is whole
+  // task's parameters are allocated, `ctx` has their compute type and the rank of `comm` (by
+  // which dropout of rows without numbers draws), and the learning rate is whole
   // (CheckSchedule()).
   Trainer(TrainingTask& task, Communicator& comm, Context& ctx, const TrainerOptions& options);
   ~Trainer();

@@ -36,8 +36,7 @@ namespace reference {
 inline double Keep(const AttentionProblem& x, int64_t query_token, int64_t head, int64_t position) {
   const Dropout& dropout = x.options.dropout;
   if (dropout.probability == 0.0f) return 1.0;
-  const int64_t max_keys = (x.keys.max_length() + 7) / 8 * 8;
-  const int64_t element = (query_token * x.options.num_heads + head) * max_keys + position;
+  const int64_t element = (query_token * x.options.num_heads + head) * (1 << 20) + position;
   const auto words = Philox(dropout.key, static_cast<uint64_t>(element / 8));
   const uint32_t word = words[static_cast<size_t>(element % 8 / 2)];
   const uint32_t bits = element % 2 == 0 ? word & 0xffffu : word >> 16;

@@ -25,6 +25,11 @@ __device__ __forceinline__ void TakeStep(RandomKey& key, const uint32_t* step) {
 #endif
 }
 
+// What row r counts as; `numbers` may be null.
+__device__ __forceinline__ int64_t RowNumber(const int32_t* numbers, int64_t r) {
+  return numbers == nullptr ? r : int64_t{__ldg(numbers + r)};
+}
+
 // Bit i is set where element 8 * group + i is kept.
 __device__ __forceinline__ uint32_t KeptElements(const RandomKey& key, uint32_t threshold,
                                                  uint64_t group) {

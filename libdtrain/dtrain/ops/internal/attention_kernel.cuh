@@ -78,8 +78,9 @@ __device__ __forceinline__ int64_t StatisticsIndex(const AttentionArgs& args,
 // The group of eight (ops/dropout.h) of query `position` and its first eight keys.
 __device__ __forceinline__ uint64_t DropoutGroup(const AttentionArgs& args,
                                                  const AttentionPlace& at, int position) {
-  return static_cast<uint64_t>(StatisticsIndex(args, at, position)) *
-         static_cast<uint64_t>(args.max_keys / 8);
+  const int64_t number = RowNumber(args.row_numbers, at.first_query) + position;
+  const int64_t row = number * args.num_heads + at.head;
+  return static_cast<uint64_t>(row) * static_cast<uint64_t>(kDropoutKeys / 8);
 }
 
 // One of the two sides of backward: its rows of scores' factors (q or k) and of dP's (dO or v).

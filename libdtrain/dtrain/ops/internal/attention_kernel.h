@@ -14,6 +14,8 @@ namespace dtrain {
 // Queries and keys are worked on in tiles of this many; a multiple of every vector and of 8.
 inline constexpr int kQueryTile = 32;
 inline constexpr int kKeyTile = 128;
+// How many keys dropout's numbering (ops/attention.h) has room for.
+inline constexpr int64_t kDropoutKeys = int64_t{1} << 20;
 
 // Strides are elements between rows. A unit is (sequence, head): sequence * num_heads + head.
 struct AttentionArgs {
@@ -33,11 +35,11 @@ struct AttentionArgs {
   float scale;
   RandomKey dropout_key;
   const uint32_t* dropout_step;  // see DropoutDraw::device_step
+  const int32_t* row_numbers;    // likewise, of the queries
   uint32_t dropout_threshold;    // 0: no dropout
   float dropout_scale;
-  int64_t max_keys;                // of the dropout's numbering, a multiple of 8
-  int64_t sequences, max_queries;  // sequences in the batch, queries of the longest
-  float* delta;                    // CUDA backward only, its own memory: see attention_kernel.cuh
+  int64_t sequences, max_queries, max_keys;  // in the batch, and rows of the longest
+  float* delta;  // CUDA backward only, its own memory: see attention_kernel.cuh
   // CPU only: the units this thread works on and its memory, attention_unit.h's to divide.
   int64_t first_unit, last_unit;
   float* scratch;

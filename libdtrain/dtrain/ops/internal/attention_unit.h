@@ -149,9 +149,12 @@ inline Draws DrawTile(const AttentionArgs& args, const Unit<T>& u, const Tile& t
                       uint16_t* buffer) {
   if (args.dropout_threshold == 0) return {buffer, 0};
   const int64_t blocks = (tile.Extent(0, tile.queries) + 7) / 8;
-  const int64_t row_blocks = args.num_heads * args.max_keys / 8;
-  const int64_t first =
-      ((u.first_query + tile.query) * args.num_heads + u.head) * args.max_keys / 8 + tile.key / 8;
+  constexpr int64_t kBlocks = kDropoutKeys / 8;
+  const int64_t row_blocks = args.num_heads * kBlocks;
+  const int64_t number = args.row_numbers == nullptr || u.queries == 0
+                             ? u.first_query
+                             : args.row_numbers[u.first_query];
+  const int64_t first = ((number + tile.query) * args.num_heads + u.head) * kBlocks + tile.key / 8;
   DrawDropout(args.dropout_key, static_cast<uint64_t>(first), tile.queries, blocks, row_blocks,
               buffer);
   return {buffer, blocks * 8};

@@ -27,7 +27,7 @@ inline constexpr int kVectorColumns = 8;
 __device__ __forceinline__ uint32_t KeptColumns(const DropoutDraw& dropout, int64_t t,
                                                 int64_t columns, int c) {
   if (!dropout.on) return 0xffu;
-  const auto element = static_cast<uint64_t>(t * columns + c);
+  const auto element = static_cast<uint64_t>(RowNumber(dropout.row_numbers, t) * columns + c);
   return KeptElements(dropout.key, dropout.threshold, element / 8) >> (element % 8);
 }
 

@@ -81,6 +81,12 @@ inline void ClearFloats(float* values, int64_t n) {
 // Dropout draws are made for a stretch of this many columns at a time, which stays in the L1 cache.
 inline constexpr int64_t kStretch = 512;
 
+// The first element of row r (ops/dropout.h), of so many columns.
+inline uint64_t FirstElement(const DropoutDraw& draw, int64_t r, int64_t columns) {
+  const int64_t number = draw.row_numbers == nullptr ? r : draw.row_numbers[r];
+  return static_cast<uint64_t>(number * columns);
+}
+
 // The draws of up to kStretch consecutive elements.
 class DropoutStretch {
  public:

@@ -107,7 +107,7 @@ __device__ __forceinline__ void StoreGradient(const LayerNormBackwardArgs& args,
   }
   StorePiece(RowAt<T>(args.d_x, r, c), MakePiece<T>(d));
   if constexpr (kFused) {
-    const uint32_t kept = KeptOfPiece<kPieceWidth>(args.dropout, r * args.columns + c);
+    const uint32_t kept = KeptOfPiece<kPieceWidth>(args.dropout, r, args.columns, c);
 #pragma unroll
     for (int i = 0; i < kPieceWidth; ++i) {
       d[i] = ApplyDropout(d[i], kept, i, args.dropout.scale);
@@ -124,7 +124,7 @@ __device__ __forceinline__ void StoreGradient(const LayerNormBackwardArgs& args,
 // dropout: 11.7 us floor (model). Fast: dy and x are read once, all loads under way before the
 // first is used, and stay in registers as T; so do the two or three sums of every column, until the
 // block's last row. gamma comes from the L1 cache, to leave registers to the sums. Shared memory:
-// kChunks * 4 KiB. Draws: element row * columns + column.
+// kChunks * 4 KiB. Draws: element row's number * columns + column.
 template <typename T, int kChunks, bool kFused>
 __global__ void __launch_bounds__(kRowThreads, sizeof(T) == 2 ? 3 : 2)
     LayerNormBackwardWarpKernel(LayerNormBackwardWarpArgs params) {
@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(kTileThreads)
     const float rstd = args.rstd[r];
     const float mean_g = params.args.means[2 * r];
     const float mean_g_normal = params.args.means[2 * r + 1];
-    const uint32_t kept = KeptOfPiece<kWidth>(args.dropout, r * args.columns + at.column);
+    const uint32_t kept = KeptOfPiece<kWidth>(args.dropout, r, args.columns, at.column);
     float d[kWidth], dropped[kWidth];
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {

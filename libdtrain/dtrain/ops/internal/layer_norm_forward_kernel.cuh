@@ -61,7 +61,7 @@ __device__ __forceinline__ void LoadRow(const LayerNormForwardArgs& args, int64_
       if (c >= columns) continue;
       const auto bias =
           LoadOptionalPiece<kPieceWidth>(bias_vector == nullptr ? nullptr : bias_vector + c);
-      const uint32_t kept = KeptOfPiece<kPieceWidth>(args.dropout, r * args.columns + c);
+      const uint32_t kept = KeptOfPiece<kPieceWidth>(args.dropout, r, args.columns, c);
       float sum[kPieceWidth];
 #pragma unroll
       for (int i = 0; i < kPieceWidth; ++i) {
@@ -79,7 +79,7 @@ __device__ __forceinline__ void LoadRow(const LayerNormForwardArgs& args, int64_
 // Fast: the row is read once, in 16-byte accesses that are all under way before the first is used,
 // and stays in registers for both passes of the statistics; gamma, beta and bias come from the L1
 // cache, which leaves registers to more warps. No shared memory, no barrier. Draws: element
-// row * columns + column.
+// row's number * columns + column.
 template <typename T, int kChunks, bool kFused>
 __global__ void __launch_bounds__(kRowThreads)
     LayerNormForwardWarpKernel(LayerNormForwardArgs args) {
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(1024) LayerNormForwardBlockKernel(LayerNormFor
       const auto residual = LoadPiece<kWidth>(RowAt<T>(args.residual, r, c));
       const auto bias =
           LoadOptionalPiece<kWidth>(bias_vector == nullptr ? nullptr : bias_vector + c);
-      const uint32_t kept = KeptOfPiece<kWidth>(args.dropout, r * args.columns + c);
+      const uint32_t kept = KeptOfPiece<kWidth>(args.dropout, r, args.columns, c);
       float sum[kWidth];
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {

@@ -43,12 +43,14 @@ void CheckIds(const char* op, const char* name, const Tensor& ids, int64_t count
   }
 }
 
-DropoutDraw MakeDraw(const Dropout& dropout) {
+DropoutDraw MakeDraw(const char* op, const Dropout& dropout, int64_t rows, const Stream& stream) {
   DT_CHECK(dropout.probability >= 0.0f && dropout.probability < 1.0f)
       << "dropout's probability is " << dropout.probability << ", must be in [0, 1)";
+  CheckOptional(op, "row_numbers", dropout.row_numbers, {rows}, DType::kInt32, stream);
   return {.on = dropout.probability > 0.0f,
           .key = dropout.key,
           .device_step = dropout.device_step,
+          .row_numbers = dropout.row_numbers ? dropout.row_numbers.data<int32_t>() : nullptr,
           .threshold = dropout.threshold(),
           .scale = dropout.scale()};
 }

@@ -25,8 +25,8 @@ void CheckContiguous(const char* op, const char* name, const Tensor& tensor);
 // Every id of `ids` lies in [0, count).
 void CheckIds(const char* op, const char* name, const Tensor& ids, int64_t count);
 
-// Checks the probability.
-DropoutDraw MakeDraw(const Dropout& dropout);
+// Checks the probability, and the numbers of the rows.
+DropoutDraw MakeDraw(const char* op, const Dropout& dropout, int64_t rows, const Stream& stream);
 Rows RowsOf(const Tensor& tensor);
 
 // Below this many elements per piece waking a thread costs more than it saves.

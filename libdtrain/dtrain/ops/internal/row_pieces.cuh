@@ -108,13 +108,14 @@ __device__ __forceinline__ T* OptionalRowAt(const Rows& rows, int64_t r, int64_t
   return rows.data == nullptr ? nullptr : RowAt<T>(rows, r, column);
 }
 
-// Bit i is set where element `first` + i of the tensor is kept: all of them where dropout is off.
-// `first` is a multiple of kWidth.
+// Bit i is set where element `column` + i of row r is kept: all of them where dropout is off.
+// Columns and `column` are multiples of kWidth.
 template <int kWidth>
-__device__ __forceinline__ uint32_t KeptOfPiece(const DropoutDraw& draw, int64_t first) {
+__device__ __forceinline__ uint32_t KeptOfPiece(const DropoutDraw& draw, int64_t r, int64_t columns,
+                                                int64_t column) {
   static_assert(kWidth == 1 || kWidth == kPieceWidth);
   if (!draw.on) return ~0u;
-  const uint64_t element = static_cast<uint64_t>(first);
+  const auto element = static_cast<uint64_t>(RowNumber(draw.row_numbers, r) * columns + column);
   return KeptElements(WithStep(draw.key, draw.device_step), draw.threshold, element / 8) >>
          (element % 8);
 }

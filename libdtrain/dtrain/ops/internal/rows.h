@@ -21,6 +21,7 @@ struct DropoutDraw {
   bool on = false;
   RandomKey key;
   const uint32_t* device_step = nullptr;  // on a GPU alone, else null
+  const int32_t* row_numbers = nullptr;   // [rows], or null: 0, 1, ...
   uint32_t threshold = 0;                 // draws below it are dropped
   float scale = 1.0f;
 };
