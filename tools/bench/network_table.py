@@ -15,7 +15,7 @@ metrics/steps.jsonl, after two updates of warm-up each. MB/s per node are the by
 sent in the run, less those of the start, per update and by the step time. dtrain plan gets the speeds
 that dtrain doctor measured on the same cable, the compute times of runs with 1 and 4 micro-batches
 whose ranks learn alone (trainer.sync_every), and what overlap hides of a way's exchange where the
-ranks keep the cores busy, as they do here: four ranks share one machine. Both are medians of runs
+ranks keep the cores busy, as they do here: four ranks share one machine. All are medians of runs
 before, between and after the passes, for one alone is off by up to half. (Runs that exchange over a
 cable without limit are no measure of computing: their exchange takes the ranks' cores.) Wants the machine for itself:
 about 15 minutes at 1 Gb/s, as many at 200 Mb/s with --passes=1 --steps=8.
@@ -95,6 +95,19 @@ class Way:
         if self.accumulation > 1:
             name += f", {self.accumulation} micro-batches"
         return name + (f", PowerSGD {self.rank}" if self.rank else "")
+
+
+def medians(reports):
+    """Of reports of one form, number by number."""
+    first = reports[0]
+    if isinstance(first, dict):
+        return {key: medians([report[key] for report in reports]) for key in first}
+    if isinstance(first, list):
+        same = all(len(report) == len(first) for report in reports)
+        return [medians(of) for of in zip(*reports)] if same else first
+    if all(report == first for report in reports) or not isinstance(first, (int, float)):
+        return first
+    return statistics.median(reports)
 
 
 def hidden_size(smoke):
@@ -179,7 +192,7 @@ class Bench:
         """Of an update with one micro-batch, and of it what does not grow with more."""
         one, four = (self.summary([self.records(Way("flat", "fp32", micro_batches, 0), self.steps,
                                                 alone=True)])[0] for micro_batches in (1, 4))
-        return one, min(max((4 * one - four) / 3, 0.0), 0.5 * one)
+        return one, min(max((4 * one - four) / 3, 0.0), 0.9 * one)
 
     def start_bytes(self):
         """What a run sends beside its updates: weights, agreements, the evaluation."""
@@ -209,10 +222,10 @@ class Bench:
         return self.overlap(*kind, mib, (compute[0] - compute[1]) * 2 / 3, spin=True)
 
     def doctor(self):
-        path = self.folder / "doctor.json"
+        path = self.folder / "doctor-one.json"
         self.hosts.mpirun([self.bin / "dtrain", "doctor", f"--dir={self.folder}",
                            f"--largest_mib={1 if self.args.smoke else 16}", f"--output={path}"])
-        return path
+        return json.loads(path.read_text())
 
     def plan_of(self, *flags):
         command = [self.bin / "dtrain", "plan", *self.config(Way("flat", "fp32", 1, 0)),
@@ -230,7 +243,7 @@ class Bench:
     def rows(self, rate, ways):
         """Of the ways over a cable of this rate, what overlap hides, and the compute times."""
         self.hosts.rate(rate)
-        doctor = self.doctor()
+        doctors = [self.doctor()]
         start = self.start_bytes()
         kinds = sorted({(way.algorithm, way.wire, way.rank) for way in ways})
         computes = [self.compute_seconds()]
@@ -241,6 +254,9 @@ class Bench:
             passes.append([self.records(way, self.steps) for way in ways])
             busy.append([self.busy_overlap(kind, computes[0]) for kind in kinds])
             computes.append(self.compute_seconds())
+            doctors.append(self.doctor())
+        doctor = self.folder / "doctor.json"
+        doctor.write_text(json.dumps(medians(doctors)))
         measured = [self.summary(results) for results in zip(*passes)]
         compute = [statistics.median(times) for times in zip(*computes)]
         # The plans of all kinds of exchange, each with what was hidden of its own.
@@ -260,7 +276,7 @@ class Bench:
             print(f"{rate}  {way.name}: {seconds:.3f} s, planned {plan['seconds']:.3f} s",
                   file=sys.stderr)
         return (rows, free + list(itertools.chain(*busy)), compute,
-                {"doctor": json.loads(doctor.read_text()), "computes": computes})
+                {"doctors": doctors, "computes": computes})
 
 
 def markdown(result):
