@@ -192,7 +192,7 @@ class Bench:
         """Of an update with one micro-batch, and of it what does not grow with more."""
         one, four = (self.summary([self.records(Way("flat", "fp32", micro_batches, 0), self.steps,
                                                 alone=True)])[0] for micro_batches in (1, 4))
-        return one, min(max((4 * one - four) / 3, 0.0), 0.9 * one)
+        return one, min(max((4 * one - four) / 3, 0.0), 0.75 * one)
 
     def start_bytes(self):
         """What a run sends beside its updates: weights, agreements, the evaluation."""
