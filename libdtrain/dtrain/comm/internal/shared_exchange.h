@@ -59,7 +59,7 @@ class SharedChannel {
 
   int64_t NewTicket() { return next_ticket_++; }
   bool IsTurn(int64_t ticket) const { return ticket == turn_; }
-  // The operation whose turn it was used `pieces` pieces, `large_pieces` of them large.
+  // The operation whose turn it was used so many pieces.
   void EndTurn(int64_t pieces);
   // Pieces of all operations before this one.
   int64_t first_piece() const { return first_piece_; }
