@@ -42,10 +42,22 @@ PlanJob FourRanks(double gigabits, double elements = kBase) {
           .buckets = EvenBuckets(elements),
           .times = {.forward_seconds = 0.145 / 3,
                     .backward_seconds = 0.145 * 2 / 3,
-                    .memory_bytes_per_second = 900e9},
+                    .memory_bytes_per_second = 900e9,
+                    .low_rank_flops_per_second = 7200e9},
           .network = {.bytes_per_second = gigabits * kGigabit,
                       .latency_seconds = 50e-6,
                       .host_bytes_per_second = 10e9}};
+}
+
+// FourRanks() whose exchanges take no time.
+PlanJob OnInstantNetwork() {
+  PlanJob job = FourRanks(1);
+  job.network = {.bytes_per_second = 1e18,
+                 .latency_seconds = 0.0,
+                 .message_seconds = 0.0,
+                 .host_bytes_per_second = 1e18,
+                 .host_latency_seconds = 0.0};
+  return job;
 }
 
 PlanWay Way(PlanAlgorithm algorithm, DType wire, int accumulation = 1, int rank = 0) {
@@ -132,7 +144,7 @@ TEST_CASE("PowerSGD sends two factors of matrices, where that is less") {
   CHECK(low.seconds == Approx(0.16).epsilon(0.1));
 }
 
-TEST_CASE("a part of the encoding runs beside a network that is the slower of both") {
+TEST_CASE("a part of the encoding runs beside the network, in two fifths of its time at most") {
   struct Case {
     PlanWay way;
     double beside;
@@ -141,27 +153,48 @@ TEST_CASE("a part of the encoding runs beside a network that is the slower of bo
                                     Case{Way(kFlat, kFp32, 1, 4), 2.0 / 3.0},
                                     Case{Way(kHierarchical, kFp32, 1, 4), 1.0 / 2.0}}) {
     INFO(way.Name());
-    PlanJob job = FourRanks(1);
+    PlanJob job = OnInstantNetwork();
     job.times.memory_bytes_per_second = 5e9;
-    job.network.bytes_per_second = 1e12;
     const double whole = PlanStep(job, way).encode_seconds;
     CHECK(whole > 0.0);
     job.network.bytes_per_second = 1e6;
     CHECK(PlanStep(job, way).encode_seconds == Approx((1.0 - beside) * whole));
+    // A network as slow as the part, of which two fifths are left for it.
+    job.times.backward_seconds = 0.0;
+    job.network.bytes_per_second *= PlanStep(job, way).exchange_seconds / (beside * whole);
+    const PlannedStep quick = PlanStep(job, way);
+    CHECK(quick.encode_seconds == Approx(whole - 0.4 * quick.exposed_seconds));
+    CHECK(quick.encode_seconds > (1.0 - beside) * whole);
   }
 }
 
+TEST_CASE("PowerSGD's encoding is memory by the element, and products by the column as well") {
+  PlanJob job = OnInstantNetwork();
+  double elements = 0.0;
+  for (const PlanBucket& bucket : job.buckets) {
+    elements += static_cast<double>(TravellingElements(bucket, 0));
+  }
+  const auto encode = [&](double memory, double products, int rank) {
+    job.times.memory_bytes_per_second = memory;
+    job.times.low_rank_flops_per_second = products;
+    return PlanStep(job, Way(kFlat, kFp32, 1, rank)).encode_seconds;
+  };
+  CHECK(encode(5e9, 1e18, 4) == Approx(20.0 * elements / 5e9));
+  CHECK(encode(5e9, 1e18, 32) == Approx(20.0 * elements / 5e9));
+  CHECK(encode(1e18, 5e10, 4) == Approx(8.0 * 4 * elements / 5e10));
+  CHECK(encode(1e18, 5e10, 32) == Approx(8.0 * 32 * elements / 5e10));
+}
+
 TEST_CASE("the ranks of a node share PowerSGD's encoding and add whole gradients in memory") {
-  PlanJob job = FourRanks(1);
+  PlanJob job = OnInstantNetwork();
   job.times.memory_bytes_per_second = 5e9;
-  job.network.bytes_per_second = 1e12;
   double elements = 0.0;
   for (const PlanBucket& bucket : job.buckets) {
     elements += static_cast<double>(TravellingElements(bucket, 0));
   }
   const PlannedStep flat = PlanStep(job, Way(kFlat, kFp32, 1, 4));
   const PlannedStep shared = PlanStep(job, Way(kHierarchical, kFp32, 1, 4));
-  // 36 bytes for each float that another rank of the node has.
+  // 36 bytes for each float that another rank of the node has, as the memory has them.
   CHECK(shared.encode_seconds ==
         Approx(flat.encode_seconds / 2 + 36.0 / 2 * elements / 5e9).epsilon(1e-6));
 }
@@ -410,9 +443,13 @@ TEST_CASE("doctor's slowest pairs take the place of the network's defaults") {
   CHECK(network.host_bytes_per_second == 4e9);
   CHECK(network.host_latency_seconds == 2e-6);
   // A hierarchical sum over three hosts takes 4/3 of its bytes through each card.
+  // Of before, when doctor had one speed for both.
+  CHECK(times.low_rank_flops_per_second == 8 * 7e9);
+  both["low_rank_flops_per_second"] = 3e10;
   both["allreduce"].push_back({{"bytes", 3e8}, {"seconds", 2.0}});
   REQUIRE(CalibrateFromDoctor(folder.Write("doctor.json", both.dump()), 3, network, times).ok());
   CHECK(network.bytes_per_second == Approx(2e8));
+  CHECK(times.low_rank_flops_per_second == 3e10);
 
   for (const double speed : {0.0, -1.0}) {
     nlohmann::json broken = both;

@@ -27,6 +27,7 @@ TEST_CASE("doctor measures two ranks, and refuses a folder it cannot write") {
   CHECK(json.at("pairs").at(0).at("bytes_per_second").get<double>() > 0.0);
   CHECK(json.at("allreduce").size() == 5);
   CHECK(json.at("memory_bytes_per_second").get<double>() > 0.0);
+  CHECK(json.at("low_rank_flops_per_second").get<double>() > 0.0);
   const Outcome refused = Shell(doctor + "--dir=/absent");
   INFO(refused.output);
   CHECK(refused.exit_code == 2);

@@ -34,6 +34,7 @@ struct PlanFlags {
   int64_t power_sgd_rank = -1;  // the model's
   double overlap = PlanTimes().overlap;
   std::optional<double> memory_gb;
+  std::optional<double> low_rank_gflops;
   bool ring = false;
   bool json = false;
 
@@ -57,9 +58,13 @@ struct PlanFlags {
               &power_sgd_rank);
     flags.Add("overlap", "share of what could hide behind backward that does", &overlap);
     flags.Add("memory_gb",
-              "GB/s of a rank's memory: 16-bit wires and PowerSGD go through it; without it what "
-              "doctor measured, or 10",
+              "GB/s at which a rank adds and rounds in memory, for 16-bit wires and PowerSGD; "
+              "without it what doctor measured, or 10",
               &memory_gb);
+    flags.Add("low_rank_gflops",
+              "GFLOP/s of a rank in PowerSGD's narrow products; without it what doctor measured, "
+              "or 80",
+              &low_rank_gflops);
     flags.Add("ring", "flat is a ring, as NCCL's and Horovod's", &ring);
     flags.Add("json", "print one JSON line: bytes, seconds", &json);
   }
@@ -81,6 +86,9 @@ absl::Status PlanFlags::Check() const {
   if (overlap < 0.0 || overlap > 1.0) return UsageError("--overlap is a share, from 0 to 1");
   if (latency_us && *latency_us < 0.0) return UsageError("--latency_us is not negative");
   if (memory_gb && *memory_gb <= 0.0) return UsageError("--memory_gb is more than 0");
+  if (low_rank_gflops && *low_rank_gflops <= 0.0) {
+    return UsageError("--low_rank_gflops is more than 0");
+  }
   return absl::OkStatus();
 }
 
@@ -101,6 +109,7 @@ absl::Status Calibrate(const PlanFlags& flags, PlanJob& job) {
   }
   if (flags.latency_us) job.network.latency_seconds = 1e-6 * *flags.latency_us;
   if (flags.memory_gb) job.times.memory_bytes_per_second = 1e9 * *flags.memory_gb;
+  if (flags.low_rank_gflops) job.times.low_rank_flops_per_second = 1e9 * *flags.low_rank_gflops;
   return absl::OkStatus();
 }
 

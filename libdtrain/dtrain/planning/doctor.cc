@@ -13,8 +13,11 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <limits>
 #include <map>
 #include <memory>
+#include <span>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -23,6 +26,7 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/clock_offset.h"
 #include "dtrain/comm/device_communicator.h"
+#include "dtrain/comm/internal/combine.h"
 #include "dtrain/ops/attention_engine.h"
 #include "dtrain/ops/gemm.h"
 #include "dtrain/parallel/internal/low_rank.h"
@@ -171,15 +175,20 @@ PairTimes MeasurePair(Communicator& pair) {
   times.clock_offset = MeasureClockOffsets(pair, SystemClock)[1];
   // Larger and larger, until a message takes long enough to be measured. One way after the other:
   // both at once, the one connection of a pair carries less than a line does.
+  // The quickest of some: what a line carries, and not what else the host did meanwhile.
   for (int64_t bytes = 1 << 16; bytes <= int64_t{32} << 20; bytes *= 4) {
     data.resize(static_cast<size_t>(bytes));
     double slower = 0.0;
     for (const int sender : {0, 1}) {
       Send(sender, data, pair);  // memory is touched, the connection is up
-      pair.Barrier();
-      const Timer timer;
-      Send(sender, data, pair);
-      slower = std::max(slower, pair.AllReduceValue(timer.Seconds(), ReduceOp::kMax));
+      double quickest = std::numeric_limits<double>::infinity();
+      for (int i = 0; i < 3; ++i) {
+        pair.Barrier();
+        const Timer timer;
+        Send(sender, data, pair);
+        quickest = std::min(quickest, pair.AllReduceValue(timer.Seconds(), ReduceOp::kMax));
+      }
+      slower = std::max(slower, quickest);
     }
     times.bytes_per_second = static_cast<double>(bytes) / slower;
     if (slower > 0.1) break;
@@ -187,19 +196,39 @@ PairTimes MeasurePair(Communicator& pair) {
   return times;
 }
 
-// What a rank's memory does for PowerSGD's work: the steps of
-// parallel/internal/power_sgd_exchange.h on gradients of 4 M parameters, of a rank that is an
-// eighth of their width.
-double MemorySpeed() {
+// What exchanges cost a rank beside the network: scaling_plan.h says what goes at these speeds.
+struct WorkSpeeds {
+  double memory_bytes = 0.0;    // per second
+  double low_rank_flops = 0.0;  // per second
+};
+
+// Times a second that `round` runs, on average, so that ranks that share a core count as long.
+double RoundsPerSecond(const std::function<void()>& round) {
+  constexpr double kLeastSeconds = 0.3;
+  int rounds = 0;
+  const Timer timer;
+  while (rounds < 3 || timer.Seconds() < kLeastSeconds) {
+    round();
+    ++rounds;
+  }
+  return rounds / timer.Seconds();
+}
+
+// The steps of parallel/internal/power_sgd_exchange.h on gradients of 4 M parameters, of a rank
+// that is an eighth of their width: gradients that go to shared memory and are added from there,
+// and the products that make factors of them. All ranks at once.
+WorkSpeeds MeasureWork(Communicator& comm) {
   constexpr int kMatrices = 8;
   constexpr int kRank = 64;
   constexpr internal::MatrixSize kSize = {512, 1024};
-  constexpr auto kElements = static_cast<size_t>(kMatrices * kSize.rows * kSize.columns);
+  constexpr int64_t kElements = kMatrices * kSize.elements();
+  constexpr double kBytesOfSum = 20.0;  // per float: copied, and added from there
   RandomStream random({.seed = 1});
   const auto draw = [&] { return static_cast<float>(random.NextUint32()) * 0x1p-32f - 0.5f; };
   std::vector<float> gradients(kElements);
   std::generate(gradients.begin(), gradients.end(), draw);
   std::vector<float> errors(kElements);
+  std::vector<float> shared(kSize.elements());
   std::vector<float> left(kRank * kSize.rows);
   std::vector<float> factor(kRank * kSize.columns);
   std::generate(factor.begin(), factor.end(), draw);
@@ -208,25 +237,39 @@ double MemorySpeed() {
   Tensor left_view = Tensor::View(left.data(), {kRank, kSize.rows});
   Tensor right_view = Tensor::View(right.data(), {kRank, kSize.columns});
   const Tensor factor_view = Tensor::View(factor.data(), {kRank, kSize.columns});
-  const auto encode = [&](int64_t begin) {
-    float* const gradient = gradients.data() + begin;
+  const auto add = [&](float* gradient) {
+    std::copy_n(gradient, kSize.elements(), shared.data());
+    const std::array<const std::byte*, 2> sources = {
+        std::as_bytes(std::span(gradient, kSize.elements())).data(),
+        std::as_bytes(std::span(shared)).data()};
+    internal::Combine(DType::kFloat32, ReduceOp::kAverage, sources, kSize.elements(),
+                      /*divisor=*/2, std::as_writable_bytes(std::span(gradient, 1)).data());
+  };
+  const auto encode = [&](float* gradient, float* error) {
     const Tensor matrix = Tensor::View(gradient, {kSize.rows, kSize.columns});
     Gemm(factor_view, matrix, {.transpose_b = true}, left_view, stream);
     internal::OrthonormaliseRows(left.data(), kRank, kSize.rows);
     Gemm(left_view, matrix, {}, right_view, stream);
     internal::SplitOffError(
         {.left = left.data(), .own = right.data(), .sum = right.data(), .rank = kRank}, kSize, 1.0f,
-        gradient, errors.data() + begin, stream);
+        gradient, error, stream);
   };
-  constexpr double kLeastSeconds = 0.1;
-  std::vector<double> times;
-  const Timer whole;
-  while (times.size() < 3 || whole.Seconds() < kLeastSeconds) {
-    const Timer timer;
-    for (int i = 0; i < kMatrices; ++i) encode(i * kSize.elements());
-    times.push_back(timer.Seconds());
-  }
-  return PowerSgdMemoryBytes(static_cast<int64_t>(kElements), kRank) / Median(times);
+  const auto each_matrix = [&](const auto& work) {
+    for (int64_t at = 0; at < kElements; at += kSize.elements()) {
+      work(gradients.data() + at, errors.data() + at);
+    }
+  };
+  WorkSpeeds speeds;
+  comm.Barrier();
+  const double additions = RoundsPerSecond([&] { each_matrix([&](float* g, float*) { add(g); }); });
+  speeds.memory_bytes = kBytesOfSum * static_cast<double>(kElements) * additions;
+  comm.Barrier();
+  const double encodings = RoundsPerSecond([&] { each_matrix(encode); });
+  const PowerSgdWork work = PowerSgdWorkOf(kElements, kRank);
+  const double in_memory = work.memory_bytes / speeds.memory_bytes;
+  // Where it is nearly all memory, what is left is a difference of two measurements.
+  speeds.low_rank_flops = work.flops / std::max(1 / encodings - in_memory, 0.1 / encodings);
+  return speeds;
 }
 
 class Examination {
@@ -245,8 +288,9 @@ class Examination {
     Sweep();
     HostReport mine;
     FindInterface(before, mine);
-    comm_.Barrier();
-    report_.memory_bytes_per_second = comm_.AllReduceValue(MemorySpeed(), ReduceOp::kMin);
+    const WorkSpeeds speeds = MeasureWork(comm_);
+    report_.memory_bytes_per_second = comm_.AllReduceValue(speeds.memory_bytes, ReduceOp::kMin);
+    report_.low_rank_flops_per_second = comm_.AllReduceValue(speeds.low_rank_flops, ReduceOp::kMin);
     const double disk = comm_.local_rank() == 0 ? DiskSpeed(options_, comm_.rank()) : 0.0;
     GatherHosts(mine, disk);
     for (const HostReport& host : report_.hosts) {

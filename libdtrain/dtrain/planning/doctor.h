@@ -56,8 +56,9 @@ struct DoctorReport {
   bool watches_cables = false;    // Open MPI was told to notice a silent host
   std::string nccl = {};          // "NCCL 2.28.9, flat", which connects the GPUs, and else ...
   std::string without_nccl = {};  // ... why it does not; both "" on CPUs
-  // Of the slowest rank, while all compute: what PowerSGD's work goes through (PlanTimes).
+  // Of the slowest rank, while all do the same (PlanTimes).
   double memory_bytes_per_second = 0.0;
+  double low_rank_flops_per_second = 0.0;
   std::vector<HostReport> hosts;
   std::vector<PairReport> pairs;
   std::vector<AllReduceReport> sweep;  // by size

@@ -194,8 +194,9 @@ std::string DoctorText(const DoctorReport& report) {
                             Speed(line.bus_bytes_per_second));
     }
   }
-  absl::StrAppend(
-      &text, "\nPowerSGD's work in a rank's memory: ", Speed(report.memory_bytes_per_second), "\n");
+  absl::StrAppendFormat(
+      &text, "\na rank adds in memory at %s, and multiplies for PowerSGD at %.1f GFLOP/s\n",
+      Speed(report.memory_bytes_per_second), 1e-9 * report.low_rank_flops_per_second);
   const Sentences sentences = Diagnose(report);
   absl::StrAppend(&text, "\n", sentences.empty() ? "nothing stands out\n" : "what stands out:\n");
   for (const std::string& sentence : sentences) absl::StrAppend(&text, "- ", sentence, "\n");
@@ -207,7 +208,8 @@ std::string DoctorJson(const DoctorReport& report) {
                                  {"mpi", report.mpi},
                                  {"nccl", report.nccl},
                                  {"without_nccl", report.without_nccl},
-                                 {"memory_bytes_per_second", report.memory_bytes_per_second}};
+                                 {"memory_bytes_per_second", report.memory_bytes_per_second},
+                                 {"low_rank_flops_per_second", report.low_rank_flops_per_second}};
   for (const HostReport& host : report.hosts) {
     json["hosts"].push_back({{"name", host.name},
                              {"build", host.build},

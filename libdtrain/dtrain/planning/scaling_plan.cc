@@ -13,20 +13,22 @@ namespace dtrain {
 namespace {
 
 // Bytes read and written per element: a 16-bit wire is written from and widened to float32;
-// PowerSGD goes through the gradient and its error five times. Its products, which are no matter of
-// memory, take about 0.1 ns per element and column on a core of 10 GB/s.
+// PowerSGD goes through the gradient and its error five times, and multiplies it by a factor of its
+// rank's columns four times.
 constexpr double kRoundingBytes = 12.0;
 constexpr double kPowerSgdBytes = 20.0;
-constexpr double kPowerSgdBytesPerColumn = 1.0;
+constexpr double kPowerSgdFlopsPerColumn = 8.0;
 // Where the ranks of a node share the compression: a float that another rank adds is copied to
 // shared memory and added from there (20 bytes), and its sum is copied back (16).
 constexpr double kSharedBytes = 36.0;
-// What of it runs while other buckets travel between hosts, where the network is the slower of
-// both: a part of rounding and widening; of PowerSGD's, all that follows its first factors. Less
-// where compression is shared: sums of a host are gathered as well. Measured (docs/networks.md).
+// What of it runs while other buckets travel between hosts: a part of rounding and widening; of
+// PowerSGD's, all that follows its first factors. Less where compression is shared: sums of a host
+// are gathered as well. All of them no more than a part of the network's time, in which there is
+// not always something to compute. Measured (docs/networks.md).
 constexpr double kRoundingBesideNetwork = 1.0 / 3.0;
 constexpr double kPowerSgdBesideNetwork = 2.0 / 3.0;
 constexpr double kSharedBesideNetwork = 1.0 / 2.0;
+constexpr double kNetworkBesideEncoding = 2.0 / 5.0;
 
 // What an exchange costs beside its bytes.
 struct Steps {
@@ -80,17 +82,21 @@ double EncodeSeconds(const PlanJob& job, const PlanWay& way) {
   const double shares = SharesCompression(job, way) ? job.ranks_per_node : 1.0;
   const double shared = kSharedBytes * (shares - 1.0) / shares;
   double bytes = 0.0;
+  double flops = 0.0;
   for (const PlanBucket& bucket : job.buckets) {
     for (const PlanParameter& parameter : bucket.parameters) {
       const auto elements = static_cast<double>(parameter.elements());
-      const double own = IsFactored(parameter, way.power_sgd_rank)
-                             ? PowerSgdMemoryBytes(parameter.elements(), way.power_sgd_rank)
-                         : way.wire_type != DType::kFloat32 ? kRoundingBytes * elements
-                                                            : 0.0;
-      bytes += own / shares + shared * elements;
+      bytes += shared * elements;
+      if (IsFactored(parameter, way.power_sgd_rank)) {
+        const PowerSgdWork work = PowerSgdWorkOf(parameter.elements(), way.power_sgd_rank);
+        bytes += work.memory_bytes / shares;
+        flops += work.flops / shares;
+      } else if (way.wire_type != DType::kFloat32) {
+        bytes += kRoundingBytes * elements / shares;
+      }
     }
   }
-  return bytes / job.times.memory_bytes_per_second;
+  return bytes / job.times.memory_bytes_per_second + flops / job.times.low_rank_flops_per_second;
 }
 
 // The share of EncodeSeconds() that may run beside the network.
@@ -171,9 +177,10 @@ int64_t TravellingElements(const PlanBucket& bucket, int power_sgd_rank) {
                          });
 }
 
-double PowerSgdMemoryBytes(int64_t elements, int power_sgd_rank) {
-  return (kPowerSgdBytes + kPowerSgdBytesPerColumn * power_sgd_rank) *
-         static_cast<double>(elements);
+PowerSgdWork PowerSgdWorkOf(int64_t elements, int power_sgd_rank) {
+  const auto count = static_cast<double>(elements);
+  return {.memory_bytes = kPowerSgdBytes * count,
+          .flops = kPowerSgdFlopsPerColumn * power_sgd_rank * count};
 }
 
 double NetworkBytes(PlanAlgorithm algorithm, int nodes, int ranks_per_node, double bytes) {
@@ -212,8 +219,8 @@ PlannedStep PlanStep(const PlanJob& job, const PlanWay& way) {
   const double least = std::max(0.0, Landing(buckets, 1.0) - times.backward_seconds);
   step.exposed_seconds = step.exchange_seconds - times.overlap * (step.exchange_seconds - least);
   const double encode = EncodeSeconds(job, way);
-  const double beside_network = std::max(step.exposed_seconds - encode, 0.0);
-  step.encode_seconds = encode - std::min(BesideNetwork(job, way) * encode, beside_network);
+  step.encode_seconds = encode - std::min(BesideNetwork(job, way) * encode,
+                                          kNetworkBesideEncoding * step.exposed_seconds);
   step.seconds += step.exposed_seconds + step.encode_seconds;
   step.limit = LimitOf(step, buckets);
   return step;

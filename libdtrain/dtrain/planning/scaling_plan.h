@@ -16,10 +16,11 @@
 //   f_i = max(f_{i-1}, r_i) + c_i,  exposed = max(0, f_last - T_backward),
 //   T = k (T_forward + T_backward) + exposed + T_encode + T_update
 // for k micro-batches, of which the last one's backward pass overlaps (Li et al. 2020, PyTorch
-// Distributed, section 3.2, describes the overlap). Where the network is slower than the encoding,
-// up to a third of it runs beside the network: rounding to 16 bits; of PowerSGD's two thirds, or
-// half where the ranks of a node share the compression. Bytes are exact for this library
-// (docs/algorithms.md); times are as good as the speeds that go in.
+// Distributed, section 3.2, describes the overlap). A third of the encoding runs beside the
+// network where that is rounding to 16 bits; of PowerSGD's two thirds, or half where the ranks of a
+// node share the compression; and where the network is quick, as much as two fifths of its time.
+// Bytes are exact for this library (docs/algorithms.md); times are as good as the speeds that go
+// in.
 #ifndef DTRAIN_PLANNING_SCALING_PLAN_H_
 #define DTRAIN_PLANNING_SCALING_PLAN_H_
 
@@ -57,8 +58,10 @@ struct PlanTimes {
   double forward_seconds = 0.0;
   double backward_seconds = 0.0;
   double update_seconds = 0.0;
-  double memory_bytes_per_second = 10e9;  // of a rank: 16-bit wires and PowerSGD go through it
-  double overlap = 1.0;                   // share of what could hide behind backward that does
+  // What a rank adds and rounds at: 16-bit wires, PowerSGD's errors and sums of a node.
+  double memory_bytes_per_second = 10e9;
+  double low_rank_flops_per_second = 80e9;  // of a rank, in PowerSGD's narrow products
+  double overlap = 1.0;                     // share of what could hide behind backward that does
 };
 
 struct PlanJob {
@@ -101,8 +104,12 @@ struct PlannedStep {
 // factors r (rows + columns) of each matrix that they at least halve.
 int64_t TravellingElements(const PlanBucket& bucket, int power_sgd_rank);
 
-// Bytes of a rank's memory that PowerSGD's work on a matrix counts as.
-double PowerSgdMemoryBytes(int64_t elements, int power_sgd_rank);
+// What PowerSGD costs a rank for a matrix, at PlanTimes' speeds, one after the other.
+struct PowerSgdWork {
+  double memory_bytes = 0.0;
+  double flops = 0.0;
+};
+PowerSgdWork PowerSgdWorkOf(int64_t elements, int power_sgd_rank);
 
 // Bytes that a node sends, and receives, for `bytes` of gradients.
 double NetworkBytes(PlanAlgorithm algorithm, int nodes, int ranks_per_node, double bytes);

@@ -263,9 +263,14 @@ absl::Status CalibrateFromDoctor(const std::string& path, int nodes, PlanNetwork
   double in_sweep = 0.0;
   try {
     in_sweep = SweepSpeed(json);
-    // Older files lack it.
+    // Older files lack them, or have one speed for both, of PowerSGD's work as a whole: a column of
+    // a factor counted as a byte.
     if (json.contains("memory_bytes_per_second")) {
       times.memory_bytes_per_second = Measured(json, "memory_bytes_per_second");
+      times.low_rank_flops_per_second =
+          json.contains("low_rank_flops_per_second")
+              ? Measured(json, "low_rank_flops_per_second")
+              : PowerSgdWorkOf(1, 1).flops * times.memory_bytes_per_second;
     }
     for (const Json& pair : json.at("pairs")) {
       TakeSlower(pair, pair.at("first") == pair.at("second") ? within : between);

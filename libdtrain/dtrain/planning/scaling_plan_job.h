@@ -48,7 +48,7 @@ absl::StatusOr<double> ParseNetwork(std::string_view text);
 
 // Takes over what `dtrain doctor --output=FILE` measured: the slowest pair of hosts, or what the
 // largest allreduce carried between hosts where that is more, the slowest pair of ranks of one
-// host, and what a rank's memory does for PowerSGD. StorageError where the file cannot be read or
+// host, and what a rank adds and multiplies at. StorageError where the file cannot be read or
 // is not doctor's; UsageError where doctor saw one host and the plan is for more.
 absl::Status CalibrateFromDoctor(const std::string& path, int nodes, PlanNetwork& network,
                                  PlanTimes& times);

@@ -16,7 +16,7 @@ namespace dtrain::internal {
 struct MatrixSize {
   int64_t rows = 0;
   int64_t columns = 0;
-  int64_t elements() const { return rows * columns; }
+  constexpr int64_t elements() const { return rows * columns; }
 };
 
 // Whether the factors of rank `rank` are at most half of the matrix.
