@@ -1,14 +1,16 @@
 // collectives.cc - trains on plain std::vector<float> with named collectives, as with Horovod.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   mpirun -n 4 collectives
+//   mpirun -n 4 collectives [TRACE_FOLDER]
 //
 // Linear regression, so that all of it is here: weights broadcast from rank 0, gradients summed by
 // name in any order while others are still computed, ranks that run out of data, and a metric
-// gathered at the end. The weights printed are those of one rank, but for the order of sums.
+// gathered at the end. The weights printed are those of one rank, but for the order of sums. With a
+// folder, each rank writes a timeline there (docs/timeline.md).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string>
 #include <vector>
 
 #include "dtrain/dtrain.h"
@@ -52,12 +54,15 @@ float Error(const Row& row, const std::vector<float>& weight, const std::vector<
 }
 
 // The rank's rows, an update at a time, until it has no more.
-absl::Status Train(std::vector<float>& weight, std::vector<float>& bias, Collectives& collectives) {
+absl::Status Train(std::vector<float>& weight, std::vector<float>& bias, Collectives& collectives,
+                   StepTimeline& timeline) {
   // Sums and a count: averages divide by all ranks, those without rows included.
   const ReduceOptions sum{.op = ReduceOp::kSum};
   const int rank = collectives.rank(), size = collectives.size();
   for (int64_t begin = 0; begin + rank < std::min(begin + kUpdateRows, kRows);
        begin += kUpdateRows) {
+    timeline.EndUpdate();
+    const Timeline::Span span(timeline.spans(), "step", kComputeLane, begin / kUpdateRows);
     std::vector<float> d_weight(kInputs), d_bias(1), count(1);
     for (int64_t i = begin + rank; i < std::min(begin + kUpdateRows, kRows); i += size) {
       const Row row = MakeRow(i);
@@ -82,8 +87,10 @@ absl::Status Train(std::vector<float>& weight, std::vector<float>& bias, Collect
   return absl::OkStatus();
 }
 
-absl::Status Run(Runtime& runtime) {
-  Collectives collectives(runtime.comm);
+absl::Status Run(Runtime& runtime, const std::string& trace_folder) {
+  StepTimeline timeline(runtime.comm, {.directory = trace_folder});
+  if (!trace_folder.empty()) timeline.Start();
+  Collectives collectives(runtime.comm, {.timeline = &timeline.spans()});
   std::vector<float> weight(kInputs), bias(1);
   if (collectives.rank() == 0) std::fill(weight.begin(), weight.end(), 0.5f);
   const auto broadcast = [&](int root) {
@@ -91,7 +98,7 @@ absl::Status Run(Runtime& runtime) {
                     collectives.Broadcast("bias", View(bias), root)});
   };
   DT_RETURN_IF_ERROR(broadcast(0));
-  DT_RETURN_IF_ERROR(Train(weight, bias, collectives));
+  DT_RETURN_IF_ERROR(Train(weight, bias, collectives, timeline));
   // Until the last rank is here, this one adds nothing to the others' sums. It has not made their
   // last updates either: the weights are those of the rank that joined last.
   DT_ASSIGN_OR_RETURN(const int last, collectives.Join());
@@ -119,5 +126,7 @@ absl::Status Run(Runtime& runtime) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return dtrain::RunOnRanks(argc, argv, {}, absl::OkStatus(), Run);
+  const std::string trace_folder = argc > 1 ? argv[1] : "";
+  return dtrain::RunOnRanks(argc, argv, {}, absl::OkStatus(),
+                            [&](Runtime& runtime) { return Run(runtime, trace_folder); });
 }

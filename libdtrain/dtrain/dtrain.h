@@ -17,6 +17,7 @@
 #include "dtrain/base/log.h"                          // IWYU pragma: export
 #include "dtrain/base/random.h"                       // IWYU pragma: export
 #include "dtrain/base/status.h"                       // IWYU pragma: export
+#include "dtrain/base/timeline.h"                     // IWYU pragma: export
 #include "dtrain/comm/collectives.h"                  // IWYU pragma: export
 #include "dtrain/comm/communicator.h"                 // IWYU pragma: export
 #include "dtrain/comm/device_communicator.h"          // IWYU pragma: export
@@ -101,6 +102,7 @@
 #include "dtrain/tasks/translator.h"                  // IWYU pragma: export
 #include "dtrain/tensor/new_tensor.h"                 // IWYU pragma: export
 #include "dtrain/tensor/sequences.h"                  // IWYU pragma: export
+#include "dtrain/train/step_timeline.h"               // IWYU pragma: export
 #include "dtrain/train/train_state.h"                 // IWYU pragma: export
 #include "dtrain/train/trainer.h"                     // IWYU pragma: export
 #include "dtrain/trained/classification_model.h"      // IWYU pragma: export

@@ -4,6 +4,8 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace dtrain {
 namespace {
@@ -53,6 +55,28 @@ TEST_CASE("a timeline that is off keeps nothing new, and a long name is cut") {
   const std::vector<TimelineSpan> spans = timeline.Take();
   REQUIRE(spans.size() == 1);
   CHECK(std::string(spans[0].name.data()) == std::string(spans[0].name.size() - 1, 'x'));
+}
+
+TEST_CASE("spans of several threads are all taken once") {
+  Timeline timeline(1 << 12);
+  timeline.set_on(true);
+  constexpr int kOfThread = 1000;
+  std::vector<std::thread> threads;
+  for (int lane = 0; lane < 3; ++lane) {
+    threads.emplace_back([&timeline, lane] {
+      for (int i = 0; i < kOfThread; ++i) const Timeline::Span span(timeline, "work", lane, i);
+    });
+  }
+  std::vector<TimelineSpan> spans;
+  while (spans.size() < 3 * kOfThread) {
+    for (const TimelineSpan& span : timeline.Take()) spans.push_back(span);
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(timeline.lost() == 0);
+  std::vector<int64_t> next(3);
+  for (const TimelineSpan& span : spans) {
+    CHECK(span.index == next[static_cast<size_t>(span.lane)]++);
+  }
 }
 
 }  // namespace

@@ -2,8 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
+#include "dtrain/files/trace_files.h"
 #include "integration/program.h"
+#include "testing/file_testing.h"
 
 namespace dtrain {
 namespace {
@@ -42,6 +48,32 @@ TEST_CASE("named collectives train the same weights on one, two and four ranks")
       CHECK(std::abs(result.weights[i] - one.weights[i]) < 1e-5);
     }
   }
+}
+
+TEST_CASE("the example's timelines of two ranks hold every step, tensor and exchange") {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      RunCommand(CommandOn(2, DTRAIN_TEST_PROGRAM) + " " + folder.File("trace"));
+  INFO(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  const absl::StatusOr<MergedTrace> merged =
+      MergeTraces(folder.File("trace"), folder.File("merged.json"));
+  REQUIRE(merged.ok());
+  CHECK(merged->ranks == 2);
+  CHECK(merged->missing.empty());
+  std::map<std::string, int> counts;
+  for (const auto& event : nlohmann::json::parse(ReadTestFile(folder.File("merged.json")))) {
+    if (event.at("ph") == "X") ++counts[event.at("name").get<std::string>()];
+  }
+  // 250 updates of both ranks, and one that the second rank has no row for.
+  CHECK(counts["step"] == 501);
+  CHECK(counts["count"] == 501);
+  // Both are broadcast at the start and at the end, too.
+  CHECK(counts["weight"] == 505);
+  CHECK(counts["bias"] == 505);
+  CHECK(counts["broadcast"] == 8);
+  CHECK(counts["errors"] == 2);
+  CHECK(counts["all-gather"] == 2);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // planning_commands_test.cc - doctor, plan and estimate as users run them.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -67,6 +68,31 @@ TEST_CASE("plan takes doctor's file, all programs' configurations and thousands 
   // BertForQuestionAnswering and BertForPreTraining, base.
   CHECK(parameters("data.stride=128") == 108893186);
   CHECK(parameters("data.next_sentence=true") == 110106428);
+}
+
+TEST_CASE("speeds of a rank that are given by hand count more than the usual ones") {
+  // Of the slowest way with PowerSGD, on a network that takes no time.
+  const auto encoding = [](const std::string& flags) {
+    const Outcome outcome =
+        Tool("plan data.glue=sst-2 --nodes=2 --step_seconds=1 --network=1e9GB/s --json " + flags);
+    INFO(outcome.output);
+    REQUIRE(outcome.exit_code == 0);
+    const nlohmann::json plan = nlohmann::json::parse(outcome.output);
+    double slowest = 0.0;
+    for (const nlohmann::json& way : plan.at("ways")) {
+      if (way.at("power_sgd_rank") == 0) continue;
+      slowest = std::max(slowest, way.at("encode_seconds").get<double>());
+    }
+    return slowest;
+  };
+  const double usual = encoding("");
+  CHECK(usual > 0.0);
+  CHECK(encoding("--memory_gb=10 --low_rank_gflops=80") == usual);
+  CHECK(encoding("--memory_gb=5 --low_rank_gflops=40") == Approx(2 * usual).epsilon(1e-3));
+  CHECK(encoding("--low_rank_gflops=8") > 5 * usual);
+  const Outcome refused = Tool("plan data.glue=sst-2 --step_seconds=1 --low_rank_gflops=0");
+  CHECK(refused.exit_code == 2);
+  CHECK_THAT(refused.output, Catch::Contains("--low_rank_gflops is more than 0"));
 }
 
 TEST_CASE("estimate tells a run's checkpoint size and activations before it starts") {

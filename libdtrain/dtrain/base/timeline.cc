@@ -12,12 +12,24 @@ int64_t Timeline::Now() {
 }
 
 void Timeline::set_on(bool on) {
+  const std::lock_guard lock(mutex_);
   if (on) ring_.resize(capacity_);
   on_ = on;
 }
 
+size_t Timeline::size() const {
+  const std::lock_guard lock(mutex_);
+  return size_;
+}
+
+int64_t Timeline::lost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
+
 void Timeline::Add(std::string_view name, const TimelineSpan& span) {
   if (!on_) return;
+  const std::lock_guard lock(mutex_);
   TimelineSpan& slot = ring_[(first_ + size_) % capacity_];
   if (size_ < capacity_) {
     ++size_;
@@ -31,6 +43,7 @@ void Timeline::Add(std::string_view name, const TimelineSpan& span) {
 }
 
 std::vector<TimelineSpan> Timeline::Take() {
+  const std::lock_guard lock(mutex_);
   std::vector<TimelineSpan> spans;
   spans.reserve(size_);
   for (size_t i = 0; i < size_; ++i) spans.push_back(ring_[(first_ + i) % capacity_]);

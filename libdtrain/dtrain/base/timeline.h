@@ -1,25 +1,35 @@
-// timeline.h - what a thread did when: spans of time in a ring in memory.
+// timeline.h - what a rank's threads did when: spans of time in a ring in memory.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   { const Timeline::Span span(timeline, "forward", kComputeLane); Forward(); }
 //   for (const TimelineSpan& span : timeline.Take()) ...
 //
-// Off, a span costs a comparison; on, two readings of the clock and a write to memory. One thread
-// writes and takes.
+// Off, a span costs a comparison; on, two readings of the clock, a lock that is free but where
+// threads meet, and a write to memory. Any thread may write and take.
 #ifndef DTRAIN_BASE_TIMELINE_H_
 #define DTRAIN_BASE_TIMELINE_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string_view>
 #include <vector>
 
 namespace dtrain {
 
+// Spans of one lane lie inside each other or apart, unless told.
+enum TimelineLane : int {
+  kComputeLane = 1,        // updates and their phases
+  kEvaluationLane = 2,     // and checkpoints
+  kCommunicationLane = 3,  // exchanges: may overlap
+  kTensorLane = 1000       // named tensors, from submission to result: may overlap
+};
+
 struct TimelineSpan {
-  std::array<char, 24> name{};  // ends in a zero
-  int lane = 0;                 // spans of one lane lie inside each other or apart, unless told
+  std::array<char, 64> name{};  // ends in a zero
+  int lane = 0;                 // a TimelineLane, or one of the caller's own
   int64_t begin = 0;            // nanoseconds of Timeline::Now()
   int64_t end = 0;
   int64_t index = -1;  // of the update or micro-batch; -1: none
@@ -42,23 +52,26 @@ class Timeline {
   void Add(std::string_view name, const TimelineSpan& span);
   // The spans since the last call, in the order in which they ended.
   std::vector<TimelineSpan> Take();
-  size_t size() const { return size_; }
+  size_t size() const;
   size_t capacity() const { return capacity_; }
   // Spans that were overwritten before anyone took them.
-  int64_t lost() const { return lost_; }
+  int64_t lost() const;
 
   // From construction to destruction.
   class Span {
    public:
-    Span(Timeline& timeline, std::string_view name, int lane, int64_t index = -1)
+    Span(Timeline& timeline, std::string_view name, int lane, int64_t index = -1,
+         int64_t bytes = -1)
         : timeline_(timeline.is_on() ? &timeline : nullptr),
           name_(name),
           lane_(lane),
           index_(index),
+          bytes_(bytes),
           begin_(timeline_ == nullptr ? 0 : Now()) {}
     ~Span() {
       if (timeline_ == nullptr) return;
-      timeline_->Add(name_, {.lane = lane_, .begin = begin_, .end = Now(), .index = index_});
+      timeline_->Add(
+          name_, {.lane = lane_, .begin = begin_, .end = Now(), .index = index_, .bytes = bytes_});
     }
     Span(const Span&) = delete;
     Span& operator=(const Span&) = delete;
@@ -68,12 +81,14 @@ class Timeline {
     std::string_view name_;
     int lane_;
     int64_t index_;
+    int64_t bytes_;
     int64_t begin_;
   };
 
  private:
-  size_t capacity_;
-  bool on_ = false;
+  const size_t capacity_;
+  std::atomic<bool> on_ = false;
+  mutable std::mutex mutex_;  // of what follows
   std::vector<TimelineSpan> ring_;
   size_t first_ = 0;
   size_t size_ = 0;

@@ -39,8 +39,9 @@ void AppendMicroseconds(int64_t nanoseconds, std::string& text) {
 std::string LaneName(int lane) {
   if (lane == kComputeLane) return "compute";
   if (lane == kEvaluationLane) return "evaluation, checkpoints";
-  if (lane == kCommunicationLane) return "communication";
-  return absl::StrCat("communication ", lane - kCommunicationLane + 1);
+  const int first = lane < kTensorLane ? kCommunicationLane : kTensorLane;
+  const char* const name = lane < kTensorLane ? "communication" : "tensors";
+  return lane == first ? name : absl::StrCat(name, " ", lane - first + 1);
 }
 
 void AppendMetadata(const char* name, int rank, int lane, const JsonRecord& arguments,
@@ -56,7 +57,10 @@ void AppendMetadata(const char* name, int rank, int lane, const JsonRecord& argu
 }
 
 void AppendSpan(const TimelineSpan& span, int rank, int lane, std::string& text) {
-  absl::StrAppend(&text, ",\n{\"name\":\"", span.name.data(), "\",\"ph\":\"X\",\"ts\":");
+  // Names may be a caller's, with whatever is in them.
+  std::string event = JsonRecord().Set("name", span.name.data()).Set("ph", "X").ToString();
+  event.pop_back();
+  absl::StrAppend(&text, ",\n", event, ",\"ts\":");
   AppendMicroseconds(span.begin, text);
   text += ",\"dur\":";
   AppendMicroseconds(span.end - span.begin, text);
@@ -245,7 +249,7 @@ TraceFile::~TraceFile() {
 absl::Status TraceFile::Append(std::span<const TimelineSpan> spans) {
   std::string text;
   for (const TimelineSpan& span : spans) {
-    const int lane = span.lane == kCommunicationLane ? CommunicationLaneOf(span) : span.lane;
+    const int lane = LaneOf(span);
     UseLane(lane, text);
     AppendSpan(span, rank_, lane, text);
   }
@@ -258,12 +262,14 @@ void TraceFile::UseLane(int lane, std::string& text) {
   AppendMetadata("thread_sort_index", rank_, lane, JsonRecord().Set("sort_index", lane), text);
 }
 
-int TraceFile::CommunicationLaneOf(const TimelineSpan& span) {
+int TraceFile::LaneOf(const TimelineSpan& span) {
+  if (span.lane != kCommunicationLane && span.lane != kTensorLane) return span.lane;
+  std::vector<int64_t>& free_after = free_after_[span.lane];
   size_t lane = 0;
-  while (lane < free_after_.size() && free_after_[lane] > span.begin) ++lane;
-  if (lane == free_after_.size()) free_after_.push_back(0);
-  free_after_[lane] = span.end;
-  return kCommunicationLane + static_cast<int>(lane);
+  while (lane < free_after.size() && free_after[lane] > span.begin) ++lane;
+  if (lane == free_after.size()) free_after.push_back(0);
+  free_after[lane] = span.end;
+  return span.lane + static_cast<int>(lane);
 }
 
 absl::Status TraceFile::Write(const std::string& events) {

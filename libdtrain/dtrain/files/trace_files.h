@@ -3,11 +3,13 @@
 //
 // The JSON array form of the Trace Event Format
 // (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU), one event per
-// line, for https://ui.perfetto.dev: pid is the rank, tid the lane, times are microseconds.
+// line, for https://ui.perfetto.dev: pid is the rank, tid the lane, times are microseconds. Spans
+// of the communication and of the tensor lane that overlap get lanes of their own, from there on.
 #ifndef DTRAIN_FILES_TRACE_FILES_H_
 #define DTRAIN_FILES_TRACE_FILES_H_
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -17,12 +19,6 @@
 #include "dtrain/base/timeline.h"
 
 namespace dtrain {
-
-enum TraceLane : int {
-  kComputeLane = 1,       // updates and their phases
-  kEvaluationLane = 2,    // and checkpoints
-  kCommunicationLane = 3  // may overlap: those that do get lanes of their own, from here on
-};
 
 // What a file says of itself.
 struct TraceHeader {
@@ -50,15 +46,16 @@ class TraceFile {
 
   // Names the lane where it is new.
   void UseLane(int lane, std::string& text);
-  int CommunicationLaneOf(const TimelineSpan& span);
+  int LaneOf(const TimelineSpan& span);
   absl::Status Write(const std::string& events);
 
   std::string path_;
   int descriptor_;
   int rank_;
-  int64_t size_ = 0;                 // without the end of the array
-  std::set<int> lanes_;              // that have names
-  std::vector<int64_t> free_after_;  // of the communication lanes
+  int64_t size_ = 0;     // without the end of the array
+  std::set<int> lanes_;  // that have names
+  // Of communication and of tensors: when each lane's last span ended.
+  std::map<int, std::vector<int64_t>> free_after_;
 };
 
 // "DIRECTORY/rank-00003.json".

@@ -10,7 +10,6 @@
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/device_communicator.h"
-#include "dtrain/files/trace_files.h"
 #include "dtrain/parallel/internal/background_exchange.h"
 #include "dtrain/parallel/internal/device_exchange.h"
 #include "dtrain/parallel/internal/plain_exchange.h"

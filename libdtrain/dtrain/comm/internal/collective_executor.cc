@@ -159,25 +159,29 @@ void CollectiveExecutor::Run(std::vector<Work>& batch, bool some_joined) {
   }
   AllReduce(fused);
   for (const Work& work : batch) {
-    if (!work.submitted) continue;  // joined: only all-reduces and barriers go on
-    switch (work.agreed.request.kind) {
-      case CollectiveKind::kAllGather:
-        AllGather(work);
-        break;
-      case CollectiveKind::kBroadcast:
-        Broadcast(work);
-        break;
-      case CollectiveKind::kReduceScatter:
-        ReduceScatter(work);
-        break;
-      case CollectiveKind::kAllToAll:
-        AllToAll(work);
-        break;
-      default:
-        break;
-    }
+    // Joined: only all-reduces and barriers go on.
+    if (work.submitted) Move(work);
   }
   ReturnToGpus(batch);
+}
+
+void CollectiveExecutor::Move(const Work& work) {
+  const CollectiveKind kind = work.agreed.request.kind;
+  if (kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kBarrier) return;
+  const Timeline::Span span(*timeline_, Name(kind), kCommunicationLane, /*index=*/-1,
+                            static_cast<int64_t>(work.submitted->inputs[0].bytes()));
+  switch (kind) {
+    case CollectiveKind::kAllGather:
+      return AllGather(work);
+    case CollectiveKind::kBroadcast:
+      return Broadcast(work);
+    case CollectiveKind::kReduceScatter:
+      return ReduceScatter(work);
+    case CollectiveKind::kAllToAll:
+      return AllToAll(work);
+    default:
+      break;
+  }
 }
 
 std::unique_ptr<SubmittedCollective> CollectiveExecutor::CopyOf(
@@ -348,6 +352,10 @@ std::vector<CollectiveExecutor::Fused> CollectiveExecutor::Fuse(
 
 void CollectiveExecutor::AllReduce(const std::vector<Fused>& fused) {
   for (const Fused& f : fused) {
+    const std::string name = f.parts.size() == 1
+                                 ? std::string(Name(CollectiveKind::kAllReduce))
+                                 : absl::StrFormat("all-reduce of %d", f.parts.size());
+    const Timeline::Span span(*timeline_, name, kCommunicationLane, /*index=*/-1, f.bytes);
     if (f.parts.front().by_nccl) {
       ReduceByNccl(f);
     } else {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/base/timeline.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/comm/internal/collective_request.h"
 #include "dtrain/comm/internal/gpu_tensors.h"
@@ -58,6 +59,7 @@ struct SubmittedCollective {
   // Where the inputs lie on a GPU and are still being computed: when they will be there.
   std::unique_ptr<StreamMark> ready;
   std::shared_ptr<CollectiveResult> result;
+  int64_t since = 0;  // Timeline::Now(); 0: the timeline was off
 };
 
 // Thrown on every rank at the same place: some rank cannot do what all had agreed on.
@@ -76,10 +78,12 @@ using TensorMaker = std::function<Tensor(const Shape& shape, DType dtype)>;
 
 class CollectiveExecutor {
  public:
-  CollectiveExecutor(Communicator* comm, int64_t fusion_bytes, TensorMaker make_tensor)
+  CollectiveExecutor(Communicator* comm, int64_t fusion_bytes, TensorMaker make_tensor,
+                     Timeline* timeline)
       : comm_(comm),
         fusion_bytes_(fusion_bytes),
         make_tensor_(std::move(make_tensor)),
+        timeline_(timeline),
         gpu_(comm) {}
 
   struct Work {
@@ -131,6 +135,7 @@ class CollectiveExecutor {
   void AddPart(const Part& part, std::vector<Fused>* fused) const;
   void Reduce(const Fused& fused);
   void ReduceByNccl(const Fused& fused);
+  void Move(const Work& work);
   void AllGather(const Work& work);
   void Broadcast(const Work& work);
   void ReduceScatter(const Work& work);
@@ -139,7 +144,8 @@ class CollectiveExecutor {
   Communicator* comm_;
   int64_t fusion_bytes_;
   TensorMaker make_tensor_;
-  Tensor buffer_;  // bytes
+  Timeline* timeline_;  // of the exchanges
+  Tensor buffer_;       // bytes
   // The largest exchange of several tensors that all had memory for: by host, by NCCL.
   std::array<int64_t, 2> fused_bytes_{};
   GpuTensors gpu_;

@@ -34,7 +34,8 @@ CollectiveQueue::CollectiveQueue(std::unique_ptr<Communicator> comm,
                                  const CollectivesOptions& options, TensorMaker make_tensor)
     : comm_(std::move(comm)),
       options_(options),
-      executor_(comm_.get(), options.fusion_bytes, std::move(make_tensor)),
+      timeline_(options.timeline != nullptr ? options.timeline : &off_),
+      executor_(comm_.get(), options.fusion_bytes, std::move(make_tensor), timeline_),
       negotiation_(comm_->job_ranks()),
       cache_(options.cache_entries) {
   progress_->pulse = comm_->shared_pulse();
@@ -57,6 +58,7 @@ std::shared_ptr<CollectiveResult> CollectiveQueue::Submit(
   auto result = std::make_shared<CollectiveResult>();
   if (!collective->outputs.empty()) result->output = collective->outputs[0];
   collective->result = result;
+  if (timeline_->is_on()) collective->since = Timeline::Now();
   const std::lock_guard lock(mutex_);
   std::string& name = collective->request.name;
   if (name.empty()) {
@@ -186,7 +188,7 @@ CollectiveQueue::Submissions CollectiveQueue::WaitForWork() {
 void CollectiveQueue::Accept(Submissions submissions) {
   for (auto& submitted : submissions) {
     if (submitted->request.kind == CollectiveKind::kJoin) {
-      join_ = submitted->result;
+      join_ = std::move(submitted);
       continue;
     }
     Pending pending{.submitted = std::move(submitted)};
@@ -387,17 +389,28 @@ void CollectiveQueue::Execute(const std::vector<int>& ready_numbers) {
     if (!work.submitted) continue;
     FreeName(work.agreed.request);
     pending_.erase(name);
-    work.submitted->result->Finish({});
+    End(*work.submitted, {});
   }
 }
 
-void CollectiveQueue::Finish(const std::string& name, CollectiveOutcome outcome) {
+void CollectiveQueue::Finish(const std::string& name, const CollectiveOutcome& outcome) {
   const auto found = pending_.find(name);
   if (found == pending_.end()) return;
-  const std::shared_ptr<CollectiveResult> result = found->second.submitted->result;
-  FreeName(found->second.submitted->request);
+  const std::unique_ptr<SubmittedCollective> submitted = std::move(found->second.submitted);
+  FreeName(submitted->request);
   pending_.erase(found);
-  result->Finish(std::move(outcome));
+  End(*submitted, outcome);
+}
+
+void CollectiveQueue::End(const SubmittedCollective& submitted, const CollectiveOutcome& outcome) {
+  if (submitted.since != 0) {
+    TimelineSpan span{.lane = kTensorLane, .begin = submitted.since, .end = Timeline::Now()};
+    for (const Tensor& input : submitted.inputs) {
+      span.bytes = std::max<int64_t>(span.bytes, 0) + static_cast<int64_t>(input.bytes());
+    }
+    timeline_->Add(submitted.request.name, span);
+  }
+  submitted.result->Finish(outcome);
 }
 
 void CollectiveQueue::FreeName(const CollectiveRequest& request) {
@@ -414,12 +427,12 @@ void CollectiveQueue::FinishJoin() {
   if (!join_ || !negotiation_.all_joined()) return;
   negotiation_.ClearJoined();
   join_sent_ = false;
-  join_->last_joined = negotiation_.last_joined();
+  join_->result->last_joined = negotiation_.last_joined();
   {
     const std::lock_guard lock(mutex_);
     names_.erase(kJoinName);
   }
-  std::exchange(join_, nullptr)->Finish({});
+  End(*std::exchange(join_, nullptr), {});
 }
 
 void CollectiveQueue::WatchTable() {
@@ -470,10 +483,10 @@ void CollectiveQueue::Close(const CollectiveOutcome& outcome) {
     later_barriers_.clear();
     names_.clear();
   }
-  for (const auto& submitted : submissions) submitted->result->Finish(outcome);
-  for (const auto& [name, pending] : pending_) pending.submitted->result->Finish(outcome);
+  for (const auto& submitted : submissions) End(*submitted, outcome);
+  for (const auto& [name, pending] : pending_) End(*pending.submitted, outcome);
   pending_.clear();
-  if (join_) std::exchange(join_, nullptr)->Finish(outcome);
+  if (join_) End(*std::exchange(join_, nullptr), outcome);
   const std::lock_guard lock(mutex_);
   drained_ = true;
   drained_changed_.notify_all();

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/base/timeline.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/collectives.h"
 #include "dtrain/comm/internal/collective_executor.h"
@@ -86,7 +87,9 @@ class CollectiveQueue {
   // Numbers in the cache that all ranks voted for.
   std::vector<int> ReadyNumbers(const std::vector<uint64_t>& votes) const;
   void Execute(const std::vector<int>& ready_numbers);
-  void Finish(const std::string& name, CollectiveOutcome outcome);
+  void Finish(const std::string& name, const CollectiveOutcome& outcome);
+  // A collective of this rank's that was taken: its span, then its result.
+  void End(const SubmittedCollective& submitted, const CollectiveOutcome& outcome);
   // A request of this rank's has ended: its name may be submitted again, or is the next barrier's.
   void FreeName(const CollectiveRequest& request);
   void FinishJoin();
@@ -106,13 +109,15 @@ class CollectiveQueue {
   std::unique_ptr<Communicator> comm_;
   std::shared_ptr<QueueProgress> progress_ = std::make_shared<QueueProgress>();
   CollectivesOptions options_;
+  Timeline off_;        // where the caller has none
+  Timeline* timeline_;  // never null
   CollectiveExecutor executor_;
   Negotiation negotiation_;
   CollectiveCache cache_;
 
   // Of the thread.
   std::unordered_map<std::string, Pending> pending_;
-  std::shared_ptr<CollectiveResult> join_;
+  std::unique_ptr<SubmittedCollective> join_;
   bool join_sent_ = false;
   bool shutdown_sent_ = false;
   bool ended_ = false;          // some rank has
