@@ -119,6 +119,7 @@ TEST_CASE("a timeline may be turned on and off between collectives") {
     CHECK(Named(spans, "before").empty());
     CHECK(Named(spans, "within").size() == 1);
     CHECK(Named(spans, "after").empty());
+    CHECK(spans.size() == 2);  // the tensor and its exchange
   }
 }
 

@@ -86,23 +86,28 @@ TEST_CASE("exchanges that overlap get lanes of their own") {
   CHECK(lanes == std::vector<int>{3, 4, 3, 4});
 }
 
-TEST_CASE("tensors' names of whatever bytes stay JSON, in lanes behind the exchanges'") {
+TEST_CASE("tensors' names of whatever bytes stay JSON, in lanes beside the exchanges'") {
   const TemporaryFolder folder;
   const auto tensor = [](const std::string& name) {
     return Named(name, {.lane = kTensorLane, .begin = 0, .end = 10});
   };
-  WriteTrace(folder.path(), {.ranks = 1}, {tensor("a \"b\\\n"), tensor("\xff")});
+  WriteTrace(folder.path(), {.ranks = 1},
+             {tensor("a \"b\\\n"), tensor("\xff"),
+              Named("all-reduce", {.lane = kCommunicationLane, .begin = 5, .end = 10})});
   REQUIRE(MergeTraces(folder.path(), folder.File("out.json")).ok());
   const json merged = json::parse(ReadTestFile(folder.File("out.json")));
   const std::vector<json> events = EventsOf(merged);
-  REQUIRE(events.size() == 2);
+  REQUIRE(events.size() == 3);
+  CHECK(events[0].at("tid") == kTensorLane);
+  CHECK(events[1].at("tid") == kTensorLane + 1);
+  CHECK(events[2].at("tid") == kCommunicationLane);
   CHECK(events[0].at("name") == "a \"b\\\n");
   CHECK(events[1].at("name") == "\uFFFD");
   std::vector<std::string> lanes;
   for (const json& event : merged) {
     if (event.at("name") == "thread_name") lanes.push_back(event.at("args").at("name"));
   }
-  CHECK(lanes == std::vector<std::string>{"tensors", "tensors 2"});
+  CHECK(lanes == std::vector<std::string>{"tensors", "tensors 2", "communication"});
 }
 
 TEST_CASE("merged traces lie on the first rank's clock, from zero on") {

@@ -165,6 +165,11 @@ TEST_CASE("a part of the encoding runs beside the network, in two fifths of its 
     const PlannedStep quick = PlanStep(job, way);
     CHECK(quick.encode_seconds == Approx(whole - 0.4 * quick.exposed_seconds));
     CHECK(quick.encode_seconds > (1.0 - beside) * whole);
+    // Backward hides some of it: less is left for the encoding.
+    job.times.backward_seconds = quick.exposed_seconds / 2;
+    const PlannedStep hidden = PlanStep(job, way);
+    CHECK(hidden.exposed_seconds < quick.exposed_seconds);
+    CHECK(hidden.encode_seconds == Approx(whole - 0.4 * hidden.exposed_seconds));
   }
 }
 
@@ -442,10 +447,10 @@ TEST_CASE("doctor's slowest pairs take the place of the network's defaults") {
   CHECK(network.latency_seconds == 3e-4);
   CHECK(network.host_bytes_per_second == 4e9);
   CHECK(network.host_latency_seconds == 2e-6);
-  // A hierarchical sum over three hosts takes 4/3 of its bytes through each card.
   // Of before, when doctor had one speed for both.
   CHECK(times.low_rank_flops_per_second == 8 * 7e9);
   both["low_rank_flops_per_second"] = 3e10;
+  // A hierarchical sum over three hosts takes 4/3 of its bytes through each card.
   both["allreduce"].push_back({{"bytes", 3e8}, {"seconds", 2.0}});
   REQUIRE(CalibrateFromDoctor(folder.Write("doctor.json", both.dump()), 3, network, times).ok());
   CHECK(network.bytes_per_second == Approx(2e8));

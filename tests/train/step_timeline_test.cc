@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "dtrain/base/log.h"
+#include "dtrain/comm/self_communicator.h"
 #include "testing/scripted_communicator.h"
 #include "testing/toy_training.h"
 
@@ -180,6 +182,44 @@ TEST_CASE("a folder that cannot be written ends the trace, not the training") {
   ToyRun run = MakeToyRun(corpus);
   run.trainer.timeline = {.directory = folder.Write("file", "") + "/trace", .on = true};
   CHECK(TrainToy(run)[0].reason == "max_steps");
+}
+
+TEST_CASE("what began in the trace before is not in a new one") {
+  const TemporaryFolder folder;
+  SelfCommunicator self;
+  StepTimeline timeline(self, {.directory = folder.File("trace")});
+  timeline.Start();
+  const int64_t begin = Timeline::Now();
+  timeline.Stop();
+  timeline.Start();
+  timeline.spans().Add("old", {.lane = kTensorLane, .begin = begin, .end = Timeline::Now()});
+  { const Timeline::Span span(timeline.spans(), "new", kComputeLane); }
+  timeline.Stop();
+  CHECK(CountsOf(SpansOf(TracePath(folder.File("trace"), 0))) ==
+        std::map<std::string, int>{{"new", 1}});
+}
+
+TEST_CASE("spans that had no room are told once, by their number") {
+  const TemporaryFolder folder;
+  SelfCommunicator self;
+  std::string text;
+  const LogSink previous =
+      SetLogSink([&](LogLevel, std::string_view message) { text += std::string(message) + "\n"; });
+  {
+    StepTimeline timeline(self, {.directory = folder.File("trace")});
+    timeline.Start();
+    const size_t room = timeline.spans().capacity();
+    for (int round = 0; round < 2; ++round) {
+      for (size_t i = 0; i < room + 3; ++i) {
+        const Timeline::Span span(timeline.spans(), "work", kComputeLane);
+      }
+      timeline.EndUpdate();
+    }
+  }
+  SetLogSink(previous);
+  CHECK(text ==
+        "3 spans of this rank's timeline are lost, as more than 16384 came between two "
+        "updates\n");
 }
 
 }  // namespace

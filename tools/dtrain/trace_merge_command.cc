@@ -45,9 +45,10 @@ absl::Status Merge(int argc, char** argv, FlagSet& set, std::string& output) {
 
 int TraceMergeCommand(int argc, char** argv) {
   std::string output;
-  FlagSet set("dtrain trace-merge DIR [-o FILE]",
-              "joins the traces that the ranks of a run with trainer.timeline=true wrote into one, "
-              "on one clock; DIR is the run directory or its trace/");
+  FlagSet set(
+      "dtrain trace-merge DIR [-o FILE]",
+      "joins the traces that the ranks of a run with trainer.timeline=true, or a StepTimeline, "
+      "wrote into one, on one clock; DIR is the run directory or its trace/");
   set.Add("o", "file to write; without it merged.json beside the traces", &output);
   return ReportAndGetExitCode(Merge(argc, argv, set, output));
 }

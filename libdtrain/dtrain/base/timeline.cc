@@ -30,6 +30,7 @@ int64_t Timeline::lost() const {
 void Timeline::Add(std::string_view name, const TimelineSpan& span) {
   if (!on_) return;
   const std::lock_guard lock(mutex_);
+  if (!on_) return;
   TimelineSpan& slot = ring_[(first_ + size_) % capacity_];
   if (size_ < capacity_) {
     ++size_;
@@ -43,9 +44,9 @@ void Timeline::Add(std::string_view name, const TimelineSpan& span) {
 }
 
 std::vector<TimelineSpan> Timeline::Take() {
-  const std::lock_guard lock(mutex_);
   std::vector<TimelineSpan> spans;
-  spans.reserve(size_);
+  spans.reserve(size());  // a long time for others to wait
+  const std::lock_guard lock(mutex_);
   for (size_t i = 0; i < size_; ++i) spans.push_back(ring_[(first_ + i) % capacity_]);
   first_ = size_ = 0;
   return spans;

@@ -29,7 +29,7 @@ enum TimelineLane : int {
 
 struct TimelineSpan {
   std::array<char, 64> name{};  // ends in a zero
-  int lane = 0;                 // a TimelineLane, or one of the caller's own
+  int lane = 0;                 // a TimelineLane
   int64_t begin = 0;            // nanoseconds of Timeline::Now()
   int64_t end = 0;
   int64_t index = -1;  // of the update or micro-batch; -1: none

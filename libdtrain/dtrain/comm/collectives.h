@@ -72,10 +72,10 @@ struct CollectivesOptions {
   // it was submitted. Outlives the collectives, and is of the thread that submits. Null: whoever
   // submits has waited.
   Stream* gpu_stream = nullptr;
-  // While it is on (base/timeline.h), every collective of this rank, from its submission to its
-  // result, is a span of the tensors' lane under its name, and every exchange one of the
-  // communication lane. Outlives the collectives; a StepTimeline's (train/step_timeline.h) becomes
-  // a trace on one clock for all ranks.
+  // While it is on (base/timeline.h), every collective that is taken, from this rank's submission
+  // to its result, is a span of the tensors' lane under its name, and every exchange one of the
+  // communication lane; bytes are those of this rank's input. Outlives the collectives; a
+  // StepTimeline's (train/step_timeline.h) becomes a trace on one clock for all ranks.
   Timeline* timeline = nullptr;
 };
 

@@ -156,7 +156,7 @@ absl::StatusOr<std::vector<std::string>> TracesIn(const std::string& directory) 
   if (!paths.empty()) return paths;
   return StorageError(directory +
                       ": holds no rank-*.json; give the trace/ folder of a run with "
-                      "trainer.timeline=true");
+                      "trainer.timeline=true, or what a StepTimeline wrote");
 }
 
 // Who is there, who is not, and when the first event began.

@@ -14,13 +14,13 @@
 // A bucket takes its hops' latency and its bytes at the node's speed; it starts when the backward
 // pass has its gradients and the bucket before it has left:
 //   f_i = max(f_{i-1}, r_i) + c_i,  exposed = max(0, f_last - T_backward),
-//   T = k (T_forward + T_backward) + exposed + T_encode + T_update
+//   T = k (T_forward + T_backward) + exposed + T_encode + T_update,
+//   T_encode = E - min(share E, 2/5 exposed)
 // for k micro-batches, of which the last one's backward pass overlaps (Li et al. 2020, PyTorch
-// Distributed, section 3.2, describes the overlap). A third of the encoding runs beside the
-// network where that is rounding to 16 bits; of PowerSGD's two thirds, or half where the ranks of a
-// node share the compression; and where the network is quick, as much as two fifths of its time.
-// Bytes are exact for this library (docs/algorithms.md); times are as good as the speeds that go
-// in.
+// Distributed, section 3.2, describes the overlap). The share of the encoding E that runs beside
+// the network is a third where that is rounding to 16 bits; of PowerSGD's two thirds, or half where
+// the ranks of a node share the compression. Bytes are exact for this library (docs/algorithms.md);
+// times are as good as the speeds that go in.
 #ifndef DTRAIN_PLANNING_SCALING_PLAN_H_
 #define DTRAIN_PLANNING_SCALING_PLAN_H_
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/comm/clock_offset.h"
@@ -46,6 +47,7 @@ void StepTimeline::Start() {
                                             .started = started});
   if (!file.ok()) return Check(file.status());
   file_.emplace(*std::move(file));
+  started_ = Timeline::Now();
   spans_.set_on(true);
   since_flush_.Restart();
 }
@@ -65,8 +67,14 @@ void StepTimeline::EndUpdate() {
 
 void StepTimeline::Flush() {
   since_flush_.Restart();
-  const std::vector<TimelineSpan> spans = spans_.Take();
+  std::vector<TimelineSpan> spans = spans_.Take();
+  std::erase_if(spans, [&](const TimelineSpan& span) { return span.begin < started_; });
   if (file_) Check(file_->Append(spans));
+  if (spans_.lost() > 0 && !std::exchange(told_lost_, true)) {
+    LogWarning(absl::StrFormat(
+        "%d spans of this rank's timeline are lost, as more than %d came between two updates",
+        spans_.lost(), spans_.capacity()));
+  }
 }
 
 void StepTimeline::Check(const absl::Status& status) {

@@ -3,6 +3,7 @@
 #ifndef DTRAIN_TRAIN_STEP_TIMELINE_H_
 #define DTRAIN_TRAIN_STEP_TIMELINE_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -18,7 +19,8 @@ struct StepTimelineOptions {
   bool on = false;             // from the first update on
 };
 
-// A disk that fails is told once and ends this rank's trace, not the training.
+// A disk that fails is told once and ends this rank's trace, not the training. So are spans that
+// had no room until the next EndUpdate(), which the trace lacks.
 class StepTimeline {
  public:
   // `comm` outlives this.
@@ -37,7 +39,8 @@ class StepTimeline {
   const StepTimelineOptions& options() const { return options_; }
 
   Timeline& spans() { return spans_; }
-  // Between two updates: writes the spans where many are waiting, or for long.
+  // Between two updates, and in long loops without any: writes the spans where many are waiting, or
+  // for long.
   void EndUpdate();
 
  private:
@@ -48,6 +51,8 @@ class StepTimeline {
   StepTimelineOptions options_;
   Timeline spans_;
   bool is_on_ = false;
+  int64_t started_ = 0;  // Timeline::Now(): what began before is another trace's
+  bool told_lost_ = false;
   std::optional<TraceFile> file_;
   Timer since_flush_;
 };

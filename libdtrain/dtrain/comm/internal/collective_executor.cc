@@ -352,9 +352,10 @@ std::vector<CollectiveExecutor::Fused> CollectiveExecutor::Fuse(
 
 void CollectiveExecutor::AllReduce(const std::vector<Fused>& fused) {
   for (const Fused& f : fused) {
-    const std::string name = f.parts.size() == 1
-                                 ? std::string(Name(CollectiveKind::kAllReduce))
-                                 : absl::StrFormat("all-reduce of %d", f.parts.size());
+    std::string name(Name(CollectiveKind::kAllReduce));
+    if (f.parts.size() > 1 && timeline_->is_on()) {
+      absl::StrAppendFormat(&name, " of %d", f.parts.size());
+    }
     const Timeline::Span span(*timeline_, name, kCommunicationLane, /*index=*/-1, f.bytes);
     if (f.parts.front().by_nccl) {
       ReduceByNccl(f);
