@@ -18,7 +18,7 @@ whose ranks learn alone (trainer.sync_every), and what overlap hides of a way's 
 ranks keep the cores busy, as they do here: four ranks share one machine. All are medians of runs
 before, between and after the passes, for one alone is off by up to half. (Runs that exchange over a
 cable without limit are no measure of computing: their exchange takes the ranks' cores.) Wants the machine for itself:
-about 15 minutes at 1 Gb/s, as many at 200 Mb/s with --passes=1 --steps=8.
+about 25 minutes at 1 Gb/s, 20 at 200 Mb/s with --passes=1 --steps=8.
 """
 
 import argparse
