@@ -4,16 +4,21 @@
 """Usage: tools/check_tidy.py [FILE...], after `cmake --preset cpu` and its target dtrain_proto.
 
 A third to a half of its time goes into parsing the headers of others: tools/tidy/ names those that most
-files include, and they are parsed once. Prints what clang-tidy finds; the exit status is 1 where it finds
-something.
+files include, and they are parsed once. A file in which nothing was found is not looked at again while
+it, the headers it includes, the checks and the packages stay what they are (~/.cache/dtrain-tidy). Prints
+what clang-tidy finds; the exit status is 1 where it finds something.
 """
 import concurrent.futures
+import functools
+import hashlib
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
+import time
 
 VERSION = "22"
 BUILD = pathlib.Path("build/cpu")
@@ -28,6 +33,10 @@ OPTIONS = ["-fPIC", "-fopenmp", "-O3"]
 KNOWN_OPTIONS = {"-fPIC", "-fPIE", "-fopenmp"}
 # <omp.h> is the compiler's own: GCC's, because clang's would be another package.
 GCC_HEADERS = subprocess.check_output(["g++", "-print-file-name=include"], text=True).strip()
+
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "dtrain-tidy"
+KEPT_DAYS = 30  # since it was last of use
+INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.MULTILINE)
 
 
 def sources():
@@ -75,6 +84,60 @@ def check(name, arguments, precompiled):
     return done.returncode == 0, done.stdout or done.stderr
 
 
+@functools.cache
+def common_key():
+    """What every result depends on: the program, the checks and the headers of others."""
+    packages = ["*-dev", "catch2", f"clang-tidy-{VERSION}", "g++-*"]
+    versions = subprocess.check_output(["dpkg-query", "-W", *packages])
+    files = [".clang-tidy", "tools/check_tidy.py", "tools/tidy/common.h", "tools/tidy/tests.h"]
+    return b"".join([versions, *(pathlib.Path(file).read_bytes() for file in files)])
+
+
+@functools.cache
+def includes_of(path):
+    """A file's content, and the names that it includes in quotes."""
+    content = path.read_bytes()
+    return content, [name.decode() for name in INCLUDE.findall(content)]
+
+
+def key_of(name, arguments):
+    """A digest of all that decides what clang-tidy finds in a source."""
+    root = str(pathlib.Path.cwd())
+    folders = [pathlib.Path(a[2:]) for a in arguments if a.startswith("-I")]
+    digest = hashlib.sha256(common_key())
+    digest.update(" ".join(arguments).replace(root, "").encode())
+    met, left = set(), [pathlib.Path(name)]
+    while left:
+        path = left.pop()
+        content, includes = includes_of(path)
+        digest.update(content)
+        for include in includes:
+            for folder in [path.parent, *folders]:
+                found = pathlib.Path(os.path.normpath(folder / include))
+                if found.is_file():
+                    if found not in met:
+                        met.add(found)
+                        left.append(found)
+                    break
+    return digest.hexdigest()
+
+
+def is_known(key):
+    """Whether nothing was found with this key before."""
+    try:
+        os.utime(CACHE / key)
+        return True
+    except FileNotFoundError:
+        return False
+
+
+def drop_old_keys():
+    CACHE.mkdir(parents=True, exist_ok=True)
+    for file in CACHE.iterdir():
+        if time.time() - file.stat().st_mtime > KEPT_DAYS * 86400:
+            file.unlink(missing_ok=True)
+
+
 def main():
     os.chdir(pathlib.Path(__file__).resolve().parent.parent)
     todo = sources()
@@ -82,17 +145,24 @@ def main():
     unknown = [name for name in names if name not in todo]
     if unknown:
         sys.exit(f"check_tidy.py: {BUILD} does not compile {', '.join(unknown)}")
+    drop_old_keys()
+    keys = {name: key_of(name, todo[name]) for name in names}
+    known = sum(is_known(key) for key in keys.values())
+    names = [name for name in names if not is_known(keys[name])]
     # The longest first, so that no core is left with one at the end.
     names.sort(key=lambda name: os.path.getsize(name), reverse=True)
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        headers = ["common.h", "tests.h"]
+        headers = ["common.h", "tests.h"] if names else []
         precompiled = dict(zip(headers, pool.map(precompile, headers)))
-        for good, text in pool.map(lambda name: check(name, todo[name], precompiled), names):
-            failed += not good
-            if not good:
+        results = pool.map(lambda name: check(name, todo[name], precompiled), names)
+        for name, (good, text) in zip(names, results):
+            if good:
+                (CACHE / keys[name]).touch()
+            else:
+                failed += 1
                 print(text, end="", flush=True)
-    print(f"{len(names)} files, {failed} with findings")
+    print(f"{known + len(names)} files, {known} of them known, {failed} with findings")
     return 1 if failed else 0
 
 
