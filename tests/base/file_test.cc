@@ -106,6 +106,8 @@ TEST_CASE("a path that cannot be used is named with the reason") {
   const std::string missing = folder.File("no/such/file");
   const std::string reason = "No such file or directory; check the path";
   CHECK(MessageOf(AtomicFile::Create(missing).status()) == missing + ": cannot create: " + reason);
+  CHECK_THAT(std::string(MessageOf(AtomicFile::Create(folder.path()).status())),
+             Catch::StartsWith(folder.path() + ": cannot create: Is a directory"));
   CHECK(MessageOf(ReadWholeFile(missing).status()) == missing + ": cannot open: " + reason);
   CHECK(MessageOf(MappedFile::Open(missing).status()) == missing + ": cannot open: " + reason);
   CHECK(MessageOf(MappedFile::Open(folder.path()).status()) ==

@@ -320,6 +320,27 @@ TEST_CASE("Jigsaw's comments give label, identities and soft targets") {
   CHECK(soft.rows.at(1).labels == std::vector<float>{0.0f, 0.499f, 0.0f, 0.1f, 0.2f, 0.3f, 0.4f});
 }
 
+TEST_CASE(
+    "Jigsaw's label may be in a column named toxicity, as in the files with all of its labels") {
+  const TemporaryFolder files;
+  const std::string target = files.Write("a.csv", "id,target,comment_text,toxicity\n");
+  const std::string toxicity = files.Write("b.csv", "id,comment_text,toxicity,severe_toxicity\n");
+  const std::string neither = files.Write("c.csv", "id,comment_text\n");
+  CHECK(JigsawLabelColumn({target, toxicity}) == "target");
+  CHECK(JigsawLabelColumn({toxicity}) == "toxicity");
+  CHECK(JigsawLabelColumn({neither}) == "target");
+  CHECK(JigsawLabelColumn({files.File("missing.csv")}) == "target");
+  CHECK(JigsawLabelColumn({}) == "target");
+  std::string text = JigsawHeader();
+  text.replace(text.find("target"), 6, "toxicity");
+  text += JigsawRow("1", "0.7", "0,0,0,0,0,0,0,0,0");
+  const Folder folder;
+  const ReadExamples soft =
+      folder.Read("all.csv", text, JigsawSchema({.label = "toxicity", .auxiliary = true}));
+  REQUIRE(soft.status.ok());
+  CHECK(soft.rows.at(0).labels == std::vector<float>{1.0f, 0.7f, 0.0f, 0.1f, 0.2f, 0.3f, 0.4f});
+}
+
 TEST_CASE("Jigsaw's weights are those of the kernels, or what they meant") {
   const Folder folder;
   const std::string none = "0,0,0,0,0,0,0,0,0";

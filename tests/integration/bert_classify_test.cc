@@ -88,9 +88,21 @@ TEST_CASE("a list of texts that is emptied is not the run's") {
   INFO(of_dev.output);
   REQUIRE(of_dev.exit_code == 0);
   CHECK(CountOf(ReadTestFile(toy.File("run/predictions.tsv")), "\n") == 41);
+  CHECK_THAT(toy.Run(1, "predict" + run + " data.test=[]").output,
+             Catch::Contains("dev: 40 texts predicted"));
   std::filesystem::remove(toy.File("new.tsv"));
   CHECK(toy.Run(1, "eval" + run).exit_code == 3);
   CHECK(toy.Run(1, "eval" + run + " data.test=").exit_code == 0);
+}
+
+TEST_CASE("the test set is predicted where the dev set is gone") {
+  const ToyTexts toy;
+  REQUIRE(toy.Train("trainer.max_steps=2 data.test=" + toy.File("new.tsv")).exit_code == 0);
+  std::filesystem::remove(toy.File("dev.tsv"));
+  const Outcome predicted = toy.Run(1, "predict --run_dir=" + toy.File("run"));
+  INFO(predicted.output);
+  CHECK(predicted.exit_code == 0);
+  CheckFailed(toy.Run(1, "eval --run_dir=" + toy.File("run")), 3, {"dev.tsv"});
 }
 
 TEST_CASE("ranks train what one process trains") {
@@ -243,12 +255,22 @@ TEST_CASE(
   CHECK(toy.Run(1, predict + toy.File("new.tsv") + " model.num_heads=2").exit_code == 0);
   CheckFailed(toy.Run(1, predict + toy.File("new.tsv") + " predict.output=/proc/none/x.tsv"), 7,
               {"/proc/none"});
+  CheckFailed(toy.Run(1, predict + toy.File("new.tsv") + " predict.output=" + toy.File("")), 7,
+              {"Is a directory"});
+  CheckFailed(toy.Run(1, "predict --run_dir=" + toy.File("run") +
+                             " data.glue=sst-2 data.glue_dir=" + toy.File("") +
+                             " predict.output=" + toy.File("train.tsv")),
+              2, {"predict.output", "train.tsv"});
   CHECK_THAT(
       toy.Run(1, "eval --run_dir=" + toy.File("run") + " data.test=" + toy.File("new.tsv")).output,
       Catch::Contains("test (2 texts)  no labels"));
   const std::string evaluate = "eval --run_dir=" + toy.File("run") + " data.dev= data.test=";
   CheckFailed(toy.Run(1, evaluate + toy.File("new.tsv") + " data.label=lable"), 3,
               {"no text of test has its labels in \"lable\""});
+  WriteTestFile(toy.File("unknown.tsv"), "text\tlabel\ngood film\tgreat\n");
+  CheckFailed(toy.Run(1, evaluate + toy.File("unknown.tsv")), 3,
+              {"\"great\" is none of the labels: blame, praise, which are the checkpoint's; "
+               "data.label= predicts without the texts' own"});
   WriteTestFile(toy.File("some.tsv"), "text\tlabel\ngood film\tpraise\nbad film\t\n");
   CHECK_THAT(toy.Run(1, evaluate + toy.File("some.tsv")).output,
              Catch::Contains("test (2 texts)  with labels 1  loss"));
@@ -295,6 +317,14 @@ TEST_CASE(
   INFO(undefined.output);
   CHECK(undefined.exit_code == 0);
   CHECK(CountOf(undefined.output, "auc_y is undefined on the dev set") == 1);
+  const Outcome stalled =
+      toy.Train(both +
+                "3 trainer.best_metric=auc_x trainer.early_stop.metric=auc_y trainer.max_epochs=0 "
+                "trainer.early_stop.patience=2 optimizer.schedule=constant");
+  INFO(stalled.output);
+  CHECK(stalled.exit_code == 0);
+  CHECK(CountOf(stalled.output, "auc_y is undefined on the dev set") == 1);
+  CHECK_THAT(stalled.output, Catch::Contains("early_stop.patience of them end the run"));
 }
 
 TEST_CASE("what ended a run is said by the key that goes on") {

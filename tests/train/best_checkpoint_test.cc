@@ -55,7 +55,8 @@ TEST_CASE("an undefined loss is not laid to the labels") {
     SetLogSink(previous);
     CHECK(warnings == metric + " is undefined on the dev set (" +
                           (metric == "nll" ? "the weights or activations are not finite"
-                                           : "perhaps all texts have the same label") +
+                                           : "perhaps all texts, or all of a group, have the "
+                                             "same label") +
                           "): it cannot choose the best checkpoint\n");
   }
 }

@@ -33,7 +33,8 @@ constexpr const char* kMulti = "labels: multi label: 'toxic' label: 'insult'";
 
 TEST_CASE("labels stay of the kind that the weights were trained with, whatever texts come") {
   using Data = proto::ClassificationDataConfig;
-  const auto values = Use("glue: 'sts-b' glue_dir: '/glue'", "", "test: '/new.tsv'");
+  const auto values =
+      Use("glue: 'sts-b' glue_dir: '/glue'", "", "test: '/new.tsv' text_pair: 'other'");
   REQUIRE(values.ok());
   CHECK(values->label_kind == LabelKind::kValue);
   CHECK(values->config->data().labels() == Data::value);
@@ -69,7 +70,39 @@ TEST_CASE("columns of a GLUE task's own files are refused when it is used, too")
   const std::string glue = "glue: 'mrpc' glue_dir: '/glue'";
   CHECK_THAT(RefusalOf(glue, "0\n1\n", "text: 'foo'"),
              Catch::Contains("data.text is set, but the columns are those of data.glue"));
-  CHECK(Use(glue, "0\n1\n", "text: 'foo' test: '/new.tsv'").ok());
+  CHECK(Use("glue: 'sst-2' glue_dir: '/glue'", "0\n1\n", "text: 'foo' test: '/new.tsv'").ok());
+}
+
+TEST_CASE("a model of a GLUE task's pairs asks for the second text's column of other texts") {
+  const std::string glue = "glue: 'mrpc' glue_dir: '/glue'";
+  CHECK_THAT(RefusalOf(glue, "0\n1\n", "test: '/new.tsv'"),
+             Catch::StartsWith("data.text_pair is not set, and ") &&
+                 Catch::EndsWith("was trained on pairs of texts (data.glue=mrpc); name the column "
+                                 "of the second text, or give data.text_pair= for single texts"));
+  const auto pairs = Use(glue, "0\n1\n", "text_pair: 'other' test: '/new.tsv'");
+  REQUIRE(pairs.ok());
+  CHECK(pairs->config->data().text_pair() == "other");
+  CHECK(Use(glue, "0\n1\n", "text_pair: '' test: '/new.tsv'").ok());
+  CHECK(Use(glue, "0\n1\n", "glue: 'rte' glue_dir: '/glue'").ok());
+  CHECK(Use(glue, "0\n1\n", "").ok());
+}
+
+TEST_CASE("a GLUE task and Jigsaw take the place of the run's columns") {
+  const auto glue = Use("text: 'foo' weight: 'w' label: 'y' label_names: 'a' label_names: 'b'",
+                        "a\nb\n", "glue: 'sst-2' glue_dir: '/glue'");
+  INFO(std::string(MessageOf(glue.status())));
+  REQUIRE(glue.ok());
+  CHECK(glue->config->data().weight().empty());
+  const auto jigsaw = Use("labels: multi text: 'foo' label: 'toxic' id: 'n'", "toxic\n",
+                          "jigsaw: true test: '/new.csv'");
+  INFO(std::string(MessageOf(jigsaw.status())));
+  CHECK(jigsaw.ok());
+}
+
+TEST_CASE("names of labels are their columns only where those were Jigsaw's") {
+  const auto own = Use("labels: multi label_names: 'toxic'", "toxic\n", "test: '/new.tsv'");
+  REQUIRE(own.ok());
+  CHECK(own->config->data().label_size() == 0);
 }
 
 }  // namespace

@@ -89,7 +89,9 @@ absl::Status FileError(const std::string& path, std::string_view action, int err
 
 absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
   struct stat info = {};
-  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  if (exists && S_ISDIR(info.st_mode)) return FileError(path, "create", EISDIR);
+  if (exists && !S_ISREG(info.st_mode)) {
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
     if (descriptor < 0) return FileError(path, "open", errno);
     return AtomicFile(path, /*temporary=*/"", descriptor);

@@ -305,13 +305,11 @@ std::string ExampleReader::State::DescribeProblem(const RecordBlock& records, in
       return text + "has no label; texts to predict go into data.test";
     case ValueProblem::kUnknownLabel: {
       const size_t shown = std::min<size_t>(classes.size(), 20);
-      return text + absl::StrFormat(
-                        "\"%s\" is none of the labels: %s%s; name all of them in "
-                        "data.label_names",
-                        value,
-                        absl::StrJoin(classes.begin(),
-                                      classes.begin() + static_cast<int64_t>(shown), ", "),
-                        shown < classes.size() ? " ..." : "");
+      return text +
+             absl::StrFormat("\"%s\" is none of the labels: %s%s%s", value,
+                             absl::StrJoin(classes.begin(),
+                                           classes.begin() + static_cast<int64_t>(shown), ", "),
+                             shown < classes.size() ? " ..." : "", schema.unknown_label_advice);
     }
     case ValueProblem::kControlCharacter:
       return text + absl::StrFormat(

@@ -86,6 +86,9 @@ struct ExampleSchema {
   RowShare share = {};
   int64_t max_rows = 0;  // rows read at most, after `share`; 0: all
 
+  // Ends the message about a label that is none of label_names.
+  std::string unknown_label_advice = "; name all of them in data.label_names";
+
   // Everything that decides what is read, as text: equal texts mean equal results.
   std::string Describe() const;
 };

@@ -2,7 +2,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/jigsaw.h"
 
+#include <algorithm>
+
+#include "dtrain/data/delimited_reader.h"
+
 namespace dtrain {
+namespace {
+
+bool Has(const std::vector<std::string>& header, std::string_view name) {
+  return std::ranges::find(header, name) != header.end();
+}
+
+}  // namespace
+
+std::string JigsawLabelColumn(const std::vector<std::string>& paths) {
+  if (!paths.empty()) {
+    const absl::StatusOr<DelimitedReader> reader =
+        DelimitedReader::Open(paths.front(), {.format = RecordFormat::kCsv});
+    if (reader.ok() && !Has(reader->header(), "target") && Has(reader->header(), "toxicity")) {
+      return "toxicity";
+    }
+  }
+  return "target";
+}
 
 ExampleSchema JigsawSchema(const JigsawOptions& options) {
   ExampleSchema schema{.format = RecordFormat::kCsv,
@@ -19,9 +41,10 @@ ExampleSchema JigsawSchema(const JigsawOptions& options) {
                               kJigsawAuxiliaries.end());
   }
   schema.labels_optional = !options.labelled;
-  schema.labels = {"target"};
+  schema.labels = {options.label};
   if (options.auxiliary) {
     schema.labels.insert(schema.labels.end(), kJigsawAuxiliaries.begin(), kJigsawAuxiliaries.end());
+    schema.labels[1] = options.label;  // once more, as a soft target
   }
   schema.threshold = 0.5;
   schema.groups.assign(kJigsawIdentities.begin(), kJigsawIdentities.end());

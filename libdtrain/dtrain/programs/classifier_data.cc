@@ -88,6 +88,10 @@ class SetPlan {
       DT_RETURN_IF_ERROR(AddFiles());
     }
     if (sets_.empty()) return UsageError("no texts: set data.dev or data.test, or data.glue");
+    const auto is_test = [](const PlannedSet& set) { return set.role == Role::kTest; };
+    if (!options_.with_dev && std::ranges::any_of(sets_, is_test)) {
+      std::erase_if(sets_, [](const PlannedSet& set) { return set.role == Role::kDev; });
+    }
     return std::move(sets_);
   }
   const std::string& main_metric() const { return main_metric_; }
@@ -98,7 +102,11 @@ class SetPlan {
     const bool has_names = schema.label_kind == LabelKind::kClass ||
                            (schema.label_kind == LabelKind::kMultiLabel &&
                             schema.labels.size() == options_.label_names.size());
-    if (has_names && !options_.label_names.empty()) schema.label_names = options_.label_names;
+    if (has_names && !options_.label_names.empty()) {
+      schema.label_names = options_.label_names;
+      schema.unknown_label_advice =
+          ", which are the checkpoint's; data.label= predicts without the texts' own";
+    }
     if (!options_.with_labels) schema.labels.clear();
     // Metrics count every text once.
     if (role != Role::kTrain) schema.weight.clear();
@@ -126,13 +134,14 @@ class SetPlan {
     return absl::OkStatus();
   }
 
-  ExampleSchema Schema(Role role) const {
+  ExampleSchema Schema(Role role, const std::vector<std::string>& paths) const {
     if (!config_.jigsaw()) {
       ExampleSchema schema = SchemaOf(config_);
       schema.labels_optional = role == Role::kTest;
       return schema;
     }
     const JigsawOptions jigsaw{.labelled = role != Role::kTest,
+                               .label = JigsawLabelColumn(paths),
                                .auxiliary = config_.jigsaw_auxiliary(),
                                .group_weights = GroupWeightsOf(config_.weights()),
                                .bad_rows = BadRowsOf(config_)};
@@ -150,19 +159,22 @@ class SetPlan {
   }
 
   absl::Status AddFiles() {
-    ExampleSchema train = Schema(Role::kTrain);
-    ExampleSchema dev = Schema(Role::kDev);
+    const std::vector<std::string> train_paths = Strings(config_.train());
+    const std::vector<std::string> test_paths = Strings(config_.test());
     std::vector<std::string> dev_paths = Strings(config_.dev());
     const double hold_out = internal::AsWritten(config_.hold_out());
-    if (dev_paths.empty() && hold_out > 0.0 && config_.train_size() > 0) {
-      dev_paths = Strings(config_.train());
+    const bool holds_out = dev_paths.empty() && hold_out > 0.0 && !train_paths.empty();
+    if (holds_out) dev_paths = train_paths;
+    ExampleSchema train = Schema(Role::kTrain, train_paths);
+    ExampleSchema dev = Schema(Role::kDev, dev_paths);
+    if (holds_out) {
       DT_RETURN_IF_ERROR(CollectClasses(train, dev));
       train.share.end = dev.share.begin = 1.0 - hold_out;
     }
-    if (config_.train_size() > 0) Add(Role::kTrain, "train", Strings(config_.train()), train);
+    if (!train_paths.empty()) Add(Role::kTrain, "train", train_paths, train);
     if (!dev_paths.empty()) Add(Role::kDev, "dev", std::move(dev_paths), std::move(dev));
-    if (config_.test_size() > 0) {
-      Add(Role::kTest, "test", Strings(config_.test()), Schema(Role::kTest));
+    if (!test_paths.empty()) {
+      Add(Role::kTest, "test", test_paths, Schema(Role::kTest, test_paths));
     }
     return absl::OkStatus();
   }
@@ -259,7 +271,9 @@ std::vector<std::string> TextFilesOf(const Config& config) {
   }
   const absl::StatusOr<GlueTask> task = FindGlueTask(config.glue());
   if (!task.ok()) return files;
-  for (const std::string& name : task->splits) {
+  std::vector<std::string> splits = task->splits;
+  splits.emplace_back("train");
+  for (const std::string& name : splits) {
     const absl::StatusOr<GlueSplit> split = GlueSplitOf(*task, name, config.glue_dir());
     if (split.ok()) files.push_back(split->path);
   }

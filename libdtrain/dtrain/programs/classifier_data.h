@@ -19,6 +19,7 @@ namespace dtrain {
 struct ClassifierDataOptions {
   std::string cache_dir;   // where shards are kept
   bool with_train = true;  // false: only what there is to evaluate and predict
+  bool with_dev = true;    // false: no dev set where there is a test set
   // Of a model that is there already: the classes in the order of its outputs.
   std::vector<std::string> label_names = {};
   bool with_labels = true;  // false: the texts have none
@@ -33,7 +34,7 @@ struct ClassifierData {
 };
 
 // The files of texts that a data section names, train, dev and test, and the vocabulary; of a GLUE
-// task those of its splits, which need not be there.
+// task those of its training data and splits, which need not be there.
 std::vector<std::string> TextFilesOf(const proto::ClassificationDataConfig& config);
 
 // Tokenises, on the root rank, what is not in the cache yet; all ranks return the paths or the same

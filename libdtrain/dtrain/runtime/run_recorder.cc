@@ -426,8 +426,9 @@ void RunRecorder::PrintSummary(const TrainResult& result) const {
   add("dev      ", result.last_evaluation);
   add("test     ", result.test_evaluation);
   if (state.best_step >= 0) {
-    absl::StrAppendFormat(&text, "best       %.4f at update %d\n", state.best_metric,
-                          state.best_step);
+    absl::StrAppendFormat(&text, "best       %.4f at update %d%s\n", state.best_metric,
+                          state.best_step,
+                          state.best_step == state.step ? "" : "; the lines above are of the last");
   }
   if (restored_step_ > 0 && state.step == restored_step_) {
     absl::StrAppend(&text, "note       this run was complete already; to go on, raise its limit (",

@@ -61,9 +61,9 @@ class ClassificationTask final
   // "dev_mismatched/accuracy"; a table of one of several sets begins with its name. Warns where one
   // class, or the same labels, begin to be all that is predicted. None without a dev set.
   absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
-  // Of the test set, where it has labels.
   // The losses alone, whatever words a label's name has (auc_NAME).
   bool SmallerIsBetter(const std::string& metric) const override;
+  // Of the test set, where it has labels.
   absl::StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
   std::string TrainingData() const override;
   std::string EvaluationContract() const override;

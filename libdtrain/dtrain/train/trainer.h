@@ -20,6 +20,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -262,7 +263,8 @@ class Trainer {
   void TellDirections();
   // Once: of the metrics that steer the run but that the task does not give.
   void WarnIfMissing(const EvaluationResult& result);
-  void WarnIfUndefined(const std::string& metric, const EvaluationResult& result);
+  // Where they begin to be none.
+  void WarnIfUndefined(const EvaluationResult& result);
   absl::Status SaveCheckpoint();
   // On the root alone.
   absl::Status WriteCheckpoint(std::vector<CheckpointFile> more);
@@ -339,7 +341,7 @@ class Trainer {
   double last_toggle_ = -std::numeric_limits<double>::infinity();
   int64_t last_evaluation_step_ = -1;
   bool told_missing_ = false;
-  bool told_undefined_ = false;  // options_.best_metric, of the last evaluation
+  std::set<std::string> undefined_;  // of the metrics that steer the run, at the last evaluation
   int64_t last_checkpoint_step_ = -1;
   int64_t restored_optimizer_steps_ = 0;
   bool checkpoint_due_ = false;  // but put off while updates are skipped

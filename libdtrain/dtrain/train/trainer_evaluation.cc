@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,7 +90,7 @@ absl::Status Trainer::Evaluate(bool is_last) {
   }
   const EarlyStopOptions& early = options_.early_stop;
   WarnIfMissing(*result);
-  WarnIfUndefined(options_.best_metric, *result);
+  WarnIfUndefined(*result);
   const double watched = result->Metric(early.metric);
   // An undefined metric is no improvement; one that no dev set gives says nothing.
   if (early.patience > 0 && result->Has(early.metric) && state_.step >= early.min_steps) {
@@ -156,16 +157,25 @@ void Trainer::WarnIfMissing(const EvaluationResult& result) {
   }
 }
 
-void Trainer::WarnIfUndefined(const std::string& metric, const EvaluationResult& result) {
-  const bool is_undefined = result.Has(metric) && !std::isfinite(result.Metric(metric));
-  const bool told = std::exchange(told_undefined_, is_undefined);
-  if (!is_undefined || told || !comm_.is_root()) return;
-  // Losses, and what is computed of them, are defined for any labels.
-  const bool is_loss = metric.ends_with("loss") || metric == "nll" || metric == "ppl";
-  LogWarning(absl::StrFormat(
-      "%s is undefined on the dev set (%s): it cannot choose the best checkpoint", metric,
-      is_loss ? "the weights or activations are not finite"
-              : "perhaps all texts have the same label"));
+void Trainer::WarnIfUndefined(const EvaluationResult& result) {
+  const std::set<std::string> told = std::exchange(undefined_, {});
+  const auto look = [&](const std::string& metric, const char* consequence) {
+    if (!result.Has(metric) || std::isfinite(result.Metric(metric))) return;
+    const bool is_new = undefined_.insert(metric).second && !told.contains(metric);
+    if (!is_new || !comm_.is_root()) return;
+    // Losses, and what is computed of them, are defined for any labels.
+    const bool is_loss = metric.ends_with("loss") || metric == "nll" || metric == "ppl";
+    LogWarning(absl::StrFormat("%s is undefined on the dev set (%s): %s", metric,
+                               is_loss
+                                   ? "the weights or activations are not finite"
+                                   : "perhaps all texts, or all of a group, have the same label",
+                               consequence));
+  };
+  look(options_.best_metric, "it cannot choose the best checkpoint");
+  if (options_.early_stop.patience > 0) {
+    look(options_.early_stop.metric,
+         "that counts as no improvement, and early_stop.patience of them end the run");
+  }
 }
 
 absl::StatusOr<EvaluationResult> Trainer::EvaluateTest() {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -29,12 +30,17 @@ namespace {
 
 using internal::PrintOnRoot;
 
+// "data.test=" or "data.test=[]".
+bool IsEmptyList(const std::string& argument) {
+  return argument.ends_with("=") || argument.ends_with("=[]");
+}
+
 // Whether `data.label=` says that the texts have no labels. In a configuration an emptied list is
 // as one that was never written.
 bool HasLabelColumns(const std::vector<std::string>& arguments) {
   bool has = true;
   for (const std::string& argument : arguments) {
-    if (argument.starts_with("data.label=")) has = argument != "data.label=";
+    if (argument.starts_with("data.label=")) has = !IsEmptyList(argument);
   }
   return has;
 }
@@ -46,7 +52,7 @@ absl::Status EmptyLists(const std::vector<std::string>& arguments, proto::BertCo
     const auto last =
         std::find_if(arguments.rbegin(), arguments.rend(),
                      [&](const std::string& argument) { return argument.starts_with(list); });
-    if (last != arguments.rend() && *last == list) {
+    if (last != arguments.rend() && IsEmptyList(*last)) {
       DT_RETURN_IF_ERROR(ApplyOverride(list, config));
     }
   }
@@ -57,11 +63,10 @@ using Predict = std::function<ClassificationPredictions()>;
 using UseSet = std::function<absl::Status(const NamedShard& set, const ClassificationShard& shard,
                                           const Predict& predict)>;
 
-// Hands the sets that `choose` takes out of the data to `use`, one after the other. `output` is the
-// file that will be written, or "".
-absl::Status ForSets(const proto::BertConfig& user, const std::string& output, Runtime& runtime,
-                     const std::function<std::vector<NamedShard>(const ClassifierData&)>& choose,
-                     const UseSet& use) {
+// Hands the sets to `use`, one after the other: dev sets, if `with_dev` or there is no other, and
+// test sets. `output` is the file that will be written, or "".
+absl::Status ForSets(const proto::BertConfig& user, const std::string& output, bool with_dev,
+                     Runtime& runtime, const UseSet& use) {
   DT_ASSIGN_OR_RETURN(const TrainedClassifier trained, OpenTrainedClassifier(user));
   proto::BertConfig config = *trained.config;
   DT_RETURN_IF_ERROR(EmptyLists(runtime.arguments, config));
@@ -77,12 +82,15 @@ absl::Status ForSets(const proto::BertConfig& user, const std::string& output, R
       PrepareClassifierData(texts,
                             {.cache_dir = internal::CacheOf(user, config, trained.checkpoint),
                              .with_train = false,
+                             .with_dev = with_dev,
                              .label_names = trained.label_names,
                              .with_labels = HasLabelColumns(runtime.arguments)},
                             runtime));
   DT_RETURN_IF_ERROR(PrintOnRoot(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
+  std::vector<NamedShard> sets = data.dev;
+  sets.insert(sets.end(), data.test.begin(), data.test.end());
   std::unique_ptr<BertClassifier> model;
-  for (const NamedShard& set : choose(data)) {
+  for (const NamedShard& set : sets) {
     DT_ASSIGN_OR_RETURN(const ClassificationShard shard, ClassificationShard::Open(set.path));
     if (!model) {
       DT_ASSIGN_OR_RETURN(model, LoadClassifier(trained, shard.info(), runtime));
@@ -99,12 +107,7 @@ absl::Status ForSets(const proto::BertConfig& user, const std::string& output, R
 }  // namespace
 
 absl::Status EvaluateClassifier(const proto::BertConfig& config, Runtime& runtime) {
-  const auto all = [](const ClassifierData& data) {
-    std::vector<NamedShard> sets = data.dev;
-    sets.insert(sets.end(), data.test.begin(), data.test.end());
-    return sets;
-  };
-  return ForSets(config, /*output=*/"", runtime, all,
+  return ForSets(config, /*output=*/"", /*with_dev=*/true, runtime,
                  [&](const NamedShard& set, const ClassificationShard& shard,
                      const Predict& predict) -> absl::Status {
                    const int64_t labelled = CountLabelled(shard);
@@ -143,10 +146,7 @@ absl::Status PredictWithClassifier(const proto::BertConfig& config, Runtime& run
     output = config.run().run_dir() + "/predictions.tsv";
   }
   int written = 0;
-  const auto tests = [](const ClassifierData& data) {
-    return data.test.empty() ? data.dev : data.test;
-  };
-  return ForSets(config, output, runtime, tests,
+  return ForSets(config, output, /*with_dev=*/false, runtime,
                  [&](const NamedShard& set, const ClassificationShard& shard,
                      const Predict& predict) -> absl::Status {
                    std::string path = output;
@@ -155,8 +155,10 @@ absl::Status PredictWithClassifier(const proto::BertConfig& config, Runtime& run
                      path = (whole.parent_path() / whole.stem()).string() + "-" + set.name +
                             whole.extension().string();
                    }
-                   // Before the work, whether what it gives can be kept.
-                   if (runtime.comm.is_root()) {
+                   // Before the work, whether what it gives can be kept. Not of a pipe, whose
+                   // reader would go when it is closed.
+                   std::error_code error;
+                   if (runtime.comm.is_root() && !std::filesystem::is_other(path, error)) {
                      DT_RETURN_IF_ERROR(MakeDirectories(ParentOf(path)));
                      DT_RETURN_IF_ERROR(AtomicFile::Create(path).status());
                    }

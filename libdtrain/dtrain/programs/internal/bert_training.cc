@@ -176,16 +176,19 @@ absl::Status CheckSeedsFolder(const std::string& run_dir, Runtime& runtime) {
 absl::Status ReportSeeds(const std::vector<uint64_t>& seeds,
                          const std::vector<TrainResult>& results, const std::string& run_dir,
                          const Runtime& runtime) {
-  if (!runtime.comm.is_root() || !results.front().last_evaluation) return absl::OkStatus();
+  const auto& first_evaluation = results.front().last_evaluation;
+  if (!runtime.comm.is_root() || !first_evaluation || first_evaluation->metrics.empty()) {
+    return absl::OkStatus();
+  }
   nlohmann::ordered_json json;
   for (size_t i = 0; i < seeds.size(); ++i) {
     nlohmann::ordered_json run = {{"seed", seeds[i]}, {"step", results[i].state.step}};
     for (const auto& [name, value] : results[i].last_evaluation->metrics) run[name] = value;
-    run["best"] = results[i].state.best_metric;
+    if (results[i].state.best_step >= 0) run["best"] = results[i].state.best_metric;
     json["runs"].push_back(run);
   }
   std::string text = absl::StrFormat("\n%d seeds, last evaluations\n", seeds.size());
-  for (const auto& [name, first] : results.front().last_evaluation->metrics) {
+  for (const auto& [name, first] : first_evaluation->metrics) {
     std::vector<double> values;
     for (const TrainResult& result : results) {
       values.push_back(result.last_evaluation->Metric(name));

@@ -13,21 +13,37 @@
 #include "dtrain/config/bert_options.h"
 #include "dtrain/config/internal/classifier_config.h"
 #include "dtrain/config/internal/config_values.h"
+#include "dtrain/data/glue.h"
 #include "dtrain/tasks/classification_predictions.h"
 #include "dtrain/trained/internal/trained_run.h"
 
 namespace dtrain {
 namespace {
 
+bool HasOtherTexts(const proto::ClassificationDataConfig& user) {
+  return user.dev_size() > 0 || user.test_size() > 0 || !user.glue().empty();
+}
+
 void DropTexts(const proto::BertConfig& user, proto::BertConfig& config) {
   const proto::ClassificationDataConfig& data = user.data();
-  if (data.dev_size() == 0 && data.test_size() == 0 && data.glue().empty()) return;
+  if (!HasOtherTexts(data)) return;
   proto::ClassificationDataConfig& own = *config.mutable_data();
   own.clear_train();
   own.clear_dev();
   own.clear_test();
   own.clear_glue();
   own.clear_glue_dir();
+  if (data.glue().empty() && !data.jigsaw()) return;
+  // Those have columns of their own.
+  own.clear_text();
+  own.clear_text_pair();
+  own.clear_label();
+  own.clear_label_names();
+  own.clear_id();
+  own.clear_weight();
+  own.clear_groups();
+  own.clear_header();
+  own.clear_hold_out();
 }
 
 using Labels = proto::ClassificationDataConfig::Labels;
@@ -65,9 +81,25 @@ absl::Status CheckNames(const proto::ClassificationDataConfig& user, LabelKind k
   return absl::OkStatus();
 }
 
+// UsageError where a model of a GLUE task's pairs would see single texts: which columns others'
+// pairs are in, the task does not say.
+absl::Status CheckPairs(const proto::ClassificationDataConfig& user,
+                        const proto::ClassificationDataConfig& own, const std::string& checkpoint) {
+  if (own.glue().empty() || !HasOtherTexts(user) || !user.glue().empty() || user.has_text_pair()) {
+    return absl::OkStatus();
+  }
+  DT_ASSIGN_OR_RETURN(const GlueTask task, FindGlueTask(own.glue()));
+  DT_ASSIGN_OR_RETURN(const GlueSplit split, GlueSplitOf(task, "train", own.glue_dir()));
+  if (split.schema.text_pair.empty()) return absl::OkStatus();
+  return UsageError(absl::StrFormat(
+      "data.text_pair is not set, and %s was trained on pairs of texts (data.glue=%s); name the "
+      "column of the second text, or give data.text_pair= for single texts",
+      checkpoint, own.glue()));
+}
+
 // The labels are the weights', also where others' texts have taken the place of the run's.
 absl::Status TakeLabels(const proto::ClassificationDataConfig& user, LabelKind kind,
-                        const std::vector<std::string>& names,
+                        const std::vector<std::string>& names, bool has_jigsaw_columns,
                         proto::ClassificationDataConfig& config) {
   if (!user.has_labels()) config.set_labels(LabelsOf(kind));
   DT_ASSIGN_OR_RETURN(const LabelKind now, internal::LabelKindOf(config));
@@ -84,7 +116,7 @@ absl::Status TakeLabels(const proto::ClassificationDataConfig& user, LabelKind k
   // Of the run, where the user says data.jigsaw=false.
   if (!user.has_weights()) config.clear_weights();
   if (!user.has_jigsaw_auxiliary()) config.clear_jigsaw_auxiliary();
-  if (kind == LabelKind::kMultiLabel && config.label_size() == 0) {
+  if (kind == LabelKind::kMultiLabel && has_jigsaw_columns && config.label_size() == 0) {
     config.mutable_label()->Add(names.begin(), names.end());
   }
   return absl::OkStatus();
@@ -119,7 +151,9 @@ absl::StatusOr<TrainedClassifier> Open(Checkpoint opened, const proto::BertConfi
   DT_ASSIGN_OR_RETURN(const std::string labels, checkpoint.ReadText("labels.txt"));
   std::vector<std::string> names = absl::StrSplit(labels, '\n', absl::SkipEmpty());
   DT_RETURN_IF_ERROR(CheckNames(user.data(), kind, names));
-  DT_RETURN_IF_ERROR(TakeLabels(user.data(), kind, names, *config.mutable_data()));
+  DT_RETURN_IF_ERROR(CheckPairs(user.data(), own.data(), checkpoint.path()));
+  DT_RETURN_IF_ERROR(
+      TakeLabels(user.data(), kind, names, own.data().jigsaw(), *config.mutable_data()));
   DT_RETURN_IF_ERROR(ValidateTexts(config));
   return TrainedClassifier{std::move(checkpoint),
                            std::make_shared<const proto::BertConfig>(std::move(config)), kind,
