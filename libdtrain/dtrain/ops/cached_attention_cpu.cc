@@ -6,6 +6,22 @@
 namespace dtrain::DT_CPU_ISA {
 namespace {
 
+// Vectors of values that are summed side by side: the sums of one alone would wait for each other.
+constexpr int kWide = 4;
+
+// Vectors of sum_i p_i V_i, with p in the scratch.
+template <int kVectors, typename T>
+void WeighValues(const CachedAttentionArgs& args, const int32_t* slots, const T* values,
+                 float inverse, T* out) {
+  Vec sums[kVectors] = {};
+  for (int64_t i = 0; i < args.length; ++i) {
+    const T* const value = values + slots[i] * args.values_stride;
+    const float p = args.scratch[i];
+    for (int v = 0; v < kVectors; ++v) sums[v] += Load(value + v * kLanes) * p;
+  }
+  for (int v = 0; v < kVectors; ++v) Store(out + v * kLanes, sums[v] * inverse);
+}
+
 // out = softmax(scale q K^T) V of one row and head.
 template <typename T>
 void CachedHead(const CachedAttentionArgs& args, int64_t row, int64_t column) {
@@ -28,19 +44,19 @@ void CachedHead(const CachedAttentionArgs& args, int64_t row, int64_t column) {
   }
   const float inverse = 1.0f / HorizontalSum(sums);
   T* const out = static_cast<T*>(args.out) + row * args.out_stride + column;
-  for (int64_t c = 0; c < dim; c += kLanes) {
-    const int64_t left = dim - c;
-    Vec sum{};
-    for (int64_t i = 0; i < args.length; ++i) {
-      const T* const value = values + slots[i] * args.values_stride + c;
-      sum += (left >= kLanes ? Load(value) : LoadPartial(value, left)) * scores[i];
-    }
-    if (left >= kLanes) {
-      Store(out + c, sum * inverse);
-    } else {
-      StorePartial(out + c, sum * inverse, left);
-    }
+  int64_t c = 0;
+  for (; c + kWide * kLanes <= dim; c += kWide * kLanes) {
+    WeighValues<kWide>(args, slots, values + c, inverse, out + c);
   }
+  for (; c + kLanes <= dim; c += kLanes) {
+    WeighValues<1>(args, slots, values + c, inverse, out + c);
+  }
+  if (c == dim) return;
+  Vec sum{};
+  for (int64_t i = 0; i < args.length; ++i) {
+    sum += LoadPartial(values + slots[i] * args.values_stride + c, dim - c) * scores[i];
+  }
+  StorePartial(out + c, sum * inverse, dim - c);
 }
 
 }  // namespace
