@@ -11,13 +11,15 @@
 //   bert_large  24 encoder layers, hidden 1024, 32 x 512 tokens
 //   nmt_base    6+6 layers, hidden 512, 128 pairs of 32+32 tokens, vocabulary 32768
 // Encoders have gelu and 4 classes at the first token, the others relu. --lengths=real draws
-// lengths as sentences have them (mean about half of the longest); a padded peer still computes the
-// longest. --sequences and --length take another batch than the model's. --pass=eval is a forward
-// pass without dropout and update. On a GPU a time is that of kBlock steps, which end with one
-// wait, by their number.
+// lengths as sentences have them (mean about half of the longest), --lengths=FILE from those in a
+// file, one a line: the tokens of a data set's texts, cut at the longest. A padded peer still
+// computes the longest. --sequences and --length take another batch than the model's. --pass=eval
+// is a forward pass without dropout and update. On a GPU a time is that of kBlock steps, which end
+// with one wait, by their number.
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <ctime>
 #include <initializer_list>
@@ -26,9 +28,11 @@
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "dtrain/base/file.h"
 #include "dtrain/base/random.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
@@ -95,21 +99,58 @@ class Workload {
   virtual int64_t tokens() const = 0;
 };
 
-Sequences DrawLengths(int64_t count, int32_t longest, bool real, RandomStream& random) {
-  std::vector<int32_t> offsets{0};
-  for (int64_t i = 0; i < count; ++i) {
-    int32_t length = longest;
-    // The mean of two uniforms: a hump at half the longest.
-    if (real)
-      length = static_cast<int32_t>(
-          2 + (random.NextBelow(longest - 1) + random.NextBelow(longest - 1)) / 2);
-    offsets.push_back(offsets.back() + length);
+// How many tokens the texts of a batch have: what --lengths says.
+class TextLengths {
+ public:
+  // Errors: a file that cannot be read, has no line, or a line that is no number of tokens.
+  static absl::StatusOr<TextLengths> Of(const std::string& flag) {
+    TextLengths lengths;
+    lengths.fixed_ = flag == "fixed";
+    if (lengths.fixed_ || flag == "real") return lengths;
+    DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(flag));
+    int64_t line = 0;
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::string_view number = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(number.size() + 1, rest.size()));
+      ++line;
+      int32_t tokens = 0;
+      const auto [end, error] = std::from_chars(number.begin(), number.end(), tokens);
+      if (error != std::errc() || end != number.end() || tokens < 1) {
+        return UsageError("--lengths: " + flag + ", line " + std::to_string(line) +
+                          " is no number of tokens from 1 on");
+      }
+      lengths.known_.push_back(tokens);
+    }
+    if (lengths.known_.empty()) return UsageError("--lengths: " + flag + " is empty");
+    return lengths;
   }
-  Sequences sequences(offsets);
-  offsets.pop_back();
-  sequences.set_first_numbers(std::move(offsets));  // as a trainer's batches have
-  return sequences;
-}
+
+  // `count` texts of at most `longest` tokens.
+  Sequences Draw(int64_t count, int32_t longest, RandomStream& random) const {
+    std::vector<int32_t> offsets{0};
+    for (int64_t i = 0; i < count; ++i) {
+      offsets.push_back(offsets.back() + DrawOne(longest, random));
+    }
+    Sequences sequences(offsets);
+    offsets.pop_back();
+    sequences.set_first_numbers(std::move(offsets));  // as a trainer's batches have
+    return sequences;
+  }
+
+ private:
+  int32_t DrawOne(int32_t longest, RandomStream& random) const {
+    if (fixed_) return longest;
+    if (!known_.empty()) {
+      return std::min(longest, known_[random.NextBelow(static_cast<uint32_t>(known_.size()))]);
+    }
+    // The mean of two uniforms: a hump at half the longest.
+    return static_cast<int32_t>(
+        2 + (random.NextBelow(longest - 1) + random.NextBelow(longest - 1)) / 2);
+  }
+
+  bool fixed_ = false;
+  std::vector<int32_t> known_;  // of a file
+};
 
 std::vector<int32_t> DrawIds(int64_t count, int64_t vocab, RandomStream& random) {
   std::vector<int32_t> ids(static_cast<size_t>(count));
@@ -129,8 +170,9 @@ double AttentionFlop(const Sequences& queries, const Sequences& keys, int64_t hi
 
 class Seq2SeqWorkload final : public Workload {
  public:
-  Seq2SeqWorkload(const Options& options, const Sizes& sizes, const Device& device, DType dtype)
-      : real_(options.lengths == "real"),
+  Seq2SeqWorkload(const Options& options, TextLengths lengths, const Sizes& sizes,
+                  const Device& device, DType dtype)
+      : lengths_(std::move(lengths)),
         sizes_(sizes),
         model_({.vocab_size = sizes.vocab,
                 .encoder_layers = sizes.encoder_layers,
@@ -146,8 +188,8 @@ class Seq2SeqWorkload final : public Workload {
   }
   ParameterSet& parameters() override { return model_.parameters(); }
   void NewBatch(RandomStream& random) override {
-    batch_.source = DrawLengths(sizes_.sequences, sizes_.length, real_, random);
-    batch_.target = DrawLengths(sizes_.sequences, sizes_.length, real_, random);
+    batch_.source = lengths_.Draw(sizes_.sequences, sizes_.length, random);
+    batch_.target = lengths_.Draw(sizes_.sequences, sizes_.length, random);
     batch_.source_ids = DrawIds(batch_.source.tokens(), sizes_.vocab, random);
     batch_.decoder_ids = DrawIds(batch_.target.tokens(), sizes_.vocab, random);
     batch_.target_ids = DrawIds(batch_.target.tokens(), sizes_.vocab, random);
@@ -173,7 +215,7 @@ class Seq2SeqWorkload final : public Workload {
   int64_t tokens() const override { return batch_.target.tokens(); }
 
  private:
-  bool real_;
+  TextLengths lengths_;
   Sizes sizes_;
   Seq2SeqTransformer model_;
   TranslationBatch batch_;
@@ -181,8 +223,9 @@ class Seq2SeqWorkload final : public Workload {
 
 class ClassifierWorkload final : public Workload {
  public:
-  ClassifierWorkload(const Options& options, const Sizes& sizes, const Device& device, DType dtype)
-      : real_(options.lengths == "real"), sizes_(sizes), one_each_(OneTokenEach(sizes.sequences)) {
+  ClassifierWorkload(const Options& options, TextLengths lengths, const Sizes& sizes,
+                     const Device& device, DType dtype)
+      : lengths_(std::move(lengths)), sizes_(sizes), one_each_(OneTokenEach(sizes.sequences)) {
     const auto dropout = static_cast<float>(options.dropout);
     const Scope scope(parameters_, "");
     words_ = &scope.Add("words", {sizes.vocab, sizes.hidden}, Initializer::Normal(0.06f));
@@ -203,7 +246,7 @@ class ClassifierWorkload final : public Workload {
   }
   ParameterSet& parameters() override { return parameters_; }
   void NewBatch(RandomStream& random) override {
-    sequences_ = DrawLengths(sizes_.sequences, sizes_.length, real_, random);
+    sequences_ = lengths_.Draw(sizes_.sequences, sizes_.length, random);
     ids_ = DrawIds(sequences_.tokens(), sizes_.vocab, random);
     position_ids_.resize(ids_.size());
     firsts_.clear();
@@ -258,7 +301,7 @@ class ClassifierWorkload final : public Workload {
   // The head reads first tokens alone, as a classifier's does.
   LayerInputs Inputs() const { return {sequences_, Tensor(), sequences_, &first_}; }
 
-  bool real_;
+  TextLengths lengths_;
   Sizes sizes_;
   Sequences one_each_;
   ParameterSet parameters_;
@@ -297,15 +340,17 @@ absl::StatusOr<Value> Named(std::string_view flag, const std::string& name,
 
 absl::StatusOr<std::unique_ptr<Workload>> MakeWorkload(const Options& options, const Device& device,
                                                        DType dtype) {
+  DT_ASSIGN_OR_RETURN(TextLengths lengths, TextLengths::Of(options.lengths));
   std::string known;
   for (Sizes sizes : kModels) {
     if (sizes.name == options.model) {
       if (options.sequences > 0) sizes.sequences = static_cast<int32_t>(options.sequences);
       if (options.length > 0) sizes.length = static_cast<int32_t>(options.length);
       if (sizes.decoder_layers > 0) {
-        return std::make_unique<Seq2SeqWorkload>(options, sizes, device, dtype);
+        return std::make_unique<Seq2SeqWorkload>(options, std::move(lengths), sizes, device, dtype);
       }
-      return std::make_unique<ClassifierWorkload>(options, sizes, device, dtype);
+      return std::make_unique<ClassifierWorkload>(options, std::move(lengths), sizes, device,
+                                                  dtype);
     }
     known += (known.empty() ? "" : ", ") + std::string(sizes.name);
   }
@@ -459,7 +504,7 @@ absl::Status Main(int argc, char** argv) {
   flags.Add("device", "cpu or cuda", &options.device);
   flags.Add("precision", "fp32, bf16 or, on a GPU, fp16", &options.precision);
   flags.Add("pass", "train: forward, backward and update; eval: forward alone", &options.pass);
-  flags.Add("lengths", "fixed or real", &options.lengths);
+  flags.Add("lengths", "fixed, real or a file of them, one a line", &options.lengths);
   flags.Add("recompute", "none, cheap, every_k or full", &options.recompute);
   flags.Add("recompute_every", "k of every_k", &options.recompute_every);
   flags.Add("gelu", "erf or tanh, of the encoders alone", &options.gelu);

@@ -15,7 +15,8 @@ dropout 0.1 on residuals, attention and activation, Adam, every sequence of full
            label smoothing 0.1
 A step is forward, backward and update; with --pass=eval a forward pass alone, without dropout (in
 PyTorch under inference_mode). --lengths=real gives dtrain packed batches of real lengths (mean half
-of the longest), where PyTorch computes the padded ones. GFLOP are those of matrix products, backward counted as
+of the longest), --lengths=FILE of lengths drawn from those in a file, one a line (the tokens of a data
+set's texts), where PyTorch computes the padded ones. GFLOP are those of matrix products, backward counted as
 twice the forward. tokens/s counts target tokens in seq2seq. PyTorch's bf16 is autocast.
 
 PyTorch runs at its best here: scaled_dot_product_attention, one matrix for q, k and v, fused
@@ -181,7 +182,7 @@ def parse():
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--pass", dest="phase", choices=["train", "eval"], default="train")
-    parser.add_argument("--lengths", choices=["fixed", "real"], default="fixed", help="of dtrain")
+    parser.add_argument("--lengths", default="fixed", help="of dtrain: fixed, real or a file of them")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=8, help="timed steps of each process")
     parser.add_argument("--dropout", type=float, default=0.1, help="of the peer")
