@@ -16,7 +16,7 @@ usage() { sed -n '4,10s/^# \{0,1\}//p' "$project_dir/tools/demo.sh"; }
 fail() { echo "demo.sh: $1" >&2; exit 2; }
 absolute() { case $1 in /*) echo "$1" ;; *) echo "$start_dir/$1" ;; esac; }
 
-ranks=2 minutes=5 run=runs/demo data=()
+ranks=2 minutes=5 run= data=()
 while [ $# -gt 0 ]; do
   case $1 in
     --data)
@@ -25,7 +25,6 @@ while [ $# -gt 0 ]; do
         [ -r "$(absolute "$file")" ] || fail "cannot read $file"
       done
       data=("$(absolute "$2")" "$(absolute "$3")")
-      run=runs/demo-own-data
       shift 2 ;;
     --minutes) minutes=${2:?--minutes takes a number}; shift ;;
     --ranks) ranks=${2:?--ranks takes a number}; shift ;;
@@ -35,6 +34,9 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
+
+[ ${#data[@]} -gt 0 ] && default_run=runs/demo-own-data || default_run=runs/demo
+run=${run:-$default_run}
 
 started=$SECONDS
 echo "== 1/4 packages"

@@ -50,6 +50,9 @@ TEST_CASE("the mean is that of the weights that evaluations take") {
     INFO("moving average " << ema_decay);
     const TemporaryFolder folder;
     REQUIRE(TrainToy(ThreeCheckpoints(corpus, folder, ema_decay))[0].exit_code == ExitCode::kDone);
+    // Somebody's: not touched.
+    fs::create_directories(folder.File("mean.partial"));
+    WriteTestFile(folder.File("mean.partial/notes"), "mine");
     const auto averaged =
         AverageCheckpoints(std::vector<std::string>{folder.path()}, 2, folder.File("mean") + "/");
     REQUIRE(averaged.ok());
@@ -72,6 +75,8 @@ TEST_CASE("the mean is that of the weights that evaluations take") {
         }
       }
     }
+    CHECK(ReadTestFile(folder.File("mean.partial/notes")) == "mine");
+    CHECK_FALSE(fs::exists(folder.File("mean.partial-2")));
     CHECK_FALSE(fs::exists(folder.File("mean/optimizer.safetensors")));
     CHECK_FALSE(fs::exists(folder.File("mean/state.json")));
     CHECK(ReadTestFile(folder.File("mean/model.txt")) ==

@@ -379,8 +379,30 @@ TEST_CASE("a file that is read is never written, whatever its name") {
     CHECK(ReadTestFile(text) == ReadTestFile(tiny.source));
     CHECK(ReadTestFile(tiny.reference) == references);
   }
+  // Nor is one of the name that the output has until it is whole.
+  WriteTestFile(tiny.Path("new.partial"), ReadTestFile(tiny.source));
+  const Outcome partial = Tool("translate " + tiny.run + " --input=" + tiny.Path("new.partial") +
+                               " --output=" + tiny.Path("new"));
+  CHECK(partial.exit_code == 2);
+  CHECK_THAT(partial.output, Catch::Contains("new.partial is the file that is read"));
+  CHECK(ReadTestFile(tiny.Path("new.partial")) == ReadTestFile(tiny.source));
   // A device can be both.
   CHECK(Tool("translate " + tiny.run + " --input=/dev/null --output=/dev/null").exit_code == 0);
+}
+
+TEST_CASE("eval tells of lines that have more pieces than the model has positions") {
+  const TinyRun& tiny = TinyRun::Get();
+  std::string source = "a\n";
+  const std::string reference = "b\nc\n";
+  for (int i = 0; i < 3000; ++i) source += "x y ";
+  WriteTestFile(tiny.Path("long.en"), source + "\n");
+  WriteTestFile(tiny.Path("long.de"), reference);
+  const Outcome cut = Tool("eval " + tiny.run + kShort + "--source=" + tiny.Path("long.en") +
+                           " --reference=" + tiny.Path("long.de"));
+  INFO(cut.output);
+  CHECK(cut.exit_code == 0);
+  CHECK_THAT(cut.output, Catch::Contains("1 lines to translate and 0 references were cut to the "
+                                         "model's "));
 }
 
 TEST_CASE("export-hf writes a whole folder and refuses one that is in use") {

@@ -10,11 +10,11 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/config/flag_set.h"
 #include "dtrain/data/text_reader.h"
-#include "dtrain/files/output_folder.h"
 #include "dtrain/metrics/bleu.h"
 #include "dtrain/metrics/chrf.h"
 #include "dtrain/tasks/translator.h"
@@ -96,6 +96,8 @@ struct ModelResult {
   int64_t step = 0;
   double nll = 0.0;  // per piece of the first reference
   double seconds = 0.0;
+  // Lines that have more pieces than the model has positions.
+  int64_t cut_sources = 0, cut_references = 0;
 };
 
 // Every rank translates each comm.size()-th line; all have all translations in the end.
@@ -117,17 +119,28 @@ absl::StatusOr<std::vector<std::string>> TranslateOnRanks(
   }
   Context ctx(runtime.device, {.compute_type = trained.compute_type});
   const Timer timer;
-  const auto translations = TranslateLines(*trained.model, trained.tokenizer, own_sources,
-                                           flags.translation.SearchOptions(trained), ctx);
+  const auto translations =
+      TranslateLines(*trained.model, trained.tokenizer, own_sources,
+                     flags.translation.SearchOptions(trained), ctx, &result.cut_sources);
   std::string text;
   for (const std::vector<Translation>& of_line : translations) text += of_line.front().text + "\n";
   const std::vector<std::string> texts = comm.AllGatherStrings(text);
   result.seconds = timer.Seconds();
   const LossSums sums = ScoreLines(*trained.model, trained.tokenizer, own_sources, own_references,
-                                   flags.translation.batch_tokens, ctx);
-  std::array<double, 2> totals = {sums.nll, static_cast<double>(sums.tokens)};
+                                   flags.translation.batch_tokens, ctx, &result.cut_references);
+  std::array<double, 4> totals = {sums.nll, static_cast<double>(sums.tokens),
+                                  static_cast<double>(result.cut_sources),
+                                  static_cast<double>(result.cut_references)};
   comm.AllReduce(std::span<double>(totals), ReduceOp::kSum);
   result.nll = totals[0] / totals[1];
+  result.cut_sources = static_cast<int64_t>(totals[2]);
+  result.cut_references = static_cast<int64_t>(totals[3]);
+  if (comm.is_root() && result.cut_sources + result.cut_references > 0) {
+    LogWarning(absl::StrFormat(
+        "%d lines to translate and %d references were cut to the model's %d pieces: BLEU and chrF2 "
+        "compare with whole references, nll and ppl with what is left",
+        result.cut_sources, result.cut_references, trained.model->options().max_positions - 1));
+  }
 
   std::vector<std::string> hypotheses(sources.size());
   std::vector<size_t> position(ranks, 0);
@@ -185,6 +198,8 @@ void PrintResult(const EvalFlags& flags, const BleuScore& bleu, double chrf, siz
     json["checkpoint"] = model->checkpoint;
     json["step"] = model->step;
     json["seconds"] = model->seconds;
+    json["cut_sources"] = model->cut_sources;
+    json["cut_references"] = model->cut_references;
   }
   // A path need not be UTF-8.
   std::printf("%s\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
@@ -203,8 +218,7 @@ absl::Status Evaluate(const EvalFlags& flags, Runtime& runtime) {
     if (flags.output.empty() || !runtime.comm.is_root()) return absl::OkStatus();
     std::vector<std::string> inputs = flags.references;
     inputs.push_back(path);
-    DT_RETURN_IF_ERROR(CheckIsNotRead("--output", flags.output, inputs));
-    DT_RETURN_IF_ERROR(CheckIsInNoCheckpoint("--output", flags.output));
+    DT_RETURN_IF_ERROR(CheckTextOutput(flags.output, inputs));
     DT_ASSIGN_OR_RETURN(output, TextOutput::Open(flags.output));
     return absl::OkStatus();
   };

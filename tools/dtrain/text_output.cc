@@ -11,10 +11,35 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "dtrain/files/output_folder.h"
 
 namespace dtrain {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// The file that becomes `path`, links followed; "" for what is written in place.
+std::string PartialOf(std::string& path) {
+  if (path == "-") return "";
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) return "";
+  // Behind a link: the link stays.
+  const fs::path target = fs::weakly_canonical(path, error);
+  if (!error) path = target.string();
+  return path + ".partial";
+}
+
+}  // namespace
+
+absl::Status CheckTextOutput(const std::string& path, std::span<const std::string> inputs) {
+  DT_RETURN_IF_ERROR(CheckIsNotRead("--output", path, inputs));
+  std::string target = path;
+  const std::string partial = PartialOf(target);
+  if (!partial.empty()) DT_RETURN_IF_ERROR(CheckIsNotRead("--output", partial, inputs));
+  return CheckIsInNoCheckpoint("--output", path);
+}
 
 absl::StatusOr<TextOutput> TextOutput::Open(const std::string& path) {
   for (const char* const packed : {".gz", ".zst"}) {
@@ -30,15 +55,8 @@ absl::StatusOr<TextOutput> TextOutput::Open(const std::string& path) {
     output.file_.reset(stdout);
     return output;
   }
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status) || fs::is_regular_file(status)) {
-    // Behind a link: the link stays.
-    const fs::path target = fs::weakly_canonical(path, error);
-    if (!error) output.path_ = target.string();
-    output.file_.get_deleter().partial = output.path_ + ".partial";
-  }
-  const std::string& partial = output.file_.get_deleter().partial;
+  std::string& partial = output.file_.get_deleter().partial;
+  partial = PartialOf(output.path_);
   output.file_.reset(std::fopen((partial.empty() ? output.path_ : partial).c_str(), "w"));
   if (output.file_ == nullptr) return output.Failed();
   return output;

@@ -5,12 +5,17 @@
 
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "dtrain/base/status.h"
 
 namespace dtrain {
+
+// UsageError where writing to --output=`path`, or to the file that becomes it, would damage one of
+// the files that are read, or a checkpoint.
+absl::Status CheckTextOutput(const std::string& path, std::span<const std::string> inputs);
 
 // Errors are StorageErrors with path and reason.
 class TextOutput {

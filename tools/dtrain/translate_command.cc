@@ -15,7 +15,6 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/config/flag_set.h"
 #include "dtrain/data/text_reader.h"
-#include "dtrain/files/output_folder.h"
 #include "dtrain/tasks/translator.h"
 #include "dtrain/trained/translation_model.h"
 #include "tools/dtrain/commands.h"
@@ -85,8 +84,7 @@ absl::Status Translate(const TranslateFlags& flags, Runtime& runtime) {
   if (runtime.comm.size() > 1) {
     return UsageError("dtrain translate is one process: start it without mpirun (see --threads)");
   }
-  DT_RETURN_IF_ERROR(CheckIsNotRead("--output", flags.output, std::array{flags.input}));
-  DT_RETURN_IF_ERROR(CheckIsInNoCheckpoint("--output", flags.output));
+  DT_RETURN_IF_ERROR(CheckTextOutput(flags.output, std::array{flags.input}));
   DT_ASSIGN_OR_RETURN(
       const TranslationModel trained,
       LoadTranslationModel(flags.model_path, flags.translation.LoadOptions(runtime.device)));

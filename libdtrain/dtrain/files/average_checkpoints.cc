@@ -161,6 +161,17 @@ TensorGroup MeanOf(const std::vector<Source>& sources) {
   return group;
 }
 
+// A new folder beside `folder`; what another run left there under such a name is not touched.
+absl::StatusOr<std::string> MakePartial(const std::string& folder) {
+  DT_RETURN_IF_ERROR(MakeDirectories(ParentOf(folder)));
+  for (int i = 1;; ++i) {
+    const std::string partial = folder + ".partial" + (i == 1 ? "" : absl::StrCat("-", i));
+    std::error_code error;
+    if (fs::create_directory(partial, error)) return partial;
+    if (error && !fs::exists(partial)) return FileError(partial, "create", error.value());
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<AveragedCheckpoints> AverageCheckpoints(std::span<const std::string> paths,
@@ -194,9 +205,7 @@ absl::StatusOr<AveragedCheckpoints> AverageCheckpoints(std::span<const std::stri
     DT_ASSIGN_OR_RETURN(std::string text, newest.ReadText(name));
     files.push_back({name, std::move(text)});
   }
-  const std::string partial = folder + ".partial";
-  fs::remove_all(partial, error);
-  DT_RETURN_IF_ERROR(MakeDirectories(partial));
+  DT_ASSIGN_OR_RETURN(const std::string partial, MakePartial(folder));
   AveragedCheckpoints result;
   result.step = newest.step();
   const absl::StatusOr<int64_t> bytes = WriteCheckpointFiles(partial, newest.step(), files);

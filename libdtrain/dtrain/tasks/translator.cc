@@ -76,11 +76,13 @@ std::vector<std::vector<Translation>> TranslateLines(Seq2SeqTransformer& model,
 
 LossSums ScoreLines(Seq2SeqTransformer& model, const BpeModel& tokenizer,
                     std::span<const std::string> sources, std::span<const std::string> targets,
-                    int64_t batch_tokens, Context& ctx) {
+                    int64_t batch_tokens, Context& ctx, int64_t* num_cut) {
   DT_CHECK_EQ(sources.size(), targets.size());
-  int64_t cut = 0;
-  const auto source_ids = EncodeWithEnd(model, tokenizer, sources, cut);
-  const auto target_ids = EncodeWithEnd(model, tokenizer, targets, cut);
+  int64_t cut_sources = 0;
+  int64_t cut_targets = 0;
+  const auto source_ids = EncodeWithEnd(model, tokenizer, sources, cut_sources);
+  const auto target_ids = EncodeWithEnd(model, tokenizer, targets, cut_targets);
+  if (num_cut != nullptr) *num_cut = cut_targets;
   const auto tokens_of = [&](size_t i) { return source_ids[i].size() + target_ids[i].size(); };
   std::vector<size_t> order(sources.size());
   std::iota(order.begin(), order.end(), size_t{0});

@@ -43,10 +43,11 @@ std::vector<std::vector<Translation>> TranslateLines(Seq2SeqTransformer& model,
                                                      int64_t* num_cut = nullptr);
 
 // Loss sums of given translations under teacher forcing, end symbols included: exp(nll / tokens) is
-// the perplexity. Lines are cut as above; line i of `targets` belongs to line i of `sources`.
+// the perplexity. Lines are cut as above, `num_cut` receives of how many targets; line i of
+// `targets` belongs to line i of `sources`.
 LossSums ScoreLines(Seq2SeqTransformer& model, const BpeModel& tokenizer,
                     std::span<const std::string> sources, std::span<const std::string> targets,
-                    int64_t batch_tokens, Context& ctx);
+                    int64_t batch_tokens, Context& ctx, int64_t* num_cut = nullptr);
 
 }  // namespace dtrain
 
