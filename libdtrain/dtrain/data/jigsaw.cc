@@ -18,7 +18,7 @@ bool Has(const std::vector<std::string>& header, std::string_view name) {
 std::string JigsawLabelColumn(const std::vector<std::string>& paths) {
   if (!paths.empty()) {
     const absl::StatusOr<DelimitedReader> reader =
-        DelimitedReader::Open(paths.front(), {.format = RecordFormat::kCsv});
+        DelimitedReader::Open(paths.front(), {.format = RecordFormat::kCsv, .columns = {}});
     if (reader.ok() && !Has(reader->header(), "target") && Has(reader->header(), "toxicity")) {
       return "toxicity";
     }
