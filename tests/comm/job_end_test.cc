@@ -29,7 +29,8 @@ std::string ProgramPath() {
 }
 
 Ended RunJob(const std::string& settings, int ranks, const std::string& way) {
-  const std::string command = settings + " mpirun --allow-run-as-root " +
+  // A job that does not end is ended, so that what it said until then is seen.
+  const std::string command = settings + " timeout -k 5 60 mpirun --allow-run-as-root " +
                               (ranks > 2 ? "--oversubscribe " : "") + "-n " +
                               std::to_string(ranks) + " " + ProgramPath() + " " + way + " 2>&1";
   const Timer timer;
