@@ -126,23 +126,14 @@ class RoundedGeluErf {
   }
 
 #if defined(__AVX512BF16__)
-  static constexpr int64_t kTwoVecs = 2 * kLanes;
-
-  // kTwoVecs elements of a row at once, the even ones and the odd ones as a vector each: words are
-  // split by a shift and a mask, and their sizes held as whole numbers, which are in the order of
-  // what they stand for.
+  // kSplitLanes elements of a row at once; their sizes are held as whole numbers, which are in the
+  // order of what they stand for.
   void Values(const BFloat16* from, BFloat16* to) const {
-    UintVec words;
-    std::memcpy(&words, from, sizeof(words));
-    const auto held = reinterpret_cast<UintVec>(_mm512_min_epu16(
-        reinterpret_cast<__m512i>(words & 0x7fff7fffu), _mm512_set1_epi16(kEndBits)));
-    const Vec even = ValueOf(Even(words), Even(held));
-    const Vec odd = ValueOf(Odd(words), Odd(held));
-    // First all even elements, then all odd ones.
-    const auto halves =
-        _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(odd), reinterpret_cast<__m512>(even));
-    const __m512i order = reinterpret_cast<__m512i>(kInTurns);
-    _mm512_storeu_si512(to, _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(halves)));
+    const UintVec words = LoadWords(from);
+    const SplitVec x = Split(words);
+    const SplitVec held = Split(reinterpret_cast<UintVec>(_mm512_min_epu16(
+        reinterpret_cast<__m512i>(words & 0x7fff7fffu), _mm512_set1_epi16(kEndBits))));
+    StoreWords(to, Join({ValueOf(x.even, held.even), ValueOf(x.odd, held.odd)}));
   }
 #endif
 
@@ -152,12 +143,6 @@ class RoundedGeluErf {
 
 #if defined(__AVX512BF16__)
   static constexpr int16_t kEndBits = 0x40b0;  // CubicTable::kEnd
-  typedef uint16_t Words __attribute__((vector_size(64)));
-  static constexpr Words kInTurns = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-                                     8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-
-  static Vec Even(UintVec words) { return reinterpret_cast<Vec>(words << 16); }
-  static Vec Odd(UintVec words) { return reinterpret_cast<Vec>(words & 0xffff0000u); }
 #endif
 
   static const CubicTable& ValueTable() {
@@ -234,7 +219,7 @@ void ForwardGelu(const BiasActivationForwardArgs& args) {
     const BFloat16* const x = Row<BFloat16>(args.x, r);
     BFloat16* const y = Row<BFloat16>(args.y, r);
     int64_t c = 0;
-    for (; c + gelu.kTwoVecs <= args.columns; c += gelu.kTwoVecs) gelu.Values(x + c, y + c);
+    for (; c + kSplitLanes <= args.columns; c += kSplitLanes) gelu.Values(x + c, y + c);
     ForLanes(c, args.columns, [&](int64_t at, auto lanes) {
       Store(y + at, gelu.Value(Load(x + at, lanes)), lanes);
     });

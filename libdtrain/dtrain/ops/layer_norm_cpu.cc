@@ -1,5 +1,7 @@
 // layer_norm_cpu.cc - layer norm row by row: a row stays in the L1 cache for all of its passes.
 // SPDX-License-Identifier: Apache-2.0
+#include <type_traits>
+
 #include "dtrain/ops/internal/lanes.h"
 #include "dtrain/ops/internal/layer_norm_kernel.h"
 
@@ -46,6 +48,111 @@ void Normalize(const LayerNormForwardArgs& args, int64_t r, const T* x) {
   args.mean[r] = mean;
   args.rstd[r] = rstd;
 }
+
+#if defined(__AVX512BF16__)
+
+// Rows of bfloat16 in words of two columns. Half of what a row costs in that type are conversions:
+// here the pass that reads it keeps it in float32 for the others, and a few rows go through each
+// pass together, so that none waits for its sums and its root.
+class SplitRows {
+ public:
+  static bool Fit(int64_t columns) { return columns % kSplitLanes == 0 && columns <= kMostColumns; }
+
+  explicit SplitRows(const LayerNormForwardArgs& args) : args_(args), dropout_(args.dropout) {
+    for (int64_t c = 0; c < args.columns; c += kSplitLanes) {
+      for (int64_t i = 0; i < kLanes; ++i) {
+        gamma_[c + i] = args.gamma[c + 2 * i];
+        beta_[c + i] = args.beta[c + 2 * i];
+        gamma_[c + kLanes + i] = args.gamma[c + 2 * i + 1];
+        beta_[c + kLanes + i] = args.beta[c + 2 * i + 1];
+      }
+    }
+  }
+
+  void Forward() {
+    for (int64_t r = args_.row_begin; r < args_.row_end; r += kRows) {
+      const int64_t rows = args_.row_end - r < kRows ? args_.row_end - r : kRows;
+      const float count = static_cast<float>(args_.columns);
+      float* const mean = args_.mean + r;
+      float* const rstd = args_.rstd + r;
+      for (int64_t i = 0; i < rows; ++i) {
+        mean[i] = (args_.sum.data == nullptr ? Read(r + i, i) : ReadSum(r + i, i)) / count;
+      }
+      for (int64_t i = 0; i < rows; ++i) {
+        const float variance = SquaredDeviations(i, mean[i]) / count;
+        rstd[i] = 1.0f / __builtin_sqrtf(variance + args_.epsilon);
+      }
+      for (int64_t i = 0; i < rows; ++i) Write(r + i, i, mean[i], rstd[i]);
+    }
+  }
+
+ private:
+  static constexpr int64_t kRows = 4;
+  static constexpr int64_t kMostColumns = 1024;  // the rows at hand stay in the L1 cache
+
+  // Keeps x as row i; returns its sum.
+  float Read(int64_t r, int64_t i) {
+    const BFloat16* const x = Row<BFloat16>(args_.x, r);
+    SplitVec sums{};
+    for (int64_t c = 0; c < args_.columns; c += kSplitLanes) {
+      Keep(Split(LoadWords(x + c)), rows_[i] + c, sums);
+    }
+    return HorizontalSum(sums.even + sums.odd);
+  }
+
+  // The same for sum = residual + dropout(x + bias), which it writes.
+  float ReadSum(int64_t r, int64_t i) {
+    const BFloat16* const x = Row<BFloat16>(args_.x, r);
+    const BFloat16* const bias = static_cast<const BFloat16*>(args_.bias);
+    const BFloat16* const residual = Row<BFloat16>(args_.residual, r);
+    BFloat16* const sum = Row<BFloat16>(args_.sum, r);
+    const uint64_t first = FirstElement(args_.dropout, r, args_.columns);
+    SplitVec sums{};
+    for (int64_t begin = 0; begin < args_.columns; begin += kStretch) {
+      const int64_t end = begin + kStretch < args_.columns ? begin + kStretch : args_.columns;
+      dropout_.Draw(first + static_cast<uint64_t>(begin), end - begin);
+      for (int64_t c = begin; c < end; c += kSplitLanes) {
+        SplitVec value = Split(LoadWords(x + c));
+        if (bias != nullptr) value = value + Split(LoadWords(bias + c));
+        if (args_.dropout.on) value = dropout_.Apply(value, c - begin);
+        const UintVec rounded = Join(value + Split(LoadWords(residual + c)));
+        StoreWords(sum + c, rounded);
+        Keep(Split(rounded), rows_[i] + c, sums);
+      }
+    }
+    return HorizontalSum(sums.even + sums.odd);
+  }
+
+  static void Keep(const SplitVec& value, float* to, SplitVec& sums) {
+    Store(to, value.even);
+    Store(to + kLanes, value.odd);
+    sums = sums + value;
+  }
+
+  float SquaredDeviations(int64_t i, float mean) const {
+    return SumLanes(0, args_.columns, [&](int64_t c, auto) {
+      const Vec centred = Load(rows_[i] + c) - mean;
+      return centred * centred;
+    });
+  }
+
+  void Write(int64_t r, int64_t i, float mean, float rstd) {
+    BFloat16* const y = Row<BFloat16>(args_.y, r);
+    const auto normal = [&](int64_t c) {
+      return (Load(rows_[i] + c) - mean) * rstd * Load(gamma_ + c) + Load(beta_ + c);
+    };
+    for (int64_t c = 0; c < args_.columns; c += kSplitLanes) {
+      StoreWords(y + c, Join({normal(c), normal(c + kLanes)}));
+    }
+  }
+
+  const LayerNormForwardArgs& args_;
+  DropoutStretch dropout_;
+  alignas(64) float gamma_[kMostColumns], beta_[kMostColumns];
+  alignas(64) float rows_[kRows][kMostColumns];
+};
+
+#endif
 
 struct RowGradient {
   float mean, rstd;
@@ -102,6 +209,11 @@ void BackwardStretch(const LayerNormBackwardArgs& args, int64_t r, const RowGrad
 
 template <typename T>
 void LayerNormForwardKernel(const LayerNormForwardArgs& args) {
+#if defined(__AVX512BF16__)
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (SplitRows::Fit(args.columns)) return SplitRows(args).Forward();
+  }
+#endif
   DropoutStretch dropout(args.dropout);
   for (int64_t r = args.row_begin; r < args.row_end; ++r) {
     if (args.sum.data == nullptr) {

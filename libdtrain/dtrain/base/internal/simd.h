@@ -174,6 +174,50 @@ inline Vec AddPairProducts(Vec sums, Vec a, Vec b) {
 #endif
 }
 
+// ---- rows of bfloat16, two vectors at once -----------------------------------------------------
+//
+// The even and the odd elements of 2 * kLanes as a vector each: a shift and a mask take words
+// apart, where widening neighbours takes two instructions for each vector.
+
+#if defined(__AVX512BF16__)
+
+inline constexpr int64_t kSplitLanes = 2 * kLanes;
+
+struct SplitVec {
+  Vec even, odd;
+  friend SplitVec operator+(const SplitVec& a, const SplitVec& b) {
+    return {a.even + b.even, a.odd + b.odd};
+  }
+};
+
+inline UintVec LoadWords(const BFloat16* p) {
+  UintVec words;
+  std::memcpy(&words, p, sizeof(words));
+  return words;
+}
+
+inline SplitVec Split(UintVec words) {
+  return {reinterpret_cast<Vec>(words << 16), reinterpret_cast<Vec>(words & 0xffff0000u)};
+}
+
+// Rounds as Narrow() does.
+inline UintVec Join(const SplitVec& value) {
+  typedef uint16_t Words __attribute__((vector_size(64)));
+  constexpr Words kInTurns = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                              8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  // First all even elements, then all odd ones.
+  const auto halves = _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(value.odd),
+                                          reinterpret_cast<__m512>(value.even));
+  return reinterpret_cast<UintVec>(_mm512_permutexvar_epi16(reinterpret_cast<__m512i>(kInTurns),
+                                                            reinterpret_cast<__m512i>(halves)));
+}
+
+inline void StoreWords(BFloat16* p, UintVec words) {
+  std::memcpy(static_cast<void*>(p), &words, sizeof(words));
+}
+
+#endif
+
 // ---- arithmetic -------------------------------------------------------------------------------
 
 // Keeps the optimiser, which may reorder sums here, from merging `value` into a later sum.

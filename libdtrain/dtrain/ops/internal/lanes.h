@@ -104,10 +104,22 @@ class DropoutStretch {
   Vec Apply(Vec value, int64_t offset) const {
     HalfVec bits;
     std::memcpy(&bits, draws_ + start_ + static_cast<uint64_t>(offset), sizeof(bits));
-    return ZeroExtend(bits) >= draw_.threshold ? value * draw_.scale : Vec{};
+    return Keep(value, ZeroExtend(bits));
   }
 
+#if defined(__AVX512BF16__)
+  SplitVec Apply(const SplitVec& value, int64_t offset) const {
+    UintVec bits;
+    std::memcpy(&bits, draws_ + start_ + static_cast<uint64_t>(offset), sizeof(bits));
+    return {Keep(value.even, bits & 0xffffu), Keep(value.odd, bits >> 16)};
+  }
+#endif
+
  private:
+  Vec Keep(Vec value, UintVec bits) const {
+    return bits >= draw_.threshold ? value * draw_.scale : Vec{};
+  }
+
   const DropoutDraw draw_;
   uint64_t start_ = 0;
   // A vector may be read from the last element on.
