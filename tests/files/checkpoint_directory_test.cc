@@ -200,6 +200,44 @@ TEST_CASE("rotation keeps the last, the best and every n-th") {
   CHECK_THROWS_AS(directory.MarkBest("bleu", 20), CheckError);
 }
 
+TEST_CASE("what was the best by another metric stays, under another name") {
+  const TemporaryFolder folder;
+  CheckpointDirectory directory = OpenDirectory(folder, {.keep_last = 1});
+  for (const int64_t step : {10, 20}) {
+    REQUIRE(directory.Save(step, SomeFiles(), "bleu").ok());
+    directory.KeepBestOnlyBy("nll");
+  }
+  // A copy that somebody made under such a name.
+  fs::create_directory(folder.File("best-of-all"));
+  REQUIRE(directory.Save(30, SomeFiles(), "nll").ok());
+  REQUIRE(directory.Save(40, SomeFiles()).ok());
+  directory.KeepBestOnlyBy("nll");
+  CHECK(fs::read_symlink(folder.File("best-nll")) == "step-00000030");
+  CHECK(fs::read_symlink(folder.File("former-best-bleu")) == "step-00000010");
+  CHECK(fs::read_symlink(folder.File("former-best-bleu-2")) == "step-00000020");
+  CHECK(fs::is_directory(folder.File("former-best-of-all")));
+  CHECK(ListCheckpoints(folder.path()) == std::vector<int64_t>{10, 20, 30, 40});
+  CHECK(BestMetricOf(folder.path()) == "nll");
+  // A mark of what is gone is none to keep.
+  fs::remove_all(folder.File("step-00000030"));
+  directory.KeepBestOnlyBy("");
+  CHECK_FALSE(fs::is_symlink(folder.File("best-nll")));
+  CHECK_FALSE(fs::is_symlink(folder.File("former-best-nll")));
+}
+
+TEST_CASE("a checkpoint put aside replaces none that was put aside before") {
+  const TemporaryFolder folder;
+  CheckpointDirectory directory = OpenDirectory(folder, {.keep_last = 3});
+  for (int times = 0; times < 2; ++times) {
+    REQUIRE(directory.Save(10, SomeFiles()).ok());
+    REQUIRE(directory.Save(20, SomeFiles()).ok());
+    PutAsideNewer(folder.path(), 10);
+  }
+  CHECK(ListCheckpoints(folder.path()) == std::vector<int64_t>{10});
+  CHECK(fs::exists(folder.File(".refused-step-00000020/COMPLETE")));
+  CHECK(fs::exists(folder.File(".refused-step-00000020-2/COMPLETE")));
+}
+
 TEST_CASE("where no links can be made, files hold what these would point to") {
   const TemporaryFolder folder;
   CheckpointDirectory directory = OpenDirectory(folder, {.keep_last = 1});

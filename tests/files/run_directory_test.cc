@@ -145,6 +145,40 @@ TEST_CASE("a folder of several seeds' runs is refused with the name of one") {
                                                  Catch::Contains(folder.path() + "/seed-N"));
 }
 
+TEST_CASE(
+    "a folder of seeds takes more of them, a folder of other things or of one run takes none") {
+  const TemporaryFolder folder;
+  CHECK(CheckFolderOfSeeds(folder.File("absent")).ok());
+  CHECK(CheckFolderOfSeeds(folder.path()).ok());
+  // The first of several was begun; there is no seeds.json yet.
+  CHECK(RunDirectory::Open(OptionsOf(folder.File("seed-1"), ResumePolicy::kAuto)).ok());
+  CHECK(CheckFolderOfSeeds(folder.path()).ok());
+  const absl::Status one =
+      RunDirectory::Open(OptionsOf(folder.path(), ResumePolicy::kAuto)).status();
+  CHECK_THAT(std::string(MessageOf(one)), Catch::Contains("holds runs of several seeds"));
+  CHECK_THAT(std::string(MessageOf(CheckFolderOfSeeds(folder.File("seed-1")))),
+             Catch::Contains("a run of one seed is there"));
+  const TemporaryFolder other;
+  WriteTestFile(other.File("thesis.tex"), "");
+  const absl::Status refused = CheckFolderOfSeeds(other.path());
+  CHECK(ExitCodeOf(refused) == ExitCode::kUsage);
+  CHECK_THAT(std::string(MessageOf(refused)), Catch::Contains("not empty"));
+}
+
+TEST_CASE("a start that found no room may be made again") {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("run");
+  CHECK(RunDirectory::Open(OptionsOf(path, ResumePolicy::kAuto)).ok());
+  // As if the disk had been full behind the first file.
+  for (const char* const name : {"metrics", "logs", "ckpt", "samples"}) {
+    std::filesystem::remove_all(path + "/" + name);
+  }
+  WriteTestFile(path + "/logs", "in the way");
+  CHECK_FALSE(RunDirectory::Open(OptionsOf(path, ResumePolicy::kAuto)).ok());
+  std::filesystem::remove(path + "/logs");
+  CHECK(RunDirectory::Open(OptionsOf(path, ResumePolicy::kAuto)).ok());
+}
+
 TEST_CASE("the run of another program is refused whatever is asked for, and stays as it is") {
   const TemporaryFolder folder;
   RunDirectoryOptions options = OptionsOf(folder.path(), ResumePolicy::kAuto);

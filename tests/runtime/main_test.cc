@@ -152,6 +152,14 @@ TEST_CASE("signals set flags and a second interrupt ends the process") {
   CHECK(interrupt.output == "stop 1\n");
 }
 
+TEST_CASE("signals that were ignored where the program started stay so") {
+  const Outcome outcome =
+      Shell("trap '' INT TERM HUP; DTRAIN_TEST_END=all:ignored " DTRAIN_TEST_PROGRAM +
+            std::string(kData));
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.output == "stop 0\n");
+}
+
 TEST_CASE("signals end a program that never asked for stop requests") {
   CHECK(Alone("all:terminate").exit_code == 128 + SIGTERM);
   CHECK(Alone("all:first_interrupt").exit_code == 128 + SIGINT);

@@ -84,6 +84,13 @@ absl::Status EndIn(const std::string& way, const dtrain::proto::NmtConfig& confi
     std::fflush(stdout);
     Send(SIGINT, never);
   }
+  if (way == "ignored") {
+    dtrain::StopFlags& flags = runtime.StopRequests();
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) kill(getpid(), signal);
+    Send(SIGUSR1, flags.checkpoint);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    std::printf("stop %d\n", flags.stop.load());
+  }
   // Who never asks for stop requests ends as any program does.
   if (way == "terminate") Send(SIGTERM, never);
   if (way == "first_interrupt") Send(SIGINT, never);

@@ -59,6 +59,31 @@ TEST_CASE("a run is said to be preparing until its first update") {
   CHECK_THAT(runs.Status(), Catch::StartsWith("state done\nexit_code 0\n"));
 }
 
+TEST_CASE("the log of a run has no lines of the next one's") {
+  const TemporaryFolder folder;
+  SelfCommunicator comm;
+  Runtime runtime{.comm = comm, .device = {}, .mpi = "none", .arguments = {"toy"}};
+  std::string terminal;
+  SetLogSink([&](LogLevel, std::string_view line) { terminal += line; });
+  for (const char* const name : {"one", "two"}) {
+    proto::RunConfig run;
+    run.set_run_dir(folder.File(name));
+    const auto recorder = RunRecorder::Open("toy", run, run, runtime);
+    REQUIRE(recorder.ok());
+    LogWarning(std::string("from ") + name);
+  }
+  LogWarning("from neither");
+  SetLogSink(nullptr);
+  const std::string one = ReadTestFile(folder.File("one/logs/rank-00000.log"));
+  const std::string two = ReadTestFile(folder.File("two/logs/rank-00000.log"));
+  CHECK_THAT(one, Catch::Contains("from one") && !Catch::Contains("from two") &&
+                      !Catch::Contains("from neither"));
+  CHECK_THAT(two, Catch::Contains("from two") && !Catch::Contains("from one") &&
+                      !Catch::Contains("from neither"));
+  CHECK_THAT(terminal, Catch::Contains("from one") && Catch::Contains("from two") &&
+                           Catch::Contains("from neither"));
+}
+
 // What `body` writes to stdout, or to stderr.
 template <typename Body>
 std::string OutputOf(const Body& body, std::FILE* stream = stdout) {

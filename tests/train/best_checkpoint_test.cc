@@ -87,6 +87,7 @@ TEST_CASE("values of another metric do not choose the best checkpoint of a resum
   CHECK(BestMetricOf(folder.path()) == "bleu_tf");
   CHECK(std::filesystem::read_symlink(folder.File("ckpt/best-bleu_tf")) == "step-00000008");
   CHECK_FALSE(std::filesystem::is_symlink(folder.File("ckpt/best-nll")));
+  CHECK(std::filesystem::read_symlink(folder.File("ckpt/former-best-nll")) == "step-00000004");
 }
 
 TEST_CASE("values of another dev set do not choose the best checkpoint of a resumed run") {
@@ -114,6 +115,7 @@ TEST_CASE("values of another dev set do not choose the best checkpoint of a resu
     CHECK(second.state.stalled_evaluations == (differs ? 0 : 1));
     CHECK(std::filesystem::read_symlink(folder.File("ckpt/best-nll")) ==
           (differs ? "step-00000008" : "step-00000004"));
+    CHECK(std::filesystem::is_symlink(folder.File("ckpt/former-best-nll")) == differs);
   }
 }
 
@@ -155,6 +157,7 @@ TEST_CASE("a complete run that measures otherwise has a best checkpoint by what 
     nll += 1.0;
   };
   run.trainer.max_steps = 8;
+  run.trainer.keep_last = 1;
   const int64_t before = TrainToy(run)[0].state.best_step;
   CHECK(before < 8);
   run.task.eval_max_sentences = 2;
@@ -163,6 +166,10 @@ TEST_CASE("a complete run that measures otherwise has a best checkpoint by what 
     CHECK(again.state.step == 8);
     CHECK(again.state.best_step == 8);
     CHECK(std::filesystem::read_symlink(folder.File("ckpt/best-nll")) == "step-00000008");
+    // What was the best is not lost by a look at other sentences.
+    const std::string former = CheckpointName(before);
+    CHECK(std::filesystem::read_symlink(folder.File("ckpt/former-best-nll")) == former);
+    CHECK(std::filesystem::exists(folder.File("ckpt/" + former + "/COMPLETE")));
   }
 }
 

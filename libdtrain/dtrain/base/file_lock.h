@@ -26,6 +26,9 @@ class FileLock {
   FileLock& operator=(FileLock&&) = delete;
   ~FileLock();
 
+  // False where the file system has no locks.
+  bool is_held() const { return descriptor_ >= 0; }
+
   // Gives the lock back without a file left behind; whoever waits for it makes a new one.
   void RemoveFile();
 

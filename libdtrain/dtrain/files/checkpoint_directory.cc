@@ -28,6 +28,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kStepPrefix = "step-";
 constexpr std::string_view kTemporaryPrefix = ".tmp-";
 constexpr std::string_view kBestPrefix = "best-";
+constexpr std::string_view kFormerPrefix = "former-best-";
 constexpr std::string_view kLast = "last";
 
 // Names in a folder; none if it cannot be read.
@@ -50,6 +51,27 @@ void RemoveOrWarn(const std::string& path) {
   std::error_code error;
   fs::remove_all(path, error);
   if (error) LogWarning(absl::StrFormat("%s: cannot delete: %s", path, error.message()));
+}
+
+// `path`, or with a number behind it where something is there.
+std::string FreeName(const std::string& path) {
+  std::error_code error;
+  std::string name = path;
+  for (int i = 2; fs::exists(fs::symlink_status(name, error)); ++i) {
+    name = absl::StrCat(path, "-", i);
+  }
+  return name;
+}
+
+// Renames what is no longer asked for to a free name like `aside`, and says so.
+void PutAside(const std::string& path, const std::string& aside) {
+  const std::string kept = FreeName(aside);
+  if (::rename(path.c_str(), kept.c_str()) != 0) {
+    LogWarning(std::string(MessageOf(FileError(path, "rename", errno))));
+    return;
+  }
+  LogWarning(absl::StrFormat("%s is kept as %s; delete it when you need it no more",
+                             fs::path(path).filename().string(), kept));
 }
 
 bool IsFolder(const std::string& path) {
@@ -174,7 +196,16 @@ absl::Status CheckpointDirectory::MarkBest(std::string_view metric, int64_t step
 void CheckpointDirectory::KeepBestOnlyBy(std::string_view metric) {
   for (const std::string& name : NamesIn(path_)) {
     const bool is_kept = !metric.empty() && name == BestLink(metric);
-    if (name.starts_with(kBestPrefix) && !is_kept) RemoveOrWarn(path_ + "/" + name);
+    if (!name.starts_with(kBestPrefix) || is_kept) continue;
+    const std::string path = path_ + "/" + name;
+    const std::string target = LinkTarget(path);
+    std::error_code error;
+    if (!target.empty() && !fs::exists(path_ + "/" + target, error)) {
+      RemoveOrWarn(path);
+    } else {
+      PutAside(path,
+               absl::StrCat(path_, "/", ToAbsl(kFormerPrefix), name.substr(kBestPrefix.size())));
+    }
   }
 }
 
@@ -186,7 +217,8 @@ bool CheckpointDirectory::Has(int64_t step) const {
 void CheckpointDirectory::Rotate() const {
   std::set<std::string> linked;
   for (const std::string& name : NamesIn(path_)) {
-    if (name != kLast && !name.starts_with(kBestPrefix)) continue;
+    const bool is_mark = name.starts_with(kBestPrefix) || name.starts_with(kFormerPrefix);
+    if (name != kLast && !is_mark) continue;
     linked.insert(fs::path(LinkTarget(path_ + "/" + name)).filename().string());
   }
   std::vector<int64_t> steps = ListCheckpoints(path_);
@@ -210,15 +242,7 @@ void PutAsideNewer(const std::string& path, int64_t step) {
   for (const int64_t newer : ListCheckpoints(path)) {
     if (newer <= step) continue;
     const std::string name = CheckpointName(newer);
-    const std::string from = absl::StrCat(path, "/", name);
-    const std::string aside = absl::StrCat(path, "/.refused-", name);
-    RemoveOrWarn(aside);
-    if (::rename(from.c_str(), aside.c_str()) != 0) {
-      LogWarning(std::string(MessageOf(FileError(from, "rename", errno))));
-    } else {
-      LogWarning(
-          absl::StrFormat("%s is kept as %s; delete it when you need it no more", name, aside));
-    }
+    PutAside(absl::StrCat(path, "/", name), absl::StrCat(path, "/.refused-", name));
   }
 }
 

@@ -54,7 +54,8 @@ class CheckpointDirectory {
 
   // Points best-<metric> to the saved checkpoint of `step`, where it does not yet.
   absl::Status MarkBest(std::string_view metric, int64_t step);
-  // Takes the marks of all other metrics away: what is read is the best by `metric`. "" takes all.
+  // Renames the marks of all other metrics, "" those of all, to former-best-<metric>: what is read
+  // is the best by `metric`, and what the others mark stays. Warns where it cannot.
   void KeepBestOnlyBy(std::string_view metric);
   // Whether there is one of that step.
   bool Has(int64_t step) const;
@@ -80,8 +81,9 @@ std::string CheckpointName(int64_t step);
 // Steps of the checkpoints in the folder, good or not, in rising order; none if it does not exist.
 std::vector<int64_t> ListCheckpoints(const std::string& path);
 
-// Renames checkpoints behind `step` to .refused-NAME: FindLatestGood() passed them over, and they
-// would count as the newest when old ones are deleted. Warns where it cannot.
+// Renames checkpoints behind `step` to .refused-NAME, or a free name like it: FindLatestGood()
+// passed them over, and they would count as the newest when old ones are deleted. Warns where it
+// cannot.
 void PutAsideNewer(const std::string& path, int64_t step);
 
 // The newest checkpoint that passes all checks. A warning in the log says of each refused one why.

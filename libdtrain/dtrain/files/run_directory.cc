@@ -88,6 +88,20 @@ bool IsEmptyOrAbsent(const std::string& path) {
   return true;
 }
 
+// Whether runs of several seeds are there, finished or not.
+bool HoldsSeeds(const std::string& path) {
+  std::error_code error;
+  if (fs::exists(path + "/seeds.json", error)) return true;
+  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+    std::error_code missing;
+    if (it->path().filename().string().starts_with("seed-") &&
+        fs::exists(it->path() / "cmdline.txt", missing)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 absl::Status RefuseRun(const RunDirectoryOptions& options) {
   const size_t checkpoints = ListCheckpoints(options.path + "/ckpt").size();
   return UsageError(absl::StrFormat(
@@ -132,7 +146,7 @@ absl::Status CheckFolder(const RunDirectoryOptions& options, bool& is_resumed) {
   }
   is_resumed = false;
   if (IsEmptyOrAbsent(options.path)) return absl::OkStatus();
-  if (fs::exists(options.path + "/seeds.json", error)) {
+  if (HoldsSeeds(options.path)) {
     return UsageError(options.path + ": holds runs of several seeds; name one of them (--run_dir=" +
                       options.path + "/seed-N), or another folder");
   }
@@ -152,7 +166,14 @@ absl::Status CheckFolder(const RunDirectoryOptions& options, bool& is_resumed) {
 
 absl::StatusOr<FileLock> LockFolder(const std::string& path) {
   DT_ASSIGN_OR_RETURN(std::optional<FileLock> lock, FileLock::Try(path + "/" + kLockName));
-  if (lock) return *std::move(lock);
+  if (lock) {
+    if (!lock->is_held()) {
+      LogWarning(path +
+                 ": the file system has no locks (flock), so that nothing keeps a second job from "
+                 "training in this folder, which would destroy both runs");
+    }
+    return *std::move(lock);
+  }
   return UsageError(path +
                     ": another process is training in this folder; wait for it, stop it, or choose "
                     "another --run_dir (STATUS names it)");
@@ -171,6 +192,19 @@ std::string ValueOf(const char* path, std::string_view key) {
 }
 
 }  // namespace
+
+absl::Status CheckFolderOfSeeds(const std::string& path) {
+  std::error_code error;
+  if (fs::exists(path + "/cmdline.txt", error)) {
+    return UsageError(path +
+                      ": a run of one seed is there, several need a folder of their own; choose "
+                      "another --run_dir, nothing there was changed");
+  }
+  if (IsEmptyOrAbsent(path) || HoldsSeeds(path)) return absl::OkStatus();
+  return UsageError(path +
+                    ": not empty, and it holds no runs of seeds; choose another --run_dir, nothing "
+                    "there was changed");
+}
 
 std::string ShellQuote(const std::string& argument) {
   constexpr char kPlain[] =
@@ -195,15 +229,16 @@ absl::StatusOr<RunDirectory> RunDirectory::Open(const RunDirectoryOptions& optio
   DT_RETURN_IF_ERROR(MakeDirectories(options.path));
   DT_ASSIGN_OR_RETURN(FileLock lock, LockFolder(options.path));
   RunDirectory run(options, is_resumed, std::move(lock));
-  for (const char* const folder : {"metrics", "logs", "ckpt", "samples"}) {
-    DT_RETURN_IF_ERROR(MakeDirectories(options.path + "/" + folder));
-  }
+  // Before all else: it is what makes the folder a run directory, also where the disk is full now.
   // Appended: a resumed run keeps the commands it had before.
   DT_ASSIGN_OR_RETURN(AppendFile commands,
                       AppendFile::Open(options.path + "/cmdline.txt", AppendFile::Mode::kAppend));
   DT_RETURN_IF_ERROR(
       commands.Append(TimeStamp() + "  " + CommandLine(options.arguments) + "\n", 0));
   DT_RETURN_IF_ERROR(commands.Flush());
+  for (const char* const folder : {"metrics", "logs", "ckpt", "samples"}) {
+    DT_RETURN_IF_ERROR(MakeDirectories(options.path + "/" + folder));
+  }
   return run;
 }
 

@@ -112,6 +112,10 @@ class RunDirectory {
   FileLock lock_;
 };
 
+// Whether runs of several seeds may be trained in the folder, in seed-N/ each: it is absent, empty
+// or holds such runs. UsageError (exit code 2) otherwise.
+absl::Status CheckFolderOfSeeds(const std::string& path);
+
 // An argument as a shell takes it: in quotes where it needs them.
 std::string ShellQuote(const std::string& argument);
 

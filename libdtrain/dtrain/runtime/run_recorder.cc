@@ -180,7 +180,7 @@ absl::StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::OpenAll(const std::str
   const absl::Status opened =
       runtime.comm.is_root() ? recorder->OpenRoot(program, options, config) : absl::OkStatus();
   DT_RETURN_IF_ERROR(ShareRootStatus(opened, "open the run directory", runtime.comm));
-  const absl::Status logged = runtime.OpenLog(recorder->path_);
+  const absl::Status logged = recorder->OpenLog();
   if (!logged.ok()) {
     recorder->End(logged);
     return logged;
@@ -189,7 +189,18 @@ absl::StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::OpenAll(const std::str
   return recorder;
 }
 
-RunRecorder::~RunRecorder() = default;
+// Lines of the next run are not of this one's log.
+RunRecorder::~RunRecorder() {
+  if (log_before_) SetLogSink(log_before_);
+}
+
+absl::Status RunRecorder::OpenLog() {
+  LogSink before = SetLogSink(nullptr);
+  SetLogSink(before);
+  DT_RETURN_IF_ERROR(runtime_.OpenLog(path_));
+  log_before_ = std::move(before);
+  return absl::OkStatus();
+}
 
 absl::Status RunRecorder::OpenRoot(const std::string& program, const RunRecorderOptions& options,
                                    const Configuration& config) {
@@ -320,6 +331,7 @@ void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
     Message("  reference   " + sample.reference);
     Message("  hypothesis  " + sample.hypothesis);
   }
+  if (metrics_) Heartbeat("running");
   if (!metrics_ || record.is_repeated) return;
   JsonRecord json;
   json.Set("step", record.step);
@@ -369,7 +381,9 @@ void RunRecorder::OnEvent(int64_t step, const std::string& kind, const std::stri
 }
 
 void RunRecorder::BeforeCheckpoint() {
-  if (metrics_) Check(metrics_->Flush());
+  if (!metrics_) return;
+  Check(metrics_->Flush());
+  Heartbeat("running");
 }
 
 void RunRecorder::Heartbeat(const std::string& state) {

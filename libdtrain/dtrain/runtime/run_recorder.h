@@ -82,6 +82,7 @@ class RunRecorder final : public TrainObserver {
 
  private:
   explicit RunRecorder(Runtime& runtime) : runtime_(runtime) {}
+  absl::Status OpenLog();
   // What is written of the configuration, and how it differs from what stands in the file at a
   // path.
   struct Configuration {
@@ -115,6 +116,7 @@ class RunRecorder final : public TrainObserver {
   std::vector<JsonRecord> early_events_;  // of resuming, which comes before metrics_
   std::unique_ptr<Progress> progress_;
   Timer last_heartbeat_;
+  LogSink log_before_;  // what took the log's lines before this run; null: still does
   int64_t step_ = 0;
   int64_t restored_step_ = 0;
   bool warned_ = false;

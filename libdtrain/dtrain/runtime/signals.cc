@@ -53,8 +53,11 @@ bool IsIgnored(int signal) {
 void WatchSignals() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGUSR1, SIGUSR2, SIGTERM, SIGINT}) sigaddset(&signals, signal);
-  if (!IsIgnored(SIGHUP)) sigaddset(&signals, SIGHUP);
+  for (const int signal : {SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
+  // A blocked signal would arrive although it is ignored.
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    if (!IsIgnored(signal)) sigaddset(&signals, signal);
+  }
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::thread([signals] { Watch(signals); }).detach();
   // A limit on file sizes is met as an error of write(), like a full disk.

@@ -77,8 +77,9 @@ struct TrainerOptions {
   LossScalerOptions loss_scaler = {};
   Period eval_every = {};
   Period checkpoint_every = {};
-  double checkpoint_seconds = 600.0;  // longest time without one; 0 is no limit
-  std::string checkpoint_dir = {};    // "" writes none
+  // Longest time of training without one, evaluations not counted; 0 is no limit.
+  double checkpoint_seconds = 600.0;
+  std::string checkpoint_dir = {};  // "" writes none
   int keep_last = 2;
   // A name that the task's evaluations give, of which TrainingTask::SmallerIsBetter() says the
   // direction. "": the first metric that they give; a run that resumes stays with what it chose by.
@@ -274,6 +275,7 @@ class Trainer {
   // Whether it may be the weights that give no finite gradients, and not the loss scale.
   bool IsDoubtful() const;
   bool IsEvaluationFinite() const;  // whether the last one shows that the weights are good
+  std::string GoesOnBy() const;
   absl::Status StopUnsaved();
   absl::Status EndsBroken(const std::string& reason);
   // Why the run ends here, or "".
@@ -343,6 +345,7 @@ class Trainer {
   bool told_missing_ = false;
   std::set<std::string> undefined_;  // of the metrics that steer the run, at the last evaluation
   int64_t last_checkpoint_step_ = -1;
+  std::string resumed_from_ = "auto";  // what Resume() was given
   int64_t restored_optimizer_steps_ = 0;
   bool checkpoint_due_ = false;  // but put off while updates are skipped
   int skipped_in_a_row_ = 0;

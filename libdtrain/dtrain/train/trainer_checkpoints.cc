@@ -66,6 +66,7 @@ absl::Status Trainer::OnRoot(const std::function<absl::Status()>& work) {
 }
 
 absl::Status Trainer::Resume(const std::string& from) {
+  resumed_from_ = from;
   absl::StatusOr<std::string> path = std::string();
   static_cast<void>(OnRoot([&] { return (path = Load(from)).status(); }));
   DT_RETURN_IF_ERROR(BroadcastState(path.status()));
@@ -210,7 +211,8 @@ absl::Status Trainer::RestoreBestLink() {
   DT_ASSIGN_OR_RETURN(
       CheckpointDirectory directory,
       CheckpointDirectory::Open(options_.checkpoint_dir, {.keep_last = options_.keep_last}));
-  directory.KeepBestOnlyBy(options_.best_metric);
+  // A best that is forgotten leaves its checkpoint: the next one's mark would move away from it.
+  directory.KeepBestOnlyBy(state_.best_step < 0 ? "" : options_.best_metric);
   if (state_.best_step < 0 || options_.best_metric.empty()) return absl::OkStatus();
   if (!directory.Has(state_.best_step)) {
     // Deleted when a later one became the best, which was damaged since: the next one counts.

@@ -60,9 +60,10 @@ absl::Status Trainer::Finish(const std::string& reason) {
           "stopped on request at step %d; without checkpoint_dir nothing is saved", state_.step));
     }
     Event("stop", "stopped on request with a good checkpoint");
-    return StoppedError(absl::StrFormat(
-        "stopped on request at step %d with a good checkpoint; the same command goes on from there",
-        state_.step));
+    return StoppedError(
+        absl::StrFormat("stopped on request at step %d with a good checkpoint; the same command%s "
+                        "goes on from there",
+                        state_.step, GoesOnBy()));
   }
   // The last weights are worth an evaluation and a checkpoint of their own.
   // A checkpoint of a requested stop lacks the evaluation that was due with it.
@@ -79,9 +80,16 @@ absl::Status Trainer::Finish(const std::string& reason) {
     const bool has_checkpoints = !options_.checkpoint_dir.empty();
     return StoppedError(absl::StrCat(
         "stopped on request before the test sets, if there are any; the training is complete",
-        has_checkpoints ? " and saved, the same command goes on with them" : ""));
+        has_checkpoints
+            ? absl::StrCat(" and saved, the same command", GoesOnBy(), " goes on with them")
+            : ""));
   }
   return absl::OkStatus();
+}
+
+// What the command of this run lacks to go on with it.
+std::string Trainer::GoesOnBy() const {
+  return resumed_from_ == "auto" ? "" : " with --resume=auto";
 }
 
 absl::Status Trainer::StopUnsaved() {

@@ -163,22 +163,26 @@ absl::StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTr
 }
 
 absl::Status CheckSeedsFolder(const std::string& run_dir, Runtime& runtime) {
-  std::error_code error;
-  return ShareRootStatus(
-      runtime.comm.is_root() && std::filesystem::exists(run_dir + "/cmdline.txt", error)
-          ? UsageError(run_dir +
-                       ": a run of one seed is there, several need a folder of their own; choose "
-                       "another --run_dir, nothing there was changed")
-          : absl::OkStatus(),
-      "look into the run directory", runtime.comm);
+  return ShareRootStatus(runtime.comm.is_root() ? CheckFolderOfSeeds(run_dir) : absl::OkStatus(),
+                         "look into the run directory", runtime.comm);
+}
+
+absl::Status CheckStopBeforeSeed(uint64_t seed, size_t done, Runtime& runtime) {
+  // Until the first run trains, signals end the process by themselves.
+  if (done == 0) return absl::OkStatus();
+  const bool stops = runtime.StopRequests().stop;
+  if (runtime.comm.AllReduceValue(stops ? 1 : 0, ReduceOp::kMax) == 0) return absl::OkStatus();
+  return StoppedError(
+      absl::StrFormat("stopped on request before seed %d; the same command goes on with it", seed));
 }
 
 absl::Status ReportSeeds(const std::vector<uint64_t>& seeds,
                          const std::vector<TrainResult>& results, const std::string& run_dir,
                          const Runtime& runtime) {
   const auto& first_evaluation = results.front().last_evaluation;
-  if (!runtime.comm.is_root() || !first_evaluation || first_evaluation->metrics.empty()) {
-    return absl::OkStatus();
+  if (!runtime.comm.is_root()) return absl::OkStatus();
+  if (!first_evaluation || first_evaluation->metrics.empty()) {
+    return PrintOnRoot(runtime, "no dev set, and so no seeds.json\n");
   }
   nlohmann::ordered_json json;
   for (size_t i = 0; i < seeds.size(); ++i) {

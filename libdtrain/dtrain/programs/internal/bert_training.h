@@ -89,6 +89,10 @@ absl::StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTr
 // That no run of one seed is in the folder of several.
 absl::Status CheckSeedsFolder(const std::string& run_dir, Runtime& runtime);
 
+// StoppedError on all ranks where one of them was asked to stop while seeds before this one were
+// finished: `done` of them.
+absl::Status CheckStopBeforeSeed(uint64_t seed, size_t done, Runtime& runtime);
+
 // Prints "accuracy 0.8750 +- 0.0123 (min 0.8600, max 0.8900)" for each metric of the last
 // evaluations, and writes seeds.json.
 absl::Status ReportSeeds(const std::vector<uint64_t>& seeds,
@@ -129,6 +133,7 @@ absl::Status TrainSeeds(const std::string& program, const Config& config, const 
                                     config.trainer().seeds().end());
   std::vector<TrainResult> results;
   for (const uint64_t seed : seeds) {
+    DT_RETURN_IF_ERROR(CheckStopBeforeSeed(seed, results.size(), runtime));
     DT_ASSIGN_OR_RETURN(TrainResult result, run(ConfigOfSeed(config, seed)));
     results.push_back(std::move(result));
   }
