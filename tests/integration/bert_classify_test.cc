@@ -93,6 +93,9 @@ TEST_CASE("a list of texts that is emptied is not the run's") {
   std::filesystem::remove(toy.File("new.tsv"));
   CHECK(toy.Run(1, "eval" + run).exit_code == 3);
   CHECK(toy.Run(1, "eval" + run + " data.test=").exit_code == 0);
+  // Other pieces than the weights have learned.
+  CheckFailed(toy.Run(1, "predict" + run + " data.lower_case=false"), 2,
+              {"data.lower_case is the checkpoint's, true in "});
 }
 
 TEST_CASE("the test set is predicted where the dev set is gone") {

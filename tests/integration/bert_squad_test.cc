@@ -101,6 +101,9 @@ TEST_CASE("bert_squad trains, evaluates and answers") {
       toy.Run(1, "predict --run_dir=" + toy.File("tested") + " data.dev=" + toy.File("dev.json"));
   INFO(chosen.output);
   CHECK_THAT(chosen.output, Catch::Contains("40 questions answered"));
+  // An emptied list is not the run's.
+  CHECK_THAT(toy.Run(1, "predict --run_dir=" + toy.File("tested") + " data.test=").output,
+             Catch::Contains("40 questions answered"));
 }
 
 TEST_CASE("a model learns from SQuAD 2.0 that questions may have no answer") {

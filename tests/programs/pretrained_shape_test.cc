@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/config/config.h"
 #include "dtrain/pretrain.pb.h"
@@ -54,6 +55,47 @@ TEST_CASE("shape, vocabulary and case are those beside the weights") {
   REQUIRE(internal::TakePretrainedShape(own).ok());
   CHECK(own.data().lower_case());
   CHECK(own.data().vocabulary() == "/other.txt");
+}
+
+TEST_CASE(
+    "a vocabulary with other pieces than the weights' brings a warning that names the first") {
+  const TemporaryFolder folder;
+  WriteTestFile(folder.File("vocab.txt"), "[PAD]\n[unused0]\n[UNK]\nthe\nof\n");
+  const auto warnings_with = [&](const std::string& pieces) {
+    WriteTestFile(folder.File("own.txt"), pieces);
+    proto::BertConfig config = ConfigFor(folder);
+    config.mutable_data()->set_vocabulary(folder.File("own.txt"));
+    std::string warnings;
+    SetLogSink([&](LogLevel level, std::string_view line) {
+      if (level == LogLevel::kWarning) warnings += line;
+    });
+    CHECK(internal::TakePretrainedShape(config).ok());
+    SetLogSink(nullptr);
+    CHECK(config.data().vocabulary() == folder.File("own.txt"));
+    return warnings;
+  };
+  CHECK(warnings_with("[PAD]\n[unused0]\n[UNK]\nthe\nof\n").empty());
+  // A word of one's own in place of a piece that no text has, and more behind the last one.
+  CHECK(warnings_with("[PAD]\nheparin\n[UNK]\nthe\nof\nstent\n").empty());
+  CHECK_THAT(warnings_with("[PAD]\n[unused0]\n[UNK]\nof\nthe\n"),
+             Catch::StartsWith("2 pieces of data.vocabulary") &&
+                 Catch::Contains("line 4 'of' in " + folder.File("own.txt")) &&
+                 Catch::Contains("'the' in " + folder.File("vocab.txt")));
+}
+
+TEST_CASE("texts may be as long as the pretrained weights have positions") {
+  const TemporaryFolder folder;
+  WriteTestFile(folder.File("config.json"),
+                R"({"model_type": "bert", "num_hidden_layers": 1, "hidden_size": 8,
+                             "num_attention_heads": 2, "intermediate_size": 8,
+                             "max_position_embeddings": 1024})");
+  WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
+  proto::BertConfig config = ConfigFor(folder);
+  config.mutable_data()->set_max_length(1024);
+  CHECK(internal::TakePretrainedShape(config).ok());
+  config.mutable_data()->set_max_length(1025);
+  CHECK_THAT(std::string(MessageOf(internal::TakePretrainedShape(config))),
+             Catch::Contains("data.max_length (1025) exceeds the 1024 positions of"));
 }
 
 TEST_CASE("accents are kept or taken off as the pretrained tokenizer does it") {

@@ -297,6 +297,9 @@ TEST_CASE("predictions are written in the order of the data") {
   CHECK(ReadTestFile(out + "/predictions.json") ==
         "{\n    \"z\\\"1\": \"caf\u00e9 \\\"x\\\"\\n\",\n    \"a\": \"\"\n}\n");
   CHECK(ReadTestFile(out + "/null_odds.json") == "{\n    \"z\\\"1\": -1.5,\n    \"a\": 0.1\n}\n");
+  // Those of other predictions do not stay beside these.
+  REQUIRE(WriteSquadPredictions(out, set, predictions, /*with_null_odds=*/false).ok());
+  CHECK_FALSE(std::filesystem::exists(out + "/null_odds.json"));
   const std::string n_best = ReadTestFile(out + "/nbest_predictions.json");
   CHECK(n_best == nlohmann::ordered_json::parse(n_best).dump(4) + "\n");
   const auto json = nlohmann::ordered_json::parse(n_best);

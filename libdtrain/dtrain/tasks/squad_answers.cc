@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <tuple>
 #include <unordered_set>
 #include <utility>
@@ -211,9 +213,14 @@ absl::Status WriteSquadPredictions(const std::string& folder, const SquadSet& se
                                   [&](size_t i) { return Json(predictions[i].text); }));
   DT_RETURN_IF_ERROR(WriteMembers(folder + "/" + kSquadPredictionFiles[1], set,
                                   [&](size_t i) { return JsonOf(predictions[i].candidates); }));
-  if (!with_null_odds) return absl::OkStatus();
-  return WriteMembers(folder + "/" + kSquadPredictionFiles[2], set,
-                      [&](size_t i) { return Json(predictions[i].null_odds); });
+  const std::string null_odds = folder + "/" + kSquadPredictionFiles[2];
+  if (!with_null_odds) {
+    // One of other predictions would be taken for these ones'.
+    std::error_code error;
+    std::filesystem::remove(null_odds, error);
+    return error ? FileError(null_odds, "delete", error.value()) : absl::OkStatus();
+  }
+  return WriteMembers(null_odds, set, [&](size_t i) { return Json(predictions[i].null_odds); });
 }
 
 }  // namespace dtrain

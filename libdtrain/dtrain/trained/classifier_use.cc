@@ -30,33 +30,14 @@ namespace {
 
 using internal::PrintOnRoot;
 
-// "data.test=" or "data.test=[]".
-bool IsEmptyList(const std::string& argument) {
-  return argument.ends_with("=") || argument.ends_with("=[]");
-}
-
 // Whether `data.label=` says that the texts have no labels. In a configuration an emptied list is
 // as one that was never written.
 bool HasLabelColumns(const std::vector<std::string>& arguments) {
   bool has = true;
   for (const std::string& argument : arguments) {
-    if (argument.starts_with("data.label=")) has = !IsEmptyList(argument);
+    if (argument.starts_with("data.label=")) has = !internal::IsEmptyList(argument);
   }
   return has;
-}
-
-// Empties the lists that the last word of the command line on them empties ("data.test="), which
-// would be the run's otherwise.
-absl::Status EmptyLists(const std::vector<std::string>& arguments, proto::BertConfig& config) {
-  for (const std::string list : {"data.train=", "data.dev=", "data.test=", "data.groups="}) {
-    const auto last =
-        std::find_if(arguments.rbegin(), arguments.rend(),
-                     [&](const std::string& argument) { return argument.starts_with(list); });
-    if (last != arguments.rend() && IsEmptyList(*last)) {
-      DT_RETURN_IF_ERROR(ApplyOverride(list, config));
-    }
-  }
-  return absl::OkStatus();
 }
 
 using Predict = std::function<ClassificationPredictions()>;
@@ -69,7 +50,8 @@ absl::Status ForSets(const proto::BertConfig& user, const std::string& output, b
                      Runtime& runtime, const UseSet& use) {
   DT_ASSIGN_OR_RETURN(const TrainedClassifier trained, OpenTrainedClassifier(user));
   proto::BertConfig config = *trained.config;
-  DT_RETURN_IF_ERROR(EmptyLists(runtime.arguments, config));
+  internal::EmptyLists(runtime.arguments, {"data.train", "data.dev", "data.test", "data.groups"},
+                       config);
   proto::ClassificationDataConfig texts = config.data();
   // Whoever trained may leave rows out; of what is predicted none goes missing unless told so.
   if (!user.data().has_bad_rows()) texts.clear_bad_rows();

@@ -23,8 +23,8 @@ using internal::PrintOnRoot;
 }  // namespace
 
 absl::Status EvaluatePretrained(const proto::PretrainConfig& user, Runtime& runtime) {
-  DT_ASSIGN_OR_RETURN(const internal::TrainedPretraining trained,
-                      internal::OpenTrainedPretraining(user));
+  DT_ASSIGN_OR_RETURN(internal::TrainedPretraining trained, internal::OpenTrainedPretraining(user));
+  internal::EmptyLists(runtime.arguments, {"data.dev"}, trained.config);
   const auto& [checkpoint, config, own] = trained;
   DT_ASSIGN_OR_RETURN(
       const internal::PretrainData data,

@@ -17,6 +17,7 @@
 #include "dtrain/nn/context.h"
 #include "dtrain/runtime/internal/print_on_root.h"
 #include "dtrain/tasks/window_scores.h"
+#include "dtrain/trained/internal/trained_run.h"
 #include "dtrain/trained/internal/trained_squad.h"
 
 namespace dtrain {
@@ -94,7 +95,8 @@ absl::Status CheckPredictions(const std::string& folder, const proto::SquadDataC
 }  // namespace
 
 absl::Status EvaluateSquadModel(const proto::SquadConfig& user, Runtime& runtime) {
-  DT_ASSIGN_OR_RETURN(const TrainedSquad trained, internal::OpenTrainedSquad(user));
+  DT_ASSIGN_OR_RETURN(TrainedSquad trained, internal::OpenTrainedSquad(user));
+  internal::EmptyLists(runtime.arguments, {"data.dev", "data.test"}, trained.config);
   const auto& dev = trained.config.data().dev();
   // The run's own were to be answered and may have no answers.
   const auto& test = user.data().test();
@@ -108,7 +110,8 @@ absl::Status EvaluateSquadModel(const proto::SquadConfig& user, Runtime& runtime
 }
 
 absl::Status PredictSquad(const proto::SquadConfig& user, Runtime& runtime) {
-  DT_ASSIGN_OR_RETURN(const TrainedSquad trained, internal::OpenTrainedSquad(user));
+  DT_ASSIGN_OR_RETURN(TrainedSquad trained, internal::OpenTrainedSquad(user));
+  internal::EmptyLists(runtime.arguments, {"data.dev", "data.test"}, trained.config);
   std::string folder = user.predict().output();
   if (folder.empty()) {
     if (user.run().run_dir().empty()) {
@@ -123,7 +126,12 @@ absl::Status PredictSquad(const proto::SquadConfig& user, Runtime& runtime) {
       ShareRootStatus(runtime.comm.is_root() ? CheckPredictions(folder, data) : absl::OkStatus(),
                       "look at predict.output", runtime.comm));
   // Before the work, whether what it gives can be kept.
-  if (runtime.comm.is_root()) DT_RETURN_IF_ERROR(MakeDirectories(folder));
+  if (runtime.comm.is_root()) {
+    DT_RETURN_IF_ERROR(MakeDirectories(folder));
+    for (const char* const name : kSquadPredictionFiles) {
+      DT_RETURN_IF_ERROR(AtomicFile::Create(absl::StrCat(folder, "/", name)).status());
+    }
+  }
   DT_RETURN_IF_ERROR(PrintOnRoot(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
   DT_ASSIGN_OR_RETURN(LoadedSquad loaded, Load(trained, runtime));
   DT_ASSIGN_OR_RETURN(const AnsweredSet set,

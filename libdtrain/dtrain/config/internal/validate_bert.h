@@ -79,6 +79,8 @@ inline absl::Status ValidateMetrics(const proto::BertTrainerConfig& trainer, boo
 template <typename Config>
 absl::Status ValidateTextLength(const Config& config) {
   const int32_t longest = config.data().max_length();
+  // Those of pretrained weights are known when their shape is.
+  if (!config.model().pretrained().empty()) return absl::OkStatus();
   if (longest > config.model().max_positions()) {
     return UsageError(absl::StrFormat("data.max_length (%d) exceeds model.max_positions (%d)",
                                       longest, config.model().max_positions()));

@@ -18,6 +18,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
@@ -325,6 +327,28 @@ absl::Status CheckWeightsAreThere(const Config& config) {
   return Annotate(FindWeightFile(path).status(), "model.pretrained");
 }
 
+// Weights know pieces by their numbers. Words of one's own in place of [unusedN] are as good as
+// these.
+absl::Status WarnOfOtherPieces(const std::string& theirs, const std::string& ours) {
+  DT_ASSIGN_OR_RETURN(const std::string there, ReadWholeFile(theirs));
+  DT_ASSIGN_OR_RETURN(const std::string here, ReadWholeFile(ours));
+  if (there == here) return absl::OkStatus();
+  const std::vector<std::string> pieces = absl::StrSplit(absl::StripSuffix(there, "\n"), '\n');
+  const std::vector<std::string> others = absl::StrSplit(absl::StripSuffix(here, "\n"), '\n');
+  int64_t count = 0;
+  size_t first = 0;
+  for (size_t i = 0; i < std::min(pieces.size(), others.size()); ++i) {
+    if (pieces[i] == others[i] || pieces[i].starts_with("[unused")) continue;
+    if (count++ == 0) first = i;
+  }
+  if (count == 0) return absl::OkStatus();
+  LogWarning(absl::StrFormat(
+      "%d pieces of data.vocabulary are others than those of the weights, line %d '%s' in %s and "
+      "'%s' in %s: the weights take them for these; leave data.vocabulary out for theirs",
+      count, first + 1, others[first], ours, pieces[first], theirs));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 template <typename Config>
@@ -357,6 +381,8 @@ absl::StatusOr<bool> TakeShapeBeside(Config& config) {
   const std::string vocabulary = (folder / "vocab.txt").string();
   if (config.data().vocabulary().empty() && Exists(vocabulary)) {
     config.mutable_data()->set_vocabulary(vocabulary);
+  } else if (Exists(vocabulary) && Exists(config.data().vocabulary())) {
+    DT_RETURN_IF_ERROR(WarnOfOtherPieces(vocabulary, config.data().vocabulary()));
   }
   if (config.data().max_length() > config.model().max_positions()) {
     return UsageError(absl::StrFormat("data.max_length (%d) exceeds the %d positions of %s",

@@ -5,11 +5,13 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/check.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
@@ -26,6 +28,8 @@ constexpr char kConfig[] = "config.textproto";
 constexpr const char* kShape[] = {"num_layers",    "hidden_size",     "ffn_size",
                                   "num_heads",     "activation",      "layer_norm_epsilon",
                                   "max_positions", "type_vocab_size", "vocab_size"};
+// Of a section `data`: what the weights have learned other pieces with.
+constexpr const char* kTokenization[] = {"lower_case", "accents", "tokenizer"};
 
 void ClearListsOf(const Message& top, Message& base) {
   std::vector<const FieldDescriptor*> fields;
@@ -90,6 +94,35 @@ absl::Status CheckModel(const proto::BertModelConfig& user, const proto::BertMod
                                       there, checkpoint.path()));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckTokenization(const Message& user, const Message& own,
+                               const Checkpoint& checkpoint) {
+  for (const char* const name : kTokenization) {
+    const FieldDescriptor* const field = user.GetDescriptor()->FindFieldByName(name);
+    if (!user.GetReflection()->HasField(user, field)) continue;
+    const std::string there = DefaultText(own, name);
+    if (DefaultText(user, name) == there) continue;
+    return UsageError(absl::StrFormat("data.%s is the checkpoint's, %s in %s; leave it out", name,
+                                      there, checkpoint.path()));
+  }
+  return absl::OkStatus();
+}
+
+void EmptyLists(const std::vector<std::string>& arguments, const std::vector<std::string>& lists,
+                Message& config) {
+  for (const std::string& list : lists) {
+    const auto last =
+        std::find_if(arguments.rbegin(), arguments.rend(),
+                     [&](const std::string& argument) { return argument.starts_with(list + "="); });
+    if (last == arguments.rend() || !IsEmptyList(*last)) continue;
+    const absl::Status emptied = ApplyOverride(list + "=", config);
+    DT_CHECK(emptied.ok()) << list << " is a list";
+  }
+}
+
+bool IsEmptyList(std::string_view argument) {
+  return argument.ends_with("=") || argument.ends_with("=[]");
 }
 
 void KeepModel(const proto::BertModelConfig& own, proto::BertModelConfig& model) {

@@ -52,6 +52,19 @@ void OverlayConfig(const google::protobuf::Message& user, google::protobuf::Mess
 absl::Status CheckModel(const proto::BertModelConfig& user, const proto::BertModelConfig& own,
                         const Checkpoint& checkpoint);
 
+// UsageError where `user`, a section `data`, names another tokenization than `own`, the
+// checkpoint's.
+absl::Status CheckTokenization(const google::protobuf::Message& user,
+                               const google::protobuf::Message& own, const Checkpoint& checkpoint);
+
+// Whether an assignment on the command line empties a list: "data.test=", "data.test=[]".
+bool IsEmptyList(std::string_view argument);
+
+// Empties those of the lists ("data.test") that the last word of the command line on them empties,
+// and which would be the run's otherwise: in a configuration an emptied list is as one never given.
+void EmptyLists(const std::vector<std::string>& arguments, const std::vector<std::string>& lists,
+                google::protobuf::Message& config);
+
 // Gives `model` what CheckModel() looks at of `own`, the checkpoint's.
 void KeepModel(const proto::BertModelConfig& own, proto::BertModelConfig& model);
 
@@ -128,6 +141,7 @@ absl::StatusOr<TrainedRun<Config>> OpenTrainedRun(const TrainedProgram<Config>& 
   DT_RETURN_IF_ERROR(ReadTrainedConfig(checkpoint, program.files, program.name, config));
   Config own = config;
   DT_RETURN_IF_ERROR(CheckModel(user.model(), own.model(), checkpoint));
+  DT_RETURN_IF_ERROR(CheckTokenization(user.data(), own.data(), checkpoint));
   if (program.drop_texts != nullptr) program.drop_texts(user, config);
   OverlayConfig(user, config);
   KeepModel(own.model(), *config.mutable_model());
