@@ -106,6 +106,26 @@ TEST_CASE("bert_squad trains, evaluates and answers") {
              Catch::Contains("40 questions answered"));
 }
 
+TEST_CASE("ranks that read other questions, or another checkpoint, answer none") {
+  const ToyQuestions toy;
+  REQUIRE(toy.Train("trainer.max_steps=2").exit_code == 0);
+  REQUIRE(
+      toy.Train("trainer.max_steps=2 trainer.seeds=2 run.run_dir=" + toy.File("run1")).exit_code ==
+      0);
+  std::filesystem::rename(toy.File("run"), toy.File("run0"));
+  WriteTestFile(toy.File("dev0.json"), testing::ToySquad(40, 4));
+  WriteTestFile(toy.File("dev1.json"), testing::ToySquad(40, 5));
+  // Of each rank's own number.
+  const auto predict = [&](const std::string& run, const std::string& dev) {
+    return RunCommand(CommandOn(
+        2, "sh -c '" DTRAIN_TEST_PROGRAM " predict --run_dir=" + toy.File(run) +
+               " data.test=" + toy.File(dev) + ".json predict.output=" + toy.File("out") + "'"));
+  };
+  CheckFailed(predict("run0", "dev$OMPI_COMM_WORLD_RANK"), 2, {"questions", "crc32c"});
+  CheckFailed(predict("run$OMPI_COMM_WORLD_RANK", "dev0"), 2, {"checkpoint", "manifest crc32c"});
+  CHECK(predict("run0", "dev0").exit_code == 0);
+}
+
 TEST_CASE("a model learns from SQuAD 2.0 that questions may have no answer") {
   const ToyQuestions toy(3);
   const Outcome trained = toy.Train("", 2);

@@ -49,6 +49,7 @@ using UseSet = std::function<absl::Status(const NamedShard& set, const Classific
 absl::Status ForSets(const proto::BertConfig& user, const std::string& output, bool with_dev,
                      Runtime& runtime, const UseSet& use) {
   DT_ASSIGN_OR_RETURN(const TrainedClassifier trained, OpenTrainedClassifier(user));
+  DT_RETURN_IF_ERROR(internal::CheckSameCheckpoint(trained.checkpoint, runtime.comm));
   proto::BertConfig config = *trained.config;
   internal::EmptyLists(runtime.arguments, {"data.train", "data.dev", "data.test", "data.groups"},
                        config);

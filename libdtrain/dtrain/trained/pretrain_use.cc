@@ -33,6 +33,7 @@ absl::Status EvaluatePretrained(const proto::PretrainConfig& user, Runtime& runt
   if (data.dev.empty()) {
     return UsageError("no texts to evaluate on: the run had none, set data.dev");
   }
+  DT_RETURN_IF_ERROR(internal::CheckSameCheckpoint(checkpoint, runtime.comm));
   DT_RETURN_IF_ERROR(PrintOnRoot(runtime, absl::StrCat("model ", checkpoint.path(), "\n")));
   DT_ASSIGN_OR_RETURN(const DocumentShard shard, DocumentShard::Open(data.dev));
   DT_ASSIGN_OR_RETURN(const PretrainingExamples examples,

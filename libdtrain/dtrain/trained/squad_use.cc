@@ -15,6 +15,7 @@
 #include "dtrain/config/internal/squad_options.h"
 #include "dtrain/files/output_folder.h"
 #include "dtrain/nn/context.h"
+#include "dtrain/parallel/contract.h"
 #include "dtrain/runtime/internal/print_on_root.h"
 #include "dtrain/tasks/window_scores.h"
 #include "dtrain/trained/internal/trained_run.h"
@@ -41,6 +42,7 @@ struct LoadedSquad {
   Context context;
 };
 absl::StatusOr<LoadedSquad> Load(const TrainedSquad& trained, const Runtime& runtime) {
+  DT_RETURN_IF_ERROR(internal::CheckSameCheckpoint(trained.checkpoint, runtime.comm));
   const DType type = internal::DTypeOf(trained.config.trainer().precision());
   DT_ASSIGN_OR_RETURN(std::unique_ptr<BertQuestionAnswering> model,
                       internal::LoadSquadModel(trained, runtime.device, type));
@@ -57,6 +59,12 @@ absl::StatusOr<AnsweredSet> Answer(LoadedSquad& loaded, const Paths& paths, Squa
   DT_ASSIGN_OR_RETURN(SquadRows rows,
                       OpenSquad({paths.begin(), paths.end()}, answers, loaded.trained.tokenizer,
                                 internal::WindowsOf(config.data())));
+  // Each rank reads them for itself, and the scores of all are added.
+  DT_RETURN_IF_ERROR(CheckContract(
+      {{"questions",
+        absl::StrFormat("questions %d\ncrc32c %08x\nwindows %d\n", rows.set.questions.size(),
+                        rows.set.crc, rows.windows.size())}},
+      runtime.comm));
   SquadAnswerOptions options = internal::AnswersOf(config.answer());
   options.allow_none = loaded.trained.allow_none || rows.set.has_impossible;
   WindowScores scores =

@@ -12,10 +12,12 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/crc.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/config/config.h"
+#include "dtrain/parallel/contract.h"
 
 namespace dtrain::internal {
 namespace {
@@ -123,6 +125,13 @@ void EmptyLists(const std::vector<std::string>& arguments, const std::vector<std
 
 bool IsEmptyList(std::string_view argument) {
   return argument.ends_with("=") || argument.ends_with("=[]");
+}
+
+absl::Status CheckSameCheckpoint(const Checkpoint& checkpoint, Communicator& comm) {
+  DT_ASSIGN_OR_RETURN(const std::string manifest, ReadWholeFile(checkpoint.path() + "/MANIFEST"));
+  return CheckContract({{"checkpoint", absl::StrFormat("step %d\nmanifest crc32c %08x\n",
+                                                       checkpoint.step(), Crc32c(manifest))}},
+                       comm);
 }
 
 void KeepModel(const proto::BertModelConfig& own, proto::BertModelConfig& model) {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/dtype.h"
 #include "dtrain/base/status.h"
+#include "dtrain/comm/communicator.h"
 #include "dtrain/device/device.h"
 #include "dtrain/files/checkpoint.h"
 #include "dtrain/files/checkpoint_directory.h"
@@ -64,6 +65,10 @@ bool IsEmptyList(std::string_view argument);
 // and which would be the run's otherwise: in a configuration an emptied list is as one never given.
 void EmptyLists(const std::vector<std::string>& arguments, const std::vector<std::string>& lists,
                 google::protobuf::Message& config);
+
+// UsageError on all ranks where they have opened unlike checkpoints: copies on hosts that differ,
+// or the best one of a run that goes on meanwhile. Collective.
+absl::Status CheckSameCheckpoint(const Checkpoint& checkpoint, Communicator& comm);
 
 // Gives `model` what CheckModel() looks at of `own`, the checkpoint's.
 void KeepModel(const proto::BertModelConfig& own, proto::BertModelConfig& model);
