@@ -19,6 +19,7 @@
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/files/internal/free_name.h"
 
 namespace dtrain {
 namespace {
@@ -53,19 +54,11 @@ void RemoveOrWarn(const std::string& path) {
   if (error) LogWarning(absl::StrFormat("%s: cannot delete: %s", path, error.message()));
 }
 
-// `path`, or with a number behind it where something is there.
-std::string FreeName(const std::string& path) {
-  std::error_code error;
-  std::string name = path;
-  for (int i = 2; fs::exists(fs::symlink_status(name, error)); ++i) {
-    name = absl::StrCat(path, "-", i);
-  }
-  return name;
-}
-
-// Renames what is no longer asked for to a free name like `aside`, and says so.
+// Renames what is no longer asked for to `aside`, or a free name like it, and says so.
 void PutAside(const std::string& path, const std::string& aside) {
-  const std::string kept = FreeName(aside);
+  std::error_code error;
+  const bool is_taken = fs::exists(fs::symlink_status(aside, error));
+  const std::string kept = is_taken ? internal::FreeNameBeside(aside) : aside;
   if (::rename(path.c_str(), kept.c_str()) != 0) {
     LogWarning(std::string(MessageOf(FileError(path, "rename", errno))));
     return;

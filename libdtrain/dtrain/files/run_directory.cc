@@ -24,6 +24,7 @@
 #include "dtrain/base/host.h"
 #include "dtrain/files/checkpoint_directory.h"
 #include "dtrain/files/internal/append_file.h"
+#include "dtrain/files/internal/free_name.h"
 #include "dtrain/files/internal/tsv_field.h"
 
 namespace dtrain {
@@ -72,14 +73,6 @@ std::string CommandWith(std::span<const std::string> arguments, const std::strin
   return CommandLine(changed);
 }
 
-// "runs/nmt-2": the first such name that is free.
-std::string FreeNameBeside(const std::string& path) {
-  for (int n = 2;; ++n) {
-    std::string name = absl::StrFormat("%s-%d", path, n);
-    if (!fs::exists(name)) return name;
-  }
-}
-
 bool IsEmptyOrAbsent(const std::string& path) {
   std::error_code error;
   for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
@@ -108,7 +101,7 @@ absl::Status RefuseRun(const RunDirectoryOptions& options) {
       "%s: a run is already there (checkpoints: %d). To continue it:\n  %s\nTo start anew in "
       "another folder:\n  %s",
       options.path, checkpoints, CommandWith(options.arguments, "resume", "auto"),
-      CommandWith(options.arguments, "run_dir", FreeNameBeside(options.path))));
+      CommandWith(options.arguments, "run_dir", internal::FreeNameBeside(options.path))));
 }
 
 // The program that trained last in the folder, as env.json has it; "" where none has or the run is

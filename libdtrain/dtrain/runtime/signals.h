@@ -14,8 +14,8 @@ namespace dtrain {
 // Once per process and before it has threads: blocks these signals in this thread and all that it
 // starts; a thread of its own takes them. No handler ever runs: matrix products of the CPU use
 // their stack pointer for other memory, which a handler's frame would overwrite. TERM, INT and HUP
-// end the process, as they do by default; one that is ignored (HUP
-// under nohup, INT behind & of a script) stays so.
+// end the process, as they do by default; one that is ignored (HUP under nohup,
+// INT behind a script's &) stays so.
 void WatchSignals();
 
 // From here on TERM, INT and HUP set the flags instead; an INT after one of them still ends the

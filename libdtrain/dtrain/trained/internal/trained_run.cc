@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <system_error>
 #include <vector>
 
@@ -53,6 +54,24 @@ absl::Status RequireFile(const Checkpoint& checkpoint, const char* name, std::st
       checkpoint.path(), name, ToAbsl(program), ToAbsl(program)));
 }
 
+// The fields `names` that `user` sets to something else than `own` has.
+std::vector<const char*> SetOtherwise(const Message& user, const Message& own,
+                                      std::span<const char* const> names) {
+  std::vector<const char*> others;
+  for (const char* const name : names) {
+    const FieldDescriptor* const field = user.GetDescriptor()->FindFieldByName(name);
+    const bool is_set = user.GetReflection()->HasField(user, field);
+    if (is_set && DefaultText(user, name) != DefaultText(own, name)) others.push_back(name);
+  }
+  return others;
+}
+
+absl::Status RefuseSetting(const char* section, const char* name, const Message& own,
+                           const Checkpoint& checkpoint) {
+  return UsageError(absl::StrFormat("%s.%s is the checkpoint's, %s in %s; leave it out", section,
+                                    name, DefaultText(own, name), checkpoint.path()));
+}
+
 }  // namespace
 
 absl::StatusOr<Checkpoint> OpenBestCheckpoint(const std::string& path, const std::string& metric) {
@@ -80,35 +99,20 @@ void OverlayConfig(const Message& user, Message& config) {
 
 absl::Status CheckModel(const proto::BertModelConfig& user, const proto::BertModelConfig& own,
                         const Checkpoint& checkpoint) {
-  for (const char* const name : kShape) {
-    const FieldDescriptor* const field = user.GetDescriptor()->FindFieldByName(name);
-    if (!user.GetReflection()->HasField(user, field)) continue;
-    const std::string there = DefaultText(own, name);
-    if (DefaultText(user, name) == there) continue;
-    if (!own.pretrained().empty()) {
-      LogWarning(absl::StrFormat(
-          "%s: model.%s is %s by the pretrained weights, as in training; the configuration's %s "
-          "does not count",
-          checkpoint.path(), name, there, DefaultText(user, name)));
-      continue;
-    }
-    return UsageError(absl::StrFormat("model.%s is the checkpoint's, %s in %s; leave it out", name,
-                                      there, checkpoint.path()));
+  for (const char* const name : SetOtherwise(user, own, kShape)) {
+    if (own.pretrained().empty()) return RefuseSetting("model", name, own, checkpoint);
+    LogWarning(absl::StrFormat(
+        "%s: model.%s is %s by the pretrained weights, as in training; the configuration's %s "
+        "does not count",
+        checkpoint.path(), name, DefaultText(own, name), DefaultText(user, name)));
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckTokenization(const Message& user, const Message& own,
                                const Checkpoint& checkpoint) {
-  for (const char* const name : kTokenization) {
-    const FieldDescriptor* const field = user.GetDescriptor()->FindFieldByName(name);
-    if (!user.GetReflection()->HasField(user, field)) continue;
-    const std::string there = DefaultText(own, name);
-    if (DefaultText(user, name) == there) continue;
-    return UsageError(absl::StrFormat("data.%s is the checkpoint's, %s in %s; leave it out", name,
-                                      there, checkpoint.path()));
-  }
-  return absl::OkStatus();
+  const std::vector<const char*> others = SetOtherwise(user, own, kTokenization);
+  return others.empty() ? absl::OkStatus() : RefuseSetting("data", others.front(), own, checkpoint);
 }
 
 void EmptyLists(const std::vector<std::string>& arguments, const std::vector<std::string>& lists,
