@@ -11,19 +11,22 @@
 
 namespace dtrain {
 
-// y[i] = e^x[i], rounded likewise by RoundedExp(); reciprocal = 1 / (1 + |x|); y16 = x in T; sum
-// and max of x.
+// y[i] = e^x[i]; rounded = 2^x by RoundedExp2(); log = log |x|; reciprocal = 1 / (1 + |x|); narrow
+// = x in T; sums and maxima of x.
 template <typename T>
 struct SimdMathArgs {
   const float* x;
   int64_t count;
   float* y;
   float* rounded;
+  float* log;
   float* reciprocal;
   T* narrow;
   float* wide;  // narrow, back in float
   float* sums;  // [count / 16]: of 16 values each
   float* maxima;
+  float* row_sums;  // of kLanes values each, of whole squares of them
+  int64_t* lanes;   // receives kLanes
 };
 
 struct SimdDrawArgs {

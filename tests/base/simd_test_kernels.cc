@@ -11,7 +11,8 @@ void SimdMath(const SimdMathArgs<T>& args) {
   for (; i + kLanes <= args.count; i += kLanes) {
     const Vec x = Load(args.x + i);
     Store(args.y + i, Exp(x));
-    Store(args.rounded + i, RoundedExp(x));
+    Store(args.rounded + i, RoundedExp2(x));
+    Store(args.log + i, Log(Abs(x)));
     Store(args.reciprocal + i, Reciprocal(1.0f + Abs(x)));
     Store(args.narrow + i, x);
     Store(args.wide + i, Load(args.narrow + i));
@@ -19,7 +20,8 @@ void SimdMath(const SimdMathArgs<T>& args) {
   const int64_t left = args.count - i;
   const Vec x = LoadPartial(args.x + i, left);
   StorePartial(args.y + i, Exp(x), left);
-  StorePartial(args.rounded + i, RoundedExp(x), left);
+  StorePartial(args.rounded + i, RoundedExp2(x), left);
+  StorePartial(args.log + i, Log(Abs(x)), left);
   StorePartial(args.reciprocal + i, Reciprocal(1.0f + Abs(x)), left);
   StorePartial(args.narrow + i, x, left);
   StorePartial(args.wide + i, LoadPartial(args.narrow + i, left), left);
@@ -32,6 +34,12 @@ void SimdMath(const SimdMathArgs<T>& args) {
       const float maximum = HorizontalMax(part);
       if (maximum > args.maxima[block]) args.maxima[block] = maximum;
     }
+  }
+  *args.lanes = kLanes;
+  for (int64_t row = 0; (row + kLanes) * kLanes <= args.count; row += kLanes) {
+    Vec rows[kLanes];
+    for (int64_t r = 0; r < kLanes; ++r) rows[r] = Load(args.x + (row + r) * kLanes);
+    Store(args.row_sums + row, HorizontalSums(rows));
   }
 }
 

@@ -42,7 +42,7 @@ void BackwardRow(const AttentionArgs& args, const BackwardRowArgs& row, float* p
     const int64_t column = v * kLanes;
     const Vec x = Load(p + column) * args.scale - row.log_sum_exp;
     const Vec probability =
-        Below(column, row.valid, kTerms == Terms::kFloats ? Exp(x) : RoundedExp(x), 0.0f);
+        Below(column, row.valid, kTerms == Terms::kFloats ? Exp(x) : RoundedExp2(x * kLog2E), 0.0f);
     Vec kept = probability;
     Vec d_probability = Below(column, row.valid, Load(ds + column), 0.0f);
     if (args.dropout_threshold != 0) {
@@ -290,8 +290,11 @@ void BackwardUnit(const AttentionArgs& args, int64_t index) {
 
 template <typename T>
 void AttentionBackwardKernel(const AttentionArgs& args) {
-  ForUnits<T>(
-      args, [&](auto terms, int64_t unit) { BackwardUnit<decltype(terms)::value, T>(args, unit); });
+  WithTerms<T>(args, [&](auto terms) {
+    for (int64_t unit = args.first_unit; unit < args.last_unit; ++unit) {
+      BackwardUnit<decltype(terms)::value, T>(args, unit);
+    }
+  });
 }
 
 template void AttentionBackwardKernel<float>(const AttentionArgs&);

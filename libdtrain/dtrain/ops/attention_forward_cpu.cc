@@ -4,6 +4,7 @@
 // Per tile of queries and tile of keys (m, l: running maximum and sum of a row):
 //   S = scale Q K^T;  P = exp(S - m);  O = O exp(m_old - m) + dropout(P) V
 //   out = O / l;  log_sum_exp = m + log l
+#include "dtrain/ops/internal/attention_forward_tiles.h"
 #include "dtrain/ops/internal/attention_unit.h"
 
 namespace dtrain::DT_CPU_ISA {
@@ -41,7 +42,7 @@ void ForwardRow(const AttentionArgs& args, float here, int64_t valid, int64_t ve
   for (int64_t v = 0; v < vecs; ++v) {
     const Vec x =
         Below(v * kLanes, valid, Load(scores + v * kLanes) * args.scale - shift, kMinusInfinity);
-    Vec p = kTerms == Terms::kFloats ? Exp(x) : RoundedExp(x);
+    Vec p = kTerms == Terms::kFloats ? Exp(x) : RoundedExp2(x * kLog2E);
     sum += p;
     if (args.dropout_threshold != 0) p *= KeepFactor(args, draws + v * kLanes);
     if constexpr (kTerms == Terms::kFloats) {
@@ -147,8 +148,15 @@ void ForwardUnit(const AttentionArgs& args, int64_t index) {
 
 template <typename T>
 void AttentionForwardKernel(const AttentionArgs& args) {
-  ForUnits<T>(
-      args, [&](auto terms, int64_t unit) { ForwardUnit<decltype(terms)::value, T>(args, unit); });
+  WithTerms<T>(args, [&](auto terms) {
+    constexpr Terms kTerms = decltype(terms)::value;
+    for (int64_t unit = args.first_unit; unit < args.last_unit; ++unit) {
+      if constexpr (kTerms == Terms::kTiles) {
+        if (TilesForwardUnit<T>(args, unit).Run()) continue;
+      }
+      ForwardUnit<kTerms, T>(args, unit);
+    }
+  });
 }
 
 template void AttentionForwardKernel<float>(const AttentionArgs&);

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "dtrain/base/dtype.h"
 #include "dtrain/base/random.h"
@@ -190,6 +191,13 @@ struct SplitVec {
   }
 };
 
+// kSplitLanes elements in a row.
+inline void StoreTwo(BFloat16* p, Vec low, Vec high) {
+  const auto bits =
+      _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(high), reinterpret_cast<__m512>(low));
+  std::memcpy(static_cast<void*>(p), &bits, sizeof(bits));
+}
+
 inline UintVec LoadWords(const BFloat16* p) {
   UintVec words;
   std::memcpy(&words, p, sizeof(words));
@@ -315,6 +323,30 @@ inline float HorizontalSum(Vec v) {
   return (q[0] + q[2]) + (q[1] + q[3]);
 }
 
+// One step of HorizontalSums(): the off-diagonal kStep x kStep blocks of rows a and b are added to
+// those on the diagonal.
+template <int kStep, int... kLane>
+inline Vec AddBlocks(const Vec& a, const Vec& b, std::integer_sequence<int, kLane...> /*lanes*/) {
+  return __builtin_shufflevector(a, b, ((kLane & kStep) != 0 ? kLane + kLanes : kLane)...) +
+         __builtin_shufflevector(
+             a, b, ((kLane & kStep) != 0 ? kLane - kStep + kLanes : kLane + kStep)...);
+}
+
+// Lane r: the sum of all lanes of row r. The rows are used up.
+template <int kStep = 1>
+inline Vec HorizontalSums(Vec (&rows)[kLanes]) {
+  if constexpr (kStep == kLanes) {
+    return rows[0];
+  } else {
+#pragma GCC unroll 8
+    for (int i = 0; i < kLanes; i += 2 * kStep) {
+      rows[i] =
+          AddBlocks<kStep>(rows[i], rows[i + kStep], std::make_integer_sequence<int, kLanes>{});
+    }
+    return HorizontalSums<2 * kStep>(rows);
+  }
+}
+
 inline double HorizontalSum(const DoubleVec& v) {
   double sum = 0.0;
   for (int i = 0; i < kLanes; ++i) sum += v[i];
@@ -377,24 +409,41 @@ inline Vec Exp(Vec x) {
 #endif
 }
 
-// Exp() for results that are rounded to bfloat16: a relative error below 1e-5 for x in [-86.9, 0],
-// exactly 1 for 0. e^x = 2^y = 2^floor(y) 2^r, 0 <= r < 1, the latter by the minimax polynomial of
-// degree 4.
-inline Vec RoundedExp(Vec x) {
+// 2^x for results that are rounded to bfloat16: a relative error below 1e-4 for x in [-126, 127],
+// and exactly 1 for 0. 2^x = 2^floor(x) 2^r, 0 <= r < 1, the latter by the minimax polynomial of
+// degree 3.
+inline Vec RoundedExp2(Vec x) {
 #if defined(__AVX512DQ__)
-  const Vec y = x * 1.44269504f;
   constexpr int kLessFloor = 9;  // without exceptions
   const Vec r = reinterpret_cast<Vec>(
-      _mm512_maskz_reduce_ps(0xffff, reinterpret_cast<__m512>(y), kLessFloor));
-  Vec p = r * 0.01342668431f + 0.05224247414f;
-  p = p * r + 0.2412802048f;
-  p = p * r + 0.6930448449f;
+      _mm512_maskz_reduce_ps(0xffff, reinterpret_cast<__m512>(x), kLessFloor));
+  Vec p = r * 0.07706704f + 0.22764499f;
+  p = p * r + 0.69511679f;
   p = p * r + 1.0f;
   return reinterpret_cast<Vec>(
-      _mm512_maskz_scalef_ps(0xffff, reinterpret_cast<__m512>(p), reinterpret_cast<__m512>(y)));
+      _mm512_maskz_scalef_ps(0xffff, reinterpret_cast<__m512>(p), reinterpret_cast<__m512>(x)));
 #else
-  return Exp(x);
+  return Exp(x * 0.69314718f);
 #endif
+}
+
+inline constexpr float kLog2E = 1.44269504f;
+
+// The natural logarithm of x from 2^-126 on, off by 1e-7 of it or of 1.
+// x = 2^n (1 + f), -0.3 < f < 0.42; log(1 + f) = f - f^2 / 2 + f^3 p(f), p the minimax polynomial
+// of degree 6.
+inline Vec Log(Vec x) {
+  const IntVec word = reinterpret_cast<IntVec>(x);
+  const IntVec n = (word - 0x3f3504f3) >> 23;  // from the root of 1/2 on
+  const Vec f = reinterpret_cast<Vec>(word - (n << 23)) - 1.0f;
+  Vec p = f * 0.08700436354f - 0.1426748633f;
+  p = p * f + 0.1491476744f;
+  p = p * f - 0.1657758504f;
+  p = p * f + 0.199630633f;
+  p = p * f - 0.2500133812f;
+  p = p * f + 0.3333390951f;
+  const Vec square = f * f;
+  return SumBarrier((p * f - 0.5f) * square + f) + __builtin_convertvector(n, Vec) * 0.693147181f;
 }
 
 // ---- dropout ----------------------------------------------------------------------------------

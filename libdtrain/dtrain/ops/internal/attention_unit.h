@@ -177,23 +177,19 @@ inline bool FillsTiles(const AttentionArgs& args) {
   return BestCpuIsa() >= CpuIsa::kAmxBf16 && args.head_dim % (2 * kTileSide) == 0;
 }
 
-// Calls run(terms, unit) for each of this thread's units; terms' value is what the tensors and the
-// processor allow.
+// Calls run(terms), whose value is what the tensors and the processor allow.
 template <typename T, typename Run>
-inline void ForUnits(const AttentionArgs& args, const Run& run) {
-  const auto run_all = [&](auto terms) {
-    for (int64_t unit = args.first_unit; unit < args.last_unit; ++unit) run(terms, unit);
-  };
+inline void WithTerms(const AttentionArgs& args, const Run& run) {
   if constexpr (kHasPairs && sizeof(T) == sizeof(BFloat16)) {
     if constexpr (kHasTiles) {
       if (ReadsPairs(args) && FillsTiles(args)) {
         const TileScope scope;
-        return run_all(std::integral_constant<Terms, Terms::kTiles>{});
+        return run(std::integral_constant<Terms, Terms::kTiles>{});
       }
     }
-    if (ReadsPairs(args)) return run_all(std::integral_constant<Terms, Terms::kPairs>{});
+    if (ReadsPairs(args)) return run(std::integral_constant<Terms, Terms::kPairs>{});
   }
-  run_all(std::integral_constant<Terms, Terms::kFloats>{});
+  run(std::integral_constant<Terms, Terms::kFloats>{});
 }
 
 }  // namespace dtrain::DT_CPU_ISA

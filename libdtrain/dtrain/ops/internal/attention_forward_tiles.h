@@ -1,0 +1,172 @@
+// attention_forward_tiles.h - attention's forward pass on processors with a matrix unit.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Only for files that dtrain_cpu_kernels() compiles. Per tile of queries and tile of keys:
+//   P = exp(scale Q K^T);  l += P 1;  O += dropout(P) V
+//   out = O / l;  log_sum_exp = log l
+// without the maxima of other softmaxes, which the scores of most models do not need: float32 holds
+// e^88, and P's relative error is the same for all sizes. Looking for them takes a third of the
+// softmax. Where some l leaves [2^-60, 2^60], the caller takes the way with maxima.
+//
+// Processors with such a unit have half of their rate of vectors' products while they use it, and
+// for about a microsecond after: an exponential has as few of them as there are.
+#ifndef DTRAIN_OPS_INTERNAL_ATTENTION_FORWARD_TILES_H_
+#define DTRAIN_OPS_INTERNAL_ATTENTION_FORWARD_TILES_H_
+
+#include "dtrain/ops/internal/attention_unit.h"
+
+namespace dtrain::DT_CPU_ISA {
+
+// One unit of BFloat16, whose heads are multiples of 2 * kTileSide.
+template <typename T>
+class TilesForwardUnit;
+
+#if defined(__AMX_BF16__)
+
+template <typename T>
+class TilesForwardUnit {
+ public:
+  TilesForwardUnit(const AttentionArgs& args, int64_t index)
+      : args_(args), power_(args.scale * kLog2E), u_(MakeUnit<T>(args, index)) {
+    if (index + 1 < args.last_unit) next_ = MakeUnit<T>(args, index + 1);
+  }
+
+  // False: `out` and `log_sum_exp` are worth nothing.
+  bool Run() {
+    if (u_.queries == 0) return true;
+    k_tiles_ = TransposeTiles<Terms::kTiles>(u_, u_.k, args_.k_stride);
+    v_ = u_.Take(u_.padded_keys * u_.dim);
+    CopyValues();
+    scores_ = u_.Take(kQueryTile * u_.tile_row);
+    out_ = u_.Take(kQueryTile * u_.dim);
+    float* const q_copy = u_.Take(kQueryTile * u_.dim);
+    draws_ = reinterpret_cast<uint16_t*>(u_.scratch);
+    for (int64_t query = 0; query < u_.queries; query += kQueryTile) {
+      const int64_t queries = Smaller(kQueryTile, u_.queries - query);
+      const FloatRows q = LeftRows<Terms::kTiles>(u_.q + query * args_.q_stride, args_.q_stride,
+                                                  queries, u_.dim, q_copy);
+      for (int64_t key = 0; key < u_.keys; key += kKeyTile) {
+        const Tile tile = {query, queries, key, Smaller(kKeyTile, u_.keys - key), args_.causal};
+        if (tile.Extent(0, queries) <= 0) break;
+        MultiplyTile(tile, q);
+      }
+      if (!StoreRows(query, queries)) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr float kLeastSum = 0x1p-60f;
+  static constexpr float kLargestSum = 0x1p60f;
+
+  // Pairs of keys, of each 2 * kTileSide columns first the even ones, which takes no shuffle.
+  void CopyValues() {
+    float* to = v_;
+    for (int64_t key = 0; key < u_.padded_keys; key += 2) {
+      const T* const row = u_.v + key * args_.v_stride;
+      for (int64_t c = 0; c < u_.dim; c += kSplitLanes) {
+        const UintVec low = key < u_.keys ? LoadWords(row + c) : UintVec{};
+        const UintVec high = key + 1 < u_.keys ? LoadWords(row + args_.v_stride + c) : UintVec{};
+        Store(to + c, reinterpret_cast<Vec>((low & 0xffffu) | high << 16));
+        Store(to + c + kLanes, reinterpret_cast<Vec>(low >> 16 | (high & 0xffff0000u)));
+      }
+      to += u_.dim;
+    }
+  }
+
+  void MultiplyTile(const Tile& tile, const FloatRows& q) {
+    const int64_t extent = tile.Extent(0, tile.queries);
+    const int64_t vecs = tile.Vecs(extent);
+    const float* const k_tile = k_tiles_ + tile.key / kKeyTile * u_.tile_floats;
+    MultiplyByTiles<false>(tile.queries,
+                           {q.data, q.row, 1, k_tile, u_.tile_row, scores_, u_.tile_row},
+                           u_.dim / 2, vecs);
+    args_.dropout_threshold == 0 ? Exponentials<false>(tile, vecs) : Exponentials<true>(tile, vecs);
+    const Product product = {scores_, u_.tile_row, 1,     v_ + tile.key / 2 * u_.dim,
+                             u_.dim,  out_,        u_.dim};
+    const int64_t pairs = TermsOf<Terms::kTiles>(extent);
+    tile.key == 0 ? MultiplyByTiles<false>(tile.queries, product, pairs, u_.dim / kLanes)
+                  : MultiplyByTiles<true>(tile.queries, product, pairs, u_.dim / kLanes);
+  }
+
+  // Scores -> probabilities with dropout, in place.
+  template <bool kDrops>
+  void Exponentials(const Tile& tile, int64_t vecs) {
+    const Draws draws = DrawTile(args_, u_, tile, draws_);
+    for (int64_t r = 0; r < tile.queries; ++r) {
+      if (tile.key == 0) FetchRow(args_, next_, tile.query + r);
+      const Vec sum = ExponentialsOf<kDrops>(tile.Extent(r, 1), vecs, draws.data + r * draws.row,
+                                             scores_ + r * u_.tile_row);
+      sums_[r] = tile.key == 0 ? sum : sums_[r] + sum;
+    }
+  }
+
+  // Of one row; returns the lanes of its sum before dropout.
+  template <bool kDrops>
+  Vec ExponentialsOf(int64_t valid, int64_t vecs, const uint16_t* draws, float* scores) const {
+    auto* const to = reinterpret_cast<T*>(scores);
+    const float power = power_;
+    Vec sum{};
+    const auto exponential = [&](int64_t column) {
+      Vec p = RoundedExp2(Load(scores + column) * power);
+      if (column + kLanes > valid) p = Below(column, valid, p, 0.0f);
+      sum += p;
+      return kDrops ? p * KeepFactor(args_, draws + column) : p;
+    };
+    int64_t column = 0;
+    for (; column + kSplitLanes <= vecs * kLanes; column += kSplitLanes) {
+      const Vec low = exponential(column);
+      StoreTwo(to + column, low, exponential(column + kLanes));
+    }
+    if (column < vecs * kLanes) StoreTwo(to + column, exponential(column), Vec{});
+    return sum;
+  }
+
+  // Those of finished queries; false where a sum is out of range.
+  bool StoreRows(int64_t query, int64_t queries) {
+    alignas(64) float inverse[kQueryTile];
+    alignas(64) float log_sum[kQueryTile];
+    bool holds = true;
+    for (int64_t first = 0; first < queries; first += kLanes) {
+      Vec lanes[kLanes];
+      for (int64_t r = 0; r < kLanes; ++r) {
+        lanes[r] = first + r < queries ? sums_[first + r] : Broadcast(1.0f);
+      }
+      const Vec sum = HorizontalSums(lanes);
+      const IntVec in_range = (sum >= kLeastSum) & (sum <= kLargestSum);
+      for (int64_t r = 0; r < kLanes; ++r) holds &= in_range[r] != 0;
+      Store(inverse + first, 1.0f / sum);
+      Store(log_sum + first, Log(sum));
+    }
+    const int64_t token = u_.first_query + query;
+    auto* to = static_cast<T*>(args_.out) + token * args_.out_stride + u_.head * u_.dim;
+    float* log_sum_exp = args_.log_sum_exp + token * args_.num_heads + u_.head;
+    for (int64_t r = 0; r < queries; ++r) {
+      const float* const out = out_ + r * u_.dim;
+      for (int64_t c = 0; c < u_.dim; c += kSplitLanes) {
+        StoreWords(to + c, Join({Load(out + c) * inverse[r], Load(out + c + kLanes) * inverse[r]}));
+      }
+      *log_sum_exp = log_sum[r];
+      to += args_.out_stride;
+      log_sum_exp += args_.num_heads;
+    }
+    return holds;
+  }
+
+  const AttentionArgs& args_;
+  const float power_;  // of 2, for a score of 1
+  Unit<T> u_;
+  Unit<T> next_ = {};  // the one to come, empty behind the last
+  const float* k_tiles_ = nullptr;
+  float* v_ = nullptr;
+  float* scores_ = nullptr;  // then probabilities
+  float* out_ = nullptr;     // [kQueryTile, dim], sums; columns in v_'s order
+  uint16_t* draws_ = nullptr;
+  Vec sums_[kQueryTile];  // of rows, lane by lane
+};
+
+#endif
+
+}  // namespace dtrain::DT_CPU_ISA
+
+#endif  // DTRAIN_OPS_INTERNAL_ATTENTION_FORWARD_TILES_H_
