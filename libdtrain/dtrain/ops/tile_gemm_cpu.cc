@@ -5,6 +5,8 @@
 // rounded once, while the next ones are computed. A step of float32 is six such products, of parts
 // that stay in their tiles from one to the next: 384 cycles for three times the loads, which is why
 // float32 reaches more of the unit's peak.
+#include <type_traits>
+
 #include "dtrain/ops/internal/small_matrix.h"
 #include "dtrain/ops/internal/tile_gemm_kernel.h"
 #include "dtrain/ops/internal/tile_matrix.h"
@@ -241,11 +243,61 @@ inline void MultiplyParts(const TileStep& step) {
   MultiplyLoaded();
 }
 
+// A block of bfloat16 in whole lines of results that are only rounded: the common case, in which
+// nothing but tiles and these lines is touched and all addresses stay in registers. A step's
+// instructions should not fill the window in which the processor looks for others to start.
+inline void SumWholePanels(const TileGemmArgs& args, const Layout& layout, const TileStep& first,
+                           const TileStep& next, float* sums, Fetch& fetch,
+                           Block<BFloat16>& before) {
+  const int64_t steps = args.steps;
+  const int64_t a_step = layout.a_step;
+  const TileLayout tiles = {layout.tiles.a_row, layout.tiles.a_second, 64, kTileBytes};
+  const TileSums target = {sums, 4 * kPanelSides};
+  const int64_t rows_a_step = kPanelSides / Larger(1, steps - 1) + 1;
+  Vec bias_low{};
+  Vec bias_high{};
+  if (before.bias != nullptr) {
+    bias_low = Load(before.bias);
+    bias_high = Load(before.bias + kLanes);
+  }
+  const float* from = sums;
+  const float* const end = sums + before.rows * kPanelSides;
+  BFloat16* to = before.c;
+  const char* a = first.a;
+  const char* b = first.b;
+  const char* fetched = fetch.next;
+  const int64_t lines = fetch.lines_a_step;
+  for (int64_t s = 0; s < steps; ++s) {
+    a = s + 1 < steps ? a + a_step : next.a;
+    b = s + 1 < steps ? b + kPartBytes : next.b;
+    TileMemoryBarrier();
+    s == 0 ? StartBlock<false>({a, b}, tiles, target, target) : MultiplyStep({a, b}, tiles);
+    TileMemoryBarrier();
+    for (int64_t i = 0; i < lines; ++i) {
+      __builtin_prefetch(fetched, 0, 2);
+      fetched += 64;
+    }
+    if (s == 0 && steps > 1) continue;
+    for (int64_t r = 0; r < rows_a_step && from < end; ++r) {
+      StoreTwo(to, Load(from) + bias_low, Load(from + kLanes) + bias_high);
+      from += kPanelSides;
+      to += args.c_stride;
+    }
+  }
+  fetch.next = fetched;
+  before.written = before.rows;
+}
+
 // The sums of one pair of panels, while those of the block before go to `sums` and on to c. Of
 // bfloat16 `here` is in its tiles already, and `next` afterwards.
 template <int64_t kParts, typename C>
 inline void SumPanels(const TileGemmArgs& args, const Layout& layout, TileStep here,
                       const TileStep& next, float* sums, Fetch& fetch, Block<C>& before) {
+  if constexpr (kParts == 1 && std::is_same_v<C, BFloat16>) {
+    if (before.columns == kPanelSides && before.earlier == nullptr && !args.accumulate) {
+      return SumWholePanels(args, layout, here, next, sums, fetch, before);
+    }
+  }
   const TileSums target = {sums, 4 * kPanelSides};
   const int64_t rows_a_step = kPanelSides / Larger(1, args.steps - 1) + 1;
   for (int64_t s = 0; s < args.steps; ++s) {
