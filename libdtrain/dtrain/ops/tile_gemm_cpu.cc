@@ -243,86 +243,75 @@ inline void MultiplyParts(const TileStep& step) {
   MultiplyLoaded();
 }
 
-// A block of bfloat16 in whole lines of results that are only rounded: the common case, in which
-// nothing but tiles and these lines is touched and all addresses stay in registers. A step's
-// instructions should not fill the window in which the processor looks for others to start.
-inline void SumWholePanels(const TileGemmArgs& args, const Layout& layout, const TileStep& first,
-                           const TileStep& next, float* sums, Fetch& fetch,
-                           Block<BFloat16>& before) {
+// The sums of one pair of panels, while those of the block before go to `sums`, from where write(n)
+// takes n more rows of them. Of bfloat16 `here` is in its tiles already, and `next` afterwards.
+// All addresses are in registers: a step's instructions are to fill little of the window in which
+// the processor looks for others to start.
+template <int64_t kParts, typename Write>
+inline void SumPanels(const TileGemmArgs& args, const Layout& layout, const TileStep& here,
+                      const TileStep& next, float* sums, Fetch& fetch, const Write& write) {
   const int64_t steps = args.steps;
   const int64_t a_step = layout.a_step;
   const TileLayout tiles = {layout.tiles.a_row, layout.tiles.a_second, 64, kTileBytes};
   const TileSums target = {sums, 4 * kPanelSides};
   const int64_t rows_a_step = kPanelSides / Larger(1, steps - 1) + 1;
-  Vec bias_low{};
-  Vec bias_high{};
-  if (before.bias != nullptr) {
-    bias_low = Load(before.bias);
-    bias_high = Load(before.bias + kLanes);
-  }
-  const float* from = sums;
-  const float* const end = sums + before.rows * kPanelSides;
-  BFloat16* to = before.c;
-  const char* a = first.a;
-  const char* b = first.b;
+  const char* a = here.a;
+  const char* b = here.b;
   const char* fetched = fetch.next;
-  const int64_t lines = fetch.lines_a_step;
   for (int64_t s = 0; s < steps; ++s) {
-    a = s + 1 < steps ? a + a_step : next.a;
-    b = s + 1 < steps ? b + kPartBytes : next.b;
+    const char* const a_here = a;
+    const char* const b_here = b;
+    const bool is_last = s + 1 == steps;
+    a = is_last ? next.a : a + a_step;
+    b = is_last ? next.b : b + kParts * kPartBytes;
     TileMemoryBarrier();
-    s == 0 ? StartBlock<false>({a, b}, tiles, target, target) : MultiplyStep({a, b}, tiles);
-    TileMemoryBarrier();
-    for (int64_t i = 0; i < lines; ++i) {
-      __builtin_prefetch(fetched, 0, 2);
-      fetched += 64;
-    }
-    if (s == 0 && steps > 1) continue;
-    for (int64_t r = 0; r < rows_a_step && from < end; ++r) {
-      StoreTwo(to, Load(from) + bias_low, Load(from + kLanes) + bias_high);
-      from += kPanelSides;
-      to += args.c_stride;
-    }
-  }
-  fetch.next = fetched;
-  before.written = before.rows;
-}
-
-// The sums of one pair of panels, while those of the block before go to `sums` and on to c. Of
-// bfloat16 `here` is in its tiles already, and `next` afterwards.
-template <int64_t kParts, typename C>
-inline void SumPanels(const TileGemmArgs& args, const Layout& layout, TileStep here,
-                      const TileStep& next, float* sums, Fetch& fetch, Block<C>& before) {
-  if constexpr (kParts == 1 && std::is_same_v<C, BFloat16>) {
-    if (before.columns == kPanelSides && before.earlier == nullptr && !args.accumulate) {
-      return SumWholePanels(args, layout, here, next, sums, fetch, before);
-    }
-  }
-  const TileSums target = {sums, 4 * kPanelSides};
-  const int64_t rows_a_step = kPanelSides / Larger(1, args.steps - 1) + 1;
-  for (int64_t s = 0; s < args.steps; ++s) {
-    TileMemoryBarrier();
-    const TileStep following = {here.a + layout.a_step, here.b + layout.b_step};
     if constexpr (kParts == 1) {
-      const TileStep& loaded = s + 1 < args.steps ? following : next;
-      s == 0 ? StartBlock<false>(loaded, layout.tiles, target, target)
-             : MultiplyStep(loaded, layout.tiles);
+      s == 0 ? StartBlock<false>({a, b}, tiles, target, target) : MultiplyStep({a, b}, tiles);
     } else {
       if (s == 0) {
         StoreSums(target);
         ZeroSums();
       }
-      MultiplyParts(here);
+      MultiplyParts({a_here, b_here});
     }
     TileMemoryBarrier();
-    here = following;
     for (int64_t i = 0; i < fetch.lines_a_step; ++i) {
-      __builtin_prefetch(fetch.next, 0, 2);
-      fetch.next += 64;
+      __builtin_prefetch(fetched, 0, 2);
+      fetched += 64;
     }
-    if (s > 0) WriteRows(args, sums, rows_a_step, before);
+    if (s > 0) write(rows_a_step);
   }
-  WriteRows(args, sums, kPanelSides, before);
+  fetch.next = fetched;
+  write(kPanelSides);
+}
+
+// Writes the block before while it computes the next.
+template <int64_t kParts, typename C>
+inline void SumAndWrite(const TileGemmArgs& args, const Layout& layout, const TileStep& here,
+                        const TileStep& next, float* sums, Fetch& fetch, Block<C>& before) {
+  if constexpr (std::is_same_v<C, BFloat16>) {
+    // Whole lines that are only rounded, the common case.
+    if (before.columns == kPanelSides && before.earlier == nullptr && !args.accumulate) {
+      Vec bias_low{};
+      Vec bias_high{};
+      if (before.bias != nullptr) {
+        bias_low = Load(before.bias);
+        bias_high = Load(before.bias + kLanes);
+      }
+      const float* from = sums;
+      const float* const end = sums + before.rows * kPanelSides;
+      BFloat16* to = before.c;
+      return SumPanels<kParts>(args, layout, here, next, sums, fetch, [&](int64_t rows) {
+        for (int64_t r = 0; r < rows && from < end; ++r) {
+          StoreTwo(to, Load(from) + bias_low, Load(from + kLanes) + bias_high);
+          from += kPanelSides;
+          to += args.c_stride;
+        }
+      });
+    }
+  }
+  SumPanels<kParts>(args, layout, here, next, sums, fetch,
+                    [&](int64_t rows) { WriteRows(args, sums, rows, before); });
 }
 
 // Elements of b's panels that stay in the second-level cache while a's rows pass by.
@@ -370,7 +359,7 @@ void Multiply(const TileGemmArgs& args) {
     }
     const Position after = After(p, args, wide);
     const TileStep next = first_step(after);
-    SumPanels<kParts>(args, layout, here, next, sums, fetch, before);
+    SumAndWrite<kParts>(args, layout, here, next, sums, fetch, before);
     before.c = static_cast<C*>(args.c) + p.row * args.c_stride + p.column;
     before.bias = args.bias == nullptr ? nullptr : static_cast<const C*>(args.bias) + p.column;
     before.earlier =
