@@ -146,39 +146,47 @@ inline void StartBlock(const TileStep& next, const TileLayout& layout, const Til
 
 // ---- matrices as small_matrix.h has them ------------------------------------------------------
 
-// c's 32 rows from `row` on, `blocks` times 32 columns.
+// c's 32 rows from `row` on, `blocks` times 32 columns. (Addresses one by one, not as a TileStep
+// that goes from step to step in memory: tile_gemm_cpu.cc says why.)
 template <bool kAdd>
 inline void MultiplyBlocks(const Product& x, int64_t depth, int64_t row, int64_t blocks) {
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
-  const TileLayout layout = {x.a_row * kFloat, kTileSide * x.a_row * kFloat, x.b_row * kFloat,
-                             kTileSide * kFloat};
-  const auto step_at = [&](int64_t block, int64_t p) -> TileStep {
-    return {reinterpret_cast<const char*>(x.a + row * x.a_row + p),
-            reinterpret_cast<const char*>(x.b + p * x.b_row + block * 2 * kTileSide)};
-  };
-  TileSums sums = {x.c + row * x.c_row, x.c_row * kFloat};
-  LoadStep(step_at(0, 0), layout);
+  constexpr int64_t kBlockBytes = 2 * kTileSide * kFloat;
+  const int64_t a_row = x.a_row * kFloat;
+  const int64_t b_row = x.b_row * kFloat;
+  const int64_t c_row = x.c_row * kFloat;
+  const TileLayout layout = {a_row, kTileSide * a_row, b_row, kTileSide * kFloat};
+  const char* const a_begin = reinterpret_cast<const char*>(x.a + row * x.a_row);
+  const char* b_begin = reinterpret_cast<const char*>(x.b);  // of the block at hand
+  const char* a = a_begin;
+  const char* b = b_begin;
+  float* c = x.c + row * x.c_row;
+  LoadStep({a, b}, layout);
   if constexpr (kAdd) {
-    LoadSums(sums);
+    LoadSums({c, c_row});
   } else {
     ZeroSums();
   }
   for (int64_t block = 0; block < blocks; ++block) {
     for (int64_t p = 0; p < depth; p += kTileSide) {
-      // Behind the last step, the first one's operands stand in for those that nothing needs.
-      const int64_t next_block = block + 1 < blocks ? block + 1 : 0;
-      const TileStep next =
-          p + kTileSide < depth ? step_at(block, p + kTileSide) : step_at(next_block, 0);
-      if (p == 0 && block > 0) {
-        const TileSums before = sums;
-        sums.at += 2 * kTileSide;
-        StartBlock<kAdd>(next, layout, before, sums);
+      if (p + kTileSide < depth) {
+        a += kTileSide * kFloat;
+        b += kTileSide * b_row;
       } else {
-        MultiplyStep(next, layout);
+        // Behind the last step, some block's operands stand in for those that nothing needs.
+        if (block + 1 < blocks) b_begin += kBlockBytes;
+        a = a_begin;
+        b = b_begin;
+      }
+      if (p == 0 && block > 0) {
+        StartBlock<kAdd>({a, b}, layout, {c, c_row}, {c + 2 * kTileSide, c_row});
+        c += 2 * kTileSide;
+      } else {
+        MultiplyStep({a, b}, layout);
       }
     }
   }
-  StoreSums(sums);
+  StoreSums({c, c_row});
 }
 
 // c[16 kRows, 16 kColumns] at `column` of it, where not both are 2.
