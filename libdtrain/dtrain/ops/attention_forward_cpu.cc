@@ -152,6 +152,7 @@ void AttentionForwardKernel(const AttentionArgs& args) {
     constexpr Terms kTerms = decltype(terms)::value;
     for (int64_t unit = args.first_unit; unit < args.last_unit; ++unit) {
       if constexpr (kTerms == Terms::kTiles) {
+        // What is above stands in where its sums leave their range.
         if (TilesForwardUnit<T>(args, unit).Run()) continue;
       }
       ForwardUnit<kTerms, T>(args, unit);

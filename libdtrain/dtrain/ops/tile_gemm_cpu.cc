@@ -199,15 +199,15 @@ inline const char* Bytes(const BFloat16* data) { return reinterpret_cast<const c
 
 // Where a step's tiles are, and in bytes how far from one step, and from a panel of a, to the next.
 struct Layout {
-  explicit Layout(const TileGemmArgs& args) : b_step(args.parts * kPartBytes) {
+  explicit Layout(const TileGemmArgs& args) {
     const bool is_packed = args.a_stride == 0;
     const int64_t row = is_packed ? 64 : 2 * args.a_stride;
     tiles = {row, kTileSide * row, 64, kTileBytes};
-    a_step = is_packed ? b_step : 64;
+    a_step = is_packed ? args.parts * kPartBytes : 64;
     a_panel = is_packed ? args.steps * a_step : kPanelSides * row;
   }
   TileLayout tiles;
-  int64_t a_step, a_panel, b_step;
+  int64_t a_step, a_panel;
 };
 
 // Lines of memory that are fetched while others are worked on.
@@ -245,13 +245,14 @@ inline void MultiplyParts(const TileStep& step) {
 
 // The sums of one pair of panels, while those of the block before go to `sums`, from where write(n)
 // takes n more rows of them. Of bfloat16 `here` is in its tiles already, and `next` afterwards.
-// All addresses are in registers: a step's instructions are to fill little of the window in which
-// the processor looks for others to start.
+// Addresses are kept one by one: structs of them in memory would be written member by member and
+// read as one, and such a read waits until all instructions before it have ended.
 template <int64_t kParts, typename Write>
 inline void SumPanels(const TileGemmArgs& args, const Layout& layout, const TileStep& here,
                       const TileStep& next, float* sums, Fetch& fetch, const Write& write) {
   const int64_t steps = args.steps;
   const int64_t a_step = layout.a_step;
+  // b's are constants, which take no registers.
   const TileLayout tiles = {layout.tiles.a_row, layout.tiles.a_second, 64, kTileBytes};
   const TileSums target = {sums, 4 * kPanelSides};
   const int64_t rows_a_step = kPanelSides / Larger(1, steps - 1) + 1;

@@ -4,12 +4,13 @@
 // Only for files that dtrain_cpu_kernels() compiles. Per tile of queries and tile of keys:
 //   P = exp(scale Q K^T);  l += P 1;  O += dropout(P) V
 //   out = O / l;  log_sum_exp = log l
-// without the maxima of other softmaxes, which the scores of most models do not need: float32 holds
-// e^88, and P's relative error is the same for all sizes. Looking for them takes a third of the
-// softmax. Where some l leaves [2^-60, 2^60], the caller takes the way with maxima.
+// without the maxima of other softmaxes, which most models' scores do not need: P's relative error
+// is the same for all sizes, and looking for maxima takes a third of the softmax. Where some l
+// leaves [2^-60, 2^60], as with scores beyond 41, the caller computes the unit once more with them
+// (ADR 28).
 //
-// Processors with such a unit have half of their rate of vectors' products while they use it, and
-// for about a microsecond after: an exponential has as few of them as there are.
+// While the matrix unit is in use, and for half a microsecond after, vectors' products run at half
+// of their rate: an exponential is made of eight.
 #ifndef DTRAIN_OPS_INTERNAL_ATTENTION_FORWARD_TILES_H_
 #define DTRAIN_OPS_INTERNAL_ATTENTION_FORWARD_TILES_H_
 
@@ -56,6 +57,7 @@ class TilesForwardUnit {
   }
 
  private:
+  // Values between 2^-66 and 2^67 (of one key) then have products that float32 holds.
   static constexpr float kLeastSum = 0x1p-60f;
   static constexpr float kLargestSum = 0x1p60f;
 

@@ -173,7 +173,7 @@ inline void MultiplyBlocks(const Product& x, int64_t depth, int64_t row, int64_t
         a += kTileSide * kFloat;
         b += kTileSide * b_row;
       } else {
-        // Behind the last step, some block's operands stand in for those that nothing needs.
+        // Behind the last step, the last block's operands stand in for those that nothing needs.
         if (block + 1 < blocks) b_begin += kBlockBytes;
         a = a_begin;
         b = b_begin;
