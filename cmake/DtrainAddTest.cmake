@@ -77,3 +77,15 @@ function(dtrain_add_isa_test name)
       ENVIRONMENT DTRAIN_CPU_ISA=${isa})
   endforeach()
 endfunction()
+
+# dtrain_add_reader_check(NAME TARGET): somebody else's reader of what the test TARGET writes,
+# tests/integration/NAME.py. It skips where its Python packages are absent.
+find_package(Python3 QUIET COMPONENTS Interpreter)
+function(dtrain_add_reader_check name target)
+  if(Python3_FOUND)
+    add_test(NAME integration/${name} COMMAND ${Python3_EXECUTABLE}
+      ${PROJECT_SOURCE_DIR}/tests/integration/${name}.py $<TARGET_FILE:${target}>)
+    set_tests_properties(integration/${name} PROPERTIES LABELS unit TIMEOUT 60
+      SKIP_REGULAR_EXPRESSION "skipped:")
+  endif()
+endfunction()

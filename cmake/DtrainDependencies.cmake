@@ -26,6 +26,6 @@ foreach(library ${dtrain_missing_libraries})
 endforeach()
 
 # What a program must be linked with beside libdtrain where that is static; dtrainConfig.cmake.in
-# finds the same. None but absl::Status appears in a public header.
+# finds the same. None of them appears in a public header.
 set(DTRAIN_LINK_LIBRARIES dtrain::dnnl dtrain::isal dtrain::zstd dtrain::utf8proc
   ZLIB::ZLIB OpenMP::OpenMP_CXX MPI::MPI_C absl::str_format absl::strings)

@@ -16,7 +16,7 @@ most_mib=60
 preset=cuda out=build/dtrain-bundle pattern=.
 # Tests that start programs at their place in the build, and those of the executor that stands in for a
 # GPU there, which finds names of kernels in symbols.
-not_movable='^(runtime/main|tools/dtrain_tool|device/host_executor|device/race_detector)_test'
+not_movable='^(launch/main|tools/dtrain_tool|device/host_executor|device/race_detector)_test'
 
 fail() { echo "bundle.sh: $1" >&2; exit 1; }
 while [ $# -gt 0 ]; do

@@ -54,8 +54,8 @@ float Error(const Row& row, const std::vector<float>& weight, const std::vector<
 }
 
 // The rank's rows, an update at a time, until it has no more.
-absl::Status Train(std::vector<float>& weight, std::vector<float>& bias, Collectives& collectives,
-                   StepTimeline& timeline) {
+Status Train(std::vector<float>& weight, std::vector<float>& bias, Collectives& collectives,
+             StepTimeline& timeline) {
   // Sums and a count: averages divide by all ranks, those without rows included.
   const ReduceOptions sum{.op = ReduceOp::kSum};
   const int rank = collectives.rank(), size = collectives.size();
@@ -84,10 +84,10 @@ absl::Status Train(std::vector<float>& weight, std::vector<float>& bias, Collect
     for (size_t k = 0; k < weight.size(); ++k) weight[k] -= rate * d_weight[k];
     bias[0] -= rate * d_bias[0];
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status Run(Runtime& runtime, const std::string& trace_folder) {
+Status Run(Runtime& runtime, const std::string& trace_folder) {
   StepTimeline timeline(runtime.comm, {.directory = trace_folder});
   if (!trace_folder.empty()) timeline.Start();
   Collectives collectives(runtime.comm, {.timeline = &timeline.spans()});
@@ -120,13 +120,13 @@ absl::Status Run(Runtime& runtime, const std::string& trace_folder) {
                 weight[1], weight[2], weight[3], bias[0],
                 std::sqrt(squares / static_cast<double>(rows)), static_cast<int>(rows));
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string trace_folder = argc > 1 ? argv[1] : "";
-  return dtrain::RunOnRanks(argc, argv, {}, absl::OkStatus(),
+  return dtrain::RunOnRanks(argc, argv, {}, OkStatus(),
                             [&](Runtime& runtime) { return Run(runtime, trace_folder); });
 }

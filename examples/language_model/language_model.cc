@@ -40,13 +40,13 @@ class ByteTask final : public TrainingTask {
   ParameterSet& parameters() override { return model_.parameters(); }
 
   // A position counts windows in the shuffled order of its epoch, the same on any number of ranks.
-  absl::Status Seek(const DataPosition& position) override {
+  Status Seek(const DataPosition& position) override {
     if (position.sample % kWindowsPerUpdate != 0 || position.sample > EpochWindows()) {
       return StorageError(absl::StrFormat("the text has no window %d", position.sample));
     }
     position_ = position;
     Shuffle();
-    return absl::OkStatus();
+    return OkStatus();
   }
   DataPosition position() const override { return position_; }
   double epochs() const override {
@@ -54,7 +54,7 @@ class ByteTask final : public TrainingTask {
            static_cast<double>(position_.sample) / static_cast<double>(EpochWindows());
   }
 
-  absl::StatusOr<int> NextUpdate() override {
+  StatusOr<int> NextUpdate() override {
     if (position_.sample == EpochWindows()) {
       position_ = {.epoch = position_.epoch + 1, .sample = 0};
       Shuffle();
@@ -72,7 +72,7 @@ class ByteTask final : public TrainingTask {
   LossSums Forward(int /*i*/, Context& ctx) override { return model_.Forward(batch_, ctx); }
   void Backward(Context& ctx) override { model_.Backward(ctx); }
 
-  absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override {
+  StatusOr<EvaluationResult> Evaluate(Context& ctx) override {
     double sums[] = {0.0, 0.0};
     const int64_t windows = static_cast<int64_t>(text_.size()) / model_.options().window;
     const int64_t each = kWindowsPerUpdate;
@@ -104,9 +104,7 @@ class ByteTask final : public TrainingTask {
   std::string ModelText() const override {
     return absl::StrFormat("heads %d\n", model_.options().num_heads);
   }
-  absl::Status CheckCheckpoint(const Checkpoint& /*checkpoint*/) const override {
-    return absl::OkStatus();
-  }
+  Status CheckCheckpoint(const Checkpoint& /*checkpoint*/) const override { return OkStatus(); }
   std::vector<NamedFile> CheckpointFiles() const override { return {}; }
 
  private:
@@ -140,7 +138,7 @@ struct Arguments {
   int64_t updates = 1000;
 };
 
-absl::StatusOr<Arguments> ParseArguments(int argc, char** argv) {
+StatusOr<Arguments> ParseArguments(int argc, char** argv) {
   if (argc < 3 || argc > 4) return UsageError("usage: language_model TEXT_FILE RUN_DIR [UPDATES]");
   Arguments arguments{.text = argv[1], .run_dir = argv[2]};
   if (argc == 4) arguments.updates = std::atoll(argv[3]);
@@ -174,11 +172,10 @@ std::string ConfigText(const Arguments& arguments) {
       trainer.learning_rate.warmup_steps, trainer.adam.beta2, trainer.adam.weight_decay);
 }
 
-absl::StatusOr<TrainResult> Train(const Arguments& arguments, RunRecorder& recorder,
-                                  Runtime& runtime) {
+StatusOr<TrainResult> Train(const Arguments& arguments, RunRecorder& recorder, Runtime& runtime) {
   const ByteModelOptions model;
-  absl::StatusOr<std::string> read = ReadWholeFile(arguments.text);
-  if (!read.ok()) return DataError(MessageOf(read.status()));
+  StatusOr<std::string> read = ReadWholeFile(arguments.text);
+  if (!read.ok()) return DataError(read.status().message());
   std::string text = *std::move(read);
   if (static_cast<int64_t>(text.size()) < 2 * kWindowsPerUpdate * model.window) {
     return DataError(absl::StrFormat("%s: %d bytes are too few to learn from, give at least %d",
@@ -199,8 +196,8 @@ absl::StatusOr<TrainResult> Train(const Arguments& arguments, RunRecorder& recor
 }  // namespace
 
 int main(int argc, char** argv) {
-  const absl::StatusOr<Arguments> arguments = ParseArguments(argc, argv);
-  return RunOnRanks(argc, argv, {}, arguments.status(), [&](Runtime& runtime) -> absl::Status {
+  const StatusOr<Arguments> arguments = ParseArguments(argc, argv);
+  return RunOnRanks(argc, argv, {}, arguments.status(), [&](Runtime& runtime) -> Status {
     DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
                         RunRecorder::Open("language_model", {.run_dir = arguments->run_dir},
                                           ConfigText(*arguments), runtime));

@@ -25,11 +25,11 @@ TEST_CASE("a failed check throws with both values and the reason") {
 }
 
 TEST_CASE("a status keeps its exit code when it is annotated") {
-  const absl::Status status = Annotate(DataError("line 3: NUL byte"), "train.en");
-  CHECK(ExitCodeOf(status) == ExitCode::kData);
-  CHECK(MessageOf(status) == "train.en: line 3: NUL byte");
-  CHECK(ExitCodeOf(absl::OkStatus()) == ExitCode::kDone);
-  CHECK(ExitCodeOf(absl::UnknownError("x")) == ExitCode::kInternal);
+  const Status status = Annotate(DataError("line 3: NUL byte"), "train.en");
+  CHECK(status.code() == ExitCode::kData);
+  CHECK(status.message() == "train.en: line 3: NUL byte");
+  CHECK(OkStatus().code() == ExitCode::kDone);
+  CHECK(InternalError("x").code() == ExitCode::kInternal);
 }
 
 // Known answers of Random123 1.09, kat_vectors, philox4x32 with 10 rounds.

@@ -30,7 +30,7 @@ TEST_CASE("small and large writes reach the file in order, with their checksum")
   const size_t bytes =
       GENERATE(size_t{0}, size_t{1}, (size_t{1} << 20) - 1, size_t{1} << 20, (size_t{5} << 19) + 3);
   const std::string path = folder.File("file");
-  absl::StatusOr<AtomicFile> file = AtomicFile::Create(path);
+  StatusOr<AtomicFile> file = AtomicFile::Create(path);
   REQUIRE(file.ok());
   const std::string large = Numbers(bytes);
   REQUIRE(file->Write("head").ok());
@@ -44,7 +44,7 @@ TEST_CASE("small and large writes reach the file in order, with their checksum")
 
 TEST_CASE("the start of a file can be written last") {
   const TemporaryFolder folder;
-  absl::StatusOr<AtomicFile> file = AtomicFile::Create(folder.File("file"));
+  StatusOr<AtomicFile> file = AtomicFile::Create(folder.File("file"));
   REQUIRE(file.ok());
   REQUIRE(file->Write("????body").ok());
   REQUIRE(file->WriteAtStart(std::as_bytes(std::span("HEAD", 4))).ok());
@@ -57,7 +57,7 @@ TEST_CASE("a file that is not committed leaves what was there") {
   const TemporaryFolder folder;
   WriteTestFile(folder.File("file"), "old");
   {
-    absl::StatusOr<AtomicFile> file = AtomicFile::Create(folder.File("file"));
+    StatusOr<AtomicFile> file = AtomicFile::Create(folder.File("file"));
     REQUIRE(file.ok());
     REQUIRE(file->Write("new").ok());
     AtomicFile moved = *std::move(file);
@@ -72,13 +72,13 @@ TEST_CASE("a full disk is a storage error that says so, and the old file stays")
   const TemporaryFolder folder;
   const std::string path = folder.File("file");
   WriteTestFile(path, "old");
-  absl::Status status;
+  Status status;
   {
     const FileSizeLimit limit(4096);
     status = WriteFileAtomically(path, Numbers(10000));
   }
-  CHECK(ExitCodeOf(status) == ExitCode::kStorage);
-  CHECK(MessageOf(status) ==
+  CHECK(status.code() == ExitCode::kStorage);
+  CHECK(status.message() ==
         path + ": cannot write: File too large; raise the limit on file sizes (ulimit -f)");
   CHECK(ReadTestFile(path) == "old");
 }
@@ -105,14 +105,14 @@ TEST_CASE("a path that cannot be used is named with the reason") {
   const TemporaryFolder folder;
   const std::string missing = folder.File("no/such/file");
   const std::string reason = "No such file or directory; check the path";
-  CHECK(MessageOf(AtomicFile::Create(missing).status()) == missing + ": cannot create: " + reason);
-  CHECK_THAT(std::string(MessageOf(AtomicFile::Create(folder.path()).status())),
+  CHECK(AtomicFile::Create(missing).status().message() == missing + ": cannot create: " + reason);
+  CHECK_THAT(std::string(AtomicFile::Create(folder.path()).status().message()),
              Catch::StartsWith(folder.path() + ": cannot create: Is a directory"));
-  CHECK(MessageOf(ReadWholeFile(missing).status()) == missing + ": cannot open: " + reason);
-  CHECK(MessageOf(MappedFile::Open(missing).status()) == missing + ": cannot open: " + reason);
-  CHECK(MessageOf(MappedFile::Open(folder.path()).status()) ==
+  CHECK(ReadWholeFile(missing).status().message() == missing + ": cannot open: " + reason);
+  CHECK(MappedFile::Open(missing).status().message() == missing + ": cannot open: " + reason);
+  CHECK(MappedFile::Open(folder.path()).status().message() ==
         folder.path() + ": not a regular file; check the path");
-  CHECK(ExitCodeOf(SyncDirectory(missing)) == ExitCode::kStorage);
+  CHECK(SyncDirectory(missing).code() == ExitCode::kStorage);
 }
 
 TEST_CASE("a file reads and maps as it was written") {
@@ -120,7 +120,7 @@ TEST_CASE("a file reads and maps as it was written") {
   const std::string content = GENERATE(std::string(), Numbers(70000));
   WriteTestFile(folder.File("file"), content);
   CHECK(ReadWholeFile(folder.File("file")).value() == content);
-  absl::StatusOr<MappedFile> mapped = MappedFile::Open(folder.File("file"));
+  StatusOr<MappedFile> mapped = MappedFile::Open(folder.File("file"));
   REQUIRE(mapped.ok());
   const MappedFile moved = *std::move(mapped);
   const auto bytes = moved.bytes();
@@ -142,15 +142,15 @@ TEST_CASE("a link is replaced in one step, and folders are made with their paren
 TEST_CASE("a lock keeps others out until it is given back, and its file can go with it") {
   const TemporaryFolder folder;
   const std::string path = folder.File("lock");
-  absl::StatusOr<std::optional<FileLock>> first = FileLock::Try(path);
+  StatusOr<std::optional<FileLock>> first = FileLock::Try(path);
   REQUIRE(first.ok());
   REQUIRE(*first);
-  const absl::StatusOr<std::optional<FileLock>> second = FileLock::Try(path);
+  const StatusOr<std::optional<FileLock>> second = FileLock::Try(path);
   REQUIRE(second.ok());
   CHECK_FALSE(*second);
   std::atomic<bool> has_it = false;
   std::thread waiting([&] {
-    const absl::StatusOr<FileLock> lock = FileLock::Wait(path);
+    const StatusOr<FileLock> lock = FileLock::Wait(path);
     has_it = lock.ok();
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -159,10 +159,10 @@ TEST_CASE("a lock keeps others out until it is given back, and its file can go w
   waiting.join();
   CHECK(has_it);
   CHECK(std::filesystem::exists(path));  // made by the one that waited
-  const absl::StatusOr<std::optional<FileLock>> third = FileLock::Try(path);
+  const StatusOr<std::optional<FileLock>> third = FileLock::Try(path);
   REQUIRE(third.ok());
   CHECK(*third);
-  CHECK_THAT(std::string(MessageOf(FileLock::Try(folder.File("none/lock")).status())),
+  CHECK_THAT(std::string(FileLock::Try(folder.File("none/lock")).status().message()),
              Catch::Contains("none/lock: cannot create"));
 }
 

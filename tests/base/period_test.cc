@@ -29,10 +29,10 @@ TEST_CASE("a period is a number with a unit") {
   };
   for (const Case& c : cases) {
     INFO(c.text);
-    const absl::StatusOr<Period> period = ParsePeriod(c.text);
+    const StatusOr<Period> period = ParsePeriod(c.text);
     REQUIRE(period.ok());
     CHECK(*period == c.period);
-    const absl::StatusOr<Period> again = ParsePeriod(FormatPeriod(*period));
+    const StatusOr<Period> again = ParsePeriod(FormatPeriod(*period));
     REQUIRE(again.ok());
     CHECK(*again == c.period);
   }
@@ -55,11 +55,11 @@ TEST_CASE("what is no period is refused with the reason") {
   };
   for (const Case& c : cases) {
     INFO(c.text);
-    const absl::StatusOr<Period> period = ParsePeriod(c.text);
+    const StatusOr<Period> period = ParsePeriod(c.text);
     REQUIRE_FALSE(period.ok());
-    CHECK(ExitCodeOf(period.status()) == ExitCode::kUsage);
-    CHECK_THAT(std::string(MessageOf(period.status())), Catch::Contains(c.why));
-    CHECK_THAT(std::string(MessageOf(period.status())), Catch::Contains("500u"));
+    CHECK(period.status().code() == ExitCode::kUsage);
+    CHECK_THAT(std::string(period.status().message()), Catch::Contains(c.why));
+    CHECK_THAT(std::string(period.status().message()), Catch::Contains("500u"));
   }
 }
 
@@ -100,10 +100,10 @@ TEST_CASE("durations are read in seconds") {
   CHECK(ParseDuration("1d").value() == 86400);
   for (const char* bad : {"0s", "-1m", "m", "5u", "12 m", "nan", "1h30m", "0"}) {
     INFO(bad);
-    const absl::StatusOr<double> seconds = ParseDuration(bad);
+    const StatusOr<double> seconds = ParseDuration(bad);
     REQUIRE_FALSE(seconds.ok());
-    CHECK(ExitCodeOf(seconds.status()) == ExitCode::kUsage);
-    CHECK_THAT(std::string(MessageOf(seconds.status())),
+    CHECK(seconds.status().code() == ExitCode::kUsage);
+    CHECK_THAT(std::string(seconds.status().message()),
                Catch::Contains("is not a length of time") && Catch::Contains(bad));
   }
 }

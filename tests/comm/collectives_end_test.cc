@@ -19,7 +19,7 @@ using testing::View;
 
 // Rank 0 leaves with "late" pending, which rank 1 submits when rank 0 has given up waiting for it.
 // The status of rank 1. After a group of two there is memory for what a rank lacks.
-absl::Status LateForOneThatLeft(bool groups_first) {
+Status LateForOneThatLeft(bool groups_first) {
   return RunRanks(2, [&](Communicator& comm) {
     Collectives collectives(comm, {.stall_warning_seconds = 0.1, .timeout_seconds = 0.4});
     std::vector<float> first(4, 1.0f);
@@ -31,7 +31,7 @@ absl::Status LateForOneThatLeft(bool groups_first) {
     CollectiveHandle late;
     if (comm.rank() == 0) late = collectives.AllReduce("late", View(first));
     DT_CHECK(collectives.AllReduce("common", View(second)).Wait().ok());
-    if (comm.rank() == 0) return absl::OkStatus();
+    if (comm.rank() == 0) return OkStatus();
     std::this_thread::sleep_for(std::chrono::milliseconds(1500));
     return collectives.AllReduce("late", View(first)).Wait();
   })[1];
@@ -51,7 +51,7 @@ TEST_CASE("a rank of a group that has joined is named as the job counts it") {
     std::vector<float> values(4, 1.0f);
     std::string text;
     if (group->rank() == 1) {
-      text = MessageOf(collectives.AllGather("x", View(values)).Wait());
+      text = collectives.AllGather("x", View(values)).Wait().message();
     }
     DT_CHECK(collectives.Join().ok());
     return text;
@@ -68,7 +68,7 @@ TEST_CASE("a view with gaps between its rows is refused on every rank") {
     const Tensor tensor = comm.rank() == 1 ? whole.Columns(1, 3) : View(values, {2, 2});
     return collectives.AllReduce("view", tensor).Wait();
   });
-  for (const absl::Status& status : statuses) {
+  for (const Status& status : statuses) {
     CHECK(testing::ExpectError(status, ExitCode::kUsage,
                                {"all-reduce \"view\" on rank 1", "row stride of 4; copy it"}) ==
           "");

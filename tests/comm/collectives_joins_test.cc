@@ -22,13 +22,13 @@ using testing::View;
 TEST_CASE("a join that waits ends with an error where a rank leaves or gives up") {
   for (const bool by_abort : {false, true}) {
     INFO("by abort: " << by_abort);
-    const auto statuses = RunRanks(3, [&](Communicator& comm) -> absl::Status {
+    const auto statuses = RunRanks(3, [&](Communicator& comm) -> Status {
       Collectives collectives(comm, {.timeout_seconds = 10});
       if (comm.rank() != 2) return collectives.Join().status();
       // By now the others' joins are under way, as a rule; the outcome is the same if not.
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       if (by_abort) collectives.Abort("a test");
-      return absl::OkStatus();
+      return OkStatus();
     });
     for (const size_t rank : {size_t{0}, size_t{1}}) {
       CHECK(testing::ExpectError(statuses[rank], ExitCode::kCommunication,

@@ -29,7 +29,7 @@ TEST_CASE("a rank that waits for a tensor which others have not submitted says s
     std::vector<float> values(4, 1.0f);
     return collectives.AllReduce("weight", Tensor::View(values.data(), {4})).Wait();
   });
-  for (const absl::Status& status : statuses) CHECK(status.ok());
+  for (const Status& status : statuses) CHECK(status.ok());
   CHECK(seen.waiting);
   CHECK(seen.named);
   CHECK(seen.collective == "weight");

@@ -19,8 +19,7 @@ std::string EqualData(Collectives& collectives, const Shape& shape) {
   std::vector<T> input(count, static_cast<T>(3.0f));
   std::vector<T> output(count);
   const ReduceOptions sum{.op = ReduceOp::kSum};
-  absl::Status status =
-      collectives.AllReduce("x", View(input, shape), View(output, shape), sum).Wait();
+  Status status = collectives.AllReduce("x", View(input, shape), View(output, shape), sum).Wait();
   std::string wrong = Join(
       {ExpectOk(status), ExpectAll("the input", input, 3), ExpectAll("the sum", output, 3 * n)});
   const CollectiveHandle in_place = collectives.AllReduce("y", View(input, shape), sum);
@@ -131,7 +130,7 @@ std::string ScaleFactors(Communicator& comm) {
 // Every rank gets the error; afterwards the same name works again.
 std::string Mismatch(Collectives& collectives, const Tensor& tensor, const ReduceOptions& options,
                      const std::vector<std::string>& parts) {
-  const absl::Status status = collectives.AllReduce("clash", tensor, options).Wait();
+  const Status status = collectives.AllReduce("clash", tensor, options).Wait();
   if (collectives.size() == 1) return ExpectOk(status);
   std::vector<std::string> all = {"all-reduce \"clash\"", "on rank 0", "on rank 1"};
   all.insert(all.end(), parts.begin(), parts.end());
@@ -176,7 +175,7 @@ std::string OtherCollectivesAndDevicesClash(Communicator& comm) {
   static_cast<void>(handle.Wait());
   const Tensor on_gpu(data.data(), {8}, DType::kFloat32, {DeviceType::kCuda, 0});
   const Tensor group[] = {View(data), odd ? on_gpu : View(data)};
-  const absl::Status mixed = collectives.GroupedAllReduce("mixed", group).Wait();
+  const Status mixed = collectives.GroupedAllReduce("mixed", group).Wait();
   if (comm.size() == 1) return Join({wrong, ExpectOk(mixed)});
   // A build without CUDA refuses it where it is submitted.
   return Join({wrong, kWithCuda ? ExpectError(mixed, ExitCode::kCommunication,
@@ -329,7 +328,7 @@ std::string JoinedRanksAddNothing(Communicator& comm) {
           ExpectAll("the fresh average", fresh, static_cast<double>(static_cast<float>(expected)));
       wrong += ExpectAll("the minimum", smallest, early == 0 ? 1 : 0);
     }
-    const absl::StatusOr<int> last = collectives.Join();
+    const StatusOr<int> last = collectives.Join();
     if (!last.ok()) return wrong + std::string(last.status().message());
     if (n > 1 && *last == early) wrong += "the early rank was the last to join";
     last_of_all.push_back(*last);
@@ -371,11 +370,11 @@ std::string IntegersHaveNoAverage(Communicator& comm) {
 
 }  // namespace
 
-std::string ExpectError(const absl::Status& status, ExitCode code,
+std::string ExpectError(const Status& status, ExitCode code,
                         const std::vector<std::string>& parts) {
-  const std::string message(MessageOf(status));
+  const std::string message(status.message());
   if (status.ok()) return "no error";
-  if (ExitCodeOf(status) != code) return "another exit code: " + message;
+  if (status.code() != code) return "another exit code: " + message;
   for (const std::string& part : parts) {
     if (message.find(part) == std::string::npos) return "no \"" + part + "\" in: " + message;
   }

@@ -45,9 +45,8 @@ inline std::string Join(std::initializer_list<std::string> findings) {
 }
 
 // "" where `status` is an error of exit code `code` whose message holds all `parts`.
-std::string ExpectError(const absl::Status& status, ExitCode code,
-                        const std::vector<std::string>& parts);
-inline std::string ExpectOk(const absl::Status& status) { return std::string(status.message()); }
+std::string ExpectError(const Status& status, ExitCode code, const std::vector<std::string>& parts);
+inline std::string ExpectOk(const Status& status) { return std::string(status.message()); }
 
 // "" where all elements are `expected`.
 template <typename T>

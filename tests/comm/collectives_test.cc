@@ -77,13 +77,13 @@ TEST_CASE("waiting for all waits for all of them, and gives the first error") {
                                                    collectives.AllReduce("bad", View(bad), sum),
                                                    collectives.AllReduce("worse", View(worse), sum),
                                                    collectives.AllReduce("last", View(last), sum)};
-    const std::string error(MessageOf(WaitAll(handles)));
+    const std::string error(WaitAll(handles).message());
     if (error.find("\"bad\"") == std::string::npos) return error;
     for (const CollectiveHandle& handle : handles) {
       if (!handle.Poll()) return "one is in flight";
     }
     if (first[0] != 2.0f || last[0] != 4.0f) return "a sum is wrong";
-    return std::string(MessageOf(WaitAll({handles[0], handles[3]})));
+    return std::string(WaitAll({handles[0], handles[3]}).message());
   });
   for (const std::string& of_rank : wrong) CHECK(of_rank == "");
 }
@@ -111,7 +111,7 @@ TEST_CASE("an absent tensor is refused by one reason") {
   for (const CollectiveHandle& handle :
        {collectives.AllGather("gathered", {}), collectives.ReduceScatter("scattered", {}),
         collectives.AllToAll("exchanged", {})}) {
-    const std::string message(MessageOf(handle.Wait()));
+    const std::string message(handle.Wait().message());
     CHECK_THAT(message, Catch::Contains("the tensor is absent"));
     CHECK_THAT(message, !Catch::Contains("a scalar has no rows"));
   }
@@ -145,12 +145,12 @@ TEST_CASE("ranks with unlike options fuse and remember as rank 0 does") {
 }
 
 // Rank 1 of 3 comes late or never; the status of each rank.
-std::vector<absl::Status> LateRank(double late_seconds, const CollectivesOptions& options) {
+std::vector<Status> LateRank(double late_seconds, const CollectivesOptions& options) {
   return RunRanks(3, [&](Communicator& comm) {
     Collectives collectives(comm, options);
     std::vector<float> common(10, 1.0f);
     std::vector<float> values(10, 1.0f);
-    absl::Status status = collectives.AllReduce("first", View(common)).Wait();
+    Status status = collectives.AllReduce("first", View(common)).Wait();
     if (!status.ok()) return status;
     if (comm.rank() == 1) {
       std::this_thread::sleep_for(std::chrono::duration<double>(late_seconds));
@@ -161,7 +161,7 @@ std::vector<absl::Status> LateRank(double late_seconds, const CollectivesOptions
 
 TEST_CASE("38: a tensor that a rank lacks is named in a warning, then all goes on") {
   LogCapture log;
-  for (const absl::Status& status : LateRank(0.4, {.stall_warning_seconds = 0.1})) {
+  for (const Status& status : LateRank(0.4, {.stall_warning_seconds = 0.1})) {
     CHECK(status.ok());
   }
   CHECK_THAT(log.text(), Catch::Contains("for rank 1 (host a), which submitted nothing, with "
@@ -171,7 +171,7 @@ TEST_CASE("38: a tensor that a rank lacks is named in a warning, then all goes o
 TEST_CASE("38: after the time-out every rank has an error with the tensor and the rank") {
   LogCapture log;
   const auto statuses = LateRank(0.5, {.stall_warning_seconds = 0.1, .timeout_seconds = 0.25});
-  for (const absl::Status& status : statuses) {
+  for (const Status& status : statuses) {
     CHECK(testing::ExpectError(status, ExitCode::kCommunication,
                                {"for rank 1 (host a)", "\"late\"", "gave up"}) == "");
   }
@@ -188,7 +188,7 @@ TEST_CASE("38: what ranks gave up is whole for a late one, or fails there too") 
       std::fill(values.begin(), values.end(), 1.0f);
       if (comm.rank() == 1) {
         std::this_thread::sleep_for(std::chrono::milliseconds(500));
-        const absl::Status status =
+        const Status status =
             collectives.AllReduce("known", View(values), {.op = ReduceOp::kSum}).Wait();
         const float sum = status.ok() ? values[0] : 3.0f;
         DT_CHECK(!collectives.AllReduce("next", View(values), {.op = ReduceOp::kSum}).Wait().ok());
@@ -199,8 +199,8 @@ TEST_CASE("38: what ranks gave up is whole for a late one, or fails there too") 
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
         collectives.Abort("a test");
       }
-      const absl::Status status = handle.Wait();
-      DT_CHECK(status.ok() || ExitCodeOf(status) == ExitCode::kCommunication);
+      const Status status = handle.Wait();
+      DT_CHECK(status.ok() || status.code() == ExitCode::kCommunication);
       const float sum = status.ok() ? values[0] : 3.0f;
       values.assign(values.size(), 100.0f);  // it is the caller's again
       return sum;
@@ -256,7 +256,7 @@ TEST_CASE("what a rank cannot take part with is refused on every rank") {
     std::vector<float> longer(5, 0.0f);
     const bool wrong = comm.rank() == 1;
     std::vector<std::string> texts;
-    const auto note = [&](const absl::Status& status) { texts.emplace_back(MessageOf(status)); };
+    const auto note = [&](const Status& status) { texts.emplace_back(status.message()); };
     note(collectives.AllReduce("absent", wrong ? Tensor() : View(values)).Wait());
     note(collectives.AllReduce("output", View(values), wrong ? View(longer) : View(values)).Wait());
     note(collectives
@@ -293,7 +293,7 @@ TEST_CASE("a mismatch within a group names the ranks as the job counts them") {
     const auto group = comm.Split(comm.rank() % 2);
     Collectives collectives(*group);
     std::vector<float> values(comm.rank() == 3 ? 5 : 4);
-    return std::string(MessageOf(collectives.AllReduce("x", View(values)).Wait()));
+    return std::string(collectives.AllReduce("x", View(values)).Wait().message());
   });
   CHECK(texts[0].empty());
   CHECK_THAT(texts[1], Catch::Contains(" on rank 1, ") && Catch::Contains(" on rank 3"));
@@ -316,7 +316,7 @@ TEST_CASE("38: a stall beside moving tensors is named as well, cached or not") {
     Collectives collectives(comm, {.stall_warning_seconds = 0.1, .timeout_seconds = 0.4});
     std::vector<float> values(10, 1.0f);
     std::vector<float> busy(10, 1.0f);
-    absl::Status status = collectives.AllReduce("known", View(values)).Wait();
+    Status status = collectives.AllReduce("known", View(values)).Wait();
     if (comm.rank() == 0) {
       const Timer timer;
       const auto stalled = collectives.AllReduce("known", View(values));
@@ -333,7 +333,7 @@ TEST_CASE("38: a stall beside moving tensors is named as well, cached or not") {
   });
   CHECK_THAT(log.text(), Catch::Contains("\"known\" has waited"));
   CHECK(seconds < 0.8);
-  for (const absl::Status& status : statuses) {
+  for (const Status& status : statuses) {
     CHECK(testing::ExpectError(status, ExitCode::kCommunication,
                                {"\"known\" has waited", "for rank 1 (host a)"}) == "");
   }
@@ -343,9 +343,9 @@ TEST_CASE("a rank that leaves fails what the others have pending, by name") {
   const auto statuses = RunRanks(3, [](Communicator& comm) {
     Collectives collectives(comm);
     std::vector<float> values(10, 1.0f);
-    if (comm.rank() == 2) return absl::OkStatus();
+    if (comm.rank() == 2) return OkStatus();
     const auto pending = collectives.AllReduce("lonely", View(values));
-    absl::Status status = pending.Wait();
+    Status status = pending.Wait();
     DT_CHECK(!collectives.AllReduce("after", View(values)).Wait().ok());
     return status;
   });
@@ -378,7 +378,7 @@ TEST_CASE("a rank that throws does not wait for one that waits for it elsewhere"
 }
 
 // A sum of two tensors in one exchange, or a gather, on a queue that has no memory on rank 1.
-std::vector<absl::Status> WithoutMemory(bool gathers, bool fails) {
+std::vector<Status> WithoutMemory(bool gathers, bool fails) {
   return RunRanks(3, [&](Communicator& comm) {
     internal::CollectiveQueue queue(comm.Split(0), {.timeout_seconds = 20},
                                     [&](const Shape& shape, DType dtype) {
@@ -402,7 +402,7 @@ std::vector<absl::Status> WithoutMemory(bool gathers, bool fails) {
 
 TEST_CASE("a rank without memory is named on all ranks at once") {
   for (const bool gathers : {false, true}) {
-    for (const absl::Status& status : WithoutMemory(gathers, /*fails=*/false)) CHECK(status.ok());
+    for (const Status& status : WithoutMemory(gathers, /*fails=*/false)) CHECK(status.ok());
     const Timer timer;
     const auto statuses = WithoutMemory(gathers, /*fails=*/true);
     CHECK(timer.Seconds() < 5);

@@ -10,8 +10,8 @@
 
 #include "comm/collectives_suite.h"
 #include "dtrain/device/copy.h"
-#include "dtrain/parallel/distributed_gradients.h"
-#include "dtrain/tensor/new_tensor.h"
+#include "dtrain/device/new_tensor.h"
+#include "dtrain/distributed/distributed_gradients.h"
 
 namespace dtrain {
 namespace {
@@ -58,7 +58,7 @@ class Suite {
  private:
   using Expected = std::function<double(int64_t)>;
 
-  void Expect(const std::string& what, const absl::Status& status) {
+  void Expect(const std::string& what, const Status& status) {
     if (!status.ok()) errors_.push_back(what + ": " + std::string(status.message()));
   }
 
@@ -241,7 +241,7 @@ class Suite {
       ExpectValues<float>("joined", tensor, [&](int64_t) { return 3.0 * (n - 1); });
       ExpectValues<int32_t>("joined", smallest, [&](int64_t) { return 3.0; });
     }
-    const absl::StatusOr<int> last = collectives_.Join();
+    const StatusOr<int> last = collectives_.Join();
     Expect("join", last.status());
   }
 

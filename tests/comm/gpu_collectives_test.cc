@@ -7,7 +7,7 @@
 #include "comm/collectives_suite.h"
 #include "comm/gpu_collectives_suite.h"
 #include "dtrain/device/copy.h"
-#include "dtrain/tensor/new_tensor.h"
+#include "dtrain/device/new_tensor.h"
 #include "testing/host_executor/nccl.h"
 #include "testing/run_ranks.h"
 
@@ -77,15 +77,15 @@ TEST_CASE("an error of NCCL ends the collectives on every rank") {
                  [](Communicator& comm) {
                    Collectives collectives(comm);
                    const Tensor tensor = NewTensor({1 << 16}, DType::kFloat32, kGpu);
-                   const absl::Status first = collectives.AllReduce("x", tensor).Wait();
-                   const absl::Status second = collectives.AllReduce("x", tensor).Wait();
-                   return std::vector<absl::Status>{first, second};
+                   const Status first = collectives.AllReduce("x", tensor).Wait();
+                   const Status second = collectives.AllReduce("x", tensor).Wait();
+                   return std::vector<Status>{first, second};
                  },
                  {.timeout_seconds = 2.0, .slow_seconds = 1.0});
   host_executor::NcclOfNewThreads() = {};
   for (const auto& status : statuses) {
-    CHECK(ExitCodeOf(status[0]) == ExitCode::kCommunication);
-    CHECK(ExitCodeOf(status[1]) == ExitCode::kCommunication);
+    CHECK(status[0].code() == ExitCode::kCommunication);
+    CHECK(status[1].code() == ExitCode::kCommunication);
   }
 }
 

@@ -91,7 +91,7 @@ void Work(Communicator& comm, std::string_view way, int failing) {
 }
 
 // The same with a named tensor, whose reduction is under way when a rank fails.
-absl::Status WorkByName(Communicator& comm, std::string_view way, int failing) {
+Status WorkByName(Communicator& comm, std::string_view way, int failing) {
   Collectives collectives(comm);
   std::vector<float> data(100000);
   const Tensor tensor = Tensor::View(data.data(), {100000});
@@ -103,7 +103,7 @@ absl::Status WorkByName(Communicator& comm, std::string_view way, int failing) {
     if (step == 20 && comm.rank() == failing) FailAs(way, comm.pulse());
     DT_RETURN_IF_ERROR(handle.Wait());
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace
@@ -117,8 +117,8 @@ int main(int argc, char** argv) {
   if (way == "leave_first" && is_failing) return 9;
   const auto environment = Environment::Create();
   if (!environment.ok()) {
-    std::fprintf(stderr, "%s\n", environment.status().ToString().c_str());
-    Environment::Abort(ExitCodeOf(environment.status()));
+    std::fprintf(stderr, "%s\n", environment.status().message().c_str());
+    Environment::Abort(environment.status().code());
   }
   if (way == "cores") {
     std::printf("cores %d threads %d\n", (*environment)->cores(), (*environment)->threads());
@@ -128,11 +128,11 @@ int main(int argc, char** argv) {
     constexpr std::string_view kNamed = "named_";
     if (!way.starts_with(kNamed)) {
       Work((*environment)->World(), way, failing);
-    } else if (const absl::Status status =
+    } else if (const Status status =
                    WorkByName((*environment)->World(), way.substr(kNamed.size()), failing);
                !status.ok()) {
-      std::fprintf(stderr, "%s\n", std::string(MessageOf(status)).c_str());
-      Environment::Abort(ExitCodeOf(status));
+      std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+      Environment::Abort(status.code());
     }
     if (is_failing && way == "end_stop") FailAs("stop", (*environment)->World().pulse());
     if (is_failing && way == "end_late") {

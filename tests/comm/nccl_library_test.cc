@@ -12,9 +12,9 @@ namespace dtrain {
 namespace {
 
 TEST_CASE("NCCL is loaded with its functions, or the message says what to do") {
-  const absl::StatusOr<std::string> version = NcclVersion();
+  const StatusOr<std::string> version = NcclVersion();
   if (!version.ok()) {
-    CHECK_THAT(std::string(MessageOf(version.status())), Catch::Contains("install"));
+    CHECK_THAT(std::string(version.status().message()), Catch::Contains("install"));
     return;
   }
   CHECK_THAT(*version, Catch::StartsWith("2."));

@@ -11,18 +11,23 @@ namespace dtrain {
 namespace {
 
 TEST_CASE("every rank ends with the root's exit code, and the root with its own message") {
-  const absl::Status failures[] = {
-      absl::OkStatus(),        UsageError("why"),    DataError("why"),
-      DivergedError("why"),    StorageError("why"),  StoppedError("why"),
-      OutOfMemoryError("why"), InternalError("why"), CommunicationError("why")};
-  for (const absl::Status& failure : failures) {
+  const Status failures[] = {OkStatus(),
+                             UsageError("why"),
+                             DataError("why"),
+                             DivergedError("why"),
+                             StorageError("why"),
+                             StoppedError("why"),
+                             OutOfMemoryError("why"),
+                             InternalError("why"),
+                             CommunicationError("why")};
+  for (const Status& failure : failures) {
     const auto ends = testing::RunRanks(3, [&](Communicator& comm) {
-      return ShareRootStatus(comm.is_root() ? failure : absl::OkStatus(), "do it", comm);
+      return ShareRootStatus(comm.is_root() ? failure : OkStatus(), "do it", comm);
     });
     for (size_t rank = 0; rank < 3; ++rank) {
-      CHECK(ExitCodeOf(ends[rank]) == ExitCodeOf(failure));
+      CHECK(ends[rank].code() == failure.code());
       if (failure.ok()) continue;
-      CHECK(std::string(MessageOf(ends[rank])) ==
+      CHECK(std::string(ends[rank].message()) ==
             (rank == 0 ? "why" : "the root rank could not do it; its message says why"));
     }
   }

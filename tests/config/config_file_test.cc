@@ -47,9 +47,9 @@ TEST_CASE("later files win, lists are replaced, overrides come last") {
                                         "\xEF\xBB\xBFmodel {\r\n  num_heads: 8\r\n}"
                                         "\r\ndata { train_source: 'c.en' }\r\n");
   proto::NmtConfig config;
-  const absl::Status status =
+  const Status status =
       LoadConfig({.files = {a, b}, .overrides = {"trainer.early_stop.patience=4"}}, config);
-  REQUIRE(std::string(MessageOf(status)) == "");
+  REQUIRE(std::string(status.message()) == "");
   CHECK(config.model().hidden_size() == 256);
   CHECK(config.model().num_heads() == 8);
   CHECK(config.model().activation() == proto::ModelConfig::gelu_erf);
@@ -105,21 +105,21 @@ TEST_CASE("an error in a file names file, line, column and field") {
   for (const Case& c : cases) {
     INFO(c.text);
     proto::NmtConfig config;
-    const absl::Status status = MergeConfigText(c.text, "f", "", config);
-    CHECK(std::string(MessageOf(status)) == c.message);
-    CHECK(ExitCodeOf(status) == ExitCode::kUsage);
+    const Status status = MergeConfigText(c.text, "f", "", config);
+    CHECK(std::string(status.message()) == c.message);
+    CHECK(status.code() == ExitCode::kUsage);
   }
 }
 
 TEST_CASE("a file that cannot be read is named with the reason") {
   const TemporaryDirectory directory;
   proto::NmtConfig config;
-  const absl::Status missing = MergeConfigFile("/no/such.textproto", config);
-  CHECK(std::string(MessageOf(missing)) ==
+  const Status missing = MergeConfigFile("/no/such.textproto", config);
+  CHECK(std::string(missing.message()) ==
         "/no/such.textproto: cannot read the configuration: No such file or directory");
-  CHECK(ExitCodeOf(missing) == ExitCode::kUsage);
-  const absl::Status folder = MergeConfigFile(directory.path(), config);
-  CHECK(std::string(MessageOf(folder)) ==
+  CHECK(missing.code() == ExitCode::kUsage);
+  const Status folder = MergeConfigFile(directory.path(), config);
+  CHECK(std::string(folder.message()) ==
         directory.path().string() + ": cannot read the configuration: Is a directory");
 }
 
@@ -135,8 +135,8 @@ TEST_CASE("a printed configuration loads back equal") {
     const std::string text = PrintConfig(config, format);
     INFO(text);
     proto::NmtConfig again;
-    const absl::Status status = MergeConfigText(text, "printed", "", again);
-    REQUIRE(std::string(MessageOf(status)) == "");
+    const Status status = MergeConfigText(text, "printed", "", again);
+    REQUIRE(std::string(status.message()) == "");
     CHECK(PrintConfig(again, ConfigFormat::kFull) == full);
     CHECK(PrintConfig(again, format) == text);
   }

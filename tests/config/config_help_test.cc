@@ -14,7 +14,7 @@ namespace {
 const proto::NmtConfig& Type() { return proto::NmtConfig::default_instance(); }
 
 TEST_CASE("help for one field shows default, type, range, unit and comment") {
-  const absl::StatusOr<std::string> text = DescribeConfig(Type(), "model.hidden_size");
+  const StatusOr<std::string> text = DescribeConfig(Type(), "model.hidden_size");
   REQUIRE(text.ok());
   CHECK(*text ==
         "model.hidden_size=512  (int32, units, at least 2, at most 65536)\n"
@@ -33,7 +33,7 @@ TEST_CASE("a field's default is text for the help of a tool's flag") {
 }
 
 TEST_CASE("help for an enum explains its values") {
-  const absl::StatusOr<std::string> text = DescribeConfig(Type(), "model.norm");
+  const StatusOr<std::string> text = DescribeConfig(Type(), "model.norm");
   REQUIRE(text.ok());
   CHECK_THAT(*text, Catch::StartsWith("model.norm=post  (post, pre)\n"));
   CHECK_THAT(*text, Catch::Contains("      pre: layer norm before each sublayer"));
@@ -43,7 +43,7 @@ TEST_CASE("what travels is explained in words of its own, with the names of the 
   for (const google::protobuf::Message* type :
        {static_cast<const google::protobuf::Message*>(&Type()),
         static_cast<const google::protobuf::Message*>(&proto::BertConfig::default_instance())}) {
-    const absl::StatusOr<std::string> wire = DescribeConfig(*type, "trainer.wire_precision");
+    const StatusOr<std::string> wire = DescribeConfig(*type, "trainer.wire_precision");
     REQUIRE(wire.ok());
     CHECK_THAT(*wire, Catch::StartsWith("trainer.wire_precision=fp32  (fp32, bf16, fp16)\n"));
     CHECK_THAT(*wire, Catch::Contains("bf16: half the bytes"));
@@ -52,7 +52,7 @@ TEST_CASE("what travels is explained in words of its own, with the names of the 
 }
 
 TEST_CASE("help for everything has a comment for every field and stays narrow") {
-  const absl::StatusOr<std::string> text = DescribeConfig(Type(), "");
+  const StatusOr<std::string> text = DescribeConfig(Type(), "");
   REQUIRE(text.ok());
   for (const std::string& key : ConfigKeys(*Type().GetDescriptor())) {
     const size_t place = text->find("\n" + key + "=");
@@ -81,14 +81,14 @@ TEST_CASE("a key stands under the heading of its own section") {
 }
 
 TEST_CASE("help for a section leaves the others out") {
-  const absl::StatusOr<std::string> text = DescribeConfig(Type(), "trainer.early_stop");
+  const StatusOr<std::string> text = DescribeConfig(Type(), "trainer.early_stop");
   REQUIRE(text.ok());
   CHECK_THAT(*text, Catch::Contains("trainer.early_stop.patience=0"));
   CHECK_THAT(*text, !Catch::Contains("trainer.seed"));
 }
 
 TEST_CASE("help for a section may be asked for with a dot at the end") {
-  const absl::StatusOr<std::string> text = DescribeConfig(Type(), "trainer.early_stop.");
+  const StatusOr<std::string> text = DescribeConfig(Type(), "trainer.early_stop.");
   REQUIRE(text.ok());
   CHECK(*text == *DescribeConfig(Type(), "trainer.early_stop"));
   CHECK_FALSE(DescribeConfig(Type(), ".").ok());
@@ -97,10 +97,10 @@ TEST_CASE("help for a section may be asked for with a dot at the end") {
 TEST_CASE("help for an unknown key names the nearest one") {
   for (const char* key : {"modle", "model.dropuot", "model.dropout.x"}) {
     INFO(key);
-    const absl::StatusOr<std::string> text = DescribeConfig(Type(), key);
+    const StatusOr<std::string> text = DescribeConfig(Type(), key);
     REQUIRE_FALSE(text.ok());
-    CHECK(ExitCodeOf(text.status()) == ExitCode::kUsage);
-    CHECK_THAT(std::string(MessageOf(text.status())), Catch::Contains("did you mean model"));
+    CHECK(text.status().code() == ExitCode::kUsage);
+    CHECK_THAT(std::string(text.status().message()), Catch::Contains("did you mean model"));
   }
 }
 

@@ -81,8 +81,8 @@ TEST_CASE("an override sets exactly the field it names") {
     proto::NmtConfig config;
     for (const std::string& text : c.overrides) {
       INFO(text);
-      const absl::Status status = ApplyOverride(text, config);
-      REQUIRE(std::string(MessageOf(status)) == "");
+      const Status status = ApplyOverride(text, config);
+      REQUIRE(std::string(status.message()) == "");
     }
     CHECK(OneLine(config) == c.expected);
   }
@@ -154,18 +154,18 @@ TEST_CASE("a wrong override says what it should be and changes nothing") {
     INFO(c.text);
     proto::NmtConfig config;
     config.mutable_model()->set_num_heads(7);
-    const absl::Status status = ApplyOverride(c.text, config);
-    CHECK(std::string(MessageOf(status)) == c.message);
-    CHECK(ExitCodeOf(status) == ExitCode::kUsage);
+    const Status status = ApplyOverride(c.text, config);
+    CHECK(std::string(status.message()) == c.message);
+    CHECK(status.code() == ExitCode::kUsage);
     CHECK(OneLine(config) == "model { num_heads: 7 }");
   }
 }
 
 TEST_CASE("a very long override is cut in the message") {
   proto::NmtConfig config;
-  const absl::Status status = ApplyOverride("model.num_heads=" + std::string(1 << 20, 'x'), config);
-  CHECK(MessageOf(status).size() < 400);
-  CHECK(ExitCodeOf(status) == ExitCode::kUsage);
+  const Status status = ApplyOverride("model.num_heads=" + std::string(1 << 20, 'x'), config);
+  CHECK(status.message().size() < 400);
+  CHECK(status.code() == ExitCode::kUsage);
 }
 
 TEST_CASE("values outside the range of their field are named with the range") {
@@ -182,9 +182,9 @@ TEST_CASE("values outside the range of their field are named with the range") {
   };
   for (const Bad& c : cases) {
     proto::NmtConfig config;
-    const absl::Status status = LoadConfig({.files = {}, .overrides = {c.text}}, config);
-    CHECK(std::string(MessageOf(status)) == c.message);
-    CHECK(ExitCodeOf(status) == ExitCode::kUsage);
+    const Status status = LoadConfig({.files = {}, .overrides = {c.text}}, config);
+    CHECK(std::string(status.message()) == c.message);
+    CHECK(status.code() == ExitCode::kUsage);
   }
   proto::NmtConfig config;
   CHECK(LoadConfig({.files = {}, .overrides = {"model.layer_norm_epsilon=0.1"}}, config).ok());
@@ -192,28 +192,30 @@ TEST_CASE("values outside the range of their field are named with the range") {
 
 TEST_CASE("a wrong period or duration is named with its field") {
   proto::NmtConfig config;
-  CHECK_THAT(std::string(MessageOf(
-                 LoadConfig({.files = {}, .overrides = {"trainer.eval_every=500"}}, config))),
-             Catch::StartsWith("trainer.eval_every: \"500\" is not a period: it has no unit"));
+  CHECK_THAT(
+      std::string(
+          LoadConfig({.files = {}, .overrides = {"trainer.eval_every=500"}}, config).message()),
+      Catch::StartsWith("trainer.eval_every: \"500\" is not a period: it has no unit"));
   proto::NmtConfig other;
-  CHECK_THAT(std::string(MessageOf(
-                 LoadConfig({.files = {}, .overrides = {"trainer.max_time=soon"}}, other))),
-             Catch::StartsWith("trainer.max_time: \"soon\" is not a length of time"));
+  CHECK_THAT(
+      std::string(
+          LoadConfig({.files = {}, .overrides = {"trainer.max_time=soon"}}, other).message()),
+      Catch::StartsWith("trainer.max_time: \"soon\" is not a length of time"));
 }
 
 TEST_CASE("a path that may be a word is not empty") {
   proto::NmtConfig config;
-  const absl::Status status = LoadConfig({.files = {}, .overrides = {"run.resume="}}, config);
-  CHECK(ExitCodeOf(status) == ExitCode::kUsage);
-  CHECK(std::string(MessageOf(status)) == "run.resume is empty; it must be auto, never or a path");
+  const Status status = LoadConfig({.files = {}, .overrides = {"run.resume="}}, config);
+  CHECK(status.code() == ExitCode::kUsage);
+  CHECK(std::string(status.message()) == "run.resume is empty; it must be auto, never or a path");
 }
 
 TEST_CASE("an empty path in a list, or for a configuration, is named") {
   const auto refusal = [](const ConfigSources& sources) {
     proto::NmtConfig config;
-    const absl::Status status = LoadConfig(sources, config);
-    CHECK(ExitCodeOf(status) == ExitCode::kUsage);
-    return std::string(MessageOf(status));
+    const Status status = LoadConfig(sources, config);
+    CHECK(status.code() == ExitCode::kUsage);
+    return std::string(status.message());
   };
   CHECK(refusal({.files = {}, .overrides = {"data.train_source=a.txt,"}}) ==
         "data.train_source: item 2 is empty");
@@ -224,10 +226,10 @@ TEST_CASE("an empty path in a list, or for a configuration, is named") {
 
 TEST_CASE("text is UTF-8, and a path any bytes") {
   proto::NmtConfig config;
-  const absl::Status status =
+  const Status status =
       LoadConfig({.files = {}, .overrides = {"data.target_language=caf\xe9"}}, config);
-  CHECK(ExitCodeOf(status) == ExitCode::kUsage);
-  CHECK(std::string(MessageOf(status)) == "data.target_language is not UTF-8");
+  CHECK(status.code() == ExitCode::kUsage);
+  CHECK(std::string(status.message()) == "data.target_language is not UTF-8");
   proto::NmtConfig path;
   CHECK(LoadConfig({.files = {}, .overrides = {"data.train_source=caf\xe9"}}, path).ok());
 }

@@ -32,7 +32,7 @@ struct Example {
     flags.Add("input", "what to read", &inputs);
     flags.AddSwitch("strict", "whether to refuse", &strict);
   }
-  absl::StatusOr<std::vector<std::string>> Parse(std::vector<std::string> arguments) {
+  StatusOr<std::vector<std::string>> Parse(std::vector<std::string> arguments) {
     std::vector<char*> argv;
     arguments.insert(arguments.begin(), "example");
     for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -93,8 +93,8 @@ TEST_CASE("a wrong flag says what it should be") {
     Example e;
     const auto rest = e.Parse(c.arguments);
     REQUIRE_FALSE(rest.ok());
-    CHECK(std::string(MessageOf(rest.status())) == c.message);
-    CHECK(ExitCodeOf(rest.status()) == ExitCode::kUsage);
+    CHECK(std::string(rest.status().message()) == c.message);
+    CHECK(rest.status().code() == ExitCode::kUsage);
   }
 }
 

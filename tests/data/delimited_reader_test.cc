@@ -28,12 +28,12 @@ struct ReadRows {
 };
 
 ReadRows ReadAll(const std::string& path, const DelimitedOptions& options) {
-  absl::StatusOr<DelimitedReader> reader = DelimitedReader::Open(path, options);
-  INFO(MessageOf(reader.status()));
+  StatusOr<DelimitedReader> reader = DelimitedReader::Open(path, options);
+  INFO(reader.status().message());
   REQUIRE(reader.ok());
   ReadRows all;
   for (RecordBlock block;;) {
-    const absl::StatusOr<bool> more = reader->NextBlock(block);
+    const StatusOr<bool> more = reader->NextBlock(block);
     REQUIRE(more.ok());
     if (!*more) return all;
     REQUIRE(block.size() > 0);
@@ -61,10 +61,10 @@ struct Folder {
 
 void CheckRefused(const std::string& path, const DelimitedOptions& options,
                   const std::string& text) {
-  const absl::Status status = DelimitedReader::Open(path, options).status();
-  CHECK(ExitCodeOf(status) == ExitCode::kData);
-  CHECK_THAT(std::string(MessageOf(status)), Catch::Contains(path + ": "));
-  CHECK_THAT(std::string(MessageOf(status)), Catch::Contains(text));
+  const Status status = DelimitedReader::Open(path, options).status();
+  CHECK(status.code() == ExitCode::kData);
+  CHECK_THAT(std::string(status.message()), Catch::Contains(path + ": "));
+  CHECK_THAT(std::string(status.message()), Catch::Contains(text));
 }
 
 TEST_CASE("CSV with quotes, newlines, carriage returns and a byte order mark") {
@@ -326,9 +326,9 @@ TEST_CASE("files that cannot be read as a table are refused with what to do") {
   CheckRefused(dir.Write("names.tsv", "a\tb\n"), Wanting({"2"}), "no column \"2\"");
   CheckRefused(dir.Write("twice.csv", "a,a\n1,2\n"), Wanting({"a"}), "two columns are named \"a\"");
   const std::string broken = dir.Write("broken.csv", "a,\"b\n1,2\n");
-  const absl::Status status = DelimitedReader::Open(broken, Wanting({"a"})).status();
-  CHECK(ExitCodeOf(status) == ExitCode::kData);
-  CHECK_THAT(std::string(MessageOf(status)),
+  const Status status = DelimitedReader::Open(broken, Wanting({"a"})).status();
+  CHECK(status.code() == ExitCode::kData);
+  CHECK_THAT(std::string(status.message()),
              Catch::Contains(":1: the header is broken: unclosed quote"));
   DelimitedOptions options = Wanting({"text"});
   options.header = false;

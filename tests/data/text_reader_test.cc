@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "data/test_files.h"
-#include "dtrain/data/utf8.h"
+#include "dtrain/base/utf8.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {
@@ -25,7 +25,7 @@ using namespace std::string_literals;
 
 using Lines = std::vector<std::string>;
 
-absl::StatusOr<Lines> ReadLines(const std::string& path, TextReaderOptions options = {}) {
+StatusOr<Lines> ReadLines(const std::string& path, TextReaderOptions options = {}) {
   DT_ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(path, options));
   Lines lines;
   TextLine line;
@@ -37,7 +37,7 @@ absl::StatusOr<Lines> ReadLines(const std::string& path, TextReaderOptions optio
   }
 }
 
-absl::StatusOr<int64_t> CountPairs(absl::StatusOr<ParallelTextReader> reader) {
+StatusOr<int64_t> CountPairs(StatusOr<ParallelTextReader> reader) {
   if (!reader.ok()) return reader.status();
   TextPair pair;
   int64_t count = 0;
@@ -49,10 +49,10 @@ absl::StatusOr<int64_t> CountPairs(absl::StatusOr<ParallelTextReader> reader) {
 }
 
 // Checks the exit code and that the message holds all the parts.
-void CheckDataError(const absl::Status& status, const Lines& parts) {
-  CHECK(ExitCodeOf(status) == ExitCode::kData);
+void CheckDataError(const Status& status, const Lines& parts) {
+  CHECK(status.code() == ExitCode::kData);
   for (const std::string& part : parts) {
-    CHECK_THAT(std::string(MessageOf(status)), Catch::Contains(part));
+    CHECK_THAT(std::string(status.message()), Catch::Contains(part));
   }
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("bad lines are handed out with their problem on request") {
   const TemporaryFolder dir;
   const std::string path = dir.Write("bad", "good\nsch\xF6n\nn\0l\n"s + std::string(3 << 20, 'x') +
                                                 "\nafter\n" + std::string(2 << 20, 'y'));
-  absl::StatusOr<TextReader> reader = TextReader::Open(path, {.report_problems = true});
+  StatusOr<TextReader> reader = TextReader::Open(path, {.report_problems = true});
   REQUIRE(reader.ok());
   std::vector<LineProblem> problems;
   TextLine line;
@@ -148,7 +148,7 @@ TEST_CASE("bad lines are handed out with their problem on request") {
 
 TEST_CASE("a parallel reader pairs two files") {
   const TemporaryFolder dir;
-  absl::StatusOr<ParallelTextReader> reader = ParallelTextReader::Open(
+  StatusOr<ParallelTextReader> reader = ParallelTextReader::Open(
       dir.Write("a.en", "one\ntwo\n"), dir.Write("a.de", Gzip("eins\r\nzwei")));
   REQUIRE(reader.ok());
   TextPair pair;
@@ -191,9 +191,8 @@ TEST_CASE("a file that may not be read is a data error with the system's reason"
                                std::filesystem::perm_options::add);
   std::filesystem::permissions(path, std::filesystem::perms::none);
   const std::string message = WithoutRights([&] {
-    const absl::Status status = TextReader::Open(path).status();
-    return std::to_string(static_cast<int>(ExitCodeOf(status))) + " " +
-           std::string(MessageOf(status));
+    const Status status = TextReader::Open(path).status();
+    return std::to_string(static_cast<int>(status.code())) + " " + std::string(status.message());
   });
   CHECK_THAT(message, Catch::StartsWith("3 ") && Catch::Contains("/secret.en: cannot be opened") &&
                           Catch::Contains("Permission denied"));
@@ -211,7 +210,7 @@ TEST_CASE("unequal line counts are a data error that names both counts") {
 
 TEST_CASE("a parallel reader splits a TSV at its first tab and ignores further columns") {
   const TemporaryFolder dir;
-  absl::StatusOr<ParallelTextReader> reader =
+  StatusOr<ParallelTextReader> reader =
       ParallelTextReader::OpenTsv(dir.Write("t.tsv", "one\teins\tCC-BY\ntwo\t\n"));
   REQUIRE(reader.ok());
   TextPair pair;
@@ -246,9 +245,9 @@ TEST_CASE("files compressed in a way that is not read are named with what to do"
                                                        {"zip", "PK\3\4\24"}};
   for (const auto& [format, content] : files) {
     const std::string path = dir.Write("train.en", content);
-    const absl::Status status = TextReader::Open(path).status();
-    CHECK(ExitCodeOf(status) == ExitCode::kData);
-    CHECK(MessageOf(status) ==
+    const Status status = TextReader::Open(path).status();
+    CHECK(status.code() == ExitCode::kData);
+    CHECK(status.message() ==
           path + ": is " + format + "-compressed; unpack it, or give plain text, .gz or .zst");
   }
   CHECK(TextReader::Open(dir.Write("train.en", "BZh9 is no text of bzip2\n")).ok());

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "device/kernel_testing.h"
-#include "dtrain/tensor/tensor.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "dtrain/base/check.h"
-#include "dtrain/data/classification_shard.h"
 #include "dtrain/data/internal/shard_format.h"
+#include "dtrain/tasks/classification/shard.h"
 #include "fuzz/fuzz_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const dtrain::FuzzFile file(bytes.data(), bytes.size());
   const auto shard = dtrain::ClassificationShard::Open(file.path());
   if (!shard.ok()) {
-    DT_CHECK(dtrain::ExitCodeOf(shard.status()) == dtrain::ExitCode::kData) << shard.status();
+    DT_CHECK(shard.status().code() == dtrain::ExitCode::kData) << shard.status();
     return 0;
   }
   std::vector<uint32_t> rows(static_cast<size_t>(shard->size()));

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "dtrain/base/check.h"
+#include "dtrain/base/utf8.h"
 #include "dtrain/data/delimited_reader.h"
-#include "dtrain/data/utf8.h"
 #include "fuzz/fuzz_file.h"
 
 namespace dtrain {
@@ -25,14 +25,14 @@ struct FuzzRow {
 // Nothing where the file is refused, or its compression is damaged somewhere.
 inline std::optional<std::vector<FuzzRow>> ReadFuzzRows(const std::string& path,
                                                         const DelimitedOptions& options) {
-  absl::StatusOr<DelimitedReader> reader = DelimitedReader::Open(path, options);
+  StatusOr<DelimitedReader> reader = DelimitedReader::Open(path, options);
   if (!reader.ok()) {
-    DT_CHECK(ExitCodeOf(reader.status()) == ExitCode::kData) << reader.status();
+    DT_CHECK(reader.status().code() == ExitCode::kData) << reader.status();
     return std::nullopt;
   }
   std::vector<FuzzRow> rows;
   for (RecordBlock block;;) {
-    const absl::StatusOr<bool> more = reader->NextBlock(block);
+    const StatusOr<bool> more = reader->NextBlock(block);
     if (!more.ok()) return std::nullopt;
     if (!*more) return rows;
     DT_CHECK(block.size() > 0) << "an empty block";

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "dtrain/base/check.h"
-#include "dtrain/data/document_shard.h"
 #include "dtrain/data/internal/shard_format.h"
-#include "dtrain/data/pretraining_examples.h"
+#include "dtrain/tasks/pretraining/document_shard.h"
+#include "dtrain/tasks/pretraining/examples.h"
 #include "fuzz/fuzz_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const dtrain::FuzzFile file(bytes.data(), bytes.size());
   const auto shard = dtrain::DocumentShard::Open(file.path());
   if (!shard.ok()) {
-    DT_CHECK(dtrain::ExitCodeOf(shard.status()) == dtrain::ExitCode::kData) << shard.status();
+    DT_CHECK(shard.status().code() == dtrain::ExitCode::kData) << shard.status();
     return 0;
   }
   for (const bool next_sentence : {true, false}) {

@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/base/check.h"
 #include "dtrain/base/crc.h"
-#include "dtrain/files/safetensors.h"
+#include "dtrain/formats/safetensors.h"
 #include "fuzz/fuzz_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const dtrain::FuzzFile bytes(data, size);
   const auto file = dtrain::SafetensorsFile::Open(bytes.path());
   if (!file.ok()) {
-    DT_CHECK(dtrain::ExitCodeOf(file.status()) == dtrain::ExitCode::kStorage) << file.status();
+    DT_CHECK(file.status().code() == dtrain::ExitCode::kStorage) << file.status();
     return 0;
   }
   // What was accepted can be found, and read to its last byte.

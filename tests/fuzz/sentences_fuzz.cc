@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "dtrain/base/check.h"
-#include "dtrain/data/sentences.h"
-#include "dtrain/data/utf8.h"
+#include "dtrain/base/utf8.h"
+#include "dtrain/tasks/pretraining/sentences.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view line(reinterpret_cast<const char*>(data), size);

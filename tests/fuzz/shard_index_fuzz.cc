@@ -3,12 +3,12 @@
 #include <cstdint>
 
 #include "dtrain/base/check.h"
-#include "dtrain/files/weight_file.h"
+#include "dtrain/formats/weight_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto map = dtrain::ParseShardIndex("x.json", {reinterpret_cast<const char*>(data), size});
   if (!map.ok()) {
-    DT_CHECK(dtrain::ExitCodeOf(map.status()) == dtrain::ExitCode::kStorage) << map.status();
+    DT_CHECK(map.status().code() == dtrain::ExitCode::kStorage) << map.status();
     return 0;
   }
   // No name leads out of the index's folder.

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "dtrain/base/check.h"
-#include "dtrain/data/squad.h"
-#include "dtrain/data/utf8.h"
+#include "dtrain/base/utf8.h"
+#include "dtrain/tasks/question_answering/squad_reader.h"
 
 namespace dtrain {
 namespace {
@@ -33,15 +33,14 @@ void CheckSet(const SquadSet& set) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   dtrain::SquadSet set;
-  const absl::Status status =
-      dtrain::ParseSquad(text, "x.json", dtrain::SquadAnswers::kOptional, set);
+  const Status status = dtrain::ParseSquad(text, "x.json", dtrain::SquadAnswers::kOptional, set);
   if (status.ok()) {
     dtrain::CheckSet(set);
     for (const auto& question : set.questions) DT_CHECK(question.answers.empty());
     // Its own ids are there already.
     DT_CHECK(!dtrain::ParseSquad(text, "x.json", dtrain::SquadAnswers::kOptional, set).ok());
   } else {
-    DT_CHECK(dtrain::ExitCodeOf(status) == dtrain::ExitCode::kData) << status;
+    DT_CHECK(status.code() == dtrain::ExitCode::kData) << status;
   }
   dtrain::SquadSet required;
   if (dtrain::ParseSquad(text, "x.json", dtrain::SquadAnswers::kRequired, required).ok()) {

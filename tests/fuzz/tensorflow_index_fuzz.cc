@@ -11,8 +11,8 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/base/crc.h"
-#include "dtrain/files/internal/wire_reader.h"
-#include "dtrain/files/weight_file.h"
+#include "dtrain/formats/internal/wire_reader.h"
+#include "dtrain/formats/weight_file.h"
 
 namespace dtrain {
 namespace {
@@ -64,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   dtrain::RepairAll(table);
   const auto index = dtrain::ParseTensorFlowIndex("x.index", table);
   if (!index.ok()) {
-    DT_CHECK(dtrain::ExitCodeOf(index.status()) == dtrain::ExitCode::kStorage) << index.status();
+    DT_CHECK(index.status().code() == dtrain::ExitCode::kStorage) << index.status();
     return 0;
   }
   DT_CHECK(std::is_sorted(index->entries.begin(), index->entries.end(),

@@ -7,20 +7,20 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/base/crc.h"
-#include "dtrain/files/internal/pickle.h"
-#include "dtrain/files/weight_file.h"
+#include "dtrain/formats/internal/pickle.h"
+#include "dtrain/formats/weight_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using dtrain::internal::Pickle;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (!text.starts_with("PK")) {
     const auto pickle = Pickle::Parse("x", text);
-    DT_CHECK(pickle.ok() || dtrain::ExitCodeOf(pickle.status()) == dtrain::ExitCode::kStorage);
+    DT_CHECK(pickle.ok() || pickle.status().code() == dtrain::ExitCode::kStorage);
     return 0;
   }
   const auto tensors = dtrain::ParseTorchFile("x.bin", std::as_bytes(std::span(text)));
   if (!tensors.ok()) {
-    DT_CHECK(dtrain::ExitCodeOf(tensors.status()) == dtrain::ExitCode::kStorage);
+    DT_CHECK(tensors.status().code() == dtrain::ExitCode::kStorage);
     return 0;
   }
   // What was accepted can be read to its last byte.

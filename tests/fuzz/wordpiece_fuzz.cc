@@ -11,7 +11,7 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/base/status.h"
-#include "dtrain/data/wordpiece.h"
+#include "dtrain/tokenizers/wordpiece.h"
 #include "fuzz/fuzz_file.h"
 
 namespace dtrain {
@@ -102,10 +102,9 @@ void Fuzz(std::string_view input) {
   if ((bits & 64) != 0) options.match_special_tokens = (bits & 32) == 0;
   if ((bits & 128) != 0) options.max_word_chars = 5;
   const FuzzFile file(reinterpret_cast<const uint8_t*>(vocabulary.data()), vocabulary.size());
-  const absl::StatusOr<WordPieceTokenizer> tokenizer =
-      WordPieceTokenizer::Load(file.path(), options);
+  const StatusOr<WordPieceTokenizer> tokenizer = WordPieceTokenizer::Load(file.path(), options);
   if (!tokenizer.ok()) {
-    DT_CHECK(ExitCodeOf(tokenizer.status()) == ExitCode::kData) << tokenizer.status();
+    DT_CHECK(tokenizer.status().code() == ExitCode::kData) << tokenizer.status();
     return;
   }
   WordPieceEncoder encoder(*tokenizer, 512);

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "dtrain/models/bert_classifier.h"
 #include "dtrain/squad.pb.h"
-#include "dtrain/trained/hf_export.h"
+#include "dtrain/tasks/classification/head.h"
+#include "dtrain/tasks/shared/hf_export.h"
 #include "integration/planned_memory.h"
 #include "integration/program.h"
+#include "tasks/shared/saved_weights.h"
 #include "testing/toy_squad.h"
-#include "trained/saved_weights.h"
 
 namespace dtrain {
 namespace {

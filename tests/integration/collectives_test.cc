@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "dtrain/files/trace_files.h"
+#include "dtrain/runs/trace_files.h"
 #include "integration/program.h"
 #include "testing/file_testing.h"
 
@@ -56,7 +56,7 @@ TEST_CASE("the example's timelines of two ranks hold every step, tensor and exch
       RunCommand(CommandOn(2, DTRAIN_TEST_PROGRAM) + " " + folder.File("trace"));
   INFO(outcome.output);
   REQUIRE(outcome.exit_code == 0);
-  const absl::StatusOr<MergedTrace> merged =
+  const StatusOr<MergedTrace> merged =
       MergeTraces(folder.File("trace"), folder.File("merged.json"));
   REQUIRE(merged.ok());
   CHECK(merged->ranks == 2);

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "dtrain/config/config.h"
-#include "dtrain/planning/estimate.h"
+#include "planning/estimate.h"
 #include "testing/file_testing.h"
 
 namespace dtrain::testing {
@@ -36,9 +36,9 @@ void CheckEstimateOfRun(const std::string& run_dir) {
   }
   Config config;
   REQUIRE(MergeConfigFile(run_dir + "/config.textproto", config).ok());
-  const absl::StatusOr<BertEstimate> estimate =
+  const StatusOr<BertEstimate> estimate =
       EstimateRun(config, {.source_length = mean, .length_deviation = deviation});
-  REQUIRE(std::string(MessageOf(estimate.status())) == "");
+  REQUIRE(std::string(estimate.status().message()) == "");
   CHECK(estimate->notes.empty());
   CHECK(estimate->plan.Describe() == planned);
   CHECK(static_cast<double>(estimate->memory.activations) / (1 << 20) ==

@@ -94,13 +94,12 @@ TEST_CASE("BLEU of nothing is 0") {
 }
 
 TEST_CASE("BLEU refuses sets of unequal length with exit code 3") {
-  const absl::Status unequal = CorpusBleu(std::vector<std::string>{"a", "b"}, {"a"}).status();
-  CHECK(ExitCodeOf(unequal) == ExitCode::kData);
-  CHECK(MessageOf(unequal) ==
+  const Status unequal = CorpusBleu(std::vector<std::string>{"a", "b"}, {"a"}).status();
+  CHECK(unequal.code() == ExitCode::kData);
+  CHECK(unequal.message() ==
         "BLEU: 2 hypothesis lines but 1 lines in reference 1; give one line per segment");
-  const absl::Status empty =
-      CorpusBleu(std::vector<std::string>{}, std::vector<std::string>{}).status();
-  CHECK(ExitCodeOf(empty) == ExitCode::kData);
+  const Status empty = CorpusBleu(std::vector<std::string>{}, std::vector<std::string>{}).status();
+  CHECK(empty.code() == ExitCode::kData);
 }
 
 // Letters as token ids: 'a' is 97.

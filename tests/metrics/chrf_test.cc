@@ -60,9 +60,9 @@ TEST_CASE("summed chrF statistics of parts give the corpus' statistics") {
 }
 
 TEST_CASE("chrF refuses sets of unequal length with exit code 3") {
-  const absl::Status unequal = CorpusChrf(std::vector<std::string>{"a"}, {"a", "b"}).status();
-  CHECK(ExitCodeOf(unequal) == ExitCode::kData);
-  CHECK(MessageOf(unequal) ==
+  const Status unequal = CorpusChrf(std::vector<std::string>{"a"}, {"a", "b"}).status();
+  CHECK(unequal.code() == ExitCode::kData);
+  CHECK(unequal.message() ==
         "chrF: 1 hypothesis lines but 2 lines in reference 1; give one line per segment");
 }
 

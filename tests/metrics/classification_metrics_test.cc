@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dtrain/base/check.h"
-#include "dtrain/data/utf8.h"
+#include "dtrain/base/utf8.h"
 #include "testing/tests_directory.h"
 
 namespace dtrain {

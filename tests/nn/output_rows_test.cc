@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "dtrain/device/tensor_copy.h"
 #include "dtrain/nn/transformer_stack.h"
 #include "dtrain/ops/cast.h"
-#include "dtrain/tensor/copy.h"
 #include "testing/op_cases.h"
 #include "testing/test_device.h"
 
@@ -117,10 +117,11 @@ TEST_CASE("layers other than post-norm encoders refuse to compute rows alone") {
     Context ctx(TestDevice());
     const OutputRows rows = SomeRows(ctx);
     const Tensor x = Random({Sentences().tokens(), kHidden}, DType::kFloat32, 1);
-    CHECK_THAT(MessageOf([&] {
-                 stack.Forward(x, {Sentences(), Tensor(), Sentences(), &rows}, ctx);
-               }),
-               Catch::Contains("post-norm encoders"));
+    CHECK_THAT(
+        [&] {
+          stack.Forward(x, {Sentences(), Tensor(), Sentences(), &rows}, ctx);
+        }.message(),
+        Catch::Contains("post-norm encoders"));
   }
 }
 

@@ -207,7 +207,7 @@ TEST_CASE("attention plans survive the way through their text") {
   const auto error = [&](const std::string& from, const std::string& to) {
     std::string changed = text;
     changed.replace(changed.find(from), from.size(), to);
-    return std::string(MessageOf(UseAttentionPlans(changed, "plans.txt", TestDevice()).status()));
+    return std::string(UseAttentionPlans(changed, "plans.txt", TestDevice()).status().message());
   };
   CHECK_THAT(error("attention plans 1", "attention plans 9"), Catch::Contains("plans.txt:1: "));
   CHECK_THAT(error("dtrain attention", "dtrain gemm"), Catch::Contains("plans.txt:1: "));

@@ -49,8 +49,8 @@ GemmPlanFile SomeFile() {
 TEST_CASE("plans survive the way through their text") {
   const GemmPlanFile file = SomeFile();
   const std::string text = PrintGemmPlans(file);
-  const absl::StatusOr<GemmPlanFile> read = ParseGemmPlans(text, "plans.txt");
-  INFO(text << read.status().ToString());
+  const StatusOr<GemmPlanFile> read = ParseGemmPlans(text, "plans.txt");
+  INFO(text << read.status().message());
   REQUIRE(read.ok());
   CHECK(read->platform == file.platform);
   REQUIRE(read->plans.size() == file.plans.size());
@@ -71,10 +71,10 @@ TEST_CASE("plans survive the way through their text") {
 TEST_CASE("a damaged plan file is refused with path, line and field") {
   const std::string good = PrintGemmPlans(SomeFile());
   const auto message = [](const std::string& text) {
-    const absl::StatusOr<GemmPlanFile> read = ParseGemmPlans(text, "plans.txt");
+    const StatusOr<GemmPlanFile> read = ParseGemmPlans(text, "plans.txt");
     if (read.ok()) return std::string();
-    CHECK(ExitCodeOf(read.status()) == ExitCode::kStorage);
-    return std::string(MessageOf(read.status()));
+    CHECK(read.status().code() == ExitCode::kStorage);
+    return std::string(read.status().message());
   };
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string text = good;

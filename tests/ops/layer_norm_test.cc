@@ -214,11 +214,12 @@ TEST_CASE("without dropout dx may be d_sum and the bias may be absent") {
                             stream);
   CHECK(SameBits(both, dx));
   const Dropout dropout = {0.1f, {}};
-  CHECK_THAT(MessageOf([&] {
-               ResidualLayerNormBackward(dy, x, gamma, mean, rstd, dropout, both, both, absent,
-                                         d_gamma, d_beta, stream);
-             }),
-             Catch::Contains("memory of their own"));
+  CHECK_THAT(
+      [&] {
+        ResidualLayerNormBackward(dy, x, gamma, mean, rstd, dropout, both, both, absent, d_gamma,
+                                  d_beta, stream);
+      }.message(),
+      Catch::Contains("memory of their own"));
 }
 
 TEST_CASE("layer norm gives the same bits on one and on two threads") {
@@ -304,8 +305,7 @@ TEST_CASE("layer norm refuses shapes and types that do not fit") {
   Tensor y = Copy(x);
   Tensor rows = Filled({4}, kF32, 0);
   const auto message = [&](const Tensor& in, const Tensor& scale, Tensor out) {
-    return MessageOf(
-        [&] { LayerNormForward(in, scale, gamma, kEpsilon, out, rows, rows, stream); });
+    return [&] { LayerNormForward(in, scale, gamma, kEpsilon, out, rows, rows, stream); }.message();
   };
   CHECK(message(x, gamma, y) == "");
   CHECK_THAT(message(x, Filled({7}, kF32, 1), y),

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "dtrain/models/bert_classifier.h"
+#include "dtrain/tasks/classification/head.h"
 #include "testing/golden.h"
 
 namespace dtrain::testing {

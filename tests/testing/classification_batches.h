@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "dtrain/base/random.h"
-#include "dtrain/data/classification_batch.h"
-#include "dtrain/models/bert_classifier.h"
+#include "dtrain/tasks/classification/batch.h"
+#include "dtrain/tasks/classification/head.h"
 
 namespace dtrain::testing {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "dtrain/base/random.h"
-#include "dtrain/data/document_shard.h"
+#include "dtrain/tasks/pretraining/document_shard.h"
 
 namespace dtrain::testing {
 

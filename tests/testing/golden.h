@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dtrain/files/safetensors.h"
+#include "dtrain/formats/safetensors.h"
 #include "dtrain/models/seq2seq_transformer.h"
 #include "testing/test_device.h"
 #include "testing/tests_directory.h"

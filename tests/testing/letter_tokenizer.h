@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "dtrain/data/wordpiece.h"
+#include "dtrain/tokenizers/wordpiece.h"
 
 namespace dtrain::testing {
 

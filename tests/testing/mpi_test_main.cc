@@ -34,8 +34,8 @@ int Main(int argc, char** argv) {
   setenv("DTRAIN_COMM_TIMEOUT", "20", /*replace=*/0);
   auto created = Environment::Create();
   if (!created.ok()) {
-    std::fprintf(stderr, "%s\n", created.status().ToString().c_str());
-    Environment::Abort(ExitCodeOf(created.status()));
+    std::fprintf(stderr, "%s\n", created.status().message().c_str());
+    Environment::Abort(created.status().code());
   }
   environment = *std::move(created);
   std::FILE* const report = std::tmpfile();

@@ -15,7 +15,7 @@
 
 #include "dtrain/base/random.h"
 #include "dtrain/base/thread_pool.h"
-#include "dtrain/tensor/tensor.h"
+#include "dtrain/device/tensor.h"
 #include "testing/test_device.h"
 #include "testing/tolerance.h"
 
@@ -242,7 +242,7 @@ void WithThreads(int count, const Body& body) {
 
 // The message of the exception that `body` throws, or "".
 template <typename Body>
-std::string MessageOf(const Body& body) {
+std::string(const Body& body).message() {
   try {
     body();
   } catch (const CheckError& error) {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "dtrain/base/random.h"
-#include "dtrain/data/pretraining_batch.h"
-#include "dtrain/models/bert_pretraining.h"
+#include "dtrain/tasks/pretraining/batch.h"
+#include "dtrain/tasks/pretraining/head.h"
 
 namespace dtrain::testing {
 

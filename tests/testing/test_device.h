@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "dtrain/tensor/copy.h"
+#include "dtrain/device/tensor_copy.h"
 
 namespace dtrain::testing {
 

@@ -30,15 +30,15 @@ class TinyTask final : public TrainingTask {
   }
 
   ParameterSet& parameters() override { return parameters_; }
-  absl::Status Seek(const DataPosition& position) override {
+  Status Seek(const DataPosition& position) override {
     position_ = position;
-    return absl::OkStatus();
+    return OkStatus();
   }
   DataPosition position() const override { return position_; }
   double epochs() const override {
     return static_cast<double>(position_.epoch) + static_cast<double>(position_.sample) / 4.0;
   }
-  absl::StatusOr<int> NextUpdate() override {
+  StatusOr<int> NextUpdate() override {
     if (++position_.sample == 4) position_ = {.epoch = position_.epoch + 1, .sample = 0};
     return options_.micro_batches;
   }
@@ -58,14 +58,12 @@ class TinyTask final : public TrainingTask {
     }
     weight_.GradientReady();
   }
-  absl::StatusOr<EvaluationResult> Evaluate(Context& /*ctx*/) override {
+  StatusOr<EvaluationResult> Evaluate(Context& /*ctx*/) override {
     EvaluationResult result;
     if (options_.metrics) result.metrics = options_.metrics(++evaluations_);
     return result;
   }
-  absl::Status CheckCheckpoint(const Checkpoint& /*checkpoint*/) const override {
-    return absl::OkStatus();
-  }
+  Status CheckCheckpoint(const Checkpoint& /*checkpoint*/) const override { return OkStatus(); }
   std::vector<NamedFile> CheckpointFiles() const override { return {}; }
 
   // Of the last pass.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "dtrain/base/random.h"
-#include "dtrain/tasks/classification_task.h"
+#include "dtrain/tasks/classification/task.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
 #include "testing/toy_bert.h"

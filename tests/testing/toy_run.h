@@ -36,10 +36,10 @@ struct ToyResult : TrainObserver {
   }
 };
 
-inline ToyResult FailedResult(const absl::Status& status) {
+inline ToyResult FailedResult(const Status& status) {
   ToyResult result;
-  result.exit_code = ExitCodeOf(status);
-  result.message = MessageOf(status);
+  result.exit_code = status.code();
+  result.message = status.message();
   return result;
 }
 
@@ -56,10 +56,10 @@ inline ToyResult TrainToyTask(TrainingTask& task, const TrainerOptions& options,
   result.flags = &flags;
   trainer.set_observer(&result);
   trainer.set_stop_flags(&flags);
-  absl::Status status = trainer.Resume("auto");
+  Status status = trainer.Resume("auto");
   if (status.ok()) status = trainer.Run().status();
-  result.exit_code = ExitCodeOf(status);
-  result.message = MessageOf(status);
+  result.exit_code = status.code();
+  result.message = status.message();
   result.weights = testing::ElementsOf<float>(task.parameters().weights());
   result.skipped = trainer.state().skipped;
   result.graphs_recorded = trainer.graphs().num_recorded();

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "dtrain/base/random.h"
-#include "dtrain/data/prepare.h"
-#include "dtrain/tasks/translation_task.h"
+#include "dtrain/tasks/translation/prepare.h"
+#include "dtrain/tasks/translation/task.h"
 #include "dtrain/train/trainer.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
@@ -53,8 +53,8 @@ class ToyCorpus {
     options.model_path = vocabulary;
     options.bpe.vocab_size = 48;
     options.num_threads = 1;
-    const absl::Status status = PrepareParallelCorpus(options).status();
-    INFO(std::string(MessageOf(status)));
+    const Status status = PrepareParallelCorpus(options).status();
+    INFO(std::string(status.message()));
     REQUIRE(status.ok());
   }
   std::string path() const { return folder_.File("data"); }
@@ -181,14 +181,14 @@ class ToyTask final : public TrainingTask {
       : task_(task), run_(run), result_(result) {}
 
   ParameterSet& parameters() override { return task_.parameters(); }
-  absl::Status Seek(const DataPosition& position) override { return task_.Seek(position); }
+  Status Seek(const DataPosition& position) override { return task_.Seek(position); }
   DataPosition position() const override { return task_.position(); }
   std::optional<SampleOrder> sample_order() const override { return task_.sample_order(); }
   double epochs() const override { return task_.epochs(); }
   std::optional<int64_t> UpdatesUntil(const DataPosition& from, int64_t epochs) const override {
     return task_.UpdatesUntil(from, epochs);
   }
-  absl::StatusOr<int> NextUpdate() override {
+  StatusOr<int> NextUpdate() override {
     if (run_.before_update) run_.before_update(step_++, parameters());
     result_.positions.push_back(task_.position());
     return task_.NextUpdate();
@@ -203,7 +203,7 @@ class ToyTask final : public TrainingTask {
     return task_.Forward(i, ctx);
   }
   void Backward(Context& ctx) override { task_.Backward(ctx); }
-  absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override {
+  StatusOr<EvaluationResult> Evaluate(Context& ctx) override {
     DT_ASSIGN_OR_RETURN(EvaluationResult result, task_.Evaluate(ctx));
     if (run_.after_evaluation) run_.after_evaluation(result);
     result_.evaluations.push_back(result);
@@ -215,7 +215,7 @@ class ToyTask final : public TrainingTask {
   std::string TrainingData() const override { return task_.TrainingData(); }
   std::string EvaluationContract() const override { return task_.EvaluationContract(); }
   std::string ModelText() const override { return task_.ModelText(); }
-  absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override {
+  Status CheckCheckpoint(const Checkpoint& checkpoint) const override {
     return task_.CheckCheckpoint(checkpoint);
   }
   std::vector<NamedFile> CheckpointFiles() const override { return task_.CheckpointFiles(); }
@@ -252,13 +252,12 @@ inline std::vector<float> CopyOf(const Tensor& tensor) {
 
 inline ToyResult TrainOnRank(const ToyRun& run, Communicator& comm) {
   ToyResult result;
-  const auto fail = [&](const absl::Status& status) {
-    result.exit_code = ExitCodeOf(status);
-    result.message = MessageOf(status);
+  const auto fail = [&](const Status& status) {
+    result.exit_code = status.code();
+    result.message = status.message();
     return result;
   };
-  absl::StatusOr<std::unique_ptr<TranslationTask>> created =
-      TranslationTask::Create(run.task, comm);
+  StatusOr<std::unique_ptr<TranslationTask>> created = TranslationTask::Create(run.task, comm);
   if (!created.ok()) return fail(created.status());
   TranslationTask& task = **created;
   ToyTask noted(task, run, result);
@@ -270,10 +269,10 @@ inline ToyResult TrainOnRank(const ToyRun& run, Communicator& comm) {
   Trainer trainer(noted, comm, ctx, run.trainer);
   trainer.set_observer(&observer);
   trainer.set_stop_flags(run.stop_flags);
-  const absl::Status resumed = trainer.Resume(run.resume);
+  const Status resumed = trainer.Resume(run.resume);
   if (!resumed.ok()) return fail(resumed);
   noted.set_step(trainer.state().step);
-  const absl::StatusOr<TrainResult> trained = trainer.Run();
+  const StatusOr<TrainResult> trained = trainer.Run();
   if (trained.ok()) {
     result.reason = trained->reason;
   } else {

@@ -1,6 +1,6 @@
 // wordpiece_command_test.cc - `dtrain wordpiece` as users run it: files, flags, exit codes.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/data/wordpiece.h"
+#include "dtrain/tokenizers/wordpiece.h"
 #include "integration/program.h"
 
 namespace dtrain {

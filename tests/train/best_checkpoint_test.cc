@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "dtrain/base/log.h"
-#include "dtrain/files/checkpoint_directory.h"
+#include "dtrain/runs/checkpoint_directory.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "dtrain/distributed/gradient_reducer.h"
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/ops/cast.h"
-#include "dtrain/parallel/gradient_reducer.h"
 #include "testing/tolerance.h"
 #include "testing/toy_training.h"
 #include "testing/translation_batches.h"

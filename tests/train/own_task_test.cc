@@ -11,7 +11,7 @@
 
 #include "dtrain/base/log.h"
 #include "dtrain/comm/self_communicator.h"
-#include "dtrain/files/checkpoint_directory.h"
+#include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/train/trainer.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
@@ -27,12 +27,12 @@ using Metrics = std::vector<std::pair<std::string, double>>;
 
 // What a run gave.
 struct Run final : TrainObserver {
-  absl::Status status;
+  Status status;
   TrainState state;
   std::string reason;
   std::vector<std::string> directions;  // of the best checkpoint
 
-  std::string message() const { return std::string(MessageOf(status)); }
+  std::string message() const { return std::string(status.message()); }
   void OnEvent(int64_t /*step*/, const std::string& kind, const std::string& text) override {
     if (kind == "best") directions.push_back(text);
   }
@@ -54,7 +54,7 @@ Run Train(const TinyTaskOptions& task_options, const TrainerOptions& options, Co
   trainer.set_observer(&run);
   run.status = trainer.Resume(resume);
   if (!run.status.ok()) return run;
-  const absl::StatusOr<TrainResult> result = trainer.Run();
+  const StatusOr<TrainResult> result = trainer.Run();
   run.status = result.status();
   run.state = trainer.state();
   if (result.ok()) run.reason = result->reason;
@@ -107,15 +107,15 @@ class FewWords final : public TrainingTask {
  public:
   bool SmallerIsBetter(const std::string& metric) const override { return metric == "words"; }
   ParameterSet& parameters() override { return tiny_.parameters(); }
-  absl::Status Seek(const DataPosition& position) override { return tiny_.Seek(position); }
+  Status Seek(const DataPosition& position) override { return tiny_.Seek(position); }
   DataPosition position() const override { return tiny_.position(); }
   double epochs() const override { return tiny_.epochs(); }
-  absl::StatusOr<int> NextUpdate() override { return tiny_.NextUpdate(); }
+  StatusOr<int> NextUpdate() override { return tiny_.NextUpdate(); }
   int64_t source_tokens() const override { return tiny_.source_tokens(); }
   LossSums Forward(int i, Context& ctx) override { return tiny_.Forward(i, ctx); }
   void Backward(Context& ctx) override { tiny_.Backward(ctx); }
-  absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) override { return tiny_.Evaluate(ctx); }
-  absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const override {
+  StatusOr<EvaluationResult> Evaluate(Context& ctx) override { return tiny_.Evaluate(ctx); }
+  Status CheckCheckpoint(const Checkpoint& checkpoint) const override {
     return tiny_.CheckCheckpoint(checkpoint);
   }
   std::vector<NamedFile> CheckpointFiles() const override { return {}; }
@@ -258,9 +258,9 @@ TEST_CASE("a run that writes no checkpoints does not speak of one when it is sto
   Trainer trainer(task, comm, ctx, Options(3));
   trainer.set_stop_flags(&flags);
   REQUIRE(trainer.Resume("auto").ok());
-  const absl::Status stopped = trainer.Run().status();
-  CHECK(ExitCodeOf(stopped) == ExitCode::kStopped);
-  CHECK_THAT(std::string(MessageOf(stopped)),
+  const Status stopped = trainer.Run().status();
+  CHECK(stopped.code() == ExitCode::kStopped);
+  CHECK_THAT(std::string(stopped.message()),
              Catch::Contains("without checkpoint_dir nothing is saved"));
 }
 
@@ -282,12 +282,12 @@ TEST_CASE("a context of another rank or compute type is refused before anything 
 
 TEST_CASE("a run without any limit is refused") {
   TrainerOptions options = Options(0);
-  CHECK(ExitCodeOf(Train({}, options).status) == ExitCode::kUsage);
+  CHECK(Train({}, options).status.code() == ExitCode::kUsage);
   CHECK_THAT(Train({}, options).message(), Catch::Contains("would never end: set max_steps"));
   options.early_stop.patience = 2;
   CHECK(CheckEnds(options).ok());
   options.eval_every = {};  // nothing that could stall
-  CHECK(ExitCodeOf(CheckEnds(options)) == ExitCode::kUsage);
+  CHECK(CheckEnds(options).code() == ExitCode::kUsage);
   options.max_epochs = 1;
   CHECK(CheckEnds(options).ok());
   options = {.max_seconds = 1.0};
@@ -306,7 +306,7 @@ TEST_CASE("PowerSGD is refused to a task that does not count its tokens") {
          options.reducer.power_sgd.rank = 1;
          return Train({}, options, comm);
        })) {
-    CHECK(ExitCodeOf(run.status) == ExitCode::kUsage);
+    CHECK(run.status.code() == ExitCode::kUsage);
     CHECK_THAT(run.message(), Catch::Contains("override TrainingTask::global_tokens()"));
   }
 }

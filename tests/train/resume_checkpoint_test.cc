@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "dtrain/base/log.h"
-#include "dtrain/files/checkpoint_directory.h"
-#include "dtrain/parallel/gradient_reducer.h"
-#include "dtrain/parallel/optimizer_shards.h"
-#include "dtrain/tensor/new_tensor.h"
+#include "dtrain/device/new_tensor.h"
+#include "dtrain/distributed/gradient_reducer.h"
+#include "dtrain/distributed/optimizer_shards.h"
+#include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/train/train_state.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
@@ -40,7 +40,7 @@ struct Loop {
     state.step += 3;
     state.position = {.epoch = 2, .sample = state.step};
   }
-  absl::Status Save(const std::string& path) {
+  Status Save(const std::string& path) {
     DT_ASSIGN_OR_RETURN(CheckpointDirectory directory, CheckpointDirectory::Open(path));
     return directory.Save(state.step, MakeCheckpointFiles(state, parameters, *adam, {})).status();
   }
@@ -73,11 +73,11 @@ struct Outcome {
 std::vector<Outcome> ResumeOn(int ranks, const std::string& path) {
   return testing::RunRanks(ranks, [&](Communicator& comm) {
     Loop loop(/*seed=*/10 + static_cast<uint64_t>(comm.rank()));
-    const absl::StatusOr<bool> resumed =
+    const StatusOr<bool> resumed =
         ResumeCheckpoint(path, loop.parameters, *loop.adam, loop.state, comm);
     return Outcome{.resumed = resumed.ok() && *resumed,
-                   .exit_code = ExitCodeOf(resumed.status()),
-                   .message = std::string(MessageOf(resumed.status())),
+                   .exit_code = resumed.status().code(),
+                   .message = std::string(resumed.status().message()),
                    .numbers = loop.Numbers()};
   });
 }
@@ -115,8 +115,8 @@ TEST_CASE("without a checkpoint the averages of shards begin at the root's weigh
                                   {.scatter_block = OptimizerShards::kBlock});
     OptimizerShards shards(loop.parameters, comm, reducer);
     loop.adam.emplace(loop.parameters, AdamConfig{.ema_decay = 0.9f}, shards.mine());
-    const absl::StatusOr<bool> resumed = ResumeCheckpoint(folder.File("none"), loop.parameters,
-                                                          *loop.adam, loop.state, comm, &shards);
+    const StatusOr<bool> resumed = ResumeCheckpoint(folder.File("none"), loop.parameters,
+                                                    *loop.adam, loop.state, comm, &shards);
     std::vector<float> average;
     if (!resumed.ok() || *resumed) return average;
     const Tensor& all = loop.adam->average();

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "dtrain/files/checkpoint_directory.h"
+#include "dtrain/runs/checkpoint_directory.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {

@@ -13,8 +13,8 @@
 
 #include "absl/strings/match.h"
 #include "dtrain/base/log.h"
-#include "dtrain/files/checkpoint_directory.h"
-#include "dtrain/parallel/internal/local_rounds.h"
+#include "dtrain/distributed/internal/local_rounds.h"
+#include "dtrain/runs/checkpoint_directory.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {

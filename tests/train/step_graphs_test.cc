@@ -10,7 +10,7 @@
 
 #include "dtrain/device/copy.h"
 #include "dtrain/device/graph.h"
-#include "dtrain/parallel/internal/host_gradients.h"
+#include "dtrain/distributed/internal/host_gradients.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {

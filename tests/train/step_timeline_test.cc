@@ -76,7 +76,7 @@ TEST_CASE("each rank's trace holds every update, its phases and its buckets") {
       CHECK(step != nullptr);
     }
   }
-  const absl::StatusOr<MergedTrace> merged =
+  const StatusOr<MergedTrace> merged =
       MergeTraces(folder.File("trace"), folder.File("merged.json"));
   REQUIRE(merged.ok());
   CHECK(merged->missing.empty());
@@ -126,9 +126,9 @@ TEST_CASE("a trace of fewer ranks takes the place of all files of the one before
   for (const ToyResult& result : TrainToy(run)) REQUIRE(result.message.empty());
   CHECK_FALSE(std::filesystem::exists(third));
   CHECK(std::filesystem::exists(copy));
-  const absl::StatusOr<MergedTrace> merged =
+  const StatusOr<MergedTrace> merged =
       MergeTraces(folder.File("trace"), folder.File("merged.json"));
-  INFO(std::string(MessageOf(merged.status())));
+  INFO(std::string(merged.status().message()));
   REQUIRE(merged.ok());
   CHECK(merged->ranks == 2);
   CHECK(merged->missing.empty());

@@ -116,8 +116,8 @@ void Measure(Communicator& comm, int64_t bytes, bool json) {
 int main(int argc, char** argv) {
   const auto environment = Environment::Create();
   if (!environment.ok()) {
-    std::fprintf(stderr, "%s\n", environment.status().ToString().c_str());
-    return static_cast<int>(ExitCodeOf(environment.status()));
+    std::fprintf(stderr, "%s\n", environment.status().message().c_str());
+    return static_cast<int>(environment.status().code());
   }
   const Flags flags = ParseFlags(argc, argv);
   if ((*environment)->World().size() < 2) {

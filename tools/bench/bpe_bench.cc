@@ -16,8 +16,8 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/base/timer.h"
-#include "dtrain/data/bpe.h"
-#include "dtrain/data/bpe_trainer.h"
+#include "dtrain/tokenizers/bpe.h"
+#include "dtrain/tokenizers/bpe_trainer.h"
 
 namespace {
 
@@ -41,17 +41,17 @@ double MedianSeconds(const std::function<void()>& body) {
   return seconds[1];
 }
 
-absl::StatusOr<dtrain::BpeModel> Learn(const std::string& path, int vocab_size, int num_threads) {
+StatusOr<dtrain::BpeModel> Learn(const std::string& path, int vocab_size, int num_threads) {
   std::ifstream file(path);
   if (!file) return dtrain::DataError(path + ": cannot be read");
   const auto source = [&](std::vector<std::string>& lines) {
     ReadBatch(file, lines);
-    return absl::OkStatus();
+    return OkStatus();
   };
   return dtrain::LearnBpe(source, {.vocab_size = vocab_size, .num_threads = num_threads});
 }
 
-absl::Status Run(const std::string& path, int vocab_size, const std::string& model_path) {
+Status Run(const std::string& path, int vocab_size, const std::string& model_path) {
   for (const int num_threads : {1, 2}) {
     DT_ASSIGN_OR_RETURN(const dtrain::BpeModel model, Learn(path, vocab_size, num_threads));
     const double learn =
@@ -75,7 +75,7 @@ absl::Status Run(const std::string& path, int vocab_size, const std::string& mod
         encode, static_cast<double>(num_lines) / encode);
     if (!model_path.empty()) DT_RETURN_IF_ERROR(model.Save(model_path));
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace
@@ -85,8 +85,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: bpe_bench TEXT [VOCAB_SIZE = 8000] [MODEL.spm]\n");
     return static_cast<int>(dtrain::ExitCode::kUsage);
   }
-  const absl::Status status =
-      Run(argv[1], argc > 2 ? std::atoi(argv[2]) : 8000, argc > 3 ? argv[3] : "");
+  const Status status = Run(argv[1], argc > 2 ? std::atoi(argv[2]) : 8000, argc > 3 ? argv[3] : "");
   if (!status.ok()) std::fprintf(stderr, "bpe_bench: %s\n", std::string(status.message()).c_str());
-  return static_cast<int>(dtrain::ExitCodeOf(status));
+  return static_cast<int>(status.code());
 }

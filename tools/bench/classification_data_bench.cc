@@ -18,7 +18,7 @@
 #include "dtrain/base/status.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/data/delimited_reader.h"
-#include "dtrain/data/prepare_classification.h"
+#include "dtrain/tasks/classification/prepare.h"
 
 namespace {
 
@@ -37,7 +37,7 @@ std::string Quoted(std::string_view text) {
   return quoted + '"';
 }
 
-absl::Status WriteBigFile(const Arguments& args, const std::string& path) {
+Status WriteBigFile(const Arguments& args, const std::string& path) {
   const bool header = args.text_column.find_first_not_of("-0123456789") != std::string::npos;
   DT_ASSIGN_OR_RETURN(dtrain::DelimitedReader reader,
                       dtrain::DelimitedReader::Open(
@@ -57,7 +57,7 @@ absl::Status WriteBigFile(const Arguments& args, const std::string& path) {
   std::ofstream out(path, std::ios::binary);
   out << "label,text\n";
   for (int64_t i = 0; i < args.rows; ++i) out << lines[static_cast<size_t>(i) % lines.size()];
-  return out.good() ? absl::OkStatus() : dtrain::StorageError(path + ": cannot be written");
+  return out.good() ? OkStatus() : dtrain::StorageError(path + ": cannot be written");
 }
 
 double PeakMegabytes() {
@@ -66,7 +66,7 @@ double PeakMegabytes() {
   return static_cast<double>(usage.ru_maxrss) / 1024.0;
 }
 
-absl::Status Measure(const Arguments& args, const std::string& folder) {
+Status Measure(const Arguments& args, const std::string& folder) {
   const std::string path = folder + "/big.csv";
   DT_RETURN_IF_ERROR(WriteBigFile(args, path));
   const double megabytes = static_cast<double>(std::filesystem::file_size(path)) * 1e-6;
@@ -96,7 +96,7 @@ absl::Status Measure(const Arguments& args, const std::string& folder) {
     std::printf("%sprepared on %d threads: %.2f s, peak memory %.0f MB\n",
                 report.Describe().c_str(), args.threads, whole.Seconds(), PeakMegabytes());
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace
@@ -112,9 +112,9 @@ int main(int argc, char** argv) {
   if (argc > 6) args.text_column = argv[5], args.label_column = argv[6];
   std::string folder = (std::filesystem::temp_directory_path() / "classification-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return 7;
-  const absl::Status status = Measure(args, folder);
+  const Status status = Measure(args, folder);
   std::filesystem::remove_all(folder);
   if (status.ok()) return 0;
-  std::fprintf(stderr, "%s\n", std::string(dtrain::MessageOf(status)).c_str());
-  return static_cast<int>(dtrain::ExitCodeOf(status));
+  std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  return static_cast<int>(status.code());
 }

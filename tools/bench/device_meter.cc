@@ -9,9 +9,9 @@
 
 #include "dtrain/base/random.h"
 #include "dtrain/device/cuda/runtime.h"
+#include "dtrain/device/tensor_copy.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/gemm.h"
-#include "dtrain/tensor/copy.h"
 
 namespace dtrain {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "dtrain/device/arena.h"
 #include "dtrain/device/stream.h"
-#include "dtrain/tensor/tensor.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain {
 

@@ -40,6 +40,8 @@
 #include "dtrain/config/flag_set.h"
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/with_cuda.h"
+#include "dtrain/launch/choose_device.h"
+#include "dtrain/launch/run_on_ranks.h"
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/nn/first_token.h"
 #include "dtrain/nn/transformer_stack.h"
@@ -48,8 +50,6 @@
 #include "dtrain/ops/embedding.h"
 #include "dtrain/ops/gemm_tuning.h"
 #include "dtrain/optim/adam.h"
-#include "dtrain/runtime/choose_device.h"
-#include "dtrain/runtime/run_on_ranks.h"
 
 namespace dtrain {
 namespace {
@@ -103,7 +103,7 @@ class Workload {
 class TextLengths {
  public:
   // Errors: a file that cannot be read, has no line, or a line that is no number of tokens.
-  static absl::StatusOr<TextLengths> Of(const std::string& flag) {
+  static StatusOr<TextLengths> Of(const std::string& flag) {
     TextLengths lengths;
     lengths.fixed_ = flag == "fixed";
     if (lengths.fixed_ || flag == "real") return lengths;
@@ -328,8 +328,8 @@ double Median(std::vector<double> values) {
 
 // The value whose name a flag gives.
 template <typename Value>
-absl::StatusOr<Value> Named(std::string_view flag, const std::string& name,
-                            std::initializer_list<std::pair<std::string_view, Value>> values) {
+StatusOr<Value> Named(std::string_view flag, const std::string& name,
+                      std::initializer_list<std::pair<std::string_view, Value>> values) {
   std::string known;
   for (const auto& [key, value] : values) {
     if (key == name) return value;
@@ -338,8 +338,8 @@ absl::StatusOr<Value> Named(std::string_view flag, const std::string& name,
   return UsageError("--" + std::string(flag) + " is one of " + known + ", not " + name);
 }
 
-absl::StatusOr<std::unique_ptr<Workload>> MakeWorkload(const Options& options, const Device& device,
-                                                       DType dtype) {
+StatusOr<std::unique_ptr<Workload>> MakeWorkload(const Options& options, const Device& device,
+                                                 DType dtype) {
   DT_ASSIGN_OR_RETURN(TextLengths lengths, TextLengths::Of(options.lengths));
   std::string known;
   for (Sizes sizes : kModels) {
@@ -428,7 +428,7 @@ double DeviceMegabytes([[maybe_unused]] const Device& device) {
   return 0.0;
 }
 
-absl::StatusOr<Device> ChooseBenchDevice(const std::string& name) {
+StatusOr<Device> ChooseBenchDevice(const std::string& name) {
   DT_ASSIGN_OR_RETURN(
       const DeviceChoice choice,
       Named<DeviceChoice>("device", name,
@@ -437,7 +437,7 @@ absl::StatusOr<Device> ChooseBenchDevice(const std::string& name) {
   return ChooseDevice(choice, self);
 }
 
-absl::Status Run(const Options& options) {
+Status Run(const Options& options) {
   DT_ASSIGN_OR_RETURN(const DType dtype, Named<DType>("precision", options.precision,
                                                       {{"fp32", DType::kFloat32},
                                                        {"bf16", DType::kBFloat16},
@@ -494,10 +494,10 @@ absl::Status Run(const Options& options) {
       1e3 * *std::min_element(times.wall.begin(), times.wall.end()), 1e3 * Median(times.cpu),
       Median(times.rate), Median(times.gflops), static_cast<double>(ctx.activations().peak()) / 1e6,
       DeviceMegabytes(device), usage.ru_maxrss / 1024);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status Main(int argc, char** argv) {
+Status Main(int argc, char** argv) {
   Options options;
   FlagSet flags("dtrain_step_bench [FLAGS]", "times whole training steps");
   flags.Add("model", "cls, seq2seq, bert_base, bert_large or nmt_base", &options.model);
@@ -518,7 +518,7 @@ absl::Status Main(int argc, char** argv) {
   DT_RETURN_IF_ERROR(flags.ParseAll(argc, argv));
   if (flags.help_wanted()) {
     std::fputs(flags.Help().c_str(), stdout);
-    return absl::OkStatus();
+    return OkStatus();
   }
   return Run(options);
 }

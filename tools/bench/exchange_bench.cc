@@ -20,9 +20,9 @@
 
 #include "dtrain/base/timer.h"
 #include "dtrain/config/flag_set.h"
-#include "dtrain/parallel/gradient_reducer.h"
-#include "dtrain/runtime/run_on_ranks.h"
-#include "dtrain/tensor/tensor.h"
+#include "dtrain/device/tensor.h"
+#include "dtrain/distributed/gradient_reducer.h"
+#include "dtrain/launch/run_on_ranks.h"
 
 namespace dtrain {
 namespace {
@@ -80,7 +80,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-absl::Status Run(const Options& options, Communicator& comm) {
+Status Run(const Options& options, Communicator& comm) {
   const int64_t each = (options.mib << 18) / options.parameters;
   std::vector<float> gradients(static_cast<size_t>(each * options.parameters), 1.0f);
   std::vector<GradientRange> ranges;
@@ -108,7 +108,7 @@ absl::Status Run(const Options& options, Communicator& comm) {
     with.push_back(Step(options, pause, Exchange::kOverlapped, reducer, comm));
     without.push_back(Step(options, pause, Exchange::kAtTheEnd, reducer, comm));
   }
-  if (!comm.is_root()) return absl::OkStatus();
+  if (!comm.is_root()) return OkStatus();
   const double backward = Median(alone);
   const double exchange = std::max(Median(without) - backward, 1e-9);
   const double coverable = std::max(std::min(backward, exchange), 1e-9);
@@ -121,16 +121,16 @@ absl::Status Run(const Options& options, Communicator& comm) {
       static_cast<long long>(options.power_sgd_rank), reducer.num_buckets(), backward,
       options.spin ? "true" : "false", Median(with), Median(without), exchange,
       (Median(without) - Median(with)) / coverable);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status Check(const Options& options) {
+Status Check(const Options& options) {
   if (options.mib < 1 || options.parameters < 1 || options.backward_ms < 0 || options.steps < 1 ||
       options.bucket_mib <= 0.0) {
     return UsageError("--mib, --parameters, --steps and --bucket_mib are more than 0");
   }
   if (options.power_sgd_rank < 0) return UsageError("--power_sgd_rank is not negative");
-  return options.wire == "fp32" || options.wire == "bf16" ? absl::OkStatus()
+  return options.wire == "fp32" || options.wire == "bf16" ? OkStatus()
                                                           : UsageError("--wire is fp32 or bf16");
 }
 
@@ -151,7 +151,7 @@ int main(int argc, char** argv) {
             &options.power_sgd_rank);
   flags.Add("steps", "of each kind, after one of warm-up", &options.steps);
   flags.Add("spin", "backward wants a core for itself", &options.spin);
-  absl::Status parsed = flags.ParseAll(argc, argv);
+  Status parsed = flags.ParseAll(argc, argv);
   if (parsed.ok()) parsed = Check(options);
   if (parsed.ok() && flags.help_wanted()) {
     std::fputs(flags.Help().c_str(), stdout);

@@ -14,7 +14,7 @@
 
 #include "dtrain/base/timeline.h"
 #include "dtrain/base/timer.h"
-#include "dtrain/files/trace_files.h"
+#include "dtrain/runs/trace_files.h"
 
 namespace dtrain {
 namespace {
@@ -43,7 +43,7 @@ int Main(double step_seconds) {
   const double on = BestNanoseconds(fill);
   const std::string path = std::filesystem::temp_directory_path() / "dtrain-timeline-bench.json";
   const double written = BestNanoseconds([&] {
-    absl::StatusOr<TraceFile> file = TraceFile::Create(path, {});
+    StatusOr<TraceFile> file = TraceFile::Create(path, {});
     fill();
     const std::vector<TimelineSpan> spans = timeline.Take();
     if (!file.ok() || !file->Append(spans).ok()) std::exit(1);

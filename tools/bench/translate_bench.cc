@@ -14,14 +14,14 @@
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/data/text_reader.h"
-#include "dtrain/tasks/translator.h"
-#include "dtrain/trained/translation_model.h"
+#include "dtrain/tasks/translation/translation_model.h"
+#include "dtrain/tasks/translation/translator.h"
 
 namespace {
 
 using namespace dtrain;
 
-absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path) {
+StatusOr<std::vector<std::string>> ReadLines(const std::string& path) {
   DT_ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(path));
   std::vector<std::string> lines;
   TextLine line;
@@ -42,8 +42,8 @@ int64_t CountPieces(const TranslationModel& trained,
   return pieces;
 }
 
-absl::Status Run(const std::string& model_path, const std::string& text_path, DType compute_type,
-                 int64_t batch_tokens) {
+Status Run(const std::string& model_path, const std::string& text_path, DType compute_type,
+           int64_t batch_tokens) {
   DT_ASSIGN_OR_RETURN(const std::vector<std::string> lines, ReadLines(text_path));
   DT_ASSIGN_OR_RETURN(const TranslationModel trained,
                       LoadTranslationModel(model_path, {.compute_type = compute_type}));
@@ -72,7 +72,7 @@ absl::Status Run(const std::string& model_path, const std::string& text_path, DT
       std::fflush(stdout);
     }
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace
@@ -85,8 +85,8 @@ int main(int argc, char** argv) {
     return static_cast<int>(ExitCode::kUsage);
   }
   const bool bf16 = argc > 3 && std::string(argv[3]) == "bf16";
-  const absl::Status status = Run(argv[1], argv[2], bf16 ? DType::kBFloat16 : DType::kFloat32,
-                                  argc > 4 ? std::atoll(argv[4]) : 4096);
-  if (!status.ok()) std::fprintf(stderr, "translate_bench: %s\n", status.ToString().c_str());
-  return static_cast<int>(ExitCodeOf(status));
+  const Status status = Run(argv[1], argv[2], bf16 ? DType::kBFloat16 : DType::kFloat32,
+                            argc > 4 ? std::atoll(argv[4]) : 4096);
+  if (!status.ok()) std::fprintf(stderr, "translate_bench: %s\n", status.message().c_str());
+  return static_cast<int>(status.code());
 }

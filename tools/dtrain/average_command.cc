@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "dtrain/config/flag_set.h"
-#include "dtrain/files/average_checkpoints.h"
+#include "dtrain/runs/average_checkpoints.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
 
@@ -19,9 +19,9 @@ struct AverageFlags {
   std::string output;
 };
 
-absl::Status ParseFlags(int argc, char** argv, FlagSet& set, AverageFlags& flags) {
+Status ParseFlags(int argc, char** argv, FlagSet& set, AverageFlags& flags) {
   DT_ASSIGN_OR_RETURN(flags.paths, set.Parse(argc, argv));
-  if (set.help_wanted()) return absl::OkStatus();
+  if (set.help_wanted()) return OkStatus();
   if (flags.paths.size() < 2) {
     return UsageError("give a run or checkpoints and a folder to write: dtrain average RUN OUT");
   }
@@ -31,10 +31,10 @@ absl::Status ParseFlags(int argc, char** argv, FlagSet& set, AverageFlags& flags
   if (flags.last != AverageFlags().last && flags.paths.size() > 1) {
     return UsageError("--last is of a run; of checkpoints that are named all count");
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status Average(const AverageFlags& flags, Runtime& runtime) {
+Status Average(const AverageFlags& flags, Runtime& runtime) {
   if (runtime.comm.size() > 1) {
     return UsageError("dtrain average is one process: start it without mpirun");
   }
@@ -42,7 +42,7 @@ absl::Status Average(const AverageFlags& flags, Runtime& runtime) {
                       AverageCheckpoints(flags.paths, flags.last, flags.output));
   std::printf("%s: the mean of %zu checkpoints\n", flags.output.c_str(), result.paths.size());
   for (const std::string& path : result.paths) std::printf("  %s\n", path.c_str());
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ int AverageCommand(int argc, char** argv) {
               "writes the mean of the weights of a run's newest checkpoints, or of those named, as "
               "a checkpoint to translate, evaluate and export with");
   set.Add("last", "of a run: how many of its checkpoints", &flags.last);
-  const absl::Status parsed = ParseFlags(argc, argv, set, flags);
+  const Status parsed = ParseFlags(argc, argv, set, flags);
   return RunCommand(argc, argv, set, parsed, {},
                     [&](Runtime& runtime) { return Average(flags, runtime); });
 }

@@ -3,7 +3,7 @@
 //
 // To add one: write NAME_command.cc, declare its function here, list it in CMakeLists.txt and in
 // the table of main.cc. The function gets argv from the command's own name on, answers --help, and
-// returns the exit code; RunOnRanks() (dtrain/runtime/run_on_ranks.h) and FlagSet
+// returns the exit code; RunOnRanks() (dtrain/launch/run_on_ranks.h) and FlagSet
 // (dtrain/config/flag_set.h) do the rest.
 #ifndef DTRAIN_TOOLS_DTRAIN_COMMANDS_H_
 #define DTRAIN_TOOLS_DTRAIN_COMMANDS_H_

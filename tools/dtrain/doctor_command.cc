@@ -5,7 +5,7 @@
 
 #include "dtrain/base/file.h"
 #include "dtrain/config/flag_set.h"
-#include "dtrain/planning/doctor.h"
+#include "planning/doctor.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
 #include "tools/dtrain/translation_flags.h"
@@ -24,16 +24,15 @@ int DoctorCommand(int argc, char** argv) {
   set.Add("largest_mib", "largest allreduce, MiB", &largest_mib);
   set.Add("json", "print one JSON line: bytes, seconds", &json);
   set.Add("output", "also write that line to this file, for dtrain plan --doctor", &output);
-  absl::Status parsed = set.ParseAll(argc, argv);
+  Status parsed = set.ParseAll(argc, argv);
   if (parsed.ok()) parsed = CheckRange("largest_mib", largest_mib, 1, 4096);
   options.largest_bytes = largest_mib << 20;
-  return RunCommand(argc, argv, set, parsed, {}, [&](Runtime& runtime) -> absl::Status {
+  return RunCommand(argc, argv, set, parsed, {}, [&](Runtime& runtime) -> Status {
     DT_ASSIGN_OR_RETURN(const DoctorReport report, ExamineJob(options, runtime));
-    if (!runtime.comm.is_root()) return absl::OkStatus();
+    if (!runtime.comm.is_root()) return OkStatus();
     const std::string text = json ? DoctorJson(report) + "\n" : DoctorText(report);
     std::fputs(text.c_str(), stdout);
-    return output.empty() ? absl::OkStatus()
-                          : WriteFileAtomically(output, DoctorJson(report) + "\n");
+    return output.empty() ? OkStatus() : WriteFileAtomically(output, DoctorJson(report) + "\n");
   });
 }
 

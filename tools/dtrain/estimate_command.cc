@@ -7,8 +7,8 @@
 
 #include "dtrain/config/config.h"
 #include "dtrain/config/flag_set.h"
-#include "dtrain/planning/estimate.h"
-#include "dtrain/runtime/run_on_ranks.h"
+#include "dtrain/launch/run_on_ranks.h"
+#include "planning/estimate.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/program_config.h"
 #include "tools/dtrain/translation_flags.h"
@@ -44,7 +44,7 @@ struct EstimateFlags {
 };
 
 template <typename Config>
-absl::Status Print(const Config& config, const EstimateFlags& flags) {
+Status Print(const Config& config, const EstimateFlags& flags) {
   DT_ASSIGN_OR_RETURN(const auto estimate,
                       EstimateRun(config, {.ranks = static_cast<int>(flags.ranks),
                                            .source_length = flags.source_length,
@@ -53,19 +53,19 @@ absl::Status Print(const Config& config, const EstimateFlags& flags) {
                                            .flops = flags.flops}));
   const std::string text = flags.json ? EstimateJson(estimate) + "\n" : EstimateText(estimate);
   std::fputs(text.c_str(), stdout);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status PrintFor(const EstimateFlags& flags) {
+Status PrintFor(const EstimateFlags& flags) {
   DT_ASSIGN_OR_RETURN(const ProgramConfig config, LoadProgramConfig(flags.sources, flags.program));
   return std::visit([&](const auto& program) { return Print(program, flags); }, config);
 }
 
-absl::Status PrintEstimate(int argc, char** argv, FlagSet& set, EstimateFlags& flags) {
+Status PrintEstimate(int argc, char** argv, FlagSet& set, EstimateFlags& flags) {
   DT_ASSIGN_OR_RETURN(flags.sources.overrides, set.Parse(argc, argv));
   if (set.help_wanted()) {
     std::fputs(set.Help().c_str(), stdout);
-    return absl::OkStatus();
+    return OkStatus();
   }
   DT_RETURN_IF_ERROR(CheckRange("ranks", flags.ranks, 1, 1 << 20));
   if (flags.source_length < 0.0 || flags.target_length < 0.0 || flags.length_deviation < 0.0) {

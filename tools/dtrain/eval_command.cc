@@ -17,8 +17,8 @@
 #include "dtrain/data/text_reader.h"
 #include "dtrain/metrics/bleu.h"
 #include "dtrain/metrics/chrf.h"
-#include "dtrain/tasks/translator.h"
-#include "dtrain/trained/translation_model.h"
+#include "dtrain/tasks/translation/translation_model.h"
+#include "dtrain/tasks/translation/translator.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
 #include "tools/dtrain/text_output.h"
@@ -47,7 +47,7 @@ struct EvalFlags {
     translation.AddTo(flags);
   }
 
-  absl::Status Check() const {
+  Status Check() const {
     DT_RETURN_IF_ERROR(translation.Check());
     if (references.empty()) return UsageError("--reference is missing: what to compare with");
     if (model_path.empty() && hypothesis.empty()) {
@@ -66,11 +66,11 @@ struct EvalFlags {
     if (!model_path.empty() && source.empty()) {
       return UsageError("--source is missing: the text to translate");
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 };
 
-absl::StatusOr<std::string> ReadText(const std::string& path) {
+StatusOr<std::string> ReadText(const std::string& path) {
   DT_ASSIGN_OR_RETURN(TextReader reader, TextReader::OpenInput(path));
   std::string text;
   TextLine line;
@@ -82,8 +82,8 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
 }
 
 // The lines of a file that the root has; mpirun gives it the standard input too.
-absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path, Communicator& comm) {
-  const absl::StatusOr<std::string> text = comm.is_root() ? ReadText(path) : std::string();
+StatusOr<std::vector<std::string>> ReadLines(const std::string& path, Communicator& comm) {
+  const StatusOr<std::string> text = comm.is_root() ? ReadText(path) : std::string();
   DT_RETURN_IF_ERROR(ShareRootStatus(text.status(), "read " + path, comm));
   std::vector<std::string> lines = absl::StrSplit(comm.BroadcastString(*text), '\n');
   lines.pop_back();  // behind the last line's end
@@ -101,9 +101,10 @@ struct ModelResult {
 };
 
 // Every rank translates each comm.size()-th line; all have all translations in the end.
-absl::StatusOr<std::vector<std::string>> TranslateOnRanks(
-    const EvalFlags& flags, const std::vector<std::string>& sources,
-    const std::vector<std::string>& references, Runtime& runtime, ModelResult& result) {
+StatusOr<std::vector<std::string>> TranslateOnRanks(const EvalFlags& flags,
+                                                    const std::vector<std::string>& sources,
+                                                    const std::vector<std::string>& references,
+                                                    Runtime& runtime, ModelResult& result) {
   DT_ASSIGN_OR_RETURN(
       const TranslationModel trained,
       LoadTranslationModel(flags.model_path, flags.translation.LoadOptions(runtime.device)));
@@ -154,8 +155,8 @@ absl::StatusOr<std::vector<std::string>> TranslateOnRanks(
   return hypotheses;
 }
 
-absl::Status CheckCounts(const EvalFlags& flags, size_t lines,
-                         const std::vector<std::vector<std::string>>& references) {
+Status CheckCounts(const EvalFlags& flags, size_t lines,
+                   const std::vector<std::vector<std::string>>& references) {
   const std::string& path = flags.hypothesis.empty() ? flags.source : flags.hypothesis;
   if (lines == 0) return DataError(path + ": holds no line");
   for (size_t r = 0; r < references.size(); ++r) {
@@ -163,7 +164,7 @@ absl::Status CheckCounts(const EvalFlags& flags, size_t lines,
     return DataError(absl::StrFormat("%s has %d lines but %s has %d; they must pair up", path,
                                      lines, flags.references[r], references[r].size()));
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 void PrintResult(const EvalFlags& flags, const BleuScore& bleu, double chrf, size_t lines,
@@ -205,7 +206,7 @@ void PrintResult(const EvalFlags& flags, const BleuScore& bleu, double chrf, siz
   std::printf("%s\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
-absl::Status Evaluate(const EvalFlags& flags, Runtime& runtime) {
+Status Evaluate(const EvalFlags& flags, Runtime& runtime) {
   const std::string& path = flags.hypothesis.empty() ? flags.source : flags.hypothesis;
   DT_ASSIGN_OR_RETURN(std::vector<std::string> hypotheses, ReadLines(path, runtime.comm));
   std::vector<std::vector<std::string>> references;
@@ -214,13 +215,13 @@ absl::Status Evaluate(const EvalFlags& flags, Runtime& runtime) {
   }
   DT_RETURN_IF_ERROR(CheckCounts(flags, hypotheses.size(), references));
   std::optional<TextOutput> output;
-  const auto open_output = [&]() -> absl::Status {
-    if (flags.output.empty() || !runtime.comm.is_root()) return absl::OkStatus();
+  const auto open_output = [&]() -> Status {
+    if (flags.output.empty() || !runtime.comm.is_root()) return OkStatus();
     std::vector<std::string> inputs = flags.references;
     inputs.push_back(path);
     DT_RETURN_IF_ERROR(CheckTextOutput(flags.output, inputs));
     DT_ASSIGN_OR_RETURN(output, TextOutput::Open(flags.output));
-    return absl::OkStatus();
+    return OkStatus();
   };
   // Before the work that it is for.
   DT_RETURN_IF_ERROR(ShareRootStatus(open_output(), "open --output", runtime.comm));
@@ -230,7 +231,7 @@ absl::Status Evaluate(const EvalFlags& flags, Runtime& runtime) {
     DT_ASSIGN_OR_RETURN(hypotheses,
                         TranslateOnRanks(flags, hypotheses, references.front(), runtime, *model));
   }
-  if (!runtime.comm.is_root()) return absl::OkStatus();
+  if (!runtime.comm.is_root()) return OkStatus();
   if (output) {
     for (const std::string& line : hypotheses) DT_RETURN_IF_ERROR(output->Write(line + "\n"));
     DT_RETURN_IF_ERROR(output->Close());
@@ -240,12 +241,12 @@ absl::Status Evaluate(const EvalFlags& flags, Runtime& runtime) {
   const ChrfOptions chrf_options{.lowercase = flags.lowercase};
   DT_ASSIGN_OR_RETURN(const ChrfStatistics chrf, CountChrf(hypotheses, references, chrf_options));
   PrintResult(flags, bleu, ComputeChrf(chrf, chrf_options), hypotheses.size(), model);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status ParseFlags(int argc, char** argv, FlagSet& set, EvalFlags& flags) {
+Status ParseFlags(int argc, char** argv, FlagSet& set, EvalFlags& flags) {
   DT_ASSIGN_OR_RETURN(const std::vector<std::string> positional, set.Parse(argc, argv));
-  if (set.help_wanted()) return absl::OkStatus();
+  if (set.help_wanted()) return OkStatus();
   if (positional.size() > 1) return UsageError("give one run directory or checkpoint at most");
   if (!positional.empty()) flags.model_path = positional.front();
   return flags.Check();
@@ -261,7 +262,7 @@ int EvalCommand(int argc, char** argv) {
       "BLEU and chrF2 as sacreBLEU computes them, of a model's translations or of a file; under "
       "mpirun the ranks share the translating");
   flags.AddTo(set);
-  const absl::Status parsed = ParseFlags(argc, argv, set, flags);
+  const Status parsed = ParseFlags(argc, argv, set, flags);
   return RunCommand(argc, argv, set, parsed,
                     {.threads = static_cast<int>(flags.translation.threads)},
                     [&](Runtime& runtime) { return Evaluate(flags, runtime); });

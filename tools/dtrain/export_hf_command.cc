@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "dtrain/config/flag_set.h"
-#include "dtrain/trained/hf_export.h"
+#include "dtrain/tasks/shared/hf_export.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
 
@@ -19,18 +19,18 @@ struct ExportFlags {
   std::string output_dir;
 };
 
-absl::Status ParseFlags(int argc, char** argv, FlagSet& set, ExportFlags& flags) {
+Status ParseFlags(int argc, char** argv, FlagSet& set, ExportFlags& flags) {
   DT_ASSIGN_OR_RETURN(const std::vector<std::string> positional, set.Parse(argc, argv));
-  if (set.help_wanted()) return absl::OkStatus();
+  if (set.help_wanted()) return OkStatus();
   if (positional.size() != 2) {
     return UsageError("give a run or checkpoint and a folder to write: dtrain export-hf RUN OUT");
   }
   flags.model_path = positional[0];
   flags.output_dir = positional[1];
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status Export(const ExportFlags& flags, Runtime& runtime) {
+Status Export(const ExportFlags& flags, Runtime& runtime) {
   if (runtime.comm.size() > 1) {
     return UsageError("dtrain export-hf is one process: start it without mpirun");
   }
@@ -39,7 +39,7 @@ absl::Status Export(const ExportFlags& flags, Runtime& runtime) {
       ExportRunToHuggingFace(flags.model_path, flags.metric, flags.output_dir, flags.options));
   std::printf("%s: %s, from %s\n", flags.output_dir.c_str(), result.class_name.c_str(),
               result.checkpoint.c_str());
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ int ExportHfCommand(int argc, char** argv) {
           &flags.metric);
   set.Add("overwrite", "replace the files of an earlier export; never of a run",
           &flags.options.overwrite);
-  const absl::Status parsed = ParseFlags(argc, argv, set, flags);
+  const Status parsed = ParseFlags(argc, argv, set, flags);
   return RunCommand(argc, argv, set, parsed, {},
                     [&](Runtime& runtime) { return Export(flags, runtime); });
 }

@@ -10,7 +10,7 @@
 #include "dtrain/base/file.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/config/nearest_name.h"
-#include "dtrain/runtime/run_on_ranks.h"
+#include "dtrain/launch/run_on_ranks.h"
 #include "tools/dtrain/commands.h"
 
 namespace dtrain {
@@ -96,6 +96,6 @@ int main(int argc, char** argv) {
   const int exit_code = dtrain::RunTool(argc, argv);
   if (exit_code != 0) return exit_code;
   // What a command printed is its result.
-  const absl::Status printed = dtrain::WriteStdout("");
+  const Status printed = dtrain::WriteStdout("");
   return printed.ok() ? 0 : dtrain::ReportAndGetExitCode(printed);
 }

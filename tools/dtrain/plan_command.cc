@@ -10,9 +10,9 @@
 
 #include "dtrain/config/config.h"
 #include "dtrain/config/flag_set.h"
-#include "dtrain/planning/scaling_plan.h"
-#include "dtrain/planning/scaling_plan_job.h"
-#include "dtrain/runtime/run_on_ranks.h"
+#include "dtrain/launch/run_on_ranks.h"
+#include "planning/scaling_plan.h"
+#include "planning/scaling_plan_job.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/program_config.h"
 #include "tools/dtrain/translation_flags.h"
@@ -68,10 +68,10 @@ struct PlanFlags {
     flags.Add("ring", "flat is a ring, as NCCL's and Horovod's", &ring);
     flags.Add("json", "print one JSON line: bytes, seconds", &json);
   }
-  absl::Status Check() const;
+  Status Check() const;
 };
 
-absl::Status PlanFlags::Check() const {
+Status PlanFlags::Check() const {
   DT_RETURN_IF_ERROR(CheckRange("nodes", nodes, 1, 1 << 20));
   DT_RETURN_IF_ERROR(CheckRange("ranks_per_node", ranks_per_node, 1, 1024));
   DT_RETURN_IF_ERROR(CheckRange("power_sgd_rank", power_sgd_rank, -1, 1024));
@@ -89,16 +89,16 @@ absl::Status PlanFlags::Check() const {
   if (low_rank_gflops && *low_rank_gflops <= 0.0) {
     return UsageError("--low_rank_gflops is more than 0");
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::StatusOr<PlanModel> LoadModel(const PlanFlags& flags) {
+StatusOr<PlanModel> LoadModel(const PlanFlags& flags) {
   DT_ASSIGN_OR_RETURN(const ProgramConfig config, LoadProgramConfig(flags.sources, flags.program));
   return std::visit([](const auto& of) { return PlanModelOf(of); }, config);
 }
 
 // What of a job is measured or given: the network's speeds and the memory's.
-absl::Status Calibrate(const PlanFlags& flags, PlanJob& job) {
+Status Calibrate(const PlanFlags& flags, PlanJob& job) {
   if (!flags.doctor.empty()) {
     // What is given by hand counts more than what doctor saw.
     const int measured = flags.network.empty() ? job.nodes : 1;
@@ -110,14 +110,14 @@ absl::Status Calibrate(const PlanFlags& flags, PlanJob& job) {
   if (flags.latency_us) job.network.latency_seconds = 1e-6 * *flags.latency_us;
   if (flags.memory_gb) job.times.memory_bytes_per_second = 1e9 * *flags.memory_gb;
   if (flags.low_rank_gflops) job.times.low_rank_flops_per_second = 1e9 * *flags.low_rank_gflops;
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status PrintPlan(int argc, char** argv, FlagSet& set, PlanFlags& flags) {
+Status PrintPlan(int argc, char** argv, FlagSet& set, PlanFlags& flags) {
   DT_ASSIGN_OR_RETURN(flags.sources.overrides, set.Parse(argc, argv));
   if (set.help_wanted()) {
     std::fputs(set.Help().c_str(), stdout);
-    return absl::OkStatus();
+    return OkStatus();
   }
   DT_RETURN_IF_ERROR(flags.Check());
   PlanJob job{.nodes = static_cast<int>(flags.nodes),
@@ -141,7 +141,7 @@ absl::Status PrintPlan(int argc, char** argv, FlagSet& set, PlanFlags& flags) {
       flags.power_sgd_rank < 0 ? model.power_sgd_rank : static_cast<int>(flags.power_sgd_rank));
   const std::string text = flags.json ? PlanJson(job, ways) + "\n" : PlanText(job, ways);
   std::fputs(text.c_str(), stdout);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace

@@ -12,10 +12,10 @@
 #include "absl/strings/str_replace.h"
 #include "dtrain/config/config.h"
 #include "dtrain/config/flag_set.h"
-#include "dtrain/config/nmt_config.h"
-#include "dtrain/config/nmt_options.h"
-#include "dtrain/files/output_folder.h"
 #include "dtrain/nmt.pb.h"
+#include "dtrain/runs/output_folder.h"
+#include "dtrain/tasks/translation/config.h"
+#include "dtrain/tasks/translation/options.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
 #include "tools/dtrain/translation_flags.h"
@@ -86,7 +86,7 @@ struct PrepareFlags {
 };
 
 // A message about data.NAME, about --NAME.
-absl::Status NamingFlags(const absl::Status& status, const PrepareFlags& flags) {
+Status NamingFlags(const Status& status, const PrepareFlags& flags) {
   if (status.ok()) return status;
   std::vector<std::pair<std::string, std::string>> names;
   for (const FieldFlag& flag : flags.fields) {
@@ -96,7 +96,7 @@ absl::Status NamingFlags(const absl::Status& status, const PrepareFlags& flags) 
   return UsageError(absl::StrReplaceAll(status.message(), names));
 }
 
-absl::Status ApplyFlags(const PrepareFlags& flags, proto::NmtConfig& config) {
+Status ApplyFlags(const PrepareFlags& flags, proto::NmtConfig& config) {
   for (const FieldFlag& flag : flags.fields) {
     const bool is_list = std::string_view(flag.field).starts_with("train_");
     if (flag.values.size() > 1 && !is_list) {
@@ -111,13 +111,13 @@ absl::Status ApplyFlags(const PrepareFlags& flags, proto::NmtConfig& config) {
 }
 
 // A vocabulary is given or learned.
-absl::Status CheckVocabularyFlags(const PrepareFlags& flags) {
+Status CheckVocabularyFlags(const PrepareFlags& flags) {
   const auto is_given = [&](std::string_view name) {
     return absl::c_any_of(flags.fields, [&](const FieldFlag& flag) {
       return flag.field == name && !flag.values.empty();
     });
   };
-  if (!is_given("vocabulary")) return absl::OkStatus();
+  if (!is_given("vocabulary")) return OkStatus();
   for (const char* learned :
        {"vocab_size", "character_coverage", "byte_fallback", "split_digits"}) {
     if (!is_given(learned)) continue;
@@ -126,12 +126,12 @@ absl::Status CheckVocabularyFlags(const PrepareFlags& flags) {
                         "leave one of them out",
                         learned));
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status ParseFlags(int argc, char** argv, FlagSet& set, PrepareFlags& flags) {
+Status ParseFlags(int argc, char** argv, FlagSet& set, PrepareFlags& flags) {
   DT_ASSIGN_OR_RETURN(const std::vector<std::string> positional, set.Parse(argc, argv));
-  if (set.help_wanted()) return absl::OkStatus();
+  if (set.help_wanted()) return OkStatus();
   constexpr const char* kExample = "dtrain prepare OUT_DIR --train_tsv=pairs.tsv";
   if (positional.empty()) {
     return UsageError(absl::StrCat("give the folder to write: ", kExample));
@@ -151,7 +151,7 @@ absl::Status ParseFlags(int argc, char** argv, FlagSet& set, PrepareFlags& flags
   flags.options = PrepareOptionsOf(config.data(), positional.front());
   flags.options.num_threads = static_cast<int>(flags.threads);
   flags.options.overwrite = flags.overwrite;
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace
@@ -162,8 +162,8 @@ int PrepareCommand(int argc, char** argv) {
               "cleans parallel text (UTF-8, plain, .gz or .zst), learns a joint vocabulary and "
               "writes shards to train from");
   flags.AddTo(set);
-  const absl::Status parsed = ParseFlags(argc, argv, set, flags);
-  return RunCommand(argc, argv, set, parsed, {}, [&](Runtime& runtime) -> absl::Status {
+  const Status parsed = ParseFlags(argc, argv, set, flags);
+  return RunCommand(argc, argv, set, parsed, {}, [&](Runtime& runtime) -> Status {
     if (runtime.comm.size() > 1) {
       return UsageError("dtrain prepare is one process: start it without mpirun (see --threads)");
     }
@@ -171,7 +171,7 @@ int PrepareCommand(int argc, char** argv) {
     DT_ASSIGN_OR_RETURN(const PrepareReport report, PrepareParallelCorpus(flags.options));
     const std::string text = report.Describe();
     std::printf("%s%s", text.c_str(), text.ends_with('\n') ? "" : "\n");
-    return absl::OkStatus();
+    return OkStatus();
   });
 }
 

@@ -14,10 +14,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "dtrain/config/bert_config.h"
+#include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/config/nearest_name.h"
-#include "dtrain/config/pretrain_config.h"
-#include "dtrain/config/squad_config.h"
+#include "dtrain/tasks/pretraining/config.h"
+#include "dtrain/tasks/question_answering/config.h"
+#include "dtrain/tasks/shared/bert_config.h"
 
 namespace dtrain {
 namespace {
@@ -28,7 +29,7 @@ using google::protobuf::Message;
 struct Attempt {
   std::string program;
   ProgramConfig config;
-  absl::Status status = absl::OkStatus();
+  Status status = OkStatus();
   size_t sources = 0;  // read before the first that is none
 
   Message& message() {
@@ -40,7 +41,7 @@ struct Attempt {
 Attempt Try(std::string program, std::string_view defaults, ProgramConfig config,
             const ConfigSources& sources) {
   Attempt attempt{.program = std::move(program), .config = std::move(config)};
-  absl::Status& status = attempt.status;
+  Status& status = attempt.status;
   if (!defaults.empty()) status = MergeConfigText(defaults, "defaults", ".", attempt.message());
   const auto read = [&](const std::string& source, auto merge) {
     if (status.ok()) status = merge(source, attempt.message());
@@ -74,7 +75,7 @@ std::string OwnKey(size_t program, std::vector<Attempt>& attempts) {
 }
 
 // Of sources that several programs know.
-absl::Status Ambiguous(std::vector<Attempt>& attempts) {
+Status Ambiguous(std::vector<Attempt>& attempts) {
   std::vector<std::string> names;
   std::vector<std::string> keys;
   for (size_t i = 0; i < attempts.size(); ++i) {
@@ -90,13 +91,13 @@ absl::Status Ambiguous(std::vector<Attempt>& attempts) {
 }
 
 // Of sources that no program knows: what those say of them that read the most.
-absl::Status Unknown(const std::vector<Attempt>& attempts) {
+Status Unknown(const std::vector<Attempt>& attempts) {
   size_t most = 0;
   for (const Attempt& attempt : attempts) most = std::max(most, attempt.sources);
   std::vector<std::pair<std::string, std::vector<std::string>>> said;  // and who says it
   for (const Attempt& attempt : attempts) {
     if (attempt.sources < most) continue;
-    const std::string message(MessageOf(attempt.status));
+    const std::string message(attempt.status.message());
     const auto same = std::find_if(said.begin(), said.end(),
                                    [&](const auto& entry) { return entry.first == message; });
     if (same != said.end()) {
@@ -115,7 +116,7 @@ absl::Status Unknown(const std::vector<Attempt>& attempts) {
       absl::StrCat("this is no program's configuration; ", absl::StrJoin(parts, "; ")));
 }
 
-absl::StatusOr<ProgramConfig> Checked(Attempt& attempt) {
+StatusOr<ProgramConfig> Checked(Attempt& attempt) {
   DT_RETURN_IF_ERROR(attempt.status);
   SettleDefaults(attempt.message());
   DT_RETURN_IF_ERROR(CheckRules(attempt.message()));
@@ -124,8 +125,7 @@ absl::StatusOr<ProgramConfig> Checked(Attempt& attempt) {
 
 }  // namespace
 
-absl::StatusOr<ProgramConfig> LoadProgramConfig(const ConfigSources& sources,
-                                                std::string_view program) {
+StatusOr<ProgramConfig> LoadProgramConfig(const ConfigSources& sources, std::string_view program) {
   std::vector<Attempt> attempts;
   attempts.push_back(Try("nmt_train", "", proto::NmtConfig(), sources));
   attempts.push_back(Try("bert_classify", BertDefaults(), proto::BertConfig(), sources));

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <variant>
 
-#include "absl/status/statusor.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/config/config.h"
 #include "dtrain/nmt.pb.h"
@@ -28,8 +27,7 @@ inline constexpr std::string_view kProgramHelp =
 // The sources upon the defaults of `program`, or where that is "" of the one that knows all their
 // keys. UsageError: there is no such program, no program or more than one knows the keys, or a
 // value breaks the rules of its field.
-absl::StatusOr<ProgramConfig> LoadProgramConfig(const ConfigSources& sources,
-                                                std::string_view program);
+StatusOr<ProgramConfig> LoadProgramConfig(const ConfigSources& sources, std::string_view program);
 
 }  // namespace dtrain
 

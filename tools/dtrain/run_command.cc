@@ -6,8 +6,8 @@
 
 namespace dtrain {
 
-int RunCommand(int argc, char** argv, const FlagSet& flags, const absl::Status& parsed,
-               const RuntimeOptions& options, const std::function<absl::Status(Runtime&)>& body) {
+int RunCommand(int argc, char** argv, const FlagSet& flags, const Status& parsed,
+               const RuntimeOptions& options, const std::function<Status(Runtime&)>& body) {
   if (parsed.ok() && flags.help_wanted()) {
     std::fputs(flags.Help().c_str(), stdout);
     return 0;

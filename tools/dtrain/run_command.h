@@ -7,14 +7,14 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/config/flag_set.h"
-#include "dtrain/runtime/run_on_ranks.h"
+#include "dtrain/launch/run_on_ranks.h"
 
 namespace dtrain {
 
 // Prints the flags' help where --help was among them. Else reports `parsed` if it is an error, or
 // runs `body`. Returns the exit code.
-int RunCommand(int argc, char** argv, const FlagSet& flags, const absl::Status& parsed,
-               const RuntimeOptions& options, const std::function<absl::Status(Runtime&)>& body);
+int RunCommand(int argc, char** argv, const FlagSet& flags, const Status& parsed,
+               const RuntimeOptions& options, const std::function<Status(Runtime&)>& body);
 
 }  // namespace dtrain
 

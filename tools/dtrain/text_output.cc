@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "dtrain/files/output_folder.h"
+#include "dtrain/runs/output_folder.h"
 
 namespace dtrain {
 
@@ -33,7 +33,7 @@ std::string PartialOf(std::string& path) {
 
 }  // namespace
 
-absl::Status CheckTextOutput(const std::string& path, std::span<const std::string> inputs) {
+Status CheckTextOutput(const std::string& path, std::span<const std::string> inputs) {
   DT_RETURN_IF_ERROR(CheckIsNotRead("--output", path, inputs));
   std::string target = path;
   const std::string partial = PartialOf(target);
@@ -41,7 +41,7 @@ absl::Status CheckTextOutput(const std::string& path, std::span<const std::strin
   return CheckIsInNoCheckpoint("--output", path);
 }
 
-absl::StatusOr<TextOutput> TextOutput::Open(const std::string& path) {
+StatusOr<TextOutput> TextOutput::Open(const std::string& path) {
   for (const char* const packed : {".gz", ".zst"}) {
     if (absl::EndsWith(path, packed)) {
       return UsageError(
@@ -62,25 +62,25 @@ absl::StatusOr<TextOutput> TextOutput::Open(const std::string& path) {
   return output;
 }
 
-absl::Status TextOutput::Failed() const {
+Status TextOutput::Failed() const {
   return StorageError(absl::StrFormat("%s: cannot be written: %s", path_, std::strerror(errno)));
 }
 
-absl::Status TextOutput::Write(std::string_view text) {
+Status TextOutput::Write(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() ||
       std::fflush(file_.get()) != 0) {
     return Failed();
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status TextOutput::Close() {
-  if (file_.get() == stdout) return absl::OkStatus();
+Status TextOutput::Close() {
+  if (file_.get() == stdout) return OkStatus();
   const char* const partial = file_.get_deleter().partial.c_str();
   const bool in_place = file_.get_deleter().partial.empty();
   const bool closed = std::fclose(file_.release()) == 0;
-  if (closed && (in_place || std::rename(partial, path_.c_str()) == 0)) return absl::OkStatus();
-  absl::Status failed = Failed();
+  if (closed && (in_place || std::rename(partial, path_.c_str()) == 0)) return OkStatus();
+  Status failed = Failed();
   if (!in_place) std::remove(partial);
   return failed;
 }

@@ -15,7 +15,7 @@ namespace dtrain {
 
 // UsageError where writing to --output=`path`, or to the file that becomes it, would damage one of
 // the files that are read, or a checkpoint.
-absl::Status CheckTextOutput(const std::string& path, std::span<const std::string> inputs);
+Status CheckTextOutput(const std::string& path, std::span<const std::string> inputs);
 
 // Errors are StorageErrors with path and reason.
 class TextOutput {
@@ -23,10 +23,10 @@ class TextOutput {
   // "-" is standard output. A file is written as PATH.partial and renamed by Close(), so that an
   // error leaves what was there before; without Close() the partial file goes. What is there and is
   // no plain file (a device, a pipe) is written to as it is, never replaced.
-  static absl::StatusOr<TextOutput> Open(const std::string& path);
+  static StatusOr<TextOutput> Open(const std::string& path);
 
-  absl::Status Write(std::string_view text);  // and flushes
-  absl::Status Close();
+  Status Write(std::string_view text);  // and flushes
+  Status Close();
 
  private:
   // Of what was not closed.
@@ -39,7 +39,7 @@ class TextOutput {
     std::string partial;  // empty: written in place
   };
   explicit TextOutput(std::string path) : path_(std::move(path)) {}
-  absl::Status Failed() const;
+  Status Failed() const;
 
   std::string path_;
   std::unique_ptr<std::FILE, CloseFile> file_;

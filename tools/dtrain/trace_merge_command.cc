@@ -9,18 +9,18 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "dtrain/config/flag_set.h"
-#include "dtrain/files/trace_files.h"
-#include "dtrain/runtime/run_on_ranks.h"
+#include "dtrain/launch/run_on_ranks.h"
+#include "dtrain/runs/trace_files.h"
 #include "tools/dtrain/commands.h"
 
 namespace dtrain {
 namespace {
 
-absl::Status Merge(int argc, char** argv, FlagSet& set, std::string& output) {
+Status Merge(int argc, char** argv, FlagSet& set, std::string& output) {
   DT_ASSIGN_OR_RETURN(const std::vector<std::string> arguments, set.Parse(argc, argv));
   if (set.help_wanted()) {
     std::fputs(set.Help().c_str(), stdout);
-    return absl::OkStatus();
+    return OkStatus();
   }
   if (arguments.size() != 1) {
     return UsageError("give one folder of traces, or one run directory");
@@ -38,7 +38,7 @@ absl::Status Merge(int argc, char** argv, FlagSet& set, std::string& output) {
                              merged.ranks - static_cast<int>(merged.missing.size()), missing)
                  .c_str(),
              stdout);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace

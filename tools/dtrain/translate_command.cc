@@ -15,8 +15,8 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/config/flag_set.h"
 #include "dtrain/data/text_reader.h"
-#include "dtrain/tasks/translator.h"
-#include "dtrain/trained/translation_model.h"
+#include "dtrain/tasks/translation/translation_model.h"
+#include "dtrain/tasks/translation/translator.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
 #include "tools/dtrain/text_output.h"
@@ -46,7 +46,7 @@ struct TranslateFlags {
     flags.Add("verbose", "report the model and the speed on stderr", &verbose);
   }
 
-  absl::Status Check() const {
+  Status Check() const {
     DT_RETURN_IF_ERROR(translation.Check());
     DT_RETURN_IF_ERROR(CheckRange("n_best", n_best, 1, translation.beam_size));
     return CheckRange("window", window, 1, 10'000'000);
@@ -54,7 +54,7 @@ struct TranslateFlags {
 };
 
 // Reads up to `count` lines; fewer at the end of the text.
-absl::Status ReadWindow(TextReader& reader, int64_t count, std::vector<std::string>& lines) {
+Status ReadWindow(TextReader& reader, int64_t count, std::vector<std::string>& lines) {
   lines.clear();
   TextLine line;
   while (static_cast<int64_t>(lines.size()) < count) {
@@ -62,7 +62,7 @@ absl::Status ReadWindow(TextReader& reader, int64_t count, std::vector<std::stri
     if (!more) break;
     lines.emplace_back(line.text);
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 std::string Format(const std::vector<Translation>& translations, int64_t line,
@@ -80,7 +80,7 @@ std::string Format(const std::vector<Translation>& translations, int64_t line,
   return text;
 }
 
-absl::Status Translate(const TranslateFlags& flags, Runtime& runtime) {
+Status Translate(const TranslateFlags& flags, Runtime& runtime) {
   if (runtime.comm.size() > 1) {
     return UsageError("dtrain translate is one process: start it without mpirun (see --threads)");
   }
@@ -127,12 +127,12 @@ absl::Status Translate(const TranslateFlags& flags, Runtime& runtime) {
     std::fprintf(stderr, "%lld lines in %.2f s: %.1f lines/s\n", static_cast<long long>(num_lines),
                  seconds, static_cast<double>(num_lines) / seconds);
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status ParseFlags(int argc, char** argv, FlagSet& set, TranslateFlags& flags) {
+Status ParseFlags(int argc, char** argv, FlagSet& set, TranslateFlags& flags) {
   DT_ASSIGN_OR_RETURN(const std::vector<std::string> positional, set.Parse(argc, argv));
-  if (set.help_wanted()) return absl::OkStatus();
+  if (set.help_wanted()) return OkStatus();
   if (positional.size() != 1) {
     return UsageError("give one run directory or checkpoint: dtrain translate RUN < in > out");
   }
@@ -148,7 +148,7 @@ int TranslateCommand(int argc, char** argv) {
               "translates lines of text with a trained model, in their order; empty lines stay "
               "empty");
   flags.AddTo(set);
-  const absl::Status parsed = ParseFlags(argc, argv, set, flags);
+  const Status parsed = ParseFlags(argc, argv, set, flags);
   return RunCommand(argc, argv, set, parsed,
                     {.threads = static_cast<int>(flags.translation.threads)},
                     [&](Runtime& runtime) { return Translate(flags, runtime); });

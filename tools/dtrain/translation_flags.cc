@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "dtrain/tasks/translator.h"
+#include "dtrain/tasks/translation/translator.h"
 
 namespace dtrain {
 
@@ -24,13 +24,13 @@ void TranslationFlags::AddTo(FlagSet& flags) {
             &metric);
 }
 
-absl::Status CheckRange(std::string_view flag, int64_t value, int64_t minimum, int64_t maximum) {
-  if (value >= minimum && value <= maximum) return absl::OkStatus();
+Status CheckRange(std::string_view flag, int64_t value, int64_t minimum, int64_t maximum) {
+  if (value >= minimum && value <= maximum) return OkStatus();
   return UsageError(
       absl::StrFormat("--%s is %d; it must be from %d to %d", flag, value, minimum, maximum));
 }
 
-absl::Status TranslationFlags::Check() const {
+Status TranslationFlags::Check() const {
   DT_RETURN_IF_ERROR(CheckRange("beam_size", beam_size, 1, 1000));
   DT_RETURN_IF_ERROR(CheckRange("extra_length", extra_length, 0, 100'000));
   DT_RETURN_IF_ERROR(CheckRange("batch_tokens", batch_tokens, 1, 1'000'000));
@@ -38,11 +38,11 @@ absl::Status TranslationFlags::Check() const {
   if (alpha && (*alpha < 0 || *alpha > 10)) {
     return UsageError(absl::StrFormat("--alpha is %g; it must be from 0 to 10", *alpha));
   }
-  if (precision == "fp32" || precision == "bf16") return absl::OkStatus();
+  if (precision == "fp32" || precision == "bf16") return OkStatus();
   return UsageError(absl::StrFormat("--precision is fp32 or bf16, not \"%s\"", precision));
 }
 
-absl::Status TranslationFlags::CheckNoneOfModel() const {
+Status TranslationFlags::CheckNoneOfModel() const {
   const TranslationFlags unset;
   const std::pair<const char*, bool> flags[] = {
       {"beam_size", beam_size != unset.beam_size},
@@ -56,7 +56,7 @@ absl::Status TranslationFlags::CheckNoneOfModel() const {
     return UsageError(
         absl::StrFormat("--%s is for a model; --hypothesis is scored as it is", name));
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 LoadModelOptions TranslationFlags::LoadOptions(const Device& device) const {

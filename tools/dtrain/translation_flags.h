@@ -11,7 +11,7 @@
 #include "dtrain/base/status.h"
 #include "dtrain/config/flag_set.h"
 #include "dtrain/models/beam_search.h"
-#include "dtrain/trained/translation_model.h"
+#include "dtrain/tasks/translation/translation_model.h"
 
 namespace dtrain {
 
@@ -27,9 +27,9 @@ struct TranslationFlags {
   // Binds the flags; this object must outlive the set's Parse() and Help().
   void AddTo(FlagSet& flags);
   // UsageError where a value is out of range.
-  absl::Status Check() const;
+  Status Check() const;
   // UsageError where a flag is set that only a model reads.
-  absl::Status CheckNoneOfModel() const;
+  Status CheckNoneOfModel() const;
 
   DType compute_type() const { return precision == "bf16" ? DType::kBFloat16 : DType::kFloat32; }
   LoadModelOptions LoadOptions(const Device& device) const;
@@ -37,7 +37,7 @@ struct TranslationFlags {
 };
 
 // UsageError unless minimum <= value <= maximum.
-absl::Status CheckRange(std::string_view flag, int64_t value, int64_t minimum, int64_t maximum);
+Status CheckRange(std::string_view flag, int64_t value, int64_t minimum, int64_t maximum);
 
 }  // namespace dtrain
 

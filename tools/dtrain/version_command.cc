@@ -3,15 +3,15 @@
 #include <cstdio>
 
 #include "dtrain/config/flag_set.h"
-#include "dtrain/runtime/run_on_ranks.h"
-#include "dtrain/runtime/version.h"
+#include "dtrain/launch/run_on_ranks.h"
+#include "dtrain/launch/version.h"
 #include "tools/dtrain/commands.h"
 
 namespace dtrain {
 
 int VersionCommand(int argc, char** argv) {
   FlagSet flags("dtrain version", "prints version, build type, compiler and CPU kernels");
-  const absl::Status status = flags.ParseAll(argc, argv);
+  const Status status = flags.ParseAll(argc, argv);
   if (!status.ok()) return ReportAndGetExitCode(status);
   if (flags.help_wanted()) {
     std::fputs(flags.Help().c_str(), stdout);

@@ -17,8 +17,8 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/config/flag_set.h"
 #include "dtrain/data/text_reader.h"
-#include "dtrain/data/wordpiece_trainer.h"
-#include "dtrain/files/output_folder.h"
+#include "dtrain/runs/output_folder.h"
+#include "dtrain/tokenizers/wordpiece_trainer.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
 #include "tools/dtrain/translation_flags.h"
@@ -70,18 +70,18 @@ struct WordpieceFlags {
   }
 };
 
-absl::Status CheckChoice(std::string_view flag, const std::string& value,
-                         const std::vector<std::string>& choices) {
+Status CheckChoice(std::string_view flag, const std::string& value,
+                   const std::vector<std::string>& choices) {
   for (const std::string& choice : choices) {
-    if (value == choice) return absl::OkStatus();
+    if (value == choice) return OkStatus();
   }
   return UsageError(absl::StrFormat("--%s is %s; it is one of %s", std::string(flag), value,
                                     absl::StrJoin(choices, ", ")));
 }
 
-absl::Status ParseFlags(int argc, char** argv, FlagSet& set, WordpieceFlags& flags) {
+Status ParseFlags(int argc, char** argv, FlagSet& set, WordpieceFlags& flags) {
   DT_ASSIGN_OR_RETURN(std::vector<std::string> positional, set.Parse(argc, argv));
-  if (set.help_wanted()) return absl::OkStatus();
+  if (set.help_wanted()) return OkStatus();
   if (positional.size() != 1) {
     return UsageError("give the file to write: dtrain wordpiece OUT/vocab.txt --input=text.txt");
   }
@@ -108,7 +108,7 @@ class TextFiles {
  public:
   explicit TextFiles(std::vector<std::string> paths) : paths_(std::move(paths)) {}
 
-  absl::Status NextBatch(std::vector<std::string>& lines) {
+  Status NextBatch(std::vector<std::string>& lines) {
     size_t bytes = 0;
     while (bytes < kBatchBytes) {
       if (!reader_) {
@@ -126,7 +126,7 @@ class TextFiles {
       bytes += line.text.size() + sizeof(std::string);
       lines.emplace_back(line.text);
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
  private:
@@ -136,7 +136,7 @@ class TextFiles {
 };
 
 // What would be a pity to find out after all the text is read.
-absl::Status CheckFiles(const WordpieceFlags& flags) {
+Status CheckFiles(const WordpieceFlags& flags) {
   namespace fs = std::filesystem;
   std::error_code error;
   if (fs::is_directory(flags.output, error)) {
@@ -156,8 +156,8 @@ absl::Status CheckFiles(const WordpieceFlags& flags) {
 }
 
 // A message about a field of the options, about the flag.
-absl::Status NamingFlags(const absl::Status& status) {
-  if (ExitCodeOf(status) != ExitCode::kUsage) return status;
+Status NamingFlags(const Status& status) {
+  if (status.code() != ExitCode::kUsage) return status;
   return UsageError(absl::StrReplaceAll(
       status.message(), {{"vocab_size", "--size"}, {"limit_alphabet", "--limit_alphabet"}}));
 }
@@ -182,20 +182,20 @@ std::string Describe(const WordpieceFlags& flags, const LearnedWordPieces& learn
   return text;
 }
 
-absl::Status LearnVocabulary(const WordpieceFlags& flags, Runtime& runtime) {
+Status LearnVocabulary(const WordpieceFlags& flags, Runtime& runtime) {
   if (runtime.comm.size() > 1) {
     return UsageError("dtrain wordpiece is one process: start it without mpirun (see --threads)");
   }
   DT_RETURN_IF_ERROR(CheckFiles(flags));
   const Timer timer;
   TextFiles files(flags.inputs);
-  const absl::StatusOr<LearnedWordPieces> learned = LearnWordPiece(
+  const StatusOr<LearnedWordPieces> learned = LearnWordPiece(
       [&](std::vector<std::string>& lines) { return files.NextBatch(lines); }, flags.Options());
   if (!learned.ok()) return NamingFlags(learned.status());
   DT_RETURN_IF_ERROR(
       WriteFileAtomically(flags.output, absl::StrJoin(learned->pieces, "\n") + "\n"));
   std::printf("%s\n", Describe(flags, *learned, timer.Seconds()).c_str());
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace
@@ -206,7 +206,7 @@ int WordpieceCommand(int argc, char** argv) {
               "learns a WordPiece vocabulary from text (UTF-8, plain, .gz or .zst) to pre-train "
               "BERT with: bert_pretrain data.vocabulary=OUT/vocab.txt");
   flags.AddTo(set);
-  const absl::Status parsed = ParseFlags(argc, argv, set, flags);
+  const Status parsed = ParseFlags(argc, argv, set, flags);
   return RunCommand(argc, argv, set, parsed, {},
                     [&](Runtime& runtime) { return LearnVocabulary(flags, runtime); });
 }

@@ -5,7 +5,7 @@
 //   DT_CHECK_EQ(x.dim(1), gamma.dim(0)) << "gamma has one entry per column of x";
 //
 // Checks guard programming contracts (shapes, order of calls). What the world can get wrong (files,
-// flags, data) returns absl::Status instead: see status.h.
+// flags, data) returns Status instead: see status.h.
 #ifndef DTRAIN_BASE_CHECK_H_
 #define DTRAIN_BASE_CHECK_H_
 

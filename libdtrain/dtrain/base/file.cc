@@ -17,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/bus_error.h"
 #include "dtrain/base/crc.h"
+#include "dtrain/base/internal/abseil_text.h"
 
 namespace dtrain {
 namespace {
@@ -81,13 +82,13 @@ std::string BehindLinks(const std::string& path) {
 
 }  // namespace
 
-absl::Status FileError(const std::string& path, std::string_view action, int error) {
+Status FileError(const std::string& path, std::string_view action, int error) {
   return StorageError(absl::StrFormat("%s: cannot %s: %s%s", path, ToAbsl(action),
                                       std::generic_category().message(error),
                                       ToAbsl(Advice(error))));
 }
 
-absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
+StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
   struct stat info = {};
   const bool exists = ::stat(path.c_str(), &info) == 0;
   if (exists && S_ISDIR(info.st_mode)) return FileError(path, "create", EISDIR);
@@ -117,7 +118,7 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-absl::Status AtomicFile::Write(std::span<const std::byte> data) {
+Status AtomicFile::Write(std::span<const std::byte> data) {
   size_ += static_cast<int64_t>(data.size());
   while (!data.empty()) {
     // The checksum of a piece is taken while the piece is in the cache.
@@ -131,62 +132,62 @@ absl::Status AtomicFile::Write(std::span<const std::byte> data) {
     }
     data = data.subspan(piece.size());
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status AtomicFile::WriteThrough(std::span<const std::byte> data) {
+Status AtomicFile::WriteThrough(std::span<const std::byte> data) {
   while (!data.empty()) {
     const ssize_t written = ::write(descriptor_, data.data(), data.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return FileError(path_, "write", errno);
     data = data.subspan(static_cast<size_t>(written));
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status AtomicFile::Flush() {
+Status AtomicFile::Flush() {
   DT_RETURN_IF_ERROR(WriteThrough(buffer_));
   buffer_.clear();
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status AtomicFile::WriteAtStart(std::span<const std::byte> data) {
+Status AtomicFile::WriteAtStart(std::span<const std::byte> data) {
   DT_RETURN_IF_ERROR(Flush());
   const ssize_t written = ::pwrite(descriptor_, data.data(), data.size(), 0);
-  if (written == static_cast<ssize_t>(data.size())) return absl::OkStatus();
+  if (written == static_cast<ssize_t>(data.size())) return OkStatus();
   return FileError(path_, "write", written < 0 ? errno : EIO);
 }
 
-absl::Status AtomicFile::Commit(Durability durability) {
+Status AtomicFile::Commit(Durability durability) {
   DT_RETURN_IF_ERROR(Flush());
   if (temporary_.empty()) {  // a device or pipe, which keeps nothing
     ::close(std::exchange(descriptor_, -1));
-    return absl::OkStatus();
+    return OkStatus();
   }
   const bool sync = durability == Durability::kDurable;
   if (sync && ::fsync(descriptor_) != 0) return FileError(path_, "write", errno);
   // The temporary file stays ours to remove until it has its name.
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return FileError(path_, "create", errno);
   ::close(std::exchange(descriptor_, -1));
-  return sync ? SyncDirectory(ParentOf(path_)) : absl::OkStatus();
+  return sync ? SyncDirectory(ParentOf(path_)) : OkStatus();
 }
 
-absl::Status WriteFileAtomically(const std::string& path, std::string_view content) {
+Status WriteFileAtomically(const std::string& path, std::string_view content) {
   DT_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   DT_RETURN_IF_ERROR(file.Write(content));
   return file.Commit();
 }
 
-absl::Status WriteStdout(std::string_view text) {
+Status WriteStdout(std::string_view text) {
   errno = 0;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (written && std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return absl::OkStatus();
-  if (errno == EPIPE) return absl::OkStatus();
+  if (written && std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return OkStatus();
+  if (errno == EPIPE) return OkStatus();
   return StorageError(absl::StrFormat("standard output cannot be written: %s",
                                       errno != 0 ? std::strerror(errno) : "some of it is lost"));
 }
 
-absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
+StatusOr<std::string> ReadWholeFile(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.value() < 0) return FileError(path, "open", errno);
   std::string content;
@@ -206,7 +207,7 @@ void MappedFile::Unmap::operator()(const std::byte* data) const {
   ::munmap(const_cast<std::byte*>(data), size);
 }
 
-absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
+StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.value() < 0) return FileError(path, "open", errno);
   struct stat info {};
@@ -220,22 +221,22 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   return MappedFile({static_cast<const std::byte*>(data), Unmap{size}});
 }
 
-absl::Status SyncDirectory(const std::string& path) {
+Status SyncDirectory(const std::string& path) {
   const Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.value() < 0) return FileError(path, "open", errno);
   // Some file systems cannot sync folders and say so by EINVAL; their renames are durable enough.
   if (::fsync(directory.value()) != 0 && errno != EINVAL) return FileError(path, "sync", errno);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status MakeDirectories(const std::string& path) {
+Status MakeDirectories(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) return FileError(path, "create the folder", error.value());
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status ReplaceLink(const std::string& target, const std::string& link) {
+Status ReplaceLink(const std::string& target, const std::string& link) {
   const std::string temporary = TemporaryName(link);
   if (::symlink(target.c_str(), temporary.c_str()) != 0) {
     const bool has_links = errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS;

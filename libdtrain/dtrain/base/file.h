@@ -19,27 +19,27 @@
 namespace dtrain {
 
 // "PATH: cannot ACTION: No such file or directory", from errno.
-absl::Status FileError(const std::string& path, std::string_view action, int error);
+Status FileError(const std::string& path, std::string_view action, int error);
 
 // A file being written. Unless Commit() succeeds nothing appears at `path`: until then it is
 // .tmp-NAME-RANDOM in the same folder. Small writes are gathered. A link stays, what it points to
 // is written; a device or a pipe is written to as it is, never replaced.
 class AtomicFile {
  public:
-  static absl::StatusOr<AtomicFile> Create(const std::string& path);
+  static StatusOr<AtomicFile> Create(const std::string& path);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
   // Removes the temporary file of a write that was not committed.
   ~AtomicFile();
 
-  absl::Status Write(std::span<const std::byte> data);
-  absl::Status Write(std::string_view data) { return Write(std::as_bytes(std::span(data))); }
+  Status Write(std::span<const std::byte> data);
+  Status Write(std::string_view data) { return Write(std::as_bytes(std::span(data))); }
   // Overwrites bytes that were written, from the start of the file: a header whose content is known
   // last. Not part of crc32c().
-  absl::Status WriteAtStart(std::span<const std::byte> data);
+  Status WriteAtStart(std::span<const std::byte> data);
   // Renames to `path`; kDurable syncs the file before and the folder after.
   enum class Durability { kDurable, kCrashOfProcess };
-  absl::Status Commit(Durability durability = Durability::kDurable);
+  Status Commit(Durability durability = Durability::kDurable);
 
   // Of all bytes given to Write(), and their number.
   uint32_t crc32c() const { return crc_; }
@@ -49,8 +49,8 @@ class AtomicFile {
   AtomicFile(std::string path, std::string temporary, int descriptor)
       : path_(std::move(path)), temporary_(std::move(temporary)), descriptor_(descriptor) {}
 
-  absl::Status Flush();
-  absl::Status WriteThrough(std::span<const std::byte> data);
+  Status Flush();
+  Status WriteThrough(std::span<const std::byte> data);
 
   std::string path_;
   std::string temporary_;
@@ -60,18 +60,18 @@ class AtomicFile {
   int64_t size_ = 0;
 };
 
-absl::Status WriteFileAtomically(const std::string& path, std::string_view content);
+Status WriteFileAtomically(const std::string& path, std::string_view content);
 
-absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
+StatusOr<std::string> ReadWholeFile(const std::string& path);
 
 // Writes to standard output and flushes it, with all that was printed before. StorageError where
 // any of it was lost (a full disk); a reader who went away is no error.
-absl::Status WriteStdout(std::string_view text);
+Status WriteStdout(std::string_view text);
 
 // A file mapped for reading; the bytes live as long as this object.
 class MappedFile {
  public:
-  static absl::StatusOr<MappedFile> Open(const std::string& path);
+  static StatusOr<MappedFile> Open(const std::string& path);
 
   std::span<const std::byte> bytes() const { return {data_.get(), data_.get_deleter().size}; }
 
@@ -86,11 +86,11 @@ class MappedFile {
 };
 
 // Makes the names in a folder durable.
-absl::Status SyncDirectory(const std::string& path);
-absl::Status MakeDirectories(const std::string& path);
+Status SyncDirectory(const std::string& path);
+Status MakeDirectories(const std::string& path);
 // Points `link` to `target` (relative to the link's folder) in one step. Where the file system has
 // no symbolic links it becomes a file that holds the target.
-absl::Status ReplaceLink(const std::string& target, const std::string& link);
+Status ReplaceLink(const std::string& target, const std::string& link);
 // What it points to; "" where it is not there, or neither.
 std::string LinkTarget(const std::string& link);
 

@@ -27,7 +27,7 @@ constexpr int kNoLocks = -1;  // of the file system
 constexpr int kHeld = -2;     // by somebody else
 
 // A descriptor that holds the lock, or one of these. `flags` are those of flock().
-absl::StatusOr<int> LockFile(const std::string& path, int flags) {
+StatusOr<int> LockFile(const std::string& path, int flags) {
   for (;;) {
     const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (descriptor < 0) return FileError(path, "create", errno);
@@ -41,13 +41,13 @@ absl::StatusOr<int> LockFile(const std::string& path, int flags) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<FileLock>> FileLock::Try(const std::string& path) {
+StatusOr<std::optional<FileLock>> FileLock::Try(const std::string& path) {
   DT_ASSIGN_OR_RETURN(const int descriptor, LockFile(path, LOCK_EX | LOCK_NB));
   if (descriptor == kHeld) return std::optional<FileLock>();
   return FileLock(path, descriptor);
 }
 
-absl::StatusOr<FileLock> FileLock::Wait(const std::string& path) {
+StatusOr<FileLock> FileLock::Wait(const std::string& path) {
   DT_ASSIGN_OR_RETURN(const int descriptor, LockFile(path, LOCK_EX));
   return FileLock(path, descriptor);
 }

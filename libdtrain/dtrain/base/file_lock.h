@@ -17,9 +17,9 @@ namespace dtrain {
 class FileLock {
  public:
   // Nothing when somebody else holds it, in this process or another. Makes the file.
-  static absl::StatusOr<std::optional<FileLock>> Try(const std::string& path);
+  static StatusOr<std::optional<FileLock>> Try(const std::string& path);
   // Waits until it is free.
-  static absl::StatusOr<FileLock> Wait(const std::string& path);
+  static StatusOr<FileLock> Wait(const std::string& path);
 
   FileLock(FileLock&& other) noexcept
       : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}

@@ -23,7 +23,7 @@ bool SplitNumber(std::string_view text, double& number, std::string_view& rest) 
   return true;
 }
 
-absl::Status BadPeriod(std::string_view text, std::string_view why) {
+Status BadPeriod(std::string_view text, std::string_view why) {
   return UsageError(absl::StrFormat(
       "\"%s\" is not a period: %s; write for example 500u (updates), 2e (epochs), 10Mt (target "
       "tokens), 90s, 5m or 2h",
@@ -32,7 +32,7 @@ absl::Status BadPeriod(std::string_view text, std::string_view why) {
 
 }  // namespace
 
-absl::StatusOr<Period> ParsePeriod(std::string_view text) {
+StatusOr<Period> ParsePeriod(std::string_view text) {
   if (text.empty()) return Period{};
   double count = 0;
   std::string_view unit;
@@ -123,7 +123,7 @@ int64_t UpdatesOf(int64_t max_steps, int64_t max_epochs, int64_t updates_per_epo
   return max_steps > 0 ? std::min(max_steps, of_epochs) : of_epochs;
 }
 
-absl::StatusOr<double> ParseDuration(std::string_view text) {
+StatusOr<double> ParseDuration(std::string_view text) {
   if (text.empty()) return 0.0;
   double seconds = 0;
   std::string_view unit;

@@ -25,7 +25,7 @@ struct Period {
 // "500u" updates, "0.5e" epochs, "10Mt" target tokens, "90s" "5m" "2h" time; k, M or G before the
 // unit multiply by 10^3, 10^6, 10^9. "" is never. A bare number is an error: its unit is a guess.
 // UsageError without the name of the field.
-absl::StatusOr<Period> ParsePeriod(std::string_view text);
+StatusOr<Period> ParsePeriod(std::string_view text);
 
 // What ParsePeriod() reads back: "500u", "1500000t", "300s"; "" is never.
 std::string FormatPeriod(const Period& period);
@@ -50,7 +50,7 @@ int64_t UpdatesOf(int64_t max_steps, int64_t max_epochs, int64_t updates_per_epo
 
 // "90s", "12m", "2h", "1.5d" or a bare number of seconds, in seconds, > 0; "" is 0, no limit.
 // UsageError without the name of the field.
-absl::StatusOr<double> ParseDuration(std::string_view text);
+StatusOr<double> ParseDuration(std::string_view text);
 
 }  // namespace dtrain
 

@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-// Set by signals (runtime/signals.h) or by tests; the trainer agrees on them with all ranks at each
+// Set by signals (launch/signals.h) or by tests; the trainer agrees on them with all ranks at each
 // update.
 struct StopFlags {
   std::atomic<bool> stop{false};        // write a checkpoint and end with StoppedError

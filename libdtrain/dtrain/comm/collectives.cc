@@ -130,7 +130,7 @@ bool CollectiveHandle::Poll() const {
   return result_->done;
 }
 
-absl::Status CollectiveHandle::Wait() const {
+Status CollectiveHandle::Wait() const {
   DT_CHECK(result_ != nullptr) << "this handle stands for no collective";
   constexpr std::chrono::milliseconds kRound(10);
   constexpr double kIdleSeconds = 0.1;  // as in communicators
@@ -170,8 +170,8 @@ int CollectiveHandle::last_joined() const {
   return result_->last_joined;
 }
 
-absl::Status WaitAll(std::span<const CollectiveHandle> handles) {
-  absl::Status first;
+Status WaitAll(std::span<const CollectiveHandle> handles) {
+  Status first;
   for (const CollectiveHandle& handle : handles) first.Update(handle.Wait());
   return first;
 }
@@ -270,11 +270,11 @@ CollectiveHandle Collectives::AllToAll(std::string_view name, const Tensor& tens
   return Submit(std::move(submitted));
 }
 
-absl::Status Collectives::Barrier() {
+Status Collectives::Barrier() {
   return Submit(Describe(CollectiveKind::kBarrier, "Barrier()", {})).Wait();
 }
 
-absl::StatusOr<int> Collectives::Join() {
+StatusOr<int> Collectives::Join() {
   const CollectiveHandle handle = Submit(Describe(CollectiveKind::kJoin, internal::kJoinName, {}));
   DT_RETURN_IF_ERROR(handle.Wait());
   return handle.last_joined();
@@ -300,15 +300,15 @@ std::vector<std::string> TextsOf(const CollectiveHandle& handle) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> Collectives::AllGatherBytes(std::string_view name,
-                                                                     std::string_view bytes) {
+StatusOr<std::vector<std::string>> Collectives::AllGatherBytes(std::string_view name,
+                                                               std::string_view bytes) {
   const CollectiveHandle handle = Submit(DescribeBytes(name, bytes));
   DT_RETURN_IF_ERROR(handle.Wait());
   return TextsOf(handle);
 }
 
-absl::StatusOr<std::string> Collectives::BroadcastBytes(std::string_view name,
-                                                        std::string_view bytes, int root) {
+StatusOr<std::string> Collectives::BroadcastBytes(std::string_view name, std::string_view bytes,
+                                                  int root) {
   // As a gather, the others do not need to know the length.
   auto submitted = DescribeBytes(name, rank_ == root ? bytes : std::string_view());
   SetRoot(root, size_, &submitted->request);

@@ -15,8 +15,8 @@
 // queue does nothing. Sums have the same bits in whatever order and company tensors travel, except
 // where ranks share several hosts: there small exchanges add in another order than large ones.
 //
-// The library's own trainers use GradientReducer (parallel/gradient_reducer.h) instead: their order
-// is known, so they negotiate nothing.
+// The library's own trainers use GradientReducer (distributed/gradient_reducer.h) instead: their
+// order is known, so they negotiate nothing.
 //
 // Statuses: UsageError (exit code 2) where a call cannot work on any rank, CommunicationError (6)
 // where ranks disagree, are late or gone. The length of a wait decides what late is, also where the
@@ -45,7 +45,7 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
-#include "dtrain/tensor/tensor.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain {
 
@@ -96,7 +96,7 @@ class CollectiveHandle {
   bool Poll() const;
   // Waits; the outcome. May be called again. Meanwhile heartbeats say that this rank waits for the
   // tensor, so that a late rank is named.
-  absl::Status Wait() const;
+  Status Wait() const;
   // After Wait() gave OK. Where the collective made it, memory that the tensor keeps alive.
   const Tensor& output() const;
   // Of an all-gather: rows of each rank. Of an all-to-all: rows received from each rank.
@@ -111,8 +111,8 @@ class CollectiveHandle {
 };
 
 // Waits for all of them; the first error in their order, if there is one.
-absl::Status WaitAll(std::span<const CollectiveHandle> handles);
-inline absl::Status WaitAll(std::initializer_list<CollectiveHandle> handles) {
+Status WaitAll(std::span<const CollectiveHandle> handles);
+inline Status WaitAll(std::initializer_list<CollectiveHandle> handles) {
   return WaitAll(std::span<const CollectiveHandle>(handles.begin(), handles.size()));
 }
 
@@ -156,17 +156,15 @@ class Collectives {
   CollectiveHandle AllToAll(std::string_view name, const Tensor& tensor,
                             std::span<const int64_t> splits = {});
   // Waits until every rank has entered or joined.
-  absl::Status Barrier();
+  Status Barrier();
   // This rank has no more data. Until all have joined, it adds nothing to the others' all-reduces
   // (which still divide averages by the number of all ranks); other collectives fail meanwhile.
   // Waits for the others; the rank that joined last.
-  absl::StatusOr<int> Join();
+  StatusOr<int> Join();
 
   // Small objects, as the bytes the caller makes of them. Blocking.
-  absl::StatusOr<std::string> BroadcastBytes(std::string_view name, std::string_view bytes,
-                                             int root = 0);
-  absl::StatusOr<std::vector<std::string>> AllGatherBytes(std::string_view name,
-                                                          std::string_view bytes);
+  StatusOr<std::string> BroadcastBytes(std::string_view name, std::string_view bytes, int root = 0);
+  StatusOr<std::vector<std::string>> AllGatherBytes(std::string_view name, std::string_view bytes);
 
   // For a rank that fails: everything pending here and elsewhere fails with the reason. Returns
   // when this rank's tensors are in use no more, so that they can be freed.

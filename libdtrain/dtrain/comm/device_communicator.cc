@@ -58,8 +58,8 @@ std::string MakeIds(const Communicator& comm, const NcclLibrary& nccl, NcclIds& 
 std::string Objection(const Communicator& comm, const Device& device, Hello& hello) {
   if (device.type == DeviceType::kCpu) return "it computes on the CPU";
   if (!comm.options().nccl) return "DTRAIN_NCCL=off";
-  const absl::StatusOr<const NcclLibrary*> nccl = NcclLibrary::Get();
-  if (!nccl.ok()) return std::string(MessageOf(nccl.status()));
+  const StatusOr<const NcclLibrary*> nccl = NcclLibrary::Get();
+  if (!nccl.ok()) return std::string(nccl.status().message());
   static_cast<void>((*nccl)->GetVersion(&hello.version));
   return MakeIds(comm, **nccl, hello.ids);
 }
@@ -100,7 +100,7 @@ std::string internal::NcclVersionName(int version) {
   return absl::StrFormat("%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
 }
 
-absl::StatusOr<std::string> NcclVersion() {
+StatusOr<std::string> NcclVersion() {
   DT_ASSIGN_OR_RETURN(const NcclLibrary* nccl, NcclLibrary::Get());
   int version = 0;
   static_cast<void>(nccl->GetVersion(&version));

@@ -80,7 +80,7 @@ std::unique_ptr<DeviceCommunicator> MakeDeviceCommunicator(Communicator& comm, c
                                                            std::string* why);
 
 // "2.28.9"; CommunicationError, which says what to do, where this process cannot load it.
-absl::StatusOr<std::string> NcclVersion();
+StatusOr<std::string> NcclVersion();
 
 }  // namespace dtrain
 

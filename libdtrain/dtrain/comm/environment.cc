@@ -24,6 +24,7 @@
 #include "absl/strings/str_split.h"
 #include "dtrain/base/cpu_isa.h"
 #include "dtrain/base/host.h"
+#include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/comm/internal/heartbeat.h"
@@ -124,7 +125,7 @@ class StartLimit {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Environment>> Environment::Create() {
+StatusOr<std::unique_ptr<Environment>> Environment::Create() {
   const GetEnv get_env = [](const char* name) -> const char* { return std::getenv(name); };
   std::unique_ptr<Environment> environment(new Environment);
   DT_ASSIGN_OR_RETURN(environment->launch_, DetectLaunch(get_env));
@@ -133,7 +134,7 @@ absl::StatusOr<std::unique_ptr<Environment>> Environment::Create() {
   environment->ChooseCores();
   if (environment->launch_.parallel) {
     DT_RETURN_IF_ERROR(environment->StartMpi(options.timeout_seconds));
-    const absl::StatusOr<CommunicatorOptions> shared = CommunicatorOptionsFrom(get_env);
+    const StatusOr<CommunicatorOptions> shared = CommunicatorOptionsFrom(get_env);
     // A folder may be on one host alone, and MPI_Finalize would wait for the other hosts' ranks.
     if (!shared.ok()) environment->owns_mpi_ = false;
     DT_RETURN_IF_ERROR(shared.status());
@@ -195,7 +196,7 @@ void Environment::ChooseThreadsAndIsa() {
   SetNumThreads(threads_);
 }
 
-absl::Status Environment::StartMpi(double timeout_seconds) {
+Status Environment::StartMpi(double timeout_seconds) {
   if (MpiHasEnded()) {
     return UsageError(
         "MPI has ended in this process and starts once: make one Environment and keep it");

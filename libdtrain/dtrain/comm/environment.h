@@ -3,7 +3,7 @@
 //
 //   DT_ASSIGN_OR_RETURN(const auto environment, Environment::Create());
 //   Communicator& comm = environment->World();
-//   ... on failure, on any rank:  Environment::Abort(ExitCodeOf(status));
+//   ... on failure, on any rank:  Environment::Abort(status.code());
 //
 // A process that neither mpirun nor srun started never calls MPI_Init and is a world of one rank.
 // Create() comes first in main(), before any thread is started: it moves the process back from the
@@ -34,7 +34,7 @@ class Heartbeat;
 class Environment {
  public:
   // UsageError for a launch that cannot work; CommunicationError where MPI fails.
-  static absl::StatusOr<std::unique_ptr<Environment>> Create();
+  static StatusOr<std::unique_ptr<Environment>> Create();
   // Finalises MPI, which waits for the other ranks; where one of them falls silent meanwhile, this
   // process ends with exit code 6. A failed rank calls Abort() instead.
   ~Environment();
@@ -56,7 +56,7 @@ class Environment {
  private:
   Environment() = default;
   // Ends the process with kCommunication where MPI takes longer.
-  absl::Status StartMpi(double timeout_seconds);
+  Status StartMpi(double timeout_seconds);
   void ChooseCores();
   // By what the ranks of this host share, and by what all ranks have.
   void ChooseThreadsAndIsa();

@@ -9,6 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "dtrain/base/internal/abseil_text.h"
 
 namespace dtrain {
 namespace {
@@ -22,7 +23,7 @@ int NumberOr(const GetEnv& get_env, const char* name, int otherwise) {
 }
 
 // Nested levels may be listed, "4,2": the first counts.
-absl::StatusOr<int> ThreadsFrom(const GetEnv& get_env) {
+StatusOr<int> ThreadsFrom(const GetEnv& get_env) {
   const char* const text = get_env("OMP_NUM_THREADS");
   if (text == nullptr || *text == '\0') return 0;
   const std::string_view first = std::string_view(text).substr(0, std::string_view(text).find(','));
@@ -34,7 +35,7 @@ absl::StatusOr<int> ThreadsFrom(const GetEnv& get_env) {
   return value;
 }
 
-absl::StatusOr<AllReduceAlgorithm> AlgorithmFrom(const GetEnv& get_env) {
+StatusOr<AllReduceAlgorithm> AlgorithmFrom(const GetEnv& get_env) {
   const char* const text = get_env("DTRAIN_ALLREDUCE");
   const std::string_view name = text == nullptr ? "auto" : text;
   if (name == "auto") return AllReduceAlgorithm::kAuto;
@@ -47,7 +48,7 @@ absl::StatusOr<AllReduceAlgorithm> AlgorithmFrom(const GetEnv& get_env) {
 
 }  // namespace
 
-absl::StatusOr<Launch> DetectLaunch(const GetEnv& get_env) {
+StatusOr<Launch> DetectLaunch(const GetEnv& get_env) {
   Launch launch;
   DT_ASSIGN_OR_RETURN(launch.threads, ThreadsFrom(get_env));
   // SLURM_NTASKS is also set for a batch script's own commands; these variables only by srun.
@@ -78,8 +79,8 @@ absl::StatusOr<Launch> DetectLaunch(const GetEnv& get_env) {
   return launch;
 }
 
-absl::Status CheckWorldSize(const Launch& launch, int mpi_size) {
-  if (launch.size == 0 || launch.size == mpi_size) return absl::OkStatus();
+Status CheckWorldSize(const Launch& launch, int mpi_size) {
+  if (launch.size == 0 || launch.size == mpi_size) return OkStatus();
   const std::string found = absl::StrFormat(
       "%s started %d ranks, but MPI found %d: ", launch.launcher, launch.size, mpi_size);
   return UsageError(found + (launch.launcher == "srun"
@@ -88,7 +89,7 @@ absl::Status CheckWorldSize(const Launch& launch, int mpi_size) {
                                    "of that library"));
 }
 
-absl::StatusOr<CommunicatorOptions> CommunicatorOptionsFrom(const GetEnv& get_env) {
+StatusOr<CommunicatorOptions> CommunicatorOptionsFrom(const GetEnv& get_env) {
   CommunicatorOptions options;
   if (const char* const text = get_env("DTRAIN_COMM_TIMEOUT"); text != nullptr) {
     double seconds = 0;

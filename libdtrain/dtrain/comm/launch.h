@@ -25,16 +25,16 @@ struct Launch {
 };
 
 // UsageError where tasks of srun would not find each other, or OMP_NUM_THREADS is no number.
-absl::StatusOr<Launch> DetectLaunch(const GetEnv& get_env);
+StatusOr<Launch> DetectLaunch(const GetEnv& get_env);
 
 // UsageError where the launcher announced another number of ranks than MPI found: the program was
 // built with another MPI library than the launcher's.
-absl::Status CheckWorldSize(const Launch& launch, int mpi_size);
+Status CheckWorldSize(const Launch& launch, int mpi_size);
 
 // The defaults, changed by DTRAIN_COMM_TIMEOUT (seconds, more than 0), DTRAIN_ALLREDUCE (auto,
 // flat, hierarchical or measure), DTRAIN_NCCL (auto or off) and DTRAIN_COMM_RECORD
 // (record_directory). Environment gives all ranks what the first has of them.
-absl::StatusOr<CommunicatorOptions> CommunicatorOptionsFrom(const GetEnv& get_env);
+StatusOr<CommunicatorOptions> CommunicatorOptionsFrom(const GetEnv& get_env);
 
 }  // namespace dtrain
 

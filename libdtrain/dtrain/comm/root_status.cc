@@ -3,14 +3,14 @@
 #include "dtrain/comm/root_status.h"
 
 #include "absl/strings/str_cat.h"
+#include "dtrain/base/internal/abseil_text.h"
 
 namespace dtrain {
 
-absl::Status ShareRootStatus(const absl::Status& status, std::string_view what,
-                             Communicator& comm) {
-  const int code = comm.AllReduceValue(static_cast<int32_t>(ExitCodeOf(status)), ReduceOp::kMax);
+Status ShareRootStatus(const Status& status, std::string_view what, Communicator& comm) {
+  const int code = comm.AllReduceValue(static_cast<int32_t>(status.code()), ReduceOp::kMax);
   if (code == 0 || !status.ok()) return status;
-  return ErrorOf(static_cast<ExitCode>(code),
+  return Status(static_cast<ExitCode>(code),
                  absl::StrCat("the root rank could not ", ToAbsl(what), "; its message says why"));
 }
 

@@ -15,7 +15,7 @@ namespace dtrain {
 // `what` is "prepare the data". So all ranks end together, with one exit code. Ranks but the root
 // give OK; where one does not, its own error ends it and the others say that it was the root's.
 // Collective.
-absl::Status ShareRootStatus(const absl::Status& status, std::string_view what, Communicator& comm);
+Status ShareRootStatus(const Status& status, std::string_view what, Communicator& comm);
 
 }  // namespace dtrain
 

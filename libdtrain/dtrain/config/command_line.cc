@@ -41,7 +41,7 @@ const Flag* FindFlag(std::string_view name) {
 }
 
 // With as many dashes as were typed.
-absl::Status UnknownFlag(std::string_view dashes, std::string_view name, std::string_view value) {
+Status UnknownFlag(std::string_view dashes, std::string_view name, std::string_view value) {
   // Users of other programs write configuration keys as flags.
   if (name.find('.') != std::string_view::npos) {
     return UsageError(absl::StrFormat("%s%s: unknown flag; keys have no dashes: %s=%s", dashes,
@@ -54,7 +54,7 @@ absl::Status UnknownFlag(std::string_view dashes, std::string_view name, std::st
                                     internal::Shorten(name), DidYouMean(name, names)));
 }
 
-absl::Status SetFormat(const std::string& value, CommandLine& line) {
+Status SetFormat(const std::string& value, CommandLine& line) {
   if (value.empty() || value == "full") {
     line.format = ConfigFormat::kFull;
   } else if (value == "minimal") {
@@ -65,10 +65,10 @@ absl::Status SetFormat(const std::string& value, CommandLine& line) {
     return UsageError(absl::StrFormat("--print_config is one of full, minimal, json, not \"%s\"",
                                       internal::Shorten(value)));
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status ApplyFlag(const Flag& flag, const std::string& value, CommandLine& line) {
+Status ApplyFlag(const Flag& flag, const std::string& value, CommandLine& line) {
   if (!flag.key.empty()) {
     line.sources.overrides.push_back(absl::StrFormat("%s=%s", flag.key, value));
   } else if (flag.name == "config") {
@@ -83,7 +83,7 @@ absl::Status ApplyFlag(const Flag& flag, const std::string& value, CommandLine& 
   } else {
     line.action = flag.name == "version" ? Action::kVersion : Action::kHelp;
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // Neither a flag nor a key's value.
@@ -93,7 +93,7 @@ bool IsWord(const std::string& argument) {
 
 }  // namespace
 
-absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments) {
+StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments) {
   CommandLine line;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];

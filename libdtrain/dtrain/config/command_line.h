@@ -24,7 +24,7 @@ struct CommandLine {
 // `arguments` without the program's name. Flags are --name=value or --name value; a few are short
 // for keys (--run_dir is run.run_dir) and take their place among the overrides. UsageError for
 // unknown flags, with the nearest one.
-absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments);
+StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments);
 
 struct CommandHelp {
   std::string_view name, summary;

@@ -78,7 +78,7 @@ struct FileCloser {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
+StatusOr<std::string> ReadWholeFile(const std::string& path) {
   const std::unique_ptr<std::FILE, FileCloser> file(std::fopen(path.c_str(), "rb"));
   std::string text;
   bool ok = file != nullptr;
@@ -105,11 +105,11 @@ struct Assignment {
   bool append = false;
 };
 
-absl::Status OverrideError(const Assignment& assignment, std::string_view why) {
+Status OverrideError(const Assignment& assignment, std::string_view why) {
   return UsageError(absl::StrFormat("%s: %s", internal::Shorten(assignment.text), why));
 }
 
-absl::StatusOr<Assignment> SplitAssignment(std::string_view text) {
+StatusOr<Assignment> SplitAssignment(std::string_view text) {
   Assignment assignment{.text = text};
   const size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0) {
@@ -128,7 +128,7 @@ struct Target {
   const FieldDescriptor* field = nullptr;
 };
 
-absl::StatusOr<Target> FindTarget(const Assignment& assignment, Message& config) {
+StatusOr<Target> FindTarget(const Assignment& assignment, Message& config) {
   Target target{.message = &config};
   std::string_view rest = assignment.key;
   for (;;) {
@@ -170,22 +170,22 @@ std::vector<std::string> ConfigKeys(const Descriptor& type) {
   return keys;
 }
 
-absl::Status MergeConfigText(std::string_view text, const std::string& name,
-                             const std::string& directory, Message& config) {
+Status MergeConfigText(std::string_view text, const std::string& name, const std::string& directory,
+                       Message& config) {
   const std::unique_ptr<Message> parsed(config.New());
   DT_RETURN_IF_ERROR(internal::ParseTextFormat(text, name, *parsed));
   ResolvePaths(std::filesystem::absolute(directory.empty() ? "." : directory), *parsed);
   ClearReplacedLists(*parsed, config);
   config.MergeFrom(*parsed);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status MergeConfigFile(const std::string& path, Message& config) {
+Status MergeConfigFile(const std::string& path, Message& config) {
   DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
   return MergeConfigText(text, path, std::filesystem::path(path).parent_path(), config);
 }
 
-absl::Status ApplyOverride(std::string_view text, Message& config) {
+Status ApplyOverride(std::string_view text, Message& config) {
   DT_ASSIGN_OR_RETURN(const Assignment assignment, SplitAssignment(text));
   // Only a whole assignment may change the configuration: work on a copy.
   const std::unique_ptr<Message> changed(config.New());
@@ -200,17 +200,17 @@ absl::Status ApplyOverride(std::string_view text, Message& config) {
       field.is_repeated() ? internal::SplitList(assignment.value)
                           : std::vector<std::string>{internal::Unquote(assignment.value)};
   for (const std::string& value : values) {
-    const absl::Status status =
+    const Status status =
         internal::SetField(field, value, std::filesystem::current_path(), *target.message);
     if (!status.ok()) {
-      return OverrideError(assignment, absl::StrFormat("%s %s", assignment.key, MessageOf(status)));
+      return OverrideError(assignment, absl::StrFormat("%s %s", assignment.key, status.message()));
     }
   }
   config.GetReflection()->Swap(&config, changed.get());
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status LoadConfig(const ConfigSources& sources, Message& config) {
+Status LoadConfig(const ConfigSources& sources, Message& config) {
   for (const std::string& file : sources.files) {
     if (file.empty()) return UsageError("--config is empty; it is a file");
     DT_RETURN_IF_ERROR(MergeConfigFile(file, config));

@@ -34,18 +34,18 @@ struct ConfigSources {
 };
 
 // All of it: files, overrides, SettleDefaults(), then CheckRules().
-absl::Status LoadConfig(const ConfigSources& sources, google::protobuf::Message& config);
+Status LoadConfig(const ConfigSources& sources, google::protobuf::Message& config);
 
 // Merges one textproto file.
-absl::Status MergeConfigFile(const std::string& path, google::protobuf::Message& config);
+Status MergeConfigFile(const std::string& path, google::protobuf::Message& config);
 
 // The same from memory. `name` stands in messages; relative paths are below `directory`.
-absl::Status MergeConfigText(std::string_view text, const std::string& name,
-                             const std::string& directory, google::protobuf::Message& config);
+Status MergeConfigText(std::string_view text, const std::string& name, const std::string& directory,
+                       google::protobuf::Message& config);
 
 // Applies one "key.path=value". Strings need no quotes; enums go by name; a list takes values
 // between commas and `+=` appends to it.
-absl::Status ApplyOverride(std::string_view assignment, google::protobuf::Message& config);
+Status ApplyOverride(std::string_view assignment, google::protobuf::Message& config);
 
 // Sets to 0 what is not set where rules.proto's zero_with says so: a run that is given
 // trainer.max_steps does not end at the default of trainer.max_epochs, nor one that is started with
@@ -53,7 +53,7 @@ absl::Status ApplyOverride(std::string_view assignment, google::protobuf::Messag
 void SettleDefaults(google::protobuf::Message& config);
 
 // Checks the ranges, periods and durations that rules.proto states beside the fields.
-absl::Status CheckRules(const google::protobuf::Message& config);
+Status CheckRules(const google::protobuf::Message& config);
 
 enum class ConfigFormat {
   kFull,     // textproto, every field but those that rules.proto's unset_differs leaves unset
@@ -69,8 +69,8 @@ std::string PrintConfig(const google::protobuf::Message& config, ConfigFormat fo
 // Every field of the section `key` ("" is all, "model" one, "model.dropout" a single field) with
 // its default, range, unit and comment. Where `defaults` has a field set, that is the default.
 // UsageError where there is no such key.
-absl::StatusOr<std::string> DescribeConfig(const google::protobuf::Message& defaults,
-                                           std::string_view key);
+StatusOr<std::string> DescribeConfig(const google::protobuf::Message& defaults,
+                                     std::string_view key);
 
 // The default of the field `key`, or what `defaults` has there, as text: "8000", "[]", "\"\"".
 // There must be such a field.

@@ -196,7 +196,7 @@ std::string DefaultText(const Message& defaults, std::string_view key) {
   return DefaultText(defaults.GetReflection()->GetMessage(defaults, field), key.substr(dot + 1));
 }
 
-absl::StatusOr<std::string> DescribeConfig(const Message& defaults, std::string_view key) {
+StatusOr<std::string> DescribeConfig(const Message& defaults, std::string_view key) {
   const Comments comments;
   while (key.size() > 1 && key.ends_with('.')) key.remove_suffix(1);
   const Descriptor& type = *defaults.GetDescriptor();

@@ -9,9 +9,9 @@
 #include "absl/strings/str_join.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/period.h"
+#include "dtrain/base/utf8.h"
 #include "dtrain/config/config.h"
 #include "dtrain/config/internal/config_fields.h"
-#include "dtrain/data/utf8.h"
 #include "dtrain/rules.pb.h"
 
 namespace dtrain {
@@ -42,7 +42,7 @@ std::optional<double> NumberOf(const Message& message, const FieldDescriptor& fi
   }
 }
 
-absl::Status CheckNumber(const proto::Rules& rules, const std::string& key, double value) {
+Status CheckNumber(const proto::Rules& rules, const std::string& key, double value) {
   std::string wanted;
   bool bad = false;
   const auto limit = [&](bool present, bool holds, std::string_view words, double bound) {
@@ -58,31 +58,29 @@ absl::Status CheckNumber(const proto::Rules& rules, const std::string& key, doub
   limit(rules.has_max(), value <= rules.max() || value == as_float(rules.max()), "at most",
         rules.max());
   limit(rules.has_below(), value < rules.below(), "below", rules.below());
-  if (!bad) return absl::OkStatus();
+  if (!bad) return OkStatus();
   return UsageError(absl::StrFormat("%s is %.9g; it must be %s", key, value, wanted));
 }
 
-absl::Status CheckText(const proto::Rules& rules, const std::string& key,
-                       const std::string& value) {
+Status CheckText(const proto::Rules& rules, const std::string& key, const std::string& value) {
   if (rules.period()) return Annotate(ParsePeriod(value).status(), key);
   if (rules.duration()) return Annotate(ParseDuration(value).status(), key);
   if (rules.path_unless_size() > 0 && value.empty()) {
     return UsageError(absl::StrFormat("%s is empty; it must be %s or a path", key,
                                       absl::StrJoin(rules.path_unless(), ", ")));
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // Paths are the file system's bytes; other text is printed, exported and compared as UTF-8.
-absl::Status CheckEncoding(const FieldDescriptor& field, const std::string& key,
-                           const std::string& value) {
-  if (internal::IsPath(field) || IsValidUtf8(value)) return absl::OkStatus();
+Status CheckEncoding(const FieldDescriptor& field, const std::string& key,
+                     const std::string& value) {
+  if (internal::IsPath(field) || IsValidUtf8(value)) return OkStatus();
   return UsageError(key + " is not UTF-8");
 }
 
-absl::Status CheckList(const Message& message, const FieldDescriptor& field,
-                       const std::string& key) {
-  if (field.cpp_type() != FieldDescriptor::CPPTYPE_STRING) return absl::OkStatus();
+Status CheckList(const Message& message, const FieldDescriptor& field, const std::string& key) {
+  if (field.cpp_type() != FieldDescriptor::CPPTYPE_STRING) return OkStatus();
   const Reflection& reflection = *message.GetReflection();
   for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
     const std::string value = reflection.GetRepeatedString(message, &field, i);
@@ -91,10 +89,10 @@ absl::Status CheckList(const Message& message, const FieldDescriptor& field,
       return UsageError(absl::StrFormat("%s: item %d is empty", key, i + 1));
     }
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status CheckMessage(const Message& message, const std::string& prefix) {
+Status CheckMessage(const Message& message, const std::string& prefix) {
   const Reflection& reflection = *message.GetReflection();
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor& field = *message.GetDescriptor()->field(i);
@@ -116,7 +114,7 @@ absl::Status CheckMessage(const Message& message, const std::string& prefix) {
       DT_RETURN_IF_ERROR(CheckText(rules, key, value));
     }
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace
@@ -141,6 +139,6 @@ void SettleDefaults(Message& config) {
   }
 }
 
-absl::Status CheckRules(const Message& config) { return CheckMessage(config, ""); }
+Status CheckRules(const Message& config) { return CheckMessage(config, ""); }
 
 }  // namespace dtrain

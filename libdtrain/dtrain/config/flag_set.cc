@@ -77,7 +77,7 @@ const FlagSet::Flag* FlagSet::Find(std::string_view name) const {
   return nullptr;
 }
 
-absl::Status FlagSet::Unknown(const std::string& argument) const {
+Status FlagSet::Unknown(const std::string& argument) const {
   const std::string typed = argument.substr(0, argument.find('='));
   const std::string name = typed.substr(typed.starts_with("--") ? 2 : 1);
   std::vector<std::string> names = {"help"};
@@ -86,7 +86,7 @@ absl::Status FlagSet::Unknown(const std::string& argument) const {
                                     DidYouMean(name, names)));
 }
 
-absl::StatusOr<std::vector<std::string>> FlagSet::Parse(int argc, char** argv) {
+StatusOr<std::vector<std::string>> FlagSet::Parse(int argc, char** argv) {
   std::vector<std::string> positional;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -128,9 +128,9 @@ absl::StatusOr<std::vector<std::string>> FlagSet::Parse(int argc, char** argv) {
   return positional;
 }
 
-absl::Status FlagSet::ParseAll(int argc, char** argv) {
+Status FlagSet::ParseAll(int argc, char** argv) {
   DT_ASSIGN_OR_RETURN(const std::vector<std::string> positional, Parse(argc, argv));
-  if (positional.empty()) return absl::OkStatus();
+  if (positional.empty()) return OkStatus();
   return UsageError(absl::StrFormat("unexpected argument \"%s\" (see --help)",
                                     internal::Shorten(positional.front())));
 }

@@ -35,9 +35,9 @@ class FlagSet {
 
   // Sets the variables and returns the other arguments. argv[0] is the command. UsageError names
   // the flag, its type and the value, or the nearest flags.
-  absl::StatusOr<std::vector<std::string>> Parse(int argc, char** argv);
+  StatusOr<std::vector<std::string>> Parse(int argc, char** argv);
   // The same for commands without other arguments.
-  absl::Status ParseAll(int argc, char** argv);
+  Status ParseAll(int argc, char** argv);
 
   // Whether --help or -h was among the arguments.
   bool help_wanted() const { return help_wanted_; }
@@ -53,7 +53,7 @@ class FlagSet {
   };
 
   const Flag* Find(std::string_view name) const;
-  absl::Status Unknown(const std::string& argument) const;
+  Status Unknown(const std::string& argument) const;
 
   std::string usage_;
   std::string summary_;

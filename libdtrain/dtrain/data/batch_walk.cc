@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/internal/abseil_text.h"
 
 namespace dtrain {
 namespace {
@@ -98,8 +99,8 @@ int64_t CountUpdates(const SampleLengths& lengths, const BatchOptions& options,
   return updates;
 }
 
-absl::Status CheckWalk(std::string_view path, std::string_view samples_name, int64_t num_samples,
-                       const RankShare& share, const DataPosition& start) {
+Status CheckWalk(std::string_view path, std::string_view samples_name, int64_t num_samples,
+                 const RankShare& share, const DataPosition& start) {
   if (num_samples < share.num_ranks) {
     return DataError(
         absl::StrFormat("%s: %d %s for %d ranks; start fewer ranks or prepare more data",
@@ -111,7 +112,7 @@ absl::Status CheckWalk(std::string_view path, std::string_view samples_name, int
         "anew since the checkpoint?",
         ToAbsl(path), start.sample, start.epoch, num_samples, ToAbsl(samples_name)));
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace dtrain

@@ -64,8 +64,8 @@ int64_t CountUpdates(const SampleLengths& lengths, const BatchOptions& options,
 
 // DataError when there are fewer samples than ranks, or `start` lies beyond them. `path` and
 // `samples_name` ("sentence pairs") are for the message.
-absl::Status CheckWalk(std::string_view path, std::string_view samples_name, int64_t num_samples,
-                       const RankShare& share, const DataPosition& start);
+Status CheckWalk(std::string_view path, std::string_view samples_name, int64_t num_samples,
+                 const RankShare& share, const DataPosition& start);
 
 }  // namespace dtrain
 

@@ -12,9 +12,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/internal/abseil_text.h"
+#include "dtrain/base/utf8.h"
 #include "dtrain/data/internal/byte_source.h"
 #include "dtrain/data/internal/record_parsers.h"
-#include "dtrain/data/utf8.h"
 
 namespace dtrain {
 namespace {
@@ -34,7 +35,7 @@ std::optional<int32_t> ColumnNumber(std::string_view name) {
   return number;
 }
 
-absl::StatusOr<RecordFormat> FormatOfName(const std::string& path) {
+StatusOr<RecordFormat> FormatOfName(const std::string& path) {
   const std::string lower = absl::AsciiStrToLower(path);
   std::string_view name = lower;
   for (const std::string_view packed : {".gz", ".zst"}) {
@@ -97,9 +98,9 @@ struct DelimitedReader::State {
   bool is_json() const { return options.format == RecordFormat::kJsonl; }
 
   // Appends bytes until the buffer holds `size`, or the source ends.
-  absl::Status Fill(std::vector<char>& buffer, int64_t size) {
+  Status Fill(std::vector<char>& buffer, int64_t size) {
     auto used = static_cast<int64_t>(buffer.size());
-    if (used >= size || source_ended) return absl::OkStatus();
+    if (used >= size || source_ended) return OkStatus();
     buffer.resize(static_cast<size_t>(size));
     while (used < size) {
       DT_ASSIGN_OR_RETURN(const int64_t n, source->Read(buffer.data() + used, size - used));
@@ -110,7 +111,7 @@ struct DelimitedReader::State {
       used += n;
     }
     buffer.resize(static_cast<size_t>(used));
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   bool Parse(const RecordWindow& window) {
@@ -245,7 +246,7 @@ struct DelimitedReader::State {
   }
 
   // Fills a block that holds at most `max_rows`.
-  absl::StatusOr<bool> NextRows(int64_t max_rows, RecordBlock& block) {
+  StatusOr<bool> NextRows(int64_t max_rows, RecordBlock& block) {
     block.rows_.clear();
     block.fields_.clear();
     block.columns_ = static_cast<int64_t>(selection.size());
@@ -269,7 +270,7 @@ struct DelimitedReader::State {
     }
   }
 
-  absl::Status ReadStart() {
+  Status ReadStart() {
     DT_RETURN_IF_ERROR(Fill(carry, std::clamp<int64_t>(options.block_bytes, 3, 64 << 10)));
     const std::string_view start(carry.data(), std::min<size_t>(carry.size(), 3));
     if (start == "\xEF\xBB\xBF") {
@@ -278,11 +279,11 @@ struct DelimitedReader::State {
       return DataError(path + ": is UTF-16; convert it with iconv -f UTF-16 -t UTF-8");
     }
     if (carry.empty()) return DataError(path + ": is empty");
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   // Takes the first record for the names of the columns.
-  absl::Status ReadHeader() {
+  Status ReadHeader() {
     RecordBlock block;
     DT_ASSIGN_OR_RETURN(const bool more, NextRows(1, block));
     if (!more) return DataError(path + ": is empty: it has not even a header");
@@ -299,10 +300,10 @@ struct DelimitedReader::State {
       }
     }
     row = 0;
-    return absl::OkStatus();
+    return OkStatus();
   }
 
-  absl::Status Select() {
+  Status Select() {
     for (const WantedColumn& column : options.columns) {
       int32_t index = kAbsent;
       if (is_json()) {
@@ -325,7 +326,7 @@ struct DelimitedReader::State {
       }
       selection.push_back(index);
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   bool IsInHeader(int32_t number) const {
@@ -393,8 +394,8 @@ DelimitedReader::~DelimitedReader() = default;
 const std::string& DelimitedReader::path() const { return state_->path; }
 const std::vector<std::string>& DelimitedReader::header() const { return state_->header; }
 
-absl::StatusOr<DelimitedReader> DelimitedReader::Open(const std::string& path,
-                                                      const DelimitedOptions& options) {
+StatusOr<DelimitedReader> DelimitedReader::Open(const std::string& path,
+                                                const DelimitedOptions& options) {
   DT_CHECK_GT(options.max_record_bytes, 0);
   DT_CHECK_GT(options.block_bytes, 0);
   auto state = std::make_unique<State>();
@@ -416,7 +417,7 @@ absl::StatusOr<DelimitedReader> DelimitedReader::Open(const std::string& path,
   return DelimitedReader(std::move(state));
 }
 
-absl::StatusOr<bool> DelimitedReader::NextBlock(RecordBlock& block) {
+StatusOr<bool> DelimitedReader::NextBlock(RecordBlock& block) {
   // Rows of blank lines that had to wait are no more at once than the shortest rows of a block.
   return state_->NextRows(std::max<int64_t>(state_->options.block_bytes / 2, 1), block);
 }

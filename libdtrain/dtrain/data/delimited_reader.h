@@ -103,15 +103,14 @@ class DelimitedReader {
  public:
   // Reads the header. DataError when the file is missing, unreadable, empty or UTF-16, of a format
   // that its name does not tell, or lacks a required column (the message lists what it has).
-  static absl::StatusOr<DelimitedReader> Open(const std::string& path,
-                                              const DelimitedOptions& options);
+  static StatusOr<DelimitedReader> Open(const std::string& path, const DelimitedOptions& options);
   DelimitedReader(DelimitedReader&&) noexcept;
   DelimitedReader& operator=(DelimitedReader&&) noexcept;
   ~DelimitedReader();
 
   // Fills `block` with the next rows, those with problems included; false at the end. DataError for
   // damaged compression.
-  absl::StatusOr<bool> NextBlock(RecordBlock& block);
+  StatusOr<bool> NextBlock(RecordBlock& block);
 
   const std::string& path() const;
   // Names of the file's columns; none without a header, and for JSON.

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "dtrain/tensor/sequences.h"
+#include "dtrain/device/sequences.h"
 
 namespace dtrain {
 

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/utf8.h"
 #include "dtrain/data/internal/byte_source.h"
-#include "dtrain/data/utf8.h"
 
 namespace dtrain {
 namespace {
@@ -51,7 +51,7 @@ struct TextReader::State {
   int64_t line_number = 0;
 
   // Adds bytes behind the unread ones, making room for them first.
-  absl::Status Fill() {
+  Status Fill() {
     if (begin > 0) {
       std::memmove(buffer.data(), buffer.data() + begin, static_cast<size_t>(end - begin));
       end -= begin;
@@ -63,20 +63,20 @@ struct TextReader::State {
                                                       static_cast<int64_t>(buffer.size()) - end));
     end += n;
     at_end = n == 0;
-    return absl::OkStatus();
+    return OkStatus();
   }
 
   // Skips what is left of a line that is too long, newline included.
-  absl::Status SkipLine() {
+  Status SkipLine() {
     for (;;) {
       const char* const from = buffer.data() + scanned;
       const void* newline = std::memchr(from, '\n', static_cast<size_t>(end - scanned));
       if (newline != nullptr) {
         begin = scanned = static_cast<const char*>(newline) - buffer.data() + 1;
-        return absl::OkStatus();
+        return OkStatus();
       }
       begin = scanned = end;
-      if (at_end) return absl::OkStatus();
+      if (at_end) return OkStatus();
       DT_RETURN_IF_ERROR(Fill());
     }
   }
@@ -84,7 +84,7 @@ struct TextReader::State {
   // Finds the next line as [begin, *line_end), newline left out; false at the end of the file.
   // Lines longer than the limit come back with *too_long set. Their rest is skipped by the next
   // call, if there is one: it may have no end.
-  absl::StatusOr<bool> FindLine(std::string_view* text, bool* too_long) {
+  StatusOr<bool> FindLine(std::string_view* text, bool* too_long) {
     *too_long = false;
     if (in_long_line) DT_RETURN_IF_ERROR(SkipLine());
     in_long_line = false;
@@ -116,7 +116,7 @@ struct TextReader::State {
     }
   }
 
-  absl::Status ReadByteOrderMark() {
+  Status ReadByteOrderMark() {
     // A line that has ended is one of text: who types it is not waited for longer.
     while (end < 3 && !at_end &&
            std::memchr(buffer.data(), '\n', static_cast<size_t>(end)) == nullptr) {
@@ -128,7 +128,7 @@ struct TextReader::State {
     } else if (start.substr(0, 2) == "\xFF\xFE" || start.substr(0, 2) == "\xFE\xFF") {
       return DataError(path + ": is UTF-16; convert it with iconv -f UTF-16 -t UTF-8");
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
 };
 
@@ -139,19 +139,18 @@ TextReader::~TextReader() = default;
 
 const std::string& TextReader::path() const { return state_->path; }
 
-absl::StatusOr<TextReader> TextReader::Open(const std::string& path, TextReaderOptions options) {
+StatusOr<TextReader> TextReader::Open(const std::string& path, TextReaderOptions options) {
   return Read(path, internal::OpenByteSource(path), options);
 }
 
-absl::StatusOr<TextReader> TextReader::OpenInput(const std::string& path,
-                                                 TextReaderOptions options) {
+StatusOr<TextReader> TextReader::OpenInput(const std::string& path, TextReaderOptions options) {
   if (path != "-") return Open(path, options);
   return Read("the standard input", internal::StandardInput(), options);
 }
 
-absl::StatusOr<TextReader> TextReader::Read(
-    const std::string& path, absl::StatusOr<std::unique_ptr<internal::ByteSource>> source,
-    const TextReaderOptions& options) {
+StatusOr<TextReader> TextReader::Read(const std::string& path,
+                                      StatusOr<std::unique_ptr<internal::ByteSource>> source,
+                                      const TextReaderOptions& options) {
   DT_CHECK_GT(options.max_line_bytes, 0);
   DT_RETURN_IF_ERROR(source.status());
   auto state = std::make_unique<State>();
@@ -163,7 +162,7 @@ absl::StatusOr<TextReader> TextReader::Read(
   return TextReader(std::move(state));
 }
 
-absl::StatusOr<bool> TextReader::Next(TextLine& line) {
+StatusOr<bool> TextReader::Next(TextLine& line) {
   State& s = *state_;
   line = {};
   bool too_long = false;
@@ -183,7 +182,7 @@ absl::StatusOr<bool> TextReader::Next(TextLine& line) {
   return DataError(message);
 }
 
-absl::StatusOr<int64_t> TextReader::CountToEnd() {
+StatusOr<int64_t> TextReader::CountToEnd() {
   std::string_view text;
   bool too_long = false;
   for (;;) {
@@ -193,21 +192,21 @@ absl::StatusOr<int64_t> TextReader::CountToEnd() {
   }
 }
 
-absl::StatusOr<ParallelTextReader> ParallelTextReader::Open(const std::string& source_path,
-                                                            const std::string& target_path,
-                                                            TextReaderOptions options) {
+StatusOr<ParallelTextReader> ParallelTextReader::Open(const std::string& source_path,
+                                                      const std::string& target_path,
+                                                      TextReaderOptions options) {
   DT_ASSIGN_OR_RETURN(TextReader source, TextReader::Open(source_path, options));
   DT_ASSIGN_OR_RETURN(TextReader target, TextReader::Open(target_path, options));
   return ParallelTextReader(std::move(source), std::make_unique<TextReader>(std::move(target)));
 }
 
-absl::StatusOr<ParallelTextReader> ParallelTextReader::OpenTsv(const std::string& path,
-                                                               TextReaderOptions options) {
+StatusOr<ParallelTextReader> ParallelTextReader::OpenTsv(const std::string& path,
+                                                         TextReaderOptions options) {
   DT_ASSIGN_OR_RETURN(TextReader source, TextReader::Open(path, options));
   return ParallelTextReader(std::move(source), nullptr);
 }
 
-absl::StatusOr<bool> ParallelTextReader::Next(TextPair& pair) {
+StatusOr<bool> ParallelTextReader::Next(TextPair& pair) {
   if (target_ == nullptr) return NextOfTsv(pair);
   pair = {};
   TextLine source;
@@ -226,7 +225,7 @@ absl::StatusOr<bool> ParallelTextReader::Next(TextPair& pair) {
   return true;
 }
 
-absl::StatusOr<bool> ParallelTextReader::NextOfTsv(TextPair& pair) {
+StatusOr<bool> ParallelTextReader::NextOfTsv(TextPair& pair) {
   pair = {};
   TextLine line;
   DT_ASSIGN_OR_RETURN(const bool more, source_.Next(line));
@@ -249,7 +248,7 @@ absl::StatusOr<bool> ParallelTextReader::NextOfTsv(TextPair& pair) {
   return true;
 }
 
-absl::Status ParallelTextReader::UnequalCounts(bool source_ended, int64_t common) {
+Status ParallelTextReader::UnequalCounts(bool source_ended, int64_t common) {
   DT_ASSIGN_OR_RETURN(const int64_t longer,
                       source_ended ? target_->CountToEnd() : source_.CountToEnd());
   return DataError(absl::StrFormat(

@@ -50,27 +50,26 @@ struct TextReaderOptions {
 class TextReader {
  public:
   // DataError when the file is missing, unreadable, a directory, or UTF-16.
-  static absl::StatusOr<TextReader> Open(const std::string& path, TextReaderOptions options = {});
+  static StatusOr<TextReader> Open(const std::string& path, TextReaderOptions options = {});
   // Likewise, but "-" is the standard input from where it stands. Once per process.
-  static absl::StatusOr<TextReader> OpenInput(const std::string& path,
-                                              TextReaderOptions options = {});
+  static StatusOr<TextReader> OpenInput(const std::string& path, TextReaderOptions options = {});
   TextReader(TextReader&&) noexcept;
   TextReader& operator=(TextReader&&) noexcept;
   ~TextReader();
 
   // Reads one line; false at the end of the file. DataError for damaged compression.
-  absl::StatusOr<bool> Next(TextLine& line);
+  StatusOr<bool> Next(TextLine& line);
   // Reads to the end and returns the number of lines of the whole file.
-  absl::StatusOr<int64_t> CountToEnd();
+  StatusOr<int64_t> CountToEnd();
 
   const std::string& path() const;
 
  private:
   struct State;
   explicit TextReader(std::unique_ptr<State> state);
-  static absl::StatusOr<TextReader> Read(
-      const std::string& path, absl::StatusOr<std::unique_ptr<internal::ByteSource>> source,
-      const TextReaderOptions& options);
+  static StatusOr<TextReader> Read(const std::string& path,
+                                   StatusOr<std::unique_ptr<internal::ByteSource>> source,
+                                   const TextReaderOptions& options);
   std::unique_ptr<State> state_;
 };
 
@@ -86,16 +85,16 @@ struct TextPair {
 // Two files aligned line by line, or one file with both sides.
 class ParallelTextReader {
  public:
-  static absl::StatusOr<ParallelTextReader> Open(const std::string& source_path,
-                                                 const std::string& target_path,
-                                                 TextReaderOptions options = {});
+  static StatusOr<ParallelTextReader> Open(const std::string& source_path,
+                                           const std::string& target_path,
+                                           TextReaderOptions options = {});
   // Lines "source<tab>target"; further columns are ignored, and counted. A line without a tab is a
   // DataError.
-  static absl::StatusOr<ParallelTextReader> OpenTsv(const std::string& path,
-                                                    TextReaderOptions options = {});
+  static StatusOr<ParallelTextReader> OpenTsv(const std::string& path,
+                                              TextReaderOptions options = {});
 
   // Reads one pair; false at the end. DataError naming both counts when one file has more lines.
-  absl::StatusOr<bool> Next(TextPair& pair);
+  StatusOr<bool> Next(TextPair& pair);
 
   // Lines of a TSV so far that had more than two columns.
   int64_t lines_with_more_columns() const { return lines_with_more_columns_; }
@@ -106,8 +105,8 @@ class ParallelTextReader {
  private:
   ParallelTextReader(TextReader source, std::unique_ptr<TextReader> target)
       : source_(std::move(source)), target_(std::move(target)) {}
-  absl::StatusOr<bool> NextOfTsv(TextPair& pair);
-  absl::Status UnequalCounts(bool source_ended, int64_t common);
+  StatusOr<bool> NextOfTsv(TextPair& pair);
+  Status UnequalCounts(bool source_ended, int64_t common);
 
   TextReader source_;
   std::unique_ptr<TextReader> target_;  // null: source_ is a TSV

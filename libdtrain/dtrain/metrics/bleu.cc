@@ -258,9 +258,9 @@ std::string Tokenize13a(std::string_view line) {
   return out;
 }
 
-absl::StatusOr<BleuStatistics> CountBleu(std::span<const std::string> hypotheses,
-                                         std::span<const std::vector<std::string>> references,
-                                         const BleuOptions& options) {
+StatusOr<BleuStatistics> CountBleu(std::span<const std::string> hypotheses,
+                                   std::span<const std::vector<std::string>> references,
+                                   const BleuOptions& options) {
   if (hypotheses.empty()) return DataError("BLEU: there is no hypothesis line to score");
   if (references.empty()) return DataError("BLEU: there is no reference to score against");
   for (size_t r = 0; r < references.size(); ++r) {
@@ -316,16 +316,16 @@ BleuScore ComputeBleu(const BleuStatistics& statistics, const BleuOptions& optio
   return bleu;
 }
 
-absl::StatusOr<BleuScore> CorpusBleu(std::span<const std::string> hypotheses,
-                                     std::span<const std::vector<std::string>> references,
-                                     const BleuOptions& options) {
+StatusOr<BleuScore> CorpusBleu(std::span<const std::string> hypotheses,
+                               std::span<const std::vector<std::string>> references,
+                               const BleuOptions& options) {
   DT_ASSIGN_OR_RETURN(const BleuStatistics statistics, CountBleu(hypotheses, references, options));
   return ComputeBleu(statistics, options);
 }
 
-absl::StatusOr<BleuScore> CorpusBleu(std::span<const std::string> hypotheses,
-                                     const std::vector<std::string>& reference,
-                                     const BleuOptions& options) {
+StatusOr<BleuScore> CorpusBleu(std::span<const std::string> hypotheses,
+                               const std::vector<std::string>& reference,
+                               const BleuOptions& options) {
   return CorpusBleu(hypotheses, std::span(&reference, 1), options);
 }
 

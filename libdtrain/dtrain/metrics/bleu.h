@@ -63,20 +63,20 @@ std::string Tokenize13a(std::string_view line);
 
 // Statistics of hypotheses[i] against references[r][i], tokenized by 13a, on the thread pool.
 // Error (exit code 3): no line, no reference, or sets of unequal length.
-absl::StatusOr<BleuStatistics> CountBleu(std::span<const std::string> hypotheses,
-                                         std::span<const std::vector<std::string>> references,
-                                         const BleuOptions& options = {});
+StatusOr<BleuStatistics> CountBleu(std::span<const std::string> hypotheses,
+                                   std::span<const std::vector<std::string>> references,
+                                   const BleuOptions& options = {});
 
 // BLEU with smoothing "exp".
 BleuScore ComputeBleu(const BleuStatistics& statistics, const BleuOptions& options = {});
 
-absl::StatusOr<BleuScore> CorpusBleu(std::span<const std::string> hypotheses,
-                                     std::span<const std::vector<std::string>> references,
-                                     const BleuOptions& options = {});
+StatusOr<BleuScore> CorpusBleu(std::span<const std::string> hypotheses,
+                               std::span<const std::vector<std::string>> references,
+                               const BleuOptions& options = {});
 // One reference set.
-absl::StatusOr<BleuScore> CorpusBleu(std::span<const std::string> hypotheses,
-                                     const std::vector<std::string>& reference,
-                                     const BleuOptions& options = {});
+StatusOr<BleuScore> CorpusBleu(std::span<const std::string> hypotheses,
+                               const std::vector<std::string>& reference,
+                               const BleuOptions& options = {});
 
 // Effective order, as sacrebleu.sentence_bleu().
 BleuScore SentenceBleu(std::string_view hypothesis, std::string_view reference,

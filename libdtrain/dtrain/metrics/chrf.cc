@@ -69,9 +69,9 @@ ChrfStatistics& ChrfStatistics::operator+=(const ChrfStatistics& other) {
   return *this;
 }
 
-absl::StatusOr<ChrfStatistics> CountChrf(std::span<const std::string> hypotheses,
-                                         std::span<const std::vector<std::string>> references,
-                                         const ChrfOptions& options) {
+StatusOr<ChrfStatistics> CountChrf(std::span<const std::string> hypotheses,
+                                   std::span<const std::vector<std::string>> references,
+                                   const ChrfOptions& options) {
   if (hypotheses.empty()) return DataError("chrF: there is no hypothesis line to score");
   if (references.empty()) return DataError("chrF: there is no reference to score against");
   for (size_t r = 0; r < references.size(); ++r) {
@@ -124,9 +124,8 @@ double ComputeChrf(const ChrfStatistics& statistics, const ChrfOptions& options)
   return 100 * FScore(precisions / orders, recalls / orders, factor);
 }
 
-absl::StatusOr<double> CorpusChrf(std::span<const std::string> hypotheses,
-                                  const std::vector<std::string>& reference,
-                                  const ChrfOptions& options) {
+StatusOr<double> CorpusChrf(std::span<const std::string> hypotheses,
+                            const std::vector<std::string>& reference, const ChrfOptions& options) {
   DT_ASSIGN_OR_RETURN(const ChrfStatistics statistics,
                       CountChrf(hypotheses, std::span(&reference, 1), options));
   return ComputeChrf(statistics, options);

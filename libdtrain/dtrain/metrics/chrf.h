@@ -40,16 +40,16 @@ struct ChrfOptions {
 
 // Statistics of hypotheses[i] against references[r][i], on the thread pool; of several references
 // the one with the best chrF counts. Error (exit code 3): no line, no reference, unequal lengths.
-absl::StatusOr<ChrfStatistics> CountChrf(std::span<const std::string> hypotheses,
-                                         std::span<const std::vector<std::string>> references,
-                                         const ChrfOptions& options = {});
+StatusOr<ChrfStatistics> CountChrf(std::span<const std::string> hypotheses,
+                                   std::span<const std::vector<std::string>> references,
+                                   const ChrfOptions& options = {});
 
 // 0 to 100.
 double ComputeChrf(const ChrfStatistics& statistics, const ChrfOptions& options = {});
 
-absl::StatusOr<double> CorpusChrf(std::span<const std::string> hypotheses,
-                                  const std::vector<std::string>& reference,
-                                  const ChrfOptions& options = {});
+StatusOr<double> CorpusChrf(std::span<const std::string> hypotheses,
+                            const std::vector<std::string>& reference,
+                            const ChrfOptions& options = {});
 double SentenceChrf(std::string_view hypothesis, std::string_view reference,
                     const ChrfOptions& options = {});
 

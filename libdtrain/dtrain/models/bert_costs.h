@@ -1,44 +1,21 @@
-// bert_costs.h - what a BERT costs before it runs: parameters, operations, activations.
+// bert_costs.h - the micro-batch that costs of models on a BERT encoder are counted for.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   const BertClassifierOptions options{.bert = {.num_layers = 12}, .num_labels = 2};
-//   const BertBatch batch{.tokens = 4096, .texts = 32};
-//   RecomputePlan plan = PlanRecompute(CostsOf(options, batch), {}, /*budget=*/int64_t{8} << 30);
-//
-// Nothing is computed or allocated; layers are counted in nn/costs.h.
+// The costs themselves are counted beside each task's head: tasks/*/head_costs.h.
 #ifndef DTRAIN_MODELS_BERT_COSTS_H_
 #define DTRAIN_MODELS_BERT_COSTS_H_
 
 #include <cstdint>
 
-#include "dtrain/models/bert_classifier.h"
 #include "dtrain/nn/costs.h"
 
 namespace dtrain {
 
-// `output` is the pooler and the classifier.
-ModelParameters CountParameters(const BertClassifierOptions& options);
-// Of BertQuestionAnswering; `output` is where answers start and end.
-ModelParameters CountQuestionAnswering(const BertOptions& options);
-
-// A micro-batch; texts are taken for equally long.
+// A micro-batch; all texts count as equally long.
 struct BertBatch {
   int64_t tokens = 4096;
   int64_t texts = 32;
 };
-
-// Embeddings, norms and activations are not counted.
-ModelFlops CountFlops(const BertClassifierOptions& options, const BertBatch& batch,
-                      Recompute recompute, int recompute_every = 2);
-
-// Arena::peak() of Forward() and Backward() while training, or of an evaluation's Forward().
-int64_t PeakActivationBytes(const BertClassifierOptions& options, const BertBatch& batch,
-                            const ActivationOptions& activations);
-
-// All of it, for planning.
-ModelCosts CostsOf(const BertClassifierOptions& options, const BertBatch& batch);
-// The same of BertQuestionAnswering; texts are windows of contexts with their questions.
-ModelCosts CostsOfQuestionAnswering(const BertOptions& options, const BertBatch& batch);
 
 }  // namespace dtrain
 

@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "dtrain/data/packed_texts.h"
+#include "dtrain/device/sequences.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/layer_norm.h"
 #include "dtrain/nn/linear.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/nn/transformer_stack.h"
-#include "dtrain/tensor/sequences.h"
 
 namespace dtrain {
 

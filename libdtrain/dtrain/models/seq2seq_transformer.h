@@ -13,13 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/device/sequences.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/embedding.h"
 #include "dtrain/nn/layer_norm.h"
 #include "dtrain/nn/output_loss.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/nn/transformer_stack.h"
-#include "dtrain/tensor/sequences.h"
 
 namespace dtrain {
 

@@ -7,11 +7,11 @@
 #include <optional>
 #include <string_view>
 
+#include "dtrain/device/sequences.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/linear.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/ops/attention.h"
-#include "dtrain/tensor/sequences.h"
 
 namespace dtrain {
 

@@ -10,11 +10,11 @@
 
 #include "dtrain/device/arena.h"
 #include "dtrain/device/buffer.h"
+#include "dtrain/device/sequences.h"
 #include "dtrain/device/stream.h"
+#include "dtrain/device/tensor.h"
+#include "dtrain/device/tensor_copy.h"
 #include "dtrain/ops/dropout.h"
-#include "dtrain/tensor/copy.h"
-#include "dtrain/tensor/sequences.h"
-#include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
 

@@ -15,10 +15,10 @@
 #include <span>
 #include <vector>
 
+#include "dtrain/device/sequences.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/ops/embedding.h"
-#include "dtrain/tensor/sequences.h"
 
 namespace dtrain {
 

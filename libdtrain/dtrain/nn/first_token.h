@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
+#include "dtrain/device/sequences.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/transformer_layer.h"
-#include "dtrain/tensor/sequences.h"
 
 namespace dtrain {
 

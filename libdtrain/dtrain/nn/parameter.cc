@@ -7,8 +7,8 @@
 #include <numbers>
 
 #include "dtrain/base/random.h"
+#include "dtrain/device/tensor_copy.h"
 #include "dtrain/ops/cast.h"
-#include "dtrain/tensor/copy.h"
 
 namespace dtrain {
 namespace {

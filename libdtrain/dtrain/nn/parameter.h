@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "dtrain/device/arena.h"
-#include "dtrain/tensor/tensor.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain {
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "dtrain/device/stream.h"
-#include "dtrain/tensor/tensor.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/device/dispatch.h"
 #include "dtrain/ops/internal/attention_kernel.h"
 #include "dtrain/ops/internal/thread_scratch.h"
-#include "dtrain/tensor/dispatch.h"
 
 namespace dtrain {
 namespace {

@@ -8,10 +8,10 @@
 #ifndef DTRAIN_OPS_ATTENTION_H_
 #define DTRAIN_OPS_ATTENTION_H_
 
+#include "dtrain/device/sequences.h"
 #include "dtrain/device/stream.h"
+#include "dtrain/device/tensor.h"
 #include "dtrain/ops/dropout.h"
-#include "dtrain/tensor/sequences.h"
-#include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
 

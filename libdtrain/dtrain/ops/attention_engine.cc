@@ -104,8 +104,8 @@ std::string PrintAttentionPlans(const Device& device) {
   return text;
 }
 
-absl::StatusOr<bool> UseAttentionPlans(std::string_view text, std::string_view path,
-                                       const Device& device) {
+StatusOr<bool> UseAttentionPlans(std::string_view text, std::string_view path,
+                                 const Device& device) {
   AttentionPlans plans;
   const auto read = [&](PlanFields& fields, const std::string&) { plans.insert(ReadPlan(fields)); };
   DT_ASSIGN_OR_RETURN(const PlanPlatform platform, ParsePlanText(kFormat, text, path, read));

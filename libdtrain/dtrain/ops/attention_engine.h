@@ -50,8 +50,8 @@ int64_t RoundAttentionLength(int64_t length);
 // Measured plans of this thread, as in ops/gemm_tuning.h.
 size_t CountAttentionPlans();
 std::string PrintAttentionPlans(const Device& device);
-absl::StatusOr<bool> UseAttentionPlans(std::string_view text, std::string_view path,
-                                       const Device& device);
+StatusOr<bool> UseAttentionPlans(std::string_view text, std::string_view path,
+                                 const Device& device);
 
 }  // namespace dtrain
 

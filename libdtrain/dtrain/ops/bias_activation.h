@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "dtrain/device/stream.h"
+#include "dtrain/device/tensor.h"
 #include "dtrain/ops/dropout.h"
-#include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
 

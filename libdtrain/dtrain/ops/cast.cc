@@ -6,10 +6,10 @@
 
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/device/copy.h"
+#include "dtrain/device/dispatch.h"
 #include "dtrain/device/with_cuda.h"
 #include "dtrain/ops/internal/cast_kernel.h"
 #include "dtrain/ops/internal/op_support.h"
-#include "dtrain/tensor/dispatch.h"
 
 namespace dtrain {
 namespace {

@@ -6,9 +6,9 @@
 #include <bit>
 
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/device/dispatch.h"
 #include "dtrain/ops/internal/checksum_kernel.h"
 #include "dtrain/ops/internal/op_support.h"
-#include "dtrain/tensor/dispatch.h"
 
 namespace dtrain {
 

@@ -3,9 +3,9 @@
 #include "dtrain/ops/classification_loss.h"
 
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/device/dispatch.h"
 #include "dtrain/ops/internal/classification_loss_kernel.h"
 #include "dtrain/ops/internal/op_support.h"
-#include "dtrain/tensor/dispatch.h"
 
 namespace dtrain {
 namespace {

@@ -11,7 +11,7 @@
 #define DTRAIN_OPS_CLASSIFICATION_LOSS_H_
 
 #include "dtrain/device/stream.h"
-#include "dtrain/tensor/tensor.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain {
 

@@ -3,9 +3,9 @@
 #include "dtrain/ops/cross_entropy.h"
 
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/device/dispatch.h"
 #include "dtrain/ops/internal/cross_entropy_kernel.h"
 #include "dtrain/ops/internal/op_support.h"
-#include "dtrain/tensor/dispatch.h"
 
 namespace dtrain {
 namespace {

@@ -9,7 +9,7 @@
 #define DTRAIN_OPS_CROSS_ENTROPY_H_
 
 #include "dtrain/device/stream.h"
-#include "dtrain/tensor/tensor.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain {
 

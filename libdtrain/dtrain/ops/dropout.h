@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "dtrain/base/random.h"
-#include "dtrain/tensor/tensor.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain {
 

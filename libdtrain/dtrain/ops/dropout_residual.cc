@@ -3,9 +3,9 @@
 #include "dtrain/ops/dropout_residual.h"
 
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/device/dispatch.h"
 #include "dtrain/ops/internal/dropout_residual_kernel.h"
 #include "dtrain/ops/internal/op_support.h"
-#include "dtrain/tensor/dispatch.h"
 
 namespace dtrain {
 

@@ -4,8 +4,8 @@
 #define DTRAIN_OPS_DROPOUT_RESIDUAL_H_
 
 #include "dtrain/device/stream.h"
+#include "dtrain/device/tensor.h"
 #include "dtrain/ops/dropout.h"
-#include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
 

@@ -3,11 +3,11 @@
 #include "dtrain/ops/gemm.h"
 
 #include "dtrain/device/copy.h"
+#include "dtrain/device/dispatch.h"
 #include "dtrain/device/with_cuda.h"
 #include "dtrain/ops/internal/gemm_args.h"
 #include "dtrain/ops/internal/op_support.h"
 #include "dtrain/ops/reduce.h"
-#include "dtrain/tensor/dispatch.h"
 
 namespace dtrain {
 namespace {

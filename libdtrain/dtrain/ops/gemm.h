@@ -4,7 +4,7 @@
 #define DTRAIN_OPS_GEMM_H_
 
 #include "dtrain/device/stream.h"
-#include "dtrain/tensor/tensor.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain {
 

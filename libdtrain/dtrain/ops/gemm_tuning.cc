@@ -135,7 +135,7 @@ std::string PrintGemmPlans(const GemmPlanFile& file) {
   return text;
 }
 
-absl::StatusOr<GemmPlanFile> ParseGemmPlans(std::string_view text, std::string_view path) {
+StatusOr<GemmPlanFile> ParseGemmPlans(std::string_view text, std::string_view path) {
   GemmPlanFile file;
   const auto read = [&](PlanFields& fields, std::string note) {
     cuda::ProductShape shape;
@@ -182,8 +182,7 @@ std::string PrintGemmPlans(const Device& device) {
   return PrintGemmPlans({GemmPlatformOf(device), CurrentGemmPlans()});
 }
 
-absl::StatusOr<bool> UseGemmPlans(std::string_view text, std::string_view path,
-                                  const Device& device) {
+StatusOr<bool> UseGemmPlans(std::string_view text, std::string_view path, const Device& device) {
   DT_ASSIGN_OR_RETURN(GemmPlanFile file, ParseGemmPlans(text, path));
   const bool fits = file.platform == GemmPlatformOf(device);
   SetGemmPlans(fits ? std::move(file.plans) : GemmPlans());

@@ -10,7 +10,7 @@
 // MeasureGemms lives, each shape that is met for the first time is computed in all these ways and
 // the fastest is kept; outside, a shape without a measured plan takes the library's first
 // suggestion. Plans belong to the thread, that is to the rank: which plan a product takes changes
-// the bits of its result, so ranks use the same ones (programs/gemm_plan_file.h). On CPUs nothing
+// the bits of its result, so ranks use the same ones (launch/gemm_plan_file.h). On CPUs nothing
 // of this has an effect.
 #ifndef DTRAIN_OPS_GEMM_TUNING_H_
 #define DTRAIN_OPS_GEMM_TUNING_H_
@@ -52,8 +52,7 @@ size_t CountGemmPlans();
 std::string PrintGemmPlans(const Device& device);
 // Replaces this thread's plans by those of a text. False, and no plans, where they are of another
 // GPU or version; StorageError with `path`, line and field where the text is none.
-absl::StatusOr<bool> UseGemmPlans(std::string_view text, std::string_view path,
-                                  const Device& device);
+StatusOr<bool> UseGemmPlans(std::string_view text, std::string_view path, const Device& device);
 
 }  // namespace dtrain
 

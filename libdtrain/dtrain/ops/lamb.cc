@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/device/dispatch.h"
+#include "dtrain/device/tensor_copy.h"
 #include "dtrain/ops/internal/lamb_kernel.h"
 #include "dtrain/ops/internal/op_support.h"
-#include "dtrain/tensor/copy.h"
-#include "dtrain/tensor/dispatch.h"
 
 namespace dtrain {
 namespace {

@@ -18,8 +18,8 @@
 
 #include "dtrain/device/arena.h"
 #include "dtrain/device/stream.h"
+#include "dtrain/device/tensor.h"
 #include "dtrain/ops/adam.h"
-#include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
 

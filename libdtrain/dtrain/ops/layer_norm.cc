@@ -3,9 +3,9 @@
 #include "dtrain/ops/layer_norm.h"
 
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/device/dispatch.h"
 #include "dtrain/ops/internal/layer_norm_kernel.h"
 #include "dtrain/ops/internal/op_support.h"
-#include "dtrain/tensor/dispatch.h"
 
 namespace dtrain {
 namespace {

@@ -8,8 +8,8 @@
 #define DTRAIN_OPS_LAYER_NORM_H_
 
 #include "dtrain/device/stream.h"
+#include "dtrain/device/tensor.h"
 #include "dtrain/ops/dropout.h"
-#include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
 

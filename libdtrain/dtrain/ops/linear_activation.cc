@@ -4,12 +4,12 @@
 
 #include <functional>
 
+#include "dtrain/device/dispatch.h"
 #include "dtrain/device/with_cuda.h"
 #include "dtrain/ops/gemm.h"
 #include "dtrain/ops/gemm_tuning.h"
 #include "dtrain/ops/internal/gemm_args.h"
 #include "dtrain/ops/internal/op_support.h"
-#include "dtrain/tensor/dispatch.h"
 
 namespace dtrain {
 namespace {

@@ -10,8 +10,8 @@
 #include <cstdint>
 
 #include "dtrain/device/stream.h"
+#include "dtrain/device/tensor.h"
 #include "dtrain/ops/bias_activation.h"
-#include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "dtrain/device/stream.h"
-#include "dtrain/tensor/tensor.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/device/dispatch.h"
 #include "dtrain/ops/internal/op_support.h"
 #include "dtrain/ops/internal/span_loss_kernel.h"
-#include "dtrain/tensor/dispatch.h"
 
 namespace dtrain {
 namespace {

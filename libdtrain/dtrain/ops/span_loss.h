@@ -9,9 +9,9 @@
 #ifndef DTRAIN_OPS_SPAN_LOSS_H_
 #define DTRAIN_OPS_SPAN_LOSS_H_
 
+#include "dtrain/device/sequences.h"
 #include "dtrain/device/stream.h"
-#include "dtrain/tensor/sequences.h"
-#include "dtrain/tensor/tensor.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain {
 

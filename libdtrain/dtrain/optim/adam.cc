@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "dtrain/device/tensor_copy.h"
 #include "dtrain/ops/adam.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/optim/step_state.h"
-#include "dtrain/tensor/copy.h"
 
 namespace dtrain {
 

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "dtrain/base/check.h"
+#include "dtrain/device/new_tensor.h"
+#include "dtrain/device/tensor_copy.h"
 #include "dtrain/ops/reduce.h"
-#include "dtrain/tensor/copy.h"
-#include "dtrain/tensor/new_tensor.h"
 
 namespace dtrain {
 

@@ -13,9 +13,9 @@
 
 #include "dtrain/device/buffer.h"
 #include "dtrain/device/stream.h"
+#include "dtrain/device/tensor.h"
 #include "dtrain/ops/adam.h"
 #include "dtrain/optim/loss_scaler.h"
-#include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
 

@@ -33,18 +33,18 @@ void StepTimeline::Start() {
   int64_t started = std::chrono::system_clock::now().time_since_epoch().count();
   comm_.Broadcast(&started, sizeof(started), 0);
   const int rank = comm_.rank();
-  if (const absl::Status made = MakeDirectories(options_.directory); !made.ok()) return Check(made);
+  if (const Status made = MakeDirectories(options_.directory); !made.ok()) return Check(made);
   // Those of ranks that this job lacks would never be replaced.
   if (rank == 0) {
-    const absl::Status removed = RemoveTraces(options_.directory, comm_.size());
+    const Status removed = RemoveTraces(options_.directory, comm_.size());
     if (!removed.ok()) return Check(removed);
   }
-  absl::StatusOr<TraceFile> file = TraceFile::Create(
-      TracePath(options_.directory, rank), {.rank = rank,
-                                            .ranks = comm_.size(),
-                                            .host = comm_.host(rank),
-                                            .clock_offset = offsets[static_cast<size_t>(rank)],
-                                            .started = started});
+  StatusOr<TraceFile> file = TraceFile::Create(TracePath(options_.directory, rank),
+                                               {.rank = rank,
+                                                .ranks = comm_.size(),
+                                                .host = comm_.host(rank),
+                                                .clock_offset = offsets[static_cast<size_t>(rank)],
+                                                .started = started});
   if (!file.ok()) return Check(file.status());
   file_.emplace(*std::move(file));
   started_ = Timeline::Now();
@@ -77,7 +77,7 @@ void StepTimeline::Flush() {
   }
 }
 
-void StepTimeline::Check(const absl::Status& status) {
+void StepTimeline::Check(const Status& status) {
   if (status.ok()) return;
   spans_.set_on(false);
   file_.reset();

@@ -10,7 +10,7 @@
 #include "dtrain/base/timeline.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/communicator.h"
-#include "dtrain/files/trace_files.h"
+#include "dtrain/runs/trace_files.h"
 
 namespace dtrain {
 
@@ -45,7 +45,7 @@ class StepTimeline {
 
  private:
   void Flush();
-  void Check(const absl::Status& status);
+  void Check(const Status& status);
 
   Communicator& comm_;
   StepTimelineOptions options_;

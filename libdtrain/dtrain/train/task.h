@@ -11,11 +11,11 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/data/data_position.h"
-#include "dtrain/files/checkpoint.h"
-#include "dtrain/files/evaluation_sample.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/loss_sums.h"
 #include "dtrain/nn/parameter.h"
+#include "dtrain/runs/checkpoint.h"
+#include "dtrain/runs/evaluation_sample.h"
 
 namespace dtrain {
 
@@ -53,7 +53,7 @@ class TrainingTask {
 
   // The data. An update is one global batch, of which this rank holds `micro_batches` parts.
   // StorageError when the data has no such position.
-  virtual absl::Status Seek(const DataPosition& position) = 0;
+  virtual Status Seek(const DataPosition& position) = 0;
   virtual DataPosition position() const = 0;  // of the next update
   // In which order epochs begin here, where that is known. One that has begun in another goes on in
   // that: Seek() takes it with the position.
@@ -69,7 +69,7 @@ class TrainingTask {
   // and at most kMaxMicroBatches. A rank for which there is nothing gives 1, with an empty batch:
   // it takes part in the exchange of gradients, its own being zero. Rows that have the numbers of
   // the whole update (Sequences::first_numbers()) let all ranks drop what one process would.
-  virtual absl::StatusOr<int> NextUpdate() = 0;
+  virtual StatusOr<int> NextUpdate() = 0;
   // Source tokens of the loaded update on this rank, for the speed shown.
   virtual int64_t source_tokens() const = 0;
   // Tokens, or texts, whose losses all ranks sum in the loaded update: what LossSums::tokens of
@@ -94,7 +94,7 @@ class TrainingTask {
   virtual void Backward(Context& ctx) = 0;
 
   // Evaluates on the dev set. Collective: all ranks call it and get the same metrics.
-  virtual absl::StatusOr<EvaluationResult> Evaluate(Context& ctx) = 0;
+  virtual StatusOr<EvaluationResult> Evaluate(Context& ctx) = 0;
   // Of a metric of Evaluate(): which way the best checkpoint and early stopping look. Override it
   // where a name says it wrongly, or none says it.
   virtual bool SmallerIsBetter(const std::string& metric) const {
@@ -102,14 +102,12 @@ class TrainingTask {
   }
   // Evaluates on the test set, at the end of a run; without metrics where there is none.
   // Collective.
-  virtual absl::StatusOr<EvaluationResult> EvaluateTest(Context& /*ctx*/) {
-    return EvaluationResult();
-  }
+  virtual StatusOr<EvaluationResult> EvaluateTest(Context& /*ctx*/) { return EvaluationResult(); }
   // Canonical text, a line each, of what a position in the data belongs to: a run goes on with the
   // data it began with. "" is not compared.
   virtual std::string TrainingData() const { return ""; }
   // The same of all data that ranks must have alike, compared before they train
-  // (runtime/run_training.h).
+  // (launch/run_training.h).
   virtual std::string DataContract() const { return TrainingData(); }
   // Canonical text, a line each, of what Evaluate() measures: the dev set, and what else decides
   // its metrics. Where it differs, figures of before are not compared with. "" is not compared.
@@ -119,7 +117,7 @@ class TrainingTask {
   virtual std::string ModelText() const { return ""; }
   // Whether a checkpoint's model fits this task (the same vocabulary, say); StorageError says why
   // not.
-  virtual absl::Status CheckCheckpoint(const Checkpoint& checkpoint) const = 0;
+  virtual Status CheckCheckpoint(const Checkpoint& checkpoint) const = 0;
   // Files every checkpoint carries beside the trainer's own: model.safetensors,
   // optimizer.safetensors, power_sgd.safetensors, state.json, model.txt and training_data.txt.
   virtual std::vector<NamedFile> CheckpointFiles() const = 0;

@@ -12,10 +12,10 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/log.h"
 #include "dtrain/comm/root_status.h"
-#include "dtrain/files/checkpoint_directory.h"
-#include "dtrain/files/internal/checkpoint_files.h"
-#include "dtrain/parallel/broadcast.h"
-#include "dtrain/tensor/copy.h"
+#include "dtrain/device/tensor_copy.h"
+#include "dtrain/distributed/broadcast.h"
+#include "dtrain/runs/checkpoint_directory.h"
+#include "dtrain/runs/internal/checkpoint_files.h"
 
 namespace dtrain {
 namespace {
@@ -88,20 +88,20 @@ void AddShardedTensors(const ParameterSet& parameters, State state, Adam& adam,
   }
 }
 
-absl::Status ReadShardedTensors(const SafetensorsFile& file, const ParameterSet& parameters,
-                                std::string_view prefix, State state, Adam& adam,
-                                OptimizerShards& shards) {
+Status ReadShardedTensors(const SafetensorsFile& file, const ParameterSet& parameters,
+                          std::string_view prefix, State state, Adam& adam,
+                          OptimizerShards& shards) {
   for (const Parameter* parameter : parameters.in_backward_order()) {
     DT_ASSIGN_OR_RETURN(const NamedTensor* tensor,
                         file.Get(std::string(prefix) + parameter->name(), DType::kFloat32,
                                  parameter->shape().dims()));
     shards.Store(adam, state, RangeOf(*parameter), tensor->data);
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status ReadTensors(const SafetensorsFile& file, const ParameterSet& parameters,
-                         std::string_view prefix, Tensor& flat) {
+Status ReadTensors(const SafetensorsFile& file, const ParameterSet& parameters,
+                   std::string_view prefix, Tensor& flat) {
   Stream stream(flat.device());
   for (const Parameter* parameter : parameters.in_backward_order()) {
     DT_ASSIGN_OR_RETURN(const NamedTensor* tensor,
@@ -110,7 +110,7 @@ absl::Status ReadTensors(const SafetensorsFile& file, const ParameterSet& parame
     CopyToDevice(Slice(flat, *parameter).data(), tensor->data.data(), tensor->data.size(), stream);
   }
   stream.Synchronize();
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 bool HoldsAverage(const SafetensorsFile& optimizer, const ParameterSet& parameters) {
@@ -119,7 +119,7 @@ bool HoldsAverage(const SafetensorsFile& optimizer, const ParameterSet& paramete
 }
 
 // A tensor the model does not have means another model: refused rather than left out.
-absl::Status RefuseForeignTensors(const SafetensorsFile& file, ParameterSet& parameters) {
+Status RefuseForeignTensors(const SafetensorsFile& file, ParameterSet& parameters) {
   for (const NamedTensor& tensor : file.tensors()) {
     if (parameters.Find(tensor.name) == nullptr) {
       return StorageError(absl::StrFormat(
@@ -128,7 +128,7 @@ absl::Status RefuseForeignTensors(const SafetensorsFile& file, ParameterSet& par
           file.path(), tensor.name));
     }
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 nlohmann::ordered_json ToJson(const std::optional<SampleOrder>& order) {
@@ -181,7 +181,7 @@ std::string StateToJson(const TrainState& state) {
   return json.dump(2) + "\n";
 }
 
-absl::StatusOr<TrainState> StateFromJson(const std::string& text, const std::string& path) {
+StatusOr<TrainState> StateFromJson(const std::string& text, const std::string& path) {
   TrainState state;
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
@@ -244,8 +244,8 @@ std::vector<CheckpointFile> MakeCheckpointFiles(const TrainState& state, Paramet
   return result;
 }
 
-absl::Status RestoreCheckpoint(const Checkpoint& checkpoint, ParameterSet& parameters, Adam& adam,
-                               TrainState& state, OptimizerShards* shards) {
+Status RestoreCheckpoint(const Checkpoint& checkpoint, ParameterSet& parameters, Adam& adam,
+                         TrainState& state, OptimizerShards* shards) {
   parameters.CheckAllocated();
   DT_ASSIGN_OR_RETURN(const std::string text, checkpoint.ReadText(kStateFile));
   DT_ASSIGN_OR_RETURN(const TrainState restored, StateFromJson(text, checkpoint.path()));
@@ -274,11 +274,11 @@ absl::Status RestoreCheckpoint(const Checkpoint& checkpoint, ParameterSet& param
   parameters.RefreshComputeWeights();
   adam.set_steps(restored.optimizer_steps);
   state = restored;
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status ShareRestored(const absl::Status& restored, ParameterSet& parameters, Adam& adam,
-                           TrainState& state, Communicator& comm, const OptimizerShards* shards) {
+Status ShareRestored(const Status& restored, ParameterSet& parameters, Adam& adam,
+                     TrainState& state, Communicator& comm, const OptimizerShards* shards) {
   DT_RETURN_IF_ERROR(ShareRootStatus(restored, "load a checkpoint", comm));
   BroadcastParameters(parameters, comm);
   DT_ASSIGN_OR_RETURN(state, StateFromJson(comm.BroadcastString(StateToJson(state)), "root"));
@@ -293,22 +293,21 @@ absl::Status ShareRestored(const absl::Status& restored, ParameterSet& parameter
       stream.Synchronize();
     }
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::StatusOr<bool> ResumeCheckpoint(const std::string& directory, ParameterSet& parameters,
-                                      Adam& adam, TrainState& state, Communicator& comm,
-                                      OptimizerShards* shards) {
+StatusOr<bool> ResumeCheckpoint(const std::string& directory, ParameterSet& parameters, Adam& adam,
+                                TrainState& state, Communicator& comm, OptimizerShards* shards) {
   bool found = false;
-  const auto restore = [&]() -> absl::Status {
+  const auto restore = [&]() -> Status {
     DT_ASSIGN_OR_RETURN(const std::optional<Checkpoint> latest, FindLatestGood(directory));
-    if (!latest) return absl::OkStatus();
+    if (!latest) return OkStatus();
     found = true;
     DT_RETURN_IF_ERROR(RestoreCheckpoint(*latest, parameters, adam, state, shards));
     PutAsideNewer(directory, latest->step());
-    return absl::OkStatus();
+    return OkStatus();
   };
-  absl::Status restored;
+  Status restored;
   if (comm.is_root()) {
     restored = restore();
     if (shards != nullptr) shards->Dismiss();
@@ -319,7 +318,7 @@ absl::StatusOr<bool> ResumeCheckpoint(const std::string& directory, ParameterSet
   return comm.AllReduceValue<int32_t>(found ? 1 : 0, ReduceOp::kMax) == 1;
 }
 
-absl::Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters) {
+Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters) {
   parameters.CheckAllocated();
   DT_ASSIGN_OR_RETURN(const SafetensorsFile model, checkpoint.OpenTensors(kModelFile));
   DT_RETURN_IF_ERROR(RefuseForeignTensors(model, parameters));
@@ -331,7 +330,7 @@ absl::Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters)
     }
   }
   parameters.RefreshComputeWeights();
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace dtrain

@@ -13,11 +13,11 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
-#include "dtrain/files/checkpoint.h"
+#include "dtrain/distributed/optimizer_shards.h"
 #include "dtrain/nn/parameter.h"
 #include "dtrain/optim/adam.h"
 #include "dtrain/optim/loss_scaler.h"
-#include "dtrain/parallel/optimizer_shards.h"
+#include "dtrain/runs/checkpoint.h"
 #include "dtrain/train/task.h"
 
 namespace dtrain {
@@ -54,7 +54,7 @@ struct TrainState {
 
 // state.json's text, and back. StorageError, which names `path`, when it is not such a text.
 std::string StateToJson(const TrainState& state);
-absl::StatusOr<TrainState> StateFromJson(const std::string& text, const std::string& path);
+StatusOr<TrainState> StateFromJson(const std::string& text, const std::string& path);
 
 // The files of a checkpoint. Tensors are views: the model and optimizer must stay as they are until
 // the files are written. Where the optimizer is sharded the root makes the files, whose optimizer
@@ -66,16 +66,16 @@ std::vector<CheckpointFile> MakeCheckpointFiles(const TrainState& state, Paramet
 // Loads weights, moments, average and state into an allocated model and optimizer. Names, shapes
 // and types must match exactly; the StorageError names the first that does not. With `shards` on
 // the root, which gives the other ranks their parts; these serve meanwhile.
-absl::Status RestoreCheckpoint(const Checkpoint& checkpoint, ParameterSet& parameters, Adam& adam,
-                               TrainState& state, OptimizerShards* shards = nullptr);
+Status RestoreCheckpoint(const Checkpoint& checkpoint, ParameterSet& parameters, Adam& adam,
+                         TrainState& state, OptimizerShards* shards = nullptr);
 
 // Gives all ranks what the root has restored, or begins with: weights, those of the compute type
 // too, moments, average and state. `restored` is how that ended on the root; its error ends all
 // ranks alike (comm/root_status.h). With `shards` RestoreCheckpoint() gave each rank its part of
 // the optimizer; before the first update the average begins at the root's weights. Collective.
-absl::Status ShareRestored(const absl::Status& restored, ParameterSet& parameters, Adam& adam,
-                           TrainState& state, Communicator& comm,
-                           const OptimizerShards* shards = nullptr);
+Status ShareRestored(const Status& restored, ParameterSet& parameters, Adam& adam,
+                     TrainState& state, Communicator& comm,
+                     const OptimizerShards* shards = nullptr);
 
 // How a loop of one's own goes on: all ranks get the newest good checkpoint in the folder
 // `directory`, which the root alone reads, and newer ones, which were refused, are put aside. False
@@ -86,12 +86,12 @@ absl::Status ShareRestored(const absl::Status& restored, ParameterSet& parameter
 //   TrainState state;
 //   DT_ASSIGN_OR_RETURN(const bool resumed,
 //                       ResumeCheckpoint("ckpt", parameters, adam, state, comm));
-absl::StatusOr<bool> ResumeCheckpoint(const std::string& directory, ParameterSet& parameters,
-                                      Adam& adam, TrainState& state, Communicator& comm,
-                                      OptimizerShards* shards = nullptr);
+StatusOr<bool> ResumeCheckpoint(const std::string& directory, ParameterSet& parameters, Adam& adam,
+                                TrainState& state, Communicator& comm,
+                                OptimizerShards* shards = nullptr);
 
 // Loads the weights alone, for evaluation and translation: their moving average where there is one.
-absl::Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters);
+Status LoadWeights(const Checkpoint& checkpoint, ParameterSet& parameters);
 
 }  // namespace dtrain
 

@@ -10,10 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "dtrain/device/tensor_copy.h"
+#include "dtrain/distributed/internal/local_rounds.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/reduce.h"
-#include "dtrain/parallel/internal/local_rounds.h"
-#include "dtrain/tensor/copy.h"
 
 namespace dtrain {
 namespace {
@@ -100,7 +100,7 @@ Trainer::Trainer(TrainingTask& task, Communicator& comm, Context& ctx,
 
 Trainer::~Trainer() { ctx_.set_loss({}); }
 
-absl::StatusOr<TrainResult> Trainer::Run() {
+StatusOr<TrainResult> Trainer::Run() {
   DT_RETURN_IF_ERROR(CheckEnds(options_));
   ctx_.set_training(true);
   clock_.Restart();
@@ -148,7 +148,7 @@ absl::StatusOr<TrainResult> Trainer::Run() {
   return result;
 }
 
-absl::StatusOr<Trainer::Update> Trainer::RunUpdate() {
+StatusOr<Trainer::Update> Trainer::RunUpdate() {
   Update update;
   Timer timer;
   comm_.pulse().SetStep(state_.step);
@@ -310,7 +310,7 @@ void Trainer::SwapAverage() {
   if (shards_) GatherWeights(*shards_, state_.step, timeline_.spans(), ctx_.stream());
 }
 
-absl::Status Trainer::Collect(bool all) {
+Status Trainer::Collect(bool all) {
   while (all ? !ring_.empty() : ring_.is_due()) {
     const Update update = issued_.front();
     issued_.pop_front();
@@ -318,17 +318,17 @@ absl::Status Trainer::Collect(bool all) {
     DT_RETURN_IF_ERROR(Learn(update, decided));
     Record(update, decided);
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status Trainer::Learn(const Update& update, const StepState& decided) {
+Status Trainer::Learn(const Update& update, const StepState& decided) {
   state_.loss_scaler = decided.loss_scaler;
   state_.optimizer_steps = decided.optimizer_steps;
   adam_.set_steps(decided.optimizer_steps);
-  if (decided.inputs.tokens == 0.0) return absl::OkStatus();
+  if (decided.inputs.tokens == 0.0) return OkStatus();
   if (decided.skipped == 0) {
     skipped_in_a_row_ = 0;
-    return absl::OkStatus();
+    return OkStatus();
   }
   ++state_.skipped;
   if (rounds_) rounds_->Discount(update.own_tokens);
@@ -339,11 +339,11 @@ absl::Status Trainer::Learn(const Update& update, const StepState& decided) {
                                                 : ""));
   ++skipped_in_a_row_;
   // A rank by itself must not end while the others wait for it.
-  return rounds_ ? absl::OkStatus() : CheckDiverged(update.step, update.learning_rate);
+  return rounds_ ? OkStatus() : CheckDiverged(update.step, update.learning_rate);
 }
 
-absl::Status Trainer::CheckDiverged(int64_t step, double learning_rate) const {
-  if (skipped_in_a_row_ < kMaxSkippedInARow) return absl::OkStatus();
+Status Trainer::CheckDiverged(int64_t step, double learning_rate) const {
+  if (skipped_in_a_row_ < kMaxSkippedInARow) return OkStatus();
   // Nothing between it and the first skipped update shows that its weights were good.
   const bool is_last_doubtful =
       !options_.checkpoint_dir.empty() && last_checkpoint_step_ >= step - skipped_in_a_row_;
@@ -417,7 +417,7 @@ PeriodClock Trainer::Clock() const {
           .seconds = elapsed_};
 }
 
-absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requests) {
+Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requests) {
   const PeriodClock now = Clock();
   if (state_.evaluation_due && !IsInRound()) DT_RETURN_IF_ERROR(Evaluate(/*is_last=*/false));
   const bool overdue = options_.checkpoint_seconds > 0.0 &&
@@ -429,10 +429,10 @@ absl::Status Trainer::DoPeriodic(const PeriodClock& before, const Requests& requ
       state_.best_step == state_.step) {
     checkpoint_due_ = true;
   }
-  if (!checkpoint_due_ || IsInRound()) return absl::OkStatus();
+  if (!checkpoint_due_ || IsInRound()) return OkStatus();
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));
   // Weights that give no finite gradients must not push good checkpoints out.
-  return skipped_in_a_row_ > 0 ? absl::OkStatus() : SaveCheckpoint();
+  return skipped_in_a_row_ > 0 ? OkStatus() : SaveCheckpoint();
 }
 
 void Trainer::Event(int64_t step, const std::string& kind, const std::string& text) {

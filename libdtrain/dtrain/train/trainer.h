@@ -30,14 +30,14 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/comm/self_communicator.h"
-#include "dtrain/files/checkpoint_directory.h"
+#include "dtrain/distributed/gradient_reducer.h"
+#include "dtrain/distributed/optimizer_shards.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/optim/adam.h"
 #include "dtrain/optim/loss_scaler.h"
 #include "dtrain/optim/lr_schedule.h"
 #include "dtrain/optim/step_state.h"
-#include "dtrain/parallel/gradient_reducer.h"
-#include "dtrain/parallel/optimizer_shards.h"
+#include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/train/step_graphs.h"
 #include "dtrain/train/step_ring.h"
 #include "dtrain/train/step_timeline.h"
@@ -87,7 +87,7 @@ struct TrainerOptions {
   EarlyStopOptions early_stop = {};
   int64_t log_every = 10;  // updates; 0 is never
   // Each rank updates a shard of the parameters and keeps its moments alone
-  // (parallel/optimizer_shards.h). On CPUs, without trust ratios; checkpoints are the same.
+  // (distributed/optimizer_shards.h). On CPUs, without trust ratios; checkpoints are the same.
   bool shard_optimizer = false;
   int64_t replica_check_every = 100;  // updates between CheckReplicas(); 0 is never
   GradientReducerOptions reducer = {};
@@ -105,7 +105,7 @@ struct TrainerOptions {
 };
 
 // UsageError where no limit would ever end the run. Early stopping is one with evaluations.
-absl::Status CheckEnds(const TrainerOptions& options);
+Status CheckEnds(const TrainerOptions& options);
 
 // One logged update; rates and times are means over the updates since the last record.
 struct StepRecord {
@@ -174,11 +174,11 @@ class Trainer {
   // from the start. Else the checkpoint or run directory to go on from; UsageError where it has
   // reached a limit of this run already. Checkpoints in checkpoint_dir behind where it begins are
   // put aside, as .refused-NAME. The root loads, all ranks get it.
-  absl::Status Resume(const std::string& from);
+  Status Resume(const std::string& from);
   // Trains to the end. UsageError where there is none (CheckEnds()), or where PowerSGD does not
   // know the task's tokens (TrainingTask::global_tokens()); StoppedError after a requested stop,
   // DivergedError when gradients stay infinite.
-  absl::StatusOr<TrainResult> Run();
+  StatusOr<TrainResult> Run();
 
   const TrainState& state() const { return state_; }
   Adam& optimizer() { return adam_; }
@@ -213,13 +213,13 @@ class Trainer {
     double start = 0.0;
   };
 
-  absl::StatusOr<Update> RunUpdate();
+  StatusOr<Update> RunUpdate();
   void Backward(int micro_batches, Update& update);
   // Loss sums and gradients of one micro-batch; those of the last one go to the reducer.
   LossSums RunMicroBatch(int i, bool is_last);
   void ReduceSums(Update& update);
   // Where it is due.
-  absl::Status CheckReplicasNow();
+  Status CheckReplicasNow();
   // Of the activations so far, once.
   void ReportMemory();
   // Tells heartbeats what this rank does, and the timeline until the span ends.
@@ -232,10 +232,10 @@ class Trainer {
   void SwapAverage();
   // Reads what the device decided about the updates that are due, or about all of them.
   // DivergedError where too many in a row were skipped.
-  absl::Status Collect(bool all);
-  absl::Status Learn(const Update& update, const StepState& decided);
+  Status Collect(bool all);
+  Status Learn(const Update& update, const StepState& decided);
   // DivergedError after too many updates skipped in a row; of the last one.
-  absl::Status CheckDiverged(int64_t step, double learning_rate) const;
+  Status CheckDiverged(int64_t step, double learning_rate) const;
   void Record(const Update& update, const StepState& decided);
   // Whether the ranks' weights differ for now (trainer_exchange.cc).
   bool IsInRound() const;
@@ -243,21 +243,21 @@ class Trainer {
   std::unique_ptr<GradientReducer> MakeReducer(Communicator& comm);
   // How many tokens the loaded update has. UsageError where PowerSGD has to know and the task does
   // not say.
-  absl::Status TellReducer();
+  Status TellReducer();
   // Of what spares the network only behind the end of the run.
   void WarnOfLateStarts() const;
   // Whether ranks make the update that follows `step` alone.
   bool AreRoundsDue(int64_t step) const;
-  absl::Status BeginRounds();
+  Status BeginRounds();
   // Makes them equal, where they differ.
-  absl::Status EndRound();
+  Status EndRound();
   // Those that came up to now, where they need not wait for the end of a round.
   Requests TakeRequests(const Requests& requests);
   PeriodClock Clock() const;
   // The evaluation that is due, and the checkpoint that is since `before` or was asked for.
-  absl::Status DoPeriodic(const PeriodClock& before, const Requests& requests);
-  absl::Status Evaluate(bool is_last);
-  absl::StatusOr<EvaluationResult> EvaluateTest();
+  Status DoPeriodic(const PeriodClock& before, const Requests& requests);
+  Status Evaluate(bool is_last);
+  StatusOr<EvaluationResult> EvaluateTest();
   // The metrics that options_ leave to the task.
   void ChooseMetrics(const EvaluationResult& result);
   // Which way they look.
@@ -266,18 +266,18 @@ class Trainer {
   void WarnIfMissing(const EvaluationResult& result);
   // Where they begin to be none.
   void WarnIfUndefined(const EvaluationResult& result);
-  absl::Status SaveCheckpoint();
+  Status SaveCheckpoint();
   // On the root alone.
-  absl::Status WriteCheckpoint(std::vector<CheckpointFile> more);
+  Status WriteCheckpoint(std::vector<CheckpointFile> more);
   // The root does it; it may ask the other ranks for their shards meanwhile, or give them theirs.
-  absl::Status OnRoot(const std::function<absl::Status()>& work);
-  absl::Status Finish(const std::string& reason);
+  Status OnRoot(const std::function<Status()>& work);
+  Status Finish(const std::string& reason);
   // Whether it may be the weights that give no finite gradients, and not the loss scale.
   bool IsDoubtful() const;
   bool IsEvaluationFinite() const;  // whether the last one shows that the weights are good
   std::string GoesOnBy() const;
-  absl::Status StopUnsaved();
-  absl::Status EndsBroken(const std::string& reason);
+  Status StopUnsaved();
+  Status EndsBroken(const std::string& reason);
   // Why the run ends here, or "".
   std::string EndReason(const Requests& requests) const;
   // Where the epoch that has begun has another order than today's.
@@ -287,7 +287,7 @@ class Trainer {
   // Where the task does not count the updates of the epochs left.
   int64_t EstimatedEnd() const;
   // UsageError where a checkpoint of another run leaves nothing to train.
-  absl::Status CheckLimits(const std::string& checkpoint) const;
+  Status CheckLimits(const std::string& checkpoint) const;
   double BudgetUsed() const;
   // The learning rate of 0-based update `step` of this run.
   double RateOf(int64_t step) const {
@@ -295,21 +295,21 @@ class Trainer {
   }
   double Elapsed() const { return resumed_seconds_ + clock_.Seconds(); }
   double EtaSeconds(const Update& update, double step_seconds) const;
-  absl::StatusOr<std::string> Load(const std::string& from);
+  StatusOr<std::string> Load(const std::string& from);
   // A checkpoint of other data is refused where it is this run's own, else its position is given
   // up.
-  absl::Status AdoptTrainingData(const Checkpoint& checkpoint, bool is_own);
+  Status AdoptTrainingData(const Checkpoint& checkpoint, bool is_own);
   // A run without a choice of its own goes on with what it began with; what was the best by another
   // metric than today's, or in another run, is no longer.
   void AdoptMetrics(bool is_own);
   // Nor is what another dev set says, or the same one measured otherwise.
   void AdoptEvaluation();
-  absl::Status RestoreBestLink();
+  Status RestoreBestLink();
   void ForgetBest();
   void ForgetEarlyStop();
   // What the reducer remembers of earlier steps, from the checkpoint that the root loaded.
-  absl::Status RestorePowerSgd(const std::string& path);
-  absl::Status BroadcastState(const absl::Status& loaded);
+  Status RestorePowerSgd(const std::string& path);
+  Status BroadcastState(const Status& loaded);
   void Event(const std::string& kind, const std::string& text) { Event(state_.step, kind, text); }
   void Event(int64_t step, const std::string& kind, const std::string& text);
 

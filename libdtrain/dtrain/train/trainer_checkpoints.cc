@@ -10,8 +10,8 @@
 #include "absl/strings/str_split.h"
 #include "dtrain/base/log.h"
 #include "dtrain/comm/root_status.h"
-#include "dtrain/files/internal/checkpoint_files.h"
-#include "dtrain/parallel/internal/power_sgd_memory.h"
+#include "dtrain/distributed/internal/power_sgd_memory.h"
+#include "dtrain/runs/internal/checkpoint_files.h"
 #include "dtrain/train/trainer.h"
 
 namespace dtrain {
@@ -31,10 +31,10 @@ std::string DifferingLines(const std::string& now, const std::string& there) {
 }
 
 // Older checkpoints do not have it.
-absl::Status CheckModelText(const Checkpoint& checkpoint, const std::string& ours) {
-  if (ours.empty() || !checkpoint.Has(kModelTextFile)) return absl::OkStatus();
+Status CheckModelText(const Checkpoint& checkpoint, const std::string& ours) {
+  if (ours.empty() || !checkpoint.Has(kModelTextFile)) return OkStatus();
   DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(kModelTextFile));
-  if (ours == theirs) return absl::OkStatus();
+  if (ours == theirs) return OkStatus();
   return StorageError(absl::StrFormat(
       "%s is of another model (%s there, %s here); use it with the configuration it was trained "
       "with, config.textproto beside it",
@@ -55,19 +55,19 @@ std::string Describe(const SampleOrder& order) {
 
 }  // namespace
 
-absl::Status Trainer::OnRoot(const std::function<absl::Status()>& work) {
+Status Trainer::OnRoot(const std::function<Status()>& work) {
   if (!comm_.is_root()) {
     if (shards_) shards_->Serve(adam_);
-    return absl::OkStatus();
+    return OkStatus();
   }
-  absl::Status status = work();
+  Status status = work();
   if (shards_) shards_->Dismiss();
   return status;
 }
 
-absl::Status Trainer::Resume(const std::string& from) {
+Status Trainer::Resume(const std::string& from) {
   resumed_from_ = from;
-  absl::StatusOr<std::string> path = std::string();
+  StatusOr<std::string> path = std::string();
   static_cast<void>(OnRoot([&] { return (path = Load(from)).status(); }));
   DT_RETURN_IF_ERROR(BroadcastState(path.status()));
   PlanEnd();
@@ -84,7 +84,7 @@ absl::Status Trainer::Resume(const std::string& from) {
     TellOrder();
   }
   reducer_->SetStep(state_.step);
-  return state_.step > 0 ? RestorePowerSgd(*path) : absl::OkStatus();
+  return state_.step > 0 ? RestorePowerSgd(*path) : OkStatus();
 }
 
 void Trainer::TellOrder() {
@@ -139,7 +139,7 @@ void Trainer::PlanEnd() {
                                   each, before, planned_end_));
 }
 
-absl::Status Trainer::CheckLimits(const std::string& checkpoint) const {
+Status Trainer::CheckLimits(const std::string& checkpoint) const {
   const auto reached = [&](const std::string& limit, const std::string& used) {
     return UsageError(absl::StrFormat(
         "--resume=%s leaves nothing to train: trainer.%s, of which the checkpoint has %s, and what "
@@ -176,10 +176,10 @@ absl::Status Trainer::CheckLimits(const std::string& checkpoint) const {
     return reached(absl::StrFormat("max_time gives %g s", options_.max_seconds),
                    absl::StrFormat("%.1f s", state_.seconds));
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::StatusOr<std::string> Trainer::Load(const std::string& from) {
+StatusOr<std::string> Trainer::Load(const std::string& from) {
   if (from == "never" || (from == "auto" && options_.checkpoint_dir.empty())) return "";
   std::optional<Checkpoint> checkpoint;
   if (from == "auto") {
@@ -207,29 +207,29 @@ absl::StatusOr<std::string> Trainer::Load(const std::string& from) {
 
 // A run that was killed just behind a checkpoint may not have marked it; one that chose by another
 // metric has marked others.
-absl::Status Trainer::RestoreBestLink() {
+Status Trainer::RestoreBestLink() {
   DT_ASSIGN_OR_RETURN(
       CheckpointDirectory directory,
       CheckpointDirectory::Open(options_.checkpoint_dir, {.keep_last = options_.keep_last}));
   // A best that is forgotten leaves its checkpoint: the next one's mark would move away from it.
   directory.KeepBestOnlyBy(state_.best_step < 0 ? "" : options_.best_metric);
-  if (state_.best_step < 0 || options_.best_metric.empty()) return absl::OkStatus();
+  if (state_.best_step < 0 || options_.best_metric.empty()) return OkStatus();
   if (!directory.Has(state_.best_step)) {
     // Deleted when a later one became the best, which was damaged since: the next one counts.
     LogWarning(absl::StrFormat("the best checkpoint, of step %d, is gone; the best is chosen anew",
                                state_.best_step));
     ForgetBest();
     directory.KeepBestOnlyBy("");
-    return absl::OkStatus();
+    return OkStatus();
   }
   return directory.MarkBest(options_.best_metric, state_.best_step);
 }
 
-absl::Status Trainer::AdoptTrainingData(const Checkpoint& checkpoint, bool is_own) {
-  if (!checkpoint.Has(kTrainingDataFile)) return absl::OkStatus();
+Status Trainer::AdoptTrainingData(const Checkpoint& checkpoint, bool is_own) {
+  if (!checkpoint.Has(kTrainingDataFile)) return OkStatus();
   DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(kTrainingDataFile));
   const std::string ours = task_.TrainingData();
-  if (ours == theirs || ours.empty()) return absl::OkStatus();
+  if (ours == theirs || ours.empty()) return OkStatus();
   if (is_own) {
     return StorageError(absl::StrFormat(
         "%s was trained on other data (%s there, %s here): give the run the data it began with, or "
@@ -241,7 +241,7 @@ absl::Status Trainer::AdoptTrainingData(const Checkpoint& checkpoint, bool is_ow
   state_.epoch_count = {.from_step = state_.step};  // its epochs begin here
   Event("resume", absl::StrFormat("the training data is not that of %s: its first epoch begins",
                                   checkpoint.path()));
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 void Trainer::AdoptMetrics(bool is_own) {
@@ -293,7 +293,7 @@ void Trainer::ForgetEarlyStop() {
   state_.stalled_evaluations = 0;
 }
 
-absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
+Status Trainer::BroadcastState(const Status& loaded) {
   DT_RETURN_IF_ERROR(
       ShareRestored(loaded, task_.parameters(), adam_, state_, comm_, shards_.get()));
   if (options_.best_metric.empty()) options_.best_metric = state_.best_metric_name;
@@ -308,13 +308,13 @@ absl::Status Trainer::BroadcastState(const absl::Status& loaded) {
   step_.Reset(state_.loss_scaler, state_.optimizer_steps, ctx_.stream());
   DT_RETURN_IF_ERROR(task_.Seek(state_.position));
   resumed_seconds_ = state_.seconds;
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status Trainer::SaveCheckpoint() {
+Status Trainer::SaveCheckpoint() {
   checkpoint_due_ = false;
   last_checkpoint_ = elapsed_;
-  if (options_.checkpoint_dir.empty()) return absl::OkStatus();
+  if (options_.checkpoint_dir.empty()) return OkStatus();
   const Timeline::Span span = Enter(Phase::kCheckpoint, state_.step);
   std::vector<CheckpointFile> more;
   if (const internal::PowerSgdMemory* const memory = reducer_->power_sgd_memory()) {
@@ -325,10 +325,10 @@ absl::Status Trainer::SaveCheckpoint() {
   DT_RETURN_IF_ERROR(ShareRootStatus(OnRoot([&] { return WriteCheckpoint(std::move(more)); }),
                                      "write a checkpoint", comm_));
   last_checkpoint_step_ = state_.step;
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status Trainer::WriteCheckpoint(std::vector<CheckpointFile> more) {
+Status Trainer::WriteCheckpoint(std::vector<CheckpointFile> more) {
   DT_ASSIGN_OR_RETURN(
       CheckpointDirectory directory,
       CheckpointDirectory::Open(options_.checkpoint_dir, {.keep_last = options_.keep_last}));
@@ -346,7 +346,7 @@ absl::Status Trainer::WriteCheckpoint(std::vector<CheckpointFile> more) {
                      state_.best_step == state_.step ? options_.best_metric : std::string()));
   Event("checkpoint", absl::StrFormat("%s: %.1f MiB in %.2f s", saved.path,
                                       static_cast<double>(saved.bytes) / (1 << 20), saved.seconds));
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace dtrain

@@ -16,10 +16,10 @@ bool HasBrokenLoss(const EvaluationResult& result) {
 
 }  // namespace
 
-absl::Status CheckEnds(const TrainerOptions& options) {
+Status CheckEnds(const TrainerOptions& options) {
   const bool stops_early = options.early_stop.patience > 0 && !options.eval_every.never();
   if (options.max_steps > 0 || options.max_seconds > 0.0 || options.max_epochs > 0 || stops_early) {
-    return absl::OkStatus();
+    return OkStatus();
   }
   return UsageError(
       "this run would never end: set max_steps, max_seconds or max_epochs of its TrainerOptions, "
@@ -48,7 +48,7 @@ bool Trainer::IsDoubtful() const {
   return skipped_in_a_row_ > (may_be_scale ? 2 : 1) && !may_be_good;
 }
 
-absl::Status Trainer::Finish(const std::string& reason) {
+Status Trainer::Finish(const std::string& reason) {
   DT_RETURN_IF_ERROR(EndRound());
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));
   if (reason == "stop requested") {
@@ -84,7 +84,7 @@ absl::Status Trainer::Finish(const std::string& reason) {
             ? absl::StrCat(" and saved, the same command", GoesOnBy(), " goes on with them")
             : ""));
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // What the command of this run lacks to go on with it.
@@ -92,7 +92,7 @@ std::string Trainer::GoesOnBy() const {
   return resumed_from_ == "auto" ? "" : " with --resume=auto";
 }
 
-absl::Status Trainer::StopUnsaved() {
+Status Trainer::StopUnsaved() {
   const std::string why = absl::StrFormat(
       "the last %d updates gave no finite gradients, so that nothing is saved of this step",
       skipped_in_a_row_);
@@ -102,7 +102,7 @@ absl::Status Trainer::StopUnsaved() {
       last_checkpoint_step_ < 0 ? "begins anew" : "goes on from the last checkpoint"));
 }
 
-absl::Status Trainer::EndsBroken(const std::string& reason) {
+Status Trainer::EndsBroken(const std::string& reason) {
   Event("stop", "the run ends by " + reason + ", but its last updates gave no finite gradients");
   return DivergedError(absl::StrFormat(
       "%s is reached, but the gradients of the last %d updates hold NaN or infinity (step %d), and "

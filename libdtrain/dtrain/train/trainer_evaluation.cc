@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "dtrain/base/log.h"
-#include "dtrain/parallel/contract.h"
+#include "dtrain/distributed/contract.h"
 #include "dtrain/train/trainer.h"
 
 namespace dtrain {
@@ -40,9 +40,9 @@ std::string MetricLines(const EvaluationResult& result) {
 
 // Ranks that decide by other values would part: InternalError, the same on all. Collective; one
 // small message where the ranks agree.
-absl::Status CheckSameMetrics(const EvaluationResult& result, Communicator& comm) {
+Status CheckSameMetrics(const EvaluationResult& result, Communicator& comm) {
   const std::string ours = MetricLines(result);
-  if (CheckContract({{"metrics", ours}}, comm).ok()) return absl::OkStatus();
+  if (CheckContract({{"metrics", ours}}, comm).ok()) return OkStatus();
   const std::vector<std::string> texts = comm.AllGatherStrings(ours);
   const auto other = std::find_if(texts.begin(), texts.end(),
                                   [&](const std::string& text) { return text != texts[0]; });
@@ -61,13 +61,13 @@ absl::Status CheckSameMetrics(const EvaluationResult& result, Communicator& comm
 
 }  // namespace
 
-absl::Status Trainer::Evaluate(bool is_last) {
+Status Trainer::Evaluate(bool is_last) {
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));
   const Timeline::Span span = Enter(Phase::kEvaluation, state_.step);
   const double started = Elapsed();
   ctx_.set_training(false);
   SwapAverage();
-  absl::StatusOr<EvaluationResult> result = task_.Evaluate(ctx_);
+  StatusOr<EvaluationResult> result = task_.Evaluate(ctx_);
   SwapAverage();
   ctx_.set_training(true);
   DT_RETURN_IF_ERROR(result.status());
@@ -114,7 +114,7 @@ absl::Status Trainer::Evaluate(bool is_last) {
   last_evaluation_ = *std::move(result);
   // Evaluation is not training time: rates and budgets leave it out.
   resumed_seconds_ -= Elapsed() - started;
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 void Trainer::ChooseMetrics(const EvaluationResult& result) {
@@ -178,11 +178,11 @@ void Trainer::WarnIfUndefined(const EvaluationResult& result) {
   }
 }
 
-absl::StatusOr<EvaluationResult> Trainer::EvaluateTest() {
+StatusOr<EvaluationResult> Trainer::EvaluateTest() {
   const Timeline::Span span = Enter(Phase::kEvaluation, state_.step);
   ctx_.set_training(false);
   SwapAverage();
-  absl::StatusOr<EvaluationResult> result = task_.EvaluateTest(ctx_);
+  StatusOr<EvaluationResult> result = task_.EvaluateTest(ctx_);
   SwapAverage();
   return result;
 }

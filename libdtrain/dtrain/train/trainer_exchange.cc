@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/log.h"
-#include "dtrain/parallel/internal/local_rounds.h"
-#include "dtrain/parallel/internal/power_sgd_memory.h"
-#include "dtrain/parallel/replica_check.h"
+#include "dtrain/distributed/internal/local_rounds.h"
+#include "dtrain/distributed/internal/power_sgd_memory.h"
+#include "dtrain/distributed/replica_check.h"
 #include "dtrain/train/trainer.h"
 
 namespace dtrain {
@@ -25,7 +25,7 @@ std::unique_ptr<GradientReducer> Trainer::MakeReducer(Communicator& comm) {
   return reducer;
 }
 
-absl::Status Trainer::TellReducer() {
+Status Trainer::TellReducer() {
   const int64_t tokens = task_.global_tokens();
   if (tokens == 0 && options_.reducer.power_sgd.rank > 0) {
     return UsageError(
@@ -34,7 +34,7 @@ absl::Status Trainer::TellReducer() {
         "to 0");
   }
   if (tokens > 0) reducer_->SetGradientTokens(static_cast<double>(tokens));
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 void Trainer::WarnOfLateStarts() const {
@@ -57,24 +57,24 @@ bool Trainer::AreRoundsDue(int64_t step) const {
   return options_.sync_every > 1 && comm_.size() > 1 && step >= options_.sync_every_start;
 }
 
-absl::Status Trainer::BeginRounds() {
+Status Trainer::BeginRounds() {
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));  // all ranks' updates, which no round counts
   // Rounds wait for the whole device, on which ranks of this process may yet record an update.
   comm_.Barrier();
   rounds_ = std::make_unique<internal::LocalRounds>(options_.sync_every, task_.parameters(), adam_,
                                                     comm_);
-  if (options_.sync_every_start == 0) return absl::OkStatus();
+  if (options_.sync_every_start == 0) return OkStatus();
   reducer_ = MakeReducer(alone_);
   Event("rounds", absl::StrFormat("from here on ranks update alone and take their mean every %d "
                                   "updates",
                                   options_.sync_every));
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 bool Trainer::IsInRound() const { return rounds_ && rounds_->is_open(); }
 
-absl::Status Trainer::EndRound() {
-  if (!IsInRound()) return absl::OkStatus();
+Status Trainer::EndRound() {
+  if (!IsInRound()) return OkStatus();
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));
   {
     const Timeline::Span span(timeline_.spans(), "round mean", kCommunicationLane, state_.step);
@@ -102,7 +102,7 @@ Trainer::Requests Trainer::TakeRequests(const Requests& requests) {
   return IsInRound() ? Requests() : std::exchange(requests_, {});
 }
 
-absl::Status Trainer::CheckReplicasNow() {
+Status Trainer::CheckReplicasNow() {
   int64_t every = options_.replica_check_every;
   int64_t step = state_.step;
   // Within a round the weights differ.
@@ -110,12 +110,12 @@ absl::Status Trainer::CheckReplicasNow() {
     every = (every + options_.sync_every - 1) / options_.sync_every * options_.sync_every;
     step -= options_.sync_every_start;
   }
-  if (comm_.size() == 1 || every == 0 || step % every != 0) return absl::OkStatus();
+  if (comm_.size() == 1 || every == 0 || step % every != 0) return OkStatus();
   return CheckReplicas(task_.parameters(), absl::StrFormat("after update %d", state_.step), comm_,
                        ctx_.stream());
 }
 
-absl::Status Trainer::RestorePowerSgd(const std::string& path) {
+Status Trainer::RestorePowerSgd(const std::string& path) {
   internal::PowerSgdMemory* const memory = reducer_->power_sgd_memory();
   if (memory == nullptr) {
     if (comm_.is_root() && internal::HasMemory(path)) {
@@ -129,11 +129,11 @@ absl::Status Trainer::RestorePowerSgd(const std::string& path) {
               : "no matrix shrinks at this rank";
       Event("resume", why + ": PowerSGD's error memory is dropped");
     }
-    return absl::OkStatus();
+    return OkStatus();
   }
   DT_ASSIGN_OR_RETURN(const std::string note, internal::RestoreMemory(path, comm_, *memory));
   if (!note.empty()) Event("resume", note);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace dtrain

@@ -470,7 +470,7 @@ NcclSettings& NcclOfNewThreads() {
 
 namespace dtrain::internal {
 
-absl::StatusOr<const NcclLibrary*> NcclLibrary::Get() {
+StatusOr<const NcclLibrary*> NcclLibrary::Get() {
   if (host_executor::Nccl().is_absent) return CommunicationError("NCCL cannot be loaded");
   return &host_executor::kLibrary;
 }

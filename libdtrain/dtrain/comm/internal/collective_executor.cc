@@ -11,8 +11,9 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/device/copy.h"
-#include "dtrain/tensor/new_tensor.h"
+#include "dtrain/device/new_tensor.h"
 
 namespace dtrain::internal {
 namespace {
@@ -129,9 +130,9 @@ std::vector<int64_t> Offsets(const std::vector<int64_t>& rows, int64_t unit) {
 
 }  // namespace
 
-absl::Status CollectiveOutcome::status() const {
-  if (ok()) return absl::OkStatus();
-  return ErrorOf(code, message);
+Status CollectiveOutcome::status() const {
+  if (ok()) return OkStatus();
+  return Status(code, message);
 }
 
 void CollectiveResult::Finish(CollectiveOutcome how) {

@@ -22,7 +22,7 @@
 #include "dtrain/comm/internal/collective_request.h"
 #include "dtrain/comm/internal/gpu_tensors.h"
 #include "dtrain/device/stream_order.h"
-#include "dtrain/tensor/tensor.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain::internal {
 
@@ -33,7 +33,7 @@ struct CollectiveOutcome {
   std::string message{};
 
   bool ok() const { return code == ExitCode::kDone; }
-  absl::Status status() const;
+  Status status() const;
 };
 
 // What a handle waits for.

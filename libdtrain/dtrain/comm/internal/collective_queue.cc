@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/thread_pool.h"
 

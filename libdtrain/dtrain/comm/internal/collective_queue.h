@@ -30,7 +30,7 @@
 #include "dtrain/comm/collectives.h"
 #include "dtrain/comm/internal/collective_executor.h"
 #include "dtrain/comm/internal/negotiation.h"
-#include "dtrain/tensor/new_tensor.h"
+#include "dtrain/device/new_tensor.h"
 
 namespace dtrain::internal {
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/status.h"
 

@@ -14,7 +14,7 @@
 #include "dtrain/device/buffer.h"
 #include "dtrain/device/stream.h"
 #include "dtrain/device/stream_order.h"
-#include "dtrain/tensor/tensor.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain::internal {
 

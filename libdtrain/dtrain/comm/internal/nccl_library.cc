@@ -19,7 +19,7 @@ void Load(void* library, const char* name, Function& function, std::string& miss
   if (function == nullptr && missing.empty()) missing = name;
 }
 
-absl::StatusOr<NcclLibrary> LoadAll() {
+StatusOr<NcclLibrary> LoadAll() {
   std::string error;
   void* const library = cuda::FindSharedLibrary(kName, error);
   if (library == nullptr) {
@@ -57,8 +57,8 @@ absl::StatusOr<NcclLibrary> LoadAll() {
 
 }  // namespace
 
-absl::StatusOr<const NcclLibrary*> NcclLibrary::Get() {
-  static const absl::StatusOr<NcclLibrary> nccl = LoadAll();
+StatusOr<const NcclLibrary*> NcclLibrary::Get() {
+  static const StatusOr<NcclLibrary> nccl = LoadAll();
   if (!nccl.ok()) return nccl.status();
   return &*nccl;
 }

@@ -84,7 +84,7 @@ struct NcclLibrary {
 
   // CommunicationError where it is absent, too old or not part of this build. Test builds define it
   // on memory of the host (tests/testing/host_executor/nccl.cc).
-  static absl::StatusOr<const NcclLibrary*> Get();
+  static StatusOr<const NcclLibrary*> Get();
 };
 
 // "2.28.9" for 22809.

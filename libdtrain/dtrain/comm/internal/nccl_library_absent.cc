@@ -4,7 +4,7 @@
 
 namespace dtrain::internal {
 
-absl::StatusOr<const NcclLibrary*> NcclLibrary::Get() {
+StatusOr<const NcclLibrary*> NcclLibrary::Get() {
   return CommunicationError("this build has no NCCL; configure it with -DDTRAIN_NCCL=AUTO");
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/base/status.h"
 
 namespace dtrain::internal {

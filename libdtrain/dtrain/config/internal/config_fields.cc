@@ -20,12 +20,12 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-absl::Status IllTyped(const FieldDescriptor& field, const std::string& value) {
+Status IllTyped(const FieldDescriptor& field, const std::string& value) {
   return UsageError(absl::StrFormat("is %s, not \"%s\"", TypeInWords(field), Shorten(value)));
 }
 
 template <typename T>
-absl::Status ParseNumber(const FieldDescriptor& field, const std::string& text, T& number) {
+Status ParseNumber(const FieldDescriptor& field, const std::string& text, T& number) {
   const char* begin = text.data();
   const char* const end = begin + text.size();
   if (begin != end && *begin == '+') ++begin;
@@ -38,7 +38,7 @@ absl::Status ParseNumber(const FieldDescriptor& field, const std::string& text, 
   if constexpr (std::is_floating_point_v<T>) {
     if (!std::isfinite(number)) return IllTyped(field, text);
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 // Sets or appends with the pair of Reflection functions for a type.
@@ -53,26 +53,26 @@ void Store(const FieldDescriptor& field, Message& message, const T& value, Set s
 }
 
 template <typename T, typename Set, typename Add>
-absl::Status StoreNumber(const FieldDescriptor& field, const std::string& text, Message& message,
-                         Set set, Add add) {
+Status StoreNumber(const FieldDescriptor& field, const std::string& text, Message& message, Set set,
+                   Add add) {
   T number{};
   DT_RETURN_IF_ERROR(ParseNumber(field, text, number));
   Store(field, message, number, set, add);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status StoreBool(const FieldDescriptor& field, const std::string& text, Message& message) {
+Status StoreBool(const FieldDescriptor& field, const std::string& text, Message& message) {
   const bool yes = text == "true" || text == "1";
   if (!yes && text != "false" && text != "0") return IllTyped(field, text);
   Store(field, message, yes, &Reflection::SetBool, &Reflection::AddBool);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status StoreEnum(const FieldDescriptor& field, const std::string& text, Message& message) {
+Status StoreEnum(const FieldDescriptor& field, const std::string& text, Message& message) {
   const auto* const value = field.enum_type()->FindValueByName(text);
   if (value == nullptr) return UsageError(UnknownEnumValue(*field.enum_type(), text));
   Store(field, message, value, &Reflection::SetEnum, &Reflection::AddEnum);
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace
@@ -169,8 +169,8 @@ std::vector<std::string> SplitList(std::string_view text) {
   return items;
 }
 
-absl::Status SetField(const FieldDescriptor& field, const std::string& value,
-                      const std::filesystem::path& directory, Message& message) {
+Status SetField(const FieldDescriptor& field, const std::string& value,
+                const std::filesystem::path& directory, Message& message) {
   using R = Reflection;
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
@@ -192,7 +192,7 @@ absl::Status SetField(const FieldDescriptor& field, const std::string& value,
     case FieldDescriptor::CPPTYPE_STRING:
       Store(field, message, IsPath(field) ? ResolvePath(field, directory, value) : value,
             &R::SetString, &R::AddString);
-      return absl::OkStatus();
+      return OkStatus();
     case FieldDescriptor::CPPTYPE_MESSAGE:
       break;
   }

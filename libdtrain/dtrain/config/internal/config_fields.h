@@ -40,8 +40,8 @@ std::vector<std::string> SplitList(std::string_view text);
 
 // Sets a scalar field, or appends to a list. The message of the error continues the field's name:
 // `is a whole number (int32), not "eight"`.
-absl::Status SetField(const google::protobuf::FieldDescriptor& field, const std::string& value,
-                      const std::filesystem::path& directory, google::protobuf::Message& message);
+Status SetField(const google::protobuf::FieldDescriptor& field, const std::string& value,
+                const std::filesystem::path& directory, google::protobuf::Message& message);
 
 }  // namespace dtrain::internal
 

@@ -128,13 +128,13 @@ Diagnosis Diagnose(const FirstError& error, std::string_view line, const Descrip
 
 }  // namespace
 
-absl::Status ParseTextFormat(std::string_view text, const std::string& name, Message& message) {
+Status ParseTextFormat(std::string_view text, const std::string& name, Message& message) {
   google::protobuf::TextFormat::Parser parser;
   FirstError error;
   // Some editors put a byte order mark first.
   if (text.substr(0, 3) == "\xEF\xBB\xBF") text.remove_prefix(3);
   parser.RecordErrorsTo(&error);
-  if (parser.ParseFromString(std::string(text), &message)) return absl::OkStatus();
+  if (parser.ParseFromString(std::string(text), &message)) return OkStatus();
   const std::string_view line = LineOf(text, error.line());
   const Diagnosis diagnosis = Diagnose(error, line, *message.GetDescriptor());
   if (error.line() < 0) return UsageError(absl::StrFormat("%s: %s", name, diagnosis.what));

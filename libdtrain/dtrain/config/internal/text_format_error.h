@@ -15,8 +15,8 @@ class Message;
 namespace dtrain::internal {
 
 // Replaces `message` by what the text says. UsageError "name:line:column: what, what to do".
-absl::Status ParseTextFormat(std::string_view text, const std::string& name,
-                             google::protobuf::Message& message);
+Status ParseTextFormat(std::string_view text, const std::string& name,
+                       google::protobuf::Message& message);
 
 }  // namespace dtrain::internal
 

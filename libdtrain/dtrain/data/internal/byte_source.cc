@@ -15,13 +15,14 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/internal/abseil_text.h"
 
 namespace dtrain::internal {
 namespace {
 
 constexpr int64_t kInputBytes = 128 << 10;
 
-absl::Status SystemError(const std::string& path, const char* what) {
+Status SystemError(const std::string& path, const char* what) {
   return DataError(path + ": " + what + ": " + std::strerror(errno));
 }
 
@@ -33,7 +34,7 @@ class PlainSource final : public ByteSource {
 
   // Up to `count` bytes; no more than there are once a line has ended, so that who types or writes
   // to a pipe is not waited for longer.
-  absl::Status Peek(char* out, int64_t count, int64_t* got) {
+  Status Peek(char* out, int64_t count, int64_t* got) {
     *got = 0;
     while (*got < count && std::find(out, out + *got, '\n') == out + *got) {
       DT_ASSIGN_OR_RETURN(const int64_t n, ReadFile(out + *got, count - *got));
@@ -41,10 +42,10 @@ class PlainSource final : public ByteSource {
       *got += n;
     }
     peeked_.assign(out, static_cast<size_t>(*got));
-    return absl::OkStatus();
+    return OkStatus();
   }
 
-  absl::StatusOr<int64_t> Read(char* out, int64_t capacity) override {
+  StatusOr<int64_t> Read(char* out, int64_t capacity) override {
     if (!peeked_.empty()) {
       const int64_t n = std::min(capacity, static_cast<int64_t>(peeked_.size()));
       std::memcpy(out, peeked_.data(), static_cast<size_t>(n));
@@ -57,7 +58,7 @@ class PlainSource final : public ByteSource {
   const std::string& path() const { return path_; }
 
  private:
-  absl::StatusOr<int64_t> ReadFile(char* out, int64_t capacity) {
+  StatusOr<int64_t> ReadFile(char* out, int64_t capacity) {
     for (;;) {
       const ssize_t n = ::read(fd_, out, static_cast<size_t>(capacity));
       if (n >= 0) return static_cast<int64_t>(n);
@@ -70,7 +71,7 @@ class PlainSource final : public ByteSource {
   std::string peeked_;
 };
 
-absl::Status Damaged(const std::string& path, const char* format, const char* why) {
+Status Damaged(const std::string& path, const char* format, const char* why) {
   return DataError(path + ": damaged " + format + " file (" + why +
                    "); fetch or compress it again");
 }
@@ -84,7 +85,7 @@ class GzipSource final : public ByteSource {
   }
   ~GzipSource() override { inflateEnd(&stream_); }
 
-  absl::StatusOr<int64_t> Read(char* out, int64_t capacity) override {
+  StatusOr<int64_t> Read(char* out, int64_t capacity) override {
     if (!valid_) return OutOfMemoryError(file_->path() + ": no memory to decompress");
     stream_.next_out = reinterpret_cast<Bytef*>(out);
     stream_.avail_out = static_cast<uInt>(std::min<int64_t>(capacity, 1 << 30));
@@ -126,7 +127,7 @@ class ZstdSource final : public ByteSource {
         stream_(ZSTD_createDStream()) {}
   ~ZstdSource() override { ZSTD_freeDStream(stream_); }
 
-  absl::StatusOr<int64_t> Read(char* out, int64_t capacity) override {
+  StatusOr<int64_t> Read(char* out, int64_t capacity) override {
     if (stream_ == nullptr) return OutOfMemoryError(file_->path() + ": no memory to decompress");
     ZSTD_outBuffer output{out, static_cast<size_t>(capacity), 0};
     while (output.pos == 0) {
@@ -175,7 +176,7 @@ bool IsZstandard(std::string_view start) {
           start.substr(1).starts_with("\x2A\x4D\x18"));
 }
 
-absl::StatusOr<std::unique_ptr<ByteSource>> SourceOf(const std::string& path, int fd) {
+StatusOr<std::unique_ptr<ByteSource>> SourceOf(const std::string& path, int fd) {
   if (fd < 0) return SystemError(path, "cannot be opened");
   auto file = std::make_unique<PlainSource>(path, fd);
   struct stat info {};
@@ -203,11 +204,11 @@ absl::StatusOr<std::unique_ptr<ByteSource>> SourceOf(const std::string& path, in
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {
+StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path) {
   return SourceOf(path, ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-absl::StatusOr<std::unique_ptr<ByteSource>> StandardInput() {
+StatusOr<std::unique_ptr<ByteSource>> StandardInput() {
   return SourceOf("the standard input", ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
 }
 

@@ -15,15 +15,15 @@ class ByteSource {
  public:
   virtual ~ByteSource() = default;
   // Fills up to `capacity` > 0 bytes; fewer only near the end, 0 at the end. Errors name the path.
-  virtual absl::StatusOr<int64_t> Read(char* out, int64_t capacity) = 0;
+  virtual StatusOr<int64_t> Read(char* out, int64_t capacity) = 0;
 };
 
 // Pipes work too: nothing seeks. Errors (DataError): missing, unreadable, a directory,
 // compressed in another way.
-absl::StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path);
+StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path);
 // The standard input from where it stands, whatever it is: opened by its name a file would begin
 // anew, and a socket cannot be opened.
-absl::StatusOr<std::unique_ptr<ByteSource>> StandardInput();
+StatusOr<std::unique_ptr<ByteSource>> StandardInput();
 
 }  // namespace dtrain::internal
 

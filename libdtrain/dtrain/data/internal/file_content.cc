@@ -16,7 +16,7 @@
 
 namespace dtrain::internal {
 
-absl::StatusOr<std::string> InputFiles::DescribeContent(const std::string& path) {
+StatusOr<std::string> InputFiles::DescribeContent(const std::string& path) {
   // Gives the messages for what is missing, a folder or unreadable.
   DT_RETURN_IF_ERROR(OpenByteSource(path).status());
   std::error_code error;
@@ -41,7 +41,7 @@ absl::StatusOr<std::string> InputFiles::DescribeContent(const std::string& path)
   return absl::StrFormat("%d bytes, hash %016x", bytes, hash);
 }
 
-absl::StatusOr<InputFiles::State> InputFiles::Look(const std::string& path) {
+StatusOr<InputFiles::State> InputFiles::Look(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     return DataError(path + ": cannot be read: " + std::strerror(errno));
@@ -53,14 +53,14 @@ absl::StatusOr<InputFiles::State> InputFiles::Look(const std::string& path) {
                .inode = info.st_ino};
 }
 
-absl::Status InputFiles::CheckUnchanged() const {
+Status InputFiles::CheckUnchanged() const {
   for (const State& before : states_) {
-    const absl::StatusOr<State> now = Look(before.path);
+    const StatusOr<State> now = Look(before.path);
     if (now.ok() && *now == before) continue;
     return DataError(before.path +
                      ": changed while it was read; prepare again when it is complete");
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
 }  // namespace dtrain::internal

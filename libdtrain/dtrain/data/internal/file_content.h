@@ -17,10 +17,10 @@ class InputFiles {
  public:
   // "1234 bytes, hash 0123456789abcdef": of the bytes as they are on the disk. DataError for what
   // is missing, unreadable, or no regular file.
-  absl::StatusOr<std::string> DescribeContent(const std::string& path);
+  StatusOr<std::string> DescribeContent(const std::string& path);
 
   // DataError when one of the described files has another size, time or inode than then.
-  absl::Status CheckUnchanged() const;
+  Status CheckUnchanged() const;
 
  private:
   struct State {
@@ -31,7 +31,7 @@ class InputFiles {
     uint64_t inode = 0;
     bool operator==(const State&) const = default;
   };
-  static absl::StatusOr<State> Look(const std::string& path);
+  static StatusOr<State> Look(const std::string& path);
 
   std::vector<State> states_;
 };

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "dtrain/data/internal/bpe_text.h"
+#include "dtrain/base/utf8.h"
 #include "dtrain/data/internal/record_parsers.h"
 
 namespace dtrain::internal {

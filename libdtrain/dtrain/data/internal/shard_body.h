@@ -24,25 +24,25 @@ class ShardBody {
       : file_(std::move(file)), vocab_size_(vocab_size) {}
 
   template <typename Header>
-  absl::Status WriteHeader(const Header& header) {
+  Status WriteHeader(const Header& header) {
     return file_.Write(std::as_bytes(std::span(&header, 1)));
   }
   // Over the header written before, with the checksums; then the file gets its name.
   template <typename Header>
-  absl::Status Commit(Header header, AtomicFile::Durability durability) {
+  Status Commit(Header header, AtomicFile::Durability durability) {
     Seal(crc_, header);
     DT_RETURN_IF_ERROR(file_.WriteAtStart(std::as_bytes(std::span(&header, 1))));
     return file_.Commit(durability);
   }
 
   template <typename T>
-  absl::Status Write(std::span<const T> values) {
+  Status Write(std::span<const T> values) {
     const auto bytes = std::as_bytes(values);
     crc_ = Crc32c(bytes, crc_);
     in_section_ += bytes.size();
     return file_.Write(bytes);
   }
-  absl::Status WriteIds(std::span<const int32_t> ids) {
+  Status WriteIds(std::span<const int32_t> ids) {
     for (const int32_t id : ids) {
       DT_CHECK(id >= 0 && id < vocab_size_)
           << "id " << id << " is outside the vocabulary of " << vocab_size_;
@@ -51,20 +51,20 @@ class ShardBody {
     narrow_.assign(ids.begin(), ids.end());
     return Write(std::span<const uint16_t>(narrow_));
   }
-  absl::Status EndSection() {
+  Status EndSection() {
     const char zeros[8] = {};
     DT_RETURN_IF_ERROR(Write(std::span<const char>(zeros).first((8 - in_section_ % 8) % 8)));
     in_section_ = 0;
-    return absl::OkStatus();
+    return OkStatus();
   }
   template <typename T>
-  absl::Status WriteSection(std::span<const T> values) {
+  Status WriteSection(std::span<const T> values) {
     DT_RETURN_IF_ERROR(Write(values));
     return EndSection();
   }
   // Sums before each item, closed by that of all: uint64[items + 1].
   template <typename T>
-  absl::Status WriteOffsets(std::span<const T> lengths) {
+  Status WriteOffsets(std::span<const T> lengths) {
     uint64_t offset = 0;
     DT_RETURN_IF_ERROR(Write(std::span<const uint64_t>(&offset, 1)));
     for (const T length : lengths) {

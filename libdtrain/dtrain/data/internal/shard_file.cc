@@ -6,14 +6,15 @@
 #include <cstring>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/internal/abseil_text.h"
 
 namespace dtrain::internal {
 
-absl::StatusOr<ShardFile> ShardFile::OpenBytes(const std::string& path, const ShardKind& kind,
-                                               std::span<std::byte, kShardHeaderBytes> header) {
-  absl::StatusOr<MappedFile> mapped = MappedFile::Open(path);
+StatusOr<ShardFile> ShardFile::OpenBytes(const std::string& path, const ShardKind& kind,
+                                         std::span<std::byte, kShardHeaderBytes> header) {
+  StatusOr<MappedFile> mapped = MappedFile::Open(path);
   if (!mapped.ok()) {
-    return DataError(std::string(MessageOf(mapped.status())) + "; prepare the data first");
+    return DataError(std::string(mapped.status().message()) + "; prepare the data first");
   }
   ShardFile file(path, kind, *std::move(mapped));
   const std::span<const std::byte> bytes = file.file_.bytes();
@@ -22,7 +23,7 @@ absl::StatusOr<ShardFile> ShardFile::OpenBytes(const std::string& path, const Sh
   return file;
 }
 
-absl::Status ShardFile::CheckHeader(std::span<const std::byte, kShardHeaderBytes> header) {
+Status ShardFile::CheckHeader(std::span<const std::byte, kShardHeaderBytes> header) {
   std::memcpy(&start_, header.data(), sizeof(start_));
   if (size() < end_ || std::string_view(start_.magic, sizeof(start_.magic)) != kind_.magic) {
     return DataError(absl::StrFormat("%s: is not a %s; give a file that the preparation wrote",
@@ -39,8 +40,7 @@ absl::Status ShardFile::CheckHeader(std::span<const std::byte, kShardHeaderBytes
     return Damaged("checksum of the header");
   }
   const bool ids_are_known = start_.id_bytes == 2 || start_.id_bytes == 4;
-  return ids_are_known && start_.vocab_size > 0 ? absl::OkStatus()
-                                                : Damaged("vocabulary of the header");
+  return ids_are_known && start_.vocab_size > 0 ? OkStatus() : Damaged("vocabulary of the header");
 }
 
 int64_t ShardFile::Advance(int64_t items, int64_t each, int64_t bytes_each) {
@@ -63,7 +63,7 @@ TokenView ShardFile::TakeIds(int64_t count) {
   return {Take<uint16_t>(count).data(), count, false};
 }
 
-absl::Status ShardFile::Check(const ShardOpenOptions& options, uint32_t body_crc) const {
+Status ShardFile::Check(const ShardOpenOptions& options, uint32_t body_crc) const {
   if (!counts_fit_) return Damaged("counts of the header");
   if (size() != end_) {
     return Damaged(absl::StrFormat("%d bytes where the header says %d", size(), end_));
@@ -77,10 +77,10 @@ absl::Status ShardFile::Check(const ShardOpenOptions& options, uint32_t body_crc
   if (options.verify_checksum && Crc32c(file_.bytes().subspan(kShardHeaderBytes)) != body_crc) {
     return Damaged("checksum of the content");
   }
-  return absl::OkStatus();
+  return OkStatus();
 }
 
-absl::Status ShardFile::Damaged(std::string_view why) const {
+Status ShardFile::Damaged(std::string_view why) const {
   return DataError(absl::StrFormat("%s: damaged %s (%s); prepare the data again", path_,
                                    ToAbsl(kind_.name), ToAbsl(why)));
 }

@@ -23,8 +23,7 @@ class ShardFile {
   // Maps the file and fills `header` from its start. DataError: it is missing, not of this kind, of
   // another version, or its header is damaged.
   template <typename Header>
-  static absl::StatusOr<ShardFile> Open(const std::string& path, const ShardKind& kind,
-                                        Header& header) {
+  static StatusOr<ShardFile> Open(const std::string& path, const ShardKind& kind, Header& header) {
     return OpenBytes(path, kind, std::as_writable_bytes(std::span<Header, 1>(&header, 1)));
   }
 
@@ -43,15 +42,15 @@ class ShardFile {
   TokenView TakeIds(int64_t count);
 
   // That the sections taken are all of the file, and what the options ask for. DataError.
-  absl::Status Check(const ShardOpenOptions& options, uint32_t body_crc) const;
-  absl::Status Damaged(std::string_view why) const;
+  Status Check(const ShardOpenOptions& options, uint32_t body_crc) const;
+  Status Damaged(std::string_view why) const;
 
  private:
   ShardFile(std::string path, const ShardKind& kind, MappedFile file)
       : path_(std::move(path)), kind_(kind), file_(std::move(file)) {}
-  static absl::StatusOr<ShardFile> OpenBytes(const std::string& path, const ShardKind& kind,
-                                             std::span<std::byte, kShardHeaderBytes> header);
-  absl::Status CheckHeader(std::span<const std::byte, kShardHeaderBytes> header);
+  static StatusOr<ShardFile> OpenBytes(const std::string& path, const ShardKind& kind,
+                                       std::span<std::byte, kShardHeaderBytes> header);
+  Status CheckHeader(std::span<const std::byte, kShardHeaderBytes> header);
   // The position of the section, or -1.
   int64_t Advance(int64_t items, int64_t each, int64_t bytes_each);
   int64_t size() const { return static_cast<int64_t>(file_.bytes().size()); }

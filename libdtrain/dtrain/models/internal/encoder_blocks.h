@@ -3,6 +3,7 @@
 #ifndef DTRAIN_MODELS_INTERNAL_ENCODER_BLOCKS_H_
 #define DTRAIN_MODELS_INTERNAL_ENCODER_BLOCKS_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -74,6 +75,17 @@ ModelParameters CountEncoder(const BertOptions& options);
 ModelFlops CountEncoderFlops(const BertOptions& options, const BertBatch& batch,
                              int64_t output_rows, double output_flops, Recompute recompute,
                              int recompute_every);
+
+// The block of a batch's lists on the device: ids of pieces, types and positions, offsets, numbers
+// of rows while training, and the head's `own` lists.
+template <size_t n>
+ByteMeter::Block TakeInputs(const BertBatch& batch, const std::array<int64_t, n>& own,
+                            bool training, ByteMeter& meter) {
+  std::array<int64_t, 5 + n> counts = {batch.tokens, batch.tokens, batch.tokens, batch.texts + 1,
+                                       training ? batch.tokens : 0};
+  std::copy(own.begin(), own.end(), counts.begin() + 5);
+  return meter.Take(Context::UploadedElements(counts), DType::kInt32);
+}
 
 // The costs of a model whose options say which, by its own CountParameters(), CountFlops() and
 // PeakActivationBytes().

@@ -3,9 +3,9 @@
 #ifndef DTRAIN_OPS_INTERNAL_GEMM_ARGS_H_
 #define DTRAIN_OPS_INTERNAL_GEMM_ARGS_H_
 
+#include "dtrain/device/tensor.h"
 #include "dtrain/ops/gemm.h"
 #include "dtrain/ops/internal/gemm_kernel.h"
-#include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
 

@@ -37,7 +37,7 @@ struct GemmPlanFile {
 };
 // Lines of text, one a plan. ParseGemmPlans gives StorageError with `path`, line and field.
 std::string PrintGemmPlans(const GemmPlanFile& file);
-absl::StatusOr<GemmPlanFile> ParseGemmPlans(std::string_view text, std::string_view path);
+StatusOr<GemmPlanFile> ParseGemmPlans(std::string_view text, std::string_view path);
 
 // Of this thread.
 const GemmPlans& CurrentGemmPlans();

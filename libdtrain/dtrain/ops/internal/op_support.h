@@ -7,9 +7,9 @@
 #include <cstdint>
 
 #include "dtrain/device/stream.h"
+#include "dtrain/device/tensor.h"
 #include "dtrain/ops/dropout.h"
 #include "dtrain/ops/internal/rows.h"
-#include "dtrain/tensor/tensor.h"
 
 namespace dtrain {
 

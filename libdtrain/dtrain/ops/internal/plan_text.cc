@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/internal/abseil_text.h"
 
 namespace dtrain {
 namespace {
@@ -15,8 +16,8 @@ constexpr std::pair<DType, std::string_view> kTypeNames[] = {
     {DType::kFloat32, "fp32"}, {DType::kBFloat16, "bf16"}, {DType::kFloat16, "fp16"}};
 
 // The value of a header line "name value", or an error.
-absl::StatusOr<std::string> HeaderValue(const std::vector<absl::string_view>& lines, size_t number,
-                                        std::string_view name, std::string_view path) {
+StatusOr<std::string> HeaderValue(const std::vector<absl::string_view>& lines, size_t number,
+                                  std::string_view name, std::string_view path) {
   const std::string_view line = number < lines.size() ? ToStd(lines[number]) : std::string_view();
   if (line.size() > name.size() && line.starts_with(name) && line[name.size()] == ' ') {
     return std::string(line.substr(name.size() + 1));
@@ -44,7 +45,7 @@ std::string PlanTextHeader(const PlanFormat& format, const PlanPlatform& platfor
                          format.library, platform.library_version, platform.gpu, format.comment);
 }
 
-absl::StatusOr<PlanPlatform> ParsePlanText(
+StatusOr<PlanPlatform> ParsePlanText(
     const PlanFormat& format, std::string_view text, std::string_view path,
     const std::function<void(PlanFields& fields, std::string note)>& read) {
   const std::vector<absl::string_view> lines = absl::StrSplit(ToAbsl(text), '\n');

@@ -21,6 +21,7 @@
 
 #include "absl/strings/str_split.h"
 #include "dtrain/base/dtype.h"
+#include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/base/status.h"
 
 namespace dtrain {
@@ -124,7 +125,7 @@ std::string PlanTextHeader(const PlanFormat& format, const PlanPlatform& platfor
 
 // Calls `read` for each plan with its fields and what stands behind its #. StorageError with
 // `path`, line and field where the text is no file of this format or `read` met a wrong field.
-absl::StatusOr<PlanPlatform> ParsePlanText(
+StatusOr<PlanPlatform> ParsePlanText(
     const PlanFormat& format, std::string_view text, std::string_view path,
     const std::function<void(PlanFields& fields, std::string note)>& read);
 

@@ -1,0 +1,81 @@
+// sequences.h - how a packed batch divides into sequences.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_DEVICE_SEQUENCES_H_
+#define DTRAIN_DEVICE_SEQUENCES_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "dtrain/base/check.h"
+#include "dtrain/device/tensor.h"
+
+namespace dtrain {
+
+// A batch is packed: activations are [tokens, hidden], no row is padding. Sequences may be empty
+// only where an op says so.
+class Sequences {
+ public:
+  Sequences() : Sequences(std::vector<int32_t>{0}) {}
+  // offsets: [sequences + 1], offsets[0] == 0, never decreasing.
+  explicit Sequences(std::vector<int32_t> offsets) : offsets_(std::move(offsets)) {
+    DT_CHECK(!offsets_.empty() && offsets_[0] == 0) << "offsets start with 0";
+    for (size_t i = 1; i < offsets_.size(); ++i) {
+      DT_CHECK_LE(offsets_[i - 1], offsets_[i]);
+      max_length_ = std::max(max_length_, offsets_[i] - offsets_[i - 1]);
+    }
+  }
+
+  int64_t count() const { return static_cast<int64_t>(offsets_.size()) - 1; }
+  int64_t tokens() const { return offsets_.back(); }
+  int32_t max_length() const { return max_length_; }
+  int32_t begin(int64_t i) const { return offsets_[static_cast<size_t>(i)]; }
+  int32_t end(int64_t i) const { return offsets_[static_cast<size_t>(i) + 1]; }
+  int32_t length(int64_t i) const { return end(i) - begin(i); }
+  const std::vector<int32_t>& offsets() const { return offsets_; }
+  // The offsets on the batch's device, [count() + 1], int32, where somebody put them: ops on a GPU
+  // that find none there copy them each time.
+  const Tensor& device_offsets() const { return device_offsets_; }
+  void set_device_offsets(Tensor offsets) {
+    DT_CHECK_EQ(offsets.elements(), count() + 1);
+    device_offsets_ = std::move(offsets);
+  }
+
+  // Where these sequences are a part of a larger batch: which of its tokens their first ones are,
+  // [count()]; else empty. What is drawn by those numbers (ops/dropout.h) does not depend on how
+  // the larger batch is cut.
+  const std::vector<int32_t>& first_numbers() const { return first_numbers_; }
+  void set_first_numbers(std::vector<int32_t> numbers) {
+    DT_CHECK_EQ(static_cast<int64_t>(numbers.size()), count());
+    first_numbers_ = std::move(numbers);
+  }
+  // The numbers of all tokens, [tokens()], or none.
+  std::vector<int32_t> NumberRows() const {
+    std::vector<int32_t> numbers;
+    if (first_numbers_.empty()) return numbers;
+    for (int64_t s = 0; s < count(); ++s) {
+      for (int32_t t = 0; t < length(s); ++t) {
+        numbers.push_back(first_numbers_[static_cast<size_t>(s)] + t);
+      }
+    }
+    return numbers;
+  }
+  // The same on the batch's device, [tokens()], int32, or absent: dropout draws by them.
+  const Tensor& row_numbers() const { return row_numbers_; }
+  void set_row_numbers(Tensor numbers) {
+    DT_CHECK_EQ(numbers.elements(), tokens());
+    row_numbers_ = std::move(numbers);
+  }
+
+ private:
+  std::vector<int32_t> offsets_;
+  int32_t max_length_ = 0;
+  Tensor device_offsets_;
+  std::vector<int32_t> first_numbers_;
+  Tensor row_numbers_;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_DEVICE_SEQUENCES_H_

@@ -1,0 +1,42 @@
+// host_gradients.h - the flat gradients in the host's memory, where communicators reach them.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_DISTRIBUTED_INTERNAL_HOST_GRADIENTS_H_
+#define DTRAIN_DISTRIBUTED_INTERNAL_HOST_GRADIENTS_H_
+
+#include <memory>
+#include <optional>
+
+#include "dtrain/device/arena.h"
+#include "dtrain/device/stream.h"
+#include "dtrain/device/tensor.h"
+#include "dtrain/distributed/internal/bucket_exchange.h"
+
+namespace dtrain::internal {
+
+// On the CPU the gradients themselves, which nothing is copied to or from; else pinned memory.
+class HostGradients {
+ public:
+  // flat: [n] float32. compute: the stream that writes it; without one Fetch() waits for all of the
+  // device's, which is refused while a thread of the process records a graph.
+  HostGradients(const Tensor& flat, const std::optional<Stream>& compute);
+
+  float* data() const { return data_; }
+  // Copies the range here behind what was issued to `compute`, and waits.
+  void Fetch(const BucketRange& range);
+  // Begins to copy the range back; it must stay as it is until Synchronize() returns.
+  void Return(const BucketRange& range);
+  void Synchronize() { stream_.Synchronize(); }
+  Stream& stream() { return stream_; }
+
+ private:
+  Tensor flat_;
+  std::optional<Stream> compute_;
+  Stream stream_;
+  std::shared_ptr<Arena> arena_;
+  Tensor staging_;  // absent on the CPU
+  float* data_;
+};
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_DISTRIBUTED_INTERNAL_HOST_GRADIENTS_H_

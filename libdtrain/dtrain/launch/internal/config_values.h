@@ -1,0 +1,43 @@
+// config_values.h - from values of the configuration to the library's: what all programs share.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_LAUNCH_INTERNAL_CONFIG_VALUES_H_
+#define DTRAIN_LAUNCH_INTERNAL_CONFIG_VALUES_H_
+
+#include <cstdint>
+#include <string>
+
+#include "dtrain/base/dtype.h"
+#include "dtrain/base/period.h"
+#include "dtrain/nn/context.h"
+#include "dtrain/ops/bias_activation.h"
+#include "dtrain/train/step_graphs.h"
+
+namespace dtrain::proto {
+enum CudaGraphs_Mode : int;
+enum ModelConfig_Activation : int;
+enum TrainerConfig_Precision : int;
+enum TrainerConfig_Recompute : int;
+enum Wire_Precision : int;
+}  // namespace dtrain::proto
+
+namespace dtrain::internal {
+
+// The configuration was validated: they parse.
+Period PeriodOf(const std::string& text);
+double SecondsOf(const std::string& text);
+
+Activation ActivationOf(proto::ModelConfig_Activation activation);
+DType DTypeOf(proto::TrainerConfig_Precision precision);
+DType DTypeOf(proto::Wire_Precision precision);
+// kNone for auto, which is planned where there is a model.
+Recompute RecomputeOf(proto::TrainerConfig_Recompute recompute);
+
+CudaGraphs CudaGraphsOf(proto::CudaGraphs_Mode mode);
+
+// "model.hidden_size: 512" for each line within "model { ... }", so that a line alone says which
+// key it is about.
+std::string WithFullNames(const std::string& textproto);
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_LAUNCH_INTERNAL_CONFIG_VALUES_H_

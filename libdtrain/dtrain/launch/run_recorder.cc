@@ -1,0 +1,468 @@
+// run_recorder.cc - the observer that fills the run directory.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/launch/run_recorder.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <exception>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "dtrain/base/file.h"
+#include "dtrain/base/log.h"
+#include "dtrain/comm/root_status.h"
+#include "dtrain/config/config.h"
+#include "dtrain/launch/run_on_ranks.h"
+#include "dtrain/launch/version.h"
+#include "dtrain/run.pb.h"
+
+namespace dtrain {
+namespace {
+
+constexpr double kHeartbeatSeconds = 5.0;
+
+// "runs/nmt_train-20261121-0915" in the current directory.
+std::string NewRunPath(const std::string& program) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &local);
+  return absl::StrCat("runs/", program, "-", text.data());
+}
+
+ProgressStyle StyleOf(proto::RunConfig::Progress progress) {
+  switch (progress) {
+    case proto::RunConfig::auto_:
+      return ProgressStyle::kAuto;
+    case proto::RunConfig::bar:
+      return ProgressStyle::kBar;
+    case proto::RunConfig::plain:
+      return ProgressStyle::kPlain;
+    case proto::RunConfig::none:
+      return ProgressStyle::kNone;
+  }
+  return ProgressStyle::kAuto;
+}
+
+// The command line as it is typed: cmdline.txt and advice are to be run again.
+std::vector<std::string> LaunchCommand(const Runtime& runtime) {
+  std::vector<std::string> command;
+  if (runtime.comm.size() > 1) {
+    command = {"mpirun", "-n", absl::StrCat(runtime.comm.size())};
+  }
+  command.insert(command.end(), runtime.arguments.begin(), runtime.arguments.end());
+  return command;
+}
+
+// "950", "12.34 M".
+std::string FormatCount(int64_t count) {
+  return count < 100000 ? absl::StrCat(count)
+                        : absl::StrFormat("%.2f M", static_cast<double>(count) / 1e6);
+}
+
+std::string FormatMetrics(const EvaluationResult& result) {
+  std::string line;
+  for (const auto& [name, value] : result.metrics) {
+    absl::StrAppendFormat(&line, "  %s %.*f", name, name == "bleu" || name == "chrf" ? 2 : 4,
+                          value);
+  }
+  return line;
+}
+
+ResumePolicy PolicyOf(const std::string& resume) {
+  if (resume == "auto") return ResumePolicy::kAuto;
+  return resume == "never" ? ResumePolicy::kNever : ResumePolicy::kFromElsewhere;
+}
+
+// Where a run goes on from, how far, and what it shows: nothing that its updates depend on.
+bool IsAside(const std::string& key) {
+  constexpr std::array<std::string_view, 10> kAside = {
+      "trainer.max_steps",          "trainer.max_time",
+      "trainer.max_epochs",         "trainer.log_every",
+      "trainer.eval_every",         "trainer.checkpoint_every",
+      "trainer.checkpoint_minutes", "trainer.keep_last",
+      "trainer.timeline",           "kernels.plan_dir"};
+  // A key without a section is of a program that has no more than RunConfig.
+  return key.find('.') == std::string::npos || key.starts_with("run.") ||
+         key.starts_with("predict.") ||
+         std::find(kAside.begin(), kAside.end(), key) != kAside.end();
+}
+
+// "model.dropout: 0.1 -> 0.2, ...": what is set otherwise than in the file; "" where nothing is, or
+// there is no such file, or one of another version.
+std::string ChangesSince(const std::string& file, const google::protobuf::Message& config) {
+  constexpr size_t kShown = 10;
+  const std::unique_ptr<google::protobuf::Message> before(config.New());
+  if (!MergeConfigFile(file, *before).ok()) return "";
+  std::vector<std::string> changes;
+  for (const std::string& key : ConfigKeys(*config.GetDescriptor())) {
+    const std::string there = DefaultText(*before, key);
+    const std::string here = DefaultText(config, key);
+    if (there == here || IsAside(key)) continue;
+    changes.push_back(absl::StrFormat("%s: %s -> %s", key, there, here));
+  }
+  const size_t more = changes.size() - std::min(changes.size(), kShown);
+  changes.resize(changes.size() - more);
+  return absl::StrCat(absl::StrJoin(changes, ", "),
+                      more > 0 ? absl::StrFormat(", and %d more", more) : "");
+}
+
+// A note may be a table.
+std::vector<std::string> LinesOf(const std::string& note) {
+  return absl::StrSplit(note, '\n', absl::SkipEmpty());
+}
+
+// The lines of `text` that are not in `other`, in a row.
+std::string LinesNotIn(const std::string& other, const std::string& text) {
+  const std::vector<std::string> known = absl::StrSplit(other, '\n');
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    if (std::find(known.begin(), known.end(), line) == known.end()) lines.emplace_back(line);
+  }
+  return absl::StrJoin(lines, ", ");
+}
+
+// "updates: 200 (before: updates: 100)"; "" where nothing differs or there is no such file.
+std::string ChangedLines(const std::string& file, const std::string& text) {
+  const StatusOr<std::string> before = ReadWholeFile(file);
+  if (!before.ok()) return "";
+  const std::string here = LinesNotIn(*before, text);
+  const std::string there = LinesNotIn(text, *before);
+  if (here.empty() && there.empty()) return "";
+  return absl::StrFormat("%s (before: %s)", here.empty() ? "fewer" : here,
+                         there.empty() ? "nothing of them" : there);
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::Open(const std::string& program,
+                                                         const proto::RunConfig& run,
+                                                         const google::protobuf::Message& config,
+                                                         Runtime& runtime) {
+  const auto changes_since = [&](const std::string& path) { return ChangesSince(path, config); };
+  return OpenAll(program,
+                 {.run_dir = run.run_dir(),
+                  .resume = run.resume(),
+                  .progress = StyleOf(run.progress()),
+                  .tensorboard = run.tensorboard()},
+                 {"config.textproto", PrintConfig(config, ConfigFormat::kFull), changes_since},
+                 runtime);
+}
+
+StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::Open(const std::string& program,
+                                                         const RunRecorderOptions& options,
+                                                         const std::string& config_text,
+                                                         Runtime& runtime) {
+  const auto changes_since = [&](const std::string& path) {
+    return ChangedLines(path, config_text);
+  };
+  return OpenAll(program, options, {"config.txt", config_text, changes_since}, runtime);
+}
+
+StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::OpenAll(const std::string& program,
+                                                            const RunRecorderOptions& options,
+                                                            const Configuration& config,
+                                                            Runtime& runtime) {
+  std::unique_ptr<RunRecorder> recorder(new RunRecorder(runtime));
+  recorder->tensorboard_ = options.tensorboard;
+  recorder->path_ =
+      runtime.comm.BroadcastString(options.run_dir.empty() ? NewRunPath(program) : options.run_dir);
+  const Status opened =
+      runtime.comm.is_root() ? recorder->OpenRoot(program, options, config) : OkStatus();
+  DT_RETURN_IF_ERROR(ShareRootStatus(opened, "open the run directory", runtime.comm));
+  const Status logged = recorder->OpenLog();
+  if (!logged.ok()) {
+    recorder->End(logged);
+    return logged;
+  }
+  runtime.comm.SetRecordDirectory(recorder->path_ + "/logs");
+  return recorder;
+}
+
+// Lines of the next run are not of this one's log.
+RunRecorder::~RunRecorder() {
+  if (log_before_) SetLogSink(log_before_);
+}
+
+Status RunRecorder::OpenLog() {
+  LogSink before = SetLogSink(nullptr);
+  SetLogSink(before);
+  DT_RETURN_IF_ERROR(runtime_.OpenLog(path_));
+  log_before_ = std::move(before);
+  return OkStatus();
+}
+
+Status RunRecorder::OpenRoot(const std::string& program, const RunRecorderOptions& options,
+                             const Configuration& config) {
+  DT_ASSIGN_OR_RETURN(RunDirectory directory,
+                      RunDirectory::Open({.path = path_,
+                                          .resume = PolicyOf(options.resume),
+                                          .program = program,
+                                          .arguments = LaunchCommand(runtime_),
+                                          .tensorboard = options.tensorboard}));
+  directory_.emplace(std::move(directory));
+  // Data and weights may take minutes, and what stands there is of the run before.
+  step_ = directory_->last_checkpoint();
+  Heartbeat("preparing");
+  config_file_ = config.file;
+  config_text_ = config.text;
+  if (directory_->is_resumed()) changes_ = config.changes_since(path_ + "/" + config_file_);
+  // The trainer reports every log_every updates already.
+  progress_ =
+      std::make_unique<Progress>(ProgressOptions{.style = options.progress, .log_every = 1});
+  return OkStatus();
+}
+
+Status RunRecorder::Describe() const {
+  DT_RETURN_IF_ERROR(directory_->WriteConfig(config_text_, config_file_));
+  JsonRecord environment = CollectEnvironment();
+  environment.Set("dtrain", BuildDescription())
+      .Set("mpi", runtime_.mpi)
+      .Set("ranks", runtime_.comm.size())
+      .Set("threads_per_rank", runtime_.threads)
+      .Set("device", DeviceName(runtime_.device));
+  return directory_->WriteEnvironment(environment);
+}
+
+void RunRecorder::Message(const std::string& line) {
+  LogInfo(line);
+  if (progress_) progress_->Message(line);
+}
+
+Status RunRecorder::Begin(const TrainState& restored) {
+  const int64_t restored_step = restored.step;
+  step_ = restored_step_ = restored_step;
+  if (!directory_) return OkStatus();
+  DT_RETURN_IF_ERROR(Describe());
+  DT_ASSIGN_OR_RETURN(
+      RunMetrics metrics,
+      directory_->OpenMetrics(
+          directory_->is_resumed() ? std::optional<int64_t>(restored_step) : std::nullopt,
+          restored.evaluation_due));
+  metrics_.emplace(std::move(metrics));
+  for (const JsonRecord& event : early_events_) Check(metrics_->events.Write(event));
+  early_events_.clear();
+  if (restored_step > 0 && !changes_.empty()) {
+    OnEvent(restored_step, "resume", "settings differ from here on: " + changes_);
+  }
+  if (restored_step == 0) {
+    if (directory_->is_resumed()) {
+      LogWarning(path_ + ": an earlier run left no checkpoint here; this one begins anew");
+    }
+    OnEvent(0, "start", absl::StrFormat("ranks: %d", runtime_.comm.size()));
+  }
+  Heartbeat("running");
+  return OkStatus();
+}
+
+void RunRecorder::OnStep(const StepRecord& record) {
+  step_ = record.step;
+  if (progress_) {
+    progress_->Update(
+        {.step = record.step,
+         .max_steps = record.max_steps,
+         .loss = record.loss,
+         .has_perplexity = words_.has_perplexity,
+         .nll = record.nll,
+         .gradient_norm = record.gradient_norm,
+         .learning_rate = record.learning_rate,
+         .step_seconds = record.step_seconds,
+         .data_fraction = record.data_share,
+         .comm_fraction = record.comm_share,
+         .tokens_per_second = record.target_tokens_per_second + record.source_tokens_per_second,
+         .seconds_left =
+             record.eta_seconds >= 0.0 ? std::optional<double>(record.eta_seconds) : std::nullopt});
+  }
+  if (!metrics_) return;
+  WriteStepCurves(record);
+  if (last_heartbeat_.Seconds() > kHeartbeatSeconds) Heartbeat("running");
+}
+
+void RunRecorder::WriteStepCurves(const StepRecord& record) {
+  Check(metrics_->steps.Write(JsonRecord()
+                                  .Set("step", record.step)
+                                  .Set("epoch", record.epoch)
+                                  .Set("loss", record.loss)
+                                  .Set("nll", record.nll)
+                                  .Set("lr", record.learning_rate)
+                                  .Set("grad_norm", record.gradient_norm)
+                                  .Set("skipped", record.skipped)
+                                  .Set("target_tokens", record.target_tokens)
+                                  .Set("step_ms", 1e3 * record.step_seconds)
+                                  .Set("data_share", record.data_share)
+                                  .Set("comm_share", record.comm_share)
+                                  .Set("target_tokens_per_s", record.target_tokens_per_second)
+                                  .Set("source_tokens_per_s", record.source_tokens_per_second)
+                                  .Set("seconds", record.seconds)));
+  if (!tensorboard_) return;
+  std::vector<ScalarPoint> points = {
+      ScalarPoint{"train/loss", record.loss},
+      ScalarPoint{"train/lr", record.learning_rate},
+      ScalarPoint{"train/grad_norm", record.gradient_norm},
+      ScalarPoint{"train/skipped_steps", static_cast<double>(record.skipped)},
+      ScalarPoint{"speed/step_ms", 1e3 * record.step_seconds},
+      ScalarPoint{"speed/tokens_per_s", record.target_tokens_per_second},
+      ScalarPoint{"time_pct/data", 100.0 * record.data_share},
+      ScalarPoint{"time_pct/comm_exposed", 100.0 * record.comm_share},
+      ScalarPoint{"progress/tokens", static_cast<double>(record.target_tokens)},
+      ScalarPoint{"progress/epoch", record.epoch}};
+  if (words_.has_perplexity) points.push_back({"train/ppl", std::exp(record.nll)});
+  Check(metrics_->train_board->AddScalars(record.step, points));
+}
+
+void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
+  step_ = record.step;
+  const EvaluationResult& result = *record.result;
+  if (result.metrics.empty()) return;  // there is no dev set
+  Message(absl::StrFormat("eval @%d%s%s  (%.1f s)", record.step, FormatMetrics(result),
+                          record.is_best ? "  best" : "", result.seconds));
+  for (const EvaluationSample& sample : result.samples) {
+    Message("  source      " + sample.source);
+    Message("  reference   " + sample.reference);
+    Message("  hypothesis  " + sample.hypothesis);
+  }
+  if (metrics_) Heartbeat("running");
+  if (!metrics_ || record.is_repeated) return;
+  JsonRecord json;
+  json.Set("step", record.step);
+  std::vector<std::pair<std::string, double>> tags;
+  for (const auto& [name, value] : result.metrics) {
+    json.Set(name, value);
+    tags.emplace_back("eval/" + name, value);
+  }
+  json.Set("is_best", record.is_best).Set("seconds", result.seconds);
+  for (const std::string& note : result.notes) {
+    for (const std::string& line : LinesOf(note)) LogInfo(line);
+  }
+  Check(metrics_->eval.Write(json));
+  if (!result.samples.empty()) Check(directory_->WriteSamples(record.step, result.samples));
+  if (!tensorboard_) return Check(metrics_->Flush());
+  std::string markdown = "| source | reference | hypothesis |\n|---|---|---|\n";
+  for (const EvaluationSample& sample : result.samples) {
+    absl::StrAppend(&markdown, "| ", sample.source, " | ", sample.reference, " | ",
+                    sample.hypothesis, " |\n");
+  }
+  std::vector<ScalarPoint> points;
+  for (const auto& [tag, value] : tags) points.push_back({tag, value});
+  Check(metrics_->eval_board->AddScalars(record.step, points));
+  if (!result.samples.empty()) {
+    Check(metrics_->eval_board->AddText("text/samples", markdown, record.step));
+  }
+  Check(metrics_->Flush());
+}
+
+void RunRecorder::OnEvent(int64_t step, const std::string& kind, const std::string& text) {
+  step_ = step;
+  const std::string line = absl::StrFormat("%s @%d: %s", kind, step, text);
+  if (kind == "skip") {
+    LogWarning(line);
+  } else {
+    Message(line);
+  }
+  if (!directory_) return;
+  JsonRecord event;
+  event.Set("step", step).Set("kind", kind).Set("text", text);
+  if (!metrics_) {
+    early_events_.push_back(std::move(event));
+    return;
+  }
+  Check(metrics_->events.Write(event));
+  if (kind == "checkpoint") Check(metrics_->Flush());
+}
+
+void RunRecorder::BeforeCheckpoint() {
+  if (!metrics_) return;
+  Check(metrics_->Flush());
+  Heartbeat("running");
+}
+
+void RunRecorder::Heartbeat(const std::string& state) {
+  last_heartbeat_.Restart();
+  if (directory_) Check(directory_->WriteStatus({.state = state, .step = step_}));
+}
+
+void RunRecorder::Check(const Status& status) {
+  if (status.ok() || warned_) return;
+  warned_ = true;
+  LogWarning(absl::StrCat("metrics are incomplete from here on: ", status.message()));
+}
+
+StatusOr<TrainResult> RunRecorder::Run(const std::function<StatusOr<TrainResult>()>& train) {
+  try {
+    StatusOr<TrainResult> result = train();
+    End(result.status());
+    if (result.ok() && directory_) PrintSummary(*result);
+    return result;
+  } catch (const std::exception& error) {
+    End(Status(ExitCodeOfException(error), error.what()));
+    throw;
+  }
+}
+
+void RunRecorder::End(const Status& status) {
+  if (metrics_) Check(metrics_->Flush());
+  if (progress_) progress_->Finish();
+  if (!directory_) return;
+  const ExitCode code = status.code();
+  Check(directory_->WriteStatus({.state = status.ok()                  ? "done"
+                                          : code == ExitCode::kStopped ? "stopped"
+                                                                       : "failed",
+                                 .exit_code = code,
+                                 .step = step_,
+                                 .message = std::string(status.message())}));
+}
+
+void RunRecorder::PrintSummary(const TrainResult& result) const {
+  const TrainState& state = result.state;
+  std::string text =
+      absl::StrFormat("\ndone (%s): %d updates, %s %s in %s\n", result.reason, state.step,
+                      FormatCount(state.target_tokens), words_.unit, FormatDuration(state.seconds));
+  const auto add = [&](const char* title, const std::optional<EvaluationResult>& evaluation) {
+    if (!evaluation || evaluation->metrics.empty()) return;
+    absl::StrAppend(&text, title, FormatMetrics(*evaluation), "\n");
+    for (const std::string& note : evaluation->notes) {
+      for (const std::string& line : LinesOf(note)) {
+        absl::StrAppend(&text, "           ", line, "\n");
+      }
+    }
+  };
+  add("dev      ", result.last_evaluation);
+  add("test     ", result.test_evaluation);
+  if (state.best_step >= 0) {
+    absl::StrAppendFormat(&text, "best       %.4f at update %d%s\n", state.best_metric,
+                          state.best_step,
+                          state.best_step == state.step ? "" : "; the lines above are of the last");
+  }
+  if (restored_step_ > 0 && state.step == restored_step_) {
+    absl::StrAppend(&text, "note       this run was complete already; to go on, raise its limit (",
+                    words_.keys,
+                    result.reason == "early stop" ? "early_stop.patience" : result.reason,
+                    "); to start anew, give another run directory\n");
+  }
+  // Also those of an earlier process; most programs have none.
+  std::error_code error;
+  const bool has_samples = !std::filesystem::is_empty(path_ + "/samples", error) && !error;
+  absl::StrAppend(&text, "run      ", path_, " (checkpoints in ckpt/",
+                  has_samples ? ", samples in samples/)\n" : ")\n");
+  if (tensorboard_) {
+    absl::StrAppend(&text, "curves   tensorboard --logdir ", ShellQuote(path_ + "/tb"), "\n");
+  }
+  if (!words_.advice.empty()) {
+    absl::StrAppend(&text, words_.advice, " ", ShellQuote(path_), "\n");
+  }
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,32 @@
+// run_training.cc - the trainer between its task and the run's observer and requests.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/launch/run_training.h"
+
+#include "dtrain/distributed/optimizer_shards.h"
+
+namespace dtrain {
+
+StatusOr<TrainResult> RunTraining(TrainingTask& task, const RunTrainingOptions& options,
+                                  RunRecorder& recorder, Runtime& runtime) {
+  CheckComputeType(task, options.context.compute_type);
+  DT_RETURN_IF_ERROR(CheckEnds(options.trainer));
+  std::vector<ContractSection> contract = {{"data", task.DataContract()}};
+  contract.insert(contract.end(), options.contract.begin(), options.contract.end());
+  DT_RETURN_IF_ERROR(CheckContract(contract, runtime.comm));
+  if (options.trainer.shard_optimizer) {
+    DT_RETURN_IF_ERROR(OptimizerShards::CheckDevice(runtime.device));
+  }
+  if (options.prepare) DT_RETURN_IF_ERROR(options.prepare());
+  ContextOptions context_options = options.context;
+  context_options.rank = runtime.comm.rank();
+  Context context(runtime.device, context_options);
+  Trainer trainer(task, runtime.comm, context, options.trainer);
+  trainer.set_observer(&recorder);
+  trainer.set_stop_flags(&runtime.StopRequests());
+  DT_RETURN_IF_ERROR(trainer.Resume(options.resume));
+  DT_RETURN_IF_ERROR(recorder.Begin(trainer.state()));
+  if (!options.memory.empty()) recorder.OnEvent(trainer.state().step, "memory", options.memory);
+  return trainer.Run();
+}
+
+}  // namespace dtrain

@@ -1,0 +1,23 @@
+// free_name.h - a path at which nothing is.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_RUNS_INTERNAL_FREE_NAME_H_
+#define DTRAIN_RUNS_INTERNAL_FREE_NAME_H_
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+namespace dtrain::internal {
+
+// PATH-2, or with the first larger number at which not even a dangling link is.
+inline std::string FreeNameBeside(const std::string& path) {
+  for (int n = 2;; ++n) {
+    std::string name = path + "-" + std::to_string(n);
+    std::error_code error;
+    if (!std::filesystem::exists(std::filesystem::symlink_status(name, error))) return name;
+  }
+}
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_RUNS_INTERNAL_FREE_NAME_H_

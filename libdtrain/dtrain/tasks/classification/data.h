@@ -1,0 +1,48 @@
+// data.h - from the data section of a BertConfig to shards on disk.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TASKS_CLASSIFICATION_DATA_H_
+#define DTRAIN_TASKS_CLASSIFICATION_DATA_H_
+
+#include <string>
+#include <vector>
+
+#include "dtrain/base/status.h"
+#include "dtrain/launch/runtime.h"
+#include "dtrain/tasks/classification/task.h"
+
+namespace dtrain::proto {
+class ClassificationDataConfig;
+}  // namespace dtrain::proto
+
+namespace dtrain {
+
+struct ClassifierDataOptions {
+  std::string cache_dir;   // where shards are kept
+  bool with_train = true;  // false: only what there is to evaluate and predict
+  bool with_dev = true;    // false: no dev set where there is a test set
+  // Of a model that is there already: the classes in the order of its outputs.
+  std::vector<std::string> label_names = {};
+  bool with_labels = true;  // false: the texts have none
+};
+
+struct ClassifierData {
+  std::string train;
+  std::vector<NamedShard> dev;
+  std::vector<NamedShard> test;
+  // The metric that the task is judged by, or "" where the data does not say.
+  std::string main_metric;
+};
+
+// The files of texts that a data section names, train, dev and test, and the vocabulary; of a GLUE
+// task those of its training data and splits, which need not be there.
+std::vector<std::string> TextFilesOf(const proto::ClassificationDataConfig& config);
+
+// Tokenises, on the root rank, what is not in the cache yet; all ranks return the paths or the same
+// error. UsageError, DataError: tasks/classification/prepare.h.
+StatusOr<ClassifierData> PrepareClassifierData(const proto::ClassificationDataConfig& config,
+                                               const ClassifierDataOptions& options,
+                                               Runtime& runtime);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TASKS_CLASSIFICATION_DATA_H_

@@ -1,0 +1,48 @@
+// config.cc - kinds of labels, as the data section names them.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/classification/internal/config.h"
+
+#include "absl/strings/str_format.h"
+#include "dtrain/tasks/classification/glue.h"
+
+namespace dtrain::internal {
+
+using Config = proto::ClassificationDataConfig;
+
+LabelKind LabelKindOf(Config::Labels labels) {
+  switch (labels) {
+    case Config::classes:
+      return LabelKind::kClass;
+    case Config::value:
+      return LabelKind::kValue;
+    case Config::multi:
+      break;
+  }
+  return LabelKind::kMultiLabel;
+}
+
+StatusOr<LabelKind> LabelKindOf(const Config& data) {
+  if (!data.glue().empty()) {
+    DT_ASSIGN_OR_RETURN(const GlueTask task, FindGlueTask(data.glue()));
+    return task.label_kind;
+  }
+  return data.jigsaw() ? LabelKind::kMultiLabel : LabelKindOf(data.labels());
+}
+
+Status CheckSegments(const proto::BertConfig& config, const std::string& weights) {
+  if (config.model().type_vocab_size() > 1) return OkStatus();
+  const Config& data = config.data();
+  std::string pairs = data.text_pair().empty() ? "" : "data.text_pair";
+  if (!data.glue().empty()) {
+    DT_ASSIGN_OR_RETURN(const GlueTask task, FindGlueTask(data.glue()));
+    DT_ASSIGN_OR_RETURN(const GlueSplit train, GlueSplitOf(task, "train", data.glue_dir()));
+    if (!train.schema.text_pair.empty()) pairs = "data.glue=" + data.glue();
+  }
+  if (pairs.empty()) return OkStatus();
+  return UsageError(absl::StrFormat(
+      "%s knows one kind of segment (type_vocab_size 1), but %s makes texts of two; start from a "
+      "BERT that knows two, or leave %s out",
+      weights, pairs, pairs));
+}
+
+}  // namespace dtrain::internal

@@ -1,0 +1,77 @@
+// predictions.h - what a model says about every row of a shard, and its file.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   const ClassificationPredictions predictions =
+//       PredictShard(model, shard, /*batch_tokens=*/8192, comm, ctx);
+//   DT_RETURN_IF_ERROR(WritePredictions("predictions.tsv", shard, predictions));
+#ifndef DTRAIN_TASKS_CLASSIFICATION_PREDICTIONS_H_
+#define DTRAIN_TASKS_CLASSIFICATION_PREDICTIONS_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dtrain/base/status.h"
+#include "dtrain/comm/communicator.h"
+#include "dtrain/tasks/classification/head.h"
+#include "dtrain/tasks/classification/shard.h"
+#include "dtrain/train/task.h"
+
+namespace dtrain {
+
+// In the order of the shard.
+struct ClassificationPredictions {
+  int64_t outputs = 1;                    // of a row
+  std::vector<float> probabilities = {};  // [rows, outputs]; of kValue the values
+  std::vector<float> losses = {};         // [rows], without weights; 0 where a row has no label
+
+  int64_t rows() const { return static_cast<int64_t>(losses.size()); }
+  std::span<const float> row(int64_t i) const {
+    return std::span(probabilities)
+        .subspan(static_cast<size_t>(i * outputs), static_cast<size_t>(outputs));
+  }
+  // The most probable class of a row, the first of equals.
+  int64_t Class(int64_t i) const;
+};
+
+// Loss and head that fit the labels of a shard.
+ClassificationLossKind LossOf(LabelKind kind);
+int64_t OutputsOf(const ClassificationShardInfo& info);
+
+// Rows that have all their labels: others count in no metric.
+int64_t CountLabelled(const ClassificationShard& shard);
+
+// Every row by one of the ranks, in batches that are the same for any number of ranks; all ranks
+// get all rows. Collective; the context is not training.
+ClassificationPredictions PredictShard(BertClassifier& model, const ClassificationShard& shard,
+                                       int64_t batch_tokens, Communicator& comm, Context& ctx);
+
+// What AddMetrics() adds for such a shard: "loss", then the metric that such data is judged by
+// where nothing else is said, then others.
+std::vector<std::string> MetricNames(const ClassificationShardInfo& info);
+
+// The loss and the metrics of the shard's kind of labels, over its rows with a label; nothing where
+// no row has one. `prefix` stands before the metrics' names.
+//   kClass       accuracy, matthews; of two classes f1 and auc of the second, else macro_f1
+//   kValue       pearson, spearman
+//   kMultiLabel  auc, the mean over the labels, and each label's; with groups jigsaw
+Status AddMetrics(const ClassificationShard& shard, const ClassificationPredictions& predictions,
+                  const std::string& prefix, EvaluationResult& result);
+
+// The class that all rows are predicted as, though their labels are not all it; else "". Of several
+// labels what is predicted of all rows, separated by commas, or "none of the labels", though one of
+// them, the first where there are groups, is some rows' and not others'.
+std::string OnlyPredictedClass(const ClassificationShard& shard,
+                               const ClassificationPredictions& predictions);
+
+// A tab-separated file: a header, then for each row its id (its name in the file it came from, or
+// its number there from 1), what is predicted, and the probability of every class or label. Of
+// kValue: id and prediction. Of kMultiLabel the prediction lists the labels above one half,
+// separated by commas. StorageError when it cannot be written.
+Status WritePredictions(const std::string& path, const ClassificationShard& shard,
+                        const ClassificationPredictions& predictions);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TASKS_CLASSIFICATION_PREDICTIONS_H_

@@ -1,0 +1,138 @@
+// program.cc - one run a seed, their table, and the way back from a checkpoint to a model.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/classification/program.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "dtrain/base/log.h"
+#include "dtrain/bert.pb.h"
+#include "dtrain/config/config.h"
+#include "dtrain/launch/run_recorder.h"
+#include "dtrain/tasks/classification/data.h"
+#include "dtrain/tasks/classification/internal/class_order.h"
+#include "dtrain/tasks/classification/internal/config.h"
+#include "dtrain/tasks/shared/bert_head.h"
+#include "dtrain/tasks/shared/bert_options.h"
+#include "dtrain/tasks/shared/internal/bert_training.h"
+#include "dtrain/tasks/shared/internal/pretrained_shape.h"
+#include "dtrain/tasks/shared/internal/validate_bert.h"
+#include "dtrain/tasks/shared/kernel_plans.h"
+#include "dtrain/tasks/shared/memory_plan.h"
+
+namespace dtrain {
+namespace {
+
+// Below this many training texts the result depends on the seed (Mosbach et al. 2021, "On the
+// Stability of Fine-tuning BERT").
+constexpr int64_t kSmallData = 10000;
+
+void WarnIfSmall(const ClassificationTask& task, const Runtime& runtime) {
+  const int64_t rows = task.train_shard().size();
+  if (rows >= kSmallData || !runtime.comm.is_root()) return;
+  LogWarning(absl::StrFormat(
+      "%d training texts are few: results vary from seed to seed; look at several of them with "
+      "trainer.seeds=1,2,3",
+      rows));
+}
+
+StatusOr<std::unique_ptr<ClassificationTask>> MakeTask(const proto::BertConfig& config,
+                                                       uint64_t seed, const ClassifierData& data,
+                                                       Runtime& runtime) {
+  ClassificationTaskOptions options = ClassificationTaskOf(config, seed, runtime.device);
+  options.train = data.train;
+  options.dev = data.dev;
+  if (!data.test.empty()) options.test = data.test.front().path;
+  DT_ASSIGN_OR_RETURN(options.files, internal::FilesOf(config, config.data().vocabulary()));
+  return ClassificationTask::Create(options, runtime.comm);
+}
+
+// That the metrics which steer the run are some that its data has.
+Status CheckMetrics(const proto::BertTrainerConfig& trainer, const std::vector<NamedShard>& dev,
+                    const ClassificationShardInfo& info) {
+  DT_RETURN_IF_ERROR(internal::ValidateMetrics(trainer, !dev.empty(), "data.dev or data.hold_out"));
+  std::vector<std::string> names;
+  for (size_t i = 0; i < dev.size(); ++i) {
+    for (const std::string& name : MetricNames(info)) {
+      names.push_back(i == 0 ? name : absl::StrCat(dev[i].name, "/", name));
+    }
+  }
+  return internal::CheckMetricNames(trainer, names, "these texts are");
+}
+
+// What the rows of a classifier mean is for nobody but its files to say.
+void WarnOfOtherClasses(const PretrainedReport& loaded, const proto::ClassificationDataConfig& data,
+                        const ClassificationShardInfo& info) {
+  const std::vector<std::string>& names = loaded.loaded;
+  if (std::find(names.begin(), names.end(), "classifier.weight") == names.end()) return;
+  const bool is_fixed = !data.glue().empty() || data.jigsaw();
+  const std::string warning =
+      internal::OtherClasses(loaded.path, internal::ClassesBeside(loaded.path), info.label_names,
+                             is_fixed                               ? ""
+                             : info.label_kind == LabelKind::kClass ? "data.label_names"
+                                                                    : "data.label");
+  if (!warning.empty()) LogWarning(warning);
+}
+
+enum class Seeds { kOne, kSeveral };
+
+// In the folder of the recorder, with the one seed of the configuration.
+StatusOr<TrainResult> TrainSeed(const proto::BertConfig& config, Seeds seeds, RunRecorder& recorder,
+                                Runtime& runtime) {
+  const uint64_t seed = internal::SeedOf(config.trainer());
+  RunWords words{.unit = "texts",
+                 .advice = "try      bert_classify predict data.test=FILE --run_dir"};
+  recorder.set_words(words);
+  const std::string cache =
+      config.data().cache().empty() ? recorder.path() + "/data" : config.data().cache();
+  DT_ASSIGN_OR_RETURN(const ClassifierData data,
+                      PrepareClassifierData(config.data(), {.cache_dir = cache}, runtime));
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<ClassificationTask> task,
+                      MakeTask(config, seed, data, runtime));
+  if (seeds == Seeds::kOne) WarnIfSmall(*task, runtime);
+  const ClassificationShardInfo& info = task->train_shard().info();
+  words.has_perplexity = info.label_kind == LabelKind::kClass;
+  recorder.set_words(words);
+  DT_RETURN_IF_ERROR(CheckMetrics(config.trainer(), data.dev, info));
+  const std::string main_metric =
+      data.main_metric.empty() ? MetricNames(info)[1] : data.main_metric;
+  return internal::TrainBert(
+      internal::SectionsOf(config),
+      {.task = *task,
+       .updates_per_epoch = task->updates_per_epoch(),
+       .lengths = TextLengthsOf(task->train_shard().lengths()),
+       .main_metric = main_metric,
+       .heads = {"classifier."},
+       .seed = seed,
+       .on_loaded =
+           [&](const PretrainedReport& loaded) { WarnOfOtherClasses(loaded, config.data(), info); },
+       .costs = ClassifierHead(task->model().options()).costs,
+       .warm_up =
+           [&](const BertBatch& batch, const ContextOptions& options) {
+             return WarmUpSteps(task->model(), batch, runtime.device, options);
+           }},
+      recorder, runtime);
+}
+
+}  // namespace
+
+Status TrainClassifier(const proto::BertConfig& given, Runtime& runtime) {
+  proto::BertConfig config = given;
+  DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
+  // The shape may be that of pretrained weights, which no rule of the configuration has seen.
+  DT_RETURN_IF_ERROR(internal::CheckSegments(config, config.model().pretrained()));
+  DT_RETURN_IF_ERROR(internal::CheckBertContract(internal::BertContract(config), runtime));
+  const Seeds seeds = config.trainer().seeds_size() > 1 ? Seeds::kSeveral : Seeds::kOne;
+  return internal::TrainSeeds(
+      "bert_classify", config,
+      [&](const proto::BertConfig& run, RunRecorder& recorder) {
+        return TrainSeed(run, seeds, recorder, runtime);
+      },
+      runtime);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,158 @@
+// use.cc - evaluates with a trained classifier, or writes its predictions.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/classification/use.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "dtrain/base/file.h"
+#include "dtrain/bert.pb.h"
+#include "dtrain/comm/root_status.h"
+#include "dtrain/config/config.h"
+#include "dtrain/launch/internal/print_on_root.h"
+#include "dtrain/nn/context.h"
+#include "dtrain/runs/output_folder.h"
+#include "dtrain/tasks/classification/data.h"
+#include "dtrain/tasks/classification/internal/trained_classifier.h"
+#include "dtrain/tasks/classification/predictions.h"
+#include "dtrain/tasks/shared/internal/trained_run.h"
+
+namespace dtrain {
+namespace {
+
+using internal::PrintOnRoot;
+
+// Whether `data.label=` says that the texts have no labels. In a configuration an emptied list is
+// as one that was never written.
+bool HasLabelColumns(const std::vector<std::string>& arguments) {
+  bool has = true;
+  for (const std::string& argument : arguments) {
+    if (argument.starts_with("data.label=")) has = !internal::IsEmptyList(argument);
+  }
+  return has;
+}
+
+using Predict = std::function<ClassificationPredictions()>;
+using UseSet = std::function<Status(const NamedShard& set, const ClassificationShard& shard,
+                                    const Predict& predict)>;
+
+// Hands the sets to `use`, one after the other: dev sets, if `with_dev` or there is no other, and
+// test sets. `output` is the file that will be written, or "".
+Status ForSets(const proto::BertConfig& user, const std::string& output, bool with_dev,
+               Runtime& runtime, const UseSet& use) {
+  DT_ASSIGN_OR_RETURN(const TrainedClassifier trained, OpenTrainedClassifier(user));
+  DT_RETURN_IF_ERROR(internal::CheckSameCheckpoint(trained.checkpoint, runtime.comm));
+  proto::BertConfig config = *trained.config;
+  internal::EmptyLists(runtime.arguments, {"data.train", "data.dev", "data.test", "data.groups"},
+                       config);
+  proto::ClassificationDataConfig texts = config.data();
+  // Whoever trained may leave rows out; of what is predicted none goes missing unless told so.
+  if (!user.data().has_bad_rows()) texts.clear_bad_rows();
+  DT_RETURN_IF_ERROR(ShareRootStatus(
+      runtime.comm.is_root() ? CheckIsNotRead("predict.output", output, TextFilesOf(texts))
+                             : OkStatus(),
+      "look at predict.output", runtime.comm));
+  DT_ASSIGN_OR_RETURN(
+      const ClassifierData data,
+      PrepareClassifierData(texts,
+                            {.cache_dir = internal::CacheOf(user, config, trained.checkpoint),
+                             .with_train = false,
+                             .with_dev = with_dev,
+                             .label_names = trained.label_names,
+                             .with_labels = HasLabelColumns(runtime.arguments)},
+                            runtime));
+  DT_RETURN_IF_ERROR(PrintOnRoot(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
+  std::vector<NamedShard> sets = data.dev;
+  sets.insert(sets.end(), data.test.begin(), data.test.end());
+  std::unique_ptr<BertClassifier> model;
+  for (const NamedShard& set : sets) {
+    DT_ASSIGN_OR_RETURN(const ClassificationShard shard, ClassificationShard::Open(set.path));
+    if (!model) {
+      DT_ASSIGN_OR_RETURN(model, LoadClassifier(trained, shard.info(), runtime));
+    }
+    Context context(runtime.device, {.compute_type = model->parameters().compute_type()});
+    DT_RETURN_IF_ERROR(use(set, shard, [&] {
+      return PredictShard(*model, shard, config.trainer().eval_batch_tokens(), runtime.comm,
+                          context);
+    }));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status EvaluateClassifier(const proto::BertConfig& config, Runtime& runtime) {
+  return ForSets(config, /*output=*/"", /*with_dev=*/true, runtime,
+                 [&](const NamedShard& set, const ClassificationShard& shard,
+                     const Predict& predict) -> Status {
+                   const int64_t labelled = CountLabelled(shard);
+                   std::string text = absl::StrFormat("%s (%d texts)", set.name, shard.size());
+                   if (labelled == 0 && config.data().label_size() > 0) {
+                     return DataError(absl::StrFormat(
+                         "data.label: no text of %s has its labels in \"%s\"; name the columns as "
+                         "the file does, or leave data.label out for texts without labels",
+                         set.name, absl::StrJoin(config.data().label(), ",")));
+                   }
+                   if (labelled == 0) return PrintOnRoot(runtime, text + "  no labels\n");
+                   if (labelled < shard.size()) {
+                     absl::StrAppend(&text, "  with labels ", labelled);
+                   }
+                   const ClassificationPredictions predictions = predict();
+                   EvaluationResult result;
+                   DT_RETURN_IF_ERROR(AddMetrics(shard, predictions, "", result));
+                   for (const auto& [name, value] : result.metrics) {
+                     absl::StrAppendFormat(&text, "  %s %.4f", name, value);
+                   }
+                   for (const std::string& note : result.notes) absl::StrAppend(&text, "\n", note);
+                   const std::string only = OnlyPredictedClass(shard, predictions);
+                   if (!only.empty()) {
+                     absl::StrAppend(&text, "\nall texts are predicted as \"", only, "\"");
+                   }
+                   return PrintOnRoot(runtime, text + "\n");
+                 });
+}
+
+Status PredictWithClassifier(const proto::BertConfig& config, Runtime& runtime) {
+  std::string output = config.predict().output();
+  if (output.empty()) {
+    if (config.run().run_dir().empty()) {
+      return UsageError("where shall predictions go? set predict.output, or give --run_dir");
+    }
+    output = config.run().run_dir() + "/predictions.tsv";
+  }
+  int written = 0;
+  return ForSets(config, output, /*with_dev=*/false, runtime,
+                 [&](const NamedShard& set, const ClassificationShard& shard,
+                     const Predict& predict) -> Status {
+                   std::string path = output;
+                   if (written++ > 0) {
+                     const std::filesystem::path whole(output);
+                     path = (whole.parent_path() / whole.stem()).string() + "-" + set.name +
+                            whole.extension().string();
+                   }
+                   // Before the work, whether what it gives can be kept. Not of a pipe, whose
+                   // reader would go when it is closed.
+                   std::error_code error;
+                   if (runtime.comm.is_root() && !std::filesystem::is_other(path, error)) {
+                     DT_RETURN_IF_ERROR(MakeDirectories(ParentOf(path)));
+                     DT_RETURN_IF_ERROR(AtomicFile::Create(path).status());
+                   }
+                   const ClassificationPredictions predictions = predict();
+                   if (runtime.comm.is_root()) {
+                     DT_RETURN_IF_ERROR(WritePredictions(path, shard, predictions));
+                   }
+                   return PrintOnRoot(
+                       runtime, absl::StrFormat("%s: %d texts predicted, written to %s\n", set.name,
+                                                shard.size(), path));
+                 });
+}
+
+}  // namespace dtrain

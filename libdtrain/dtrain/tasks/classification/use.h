@@ -1,0 +1,27 @@
+// use.h - what bert_classify does with a trained model: eval and predict.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TASKS_CLASSIFICATION_USE_H_
+#define DTRAIN_TASKS_CLASSIFICATION_USE_H_
+
+#include "dtrain/base/status.h"
+#include "dtrain/launch/runtime.h"
+
+namespace dtrain::proto {
+class BertConfig;
+}  // namespace dtrain::proto
+
+namespace dtrain {
+
+// Of bert_classify. The configuration was validated (tasks/shared/bert_config.h). Collective.
+
+// The metrics of a trained model on the dev and test sets of its run, or of the command line,
+// printed.
+Status EvaluateClassifier(const proto::BertConfig& config, Runtime& runtime);
+
+// The predictions of a trained model for the test sets, or where there are none the dev sets,
+// written to predict.output.
+Status PredictWithClassifier(const proto::BertConfig& config, Runtime& runtime);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TASKS_CLASSIFICATION_USE_H_

@@ -1,0 +1,59 @@
+// config.cc - checks relations between fields of a PretrainConfig.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/pretraining/config.h"
+
+#include "dtrain/pretrain.pb.h"
+#include "dtrain/tasks/shared/internal/validate_bert.h"
+
+namespace dtrain {
+namespace {
+
+// What the shared sections have for other heads.
+Status RefuseOtherHeads(const proto::PretrainConfig& config) {
+  DT_RETURN_IF_ERROR(internal::RefuseClassifierFields(config, "pre-training has", "a classifier"));
+  if (!config.predict().output().empty()) {
+    return UsageError("predict.output is for predictions, which pre-training does not write");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+// Devlin et al. 2019, "BERT", appendix A.2: 1e-4, warm-up and linear decay, batches of 256.
+std::string_view PretrainDefaults() {
+  return R"(optimizer {
+  type: adamw
+  beta2: 0.999
+  epsilon: 1e-6
+  weight_decay: 0.01
+  learning_rate: 1e-4
+  schedule: linear
+  warmup_steps: 0
+}
+trainer {
+  batch_size: 256
+})";
+}
+
+Status ValidateWithoutData(const proto::PretrainConfig& config) {
+  DT_RETURN_IF_ERROR(internal::ValidateBertSections(config));
+  return RefuseOtherHeads(config);
+}
+
+Status ValidatePretrainConfig(const proto::PretrainConfig& config) {
+  DT_RETURN_IF_ERROR(ValidateWithoutData(config));
+  const proto::PretrainDataConfig& data = config.data();
+  DT_RETURN_IF_ERROR(internal::ValidateVocabulary(config));
+  if (data.train_size() == 0) {
+    return UsageError("no training data: set data.train, files of text");
+  }
+  const bool evaluates = data.dev_size() > 0 || data.hold_out() > 0.0f;
+  return internal::ValidateMetrics(config.trainer(), evaluates, "data.dev or data.hold_out");
+}
+
+Status ValidatePretrainUse(const proto::PretrainConfig& config) {
+  DT_RETURN_IF_ERROR(internal::ValidateUse(config));
+  return RefuseOtherHeads(config);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,108 @@
+// program.cc - one run a seed: texts, task, trainer.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/pretraining/program.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/base/log.h"
+#include "dtrain/pretrain.pb.h"
+#include "dtrain/tasks/pretraining/internal/data.h"
+#include "dtrain/tasks/pretraining/task.h"
+#include "dtrain/tasks/shared/bert_head.h"
+#include "dtrain/tasks/shared/bert_options.h"
+#include "dtrain/tasks/shared/internal/bert_training.h"
+#include "dtrain/tasks/shared/internal/pretrained_shape.h"
+#include "dtrain/tasks/shared/kernel_plans.h"
+
+namespace dtrain {
+namespace {
+
+StatusOr<std::unique_ptr<PretrainingTask>> MakeTask(const proto::PretrainConfig& config,
+                                                    uint64_t seed,
+                                                    const internal::PretrainData& data,
+                                                    Runtime& runtime) {
+  const proto::BertTrainerConfig& trainer = config.trainer();
+  PretrainingTaskOptions options{.train = data.train,
+                                 .dev = data.dev,
+                                 .examples = internal::ExamplesOf(config.data(), seed),
+                                 .model = EncoderOptionsOf(config.model()),
+                                 .batch = BertBatchOf(trainer, seed, config.data().shuffle()),
+                                 .micro_batch_tokens = trainer.micro_batch_tokens(),
+                                 .device = runtime.device,
+                                 .compute_type = internal::DTypeOf(trainer.precision()),
+                                 .seed = seed,
+                                 .eval_batch_tokens = trainer.eval_batch_tokens()};
+  DT_ASSIGN_OR_RETURN(options.files, internal::FilesOf(config, config.data().vocabulary()));
+  return PretrainingTask::Create(options, runtime.comm);
+}
+
+// That the metrics which steer the run are some that it has.
+Status CheckMetrics(const proto::PretrainConfig& config) {
+  std::vector<std::string> names = {"loss", "mlm_loss", "ppl", "mlm_accuracy"};
+  if (config.data().next_sentence()) {
+    names.insert(names.end(), {"nsp_loss", "nsp_accuracy"});
+  }
+  return internal::CheckMetricNames(config.trainer(), names, "pre-training is");
+}
+
+// In the folder of the recorder, with the one seed of the configuration.
+StatusOr<TrainResult> TrainSeed(const proto::PretrainConfig& config, RunRecorder& recorder,
+                                Runtime& runtime) {
+  const uint64_t seed = internal::SeedOf(config.trainer());
+  const std::string cache =
+      config.data().cache().empty() ? recorder.path() + "/data" : config.data().cache();
+  DT_ASSIGN_OR_RETURN(
+      const internal::PretrainData data,
+      internal::PreparePretrainData(config.data(), cache, /*with_train=*/true, runtime));
+  // What it was trained without is to be given.
+  const char* const texts = data.dev.empty() ? "data.dev=FILE " : "";
+  recorder.set_words({.unit = "masked tokens",
+                      .advice = absl::StrFormat("try      bert_pretrain eval %s--run_dir", texts)});
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<PretrainingTask> task,
+                      MakeTask(config, seed, data, runtime));
+  const DocumentShard& shard = task->train_shard();
+  if (runtime.comm.is_root()) {
+    recorder.Message(absl::StrFormat("train: %d documents, %d tokens, %d examples an epoch",
+                                     shard.documents(), shard.tokens(),
+                                     task->examples_per_epoch()));
+  }
+  const BertPretrainingOptions model = task->model().options();
+  const MaskingOptions masking = internal::ExamplesOf(config.data(), seed).masking;
+  return internal::TrainBert(internal::SectionsOf(config),
+                             {.task = *task,
+                              .updates_per_epoch = task->updates_per_epoch(),
+                              .lengths = TextLengthsOfCounts(task->length_counts()),
+                              .main_metric = data.dev.empty() ? "" : "loss",
+                              .heads = {"cls.", "bert.pooler."},
+                              .seed = seed,
+                              .costs = PretrainingHead(model, masking).costs,
+                              .warm_up =
+                                  [&](const BertBatch& batch, const ContextOptions& options) {
+                                    return WarmUpSteps(task->model(), MaskedBatchOf(batch, masking),
+                                                       runtime.device, options);
+                                  }},
+                             recorder, runtime);
+}
+
+}  // namespace
+
+Status TrainPretraining(const proto::PretrainConfig& given, Runtime& runtime) {
+  proto::PretrainConfig config = given;
+  DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
+  DT_RETURN_IF_ERROR(CheckMetrics(config));
+  DT_RETURN_IF_ERROR(internal::CheckBertContract(internal::BertContract(config), runtime));
+  const std::string warning = internal::MaskingWarning(config.data());
+  if (runtime.comm.is_root() && !warning.empty()) LogWarning(warning);
+  return internal::TrainSeeds(
+      "bert_pretrain", config,
+      [&](const proto::PretrainConfig& run, RunRecorder& recorder) {
+        return TrainSeed(run, recorder, runtime);
+      },
+      runtime);
+}
+
+}  // namespace dtrain

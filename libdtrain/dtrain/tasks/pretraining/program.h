@@ -1,0 +1,22 @@
+// program.h - pre-trains BERT on running text.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TASKS_PRETRAINING_PROGRAM_H_
+#define DTRAIN_TASKS_PRETRAINING_PROGRAM_H_
+
+#include "dtrain/base/status.h"
+#include "dtrain/launch/runtime.h"
+
+namespace dtrain::proto {
+class PretrainConfig;
+}  // namespace dtrain::proto
+
+namespace dtrain {
+
+// The configuration was validated (tasks/pretraining/config.h). Collective.
+// Trains on data.train, evaluates on data.dev or on what is held out. With several trainer.seeds
+// one run after the other, each in a folder of run.run_dir, then mean and spread of their metrics.
+Status TrainPretraining(const proto::PretrainConfig& config, Runtime& runtime);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TASKS_PRETRAINING_PROGRAM_H_

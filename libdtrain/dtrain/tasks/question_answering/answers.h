@@ -1,0 +1,77 @@
+// answers.h - from a model's logits to the texts of answers, and the files of predictions.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   std::vector<SquadPrediction> predictions;
+//   for (int64_t q = 0; q < windows.num_questions(); ++q) {
+//     predictions.push_back(AnswerOf(set, windows, q, logits of WindowsOf(q), options));
+//   }
+//   DT_RETURN_IF_ERROR(WriteSquadPredictions("out", set, predictions, options.allow_none));
+//
+// The rules are those of google-research/bert's run_squad.py, but that a text is what stands in the
+// context from the first token's first byte to the last one's last: nothing is put together again
+// from pieces. Where candidates have the same score, the one of the earlier window comes first, in
+// it that of the earlier start, then end.
+#ifndef DTRAIN_TASKS_QUESTION_ANSWERING_ANSWERS_H_
+#define DTRAIN_TASKS_QUESTION_ANSWERING_ANSWERS_H_
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dtrain/base/status.h"
+#include "dtrain/tasks/question_answering/squad_reader.h"
+#include "dtrain/tasks/question_answering/windows.h"
+
+namespace dtrain {
+
+struct SquadAnswerOptions {
+  int n_best = 20;             // starts and ends looked at in each window, and candidates kept
+  int max_answer_length = 30;  // in tokens
+  // Of allow_none: there is no answer where null_odds are above it.
+  float null_threshold = 0.0f;
+  bool allow_none = false;  // 2.0: a question may have no answer
+};
+
+struct SquadCandidate {
+  std::string text;          // "" for none
+  double probability = 0.0;  // softmax of start_logit + end_logit over the candidates
+  double start_logit = 0.0;
+  double end_logit = 0.0;
+};
+
+struct SquadPrediction {
+  std::string text;  // "" for none
+  // Different texts, best first; at least one. With allow_none "" is among them. Else, where the
+  // logits leave nothing, it is the only one, with logits of 0.
+  std::vector<SquadCandidate> candidates;
+  // Of allow_none: the score of no answer, which is the lowest sum of a window's two logits of
+  // [CLS], minus that of the best text (0 where there is none). Finite.
+  double null_odds = 0.0;
+};
+
+// Of one window: [its length] each, a logit for every token of the row.
+struct SquadLogits {
+  std::span<const float> start;
+  std::span<const float> end;
+};
+
+// `logits` are of windows.WindowsOf(question), in order. Starts count only in the window that shows
+// most of the context around them. Logits that are not finite are passed over.
+SquadPrediction AnswerOf(const SquadSet& set, const SquadWindows& windows, int64_t question,
+                         std::span<const SquadLogits> logits, const SquadAnswerOptions& options);
+
+// What WriteSquadPredictions() writes, in its order.
+inline constexpr std::array<const char*, 3> kSquadPredictionFiles = {
+    "predictions.json", "nbest_predictions.json", "null_odds.json"};
+
+// Into `folder`, which is made: predictions.json {id: text}, nbest_predictions.json {id: [{text,
+// probability, start_logit, end_logit}]} and, `with_null_odds`, null_odds.json {id: number}, in the
+// order of the set; UTF-8. `predictions` are of all its questions. StorageError.
+Status WriteSquadPredictions(const std::string& folder, const SquadSet& set,
+                             std::span<const SquadPrediction> predictions, bool with_null_odds);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TASKS_QUESTION_ANSWERING_ANSWERS_H_

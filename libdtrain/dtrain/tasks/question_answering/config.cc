@@ -1,0 +1,54 @@
+// config.cc - checks relations between fields of a SquadConfig.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/question_answering/config.h"
+
+#include "absl/strings/str_format.h"
+#include "dtrain/squad.pb.h"
+#include "dtrain/tasks/shared/bert_config.h"
+#include "dtrain/tasks/shared/internal/validate_bert.h"
+
+namespace dtrain {
+namespace {
+
+// What the shared sections have for other heads.
+Status RefuseOtherHeads(const proto::SquadConfig& config) {
+  return internal::RefuseClassifierFields(config, "answers have",
+                                          "the pooler, which question answering does not have");
+}
+
+Status ValidateWindows(const proto::SquadDataConfig& data) {
+  constexpr int kSpecialTokens = 3;
+  if (data.max_length() > data.max_question() + kSpecialTokens) return OkStatus();
+  return UsageError(absl::StrFormat(
+      "data.max_length (%d) leaves no room for a context beside questions of data.max_question "
+      "(%d) tokens",
+      data.max_length(), data.max_question()));
+}
+
+}  // namespace
+
+// Devlin et al. 2019, "BERT", section 4.2: 3 epochs, 5e-5, batches of 32.
+std::string_view SquadDefaults() { return BertDefaults(); }
+
+Status ValidateWithoutData(const proto::SquadConfig& config) {
+  DT_RETURN_IF_ERROR(internal::ValidateBertSections(config));
+  DT_RETURN_IF_ERROR(RefuseOtherHeads(config));
+  return ValidateWindows(config.data());
+}
+
+Status ValidateSquadConfig(const proto::SquadConfig& config) {
+  DT_RETURN_IF_ERROR(ValidateWithoutData(config));
+  DT_RETURN_IF_ERROR(internal::ValidateVocabulary(config));
+  if (config.data().train_size() == 0) {
+    return UsageError(
+        "no training data: set data.train, SQuAD's train-v1.1.json or train-v2.0.json");
+  }
+  return internal::ValidateMetrics(config.trainer(), config.data().dev_size() > 0, "data.dev");
+}
+
+Status ValidateSquadUse(const proto::SquadConfig& config) {
+  DT_RETURN_IF_ERROR(internal::ValidateUse(config));
+  return RefuseOtherHeads(config);
+}
+
+}  // namespace dtrain

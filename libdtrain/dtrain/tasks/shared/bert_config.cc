@@ -1,0 +1,124 @@
+// bert_config.cc - checks relations between fields of a BertConfig.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/shared/bert_config.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/bert.pb.h"
+#include "dtrain/config/config.h"
+#include "dtrain/tasks/classification/internal/config.h"
+#include "dtrain/tasks/shared/internal/validate_bert.h"
+
+namespace dtrain {
+namespace {
+
+Status ValidateLabels(const proto::ClassificationDataConfig& data) {
+  const bool several = data.labels() == proto::ClassificationDataConfig::multi;
+  if (!several && data.label_size() > 1) {
+    return UsageError(absl::StrFormat("data.label lists %d columns, which needs data.labels=multi",
+                                      data.label_size()));
+  }
+  if (data.weights() != proto::ClassificationDataConfig::none && !data.jigsaw()) {
+    return UsageError("data.weights is computed from Jigsaw's columns: set data.jigsaw=true");
+  }
+  if (data.jigsaw_auxiliary() && !data.jigsaw()) {
+    return UsageError("data.jigsaw_auxiliary is of Jigsaw's columns: set data.jigsaw=true");
+  }
+  return OkStatus();
+}
+
+Status ValidateGlueFolder(const proto::ClassificationDataConfig& data) {
+  if (data.glue().empty() || !data.glue_dir().empty()) return OkStatus();
+  return UsageError("data.glue needs data.glue_dir, the folder with the task's train.tsv");
+}
+
+// What else a task decides. Of what the user writes alone: a trained model's configuration may have
+// it for texts of another kind.
+Status ValidateTask(const proto::ClassificationDataConfig& data) {
+  const bool is_glue = !data.glue().empty();
+  if (!is_glue && !data.jigsaw()) return OkStatus();
+  // A printed configuration states defaults too.
+  const proto::ClassificationDataConfig untouched;
+  DT_ASSIGN_OR_RETURN(const LabelKind kind, internal::LabelKindOf(data));
+  const bool has_other_labels =
+      data.labels() != untouched.labels() && internal::LabelKindOf(data.labels()) != kind;
+  // GLUE has dev sets.
+  const bool holds_out = data.hold_out() > 0.0f && data.hold_out() != untouched.hold_out();
+  const std::pair<const char*, bool> keys[] = {{"data.label_names", data.label_names_size() > 0},
+                                               {"data.labels", has_other_labels},
+                                               {"data.header", !data.header()},
+                                               {"data.hold_out", is_glue && holds_out}};
+  for (const auto& [key, is_set] : keys) {
+    if (!is_set) continue;
+    return UsageError(
+        absl::StrFormat("%s is set, but %s decides what files and labels are; leave it out", key,
+                        data.jigsaw() ? "data.jigsaw" : "data.glue"));
+  }
+  return OkStatus();
+}
+
+Status ValidateSource(const proto::ClassificationDataConfig& data) {
+  if (!data.glue().empty() &&
+      (data.jigsaw() || data.train_size() > 0 || data.dev_size() > 0 || data.test_size() > 0)) {
+    return UsageError(
+        "set data.glue and data.glue_dir, or data.train, data.dev and data.test, not both");
+  }
+  // The columns are the task's. A printed configuration states defaults too.
+  const proto::ClassificationDataConfig untouched;
+  const std::pair<const char*, bool> columns[] = {
+      {"data.text", data.text() != untouched.text()}, {"data.text_pair", !data.text_pair().empty()},
+      {"data.label", data.label_size() > 0},          {"data.id", !data.id().empty()},
+      {"data.weight", !data.weight().empty()},        {"data.groups", data.groups_size() > 0}};
+  for (const auto& [key, is_set] : columns) {
+    if (!is_set || (data.glue().empty() && !data.jigsaw())) continue;
+    return UsageError(absl::StrFormat("%s is set, but the columns are those of %s; leave it out",
+                                      key, data.jigsaw() ? "data.jigsaw" : "data.glue"));
+  }
+  if (data.groups_size() > 0 && data.labels() != proto::ClassificationDataConfig::multi) {
+    return UsageError(
+        "data.groups is for the metrics of subgroups that data.labels=multi has: set that, or "
+        "leave data.groups out");
+  }
+  DT_RETURN_IF_ERROR(ValidateGlueFolder(data));
+  return ValidateLabels(data);
+}
+
+}  // namespace
+
+std::string_view BertDefaults() {
+  return R"(optimizer {
+  type: adamw
+  beta2: 0.999
+  epsilon: 1e-8
+  weight_decay: 0.01
+  learning_rate: 5e-5
+  schedule: linear
+  warmup_steps: 0
+})";
+}
+
+Status ValidateWithoutData(const proto::BertConfig& config) {
+  return internal::ValidateBertSections(config);
+}
+
+Status ValidateBertConfig(const proto::BertConfig& config) {
+  DT_RETURN_IF_ERROR(ValidateWithoutData(config));
+  DT_RETURN_IF_ERROR(internal::ValidateVocabulary(config));
+  DT_RETURN_IF_ERROR(ValidateTexts(config));
+  DT_RETURN_IF_ERROR(ValidateTask(config.data()));
+  if (config.data().glue().empty() && config.data().train_size() == 0) {
+    return UsageError("no training data: set data.train, or data.glue and data.glue_dir");
+  }
+  return OkStatus();
+}
+
+Status ValidateBertUse(const proto::BertConfig& config) {
+  DT_RETURN_IF_ERROR(internal::ValidateUse(config));
+  DT_RETURN_IF_ERROR(ValidateGlueFolder(config.data()));
+  return ValidateTask(config.data());
+}
+
+Status ValidateTexts(const proto::BertConfig& config) { return ValidateSource(config.data()); }
+
+}  // namespace dtrain

@@ -1,0 +1,106 @@
+// bert_options.cc - one assignment per field; defaults are those of the .proto files.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/shared/bert_options.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "dtrain/base/period.h"
+#include "dtrain/bert.pb.h"
+#include "dtrain/config/config.h"
+#include "dtrain/config/internal/as_written.h"
+#include "dtrain/launch/internal/config_values.h"
+#include "dtrain/launch/internal/shared_trainer_options.h"
+
+namespace dtrain {
+
+using internal::DTypeOf;
+
+BertOptions EncoderOptionsOf(const proto::BertModelConfig& model) {
+  return {.vocab_size = model.vocab_size(),
+          .hidden_size = model.hidden_size(),
+          .num_layers = model.num_layers(),
+          .num_heads = model.num_heads(),
+          .ffn_size = model.ffn_size(),
+          .activation = internal::ActivationOf(model.activation()),
+          .max_positions = model.max_positions(),
+          .type_vocab_size = model.type_vocab_size(),
+          .layer_norm_epsilon = model.layer_norm_epsilon(),
+          .dropout = model.dropout(),
+          .attention_dropout = model.attention_dropout(),
+          .initializer_range = model.initializer_range()};
+}
+
+BertClassifierOptions ClassifierOptionsOf(const proto::BertConfig& config) {
+  const auto& weights = config.trainer().label_weights();
+  return {.bert = EncoderOptionsOf(config.model()),
+          .classifier_dropout = config.model().classifier_dropout(),
+          .label_weights = {weights.begin(), weights.end()}};
+}
+
+ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank) {
+  return {.compute_type = DTypeOf(config.precision()),
+          .recompute = internal::RecomputeOf(config.recompute()),
+          .recompute_every = config.recompute_every(),
+          .seed = seed,
+          .rank = rank};
+}
+
+ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank,
+                             const RecomputePlan& plan) {
+  ContextOptions options = BertContextOf(config, seed, rank);
+  options.recompute = plan.recompute;
+  options.recompute_every = plan.recompute_every;
+  return options;
+}
+
+BatchOptions BertBatchOf(const proto::BertTrainerConfig& config) {
+  const bool by_tokens = config.tokens_per_batch() > 0;
+  return {.tokens_per_batch = std::max<int64_t>(config.tokens_per_batch(), 1),
+          .samples_per_batch = by_tokens ? 0 : config.batch_size()};
+}
+
+BatchOptions BertBatchOf(const proto::BertTrainerConfig& config, uint64_t seed, bool shuffle) {
+  BatchOptions options = BertBatchOf(config);
+  options.seed = seed;
+  options.shuffle = shuffle;
+  return options;
+}
+
+ClassificationTaskOptions ClassificationTaskOf(const proto::BertConfig& config, uint64_t seed,
+                                               const Device& device) {
+  const proto::BertTrainerConfig& trainer = config.trainer();
+  return {.train = {},
+          .model = ClassifierOptionsOf(config),
+          .batch = BertBatchOf(trainer, seed, config.data().shuffle()),
+          .micro_batch_tokens = trainer.micro_batch_tokens(),
+          .device = device,
+          .compute_type = DTypeOf(trainer.precision()),
+          .seed = seed,
+          .eval_batch_tokens = trainer.eval_batch_tokens()};
+}
+
+TrainerOptions BertTrainerOf(const proto::BertTrainerConfig& trainer,
+                             const proto::OptimizerConfig& optimizer, int64_t hidden_size,
+                             const BertRunFacts& run) {
+  LrScheduleOptions schedule = internal::LearningRateOf(
+      optimizer, UpdatesOf(trainer.max_steps(), trainer.max_epochs(), run.updates_per_epoch),
+      hidden_size);
+  const bool is_rate_of_epochs = optimizer.total_steps() == 0 && schedule.warmup_steps == 0;
+  if (schedule.warmup_steps == 0) {
+    schedule.warmup_steps = std::llround(std::ceil(internal::AsWritten(trainer.warmup_ratio()) *
+                                                   static_cast<double>(schedule.total_steps)));
+  }
+  const std::string best = trainer.best_metric().empty() ? run.main_metric : trainer.best_metric();
+  TrainerOptions options = internal::SharedTrainerOptions(trainer, optimizer, run.run_dir);
+  options.updates_per_epoch = run.updates_per_epoch;
+  options.is_rate_of_epochs = is_rate_of_epochs;
+  options.learning_rate = schedule;
+  options.reducer.power_sgd.seed = run.seed;
+  options.best_metric = best;
+  options.early_stop.metric =
+      trainer.early_stop().metric().empty() ? best : trainer.early_stop().metric();
+  return options;
+}
+
+}  // namespace dtrain

@@ -1,0 +1,171 @@
+// hf_export.cc - a model's files under the names and in the layout of transformers.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/shared/hf_export.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/base/file.h"
+#include "dtrain/base/log.h"
+#include "dtrain/config/config.h"
+#include "dtrain/config/internal/as_written.h"
+#include "dtrain/nmt.pb.h"
+#include "dtrain/ops/cast.h"
+#include "dtrain/ops/embedding.h"
+#include "dtrain/tasks/shared/internal/hf_folder.h"
+#include "dtrain/tasks/shared/internal/hf_tokenizer.h"
+#include "dtrain/tasks/translation/translator.h"
+
+namespace dtrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The epsilon of both classes, which no configuration of theirs can change.
+constexpr float kTheirEpsilon = 1e-5f;
+
+Json ConfigJson(const Seq2SeqOptions& options, const BpeModel& tokenizer,
+                const std::string& class_name) {
+  Json json = {{"architectures", {class_name}},
+               {"model_type", options.pre_norm ? "pegasus" : "marian"},
+               {"is_encoder_decoder", true},
+               {"vocab_size", options.vocab_size},
+               {"decoder_vocab_size", options.vocab_size},
+               {"d_model", options.hidden_size},
+               {"encoder_layers", options.encoder_layers},
+               {"decoder_layers", options.decoder_layers},
+               {"encoder_attention_heads", options.num_heads},
+               {"decoder_attention_heads", options.num_heads},
+               {"encoder_ffn_dim", options.ffn_size},
+               {"decoder_ffn_dim", options.ffn_size},
+               {"activation_function", internal::HfActivationName(options.activation)},
+               {"dropout", internal::AsWritten(options.dropout)},
+               {"attention_dropout", internal::AsWritten(options.attention_dropout)},
+               {"activation_dropout", internal::AsWritten(options.activation_dropout)},
+               {"max_position_embeddings", options.max_positions},
+               {"scale_embedding", true},
+               {"static_position_embeddings", true},
+               {"normalize_before", options.pre_norm},
+               {"normalize_embedding", false},
+               {"share_encoder_decoder_embeddings", options.tie_embeddings},
+               {"tie_word_embeddings", options.tie_output},
+               {"bos_token_id", tokenizer.bos_id()},
+               {"eos_token_id", tokenizer.eos_id()},
+               {"pad_token_id", options.pad_id()},
+               {"decoder_start_token_id", options.pad_id()},
+               {"forced_eos_token_id", tokenizer.eos_id()},
+               {"torch_dtype", "float32"}};
+  return json;
+}
+
+Json GenerationJson(const Seq2SeqOptions& options, const BpeModel& tokenizer) {
+  Json never = {Json::array({options.pad_id()})};
+  for (const int32_t id : NeverTranslations(tokenizer)) never.push_back(Json::array({id}));
+  return {{"bos_token_id", tokenizer.bos_id()},
+          {"eos_token_id", tokenizer.eos_id()},
+          {"pad_token_id", options.pad_id()},
+          {"decoder_start_token_id", options.pad_id()},
+          {"forced_eos_token_id", tokenizer.eos_id()},
+          {"bad_words_ids", never},
+          {"num_beams", 4},
+          {"max_length", options.max_positions}};
+}
+
+Json TokenizerConfigJson(const TranslationModel& trained, const proto::DataConfig& data) {
+  const BpeModel& tokenizer = trained.tokenizer;
+  const Seq2SeqOptions& options = trained.model->options();
+  return {{"tokenizer_class", options.pre_norm ? "PreTrainedTokenizerFast" : "MarianTokenizer"},
+          {"source_lang", data.source_language()},
+          {"target_lang", data.target_language()},
+          {"separate_vocabs", false},
+          {"unk_token", tokenizer.Piece(tokenizer.unk_id())},
+          {"eos_token", tokenizer.Piece(tokenizer.eos_id())},
+          {"pad_token", "<pad>"},
+          {"model_max_length", options.max_positions},
+          {"clean_up_tokenization_spaces", false}};
+}
+
+// The weights as they are, and what the classes keep beside them.
+class Weights {
+ public:
+  explicit Weights(Seq2SeqTransformer& model)
+      : model_(model), tensors_(internal::HfTensors(model.parameters())) {
+    const Seq2SeqOptions& options = model.options();
+    arena_ = Arena::Create({}, "export");
+    positions_ = Empty(*arena_, {options.max_positions, options.hidden_size}, DType::kFloat32);
+    bias_ = Empty(*arena_, {1, options.vocab_size}, DType::kFloat32);
+    Stream stream{Device{}};
+    FillSinusoids(positions_, stream);
+    Zero(bias_, stream);
+    stream.Synchronize();
+    Add("model.encoder.embed_positions.weight", positions_);
+    Add("model.decoder.embed_positions.weight", positions_);
+    Add("final_logits_bias", bias_);
+    if (!options.tie_output || !options.tie_embeddings) AddTables(options);
+  }
+
+  const std::vector<NamedTensor>& tensors() const { return tensors_; }
+
+ private:
+  void Add(const std::string& name, const Tensor& tensor) {
+    tensors_.push_back(internal::HfTensor(name, tensor));
+  }
+
+  // One switch of theirs ties or unties all tables: where not all are one, each is written.
+  void AddTables(const Seq2SeqOptions& options) {
+    const std::string encoder = "model.encoder.embed_tokens.weight";
+    const std::string decoder = "model.decoder.embed_tokens.weight";
+    ParameterSet& parameters = model_.parameters();
+    if (options.tie_embeddings) {
+      Tensor& shared = parameters.Find("model.shared.weight")->master();
+      Add(encoder, shared);
+      Add(decoder, shared);
+    }
+    if (options.tie_output) Add("lm_head.weight", parameters.Find(decoder)->master());
+  }
+
+  Seq2SeqTransformer& model_;
+  std::vector<NamedTensor> tensors_;
+  std::shared_ptr<Arena> arena_;
+  Tensor positions_, bias_;
+};
+
+}  // namespace
+
+StatusOr<std::string> ExportToHuggingFace(const TranslationModel& trained,
+                                          const std::string& directory,
+                                          const HfExportOptions& options) {
+  const Seq2SeqOptions& model = trained.model->options();
+  if (model.pre_norm && !model.tie_embeddings) {
+    return UsageError(
+        "a pre-norm model with model.tie_embeddings=false fits no class of transformers");
+  }
+  if (model.layer_norm_epsilon != kTheirEpsilon) {
+    LogWarning(absl::StrFormat("model.layer_norm_epsilon is %g, but transformers computes with %g",
+                               model.layer_norm_epsilon, kTheirEpsilon));
+  }
+  proto::NmtConfig config;
+  DT_RETURN_IF_ERROR(MergeConfigText(trained.config_text, trained.path, trained.path, config));
+  DT_ASSIGN_OR_RETURN(const std::string vocabulary, ReadWholeFile(trained.path + "/vocab.spm"));
+
+  const std::string class_name =
+      model.pre_norm ? "PegasusForConditionalGeneration" : "MarianMTModel";
+  const Weights weights(*trained.model);
+  const internal::HfFile files[] = {
+      {"source.spm", vocabulary},
+      {"target.spm", vocabulary},
+      {"vocab.json", internal::HfVocabulary(trained.tokenizer)},
+      {"tokenizer.json", internal::HfTokenizer(trained.tokenizer)},
+      {"tokenizer_config.json", TokenizerConfigJson(trained, config.data()).dump(2) + "\n"},
+      {"generation_config.json", GenerationJson(model, trained.tokenizer).dump(2) + "\n"},
+      {"config.json", ConfigJson(model, trained.tokenizer, class_name).dump(2) + "\n"}};
+  DT_RETURN_IF_ERROR(
+      internal::WriteHfFolder(directory, options.overwrite, weights.tensors(), files));
+  return class_name;
+}
+
+}  // namespace dtrain

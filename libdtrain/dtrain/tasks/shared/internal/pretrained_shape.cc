@@ -1,0 +1,401 @@
+// pretrained_shape.cc - reads JSON of Hugging Face and google-research/bert, and dtrain's own.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/shared/internal/pretrained_shape.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "dtrain/base/file.h"
+#include "dtrain/base/log.h"
+#include "dtrain/bert.pb.h"
+#include "dtrain/formats/weight_file.h"
+#include "dtrain/pretrain.pb.h"
+#include "dtrain/rules.pb.h"
+#include "dtrain/runs/checkpoint_directory.h"
+#include "dtrain/squad.pb.h"
+#include "nlohmann/json.hpp"
+
+namespace dtrain::internal {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status SetActivation(const std::string& name, const std::string& path,
+                     proto::BertModelConfig& model) {
+  if (name == "gelu") {
+    model.set_activation(proto::ModelConfig::gelu_erf);
+  } else if (name == "gelu_new" || name == "gelu_pytorch_tanh") {
+    model.set_activation(proto::ModelConfig::gelu_tanh);
+  } else if (name == "relu") {
+    model.set_activation(proto::ModelConfig::relu);
+  } else {
+    return StorageError(absl::StrFormat(
+        "%s: hidden_act is \"%s\"; it may be gelu, gelu_new, gelu_pytorch_tanh or relu", path,
+        name));
+  }
+  return OkStatus();
+}
+
+StatusOr<nlohmann::json> ReadJsonObject(const std::string& path) {
+  DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
+  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return StorageError(path + ": is no JSON object; fetch the model again");
+  return json;
+}
+
+struct JsonField {
+  const char* key;    // of config.json
+  const char* field;  // of BertModelConfig
+};
+constexpr JsonField kSizes[] = {{"num_hidden_layers", "num_layers"},
+                                {"hidden_size", "hidden_size"},
+                                {"intermediate_size", "ffn_size"},
+                                {"num_attention_heads", "num_heads"},
+                                {"max_position_embeddings", "max_positions"},
+                                {"type_vocab_size", "type_vocab_size"}};
+
+// Sets the field, within the limits of the configuration's own, where the key is there.
+Status TakeSize(const nlohmann::json& json, const JsonField& size, const std::string& path,
+                proto::BertModelConfig& model) {
+  if (!json.contains(size.key)) return OkStatus();
+  const nlohmann::json& value = json[size.key];
+  const google::protobuf::FieldDescriptor* const field =
+      model.GetDescriptor()->FindFieldByName(size.field);
+  const proto::Rules& rules = field->options().GetExtension(proto::rules);
+  // One kind of segment is enough for texts that have no partner.
+  const double least = size.field == std::string_view("type_vocab_size") ? 1 : rules.min();
+  if (value.is_number_integer() && value >= std::max(least, 1.0) && value <= rules.max()) {
+    model.GetReflection()->SetInt32(&model, field, value.get<int32_t>());
+    return OkStatus();
+  }
+  return StorageError(absl::StrFormat("%s: %s is %s, must be %.0f to %.0f", path, size.key,
+                                      value.dump(), std::max(least, 1.0), rules.max()));
+}
+
+Status TakeEpsilon(const nlohmann::json& json, const std::string& path,
+                   proto::BertModelConfig& model) {
+  constexpr char kKey[] = "layer_norm_eps";
+  if (!json.contains(kKey)) return OkStatus();
+  const proto::Rules& rules = model.GetDescriptor()
+                                  ->FindFieldByName("layer_norm_epsilon")
+                                  ->options()
+                                  .GetExtension(proto::rules);
+  const nlohmann::json& value = json[kKey];
+  const double given = value.is_number() ? value.get<double>() : 0.0;
+  // As a float it may be 0.
+  const float epsilon = given <= rules.max() ? static_cast<float>(given) : 0.0f;
+  if (epsilon > static_cast<float>(rules.above())) {
+    model.set_layer_norm_epsilon(epsilon);
+    return OkStatus();
+  }
+  return StorageError(absl::StrFormat("%s: %s is %s, must be above %g and at most %g", path, kKey,
+                                      value.dump(), rules.above(), rules.max()));
+}
+
+// A vocabulary says it better: the table may have been padded.
+Status ReadVocabularySize(const std::string& path, proto::BertModelConfig& model) {
+  DT_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonObject(path));
+  return TakeSize(json, {"vocab_size", "vocab_size"}, path, model);
+}
+
+// With these the same weights are another function than the encoder here computes. Null, which
+// stands for the default, counts as not there.
+Status RefuseOtherEncoders(const nlohmann::json& json, const std::string& path) {
+  const std::pair<const char*, nlohmann::json> only[] = {
+      {"model_type", "bert"}, {"position_embedding_type", "absolute"}, {"is_decoder", false}};
+  for (const auto& [key, value] : only) {
+    if (!json.contains(key) || json[key].is_null() || json[key] == value) continue;
+    return StorageError(absl::StrFormat("%s: %s is %s, not %s; give BERT's weights", path, key,
+                                        json[key].dump(), value.dump()));
+  }
+  return OkStatus();
+}
+
+Status ReadShape(const std::string& path, proto::BertModelConfig& model) {
+  DT_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonObject(path));
+  DT_RETURN_IF_ERROR(RefuseOtherEncoders(json, path));
+  for (const JsonField& size : kSizes) DT_RETURN_IF_ERROR(TakeSize(json, size, path, model));
+  if (model.hidden_size() % model.num_heads() != 0) {
+    return StorageError(
+        absl::StrFormat("%s: hidden_size %d is no multiple of num_attention_heads %d", path,
+                        model.hidden_size(), model.num_heads()));
+  }
+  DT_RETURN_IF_ERROR(TakeEpsilon(json, path, model));
+  if (json.contains("hidden_act") && json["hidden_act"].is_string()) {
+    DT_RETURN_IF_ERROR(SetActivation(json["hidden_act"], path, model));
+  }
+  LogInfo(absl::StrFormat("%s: %d layers of %d, %d heads, ffn %d", path, model.num_layers(),
+                          model.hidden_size(), model.num_heads(), model.ffn_size()));
+  return OkStatus();
+}
+
+// Null, which stands for the tokenizer's own default, counts as not there.
+StatusOr<std::optional<bool>> ReadSwitch(const nlohmann::json& json, const char* key,
+                                         const std::string& path) {
+  if (!json.contains(key) || json[key].is_null()) return std::nullopt;
+  if (json[key].is_boolean()) return json[key].get<bool>();
+  return StorageError(
+      absl::StrFormat("%s: %s is %s, must be true or false", path, key, json[key].dump()));
+}
+
+// How the vocabulary was trained, where the configuration does not say.
+template <typename DataConfig>
+Status ReadTokenizer(const std::string& path, DataConfig& data) {
+  DT_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonObject(path));
+  DT_ASSIGN_OR_RETURN(const std::optional<bool> lower, ReadSwitch(json, "do_lower_case", path));
+  DT_ASSIGN_OR_RETURN(const std::optional<bool> strip, ReadSwitch(json, "strip_accents", path));
+  if (lower && !data.has_lower_case()) data.set_lower_case(*lower);
+  if (strip && !data.has_accents()) {
+    data.set_accents(*strip ? proto::ClassificationDataConfig::strip
+                            : proto::ClassificationDataConfig::keep);
+  }
+  if (json.value("dtrain_tokenizer", nlohmann::json()) == "google" && !data.has_tokenizer()) {
+    data.set_tokenizer(proto::ClassificationDataConfig::google);
+  }
+  return OkStatus();
+}
+
+// Keeps the first error and drops the warnings, which are about unknown fields.
+class FirstParseError final : public google::protobuf::io::ErrorCollector {
+ public:
+  const std::string& text() const { return text_; }
+  void AddError(int line, int column, const std::string& message) override {
+    if (text_.empty()) text_ = absl::StrFormat("%d:%d: %s", line + 1, column + 1, message);
+  }
+
+ private:
+  std::string text_;
+};
+
+// The sections `model` and `data` of the configuration in a checkpoint. It may be of any program of
+// BERT: what all of them have has the same names and types, and other fields are passed over.
+StatusOr<proto::BertConfig> ReadCheckpointConfig(const std::string& path) {
+  DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
+  google::protobuf::TextFormat::Parser parser;
+  FirstParseError error;
+  parser.RecordErrorsTo(&error);
+  parser.AllowUnknownField(true);
+  proto::BertConfig config;
+  if (parser.ParseFromString(text, &config)) return config;
+  return StorageError(
+      absl::StrFormat("%s:%s; give weights beside a configuration that a program of BERT wrote",
+                      path, error.text()));
+}
+
+void TakeShape(const proto::BertModelConfig& from, proto::BertModelConfig& model) {
+  model.set_num_layers(from.num_layers());
+  model.set_hidden_size(from.hidden_size());
+  model.set_ffn_size(from.ffn_size());
+  model.set_num_heads(from.num_heads());
+  model.set_activation(from.activation());
+  model.set_layer_norm_epsilon(from.layer_norm_epsilon());
+  model.set_max_positions(from.max_positions());
+  model.set_type_vocab_size(from.type_vocab_size());
+  model.set_vocab_size(from.vocab_size());
+}
+
+// Shape and tokenizer of a model that dtrain trained.
+template <typename DataConfig>
+Status TakeCheckpointConfig(const std::string& path, proto::BertModelConfig& model,
+                            DataConfig& data) {
+  using Classification = proto::ClassificationDataConfig;
+  DT_ASSIGN_OR_RETURN(const proto::BertConfig theirs, ReadCheckpointConfig(path));
+  TakeShape(theirs.model(), model);
+  if (!data.has_lower_case()) data.set_lower_case(theirs.data().lower_case());
+  if (!data.has_accents()) data.set_accents(theirs.data().accents());
+  if (!data.has_tokenizer()) data.set_tokenizer(theirs.data().tokenizer());
+  LogInfo(absl::StrFormat(
+      "%s: %d layers of %d, %d heads, ffn %d; lower_case %s, accents %s, "
+      "tokenizer %s",
+      path, model.num_layers(), model.hidden_size(), model.num_heads(), model.ffn_size(),
+      data.lower_case() ? "true" : "false", Classification::Accents_Name(data.accents()),
+      Classification::Behavior_Name(data.tokenizer())));
+  return OkStatus();
+}
+
+constexpr const char* kJson[] = {"config.json", "bert_config.json"};
+constexpr char kOwn[] = "config.textproto";
+
+bool Exists(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+// From the files in the folder of the weights. Whether one of them has it.
+template <typename Config>
+StatusOr<bool> TakeShapeIn(const fs::path& folder, Config& config) {
+  proto::BertModelConfig& model = *config.mutable_model();
+  for (const char* name : kJson) {
+    const std::string file = (folder / name).string();
+    if (!Exists(file)) continue;
+    DT_RETURN_IF_ERROR(ReadShape(file, model));
+    const std::string& vocabulary = config.data().vocabulary();
+    const bool has_pieces =
+        Exists(vocabulary.empty() ? folder / "vocab.txt" : fs::path(vocabulary));
+    if (!has_pieces && model.vocab_size() == 0) DT_RETURN_IF_ERROR(ReadVocabularySize(file, model));
+    return true;
+  }
+  const std::string own = (folder / kOwn).string();
+  if (!Exists(own)) return false;
+  DT_RETURN_IF_ERROR(TakeCheckpointConfig(own, model, *config.mutable_data()));
+  return true;
+}
+
+// The folder that the files beside the weights are in. Of what is missing only its name says that
+// it was a file: a folder's own parent may be a run, with another model's files.
+fs::path FolderOf(const std::string& weights) {
+  std::error_code error;
+  fs::path path = weights;
+  if (fs::is_directory(path, error)) return path;
+  constexpr const char* kFiles[] = {".safetensors", ".json", ".bin",  ".pt",
+                                    ".pth",         ".ckpt", ".index"};
+  const std::string extension = path.extension();
+  const bool is_file = Exists(path) || Exists(weights + ".index") ||
+                       std::ranges::find(kFiles, extension) != std::end(kFiles);
+  return is_file ? path.parent_path() : path;
+}
+
+// Neither weights nor what says their shape.
+bool IsGone(const std::string& weights) {
+  const fs::path folder = FolderOf(weights);
+  return !Exists(folder / kJson[0]) && !Exists(folder / kJson[1]) && !Exists(folder / kOwn) &&
+         !FindWeightFile(weights).ok();
+}
+
+// In a folder of checkpoints: the link to the newest first, which is there as long as it stays the
+// newest, and the newest itself where links cannot be made.
+void AddCheckpointsOf(const fs::path& folder, std::vector<fs::path>& places) {
+  places.push_back(folder / "last");
+  const std::vector<int64_t> steps = ListCheckpoints(folder.string());
+  if (!steps.empty()) places.push_back(folder / CheckpointName(steps.back()));
+}
+
+// The folder of the checkpoint that the run goes on from. Empty where the run begins.
+template <typename Config>
+fs::path CheckpointBefore(const Config& config) {
+  const fs::path resume = config.run().resume();
+  const fs::path run_dir = config.run().run_dir();
+  std::vector<fs::path> places;
+  if (resume == "auto" && !run_dir.empty()) {
+    AddCheckpointsOf(run_dir / "ckpt", places);
+    for (const uint64_t seed : config.trainer().seeds()) {
+      AddCheckpointsOf(run_dir / ("seed-" + std::to_string(seed)) / "ckpt", places);
+    }
+  } else if (resume != "auto" && resume != "never") {
+    places.push_back(resume);
+    AddCheckpointsOf(resume / "ckpt", places);
+    AddCheckpointsOf(resume, places);
+  }
+  for (const fs::path& place : places) {
+    if (Exists(place / kOwn) && Exists(place / "vocab.txt")) return place;
+  }
+  return {};
+}
+
+// Before a model is built for weights that cannot be read.
+template <typename Config>
+Status CheckWeightsAreThere(const Config& config) {
+  const std::string& path = config.model().pretrained();
+  if (path.empty()) return OkStatus();
+  const fs::path own = fs::path(path) / "ckpt";
+  if (Exists(own / "last") || !ListCheckpoints(own).empty()) {
+    return UsageError(
+        absl::StrFormat("%s: is a run directory; set model.pretrained to %s, or to a folder that "
+                        "dtrain export-hf writes",
+                        path, (own / "last").string()));
+  }
+  if (!IsGone(path) || !CheckpointBefore(config).empty()) return OkStatus();
+  std::error_code error;
+  if (fs::status(path, error).type() == fs::file_type::not_found) {
+    return StorageError(path + ": no such file or folder; check model.pretrained");
+  }
+  return Annotate(FindWeightFile(path).status(), "model.pretrained");
+}
+
+// Weights know pieces by their numbers. Words of one's own in place of [unusedN] are as good as
+// these.
+Status WarnOfOtherPieces(const std::string& theirs, const std::string& ours) {
+  DT_ASSIGN_OR_RETURN(const std::string there, ReadWholeFile(theirs));
+  DT_ASSIGN_OR_RETURN(const std::string here, ReadWholeFile(ours));
+  if (there == here) return OkStatus();
+  const std::vector<std::string> pieces = absl::StrSplit(absl::StripSuffix(there, "\n"), '\n');
+  const std::vector<std::string> others = absl::StrSplit(absl::StripSuffix(here, "\n"), '\n');
+  int64_t count = 0;
+  size_t first = 0;
+  for (size_t i = 0; i < std::min(pieces.size(), others.size()); ++i) {
+    if (pieces[i] == others[i] || pieces[i].starts_with("[unused")) continue;
+    if (count++ == 0) first = i;
+  }
+  if (count == 0) return OkStatus();
+  LogWarning(absl::StrFormat(
+      "%d pieces of data.vocabulary are others than those of the weights, line %d '%s' in %s and "
+      "'%s' in %s: the weights take them for these; leave data.vocabulary out for theirs",
+      count, first + 1, others[first], ours, pieces[first], theirs));
+  return OkStatus();
+}
+
+}  // namespace
+
+template <typename Config>
+Status TakePretrainedShape(Config& config) {
+  DT_RETURN_IF_ERROR(CheckWeightsAreThere(config));
+  DT_RETURN_IF_ERROR(TakeShapeBeside(config).status());
+  const std::string& path = config.model().pretrained();
+  if (path.empty() || !config.data().vocabulary().empty()) return OkStatus();
+  return UsageError(
+      absl::StrFormat("%s: there is no vocab.txt beside the weights; set data.vocabulary", path));
+}
+
+template <typename Config>
+StatusOr<bool> TakeShapeBeside(Config& config) {
+  const std::string path = config.model().pretrained();
+  if (path.empty()) return false;
+  fs::path folder = FolderOf(path);
+  const fs::path before = IsGone(path) ? CheckpointBefore(config) : fs::path();
+  if (!before.empty()) {
+    LogInfo(
+        absl::StrFormat("%s is gone: shape and vocabulary are those of %s", path, before.string()));
+    folder = before;
+    if (!Exists(config.data().vocabulary())) config.mutable_data()->clear_vocabulary();
+  }
+  DT_ASSIGN_OR_RETURN(const bool found, TakeShapeIn(folder, config));
+  const std::string tokenizer = (folder / "tokenizer_config.json").string();
+  if (Exists(tokenizer)) {
+    DT_RETURN_IF_ERROR(ReadTokenizer(tokenizer, *config.mutable_data()));
+  }
+  const std::string vocabulary = (folder / "vocab.txt").string();
+  if (config.data().vocabulary().empty() && Exists(vocabulary)) {
+    config.mutable_data()->set_vocabulary(vocabulary);
+  } else if (Exists(vocabulary) && Exists(config.data().vocabulary())) {
+    DT_RETURN_IF_ERROR(WarnOfOtherPieces(vocabulary, config.data().vocabulary()));
+  }
+  if (config.data().max_length() > config.model().max_positions()) {
+    return UsageError(absl::StrFormat("data.max_length (%d) exceeds the %d positions of %s",
+                                      config.data().max_length(), config.model().max_positions(),
+                                      path));
+  }
+  return found;
+}
+
+template Status TakePretrainedShape(proto::BertConfig& config);
+template Status TakePretrainedShape(proto::PretrainConfig& config);
+template Status TakePretrainedShape(proto::SquadConfig& config);
+template StatusOr<bool> TakeShapeBeside(proto::BertConfig& config);
+template StatusOr<bool> TakeShapeBeside(proto::PretrainConfig& config);
+template StatusOr<bool> TakeShapeBeside(proto::SquadConfig& config);
+
+}  // namespace dtrain::internal

@@ -1,0 +1,145 @@
+// validate_bert.h - the rules of the sections that all programs of BERT share.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TASKS_SHARED_INTERNAL_VALIDATE_BERT_H_
+#define DTRAIN_TASKS_SHARED_INTERNAL_VALIDATE_BERT_H_
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/base/period.h"
+#include "dtrain/base/status.h"
+#include "dtrain/bert.pb.h"
+#include "dtrain/config/config.h"
+#include "dtrain/launch/internal/optimizer_config.h"
+#include "dtrain/launch/internal/validate_exchange.h"
+
+namespace dtrain::internal {
+
+inline Status ValidateBertModel(const proto::BertModelConfig& model) {
+  if (model.hidden_size() % model.num_heads() == 0) return OkStatus();
+  return UsageError(
+      absl::StrFormat("model.hidden_size (%d) must be a multiple of model.num_heads (%d)",
+                      model.hidden_size(), model.num_heads()));
+}
+
+template <typename Config>
+Status ValidateBertTrainer(const Config& config) {
+  const proto::BertTrainerConfig& trainer = config.trainer();
+  DT_RETURN_IF_ERROR(ValidateExchange(trainer));
+  if (trainer.early_stop().patience() > 0 && trainer.eval_every().empty()) {
+    return UsageError("trainer.early_stop.patience needs evaluations: set trainer.eval_every");
+  }
+  if (trainer.max_steps() == 0 && trainer.max_time().empty() && trainer.max_epochs() == 0 &&
+      trainer.early_stop().patience() == 0) {
+    return UsageError(
+        "this run would never end: set trainer.max_epochs, max_steps, max_time or "
+        "early_stop.patience");
+  }
+  const bool several = trainer.seeds_size() > 1;
+  if (several && config.run().run_dir().empty()) {
+    return UsageError(
+        "trainer.seeds lists several seeds: give --run_dir, each becomes a folder of it");
+  }
+  if (several && config.run().resume() != "auto") {
+    return UsageError("several trainer.seeds need run.resume=auto");
+  }
+  const std::set<uint64_t> seeds(trainer.seeds().begin(), trainer.seeds().end());
+  if (static_cast<int>(seeds.size()) != trainer.seeds_size()) {
+    return UsageError("trainer.seeds lists a seed twice");
+  }
+  for (const float weight : trainer.label_weights()) {
+    if (weight >= 0.0f) continue;
+    return UsageError(
+        absl::StrFormat("trainer.label_weights lists %g; weights are at least 0", weight));
+  }
+  const auto& weights = trainer.label_weights();
+  if (!weights.empty() &&
+      std::all_of(weights.begin(), weights.end(), [](float w) { return w == 0; })) {
+    return UsageError("trainer.label_weights are all 0: nothing would be learned; one is above 0");
+  }
+  return OkStatus();
+}
+
+// What looks at evaluations needs some; `remedy` are the fields that give them.
+inline Status ValidateMetrics(const proto::BertTrainerConfig& trainer, bool evaluates,
+                              const char* remedy) {
+  const std::pair<const char*, bool> wishes[] = {
+      {"early_stop.patience", trainer.early_stop().patience() > 0},
+      {"early_stop.metric", !trainer.early_stop().metric().empty()},
+      {"best_metric", !trainer.best_metric().empty()}};
+  for (const auto& [name, is_set] : wishes) {
+    if (!is_set || evaluates) continue;
+    return UsageError(absl::StrFormat("trainer.%s needs evaluations: set %s", name, remedy));
+  }
+  return OkStatus();
+}
+
+template <typename Config>
+Status ValidateTextLength(const Config& config) {
+  const int32_t longest = config.data().max_length();
+  // Those of pretrained weights are known when their shape is.
+  if (!config.model().pretrained().empty()) return OkStatus();
+  if (longest > config.model().max_positions()) {
+    return UsageError(absl::StrFormat("data.max_length (%d) exceeds model.max_positions (%d)",
+                                      longest, config.model().max_positions()));
+  }
+  return OkStatus();
+}
+
+template <typename Config>
+Status ValidateVocabulary(const Config& config) {
+  if (!config.data().vocabulary().empty() || !config.model().pretrained().empty()) {
+    return OkStatus();
+  }
+  return UsageError(
+      "data.vocabulary is not set: the WordPiece vocabulary, a file vocab.txt (`dtrain wordpiece` "
+      "learns one)");
+}
+
+// What the shared sections have for classifiers alone. `without` names who has no classes, and
+// `pooler` whose the dropout before the classifier is.
+template <typename Config>
+Status RefuseClassifierFields(const Config& config, const char* without, const char* pooler) {
+  if (config.trainer().label_weights_size() > 0) {
+    return UsageError(
+        absl::StrFormat("trainer.label_weights weighs classes; %s none, leave it out", without));
+  }
+  // A run's config.textproto states the default.
+  const float untouched = proto::BertModelConfig::default_instance().classifier_dropout();
+  if (config.model().classifier_dropout() == untouched) return OkStatus();
+  return UsageError(absl::StrFormat("model.classifier_dropout is of %s; leave it out", pooler));
+}
+
+// Of training, without what only concerns the data's files: CheckRules() and what it cannot see,
+// sizes that must divide each other, schedules that need an end. UsageError names the fields.
+template <typename Config>
+Status ValidateBertSections(const Config& config) {
+  DT_RETURN_IF_ERROR(CheckRules(config));
+  DT_RETURN_IF_ERROR(ValidateBertModel(config.model()));
+  const proto::BertTrainerConfig& trainer = config.trainer();
+  DT_RETURN_IF_ERROR(ValidateBertTrainer(config));
+  DT_RETURN_IF_ERROR(ValidateOptimizer(config.optimizer(), trainer.shard_optimizer()));
+  DT_RETURN_IF_ERROR(ValidateSchedule(
+      config.optimizer(), UpdatesOf(trainer.max_steps(), trainer.max_epochs(), kUnknownUpdates),
+      !trainer.max_time().empty()));
+  return ValidateTextLength(config);
+}
+
+// Of evaluating or predicting with a model that is there already.
+template <typename Config>
+Status ValidateUse(const Config& config) {
+  DT_RETURN_IF_ERROR(CheckRules(config));
+  if (config.predict().checkpoint().empty() && config.run().run_dir().empty()) {
+    return UsageError("which model? give --run_dir, or predict.checkpoint");
+  }
+  if (config.run().resume() != proto::RunConfig().resume()) {
+    return UsageError("run.resume is of training; name a checkpoint by predict.checkpoint");
+  }
+  return OkStatus();
+}
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_TASKS_SHARED_INTERNAL_VALIDATE_BERT_H_

@@ -1,0 +1,111 @@
+// model_task.h - what training tasks share whose updates are packed micro-batches for one model.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TASKS_SHARED_MODEL_TASK_H_
+#define DTRAIN_TASKS_SHARED_MODEL_TASK_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dtrain/base/dtype.h"
+#include "dtrain/base/status.h"
+#include "dtrain/comm/communicator.h"
+#include "dtrain/data/batch_walk.h"
+#include "dtrain/device/device.h"
+#include "dtrain/device/sequences.h"
+#include "dtrain/models/bert_encoder.h"
+#include "dtrain/train/task.h"
+
+namespace dtrain {
+
+// The model, the loaded update and the place in the data. Model has parameters(), Upload(Batch),
+// Forward(Inputs) and Backward(), as those in models/.
+template <typename Model, typename Batch, typename Inputs>
+class ModelTask : public TrainingTask {
+ public:
+  ParameterSet& parameters() override { return model_.parameters(); }
+  DataPosition position() const override { return position_; }
+  double epochs() const override {
+    return static_cast<double>(position_.epoch) +
+           static_cast<double>(position_.sample) / static_cast<double>(epoch_samples_);
+  }
+  int64_t source_tokens() const override { return tokens_; }
+  int64_t global_tokens() const override { return global_tokens_; }
+  void Upload(int i, Context& ctx) override {
+    inputs_ = {};
+    inputs_ = model_.Upload(micro_batches_.at(static_cast<size_t>(i)), ctx);
+  }
+  LossSums Forward(int /*i*/, Context& ctx) override { return model_.Forward(inputs_, ctx); }
+  void Backward(Context& ctx) override { model_.Backward(ctx); }
+
+  Model& model() { return model_; }
+
+ protected:
+  // The communicator outlives the task.
+  template <typename ModelOptions>
+  ModelTask(const ModelOptions& options, Communicator& comm)
+      : model_(options), comm_(comm), share_{.rank = comm.rank(), .num_ranks = comm.size()} {}
+
+  Communicator& comm() const { return comm_; }
+  const RankShare& share() const { return share_; }
+  void set_accumulation(int micro_batches) { share_.accumulation = micro_batches; }
+  const Inputs& inputs() const { return inputs_; }  // of the uploaded micro-batch
+
+  // The next update begins at `position`, in an epoch of so many samples.
+  void MoveTo(const DataPosition& position, int64_t epoch_samples) {
+    position_ = position;
+    epoch_samples_ = epoch_samples;
+  }
+  // Takes this rank's part of an update, behind which `next` lies; returns what NextUpdate() does.
+  int Load(std::vector<Batch> micro_batches, int64_t global_tokens, const DataPosition& next,
+           int64_t epoch_samples) {
+    inputs_ = {};
+    global_tokens_ = global_tokens;
+    micro_batches_ = std::move(micro_batches);
+    MoveTo(next, epoch_samples);
+    tokens_ = 0;
+    for (const Batch& micro : micro_batches_) tokens_ += SourceTokensOf(micro);
+    return static_cast<int>(micro_batches_.size());
+  }
+
+ private:
+  static int64_t SourceTokensOf(const Batch& batch) {
+    if constexpr (requires { batch.source; }) {
+      return batch.source.tokens();
+    } else {
+      return batch.sequences.tokens();
+    }
+  }
+
+  Model model_;
+  Communicator& comm_;
+  RankShare share_;
+  std::vector<Batch> micro_batches_;
+  Inputs inputs_;
+  DataPosition position_;
+  int64_t epoch_samples_ = 1;
+  int64_t tokens_ = 0;
+  int64_t global_tokens_ = 0;
+};
+
+// UsageError where the device does not compute in this type.
+Status CheckComputeType(DType compute_type, const Device& device);
+
+// TrainingTask::UpdatesUntil() of samples that are the same in each epoch.
+std::optional<int64_t> CountUpdatesOf(const SampleLengths& lengths, const BatchOptions& options,
+                                      const DataPosition& from, int64_t epochs);
+// TrainingTask::GraphKey() of packed texts; "" where there are none.
+std::string GraphKeyOf(const Sequences& sequences);
+// TrainingTask::ModelText() of a model with this encoder.
+std::string ModelTextOf(const BertOptions& options);
+// StorageError where the checkpoint has one of the files called `names` with other contents than
+// `ours`.
+Status CheckSameFiles(const Checkpoint& checkpoint, const std::vector<NamedFile>& ours,
+                      std::initializer_list<const char*> names);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TASKS_SHARED_MODEL_TASK_H_

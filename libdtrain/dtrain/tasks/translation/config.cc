@@ -1,0 +1,136 @@
+// config.cc - checks relations between fields of an NmtConfig.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/translation/config.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/base/period.h"
+#include "dtrain/config/config.h"
+#include "dtrain/launch/internal/optimizer_config.h"
+#include "dtrain/launch/internal/validate_exchange.h"
+#include "dtrain/nmt.pb.h"
+
+namespace dtrain {
+namespace {
+
+Status ValidateModel(const proto::ModelConfig& model) {
+  if (model.hidden_size() % model.num_heads() != 0) {
+    return UsageError(
+        absl::StrFormat("model.hidden_size (%d) must be a multiple of model.num_heads (%d)",
+                        model.hidden_size(), model.num_heads()));
+  }
+  if (model.hidden_size() % 2 != 0) {
+    return UsageError(absl::StrFormat(
+        "model.hidden_size (%d) must be even: half of a position's code is sines, half cosines",
+        model.hidden_size()));
+  }
+  return OkStatus();
+}
+
+Status ValidateTrainer(const proto::TrainerConfig& trainer) {
+  DT_RETURN_IF_ERROR(internal::ValidateExchange(trainer));
+  const bool evaluates = !trainer.eval_every().empty();
+  if (trainer.early_stop().patience() > 0 && !evaluates) {
+    return UsageError("trainer.early_stop.patience needs evaluations: set trainer.eval_every");
+  }
+  if (trainer.max_steps() == 0 && trainer.max_time().empty() && trainer.max_epochs() == 0 &&
+      trainer.early_stop().patience() == 0) {
+    return UsageError(
+        "this run would never end: set trainer.max_steps, max_time, max_epochs or "
+        "early_stop.patience");
+  }
+  return OkStatus();
+}
+
+// A dev or test set: two files, one TSV, or nothing.
+Status ValidateSet(const std::string& source, const std::string& target, const std::string& tsv,
+                   std::string_view set) {
+  if (!tsv.empty() && (!source.empty() || !target.empty())) {
+    return UsageError(absl::StrFormat(
+        "set data.%s_source and data.%s_target, or data.%s_tsv, not both", set, set, set));
+  }
+  if (source.empty() == target.empty()) return OkStatus();
+  return UsageError(absl::StrFormat("data.%s_source and data.%s_target go together: set data.%s_%s",
+                                    set, set, set, source.empty() ? "source" : "target"));
+}
+
+// What data.prepared brings with it cannot be given beside it.
+Status ValidatePreparedAlone(const proto::DataConfig& data) {
+  const std::pair<const char*, bool> given[] = {{"dev_source", !data.dev_source().empty()},
+                                                {"dev_tsv", !data.dev_tsv().empty()},
+                                                {"test_source", !data.test_source().empty()},
+                                                {"test_tsv", !data.test_tsv().empty()},
+                                                {"vocabulary", !data.vocabulary().empty()}};
+  for (const auto& [name, is_given] : given) {
+    if (!is_given) continue;
+    return UsageError(absl::StrFormat(
+        "data.%s is not read where data.prepared has the training text: give it to `dtrain "
+        "prepare`, which makes that folder, or give the training text here too",
+        name));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status ValidateDataConfig(const proto::DataConfig& data) {
+  if (data.train_source_size() != data.train_target_size()) {
+    return UsageError(absl::StrFormat(
+        "data.train_source lists %d files and data.train_target %d; they must pair up",
+        data.train_source_size(), data.train_target_size()));
+  }
+  if (data.train_source_size() > 0 && data.train_tsv_size() > 0) {
+    return UsageError("set data.train_source and data.train_target, or data.train_tsv, not both");
+  }
+  if (data.train_source_size() == 0 && data.train_tsv_size() == 0 && data.prepared().empty()) {
+    return UsageError(
+        "no training data: set data.prepared to a directory written by `dtrain prepare`, or "
+        "data.train_source and data.train_target, or data.train_tsv");
+  }
+  DT_RETURN_IF_ERROR(ValidateSet(data.dev_source(), data.dev_target(), data.dev_tsv(), "dev"));
+  DT_RETURN_IF_ERROR(ValidateSet(data.test_source(), data.test_target(), data.test_tsv(), "test"));
+  const bool has_text = data.train_source_size() > 0 || data.train_tsv_size() > 0;
+  return has_text ? OkStatus() : ValidatePreparedAlone(data);
+}
+
+namespace {
+
+// A sentence must fit the position table and a micro-batch, with its end mark.
+Status ValidateLengths(const proto::NmtConfig& config) {
+  const int64_t longest = int64_t{config.data().max_length()} + 1;
+  if (longest > config.model().max_positions()) {
+    return UsageError(
+        absl::StrFormat("data.max_length (%d) and an end mark exceed model.max_positions (%d)",
+                        config.data().max_length(), config.model().max_positions()));
+  }
+  if (longest > config.trainer().micro_batch_tokens()) {
+    return UsageError(absl::StrFormat(
+        "data.max_length (%d) and an end mark exceed trainer.micro_batch_tokens (%d)",
+        config.data().max_length(), config.trainer().micro_batch_tokens()));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status ValidateWithoutData(const proto::NmtConfig& config) {
+  DT_RETURN_IF_ERROR(CheckRules(config));
+  DT_RETURN_IF_ERROR(ValidateModel(config.model()));
+  const proto::TrainerConfig& trainer = config.trainer();
+  DT_RETURN_IF_ERROR(internal::ValidateSchedule(
+      config.optimizer(),
+      UpdatesOf(trainer.max_steps(), trainer.max_epochs(), internal::kUnknownUpdates),
+      !trainer.max_time().empty()));
+  DT_RETURN_IF_ERROR(ValidateTrainer(trainer));
+  DT_RETURN_IF_ERROR(internal::ValidateOptimizer(config.optimizer(), trainer.shard_optimizer()));
+  return ValidateLengths(config);
+}
+
+Status ValidateNmtConfig(const proto::NmtConfig& config) {
+  DT_RETURN_IF_ERROR(ValidateWithoutData(config));
+  return ValidateDataConfig(config.data());
+}
+
+}  // namespace dtrain

@@ -1,0 +1,136 @@
+// options.cc - one assignment per field; defaults are those of the .proto files.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/translation/options.h"
+
+#include "dtrain/base/period.h"
+#include "dtrain/config/config.h"
+#include "dtrain/config/internal/as_written.h"
+#include "dtrain/launch/internal/config_values.h"
+#include "dtrain/launch/internal/optimizer_config.h"
+#include "dtrain/launch/internal/shared_trainer_options.h"
+#include "dtrain/nmt.pb.h"
+
+namespace dtrain {
+namespace {
+
+using internal::ActivationOf;
+using internal::DTypeOf;
+using internal::RecomputeOf;
+using internal::WithFullNames;
+
+ParallelInput SetOf(const std::string& tsv, const std::string& source, const std::string& target) {
+  if (!tsv.empty()) return {.source = tsv};
+  return {.source = source, .target = target};
+}
+
+}  // namespace
+
+Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config) {
+  return {.encoder_layers = config.encoder_layers(),
+          .decoder_layers = config.decoder_layers(),
+          .hidden_size = config.hidden_size(),
+          .ffn_size = config.ffn_size(),
+          .num_heads = config.num_heads(),
+          .activation = ActivationOf(config.activation()),
+          .pre_norm = config.norm() == proto::ModelConfig::pre,
+          .layer_norm_epsilon = config.layer_norm_epsilon(),
+          .tie_embeddings = config.tie_embeddings(),
+          .tie_output = config.tie_output(),
+          .dropout = config.dropout(),
+          .attention_dropout = config.attention_dropout(),
+          .activation_dropout = config.activation_dropout(),
+          .max_positions = config.max_positions()};
+}
+
+ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank) {
+  return {.compute_type = DTypeOf(config.precision()),
+          .recompute = RecomputeOf(config.recompute()),
+          .recompute_every = config.recompute_every(),
+          .seed = config.seed(),
+          .rank = rank};
+}
+
+PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::string& output_dir) {
+  PrepareOptions options;
+  for (int i = 0; i < config.train_source_size(); ++i) {
+    options.train.push_back({config.train_source(i), config.train_target(i)});
+  }
+  for (const std::string& tsv : config.train_tsv()) options.train.push_back({tsv});
+  options.dev = SetOf(config.dev_tsv(), config.dev_source(), config.dev_target());
+  options.test = SetOf(config.test_tsv(), config.test_source(), config.test_target());
+  options.hold_out_dev = config.hold_out_dev();
+  options.hold_out_test = config.hold_out_test();
+  options.output_dir = output_dir;
+  options.model_path = config.vocabulary();
+  options.bpe.vocab_size = config.vocab_size();
+  options.bpe.character_coverage = config.character_coverage();
+  options.bpe.byte_fallback = config.byte_fallback();
+  options.bpe.split_digits = config.split_digits();
+  const proto::CleaningConfig& cleaning = config.cleaning();
+  options.cleaning.max_pieces = config.max_length();
+  options.cleaning.max_words = cleaning.max_words();
+  options.cleaning.max_word_bytes = cleaning.max_word_bytes();
+  options.cleaning.max_length_ratio = cleaning.max_length_ratio();
+  options.cleaning.min_letter_ratio = cleaning.min_letter_ratio();
+  options.cleaning.drop_copies = cleaning.drop_copies();
+  options.cleaning.drop_number_mismatch = cleaning.drop_number_mismatch();
+  options.cleaning.drop_duplicates = cleaning.drop_duplicates();
+  options.cleaning.drop_evaluation_overlap = cleaning.drop_evaluation_overlap();
+  options.max_invalid_fraction = internal::AsWritten(cleaning.max_invalid_fraction());
+  return options;
+}
+
+TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::string& data_dir,
+                                     const Device& device) {
+  const proto::TrainerConfig& trainer = config.trainer();
+  TranslationTaskOptions options{.data_dir = data_dir,
+                                 .model = ModelOptionsOf(config.model()),
+                                 .batch = {.tokens_per_batch = trainer.tokens_per_batch(),
+                                           .seed = trainer.seed(),
+                                           .shuffle = config.data().shuffle(),
+                                           .length_window = config.data().length_window()},
+                                 .micro_batch_tokens = trainer.micro_batch_tokens(),
+                                 .device = device,
+                                 .compute_type = DTypeOf(trainer.precision()),
+                                 .seed = trainer.seed(),
+                                 .beam_size = trainer.beam_size(),
+                                 .beam_alpha = trainer.beam_alpha(),
+                                 .beam_extra_length = trainer.beam_extra_length(),
+                                 .eval_batch_tokens = trainer.eval_batch_tokens(),
+                                 .eval_max_sentences = trainer.eval_max_sentences(),
+                                 .eval_samples = trainer.eval_samples(),
+                                 .config_text = PrintConfig(config, ConfigFormat::kFull)};
+  options.model.label_smoothing = trainer.label_smoothing();
+  return options;
+}
+
+TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::string& run_dir,
+                                int64_t updates_per_epoch) {
+  const proto::TrainerConfig& trainer = config.trainer();
+  TrainerOptions options = internal::SharedTrainerOptions(trainer, config.optimizer(), run_dir);
+  options.updates_per_epoch = updates_per_epoch;
+  options.learning_rate = internal::LearningRateOf(
+      config.optimizer(), UpdatesOf(trainer.max_steps(), trainer.max_epochs(), updates_per_epoch),
+      config.model().hidden_size());
+  options.reducer.power_sgd.seed = trainer.seed();
+  options.best_metric = proto::Metric_Name(trainer.best_metric());
+  options.early_stop.metric = proto::Metric_Name(trainer.early_stop().metric());
+  return options;
+}
+
+ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank,
+                                const RecomputePlan& plan) {
+  ContextOptions options = ContextOptionsOf(config, rank);
+  options.recompute = plan.recompute;
+  options.recompute_every = plan.recompute_every;
+  return options;
+}
+
+std::string TrainingContract(const proto::NmtConfig& config) {
+  proto::NmtConfig shared = config;
+  shared.clear_run();
+  shared.mutable_kernels()->clear_plan_dir();  // read by one rank
+  return WithFullNames(PrintConfig(shared, ConfigFormat::kFull));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,119 @@
+// program.cc - a translation run: corpus, task, plans, trainer.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/translation/program.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "dtrain/base/log.h"
+#include "dtrain/comm/root_status.h"
+#include "dtrain/distributed/contract.h"
+#include "dtrain/launch/internal/optimizer_config.h"
+#include "dtrain/launch/run_recorder.h"
+#include "dtrain/launch/run_training.h"
+#include "dtrain/launch/version.h"
+#include "dtrain/nmt.pb.h"
+#include "dtrain/tasks/shared/attention_plan_file.h"
+#include "dtrain/tasks/shared/kernel_plans.h"
+#include "dtrain/tasks/shared/memory_plan.h"
+#include "dtrain/tasks/translation/config.h"
+#include "dtrain/tasks/translation/options.h"
+#include "dtrain/tasks/translation/prepare.h"
+#include "dtrain/tasks/translation/task.h"
+
+namespace dtrain {
+namespace {
+
+// Of the open data: UsageError where trainer.early_stop.patience has no dev set to look at, so that
+// it would never end the run. Warns, on the root rank, of a trainer.eval_every without one.
+Status CheckDevSet(const proto::NmtConfig& config, const TranslationTask& task,
+                   const Runtime& runtime) {
+  if (task.has_dev()) return OkStatus();
+  const proto::TrainerConfig& trainer = config.trainer();
+  constexpr char kRemedy[] =
+      "give the data one (data.dev_source and data.dev_target, data.dev_tsv or data.hold_out_dev; "
+      "`dtrain prepare` takes them too)";
+  if (trainer.early_stop().patience() > 0) {
+    return UsageError(absl::StrCat("trainer.early_stop.patience needs a dev set: ", kRemedy));
+  }
+  if (trainer.has_eval_every() && !trainer.eval_every().empty() && runtime.comm.is_root()) {
+    LogWarning(absl::StrCat("trainer.eval_every=", trainer.eval_every(),
+                            ", but there is no dev set to evaluate on: ", kRemedy));
+  }
+  return OkStatus();
+}
+
+// Makes the prepared data folder if raw files are given, on the root rank; all ranks return its
+// path or the same error.
+StatusOr<std::string> PrepareData(const proto::DataConfig& config, const std::string& run_dir,
+                                  Runtime& runtime) {
+  const bool has_raw = config.train_source_size() > 0 || config.train_tsv_size() > 0;
+  const std::string folder = config.prepared().empty() ? run_dir + "/data" : config.prepared();
+  if (!has_raw) {
+    const std::string unheeded = DescribeUnheeded(PrepareOptionsOf(config, folder));
+    if (!unheeded.empty() && runtime.comm.is_root()) {
+      LogWarning(absl::StrCat(folder,
+                              ": prepared otherwise than this configuration says, and used ",
+                              "as it is: ", unheeded));
+    }
+    return folder;
+  }
+  Status status = OkStatus();
+  if (runtime.comm.is_root()) {
+    const StatusOr<PrepareReport> report = PrepareParallelCorpus(PrepareOptionsOf(config, folder));
+    status = report.status();
+    if (report.ok()) LogInfo(report->Describe());
+  }
+  DT_RETURN_IF_ERROR(ShareRootStatus(status, "prepare the data", runtime.comm));
+  return folder;
+}
+
+// In the folder of the recorder.
+StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& recorder,
+                            Runtime& runtime) {
+  recorder.set_words({.unit = "target tokens",
+                      .advice = "try      echo \"Click the button.\" | dtrain translate"});
+  DT_ASSIGN_OR_RETURN(const std::string data, PrepareData(config.data(), recorder.path(), runtime));
+  DT_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TranslationTask> task,
+      TranslationTask::Create(TaskOptionsOf(config, data, runtime.device), runtime.comm));
+  DT_RETURN_IF_ERROR(CheckDevSet(config, *task, runtime));
+  const Seq2SeqOptions& model = task->model().options();
+  const MemoryPlan memory = PlanRun(config, model, task->train_shard(), runtime);
+  // Asked when the run and its configuration are gone.
+  runtime.memory_remedies = [config, model, memory, device = runtime.device.type] {
+    return MemoryRemedies(config, model, memory, device);
+  };
+  RunTrainingOptions options{
+      .trainer = TrainerOptionsOf(config, recorder.path(), task->updates_per_epoch()),
+      .context = ContextOptionsOf(config.trainer(), runtime.comm.rank(), memory.recompute),
+      .resume = config.run().resume(),
+      .memory = memory.Describe()};
+  options.trainer.planned_activation_bytes = memory.recompute.peak_bytes;
+  DT_RETURN_IF_ERROR(internal::ValidateSchedule(config.optimizer(),
+                                                options.trainer.learning_rate.total_steps,
+                                                options.trainer.max_seconds > 0.0));
+  options.prepare = [&]() -> Status {
+    DT_RETURN_IF_ERROR(PrepareTranslationAttention(config, recorder.path(), memory.batch,
+                                                   runtime.device, runtime.comm));
+    return PrepareKernels(
+        config.kernels(), recorder.path(), runtime.device, runtime.comm,
+        WarmUpSteps(task->model(), memory.batch, runtime.device, options.context));
+  };
+  return RunTraining(*task, options, recorder, runtime);
+}
+
+}  // namespace
+
+Status TrainNmt(const proto::NmtConfig& config, Runtime& runtime) {
+  // Before anything is written or read by one rank for the others.
+  DT_RETURN_IF_ERROR(CheckContract(
+      {{"version", std::string(Version())}, {"configuration", TrainingContract(config)}},
+      runtime.comm));
+  DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
+                      RunRecorder::Open("nmt_train", config.run(), config, runtime));
+  return recorder->Run([&] { return Train(config, *recorder, runtime); }).status();
+}
+
+}  // namespace dtrain

@@ -1,0 +1,117 @@
+// task.h - translation as a training task: prepared text, a Transformer, BLEU.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TASKS_TRANSLATION_TASK_H_
+#define DTRAIN_TASKS_TRANSLATION_TASK_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dtrain/base/status.h"
+#include "dtrain/comm/communicator.h"
+#include "dtrain/models/beam_search.h"
+#include "dtrain/models/seq2seq_transformer.h"
+#include "dtrain/tasks/shared/model_task.h"
+#include "dtrain/tasks/translation/loader.h"
+#include "dtrain/tasks/translation/token_shard.h"
+#include "dtrain/tokenizers/bpe.h"
+
+namespace dtrain {
+
+struct TranslationTaskOptions {
+  std::string data_dir;  // written by PrepareParallelCorpus (tasks/translation/prepare.h)
+  Seq2SeqOptions model;  // vocab_size comes from the data
+  BatchOptions batch;    // tokens_per_batch: of an update over all ranks
+  int64_t micro_batch_tokens = 4096;  // a rank's share is cut into micro-batches of at most this
+  Device device;                      // where the model lives
+  DType compute_type = DType::kFloat32;
+  uint64_t seed = 1;
+  int beam_size = 4;
+  float beam_alpha = 0.6f;
+  int32_t beam_extra_length = 50;
+  int64_t eval_batch_tokens = 4096;  // per rank
+  int64_t eval_max_sentences = 0;    // 0: all
+  int eval_samples = 5;
+  std::string config_text;  // travels in checkpoints as config.textproto
+};
+
+// A dev or test set in memory: tokens, and the text to compare with.
+struct TranslationSet {
+  TokenShard shard;
+  std::vector<std::string> sources, references;
+};
+
+class TranslationTask final
+    : public ModelTask<Seq2SeqTransformer, TranslationBatch, TranslationInputs> {
+ public:
+  // Opens the data and initialises the model. The communicator outlives the task. DataError: a file
+  // is missing, damaged, of another vocabulary, or has fewer pairs than there are ranks.
+  static StatusOr<std::unique_ptr<TranslationTask>> Create(const TranslationTaskOptions& options,
+                                                           Communicator& comm);
+
+  Status Seek(const DataPosition& position) override;
+  std::optional<SampleOrder> sample_order() const override { return SampleOrderOf(options_.batch); }
+  std::optional<int64_t> UpdatesUntil(const DataPosition& from, int64_t epochs) const override {
+    return CountUpdatesOf(TrainLengths(), options_.batch, from, epochs);
+  }
+  StatusOr<int> NextUpdate() override;
+  double losses_per_update() const override {  // target tokens
+    return static_cast<double>(options_.batch.tokens_per_batch);
+  }
+  std::string GraphKey() const override;
+  // loss, nll, ppl, bleu (sacreBLEU), chrf (chrF2), bleu_tf (teacher-forced, as OpenSeq2Seq), on
+  // the dev set; none without one.
+  StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
+  StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
+  std::string TrainingData() const override;
+  std::string EvaluationContract() const override;
+  std::string DataContract() const override;
+  std::string ModelText() const override;
+  Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
+  std::vector<NamedFile> CheckpointFiles() const override;
+
+  const BpeModel& tokenizer() const { return tokenizer_; }
+  const TokenShard& train_shard() const { return train_; }
+  bool has_dev() const { return dev_ && dev_->shard.size() > 0; }
+  // Updates of the first pass over the training data; later ones, in other orders, have about as
+  // many.
+  int64_t updates_per_epoch() const;
+
+ private:
+  TranslationTask(const TranslationTaskOptions& options, Communicator& comm, BpeModel tokenizer,
+                  TokenShard train);
+  StatusOr<EvaluationResult> EvaluateSet(const TranslationSet& set, int64_t max_sentences,
+                                         Context& ctx);
+  StatusOr<TranslationSet> OpenSet(const std::string& name) const;
+  // This rank's sentences of a set, by falling length dealt in turn: the search takes most of an
+  // evaluation, and whole batches of it would leave ranks idle.
+  std::vector<uint32_t> OwnSentences(int64_t count, const TranslationSet& set) const;
+  // Of the first `count` pairs; the same for any number of ranks, to the last bit.
+  void EvaluateLoss(const TranslationSet& set, int64_t count, Context& ctx,
+                    EvaluationResult& result);
+  Status EvaluateTranslations(const TranslationSet& set, const std::vector<uint32_t>& own,
+                              int64_t count, Context& ctx, EvaluationResult& result);
+  SampleLengths TrainLengths() const {
+    return {.source = train_.source_lengths(), .target = train_.target_lengths()};
+  }
+  SpecialIds Ids() const {
+    return {.eos_id = tokenizer_.eos_id(), .start_id = tokenizer_.pad_id()};
+  }
+  // Some of the first `count` sentences, which are those evaluated.
+  void GatherSamples(const TranslationSet& set, const std::vector<uint32_t>& own, int64_t count,
+                     const std::vector<std::string>& hypotheses, EvaluationResult& result);
+
+  TranslationTaskOptions options_;
+  BpeModel tokenizer_;
+  std::string vocabulary_;  // the bytes of vocab.spm: the folder may be prepared anew meanwhile
+  TokenShard train_;
+  std::optional<TranslationSet> dev_;
+  std::string test_;  // pairs and checksum of the test set; empty: there is none
+  std::optional<BatchLoader> loader_;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TASKS_TRANSLATION_TASK_H_

@@ -1,0 +1,54 @@
+// translator.h - text in, text out: tokenizer, beam search and detokenizer around a model.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TASKS_TRANSLATION_TRANSLATOR_H_
+#define DTRAIN_TASKS_TRANSLATION_TRANSLATOR_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dtrain/models/beam_search.h"
+#include "dtrain/models/seq2seq_transformer.h"
+#include "dtrain/nn/context.h"
+#include "dtrain/tokenizers/bpe.h"
+
+namespace dtrain {
+
+struct Translation {
+  std::string text;
+  float score = 0.0f;            // length-normalised
+  float log_probability = 0.0f;  // of the pieces, end symbol included
+};
+
+// Pieces that no translation holds: marks, the unknown piece, and where bytes are pieces those that
+// would end its line.
+std::vector<int32_t> NeverTranslations(const BpeModel& tokenizer);
+
+// The beam search of a tokenizer's model: its end symbol, and none of NeverTranslations().
+BeamSearchOptions SearchOptionsFor(const BpeModel& tokenizer, int beam_size, float alpha);
+
+// Translations of each source (pieces and end symbol), best first, options.n_best of them at most.
+std::vector<std::vector<Translation>> TranslateIds(Seq2SeqTransformer& model,
+                                                   const BpeModel& tokenizer,
+                                                   std::span<const std::vector<int32_t>> sources,
+                                                   const BeamSearchOptions& options, Context& ctx);
+
+// The same from lines of text. A line of more pieces than the model has positions is cut;
+// `num_cut`, unless null, receives how many were.
+std::vector<std::vector<Translation>> TranslateLines(Seq2SeqTransformer& model,
+                                                     const BpeModel& tokenizer,
+                                                     std::span<const std::string> lines,
+                                                     const BeamSearchOptions& options, Context& ctx,
+                                                     int64_t* num_cut = nullptr);
+
+// Loss sums of given translations under teacher forcing, end symbols included: exp(nll / tokens) is
+// the perplexity. Lines are cut as above, `num_cut` receives of how many targets; line i of
+// `targets` belongs to line i of `sources`.
+LossSums ScoreLines(Seq2SeqTransformer& model, const BpeModel& tokenizer,
+                    std::span<const std::string> sources, std::span<const std::string> targets,
+                    int64_t batch_tokens, Context& ctx, int64_t* num_cut = nullptr);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TASKS_TRANSLATION_TRANSLATOR_H_

@@ -1,0 +1,212 @@
+// bpe_encoder.cc - merges symbols in the order of their ranks and remembers words.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "dtrain/base/check.h"
+#include "dtrain/base/thread_pool.h"
+#include "dtrain/data/internal/parallel_parts.h"
+#include "dtrain/tokenizers/bpe.h"
+#include "dtrain/tokenizers/internal/bpe_tables.h"
+#include "dtrain/tokenizers/internal/bpe_text.h"
+#include "dtrain/tokenizers/internal/word_table.h"
+
+namespace dtrain {
+namespace internal {
+namespace {
+
+// The heap's top is the lowest rank; of equal ranks the leftmost, as in SentencePiece.
+struct ComesLater {
+  bool operator()(const BpeScratch::Candidate& a, const BpeScratch::Candidate& b) const {
+    return a.rank != b.rank ? a.rank > b.rank : a.left > b.left;
+  }
+};
+
+void PushCandidate(const BpeTables& tables, int32_t left, BpeScratch& scratch) {
+  if (left < 0) return;
+  const BpeScratch::Symbol& a = scratch.symbols[static_cast<size_t>(left)];
+  if (a.next < 0) return;
+  const BpeScratch::Symbol& b = scratch.symbols[static_cast<size_t>(a.next)];
+  if (a.symbol < 0 || b.symbol < 0) return;
+  const PairTable::Slot* slot = tables.pairs.Find(a.symbol, b.symbol);
+  if (slot == nullptr) return;
+  scratch.heap.push_back({slot->rank, left, a.size + b.size, slot->merged});
+  std::push_heap(scratch.heap.begin(), scratch.heap.end(), ComesLater());
+}
+
+void SplitIntoCharacters(const BpeTables& tables, std::string_view segment, BpeScratch& scratch) {
+  scratch.symbols.clear();
+  DT_CHECK_LT(segment.size(), size_t{INT32_MAX}) << "a line is shorter than 2 GiB";
+  for (size_t begin = 0; begin < segment.size();) {
+    size_t size;
+    const uint32_t c = DecodeUtf8(segment.substr(begin), size);
+    const int32_t symbol =
+        c < tables.symbol_of_code_point.size() ? tables.symbol_of_code_point[c] : kNoSymbol;
+    const auto index = static_cast<int32_t>(scratch.symbols.size());
+    scratch.symbols.push_back(
+        {symbol, index - 1, index + 1, static_cast<uint32_t>(begin), static_cast<uint32_t>(size)});
+    begin += size;
+  }
+  scratch.symbols.back().next = -1;
+}
+
+}  // namespace
+
+void MergeSegment(const BpeTables& tables, std::string_view segment, MergeDropout* dropout,
+                  BpeScratch& scratch) {
+  SplitIntoCharacters(tables, segment, scratch);
+  scratch.heap.clear();
+  for (size_t i = 0; i + 1 < scratch.symbols.size(); ++i) {
+    PushCandidate(tables, static_cast<int32_t>(i), scratch);
+  }
+  while (!scratch.heap.empty()) {
+    const BpeScratch::Candidate top = scratch.heap.front();
+    std::pop_heap(scratch.heap.begin(), scratch.heap.end(), ComesLater());
+    scratch.heap.pop_back();
+    BpeScratch::Symbol& left = scratch.symbols[static_cast<size_t>(top.left)];
+    if (left.size == 0 || left.next < 0) continue;
+    BpeScratch::Symbol& right = scratch.symbols[static_cast<size_t>(left.next)];
+    // Text of the same length at the same place is the same text: the candidate still holds.
+    if (left.size + right.size != top.size) continue;
+    if (dropout != nullptr && dropout->stream.NextUniform() < dropout->probability) continue;
+    left.symbol = top.merged;
+    left.size = top.size;
+    left.next = right.next;
+    right.size = 0;
+    if (left.next >= 0) scratch.symbols[static_cast<size_t>(left.next)].previous = top.left;
+    PushCandidate(tables, left.previous, scratch);
+    PushCandidate(tables, top.left, scratch);
+  }
+}
+
+void AppendIds(const BpeTables& tables, std::string_view segment, const BpeScratch& scratch,
+               size_t begin, std::vector<int32_t>& ids) {
+  const int32_t unk_id = tables.vocabulary.unk_id;
+  for (int32_t i = 0; i >= 0; i = scratch.symbols[static_cast<size_t>(i)].next) {
+    const BpeScratch::Symbol& symbol = scratch.symbols[static_cast<size_t>(i)];
+    if (tables.is_known(symbol.symbol)) {
+      ids.push_back(symbol.symbol);
+    } else if (tables.vocabulary.byte_fallback) {
+      for (const char byte : segment.substr(symbol.begin, symbol.size)) {
+        ids.push_back(tables.byte_ids[static_cast<uint8_t>(byte)]);
+      }
+    } else if (ids.size() == begin || ids.back() != unk_id) {
+      ids.push_back(unk_id);
+    }
+  }
+}
+
+// Words to their ids. Starts again from nothing when it is full: the frequent words come back at
+// once.
+class WordCache {
+ public:
+  static constexpr size_t kMaxWordBytes = 255;
+
+  explicit WordCache(size_t max_bytes) : max_bytes_(max_bytes) {}
+
+  // 0 for a word never seen, which the caller then encodes and hands to Store at once.
+  uint64_t& Lookup(std::string_view word) {
+    if (words_.bytes() + ids_.size() * sizeof(int32_t) > max_bytes_) {
+      words_.Clear();
+      ids_.clear();
+    }
+    return words_.FindOrInsert(word);
+  }
+  void Store(std::span<const int32_t> ids, uint64_t& packed) {
+    packed = static_cast<uint64_t>(ids_.size()) << kCountBits | ids.size();
+    ids_.insert(ids_.end(), ids.begin(), ids.end());
+  }
+  std::span<const int32_t> Ids(uint64_t packed) const {
+    return std::span(ids_).subspan(packed >> kCountBits, packed & ((1u << kCountBits) - 1));
+  }
+
+ private:
+  // Not more ids than bytes, the three of U+2581 included.
+  static constexpr int kCountBits = 9;
+
+  size_t max_bytes_;
+  WordTable words_;
+  std::vector<int32_t> ids_;
+};
+
+}  // namespace internal
+
+BpeEncoder::BpeEncoder(BpeModel model, size_t cache_bytes)
+    : model_(std::move(model)),
+      scratch_(std::make_unique<internal::BpeScratch>()),
+      cache_(std::make_unique<internal::WordCache>(cache_bytes)) {}
+BpeEncoder::BpeEncoder(BpeEncoder&&) noexcept = default;
+BpeEncoder& BpeEncoder::operator=(BpeEncoder&&) noexcept = default;
+BpeEncoder::~BpeEncoder() = default;
+
+void BpeEncoder::EncodeWord(std::string_view word, std::vector<int32_t>& ids) {
+  const internal::BpeTables& tables = *model_.tables_;
+  const auto merge = [&] {
+    scratch_->segment.assign(internal::kMetaspace);
+    scratch_->segment.append(word);
+    internal::MergeSegment(tables, scratch_->segment, nullptr, *scratch_);
+  };
+  if (word.size() > internal::WordCache::kMaxWordBytes) {
+    merge();
+    internal::AppendIds(tables, scratch_->segment, *scratch_, ids.size(), ids);
+    return;
+  }
+  uint64_t& packed = cache_->Lookup(word);
+  if (packed == 0) {
+    merge();
+    const size_t begin = ids.size();
+    internal::AppendIds(tables, scratch_->segment, *scratch_, begin, ids);
+    cache_->Store(std::span(ids).subspan(begin), packed);
+    return;
+  }
+  const std::span<const int32_t> cached = cache_->Ids(packed);
+  ids.insert(ids.end(), cached.begin(), cached.end());
+}
+
+void BpeEncoder::Encode(std::string_view line, std::vector<int32_t>& ids) {
+  const internal::BpeTables& tables = *model_.tables_;
+  if (!tables.words_are_independent) {
+    const std::vector<int32_t> encoded = model_.Encode(line);
+    ids.insert(ids.end(), encoded.begin(), encoded.end());
+    return;
+  }
+  internal::ForEachWord(line, scratch_->line,
+                        [&](std::string_view word) { EncodeWord(word, ids); });
+}
+
+BpeBatchEncoder::BpeBatchEncoder(const BpeModel& model, int num_threads) {
+  const int count = num_threads > 0 ? num_threads : NumThreads();
+  for (int i = 0; i < count; ++i) encoders_.emplace_back(model);
+}
+
+EncodedLines BpeBatchEncoder::Encode(std::span<const std::string> lines) {
+  struct Part {
+    std::vector<int32_t> ids;
+    std::vector<int64_t> sizes;
+  };
+  const size_t num_parts = encoders_.size();
+  std::vector<Part> parts(num_parts);
+  internal::ForEachPart(num_parts, [&](size_t p) {
+    for (size_t i = lines.size() * p / num_parts; i < lines.size() * (p + 1) / num_parts; ++i) {
+      const size_t before = parts[p].ids.size();
+      encoders_[p].Encode(lines[i], parts[p].ids);
+      parts[p].sizes.push_back(static_cast<int64_t>(parts[p].ids.size() - before));
+    }
+  });
+  EncodedLines result{std::move(parts[0].ids), {0}};
+  result.offsets.reserve(lines.size() + 1);
+  for (size_t p = 0; p < num_parts; ++p) {
+    result.ids.insert(result.ids.end(), parts[p].ids.begin(), parts[p].ids.end());
+    for (const int64_t size : parts[p].sizes) {
+      result.offsets.push_back(result.offsets.back() + size);
+    }
+  }
+  return result;
+}
+
+EncodedLines EncodeLines(const BpeModel& model, std::span<const std::string> lines,
+                         int num_threads) {
+  return BpeBatchEncoder(model, num_threads).Encode(lines);
+}
+
+}  // namespace dtrain

@@ -1,0 +1,186 @@
+// bpe_trainer.cc - counts words and characters, learns merges, puts the vocabulary together.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tokenizers/bpe_trainer.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/base/check.h"
+#include "dtrain/base/status.h"
+#include "dtrain/base/thread_pool.h"
+#include "dtrain/data/internal/parallel_parts.h"
+#include "dtrain/tokenizers/internal/bpe_text.h"
+#include "dtrain/tokenizers/internal/merge_learner.h"
+#include "dtrain/tokenizers/internal/word_table.h"
+
+namespace dtrain {
+
+using internal::WordTable;
+
+WordCounter::WordCounter(int num_threads)
+    : tables_(static_cast<size_t>(num_threads > 0 ? num_threads : NumThreads())) {}
+WordCounter::WordCounter(WordCounter&&) noexcept = default;
+WordCounter& WordCounter::operator=(WordCounter&&) noexcept = default;
+WordCounter::~WordCounter() = default;
+
+void WordCounter::Add(std::span<const std::string> lines) {
+  const size_t num_parts = tables_.size();
+  internal::ForEachPart(num_parts, [&](size_t p) {
+    std::string buffer;
+    for (size_t i = lines.size() * p / num_parts; i < lines.size() * (p + 1) / num_parts; ++i) {
+      internal::ForEachWord(lines[i], buffer,
+                            [&](std::string_view word) { ++tables_[p].FindOrInsert(word); });
+    }
+  });
+}
+
+void WordCounter::Add(std::span<const std::string> lines, const WordDivider& divide) {
+  const size_t num_parts = tables_.size();
+  internal::ForEachPart(num_parts, [&](size_t p) {
+    const size_t begin = lines.size() * p / num_parts;
+    const size_t end = lines.size() * (p + 1) / num_parts;
+    divide(lines.subspan(begin, end - begin),
+           [&](std::string_view word) { ++tables_[p].FindOrInsert(word); });
+  });
+}
+
+void WordCounter::AddWord(std::string_view word, int64_t count) {
+  DT_CHECK(word.find(' ') == std::string_view::npos) << "a word has no spaces: '" << word << "'";
+  DT_CHECK_GE(count, 0);
+  std::string buffer;
+  internal::ForEachWord(word, buffer, [&](std::string_view part) {
+    tables_[0].FindOrInsert(part) += static_cast<uint64_t>(count);
+  });
+}
+
+WordTable WordCounter::Take() {
+  WordTable all = std::move(tables_[0]);
+  for (size_t p = 1; p < tables_.size(); ++p) {
+    for (size_t i = 0; i < tables_[p].size(); ++i) {
+      all.FindOrInsert(tables_[p].word(i)) += tables_[p].value(i);
+    }
+  }
+  for (WordTable& table : tables_) table.Clear();
+  return all;
+}
+
+namespace {
+
+// Merging inside a word costs its length each time; what is longer than this is no word.
+constexpr size_t kMaxWordBytes = 4096;
+
+Status CheckOptions(const BpeTrainerOptions& options) {
+  const auto check = [](bool ok, const char* name, const char* range, double value) {
+    return ok ? OkStatus()
+              : UsageError(absl::StrFormat("%s must be %s, not %g", name, range, value));
+  };
+  DT_RETURN_IF_ERROR(check(options.max_piece_length >= 1, "max_piece_length", "at least 1",
+                           options.max_piece_length));
+  DT_RETURN_IF_ERROR(check(options.character_coverage > 0.0 && options.character_coverage <= 1.0,
+                           "character_coverage", "above 0 and at most 1",
+                           options.character_coverage));
+  return check(options.min_frequency >= 1, "min_frequency", "at least 1",
+               static_cast<double>(options.min_frequency));
+}
+
+// The most frequent characters that make up `coverage` of the text; equally frequent ones in order
+// of code points. U+2581 begins every word and is always among them; NUL never is, as SentencePiece
+// takes it for the end of a piece.
+std::vector<uint32_t> CoveredCharacters(const WordTable& words, double coverage) {
+  std::unordered_map<uint32_t, uint64_t> counts;
+  std::vector<uint64_t> ascii(128, 0);
+  uint64_t total = 0;
+  const auto count = [&](std::string_view text, uint64_t times) {
+    for (size_t i = 0, size = 0; i < text.size(); i += size) {
+      const uint32_t c = DecodeUtf8(text.substr(i), size);
+      (c < 128 ? ascii[c] : counts[c]) += times;
+      total += times;
+    }
+  };
+  for (size_t i = 0; i < words.size(); ++i) {
+    count(internal::kMetaspace, words.value(i));
+    count(words.word(i), words.value(i));
+  }
+  for (uint32_t c = 1; c < 128; ++c) {
+    if (ascii[c] != 0) counts[c] = ascii[c];
+  }
+  std::vector<std::pair<uint32_t, uint64_t>> sorted(counts.begin(), counts.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
+  std::vector<uint32_t> covered;
+  uint64_t sum = 0;
+  for (const auto& [c, times] : sorted) {
+    const bool is_enough =
+        static_cast<double>(sum) >= coverage * static_cast<double>(total) && coverage < 1.0;
+    if (!is_enough || c == internal::kMetaspaceCodePoint) covered.push_back(c);
+    sum += times;
+  }
+  return covered;
+}
+
+std::vector<std::string> LearnMerges(const WordTable& words,
+                                     const std::vector<uint32_t>& characters, size_t max_merges,
+                                     const BpeTrainerOptions& options) {
+  internal::MergeLearner learner(characters, options);
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words.word(i).size() > kMaxWordBytes || words.value(i) == 0) continue;
+    text.assign(internal::kMetaspace);
+    text.append(words.word(i));
+    learner.AddWord(text, static_cast<int64_t>(words.value(i)));
+  }
+  return learner.Learn(max_merges);
+}
+
+}  // namespace
+
+StatusOr<BpeModel> LearnBpe(WordCounter& counter, const BpeTrainerOptions& options) {
+  DT_RETURN_IF_ERROR(CheckOptions(options));
+  const WordTable words = counter.Take();
+  const std::vector<uint32_t> characters = CoveredCharacters(words, options.character_coverage);
+  if (characters.empty()) {
+    return DataError("no vocabulary can be learned: the corpus holds no words");
+  }
+  BpeVocabulary vocabulary;
+  vocabulary.byte_fallback = options.byte_fallback;
+  std::vector<BpePiece>& pieces = vocabulary.pieces;
+  pieces = {{"<unk>", BpePieceType::kUnknown},
+            {"<s>", BpePieceType::kControl},
+            {"</s>", BpePieceType::kControl}};
+  for (int byte = 0; options.byte_fallback && byte < 256; ++byte) {
+    pieces.push_back({absl::StrFormat("<0x%02X>", byte), BpePieceType::kByte});
+  }
+  const size_t needed = pieces.size() + characters.size() + 1;
+  if (options.vocab_size < 0 || static_cast<size_t>(options.vocab_size) < needed) {
+    return UsageError(absl::StrFormat(
+        "vocab_size %d is too small: the %d characters of the corpus and the control pieces need "
+        "%d; raise it or lower character_coverage",
+        options.vocab_size, characters.size(), needed));
+  }
+  std::vector<std::string> texts =
+      LearnMerges(words, characters, static_cast<size_t>(options.vocab_size) - needed, options);
+  for (const uint32_t c : characters) AppendUtf8(c, texts.emplace_back());
+  // Merges by rank, then the characters: the order spm_train leaves its pieces in.
+  for (size_t i = 0; i < texts.size(); ++i) {
+    pieces.push_back({std::move(texts[i]), BpePieceType::kNormal, -static_cast<float>(i)});
+  }
+  return BpeModel::FromVocabulary(std::move(vocabulary));
+}
+
+StatusOr<BpeModel> LearnBpe(const LineSource& source, const BpeTrainerOptions& options) {
+  DT_RETURN_IF_ERROR(CheckOptions(options));
+  WordCounter counter(options.num_threads);
+  std::vector<std::string> lines;
+  for (;;) {
+    lines.clear();
+    DT_RETURN_IF_ERROR(source(lines));
+    if (lines.empty()) break;
+    counter.Add(lines);
+  }
+  return LearnBpe(counter, options);
+}
+
+}  // namespace dtrain

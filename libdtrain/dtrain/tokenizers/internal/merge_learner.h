@@ -1,0 +1,101 @@
+// merge_learner.h - finds the most frequent pair of symbols, merges it everywhere, and again.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TOKENIZERS_INTERNAL_MERGE_LEARNER_H_
+#define DTRAIN_TOKENIZERS_INTERNAL_MERGE_LEARNER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "dtrain/tokenizers/bpe_trainer.h"
+
+namespace dtrain::internal {
+
+// Counts of pairs are kept exact after every merge by revisiting only the words the pair occurs in;
+// a heap with lazily corrected counts gives the next pair.
+class MergeLearner {
+ public:
+  // `characters` are those that may be part of a piece. With a prefix ("##" of WordPiece) a
+  // character that does not begin its word is another symbol, written behind the prefix, and so is
+  // what it merges to; without one both are the same.
+  MergeLearner(const std::vector<uint32_t>& characters, const BpeTrainerOptions& options,
+               std::string_view continuing_prefix = {});
+
+  // Valid UTF-8; of BPE a word with its U+2581.
+  void AddWord(std::string_view text, int64_t count);
+
+  // At most `max_pieces` pieces of two characters and more, in the order of their merges.
+  std::vector<std::string> Learn(size_t max_pieces);
+
+ private:
+  struct Symbol {
+    std::string text;
+    int32_t length = 1;         // in code points
+    uint16_t first_script = 0;  // of the first character that has one; kAnyScript if none has
+    uint16_t last_script = 0;
+    bool merges = true;
+  };
+  struct Word {
+    uint64_t begin;   // in symbols_at_ and pairs_at_
+    uint32_t length;  // shrinks as symbols merge
+    int64_t count;
+  };
+  struct Pair {
+    int32_t left;
+    int32_t right;
+    int64_t count = 0;
+    uint32_t words = kNone;  // head of the list of words it occurred in, some of them no more
+    bool is_queued = false;  // in grown_
+  };
+  struct WordNode {
+    uint32_t word;
+    uint32_t next;
+  };
+  struct HeapEntry {
+    int64_t count;    // at the time of its push; the true one is never higher
+    uint64_t prefix;  // first eight bytes of the merged text, big-endian: decides most ties
+    int32_t length;   // of the merged text in code points
+    uint32_t pair;
+  };
+  static constexpr uint32_t kNone = 0xFFFFFFFF;
+  static constexpr uint32_t kContinues = 0x80000000;
+
+  void AddSymbol(uint32_t character, uint32_t key, std::string_view prefix);
+  // What a symbol adds to the text of one that it merges onto.
+  std::string_view TextOfRight(const Symbol& right) const {
+    return std::string_view(right.text).substr(prefix_size_);
+  }
+  uint32_t PairAt(int32_t left, int32_t right, uint32_t word);
+  void GrowPairSlots();
+  bool MayMerge(const Symbol& left, const Symbol& right) const;
+  void CountPairs(const Word& word, int64_t count);
+  void MergeInWord(uint32_t word, uint32_t pair, int32_t merged);
+  int32_t MergedSymbol(uint32_t pair, bool& is_new);
+  HeapEntry EntryOf(uint32_t pair) const;
+  bool ComesLater(const HeapEntry& a, const HeapEntry& b) const;
+  void Push(uint32_t pair);
+  void PushGrown();
+
+  BpeTrainerOptions options_;
+  size_t prefix_size_;  // bytes in front of the text of a symbol that continues a word
+  std::vector<Symbol> symbols_;
+  std::unordered_map<std::string, int32_t> symbol_of_text_;
+  // By code point; those that continue a word, where that matters, with kContinues set.
+  std::unordered_map<uint32_t, int32_t> symbol_of_character_;
+  std::vector<Word> words_;
+  std::vector<int32_t> symbols_at_;
+  std::vector<uint32_t>
+      pairs_at_;  // pairs_at_[i]: of symbols i and i + 1; kNone if they never merge
+  std::vector<Pair> pairs_;
+  std::vector<uint32_t> pair_slots_;  // hash table of indices into pairs_
+  std::vector<WordNode> nodes_;
+  std::vector<uint32_t> grown_;
+  std::vector<HeapEntry> heap_;
+};
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_TOKENIZERS_INTERNAL_MERGE_LEARNER_H_

@@ -1,0 +1,365 @@
+// pretrained_shape_test.cc - what a run takes from the files beside pretrained weights.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/shared/internal/pretrained_shape.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "dtrain/base/log.h"
+#include "dtrain/bert.pb.h"
+#include "dtrain/config/config.h"
+#include "dtrain/pretrain.pb.h"
+#include "dtrain/squad.pb.h"
+#include "testing/file_testing.h"
+
+namespace dtrain {
+namespace {
+
+using Data = proto::ClassificationDataConfig;
+
+// With weights in the folder, which no shape is taken from.
+proto::BertConfig ConfigFor(const TemporaryFolder& folder) {
+  WriteTestFile(folder.File("model.safetensors"), "");
+  proto::BertConfig config;
+  config.mutable_model()->set_pretrained(folder.path());
+  return config;
+}
+
+TEST_CASE("shape, vocabulary and case are those beside the weights") {
+  const TemporaryFolder folder;
+  WriteTestFile(folder.File("config.json"),
+                R"({"model_type": "bert", "num_hidden_layers": 3, "hidden_size": 96,
+                             "num_attention_heads": 4, "intermediate_size": 200,
+                             "max_position_embeddings": 256, "hidden_act": "gelu_new"})");
+  WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
+  WriteTestFile(folder.File("tokenizer_config.json"),
+                R"({"do_lower_case": false, "strip_accents": null})");
+  proto::BertConfig config = ConfigFor(folder);
+  REQUIRE(internal::TakePretrainedShape(config).ok());
+  CHECK(config.model().num_layers() == 3);
+  CHECK(config.model().hidden_size() == 96);
+  CHECK(config.model().num_heads() == 4);
+  CHECK(config.model().ffn_size() == 200);
+  CHECK(config.model().max_positions() == 256);
+  CHECK(config.model().activation() == proto::ModelConfig::gelu_tanh);
+  CHECK(config.data().vocabulary() == folder.File("vocab.txt"));
+  CHECK_FALSE(config.data().lower_case());
+  CHECK(config.data().accents() == Data::with_capitals);
+
+  proto::BertConfig own = ConfigFor(folder);
+  own.mutable_data()->set_lower_case(true);
+  own.mutable_data()->set_vocabulary("/other.txt");
+  REQUIRE(internal::TakePretrainedShape(own).ok());
+  CHECK(own.data().lower_case());
+  CHECK(own.data().vocabulary() == "/other.txt");
+}
+
+TEST_CASE(
+    "a vocabulary with other pieces than the weights' brings a warning that names the first") {
+  const TemporaryFolder folder;
+  WriteTestFile(folder.File("vocab.txt"), "[PAD]\n[unused0]\n[UNK]\nthe\nof\n");
+  const auto warnings_with = [&](const std::string& pieces) {
+    WriteTestFile(folder.File("own.txt"), pieces);
+    proto::BertConfig config = ConfigFor(folder);
+    config.mutable_data()->set_vocabulary(folder.File("own.txt"));
+    std::string warnings;
+    SetLogSink([&](LogLevel level, std::string_view line) {
+      if (level == LogLevel::kWarning) warnings += line;
+    });
+    CHECK(internal::TakePretrainedShape(config).ok());
+    SetLogSink(nullptr);
+    CHECK(config.data().vocabulary() == folder.File("own.txt"));
+    return warnings;
+  };
+  CHECK(warnings_with("[PAD]\n[unused0]\n[UNK]\nthe\nof\n").empty());
+  // A word of one's own in place of a piece that no text has, and more behind the last one.
+  CHECK(warnings_with("[PAD]\nheparin\n[UNK]\nthe\nof\nstent\n").empty());
+  CHECK_THAT(warnings_with("[PAD]\n[unused0]\n[UNK]\nof\nthe\n"),
+             Catch::StartsWith("2 pieces of data.vocabulary") &&
+                 Catch::Contains("line 4 'of' in " + folder.File("own.txt")) &&
+                 Catch::Contains("'the' in " + folder.File("vocab.txt")));
+}
+
+TEST_CASE("texts may be as long as the pretrained weights have positions") {
+  const TemporaryFolder folder;
+  WriteTestFile(folder.File("config.json"),
+                R"({"model_type": "bert", "num_hidden_layers": 1, "hidden_size": 8,
+                             "num_attention_heads": 2, "intermediate_size": 8,
+                             "max_position_embeddings": 1024})");
+  WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
+  proto::BertConfig config = ConfigFor(folder);
+  config.mutable_data()->set_max_length(1024);
+  CHECK(internal::TakePretrainedShape(config).ok());
+  config.mutable_data()->set_max_length(1025);
+  CHECK_THAT(std::string(internal::TakePretrainedShape(config).message()),
+             Catch::Contains("data.max_length (1025) exceeds the 1024 positions of"));
+}
+
+TEST_CASE("accents are kept or taken off as the pretrained tokenizer does it") {
+  const TemporaryFolder folder;
+  WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
+  const auto accents = [&](const std::string& json) {
+    WriteTestFile(folder.File("tokenizer_config.json"), json);
+    proto::BertConfig config = ConfigFor(folder);
+    REQUIRE(internal::TakePretrainedShape(config).ok());
+    return config.data().accents();
+  };
+  CHECK(accents(R"({"strip_accents": false})") == Data::keep);
+  CHECK(accents(R"({"strip_accents": true})") == Data::strip);
+  CHECK(accents("{}") == Data::with_capitals);
+}
+
+// What a run takes from the checkpoint of another in the folder.
+template <typename Theirs, typename Config>
+void CheckTaken(Config config) {
+  const TemporaryFolder folder;
+  Theirs theirs;
+  theirs.mutable_model()->set_num_layers(3);
+  theirs.mutable_model()->set_hidden_size(96);
+  theirs.mutable_model()->set_num_heads(4);
+  theirs.mutable_model()->set_ffn_size(200);
+  theirs.mutable_model()->set_activation(proto::ModelConfig::gelu_tanh);
+  theirs.mutable_model()->set_layer_norm_epsilon(1e-5f);
+  theirs.mutable_model()->set_max_positions(640);
+  theirs.mutable_model()->set_type_vocab_size(3);
+  theirs.mutable_model()->set_vocab_size(72);
+  theirs.mutable_model()->set_dropout(0.3f);
+  theirs.mutable_data()->set_lower_case(false);
+  theirs.mutable_data()->set_accents(Data::strip);
+  theirs.mutable_data()->set_tokenizer(Data::google);
+  theirs.mutable_data()->set_max_length(77);
+  theirs.mutable_data()->add_train("/texts");
+  WriteTestFile(folder.File("config.textproto"), PrintConfig(theirs, ConfigFormat::kFull));
+  WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
+  config.mutable_model()->set_pretrained(folder.File("model.safetensors"));
+  config.mutable_data()->set_max_length(100);
+  Config own = config;
+  REQUIRE(internal::TakePretrainedShape(config).ok());
+  const proto::BertModelConfig& model = config.model();
+  CHECK(model.num_layers() == 3);
+  CHECK(model.hidden_size() == 96);
+  CHECK(model.num_heads() == 4);
+  CHECK(model.ffn_size() == 200);
+  CHECK(model.activation() == proto::ModelConfig::gelu_tanh);
+  CHECK(model.layer_norm_epsilon() == 1e-5f);
+  CHECK(model.max_positions() == 640);
+  CHECK(model.type_vocab_size() == 3);
+  CHECK(model.vocab_size() == 72);
+  CHECK(model.dropout() == 0.1f);
+  CHECK_FALSE(config.data().lower_case());
+  CHECK(config.data().accents() == Data::strip);
+  CHECK(config.data().tokenizer() == Data::google);
+  CHECK(config.data().max_length() == 100);
+  CHECK(config.data().train_size() == 0);
+  CHECK(config.data().vocabulary() == folder.File("vocab.txt"));
+
+  own.mutable_data()->set_lower_case(true);
+  own.mutable_data()->set_accents(Data::with_capitals);
+  own.mutable_data()->set_tokenizer(Data::hf);
+  own.mutable_model()->set_pretrained(folder.path());
+  REQUIRE(internal::TakePretrainedShape(own).ok());
+  CHECK(own.model().num_layers() == 3);
+  CHECK(own.data().lower_case());
+  CHECK(own.data().accents() == Data::with_capitals);
+  CHECK(own.data().tokenizer() == Data::hf);
+
+  // Weights that were exported are what the JSON says.
+  WriteTestFile(folder.File("config.json"), R"({"num_hidden_layers": 5})");
+  proto::BertConfig exported = ConfigFor(folder);
+  REQUIRE(internal::TakePretrainedShape(exported).ok());
+  CHECK(exported.model().num_layers() == 5);
+  CHECK(exported.data().lower_case());
+}
+
+TEST_CASE("a checkpoint of any program of BERT has its shape, case and tokenizer") {
+  CheckTaken<proto::PretrainConfig>(proto::PretrainConfig());
+  CheckTaken<proto::PretrainConfig>(proto::SquadConfig());
+  CheckTaken<proto::PretrainConfig>(proto::BertConfig());
+  CheckTaken<proto::SquadConfig>(proto::BertConfig());
+  CheckTaken<proto::BertConfig>(proto::SquadConfig());
+
+  const TemporaryFolder folder;
+  WriteTestFile(folder.File("config.textproto"), "model {\n num_layers: x }");
+  proto::BertConfig config = ConfigFor(folder);
+  const Status broken = internal::TakePretrainedShape(config);
+  CHECK(broken.code() == ExitCode::kStorage);
+  CHECK_THAT(std::string(broken.message()), Catch::Contains("config.textproto:2:14: "));
+}
+
+TEST_CASE("an estimate takes the shape from what is there, and pieces from config.json") {
+  const TemporaryFolder folder;
+  proto::SquadConfig nothing;
+  nothing.mutable_model()->set_pretrained(folder.File("absent/model.safetensors"));
+  CHECK_FALSE(internal::TakeShapeBeside(nothing).value());
+  CHECK(nothing.model().num_layers() == 12);
+
+  WriteTestFile(folder.File("config.json"), R"({"num_hidden_layers": 3, "vocab_size": 77})");
+  proto::SquadConfig config;
+  config.mutable_model()->set_pretrained(folder.path());
+  proto::SquadConfig other = config;
+  CHECK(internal::TakeShapeBeside(config).value());
+  CHECK(config.model().num_layers() == 3);
+  CHECK(config.model().vocab_size() == 77);
+  CHECK(config.data().vocabulary().empty());
+  // The table may have been padded: a vocabulary says it better.
+  WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
+  CHECK(internal::TakeShapeBeside(other).value());
+  CHECK(other.model().vocab_size() == 0);
+  CHECK(other.data().vocabulary() == folder.File("vocab.txt"));
+}
+
+TEST_CASE("files beside pretrained weights that cannot be used are named") {
+  const TemporaryFolder folder;
+  const auto message = [&] {
+    proto::BertConfig config = ConfigFor(folder);
+    return std::string(internal::TakePretrainedShape(config).message());
+  };
+  CHECK_THAT(message(), Catch::Contains("there is no vocab.txt beside the weights"));
+  WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
+  WriteTestFile(folder.File("tokenizer_config.json"), R"({"do_lower_case": "no"})");
+  CHECK(message() ==
+        folder.File("tokenizer_config.json") + ": do_lower_case is \"no\", must be true or false");
+  WriteTestFile(folder.File("tokenizer_config.json"), "[]");
+  CHECK_THAT(message(), Catch::Contains("is no JSON object"));
+  WriteTestFile(folder.File("config.json"), R"({"model_type": "roberta"})");
+  CHECK_THAT(message(), Catch::Contains("model_type is \"roberta\", not \"bert\""));
+  WriteTestFile(folder.File("config.json"), R"({"num_hidden_layers": "six"})");
+  CHECK_THAT(message(), Catch::Contains("num_hidden_layers is \"six\""));
+}
+
+TEST_CASE("weights that are not there are named as such before anything is built for them") {
+  const TemporaryFolder folder;
+  namespace fs = std::filesystem;
+  const auto refusal = [&](const std::string& path) {
+    proto::BertConfig config;
+    config.mutable_model()->set_pretrained(path);
+    config.mutable_data()->set_vocabulary("/vocab.txt");
+    return internal::TakePretrainedShape(config);
+  };
+  fs::create_symlink(folder.File("nowhere"), folder.File("dangling"));
+  WriteTestFile(folder.File("file"), "");
+  for (const std::string& path : {folder.File("absent"), folder.File("dangling"),
+                                  folder.File("file/model.safetensors"), std::string("absent")}) {
+    const Status gone = refusal(path);
+    CHECK(gone.code() == ExitCode::kStorage);
+    CHECK(gone.message() == path + ": no such file or folder; check model.pretrained");
+  }
+  fs::create_directory(folder.File("empty"));
+  const Status empty = refusal(folder.File("empty"));
+  CHECK(empty.code() == ExitCode::kStorage);
+  CHECK_THAT(std::string(empty.message()),
+             Catch::Contains(folder.File("empty") + ": holds no weights"));
+
+  fs::create_directories(folder.File("run/ckpt/step-00000007"));
+  WriteTestFile(folder.File("run/config.textproto"), "");
+  const Status run = refusal(folder.File("run"));
+  CHECK(run.code() == ExitCode::kUsage);
+  CHECK_THAT(
+      std::string(run.message()),
+      Catch::StartsWith(folder.File("run") + ": is a run directory; set model.pretrained to " +
+                        folder.File("run/ckpt/last")));
+
+  // A run's own files are not those of a folder in it that is missing.
+  WriteTestFile(folder.File("run/vocab.txt"), "[UNK]\n");
+  for (const std::string& path : {folder.File("run/hff"), folder.File("run/hf-1.5")}) {
+    const Status typo = refusal(path);
+    CHECK(typo.code() == ExitCode::kStorage);
+    CHECK(typo.message() == path + ": no such file or folder; check model.pretrained");
+    proto::BertConfig config;
+    config.mutable_model()->set_pretrained(path);
+    CHECK_FALSE(internal::TakeShapeBeside(config).value());
+  }
+
+  // A TensorFlow checkpoint is named without what its files end with.
+  WriteTestFile(folder.File("bert_model.ckpt.index"), "");
+  CHECK(refusal(folder.File("bert_model.ckpt")).ok());
+
+  if (::geteuid() == 0) {
+    WARN("root may read everything: permissions are not tested");
+    return;
+  }
+  fs::create_directory(folder.File("closed"));
+  fs::permissions(folder.File("closed"), fs::perms::none);
+  const Status closed = refusal(folder.File("closed"));
+  CHECK(closed.code() == ExitCode::kStorage);
+  CHECK_THAT(std::string(closed.message()), Catch::Contains("Permission denied"));
+}
+
+TEST_CASE("a run whose export was deleted goes on from its newest checkpoint") {
+  const TemporaryFolder folder;
+  namespace fs = std::filesystem;
+  proto::BertConfig theirs;
+  for (const auto& [name, layers] :
+       {std::pair{"run", 7}, {"run/ckpt/step-00000002", 2}, {"run/ckpt/step-00000010", 3}}) {
+    fs::create_directories(folder.File(name));
+    theirs.mutable_model()->set_num_layers(layers);
+    WriteTestFile(folder.File(name + std::string("/config.textproto")),
+                  PrintConfig(theirs, ConfigFormat::kFull));
+    WriteTestFile(folder.File(name + std::string("/vocab.txt")), "[UNK]\n");
+  }
+  const auto layers = [&] {
+    proto::BertConfig config;
+    config.mutable_model()->set_pretrained(folder.File("run/hf"));
+    config.mutable_run()->set_run_dir(folder.File("run"));
+    CHECK(std::string(internal::TakePretrainedShape(config).message()) == "");
+    return config.model().num_layers();
+  };
+  CHECK(layers() == 3);  // as where links cannot be made
+  fs::create_directory_symlink("step-00000002", folder.File("run/ckpt/last"));
+  CHECK(layers() == 2);
+}
+
+// What is said of a config.json beside a vocabulary and weights; "" where it is taken.
+std::string RefusalOf(const TemporaryFolder& folder, const std::string& json) {
+  WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
+  WriteTestFile(folder.File("config.json"), json);
+  proto::BertConfig config = ConfigFor(folder);
+  const Status status = internal::TakePretrainedShape(config);
+  if (!status.ok()) CHECK(status.code() == ExitCode::kStorage);
+  return std::string(status.message());
+}
+
+TEST_CASE("a config.json of another encoder than this is refused") {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("config.json");
+  const auto message = [&](const std::string& json) { return RefusalOf(folder, json); };
+  CHECK(message(R"({"position_embedding_type": "relative_key"})") ==
+        path +
+            ": position_embedding_type is \"relative_key\", not \"absolute\"; give BERT's "
+            "weights");
+  CHECK(message(R"({"position_embedding_type": "absolute", "is_decoder": false})").empty());
+  CHECK(message(R"({"position_embedding_type": null, "is_decoder": null})").empty());
+  CHECK_THAT(message(R"({"is_decoder": true})"), Catch::Contains("is_decoder is true, not false"));
+}
+
+TEST_CASE("config.json has the limits of the configuration") {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("config.json");
+  const auto message = [&](const std::string& json) { return RefusalOf(folder, json); };
+  CHECK(message(R"({"num_hidden_layers": 1000000})") ==
+        path + ": num_hidden_layers is 1000000, must be 1 to 1000");
+  CHECK(message(R"({"hidden_size": 1099511627776})") ==
+        path + ": hidden_size is 1099511627776, must be 2 to 65536");
+  CHECK(message(R"({"hidden_size": 18446744073709551615})") ==
+        path + ": hidden_size is 18446744073709551615, must be 2 to 65536");
+  CHECK(message(R"({"intermediate_size": 0})") ==
+        path + ": intermediate_size is 0, must be 1 to 1048576");
+  CHECK(message(R"({"num_attention_heads": -1})") ==
+        path + ": num_attention_heads is -1, must be 1 to 1024");
+  CHECK(message(R"({"max_position_embeddings": 512.5})") ==
+        path + ": max_position_embeddings is 512.5, must be 3 to 1048576");
+  CHECK(message(R"({"type_vocab_size": 1025})") ==
+        path + ": type_vocab_size is 1025, must be 1 to 1024");
+  CHECK(message(R"({"type_vocab_size": 1})").empty());
+  for (const std::string epsilon : {"0", "-1", "0.2", "1e-60", "\"small\""}) {
+    CHECK_THAT(message("{\"layer_norm_eps\": " + epsilon + "}"),
+               Catch::EndsWith(", must be above 0 and at most 0.1"));
+  }
+  CHECK(message(R"({"layer_norm_eps": 0.1})").empty());
+}
+
+}  // namespace
+}  // namespace dtrain
