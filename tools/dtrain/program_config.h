@@ -6,6 +6,7 @@
 #include <string_view>
 #include <variant>
 
+#include "dtrain/base/status.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/config/config.h"
 #include "dtrain/nmt.pb.h"

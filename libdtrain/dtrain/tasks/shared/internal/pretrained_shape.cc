@@ -21,6 +21,7 @@
 #include "absl/strings/strip.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
+#include "dtrain/base/status.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/formats/weight_file.h"
 #include "dtrain/pretrain.pb.h"
