@@ -8,15 +8,25 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
 
 install(TARGETS dtrain EXPORT dtrainTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/libdtrain/dtrain
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
-  PATTERN internal EXCLUDE PATTERN cuda EXCLUDE)
-# The classes of the configuration, which programs read.
-install(DIRECTORY ${PROJECT_BINARY_DIR}/proto/dtrain
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.pb.h")
-# For configurations of one's own that import sections of these.
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/proto/dtrain
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.proto")
+# The public headers, and those that they include: nothing else is part of the interface.
+set(DTRAIN_PUBLIC_HEADERS dtrain/dtrain.h dtrain/models.h dtrain/base/crc.h dtrain/base/file.h)
+set(unread ${DTRAIN_PUBLIC_HEADERS})
+while(unread)
+  list(POP_FRONT unread header)
+  file(STRINGS ${PROJECT_SOURCE_DIR}/libdtrain/${header} lines REGEX "^#include \"dtrain/")
+  foreach(line ${lines})
+    string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${line}")
+    if(NOT included IN_LIST DTRAIN_PUBLIC_HEADERS)
+      list(APPEND DTRAIN_PUBLIC_HEADERS ${included})
+      list(APPEND unread ${included})
+    endif()
+  endforeach()
+endwhile()
+foreach(header ${DTRAIN_PUBLIC_HEADERS})
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${PROJECT_SOURCE_DIR}/libdtrain/${header}
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
+endforeach()
 
 foreach(program dtrain_tool nmt_train bert_classify bert_pretrain bert_squad)
   if(TARGET ${program})

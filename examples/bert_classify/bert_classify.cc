@@ -7,7 +7,9 @@
 //   bert_classify eval --run_dir=runs/sst2
 //   bert_classify predict --run_dir=runs/sst2 data.test=new.tsv
 #include "dtrain/bert.pb.h"
-#include "dtrain/dtrain.h"
+#include "dtrain/launch/main.h"
+#include "dtrain/tasks/classification/program.h"
+#include "dtrain/tasks/shared/bert_config.h"
 
 int main(int argc, char** argv) {
   using namespace dtrain;

@@ -9,8 +9,10 @@
 //       data.train=wiki.txt.zst data.vocabulary=vocab.txt --run_dir=runs/phase2
 //       model.pretrained=runs/phase1/ckpt/last/model.safetensors
 //   bert_pretrain eval --run_dir=runs/phase2
-#include "dtrain/dtrain.h"
+#include "dtrain/launch/main.h"
 #include "dtrain/pretrain.pb.h"
+#include "dtrain/tasks/pretraining/config.h"
+#include "dtrain/tasks/pretraining/program.h"
 
 int main(int argc, char** argv) {
   using namespace dtrain;

@@ -6,8 +6,10 @@
 //       --run_dir=runs/squad
 //   bert_squad eval --run_dir=runs/squad
 //   bert_squad predict --run_dir=runs/squad data.test=questions.json
-#include "dtrain/dtrain.h"
+#include "dtrain/launch/main.h"
 #include "dtrain/squad.pb.h"
+#include "dtrain/tasks/question_answering/config.h"
+#include "dtrain/tasks/question_answering/program.h"
 
 int main(int argc, char** argv) {
   using namespace dtrain;
