@@ -1,4 +1,4 @@
-// bert_config.h - the rules of a classification run that concern several fields at once.
+// bert_config.h - checks of a classification run that concern several fields at once.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_SHARED_BERT_CONFIG_H_
 #define DTRAIN_TASKS_SHARED_BERT_CONFIG_H_
@@ -13,20 +13,21 @@ class BertConfig;
 
 namespace dtrain {
 
-// What fine-tuning takes by default: AdamW with a warm-up and a linear decay to 0.
+// The defaults for fine-tuning: AdamW with a warm-up and a linear decay to 0.
 std::string_view BertDefaults();
 
-// Of training: CheckRules() and what it cannot see: sizes that must divide each other, schedules
-// that need an end, data that is given in one way. Looks at no file. UsageError names the fields.
+// Checks a configuration for training: CheckRules(), and relations between fields, such as sizes
+// that must divide each other, schedules that need an end, and exactly one source of data. Does not
+// look at files. Returns UsageError that names the fields.
 Status ValidateBertConfig(const proto::BertConfig& config);
 
-// The same without what only concerns the data's files: what a config for `dtrain estimate` needs.
+// ValidateBertConfig() without the checks of data files, for `dtrain estimate`.
 Status ValidateWithoutData(const proto::BertConfig& config);
 
-// Of evaluating or predicting with a model that is there already: what the user says of it.
+// Checks the user's settings for evaluating or predicting with a trained model.
 Status ValidateBertUse(const proto::BertConfig& config);
-// Where texts come from and which columns they have, of a run or of a trained model with what the
-// user says.
+// Checks the source and columns of texts, for a run, or for a trained model with the user's
+// settings.
 Status ValidateTexts(const proto::BertConfig& config);
 
 }  // namespace dtrain

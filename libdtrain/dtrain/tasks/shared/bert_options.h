@@ -1,4 +1,4 @@
-// bert_options.h - from the configuration of a BERT to the options the library takes.
+// bert_options.h - converts a BERT configuration to the library's options.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_SHARED_BERT_OPTIONS_H_
 #define DTRAIN_TASKS_SHARED_BERT_OPTIONS_H_
@@ -22,33 +22,33 @@ class OptimizerConfig;
 namespace dtrain {
 
 BertOptions EncoderOptionsOf(const proto::BertModelConfig& model);
-// loss and num_labels are the data's.
+// loss and num_labels come from the data instead.
 BertClassifierOptions ClassifierOptionsOf(const proto::BertConfig& config);
 
-// Dropout of rows without numbers draws others on each rank.
+// `rank` changes the dropout of rows without numbers.
 ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank);
 
-// With recomputation as planned (tasks/shared/memory_plan.h), which recompute=auto needs.
+// Uses the planned recomputation (tasks/shared/memory_plan.h), which recompute=auto requires.
 ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank,
                              const RecomputePlan& plan);
 
-// Texts or tokens of an update.
+// The number of texts or tokens per update.
 BatchOptions BertBatchOf(const proto::BertTrainerConfig& config);
-// And their order.
+// Also sets the order of samples.
 BatchOptions BertBatchOf(const proto::BertTrainerConfig& config, uint64_t seed, bool shuffle);
 
-// All but the shards and the files that travel in checkpoints.
+// Everything except the shards and the files that are stored in checkpoints.
 ClassificationTaskOptions ClassificationTaskOf(const proto::BertConfig& config, uint64_t seed,
                                                const Device& device);
 
-// What is known where the data is.
+// Values that are known only where the data is.
 struct BertRunFacts {
   std::string run_dir;
   int64_t updates_per_epoch = 1;
-  std::string main_metric = {};  // where the configuration names none
+  std::string main_metric = {};  // used if the configuration names no metric
   uint64_t seed = 1;
 };
-// The configuration was validated: its periods and durations parse.
+// The configuration must be validated, so that its periods and durations parse.
 TrainerOptions BertTrainerOf(const proto::BertTrainerConfig& trainer,
                              const proto::OptimizerConfig& optimizer, int64_t hidden_size,
                              const BertRunFacts& run);

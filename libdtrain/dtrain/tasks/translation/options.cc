@@ -1,4 +1,4 @@
-// options.cc - one assignment per field; defaults are those of the .proto files.
+// options.cc - one assignment per field; the .proto files define the defaults.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/options.h"
 
@@ -129,7 +129,7 @@ ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank,
 std::string TrainingContract(const proto::NmtConfig& config) {
   proto::NmtConfig shared = config;
   shared.clear_run();
-  shared.mutable_kernels()->clear_plan_dir();  // read by one rank
+  shared.mutable_kernels()->clear_plan_dir();  // only one rank reads it
   return WithFullNames(PrintConfig(shared, ConfigFormat::kFull));
 }
 

@@ -1,4 +1,4 @@
-// config.h - what the data section of a BertConfig means in the library's terms.
+// config.h - converts the data section of a BertConfig to the library's types.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_CLASSIFICATION_INTERNAL_CONFIG_H_
 #define DTRAIN_TASKS_CLASSIFICATION_INTERNAL_CONFIG_H_
@@ -12,11 +12,12 @@
 namespace dtrain::internal {
 
 LabelKind LabelKindOf(proto::ClassificationDataConfig::Labels labels);
-// Of the whole section, whichever way it says where texts come from. UsageError: no such GLUE task.
+// The kind of labels of the whole section, whether texts come from files, GLUE or Jigsaw. Returns
+// UsageError if there is no such GLUE task.
 StatusOr<LabelKind> LabelKindOf(const proto::ClassificationDataConfig& data);
 
-// UsageError, naming the data and `weights` (a file or folder): texts and their partners are two
-// kinds of segments, and the model knows one.
+// Returns UsageError, which names the data and `weights` (a file or folder), if the data has pairs
+// of texts but the model supports only one kind of segment.
 Status CheckSegments(const proto::BertConfig& config, const std::string& weights);
 
 }  // namespace dtrain::internal
