@@ -81,10 +81,10 @@ auto PlanFor(const TrainerConfig& trainer, const proto::OptimizerConfig& optimiz
   const int64_t states = optimizer.ema_decay() > 0.0f ? 3 : 2;
   const int shards = trainer.shard_optimizer() ? runtime.comm.size() : 1;
   const int64_t optimizer_bytes = states * 4 * parameters / shards;
-  const int64_t budget =
-      runtime.comm.AllReduceValue(ActivationBudget(trainer.activation_mib(), runtime.device,
-                                                   runtime.comm.local_size(), optimizer_bytes),
-                                  ReduceOp::kMin);
+  const int64_t budget = runtime.comm.AllReduceValue(
+      ActivationBudget(trainer.activation_mib(), runtime.device,
+                       runtime.comm.topology().local_size(), optimizer_bytes),
+      ReduceOp::kMin);
   const auto plan = plan_with(budget);
   if (!plan.recompute.fits && runtime.comm.is_root()) {
     LogWarning(absl::StrFormat(
