@@ -1,4 +1,4 @@
-// wire_bytes_test.cc - what every collective sends, against the formulas of docs/algorithms.md.
+// wire_bytes_test.cc - bytes of every collective, as docs/dev/collective-algorithms.md has them.
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 #include <functional>
