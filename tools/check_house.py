@@ -8,6 +8,7 @@
     README.md     at most MAX_README lines of at most MAX_COLUMNS characters
     user pages    no dates and no names of processors: measurements are records in docs/dev/
     comments      no line of a header's comment that begins without a noun ("Of ...", "What ...")
+    README.md     shows lines of examples/custom_trainer/custom_trainer.cc, as they are there
     examples      the main of a task's program has at most MAX_PROGRAM lines, custom_trainer MAX_TRAINER
 """
 import os
@@ -97,6 +98,10 @@ def check_pages():
     for number, line in enumerate(lines, 1):
         if len(line) > MAX_COLUMNS:
             yield f"README.md:{number}: {len(line)} characters (at most {MAX_COLUMNS})"
+    program = pathlib.Path("examples/custom_trainer/custom_trainer.cc").read_text(encoding="utf-8")
+    shown = re.findall(r"```cpp\n(.*?)```", "\n".join([*lines, ""]), re.DOTALL)
+    if not shown or not all(text in program for text in shown):
+        yield "README.md: its C++ is not that of examples/custom_trainer/custom_trainer.cc"
     for name in ["README.md", *tracked("docs/*.md", "examples/*/README.md")]:
         if name.startswith("docs/dev/"):
             continue
