@@ -414,7 +414,7 @@ TEST_CASE("a squared error has no perplexity") {
   CHECK_THAT(values.output, Catch::Contains("loss "));
   CHECK(CountOf(values.output, "ppl ") == 0);
   CheckFailed(toy.Train("data.dev= data.hold_out=0.001 run.run_dir=" + toy.File("held")), 3,
-              {"train.tsv: data.hold_out leaves no row for one side"});
+              {"train.tsv: data.hold_out leaves one side without rows"});
   const Outcome classes = toy.Train(set + "run.run_dir=" + toy.File("classes"));
   CHECK(CountOf(classes.output, "ppl ") > 0);
 }

@@ -91,7 +91,7 @@ TEST_CASE("bert_squad trains, evaluates and answers") {
   WriteTestFile(toy.File("run/predictions/nbest_predictions.json"), kept);
   CheckFailed(toy.Run(1, "predict --run_dir=" + toy.File("run") +
                              " data.test=" + toy.File("run/predictions/nbest_predictions.json")),
-              2, {"predict.output: ", "nbest_predictions.json is the file that is read"});
+              2, {"predict.output: ", "nbest_predictions.json is also an input"});
   CHECK(ReadTestFile(toy.File("run/predictions/nbest_predictions.json")) == kept);
 
   REQUIRE(toy.Train("trainer.max_steps=1 data.test=" + toy.File("new.json") +

@@ -34,7 +34,7 @@ TEST_CASE("a damaged newest checkpoint is skipped with a warning, no good one is
   Damage(toy.CheckpointFile(10, "optimizer.safetensors"));
   const std::string damaged = ReadTestFile(toy.CheckpointFile(20));
   CheckFailed(toy.Run(2, toy.Corpus()), 7,
-              {"none of 2 checkpoints is good", "step-00000020/model.safetensors: damaged"});
+              {"none of the 2 checkpoints is valid", "step-00000020/model.safetensors: damaged"});
   CHECK(ReadTestFile(toy.CheckpointFile(20)) == damaged);
 }
 

@@ -83,11 +83,11 @@ TEST_CASE("a damaged plan file is refused with path, line and field") {
     return message(text.replace(at, from.size(), to));
   };
   REQUIRE(message(good).empty());
-  CHECK_THAT(message(""), Catch::StartsWith("plans.txt:1: \"dtrain gemm plans ...\" expected"));
+  CHECK_THAT(message(""), Catch::StartsWith("plans.txt:1: expected \"dtrain gemm plans ...\""));
   CHECK_THAT(with("plans 1", "plans 2"),
-             Catch::Contains("plans of format 2, this program reads 1"));
+             Catch::Contains("the file has format 2, but this program reads format 1"));
   CHECK_THAT(with("cublaslt 130100", "cublaslt x"), Catch::Contains("plans.txt:2: cublaslt x"));
-  CHECK_THAT(with("gpu ", "cpu "), Catch::StartsWith("plans.txt:3: \"gpu ...\" expected"));
+  CHECK_THAT(with("gpu ", "cpu "), Catch::StartsWith("plans.txt:3: expected \"gpu ...\""));
   CHECK_THAT(with("m=4096", "m=many"), Catch::Contains("plans.txt:5: the field \"m\" is wrong"));
   CHECK_THAT(with("m=4096", "m=0"), Catch::Contains("\"m\""));
   CHECK_THAT(with("ta=0", "ta=2"), Catch::Contains("\"ta\""));

@@ -61,7 +61,7 @@ TEST_CASE("lines that cannot be pieces are named by number") {
   CHECK(MessageAbout(good + "a\0\n"s) == "line 4 has a NUL byte; this is not a text file");
   CHECK(MessageAbout(good + "a 5\n") ==
         "line 4 has a space or a tab; a vocabulary has one piece per line and nothing else");
-  CHECK(MessageAbout(good + "a\t5\n").starts_with("line 4 holds a space or a tab"));
+  CHECK(MessageAbout(good + "a\t5\n").starts_with("line 4 has a space or a tab"));
 }
 
 TEST_CASE("a piece that comes twice is named with both lines") {

@@ -53,9 +53,9 @@ std::string CanonicalWeightName(std::string_view name, WeightFormat format);
 // without the prefix "bert.". Number types are converted, and TensorFlow's matrices are transposed.
 // A vocabulary may have up to 128 rows more or fewer than the model's: surplus rows (padding to a
 // round number) are dropped, and missing rows keep their initial values. Returns StorageError (exit
-// code 7), with parameters possibly half loaded, for the errors of WeightFile::Open(), a different
-// shape (the message shows both), a duplicate tensor, a missing parameter, a wrong checksum, and
-// NaN or infinite numbers (also after conversion to float32).
+// code 7) for the errors of WeightFile::Open(), a different shape (the message shows both), a
+// duplicate tensor, a missing parameter, or a wrong checksum. NaN and infinite numbers are errors
+// too, also after conversion to float32. After an error some parameters may already be loaded.
 StatusOr<PretrainedReport> LoadPretrainedWeights(const std::string& path, ParameterSet& parameters,
                                                  const PretrainedOptions& options = {});
 

@@ -7,9 +7,8 @@
 //   parameters.Allocate(device, DType::kBFloat16, /*seed=*/1);
 //
 // Layers register their parameters in the order of the forward pass. The arenas store them in
-// reverse order. Gradients then become ready from the start of the arena to its end, so a
-// communication bucket is a view and needs no copy (the reverse registration order of PyTorch's
-// DDP).
+// reverse order, like PyTorch's DDP. Gradients then become ready from the start of the arena to its
+// end, so a communication bucket is a view and needs no copy.
 #ifndef DTRAIN_NN_PARAMETER_H_
 #define DTRAIN_NN_PARAMETER_H_
 

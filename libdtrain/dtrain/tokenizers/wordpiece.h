@@ -60,10 +60,10 @@ struct WordPieceOptions {
 };
 
 struct WordPieceRowOptions {
-  // Maximum length of a row including special tokens, at least 3; 0 for no limit. Of a pair, the
-  // longer side is cut first, at its end. If both sides are cut and one has to keep a token more,
-  // that is the first side (Google), or the side that was longer, or the second of equally long
-  // ones (Hugging Face).
+  // Maximum length of a row including special tokens, at least 3; 0 for no limit. The longer side
+  // of a pair is cut first, at its end. If both sides are cut to an odd total, one side keeps a
+  // token more. In Google's behaviour this is the first side. In Hugging Face's it is the side that
+  // was longer, or the second if both were equally long.
   int max_length = 0;
 };
 
@@ -79,7 +79,7 @@ class WordPieceTokenizer {
  public:
   // Reads a text file with one piece per line; the line number, from 0, is the id. Returns
   // DataError, which names file and line, if the file is missing or a line is invalid (CR LF, not
-  // UTF-8, empty, a duplicate piece), or if a special token is missing.
+  // UTF-8, empty, a duplicate piece). A missing special token is an error too.
   static StatusOr<WordPieceTokenizer> Load(const std::string& path,
                                            const WordPieceOptions& options = {});
   // Makes the same checks; messages count lines from 1. Returns UsageError if options are out of

@@ -203,7 +203,7 @@ TEST_CASE("a preparation that cannot be done says why and leaves nothing") {
   data.input.paths = {data.dir.File("none.csv")};
   data.CheckRefused(ExitCode::kData, "none.csv");
   data.input.paths = {data.dir.Write("bad.csv", "id,text,label\n1,\"a\"b,pos\n")};
-  data.CheckRefused(ExitCode::kData, "bad.csv:2: row 1, column \"text\": text behind a closing");
+  data.CheckRefused(ExitCode::kData, "bad.csv:2: row 1, column \"text\": text after a closing");
   data.input.paths = {data.dir.Write("head.csv", "id,text,label\n")};
   data.CheckRefused(ExitCode::kData, "head.csv: no row of 0 is left");
   CHECK(fs::is_empty(data.input.cache_dir));

@@ -283,7 +283,7 @@ TEST_CASE("a preparation that cannot be done says why and leaves nothing") {
   data.input.paths = {data.dir.Write("bad.txt", "a\nb\xff\n")};
   data.CheckRefused(ExitCode::kData, "bad.txt:2: invalid UTF-8");
   data.input.paths = {data.dir.Write("empty.txt", " \n\n")};
-  data.CheckRefused(ExitCode::kData, "empty.txt: holds no text");
+  data.CheckRefused(ExitCode::kData, "empty.txt: has no text");
   data.input.paths = {data.dir.File("none.txt")};
   data.CheckRefused(ExitCode::kData, "none.txt");
   data.input.paths = {data.dir.Write("one.txt", "a\n")};

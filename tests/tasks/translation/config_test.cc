@@ -31,12 +31,12 @@ TEST_CASE("the defaults and some data are a valid run") {
   for (const char* const set : {"dev", "test"}) {
     const std::string name = std::string("data.") + set;
     CHECK_THAT(Validate({"data.prepared=/data", name + "_tsv=file"}),
-               Catch::StartsWith(name + "_tsv is not read where data.prepared"));
+               Catch::StartsWith(name + "_tsv is ignored if data.prepared"));
     CHECK_THAT(Validate({"data.prepared=/data", name + "_source=a", name + "_target=b"}),
-               Catch::StartsWith(name + "_source is not read where data.prepared"));
+               Catch::StartsWith(name + "_source is ignored if data.prepared"));
   }
   CHECK_THAT(Validate({"data.prepared=/data", "data.vocabulary=v.spm"}),
-             Catch::StartsWith("data.vocabulary is not read where data.prepared"));
+             Catch::StartsWith("data.vocabulary is ignored if data.prepared"));
   CHECK(Validate({"data.train_source=/a.en,/b.en", "data.train_target=/a.de,/b.de"}).empty());
   CHECK(Validate({"data.train_tsv=/a.tsv"}).empty());
 }
@@ -68,11 +68,11 @@ TEST_CASE("fields that contradict each other are named") {
       {{"trainer.max_steps=0"}, "this run would never end"},
       {{"trainer.eval_every=", "trainer.early_stop.patience=3"},
        "trainer.early_stop.patience needs evaluations"},
-      {{"trainer.sync_every=8", "trainer.power_sgd_rank=4"}, "no gradients travel that"},
+      {{"trainer.sync_every=8", "trainer.power_sgd_rank=4"}, "no gradients are exchanged that"},
       {{"trainer.sync_every=8", "trainer.sync_every_start=5", "trainer.power_sgd_rank=4"},
-       "no gradients travel after update 5 (trainer.sync_every_start)"},
+       "no gradients are exchanged after update 5 (trainer.sync_every_start)"},
       {{"trainer.sync_every=8", "trainer.wire_precision=bf16"}, "always as fp32"},
-      {{"trainer.sync_every_start=500"}, "when trainer.sync_every begins, which is 1"},
+      {{"trainer.sync_every_start=500"}, "because trainer.sync_every is 1"},
       {{"data.train_source=/a.en,/b.en", "data.train_target=/a.de"},
        "data.train_source lists 2 files and data.train_target 1"},
       {{"data.train_source=/a", "data.train_target=/b", "data.train_tsv=/c"}, "not both"},

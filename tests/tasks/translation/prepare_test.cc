@@ -256,10 +256,10 @@ TEST_CASE("what is read is not replaced") {
   }
   PrepareOptions options = corpus.options;
   options.model_path = corpus.Out("vocab.spm");
-  CheckRefused(options, ExitCode::kUsage, {"vocab.spm: is read, and would be replaced"});
+  CheckRefused(options, ExitCode::kUsage, {"vocab.spm: is an input and would be replaced"});
   options = corpus.options;
   options.train.push_back({corpus.Out("dev.src"), corpus.Out("dev.ref")});
-  CheckRefused(options, ExitCode::kUsage, {"dev.src: is read, and would be replaced"});
+  CheckRefused(options, ExitCode::kUsage, {"dev.src: is an input and would be replaced"});
   CHECK(ReadTestFile(corpus.Out("dev.src")) == dev);
   CHECK(fs::exists(corpus.Out("train.bin")));
 }

@@ -12,8 +12,8 @@ namespace dtrain {
 bool IsBlank(std::string_view line);
 
 // Appends views of the line's sentences, without surrounding spaces; nothing for a blank line. A
-// sentence ends with '.', '!', '?', an Arabic question mark or a danda, then optional closing
-// quotes or brackets, then a space that is not followed by a small ASCII letter. A full-width full
+// sentence ends with '.', '!', '?', an Arabic question mark or a danda. After optional closing
+// quotes or brackets there must be a space, and no small ASCII letter after it. A full-width full
 // stop, exclamation or question mark always ends a sentence, because Chinese and Japanese have no
 // spaces. So "e.g. this" is not split, but "Mr. Bennet" is. This suffices for pre-training, which
 // needs pieces of text of similar size rather than correct grammar.
