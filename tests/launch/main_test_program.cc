@@ -38,7 +38,7 @@ void Send(int signal, const std::atomic<bool>& flag) {
   }
 }
 
-Status EndIn(const std::string& way, const dtrain::proto::NmtConfig& config, Runtime& runtime) {
+dtrain::Status EndIn(const std::string& way, const dtrain::proto::NmtConfig& config, Runtime& runtime) {
   if (way == "usage") return dtrain::UsageError("a usage error");
   if (way == "data") return dtrain::DataError("corpus.en:7: bad bytes");
   if (way == "diverged") return dtrain::DivergedError("the loss is infinite");
@@ -95,10 +95,10 @@ Status EndIn(const std::string& way, const dtrain::proto::NmtConfig& config, Run
   if (way == "first_interrupt") Send(SIGINT, never);
   if (way == "threads")
     std::printf("threads %d device %d\n", runtime.threads, config.run().device());
-  return OkStatus();
+  return dtrain::OkStatus();
 }
 
-Status Run(const dtrain::proto::NmtConfig& config, Runtime& runtime) {
+dtrain::Status Run(const dtrain::proto::NmtConfig& config, Runtime& runtime) {
   const char* const text = std::getenv("DTRAIN_TEST_END");
   const std::string plan = text == nullptr ? "all:well" : text;
   const std::string who = plan.substr(0, plan.find(':'));
@@ -106,7 +106,7 @@ Status Run(const dtrain::proto::NmtConfig& config, Runtime& runtime) {
     DT_RETURN_IF_ERROR(EndIn(plan.substr(plan.find(':') + 1), config, runtime));
   }
   runtime.comm.Barrier();
-  return OkStatus();
+  return dtrain::OkStatus();
 }
 
 // A main() of one's own, which hands on a part of its arguments: what they and the environment are
@@ -120,12 +120,12 @@ int RunBare(int argc, char** argv) {
     });
   }
   const int exit_code =
-      dtrain::RunOnRanks(argc - 1, argv + 1, {}, OkStatus(), [&](Runtime& runtime) {
+      dtrain::RunOnRanks(argc - 1, argv + 1, {}, dtrain::OkStatus(), [&](Runtime& runtime) {
         const char* const spin = std::getenv("GOMP_SPINCOUNT");
         std::printf("rank %d spin %s arguments %s\n", runtime.comm.rank(),
                     spin == nullptr ? "unset" : spin,
                     absl::StrJoin(runtime.arguments, "|").c_str());
-        return OkStatus();
+        return dtrain::OkStatus();
       });
   done = true;
   if (other) other->join();

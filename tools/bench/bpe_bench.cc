@@ -41,17 +41,17 @@ double MedianSeconds(const std::function<void()>& body) {
   return seconds[1];
 }
 
-StatusOr<dtrain::BpeModel> Learn(const std::string& path, int vocab_size, int num_threads) {
+dtrain::StatusOr<dtrain::BpeModel> Learn(const std::string& path, int vocab_size, int num_threads) {
   std::ifstream file(path);
   if (!file) return dtrain::DataError(path + ": cannot be read");
   const auto source = [&](std::vector<std::string>& lines) {
     ReadBatch(file, lines);
-    return OkStatus();
+    return dtrain::OkStatus();
   };
   return dtrain::LearnBpe(source, {.vocab_size = vocab_size, .num_threads = num_threads});
 }
 
-Status Run(const std::string& path, int vocab_size, const std::string& model_path) {
+dtrain::Status Run(const std::string& path, int vocab_size, const std::string& model_path) {
   for (const int num_threads : {1, 2}) {
     DT_ASSIGN_OR_RETURN(const dtrain::BpeModel model, Learn(path, vocab_size, num_threads));
     const double learn =
@@ -75,7 +75,7 @@ Status Run(const std::string& path, int vocab_size, const std::string& model_pat
         encode, static_cast<double>(num_lines) / encode);
     if (!model_path.empty()) DT_RETURN_IF_ERROR(model.Save(model_path));
   }
-  return OkStatus();
+  return dtrain::OkStatus();
 }
 
 }  // namespace
@@ -85,7 +85,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: bpe_bench TEXT [VOCAB_SIZE = 8000] [MODEL.spm]\n");
     return static_cast<int>(dtrain::ExitCode::kUsage);
   }
-  const Status status = Run(argv[1], argc > 2 ? std::atoi(argv[2]) : 8000, argc > 3 ? argv[3] : "");
+  const dtrain::Status status =
+      Run(argv[1], argc > 2 ? std::atoi(argv[2]) : 8000, argc > 3 ? argv[3] : "");
   if (!status.ok()) std::fprintf(stderr, "bpe_bench: %s\n", std::string(status.message()).c_str());
   return static_cast<int>(status.code());
 }

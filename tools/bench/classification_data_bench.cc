@@ -37,7 +37,7 @@ std::string Quoted(std::string_view text) {
   return quoted + '"';
 }
 
-Status WriteBigFile(const Arguments& args, const std::string& path) {
+dtrain::Status WriteBigFile(const Arguments& args, const std::string& path) {
   const bool header = args.text_column.find_first_not_of("-0123456789") != std::string::npos;
   DT_ASSIGN_OR_RETURN(dtrain::DelimitedReader reader,
                       dtrain::DelimitedReader::Open(
@@ -57,7 +57,7 @@ Status WriteBigFile(const Arguments& args, const std::string& path) {
   std::ofstream out(path, std::ios::binary);
   out << "label,text\n";
   for (int64_t i = 0; i < args.rows; ++i) out << lines[static_cast<size_t>(i) % lines.size()];
-  return out.good() ? OkStatus() : dtrain::StorageError(path + ": cannot be written");
+  return out.good() ? dtrain::OkStatus() : dtrain::StorageError(path + ": cannot be written");
 }
 
 double PeakMegabytes() {
@@ -66,7 +66,7 @@ double PeakMegabytes() {
   return static_cast<double>(usage.ru_maxrss) / 1024.0;
 }
 
-Status Measure(const Arguments& args, const std::string& folder) {
+dtrain::Status Measure(const Arguments& args, const std::string& folder) {
   const std::string path = folder + "/big.csv";
   DT_RETURN_IF_ERROR(WriteBigFile(args, path));
   const double megabytes = static_cast<double>(std::filesystem::file_size(path)) * 1e-6;
@@ -96,7 +96,7 @@ Status Measure(const Arguments& args, const std::string& folder) {
     std::printf("%sprepared on %d threads: %.2f s, peak memory %.0f MB\n",
                 report.Describe().c_str(), args.threads, whole.Seconds(), PeakMegabytes());
   }
-  return OkStatus();
+  return dtrain::OkStatus();
 }
 
 }  // namespace
@@ -112,7 +112,7 @@ int main(int argc, char** argv) {
   if (argc > 6) args.text_column = argv[5], args.label_column = argv[6];
   std::string folder = (std::filesystem::temp_directory_path() / "classification-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return 7;
-  const Status status = Measure(args, folder);
+  const dtrain::Status status = Measure(args, folder);
   std::filesystem::remove_all(folder);
   if (status.ok()) return 0;
   std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());

@@ -65,7 +65,7 @@ std::vector<std::string_view> SplitTexts(std::string_view content) {
   return texts;
 }
 
-Status WriteIds(const std::string& path, const dtrain::EncodedTexts& encoded) {
+dtrain::Status WriteIds(const std::string& path, const dtrain::EncodedTexts& encoded) {
   std::vector<int32_t> words;
   for (int64_t i = 0; i < encoded.num_rows(); ++i) {
     const std::span<const int32_t> row = encoded.row(static_cast<size_t>(i));
@@ -81,7 +81,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-Status Run(const Arguments& arguments) {
+dtrain::Status Run(const Arguments& arguments) {
   DT_ASSIGN_OR_RETURN(const std::string content, dtrain::ReadWholeFile(arguments.texts));
   const std::vector<std::string_view> texts = SplitTexts(content);
   const dtrain::Timer load_timer;
@@ -109,7 +109,7 @@ Status Run(const Arguments& arguments) {
       "%.4f CPU s, %.0f texts/s and %.1f MB/s a core\n",
       load_seconds, texts.size(), content.size(), encoded.ids.size(), arguments.threads, median,
       rows / median, bytes / median / 1e6, cpu, rows / cpu, bytes / cpu / 1e6);
-  return arguments.ids.empty() ? OkStatus() : WriteIds(arguments.ids, encoded);
+  return arguments.ids.empty() ? dtrain::OkStatus() : WriteIds(arguments.ids, encoded);
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
                  "[repeat=5] [ids=FILE]\n");
     return static_cast<int>(dtrain::ExitCode::kUsage);
   }
-  const Status status = Run(arguments);
+  const dtrain::Status status = Run(arguments);
   if (!status.ok()) {
     std::fprintf(stderr, "wordpiece_bench: %s\n", std::string(status.message()).c_str());
   }

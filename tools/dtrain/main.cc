@@ -96,6 +96,6 @@ int main(int argc, char** argv) {
   const int exit_code = dtrain::RunTool(argc, argv);
   if (exit_code != 0) return exit_code;
   // What a command printed is its result.
-  const Status printed = dtrain::WriteStdout("");
+  const dtrain::Status printed = dtrain::WriteStdout("");
   return printed.ok() ? 0 : dtrain::ReportAndGetExitCode(printed);
 }
