@@ -100,7 +100,7 @@ class Communicator {
   const RankTopology& topology() const { return topology_; }
   // The options it was made with. Groups split from it have the same ones.
   const CommunicatorOptions& options() const { return options_; }
-  // What this rank's heartbeats report to the other ranks. All communicators of a rank share it.
+  // The state that heartbeats report to the other ranks. All communicators of a rank share it.
   const std::shared_ptr<Heartbeat>& heartbeat() const { return heartbeat_; }
   // The records of this rank's last collectives. All communicators of a rank share them.
   const std::shared_ptr<FlightRecords>& records() const { return records_; }

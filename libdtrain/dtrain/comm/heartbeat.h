@@ -49,7 +49,7 @@ class Heartbeat {
     bool waiting = false;       // in a collective in which nothing moves
     double waited_seconds = 0;  // total time in collectives in which nothing moved
   };
-  // What the watchdog (internal/watchdog.h) has concluded from the heartbeats of all ranks.
+  // The conclusions of the watchdog (internal/watchdog.h) from the heartbeats of all ranks.
   struct Judgement {
     // True if heartbeats of all ranks arrive. Then the watchdog decides when the job has failed;
     // otherwise the length of a wait decides.

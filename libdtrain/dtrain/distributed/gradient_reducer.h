@@ -143,8 +143,8 @@ class GradientReducer {
   void SetGradientTokens(double tokens);
   // The number of steps that a resumed run has made. Call it before the first MarkReady().
   void SetStep(int64_t step);
-  // What PowerSGD carries from step to step. Null with one rank, and while nothing is compressed.
-  // Use it between steps.
+  // The state that PowerSGD carries from step to step. Null with one rank, and while nothing is
+  // compressed. Use it between steps.
   internal::PowerSgdMemory* power_sgd_memory();
 
  private:

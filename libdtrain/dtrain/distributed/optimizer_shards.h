@@ -66,7 +66,7 @@ class OptimizerShards {
   void Serve(Adam& adam);
 
  private:
-  // What the root asks of all ranks.
+  // A request of the root to all ranks.
   struct Order;
   // Elements that are contiguous both in the flat parameters and in a shard.
   struct Run {

@@ -30,7 +30,7 @@
 
 namespace dtrain::internal {
 
-// What a thread that waits for a tensor can see of the queue.
+// The part of the queue that a thread can see while it waits for a tensor.
 struct QueueProgress {
   std::shared_ptr<Heartbeat> heartbeat{};
   // Counts the beginnings and the ends of exchanges: odd while tensors travel.

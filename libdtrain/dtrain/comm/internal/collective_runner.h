@@ -17,7 +17,7 @@
 
 namespace dtrain::internal {
 
-// What the recorder and the heartbeats note about a collective.
+// The facts about a collective that the recorder and the heartbeats note.
 struct CollectiveLabel {
   const char* name;  // a literal
   int64_t bytes = 0;

@@ -19,7 +19,7 @@ namespace dtrain::internal {
 
 class IssuedCollectives {
  public:
-  // What a rank tells the other ranks about it. It is sent as plain bytes.
+  // The numbers by which ranks compare what they have issued. It is sent as plain bytes.
   struct Summary {
     int64_t number = 0;   // of collectives
     uint64_t digest = 0;  // of their kinds, sizes and types

@@ -53,7 +53,7 @@ class WaitWatchdog {
   // "rank 0 (host a) has waited 10 s in AllReduce, collective number 7, for rank 1 (host b)"
   std::string DescribeWait(const WaitState& state, double seconds,
                            const std::vector<int>& missing) const;
-  // What the missing ranks have reported.
+  // Describes what the missing ranks have reported.
   std::string DescribeOthers(const WaitState& state, const std::vector<int>& missing) const;
 
   Transport* transport_;

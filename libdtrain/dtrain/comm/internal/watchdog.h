@@ -19,7 +19,7 @@
 
 namespace dtrain::internal {
 
-// What a heartbeat reports about its rank. It is sent as plain bytes.
+// The contents of a heartbeat. It is sent as plain bytes.
 struct Beat {
   int32_t rank = 0;
   int32_t process = 0;

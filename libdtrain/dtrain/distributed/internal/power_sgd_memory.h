@@ -29,8 +29,8 @@ struct PowerSgdMemory {
   int rank = 0;  // of the factors
   WorkerGrid grid;
   std::vector<CompressedMatrix> matrices;  // of all places
-  // What the sums still lack of this worker's gradients, for this rank's matrices, one after
-  // another. In units of the gradients of the mean loss over all ranks' tokens.
+  // The part of this worker's gradients that the sums still lack, for this rank's matrices, one
+  // after another, in units of the gradients of the mean loss over all ranks' tokens.
   std::vector<float> errors;
   // Q^T [rank, columns] of each of this rank's matrices, with which the next step begins. The same
   // on all workers.
