@@ -71,6 +71,8 @@
 #include "dtrain/runs/average_checkpoints.h"                           // IWYU pragma: export
 #include "dtrain/runs/checkpoint_directory.h"                          // IWYU pragma: export
 #include "dtrain/tasks/classification/classification_model.h"          // IWYU pragma: export
+#include "dtrain/tasks/classification/config.h"                        // IWYU pragma: export
+#include "dtrain/tasks/classification/export.h"                        // IWYU pragma: export
 #include "dtrain/tasks/classification/head.h"                          // IWYU pragma: export
 #include "dtrain/tasks/classification/head_costs.h"                    // IWYU pragma: export
 #include "dtrain/tasks/classification/prepare.h"                       // IWYU pragma: export
@@ -79,6 +81,7 @@
 #include "dtrain/tasks/classification/task.h"                          // IWYU pragma: export
 #include "dtrain/tasks/classification/use.h"                           // IWYU pragma: export
 #include "dtrain/tasks/pretraining/config.h"                           // IWYU pragma: export
+#include "dtrain/tasks/pretraining/export.h"                           // IWYU pragma: export
 #include "dtrain/tasks/pretraining/head.h"                             // IWYU pragma: export
 #include "dtrain/tasks/pretraining/loader.h"                           // IWYU pragma: export
 #include "dtrain/tasks/pretraining/prepare.h"                          // IWYU pragma: export
@@ -86,6 +89,7 @@
 #include "dtrain/tasks/pretraining/task.h"                             // IWYU pragma: export
 #include "dtrain/tasks/pretraining/use.h"                              // IWYU pragma: export
 #include "dtrain/tasks/question_answering/config.h"                    // IWYU pragma: export
+#include "dtrain/tasks/question_answering/export.h"                    // IWYU pragma: export
 #include "dtrain/tasks/question_answering/head.h"                      // IWYU pragma: export
 #include "dtrain/tasks/question_answering/head_costs.h"                // IWYU pragma: export
 #include "dtrain/tasks/question_answering/metrics.h"                   // IWYU pragma: export
@@ -93,14 +97,17 @@
 #include "dtrain/tasks/question_answering/question_answering_model.h"  // IWYU pragma: export
 #include "dtrain/tasks/question_answering/task.h"                      // IWYU pragma: export
 #include "dtrain/tasks/question_answering/use.h"                       // IWYU pragma: export
+#include "dtrain/tasks/registry.h"                                     // IWYU pragma: export
 #include "dtrain/tasks/shared/attention_plan_file.h"                   // IWYU pragma: export
-#include "dtrain/tasks/shared/bert_config.h"                           // IWYU pragma: export
 #include "dtrain/tasks/shared/bert_head.h"                             // IWYU pragma: export
+#include "dtrain/tasks/shared/bert_memory.h"                           // IWYU pragma: export
 #include "dtrain/tasks/shared/hf_export.h"                             // IWYU pragma: export
 #include "dtrain/tasks/shared/kernel_plans.h"                          // IWYU pragma: export
 #include "dtrain/tasks/shared/memory_plan.h"                           // IWYU pragma: export
 #include "dtrain/tasks/translation/config.h"                           // IWYU pragma: export
+#include "dtrain/tasks/translation/export.h"                           // IWYU pragma: export
 #include "dtrain/tasks/translation/loader.h"                           // IWYU pragma: export
+#include "dtrain/tasks/translation/memory_plan.h"                      // IWYU pragma: export
 #include "dtrain/tasks/translation/options.h"                          // IWYU pragma: export
 #include "dtrain/tasks/translation/prepare.h"                          // IWYU pragma: export
 #include "dtrain/tasks/translation/program.h"                          // IWYU pragma: export

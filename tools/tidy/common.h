@@ -5,8 +5,6 @@
 #ifndef DTRAIN_TOOLS_TIDY_COMMON_H_
 #define DTRAIN_TOOLS_TIDY_COMMON_H_
 
-#include <absl/status/status.h>
-#include <absl/status/statusor.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
 #include <absl/strings/str_join.h>

@@ -96,9 +96,17 @@ StatusOr<bool> HaveSame(const std::string& name, const Checkpoint& a, const Chec
   return of_a == of_b;
 }
 
-// That rows of embeddings and of the output mean the same; a warning where the weights may not.
+// Vocabularies, and lists of a task's classes or tags.
+bool GivesRowsTheirMeaning(std::string_view name) {
+  if (name == internal::kTrainingDataFile || name == internal::kModelTextFile) return false;
+  return name.ends_with(".txt") || name.ends_with(".spm");
+}
+
+// Checks that rows of embeddings and of the output mean the same, and warns where the weights were
+// trained on other data.
 Status CheckSameMeaning(const Checkpoint& source, const Checkpoint& newest) {
-  for (const char* const name : {"vocab.spm", "vocab.txt", "labels.txt"}) {
+  for (const std::string& name : newest.FileNames()) {
+    if (!GivesRowsTheirMeaning(name)) continue;
     DT_ASSIGN_OR_RETURN(const bool is_same, HaveSame(name, source, newest));
     if (is_same) continue;
     return StorageError(absl::StrFormat("%s and %s have another %s and no mean", source.path(),

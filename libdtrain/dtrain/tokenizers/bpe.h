@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "dtrain/base/random.h"
+#include "dtrain/base/status.h"
 
 namespace dtrain {
 

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dtrain/base/status.h"
 #include "dtrain/tokenizers/bpe.h"
 
 namespace dtrain {

@@ -29,6 +29,8 @@
 #include <string_view>
 #include <vector>
 
+#include "dtrain/base/status.h"
+
 namespace dtrain {
 
 namespace internal {

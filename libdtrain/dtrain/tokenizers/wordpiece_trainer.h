@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/base/status.h"
 #include "dtrain/tokenizers/bpe_trainer.h"
 #include "dtrain/tokenizers/wordpiece.h"
 

@@ -10,13 +10,17 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/log.h"
 #include "dtrain/pretrain.pb.h"
+#include "dtrain/tasks/pretraining/config.h"
+#include "dtrain/tasks/pretraining/export.h"
+#include "dtrain/tasks/pretraining/head_costs.h"
 #include "dtrain/tasks/pretraining/internal/data.h"
 #include "dtrain/tasks/pretraining/task.h"
-#include "dtrain/tasks/shared/bert_head.h"
+#include "dtrain/tasks/pretraining/use.h"
+#include "dtrain/tasks/pretraining/warm_up.h"
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/bert_training.h"
+#include "dtrain/tasks/shared/internal/bert_workload.h"
 #include "dtrain/tasks/shared/internal/pretrained_shape.h"
-#include "dtrain/tasks/shared/kernel_plans.h"
 
 namespace dtrain {
 namespace {
@@ -88,6 +92,16 @@ StatusOr<TrainResult> TrainSeed(const proto::PretrainConfig& config, RunRecorder
                              recorder, runtime);
 }
 
+StatusOr<Workload> WorkloadOf(const proto::PretrainConfig& config, const WorkloadOptions& options) {
+  DT_RETURN_IF_ERROR(ValidateWithoutData(config));
+  const auto head_of = [](const proto::PretrainConfig& of) -> StatusOr<BertHead> {
+    return PretrainingHead(
+        {.bert = EncoderOptionsOf(of.model()), .next_sentence = of.data().next_sentence()},
+        internal::ExamplesOf(of.data(), /*seed=*/1).masking);
+  };
+  return internal::BertWorkloadOf(config, options, head_of);
+}
+
 }  // namespace
 
 Status TrainPretraining(const proto::PretrainConfig& given, Runtime& runtime) {
@@ -103,6 +117,27 @@ Status TrainPretraining(const proto::PretrainConfig& given, Runtime& runtime) {
         return TrainSeed(run, recorder, runtime);
       },
       runtime);
+}
+
+const TaskProgram& PretrainingProgram() {
+  static const TaskProgram program = MakeTaskProgram<proto::PretrainConfig>(
+      {.name = "bert_pretrain",
+       .summary = "pre-trains BERT on running text",
+       .defaults = PretrainDefaults(),
+       .commands = {{.name = "train",
+                     .summary = "trains a model to guess hidden words and next sentences",
+                     .validate = ValidatePretrainConfig,
+                     .run = TrainPretraining},
+                    {.name = "eval",
+                     .summary = "measures a trained model on a dev set",
+                     .validate = ValidatePretrainUse,
+                     .run = EvaluatePretrained}},
+       .workload = WorkloadOf,
+       .checkpoint_files = {"vocab.txt"},
+       .export_to_hugging_face = ExportPretrainingToHuggingFace,
+       .exported_classes = "of pre-training BertForPreTraining or, without the next sentence, "
+                           "BertForMaskedLM"});
+  return program;
 }
 
 }  // namespace dtrain

@@ -5,15 +5,14 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "dtrain/models/bert_encoder.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/costs.h"
-#include "dtrain/tasks/classification/head.h"
-#include "dtrain/tasks/classification/task.h"
 #include "dtrain/train/trainer.h"
 
 namespace dtrain::proto {
-class BertConfig;
 class BertModelConfig;
 class BertTrainerConfig;
 class OptimizerConfig;
@@ -21,31 +20,26 @@ class OptimizerConfig;
 
 namespace dtrain {
 
-BertOptions EncoderOptionsOf(const proto::BertModelConfig& model);
-// loss and num_labels are the data's.
-BertClassifierOptions ClassifierOptionsOf(const proto::BertConfig& config);
+// Defaults of fine-tuning, as textproto: AdamW with a warm-up and a linear decay to 0 (Devlin et
+// al. 2019, "BERT", section 4).
+std::string_view FineTuningDefaults();
 
-// Dropout of rows without numbers draws others on each rank.
+BertOptions EncoderOptionsOf(const proto::BertModelConfig& model);
+
+// recompute=auto needs WithRecompute() of a plan as well (tasks/shared/memory_plan.h). `rank` is
+// for dropout of rows without numbers, which differs between ranks.
 ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank);
 
-// With recomputation as planned (tasks/shared/memory_plan.h), which recompute=auto needs.
-ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank,
-                             const RecomputePlan& plan);
-
-// Texts or tokens of an update.
+// The size of an update, in texts or in tokens.
 BatchOptions BertBatchOf(const proto::BertTrainerConfig& config);
-// And their order.
+// The same with the order of the texts.
 BatchOptions BertBatchOf(const proto::BertTrainerConfig& config, uint64_t seed, bool shuffle);
 
-// All but the shards and the files that travel in checkpoints.
-ClassificationTaskOptions ClassificationTaskOf(const proto::BertConfig& config, uint64_t seed,
-                                               const Device& device);
-
-// What is known where the data is.
+// What is known once the data is open.
 struct BertRunFacts {
   std::string run_dir;
   int64_t updates_per_epoch = 1;
-  std::string main_metric = {};  // where the configuration names none
+  std::string main_metric = {};  // if the configuration names none
   uint64_t seed = 1;
 };
 // The configuration was validated: its periods and durations parse.

@@ -25,11 +25,9 @@ namespace dtrain {
 // vocab_size and label_smoothing are not the model section's: the data and the trainer set them.
 Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config);
 
-// Dropout of rows without numbers draws others on each rank.
+// recompute=auto needs WithRecompute() of a plan as well (tasks/shared/memory_plan.h). `rank` is
+// for dropout of rows without numbers, which differs between ranks.
 ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank);
-// With recomputation as planned (tasks/shared/memory_plan.h), which recompute=auto needs.
-ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank,
-                                const RecomputePlan& plan);
 
 PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::string& output_dir);
 

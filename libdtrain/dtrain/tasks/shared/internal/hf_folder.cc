@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/status.h"
 #include "dtrain/runs/output_folder.h"
 #include "nlohmann/json.hpp"
 
