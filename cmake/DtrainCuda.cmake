@@ -43,7 +43,7 @@ endif()
 function(dtrain_watch_memory target)
   if(DTRAIN_WATCH_OPTIONS)
     set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES
-      COMPILE_OPTIONS "${DTRAIN_WATCH_OPTIONS}")
+      COMPILE_OPTIONS "${DTRAIN_WATCH_OPTIONS}" SKIP_PRECOMPILE_HEADERS ON)
   endif()
 endfunction()
 
@@ -103,7 +103,7 @@ function(dtrain_cuda_kernels)
   if(DTRAIN_WITH_CUDA STREQUAL "HOST")
     foreach(file ${ARGN})
       set_source_files_properties(${file} TARGET_DIRECTORY dtrain PROPERTIES LANGUAGE CXX
-        COMPILE_OPTIONS "${DTRAIN_HOST_KERNEL_OPTIONS}")
+        COMPILE_OPTIONS "${DTRAIN_HOST_KERNEL_OPTIONS}" SKIP_PRECOMPILE_HEADERS ON)
     endforeach()
   endif()
 endfunction()

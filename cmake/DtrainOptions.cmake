@@ -24,8 +24,11 @@ set_property(CACHE DTRAIN_WATCH_KERNELS PROPERTY STRINGS order address)
 
 find_program(DTRAIN_CCACHE ccache)
 if(DTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER ${DTRAIN_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${DTRAIN_CCACHE})
+  # The library's headers are precompiled once; ccache wants to be told that it may look past that.
+  set(DTRAIN_CCACHE_COMMAND ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+    ${DTRAIN_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${DTRAIN_CCACHE_COMMAND})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${DTRAIN_CCACHE_COMMAND})
 endif()
 
 if(DTRAIN_SANITIZE)

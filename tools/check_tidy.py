@@ -22,6 +22,7 @@ import time
 
 VERSION = "22"
 BUILD = pathlib.Path("build/cpu")
+COMMANDS = BUILD / "tidy"
 # Without the analyzer, which follows Catch2's macros for half of its time: the sanitizers run all of the
 # tests' paths. Catch2 builds its assertions as chained comparisons.
 TEST_CHECKS = (
@@ -39,11 +40,24 @@ KEPT_DAYS = 30  # since it was last of use
 INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.MULTILINE)
 
 
+def without_precompiled(command):
+    """A compiler's command without GCC's precompiled header, which clang cannot read."""
+    return re.sub(r" -Winvalid-pch| -include \S+/cmake_pch\.hxx", "", command)
+
+
 def sources():
-    """The sources to check, each with the arguments of all its compilations."""
+    """The sources to check, each with the arguments of all its compilations.
+
+    Writes their commands to COMMANDS as clang-tidy takes them.
+    """
     root = pathlib.Path.cwd()
+    entries = json.loads((BUILD / "compile_commands.json").read_text())
+    for entry in entries:
+        entry["command"] = without_precompiled(entry["command"])
+    COMMANDS.mkdir(exist_ok=True)
+    (COMMANDS / "compile_commands.json").write_text(json.dumps(entries))
     found = {}
-    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+    for entry in entries:
         path = pathlib.Path(entry["file"])
         if path.suffix != ".cc" or not path.is_relative_to(root):
             continue
@@ -57,8 +71,7 @@ def sources():
 
 def precompile(header):
     """Parses a header of tools/tidy; returns the file with the result."""
-    result = BUILD / "tidy" / (header + ".pch")
-    result.parent.mkdir(exist_ok=True)
+    result = COMMANDS / (header + ".pch")
     subprocess.run(
         [f"clang++-{VERSION}", "-x", "c++-header", "-std=c++20", "-DNDEBUG", "-I.", *OPTIONS]
         + [f"tools/tidy/{header}", "-o", str(result)],
@@ -69,7 +82,7 @@ def precompile(header):
 
 def check(name, arguments, precompiled):
     """Runs clang-tidy on a source; returns whether it found nothing, and what it printed."""
-    command = [f"clang-tidy-{VERSION}", "-p", str(BUILD), "--quiet"]
+    command = [f"clang-tidy-{VERSION}", "-p", str(COMMANDS), "--quiet"]
     command.append(f"--extra-arg=-idirafter{GCC_HEADERS}")
     if name.startswith("tests/"):
         command.append(f"--checks={TEST_CHECKS}")

@@ -22,13 +22,13 @@ struct Reviews {
   std::vector<int32_t> labels;  // 1: praise
 };
 
-// Every stride-th of the reviews [first, end); none where first >= end. A review depends on its
-// number alone, whichever rank reads it.
-inline Reviews MakeReviews(int64_t first, int64_t end, int64_t stride) {
+// The reviews of a range. A review depends on its number alone, whichever rank reads it, and so
+// does what dropout drops of it: the rows of the batch carry numbers of the whole data set.
+inline Reviews MakeReviews(const dtrain::SampleRange& range, dtrain::Context& ctx) {
   Reviews batch;
   std::vector<int32_t> offsets = {0};
   std::vector<int32_t> first_numbers;
-  for (int64_t number = first; number < end; number += stride) {
+  for (int64_t number = range.begin; number < range.end; number += range.stride) {
     dtrain::RandomStream random({.seed = 7, .step = static_cast<uint32_t>(number)});
     const auto below = [&](int64_t bound) {
       return static_cast<int32_t>(random.NextBelow(static_cast<uint32_t>(bound)));
@@ -51,6 +51,7 @@ inline Reviews MakeReviews(int64_t first, int64_t end, int64_t stride) {
   }
   batch.sequences = dtrain::Sequences(std::move(offsets));
   batch.sequences.set_first_numbers(std::move(first_numbers));
+  batch.sequences.set_row_numbers(ctx.Upload(batch.sequences.NumberRows()));
   return batch;
 }
 

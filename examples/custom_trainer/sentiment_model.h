@@ -1,4 +1,4 @@
-// sentiment_model.h - a model of one's own from the library's layers: says praise or blame.
+// sentiment_model.h - your own model from the library's layers: classifies praise and blame.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_EXAMPLES_CUSTOM_TRAINER_SENTIMENT_MODEL_H_
 #define DTRAIN_EXAMPLES_CUSTOM_TRAINER_SENTIMENT_MODEL_H_
@@ -21,9 +21,9 @@ class SentimentModel {
     parameters_.Allocate(device, type, /*seed=*/1);
   }
 
-  // predictions: one class per review, or absent.
-  dtrain::LossSums Forward(const Reviews& batch, dtrain::Tensor& predictions,
-                           dtrain::Context& ctx) {
+  // predictions: [reviews], int32, receives the likelier class of each; absent while training.
+  dtrain::LossSums Forward(const Reviews& batch, dtrain::Context& ctx,
+                           dtrain::Tensor predictions = {}) {
     const dtrain::Tensor embedded = embedding_.Forward(batch.ids, batch.sequences, ctx);
     const dtrain::Tensor hidden = encoder_.Forward(embedded, Inputs(batch), ctx);
     const dtrain::Tensor first = dtrain::FirstToken(hidden, batch.sequences, ctx);

@@ -118,6 +118,7 @@
 #include "dtrain/tokenizers/wordpiece.h"                               // IWYU pragma: export
 #include "dtrain/tokenizers/wordpiece_trainer.h"                       // IWYU pragma: export
 #include "dtrain/train/step_timeline.h"                                // IWYU pragma: export
+#include "dtrain/train/train_loop.h"                                   // IWYU pragma: export
 #include "dtrain/train/train_state.h"                                  // IWYU pragma: export
 #include "dtrain/train/trainer.h"                                      // IWYU pragma: export
 

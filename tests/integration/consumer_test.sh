@@ -29,9 +29,9 @@ check() {
     { echo "the loss did not fall"; exit 1; }
 }
 cd "$folder"
-trainer="$folder/custom_trainer/custom_trainer --updates=200"
-check "$($trainer --dir=one | tail -n 1)"
-check "$("$mpiexec" --oversubscribe -n 2 $trainer | tail -n 1)"
+trainer=$folder/custom_trainer/custom_trainer
+check "$("$trainer" one 200 | tail -n 1)"
+check "$("$mpiexec" --oversubscribe -n 2 "$trainer" sentiment 200 | tail -n 1)"
 [ -f "$folder/sentiment/last/COMPLETE" ] || { echo "no checkpoint"; exit 1; }
 "$mpiexec" --oversubscribe -n 2 "$folder/collectives/collectives" | grep 'of 101 rows'
 

@@ -1,11 +1,11 @@
-// custom_trainer_test.cc - the example loop stops, goes on and changes its ranks as the library's.
+// custom_trainer_test.cc - your own training loop stops, resumes and changes its ranks.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "dtrain/files/checkpoint_directory.h"
-#include "dtrain/files/safetensors.h"
+#include "dtrain/formats/safetensors.h"
+#include "dtrain/runs/checkpoint_directory.h"
 #include "integration/program.h"
 
 namespace dtrain {
@@ -16,11 +16,12 @@ constexpr double kTolerance = 1e-5;  // of weights, which are about 0.1
 // A folder of checkpoints and the commands that train into it.
 class ToyLoop {
  public:
-  std::string Command(int ranks, const std::string& more) const {
-    return CommandOn(ranks, DTRAIN_TEST_PROGRAM " --dir=" + path() + " " + more);
+  // arguments: the updates of the run, then "bf16" where it computes in bfloat16.
+  std::string Command(int ranks, const std::string& arguments) const {
+    return CommandOn(ranks, DTRAIN_TEST_PROGRAM " " + path() + " " + arguments);
   }
-  Outcome Run(int ranks, const std::string& more) const {
-    const Outcome outcome = RunCommand(Command(ranks, more));
+  Outcome Run(int ranks, const std::string& arguments) const {
+    const Outcome outcome = RunCommand(Command(ranks, arguments));
     INFO(outcome.output);
     REQUIRE(outcome.exit_code == 0);
     return outcome;
@@ -41,22 +42,16 @@ class ToyLoop {
   TemporaryFolder folder_;
 };
 
-TEST_CASE("--help tells the flags and trains nothing") {
-  const ToyLoop loop;
-  CHECK_THAT(loop.Run(1, "--help").output, Catch::Contains("--updates"));
-  CHECK_FALSE(loop.HasAny());
-}
-
 TEST_CASE("60 updates and 60 more are 120, bit for bit") {
-  for (const std::string& more : {std::string(), std::string(" --bf16")}) {
+  for (const std::string& more : {std::string(), std::string(" bf16")}) {
     for (const int ranks : {1, 2}) {
       INFO(ranks << " ranks" << more);
       const ToyLoop whole, parts;
-      whole.Run(ranks, "--updates=120" + more);
-      parts.Run(ranks, "--updates=60" + more);
+      whole.Run(ranks, "120" + more);
+      parts.Run(ranks, "60" + more);
       CHECK(parts.Files() != whole.Files());
-      const Outcome resumed = parts.Run(ranks, "--updates=120" + more);
-      CHECK_THAT(resumed.output, Catch::Contains("going on from update 60\n"));
+      const Outcome resumed = parts.Run(ranks, "120" + more);
+      CHECK_THAT(resumed.output, Catch::Contains("resuming after update 60\n"));
       CHECK(parts.Files() == whole.Files());
     }
   }
@@ -67,8 +62,8 @@ TEST_CASE("two ranks train what one does, and the best checkpoint is kept") {
   // differ by. Few updates: sooner or later an input of relu is so near 0 that it passes on one
   // side alone, and its unit goes another way.
   const ToyLoop one, two;
-  one.Run(1, "--updates=20");
-  two.Run(2, "--updates=20");
+  one.Run(1, "20");
+  two.Run(2, "20");
   const auto open = [](const ToyLoop& loop) {
     return *SafetensorsFile::Open(loop.path() + "/last/model.safetensors");
   };
@@ -88,16 +83,16 @@ TEST_CASE("two ranks train what one does, and the best checkpoint is kept") {
   }
   CHECK(largest < kTolerance);
 
-  const Outcome trained = two.Run(2, "--updates=60");
+  const Outcome trained = two.Run(2, "60");
   INFO(trained.output);
   CHECK_THAT(trained.output, Catch::Contains("update 50: loss ") && Catch::Contains(", best\n"));
   CHECK(std::filesystem::read_symlink(two.path() + "/best-accuracy") == CheckpointName(50));
 }
 
-TEST_CASE("a rank that is asked to stop stops all with a checkpoint, and the command goes on") {
+TEST_CASE("a rank that is asked to stop stops all with a checkpoint, and the command resumes") {
   const ToyLoop whole, stopped;
-  whole.Run(2, "--updates=400");
-  const std::string command = stopped.Command(2, "--updates=400");
+  whole.Run(2, "400");
+  const std::string command = stopped.Command(2, "400");
   {
     Job job("exec " + command);
     REQUIRE(WaitUntil([&] { return stopped.HasAny(); }, 60));
@@ -113,7 +108,7 @@ TEST_CASE("a rank that is asked to stop stops all with a checkpoint, and the com
   const Outcome again = RunCommand(command);
   INFO(again.output);
   CHECK(again.exit_code == 0);
-  CHECK_THAT(again.output, Catch::Contains("going on from update "));
+  CHECK_THAT(again.output, Catch::Contains("resuming after update "));
   CHECK(stopped.Files() == whole.Files());
 }
 

@@ -340,10 +340,10 @@ StatusOr<LogSink> OpenRankLog(const std::string& run_directory, int rank, LogSin
   // A LogSink can be copied, an open file cannot: copies of the sink share it.
   auto log = std::make_shared<AppendFile>(std::move(file));
   return LogSink([log, next = std::move(next)](LogLevel level, std::string_view message) {
-    log->Append(absl::StrFormat("%s %-7s %s\n", TimeStamp(), ToAbsl(LogLevelName(level)),
-                                ToAbsl(message)),
-                0)
-        .IgnoreError();  // a log that cannot be written must not end the run
+    // A log that cannot be written must not end the run.
+    static_cast<void>(log->Append(absl::StrFormat("%s %-7s %s\n", TimeStamp(),
+                                                  ToAbsl(LogLevelName(level)), ToAbsl(message)),
+                                  0));
     if (next) next(level, message);
   });
 }

@@ -34,7 +34,7 @@ AppendFile::AppendFile(AppendFile&& other) noexcept
 
 AppendFile::~AppendFile() {
   if (descriptor_ < 0) return;
-  Flush().IgnoreError();
+  static_cast<void>(Flush());
   ::close(descriptor_);
 }
 
