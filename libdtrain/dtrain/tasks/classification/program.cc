@@ -23,7 +23,6 @@
 #include "dtrain/tasks/classification/warm_up.h"
 #include "dtrain/tasks/shared/internal/bert_training.h"
 #include "dtrain/tasks/shared/internal/bert_workload.h"
-#include "dtrain/tasks/shared/internal/pretrained_shape.h"
 #include "dtrain/tasks/shared/internal/validate_bert.h"
 
 namespace dtrain {
@@ -135,18 +134,14 @@ StatusOr<Workload> WorkloadOf(const proto::ClassificationConfig& config,
 }  // namespace
 
 Status TrainClassifier(const proto::ClassificationConfig& given, Runtime& runtime) {
-  proto::ClassificationConfig config = given;
-  DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
-  // The shape may be that of pretrained weights, which no rule of the configuration has seen.
-  DT_RETURN_IF_ERROR(internal::CheckSegments(config, config.model().pretrained()));
-  DT_RETURN_IF_ERROR(internal::CheckBertContract(internal::BertContract(config), runtime));
-  const Seeds seeds = config.trainer().seeds_size() > 1 ? Seeds::kSeveral : Seeds::kOne;
-  return internal::TrainSeeds(
-      "bert_classify", config,
-      [&](const proto::ClassificationConfig& run, RunRecorder& recorder) {
-        return TrainSeed(run, seeds, recorder, runtime);
-      },
-      runtime);
+  const Seeds seeds = given.trainer().seeds_size() > 1 ? Seeds::kSeveral : Seeds::kOne;
+  const auto check = [](const proto::ClassificationConfig& config) {
+    return internal::CheckSegments(config, config.model().pretrained());
+  };
+  const auto train = [&](const proto::ClassificationConfig& run, RunRecorder& recorder) {
+    return TrainSeed(run, seeds, recorder, runtime);
+  };
+  return internal::TrainProgram("bert_classify", given, check, train, runtime);
 }
 
 const TaskProgram& ClassificationProgram() {

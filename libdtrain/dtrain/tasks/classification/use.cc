@@ -23,6 +23,7 @@
 #include "dtrain/tasks/classification/data.h"
 #include "dtrain/tasks/classification/internal/trained_classifier.h"
 #include "dtrain/tasks/classification/predictions.h"
+#include "dtrain/tasks/shared/internal/metrics_text.h"
 #include "dtrain/tasks/shared/internal/trained_run.h"
 
 namespace dtrain {
@@ -108,9 +109,7 @@ Status EvaluateClassifier(const proto::ClassificationConfig& config, Runtime& ru
                    const ClassificationPredictions predictions = predict();
                    EvaluationResult result;
                    DT_RETURN_IF_ERROR(AddMetrics(shard, predictions, "", result));
-                   for (const auto& [name, value] : result.metrics) {
-                     absl::StrAppendFormat(&text, "  %s %.4f", name, value);
-                   }
+                   text += internal::MetricsText(result);
                    for (const std::string& note : result.notes) absl::StrAppend(&text, "\n", note);
                    const std::string only = OnlyPredictedClass(shard, predictions);
                    if (!only.empty()) {

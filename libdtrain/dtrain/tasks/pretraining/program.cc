@@ -20,7 +20,6 @@
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/bert_training.h"
 #include "dtrain/tasks/shared/internal/bert_workload.h"
-#include "dtrain/tasks/shared/internal/pretrained_shape.h"
 
 namespace dtrain {
 namespace {
@@ -105,18 +104,16 @@ StatusOr<Workload> WorkloadOf(const proto::PretrainConfig& config, const Workloa
 }  // namespace
 
 Status TrainPretraining(const proto::PretrainConfig& given, Runtime& runtime) {
-  proto::PretrainConfig config = given;
-  DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
-  DT_RETURN_IF_ERROR(CheckMetrics(config));
-  DT_RETURN_IF_ERROR(internal::CheckBertContract(internal::BertContract(config), runtime));
-  const std::string warning = internal::MaskingWarning(config.data());
-  if (runtime.comm.is_root() && !warning.empty()) LogWarning(warning);
-  return internal::TrainSeeds(
-      "bert_pretrain", config,
-      [&](const proto::PretrainConfig& run, RunRecorder& recorder) {
-        return TrainSeed(run, recorder, runtime);
-      },
-      runtime);
+  const auto check = [&](const proto::PretrainConfig& config) -> Status {
+    DT_RETURN_IF_ERROR(CheckMetrics(config));
+    const std::string warning = internal::MaskingWarning(config.data());
+    if (runtime.comm.is_root() && !warning.empty()) LogWarning(warning);
+    return OkStatus();
+  };
+  const auto train = [&](const proto::PretrainConfig& run, RunRecorder& recorder) {
+    return TrainSeed(run, recorder, runtime);
+  };
+  return internal::TrainProgram("bert_pretrain", given, check, train, runtime);
 }
 
 const TaskProgram& PretrainingProgram() {

@@ -19,7 +19,6 @@
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/bert_training.h"
 #include "dtrain/tasks/shared/internal/bert_workload.h"
-#include "dtrain/tasks/shared/internal/pretrained_shape.h"
 #include "dtrain/tasks/shared/internal/tokenization.h"
 
 namespace dtrain {
@@ -117,16 +116,11 @@ StatusOr<Workload> WorkloadOf(const proto::SquadConfig& config, const WorkloadOp
 
 }  // namespace
 
-Status TrainSquad(const proto::SquadConfig& given, Runtime& runtime) {
-  proto::SquadConfig config = given;
-  DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
-  DT_RETURN_IF_ERROR(internal::CheckBertContract(internal::BertContract(config), runtime));
-  return internal::TrainSeeds(
-      "bert_squad", config,
-      [&](const proto::SquadConfig& run, RunRecorder& recorder) {
-        return TrainSeed(run, recorder, runtime);
-      },
-      runtime);
+Status TrainSquad(const proto::SquadConfig& config, Runtime& runtime) {
+  const auto train = [&](const proto::SquadConfig& run, RunRecorder& recorder) {
+    return TrainSeed(run, recorder, runtime);
+  };
+  return internal::TrainProgram("bert_squad", config, train, runtime);
 }
 
 const TaskProgram& QuestionAnsweringProgram() {

@@ -17,6 +17,7 @@
 #include "dtrain/models/pretrained_weights.h"
 #include "dtrain/tasks/shared/bert_memory.h"
 #include "dtrain/tasks/shared/internal/bert_sections.h"
+#include "dtrain/tasks/shared/internal/pretrained_shape.h"
 #include "dtrain/train/task.h"
 #include "dtrain/train/trainer.h"
 
@@ -115,6 +116,25 @@ Status TrainSeeds(const std::string& program, const Config& config, const Train&
     results.push_back(std::move(result));
   }
   return ReportSeeds(seeds, results, run_dir, runtime);
+}
+
+// Trains a program of BERT: takes the shape of pretrained weights, makes `check` of the result,
+// compares it between ranks, and trains each seed as TrainSeeds() does.
+// Status check(const Config&); StatusOr<TrainResult> train(const Config&, RunRecorder&).
+template <typename Config, typename Check, typename Train>
+Status TrainProgram(const std::string& program, const Config& given, const Check& check,
+                    const Train& train, Runtime& runtime) {
+  Config config = given;
+  DT_RETURN_IF_ERROR(TakePretrainedShape(config));
+  DT_RETURN_IF_ERROR(check(config));
+  DT_RETURN_IF_ERROR(CheckBertContract(BertContract(config), runtime));
+  return TrainSeeds(program, config, train, runtime);
+}
+// Without checks that need the shape.
+template <typename Config, typename Train>
+Status TrainProgram(const std::string& program, const Config& given, const Train& train,
+                    Runtime& runtime) {
+  return TrainProgram(program, given, [](const Config&) { return OkStatus(); }, train, runtime);
 }
 
 }  // namespace dtrain::internal
