@@ -12,6 +12,7 @@
 #include "dtrain/tasks/pretraining/program.h"
 #include "dtrain/tasks/question_answering/program.h"
 #include "dtrain/tasks/shared/internal/trained_run.h"
+#include "dtrain/tasks/token_classification/program.h"
 #include "dtrain/tasks/translation/program.h"
 
 namespace dtrain {
@@ -39,6 +40,7 @@ std::span<const TaskProgram* const> TaskPrograms() {
       &ClassificationProgram(),
       &PretrainingProgram(),
       &QuestionAnsweringProgram(),
+      &TokenClassificationProgram(),
   };
   return programs;
 }
