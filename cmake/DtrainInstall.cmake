@@ -8,17 +8,31 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
 
 install(TARGETS dtrain EXPORT dtrainTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/libdtrain/dtrain
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
-  PATTERN internal EXCLUDE PATTERN cuda EXCLUDE)
-# The classes of the configuration, which programs read.
-install(DIRECTORY ${PROJECT_BINARY_DIR}/proto/dtrain
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.pb.h")
-# For configurations of one's own that import sections of these.
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/proto/dtrain
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.proto")
+# The public headers, and those that they include: nothing else is part of the interface.
+set(DTRAIN_PUBLIC_HEADERS dtrain/dtrain.h dtrain/models.h dtrain/base/crc.h dtrain/base/file.h)
+set(unread ${DTRAIN_PUBLIC_HEADERS})
+while(unread)
+  list(POP_FRONT unread header)
+  file(STRINGS ${PROJECT_SOURCE_DIR}/libdtrain/${header} lines REGEX "^#include \"dtrain/")
+  foreach(line ${lines})
+    string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${line}")
+    if(NOT included IN_LIST DTRAIN_PUBLIC_HEADERS)
+      list(APPEND DTRAIN_PUBLIC_HEADERS ${included})
+      list(APPEND unread ${included})
+    endif()
+  endforeach()
+endwhile()
+foreach(header ${DTRAIN_PUBLIC_HEADERS})
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${PROJECT_SOURCE_DIR}/libdtrain/${header}
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
+endforeach()
 
-foreach(program dtrain_tool nmt_train bert_classify bert_pretrain bert_squad)
+# A program has a folder of presets in examples/. The demo presets name the data beside them.
+file(GLOB programs RELATIVE ${PROJECT_SOURCE_DIR}/examples CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/examples/*/configs)
+list(TRANSFORM programs REPLACE "/configs$" "")
+foreach(program dtrain_tool ${programs})
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
     set_target_properties(${program} PROPERTIES
@@ -26,16 +40,13 @@ foreach(program dtrain_tool nmt_train bert_classify bert_pretrain bert_squad)
   endif()
 endforeach()
 if(DTRAIN_EXAMPLES)
-  # The demo presets name the data beside them.
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/nmt_train/configs
-    ${PROJECT_SOURCE_DIR}/examples/nmt_train/data
-    DESTINATION ${CMAKE_INSTALL_DATADIR}/dtrain/nmt_train)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/bert_classify/configs
-    ${PROJECT_SOURCE_DIR}/examples/bert_classify/data
-    DESTINATION ${CMAKE_INSTALL_DATADIR}/dtrain/bert_classify)
-  foreach(program bert_pretrain bert_squad)
-    install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${program}/configs
-      DESTINATION ${CMAKE_INSTALL_DATADIR}/dtrain/${program})
+  foreach(program ${programs})
+    foreach(folder configs data)
+      if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${program}/${folder})
+        install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${program}/${folder}
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/dtrain/${program})
+      endif()
+    endforeach()
   endforeach()
 endif()
 

@@ -6,7 +6,7 @@
   tools/check_kernels.py [--build build/cuda]            compares, exit code 1 where something is worse
   tools/check_kernels.py [--build build/cuda] --update   writes the table anew
 
-docs/gpu.md says how to read the table. cmake/kernel_report.sh leaves the reports, FILE.cu.o.ptxas.
+docs/dev/kernels.md says how to read the table. cmake/kernel_report.sh leaves the reports, FILE.cu.o.ptxas.
 """
 import argparse
 import dataclasses
@@ -176,7 +176,7 @@ def write_table(table, release):
     architectures = sorted({a for usages in table.values() for a in usages})
     with TABLE.open("w") as file:
         file.write(f"# Resources of the CUDA kernels, nvcc {release}; written by tools/check_kernels.py "
-                   "--update, read in docs/gpu.md.\n")
+                   "--update, read in docs/dev/kernels.md.\n")
         columns = [f"sm_{a} {what}" for a in architectures
                    for what in ("registers", "shared", "stack", "occupancy")]
         file.write("\t".join(["kernel", "threads"] + columns) + "\n")

@@ -1,5 +1,7 @@
-// custom_trainer.cc - your own training loop:  mpirun -n 4 custom_trainer sentiment 400 [bf16]
+// custom_trainer.cc - your own training loop, resumable and on any number of ranks.
 // SPDX-License-Identifier: Apache-2.0
+//
+//   mpirun -n 4 custom_trainer sentiment 400 [bf16]
 #include <cstdlib>
 #include <string>
 

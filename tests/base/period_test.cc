@@ -47,7 +47,7 @@ TEST_CASE("what is no period is refused with the reason") {
       {"500", "it has no unit"},       {"u", "it does not start with a number"},
       {"-5u", "it is not above zero"}, {"0u", "it is not above zero"},
       {"5x", "unknown unit"},          {"5min", "unknown unit"},
-      {"1.5u", "whole numbers"},       {"5ks", "k, M and G go with u and t only"},
+      {"1.5u", "whole numbers"},       {"5ks", "k, M and G are only allowed before u and t"},
       {" 5u", "start with a number"},  {"5 u", "unknown unit"},
       {"nanu", "start with a number"}, {"infs", "start with a number"},
       {"5Q", "unknown unit"},          {"never", "start with a number"},

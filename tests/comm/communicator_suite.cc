@@ -14,6 +14,8 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/base/random.h"
+#include "dtrain/comm/gather.h"
+#include "dtrain/comm/groups.h"
 
 namespace dtrain::testing {
 namespace {
@@ -191,7 +193,7 @@ std::string ReduceScatterThenGather(Communicator& comm, ReduceOp op) {
     for (size_t i = 0; i < data.size(); ++i) {
       data[i] = static_cast<float>(Value(comm.rank(), static_cast<int64_t>(i)));
     }
-    comm.ReduceScatter(data.data(), offsets, DType::kFloat32, op);
+    comm.StartReduceScatter(data.data(), offsets, DType::kFloat32, op)->Wait();
     const auto me = static_cast<size_t>(comm.rank());
     for (int64_t i = offsets[me]; i < offsets[me + 1]; ++i) {
       const double expected = Expected(op, comm.size(), i);
@@ -200,7 +202,7 @@ std::string ReduceScatterThenGather(Communicator& comm, ReduceOp op) {
     }
     std::vector<int64_t> bytes;
     for (const int64_t offset : offsets) bytes.push_back(offset * 4);
-    comm.AllGatherV(data.data(), bytes);
+    comm.StartAllGatherV(data.data(), bytes)->Wait();
     for (size_t i = 0; i < data.size(); ++i) {
       const double expected = Expected(op, comm.size(), static_cast<int64_t>(i));
       if (data[i] != static_cast<float>(expected)) {
@@ -248,7 +250,7 @@ std::string AllToAllOfUnevenParts(Communicator& comm) {
                 static_cast<uint8_t>(16 * Rank(comm) + p));
     }
     std::vector<uint8_t> received(static_cast<size_t>(to.back()));
-    comm.AllToAllV(sent.data(), from, received.data(), to);
+    comm.StartAllToAllV(sent.data(), from, received.data(), to)->Wait();
     for (size_t p = 0; p < static_cast<size_t>(size); ++p) {
       for (int64_t i = to[p]; i < to[p + 1]; ++i) {
         const auto expected = static_cast<uint8_t>(16 * p + Rank(comm));
@@ -275,20 +277,22 @@ std::string GroupsKeepToThemselves(Communicator& comm) {
   const int ranks_sum = comm.size() * (comm.size() - 1) / 2;
   if (all[29999] != static_cast<float>(ranks_sum)) return Differ("all", 0, all[0], ranks_sum);
   const std::vector<int> first = {0};
-  const auto root = comm.Group(first);
+  const auto root = MakeGroup(comm, first);
   if ((root != nullptr) != comm.is_root()) return "the group has other members";
   if (root && root->AllReduceValue(3, ReduceOp::kSum) != 3) return "the group of one adds wrongly";
-  const auto ends = comm.Group({0, comm.size() - 1});
+  const auto ends = MakeGroup(comm, {0, comm.size() - 1});
   const bool is_end = comm.is_root() || comm.rank() == comm.size() - 1;
   if ((ends != nullptr) != is_end) return "the group of a list has other members";
   if (ends && ends->size() != std::min(comm.size(), 2)) return "the group of a list has other size";
-  const auto node = comm.NodeGroup();
-  if (node->size() != comm.local_size() || node->rank() != comm.local_rank()) return "node group";
-  const auto cross = comm.CrossGroup();
+  const auto node = MakeHostGroup(comm);
+  if (node->size() != comm.topology().local_size() || node->rank() != comm.topology().local_rank())
+    return "node group";
+  const auto cross = MakeCrossGroup(comm);
   for (int r = 0; r < cross->size(); ++r) {
-    if (r != cross->rank() && cross->host(r) == comm.host(comm.rank())) return "cross group";
+    if (r != cross->rank() && cross->topology().host(r) == comm.topology().host(comm.rank()))
+      return "cross group";
   }
-  return node->Split(0)->AllReduceValue(1, ReduceOp::kSum) == comm.local_size()
+  return node->Split(0)->AllReduceValue(1, ReduceOp::kSum) == comm.topology().local_size()
              ? ""
              : "a group of a group adds wrongly";
 }
@@ -296,16 +300,17 @@ std::string GroupsKeepToThemselves(Communicator& comm) {
 // Ranks 0 and 1 have made more groups than the others when groups of both are made.
 std::string GroupsAfterUnlikeSplits(Communicator& comm) {
   if (comm.size() < 3) return "";
-  const auto pair = comm.Group({0, 1});
+  const auto pair = MakeGroup(comm, {0, 1});
   const auto first = pair ? pair->Split(0) : nullptr;
   const auto second = pair ? pair->Split(0) : nullptr;
-  const auto mixed = comm.Group({1, 2});
+  const auto mixed = MakeGroup(comm, {1, 2});
   const auto all = comm.Split(0);
   const std::vector<std::pair<Communicator*, int>> groups = {
       {second.get(), 2}, {mixed.get(), 2}, {all.get(), comm.size()}, {first.get(), 2}};
   for (const auto& [group, size] : groups) {
     if (group == nullptr) continue;
-    if (group->AllReduceValue(1, ReduceOp::kSum) != size) return "a sum of " + group->group_name();
+    if (group->AllReduceValue(1, ReduceOp::kSum) != size)
+      return "a sum of " + group->topology().group_name();
   }
   return "";
 }
@@ -313,8 +318,8 @@ std::string GroupsAfterUnlikeSplits(Communicator& comm) {
 std::string SmallObjects(Communicator& comm) {
   const std::string mine(static_cast<size_t>(comm.rank() * 40),
                          static_cast<char>('a' + comm.rank()));
-  const std::vector<std::string> all = comm.AllGatherStrings(mine);
-  const std::vector<int> ranks = comm.AllGather(comm.rank() * 10);
+  const std::vector<std::string> all = AllGatherStrings(comm, mine);
+  const std::vector<int> ranks = AllGather(comm, comm.rank() * 10);
   for (int r = 0; r < comm.size(); ++r) {
     const auto i = static_cast<size_t>(r);
     if (all[i] != std::string(static_cast<size_t>(r * 40), static_cast<char>('a' + r))) {
@@ -323,11 +328,11 @@ std::string SmallObjects(Communicator& comm) {
     if (ranks[i] != r * 10) return Differ("number", r, ranks[i], r * 10);
   }
   const int last = comm.size() - 1;
-  if (comm.BroadcastString(comm.rank() == last ? "from the last" : "ignored", last) !=
+  if (BroadcastString(comm, comm.rank() == last ? "from the last" : "ignored", last) !=
       "from the last") {
     return "the broadcast text is wrong";
   }
-  return comm.BroadcastString("") == "" ? "" : "the empty text is not empty";
+  return BroadcastString(comm, "") == "" ? "" : "the empty text is not empty";
 }
 
 std::string BarrierWaitsForTheLast(Communicator& comm) {
@@ -357,12 +362,15 @@ std::string LocalRanksCountUp(Communicator& comm) {
   int before = 0;
   int here = 0;
   for (int r = 0; r < comm.size(); ++r) {
-    if (comm.host(r) != comm.host(comm.rank())) continue;
+    if (comm.topology().host(r) != comm.topology().host(comm.rank())) continue;
     before += r < comm.rank() ? 1 : 0;
     ++here;
   }
-  if (comm.local_rank() != before) return Differ("local rank", 0, comm.local_rank(), before);
-  return comm.local_size() == here ? "" : Differ("local size", 0, comm.local_size(), here);
+  if (comm.topology().local_rank() != before)
+    return Differ("local rank", 0, comm.topology().local_rank(), before);
+  return comm.topology().local_size() == here
+             ? ""
+             : Differ("local size", 0, comm.topology().local_size(), here);
 }
 
 }  // namespace

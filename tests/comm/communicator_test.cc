@@ -43,26 +43,26 @@ TEST_CASE("ranks as threads pass the suite") {
 
 TEST_CASE("what cannot be gathered or scattered is refused and does not hold up what follows") {
   for (const bool shared : {true, false}) {
-    const auto sums =
-        RunRanksOn(testing::OneHost(2),
-                   [](Communicator& comm) {
-                     std::vector<std::byte> bytes(8);
-                     const std::vector<int64_t> falling = {0, 5, 4};
-                     int64_t sum = 0;
-                     try {
-                       comm.AllGatherV(bytes.data(), falling);
-                     } catch (const CheckError&) {
-                       sum += 1;
-                     }
-                     try {
-                       comm.ReduceScatter(bytes.data(), falling, DType::kUint8, ReduceOp::kSum);
-                     } catch (const CheckError&) {
-                       sum += 10;
-                     }
-                     comm.AllReduce(&sum, 1, DType::kInt64, ReduceOp::kSum);
-                     return sum;
-                   },
-                   {.timeout_seconds = 20, .shared_memory = shared});
+    const auto sums = RunRanksOn(
+        testing::OneHost(2),
+        [](Communicator& comm) {
+          std::vector<std::byte> bytes(8);
+          const std::vector<int64_t> falling = {0, 5, 4};
+          int64_t sum = 0;
+          try {
+            comm.StartAllGatherV(bytes.data(), falling)->Wait();
+          } catch (const CheckError&) {
+            sum += 1;
+          }
+          try {
+            comm.StartReduceScatter(bytes.data(), falling, DType::kUint8, ReduceOp::kSum)->Wait();
+          } catch (const CheckError&) {
+            sum += 10;
+          }
+          comm.AllReduce(&sum, 1, DType::kInt64, ReduceOp::kSum);
+          return sum;
+        },
+        {.timeout_seconds = 20, .shared_memory = shared});
     CHECK(sums == std::vector<int64_t>{22, 22});
   }
 }
@@ -109,12 +109,12 @@ std::string ExchangeLarge(Communicator& comm) {
   fill();
   std::vector<int64_t> offsets = {0};
   for (int r = 1; r <= comm.size(); ++r) offsets.push_back(count * r / comm.size());
-  comm.ReduceScatter(values.data(), offsets, kDTypeOf<T>, ReduceOp::kSum);
+  comm.StartReduceScatter(values.data(), offsets, kDTypeOf<T>, ReduceOp::kSum)->Wait();
   const auto me = static_cast<size_t>(comm.rank());
   wrong = check("scattered sum", offsets[me], offsets[me + 1]);
   if (!wrong.empty()) return wrong;
   for (int64_t& offset : offsets) offset *= static_cast<int64_t>(sizeof(T));
-  comm.AllGatherV(values.data(), offsets);
+  comm.StartAllGatherV(values.data(), offsets)->Wait();
   return check("gathered sum", 0, count);
 }
 
@@ -187,10 +187,12 @@ TEST_CASE("the single rank refuses what several refuse") {
   CHECK_THROWS_AS(self.AllReduce(nullptr, 2, DType::kInt64, ReduceOp::kSum), CheckError);
   CHECK_THROWS_AS(self.Broadcast(data.data(), -1, 0), CheckError);
   CHECK_THROWS_WITH(self.Broadcast(data.data(), 8, 1), Catch::Contains("root 1 of 1 ranks"));
-  CHECK_THROWS_WITH(self.ReduceScatter(data.data(), falling, DType::kInt64, ReduceOp::kSum),
-                    Catch::Contains("the part of rank 0"));
-  CHECK_THROWS_AS(self.AllGatherV(data.data(), falling), CheckError);
-  CHECK_THROWS_AS(self.AllToAllV(data.data(), falling, data.data(), falling), CheckError);
+  CHECK_THROWS_WITH(
+      self.StartReduceScatter(data.data(), falling, DType::kInt64, ReduceOp::kSum)->Wait(),
+      Catch::Contains("the part of rank 0"));
+  CHECK_THROWS_AS(self.StartAllGatherV(data.data(), falling)->Wait(), CheckError);
+  CHECK_THROWS_AS(self.StartAllToAllV(data.data(), falling, data.data(), falling)->Wait(),
+                  CheckError);
 }
 
 TEST_CASE("two hosts of two ranks send each byte across the network once per host") {
@@ -305,7 +307,7 @@ TEST_CASE("ranks that disagree on cuts or reductions of one size are told so at 
   const auto cuts = errors_of([](Communicator& comm) {
     std::vector<char> data(100);
     const std::vector<int64_t> offsets = {0, comm.is_root() ? 40 : 60, 100};
-    comm.AllGatherV(data.data(), offsets);
+    comm.StartAllGatherV(data.data(), offsets)->Wait();
   });
   const auto reductions = errors_of([](Communicator& comm) {
     comm.AllReduceValue(1.0f, comm.is_root() ? ReduceOp::kSum : ReduceOp::kMax);
@@ -358,7 +360,7 @@ TEST_CASE("a group names its ranks as the job counts them, and keeps a record of
                                    [](Communicator& comm) -> std::string {
                                      const auto group = comm.Split(comm.rank() % 2);
                                      const auto pair = group->Split(0);  // the same ranks once more
-                                     if (comm.rank() >= 2) return pair->RankName(1);
+                                     if (comm.rank() >= 2) return pair->topology().RankName(1);
                                      try {
                                        pair->Barrier();
                                      } catch (const CommError& error) {

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "dtrain/base/log.h"
-#include "dtrain/comm/internal/heartbeat.h"
+#include "dtrain/comm/internal/heartbeat_service.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
 #include "testing/scripted_communicator.h"
@@ -54,8 +54,8 @@ TEST_CASE("the records of a rank are written to the directory set last, each of 
   all.Begin(0, "AllReduce", 40);
   group.Begin(0, "Barrier", 0);
   CHECK(all.Dump("there is no directory") == "");
-  records->SetDirectory(first.path());
-  records->SetDirectory(second.path());
+  records->SetDefaultDirectory(first.path());
+  records->SetDefaultDirectory(second.path());
   CHECK(all.Dump("one alone") == second.File("collectives-rank-00002.jsonl"));
   records->DumpAll("all of them");
   CHECK_THAT(ReadTestFile(second.File("collectives-rank-00002.jsonl")),
@@ -75,7 +75,7 @@ TEST_CASE("a directory set later holds for groups made before, and the options' 
     testing::RunRanks(2,
                       [&](Communicator& comm) {
                         const auto group = comm.Split(0);
-                        comm.SetRecordDirectory(later.path());
+                        comm.records()->SetDefaultDirectory(later.path());
                         if (comm.rank() == 1) return;
                         try {
                           group->Barrier();
@@ -120,7 +120,7 @@ TEST_CASE("a record that another thread writes while collectives go on has whole
   std::vector<char> meeting;
   std::vector<std::unique_ptr<Communicator>> worlds;
   std::vector<std::unique_ptr<FlightRecorder>> recorders;
-  std::vector<std::unique_ptr<Heartbeat>> beats;
+  std::vector<std::unique_ptr<HeartbeatService>> beats;
   for (const int rank : {0, 1}) {
     const auto on_broadcast = [&meeting, rank](void* data, int64_t bytes) {
       auto* const chars = static_cast<char*>(data);
@@ -130,13 +130,13 @@ TEST_CASE("a record that another thread writes while collectives go on has whole
     worlds.push_back(std::make_unique<testing::ScriptedCommunicator>(
         rank, std::vector<std::string>(2, "a"), on_broadcast));
     Communicator& world = *worlds.back();
-    world.SetRecordDirectory(directory);
+    world.records()->SetDefaultDirectory(directory);
     recorders.push_back(std::make_unique<FlightRecorder>(
-        world.shared_records(), FlightRecorder::Owner{.rank = rank, .host = "a"}));
+        world.records(), FlightRecorder::Owner{.rank = rank, .host = "a"}));
     const char* const name = rank == 0 ? "AllReduce" : "Barrier";
     recorders.back()->Begin(0, name, 40);
-    world.pulse().BeginCollective(name, 40);
-    beats.push_back(Heartbeat::Start(world, {.timeout_seconds = 120, .slow_seconds = 0.1}));
+    world.heartbeat()->BeginCollective(name, 40);
+    beats.push_back(HeartbeatService::Start(world, {.timeout_seconds = 120, .slow_seconds = 0.1}));
   }
   std::this_thread::sleep_for(std::chrono::seconds(30));
   std::_Exit(0);

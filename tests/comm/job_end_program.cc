@@ -23,7 +23,7 @@ using namespace dtrain;
 // Longer than the others' patience.
 constexpr double kLongSeconds = 6;
 
-void FailAs(std::string_view way, Pulse& pulse) {
+void FailAs(std::string_view way, Heartbeat& heartbeat) {
   if (way == "kill") std::raise(SIGKILL);
   if (way == "stop") {
     // So long that a heartbeat has told of this step.
@@ -33,7 +33,7 @@ void FailAs(std::string_view way, Pulse& pulse) {
   if (way == "abort") Environment::Abort(ExitCode::kData);
   if (way == "leave") std::_Exit(9);
   if (way == "sleep") {
-    pulse.SetPhase(Phase::kCheckpoint);
+    heartbeat.SetPhase(Phase::kCheckpoint);
     std::this_thread::sleep_for(std::chrono::duration<double>(kLongSeconds));
   }
   for (const Timer timer; way == "compute" && timer.Seconds() < kLongSeconds;) {
@@ -61,15 +61,15 @@ void ExchangeUnevenly(Communicator& comm) {
   }
   const std::vector<char> from(static_cast<size_t>(from_offsets.back()));
   std::vector<char> to(static_cast<size_t>(to_offsets.back()));
-  comm.AllToAllV(from.data(), from_offsets, to.data(), to_offsets);
+  comm.StartAllToAllV(from.data(), from_offsets, to.data(), to_offsets)->Wait();
 }
 
 void Work(Communicator& comm, std::string_view way, int failing) {
   std::vector<float> data(100000);
   for (int step = 0; step < 1000000; ++step) {
-    comm.pulse().SetStep(step);
-    comm.pulse().SetPhase(Phase::kForward);
-    if (step == 20 && comm.rank() == failing) FailAs(way, comm.pulse());
+    comm.heartbeat()->SetStep(step);
+    comm.heartbeat()->SetPhase(Phase::kForward);
+    if (step == 20 && comm.rank() == failing) FailAs(way, *comm.heartbeat());
     if (step == 20 && way == "order") Swap(comm, failing);
     if (step == 20 && way == "operation") {
       comm.AllReduce(std::span<float>(data),
@@ -80,7 +80,7 @@ void Work(Communicator& comm, std::string_view way, int failing) {
       if (step == 20) ExchangeUnevenly(comm);
       // Steps go on while heartbeats compare what the ranks have called; a verdict ends a job whose
       // ranks do not wait only seconds later.
-      const std::string verdict = comm.pulse().judgement().failure;
+      const std::string verdict = comm.heartbeat()->judgement().failure;
       if (!verdict.empty()) throw CommError(verdict);
       if (step == 120) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -96,11 +96,11 @@ Status WorkByName(Communicator& comm, std::string_view way, int failing) {
   std::vector<float> data(100000);
   const Tensor tensor = Tensor::View(data.data(), {100000});
   for (int step = 0; step < 1000000; ++step) {
-    comm.pulse().SetStep(step);
-    comm.pulse().SetPhase(Phase::kForward);
+    comm.heartbeat()->SetStep(step);
+    comm.heartbeat()->SetPhase(Phase::kForward);
     if (step == 22 && way == "compute") break;
     const CollectiveHandle handle = collectives.AllReduce("weight", tensor);
-    if (step == 20 && comm.rank() == failing) FailAs(way, comm.pulse());
+    if (step == 20 && comm.rank() == failing) FailAs(way, *comm.heartbeat());
     DT_RETURN_IF_ERROR(handle.Wait());
   }
   return OkStatus();
@@ -134,9 +134,9 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
       Environment::Abort(status.code());
     }
-    if (is_failing && way == "end_stop") FailAs("stop", (*environment)->World().pulse());
+    if (is_failing && way == "end_stop") FailAs("stop", *(*environment)->World().heartbeat());
     if (is_failing && way == "end_late") {
-      (*environment)->World().pulse().SetPhase(Phase::kCheckpoint);
+      (*environment)->World().heartbeat()->SetPhase(Phase::kCheckpoint);
       std::this_thread::sleep_for(std::chrono::duration<double>(kLongSeconds));
     }
   } catch (const CommError& error) {

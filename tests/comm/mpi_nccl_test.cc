@@ -36,9 +36,9 @@ TEST_CASE("NCCL's collectives compute what those over MPI compute") {
     WARN("skipped: no GPU, or no NCCL");
     return;
   }
-  if (gpus < comm.local_size()) PretendToHaveHosts(comm.rank());
+  if (gpus < comm.topology().local_size()) PretendToHaveHosts(comm.rank());
   std::string why;
-  const Device device = {DeviceType::kCuda, comm.local_rank() % gpus};
+  const Device device = {DeviceType::kCuda, comm.topology().local_rank() % gpus};
   const auto connected = MakeDeviceCommunicator(comm, device, &why);
   INFO(why);
   REQUIRE(connected != nullptr);

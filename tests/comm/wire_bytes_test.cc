@@ -1,4 +1,4 @@
-// wire_bytes_test.cc - what every collective sends, against the formulas of docs/algorithms.md.
+// wire_bytes_test.cc - bytes of every collective, as docs/dev/collective-algorithms.md has them.
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 #include <functional>
@@ -130,13 +130,13 @@ TEST_CASE("a reduce-scatter and an all-gather each send (n - 1) / n S") {
     const std::vector<std::string> hosts = OneHost(static_cast<int>(n));
     for (const int64_t sent : Sent(hosts, [&](Communicator& comm) {
            std::vector<float> data(static_cast<size_t>(kElements));
-           comm.ReduceScatter(data.data(), offsets, DType::kFloat32, ReduceOp::kSum);
+           comm.StartReduceScatter(data.data(), offsets, DType::kFloat32, ReduceOp::kSum)->Wait();
          })) {
       CHECK(sent == (n - 1) * kBytes / n);
     }
     for (const int64_t sent : Sent(hosts, [&](Communicator& comm) {
            std::vector<std::byte> data(static_cast<size_t>(kElements));
-           comm.AllGatherV(data.data(), offsets);
+           comm.StartAllGatherV(data.data(), offsets)->Wait();
          })) {
       CHECK(sent == (n - 1) * kElements / n);
     }
@@ -164,7 +164,7 @@ TEST_CASE("an all-to-all sends what others get, and a barrier nothing") {
     for (int64_t r = 0; r <= comm.size(); ++r) to.push_back(r * 100 * (comm.rank() + 1));
     const std::vector<std::byte> out(600);
     std::vector<std::byte> in(static_cast<size_t>(to.back()));
-    comm.AllToAllV(out.data(), from, in.data(), to);
+    comm.StartAllToAllV(out.data(), from, in.data(), to)->Wait();
   });
   CHECK(sent == std::vector<int64_t>{500, 400, 300});
   CHECK(Sent(OneHost(3), [](Communicator& comm) { comm.Barrier(); }) ==

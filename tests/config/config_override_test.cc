@@ -221,7 +221,7 @@ TEST_CASE("an empty path in a list, or for a configuration, is named") {
         "data.train_source: item 2 is empty");
   CHECK(refusal({.files = {}, .overrides = {"data.train_source=,a.txt"}}) ==
         "data.train_source: item 1 is empty");
-  CHECK(refusal({.files = {""}, .overrides = {}}) == "--config is empty; it is a file");
+  CHECK(refusal({.files = {""}, .overrides = {}}) == "--config is empty; give a file");
 }
 
 TEST_CASE("text is UTF-8, and a path any bytes") {

@@ -167,9 +167,10 @@ TEST_CASE("broken CSV rows are named by line, row and column, and the others are
                                    Wanting({"text", "label"}));
   CHECK(all.rows == Rows{{"ok", "a"}, {"two\nlines", "c"}, {"ok", "f"}, {"ok", "h"}});
   REQUIRE(all.problems.size() == 6);
-  CHECK(all.problems[0] ==
-        ":3: row 2, column \"text\": text behind a closing quote; a quote inside a field in quotes "
-        "is written twice");
+  CHECK(
+      all.problems[0] ==
+      ":3: row 2, column \"text\": text after a closing quote; write a quote inside a quoted field "
+      "twice");
   CHECK(all.problems[1] == ":6: row 4, column \"label\": 2 fields where the header has 3");
   CHECK(all.problems[2] == ":7: row 5: 4 fields where the header has 3");
   CHECK_THAT(all.problems[3], Catch::StartsWith(":8: row 6, column \"text\": invalid UTF-8"));
@@ -197,11 +198,11 @@ TEST_CASE("short TSV rows and broken JSON are named") {
                                     Wanting({"text"}));
   CHECK(json.rows == Rows{{"good"}});
   REQUIRE(json.problems.size() == 6);
-  CHECK_THAT(json.problems[0], Catch::StartsWith(":1: row 1: no JSON: no comma between"));
+  CHECK_THAT(json.problems[0], Catch::StartsWith(":1: row 1: not valid JSON: no comma between"));
   CHECK_THAT(json.problems[1], Catch::StartsWith(":2: row 2, column \"text\": an object or array"));
   CHECK_THAT(json.problems[2], Catch::StartsWith(":3: row 3, column \"text\": has no such key"));
   CHECK_THAT(json.problems[3], Catch::StartsWith(":4: row 4, column \"text\": has no such key"));
-  CHECK_THAT(json.problems[4], Catch::Contains("give one object a line"));
+  CHECK_THAT(json.problems[4], Catch::Contains("give one object per line"));
   CHECK_THAT(json.problems[5], Catch::Contains("half a surrogate pair"));
 }
 
@@ -230,7 +231,7 @@ TEST_CASE("wrong JSON of every kind is no JSON") {
     INFO(line);
     const ReadRows all = folder.Read("a.jsonl", line, Wanting({"a"}));
     REQUIRE(all.problems.size() == 1);
-    CHECK_THAT(all.problems[0], Catch::Contains("no JSON"));
+    CHECK_THAT(all.problems[0], Catch::Contains("not valid JSON"));
   }
   std::string deep = "{\"b\":" + std::string(100, '[') + std::string(100, ']') + "}";
   CHECK_THAT(folder.Read("a.jsonl", deep, Wanting({"a"})).problems.at(0),
@@ -315,7 +316,7 @@ TEST_CASE("files that cannot be read as a table are refused with what to do") {
   const TemporaryFolder dir;
   CheckRefused(dir.File("none.csv"), Wanting({"a"}), "No such file");
   CheckRefused(dir.Write("data.bin", "a,b\n"), Wanting({"a"}),
-               "its name does not say what it is; name it .csv, .tsv or .jsonl");
+               "the file name does not tell the format; name it .csv, .tsv or .jsonl");
   CheckRefused(dir.Write("semicolons.csv", "text;label\n"), Wanting({"text"}),
                "the file has: text;label; its fields are separated by ';': save it with commas");
   CheckRefused(dir.Write("empty.csv", ""), Wanting({"a"}), "is empty");

@@ -300,7 +300,7 @@ TEST_CASE("whoever waits for a late rank's factors is known to wait") {
       if (comm.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
       Step(reducer);
     }
-    return comm.pulse().Read().waited_seconds;
+    return comm.heartbeat()->Read().waited_seconds;
   });
   CHECK(waited[0] > 0.05);
 }

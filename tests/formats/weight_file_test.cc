@@ -131,7 +131,7 @@ TEST_CASE("damaged indexes of TensorFlow checkpoints are refused with the reason
   CHECK(IndexRefusal(flipped) == "damaged: the block at byte 0 fails its CRC32C");
   std::string far = good;
   far.replace(far.size() - 48, 10, std::string(9, '\xff') + '\1');  // handles beyond all bounds
-  CHECK(IndexRefusal(far).starts_with("damaged: a block lies beyond the end of the "));
+  CHECK(IndexRefusal(far).starts_with("damaged: a block is beyond the end of the "));
   CHECK(IndexRefusal(Table({{{"", kHeader}}}, 1)).starts_with("its blocks are compressed"));
   CHECK(IndexRefusal(Table({{{"a", kHeader}}})) == "damaged: it does not begin with a header");
   CHECK(IndexRefusal(Table({})) == "damaged: it holds nothing");
@@ -185,7 +185,7 @@ TEST_CASE("tensors beyond the data, across each other and of odd sizes are refus
   CHECK(CheckpointRefusal(IndexOf({{"a", {.shape = {uint64_t{1} << 62, 16}}}}), 99)
             .starts_with("damaged: 'a' [4611686018427387904, 16] has 8 bytes"));
   CHECK(CheckpointRefusal(IndexOf({{"a", {.shard = 1}}}), 99) ==
-        "damaged: 'a' lies in data file 1 of 1");
+        "damaged: 'a' is in data file 1 of 1");
   const TemporaryFolder folder;
   folder.Write("m.ckpt.index", IndexOf({{"a", {}}}));
   CHECK_THAT(std::string(WeightFile::Open(folder.File("m.ckpt")).status().message()),
@@ -215,10 +215,10 @@ TEST_CASE("damaged indexes of shards are refused with the reason") {
   CHECK(refusal(R"({"weight_map":{}})") == "damaged: it has no weight_map");
   CHECK(refusal(R"({"weight_map":{"a":"x.safetensors","a":"x.safetensors"}})") ==
         "damaged: the index names 'a' twice");
-  CHECK(refusal(R"({"weight_map":{"a":1}})").starts_with("damaged: 'a' lies in \"\", which"));
+  CHECK(refusal(R"({"weight_map":{"a":1}})").starts_with("damaged: 'a' is in \"\", which"));
   CHECK(refusal(R"({"weight_map":{"a":"../x.safetensors"}})")
-            .starts_with("damaged: 'a' lies in \"../x.safetensors\", which is not the name"));
-  CHECK(refusal(R"({"weight_map":{"a":"x.bin"}})").starts_with("damaged: 'a' lies in \"x.bin\""));
+            .starts_with("damaged: 'a' is in \"../x.safetensors\", which is not the name"));
+  CHECK(refusal(R"({"weight_map":{"a":"x.bin"}})").starts_with("damaged: 'a' is in \"x.bin\""));
 }
 
 TEST_CASE("shards that do not hold what their index says are refused") {
@@ -236,9 +236,9 @@ TEST_CASE("shards that do not hold what their index says are refused") {
   write("x.safetensors", "a");
   write("y.safetensors", "a");
   CHECK(refusal(R"("a":"x.safetensors","b":"y.safetensors")") ==
-        "damaged: 'a' lies in y.safetensors, which the index does not say");
+        "damaged: 'a' is in y.safetensors, but not according to the index");
   CHECK(refusal(R"("a":"x.safetensors","b":"x.safetensors")") ==
-        "damaged: 'b' should lie in x.safetensors, but does not");
+        "damaged: 'b' should be in x.safetensors, but is not");
   CHECK_THAT(refusal(R"("a":"z.safetensors")"), Catch::Contains("cannot open"));
 }
 
@@ -282,12 +282,12 @@ TEST_CASE("files that are no plain state_dict are refused with a command that co
   CHECK(PickleRefusal("\x80\2K\1.").starts_with("holds no dictionary"));
   // What would run a program: os.system("true"); an object of somebody's class.
   CHECK_THAT(PickleRefusal("\x80\2}X\1\1\1\1"),
-             Catch::StartsWith("damaged: its pickle breaks off"));
+             Catch::StartsWith("damaged: its pickle ends early"));
   const std::string call = std::string("\x80\2}U\1acos\nsystem\nU\4true\x85R") + "s.";
   CHECK(PickleRefusal(call).starts_with("'a' is not a plain tensor but os.system"));
   CHECK_THAT(PickleRefusal("\x80\2(cos\nsystem\n\x81."),
-             Catch::Contains("instruction 0x81 at byte 14 belongs to no plain state_dict") &&
-                 Catch::Contains("weights_only=False") && Catch::Contains("that you trust"));
+             Catch::Contains("instruction 0x81 at byte 14 does not occur in a plain state_dict") &&
+                 Catch::Contains("weights_only=False") && Catch::Contains("you trust it"));
   const std::string size = Fixed32(5000);
   CHECK(PickleRefusal("\x80\2}X" + size + std::string(5000, 'n') + "Ns.") ==
         std::string("damaged: a tensor's name has 5000 characters: '") + std::string(300, 'n') +
@@ -354,9 +354,9 @@ TEST_CASE("tensors of types that no weights have are passed over, those of no el
   CHECK(entries->at(1).data.empty());
   CHECK(entries->at(2).name == "e");
   CHECK_THAT(std::string(read(TensorPickle("a", "FloatStorage", "22", "12")).status().message()),
-             Catch::Contains("'a' does not lie in C order"));
+             Catch::Contains("'a' is not stored in C order"));
   CHECK_THAT(std::string(read(TensorPickle("a", "QInt8Storage", "4", "1")).status().message()),
-             Catch::Contains("'a' lies in a torch.QInt8Storage"));
+             Catch::Contains("'a' is stored as a torch.QInt8Storage"));
 }
 
 TEST_CASE("damaged pickles are refused, whatever they do to the stack") {
@@ -374,7 +374,7 @@ TEST_CASE("damaged pickles are refused, whatever they do to the stack") {
                                    "(((.",    "NN.",
                                    "\x8a\x09"}) {
     INFO(pickle);
-    CHECK_THAT(PickleRefusal(pickle), Catch::StartsWith("damaged: its pickle breaks off"));
+    CHECK_THAT(PickleRefusal(pickle), Catch::StartsWith("damaged: its pickle ends early"));
   }
   // Lists in themselves and chains of many thousand lists free what they take.
   CHECK_FALSE(ParseTorchFile("m", {}).ok());
@@ -419,7 +419,7 @@ TEST_CASE("a path without weights says what was looked for") {
       Refusal(WeightFile::Open(folder.File("none")).status()).starts_with("cannot open: No such"));
   folder.Write("notes.txt", "");
   CHECK(Refusal(WeightFile::Open(folder.File("notes.txt")).status())
-            .starts_with("not a file of weights by its name; known are .safetensors"));
+            .starts_with("its name is not that of a weight file; supported are .safetensors"));
   folder.Write("pytorch_model.bin.index.json", "{}");
   CHECK(Refusal(WeightFile::Open(folder.path()).status()).starts_with("holds PyTorch shards"));
   std::filesystem::remove(folder.File("pytorch_model.bin.index.json"));

@@ -218,7 +218,7 @@ TEST_CASE("several seeds become several runs and one table") {
   CHECK_THAT(lost.output, Catch::Contains("standard output"));
   REQUIRE(toy.Train("trainer.max_steps=1 run.run_dir=" + toy.File("one")).exit_code == 0);
   CheckFailed(toy.Train("trainer.seeds=3,4 run.run_dir=" + toy.File("one"), 2), 2,
-              {toy.File("one") + ": a run of one seed is there", "choose another --run_dir"});
+              {toy.File("one") + ": holds a run of one seed", "choose another --run_dir"});
   CHECK_FALSE(std::filesystem::exists(toy.File("one/seed-3")));
   CHECK(ReadTestFile(toy.File("run/seed-3/ckpt/last/model.safetensors")) !=
         ReadTestFile(toy.File("run/seed-4/ckpt/last/model.safetensors")));
@@ -272,7 +272,7 @@ TEST_CASE(
               {"no text of test has its labels in \"lable\""});
   WriteTestFile(toy.File("unknown.tsv"), "text\tlabel\ngood film\tgreat\n");
   CheckFailed(toy.Run(1, evaluate + toy.File("unknown.tsv")), 3,
-              {"\"great\" is none of the labels: blame, praise, which are the checkpoint's; "
+              {"\"great\" is not one of the labels: blame, praise, which are the checkpoint's; "
                "data.label= predicts without the texts' own"});
   WriteTestFile(toy.File("some.tsv"), "text\tlabel\ngood film\tpraise\nbad film\t\n");
   CHECK_THAT(toy.Run(1, evaluate + toy.File("some.tsv")).output,
@@ -400,7 +400,7 @@ TEST_CASE("texts without a header and without labels are predicted") {
   CheckFailed(toy.Run(1, "predict" + texts + " data.labels=multi"), 2,
               {"of the kind classes, those of the texts are multi by data.labels"});
   CheckFailed(toy.Run(2, "predict" + texts + " predict.output=" + toy.File("new.tsv")), 2,
-              {"predict.output: ", "new.tsv is the file that is read"});
+              {"predict.output: ", "new.tsv is also an input"});
   CHECK(ReadTestFile(toy.File("new.tsv")) == "a good film\na bad film\n");
 }
 
@@ -472,7 +472,7 @@ TEST_CASE("bert_classify says what is wrong, once") {
   const ToyTexts toy;
   CheckFailed(toy.Run(1, ""), 2, {"which command? bert_classify train"});
   CheckFailed(toy.Run(1, "tain"), 2, {"tain: unknown command", "did you mean", "train"});
-  CheckFailed(toy.Run(1, "eval"), 2, {"which model?"});
+  CheckFailed(toy.Run(1, "eval"), 2, {"no model is given"});
   CheckFailed(toy.Run(1, "eval --run_dir=/nowhere"), 7, {"/nowhere"});
   CheckFailed(toy.Train("data.label=stars"), 3, {"train.tsv", "stars"});
   const std::string status = ReadTestFile(toy.File("run/STATUS"));

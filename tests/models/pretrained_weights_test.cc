@@ -159,7 +159,7 @@ TEST_CASE("the report names what was loaded, what starts anew and what was not u
   CHECK_THAT(text, Catch::Contains("39 weights loaded"));
   CHECK_THAT(text, Catch::Contains("newly initialised: classifier.bias, classifier.weight"));
   CHECK_THAT(text, Catch::Contains("unused: cls/predictions/output_bias, cls/seq"));
-  CHECK_THAT(text, Catch::Contains("ignored: 5 that are no weights"));
+  CHECK_THAT(text, Catch::Contains("ignored: 5 tensors that are not weights"));
 }
 
 TEST_CASE("a vocabulary is trimmed or padded with a word, and not beyond all bounds") {
@@ -175,8 +175,9 @@ TEST_CASE("a vocabulary is trimmed or padded with a word, and not beyond all bou
   const std::string words = "bert.embeddings.word_embeddings.weight";
   const std::vector<float> before = padded.Values(words);
   const PretrainedReport report = *LoadPretrainedWeights(kGoldens + "plain", padded.parameters());
-  CHECK(report.notes == std::vector<std::string>{
-                            words + ": the last 13 of 32 rows are not in the file and start anew"});
+  CHECK(report.notes ==
+        std::vector<std::string>{
+            words + ": the last 13 of 32 rows are not in the file and start from new values"});
   const std::vector<float> after = padded.Values(words);
   const std::vector<float> known = model.Values(words);
   CHECK(std::vector<float>(after.begin(), after.begin() + 19 * 8) == known);
@@ -217,8 +218,9 @@ TEST_CASE("a file without some of the weights is refused unless that is allowed"
   CHECK_THAT(ErrorOf(path),
              Catch::Contains("holds 39 of the model's 41 weights; missing bert.pooler.dense.bias, "
                              "bert.pooler.dense.weight; not used bert.something.weight"));
-  CHECK_THAT(ErrorOf(path), Catch::Contains("of one kind and size (there is no config.json beside "
-                                            "the weights to take the model's shape from), or set"));
+  CHECK_THAT(ErrorOf(path),
+             Catch::Contains("of one kind and size (there is no config.json next to "
+                             "the weights that describes the model's shape), or set"));
   WriteTestFile(folder.File("config.json"), "{}");
   CHECK_THAT(ErrorOf(path), Catch::Contains("of one kind and size, or set"));
   const PretrainedReport report =
@@ -243,7 +245,7 @@ TEST_CASE("a classifier of another number of classes begins anew where that is a
   const std::string refusal = ErrorOf(path);
   CHECK_THAT(refusal, Catch::Contains("but the model's classifier.") &&
                           Catch::EndsWith("make the model's sizes those of the file, or "
-                                          "model.allow_missing=true to begin with a new "
+                                          "model.allow_missing=true to start with a new "
                                           "classifier"));
 
   const auto before = model.All();
@@ -254,7 +256,8 @@ TEST_CASE("a classifier of another number of classes begins anew where that is a
   CHECK(report.unused == head);
   CHECK(report.loaded.size() == 39);
   CHECK(report.notes ==
-        std::vector<std::string>{"classifier.*: 2 classes in the file, 3 here: begins anew"});
+        std::vector<std::string>{
+            "classifier.*: 2 classes in the file, 3 here: it starts from new values"});
   for (const std::string& name : head) CHECK(model.Values(name) == before.at(name));
   CHECK(model.Values("bert.pooler.dense.bias") == std::vector<float>(8, 0.5f));
 
@@ -270,7 +273,7 @@ TEST_CASE("a classifier of another number of classes begins anew where that is a
                  Catch::EndsWith("make the model's sizes those of the file"));
 }
 
-TEST_CASE("two tensors for one weight, and tensors that are no weights, are refused") {
+TEST_CASE("two tensors for one weight, and tensors that are not weights, are refused") {
   const TemporaryFolder folder;
   Model model;
   auto shapes = ShapesOf(model);

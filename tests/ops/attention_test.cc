@@ -346,16 +346,17 @@ TEST_CASE("attention refuses shapes that do not fit") {
                        const AttentionOptions& options) {
     AttentionForward(x, k, k, Pack(queries), Pack(keys), options, out, statistics, stream);
   };
-  CHECK_THROWS_WITH(run(x, {4}, {4}, {.num_heads = 3}), Catch::Contains("divide the hidden size"));
+  CHECK_THROWS_WITH(run(x, {4}, {4}, {.num_heads = 3}),
+                    Catch::Contains("must be a multiple of num_heads"));
   CHECK_THROWS_WITH(run(x, {3}, {4}, {.num_heads = 2}), Catch::Contains("q is [tokens, hidden]"));
   CHECK_THROWS_WITH(run(x, {4}, {5}, {.num_heads = 2}), Catch::Contains("k is [tokens, hidden]"));
   CHECK_THROWS_WITH(run(x, {2, 2}, {4}, {.num_heads = 2}),
-                    Catch::Contains("every sequence has queries and keys"));
+                    Catch::Contains("as many key sequences as query sequences"));
   CHECK_THROWS_WITH(run(x, {2, 2}, {4, 0}, {.num_heads = 2}),
                     Catch::Contains("sequence 1 has queries but no keys"));
   CHECK_THROWS_WITH(run(x, {1, 3}, {2, 2}, {.num_heads = 2, .causal = true}),
                     Catch::Contains("sequence 0 is causal with 1 queries and 2 keys"));
-  CHECK_THROWS_WITH(run(x, {4}, {4}, {.num_heads = 4}), Catch::Contains("log_sum_exp is"));
+  CHECK_THROWS_WITH(run(x, {4}, {4}, {.num_heads = 4}), Catch::Contains("log_sum_exp must be"));
   CHECK_THROWS_WITH(run(x, {4}, {4}, {.num_heads = 2, .dropout = {1.0f, {}}}),
                     Catch::Contains("dropout probability 1"));
 }

@@ -219,7 +219,7 @@ TEST_CASE("without dropout dx may be d_sum and the bias may be absent") {
         ResidualLayerNormBackward(dy, x, gamma, mean, rstd, dropout, both, both, absent, d_gamma,
                                   d_beta, stream);
       }.message(),
-      Catch::Contains("memory of their own"));
+      Catch::Contains("must not share memory"));
 }
 
 TEST_CASE("layer norm gives the same bits on one and on two threads") {

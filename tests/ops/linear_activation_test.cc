@@ -146,7 +146,7 @@ TEST_CASE("tensors that do not fit are refused by name") {
         Operands x(test);
         RepeatActivation(x.bias, test.options, x.saved, stream);
       }.message(),
-      Catch::Contains("forward was told"));
+      Catch::Contains("requires that forward ran with options.repeats"));
 }
 
 }  // namespace

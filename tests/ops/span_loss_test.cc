@@ -150,10 +150,10 @@ TEST_CASE("span losses refuse what does not fit") {
   CHECK_THAT(message(logits, FromValues({1, 2}, DType::kInt32, {1.0, 2.0}), sequences),
              Catch::Contains("targets"));
   CHECK_THAT(message(logits, targets, Sequences({0, 5, 5})),
-             Catch::Contains("sequence 1 has no place to choose"));
+             Catch::Contains("sequence 1 is empty"));
   if (TestDevice().type != DeviceType::kCpu) return;
   CHECK_THAT(message(logits, FromValues({2, 2}, DType::kInt32, {1.0, 2.0, 2.0, 0.0}), sequences),
-             Catch::Contains("targets[2], a place in sequence 0"));
+             Catch::Contains("targets[2], a position in sequence 0"));
 }
 
 }  // namespace

@@ -122,7 +122,8 @@ TEST_CASE("models of the same shapes whose rows mean something else have no mean
   const Status refused =
       AverageCheckpoints(std::vector{two, other}, 5, folder.File("mean")).status();
   CHECK(refused.code() == ExitCode::kStorage);
-  CHECK(refused.message() == two + " and " + other + " have another vocab.spm and no mean");
+  CHECK(refused.message() ==
+        two + " and " + other + " cannot be averaged: they have a different vocab.spm");
   CHECK(warnings.empty());
   // A classifier's file beside those there are: one that all have is compared, whatever its name.
   const std::vector<std::string> labelled =
@@ -133,11 +134,11 @@ TEST_CASE("models of the same shapes whose rows mean something else have no mean
   CHECK_THAT(std::string(AverageCheckpoints(std::vector{labelled[0], turned}, 5, folder.File("x"))
                              .status()
                              .message()),
-             Catch::Contains("have another labels.txt"));
+             Catch::Contains("they have a different labels.txt"));
   CHECK(warnings.empty());
   const std::string further = WithText({four}, "training_data.txt", "pairs 1\n", folder).front();
   CHECK(AverageCheckpoints(std::vector{two, further}, 5, folder.File("warned")).ok());
-  CHECK_THAT(warnings, Catch::Contains("were trained on other data"));
+  CHECK_THAT(warnings, Catch::Contains("were trained on different data"));
   SetLogSink(previous);
 }
 
@@ -170,7 +171,7 @@ TEST_CASE("what has no mean is refused, and nothing is left of it") {
   // By its name and by a link to it.
   const Status twice =
       refusal({folder.File("ckpt/step-00000006"), folder.File("ckpt/last")}, folder.File("mean"));
-  CHECK_THAT(std::string(twice.message()), Catch::Contains("named twice"));
+  CHECK_THAT(std::string(twice.message()), Catch::Contains("given twice"));
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ std::vector<Damage> AllDamages() {
        [](const std::string& c) { Overwrite(c + "/state.textproto", 0); }},
       {"/tokenizer/joint.spm: missing, although the checkpoint's MANIFEST lists it",
        [](const std::string& c) { fs::remove(c + "/tokenizer/joint.spm"); }},
-      {": incomplete: no file COMPLETE; it was not written to its end",
+      {": incomplete: it has no file COMPLETE, so it was not fully written",
        [](const std::string& c) { fs::remove(c + "/COMPLETE"); }},
       {"/MANIFEST: damaged: its checksum is not the one in COMPLETE",
        [](const std::string& c) { Overwrite(c + "/MANIFEST", 20); }},
@@ -136,7 +136,7 @@ std::vector<Damage> AllDamages() {
       {"/MANIFEST: damaged: ", [](const std::string& c) { ForgeManifest(c, "{\"format\":1}"); }},
       {"/MANIFEST: format 'other' version 9; this program reads 'dtrain-checkpoint' version 1",
        [](const std::string& c) { ForgeManifest(c, R"({"format":"other","version":9})"); }},
-      {"/MANIFEST: '../x' cannot name a checkpoint's file",
+      {"/MANIFEST: '../x' cannot be the name of a checkpoint's file",
        [](const std::string& c) {
          ForgeManifest(c, R"({"format":"dtrain-checkpoint","version":1,"step":1,)"
                           R"("files":[{"name":"../x","size":0,"crc32c":"0"}]})");
@@ -173,7 +173,8 @@ TEST_CASE("without a good checkpoint there is an error, without any there is non
   const LogCapture log;
   const Status status = FindLatestGood(folder.path()).status();
   CHECK(status.code() == ExitCode::kStorage);
-  CHECK(status.message() == folder.path() + ": none of 1 checkpoints is good; the newest one: " +
+  CHECK(status.message() == folder.path() +
+                                ": none of the 1 checkpoints is valid; the newest one: " +
                                 folder.File("step-00000005") +
                                 ": not a checkpoint: it has no files MANIFEST and COMPLETE");
 }
@@ -360,9 +361,9 @@ TEST_CASE("a model is found by its checkpoint, its folder or its run") {
 
   const Status other = OpenCheckpoint(folder.path(), "chrf").status();
   CHECK(other.code() == ExitCode::kUsage);
-  CHECK(other.message() == folder.path() +
-                               " keeps no best checkpoint by chrf, only by bleu; name one, like " +
-                               folder.File("ckpt") + "/step-00001000");
+  CHECK(other.message() ==
+        folder.path() + " has no best checkpoint for chrf, only by bleu; name a checkpoint, like " +
+            folder.File("ckpt") + "/step-00001000");
   REQUIRE(directory.MarkBest("mis/auc_50%", 2).ok());
   CHECK(OpenCheckpoint(folder.path(), "mis/auc_50%")->step() == 2);
   fs::remove(folder.File("ckpt/best-bleu"));

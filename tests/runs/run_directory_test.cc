@@ -155,7 +155,7 @@ TEST_CASE(
   const Status one = RunDirectory::Open(OptionsOf(folder.path(), ResumePolicy::kAuto)).status();
   CHECK_THAT(std::string(one.message()), Catch::Contains("holds runs of several seeds"));
   CHECK_THAT(std::string(CheckFolderOfSeeds(folder.File("seed-1")).message()),
-             Catch::Contains("a run of one seed is there"));
+             Catch::Contains("holds a run of one seed"));
   const TemporaryFolder other;
   WriteTestFile(other.File("thesis.tex"), "");
   const Status refused = CheckFolderOfSeeds(other.path());
@@ -244,7 +244,8 @@ TEST_CASE("a folder that nobody can look into is an error of storage, a dangling
   fs::create_symlink("nowhere", folder.File("link"));
   const Status dangling = RunDirectory::Open(OptionsOf(folder.File("link"))).status();
   CHECK(dangling.code() == ExitCode::kUsage);
-  CHECK_THAT(std::string(dangling.message()), Catch::Contains("a link to what is not there"));
+  CHECK_THAT(std::string(dangling.message()),
+             Catch::Contains("is a link whose target does not exist"));
 }
 
 TEST_CASE("a folder that cannot be made is refused with exit code 7") {

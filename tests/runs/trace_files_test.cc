@@ -142,10 +142,10 @@ TEST_CASE("a folder without traces, damage, and traces of two runs are refused b
     CHECK_THAT(std::string(status.message()), Catch::Contains(why));
     CHECK_FALSE(std::filesystem::exists(folder.File("out.json")));
   };
-  fails("holds no rank-*.json");
+  fails("has no rank-*.json");
   WriteTrace(folder.path(), {.rank = 0, .ranks = 2, .started = 1}, {TimelineSpan{}});
   WriteTrace(folder.path(), {.rank = 1, .ranks = 2, .started = 2}, {TimelineSpan{}});
-  fails("rank-00001.json: is of another trace than");
+  fails("rank-00001.json: belongs to another trace than");
   WriteTrace(folder.path(), {.rank = 1, .ranks = 2, .started = 1}, {TimelineSpan{}});
   const std::string whole = ReadTestFile(TracePath(folder.path(), 1));
   WriteTestFile(TracePath(folder.path(), 1), whole.substr(0, whole.size() - 8));
@@ -174,7 +174,7 @@ TEST_CASE("a merge neither takes copies of traces nor overwrites one of them") {
   const Status foreign = MergeTraces(folder.path(), folder.File("merged.json")).status();
   CHECK(foreign.code() == ExitCode::kStorage);
   CHECK_THAT(std::string(foreign.message()),
-             Catch::Contains("rank-00000.json: says it is of rank 1"));
+             Catch::Contains("rank-00000.json: its header is that of rank 1"));
 }
 
 }  // namespace

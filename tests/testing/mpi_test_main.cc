@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "dtrain/comm/gather.h"
 #include "testing/mpi_world.h"
 
 namespace dtrain::testing {
@@ -43,7 +44,7 @@ int Main(int argc, char** argv) {
   int worst = failures;
   try {
     worst = MpiWorld().AllReduceValue(failures, ReduceOp::kMax);
-    const std::vector<int> all = MpiWorld().AllGather(failures);
+    const std::vector<int> all = AllGather(MpiWorld(), failures);
     if (all[0] == 0 && failures != 0) PrintReport(report);
   } catch (const CommError& error) {
     // A rank left a test early and the ranks are out of step.

@@ -114,7 +114,7 @@ TEST_CASE("no cut and no flipped bit changes what a file says without an error")
 
 TEST_CASE("a file that is no whole model says so and what to do") {
   const TemporaryFolder folder;
-  const std::string advice = "); copy it again or learn it anew";
+  const std::string advice = "); copy it again or learn a new one";
   const std::string begin = "not a whole SentencePiece model (";
   CHECK(LoadError(folder.Write("a", "")) == begin + "the file is empty" + advice);
   CHECK(LoadError(folder.Write("a", "some text, not a model")) ==
@@ -126,7 +126,7 @@ TEST_CASE("a file that is no whole model says so and what to do") {
   CHECK(LoadError(folder.Write("a", FileOf(kBpeTrainer, kIdentity, PieceField("a", 1)))) ==
         begin + "pieces 3 and 4 are both 'a'" + advice);
   CHECK(LoadError(folder.Write("a", FileOf(kBpeTrainer, kIdentity, PieceField("<0x>", 6)))) ==
-        begin + "'<0x>' is no byte piece" + advice);
+        begin + "'<0x>' is not a byte piece" + advice);
   const std::string not_a_number = Bytes(
       1, Bytes(1, "b") + std::string("\x15\x00\x00\xC0\x7F", 5));  // field 2, a float that is NaN
   CHECK(LoadError(folder.Write("a", FileOf(kBpeTrainer, kIdentity, not_a_number))) ==
@@ -141,7 +141,7 @@ TEST_CASE("a model of another kind says which") {
         "normalises text by 'nmt_nfkc'; dtrain reads models trained with "
         "--normalization_rule_name=identity");
   CHECK(LoadError(folder.Write("a", FileOf(kBpeTrainer, kIdentity + Varint(3, 0)))) ==
-        "treats spaces in another way than SentencePiece's default; train it without those "
+        "treats spaces differently from SentencePiece's default; train it without those "
         "options");
   CHECK(LoadError(folder.Write("a", FileOf(kBpeTrainer, kIdentity, PieceField("xyz", 4)))) ==
         "has the piece 'xyz' of type 4; user-defined and unused pieces are not supported");

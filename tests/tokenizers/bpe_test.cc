@@ -244,7 +244,7 @@ TEST_CASE("a vocabulary that cannot be says why") {
   CHECK(message(bad) == "the byte piece <0x00> is missing");
   bad = good;
   bad.pieces[4] = {"<0xG1>", BpePieceType::kByte};
-  CHECK(message(bad) == "'<0xG1>' is no byte piece");
+  CHECK(message(bad) == "'<0xG1>' is not a byte piece");
 }
 
 }  // namespace

@@ -262,11 +262,11 @@ TEST_CASE("a text without words, a vocabulary too small and wrong options are er
     return std::string(status.message());
   };
   CHECK(error({"", " \t"}, {}, ExitCode::kData) ==
-        "no vocabulary can be learned: the text holds no words");
-  CHECK(error({}, {}, ExitCode::kData) == "no vocabulary can be learned: the text holds no words");
-  CHECK(
-      error({std::string(500, 'a')}, {}, ExitCode::kData) ==
-      "no vocabulary can be learned: none of 1 words is of at most 200 characters of the alphabet");
+        "no vocabulary can be learned: the text has no words");
+  CHECK(error({}, {}, ExitCode::kData) == "no vocabulary can be learned: the text has no words");
+  CHECK(error({std::string(500, 'a')}, {}, ExitCode::kData) ==
+        "no vocabulary can be learned: none of the 1 words has at most 200 characters of the "
+        "alphabet");
   CHECK(error({"abc"}, {.vocab_size = 9}, ExitCode::kUsage) ==
         "vocab_size 9 is too small: the special tokens and the characters, alone and as parts of "
         "words, need 10; raise it or lower limit_alphabet");

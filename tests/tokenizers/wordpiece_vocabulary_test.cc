@@ -46,7 +46,7 @@ TEST_CASE("a vocabulary that is not there or is a folder is named") {
   status = WordPieceTokenizer::Load(folder.path()).status();
   CHECK(status.code() == ExitCode::kData);
   CHECK(status.message() ==
-        folder.path() + ": is a folder, not a vocabulary; name the vocab.txt in it");
+        folder.path() + ": is a folder, not a vocabulary; give the vocab.txt in it");
 }
 
 TEST_CASE("lines that cannot be pieces are named by number") {
@@ -54,19 +54,19 @@ TEST_CASE("lines that cannot be pieces are named by number") {
   CHECK(MessageAbout("[UNK]\r\n[CLS]\r\n[SEP]\r\n") ==
         "line 1 ends with CR LF; convert the file to Unix lines, for example with dos2unix");
   CHECK(MessageAbout(good + "a\r\n").starts_with("line 4 ends with CR LF"));
-  CHECK(MessageAbout(good + "\na\n") == "line 4 is empty; a vocabulary has one piece a line");
+  CHECK(MessageAbout(good + "\na\n") == "line 4 is empty; a vocabulary has one piece per line");
   CHECK(MessageAbout(good + "a\n\xC3\n") ==
         "line 5 is not UTF-8; re-encode the file, for example with iconv");
   CHECK(MessageAbout("\xEF\xBB\xBF" + good).starts_with("line 1 begins with a byte order mark"));
-  CHECK(MessageAbout(good + "a\0\n"s) == "line 4 holds a NUL byte; this is no text file");
+  CHECK(MessageAbout(good + "a\0\n"s) == "line 4 has a NUL byte; this is not a text file");
   CHECK(MessageAbout(good + "a 5\n") ==
-        "line 4 holds a space or a tab; a vocabulary has one piece a line and nothing else");
+        "line 4 has a space or a tab; a vocabulary has one piece per line and nothing else");
   CHECK(MessageAbout(good + "a\t5\n").starts_with("line 4 holds a space or a tab"));
 }
 
 TEST_CASE("a piece that comes twice is named with both lines") {
   CHECK(MessageAbout("[UNK]\n[CLS]\n[SEP]\nthe\na\nthe\n") ==
-        "line 6 holds the piece 'the' again, after line 4; which id it has would be chance");
+        "line 6 repeats the piece 'the' of line 4; each piece must have only one id");
 }
 
 TEST_CASE("a vocabulary without a special token is named with it") {
@@ -81,7 +81,7 @@ TEST_CASE("a vocabulary in memory is checked like a file") {
   const Status status = WordPieceTokenizer::FromVocabulary({"[UNK]", "a", "a"}).status();
   CHECK(status.code() == ExitCode::kData);
   CHECK(status.message() ==
-        "line 3 holds the piece 'a' again, after line 2; which id it has would be chance");
+        "line 3 repeats the piece 'a' of line 2; each piece must have only one id");
 }
 
 TEST_CASE("a limit of characters out of range is an error of usage") {
@@ -91,7 +91,7 @@ TEST_CASE("a limit of characters out of range is an error of usage") {
             .status();
     CHECK(status.code() == ExitCode::kUsage);
     CHECK(status.message() == "max_word_chars is " + std::to_string(limit) +
-                                  "; it goes from 1 to 1000, or 0 for the default");
+                                  "; it must be from 1 to 1000, or 0 for the default");
   }
 }
 

@@ -274,7 +274,7 @@ TEST_CASE("bad text and bad flags end with codes 3 and 2 and one line that says 
       {"plan --step_seconds=1 model.hidden=7", 2, "did you mean model.hidden_size?"},
       {"plan --step_seconds=1 --doctor=" + tiny.Path("absent"), 7, "absent"},
       {"trace-merge", 2, "give one folder of traces"},
-      {"trace-merge " + tiny.data, 7, "holds no rank-*.json"},
+      {"trace-merge " + tiny.data, 7, "has no rank-*.json"},
       {"tranlate", 2, "unknown command \"tranlate\"; did you mean translate?"},
   };
   for (const Case& c : cases) {
@@ -336,7 +336,8 @@ TEST_CASE("a translation is not written into a checkpoint") {
     const Outcome refused = Tool(translate + " --output=" + output);
     INFO(refused.output);
     CHECK(refused.exit_code == 2);
-    CHECK_THAT(refused.output, Catch::Contains("--output: " + output + " lies in a checkpoint"));
+    CHECK_THAT(refused.output,
+               Catch::Contains("--output: " + output + " is inside of a checkpoint"));
   }
   CHECK(ReadTestFile(checkpoint + "/model.safetensors") == weights);
   CHECK_FALSE(fs::exists(tiny.run + "/ckpt/new.txt"));
@@ -375,7 +376,7 @@ TEST_CASE("a file that is read is never written, whatever its name") {
     const Outcome refused = Tool(command);
     CHECK(refused.exit_code == 2);
     CHECK_THAT(refused.output,
-               Catch::Contains("--output: ") && Catch::Contains("is the file that is read"));
+               Catch::Contains("--output: ") && Catch::Contains("is also an input"));
     CHECK(ReadTestFile(text) == ReadTestFile(tiny.source));
     CHECK(ReadTestFile(tiny.reference) == references);
   }
@@ -384,7 +385,7 @@ TEST_CASE("a file that is read is never written, whatever its name") {
   const Outcome partial = Tool("translate " + tiny.run + " --input=" + tiny.Path("new.partial") +
                                " --output=" + tiny.Path("new"));
   CHECK(partial.exit_code == 2);
-  CHECK_THAT(partial.output, Catch::Contains("new.partial is the file that is read"));
+  CHECK_THAT(partial.output, Catch::Contains("new.partial is also an input"));
   CHECK(ReadTestFile(tiny.Path("new.partial")) == ReadTestFile(tiny.source));
   // A device can be both.
   CHECK(Tool("translate " + tiny.run + " --input=/dev/null --output=/dev/null").exit_code == 0);

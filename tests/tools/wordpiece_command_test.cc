@@ -84,7 +84,7 @@ TEST_CASE("bad text and bad flags end with codes 3, 2 and 7, and leave no file b
   const Case cases[] = {
       {out + good + "," + bad, 3, "bad:2: invalid UTF-8"},
       {out + good + "," + folder.File("absent"), 3, "absent: cannot be opened"},
-      {out + empty, 3, "the text holds no words"},
+      {out + empty, 3, "the text has no words"},
       {out + good + " --size=10", 2, "--size 10 is too small"},
       {out + good + " --size=5", 2, "--size is 5"},
       {out + good + " --min_frequency=0", 2, "--min_frequency is 0"},
@@ -94,8 +94,8 @@ TEST_CASE("bad text and bad flags end with codes 3, 2 and 7, and leave no file b
       {folder.File("out"), 2, "give --input"},
       {"--input=" + good, 2, "give the file to write"},
       {folder.File("") + " --input=" + good, 2, "is a folder"},
-      {good + " --input=" + good + " --overwrite", 2, "is the file that is read"},
-      {good + " --input=- --overwrite < " + good, 2, "is the file that is read"},
+      {good + " --input=" + good + " --overwrite", 2, "is also an input"},
+      {good + " --input=- --overwrite < " + good, 2, "is also an input"},
       {good + "/vocab.txt --input=" + good, 7, "good"},
   };
   for (const Case& c : cases) {

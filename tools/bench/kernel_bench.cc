@@ -4,7 +4,8 @@
 //   kernel_bench [--model=base|large|nmt|tiny|all] [--op=PART_OF_A_NAME] [--repeat=K] [--device=N]
 //                [--type=bfloat16|float16|float32] [--json]
 // base: BERT-base, 64 sequences of 128. large: BERT-large, 32 of 512. nmt: Transformer base, 128
-// sentence pairs of 32 tokens. tiny: does it run at all. docs/gpu.md says how to read the table.
+// sentence pairs of 32 tokens. tiny: does it run at all. docs/dev/kernels.md says how to read the
+// table.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

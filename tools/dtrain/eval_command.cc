@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/gather.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/config/flag_set.h"
 #include "dtrain/data/text_reader.h"
@@ -85,7 +86,7 @@ StatusOr<std::string> ReadText(const std::string& path) {
 StatusOr<std::vector<std::string>> ReadLines(const std::string& path, Communicator& comm) {
   const StatusOr<std::string> text = comm.is_root() ? ReadText(path) : std::string();
   DT_RETURN_IF_ERROR(ShareRootStatus(text.status(), "read " + path, comm));
-  std::vector<std::string> lines = absl::StrSplit(comm.BroadcastString(*text), '\n');
+  std::vector<std::string> lines = absl::StrSplit(BroadcastString(comm, *text), '\n');
   lines.pop_back();  // behind the last line's end
   return lines;
 }
@@ -125,7 +126,7 @@ StatusOr<std::vector<std::string>> TranslateOnRanks(const EvalFlags& flags,
                      flags.translation.SearchOptions(trained), ctx, &result.cut_sources);
   std::string text;
   for (const std::vector<Translation>& of_line : translations) text += of_line.front().text + "\n";
-  const std::vector<std::string> texts = comm.AllGatherStrings(text);
+  const std::vector<std::string> texts = AllGatherStrings(comm, text);
   result.seconds = timer.Seconds();
   const LossSums sums = ScoreLines(*trained.model, trained.tokenizer, own_sources, own_references,
                                    flags.translation.batch_tokens, ctx, &result.cut_references);

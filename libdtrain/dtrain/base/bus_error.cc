@@ -1,4 +1,4 @@
-// bus_error.cc - a table of mapped files, and the handler of SIGBUS that reads it.
+// bus_error.cc - a table of the mapped files, and the SIGBUS handler that looks into it.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/base/bus_error.h"
 
@@ -18,25 +18,28 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t kPathBytes = 512;  // of longer ones the end
+constexpr size_t kPathBytes = 512;  // of a longer path, the last bytes are kept
 
 struct Mapping {
-  std::atomic<uintptr_t> begin = 0;  // 0: free. Written last, read first.
+  // Start address, or 0 if this entry is free. Written last and read first, so that the handler
+  // never sees a half-written entry.
+  std::atomic<uintptr_t> begin = 0;
   std::atomic<uintptr_t> end = 0;
   std::array<char, kPathBytes> path{};
   size_t path_size = 0;
 };
 
-// A handler may neither lock nor allocate: the table is there as long as the process.
+// The table is never destroyed or locked by the handler: a signal handler may neither lock nor
+// allocate.
 std::array<Mapping, 64> mappings;
-std::mutex writing;  // of the table; the handler only reads
+std::mutex writing;  // guards writes to the table; the handler only reads
 
-// One line, gathered without allocating.
+// Writes one line to stderr without allocating.
 void Say(std::initializer_list<std::string_view> parts) {
   std::array<char, kPathBytes + 256> line;
   char* end = line.data();
   for (const std::string_view part : parts) end = std::copy(part.begin(), part.end(), end);
-  // Nothing is left to do where it cannot be written.
+  // A failed write is ignored: there is nothing else the handler could do.
   [[maybe_unused]] const ssize_t written =
       ::write(STDERR_FILENO, line.data(), static_cast<size_t>(end - line.data()));
 }
@@ -48,11 +51,12 @@ void Say(std::initializer_list<std::string_view> parts) {
   ::_exit(static_cast<int>(ExitCode::kStorage));
 }
 
-// On the stack of the thread that read, wherever that points: products on a CPU use their stack
-// pointer for other memory. What the frame overwrites there is read no more, the process ends here.
+// Runs on the stack of the thread that read, wherever its stack pointer points: matrix products on
+// a CPU use the stack pointer for other memory. The frame overwrites data there, which is harmless
+// because the process ends here.
 void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
-  // A page that the hardware lost: its file on the disk is as good as it was.
+  // The hardware lost a page of memory; the file on the disk is intact.
   const bool is_memory = info->si_code == BUS_MCEERR_AR || info->si_code == BUS_MCEERR_AO;
   if (is_memory)
     Say({"dtrain: the machine reports broken memory (SIGBUS); see its kernel's log\n"});
@@ -62,9 +66,9 @@ void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
     if (is_memory || info->si_code <= 0) continue;
     EndNaming({mapping.path.data(), mapping.path_size});
   }
-  // The same access fails again behind this, and ends the process as it always did.
+  // After the handler returns, the same access fails again and the default action ends the process.
   ::signal(signal, SIG_DFL);
-  // What a process sends, or the kernel reports early, happens once.
+  // A signal sent by a process, or an early report of the kernel, does not repeat by itself.
   if (is_memory || info->si_code <= 0) ::raise(signal);
 }
 

@@ -1,11 +1,11 @@
-// check.h - contracts: DT_CHECK throws CheckError with the values, the place and the reason.
+// check.h - DT_CHECK throws CheckError with the values, the place and the reason.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_CHECK(stream.ok()) << "the stream was moved from";
 //   DT_CHECK_EQ(x.dim(1), gamma.dim(0)) << "gamma has one entry per column of x";
 //
-// Checks guard programming contracts (shapes, order of calls). What the world can get wrong (files,
-// flags, data) returns Status instead: see status.h.
+// Checks guard programming contracts: shapes, order of calls. Errors that users or machines can
+// cause (files, flags, data) return Status instead; see status.h.
 #ifndef DTRAIN_BASE_CHECK_H_
 #define DTRAIN_BASE_CHECK_H_
 
@@ -15,7 +15,8 @@
 
 namespace dtrain {
 
-// A broken contract. what() holds the expression, both values, the file and line.
+// Thrown when a contract is broken. what() holds the expression, both values, the file and the
+// line.
 class CheckError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
@@ -23,13 +24,13 @@ class CheckError : public std::logic_error {
 
 namespace internal {
 
-// Collects the message and throws at the end of the full expression.
+// Collects the message of a failed check and throws when it is destroyed.
 class CheckFailure {
  public:
   CheckFailure(const char* file, int line, const std::string& expression);
   CheckFailure(const CheckFailure&) = delete;
   CheckFailure& operator=(const CheckFailure&) = delete;
-  // Throwing here is the point: the macro's last temporary dies after all << have run.
+  // The destructor throws on purpose: the macro's temporary dies after all << have run.
   ~CheckFailure() noexcept(false);
 
   template <typename T>
@@ -44,7 +45,7 @@ class CheckFailure {
   bool has_reason_ = false;
 };
 
-// Gives the two arms of the macro's conditional one type.
+// Makes both branches of the macro's conditional expression void.
 struct Voidify {
   void operator&(const CheckFailure& /*failure*/) const {}
 };

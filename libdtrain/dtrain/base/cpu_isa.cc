@@ -1,4 +1,4 @@
-// cpu_isa.cc - asks the processor once.
+// cpu_isa.cc - detects the processor's instruction sets once.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/base/cpu_isa.h"
 
@@ -20,9 +20,9 @@
 namespace dtrain {
 namespace {
 
-// Whether there is a matrix unit for bfloat16 and the kernel lets this process use it. (CPUID's
-// leaf 7: EDX 22 is AMX-BF16, 24 AMX-TILE. Linux gives the tiles' 8 KiB of state to those who ask:
-// https://docs.kernel.org/arch/x86/xstate.html.)
+// True if the processor has AMX for bfloat16 and the kernel lets this process use it. CPUID leaf 7:
+// bit 22 of EDX is AMX-BF16, bit 24 is AMX-TILE. Linux allocates the 8 KiB of tile state only for
+// processes that request it: https://docs.kernel.org/arch/x86/xstate.html.
 bool GetsMatrixUnit() {
 #if defined(__x86_64__) && defined(__linux__)
   unsigned a = 0;
@@ -39,8 +39,8 @@ bool GetsMatrixUnit() {
 #endif
 }
 
-// By the features that all compilers can ask for; the others of x86-64-v3 and -v4 (F16C, LZCNT,
-// MOVBE) come with them in every processor made.
+// Tests the features that all compilers can query. The other features of x86-64-v3 and -v4 (F16C,
+// LZCNT, MOVBE) exist in every processor that has these.
 CpuIsa Detect() {
 #if defined(__x86_64__)
   const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -66,7 +66,7 @@ CpuIsa Choose() {
     if (asked == CpuIsaName(isa)) return std::min(isa, detected);
   }
   LogWarning(
-      std::string("DTRAIN_CPU_ISA is generic, avx2, avx512, avx512_bf16 or amx_bf16, not \"") +
+      std::string("DTRAIN_CPU_ISA must be generic, avx2, avx512, avx512_bf16 or amx_bf16, not \"") +
       asked + "\": " + std::string(CpuIsaName(detected)) + " is used");
   return detected;
 }

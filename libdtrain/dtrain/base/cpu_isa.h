@@ -1,4 +1,4 @@
-// cpu_isa.h - which of the compiled instruction sets this processor runs.
+// cpu_isa.h - chooses the CPU instruction set whose compiled kernels run.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_BASE_CPU_ISA_H_
 #define DTRAIN_BASE_CPU_ISA_H_
@@ -7,16 +7,17 @@
 
 namespace dtrain {
 
-// kAvx512Bf16 is kAvx512 with conversions to bfloat16 and products of bfloat16 pairs; kAmxBf16 has
-// a matrix unit (AMX) besides, which kernels of kAvx512Bf16 use where it is the best set.
+// kAvx512Bf16 adds conversions to bfloat16 and products of bfloat16 pairs to kAvx512. kAmxBf16 adds
+// the AMX matrix unit; most kernels then use their kAvx512Bf16 version, and some use AMX too.
 enum class CpuIsa { kGeneric, kAvx2, kAvx512, kAvx512Bf16, kAmxBf16 };
 
-// The best one; DTRAIN_CPU_ISA=generic|avx2|avx512|avx512_bf16|amx_bf16 in the environment, read
-// once, lowers it, and so does LimitCpuIsa().
+// The best instruction set of this processor. The environment variable
+// DTRAIN_CPU_ISA=generic|avx2|avx512|avx512_bf16|amx_bf16, which is read once, and LimitCpuIsa()
+// can lower it.
 CpuIsa BestCpuIsa();
-// At most this one from now on. For ranks on unlike processors, before they compute: sums over
-// vectors and fused products round otherwise with each set, and replicas that update their weights
-// alike must do it to the same bits.
+// From now on BestCpuIsa() returns at most `isa`. Ranks on different processors call this before
+// they compute, so that all use the same instruction set: vector sums and fused multiply-adds round
+// differently in each, and replicas must update their weights to the same bits.
 void LimitCpuIsa(CpuIsa isa);
 std::string_view CpuIsaName(CpuIsa isa);
 

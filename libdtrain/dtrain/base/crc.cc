@@ -1,4 +1,4 @@
-// crc.cc - CRC32C by ISA-L.
+// crc.cc - CRC32C computed by the ISA-L library.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/base/crc.h"
 
@@ -9,7 +9,7 @@
 namespace dtrain {
 
 uint32_t Crc32c(std::span<const std::byte> data, uint32_t previous) {
-  // ISA-L takes a non-const pointer that it only reads, and an int as length.
+  // ISA-L takes a non-const pointer, although it only reads, and an int as length.
   constexpr size_t kChunk = size_t{1} << 30;
   auto* bytes = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(data.data()));
   uint32_t crc = ~previous;

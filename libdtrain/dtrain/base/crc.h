@@ -10,13 +10,13 @@
 
 namespace dtrain {
 
-// CRC32C (Castagnoli) of `data`, 7 GB/s. `previous` is the checksum of what came before it, so that
-// Crc32c(b, Crc32c(a)) is the checksum of a followed by b.
+// CRC32C (Castagnoli) of `data`. `previous` is the checksum of the bytes before `data`: Crc32c(b,
+// Crc32c(a)) is the checksum of a followed by b.
 uint32_t Crc32c(std::span<const std::byte> data, uint32_t previous = 0);
 uint32_t Crc32c(std::string_view data, uint32_t previous = 0);
 
-// As TFRecord stores it: rotated and shifted, because a checksum over bytes that hold checksums of
-// the same kind is weak.
+// The masked checksum of the TFRecord format: rotated and shifted. CRCs of data that itself
+// contains CRCs are weak without the mask.
 uint32_t MaskedCrc32c(std::string_view data);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// dtype.h - element types, their sizes and names, and the 16-bit floats on the host.
+// dtype.h - element types with their sizes and names, and the 16-bit floats on the host.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_BASE_DTYPE_H_
 #define DTRAIN_BASE_DTYPE_H_
@@ -26,8 +26,8 @@ struct BFloat16 {
   explicit operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
 };
 
-// IEEE 754 binary16: sign, 5 bits of exponent (bias 15), 10 of fraction. Conversion rounds to
-// nearest even; NaN stays NaN. In whole numbers, because not every compiler has _Float16.
+// IEEE 754 binary16: 1 sign bit, 5 exponent bits (bias 15), 10 fraction bits. Conversion rounds to
+// nearest even; NaN stays NaN. It uses integer arithmetic because not every compiler has _Float16.
 struct Float16 {
   uint16_t bits = 0;
 
@@ -35,11 +35,12 @@ struct Float16 {
   explicit Float16(float value) {
     const uint32_t word = std::bit_cast<uint32_t>(value);
     const uint32_t magnitude = word & 0x7fffffffu;
-    uint32_t half = 0x7c00u;        // infinity: what rounds to 2^16 or more
-    if (magnitude > 0x7f800000u) {  // NaN, made quiet
+    uint32_t half = 0x7c00u;        // infinity, also for values that round to 2^16 or more
+    if (magnitude > 0x7f800000u) {  // a NaN becomes quiet
       half = 0x7e00u | ((magnitude >> 13) & 0x03ffu);
     } else if (magnitude < 0x38800000u) {
-      // Below 2^-14: in [0.5, 1) one unit of a float is that of a small half, 2^-24.
+      // Below 2^-14. One unit in the last place of a float in [0.5, 1) is 2^-24, the same as that
+      // of a subnormal half; so adding 0.5 rounds to it.
       const float rounded = std::bit_cast<float>(magnitude) + 0.5f;
       half = std::bit_cast<uint32_t>(rounded) - std::bit_cast<uint32_t>(0.5f);
     } else if (magnitude < 0x477ff000u) {

@@ -1,4 +1,4 @@
-// file.cc - temp, fsync, rename, fsync of the folder.
+// file.cc - atomic writes: temporary file, fsync, rename, fsync of the folder.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/base/file.h"
 
@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
-// Closes on every path out of a function.
+// A file descriptor that is closed when it leaves the scope.
 class Descriptor {
  public:
   explicit Descriptor(int value) : value_(value) {}
@@ -58,8 +58,8 @@ std::string_view Advice(int error) {
   }
 }
 
-// Beside `path`, and of no other process: on disks that several machines or containers see, process
-// ids alone meet again.
+// A new name in the folder of `path`. It is random because process ids are not unique on disks that
+// several machines or containers share.
 std::string TemporaryName(const std::string& path) {
   const std::filesystem::path whole(path);
   uint64_t random = 0;
@@ -68,7 +68,7 @@ std::string TemporaryName(const std::string& path) {
       .string();
 }
 
-// What a link points to, also where that is not there yet.
+// Follows symbolic links to the final target, which need not exist yet.
 std::string BehindLinks(const std::string& path) {
   std::filesystem::path target = path;
   std::error_code error;
@@ -121,7 +121,7 @@ AtomicFile::~AtomicFile() {
 Status AtomicFile::Write(std::span<const std::byte> data) {
   size_ += static_cast<int64_t>(data.size());
   while (!data.empty()) {
-    // The checksum of a piece is taken while the piece is in the cache.
+    // The checksum of a piece is computed while the piece is in the cache.
     const auto piece = data.first(std::min(data.size(), kBufferBytes));
     crc_ = Crc32c(piece, crc_);
     if (buffer_.size() + piece.size() > kBufferBytes) DT_RETURN_IF_ERROR(Flush());
@@ -160,13 +160,13 @@ Status AtomicFile::WriteAtStart(std::span<const std::byte> data) {
 
 Status AtomicFile::Commit(Durability durability) {
   DT_RETURN_IF_ERROR(Flush());
-  if (temporary_.empty()) {  // a device or pipe, which keeps nothing
+  if (temporary_.empty()) {  // a device or pipe: there is no temporary file
     ::close(std::exchange(descriptor_, -1));
     return OkStatus();
   }
   const bool sync = durability == Durability::kDurable;
   if (sync && ::fsync(descriptor_) != 0) return FileError(path_, "write", errno);
-  // The temporary file stays ours to remove until it has its name.
+  // The destructor removes the temporary file unless the rename succeeds.
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return FileError(path_, "create", errno);
   ::close(std::exchange(descriptor_, -1));
   return sync ? SyncDirectory(ParentOf(path_)) : OkStatus();
@@ -183,8 +183,9 @@ Status WriteStdout(std::string_view text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (written && std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return OkStatus();
   if (errno == EPIPE) return OkStatus();
-  return StorageError(absl::StrFormat("standard output cannot be written: %s",
-                                      errno != 0 ? std::strerror(errno) : "some of it is lost"));
+  return StorageError(
+      absl::StrFormat("standard output cannot be written: %s",
+                      errno != 0 ? std::strerror(errno) : "part of the output was lost"));
 }
 
 StatusOr<std::string> ReadWholeFile(const std::string& path) {
@@ -224,7 +225,7 @@ StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
 Status SyncDirectory(const std::string& path) {
   const Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.value() < 0) return FileError(path, "open", errno);
-  // Some file systems cannot sync folders and say so by EINVAL; their renames are durable enough.
+  // Some file systems cannot sync folders and return EINVAL; their renames are durable enough.
   if (::fsync(directory.value()) != 0 && errno != EINVAL) return FileError(path, "sync", errno);
   return OkStatus();
 }

@@ -1,7 +1,11 @@
-// file.h - files read whole or mapped, and written all or nothing.
+// file.h - reads files whole or memory-mapped, and writes them all or nothing.
 // SPDX-License-Identifier: Apache-2.0
 //
 // All errors are StorageErrors that name the path and the system's reason.
+//
+//   DT_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+//   DT_RETURN_IF_ERROR(file.Write(text));
+//   DT_RETURN_IF_ERROR(file.Commit());  // only now does `path` exist
 #ifndef DTRAIN_BASE_FILE_H_
 #define DTRAIN_BASE_FILE_H_
 
@@ -18,30 +22,33 @@
 
 namespace dtrain {
 
-// "PATH: cannot ACTION: No such file or directory", from errno.
+// Builds the error "PATH: cannot ACTION: No such file or directory". `error` is an errno value.
 Status FileError(const std::string& path, std::string_view action, int error);
 
-// A file being written. Unless Commit() succeeds nothing appears at `path`: until then it is
-// .tmp-NAME-RANDOM in the same folder. Small writes are gathered. A link stays, what it points to
-// is written; a device or a pipe is written to as it is, never replaced.
+// A file that is being written. The data goes to .tmp-NAME-RANDOM in the same folder; Commit()
+// renames it to `path`. Without a successful Commit() nothing appears at `path`. Small writes are
+// buffered. If `path` is a symbolic link, the link stays and its target is replaced. A device or a
+// pipe is written directly.
 class AtomicFile {
  public:
   static StatusOr<AtomicFile> Create(const std::string& path);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
-  // Removes the temporary file of a write that was not committed.
+  // Removes the temporary file if it was not committed.
   ~AtomicFile();
 
   Status Write(std::span<const std::byte> data);
   Status Write(std::string_view data) { return Write(std::as_bytes(std::span(data))); }
-  // Overwrites bytes that were written, from the start of the file: a header whose content is known
-  // last. Not part of crc32c().
+  // Overwrites bytes at the start of the file that were already written, such as a header whose
+  // content is known last. crc32c() does not include this change.
   Status WriteAtStart(std::span<const std::byte> data);
-  // Renames to `path`; kDurable syncs the file before and the folder after.
+  // Renames the temporary file to `path`. kDurable survives a crash of the machine: it syncs the
+  // file before and the folder after the rename. kCrashOfProcess survives only a crash of this
+  // process.
   enum class Durability { kDurable, kCrashOfProcess };
   Status Commit(Durability durability = Durability::kDurable);
 
-  // Of all bytes given to Write(), and their number.
+  // CRC32C and number of all bytes passed to Write().
   uint32_t crc32c() const { return crc_; }
   int64_t size() const { return size_; }
 
@@ -55,7 +62,7 @@ class AtomicFile {
   std::string path_;
   std::string temporary_;
   int descriptor_;
-  std::vector<std::byte> buffer_;  // given to Write(), not yet to the system
+  std::vector<std::byte> buffer_;  // bytes passed to Write() that the system does not have yet
   uint32_t crc_ = 0;
   int64_t size_ = 0;
 };
@@ -64,11 +71,12 @@ Status WriteFileAtomically(const std::string& path, std::string_view content);
 
 StatusOr<std::string> ReadWholeFile(const std::string& path);
 
-// Writes to standard output and flushes it, with all that was printed before. StorageError where
-// any of it was lost (a full disk); a reader who went away is no error.
+// Writes `text` to standard output and flushes it together with everything printed before. Returns
+// StorageError if any of it was lost, for example because the disk is full. A reader that closed
+// the pipe is no error.
 Status WriteStdout(std::string_view text);
 
-// A file mapped for reading; the bytes live as long as this object.
+// A file mapped into memory for reading. The bytes are valid as long as this object lives.
 class MappedFile {
  public:
   static StatusOr<MappedFile> Open(const std::string& path);
@@ -85,13 +93,13 @@ class MappedFile {
   std::unique_ptr<const std::byte, Unmap> data_;
 };
 
-// Makes the names in a folder durable.
+// Makes creations, renames and removals in a folder durable.
 Status SyncDirectory(const std::string& path);
 Status MakeDirectories(const std::string& path);
-// Points `link` to `target` (relative to the link's folder) in one step. Where the file system has
-// no symbolic links it becomes a file that holds the target.
+// Makes `link` a symbolic link to `target`, relative to the link's folder, in one atomic step. On
+// file systems without symbolic links, `link` becomes a file that contains the target.
 Status ReplaceLink(const std::string& target, const std::string& link);
-// What it points to; "" where it is not there, or neither.
+// The target stored by ReplaceLink(), from either form. "" if `link` does not exist or is neither.
 std::string LinkTarget(const std::string& link);
 
 // "dir/name" -> "dir", "name" -> ".".

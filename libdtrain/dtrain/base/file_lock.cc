@@ -1,4 +1,4 @@
-// file_lock.cc - flock(), and what to do when the locked file is removed meanwhile.
+// file_lock.cc - flock(), also when the locked file is removed while others wait for it.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/base/file_lock.h"
 
@@ -14,8 +14,8 @@
 namespace dtrain {
 namespace {
 
-// That `path` still is the file behind the descriptor: its holder may have removed it, and the next
-// one locked a new file.
+// True if `path` still names the file open as `descriptor`. The previous holder may have removed
+// it, and another process may have locked a new file of that name.
 bool IsSameFile(const std::string& path, int descriptor) {
   struct stat here {};
   struct stat there {};
@@ -23,10 +23,11 @@ bool IsSameFile(const std::string& path, int descriptor) {
          here.st_ino == there.st_ino && here.st_dev == there.st_dev;
 }
 
-constexpr int kNoLocks = -1;  // of the file system
-constexpr int kHeld = -2;     // by somebody else
+constexpr int kNoLocks = -1;  // the file system has no locks
+constexpr int kHeld = -2;     // another process or object holds it
 
-// A descriptor that holds the lock, or one of these. `flags` are those of flock().
+// Returns a descriptor that holds the lock, or one of the two values above. `flags` are the flags
+// of flock().
 StatusOr<int> LockFile(const std::string& path, int flags) {
   for (;;) {
     const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);

@@ -11,14 +11,16 @@
 
 namespace dtrain {
 
-// Held as long as this object lives, and given back by the system when the process dies. Advisory:
-// it keeps out those who ask for it. Where a file system has no locks every one is granted. Errors
-// are StorageErrors that name the path: the file cannot be made.
+// Holds an advisory lock as long as this object lives. The system releases the lock if the process
+// dies. It only keeps out processes that ask for the same lock. On a file system without locks,
+// every request is granted. If the lock file cannot be created, the error is a StorageError that
+// names the path.
 class FileLock {
  public:
-  // Nothing when somebody else holds it, in this process or another. Makes the file.
+  // Tries to take the lock and creates the file. Returns nullopt if this or another process already
+  // holds it.
   static StatusOr<std::optional<FileLock>> Try(const std::string& path);
-  // Waits until it is free.
+  // Like Try(), but waits until the lock is free.
   static StatusOr<FileLock> Wait(const std::string& path);
 
   FileLock(FileLock&& other) noexcept
@@ -26,17 +28,17 @@ class FileLock {
   FileLock& operator=(FileLock&&) = delete;
   ~FileLock();
 
-  // False where the file system has no locks.
+  // False if the file system has no locks, so that nothing is protected.
   bool is_held() const { return descriptor_ >= 0; }
 
-  // Gives the lock back without a file left behind; whoever waits for it makes a new one.
+  // Removes the lock file and releases the lock. Processes that wait for it create a new file.
   void RemoveFile();
 
  private:
   FileLock(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
 
   std::string path_;
-  int descriptor_;  // -1: the file system has no locks
+  int descriptor_;  // -1 if the file system has no locks
 };
 
 }  // namespace dtrain

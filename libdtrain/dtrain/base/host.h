@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-// As the system says it, or "localhost" where it says none.
+// The host name, or "localhost" if the system does not report one.
 std::string HostName();
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// log.cc - the one process-wide log sink, guarded by a mutex.
+// log.cc - the process-wide log sink, guarded by a mutex.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/base/log.h"
 
@@ -21,7 +21,7 @@ struct SinkState {
   LogSink sink = WriteToStderr;
 };
 
-// Never destroyed: a log line from a static destructor must still find it.
+// Never destroyed, so that a static destructor can still log.
 SinkState& State() {
   static SinkState* const state = new SinkState;
   return *state;

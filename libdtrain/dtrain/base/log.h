@@ -1,9 +1,9 @@
-// log.h - log lines with a level, a time and the rank; where they go is the program's choice.
+// log.h - log lines with a level; the program chooses where they go.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   LogWarning(absl::StrFormat("3 pairs of %s were dropped", path));
 //
-// The library never writes to stdout. By default warnings and errors go to stderr; programs install
+// The library never writes to stdout. By default warnings and errors go to stderr. Programs install
 // a sink that also writes logs/rank-NNNNN.log.
 #ifndef DTRAIN_BASE_LOG_H_
 #define DTRAIN_BASE_LOG_H_
@@ -16,11 +16,11 @@ namespace dtrain {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// Name as printed: "debug", "info", "warning", "error".
+// The printed name: "debug", "info", "warning" or "error".
 std::string_view LogLevelName(LogLevel level);
 
-// Receives every line, already formatted, without a newline. May be called from any thread, one
-// call at a time.
+// Receives every formatted line, without a newline. Any thread may call it, but only one call runs
+// at a time.
 using LogSink = std::function<void(LogLevel level, std::string_view message)>;
 
 // Replaces the sink and returns the previous one.

@@ -1,4 +1,4 @@
-// period.cc - a number, an optional factor and a unit.
+// period.cc - parses and prints a number, an optional factor and a unit.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/base/period.h"
 
@@ -11,10 +11,10 @@
 namespace dtrain {
 namespace {
 
-// What a product that is larger counts as: no run gets there, and sums with it stay in range.
+// Larger products are clamped to this: no run gets there, and sums with it do not overflow.
 constexpr int64_t kMostUpdates = int64_t{1} << 62;
 
-// Splits "12.5ab" into 12.5 and "ab". False where no number starts the text.
+// Splits "12.5ab" into 12.5 and "ab". Returns false if the text does not start with a number.
 bool SplitNumber(std::string_view text, double& number, std::string_view& rest) {
   const char* const end = text.data() + text.size();
   const auto [next, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
@@ -54,7 +54,8 @@ StatusOr<Period> ParsePeriod(std::string_view text) {
         return BadPeriod(text, "unknown unit");
     }
     unit.remove_prefix(1);
-    if (unit != "u" && unit != "t") return BadPeriod(text, "k, M and G go with u and t only");
+    if (unit != "u" && unit != "t")
+      return BadPeriod(text, "the factors k, M and G are only allowed before u and t");
   }
   Period period{.unit = PeriodUnit::kSeconds, .count = count};
   if (unit == "u") {

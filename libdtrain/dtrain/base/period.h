@@ -13,24 +13,25 @@ namespace dtrain {
 
 enum class PeriodUnit { kNever, kUpdates, kEpochs, kTokens, kSeconds };
 
-// Something that recurs: every `count` of `unit`.
+// Something that recurs: every `count` units.
 struct Period {
   PeriodUnit unit = PeriodUnit::kNever;
-  double count = 0;  // > 0 unless kNever; whole for updates and tokens
+  double count = 0;  // > 0 unless kNever; a whole number for updates and tokens
 
   bool never() const { return unit == PeriodUnit::kNever; }
   friend bool operator==(const Period&, const Period&) = default;
 };
 
-// "500u" updates, "0.5e" epochs, "10Mt" target tokens, "90s" "5m" "2h" time; k, M or G before the
-// unit multiply by 10^3, 10^6, 10^9. "" is never. A bare number is an error: its unit is a guess.
-// UsageError without the name of the field.
+// Parses "500u" (updates), "0.5e" (epochs), "10Mt" (target tokens) or "90s", "5m", "2h" (time).
+// Before u and t, k, M and G multiply by 10^3, 10^6 and 10^9. "" means never. A number without a
+// unit is an error because the unit would be a guess. Returns UsageError, whose message does not
+// name the field.
 StatusOr<Period> ParsePeriod(std::string_view text);
 
-// What ParsePeriod() reads back: "500u", "1500000t", "300s"; "" is never.
+// The inverse of ParsePeriod(): "500u", "1500000t", "300s"; "" for never.
 std::string FormatPeriod(const Period& period);
 
-// Where a run stands, in every unit a period may have.
+// The position of a run, in every unit that a period may have.
 struct PeriodClock {
   int64_t updates = 0;
   double epochs = 0;
@@ -40,16 +41,16 @@ struct PeriodClock {
   double At(PeriodUnit unit) const;
 };
 
-// True where a multiple of the period lies in (before, now]: a resumed run asks the same questions
-// and gets the same answers.
+// True if a multiple of the period lies in (before, now]. The answer depends only on the two
+// positions, so a resumed run gets the same answers.
 bool PeriodPassed(const Period& period, const PeriodClock& before, const PeriodClock& now);
 
-// Updates of a run that ends at the first of two limits, where 0 is no limit; 0 without both. A
-// limit in epochs of an unknown number of updates, 0, does not count.
+// Number of updates of a run that ends at whichever limit comes first. A limit of 0 is no limit;
+// without any limit the result is 0. If updates_per_epoch is 0 (unknown), max_epochs is ignored.
 int64_t UpdatesOf(int64_t max_steps, int64_t max_epochs, int64_t updates_per_epoch);
 
-// "90s", "12m", "2h", "1.5d" or a bare number of seconds, in seconds, > 0; "" is 0, no limit.
-// UsageError without the name of the field.
+// Parses "90s", "12m", "2h", "1.5d" or a bare number of seconds. Returns seconds > 0, or 0 (no
+// limit) for "". Returns UsageError, whose message does not name the field.
 StatusOr<double> ParseDuration(std::string_view text);
 
 }  // namespace dtrain

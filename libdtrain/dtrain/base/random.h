@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC 2011), section 3.3.
-// Nothing is stateful: dropout asks for the numbers of (seed, step, site, element) in forward,
-// again in backward and again when it recomputes, on any number of threads, and gets the same ones.
+//
+// Philox() has no state. Dropout computes the numbers of (seed, step, site, element) in forward,
+// again in backward and again when it recomputes, and gets the same numbers on any number of
+// threads.
 #ifndef DTRAIN_BASE_RANDOM_H_
 #define DTRAIN_BASE_RANDOM_H_
 
@@ -13,16 +15,16 @@
 
 namespace dtrain {
 
-// Names one stream of random numbers. `site` is unique per place that draws (layer and purpose);
-// `step` changes from draw to draw.
+// Identifies one sequence of random numbers. `site` is unique for each place that draws (a layer
+// and a purpose). `step` changes from one draw to the next.
 struct RandomKey {
   uint64_t seed = 0;
   uint32_t step = 0;
   uint32_t site = 0;
 };
 
-// 128 random bits of `key` at position `index`.
-// Counter words: {index low, index high, step, site}; key words: {seed low, seed high}.
+// 128 random bits: element `index` of the sequence `key`. Counter words: {index low, index high,
+// step, site}; key words: {seed low, seed high}.
 constexpr std::array<uint32_t, 4> Philox(const RandomKey& key, uint64_t index) {
   uint32_t c0 = static_cast<uint32_t>(index);
   uint32_t c1 = static_cast<uint32_t>(index >> 32);
@@ -43,17 +45,17 @@ constexpr std::array<uint32_t, 4> Philox(const RandomKey& key, uint64_t index) {
   return {c0, c1, c2, c3};
 }
 
-// A stateful sequence over one key, for initialisers, shuffles and tests.
+// A random number generator with state, for initialisers, shuffles and tests.
 class RandomStream {
  public:
-  // Goes on where another one of this key stood that had drawn so many numbers of 32 bits.
+  // Starts after `drawn` 32-bit numbers of the sequence, to continue where another stream stopped.
   explicit RandomStream(const RandomKey& key, uint64_t drawn = 0) : key_(key), index_(drawn / 4) {
     if (drawn % 4 == 0) return;
     block_ = Philox(key_, index_++);
     used_ = static_cast<int>(drawn % 4);
   }
 
-  // Numbers of 32 bits so far, those that were drawn in vain too.
+  // Number of 32-bit numbers drawn so far, including those that NextBelow() rejected.
   uint64_t drawn() const { return 4 * index_ - 4 + static_cast<uint64_t>(used_); }
 
   uint32_t NextUint32() {
@@ -67,9 +69,9 @@ class RandomStream {
     const uint64_t high = NextUint32();
     return (high << 32) | NextUint32();
   }
-  // Uniform in [0, 1), 24 bits.
+  // Uniform in [0, 1), with 24 random bits.
   float NextUniform() { return static_cast<float>(NextUint32() >> 8) * 0x1.0p-24f; }
-  // Uniform in [0, bound), unbiased (Lemire's multiply with rejection). bound > 0.
+  // Uniform in [0, bound), without bias (Lemire's multiplication with rejection). bound > 0.
   uint32_t NextBelow(uint32_t bound) {
     for (;;) {
       const uint64_t product = uint64_t{NextUint32()} * bound;

@@ -1,4 +1,4 @@
-// thread_pool.cc - parallel loops over OpenMP's pool, the one oneDNN uses too.
+// thread_pool.cc - parallel loops on OpenMP's thread pool, which oneDNN uses too.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/base/thread_pool.h"
 
@@ -20,14 +20,14 @@
 namespace dtrain {
 namespace {
 
-// Of this process; 0 where the system does not tell.
+// Number of threads of this process, or 0 if the system does not report it.
 int64_t CountThreads() {
   std::error_code error;
   const std::filesystem::directory_iterator threads("/proc/self/task", error);
   return error ? 0 : std::distance(begin(threads), end(threads));
 }
 
-// As the process was started: what a main() has of it by now may lack words.
+// The arguments the process was started with. main() may have removed some from its own copy.
 std::vector<std::string> CommandLine() {
   std::vector<std::string> arguments;
   std::ifstream file("/proc/self/cmdline");
@@ -53,9 +53,10 @@ void LetWaitingThreadsSleep() {
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
-  // Some microseconds: long enough for the next loop of a quiet program, short on a busy machine.
+  // A few microseconds of spinning: long enough for the next loop to start on an idle machine,
+  // short enough for a busy one.
   setenv("GOMP_SPINCOUNT", "5000", /*overwrite=*/0);
-  // Returns where it fails, and then the program goes on as it is.
+  // execv() returns only on failure; the program then continues unchanged.
   execv("/proc/self/exe", argv.data());
 }
 

@@ -1,4 +1,4 @@
-// thread_pool.h - the one pool of compute threads, shared with oneDNN (OpenMP).
+// thread_pool.h - the pool of compute threads (OpenMP), shared with oneDNN.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_BASE_THREAD_POOL_H_
 #define DTRAIN_BASE_THREAD_POOL_H_
@@ -8,23 +8,23 @@
 
 namespace dtrain {
 
-// Compute threads this thread's parallel loops use, at least 1. Per calling thread, so that ranks
-// that are threads of one process can each have one.
+// Number of compute threads that parallel loops of the calling thread use, at least 1. Each calling
+// thread has its own number, so that ranks that are threads of one process can differ.
 int NumThreads();
 void SetNumThreads(int count);
 
-// Makes threads of the pool that wait sleep after a short while instead of spinning on, which on a
-// core that another process needs costs both of them dearly. The OpenMP runtime reads its
-// environment before main(), so this restarts the program once, with the same arguments and
-// GOMP_SPINCOUNT set; a main() calls it before anything else. Does nothing where the user set
-// OMP_WAIT_POLICY or GOMP_SPINCOUNT, nor where the process has other threads already, MPI's for
-// one, which a restart would end.
+// Makes idle threads of the pool sleep after a short while instead of spinning. Spinning on a core
+// that another process needs slows down both. The OpenMP runtime reads its environment before
+// main(), so this function restarts the program once, with the same arguments and GOMP_SPINCOUNT
+// set. main() must call it first. It does nothing if the user set OMP_WAIT_POLICY or
+// GOMP_SPINCOUNT, or if the process already has other threads (for example MPI's), which a restart
+// would end.
 void LetWaitingThreadsSleep();
 
-// Calls body(begin, end) on disjoint ranges that cover [0, count), in parallel. Ranges are
-// contiguous and depend only on (count, grain, NumThreads()), so results do not change from run to
-// run. A range holds at least `grain` items, unless count is smaller; below 2 x grain items no
-// thread is woken. An exception of `body` is rethrown here.
+// Calls body(begin, end) in parallel on contiguous, disjoint ranges that cover [0, count). The
+// ranges depend only on count, grain and NumThreads(), so results do not change from run to run.
+// Each range holds at least `grain` items unless count is smaller; below 2 * grain items everything
+// runs on the calling thread. Exceptions thrown by `body` are rethrown here.
 void ParallelFor(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// timeline.cc - the ring.
+// timeline.cc - the ring buffer of spans.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/base/timeline.h"
 
@@ -45,7 +45,7 @@ void Timeline::Add(std::string_view name, const TimelineSpan& span) {
 
 std::vector<TimelineSpan> Timeline::Take() {
   std::vector<TimelineSpan> spans;
-  spans.reserve(size());  // a long time for others to wait
+  spans.reserve(size());  // reserved before locking: allocating takes long
   const std::lock_guard lock(mutex_);
   for (size_t i = 0; i < size_; ++i) spans.push_back(ring_[(first_ + i) % capacity_]);
   first_ = size_ = 0;

@@ -1,11 +1,12 @@
-// timeline.h - what a rank's threads did when: spans of time in a ring in memory.
+// timeline.h - records what a rank's threads did and when, as spans in a ring buffer in memory.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   { const Timeline::Span span(timeline, "forward", kComputeLane); Forward(); }
 //   for (const TimelineSpan& span : timeline.Take()) ...
 //
-// Off, a span costs a comparison; on, two readings of the clock, a lock that is free but where
-// threads meet, and a write to memory. Any thread may write and take.
+// If the timeline is off, a span costs one comparison. If it is on, a span costs two clock
+// readings, a lock that is rarely contended, and a write to memory. Any thread may add and take
+// spans.
 #ifndef DTRAIN_BASE_TIMELINE_H_
 #define DTRAIN_BASE_TIMELINE_H_
 
@@ -19,45 +20,45 @@
 
 namespace dtrain {
 
-// Spans of one lane lie inside each other or apart, unless told.
+// A lane is one row of the timeline. Unless noted, spans of one lane are nested or disjoint.
 enum TimelineLane : int {
   kComputeLane = 1,        // updates and their phases
-  kEvaluationLane = 2,     // and checkpoints
-  kCommunicationLane = 3,  // exchanges: may overlap
-  kTensorLane = 1000       // named tensors, from submission to result: may overlap
+  kEvaluationLane = 2,     // evaluations and checkpoints
+  kCommunicationLane = 3,  // exchanges between ranks; spans may overlap
+  kTensorLane = 1000       // named tensors, from submission to result; spans may overlap
 };
 
 struct TimelineSpan {
-  std::array<char, 64> name{};  // ends in a zero
+  std::array<char, 64> name{};  // ends with a zero byte
   int lane = 0;                 // a TimelineLane
   int64_t begin = 0;            // nanoseconds of Timeline::Now()
   int64_t end = 0;
-  int64_t index = -1;  // of the update or micro-batch; -1: none
-  int64_t bytes = -1;  // moved; -1: none
+  int64_t index = -1;  // number of the update or micro-batch, or -1
+  int64_t bytes = -1;  // bytes moved, or -1
 };
 
 class Timeline {
  public:
-  // Nanoseconds on a clock that never goes back; the same for all processes of a host.
+  // Nanoseconds on a monotonic clock that all processes of a host share.
   static int64_t Now();
 
-  // Keeps the last `capacity` spans that were not taken.
+  // Keeps the last `capacity` spans that were not taken yet.
   explicit Timeline(size_t capacity = size_t{1} << 14) : capacity_(capacity) {}
 
   bool is_on() const { return on_; }
-  // Takes its memory when it is first turned on. Off, it keeps what it has.
+  // Allocates the memory when it is first turned on. Turning it off keeps the recorded spans.
   void set_on(bool on);
 
-  // A longer name is cut. Nothing where the timeline is off.
+  // Adds a span under `name`, which is cut to fit. Does nothing if the timeline is off.
   void Add(std::string_view name, const TimelineSpan& span);
-  // The spans since the last call, in the order in which they ended.
+  // Removes and returns the spans added since the last call, in the order in which they ended.
   std::vector<TimelineSpan> Take();
   size_t size() const;
   size_t capacity() const { return capacity_; }
-  // Spans that were overwritten before anyone took them.
+  // Number of spans that were overwritten before they were taken.
   int64_t lost() const;
 
-  // From construction to destruction.
+  // Adds one span that lasts from its construction to its destruction.
   class Span {
    public:
     Span(Timeline& timeline, std::string_view name, int lane, int64_t index = -1,
@@ -88,7 +89,7 @@ class Timeline {
  private:
   const size_t capacity_;
   std::atomic<bool> on_ = false;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::vector<TimelineSpan> ring_;
   size_t first_ = 0;
   size_t size_ = 0;

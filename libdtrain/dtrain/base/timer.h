@@ -1,4 +1,4 @@
-// timer.h - monotonic seconds.
+// timer.h - measures elapsed seconds on a monotonic clock.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_BASE_TIMER_H_
 #define DTRAIN_BASE_TIMER_H_
@@ -7,13 +7,13 @@
 
 namespace dtrain {
 
-// Seconds since construction or the last Restart(), on a clock that never goes back.
+// Seconds since construction or the last Restart().
 class Timer {
  public:
   double Seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
-  // Seconds until now; starts again from now.
+  // Returns the seconds until now and starts again from zero.
   double Restart() {
     const double seconds = Seconds();
     start_ = std::chrono::steady_clock::now();

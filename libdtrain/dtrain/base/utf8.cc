@@ -1,4 +1,4 @@
-// utf8.cc - validates eight ASCII bytes at a time, everything else by table 3-7 of the standard.
+// utf8.cc - validates eight ASCII bytes at a time, other bytes by table 3-7 of the standard.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/base/utf8.h"
 
@@ -7,7 +7,7 @@
 namespace dtrain {
 namespace {
 
-// Length of the valid multi-byte sequence at p, 0 when there is none.
+// Length of the valid multi-byte sequence at p, or 0 if there is none.
 int SequenceLength(const unsigned char* p, const unsigned char* end) {
   const auto in_range = [&](int i, int low, int high) {
     return p + i < end && p[i] >= low && p[i] <= high;
@@ -15,13 +15,13 @@ int SequenceLength(const unsigned char* p, const unsigned char* end) {
   const int lead = p[0];
   if (lead >= 0xC2 && lead <= 0xDF) return in_range(1, 0x80, 0xBF) ? 2 : 0;
   if (lead >= 0xE0 && lead <= 0xEF) {
-    const int low = lead == 0xE0 ? 0xA0 : 0x80;   // below: overlong
-    const int high = lead == 0xED ? 0x9F : 0xBF;  // above: surrogates
+    const int low = lead == 0xE0 ? 0xA0 : 0x80;   // lower values are overlong
+    const int high = lead == 0xED ? 0x9F : 0xBF;  // higher values are surrogates
     return in_range(1, low, high) && in_range(2, 0x80, 0xBF) ? 3 : 0;
   }
   if (lead >= 0xF0 && lead <= 0xF4) {
-    const int low = lead == 0xF0 ? 0x90 : 0x80;   // below: overlong
-    const int high = lead == 0xF4 ? 0x8F : 0xBF;  // above: past U+10FFFF
+    const int low = lead == 0xF0 ? 0x90 : 0x80;   // lower values are overlong
+    const int high = lead == 0xF4 ? 0x8F : 0xBF;  // higher values are above U+10FFFF
     return in_range(1, low, high) && in_range(2, 0x80, 0xBF) && in_range(3, 0x80, 0xBF) ? 4 : 0;
   }
   return 0;

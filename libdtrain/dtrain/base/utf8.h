@@ -10,8 +10,8 @@
 
 namespace dtrain {
 
-// Bytes of the longest valid prefix of `text`: text.size() when all of it is valid UTF-8 (RFC 3629:
-// no overlong forms, no surrogates, nothing above U+10FFFF). NUL bytes are valid here.
+// Number of bytes of the longest valid prefix of `text`: text.size() if all of it is valid UTF-8
+// (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF). NUL bytes count as valid.
 int64_t ValidUtf8Prefix(std::string_view text);
 
 inline bool IsValidUtf8(std::string_view text) {

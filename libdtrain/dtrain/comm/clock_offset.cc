@@ -20,8 +20,9 @@ double Carry(Communicator& comm, int from, int to, double value) {
     return result;
   };
   double received = 0.0;
-  comm.AllToAllV(&value, offsets(to, comm.rank() == from), &received,
-                 offsets(from, comm.rank() == to));
+  comm.StartAllToAllV(&value, offsets(to, comm.rank() == from), &received,
+                      offsets(from, comm.rank() == to))
+      ->Wait();
   return received;
 }
 

@@ -14,7 +14,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/internal/collective_queue.h"
-#include "dtrain/comm/internal/wait_mark.h"
+#include "dtrain/comm/internal/heartbeat_wait.h"
 #include "dtrain/device/with_cuda.h"
 
 namespace dtrain {
@@ -134,9 +134,9 @@ Status CollectiveHandle::Wait() const {
   DT_CHECK(result_ != nullptr) << "this handle stands for no collective";
   constexpr std::chrono::milliseconds kRound(10);
   constexpr double kIdleSeconds = 0.1;  // as in communicators
-  progress_->pulse->NameCollective(name_);
+  progress_->heartbeat->NameCollective(name_);
   if (!result_->done && result_->hurry) result_->hurry();
-  internal::WaitMark mark(progress_->pulse.get());
+  internal::HeartbeatWait mark(progress_->heartbeat.get());
   Timer idle;
   int64_t exchanges = progress_->exchanges;
   std::unique_lock lock(result_->mutex);

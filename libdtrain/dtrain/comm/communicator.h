@@ -1,87 +1,89 @@
-// communicator.h - what data-parallel ranks say to each other: collectives over all ranks of a job.
+// communicator.h - collectives among the ranks of a job: sums, broadcasts, gathers, barriers.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   comm.AllReduce(std::span<double>(sums), ReduceOp::kSum);       // blocking, in place
 //   auto handle = comm.StartAllReduce(bucket, n, DType::kFloat32, ReduceOp::kSum);
-//   while (computing) comm.Poll();                                 // moves bytes between ops
+//   while (computing) comm.Poll();                                 // moves bytes meanwhile
 //   handle->Wait();
 //
-// Every rank calls the same collectives in the same order with the same sizes and types. Sums are
-// added in an order fixed by the ranks and their hosts alone, so the result is bit-identical on all
-// ranks and from run to run. 16-bit floats are added in float and rounded once per exchange (twice
-// where ranks share several hosts). Ranks that finish tensors in any order, or want mismatches
-// reported instead of trusted away, use Collectives (collectives.h) on top of this.
+// Every rank calls the same collectives in the same order with the same sizes and types. The order
+// of additions depends only on the ranks and their hosts, so sums have the same bits on all ranks
+// and in every run. 16-bit floats are added in float and rounded once per exchange (twice if ranks
+// share several hosts). Use Collectives (collectives.h) if ranks finish tensors in different
+// orders, or if mismatches between ranks must be reported.
 //
-// A communicator belongs to one thread. Failures throw CommError: the library's own text, or, after
-// CommunicatorOptions::timeout_seconds without progress, the rank, the collective, its sequence
-// number and the ranks waited for. After that the job must be ended (Environment::Abort).
+// A communicator belongs to one thread. Failures throw CommError. After
+// CommunicatorOptions::timeout_seconds without progress its text names the rank, the collective,
+// its sequence number and the ranks it waited for. After a CommError the job must end
+// (Environment::Abort).
+//
+// See also: rank_topology.h for hosts and names of ranks, groups.h for communicators of some of the
+// ranks, gather.h for small objects, heartbeat.h for what a rank reports to the others.
 #ifndef DTRAIN_COMM_COMMUNICATOR_H_
 #define DTRAIN_COMM_COMMUNICATOR_H_
 
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "dtrain/base/dtype.h"
-#include "dtrain/comm/pulse.h"
+#include "dtrain/comm/flight_records.h"
+#include "dtrain/comm/heartbeat.h"
+#include "dtrain/comm/rank_topology.h"
 
 namespace dtrain {
 
-namespace internal {
-class FlightRecords;
-}
-
-// Communication failed: a rank is gone, stopped or out of step. Ends with exit code 6.
+// Communication failed: a rank is gone, stopped or out of step. The program ends with exit code 6.
 class CommError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// kAverage is the sum divided by the number of ranks, for floating types only; kBitAnd is for
-// integers only. Sums and products of integers wrap. Minimum and maximum of floats are NaN where
-// any rank has NaN.
+// kAverage is the sum divided by the number of ranks; it needs a floating type. kBitAnd needs an
+// integer type. Sums and products of integers wrap around. The minimum and maximum of floats are
+// NaN if any rank has NaN.
 enum class ReduceOp { kSum, kAverage, kMin, kMax, kProduct, kBitAnd };
 std::string_view Name(ReduceOp op);
 
-// How a large allreduce travels where ranks share several hosts, the same number on each.
+// The path of a large allreduce if the ranks share several hosts, the same number on each host.
 enum class AllReduceAlgorithm {
-  kAuto,          // hierarchical where it can be
+  kAuto,          // hierarchical if possible
   kFlat,          // among all ranks at once
-  kHierarchical,  // reduce-scatter within hosts, allreduce across, all-gather within
-  kMeasure        // times both at the start, the slowest rank decides; its groups take kAuto
+  kHierarchical,  // reduce-scatter within hosts, allreduce across hosts, all-gather within hosts
+  // Times both at the start; the slowest rank decides. Groups of the communicator use kAuto.
+  kMeasure
 };
 
 struct CommunicatorOptions {
-  double timeout_seconds = 120;     // without any progress or sign of life, then CommError
-  double slow_seconds = 10;         // of waiting, within which a warning names who is late
-  int64_t piece_bytes = 512 << 10;  // unit of pipelining of large messages
-  // An allreduce up to this size is one exchange of everything with everybody. Between hosts at
-  // most 16 KiB / (ranks - 1): there bytes cost more than steps.
+  double timeout_seconds = 120;     // without progress or a sign of life, before CommError
+  double slow_seconds = 10;         // of waiting, before a warning names the late ranks
+  int64_t piece_bytes = 512 << 10;  // size of the pieces in which a large message is pipelined
+  // Up to this size an allreduce is one exchange of everything with everybody. Between hosts the
+  // limit is at most 16 KiB / (ranks - 1), because there bytes cost more than steps.
   int64_t small_bytes = 32 << 10;
   AllReduceAlgorithm algorithm = AllReduceAlgorithm::kAuto;
-  // Where a rank whose communication fails writes its last 1,024 collectives; an existing
-  // directory. Empty: where SetRecordDirectory() says.
+  // An existing directory. A rank whose communication fails writes its last 1,024 collectives
+  // there. If empty, FlightRecords::SetDefaultDirectory() sets it.
   std::string record_directory{};
-  bool nccl = true;                // between GPUs; false: through the host's memory
-  bool shared_memory = true;       // between ranks of a host; false: messages
-  int64_t slot_bytes = 256 << 10;  // of shared memory: what a rank shows the others at a time
+  bool nccl = true;                // use NCCL between GPUs; false: go through the host's memory
+  bool shared_memory = true;       // use it between ranks of a host; false: send messages
+  int64_t slot_bytes = 256 << 10;  // shared memory in which a rank shows one piece to the others
 };
 
-// A collective in flight. The memory it works on must stay untouched until Test() gave true or
-// Wait() returned. Destroying a handle does not stop the collective.
+// A collective in flight. Its memory must stay untouched until Test() returns true or Wait()
+// returns. Destroying a handle does not stop the collective.
 class Handle {
  public:
   virtual ~Handle() = default;
-  // Moves all outstanding collectives; true when this one has finished.
+  // Moves all outstanding collectives. True if this one has finished.
   virtual bool Test() = 0;
   virtual void Wait() = 0;
-  // The ranks whose part is missing here, as far as this rank sees.
+  // The ranks whose part has not arrived, as far as this rank knows.
   virtual std::vector<int> MissingRanks() const { return {}; }
 };
 
@@ -91,33 +93,17 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  int rank() const { return rank_; }
-  int size() const { return static_cast<int>(hosts_.size()); }
-  bool is_root() const { return rank_ == 0; }
-  // Place among the ranks of the same host, and how many there are.
-  int local_rank() const { return local_rank_; }
-  int local_size() const { return local_size_; }
-  const std::string& host(int rank) const { return hosts_[static_cast<size_t>(rank)]; }
-  // The number of a rank in the communicator that this one was split from, and that one from, up to
-  // the first: what mpirun counts, and what messages and files name.
-  int job_rank(int rank) const { return job_ranks_[static_cast<size_t>(rank)]; }
-  const std::vector<int>& job_ranks() const { return job_ranks_; }
-  // "rank 3 (host b)", by job_rank.
-  std::string RankName(int rank) const;
-  // "" where it has all ranks of the job, else which: "ranks 1, 3".
-  const std::string& group_name() const { return group_name_; }
-  // As it was made with; what is made of it follows them too.
+  int rank() const { return topology_.rank(); }
+  int size() const { return topology_.size(); }
+  bool is_root() const { return rank() == 0; }
+  // Hosts and names of the ranks.
+  const RankTopology& topology() const { return topology_; }
+  // The options it was made with. Groups split from it have the same ones.
   const CommunicatorOptions& options() const { return options_; }
-  // What heartbeats tell the others of this rank; of the whole job in every communicator.
-  Pulse& pulse() { return *pulse_; }
-  // For who watches the job longer than this communicator lives.
-  std::shared_ptr<Pulse> shared_pulse() const { return pulse_; }
-  std::shared_ptr<internal::FlightRecords> shared_records() const { return records_; }
-  // What CommunicatorOptions::record_directory is, for this rank in all communicators of the job,
-  // where it was left empty. An existing directory; "" for none. Any thread may call.
-  void SetRecordDirectory(const std::string& directory);
-  // Bytes this rank has sent to others.
-  virtual int64_t bytes_sent() const = 0;
+  // What this rank's heartbeats report to the other ranks. All communicators of a rank share it.
+  const std::shared_ptr<Heartbeat>& heartbeat() const { return heartbeat_; }
+  // The records of this rank's last collectives. All communicators of a rank share them.
+  const std::shared_ptr<FlightRecords>& records() const { return records_; }
 
   // Reduces `count` elements in place on every rank.
   virtual std::unique_ptr<Handle> StartAllReduce(void* data, int64_t count, DType dtype,
@@ -135,86 +121,50 @@ class Communicator {
     return value;
   }
 
-  // Copies `bytes` bytes of rank `root` to all.
+  // Copies `bytes` bytes of rank `root` to all ranks.
   virtual std::unique_ptr<Handle> StartBroadcast(void* data, int64_t bytes, int root) = 0;
   void Broadcast(void* data, int64_t bytes, int root) { StartBroadcast(data, bytes, root)->Wait(); }
-  // Elements [offsets[r], offsets[r + 1]) of rank r become the reduction of all ranks' elements
-  // there; the others are unspecified afterwards. offsets: [size + 1], elements.
+
+  // Elements [offsets[r], offsets[r + 1]) of rank r become the reduction of these elements of all
+  // ranks. The other elements are unspecified afterwards. offsets: [size + 1], in elements.
   virtual std::unique_ptr<Handle> StartReduceScatter(void* data, std::span<const int64_t> offsets,
                                                      DType dtype, ReduceOp op) = 0;
-  void ReduceScatter(void* data, std::span<const int64_t> offsets, DType dtype, ReduceOp op) {
-    StartReduceScatter(data, offsets, dtype, op)->Wait();
-  }
-  // Every rank brings bytes [offsets[r], offsets[r + 1]) and receives all others. offsets:
-  // [size + 1], bytes.
+  // Rank r provides bytes [offsets[r], offsets[r + 1]) and receives all other bytes. offsets:
+  // [size + 1], in bytes.
   virtual std::unique_ptr<Handle> StartAllGatherV(void* data, std::span<const int64_t> offsets) = 0;
-  void AllGatherV(void* data, std::span<const int64_t> offsets) {
-    StartAllGatherV(data, offsets)->Wait();
-  }
-  // Bytes [from_offsets[r], from_offsets[r + 1]) of `from` go to rank r; what rank r sends here
-  // lands in bytes [to_offsets[r], to_offsets[r + 1]) of `to`. Both: [size + 1]; the memory must
-  // not overlap.
+  // Bytes [from_offsets[r], from_offsets[r + 1]) of `from` go to rank r. The bytes that rank r
+  // sends to this rank arrive in bytes [to_offsets[r], to_offsets[r + 1]) of `to`. Both offsets:
+  // [size + 1]. The two memory ranges must not overlap.
   virtual std::unique_ptr<Handle> StartAllToAllV(const void* from,
                                                  std::span<const int64_t> from_offsets, void* to,
                                                  std::span<const int64_t> to_offsets) = 0;
-  void AllToAllV(const void* from, std::span<const int64_t> from_offsets, void* to,
-                 std::span<const int64_t> to_offsets) {
-    StartAllToAllV(from, from_offsets, to, to_offsets)->Wait();
-  }
+
   // Finishes when every rank has entered.
   virtual std::unique_ptr<Handle> StartBarrier() = 0;
   void Barrier() { StartBarrier()->Wait(); }
-  // Moves all outstanding collectives as far as they go without waiting.
+
+  // Moves all outstanding collectives as far as possible without waiting.
   virtual void Poll() = 0;
+  // Bytes that this rank has sent to other ranks.
+  virtual int64_t bytes_sent() const = 0;
 
-  // A communicator of its own for the ranks that give the same colour, numbered in their order
-  // here; null where the colour is negative. All ranks call it, in the same order as their other
-  // splits, those of this one's own origin and offspring too, one thread at a time. The new one may
-  // be used by another thread than this one.
+  // Makes a communicator for the ranks that pass the same colour, in the order of their ranks here.
+  // Returns null if the colour is negative. All ranks call it, one thread at a time, in the same
+  // order as their other splits. That order includes splits of the communicators it came from and
+  // of those split from it. Another thread may use the new communicator.
   virtual std::unique_ptr<Communicator> Split(int color) = 0;
-  // Of `ranks` alone, which all ranks pass alike; null on the others.
-  std::unique_ptr<Communicator> Group(std::span<const int> ranks);
-  // As in Group({0, 2}).
-  std::unique_ptr<Communicator> Group(std::initializer_list<int> ranks) {
-    return Group(std::span<const int>(ranks.begin(), ranks.size()));
-  }
-  // Of the ranks of this host; of the ranks with this local rank, one of each host.
-  std::unique_ptr<Communicator> NodeGroup();
-  std::unique_ptr<Communicator> CrossGroup() { return Split(local_rank()); }
-
-  // One value of every rank, by rank.
-  template <typename T>
-  std::vector<T> AllGather(const T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    std::vector<T> all(static_cast<size_t>(size()));
-    all[static_cast<size_t>(rank_)] = value;
-    AllGatherEqual(all.data(), static_cast<int64_t>(sizeof(T)));
-    return all;
-  }
-  // The text of every rank, by rank.
-  std::vector<std::string> AllGatherStrings(std::string_view text);
-  // The text of rank `root`; `text` counts there only.
-  std::string BroadcastString(std::string_view text, int root = 0);
 
  protected:
-  // hosts: the host name of every rank, by rank.
+  // The communicator of all ranks of a job. hosts: the host name of every rank, by rank.
   Communicator(int rank, std::vector<std::string> hosts, const CommunicatorOptions& options = {});
-  // A group of `ranks` of `whole`, this one among them.
+  // The group of `ranks` of `whole`, this rank among them.
   Communicator(const Communicator& whole, std::span<const int> ranks);
 
  private:
-  void AllGatherEqual(void* all, int64_t bytes_each);
-  void CountLocalRanks();
-
-  int rank_;
-  std::vector<std::string> hosts_;
-  std::vector<int> job_ranks_;
-  std::string group_name_;
+  RankTopology topology_;
   CommunicatorOptions options_;
-  std::shared_ptr<Pulse> pulse_ = std::make_shared<Pulse>();
-  std::shared_ptr<internal::FlightRecords> records_;
-  int local_rank_ = 0;
-  int local_size_ = 0;
+  std::shared_ptr<Heartbeat> heartbeat_;
+  std::shared_ptr<FlightRecords> records_;
 };
 
 }  // namespace dtrain

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "dtrain/comm/gather.h"
 #include "dtrain/comm/internal/nccl_communicator.h"
 
 namespace dtrain {
@@ -36,7 +37,7 @@ bool WantsHierarchy(const Communicator& comm, const RankGroups& groups) {
 // Of the groups whose first rank this is: an id costs its maker a thread and a socket that wait for
 // the group.
 std::string MakeIds(const Communicator& comm, const NcclLibrary& nccl, NcclIds& ids) {
-  const RankGroups groups = internal::FindRankGroups(comm);
+  const RankGroups groups = internal::FindRankGroups(comm.topology());
   const int rank = comm.rank();
   std::vector<NcclUniqueId*> mine;
   if (rank == 0) mine.push_back(&ids.world);
@@ -66,7 +67,7 @@ std::string Objection(const Communicator& comm, const Device& device, Hello& hel
 
 // Of this rank's groups.
 NcclIds FindIds(const Communicator& comm, const std::vector<Hello>& hellos) {
-  const RankGroups groups = internal::FindRankGroups(comm);
+  const RankGroups groups = internal::FindRankGroups(comm.topology());
   const auto of = [&](int rank) -> const NcclIds& { return hellos[static_cast<size_t>(rank)].ids; };
   NcclIds ids = {.world = of(0).world, .host = {}, .cross = {}};
   // NCCL_COMM_ID makes all ids one address, where groups that connect at the same time would meet.
@@ -83,12 +84,13 @@ std::string FindObjection(const Communicator& comm, const std::vector<Hello>& he
   for (int r = 0; r < comm.size(); ++r) {
     const Hello& hello = hellos[static_cast<size_t>(r)];
     if (hello.objection[0] != '\0') {
-      return absl::StrCat(comm.RankName(r), ": ", hello.objection.data());
+      return absl::StrCat(comm.topology().RankName(r), ": ", hello.objection.data());
     }
     if (hello.version != hellos[0].version) {
       return absl::StrFormat("%s has NCCL %s, %s has %s: install the same on all hosts",
-                             comm.RankName(0), internal::NcclVersionName(hellos[0].version),
-                             comm.RankName(r), internal::NcclVersionName(hello.version));
+                             comm.topology().RankName(0),
+                             internal::NcclVersionName(hellos[0].version),
+                             comm.topology().RankName(r), internal::NcclVersionName(hello.version));
     }
   }
   return "";
@@ -112,16 +114,16 @@ std::unique_ptr<DeviceCommunicator> MakeDeviceCommunicator(Communicator& comm, c
   Hello mine;
   const std::string objection = Objection(comm, device, mine);
   std::strncpy(mine.objection.data(), objection.c_str(), mine.objection.size() - 1);
-  const std::vector<Hello> hellos = comm.AllGather(mine);
+  const std::vector<Hello> hellos = AllGather(comm, mine);
   *why = FindObjection(comm, hellos);
   if (!why->empty()) return nullptr;
 
   auto gpus = std::make_unique<NcclCommunicator>(comm, device, **NcclLibrary::Get());
   const std::vector<std::string> errors =
-      comm.AllGatherStrings(gpus->Connect(FindIds(comm, hellos)));
+      AllGatherStrings(comm, gpus->Connect(FindIds(comm, hellos)));
   for (int r = 0; r < comm.size() && why->empty(); ++r) {
     const std::string& error = errors[static_cast<size_t>(r)];
-    if (!error.empty()) *why = absl::StrCat(comm.RankName(r), ": ", error);
+    if (!error.empty()) *why = absl::StrCat(comm.topology().RankName(r), ": ", error);
   }
   if (!why->empty()) {
     gpus->Abort();

@@ -27,7 +27,8 @@
 #include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/thread_pool.h"
-#include "dtrain/comm/internal/heartbeat.h"
+#include "dtrain/comm/gather.h"
+#include "dtrain/comm/internal/heartbeat_service.h"
 #include "dtrain/comm/internal/mpi_error.h"
 #include "dtrain/comm/mpi_communicator.h"
 #include "dtrain/comm/self_communicator.h"
@@ -148,7 +149,7 @@ StatusOr<std::unique_ptr<Environment>> Environment::Create() {
     }
     environment->ChooseThreadsAndIsa();
     if (environment->world_->size() > 1) {
-      environment->heartbeat_ = internal::Heartbeat::Start(*environment->world_, options);
+      environment->heartbeat_ = internal::HeartbeatService::Start(*environment->world_, options);
     }
   } catch (const CommError& error) {
     environment->owns_mpi_ = false;  // MPI_Finalize would wait for the ranks that are lost
@@ -174,7 +175,7 @@ void Environment::ChooseThreadsAndIsa() {
   std::memset(&mine, 0, sizeof(mine));
   sched_getaffinity(0, sizeof(mine.cores), &mine.cores);
   mine.isa = BestCpuIsa();
-  const std::vector<Processor> all = world_->AllGather(mine);
+  const std::vector<Processor> all = AllGather(*world_, mine);
   const auto by_isa = [](const Processor& a, const Processor& b) { return a.isa < b.isa; };
   const auto [least, best] = std::minmax_element(all.begin(), all.end(), by_isa);
   if (least->isa < best->isa) {
@@ -182,14 +183,14 @@ void Environment::ChooseThreadsAndIsa() {
     if (world_->is_root()) {
       LogWarning(absl::StrCat("the ranks' processors differ: all compute with ",
                               ToAbsl(CpuIsaName(least->isa)), ", the best that ",
-                              world_->RankName(static_cast<int>(least - all.begin())),
+                              world_->topology().RankName(static_cast<int>(least - all.begin())),
                               " has, so that their weights stay equal"));
     }
   }
   // Ranks with the same cores share them; ranks that were bound to cores of their own do not.
   int sharing = 0;
   for (int r = 0; r < world_->size(); ++r) {
-    const bool here = world_->host(r) == world_->host(world_->rank());
+    const bool here = world_->topology().host(r) == world_->topology().host(world_->rank());
     sharing += here && CPU_EQUAL(&all[static_cast<size_t>(r)].cores, &mine.cores) ? 1 : 0;
   }
   threads_ = launch_.threads > 0 ? launch_.threads : std::max(cores_ / std::max(sharing, 1), 1);
@@ -230,7 +231,7 @@ Status Environment::StartMpi(double timeout_seconds) {
 
 Environment::~Environment() {
   // MPI_Finalize waits for all ranks and knows no limit: heartbeats go on until it is through.
-  if (world_) world_->pulse().SetPhase(Phase::kEnd);
+  if (world_) world_->heartbeat()->SetPhase(Phase::kEnd);
   world_.reset();
   if (!owns_mpi_ || !MpiIsUp()) return;
   // While an exception unwinds, other ranks may be inside a collective and would never come.

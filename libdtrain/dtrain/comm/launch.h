@@ -11,29 +11,30 @@
 
 namespace dtrain {
 
-// Reads an environment variable, nullptr where it is not set: std::getenv, or a table in tests.
+// Reads an environment variable; null if it is not set. std::getenv, or a table in tests.
 using GetEnv = std::function<const char*(const char*)>;
 
 struct Launch {
-  bool parallel = false;         // by mpirun or srun: MPI is to be initialised
+  bool parallel = false;         // started by mpirun or srun: MPI must be initialised
   std::string launcher;          // "mpirun", "srun", "PMI" or ""
-  int size = 0;                  // ranks the launcher announced, 0 where it does not say
-  int local_size = 1;            // ranks on this host, as far as known before MPI is up
-  bool bound_by_mpirun = false;  // mpirun bound the ranks to cores unasked
-  int threads = 0;               // OMP_NUM_THREADS, 0 where it is not set
-  std::string warning;           // to be told before MPI starts, on the first rank; else ""
+  int size = 0;                  // ranks that the launcher announced, or 0 if it announced none
+  int local_size = 1;            // ranks on this host, as far as known before MPI starts
+  bool bound_by_mpirun = false;  // mpirun bound the ranks to cores by default
+  int threads = 0;               // OMP_NUM_THREADS, or 0 if it is not set
+  std::string warning;           // on the first rank: a warning to log before MPI starts, or ""
 };
 
-// UsageError where tasks of srun would not find each other, or OMP_NUM_THREADS is no number.
+// Returns UsageError if the tasks of srun would not find each other, or if OMP_NUM_THREADS is not a
+// number.
 StatusOr<Launch> DetectLaunch(const GetEnv& get_env);
 
-// UsageError where the launcher announced another number of ranks than MPI found: the program was
-// built with another MPI library than the launcher's.
+// Returns UsageError if the launcher announced another number of ranks than MPI found. Then the
+// program and the launcher use different MPI libraries.
 Status CheckWorldSize(const Launch& launch, int mpi_size);
 
 // The defaults, changed by DTRAIN_COMM_TIMEOUT (seconds, more than 0), DTRAIN_ALLREDUCE (auto,
 // flat, hierarchical or measure), DTRAIN_NCCL (auto or off) and DTRAIN_COMM_RECORD
-// (record_directory). Environment gives all ranks what the first has of them.
+// (record_directory). Environment copies these variables from the first rank to all ranks.
 StatusOr<CommunicatorOptions> CommunicatorOptionsFrom(const GetEnv& get_env);
 
 }  // namespace dtrain

@@ -9,9 +9,9 @@
 
 namespace dtrain {
 
-// All ranks of MPI_COMM_WORLD, on a duplicate of it, so that a program's own messages do not meet
-// ours. MPI must be initialised (Environment does that) and outlive the communicator. Collective;
-// throws CommError.
+// Makes a communicator for all ranks of MPI_COMM_WORLD. It uses a duplicate of that, so that its
+// messages never meet a program's own. MPI must be initialised (Environment does that) and must
+// outlive the communicator. All ranks call it. Throws CommError.
 std::unique_ptr<Communicator> MakeMpiCommunicator(const CommunicatorOptions& options);
 
 }  // namespace dtrain

@@ -11,7 +11,7 @@ Status ShareRootStatus(const Status& status, std::string_view what, Communicator
   const int code = comm.AllReduceValue(static_cast<int32_t>(status.code()), ReduceOp::kMax);
   if (code == 0 || !status.ok()) return status;
   return Status(static_cast<ExitCode>(code),
-                 absl::StrCat("the root rank could not ", ToAbsl(what), "; its message says why"));
+                absl::StrCat("the root rank could not ", ToAbsl(what), "; its message says why"));
 }
 
 }  // namespace dtrain

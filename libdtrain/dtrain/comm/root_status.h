@@ -1,4 +1,4 @@
-// root_status.h - how work that the root rank did for all of them ended.
+// root_status.h - shares the outcome of work that the root rank did for all ranks.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_COMM_ROOT_STATUS_H_
 #define DTRAIN_COMM_ROOT_STATUS_H_
@@ -10,11 +10,11 @@
 
 namespace dtrain {
 
-// OK everywhere where the root gives OK. Else its error on the root, and on the other ranks one of
-// the same exit code: "the root rank could not prepare the data; its message says why", where
-// `what` is "prepare the data". So all ranks end together, with one exit code. Ranks but the root
-// give OK; where one does not, its own error ends it and the others say that it was the root's.
-// Collective.
+// The root passes the outcome of its work; the other ranks pass OK. Returns OK on all ranks if the
+// root passed OK. Otherwise the root gets its own error, and the other ranks get one with the same
+// exit code: "the root rank could not prepare the data; its message says why", if `what` is
+// "prepare the data". So all ranks end together with one exit code. If another rank passes an
+// error, that rank gets its own error and the others blame the root. All ranks call it.
 Status ShareRootStatus(const Status& status, std::string_view what, Communicator& comm);
 
 }  // namespace dtrain

@@ -28,7 +28,7 @@ class SelfCommunicator final : public Communicator {
   std::unique_ptr<Handle> StartBarrier() override;
   std::unique_ptr<Communicator> Split(int color) override {
     if (color < 0) return nullptr;
-    return std::make_unique<SelfCommunicator>(host(0));
+    return std::make_unique<SelfCommunicator>(topology().host(0));
   }
   void Poll() override {}
   int64_t bytes_sent() const override { return 0; }

@@ -24,13 +24,13 @@ class Mailboxes;
 class ThreadWorld {
  public:
   explicit ThreadWorld(int size, const CommunicatorOptions& options = {});
-  // One host name per rank: ranks on several hosts take the paths that ranks on a network take.
+  // One host name per rank. Ranks with different names exchange as they would over a network.
   explicit ThreadWorld(std::vector<std::string> hosts, const CommunicatorOptions& options = {});
   ~ThreadWorld();
   ThreadWorld(const ThreadWorld&) = delete;
   ThreadWorld& operator=(const ThreadWorld&) = delete;
 
-  // The communicator of one rank, to be used by one thread. The world must outlive it.
+  // The communicator of one rank. One thread uses it, and the world must outlive it.
   std::unique_ptr<Communicator> Connect(int rank);
   // Makes every collective of every rank throw CommError with `reason`. Any thread may call it.
   void Fail(std::string_view reason);

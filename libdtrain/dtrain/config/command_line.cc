@@ -1,4 +1,4 @@
-// command_line.cc - twelve flags in one table.
+// command_line.cc - all flags in one table.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/config/command_line.h"
 
@@ -13,15 +13,15 @@ namespace {
 
 struct Flag {
   std::string_view name;
-  std::string_view value;  // what it takes, "" for none, in [] where it may be left out
-  std::string_view key;    // the key it is short for, or ""
+  std::string_view value;  // the value's form; "" if it takes none, in [] if it is optional
+  std::string_view key;    // the key it is a short form of, or ""
   std::string_view help;
 };
 
 constexpr std::array<Flag, 12> kFlags = {{
     {"config", "FILE,...", "", "textproto files, later ones win"},
     {"run_dir", "DIR", "run.run_dir", "where the run is kept"},
-    {"resume", "auto|never|PATH", "run.resume", "go on from a checkpoint (default auto)"},
+    {"resume", "auto|never|PATH", "run.resume", "continue from a checkpoint (default auto)"},
     {"max_steps", "N", "trainer.max_steps", "stop after N updates"},
     {"max_time", "TIME", "trainer.max_time", "stop after 90s, 12m, 2h"},
     {"threads", "N", "run.threads", "compute threads per rank"},
@@ -40,7 +40,7 @@ const Flag* FindFlag(std::string_view name) {
   return nullptr;
 }
 
-// With as many dashes as were typed.
+// Shows the flag with as many dashes as were typed.
 Status UnknownFlag(std::string_view dashes, std::string_view name, std::string_view value) {
   // Users of other programs write configuration keys as flags.
   if (name.find('.') != std::string_view::npos) {
@@ -72,7 +72,7 @@ Status ApplyFlag(const Flag& flag, const std::string& value, CommandLine& line) 
   if (!flag.key.empty()) {
     line.sources.overrides.push_back(absl::StrFormat("%s=%s", flag.key, value));
   } else if (flag.name == "config") {
-    if (value.empty()) return UsageError("--config needs a file, and got an empty name");
+    if (value.empty()) return UsageError("--config needs a file, but its name is empty");
     for (const std::string& file : internal::SplitList(value)) line.sources.files.push_back(file);
   } else if (flag.name == "print_config") {
     line.action = Action::kPrintConfig;
@@ -86,7 +86,7 @@ Status ApplyFlag(const Flag& flag, const std::string& value, CommandLine& line) 
   return OkStatus();
 }
 
-// Neither a flag nor a key's value.
+// True for an argument that is neither a flag nor key=value.
 bool IsWord(const std::string& argument) {
   return !argument.empty() && argument[0] != '-' && argument.find('=') == std::string::npos;
 }
@@ -122,7 +122,7 @@ StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments
       }
       value = arguments[++i];
     }
-    // "--help_config trainer": a word by itself is nothing else.
+    // "--help_config trainer": a separate word has no other meaning.
     const bool may_have_value = !flag->value.empty() && !needs_value && equals == std::string::npos;
     if (may_have_value && i + 1 < arguments.size() && IsWord(arguments[i + 1])) {
       value = arguments[++i];

@@ -1,4 +1,4 @@
-// command_line.h - the flags of programs with a configuration; all else is key.path=value.
+// command_line.h - parses the command line of programs: flags, and key.path=value.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_CONFIG_COMMAND_LINE_H_
 #define DTRAIN_CONFIG_COMMAND_LINE_H_
@@ -11,26 +11,26 @@
 
 namespace dtrain {
 
-// What the user wants besides, or instead of, a run.
+// The user's request: a run, or one of the others instead.
 enum class Action { kRun, kHelp, kHelpConfig, kPrintConfig, kVersion };
 
 struct CommandLine {
   Action action = Action::kRun;
   ConfigSources sources;
-  ConfigFormat format = ConfigFormat::kFull;  // of kPrintConfig
-  std::string section;                        // of kHelpConfig
+  ConfigFormat format = ConfigFormat::kFull;  // for kPrintConfig
+  std::string section;                        // for kHelpConfig
 };
 
-// `arguments` without the program's name. Flags are --name=value or --name value; a few are short
-// for keys (--run_dir is run.run_dir) and take their place among the overrides. UsageError for
-// unknown flags, with the nearest one.
+// `arguments` does not include the program's name. Flags are --name=value or --name value. A few
+// flags are short forms of keys (--run_dir is run.run_dir) and are added to the overrides. Returns
+// UsageError, which suggests the nearest flag, for unknown flags.
 StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments);
 
 struct CommandHelp {
   std::string_view name, summary;
 };
 
-// Text of --help; `commands` of programs that have some.
+// The text of --help; `commands` for programs that have commands.
 std::string HelpText(std::string_view program, std::string_view summary,
                      const std::vector<CommandHelp>& commands = {});
 

@@ -1,4 +1,4 @@
-// config.cc - reads files with protobuf's text format and overrides by reflection.
+// config.cc - reads files with protobuf's text format, and overrides by reflection.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/config/config.h"
 
@@ -36,7 +36,7 @@ void CollectKeys(const Descriptor& type, const std::string& prefix,
   }
 }
 
-// A list in a later file replaces the one before: MergeFrom() alone would append.
+// A list in a later file replaces the earlier one; MergeFrom() alone would append.
 void ClearReplacedLists(const Message& later, Message& config) {
   std::vector<const FieldDescriptor*> fields;
   later.GetReflection()->ListFields(later, &fields);
@@ -97,9 +97,9 @@ StatusOr<std::string> ReadWholeFile(const std::string& path) {
   return text;
 }
 
-// One "key=value" taken apart.
+// The parts of one "key=value".
 struct Assignment {
-  std::string_view text = {};  // whole, for messages
+  std::string_view text = {};  // the whole text, for messages
   std::string_view key = {};
   std::string_view value = {};
   bool append = false;
@@ -122,7 +122,7 @@ StatusOr<Assignment> SplitAssignment(std::string_view text) {
   return assignment;
 }
 
-// The field that a key names and the message it lies in, created on the way.
+// The field that a key names and its message, which is created if necessary.
 struct Target {
   Message* message = nullptr;
   const FieldDescriptor* field = nullptr;
@@ -187,7 +187,7 @@ Status MergeConfigFile(const std::string& path, Message& config) {
 
 Status ApplyOverride(std::string_view text, Message& config) {
   DT_ASSIGN_OR_RETURN(const Assignment assignment, SplitAssignment(text));
-  // Only a whole assignment may change the configuration: work on a copy.
+  // Works on a copy, because a failed assignment must not change the configuration.
   const std::unique_ptr<Message> changed(config.New());
   changed->CopyFrom(config);
   DT_ASSIGN_OR_RETURN(const Target target, FindTarget(assignment, *changed));
@@ -212,7 +212,7 @@ Status ApplyOverride(std::string_view text, Message& config) {
 
 Status LoadConfig(const ConfigSources& sources, Message& config) {
   for (const std::string& file : sources.files) {
-    if (file.empty()) return UsageError("--config is empty; it is a file");
+    if (file.empty()) return UsageError("--config is empty; give a file");
     DT_RETURN_IF_ERROR(MergeConfigFile(file, config));
   }
   for (const std::string& text : sources.overrides) {

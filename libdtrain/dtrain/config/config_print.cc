@@ -1,4 +1,4 @@
-// config_print.cc - the effective configuration as textproto or JSON.
+// config_print.cc - prints the effective configuration as textproto or JSON.
 // SPDX-License-Identifier: Apache-2.0
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
@@ -19,7 +19,7 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 using Json = nlohmann::ordered_json;
 
-// Calls number(value) or text(value) with a singular field's value; enums go by name.
+// Calls number(value) or text(value) with the value of a singular field; enums are passed by name.
 template <typename Visitor>
 auto VisitScalar(const Message& message, const FieldDescriptor& field, Visitor visit) {
   const Reflection& reflection = *message.GetReflection();
@@ -45,7 +45,7 @@ auto VisitScalar(const Message& message, const FieldDescriptor& field, Visitor v
   }
 }
 
-// Whether a field has the same value in both.
+// True if a field has the same value in both messages.
 bool IsEqual(const Message& message, const Message& defaults, const FieldDescriptor& field) {
   return VisitScalar(message, field, [&](const auto& value) {
     return VisitScalar(defaults, field, [&](const auto& other) {
@@ -114,7 +114,8 @@ void ClearDefaults(const Message& defaults, Message& message) {
   }
 }
 
-// A float with as few digits as say it: 0.1f as a double would print 0.10000000149011612.
+// Converts a float to the double with the same shortest decimal: 0.1f as a double would print
+// 0.10000000149011612.
 double Shortest(float value) {
   char digits[64];
   const auto end = std::to_chars(digits, digits + sizeof(digits), value).ptr;

@@ -1,4 +1,4 @@
-// config_rules.cc - holds values against the rules beside their fields, and settles defaults.
+// config_rules.cc - checks values against the rules of their fields, and settles defaults.
 // SPDX-License-Identifier: Apache-2.0
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
@@ -21,7 +21,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Value of a singular number field, nothing for other types.
+// The value of a singular number field; nullopt for other types.
 std::optional<double> NumberOf(const Message& message, const FieldDescriptor& field) {
   const Reflection& reflection = *message.GetReflection();
   switch (field.cpp_type()) {
@@ -47,10 +47,10 @@ Status CheckNumber(const proto::Rules& rules, const std::string& key, double val
   bool bad = false;
   const auto limit = [&](bool present, bool holds, std::string_view words, double bound) {
     if (!present) return;
-    bad = bad || !holds;  // NaN holds nothing
+    bad = bad || !holds;  // NaN satisfies no rule
     wanted += absl::StrFormat("%s%s %.9g", wanted.empty() ? "" : " and ", words, bound);
   };
-  // The bounds are doubles, the values mostly floats: 0.1f must not exceed 0.1.
+  // Bounds are doubles but most values are floats, so 0.1f must count as equal to 0.1.
   const auto as_float = [](double bound) { return static_cast<double>(static_cast<float>(bound)); };
   limit(rules.has_min(), value >= rules.min() || value == as_float(rules.min()), "at least",
         rules.min());
@@ -72,7 +72,7 @@ Status CheckText(const proto::Rules& rules, const std::string& key, const std::s
   return OkStatus();
 }
 
-// Paths are the file system's bytes; other text is printed, exported and compared as UTF-8.
+// Paths may have any bytes. Other text is printed, exported and compared as UTF-8.
 Status CheckEncoding(const FieldDescriptor& field, const std::string& key,
                      const std::string& value) {
   if (internal::IsPath(field) || IsValidUtf8(value)) return OkStatus();
@@ -125,7 +125,7 @@ void SettleDefaults(Message& config) {
     const FieldDescriptor& field = *config.GetDescriptor()->field(i);
     if (field.is_repeated()) continue;
     if (field.message_type() != nullptr) {
-      // In a section that is not there nothing is set.
+      // A section that does not exist has no fields set.
       if (!reflection.HasField(config, &field)) continue;
       SettleDefaults(*reflection.MutableMessage(&config, &field));
       continue;

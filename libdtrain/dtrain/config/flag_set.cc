@@ -1,4 +1,4 @@
-// flag_set.cc - flags to variables, by the variable's type.
+// flag_set.cc - parses flags by the types of their variables.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/config/flag_set.h"
 
@@ -13,7 +13,7 @@
 namespace dtrain {
 namespace {
 
-// Stores the text in the variable; false where it is not of its type.
+// Stores the text in the variable. Returns false if it does not have the variable's type.
 bool Store(const std::string& text, bool* value) {
   *value = text == "true" || text == "1";
   return *value || text == "false" || text == "0";

@@ -1,4 +1,4 @@
-// flag_set.h - the flags of one command, bound to variables that hold the defaults.
+// flag_set.h - the flags of a command, bound to variables that hold the defaults.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   int64_t beam_size = 4;
@@ -20,26 +20,26 @@
 
 namespace dtrain {
 
-// Flags are --name=value or --name value; a bool is --name, --name=false or --noname; a list may be
-// given several times; an optional one stays empty unless given. "--" ends the flags.
+// Flags are --name=value or --name value. A bool is --name, --name=false or --noname. A list flag
+// may be given several times. An optional value stays empty unless given. "--" ends the flags.
 class FlagSet {
  public:
   FlagSet(std::string_view usage, std::string_view summary) : usage_(usage), summary_(summary) {}
 
-  // Where a flag's value goes; the variable must outlive Parse() and Help().
+  // The variable for a flag's value, which must outlive Parse() and Help().
   using Target = std::variant<bool*, int64_t*, double*, std::optional<double>*, std::string*,
                               std::vector<std::string>*>;
   void Add(std::string_view name, std::string_view help, Target target);
-  // A bool whose words, "true" or "false", go into a list: --name, --name=false or --noname.
+  // A bool flag that appends "true" or "false" to a list: --name, --name=false or --noname.
   void AddSwitch(std::string_view name, std::string_view help, std::vector<std::string>* target);
 
-  // Sets the variables and returns the other arguments. argv[0] is the command. UsageError names
-  // the flag, its type and the value, or the nearest flags.
+  // Sets the variables and returns the other arguments. argv[0] is the command. Returns UsageError
+  // that names the flag, its type and the value, or suggests the nearest flags.
   StatusOr<std::vector<std::string>> Parse(int argc, char** argv);
-  // The same for commands without other arguments.
+  // Parse() for commands without other arguments.
   Status ParseAll(int argc, char** argv);
 
-  // Whether --help or -h was among the arguments.
+  // True if --help or -h was among the arguments.
   bool help_wanted() const { return help_wanted_; }
   std::string Help() const;
 
@@ -49,7 +49,7 @@ class FlagSet {
     std::string help;
     Target target;
     std::string default_text;
-    bool is_switch = false;  // --name alone is true
+    bool is_switch = false;  // --name alone means true
   };
 
   const Flag* Find(std::string_view name) const;

@@ -1,4 +1,4 @@
-// nearest_name.cc - edit distance and the choice of suggestions.
+// nearest_name.cc - edit distance, and the choice of suggestions.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/config/nearest_name.h"
 
@@ -24,7 +24,7 @@ std::string Lower(std::string_view text) {
 }  // namespace
 
 size_t EditDistance(std::string_view a, std::string_view b) {
-  // Three rows of the table: two back for swaps, one back, and the current one.
+  // Three rows of the table: the current one, the previous one, and the one before it for swaps.
   std::vector<size_t> before(b.size() + 1);
   std::vector<size_t> previous(b.size() + 1);
   std::vector<size_t> current(b.size() + 1);
@@ -50,11 +50,13 @@ std::vector<std::string> NearestNames(std::string_view mistyped,
   std::vector<std::pair<size_t, const std::string*>> close;
   size_t best = std::string_view::npos;
   for (const std::string& candidate : candidates) {
-    // Whole paths first; a match of the last part alone counts one more, as the section differs.
+    // Compares whole paths. A match of the last part alone counts one more, because the section
+    // differs.
     size_t distance = EditDistance(name, candidate);
     const std::string_view last = LastPart(candidate);
     distance = std::min(distance, EditDistance(LastPart(name), last) + 1);
-    // A part of a name that is long enough to mean it: "dropout" of "attention_dropout".
+    // The name is part of a longer one, and long enough to be meaningful: "dropout" in
+    // "attention_dropout".
     const std::string_view typed = LastPart(name);
     if (typed.size() >= 4 && last.find(typed) != std::string_view::npos) {
       distance = std::min(distance, size_t{2});
@@ -69,7 +71,7 @@ std::vector<std::string> NearestNames(std::string_view mistyped,
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> names;
   for (const auto& [distance, candidate] : close) {
-    // Beside a near certain match, far ones would only confuse.
+    // If a near match exists, distant ones would only confuse.
     if (names.size() == limit || distance > best + 1) break;
     names.push_back(*candidate);
   }

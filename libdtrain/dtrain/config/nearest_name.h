@@ -1,4 +1,4 @@
-// nearest_name.h - what the user may have meant: the candidates closest to a mistyped name.
+// nearest_name.h - suggests the candidates closest to a mistyped name.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_CONFIG_NEAREST_NAME_H_
 #define DTRAIN_CONFIG_NEAREST_NAME_H_
@@ -10,8 +10,8 @@
 
 namespace dtrain {
 
-// Insertions, deletions, substitutions and swaps of neighbours between the two (optimal string
-// alignment).
+// Number of insertions, deletions, substitutions and swaps of neighbours between two texts (optimal
+// string alignment).
 size_t EditDistance(std::string_view a, std::string_view b);
 
 // At most `limit` candidates that are close to `name`, closest first, in a stable order. A
@@ -20,7 +20,7 @@ size_t EditDistance(std::string_view a, std::string_view b);
 std::vector<std::string> NearestNames(std::string_view name,
                                       const std::vector<std::string>& candidates, size_t limit = 3);
 
-// "; did you mean a, b or c?" or "" where nothing is close.
+// Returns for example "; did you mean a, b or c?", or "" if nothing is close.
 std::string DidYouMean(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// batch_walk.cc - plans an epoch when it begins and splits its batches one by one.
+// batch_walk.cc - plans each epoch when it begins, and splits its batches one by one.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/batch_walk.h"
 
@@ -13,7 +13,7 @@
 namespace dtrain {
 namespace {
 
-// Which of an update's tokens each of its samples begins with.
+// Computes the number of each sample's first token within an update.
 class TokenNumbers {
  public:
   TokenNumbers(std::span<const uint32_t> samples, const SampleLengths& lengths)
@@ -23,7 +23,7 @@ class TokenNumbers {
     int64_t source = 0;
     int64_t target = 0;
     for (const uint32_t sample : samples) {
-      // Of an update of more than 2^31 tokens some have the same number, which does no harm.
+      // In an update of more than 2^31 tokens some tokens share a number, which is harmless.
       first_[sample] = {static_cast<int32_t>(source & kLast), static_cast<int32_t>(target & kLast)};
       source += lengths.SourceTokens(sample);
       target += lengths.TargetTokens(sample);
@@ -69,7 +69,8 @@ BatchShare BatchWalk::Next() {
   }
   BatchShare batch;
   batch.samples = plan_->BatchFrom(cursor_.sample);
-  // Part p is micro-batch p / ranks of rank p % ranks, so a small tail is spread over the ranks.
+  // Part p is micro-batch p / ranks of rank p % ranks. So a small last batch is spread over the
+  // ranks.
   auto parts = SplitByTokens(batch.samples, lengths_, share_.num_ranks * share_.accumulation);
   const TokenNumbers numbers(batch.samples, lengths_);
   for (int micro = 0; micro < share_.accumulation; ++micro) {
@@ -108,8 +109,8 @@ Status CheckWalk(std::string_view path, std::string_view samples_name, int64_t n
   }
   if (start.epoch < 0 || start.sample < 0 || start.sample >= num_samples) {
     return DataError(absl::StrFormat(
-        "%s: cannot continue at sample %d of epoch %d, there are %d %s; was the data prepared "
-        "anew since the checkpoint?",
+        "%s: cannot continue at sample %d of epoch %d: there are only %d %s; was the data prepared "
+        "again since the checkpoint?",
         ToAbsl(path), start.sample, start.epoch, num_samples, ToAbsl(samples_name)));
   }
   return OkStatus();

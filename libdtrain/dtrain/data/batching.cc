@@ -1,4 +1,4 @@
-// batching.cc - shuffle, group, cut; and the greedy split among ranks.
+// batching.cc - shuffles, groups and splits samples, and balances them among ranks.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/batching.h"
 
@@ -14,11 +14,11 @@
 namespace dtrain {
 namespace {
 
-// Sites of the random streams: one for samples, one for batches.
+// Sites of the random streams for samples and for batches.
 constexpr uint32_t kSampleSite = 0x53414D50;
 constexpr uint32_t kBatchSite = 0x42415443;
 
-// Fisher-Yates.
+// The Fisher-Yates shuffle.
 template <typename T>
 void Shuffle(std::vector<T>& items, const RandomKey& key) {
   RandomStream random(key);
@@ -42,7 +42,7 @@ int64_t Cost(const SampleLengths& lengths, uint32_t i, BudgetUnit unit) {
   return 0;
 }
 
-// Sorts each stretch of `window` samples by target, then source length.
+// Sorts each window of `window` samples by target length, then source length.
 void SortWindows(const SampleLengths& lengths, int64_t window, std::vector<uint32_t>& order) {
   const auto count = static_cast<int64_t>(order.size());
   for (int64_t begin = 0; begin < count; begin += window) {
@@ -54,7 +54,7 @@ void SortWindows(const SampleLengths& lengths, int64_t window, std::vector<uint3
   }
 }
 
-// Where batches start, closed by the number of samples. A window's end ends a batch.
+// The start of each batch, followed by the number of samples. Batches end at the end of a window.
 std::vector<int64_t> CutBatches(const SampleLengths& lengths, const BatchOptions& options,
                                 const std::vector<uint32_t>& order) {
   std::vector<int64_t> starts = {0};
@@ -76,7 +76,7 @@ std::vector<int64_t> CutBatches(const SampleLengths& lengths, const BatchOptions
   return starts;
 }
 
-// The batches that a window is cut into.
+// The batch sizes that a window is split into.
 BatchOptions BudgetOf(const SampleOrder& order) {
   return {.tokens_per_batch = order.tokens_per_batch,
           .samples_per_batch = order.samples_per_batch,
@@ -84,13 +84,13 @@ BatchOptions BudgetOf(const SampleOrder& order) {
           .length_window = order.length_window};
 }
 
-// Equal ones stay in their order.
+// Samples of equal work keep their order.
 void SortLongestFirst(const SampleLengths& lengths, std::vector<uint32_t>& samples) {
   std::stable_sort(samples.begin(), samples.end(),
                    [&](uint32_t a, uint32_t b) { return lengths.Work(a) > lengths.Work(b); });
 }
 
-// Gives each item to the part with the least work so far, the first of equals.
+// Gives each item to the part with the least work so far; of equal parts, to the first.
 class LightestPart {
  public:
   explicit LightestPart(int parts) {
@@ -135,7 +135,7 @@ EpochPlan::EpochPlan(const SampleLengths& lengths, const BatchOptions& options, 
   const auto step = static_cast<uint32_t>(epoch);
   if (order.shuffle) Shuffle(order_, {.seed = order.seed, .step = step, .site = kSampleSite});
   if (order.length_window > 0) SortWindows(lengths, order.length_window, order_);
-  // Short and long batches must not follow each other in order of length.
+  // Otherwise batches would follow each other in order of length.
   const bool mixes_batches = order.shuffle && order.length_window > 0;
   if (mixes_batches) {
     starts_ = CutBatches(lengths, BudgetOf(order), order_);

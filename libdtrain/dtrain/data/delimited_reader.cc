@@ -1,4 +1,4 @@
-// delimited_reader.cc - fills buffers that end with a whole record, and picks the wanted fields.
+// delimited_reader.cc - fills buffers that end with a whole record, and selects the wanted fields.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/delimited_reader.h"
 
@@ -26,7 +26,7 @@ using internal::RecordWindow;
 
 constexpr int32_t kAbsent = INT32_MIN;  // a wanted column that the file lacks
 
-// Of a name that is one.
+// The column number, if the name is a number.
 std::optional<int32_t> ColumnNumber(std::string_view name) {
   int32_t number = 0;
   const auto result = std::from_chars(name.data(), name.data() + name.size(), number);
@@ -48,7 +48,7 @@ StatusOr<RecordFormat> FormatOfName(const std::string& path) {
   if (ends_with_any({".csv"})) return RecordFormat::kCsv;
   if (ends_with_any({".tsv", ".txt", ".tab"})) return RecordFormat::kTsv;
   if (ends_with_any({".jsonl", ".ndjson", ".json"})) return RecordFormat::kJsonl;
-  return DataError(path + ": its name does not say what it is; name it .csv, .tsv or .jsonl");
+  return DataError(path + ": the file name does not tell the format; name it .csv, .tsv or .jsonl");
 }
 
 }  // namespace
@@ -84,20 +84,21 @@ struct DelimitedReader::State {
   DelimitedOptions options;
   std::unique_ptr<internal::ByteSource> source;
   std::vector<std::string> header;
-  std::vector<std::string> keys;   // JSON: the wanted columns
-  std::vector<int32_t> selection;  // of wanted columns: field of the row, or < 0 from its end
-  int32_t fields_per_row = 0;      // of the header or the first row; 0: not known yet
-  std::vector<char> carry;         // read, not parsed yet
+  std::vector<std::string> keys;   // JSON: names of the wanted columns
+  std::vector<int32_t> selection;  // for each wanted column its field in a row; negative numbers
+                                   // count from the row's end
+  int32_t fields_per_row = 0;      // in the header or the first row; 0 if not known yet
+  std::vector<char> carry;         // bytes that were read but not parsed yet
   bool source_ended = false;
-  bool skipping_line = false;  // the rest of a line that is too long
-  int64_t line = 1;            // of the next record
+  bool skipping_line = false;  // skipping the rest of a line that is too long
+  int64_t line = 1;            // line of the next record
   int64_t row = 0;
-  int64_t blanks = 0;  // lines just before the next record
+  int64_t blanks = 0;  // number of blank lines just before the next record
   RawRecord record;
 
   bool is_json() const { return options.format == RecordFormat::kJsonl; }
 
-  // Appends bytes until the buffer holds `size`, or the source ends.
+  // Appends bytes until the buffer holds `size` bytes or the source ends.
   Status Fill(std::vector<char>& buffer, int64_t size) {
     auto used = static_cast<int64_t>(buffer.size());
     if (used >= size || source_ended) return OkStatus();
@@ -125,8 +126,8 @@ struct DelimitedReader::State {
     }
   }
 
-  // Parses the record at p into `record`; false when more bytes are needed. What counts as too long
-  // depends on the record alone, not on where a buffer happens to end.
+  // Parses the record at p into `record`. Returns false if more bytes are needed. Whether a record
+  // is too long depends only on the record, not on where a buffer ends.
   bool ParseAt(char* p, char* end) {
     const int64_t limit = options.max_record_bytes + 1;
     RecordWindow window{p, end, source_ended};
@@ -143,7 +144,8 @@ struct DelimitedReader::State {
     return true;
   }
 
-  // Parses records of [p, end) into `block`, up to `max_rows`; returns what is left.
+  // Parses records of [p, end) into `block`, up to `max_rows`. Returns the start of the unparsed
+  // rest.
   char* ParseRows(char* p, char* end, int64_t max_rows, RecordBlock& block) {
     while (p < end && block.size() < max_rows) {
       if (skipping_line) {
@@ -157,12 +159,13 @@ struct DelimitedReader::State {
       if (!ParseAt(p, end)) break;
       if (blanks > 0 && !record.blank && HasOneColumn()) {
         AddBlankLines(p, max_rows, block);
-        if (block.size() == max_rows) {  // the record is parsed again for the next block
+        if (block.size() == max_rows) {  // the record will be parsed again for the next block
           skipping_line = false;
           break;
         }
       }
-      // Only CSV records hold newlines; AddRow() moves texts in place and leaves some behind twice.
+      // Only CSV records contain newlines. They are counted before AddRow(), which moves text in
+      // place and leaves parts of it behind.
       int64_t lines = 1;
       if (options.format == RecordFormat::kCsv) {
         lines = std::count(p, record.next, '\n') + (skipping_line ? 1 : 0);
@@ -175,14 +178,15 @@ struct DelimitedReader::State {
     return p;
   }
 
-  // By the header, or else the first row, which may be `record`.
+  // Decided by the header, or else by the first row, which may be `record`.
   bool HasOneColumn() const {
     if (is_json()) return false;
     if (fields_per_row > 0) return fields_per_row == 1;
     return !options.header && record.problem == RowProblem::kNone && record.fields.size() == 1;
   }
 
-  // Adds the blank lines before p as rows of an empty field; those that find no place stay.
+  // Adds the blank lines before p as rows with an empty field. Those that do not fit remain for the
+  // next block.
   void AddBlankLines(char* p, int64_t max_rows, RecordBlock& block) {
     RawRecord empty;
     empty.fields.push_back({p, p});
@@ -245,7 +249,7 @@ struct DelimitedReader::State {
     if (info.problem != RowProblem::kNone) info.column = index;
   }
 
-  // Fills a block that holds at most `max_rows`.
+  // Fills a block with at most `max_rows` rows.
   StatusOr<bool> NextRows(int64_t max_rows, RecordBlock& block) {
     block.rows_.clear();
     block.fields_.clear();
@@ -262,7 +266,7 @@ struct DelimitedReader::State {
         carry.assign(rest, end);
         return true;
       }
-      // Blank lines, a line to skip, or a part of a record.
+      // The rest is blank lines, a line to skip, or part of a record.
       block.buffer_.erase(block.buffer_.begin(), block.buffer_.begin() + (rest - begin));
       if (source_ended && block.buffer_.empty()) return false;
       const auto left = static_cast<int64_t>(block.buffer_.size());
@@ -282,7 +286,7 @@ struct DelimitedReader::State {
     return OkStatus();
   }
 
-  // Takes the first record for the names of the columns.
+  // Reads the first record as the names of the columns.
   Status ReadHeader() {
     RecordBlock block;
     DT_ASSIGN_OR_RETURN(const bool more, NextRows(1, block));
@@ -357,7 +361,7 @@ struct DelimitedReader::State {
 std::string DelimitedReader::State::Describe(const RowInfo& info) const {
   switch (info.problem) {
     case RowProblem::kStrayQuote:
-      return "text behind a closing quote; a quote inside a field in quotes is written twice";
+      return "text after a closing quote; write a quote inside a quoted field twice";
     case RowProblem::kUnclosedQuote:
       return absl::StrFormat("a quote is not closed within %d bytes; is one missing?",
                              options.max_record_bytes);
@@ -375,11 +379,11 @@ std::string DelimitedReader::State::Describe(const RowInfo& info) const {
     case RowProblem::kNulByte:
       return "a NUL byte; the file is binary, UTF-16 or damaged: give UTF-8 text";
     case RowProblem::kBadJson:
-      return std::string("no JSON: ") + info.detail;
+      return std::string("not valid JSON: ") + info.detail;
     case RowProblem::kMissingKey:
-      return "has no such key, or null there";
+      return "has no such key, or its value is null";
     case RowProblem::kNotText:
-      return "an object or array where text or a number is wanted";
+      return "an object or array instead of text or a number";
     case RowProblem::kNone:
       break;
   }
@@ -418,7 +422,7 @@ StatusOr<DelimitedReader> DelimitedReader::Open(const std::string& path,
 }
 
 StatusOr<bool> DelimitedReader::NextBlock(RecordBlock& block) {
-  // Rows of blank lines that had to wait are no more at once than the shortest rows of a block.
+  // Limits the rows of blank lines to the largest number of rows that a block can have.
   return state_->NextRows(std::max<int64_t>(state_->options.block_bytes / 2, 1), block);
 }
 

@@ -1,4 +1,4 @@
-// delimited_reader.h - streams the wanted columns of CSV, TSV and JSON-lines files, in blocks.
+// delimited_reader.h - streams selected columns of CSV, TSV and JSON-lines files.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(DelimitedReader reader,
@@ -9,19 +9,20 @@
 //     for (int64_t i = 0; i < block.size(); ++i) Use(block.field(i, 0));
 //   }
 //
-// Files may be plain, gzip or Zstandard, told apart by their first bytes. A byte order mark at the
-// start is taken off, a last record without a newline counts, and a line ends with "\n" or "\r\n"
-// (a "\r" elsewhere is text). Blank lines are passed over, but in CSV and TSV of one column (by the
-// header, or else the first record), where they are empty fields unless nothing follows. By format:
+// Files may be plain, gzip or Zstandard, which is detected from their first bytes. A byte order
+// mark is removed. The last record may lack a newline. A line ends with "\n" or "\r\n"; a "\r"
+// elsewhere is text. Blank lines are skipped. The exception is CSV or TSV with one column (in the
+// header, or else the first record): there a blank line is an empty field, unless nothing follows.
+// The formats:
 //
-//   CSV    RFC 4180: a field in quotes may hold delimiters, newlines, and quotes doubled. A quote
-//          inside a field that does not begin with one is text. Every record has as many fields as
-//          the header, or the first record. After text behind a closing quote (kStrayQuote) reading
-//          goes on behind the record. A quote that is never closed, or not within max_record_bytes
-//          (kUnclosedQuote), costs one line: reading goes on with the next.
-//   TSV    as GLUE's: quotes are text, nothing is escaped. A record may have more fields than the
-//          header; one that lacks a wanted field is kWrongFields.
-//   JSONL  an object a line. Strings, numbers, true and false count as text, null as absent.
+// CSV: RFC 4180. A quoted field may contain delimiters, newlines, and doubled quotes. A quote
+//   inside a field that does not begin with one is text. Every record has as many fields as the
+//   header, or as the first record. If text follows a closing quote (kStrayQuote), reading
+//   continues after the record. If a quote is not closed within max_record_bytes (kUnclosedQuote),
+//   reading continues with the next line.
+// TSV: as in GLUE. Quotes are text, and nothing is escaped. A record may have more fields than the
+//   header. A record without a wanted field is kWrongFields.
+// JSONL: one object per line. Strings, numbers, true and false become text; null means absent.
 #ifndef DTRAIN_DATA_DELIMITED_READER_H_
 #define DTRAIN_DATA_DELIMITED_READER_H_
 
@@ -36,25 +37,27 @@
 namespace dtrain {
 
 enum class RecordFormat {
-  kAuto,  // by name: .csv; .tsv, .txt, .tab; .jsonl, .ndjson, .json; before .gz or .zst
+  kAuto,  // by file name: .csv; .tsv, .txt, .tab; .jsonl, .ndjson, .json; each optionally followed
+          // by .gz or .zst
   kCsv,
   kTsv,
   kJsonl
 };
 
-// A column is wanted by its name in the header, or else by its 0-based number ("3"; "-1" is the
-// last of each row). JSON knows names only.
+// A column is selected by its name in the header, or by its number from 0 ("3"; "-1" is the last of
+// each row). JSON supports names only.
 struct WantedColumn {
   std::string name;
-  bool required = true;  // false: the file may lack it, all its fields are absent then
+  bool required = true;  // false: if the file lacks the column, all its fields are absent
 };
 
 struct DelimitedOptions {
   RecordFormat format = RecordFormat::kAuto;
-  char delimiter = '\0';  // 0: a comma in CSV, a tab in TSV
-  bool header = true;     // the first record holds names; JSON has none
+  char delimiter = '\0';  // 0 means a comma in CSV and a tab in TSV
+  bool header = true;     // the first record has the column names; ignored for JSON
   std::vector<WantedColumn> columns;
-  int64_t max_record_bytes = 8 << 20;  // longer ones are problems; also bounds the memory used
+  int64_t max_record_bytes = 8 << 20;  // longer records are problems; this also limits the memory
+                                       // used
   int64_t block_bytes = 4 << 20;
 };
 
@@ -62,30 +65,31 @@ enum class RowProblem : uint8_t {
   kNone,
   kStrayQuote,     // CSV: text between a closing quote and the delimiter
   kUnclosedQuote,  // CSV
-  kWrongFields,    // too few, or in CSV too many
+  kWrongFields,    // too few fields or, in CSV, too many
   kTooLong,
   kInvalidUtf8,
   kNulByte,
   kBadJson,
-  kMissingKey,  // JSON: a required one
-  kNotText      // JSON: an object or array where text is wanted
+  kMissingKey,  // JSON: a required key is missing
+  kNotText      // JSON: an object or array instead of text
 };
 
 struct RowInfo {
-  int64_t row = 0;   // from 1, header and lines that are passed over not counted
-  int64_t line = 0;  // where it begins, from 1
+  int64_t row = 0;   // number from 1, without the header and skipped lines
+  int64_t line = 0;  // first line of the row, from 1
   RowProblem problem = RowProblem::kNone;
-  int32_t column = -1;           // of the problem, 0-based in the file; -1: of the row
-  int32_t fields = 0;            // found in the row
-  const char* detail = nullptr;  // of kBadJson
+  int32_t column = -1;           // column of the problem in the file, from 0; -1 for the whole row
+  int32_t fields = 0;            // number of fields in the row
+  const char* detail = nullptr;  // only for kBadJson
 };
 
-// Rows, and the bytes they lie in: can go to another thread while the reader fills the next one.
+// Rows and the memory they point into. A block can go to another thread while the reader fills the
+// next one.
 class RecordBlock {
  public:
   int64_t size() const { return static_cast<int64_t>(rows_.size()); }
   const RowInfo& row(int64_t i) const { return rows_[static_cast<size_t>(i)]; }
-  // Field of the wanted column c, valid UTF-8 without NUL; data() is null where it is absent, or
+  // The field of wanted column c: valid UTF-8 without NUL. data() is null if the field is absent or
   // the row has a problem.
   std::string_view field(int64_t i, int64_t c) const {
     return fields_[static_cast<size_t>(i * columns_ + c)];
@@ -101,24 +105,25 @@ class RecordBlock {
 
 class DelimitedReader {
  public:
-  // Reads the header. DataError when the file is missing, unreadable, empty or UTF-16, of a format
-  // that its name does not tell, or lacks a required column (the message lists what it has).
+  // Opens the file and reads its header. Returns DataError if the file is missing, unreadable,
+  // empty or UTF-16, if its format is unknown, or if it lacks a required column (the message lists
+  // its columns).
   static StatusOr<DelimitedReader> Open(const std::string& path, const DelimitedOptions& options);
   DelimitedReader(DelimitedReader&&) noexcept;
   DelimitedReader& operator=(DelimitedReader&&) noexcept;
   ~DelimitedReader();
 
-  // Fills `block` with the next rows, those with problems included; false at the end. DataError for
-  // damaged compression.
+  // Fills `block` with the next rows, including those with problems. Returns false at the end, and
+  // DataError for damaged compression.
   StatusOr<bool> NextBlock(RecordBlock& block);
 
   const std::string& path() const;
-  // Names of the file's columns; none without a header, and for JSON.
+  // Names of the file's columns; empty without a header and for JSON.
   const std::vector<std::string>& header() const;
 
-  // "path:12: row 7", with ", column "label"" for the wanted column c >= 0.
+  // For example "path:12: row 7", with ", column "label"" for wanted column c >= 0.
   std::string Locate(const RowInfo& row, int64_t c = -1) const;
-  // The row's place, column and problem, and what to do about it.
+  // Describes the row's place, column and problem, and what to do about it.
   std::string DescribeProblem(const RowInfo& row) const;
 
  private:
@@ -127,7 +132,7 @@ class DelimitedReader {
   std::unique_ptr<State> state_;
 };
 
-// A name for counting: "stray quote", "unclosed quote", "wrong number of fields" ...
+// A short name for counting, for example "stray quote" or "wrong number of fields".
 std::string_view RowProblemName(RowProblem problem);
 
 }  // namespace dtrain

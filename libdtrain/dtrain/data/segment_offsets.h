@@ -1,4 +1,4 @@
-// segment_offsets.h - finds where a segment's tokens begin, from lengths and a few sums of them.
+// segment_offsets.h - finds the first token of a segment, from the lengths and a few sums.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DATA_SEGMENT_OFFSETS_H_
 #define DTRAIN_DATA_SEGMENT_OFFSETS_H_
@@ -11,14 +11,15 @@
 
 namespace dtrain {
 
-// The sum of all lengths before a segment. Sums of all would be four times what the lengths take;
-// adding up a document's whole start for each question would be quadratic in its length. So there
-// is a sum every kStride segments, and fewer than that many lengths are added to it.
+// Returns the sum of all lengths before a segment. Storing every sum would take four times the
+// memory of the lengths; adding from the document's start each time would be quadratic in its
+// length. So a sum is stored for every kStride-th segment, and fewer than kStride lengths are added
+// to it.
 class SegmentOffsets {
  public:
   static constexpr size_t kStride = 256;
 
-  // Of `lengths` in tokens, which outlive this.
+  // `lengths` are in tokens and must outlive this object.
   explicit SegmentOffsets(std::span<const uint16_t> lengths) : lengths_(lengths) {
     sums_.reserve(lengths.size() / kStride + 1);
     int64_t sum = 0;
@@ -28,7 +29,7 @@ class SegmentOffsets {
     }
   }
 
-  // Tokens before segment `i`, which there is.
+  // Number of tokens before segment `i`, which must exist.
   int64_t Before(size_t i) const {
     const std::span<const uint16_t> rest = lengths_.subspan(i / kStride * kStride, i % kStride);
     return std::accumulate(rest.begin(), rest.end(), sums_[i / kStride]);

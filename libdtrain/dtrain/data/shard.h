@@ -1,4 +1,4 @@
-// shard.h - what all shards share: how they are opened, and a view of the ids in them.
+// shard.h - options for opening shards, and a view of the ids in them; shared by all shards.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DATA_SHARD_H_
 #define DTRAIN_DATA_SHARD_H_
@@ -10,12 +10,12 @@
 namespace dtrain {
 
 struct ShardOpenOptions {
-  // When given, the shard must have been made with it.
+  // If set, the shard must have been made with this vocabulary.
   std::optional<uint64_t> vocab_hash = std::nullopt;
-  bool verify_checksum = true;  // reads the whole file, some GB/s
+  bool verify_checksum = true;  // reads the whole file, at some GB/s
 };
 
-// Ids as stored: uint16 or uint32 each. Valid as long as the shard.
+// A view of stored ids, uint16 or uint32 each. Valid as long as the shard.
 class TokenView {
  public:
   TokenView() = default;
@@ -23,12 +23,12 @@ class TokenView {
   int64_t size() const { return size_; }
   int32_t operator[](int64_t i) const { return wide_ ? wide()[i] : int32_t{narrow()[i]}; }
 
-  // Ids [begin, begin + count), which are in the view.
+  // Ids [begin, begin + count), which must be within the view.
   TokenView Part(int64_t begin, int64_t count) const {
     const auto* bytes = static_cast<const char*>(ids_);
     return {bytes + begin * (wide_ ? 4 : 2), count, wide_};
   }
-  // Whether all are in [0, bound).
+  // True if all ids are in [0, bound).
   bool AllBelow(int64_t bound) const {
     const auto largest_of = [this](const auto* ids) {
       uint32_t largest = 0;

@@ -1,4 +1,4 @@
-// text_reader.cc - cuts lines out of one buffer that grows up to the longest line allowed.
+// text_reader.cc - finds lines in a buffer that grows up to the longest line allowed.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/text_reader.h"
 
@@ -33,7 +33,7 @@ std::string_view DescribeLineProblem(LineProblem problem) {
     case LineProblem::kNulByte:
       return "a NUL byte; the file is binary, UTF-16 or damaged: give UTF-8 text";
     case LineProblem::kTooLong:
-      return "the line is too long; is this text with one sentence a line?";
+      return "the line is too long; is this text with one sentence per line?";
   }
   return "unknown problem";
 }
@@ -43,14 +43,14 @@ struct TextReader::State {
   TextReaderOptions options;
   std::unique_ptr<internal::ByteSource> source;
   std::vector<char> buffer;
-  int64_t begin = 0;  // of the unread bytes in buffer
+  int64_t begin = 0;  // start of the unread bytes in buffer
   int64_t end = 0;
-  int64_t scanned = 0;  // no newline in [begin, scanned)
+  int64_t scanned = 0;  // there is no newline in [begin, scanned)
   bool at_end = false;
-  bool in_long_line = false;  // of which a part was read
+  bool in_long_line = false;  // a part of this line was already read
   int64_t line_number = 0;
 
-  // Adds bytes behind the unread ones, making room for them first.
+  // Appends bytes to the unread ones, after making room for them.
   Status Fill() {
     if (begin > 0) {
       std::memmove(buffer.data(), buffer.data() + begin, static_cast<size_t>(end - begin));
@@ -66,7 +66,7 @@ struct TextReader::State {
     return OkStatus();
   }
 
-  // Skips what is left of a line that is too long, newline included.
+  // Skips the rest of a line that is too long, including its newline.
   Status SkipLine() {
     for (;;) {
       const char* const from = buffer.data() + scanned;
@@ -81,9 +81,9 @@ struct TextReader::State {
     }
   }
 
-  // Finds the next line as [begin, *line_end), newline left out; false at the end of the file.
-  // Lines longer than the limit come back with *too_long set. Their rest is skipped by the next
-  // call, if there is one: it may have no end.
+  // Finds the next line, without its newline. Returns false at the end of the file. For a line
+  // longer than the limit, *too_long is set. Its rest, which may be endless, is skipped only by the
+  // next call.
   StatusOr<bool> FindLine(std::string_view* text, bool* too_long) {
     *too_long = false;
     if (in_long_line) DT_RETURN_IF_ERROR(SkipLine());
@@ -98,7 +98,7 @@ struct TextReader::State {
         line_end = end;
       } else if (at_end) {
         return false;
-      } else if (end - begin > options.max_line_bytes + 1) {  // + 1: a carriage return
+      } else if (end - begin > options.max_line_bytes + 1) {  // + 1 for a carriage return
         begin = scanned = end;
         in_long_line = true;
         *too_long = true;
@@ -117,7 +117,8 @@ struct TextReader::State {
   }
 
   Status ReadByteOrderMark() {
-    // A line that has ended is one of text: who types it is not waited for longer.
+    // A completed line is treated as text. So the reader does not wait for more input from a person
+    // who types.
     while (end < 3 && !at_end &&
            std::memchr(buffer.data(), '\n', static_cast<size_t>(end)) == nullptr) {
       DT_RETURN_IF_ERROR(Fill());

@@ -1,4 +1,4 @@
-// text_reader.h - streams lines of UTF-8 text, one file or two aligned ones, in bounded memory.
+// text_reader.h - streams lines of UTF-8 text from one file or two aligned files.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(TextReader reader, TextReader::Open("news.en.gz"));
@@ -9,9 +9,9 @@
 //     Use(line.text);
 //   }
 //
-// Plain, gzip and Zstandard files are told apart by their first bytes, whatever their names. A byte
-// order mark at the start and a carriage return at the end of a line are taken off. A last line
-// without a newline counts.
+// Files may be plain, gzip or Zstandard, which is detected from their first bytes, not from their
+// names. A byte order mark at the start and a carriage return at the end of a line are removed. The
+// last line may lack a newline. Memory use is bounded.
 #ifndef DTRAIN_DATA_TEXT_READER_H_
 #define DTRAIN_DATA_TEXT_READER_H_
 
@@ -28,36 +28,37 @@ namespace internal {
 class ByteSource;
 }
 
-// What is wrong with a line.
+// The problem of a line.
 enum class LineProblem { kNone, kInvalidUtf8, kNulByte, kTooLong };
 
-// "invalid UTF-8; re-encode the file, for example with iconv" and so on.
+// For example "invalid UTF-8; re-encode the file, for example with iconv -t UTF-8".
 std::string_view DescribeLineProblem(LineProblem problem);
 
 struct TextLine {
-  std::string_view text;  // valid until the next call of Next(); empty when too long
-  int64_t number = 0;     // 1-based
+  std::string_view text;  // valid until the next call of Next(); empty if the line is too long
+  int64_t number = 0;     // counted from 1
   LineProblem problem = LineProblem::kNone;
 };
 
 struct TextReaderOptions {
-  int64_t max_line_bytes = 1 << 20;  // longer lines are problems; also the bound of the memory used
-  // false: a line with a problem is a DataError "path:line: ...". true: it is handed out with its
-  // problem, and the caller decides.
+  int64_t max_line_bytes = 1 << 20;  // longer lines are problems; this also limits the memory used
+  // false: a line with a problem is a DataError "path:line: ...". true: the line is returned with
+  // its problem, and the caller decides.
   bool report_problems = false;
 };
 
 class TextReader {
  public:
-  // DataError when the file is missing, unreadable, a directory, or UTF-16.
+  // Returns DataError if the file is missing, unreadable, a directory, or UTF-16.
   static StatusOr<TextReader> Open(const std::string& path, TextReaderOptions options = {});
-  // Likewise, but "-" is the standard input from where it stands. Once per process.
+  // Like Open(), but "-" is the standard input from its current position, which can be used once
+  // per process.
   static StatusOr<TextReader> OpenInput(const std::string& path, TextReaderOptions options = {});
   TextReader(TextReader&&) noexcept;
   TextReader& operator=(TextReader&&) noexcept;
   ~TextReader();
 
-  // Reads one line; false at the end of the file. DataError for damaged compression.
+  // Reads one line. Returns false at the end of the file, and DataError for damaged compression.
   StatusOr<bool> Next(TextLine& line);
   // Reads to the end and returns the number of lines of the whole file.
   StatusOr<int64_t> CountToEnd();
@@ -73,33 +74,34 @@ class TextReader {
   std::unique_ptr<State> state_;
 };
 
-// A pair of aligned lines; views are valid until the next call of Next().
+// A pair of aligned lines. The views are valid until the next call of Next().
 struct TextPair {
   std::string_view source;
   std::string_view target;
   int64_t number = 0;
-  LineProblem problem = LineProblem::kNone;  // of the source, or else of the target
+  LineProblem problem = LineProblem::kNone;  // of the source or, if it has none, of the target
   bool problem_in_target = false;
 };
 
-// Two files aligned line by line, or one file with both sides.
+// Reads two files aligned line by line, or one file with both sides.
 class ParallelTextReader {
  public:
   static StatusOr<ParallelTextReader> Open(const std::string& source_path,
                                            const std::string& target_path,
                                            TextReaderOptions options = {});
-  // Lines "source<tab>target"; further columns are ignored, and counted. A line without a tab is a
-  // DataError.
+  // Opens a file of lines "source<tab>target". Further columns are ignored and counted. A line
+  // without a tab is a DataError.
   static StatusOr<ParallelTextReader> OpenTsv(const std::string& path,
                                               TextReaderOptions options = {});
 
-  // Reads one pair; false at the end. DataError naming both counts when one file has more lines.
+  // Reads one pair. Returns false at the end, and DataError with both counts if one file has more
+  // lines.
   StatusOr<bool> Next(TextPair& pair);
 
-  // Lines of a TSV so far that had more than two columns.
+  // Number of TSV lines read with more than two columns.
   int64_t lines_with_more_columns() const { return lines_with_more_columns_; }
 
-  // "path:line" of a side of a pair, for messages.
+  // "path:line" of one side of a pair, for messages.
   std::string Locate(int64_t number, bool target) const;
 
  private:
@@ -109,7 +111,7 @@ class ParallelTextReader {
   Status UnequalCounts(bool source_ended, int64_t common);
 
   TextReader source_;
-  std::unique_ptr<TextReader> target_;  // null: source_ is a TSV
+  std::unique_ptr<TextReader> target_;  // null if source_ is a TSV
   int64_t lines_with_more_columns_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// arena.cc - first-fit allocation inside a reservation of the CPU or slabs of a GPU.
+// arena.cc - first-fit allocation inside a CPU reservation or GPU slabs.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/arena.h"
 
@@ -19,8 +19,8 @@
 namespace dtrain {
 namespace {
 
-// Address space without memory behind it. Hosts that limit address space (ulimit -v, strict
-// overcommit) get the largest power of two they allow.
+// Reserves address space without memory. Hosts that limit address space (ulimit -v, strict
+// overcommit) give the largest power of two they allow, which is returned in `capacity`.
 std::byte* ReserveHostMemory(size_t& capacity) {
   constexpr size_t kSmallest = size_t{1} << 28;
   for (; capacity >= kSmallest; capacity /= 2) {
@@ -47,7 +47,8 @@ Arena::Arena(const Device& device, std::string role, size_t capacity, ArenaMemor
   if constexpr (kWithCuda) {
     if (device.type == DeviceType::kCuda) {
       if (memory == ArenaMemory::kGrowing) {
-        // More than the GPU has: what is freed in between leaves gaps.
+        // More addresses than the GPU has memory, because freed blocks leave gaps between used
+        // ones.
         space_ = cuda::AddressSpace::Reserve(device, 4 * cuda::Properties(device).total_bytes);
       }
       if (space_ != nullptr) free_.emplace(space_->base(), space_->bytes());
@@ -76,7 +77,7 @@ Arena::~Arena() {
 void Arena::AddSlab(size_t bytes) {
   if constexpr (kWithCuda) {
     constexpr size_t kSmallest = size_t{64} << 20;
-    // The last bytes stay unused: slabs that happen to be neighbours must not merge.
+    // The last bytes stay unused, so that slabs that happen to be neighbours never merge.
     const size_t size = std::max(bytes, kSmallest) + kAlignment;
     if (device_.type == DeviceType::kCpu || space_ != nullptr || reserved_ + size > capacity_)
       throw std::bad_alloc();
@@ -117,15 +118,15 @@ std::shared_ptr<std::byte> Arena::Allocate(size_t bytes) {
   if (available > size) free_.emplace(begin + size, available - size);
   used_ += size;
   peak_ = std::max(peak_, used_);
-  // Vector tails overrun on the CPU alone. What is free stays open: work that was recorded or is
-  // late still uses it.
+  // Only on the CPU may vector tails overrun. Freed blocks stay accessible, because recorded or
+  // pending GPU work still uses them.
   if (device_.type == DeviceType::kCuda) Forbid(begin + bytes, size - bytes);
   return {begin,
           [arena = shared_from_this(), size](std::byte* start) { arena->Free(start, size); }};
 }
 
 uint64_t Arena::Layout() const {
-  // FNV-1a over all that is free.
+  // FNV-1a hash over all free blocks.
   uint64_t hash = 0xcbf29ce484222325u;
   const auto add = [&](uint64_t value) { hash = (hash ^ value) * 0x100000001b3u; };
   for (const auto& [begin, bytes] : free_) {

@@ -1,4 +1,4 @@
-// buffer.cc - operator new on the CPU, one allocation of the runtime on a GPU.
+// buffer.cc - allocates with operator new on the CPU and with the CUDA runtime on a GPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/buffer.h"
 
@@ -16,10 +16,11 @@ namespace dtrain {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
-// In messages of a full GPU.
+// The role these blocks have in messages about a full GPU.
 constexpr const char* kRole = "buffers";
 
-// On a stream of its own: waiting for the device breaks what other threads record.
+// Uses a stream of its own: waiting for the whole device would break the recordings of other
+// threads.
 void FillWithZeros(const Device& device, std::byte* data, size_t bytes) {
   if constexpr (kWithCuda) {
     Stream stream(device);

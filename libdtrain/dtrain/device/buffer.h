@@ -1,4 +1,4 @@
-// buffer.h - one block of a device's memory, or of the host's that a GPU reads and writes.
+// buffer.h - one block of device memory, or of host memory that a GPU can access.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_BUFFER_H_
 #define DTRAIN_DEVICE_BUFFER_H_
@@ -10,8 +10,8 @@
 
 namespace dtrain {
 
-// For the few blocks that live as long as their owner; tensors come from arenas. Zeros, aligned to
-// 64 bytes or more.
+// For the few blocks that live as long as their owner; tensors come from arenas. A new buffer is
+// filled with zeros and aligned to at least 64 bytes.
 class Buffer {
  public:
   Buffer() = default;

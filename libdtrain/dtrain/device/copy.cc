@@ -23,7 +23,7 @@ void CopyToDevice(void* device, const void* host, size_t bytes, Stream& stream) 
   if (stream.device().type == DeviceType::kCuda && bytes > 0 && bytes <= Staging::kMaxBytes) {
     return stream.staging().Copy(device, host, bytes, stream);
   }
-  // From memory that is not pinned the call returns when the bytes were read.
+  // For host memory that is not pinned, this call returns only after the bytes were read.
   CopyOnDevice(device, host, bytes, stream);
 }
 

@@ -11,12 +11,12 @@ enum class DeviceType { kCpu, kCuda };
 
 struct Device {
   DeviceType type = DeviceType::kCpu;
-  int index = 0;  // of the GPU on this host; 0 for the CPU
+  int index = 0;  // number of the GPU on this host; 0 for the CPU
 
   friend bool operator==(const Device&, const Device&) = default;
 };
 
-// "cpu" or "cuda:1".
+// Returns "cpu" or for example "cuda:1".
 inline std::string DeviceName(const Device& device) {
   return device.type == DeviceType::kCpu ? "cpu" : "cuda:" + std::to_string(device.index);
 }

@@ -1,4 +1,4 @@
-// dispatch.h - from a tensor's device and type at run time to template arguments: one switch.
+// dispatch.h - turns a tensor's device and type into template arguments with one switch.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DispatchFloat(x, [&]<DeviceType D, typename T>() { Kernel<D, T>(args, stream); });
@@ -11,7 +11,8 @@
 
 namespace dtrain {
 
-// Calls body.operator()<D, T>() for the tensor's device and float32, bfloat16 or, on CUDA, float16.
+// Calls body.operator()<D, T>() for the tensor's device and type: float32, bfloat16 or, on CUDA
+// only, float16. Other types fail a DT_CHECK.
 template <typename Body>
 void DispatchFloat(const Tensor& tensor, const Body& body) {
   if constexpr (kWithCuda) {

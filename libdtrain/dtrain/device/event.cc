@@ -1,4 +1,4 @@
-// event.cc - a CUDA event without a clock, made when first recorded.
+// event.cc - a CUDA event without timing, created when first recorded.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/event.h"
 

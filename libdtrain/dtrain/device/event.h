@@ -1,4 +1,4 @@
-// event.h - a point in a stream's work that the host can wait for without waiting for the rest.
+// event.h - a point in a stream's work that the host can wait for.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_EVENT_H_
 #define DTRAIN_DEVICE_EVENT_H_
@@ -9,7 +9,8 @@ namespace dtrain {
 
 class Stream;
 
-// On the CPU, where every op has run when it returns, nothing at all.
+// The host waits for the work issued before the point, not for later work. On the CPU an event does
+// nothing, because every op has finished when it returns.
 class Event {
  public:
   Event() = default;
@@ -17,9 +18,9 @@ class Event {
   Event& operator=(const Event&) = delete;
   ~Event();
 
-  // From now on this is the point behind all work issued to `stream` so far.
+  // Moves the event to the current end of the stream: after all work issued so far.
   void Record(Stream& stream);
-  // Returns when the device has passed the point; at once where none was recorded.
+  // Waits until the device has passed the point. Returns at once if no point was recorded.
   void Wait();
 
  private:

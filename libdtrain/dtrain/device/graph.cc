@@ -1,4 +1,4 @@
-// graph.cc - records by stream capture; nothing without CUDA.
+// graph.cc - records by stream capture; does nothing without CUDA.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/graph.h"
 
@@ -21,7 +21,8 @@ Graph::Graph(Stream& stream, const std::function<void()>& issue) : device_(strea
       try {
         cuda::DestroyGraph(device_, cuda::EndCapture(device_, stream.handle()));
       } catch (const CudaError&) {
-        // The capture was refused, as issue() said already.
+        // CUDA refuses to end the capture because issue() failed, and issue()'s own error is
+        // rethrown below.
       }
       throw;
     }

@@ -1,4 +1,4 @@
-// graph.h - work of a GPU's stream, recorded once and repeated with one call: a CUDA graph.
+// graph.h - records a GPU stream's work once and repeats it with one call (a CUDA graph).
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_GRAPH_H_
 #define DTRAIN_DEVICE_GRAPH_H_
@@ -12,16 +12,16 @@ namespace dtrain {
 class Graph {
  public:
   Graph() = default;
-  // Records what issue() issues to `stream`, of a GPU; nothing of it runs. CudaError where it waits
-  // for the device, allocates or copies from host memory: the stream is then as it was. What
-  // issue() throws itself is passed on.
+  // Records the work that issue() issues to `stream`, which must be a GPU's; none of it runs.
+  // Throws CudaError if issue() waits for the device, allocates or copies from host memory; the
+  // stream is then unchanged. Exceptions thrown by issue() are passed on.
   Graph(Stream& stream, const std::function<void()>& issue);
   Graph(Graph&& other) noexcept;
   Graph& operator=(Graph&& other) noexcept;
   ~Graph();
 
   explicit operator bool() const { return handle_ != nullptr; }
-  // Issues the recorded work once more, at the addresses it was recorded with.
+  // Issues the recorded work again, with the addresses used while recording.
   void Launch(Stream& stream) const;
 
  private:

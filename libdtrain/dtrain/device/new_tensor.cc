@@ -1,4 +1,4 @@
-// new_tensor.cc - host memory from new, a GPU's from a buffer.
+// new_tensor.cc - allocates host memory with new, and GPU memory as a buffer.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/new_tensor.h"
 
@@ -13,13 +13,13 @@ namespace dtrain {
 
 namespace {
 
-// At least 1.
+// Number of bytes of the tensor, at least 1.
 size_t BytesOf(const Shape& shape, DType dtype) {
   if (std::ranges::count(shape.dims(), 0) > 0) return 1;
   size_t bytes = SizeOf(dtype);
   for (const int64_t extent : shape.dims()) {
     DT_CHECK(!__builtin_mul_overflow(bytes, static_cast<size_t>(extent), &bytes))
-        << "no memory holds a tensor of shape " << shape;
+        << "the size in bytes overflows for a tensor of shape " << shape;
   }
   return bytes;
 }

@@ -1,4 +1,4 @@
-// new_tensor.h - a tensor with memory of its own, where there is no arena.
+// new_tensor.h - a tensor that owns its memory, for use without an arena.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_NEW_TENSOR_H_
 #define DTRAIN_DEVICE_NEW_TENSOR_H_
@@ -7,7 +7,8 @@
 
 namespace dtrain {
 
-// Contents undefined. The last copy frees the memory, which on a GPU waits for the GPU.
+// The contents are undefined. The memory is freed with the last copy of the tensor; on a GPU this
+// waits for the GPU.
 Tensor NewTensor(const Shape& shape, DType dtype, const Device& device = {});
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// sequences.h - how a packed batch divides into sequences.
+// sequences.h - describes how a packed batch is divided into sequences.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_SEQUENCES_H_
 #define DTRAIN_DEVICE_SEQUENCES_H_
@@ -13,14 +13,16 @@
 
 namespace dtrain {
 
-// A batch is packed: activations are [tokens, hidden], no row is padding. Sequences may be empty
-// only where an op says so.
+// A batch is packed: its activations are [tokens, hidden] without padding rows, and `offsets` says
+// where each sequence begins. Sequences may be empty only if an op allows it.
+//
+//   const Sequences batch({0, 5, 8});  // 2 sequences, of 5 and of 3 tokens
 class Sequences {
  public:
   Sequences() : Sequences(std::vector<int32_t>{0}) {}
-  // offsets: [sequences + 1], offsets[0] == 0, never decreasing.
+  // offsets: [sequences + 1]. The first is 0 and they never decrease.
   explicit Sequences(std::vector<int32_t> offsets) : offsets_(std::move(offsets)) {
-    DT_CHECK(!offsets_.empty() && offsets_[0] == 0) << "offsets start with 0";
+    DT_CHECK(!offsets_.empty() && offsets_[0] == 0) << "the offsets must start with 0";
     for (size_t i = 1; i < offsets_.size(); ++i) {
       DT_CHECK_LE(offsets_[i - 1], offsets_[i]);
       max_length_ = std::max(max_length_, offsets_[i] - offsets_[i - 1]);
@@ -34,23 +36,23 @@ class Sequences {
   int32_t end(int64_t i) const { return offsets_[static_cast<size_t>(i) + 1]; }
   int32_t length(int64_t i) const { return end(i) - begin(i); }
   const std::vector<int32_t>& offsets() const { return offsets_; }
-  // The offsets on the batch's device, [count() + 1], int32, where somebody put them: ops on a GPU
-  // that find none there copy them each time.
+  // The offsets on the batch's device, [count() + 1], int32, or absent. Without them, each op on a
+  // GPU copies the offsets itself.
   const Tensor& device_offsets() const { return device_offsets_; }
   void set_device_offsets(Tensor offsets) {
     DT_CHECK_EQ(offsets.elements(), count() + 1);
     device_offsets_ = std::move(offsets);
   }
 
-  // Where these sequences are a part of a larger batch: which of its tokens their first ones are,
-  // [count()]; else empty. What is drawn by those numbers (ops/dropout.h) does not depend on how
-  // the larger batch is cut.
+  // For sequences that are part of a larger batch: the number that each one's first token has in
+  // the larger batch, [count()]. Empty otherwise. Dropout uses these numbers (ops/dropout.h), so
+  // its result does not depend on how the larger batch is split.
   const std::vector<int32_t>& first_numbers() const { return first_numbers_; }
   void set_first_numbers(std::vector<int32_t> numbers) {
     DT_CHECK_EQ(static_cast<int64_t>(numbers.size()), count());
     first_numbers_ = std::move(numbers);
   }
-  // The numbers of all tokens, [tokens()], or none.
+  // The numbers of all tokens in the larger batch, [tokens()], or empty.
   std::vector<int32_t> NumberRows() const {
     std::vector<int32_t> numbers;
     if (first_numbers_.empty()) return numbers;
@@ -61,7 +63,7 @@ class Sequences {
     }
     return numbers;
   }
-  // The same on the batch's device, [tokens()], int32, or absent: dropout draws by them.
+  // NumberRows() on the batch's device, [tokens()], int32, or absent. Dropout uses them.
   const Tensor& row_numbers() const { return row_numbers_; }
   void set_row_numbers(Tensor numbers) {
     DT_CHECK_EQ(numbers.elements(), tokens());

@@ -1,4 +1,4 @@
-// shape.h - up to four extents, by value.
+// shape.h - the shape of a tensor: up to four extents, by value.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_SHAPE_H_
 #define DTRAIN_DEVICE_SHAPE_H_
@@ -29,7 +29,7 @@ class Shape {
   }
 
   int rank() const { return rank_; }
-  // Extent i; negative i counts from the end.
+  // Extent i; a negative i counts from the end.
   int64_t operator[](int i) const {
     if (i < 0) i += rank_;
     DT_CHECK(i >= 0 && i < rank_) << "dimension " << i << " of a shape of rank " << rank_;

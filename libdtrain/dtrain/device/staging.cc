@@ -14,7 +14,7 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t kSmallest = size_t{1} << 20;  // holds what several micro-batches upload
+constexpr size_t kSmallest = size_t{1} << 20;  // enough for what several micro-batches upload
 constexpr size_t kAlignment = 64;
 
 }  // namespace
@@ -22,7 +22,7 @@ constexpr size_t kAlignment = 64;
 void Staging::Copy(void* to, const void* host, size_t bytes, Stream& stream) {
   DT_CHECK_LE(bytes, kMaxBytes);
   if constexpr (kWithCuda) {
-    // Repeated later, it would find the buffer's next contents.
+    // A repeated copy would read whatever the buffer holds by then.
     if (cuda::IsCapturing(device_, stream.handle())) {
       throw CudaError("a copy from the host's memory cannot be recorded");
     }

@@ -1,4 +1,4 @@
-// stream.cc - a CUDA stream and its scratch memory, or nothing on the CPU.
+// stream.cc - a CUDA stream with its scratch memory, or nothing on the CPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/stream.h"
 
@@ -11,7 +11,7 @@
 namespace dtrain {
 namespace {
 
-// In messages of a full GPU.
+// The role of this memory in messages about a full GPU.
 constexpr const char* kScratchRole = "scratch buffers of kernels";
 
 void FreeScratch(const Device& device, std::byte*& scratch, size_t bytes) {
@@ -71,11 +71,11 @@ Stream::Queue::Queue(const Device& queue_device) : device(queue_device), staging
 
 Stream::Queue::~Queue() {
   if constexpr (kWithCuda) {
-    // Its pinned memory must not go while a copy out of it is on its way.
+    // The pinned memory must not be freed while a copy out of it is pending.
     try {
       cuda::Synchronize(device, handle);
     } catch (const CudaError&) {
-      // The process' GPU state is lost; whoever sees that first reports it.
+      // The process has lost its GPU state. The first call that sees this reports it.
     }
     FreeScratch(device, scratch, scratch_bytes);
     cuda::DestroyStream(device, handle);

@@ -1,4 +1,4 @@
-// stream.h - an ordered queue of work on one device; on the CPU every op has run when it returns.
+// stream.h - an ordered queue of work on one device.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_STREAM_H_
 #define DTRAIN_DEVICE_STREAM_H_
@@ -12,26 +12,31 @@
 
 namespace dtrain {
 
-// Ops take the stream they run on as their last argument. A stream belongs to one thread; copies
-// are the same queue.
+// Ops take the stream they run on as their last argument; copies use the same queue. A stream
+// belongs to one thread. On the CPU every op has finished when it returns.
+//
+//   Stream stream(device);
+//   CopyToDevice(x, host, bytes, stream);
+//   stream.Synchronize();
 class Stream {
  public:
   explicit Stream(const Device& device = {});
 
   const Device& device() const { return device_; }
 
-  // Returns when all work issued to this stream has finished. CudaError where some of it failed.
+  // Waits until all work issued to this stream has finished. Throws CudaError if any of it failed.
   void Synchronize();
 
-  // Memory of the device for the partial results of one op, contents undefined, 256-byte aligned:
-  // valid until the next Scratch() of this stream. On a GPU only. Growing waits for the stream.
-  // `op` ("attention") is named where the GPU is full: DeviceMemoryError.
+  // GPU memory for the partial results of one op, with undefined contents and aligned to 256 bytes.
+  // It is valid until the next call of Scratch() on this stream. If the memory must grow, the call
+  // waits for the stream. Throws DeviceMemoryError, which names `op` ("attention"), if the GPU is
+  // full.
   std::byte* Scratch(size_t bytes, std::string_view op);
 
-  // For CopyToDevice(). On a GPU only.
+  // The buffers CopyToDevice() uses. GPU only.
   Staging& staging();
 
-  // The CUDA stream; null on the CPU.
+  // The CUDA stream, or null on the CPU.
   void* handle() const { return queue_ ? queue_->handle : nullptr; }
 
  private:
@@ -52,7 +57,8 @@ class Stream {
   std::shared_ptr<Queue> queue_;  // null on the CPU
 };
 
-// Waits for all streams of the device. CudaError while a thread records, whose graph fails too.
+// Waits for all streams of the device. Throws CudaError if any thread is recording a graph; that
+// recording fails too.
 void SynchronizeDevice(const Device& device);
 
 }  // namespace dtrain

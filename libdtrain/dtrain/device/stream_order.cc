@@ -1,4 +1,4 @@
-// stream_order.cc - events without a clock that streams wait for, or that the host asks about.
+// stream_order.cc - CUDA events without timing, which streams wait for or the host queries.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/stream_order.h"
 
@@ -16,7 +16,7 @@ void RunBehind(Stream& stream, const Stream& other) {
     void* const event = cuda::CreateEvent(stream.device(), /*with_clock=*/false);
     cuda::RecordEvent(stream.device(), event, other.handle());
     cuda::MakeWait(stream.device(), stream.handle(), event);
-    cuda::DestroyEvent(stream.device(), event);  // goes when it has been waited for
+    cuda::DestroyEvent(stream.device(), event);  // CUDA frees the event after the wait
   }
 }
 

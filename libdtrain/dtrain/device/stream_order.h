@@ -1,4 +1,4 @@
-// stream_order.h - one stream behind another, and how far a stream has come: the host never waits.
+// stream_order.h - orders streams after each other without making the host wait.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_STREAM_ORDER_H_
 #define DTRAIN_DEVICE_STREAM_ORDER_H_
@@ -7,15 +7,15 @@
 
 namespace dtrain {
 
-// What is issued to `stream` from now on runs after all that was issued to `other`, of the same
-// device, so far.
+// Work issued to `stream` from now on runs after all work issued to `other` so far. Both streams
+// belong to the same device.
 void RunBehind(Stream& stream, const Stream& other);
 
 class StreamMark;
-// The same, after what was issued before the mark.
+// Work issued to `stream` from now on runs after all work issued before the mark.
 void RunBehind(Stream& stream, const StreamMark& mark);
 
-// The point behind all that was issued to a stream until now.
+// Marks the current end of a stream: the point after all work issued to it so far.
 class StreamMark {
  public:
   explicit StreamMark(const Stream& stream);
@@ -23,14 +23,14 @@ class StreamMark {
   StreamMark& operator=(const StreamMark&) = delete;
   ~StreamMark();
 
-  // Whether the device has passed it. CudaError where work before it failed.
+  // True if the device has passed the mark. Throws CudaError if work before it failed.
   bool HasPassed() const;
 
  private:
   friend void RunBehind(Stream& stream, const StreamMark& mark);
 
   Device device_;
-  void* event_ = nullptr;  // null on the CPU, where every op has run when it returns
+  void* event_ = nullptr;  // null on the CPU, where every op has finished when it returns
 };
 
 }  // namespace dtrain

@@ -28,7 +28,7 @@ Tensor Tensor::Columns(int64_t begin, int64_t end) const {
 
 Tensor Tensor::Reshape(const Shape& shape) const {
   DT_CHECK_EQ(shape.elements(), elements());
-  DT_CHECK(is_contiguous()) << "only contiguous tensors reshape";
+  DT_CHECK(is_contiguous()) << "only a contiguous tensor can be reshaped";
   return {data_, shape, dtype_, device_, owner_};
 }
 

@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   Tensor y = Empty(arena, {tokens, 3 * hidden}, DType::kFloat32);
-//   Tensor keys = y.Columns(hidden, 2 * hidden);          // shares y's memory, row stride 3 *
-//   hidden
+//   Tensor keys = y.Columns(hidden, 2 * hidden);  // shares y's memory
 //
-// Copying a tensor copies the view. A tensor cut from an arena shares the block with its copies and
-// views, and the last one frees it; a view of memory somebody else owns (a parameter arena, a
-// test's vector) frees nothing.
+// Copying a tensor copies the view, not the elements. A tensor allocated from an arena shares its
+// block with its copies and views; the last of them frees it. A view of memory that somebody else
+// owns (a parameter arena, a test's vector) frees nothing.
 #ifndef DTRAIN_DEVICE_TENSOR_H_
 #define DTRAIN_DEVICE_TENSOR_H_
 
@@ -29,7 +28,7 @@ namespace dtrain {
 class Tensor {
  public:
   Tensor() = default;
-  // A view of `data`, which must outlive it unless `owner` keeps it alive.
+  // A view of `data`, which must outlive the tensor unless `owner` keeps it alive.
   Tensor(void* data, const Shape& shape, DType dtype, const Device& device = {},
          std::shared_ptr<std::byte> owner = nullptr)
       : data_(static_cast<std::byte*>(data)),
@@ -43,7 +42,7 @@ class Tensor {
     return {const_cast<std::remove_const_t<T>*>(data), shape, kDTypeOf<std::remove_const_t<T>>};
   }
 
-  // False for a default-constructed tensor: "absent" where an op's argument is optional.
+  // False for a default-constructed tensor, which means "absent" for an op's optional argument.
   explicit operator bool() const { return data_ != nullptr; }
 
   const Shape& shape() const { return shape_; }
@@ -52,16 +51,18 @@ class Tensor {
   size_t bytes() const { return static_cast<size_t>(elements()) * SizeOf(dtype_); }
   DType dtype() const { return dtype_; }
   const Device& device() const { return device_; }
-  // Elements from one row (first extent) to the next.
+  // Number of elements from one row (index of the first extent) to the next.
   int64_t row_stride() const { return row_stride_; }
   bool is_contiguous() const {
     return shape_.rank() == 0 || shape_[0] <= 1 || row_stride_ * shape_[0] == elements();
   }
 
-  // The elements; T must match dtype(). Constness of a view is shallow, as of a pointer.
+  // Pointer to the elements; T must match dtype(). Like a pointer, a const Tensor does not make its
+  // elements const.
   template <typename T>
   T* data() const {
-    DT_CHECK(kDTypeOf<std::remove_const_t<T>> == dtype_) << "this tensor holds " << Name(dtype_);
+    DT_CHECK(kDTypeOf<std::remove_const_t<T>> == dtype_)
+        << "this tensor's type is " << Name(dtype_);
     return reinterpret_cast<T*>(data_);
   }
   void* raw() const { return data_; }
@@ -79,8 +80,8 @@ class Tensor {
   int64_t row_stride_ = 1;
   DType dtype_ = DType::kFloat32;
   Device device_;
-  // Shared because saved activations, their views and the caller's copy outlive each other in any
-  // order; the block returns to its arena with the last.
+  // Shared, because saved activations, their views and the caller's copy are released in any order.
+  // The last one returns the block to its arena.
   std::shared_ptr<std::byte> owner_;
 };
 

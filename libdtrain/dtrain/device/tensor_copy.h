@@ -1,4 +1,4 @@
-// tensor_copy.h - tensors from host memory, to it, and on their device.
+// tensor_copy.h - copies tensors from and to host memory, and on their device.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_TENSOR_COPY_H_
 #define DTRAIN_DEVICE_TENSOR_COPY_H_
@@ -11,9 +11,9 @@
 
 namespace dtrain {
 
-// All tensors here are contiguous; shapes and types agree.
+// All tensors here are contiguous, and the shapes and types of both sides match.
 
-// to = values; `values` may be reused when the call returns.
+// Copies `values` to the tensor `to`. `values` may be reused when the call returns.
 template <typename T>
 void Upload(std::span<const T> values, Tensor& to, Stream& stream) {
   DT_CHECK(to.is_contiguous());
@@ -21,7 +21,7 @@ void Upload(std::span<const T> values, Tensor& to, Stream& stream) {
   CopyToDevice(to.data<T>(), values.data(), values.size_bytes(), stream);
 }
 
-// The elements, when the stream has done what was issued before.
+// Returns the elements of `from`, after waiting for the stream.
 template <typename T>
 std::vector<T> Download(const Tensor& from, Stream& stream) {
   DT_CHECK(from.is_contiguous());
@@ -30,11 +30,11 @@ std::vector<T> Download(const Tensor& from, Stream& stream) {
   return values;
 }
 
-// The same elements in host memory: a copy of its own, or `tensor` where it lies there already.
-// Waits for the stream.
+// Returns the tensor in host memory: a copy, or `tensor` itself if it is there already. Waits for
+// the stream.
 Tensor ToHost(const Tensor& tensor, Stream& stream);
 
-// to = from, both on the stream's device.
+// Copies `from` to `to`, both on the stream's device.
 void CopyTensor(const Tensor& from, Tensor& to, Stream& stream);
 
 }  // namespace dtrain

@@ -1,8 +1,8 @@
-// with_cuda.h - whether this build has the CUDA device: the only build switch the code looks at.
+// with_cuda.h - true if this build includes the CUDA device; the only build switch in the code.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Apart from device.h, which nearly everything includes: what does not look at the switch is the
-// same text in every build, and a compiler cache compiles it once for all of them.
+// It is separate from device.h, which nearly every file includes. A file that does not use the
+// switch is then the same text in every build, so a compiler cache compiles it once for all builds.
 #ifndef DTRAIN_DEVICE_WITH_CUDA_H_
 #define DTRAIN_DEVICE_WITH_CUDA_H_
 

@@ -59,7 +59,7 @@ Status Adasum(std::span<const Tensor> gradients, Communicator& comm) {
   const auto bytes = static_cast<int64_t>(own.size() * sizeof(float));
   for (int bit = 1; bit < comm.size(); bit *= 2) {
     const std::vector<int64_t> offsets = OffsetsOf(comm.rank() ^ bit, bytes, comm.size());
-    comm.AllToAllV(own.data(), offsets, other.data(), offsets);
+    comm.StartAllToAllV(own.data(), offsets, other.data(), offsets)->Wait();
     size_t at = 0;
     for (const Tensor& gradient : gradients) {
       const auto size = static_cast<size_t>(gradient.elements());

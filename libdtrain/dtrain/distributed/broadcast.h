@@ -3,7 +3,7 @@
 //
 //   BroadcastTensors({flat_parameters, adam_m, adam_v}, comm);
 //
-// replica_check.h tells whether they still are.
+// replica_check.h checks whether they still are.
 #ifndef DTRAIN_DISTRIBUTED_BROADCAST_H_
 #define DTRAIN_DISTRIBUTED_BROADCAST_H_
 
@@ -17,19 +17,19 @@
 
 namespace dtrain {
 
-// Copies contiguous tensors of rank `root` into those of all ranks. Shapes and types are the
-// same on all ranks (the start-up contract sees to that). Weights of a model go by
-// BroadcastParameters(), which refreshes those of the compute type too.
+// Copies contiguous tensors of rank `root` into those of all ranks. Shapes and types must be the
+// same on all ranks (agreement.h checks that at the start). Use BroadcastParameters() for the
+// weights of a model: it also refreshes those of the compute type.
 void BroadcastTensors(std::span<const Tensor> tensors, Communicator& comm, int root = 0);
 inline void BroadcastTensors(std::initializer_list<Tensor> tensors, Communicator& comm,
                              int root = 0) {
   BroadcastTensors(std::span<const Tensor>(tensors.begin(), tensors.size()), comm, root);
 }
 
-// The weights of a model, also in the compute type.
+// Copies the weights of a model, also in the compute type.
 void BroadcastParameters(ParameterSet& parameters, Communicator& comm, int root = 0);
-// The moments, the number of updates and, where it keeps one, the average of the weights.
-// CheckError of an optimizer that has those of a shard alone: each rank's are of other weights.
+// Copies the moments, the number of updates and, if the optimizer has one, the average of the
+// weights. Throws CheckError for an optimizer that has only a shard of them.
 void BroadcastOptimizerState(Adam& optimizer, Communicator& comm, int root = 0);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// distributed_gradients.h - averages a trainer's named gradients over ranks, ready in any order.
+// distributed_gradients.h - averages named gradients over ranks, in whatever order they are ready.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   Collectives collectives(environment->World());
@@ -10,9 +10,9 @@
 //   Clip(dw, db);
 //   optimizer.Step();
 //
-// For models whose order of gradients is not known beforehand or differs between ranks; a model of
-// this library uses GradientReducer (gradient_reducer.h), which negotiates nothing, and whose
-// layers' gradients are of sums: they want kSum here, and one divisor on all ranks.
+// This is for models whose order of gradients is unknown or differs between ranks. Models of this
+// library use GradientReducer (gradient_reducer.h), which negotiates nothing. Their layers compute
+// gradients of sums, so here they need kSum, and the same divisor on all ranks.
 #ifndef DTRAIN_DISTRIBUTED_DISTRIBUTED_GRADIENTS_H_
 #define DTRAIN_DISTRIBUTED_DISTRIBUTED_GRADIENTS_H_
 
@@ -33,51 +33,52 @@ struct NamedGradient {
 
 struct DistributedGradientsOptions {
   ReduceOp op = ReduceOp::kAverage;
-  // Backward passes whose gradients the caller adds up in the tensors before they are reduced, and
-  // whether the result is divided by their number.
+  // The caller adds up the gradients of this many backward passes in the tensors before they are
+  // reduced. average_passes: divide the result by that number.
   int passes_per_step = 1;
   bool average_passes = false;
-  // float16 or bfloat16: what float32 gradients, and on the host float64 ones, are rounded to on
-  // the way, with one rank too. Other types travel as they are.
+  // With float16 or bfloat16, float32 gradients are rounded to it on the way, also with one rank.
+  // So are float64 gradients on the host. Other types travel as they are.
   DType wire_type = DType::kFloat32;
-  // Of averages: gradients are multiplied by 1 / predivide_factor before the sum and by
+  // For averages: gradients are multiplied by 1 / predivide_factor before the sum and by
   // predivide_factor / size after it.
   double predivide_factor = 1;
 };
 
 class DistributedGradients {
  public:
-  // `collectives` outlives this. CheckError where names are empty or occur twice, and where a
-  // GPU's gradients are to be rounded and `collectives` has no gpu_stream.
+  // `collectives` outlives this. Throws CheckError if names are empty or occur twice, and if a
+  // GPU's gradients must be rounded but `collectives` has no gpu_stream.
   DistributedGradients(std::vector<NamedGradient> gradients, Collectives& collectives,
                        const DistributedGradientsOptions& options = {});
-  // Between Ready() and Synchronize() only where the rank fails: it aborts the collectives.
+  // Between Ready() and Synchronize() it aborts the collectives, because the rank has failed.
   ~DistributedGradients();
   DistributedGradients(const DistributedGradients&) = delete;
   DistributedGradients& operator=(const DistributedGradients&) = delete;
 
-  // A backward pass has added its part of gradients[index]; after the last pass of the step it
-  // starts to travel and must stay untouched. CheckError for more passes than there are in a step.
+  // A backward pass has added its part of gradients[index]. After the last pass of the step the
+  // gradient starts to travel and must stay untouched. Throws CheckError for more passes than a
+  // step has.
   void Ready(int index);
-  // Waits for all gradients; the next step may begin. A GPU's are widened and scaled in the
-  // order of gpu_stream. After an error gradients are undefined. Those that were not reported (a
-  // branch of the model that this rank did not take) travel now, as they lie: zero them at the
-  // start of a step.
+  // Waits for all gradients; then the next step may begin. Gradients on a GPU are widened and
+  // scaled in the order of gpu_stream. After an error gradients are undefined. Gradients that were
+  // not reported (of a branch of the model that this rank did not take) travel now, with their
+  // present values: zero them at the start of a step.
   Status Synchronize();
 
  private:
   struct Entry {
     NamedGradient gradient;
     int passes = 0;
-    Tensor wire;  // in the wire type; absent where the gradient travels itself
+    Tensor wire;  // in the wire type; absent if the gradient itself travels
     CollectiveHandle handle;
     bool in_flight = false;
   };
 
   void Submit(Entry& entry);
-  // Whether factors are applied here, on the GPU, so that NCCL moves the gradient.
+  // True if factors are applied here, on the GPU, so that NCCL can move the gradient.
   bool ScalesOnGpu(const Entry& entry) const;
-  // What travels; times `factor` where it is rounded or ScalesOnGpu().
+  // The tensor that travels. It is multiplied by `factor` if it is rounded or if ScalesOnGpu().
   Tensor OnWire(Entry& entry, double factor) const;
   void FromWire(Entry& entry) const;
 

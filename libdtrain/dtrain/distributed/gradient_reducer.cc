@@ -2,15 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/distributed/gradient_reducer.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/device_communicator.h"
 #include "dtrain/distributed/internal/background_exchange.h"
+#include "dtrain/distributed/internal/bucket_spans.h"
 #include "dtrain/distributed/internal/device_exchange.h"
 #include "dtrain/distributed/internal/plain_exchange.h"
 #include "dtrain/distributed/internal/power_sgd_exchange.h"
@@ -38,14 +37,14 @@ std::vector<GradientRange> RangesOf(const ParameterSet& parameters) {
   return ranges;
 }
 
-// Between hosts something moves only while it is polled often.
+// Between hosts messages move only if they are polled often.
 std::unique_ptr<internal::BucketExchange> KeepMoving(
     std::unique_ptr<internal::BucketExchange> exchange, const Communicator& comm) {
-  const bool spans_hosts = comm.local_size() < comm.size();
+  const bool spans_hosts = comm.topology().local_size() < comm.size();
   return spans_hosts ? internal::MoveInBackground(std::move(exchange)) : std::move(exchange);
 }
 
-// Collective.
+// All ranks call it.
 std::unique_ptr<internal::BucketExchange> MakeExchange(const Tensor& flat,
                                                        std::vector<internal::BucketRange> buckets,
                                                        Communicator& comm,
@@ -68,20 +67,17 @@ std::unique_ptr<internal::BucketExchange> MakeExchange(const Tensor& flat,
       comm);
 }
 
+BucketSizes SizesOf(const GradientReducerOptions& options) {
+  return {.bytes = options.bucket_bytes,
+          .first_bytes = options.first_bucket_bytes,
+          .scatter_block = options.scatter_block};
+}
+
 }  // namespace
 
 std::vector<int> BucketsOf(std::span<const GradientRange> parameters,
                            const GradientReducerOptions& options) {
-  std::vector<int> buckets;
-  int64_t limit = options.first_bucket_bytes / static_cast<int64_t>(sizeof(float));
-  int64_t begin = 0;  // of the bucket that grows
-  for (const GradientRange& range : parameters) {
-    const bool full = !buckets.empty() && range.begin > begin && range.end - begin > limit;
-    if (full) limit = options.bucket_bytes / static_cast<int64_t>(sizeof(float));
-    if (buckets.empty() || full) begin = range.begin;
-    buckets.push_back(buckets.empty() ? 0 : buckets.back() + (full ? 1 : 0));
-  }
-  return buckets;
+  return CutBuckets(parameters, SizesOf(options));
 }
 
 GradientReducer::GradientReducer(ParameterSet& parameters, Communicator& comm,
@@ -93,74 +89,31 @@ GradientReducer::GradientReducer(ParameterSet& parameters, Communicator& comm,
 GradientReducer::GradientReducer(const Tensor& flat_gradients,
                                  std::vector<GradientRange> parameters, Communicator& comm,
                                  const GradientReducerOptions& options)
-    : elements_(flat_gradients.elements()),
-      scatter_block_(options.scatter_block),
-      parameters_(std::move(parameters)),
+    : buckets_(std::move(parameters), flat_gradients.elements(), SizesOf(options)),
       comm_(comm),
-      marked_(parameters_.size(), false) {
+      spans_(std::make_unique<internal::BucketSpans>(buckets_.count())) {
   DT_CHECK(flat_gradients.is_contiguous());
   const DType wire = options.wire_type;
   DT_CHECK(wire == DType::kFloat32 || wire == DType::kBFloat16 || wire == DType::kFloat16)
       << "gradients travel as float32, bfloat16 or float16, not as " << Name(wire);
-  DT_CHECK_GE(options.scatter_block, 0);
   DT_CHECK_GE(options.power_sgd.rank, 0);
-  DT_CHECK(options.power_sgd.rank == 0 || scatter_block_ == 0)
+  DT_CHECK(options.power_sgd.rank == 0 || options.scatter_block == 0)
       << "PowerSGD's sums are whole on every rank";
-  int64_t end = 0;
-  for (const GradientRange& range : parameters_) {
-    DT_CHECK_EQ(range.begin, end) << range.name << " does not begin where the one before ends";
-    DT_CHECK_LE(range.begin, range.end) << range.name;
-    end = range.end;
-  }
-  DT_CHECK_EQ(end, elements_) << "the parameters do not cover the flat gradients";
-  CutBuckets(options);
   if (comm.size() == 1) return;
   std::vector<internal::BucketRange> ranges;
   std::vector<std::vector<int64_t>> slices;
-  for (const Bucket& bucket : buckets_) {
-    if (scatter_block_ > 0) slices.push_back(SliceOffsets(static_cast<int>(ranges.size())));
-    ranges.push_back({bucket.begin, bucket.end});
+  for (int i = 0; i < num_buckets(); ++i) {
+    if (options.scatter_block > 0) slices.push_back(SliceOffsets(i));
+    ranges.push_back({bucket_begin(i), bucket_begin(i + 1)});
   }
   if (options.power_sgd.rank > 0) {
-    auto exchange = std::make_unique<internal::PowerSgdExchange>(flat_gradients, ranges,
-                                                                 parameters_, comm, options);
+    auto exchange = std::make_unique<internal::PowerSgdExchange>(
+        flat_gradients, ranges, buckets_.parameters(), comm, options);
     power_sgd_ = exchange.get();
     exchange_ = KeepMoving(std::move(exchange), comm);
   } else {
     exchange_ = MakeExchange(flat_gradients, std::move(ranges), comm, options, std::move(slices));
   }
-}
-
-void GradientReducer::CutBuckets(const GradientReducerOptions& options) {
-  bucket_of_ = BucketsOf(parameters_, options);
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (bucket_of_[i] == num_buckets()) {
-      buckets_.emplace_back();
-      buckets_.back().begin = parameters_[i].begin;
-    }
-    Bucket& bucket = buckets_.back();
-    bucket.end = parameters_[i].end;
-    ++bucket.parameters;
-    ++bucket.missing;
-  }
-  if (scatter_block_ == 0) return;
-  // What follows the last whole block travels with the next bucket, which starts after this one.
-  for (size_t i = 0; i + 1 < buckets_.size(); ++i) {
-    buckets_[i].end = buckets_[i].end / scatter_block_ * scatter_block_;
-    buckets_[i + 1].begin = buckets_[i].end;
-  }
-}
-
-std::vector<int64_t> GradientReducer::SliceOffsets(int bucket) const {
-  DT_CHECK_GT(scatter_block_, 0);
-  const int64_t begin = bucket_begin(bucket);
-  const int64_t count = bucket_begin(bucket + 1) - begin;
-  const int64_t blocks = (count + scatter_block_ - 1) / scatter_block_;
-  std::vector<int64_t> offsets;
-  for (int64_t r = 0; r <= comm_.size(); ++r) {
-    offsets.push_back(begin + std::min(count, blocks * r / comm_.size() * scatter_block_));
-  }
-  return offsets;
 }
 
 GradientReducer::~GradientReducer() { StopListening(); }
@@ -176,10 +129,6 @@ void GradientReducer::Listen() {
 
 void GradientReducer::StopListening() {
   if (std::exchange(listens_, false)) set_->SetReadyListener(nullptr);
-}
-
-int64_t GradientReducer::bucket_begin(int bucket) const {
-  return bucket == num_buckets() ? elements_ : buckets_[static_cast<size_t>(bucket)].begin;
 }
 
 void GradientReducer::SetGradientScale(const Tensor& scale) {
@@ -200,26 +149,19 @@ internal::PowerSgdMemory* GradientReducer::power_sgd_memory() {
 }
 
 void GradientReducer::MarkReady(int index) {
-  DT_CHECK(index >= 0 && index < static_cast<int>(parameters_.size()))
-      << "parameter " << index << " of " << parameters_.size();
-  const auto i = static_cast<size_t>(index);
-  DT_CHECK(!marked_[i]) << "the gradient of " << parameters_[i].name
-                        << " was marked ready twice in one step";
-  marked_[i] = true;
-  Bucket& bucket = buckets_[static_cast<size_t>(bucket_of_[i])];
-  if (--bucket.missing == 0) StartComplete();
+  if (buckets_.Mark(index)) StartComplete();
 }
 
 void GradientReducer::StartComplete() {
   if (!exchange_) return;
   const Timer timer;
-  while (next_ < num_buckets() && buckets_[static_cast<size_t>(next_)].missing == 0) {
+  while (next_ < num_buckets() && buckets_.IsComplete(next_)) {
     exchange_->Prepare(next_);
-    NoteStart(next_);
+    spans_->NoteStart(next_, *exchange_);
     exchange_->Start(next_);
     statistics_.bytes += exchange_->BytesOf(next_++);
   }
-  NoteArrivals();
+  spans_->NoteArrivals(next_, *exchange_);
   statistics_.launch_seconds += timer.Seconds();
 }
 
@@ -227,7 +169,7 @@ void GradientReducer::Poll() {
   if (!exchange_) return;
   const Timer timer;
   exchange_->Poll();
-  NoteArrivals();
+  spans_->NoteArrivals(next_, *exchange_);
   statistics_.launch_seconds += timer.Seconds();
 }
 
@@ -237,51 +179,19 @@ void GradientReducer::ReduceScalars(std::span<double> values) {
 }
 
 void GradientReducer::Finish() {
-  CheckAllMarked();
+  buckets_.CheckAllMarked();
   const Timer timer;
   for (int i = 0; exchange_ && i < num_buckets(); ++i) {
     exchange_->Land(i);
-    NoteLanding(i);
+    spans_->NoteLanding(i);
   }
   if (exchange_) exchange_->Settle();
-  for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters;
-  std::fill(marked_.begin(), marked_.end(), false);
+  buckets_.Reset();
   next_ = 0;
   ++statistics_.steps;
   statistics_.exposed_seconds += timer.Seconds();
 }
 
-void GradientReducer::NoteStart(int bucket) {
-  if (!IsTraced()) return;
-  buckets_[static_cast<size_t>(bucket)].span = {
-      .lane = kCommunicationLane, .begin = Timeline::Now(), .bytes = exchange_->BytesOf(bucket)};
-}
-
-void GradientReducer::NoteArrivals() {
-  if (!IsTraced()) return;
-  for (int i = 0; i < next_; ++i) {
-    TimelineSpan& span = buckets_[static_cast<size_t>(i)].span;
-    if (span.end == 0 && exchange_->HasArrived(i)) span.end = Timeline::Now();
-  }
-}
-
-void GradientReducer::NoteLanding(int bucket) {
-  if (!IsTraced()) return;
-  TimelineSpan& span = buckets_[static_cast<size_t>(bucket)].span;
-  if (span.end == 0) span.end = Timeline::Now();
-  timeline_->Add(absl::StrCat("bucket ", bucket), span);
-}
-
-void GradientReducer::CheckAllMarked() const {
-  constexpr int kNamed = 5;
-  std::string names;
-  int64_t missing = 0;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (marked_[i]) continue;
-    if (++missing <= kNamed) names += (names.empty() ? "" : ", ") + parameters_[i].name;
-  }
-  if (missing > kNamed) names += ", ...";
-  DT_CHECK_EQ(missing, 0) << "gradients that were not marked ready: " << names;
-}
+void GradientReducer::set_timeline(Timeline* timeline) { spans_->set_timeline(timeline); }
 
 }  // namespace dtrain

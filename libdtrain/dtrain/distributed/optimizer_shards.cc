@@ -122,7 +122,7 @@ std::vector<float> OptimizerShards::Gather(const Tensor& state, const ParameterR
   std::vector<int64_t> received(sent.size(), 0);
   if (comm_.is_root()) received = BytesByRank(range);
   std::vector<float> all(static_cast<size_t>(received.back()) / sizeof(float));
-  comm_.AllToAllV(mine.data(), sent, all.data(), received);
+  comm_.StartAllToAllV(mine.data(), sent, all.data(), received)->Wait();
   return all;
 }
 
@@ -134,8 +134,10 @@ void OptimizerShards::Scatter(const Tensor& state, const ParameterRange& range,
   std::vector<int64_t> received(all.size(), bytes);
   received[0] = 0;
   std::vector<float> mine(static_cast<size_t>(bytes) / sizeof(float));
-  comm_.AllToAllV(packed.data(), comm_.is_root() ? all : std::vector<int64_t>(all.size(), 0),
-                  mine.data(), received);
+  comm_
+      .StartAllToAllV(packed.data(), comm_.is_root() ? all : std::vector<int64_t>(all.size(), 0),
+                      mine.data(), received)
+      ->Wait();
   const float* from = mine.data();
   for (const Run& run : RunsOf(comm_.rank(), range)) {
     std::copy(from, from + run.range.elements(), state.data<float>() + run.at);

@@ -1,10 +1,10 @@
-// optimizer_shards.h - each rank updates a shard of the parameters and keeps its moments alone.
+// optimizer_shards.h - divides the optimizer among the ranks: each updates a shard of the weights.
 // SPDX-License-Identifier: Apache-2.0
 //
-// ZeRO stage 1 (Rajbhandari et al. 2020, section 5.1, P_os): Adam's moments, and the average of the
-// weights, take 1 / size of the memory on each rank. Weights and gradients stay whole. A rank
-// receives the sums of its shard's gradients alone, updates it, and all ranks gather the weights:
-// the bytes of an allreduce.
+// This is ZeRO stage 1 (Rajbhandari et al. 2020, section 5.1, P_os). Adam's moments and the average
+// of the weights take 1 / size of the memory on each rank. Weights and gradients stay whole. A rank
+// receives the sums of its shard's gradients alone and updates its shard; then all ranks gather the
+// weights. Together this moves as many bytes as an allreduce.
 //
 //   GradientReducer reducer(parameters, comm, {.scatter_block = OptimizerShards::kBlock});
 //   OptimizerShards shards(parameters, comm, reducer);
@@ -14,9 +14,9 @@
 //   adam.Step(step, average_decay, stream);
 //   shards.GatherWeights(stream);
 //
-// Ranks of one host get the bits of an optimizer that is not sharded, and so do hosts with the same
-// power of two of ranks each, numbered host by host, unless the wire type has 16 bits: an allreduce
-// between such hosts rounds once more. On CPUs.
+// On one host the weights have the same bits as with an optimizer that is not sharded. The same
+// holds for hosts with the same power of two of ranks each, numbered host by host, except with a
+// 16-bit wire type: an allreduce between hosts rounds once more. It works on CPUs only.
 #ifndef DTRAIN_DISTRIBUTED_OPTIMIZER_SHARDS_H_
 #define DTRAIN_DISTRIBUTED_OPTIMIZER_SHARDS_H_
 
@@ -35,28 +35,29 @@
 
 namespace dtrain {
 
-// Every function that exchanges is called by all ranks.
+// All ranks call every function that exchanges.
 class OptimizerShards {
  public:
-  // UsageError where the optimizer of a device cannot be sharded.
+  // Returns UsageError if the optimizer of this device cannot be sharded.
   static Status CheckDevice(const Device& device);
-  // Shards are cut at multiples of it, so that the sums of squares are added in one order.
+  // Shards are cut at multiples of it, so that sums of squares are always added in the same order.
   static constexpr int64_t kBlock = kSumBlock;
 
-  // reducer: of the same parameters, made with scatter_block = kBlock. All outlive this.
+  // The reducer has the same parameters and scatter_block = kBlock. All of them outlive this.
   OptimizerShards(ParameterSet& parameters, Communicator& comm, const GradientReducer& reducer);
 
-  // The part of this rank: a slice of every bucket.
+  // The shard of this rank: a slice of every bucket.
   const std::vector<ParameterRange>& mine() const;
-  // squares: [2], float64 = SumOfSquares() (ops/reduce.h) of the gradients of all shards, bit for
-  // bit.
+  // squares: [2] float64. Becomes SumOfSquares() (ops/reduce.h) of the gradients of all shards, bit
+  // for bit.
   void SumOfSquares(Tensor& squares, Stream& stream);
   // Every rank gets the weights of all shards, and refreshes its compute weights.
   void GatherWeights(Stream& stream);
 
-  // For checkpoints. The root calls Fetch() and Store() as often as it wants and then Dismiss();
-  // meanwhile every other rank is in Serve(). Of a sharded state the elements `range` of the flat
-  // parameters go to the root, or come from it: `data` holds that many floats.
+  // For checkpoints. The root calls Fetch() and Store() any number of times and then Dismiss().
+  // Meanwhile every other rank is in Serve(). The elements `range` of a sharded state go to the
+  // root or come from it; `range` counts elements of the flat parameters, and `data` holds these
+  // floats.
   enum class State : int32_t { kFirstMoments, kSecondMoments, kAverage };
   static Tensor& TensorOf(Adam& adam, State state);
   void Fetch(Adam& adam, State state, const ParameterRange& range, std::span<std::byte> data);
@@ -65,12 +66,12 @@ class OptimizerShards {
   void Serve(Adam& adam);
 
  private:
-  // What the root wants of all.
+  // What the root asks of all ranks.
   struct Order;
-  // Elements that are in a row both in the flat parameters and in a shard.
+  // Elements that are contiguous both in the flat parameters and in a shard.
   struct Run {
     ParameterRange range;
-    int64_t at = 0;  // of the first one in the shard
+    int64_t at = 0;  // place of the first one in the shard
   };
 
   std::vector<Run> RunsOf(int rank, const ParameterRange& range) const;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/internal/abseil_text.h"
+#include "dtrain/comm/gather.h"
 #include "dtrain/device/buffer.h"
 #include "dtrain/device/tensor_copy.h"
 #include "dtrain/distributed/internal/fingerprint.h"
@@ -39,11 +40,12 @@ std::string Differences(const std::vector<T>& values, const Communicator& comm) 
   std::string ranks;
   for (size_t r = 0; r < values.size(); ++r) {
     if (values[r] == values[right]) continue;
-    absl::StrAppend(&ranks, ranks.empty() ? "" : ", ", comm.RankName(static_cast<int>(r)));
+    absl::StrAppend(&ranks, ranks.empty() ? "" : ", ",
+                    comm.topology().RankName(static_cast<int>(r)));
   }
   return ranks.empty() ? ""
                        : absl::StrCat(ranks, " no longer holds the values of rank ",
-                                      comm.job_rank(static_cast<int>(right)));
+                                      comm.topology().job_rank(static_cast<int>(right)));
 }
 
 Status ReplicaError(std::string_view when, const std::string& what) {
@@ -71,18 +73,18 @@ Status CheckReplicas(std::span<const Tensor> tensors, std::string_view when, Com
     DT_CHECK(host.is_contiguous());
     mine.Add(host.raw(), host.bytes());
   }
-  const std::string different = Differences(comm.AllGather(mine), comm);
+  const std::string different = Differences(AllGather(comm, mine), comm);
   return different.empty() ? OkStatus() : ReplicaError(when, different);
 }
 
 Status CheckReplicas(ParameterSet& parameters, std::string_view when, Communicator& comm,
                      Stream& stream) {
   const int64_t mine = ChecksumOf(parameters.weights(), stream);
-  std::string different = Differences(comm.AllGather(mine), comm);
+  std::string different = Differences(AllGather(comm, mine), comm);
   if (different.empty()) return OkStatus();
   for (Parameter* const parameter : parameters.in_backward_order()) {
     const int64_t of_parameter = ChecksumOf(parameter->master(), stream);
-    const std::string here = Differences(comm.AllGather(of_parameter), comm);
+    const std::string here = Differences(AllGather(comm, of_parameter), comm);
     if (here.empty()) continue;
     absl::StrAppend(&different, ", first seen in ", parameter->name());
     break;

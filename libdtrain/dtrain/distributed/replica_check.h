@@ -1,11 +1,12 @@
-// replica_check.h - tells whether tensors still have the same bits on all ranks.
+// replica_check.h - checks that tensors have the same bits on all ranks.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_RETURN_IF_ERROR(CheckReplicas(model.parameters(), "after update 1200", comm,
 //                                    ctx.stream()));
 //
-// Data-parallel ranks hold the same weights: sums over ranks have the same bits everywhere. Faulty
-// memory, other software on a host, or a race make them drift apart, which no loss shows for long.
+// Data-parallel ranks hold the same weights, because sums over ranks have the same bits on all of
+// them. Faulty memory, other software on a host, or a race can make them drift apart; the loss does
+// not show it for a long time.
 #ifndef DTRAIN_DISTRIBUTED_REPLICA_CHECK_H_
 #define DTRAIN_DISTRIBUTED_REPLICA_CHECK_H_
 
@@ -21,15 +22,15 @@
 
 namespace dtrain {
 
-// InternalError on every rank, naming the ranks that differ from most others, where the tensors'
-// bits are not the same on all ranks. Costs one pass over the tensors and one small message.
+// Returns InternalError on every rank, which names the ranks that differ from most others, if bits
+// differ. Costs one pass over the tensors and one small message. All ranks call it.
 Status CheckReplicas(std::span<const Tensor> tensors, std::string_view when, Communicator& comm);
 inline Status CheckReplicas(std::initializer_list<Tensor> tensors, std::string_view when,
                             Communicator& comm) {
   return CheckReplicas(std::span<const Tensor>(tensors.begin(), tensors.size()), when, comm);
 }
-// The same of float32 weights, by a checksum taken on their device (ops/checksum.h), after what
-// `stream` has been given; names the first parameter that differs as well.
+// The same for float32 weights, by a checksum on their device (ops/checksum.h) after the work in
+// `stream`. The error names the first parameter that differs as well.
 Status CheckReplicas(ParameterSet& parameters, std::string_view when, Communicator& comm,
                      Stream& stream);
 

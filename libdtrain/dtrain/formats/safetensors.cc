@@ -56,7 +56,7 @@ std::optional<DType> DtypeOfCode(std::string_view code) {
   return std::nullopt;
 }
 
-// Bytes of a tensor, or nothing on a negative extent or an overflow.
+// Size of a tensor in bytes; nullopt for a negative extent or an overflow.
 std::optional<uint64_t> TensorBytes(std::span<const int64_t> shape, DType dtype) {
   uint64_t bytes = SizeOf(dtype);
   for (const int64_t extent : shape) {
@@ -73,7 +73,7 @@ struct Placed {
   NamedTensor tensor;
 };
 
-// One entry of the header; its data is set later.
+// Parses one entry of the header; its data is set later.
 StatusOr<Placed> ParseEntry(const std::string& path, const std::string& name,
                             const nlohmann::json& entry) {
   const auto damaged = [&](std::string_view what) {
@@ -131,7 +131,7 @@ Status ReadMetadata(const std::string& path, const nlohmann::json& entry,
   return OkStatus();
 }
 
-// Checks that `placed`, sorted, tile `buffer` and points each tensor to its bytes.
+// Sorts `placed`, checks that the tensors cover `buffer`, and points each to its bytes.
 Status PlaceTensors(const std::string& path, std::span<const std::byte> buffer,
                     std::vector<Placed>& placed) {
   std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
@@ -187,7 +187,7 @@ std::string MakeHeader(std::span<const NamedTensor* const> order,
   nlohmann::ordered_json header;
   header[kMetadata] = metadata;
   header[kMetadata]["format"] = "pt";
-  // ordered_json looks names up linearly: entries go in through the underlying vector.
+  // ordered_json searches names linearly, so entries are appended to the underlying vector.
   auto& entries = header.get_ref<nlohmann::ordered_json::object_t&>();
   uint64_t position = 0;
   for (const NamedTensor* tensor : order) {

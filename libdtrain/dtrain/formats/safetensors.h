@@ -1,4 +1,4 @@
-// safetensors.h - named tensors in a file that other frameworks read.
+// safetensors.h - reads and writes named tensors in a format that other frameworks use.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_RETURN_IF_ERROR(WriteSafetensors(path, tensors).status());
@@ -7,8 +7,8 @@
 //   DT_ASSIGN_OR_RETURN(const NamedTensor* t,
 //                       file.Get("lm_head.weight", DType::kFloat32, shape.dims()));
 //
-// Format: 8 bytes header length (little-endian), a JSON header padded by spaces to a multiple of 8,
-// then the tensors in C order, without gaps. https://huggingface.co/docs/safetensors
+// Format: 8 bytes header length (little-endian), a JSON header padded with spaces to a multiple of
+// 8, then the tensors in C order, without gaps. https://huggingface.co/docs/safetensors
 #ifndef DTRAIN_FORMATS_SAFETENSORS_H_
 #define DTRAIN_FORMATS_SAFETENSORS_H_
 
@@ -27,38 +27,38 @@
 
 namespace dtrain {
 
-// A tensor in host memory that somebody else owns, dense and in C order.
+// A dense tensor in C order, in host memory that somebody else owns.
 struct NamedTensor {
   std::string name;
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
   std::span<const std::byte> data;
-  // To write: where there is one it gives the data, valid until the next call, when the tensor's
-  // turn has come; for tensors that are not all here at once.
+  // For writing only. If set, it is called when this tensor is written and returns the data, which
+  // must be valid until the next call. So not all tensors need to be in memory at once.
   std::function<std::span<const std::byte>()> fetch = {};
 
-  // Of the data, as the shape has it.
+  // Number of bytes of the data, according to the shape.
   int64_t bytes() const;
 };
 
-// What a write left on the disk, for manifests.
+// The properties of a written file, for manifests.
 struct SafetensorsSummary {
-  int64_t size = 0;     // bytes of the file
+  int64_t size = 0;     // of the file, in bytes
   uint32_t crc32c = 0;  // of the file
   std::map<std::string, uint32_t> tensor_crc32c;
 };
 
-// Writes all tensors to `path` by way of a temporary file: a crash or a full disk leaves what was
-// there before. The file always holds the metadata {"format": "pt"}, without which some readers
-// refuse it, and `metadata`. Order in the file: larger element types first, then by name.
-// Checked: names are unique, non-empty and not "__metadata__", sizes match shapes.
+// Writes all tensors to `path`, through a temporary file: a crash or a full disk leaves an existing
+// file unchanged. The file's metadata are `metadata` and {"format": "pt"}, which some readers
+// require. Tensors are ordered by element size, larger first, then by name. Names must be unique,
+// not empty and not "__metadata__", and sizes must match shapes.
 StatusOr<SafetensorsSummary> WriteSafetensors(
     const std::string& path, std::span<const NamedTensor> tensors,
     const std::map<std::string, std::string>& metadata = {});
 
-// A safetensors file mapped into memory. Opening checks everything but the numbers themselves:
-// header, types, and that the tensors tile the file without gap or overlap; what fails is refused
-// with a StorageError (exit code 7). BOOL reads as uint8.
+// A safetensors file mapped into memory. Opening it checks everything except the numbers: the
+// header, the types, and that the tensors cover the file without gap or overlap. Otherwise it
+// returns StorageError (exit code 7). BOOL is read as uint8.
 class SafetensorsFile {
  public:
   static StatusOr<SafetensorsFile> Open(const std::string& path);
@@ -66,12 +66,12 @@ class SafetensorsFile {
   SafetensorsFile& operator=(SafetensorsFile&&) noexcept;
   ~SafetensorsFile();
 
-  // In the order of the file. Data points into the mapping, which lives as long as this object; its
-  // alignment is only that of bytes: copy it.
+  // The tensors in the order of the file. Their data points into the mapping, which lives as long
+  // as this object. It is aligned to bytes only, so copy it.
   std::span<const NamedTensor> tensors() const;
-  // nullptr if there is none.
+  // nullptr if there is no such tensor.
   const NamedTensor* Find(std::string_view name) const;
-  // The tensor, or an error that says what was expected and what the file holds.
+  // The tensor, or an error that shows the expected and the actual type and shape.
   StatusOr<const NamedTensor*> Get(std::string_view name, DType dtype,
                                    std::span<const int64_t> shape) const;
   const std::map<std::string, std::string>& metadata() const;
@@ -84,7 +84,7 @@ class SafetensorsFile {
   std::unique_ptr<Content> content_;
 };
 
-// "[512, 2048]".
+// For example "[512, 2048]".
 std::string FormatShape(std::span<const int64_t> shape);
 
 }  // namespace dtrain

@@ -16,12 +16,13 @@ StatusOr<std::map<std::string, std::string>> ParseShardIndex(const std::string& 
   }
   std::map<std::string, std::string> map;
   for (const auto& [name, file] : found->items()) {
-    // A file beside the index: no path leads elsewhere.
+    // The file must be next to the index, so a path is refused.
     const std::string text = file.is_string() ? file.get<std::string>() : "";
     if (text.find('/') != std::string::npos || !text.ends_with(".safetensors")) {
-      return StorageError(absl::StrFormat(
-          "%s: damaged: '%s' lies in \"%s\", which is not the name of a safetensors file beside it",
-          path, internal::Excerpt(name), internal::Excerpt(text)));
+      return StorageError(
+          absl::StrFormat("%s: damaged: '%s' is in \"%s\", which is not the name of a safetensors "
+                          "file in the same folder",
+                          path, internal::Excerpt(name), internal::Excerpt(text)));
     }
     map[name] = text;
   }

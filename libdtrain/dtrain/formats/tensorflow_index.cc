@@ -19,7 +19,8 @@ using internal::WireReader;
 constexpr uint64_t kMagic = 0xdb4775248b80fb57u;
 constexpr size_t kFooter = 48;       // two block handles, padding, magic
 constexpr size_t kBlockTrailer = 5;  // compression, masked CRC32C of contents and compression
-constexpr size_t kMaxName = 4096;    // keys repeat each other's beginnings: a bound on the memory
+constexpr size_t kMaxName = 4096;    // keys share prefixes with earlier keys, so this limits the
+                                     // memory
 constexpr size_t kMaxRank = 64;
 
 class TableReader {
@@ -28,7 +29,7 @@ class TableReader {
 
   using Visitor = std::function<Status(std::string_view key, std::string_view value)>;
 
-  // Calls visit for each entry of the table, in order of keys.
+  // Calls `visit` for each entry of the table, in the order of keys.
   Status Read(const Visitor& visit) const {
     if (bytes_.size() < kFooter) return Damaged("%d bytes are too few for an index", bytes_.size());
     std::string_view footer = bytes_.substr(bytes_.size() - kFooter);
@@ -43,12 +44,12 @@ class TableReader {
     std::string_view unused;
     std::string_view index;
     if (!TakeHandle(footer, unused) || !TakeHandle(footer, index)) {
-      return Damaged("a block lies beyond the end of the %d bytes", bytes_.size());
+      return Damaged("a block is beyond the end of the %d bytes", bytes_.size());
     }
     return ReadBlock(index, [&](std::string_view /*key*/, std::string_view value) {
       std::string_view block;
       if (!TakeHandle(value, block)) {
-        return Damaged("a block lies beyond the end of the %d bytes", bytes_.size());
+        return Damaged("a block is beyond the end of the %d bytes", bytes_.size());
       }
       return ReadBlock(block, visit);
     });
@@ -60,7 +61,7 @@ class TableReader {
   }
 
  private:
-  // A block with its trailer.
+  // Reads the handle of a block and returns the block with its trailer.
   bool TakeHandle(std::string_view& from, std::string_view& block) const {
     uint64_t offset = 0;
     uint64_t size = 0;
@@ -106,7 +107,7 @@ class TableReader {
     return OkStatus();
   }
 
-  // The restart points behind the entries help to search, which nobody here does.
+  // Removes the restart points after the entries, which only help searching.
   static bool DropRestarts(std::string_view& entries) {
     uint32_t restarts = 0;
     if (entries.size() < sizeof(restarts)) return false;
@@ -132,7 +133,7 @@ Status ParseHeader(const TableReader& table, const std::string& path, std::strin
       return StorageError(path + ": written on a big-endian machine; convert it there");
     }
   }
-  // The names of files have five digits for it.
+  // File names have five digits for the shard.
   if (header.failed() || index.shards < 1 || index.shards > 99999) {
     return table.Damaged("its header is not one of a checkpoint");
   }

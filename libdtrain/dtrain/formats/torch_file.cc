@@ -25,7 +25,7 @@ using internal::TakeBytes;
 using internal::TakeFixed;
 using Kind = PickleValue::Kind;
 
-// A whole model has a state_dict(), and wants its classes loaded.
+// A whole model has a state_dict(), but loading it needs its classes.
 constexpr char kConvert[] =
     "; convert it: python -c \"import torch, safetensors.torch as s; t = torch.load('%s', "
     "map_location='cpu', weights_only=%s); t = t.state_dict() if hasattr(t, 'state_dict') else t; "
@@ -33,12 +33,12 @@ constexpr char kConvert[] =
     "'model.safetensors')\"%s";
 
 Status Refused(const std::string& path, std::string_view why, bool has_classes = false) {
-  return StorageError(
-      absl::StrCat(path, ": ", ToAbsl(why),
-                   absl::StrFormat(kConvert, path, has_classes ? "False" : "True",
-                                   has_classes ? ", which runs what the file says: only one that "
-                                                 "you trust, where its classes can be imported"
-                                               : "")));
+  return StorageError(absl::StrCat(
+      path, ": ", ToAbsl(why),
+      absl::StrFormat(kConvert, path, has_classes ? "False" : "True",
+                      has_classes ? ", which runs code from the file: do so only if "
+                                    "you trust it, on a machine that can import its classes"
+                                  : "")));
 }
 
 // ---- zip (PKWARE's APPNOTE.TXT, sections 4.3.7, 4.3.12 and 4.3.16) ------------------------------
@@ -51,7 +51,7 @@ constexpr size_t kLongestComment = 0xffff;
 
 struct ZipMember {
   uint32_t crc32 = 0;
-  bool is_compressed = false;  // and without data here: torch never writes that
+  bool is_compressed = false;  // also true for a member without data; torch never writes either
   std::string_view data;
 };
 
@@ -99,7 +99,7 @@ class ZipReader {
     return StorageError(absl::StrFormat("%s: damaged: %s; fetch it again", path_, ToAbsl(what)));
   }
 
-  // False for what is damaged.
+  // Returns false if the entry is damaged.
   bool TakeEntry(std::string_view& directory, std::string& name, ZipMember& member) const {
     struct [[gnu::packed]] Entry {
       uint32_t signature;
@@ -138,7 +138,7 @@ class ZipReader {
 
 // ---- the state_dict -----------------------------------------------------------------------------
 
-// Of types that no weights have: counters and tables beside them.
+// Types that weights do not have, such as those of counters and tables.
 bool IsPassedOver(std::string_view storage) {
   return storage == "torch.CharStorage" || storage == "torch.ShortStorage" ||
          storage == "torch.ComplexFloatStorage" || storage == "torch.ComplexDoubleStorage";
@@ -156,7 +156,7 @@ std::optional<DType> DTypeOfStorage(std::string_view name) {
   return std::nullopt;
 }
 
-// The arguments of a call of `name` with at least `count` of them, else null.
+// The arguments of a call of `name`, if it has at least `count` of them; otherwise null.
 const std::vector<PicklePointer>* ArgumentsOf(const PickleValue& value, std::string_view name,
                                               size_t count) {
   if (value.kind != Kind::kCall || value.text != name) return nullptr;
@@ -164,7 +164,7 @@ const std::vector<PicklePointer>* ArgumentsOf(const PickleValue& value, std::str
   return arguments.size() >= count ? &arguments : nullptr;
 }
 
-// Non-negative numbers of a tuple.
+// Reads the non-negative numbers of a tuple.
 bool Sizes(const PickleValue& tuple, std::vector<int64_t>& sizes) {
   if (tuple.kind != Kind::kList) return false;
   for (const PicklePointer& item : tuple.items) {
@@ -181,7 +181,7 @@ class StateDictReader {
 
   StatusOr<std::vector<NamedTensor>> Read(const PickleValue& root) {
     const PickleValue* dictionary = &root;
-    // Training scripts wrap it: {"model": ..., "optimizer": ...}.
+    // Training scripts often store {"model": ..., "optimizer": ...}.
     for (const auto& [key, value] : root.pairs) {
       for (const char* const name : {"model", "state_dict", "model_state_dict", "module"}) {
         if (key->text == name && value->kind == Kind::kDictionary) dictionary = value.get();
@@ -208,8 +208,8 @@ class StateDictReader {
   }
 
  private:
-  // _rebuild_tensor_v2(storage, offset, size, stride, ...), or _rebuild_parameter(tensor, ...).
-  // False for one that is passed over.
+  // Parses _rebuild_tensor_v2(storage, offset, size, stride, ...) or _rebuild_parameter(tensor,
+  // ...). Returns false for a tensor to skip.
   StatusOr<bool> ReadTensor(const PickleValue& value, NamedTensor& entry) {
     constexpr char kTensor[] = "torch._utils._rebuild_tensor_v2";
     const auto* arguments = ArgumentsOf(value, kTensor, 4);
@@ -225,18 +225,18 @@ class StateDictReader {
     }
     const bool is_empty = std::count(entry.shape.begin(), entry.shape.end(), 0) > 0;
     uint64_t elements = is_empty ? 0 : 1;
-    // Strides between no elements mean nothing.
+    // The strides of an empty tensor are meaningless.
     for (size_t i = is_empty ? 0 : strides.size(); i-- > 0;) {
       const auto extent = static_cast<uint64_t>(entry.shape[i]);
       if (extent > 1 && static_cast<uint64_t>(strides[i]) != elements) {
-        return Refused(path_, absl::StrFormat("'%s' does not lie in C order", entry.name));
+        return Refused(path_, absl::StrFormat("'%s' is not stored in C order", entry.name));
       }
       if (__builtin_mul_overflow(elements, extent, &elements)) return Outside(entry);
     }
     return Place(*(*arguments)[0]->items[0], (*arguments)[1]->integer, elements, entry);
   }
 
-  // id: ("storage", type, name of the member, device, elements).
+  // `id` is ("storage", type, name of the member, device, elements).
   StatusOr<bool> Place(const PickleValue& id, int64_t offset, uint64_t elements,
                        NamedTensor& entry) {
     if (id.items.size() < 3 || id.items[0]->text != "storage") {
@@ -245,7 +245,8 @@ class StateDictReader {
     if (IsPassedOver(id.items[1]->text)) return false;
     const std::optional<DType> dtype = DTypeOfStorage(id.items[1]->text);
     if (!dtype) {
-      return Refused(path_, absl::StrFormat("'%s' lies in a %s", entry.name, id.items[1]->text));
+      return Refused(path_,
+                     absl::StrFormat("'%s' is stored as a %s", entry.name, id.items[1]->text));
     }
     entry.dtype = *dtype;
     const auto found = members_.find("data/" + id.items[2]->text);

@@ -1,4 +1,4 @@
-// weight_file.cc - finds out which format a path holds, and opens it.
+// weight_file.cc - detects the format at a path, and opens it.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/formats/weight_file.h"
 
@@ -33,7 +33,7 @@ std::string_view TextOf(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-// The one .index of a folder, or "".
+// The only .index file of a folder, or "".
 StatusOr<std::string> FindTensorFlowIndex(const std::string& folder) {
   std::vector<std::string> found;
   std::error_code error;
@@ -107,7 +107,7 @@ Status WeightFile::Content::OpenShards() {
       const auto found = map.find(name);
       if (found == map.end() || found->second != file) {
         return StorageError(absl::StrFormat(
-            "%s: damaged: '%s' lies in %s, which the index does not say", path, name, file));
+            "%s: damaged: '%s' is in %s, but not according to the index", path, name, file));
       }
     }
   }
@@ -117,7 +117,7 @@ Status WeightFile::Content::OpenShards() {
       return t.tensor.name == entry.first;
     });
     if (there) continue;
-    return StorageError(absl::StrFormat("%s: damaged: '%s' should lie in %s, but does not", path,
+    return StorageError(absl::StrFormat("%s: damaged: '%s' should be in %s, but is not", path,
                                         entry.first, entry.second));
   }
   return OkStatus();
@@ -125,7 +125,9 @@ Status WeightFile::Content::OpenShards() {
 
 Status WeightFile::Content::AddTensorFlowEntry(const TensorFlowEntry& entry) {
   const std::optional<DType> dtype = DTypeOfTensorFlow(entry.type);
-  if (!dtype) return OkStatus();  // text and the like, of newer TensorFlow's bookkeeping
+  if (!dtype)
+    return OkStatus();  // text and similar data, which newer TensorFlow versions
+                        // add
   const std::span<const std::byte> shard = mappings[entry.shard].bytes();
   if (entry.offset > shard.size() || entry.size > shard.size() - entry.offset) {
     return StorageError(absl::StrFormat(
@@ -164,7 +166,7 @@ Status WeightFile::Content::OpenTensorFlow() {
   const TensorFlowEntry* last = nullptr;
   for (const TensorFlowEntry& entry : index.entries) {
     if (entry.shard >= index.shards) {
-      return StorageError(absl::StrFormat("%s: damaged: '%s' lies in data file %d of %d", path,
+      return StorageError(absl::StrFormat("%s: damaged: '%s' is in data file %d of %d", path,
                                           entry.name, entry.shard, index.shards));
     }
     if (last != nullptr && last->shard == entry.shard && entry.offset < last->offset + last->size) {
@@ -227,7 +229,7 @@ StatusOr<WeightFile> WeightFile::Open(const std::string& path) {
     DT_RETURN_IF_ERROR(content->AddSafetensors(found));
   } else {
     return StorageError(found +
-                        ": not a file of weights by its name; known are .safetensors, "
+                        ": its name is not that of a weight file; supported are .safetensors, "
                         ".safetensors.index.json, .bin, .pt, .pth and .index");
   }
   return WeightFile(std::move(content));

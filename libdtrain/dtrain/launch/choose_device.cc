@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "dtrain/comm/gather.h"
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/with_cuda.h"
 
@@ -18,14 +19,15 @@ namespace {
 constexpr int kOldestCapability = 75;
 
 StatusOr<Device> ChooseGpu(int count, const Communicator& comm) {
-  if (count > 1 && count < comm.local_size()) {
+  if (count > 1 && count < comm.topology().local_size()) {
     return UsageError(absl::StrFormat(
         "%d ranks on host %s but %d GPUs: start at most %d ranks there (mpirun -H %s:%d,...), or "
         "set run.device=cpu",
-        comm.local_size(), comm.host(comm.rank()), count, count, comm.host(comm.rank()), count));
+        comm.topology().local_size(), comm.topology().host(comm.rank()), count, count,
+        comm.topology().host(comm.rank()), count));
   }
   // Launchers that give each rank a GPU of its own show it no other.
-  const Device device{DeviceType::kCuda, count == 1 ? 0 : comm.local_rank()};
+  const Device device{DeviceType::kCuda, count == 1 ? 0 : comm.topology().local_rank()};
   if constexpr (kWithCuda) {
     const cuda::DeviceProperties properties = cuda::Properties(device);
     if (properties.compute_capability < kOldestCapability) {
@@ -56,7 +58,7 @@ StatusOr<Device> ChooseDevice(DeviceChoice choice, const Communicator& comm) {
     return UsageError(absl::StrFormat(
         "run.device=cuda: no usable GPU on host %s (%s)%s; see what nvidia-smi lists and that the "
         "driver is as new as this build's CUDA, or set run.device=cpu",
-        comm.host(comm.rank()), why, mask));
+        comm.topology().host(comm.rank()), why, mask));
   }
   if (choice == DeviceChoice::kAuto) return Device{};
   return UsageError(
@@ -81,7 +83,7 @@ std::string DeviceIdentity([[maybe_unused]] const Device& device) {
 Status CheckDevices(const Device& device, Communicator& comm) {
   const std::string mine = DeviceIdentity(device);
   if (comm.size() == 1) return OkStatus();
-  const std::vector<std::string> all = comm.AllGatherStrings(mine);
+  const std::vector<std::string> all = AllGatherStrings(comm, mine);
   for (int a = 0; a < comm.size(); ++a) {
     for (int b = a + 1; b < comm.size(); ++b) {
       const std::string& first = all[static_cast<size_t>(a)];
@@ -90,13 +92,13 @@ Status CheckDevices(const Device& device, Communicator& comm) {
         return UsageError(
             absl::StrFormat("%s computes on %s, %s on %s: set run.device=cpu, or start ranks only "
                             "on hosts with GPUs",
-                            comm.RankName(a), first == "cpu" ? "the CPU" : "a GPU",
-                            comm.RankName(b), second == "cpu" ? "the CPU" : "a GPU"));
+                            comm.topology().RankName(a), first == "cpu" ? "the CPU" : "a GPU",
+                            comm.topology().RankName(b), second == "cpu" ? "the CPU" : "a GPU"));
       }
       if (first != "cpu" && first == second) {
         return UsageError(absl::StrFormat(
             "ranks %d and %d share one GPU of host %s: start one rank per GPU (mpirun -H %s:N,...)",
-            a, b, comm.host(a), comm.host(a)));
+            a, b, comm.topology().host(a), comm.topology().host(a)));
       }
     }
   }

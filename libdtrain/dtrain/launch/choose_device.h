@@ -19,8 +19,8 @@ enum class DeviceChoice { kAuto, kCpu, kCuda };
 StatusOr<Device> ChooseDevice(DeviceChoice choice, const Communicator& comm);
 
 // What CheckDevices() compares: "cpu", or the GPU's id with NCCL_HOSTID, where that is set. Ranks
-// that each have another NCCL_HOSTID may share a GPU (docs/gpu.md): for trying several, not for
-// speed.
+// that each have another NCCL_HOSTID may share a GPU (docs/dev/kernels.md): for trying several, not
+// for speed.
 std::string DeviceIdentity(const Device& device);
 
 // UsageError on all ranks where some compute on CPUs and some on GPUs, or two have the same GPU's

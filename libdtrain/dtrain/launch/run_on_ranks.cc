@@ -17,6 +17,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/comm/environment.h"
+#include "dtrain/comm/gather.h"
 #include "dtrain/device/arena.h"
 #include "dtrain/launch/signals.h"
 
@@ -67,7 +68,7 @@ Status Guarded(const std::function<Status()>& function,
 // How the work ended so far, told by all ranks to all. True where everyone may go on. Otherwise
 // the first rank that failed reports, and `exit_code` is the same everywhere.
 bool AllMayGoOn(const Status& status, Communicator& comm, int& exit_code) {
-  const std::vector<int> codes = comm.AllGather(static_cast<int>(status.code()));
+  const std::vector<int> codes = AllGather(comm, static_cast<int>(status.code()));
   for (int rank = 0; rank < comm.size(); ++rank) {
     exit_code = codes[static_cast<size_t>(rank)];
     if (exit_code == 0) continue;

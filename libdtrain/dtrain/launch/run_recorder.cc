@@ -20,6 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
+#include "dtrain/comm/gather.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/config/config.h"
 #include "dtrain/launch/run_on_ranks.h"
@@ -176,8 +177,8 @@ StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::OpenAll(const std::string& p
                                                             Runtime& runtime) {
   std::unique_ptr<RunRecorder> recorder(new RunRecorder(runtime));
   recorder->tensorboard_ = options.tensorboard;
-  recorder->path_ =
-      runtime.comm.BroadcastString(options.run_dir.empty() ? NewRunPath(program) : options.run_dir);
+  recorder->path_ = BroadcastString(
+      runtime.comm, options.run_dir.empty() ? NewRunPath(program) : options.run_dir);
   const Status opened =
       runtime.comm.is_root() ? recorder->OpenRoot(program, options, config) : OkStatus();
   DT_RETURN_IF_ERROR(ShareRootStatus(opened, "open the run directory", runtime.comm));
@@ -186,7 +187,7 @@ StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::OpenAll(const std::string& p
     recorder->End(logged);
     return logged;
   }
-  runtime.comm.SetRecordDirectory(recorder->path_ + "/logs");
+  runtime.comm.records()->SetDefaultDirectory(recorder->path_ + "/logs");
   return recorder;
 }
 

@@ -10,9 +10,9 @@ StatusOr<TrainResult> RunTraining(TrainingTask& task, const RunTrainingOptions& 
                                   RunRecorder& recorder, Runtime& runtime) {
   CheckComputeType(task, options.context.compute_type);
   DT_RETURN_IF_ERROR(CheckEnds(options.trainer));
-  std::vector<ContractSection> contract = {{"data", task.DataContract()}};
+  std::vector<AgreementSection> contract = {{"data", task.DataContract()}};
   contract.insert(contract.end(), options.contract.begin(), options.contract.end());
-  DT_RETURN_IF_ERROR(CheckContract(contract, runtime.comm));
+  DT_RETURN_IF_ERROR(CheckRanksAgree(contract, runtime.comm));
   if (options.trainer.shard_optimizer) {
     DT_RETURN_IF_ERROR(OptimizerShards::CheckDevice(runtime.device));
   }

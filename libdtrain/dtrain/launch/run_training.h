@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
-#include "dtrain/distributed/contract.h"
+#include "dtrain/distributed/agreement.h"
 #include "dtrain/launch/run_recorder.h"
 #include "dtrain/launch/runtime.h"
 #include "dtrain/nn/context.h"
@@ -27,7 +27,7 @@ namespace dtrain {
 
 struct RunTrainingOptions {
   // What ranks must agree on beside the task's data.
-  std::vector<ContractSection> contract = {};
+  std::vector<AgreementSection> contract = {};
   TrainerOptions trainer = {};
   // The rank is the runtime's, whatever it says here.
   ContextOptions context = {};

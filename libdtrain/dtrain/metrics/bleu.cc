@@ -1,4 +1,4 @@
-// bleu.cc - the 13a tokenizer as four byte passes, n-gram statistics, the score.
+// bleu.cc - the 13a tokenizer as four byte passes, n-gram statistics, and the score.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/metrics/bleu.h"
 
@@ -22,7 +22,7 @@ constexpr int kMaxOrder = BleuStatistics::kMaxOrder;
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsPeriodOrComma(char c) { return c == '.' || c == ','; }
 
-// ASCII space and punctuation, but not the apostrophe, comma, hyphen and full stop.
+// ASCII space and punctuation, except the apostrophe, comma, hyphen and full stop.
 constexpr std::array<bool, 256> MakeSeparators() {
   std::array<bool, 256> separators{};
   for (size_t c = 0x20; c < 0x7F; ++c) {
@@ -48,11 +48,12 @@ void ReplaceAll(std::string& text, std::string_view from, std::string_view to) {
   text = std::move(out);
 }
 
-// The passes depend on each other's output and, like a regular expression's matches, never overlap:
-// that is why they are four and why the second and third step over two bytes at a time.
+// There are four passes because each depends on the previous one's output. The second and third
+// advance by two bytes at a time because, like matches of a regular expression, replacements never
+// overlap.
 class Tokenizer13a {
  public:
-  // The result still has runs of white space; it is valid until the next call.
+  // Returns the tokens, still with runs of white space. Valid until the next call.
   const std::string& Tokenize(std::string_view line) {
     line = internal::StripRight(line);
     in_.assign(1, ' ');
@@ -133,7 +134,7 @@ class Tokenizer13a {
   std::string out_;
 };
 
-// n-gram statistics of texts of symbols; the first is the hypothesis.
+// Counts n-gram statistics of texts of symbols. The first text is the hypothesis.
 class StatisticsCounter {
  public:
   BleuStatistics Count(std::span<const std::vector<uint32_t>> texts) {
@@ -152,7 +153,7 @@ class StatisticsCounter {
   }
 
  private:
-  // The reference length nearest to the hypothesis'; the shorter one of two.
+  // The reference length closest to the hypothesis' length; of two equally close ones, the shorter.
   static int64_t ClosestLength(std::span<const std::vector<uint32_t>> texts) {
     const auto length = static_cast<int64_t>(texts[0].size());
     int64_t best = static_cast<int64_t>(texts[1].size());
@@ -167,7 +168,7 @@ class StatisticsCounter {
   internal::NgramMatcher matcher_;
 };
 
-// Turns lines into symbols; words keep their id from one line to the next.
+// Turns lines into symbols. A word keeps its id from one line to the next.
 class LineCounter {
  public:
   explicit LineCounter(bool lowercase) : lowercase_(lowercase) {}
@@ -211,7 +212,8 @@ double BrevityPenalty(int64_t hypothesis_length, int64_t reference_length) {
                   static_cast<double>(reference_length) / static_cast<double>(hypothesis_length));
 }
 
-// sacreBLEU's logarithm of nothing: small enough to make any mean of logarithms 0 after exp.
+// The logarithm, with sacreBLEU's value for 0: so small that any mean of logarithms with it becomes
+// 0 after exp.
 double LogOrFloor(double x) { return x > 0 ? std::log(x) : -9999999999.0; }
 
 std::vector<uint32_t> KeptTokens(std::span<const int32_t> tokens, const TokenBleuOptions& options) {
@@ -357,7 +359,7 @@ BleuStatistics CountTokenBleu(std::span<const int32_t> hypothesis,
 double ComputeTokenBleu(const BleuStatistics& statistics) {
   double sum = 0;
   for (int order = 1; order <= kMaxOrder; ++order) {
-    // NLTK puts the smallest double here, whose fourth root rounds to 0 all the same.
+    // NLTK uses the smallest double here. Its fourth root rounds to 0 as well.
     if (statistics.matches(order) == 0) return 0;
     sum += std::log(static_cast<double>(statistics.matches(order)) /
                     static_cast<double>(statistics.totals(order))) /
@@ -365,7 +367,7 @@ double ComputeTokenBleu(const BleuStatistics& statistics) {
   }
   const double score =
       BrevityPenalty(statistics.hypothesis_length(), statistics.reference_length()) * std::exp(sum);
-  // Through decimal text, as Python's round(): x * 10000 could cross a half.
+  // Rounds via decimal text, like Python's round(). Multiplying by 10000 could cross a half.
   return std::strtod(absl::StrFormat("%.4f", score).c_str(), nullptr);
 }
 

@@ -1,4 +1,4 @@
-// bleu.h - BLEU as sacreBLEU 2 computes it, and the teacher-forced BLEU of OpenSeq2Seq.
+// bleu.h - BLEU as sacreBLEU 2 computes it, and OpenSeq2Seq's teacher-forced BLEU.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(const BleuScore bleu, CorpusBleu(hypotheses, {references}));
@@ -6,8 +6,8 @@
 //   LogInfo(BleuSignature(1));
 //
 // Papineni et al., "BLEU: a Method for Automatic Evaluation of Machine Translation" (ACL 2002);
-// Post, "A Call for Clarity in Reporting BLEU Scores" (WMT 2018); smoothing "exp" is method 3 of
-// Chen and Cherry (WMT 2014). Ranks count their own segments and sum the statistics.
+// Post, "A Call for Clarity in Reporting BLEU Scores" (WMT 2018). The smoothing "exp" is method 3
+// of Chen and Cherry (WMT 2014). Ranks count their own segments and add their statistics.
 #ifndef DTRAIN_METRICS_BLEU_H_
 #define DTRAIN_METRICS_BLEU_H_
 
@@ -22,10 +22,10 @@
 
 namespace dtrain {
 
-// The sacreBLEU version whose results and signatures ours equal.
+// Results and signatures are equal to those of this version of sacreBLEU.
 inline constexpr char kSacrebleuVersion[] = "2.6.0";
 
-// What BLEU is computed from; sums over segments and over ranks are sums of `counts`.
+// The counts BLEU is computed from. To combine segments or ranks, add their `counts`.
 struct BleuStatistics {
   static constexpr int kMaxOrder = 4;
   // {hypothesis length, reference length, matches of order 1-4, n-grams of order 1-4}.
@@ -42,7 +42,7 @@ struct BleuStatistics {
 
 struct BleuOptions {
   bool lowercase = false;
-  // Leaves out orders longer than the hypothesis; right for single sentences.
+  // Ignores n-gram orders longer than the hypothesis. Use it for single sentences.
   bool effective_order = false;
 };
 
@@ -54,51 +54,52 @@ struct BleuScore {
 
   // "82.4/50.0/45.5/37.5 (BP = 0.943 ratio = 0.944 hyp_len = 17 ref_len = 18)".
   std::string Verbose() const;
-  // "BLEU = 48.53 " and Verbose().
+  // "BLEU = 48.53 " followed by Verbose().
   std::string Format() const;
 };
 
-// The line as mteval-v13a and sacreBLEU's "13a" cut it: tokens with one space between.
+// Tokenizes a line like mteval-v13a and sacreBLEU's "13a". Tokens are separated by one space.
 std::string Tokenize13a(std::string_view line);
 
-// Statistics of hypotheses[i] against references[r][i], tokenized by 13a, on the thread pool.
-// Error (exit code 3): no line, no reference, or sets of unequal length.
+// Counts statistics of hypotheses[i] against references[r][i] with the 13a tokenizer, on the thread
+// pool. Returns DataError (exit code 3) if there is no line or no reference, or if the sets have
+// different lengths.
 StatusOr<BleuStatistics> CountBleu(std::span<const std::string> hypotheses,
                                    std::span<const std::vector<std::string>> references,
                                    const BleuOptions& options = {});
 
-// BLEU with smoothing "exp".
+// Computes BLEU with the smoothing "exp".
 BleuScore ComputeBleu(const BleuStatistics& statistics, const BleuOptions& options = {});
 
 StatusOr<BleuScore> CorpusBleu(std::span<const std::string> hypotheses,
                                std::span<const std::vector<std::string>> references,
                                const BleuOptions& options = {});
-// One reference set.
+// CorpusBleu() with one set of references.
 StatusOr<BleuScore> CorpusBleu(std::span<const std::string> hypotheses,
                                const std::vector<std::string>& reference,
                                const BleuOptions& options = {});
 
-// Effective order, as sacrebleu.sentence_bleu().
+// BLEU of one sentence with effective_order, as sacrebleu.sentence_bleu().
 BleuScore SentenceBleu(std::string_view hypothesis, std::string_view reference,
                        bool lowercase = false);
 
-// "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0".
+// For example "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0".
 std::string BleuSignature(int num_references, const BleuOptions& options = {});
 
-// Which ids the teacher-forced BLEU ignores; -1 stands for none.
+// The ids that the teacher-forced BLEU treats specially; -1 for none.
 struct TokenBleuOptions {
-  int32_t end_id = -1;      // the sequence ends at the first one
-  int32_t padding_id = -1;  // left out
-  int32_t start_id = -1;    // left out
+  int32_t end_id = -1;      // the sequence ends at the first of these
+  int32_t padding_id = -1;  // ignored
+  int32_t start_id = -1;    // ignored
 };
 
-// Statistics of one pair of token sequences as OpenSeq2Seq (NLTK 3.2.5) counts them: each order has
-// at least one n-gram per sentence in its denominator, however short the hypothesis.
+// Counts one pair of token sequences like OpenSeq2Seq (NLTK 3.2.5): each order adds at least one
+// n-gram per sentence to its denominator, even if the hypothesis is shorter.
 BleuStatistics CountTokenBleu(std::span<const int32_t> hypothesis,
                               std::span<const int32_t> reference,
                               const TokenBleuOptions& options = {});
 
-// In [0, 1], rounded to four decimals, no smoothing: 0 if any order has no match.
+// Returns BLEU in [0, 1], rounded to four decimals, without smoothing: 0 if any order has no match.
 double ComputeTokenBleu(const BleuStatistics& statistics);
 
 }  // namespace dtrain

@@ -31,7 +31,8 @@ class SegmentCounter {
     for (int order = 1; order <= kMaxOrder; ++order) {
       const int64_t in_reference = Grams(reference_, order);
       int64_t* const counts = statistics.counts.data() + 3 * (order - 1);
-      // An order that the reference is too short for says nothing about the hypothesis.
+      // If the reference is too short for an order, the hypothesis' n-grams of that order are not
+      // counted.
       counts[0] = in_reference > 0 ? Grams(hypothesis_, order) : 0;
       counts[1] = in_reference;
       counts[2] = matcher_.MatchNextOrder();

@@ -20,7 +20,7 @@
 
 namespace dtrain {
 
-// What chrF is computed from; sums over segments and over ranks are sums of `counts`.
+// The counts chrF is computed from. To combine segments or ranks, add their `counts`.
 struct ChrfStatistics {
   static constexpr int kMaxOrder = 6;
   // {n-grams of the hypothesis, of the reference, in both}, for n = 1 to 6.
@@ -32,19 +32,20 @@ struct ChrfStatistics {
 
 struct ChrfOptions {
   bool lowercase = false;
-  // Off: orders absent from either side are left out (sacreBLEU's default, "eff:yes").
-  // On: they count as 1e-16, as in chrF++.py, NLTK and Moses ("eff:no").
+  // false: orders that either side lacks are ignored (sacreBLEU's default, "eff:yes"). true: they
+  // count as 1e-16, as in chrF++.py, NLTK and Moses ("eff:no").
   bool eps_smoothing = false;
   double beta = 2;
 };
 
-// Statistics of hypotheses[i] against references[r][i], on the thread pool; of several references
-// the one with the best chrF counts. Error (exit code 3): no line, no reference, unequal lengths.
+// Counts statistics of hypotheses[i] against references[r][i] on the thread pool. If there are
+// several references, the one with the best chrF counts. Returns DataError (exit code 3) if there
+// is no line or no reference, or if the sets have different lengths.
 StatusOr<ChrfStatistics> CountChrf(std::span<const std::string> hypotheses,
                                    std::span<const std::vector<std::string>> references,
                                    const ChrfOptions& options = {});
 
-// 0 to 100.
+// Returns chrF, 0 to 100.
 double ComputeChrf(const ChrfStatistics& statistics, const ChrfOptions& options = {});
 
 StatusOr<double> CorpusChrf(std::span<const std::string> hypotheses,
@@ -53,7 +54,7 @@ StatusOr<double> CorpusChrf(std::span<const std::string> hypotheses,
 double SentenceChrf(std::string_view hypothesis, std::string_view reference,
                     const ChrfOptions& options = {});
 
-// "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0".
+// For example "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0".
 std::string ChrfSignature(int num_references, const ChrfOptions& options = {});
 
 }  // namespace dtrain

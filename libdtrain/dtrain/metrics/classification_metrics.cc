@@ -1,4 +1,4 @@
-// classification_metrics.cc - counts in whole numbers; AUC from ranks, sorted once for all subsets.
+// classification_metrics.cc - integer counts; AUC from ranks, sorted once for all subsets.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/metrics/classification_metrics.h"
 
@@ -53,7 +53,7 @@ double Pearson(std::span<const double> a, std::span<const double> b) {
   return std::clamp(covariance / std::sqrt(square_a * square_b), -1.0, 1.0);
 }
 
-// From 1; equal values share the mean of theirs.
+// Ranks, counted from 1. Equal values share the mean of their ranks.
 std::vector<double> AverageRanks(std::span<const float> values) {
   const std::vector<uint32_t> order = SortedOrder(values);
   std::vector<double> ranks(values.size());
@@ -66,11 +66,12 @@ std::vector<double> AverageRanks(std::span<const float> values) {
   return ranks;
 }
 
-// Pairs (positive, negative) in order, equal ones counting half, times two: a whole number.
+// Twice the number of (positive, negative) pairs in the right order, where equal scores count half:
+// an integer.
 class PairCounter {
  public:
   void Add(bool is_positive) { ++(is_positive ? positives_here_ : negatives_here_); }
-  // The rows added since the last call have one score, above that of all before.
+  // Ends a group of rows with equal scores, which must be higher than those of all earlier groups.
   void EndScore() {
     twice_ += 2 * positives_here_ * negatives_ + positives_here_ * negatives_here_;
     positives_ += positives_here_;
@@ -91,7 +92,7 @@ class PairCounter {
   int64_t negatives_here_ = 0;
 };
 
-// The AUC of the rows for which takes(row) holds; `order` sorts all by their scores.
+// The AUC of the rows for which takes(row) is true. `order` sorts all rows by score.
 template <typename Takes>
 double AucOf(std::span<const float> scores, std::span<const uint8_t> is_positive,
              std::span<const uint32_t> order, const Takes& takes) {
@@ -116,7 +117,7 @@ bool AnyNan(std::span<const float> values) {
 
 bool IsCharacterStart(char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }
 
-// The first `width` characters of a text in UTF-8.
+// The first `width` characters of a UTF-8 text.
 std::string Cut(const std::string& text, size_t width) {
   size_t bytes = 0;
   for (size_t characters = 0; bytes < text.size(); ++bytes) {
@@ -125,7 +126,7 @@ std::string Cut(const std::string& text, size_t width) {
   return text.substr(0, bytes);
 }
 
-// What a text lacks to be `width` wide, where every character is one wide.
+// The spaces that pad a text to `width`, if every character has width one.
 std::string Blanks(const std::string& text, size_t width) {
   const auto characters =
       static_cast<size_t>(std::count_if(text.begin(), text.end(), IsCharacterStart));

@@ -13,17 +13,17 @@
 namespace dtrain {
 namespace {
 
-// A partial translation: its tokens, and where its keys and values lie in the cache.
+// A partial translation: its tokens, and the cache slots of its keys and values.
 struct Alive {
   float log_probability = 0.0f;
   std::vector<int32_t> ids;
   std::vector<int32_t> slots;
 };
 
-// The search of one sentence.
+// The search state of one sentence.
 struct Sentence {
-  size_t index = 0;        // into the sources
-  int32_t max_length = 0;  // tokens a translation may have
+  size_t index = 0;        // index of the source
+  int32_t max_length = 0;  // largest number of tokens of the translation
   std::vector<Alive> alive;
   std::vector<Hypothesis> finished;  // best first
   bool done = false;
@@ -31,11 +31,12 @@ struct Sentence {
 
 struct Candidate {
   float log_probability;
-  int32_t row;  // within the sentence
+  int32_t row;  // row within the sentence
   int32_t id;
 };
 
-// More probable first; of equals the earlier row, then the smaller id, so that results repeat.
+// True if `a` is more probable. Ties go to the earlier row, then the smaller id, so that results
+// are reproducible.
 bool Better(const Candidate& a, const Candidate& b) {
   if (a.log_probability != b.log_probability) return a.log_probability > b.log_probability;
   return std::pair(a.row, a.id) < std::pair(b.row, b.id);
@@ -48,8 +49,8 @@ float Penalty(size_t length, float alpha) {
 // Merges the `count` best entries of one row into `best`, which stays sorted.
 void AddBestOfRow(const float* log_probabilities, int64_t classes, const Candidate& origin,
                   size_t count, std::vector<Candidate>& best) {
-  // Hardly any block holds a candidate once `best` is full, and a compiler makes vectors of a loop
-  // that only asks whether one does.
+  // Once `best` is full, hardly any block has a candidate. The loop that only asks whether one
+  // exists is vectorised by compilers.
   constexpr int64_t kBlock = 64;
   float threshold =
       best.size() == count ? best.back().log_probability : -std::numeric_limits<float>::infinity();
@@ -71,7 +72,7 @@ void AddBestOfRow(const float* log_probabilities, int64_t classes, const Candida
   }
 }
 
-// One batch of sentences, searched together.
+// A batch of sentences that are searched together.
 class BatchSearch {
  public:
   BatchSearch(Seq2SeqTransformer& model, const BeamSearchOptions& options, Context& ctx)
@@ -110,7 +111,8 @@ class BatchSearch {
                        [](const Sentence& s) { return !s.done; });
   }
 
-  // Extends every hypothesis of every open sentence by one token; returns the rows it computed.
+  // Extends every hypothesis of every open sentence by one token. Returns the number of rows
+  // computed.
   int64_t Step(int32_t position, int64_t first_slot, DecoderState& state) {
     std::vector<int32_t> ids;
     std::vector<int32_t> slots;
@@ -145,7 +147,7 @@ class BatchSearch {
     return rows;
   }
 
-  // Chooses a sentence's next hypotheses from the log-probabilities of its rows.
+  // Selects a sentence's next hypotheses from the log-probabilities of its rows.
   void Extend(Sentence& sentence, const Tensor& log_probabilities) const {
     const auto beam = static_cast<size_t>(options_.beam_size);
     const int64_t classes = log_probabilities.dim(1);
@@ -162,7 +164,8 @@ class BatchSearch {
       const Candidate& candidate = best[rank];
       const Alive& parent = sentence.alive[static_cast<size_t>(candidate.row)];
       if (candidate.id == options_.end_id) {
-        // An end beyond the beam is no hypothesis of it: a beam of one must be greedy.
+        // An end symbol ranked below the beam does not count, so that a beam of one is greedy
+        // search.
         if (rank < beam) Finish(sentence, parent.ids, candidate.log_probability);
       } else if (next.size() < beam) {
         next.push_back({candidate.log_probability, parent.ids, parent.slots});
@@ -172,7 +175,7 @@ class BatchSearch {
     sentence.alive = std::move(next);
     if (Decided(sentence)) {
       sentence.done = true;
-      // What is left alive serves only where nothing finished.
+      // Hypotheses that have not ended are used only if none has ended.
       if (!sentence.finished.empty()) sentence.alive.clear();
       for (const Alive& alive : sentence.alive) Finish(sentence, alive.ids, alive.log_probability);
       sentence.alive.clear();
@@ -183,7 +186,7 @@ class BatchSearch {
     constexpr float kNever = -std::numeric_limits<float>::infinity();
     values[model_.options().pad_id()] = kNever;
     for (const int32_t id : options_.forbidden_ids) values[id] = kNever;
-    // At full length only the end symbol is left.
+    // At full length only the end symbol is allowed.
     if (static_cast<int32_t>(sentence.alive.front().ids.size()) < sentence.max_length) return;
     const float end = values[options_.end_id];
     std::fill(values, values + model_.options().vocab_size, kNever);
@@ -201,7 +204,7 @@ class BatchSearch {
     }
   }
 
-  // No hypothesis alive can enter the finished ones at its present length.
+  // True if no open hypothesis, at its present length, can enter the finished ones.
   bool Decided(const Sentence& sentence) const {
     if (sentence.alive.empty()) return true;
     if (options_.beam_size == 1) return !sentence.finished.empty();
@@ -212,7 +215,7 @@ class BatchSearch {
   }
 
   void Collect(Sentence& sentence, std::vector<Hypothesis>& result) const {
-    for (const Alive& alive : sentence.alive) {  // a search that was abandoned
+    for (const Alive& alive : sentence.alive) {  // only after an abandoned search
       Finish(sentence, alive.ids, alive.log_probability);
     }
     result = std::move(sentence.finished);

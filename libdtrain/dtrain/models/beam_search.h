@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   const auto results = BeamSearch(model, sources, {.beam_size = 4, .end_id = bpe.eos_id()}, ctx);
-//   Print(results[0][0].ids);                                   // best translation of sources[0]
+//   Print(results[0][0].ids);  // best translation of sources[0]
 //
-// Sentences are sorted by length and cut into batches by token count; a finished sentence leaves
-// its batch. Each sentence is searched on its own: its result depends on its batch by the rounding
-// of the products alone. Of a step's candidates the beam_size best count: those that end are
-// finished, the others' places go to the next best that do not end (the search of transformers'
-// generate).
+// Sentences are sorted by length and split into batches by token count. A finished sentence leaves
+// its batch. Each sentence is searched independently: its batch affects its result only through the
+// rounding of products.
+//
+// As in transformers' generate, the beam_size best candidates of a step count. Those that end are
+// finished. The next best ones that do not end take their places.
 #ifndef DTRAIN_MODELS_BEAM_SEARCH_H_
 #define DTRAIN_MODELS_BEAM_SEARCH_H_
 
@@ -25,27 +26,29 @@ namespace dtrain {
 struct BeamSearchOptions {
   int beam_size = 4;   // 1 is greedy search, whatever alpha is
   float alpha = 0.6f;  // score = log p / ((5 + length) / 6)^alpha (Wu et al. 2016, equation 14)
-  int32_t extra_length = 50;  // a translation has at most source length + this many tokens
+  int32_t extra_length = 50;  // a translation has at most this many tokens more than its source
   int n_best = 1;             // hypotheses returned per sentence, at most beam_size
-  int32_t end_id = 2;         // ends a sentence
-  std::vector<int32_t> forbidden_ids = {};  // never produced; <pad> never is
-  // Source tokens translated together. Of very short sentences fewer: a batch has places for at
-  // most kPlacesPerToken times as many tokens of translations, which take the memory.
+  int32_t end_id = 2;         // the id that ends a sentence
+  std::vector<int32_t> forbidden_ids = {};  // ids that are never produced; <pad> is always
+                                            // forbidden
+  // Number of source tokens translated together. Batches of very short sentences have fewer: a
+  // batch has room for at most kPlacesPerToken times this many translated tokens, which use the
+  // memory.
   int64_t batch_tokens = 4096;
   static constexpr int64_t kPlacesPerToken = 4;
   std::function<bool()> stop =
-      {};  // asked between steps; true abandons the search (results so far)
+      {};  // called between steps; if it returns true, the search ends with the results so far
 };
 
 struct Hypothesis {
   std::vector<int32_t> ids;  // without the end symbol
-  float score = 0.0f;        // length-normalised
+  float score = 0.0f;        // normalised by length
   float log_probability = 0.0f;
 };
 
-// For each source (ids, end symbol included) up to n_best hypotheses, best first. An empty source
-// or one that holds just the end symbol translates to an empty hypothesis. Sources longer than the
-// model's max_positions are a CheckError. The context must not be training.
+// Returns up to n_best hypotheses for each source (ids including the end symbol), best first. A
+// source that is empty or holds only the end symbol gets one empty hypothesis. Throws CheckError if
+// a source is longer than the model's max_positions, or if the context is training.
 std::vector<std::vector<Hypothesis>> BeamSearch(Seq2SeqTransformer& model,
                                                 std::span<const std::vector<int32_t>> sources,
                                                 const BeamSearchOptions& options, Context& ctx);

@@ -1,4 +1,4 @@
-// bert_encoder.cc - sums of three tables, the stack, and the pooler, each with its way back.
+// bert_encoder.cc - the sums of three tables, the stack and the pooler, forward and backward.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/models/bert_encoder.h"
 

@@ -1,7 +1,7 @@
 // bert_encoder.h - the BERT encoder: embeddings, a post-norm stack, and the pooler.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Devlin et al., "BERT" (2019). Weights are named and shaped as in Hugging Face's BertModel.
+// Devlin et al., "BERT" (2019). Weights have the names and shapes of Hugging Face's BertModel.
 //   embeddings: dropout(LayerNorm(word + position + type))
 //   pooler:     tanh(dense(first token))
 #ifndef DTRAIN_MODELS_BERT_ENCODER_H_
@@ -30,27 +30,28 @@ struct BertOptions {
   int num_heads = 12;
   int64_t ffn_size = 3072;
   Activation activation = Activation::kGeluErf;
-  int64_t max_positions = 512;  // the longest sequence
+  int64_t max_positions = 512;  // length of the longest sequence
   int64_t type_vocab_size = 2;
   float layer_norm_epsilon = 1e-12f;
-  float dropout = 0.1f;             // of the embeddings and of each sublayer's output
-  float attention_dropout = 0.1f;   // of the attention probabilities
-  float initializer_range = 0.02f;  // standard deviation of all matrices at the start
+  float dropout = 0.1f;             // on the embeddings and on each sublayer's output
+  float attention_dropout = 0.1f;   // on the attention probabilities
+  float initializer_range = 0.02f;  // initial standard deviation of all matrices
 };
 
-// Of each layer, names included.
+// The options of each layer, including names.
 TransformerLayerOptions LayerOptionsOf(const BertOptions& options);
 
-// A packed batch in the memory of the model's device.
+// A packed batch in device memory.
 struct BertInputs {
   Tensor token_ids, type_ids, position_ids;  // [tokens], int32
-  Sequences sequences;                       // with device_offsets(), and row_numbers() if numbered
+  Sequences sequences;                       // with device_offsets(), and row_numbers() if the
+                                             // batch has numbers
 };
 
-// What of a batch goes to the device, for Context::Upload() together with what else a model needs;
-// `texts` and their sequences' NumberRows() outlive it.
+// The parts of a batch that go to the device. Pass them to Context::Upload() together with the
+// model's other lists. `texts` and `row_numbers` (from NumberRows()) must outlive the result.
 std::array<HostList, 5> ListsOf(const PackedTexts& texts, const std::vector<int32_t>& row_numbers);
-// From the first five tensors that ListsOf() became.
+// Builds the inputs from the first five tensors of the upload of ListsOf().
 BertInputs InputsOf(const PackedTexts& texts, std::span<const Tensor> on_device);
 
 // Parameters: word_embeddings, position_embeddings, token_type_embeddings, LayerNorm.
@@ -58,11 +59,11 @@ class BertEmbeddings {
  public:
   BertEmbeddings(const Scope& scope, const BertOptions& options);
 
-  // [tokens, hidden]. Keeps the ids while training.
+  // Returns [tokens, hidden]. Keeps the ids while training.
   Tensor Forward(const BertInputs& inputs, Context& ctx);
   void Backward(const Tensor& dy, Context& ctx);
 
-  // [vocab_size, hidden], also of an output projection that shares it. Backward() reports it ready.
+  // [vocab_size, hidden]. An output projection may share it. Backward() reports its gradient ready.
   Parameter& words() { return words_; }
 
  private:
@@ -72,7 +73,7 @@ class BertEmbeddings {
   Parameter& types_;
   LayerNorm norm_;
   uint32_t dropout_site_;
-  // Of the last forward while training.
+  // From the last forward while training.
   Tensor token_ids_, type_ids_, position_ids_, row_numbers_;
 };
 
@@ -83,10 +84,11 @@ class BertEncoder {
 
   const BertOptions& options() const { return options_; }
   Parameter& word_embeddings() { return embeddings_.words(); }
-  // The last layer's output, [tokens, hidden], or of `rows` alone where they are given. No sequence
-  // is longer than max_positions.
+  // Returns the last layer's output, [tokens, hidden], or only the given `rows` of it. No sequence
+  // may be longer than max_positions.
   Tensor Forward(const BertInputs& inputs, Context& ctx, const OutputRows* rows = nullptr);
-  // Accumulates all parameter gradients of the last Forward. d_hidden: as its output; `rows` too.
+  // Accumulates all parameter gradients of the last Forward. d_hidden has the shape of Forward's
+  // result; `rows` must be the same.
   void Backward(Tensor d_hidden, const Sequences& sequences, Context& ctx,
                 const OutputRows* rows = nullptr);
 
@@ -101,14 +103,15 @@ class BertPooler {
   // Parameters: dense.
   BertPooler(const Scope& scope, const BertOptions& options);
 
-  // dropout(tanh(dense(first))), of each sequence's first token: [sequences, hidden].
+  // Returns dropout(tanh(dense(first))): [sequences, hidden], where `first` has each sequence's
+  // first token.
   Tensor Forward(const Tensor& first, const Dropout& dropout, Context& ctx);
-  // d_first; `dropout` as in Forward.
+  // Returns d_first. `dropout` must be the same as in Forward.
   Tensor Backward(const Tensor& dy, const Dropout& dropout, Context& ctx);
 
  private:
   Linear dense_;
-  Tensor first_, before_;  // dense's input, and its product, of the last forward while training
+  Tensor first_, before_;  // dense's input and output in the last forward while training
 };
 
 }  // namespace dtrain

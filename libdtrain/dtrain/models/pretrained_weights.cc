@@ -1,4 +1,4 @@
-// pretrained_weights.cc - matches names, converts numbers, and leaves nothing unsaid.
+// pretrained_weights.cc - matches names, converts numbers, and reports everything without a match.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/models/pretrained_weights.h"
 
@@ -26,7 +26,7 @@ namespace dtrain {
 namespace {
 
 constexpr char kEncoder[] = "bert.";
-// Rows that a vocabulary may have more or fewer than the model's.
+// The number of rows by which a vocabulary may differ from the model's.
 constexpr int64_t kVocabularySlack = 128;
 
 bool EndsWith(std::string_view text, std::string_view end) { return text.ends_with(end); }
@@ -35,16 +35,17 @@ void ReplaceEnd(std::string& text, std::string_view from, std::string_view to) {
   if (EndsWith(text, from)) text = text.substr(0, text.size() - from.size()).append(to);
 }
 
-// "bert/encoder/layer_0/output/dense/kernel" -> "bert.encoder.layer.0.output.dense.weight".
+// Converts "bert/encoder/layer_0/output/dense/kernel" to
+// "bert.encoder.layer.0.output.dense.weight".
 std::string FromTensorFlow(std::string_view variable) {
-  // Adam's moments, and what else training leaves: "global_step", "x/Adam_1".
+  // Adam's moments and other remains of training: "global_step", "x/Adam_1".
   for (const char* const slot : {"/adam_m", "/adam_v", "/Adam", "/Adam_1", "global_step"}) {
     if (EndsWith(variable, slot)) return "";
   }
   std::string name(variable);
   if (name.starts_with("cls/squad/")) name = absl::StrCat("qa_outputs/", name.substr(10));
   if (name == "cls/predictions/output_bias") name = "cls/predictions/bias";
-  if (name.starts_with("output_")) name = absl::StrCat("classifier/", name);  // fine-tuned
+  if (name.starts_with("output_")) name = absl::StrCat("classifier/", name);  // a fine-tuned model
   name = absl::StrReplaceAll(name, {{"/output_", "/"}});
   ReplaceEnd(name, "/weights", "/weight");
   ReplaceEnd(name, "/kernel", "/weight");
@@ -60,12 +61,13 @@ bool IsVocabularySized(std::string_view name) {
          EndsWith(name, "cls.predictions.decoder.bias");
 }
 
-// "classifier" of "classifier.bias".
+// Returns "classifier" for "classifier.bias".
 std::string LayerOf(const std::string& parameter) {
   return parameter.substr(0, parameter.rfind('.'));
 }
 
-// TensorFlow's dense layers are [in, out]; its other tensors lie as ours.
+// True if the tensor must be transposed: TensorFlow's dense layers are [in, out]. Its other tensors
+// have our layout.
 bool IsTurned(const WeightTensor& tensor, WeightFormat format) {
   return format == WeightFormat::kTensorFlow && EndsWith(tensor.tensor.name, "/kernel") &&
          tensor.tensor.shape.size() == 2;
@@ -80,7 +82,8 @@ void ConvertFrom(std::span<const std::byte> data, std::span<float> values) {
   }
 }
 
-// The first values.size() numbers of `data`; false for types that are no weights.
+// Converts the first values.size() numbers of `data`. Returns false for types that weights do not
+// have.
 bool Convert(DType dtype, std::span<const std::byte> data, std::span<float> values) {
   switch (dtype) {
     case DType::kFloat32:
@@ -100,14 +103,15 @@ bool Convert(DType dtype, std::span<const std::byte> data, std::span<float> valu
   }
 }
 
-// Whether none is NaN or infinite. Without a branch in the loop: there are hundreds of millions.
+// True if no value is NaN or infinite. The loop has no branch, because there are hundreds of
+// millions of values.
 bool AreFinite(std::span<const float> values) {
   bool finite = true;
   for (const float value : values) finite &= std::abs(value) <= std::numeric_limits<float>::max();
   return finite;
 }
 
-// [rows, columns] -> [columns, rows].
+// Transposes [rows, columns] to [columns, rows].
 std::vector<float> Turned(const std::vector<float>& values, int64_t rows, int64_t columns) {
   std::vector<float> turned(values.size());
   ParallelFor(columns, 16, [&](int64_t begin, int64_t end) {
@@ -134,7 +138,8 @@ class Loader {
     DT_RETURN_IF_ERROR(MatchNames());
     if (options_.allow_missing) LeaveOutOtherHeads();
     DT_RETURN_IF_ERROR(CheckMissing());
-    // All shapes before the first number, so that a model that does not fit stays as it was.
+    // All shapes are checked before the first tensor is loaded, so that a model that does not match
+    // is not changed.
     for (const auto& [index, match] : matches_) {
       DT_RETURN_IF_ERROR(CheckShape(*match.parameter, *match.tensor));
     }
@@ -156,7 +161,7 @@ class Loader {
     const WeightTensor* tensor;
   };
 
-  // The parameter of that canonical name, with or without the encoder's prefix.
+  // The parameter with that canonical name, with or without the encoder's prefix.
   Parameter* Find(const std::string& name) {
     if (Parameter* const exact = parameters_.Find(name)) return exact;
     if (name.starts_with(kEncoder)) return parameters_.Find(name.substr(sizeof(kEncoder) - 1));
@@ -189,7 +194,7 @@ class Loader {
                        [&](const auto& prefix) { return parameter.name().starts_with(prefix); });
   }
 
-  // Layers of the head that the file has with another shape: weight and bias together.
+  // Skips layers of the head that have another shape in the file, weight and bias together.
   void LeaveOutOtherHeads() {
     std::set<std::string> layers;
     for (const auto& [index, match] : matches_) {
@@ -201,11 +206,11 @@ class Loader {
       const std::vector<int64_t> ours = DimsOf(parameter);
       const bool counts = !theirs.empty() && !ours.empty() && theirs[0] != ours[0];
       report_.notes.push_back(
-          counts
-              ? absl::StrFormat("%s.*: %d %s in the file, %d here: begins anew", layer, theirs[0],
-                                layer == "classifier" ? "classes" : "outputs", ours[0])
-              : absl::StrFormat("%s.*: %s in the file, %s here: begins anew", layer,
-                                FormatShape(theirs), FormatShape(ours)));
+          counts ? absl::StrFormat("%s.*: %d %s in the file, %d here: it starts from new values",
+                                   layer, theirs[0], layer == "classifier" ? "classes" : "outputs",
+                                   ours[0])
+                 : absl::StrFormat("%s.*: %s in the file, %s here: it starts from new values",
+                                   layer, FormatShape(theirs), FormatShape(ours)));
     }
     std::erase_if(matches_, [&](const auto& entry) {
       const Match& match = entry.second;
@@ -234,14 +239,14 @@ class Loader {
         Names(report_.unused), ShapeNote(file_.path())));
   }
 
-  // Where no file says what model the weights are of.
+  // A note for messages if no file describes the weights' model.
   static std::string ShapeNote(const std::string& file) {
     const std::filesystem::path folder = std::filesystem::path(file).parent_path();
     for (const char* name : {"config.json", "bert_config.json", "config.textproto"}) {
       std::error_code error;
       if (std::filesystem::exists(folder / name, error)) return "";
     }
-    return " (there is no config.json beside the weights to take the model's shape from)";
+    return " (there is no config.json next to the weights that describes the model's shape)";
   }
 
   static std::string Names(const std::vector<std::string>& names) {
@@ -266,7 +271,7 @@ class Loader {
 
   enum class Fit { kWhole, kRows, kNot };
 
-  // kRows: of a vocabulary of another size.
+  // Returns kRows for a vocabulary of another size.
   Fit Fits(const Parameter& parameter, const WeightTensor& tensor) const {
     const std::vector<int64_t> theirs = ShapeOf(tensor);
     const std::vector<int64_t> ours = DimsOf(parameter);
@@ -288,7 +293,7 @@ class Loader {
           "%s: '%s' is %s, but the model's %s is %s; make the model's sizes those of the file%s",
           file_.path(), tensor.tensor.name, FormatShape(theirs), parameter.name(),
           FormatShape(ours),
-          IsOfHead(parameter) ? absl::StrFormat(", or model.allow_missing=true to begin with a new "
+          IsOfHead(parameter) ? absl::StrFormat(", or model.allow_missing=true to start with a new "
                                                 "%s",
                                                 LayerOf(parameter.name()))
                               : ""));
@@ -297,8 +302,9 @@ class Loader {
         theirs[0] > ours[0]
             ? absl::StrFormat("%s: the last %d of the file's %d rows are left out",
                               parameter.name(), theirs[0] - ours[0], theirs[0])
-            : absl::StrFormat("%s: the last %d of %d rows are not in the file and start anew",
-                              parameter.name(), ours[0] - theirs[0], ours[0]));
+            : absl::StrFormat(
+                  "%s: the last %d of %d rows are not in the file and start from new values",
+                  parameter.name(), ours[0] - theirs[0], ours[0]));
     return OkStatus();
   }
 
@@ -312,7 +318,7 @@ class Loader {
             absl::StrFormat("%s: damaged: '%s' fails its CRC32C", file_.path(), from.name));
       }
     }
-    // Of a vocabulary of another size the rows both have.
+    // For a vocabulary of another size, only the rows that both have.
     Tensor to = parameter.master();
     if (!from.shape.empty() && to.shape().rank() > 0 && !IsTurned(tensor, file_.format())) {
       to = to.Rows(0, std::min(from.shape[0], to.dim(0)));
@@ -338,7 +344,7 @@ class Loader {
   ParameterSet& parameters_;
   const PretrainedOptions& options_;
   Stream stream_;
-  std::map<int, Match> matches_;  // by the parameter's index
+  std::map<int, Match> matches_;  // keyed by the parameter's index
   PretrainedReport report_;
 };
 
@@ -351,7 +357,7 @@ std::string CanonicalWeightName(std::string_view name, WeightFormat format) {
   if (EndsWith(canonical, "position_ids")) return "";
   ReplaceEnd(canonical, ".gamma", ".weight");
   ReplaceEnd(canonical, ".beta", ".bias");
-  // NVIDIA's DeepLearningExamples fuse dense layer and activation.
+  // NVIDIA's DeepLearningExamples combine a dense layer with its activation.
   return absl::StrReplaceAll(canonical, {{".dense_act.", ".dense."}});
 }
 
@@ -362,7 +368,7 @@ std::string PretrainedReport::Describe() const {
       initialised.empty() ? "none" : absl::StrJoin(initialised, ", "),
       unused.empty() ? "none" : absl::StrJoin(unused, ", "));
   if (ignored > 0) {
-    text += absl::StrFormat("; ignored: %d that are no weights", ignored);
+    text += absl::StrFormat("; ignored: %d tensors that are not weights", ignored);
   }
   for (const std::string& note : notes) text += "\n" + note;
   return text;

@@ -1,11 +1,11 @@
-// pretrained_weights.h - starts a model from somebody else's weights, and says which it took.
+// pretrained_weights.h - initialises a model from pretrained weights, and reports which were used.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(const PretrainedReport report,
 //                       LoadPretrainedWeights("models/bert-base-uncased", model.parameters()));
 //   LogInfo(report.Describe());
 //
-// One rank loads; Trainer::Resume() gives all ranks what the root has.
+// One rank loads; Trainer::Resume() copies the root's weights to all ranks.
 #ifndef DTRAIN_MODELS_PRETRAINED_WEIGHTS_H_
 #define DTRAIN_MODELS_PRETRAINED_WEIGHTS_H_
 
@@ -20,39 +20,42 @@
 namespace dtrain {
 
 struct PretrainedOptions {
-  // Parameters the file need not have: they keep their first values. All others must be there
-  // unless allow_missing, with which a layer of these that has another shape there is left out too.
+  // Prefixes of parameters that the file may lack; they keep their initial values. All other
+  // parameters must be in the file, unless allow_missing is set. With allow_missing, a layer with
+  // one of these prefixes is also skipped if its shape differs.
   std::vector<std::string> may_be_new = {"classifier."};
   bool allow_missing = false;
 };
 
-// Which of the model's parameters and of the file's tensors met. All names sorted.
+// Reports which parameters of the model and tensors of the file matched. All names are sorted.
 struct PretrainedReport {
-  std::string path;                 // of the file
-  std::vector<std::string> loaded;  // parameters
+  std::string path;                 // path of the file
+  std::vector<std::string> loaded;  // names of loaded parameters
   int64_t loaded_values = 0;
-  std::vector<std::string> initialised;  // parameters the file does not have
-  std::vector<std::string> unused;       // tensors the model does not have
-  // Tensors nobody wants: an optimizer's state, position_ids, step counters.
+  std::vector<std::string> initialised;  // parameters that the file lacks
+  std::vector<std::string> unused;       // tensors that the model lacks
+  // Number of tensors that are never used: optimizer state, position_ids, step counters.
   int64_t ignored = 0;
-  std::vector<std::string> notes;  // of vocabularies trimmed or padded, of heads left out
+  std::vector<std::string> notes;  // about vocabularies that were trimmed or padded, and heads that
+                                   // were skipped
 
-  // A few lines: how many were loaded, the names of the others.
+  // A few lines: how many parameters were loaded, and the names of the others.
   std::string Describe() const;
 };
 
-// The model's name for a tensor of a file, as Hugging Face's classes write it today: without
-// "module.", "LayerNorm.weight" for "LayerNorm.gamma", "a.b.layer.0.c.weight" for TensorFlow's
-// "a/b/layer_0/c/kernel", "classifier." for its "output_". "" for what is no weight.
+// The name that Hugging Face's classes use today for a tensor of a file: without "module.",
+// "LayerNorm.weight" for "LayerNorm.gamma", "a.b.layer.0.c.weight" for TensorFlow's
+// "a/b/layer_0/c/kernel", "classifier." for TensorFlow's "output_". Returns "" if the tensor is not
+// a weight.
 std::string CanonicalWeightName(std::string_view name, WeightFormat format);
 
-// Sets `parameters`, which are allocated, from WeightFile::Open(path). A name matches with or
-// without "bert." in front. All number types are converted; TensorFlow's matrices are turned round.
-// A vocabulary may have 128 rows more or fewer than the model's: what was padded to a round number
-// is trimmed, what is missing keeps its first values.
-// StorageError (exit code 7) and parameters in part as they were: what WeightFile::Open() refuses,
-// a shape that differs (with both), a tensor twice, a parameter that is missing, data that fails
-// its checksum, numbers that are NaN or infinite, as float32 too.
+// Loads `parameters`, which must be allocated, from WeightFile::Open(path). A name matches with or
+// without the prefix "bert.". Number types are converted, and TensorFlow's matrices are transposed.
+// A vocabulary may have up to 128 rows more or fewer than the model's: surplus rows (padding to a
+// round number) are dropped, and missing rows keep their initial values. Returns StorageError (exit
+// code 7), with parameters possibly half loaded, for the errors of WeightFile::Open(), a different
+// shape (the message shows both), a duplicate tensor, a missing parameter, a wrong checksum, and
+// NaN or infinite numbers (also after conversion to float32).
 StatusOr<PretrainedReport> LoadPretrainedWeights(const std::string& path, ParameterSet& parameters,
                                                  const PretrainedOptions& options = {});
 

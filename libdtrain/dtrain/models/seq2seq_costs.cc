@@ -17,7 +17,7 @@ TransformerStackOptions StackOf(const Seq2SeqOptions& options, bool decoder) {
           .backward_follows = decoder};
 }
 
-// What the encoder's and the decoder's layers run over.
+// The input sizes of the encoder's and the decoder's layers.
 LayerBatch EncoderBatch(const Seq2SeqBatch& batch) {
   const auto tokens = static_cast<double>(batch.source_tokens);
   return {.tokens = tokens, .pairs = tokens * batch.source_length};
@@ -30,7 +30,7 @@ LayerBatch DecoderBatch(const Seq2SeqBatch& batch) {
           .memory_pairs = tokens * batch.source_length};
 }
 
-// One stack with its embedding and final norm, as Seq2SeqTransformer runs it.
+// A stack with its embedding and final norm, as Seq2SeqTransformer runs it.
 class StackWithEnds {
  public:
   StackWithEnds(const Seq2SeqOptions& options, const Seq2SeqBatch& batch, bool decoder,
@@ -75,8 +75,8 @@ class StackWithEnds {
   std::array<Block, 3> norm_;  // statistics and input of the final norm
 };
 
-// Seq2SeqTransformer::Upload: ids and positions of both sides, targets, offsets, and while training
-// numbers of the rows, in one block.
+// The block of Seq2SeqTransformer::Upload: ids and positions of both sides, targets, offsets and,
+// while training, row numbers.
 Block TakeInputs(const Seq2SeqBatch& batch, bool training, ByteMeter& meter) {
   const std::array<int64_t, 9> counts = {batch.source_tokens,
                                          batch.source_tokens,
@@ -96,7 +96,7 @@ int64_t LogitsRows(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
                   OutputLoss::SliceRows(options.vocab_size, activations.device));
 }
 
-// OutputLoss::Forward.
+// OutputLoss::Forward, block by block.
 void RunLoss(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
              const ActivationOptions& activations, ByteMeter& meter) {
   std::array<Block, 2> rows;  // loss, log-likelihood

@@ -1,12 +1,12 @@
-// seq2seq_costs.h - what the translation Transformer costs, and which recomputation fits a budget.
+// seq2seq_costs.h - the costs of the translation Transformer, to choose a recomputation policy.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   const Seq2SeqBatch batch{.source_tokens = 4096, .target_tokens = 4096};
-//   int64_t weights = 4 * CountParameters(options).total();               // bytes
+//   int64_t weights = 4 * CountParameters(options).total();  // bytes
 //   int64_t peak = PeakActivationBytes(options, batch, {.recompute = Recompute::kCheap});
 //   RecomputePlan plan = PlanRecompute(CostsOf(options, batch), {}, /*budget=*/int64_t{8} << 30);
 //
-// Nothing is computed or allocated; layers are counted in nn/costs.h.
+// Nothing is computed or allocated. nn/costs.h counts the layers.
 #ifndef DTRAIN_MODELS_SEQ2SEQ_COSTS_H_
 #define DTRAIN_MODELS_SEQ2SEQ_COSTS_H_
 
@@ -21,11 +21,11 @@ namespace dtrain {
 
 ModelParameters CountParameters(const Seq2SeqOptions& options);
 
-// A micro-batch; sentences are taken for equally long.
+// A micro-batch. All sentences are assumed to have the same length.
 struct Seq2SeqBatch {
   int64_t source_tokens = 4096;
   int64_t target_tokens = 4096;
-  double source_length = 32;  // tokens of a sentence, end included
+  double source_length = 32;  // tokens per sentence, including the end symbol
   double target_length = 32;
 
   int64_t sentences() const {
@@ -33,18 +33,20 @@ struct Seq2SeqBatch {
   }
 };
 
-// Embeddings, norms and activations are not counted. Attention counts the keys a query may see.
+// Counts products only, not embeddings, norms and activations. Attention counts only the keys that
+// a query sees.
 ModelFlops CountFlops(const Seq2SeqOptions& options, const Seq2SeqBatch& batch, Recompute recompute,
                       int recompute_every = 2);
 
 // Arena::peak() of Forward() and Backward() while training, or of an evaluation's Forward().
 int64_t PeakActivationBytes(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
                             const ActivationOptions& activations);
-// Of it the largest slice of logits with its gradient (nn/output_loss.h).
+// The part of PeakActivationBytes() for the largest slice of logits and its gradient
+// (nn/output_loss.h).
 int64_t LogitsBytes(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
                     const ActivationOptions& activations);
 
-// All of it, for planning.
+// All costs, for planning.
 ModelCosts CostsOf(const Seq2SeqOptions& options, const Seq2SeqBatch& batch);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// seq2seq_transformer.cc - wires embeddings, stacks and loss, forward and in mirror order.
+// seq2seq_transformer.cc - connects embeddings, stacks and loss, forward and in reverse order.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/models/seq2seq_transformer.h"
 
@@ -74,7 +74,8 @@ void Seq2SeqTransformer::Allocate(const Device& device, DType compute_type, uint
 
 TranslationInputs Seq2SeqTransformer::Upload(const TranslationBatch& batch, Context& ctx) const {
   const auto longest = std::max(batch.source.max_length(), batch.target.max_length());
-  DT_CHECK_LE(longest, positions_.max_length()) << "a sequence is longer than the positions";
+  DT_CHECK_LE(longest, positions_.max_length())
+      << "a sequence is longer than the table of positions (max_positions)";
   DT_CHECK_EQ(static_cast<int64_t>(batch.source_ids.size()), batch.source.tokens());
   DT_CHECK_EQ(static_cast<int64_t>(batch.decoder_ids.size()), batch.target.tokens());
   const std::vector<int32_t> source_positions = PositionsOf(batch.source);
@@ -150,7 +151,7 @@ LossSums Seq2SeqTransformer::Forward(const TranslationInputs& inputs, Context& c
 }
 
 void Seq2SeqTransformer::Backward(Context& ctx) {
-  if (!memory_) {  // an empty micro-batch adds nothing, but its gradients are as ready as any
+  if (!memory_) {  // an empty micro-batch adds nothing, but must report its gradients ready too
     FinishGradients();
     return;
   }
@@ -163,7 +164,7 @@ void Seq2SeqTransformer::Backward(Context& ctx) {
   memory_ = Tensor();
   Tensor none;
   BackwardStack(encoder_, std::move(d_memory), {source_, Tensor(), source_}, none, ctx);
-  source_ = target_ = Sequences();  // and their memory on the device
+  source_ = target_ = Sequences();  // also frees their memory on the device
   encoder_.embedding->table().GradientReady();
 }
 

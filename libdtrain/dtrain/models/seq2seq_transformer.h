@@ -1,10 +1,15 @@
 // seq2seq_transformer.h - the encoder-decoder Transformer for translation.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vaswani et al., "Attention Is All You Need" (2017), with sinusoidal positions. Weights are named
-// and shaped as in Hugging Face's MarianMTModel (post-norm) and PegasusForConditionalGeneration
-// (pre-norm), so that exporting is copying. The last id is <pad>: it starts the decoder as a zero
-// vector and its row of the embeddings stays zero.
+//   Seq2SeqTransformer model({.vocab_size = 32768});
+//   model.Allocate(device, DType::kFloat32, /*seed=*/1);
+//   const LossSums sums = model.Forward(batch, ctx);
+//   model.Backward(ctx);
+//
+// Vaswani et al., "Attention Is All You Need" (2017), with sinusoidal positions. Weights have the
+// names and shapes of Hugging Face's MarianMTModel (post-norm) or PegasusForConditionalGeneration
+// (pre-norm), so exporting only copies them. The last id is <pad>. It starts the decoder as a zero
+// vector, and its row of the embeddings stays zero.
 #ifndef DTRAIN_MODELS_SEQ2SEQ_TRANSFORMER_H_
 #define DTRAIN_MODELS_SEQ2SEQ_TRANSFORMER_H_
 
@@ -24,7 +29,7 @@
 namespace dtrain {
 
 struct Seq2SeqOptions {
-  int64_t vocab_size = 32768;  // joint, <pad> included as the last id
+  int64_t vocab_size = 32768;  // joint vocabulary, including <pad> as the last id
   int encoder_layers = 6;
   int decoder_layers = 6;
   int64_t hidden_size = 512;
@@ -34,21 +39,21 @@ struct Seq2SeqOptions {
   bool pre_norm = false;
   float layer_norm_epsilon = 1e-5f;
   bool tie_embeddings = true;  // source and target share one table
-  bool tie_output = true;      // the output projection is the target's table
+  bool tie_output = true;      // the output projection shares the target's table
   float dropout = 0.1f;
   float attention_dropout = 0.0f;
   float activation_dropout = 0.0f;
   float label_smoothing = 0.1f;
-  int64_t max_positions = 512;  // the longest sequence
+  int64_t max_positions = 512;  // length of the longest sequence
 
   int32_t pad_id() const { return static_cast<int32_t>(vocab_size) - 1; }
 };
 
-// Of each layer of the encoder or the decoder.
+// The options of each layer of the encoder or the decoder.
 TransformerLayerOptions LayerOptionsOf(const Seq2SeqOptions& options, bool decoder);
 
-// A packed micro-batch of sentence pairs. Sources and targets end with the end-of-sentence id;
-// decoder_ids is the target shifted right by one, <pad> first.
+// A packed micro-batch of sentence pairs. Sources and targets end with the end-of-sentence id.
+// decoder_ids is the target shifted right by one, with <pad> first.
 struct TranslationBatch {
   std::vector<int32_t> source_ids;
   Sequences source;
@@ -57,14 +62,14 @@ struct TranslationBatch {
   Sequences target;
 };
 
-// A TranslationBatch in the memory of the model's device.
+// A TranslationBatch in device memory.
 struct TranslationInputs {
   Tensor source_ids, source_positions;               // [source tokens], int32
   Tensor decoder_ids, target_ids, target_positions;  // [target tokens], int32
-  Sequences source, target;  // with device_offsets(), and row_numbers() if numbered
+  Sequences source, target;  // with device_offsets(), and row_numbers() if the batch has numbers
 };
 
-// Caches of a batch of sentences being translated.
+// The caches for a batch of sentences that are being translated.
 struct DecoderState {
   std::vector<LayerCache> layers;
   Sequences memory_sequences;
@@ -76,18 +81,19 @@ class Seq2SeqTransformer {
   Seq2SeqTransformer(const Seq2SeqTransformer&) = delete;
   Seq2SeqTransformer& operator=(const Seq2SeqTransformer&) = delete;
 
-  // Places and initialises the parameters; before anything else.
+  // Allocates and initialises the parameters. Call it before anything else.
   void Allocate(const Device& device, DType compute_type, uint64_t seed);
 
   ParameterSet& parameters() { return parameters_; }
   const Seq2SeqOptions& options() const { return options_; }
 
-  // Copies what a batch is made of, at once; Forward and Backward then copy nothing.
+  // Copies a batch to the device, with one copy. Forward and Backward then copy nothing.
   TranslationInputs Upload(const TranslationBatch& batch, Context& ctx) const;
 
-  // Loss sums over the batch's target tokens, computed under teacher forcing. While training, keeps
-  // what Backward needs; gradients are those of the loss sum. A trainer's scale and sums:
-  // nn/loss_sums.h. `predictions`, unless null, receives the best token at each target position.
+  // Returns the sums of the loss over the batch's target tokens, with teacher forcing. While
+  // training, keeps the tensors Backward needs; gradients are those of the summed loss. For a
+  // trainer's scale and sums see nn/loss_sums.h. `predictions`, unless null, receives the most
+  // probable token at each target position.
   LossSums Forward(const TranslationInputs& inputs, Context& ctx,
                    std::vector<int32_t>* predictions = nullptr);
   LossSums Forward(const TranslationBatch& batch, Context& ctx,
@@ -95,18 +101,19 @@ class Seq2SeqTransformer {
   // Accumulates all parameter gradients of the last Forward.
   void Backward(Context& ctx);
 
-  // Encoder output of packed sources: [tokens, hidden].
+  // Returns the encoder's output for packed sources: [tokens, hidden].
   Tensor Encode(const std::vector<int32_t>& ids, const Sequences& sequences, Context& ctx);
-  // Decoder output before the projection: [target tokens, hidden].
+  // Returns the decoder's output before the projection: [target tokens, hidden].
   Tensor Decode(const TranslationBatch& batch, const Tensor& memory, Context& ctx);
-  // Logits of all target positions, [target tokens, vocab], float32: for tests and scoring.
+  // Returns the logits of all target positions, [target tokens, vocab], float32, for tests and
+  // scoring.
   Tensor Logits(const TranslationBatch& batch, Context& ctx);
 
-  // Incremental decoding: projects the memory once for every layer and makes room for `slots`
-  // cached positions.
+  // Starts incremental decoding: computes every layer's keys and values of the memory, and
+  // allocates caches of `slots` positions.
   DecoderState StartDecoding(const Tensor& memory, const Sequences& memory_sequences, int64_t slots,
                              Context& ctx);
-  // One position for each row: log-probabilities [rows, vocab], float32.
+  // Decodes one position of each row. Returns log-probabilities [rows, vocab], float32.
   Tensor Step(const std::vector<int32_t>& ids, int32_t position, const StepInputs& inputs,
               DecoderState& state, Context& ctx);
 
@@ -119,10 +126,10 @@ class Seq2SeqTransformer {
 
   void AddStack(const std::string& name, const TokenEmbeddingOptions& embedding, Parameter& table,
                 Stack& stack);
-  // The sequences' row_numbers() are those of ids, too.
+  // Runs a stack with its embedding. The sequences' row_numbers() also number the ids.
   Tensor Run(Stack& stack, const Tensor& ids, const Tensor& positions, const LayerInputs& inputs,
              Context& ctx);
-  // Through the stack to its embedding.
+  // Runs backward through a stack and its embedding.
   void BackwardStack(Stack& stack, Tensor gradient, const LayerInputs& inputs, Tensor& d_memory,
                      Context& ctx);
   void FinishGradients();
@@ -133,7 +140,7 @@ class Seq2SeqTransformer {
   Stack encoder_, decoder_;
   Parameter* output_weight_ = nullptr;
   std::unique_ptr<OutputLoss> output_;
-  // Of the last forward while training.
+  // From the last forward while training.
   Tensor memory_;
   Sequences source_, target_;
 };

@@ -1,4 +1,4 @@
-// attention.cc - projections, attention and their gradients.
+// attention.cc - attention's projections and their gradients.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/attention.h"
 
@@ -39,7 +39,7 @@ MultiHeadAttention::MultiHeadAttention(const Scope& scope, const MultiHeadAttent
       output_(scope, options.names.output, options.hidden_size, options.hidden_size,
               options.weights) {
   DT_CHECK_EQ(options.hidden_size % options.num_heads, 0)
-      << "hidden_size is a multiple of num_heads";
+      << "hidden_size must be a multiple of num_heads";
 }
 
 AttentionOptions MultiHeadAttention::OpOptions(const Sequences& queries, Context& ctx) const {

@@ -15,7 +15,7 @@
 
 namespace dtrain {
 
-// What the projections are called below the layer's scope.
+// Names of the projections, below the layer's scope.
 struct AttentionNames {
   std::string_view query = "q_proj";
   std::string_view key = "k_proj";
@@ -26,15 +26,16 @@ struct AttentionNames {
 struct MultiHeadAttentionOptions {
   int64_t hidden_size = 512;
   int num_heads = 8;
-  float dropout = 0.0f;  // on the probabilities
+  float dropout = 0.0f;  // of the attention probabilities
   bool causal = false;
-  bool cross = false;  // keys and values come from the memory, not from x
+  bool cross = false;  // cross-attention: keys and values come from `memory`, not from x
   AttentionNames names = {};
   Initializer weights = Initializer::XavierUniform();
 };
 
-// What attention reads: x: [query tokens, hidden]; memory: [key tokens, hidden], which has the keys
-// and values of cross-attention, and of self-attention where x is some rows of it.
+// The input of attention. x: [query tokens, hidden]. memory: [key tokens, hidden], the source of
+// keys and values in cross-attention. In self-attention memory is absent, or x is a subset of its
+// rows.
 struct AttentionInputs {
   Tensor x;
   const Sequences& queries;
@@ -42,35 +43,37 @@ struct AttentionInputs {
   const Sequences& keys;
 };
 
-// Keys and values of earlier positions while decoding, one per decoder layer.
+// Keys and values of earlier positions during decoding, for one decoder layer.
 struct AttentionCache {
   Tensor keys_values;  // [slots, 2 * hidden]
 };
 
-// Vaswani et al. 2017, section 3.2.2. The output projection's bias is left to the caller's next op.
-// Parameters: those of options.names.
+// Multi-head attention (Vaswani et al. 2017, section 3.2.2). The output projection's bias is not
+// added here; the caller's next op adds it. Parameters: those of options.names.
 class MultiHeadAttention {
  public:
   MultiHeadAttention(const Scope& scope, const MultiHeadAttentionOptions& options);
 
-  // [query tokens, hidden], without output().bias().
+  // Returns [query tokens, hidden], without output().bias().
   Tensor Forward(const AttentionInputs& inputs, Context& ctx);
-  // From d_out, the gradient of Forward's result: dx overwritten or added to; d_memory added to
-  // (cross) or overwritten. dx may share memory with d_out. Parameter gradients, except output()'s
-  // bias.
+  // Computes gradients from d_out, the gradient of Forward's result. dx is overwritten, or added to
+  // with accumulate_dx; it may share memory with d_out. d_memory is added to in cross-attention and
+  // overwritten otherwise. Accumulates all parameter gradients except that of output()'s bias.
   void Backward(const AttentionInputs& inputs, const Tensor& d_out, bool accumulate_dx, Tensor& dx,
                 Tensor& d_memory, Context& ctx);
   const Linear& output() const { return output_; }
-  // Forgets what forward kept.
+  // Frees the tensors that Forward kept.
   void Release();
 
-  // Incremental decoding of one position per row. Self-attention: writes keys and values of x:
-  // [rows, hidden] to cache slots [first_slot, first_slot + rows), then row r attends slots[r, :].
+  // Incremental decoding, self-attention: one position per row. Writes the keys and values of x:
+  // [rows, hidden] to cache slots [first_slot, first_slot + rows). Then row r attends to the slots
+  // slots[r, :].
   Tensor ForwardSelfStep(const Tensor& x, const Tensor& slots, int64_t first_slot,
                          AttentionCache& cache, Context& ctx);
-  // Cross-attention: the memory's keys and values once per batch ...
+  // Incremental decoding, cross-attention: computes the memory's keys and values, once per batch.
   Tensor ProjectMemory(const Tensor& memory, Context& ctx);
-  // ... and one step over them; queries: which rows of x belong to which sentence.
+  // One step over ProjectMemory()'s result. `queries` says which rows of x belong to which
+  // sentence.
   Tensor ForwardCrossStep(const Tensor& x, const Sequences& queries, const Tensor& keys_values,
                           const Sequences& keys, Context& ctx);
 
@@ -80,8 +83,8 @@ class MultiHeadAttention {
 
   MultiHeadAttentionOptions options_;
   uint32_t site_;
-  std::optional<Linear> input_;  // q, k and v in one product, self-attention only
-  Linear query_, key_value_;     // of cross-attention; elsewhere parts of input_
+  std::optional<Linear> input_;  // q, k and v as one product; self-attention only
+  Linear query_, key_value_;     // used in cross-attention; otherwise parts of input_
   Linear output_;
   AttentionSaved saved_;
 };

@@ -1,4 +1,4 @@
-// context.cc - the steps of dropout and ids, on their way to the device.
+// context.cc - dropout's steps, and uploads of ids to the device.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/context.h"
 
@@ -8,7 +8,7 @@ namespace dtrain {
 namespace {
 
 uint64_t SeedOfRank(uint64_t seed, int rank) {
-  // Odd, so that every rank's seed is another one: the golden ratio in 64 bits (Weyl's sequence).
+  // Odd, so that every rank gets a different seed: the golden ratio in 64 bits (Weyl's sequence).
   constexpr uint64_t kRankStride = 0x9E3779B97F4A7C15u;
   return seed + kRankStride * static_cast<uint64_t>(rank);
 }

@@ -1,4 +1,4 @@
-// context.h - what a forward or backward pass needs beside its tensors: device, memory, randomness.
+// context.h - the environment of a forward or backward pass: device, memory, randomness.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_NN_CONTEXT_H_
 #define DTRAIN_NN_CONTEXT_H_
@@ -18,27 +18,27 @@
 
 namespace dtrain {
 
-// What backward computes again instead of forward keeping it.
+// Which activations backward computes again, instead of forward keeping them.
 enum class Recompute {
   kNone,   // keep everything
-  kCheap,  // layer norm outputs and activations come back from their inputs: no product is repeated
-  kEveryK,  // keep each k-th layer's input only and run those k layers' forward again
+  kCheap,  // recompute layer norm outputs and activations from their inputs; no product is repeated
+  kEveryK,  // keep the input of every k-th layer only, and run those k layers' forward again
             // (nn/transformer_stack.h)
-  kFull     // keep each layer's input only and run the layer's forward again
+  kFull     // keep each layer's input only, and run the layer's forward again
 };
 
 struct ContextOptions {
-  // Of activations and products: float32 or bfloat16; on a GPU float16, too.
+  // Type of activations and products: float32, bfloat16 or, on a GPU, float16.
   DType compute_type = DType::kFloat32;
   Recompute recompute = Recompute::kNone;
   int recompute_every = 2;  // k of Recompute::kEveryK
-  uint64_t seed = 1;        // of dropout
-  // Among those that train together: a Trainer wants its communicator's. Dropout of rows without
-  // numbers draws by it.
+  uint64_t seed = 1;        // seed of dropout
+  // This process' rank among those that train together; a Trainer expects its communicator's rank.
+  // It changes the dropout of rows without numbers.
   int rank = 0;
 };
 
-// Numbers in the host's memory, on their way to the device: a vector or span of int32_t or float.
+// A vector or span of int32_t or float in host memory that is to be uploaded.
 struct HostList {
   template <typename Values>
   HostList(const Values& values)
@@ -54,15 +54,15 @@ struct HostList {
   DType dtype;
 };
 
-// Where a trainer wants the loss of a training pass, all in the device's memory and [1]: the host
-// reads the sums when the device has long gone on.
+// Tensors for the loss of a training pass, all [1] and in device memory. The host reads the sums
+// later, without waiting for the device.
 struct LossTensors {
   Tensor scale;              // float32: multiplies the sum of losses before backward
-  Tensor loss_sum, nll_sum;  // float64: forward adds the pass' sums to them
+  Tensor loss_sum, nll_sum;  // float64: forward adds the sums of the pass
 };
 
-// One per rank, used by one thread. Layers draw activations from it; after a step all are free
-// again.
+// One per rank, used by one thread. Layers allocate activations from it, and all are free again
+// after a step.
 class Context {
  public:
   explicit Context(const Device& device = {}, const ContextOptions& options = {});
@@ -75,17 +75,17 @@ class Context {
   int recompute_every() const { return options_.recompute_every; }
   int rank() const { return options_.rank; }
 
-  // While training, dropout is on and layers keep what backward needs.
+  // While training is on, dropout is on and layers keep the tensors that backward needs.
   bool training() const { return training_; }
   void set_training(bool training) { training_ = training; }
-  // The next training pass is micro-batch `part` of this update since the start of the run, of at
-  // most kMostParts: dropout draws by them, so that a run that goes on draws what one that never
-  // stopped does.
+  // Says that the next training pass is micro-batch `part` (below kMostParts) of update `update`,
+  // counted since the start of the run. Dropout depends on both, so a resumed run draws the same as
+  // one that never stopped.
   static constexpr int64_t kMostParts = 1024;
   void set_step(int64_t update, int64_t part = 0);
 
-  // Of the following training passes; without scale (the default) that is 1, and the sums are what
-  // Forward returns.
+  // The loss tensors of the following training passes. By default scale is absent: it counts as 1,
+  // and Forward returns the sums.
   void set_loss(const LossTensors& loss) { loss_ = loss; }
   const LossTensors& loss() const { return loss_; }
 
@@ -93,21 +93,22 @@ class Context {
   Tensor Empty(const Shape& shape, DType dtype) {
     return dtrain::Empty(*activations_, shape, dtype);
   }
-  // ids on the device, [count].
+  // Copies ids to the device: [count].
   Tensor Upload(std::span<const int32_t> ids) {
     const HostList list = ids;
     return Upload(std::span(&list, 1)).front();
   }
-  // Several at once, which is one copy; each begins at a multiple of kListAlignment elements.
+  // Copies several lists at once with a single copy. Each result begins at a multiple of
+  // kListAlignment elements.
   static constexpr int64_t kListAlignment = Arena::kAlignment / HostList::kElementBytes;
   std::vector<Tensor> Upload(std::span<const HostList> lists);
-  // Elements of the block that holds lists of so many.
+  // Number of elements in a block that holds lists of the given lengths.
   static int64_t UploadedElements(std::span<const int64_t> counts);
 
-  // The dropout of this step at `site`; off while not training. With numbers of the rows
-  // (Sequences::row_numbers()) it follows from the seed, the update and them: it is the same
-  // however many ranks and micro-batches share an update. Without, each of these draws other
-  // numbers.
+  // The dropout of this step at `site`; off while not training. With row numbers
+  // (Sequences::row_numbers()) it depends only on the seed, the update and these numbers, however
+  // many ranks and micro-batches share an update. Without them, each rank and micro-batch draws
+  // different numbers.
   Dropout MakeDropout(float probability, uint32_t site, const Tensor& row_numbers = {}) const;
 
  private:
@@ -115,13 +116,13 @@ class Context {
   Stream stream_;
   std::shared_ptr<Arena> activations_;
   bool training_ = false;
-  // What stands for the step in dropout's key, where rows have numbers and where they have none.
+  // The step in dropout's key: `update` for rows with numbers, `pass` for rows without.
   struct Steps {
     uint32_t update = 0;
     uint32_t pass = 0;
   };
   Steps steps_;
-  Buffer device_steps_;  // on a GPU: the same for kernels that were recorded in another step
+  Buffer device_steps_;  // GPU only: a device copy, for kernels that were recorded in another step
   LossTensors loss_;
 };
 

@@ -1,4 +1,4 @@
-// costs.cc - closed formulas, and a layer's pass over blocks without memory.
+// costs.cc - closed formulas, and a layer's passes over blocks without memory.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/costs.h"
 
@@ -23,8 +23,8 @@ double ForwardFlops(const TransformerLayerOptions& options, const LayerBatch& ba
   const auto hidden = static_cast<double>(options.hidden_size);
   const auto ffn = static_cast<double>(options.ffn_size);
   const double rows = batch.output_rows > 0.0 ? batch.output_rows : batch.tokens;
-  // Queries and outputs, keys and values; scores and their weighted sums of values: 2 products of
-  // `hidden` for each pair.
+  // The products for queries and outputs, keys and values. Scores and their weighted sums of values
+  // are 2 products of `hidden` for each pair.
   double flops = (rows + batch.tokens) * 4.0 * hidden * hidden + batch.pairs * 4.0 * hidden;
   if (options.decoder) {
     flops += (batch.tokens + batch.memory_tokens) * 4.0 * hidden * hidden +
@@ -233,7 +233,8 @@ RecomputePlan PlanRecompute(const ModelCosts& costs, const ActivationOptions& ac
   add(Recompute::kCheap, RecomputePlan().recompute_every);
   for (int every = 1; every <= costs.deepest; ++every) add(Recompute::kEveryK, every);
   add(Recompute::kFull, RecomputePlan().recompute_every);
-  // In each of the three groups the earlier one is as fast or faster: none, cheap, products.
+  // There are three groups: none, cheap, and policies that repeat products. An earlier group is at
+  // least as fast as a later one.
   const auto faster = [](const RecomputePlan& a, const RecomputePlan& b) {
     const auto rank = [](const RecomputePlan& plan) {
       return std::min(static_cast<int>(plan.recompute), static_cast<int>(Recompute::kEveryK));

@@ -1,11 +1,13 @@
-// costs.h - what a Transformer layer costs: parameters, floating-point operations, activations.
+// costs.h - costs of a Transformer layer: parameters, floating-point operations, activations.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nothing here computes or allocates. Activations are counted by going through a layer's forward
-// and backward as nn/transformer_layer.cc does, with blocks that have a size and no memory: whoever
-// changes what a layer keeps changes it in both, and tests/models/seq2seq_costs_test.cc compares
-// the two. With T tokens, M tokens of memory, hidden size H, ffn size F, N heads and elements of e
-// bytes, a layer keeps beside its input, without recomputation and post-norm:
+// Used to plan memory before anything is allocated; nothing here computes or allocates. Activations
+// are counted by repeating a layer's forward and backward (nn/transformer_layer.cc) with blocks
+// that have a size but no memory. If you change which tensors a layer keeps, change both;
+// tests/models/seq2seq_costs_test.cc compares them.
+//
+// With T tokens, M tokens of memory, hidden size H, ffn size F, N heads and elements of e bytes, a
+// post-norm layer without recomputation keeps, besides its input:
 //   attention       e(3TH + TH) + 4TN       q, k, v; heads' outputs; log-sum-exp
 //   cross-attention e(TH + 2MH + TH) + 4TN
 //   feed-forward    eTF (relu) or 2eTF      after; before the activation
@@ -23,7 +25,7 @@
 
 namespace dtrain {
 
-// Elements of the parameters of one layer.
+// Number of elements of one layer's parameters.
 struct LayerParameters {
   int64_t attention = 0;
   int64_t feed_forward = 0;
@@ -33,30 +35,33 @@ struct LayerParameters {
 };
 LayerParameters CountParameters(const TransformerLayerOptions& options);
 
-// What a layer runs over. A pair is a query and a key it may see.
+// The size of a layer's input. A pair is a query and a key that it may see.
 struct LayerBatch {
   double tokens = 0;
-  double output_rows = 0;    // computed alone, their pairs too; 0: all tokens
-  double pairs = 0;          // of self-attention
-  double memory_tokens = 0;  // decoders
-  double memory_pairs = 0;   // of cross-attention
+  double output_rows = 0;    // rows that are computed alone, together with their pairs; 0 means all
+                             // tokens
+  double pairs = 0;          // pairs of self-attention
+  double memory_tokens = 0;  // decoders only
+  double memory_pairs = 0;   // pairs of cross-attention
 };
-// Of the forward products: 2 for each multiply-add. Backward's are twice as many.
+// Floating-point operations of the forward products, 2 for each multiply-add. Backward takes twice
+// as many.
 double ForwardFlops(const TransformerLayerOptions& options, const LayerBatch& batch);
 
-// What bytes of activations depend on beside shapes.
+// Settings besides shapes that the bytes of activations depend on.
 struct ActivationOptions {
   DType compute_type = DType::kFloat32;
   Recompute recompute = Recompute::kNone;
   int recompute_every = 2;  // k of Recompute::kEveryK
   DeviceType device = DeviceType::kCpu;
-  bool training = true;  // else Forward() alone, with what an evaluation reads of it
+  bool training = true;  // false: only Forward(), and the tensors an evaluation reads
 };
 
-// An arena without memory: counts what its blocks would take, alignment included.
+// Works like an arena without memory: counts the bytes its blocks would occupy, including
+// alignment.
 class ByteMeter {
  public:
-  // Counted until the last copy is gone; no block outlives the meter.
+  // A block counts until its last copy is destroyed. No block may outlive the meter.
   using Block = std::shared_ptr<void>;
   Block Take(int64_t elements, DType dtype);
 
@@ -68,20 +73,20 @@ class ByteMeter {
   int64_t peak_ = 0;
 };
 
-// The blocks of one layer, taken and let go as TransformerLayer does.
+// The blocks of one layer, allocated and freed in the same order as in TransformerLayer.
 class LayerBlocks {
  public:
   using Block = ByteMeter::Block;
 
-  // `meter` outlives this. Any positive number of memory tokens for decoders, 0 for encoders;
-  // output rows, where an encoder's layer computes some alone.
+  // `meter` must outlive this object. memory_tokens is positive for decoders and 0 for encoders.
+  // output_rows is positive if an encoder's layer computes only some rows.
   LayerBlocks(const TransformerLayerOptions& layer, int64_t tokens, int64_t memory_tokens,
               const ActivationOptions& options, ByteMeter& meter, int64_t output_rows = 0);
 
   Block Forward(const Block& x);
   Block Backward(const Block& dy);
   void Release();
-  // A tensor [rows, hidden].
+  // The block of a tensor [rows, hidden].
   Block Hidden() { return Take(layer_.hidden_size); }
 
  private:
@@ -92,17 +97,17 @@ class LayerBlocks {
     Block norm_input = nullptr;
     Block mean = nullptr;
     Block rstd = nullptr;
-    std::vector<Block> kept = {};  // by the block
-    bool after_kept = false;       // feed-forward: the activation's output is among them
+    std::vector<Block> kept = {};  // kept by the sublayer's attention or feed-forward block
+    bool after_kept = false;       // feed-forward only: `kept` includes the activation's output
   };
 
   bool in_place() const { return layer_.activation == Activation::kRelu; }
-  // Whether the activation's input is written: by a GPU's fused products in any case.
+  // True if the activation's input is stored. A GPU's fused products always store it.
   bool has_before() const {
     return !in_place() && (options_.training || options_.device == DeviceType::kCuda);
   }
   bool is_narrow() const { return !layer_.decoder && memory_tokens_ > 0; }
-  // Whether queries and keys are projected apart.
+  // True if queries and keys are projected separately.
   bool is_apart(const Sublayer& sublayer) const {
     return sublayer.kind == Kind::kCrossAttention || is_narrow();
   }
@@ -114,20 +119,20 @@ class LayerBlocks {
   Block BackwardSublayer(size_t i, const Block& dy);
 
   TransformerLayerOptions layer_;
-  int64_t rows_;           // tokens, or output rows
-  int64_t memory_tokens_;  // with output rows, all tokens
+  int64_t rows_;           // number of tokens, or of output rows
+  int64_t memory_tokens_;  // with output rows, the number of all tokens
   ActivationOptions options_;
   ByteMeter& meter_;
   std::vector<Sublayer> sublayers_;
   Block x_, all_rows_;
 };
 
-// The same for TransformerStack.
+// Like LayerBlocks, for a TransformerStack.
 class StackBlocks {
  public:
   using Block = ByteMeter::Block;
 
-  // output_rows: of the last layer, where it computes some rows alone.
+  // output_rows: number of rows that the last layer computes, if it computes only some.
   StackBlocks(const TransformerStackOptions& stack, int64_t tokens, int64_t memory_tokens,
               const ActivationOptions& options, ByteMeter& meter, int64_t output_rows = 0);
 
@@ -146,19 +151,19 @@ class StackBlocks {
   std::vector<Block> segment_inputs_;
 };
 
-// Elements of a model's parameters; total() is ParameterSet::num_elements().
+// Number of elements of a model's parameters; total() equals ParameterSet::num_elements().
 struct ModelParameters {
-  int64_t embeddings = 0;  // a tied output projection included
+  int64_t embeddings = 0;  // including a tied output projection
   int64_t attention = 0;
   int64_t feed_forward = 0;
   int64_t layer_norm = 0;
-  int64_t output = 0;  // a projection of its own, or what stands on the encoder
+  int64_t output = 0;  // a separate output projection, or the head on an encoder
 
   int64_t total() const { return embeddings + attention + feed_forward + layer_norm + output; }
 };
 
-// Floating-point operations of the products; recomputed ones are apart, because they are no part of
-// what the model needs.
+// Floating-point operations of the products. Recomputed ones are counted separately, because the
+// model itself does not need them.
 struct ModelFlops {
   double forward = 0;
   double backward = 0;
@@ -167,31 +172,31 @@ struct ModelFlops {
   double model() const { return forward + backward; }
 };
 
-// What planning asks of a model and a micro-batch.
+// Functions that planning needs from a model and a micro-batch.
 struct ModelCosts {
   int64_t parameters = 0;
-  int deepest = 1;  // layers of the longest stack
-  // Arena::peak() of Forward() and Backward() while training, or of Forward() while evaluating.
+  int deepest = 1;  // number of layers of the longest stack
+  // Arena::peak() of Forward() and Backward() while training, or of Forward() in an evaluation.
   std::function<int64_t(const ActivationOptions&)> peak_bytes;
   std::function<ModelFlops(Recompute, int recompute_every)> flops;
 };
 
-// A way to recompute, and what it costs.
+// A recomputation policy and its costs.
 struct RecomputePlan {
   Recompute recompute = Recompute::kNone;
   int recompute_every = 2;
   int64_t peak_bytes = 0;
-  double recomputed_flops = 0;  // 0 also for kCheap, which repeats no product
+  double recomputed_flops = 0;  // also 0 for kCheap, which repeats no product
   bool fits = true;
 };
-// Of the way that `activations` says.
+// The costs of the policy in `activations`.
 RecomputePlan CostsOfRecompute(const ModelCosts& costs, const ActivationOptions& activations);
-// The fastest one whose peak is within the budget; where none is, the one with the lowest peak.
-// `activations` says all but how to recompute.
+// The fastest policy whose peak is within the budget, or the one with the lowest peak if none is.
+// The policy in `activations` is ignored.
 RecomputePlan PlanRecompute(const ModelCosts& costs, const ActivationOptions& activations,
                             int64_t budget_bytes);
 
-// Layers whose forward runs twice: what recomputation costs in time.
+// Number of layers whose forward runs twice, which is the extra time of recomputation.
 int RecomputedLayers(const TransformerStackOptions& stack, Recompute recompute,
                      int recompute_every);
 

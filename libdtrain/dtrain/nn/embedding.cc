@@ -1,4 +1,4 @@
-// embedding.cc - numbers the positions of a packed batch and calls the op.
+// embedding.cc - numbers the positions of a packed batch and calls the embedding op.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/embedding.h"
 
@@ -75,7 +75,7 @@ Tensor TokenEmbedding::Forward(std::span<const int32_t> ids, const Sequences& se
                                Context& ctx) {
   DT_CHECK_EQ(static_cast<int64_t>(ids.size()), sequences.tokens());
   DT_CHECK_LE(sequences.max_length(), positions_.max_length())
-      << "a sequence is longer than the table of positions";
+      << "a sequence is longer than the table of positions (max_length)";
   return Forward(ctx.Upload(ids), ctx.Upload(PositionsOf(sequences)), sequences.row_numbers(), ctx);
 }
 
@@ -103,7 +103,7 @@ void TokenEmbedding::Backward(const Tensor& dy, Context& ctx) {
                     ctx.stream());
   ids_ = position_ids_ = row_numbers_ = Tensor();
   if (options_.zero_id >= 0) {
-    // Where the table also projects the output, the row has a gradient as an output class.
+    // If the table is also the output projection, this row has a gradient as an output class.
     Tensor row = d_table.Rows(options_.zero_id, options_.zero_id + 1);
     Zero(row, ctx.stream());
   }

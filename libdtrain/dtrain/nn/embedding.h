@@ -22,17 +22,17 @@
 
 namespace dtrain {
 
-// The table of FillSinusoids(), which several embeddings may share.
+// The table of FillSinusoids(). Several embeddings may share it.
 class SinusoidalPositions {
  public:
   struct Options {
-    int64_t max_length = 512;   // the longest sequence
-    int64_t hidden_size = 512;  // even
+    int64_t max_length = 512;   // length of the longest sequence
+    int64_t hidden_size = 512;  // must be even
   };
   explicit SinusoidalPositions(const Options& options) : options_(options) {}
 
   int64_t max_length() const { return options_.max_length; }
-  // [max_length, hidden], in the context's compute type; filled at the first call.
+  // [max_length, hidden] in the context's compute type. Filled at the first call.
   const Tensor& Table(const Context& ctx);
 
  private:
@@ -41,39 +41,42 @@ class SinusoidalPositions {
   Tensor table_;
 };
 
-// 0, 1, ... within each sequence.
+// Returns the position of each token: 0, 1, ... within each sequence.
 std::vector<int32_t> PositionsOf(const Sequences& sequences);
 
 struct TokenEmbeddingOptions {
   int64_t vocab_size = 32768;
   int64_t hidden_size = 512;
-  int32_t zero_id = -1;  // embeds as zeros and learns nothing; -1 for none
-  float dropout = 0.0f;  // of the sum of token and position
+  int32_t zero_id = -1;  // this id embeds as zeros and is not trained; -1 for none
+  float dropout = 0.0f;  // of the sum of token and position embeddings
 };
 
-// out[t] = dropout(sqrt(hidden) * table[ids[t]] + positions[place of t in its sequence]):
-// Vaswani et al. 2017, sections 3.4 and 3.5. Rows of the table start as N(0, 1 / hidden), so that
-// scaled rows have variance 1.
+// out[t] = dropout(sqrt(hidden) * table[ids[t]] + positions[position of t in its sequence]):
+// Vaswani et al. 2017, sections 3.4 and 3.5. The table is initialised from N(0, 1 / hidden), so
+// that scaled rows have variance 1.
 class TokenEmbedding {
  public:
-  // With a table "weight" of its own, which Backward reports ready. `positions` must outlive this.
+  // Creates its own table, the parameter "weight", and reports its gradient ready in Backward.
+  // `positions` must outlive this object.
   TokenEmbedding(const Scope& scope, const TokenEmbeddingOptions& options,
                  SinusoidalPositions& positions);
-  // With a table made by AddTable() that others use as well: its owner reports it ready.
+  // Uses a table made by AddTable() that others use too. The table's owner must report its gradient
+  // ready.
   TokenEmbedding(const Scope& scope, const TokenEmbeddingOptions& options,
                  SinusoidalPositions& positions, Parameter& shared_table);
 
-  // The parameter scope.weight: [vocab, hidden].
+  // Adds the parameter scope.weight: [vocab, hidden].
   static Parameter& AddTable(const Scope& scope, const TokenEmbeddingOptions& options);
 
-  // A packed batch: ids of sequences.tokens() tokens, each numbered from 0 in its sequence, none
-  // longer than the table of positions. Keeps the ids while training.
+  // Embeds a packed batch: ids of sequences.tokens() tokens. Positions count from 0 in each
+  // sequence, and no sequence may be longer than the table of positions. Keeps the ids while
+  // training.
   Tensor Forward(std::span<const int32_t> ids, const Sequences& sequences, Context& ctx);
-  // The same of what is on the device already: ids and their places in their sequences, [tokens],
-  // int32; row_numbers: as in Context::MakeDropout().
+  // Like above, with the ids and their positions already on the device: [tokens], int32.
+  // row_numbers: see Context::MakeDropout().
   Tensor Forward(const Tensor& ids, const Tensor& position_ids, const Tensor& row_numbers,
                  Context& ctx);
-  // One token per sequence, all at `position`, for decoding; keeps nothing.
+  // Embeds one token per sequence, all at `position`, for decoding. Keeps nothing.
   Tensor ForwardAt(std::span<const int32_t> ids, int32_t position, Context& ctx);
   // Adds to the table's gradient; the row of zero_id stays zero. dy: [tokens, hidden].
   void Backward(const Tensor& dy, Context& ctx);
@@ -90,7 +93,7 @@ class TokenEmbedding {
   bool owns_table_;
   SinusoidalPositions& positions_;
   uint32_t dropout_site_;
-  Tensor ids_, position_ids_, row_numbers_;  // of the last forward while training
+  Tensor ids_, position_ids_, row_numbers_;  // from the last forward while training
 };
 
 }  // namespace dtrain

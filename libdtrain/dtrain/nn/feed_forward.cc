@@ -23,7 +23,7 @@ Tensor FeedForward::Forward(const Tensor& x, const Tensor& row_numbers, Context&
   const LinearActivationOptions activation = ActivationOptions(row_numbers, ctx);
   LinearActivationSaved saved;
   const Shape shape = {x.dim(0), fc1_.out()};
-  // A GPU's fused products write the activation's input in any case.
+  // A GPU's fused products always write the activation's input.
   const bool keeps_before = ctx.training() || ctx.device().type == DeviceType::kCuda;
   if (!in_place() && keeps_before) saved.before = ctx.Empty(shape);
   saved.after = ctx.Empty(shape);

@@ -23,24 +23,25 @@ struct FeedForwardOptions {
   Initializer weights = Initializer::XavierUniform();
 };
 
-// fc2(dropout(activation(fc1(x)))), Vaswani et al. 2017, equation 2. fc2's bias is left to the
-// caller's next op. Parameters: fc1, fc2, or what the options call them.
+// fc2(dropout(activation(fc1(x)))), Vaswani et al. 2017, equation 2. fc2's bias is not added here;
+// the caller's next op adds it. Parameters: fc1 and fc2, or the names in the options.
 class FeedForward {
  public:
   FeedForward(const Scope& scope, const FeedForwardOptions& options);
 
-  // x: [tokens, hidden] to the same shape, without output().bias(). row_numbers: of the tokens, as
-  // in Context::MakeDropout().
+  // x: [tokens, hidden]. Returns the same shape, without output().bias(). row_numbers: the tokens'
+  // numbers, see Context::MakeDropout().
   Tensor Forward(const Tensor& x, const Tensor& row_numbers, Context& ctx);
-  // dx overwritten or added to; it may share memory with d_out. Not output()'s bias gradient.
+  // dx is overwritten, or added to with accumulate_dx; it may share memory with d_out. Does not
+  // compute the gradient of output()'s bias.
   void Backward(const Tensor& x, const Tensor& row_numbers, const Tensor& d_out, bool accumulate_dx,
                 Tensor& dx, Context& ctx);
   const Linear& output() const { return fc2_; }
-  // Forgets what forward kept.
+  // Frees the tensors that Forward kept.
   void Release();
 
  private:
-  // relu's gradient needs only its output: the activation then runs in place.
+  // True for relu, whose gradient needs only its output, so that the activation runs in place.
   bool in_place() const { return options_.activation == Activation::kRelu; }
   LinearActivationOptions ActivationOptions(const Tensor& row_numbers, Context& ctx) const;
 
@@ -48,7 +49,7 @@ class FeedForward {
   uint32_t site_;
   Linear fc1_;
   Linear fc2_;
-  LinearActivationSaved saved_;  // without `after` where it is computed again
+  LinearActivationSaved saved_;  // without `after` if that is computed again
 };
 
 }  // namespace dtrain

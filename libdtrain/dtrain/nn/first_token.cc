@@ -1,4 +1,4 @@
-// first_token.cc - a gather of rows and the scatter that mirrors it.
+// first_token.cc - gathers the first rows, and scatters their gradients.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/first_token.h"
 

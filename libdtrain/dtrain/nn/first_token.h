@@ -1,4 +1,4 @@
-// first_token.h - each sequence's first row, which stands for the sequence in classifiers.
+// first_token.h - the first row of each sequence, which represents the sequence in classifiers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_NN_FIRST_TOKEN_H_
 #define DTRAIN_NN_FIRST_TOKEN_H_
@@ -11,18 +11,19 @@
 
 namespace dtrain {
 
-// x: [tokens, hidden] to [sequences, hidden]: Devlin et al. 2019 ("BERT"), section 3. No sequence
-// is empty.
+// x: [tokens, hidden]. Returns [sequences, hidden] (Devlin et al. 2019, "BERT", section 3). No
+// sequence may be empty.
 Tensor FirstToken(const Tensor& x, const Sequences& sequences, Context& ctx);
 
-// `count` sequences of one token each.
+// Returns `count` sequences of one token each.
 Sequences OneTokenEach(int64_t count);
 
-// The first row of each sequence as a layer's only output. `one_each` is OneTokenEach() of as many,
-// where ops find its offsets on the device, and the first rows' numbers if the batch has such.
+// Selects the first row of each sequence as a layer's only output. `one_each` is OneTokenEach()
+// with the same count; it must have device offsets, and the first rows' numbers if the batch has
+// numbers.
 OutputRows FirstTokenRows(const Sequences& sequences, const Sequences& one_each, Context& ctx);
 
-// dx: [tokens, hidden], zero but in the first rows, from dy: [sequences, hidden].
+// Returns dx: [tokens, hidden] from dy: [sequences, hidden]. Only the first rows are not zero.
 Tensor FirstTokenBackward(const Tensor& dy, const Sequences& sequences, Context& ctx);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// layer_norm.h - layer normalisation as a layer: gamma, beta and what backward needs.
+// layer_norm.h - layer normalisation as a layer: gamma, beta and saved statistics.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_NN_LAYER_NORM_H_
 #define DTRAIN_NN_LAYER_NORM_H_
@@ -17,27 +17,28 @@ class LayerNorm {
 
   // y = LayerNorm(x); keeps x and its statistics while training.
   Tensor Forward(const Tensor& x, Context& ctx);
-  // dx of Forward or ForwardSum, plus d_residual where given.
+  // Returns dx for Forward or ForwardSum, plus d_residual if given.
   Tensor Backward(const Tensor& dy, const Tensor& d_residual, Context& ctx);
 
-  // The end of a post-norm sublayer: y = LayerNorm(residual + dropout(x + bias of `linear`)), where
-  // x is linear's output without its bias. Keeps the sum while training. x's memory becomes the
-  // sum.
+  // The end of a post-norm sublayer: y = LayerNorm(residual + dropout(x + bias)), where x is the
+  // output of `linear` without its bias. Keeps the sum while training. The sum overwrites x.
   Tensor ForwardResidual(const Tensor& x, const Linear& linear, const Tensor& residual,
                          const Dropout& dropout, Context& ctx);
-  // y = LayerNorm(x + other); Backward() gives the gradient of either. x's memory becomes the sum.
+  // y = LayerNorm(x + other). Backward() returns the gradient, which is the same for both. The sum
+  // overwrites x.
   Tensor ForwardSum(const Tensor& x, const Tensor& other, Context& ctx);
-  // Gradients of the two inputs; bias gradient of `linear` included.
+  // The gradients of ForwardResidual's inputs. BackwardResidual also accumulates the bias gradient
+  // of `linear`.
   struct ResidualGradients {
     Tensor d_residual;
-    Tensor dx;  // the same memory as d_residual where dropout is off
+    Tensor dx;  // shares memory with d_residual if dropout is off
   };
   ResidualGradients BackwardResidual(const Tensor& dy, const Linear& linear, const Dropout& dropout,
                                      Context& ctx);
 
-  // Forward's result once more, from what was kept.
+  // Computes Forward's result again from the tensors that were kept.
   Tensor RecomputeOutput(Context& ctx);
-  // Forgets what forward kept.
+  // Frees the tensors that Forward kept.
   void Release();
 
  private:

@@ -1,4 +1,4 @@
-// linear.cc - products of a linear layer, forward and backward.
+// linear.cc - a linear layer's products, forward and backward.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/linear.h"
 

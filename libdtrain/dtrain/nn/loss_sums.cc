@@ -1,4 +1,4 @@
-// loss_sums.cc - sums for a host that asks, or onto a trainer's totals on the device.
+// loss_sums.cc - sums returned to the host, or added to a trainer's totals on the device.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/loss_sums.h"
 
@@ -14,7 +14,7 @@ Tensor One(Context& ctx) {
   return scale;
 }
 
-// 0 of an absent tensor.
+// The sum of all values, or 0 for an absent tensor.
 double SumOf(const Tensor& values, Context& ctx) {
   if (!values) return 0.0;
   Tensor total = ctx.Empty({1}, DType::kFloat64);

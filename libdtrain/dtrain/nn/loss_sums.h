@@ -1,4 +1,4 @@
-// loss_sums.h - what a loss adds up, and where it takes its scale from.
+// loss_sums.h - the sums of a training loss, and the loss scale.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_NN_LOSS_SUMS_H_
 #define DTRAIN_NN_LOSS_SUMS_H_
@@ -9,10 +9,11 @@
 
 namespace dtrain {
 
-// Sums over target tokens, or over texts; ranks and micro-batches add theirs and divide once.
+// Sums over target tokens, or over texts. Ranks and micro-batches add their sums, and the total is
+// divided once.
 struct LossSums {
-  double loss = 0.0;  // what is trained: label-smoothed or weighted, nats
-  double nll = 0.0;   // -log p(target), nats
+  double loss = 0.0;  // the trained loss, in nats: label-smoothed or weighted
+  double nll = 0.0;   // -log p(target), in nats
   int64_t tokens = 0;
 
   LossSums& operator+=(const LossSums& other) {
@@ -23,17 +24,18 @@ struct LossSums {
   }
 };
 
-// Of one pass forward. While training with ctx.loss(), the trainer's scale, which lies on the
-// device, multiplies the losses before backward, and the sums go to the device: those returned are
-// 0, the tokens apart, and the host waits for nothing. Without it the scale is 1.
+// Collects the loss of one forward pass. If ctx.loss() is set while training, the trainer's scale,
+// which is in device memory, multiplies the losses before backward, and the sums are added to the
+// trainer's tensors. The returned sums are then 0, except for tokens, and the host does not wait.
+// Otherwise the scale is 1.
 class LossAccount {
  public:
   explicit LossAccount(Context& ctx);
 
   // [1], float32.
   const Tensor& scale() const { return scale_; }
-  // The sums of these values, float32, of `tokens` targets; nll may be absent. May be called
-  // several times in a pass.
+  // Adds the sums of `loss` and `nll`, float32, for `tokens` targets. nll may be absent. May be
+  // called several times in a pass.
   LossSums Add(const Tensor& loss, const Tensor& nll, int64_t tokens);
 
  private:

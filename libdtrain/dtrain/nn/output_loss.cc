@@ -1,4 +1,4 @@
-// output_loss.cc - slices the rows so that logits stay in the last-level cache.
+// output_loss.cc - splits the rows so that the logits stay in the last-level cache.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/output_loss.h"
 
@@ -13,8 +13,9 @@
 namespace dtrain {
 namespace {
 
-// Elements of one slice of logits: on the CPU 8 MiB in float32, inside the caches of a host, and
-// rows enough for the products to run at full speed; on a GPU 512 MiB, for few large products.
+// Number of elements of a slice of logits. On the CPU it takes 8 MiB in float32: this fits a host's
+// caches, and has enough rows for the products to run at full speed. On a GPU it takes 512 MiB, for
+// few large products.
 constexpr int64_t kCpuSliceElements = int64_t{1} << 21;
 constexpr int64_t kCudaSliceElements = int64_t{1} << 27;
 constexpr int64_t kMinSliceRows = 128;
@@ -26,9 +27,9 @@ int64_t OutputLoss::SliceRows(int64_t classes, DeviceType device) {
   return std::max((on_cpu ? kCpuSliceElements : kCudaSliceElements) / classes, kMinSliceRows);
 }
 
-// On a GPU the logits are the largest tensor and memory is what the loss takes time for: they and
-// their gradient, in the same place, have 2 bytes in mixed precision. Softmax is float32 either
-// way.
+// On a GPU the logits are the largest tensor, and reading and writing them takes most of the loss's
+// time. In mixed precision they and their gradient, which overwrites them, therefore have 2 bytes.
+// Softmax is computed in float32 in any case.
 DType OutputLoss::LogitsType(DType compute_type, DeviceType device) {
   return device == DeviceType::kCpu ? DType::kFloat32 : compute_type;
 }

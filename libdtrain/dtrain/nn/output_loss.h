@@ -1,10 +1,10 @@
-// output_loss.h - the output projection and its cross-entropy, a slice of rows at a time.
+// output_loss.h - the output projection and its cross-entropy, one slice of rows at a time.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Logits of a whole batch would be its largest tensor ([tokens, vocabulary]). Here a slice of rows
-// is projected, its loss and gradient are taken in place, and the slice's memory serves the next
-// one: what remains is the gradient of the hidden states. So forward already does the products of
-// backward.
+// The logits of a whole batch, [tokens, vocabulary], would be its largest tensor. Instead a slice
+// of rows is projected, its loss and gradient are computed in place, and the next slice reuses the
+// memory. Only the gradient of the hidden states is kept. So Forward already computes the products
+// of backward.
 #ifndef DTRAIN_NN_OUTPUT_LOSS_H_
 #define DTRAIN_NN_OUTPUT_LOSS_H_
 
@@ -19,30 +19,30 @@ namespace dtrain {
 
 class OutputLoss {
  public:
-  // weight: [vocab, hidden], perhaps shared with the embeddings; bias: [vocab], or null for none.
-  // Both are their owner's to report ready.
+  // weight: [vocab, hidden], possibly shared with the embeddings; bias: [vocab], or null for none.
+  // Their owner must report their gradients ready.
   OutputLoss(Parameter& weight, const CrossEntropyOptions& options, Parameter* bias = nullptr)
       : weight_(weight), bias_(bias), options_(options) {}
 
-  // hidden: [tokens, hidden]; targets: [tokens], int32. While training also accumulates the
-  // gradients of weight and bias of the sum of the loss and keeps that of hidden. A negative target
-  // costs nothing, but `tokens` of the result counts all rows: who has such targets sets it to the
-  // number of the others, by which losses and gradients are divided. `predictions`: [tokens],
-  // int32, receives the best class of each row, or is absent. A trainer's scale and sums:
-  // nn/loss_sums.h.
+  // hidden: [tokens, hidden]; targets: [tokens], int32. While training it also accumulates the
+  // gradients of weight and bias and keeps that of hidden. These are gradients of the summed loss.
+  // A negative target has loss 0, but the result's `tokens` counts all rows. If there are such
+  // targets, the caller must set `tokens` to the number of the other rows, because losses and
+  // gradients are divided by it. `predictions`: [tokens], int32, receives the best class of each
+  // row; may be absent. For a trainer's scale and sums see nn/loss_sums.h.
   LossSums Forward(const Tensor& hidden, const Tensor& targets, Tensor& predictions, Context& ctx);
-  // The gradient of hidden.
+  // Returns the gradient of hidden.
   Tensor Backward();
-  // Rows of hidden that are projected at once.
+  // Number of rows of hidden that are projected at once.
   static int64_t SliceRows(int64_t classes, DeviceType device);
-  // Of the logits of those rows while their loss is taken.
+  // The type of the logits during training.
   static DType LogitsType(DType compute_type, DeviceType device);
-  // Logits of a few rows, float32, for decoding.
+  // The logits of a few rows, float32, for decoding.
   Tensor Logits(const Tensor& hidden, Context& ctx) const;
 
  private:
   Tensor LogitsIn(DType dtype, const Tensor& hidden, Context& ctx) const;
-  // In the compute type, d_logits = scale * (p - q) of one slice.
+  // Computes d_logits = scale * (p - q) for one slice, in the compute type.
   Tensor SliceGradient(Tensor& logits, const Tensor& targets, const Tensor& log_sum_exp,
                        const Tensor& scale, Context& ctx) const;
 

@@ -1,4 +1,4 @@
-// parameter.cc - lays parameters out in backward order and gives them their first values.
+// parameter.cc - lays parameters out in backward order and initialises them.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/parameter.h"
 
@@ -13,17 +13,18 @@
 namespace dtrain {
 namespace {
 
-// Groups start at a multiple of this many elements: aligned vectors and 128-byte device loads.
+// Groups start at a multiple of this many elements, for aligned vectors and 128-byte loads on GPUs.
 constexpr int64_t kGroupAlignment = 32;
 
-// FNV-1a: a parameter's first values depend on its name, not on what else the model holds.
+// FNV-1a hash. A parameter's initial values depend on its name, not on the model's other
+// parameters.
 uint32_t HashName(std::string_view name) {
   uint32_t hash = 2166136261u;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
   return hash;
 }
 
-// Box and Muller (1958): two uniforms to one normal.
+// Box and Muller (1958): computes one normal number from two uniform ones.
 float NextNormal(RandomStream& random) {
   const float radius = std::sqrt(-2.0f * std::log(1.0f - random.NextUniform()));
   return radius * std::cos(2.0f * std::numbers::pi_v<float> * random.NextUniform());
@@ -37,7 +38,7 @@ void Parameter::GradientReady() const {
 
 Parameter& ParameterSet::Add(std::string name, const Shape& shape, const Initializer& initializer,
                              int group) {
-  DT_CHECK(!weights_) << "parameters are added before Allocate()";
+  DT_CHECK(!weights_) << "parameters must be added before Allocate()";
   DT_CHECK(Find(name) == nullptr) << "two parameters are named " << name;
   DT_CHECK(group >= 0 && group < num_groups_);
   Parameter& parameter = parameters_.emplace_back();
@@ -50,9 +51,9 @@ Parameter& ParameterSet::Add(std::string name, const Shape& shape, const Initial
 }
 
 void ParameterSet::Allocate(const Device& device, DType compute_type, uint64_t seed) {
-  DT_CHECK(!weights_) << "Allocate() is called once";
+  DT_CHECK(!weights_) << "Allocate() must be called only once";
   for (Parameter& parameter : parameters_) backward_order_.push_back(&parameter);
-  // Later groups first; within a group in the order of Add().
+  // Later groups come first; within a group the order of Add() is kept.
   std::stable_sort(backward_order_.begin(), backward_order_.end(),
                    [](const Parameter* a, const Parameter* b) { return a->group_ > b->group_; });
   int group = -1;

@@ -1,4 +1,4 @@
-// parameter.h - the weights of a model: named tensors in flat arenas, laid out in backward order.
+// parameter.h - a model's weights: named tensors in flat arenas, in backward order.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   ParameterSet parameters;
@@ -6,9 +6,10 @@
 //   Parameter& weight = scope.Add("fc1.weight", {2048, 512}, Initializer::XavierUniform());
 //   parameters.Allocate(device, DType::kBFloat16, /*seed=*/1);
 //
-// Layers register their parameters in the order forward meets them; the arenas hold them the other
-// way round, so that gradients become ready from the front of the arena to its end and a
-// communication bucket is a view (DDP's reverse registration order).
+// Layers register their parameters in the order of the forward pass. The arenas store them in
+// reverse order. Gradients then become ready from the start of the arena to its end, so a
+// communication bucket is a view and needs no copy (the reverse registration order of PyTorch's
+// DDP).
 #ifndef DTRAIN_NN_PARAMETER_H_
 #define DTRAIN_NN_PARAMETER_H_
 
@@ -25,42 +26,44 @@
 
 namespace dtrain {
 
-// How a parameter starts.
+// The initial values of a parameter.
 struct Initializer {
   enum class Kind { kConstant, kNormal, kUniform, kXavierUniform };
   Kind kind = Kind::kConstant;
   float value = 0.0f;     // the constant, the standard deviation, or the bound
-  int64_t zero_row = -1;  // this row starts (and stays) zero
+  int64_t zero_row = -1;  // this row starts as zeros and stays zero
 
   static Initializer Constant(float value) { return {Kind::kConstant, value}; }
   static Initializer Normal(float stddev) { return {Kind::kNormal, stddev}; }
-  // U(-sqrt(6 / (in + out)), +) for an [out, in] matrix (Glorot and Bengio 2010, equation 16).
+  // U(-a, a) with a = sqrt(6 / (in + out)) for an [out, in] matrix (Glorot and Bengio 2010,
+  // equation 16).
   static Initializer XavierUniform() { return {Kind::kXavierUniform, 0.0f}; }
 };
 
-// One named weight. Its tensors are views into the set's arenas, valid after Allocate().
+// One named weight. Its tensors are views into the set's arenas and valid after Allocate().
 class Parameter {
  public:
   const std::string& name() const { return name_; }
   const Shape& shape() const { return shape_; }
-  // Of a table with a row per token, position or type (input and output embeddings): a batch gives
-  // most of its rows little gradient or none, which an approximation of low rank does not keep so.
+  // True for a table with a row per token, position or type (input and output embeddings). A batch
+  // gives most of its rows little or no gradient. A low-rank approximation would not preserve that.
   bool is_embedding() const { return is_embedding_; }
   void MarkEmbedding() { is_embedding_ = true; }
-  // Biases and layer norms take no weight decay.
+  // True for matrices. Biases and layer norms have no weight decay.
   bool weight_decay() const { return shape_.rank() > 1; }
-  // Position in ParameterSet::in_backward_order().
+  // Index in ParameterSet::in_backward_order().
   int index() const { return index_; }
-  // Elements from the start of the flat arenas.
+  // First element of the parameter in the flat arenas.
   int64_t offset() const { return offset_; }
 
-  // float32: what the optimizer updates and checkpoints hold.
+  // The float32 weights, which the optimizer updates and checkpoints store.
   Tensor& master() { return master_; }
-  // In the compute type: what layers multiply with; the same memory as master() in float32.
+  // The weights in the compute type, which layers multiply with. In float32 this is the memory of
+  // master().
   const Tensor& value() const { return value_; }
-  // float32; backward accumulates into it.
+  // The gradient, float32. Backward accumulates into it.
   Tensor& gradient() { return gradient_; }
-  // The layer calls this when backward has added its last contribution of this micro-batch.
+  // Layers call this after backward has added this micro-batch's last contribution to the gradient.
   void GradientReady() const;
 
  private:
@@ -76,49 +79,50 @@ class Parameter {
   class ParameterSet* set_ = nullptr;
 };
 
-// Owns all parameters of one model. Addresses of parameters are stable.
+// Owns all parameters of one model. The addresses of its parameters do not change.
 class ParameterSet {
  public:
   ParameterSet() = default;
   ParameterSet(const ParameterSet&) = delete;
   ParameterSet& operator=(const ParameterSet&) = delete;
 
-  // A new parameter; names are unique. Parameters of one `group` (from NewGroup()) lie side by side
-  // in the order they were added, so that q, k and v project with one product.
+  // Adds a parameter with a unique name. Parameters of the same `group` (from NewGroup()) are
+  // consecutive in memory, in the order they were added, so that for example q, k and v are one
+  // product.
   Parameter& Add(std::string name, const Shape& shape, const Initializer& initializer, int group);
   int NewGroup() { return num_groups_++; }
-  // A number no other dropout site of this model has.
+  // A number that no other dropout site of this model has.
   uint32_t NewSite() { return num_sites_++; }
 
-  // Lays out and initialises the arenas; gradients start at zero. Every rank gets the same values
-  // from the same seed. Once.
+  // Lays out and initialises the arenas. Gradients start as zeros. The same seed gives the same
+  // values on every rank. Call it once.
   void Allocate(const Device& device, DType compute_type, uint64_t seed);
 
-  // Flat views over all parameters, [size()], padding included (always zero).
+  // Flat views of all parameters, [size()], including padding, which is always zero.
   Tensor& weights() { return weights_; }
-  // CheckError before Allocate().
+  // Throws CheckError before Allocate().
   void CheckAllocated() const {
     DT_CHECK(weights_) << "the parameters have no memory yet: Allocate() comes first";
   }
   Tensor& gradients() { return gradients_; }
-  // Weights in the compute type; absent in float32.
+  // The weights in the compute type; absent in float32.
   Tensor& compute_weights() { return compute_weights_; }
-  // What layers compute in, as it was allocated; a context must have the same.
+  // The compute type passed to Allocate(). Contexts must have the same one.
   DType compute_type() const {
     return compute_weights_ ? compute_weights_.dtype() : DType::kFloat32;
   }
   int64_t size() const { return size_; }
-  // Sum of the parameters' elements, without padding.
+  // Number of elements of all parameters, without padding.
   int64_t num_elements() const;
   const std::vector<Parameter*>& in_backward_order() const { return backward_order_; }
   Parameter* Find(std::string_view name);
-  // The parameters first..last of one group as one tensor of `shape`.
+  // The parameters of a group, from `first` on, as one tensor of `shape`.
   static Tensor Fused(const Tensor& first, const Shape& shape);
 
-  // Copies masters into the compute weights: after loading or broadcasting.
+  // Copies the master weights to the compute weights. Call it after loading or broadcasting.
   void RefreshComputeWeights();
 
-  // Called with each parameter that backward finishes; null for none.
+  // `listener` is called with each parameter whose gradient is ready; null removes it.
   void SetReadyListener(std::function<void(const Parameter&)> listener) {
     listener_ = std::move(listener);
   }
@@ -137,7 +141,7 @@ class ParameterSet {
   std::function<void(const Parameter&)> listener_;
 };
 
-// A name prefix while a model is put together: Scope("model") / "encoder" / "layers.0".
+// A prefix of parameter names while a model is built: Scope("model") / "encoder" / "layers.0".
 class Scope {
  public:
   Scope(ParameterSet& parameters, std::string prefix)
@@ -146,7 +150,7 @@ class Scope {
   Scope operator/(std::string_view name) const {
     return {*parameters_, prefix_.empty() ? std::string(name) : prefix_ + "." + std::string(name)};
   }
-  // In a group of its own.
+  // Adds a parameter in a new group.
   Parameter& Add(std::string_view name, const Shape& shape, const Initializer& initializer) const {
     return Add(name, shape, initializer, parameters_->NewGroup());
   }

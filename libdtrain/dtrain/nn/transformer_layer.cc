@@ -1,4 +1,4 @@
-// transformer_layer.cc - sublayers in order and in mirror order, with recomputation.
+// transformer_layer.cc - sublayers in forward and in reverse order, with recomputation.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/transformer_layer.h"
 
@@ -44,7 +44,8 @@ TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOpt
 
 AttentionInputs TransformerLayer::SelfAttentionInputs(const Tensor& x,
                                                       const LayerInputs& inputs) const {
-  // Of an encoder's layer, the memory is the rows that some of them are computed from.
+  // An encoder's layer has a memory only if it computes some rows alone: x has those rows, memory
+  // has all rows.
   if (options_.decoder || !inputs.memory) return {x, inputs.sequences, Tensor(), inputs.sequences};
   return {x, inputs.sequences, inputs.memory, inputs.memory_sequences};
 }
@@ -65,12 +66,12 @@ Tensor TransformerLayer::Forward(const Tensor& x, const LayerInputs& inputs, Con
   const OutputRows* output = inputs.output_rows;
   if (output == nullptr) return ForwardRows(x, inputs, ctx);
   DT_CHECK(!options_.pre_norm && !options_.decoder && !options_.causal)
-      << "rows of their own are for post-norm encoders";
+      << "output_rows works only in post-norm encoders";
   DT_CHECK_EQ(x.dim(0), inputs.sequences.tokens());
   DT_CHECK_EQ(output->rows.elements(), output->sequences.tokens());
   DT_CHECK_EQ(static_cast<bool>(inputs.sequences.row_numbers()),
               static_cast<bool>(output->sequences.row_numbers()))
-      << "rows of a numbered batch have their numbers";
+      << "the output rows of a batch with row numbers must have row numbers";
   Tensor own = ctx.Empty({output->rows.elements(), options_.hidden_size});
   GatherRows(x, output->rows, own, ctx.stream());
   Tensor y = ForwardRows(own, {output->sequences, x, inputs.sequences}, ctx);

@@ -1,4 +1,4 @@
-// transformer_stack.cc - segments forward, and back with one replay each.
+// transformer_stack.cc - runs segments forward, and backward with one recomputation each.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/transformer_stack.h"
 

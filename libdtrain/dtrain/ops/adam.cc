@@ -1,4 +1,4 @@
-// adam.cc - checks the arguments, then threads over the elements.
+// adam.cc - checks the arguments, then splits the elements among the threads.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/adam.h"
 

@@ -20,24 +20,25 @@ struct AdamOptions {
   float beta1 = 0.9f;
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
-  float l2 = 0.0f;            // added to the gradient as l2 * w before the moments
-  float weight_decay = 0.0f;  // decoupled
+  float l2 = 0.0f;            // L2 regularisation: l2 * w is added to the gradient before the
+                              // moments
+  float weight_decay = 0.0f;  // decoupled weight decay (AdamW)
 };
 
-// What changes from update to update. It lies in the device's memory, so that what decides it (are
-// the gradients finite, how long are they) may run on the device.
+// The values that change from update to update. They are stored in device memory, so that the
+// device itself can compute them (for example whether the gradients are finite, and their norm).
 struct AdamStep {
   float learning_rate = 1e-3f;
-  float gradient_scale = 1.0f;    // multiplies the gradients first: unscaling and clipping
+  float gradient_scale = 1.0f;    // multiplies the gradients first, for unscaling and clipping
   float bias_correction1 = 1.0f;  // 1 - beta1^t; 1 leaves the first moment uncorrected
   float bias_correction2 = 1.0f;  // 1 - beta2^t
-  float skip = 0.0f;              // not 0: everything stays as it is
+  float skip = 0.0f;              // if not 0, the update changes nothing
 
   static constexpr int64_t kValues = 5;
 };
 
 // weights, gradients, m, v: [n], float32, contiguous. step: [AdamStep::kValues], float32, the
-// values of an AdamStep. copy: [n] in the compute type receives the new weights, or absent.
+// values of an AdamStep. copy: [n] in the compute type, receives the new weights; may be absent.
 void AdamUpdate(const Tensor& gradients, const Tensor& step, const AdamOptions& options,
                 Tensor& weights, Tensor& m, Tensor& v, Tensor& copy, Stream& stream);
 

@@ -1,4 +1,4 @@
-// adam_cpu.cc - the whole update of an element while its four values are in registers.
+// adam_cpu.cc - updates each element completely while its four values are in registers.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/internal/adam_kernel.h"
 #include "dtrain/ops/internal/lanes.h"

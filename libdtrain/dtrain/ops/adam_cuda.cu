@@ -1,4 +1,4 @@
-// adam_cuda.cu - the whole update of a parameter between one reading and one writing of its state.
+// adam_cuda.cu - updates each parameter with one read and one write of its state.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -10,14 +10,14 @@ namespace {
 
 constexpr int kAdamThreads = 256;
 constexpr int kAdamPack = 4;   // elements: 16 bytes of float
-constexpr int kAdamPacks = 2;  // of a thread, loaded together: 128 bytes under way
+constexpr int kAdamPacks = 2;  // packs per thread, loaded together: 128 bytes in flight
 
 struct AdamGpuArgs {
   AdamArgs op;
   int64_t head;  // elements before the first aligned pack
 };
 
-// AdamStep with the arithmetic done, in registers.
+// The values of AdamStep in the form the update uses, in registers.
 struct AdamFactors {
   float gradient, learning_rate;
   float m_correction;       // 1 / bias_correction1
@@ -28,8 +28,8 @@ struct AdamState {
   float w, m, v;
 };
 
-// What is fused is written out: left to the compiler, it may differ between the loops, and so would
-// a weight's bits with its place in the grid.
+// Fused multiply-adds are written explicitly. If the compiler chose them, it could choose
+// differently in each loop, and a weight's bits would depend on its position in the grid.
 __device__ __forceinline__ AdamState UpdateOne(const AdamOptions& o, const AdamFactors& by,
                                                float gradient, AdamState s) {
   const float g = __fmaf_rn(s.w, o.l2, gradient * by.gradient);
@@ -41,7 +41,7 @@ __device__ __forceinline__ AdamState UpdateOne(const AdamOptions& o, const AdamF
   return s;
 }
 
-// kCount packs of N elements that lie `stride` apart, all loaded before the first is stored.
+// Updates kCount packs of N elements, `stride` apart. All are loaded before the first is stored.
 template <typename T, int N, int kCount>
 __device__ __forceinline__ void UpdatePacks(const AdamGpuArgs& args, const AdamFactors& by,
                                             int64_t first, int64_t stride) {
@@ -74,12 +74,12 @@ __device__ __forceinline__ void UpdatePacks(const AdamGpuArgs& args, const AdamF
 }
 
 /// Adam, the equations of ops/adam.h, all in float.
-/// Geometry: 256 threads a block, each kAdamPacks packs that lie a block's width apart; the first
-///   threads of the grid also take the up to 3 + 3 elements before and after the aligned packs.
-/// Traffic: 28 bytes per parameter (gradient 4 read; weight, m, v 4 read and 4 written each), and
-///   sizeof(T) for the copy; nothing where the step is skipped. Floor (model): bytes / memory
-///   bandwidth.
-/// kPack == 1 is for tensors that are not aligned alike.
+/// Geometry: 256 threads per block; each handles kAdamPacks packs, one block width apart. The first
+///   threads of the grid also handle the up to 3 + 3 elements before and after the aligned packs.
+/// Traffic: 28 bytes per parameter (gradient read; weight, m and v read and written; 4 bytes each),
+///   plus sizeof(T) for the copy; nothing if the step is skipped. Time is at least bytes / memory
+///   bandwidth (model).
+/// kPack == 1 handles tensors with different alignments.
 template <typename T, int kPack>
 __global__ __launch_bounds__(kAdamThreads) void AdamKernelGpu(AdamGpuArgs args) {
   const AdamStep now = *args.op.step;
@@ -96,13 +96,14 @@ __global__ __launch_bounds__(kAdamThreads) void AdamKernelGpu(AdamGpuArgs args) 
   if (first + (kAdamPacks - 1) * kStride < whole) {
     UpdatePacks<T, kPack, kAdamPacks>(args, by, first, kStride);
   } else {
-#pragma unroll 1  // of less than kAdamPacks turns
+#pragma unroll 1  // the loop runs fewer than kAdamPacks times
     for (int64_t at = first; at < whole; at += kStride) {
       UpdatePacks<T, kPack, 1>(args, by, at, 0);
     }
   }
   if (kPack > 1 && block == 0 && thread < 2 * kPack) {
-    // Thread j < kPack takes element j of the head, thread kPack + j that of the tail.
+    // Thread j < kPack handles element j of the head; thread kPack + j handles element j of the
+    // tail.
     const int64_t at = thread < kPack ? thread : whole + thread - kPack;
     if (at < (thread < kPack ? args.head : args.op.end)) {
       UpdatePacks<T, 1, 1>(args, by, at, 0);
@@ -110,7 +111,7 @@ __global__ __launch_bounds__(kAdamThreads) void AdamKernelGpu(AdamGpuArgs args) 
   }
 }
 
-// Elements from `data` to the next multiple of `pack` of them.
+// Number of elements from `data` to the next address aligned to `pack` elements.
 int64_t HeadOf(const void* data, size_t element_size, size_t pack) {
   const size_t past = reinterpret_cast<uintptr_t>(data) / element_size % pack;
   return static_cast<int64_t>((pack - past) % pack);
@@ -121,7 +122,7 @@ int64_t HeadOf(const void* data, size_t element_size, size_t pack) {
 template <typename T>
 void AdamKernelCuda(const AdamArgs& op, Stream& stream) {
   AdamGpuArgs args = {.op = op, .head = 0};
-  // Ranges of a flat arena may begin anywhere, but begin at the same place in all of the arenas.
+  // Ranges of a flat arena may begin anywhere, but at the same offset in all arenas.
   const int64_t head = HeadOf(op.weights, sizeof(float), kAdamPack);
   const auto alike = [&](const float* data) {
     return HeadOf(data, sizeof(float), kAdamPack) == head;

@@ -1,4 +1,4 @@
-// attention.cc - checks of attention, the way to the device's kernel, and its split over threads.
+// attention.cc - checks attention's arguments, selects the kernel, splits the work among threads.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/attention.h"
 
@@ -14,7 +14,7 @@
 namespace dtrain {
 namespace {
 
-// Multiplications below which a second thread costs more than it saves.
+// With fewer multiplications than this, a second thread costs more than it saves.
 constexpr int64_t kThreadWork = 1 << 16;
 
 void CheckRows(const Tensor& x, const Tensor& like, int64_t tokens, const char* name) {
@@ -26,7 +26,7 @@ void CheckInputs(const Tensor& q, const Tensor& k, const Tensor& v, const Sequen
                  const Sequences& keys, const AttentionOptions& options) {
   DT_CHECK_EQ(q.shape().rank(), 2) << "q is [tokens, hidden]";
   DT_CHECK_GT(options.num_heads, 0);
-  DT_CHECK_EQ(q.dim(1) % options.num_heads, 0) << "the heads divide the hidden size evenly";
+  DT_CHECK_EQ(q.dim(1) % options.num_heads, 0) << "the hidden size must be a multiple of num_heads";
   CheckRows(q, q, queries.tokens(), "q");
   CheckRows(k, q, keys.tokens(), "k");
   CheckRows(v, q, keys.tokens(), "v");
@@ -39,8 +39,10 @@ void CheckInputs(const Tensor& q, const Tensor& k, const Tensor& v, const Sequen
     DT_CHECK(row_numbers.device() == q.device() && row_numbers.is_contiguous()) << "row_numbers";
   }
   DT_CHECK(options.dropout.probability == 0.0f || keys.max_length() <= kDropoutKeys)
-      << "dropout on " << keys.max_length() << " keys, at most " << kDropoutKeys;
-  DT_CHECK_EQ(queries.count(), keys.count()) << "every sequence has queries and keys";
+      << "attention with dropout over " << keys.max_length() << " keys; it supports at most "
+      << kDropoutKeys;
+  DT_CHECK_EQ(queries.count(), keys.count())
+      << "there must be as many key sequences as query sequences";
   for (int64_t i = 0; i < queries.count(); ++i) {
     DT_CHECK(queries.length(i) == 0 || keys.length(i) > 0)
         << "sequence " << i << " has queries but no keys";
@@ -53,7 +55,7 @@ void CheckInputs(const Tensor& q, const Tensor& k, const Tensor& v, const Sequen
 void CheckStatistics(const Tensor& log_sum_exp, const Sequences& queries, int num_heads) {
   DT_CHECK_EQ(log_sum_exp.shape(), Shape({queries.tokens(), num_heads}))
       << "log_sum_exp is [query tokens, num_heads]";
-  DT_CHECK(log_sum_exp.is_contiguous()) << "log_sum_exp is contiguous";
+  DT_CHECK(log_sum_exp.is_contiguous()) << "log_sum_exp must be contiguous";
 }
 
 float ScaleOf(float scale, int64_t head_dim) {
@@ -95,7 +97,7 @@ AttentionArgs MakeArgs(const AttentionSaved& x, const Sequences& queries, const 
   return args;
 }
 
-// What a unit takes (attention_unit.h), for vectors of up to 16 floats.
+// Scratch floats one unit needs (attention_unit.h), for vectors of up to 16 floats.
 int64_t ScratchFloats(int64_t max_keys, int64_t head_dim) {
   const int64_t dim = head_dim + 16;
   const int64_t row = kKeyTile + 16;
@@ -104,8 +106,8 @@ int64_t ScratchFloats(int64_t max_keys, int64_t head_dim) {
   return per_key + 5 * kQueryTile * dim + 4 * kQueryTile * row + 1024;
 }
 
-// First unit of each of `pieces` parts of about equal work, and the end. The results of a unit do
-// not depend on where the cuts are.
+// Splits the units into `pieces` parts of about equal work. Returns the first unit of each part,
+// and the end. A unit's results do not depend on the split.
 std::vector<int64_t> SplitUnits(const Sequences& queries, const Sequences& keys, int num_heads,
                                 int64_t pieces) {
   const auto cost = [&](int64_t i) {
@@ -114,7 +116,7 @@ std::vector<int64_t> SplitUnits(const Sequences& queries, const Sequences& keys,
   int64_t total = 0;
   for (int64_t i = 0; i < queries.count(); ++i) total += cost(i);
   std::vector<int64_t> cuts = {0};
-  int64_t before = 0;  // in units of a head's work
+  int64_t before = 0;  // work so far, as a multiple of one head's work
   for (int64_t i = 0; i < queries.count(); ++i) {
     for (int64_t head = 0; head < num_heads; ++head) {
       const auto piece = static_cast<int64_t>(cuts.size());
@@ -128,7 +130,7 @@ std::vector<int64_t> SplitUnits(const Sequences& queries, const Sequences& keys,
   return cuts;
 }
 
-// Calls kernel(args with units and scratch) on every thread.
+// Calls kernel(args) on every thread, with the thread's own units and scratch in args.
 template <typename Kernel>
 void RunOnCpu(const AttentionArgs& args, const Sequences& queries, const Sequences& keys,
               const Kernel& kernel) {
@@ -213,7 +215,7 @@ void CachedAttention(const Tensor& q, const Tensor& keys, const Tensor& values, 
                      int num_heads, Tensor& out, Stream& stream) {
   DT_CHECK_EQ(q.shape().rank(), 2) << "q is [rows, hidden]";
   DT_CHECK_GT(num_heads, 0);
-  DT_CHECK_EQ(q.dim(1) % num_heads, 0) << "the heads divide the hidden size evenly";
+  DT_CHECK_EQ(q.dim(1) % num_heads, 0) << "the hidden size must be a multiple of num_heads";
   CheckRows(out, q, q.dim(0), "out");
   CheckRows(keys, q, keys.dim(0), "keys");
   CheckRows(values, q, keys.dim(0), "values");
@@ -221,7 +223,7 @@ void CachedAttention(const Tensor& q, const Tensor& keys, const Tensor& values, 
   DT_CHECK_EQ(slots.dim(0), q.dim(0)) << "slots has a row per query";
   DT_CHECK_EQ(DeviceName(stream.device()), DeviceName(q.device()));
   if (q.elements() == 0) return;
-  DT_CHECK_GT(slots.dim(1), 0) << "a row attends at least one slot";
+  DT_CHECK_GT(slots.dim(1), 0) << "a row must attend to at least one slot";
   const int64_t head_dim = q.dim(1) / num_heads;
   CachedAttentionArgs args = {};
   args.q = q.raw();

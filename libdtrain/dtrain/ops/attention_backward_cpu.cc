@@ -1,7 +1,8 @@
-// attention_backward_cpu.cc - gradients of attention, one (sequence, head) at a time.
+// attention_backward_cpu.cc - gradients of attention on the CPU, one (sequence, head) at a time.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per tile of queries and tile of keys (Dao et al. 2022, algorithm 4), with D_i = sum_d dO_id O_id:
+// For each tile of queries and tile of keys (Dao et al. 2022, algorithm 4), with D_i = sum_d dO_id
+// O_id:
 //   P = exp(S - log_sum_exp);  dP = dO V^T;  dS = scale P (mask dP - D)
 //   dV += dropout(P)^T dO;  dK += dS^T Q;  dQ += dS K
 #include "dtrain/ops/internal/attention_unit.h"
@@ -13,14 +14,15 @@ struct BackwardMemory {
   const float* k_tiles;
   const float* v_tiles;
   FloatRows k;
-  // [kQueryTile, tile_row]: scores, then dropout(P); pairs of queries lie in every other row.
+  // [kQueryTile, tile_row]: first scores, then dropout(P). Pairs of queries are in every other row.
   float* p;
-  float* ds;  // likewise: dP, then dS
-  // A block's dS as a left side of pairs [kRowsAtOnce, tile_row]; null where ds itself is one.
+  float* ds;  // same layout: first dP, then dS
+  // A block's dS as pairs, to be the left side of a product: [kRowsAtOnce, tile_row]. Null if ds
+  // itself can be the left side.
   float* ds_rows;
   float* dq;      // [kQueryTile, padded_dim]
-  float* dk;      // [keys, padded_dim]; of tiles the transposed [dim, keys]
-  float* dv;      // likewise
+  float* dk;      // [keys, padded_dim]; with tiles the transpose [dim, keys]
+  float* dv;      // same layout as dk
   int64_t d_row;  // stride of dk and dv
   uint16_t* draws;
   float log_sum_exp[kQueryTile];
@@ -33,8 +35,8 @@ struct BackwardRowArgs {
   const uint16_t* draws;
 };
 
-// p: scores -> dropout(P), ds: dP -> dS; both 0 from `valid` to the end of the tile, where the
-// products over queries may look.
+// Turns p from scores into dropout(P), and ds from dP into dS. Both become 0 from `valid` to the
+// end of the tile, because products over queries may read that part.
 template <Terms kTerms>
 void BackwardRow(const AttentionArgs& args, const BackwardRowArgs& row, float* p, float* ds) {
   int64_t v = 0;
@@ -59,8 +61,8 @@ void BackwardRow(const AttentionArgs& args, const BackwardRowArgs& row, float* p
   }
 }
 
-// Queries and gradients of the output, as left sides and as right sides; of tiles also the right
-// sides transposed.
+// Queries and output gradients as left and right sides of products; with tiles, also the transposed
+// right sides.
 struct QuerySides {
   FloatRows q, d_out;
   FloatRows right_q, right_d_out;
@@ -95,7 +97,7 @@ void AddKeyGradients(const Unit<T>& u, const Tile& tile, const QuerySides& queri
   }
 }
 
-// The same where P and dS are pairs of queries, which tiles take as right sides:
+// AddKeyGradients() for P and dS as pairs of queries, which tiles use as right sides:
 //   dV^T += dO^T dropout(P), dK^T += Q^T dS.
 template <typename T>
 void AddTransposedKeyGradients(const Unit<T>& u, const Tile& tile, const QuerySides& queries,
@@ -112,7 +114,8 @@ void AddTransposedKeyGradients(const Unit<T>& u, const Tile& tile, const QuerySi
                         kTileSide, vecs);
 }
 
-// A block's dropout(P) and dS as pairs of queries, and its dS as pairs of keys in memory.ds_rows.
+// Turns a block's dropout(P) and dS into pairs of queries, and writes its dS as pairs of keys to
+// ds_rows.
 template <Terms kTerms>
 inline void PairBlock(int64_t rows, int64_t vecs, int64_t tile_row, float* p, float* ds,
                       float* ds_rows) {
@@ -200,7 +203,7 @@ BackwardMemory MakeBackwardMemory(const AttentionArgs& args, Unit<T>& u) {
   return memory;
 }
 
-// Pairs of a tile of queries, [16, dim], as [dim, 16].
+// Transposes the pairs of a tile of queries from [16, dim] to [dim, 16].
 inline FloatRows TransposePairs(const FloatRows& pairs, int64_t dim, float* to) {
   TransposeCopy(pairs.data, pairs.row, kTileSide, dim, to, kTileSide);
   return {to, kTileSide};
@@ -251,7 +254,8 @@ void BackwardQueries(const AttentionArgs& args, const Unit<T>& u, int64_t query,
   }
 }
 
-// dK or dV from [keys, row] or, of tiles, [dim, row]; `block` holds [16, dim].
+// Stores dK or dV from [keys, row] or, with tiles, from [dim, row]. `block` is scratch of [16,
+// dim].
 template <Terms kTerms, typename T>
 void StoreKeyGradients(const Unit<T>& u, const float* from, int64_t row, float* block, T* to,
                        int64_t stride) {

@@ -1,4 +1,4 @@
-// attention_cuda.cu - attention on a GPU: which kernels, over how many blocks.
+// attention_cuda.cu - attention on a GPU: chooses the kernels and the number of blocks.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <type_traits>
@@ -17,7 +17,7 @@
 namespace dtrain {
 namespace {
 
-// One launch's blocks: so many for the longest sequence, times heads and sequences.
+// Number of blocks of a launch: the blocks for the longest sequence, times heads and sequences.
 int64_t BlocksOf(const AttentionArgs& args, int64_t max_rows, int rows) {
   const int64_t tiles = (max_rows + rows - 1) / rows;
   return tiles * args.num_heads * args.sequences;
@@ -29,7 +29,7 @@ LaunchShape ShapeOf(const AttentionArgs& args, int64_t max_rows, int rows, int t
       .blocks = {BlocksOf(args, max_rows, rows)}, .threads = threads, .shared_bytes = shared_bytes};
 }
 
-// ---- plain -------------------------------------------------------------------------------------
+// ---- without matrix units -----------------------------------------------------------------------
 
 template <typename T>
 void PlainForward(const AttentionArgs& args, Stream& stream) {
@@ -49,16 +49,17 @@ void PlainBackward(const AttentionArgs& args, Stream& stream) {
          ShapeOf(args, args.max_keys, kRows, kPlainThreads, shared_bytes), args, stream);
 }
 
-// ---- matrix units ------------------------------------------------------------------------------
+// ---- with matrix units (tensor cores) -----------------------------------------------------------
 
-// What the choice of a kernel depends on.
+// Properties of the GPU that the choice of a kernel depends on.
 struct GpuKind {
   int compute_capability = 0;
   int multiprocessors = 0;
 };
 
 GpuKind KindOf(const Device& device) {
-  thread_local std::vector<GpuKind> known;  // asking the driver takes longer than a kernel
+  thread_local std::vector<GpuKind> known;  // cached: a query of the driver takes longer than a
+                                            // kernel
   const auto index = static_cast<size_t>(device.index);
   if (known.size() <= index) known.resize(index + 1);
   if (known[index].compute_capability == 0) {
@@ -69,8 +70,9 @@ GpuKind KindOf(const Device& device) {
   return known[index];
 }
 
-// Rows in whole 16-byte chunks, a head size with a kernel, and a maximum of scores that is the
-// maximum of the products. On sm_75, float16 alone and what its 64 KiB of shared memory hold.
+// True if a matrix-unit kernel supports these arguments: rows in whole 16-byte chunks, a supported
+// head size, and scale > 0, so that the largest product has the largest score. sm_75 supports only
+// float16, and only what fits its 64 KiB of shared memory.
 template <typename T>
 bool TakesFlash(const AttentionArgs& args, bool backward, const Device& device) {
   if constexpr (sizeof(T) == 2) {
@@ -96,8 +98,8 @@ void FlashForward(const AttentionArgs& args, Stream& stream) {
 
 template <typename T, int kDim, bool kDropout>
 void FlashForwardOfDim(const AttentionArgs& args, Stream& stream) {
-  // 128 queries per block halve the reads of K and V where there are that many, where they fit
-  // into registers, and where the blocks are enough to keep all multiprocessors busy.
+  // 128 queries per block halve the reads of K and V. They are used if sequences are long enough,
+  // the data fits into registers, and there are enough blocks for all multiprocessors.
   if constexpr (kDim <= 64 && !kDropout) {
     if (args.max_queries > kFlashForwardRows<1> &&
         BlocksOf(args, args.max_queries, kFlashForwardRows<2>) >=
@@ -130,7 +132,7 @@ void FlashBackwardOfDim(const AttentionArgs& args, Stream& stream) {
          stream);
 }
 
-// Calls body.operator()<kDim, kDropout>().
+// Calls body.operator()<kDim, kDropout>() for the arguments.
 template <typename Body>
 void DispatchFlash(const AttentionArgs& args, const Body& body) {
   const auto with_dim = [&]<bool kDropout>() {
@@ -179,7 +181,8 @@ void NativeBackward(const AttentionArgs& host_args, Stream& stream) {
 
 template <typename T>
 void Run(const AttentionArgs& args, bool backward, Stream& stream) {
-  DT_CHECK_LE(args.head_dim, kPlainMaxDim) << "attention on a GPU takes heads of up to 256";
+  DT_CHECK_LE(args.head_dim, kPlainMaxDim)
+      << "attention on a GPU supports a head_dim of at most 256";
   const auto native = [&] {
     backward ? NativeBackward<T>(args, stream) : NativeForward<T>(args, stream);
   };

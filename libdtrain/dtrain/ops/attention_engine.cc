@@ -1,4 +1,4 @@
-// attention_engine.cc - the plans of a thread and their form as text.
+// attention_engine.cc - the attention plans of a thread and their text format.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/attention_engine.h"
 
@@ -16,11 +16,12 @@
 namespace dtrain {
 namespace {
 
-constexpr PlanFormat kFormat = {
-    .title = "dtrain attention plans",
-    .version = 1,
-    .library = "cudnn",
-    .comment = "longest sequences, rounded up to powers of two; us: median of the faster engine"};
+constexpr PlanFormat kFormat = {.title = "dtrain attention plans",
+                                .version = 1,
+                                .library = "cudnn",
+                                .comment =
+                                    "queries and keys: longest sequences, rounded up to powers of "
+                                    "two; us: median of the faster engine"};
 constexpr std::string_view kEngines[] = {"native", "cudnn"};
 
 struct State {

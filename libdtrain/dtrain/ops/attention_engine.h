@@ -1,13 +1,13 @@
-// attention_engine.h - whose kernels compute attention on a GPU: ours, cuDNN's, or the faster.
+// attention_engine.h - chooses whose kernels compute attention on a GPU: ours or cuDNN's.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   SetAttentionEngine(AttentionEngine::kAuto);
 //   { const MeasureAttention measure;  model.Forward(batch, ctx);  model.Backward(ctx); }
 //   WriteFileAtomically(path, PrintAttentionPlans(device));
 //
-// cuDNN computes float16 and bfloat16 without dropout, heads of a multiple of 8 up to 128, and
-// backward where it is deterministic; all else stays with our kernels. Both leave the same
-// statistics, so forward and backward are chosen apart.
+// cuDNN supports float16 and bfloat16 without dropout, and head sizes that are multiples of 8 up to
+// 128. Backward is used only where cuDNN's is deterministic. Everything else uses our kernels. Both
+// engines save the same statistics, so forward and backward are chosen independently.
 #ifndef DTRAIN_OPS_ATTENTION_ENGINE_H_
 #define DTRAIN_OPS_ATTENTION_ENGINE_H_
 
@@ -23,19 +23,19 @@ namespace dtrain {
 
 enum class AttentionEngine {
   kNative,  // our kernels
-  kAuto,    // cuDNN where it was measured to be faster
+  kAuto,    // cuDNN where a measurement showed that it is faster
   kCudnn    // cuDNN wherever it has a kernel
 };
 
-// Of this thread.
+// The engine of the calling thread.
 AttentionEngine CurrentAttentionEngine();
 void SetAttentionEngine(AttentionEngine engine);
 
-// Empty where this program can use cuDNN; else what is missing and what to install.
+// Empty if this program can use cuDNN; otherwise the reason and what to install.
 std::string WhyNoCudnn();
 
-// While one lives, attention of this thread that has no plan is measured, with
-// AttentionEngine::kAuto: it runs many times. CudaError where cuDNN cannot be used.
+// While such an object exists and the engine is kAuto, this thread measures every attention that
+// has no plan yet, by running it many times. Throws CudaError if cuDNN cannot be used.
 class MeasureAttention {
  public:
   MeasureAttention();
@@ -44,10 +44,11 @@ class MeasureAttention {
   ~MeasureAttention();
 };
 
-// Plans hold for sequences whose longest rounds to the same length: a power of two, at least 64.
+// Rounds a length up to a power of two, at least 64. A plan holds for all batches whose longest
+// sequences round to the same lengths.
 int64_t RoundAttentionLength(int64_t length);
 
-// Measured plans of this thread, as in ops/gemm_tuning.h.
+// Counts, prints and loads this thread's measured plans, as in ops/gemm_tuning.h.
 size_t CountAttentionPlans();
 std::string PrintAttentionPlans(const Device& device);
 StatusOr<bool> UseAttentionPlans(std::string_view text, std::string_view path,

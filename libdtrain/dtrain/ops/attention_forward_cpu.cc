@@ -1,7 +1,8 @@
 // attention_forward_cpu.cc - attention of one (sequence, head) at a time, in tiles that fit caches.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per tile of queries and tile of keys (m, l: running maximum and sum of a row):
+// For each tile of queries and tile of keys, where m and l are the running maximum and sum of a
+// row:
 //   S = scale Q K^T;  P = exp(S - m);  O = O exp(m_old - m) + dropout(P) V
 //   out = O / l;  log_sum_exp = m + log l
 #include "dtrain/ops/internal/attention_forward_tiles.h"
@@ -10,12 +11,12 @@
 namespace dtrain::DT_CPU_ISA {
 namespace {
 
-// A row of the forward softmax while it goes from one tile of keys to the next.
+// The state of a row's softmax between two tiles of keys.
 struct SoftmaxRow {
   float maximum, sum;
 };
 
-// The largest of the first `valid` scores, scaled.
+// The largest of the first `valid` scores, after scaling.
 inline float LargestScore(const AttentionArgs& args, int64_t valid, const float* scores) {
   Vec largest = Broadcast(kMinusInfinity);
   int64_t column = 0;
@@ -29,14 +30,15 @@ inline float LargestScore(const AttentionArgs& args, int64_t valid, const float*
   return HorizontalMax(largest);
 }
 
-// Scores, of which `here` is the largest, -> probabilities with dropout, in place, `valid` elements
-// of `vecs` vectors; as pairs of keys where terms are these.
+// Replaces scores by probabilities with dropout: `valid` elements in `vecs` vectors, as pairs of
+// keys if kTerms are pairs. `here` is the largest of these scores.
 template <Terms kTerms>
 void ForwardRow(const AttentionArgs& args, float here, int64_t valid, int64_t vecs,
                 const uint16_t* draws, float* scores, SoftmaxRow& state, float* out,
                 int64_t out_columns) {
   const float maximum = here > state.maximum ? here : state.maximum;
-  // Where all scores so far are -infinity, -inf - -inf would be NaN, also for the keys to come.
+  // If all scores so far are -infinity, the shift must not be: -inf - -inf is NaN, and would spread
+  // to later keys.
   const float shift = maximum > kMinusInfinity ? maximum : 0.0f;
   Vec sum{};
   for (int64_t v = 0; v < vecs; ++v) {
@@ -70,7 +72,7 @@ struct ForwardMemory {
   SoftmaxRow rows[kQueryTile];
 };
 
-// `next` is the unit to come, empty behind the last one.
+// `next` is the following unit, empty after the last one.
 template <Terms kTerms, typename T>
 void ForwardTile(const AttentionArgs& args, const Unit<T>& u, const Unit<T>& next, const Tile& tile,
                  const FloatRows& q, ForwardMemory& memory) {
@@ -85,7 +87,8 @@ void ForwardTile(const AttentionArgs& args, const Unit<T>& u, const Unit<T>& nex
     MultiplyBlock<false, kTerms>(
         rows, {q.data + row * q.row, q.row, 1, k_tile, u.tile_row, memory.scores, u.tile_row},
         u.dim / kPack<kTerms>, vecs);
-    // All rows' maxima first: each takes a chain of shuffles that exponentials would wait for.
+    // The maxima of all rows come first: each is a chain of shuffles that the exponentials would
+    // have to wait for.
     float largest[kRowsAtOnce<kTerms>];
     for (int64_t r = 0; r < rows; ++r) {
       largest[r] = LargestScore(args, tile.Extent(row + r, 1), memory.scores + r * u.tile_row);
@@ -152,7 +155,8 @@ void AttentionForwardKernel(const AttentionArgs& args) {
     constexpr Terms kTerms = decltype(terms)::value;
     for (int64_t unit = args.first_unit; unit < args.last_unit; ++unit) {
       if constexpr (kTerms == Terms::kTiles) {
-        // What is above stands in where its sums leave their range.
+        // If the AMX unit's sums leave their range, it returns false and the code below computes
+        // the unit instead.
         if (TilesForwardUnit<T>(args, unit).Run()) continue;
       }
       ForwardUnit<kTerms, T>(args, unit);

@@ -1,4 +1,4 @@
-// bias_activation.cc - checks the arguments, then threads over rows or blocks of rows.
+// bias_activation.cc - checks the arguments, then splits rows or blocks of rows among threads.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/bias_activation.h"
 
@@ -10,8 +10,8 @@
 namespace dtrain {
 namespace {
 
-// Calls kernel<D, T>(piece) for the blocks of rows and adds up their column sums; on the GPU for
-// all rows.
+// On the CPU, calls kernel<D, T>(piece) for each block of rows and adds up their column sums. On a
+// GPU, calls it once for all rows.
 template <typename Kernel>
 void RunBackward(const Tensor& x, const BiasActivationBackwardArgs& args, Tensor& d_bias,
                  const Kernel& kernel) {
@@ -41,7 +41,7 @@ void RunBackward(const Tensor& x, const BiasActivationBackwardArgs& args, Tensor
   });
 }
 
-// Checks what both backward ops have.
+// The checks that both backward ops share.
 void CheckBackward(const char* op, const Tensor& dy, const Tensor& x, const Tensor& dx,
                    const Tensor& d_bias, const Stream& stream) {
   CheckRank(op, "dy", dy, 2);

@@ -15,22 +15,22 @@
 namespace dtrain {
 
 enum class Activation { kRelu, kGeluErf, kGeluTanh, kTanh };
-// "gelu_erf".
+// For example "gelu_erf".
 std::string_view Name(Activation activation);
 
-// y = dropout(activation(x + bias)). x, y: [rows, columns] of one type, y may be x; bias:
-// [columns], that type, or absent.
+// y = dropout(activation(x + bias)). x, y: [rows, columns] of one type, and y may be x. bias:
+// [columns] of the same type, or absent.
 void BiasActivationForward(const Tensor& x, const Tensor& bias, Activation activation,
                            const Dropout& dropout, Tensor& y, Stream& stream);
 
-// dx from dy (may be the same tensor) and the forward's x and bias; d_bias: [columns], float32,
-// accumulated into, or absent.
+// Computes dx from dy and from the forward's x and bias. dx may be dy. d_bias: [columns], float32,
+// is accumulated into; may be absent.
 void BiasActivationBackward(const Tensor& dy, const Tensor& x, const Tensor& bias,
                             Activation activation, const Dropout& dropout, Tensor& dx,
                             Tensor& d_bias, Stream& stream);
 
-// The same for relu from the forward's output y instead of its input, which need not be kept: an
-// element passes where y is not 0.
+// The backward of relu from the forward's output y, so that its input need not be kept. A gradient
+// passes where y is not 0.
 void ReluBackwardFromOutput(const Tensor& dy, const Tensor& y, const Dropout& dropout, Tensor& dx,
                             Tensor& d_bias, Stream& stream);
 

@@ -1,4 +1,4 @@
-// bias_activation_cpu.cc - activations and their derivatives in vectors, one pass over the rows.
+// bias_activation_cpu.cc - activations and derivatives as vectors, in one pass over the rows.
 // SPDX-License-Identifier: Apache-2.0
 #include <type_traits>
 
@@ -8,16 +8,16 @@
 namespace dtrain::DT_CPU_ISA {
 namespace {
 
-// Each activation has Value(x) and Derivative(x). Both let NaN through.
+// Each activation has Value(x) and Derivative(x). Both return NaN for NaN.
 struct Relu {
   static Vec Value(Vec x) { return x < 0.0f ? Vec{} : x; }
   static Vec Derivative(Vec x) { return x <= 0.0f ? Vec{} : Broadcast(1.0f); }
 };
 
-// The normal distribution function Phi and exp(-x^2 / 2), which its density shares:
+// The normal distribution function Phi, and exp(-x^2 / 2), which its density needs too:
 //   Phi(-|x|) = erfc(z) / 2, erfc(z) = exp(-z^2) P(t), t = 1 / (1 + 0.35 z), z = |x| / sqrt(2)
-// (the form of Abramowitz and Stegun 7.1.26). P is the minimax polynomial of degree 7 of
-// exp(z^2) erfc(z) over z in [0, 5], off by at most 3.5e-8.
+// (the form of Abramowitz and Stegun 7.1.26). P is the minimax polynomial of degree 7 of exp(z^2)
+// erfc(z) over z in [0, 5], with an error of at most 3.5e-8.
 struct Normal {
   explicit Normal(Vec x) {
     const Vec z = Abs(x) * 0.70710678f;
@@ -47,10 +47,10 @@ struct GeluErf {
 
 #if defined(__AVX512F__)
 
-// A function on [0, 5.49] as cubics between the Chebyshev points of 32 stretches around i * kStep;
-// 0 beyond. Two registers hold a coefficient of all stretches, and one instruction looks it up. The
-// cubics are of x itself: none of their terms is much larger than the function near 0, so that
-// floats sum them to 1e-7.
+// Approximates a function on [0, 5.49] by cubics on 32 intervals around i * kStep, each through
+// Chebyshev points; 0 beyond. Two registers hold one coefficient of all intervals, and one
+// instruction looks it up. The cubics are polynomials in x itself. Near 0 none of their terms is
+// much larger than the function, so the sum is accurate to 1e-7 in float.
 class CubicTable {
  public:
   static constexpr double kStep = 0.18;
@@ -60,7 +60,7 @@ class CubicTable {
   explicit CubicTable(const Function& function) {
     for (int i = 0; i < 31; ++i) {
       double at[4];
-      double difference[4];  // divided ones, Newton's
+      double difference[4];  // divided differences of Newton's interpolation
       for (int k = 0; k < 4; ++k) {
         at[k] = kStep * (i + 0.5 * __builtin_cos((2 * k + 1) * 3.14159265358979324 / 8));
         difference[k] = function(at[k]);
@@ -79,7 +79,7 @@ class CubicTable {
     }
   }
 
-  // What a loop keeps of it.
+  // The coefficients in registers, for use inside a loop.
   class Registers {
    public:
     explicit Registers(const CubicTable& table) {
@@ -90,7 +90,7 @@ class CubicTable {
     }
     // x in [0, kEnd]
     Vec At(Vec x) const {
-      constexpr float kWhole = 8388608.0f;  // 2^23: beyond, floats are whole numbers
+      constexpr float kWhole = 8388608.0f;  // 2^23: from here on, floats are whole numbers
       const Vec stretch = x * static_cast<float>(1.0 / kStep) + kWhole;
       auto y = LookUp(3, stretch);
       for (int k = 2; k >= 0; --k) {
@@ -100,7 +100,7 @@ class CubicTable {
     }
 
    private:
-    // By the lowest five bits of every lane.
+    // Looks up by the lowest five bits of every lane.
     __m512 LookUp(int power, Vec stretch) const {
       return _mm512_permutex2var_ps(reinterpret_cast<__m512>(low_[power]),
                                     reinterpret_cast<__m512i>(stretch),
@@ -114,9 +114,9 @@ class CubicTable {
   alignas(64) float coefficients_[4][32] = {};
 };
 
-// GeluErf to 1e-6, for results that are rounded to bfloat16: with h(x) = x Phi(-x),
-//   gelu(x) = max(x, 0) - h(|x|), gelu'(x) = 1 - h'(x) for x >= 0, h'(-x) below,
-// half the instructions of the exact form.
+// GeluErf with an error of 1e-6, for results that are rounded to bfloat16. With h(x) = x Phi(-x):
+//   gelu(x) = max(x, 0) - h(|x|), gelu'(x) = 1 - h'(x) for x >= 0, h'(-x) for x < 0.
+// This takes half the instructions of the exact form.
 class RoundedGeluErf {
  public:
   Vec Value(Vec x) const { return ValueOf(x, Held(x)); }
@@ -126,8 +126,8 @@ class RoundedGeluErf {
   }
 
 #if defined(__AVX512BF16__)
-  // kSplitLanes elements of a row at once; their sizes are held as whole numbers, which are in the
-  // order of what they stand for.
+  // Handles kSplitLanes elements of a row at once. Magnitudes are clamped as integers, which have
+  // the same order as the values they encode.
   void Values(const BFloat16* from, BFloat16* to) const {
     const UintVec words = LoadWords(from);
     const SplitVec x = Split(words);
@@ -142,7 +142,7 @@ class RoundedGeluErf {
   Vec ValueOf(Vec x, Vec held) const { return Max(Vec{}, x) - value_.At(held); }
 
 #if defined(__AVX512BF16__)
-  static constexpr int16_t kEndBits = 0x40b0;  // CubicTable::kEnd
+  static constexpr int16_t kEndBits = 0x40b0;  // CubicTable::kEnd in bfloat16
 #endif
 
   static const CubicTable& ValueTable() {
@@ -168,20 +168,21 @@ typedef GeluErf RoundedGeluErf;
 
 #endif
 
-// (1 + tanh(u)) / 2 = sigmoid(2 u) = 1 / (1 + e), e = exp(-2 u), which keeps its digits where x is
-// very negative; 1 - sigmoid = e sigmoid keeps them where x is large.
+// (1 + tanh(u)) / 2 = sigmoid(2 u) = 1 / (1 + e) with e = exp(-2 u). This form stays accurate for
+// very negative x; 1 - sigmoid = e sigmoid stays accurate for large x.
 struct GeluTanh {
   static constexpr float kTwoRootTwoOverPi = 1.5957691f;  // 2 sqrt(2 / pi)
   static constexpr float kCubic = 0.044715f;
 
-  // e, held where sigmoid is 0 in effect and e sigmoid still a number.
+  // e, clamped to where sigmoid is practically 0 and e * sigmoid is still finite.
   static Vec Exponential(Vec x) {
     const Vec power = x * (x * x * kCubic + 1.0f) * -kTwoRootTwoOverPi;
     return Exp(power > 80.0f ? Broadcast(80.0f) : power);
   }
   static Vec Value(Vec x) { return x * Reciprocal(1.0f + Exponential(x)); }
   static Vec Derivative(Vec x) {
-    // Beyond, it is 0 or 1, and the slope times what is left of them would overflow.
+    // Beyond these limits the derivative is 0 or 1, and the slope times the remainder would
+    // overflow.
     x = x > 30.0f ? Broadcast(30.0f) : x;
     x = x < -30.0f ? Broadcast(-30.0f) : x;
     const Vec e = Exponential(x);
@@ -191,7 +192,8 @@ struct GeluTanh {
   }
 };
 
-// Near 0 x + x^3 Q(x^2), Q the minimax polynomial up to x^2 = 0.4, where the quotient would cancel.
+// Near 0, x + x^3 Q(x^2), where the quotient would cancel. Q is the minimax polynomial for x^2 up
+// to 0.4.
 struct Tanh {
   static Vec Value(Vec x) {
     const Vec square = x * x;
@@ -212,7 +214,7 @@ struct Tanh {
 
 #if defined(__AVX512BF16__)
 
-// Whole rows of gelu alone, with nothing before or after it.
+// Whole rows of gelu without bias or dropout.
 void ForwardGelu(const BiasActivationForwardArgs& args) {
   const RoundedGeluErf gelu;
   for (int64_t r = args.row_begin; r < args.row_end; ++r) {
@@ -307,7 +309,7 @@ void BiasActivationBackwardKernel(const BiasActivationBackwardArgs& args) {
   }
 }
 
-// y is 0 where relu or dropout stopped the element, so the draws are not needed again.
+// y is 0 where relu or dropout zeroed the element, so the dropout bits are not needed again.
 template <typename T>
 void ReluBackwardFromOutputKernel(const BiasActivationBackwardArgs& args) {
   if (args.d_bias != nullptr) ClearFloats(args.d_bias, args.columns);

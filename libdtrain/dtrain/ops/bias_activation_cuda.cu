@@ -1,4 +1,4 @@
-// bias_activation_cuda.cu - bias, activation and dropout on the GPU, one pass each way.
+// bias_activation_cuda.cu - bias, activation and dropout on the GPU, with one pass each way.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/internal/activations.cuh"
 #include "dtrain/ops/internal/bias_activation_kernel.h"
@@ -8,10 +8,10 @@ namespace dtrain {
 namespace {
 
 // y = dropout(A(x + bias)).
-// Geometry: column_tiles.cuh. Traffic: reads x, writes y (4 bytes an element of a 16-bit type).
-// Fast: 16-byte accesses, two rows per thread in flight, the bias in registers; gelu takes about 20
-// instructions an element, two of them special functions, which stays below the time of reading
-// on an H200 (model).
+// Geometry: column_tiles.cuh. Traffic: reads x and writes y (4 bytes per element of a 16-bit type).
+// Fast because: 16-byte accesses, two rows per thread in flight, the bias in registers. gelu takes
+//   about 20 instructions per element, two of them special functions, which is less time than
+//   reading takes on an H200 (model).
 template <typename T, int kWidth, typename A>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     BiasActivationForwardTileKernel(TiledArgs<BiasActivationForwardArgs> params) {
@@ -40,17 +40,18 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
   }
 }
 
-// Relu's backward from the forward's output, whose zeros are what relu or dropout stopped: the
-// draws are not needed again.
+// Relu's backward from the forward's output. It is 0 where relu or dropout zeroed the element, so
+// the dropout bits are not needed again.
 struct ReluFromOutput {
   __device__ __forceinline__ static float Gradient(float y, float d) {
     return y == 0.0f ? 0.0f : d;
   }
 };
 
-// dx = dropout(dy) A'(x + bias), d_bias += column sums of dx before it is rounded.
-// Geometry: column_tiles.cuh. Traffic: reads dy and x, writes dx (6 bytes an element of a 16-bit
-// type), and the blocks' sums. Fast: as forward; the sums stay in registers to the block's end.
+// dx = dropout(dy) A'(x + bias); d_bias += the column sums of dx before rounding.
+// Geometry: column_tiles.cuh. Traffic: reads dy and x, writes dx (6 bytes per element of a 16-bit
+//   type) and the sums of each block.
+// Fast because: as forward, and the sums stay in registers until the end of the block.
 template <typename T, int kWidth, typename A>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     BiasActivationBackwardTileKernel(TiledArgs<BiasActivationBackwardArgs> params) {
@@ -88,7 +89,7 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
   if (params.partials != nullptr) StoreTileSums<1>(sums, args.columns, params.partials);
 }
 
-// Calls body.operator()<A>() for the activation's functions.
+// Calls body.operator()<A>() with the functions of the activation.
 template <typename Body>
 void WithActivation(Activation activation, const Body& body) {
   switch (activation) {

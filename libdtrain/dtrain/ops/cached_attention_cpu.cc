@@ -1,4 +1,4 @@
-// cached_attention_cpu.cc - attention of one query per row over cached keys, a head at a time.
+// cached_attention_cpu.cc - attention of one query per row over cached keys, one head at a time.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/internal/attention_kernel.h"
 #include "dtrain/ops/internal/small_matrix.h"
@@ -6,10 +6,11 @@
 namespace dtrain::DT_CPU_ISA {
 namespace {
 
-// Vectors of values that are summed side by side: the sums of one alone would wait for each other.
+// Number of vectors of values that are summed in parallel. The additions into a single vector would
+// wait for each other.
 constexpr int kWide = 4;
 
-// Vectors of sum_i p_i V_i, with p in the scratch.
+// kVectors vectors of sum_i p_i V_i; p is in the scratch memory.
 template <int kVectors, typename T>
 void WeighValues(const CachedAttentionArgs& args, const int32_t* slots, const T* values,
                  float inverse, T* out) {
@@ -22,7 +23,7 @@ void WeighValues(const CachedAttentionArgs& args, const int32_t* slots, const T*
   for (int v = 0; v < kVectors; ++v) Store(out + v * kLanes, sums[v] * inverse);
 }
 
-// out = softmax(scale q K^T) V of one row and head.
+// out = softmax(scale q K^T) V for one row and head.
 template <typename T>
 void CachedHead(const CachedAttentionArgs& args, int64_t row, int64_t column) {
   const int64_t dim = args.head_dim;

@@ -1,4 +1,4 @@
-// cached_attention_cuda.cu - one step of incremental decoding: a block per row and head.
+// cached_attention_cuda.cu - one step of incremental decoding, with one block per row and head.
 // SPDX-License-Identifier: Apache-2.0
 #include <bit>
 #include <cmath>
@@ -12,27 +12,29 @@ namespace dtrain {
 namespace {
 
 constexpr int kMaxWarps = 4;
-constexpr int kBlocks = 3;  // of a processor at the least
+constexpr int kBlocks = 3;  // minimum number of resident blocks per multiprocessor
 constexpr int kMaxHeadDim = 256;
-// Slots a group of lanes has under way, keys and values; fewer where each element is a register.
+// Number of slots whose keys and values a group of lanes loads at once; fewer if each element takes
+// a whole register.
 template <int kPack>
 inline constexpr int kSlotsAtOnce = kPack > 1 ? 4 : 2;
 
 struct CachedGpuArgs {
   CachedAttentionArgs op;
-  float scale_log2;  // of the scores, times log2(e): probabilities are powers of two
-  int lanes;         // that share one slot, a power of two
+  float scale_log2;  // scale of the scores times log2(e): probabilities are computed as powers of
+                     // two
+  int lanes;         // lanes that share one slot, a power of two
 };
 
-// A block's shared memory: the warps' parts of one row.
+// A block's shared memory: each warp's partial result of one row.
 struct WarpParts {
   float out[kMaxWarps][kMaxHeadDim];
   float max[kMaxWarps];
   float sum[kMaxWarps];
 };
 
-// Which of the head's elements and which of the row's slots a lane works on. `lanes` of them share
-// a slot; pack p of lane l is elements (p * lanes + l) * kPack on.
+// Tells which elements of the head and which slots of the row this lane works on. `lanes` lanes
+// share a slot; pack p of lane l starts at element (p * lanes + l) * kPack.
 template <typename T, int kPack, int kPacks>
 struct Share {
   int lanes, lane, group, groups, warp, warps, head_dim;
@@ -50,7 +52,7 @@ struct Share {
     return (element / kPack * lanes + lane) * kPack + element % kPack;
   }
 
-  // Kept as stored until used: half the registers where T has 16 bits.
+  // Kept in the stored type until used, which takes half the registers if T has 16 bits.
   using Elements = Packed<T, kPack>[kPacks];
   __device__ __forceinline__ void Load(const T* head, Elements& elements) const {
 #pragma unroll
@@ -61,15 +63,16 @@ struct Share {
   }
 };
 
-// The softmax of the slots a lane has seen, and its elements of their weighted values.
+// A lane's partial result: the softmax of the slots it has seen, and its elements of their weighted
+// values.
 template <int kElements>
 struct PartialRow {
   float max = -INFINITY;
   float sum = 0.0f;
   float out[kElements] = {};
 
-  // Makes the weights relative to new_max, or to 0 where no score was above -infinity; returns
-  // which.
+  // Rescales the weights to new_max, or to 0 if no score was above -infinity. Returns the new
+  // shift.
   __device__ __forceinline__ float Rescale(float new_max) {
     const float shift = new_max > -INFINITY ? new_max : 0.0f;
     const float factor = exp2f(max - shift);
@@ -80,7 +83,7 @@ struct PartialRow {
     return shift;
   }
 
-  // Adds what the warp's other groups have; all lanes of an element get the sum.
+  // Adds the partial results of the warp's other groups. All lanes of an element get the sum.
   __device__ __forceinline__ void JoinGroups(int lanes) {
 #pragma unroll 1
     for (int mask = lanes; mask < kWarpSize; mask *= 2) {
@@ -92,7 +95,7 @@ struct PartialRow {
   }
 };
 
-// Takes this warp's slots through the online softmax.
+// Applies the online softmax to this warp's slots.
 template <typename T, int kPack, int kPacks>
 __device__ __forceinline__ void AttendSlots(const CachedGpuArgs& args, int64_t r, int64_t column,
                                             const Share<T, kPack, kPacks>& share,
@@ -115,7 +118,7 @@ __device__ __forceinline__ void AttendSlots(const CachedGpuArgs& args, int64_t r
 #pragma unroll
     for (int k = 0; k < kSlots; ++k) {
       const int i = first + k * share.groups + share.group;
-      // Groups past the end take the last slot along, and leave its score out.
+      // Groups past the end load the last slot again and ignore its score.
       const int64_t slot = slots[i < length ? i : length - 1];
       Elements key;
       share.Load(keys + slot * op.keys_stride, key);
@@ -151,12 +154,13 @@ __device__ __forceinline__ void AttendSlots(const CachedGpuArgs& args, int64_t r
 }
 
 /// out[r, h] = sum_i softmax_i(scale q[r, h] . keys[slots[r, i], h]) values[slots[r, i], h]
-/// Geometry: a block of 1 or 4 warps per (row, head). A warp divides into groups of `lanes` lanes,
-///   each lane with kPacks packs of a head; a group takes 4 slots at a time through an online
-///   softmax, and groups and warps join their parts at the end.
-/// Traffic: 2 * sizeof(T) * length * head_dim per (row, head); beams share slots, so much of it
-///   comes from the L2 cache. Latency (slot, then its key and value together) bounds short ones.
-/// Determinism: yes. kPack == 1 serves odd head sizes and rows that are not aligned.
+/// Geometry: a block of 1 or 4 warps per (row, head). A warp is divided into groups of `lanes`
+///   lanes; each lane holds kPacks packs of a head. A group puts 4 slots at a time through an
+///   online softmax. Groups and warps combine their parts at the end.
+/// Traffic: 2 * sizeof(T) * length * head_dim per (row, head). Beams share slots, so much of it
+///   comes from the L2 cache. Short rows are bound by latency: the slot first, then its key and
+///   value together.
+/// Deterministic. kPack == 1 handles odd head sizes and rows that are not aligned.
 template <typename T, int kPack, int kPacks>
 __global__ __launch_bounds__(kMaxWarps* kWarpSize,
                              kBlocks) void CachedAttentionKernelGpu(CachedGpuArgs args) {
@@ -199,9 +203,11 @@ __global__ __launch_bounds__(kMaxWarps* kWarpSize,
 template <typename T>
 void CachedAttentionKernelCuda(const CachedAttentionArgs& op, Stream& stream) {
   constexpr int kPack = kPackedSize<T>;
-  DT_CHECK_LE(op.head_dim, kMaxHeadDim) << "a head of cached attention is too wide";
-  DT_CHECK_LT(op.length, int64_t{1} << 30) << "slots are counted in 32 bits";
-  // Rows of q, keys and values at 16 bytes, and heads that are whole packs.
+  DT_CHECK_LE(op.head_dim, kMaxHeadDim)
+      << "cached attention on a GPU supports a head_dim of at most 256";
+  DT_CHECK_LT(op.length, int64_t{1} << 30)
+      << "cached attention supports fewer than 2^30 slots per row";
+  // Packs require rows of q, keys and values aligned to 16 bytes, and heads of whole packs.
   const bool packed = op.head_dim % kPack == 0 && op.head_dim <= kWarpSize * kPack &&
                       RowsAligned<T>({const_cast<void*>(op.q), op.q_stride}) &&
                       RowsAligned<T>({const_cast<void*>(op.keys), op.keys_stride}) &&
@@ -211,7 +217,7 @@ void CachedAttentionKernelCuda(const CachedAttentionArgs& op, Stream& stream) {
       .op = op,
       .scale_log2 = op.scale * 1.4426950408889634f,
       .lanes = static_cast<int>(std::min(std::bit_ceil(static_cast<unsigned>(packs)), 32u))};
-  // More warps only where each has slots of its own to wait for.
+  // Use more warps only if each has slots of its own.
   const int64_t slots_per_warp = kWarpSize / args.lanes * kSlotsAtOnce<kPack>;
   const int threads = op.length > slots_per_warp ? kMaxWarps * kWarpSize : kWarpSize;
   Launch(packed ? CachedAttentionKernelGpu<T, kPack, 1>

@@ -1,4 +1,4 @@
-// cast.cc - checks the arguments, then threads over elements, rows or columns.
+// cast.cc - checks the arguments, then splits elements, rows or columns among threads.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/cast.h"
 
@@ -14,8 +14,8 @@
 namespace dtrain {
 namespace {
 
-// Calls body(x offset, y offset, n) in parallel on the runs of consecutive elements that two
-// tensors of one shape have in common; offsets and n are in elements.
+// Finds the runs of elements that are consecutive in both tensors, which have the same shape. Calls
+// body(x offset, y offset, n) on them in parallel; offsets and n are in elements.
 template <typename Body>
 void ForRuns(const Tensor& x, const Tensor& y, const Body& body) {
   const int64_t n = x.elements();
@@ -27,13 +27,13 @@ void ForRuns(const Tensor& x, const Tensor& y, const Body& body) {
     return;
   }
   const int64_t rows = x.dim(0);
-  const int64_t columns = n / rows;  // not contiguous, so there are rows
+  const int64_t columns = n / rows;  // n > 0 here, because an empty tensor is contiguous
   ParallelFor(rows, RowGrain(columns), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) body(r * x.row_stride(), r * y.row_stride(), columns);
   });
 }
 
-// y and x as matrices for the CUDA kernels.
+// Describes y and x as matrices for the CUDA kernels.
 BlendRowsArgs BlendOf(const Tensor& x, const Tensor& y) {
   if (x.is_contiguous() && y.is_contiguous()) {
     return {.x = {.data = x.raw()}, .y = {.data = y.raw()}, .rows = 1, .columns = x.elements()};
@@ -41,7 +41,7 @@ BlendRowsArgs BlendOf(const Tensor& x, const Tensor& y) {
   return {.x = RowsOf(x), .y = RowsOf(y), .rows = x.dim(0), .columns = x.elements() / x.dim(0)};
 }
 
-// Both of GatherRows' and ScatterAddRows' matrices have rows of one length and type.
+// Checks that both matrices of GatherRows and ScatterAddRows have rows of one length and type.
 void CheckRowCopy(const char* op, const Tensor& x, const Tensor& rows, const Tensor& out,
                   const Stream& stream) {
   CheckRank(op, "x", x, 2);
@@ -148,7 +148,7 @@ void GatherRows(const Tensor& x, const Tensor& rows, Tensor& out, Stream& stream
   CheckTensor(kOp, "out", out, {rows.dim(0), x.dim(1)}, x.dtype(), stream);
   if (x.device().type == DeviceType::kCpu) {
     CheckIds(kOp, "rows", rows, x.dim(0));
-    // Bytes are bytes: any element type will do.
+    // Copies bytes, so every element type works.
     const size_t row_bytes = static_cast<size_t>(x.dim(1)) * SizeOf(x.dtype());
     const int64_t size = static_cast<int64_t>(SizeOf(x.dtype()));
     const int32_t* const row = rows.data<int32_t>();
@@ -180,7 +180,7 @@ void ScatterAddRows(const Tensor& x, const Tensor& rows, Tensor& out, Stream& st
   DispatchFloat(x, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
       CheckIds(kOp, "rows", rows, out.dim(0));
-      // Threads share the columns, so that each element's sum is formed in order.
+      // Threads split the columns, so that each element's sum is formed in order.
       const int64_t grain = kGrainElements / (kVectorGroup * std::max<int64_t>(1, x.dim(0))) + 1;
       ParallelFor(VectorGroups(columns), grain, [&](int64_t begin, int64_t end) {
         ScatterAddRowsKernelCpu<T>({.x = RowsOf(x),

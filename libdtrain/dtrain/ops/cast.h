@@ -1,4 +1,4 @@
-// cast.h - copies between floating types, fills and elementwise sums.
+// cast.h - copies between floating types, fills, elementwise sums and copies of rows.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_CAST_H_
 #define DTRAIN_OPS_CAST_H_
@@ -8,20 +8,21 @@
 
 namespace dtrain {
 
-// y = x in y's type, rounded to nearest even. Same shape; rows may be strided.
+// y = x, converted to y's type and rounded to nearest even. Same shape; rows may be strided.
 void Cast(const Tensor& x, Tensor& y, Stream& stream);
-// Every byte 0. Contiguous.
+// Sets every byte to 0. x is contiguous.
 void Zero(Tensor& x, Stream& stream);
 // x *= factor, for a contiguous float32 tensor.
 void Scale(Tensor& x, float factor, Stream& stream);
-// y += x, same shape and type; rows may be strided.
+// y += x, with the same shape and type; rows may be strided.
 void AddTo(const Tensor& x, Tensor& y, Stream& stream);
-// average = decay * average + (1 - decay) * x: an exponential moving average. Contiguous float32.
-// decay: [1], float32; 1 leaves the average as it is, bit for bit.
+// average = decay * average + (1 - decay) * x: an exponential moving average of contiguous float32
+// tensors. decay: [1], float32; 1 leaves the average unchanged, bit for bit.
 void MovingAverage(const Tensor& x, const Tensor& decay, Tensor& average, Stream& stream);
 // out[i] = x[rows[i]]; rows: [n], int32; x: [m, columns], out: [n, columns], one type.
 void GatherRows(const Tensor& x, const Tensor& rows, Tensor& out, Stream& stream);
-// out[rows[i]] += x[i], in order of i; rows: [n], int32.
+// out[rows[i]] += x[i], in the order of i. Shapes and types as for GatherRows, with x and out
+// swapped.
 void ScatterAddRows(const Tensor& x, const Tensor& rows, Tensor& out, Stream& stream);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// cast_cuda.cu - casts, elementwise sums, gathering and scattering of rows on the GPU.
+// cast_cuda.cu - casts, elementwise sums, and gathering and scattering of rows on the GPU.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -10,10 +10,11 @@ namespace {
 
 constexpr int kBlendThreads = 256;
 
-// y = x_factor x, and kAdds: y = y_factor y + x_factor x.
-// Geometry: x blocks over the columns, y over the rows, both taking further turns. Traffic: x once,
-// y once or twice. Fast: eight elements per thread and turn in 16-byte accesses; few registers, so
-// that a multiprocessor holds 2048 threads with 16 to 64 bytes under way each.
+// y = x_factor x or, with kAdds, y = y_factor y + x_factor x.
+// Geometry: x blocks over the columns, y blocks over the rows; both loop if there is more. Traffic:
+//   x once, y once or twice.
+// Fast because: eight elements per thread and turn in 16-byte accesses; few registers, so that a
+//   multiprocessor holds 2048 threads, each with 16 to 64 bytes in flight.
 template <typename T, typename U, int kWidth, bool kAdds>
 __global__ void __launch_bounds__(kBlendThreads) BlendRowsKernel(BlendRowsArgs args) {
   float x_factor = args.x_factor;
@@ -42,7 +43,7 @@ __global__ void __launch_bounds__(kBlendThreads) BlendRowsKernel(BlendRowsArgs a
       }
       StorePiece(target, MakePiece<U>(y));
     }
-    // The last columns where they do not fill a piece.
+    // The last columns, if they do not fill a piece.
     for (; c < args.columns; ++c) {
       U* const target = RowAt<U>(args.y, r, c);
       float y = ToFloat(*RowAt<T>(args.x, r, c)) * x_factor;
@@ -54,8 +55,8 @@ __global__ void __launch_bounds__(kBlendThreads) BlendRowsKernel(BlendRowsArgs a
 
 template <typename T, typename U, bool kAdds>
 void LaunchBlend(const BlendRowsArgs& args, Stream& stream) {
-  constexpr int64_t kMaxBlocks = 8 * 132;  // all at once on an H200
-  // The last piece of a row may be short, so only the rows' starts count.
+  constexpr int64_t kMaxBlocks = 8 * 132;  // all resident at once on an H200
+  // The last piece of a row may be short, so only the starts of the rows must be aligned.
   const bool in_pieces = InPieces<T>(kPieceWidth, {args.x}) && InPieces<U>(kPieceWidth, {args.y});
   WithWidth(in_pieces, [&](auto width) {
     const int64_t across =
@@ -74,8 +75,8 @@ struct Bytes16 {
   uint64_t halves[2];
 };
 
-// out[i] = x[rows[i]], in units of U; row_bytes is a whole number of them.
-// Geometry: a warp per row. Traffic: a row read and written, once each.
+// out[i] = x[rows[i]], copied in units of U; row_bytes is a multiple of its size. Geometry: a warp
+// per row. Traffic: each row is read once and written once.
 template <typename U>
 __global__ void __launch_bounds__(kCopyThreads) GatherRowsKernel(GatherRowsArgs args) {
   const int64_t i = int64_t{blockIdx.x} * kCopyWarps + threadIdx.x / kWarpSize;
@@ -92,16 +93,17 @@ __global__ void __launch_bounds__(kCopyThreads) GatherRowsKernel(GatherRowsArgs 
   }
 }
 
-// out[rows[i]] += x[i], in order of i.
+// out[rows[i]] += x[i], in the order of i.
 // Geometry: a warp for each i and each tile of 32 pieces of columns. The warp of a row's first i
-// adds all its later ones, so that no two warps write one row: no atomics, one order. Traffic: x
-// once, the rows of out once, and `rows` once per warp, from the L2 cache: n * n * 4 / 32 bytes
-// through it, which is little for the few thousand rows this op is for.
+//   also adds all later ones. So no two warps write the same row, and the order is fixed without
+//   atomics.
+// Traffic: x once, the written rows of out once, and `rows` once per warp from the L2 cache: n * n
+//   * 4 / 32 bytes. This is little for the few thousand rows this op is meant for.
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(kCopyThreads) ScatterAddRowsKernel(ScatterAddRowsArgs args) {
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
   const int64_t i = int64_t{blockIdx.x} * kCopyWarps + threadIdx.x / kWarpSize;
-  if (i >= args.n) return;  // the whole warp
+  if (i >= args.n) return;  // true for the whole warp
   const int32_t row = args.rows[i];
   bool earlier = false;
   for (int64_t j = lane; j < i; j += kWarpSize) earlier = earlier || args.rows[j] == row;
@@ -120,7 +122,7 @@ __global__ void __launch_bounds__(kCopyThreads) ScatterAddRowsKernel(ScatterAddR
       float value[kWidth];
 #pragma unroll
       for (int e = 0; e < kWidth; ++e) value[e] = sum[e] + x[e];
-      sum = MakePiece<T>(value);  // rounded after each, as where it is added in memory
+      sum = MakePiece<T>(value);  // rounded after each addition, as if added in memory
     }
   }
   if (inside) StorePiece(target, sum);
@@ -139,7 +141,7 @@ void BlendRowsKernelCuda(const BlendRowsArgs& args, Stream& stream) {
 }
 
 void GatherRowsKernelCuda(const GatherRowsArgs& args, Stream& stream) {
-  // The widest unit that rows and their starts are multiples of.
+  // Selects the widest unit that divides all row sizes, strides and addresses.
   const uint64_t all = static_cast<uint64_t>(args.row_bytes) |
                        static_cast<uint64_t>(args.x.stride * args.element_bytes) |
                        static_cast<uint64_t>(args.out.stride * args.element_bytes) |

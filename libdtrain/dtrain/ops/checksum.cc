@@ -1,4 +1,4 @@
-// checksum.cc - checks the arguments; on the CPU pieces of the sum in any order.
+// checksum.cc - checks the arguments; the CPU adds pieces of the sum in any order.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/checksum.h"
 

@@ -1,4 +1,4 @@
-// checksum.h - one number of a tensor's bits, to compare replicas by.
+// checksum.h - a checksum of a tensor's bits, to compare replicas.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_CHECKSUM_H_
 #define DTRAIN_OPS_CHECKSUM_H_
@@ -8,9 +8,10 @@
 
 namespace dtrain {
 
-// sum: [1], int64 = sum over i of bits(x[i]) * (2 i + 1), modulo 2^64, of a contiguous float32
-// tensor: the same on every device and with any number of threads. One changed element always
-// changes it, as 2 i + 1 is odd; elements that change places do.
+// sum: [1], int64. It becomes the sum over i of bits(x[i]) * (2 i + 1), modulo 2^64, for a
+// contiguous float32 tensor. The result is the same on every device and with any number of threads.
+// A change of one element always changes it, because 2 i + 1 is odd; so does swapping two different
+// elements.
 void Checksum(const Tensor& x, Tensor& sum, Stream& stream);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// checksum_cuda.cu - the checksum on the GPU: a partial sum per block, then one block adds them.
+// checksum_cuda.cu - the checksum on the GPU: one partial sum per block, then one block adds them.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
@@ -21,7 +21,7 @@ struct ChecksumBlocksArgs {
 __global__ void __launch_bounds__(kChecksumThreads) ChecksumBlocksKernel(ChecksumBlocksArgs args) {
   uint64_t sum = 0;
   const int64_t step = int64_t{gridDim.x} * kChecksumThreads;
-  // Four loads in flight.
+  // Keeps four loads in flight.
 #pragma unroll 4
   for (int64_t i = int64_t{blockIdx.x} * kChecksumThreads + threadIdx.x; i < args.elements;
        i += step) {

@@ -1,4 +1,4 @@
-// classification_loss.cc - checks shapes and classes, then threads over rows.
+// classification_loss.cc - checks shapes and classes, then splits the rows among threads.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/classification_loss.h"
 
@@ -23,7 +23,7 @@ void CheckOptionalFloats(const char* name, const Tensor& tensor, const Shape& sh
   if (tensor) CheckContiguousFloats(name, tensor, shape, stream);
 }
 
-// A negative class is a label nobody knows; one above the last is a bug.
+// A negative class is an unknown label. A class above the last one is a bug of the caller.
 void CheckClasses(const Tensor& targets, int64_t classes) {
   const float* const target = targets.data<float>();
   for (int64_t i = 0; i < targets.elements(); ++i) {
@@ -45,7 +45,7 @@ void ClassificationLoss(ClassificationLossKind kind, const ClassificationLossInp
   CheckRank(kOp, "logits", inputs.logits, 2);
   const Shape& shape = inputs.logits.shape();
   const bool softmax = kind == ClassificationLossKind::kSoftmax;
-  DT_CHECK_GE(shape[1], 1) << kOp << ": there must be an output";
+  DT_CHECK_GE(shape[1], 1) << kOp << ": there must be at least one output";
   CheckContiguousFloats("logits", inputs.logits, shape, stream);
   CheckContiguousFloats("targets", inputs.targets, {shape[0], softmax ? 1 : shape[1]}, stream);
   CheckOptionalFloats("weights", inputs.weights, {shape[0]}, stream);
@@ -56,7 +56,7 @@ void ClassificationLoss(ClassificationLossKind kind, const ClassificationLossInp
   CheckOptionalFloats("probabilities", outputs.probabilities, shape, stream);
   CheckOptionalFloats("d_logits", outputs.d_logits, shape, stream);
   DT_CHECK(!outputs.probabilities || outputs.probabilities.raw() != outputs.d_logits.raw())
-      << kOp << ": probabilities and d_logits share memory";
+      << kOp << ": probabilities and d_logits must not share memory";
   const ClassificationLossArgs args = {.kind = kind,
                                        .logits = inputs.logits.data<float>(),
                                        .targets = inputs.targets.data<float>(),

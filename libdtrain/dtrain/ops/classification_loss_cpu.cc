@@ -1,4 +1,4 @@
-// classification_loss_cpu.cc - loss, prediction and gradient of a row in two walks along it.
+// classification_loss_cpu.cc - loss, prediction and gradient of a row, reading the row twice.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/internal/classification_loss_kernel.h"
 #include "dtrain/ops/internal/lanes.h"
@@ -6,7 +6,7 @@
 namespace dtrain::DT_CPU_ISA {
 namespace {
 
-// The factor of the gradient and the output weights.
+// The factors of a row's gradient: its weight and the output weights.
 struct RowWeights {
   const float* outputs;  // may be null
   float loss;
@@ -58,7 +58,7 @@ RowLoss SoftmaxRow(const RowOfOutputs& row, const RowWeights& weights) {
   return {weights.loss * of_class * nll, nll};
 }
 
-// Loss and gradient of one output; prediction and logit may be the same.
+// The results for one output; the prediction and the logit may share memory.
 struct Output {
   Vec probability, loss, gradient;
 };
@@ -70,8 +70,8 @@ struct Squared {
   }
 };
 
-// With e = exp(-|z|): log(1 + exp(z)) = max(z, 0) + log(1 + e), and log(1 + e) = 2 atanh(s),
-// s = e / (2 + e) <= 1/3, by its series up to s^15, off by less than 1e-8 of it.
+// With e = exp(-|z|): log(1 + exp(z)) = max(z, 0) + log(1 + e), and log(1 + e) = 2 atanh(s) with s
+// = e / (2 + e) <= 1/3. The series up to s^15 has a relative error below 1e-8.
 struct Sigmoid {
   static Output Of(Vec z, Vec y) {
     const Vec e = Exp(z < 0.0f ? z : -z);

@@ -1,4 +1,4 @@
-// classification_loss_cuda.cu - loss, prediction and gradient of a row by one warp.
+// classification_loss_cuda.cu - loss, prediction and gradient of a row, computed by one warp.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
@@ -9,19 +9,19 @@ namespace dtrain {
 namespace {
 
 constexpr int kLossThreads = 128;
-constexpr int kLossRows = kLossThreads / kWarpSize;  // of a block
+constexpr int kLossRows = kLossThreads / kWarpSize;  // rows per block
 
 struct FloatMax {
   __device__ __forceinline__ float operator()(float a, float b) const { return fmaxf(a, b); }
 };
 
-// What the lanes of a warp share about their row.
+// The values that all lanes of a warp share for their row.
 struct LossRow {
   const float* logits;
   const float* targets;
   float* probabilities;  // may be null
   float* d_logits;       // may be null
-  float weight;          // of the row
+  float weight;          // weight of the row
   float gradient;        // weight * scale
 };
 
@@ -47,14 +47,14 @@ __device__ __forceinline__ void SoftmaxRow(const ClassificationLossArgs& args, c
   sum = WarpSum(sum);
   const bool known = row.targets[0] >= 0.0f;
   const int64_t target = known ? static_cast<int64_t>(row.targets[0]) : 0;
-  // A class above the last is the caller's bug, seen as a loss of NaN.
+  // A class above the last one is a bug of the caller; it shows as a loss of NaN.
   const bool exists = target < args.outputs;
   const float at_target = exists ? row.logits[target] : NAN;
   const float of_class = exists ? OutputWeight(args, target) : 0.0f;
   const float nll = known ? max + logf(sum) - at_target : 0.0f;
   const float factor = known ? row.gradient * of_class : 0.0f;
   const float inverse = 1.0f / sum;
-  // Nothing may overwrite the logit of the target before every lane has read it.
+  // Every lane must have read the target's logit before any lane overwrites it.
   __syncwarp(kFullWarp);
   for (int64_t c = lane; c < args.outputs; c += kWarpSize) {
     const float p = expf(row.logits[c] - max) * inverse;
@@ -88,11 +88,11 @@ __device__ __forceinline__ void PointwiseRow(const ClassificationLossArgs& args,
   WriteLoss(args, r, row.weight * inverse * WarpSum(weighted), inverse * WarpSum(unweighted));
 }
 
-/// loss, p and scale * d loss / d z of a row, as ops/classification_loss.h has them.
-/// Geometry: a warp per row, 4 rows a block; a lane takes every 32nd output.
-/// Traffic: 4 * rows * (outputs read twice, targets, and two writes of outputs): a batch of some
-///   hundred rows with a few outputs, whose time is the start of the kernel (model). scale comes
-///   from memory, no host waits for it.
+/// Loss, p and scale * d loss / d z of a row, as defined in ops/classification_loss.h.
+/// Geometry: a warp per row, 4 rows per block; a lane handles every 32nd output.
+/// Traffic: 4 * rows * (outputs read twice, targets, outputs written twice). Batches have some
+///   hundred rows with a few outputs, so the launch dominates the time (model). scale is read from
+///   device memory, so the host does not wait for it.
 __global__ __launch_bounds__(kLossThreads) void ClassificationLossKernelGpu(
     ClassificationLossArgs args) {
   const int64_t r = static_cast<int64_t>(blockIdx.x) * kLossRows + threadIdx.x / kWarpSize;

@@ -1,4 +1,4 @@
-// cross_entropy.cc - checks shapes and targets, then threads over rows.
+// cross_entropy.cc - checks shapes and targets, then splits the rows among threads.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/cross_entropy.h"
 
@@ -13,7 +13,7 @@ namespace {
 void CheckLogits(const char* op, const Tensor& logits, const Stream& stream) {
   CheckRank(op, "logits", logits, 2);
   CheckTensor(op, "logits", logits, logits.shape(), logits.dtype(), stream);
-  DT_CHECK_GE(logits.dim(1), 1) << op << ": there must be a class";
+  DT_CHECK_GE(logits.dim(1), 1) << op << ": there must be at least one class";
 }
 
 void CheckOptions(const char* op, const CrossEntropyOptions& options) {
@@ -21,7 +21,7 @@ void CheckOptions(const char* op, const CrossEntropyOptions& options) {
       << op << ": label_smoothing is " << options.label_smoothing << ", must be in [0, 1)";
 }
 
-// A negative target is a row that costs nothing; a target above the last class is a bug.
+// A negative target is a row without loss. A target above the last class is a bug of the caller.
 void CheckTargets(const char* op, const Tensor& targets, int64_t classes) {
   const int32_t* const target = targets.data<int32_t>();
   for (int64_t i = 0; i < targets.elements(); ++i) {
@@ -30,7 +30,8 @@ void CheckTargets(const char* op, const Tensor& targets, int64_t classes) {
   }
 }
 
-// Runs kernel.operator()<D, T>(piece) for the rows: in parallel on the CPU, at once on a GPU.
+// Runs kernel.operator()<D, T>(piece) for all rows: in parallel pieces on the CPU, at once on a
+// GPU.
 template <typename Args, typename Kernel>
 void RunRows(const Tensor& logits, const Args& args, const Kernel& kernel) {
   DispatchFloat(logits, [&]<DeviceType D, typename T>() {

@@ -6,7 +6,8 @@
 namespace dtrain::DT_CPU_ISA {
 namespace {
 
-// Columns that are looked at twice, for their maximum and for the sum of exp: they stay in L1.
+// Number of columns that are read twice, for their maximum and for the sum of exp, while they are
+// in the L1 cache.
 constexpr int64_t kChunk = 1024;
 
 template <typename T>
@@ -25,11 +26,11 @@ float MaxOf(const T* x, int64_t n, float start) {
 
 struct Softmax {
   float log_sum_exp;
-  float sum;  // of the logits
+  float sum;  // sum of the logits
 };
 
-// The online softmax (Milakov and Gimelshein 2018, algorithm 3) by chunks: what was summed is
-// rescaled where a chunk raises the maximum.
+// The online softmax (Milakov and Gimelshein 2018, algorithm 3) in chunks: if a chunk raises the
+// maximum, the sum so far is rescaled.
 template <typename T>
 Softmax SoftmaxOf(const T* x, int64_t classes) {
   float max = -__builtin_inff();
@@ -38,7 +39,7 @@ Softmax SoftmaxOf(const T* x, int64_t classes) {
   for (int64_t begin = 0; begin < classes; begin += kChunk) {
     const int64_t n = begin + kChunk < classes ? kChunk : classes - begin;
     const float chunk_max = MaxOf(x + begin, n, max);
-    // Where all so far are -infinity, exp(x - x) would be NaN instead of 0.
+    // If all values so far are -infinity, exp(x - x) would be NaN instead of 0.
     const float shift = chunk_max > -__builtin_inff() ? chunk_max : 0.0f;
     if (max > -__builtin_inff()) sum_exp *= __builtin_exp(static_cast<double>(max - shift));
     max = chunk_max;
@@ -85,7 +86,7 @@ void CrossEntropyForwardKernel(const CrossEntropyForwardArgs& args) {
     args.nll[r] = nll;
     args.loss[r] = nll;
     if (smoothing > 0.0f) {
-      // sum_c q_c (lse - x_c), with the mean over all classes weighted by the smoothing.
+      // Equals sum_c q_c (lse - x_c): the mean over all classes is weighted by the smoothing.
       const float mean = softmax.sum / static_cast<float>(args.classes);
       args.loss[r] = (1.0f - smoothing) * nll + smoothing * (softmax.log_sum_exp - mean);
     }
@@ -105,7 +106,7 @@ void CrossEntropyBackwardKernel(const CrossEntropyBackwardArgs& args) {
       continue;
     }
     const float log_sum_exp = args.log_sum_exp[r];
-    // Taken before the row may be overwritten, so that the target's gradient is rounded once.
+    // Read before the row may be overwritten, so that the target's gradient is rounded only once.
     const Vec at_target = Broadcast(LoadScalar(x + target));
     ForLanes(0, args.classes, [&](int64_t c, auto lanes) {
       Store(dx + c, Exp(Load(x + c, lanes) - log_sum_exp) * scale - uniform, lanes);
@@ -141,7 +142,7 @@ void ArgMaxKernel(const ArgMaxArgs& args) {
         chunk = begin;
       }
     }
-    // NaN is never the largest; a row of nothing else, or of -infinity, gives column 0.
+    // NaN is never the largest. A row that contains only NaN or -infinity yields column 0.
     int64_t c = chunk;
     while (c < args.classes && !(LoadScalar(x + c) == max)) ++c;
     args.ids[r] = c < args.classes ? static_cast<int32_t>(c) : 0;

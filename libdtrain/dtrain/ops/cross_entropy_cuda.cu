@@ -1,4 +1,4 @@
-// cross_entropy_cuda.cu - starts the kernels over rows of logits, in packs where rows are aligned.
+// cross_entropy_cuda.cu - starts the kernels over rows of logits, in packs if the rows are aligned.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/base/check.h"
 #include "dtrain/ops/internal/cross_entropy_kernel.cuh"
@@ -6,11 +6,11 @@
 namespace dtrain {
 namespace {
 
-// Starts `packed` where all rows are aligned, else `scalar`.
+// Starts `packed` if all rows are aligned, otherwise `scalar`.
 template <typename T, typename Args>
 void LaunchRows(void (*packed)(Args), void (*scalar)(Args), bool aligned, const Args& args,
                 Stream& stream) {
-  DT_CHECK_LT(args.classes, int64_t{1} << 30) << "columns are counted in 32 bits";
+  DT_CHECK_LT(args.classes, int64_t{1} << 30) << "cross-entropy supports fewer than 2^30 classes";
   const int64_t packs = aligned ? args.classes / kPackedSize<T> : args.classes;
   Launch(aligned ? packed : scalar,
          {.blocks = {args.row_end - args.row_begin}, .threads = ThreadsFor(packs, kClassThreads)},

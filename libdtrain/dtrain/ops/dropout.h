@@ -1,11 +1,15 @@
-// dropout.h - the dropout argument of every op that has one, and how its bits are drawn.
+// dropout.h - the dropout argument of ops, and how its random bits are drawn.
 // SPDX-License-Identifier: Apache-2.0
 //
-// An element is kept when its 16 random bits are at or above round(probability * 65536), and then
-// scaled by 1 / (1 - probability). Element e of a row-major [rows, columns] tensor (the row stride
-// does not matter) takes 16-bit half e % 8 (low half of word 0 first) of Philox(key, e / 8).
-// Forward, backward and recompute draw the same bits; nothing is stored. Row r counts as row
-// row_numbers[r] where there are such: a batch's part then draws what the whole batch would.
+// Each element has 16 random bits. It is kept if they are at least round(probability * 65536), and
+// is then scaled by 1 / (1 - probability); otherwise it becomes 0.
+//
+// Element e of a row-major [rows, columns] tensor (whatever its row stride) uses 16-bit half e % 8
+// (the low half of word 0 first) of Philox(key, e / 8). Forward, backward and recompute draw the
+// same bits, so nothing is stored.
+//
+// If row_numbers is given, row r draws like row row_numbers[r]. A part of a batch then draws the
+// same as the whole batch would.
 #ifndef DTRAIN_OPS_DROPOUT_H_
 #define DTRAIN_OPS_DROPOUT_H_
 
@@ -18,13 +22,13 @@
 namespace dtrain {
 
 struct Dropout {
-  float probability = 0.0f;  // of being zeroed, in [0, 1); 0 turns dropout off
+  float probability = 0.0f;  // probability of being zeroed, in [0, 1); 0 turns dropout off
   RandomKey key;
-  // Where not null, in the memory of the op's GPU: the key's step, in place of key.step.
+  // If not null, points to the key's step in GPU memory and replaces key.step.
   const uint32_t* device_step = nullptr;
-  Tensor row_numbers = {};  // [rows], int32, at least 0, or absent
+  Tensor row_numbers = {};  // [rows], int32, >= 0; may be absent
 
-  // Elements whose bits are below this are dropped.
+  // Elements whose random bits are below this are dropped.
   uint32_t threshold() const { return static_cast<uint32_t>(std::lround(probability * 65536.0f)); }
   float scale() const { return 1.0f / (1.0f - probability); }
 };

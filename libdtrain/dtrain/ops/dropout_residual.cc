@@ -1,4 +1,4 @@
-// dropout_residual.cc - checks the arguments, then threads over rows or blocks of rows.
+// dropout_residual.cc - checks the arguments, then splits rows or blocks of rows among threads.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/dropout_residual.h"
 

@@ -1,4 +1,4 @@
-// dropout_residual_cpu.cc - one pass over the rows in either direction.
+// dropout_residual_cpu.cc - one pass over the rows for forward, and one for backward.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/internal/dropout_residual_kernel.h"
 #include "dtrain/ops/internal/lanes.h"

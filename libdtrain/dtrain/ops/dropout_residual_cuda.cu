@@ -1,4 +1,4 @@
-// dropout_residual_cuda.cu - bias, dropout and the residual sum on the GPU, one pass each way.
+// dropout_residual_cuda.cu - bias, dropout and the residual sum on the GPU, with one pass each way.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/internal/column_tiles.cuh"
 #include "dtrain/ops/internal/dropout_residual_kernel.h"
@@ -7,8 +7,9 @@ namespace dtrain {
 namespace {
 
 // out = residual + dropout(x + bias).
-// Geometry: column_tiles.cuh. Traffic: reads x and residual, writes out once (6 bytes an element of
-// a 16-bit type). Fast: 16-byte accesses, two rows per thread in flight, the bias in registers.
+// Geometry: column_tiles.cuh. Traffic: reads x and residual once, writes out once (6 bytes per
+//   element of a 16-bit type).
+// Fast because: 16-byte accesses, two rows per thread in flight, the bias in registers.
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     DropoutResidualForwardTileKernel(TiledArgs<DropoutResidualForwardArgs> params) {
@@ -41,8 +42,8 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
   }
 }
 
-// dx = dropout(d_out), d_bias += column sums of dx before it is rounded.
-// Geometry: column_tiles.cuh. Traffic: reads d_out, writes dx where it differs from d_out.
+// dx = dropout(d_out); d_bias += the column sums of dx before rounding. Geometry: column_tiles.cuh.
+// Traffic: reads d_out, and writes dx unless it is d_out and unchanged.
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     DropoutResidualBackwardTileKernel(TiledArgs<DropoutResidualBackwardArgs> params) {
@@ -95,7 +96,7 @@ void DropoutResidualBackwardKernelCuda(const DropoutResidualBackwardArgs& args, 
   TiledArgs<DropoutResidualBackwardArgs> params = {.args = args,
                                                    .rows_per_block = tiles.rows_per_block};
   if (!args.dropout.on && args.dx.data == args.d_out.data) {
-    params.args.dx = {};  // it holds its values already
+    params.args.dx = {};  // dx already has these values
     if (args.d_bias == nullptr) return;
   }
   if (args.d_bias != nullptr)

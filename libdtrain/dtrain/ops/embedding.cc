@@ -1,4 +1,4 @@
-// embedding.cc - checks ids and shapes; forward is threaded over tokens, backward over columns.
+// embedding.cc - checks ids and shapes; forward splits tokens among threads, backward columns.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/embedding.h"
 
@@ -92,8 +92,8 @@ void EmbeddingBackward(const Tensor& d_out, const Tensor& ids, const Tensor& pos
     if constexpr (D == DeviceType::kCpu) {
       CheckIds(kOp, "ids", ids, d_table.dim(0));
       if (d_positions) CheckIds(kOp, "position_ids", position_ids, d_positions.dim(0));
-      // Columns are independent, so each thread takes some of them through all tokens in order;
-      // whole groups of kGroup keep threads off each other's cache lines and vectors whole.
+      // Columns are independent, so each thread adds some of them over all tokens in order. Groups
+      // of kGroup columns keep threads on separate cache lines and vectors whole.
       constexpr int64_t kGroup = 32;
       const int64_t groups = (columns + kGroup - 1) / kGroup;
       ParallelFor(groups, kGrainElements / (kGroup * std::max<int64_t>(1, tokens)) + 1,

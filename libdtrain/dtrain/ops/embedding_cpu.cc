@@ -1,4 +1,4 @@
-// embedding_cpu.cc - rows of the table looked up, and their gradients added in token order.
+// embedding_cpu.cc - looks up rows of the table, and adds their gradients in token order.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/internal/embedding_kernel.h"
 #include "dtrain/ops/internal/lanes.h"

@@ -6,20 +6,20 @@
 namespace dtrain {
 namespace {
 
-// Tokens per sorted run, two a thread.
+// Tokens per sorted run, two per thread.
 constexpr int kSortRun = 1024;
 constexpr int kSortThreads = kSortRun / 2;
 
 struct SortTokensArgs {
   const int32_t* ids;  // rows of the table, [tokens]
-  TokenKey* runs;      // [runs, kSortRun], each sorted; the last filled up with the largest key
+  TokenKey* runs;      // [runs, kSortRun], each sorted; the last one is padded with the largest key
   int64_t tokens;
 };
 
 /// Sorts kSortRun tokens by (row, token).
-/// Geometry: a block per run; bitonic (Batcher 1968), 55 exchanges a thread in 8 KiB of shared
-///   memory. No two keys are equal, so the result is the one order there is.
-/// Traffic: 4 bytes a token read, 8 written; the barriers are what takes time.
+/// Geometry: a block per run; bitonic sort (Batcher 1968), 55 exchanges per thread in 8 KiB of
+///   shared memory. Keys are unique, so the order is unique too.
+/// Traffic: reads 4 and writes 8 bytes per token; most of the time goes to the barriers.
 __global__ __launch_bounds__(kSortThreads) void SortTokensKernelGpu(SortTokensArgs args) {
   struct Run {
     TokenKey keys[kSortRun];
@@ -34,7 +34,7 @@ __global__ __launch_bounds__(kSortThreads) void SortTokensKernelGpu(SortTokensAr
   for (int sorted = 2; sorted <= kSortRun; sorted *= 2) {
     for (int stride = sorted / 2; stride > 0; stride /= 2) {
       __syncthreads();
-      // This thread's pair is (low, low + stride): bit `stride` of low is 0.
+      // This thread's pair is (low, low + stride), where bit `stride` of low is 0.
       const int low = 2 * thread - (thread & (stride - 1));
       const TokenKey a = keys[low];
       const TokenKey b = keys[low + stride];
@@ -58,13 +58,13 @@ struct MergeRunsArgs {
   int run_count;
 };
 
-/// order[place of a key among all] = the key; the place is how many keys of each run are smaller.
+/// Merges the sorted runs: order[p] = key, where p is the number of smaller keys in all runs.
 /// Geometry: a thread per key, ten dependent steps per run, all runs in the L1 cache.
 __global__ __launch_bounds__(kMergeThreads) void MergeRunsKernelGpu(MergeRunsArgs args) {
   const int64_t at = static_cast<int64_t>(blockIdx.x) * kMergeThreads + threadIdx.x;
   if (at >= static_cast<int64_t>(args.run_count) * kSortRun) return;
   const TokenKey key = args.runs[at];
-  if (key == ~TokenKey{0}) return;  // fills the last run up
+  if (key == ~TokenKey{0}) return;  // padding of the last run
   const int own = static_cast<int>(at / kSortRun);
   int64_t place = at % kSortRun;
   for (int run = 0; run < args.run_count; ++run) {
@@ -83,7 +83,7 @@ __global__ __launch_bounds__(kMergeThreads) void MergeRunsKernelGpu(MergeRunsArg
 
 constexpr int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Where the stream's scratch holds what one gradient needs.
+// The parts of the stream's scratch memory that one gradient needs.
 struct Workspace {
   TokenKey* runs;
   TokenKey* order;
@@ -94,7 +94,7 @@ struct Workspace {
     const int64_t run_keys = DivideUp(tokens, kSortRun) * kSortRun;
     const int64_t order_keys = DivideUp(tokens, kSumRun) * kSumRun;
     const int64_t sums = DivideUp(tokens, kSumRun) * columns;
-    // Multiples of 16 bytes all, so that every part is aligned.
+    // Every size is a multiple of 16 bytes, so that every part is aligned.
     const int64_t sums_stride = DivideUp(sums, 4) * 4;
     const int64_t bytes = (run_keys + order_keys) * static_cast<int64_t>(sizeof(TokenKey)) +
                           2 * sums_stride * static_cast<int64_t>(sizeof(float));
@@ -106,7 +106,7 @@ struct Workspace {
   }
 };
 
-// Returns the tokens in order of (row, token).
+// Returns the tokens sorted by (row, token).
 const TokenKey* SortTokens(const int32_t* rows, int64_t tokens, const Workspace& space,
                            Stream& stream) {
   const int64_t runs = DivideUp(tokens, kSortRun);
@@ -162,7 +162,7 @@ void AccumulateRows(const EmbeddingBackwardArgs& args, const int32_t* rows, cons
 
 template <typename T>
 void EmbeddingForwardKernelCuda(const EmbeddingForwardArgs& args, Stream& stream) {
-  DT_CHECK_LT(args.columns, int64_t{1} << 30) << "columns are counted in 32 bits";
+  DT_CHECK_LT(args.columns, int64_t{1} << 30) << "embeddings support fewer than 2^30 columns";
   const bool aligned = args.columns % kVectorColumns == 0 && RowsAligned<T>(args.table) &&
                        RowsAligned<T>(args.positions) && RowsAligned<T>(args.out);
   const LaunchShape shape = {.blocks = {DivideUp(args.token_end, kGatherThreads / kWarpSize)},
@@ -173,11 +173,11 @@ void EmbeddingForwardKernelCuda(const EmbeddingForwardArgs& args, Stream& stream
 
 template <typename T>
 void EmbeddingBackwardKernelCuda(const EmbeddingBackwardArgs& args, Stream& stream) {
-  DT_CHECK_LT(args.columns, int64_t{1} << 30) << "columns are counted in 32 bits";
+  DT_CHECK_LT(args.columns, int64_t{1} << 30) << "embeddings support fewer than 2^30 columns";
   if (args.tokens == 0) return;
   AccumulateRows<T>(args, args.ids, args.d_table, args.scale, args.zero_id, stream);
   if (args.d_positions.data != nullptr) {
-    // Positions are a table too. Sorting anew allows any numbering, not just 0, 1, 2, ...
+    // Positions are a table too. Sorting them again allows any numbering, not only 0, 1, 2, ...
     AccumulateRows<T>(args, args.position_ids, args.d_positions, 1.0f, -1, stream);
   }
 }

@@ -1,4 +1,4 @@
-// fused_attention_cuda.cu - attention by cuDNN: whether, by which graph, and where its tensors lie.
+// fused_attention_cuda.cu - attention by cuDNN: when to use it, and how its tensors are passed.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
@@ -22,17 +22,17 @@ using cuda::FusedAttention;
 using cuda::FusedAttentionShape;
 using cuda::kAttentionTensors;
 
-constexpr int kMaxHeadDim = 128;  // of backward on all GPUs
+constexpr int kMaxHeadDim = 128;  // the limit of backward on all GPUs
 
-// Where each sequence begins in each tensor, and how long it is, as cuDNN wants to know it. Graphs
-// have more sequences than batches: those past `filled` are empty.
-// Geometry: a thread per sequence and one. Traffic: a launch's time.
+// Writes the start of each sequence in each tensor, and its length, in the form cuDNN reads. A
+// graph may have more sequences than the batch; those from `filled` on are empty. Geometry: a
+// thread per sequence, plus one. Time: that of a launch.
 constexpr int kLayoutThreads = 128;
 struct LayoutArgs {
   const int32_t* query_offsets;
   const int32_t* key_offsets;
   int64_t* offsets;  // [tensors, sequences + 1]
-  int32_t* lengths;  // [2, sequences]: of queries, of keys
+  int32_t* lengths;  // [2, sequences]: lengths of queries, lengths of keys
   int64_t strides[kAttentionTensors];
   bool of_keys[kAttentionTensors];
   int tensors;
@@ -53,7 +53,8 @@ __global__ void __launch_bounds__(kLayoutThreads) FusedAttentionLayoutKernel(Lay
   args.lengths[args.sequences + i] = args.key_offsets[next] - key;
 }
 
-// By shape and device. A thread runs one rank; rounded as shapes are, a run has few.
+// Finds or builds the graph for a shape and device. A thread runs one rank, and shapes are rounded,
+// so a run has few graphs.
 FusedAttention* FindGraph(const FusedAttentionShape& shape, const Device& device) {
   thread_local std::map<std::pair<int, FusedAttentionShape>, std::unique_ptr<FusedAttention>>
       graphs;
@@ -65,12 +66,12 @@ FusedAttention* FindGraph(const FusedAttentionShape& shape, const Device& device
     LogWarning("cuDNN has no " + std::string(shape.backward ? "backward" : "forward") +
                " attention for heads of " + std::to_string(shape.head_dim) + " and up to " +
                std::to_string(shape.max_queries) + " x " + std::to_string(shape.max_keys) +
-               " positions (" + why + "): ours computes it");
+               " positions (" + why + "); dtrain's own kernel is used");
   }
   return found->second.get();
 }
 
-// A sequence without queries has gradients of its keys all the same, which cuDNN does not promise
+// A sequence without queries still needs zero gradients for its keys, which cuDNN does not promise
 // to write.
 bool HasEmptySequence(const AttentionArgs& args) {
   for (int64_t i = 0; i < args.sequences; ++i) {
@@ -157,7 +158,7 @@ void RunGraph(FusedAttention& graph, const FusedAttentionShape& shape,
   graph.Run(operands, stream);
 }
 
-// The faster engine, measured; our kernels where cuDNN has none.
+// Measures both engines and returns the faster; ours if cuDNN has no kernel.
 AttentionPlan Measure(const FusedAttentionShape& shape, const AttentionArgs& args,
                       const std::function<void()>& native, Stream& stream) {
   FusedAttention* const graph = FindGraph(shape, stream.device());

@@ -1,4 +1,4 @@
-// gemm.cc - checks of the matrix products and the way to the device's kernel.
+// gemm.cc - checks the matrix products and selects the device's kernel.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/gemm.h"
 
@@ -16,7 +16,7 @@ void CheckMatrix(const Tensor& x, const char* name) {
   DT_CHECK_EQ(x.shape().rank(), 2) << name << " is a matrix";
 }
 
-// c = 0 where there is nothing to sum.
+// A product without terms (k = 0): sets c to 0 unless it accumulates.
 void FillEmptyProduct(const GemmOptions& options, const Tensor& c, Stream& stream) {
   if (options.accumulate) return;
   const size_t size = SizeOf(c.dtype());
@@ -44,10 +44,11 @@ void Gemm(const Tensor& a, const Tensor& b, const GemmOptions& options, Tensor& 
   const int64_t m = a.dim(options.transpose_a ? 1 : 0);
   const int64_t k = a.dim(options.transpose_a ? 0 : 1);
   const int64_t n = b.dim(options.transpose_b ? 0 : 1);
-  DT_CHECK_EQ(b.dim(options.transpose_b ? 1 : 0), k) << "a and b agree on the summed extent";
-  DT_CHECK_EQ(c.dim(0), m) << "c has a row per row of op(a)";
-  DT_CHECK_EQ(c.dim(1), n) << "c has a column per column of op(b)";
-  DT_CHECK_EQ(Name(a.dtype()), Name(b.dtype())) << "a and b have one type";
+  DT_CHECK_EQ(b.dim(options.transpose_b ? 1 : 0), k)
+      << "op(a) must have as many columns as op(b) has rows";
+  DT_CHECK_EQ(c.dim(0), m) << "c must have as many rows as op(a)";
+  DT_CHECK_EQ(c.dim(1), n) << "c must have as many columns as op(b)";
+  DT_CHECK_EQ(Name(a.dtype()), Name(b.dtype())) << "a and b must have the same type";
   DT_CHECK(c.dtype() == a.dtype() || c.dtype() == DType::kFloat32)
       << "c holds " << Name(c.dtype()) << ", a holds " << Name(a.dtype());
   if (m == 0 || n == 0) return;
@@ -61,14 +62,14 @@ void LinearForward(const Tensor& x, const Tensor& weight, const Tensor& bias, Te
   CheckMatrix(weight, "weight");
   CheckMatrix(y, "y");
   DT_CHECK_EQ(weight.dim(1), x.dim(1)) << "weight is [out, in]";
-  DT_CHECK_GT(x.dim(1), 0) << "a linear layer has inputs";
-  DT_CHECK_EQ(y.dim(0), x.dim(0)) << "y has a row per row of x";
-  DT_CHECK_EQ(y.dim(1), weight.dim(0)) << "y has a column per output";
-  DT_CHECK_EQ(Name(weight.dtype()), Name(x.dtype())) << "x and weight have one type";
-  DT_CHECK_EQ(Name(y.dtype()), Name(x.dtype())) << "x and y have one type";
+  DT_CHECK_GT(x.dim(1), 0) << "a linear layer must have inputs";
+  DT_CHECK_EQ(y.dim(0), x.dim(0)) << "y must have as many rows as x";
+  DT_CHECK_EQ(y.dim(1), weight.dim(0)) << "y must have one column per row of weight";
+  DT_CHECK_EQ(Name(weight.dtype()), Name(x.dtype())) << "x and weight must have the same type";
+  DT_CHECK_EQ(Name(y.dtype()), Name(x.dtype())) << "x and y must have the same type";
   if (bias) {
-    DT_CHECK_EQ(bias.shape(), Shape({weight.dim(0)})) << "bias has one entry per output";
-    DT_CHECK_EQ(Name(bias.dtype()), Name(x.dtype())) << "x and bias have one type";
+    DT_CHECK_EQ(bias.shape(), Shape({weight.dim(0)})) << "bias must have one entry per output";
+    DT_CHECK_EQ(Name(bias.dtype()), Name(x.dtype())) << "x and bias must have the same type";
   }
   if (y.elements() == 0) return;
   GemmArgs args = ArgsOf(x, weight, {.transpose_b = true}, y);

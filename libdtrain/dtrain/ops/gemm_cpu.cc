@@ -1,12 +1,12 @@
-// gemm_cpu.cc - matrix products by oneDNN: its sgemm for float32, cached primitives for bfloat16.
+// gemm_cpu.cc - matrix products by oneDNN: sgemm for float32, cached primitives for bfloat16.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Large products of bfloat16 on processors with a matrix unit are tile_gemm.cc's.
+// Large bfloat16 products on processors with AMX are in tile_gemm.cc instead.
 //
-// The number of tokens changes with every batch, and making a oneDNN primitive costs as much as
-// running it. sgemm needs none. A bfloat16 product is therefore cut along its tokens (rows of a,
-// or the summed extent of a weight gradient) into pieces of 1024, 512, ... 16, so that a few
-// primitives serve every batch; what is left below 16 is padded with zeros.
+// The number of tokens changes with every batch, and creating a oneDNN primitive costs as much as
+// running it. sgemm needs no primitive. A bfloat16 product is therefore split along its tokens (the
+// rows of a, or the summed dimension of a weight gradient) into pieces of 1024, 512, ... 16. So a
+// few primitives serve every batch. The last piece, if shorter than 16, is padded with zeros.
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
@@ -32,11 +32,14 @@ namespace {
 
 constexpr int64_t kLargestPiece = 1024;
 constexpr int64_t kSmallestPiece = 16;
-constexpr size_t kScratchpadSlot = 2;   // oneDNN's, beside padded operands
-constexpr size_t kMaxPrimitives = 512;  // per thread; a model's step needs tens
+constexpr size_t kScratchpadSlot = 2;   // slot of oneDNN's scratchpad; the padded operands use the
+                                        // slots before
+constexpr size_t kMaxPrimitives = 512;  // per thread; a model's step needs some tens
 constexpr int64_t kCastGrain = 1 << 14;
-constexpr int64_t kCollidingFloats = 512;  // 2 KiB of the 4 KiB after which a cache's sets repeat
-constexpr int64_t kSmallSide = 512;        // up to which spacing rows gained
+constexpr int64_t kCollidingFloats = 512;  // 2 KiB, half of the 4 KiB after which a cache's sets
+                                           // repeat
+constexpr int64_t kSmallSide = 512;        // largest size for which spaced rows were faster in
+                                           // measurements
 constexpr int64_t kTokensAtOnce = 256;
 
 bool OneDnnHas(dnnl::cpu_isa isa) {
@@ -68,12 +71,13 @@ void SgemmAsItLies(const GemmArgs& args) {
                                    << args.k << " returned " << static_cast<int>(status);
 }
 
-// Whether all rows begin in the same few lines of a first-level cache.
+// True if all rows begin in the same few lines of a first-level cache.
 bool RowsCollide(int64_t stride) { return stride % kCollidingFloats == 0; }
 
 int64_t SpacedStride(int64_t columns) { return RowsCollide(columns) ? columns + 16 : columns; }
 
-// oneDNN without AVX-512 reads both sides of a small weight gradient where they lie.
+// True for a small weight gradient whose rows collide, if oneDNN reads both operands in place. It
+// does so without AVX-512.
 bool GainsBySpacedRows(const GemmArgs& args) {
   static const bool reads_in_place = !OneDnnHas(dnnl::cpu_isa::avx512_core);
   return reads_in_place && args.transpose_a && !args.transpose_b &&
@@ -81,7 +85,7 @@ bool GainsBySpacedRows(const GemmArgs& args) {
          (RowsCollide(args.a_stride) || RowsCollide(args.b_stride));
 }
 
-// c = a^T b, some tokens at a time, whose rows are copied to where they do not collide.
+// c = a^T b, some tokens at a time. The rows are first copied to addresses that do not collide.
 void SgemmOfSpacedRows(const GemmArgs& args) {
   GemmArgs piece = args;
   piece.a_stride = SpacedStride(args.m);
@@ -111,11 +115,11 @@ void Sgemm(const GemmArgs& args) {
   GainsBySpacedRows(args) ? SgemmOfSpacedRows(args) : SgemmAsItLies(args);
 }
 
-// ---- bfloat16 where oneDNN has no fast kernels: through float32 ---------------------------------
+// ---- bfloat16 on processors where oneDNN has no fast kernels: through float32 -------------------
 
 struct Matrix {
   int64_t rows, columns, stride;
-  // Of its float32 copy.
+  // Row stride and size of the float32 copy.
   int64_t wide_stride() const { return SpacedStride(columns); }
   int64_t wide_size() const { return rows * wide_stride(); }
 };
@@ -158,7 +162,7 @@ const float* WideB(const GemmArgs& args) {
   return wide;
 }
 
-// With a copy of b.
+// Computes the product in float32 from a given float32 copy of b.
 void RunThroughFloat(const GemmArgs& args, const float* wide_b) {
   const Matrix a = OperandA(args);
   const Matrix c = {args.m, args.n, args.c_stride};
@@ -189,8 +193,8 @@ void* RowAt(const void* base, int64_t offset, DType type) {
          offset * static_cast<int64_t>(SizeOf(type));
 }
 
-// Some tokens at a time, rows of a and c or what a weight gradient sums, so that their copies take
-// little memory.
+// Processes some tokens at a time, so that the float32 copies take little memory. Tokens are rows
+// of a and c, or the summed dimension of a weight gradient.
 void GemmThroughFloat(const GemmArgs& args) {
   GemmArgs piece = args;
   if (!args.transpose_a) {
@@ -222,7 +226,7 @@ bool HasFastBFloat16() {
 
 // ---- bfloat16 by primitives ---------------------------------------------------------------------
 
-// A matmul primitive with its memory objects: pointers are set for each run.
+// A matmul primitive and its memory objects, whose pointers are set for each run.
 class Primitive {
  public:
   explicit Primitive(const GemmArgs& g) {
@@ -285,7 +289,7 @@ class Primitive {
   int64_t scratchpad_bytes_ = 0;
 };
 
-// Runs one piece by this thread's primitive for its shape.
+// Runs one piece with this thread's primitive for its shape.
 void RunPiece(const GemmArgs& g) {
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int>;
   thread_local std::map<Key, Primitive> cache;
@@ -305,7 +309,7 @@ int64_t PieceSize(int64_t left) {
   return std::min(floor, kLargestPiece);
 }
 
-// `rows` rows of a matrix copied to scratch and followed by zeros up to kSmallestPiece rows.
+// Copies `rows` rows of a matrix to scratch memory and appends zeros up to kSmallestPiece rows.
 const void* PadRows(const void* from, int64_t rows, int64_t columns, int64_t stride, size_t slot) {
   BFloat16* const to = ThreadScratch<BFloat16>(slot, kSmallestPiece * columns);
   const BFloat16* const x = static_cast<const BFloat16*>(from);
@@ -319,7 +323,7 @@ const void* PadRows(const void* from, int64_t rows, int64_t columns, int64_t str
   return to;
 }
 
-// The last rows, fewer than a piece: computed on a padded copy.
+// Computes the last rows, fewer than a piece, on a padded copy.
 void RunRowTail(const GemmArgs& piece) {
   GemmArgs padded = piece;
   padded.m = kSmallestPiece;
@@ -345,7 +349,7 @@ void RunRowTail(const GemmArgs& piece) {
   }
 }
 
-// Rows [begin, end) of c, a not transposed.
+// Computes rows [begin, end) of c, with a not transposed.
 void RunRows(const GemmArgs& args, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end;) {
     GemmArgs piece = args;
@@ -358,7 +362,7 @@ void RunRows(const GemmArgs& args, int64_t begin, int64_t end) {
   }
 }
 
-// Rows [begin, end) of c = a^T b, both a and b with a row per token; c is float32.
+// Computes rows [begin, end) of c = a^T b. Both a and b have a row per token; c is float32.
 void RunWeightRows(const GemmArgs& args, int64_t begin, int64_t end) {
   for (int64_t token = 0; token < args.k;) {
     GemmArgs piece = args;
@@ -384,7 +388,7 @@ void RunWeightRows(const GemmArgs& args, int64_t begin, int64_t end) {
 void GemmByPrimitives(const GemmArgs& args) {
   const bool over_tokens = args.transpose_a && !args.transpose_b && args.c_type == DType::kFloat32;
   if (args.transpose_a && !over_tokens) return RunPiece(args);
-  // Threads take whole groups of kSmallestPiece rows of c.
+  // Each thread takes whole groups of kSmallestPiece rows of c.
   const int64_t groups = (args.m + kSmallestPiece - 1) / kSmallestPiece;
   ParallelFor(groups, 2, [&](int64_t begin, int64_t end) {
     const int64_t first = begin * kSmallestPiece;

@@ -1,4 +1,4 @@
-// gemm_cuda.cu - matrix products by cuBLASLt: one plan per shape, suggested or measured.
+// gemm_cuda.cu - matrix products by cuBLASLt, with one suggested or measured plan per shape.
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 #include <utility>
@@ -21,11 +21,11 @@ using cuda::Product;
 using cuda::ProductAlgorithm;
 using cuda::ProductShape;
 
-// Suggestions of the library that are measured.
+// Number of the library's suggestions that are measured.
 constexpr int kCandidates = 8;
 
-// sums[i] += x[i]: a bias gradient that cuBLASLt overwrote goes to where gradients accumulate.
-// Geometry: a thread per element. Traffic: a vector read, one read and written; a launch's time.
+// sums[i] += x[i]: adds a bias gradient that cuBLASLt wrote to the accumulated gradient. Geometry:
+// a thread per element. Time: that of a launch.
 constexpr int kAddThreads = 256;
 template <typename T>
 struct AddVectorArgs {
@@ -46,7 +46,8 @@ void AddVector(const void* x, int64_t count, float* sums, Stream& stream) {
          AddVectorArgs<T>{static_cast<const T*>(x), sums, count}, stream);
 }
 
-// The largest power of two up to 16 that divides an address: algorithms with wide accesses need it.
+// The largest power of two up to 16 that divides an address. Algorithms with wide accesses depend
+// on it.
 int AlignmentOf(const void* address) {
   const auto value = reinterpret_cast<uintptr_t>(address);
   int alignment = 16;
@@ -81,23 +82,23 @@ int64_t BiasGradients(const GemmArgs& args) {
   return args.epilogue == Epilogue::kBiasGradient ? args.m : args.n;
 }
 
-// A shape's product and how it is computed.
+// The product of a shape and the way it is computed.
 struct Plan {
   Product product;
   GemmPlan choice;
 };
 
-// cuBLASLt is told how the matrices are aligned, but not the bias, and reads it 16 bytes at a time:
-// one that lies elsewhere is copied.
+// cuBLASLt cannot be told how the bias is aligned, and reads it 16 bytes at a time. A bias with
+// another alignment is copied first.
 bool CopiesBias(const GemmArgs& args) { return AlignmentOf(args.bias) < 16; }
 
-// Of a bias gradient as cuBLASLt writes it, or of a copied bias.
+// Size of a bias gradient as cuBLASLt writes it, or of a copied bias.
 size_t VectorBytes(const GemmArgs& args) {
   if (CopiesBias(args)) return static_cast<size_t>(args.n) * SizeOf(args.c_type);
   return static_cast<size_t>(BiasGradients(args)) * sizeof(float);
 }
 
-// In the scratch memory that vector first, then the workspace.
+// The scratch memory holds that vector first, then the workspace.
 cuda::ProductOperands OperandsOf(const GemmArgs& args, size_t workspace_bytes, Stream& stream) {
   constexpr size_t kAlignment = 256;
   const size_t offset = (VectorBytes(args) + kAlignment - 1) / kAlignment * kAlignment;
@@ -126,7 +127,7 @@ bool RunOnce(Product& product, const GemmArgs& args, const ProductAlgorithm& alg
   return true;
 }
 
-// The fastest of the library's algorithms and, if there are any, of the parts.
+// Measures the library's algorithms and, if given, `parts`. Returns the fastest.
 template <typename T>
 GemmPlan Measure(Product& product, const GemmArgs& args, const std::function<void()>& parts,
                  Stream& stream) {
@@ -144,7 +145,7 @@ GemmPlan Measure(Product& product, const GemmArgs& args, const std::function<voi
         }
         return timer.Time([&] { return RunOnce<T>(product, args, candidates[i], stream); });
       });
-  if (!fastest.has_value()) throw CudaError("cuBLASLt knows no algorithm for this product");
+  if (!fastest.has_value()) throw CudaError("cuBLASLt has no algorithm for this product");
   GemmPlan plan{.fused = fastest->index < candidates.size(),
                 .microseconds = 1e6 * fastest->seconds};
   if (plan.fused) {
@@ -154,9 +155,9 @@ GemmPlan Measure(Product& product, const GemmArgs& args, const std::function<voi
   return plan;
 }
 
-// gelu's gradient is part of the product's kernel from Hopper on; Ada runs a slow kernel of its own
-// after it (llm.c issues 338 and 363). Not gelu itself: where it is computed again for backward,
-// our kernel does that, and its bits differ.
+// From Hopper on, gelu's gradient is part of the product's kernel; Ada runs a slow extra kernel for
+// it (llm.c issues 338 and 363). gelu itself is never fused by this rule: if backward computes it
+// again, our kernel does so, and its bits would differ.
 bool FusesByHeuristic(Epilogue epilogue, const Stream& stream) {
   if (CurrentGemmTuning() == GemmTuning::kOff || epilogue != Epilogue::kGeluGradient) return false;
   const int capability = cuda::Properties(stream.device()).compute_capability;
@@ -178,13 +179,14 @@ GemmPlan Choose(Product& product, const ProductShape& shape, const GemmArgs& arg
   GemmPlan plan{.fused = !parts || FusesByHeuristic(shape.epilogue, stream)};
   if (!plan.fused) return plan;
   const std::vector<ProductAlgorithm> first = product.Candidates(OperandsOf(args, 0, stream), 1);
-  if (first.empty() && !parts) throw CudaError("cuBLASLt knows no algorithm for this product");
+  if (first.empty() && !parts) throw CudaError("cuBLASLt has no algorithm for this product");
   plan.fused = !first.empty();
   if (plan.fused) plan.algorithm = first.front();
   return plan;
 }
 
-// The shape's plan, made at its first use. A thread runs one rank, and a rank meets few shapes.
+// Returns the shape's plan and creates it at first use. A thread runs one rank, and a rank has few
+// shapes.
 template <typename T>
 Plan& FindPlan(const GemmArgs& args, const std::function<void()>& parts, Stream& stream) {
   thread_local std::map<std::pair<int, ProductShape>, Plan> plans;
@@ -194,21 +196,22 @@ Plan& FindPlan(const GemmArgs& args, const std::function<void()>& parts, Stream&
   const ProductShape shape = PlanShape(ShapeOf<T>(args));
   const std::pair<int, ProductShape> key{stream.device().index, shape};
   auto found = plans.find(key);
-  // What was suggested gives way to what can be measured now.
+  // A suggested plan is replaced once it can be measured.
   if (found != plans.end() && MeasuresGemms() && !CurrentGemmPlans().contains(shape)) {
     plans.erase(found);
     found = plans.end();
   }
   if (found == plans.end()) {
     Product product(shape, stream.device());
-    // `parts` may ask for plans of its own: none of this map's is held meanwhile.
+    // `parts` may look up other plans, so no iterator into this map may be held during the call.
     GemmPlan choice = Choose<T>(product, shape, args, parts, stream);
     found = plans.emplace(key, Plan{std::move(product), std::move(choice)}).first;
   }
   return found->second;
 }
 
-// By what the library suggests for exactly this product: the plan's algorithm does not fit it.
+// Used if the plan's algorithm does not fit this product: runs what the library suggests for
+// exactly this product. Returns false if nothing works.
 template <typename T>
 bool RunAsSuggested(const GemmArgs& args, Stream& stream) {
   Product product(ShapeOf<T>(args), stream.device());

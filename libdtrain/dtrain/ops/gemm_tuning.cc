@@ -1,4 +1,4 @@
-// gemm_tuning.cc - the plans of a thread and their form as text.
+// gemm_tuning.cc - the matrix product plans of a thread and their text format.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/gemm_tuning.h"
 
@@ -17,13 +17,13 @@
 namespace dtrain {
 namespace {
 
-constexpr PlanFormat kFormat = {
-    .title = "dtrain gemm plans",
-    .version = 1,
-    .library = "cublaslt",
-    .comment =
-        "c[m,n] = a[m,k] b[k,n]; us: median; by: the library's words for its algorithm, or "
-        "parts: a plain product and another kernel"};
+constexpr PlanFormat kFormat = {.title = "dtrain gemm plans",
+                                .version = 1,
+                                .library = "cublaslt",
+                                .comment =
+                                    "c[m,n] = a[m,k] b[k,n]; us: median microseconds; by: the "
+                                    "library's own code for its algorithm, or "
+                                    "parts: a plain product followed by another kernel"};
 
 struct State {
   GemmTuning tuning = GemmTuning::kHeuristic;
@@ -107,7 +107,7 @@ cuda::ProductShape PlanShape(const cuda::ProductShape& shape) {
   rounded.m = RoundUp(shape.m);
   rounded.n = RoundUp(shape.n);
   rounded.k = RoundUp(shape.k);
-  // A matrix whose rows are full has no room for longer ones.
+  // A row cannot become longer than its stride.
   const auto within = [](int64_t& extent, int64_t given, int64_t stride) {
     extent = std::max(given, std::min(extent, stride));
   };

@@ -1,17 +1,18 @@
-// gemm_tuning.h - how matrix products on a GPU are computed: as suggested, or as measured.
+// gemm_tuning.h - chooses how matrix products on a GPU are computed: as suggested, or as measured.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   SetGemmTuning(GemmTuning::kMeasure);
-//   { const MeasureGemms measure; model.Forward(...); model.Backward(...); }   // results are waste
-//   WriteFileAtomically(path, PrintGemmPlans(device));
+//   { const MeasureGemms measure; model.Forward(...); model.Backward(...); }  // discard the
+//   results WriteFileAtomically(path, PrintGemmPlans(device));
 //
-// A product of one shape may be computed by many algorithms of cuBLASLt, and what follows it (bias,
-// activation, bias gradient) by the product's own kernel or by a kernel of ours. While an object of
-// MeasureGemms lives, each shape that is met for the first time is computed in all these ways and
-// the fastest is kept; outside, a shape without a measured plan takes the library's first
-// suggestion. Plans belong to the thread, that is to the rank: which plan a product takes changes
-// the bits of its result, so ranks use the same ones (launch/gemm_plan_file.h). On CPUs nothing
-// of this has an effect.
+// cuBLASLt has many algorithms for a product of one shape. The steps after it (bias, activation,
+// bias gradient) can run in the product's own kernel or in one of ours. While a MeasureGemms object
+// exists, each new shape is computed in all these ways and the fastest is kept as its plan.
+// Otherwise a shape without a measured plan uses the library's first suggestion.
+//
+// Plans belong to the thread, which means to the rank. A different plan changes the bits of a
+// result, so all ranks must use the same plans (launch/gemm_plan_file.h). On CPUs nothing here
+// has an effect.
 #ifndef DTRAIN_OPS_GEMM_TUNING_H_
 #define DTRAIN_OPS_GEMM_TUNING_H_
 
@@ -25,18 +26,18 @@
 namespace dtrain {
 
 enum class GemmTuning {
-  kOff,        // the library's first suggestion, and of its epilogues the bias alone
-  kHeuristic,  // also its gradient of gelu, on GPUs where that was published to be faster
-  kMeasure     // what was measured; a shape without measurement as kHeuristic
+  kOff,        // the library's first suggestion; only the bias is fused
+  kHeuristic,  // also fuses gelu's gradient, on GPUs where this is known to be faster
+  kMeasure     // the measured plan; a shape without one is computed as with kHeuristic
 };
 
-// Of this thread.
+// The setting of the calling thread.
 GemmTuning CurrentGemmTuning();
 void SetGemmTuning(GemmTuning tuning);
 
-// While one lives, products of this thread that have no measured plan are measured, with
-// GemmTuning::kMeasure. Their results and sums are waste then: inputs are read and outputs written
-// many times.
+// While such an object exists and the setting is kMeasure, this thread measures all products that
+// have no measured plan. Discard the results computed meanwhile: a measurement reads the inputs and
+// writes the outputs many times.
 class MeasureGemms {
  public:
   MeasureGemms();
@@ -45,13 +46,14 @@ class MeasureGemms {
   ~MeasureGemms();
 };
 
-// Measured plans of this thread.
+// Number of measured plans of this thread.
 size_t CountGemmPlans();
-// The same as lines of text, headed by what they hold for: cuBLASLt's version, whose words name
-// algorithms, and the kind of GPU. CudaError where there is none.
+// This thread's plans as lines of text. The first line names what they are valid for: the version
+// of cuBLASLt and the kind of GPU. Throws CudaError if there is no GPU.
 std::string PrintGemmPlans(const Device& device);
-// Replaces this thread's plans by those of a text. False, and no plans, where they are of another
-// GPU or version; StorageError with `path`, line and field where the text is none.
+// Replaces this thread's plans by those of `text`. Returns false, with no plans, if they are for
+// another GPU or version. Returns StorageError, which names `path`, line and field, if the text is
+// invalid.
 StatusOr<bool> UseGemmPlans(std::string_view text, std::string_view path, const Device& device);
 
 }  // namespace dtrain

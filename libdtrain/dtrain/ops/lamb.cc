@@ -1,4 +1,4 @@
-// lamb.cc - checks the arguments, then threads over the chunks.
+// lamb.cc - checks the arguments, then splits the chunks among the threads.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/lamb.h"
 
@@ -33,7 +33,7 @@ LambArgs MakeArgs(const LambTable& table, const Tensor& step, const LambOptions&
           .options = options};
 }
 
-// Chunks are added in order, so that the sum does not depend on the threads.
+// Adds chunks in order, so that the sum does not depend on the threads.
 void TrustRatios(const LambArgs& args) {
   for (int64_t s = 0; s < args.num_segments; ++s) {
     const LambSegmentInfo& segment = args.segments[s];
@@ -104,10 +104,11 @@ LambTable MakeLambTable(std::span<const LambSegment> segments, Arena& arena, Str
 void LambUpdate(const LambTable& table, const Tensor& step, const LambOptions& options,
                 LambTensors& tensors, Stream& stream) {
   constexpr const char* kOp = "LambUpdate";
-  DT_CHECK(static_cast<bool>(table.chunks)) << kOp << ": the table comes from MakeLambTable()";
+  DT_CHECK(static_cast<bool>(table.chunks)) << kOp << ": the table must come from MakeLambTable()";
   CheckRank(kOp, "weights", tensors.weights, 1);
   const Shape& shape = tensors.weights.shape();
-  DT_CHECK_GE(shape[0], table.extent) << kOp << ": the segments reach beyond the arenas";
+  DT_CHECK_GE(shape[0], table.extent)
+      << kOp << ": the last segment ends after the end of the arenas";
   CheckTensor(kOp, "table.chunks", table.chunks, table.chunks.shape(), DType::kInt64, stream);
   CheckTensor(kOp, "weights", tensors.weights, shape, DType::kFloat32, stream);
   CheckTensor(kOp, "gradients", tensors.gradients, shape, DType::kFloat32, stream);

@@ -1,11 +1,11 @@
-// lamb_cpu.cc - moments and norms in one pass over a chunk, weights in another.
+// lamb_cpu.cc - one pass over a chunk for moments and norms, another for weights.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/internal/lamb_kernel.h"
 #include "dtrain/ops/internal/lanes.h"
 
 namespace dtrain::DT_CPU_ISA {
 
-// Traffic: 28 bytes per element. u takes the place of the gradient, which nobody needs any more.
+// Traffic: 28 bytes per element. u overwrites the gradient, which is not needed any more.
 template <typename T>
 void LambMomentsKernel(const LambArgs& args) {
   const LambOptions& o = args.options;
@@ -22,7 +22,7 @@ void LambMomentsKernel(const LambArgs& args) {
     const Vec g = Load(args.gradients + i, lanes) * scale;
     const Vec m = Load(args.m + i, lanes) * o.beta1 + g * (1.0f - o.beta1);
     const Vec v = Load(args.v + i, lanes) * o.beta2 + g * g * (1.0f - o.beta2);
-    // Lanes without an element hold zeros, and so does their u: epsilon is above 0.
+    // Lanes without an element are zero, and their u is zero too because epsilon > 0.
     const Vec u = m * m_correction / (Sqrt(v) * root_v_correction + o.epsilon) + w * decay;
     Store(args.m + i, m, lanes);
     Store(args.v + i, v, lanes);
@@ -36,7 +36,7 @@ void LambMomentsKernel(const LambArgs& args) {
   args.squares[2 * args.chunk + 1] = HorizontalSum(update_squares);
 }
 
-// Traffic: 12 bytes per element, and sizeof(T) for the copy.
+// Traffic: 12 bytes per element, plus sizeof(T) for the copy.
 template <typename T>
 void LambWeightsKernel(const LambArgs& args) {
   const LambChunk& chunk = args.chunks[args.chunk];

@@ -12,8 +12,8 @@ namespace {
 constexpr int kLambThreads = 256;
 constexpr int kLambPack = 4;  // elements: 16 bytes of float
 
-// Calls body.operator()<N>(at) for packs of kPack elements at multiples of kPack, and of one
-// element for those of [begin, end) that no such pack holds: up to three at each side.
+// Calls body.operator()<N>(at) for aligned packs of kPack elements, and with N = 1 for the elements
+// of [begin, end) outside of them: up to three at each end.
 template <int kPack, typename Body>
 __device__ __forceinline__ void ForPacks(const LambChunk& chunk, const Body& body) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -24,16 +24,18 @@ __device__ __forceinline__ void ForPacks(const LambChunk& chunk, const Body& bod
     body.template operator()<kPack>(at);
   }
   if (kPack > 1 && thread < 2 * kPack) {
-    // Thread j < kPack takes element j of the head, thread kPack + j that of the tail.
+    // Thread j < kPack handles element j of the head; thread kPack + j handles element j of the
+    // tail.
     const int64_t at = thread < kPack ? chunk.begin + thread : last + thread - kPack;
     if (at < (thread < kPack ? first : chunk.end)) body.template operator()<1>(at);
   }
 }
 
-/// m, v and u of ops/lamb.h, and per chunk the sums of w^2 and u^2; one block a chunk.
-/// Nothing where the step is skipped, here as in the other two. Traffic: 28 bytes per parameter
-/// (gradient, weight, m, v read; m, v, u written), u in place of the
-///   gradient. Sums in float within a thread (32 elements) and a block, in double beyond.
+/// m, v and u of ops/lamb.h, and for each chunk the sums of w^2 and u^2. One block per chunk. Like
+/// the other two kernels, it does nothing if the step is skipped.
+/// Traffic: 28 bytes per parameter (gradient, weight, m, v read; m, v, u written); u overwrites the
+///   gradient.
+/// Sums are in float within a thread (32 elements) and a block, and in double beyond.
 template <int kPack>
 __global__ __launch_bounds__(kLambThreads) void LambMomentsKernelGpu(LambArgs args) {
   const LambOptions& o = args.options;
@@ -74,7 +76,7 @@ __global__ __launch_bounds__(kLambThreads) void LambMomentsKernelGpu(LambArgs ar
   }
 }
 
-/// r of ops/lamb.h; one block a segment. Traffic: 16 bytes a chunk.
+/// r of ops/lamb.h; one block per segment. Traffic: 16 bytes per chunk.
 __global__ __launch_bounds__(kLambThreads) void LambRatiosKernelGpu(LambArgs args) {
   if (args.step->skip != 0.0f) return;
   const LambSegmentInfo segment = args.segments[blockIdx.x];
@@ -93,7 +95,7 @@ __global__ __launch_bounds__(kLambThreads) void LambRatiosKernelGpu(LambArgs arg
   }
 }
 
-/// w -= lr r u; one block a chunk. Traffic: 12 bytes per parameter, and sizeof(T) for the copy.
+/// w -= lr r u; one block per chunk. Traffic: 12 bytes per parameter, plus sizeof(T) for the copy.
 template <typename T, int kPack>
 __global__ __launch_bounds__(kLambThreads) void LambWeightsKernelGpu(LambArgs args) {
   if (args.step->skip != 0.0f) return;
@@ -131,7 +133,7 @@ bool StartsPack(const void* data) {
 
 template <typename T>
 void LambKernelCuda(const LambArgs& args, Stream& stream) {
-  // Arenas start aligned; views that do not are taken element by element.
+  // Arenas start aligned. Views that do not are processed element by element.
   const bool packed = StartsPack<float>(args.gradients) && StartsPack<float>(args.weights) &&
                       StartsPack<float>(args.m) && StartsPack<float>(args.v) &&
                       StartsPack<T>(args.copy);

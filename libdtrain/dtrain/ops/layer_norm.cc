@@ -1,4 +1,4 @@
-// layer_norm.cc - checks the arguments of layer norm, then threads over rows or blocks of rows.
+// layer_norm.cc - checks the arguments, then splits rows or blocks of rows among threads.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/layer_norm.h"
 
@@ -10,13 +10,14 @@
 namespace dtrain {
 namespace {
 
-// What all four ops have: x and `others` of one shape and type, vectors of its columns and rows.
+// The checks that all four ops share: x and other tensors of one shape and type, vectors of one
+// element per column or row.
 struct Checker {
   Checker(const char* op_name, const Tensor& x, const Stream& s) : op(op_name), stream(s) {
     CheckRank(op, "x", x, 2);
     shape = x.shape();
     dtype = x.dtype();
-    DT_CHECK_GE(shape[1], 1) << op << ": a row needs a column";
+    DT_CHECK_GE(shape[1], 1) << op << ": rows must have at least one column";
     Matrix("x", x);
   }
   void Matrix(const char* name, const Tensor& t) const {
@@ -52,7 +53,7 @@ void RunForward(const Tensor& x, const LayerNormForwardArgs& args, Stream& strea
   });
 }
 
-// Adds to args' d_gamma, d_beta and, where not null, d_bias.
+// Adds to d_gamma, d_beta and, unless null, d_bias of `args`.
 void RunBackward(const Tensor& x, const LayerNormBackwardArgs& args, Stream& stream) {
   const int64_t columns = x.dim(1);
   DispatchFloat(x, [&]<DeviceType D, typename T>() {
@@ -174,7 +175,7 @@ void ResidualLayerNormBackward(const Tensor& dy, const Tensor& sum, const Tensor
   check.Columns("d_beta", d_beta);
   const DropoutDraw draw = MakeDraw(check.op, dropout, sum.dim(0), stream);
   DT_CHECK(!draw.on || dx.raw() != d_sum.raw() || dx.elements() == 0)
-      << check.op << ": with dropout, dx and d_sum differ and need memory of their own";
+      << check.op << ": with dropout, dx and d_sum must not share memory";
   RunBackward(sum,
               {.dy = RowsOf(dy),
                .x = RowsOf(sum),

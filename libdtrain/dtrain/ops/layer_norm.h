@@ -1,4 +1,4 @@
-// layer_norm.h - layer normalisation, alone and fused with bias, dropout and the residual sum.
+// layer_norm.h - layer normalisation, alone or fused with bias, dropout and the residual sum.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ba et al., "Layer Normalization" (2016), equation 4, per row:
@@ -17,24 +17,24 @@ namespace dtrain {
 void LayerNormForward(const Tensor& x, const Tensor& gamma, const Tensor& beta, float epsilon,
                       Tensor& y, Tensor& mean, Tensor& rstd, Stream& stream);
 
-// dx overwrites: gradient of LayerNormForward plus `d_residual` where given (dx may be d_residual
-// or dy). d_gamma, d_beta: [hidden], float32, accumulated into.
+// dx = the gradient of LayerNormForward, plus `d_residual` if given. dx is overwritten and may be
+// d_residual or dy. d_gamma, d_beta: [hidden], float32, are accumulated into.
 void LayerNormBackward(const Tensor& dy, const Tensor& x, const Tensor& gamma, const Tensor& mean,
                        const Tensor& rstd, const Tensor& d_residual, Tensor& dx, Tensor& d_gamma,
                        Tensor& d_beta, Stream& stream);
 
 // The end of a post-norm sublayer in one pass:
 //   sum = residual + dropout(x + bias),  y = LayerNorm(sum)
-// x, residual, sum, y: [rows, hidden] of one type; bias: [hidden], that type, or absent. sum may be
-// x or residual.
+// x, residual, sum, y: [rows, hidden] of one type; bias: [hidden] of the same type, or absent. sum
+// may be x or residual.
 void ResidualLayerNormForward(const Tensor& x, const Tensor& bias, const Tensor& residual,
                               const Dropout& dropout, const Tensor& gamma, const Tensor& beta,
                               float epsilon, Tensor& sum, Tensor& y, Tensor& mean, Tensor& rstd,
                               Stream& stream);
 
-// d_sum: gradient of `residual`; dx: gradient of `x` (dropout applied; the same tensor as d_sum
-// where dropout is off is allowed). d_bias, d_gamma, d_beta: [hidden], float32, accumulated into;
-// d_bias may be absent. d_sum may be dy.
+// d_sum: the gradient of `residual`; may be dy. dx: the gradient of `x`, after dropout; may be
+// d_sum if dropout is off. d_bias, d_gamma, d_beta: [hidden], float32, are accumulated into; d_bias
+// may be absent.
 void ResidualLayerNormBackward(const Tensor& dy, const Tensor& sum, const Tensor& gamma,
                                const Tensor& mean, const Tensor& rstd, const Dropout& dropout,
                                Tensor& d_sum, Tensor& dx, Tensor& d_bias, Tensor& d_gamma,

@@ -1,4 +1,4 @@
-// layer_norm_cpu.cc - layer norm row by row: a row stays in the L1 cache for all of its passes.
+// layer_norm_cpu.cc - layer norm row by row; a row stays in the L1 cache for all of its passes.
 // SPDX-License-Identifier: Apache-2.0
 #include <type_traits>
 
@@ -31,8 +31,8 @@ void Normalize(const LayerNormForwardArgs& args, int64_t r, const T* x) {
   const float count = static_cast<float>(columns);
   const float mean =
       SumLanes(0, columns, [&](int64_t c, auto lanes) { return Load(x + c, lanes); }) / count;
-  // The second pass over the row costs little in L1 and, unlike a difference of sums, cannot
-  // cancel.
+  // The second pass costs little because the row is in the L1 cache. Unlike a difference of sums,
+  // it cannot cancel.
   const float variance = SumLanes(0, columns,
                                   [&](int64_t c, auto lanes) {
                                     const Vec centred = Only(Load(x + c, lanes) - mean, lanes);
@@ -51,9 +51,9 @@ void Normalize(const LayerNormForwardArgs& args, int64_t r, const T* x) {
 
 #if defined(__AVX512BF16__)
 
-// Rows of bfloat16 in words of two columns. Half of what a row costs in that type are conversions:
-// here the pass that reads it keeps it in float32 for the others, and a few rows go through each
-// pass together, so that none waits for its sums and its root.
+// Processes rows of bfloat16 as words of two columns. In that type, half of a row's cost are
+// conversions. Here the pass that reads the row keeps it in float32 for the later passes. A few
+// rows go through each pass together, so that none waits for its sums and its square root.
 class SplitRows {
  public:
   static bool Fit(int64_t columns) { return columns % kSplitLanes == 0 && columns <= kMostColumns; }
@@ -88,9 +88,10 @@ class SplitRows {
 
  private:
   static constexpr int64_t kRows = 4;
-  static constexpr int64_t kMostColumns = 1024;  // the rows at hand stay in the L1 cache
+  static constexpr int64_t kMostColumns = 1024;  // so that the rows being processed stay in the L1
+                                                 // cache
 
-  // Keeps x as row i; returns its sum.
+  // Reads row r of x, keeps it as row i and returns its sum.
   float Read(int64_t r, int64_t i) {
     const BFloat16* const x = Row<BFloat16>(args_.x, r);
     SplitVec sums{};
@@ -100,7 +101,7 @@ class SplitRows {
     return HorizontalSum(sums.even + sums.odd);
   }
 
-  // The same for sum = residual + dropout(x + bias), which it writes.
+  // Like Read(), for sum = residual + dropout(x + bias), which it also writes.
   float ReadSum(int64_t r, int64_t i) {
     const BFloat16* const x = Row<BFloat16>(args_.x, r);
     const BFloat16* const bias = static_cast<const BFloat16*>(args_.bias);
@@ -156,7 +157,7 @@ class SplitRows {
 
 struct RowGradient {
   float mean, rstd;
-  float mean_g, mean_g_normal;  // means over the row of g and g * normal, where g = dy * gamma
+  float mean_g, mean_g_normal;  // means over the row of g and of g * normal, where g = dy * gamma
 };
 
 template <typename T>
@@ -177,8 +178,8 @@ RowGradient BackwardMeans(const LayerNormBackwardArgs& args, int64_t r) {
   return row;
 }
 
-// Columns [begin, end) of one row, at most kStretch of them:
-// d_x = rstd (g - mean(g) - normal mean(g normal)) + d_residual, and what follows from it.
+// Columns [begin, end) of one row, at most kStretch of them: computes d_x = rstd (g - mean(g) -
+// normal mean(g normal)) + d_residual, and everything that depends on it.
 template <typename T>
 void BackwardStretch(const LayerNormBackwardArgs& args, int64_t r, const RowGradient& row,
                      int64_t begin, int64_t end, DropoutStretch& dropout) {
@@ -231,8 +232,9 @@ void LayerNormBackwardKernel(const LayerNormBackwardArgs& args) {
   ClearFloats(args.d_beta, args.columns);
   if (args.d_bias != nullptr) ClearFloats(args.d_bias, args.columns);
   DropoutStretch dropout(args.dropout);
-  // A few rows at a time, which stay in the L2 cache; then stretch by stretch, so that the column
-  // sums, gamma and the rows' stretches share the L1 cache however many columns there are.
+  // Processes a few rows at a time, which stay in the L2 cache, and within them one stretch of
+  // columns at a time. So the column sums, gamma and the rows' stretches fit the L1 cache, however
+  // many columns there are.
   constexpr int64_t kRows = 16;
   RowGradient rows[kRows];
   for (int64_t first = args.row_begin; first < args.row_end; first += kRows) {

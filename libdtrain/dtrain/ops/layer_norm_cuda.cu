@@ -1,4 +1,4 @@
-// layer_norm_cuda.cu - picks layer norm's kernel by the rows' width and alignment.
+// layer_norm_cuda.cu - selects layer norm's kernel by the width and alignment of the rows.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/internal/layer_norm_backward_kernel.cuh"
 #include "dtrain/ops/internal/layer_norm_forward_kernel.cuh"
@@ -29,14 +29,14 @@ void WithRowShape(int64_t columns, bool fused, const Body& body) {
   }
 }
 
-// Threads of a block that has one row: four pieces for each where there are enough.
+// Number of threads of a block that handles one row: four pieces per thread if there are enough.
 int BlockThreads(int64_t columns, int width) {
   const int64_t warps = CeilDivide(columns, int64_t{4} * width * kWarpSize);
   return static_cast<int>(std::clamp<int64_t>(warps, 1, 32)) * kWarpSize;
 }
 
-// Blocks of kRowThreads that an H200 holds at once, by registers; fixed, so that the column sums
-// are the same on any GPU.
+// Number of blocks of kRowThreads that an H200 can hold at once, limited by registers. It is fixed,
+// so that the column sums are the same on every GPU.
 constexpr int64_t kForwardBlocks = 8 * 132;
 int64_t BackwardBlocks(int64_t columns) {
   const int64_t chunks = CeilDivide(columns, kChunkColumns);

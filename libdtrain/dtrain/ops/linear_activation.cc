@@ -1,4 +1,4 @@
-// linear_activation.cc - one fused product where there is a plan for it, else its parts.
+// linear_activation.cc - runs one fused product if there is a plan for it, otherwise its parts.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/linear_activation.h"
 
@@ -20,15 +20,15 @@ bool HasNoDropout(const LinearActivationOptions& options) {
   return options.dropout.probability == 0.0F;
 }
 
-// Whether the product adds the bias. Then forward leaves it in `before`: on a GPU as gelu's
-// epilogues have it, so that backward may be fused whatever forward was; on a CPU because products
-// of bfloat16 add it to sums that they still hold as float32.
+// True if the product adds the bias, so that `before` includes it. On a GPU this is what gelu's
+// epilogues expect, so backward may be fused even if forward was not. On a CPU, bfloat16 products
+// add the bias while their sums are still in float32.
 bool AddsBiasFirst(const LinearActivationOptions& options, DType dtype, const Stream& stream) {
   if (stream.device().type == DeviceType::kCpu) return dtype == DType::kBFloat16;
   return HasNoDropout(options) && options.activation == Activation::kGeluTanh;
 }
 
-// Runs the product with its epilogue, or `parts`; true for the first.
+// Runs the product with its epilogue and returns true, or runs `parts` and returns false.
 bool RunFusedOr(const GemmArgs& args, const Tensor& a, const std::function<void()>& parts,
                 Stream& stream) {
   bool is_done = false;
@@ -41,14 +41,15 @@ bool RunFusedOr(const GemmArgs& args, const Tensor& a, const std::function<void(
   return is_done;
 }
 
-// What cuBLASLt asks of the strides of what an epilogue reads or writes beside the product.
+// cuBLASLt's requirements for the stride and address of a tensor that an epilogue reads or writes.
 bool FitsEpilogue(const Tensor& before) {
   return before.row_stride() % cuda::kGeluStrideElements == 0 &&
          reinterpret_cast<uintptr_t>(before.raw()) % 16 == 0;
 }
 
-// cuBLASLt's gelu is of an approximate tanh: gradients in float32 were off by up to 1.4e-4 of 1 +
-// the value (H200, CUDA 13.0), 26 times as far as our kernel's. In 16 bits rounding hides it.
+// cuBLASLt's gelu uses an approximate tanh. In float32 its gradients were wrong by up to 1.4e-4 of
+// (1 + the value), measured on an H200 with CUDA 13.0: 26 times the error of our kernel. In 16-bit
+// types rounding hides it.
 bool FusesGelu(DType dtype) { return dtype != DType::kFloat32; }
 
 void UseMask(const Tensor& mask, GemmArgs& args) {
@@ -123,7 +124,7 @@ void LinearActivationForward(const Tensor& x, const Tensor& weight, const Tensor
 
 void RepeatActivation(const Tensor& bias, const LinearActivationOptions& options,
                       LinearActivationSaved& saved, Stream& stream) {
-  DT_CHECK(options.repeats) << "forward was told that this would come";
+  DT_CHECK(options.repeats) << "RepeatActivation() requires that forward ran with options.repeats";
   BiasActivationForward(saved.before, saved.is_biased ? Tensor() : bias, options.activation,
                         options.dropout, saved.after, stream);
 }
@@ -153,8 +154,8 @@ void LinearActivationBackward(const Tensor& dy, const Tensor& next_weight, const
                              options.activation, options.dropout, d_before, d_bias, stream);
     }
   };
-  // The epilogues give bias gradients in d_before's type: a sum over all rows may leave float16's
-  // range where none of its terms does.
+  // The epilogues return bias gradients in d_before's type. A sum over all rows may exceed
+  // float16's range even if no single term does.
   if (dy.dtype() == DType::kFloat16) return parts();
   GemmArgs args = ArgsOf(dy, next_weight, {}, d_before);
   args.bias_gradient = d_bias.data<float>();

@@ -1,4 +1,4 @@
-// reduce.cc - checks the arguments, then sums blocks of fixed size in parallel and these in order.
+// reduce.cc - sums blocks of fixed size in parallel, then adds the blocks in order.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/reduce.h"
 
@@ -12,7 +12,7 @@
 namespace dtrain {
 namespace {
 
-// Cuts a tensor whose rows may be strided into runs of at most kSumBlock consecutive elements.
+// Splits a tensor, whose rows may be strided, into runs of at most kSumBlock consecutive elements.
 class Runs {
  public:
   explicit Runs(const Tensor& x) {
@@ -25,7 +25,7 @@ class Runs {
   }
 
   int64_t count() const { return count_; }
-  // Offset of run i in the tensor's memory, in elements, and its length.
+  // Start of run i in the tensor's memory, in elements, and its length.
   int64_t offset(int64_t i) const { return i / per_row_ * stride_ + i % per_row_ * kSumBlock; }
   int64_t length(int64_t i) const {
     return std::min(kSumBlock, columns_ - i % per_row_ * kSumBlock);
@@ -38,13 +38,13 @@ class Runs {
   int64_t columns_, stride_, per_row_, count_;
 };
 
-// Rows and columns of x; a contiguous tensor is one row.
+// Describes x as rows and columns; a contiguous tensor is a single row.
 SumRowsArgs MatrixToSum(const Tensor& x) {
   if (x.is_contiguous()) return {.x = {.data = x.raw()}, .rows = 1, .columns = x.elements()};
   return {.x = RowsOf(x), .rows = x.dim(0), .columns = x.elements() / x.dim(0)};
 }
 
-// The sum of all elements, in blocks and these in order.
+// The sum of all elements: sums blocks, then adds the blocks in order.
 template <typename T>
 double SumOnCpu(const Tensor& x) {
   const Runs runs(x);
@@ -146,7 +146,7 @@ void SumOfSquares(const Tensor& x, Tensor& out, Stream& stream) {
 }
 
 void BlockSumsOfSquares(const Tensor& x, Tensor& blocks, Stream& stream) {
-  DT_CHECK(x.device().type == DeviceType::kCpu) << "sums of blocks are made on CPUs";
+  DT_CHECK(x.device().type == DeviceType::kCpu) << "BlockSumsOfSquares() supports CPUs only";
   CheckTensor("BlockSumsOfSquares", "x", x, x.shape(), DType::kFloat32, stream);
   CheckContiguous("BlockSumsOfSquares", "x", x);
   const Runs runs(x);

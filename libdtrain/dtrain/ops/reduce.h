@@ -1,4 +1,4 @@
-// reduce.h - sums over rows and over everything, in an order that does not depend on threads.
+// reduce.h - sums of columns, of all elements and of squares, in an order independent of threads.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_REDUCE_H_
 #define DTRAIN_OPS_REDUCE_H_
@@ -10,26 +10,28 @@
 
 namespace dtrain {
 
-// sums[c] += sum over rows of x[r, c]: a bias gradient. x: [rows, columns]; sums: [columns],
-// float32.
+// sums[c] += the sum over rows of x[r, c], for example a bias gradient. x: [rows, columns]; sums:
+// [columns], float32.
 void AccumulateColumnSums(const Tensor& x, Tensor& sums, Stream& stream);
 
-// total: [1], float32 or float64 = sum of all elements of x, summed in double.
+// total: [1], float32 or float64, becomes the sum of all elements of x, added in double.
 void Sum(const Tensor& x, Tensor& total, Stream& stream);
-// total: [1], float64 += the same.
+// total: [1], float64, is increased by the sum of all elements of x.
 void AccumulateSum(const Tensor& x, Tensor& total, Stream& stream);
 
-// out: [2], float64 = {sum of squares, number of elements that are NaN or infinite} of a contiguous
-// float32 tensor: the global gradient norm and the overflow test in one pass.
+// out: [2], float64, becomes {sum of squares, number of elements that are NaN or infinite} of a
+// contiguous float32 tensor. This gives the gradient norm and the overflow test in one pass.
 void SumOfSquares(const Tensor& x, Tensor& out, Stream& stream);
 
-// Elements whose squares SumOfSquares adds first on a CPU; it adds these sums in their order.
+// On a CPU, SumOfSquares adds the squares of blocks of this many elements, then adds the blocks in
+// order.
 inline constexpr int64_t kSumBlock = 32768;
-// blocks: [ceil(n / kSumBlock), 2], float64 = the sums of each block of kSumBlock elements of x
-// alone, what is left in the last one. On CPUs only. Of ranks that hold parts of a tensor, cut at
-// whole blocks, they add to the bits of SumOfSquares of it all.
+// blocks: [ceil(n / kSumBlock), 2], float64, becomes the result of SumOfSquares for each block of
+// kSumBlock elements of x; the last block may be shorter. CPU only. If ranks hold parts of a
+// tensor, split at whole blocks, the total of their blocks has the same bits as SumOfSquares of the
+// whole tensor.
 void BlockSumsOfSquares(const Tensor& x, Tensor& blocks, Stream& stream);
-// out: [2], float64 = these sums, added in their order.
+// out: [2], float64, becomes the sum of `blocks`, added in order.
 void TotalOfBlocks(const Tensor& blocks, Tensor& out);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// reduce_cpu.cc - column sums and sums of everything.
+// reduce_cpu.cc - column sums and sums of all elements on the CPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/internal/lanes.h"
 #include "dtrain/ops/internal/reduce_kernel.h"
@@ -9,7 +9,7 @@ template <typename T>
 void ColumnSumsKernel(const ColumnSumsArgs& args) {
   ClearFloats(args.sums, args.columns);
   int64_t r = args.row_begin;
-  // Four rows at a time: the sums are loaded and stored once for four rows.
+  // Four rows at a time, so that the sums are loaded and stored once for four rows.
   for (; r + 4 <= args.row_end; r += 4) {
     const T* const x0 = Row<T>(args.x, r);
     const T* const x1 = Row<T>(args.x, r + 1);
@@ -58,7 +58,7 @@ void SumOfSquaresKernel(const SumOfSquaresArgs& args) {
     const Vec value = Load(args.x + i, lanes);
     const DoubleVec wide = __builtin_convertvector(value, DoubleVec);
     sum += wide * wide;
-    // All ones in the exponent: NaN or infinity. A true comparison is -1.
+    // An exponent of all ones means NaN or infinity. A true comparison is -1.
     broken -= (reinterpret_cast<IntVec>(value) & 0x7f800000) == 0x7f800000;
   });
   int64_t count = 0;

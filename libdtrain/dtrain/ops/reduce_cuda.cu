@@ -7,8 +7,8 @@
 namespace dtrain {
 namespace {
 
-// sums[c] = sum over r of x[r, c].
-// Geometry: column_tiles.cuh. Traffic: x once. Fast: 16-byte loads, two rows per thread in flight.
+// sums[c] = sum over r of x[r, c]. Geometry: column_tiles.cuh. Traffic: x once. Fast because:
+// 16-byte loads, two rows per thread in flight.
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
     ColumnSumsTileKernel(TiledArgs<ColumnSumsArgs> params) {
@@ -31,9 +31,9 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
   StoreTileSums<1>(sums, args.columns, params.partials);
 }
 
-// sums[s][c] += sum over b of partials[b][s][c]. Block (i, s): lane x has column 32 i + x, row y of
-// the block the partials y, y + 32, ...; these are then added in order of y. Traffic: the partials,
-// which mostly still lie in the L2 cache.
+// sums[s][c] += sum over b of partials[b][s][c]. In block (i, s), lane x handles column 32 i + x,
+// and row y of the block the partials y, y + 32, ...; the rows' sums are then added in order of y.
+// Traffic: the partials, which are mostly still in the L2 cache.
 constexpr int kFinishRows = 32;
 __global__ void __launch_bounds__(kFinishRows* kTileLanes)
     FinishColumnSumsKernel(FinishColumnSumsArgs args) {
@@ -65,8 +65,8 @@ __global__ void __launch_bounds__(kFinishRows* kTileLanes)
 
 constexpr int kSumThreads = 256;
 
-// A matrix whose rows may be strided (a contiguous tensor is one row), and a grid of x blocks over
-// the columns and y over the rows.
+// A matrix whose rows may be strided (a contiguous tensor is one row). The grid has x blocks over
+// the columns and y blocks over the rows.
 struct SumBlocksArgs {
   Rows x{};
   int64_t rows = 0, columns = 0;
@@ -84,14 +84,15 @@ struct SquaresAndBroken {
   __device__ __forceinline__ static void Add(float value, double (&sums)[2]) {
     const double wide = static_cast<double>(value);
     sums[0] += wide * wide;
-    // All ones in the exponent: NaN or infinity.
+    // An exponent of all ones means NaN or infinity.
     if ((__float_as_uint(value) & 0x7f800000u) == 0x7f800000u) sums[1] += 1.0;
   }
 };
 
-// partials[block] = sum of What over the block's pieces. Traffic: x once. Fast: 32 bytes of float32
-// per thread and turn; the conversion and double addition hide behind them where the GPU has
-// units for double, and cost about as much as the reading where it has few.
+// partials[block] = sum of What over the block's pieces. Traffic: x once.
+// Fast because: 32 bytes of float32 per thread and turn. On GPUs with many double-precision units
+//   the conversions and double additions overlap with the loads; on others they cost about as much
+//   as the loads.
 template <typename T, int kWidth, typename What>
 __global__ void __launch_bounds__(kSumThreads) SumBlocksKernel(SumBlocksArgs args) {
   double sums[What::kValues] = {};
@@ -103,7 +104,7 @@ __global__ void __launch_bounds__(kSumThreads) SumBlocksKernel(SumBlocksArgs arg
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) What::Add(x[i], sums);
     }
-    // The last columns where they do not fill a piece.
+    // The last columns, if they do not fill a piece.
     for (; c < args.columns; ++c) What::Add(ToFloat(*RowAt<T>(args.x, r, c)), sums);
   }
   const int64_t block = int64_t{blockIdx.y} * gridDim.x + blockIdx.x;
@@ -118,12 +119,12 @@ struct FinishSumArgs {
   const double* partials = nullptr;  // [count, values]
   int64_t count = 0;
   int values = 1;
-  double* as_double = nullptr;  // one of the two is null
+  double* as_double = nullptr;  // exactly one of the two is null
   float* as_float = nullptr;
-  bool accumulate = false;  // to as_double
+  bool accumulate = false;  // add to *as_double instead of overwriting it
 };
 
-// totals[v] = (accumulate: totals[v] +) sum over i of partials[i][v]; one block.
+// totals[v] = sum over i of partials[i][v], plus the old totals[v] with `accumulate`. One block.
 __global__ void __launch_bounds__(kSumThreads) FinishSumKernel(FinishSumArgs args) {
   for (int v = 0; v < args.values; ++v) {
     double sum = 0.0;
@@ -143,7 +144,7 @@ __global__ void __launch_bounds__(kSumThreads) FinishSumKernel(FinishSumArgs arg
 template <typename T, typename What>
 void SumEverything(const SumRowsArgs& args, Stream& stream) {
   constexpr int64_t kMaxBlocks = 8 * 132;  // as in column_tiles.cuh
-  // The last piece of a row may be short, so only the rows' starts count.
+  // The last piece of a row may be short, so only the starts of the rows must be aligned.
   const bool in_pieces = InPieces<T>(kPieceWidth, {args.x});
   const int width = in_pieces ? kPieceWidth : 1;
   const int64_t across = std::clamp<int64_t>(

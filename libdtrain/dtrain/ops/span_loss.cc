@@ -1,4 +1,4 @@
-// span_loss.cc - checks shapes and targets, then threads over sides and sequences.
+// span_loss.cc - checks shapes and targets, then splits sides and sequences among threads.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/span_loss.h"
 
@@ -24,7 +24,7 @@ void CheckTargets(const Tensor& targets, const Sequences& sequences) {
   for (int64_t i = 0; i < targets.elements(); ++i) {
     const int64_t s = i % sequences.count();
     DT_CHECK_LT(target[i], sequences.length(s))
-        << kOp << ": targets[" << i << "], a place in sequence " << s;
+        << kOp << ": targets[" << i << "], a position in sequence " << s;
   }
 }
 
@@ -42,7 +42,7 @@ void SpanLoss(const Tensor& logits, const Tensor& targets, const Sequences& sequ
   CheckFloats("loss", outputs.loss, {sides, count}, stream);
   if (outputs.d_logits) CheckFloats("d_logits", outputs.d_logits, logits.shape(), stream);
   for (int64_t s = 0; s < count; ++s) {
-    DT_CHECK_GT(sequences.length(s), 0) << kOp << ": sequence " << s << " has no place to choose";
+    DT_CHECK_GT(sequences.length(s), 0) << kOp << ": sequence " << s << " is empty";
   }
   SpanLossArgs args = {.logits = logits.data<float>(),
                        .targets = targets.data<int32_t>(),
@@ -65,7 +65,8 @@ void SpanLoss(const Tensor& logits, const Tensor& targets, const Sequences& sequ
         SpanLossKernelCpu<float>(piece);
       });
     } else {
-      DT_CHECK(sequences.device_offsets()) << kOp << ": offsets are not on the device";
+      DT_CHECK(sequences.device_offsets())
+          << kOp << ": the sequences need device offsets (set_device_offsets())";
       args.offsets = sequences.device_offsets().data<int32_t>();
       SpanLossKernelCuda(args, stream);
     }

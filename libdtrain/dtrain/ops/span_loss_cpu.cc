@@ -1,4 +1,4 @@
-// span_loss_cpu.cc - loss and gradient of a side of a sequence in three walks along its scores.
+// span_loss_cpu.cc - loss and gradient of one side of a sequence, reading its scores three times.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/internal/lanes.h"
 #include "dtrain/ops/internal/span_loss_kernel.h"
@@ -6,8 +6,8 @@
 namespace dtrain::DT_CPU_ISA {
 namespace {
 
-// -log p[target], 0 where the target is negative. d_logits, unless null, receives
-// factor * (p - [token == target]).
+// Returns -log p[target], or 0 if the target is negative. d_logits, unless null, receives factor *
+// (p - [token == target]).
 float SpanRow(const float* logits, int64_t tokens, int64_t target, float factor, float* d_logits) {
   Vec max_lanes = Broadcast(-__builtin_inff());
   ForLanes(0, tokens, [&](int64_t t, auto lanes) {

@@ -1,4 +1,4 @@
-// span_loss_cuda.cu - loss and gradient of a side of a sequence by one warp.
+// span_loss_cuda.cu - loss and gradient of one side of a sequence, computed by one warp.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
@@ -9,17 +9,18 @@ namespace dtrain {
 namespace {
 
 constexpr int kSpanThreads = 128;
-constexpr int kSpanRows = kSpanThreads / kWarpSize;  // of a block
+constexpr int kSpanRows = kSpanThreads / kWarpSize;  // rows per block
 
 struct SpanMax {
   __device__ __forceinline__ float operator()(float a, float b) const { return fmaxf(a, b); }
 };
 
-/// loss = -log p[target] / sides and scale * d loss / d z, p = softmax(z) over a sequence's tokens.
-/// Geometry: a warp per side and sequence, 4 of them a block; a lane takes every 32nd token.
-/// Traffic: 4 * sides * (tokens read three times, from the first level cache but once, and written
-///   once): of 32 sequences of 384 tokens 0.2 MB, whose time is the start of the kernel (model).
-///   scale comes from memory, no host waits for it.
+/// loss = -log p[target] / sides and scale * d loss / d z, with p = softmax(z) over a sequence's
+/// tokens.
+/// Geometry: a warp per side and sequence, 4 of them per block; a lane handles every 32nd token.
+/// Traffic: 4 * sides * (tokens read three times, all but once from the L1 cache, and written
+///   once). For 32 sequences of 384 tokens this is 0.2 MB, so the launch dominates the time
+///   (model). scale is read from device memory, so the host does not wait for it.
 __global__ __launch_bounds__(kSpanThreads) void SpanLossKernelGpu(SpanLossArgs args) {
   const int64_t r = static_cast<int64_t>(blockIdx.x) * kSpanRows + threadIdx.x / kWarpSize;
   if (r >= args.row_end) return;
@@ -36,10 +37,10 @@ __global__ __launch_bounds__(kSpanThreads) void SpanLossKernelGpu(SpanLossArgs a
   sum = WarpSum(sum);
   const int target = args.targets[r];
   const bool known = target >= 0;
-  // A place beyond the last is the caller's bug, seen as a loss of NaN.
+  // A target after the last token is a bug of the caller; it shows as a loss of NaN.
   const float at_target = target < tokens ? (known ? logits[target] : 0.0f) : NAN;
   const float loss = known ? max + logf(sum) - at_target : 0.0f;
-  // Nothing may overwrite the score of the target before every lane has read it.
+  // Every lane must have read the target's score before any lane overwrites it.
   __syncwarp(kFullWarp);
   if (args.d_logits != nullptr) {
     const float factor = known ? args.share * *args.scale : 0.0f;

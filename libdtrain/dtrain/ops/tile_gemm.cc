@@ -1,4 +1,4 @@
-// tile_gemm.cc - cuts matrix products into pieces that a core's caches hold, for its matrix unit.
+// tile_gemm.cc - splits matrix products into pieces that fit a core's caches, for AMX.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/internal/tile_gemm.h"
 
@@ -17,24 +17,25 @@ namespace dtrain {
 
 namespace {
 
-// Sizes that were fastest on a Xeon with 2 MiB of second-level cache per core.
-// Elements of a's panels, and of b's, that a thread has at once.
+// These sizes were the fastest on a Xeon with 2 MiB of second-level cache per core. The first two
+// are the elements of a's and of b's panels that a thread processes at once.
 constexpr int64_t kLeftElements = 1 << 18;
 constexpr int64_t kRightElements = 1 << 20;
 constexpr int64_t kMostRows = 512;
-// The summed extent beyond which it is cut into parts, and how long these are.
+// A summed dimension longer than the first is split into parts of the second length.
 constexpr int64_t kWholeDepth = 1024;
 constexpr int64_t kDepthPart = 384;
-// Rows whose sums wait as float32 for the next part.
+// Number of rows whose sums are kept as float32 until the next part.
 constexpr int64_t kWaitingRows = 256;
-// Rows below which copying b to panels is not worth it.
+// With fewer rows than this, copying b to panels costs more than it saves.
 constexpr int64_t kFewestRows = 64;
 
 constexpr int64_t RoundUp(int64_t n, int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
-// At most `sides` of a panel's that hold `elements` at `depth` of each; at least one panel.
+// The number of rows (or columns) whose panels hold `elements` at the given depth: a multiple of
+// kPanelSides, at least one panel.
 constexpr int64_t SidesOf(int64_t elements, int64_t depth) {
   return std::max(kPanelSides, elements / depth / kPanelSides * kPanelSides);
 }
@@ -42,11 +43,11 @@ constexpr int64_t SidesOf(int64_t elements, int64_t depth) {
 struct Range {
   int64_t begin, end;
   int64_t size() const { return end - begin; }
-  // Up to `most` of it from `first` on.
+  // The part from `first` on, of at most `most`.
   Range Piece(int64_t first, int64_t most) const { return {first, std::min(first + most, end)}; }
 };
 
-// A product's rows, columns and parts of the summed extent that are worked on at once.
+// The number of rows, columns and summed elements of a product that are processed at once.
 struct Plan {
   Plan(const GemmArgs& args, DType operands)
       : type(operands),
@@ -57,7 +58,8 @@ struct Plan {
 
   DType type;
   int64_t depth, rows, columns;
-  bool waits;  // sums wait for the next part outside of c, where they would be rounded
+  bool waits;  // sums wait for the next part as float32 in scratch memory, because c would round
+               // them
 };
 
 void* ElementAt(const void* base, int64_t offset, DType type) {
@@ -65,7 +67,8 @@ void* ElementAt(const void* base, int64_t offset, DType type) {
          offset * static_cast<int64_t>(SizeOf(type));
 }
 
-// Rows of a or columns of b, and what of them is summed, in panels of this thread's.
+// Copies a range of a's rows or b's columns, and a range of the summed dimension, into this
+// thread's panels.
 const BFloat16* Pack(const void* matrix, DType type, int64_t stride, bool depth_major, bool right,
                      Range sides, Range depth, size_t slot) {
   const int64_t elements = RoundUp(sides.size(), kPanelSides) * RoundUp(depth.size(), kStepDepth);
@@ -77,14 +80,14 @@ const BFloat16* Pack(const void* matrix, DType type, int64_t stride, bool depth_
   return to;
 }
 
-// Whether the unit may read rows of a where they are: one behind the other, on lines of the cache.
+// True if AMX can load the rows of `a` in place: contiguous and aligned to cache lines.
 bool IsPanels(const GemmArgs& args, DType type, Range rows, Range depth) {
   return type == DType::kBFloat16 && !args.transpose_a && args.a_stride == args.k &&
          depth.size() == args.k && depth.size() % kStepDepth == 0 &&
          rows.size() % kPanelSides == 0 && reinterpret_cast<uintptr_t>(args.a) % 64 == 0;
 }
 
-// Where a part's sums go, and what is added to them.
+// Sets where a part's sums are written, and what is added to them.
 void SetTarget(const GemmArgs& args, const Plan& plan, Range rows, Range columns, Range depth,
                float* waiting, TileGemmArgs& tiles) {
   const bool is_first = depth.begin == 0;
@@ -109,7 +112,7 @@ void SetTarget(const GemmArgs& args, const Plan& plan, Range rows, Range columns
   }
 }
 
-// c[rows, columns] over all of the summed extent.
+// Computes c[rows, columns] over the whole summed dimension.
 void MultiplyBlock(const GemmArgs& args, const Plan& plan, Range rows, Range columns) {
   float* const waiting =
       plan.waits ? ThreadScratch<float>(2, rows.size() * columns.size()) : nullptr;
@@ -148,7 +151,7 @@ bool GainsByTiles(const GemmArgs& args) {
 
 void GemmByTiles(const GemmArgs& args, DType type) {
   const Plan plan(args, type);
-  // Threads share out c's longer side: each packs all of what the other one is of.
+  // Threads split c's longer side. Each thread packs the whole operand of the other side.
   const bool by_rows = args.m >= args.n;
   const int64_t side = by_rows ? args.m : args.n;
   ParallelFor(RoundUp(side, kPanelSides) / kPanelSides, 1, [&](int64_t begin, int64_t end) {
@@ -169,7 +172,7 @@ void GemmByTiles(const GemmArgs& args, DType type) {
 
 bool GainsByTiles(const GemmArgs& /*args*/) { return false; }
 void GemmByTiles(const GemmArgs& /*args*/, DType /*type*/) {
-  DT_CHECK(false) << "there is no matrix unit";
+  DT_CHECK(false) << "this processor or build does not support AMX";
 }
 
 #endif

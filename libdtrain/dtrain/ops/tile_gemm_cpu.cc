@@ -1,10 +1,12 @@
-// tile_gemm_cpu.cc - matrix products on the matrix unit: packing, tiles, and what follows.
+// tile_gemm_cpu.cc - matrix products with AMX: packing, tile products, and storing the results.
 // SPDX-License-Identifier: Apache-2.0
 //
-// C[32, 32] = sum over steps of A[32, 32] B[32, 32], as tile_matrix.h does it. Sums are float32 and
-// rounded once, while the next ones are computed. A step of float32 is six such products, of parts
-// that stay in their tiles from one to the next: 384 cycles for three times the loads, which is why
-// float32 reaches more of the unit's peak.
+// C[32, 32] = sum over steps of A[32, 32] B[32, 32], computed as in tile_matrix.h. Sums are float32
+// and rounded once, while the next sums are computed.
+//
+// In float32, a step consists of six products of bfloat16 parts, which stay in their tiles from one
+// product to the next. It takes 384 cycles for three times the loads. This is why float32 gets
+// closer to AMX's peak.
 #include <type_traits>
 
 #include "dtrain/ops/internal/small_matrix.h"
@@ -23,13 +25,13 @@ inline uint32_t LowBits(int64_t count) {
   return count >= 32 ? ~0u : (1u << static_cast<unsigned>(count)) - 1u;
 }
 
-// Up to 16 elements, the rest 0.
+// Loads `count` <= 16 elements; the rest are 0.
 inline HalfVec LoadHalvesMasked(const BFloat16* from, int64_t count) {
   return reinterpret_cast<HalfVec>(
       _mm256_maskz_loadu_epi16(static_cast<__mmask16>(LowBits(count)), from));
 }
 
-// Up to 16 pairs of neighbours, the rest 0.
+// Loads `count` <= 32 elements as pairs of neighbours; the rest are 0.
 inline Vec LoadPairsMasked(const BFloat16* from, int64_t count) {
   return reinterpret_cast<Vec>(_mm512_maskz_loadu_epi16(LowBits(count), from));
 }
@@ -39,19 +41,21 @@ inline Vec LoadFloatsMasked(const float* from, int64_t count) {
       _mm512_maskz_loadu_ps(static_cast<__mmask16>(LowBits(Larger(0, count))), from));
 }
 
-// Rounds up to 16 elements; `rest` is what is left of them.
+// Rounds 16 elements to bfloat16, and subtracts the result from `rest`.
 inline HalfVec TakePart(Vec& rest) {
   const HalfVec part = Narrow(rest);
   rest -= Widen(part);
   return part;
 }
 
-// 16 rows of 16 pairs of what is one tile of each part; none is read where there are none.
+// 16 rows of 16 pairs for each part: the contents of one tile per part. Elements outside of the
+// matrix are not read.
 struct Squares {
   Vec rows[TileParts(DType::kFloat32)][kLanes];
 };
 
-// Row i of the squares: element by element the pairs of two rows of memory, so many of each.
+// Row i of the squares becomes the pairs of elements of two rows of memory, which have low_count
+// and high_count elements.
 inline void PairTwoRows(const BFloat16* low, const BFloat16* high, int64_t low_count,
                         int64_t high_count, int i, Squares& squares) {
   squares.rows[0][i] =
@@ -68,7 +72,7 @@ inline void PairTwoRows(const float* low, const float* high, int64_t low_count, 
   }
 }
 
-// Row i of the squares: the pairs of neighbours in a row of memory, `count` long.
+// Row i of the squares becomes the pairs of neighbours of one row of memory with `count` elements.
 inline void PairNeighbours(const BFloat16* row, int64_t count, int i, Squares& squares) {
   squares.rows[0][i] = LoadPairsMasked(row, count);
 }
@@ -87,7 +91,7 @@ inline void PairNeighbours(const float* row, int64_t count, int i, Squares& squa
   }
 }
 
-// Reads `sides` <= 16 and `depth` <= 32 elements, none where there are none.
+// Reads `sides` <= 16 by `depth` <= 32 elements, and nothing outside of them.
 template <typename T>
 inline void LoadSquares(const TilePackArgs& args, const T* from, int64_t sides, int64_t depth,
                         Squares& squares) {
@@ -106,7 +110,7 @@ inline void LoadSquares(const TilePackArgs& args, const T* from, int64_t sides, 
   }
 }
 
-// One tile of `sides` <= 16 and `depth` <= 32 elements, or one of each part.
+// Packs `sides` <= 16 by `depth` <= 32 elements into one tile, or one tile for each part.
 template <typename T>
 inline void PackTile(const TilePackArgs& args, const T* from, int64_t sides, int64_t depth,
                      BFloat16* to) {
@@ -116,7 +120,7 @@ inline void PackTile(const TilePackArgs& args, const T* from, int64_t sides, int
 #pragma GCC unroll 3
   for (int64_t part = 0; part < kParts; ++part) {
     Vec(&square)[kLanes] = squares.rows[part];
-    // Rows of pairs are what a right side wants, rows of sides what a left one does.
+    // A right operand needs rows of pairs, a left operand needs rows of sides.
     if (args.depth_major != args.right) TransposeSquare(square);
     float* const tile = reinterpret_cast<float*>(to + part * kStepElements);
 #pragma GCC unroll 16
@@ -124,14 +128,14 @@ inline void PackTile(const TilePackArgs& args, const T* from, int64_t sides, int
   }
 }
 
-// Where the sums of a pair of panels, [32, 32], go.
+// The place in c for the sums of a pair of panels, [32, 32].
 template <typename C>
 struct Block {
   C* c = nullptr;
-  const C* bias = nullptr;         // null: none
-  const float* earlier = nullptr;  // likewise
+  const C* bias = nullptr;         // may be null
+  const float* earlier = nullptr;  // sums of the earlier parts; may be null
   int64_t rows = 0, columns = 0;
-  int64_t written = 0;  // rows
+  int64_t written = 0;  // number of rows already written
 };
 
 inline void StoreRow(float* to, Vec low, Vec high, uint32_t mask) {
@@ -193,11 +197,12 @@ inline void WriteRows(const TileGemmArgs& args, const float* sums, int64_t count
 }
 
 constexpr int64_t kTileBytes = 2 * kTileElements;
-constexpr int64_t kPartBytes = 2 * kStepElements;  // of one side of a step
+constexpr int64_t kPartBytes = 2 * kStepElements;  // one side of a step
 
 inline const char* Bytes(const BFloat16* data) { return reinterpret_cast<const char*>(data); }
 
-// Where a step's tiles are, and in bytes how far from one step, and from a panel of a, to the next.
+// The positions of a step's tiles, and the distances in bytes to the next step and to a's next
+// panel.
 struct Layout {
   explicit Layout(const TileGemmArgs& args) {
     const bool is_packed = args.a_stride == 0;
@@ -210,7 +215,7 @@ struct Layout {
   int64_t a_step, a_panel;
 };
 
-// Lines of memory that are fetched while others are worked on.
+// Memory lines that are prefetched during the computation.
 struct Fetch {
   const char* next;
   int64_t lines_a_step;
@@ -225,7 +230,7 @@ inline void LoadRight(const char* b) {
   _tile_loadd(7, b + kTileBytes, 64);
 }
 
-// A step of float32: six products, in an order that loads one side anew for each.
+// A float32 step: six products, ordered so that each loads only one new operand.
 inline void MultiplyParts(const TileStep& step) {
   const auto [a, b] = step;
   LoadRight(b);
@@ -243,16 +248,18 @@ inline void MultiplyParts(const TileStep& step) {
   MultiplyLoaded();
 }
 
-// The sums of one pair of panels, while those of the block before go to `sums`, from where write(n)
-// takes n more rows of them. Of bfloat16 `here` is in its tiles already, and `next` afterwards.
-// Addresses are kept one by one: structs of them in memory would be written member by member and
-// read as one, and such a read waits until all instructions before it have ended.
+// Computes the sums of one pair of panels. Meanwhile the sums of the previous block go to `sums`,
+// from where write(n) stores n more rows. In bfloat16, `here` is already in its tiles, and
+// afterwards `next` is.
+//
+// Addresses are separate variables. A struct in memory would be written member by member but read
+// as a whole, and such a read waits for all earlier instructions.
 template <int64_t kParts, typename Write>
 inline void SumPanels(const TileGemmArgs& args, const Layout& layout, const TileStep& here,
                       const TileStep& next, float* sums, Fetch& fetch, const Write& write) {
   const int64_t steps = args.steps;
   const int64_t a_step = layout.a_step;
-  // b's are constants, which take no registers.
+  // b's strides are constants, which need no registers.
   const TileLayout tiles = {layout.tiles.a_row, layout.tiles.a_second, 64, kTileBytes};
   const TileSums target = {sums, 4 * kPanelSides};
   const int64_t rows_a_step = kPanelSides / Larger(1, steps - 1) + 1;
@@ -286,12 +293,12 @@ inline void SumPanels(const TileGemmArgs& args, const Layout& layout, const Tile
   write(kPanelSides);
 }
 
-// Writes the block before while it computes the next.
+// Writes the previous block while it computes the next one.
 template <int64_t kParts, typename C>
 inline void SumAndWrite(const TileGemmArgs& args, const Layout& layout, const TileStep& here,
                         const TileStep& next, float* sums, Fetch& fetch, Block<C>& before) {
   if constexpr (std::is_same_v<C, BFloat16>) {
-    // Whole lines that are only rounded, the common case.
+    // The common case: whole cache lines that only need rounding.
     if (before.columns == kPanelSides && before.earlier == nullptr && !args.accumulate) {
       Vec bias_low{};
       Vec bias_high{};
@@ -315,16 +322,17 @@ inline void SumAndWrite(const TileGemmArgs& args, const Layout& layout, const Ti
                     [&](int64_t rows) { WriteRows(args, sums, rows, before); });
 }
 
-// Elements of b's panels that stay in the second-level cache while a's rows pass by.
+// Number of elements of b's panels that stay in the second-level cache while all rows of a are
+// processed.
 constexpr int64_t kRightElements = 1 << 18;
 
-// Where a block begins.
+// The position of a block in c.
 struct Position {
-  int64_t first;  // column where b's panels at hand begin
+  int64_t first;  // first column of the current group of b's panels
   int64_t row, column;
 };
 
-// The block after it: along a row of c, whose lines are neighbours and whose pages are few.
+// The next block, along a row of c: its lines are neighbours and on few pages.
 inline Position After(const Position& p, const TileGemmArgs& args, int64_t wide) {
   const int64_t end = Smaller(p.first + wide, args.columns);
   if (p.column + kPanelSides < end) return {p.first, p.row, p.column + kPanelSides};
@@ -339,7 +347,7 @@ void Multiply(const TileGemmArgs& args) {
   const int64_t panel = args.steps * kParts * kStepElements;
   const int64_t wide = Larger(1, kRightElements / panel) * kPanelSides;
   const auto first_step = [&](const Position& p) -> TileStep {
-    // Behind the last block, the first one's step stands in for one that nothing needs.
+    // After the last block, the first block's step is loaded instead; its result is not used.
     const int64_t column = p.column < args.columns ? p.column : 0;
     return {Bytes(args.a) + p.row / kPanelSides * layout.a_panel,
             Bytes(args.b + column / kPanelSides * panel)};
@@ -352,7 +360,8 @@ void Multiply(const TileGemmArgs& args) {
   if constexpr (kParts == 1) LoadStep(here, layout.tiles);
   for (Position p = {0, 0, 0}; p.column < args.columns;) {
     if (p.column == p.first) {
-      // Unpacked rows come from far: those of the next panel meanwhile.
+      // Rows that are not packed come from memory, so the next panel's rows are prefetched
+      // meanwhile.
       const int64_t passes =
           (Smaller(wide, args.columns - p.first) + kPanelSides - 1) / kPanelSides;
       fetch = {here.a + layout.a_panel,
@@ -393,7 +402,7 @@ void Pack(const TilePackArgs& args) {
       to += kTileElements;
     }
   };
-  // Along the rows of memory.
+  // In the order of the rows in memory.
   if (args.depth_major) {
     for (int64_t step = 0; step < steps; ++step) {
       for (int64_t panel = 0; panel < panels; ++panel) pack_step(panel, step);

@@ -1,4 +1,4 @@
-// adam.cc - ranges of equal weight decay, one fused update each; LAMB all tensors in one.
+// adam.cc - one fused update per range of equal weight decay; LAMB updates all at once.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/optim/adam.h"
 
@@ -141,7 +141,7 @@ void Adam::UpdateRanges(const Tensor& step, Stream& stream) {
 
 void Adam::SwapAverage(Stream& stream) {
   if (!average_) return;
-  // A piece at a time: a second copy of all weights might not fit.
+  // One piece at a time, because a second copy of all weights might not fit into memory.
   constexpr int64_t kPiece = int64_t{1} << 22;
   ForAverages([&](const Tensor& all_weights, const Tensor& all_average) {
     for (int64_t begin = 0; begin < all_weights.elements(); begin += kPiece) {

@@ -1,4 +1,4 @@
-// adam.h - Adam, AdamW and LAMB over a model's parameters, with an optional average of the weights.
+// adam.h - Adam, AdamW and LAMB, with an optional moving average of the weights.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPTIM_ADAM_H_
 #define DTRAIN_OPTIM_ADAM_H_
@@ -15,30 +15,32 @@
 
 namespace dtrain {
 
-// The kin of Adam by their configuration:
+// Settings of well-known optimizers:
 //   Adam          decoupled = false
 //   AdamW         the defaults
 //   BERT's AdamW  bias_correction = false, epsilon = 1e-6 (google-research/bert, optimization.py)
 //   LAMB          trust_ratio = kDecayed, epsilon = 1e-6 (You et al. 2020, and NVIDIA's FusedLAMB)
-//   NVLAMB        trust_ratio = kAll, and gradients clipped to a global norm of 1 beforehand
+//   NVLAMB        trust_ratio = kAll, with gradients clipped to a global norm of 1 before
 struct AdamConfig {
   float beta1 = 0.9f;
   float beta2 = 0.98f;
   float epsilon = 1e-9f;
-  float weight_decay = 0.0f;    // of matrices only
-  bool decoupled = true;        // AdamW; false adds the decay to the gradient (Adam with L2)
-  bool bias_correction = true;  // false: the moments as they are
-  // Which parameters' updates are scaled to the length of their weights: LAMB's, whose decay is
-  // always decoupled.
+  float weight_decay = 0.0f;    // applied to matrices only
+  bool decoupled = true;        // true: AdamW; false: the decay is added to the gradient (Adam with
+                                // L2)
+  bool bias_correction = true;  // false: the moments are used without correction
+  // Selects the parameters whose updates are scaled to the norm of their weights, as in LAMB. Decay
+  // is always decoupled then.
   enum class TrustRatio {
     kNone,
-    kDecayed,  // those with weight decay: none where weight_decay is 0, which leaves AdamW
+    kDecayed,  // those with weight decay; if weight_decay is 0 there are none, and the result is
+               // AdamW
     kAll
   };
   TrustRatio trust_ratio = TrustRatio::kNone;
-  float ema_decay = 0.0f;  // of the averaged weights; 0 keeps no average
+  float ema_decay = 0.0f;  // decay of the averaged weights; 0 keeps no average
 
-  // What is corrected for: 1 - 0^t is 1, so 0 leaves the moments as they are.
+  // The beta used for bias correction. 0 means no correction, because 1 - 0^t is 1.
   float CorrectedBeta1() const { return bias_correction ? beta1 : 0.0f; }
   float CorrectedBeta2() const { return bias_correction ? beta2 : 0.0f; }
 };
@@ -50,42 +52,48 @@ struct ParameterRange {
   int64_t elements() const { return end - begin; }
 };
 
-// See ops/adam.h and ops/lamb.h for the updates. Owns the moments.
+// Updates a model's parameters and owns the moments. ops/adam.h and ops/lamb.h have the formulas.
+//
+//   Adam adam(model.parameters(), {.weight_decay = 0.01f});
+//   adam.Step(learning_rate, /*gradient_scale=*/1.0f / tokens, ctx.stream());
 class Adam {
  public:
-  // `parameters` must be allocated and outlive this.
+  // `parameters` must be allocated and must outlive this object.
   Adam(ParameterSet& parameters, const AdamConfig& config);
-  // Updates a shard of them alone: `ranges`, ascending and disjoint, whose moments and average lie
-  // one after another. Not with a trust ratio, which needs whole parameters.
+  // Updates only a shard of the parameters: `ranges`, ascending and disjoint. Their moments and
+  // average are stored one after the other. Trust ratios need whole parameters and cannot be used.
   Adam(ParameterSet& parameters, const AdamConfig& config, std::vector<ParameterRange> shard);
 
-  // One update as the device decided it (optim/step_state.h): `step` and `average_decay` are its
-  // adam() and average_decay(). Whether it is one of steps() the host learns later: set_steps().
+  // Makes one update that the device has decided on (optim/step_state.h). `step` and
+  // `average_decay` are the DeviceStep's adam() and average_decay(). The host learns later whether
+  // the update was skipped, and then calls set_steps().
   void Step(const Tensor& step, const Tensor& average_decay, Stream& stream);
-  // One update with gradients * gradient_scale, where the host decides alone. LAMB leaves its
-  // update in place of the gradients.
+  // Makes one update with gradients * gradient_scale, decided by the host. LAMB overwrites the
+  // gradients with its update.
   void Step(float learning_rate, float gradient_scale, Stream& stream);
 
   const AdamConfig& config() const { return config_; }
   bool is_sharded() const { return m_.elements() != parameters_.size(); }
-  // Updates so far, as far as the host knows: t of the bias correction.
+  // Number of updates the host knows of: t in the bias correction.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
-  // Flat, float32, laid out as the parameters: [parameters.size()], or [elements of the shard].
+  // Flat, float32, in the parameters' layout: [parameters.size()], or [elements of the shard].
   Tensor& first_moments() { return m_; }
   Tensor& second_moments() { return v_; }
-  // Absent unless ema_decay > 0. Its decay warms up: AverageDecayOf().
+  // Absent unless ema_decay > 0. The decay warms up, see AverageDecayOf().
   Tensor& average() { return average_; }
-  // Where there is one, it begins anew at the weights as they are now.
+  // Restarts the average, if there is one, at the current weights.
   void BeginAverage(Stream& stream);
-  // Exchanges weights and average: before evaluating, and again after it. Of a shard alone.
+  // Swaps weights and average. Call it before and after an evaluation. With a shard, only its
+  // elements are swapped.
   void SwapAverage(Stream& stream);
-  // LAMB's ratio of each parameter at the last update, in backward order; empty without one.
+  // LAMB's ratio of each parameter in the last update, in backward order; empty without trust
+  // ratios.
   std::vector<float> TrustRatios(Stream& stream) const;
 
  private:
-  // Neighbouring parameters with the same weight decay are updated as one range; `state` is where
-  // its moments begin.
+  // Neighbouring parameters with the same weight decay, which are updated together. `state` is the
+  // index of their first moment.
   struct Range {
     int64_t begin, end;
     float weight_decay;
@@ -93,7 +101,7 @@ class Adam {
   };
 
   void CutRanges();
-  // body(weights, average) for each part of the shard.
+  // Calls body(weights, average) for each part of the shard.
   template <typename Body>
   void ForAverages(const Body& body);
   LambTable MakeTable(Stream& stream);
@@ -104,10 +112,10 @@ class Adam {
   std::vector<ParameterRange> shard_;
   int64_t steps_ = 0;
   std::vector<Range> ranges_;
-  LambTable lamb_;  // absent without a trust ratio
+  LambTable lamb_;  // absent without trust ratios
   std::shared_ptr<Arena> arena_;
   Tensor m_, v_, average_;
-  Tensor step_, decay_;  // of an update the host decides
+  Tensor step_, decay_;  // for updates that the host decides
 };
 
 }  // namespace dtrain

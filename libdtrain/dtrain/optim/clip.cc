@@ -1,4 +1,4 @@
-// clip.cc - one pass over the gradients, and the factor that follows from it.
+// clip.cc - one pass over the gradients, and the resulting factor.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/optim/clip.h"
 
@@ -24,7 +24,7 @@ ClippedGradients ClipGradients(ParameterSet& parameters, double gradient_scale, 
   const bool is_long = max_norm > 0.0 && clipped.norm > max_norm;
   clipped.gradient_scale =
       static_cast<float>(is_long ? gradient_scale * (max_norm / clipped.norm) : gradient_scale);
-  // A mean over no tokens has the scale 1 / 0; a finite one may be more than a float holds.
+  // For a mean over no tokens the scale is 1 / 0. A finite scale may also be too large for a float.
   clipped.is_finite =
       broken == 0.0 && std::isfinite(clipped.norm) && std::isfinite(clipped.gradient_scale);
   return clipped;

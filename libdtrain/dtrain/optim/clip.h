@@ -1,4 +1,4 @@
-// clip.h - clipping to a global norm, for loops that decide on the host.
+// clip.h - clips gradients to a global norm, for loops that decide on the host.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   const ClippedGradients clipped =
@@ -13,15 +13,16 @@
 namespace dtrain {
 
 struct ClippedGradients {
-  double norm = 0.0;            // of gradients * gradient_scale, before clipping
-  float gradient_scale = 0.0f;  // what Adam::Step() takes
-  bool is_finite = true;  // false: a gradient or the scale is NaN or infinite; skip the update
+  double norm = 0.0;            // norm of gradients * gradient_scale, before clipping
+  float gradient_scale = 0.0f;  // the argument for Adam::Step()
+  bool is_finite = true;  // false if a gradient or the scale is NaN or infinite; skip the update
+                          // then
 };
 
-// The factor that brings gradients * gradient_scale to a norm of at most max_norm (0: no limit):
-// Pascanu et al. 2013, algorithm 1. Gradients stay as they are. After GradientReducer::Finish() all
-// ranks get the same bits. Waits for the stream; the Trainer does this on the device instead
-// (optim/step_state.h).
+// Computes the factor that limits the norm of gradients * gradient_scale to max_norm (0 for no
+// limit): Pascanu et al. 2013, algorithm 1. The gradients are not changed. After
+// GradientReducer::Finish() all ranks get the same bits. Waits for the stream. The Trainer computes
+// this on the device instead (optim/step_state.h).
 ClippedGradients ClipGradients(ParameterSet& parameters, double gradient_scale, double max_norm,
                                Stream& stream);
 

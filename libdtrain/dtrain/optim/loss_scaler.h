@@ -1,12 +1,12 @@
 // loss_scaler.h - dynamic loss scaling for float16 gradients.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Micikevicius et al., "Mixed Precision Training" (2018), section 3.2: gradients are computed of
-// scale * loss, so that small ones do not vanish in float16, and divided by it again in float32.
-// An update whose gradients overflowed is skipped and the scale halved; after a run of good updates
-// it doubles. The scale is a power of two, so scaling itself rounds nothing.
+// Micikevicius et al., "Mixed Precision Training" (2018), section 3.2. Gradients are computed from
+// scale * loss, so that small ones do not become 0 in float16, and are divided by the scale in
+// float32. If gradients overflow, the update is skipped and the scale halved. After a number of
+// good updates in a row the scale doubles. It is a power of two, so scaling does not round.
 //
-// The functions run on every device (constexpr), so that the decisions are the same ones.
+// The functions are constexpr, so that every device makes the same decisions.
 #ifndef DTRAIN_OPTIM_LOSS_SCALER_H_
 #define DTRAIN_OPTIM_LOSS_SCALER_H_
 
@@ -15,14 +15,14 @@
 namespace dtrain {
 
 struct LossScalerOptions {
-  bool on = false;  // off: the scale stays 1
+  bool on = false;  // false: the scale stays 1
   double initial = 65536.0;
   double minimum = 1.0;
   double maximum = 16777216.0;
   int64_t growth_interval = 2000;  // good updates in a row before the scale doubles
 };
 
-// What a checkpoint keeps of it.
+// The state that a checkpoint stores.
 struct LossScalerState {
   double scale = 0.0;
   int64_t good_updates = 0;
@@ -32,8 +32,8 @@ constexpr LossScalerState InitialLossScale(const LossScalerOptions& options) {
   return {.scale = options.on ? options.initial : 1.0, .good_updates = 0};
 }
 
-// The state after an update, or after one that was skipped because its gradients, summed over all
-// ranks, were not finite.
+// Returns the state after an update. `overflow`: the update was skipped because its gradients,
+// summed over all ranks, were not finite.
 constexpr LossScalerState UpdateLossScale(const LossScalerOptions& options, LossScalerState state,
                                           bool overflow) {
   if (!options.on) return state;
@@ -47,8 +47,8 @@ constexpr LossScalerState UpdateLossScale(const LossScalerOptions& options, Loss
   return state;
 }
 
-// The state to go on with from a checkpoint's: one of another precision (scale 0, or off) counts
-// for nothing.
+// Returns the state to continue with after loading a checkpoint. A state from another precision
+// (scale 0, or scaling off) is ignored.
 constexpr LossScalerState RestoreLossScale(const LossScalerOptions& options,
                                            const LossScalerState& restored) {
   return options.on && restored.scale >= options.minimum ? restored : InitialLossScale(options);

@@ -1,4 +1,4 @@
-// lr_schedule.cc - the schedules' formulas.
+// lr_schedule.cc - the formulas of the schedules.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/optim/lr_schedule.h"
 
@@ -19,13 +19,15 @@ bool FallsToAnEnd(LrScheduleOptions::Kind kind) {
 void CheckSchedule(const LrScheduleOptions& options) {
   using Kind = LrScheduleOptions::Kind;
   DT_CHECK(options.kind != Kind::kTransformer || options.hidden_size > 0)
-      << "the Transformer's learning rate needs hidden_size";
+      << "the schedule kTransformer needs hidden_size";
   DT_CHECK((options.kind != Kind::kTransformer && options.kind != Kind::kInverseSqrt) ||
            options.warmup_steps > 0)
-      << "a learning rate that falls with the root of the steps needs warmup_steps of at least 1; "
+      << "a learning rate that falls with the square root of the steps needs warmup_steps of at "
+         "least 1; "
          "it is highest there";
   if (!FallsToAnEnd(options.kind)) return;
-  DT_CHECK_GT(options.total_steps, 0) << "a learning rate that falls to an end needs total_steps";
+  DT_CHECK_GT(options.total_steps, 0)
+      << "a learning rate that falls until the end of the run needs total_steps";
 }
 
 double LearningRate(const LrScheduleOptions& options, int64_t step, double budget_used) {

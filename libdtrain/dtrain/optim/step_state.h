@@ -1,10 +1,10 @@
-// step_state.h - what changes from update to update and lies on the device: scale, rate, decisions.
+// step_state.h - the per-update state on the device: loss scale, learning rate, decisions.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether an update is skipped, how far it is clipped and what the loss scale becomes depends on
-// the gradients. A host that waited for them would leave the GPU idle in every update; so the
-// device decides, in one small kernel between the gradients' norm and the optimizer, and the host
-// learns of it later. On the CPU the same function runs on the same struct in plain memory.
+// The gradients decide whether an update is skipped, how much it is clipped, and the next loss
+// scale. If the host waited for them, the GPU would be idle in every update. So the device decides,
+// in one small kernel between the gradients' norm and the optimizer, and the host learns the result
+// later. On the CPU the same function runs on the same struct in host memory.
 #ifndef DTRAIN_OPTIM_STEP_STATE_H_
 #define DTRAIN_OPTIM_STEP_STATE_H_
 
@@ -19,45 +19,45 @@
 
 namespace dtrain {
 
-// The same in every update.
+// Settings that are the same in every update.
 struct StepRules {
   LossScalerOptions loss_scaler;
-  // Gradients are those of loss scale / loss_scale_tokens * the sum of losses while the scaler is
-  // on, else of the sum of losses. A power of two.
+  // While the loss scaler is on, gradients are those of loss scale / loss_scale_tokens * the sum of
+  // losses; otherwise those of the sum of losses. A power of two.
   double loss_scale_tokens = 1.0;
-  double clip_norm = 0.0;  // of the mean gradient; 0 is no limit
-  float beta1 = 0.9f;      // of Adam's bias correction; 0: none
+  double clip_norm = 0.0;  // limit for the norm of the mean gradient; 0 for no limit
+  float beta1 = 0.9f;      // beta of Adam's bias correction; 0 for no correction
   float beta2 = 0.999f;
-  float average_decay = 0.0f;  // of the averaged weights
+  float average_decay = 0.0f;  // decay of the averaged weights
 };
 
-// What the host knows of an update.
+// Values of an update that the host knows.
 struct UpdateInputs {
   double learning_rate = 0.0;
-  // Over all ranks: gradients are divided by it. 0: there was nothing to learn from, and nothing
-  // but the losses changes.
+  // Number of tokens over all ranks; gradients are divided by it. 0 means that the update has no
+  // data: nothing changes but the losses.
   double tokens = 1.0;
 };
 
 struct StepState {
   UpdateInputs inputs = {};
-  // Sums over the micro-batches of this rank's losses; added to by forward, emptied by Decide.
+  // Sums over the micro-batches of this rank. Forward adds to them, Decide() resets them.
   double loss_sum = 0.0;
   double nll_sum = 0.0;
-  // Decided.
+  // The members below are set by Decide().
   LossScalerState loss_scaler = {};
-  int64_t optimizer_steps = 0;  // updates that were not skipped: t of the bias correction
-  float loss_scale = 1.0f;      // what multiplies the losses of the next update
+  int64_t optimizer_steps = 0;  // number of updates that were not skipped: t in the bias correction
+  float loss_scale = 1.0f;      // factor of the losses in the next update
   AdamStep adam = {};
-  float average_decay = 1.0f;  // of this update
-  // Of the last update, for people.
+  float average_decay = 1.0f;  // decay for this update
+  // Results of the last update, for the log.
   int32_t skipped = 0;
   double loss = 0.0;  // sum over this rank's tokens
   double nll = 0.0;
-  double gradient_norm = 0.0;  // of the mean gradient, before clipping
+  double gradient_norm = 0.0;  // norm of the mean gradient, before clipping
 };
 
-// base^exponent by squaring: the same bits on every device.
+// base^exponent by repeated squaring, with the same bits on every device.
 constexpr double PowerOf(double base, int64_t exponent) {
   double power = 1.0;
   for (; exponent > 0; exponent /= 2, base *= base) {
@@ -66,7 +66,7 @@ constexpr double PowerOf(double base, int64_t exponent) {
   return power;
 }
 
-// Of update t, counted from 1.
+// The values of update t, counted from 1.
 constexpr AdamStep AdamStepOf(float beta1, float beta2, int64_t t, float learning_rate,
                               float gradient_scale) {
   return {.learning_rate = learning_rate,
@@ -76,7 +76,8 @@ constexpr AdamStep AdamStepOf(float beta1, float beta2, int64_t t, float learnin
           .skip = 0.0f};
 }
 
-// Debiased by a warm-up: min(decay, (1 + t) / (10 + t)).
+// The average's decay with a warm-up, min(decay, (1 + t) / (10 + t)), which reduces the weight of
+// the initial values.
 constexpr float AverageDecayOf(float decay, int64_t t) {
   const float warm =
       static_cast<float>((1.0 + static_cast<double>(t)) / (10.0 + static_cast<double>(t)));
@@ -87,8 +88,8 @@ constexpr double LossScaleOf(const StepRules& rules, const LossScalerState& stat
   return rules.loss_scaler.on ? state.scale / rules.loss_scale_tokens : 1.0;
 }
 
-// The decision itself. squares: the sum of squares of all gradients and its square root; broken:
-// how many of them are NaN or infinite.
+// Decides on an update. squares: the sum of squares of all gradients; root: its square root;
+// broken: the number of gradients that are NaN or infinite.
 constexpr void DecideStep(const StepRules& rules, double squares, double root, double broken,
                           StepState& state) {
   const bool is_empty = state.inputs.tokens == 0.0;
@@ -117,22 +118,22 @@ constexpr void DecideStep(const StepRules& rules, double squares, double root, d
   state.average_decay = AverageDecayOf(rules.average_decay, state.optimizer_steps);
 }
 
-// Owns a StepState in a device's memory. All calls are ordered by the stream and wait for nothing.
+// Owns a StepState in device memory. All calls are ordered by the stream, and none waits.
 class DeviceStep {
  public:
   DeviceStep(const Device& device, const StepRules& rules);
 
-  // To begin, and to go on from a checkpoint.
+  // Sets the state at the start of a run, or after loading a checkpoint.
   void Reset(const LossScalerState& loss_scaler, int64_t optimizer_steps, Stream& stream);
   void SetInputs(const UpdateInputs& inputs, Stream& stream);
-  // Decides on what squares() holds: SumOfSquares() of the gradients.
+  // Decides on the update from squares(), which must hold SumOfSquares() of the gradients.
   void Decide(Stream& stream);
-  // to = the state; `to` is in host memory, pinned where the device is a GPU.
+  // Copies the state to `to`, which is in host memory (pinned memory if the device is a GPU).
   void CopyTo(StepState* to, Stream& stream) const;
 
   // [2], float64.
   Tensor squares() const { return View(sizeof(StepState), 2, DType::kFloat64); }
-  // Parts of the state: [1] but for adam, which is [AdamStep::kValues].
+  // Views of the state's members: [1], except adam: [AdamStep::kValues].
   Tensor loss_scale() const { return View(offsetof(StepState, loss_scale), 1, DType::kFloat32); }
   Tensor loss_sum() const { return View(offsetof(StepState, loss_sum), 1, DType::kFloat64); }
   Tensor nll_sum() const { return View(offsetof(StepState, nll_sum), 1, DType::kFloat64); }

@@ -1,4 +1,4 @@
-// step_state_cuda.cu - the decision about an update, on the GPU.
+// step_state_cuda.cu - the decision about an update on the GPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/cuda/launch.cuh"
 #include "dtrain/optim/internal/step_kernel.h"
@@ -8,8 +8,8 @@ namespace {
 
 constexpr int kDecideThreads = 32;
 
-/// DecideStep() of optim/step_state.h.
-/// Geometry: one thread works. Traffic: a few hundred bytes; the launch is what takes time.
+/// Runs DecideStep() of optim/step_state.h in one thread. It touches a few hundred bytes; the
+/// launch dominates the time.
 __global__ __launch_bounds__(kDecideThreads) void DecideStepKernel(DecideStepArgs args) {
   if (threadIdx.x != 0) return;
   const double squares = args.squares[0];

@@ -1,4 +1,4 @@
-// average_checkpoints.cc - tensor by tensor, so that no model is ever whole in memory.
+// average_checkpoints.cc - averages tensor by tensor, so that no model is in memory as a whole.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/runs/average_checkpoints.h"
 
@@ -26,13 +26,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A checkpoint and the files that its weights lie in.
+// A checkpoint and the files with its weights.
 struct Source {
   Checkpoint checkpoint;
   SafetensorsFile model;
   std::optional<SafetensorsFile> optimizer;
 
-  // What evaluations take of a tensor.
+  // The tensor that evaluations use.
   StatusOr<const NamedTensor*> Weight(const NamedTensor& like) const {
     const std::string average = "average." + like.name;
     const bool is_averaged = optimizer && optimizer->Find(average) != nullptr;
@@ -51,7 +51,7 @@ StatusOr<Source> OpenSource(const std::string& path) {
   return source;
 }
 
-// The checkpoints of the paths; of a run its newest.
+// The checkpoints at the paths; for a run, its newest ones.
 std::vector<std::string> CheckpointsOf(std::span<const std::string> paths, int64_t last) {
   std::error_code error;
   if (paths.size() != 1 || fs::exists(paths[0] + "/MANIFEST", error)) {
@@ -72,7 +72,7 @@ StatusOr<std::vector<Source>> OpenSources(const std::vector<std::string>& paths)
   for (const std::string& path : paths) {
     std::error_code error;
     if (!known.insert(fs::weakly_canonical(path, error)).second) {
-      return UsageError(path + ": is named twice; a checkpoint counts once");
+      return UsageError(path + ": is given twice; give each checkpoint once");
     }
     DT_ASSIGN_OR_RETURN(Source source, OpenSource(path));
     sources.push_back(std::move(source));
@@ -82,13 +82,14 @@ StatusOr<std::vector<Source>> OpenSources(const std::vector<std::string>& paths)
   return sources;
 }
 
-// What the shapes do not tell of a model, such as its heads; older checkpoints do not have it.
+// Properties of the model that tensor shapes do not show, such as its number of heads. Older
+// checkpoints lack this file.
 StatusOr<std::string> ModelTextOf(const Checkpoint& checkpoint) {
   if (!checkpoint.Has(internal::kModelTextFile)) return std::string();
   return checkpoint.ReadText(internal::kModelTextFile);
 }
 
-// Whether both say the same in a file; what one of them lacks says nothing.
+// True if both have the same content in a file, or if either lacks it.
 StatusOr<bool> HaveSame(const std::string& name, const Checkpoint& a, const Checkpoint& b) {
   if (!a.Has(name) || !b.Has(name)) return true;
   DT_ASSIGN_OR_RETURN(const std::string of_a, a.ReadText(name));
@@ -102,21 +103,22 @@ bool GivesRowsTheirMeaning(std::string_view name) {
   return name.ends_with(".txt") || name.ends_with(".spm");
 }
 
-// Checks that rows of embeddings and of the output mean the same, and warns where the weights were
-// trained on other data.
+// Checks that rows of embeddings and outputs mean the same in both. Warns if the training data
+// differ.
 Status CheckSameMeaning(const Checkpoint& source, const Checkpoint& newest) {
   for (const std::string& name : newest.FileNames()) {
     if (!GivesRowsTheirMeaning(name)) continue;
     DT_ASSIGN_OR_RETURN(const bool is_same, HaveSame(name, source, newest));
     if (is_same) continue;
-    return StorageError(absl::StrFormat("%s and %s have another %s and no mean", source.path(),
-                                        newest.path(), name));
+    return StorageError(absl::StrFormat("%s and %s cannot be averaged: they have a different %s",
+                                        source.path(), newest.path(), name));
   }
   DT_ASSIGN_OR_RETURN(const bool is_same, HaveSame(internal::kTrainingDataFile, source, newest));
   if (!is_same) {
-    LogWarning(absl::StrFormat(
-        "%s and %s were trained on other data (training_data.txt): is their mean of use?",
-        source.path(), newest.path()));
+    LogWarning(
+        absl::StrFormat("%s and %s were trained on different data (training_data.txt); their mean "
+                        "may not be useful",
+                        source.path(), newest.path()));
   }
   return OkStatus();
 }
@@ -128,7 +130,7 @@ Status CheckAlike(const std::vector<Source>& sources) {
     DT_ASSIGN_OR_RETURN(const std::string other, ModelTextOf(source.checkpoint));
     const bool is_alike = other == text || other.empty() || text.empty();
     if (!is_alike || source.model.tensors().size() != newest.model.tensors().size()) {
-      return StorageError(absl::StrFormat("%s and %s are of different models and have no mean",
+      return StorageError(absl::StrFormat("%s and %s cannot be averaged: they are different models",
                                           source.checkpoint.path(), newest.checkpoint.path()));
     }
     for (const NamedTensor& tensor : newest.model.tensors()) {
@@ -139,7 +141,7 @@ Status CheckAlike(const std::vector<Source>& sources) {
   return OkStatus();
 }
 
-// The mean of a tensor over all sources, in double.
+// The mean of a tensor over all sources, computed in double.
 void Mean(const std::vector<Source>& sources, const NamedTensor& like, std::vector<float>& mean) {
   std::vector<double> sum(like.data.size() / sizeof(float), 0.0);
   mean.resize(sum.size());
@@ -152,7 +154,7 @@ void Mean(const std::vector<Source>& sources, const NamedTensor& like, std::vect
                          [count](double x) { return static_cast<float>(x / count); });
 }
 
-// A tensor is computed when its turn to be written has come.
+// Each tensor is computed only when it is written.
 TensorGroup MeanOf(const std::vector<Source>& sources) {
   TensorGroup group;
   const auto mean = std::make_shared<std::vector<float>>();
@@ -169,7 +171,7 @@ TensorGroup MeanOf(const std::vector<Source>& sources) {
   return group;
 }
 
-// A new folder beside `folder`; what another run left there under such a name is not touched.
+// Creates a new folder next to `folder`, without touching folders that earlier runs left there.
 StatusOr<std::string> MakePartial(const std::string& folder) {
   DT_RETURN_IF_ERROR(MakeDirectories(ParentOf(folder)));
   for (int i = 1;; ++i) {
@@ -197,7 +199,7 @@ StatusOr<AveragedCheckpoints> AverageCheckpoints(std::span<const std::string> pa
   DT_RETURN_IF_ERROR(CheckIsNoCheckpoint(folder));
   std::error_code error;
   if (fs::exists(folder, error)) {
-    return UsageError(folder + ": is there already; name a new folder");
+    return UsageError(folder + ": already exists; name a new folder");
   }
   DT_ASSIGN_OR_RETURN(const std::vector<Source> sources, OpenSources(checkpoints));
   DT_RETURN_IF_ERROR(CheckAlike(sources));
@@ -205,7 +207,7 @@ StatusOr<AveragedCheckpoints> AverageCheckpoints(std::span<const std::string> pa
   std::vector<CheckpointFile> files;
   files.push_back({internal::kModelFile, MeanOf(sources)});
   for (const std::string& name : newest.FileNames()) {
-    // What only going on from there needs.
+    // These files are only needed to continue training.
     if (absl::EndsWith(name, ".safetensors") || name == internal::kStateFile ||
         name == internal::kTrainingDataFile) {
       continue;

@@ -26,7 +26,7 @@ std::string CompleteText(std::string_view manifest) {
   return absl::StrFormat("%s crc32c %s\n", kManifest, Hex(Crc32c(manifest)));
 }
 
-// A name that stays below the checkpoint, whoever wrote the manifest.
+// True if the name stays below the checkpoint's folder, even if the manifest is malicious.
 bool IsSafeName(const std::string& name) {
   const std::filesystem::path path(name);
   if (name.empty() || path.is_absolute() || name == kManifest || name == kComplete) return false;
@@ -58,7 +58,7 @@ StatusOr<nlohmann::ordered_json> WriteOne(const std::string& folder, const Check
   return entry;
 }
 
-// Throws what nlohmann::json throws; `text` is hexadecimal.
+// Throws the exceptions of nlohmann::json; `text` is hexadecimal.
 uint32_t CrcOf(const nlohmann::json& text) {
   return static_cast<uint32_t>(std::stoul(text.get<std::string>(), nullptr, 16));
 }
@@ -75,7 +75,8 @@ StatusOr<int64_t> WriteCheckpointFiles(const std::string& path, int64_t step,
   int64_t bytes = 0;
   std::set<std::string> names;
   for (const CheckpointFile& file : files) {
-    DT_CHECK(IsSafeName(file.name)) << "'" << file.name << "' cannot name a checkpoint's file";
+    DT_CHECK(IsSafeName(file.name))
+        << "'" << file.name << "' cannot be the name of a checkpoint's file";
     DT_CHECK(names.insert(file.name).second) << "a checkpoint has two files '" << file.name << "'";
     DT_ASSIGN_OR_RETURN(nlohmann::ordered_json entry, WriteOne(path, file));
     bytes += entry["size"].get<int64_t>();
@@ -107,7 +108,7 @@ Status Checkpoint::ReadManifest() {
   const bool has_manifest = std::filesystem::exists(path, error);
   if (!std::filesystem::exists(path_ + "/" + kComplete, error)) {
     return StorageError(
-        path_ + (has_manifest ? ": incomplete: no file COMPLETE; it was not written to its end"
+        path_ + (has_manifest ? ": incomplete: it has no file COMPLETE, so it was not fully written"
                               : ": not a checkpoint: it has no files MANIFEST and COMPLETE"));
   }
   DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
@@ -129,7 +130,7 @@ Status Checkpoint::ReadManifest() {
       const auto name = entry.at("name").get<std::string>();
       if (!IsSafeName(name)) {
         return StorageError(
-            absl::StrFormat("%s: '%s' cannot name a checkpoint's file", path, name));
+            absl::StrFormat("%s: '%s' cannot be the name of a checkpoint's file", path, name));
       }
       File& file = files_[name];
       file.size = entry.at("size").get<int64_t>();

@@ -1,11 +1,11 @@
-// checkpoint.h - one checkpoint: a folder whose files are checked before they are read.
+// checkpoint.h - one checkpoint: a folder whose files are verified before they are read.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenCheckpoint("runs/nmt", "bleu"));
 //   DT_ASSIGN_OR_RETURN(const SafetensorsFile model, checkpoint.OpenTensors("model.safetensors"));
 //
-// step-00012000/ holds the files, MANIFEST (JSON: each file's size and CRC32C and that of each
-// tensor) and COMPLETE (the CRC32C of MANIFEST), which is written last.
+// step-00012000/ holds the files; MANIFEST (JSON: size and CRC32C of each file, and CRC32C of each
+// tensor); and COMPLETE (the CRC32C of MANIFEST), which is written last.
 #ifndef DTRAIN_RUNS_CHECKPOINT_H_
 #define DTRAIN_RUNS_CHECKPOINT_H_
 
@@ -27,34 +27,35 @@ namespace dtrain {
 struct TensorGroup {
   std::vector<NamedTensor> tensors;
   std::map<std::string, std::string> metadata;
-  std::deque<Tensor> owners;  // of host copies the tensors' data lies in
+  std::deque<Tensor> owners;  // own the host copies that `tensors` point to
 };
 
-// What goes into one file of a checkpoint: tensors as safetensors, or bytes as they are.
+// One file of a checkpoint: tensors as safetensors, or plain bytes.
 struct CheckpointFile {
-  std::string name;  // below the checkpoint: "model.safetensors", "tokenizer/joint.spm"
+  std::string name;  // path within the checkpoint: "model.safetensors", "tokenizer/joint.spm"
   std::variant<std::string, TensorGroup> content;
 };
 
-// Writes `files`, MANIFEST and COMPLETE into the existing, empty folder `path`, each made durable.
-// Returns the bytes written.
+// Writes `files`, MANIFEST and COMPLETE to the existing, empty folder `path` and syncs each to
+// disk. Returns the number of bytes written.
 StatusOr<int64_t> WriteCheckpointFiles(const std::string& path, int64_t step,
                                        std::span<const CheckpointFile> files);
 
 struct OpenCheckpointOptions {
-  // Off: only MANIFEST and the files' sizes are checked; for ranks whose root has read it all.
+  // false: only MANIFEST and the files' sizes are checked. For ranks other than the root, if the
+  // root verifies everything.
   bool verify_contents = true;
 };
 
 class Checkpoint {
  public:
-  // Refuses what is incomplete, damaged or foreign with a StorageError (exit code 7) that names the
-  // file, the tensor where one is damaged, and the reason.
+  // Returns StorageError (exit code 7) for an incomplete, damaged or foreign checkpoint. The
+  // message names the file, the damaged tensor if there is one, and the reason.
   static StatusOr<Checkpoint> Open(const std::string& path,
                                    const OpenCheckpointOptions& options = {});
 
   const std::string& path() const { return path_; }
-  // Optimizer steps done when it was saved.
+  // Number of optimizer steps done when it was saved.
   int64_t step() const { return step_; }
   bool Has(std::string_view name) const { return files_.find(name) != files_.end(); }
   std::vector<std::string> FileNames() const;

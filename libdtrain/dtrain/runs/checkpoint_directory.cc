@@ -1,4 +1,4 @@
-// checkpoint_directory.cc - publishes checkpoints by renaming, rotates and finds them.
+// checkpoint_directory.cc - publishes checkpoints by renaming; rotates and finds them.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/runs/checkpoint_directory.h"
 
@@ -33,7 +33,7 @@ constexpr std::string_view kBestPrefix = "best-";
 constexpr std::string_view kFormerPrefix = "former-best-";
 constexpr std::string_view kLast = "last";
 
-// Names in a folder; none if it cannot be read.
+// Names of the entries of a folder; empty if it cannot be read.
 std::vector<std::string> NamesIn(const std::string& path) {
   std::vector<std::string> names;
   std::error_code error;
@@ -43,7 +43,8 @@ std::vector<std::string> NamesIn(const std::string& path) {
   return names;
 }
 
-// A metric may be named after a dev set or a label, which may hold what no file name may.
+// A metric may contain the name of a dev set or label, so characters that file names cannot have
+// are escaped.
 std::string BestLink(std::string_view metric) {
   return std::string(kBestPrefix) +
          absl::StrReplaceAll(ToAbsl(metric), {{"%", "%25"}, {"/", "%2F"}});
@@ -55,7 +56,7 @@ void RemoveOrWarn(const std::string& path) {
   if (error) LogWarning(absl::StrFormat("%s: cannot delete: %s", path, error.message()));
 }
 
-// Renames what is no longer asked for to `aside`, or a free name like it, and says so.
+// Renames a file that is no longer used to `aside`, or a similar free name, and logs it.
 void PutAside(const std::string& path, const std::string& aside) {
   std::error_code error;
   const bool is_taken = fs::exists(fs::symlink_status(aside, error));
@@ -64,7 +65,7 @@ void PutAside(const std::string& path, const std::string& aside) {
     LogWarning(std::string(FileError(path, "rename", errno).message()));
     return;
   }
-  LogWarning(absl::StrFormat("%s is kept as %s; delete it when you need it no more",
+  LogWarning(absl::StrFormat("%s is kept as %s; delete it when you no longer need it",
                              fs::path(path).filename().string(), kept));
 }
 
@@ -73,7 +74,8 @@ bool IsFolder(const std::string& path) {
   return fs::is_directory(fs::symlink_status(path, error));
 }
 
-// A folder in the link's place is a copy of a checkpoint: of a run copied with its links followed.
+// If there is a folder in the link's place, it is a copy of a checkpoint, from a run that was
+// copied with its links followed.
 Status LinkTo(const std::string& name, const std::string& link) {
   if (IsFolder(link)) RemoveOrWarn(link);
   return ReplaceLink(name, link);
@@ -123,7 +125,7 @@ StatusOr<CheckpointDirectory> CheckpointDirectory::Open(const std::string& path,
 }
 
 Status CheckpointDirectory::CheckSpace(std::span<const CheckpointFile> files) const {
-  uint64_t needed = uint64_t{64} << 10;  // headers, manifest, blocks partly filled
+  uint64_t needed = uint64_t{64} << 10;  // for headers, the manifest and partly filled blocks
   for (const CheckpointFile& file : files) needed += ContentBytes(file);
   std::error_code error;
   const fs::space_info space = fs::space(path_, error);
@@ -137,7 +139,7 @@ Status CheckpointDirectory::CheckSpace(std::span<const CheckpointFile> files) co
 Status CheckpointDirectory::Publish(const std::string& temporary, const std::string& name) const {
   const std::string path = path_ + "/" + name;
   if (fs::exists(path)) {
-    // Exchanging the two folders leaves no moment without a checkpoint of this step.
+    // Exchanging the two folders keeps a checkpoint of this step available at every moment.
     if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
       RemoveOrWarn(temporary);
       return SyncDirectory(path_);
@@ -163,11 +165,11 @@ StatusOr<SavedCheckpoint> CheckpointDirectory::Save(int64_t step,
   const StatusOr<int64_t> bytes = WriteCheckpointFiles(temporary, step, files);
   const Status status = bytes.ok() ? Publish(temporary, name) : bytes.status();
   if (!status.ok()) {
-    // What was written so far only takes room from whoever repairs the disk.
+    // The incomplete data would only use up disk space.
     RemoveOrWarn(temporary);
     return Annotate(status, "the checkpoint of step " + std::to_string(step) + " is not saved");
   }
-  // Before anything is deleted: what is linked stays.
+  // Before deleting anything, because linked checkpoints are kept.
   if (!best_metric.empty()) {
     DT_RETURN_IF_ERROR(LinkTo(name, path_ + "/" + BestLink(best_metric)));
   }
@@ -221,7 +223,8 @@ void CheckpointDirectory::Rotate() const {
     const std::string name = CheckpointName(step);
     if (linked.contains(name)) continue;
     if (rotation_.keep_every > 0 && step % rotation_.keep_every == 0) continue;
-    // Renamed first: a deletion cut short must not leave half a checkpoint under its name.
+    // Renamed first, so that an interrupted deletion does not leave half a checkpoint under its
+    // name.
     const std::string doomed = path_ + "/" + std::string(kTemporaryPrefix) + "delete-" + name;
     std::error_code error;
     fs::rename(path_ + "/" + name, doomed, error);
@@ -251,9 +254,9 @@ StatusOr<std::optional<Checkpoint>> FindLatestGood(const std::string& path) {
     if (newest_refusal.ok()) newest_refusal = checkpoint.status();
   }
   if (newest_refusal.ok()) return std::optional<Checkpoint>();
-  return Annotate(
-      newest_refusal,
-      absl::StrFormat("%s: none of %d checkpoints is good; the newest one", path, steps.size()));
+  return Annotate(newest_refusal,
+                  absl::StrFormat("%s: none of the %d checkpoints is valid; the newest one", path,
+                                  steps.size()));
 }
 
 StatusOr<Checkpoint> OpenCheckpoint(const std::string& path, std::string_view metric) {
@@ -267,9 +270,9 @@ StatusOr<Checkpoint> OpenCheckpoint(const std::string& path, std::string_view me
     const std::string best = IsFolder(folder + "/" + link) ? link : LinkTarget(folder + "/" + link);
     if (best.empty()) {
       const std::string kept = BestMetricOf(path);
-      return UsageError(
-          absl::StrFormat("%s keeps no best checkpoint by %s%s; name one, like %s/step-00001000",
-                          path, metric, kept.empty() ? "" : ", only by " + kept, folder));
+      return UsageError(absl::StrFormat(
+          "%s has no best checkpoint for %s%s; name a checkpoint, like %s/step-00001000", path,
+          metric, kept.empty() ? "" : ", only by " + kept, folder));
     }
     StatusOr<Checkpoint> checkpoint = Checkpoint::Open((fs::path(folder) / best).string());
     if (checkpoint.ok()) return checkpoint;

@@ -1,4 +1,4 @@
-// evaluation_sample.h - one sample of an evaluation, as a person reads it.
+// evaluation_sample.h - one sample of an evaluation, for human readers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_RUNS_EVALUATION_SAMPLE_H_
 #define DTRAIN_RUNS_EVALUATION_SAMPLE_H_
@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-// What a model was given, what is right, and what it made of it: texts.
+// The model's input, the correct output, and the model's output, as texts.
 struct EvaluationSample {
   std::string source, reference, hypothesis;
 };

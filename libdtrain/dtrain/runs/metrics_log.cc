@@ -1,4 +1,4 @@
-// metrics_log.cc - JSON lines, cut back to a step when a run resumes.
+// metrics_log.cc - JSON lines, which are truncated to a step when a run resumes.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/runs/metrics_log.h"
 
@@ -26,7 +26,7 @@ std::string SchemaLine(std::string_view stream) {
          "\n";
 }
 
-// Whether a record belongs to the steps up to `restored_step`; one without a step always does.
+// True if a record's step is at most `restored_step`, or if it has no step.
 bool IsKept(std::string_view line, std::optional<int64_t> restored_step) {
   const nlohmann::json record = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
   if (!record.is_object()) return false;
@@ -36,7 +36,7 @@ bool IsKept(std::string_view line, std::optional<int64_t> restored_step) {
          step->get<int64_t>() <= *restored_step;
 }
 
-// What stays of an earlier file's text.
+// The part of an earlier file's text that is kept.
 std::string CutBack(std::string_view text, std::optional<int64_t> restored_step) {
   std::string kept;
   bool is_schema = true;
@@ -91,7 +91,7 @@ StatusOr<MetricsLog> MetricsLog::Open(const std::string& path, std::string_view 
                                           path, ToAbsl(stream)));
     }
     if (kept.size() < text.size()) {
-      LogInfo(absl::StrFormat("%s: dropped %d bytes behind the restored step", path,
+      LogInfo(absl::StrFormat("%s: dropped %d bytes of records after the restored step", path,
                               text.size() - kept.size()));
       DT_RETURN_IF_ERROR(WriteFileAtomically(path, kept));
     }

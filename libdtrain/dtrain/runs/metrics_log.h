@@ -1,4 +1,4 @@
-// metrics_log.h - one stream of measurements as JSON lines.
+// metrics_log.h - a stream of measurements as JSON lines.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(MetricsLog log, MetricsLog::Open(path, "steps", restored_step));
@@ -20,11 +20,11 @@
 
 namespace dtrain {
 
-// A JSON object whose fields keep the order they were set in.
+// A JSON object that keeps the order in which its fields are set.
 class JsonRecord {
  public:
-  // Numbers, bool, text (UTF-8; other bytes become U+FFFD) or another record. NaN and infinity,
-  // which JSON lacks, become null.
+  // Values may be numbers, bool, text (invalid UTF-8 becomes U+FFFD) or another record. NaN and
+  // infinity become null, because JSON lacks them.
   template <typename T>
   JsonRecord& Set(std::string_view name, const T& value) {
     if constexpr (std::is_same_v<T, bool>) {
@@ -40,7 +40,7 @@ class JsonRecord {
     }
   }
   bool empty() const { return fields_.empty(); }
-  // On one line, without a newline.
+  // The object on one line, without a newline.
   std::string ToString() const { return "{" + fields_ + "}"; }
 
  private:
@@ -51,12 +51,13 @@ class JsonRecord {
   std::string fields_;
 };
 
-// Appends records to a file. Written out at most once a second; Flush() at checkpoints.
+// Appends records to a file. They are written to the file at most once a second; call Flush() at
+// checkpoints.
 class MetricsLog {
  public:
-  // Creates the file, or continues it: a last line cut by a crash is dropped, and so, where
-  // `restored_step` is given, is every record of a later step. A restored step of -1 drops all.
-  // Error (exit code 7): the disk, or a file of another schema or version.
+  // Creates or continues the file. A last line cut by a crash is dropped. If `restored_step` is
+  // given, so is every record of a later step; -1 drops all. Returns an error (exit code 7) for
+  // disk errors and for files of another schema or version.
   static StatusOr<MetricsLog> Open(const std::string& path, std::string_view stream,
                                    std::optional<int64_t> restored_step = {});
   MetricsLog(MetricsLog&&) noexcept;

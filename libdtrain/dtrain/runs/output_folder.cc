@@ -1,4 +1,4 @@
-// output_folder.cc - looks for checkpoints in and above a folder, and for files by two names.
+// output_folder.cc - looks for checkpoints in and above a folder, and for files with two names.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/runs/output_folder.h"
 
@@ -25,7 +25,7 @@ bool Has(const fs::path& folder, const char* name) {
   return fs::exists(fs::symlink_status(folder / name, ignored));
 }
 
-// Of a resolved path, which itself may be one.
+// True if a resolved path is a checkpoint, or is inside of one or of a run's ckpt/.
 bool LiesInCheckpoint(const fs::path& place) {
   for (fs::path at = place;; at = at.parent_path()) {
     if (Has(at, "MANIFEST") && Has(at, "COMPLETE")) return true;
@@ -50,8 +50,8 @@ Status CheckIsInNoCheckpoint(const std::string& name, const std::string& output)
   }
   DT_ASSIGN_OR_RETURN(const fs::path place, Resolve(output));
   if (!LiesInCheckpoint(place)) return OkStatus();
-  return UsageError(
-      absl::StrFormat("%s: %s lies in a checkpoint or a run's ckpt/; name another", name, output));
+  return UsageError(absl::StrFormat(
+      "%s: %s is inside of a checkpoint or a run's ckpt/; name another file", name, output));
 }
 
 Status CheckIsNotRead(const std::string& name, const std::string& output,
@@ -61,7 +61,7 @@ Status CheckIsNotRead(const std::string& name, const std::string& output,
   for (const std::string& input : inputs) {
     if (!fs::equivalent(output, input == "-" ? "/dev/stdin" : input, error) || error) continue;
     return UsageError(absl::StrFormat(
-        "%s: %s is the file that is read, and would be gone; name another", name, output));
+        "%s: %s is also an input and would be overwritten; name another file", name, output));
   }
   return OkStatus();
 }

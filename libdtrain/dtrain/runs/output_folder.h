@@ -1,4 +1,4 @@
-// output_folder.h - refuses to write into the checkpoints of a run, or over what is read.
+// output_folder.h - refuses outputs that would damage a run's checkpoints or overwrite inputs.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_RUNS_OUTPUT_FOLDER_H_
 #define DTRAIN_RUNS_OUTPUT_FOLDER_H_
@@ -10,17 +10,18 @@
 
 namespace dtrain {
 
-// UsageError where a folder to be written would damage checkpoints: `folder`, links resolved, is or
-// lies in a checkpoint or a run's ckpt/, or is a run. It need not exist.
+// Returns UsageError if writing to `folder` would damage checkpoints: if it is a run, or is (in) a
+// checkpoint or a run's ckpt/, after resolving links. The folder need not exist.
 Status CheckIsNoCheckpoint(const std::string& folder);
 
-// UsageError where a file to be written lies in a checkpoint or a run's ckpt/, links resolved. It
-// need not exist; "-", devices and pipes lie nowhere. `name` is how the user named it: "--output".
+// Returns UsageError if the file `output` is in a checkpoint or a run's ckpt/, after resolving
+// links. It need not exist; "-", devices and pipes are always allowed. `name` is the option the
+// user gave: "--output".
 Status CheckIsInNoCheckpoint(const std::string& name, const std::string& output);
 
-// UsageError where a file to be written is one of those that are read, by this name or another. It
-// need not exist. "-" among `inputs` is the standard input; devices and pipes can be both. `name`
-// is how the user named the output: "--output".
+// Returns UsageError if the file `output` is one of the inputs, under this or another name. It need
+// not exist. "-" among `inputs` is the standard input; devices and pipes may be both input and
+// output. `name` is the option the user gave: "--output".
 Status CheckIsNotRead(const std::string& name, const std::string& output,
                       std::span<const std::string> inputs);
 

@@ -37,7 +37,7 @@ using internal::AppendFile;
 
 constexpr char kLockName[] = ".lock";
 
-// "2026-11-21T04:12:33.123Z".
+// Returns for example "2026-11-21T04:12:33.123Z".
 std::string TimeStamp() {
   const auto now = std::chrono::system_clock::now();
   const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
@@ -56,7 +56,7 @@ std::string CommandLine(std::span<const std::string> arguments) {
   });
 }
 
-// The command line with --name=value in place of what it said of that flag or of run.name.
+// The command line with --name=value replacing any earlier value of that flag or of run.name.
 std::string CommandWith(std::span<const std::string> arguments, const std::string& name,
                         const std::string& value) {
   std::vector<std::string> changed;
@@ -65,7 +65,7 @@ std::string CommandWith(std::span<const std::string> arguments, const std::strin
     if (flag.starts_with("run." + name + "=")) continue;
     if (flag.starts_with("--")) flag.remove_prefix(1);
     if (flag == "-" + name) {
-      ++i;  // the value is an argument of its own
+      ++i;  // the value is a separate argument
     } else if (!flag.starts_with("-" + name + "=")) {
       changed.push_back(arguments[i]);
     }
@@ -82,7 +82,7 @@ bool IsEmptyOrAbsent(const std::string& path) {
   return true;
 }
 
-// Whether runs of several seeds are there, finished or not.
+// True if the folder holds runs of several seeds, finished or not.
 bool HoldsSeeds(const std::string& path) {
   std::error_code error;
   if (fs::exists(path + "/seeds.json", error)) return true;
@@ -105,7 +105,7 @@ Status RefuseRun(const RunDirectoryOptions& options) {
       CommandWith(options.arguments, "run_dir", internal::FreeNameBeside(options.path))));
 }
 
-// The program that trained last in the folder, as env.json has it; "" where none has or the run is
+// The program that last trained in the folder, from env.json; "" if there is none, or if the run is
 // of an earlier version.
 std::string ProgramOf(const std::string& path) {
   const StatusOr<std::string> text = ReadWholeFile(path + "/env.json");
@@ -115,7 +115,7 @@ std::string ProgramOf(const std::string& path) {
   return json["program"];
 }
 
-// Before the data of one are prepared into the folder of the other.
+// Called before data of one program could be prepared into the folder of another.
 Status CheckProgram(const RunDirectoryOptions& options) {
   const std::string there = ProgramOf(options.path);
   if (there.empty() || options.program.empty() || there == options.program) return OkStatus();
@@ -124,7 +124,7 @@ Status CheckProgram(const RunDirectoryOptions& options) {
       options.path, there, options.program));
 }
 
-// Whether the folder may be trained in; `is_resumed` says whether a run is there.
+// Checks that the folder may be trained in. Sets `is_resumed` if it holds a run.
 Status CheckFolder(const RunDirectoryOptions& options, bool& is_resumed) {
   if (options.path.empty()) return UsageError("the run directory has no name; give --run_dir=PATH");
   std::error_code error;
@@ -133,7 +133,8 @@ Status CheckFolder(const RunDirectoryOptions& options, bool& is_resumed) {
     return FileError(options.path, "look into", error.value());
   }
   if (fs::is_symlink(options.path, error) && !fs::exists(folder)) {
-    return UsageError(options.path + ": a link to what is not there; choose another --run_dir");
+    return UsageError(options.path +
+                      ": is a link whose target does not exist; choose another --run_dir");
   }
   if (fs::exists(folder) && !fs::is_directory(folder)) {
     return UsageError(options.path + ": not a folder; choose another --run_dir");
@@ -150,7 +151,7 @@ Status CheckFolder(const RunDirectoryOptions& options, bool& is_resumed) {
                       "there was changed");
   }
   DT_RETURN_IF_ERROR(CheckProgram(options));
-  // Nothing is lost of a run that failed before it had a checkpoint of its own.
+  // A run that failed before its first checkpoint has nothing to lose.
   const bool may_begin_again = options.resume == ResumePolicy::kFromElsewhere &&
                                ListCheckpoints(options.path + "/ckpt").empty();
   if (options.resume != ResumePolicy::kAuto && !may_begin_again) return RefuseRun(options);
@@ -163,7 +164,7 @@ StatusOr<FileLock> LockFolder(const std::string& path) {
   if (lock) {
     if (!lock->is_held()) {
       LogWarning(path +
-                 ": the file system has no locks (flock), so that nothing keeps a second job from "
+                 ": the file system has no locks (flock), so nothing prevents a second job from "
                  "training in this folder, which would destroy both runs");
     }
     return *std::move(lock);
@@ -173,7 +174,7 @@ StatusOr<FileLock> LockFolder(const std::string& path) {
                     "another --run_dir (STATUS names it)");
 }
 
-// The value behind "key : " in a file of such lines, as /proc has them.
+// The value after "key : " in a file of such lines, like those in /proc.
 std::string ValueOf(const char* path, std::string_view key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -191,13 +192,14 @@ Status CheckFolderOfSeeds(const std::string& path) {
   std::error_code error;
   if (fs::exists(path + "/cmdline.txt", error)) {
     return UsageError(path +
-                      ": a run of one seed is there, several need a folder of their own; choose "
+                      ": holds a run of one seed, but several seeds need a separate folder; choose "
                       "another --run_dir, nothing there was changed");
   }
   if (IsEmptyOrAbsent(path) || HoldsSeeds(path)) return OkStatus();
-  return UsageError(path +
-                    ": not empty, and it holds no runs of seeds; choose another --run_dir, nothing "
-                    "there was changed");
+  return UsageError(
+      path +
+      ": not empty, and it has no runs of several seeds; choose another --run_dir, nothing "
+      "there was changed");
 }
 
 std::string ShellQuote(const std::string& argument) {
@@ -223,8 +225,8 @@ StatusOr<RunDirectory> RunDirectory::Open(const RunDirectoryOptions& options) {
   DT_RETURN_IF_ERROR(MakeDirectories(options.path));
   DT_ASSIGN_OR_RETURN(FileLock lock, LockFolder(options.path));
   RunDirectory run(options, is_resumed, std::move(lock));
-  // Before all else: it is what makes the folder a run directory, also where the disk is full now.
-  // Appended: a resumed run keeps the commands it had before.
+  // Written first, because this file makes the folder a run directory, even if the disk becomes
+  // full later. Appended, so that a resumed run keeps its earlier commands.
   DT_ASSIGN_OR_RETURN(AppendFile commands,
                       AppendFile::Open(options.path + "/cmdline.txt", AppendFile::Mode::kAppend));
   DT_RETURN_IF_ERROR(
@@ -248,7 +250,8 @@ Status RunDirectory::WriteEnvironment(const JsonRecord& environment) const {
 
 StatusOr<RunMetrics> RunDirectory::OpenMetrics(std::optional<int64_t> restored_step,
                                                bool evaluation_due) const {
-  // Without a checkpoint to go on from, the earlier process' records are of steps to be done again.
+  // Without a checkpoint to continue from, the earlier process' records belong to steps that will
+  // be repeated.
   const int64_t last_step = restored_step.value_or(-1);
   const int64_t last_evaluation = evaluation_due ? last_step - 1 : last_step;
   const auto board_step = [&](int64_t step) {
@@ -300,14 +303,15 @@ Status RunDirectory::WriteStatus(const RunStatus& status) const {
   const auto replace = [&]() -> Status {
     DT_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
     DT_RETURN_IF_ERROR(file.Write(text));
-    // A heartbeat need not outlive the machine, and syncing costs milliseconds.
+    // A heartbeat need not survive a crash of the machine, and syncing takes milliseconds.
     const bool is_heartbeat = status.state == "running" || status.state == "preparing";
     return file.Commit(is_heartbeat ? AtomicFile::Durability::kCrashOfProcess
                                     : AtomicFile::Durability::kDurable);
   };
   Status replaced = replace();
   if (replaced.ok()) return replaced;
-  // On a full disk the file that is there has room: how the run ended must not stay "running".
+  // If the disk is full, overwrite the existing file in place, because the final state must not
+  // remain "running".
   const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (file < 0) return replaced;
   const auto size = static_cast<ssize_t>(text.size());
@@ -337,13 +341,13 @@ StatusOr<LogSink> OpenRankLog(const std::string& run_directory, int rank, LogSin
   DT_ASSIGN_OR_RETURN(AppendFile file, AppendFile::Open(absl::StrFormat("%s/logs/rank-%05d.log",
                                                                         run_directory, rank),
                                                         AppendFile::Mode::kAppend));
-  // A LogSink can be copied, an open file cannot: copies of the sink share it.
+  // A LogSink can be copied but an open file cannot, so copies of the sink share it.
   auto log = std::make_shared<AppendFile>(std::move(file));
   return LogSink([log, next = std::move(next)](LogLevel level, std::string_view message) {
-    // A log that cannot be written must not end the run.
-    static_cast<void>(log->Append(absl::StrFormat("%s %-7s %s\n", TimeStamp(),
-                                                  ToAbsl(LogLevelName(level)), ToAbsl(message)),
-                                  0));
+    // An unwritable log must not end the run.
+    static_cast<void>(log->Append(
+        absl::StrFormat("%s %-7s %s\n", TimeStamp(), ToAbsl(LogLevelName(level)), ToAbsl(message)),
+        0));
     if (next) next(level, message);
   });
 }

@@ -1,4 +1,4 @@
-// tensorboard_writer.cc - frames events as TFRecords.
+// tensorboard_writer.cc - writes events as TFRecords.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/runs/tensorboard_writer.h"
 
@@ -47,7 +47,7 @@ tensorboard::Event EventAt(int64_t step) {
   return event;
 }
 
-// The first name that is free: two writers may start within one second.
+// Opens the first free name, because two writers may start in the same second.
 StatusOr<AppendFile> OpenFreeName(const std::string& directory) {
   const std::string stem = absl::StrFormat("%s/events.out.tfevents.%010d.%s.%d", directory,
                                            std::time(nullptr), HostName(), ::getpid());
@@ -81,7 +81,7 @@ StatusOr<TensorboardWriter> TensorboardWriter::Create(const std::string& directo
   version.mutable_source_metadata()->set_writer("dtrain");
   DT_RETURN_IF_ERROR(writer.state_->Write(version));
   if (restored_step) {
-    // Readers drop this step and later ones; what is plotted at the restored step itself is good.
+    // Readers drop this step and later ones, so points at the restored step itself stay.
     tensorboard::Event start = EventAt(*restored_step + 1);
     start.mutable_session_log()->set_status(tensorboard::SessionLog::START);
     DT_RETURN_IF_ERROR(writer.state_->Write(start));

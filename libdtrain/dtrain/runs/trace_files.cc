@@ -1,4 +1,4 @@
-// trace_files.cc - events as lines of JSON; merging moves their times and nothing else.
+// trace_files.cc - writes events as lines of JSON; merging only changes their times.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/runs/trace_files.h"
 
@@ -26,11 +26,11 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int kMostRanks = 1 << 20;  // more is a damaged header
+constexpr int kMostRanks = 1 << 20;  // a larger number means a damaged header
 constexpr char kHeaderName[] = "dtrain_trace";
 constexpr char kEnd[] = "\n]\n";
 
-// Microseconds with three decimals, without the cost of floating-point formatting.
+// Formats microseconds with three decimals, faster than floating-point formatting.
 void AppendMicroseconds(int64_t nanoseconds, std::string& text) {
   const int64_t rest = nanoseconds % 1000;
   absl::StrAppend(&text, nanoseconds / 1000, rest < 10 ? ".00" : rest < 100 ? ".0" : ".", rest);
@@ -57,7 +57,7 @@ void AppendMetadata(const char* name, int rank, int lane, const JsonRecord& argu
 }
 
 void AppendSpan(const TimelineSpan& span, int rank, int lane, std::string& text) {
-  // Names may be a caller's, with whatever is in them.
+  // Names may come from callers and contain any characters.
   std::string event = JsonRecord().Set("name", span.name.data()).Set("ph", "X").ToString();
   event.pop_back();
   absl::StrAppend(&text, ",\n", event, ",\"ts\":");
@@ -74,13 +74,13 @@ void AppendSpan(const TimelineSpan& span, int rank, int lane, std::string& text)
   text += span.index >= 0 || span.bytes >= 0 ? "}}" : "}";
 }
 
-// "" where it is absent or no text.
+// Returns "" if the member is absent or not a text.
 std::string TextOf(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// A rank's trace, line by line.
+// Reads a rank's trace line by line.
 class TraceReader {
  public:
   static StatusOr<TraceReader> Open(const std::string& path) {
@@ -106,7 +106,7 @@ class TraceReader {
   const TraceHeader& header() const { return header_; }
   const std::string& path() const { return path_; }
 
-  // The next event, its time on rank 0's clock; false after the last.
+  // Reads the next event, with its time on rank 0's clock. Returns false after the last.
   StatusOr<bool> Next(Json& event) {
     std::string line;
     while (std::getline(file_, line)) {
@@ -135,13 +135,13 @@ class TraceReader {
   TraceHeader header_;
 };
 
-// The ranks whose traces lie in a folder, ascending.
+// The ranks that have traces in a folder, ascending.
 std::vector<int> RanksIn(const std::string& directory) {
   std::vector<int> ranks;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename();
-    // Not copies ("rank-00001 (1).json").
+    // Ignores copies ("rank-00001 (1).json").
     int rank = 0;
     if (std::sscanf(name.c_str(), "rank-%d", &rank) != 1) continue;
     if (fs::path(TracePath(directory, rank)).filename() == name) ranks.push_back(rank);
@@ -155,11 +155,11 @@ StatusOr<std::vector<std::string>> TracesIn(const std::string& directory) {
   for (const int rank : RanksIn(directory)) paths.push_back(TracePath(directory, rank));
   if (!paths.empty()) return paths;
   return StorageError(directory +
-                      ": holds no rank-*.json; give the trace/ folder of a run with "
-                      "trainer.timeline=true, or what a StepTimeline wrote");
+                      ": has no rank-*.json; give the trace/ folder of a run with "
+                      "trainer.timeline=true, or the folder of a StepTimeline");
 }
 
-// Who is there, who is not, and when the first event began.
+// Finds the ranks that are present and missing, and the time of the first event.
 StatusOr<double> Examine(const std::string& directory, const std::vector<std::string>& paths,
                          MergedTrace& merged) {
   double first = std::numeric_limits<double>::infinity();
@@ -171,14 +171,14 @@ StatusOr<double> Examine(const std::string& directory, const std::vector<std::st
       started = reader.header().started;
       merged.ranks = reader.header().ranks;
     } else if (reader.header().started != started) {
-      return StorageError(absl::StrCat(path, ": is of another trace than ", paths.front(),
-                                       "; remove those that are older"));
+      return StorageError(absl::StrCat(path, ": belongs to another trace than ", paths.front(),
+                                       "; remove the older files"));
     }
     const TraceHeader& header = reader.header();
     if (header.rank < 0 || header.rank >= merged.ranks || merged.ranks > kMostRanks ||
         TracePath(directory, header.rank) != path) {
       return StorageError(
-          absl::StrFormat("%s: says it is of rank %d of %d, which its name does not", path,
+          absl::StrFormat("%s: its header is that of rank %d of %d, but its name is not", path,
                           header.rank, header.ranks));
     }
     present.insert(header.rank);
@@ -229,7 +229,7 @@ StatusOr<TraceFile> TraceFile::Create(const std::string& path, const TraceHeader
       JsonRecord().Set("name", absl::StrCat("rank ", header.rank, " (", header.host, ")")), text);
   AppendMetadata("process_sort_index", header.rank, 0, JsonRecord().Set("sort_index", header.rank),
                  text);
-  text[0] = '[';  // in the place of the comma between events
+  text[0] = '[';  // replaces the comma between events
   DT_RETURN_IF_ERROR(file.Write(text));
   return file;
 }
@@ -273,7 +273,7 @@ int TraceFile::LaneOf(const TimelineSpan& span) {
 }
 
 Status TraceFile::Write(const std::string& events) {
-  // Over the end of the array that is there.
+  // Overwrites the end of the array.
   const std::string text = events + kEnd;
   size_t done = 0;
   while (done < text.size()) {

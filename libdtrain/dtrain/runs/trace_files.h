@@ -1,10 +1,10 @@
-// trace_files.h - timelines as Chrome traces: one file per rank, and all of them merged.
+// trace_files.h - timelines as Chrome traces: one file per rank, and a merged file.
 // SPDX-License-Identifier: Apache-2.0
 //
 // The JSON array form of the Trace Event Format
 // (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU), one event per
-// line, for https://ui.perfetto.dev: pid is the rank, tid the lane, times are microseconds. Spans
-// of the communication and of the tensor lane that overlap get lanes of their own, from there on.
+// line, to view in https://ui.perfetto.dev. pid is the rank, tid is the lane, and times are in
+// microseconds. Overlapping spans of the communication and tensor lanes get additional lanes.
 #ifndef DTRAIN_RUNS_TRACE_FILES_H_
 #define DTRAIN_RUNS_TRACE_FILES_H_
 
@@ -20,19 +20,20 @@
 
 namespace dtrain {
 
-// What a file says of itself.
+// The header of a trace file.
 struct TraceHeader {
   int rank = 0;
   int ranks = 1;
   std::string host = {};
-  double clock_offset = 0.0;  // seconds that Timeline::Now() is ahead of rank 0's
-  int64_t started = 0;        // the same number in all files of a trace, and in no other trace
+  double clock_offset = 0.0;  // seconds by which Timeline::Now() is ahead of rank 0's
+  int64_t started = 0;        // identifies the trace: the same number in all its files, and in no
+                              // other trace
 };
 
-// A rank's trace. The file is whole after every Append().
+// One rank's trace. The file is complete JSON after every Append().
 class TraceFile {
  public:
-  // Replaces what is there. StorageError.
+  // Creates the file or replaces an existing one. Returns StorageError for disk errors.
   static StatusOr<TraceFile> Create(const std::string& path, const TraceHeader& header);
   TraceFile(TraceFile&& other) noexcept;
   TraceFile& operator=(TraceFile&&) = delete;
@@ -44,7 +45,7 @@ class TraceFile {
   TraceFile(std::string path, int descriptor, int rank)
       : path_(std::move(path)), descriptor_(descriptor), rank_(rank) {}
 
-  // Names the lane where it is new.
+  // Writes the name of the lane when it is first used.
   void UseLane(int lane, std::string& text);
   int LaneOf(const TimelineSpan& span);
   Status Write(const std::string& events);
@@ -53,25 +54,26 @@ class TraceFile {
   int descriptor_;
   int rank_;
   int64_t size_ = 0;     // without the end of the array
-  std::set<int> lanes_;  // that have names
-  // Of communication and of tensors: when each lane's last span ended.
+  std::set<int> lanes_;  // lanes whose names were written
+  // For the communication and tensor lanes: when the last span of each lane ended.
   std::map<int, std::vector<int64_t>> free_after_;
 };
 
-// "DIRECTORY/rank-00003.json".
+// For example "DIRECTORY/rank-00003.json".
 std::string TracePath(const std::string& directory, int rank);
 
-// Removes those of rank `first` and above, which an older trace of more ranks left. StorageError.
+// Removes the traces of rank `first` and above, which an older trace with more ranks left. Returns
+// StorageError for disk errors.
 Status RemoveTraces(const std::string& directory, int first);
 
 struct MergedTrace {
-  int ranks = 0;  // of the job
+  int ranks = 0;  // number of ranks of the job
   std::vector<int> missing = {};
   int64_t events = 0;
 };
 
-// All ranks' traces of a folder, on rank 0's clock, from 0 on. StorageError where there are none,
-// where one is damaged, or where they are not of one trace.
+// Merges all ranks' traces of a folder to one on rank 0's clock, starting at 0. Returns
+// StorageError if there are none, if one is damaged, or if they do not belong to one trace.
 StatusOr<MergedTrace> MergeTraces(const std::string& directory, const std::string& output);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// bpe.cc - compiles a vocabulary into tables; encoding of single lines, decoding.
+// bpe.cc - compiles a vocabulary into tables; encodes single lines and decodes.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tokenizers/bpe.h"
 
@@ -45,7 +45,7 @@ bool IsByteText(std::string_view text) {
          is_hex(text[4]);
 }
 
-// Byte offsets of the characters of `text`, which is valid UTF-8.
+// Byte offsets of the characters of `text`, which must be valid UTF-8.
 std::vector<size_t> CharacterOffsets(std::string_view text) {
   std::vector<size_t> offsets;
   for (size_t i = 0, size = 0; i < text.size(); i += size) {
@@ -55,7 +55,7 @@ std::vector<size_t> CharacterOffsets(std::string_view text) {
   return offsets;
 }
 
-// Rank by id: 0 for the highest score of a normal piece. Equal scores share a rank.
+// The rank of each id: 0 for the normal piece with the highest score. Equal scores share a rank.
 std::vector<uint32_t> Ranks(const std::vector<BpePiece>& pieces) {
   std::vector<float> scores;
   for (const BpePiece& piece : pieces) {
@@ -106,7 +106,7 @@ Status CheckVocabulary(const BpeVocabulary& vocabulary) {
       return DataError(absl::StrFormat("pieces %d and %d are both '%s'", at->second, i, text));
     }
     if (pieces[i].type == BpePieceType::kByte && !IsByteText(text)) {
-      return DataError(absl::StrFormat("'%s' is no byte piece", text));
+      return DataError(absl::StrFormat("'%s' is not a byte piece", text));
     }
     num_normal += pieces[i].type == BpePieceType::kNormal;
   }
@@ -135,7 +135,8 @@ Status CheckVocabulary(const BpeVocabulary& vocabulary) {
 
 using SymbolOfText = std::unordered_map<std::string_view, int32_t>;
 
-// Numbers the symbols: normal pieces by their ids, then the characters that occur in pieces only.
+// Numbers the symbols: first normal pieces by their ids, then characters that occur only inside
+// pieces.
 SymbolOfText NumberSymbols(BpeTables& tables) {
   const std::vector<BpePiece>& pieces = tables.vocabulary.pieces;
   SymbolOfText symbols;
@@ -159,7 +160,7 @@ SymbolOfText NumberSymbols(BpeTables& tables) {
       tables.symbol_of_code_point[c] = at->second;
     }
   }
-  // An unknown U+2581 would join the unknown run at the end of the word before.
+  // An unknown U+2581 would be merged with unknown characters at the end of the previous word.
   const auto metaspace = symbols.find(kMetaspace);
   if (metaspace == symbols.end() || !tables.is_known(metaspace->second)) {
     tables.words_are_independent = false;
@@ -167,8 +168,7 @@ SymbolOfText NumberSymbols(BpeTables& tables) {
   return symbols;
 }
 
-// Every way to put a piece together from two symbols: SentencePiece merges by the text of the
-// result.
+// All ways to build a piece from two symbols. SentencePiece merges by the text of the result.
 PairTable MakePairs(const BpeVocabulary& vocabulary, const SymbolOfText& symbols,
                     const std::vector<uint32_t>& ranks) {
   struct Pair {
@@ -309,7 +309,7 @@ std::string BpeModel::Decode(std::span<const int32_t> ids) const {
       text += " \xE2\x81\x87 ";
       continue;
     }
-    // The space every line begins with is not part of the text.
+    // The space at the beginning of every line is not part of the text.
     if (text.empty() && piece.starts_with(internal::kMetaspace)) {
       piece.remove_prefix(internal::kMetaspace.size());
     }

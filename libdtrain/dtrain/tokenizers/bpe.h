@@ -1,16 +1,16 @@
-// bpe.h - subword tokenizer: byte-pair encoding in SentencePiece's conventions and file format.
+// bpe.h - a byte-pair encoding (BPE) tokenizer, compatible with SentencePiece's files.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(const BpeModel model, BpeModel::Load("run/vocab.spm"));
 //   std::vector<int32_t> ids = model.Encode("Ein Hund rennt.");  // no </s> at the end
 //   model.Decode(ids) == "Ein Hund rennt."
 //
-// Text is raw: runs of spaces become one, those at both ends vanish, every word begins with U+2581,
-// bytes that are not UTF-8 become U+FFFD; nothing else is normalised. The stock spm_encode gives
-// the same pieces when it loads the file Save() writes.
+// Text is hardly normalised: runs of spaces become one space, spaces at both ends are removed,
+// every word begins with U+2581, and invalid UTF-8 becomes U+FFFD. The original spm_encode produces
+// the same pieces from a file written by Save().
 //
-// Ids: 0 <unk>, 1 <s>, 2 </s>, then the pieces; the last id of the model vocabulary is <pad>, which
-// the file does not hold: MarianMTModel starts its decoder with it and expects it there.
+// Ids: 0 <unk>, 1 <s>, 2 </s>, then the pieces. The last id is <pad>, which is not in the file;
+// MarianMTModel starts its decoder with <pad> and expects it there.
 #ifndef DTRAIN_TOKENIZERS_BPE_H_
 #define DTRAIN_TOKENIZERS_BPE_H_
 
@@ -39,50 +39,52 @@ enum class BpePieceType : uint8_t { kNormal = 1, kUnknown = 2, kControl = 3, kBy
 struct BpePiece {
   std::string text;
   BpePieceType type = BpePieceType::kNormal;
-  float score = 0.0f;  // of two possible merges the one with the higher score comes first
+  float score = 0.0f;  // of two possible merges, the one with the higher score is made first
 };
 
-// A model as plain data, <pad> left out. The position of a piece is its id.
+// A model as plain data, without <pad>. A piece's index is its id.
 struct BpeVocabulary {
   std::vector<BpePiece> pieces;
   int32_t unk_id = 0;
   int32_t bos_id = 1;
   int32_t eos_id = 2;
-  bool byte_fallback = false;  // unknown characters become byte pieces; needs all 256 of them
+  bool byte_fallback = false;  // unknown characters become byte pieces; all 256 must exist
 };
 
 struct BpeEncodeOptions {
-  // Probability with which each possible merge is dropped (BPE-dropout, Provilkov et al. 2020,
-  // section 3), in [0, 1]. 0 is the plain encoding, 1 gives single characters.
+  // Probability of dropping each possible merge (BPE-dropout, Provilkov et al. 2020, section 3), in
+  // [0, 1]. 0 is the normal encoding, 1 yields single characters.
   float dropout = 0.0f;
   RandomKey key = {};  // the same key gives the same pieces
 };
 
-// Immutable and safe to share between threads; copies share their tables.
+// Immutable, and safe to share between threads. Copies share their tables.
 class BpeModel {
  public:
-  // DataError names the piece that cannot be: empty, twice, not UTF-8, a byte missing.
+  // Returns DataError, naming the piece, if a piece is empty, duplicate or not UTF-8, or a byte
+  // piece is missing.
   static StatusOr<BpeModel> FromVocabulary(BpeVocabulary vocabulary);
 
-  // Reads a SentencePiece BPE model file, ours or a foreign one of normalisation "identity".
+  // Reads a SentencePiece BPE model file, written by us or by others with normalisation "identity".
   static StatusOr<BpeModel> Load(const std::string& path);
-  // Writes a SentencePiece model file, by way of a temporary one beside it.
+  // Writes a SentencePiece model file, through a temporary file in the same folder.
   Status Save(const std::string& path) const;
 
-  // One line of text without its newline; empty for a line of spaces. No control ids are added.
+  // Encodes one line of text without its newline. The result is empty for a line of spaces. No
+  // control ids are added.
   std::vector<int32_t> Encode(std::string_view line) const;
   std::vector<int32_t> Encode(std::string_view line, const BpeEncodeOptions& options) const;
-  // The pieces as spm_encode prints them: an unknown run appears as its own text.
+  // The pieces as spm_encode prints them. A run of unknown characters is shown as its own text.
   std::vector<std::string> EncodePieces(std::string_view line) const;
 
-  // The text again. Control ids and <pad> vanish, <unk> becomes " \u2047 " as in SentencePiece.
-  // Every id is in [0, vocab_size()).
+  // Decodes ids to text. Control ids and <pad> are omitted, and <unk> becomes " \u2047 ", as in
+  // SentencePiece. Every id must be in [0, vocab_size()).
   std::string Decode(std::span<const int32_t> ids) const;
 
-  // Valid as long as a copy of the model lives.
+  // Valid as long as any copy of the model exists.
   std::string_view Piece(int32_t id) const;
 
-  // Counts everything, <pad> included.
+  // The number of all ids, including <pad>.
   int32_t vocab_size() const;
   int32_t unk_id() const;
   int32_t bos_id() const;
@@ -90,8 +92,8 @@ class BpeModel {
   int32_t pad_id() const { return vocab_size() - 1; }
   const BpeVocabulary& vocabulary() const;
 
-  // Of pieces, types, order of merges and options: equal hashes mean equal encodings. The same on
-  // every machine (FNV-1a, 64 bits).
+  // A 64-bit FNV-1a hash of pieces, types, merge order and options, the same on every machine.
+  // Equal hashes mean equal encodings.
   uint64_t Hash() const;
 
  private:
@@ -102,7 +104,7 @@ class BpeModel {
   std::shared_ptr<const internal::BpeTables> tables_;
 };
 
-// Encodes many lines on one thread: remembers the words it has seen, within a bound.
+// Encodes many lines on one thread. It caches the words it has seen, up to a memory limit.
 class BpeEncoder {
  public:
   explicit BpeEncoder(BpeModel model, size_t cache_bytes = size_t{16} << 20);
@@ -110,7 +112,7 @@ class BpeEncoder {
   BpeEncoder& operator=(BpeEncoder&&) noexcept;
   ~BpeEncoder();
 
-  // Appends the ids of `line`, exactly those of BpeModel::Encode(line).
+  // Appends the ids of `line`, the same as BpeModel::Encode(line).
   void Encode(std::string_view line, std::vector<int32_t>& ids);
 
  private:
@@ -121,7 +123,7 @@ class BpeEncoder {
   std::unique_ptr<internal::WordCache> cache_;
 };
 
-// Sentence i holds ids[offsets[i]] up to ids[offsets[i + 1]].
+// Sentence i consists of ids[offsets[i]] to ids[offsets[i + 1] - 1].
 struct EncodedLines {
   std::vector<int32_t> ids;
   std::vector<int64_t> offsets;  // [lines + 1]
@@ -132,20 +134,20 @@ struct EncodedLines {
   }
 };
 
-// Several encoders side by side, kept from batch to batch so that their caches stay warm.
+// One encoder per thread, kept from batch to batch so that their caches stay useful.
 class BpeBatchEncoder {
  public:
-  // num_threads = 0 takes NumThreads().
+  // num_threads = 0 means NumThreads().
   explicit BpeBatchEncoder(const BpeModel& model, int num_threads = 0);
 
-  // The result does not depend on the number of threads.
+  // Encodes lines in parallel. The result does not depend on the number of threads.
   EncodedLines Encode(std::span<const std::string> lines);
 
  private:
   std::vector<BpeEncoder> encoders_;
 };
 
-// For a single batch.
+// Encodes a single batch.
 EncodedLines EncodeLines(const BpeModel& model, std::span<const std::string> lines,
                          int num_threads = 0);
 

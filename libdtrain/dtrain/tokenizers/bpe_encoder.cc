@@ -1,4 +1,4 @@
-// bpe_encoder.cc - merges symbols in the order of their ranks and remembers words.
+// bpe_encoder.cc - merges symbols in the order of their ranks, and caches words.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
@@ -15,7 +15,8 @@ namespace dtrain {
 namespace internal {
 namespace {
 
-// The heap's top is the lowest rank; of equal ranks the leftmost, as in SentencePiece.
+// Orders the heap: the lowest rank is at the top, and of equal ranks the leftmost, as in
+// SentencePiece.
 struct ComesLater {
   bool operator()(const BpeScratch::Candidate& a, const BpeScratch::Candidate& b) const {
     return a.rank != b.rank ? a.rank > b.rank : a.left > b.left;
@@ -36,7 +37,7 @@ void PushCandidate(const BpeTables& tables, int32_t left, BpeScratch& scratch) {
 
 void SplitIntoCharacters(const BpeTables& tables, std::string_view segment, BpeScratch& scratch) {
   scratch.symbols.clear();
-  DT_CHECK_LT(segment.size(), size_t{INT32_MAX}) << "a line is shorter than 2 GiB";
+  DT_CHECK_LT(segment.size(), size_t{INT32_MAX}) << "a line must be shorter than 2 GiB";
   for (size_t begin = 0; begin < segment.size();) {
     size_t size;
     const uint32_t c = DecodeUtf8(segment.substr(begin), size);
@@ -66,7 +67,8 @@ void MergeSegment(const BpeTables& tables, std::string_view segment, MergeDropou
     BpeScratch::Symbol& left = scratch.symbols[static_cast<size_t>(top.left)];
     if (left.size == 0 || left.next < 0) continue;
     BpeScratch::Symbol& right = scratch.symbols[static_cast<size_t>(left.next)];
-    // Text of the same length at the same place is the same text: the candidate still holds.
+    // Text with the same length at the same place is the same text, so the candidate is still
+    // valid.
     if (left.size + right.size != top.size) continue;
     if (dropout != nullptr && dropout->stream.NextUniform() < dropout->probability) continue;
     left.symbol = top.merged;
@@ -96,15 +98,14 @@ void AppendIds(const BpeTables& tables, std::string_view segment, const BpeScrat
   }
 }
 
-// Words to their ids. Starts again from nothing when it is full: the frequent words come back at
-// once.
+// A cache from words to their ids. When it is full it is cleared; frequent words return quickly.
 class WordCache {
  public:
   static constexpr size_t kMaxWordBytes = 255;
 
   explicit WordCache(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  // 0 for a word never seen, which the caller then encodes and hands to Store at once.
+  // Returns 0 for a new word, which the caller must then encode and pass to Store().
   uint64_t& Lookup(std::string_view word) {
     if (words_.bytes() + ids_.size() * sizeof(int32_t) > max_bytes_) {
       words_.Clear();
@@ -121,7 +122,7 @@ class WordCache {
   }
 
  private:
-  // Not more ids than bytes, the three of U+2581 included.
+  // A word has at most as many ids as bytes, including the three bytes of U+2581.
   static constexpr int kCountBits = 9;
 
   size_t max_bytes_;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kBpe = 2;  // TrainerSpec.model_type
 
-// What the file asks for and we do not do, in words; empty if nothing.
+// Describes the first feature of the file that dtrain does not support; empty if there is none.
 std::string UnsupportedFeature(const spm::Model& model) {
   const spm::NormalizerSpec& normalizer = model.normalizer_spec();
   static constexpr const char* kKinds[] = {"unknown", "unigram", "BPE", "word", "character"};
@@ -34,7 +34,7 @@ std::string UnsupportedFeature(const spm::Model& model) {
   }
   if (!normalizer.add_dummy_prefix() || !normalizer.remove_extra_whitespaces() ||
       !normalizer.escape_whitespaces() || model.trainer_spec().treat_whitespace_as_suffix()) {
-    return "treats spaces in another way than SentencePiece's default; train it without those "
+    return "treats spaces differently from SentencePiece's default; train it without those "
            "options";
   }
   for (const spm::Model::Piece& piece : model.pieces()) {
@@ -67,7 +67,8 @@ StatusOr<BpeModel> BpeModel::Load(const std::string& path) {
   DT_ASSIGN_OR_RETURN(const std::string bytes, ReadModelFile(path));
   const auto damaged = [&](const std::string& reason) {
     return DataError(absl::StrFormat(
-        "%s: not a whole SentencePiece model (%s); copy it again or learn it anew", path, reason));
+        "%s: not a whole SentencePiece model (%s); copy it again or learn a new one", path,
+        reason));
   };
   if (bytes.empty()) return damaged("the file is empty");
   spm::Model file;
@@ -94,7 +95,7 @@ StatusOr<BpeModel> BpeModel::Load(const std::string& path) {
   StatusOr<BpeModel> model = FromVocabulary(std::move(vocabulary));
   if (!model.ok()) return damaged(std::string(model.status().message()));
   if (file.has_content_hash() && file.content_hash() != model->Hash()) {
-    return damaged("its content and its hash differ");
+    return damaged("its content does not match its hash");
   }
   return model;
 }

@@ -1,4 +1,4 @@
-// bpe_trainer.cc - counts words and characters, learns merges, puts the vocabulary together.
+// bpe_trainer.cc - counts words and characters, learns merges, and builds the vocabulary.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tokenizers/bpe_trainer.h"
 
@@ -47,7 +47,8 @@ void WordCounter::Add(std::span<const std::string> lines, const WordDivider& div
 }
 
 void WordCounter::AddWord(std::string_view word, int64_t count) {
-  DT_CHECK(word.find(' ') == std::string_view::npos) << "a word has no spaces: '" << word << "'";
+  DT_CHECK(word.find(' ') == std::string_view::npos)
+      << "a word must not contain spaces: '" << word << "'";
   DT_CHECK_GE(count, 0);
   std::string buffer;
   internal::ForEachWord(word, buffer, [&](std::string_view part) {
@@ -68,7 +69,7 @@ WordTable WordCounter::Take() {
 
 namespace {
 
-// Merging inside a word costs its length each time; what is longer than this is no word.
+// Each merge within a word costs its length in time. A longer text is not a word.
 constexpr size_t kMaxWordBytes = 4096;
 
 Status CheckOptions(const BpeTrainerOptions& options) {
@@ -85,9 +86,9 @@ Status CheckOptions(const BpeTrainerOptions& options) {
                static_cast<double>(options.min_frequency));
 }
 
-// The most frequent characters that make up `coverage` of the text; equally frequent ones in order
-// of code points. U+2581 begins every word and is always among them; NUL never is, as SentencePiece
-// takes it for the end of a piece.
+// The most frequent characters that make up `coverage` of the text; equally frequent ones in the
+// order of code points. U+2581, which begins every word, is always included. NUL never is, because
+// SentencePiece takes it for the end of a piece.
 std::vector<uint32_t> CoveredCharacters(const WordTable& words, double coverage) {
   std::unordered_map<uint32_t, uint64_t> counts;
   std::vector<uint64_t> ascii(128, 0);
@@ -163,7 +164,7 @@ StatusOr<BpeModel> LearnBpe(WordCounter& counter, const BpeTrainerOptions& optio
   std::vector<std::string> texts =
       LearnMerges(words, characters, static_cast<size_t>(options.vocab_size) - needed, options);
   for (const uint32_t c : characters) AppendUtf8(c, texts.emplace_back());
-  // Merges by rank, then the characters: the order spm_train leaves its pieces in.
+  // Merges by rank, then characters: the order of spm_train.
   for (size_t i = 0; i < texts.size(); ++i) {
     pieces.push_back({std::move(texts[i]), BpePieceType::kNormal, -static_cast<float>(i)});
   }

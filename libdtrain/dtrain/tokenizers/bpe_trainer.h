@@ -6,10 +6,10 @@
 //   DT_ASSIGN_OR_RETURN(const BpeModel model, LearnBpe(counter, {.vocab_size = 8000}));
 //
 // Sennrich, Haddow, Birch, "Neural Machine Translation of Rare Words with Subword Units" (2016),
-// section 3.2, in SentencePiece's conventions: the most frequent pair merges first; of equally
-// frequent ones that with the shorter result, then the one that sorts first. Within a piece a
-// word's beginning, letters of one script, and digits with punctuation keep to themselves. The
-// result depends on the counts alone: not on threads, batches or the order of lines.
+// section 3.2, with SentencePiece's conventions. The most frequent pair is merged first. Ties go to
+// the shorter result, then to the one that sorts first. A piece contains only a word's beginning
+// and letters of one script, or only digits and punctuation. The result depends only on the counts,
+// not on threads, batches or the order of lines.
 #ifndef DTRAIN_TOKENIZERS_BPE_TRAINER_H_
 #define DTRAIN_TOKENIZERS_BPE_TRAINER_H_
 
@@ -31,58 +31,60 @@ class WordTable;
 }
 
 struct BpeTrainerOptions {
-  // Size of the model vocabulary: control pieces, bytes, characters, merges and <pad>.
+  // Size of the vocabulary: control pieces, bytes, characters, merges and <pad>.
   int32_t vocab_size = 8000;
-  // Threads that count words; 0 takes NumThreads(). LearnBpe(counter) has none to start.
+  // Number of threads that count words; 0 means NumThreads(). LearnBpe(counter) ignores it.
   int num_threads = 0;
-  // Longest piece in code points, the U+2581 included.
+  // Length of the longest piece in code points, including U+2581.
   int32_t max_piece_length = 16;
-  // Share of all characters that are in the vocabulary, rarest ones left out; in (0, 1].
+  // Share of all characters in the text that the vocabulary covers, in (0, 1]. The rarest ones are
+  // left out.
   double character_coverage = 1.0;
-  // Pairs seen less often do not merge.
+  // Pairs that occur less often are not merged.
   int64_t min_frequency = 2;
-  // Letters of two scripts, or letters and digits or punctuation, share no piece.
+  // A piece has letters of one script only, and never both letters and digits or punctuation.
   bool split_by_script = true;
-  // Every digit is a piece of its own.
+  // Every digit is a separate piece.
   bool split_digits = false;
-  // Adds 256 byte pieces, so that no text is unknown.
+  // Adds 256 byte pieces, so that every text can be encoded.
   bool byte_fallback = false;
 };
 
-// Calls add(word) for each word of `lines`; several run at the same time.
+// Calls add(word) for each word of `lines`. Several calls may run at the same time.
 using WordDivider = std::function<void(std::span<const std::string> lines,
                                        const std::function<void(std::string_view)>& add)>;
 
-// Counts the words of a corpus that comes in batches of lines; memory grows with distinct words
-// only.
+// Counts the words of a corpus, which is passed in batches of lines. Memory grows only with the
+// number of distinct words.
 class WordCounter {
  public:
-  // num_threads = 0 takes NumThreads().
+  // num_threads = 0 means NumThreads().
   explicit WordCounter(int num_threads = 0);
   WordCounter(WordCounter&&) noexcept;
   WordCounter& operator=(WordCounter&&) noexcept;
   ~WordCounter();
 
-  // Lines without newlines, divided into words as BpeModel::Encode divides them.
+  // Counts lines without newlines, split into words like BpeModel::Encode does.
   void Add(std::span<const std::string> lines);
-  // The same with words divided otherwise; each thread divides a part of the lines.
+  // Like above, with words split by `divide`. Each thread splits a part of the lines.
   void Add(std::span<const std::string> lines, const WordDivider& divide);
-  // A word (no spaces) that occurs `count` more times.
+  // Adds `count` occurrences of a word, which must not contain spaces.
   void AddWord(std::string_view word, int64_t count);
 
-  // One table of all counts; the counter is empty afterwards.
+  // Returns a single table of all counts and leaves the counter empty.
   internal::WordTable Take();
 
  private:
   std::vector<internal::WordTable> tables_;  // one per thread
 };
 
-// The next batch of lines into `lines`; an empty one ends the corpus.
+// Stores the next batch of lines in `lines`. An empty batch ends the corpus.
 using LineSource = std::function<Status(std::vector<std::string>& lines)>;
 
-// Uses the counts up. The vocabulary is smaller than asked for where the corpus has fewer pairs
-// worth merging: read vocab_size() of the result. DataError for an empty corpus; UsageError for
-// options out of range and for a vocabulary that cannot hold the characters.
+// Learns a vocabulary; the counter is empty afterwards. The vocabulary is smaller than requested if
+// the corpus has fewer pairs worth merging, so check vocab_size() of the result. Returns DataError
+// for an empty corpus, and UsageError if options are out of range or the vocabulary is too small
+// for the characters.
 StatusOr<BpeModel> LearnBpe(WordCounter& counter, const BpeTrainerOptions& options);
 StatusOr<BpeModel> LearnBpe(const LineSource& source, const BpeTrainerOptions& options);
 

@@ -1,4 +1,4 @@
-// wordpiece.cc - reads and checks vocabularies, and turns ids back into text.
+// wordpiece.cc - reads and checks vocabularies, and decodes ids.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tokenizers/wordpiece.h"
 
@@ -18,7 +18,7 @@ namespace dtrain {
 namespace internal {
 namespace {
 
-// Of the rules and their Unicode tables: a new number makes old hashes invalid.
+// Version of the rules and their Unicode tables. A new number invalidates old hashes.
 constexpr uint64_t kRulesVersion = 1;
 
 uint64_t HashOf(const std::vector<std::string>& pieces, const WordPieceOptions& options) {
@@ -91,7 +91,7 @@ StatusOr<WordPieceOptions> Resolve(WordPieceOptions options) {
   const bool hugging_face = options.behavior == WordPieceBehavior::kHuggingFace;
   if (options.max_word_chars < 0 || options.max_word_chars > kMaxWordChars) {
     return UsageError(
-        absl::StrFormat("max_word_chars is %d; it goes from 1 to %d, or 0 for the "
+        absl::StrFormat("max_word_chars is %d; it must be from 1 to %d, or 0 for the "
                         "default",
                         options.max_word_chars, kMaxWordChars));
   }
@@ -101,23 +101,23 @@ StatusOr<WordPieceOptions> Resolve(WordPieceOptions options) {
   return options;
 }
 
-// What is wrong with one line, in words; empty if nothing.
+// Describes the problem of one line; empty if there is none.
 std::string ProblemOf(std::string_view piece, bool is_first) {
   if (piece.ends_with('\r')) {
     return "ends with CR LF; convert the file to Unix lines, for example with dos2unix";
   }
-  if (piece.empty()) return "is empty; a vocabulary has one piece a line";
+  if (piece.empty()) return "is empty; a vocabulary has one piece per line";
   if (!IsValidUtf8(piece)) {
     return "is not UTF-8; re-encode the file, for example with iconv";
   }
   if (is_first && piece.starts_with("\xEF\xBB\xBF")) {
-    return "begins with a byte order mark, which would be part of its piece; take it off";
+    return "begins with a byte order mark, which would be part of its piece; remove it";
   }
   if (piece.find('\0') != std::string_view::npos) {
-    return "holds a NUL byte; this is no text file";
+    return "has a NUL byte; this is not a text file";
   }
   if (piece.find_first_of(" \t") != std::string_view::npos) {
-    return "holds a space or a tab; a vocabulary has one piece a line and nothing else";
+    return "has a space or a tab; a vocabulary has one piece per line and nothing else";
   }
   return {};
 }
@@ -132,8 +132,8 @@ Status CheckPieces(const std::vector<std::string>& pieces) {
     const auto [first, is_new] = lines.emplace(pieces[i], i + 1);
     if (!is_new) {
       return DataError(absl::StrFormat(
-          "line %d holds the piece '%.60s' again, after line %d; which id it has would be chance",
-          i + 1, pieces[i], first->second));
+          "line %d repeats the piece '%.60s' of line %d; each piece must have only one id", i + 1,
+          pieces[i], first->second));
     }
   }
   if (pieces.empty()) return DataError("the vocabulary is empty");
@@ -176,7 +176,7 @@ StatusOr<WordPieceTokenizer> WordPieceTokenizer::Load(const std::string& path,
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     return DataError(
-        absl::StrFormat("%s: is a folder, not a vocabulary; name the vocab.txt in it", path));
+        absl::StrFormat("%s: is a folder, not a vocabulary; give the vocab.txt in it", path));
   }
   const StatusOr<std::string> content = ReadWholeFile(path);
   if (!content.ok()) return DataError(content.status().message());

@@ -1,4 +1,4 @@
-// wordpiece.h - BERT's tokenizer: text to the WordPiece ids of Google's or Hugging Face's program.
+// wordpiece.h - BERT's tokenizer: the WordPiece ids of Google's or Hugging Face's program.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(const WordPieceTokenizer tokenizer,
@@ -7,16 +7,21 @@
 //   const std::vector<std::string_view> first = {"A man plays."}, second = {"He sleeps."};
 //   const EncodedTexts rows = encoder.Encode(first, second, {.max_length = 128});
 //
-// A text is cleaned, set apart at spaces, CJK characters and punctuation, put to lower case without
-// accents (uncased vocabularies), and each word becomes the longest pieces from its left end on; a
-// word that cannot be put together so, or is too long, becomes [UNK]. Bytes that are not UTF-8 are
-// passed over. No text is an error.
+// A text is cleaned and split at spaces, CJK characters and punctuation. For uncased vocabularies
+// it is converted to lower case without accents. Then each word is divided into the longest
+// possible pieces, from left to right. A word for which this fails, or that is too long, becomes
+// [UNK]. Invalid UTF-8 is skipped. No text causes an error.
 //
-// The two behaviours give the same ids for almost every text. Hugging Face's (the Rust library
-// `tokenizers`) differs from Google's (tokenization.py) in: special tokens in the text; words of
-// 101 to 200 characters; a capital sigma at a word's end; private-use characters, which it drops;
-// the first 256 characters of CJK extension E; characters newer than Unicode 8 in some respects;
-// which side of a pair loses a token more. Google's is that of Python 3.11, Unicode 14.
+// Both behaviours give the same ids for almost every text. Hugging Face's (the Rust library
+// `tokenizers`) differs from Google's (tokenization.py, with Python 3.11 and Unicode 14) in the
+// treatment of:
+// - special tokens in the text
+// - words of 101 to 200 characters
+// - a capital sigma at the end of a word
+// - private-use characters, which it drops
+// - the first 256 characters of CJK extension E
+// - some characters newer than Unicode 8
+// - pairs that are too long: which side loses one token more
 #ifndef DTRAIN_TOKENIZERS_WORDPIECE_H_
 #define DTRAIN_TOKENIZERS_WORDPIECE_H_
 
@@ -43,77 +48,84 @@ enum class WordPieceBehavior : uint8_t { kGoogle, kHuggingFace };
 struct WordPieceOptions {
   WordPieceBehavior behavior = WordPieceBehavior::kGoogle;
   bool lower_case = true;                            // false for cased vocabularies
-  std::optional<bool> strip_accents = std::nullopt;  // unset: as lower_case
+  std::optional<bool> strip_accents = std::nullopt;  // default: same as lower_case
   bool split_cjk = true;                             // every CJK character is a word
-  // Longer words, in characters, are [UNK]; 0 takes Google's 200 or Hugging Face's 100. Up to 1000.
+  // Words with more characters than this become [UNK]. 0 means Google's 200 or Hugging Face's 100.
+  // At most 1000.
   int max_word_chars = 0;
-  // "[SEP]" in a text is the separator, likewise [CLS], [MASK], [PAD] and [UNK]. Unset: only in
-  // Hugging Face's behaviour. Whoever wrote the text then controls the model's input.
+  // If true, "[SEP]" in a text is the separator token; the same for [CLS], [MASK], [PAD] and [UNK].
+  // Authors of texts can then control the model's input. By default true only for Hugging Face's
+  // behaviour.
   std::optional<bool> match_special_tokens = std::nullopt;
 };
 
 struct WordPieceRowOptions {
-  // Of a whole row, special tokens included, at least 3; 0 is no bound. Of a pair the longer side
-  // loses its end first. When both sides lose, the first keeps the odd token (Google), or the one
-  // that was longer, of equal ones the second (Hugging Face).
+  // Maximum length of a row including special tokens, at least 3; 0 for no limit. Of a pair, the
+  // longer side is cut first, at its end. If both sides are cut and one has to keep a token more,
+  // that is the first side (Google), or the side that was longer, or the second of equally long
+  // ones (Hugging Face).
   int max_length = 0;
 };
 
-// Where a token stands in its text: bytes [begin, end).
+// The place of a token in its text: bytes [begin, end).
 struct TokenSpan {
   int32_t begin = 0;
   int32_t end = 0;
   friend bool operator==(const TokenSpan&, const TokenSpan&) = default;
 };
 
-// Immutable and safe to share between threads; copies share their tables.
+// Immutable, and safe to share between threads. Copies share their tables.
 class WordPieceTokenizer {
  public:
-  // A text file with one piece a line, its number (from 0) the id. DataError names file and line:
-  // missing, CR LF, not UTF-8, empty line, a piece twice; or the special token that is not there.
+  // Reads a text file with one piece per line; the line number, from 0, is the id. Returns
+  // DataError, which names file and line, if the file is missing or a line is invalid (CR LF, not
+  // UTF-8, empty, a duplicate piece), or if a special token is missing.
   static StatusOr<WordPieceTokenizer> Load(const std::string& path,
                                            const WordPieceOptions& options = {});
-  // The same checks; messages count lines from 1. UsageError for options out of range.
+  // Makes the same checks; messages count lines from 1. Returns UsageError if options are out of
+  // range.
   static StatusOr<WordPieceTokenizer> FromVocabulary(std::vector<std::string> pieces,
                                                      const WordPieceOptions& options = {});
 
   // Appends the ids of `text`, without [CLS] and [SEP]. For many texts WordPieceEncoder is faster.
   void Encode(std::string_view text, std::vector<int32_t>& ids) const;
   std::vector<int32_t> Encode(std::string_view text) const;
-  // Appends the ids, and for each of them where in `text` it stands: from the first to the last of
-  // the characters that its own were made of, of [UNK] the whole word. Characters that make none (a
-  // combining accent that is stripped, a control character) belong to a token only inside it.
-  // Begins and ends never go back; the pieces of one character (a Hangul syllable) share its bytes.
-  // Special tokens are text here, whatever the options say. Below 2 GiB of text.
+  // Appends the ids and the place of each token in `text`. A place reaches from the first to the
+  // last character from which the token's own characters were made; for [UNK] it is the whole word.
+  // Characters that produce nothing (a stripped accent, a control character) belong to a token only
+  // if they are inside of it. Begins and ends never decrease. The pieces of one character (a Hangul
+  // syllable) share its bytes. Special tokens are treated as text here, whatever the options say.
+  // The text must be shorter than 2 GiB.
   void EncodeWithSpans(std::string_view text, std::vector<int32_t>& ids,
                        std::vector<TokenSpan>& spans) const;
-  // The pieces of Encode().
+  // The pieces for the ids of Encode().
   std::vector<std::string> EncodePieces(std::string_view text) const;
 
-  // The normalised words of `text` before they are taken apart: what BasicTokenizer gives. Special
-  // tokens are text here.
+  // The normalised words of `text` before they are divided into pieces, like BasicTokenizer's
+  // result. Special tokens are treated as text.
   std::vector<std::string> Words(std::string_view text) const;
 
-  // Pieces with spaces between words, for messages: the text before encoding is not kept.
-  // Every id is in [0, vocab_size()).
+  // The pieces as text with spaces between words, for messages; the original text cannot be
+  // restored. Every id must be in [0, vocab_size()).
   std::string Decode(std::span<const int32_t> ids) const;
 
-  // Valid as long as a copy of the tokenizer lives.
+  // Valid as long as any copy of the tokenizer exists.
   std::string_view Piece(int32_t id) const;
-  // -1 where there is none.
+  // Returns -1 if there is no such piece.
   int32_t IdOf(std::string_view piece) const;
 
   int32_t vocab_size() const;
   int32_t unk_id() const;
   int32_t cls_id() const;
   int32_t sep_id() const;
-  int32_t pad_id() const;   // -1 where the vocabulary has no [PAD]
-  int32_t mask_id() const;  // -1 where the vocabulary has no [MASK]
+  int32_t pad_id() const;   // -1 if the vocabulary has no [PAD]
+  int32_t mask_id() const;  // -1 if the vocabulary has no [MASK]
 
-  // As given, with what was unset filled in.
+  // The options as given, with defaults filled in.
   const WordPieceOptions& options() const;
 
-  // Of pieces, options and rules: equal hashes mean equal encodings. The same on every machine.
+  // A hash of pieces, options and rules, the same on every machine. Equal hashes mean equal
+  // encodings.
   uint64_t Hash() const;
 
  private:
@@ -124,25 +136,25 @@ class WordPieceTokenizer {
   std::shared_ptr<const internal::WordPieceTables> tables_;
 };
 
-// Encodes many texts on one thread: remembers words it has seen, within a bound.
+// Encodes many texts on one thread. It caches the words it has seen, up to a memory limit.
 class WordPieceEncoder {
  public:
-  // Of the memory for words, rounded down to a power of two and at least 64.
+  // cache_bytes limits the memory for words. It is rounded down to a power of two, at least 64.
   explicit WordPieceEncoder(WordPieceTokenizer tokenizer, size_t cache_bytes = size_t{1} << 20);
   WordPieceEncoder(WordPieceEncoder&&) noexcept;
   WordPieceEncoder& operator=(WordPieceEncoder&&) noexcept;
   ~WordPieceEncoder();
 
-  // Appends the ids of `text`, exactly those of WordPieceTokenizer::Encode(text).
+  // Appends the ids of `text`, the same as WordPieceTokenizer::Encode(text).
   void Encode(std::string_view text, std::vector<int32_t>& ids);
 
-  // Appends a row: [CLS] first [SEP], and with a second text that and [SEP]. Returns the row's
-  // tokens of type 0; those after them are of type 1. An empty second text adds nothing (Google)
-  // or a lone [SEP] (Hugging Face).
+  // Appends a row: [CLS] first [SEP], followed by second [SEP] if there is a second text. Returns
+  // the number of tokens of type 0; later tokens have type 1. An empty second text adds nothing
+  // (Google) or a single [SEP] (Hugging Face).
   int64_t EncodeRow(std::string_view first, std::optional<std::string_view> second,
                     const WordPieceRowOptions& options, std::vector<int32_t>& ids);
 
-  // The same for one pair, with the type of every token; both vectors are overwritten.
+  // EncodeRow() with the type of every token. Both vectors are overwritten.
   void EncodePair(std::string_view first, std::optional<std::string_view> second,
                   const WordPieceRowOptions& options, std::vector<int32_t>& ids,
                   std::vector<int32_t>& type_ids);
@@ -152,8 +164,8 @@ class WordPieceEncoder {
   std::unique_ptr<internal::WordPieceTextEncoder> text_encoder_;
 };
 
-// Row i holds ids[offsets[i]] up to ids[offsets[i + 1]]; its first type0_sizes[i] tokens are of
-// type 0, the others of type 1.
+// Row i consists of ids[offsets[i]] to ids[offsets[i + 1] - 1]. Its first type0_sizes[i] tokens
+// have type 0, the others type 1.
 struct EncodedTexts {
   std::vector<int32_t> ids;
   std::vector<int64_t> offsets;      // [rows + 1]
@@ -166,14 +178,14 @@ struct EncodedTexts {
   }
 };
 
-// Several encoders side by side, kept from batch to batch so that what they remember stays.
+// One encoder per thread, kept from batch to batch so that their caches stay useful.
 class WordPieceBatchEncoder {
  public:
-  // num_threads = 0 takes NumThreads().
+  // num_threads = 0 means NumThreads().
   explicit WordPieceBatchEncoder(const WordPieceTokenizer& tokenizer, int num_threads = 0);
 
-  // One row per text of `first`; `second` is empty or has as many. The result does not depend on
-  // the number of threads.
+  // Encodes one row for each text of `first`. `second` must be empty or have as many texts. The
+  // result does not depend on the number of threads.
   EncodedTexts Encode(std::span<const std::string_view> first,
                       std::span<const std::string_view> second, const WordPieceRowOptions& options);
   EncodedTexts Encode(std::span<const std::string_view> first,

@@ -18,7 +18,7 @@ struct RowSizes {
   size_t second;
 };
 
-// How much of each side is kept so that both together have at most `bound` tokens.
+// Number of tokens of each side that are kept so that both together have at most `bound`.
 RowSizes Truncated(RowSizes sizes, size_t bound, bool hugging_face) {
   if (sizes.first + sizes.second <= bound) return sizes;
   const size_t half = bound / 2;
@@ -33,11 +33,11 @@ RowSizes Truncated(RowSizes sizes, size_t bound, bool hugging_face) {
 
 size_t BytesOf(std::span<const std::string_view> first, std::span<const std::string_view> second,
                size_t row) {
-  // Rows cost something themselves.
+  // Each row has a fixed cost too.
   return first[row].size() + (second.empty() ? 0 : second[row].size()) + 16;
 }
 
-// The rows at which parts of about as many bytes begin, and the number of rows.
+// The first rows of parts with about equal numbers of bytes, followed by the number of rows.
 std::vector<size_t> PartBegins(std::span<const std::string_view> first,
                                std::span<const std::string_view> second, size_t num_parts) {
   size_t total = 0;

@@ -1,4 +1,4 @@
-// wordpiece_spans.cc - ids with their places: each character remembers what it was made of.
+// wordpiece_spans.cc - ids with their places: each character remembers what it was made from.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
@@ -23,16 +23,16 @@ void WordPieceTokenizer::EncodeWithSpans(std::string_view text, std::vector<int3
   DT_CHECK_LE(text.size(), static_cast<size_t>(std::numeric_limits<int32_t>::max()));
   internal::WordList list;
   internal::SplitWordsWithSources(tables_->characters, text, list);
-  std::span<const TokenSpan> sources = list.sources;  // of the words not yet taken
+  std::span<const TokenSpan> sources = list.sources;  // of the words not processed yet
   for (const internal::WordList::Word& word : list.words) {
     const size_t first_id = ids.size();
     tables_->EncodeWord(list.word(word), word.num_chars, ids);
-    // The last piece, which may be [UNK], has what the others leave.
+    // The last piece, which may be [UNK], covers the remaining characters.
     size_t begin = 0;
     for (size_t i = first_id; i < ids.size(); ++i) {
       size_t end = word.num_chars;
       if (i + 1 < ids.size()) {
-        const size_t prefix = i == first_id ? 0 : 2;  // the "##" of a piece that goes on
+        const size_t prefix = i == first_id ? 0 : 2;  // the "##" of a piece that continues a word
         end = begin + CountCodePoints(Piece(ids[i]).substr(prefix));
       }
       spans.push_back({sources[begin].begin, sources[end - 1].end});

@@ -1,4 +1,4 @@
-// wordpiece_trainer.cc - counts words and characters, learns merges, puts the pieces in order.
+// wordpiece_trainer.cc - counts words and characters, learns merges, and orders the pieces.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tokenizers/wordpiece_trainer.h"
 
@@ -40,7 +40,7 @@ Status CheckOptions(const WordPieceTrainerOptions& options) {
   return OkStatus();
 }
 
-// Calls body(code point) for each character of `text`, valid UTF-8.
+// Calls body(code point) for each character of `text`, which must be valid UTF-8.
 template <typename Body>
 void ForEachCharacter(std::string_view text, const Body& body) {
   for (size_t i = 0, size = 0; i < text.size(); i += size) {
@@ -75,7 +75,7 @@ StatusOr<WordTable> CountWords(const LineSource& source, const WordPieceOptions&
   return counter.Take();
 }
 
-// The words that the vocabulary is made for: not too long, of frequent characters only.
+// The words that the vocabulary is learned from: not too long, and with frequent characters only.
 class Corpus {
  public:
   Corpus(const WordTable& words, int max_word_chars, int32_t limit_alphabet)
@@ -94,7 +94,7 @@ class Corpus {
     });
   }
 
-  // The characters, and those of them that continue a word as "##x", both by code point.
+  // The characters, and the ones that continue words as "##x", both by code point.
   std::vector<std::string> SingleCharacters() const {
     std::unordered_set<uint32_t> continuing;
     for (const size_t i : kept_) {
@@ -126,7 +126,7 @@ class Corpus {
   }
 
   int64_t left_out_characters() const { return left_out_characters_; }
-  // Occurrences of the words.
+  // Number of occurrences of these words.
   int64_t known_words() const {
     int64_t sum = 0;
     for (const size_t i : kept_) sum += static_cast<int64_t>(words_.value(i));
@@ -171,7 +171,7 @@ StatusOr<LearnedWordPieces> LearnWordPiece(const LineSource& source,
   DT_RETURN_IF_ERROR(CheckOptions(options));
   LearnedWordPieces learned{.pieces = SpecialPieces()};
   std::vector<std::string>& pieces = learned.pieces;
-  // Checks the options of words, and fills in what they leave unset.
+  // Checks the options for words and fills in defaults.
   DT_ASSIGN_OR_RETURN(const WordPieceTokenizer tokenizer,
                       WordPieceTokenizer::FromVocabulary(pieces, options.words));
   const WordPieceOptions& resolved = tokenizer.options();
@@ -184,11 +184,11 @@ StatusOr<LearnedWordPieces> LearnWordPiece(const LineSource& source,
   }
   learned.unknown_words = learned.words - corpus.known_words();
   if (learned.words == 0) {
-    return DataError("no vocabulary can be learned: the text holds no words");
+    return DataError("no vocabulary can be learned: the text has no words");
   }
   if (learned.words == learned.unknown_words) {
     return DataError(
-        absl::StrFormat("no vocabulary can be learned: none of %d words is of at most %d "
+        absl::StrFormat("no vocabulary can be learned: none of the %d words has at most %d "
                         "characters of the alphabet",
                         learned.words, resolved.max_word_chars));
   }

@@ -42,7 +42,7 @@ void StepTimeline::Start() {
   StatusOr<TraceFile> file = TraceFile::Create(TracePath(options_.directory, rank),
                                                {.rank = rank,
                                                 .ranks = comm_.size(),
-                                                .host = comm_.host(rank),
+                                                .host = comm_.topology().host(rank),
                                                 .clock_offset = offsets[static_cast<size_t>(rank)],
                                                 .started = started});
   if (!file.ok()) return Check(file.status());

@@ -54,8 +54,8 @@ bool TrainLoop::NextUpdate() {
   }
   if (!status_.ok() || state_.step >= options_.updates) return false;
   ctx_.set_training(true);
-  comm_.pulse().SetStep(state_.step);
-  comm_.pulse().SetPhase(Phase::kForward);
+  comm_.heartbeat()->SetStep(state_.step);
+  comm_.heartbeat()->SetPhase(Phase::kForward);
   Zero(parameters_.gradients(), ctx_.stream());
   sums_ = {};
   return true;
@@ -99,7 +99,7 @@ void TrainLoop::MarkAllReady() {
 
 void TrainLoop::Update() {
   if (!status_.ok()) return;
-  comm_.pulse().SetPhase(Phase::kExchange);
+  comm_.heartbeat()->SetPhase(Phase::kExchange);
   reducer_.Finish();
   std::array<double, 3> totals = {sums_.loss, static_cast<double>(sums_.tokens),
                                   requests_.stop ? 1.0 : 0.0};
@@ -107,7 +107,7 @@ void TrainLoop::Update() {
   DT_CHECK(totals[1] > 0.0) << "no rank has called Add() with losses of any token in this update";
   loss_ = totals[0] / totals[1];
   is_stop_requested_ = totals[2] > 0.0;
-  comm_.pulse().SetPhase(Phase::kUpdate);
+  comm_.heartbeat()->SetPhase(Phase::kUpdate);
   const ClippedGradients clipped =
       ClipGradients(parameters_, 1.0 / totals[1], options_.clip_norm, ctx_.stream());
   if (!clipped.is_finite) {
@@ -130,7 +130,7 @@ void TrainLoop::Update() {
 void TrainLoop::Evaluate(const std::string& metric, int64_t first, int64_t count,
                          const std::function<MeanParts(const SampleRange&)>& measure) {
   if (!status_.ok()) return;
-  comm_.pulse().SetPhase(Phase::kEvaluation);
+  comm_.heartbeat()->SetPhase(Phase::kEvaluation);
   ctx_.set_training(false);
   const SampleRange share{first + comm_.rank(), first + count, comm_.size()};
   const MeanParts own = share.empty() ? MeanParts() : measure(share);
@@ -165,7 +165,7 @@ Status TrainLoop::SaveIfDue() {
   is_save_due_ = false;
   is_saved_ = true;
   if (options_.directory.empty()) return OkStatus();
-  comm_.pulse().SetPhase(Phase::kCheckpoint);
+  comm_.heartbeat()->SetPhase(Phase::kCheckpoint);
   return ShareRootStatus(comm_.is_root() ? WriteCheckpoint() : OkStatus(), "write a checkpoint",
                          comm_);
 }

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/log.h"
+#include "dtrain/comm/gather.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/device/tensor_copy.h"
 #include "dtrain/distributed/broadcast.h"
@@ -281,7 +282,7 @@ Status ShareRestored(const Status& restored, ParameterSet& parameters, Adam& ada
                      TrainState& state, Communicator& comm, const OptimizerShards* shards) {
   DT_RETURN_IF_ERROR(ShareRootStatus(restored, "load a checkpoint", comm));
   BroadcastParameters(parameters, comm);
-  DT_ASSIGN_OR_RETURN(state, StateFromJson(comm.BroadcastString(StateToJson(state)), "root"));
+  DT_ASSIGN_OR_RETURN(state, StateFromJson(BroadcastString(comm, StateToJson(state)), "root"));
   if (shards == nullptr) {
     BroadcastOptimizerState(adam, comm);
   } else {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/device/tensor_copy.h"
-#include "dtrain/distributed/internal/local_rounds.h"
+#include "dtrain/distributed/internal/local_updates.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/reduce.h"
 
@@ -151,7 +151,7 @@ StatusOr<TrainResult> Trainer::Run() {
 StatusOr<Trainer::Update> Trainer::RunUpdate() {
   Update update;
   Timer timer;
-  comm_.pulse().SetStep(state_.step);
+  comm_.heartbeat()->SetStep(state_.step);
   const auto next = [&] {
     const Timeline::Span span = Enter(Phase::kData);
     return task_.NextUpdate();
@@ -225,7 +225,7 @@ void Trainer::ReportMemory() {
 }
 
 Timeline::Span Trainer::Enter(Phase phase, int64_t index) {
-  comm_.pulse().SetPhase(phase);
+  comm_.heartbeat()->SetPhase(phase);
   const int lane = phase < Phase::kEvaluation ? kComputeLane : kEvaluationLane;
   return {timeline_.spans(), Name(phase), lane, index};
 }

@@ -47,7 +47,7 @@
 namespace dtrain {
 
 namespace internal {
-class LocalRounds;
+class LocalUpdates;
 }
 
 struct EarlyStopOptions {
@@ -323,7 +323,7 @@ class Trainer {
   std::unique_ptr<GradientReducer> reducer_;
   std::unique_ptr<OptimizerShards> shards_;  // null: every rank updates all parameters
   Adam adam_;
-  std::unique_ptr<internal::LocalRounds> rounds_;  // none while gradients are summed over ranks
+  std::unique_ptr<internal::LocalUpdates> rounds_;  // none while gradients are summed over ranks
   StepRing ring_;
   StepGraphs graphs_;
   std::deque<Update> issued_;  // those whose decisions are in the ring

@@ -12,7 +12,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "dtrain/base/log.h"
-#include "dtrain/distributed/contract.h"
+#include "dtrain/comm/gather.h"
+#include "dtrain/distributed/agreement.h"
 #include "dtrain/train/trainer.h"
 
 namespace dtrain {
@@ -42,8 +43,8 @@ std::string MetricLines(const EvaluationResult& result) {
 // small message where the ranks agree.
 Status CheckSameMetrics(const EvaluationResult& result, Communicator& comm) {
   const std::string ours = MetricLines(result);
-  if (CheckContract({{"metrics", ours}}, comm).ok()) return OkStatus();
-  const std::vector<std::string> texts = comm.AllGatherStrings(ours);
+  if (CheckRanksAgree({{"metrics", ours}}, comm).ok()) return OkStatus();
+  const std::vector<std::string> texts = AllGatherStrings(comm, ours);
   const auto other = std::find_if(texts.begin(), texts.end(),
                                   [&](const std::string& text) { return text != texts[0]; });
   const std::vector<std::string> here = absl::StrSplit(texts[0], '\n');

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/log.h"
-#include "dtrain/distributed/internal/local_rounds.h"
+#include "dtrain/distributed/internal/local_updates.h"
 #include "dtrain/distributed/internal/power_sgd_memory.h"
 #include "dtrain/distributed/replica_check.h"
 #include "dtrain/train/trainer.h"
@@ -61,8 +61,8 @@ Status Trainer::BeginRounds() {
   DT_RETURN_IF_ERROR(Collect(/*all=*/true));  // all ranks' updates, which no round counts
   // Rounds wait for the whole device, on which ranks of this process may yet record an update.
   comm_.Barrier();
-  rounds_ = std::make_unique<internal::LocalRounds>(options_.sync_every, task_.parameters(), adam_,
-                                                    comm_);
+  rounds_ = std::make_unique<internal::LocalUpdates>(options_.sync_every, task_.parameters(), adam_,
+                                                     comm_);
   if (options_.sync_every_start == 0) return OkStatus();
   reducer_ = MakeReducer(alone_);
   Event("rounds", absl::StrFormat("from here on ranks update alone and take their mean every %d "

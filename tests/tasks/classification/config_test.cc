@@ -58,7 +58,7 @@ TEST_CASE("fields of a classification run that contradict each other are named")
       {{"model.num_heads=7"}, "model.hidden_size (768) must be a multiple of model.num_heads (7)"},
       {{"trainer.shard_optimizer=true", "optimizer.type=nvlamb"},
        "trainer.shard_optimizer does not work with optimizer.type=nvlamb"},
-      {{"optimizer.type=lamb", "optimizer.weight_decay=0"}, "adapts nothing"},
+      {{"optimizer.type=lamb", "optimizer.weight_decay=0"}, "adapts no tensor"},
       {{"trainer.shard_optimizer=true", "trainer.sync_every=8"}, "works neither with"},
       {{"trainer.sync_every=8", "trainer.power_sgd_rank=4"}, "no gradients travel that"},
       {{"trainer.sync_every=8", "trainer.sync_every_start=5", "trainer.power_sgd_rank=4"},
@@ -77,13 +77,13 @@ TEST_CASE("fields of a classification run that contradict each other are named")
       {{"data.max_length=600"}, "data.max_length (600) exceeds model.max_positions (512)"},
       {{"data.label=a,b"}, "needs data.labels=multi"},
       {{"data.weights=fixed"}, "set data.jigsaw=true"},
-      {{"data.groups=a,b"}, "data.groups is for the metrics of subgroups"},
+      {{"data.groups=a,b"}, "data.groups is for subgroup metrics"},
       {{"data.glue=sst-2", "data.glue_dir=/glue"}, "not both"},
       {{"data.vocabulary="}, "vocab.txt (`dtrain wordpiece` learns one)"},
-      {{"data.jigsaw=true", "data.label=toxic"}, "data.label is set, but the columns are those of"},
+      {{"data.jigsaw=true", "data.label=toxic"}, "data.label is set, but data.jigsaw"},
       {{"data.jigsaw=true", "data.label_names=a,b"}, "data.label_names is set, but data.jigsaw"},
-      {{"data.jigsaw=true", "data.labels=value"}, "data.labels is set, but data.jigsaw decides"},
-      {{"data.jigsaw=true", "data.header=false"}, "data.header is set, but data.jigsaw decides"},
+      {{"data.jigsaw=true", "data.labels=value"}, "data.labels is set, but data.jigsaw determines"},
+      {{"data.jigsaw=true", "data.header=false"}, "data.header is set, but data.jigsaw determines"},
   };
   for (const Case& c : cases) {
     INFO(c.overrides[0]);
@@ -96,7 +96,7 @@ TEST_CASE("fields of a classification run that contradict each other are named")
           ValidateClassificationConfig(Load({"data.vocabulary=/v", "data.glue=sst-2"})).message()),
       Catch::Contains("data.glue needs data.glue_dir"));
   CHECK_THAT(std::string(ValidateClassificationUse(Load({})).message()),
-             Catch::Contains("which model?"));
+             Catch::Contains("no model is given"));
   CHECK(ValidateClassificationUse(Load({"run.run_dir=/r"})).ok());
 }
 
@@ -116,7 +116,7 @@ TEST_CASE("what a task of GLUE decides is not taken from elsewhere") {
                                  ValidateClassificationUse(load(override))}) {
       CHECK(status.code() == ExitCode::kUsage);
       CHECK_THAT(std::string(status.message()),
-                 Catch::Contains(key + " is set, but data.glue decides"));
+                 Catch::Contains(key + " is set, but data.glue determines"));
     }
   }
   // What holds anyway.

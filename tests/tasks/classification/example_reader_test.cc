@@ -101,9 +101,10 @@ TEST_CASE("given classes keep their numbers, and others are errors that name the
   ExampleSchema schema{.label_names = {"no", "yes"}};
   CHECK(folder.Read("a.csv", "text,label\na,yes\n", schema).rows.at(0).labels[0] == 1.0f);
   const std::string text = "text,label\na,yes\n\"b\nb\",maybe\nc,no\n";
-  folder.CheckRefused("b.csv", text, schema, ExitCode::kData,
-                      "b.csv:3: row 2, column \"label\": \"maybe\" is none of the labels: no, yes; "
-                      "name all of them in data.label_names (bad_rows=skip");
+  folder.CheckRefused(
+      "b.csv", text, schema, ExitCode::kData,
+      "b.csv:3: row 2, column \"label\": \"maybe\" is not one of the labels: no, yes; "
+      "name all of them in data.label_names (bad_rows=skip");
   folder.CheckRefused("b.csv", "text,label\na,\n", schema, ExitCode::kData,
                       "row 1, column \"label\": has no label");
   schema.bad_rows = BadRows::kSkip;
@@ -122,7 +123,7 @@ TEST_CASE("more bad rows than allowed are an error with the first of them") {
   const ExampleSchema schema{.bad_rows = BadRows::kSkip, .max_bad_fraction = 0.2};
   folder.CheckRefused("a.csv", "text,label\na,x\nb\nc,x\nd,x\n", schema, ExitCode::kData,
                       "a.csv:3: row 2, column \"label\": 1 fields where the header has 2 (1 of 4 "
-                      "rows are bad, allowed is a share of 0.2)");
+                      "rows are bad; the allowed share is 0.2)");
 }
 
 TEST_CASE("numbers to regress to are finite, weights not negative, soft labels within 0 and 1") {
@@ -260,7 +261,7 @@ TEST_CASE("schemas that cannot be are usage errors") {
   refuse({.labels = {"a", "b\t"}, .label_kind = LabelKind::kMultiLabel}, "\"b\\t\" cannot name");
   refuse({.threshold = 0.5}, "labels that are numbers");
   refuse({.group_weights = GroupWeights::kFixed}, "weights by groups need groups");
-  refuse({.share = {.begin = 0.5, .end = 0.5}}, "a share of the rows");
+  refuse({.share = {.begin = 0.5, .end = 0.5}}, "the share of rows");
   refuse({.max_bad_fraction = 2}, "max_bad_fraction");
   refuse({.groups = std::vector<std::string>(33, "g")}, "33 groups, at most 32");
 }
@@ -483,8 +484,9 @@ TEST_CASE("short rows of QQP are left out and counted, others and those to predi
   CHECK(all.rows.size() == 200);
   CHECK(all.counts.bad.at("wrong number of fields").rows == 1);
   WriteTestFile(split.path, text + "1\t2\t3\ta\tb\tmaybe\n");
-  CHECK_THAT(std::string(ReadAll(split.path, split.schema).status.message()),
-             Catch::Contains("row 201, column \"is_duplicate\": \"maybe\" is none of the labels"));
+  CHECK_THAT(
+      std::string(ReadAll(split.path, split.schema).status.message()),
+      Catch::Contains("row 201, column \"is_duplicate\": \"maybe\" is not one of the labels"));
   const GlueSplit test = *GlueSplitOf(*FindGlueTask("QQP"), "test", dir.path());
   WriteTestFile(test.path, "id\tquestion1\tquestion2\n9\ta?\n");
   CHECK_THAT(std::string(ReadAll(test.path, test.schema).status.message()),
@@ -506,10 +508,10 @@ TEST_CASE("unknown tasks and splits are usage errors with what there is") {
   const Status task = FindGlueTask("sst-5").status();
   CHECK(task.code() == ExitCode::kUsage);
   CHECK_THAT(std::string(task.message()),
-             Catch::Contains("no GLUE task \"sst-5\"; there are cola"));
+             Catch::Contains("no GLUE task \"sst-5\"; the tasks are cola"));
   const Status split = GlueSplitOf(*FindGlueTask("rte"), "valid", "d").status();
   CHECK(split.code() == ExitCode::kUsage);
-  CHECK_THAT(std::string(split.message()), Catch::Contains("there are train, dev, test"));
+  CHECK_THAT(std::string(split.message()), Catch::Contains("its splits are train, dev, test"));
 }
 
 }  // namespace

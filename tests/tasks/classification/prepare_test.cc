@@ -210,7 +210,7 @@ TEST_CASE("a preparation that cannot be done says why and leaves nothing") {
   data.input.paths = {data.dir.path()};
   data.CheckRefused(ExitCode::kData, data.dir.path());
   data.input.paths = {};
-  data.CheckRefused(ExitCode::kUsage, "no file of texts for train");
+  data.CheckRefused(ExitCode::kUsage, "no file of texts is given for train");
   data.input.paths = {good_path};
   data.input.max_length = 2;
   data.CheckRefused(ExitCode::kUsage, "max_length=2");

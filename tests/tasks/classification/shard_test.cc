@@ -148,7 +148,7 @@ TEST_CASE("a classification shard that is damaged, cut or foreign is named with 
   WriteTestFile(path, bad);
   CheckDamaged(path, "checksum of the header");
   WriteTestFile(path, good.substr(0, good.size() - 8));
-  CheckDamaged(path, "bytes where the header says");
+  CheckDamaged(path, "bytes instead of the");
   bad = good;
   bad[200] ^= 1;
   WriteTestFile(path, bad);

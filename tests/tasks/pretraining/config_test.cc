@@ -62,7 +62,7 @@ TEST_CASE("fields of a pre-training run that contradict each other are named") {
       {{"trainer.label_weights=1"}, "trainer.label_weights weighs classes"},
       {{"trainer.best_metric=loss", "data.hold_out=0"},
        "trainer.best_metric needs evaluations: set data.dev or data.hold_out"},
-      {{"model.classifier_dropout=0.5"}, "model.classifier_dropout is of a classifier"},
+      {{"model.classifier_dropout=0.5"}, "model.classifier_dropout belongs to a classifier"},
       {{"predict.output=/p"}, "predict.output is for predictions"},
       {{"trainer.early_stop.patience=2", "data.hold_out=0"}, "set data.dev or data.hold_out"},
   };
@@ -72,7 +72,8 @@ TEST_CASE("fields of a pre-training run that contradict each other are named") {
   }
   CHECK_THAT(std::string(ValidatePretrainConfig(Load({"data.vocabulary=/v"})).message()),
              Catch::Contains("no training data"));
-  CHECK_THAT(std::string(ValidatePretrainUse(Load({})).message()), Catch::Contains("which model?"));
+  CHECK_THAT(std::string(ValidatePretrainUse(Load({})).message()),
+             Catch::Contains("no model is given"));
   CHECK(ValidatePretrainUse(Load({"run.run_dir=/r"})).ok());
   CHECK(ValidatePretrainUse(Load({"run.run_dir=/r", "model.classifier_dropout=0.1"})).ok());
 }

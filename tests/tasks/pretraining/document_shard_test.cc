@@ -118,7 +118,7 @@ TEST_CASE("a document shard that is damaged, cut or foreign is named with what t
   WriteTestFile(path, bad);
   CheckDamaged(path, "checksum of the header");
   WriteTestFile(path, good.substr(0, good.size() - 8));
-  CheckDamaged(path, "bytes where the header says");
+  CheckDamaged(path, "bytes instead of the");
   bad = good;
   bad[200] ^= 1;
   WriteTestFile(path, bad);
@@ -157,14 +157,14 @@ std::string Resealed(std::string bytes, void (*change)(internal::DocumentHeader&
   return bytes;
 }
 
-TEST_CASE("ids beyond the vocabulary are found even where the checksums are right") {
+TEST_CASE("ids outside of the vocabulary are found even where the checksums are right") {
   const TemporaryFolder dir;
   for (const int64_t vocab_size : {1000, 70000}) {
     const std::string path = WriteDocuments(dir, 9, vocab_size);
     std::string bytes = ReadTestFile(path);
     bytes[128 + (vocab_size == 1000 ? 1 : 3)] = '\x7f';
     WriteTestFile(path, Resealed(bytes, [](internal::DocumentHeader&) {}));
-    CheckDamaged(path, "ids beyond the vocabulary");
+    CheckDamaged(path, "ids outside of the vocabulary");
   }
 }
 
@@ -181,7 +181,7 @@ TEST_CASE("counts that no file of its size holds are found, as large as they may
   refused("counts of the header", [](Header& h) { h.documents = INT64_MAX; });
   refused("counts of the header", [](Header& h) { h.tokens = INT64_MAX; });
   refused("counts of the header", [](Header& h) { h.segments = -8; });
-  refused("where the header says", [](Header& h) { h.segments += 8; });
+  refused("in the header", [](Header& h) { h.segments += 8; });
   refused("vocabulary of the header", [](Header& h) { h.start.id_bytes = 3; });
   refused("special tokens", [](Header& h) { h.mask_id = 1000; });
 }

@@ -147,25 +147,26 @@ TEST_CASE("answers are not looked at where texts are only to be predicted") {
   }
   CHECK(ErrorOf(bare) == "f.json: data[0].paragraphs[0].qas[0].answers is missing");
   CHECK(ErrorOf(none) ==
-        "f.json: data[0].paragraphs[0].qas[0].answers is empty; to train or measure on, a question "
+        "f.json: data[0].paragraphs[0].qas[0].answers is empty; for training or evaluation, a "
+        "question "
         "needs an answer or is_impossible; `predict` needs none");
 }
 
 TEST_CASE("what is wrong in the data is named with its place") {
   const std::string good = QuestionOf("q", AnswerOf("x", "0"));
-  CHECK(ErrorOf("[1]") == "f.json: holds a JSON array; SQuAD's files are an object");
+  CHECK(ErrorOf("[1]") == "f.json: is a JSON array; a SQuAD file is a JSON object");
   CHECK(ErrorOf("{}") == "f.json: data is missing");
   CHECK(ErrorOf(R"({"data": {"a": 1}})") == "f.json: data is a JSON object; it should be an array");
-  CHECK(ErrorOf(R"({"data": []})") == "f.json: holds no question; give a file in SQuAD's format");
-  CHECK(ErrorOf(R"({"data": [], "data": []})") == "f.json: \"data\" is there twice");
+  CHECK(ErrorOf(R"({"data": []})") == "f.json: has no questions; give a file in SQuAD's format");
+  CHECK(ErrorOf(R"({"data": [], "data": []})") == "f.json: \"data\" occurs twice");
   CHECK(ErrorOf(R"({"data": [{"paragraphs": []}, [{}]]})") ==
-        "f.json: data[1] is no object with \"paragraphs\"");
+        "f.json: data[1] is not an object with \"paragraphs\"");
   CHECK(ErrorOf(R"({"data": [{"paragraphs": []}, 7]})") ==
-        "f.json: data[1] is no object with \"paragraphs\"");
+        "f.json: data[1] is not an object with \"paragraphs\"");
   CHECK(ErrorOf(R"({"data": [{"paragraphs": []}, {}]})") ==
         "f.json: data[1].paragraphs is missing");
   CHECK(ErrorOf(R"({"data": [{"paragraphs": [3]}]})") ==
-        "f.json: data[0].paragraphs[0] is no object");
+        "f.json: data[0].paragraphs[0] is not an object");
   CHECK(ErrorOf(FileOf("", good)) == "f.json: data[0].paragraphs[0].context is empty");
   const std::string qas = "f.json: data[0].paragraphs[0].qas";
   CHECK(ErrorOf(FileOf("x", good + R"(, {"question": "?"})")) == qas + "[1].id is missing");
@@ -181,19 +182,19 @@ TEST_CASE("what is wrong in the data is named with its place") {
   CHECK(ErrorOf(FileOf("x", QuestionOf("q", R"({"answer_start": 0})"))) ==
         qas + "[0].answers[0].text is missing");
   CHECK(ErrorOf(FileOf("x", good + "," + good)) ==
-        qas + "[1].id is \"q\", which an earlier question has");
+        qas + "[1].id is \"q\", which is the id of an earlier question");
 }
 
 TEST_CASE("text that is no JSON is named with line and column") {
   using Catch::Matchers::StartsWith;
   CHECK_THAT(ErrorOf("{\"data\": [\n  {\"paragraphs\": oops}]}"),
-             StartsWith("f.json: line 2, column 18: no JSON: syntax error"));
-  CHECK_THAT(ErrorOf("{\"data\": [\n"), StartsWith("f.json: line 2, column 1: no JSON: "));
-  CHECK_THAT(ErrorOf(""), StartsWith("f.json: line 1, column 1: no JSON: "));
+             StartsWith("f.json: line 2, column 18: not valid JSON: syntax error"));
+  CHECK_THAT(ErrorOf("{\"data\": [\n"), StartsWith("f.json: line 2, column 1: not valid JSON: "));
+  CHECK_THAT(ErrorOf(""), StartsWith("f.json: line 1, column 1: not valid JSON: "));
   CHECK_THAT(ErrorOf("{\n\"da\xFFta\": []}"), StartsWith("f.json: line 2, column 4: not UTF-8"));
-  CHECK_THAT(ErrorOf(R"({"data": [1e999]})"), StartsWith("f.json: no JSON: "));
+  CHECK_THAT(ErrorOf(R"({"data": [1e999]})"), StartsWith("f.json: not valid JSON: "));
   // The data's own trouble is told first where it comes first.
-  CHECK(ErrorOf("{\"data\": [7, oops]}") == "f.json: data[0] is no object with \"paragraphs\"");
+  CHECK(ErrorOf("{\"data\": [7, oops]}") == "f.json: data[0] is not an object with \"paragraphs\"");
 }
 
 TEST_CASE("several files make one set") {
@@ -210,7 +211,7 @@ TEST_CASE("several files make one set") {
 
   const Status twice = ReadSquad({a, a}, SquadAnswers::kRequired).status();
   CHECK(std::string(twice.message()) ==
-        a + ": data[0].paragraphs[0].qas[0].id is \"1\", which an earlier question has");
+        a + ": data[0].paragraphs[0].qas[0].id is \"1\", which is the id of an earlier question");
   const Status absent = ReadSquad({folder.File("c.json")}, SquadAnswers::kOptional).status();
   CHECK(absent.code() == ExitCode::kData);
   CHECK(ReadSquad({}, SquadAnswers::kOptional).status().code() == ExitCode::kUsage);

@@ -64,7 +64,7 @@ TEST_CASE("fields that contradict each other are named") {
       {{"trainer.shard_optimizer=true", "optimizer.type=nvlamb"},
        "trainer.shard_optimizer does not work with optimizer.type=nvlamb"},
       {{"optimizer.type=lamb"},
-       "optimizer.type=lamb without optimizer.weight_decay adapts nothing"},
+       "optimizer.type=lamb without optimizer.weight_decay adapts no tensor"},
       {{"trainer.max_steps=0"}, "this run would never end"},
       {{"trainer.eval_every=", "trainer.early_stop.patience=3"},
        "trainer.early_stop.patience needs evaluations"},
@@ -203,7 +203,7 @@ TEST_CASE("each type of optimizer is its update rule") {
 }
 
 TEST_CASE("a run without data says which fields to set") {
-  CHECK_THAT(Validate({}), Catch::StartsWith("no training data: set data.prepared"));
+  CHECK_THAT(Validate({}), Catch::StartsWith("no training data is given: set data.prepared"));
 }
 
 }  // namespace

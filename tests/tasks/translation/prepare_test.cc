@@ -208,7 +208,7 @@ TEST_CASE("a folder of something else is left alone, a damaged one is named") {
   corpus.dir.Write("out/data/thesis.tex", "precious");
   CheckRefused(corpus.options, ExitCode::kUsage,
                {"/out/data: is not empty and holds no prepared data; give `dtrain prepare` another "
-                "output folder, or --overwrite to write beside what is there, and a run another "
+                "output folder, or --overwrite to add to the files there, and a run another "
                 "run.run_dir"});
   corpus.options.overwrite = true;
   REQUIRE(PrepareParallelCorpus(corpus.options).ok());
@@ -222,7 +222,7 @@ TEST_CASE("a folder of something else is left alone, a damaged one is named") {
   corpus.options.output_dir = corpus.dir.Write("file", "");
   CheckRefused(corpus.options, ExitCode::kUsage, {"/file: is not a folder"});
   corpus.options.output_dir = "/proc/nowhere";
-  CheckRefused(corpus.options, ExitCode::kStorage, {"/proc/nowhere: cannot be made"});
+  CheckRefused(corpus.options, ExitCode::kStorage, {"/proc/nowhere: cannot be created"});
 }
 
 TEST_CASE("files of a prepared folder's names that no preparation made are left alone") {
@@ -252,7 +252,7 @@ TEST_CASE("what is read is not replaced") {
     PrepareOptions options = corpus.options;
     options.dev = {path, corpus.dir.Write("dev.de", "Haus\n")};
     CheckRefused(options, ExitCode::kUsage,
-                 {path + ": is read, and would be replaced; name another output folder"});
+                 {path + ": is an input and would be replaced; name another output folder"});
   }
   PrepareOptions options = corpus.options;
   options.model_path = corpus.Out("vocab.spm");
@@ -307,7 +307,7 @@ TEST_CASE("dev and test are held out of train where they are not given") {
   REQUIRE(report->notes.size() >= 2);
   CHECK(report->notes[0] == "5 pairs of the training text are held out as dev");
   CHECK(report->notes[1] ==
-        "20 pairs of the training text are held out as test (1000 asked for; at most one pair in "
+        "20 pairs of the training text are held out as test (1000 requested; at most one pair in "
         "20)");
   const std::string dev = ReadTestFile(corpus.Out("dev.src"));
   CHECK(std::count(dev.begin(), dev.end(), '\n') == 5);
@@ -328,8 +328,8 @@ TEST_CASE("a vocabulary that a small text cannot fill says so") {
   CHECK(report->vocab_size < 5000);
   REQUIRE(report->notes.size() == 1);
   CHECK(report->notes[0] ==
-        "the vocabulary has " + std::to_string(report->vocab_size) +
-            " of the 5000 pieces asked for: the text has no more pairs to merge");
+        "the vocabulary has only " + std::to_string(report->vocab_size) +
+            " of the 5000 requested pieces: the text has no more pairs to merge");
 }
 
 TEST_CASE("no text is unknown to a vocabulary that spells characters as bytes") {
@@ -435,7 +435,7 @@ TEST_CASE("columns behind the second are not read, which a note says") {
   const StatusOr<PrepareReport> report = PrepareParallelCorpus(corpus.options);
   REQUIRE(report.ok());
   CHECK(std::count(report->notes.begin(), report->notes.end(),
-                   path + ": 25 lines have more than two columns; the first two are taken for "
+                   path + ": 25 lines have more than two columns; the first two are used as "
                           "source and target") == 1);
   for (const std::string& note : report->notes) CHECK(note.find("dev.tsv") == std::string::npos);
 }

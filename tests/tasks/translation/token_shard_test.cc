@@ -119,8 +119,8 @@ TEST_CASE("files that are no shard of this vocabulary are refused") {
 TEST_CASE("damaged shards are refused") {
   const TemporaryFolder dir;
   const std::string good = ReadTestFile(WriteShard(dir));
-  CheckRefused(dir.Write("cut", good.substr(0, good.size() - 8)), "where the header says");
-  CheckRefused(dir.Write("long", good + "12345678"), "where the header says");
+  CheckRefused(dir.Write("cut", good.substr(0, good.size() - 8)), "in the header");
+  CheckRefused(dir.Write("long", good + "12345678"), "in the header");
   std::string bad = good;
   bad[8] = 9;
   CheckRefused(dir.Write("version", bad), "version 9");

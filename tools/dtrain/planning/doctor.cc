@@ -26,6 +26,8 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/clock_offset.h"
 #include "dtrain/comm/device_communicator.h"
+#include "dtrain/comm/gather.h"
+#include "dtrain/comm/groups.h"
 #include "dtrain/comm/internal/combine.h"
 #include "dtrain/distributed/internal/low_rank.h"
 #include "dtrain/launch/version.h"
@@ -149,9 +151,9 @@ void Send(int sender, std::vector<std::byte>& data, Communicator& pair) {
   const std::array<int64_t, 3> second = {0, 0, bytes};
   std::byte none{};
   if (pair.rank() == sender) {
-    pair.AllToAllV(data.data(), sender == 0 ? second : first, &none, nothing);
+    pair.StartAllToAllV(data.data(), sender == 0 ? second : first, &none, nothing)->Wait();
   } else {
-    pair.AllToAllV(&none, nothing, data.data(), sender == 0 ? first : second);
+    pair.StartAllToAllV(&none, nothing, data.data(), sender == 0 ? first : second)->Wait();
   }
 }
 
@@ -291,7 +293,8 @@ class Examination {
     const WorkSpeeds speeds = MeasureWork(comm_);
     report_.memory_bytes_per_second = comm_.AllReduceValue(speeds.memory_bytes, ReduceOp::kMin);
     report_.low_rank_flops_per_second = comm_.AllReduceValue(speeds.low_rank_flops, ReduceOp::kMin);
-    const double disk = comm_.local_rank() == 0 ? DiskSpeed(options_, comm_.rank()) : 0.0;
+    const double disk =
+        comm_.topology().local_rank() == 0 ? DiskSpeed(options_, comm_.rank()) : 0.0;
     GatherHosts(mine, disk);
     for (const HostReport& host : report_.hosts) {
       if (host.disk_bytes_per_second > 0.0) return report_;
@@ -305,9 +308,9 @@ class Examination {
   void FindHosts() {
     std::map<std::string, size_t> place;
     for (int r = 0; r < comm_.size(); ++r) {
-      const auto [at, is_new] = place.try_emplace(comm_.host(r), report_.hosts.size());
+      const auto [at, is_new] = place.try_emplace(comm_.topology().host(r), report_.hosts.size());
       if (is_new) {
-        report_.hosts.push_back({.name = comm_.host(r)});
+        report_.hosts.push_back({.name = comm_.topology().host(r)});
         leaders_.push_back(r);
         seconds_.push_back(-1);
       } else if (seconds_[at->second] < 0) {
@@ -340,11 +343,11 @@ class Examination {
 
   PairTimes AddPair(int first, int second) {
     const std::array<int, 2> ranks = {first, second};
-    const std::unique_ptr<Communicator> pair = comm_.Group(ranks);
+    const std::unique_ptr<Communicator> pair = MakeGroup(comm_, ranks);
     PairTimes times = pair ? MeasurePair(*pair) : PairTimes{};
     comm_.Broadcast(&times, sizeof(times), first);
-    report_.pairs.push_back({.first = comm_.host(first),
-                             .second = comm_.host(second),
+    report_.pairs.push_back({.first = comm_.topology().host(first),
+                             .second = comm_.topology().host(second),
                              .latency_seconds = times.latency_seconds,
                              .bytes_per_second = times.bytes_per_second});
     return times;
@@ -385,11 +388,11 @@ class Examination {
         .interface_mbit = mine.interface_mbit};
     Put(mine.network_interface, facts.network_interface);
     Put(mine.faster_interface, facts.faster_interface);
-    const std::vector<RankFacts> all = comm_.AllGather(facts);
-    const std::vector<std::string> builds = comm_.AllGatherStrings(BuildDescription());
-    const std::vector<std::string> devices = comm_.AllGatherStrings(DeviceName(runtime_.device));
-    const std::vector<std::string> without_cudnn = comm_.AllGatherStrings(
-        runtime_.device.type == DeviceType::kCpu ? std::string() : WhyNoCudnn());
+    const std::vector<RankFacts> all = AllGather(comm_, facts);
+    const std::vector<std::string> builds = AllGatherStrings(comm_, BuildDescription());
+    const std::vector<std::string> devices = AllGatherStrings(comm_, DeviceName(runtime_.device));
+    const std::vector<std::string> without_cudnn = AllGatherStrings(
+        comm_, runtime_.device.type == DeviceType::kCpu ? std::string() : WhyNoCudnn());
     for (size_t i = 0; i < leaders_.size(); ++i) {
       const auto leader = static_cast<size_t>(leaders_[i]);
       HostReport& host = report_.hosts[i];

@@ -24,7 +24,8 @@ constexpr double kSharedBytes = 36.0;
 // What of it runs while other buckets travel between hosts: a part of rounding and widening; of
 // PowerSGD's, all that follows its first factors. Less where compression is shared: sums of a host
 // are gathered as well. All of them no more than a part of the time that backward does not hide of
-// the network, in which there is not always something to compute. Measured (docs/networks.md).
+// the network, in which there is not always something to compute. Measured
+// (docs/dev/records/networks.md).
 constexpr double kRoundingBesideNetwork = 1.0 / 3.0;
 constexpr double kPowerSgdBesideNetwork = 2.0 / 3.0;
 constexpr double kSharedBesideNetwork = 1.0 / 2.0;

@@ -19,8 +19,8 @@
 // for k micro-batches, of which the last one's backward pass overlaps (Li et al. 2020, PyTorch
 // Distributed, section 3.2, describes the overlap). The share of the encoding E that runs beside
 // the network is a third where that is rounding to 16 bits; of PowerSGD's two thirds, or half where
-// the ranks of a node share the compression. Bytes are exact for this library (docs/algorithms.md);
-// times are as good as the speeds that go in.
+// the ranks of a node share the compression. Bytes are exact for this library
+// (docs/dev/collective-algorithms.md); times are as good as the speeds that go in.
 #ifndef DTRAIN_PLANNING_SCALING_PLAN_H_
 #define DTRAIN_PLANNING_SCALING_PLAN_H_
 

@@ -1,16 +1,16 @@
 // cpu_kernel.h - calls the copy of a CPU kernel that was compiled for this processor.
 // SPDX-License-Identifier: Apache-2.0
 //
-// *_cpu.cc is compiled once per instruction set, each time in namespace DT_CPU_ISA
+// Each *_cpu.cc file is compiled once per instruction set, each time in the namespace DT_CPU_ISA
 // (cpu_generic, cpu_avx2, cpu_avx512, cpu_avx512_bf16). The op's internal header declares the
-// kernel in all of them:
+// kernel in all of these namespaces:
 //
 //   DT_DECLARE_CPU_KERNEL(LayerNormForwardKernel, LayerNormForwardArgs);
 //
-// which gives `template <typename T> void LayerNormForwardKernelCpu(const LayerNormForwardArgs&)`
-// for the dispatch. The _cpu.cc defines `template <typename T> void LayerNormForwardKernel(const
-// Args&)` in namespace dtrain::DT_CPU_ISA and instantiates it explicitly at its foot for float and
-// BFloat16.
+// The macro also defines `template <typename T> void LayerNormForwardKernelCpu(const
+// LayerNormForwardArgs&)`, which calls the best copy at run time. The _cpu.cc file defines
+// `template <typename T> void LayerNormForwardKernel(const Args&)` in namespace dtrain::DT_CPU_ISA
+// and instantiates it explicitly at its end for float and BFloat16.
 #ifndef DTRAIN_BASE_INTERNAL_CPU_KERNEL_H_
 #define DTRAIN_BASE_INTERNAL_CPU_KERNEL_H_
 

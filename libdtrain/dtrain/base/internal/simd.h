@@ -1,14 +1,14 @@
-// simd.h - vectors of the instruction set a kernel file is compiled for: loads, exp, sums, dropout.
+// simd.h - SIMD vectors for CPU kernels: loads, exp, log, sums and dropout.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Only for files that dtrain_cpu_kernels() compiles (cpu_kernel.h): everything lies in DT_CPU_ISA,
-// so that the copies of one function for several instruction sets never meet in the linker.
+// Only for files that dtrain_cpu_kernels() compiles (cpu_kernel.h). Everything here is in namespace
+// DT_CPU_ISA, so that the linker never mixes copies of a function for different instruction sets.
 //
 //   for (; c + kLanes <= n; c += kLanes) Store(y + c, Exp(Load(x + c)));
 //   if (c < n) StorePartial(y + c, Exp(LoadPartial(x + c, n - c)), n - c);
 //
-// A Vec is a GCC vector: + - * / < ?: work lane by lane and with a float scalar; a comparison gives
-// an IntVec of 0 and -1.
+// A Vec is a GCC vector: + - * / < and ?: work lane by lane and with a float scalar. A comparison
+// yields an IntVec of 0 and -1.
 #ifndef DTRAIN_BASE_INTERNAL_SIMD_H_
 #define DTRAIN_BASE_INTERNAL_SIMD_H_
 
@@ -38,7 +38,7 @@ typedef int32_t IntVec __attribute__((vector_size(4 * kLanes)));
 typedef uint32_t UintVec __attribute__((vector_size(4 * kLanes)));
 typedef uint16_t HalfVec __attribute__((vector_size(2 * kLanes)));
 typedef uint64_t LongVec __attribute__((vector_size(4 * kLanes)));
-// As many doubles as a Vec has floats; __builtin_convertvector() goes between them.
+// Has as many doubles as a Vec has floats; __builtin_convertvector() converts between the two.
 typedef double DoubleVec __attribute__((vector_size(8 * kLanes)));
 inline constexpr int kLongLanes = kLanes / 2;
 
@@ -46,8 +46,8 @@ inline constexpr int kLongLanes = kLanes / 2;
 
 inline Vec Broadcast(float value) { return Vec{} + value; }
 
-// The same numbers in more bits. GCC 12 needs six instructions for what is one. (The forms with a
-// mask draw no false warning from it: bug 105593.)
+// Zero-extends each lane to 32 bits. Written with intrinsics because GCC 12 needs six instructions
+// for the generic form. The masked forms avoid a false warning (GCC bug 105593).
 inline UintVec ZeroExtend(HalfVec bits) {
 #if defined(__AVX512F__)
   return reinterpret_cast<UintVec>(
@@ -59,7 +59,7 @@ inline UintVec ZeroExtend(HalfVec bits) {
 #endif
 }
 
-// The lower halves of the lanes.
+// The lower 16 bits of each lane.
 inline HalfVec LowerHalves(UintVec words) {
 #if defined(__AVX512F__)
   return reinterpret_cast<HalfVec>(
@@ -71,8 +71,8 @@ inline HalfVec LowerHalves(UintVec words) {
 
 inline Vec Widen(HalfVec bits) { return reinterpret_cast<Vec>(ZeroExtend(bits) << 16); }
 
-// Rounds to nearest even; NaN stays NaN. Where the processor has an instruction for it, numbers
-// below 2^-126 become 0.
+// Converts to bfloat16, rounding to nearest even; NaN stays NaN. If the processor's own instruction
+// is used, numbers below 2^-126 become 0.
 inline HalfVec Narrow(Vec value) {
 #if defined(__AVX512BF16__)
   return reinterpret_cast<HalfVec>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(value)));
@@ -84,7 +84,7 @@ inline HalfVec Narrow(Vec value) {
 #endif
 }
 
-// kLanes elements at any address.
+// Loads and stores kLanes elements; the address need not be aligned.
 inline Vec Load(const float* p) {
   Vec value;
   std::memcpy(&value, p, sizeof(value));
@@ -103,7 +103,8 @@ inline void Store(BFloat16* p, Vec value) {
 }
 
 #if defined(__AVX512BF16__)
-// low's elements, then high's, in one instruction that takes as long as Narrow() does for one.
+// Stores the elements of `low`, then those of `high`, with one conversion instruction that is as
+// fast as a single Narrow().
 inline void StoreTwo(BFloat16* p, Vec low, Vec high) {
   const auto bits =
       _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(high), reinterpret_cast<__m512>(low));
@@ -111,7 +112,7 @@ inline void StoreTwo(BFloat16* p, Vec low, Vec high) {
 }
 #endif
 
-// The first `count` < kLanes elements; the other lanes load as 0.
+// Loads or stores only the first `count` < kLanes elements; the other lanes load as 0.
 inline Vec LoadPartial(const float* p, int64_t count) {
   Vec value{};
   for (int i = 0; i < count; ++i) {
@@ -147,27 +148,27 @@ inline float LoadScalar(const BFloat16* p) {
 
 // ---- pairs of bfloat16 -------------------------------------------------------------------------
 
-// Whether products of bfloat16 pairs are an instruction. A pair lies in 32 bits, which float arrays
-// hold here as they would any others: nothing computes with them as floats.
+// True if the processor has an instruction for products of bfloat16 pairs. A pair occupies 32 bits
+// and is stored in float arrays, but never used as a float.
 #if defined(__AVX512BF16__)
 inline constexpr bool kHasPairs = true;
 #else
 inline constexpr bool kHasPairs = false;
 #endif
 
-// Lane by lane the pair (low, high).
+// Each lane becomes the pair (low, high).
 inline Vec MakePairs(HalfVec low, HalfVec high) {
   return reinterpret_cast<Vec>(ZeroExtend(low) | ZeroExtend(high) << 16);
 }
 
-// One pair in all lanes.
+// The same pair in all lanes.
 inline Vec BroadcastPair(const float* pair) {
   uint32_t bits;
   std::memcpy(&bits, pair, sizeof(bits));
   return reinterpret_cast<Vec>(UintVec{} + bits);
 }
 
-// sums + low(a) low(b) + high(a) high(b) in float32. Operands below 2^-126 count as 0.
+// sums + low(a) low(b) + high(a) high(b), computed in float32. Operands below 2^-126 count as 0.
 inline Vec AddPairProducts(Vec sums, Vec a, Vec b) {
 #if defined(__AVX512BF16__)
   return reinterpret_cast<Vec>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sums),
@@ -186,8 +187,8 @@ inline Vec AddPairProducts(Vec sums, Vec a, Vec b) {
 
 // ---- rows of bfloat16, two vectors at once -----------------------------------------------------
 //
-// The even and the odd elements of 2 * kLanes as a vector each: a shift and a mask take words
-// apart, where widening neighbours takes two instructions for each vector.
+// Splits 2 * kLanes elements into a vector of the even ones and a vector of the odd ones. This
+// takes one shift and one mask; widening neighbouring elements takes two instructions per vector.
 
 #if defined(__AVX512BF16__)
 
@@ -210,7 +211,7 @@ inline SplitVec Split(UintVec words) {
   return {reinterpret_cast<Vec>(words << 16), reinterpret_cast<Vec>(words & 0xffff0000u)};
 }
 
-// Rounds as Narrow() does.
+// Joins both vectors again; rounds like Narrow().
 inline UintVec Join(const SplitVec& value) {
   typedef uint16_t Words __attribute__((vector_size(64)));
   constexpr Words kInTurns = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
@@ -230,8 +231,8 @@ inline void StoreWords(BFloat16* p, UintVec words) {
 
 // ---- arithmetic -------------------------------------------------------------------------------
 
-// Keeps the optimiser, which may reorder sums here, from merging `value` into a later sum.
-// (__builtin_assoc_barrier would do, but GCC 12 takes a vector apart lane by lane for it.)
+// Prevents the optimiser, which may reorder sums in these files, from merging `value` into a later
+// sum. (__builtin_assoc_barrier has the same effect, but GCC 12 splits a vector into lanes for it.)
 inline Vec SumBarrier(Vec value) {
 #if defined(__x86_64__)
   asm("" : "+v"(value));
@@ -241,7 +242,7 @@ inline Vec SumBarrier(Vec value) {
   return value;
 }
 
-// b where a or b is NaN. (GCC 12 makes two instructions of a comparison and its choice.)
+// Returns b if a or b is NaN. (GCC 12 compiles the generic form to two instructions.)
 inline Vec Max(Vec a, Vec b) {
 #if defined(__AVX512F__)
   return reinterpret_cast<Vec>(
@@ -261,11 +262,11 @@ inline Vec Min(Vec a, Vec b) {
 
 inline Vec Abs(Vec x) { return reinterpret_cast<Vec>(reinterpret_cast<UintVec>(x) & 0x7fffffffu); }
 
-// 1 / x for x >= 1 to a rounding or two, NaN for NaN: an estimate and a step of Newton's where a
-// division takes longer.
+// 1 / x for x >= 1 with an error of one or two roundings; NaN for NaN. If a division is slower,
+// this uses the processor's estimate and one Newton step.
 inline Vec Reciprocal(Vec x) {
 #if defined(__AVX512F__)
-  const Vec held = Min(Broadcast(8e37f), x);  // infinity times 0 would be NaN
+  const Vec held = Min(Broadcast(8e37f), x);  // infinity would give infinity * 0 = NaN
   const Vec y =
       reinterpret_cast<Vec>(_mm512_maskz_rcp14_ps(0xffff, reinterpret_cast<__m512>(held)));
   return y + y * SumBarrier(1.0f - held * y);
@@ -282,13 +283,14 @@ inline IntVec LaneNumbers() {
   return lanes;
 }
 
-// `x` where the lane of a vector starting at column `begin` is below `valid`, else `other`.
+// The lanes of `x` for columns below `valid`, and `other` in the remaining lanes. Lane 0 is column
+// `begin`.
 inline Vec Below(int64_t begin, int64_t valid, Vec x, float other) {
   if (begin + kLanes <= valid) return x;
   return LaneNumbers() < static_cast<int32_t>(valid - begin) ? x : Broadcast(other);
 }
 
-// The compiler turns it into the vector instruction, which rounds correctly.
+// The compiler turns the loop into the vector instruction, which rounds correctly.
 inline Vec Sqrt(Vec x) {
   for (int i = 0; i < kLanes; ++i) x[i] = __builtin_sqrtf(x[i]);
   return x;
@@ -325,8 +327,8 @@ inline float HorizontalSum(Vec v) {
   return (q[0] + q[2]) + (q[1] + q[3]);
 }
 
-// One step of HorizontalSums(): the off-diagonal kStep x kStep blocks of rows a and b are added to
-// those on the diagonal.
+// One step of HorizontalSums(): adds the off-diagonal kStep x kStep blocks of rows a and b to the
+// diagonal ones.
 template <int kStep, int... kLane>
 inline Vec AddBlocks(const Vec& a, const Vec& b, std::integer_sequence<int, kLane...> /*lanes*/) {
   return __builtin_shufflevector(a, b, ((kLane & kStep) != 0 ? kLane + kLanes : kLane)...) +
@@ -334,7 +336,7 @@ inline Vec AddBlocks(const Vec& a, const Vec& b, std::integer_sequence<int, kLan
              a, b, ((kLane & kStep) != 0 ? kLane - kStep + kLanes : kLane + kStep)...);
 }
 
-// Lane r: the sum of all lanes of row r. The rows are used up.
+// Lane r of the result is the sum of all lanes of rows[r]. Overwrites the rows.
 template <int kStep = 1>
 inline Vec HorizontalSums(Vec (&rows)[kLanes]) {
   if constexpr (kStep == kLanes) {
@@ -378,9 +380,11 @@ inline float HorizontalMax(Vec v) {
 inline constexpr float kLog2E = 1.44269504f;
 
 // e^x with a relative error below 2e-7 for x in [-87, 88.7]; 0 below, infinity above, NaN for NaN.
-// x = n ln 2 + r, |r| <= ln 2 / 2; e^r = 1 + r + r^2 p(r), p the minimax polynomial of degree 4.
+//
+// x = n ln 2 + r with |r| <= ln 2 / 2; e^r = 1 + r + r^2 p(r), where p is the minimax polynomial of
+// degree 4.
 inline Vec Exp(Vec x) {
-  constexpr float kLog2High = 0.693359375f;  // few bits: n * kLog2High is exact
+  constexpr float kLog2High = 0.693359375f;  // few bits, so that n * kLog2High is exact
   constexpr float kLog2Low = -2.12194442e-4f;
   const auto polynomial = [](Vec r) {
     Vec p = r * 1.395080704e-3f + 8.369073272e-3f;
@@ -407,18 +411,21 @@ inline Vec Exp(Vec x) {
   const Vec nf = __builtin_convertvector(n, Vec);
   const Vec r = SumBarrier(x - nf * kLog2High) - nf * kLog2Low;
   const Vec p = polynomial(r);
-  // 2^(n - 1) exists for every n here, 2^n would not for n = 128; for n = -126 it is 0.
+  // Uses 2^(n - 1), which a float can hold for every n here; 2^n would overflow for n = 128. For n
+  // = -126 it is 0.
   const Vec power = reinterpret_cast<Vec>((n + 126) << 23);
   return SumBarrier(p * 2.0f + 2.0f) * power;
 #endif
 }
 
-// 2^x for results that are rounded to bfloat16: a relative error below 1e-5 for x in [-125, 127],
-// and exactly 1 for 0; 0 or as good as that below, infinity above, NaN for NaN. 2^x = 2^floor(x)
-// 2^r, 0 <= r < 1, the latter by the minimax polynomial of degree 4.
+// 2^x for results that are rounded to bfloat16. The relative error is below 1e-5 for x in [-125,
+// 127], and 2^0 is exactly 1. Below that range the result is (nearly) 0, above it infinity; NaN for
+// NaN.
+//
+// 2^x = 2^floor(x) 2^r with 0 <= r < 1; 2^r is the minimax polynomial of degree 4.
 inline Vec RoundedExp2(Vec x) {
 #if defined(__AVX512DQ__)
-  constexpr int kLessFloor = 9;  // without exceptions
+  constexpr int kLessFloor = 9;  // round down, without floating-point exceptions
   const Vec r = reinterpret_cast<Vec>(
       _mm512_maskz_reduce_ps(0xffff, reinterpret_cast<__m512>(x), kLessFloor));
   Vec p = r * 0.01342668431f + 0.05224247414f;
@@ -432,12 +439,14 @@ inline Vec RoundedExp2(Vec x) {
 #endif
 }
 
-// The natural logarithm of x from 2^-126 on, off by 2e-7 of it or of 1.
-// x = 2^n (1 + f), -0.3 < f < 0.42; log(1 + f) = f - f^2 / 2 + f^3 p(f), p the minimax polynomial
-// of degree 6.
+// The natural logarithm of x >= 2^-126, with a relative error of 2e-7 (absolute near x = 1).
+//
+// x = 2^n (1 + f) with -0.3 < f < 0.42; log(1 + f) = f - f^2 / 2 + f^3 p(f), where p is the minimax
+// polynomial of degree 6.
 inline Vec Log(Vec x) {
   const IntVec word = reinterpret_cast<IntVec>(x);
-  const IntVec n = (word - 0x3f3504f3) >> 23;  // from the root of 1/2 on
+  const IntVec n = (word - 0x3f3504f3) >> 23;  // exponent that puts 1 + f between sqrt(1/2) and
+                                               // sqrt(2)
   const Vec f = reinterpret_cast<Vec>(word - (n << 23)) - 1.0f;
   Vec p = f * 0.08700436354f - 0.1426748633f;
   p = p * f + 0.1491476744f;
@@ -451,10 +460,10 @@ inline Vec Log(Vec x) {
 
 // ---- dropout ----------------------------------------------------------------------------------
 
-// 64-bit product of the low halves of each lane.
+// Multiplies the lower 32 bits of each lane to a 64-bit product.
 inline LongVec MultiplyLow(LongVec a, LongVec b) {
 #if defined(__AVX512F__)
-  // The form without a mask draws a false warning from GCC 12 (bug 105593).
+  // The unmasked form causes a false warning in GCC 12 (bug 105593).
   return reinterpret_cast<LongVec>(
       _mm512_maskz_mul_epu32(0xff, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
 #elif defined(__AVX2__)
@@ -468,8 +477,8 @@ inline LongVec MultiplyLow(LongVec a, LongVec b) {
 #endif
 }
 
-// Philox(key, index) of base/random.h for one index per lane: words 0 and 1 in `low`, 2 and 3 in
-// `high` of each lane. The upper halves of the state hold rubbish that no product reads.
+// Philox(key, index) of base/random.h for one index per lane: words 0 and 1 in `low`, words 2 and 3
+// in `high`. During the rounds, the upper halves of the state hold garbage that no product reads.
 inline void PhiloxLanes(const RandomKey& key, LongVec index, LongVec& low, LongVec& high) {
   const LongVec m0 = LongVec{} + 0xD2511F53u;
   const LongVec m1 = LongVec{} + 0xCD9E8D57u;
@@ -493,7 +502,7 @@ inline void PhiloxLanes(const RandomKey& key, LongVec index, LongVec& low, LongV
   high = (c2 & 0xffffffffu) | (c3 << 32);
 }
 
-// Writes the 8 draws of each lane's block, lane by lane.
+// Writes the 8 random 16-bit numbers of each lane's block, lane by lane.
 inline void StoreBlocks(LongVec low, LongVec high, uint16_t* draws) {
 #if defined(__AVX512F__)
   const LongVec a = __builtin_shufflevector(low, high, 0, 8, 1, 9, 2, 10, 3, 11);
@@ -509,18 +518,19 @@ inline void StoreBlocks(LongVec low, LongVec high, uint16_t* draws) {
   std::memcpy(draws + 4 * kLongLanes, &b, sizeof(b));
 }
 
-// 0, 1, 2, ...
+// The vector 0, 1, 2, ...
 inline LongVec CountLanes() {
   LongVec count{};
   for (int lane = 0; lane < kLongLanes; ++lane) count[lane] = static_cast<uint64_t>(lane);
   return count;
 }
 
-// How many elements a DrawDropout call writes beyond those asked for, at most.
+// DrawDropout() may write up to this many elements more than requested.
 inline constexpr int kDrawPadding = 8 * kLongLanes;
 
-// The 16 bits of every element of `rows` rows (ops/dropout.h): row r holds blocks * 8 elements from
-// element (first_block + r * row_blocks) * 8 on. draws: [rows, blocks * 8] and kDrawPadding more.
+// Draws the 16 random bits of every element of `rows` rows (ops/dropout.h). Row r has blocks * 8
+// elements and starts at element (first_block + r * row_blocks) * 8. draws: [rows, blocks * 8],
+// followed by kDrawPadding elements that may be overwritten.
 inline void DrawDropout(const RandomKey& key, uint64_t first_block, int64_t rows, int64_t blocks,
                         int64_t row_blocks, uint16_t* draws) {
   const int64_t total = rows * blocks;
@@ -546,13 +556,13 @@ inline void DrawDropout(const RandomKey& key, uint64_t first_block, int64_t rows
   }
 }
 
-// The same for the elements of `blocks` blocks in a row.
+// Like above, for one row of `blocks` blocks.
 inline void DrawDropout(const RandomKey& key, uint64_t first_block, int64_t blocks,
                         uint16_t* draws) {
   DrawDropout(key, first_block, 1, blocks, blocks, draws);
 }
 
-// `scale` where the element of that lane is kept, 0 where it is dropped.
+// `scale` in each lane whose element is kept, 0 if it is dropped.
 inline Vec KeepScale(const uint16_t* draws, uint32_t threshold, float scale) {
   HalfVec bits;
   std::memcpy(&bits, draws, sizeof(bits));

@@ -1,4 +1,4 @@
-// collective_checks.h - what communicators of every size refuse, before anything begins.
+// collective_checks.h - checks the arguments of collectives, before anything begins.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_COMM_INTERNAL_COLLECTIVE_CHECKS_H_
 #define DTRAIN_COMM_INTERNAL_COLLECTIVE_CHECKS_H_
@@ -28,7 +28,7 @@ inline void CheckRoot(int root, int size) {
   DT_CHECK(root >= 0 && root < size) << "root " << root << " of " << size << " ranks";
 }
 
-// Of the parts of all ranks: [size + 1], never falling.
+// The offsets of the ranks' parts: [size + 1], never falling.
 inline void CheckOffsets(std::span<const int64_t> offsets, int size) {
   DT_CHECK_EQ(offsets.size(), static_cast<size_t>(size) + 1);
   for (size_t r = 0; r + 1 < offsets.size(); ++r) {

@@ -1,43 +1,40 @@
-// collective_queue.h - the thread that negotiates and executes what ranks submit in any order.
+// collective_queue.h - a thread that agrees with other ranks on collectives, and runs them.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks go through cycles together. A cycle is one reduction (bitwise and) of a word of flags and
-// one bit per tensor in the cache; where a rank has news (a tensor that is not in the cache, a
-// join, a shutdown), the news of all ranks is gathered too; then what is ready is executed. A rank
-// takes part as long as it has something pending: without that nothing can be ready, so that nobody
-// is kept waiting by a rank that sleeps here, and an idle queue costs nothing.
+// Ranks go through cycles together. A cycle is one reduction of the ranks' votes: one bit per
+// tensor in the cache, and a flag for news. If a rank has news (a tensor that is not in the cache,
+// a join, a shutdown), the ranks gather the news of all. Then they execute what all are ready for.
+// A rank takes part while it has something pending. Without it nothing can be ready, so no rank
+// waits for a rank that sleeps here, and an idle queue costs nothing.
 #ifndef DTRAIN_COMM_INTERNAL_COLLECTIVE_QUEUE_H_
 #define DTRAIN_COMM_INTERNAL_COLLECTIVE_QUEUE_H_
 
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <unordered_map>
-#include <unordered_set>
-#include <utility>
 #include <vector>
 
-#include "dtrain/base/status.h"
 #include "dtrain/base/timeline.h"
-#include "dtrain/base/timer.h"
 #include "dtrain/comm/collectives.h"
+#include "dtrain/comm/internal/collective_agreement.h"
 #include "dtrain/comm/internal/collective_executor.h"
-#include "dtrain/comm/internal/negotiation.h"
+#include "dtrain/comm/internal/pending_collectives.h"
+#include "dtrain/comm/internal/queue_shutdown.h"
+#include "dtrain/comm/internal/stall_watch.h"
+#include "dtrain/comm/internal/submission_queue.h"
+#include "dtrain/comm/internal/submitted_collective.h"
 #include "dtrain/device/new_tensor.h"
 
 namespace dtrain::internal {
 
-// What a thread that waits for a queue's tensors sees of it.
+// What a thread that waits for a tensor can see of the queue.
 struct QueueProgress {
-  std::shared_ptr<Pulse> pulse{};
-  std::atomic<int64_t> exchanges = 0;  // begun and ended ones: odd while tensors travel
+  std::shared_ptr<Heartbeat> heartbeat{};
+  // Counts the beginnings and the ends of exchanges: odd while tensors travel.
+  std::atomic<int64_t> exchanges = 0;
 };
 
 class CollectiveQueue {
@@ -49,102 +46,52 @@ class CollectiveQueue {
   CollectiveQueue(const CollectiveQueue&) = delete;
   CollectiveQueue& operator=(const CollectiveQueue&) = delete;
 
-  // The result is finished at once where the queue is closed or the name is in flight.
+  // The result is finished at once if the queue is closed or the name is in flight.
   std::shared_ptr<CollectiveResult> Submit(std::unique_ptr<SubmittedCollective> collective);
-  // Returns when this rank's tensors are in use no more.
-  void Abort(std::string_view reason);
+  // Returns when no tensor of this rank is in use.
+  void Abort(std::string_view reason) { submissions_.Abort(reason); }
   Collectives::Statistics statistics() const;
   // May outlive the queue.
   std::shared_ptr<const QueueProgress> progress() const { return progress_; }
 
  private:
-  struct Pending {
-    std::unique_ptr<SubmittedCollective> submitted{};
-    std::string text{};  // of the request
-    int cached = -1;     // its number in the cache; -1: goes or went as a request
-    bool sent = false;
-    Timer since{};
-  };
-  using Submissions = std::vector<std::unique_ptr<SubmittedCollective>>;
-
-  // Somebody waits: the next cycle begins without a pause.
-  void Hurry();
   void Run();
   // False when the queue has ended.
   bool Cycle();
-  // What was submitted since, after the pause between cycles.
-  Submissions WaitForWork();
-  void Accept(Submissions submissions);
-  std::vector<uint64_t> Votes();
-  // Reduces the votes; false where this rank gives up waiting. Warns and times out meanwhile.
-  bool Vote(std::vector<uint64_t>* votes);
+  void Accept();
+  // Reduces the votes. Warns and times out meanwhile. False if this rank stops waiting.
+  bool ReduceVotes(std::vector<uint64_t>* votes);
+  // If a caller has called Abort(): fails what is pending. The next cycle tells the other ranks.
   void TakeAbort();
-  void OnVoteStalled(const std::vector<int>& missing, double seconds);
-  // The requests of this rank that the others have not seen.
-  std::string News();
+  void GiveUp(std::string reason);
   void Learn(const std::vector<std::string>& news);
-  void Forget(const std::string& name);
-  // Numbers in the cache that all ranks voted for.
-  std::vector<int> ReadyNumbers(const std::vector<uint64_t>& votes) const;
-  void Execute(const std::vector<int>& ready_numbers);
-  void Finish(const std::string& name, const CollectiveOutcome& outcome);
-  // A collective of this rank's that was taken: its span, then its result.
-  void End(const SubmittedCollective& submitted, const CollectiveOutcome& outcome);
-  // A request of this rank's has ended: its name may be submitted again, or is the next barrier's.
-  void FreeName(const CollectiveRequest& request);
+  void Execute(std::vector<CollectiveWork> ready);
   void FinishJoin();
-  void WatchTable();
-  // CloseWith(give_up_) while this rank's votes are out: the others may execute what it voted for,
-  // and need its data once more. Copies of them stay for that.
-  void GiveUp();
-  // Seconds after which others are waited for too long.
-  double StallSeconds() const;
-  bool IsClosed() const;
-  bool IsClosing() const;
-  // Ends all that is pending, and all later submissions, like this.
-  void Close(const CollectiveOutcome& outcome);
-  void CloseWith(const std::string& message) { Close({ExitCode::kCommunication, message}); }
-  std::string PendingNames() const;
+  // Ends a collective of this rank that all ranks are done with, and frees its name.
+  void Finish(const SubmittedCollective& submitted, const CollectiveOutcome& outcome);
+  // Records its span, then finishes its result.
+  void End(const SubmittedCollective& submitted, const CollectiveOutcome& outcome);
+  // Ends all that is pending, and all later submissions, with this outcome. See
+  // PendingCollectives::TakeAll().
+  void Close(const CollectiveOutcome& outcome, bool keep_voted = false);
 
   std::unique_ptr<Communicator> comm_;
   std::shared_ptr<QueueProgress> progress_ = std::make_shared<QueueProgress>();
-  CollectivesOptions options_;
-  Timeline off_;        // where the caller has none
+  double cycle_seconds_;
+  Timeline off_;        // used if the caller has no timeline
   Timeline* timeline_;  // never null
+  SubmissionQueue submissions_;
+
+  // Used by the thread alone.
   CollectiveExecutor executor_;
-  Negotiation negotiation_;
-  CollectiveCache cache_;
+  PendingCollectives pending_;
+  CollectiveAgreement agreement_;
+  QueueShutdown shutdown_;
+  StallWatch stalls_;
+  bool is_voting_ = false;  // the other ranks have this rank's vote, or will have it
 
-  // Of the thread.
-  std::unordered_map<std::string, Pending> pending_;
-  std::unique_ptr<SubmittedCollective> join_;
-  bool join_sent_ = false;
-  bool shutdown_sent_ = false;
-  bool ended_ = false;          // some rank has
-  bool broken_ = false;         // some rank gave up, its tensors with it
-  bool left_in_order_ = false;  // this rank, by its destructor
-  std::string give_up_;         // why this rank ends the queue
-  bool voting_ = false;         // the others have this rank's votes, or will
-  bool vote_announced_ = false;
-  std::chrono::steady_clock::time_point last_cycle_;
-
-  // Shared with the callers.
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  Submissions submitted_;
-  std::unordered_set<std::string> names_;  // in flight
-  // Barriers of other threads, behind the one in flight.
-  std::deque<std::unique_ptr<SubmittedCollective>> later_barriers_;
-  CollectiveOutcome closed_;  // not OK: nothing is taken any more
-  bool closing_ = false;
-  bool hurry_ = false;
-  int64_t nameless_ = 0;
-  std::string abort_;     // why the caller wants the queue to end at once
-  bool drained_ = false;  // no tensor of this rank is in use any more
-  std::condition_variable drained_changed_;
   std::atomic<int64_t> cycles_ = 0;
   std::atomic<int64_t> full_cycles_ = 0;
-
   std::thread thread_;
 };
 

@@ -1,4 +1,4 @@
-// collective_request.h - what a rank says of a tensor it submits, and what ranks must agree on.
+// collective_request.h - describes a submitted tensor, and compares the requests of all ranks.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_COMM_INTERNAL_COLLECTIVE_REQUEST_H_
 #define DTRAIN_COMM_INTERNAL_COLLECTIVE_REQUEST_H_
@@ -29,7 +29,7 @@ enum class CollectiveKind : uint8_t {
 };
 // "all-reduce"
 std::string_view Name(CollectiveKind kind);
-// Of joins; no name for a tensor.
+// The name of joins. No tensor may have it.
 inline constexpr char kJoinName[] = "Join()";
 
 struct CollectiveRequest {
@@ -45,26 +45,27 @@ struct CollectiveRequest {
   double prescale = 1;
   double postscale = 1;
   int root = 0;
-  std::vector<Item> items{};      // one, or those of a group
-  std::vector<int64_t> splits{};  // of an all-to-all: rows to each rank
-  std::string refusal{};          // why this rank could not take part; of kShutdown: the reason
+  std::vector<Item> items{};      // one tensor, or the tensors of a group
+  std::vector<int64_t> splits{};  // for an all-to-all: the rows for each rank
+  // Why this rank cannot take part, or "". For kShutdown: the reason.
+  std::string refusal{};
 
-  // Bytes that Read() makes a request of again; equal for equal requests.
+  // The request as bytes, for Read(). Equal requests have equal bytes.
   std::string Text() const;
   // Takes one request from the front of *text.
   static CollectiveRequest Read(std::string_view* text);
 };
 
-// An agreed collective: what to do, or why not.
+// A collective that all ranks have submitted: what to do, or why it fails.
 struct AgreedCollective {
-  CollectiveRequest request;  // of the lowest rank that submitted it
-  // By rank: first extents of an all-gather, splits of an all-to-all.
+  CollectiveRequest request;  // that of the lowest rank that submitted it
+  // By rank: the first extents of an all-gather, the splits of an all-to-all.
   std::vector<std::vector<int64_t>> rows;
-  std::string error;         // for every rank
-  bool usage_error = false;  // of the caller, not a disagreement
+  std::string error;         // the same on every rank, or ""
+  bool usage_error = false;  // the error is the caller's, no disagreement
 };
 
-// Compares what ranks submitted under one name; ranks that are absent have joined.
+// Compares the requests that ranks submitted under one name. Absent ranks have joined.
 AgreedCollective Agree(const std::map<int, CollectiveRequest>& by_rank,
                        std::span<const int> job_ranks);
 

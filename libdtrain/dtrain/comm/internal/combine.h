@@ -12,11 +12,11 @@
 
 namespace dtrain::internal {
 
-// out[i] = op(sources[0][i], sources[1][i], ...), taken pair by pair as in ((0 1) (2 3)) ((4 5) 6):
-// where hosts hold two, four, ... ranks each, reducing within hosts first gives the same bits.
-// 16-bit floats are combined in float and rounded once. kAverage adds, then divides by `divisor`.
-// `out` may be one of the sources; `copy` gets the same elements where it is not null, with
-// `copy_past_caches` by StreamCopy().
+// out[i] = op(sources[0][i], sources[1][i], ...), taken pair by pair as in ((0 1) (2 3)) ((4 5) 6).
+// So reducing within hosts first gives the same bits if each host has two, four, ... ranks. 16-bit
+// floats are combined in float and rounded once. kAverage adds, then divides by `divisor`. `out`
+// may be one of the sources. If `copy` is not null it gets the same elements, through StreamCopy()
+// with `copy_past_caches`.
 void Combine(DType dtype, ReduceOp op, std::span<const std::byte* const> sources, int64_t count,
              int divisor, std::byte* out, std::byte* copy = nullptr, bool copy_past_caches = false);
 

@@ -1,4 +1,4 @@
-// copy_choice.h - whether ranks write what others read through the caches or past them.
+// copy_choice.h - chooses whether data for other ranks are written through or past the caches.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_COMM_INTERNAL_COPY_CHOICE_H_
 #define DTRAIN_COMM_INTERNAL_COPY_CHOICE_H_
@@ -9,32 +9,33 @@
 
 namespace dtrain::internal {
 
-// For pieces that each rank writes into memory of its own and reads in the others', over and over
-// in the same few places. Through the caches is the faster way for cores that share one. Where they
-// share none, a writer first has to take every line back from the cache of the core that read it:
-// docs/benchmarks.md. What cores ranks have is up to the system and to the host of a virtual
-// machine, and changes under a running job. So now and again all ranks write some pieces the one
-// way and the next ones the other, and each goes on with what was cheaper for it. Pieces are those
-// of one kind of exchange: others take other steps.
+// Each rank writes pieces into its own memory, and other ranks read them there, always in the same
+// few places. Writing through the caches is faster for cores that share one. If they share none, a
+// writer must first take every line back from the cache of the core that read it
+// (docs/dev/records/zen3.md). The operating system and the host of a virtual machine decide which cores
+// the ranks have, and they change it while a job runs. So from time to time all ranks write some
+// pieces one way and the next ones the other way. Each rank then keeps the way that was cheaper for
+// it. All pieces are those of one kind of exchange, because other kinds take other steps.
 class CopyChoice {
  public:
-  // Of a piece, all ranks' slices together: below, it is not worth a look at the clock.
+  // The slices of all ranks together. Reading the clock does not pay for smaller pieces.
   static constexpr size_t kLeastBytes = 32 << 10;
-  // A trial times so many pieces each way, behind as many that only bring memory into the state
-  // that this way leaves it in: at least as many as there are places to write to.
+  // A trial times this many pieces each way. As many untimed ones come first: they bring the memory
+  // into the state that this way leaves it in. At least the number of places to write to.
   static constexpr int64_t kTimed = 4;
 
-  // `piece` counts all pieces of kLeastBytes and more, alike on all ranks.
+  // `piece` counts all pieces of at least kLeastBytes, in the same way on all ranks.
   bool PastCaches(int64_t piece) const;
-  // Whether the seconds of this piece are wanted.
+  // True if this piece must be timed.
   bool Timed(int64_t piece) const;
-  // Of one step of a timed piece of so many bytes: without waiting for others.
+  // One step of a timed piece of `bytes` bytes took this long, without waiting for other ranks.
   void Add(int64_t piece, size_t bytes, double seconds);
   // All steps of the piece are done.
   void Finish(int64_t piece);
 
  private:
-  // Every period begins with a trial; which way comes first takes turns, as what is exchanged may.
+  // Every period begins with a trial. The ways take turns in being first, because exchanges may
+  // repeat with the same period.
   static constexpr int64_t kTrial = 2 * kTimed;  // pieces each way
   static constexpr int64_t kPeriod = 128;
   struct Cost {

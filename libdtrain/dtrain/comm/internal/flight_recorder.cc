@@ -13,9 +13,10 @@
 #include "dtrain/base/log.h"
 #include "dtrain/base/status.h"
 
-namespace dtrain::internal {
+namespace dtrain {
 
-void FlightRecords::SetDirectory(std::string directory) {
+void FlightRecords::SetDefaultDirectory(std::string directory) {
+  if (is_chosen_) return;
   const std::lock_guard lock(mutex_);
   directory_ = std::move(directory);
 }
@@ -27,11 +28,13 @@ std::string FlightRecords::directory() const {
 
 void FlightRecords::DumpAll(std::string_view reason) {
   const std::lock_guard lock(mutex_);
-  for (FlightRecorder* const recorder : recorders_) {
+  for (internal::FlightRecorder* const recorder : recorders_) {
     const std::string path = recorder->DumpTo(directory_, reason);
     if (!path.empty()) LogWarning("the last collectives of this rank are in " + path);
   }
 }
+
+namespace internal {
 
 FlightRecorder::FlightRecorder(std::shared_ptr<FlightRecords> records, Owner owner)
     : records_(std::move(records)), owner_(std::move(owner)) {
@@ -91,4 +94,5 @@ std::string FlightRecorder::DumpTo(const std::string& directory, std::string_vie
   return path;
 }
 
-}  // namespace dtrain::internal
+}  // namespace internal
+}  // namespace dtrain

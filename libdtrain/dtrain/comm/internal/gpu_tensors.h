@@ -1,4 +1,4 @@
-// gpu_tensors.h - how named collectives reach GPUs' tensors: NCCL, or a copy in the host's memory.
+// gpu_tensors.h - lets named collectives reach tensors on GPUs: by NCCL or through the host.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_COMM_INTERNAL_GPU_TENSORS_H_
 #define DTRAIN_COMM_INTERNAL_GPU_TENSORS_H_
@@ -18,32 +18,34 @@
 
 namespace dtrain::internal {
 
-// Whether it has a tensor on a GPU.
+// True if the request has a tensor on a GPU.
 bool UsesGpu(const CollectiveRequest& request);
 
-// Of the queue's thread.
+// Used by the queue's thread alone.
 class GpuTensors {
  public:
   explicit GpuTensors(Communicator* comm) : comm_(comm) {}
 
-  // All ranks call it before the first collective that uses GPUs, each with the GPU its tensors lie
-  // on, or with the CPU where it has joined before it had any; then NCCL is not used. CommError.
+  // All ranks call it before the first collective that uses GPUs, each with the GPU of its tensors.
+  // A rank that joined before it had a tensor passes the CPU; then NCCL is not used. Throws
+  // CommError.
   void Meet(const Device& device);
-  // Whether NCCL does this one, GPU to GPU: the same on all ranks. What it does not do, and all
-  // where it is missing, goes through the host.
+  // True if NCCL runs this collective between the GPUs; the same on all ranks. Other collectives
+  // pass through the host, and all of them do without NCCL.
   bool TakesNccl(const CollectiveRequest& request) const;
 
-  // Of NCCL. A buffer of at least so many bytes on its GPU is valid until the next one.
+  // For collectives of NCCL. The buffer has at least `bytes` bytes on its GPU and is valid until
+  // the next call.
   DeviceCommunicator& nccl() { return *nccl_; }
   std::byte* BufferOf(size_t bytes);
 
-  // Copies inputs that lie on a GPU, behind `ready` (none: at once), and puts host tensors in their
-  // place and in that of outputs; gives the outputs as they were.
+  // Copies inputs that lie on a GPU to the host, after `ready` if it is not null. Replaces these
+  // inputs, and the outputs, by the host tensors. Returns the outputs as they were.
   std::vector<Tensor> Fetch(std::vector<Tensor>& inputs, std::vector<Tensor>& outputs,
                             const StreamMark* ready);
-  // Copies host tensors to where they belong.
+  // Copies host tensors to their GPU tensors.
   void Return(const std::vector<Tensor>& from, const std::vector<Tensor>& to);
-  // A tensor like this on the GPU, for Return(). Behind a Fetch().
+  // Makes a tensor like this one on the GPU, for Return(). Call it after Fetch().
   Tensor NewOnGpu(const Tensor& host) const;
 
  private:
@@ -53,7 +55,7 @@ class GpuTensors {
   bool has_met_ = false;
   std::unique_ptr<DeviceCommunicator> nccl_;
   Buffer buffer_;
-  std::optional<Stream> stream_;  // of copies to and from the host
+  std::optional<Stream> stream_;  // for copies to and from the host
 };
 
 }  // namespace dtrain::internal

@@ -1,4 +1,4 @@
-// mpi_error.h - DT_MPI: calls MPI and throws CommError with MPI's own text where it fails.
+// mpi_error.h - DT_MPI: calls MPI, and throws CommError with MPI's own text if the call fails.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_COMM_INTERNAL_MPI_ERROR_H_
 #define DTRAIN_COMM_INTERNAL_MPI_ERROR_H_

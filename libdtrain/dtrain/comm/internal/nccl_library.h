@@ -1,8 +1,9 @@
-// nccl_library.h - the functions of NCCL the library calls, loaded on first use.
+// nccl_library.h - the functions of NCCL that the library calls, loaded on first use.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Declared here and not by nccl.h: NCCL is neither needed to build nor to start, and its interface
-// is the same since 2.18. Where nccl.h is installed, nccl_abi.cc compares the two.
+// They are declared here instead of by nccl.h, so that NCCL is needed neither to build nor to
+// start. Its interface has been stable since version 2.18. If nccl.h is installed, nccl_abi.cc
+// compares the two.
 #ifndef DTRAIN_COMM_INTERNAL_NCCL_LIBRARY_H_
 #define DTRAIN_COMM_INTERNAL_NCCL_LIBRARY_H_
 
@@ -40,7 +41,7 @@ struct NcclUniqueId {
   char bytes[128] = {};
 };
 
-// The fields that 2.18 knows; later versions read `size` and take defaults for the rest.
+// The fields of version 2.18. Later versions read `size` and use defaults for the rest.
 struct NcclConfig {
   static constexpr int kDefault = -2147483647 - 1;
 
@@ -58,7 +59,7 @@ struct NcclConfig {
 using NcclHandle = void*;
 
 struct NcclLibrary {
-  // The oldest version with all that is used here.
+  // The oldest version that has all of these functions.
   static constexpr int kOldestVersion = 21800;
 
   NcclResult (*GetVersion)(int* version);
@@ -82,8 +83,8 @@ struct NcclLibrary {
   NcclResult (*Broadcast)(const void* from, void* to, size_t count, NcclType type, int root,
                           NcclHandle comm, void* stream);
 
-  // CommunicationError where it is absent, too old or not part of this build. Test builds define it
-  // on memory of the host (tests/testing/host_executor/nccl.cc).
+  // Returns CommunicationError if NCCL is absent, too old or not part of this build. Test builds
+  // emulate it in the host's memory (tests/testing/host_executor/nccl.cc).
   static StatusOr<const NcclLibrary*> Get();
 };
 

@@ -1,4 +1,4 @@
-// nccl_link.h - one communicator of NCCL that never blocks, in whatever state it ends.
+// nccl_link.h - one NCCL communicator, which never blocks and may end in any state.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_COMM_INTERNAL_NCCL_LINK_H_
 #define DTRAIN_COMM_INTERNAL_NCCL_LINK_H_
@@ -15,29 +15,29 @@ class NcclLink {
   NcclLink(const NcclLibrary& nccl, const NcclUniqueId& id, int size, int rank);
   NcclLink(const NcclLink&) = delete;
   NcclLink& operator=(const NcclLink&) = delete;
-  // Aborts it where Finish() has not ended it.
+  // Aborts the link unless Finish() has ended it.
   ~NcclLink();
 
   NcclHandle handle() const { return handle_; }
   int size() const { return size_; }
-  // kInProgress while it connects or takes in a collective: then nothing may be issued. Any other
-  // than kSuccess is an error, also of collectives that the device works on.
+  // kInProgress while the link connects or takes in a collective; then nothing may be issued. Any
+  // other value except kSuccess is an error, which may come from a collective on the device.
   NcclResult State() const;
-  // NCCL's words, with the last thing that went wrong.
+  // NCCL's text, with its last error.
   std::string ErrorText(NcclResult result) const;
-  // Ends what still travels in an orderly way; false where there was an error, or it takes too
+  // Ends what still travels in an orderly way. False if there was an error, or if it takes too
   // long.
   bool Finish();
-  // Ends all its collectives at once, and waits for the stream they are in: where another link's
-  // collective keeps that from moving, until that link is aborted too, by another thread. Only
-  // State() and ErrorText() may follow.
+  // Ends all collectives at once and waits for their stream. If a collective of another link blocks
+  // that stream, another thread must abort that link too. Afterwards only State() and ErrorText()
+  // may be called.
   void Abort();
 
  private:
   const NcclLibrary& nccl_;
   int size_;
   NcclHandle handle_ = nullptr;
-  NcclResult failure_ = NcclResult::kSuccess;  // where there is no handle
+  NcclResult failure_ = NcclResult::kSuccess;  // the state if there is no handle
   std::string last_words_;
   bool is_finished_ = false;
 };

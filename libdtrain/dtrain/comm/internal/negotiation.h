@@ -1,9 +1,9 @@
-// negotiation.h - which tensors all ranks have submitted: the same answer on every rank.
+// negotiation.h - the table of requests and the cache: which tensors all ranks have submitted.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every rank keeps the same table of requests and the same cache of collectives done before,
-// because all see the same news in the same order. A tensor that is in the cache needs one bit per
-// cycle; a new one travels as a request to all ranks, once.
+// Every rank keeps the same table and the same cache, because all see the same news in the same
+// order. A tensor that is in the cache needs one bit per cycle. A new tensor travels once to all
+// ranks, as a request.
 #ifndef DTRAIN_COMM_INTERNAL_NEGOTIATION_H_
 #define DTRAIN_COMM_INTERNAL_NEGOTIATION_H_
 
@@ -21,23 +21,24 @@
 
 namespace dtrain::internal {
 
-// Collectives done before, each with a number that is the same on all ranks.
+// Collectives that were done before. Each has a number, the same on all ranks.
 class CollectiveCache {
  public:
   explicit CollectiveCache(int64_t capacity) : capacity_(capacity) {}
 
-  // The number of `request` (its text) where this rank did the very same before; else -1.
+  // The number of the collective if this rank did the very same one before, else -1. text: that of
+  // its request.
   int Find(const std::string& name, const std::string& text) const;
   const AgreedCollective& Get(int number) const {
     return slots_[static_cast<size_t>(number)].agreed;
   }
-  // Counts as used just now.
+  // Marks the collective as used just now.
   void Touch(int number) { slots_[static_cast<size_t>(number)].used = ++clock_; }
-  // `text` is this rank's request. Returns the name that had to make room, or "".
+  // text: that of this rank's request. Returns the name of the collective that was evicted, or "".
   std::string Insert(const AgreedCollective& agreed, std::string text);
   void Remove(const std::string& name);
   bool Holds(const std::string& name) const { return numbers_.contains(name); }
-  // Numbers are below this.
+  // All numbers are below it.
   int size() const { return static_cast<int>(slots_.size()); }
 
  private:
@@ -55,14 +56,15 @@ class CollectiveCache {
 
 class Negotiation {
  public:
-  // job_ranks: Communicator::job_ranks(), by which messages name the ranks.
+  // job_ranks: RankTopology::job_ranks(), by which messages name the ranks.
   explicit Negotiation(std::vector<int> job_ranks) : job_ranks_(std::move(job_ranks)) {}
 
   // Rank `rank` has submitted `request`, or joined.
   void Add(int rank, CollectiveRequest request);
-  // Takes what all ranks have submitted or joined, in the order of their first submission.
+  // Takes the tensors that every rank has submitted, or has joined for, in the order of their first
+  // submission.
   std::vector<AgreedCollective> TakeReady();
-  // The same for one that all ranks had in their caches.
+  // The same for a tensor that all ranks had in their caches.
   AgreedCollective Recheck(const AgreedCollective& cached) const;
 
   const std::set<int>& joined() const { return joined_; }
@@ -72,13 +74,12 @@ class Negotiation {
 
   struct Stalled {
     std::string name;
-    int first_rank = 0;  // the lowest that has submitted it
+    int first_rank = 0;  // the lowest rank that has submitted it
     std::vector<int> missing;
     double seconds = 0;
     bool announced = false;
   };
-  // Tensors that some ranks have submitted and others not, since `seconds` or longer; marks them as
-  // announced.
+  // Tensors that only some ranks have submitted, for `seconds` or longer. Marks them as announced.
   std::vector<Stalled> TakeStalled(double seconds);
 
  private:

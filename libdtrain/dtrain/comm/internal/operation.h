@@ -1,10 +1,11 @@
 // operation.h - collectives as state machines over messages, moved by polling.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rank r owns slice r of the data. Reducing: everyone sends slice q to its owner q, who adds the
-// pieces in rank order. Gathering: every owner sends its slice to everyone. An allreduce is both,
-// piece by piece, several pieces at a time; each rank sends and receives 2 (n - 1) / n of the data,
-// as in a ring, in two steps instead of 2 (n - 1), and every element is added once, in one place.
+// Rank r owns slice r of the data. To reduce, every rank sends slice q to its owner q, who adds the
+// pieces in rank order. To gather, every owner sends its slice to all ranks. An allreduce does
+// both, piece by piece, several pieces at a time. Each rank sends and receives 2 (n - 1) / n of the
+// data, as in a ring, but in 2 steps instead of 2 (n - 1). Every element is added once, in one
+// place.
 #ifndef DTRAIN_COMM_INTERNAL_OPERATION_H_
 #define DTRAIN_COMM_INTERNAL_OPERATION_H_
 
@@ -21,7 +22,7 @@
 
 namespace dtrain::internal {
 
-// Receive buffers, used again by the next collective.
+// Receive buffers, which later collectives use again.
 class ScratchPool {
  public:
   using Buffer = std::vector<std::byte>;
@@ -40,14 +41,14 @@ struct Pending {
 class Operation {
  public:
   virtual ~Operation() = default;
-  // Goes as far as it can without waiting; true when finished.
+  // Moves as far as possible without waiting. True when finished.
   virtual bool Progress() = 0;
-  // Adds the ranks whose messages are missing.
+  // Appends the ranks whose messages are missing.
   virtual void AddMissing(std::vector<int>* ranks) const = 0;
 };
 
-// What a collective works on. `group` lists the ranks that take part, ascending; `me` is this
-// rank's place in it. Slice s holds elements [offsets[s], offsets[s + 1]).
+// The data and the ranks of a collective. `group` lists the ranks that take part, ascending; `me`
+// is this rank's place in it. Slice s holds elements [offsets[s], offsets[s + 1]).
 struct ExchangePlan {
   std::vector<int> group;
   int me = 0;
@@ -55,13 +56,13 @@ struct ExchangePlan {
   std::vector<int64_t> offsets;
   DType dtype = DType::kUint8;
   ReduceOp op = ReduceOp::kSum;
-  int divisor = 1;  // of kAverage
+  int divisor = 1;  // for kAverage
   bool reduce = false;
   bool gather = false;
-  int tag = 0;           // and tag + 1
-  int64_t sequence = 0;  // of the collective
+  int tag = 0;           // the plan uses it and tag + 1
+  int64_t sequence = 0;  // the number of the collective
   int64_t piece_bytes = 0;
-  std::span<const int> job_ranks{};  // what messages call the ranks
+  std::span<const int> job_ranks{};  // the numbers by which messages name the ranks
 };
 
 class SliceExchange final : public Operation {
@@ -91,7 +92,7 @@ class SliceExchange final : public Operation {
   Range RangeOf(int slice, int64_t piece) const;
   std::byte* At(int64_t element) const { return plan_.data + element * element_bytes_; }
   Piece Launch(int64_t index);
-  // Takes the piece to its next stage; false where messages are missing.
+  // Takes the piece to its next stage. False if messages are missing.
   bool Advance(Piece& piece);
   void Reduce(Piece& piece);
   void StartGather(Piece& piece);
@@ -107,7 +108,7 @@ class SliceExchange final : public Operation {
   std::deque<Piece> active_;
 };
 
-// An allreduce of little data: everyone sends everything to everyone and reduces for itself.
+// An allreduce of little data: every rank sends everything to all ranks and reduces for itself.
 class SmallAllReduce final : public Operation {
  public:
   SmallAllReduce(Transport* transport, ScratchPool* scratch, ExchangePlan plan);
@@ -126,7 +127,7 @@ class SmallAllReduce final : public Operation {
   bool reduced_ = false;
 };
 
-// Copies data of group[0] to all down a binomial tree, piece by piece.
+// Copies the data of group[0] to all ranks along a binomial tree, piece by piece.
 class TreeBroadcast final : public Operation {
  public:
   TreeBroadcast(Transport* transport, const ExchangePlan& plan);
@@ -140,8 +141,8 @@ class TreeBroadcast final : public Operation {
   ExchangePlan plan_;
   int parent_ = -1;
   std::vector<int> children_;
-  int64_t received_ = 0;  // bytes here
-  int64_t asked_ = 0;     // bytes with a receive posted
+  int64_t received_ = 0;  // bytes that have arrived
+  int64_t asked_ = 0;     // bytes for which a receive is posted
   std::deque<Pending> receives_;
   std::vector<Pending> sends_;
 };
@@ -178,7 +179,7 @@ class PairwiseExchange final : public Operation {
   int64_t piece_bytes_;
 };
 
-// Operations one after another; each begins when the one before has finished.
+// Operations one after another. Each begins when the previous one has finished.
 class Sequence final : public Operation {
  public:
   explicit Sequence(std::vector<std::unique_ptr<Operation>> operations)

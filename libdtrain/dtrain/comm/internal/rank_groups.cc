@@ -8,16 +8,16 @@
 
 namespace dtrain::internal {
 
-RankGroups FindRankGroups(const Communicator& comm) {
+RankGroups FindRankGroups(const RankTopology& topology) {
   std::map<std::string, std::vector<int>> by_host;
-  for (int r = 0; r < comm.size(); ++r) by_host[comm.host(r)].push_back(r);
-  RankGroups groups{.host = by_host[comm.host(comm.rank())], .cross = {}};
+  for (int r = 0; r < topology.size(); ++r) by_host[topology.host(r)].push_back(r);
+  RankGroups groups{.host = by_host[topology.host(topology.rank())], .cross = {}};
   const bool even = std::all_of(by_host.begin(), by_host.end(), [&](const auto& entry) {
     return entry.second.size() == groups.host.size();
   });
   if (!even || by_host.size() < 2 || groups.host.size() < 2) return groups;
   for (const auto& [name, ranks] : by_host) {
-    groups.cross.push_back(ranks[static_cast<size_t>(comm.local_rank())]);
+    groups.cross.push_back(ranks[static_cast<size_t>(topology.local_rank())]);
   }
   std::sort(groups.cross.begin(), groups.cross.end());
   return groups;

@@ -1,8 +1,7 @@
-// shared_exchange.cc - which piece is copied in, reduced and copied out when.
+// shared_exchange.cc - the order in which pieces are copied in, reduced and copied out.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/internal/shared_exchange.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -16,50 +15,15 @@
 #include "dtrain/comm/internal/stream_copy.h"
 
 namespace dtrain::internal {
+namespace {
 
-size_t SharedChannel::Bytes(int members, int64_t slot_bytes) {
-  DT_CHECK_EQ(slot_bytes % 64, 0);
-  return static_cast<size_t>(members) *
-         (sizeof(Flags) + static_cast<size_t>(kSlots * (slot_bytes + kHeaderBytes)));
+SliceLayout LayoutOf(const ExchangePlan& plan, const SharedChannel& channel, bool small) {
+  DT_CHECK_EQ(plan.offsets.size(), plan.group.size() + 1);
+  DT_CHECK_EQ(plan.group.size(), static_cast<size_t>(channel.members()));
+  return {plan.offsets, static_cast<int64_t>(SizeOf(plan.dtype)), channel.slot_bytes(), small};
 }
 
-SharedChannel::SharedChannel(std::shared_ptr<SharedSegment> segment, size_t offset, int members,
-                             int me, int64_t slot_bytes)
-    : segment_(std::move(segment)),
-      flags_(reinterpret_cast<Flags*>(segment_->data() + offset)),
-      slots_(segment_->data() + offset + static_cast<size_t>(members) * sizeof(Flags)),
-      members_(members),
-      me_(me),
-      slot_bytes_(slot_bytes) {}
-
-std::byte* SharedChannel::Slot(int member, int64_t piece) const {
-  return slots_ + (member * kSlots + piece % kSlots) * (slot_bytes_ + kHeaderBytes) + kHeaderBytes;
-}
-
-SharedChannel::Header* SharedChannel::HeaderOf(int member, int64_t piece) const {
-  return reinterpret_cast<Header*>(Slot(member, piece) - kHeaderBytes);
-}
-
-void SharedChannel::Raise(Flag flag, int64_t value) {
-  flags_[me_].values[flag].store(value, std::memory_order_release);
-  ++moves_;
-}
-
-int64_t SharedChannel::Read(int member, Flag flag) const {
-  return flags_[member].values[flag].load(std::memory_order_acquire);
-}
-
-bool SharedChannel::AllReached(Flag flag, int64_t value) const {
-  for (int m = 0; m < members_; ++m) {
-    if (m != me_ && Read(m, flag) < value) return false;
-  }
-  return true;
-}
-
-void SharedChannel::EndTurn(int64_t pieces) {
-  first_piece_ += pieces;
-  ++turn_;
-}
+}  // namespace
 
 SharedExchange::SharedExchange(SharedChannel* channel, ExchangePlan plan, bool small)
     : channel_(channel),
@@ -67,44 +31,15 @@ SharedExchange::SharedExchange(SharedChannel* channel, ExchangePlan plan, bool s
       small_(small),
       reduces_(plan_.reduce || small),
       copies_out_(plan_.gather && !small),
-      element_bytes_(static_cast<int64_t>(SizeOf(plan_.dtype))),
-      large_(&channel->Large(reduces_, copies_out_)) {
-  DT_CHECK_EQ(plan_.offsets.size(), plan_.group.size() + 1);
-  DT_CHECK_EQ(plan_.group.size(), static_cast<size_t>(channel->members()));
-  // Slices start at cache lines.
-  stride_ = channel->slot_bytes() / (small ? 1 : channel->members()) / 64 * 64;
-  piece_elements_ = stride_ / element_bytes_;
-  if (small) DT_CHECK_LE(plan_.offsets.back(), piece_elements_);
-  pieces_ = 1;  // also where there is nothing to exchange: its header is compared
-  for (size_t s = 0; s < plan_.group.size() && !small; ++s) {
-    const int64_t count = plan_.offsets[s + 1] - plan_.offsets[s];
-    DT_CHECK_GE(count, 0);
-    pieces_ = std::max(pieces_, (count + piece_elements_ - 1) / piece_elements_);
-  }
-  // Later pieces are not larger.
-  while (!small_ && large_pieces_ < pieces_ && BytesOf(large_pieces_) >= CopyChoice::kLeastBytes) {
-    ++large_pieces_;
-  }
-  // Behind what throws: an exchange that never begins must not keep those behind it waiting.
-  ticket_ = channel->NewTicket();
-}
-
-SharedExchange::Range SharedExchange::RangeOf(int place, int64_t piece) const {
-  if (small_) return {0, static_cast<size_t>(plan_.offsets.back() * element_bytes_)};
-  const auto s = static_cast<size_t>(place);
-  const int64_t begin = plan_.offsets[s] + piece * piece_elements_;
-  const int64_t count = std::clamp<int64_t>(plan_.offsets[s + 1] - begin, 0, piece_elements_);
-  return {begin, static_cast<size_t>(count * element_bytes_)};
-}
+      layout_(LayoutOf(plan_, *channel, small)),
+      large_pieces_(small ? 0 : layout_.PiecesOfAtLeast(CopyChoice::kLeastBytes)),
+      large_(&channel->Large(reduces_, copies_out_)),
+      // Taken after everything that throws: an exchange that never begins would keep the later ones
+      // waiting.
+      ticket_(channel->NewTicket()) {}
 
 std::byte* SharedExchange::SliceSlot(int member, int64_t piece, int place) const {
-  return channel_->Slot(member, base_ + piece) + (small_ ? 0 : place * stride_);
-}
-
-size_t SharedExchange::BytesOf(int64_t piece) const {
-  size_t bytes = 0;
-  for (int place = 0; place < channel_->members(); ++place) bytes += RangeOf(place, piece).bytes;
-  return bytes;
+  return channel_->Slot(member, base_ + piece) + layout_.SlotOffset(place);
 }
 
 void SharedExchange::RunStep(void (SharedExchange::*step)(int64_t), int64_t piece) {
@@ -113,7 +48,7 @@ void SharedExchange::RunStep(void (SharedExchange::*step)(int64_t), int64_t piec
   }
   const Timer timer;
   (this->*step)(piece);
-  large_->choice.Add(large_->count + piece, BytesOf(piece), timer.Seconds());
+  large_->choice.Add(large_->count + piece, layout_.BytesOf(piece), timer.Seconds());
 }
 
 bool SharedExchange::PastCaches(int64_t piece) const {
@@ -124,7 +59,7 @@ void SharedExchange::Fill(int64_t piece) {
   const int me = channel_->me();
   const bool past_caches = PastCaches(piece);
   const auto fill = [&](int place) {
-    const Range range = RangeOf(place, piece);
+    const SliceLayout::Range range = layout_.RangeOf(place, piece);
     if (range.bytes == 0) return;
     if (past_caches) {
       StreamCopy(SliceSlot(me, piece, place), At(range.begin), range.bytes);
@@ -147,7 +82,7 @@ void SharedExchange::Fill(int64_t piece) {
 
 void SharedExchange::Reduce(int64_t piece) {
   const int me = channel_->me();
-  const Range mine = RangeOf(me, piece);
+  const SliceLayout::Range mine = layout_.RangeOf(me, piece);
   if (mine.bytes == 0) return;
   std::vector<const std::byte*> sources;
   for (int member = 0; member < channel_->members(); ++member) {
@@ -155,8 +90,9 @@ void SharedExchange::Reduce(int64_t piece) {
   }
   const bool past_caches = PastCaches(piece);
   std::byte* const shown = copies_out_ ? SliceSlot(me, piece, me) : nullptr;
-  Combine(plan_.dtype, plan_.op, sources, static_cast<int64_t>(mine.bytes) / element_bytes_,
-          plan_.divisor, At(mine.begin), shown, past_caches);
+  Combine(plan_.dtype, plan_.op, sources,
+          static_cast<int64_t>(mine.bytes) / layout_.element_bytes(), plan_.divisor, At(mine.begin),
+          shown, past_caches);
   if (!copies_out_) return;
   if (past_caches) FinishStreamCopies();
   channel_->AddBytesSent(static_cast<int64_t>(mine.bytes) * (channel_->members() - 1));
@@ -166,7 +102,7 @@ void SharedExchange::CopyOut(int64_t piece) {
   const int members = channel_->members();
   for (int k = 1; k < members; ++k) {
     const int place = (channel_->me() + k) % members;
-    const Range theirs = RangeOf(place, piece);
+    const SliceLayout::Range theirs = layout_.RangeOf(place, piece);
     if (theirs.bytes == 0) continue;
     std::memcpy(At(theirs.begin), SliceSlot(place, piece, place), theirs.bytes);
   }
@@ -178,7 +114,7 @@ SharedChannel::Header SharedExchange::MyHeader() const {
     layout = (layout ^ static_cast<uint64_t>(offset)) * 0x100000001b3u;
   }
   return {.sequence = plan_.sequence,
-          .bytes = plan_.offsets.back() * element_bytes_,
+          .bytes = plan_.offsets.back() * layout_.element_bytes(),
           .layout = layout,
           .dtype = plan_.dtype,
           .op = plan_.op,
@@ -214,9 +150,9 @@ void SharedExchange::FinishPiece(int64_t piece) {
 }
 
 bool SharedExchange::TryFill() {
-  if (filled_ == pieces_) return false;
+  if (filled_ == layout_.pieces()) return false;
   const int64_t piece = base_ + filled_;
-  // The slot was this rank's kSlots pieces ago: all must be done with that one.
+  // This slot held a piece kSlots pieces ago. All ranks must be done with that piece.
   const int64_t free_at = piece + 1 - SharedChannel::kSlots;
   if (filled_ - done_ >= SharedChannel::kSlots ||
       !channel_->AllReached(SharedChannel::kDone, free_at)) {
@@ -257,21 +193,21 @@ bool SharedExchange::Progress() {
     if (!channel_->IsTurn(ticket_)) return false;
     base_ = channel_->first_piece();
   }
-  // The oldest piece first, while it is in the caches; the next one is filled before waiting.
+  // Works on the oldest piece first, while it is in the caches. Fills the next one before waiting.
   while (TryCopyOut() || TryReduce() || TryFill()) {
   }
-  if (done_ < pieces_) return false;
+  if (done_ < layout_.pieces()) return false;
   large_->count += large_pieces_;
-  channel_->EndTurn(pieces_);
+  channel_->EndTurn(layout_.pieces());
   return true;
 }
 
 void SharedExchange::AddMissing(std::vector<int>* ranks) const {
   if (base_ < 0) return;
-  // The least that this rank waits for: the flag of the stage its oldest piece is in.
+  // This rank waits at least for the flag of the step that its oldest piece is in.
   SharedChannel::Flag flag = SharedChannel::kFilled;
   int64_t value = base_ + done_ + 1;
-  if (filled_ == done_ && filled_ < pieces_) {
+  if (filled_ == done_ && filled_ < layout_.pieces()) {
     flag = SharedChannel::kDone;
     value -= SharedChannel::kSlots;
   } else if (reduces_ && reduced_ > done_) {

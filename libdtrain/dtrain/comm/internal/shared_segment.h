@@ -1,4 +1,4 @@
-// shared_segment.h - memory that all ranks of one host see: between processes, or within one.
+// shared_segment.h - memory shared by all ranks of one host, in several processes or in one.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_COMM_INTERNAL_SHARED_SEGMENT_H_
 #define DTRAIN_COMM_INTERNAL_SHARED_SEGMENT_H_
@@ -9,30 +9,30 @@
 
 namespace dtrain::internal {
 
-// Anonymous memory of the kernel (memfd), which other processes open through /proc: it has no name
-// that could be left behind, and the size of /dev/shm does not bound it.
+// Anonymous memory of the kernel (memfd), which other processes open through /proc. It has no name
+// that could be left behind, and the size of /dev/shm does not limit it.
 class SharedSegment : public std::enable_shared_from_this<SharedSegment> {
  public:
-  // Where to find a segment. Plain bytes: it is sent as it lies.
+  // How another rank finds the segment. It is sent as plain bytes.
   struct Descriptor {
     uint64_t process = 0;  // a random number of the creating process
     uint64_t token = 0;    // stands at the start of the segment
     int64_t pid = 0;
     int64_t descriptor = -1;
-    uint64_t address = 0;  // of the SharedSegment, for ranks in the same process
+    uint64_t address = 0;  // that of the SharedSegment, for ranks in the same process
   };
 
-  // `bytes` zeros; null where the system has none to give.
+  // Makes a segment of `bytes` zeros. Null if the system has no memory for it.
   static std::shared_ptr<SharedSegment> Create(size_t bytes);
-  // Another rank's segment of that size; null where this process cannot see it. The creator keeps
-  // its own until all have opened it.
+  // Opens another rank's segment of that size. Null if this process cannot open it. The creator
+  // keeps its own until all ranks have opened it.
   static std::shared_ptr<SharedSegment> Open(const Descriptor& descriptor, size_t bytes);
   ~SharedSegment();
   SharedSegment(const SharedSegment&) = delete;
   SharedSegment& operator=(const SharedSegment&) = delete;
 
   Descriptor descriptor() const;
-  // Closes the way for further processes.
+  // Prevents further processes from opening the segment.
   void Seal();
   // Aligned to a page.
   std::byte* data() const { return mapping_ + kHeader; }

@@ -1,4 +1,4 @@
-// transport.h - messages between two ranks: all that the collectives need from MPI or from threads.
+// transport.h - messages between two ranks, over MPI or between threads.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_COMM_INTERNAL_TRANSPORT_H_
 #define DTRAIN_COMM_INTERNAL_TRANSPORT_H_
@@ -12,15 +12,19 @@
 
 namespace dtrain::internal {
 
-// Non-blocking messages with tags. Messages of one sender with one tag arrive in the order they
-// were sent and match receives in the order those were posted. All functions throw CommError.
+// Non-blocking messages with tags. Messages of one sender with one tag arrive in the order in which
+// they were sent. They match receives in the order in which those were posted. All functions throw
+// CommError.
 class Transport {
  public:
   using Request = int;
-  // The largest message; collectives cut longer ones.
+  // The largest message. Collectives cut longer ones.
   static constexpr size_t kMaxBytes = size_t{1} << 30;
   // Tags are below this.
   static constexpr int kTags = 1 << 15;
+  // Collectives take tags in turns, four each. This many have tags of their own at the same time,
+  // far more than are ever in flight.
+  static constexpr int kTagTurns = 1 << 12;
 
   virtual ~Transport() = default;
   Transport(const Transport&) = delete;
@@ -34,15 +38,16 @@ class Transport {
   // Gives up a receive; the request is then invalid.
   virtual void Cancel(Request request) = 0;
 
-  // Throws where the job has failed on another rank. A wait that no message ends asks this.
+  // Throws if the job has failed on another rank. Waits call it, since no message may end them.
   virtual void Check() {}
 
-  // Among `ranks` of this transport, numbered from 0 in their order; this rank is one of them. Its
-  // messages meet those of no other context. May be used by another thread, also after this one.
+  // Makes a transport among `ranks` of this one, numbered from 0 in this order; this rank is one of
+  // them. Its messages never meet those of another context. Another thread may use it, also after
+  // the end of this one.
   virtual std::unique_ptr<Transport> Split(std::span<const int> ranks, int context) = 0;
   // The next context that this process has not seen.
   int next_context() const { return *next_context_; }
-  // Another thread may have split another communicator meanwhile.
+  // Sets at least this context. Another thread may split another communicator at the same time.
   void RaiseNextContext(int context) {
     int seen = *next_context_;
     while (seen < context && !next_context_->compare_exchange_weak(seen, context)) {
@@ -50,7 +55,7 @@ class Transport {
   }
 
   int64_t bytes_sent() const { return bytes_sent_; }
-  // Counts finished requests: unchanged means that nothing moved.
+  // Counts finished requests. While it is unchanged, nothing moves.
   int64_t finished() const { return finished_; }
 
  protected:
@@ -60,7 +65,7 @@ class Transport {
 
   int64_t bytes_sent_ = 0;
   int64_t finished_ = 0;
-  // Shared by all transports split from one.
+  // All transports split from one share it.
   std::shared_ptr<std::atomic<int>> next_context_;
 };
 

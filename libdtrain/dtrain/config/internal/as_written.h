@@ -1,4 +1,4 @@
-// as_written.h - the decimal number behind a float of the configuration.
+// as_written.h - the decimal number that a float in the configuration was written as.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_CONFIG_INTERNAL_AS_WRITTEN_H_
 #define DTRAIN_CONFIG_INTERNAL_AS_WRITTEN_H_
@@ -7,8 +7,8 @@
 
 namespace dtrain::internal {
 
-// The double nearest to the shortest decimal that gives this float: 0.1F is 0.1, where a cast would
-// give 0.10000000149.
+// The double nearest to the shortest decimal that gives this float. AsWritten(0.1F) is 0.1, where a
+// cast would give 0.10000000149.
 inline double AsWritten(float value) {
   char text[32];
   const auto [end, error] = std::to_chars(text, text + sizeof(text), value);

@@ -1,4 +1,4 @@
-// config_fields.cc - values from text, by the type of their field.
+// config_fields.cc - parses values by the type of their field.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/config/internal/config_fields.h"
 
@@ -41,7 +41,7 @@ Status ParseNumber(const FieldDescriptor& field, const std::string& text, T& num
   return OkStatus();
 }
 
-// Sets or appends with the pair of Reflection functions for a type.
+// Sets or appends with the two Reflection functions of a type.
 template <typename T, typename Set, typename Add>
 void Store(const FieldDescriptor& field, Message& message, const T& value, Set set, Add add) {
   const Reflection& reflection = *message.GetReflection();
@@ -138,7 +138,7 @@ std::string ResolvePath(const FieldDescriptor& field, const std::filesystem::pat
     if (value == word) return value;
   }
   std::string path = (directory / value).lexically_normal().string();
-  // A trailing slash says nothing and would make parent_path() useless.
+  // A trailing slash has no meaning and would make parent_path() useless.
   if (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
 }

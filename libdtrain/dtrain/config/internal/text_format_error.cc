@@ -1,4 +1,4 @@
-// text_format_error.cc - translates protobuf's parse errors, which name message types, into ours.
+// text_format_error.cc - translates protobuf's parse errors, which name message types, to our keys.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/config/internal/text_format_error.h"
 
@@ -23,7 +23,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// Keeps the first error: later ones follow from it.
+// Keeps only the first error, because later ones result from it.
 class FirstError final : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, google::protobuf::io::ColumnNumber column,
@@ -38,7 +38,7 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
   const std::string& message() const { return message_; }
 
  private:
-  int line_ = 0;  // both from 0; line is -1 where the error is not in the text
+  int line_ = 0;  // line and column count from 0; line is -1 if the error is not in the text
   int column_ = 0;
   std::string message_;
 };
@@ -53,7 +53,7 @@ std::string_view LineOf(std::string_view text, int line) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-// Dotted key of the section whose type is `type`; "" for the whole configuration.
+// Finds the dotted key of the section with the type `type`; "" for the whole configuration.
 bool FindSection(const Descriptor& root, const std::string& type, const std::string& prefix,
                  std::string& key) {
   if (root.full_name() == type) {
@@ -69,7 +69,7 @@ bool FindSection(const Descriptor& root, const std::string& type, const std::str
   return false;
 }
 
-// The field with this name, where exactly one type of enum field in the configuration has it.
+// The field with this name, if fields of only one enum type have it.
 const FieldDescriptor* FindEnumField(const Descriptor& root, const std::string& name) {
   for (int i = 0; i < root.field_count(); ++i) {
     const FieldDescriptor& field = *root.field(i);
@@ -81,7 +81,7 @@ const FieldDescriptor* FindEnumField(const Descriptor& root, const std::string& 
   return nullptr;
 }
 
-// The name before the colon that the error follows, "" where there is none.
+// The name before the colon that precedes the error; "" if there is none.
 std::string FieldBefore(std::string_view line, int column) {
   const std::string before(line.substr(0, static_cast<size_t>(std::max(column, 0))));
   static const std::regex pattern(R"(([A-Za-z_][A-Za-z_0-9]*)\s*:\s*\[?[^:]*$)");
@@ -89,7 +89,7 @@ std::string FieldBefore(std::string_view line, int column) {
   return std::regex_search(before, match, pattern) ? match[1].str() : "";
 }
 
-// What went wrong, and the column it begins at (from 0).
+// A description of the problem, and its column (from 0).
 struct Diagnosis {
   std::string what;
   int column = 0;
@@ -106,7 +106,7 @@ Diagnosis Diagnose(const FirstError& error, std::string_view line, const Descrip
     std::string section;
     FindSection(root, match[1], "", section);
     const std::string key = section.empty() ? match[2].str() : section + "." + match[2].str();
-    // The parser reports the token after the name.
+    // The parser reports the position of the token after the name.
     const size_t place = line.rfind(match[2].str(), static_cast<size_t>(error.column()));
     return {
         absl::StrFormat("unknown field \"%s\"%s%s", Shorten(match[2].str()),
@@ -131,7 +131,7 @@ Diagnosis Diagnose(const FirstError& error, std::string_view line, const Descrip
 Status ParseTextFormat(std::string_view text, const std::string& name, Message& message) {
   google::protobuf::TextFormat::Parser parser;
   FirstError error;
-  // Some editors put a byte order mark first.
+  // Some editors write a byte order mark at the start.
   if (text.substr(0, 3) == "\xEF\xBB\xBF") text.remove_prefix(3);
   parser.RecordErrorsTo(&error);
   if (parser.ParseFromString(std::string(text), &message)) return OkStatus();

@@ -1,4 +1,4 @@
-// text_format_error.h - parses textproto and says what is wrong in the words of the configuration.
+// text_format_error.h - parses textproto and explains errors in terms of the configuration.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_CONFIG_INTERNAL_TEXT_FORMAT_ERROR_H_
 #define DTRAIN_CONFIG_INTERNAL_TEXT_FORMAT_ERROR_H_
@@ -14,7 +14,7 @@ class Message;
 
 namespace dtrain::internal {
 
-// Replaces `message` by what the text says. UsageError "name:line:column: what, what to do".
+// Replaces `message` by the parsed text. Returns UsageError "name:line:column: problem, advice".
 Status ParseTextFormat(std::string_view text, const std::string& name,
                        google::protobuf::Message& message);
 

@@ -1,4 +1,4 @@
-// byte_source.cc - the three decoders; each holds one input buffer and no more.
+// byte_source.cc - the three decoders; each has one input buffer.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/internal/byte_source.h"
 
@@ -26,14 +26,14 @@ Status SystemError(const std::string& path, const char* what) {
   return DataError(path + ": " + what + ": " + std::strerror(errno));
 }
 
-// The file itself. The first bytes can be looked at before they are read.
+// The file itself. Its first bytes can be inspected before they are read.
 class PlainSource final : public ByteSource {
  public:
   PlainSource(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
   ~PlainSource() override { ::close(fd_); }
 
-  // Up to `count` bytes; no more than there are once a line has ended, so that who types or writes
-  // to a pipe is not waited for longer.
+  // Returns up to `count` bytes. Stops once a line has ended, so that it does not wait for a person
+  // or program that writes to a pipe.
   Status Peek(char* out, int64_t count, int64_t* got) {
     *got = 0;
     while (*got < count && std::find(out, out + *got, '\n') == out + *got) {
@@ -80,7 +80,7 @@ class GzipSource final : public ByteSource {
  public:
   explicit GzipSource(std::unique_ptr<PlainSource> file)
       : file_(std::move(file)), input_(static_cast<size_t>(kInputBytes)) {
-    // 15: largest window; + 16: gzip headers.
+    // 15 is the largest window; + 16 selects gzip headers.
     valid_ = inflateInit2(&stream_, 15 + 16) == Z_OK;
   }
   ~GzipSource() override { inflateEnd(&stream_); }
@@ -101,7 +101,7 @@ class GzipSource final : public ByteSource {
       in_member_ = true;
       const int code = inflate(&stream_, Z_NO_FLUSH);
       if (code == Z_STREAM_END) {
-        // Several members may follow each other (bgzip, cat a.gz b.gz).
+        // A file may consist of several members (bgzip, cat a.gz b.gz).
         in_member_ = false;
         inflateReset(&stream_);
       } else if (code != Z_OK && code != Z_BUF_ERROR) {
@@ -151,17 +151,17 @@ class ZstdSource final : public ByteSource {
   ZSTD_DStream* stream_;
   ZSTD_inBuffer view_{nullptr, 0, 0};
   bool in_frame_ = true;
-  bool more_output_ = false;  // the decoder holds output for which there was no room
+  bool more_output_ = false;  // the decoder has output that did not fit
 };
 
-// What is compressed in a way that is not read here: "xz", "bzip2", "zip" or "".
+// The name of a compression format that is not supported: "xz", "bzip2", "zip" or "".
 std::string_view UnreadFormat(std::string_view start) {
   using namespace std::string_view_literals;
   if (start.starts_with("\xFD"
                         "7zXZ\0"sv)) {
     return "xz";
   }
-  // A text may begin with the letters; the digits of pi are behind them in bzip2.
+  // A text may begin with BZh; in bzip2 the digits of pi follow.
   if (start.starts_with("BZh") && start.size() > 4 && start.substr(4).starts_with("1AY&SY")) {
     return "bzip2";
   }
@@ -169,7 +169,7 @@ std::string_view UnreadFormat(std::string_view start) {
   return {};
 }
 
-// A frame, or one to be skipped, as pzstd writes before each (RFC 8878, 3.1).
+// A frame, or a skippable frame, which pzstd writes before each frame (RFC 8878, 3.1).
 bool IsZstandard(std::string_view start) {
   return start.starts_with("\x28\xB5\x2F\xFD") ||
          (start.size() >= 4 && start[0] >= 0x50 && start[0] <= 0x5F &&

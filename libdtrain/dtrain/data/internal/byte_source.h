@@ -14,15 +14,16 @@ namespace dtrain::internal {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Fills up to `capacity` > 0 bytes; fewer only near the end, 0 at the end. Errors name the path.
+  // Reads up to `capacity` > 0 bytes. Returns fewer only near the end, and 0 at the end. Errors
+  // name the path.
   virtual StatusOr<int64_t> Read(char* out, int64_t capacity) = 0;
 };
 
-// Pipes work too: nothing seeks. Errors (DataError): missing, unreadable, a directory,
-// compressed in another way.
+// Opens a file or pipe; never seeks. Returns DataError if it is missing, unreadable, a directory,
+// or compressed in another format.
 StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& path);
-// The standard input from where it stands, whatever it is: opened by its name a file would begin
-// anew, and a socket cannot be opened.
+// The standard input from its current position. Opening it by name would start a file from its
+// beginning, and would fail for a socket.
 StatusOr<std::unique_ptr<ByteSource>> StandardInput();
 
 }  // namespace dtrain::internal

@@ -17,7 +17,7 @@
 namespace dtrain::internal {
 
 StatusOr<std::string> InputFiles::DescribeContent(const std::string& path) {
-  // Gives the messages for what is missing, a folder or unreadable.
+  // Returns the errors for missing, unreadable files and folders.
   DT_RETURN_IF_ERROR(OpenByteSource(path).status());
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {

@@ -1,4 +1,4 @@
-// file_content.h - names the content of a file, so that what was made from it is found again.
+// file_content.h - hashes the content of files, so that data made from them can be found again.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DATA_INTERNAL_FILE_CONTENT_H_
 #define DTRAIN_DATA_INTERNAL_FILE_CONTENT_H_
@@ -11,15 +11,15 @@
 
 namespace dtrain::internal {
 
-// Files as they are when their contents are named. They are read once more after that, by path:
-// what is made of them may keep the name only if they are still the same then.
+// The state of input files at the time their contents were hashed. The files are read again later,
+// by path. Data made from them may use the hash only if they have not changed.
 class InputFiles {
  public:
-  // "1234 bytes, hash 0123456789abcdef": of the bytes as they are on the disk. DataError for what
-  // is missing, unreadable, or no regular file.
+  // "1234 bytes, hash 0123456789abcdef", for the bytes on the disk. Returns DataError if the file
+  // is missing, unreadable, or not a regular file.
   StatusOr<std::string> DescribeContent(const std::string& path);
 
-  // DataError when one of the described files has another size, time or inode than then.
+  // Returns DataError if any described file now has another size, time or inode.
   Status CheckUnchanged() const;
 
  private:

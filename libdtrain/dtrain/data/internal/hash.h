@@ -1,4 +1,4 @@
-// hash.h - 64-bit hashes of text and options, the same on every machine, and a set of such hashes.
+// hash.h - 64-bit hashes that are the same on every machine, and a set of hashes.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DATA_INTERNAL_HASH_H_
 #define DTRAIN_DATA_INTERNAL_HASH_H_
@@ -10,14 +10,15 @@
 
 namespace dtrain::internal {
 
-// Two words into one: the halves of their 128-bit product. Constants are primes near 2^64 / phi.
+// Combines two words: the halves of their 128-bit product. The constants are primes near 2^64 /
+// phi.
 inline uint64_t MixHash(uint64_t a, uint64_t b) {
   __extension__ using Wide = unsigned __int128;
   const Wide product = static_cast<Wide>(a ^ 0x9E3779B97F4A7C15u) * (b ^ 0xC2B2AE3D27D4EB4Fu);
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// Not cryptographic: collisions are rare, not impossible (one in 2^64 a pair).
+// Not cryptographic: collisions are possible, with a probability of 2^-64 per pair.
 inline uint64_t StableHash(std::string_view bytes, uint64_t seed = 0) {
   uint64_t hash = MixHash(seed + 1, bytes.size() + 1);
   while (bytes.size() >= 8) {
@@ -31,10 +32,10 @@ inline uint64_t StableHash(std::string_view bytes, uint64_t seed = 0) {
   return MixHash(MixHash(hash, tail), 0x165667B19E3779F9u);
 }
 
-// Hashes seen so far: open addressing, 8 bytes a slot, at most half full.
+// A set of hashes: open addressing, 8 bytes per slot, at most half full.
 class HashSet {
  public:
-  // True when `hash` was not there yet.
+  // Returns true if `hash` was not in the set.
   bool Insert(uint64_t hash) {
     if (hash == 0) hash = 1;  // 0 marks a free slot
     if (2 * (size_ + 1) > slots_.size()) Grow();

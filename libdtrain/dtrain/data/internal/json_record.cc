@@ -1,4 +1,4 @@
-// json_record.cc - one JSON object of a line: wanted strings decoded in place, all else skipped.
+// json_record.cc - parses JSON objects, one per line: decodes wanted strings, skips the rest.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
@@ -17,11 +17,11 @@ class JsonScanner {
   JsonScanner(char* begin, char* end, const std::vector<std::string>& keys, RawRecord& record)
       : p_(begin), end_(end), keys_(keys), record_(record) {}
 
-  // False with record.detail set.
+  // Returns false, with record.detail set, if the object is invalid.
   bool ParseObject() {
     SkipSpace();
-    if (p_ < end_ && *p_ == '[') return Fail("an array; give one object a line");
-    if (!Take('{')) return Fail("no object");
+    if (p_ < end_ && *p_ == '[') return Fail("an array; give one object per line");
+    if (!Take('{')) return Fail("not an object");
     SkipSpace();
     if (Take('}')) return AtEnd();
     for (;;) {
@@ -29,7 +29,7 @@ class JsonScanner {
       RawField key;
       if (!ParseString(key)) return false;
       SkipSpace();
-      if (!Take(':')) return Fail("no colon behind a key");
+      if (!Take(':')) return Fail("no colon after a key");
       SkipSpace();
       if (!ParseMember({key.begin, static_cast<size_t>(key.end - key.begin)})) return false;
       SkipSpace();
@@ -54,7 +54,7 @@ class JsonScanner {
   }
   bool AtEnd() {
     SkipSpace();
-    return p_ == end_ || Fail("text behind the object");
+    return p_ == end_ || Fail("text after the object");
   }
 
   bool ParseMember(std::string_view key) {
@@ -74,7 +74,7 @@ class JsonScanner {
         field = {begin, p_};
       }
     }
-    // A key may be wanted twice.
+    // A key may be wanted more than once.
     for (size_t i = 0; i < keys_.size(); ++i) {
       if (keys_[i] == *first) record_.fields[i] = field;
     }
@@ -114,7 +114,7 @@ class JsonScanner {
         RawField key;
         if (!ParseString(key)) return false;
         SkipSpace();
-        if (!Take(':')) return Fail("no colon behind a key");
+        if (!Take(':')) return Fail("no colon after a key");
         SkipSpace();
       }
       if (!SkipValue(depth + 1)) return false;
@@ -144,7 +144,7 @@ class JsonScanner {
     } else if (!SkipDigits()) {
       return Fail("an unknown value");
     }
-    if (Take('.') && !SkipDigits()) return Fail("a number without digits behind its point");
+    if (Take('.') && !SkipDigits()) return Fail("a number without digits after its point");
     if (p_ < end_ && (*p_ == 'e' || *p_ == 'E')) {
       ++p_;
       if (!Take('+')) Take('-');
@@ -153,7 +153,7 @@ class JsonScanner {
     return true;
   }
 
-  // The content, decoded in place: what escapes stand for is never longer than they are.
+  // Decodes the content in place: an escape is never shorter than the character it encodes.
   bool ParseString(RawField& field) {
     if (!Take('"')) return Fail("no quote where a string begins");
     char* const begin = p_;

@@ -1,4 +1,4 @@
-// parallel_parts.h - runs a fixed number of parts on as many threads, each part once.
+// parallel_parts.h - runs a fixed number of parts in parallel, one thread for each.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DATA_INTERNAL_PARALLEL_PARTS_H_
 #define DTRAIN_DATA_INTERNAL_PARALLEL_PARTS_H_
@@ -12,7 +12,7 @@
 
 namespace dtrain::internal {
 
-// Sets the calling thread's NumThreads() for the time of a scope.
+// Sets the calling thread's NumThreads() until the end of the scope.
 class ScopedNumThreads {
  public:
   explicit ScopedNumThreads(int count) : before_(NumThreads()) { SetNumThreads(count); }
@@ -24,7 +24,8 @@ class ScopedNumThreads {
   int before_;
 };
 
-// Calls body(0) to body(num_parts - 1), each on a thread of its own: state per part needs no lock.
+// Calls body(0) to body(num_parts - 1), each on its own thread, so that the state of a part needs
+// no lock.
 inline void ForEachPart(size_t num_parts, const std::function<void(size_t)>& body) {
   const ScopedNumThreads threads(static_cast<int>(std::max<size_t>(num_parts, 1)));
   ParallelFor(static_cast<int64_t>(num_parts), 1, [&](int64_t begin, int64_t end) {

@@ -1,4 +1,4 @@
-// prefetcher.h - a thread that makes items ahead of the one that takes them.
+// prefetcher.h - a thread that produces items ahead of their consumer.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DATA_INTERNAL_PREFETCHER_H_
 #define DTRAIN_DATA_INTERNAL_PREFETCHER_H_
@@ -14,7 +14,8 @@
 
 namespace dtrain::internal {
 
-// Calls produce() over and over on a thread of its own, at most `depth` items ahead, until it goes.
+// Calls produce() repeatedly on its own thread, at most `depth` items ahead, until this object is
+// destroyed.
 template <typename Item>
 class Prefetcher {
  public:
@@ -23,7 +24,8 @@ class Prefetcher {
         depth_(static_cast<size_t>(depth)),
         thread_([this](const std::stop_token& stop) { Run(stop); }) {}
 
-  // The next item; waits for it. An exception of produce() is rethrown here, after what it made.
+  // Returns the next item, and waits until it is ready. An exception of produce() is rethrown here,
+  // after the items produced before it.
   Item Next() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !ready_.empty() || failure_; });
@@ -55,11 +57,12 @@ class Prefetcher {
 
   const std::function<Item()> produce_;
   const size_t depth_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable_any changed_;
   std::deque<Item> ready_;
   std::exception_ptr failure_;
-  std::jthread thread_;  // last: it starts when all else is there and ends before it goes
+  std::jthread thread_;  // last, because it uses the other members: it starts after them and ends
+                         // before them
 };
 
 }  // namespace dtrain::internal

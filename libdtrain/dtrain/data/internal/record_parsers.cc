@@ -1,4 +1,4 @@
-// record_parsers.cc - CSV by jumps from quote to quote, TSV by jumps from tab to tab.
+// record_parsers.cc - jumps from quote to quote in CSV, and from tab to tab in TSV.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/internal/record_parsers.h"
 
@@ -11,7 +11,7 @@ char* Find(char* begin, char* end, char wanted) {
   return static_cast<char*>(std::memchr(begin, wanted, static_cast<size_t>(end - begin)));
 }
 
-// Scans fields of one CSV record; Next() says how the field ended.
+// Scans the fields of one CSV record. Next() returns how the field ended.
 class CsvScanner {
  public:
   enum class End { kDelimiter, kRecord, kIncomplete };
@@ -103,7 +103,7 @@ bool ParseCsvRecord(const RecordWindow& window, char delimiter, RawRecord& recor
     char* const newline = Find(window.begin, window.end, '\n');
     record.next = newline == nullptr ? window.end : newline + 1;
   }
-  // A first field in quotes begins behind its quote.
+  // A quoted first field begins after its quote, so it is not blank.
   record.blank = record.fields.size() == 1 && record.fields[0].begin == window.begin &&
                  record.fields[0].end == window.begin;
   return true;
@@ -114,7 +114,7 @@ std::string_view Unescape(RawField& field) {
     char* out = field.begin;
     for (const char* p = field.begin; p < field.end; ++p) {
       *out++ = *p;
-      if (*p == '"') ++p;  // the second of two
+      if (*p == '"') ++p;  // the second of two quotes
     }
     field.end = out;
     field.escaped = false;

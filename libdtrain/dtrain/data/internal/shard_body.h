@@ -1,4 +1,4 @@
-// shard_body.h - what writers of shards share: checksummed sections aligned to 8 bytes, narrow ids.
+// shard_body.h - helpers for writing shards: checksummed, aligned sections and narrow ids.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DATA_INTERNAL_SHARD_BODY_H_
 #define DTRAIN_DATA_INTERNAL_SHARD_BODY_H_
@@ -17,7 +17,7 @@
 
 namespace dtrain::internal {
 
-// Everything after the header of a shard being written.
+// Writes everything after the header of a shard.
 class ShardBody {
  public:
   ShardBody(AtomicFile file, int64_t vocab_size)
@@ -27,7 +27,7 @@ class ShardBody {
   Status WriteHeader(const Header& header) {
     return file_.Write(std::as_bytes(std::span(&header, 1)));
   }
-  // Over the header written before, with the checksums; then the file gets its name.
+  // Overwrites the header with one that has the checksums, then renames the file.
   template <typename Header>
   Status Commit(Header header, AtomicFile::Durability durability) {
     Seal(crc_, header);
@@ -62,7 +62,7 @@ class ShardBody {
     DT_RETURN_IF_ERROR(Write(values));
     return EndSection();
   }
-  // Sums before each item, closed by that of all: uint64[items + 1].
+  // Writes the sum before each item, and the total: uint64[items + 1].
   template <typename T>
   Status WriteOffsets(std::span<const T> lengths) {
     uint64_t offset = 0;
@@ -77,8 +77,8 @@ class ShardBody {
  private:
   AtomicFile file_;
   int64_t vocab_size_;
-  uint32_t crc_ = 0;       // of all but the header
-  size_t in_section_ = 0;  // bytes so far
+  uint32_t crc_ = 0;       // of everything except the header
+  size_t in_section_ = 0;  // number of bytes in the current section
   std::vector<uint16_t> narrow_;
 };
 

@@ -1,4 +1,4 @@
-// shard_file.cc - positions never overflow: a count that the file cannot hold moves nothing.
+// shard_file.cc - positions never overflow, because a count that does not fit the file is ignored.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/internal/shard_file.h"
 
@@ -66,12 +66,12 @@ TokenView ShardFile::TakeIds(int64_t count) {
 Status ShardFile::Check(const ShardOpenOptions& options, uint32_t body_crc) const {
   if (!counts_fit_) return Damaged("counts of the header");
   if (size() != end_) {
-    return Damaged(absl::StrFormat("%d bytes where the header says %d", size(), end_));
+    return Damaged(absl::StrFormat("%d bytes instead of the %d in the header", size(), end_));
   }
   if (options.vocab_hash && *options.vocab_hash != start_.vocab_hash) {
     return DataError(absl::StrFormat(
         "%s: made with another vocabulary (hash %016x, this run's is %016x); prepare the data with "
-        "the vocabulary of this run, or give the run the vocabulary beside the data",
+        "the vocabulary of this run, or give the run the vocabulary in the data's folder",
         path_, start_.vocab_hash, *options.vocab_hash));
   }
   if (options.verify_checksum && Crc32c(file_.bytes().subspan(kShardHeaderBytes)) != body_crc) {

@@ -1,4 +1,4 @@
-// shard_format.h - the headers of shards: 128 bytes, beginning and ending alike.
+// shard_format.h - the headers of shards: 128 bytes with a common start and end.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DATA_INTERNAL_SHARD_FORMAT_H_
 #define DTRAIN_DATA_INTERNAL_SHARD_FORMAT_H_
@@ -18,12 +18,12 @@ static_assert(std::endian::native == std::endian::little, "shards are mapped as 
 
 inline constexpr size_t kShardHeaderBytes = 128;
 
-// Bytes of an id: uint16 while the vocabulary fits, else uint32.
+// Bytes per id: uint16 if the vocabulary is small enough, otherwise uint32.
 inline uint32_t IdBytes(int64_t vocab_size) { return vocab_size <= 65536 ? 2 : 4; }
 inline int64_t Align8(int64_t bytes) { return (bytes + 7) / 8 * 8; }
 
 struct ShardKind {
-  std::string_view name;   // as messages call it
+  std::string_view name;   // used in messages
   std::string_view magic;  // 8 bytes
   uint32_t version;
 };
@@ -35,7 +35,7 @@ struct ShardStart {
   uint32_t id_bytes = 0;  // 2 or 4
   int64_t vocab_size = 0;
   uint64_t vocab_hash = 0;
-  uint64_t key = 0;  // of inputs and options of the preparation
+  uint64_t key = 0;  // hash of the preparation's inputs and options
 };
 
 inline ShardStart StartOf(const ShardKind& kind, int64_t vocab_size, uint64_t vocab_hash,
@@ -92,12 +92,12 @@ struct ClassificationHeader {
   uint32_t header_crc = 0;
 };
 
-// Of the bytes of a header, without the CRC that they end with.
+// CRC32C of a header, without the CRC at its end.
 inline uint32_t HeaderCrc(std::span<const std::byte, kShardHeaderBytes> header) {
   return Crc32c(header.first<kShardHeaderBytes - sizeof(uint32_t)>());
 }
 
-// Completes a header by its checksums.
+// Completes a header with its checksums.
 template <typename Header>
 void Seal(uint32_t body_crc, Header& header) {
   static_assert(offsetof(Header, header_crc) == kShardHeaderBytes - sizeof(uint32_t));

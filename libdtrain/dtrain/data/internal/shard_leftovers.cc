@@ -1,4 +1,4 @@
-// shard_leftovers.cc - goes through the shard's folder by name and age.
+// shard_leftovers.cc - searches the shard's folder by name and age.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/internal/shard_leftovers.h"
 

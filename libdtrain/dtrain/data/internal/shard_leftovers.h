@@ -1,4 +1,4 @@
-// shard_leftovers.h - removes what killed preparations of a shard left behind.
+// shard_leftovers.h - removes temporary files of killed preparations of a shard.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DATA_INTERNAL_SHARD_LEFTOVERS_H_
 #define DTRAIN_DATA_INTERNAL_SHARD_LEFTOVERS_H_
@@ -7,8 +7,8 @@
 
 namespace dtrain::internal {
 
-// Temporary files of `shard_path` that are older than a day: younger ones may be at work, on
-// another machine too.
+// Removes temporary files of `shard_path` that are older than a day. Younger ones may be in use,
+// perhaps on another machine.
 void RemoveShardLeftovers(const std::string& shard_path);
 
 }  // namespace dtrain::internal

@@ -1,7 +1,8 @@
 // address_space.cc - address_space.h on the driver's virtual memory management.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The driver's functions are found through the runtime, so that programs start without a driver.
+// The driver's functions are found through the CUDA runtime, so that programs start on machines
+// without a driver.
 #include "dtrain/device/cuda/address_space.h"
 
 #include <cuda.h>
@@ -34,7 +35,7 @@ void Find(const char* name, Driver& driver, Function& function) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult result{};
 #if CUDART_VERSION >= 12050
-  // The release that brought these functions.
+  // 10020 is CUDA 10.2, the first release with these functions.
   const cudaError_t error =
       cudaGetDriverEntryPointByVersion(name, &found, 10020, cudaEnableDefault, &result);
 #else
@@ -75,7 +76,7 @@ CUmemAllocationProp Properties(const Device& device) {
 
 CUdeviceptr Address(const std::byte* at) { return reinterpret_cast<CUdeviceptr>(at); }
 
-// Memory behind `bytes` addresses from `at` on; the driver's code for why not.
+// Maps memory to `bytes` addresses from `at` on. Returns the driver's error code.
 CUresult Put(const Device& device, CUdeviceptr at, size_t bytes) {
   const Driver& driver = TheDriver();
   const CUmemAllocationProp properties = Properties(device);
@@ -83,7 +84,7 @@ CUresult Put(const Device& device, CUdeviceptr at, size_t bytes) {
   CUresult result = driver.create(&memory, bytes, &properties, 0);
   if (result != CUDA_SUCCESS) return result;
   result = driver.map(at, bytes, 0, memory, 0);
-  // What is mapped keeps the memory.
+  // The mapping keeps the memory alive.
   driver.release(memory);
   if (result != CUDA_SUCCESS) return result;
   const CUmemAccessDesc access{.location = properties.location,
@@ -97,7 +98,7 @@ CUresult Put(const Device& device, CUdeviceptr at, size_t bytes) {
 
 std::unique_ptr<AddressSpace> AddressSpace::Reserve(const Device& device, size_t bytes) {
   DT_CHECK_CUDA(cudaSetDevice(device.index));
-  // Makes the device's context, which the driver's functions need.
+  // Creates the device's context, which the driver's functions need.
   DT_CHECK_CUDA(cudaFree(nullptr));
   const Driver& driver = TheDriver();
   if (!driver.is_complete) return nullptr;
@@ -121,7 +122,7 @@ std::unique_ptr<AddressSpace> AddressSpace::Reserve(const Device& device, size_t
 
 AddressSpace::~AddressSpace() {
   static_cast<void>(cudaSetDevice(device_.index));
-  // As cudaFree() does.
+  // cudaFree() waits for the device too.
   static_cast<void>(cudaDeviceSynchronize());
   const Driver& driver = TheDriver();
   std::byte* at = base_;

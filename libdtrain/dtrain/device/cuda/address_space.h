@@ -1,8 +1,8 @@
-// address_space.h - a range of a GPU's addresses behind which memory is put as it is needed.
+// address_space.h - a range of GPU addresses that memory is mapped into as needed.
 // SPDX-License-Identifier: Apache-2.0
 //
-// CUDA's virtual memory management: what grows keeps its addresses and stays in one piece. Test
-// builds define it on host memory.
+// Uses CUDA's virtual memory management: a block that grows keeps its addresses and stays in one
+// piece. Test builds implement it on host memory.
 #ifndef DTRAIN_DEVICE_CUDA_ADDRESS_SPACE_H_
 #define DTRAIN_DEVICE_CUDA_ADDRESS_SPACE_H_
 
@@ -16,22 +16,23 @@ namespace dtrain::cuda {
 
 class AddressSpace {
  public:
-  // Memory comes in multiples of this; drivers ask for multiples of 2 MiB.
+  // Memory is mapped in multiples of this. Drivers require multiples of 2 MiB.
   static constexpr size_t kPieceBytes = size_t{32} << 20;
 
-  // At least `bytes` of addresses, no memory yet. nullptr where the GPU or its driver cannot.
+  // Reserves at least `bytes` of addresses without memory. Returns nullptr if the GPU or its driver
+  // does not support it.
   static std::unique_ptr<AddressSpace> Reserve(const Device& device, size_t bytes);
   AddressSpace(const AddressSpace&) = delete;
   AddressSpace& operator=(const AddressSpace&) = delete;
-  // Waits for the device's work.
+  // Waits for the device's work, then unmaps the memory.
   ~AddressSpace();
 
   std::byte* base() const { return base_; }
   size_t bytes() const { return bytes_; }
-  // The first so many bytes have memory.
+  // Number of bytes from base() on that have memory.
   size_t backed() const { return backed_; }
-  // Puts memory behind the next `more` bytes, a multiple of kPieceBytes. std::bad_alloc where there
-  // is not enough, and nothing has changed then.
+  // Maps memory to the next `more` bytes, a multiple of kPieceBytes. Throws std::bad_alloc if the
+  // GPU has too little; nothing has changed then.
   void Grow(size_t more);
 
  private:
@@ -42,7 +43,7 @@ class AddressSpace {
   std::byte* base_;
   size_t bytes_;
   size_t backed_ = 0;
-  std::vector<size_t> pieces_;  // bytes of each Grow(): they are given back as they were taken
+  std::vector<size_t> pieces_;  // bytes of each Grow(), because each is unmapped separately
 };
 
 }  // namespace dtrain::cuda

@@ -1,4 +1,4 @@
-// check.h - DT_CHECK_CUDA(call): throws CudaError with CUDA's text where a call failed.
+// check.h - DT_CHECK_CUDA(call) throws CudaError with CUDA's own text if the call fails.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_CUDA_CHECK_H_
 #define DTRAIN_DEVICE_CUDA_CHECK_H_

@@ -1,4 +1,4 @@
-// cublaslt.cc - finds cuBLASLt on this machine and its functions in it.
+// cublaslt.cc - finds the cuBLASLt library on this machine and its functions.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/cuda/cublaslt.h"
 
@@ -21,7 +21,7 @@ void Load(void* library, const char* name, Function& function) {
 }
 
 CublasLt LoadAll() {
-  // The version of the headers alone: its structs are what we fill.
+  // Only the version of the headers will do, because this code fills that version's structs.
   void* const library =
       OpenSharedLibrary("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR), "cuBLASLt");
   CublasLt lt{};

@@ -1,8 +1,8 @@
-// cublaslt.h - the functions of cuBLASLt the library calls, loaded on first use.
+// cublaslt.h - the cuBLASLt functions this library calls, loaded on first use.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Linking the library would cost every CPU process 94 MB and 0.1 s, and refuse to start where it is
-// absent.
+// Linking cuBLASLt would cost every CPU process 94 MB and 0.1 s, and programs would not start on
+// machines without it.
 #ifndef DTRAIN_DEVICE_CUDA_CUBLASLT_H_
 #define DTRAIN_DEVICE_CUDA_CUBLASLT_H_
 
@@ -29,15 +29,15 @@ struct CublasLt {
   decltype(&cublasLtMatmulPreferenceDestroy) MatmulPreferenceDestroy;
   decltype(&cublasLtMatmulPreferenceSetAttribute) MatmulPreferenceSetAttribute;
 
-  // Throws CudaError where the library is absent or older than the headers it was built with; names
-  // what was tried.
+  // Loads the library on the first call. Throws CudaError, which names the places that were tried,
+  // if the library is missing or older than the headers used for this build.
   static const CublasLt& Get();
 
-  // CudaError with the library's text unless `status` is success.
+  // Throws CudaError with the library's own text unless `status` is success.
   void Check(cublasStatus_t status, const char* call) const;
 };
 
-// One per device and process, for all threads.
+// The handle of a device, created once per process and shared by all threads.
 cublasLtHandle_t CublasLtHandle(const Device& device);
 
 }  // namespace dtrain::cuda

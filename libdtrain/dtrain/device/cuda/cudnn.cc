@@ -1,8 +1,8 @@
-// cudnn.cc - fused_attention.h on cuDNN, by the graphs of cudnn-frontend.
+// cudnn.cc - implements fused_attention.h with cuDNN, using the graphs of cudnn-frontend.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The frontend's headers call cuDNN through a handle of dlopen(), which this file fills on first
-// use: linking the library would refuse to start where it is absent.
+// The frontend's headers call cuDNN through a dlopen() handle, which this file sets on first use.
+// If the library were linked, programs would not start on machines without it.
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
 #define CUDNN_FRONTEND_SKIP_JSON_LIB
 #include <cudnn_frontend.h>
@@ -28,10 +28,11 @@ namespace fe = cudnn_frontend;
 using Attributes = fe::graph::Tensor_attributes;
 using GraphTensor = std::shared_ptr<Attributes>;
 
-// The first whose backward takes statistics of packed sequences.
+// The first version whose backward pass accepts the statistics of packed sequences.
 constexpr size_t kOldestVersion = 90600;
 
-// The graph's names of what an execution brings: those of AttentionTensor, then as many offsets.
+// Identifiers of the graph's tensors: first those of AttentionTensor, then an offset tensor for
+// each.
 constexpr int64_t kFirstTensor = 1;
 constexpr int64_t kFirstOffset = kFirstTensor + int64_t{kAttentionTensors};
 constexpr int64_t kQueryLengths = kFirstOffset + int64_t{kAttentionTensors};
@@ -39,7 +40,7 @@ constexpr int64_t kKeyLengths = kQueryLengths + 1;
 constexpr int64_t kScale = kKeyLengths + 1;
 
 size_t Load() {
-  // The frontend asks for the runtime by this name, and finds what is loaded already.
+  // The frontend opens the CUDA runtime by this name and gets the copy that is already loaded.
   OpenSharedLibrary("libcudart.so." + std::to_string(CUDART_VERSION / 1000), "the CUDA runtime");
   fe::cudnn_dlhandle = OpenSharedLibrary("libcudnn.so." + std::to_string(CUDNN_MAJOR), "cuDNN");
   const size_t version = fe::detail::get_backend_version();
@@ -59,7 +60,7 @@ void CheckCudnn(cudnnStatus_t status, const char* call) {
   throw CudaError(std::string(call) + ": " + fe::detail::get_error_string(status));
 }
 
-// One per thread and device: a handle carries a stream.
+// One handle per thread and device, because a handle is bound to a stream.
 cudnnHandle_t Handle(const Device& device) {
   thread_local std::map<int, cudnnHandle_t> handles;
   cudnnHandle_t& handle = handles[device.index];
@@ -169,7 +170,7 @@ class CudnnAttention final : public FusedAttention {
         graph_(shape.backward ? Builder(shape).Backward() : Builder(shape).Forward()),
         device_(device) {}
 
-  // What cuDNN says against it; empty where it can run.
+  // Returns cuDNN's reason why the graph cannot run, or an empty string.
   std::string Build() {
     const cudnnHandle_t handle = Handle(device_);
     fe::error_t error = graph_.validate();
@@ -228,7 +229,7 @@ std::string WhyNoFusedAttention() {
     LoadOnce();
     return "";
   } catch (const CudaError& error) {
-    return std::string(error.what()) + "; pip install nvidia-cudnn-cu13 has it";
+    return std::string(error.what()) + "; install it with: pip install nvidia-cudnn-cu13";
   }
 }
 

@@ -1,4 +1,4 @@
-// dropout.cuh - the dropout mask of eight neighbouring elements, as ops/dropout.h defines it.
+// dropout.cuh - the dropout mask of eight neighbouring elements, as defined in ops/dropout.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_CUDA_DROPOUT_CUH_
 #define DTRAIN_DEVICE_CUDA_DROPOUT_CUH_
@@ -8,14 +8,14 @@
 
 namespace dtrain {
 
-// `key` with the step that lies at `step` where that is not null: a recorded launch then draws anew
-// each time it is repeated.
+// Returns `key` with its step replaced by *step unless `step` is null. A recorded launch then draws
+// new numbers each time it is repeated.
 __device__ __forceinline__ RandomKey WithStep(RandomKey key, const uint32_t* step) {
   if (step != nullptr) key.step = __ldg(step);
   return key;
 }
-// The same in place, for kernels that have no register to spare: the result of a reduction over the
-// warp lies in its uniform registers, as kernel arguments do. By all 32 lanes.
+// Like WithStep(), but in place, for kernels without a free register: the result of a warp-wide
+// reduction stays in a uniform register, as kernel arguments do. All 32 lanes must call it.
 __device__ __forceinline__ void TakeStep(RandomKey& key, const uint32_t* step) {
   if (step == nullptr) return;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -25,12 +25,12 @@ __device__ __forceinline__ void TakeStep(RandomKey& key, const uint32_t* step) {
 #endif
 }
 
-// What row r counts as; `numbers` may be null.
+// The number that row r has for dropout: numbers[r], or r if `numbers` is null.
 __device__ __forceinline__ int64_t RowNumber(const int32_t* numbers, int64_t r) {
   return numbers == nullptr ? r : int64_t{__ldg(numbers + r)};
 }
 
-// Bit i is set where element 8 * group + i is kept.
+// Bit i of the result is set if element 8 * group + i is kept.
 __device__ __forceinline__ uint32_t KeptElements(const RandomKey& key, uint32_t threshold,
                                                  uint64_t group) {
   const std::array<uint32_t, 4> words = Philox(key, group);

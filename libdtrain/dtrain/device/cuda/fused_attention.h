@@ -1,8 +1,8 @@
-// fused_attention.h - attention over packed sequences by cuDNN: one graph per shape.
+// fused_attention.h - attention over packed sequences by cuDNN, with one graph per shape.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Free of cuDNN's headers, which a build need not have, so that what chooses and describes builds
-// and is tested everywhere.
+// Includes no cuDNN header, so that the code which chooses and describes graphs builds and is
+// tested without cuDNN.
 #ifndef DTRAIN_DEVICE_CUDA_FUSED_ATTENTION_H_
 #define DTRAIN_DEVICE_CUDA_FUSED_ATTENTION_H_
 
@@ -18,8 +18,9 @@
 
 namespace dtrain::cuda {
 
-// Its tensors, forward the first five. Rows are tokens: [tokens, num_heads * head_dim], but
-// log_sum_exp: [query tokens, num_heads], float32, the natural logarithm of the denominators.
+// The tensors of attention; the forward pass uses the first five. Shapes: [tokens, num_heads *
+// head_dim], except log_sum_exp: [query tokens, num_heads], float32, the natural logarithm of the
+// softmax denominators.
 enum class AttentionTensor { kQ, kK, kV, kOut, kLogSumExp, kDOut, kDQ, kDK, kDV };
 inline constexpr size_t kAttentionTensors = 9;
 inline constexpr size_t kForwardTensors = 5;
@@ -29,14 +30,14 @@ constexpr bool IsOfKeys(AttentionTensor tensor) {
          tensor == AttentionTensor::kDK || tensor == AttentionTensor::kDV;
 }
 
-// All a graph depends on. A batch may have less of what is "at most".
+// Everything a graph depends on. Values marked "at most" are upper bounds; a batch may have less.
 struct FusedAttentionShape {
-  int64_t sequences = 0;                     // exactly; some may be empty
-  int64_t max_queries = 0, max_keys = 0;     // of a sequence, at most
-  int64_t query_tokens = 0, key_tokens = 0;  // of the batch, at most
+  int64_t sequences = 0;                     // exact number; sequences may be empty
+  int64_t max_queries = 0, max_keys = 0;     // in one sequence, at most
+  int64_t query_tokens = 0, key_tokens = 0;  // in the whole batch, at most
   int64_t num_heads = 0, head_dim = 0;
   bool causal = false;    // query i of a sequence sees keys 0..i
-  bool backward = false;  // deterministic
+  bool backward = false;  // the backward pass, which is deterministic
   DType type = DType::kBFloat16;
   std::array<int64_t, kAttentionTensors> strides{};  // elements between rows
 
@@ -44,22 +45,22 @@ struct FusedAttentionShape {
   friend auto operator<=>(const FusedAttentionShape&, const FusedAttentionShape&) = default;
 };
 
-// In the device's memory, but `scale`.
+// Addresses of one run. All pointers are device memory.
 struct FusedAttentionOperands {
   std::array<void*, kAttentionTensors> tensors{};
-  // Elements from a tensor's begin to each sequence's first row, [sequences + 1].
+  // Elements from the start of a tensor to each sequence's first row, [sequences + 1].
   std::array<const int64_t*, kAttentionTensors> offsets{};
   const int32_t* query_lengths = nullptr;  // [sequences]
   const int32_t* key_lengths = nullptr;
-  void* workspace = nullptr;  // workspace_bytes()
+  void* workspace = nullptr;  // memory of workspace_bytes()
   float scale = 1.0F;
 };
 
-// A graph belongs to one thread.
+// One graph. It may be used by one thread only.
 class FusedAttention {
  public:
-  // None where cuDNN has no kernel for the shape on this GPU, and then `why` is what it says.
-  // CudaError where it cannot be used at all.
+  // Returns nullptr if cuDNN has no kernel for this shape on this GPU; `why` is then cuDNN's
+  // reason. Throws CudaError if cuDNN cannot be used at all.
   static std::unique_ptr<FusedAttention> Make(const FusedAttentionShape& shape,
                                               const Device& device, std::string& why);
   FusedAttention() = default;
@@ -71,9 +72,9 @@ class FusedAttention {
   virtual void Run(const FusedAttentionOperands& operands, Stream& stream) = 0;
 };
 
-// Empty where cuDNN can be used; else what is missing and what to do about it.
+// Empty if cuDNN can be used; otherwise what is missing and what to do about it.
 std::string WhyNoFusedAttention();
-// cuDNN's version number, 91900 for 9.19.0; 0 where it cannot be used.
+// cuDNN's version number (91900 for 9.19.0), or 0 if cuDNN cannot be used.
 size_t FusedAttentionVersion();
 
 }  // namespace dtrain::cuda

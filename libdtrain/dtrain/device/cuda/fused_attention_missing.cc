@@ -1,4 +1,4 @@
-// fused_attention_missing.cc - fused_attention.h in a build that found no headers of cuDNN.
+// fused_attention_missing.cc - fused_attention.h in builds without cuDNN's headers.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/cuda/error.h"
 #include "dtrain/device/cuda/fused_attention.h"

@@ -11,7 +11,7 @@
 namespace dtrain::internal {
 namespace {
 
-// What a block gets without asking.
+// Shared memory that a block gets without asking CUDA for more.
 constexpr size_t kDefaultSharedBytes = 48 << 10;
 
 }  // namespace

@@ -1,16 +1,19 @@
-// launch.cuh - the language kernels are written in, and how they are started.
+// launch.cuh - how kernels are written and started.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A kernel takes one parameter, a struct of plain data, and is started by Launch() alone:
+// A kernel takes one parameter, a struct of plain data, and is started only by Launch():
 //
 //   template <typename T>
 //   __global__ void ScaleKernel(ScaleArgs args) { ... threadIdx.x, __syncthreads() ... }
 //   Launch(ScaleKernel<T>, {.blocks = {rows}, .threads = 128}, args, stream);
 //
-// The same text is compiled by nvcc and, in test builds, by the host's compiler, where the executor
-// of tests/testing/host_executor/ runs it thread for thread. So: no raw __shared__ (SharedStorage),
-// no PTX outside ptx.cuh, warp operations with the full mask kFullWarp and by all 32 lanes, no
-// return before a barrier, no communication between blocks of one launch.
+// nvcc compiles the same text as the host's compiler does in test builds, where the executor in
+// tests/testing/host_executor/ runs it thread by thread. Kernels therefore follow these rules:
+// - Shared memory comes from SharedStorage(), never from a raw __shared__.
+// - PTX appears only in ptx.cuh.
+// - Warp operations use the full mask kFullWarp, and all 32 lanes take part.
+// - No thread returns before a barrier.
+// - Blocks of one launch do not communicate.
 #ifndef DTRAIN_DEVICE_CUDA_LAUNCH_CUH_
 #define DTRAIN_DEVICE_CUDA_LAUNCH_CUH_
 
@@ -34,14 +37,15 @@ void Launch(void (*kernel)(Params), const LaunchShape& shape, Params params, Str
   internal::LaunchKernel(reinterpret_cast<const void*>(kernel), shape, &params, stream);
 }
 
-// The block's one object of type T in shared memory; contents undefined when the block starts.
+// The block's single object of type T in shared memory. Its contents are undefined when the block
+// starts.
 template <typename T>
 __device__ __forceinline__ T& SharedStorage() {
   __shared__ T storage;
   return storage;
 }
 
-// The block's LaunchShape::shared_bytes, aligned to 128 bytes.
+// The block's dynamic shared memory of LaunchShape::shared_bytes, aligned to 128 bytes.
 __device__ __forceinline__ unsigned char* DynamicShared() {
   extern __shared__ __align__(128) unsigned char dtrain_dynamic_shared[];
   return dtrain_dynamic_shared;

@@ -1,4 +1,4 @@
-// launch_shape.h - how many blocks of how many threads, and the way from a kernel to the device.
+// launch_shape.h - the number of blocks and threads of a kernel launch.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_CUDA_LAUNCH_SHAPE_H_
 #define DTRAIN_DEVICE_CUDA_LAUNCH_SHAPE_H_
@@ -15,13 +15,13 @@ struct LaunchShape {
     int64_t x = 1, y = 1, z = 1;
   };
   Extent blocks = {1, 1, 1};
-  int threads = 128;        // of a block, a multiple of 32
-  size_t shared_bytes = 0;  // DynamicShared()
+  int threads = 128;        // threads per block, a multiple of 32
+  size_t shared_bytes = 0;  // size of DynamicShared()
 };
 
 namespace internal {
-// launch.cc: starts `kernel`, whose one parameter lies at `params`. Throws CudaError. A grid
-// without blocks starts nothing.
+// Starts `kernel`, whose only parameter is at `params`. A grid without blocks starts nothing.
+// Throws CudaError. Implemented in launch.cc.
 void LaunchKernel(const void* kernel, const LaunchShape& shape, void* params, Stream& stream);
 }  // namespace internal
 

@@ -1,4 +1,4 @@
-// packed.cuh - values of 4 or 2 bytes as float, and several of them in one memory access.
+// packed.cuh - converts 4- and 2-byte values to float, and moves several in one memory access.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_CUDA_PACKED_CUH_
 #define DTRAIN_DEVICE_CUDA_PACKED_CUH_
@@ -45,7 +45,8 @@ __device__ __forceinline__ T FromFloat(float value) {
   }
 }
 
-// Two 16-bit elements in one register, `low` in its lower half, by one instruction from sm_80 on.
+// Packs two values into one register as 16-bit elements, `low` in the lower half. One instruction
+// from sm_80 on.
 template <typename T>
 __device__ __forceinline__ uint32_t PackPair(float low, float high) {
   static_assert(sizeof(T) == 2);
@@ -62,7 +63,7 @@ __device__ __forceinline__ uint32_t PackPair(float low, float high) {
 #endif
 }
 
-// N elements moved by one instruction where N * sizeof(T) <= 16.
+// N elements that one instruction moves, if N * sizeof(T) <= 16.
 template <typename T, int N>
 struct alignas(sizeof(T) * N) Packed {
   static_assert((sizeof(T) * N & (sizeof(T) * N - 1)) == 0 && sizeof(T) * N <= 16);
@@ -73,11 +74,11 @@ struct alignas(sizeof(T) * N) Packed {
   __device__ __forceinline__ void Set(int i, float value) { values[i] = FromFloat<T>(value); }
 };
 
-// As many elements of T as 16 bytes hold.
+// Number of elements of T in 16 bytes.
 template <typename T>
 inline constexpr int kPackedSize = static_cast<int>(16 / sizeof(T));
 
-// `source` is aligned to the pack (checked by the host executor).
+// `source` must be aligned to the size of the pack; the host executor checks this.
 template <int N, typename T>
 __device__ __forceinline__ Packed<T, N> LoadPacked(const T* source) {
 #if !defined(__CUDACC__)
@@ -94,8 +95,8 @@ __device__ __forceinline__ void StorePacked(T* target, const Packed<T, N>& pack)
   *reinterpret_cast<Packed<T, N>*>(target) = pack;
 }
 
-// The same where `target` is global memory: always one instruction. nvcc takes a StorePacked at the
-// end of some loops apart into single words.
+// StorePacked() for global memory, guaranteed to be one instruction. nvcc splits some StorePacked()
+// calls at the end of loops into single words.
 template <typename T, int N>
 __device__ __forceinline__ void StoreGlobal(T* target, const Packed<T, N>& pack) {
 #if defined(__CUDACC__)

@@ -1,9 +1,9 @@
-// product.cc - descriptors of a product for cuBLASLt, and its calls.
+// product.cc - describes a product to cuBLASLt and calls it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuBLASLt counts columns first, so what it is asked for is c^T = op(b)^T op(a)^T: its matrix A is
+// cuBLASLt stores matrices column by column. It therefore computes c^T = op(b)^T op(a)^T: its A is
 // our b, its B our a, its D our c. A bias per output feature is then one value per row of D, which
-// is what its bias epilogue adds, and sums of op(a)'s rows are those of its B.
+// is what its bias epilogue adds. The sums over op(a)'s rows are those of its B.
 #include "dtrain/device/cuda/product.h"
 
 #include "dtrain/device/cuda/cublaslt.h"
@@ -43,7 +43,7 @@ cublasLtEpilogue_t CublasEpilogue(Epilogue epilogue) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// Destroys what cuBLASLt made, by the function for its type.
+// Destroys a cuBLASLt object with the function for its type.
 template <auto kDestroy>
 struct Destroyer {
   template <typename Object>
@@ -58,7 +58,7 @@ using Layout =
 using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t,
                                    Destroyer<&CublasLt::MatmulPreferenceDestroy>>;
 
-// A matrix stored row by row, seen column by column.
+// Describes a row-major matrix as the column-major transpose that cuBLASLt sees.
 Layout MakeLayout(DType dtype, int64_t rows, int64_t columns, int64_t stride) {
   const CublasLt& lt = CublasLt::Get();
   cublasLtMatrixLayout_t layout = nullptr;
@@ -96,7 +96,7 @@ ProductAlgorithm FromCublas(const cublasLtMatmulHeuristicResult_t& suggestion) {
 struct Product::Descriptors {
   Operation operation;
   Layout a, b, c;
-  Extents extents;  // of the layouts
+  Extents extents;  // the extents that the layouts have now
 
   template <typename Value>
   void Set(cublasLtMatmulDescAttributes_t attribute, const Value& value) {
@@ -117,7 +117,7 @@ Product::Product(const ProductShape& shape, const Device& device)
   d.c = MakeLayout(shape.c_type, shape.m, shape.n, shape.c_stride);
   d.extents = {shape.m, shape.n, shape.k};
   cublasLtMatmulDesc_t operation = nullptr;
-  // float32 products stay float32: TF32 would round the factors to 10 bits.
+  // float32 products stay in float32: TF32 would round the factors to 10 bits.
   lt.Check(lt.MatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
            "cublasLtMatmulDescCreate");
   d.operation.reset(operation);
@@ -154,7 +154,7 @@ std::vector<ProductAlgorithm> Product::Candidates(const ProductOperands& operand
   const CublasLt& lt = CublasLt::Get();
   Descriptors& d = *descriptors_;
   SetExtents({shape_.m, shape_.n, shape_.k});
-  SetPointers(operands);  // the library looks at their alignment
+  SetPointers(operands);  // the library checks their alignment
   cublasLtMatmulPreference_t created = nullptr;
   lt.Check(lt.MatmulPreferenceCreate(&created), "cublasLtMatmulPreferenceCreate");
   const Preference preference(created);
@@ -167,7 +167,8 @@ std::vector<ProductAlgorithm> Product::Candidates(const ProductOperands& operand
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<uint32_t>(shape_.a_alignment));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<uint32_t>(shape_.c_alignment));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(shape_.c_alignment));
-  // Split sums are added in float32 and in order; in place they would round to c's type each time.
+  // Split sums are added in float32 and in a fixed order. In-place sums would round to c's type at
+  // each step.
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(limit));
@@ -175,7 +176,7 @@ std::vector<ProductAlgorithm> Product::Candidates(const ProductOperands& operand
   const cublasStatus_t status =
       lt.MatmulAlgoGetHeuristic(CublasLtHandle(device_), d.operation.get(), d.b.get(), d.a.get(),
                                 d.c.get(), d.c.get(), created, limit, results.data(), &count);
-  // An epilogue for these types or strides need not exist: its callers have another way.
+  // Not every epilogue exists for every type and stride; callers have a fallback for these.
   const bool is_plain = shape_.epilogue == Epilogue::kNone || shape_.epilogue == Epilogue::kBias;
   if (status == CUBLAS_STATUS_NOT_SUPPORTED ||
       (status == CUBLAS_STATUS_INVALID_VALUE && !is_plain)) {
@@ -203,8 +204,8 @@ bool Product::Run(const Extents& extents, const ProductOperands& operands,
       CublasLtHandle(device_), d.operation.get(), &one, operands.b, d.b.get(), operands.a,
       d.a.get(), &beta, operands.c, d.c.get(), operands.c, d.c.get(), &chosen, operands.workspace,
       algorithm.workspace_bytes, static_cast<cudaStream_t>(stream.handle()));
-  // What a stored algorithm meets that does not fit: checked before anything is launched. Not
-  // EXECUTION_FAILED: c may have been written by then.
+  // These codes mean that a stored algorithm does not fit. The library checks this before it
+  // launches anything. EXECUTION_FAILED is different: c may have been written already.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
       status == CUBLAS_STATUS_ARCH_MISMATCH || status == CUBLAS_STATUS_INTERNAL_ERROR) {
     return false;

@@ -1,7 +1,8 @@
-// product.h - one matrix product on a GPU by cuBLASLt, and what it does to the result on the way.
+// product.h - one matrix product on a GPU by cuBLASLt, with bias or activation fused in.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Free of CUDA's headers, so that what chooses among algorithms builds and is tested everywhere.
+// Includes no CUDA header, so that the code which chooses algorithms builds and is tested
+// everywhere.
 #ifndef DTRAIN_DEVICE_CUDA_PRODUCT_H_
 #define DTRAIN_DEVICE_CUDA_PRODUCT_H_
 
@@ -18,29 +19,31 @@
 
 namespace dtrain::cuda {
 
-// What else the product's kernel computes. gelu is the tanh form; `aux` has c's extents.
+// Extra work done by the product's kernel. gelu is the tanh form; `aux` has the shape of c.
 enum class Epilogue {
   kNone,
   kBias,          // c = product + bias, bias: [n]
-  kReluBias,      // c = relu(product + bias); writes aux: one bit per element, set where it passed
+  kReluBias,      // c = relu(product + bias); writes aux: one bit per element, set if it was
+                  // positive
   kGeluBias,      // c = gelu(product + bias); writes aux: product + bias
-  kReluGradient,  // c = product where aux's bit is set, else 0; bias_gradient: [n], c's column sums
+  kReluGradient,  // c = product where aux's bit is set, else 0; bias_gradient: [n], the column sums
+                  // of c
   kGeluGradient,  // c = product * gelu'(aux); bias_gradient likewise
   kBiasGradient   // c = product; bias_gradient: [m], sums of op(a)'s rows
 };
 
-// All that the choice of an algorithm depends on. Matrices are stored row by row, strides are
-// elements between rows: c = op(a) op(b), or += where `accumulate`, with op(a): [m, k] and
-// op(b): [k, n].
+// Everything the choice of an algorithm depends on. The product is c = op(a) op(b), or c += op(a)
+// op(b) if `accumulate`, with op(a): [m, k] and op(b): [k, n]. Matrices are stored row by row;
+// strides are elements between rows.
 struct ProductShape {
   int64_t m = 0, n = 0, k = 0;
   int64_t a_stride = 0, b_stride = 0, c_stride = 0;
-  int64_t aux_stride = 0;  // elements, of a bit mask bits; 0 without aux
+  int64_t aux_stride = 0;  // in elements, or in bits for a bit mask; 0 without aux
   bool transpose_a = false, transpose_b = false, accumulate = false;
   Epilogue epilogue = Epilogue::kNone;
-  DType type = DType::kFloat32;    // of a and b
-  DType c_type = DType::kFloat32;  // of c, bias, bias_gradient and, for gelu, aux
-  // The largest power of two up to 16 that divides the addresses of each.
+  DType type = DType::kFloat32;    // type of a and b
+  DType c_type = DType::kFloat32;  // type of c, bias, bias_gradient and, for gelu, aux
+  // The largest power of two, up to 16, that divides the addresses of each operand.
   int a_alignment = 16, b_alignment = 16, c_alignment = 16, vector_alignment = 16;
 
   friend auto operator<=>(const ProductShape&, const ProductShape&) = default;
@@ -51,18 +54,19 @@ struct ProductOperands {
   const void* b = nullptr;
   void* c = nullptr;
   const void* bias = nullptr;
-  void* bias_gradient = nullptr;  // overwritten, in c's type
+  void* bias_gradient = nullptr;  // overwritten; has c's type
   void* aux = nullptr;
-  void* workspace = nullptr;  // the algorithm's workspace_bytes, of the stream
+  void* workspace = nullptr;  // workspace_bytes of the algorithm, owned by the stream
 };
 
-// The most an algorithm may ask for: NVIDIA's advice for Hopper.
+// The largest workspace an algorithm may use; NVIDIA recommends this for Hopper.
 inline constexpr size_t kProductWorkspaceBytes = size_t{32} << 20;
-// aux_stride of a bit mask is a multiple of this, that of gelu's input of the other.
+// aux_stride must be a multiple of the first for a bit mask, and of the second for gelu's input.
 inline constexpr int64_t kMaskStrideBits = 128;
 inline constexpr int64_t kGeluStrideElements = 8;
 
-// How the library computes a product: its own words, good for the version that gave them.
+// An algorithm chosen by the library. The words are opaque and only valid for the same library
+// version.
 struct ProductAlgorithm {
   std::array<uint64_t, 8> words{};
   size_t workspace_bytes = 0;
@@ -72,25 +76,26 @@ struct ProductAlgorithm {
 
 class Product {
  public:
-  // CudaError where the library is absent or refuses the description.
+  // Throws CudaError if the library is missing or refuses the description.
   Product(const ProductShape& shape, const Device& device);
   Product(Product&&) noexcept;
   Product& operator=(Product&&) = delete;
   ~Product();
 
-  // The library's suggestions for the shape, its favourite first; empty where it has none. Looks at
-  // the operands' addresses alone. Sums of splits are in float32 and in order, never in place.
+  // The library's suggestions for this shape, best first; empty if it has none. Only the operands'
+  // addresses are used. Every suggested algorithm adds split sums in float32 and in a fixed order,
+  // never in place.
   std::vector<ProductAlgorithm> Candidates(const ProductOperands& operands, int limit);
 
-  // Issues the product of other extents than the shape's, where `m`, `n` or `k` are given. False
-  // where the library refuses the algorithm for them; then nothing was issued.
+  // Issues the product. Extents that are not 0 replace those of the shape. Returns false, without
+  // issuing anything, if the library refuses the algorithm for them.
   struct Extents {
     int64_t m = 0, n = 0, k = 0;
   };
   bool Run(const Extents& extents, const ProductOperands& operands,
            const ProductAlgorithm& algorithm, Stream& stream);
 
-  // "algorithm 66, tile 20, stages 8, split 1", for people.
+  // A readable description such as "algorithm 66, tile 20, stages 8, split 1".
   static std::string Describe(const ProductAlgorithm& algorithm);
 
  private:
@@ -103,7 +108,7 @@ class Product {
   std::unique_ptr<Descriptors> descriptors_;
 };
 
-// cuBLASLt's version number.
+// The version number of cuBLASLt.
 size_t ProductLibraryVersion();
 
 }  // namespace dtrain::cuda

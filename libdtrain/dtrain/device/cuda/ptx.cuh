@@ -1,16 +1,17 @@
-// ptx.cuh - the instructions CUDA C++ has no word for: tensor cores, ldmatrix, asynchronous copies.
+// ptx.cuh - PTX instructions without a CUDA C++ equivalent: tensor cores, ldmatrix, cp.async.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Below stand their host twins, which the executor of tests/testing/host_executor/ runs: the same
-// registers in and out, lane for lane, and addresses checked.
+// The second half of this file has the host versions, which the executor in
+// tests/testing/host_executor/ runs. They use the same registers in each lane and also check
+// addresses.
 //
-// Fragments of one warp, with g = lane / 4, t = lane % 4 (PTX ISA, "Matrix fragments for mma").
-// A register of two 16-bit elements holds the lower index in its lower half.
+// Fragments of one warp, with g = lane / 4 and t = lane % 4 (PTX ISA, "Matrix fragments for mma").
+// A register of two 16-bit elements has the lower index in its lower half.
 //   A, 16 rows (m) by 16 (k):  a[0]: row g,     k 2t, 2t + 1     a[2]: row g,     k 2t + 8, 2t + 9
 //                              a[1]: row g + 8, k 2t, 2t + 1     a[3]: row g + 8, k 2t + 8, 2t + 9
 //   B, 16 (k) by 8 columns (n): b[0]: column g, k 2t, 2t + 1     b[1]: column g, k 2t + 8, 2t + 9
 //   D, 16 by 8, float:         d[0], d[1]: row g, columns 2t, 2t + 1     d[2], d[3]: row g + 8
-// For k = 8: a[0], a[1], b[0] alone.
+// With k = 8 only a[0], a[1] and b[0] are used.
 #ifndef DTRAIN_DEVICE_CUDA_PTX_CUH_
 #define DTRAIN_DEVICE_CUDA_PTX_CUH_
 
@@ -25,8 +26,8 @@
 
 namespace dtrain {
 
-// The architecture this is compiled for, 90 for sm_90; the host's code and the executor's are as
-// for the newest.
+// The architecture this code is compiled for, for example 90 for sm_90. Host code and the executor
+// count as the newest.
 #if defined(__CUDA_ARCH__)
 inline constexpr int kTargetCapability = __CUDA_ARCH__ / 10;
 #else
@@ -35,7 +36,7 @@ inline constexpr int kTargetCapability = 90;
 
 #if defined(__CUDACC__)
 
-// d += a * b, summed in float. T = BFloat16 or Float16; sm_80 and later, elsewhere a trap.
+// d += a * b, summed in float32. T is BFloat16 or Float16. Needs sm_80; traps on older GPUs.
 template <typename T>
 __device__ __forceinline__ void MmaM16N8K16(float (&d)[4], const uint32_t (&a)[4],
                                             const uint32_t (&b)[2]) {
@@ -59,7 +60,7 @@ __device__ __forceinline__ void MmaM16N8K16(float (&d)[4], const uint32_t (&a)[4
 #endif
 }
 
-// The same with k = 8. T = Float16 alone; sm_75 and later.
+// Like MmaM16N8K16, with k = 8. T must be Float16. Needs sm_75.
 template <typename T>
 __device__ __forceinline__ void MmaM16N8K8(float (&d)[4], const uint32_t (&a)[2],
                                            const uint32_t (&b)[1]) {
@@ -71,8 +72,8 @@ __device__ __forceinline__ void MmaM16N8K8(float (&d)[4], const uint32_t (&a)[2]
       : "r"(a[0]), "r"(a[1]), "r"(b[0]));
 }
 
-// d += a * b of k = 16 on any architecture. BFloat16 needs sm_80: on sm_75 it compiles to a trap,
-// and whoever launches such a kernel there refuses first.
+// d += a * b with k = 16 on every architecture. BFloat16 needs sm_80: on sm_75 it compiles to a
+// trap, so callers must refuse to launch such a kernel there.
 template <typename T>
 __device__ __forceinline__ void MatrixMultiply16(float (&d)[4], const uint32_t (&a)[4],
                                                  const uint32_t (&b)[2]) {
@@ -86,22 +87,22 @@ __device__ __forceinline__ void MatrixMultiply16(float (&d)[4], const uint32_t (
   MmaM16N8K16<T>(d, a, b);
 }
 
-// 2^x to about 2 units in the last place; results below 2^-126 are 0.
+// 2^x with an error of about 2 units in the last place; results below 2^-126 are 0.
 __device__ __forceinline__ float FastExp2(float x) {
   float result;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
   return result;
 }
-// 1 / x to 1 unit in the last place, for x from 2^-126 to 2^126.
+// 1 / x with an error of 1 unit in the last place, for x from 2^-126 to 2^126.
 __device__ __forceinline__ float FastReciprocal(float x) {
   float result;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
   return result;
 }
 
-// Loads 8 x 8 matrices of 16-bit elements: lane 8 * i + j passes the address of row j of matrix i,
-// 16 bytes in shared memory, aligned to 16. Afterwards r[i] holds elements 2t, 2t + 1 of row g of
-// matrix i; with Trans, of its column g. X2 reads the addresses of lanes 0 to 15.
+// Loads 8 x 8 matrices of 16-bit elements from shared memory. Lane 8 * i + j passes the address of
+// row j of matrix i: 16 bytes, aligned to 16. Afterwards r[i] holds elements 2t and 2t + 1 of row g
+// of matrix i, or of its column g with Trans. X2 reads the addresses of lanes 0 to 15 only.
 __device__ __forceinline__ void LdMatrixX4(uint32_t (&r)[4], const void* shared) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -127,9 +128,9 @@ __device__ __forceinline__ void LdMatrixX2Trans(uint32_t (&r)[2], const void* sh
                : "memory");
 }
 
-// Starts copying 16 bytes past the registers, or 16 zero bytes unless `valid` (`global` is then not
-// read). Both addresses are aligned to 16. The bytes are there for this thread after CpAsyncWait,
-// for the block after the barrier that follows it. On sm_75 the copy is done at once.
+// Starts an asynchronous copy of 16 bytes to shared memory. If `valid` is false, it writes 16 zero
+// bytes and does not read `global`. Both addresses are aligned to 16. This thread sees the bytes
+// after CpAsyncWait(), the block after the next barrier. On sm_75 the copy is synchronous.
 __device__ __forceinline__ void CpAsync16(void* shared, const void* global, bool valid) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
@@ -144,14 +145,14 @@ __device__ __forceinline__ void CpAsync16(void* shared, const void* global, bool
 #endif
 }
 
-// Ends a group: the copies this thread started since the group before.
+// Closes a group: all copies this thread has started since the previous group.
 __device__ __forceinline__ void CpAsyncCommit() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" : : : "memory");
 #endif
 }
 
-// Waits until at most the kGroups youngest groups of this thread are under way.
+// Waits until at most the kGroups newest groups of this thread are still pending.
 template <int kGroups>
 __device__ __forceinline__ void CpAsyncWait() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -159,7 +160,7 @@ __device__ __forceinline__ void CpAsyncWait() {
 #endif
 }
 
-#else  // the host twins
+#else  // the host versions
 
 template <typename T>
 void MmaM16N8K16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],

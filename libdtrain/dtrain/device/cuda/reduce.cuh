@@ -1,4 +1,4 @@
-// reduce.cuh - sums and maxima over a warp and over a block, in one fixed order.
+// reduce.cuh - sums and maxima over a warp and over a block, in a fixed order.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_CUDA_REDUCE_CUH_
 #define DTRAIN_DEVICE_CUDA_REDUCE_CUH_
@@ -20,8 +20,8 @@ struct MaxOp {
   }
 };
 
-// Every lane gets the result; all 32 lanes take part. A butterfly: for commutative ops all lanes
-// get the same bits.
+// Reduces over a warp; all 32 lanes take part and get the result. It is a butterfly: for
+// commutative ops all lanes get the same bits.
 template <typename T, typename Op>
 __device__ __forceinline__ T WarpReduce(T value, Op op) {
   for (int mask = kWarpSize / 2; mask > 0; mask /= 2) {
@@ -38,8 +38,8 @@ __device__ __forceinline__ T WarpMax(T value) {
   return WarpReduce(value, MaxOp{});
 }
 
-// Every thread gets the result. All threads of the block take part; its size is a multiple of 32,
-// at most 1024. `neutral` leaves the other operand as it is.
+// Reduces over a block; all threads take part and get the result. The block size is a multiple of
+// 32, at most 1024. `neutral` must not change the other operand of `op`.
 template <typename T, typename Op>
 __device__ __forceinline__ T BlockReduce(T value, Op op, T neutral) {
   struct Partials {
@@ -49,7 +49,7 @@ __device__ __forceinline__ T BlockReduce(T value, Op op, T neutral) {
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
   const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
   value = WarpReduce(value, op);
-  __syncthreads();  // an earlier call may still be read
+  __syncthreads();  // other threads may still read the results of an earlier call
   if (lane == 0) partials.of_warp[warp] = value;
   __syncthreads();
   const int warps = static_cast<int>(blockDim.x) / kWarpSize;

@@ -1,4 +1,4 @@
-// runtime.cc - runtime.h on the CUDA runtime library.
+// runtime.cc - implements runtime.h with the CUDA runtime library.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/cuda/runtime.h"
 
@@ -12,7 +12,7 @@
 namespace dtrain::cuda {
 namespace {
 
-// The runtime's calls concern the thread's current device.
+// Selects the device for the calling thread, because the runtime's calls use the current device.
 void Use(const Device& device) { DT_CHECK_CUDA(cudaSetDevice(device.index)); }
 
 cudaStream_t AsStream(void* stream) { return static_cast<cudaStream_t>(stream); }
@@ -106,7 +106,7 @@ void Fill(const Device& device, void* to, int byte, size_t bytes, void* stream) 
 
 void FillRows(const Device& device, void* to, size_t stride_bytes, int byte, size_t row_bytes,
               size_t rows, void* stream) {
-  // A stride is at most cudaDeviceProp::memPitch, 2 GiB - 1; one piece has no such limit.
+  // A stride may be at most cudaDeviceProp::memPitch (2 GiB - 1). A single piece has no such limit.
   if (rows == 1) return Fill(device, to, byte, row_bytes, stream);
   Use(device);
   DT_CHECK_CUDA(cudaMemset2DAsync(to, stride_bytes, byte, row_bytes, rows, AsStream(stream)));
@@ -114,7 +114,7 @@ void FillRows(const Device& device, void* to, size_t stride_bytes, int byte, siz
 
 void BeginCapture(const Device& device, void* stream) {
   Use(device);
-  // Other threads of the process go on allocating.
+  // Thread-local mode lets other threads of the process keep allocating.
   DT_CHECK_CUDA(cudaStreamBeginCapture(AsStream(stream), cudaStreamCaptureModeThreadLocal));
 }
 

@@ -1,4 +1,4 @@
-// shared_library.cc - the places that are tried, in order.
+// shared_library.cc - the places where CUDA's libraries are searched, in order.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/cuda/shared_library.h"
 

@@ -1,4 +1,4 @@
-// shared_library.h - finds one of CUDA's libraries on this machine and loads it.
+// shared_library.h - finds one of CUDA's shared libraries on this machine and loads it.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_CUDA_SHARED_LIBRARY_H_
 #define DTRAIN_DEVICE_CUDA_SHARED_LIBRARY_H_
@@ -7,11 +7,12 @@
 
 namespace dtrain::cuda {
 
-// dlopen()'s handle of "libcublasLt.so.13": in the loader's paths, or in the toolkit's usual
-// folder; null with the loader's words in `error` where it is in neither. Never unloaded.
+// Returns the dlopen() handle of a library such as "libcublasLt.so.13", found in the loader's paths
+// or in the toolkit's usual folder. If it is in neither, returns null and sets `error` to the
+// loader's message. The library is never unloaded.
 void* FindSharedLibrary(const std::string& name, std::string& error);
 
-// The same, or CudaError with `what` ("cuBLASLt") and the loader's words.
+// Like FindSharedLibrary(), but throws CudaError with `what` ("cuBLASLt") and the loader's message.
 void* OpenSharedLibrary(const std::string& name, const char* what);
 
 }  // namespace dtrain::cuda

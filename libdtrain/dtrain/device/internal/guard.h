@@ -1,4 +1,4 @@
-// guard.h - tells AddressSanitizer which bytes between tensors are nobody's; else nothing.
+// guard.h - marks the gaps between tensors for AddressSanitizer; does nothing in other builds.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_INTERNAL_GUARD_H_
 #define DTRAIN_DEVICE_INTERNAL_GUARD_H_

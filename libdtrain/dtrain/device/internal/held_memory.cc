@@ -1,4 +1,4 @@
-// held_memory.cc - a table of roles beside the allocations of the CUDA runtime.
+// held_memory.cc - a table of roles and the bytes each has allocated.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/internal/held_memory.h"
 
@@ -30,7 +30,7 @@ class HeldMemory {
     const auto entry = by_role_.find({DeviceName(device), role});
     if ((entry->second -= bytes) == 0) by_role_.erase(entry);
   }
-  // "parameters 200 MiB, scratch 1 MiB".
+  // Returns for example "parameters 200 MiB, scratch 1 MiB".
   std::string Describe(const Device& device) {
     const std::scoped_lock lock(mutex_);
     std::string text;

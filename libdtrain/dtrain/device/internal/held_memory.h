@@ -1,4 +1,4 @@
-// held_memory.h - a GPU's memory by who holds it, for the message when it is full.
+// held_memory.h - counts a GPU's memory by role, for the error message when it is full.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DEVICE_INTERNAL_HELD_MEMORY_H_
 #define DTRAIN_DEVICE_INTERNAL_HELD_MEMORY_H_
@@ -14,15 +14,15 @@
 
 namespace dtrain::internal {
 
-// Memory of a GPU, or pinned memory of the host, for `role` ("activations"). Where there is none
-// left, DeviceMemoryError says that the role needs `wanted` bytes, for which `user` where that is
-// known, and who holds what. Any thread.
+// Allocates GPU memory, or pinned host memory, for `role` ("activations"). Any thread may call it.
+// If nothing is left, throws DeviceMemoryError: the message says that the role needs `wanted`
+// bytes, for which `user` if given, and how much each role holds.
 void* TakeMemory(const Device& device, const std::string& role, size_t bytes, size_t wanted,
                  ArenaMemory memory, std::string_view user = {});
 void GiveMemory(const Device& device, const std::string& role, void* base, size_t bytes,
                 ArenaMemory memory);
 
-// More memory for `space`, as TakeMemory() does; GiveSpace() gives all of it back.
+// Adds memory to `space` with the errors of TakeMemory(). GiveSpace() frees all of it.
 void GrowSpace(const Device& device, const std::string& role, cuda::AddressSpace& space,
                size_t bytes, size_t wanted);
 void GiveSpace(const Device& device, const std::string& role,

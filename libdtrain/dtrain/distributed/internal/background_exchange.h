@@ -1,11 +1,12 @@
-// background_exchange.h - an exchange whose bytes move while the backward pass computes.
+// background_exchange.h - moves the bytes of an exchange by a thread, while backward computes.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A collective over messages moves only when someone calls it: four steps across hosts for each
-// piece, so that calls between ops, milliseconds apart, leave a network idle for most of the time.
-// A thread calls every tenth of a millisecond instead, more seldom while this rank has nothing to
-// send, from the first bucket's start until the gradients are waited for. It computes what a
-// collective adds up and PowerSGD's second factors, and sleeps while nothing is under way.
+// A collective over messages moves only when it is called, and needs four steps across hosts for
+// each piece. Calls between ops are milliseconds apart, so they would leave the network idle for
+// most of the time. Instead a thread calls it every tenth of a millisecond, or less often while
+// this rank has nothing to send. It does so from the start of the first bucket until the gradients
+// are awaited. The thread also computes the sums of collectives and PowerSGD's second factors. It
+// sleeps while nothing is under way.
 #ifndef DTRAIN_DISTRIBUTED_INTERNAL_BACKGROUND_EXCHANGE_H_
 #define DTRAIN_DISTRIBUTED_INTERNAL_BACKGROUND_EXCHANGE_H_
 
@@ -15,8 +16,8 @@
 
 namespace dtrain::internal {
 
-// Nobody else calls the exchange's communicator between a Start() and the next Pause() or Settle(),
-// nor the exchange itself but between steps, except through the result.
+// Between a Start() and the next Pause() or Settle() nothing else may use the communicator of the
+// exchange. The exchange itself may be called between steps only, except through the result.
 std::unique_ptr<BucketExchange> MoveInBackground(std::unique_ptr<BucketExchange> exchange);
 
 }  // namespace dtrain::internal

@@ -1,9 +1,9 @@
 // bucket_exchange.h - how a bucket of gradients becomes its sum over all ranks.
 // SPDX-License-Identifier: Apache-2.0
 //
-// GradientReducer knows buckets, their order and what was marked; an exchange knows how one
-// travels. Every rank starts the same buckets in the same order, and lands all of them before the
-// next step.
+// GradientReducer knows the buckets, their order and the complete gradients. An exchange knows how
+// a bucket travels. Every rank starts the same buckets in the same order, and lands all of them
+// before the next step.
 #ifndef DTRAIN_DISTRIBUTED_INTERNAL_BUCKET_EXCHANGE_H_
 #define DTRAIN_DISTRIBUTED_INTERNAL_BUCKET_EXCHANGE_H_
 
@@ -20,8 +20,8 @@ struct BucketRange {
   int64_t elements() const { return end - begin; }
 };
 
-// A sum over hosts goes through a host's memory, the network and that memory again: in pieces of at
-// most so many elements one does while others do the rest.
+// A sum over hosts passes a host's memory, the network and that memory again. With pieces of at
+// most this many elements, different pieces do so at the same time.
 inline constexpr int64_t kPieceElements = 1 << 19;
 inline std::vector<BucketRange> PiecesOf(const BucketRange& range) {
   const int64_t count =
@@ -38,24 +38,25 @@ class BucketExchange {
  public:
   virtual ~BucketExchange() = default;
   // The bucket's gradients are complete on this rank and stay untouched until it has landed.
-  // Computes what is to travel; other buckets may move meanwhile.
+  // Computes the values that travel. Other buckets may move meanwhile.
   virtual void Prepare(int /*bucket*/) {}
-  // Once after Prepare(), on the same thread.
+  // Called once after Prepare(), on the same thread.
   virtual void Start(int bucket) = 0;
-  // Moves what was started, without waiting.
+  // Moves the started buckets, without waiting.
   virtual void Poll() = 0;
-  // Until the next Start(), nothing moves but in calls of this object: the communicator is free.
+  // Until the next Start() buckets move only in calls of this object, so the communicator is free.
   virtual void Pause() {}
-  // Whether a started bucket has arrived, as far as is known without waiting: for timelines alone.
+  // True if a started bucket is known to have arrived, without waiting. Only timelines use it.
   virtual bool HasArrived(int /*bucket*/) { return false; }
-  // By this rank, so far: whether something moves.
+  // The bytes that this rank has sent so far. A change shows that something moves.
   virtual int64_t BytesSent() const { return 0; }
-  // Waits until the bucket's sums are on their way into the flat gradients. Once after Start().
+  // Waits until the bucket's sums are on their way into the flat gradients. Called once after
+  // Start().
   virtual void Land(int bucket) = 0;
-  // After the last Land() of a step: the sums are in the flat gradients, for whatever the device's
-  // streams are given next.
+  // Called after the last Land() of a step. Then the sums are in the flat gradients for all work
+  // that the device's streams get later.
   virtual void Settle() = 0;
-  // Bytes of a bucket in the type that travels.
+  // The bytes of a bucket in the wire type.
   virtual int64_t BytesOf(int bucket) const = 0;
 };
 

@@ -1,4 +1,4 @@
-// device_exchange.h - buckets of a GPU summed by a device communicator, without the host.
+// device_exchange.h - sums buckets on GPUs by a device communicator, without the host.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DISTRIBUTED_INTERNAL_DEVICE_EXCHANGE_H_
 #define DTRAIN_DISTRIBUTED_INTERNAL_DEVICE_EXCHANGE_H_
@@ -14,9 +14,9 @@
 
 namespace dtrain::internal {
 
-// flat: [n] float32 on a GPU, computed on `compute`: a bucket leaves when that stream has come to
-// where Start() was called. Buckets are views of `flat`, or are rounded to wire_type one after the
-// other. The host waits once, in Settle(). size: ranks.
+// flat: [n] float32 on a GPU, which the stream `compute` writes. A bucket leaves when that stream
+// has reached the place where Start() was called. Buckets are views of `flat`, or are rounded to
+// wire_type one after another. The host waits once, in Settle(). size: the number of ranks.
 std::unique_ptr<BucketExchange> MakeDeviceExchange(const Tensor& flat,
                                                    std::vector<BucketRange> buckets,
                                                    std::unique_ptr<DeviceCommunicator> gpus,

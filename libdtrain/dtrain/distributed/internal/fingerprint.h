@@ -1,4 +1,4 @@
-// fingerprint.h - a 128-bit hash that tells different bytes apart; not against an adversary.
+// fingerprint.h - a 128-bit hash that tells different bytes apart, but not against an adversary.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DISTRIBUTED_INTERNAL_FINGERPRINT_H_
 #define DTRAIN_DISTRIBUTED_INTERNAL_FINGERPRINT_H_
@@ -15,8 +15,8 @@ struct Fingerprint {
 
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
 
-  // Two multiply-and-fold lanes over 8-byte words; the length ends each piece, so that moving a
-  // border between pieces changes the result.
+  // Two multiply-and-fold lanes over 8-byte words. Each piece ends with its length, so that moving
+  // a border between pieces changes the result.
   void Add(const void* data, size_t bytes) {
     const char* from = static_cast<const char*>(data);
     size_t left = bytes;

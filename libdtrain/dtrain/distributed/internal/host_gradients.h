@@ -13,17 +13,17 @@
 
 namespace dtrain::internal {
 
-// On the CPU the gradients themselves, which nothing is copied to or from; else pinned memory.
+// On the CPU these are the gradients themselves, without a copy. For a GPU it is pinned memory.
 class HostGradients {
  public:
-  // flat: [n] float32. compute: the stream that writes it; without one Fetch() waits for all of the
-  // device's, which is refused while a thread of the process records a graph.
+  // flat: [n] float32. compute: the stream that writes it. Without one Fetch() waits for all
+  // streams of the device, which is refused while a thread of the process records a graph.
   HostGradients(const Tensor& flat, const std::optional<Stream>& compute);
 
   float* data() const { return data_; }
-  // Copies the range here behind what was issued to `compute`, and waits.
+  // Copies the range to the host after the work that was issued to `compute`, and waits.
   void Fetch(const BucketRange& range);
-  // Begins to copy the range back; it must stay as it is until Synchronize() returns.
+  // Begins to copy the range back. It must stay unchanged until Synchronize() returns.
   void Return(const BucketRange& range);
   void Synchronize() { stream_.Synchronize(); }
   Stream& stream() { return stream_; }

@@ -1,4 +1,4 @@
-// low_rank_kernel.h - the loops behind low_rank.h whose bits all ranks need.
+// low_rank_kernel.h - the loops of low_rank.h that must give the same bits on all ranks.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DISTRIBUTED_INTERNAL_LOW_RANK_KERNEL_H_
 #define DTRAIN_DISTRIBUTED_INTERNAL_LOW_RANK_KERNEL_H_

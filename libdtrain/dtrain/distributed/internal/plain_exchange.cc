@@ -49,7 +49,7 @@ class PlainExchange final : public BucketExchange {
       handles.push_back(comm_.StartReduceScatter(data, offsets, wire_type_, ReduceOp::kSum));
       return;
     }
-    const bool spans_hosts = comm_.local_size() < comm_.size();
+    const bool spans_hosts = comm_.topology().local_size() < comm_.size();
     for (const BucketRange& piece : spans_hosts ? PiecesOf(range) : std::vector{range}) {
       std::byte* const begin =
           static_cast<std::byte*>(data) +

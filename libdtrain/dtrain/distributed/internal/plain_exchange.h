@@ -1,4 +1,4 @@
-// plain_exchange.h - buckets summed by the communicator's allreduce, in the type they travel in.
+// plain_exchange.h - sums buckets by the communicator's allreduce, in the wire type.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DISTRIBUTED_INTERNAL_PLAIN_EXCHANGE_H_
 #define DTRAIN_DISTRIBUTED_INTERNAL_PLAIN_EXCHANGE_H_
@@ -14,10 +14,10 @@
 
 namespace dtrain::internal {
 
-// wire_type: float32, bfloat16 or float16 (distributed/gradient_reducer.h says how they are
-// rounded). slices: of each bucket the elements at which the ranks' parts of it begin and the last
-// ends, [size + 1], where each rank receives the sums of its part alone; empty where all receive
-// all. `comm` outlives the exchange.
+// wire_type: float32, bfloat16 or float16 (distributed/gradient_reducer.h says how values are
+// rounded). slices: empty if all ranks receive all sums. Otherwise each rank receives the sums of
+// its slice alone: for each bucket, the elements at which the ranks' slices begin and the last one
+// ends, [size + 1]. `comm` outlives the exchange.
 std::unique_ptr<BucketExchange> MakePlainExchange(std::shared_ptr<HostGradients> gradients,
                                                   std::vector<BucketRange> buckets,
                                                   Communicator& comm, DType wire_type,

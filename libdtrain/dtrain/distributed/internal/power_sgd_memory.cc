@@ -72,13 +72,13 @@ struct PartBytes {
 void MoveToRoot(const std::vector<float>& own, float* all, const std::vector<int64_t>& offsets,
                 Communicator& comm) {
   const PartBytes parts(offsets, own.size(), comm);
-  comm.AllToAllV(own.data(), parts.here, all, parts.at_root);
+  comm.StartAllToAllV(own.data(), parts.here, all, parts.at_root)->Wait();
 }
 
 void MoveFromRoot(const std::vector<float>& all, std::vector<float>& own,
                   const std::vector<int64_t>& offsets, Communicator& comm) {
   const PartBytes parts(offsets, own.size(), comm);
-  comm.AllToAllV(all.data(), parts.at_root, own.data(), parts.here);
+  comm.StartAllToAllV(all.data(), parts.at_root, own.data(), parts.here)->Wait();
 }
 
 // A tensor that owns `elements` floats.

@@ -1,4 +1,4 @@
-// power_sgd_memory.h - what PowerSGD carries from step to step, and its way through checkpoints.
+// power_sgd_memory.h - what PowerSGD keeps from step to step, and how checkpoints store it.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_DISTRIBUTED_INTERNAL_POWER_SGD_MEMORY_H_
 #define DTRAIN_DISTRIBUTED_INTERNAL_POWER_SGD_MEMORY_H_
@@ -20,7 +20,7 @@ struct CompressedMatrix {
   std::string name;
   int64_t begin = 0;  // in the flat gradients
   MatrixSize size;
-  int place = 0;             // of the worker's ranks, the one that compresses it
+  int place = 0;             // the place in its worker of the rank that compresses it
   int64_t error_begin = 0;   // in that rank's PowerSgdMemory::errors
   int64_t factor_begin = 0;  // in its PowerSgdMemory::factors
 };
@@ -29,49 +29,49 @@ struct PowerSgdMemory {
   int rank = 0;  // of the factors
   WorkerGrid grid;
   std::vector<CompressedMatrix> matrices;  // of all places
-  // What the worker's gradients still owe the sum, as gradients of the mean loss over all ranks'
-  // tokens; this rank's matrices, one after the other.
+  // What the sums still lack of this worker's gradients, for this rank's matrices, one after
+  // another. In units of the gradients of the mean loss over all ranks' tokens.
   std::vector<float> errors;
-  // Q^T [rank, columns] of each of this rank's matrices, where the next step begins; the same on
-  // all workers.
+  // Q^T [rank, columns] of each of this rank's matrices, with which the next step begins. The same
+  // on all workers.
   std::vector<float> factors;
 };
 
-// Of the matrices of one place.
+// The memory of the matrices of one place, in floats.
 struct MemorySize {
   int64_t errors = 0;
   int64_t factors = 0;
 };
 MemorySize SizeAt(const PowerSgdMemory& memory, int place);
 
-// The memories of all ranks by rank, as each has it, on the root; empty elsewhere.
+// On the root: the memories of all ranks, by rank. Empty on the other ranks.
 struct GatheredMemory {
-  int writers = 0;  // workers that wrote it; 0: none
-  int dropped = 0;  // matrices that it has and the run does not compress
-  // The file is of a version whose errors were those of sums of losses: they are zero here, since
-  // it does not say of how many.
+  int writers = 0;  // number of workers that wrote it; 0 if there is no memory
+  int dropped = 0;  // number of its matrices that the run does not compress
+  // The file has an old version, with errors in units of sums of losses. It does not say of how
+  // many losses, so these errors are zero here.
   bool is_of_sums = false;
   std::vector<float> errors;
   std::vector<float> factors;
 };
 
-// Collective. The file of a checkpoint; without tensors on the other ranks.
+// Makes the file of a checkpoint; it has tensors on the root only. All ranks call it.
 CheckpointFile GatherMemory(const PowerSgdMemory& memory, Communicator& comm);
 
-// On the root: the checkpoint's memory for the ranks of `memory`. As many workers as wrote it get
-// their own errors back, others equal parts of their sum, which is all that the updates depend on.
-// What the checkpoint does not have (a parameter that was not compressed, factors of another rank)
-// is zero and starts anew.
+// For the root: reads the checkpoint's memory for the ranks of `memory`. The same number of workers
+// as wrote it get their own errors back. Any other number gets equal parts of the sum of the
+// errors, since the updates depend on the sum alone. Entries that the checkpoint lacks (parameters
+// that were not compressed, factors of another rank) are zero.
 StatusOr<GatheredMemory> ReadMemory(const Checkpoint& checkpoint, const PowerSgdMemory& memory);
 
-// Collective. Each rank gets its part.
+// Gives each rank its part. All ranks call it.
 void SpreadMemory(const GatheredMemory& gathered, Communicator& comm, PowerSgdMemory& memory);
 
-// Collective: both of these, from the checkpoint folder `path` of the root. Returns what a person
-// should know of it, or "".
+// Does both, from the checkpoint folder `path` of the root. Returns a message for the user, or "".
+// All ranks call it.
 StatusOr<std::string> RestoreMemory(const std::string& path, Communicator& comm,
                                     PowerSgdMemory& memory);
-// Whether the checkpoint folder `path` holds a memory.
+// True if the checkpoint folder `path` holds a memory.
 bool HasMemory(const std::string& path);
 
 }  // namespace dtrain::internal

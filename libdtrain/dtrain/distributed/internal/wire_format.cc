@@ -7,12 +7,12 @@
 namespace dtrain::internal {
 namespace {
 
-constexpr int64_t kGrain = 1 << 16;  // elements worth waking a thread for
+constexpr int64_t kWireGrain = 1 << 16;  // elements worth waking a thread for
 
 template <typename Wire>
 void RoundTo(const float* from, std::byte* staging, int64_t count, float factor) {
   Wire* const to = reinterpret_cast<Wire*>(staging);
-  ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
+  ParallelFor(count, kWireGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) to[i] = Wire(from[i] * factor);
   });
 }
@@ -20,7 +20,7 @@ void RoundTo(const float* from, std::byte* staging, int64_t count, float factor)
 template <typename Wire>
 void WidenFrom(const std::byte* staging, float* to, int64_t count, float factor) {
   const Wire* const from = reinterpret_cast<const Wire*>(staging);
-  ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
+  ParallelFor(count, kWireGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) to[i] = static_cast<float>(from[i]) * factor;
   });
 }

@@ -52,10 +52,10 @@ WorkerGrid FindWorkers(const Communicator& comm) {
   std::vector<std::string> hosts;
   std::vector<int> ranks;  // by host
   for (int r = 0; r < comm.size(); ++r) {
-    const auto host = std::find(hosts.begin(), hosts.end(), comm.host(r));
+    const auto host = std::find(hosts.begin(), hosts.end(), comm.topology().host(r));
     grid.worker.push_back(static_cast<int>(host - hosts.begin()));
     if (host == hosts.end()) {
-      hosts.push_back(comm.host(r));
+      hosts.push_back(comm.topology().host(r));
       ranks.push_back(0);
     }
     grid.place.push_back(ranks[static_cast<size_t>(grid.worker.back())]++);

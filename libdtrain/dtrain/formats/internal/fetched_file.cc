@@ -1,4 +1,4 @@
-// fetched_file.cc - knows such files by how they begin.
+// fetched_file.cc - recognises such files by their first bytes.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/formats/internal/fetched_file.h"
 
@@ -16,7 +16,7 @@ Status CheckFetched(const std::string& path, std::span<const std::byte> bytes) {
   const std::string_view begin(reinterpret_cast<const char*>(bytes.data()),
                                std::min(bytes.size(), kLooked));
   if (begin.empty()) return StorageError(path + ": is empty; fetch it again");
-  // git-lfs's docs/spec.md: "version" is the first line of a pointer.
+  // git-lfs's docs/spec.md: the first line of a pointer begins with "version".
   if (begin.starts_with("version https://git-lfs")) {
     return StorageError(path + ": is a Git LFS pointer; run git lfs pull");
   }

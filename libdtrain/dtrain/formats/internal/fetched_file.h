@@ -1,4 +1,4 @@
-// fetched_file.h - tells what a failed download left where a file of weights should lie.
+// fetched_file.h - detects the remains of a failed download in place of a weight file.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_FORMATS_INTERNAL_FETCHED_FILE_H_
 #define DTRAIN_FORMATS_INTERNAL_FETCHED_FILE_H_
@@ -11,8 +11,8 @@
 
 namespace dtrain::internal {
 
-// StorageError with what to do where `bytes`, a whole file of weights, are none, a pointer of Git
-// LFS or a web page. `path` is for messages.
+// Returns StorageError, with advice, if `bytes`, the content of a weight file, is empty, a Git LFS
+// pointer or a web page. `path` is used in messages.
 Status CheckFetched(const std::string& path, std::span<const std::byte> bytes);
 
 }  // namespace dtrain::internal

@@ -1,4 +1,4 @@
-// json_object.cc - watches the keys go by while the object is parsed.
+// json_object.cc - checks the keys while the object is parsed.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/formats/internal/json_object.h"
 

@@ -1,4 +1,4 @@
-// pickle.cc - the stack machine of pickletools.py, without the instructions that make objects.
+// pickle.cc - the stack machine of pickletools.py, without instructions that create objects.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/formats/internal/pickle.h"
 
@@ -25,8 +25,8 @@ class PickleMachine {
       if (step == Step::kDamaged) return Damaged(at);
       if (step == Step::kForeign) {
         return StorageError(absl::StrFormat(
-            "%s: the pickle's instruction 0x%02x at byte %d belongs to no plain state_dict", path_,
-            code, at));
+            "%s: the pickle's instruction 0x%02x at byte %d does not occur in a plain state_dict",
+            path_, code, at));
       }
     }
     pickle_.root_ = stack_.back();
@@ -37,8 +37,8 @@ class PickleMachine {
   enum class Step { kGood, kDamaged, kForeign };
 
   Status Damaged(size_t at) const {
-    return StorageError(absl::StrFormat(
-        "%s: damaged: its pickle breaks off or breaks its rules at byte %d", path_, at));
+    return StorageError(
+        absl::StrFormat("%s: damaged: its pickle ends early or is invalid at byte %d", path_, at));
   }
 
   static Step Good(bool good) { return good ? Step::kGood : Step::kDamaged; }
@@ -84,7 +84,7 @@ class PickleMachine {
     }
   }
 
-  // Instructions that put values together.
+  // Instructions that combine values.
   Step Build(uint8_t code) {
     switch (code) {
       case ')':
@@ -109,7 +109,7 @@ class PickleMachine {
         return Good(!marks_.empty() && SetItems(TakeMark()));
       case 'R':
         return Good(Call());
-      case 'b':  // BUILD: attributes, of an OrderedDict its _metadata
+      case 'b':  // BUILD: attributes; for an OrderedDict its _metadata
         if (stack_.size() < 2) return Step::kDamaged;
         stack_.pop_back();
         return Step::kGood;
@@ -138,7 +138,7 @@ class PickleMachine {
     return true;
   }
 
-  // An unsigned number of that many bytes.
+  // Reads an unsigned number of `bytes` bytes.
   bool TakeNumber(size_t bytes, uint64_t& value) {
     std::string_view digits;
     if (!TakeBytes(rest_, bytes, digits)) return false;
@@ -189,7 +189,7 @@ class PickleMachine {
     return Push({.kind = Kind::kName, .text = std::move(name)});
   }
 
-  // Values above the last mark, which goes.
+  // Returns the number of values above the last mark, and removes the mark.
   size_t TakeMark() {
     const size_t mark = marks_.back();
     marks_.pop_back();
@@ -197,7 +197,7 @@ class PickleMachine {
   }
 
   bool PushTuple(size_t count) {
-    // What lies below a mark belongs to somebody else.
+    // Values below a mark belong to another object.
     if (count > stack_.size()) return false;
     PickleValue tuple{.kind = Kind::kList};
     tuple.items.assign(stack_.end() - static_cast<ptrdiff_t>(count), stack_.end());
@@ -226,7 +226,7 @@ class PickleMachine {
     return true;
   }
 
-  // Nothing is called. An OrderedDict is a dictionary; other calls are noted.
+  // Nothing is called. An OrderedDict becomes a dictionary; other calls are stored.
   bool Call() {
     if (stack_.size() < 2) return false;
     const PicklePointer arguments = stack_.back();
@@ -278,7 +278,7 @@ StatusOr<Pickle> Pickle::Parse(const std::string& path, std::string_view bytes) 
 }
 
 Pickle::~Pickle() {
-  // Values may hold each other in rings, and in chains too deep for destructors that nest.
+  // Values may form cycles, and chains too deep for nested destructors.
   for (const PicklePointer& value : all_) {
     value->items.clear();
     value->pairs.clear();

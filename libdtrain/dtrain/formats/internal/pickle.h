@@ -1,4 +1,4 @@
-// pickle.h - a reader of Python pickles that runs nothing: values, and calls noted by name.
+// pickle.h - reads Python pickles without running code: values, and calls by name.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_FORMATS_INTERNAL_PICKLE_H_
 #define DTRAIN_FORMATS_INTERNAL_PICKLE_H_
@@ -14,17 +14,17 @@
 
 namespace dtrain::internal {
 
-// One value. Pickles share values (and dictionaries may hold themselves), hence the shared_ptr.
+// One value. Values are shared, and dictionaries may contain themselves, so this uses shared_ptr.
 struct PickleValue {
   enum class Kind {
-    kNone,        // also what nobody here looks into: floating-point numbers, bytes
-    kInteger,     // and truth values
-    kText,        // text
-    kName,        // text: "module.name" of a class or function
-    kList,        // items: of lists and tuples
-    kDictionary,  // pairs
-    kCall,        // text: of what; items: one list, its arguments
-    kPersistent   // items: the one value that stands for something outside
+    kNone,        // also values that are not needed here: floating-point numbers, bytes
+    kInteger,     // also true and false
+    kText,        // `text` is the text
+    kName,        // `text` is "module.name" of a class or function
+    kList,        // `items` are the items of a list or tuple
+    kDictionary,  // `pairs` are its entries
+    kCall,        // `text` names the function; `items` is one list, its arguments
+    kPersistent   // `items` is the one value that identifies an external object
   };
   Kind kind = Kind::kNone;
   int64_t integer = 0;
@@ -34,12 +34,12 @@ struct PickleValue {
 };
 using PicklePointer = std::shared_ptr<PickleValue>;
 
-// The values of one pickle. They are taken apart here, so that one that holds itself frees its
-// memory.
+// The values of one pickle. The destructor takes values apart, so that values which contain
+// themselves are freed.
 class Pickle {
  public:
-  // Protocols 2 to 5. StorageError with `path` where the pickle is damaged or holds what no
-  // state_dict does.
+  // Supports protocols 2 to 5. Returns StorageError with `path` if the pickle is damaged or
+  // contains things that a state_dict does not.
   static StatusOr<Pickle> Parse(const std::string& path, std::string_view bytes);
   Pickle(Pickle&&) = default;
   Pickle& operator=(Pickle&&) = default;

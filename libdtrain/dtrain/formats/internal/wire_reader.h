@@ -1,8 +1,8 @@
-// wire_reader.h - varints and protocol buffers' fields, read from bytes that may be damaged.
+// wire_reader.h - reads varints and protocol buffer fields from bytes that may be damaged.
 // SPDX-License-Identifier: Apache-2.0
 //
-// https://protobuf.dev/programming-guides/encoding. For the few messages of other people's files,
-// whose .proto would be larger than their reader.
+// https://protobuf.dev/programming-guides/encoding. It is for the few messages in foreign files,
+// for which a .proto would be larger than this reader.
 #ifndef DTRAIN_FORMATS_INTERNAL_WIRE_READER_H_
 #define DTRAIN_FORMATS_INTERNAL_WIRE_READER_H_
 
@@ -12,7 +12,8 @@
 
 namespace dtrain::internal {
 
-// Takes a varint off the front of `rest`; false where it does not end or has more than 64 bits.
+// Removes a varint from the front of `rest`. Returns false if it does not end or has more than 64
+// bits.
 inline bool TakeVarint(std::string_view& rest, uint64_t& value) {
   value = 0;
   for (unsigned shift = 0; shift < 64 && !rest.empty(); shift += 7) {
@@ -24,7 +25,7 @@ inline bool TakeVarint(std::string_view& rest, uint64_t& value) {
   return false;
 }
 
-// Takes `size` bytes off the front of `rest`; false where there are fewer.
+// Removes `size` bytes from the front of `rest`. Returns false if there are fewer.
 inline bool TakeBytes(std::string_view& rest, uint64_t size, std::string_view& bytes) {
   if (size > rest.size()) return false;
   bytes = rest.substr(0, size);
@@ -32,7 +33,7 @@ inline bool TakeBytes(std::string_view& rest, uint64_t size, std::string_view& b
   return true;
 }
 
-// Takes a little-endian number off the front of `rest`.
+// Removes a little-endian number from the front of `rest`.
 template <typename T>
 bool TakeFixed(std::string_view& rest, T& value) {
   if (rest.size() < sizeof(T)) return false;
@@ -41,12 +42,12 @@ bool TakeFixed(std::string_view& rest, T& value) {
   return true;
 }
 
-// One field after the other of a message.
+// Reads the fields of a message one after the other.
 class WireReader {
  public:
   explicit WireReader(std::string_view message) : rest_(message) {}
 
-  // False at the end of the message, or where it is damaged.
+  // Moves to the next field. Returns false at the end of the message or if it is damaged.
   bool Next() {
     uint64_t tag = 0;
     if (rest_.empty()) return false;
@@ -73,7 +74,7 @@ class WireReader {
   }
   bool failed() const { return failed_; }
 
-  // Of the field that Next() found: its number, its value (of bytes their count), its bytes.
+  // The current field: its number, its value (for bytes, their count), and its bytes.
   uint64_t number() const { return number_; }
   uint64_t value() const { return value_; }
   std::string_view bytes() const { return bytes_; }

@@ -74,7 +74,7 @@ Recompute RecomputeOf(proto::TrainerConfig::Recompute recompute) {
     case proto::TrainerConfig::every_k:
       return Recompute::kEveryK;
     case proto::TrainerConfig::auto_:
-      break;  // is planned where there is a model
+      break;  // planned when the model is known
   }
   return Recompute::kNone;
 }

@@ -1,4 +1,4 @@
-// config_values.h - from values of the configuration to the library's: what all programs share.
+// config_values.h - converts configuration values that all programs share to the library's types.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_LAUNCH_INTERNAL_CONFIG_VALUES_H_
 #define DTRAIN_LAUNCH_INTERNAL_CONFIG_VALUES_H_
@@ -22,20 +22,20 @@ enum Wire_Precision : int;
 
 namespace dtrain::internal {
 
-// The configuration was validated: they parse.
+// The configuration must be validated, so that they parse.
 Period PeriodOf(const std::string& text);
 double SecondsOf(const std::string& text);
 
 Activation ActivationOf(proto::ModelConfig_Activation activation);
 DType DTypeOf(proto::TrainerConfig_Precision precision);
 DType DTypeOf(proto::Wire_Precision precision);
-// kNone for auto, which is planned where there is a model.
+// Returns kNone for auto, which is planned later, when the model is known.
 Recompute RecomputeOf(proto::TrainerConfig_Recompute recompute);
 
 CudaGraphs CudaGraphsOf(proto::CudaGraphs_Mode mode);
 
-// "model.hidden_size: 512" for each line within "model { ... }", so that a line alone says which
-// key it is about.
+// Turns each line within "model { ... }" into "model.hidden_size: 512", so that a single line shows
+// its key.
 std::string WithFullNames(const std::string& textproto);
 
 }  // namespace dtrain::internal

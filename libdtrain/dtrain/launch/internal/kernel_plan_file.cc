@@ -9,6 +9,7 @@
 #include "dtrain/base/file.h"
 #include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/base/log.h"
+#include "dtrain/comm/gather.h"
 #include "dtrain/comm/root_status.h"
 
 namespace dtrain::internal {
@@ -54,7 +55,7 @@ StatusOr<PlanReport> PreparePlans(const PlanKind& kind, const std::string& path,
   if (comm.is_root()) report = PrepareOnRoot(kind, path, device, measure, text);
   DT_RETURN_IF_ERROR(ShareRootStatus(report.status(),
                                      absl::StrCat("write the plans of ", ToAbsl(kind.what)), comm));
-  text = comm.BroadcastString(text);
+  text = BroadcastString(comm, text);
   if (comm.is_root()) return report;
   DT_ASSIGN_OR_RETURN(const bool fits, kind.use(text, "plans of rank 0", device));
   if (!fits) {

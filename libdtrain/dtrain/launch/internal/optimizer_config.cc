@@ -78,7 +78,7 @@ Status ValidateOptimizer(const proto::OptimizerConfig& optimizer, bool shard_opt
   using Optimizer = proto::OptimizerConfig;
   if (optimizer.type() == Optimizer::lamb && optimizer.weight_decay() == 0.0f) {
     return UsageError(
-        "optimizer.type=lamb without optimizer.weight_decay adapts nothing and would be adamw: set "
+        "optimizer.type=lamb without optimizer.weight_decay adapts no tensor and equals adamw: set "
         "it, or optimizer.type=nvlamb, which adapts all tensors");
   }
   const bool is_lamb = optimizer.type() == Optimizer::lamb || optimizer.type() == Optimizer::nvlamb;

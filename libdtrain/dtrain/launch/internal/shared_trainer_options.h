@@ -1,4 +1,4 @@
-// shared_trainer_options.h - the options of a trainer that the programs' configurations share.
+// shared_trainer_options.h - trainer options that the configurations of all programs share.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_LAUNCH_INTERNAL_SHARED_TRAINER_OPTIONS_H_
 #define DTRAIN_LAUNCH_INTERNAL_SHARED_TRAINER_OPTIONS_H_
@@ -13,11 +13,10 @@
 
 namespace dtrain::internal {
 
-// Of proto::TrainerConfig or proto::BertTrainerConfig, and proto::OptimizerConfig: whatever
-// both programs say by the same name.
-// Left to the caller: updates_per_epoch, is_rate_of_epochs, learning_rate, best_metric,
-// early_stop.metric and reducer.power_sgd.seed. The configuration was validated: its periods and
-// durations parse.
+// `Config` is proto::TrainerConfig or proto::BertTrainerConfig. This converts all fields that both
+// have under the same name. The caller must set updates_per_epoch, is_rate_of_epochs,
+// learning_rate, best_metric, early_stop.metric and reducer.power_sgd.seed. The configuration must
+// be validated, so that its periods and durations parse.
 template <typename Config, typename OptimizerConfig>
 TrainerOptions SharedTrainerOptions(const Config& config, const OptimizerConfig& optimizer,
                                     const std::string& run_dir) {

@@ -10,7 +10,8 @@
 
 namespace dtrain::internal {
 
-// Symbols are any 32-bit ids: words, code points or tokens. Keeps its buffers between segments.
+// Symbols are 32-bit ids of words, code points or tokens. Buffers are kept from one segment to the
+// next.
 //
 //   matcher.Start();
 //   matcher.AddText(hypothesis);
@@ -24,14 +25,14 @@ class NgramMatcher {
     ends_.clear();
   }
 
-  // The first text is the hypothesis, the others are its references.
+  // Adds a text. The first one is the hypothesis, the others are its references.
   void AddText(std::span<const uint32_t> symbols) {
     symbols_.insert(symbols_.end(), symbols.begin(), symbols.end());
     ends_.push_back(symbols_.size());
   }
 
-  // Sum over the hypothesis' distinct n-grams of min(count there, largest count in one reference);
-  // n is 1 in the first call after Start() and one more in each further call.
+  // Returns the sum over the hypothesis' distinct n-grams of min(count there, largest count in one
+  // reference). n is 1 in the first call after Start() and grows by one with each call.
   int64_t MatchNextOrder() {
     ++order_;
     if (order_ == 1) grams_.assign(symbols_.size(), 0);
@@ -41,7 +42,8 @@ class NgramMatcher {
     for (size_t text = 0; text < texts; ++text) {
       const size_t begin = text == 0 ? 0 : ends_[text - 1];
       for (size_t i = begin; i + order_ <= ends_[text]; ++i) {
-        // The n-gram at i is named by its (n-1)-gram and its last symbol: exact at any order.
+        // The n-gram at i is identified by its (n-1)-gram and its last symbol, which is exact at
+        // any order.
         const uint64_t key = uint64_t{grams_[i]} << 32 | symbols_[i + order_ - 1];
         const uint32_t gram = FindOrAdd(key, static_cast<uint32_t>(counts_.size() / texts));
         if (gram * texts == counts_.size()) counts_.resize(counts_.size() + texts, 0);
@@ -65,7 +67,7 @@ class NgramMatcher {
     uint32_t generation = 0;
   };
 
-  // Empties the table by a new generation; keeps it at most half full.
+  // Empties the table by starting a new generation, and keeps it at most half full.
   void ClearTable() {
     if (slots_.size() < 2 * symbols_.size() + 2) {
       size_t size = 256;
@@ -94,7 +96,7 @@ class NgramMatcher {
   size_t order_ = 0;
   std::vector<uint32_t> symbols_;  // all texts, one after the other
   std::vector<size_t> ends_;       // where each text ends in symbols_
-  std::vector<uint32_t> grams_;    // [symbols] name of the n-gram that starts here
+  std::vector<uint32_t> grams_;    // [symbols]: id of the n-gram that starts at each symbol
   std::vector<uint32_t> counts_;   // [grams, texts]
   std::vector<Slot> slots_;
   uint32_t generation_ = 0;

@@ -1,4 +1,4 @@
-// python_text.cc - white space by its UTF-8 bytes; case through utf8proc.
+// python_text.cc - white space by its UTF-8 bytes; case conversion by utf8proc.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/metrics/internal/python_text.h"
 
@@ -12,12 +12,12 @@ namespace {
 constexpr uint32_t kCapitalIWithDot = 0x130;
 constexpr uint32_t kCapitalSigma = 0x3A3;
 constexpr uint32_t kFinalSigma = 0x3C2;
-// Lone surrogates stand for bytes that are not UTF-8, as Python's surrogateescape has it.
+// Lone surrogates represent invalid bytes, as in Python's surrogateescape.
 constexpr uint32_t kEscapedByte = 0xDC00;
 
 uint8_t ByteAt(std::string_view text, size_t i) { return static_cast<uint8_t>(text[i]); }
 
-// The code point at `position`; `position` moves behind it.
+// Returns the code point at `position` and moves `position` past it.
 uint32_t NextCodePoint(std::string_view text, size_t& position) {
   const uint8_t first = ByteAt(text, position);
   if (first < 0x80) {
@@ -50,7 +50,7 @@ utf8proc_category_t Category(uint32_t code_point) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(code_point));
 }
 
-// Unicode 14, section 3.13: what the rule of the final sigma looks through.
+// Unicode 14, section 3.13: characters that the final-sigma rule skips.
 bool IsCaseIgnorable(uint32_t code_point) {
   switch (code_point) {
     case '\'':
@@ -88,7 +88,7 @@ bool IsCased(uint32_t code_point) {
   }
 }
 
-// A sigma ends its word when a cased letter stands before it and none behind it.
+// A sigma is final if a cased letter comes before it and none comes after it.
 bool IsFinalSigma(const std::vector<uint32_t>& text, size_t position) {
   size_t before = position;
   while (before > 0 && IsCaseIgnorable(text[before - 1])) --before;

@@ -1,4 +1,4 @@
-// encoder_blocks.h - what a BERT encoder takes of memory and work, for the costs of whole models.
+// encoder_blocks.h - memory and operations of a BERT encoder, for the costs of whole models.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_MODELS_INTERNAL_ENCODER_BLOCKS_H_
 #define DTRAIN_MODELS_INTERNAL_ENCODER_BLOCKS_H_
@@ -23,7 +23,7 @@ class EncoderBlocks {
  public:
   using Block = ByteMeter::Block;
 
-  // output_rows: where somebody reads some rows alone.
+  // output_rows: number of rows of the last layer that are used, if not all.
   EncoderBlocks(const BertOptions& options, const BertBatch& batch,
                 const ActivationOptions& activations, ByteMeter& meter, int64_t output_rows = 0)
       : tokens_(batch.tokens),
@@ -34,7 +34,7 @@ class EncoderBlocks {
         layers_(StackOf(options), batch.tokens, /*memory_tokens=*/0, activations, meter,
                 output_rows) {}
 
-  // The last layer's output.
+  // Returns the block of the last layer's output.
   Block Forward() { return layers_.Forward(Embed()); }
 
   void Backward(Block d_hidden) {
@@ -43,11 +43,11 @@ class EncoderBlocks {
     norm_ = {};
   }
 
-  // [tokens, hidden].
+  // The block of a tensor [tokens, hidden].
   Block OfTokens() { return meter_.Take(tokens_ * hidden_size_, dtype_); }
 
  private:
-  // BertEmbeddings::Forward.
+  // BertEmbeddings::Forward, block by block.
   Block Embed() {
     Block x = OfTokens();
     const Block type_rows = OfTokens();
@@ -67,11 +67,11 @@ class EncoderBlocks {
   std::array<Block, 3> norm_;  // statistics and input of the embeddings' norm
 };
 
-// Of the embeddings and the stack; what a model has beside them is its `output`.
+// Parameters of the embeddings and the stack. Callers add their head as `output`.
 ModelParameters CountEncoder(const BertOptions& options);
 
-// Of a model whose stack has `output_flops` of products on top of it, which read so many rows of
-// the last layer; 0: all of them.
+// Operations of a model whose head takes `output_flops` for products and reads `output_rows` rows
+// of the last layer (0 for all rows).
 ModelFlops CountEncoderFlops(const BertOptions& options, const BertBatch& batch,
                              int64_t output_rows, double output_flops, Recompute recompute,
                              int recompute_every);
@@ -87,7 +87,7 @@ ByteMeter::Block TakeInputs(const BertBatch& batch, const std::array<int64_t, n>
   return meter.Take(Context::UploadedElements(counts), DType::kInt32);
 }
 
-// The costs of a model whose options say which, by its own CountParameters(), CountFlops() and
+// The costs of the model with these options, from its own CountParameters(), CountFlops() and
 // PeakActivationBytes().
 template <typename Options, typename Batch>
 ModelCosts CostsOfModel(const Options& options, const Batch& batch) {

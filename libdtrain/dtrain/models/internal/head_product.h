@@ -1,4 +1,4 @@
-// head_product.h - the last, small product of a head: logits in float32, whatever the compute type.
+// head_product.h - the small last product of a head: logits that are always float32.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_MODELS_INTERNAL_HEAD_PRODUCT_H_
 #define DTRAIN_MODELS_INTERNAL_HEAD_PRODUCT_H_
@@ -12,8 +12,8 @@
 
 namespace dtrain::internal {
 
-// x [rows, hidden], weight [outputs, hidden]: x weight^T + bias. A few numbers a row that decide
-// everything.
+// x weight^T + bias, for x: [rows, hidden] and weight: [outputs, hidden]. The logits are float32
+// because everything depends on these few numbers.
 inline Tensor HeadLogits(const Tensor& x, const Parameter& weight, Parameter& bias, Context& ctx) {
   Tensor logits = ctx.Empty({x.dim(0), weight.value().dim(0)}, DType::kFloat32);
   Gemm(x, weight.value(), {.transpose_b = true}, logits, ctx.stream());
@@ -28,8 +28,8 @@ inline void ToComputeType(Tensor& x, Context& ctx) {
   x = narrow;
 }
 
-// Accumulates the gradients of weight and bias and lets go of x, whose gradient it returns.
-// d_logits comes back in the compute type.
+// Accumulates the gradients of weight and bias. Returns the gradient of x and frees x. d_logits is
+// converted to the compute type.
 inline Tensor HeadBackward(Tensor& d_logits, Tensor& x, Parameter& weight, Parameter& bias,
                            Context& ctx) {
   AccumulateColumnSums(d_logits, bias.gradient(), ctx.stream());

@@ -1,9 +1,9 @@
 // activations.cuh - the activations of ops/bias_activation.h and their gradients on the GPU.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each has Value(x) and Gradient(x, d), d times the derivative at x. All let NaN through. The
-// formulas are those of bias_activation_cpu.cc; exponential and quotient are the GPU's fast ones,
-// whose few units in the last place are units of values below 1.
+// Each activation has Value(x) and Gradient(x, d), which is d times the derivative at x. All return
+// NaN for NaN. The formulas are those of bias_activation_cpu.cc, but with the GPU's fast
+// exponential and reciprocal. Their error is a few units in the last place of values below 1.
 #ifndef DTRAIN_OPS_INTERNAL_ACTIVATIONS_CUH_
 #define DTRAIN_OPS_INTERNAL_ACTIVATIONS_CUH_
 
@@ -20,9 +20,9 @@ struct ReluFunction {
   }
 };
 
-// The normal distribution function and exp(-x^2 / 2). Phi(-|x|) = P(t) exp(-x^2 / 2) / 2 with
-// t = 1 / (1 + 0.35 |x| / sqrt(2)); the factor 1/2 is in P. One exponential and one quotient, where
-// erff() and expf() would take two of the former.
+// The normal distribution function and exp(-x^2 / 2). Phi(-|x|) = P(t) exp(-x^2 / 2) / 2 with t = 1
+// / (1 + 0.35 |x| / sqrt(2)); P includes the factor 1/2. This takes one exponential and one
+// reciprocal; erff() and expf() would take two exponentials.
 struct NormalFunction {
   __device__ __forceinline__ explicit NormalFunction(float x) {
     const float t = FastReciprocal(fabsf(x) * (0.35f * 0.70710678f) + 1.0f);
@@ -49,12 +49,12 @@ struct GeluErfFunction {
   }
 };
 
-// (1 + tanh(u)) / 2 = 1 / (1 + e), e = exp(-2 u), which keeps its digits where x is very negative.
+// (1 + tanh(u)) / 2 = 1 / (1 + e) with e = exp(-2 u). This form stays accurate for very negative x.
 struct GeluTanhFunction {
   static constexpr float kTwoRootTwoOverPi = 1.5957691f;  // 2 sqrt(2 / pi)
   static constexpr float kCubic = 0.044715f;
 
-  // e, held where the quotient is 0 in effect and e times it still a number.
+  // e, clamped to where the quotient is practically 0 and e times it is still finite.
   __device__ __forceinline__ static float Exponential(float x) {
     const float power = x * (x * x * kCubic + 1.0f) * (-kTwoRootTwoOverPi * kLog2E);
     return FastExp2(power > 115.0f ? 115.0f : power);
@@ -63,7 +63,8 @@ struct GeluTanhFunction {
     return x * FastReciprocal(1.0f + Exponential(x));
   }
   __device__ __forceinline__ static float Gradient(float x, float d) {
-    // Beyond, it is 0 or 1, and the slope times what is left of them would overflow.
+    // Beyond these limits the derivative is 0 or 1, and the slope times the remainder would
+    // overflow.
     x = x > 30.0f ? 30.0f : (x < -30.0f ? -30.0f : x);
     const float e = Exponential(x);
     const float s = FastReciprocal(1.0f + e);
@@ -72,7 +73,7 @@ struct GeluTanhFunction {
   }
 };
 
-// Near 0 x + x^3 Q(x^2), where the quotient would cancel.
+// Near 0, x + x^3 Q(x^2), where the quotient would cancel.
 struct TanhFunction {
   __device__ __forceinline__ static float Value(float x) {
     const float square = x * x;

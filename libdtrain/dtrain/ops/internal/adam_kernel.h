@@ -1,4 +1,4 @@
-// adam_kernel.h - arguments of the kernels behind ops/adam.h.
+// adam_kernel.h - arguments of the kernels that implement ops/adam.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_ADAM_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_ADAM_KERNEL_H_
@@ -10,10 +10,10 @@
 
 namespace dtrain {
 
-// Elements [begin, end), on CUDA from 0. T is the type of `copy`, which may be null.
+// Updates elements [begin, end); on CUDA, begin is 0. T is the type of `copy`, which may be null.
 struct AdamArgs {
   const float* gradients = nullptr;
-  const AdamStep* step = nullptr;  // in the device's memory
+  const AdamStep* step = nullptr;  // in device memory
   float* weights = nullptr;
   float* m = nullptr;
   float* v = nullptr;

@@ -1,4 +1,4 @@
-// attention_device.h - what our and cuDNN's attention on a GPU both need of the arguments.
+// attention_device.h - arguments that our and cuDNN's attention on a GPU both need on the device.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_ATTENTION_DEVICE_H_
 #define DTRAIN_OPS_INTERNAL_ATTENTION_DEVICE_H_
@@ -10,15 +10,15 @@
 
 namespace dtrain {
 
-// `args` with both arrays of offsets in the device's memory, and `bytes` of scratch beside them,
-// aligned to 256 bytes; null for none.
+// Returns `args` with both offset arrays in device memory, and `bytes` of scratch memory, aligned
+// to 256 bytes (null if `bytes` is 0).
 struct AttentionOnDevice {
   AttentionArgs args;
   std::byte* scratch;
 };
 AttentionOnDevice PutOnDevice(const AttentionArgs& host_args, size_t bytes, Stream& stream);
 
-// Rows in whole 16-byte chunks of two-byte elements.
+// True if rows consist of whole, aligned 16-byte chunks of two-byte elements.
 inline bool IsAligned(const void* rows, int64_t stride) {
   return reinterpret_cast<uintptr_t>(rows) % 16 == 0 && stride % 8 == 0;
 }

@@ -1,15 +1,17 @@
-// attention_flash_backward.cuh - attention's gradients on the matrix units, for 16-bit types.
+// attention_flash_backward.cuh - attention's gradients with tensor cores, for 16-bit types.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Equations: attention_kernel.cuh and attention_gradient_rows.cuh. One kernel, two roles: own
-// queries first, then own keys, which reads the delta that the first left.
-// Geometry: 4 warps, 16 own rows each, their fragments and sums in registers; a block streams the
-//   other side in tiles of 64 rows.
-// Shared memory: two stages of x and y by cp.async; own rows pass through the second into registers
-//   before the loop. 4 * 64 * kDim * 2 bytes (5 with kDim 128 and own keys) + 1 KiB.
-// Traffic: own rows once, streamed rows once per block from the cache; out and d_out once more for
+// Equations: attention_kernel.cuh and attention_gradient_rows.cuh. One kernel is launched in two
+// roles: first it owns queries, then it owns keys. The second role reads the delta that the first
+// one wrote.
+// Geometry: 4 warps of 16 own rows each, with their fragments and sums in registers. A block
+//   streams the other side in tiles of 64 rows.
+// Shared memory: two stages of x and y, filled by cp.async. Own rows pass through the second stage
+//   into registers before the loop. 4 * 64 * kDim * 2 bytes (5 instead of 4 with kDim 128 and own
+//   keys) + 1 KiB.
+// Traffic: own rows once; streamed rows once per block, from the cache; out and d_out once more for
 //   delta.
-// Floor (model): 14 * queries * keys * kDim operations for both roles at the mma.sync rate.
+// Minimum time (model): 14 * queries * keys * kDim operations for both roles, at the mma.sync rate.
 #ifndef DTRAIN_OPS_INTERNAL_ATTENTION_FLASH_BACKWARD_CUH_
 #define DTRAIN_OPS_INTERNAL_ATTENTION_FLASH_BACKWARD_CUH_
 
@@ -17,8 +19,8 @@
 
 namespace dtrain {
 
-// Chunks, and blocks of a multiprocessor to make room for, that the registers hold without spills:
-// with own keys there are two sums.
+// The chunk size and the minimum number of resident blocks that the registers allow without spills.
+// With own keys there are two sums.
 template <typename TElement, int kHeadDim, bool kKeys, bool kDrop>
 struct FlashBackwardTraits {
   using T = TElement;
@@ -30,7 +32,7 @@ struct FlashBackwardTraits {
   static constexpr bool kHoldsY = kDim < 128 || !kOwnKeys;
   static constexpr bool kKeepsScores = false;
   static constexpr int kBlocks = kDim <= 64 && kTargetCapability >= 80 ? 3 : 1;
-  // Own y, where it is not held, follows the stages.
+  // Own y, if it is not held in registers, is stored after the stages.
   static constexpr int kTiles = kHoldsY ? 4 : 5;
   static constexpr size_t kSharedBytes =
       size_t{kTiles} * kFlashTile * kDim * sizeof(T) + 4 * kFlashTile * sizeof(float);
@@ -45,8 +47,8 @@ struct FlashStatistics {
   }
   __device__ __forceinline__ float* Delta(int stage) const { return Base2(stage) + kFlashTile; }
 
-  // Thread i's of 128 values: Base2 of the 64 queries from `first`, then Delta. Queries past the
-  // end get infinity, which makes their probabilities 0.
+  // Thread i loads one of 128 values: Base2 of the 64 queries from `first` on, then their Delta.
+  // Queries past the end get infinity, which makes their probabilities 0.
   __device__ __forceinline__ float Load(const AttentionArgs& args, const AttentionPlace& at,
                                         int first) const {
     const int query = first + static_cast<int>(threadIdx.x) % kFlashTile;
@@ -111,7 +113,7 @@ __device__ __forceinline__ void FlashBackwardTile(const AttentionArgs& args,
   for (int first_other = begin; first_other < end; first_other += kFlashTile) {
     const int stage = (first_other - begin) / kFlashTile % 2;
     CpAsyncWait<0>();
-    __syncthreads();  // this stage is there, and the other is no longer read
+    __syncthreads();  // this stage has arrived, and the other one is no longer read
     const int next = first_other + kFlashTile;
     float next_statistics = 0.0f;
     if (next < end) {
@@ -127,13 +129,13 @@ __device__ __forceinline__ void FlashBackwardTile(const AttentionArgs& args,
     }
     if constexpr (kOwnKeys) statistics.Store(1 - stage, next_statistics);
   }
-  __syncthreads();  // the stages become memory of the warps
+  __syncthreads();  // from here on the warps use the stages' memory
   if (has_rows) {
     rows.Finish(args, at, tiles + warp_row * kDim, tiles + kTileElements + warp_row * kDim);
   }
 }
 
-// The kernel over queries (kOwnKeys false) comes first: it leaves delta for the one over keys.
+// Launched over queries first (kOwnKeys false), which writes delta for the launch over keys.
 template <typename Traits>
 __global__ __launch_bounds__(kFlashThreads, Traits::kBlocks) void FlashAttentionBackwardKernel(
     AttentionArgs args) {

@@ -1,17 +1,17 @@
-// attention_flash_forward.cuh - attention forward on the matrix units, for 16-bit types.
+// attention_flash_forward.cuh - attention's forward pass with tensor cores, for 16-bit types.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Equations: attention_kernel.cuh; Dao, "FlashAttention-2" (2023), algorithm 1.
-// Geometry: one block of 4 warps per 64 kRowTiles queries of a (sequence, head); a warp owns
-//   16 kRowTiles queries, their sums and their running maxima in registers; 64 keys at a time.
-// Shared memory: two stages of 64 rows of K and of V, copied by cp.async while the other stage is
-//   worked on; Q passes through the second stage into registers before the loop. 4 * 64 * kDim * 2
+// Geometry: a block of 4 warps per 64 kRowTiles queries of a (sequence, head). A warp owns 16
+//   kRowTiles queries, with their sums and running maxima in registers. 64 keys at a time.
+// Shared memory: two stages of 64 rows of K and of V; cp.async fills one stage while the other is
+//   used. Q passes through the second stage into registers before the loop. 4 * 64 * kDim * 2
 //   bytes: 16, 32 or 64 KiB.
-// Traffic: q, k, v, out once from memory, k and v again per block of queries from the cache.
-// Floor (model): 4 * queries * keys * kDim operations at the mma.sync rate; each fragment of K or V
-//   read from shared memory feeds 2 kRowTiles products.
-// P is kept in registers: the result layout of Q K^T is the left side of P V. exp is exp2 with
-// log2 e folded into the scale; dropout's scale waits for the end.
+// Traffic: q, k, v and out once from memory; k and v again per block of queries, from the cache.
+// Minimum time (model): 4 * queries * keys * kDim operations at the mma.sync rate. Each fragment of
+//   K or V read from shared memory feeds 2 kRowTiles products.
+// P stays in registers: the result layout of Q K^T is the left operand's layout of P V. exp is exp2
+//   with log2 e folded into the scale; dropout's scale is applied at the end.
 #ifndef DTRAIN_OPS_INTERNAL_ATTENTION_FLASH_FORWARD_CUH_
 #define DTRAIN_OPS_INTERNAL_ATTENTION_FLASH_FORWARD_CUH_
 
@@ -24,7 +24,7 @@ constexpr size_t FlashSharedBytes() {
   return size_t{4} * kFlashTile * kDim * 2;
 }
 
-// Whether Q stays in registers during the loop, or in rows of its own in shared memory.
+// True if Q stays in registers during the loop; otherwise it has rows of its own in shared memory.
 template <int kDim, int kRowTiles>
 inline constexpr bool kFlashHoldsQ = kRowTiles == 1 || kDim == 32;
 
@@ -34,19 +34,19 @@ constexpr size_t FlashForwardSharedBytes() {
   return FlashSharedBytes<kDim>() + own;
 }
 
-// 16 queries of a warp while the keys pass.
+// The state of 16 queries of a warp while the keys are streamed.
 template <typename T, int kDim, bool kHoldsQ, bool kDropout>
 struct FlashRows {
   static constexpr int kSteps = kDim / 16;
   static constexpr int kBlocks = kFlashTile / 8;
 
   uint32_t q[kHoldsQ ? kSteps : 1][4];
-  const T* q_tile;  // where q is read from unless it is held
-  int tile_row;     // the warp's first
+  const T* q_tile;  // q is read from here unless it is held in registers
+  int tile_row;     // the warp's first row
   float out[kDim / 8][4];
   float scores[kBlocks][4];
-  float maximum[2], sum[2];  // of the lane's two rows; the sum of this lane's columns alone
-  int first;                 // query
+  float maximum[2], sum[2];  // for the lane's two rows; `sum` covers only this lane's columns
+  int first;                 // the first query
 
   __device__ __forceinline__ void Start(const T* tile, int row, int first_query) {
     first = first_query;
@@ -70,7 +70,7 @@ struct FlashRows {
 
   __device__ __forceinline__ void Reload(int step) { LoadLeft<kDim>(q[0], q_tile, tile_row, step); }
 
-  // Hides the keys that the rows do not see.
+  // Sets scores to -infinity for keys that the rows do not see.
   __device__ __forceinline__ void Mask(const AttentionArgs& args, const AttentionPlace& at,
                                        int first_key) {
     if (first_key + kFlashTile <= (args.causal ? min(at.keys, first + 1) : at.keys)) return;
@@ -85,8 +85,9 @@ struct FlashRows {
     }
   }
 
-  // Scores become probabilities relative to the maximum so far. Every row has seen key 0. What is
-  // fused is written out, here and in Finish(), so that a row's bits are those of any kRowTiles.
+  // Turns scores into probabilities relative to the maximum so far. Every row has seen key 0. Here
+  // and in Finish() fused operations are written explicitly, so that a row gets the same bits for
+  // every kRowTiles.
   __device__ __forceinline__ void Softmax(float scale_log2) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -98,8 +99,9 @@ struct FlashRows {
       largest = max(largest, __shfl_xor_sync(kFullWarp, largest, 1));
       largest = max(largest, __shfl_xor_sync(kFullWarp, largest, 2));
       const float offset = largest * scale_log2;
-      // The difference before the product: as a fused maximum * scale_log2 - offset, an unchanged
-      // maximum would give the rounding error of `offset`, and the sums would shrink at each tile.
+      // The difference must come before the product. Fused as maximum * scale_log2 - offset, an
+      // unchanged maximum would yield the rounding error of `offset` instead of 0, and the sums
+      // would shrink at each tile.
       const float shrink = FastExp2((maximum[half] - largest) * scale_log2);
       maximum[half] = largest;
       float total = 0.0f;
@@ -158,7 +160,7 @@ struct FlashRows {
   }
 };
 
-// One tile of keys for all rows of a warp.
+// Processes one tile of keys for all rows of a warp.
 template <typename T, int kDim, int kRowTiles, bool kHoldsQ, bool kDropout>
 __device__ __forceinline__ void FlashForwardStep(
     const AttentionArgs& args, const AttentionPlace& at, const T* k_tile, const T* v_tile,
@@ -245,7 +247,7 @@ __device__ __forceinline__ void FlashForwardTile(const AttentionArgs& args,
   int stage = 0;
   for (int first_key = 0; first_key < keys; first_key += kFlashTile) {
     CpAsyncWait<0>();
-    __syncthreads();  // this stage is there, and the other is no longer read
+    __syncthreads();  // this stage has arrived, and the other one is no longer read
     if (first_key + kFlashTile < keys) start(1 - stage, first_key + kFlashTile);
     if (has_rows && first_key < warp_keys) {
       const T* const tile = tiles + stage * 2 * kTileElements;
@@ -253,7 +255,7 @@ __device__ __forceinline__ void FlashForwardTile(const AttentionArgs& args,
     }
     stage = 1 - stage;
   }
-  __syncthreads();  // the last stage becomes memory of the warps
+  __syncthreads();  // from here on the warps use the last stage's memory
   if (has_rows) {
 #pragma unroll
     for (int m = 0; m < kRowTiles; ++m) {

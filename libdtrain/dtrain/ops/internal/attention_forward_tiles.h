@@ -1,16 +1,16 @@
-// attention_forward_tiles.h - attention's forward pass on processors with a matrix unit.
+// attention_forward_tiles.h - attention's forward pass on processors with AMX.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Only for files that dtrain_cpu_kernels() compiles. Per tile of queries and tile of keys:
+// Only for files that dtrain_cpu_kernels() compiles. For each tile of queries and tile of keys:
 //   P = exp(scale Q K^T);  l += P 1;  O += dropout(P) V
 //   out = O / l;  log_sum_exp = log l
-// without the maxima of other softmaxes, which most models' scores do not need: P's relative error
-// is the same for all sizes, and looking for maxima takes a third of the softmax. Where some l
-// leaves [2^-60, 2^60], as with scores beyond 41, the caller computes the unit once more with them
-// (ADR 28).
+// This softmax does not subtract maxima, which most models' scores do not need. P's relative error
+// is the same for all magnitudes, and finding maxima takes a third of the softmax's time. If some l
+// leaves [2^-60, 2^60], for example with scores above 41, the caller computes the unit again with
+// maxima (ADR 28).
 //
-// While the matrix unit is in use, and for half a microsecond after, vectors' products run at half
-// of their rate: an exponential is made of eight.
+// While AMX is in use, and for half a microsecond afterwards, vector multiplications run at half
+// their rate. An exponential takes eight of them.
 #ifndef DTRAIN_OPS_INTERNAL_ATTENTION_FORWARD_TILES_H_
 #define DTRAIN_OPS_INTERNAL_ATTENTION_FORWARD_TILES_H_
 
@@ -18,7 +18,7 @@
 
 namespace dtrain::DT_CPU_ISA {
 
-// One unit of BFloat16, whose heads are multiples of 2 * kTileSide.
+// One unit of BFloat16 with a head size that is a multiple of 2 * kTileSide.
 template <typename T>
 class TilesForwardUnit;
 
@@ -32,7 +32,7 @@ class TilesForwardUnit {
     if (index + 1 < args.last_unit) next_ = MakeUnit<T>(args, index + 1);
   }
 
-  // False: `out` and `log_sum_exp` are worth nothing.
+  // Returns false if a sum left the range; `out` and `log_sum_exp` are then invalid.
   bool Run() {
     if (u_.queries == 0) return true;
     k_tiles_ = TransposeTiles<Terms::kTiles>(u_, u_.k, args_.k_stride);
@@ -57,11 +57,13 @@ class TilesForwardUnit {
   }
 
  private:
-  // Values between 2^-66 and 2^67 (of one key) then have products that float32 holds.
+  // Within these limits, values between 2^-66 and 2^67 (of one key) have products that float32 can
+  // represent.
   static constexpr float kLeastSum = 0x1p-60f;
   static constexpr float kLargestSum = 0x1p60f;
 
-  // Pairs of keys, of each 2 * kTileSide columns first the even ones, which takes no shuffle.
+  // Copies V as pairs of keys. Within each 2 * kTileSide columns the even ones come first, which
+  // avoids a shuffle.
   void CopyValues() {
     float* to = v_;
     for (int64_t key = 0; key < u_.padded_keys; key += 2) {
@@ -91,7 +93,7 @@ class TilesForwardUnit {
                   : MultiplyByTiles<true>(tile.queries, product, pairs, u_.dim / kLanes);
   }
 
-  // Scores -> probabilities with dropout, in place.
+  // Replaces scores by probabilities with dropout.
   template <bool kDrops>
   void Exponentials(const Tile& tile, int64_t vecs) {
     const Draws draws = DrawTile(args_, u_, tile, draws_);
@@ -103,7 +105,7 @@ class TilesForwardUnit {
     }
   }
 
-  // Of one row; returns the lanes of its sum before dropout.
+  // Like Exponentials(), for one row. Returns the lanes of its sum before dropout.
   template <bool kDrops>
   Vec ExponentialsOf(int64_t valid, int64_t vecs, const uint16_t* draws, float* scores) const {
     auto* const to = reinterpret_cast<T*>(scores);
@@ -124,7 +126,7 @@ class TilesForwardUnit {
     return sum;
   }
 
-  // Those of finished queries; false where a sum is out of range.
+  // Stores the rows of finished queries. Returns false if a sum is out of range.
   bool StoreRows(int64_t query, int64_t queries) {
     alignas(64) float inverse[kQueryTile];
     alignas(64) float log_sum[kQueryTile];
@@ -156,15 +158,15 @@ class TilesForwardUnit {
   }
 
   const AttentionArgs& args_;
-  const float power_;  // of 2, for a score of 1
+  const float power_;  // the exponent of 2 for a score of 1
   Unit<T> u_;
-  Unit<T> next_ = {};  // the one to come, empty behind the last
+  Unit<T> next_ = {};  // the following unit, empty after the last one
   const float* k_tiles_ = nullptr;
   float* v_ = nullptr;
-  float* scores_ = nullptr;  // then probabilities
-  float* out_ = nullptr;     // [kQueryTile, dim], sums; columns in v_'s order
+  float* scores_ = nullptr;  // scores, later probabilities
+  float* out_ = nullptr;     // [kQueryTile, dim]: sums, with columns in the order of v_
   uint16_t* draws_ = nullptr;
-  Vec sums_[kQueryTile];  // of rows, lane by lane
+  Vec sums_[kQueryTile];  // sum of each row, lane by lane
 };
 
 #endif

@@ -1,13 +1,13 @@
-// attention_gradient_rows.cuh - 16 rows of a warp in attention's backward on the matrix units.
+// attention_gradient_rows.cuh - 16 rows of a warp in attention's backward with tensor cores.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part that the two kernels of attention_flash_backward.cuh and the one of
-// attention_row_backward.cuh have in common. A warp owns 16 rows of one side (keys and values, or
-// queries and d_out) and meets the other side's x (q or k) and y (d_out or v) in tiles of 64 rows:
-//   S = own_x x^T;  dP = own_y y^T;  sum_x += dS x  (dK or dQ);  sum_y += P y  (dV, own keys alone)
-// With own keys, S is the transpose of the equations' S: so both sides find P and dS in registers
-// in the layout of the next product's left side. Scores are worked on in chunks of kChunk columns,
-// which live only from their product to the next.
+// The code that the kernels of attention_flash_backward.cuh and attention_row_backward.cuh share. A
+// warp owns 16 rows of one side (keys and values, or queries and d_out). It streams the other
+// side's x (q or k) and y (d_out or v) in tiles of 64 rows:
+//   S = own_x x^T;  dP = own_y y^T;  sum_x += dS x  (dK or dQ);  sum_y += P y  (dV, own keys only)
+// With own keys, S is the transpose of the S in the equations. So for both sides P and dS are in
+// registers in the layout of the next product's left operand. Scores are computed in chunks of
+// kChunk columns and used at once.
 #ifndef DTRAIN_OPS_INTERNAL_ATTENTION_GRADIENT_ROWS_CUH_
 #define DTRAIN_OPS_INTERNAL_ATTENTION_GRADIENT_ROWS_CUH_
 
@@ -17,7 +17,7 @@
 
 namespace dtrain {
 
-// delta of query threadIdx.x / 2, which two neighbouring threads sum together; 0 past the end.
+// delta of query threadIdx.x / 2, summed by two neighbouring threads; 0 past the end.
 template <typename T, int kDim>
 __device__ __forceinline__ float FlashDelta(const AttentionArgs& args, const AttentionPlace& at,
                                             int query) {
@@ -42,15 +42,14 @@ __device__ __forceinline__ float FlashDelta(const AttentionArgs& args, const Att
 template <typename T>
 struct FlashStreamedTile {
   const T *x, *y;
-  int first;                   // row
-  const float *base2, *delta;  // of its queries, for own keys
-  T* kept_ds;                  // [own rows, 64], where dS is kept if it is
+  int first;                   // the first row
+  const float *base2, *delta;  // for the tile's queries; used with own keys
+  T* kept_ds;                  // [own rows, 64]: where dS is kept, if it is kept
 };
 
-// 16 own rows of a warp while the other side passes.
-// Traits: T, kDim, kOwnKeys, kDropout; kChunk; kHoldsX and kHoldsY, whether own rows are in
-// registers or read from their tiles each time; kKeepsScores, whether dS is also written to shared
-// memory.
+// 16 own rows of a warp while the other side is streamed. Members of Traits: T, kDim, kOwnKeys,
+// kDropout, kChunk; kHoldsX and kHoldsY, true if own rows stay in registers instead of being read
+// from their tiles each time; kKeepsScores, true if dS is also written to shared memory.
 template <typename Traits>
 struct FlashGradientRows {
   using T = typename Traits::T;
@@ -60,17 +59,17 @@ struct FlashGradientRows {
   static constexpr int kChunk = Traits::kChunk;
   static constexpr int kSteps = kDim / 16;
   static constexpr int kBlocks = kChunk / 8;
-  static constexpr int kYBlocks = kOwnKeys ? kDim / 8 : 1;  // sum_y is of own keys alone
+  static constexpr int kYBlocks = kOwnKeys ? kDim / 8 : 1;  // sum_y is used with own keys only
   using Kept = std::conditional_t<kOwnKeys, KeptKeyRows, KeptQueryRows>;
 
   uint32_t own_x[Traits::kHoldsX ? kSteps : 1][4];
   uint32_t own_y[Traits::kHoldsY ? kSteps : 1][4];
-  const T *x_tile, *y_tile;  // where own rows are read from unless they are held
-  int tile_row;              // the warp's first
+  const T *x_tile, *y_tile;  // own rows are read from here unless they are held in registers
+  int tile_row;              // the warp's first row
   float sum_x[kDim / 8][4];
   float sum_y[kYBlocks][4];
-  float base2[2], delta[2];  // own queries: of the lane's two rows
-  int first;                 // own row
+  float base2[2], delta[2];  // for own queries: values of the lane's two rows
+  int first;                 // the first own row
   Kept kept;
 
   __device__ __forceinline__ void Start(const T* own_x_tile, const T* own_y_tile, int row,
@@ -93,7 +92,7 @@ struct FlashGradientRows {
     }
   }
 
-  // Of own queries; `tile_delta` of the warp's first.
+  // Loads base2 and delta of own queries. `tile_delta` belongs to the warp's first query.
   __device__ __forceinline__ void LoadStatistics(const AttentionArgs& args,
                                                  const AttentionPlace& at,
                                                  const float* tile_delta) {
@@ -117,8 +116,8 @@ struct FlashGradientRows {
     }
   }
 
-  // result += own rows . streamed rows [8 block, 8 block + kChunk), of depth [16 step, 16 step +
-  // 16). own: all steps where they are held, else room for one from `own_tile`.
+  // result += own rows . streamed rows [8 block, 8 block + kChunk), over depth [16 step, 16 step +
+  // 16). `own` holds all steps, or has room for one step that is loaded from `own_tile`.
   template <int kHeld>
   __device__ __forceinline__ void Multiply(uint32_t (&own)[kHeld][4], const T* own_tile,
                                            const T* streamed, int block, int step,
@@ -132,9 +131,9 @@ struct FlashGradientRows {
     }
   }
 
-  // Hides the scores of pairs of which the query does not see the key. Queries past the end are
-  // hidden by their statistics. Own keys past the end are rows that nobody reads, unless dS is
-  // kept.
+  // Hides scores of queries that do not see the key. Queries past the end are hidden by their
+  // statistics. Own keys past the end need no hiding unless dS is kept, because nobody reads these
+  // rows.
   __device__ __forceinline__ void Mask(const AttentionArgs& args, const AttentionPlace& at,
                                        int first_other, float (&scores)[kBlocks][4]) {
     const bool all_keys = !Traits::kKeepsScores || first + 16 <= at.keys;
@@ -156,8 +155,8 @@ struct FlashGradientRows {
     }
   }
 
-  // Scores become probabilities after dropout, dP becomes dS without the scale. `block`: of the
-  // chunk's first 8 columns in the tile.
+  // Turns scores into probabilities after dropout, and dP into dS without the scale. `block` is the
+  // index of the chunk's first 8 columns in the tile.
   __device__ __forceinline__ void Gradients(const AttentionArgs& args,
                                             const FlashStreamedTile<T>& tile, int block,
                                             float (&scores)[kBlocks][4],
@@ -189,12 +188,12 @@ struct FlashGradientRows {
     }
   }
 
-  // Columns [8 block, 8 block + kChunk) of a streamed tile.
+  // Processes columns [8 block, 8 block + kChunk) of a streamed tile.
   __device__ __forceinline__ void Chunk(const AttentionArgs& args, const AttentionPlace& at,
                                         const FlashStreamedTile<T>& tile, int block) {
     float scores[kBlocks][4] = {};
     float d_scores[kBlocks][4] = {};
-    // Each in the order that takes the compiler fewer registers; the sums are the same.
+    // Each branch uses the order that needs fewer registers; the sums are the same.
     if constexpr (Traits::kHoldsX) {
 #pragma unroll
       for (int step = 0; step < kSteps; ++step)
@@ -234,7 +233,7 @@ struct FlashGradientRows {
     }
   }
 
-  // The chunks of the tile that hold a score some own row needs.
+  // Processes the chunks of the tile that have a score some own row needs.
   __device__ __forceinline__ void Add(const AttentionArgs& args, const AttentionPlace& at,
                                       const FlashStreamedTile<T>& tile) {
     const int begin = kOwnKeys && args.causal ? first : 0;

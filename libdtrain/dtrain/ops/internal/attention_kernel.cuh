@@ -1,17 +1,17 @@
-// attention_kernel.cuh - what the CUDA kernels of attention share: a block's rows and statistics.
+// attention_kernel.cuh - the rows and statistics of a block, shared by the CUDA attention kernels.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Both families of kernels (attention_plain.cuh, attention_flash_*.cuh) walk the same loops. A
-// block has rows of its own of one (sequence, head) and streams the rows of the other side past
-// them, so nothing is shared between blocks and every result has one fixed order of sums:
+// Both families of kernels (attention_plain.cuh, attention_flash_*.cuh) use the same loops. A block
+// owns rows of one (sequence, head) and streams the rows of the other side past them. Nothing is
+// shared between blocks, and every sum has one fixed order:
 //   forward      own queries, streamed keys:  out = dropout(softmax(scale Q K^T)) V
 //   backward dQ  own queries, streamed keys:  dQ += dS K, and delta
 //   backward dKV own keys, streamed queries:  dV += dropout(P)^T dO, dK += dS^T Q
 // with, in backward (Dao et al. 2022, algorithm 4),
 //   P = exp(scale Q K^T - log_sum_exp),  dS = scale P (mask dO V^T - delta),
 //   delta_i = sum_d dO_id out_id.
-// The price of two kernels in backward is computing Q K^T and dO V^T twice: 7 products where 5
-// would do; what it buys is no float32 dQ in memory, no atomics and the same bits every time.
+// The two kernels in backward both compute Q K^T and dO V^T: 7 products instead of 5. In return
+// there is no float32 dQ in memory, no atomics, and the same bits every time.
 #ifndef DTRAIN_OPS_INTERNAL_ATTENTION_KERNEL_CUH_
 #define DTRAIN_OPS_INTERNAL_ATTENTION_KERNEL_CUH_
 
@@ -30,17 +30,19 @@ __device__ __forceinline__ float MinusInfinity() { return __uint_as_float(0xff80
 __device__ __forceinline__ int LaneIndex() { return static_cast<int>(threadIdx.x) % kWarpSize; }
 __device__ __forceinline__ int WarpIndex() { return static_cast<int>(threadIdx.x) / kWarpSize; }
 
-// The part of the batch that a block works on. Positions count from the sequence's first token.
+// The part of the batch that a block works on. Positions are counted from the sequence's first
+// token.
 struct AttentionPlace {
   int first_query, first_key;  // tokens
-  int queries, keys;           // of the sequence
+  int queries, keys;           // number of the sequence's queries and keys
   int head;
-  int first_row;  // of the block's own rows, a position
+  int first_row;  // position of the block's first own row
 };
 
-// Blocks are numbered tile first, then head, then sequence: neighbours stream the same rows, which
-// the cache then holds. Tiles are counted for the longest sequence; of a shorter one the last have
-// no rows. `longest_first`: the last tile, which sees the most under a causal mask, starts first.
+// Blocks are numbered by tile, then head, then sequence. Neighbouring blocks stream the same rows,
+// which the cache then holds. The number of tiles is that of the longest sequence, so the last
+// tiles of shorter ones have no rows. With `longest_first` the last tile, which sees the most keys
+// under a causal mask, starts first.
 __device__ __forceinline__ AttentionPlace PlaceOfBlock(const AttentionArgs& args, int64_t max_rows,
                                                        int rows, bool longest_first) {
   const auto tiles = static_cast<unsigned>((max_rows + rows - 1) / rows);
@@ -57,7 +59,7 @@ __device__ __forceinline__ AttentionPlace PlaceOfBlock(const AttentionArgs& args
   return place;
 }
 
-// First element of row `token`, head `head`.
+// First element of head `head` in row `token`.
 template <typename T>
 __device__ __forceinline__ const T* HeadRow(const void* base, int64_t stride, int64_t token,
                                             const AttentionArgs& args, int head) {
@@ -69,13 +71,13 @@ __device__ __forceinline__ T* HeadRow(void* base, int64_t stride, int64_t token,
   return static_cast<T*>(base) + token * stride + static_cast<int64_t>(head) * args.head_dim;
 }
 
-// Where query `position` keeps its log_sum_exp and delta.
+// Index of the log_sum_exp and delta of query `position`.
 __device__ __forceinline__ int64_t StatisticsIndex(const AttentionArgs& args,
                                                    const AttentionPlace& at, int position) {
   return (int64_t{at.first_query} + position) * args.num_heads + at.head;
 }
 
-// The group of eight (ops/dropout.h) of query `position` and its first eight keys.
+// The group of eight elements (ops/dropout.h) of query `position` and its first eight keys.
 __device__ __forceinline__ uint64_t DropoutGroup(const AttentionArgs& args,
                                                  const AttentionPlace& at, int position) {
   const int64_t number = RowNumber(args.row_numbers, at.first_query) + position;
@@ -83,12 +85,13 @@ __device__ __forceinline__ uint64_t DropoutGroup(const AttentionArgs& args,
   return static_cast<uint64_t>(row) * static_cast<uint64_t>(kDropoutKeys / 8);
 }
 
-// One of the two sides of backward: its rows of scores' factors (q or k) and of dP's (dO or v).
+// One of the two sides of backward. Its rows are x, a factor of the scores (q or k), and y, a
+// factor of dP (dO or v).
 template <typename T>
 struct AttentionSide {
   const T *x, *y;
   int64_t x_stride, y_stride;
-  int rows;  // of the sequence
+  int rows;  // number of the sequence's rows on this side
 };
 
 template <typename T, bool kQueries>

@@ -11,36 +11,37 @@
 
 namespace dtrain {
 
-// Queries and keys are worked on in tiles of this many; a multiple of every vector and of 8.
+// Queries and keys are processed in tiles of these sizes, which are multiples of every vector size
+// and of 8.
 inline constexpr int kQueryTile = 32;
 inline constexpr int kKeyTile = 128;
-// How many keys dropout's numbering (ops/attention.h) has room for.
+// The largest number of keys in dropout's numbering of elements (ops/attention.h).
 inline constexpr int64_t kDropoutKeys = int64_t{1} << 20;
 
 // Strides are elements between rows. A unit is (sequence, head): sequence * num_heads + head.
 struct AttentionArgs {
   const void *q, *k, *v;
   void* out;           // written by forward, read by backward
-  float* log_sum_exp;  // likewise; [query tokens, num_heads]
-  const void* d_out;   // this and the rest of the line: backward only
+  float* log_sum_exp;  // written by forward, read by backward; [query tokens, num_heads]
+  const void* d_out;   // d_out, dq, dk and dv are for backward only
   void *dq, *dk, *dv;
   int64_t q_stride, k_stride, v_stride, out_stride;
   int64_t d_out_stride, dq_stride, dk_stride, dv_stride;
   const int32_t* query_offsets;  // [sequences + 1], in host memory
   const int32_t* key_offsets;
-  const int32_t* device_query_offsets;  // the same on the GPU, or null
+  const int32_t* device_query_offsets;  // the same offsets in GPU memory, or null
   const int32_t* device_key_offsets;
   int num_heads, head_dim;
   bool causal;
   float scale;
   RandomKey dropout_key;
   const uint32_t* dropout_step;  // see DropoutDraw::device_step
-  const int32_t* row_numbers;    // likewise, of the queries
-  uint32_t dropout_threshold;    // 0: no dropout
+  const int32_t* row_numbers;    // numbers of the queries; see DropoutDraw::row_numbers
+  uint32_t dropout_threshold;    // 0 means no dropout
   float dropout_scale;
-  int64_t sequences, max_queries, max_keys;  // in the batch, and rows of the longest
-  float* delta;  // CUDA backward only, its own memory: see attention_kernel.cuh
-  // CPU only: the units this thread works on and its memory, attention_unit.h's to divide.
+  int64_t sequences, max_queries, max_keys;  // number of sequences, and lengths of the longest
+  float* delta;  // CUDA backward only: memory for delta, see attention_kernel.cuh
+  // CPU only: the units of this thread, and its scratch memory, which attention_unit.h divides up.
   int64_t first_unit, last_unit;
   float* scratch;
 };
@@ -60,11 +61,11 @@ struct CachedAttentionArgs {
 DT_DECLARE_CPU_KERNEL(AttentionForwardKernel, AttentionArgs);
 DT_DECLARE_CPU_KERNEL(AttentionBackwardKernel, AttentionArgs);
 DT_DECLARE_CPU_KERNEL(CachedAttentionKernel, CachedAttentionArgs);
-// Of all rows.
+// Processes all rows.
 template <typename T>
 void CachedAttentionKernelCuda(const CachedAttentionArgs& args, Stream& stream);
 
-// The whole batch; `query_offsets` and `key_offsets` are in host memory.
+// Processes the whole batch. `query_offsets` and `key_offsets` are in host memory.
 template <typename T>
 void AttentionForwardKernelCuda(const AttentionArgs& args, Stream& stream);
 template <typename T>

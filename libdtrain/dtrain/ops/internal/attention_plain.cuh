@@ -1,15 +1,15 @@
-// attention_plain.cuh - attention for any type and head size up to 256, without matrix units.
+// attention_plain.cuh - attention for any type and head sizes up to 256, without tensor cores.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Equations: attention_kernel.cuh.
-// Geometry: blocks of 4 warps; a warp owns a few rows and, of 32 streamed rows at a time, lane i
-//   computes the scores of streamed row i and columns i, i + 32, ... of the sums.
-// Shared memory: own rows and one streamed tile as float, rows an odd number of words apart so that
-//   32 lanes reading 32 rows meet 32 banks; 51 KiB at head_dim 256.
+// Geometry: blocks of 4 warps. A warp owns a few rows and streams 32 rows at a time: lane i
+//   computes the scores of streamed row i, and columns i, i + 32, ... of the sums.
+// Shared memory: own rows and one streamed tile as float. Rows are an odd number of words apart, so
+//   that 32 lanes reading 32 rows use 32 banks. 51 KiB at head_dim 256.
 // Traffic: own rows once; the streamed side once per block of own rows (forward), from the cache.
-// Floor (model): the fused multiply-adds of 2 (forward) or 7 (backward) products at one shared
-//   memory load per 1 to 4 of them; the matrix-unit kernels of attention_flash_*.cuh are the fast
-//   ones, these are for float32 and odd head sizes.
+// Minimum time (model): the fused multiply-adds of 2 (forward) or 7 (backward) products, with one
+//   load from shared memory per 1 to 4 of them. These kernels are for float32 and unusual head
+//   sizes; those of attention_flash_*.cuh, with tensor cores, are faster.
 #ifndef DTRAIN_OPS_INTERNAL_ATTENTION_PLAIN_CUH_
 #define DTRAIN_OPS_INTERNAL_ATTENTION_PLAIN_CUH_
 
@@ -19,9 +19,10 @@ namespace dtrain {
 
 inline constexpr int kPlainWarps = 4;
 inline constexpr int kPlainThreads = kPlainWarps * kWarpSize;
-inline constexpr int kPlainForwardRows = 4;   // of a warp
-inline constexpr int kPlainBackwardRows = 2;  // of a warp; fewer, for there are two own sides
-inline constexpr int kPlainColumns = 8;       // of a lane
+inline constexpr int kPlainForwardRows = 4;   // rows per warp
+inline constexpr int kPlainBackwardRows = 2;  // rows per warp; fewer, because there are two own
+                                              // sides
+inline constexpr int kPlainColumns = 8;       // columns per lane
 inline constexpr int kPlainMaxDim = kPlainColumns * kWarpSize;
 inline constexpr int kPlainWeightsRow = kWarpSize + 1;
 
@@ -38,7 +39,7 @@ constexpr size_t PlainBackwardSharedBytes(int head_dim) {
                                              2 * kRows * kPlainWeightsRow);
 }
 
-// Rows [0, kRows) of `from` as float, zeros from `valid` on.
+// Loads rows [0, kRows) of `from` as float; rows from `valid` on become zeros.
 template <int kRows, typename T>
 __device__ __forceinline__ void LoadFloatRows(const T* from, int64_t stride, int valid, int dim,
                                               float* to) {
@@ -64,7 +65,7 @@ __device__ __forceinline__ void RowProducts(const float* own, const float* strea
   }
 }
 
-// sums[r] += weights of the warp's row r . streamed rows; weights: [warps * kRows, 32].
+// sums[r] += (weights of the warp's row r) . (streamed rows). weights: [warps * kRows, 32].
 template <int kRows>
 __device__ __forceinline__ void AddWeightedRows(const float* weights, const float* streamed,
                                                 int dim, float (&sums)[kRows][kPlainColumns]) {
@@ -82,7 +83,7 @@ __device__ __forceinline__ void AddWeightedRows(const float* weights, const floa
   }
 }
 
-// Own row r of the warp, times factor[r], where r < valid.
+// Stores the warp's own rows r < valid, each times factor[r].
 template <int kRows, typename T>
 __device__ __forceinline__ void StoreFloatRows(const float (&sums)[kRows][kPlainColumns],
                                                const float (&factor)[kRows], int valid, int dim,
@@ -103,7 +104,7 @@ __device__ __forceinline__ uint32_t KeptOfRows(const AttentionArgs& args, const 
                                                int query, int key, bool rows_are_queries) {
   if (args.dropout_threshold == 0) return ~0u;
   uint32_t kept = 0;
-#pragma unroll 1  // one copy of the generator
+#pragma unroll 1  // keeps a single copy of the random generator
   for (int r = 0; r < kRows; ++r) {
     const uint64_t group = DropoutGroup(args, at, query) + static_cast<uint64_t>(key / 8);
     const uint32_t bits = KeptElements(args.dropout_key, args.dropout_threshold, group);
@@ -116,7 +117,7 @@ __device__ __forceinline__ uint32_t KeptOfRows(const AttentionArgs& args, const 
 
 // ---- forward -----------------------------------------------------------------------------------
 
-// The running softmax of a warp's rows: scores[r] of this lane's key become probabilities.
+// The running softmax of a warp's rows. scores[r] of this lane's key become probabilities.
 struct PlainSoftmax {
   static constexpr int kRows = kPlainForwardRows;
   float maximum[kRows], sum[kRows];
@@ -131,7 +132,7 @@ struct PlainSoftmax {
       for (int i = 0; i < kPlainColumns; ++i) out[r][i] = 0.0f;
     }
   }
-  // Some lane's score has been finite by now: key 0 is in the first tile and seen by every query.
+  // The maximum is finite here: key 0 is in the first tile and every query sees it.
   __device__ __forceinline__ float Advance(int r, float score) {
     const float largest = MaxOp{}(maximum[r], WarpMax(score));
     const float shrink = expf(maximum[r] - largest);
@@ -162,7 +163,7 @@ __device__ __forceinline__ void PlainForwardTile(const AttentionArgs& args,
   const int keys = args.causal ? min(at.keys, at.first_row + kOwn) : at.keys;
   for (int tile = 0; tile < keys; tile += kWarpSize) {
     const int key = tile + LaneIndex();
-    __syncthreads();  // the last tile's values may still be read
+    __syncthreads();  // other threads may still read the previous tile's values
     LoadFloatRows<kWarpSize>(HeadRow<T>(args.k, args.k_stride, at.first_key + tile, args, at.head),
                              args.k_stride, at.keys - tile, dim, streamed);
     __syncthreads();
@@ -207,7 +208,7 @@ __global__ __launch_bounds__(kPlainThreads,
 
 // ---- backward ----------------------------------------------------------------------------------
 
-// log_sum_exp and delta of a query; of none: such that its probabilities are 0.
+// log_sum_exp and delta of a query. Past the last query they make the probabilities 0.
 struct QueryStatistics {
   float log_sum_exp, delta;
 };
@@ -218,7 +219,7 @@ __device__ __forceinline__ QueryStatistics StatisticsOf(const AttentionArgs& arg
   return {args.log_sum_exp[index], args.delta[index]};
 }
 
-// delta of the warp's own queries, also for the kernel over keys that comes after.
+// Computes delta of the warp's own queries and stores it for the later kernel over keys.
 template <typename T>
 __device__ __forceinline__ void PlainDelta(const AttentionArgs& args, const AttentionPlace& at,
                                            int first,
@@ -240,13 +241,15 @@ __device__ __forceinline__ void PlainDelta(const AttentionArgs& args, const Atte
   }
 }
 
-// Probabilities after dropout, and dS without the scale, of the warp's rows and a streamed row.
+// The probabilities after dropout, and dS without the scale, for the warp's rows and one streamed
+// row.
 template <bool kOwnKeys>
 struct PlainGradientScores {
   static constexpr int kRows = kPlainBackwardRows;
   float p[kRows], ds[kRows];
 
-  // p: scores, ds: dP on entry. `own`, `other`: positions of the warp's first row and the lane's.
+  // On entry p holds scores and ds holds dP. `own` and `other` are the positions of the warp's
+  // first row and of the lane's row.
   __device__ __forceinline__ void Finish(const AttentionArgs& args, const AttentionPlace& at,
                                          int own, int other,
                                          const QueryStatistics (&statistics)[kRows]) {
@@ -267,7 +270,7 @@ struct PlainGradientScores {
   }
 };
 
-// The block's shared memory.
+// The parts of the block's shared memory.
 struct PlainBackwardMemory {
   float *own_x, *own_y, *streamed, *p_weights, *ds_weights;
 
@@ -281,7 +284,7 @@ struct PlainBackwardMemory {
   }
 };
 
-// The warp's own rows while the other side passes.
+// The warp's own rows while the other side is streamed.
 template <typename T, bool kOwnKeys>
 struct PlainGradientRows {
   static constexpr int kRows = kPlainBackwardRows;
@@ -291,7 +294,7 @@ struct PlainGradientRows {
   float x_sums[kRows][kPlainColumns] = {};
   float y_sums[kRows][kPlainColumns] = {};
 
-  // Streamed rows [tile, tile + 32).
+  // Adds the streamed rows [tile, tile + 32).
   __device__ __forceinline__ void Add(const AttentionArgs& args, const AttentionPlace& at,
                                       const PlainBackwardMemory& memory,
                                       const AttentionSide<T>& other, int tile) {
@@ -299,7 +302,7 @@ struct PlainGradientRows {
     const T* const x = other.x + tile * other.x_stride;
     const T* const y = other.y + tile * other.y_stride;
     PlainGradientScores<kOwnKeys> scores;
-    __syncthreads();  // the last tile may still be read
+    __syncthreads();  // other threads may still read the previous tile
     LoadFloatRows<kWarpSize>(x, other.x_stride, other.rows - tile, dim, memory.streamed);
     __syncthreads();
     RowProducts(memory.own_x, memory.streamed, dim, scores.p);
@@ -365,7 +368,7 @@ __device__ __forceinline__ void PlainBackwardTile(const AttentionArgs& args,
   rows.Store(args, at);
 }
 
-// The kernel over queries (kOwnKeys false) comes first: it leaves delta for the one over keys.
+// Launched over queries first (kOwnKeys false), which writes delta for the launch over keys.
 template <typename T, bool kOwnKeys>
 __global__ __launch_bounds__(kPlainThreads,
                              4) void PlainAttentionBackwardKernel(AttentionArgs args) {

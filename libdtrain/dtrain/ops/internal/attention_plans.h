@@ -1,4 +1,4 @@
-// attention_plans.h - the plans behind ops/attention_engine.h, by shape.
+// attention_plans.h - the attention plans of ops/attention_engine.h, by shape.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_ATTENTION_PLANS_H_
 #define DTRAIN_OPS_INTERNAL_ATTENTION_PLANS_H_
@@ -15,10 +15,10 @@
 
 namespace dtrain {
 
-// What the choice depends on. How many sequences there are is left out: micro-batches of one run
-// have about as many tokens.
+// The properties that a plan depends on. The number of sequences is not one of them: micro-batches
+// of a run have about the same number of tokens.
 struct AttentionPlanShape {
-  int64_t max_queries = 0, max_keys = 0;  // by RoundAttentionLength()
+  int64_t max_queries = 0, max_keys = 0;  // rounded by RoundAttentionLength()
   int64_t num_heads = 0, head_dim = 0;
   bool causal = false, backward = false;
   DType type = DType::kBFloat16;
@@ -32,15 +32,15 @@ struct AttentionPlan {
 };
 using AttentionPlans = std::map<AttentionPlanShape, AttentionPlan>;
 
-// Of this thread.
+// The plans of the calling thread.
 const AttentionPlans& CurrentAttentionPlans();
 void SetAttentionPlans(AttentionPlans plans);
 void AddAttentionPlan(const AttentionPlanShape& shape, const AttentionPlan& plan);
-// With AttentionEngine::kAuto and a MeasureAttention alive.
+// True if the engine is kAuto and a MeasureAttention object exists.
 bool MeasuresAttention();
 
-// Attention by cuDNN where that is the plan. Otherwise false, and nothing was issued; `native`
-// issues our kernels, many times while both are measured.
+// Runs attention by cuDNN if that is the plan. Otherwise returns false without issuing anything.
+// `native` issues our kernels; it is called many times while both engines are measured.
 bool RunFusedAttention(const AttentionArgs& host_args, DType type, bool backward,
                        const std::function<void()>& native, Stream& stream);
 

@@ -1,18 +1,18 @@
-// attention_row_backward.cuh - attention's gradients of sequences of up to 128 rows, in one launch.
+// attention_row_backward.cuh - attention's gradients for sequences of up to 128 rows in one launch.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Equations: attention_kernel.cuh and attention_gradient_rows.cuh, with the 5 products they need:
-// what one block holds of a (sequence, head) is all of it, so that scores and dropout are computed
-// once and dQ, dK and dV are written once.
-// Geometry: one block of 8 warps per (sequence, head). Every warp owns 16 keys; for each tile of 64
-//   queries it adds to its dK and dV and leaves dS in shared memory; after a barrier the warps
-//   divide the tile's dQ = dS K, 16 queries and half of the columns each.
-// Shared memory: k, v, q and d_out, 128 rows each, asked for at the start; dS of one tile, 16 KiB;
+// Equations: attention_kernel.cuh and attention_gradient_rows.cuh. A block holds all of a
+// (sequence, head). Scores and dropout are therefore computed once (5 products), and dQ, dK and dV
+// are written once.
+// Geometry: one block of 8 warps per (sequence, head). Every warp owns 16 keys. For each tile of 64
+//   queries it adds to its dK and dV, and writes dS to shared memory. After a barrier the warps
+//   split the tile's dQ = dS K into 16 queries and half of the columns each.
+// Shared memory: k, v, q and d_out, 128 rows each, requested at the start; dS of one tile, 16 KiB;
 //   1 KiB of statistics. 49 or 81 KiB.
-// Traffic: q, k, v, out, d_out, dq, dk, dv once.
-// Floor (model): 10 * queries * keys * kDim operations at the mma.sync rate. Two blocks share a
-//   multiprocessor, one of them computing while the other waits for its rows; on sm_80, not those
-//   of heads of 64 without dropout.
+// Traffic: q, k, v, out, d_out, dq, dk and dv once.
+// Minimum time (model): 10 * queries * keys * kDim operations at the mma.sync rate. Two blocks
+//   share a multiprocessor: one computes while the other waits for its rows. The exception is sm_80
+//   with heads of 64 and no dropout.
 #ifndef DTRAIN_OPS_INTERNAL_ATTENTION_ROW_BACKWARD_CUH_
 #define DTRAIN_OPS_INTERNAL_ATTENTION_ROW_BACKWARD_CUH_
 
@@ -29,10 +29,12 @@ struct RowBackwardTraits {
   static constexpr int kDim = kHeadDim;
   static constexpr bool kOwnKeys = true;
   static constexpr bool kDropout = kDrop;
-  static constexpr int kChunk = 16;  // dQ's products count on it: a chunk is a step of its depth
-  // Two blocks' rows fit from sm_80 on: 2 * (81 + 1) KiB are all of an A100's 164. (sm_86 and
-  // sm_89, with 100 KiB, run the same code, heads of 64 one block at a time.) Then 128 registers
-  // are few: on sm_80, heads of 64 without dropout would spill.
+  static constexpr int kChunk = 16;  // dQ's products rely on this: a chunk is one step of their
+                                     // depth
+  // From sm_80 on, the rows of two blocks fit: 2 * (81 + 1) KiB is all of an A100's 164 KiB. (sm_86
+  // and sm_89, with 100 KiB, run the same code; heads of 64 then run one block at a time.) Two
+  // blocks leave 128 registers per thread, with which heads of 64 without dropout would spill on
+  // sm_80.
   static constexpr int kBlocks =
       kTargetCapability >= 90 || (kTargetCapability >= 80 && (kDrop || kDim == 32)) ? 2 : 1;
   static constexpr bool kHoldsX = kBlocks == 1;
@@ -60,7 +62,8 @@ struct RowBackwardMemory {
     delta = base2 + kRowKernelRows;
   }
 
-  // Both sides' rows [first, first + 64) of q and d_out, or all of k and v.
+  // Starts copying rows of both matrices of a side: [first, first + 64) of q and d_out, or all of k
+  // and v.
   template <int kRows>
   static __device__ __forceinline__ void Start(T* x, T* y, const AttentionSide<T>& side,
                                                int first) {
@@ -70,7 +73,8 @@ struct RowBackwardMemory {
                                                       side.y_stride, first, side.rows);
   }
 
-  // Of all queries; past the end, infinity and 0, which make their probabilities 0.
+  // Fills the statistics of all queries. Past the end they are infinity and 0, which makes the
+  // probabilities 0.
   __device__ __forceinline__ void FillStatistics(const AttentionArgs& args,
                                                  const AttentionPlace& at) const {
     const int query = static_cast<int>(threadIdx.x) / 2;
@@ -85,7 +89,8 @@ struct RowBackwardMemory {
   }
 };
 
-// The warp's part of dQ of the 64 queries from `first_query`: 16 of them, half of the columns.
+// The warp's part of dQ for the 64 queries from `first_query` on: 16 queries and half of the
+// columns.
 template <typename Traits>
 __device__ __forceinline__ void RowQueryGradients(const AttentionArgs& args,
                                                   const AttentionPlace& at,
@@ -111,7 +116,7 @@ __device__ __forceinline__ void RowQueryGradients(const AttentionArgs& args,
     }
   }
   const float factor[2] = {args.scale, args.scale};
-  // These queries' products with keys are done: their rows of q are free.
+  // The products of these queries with keys are finished, so their rows of q can be reused.
   StoreResults<kDim, kColumns>(
       sums, factor, at.queries - query, memory.q + query * kDim,
       HeadRow<T>(args.dq, args.dq_stride, at.first_query + query, args, at.head), args.dq_stride,
@@ -141,7 +146,7 @@ __device__ __forceinline__ void RowBackwardUnit(const AttentionArgs& args,
   rows.Start(memory.k, memory.v, warp_row, warp_row);
   for (int first_query = 0; first_query < at.queries; first_query += kFlashTile) {
     if (first_query > 0) CpAsyncWait<0>();
-    __syncthreads();  // the tile's rows are there, and the last tile's dS is no longer read
+    __syncthreads();  // the tile's rows have arrived, and the previous tile's dS is no longer read
     if (has_rows) {
       rows.Add(args, at,
                {memory.q + first_query * kDim, memory.d_out + first_query * kDim, first_query,
@@ -151,7 +156,7 @@ __device__ __forceinline__ void RowBackwardUnit(const AttentionArgs& args,
     RowQueryGradients(args, at, memory, first_query);
   }
   CpAsyncWait<0>();
-  __syncthreads();  // k and v become memory of the warps
+  __syncthreads();  // from here on the warps use the memory of k and v
   if (has_rows) rows.Finish(args, at, memory.k + warp_row * kDim, memory.v + warp_row * kDim);
 }
 

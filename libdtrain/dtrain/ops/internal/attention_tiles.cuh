@@ -1,9 +1,9 @@
-// attention_tiles.cuh - tiles of 16-bit rows in shared memory, as the matrix units take them.
+// attention_tiles.cuh - tiles of 16-bit rows in shared memory, in the layout tensor cores need.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tile is [rows, kDim] in chunks of 8 elements (16 bytes). Chunk c of row r lies at chunk
-// c ^ f(r) of the row, with f such that the same chunk of 8 neighbouring rows - what one ldmatrix
-// reads - lies in all 32 banks once.
+// A tile is [rows, kDim] in chunks of 8 elements (16 bytes). Chunk c of row r is stored at chunk c
+// ^ f(r) of the row. f is chosen so that one ldmatrix, which reads the same chunk of 8 neighbouring
+// rows, uses each of the 32 banks once.
 #ifndef DTRAIN_OPS_INTERNAL_ATTENTION_TILES_CUH_
 #define DTRAIN_OPS_INTERNAL_ATTENTION_TILES_CUH_
 
@@ -18,14 +18,14 @@ inline constexpr int kFlashWarps = 4;
 inline constexpr int kFlashThreads = kFlashWarps * kWarpSize;
 inline constexpr int kFlashTile = 64;  // streamed rows at a time
 
-// Whether the architecture being compiled for has the matrix units and the 64 KiB and more of
-// shared memory; attention_cuda.cu launches no other kernels.
+// True if the architecture being compiled for has suitable tensor cores and at least 64 KiB of
+// shared memory. attention_cuda.cu launches no other kernels.
 template <typename T, int kDim>
 inline constexpr bool kHasFlash = kTargetCapability >= 80 ||
                                   (kTargetCapability >= 75 && std::is_same_v<T, Float16> &&
                                    kDim <= 64);
 
-// In elements.
+// Offset of a chunk in the tile, in elements.
 template <int kDim>
 __device__ __forceinline__ int TileOffset(int row, int chunk) {
   static_assert(kDim == 32 || kDim % 64 == 0);
@@ -33,12 +33,12 @@ __device__ __forceinline__ int TileOffset(int row, int chunk) {
   return row * kDim + moved * 8;
 }
 
-// Starts copying rows [first, first + kRows) of `from`, zeros from row `count` on.
+// Starts copying rows [first, first + kRows) of `from`. Rows from `count` on become zeros.
 template <int kDim, int kRows, int kThreads = kFlashThreads, typename T>
 __device__ __forceinline__ void StartTile(T* tile, const T* from, int64_t stride, int first,
                                           int count) {
   constexpr int kChunks = kDim / 8;
-  constexpr int kStep = kThreads / kChunks;  // to a thread's next row
+  constexpr int kStep = kThreads / kChunks;  // distance to the thread's next row
   static_assert(kStep % 8 == 0 && kRows % kStep == 0);
   const int row = static_cast<int>(threadIdx.x) / kChunks;
   const int chunk = static_cast<int>(threadIdx.x) % kChunks;
@@ -51,15 +51,15 @@ __device__ __forceinline__ void StartTile(T* tile, const T* from, int64_t stride
   }
 }
 
-// The left side of a product: rows [row, row + 16), elements [16 step, 16 step + 16).
+// Loads the left operand of a product: rows [row, row + 16), elements [16 step, 16 step + 16).
 template <int kDim, typename T>
 __device__ __forceinline__ void LoadLeft(uint32_t (&a)[4], const T* tile, int row, int step) {
   const int lane = LaneIndex();
   LdMatrixX4(a, tile + TileOffset<kDim>(row + lane % 16, 2 * step + lane / 16));
 }
 
-// The same of a tile that holds the left side transposed, [depth, rows]: rows [8 chunk, 8 chunk +
-// 16), depth [depth, depth + 16).
+// Loads a left operand from a tile that stores it transposed, as [depth, rows]: rows [8 chunk, 8
+// chunk + 16), depth [depth, depth + 16).
 template <int kDim, typename T>
 __device__ __forceinline__ void LoadLeftTransposed(uint32_t (&a)[4], const T* tile, int chunk,
                                                    int depth) {
@@ -68,7 +68,7 @@ __device__ __forceinline__ void LoadLeftTransposed(uint32_t (&a)[4], const T* ti
                   tile + TileOffset<kDim>(depth + lane % 8 + lane / 16 * 8, chunk + lane / 8 % 2));
 }
 
-// The right side of two neighbouring products: two 16 by 8 fragments.
+// The right operands of two neighbouring products: two 16 by 8 fragments.
 struct RightPair {
   uint32_t low[2], high[2];
 
@@ -80,7 +80,8 @@ struct RightPair {
   }
 };
 
-// Columns are the tile's rows [row, row + 16), depth its elements [16 step, 16 step + 16).
+// The tile's rows [row, row + 16) become the columns, its elements [16 step, 16 step + 16) the
+// depth.
 template <int kDim, typename T>
 __device__ __forceinline__ RightPair LoadRight(const T* tile, int row, int step) {
   const int lane = LaneIndex();
@@ -91,7 +92,8 @@ __device__ __forceinline__ RightPair LoadRight(const T* tile, int row, int step)
   return pair;
 }
 
-// Depth is the tile's rows [row, row + 16), columns its elements [8 chunk, 8 chunk + 16).
+// The tile's rows [row, row + 16) become the depth, its elements [8 chunk, 8 chunk + 16) the
+// columns.
 template <int kDim, typename T>
 __device__ __forceinline__ RightPair LoadRightTransposed(const T* tile, int row, int chunk) {
   const int lane = LaneIndex();
@@ -102,7 +104,7 @@ __device__ __forceinline__ RightPair LoadRightTransposed(const T* tile, int row,
   return pair;
 }
 
-// Two neighbouring 16 by 8 results as the left side of the next product, 16 deep.
+// Turns two neighbouring 16 by 8 results into the left operand of the next product, of depth 16.
 template <typename T>
 __device__ __forceinline__ void ResultsToLeft(uint32_t (&a)[4], const float (&low)[4],
                                               const float (&high)[4]) {
@@ -119,12 +121,12 @@ __device__ __forceinline__ void MultiplyPair(float (&low)[4], float (&high)[4],
   MatrixMultiply16<T>(high, a, right.high);
 }
 
-// Element i of a 16 by 8 result of this lane: its row and column.
+// Row and column of element i of this lane in a 16 by 8 result.
 __device__ __forceinline__ int ResultRow(int i) { return LaneIndex() / 4 + i / 2 * 8; }
 __device__ __forceinline__ int ResultColumn(int i) { return LaneIndex() % 4 * 2 + i % 2; }
 
-// Writes a left side of 16 rows by 16 columns into a tile: rows [row, row + 16), chunks `chunk` and
-// the next.
+// Writes a left operand of 16 rows by 16 columns into a tile: rows [row, row + 16), chunks `chunk`
+// and `chunk` + 1.
 template <int kDim, typename T>
 __device__ __forceinline__ void StoreLeft(const uint32_t (&a)[4], T* tile, int row, int chunk) {
 #pragma unroll
@@ -134,9 +136,9 @@ __device__ __forceinline__ void StoreLeft(const uint32_t (&a)[4], T* tile, int r
   }
 }
 
-// Writes kColumns columns from chunk `first_chunk` on of the warp's 16 rows, times the factors of
-// the two rows of this lane, where row < valid; in whole chunks by way of the same place in
-// `staging`, 16 rows of a tile.
+// Writes kColumns columns, from chunk `first_chunk` on, of the warp's 16 rows with row < valid.
+// Values are multiplied by the factors of this lane's two rows. To write whole chunks, they pass
+// through the same place in `staging`, which is 16 rows of a tile.
 template <int kDim, int kColumns, typename T>
 __device__ __forceinline__ void StoreResults(const float (&sums)[kColumns / 8][4],
                                              const float (&factor)[2], int valid, T* staging, T* to,
@@ -166,16 +168,16 @@ __device__ __forceinline__ void StoreResults(const float (&sums)[kColumns / 8][4
   }
 }
 
-// The dropout of a warp's 16 rows by 64 columns of scores, one bit per element. Eight neighbouring
-// keys of a query come from one draw, so lanes draw for each other: four draws each, and the bits
-// of columns [8 n, 8 n + 8) come by shuffles.
+// The dropout of a warp's 16 rows by 64 columns of scores, one bit per element. One draw covers
+// eight neighbouring keys of a query, so lanes draw for each other. Each lane makes four draws, and
+// the bits of columns [8 n, 8 n + 8) are exchanged by shuffles.
 //
-// Rows are queries: a draw is a row of one 8 by 8 block, which four lanes hold. Lane t of the four
-// draws blocks t and t + 4 of both its rows.
+// In this struct rows are queries. A draw is a row of one 8 by 8 block, which four lanes hold. Lane
+// t of the four draws blocks t and t + 4 of both its rows.
 struct KeptQueryRows {
   uint32_t drawn;
 
-  // group[]: of the lane's two rows and the tile's first column.
+  // `group`: the groups of the lane's two rows at the tile's first column.
   __device__ __forceinline__ void Draw(const AttentionArgs& args, const uint64_t (&group)[2]) {
     drawn = 0;
 #pragma unroll
@@ -185,7 +187,7 @@ struct KeptQueryRows {
                << (8 * i);
     }
   }
-  // Bit 8 (i / 2) + i % 2 belongs to element i of the result of columns [8 n, 8 n + 8).
+  // The bits for columns [8 n, 8 n + 8): bit 8 (i / 2) + i % 2 belongs to element i of the result.
   __device__ __forceinline__ uint32_t Of(int n) const {
     const int lane = LaneIndex();
     const uint32_t word = __shfl_sync(kFullWarp, drawn, lane / 4 * 4 + n % 4);
@@ -196,12 +198,13 @@ struct KeptQueryRows {
   }
 };
 
-// Rows are keys: a draw is a column of one 8 by 8 block, which the eight lanes of equal lane % 4
-// hold. Lane g of the eight draws its two columns of [8 g, 8 g + 8), upper and lower half.
+// In this struct rows are keys. A draw is a column of one 8 by 8 block, which the eight lanes with
+// equal lane % 4 hold. Lane g of the eight draws its two columns of [8 g, 8 g + 8), upper and lower
+// half.
 struct KeptKeyRows {
   uint32_t drawn;
 
-  // `key_group`: of the warp's first key, within its query's groups.
+  // `key_group`: the group of the warp's first key, among its query's groups.
   __device__ __forceinline__ void Draw(const AttentionArgs& args, const AttentionPlace& at,
                                        int first_query, uint64_t key_group) {
     drawn = 0;

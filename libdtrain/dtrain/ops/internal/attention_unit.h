@@ -1,12 +1,13 @@
-// attention_unit.h - what the forward and the backward pass of attention share on CPUs.
+// attention_unit.h - code that attention's forward and backward passes share on CPUs.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Only for files that dtrain_cpu_kernels() compiles. A unit is one (sequence, head). K and V are
-// transposed once per unit, so that every product reads its right side in whole vectors; sequences
-// of up to kKeyTile keys are a single tile. Where the processor multiplies pairs of bfloat16
-// (Terms::kPairs; Terms::kTiles where it has a matrix unit), bfloat16 tensors are multiplied as
-// they are, and what is computed in between is rounded to bfloat16 for products, as on GPUs; sums
-// and the softmax are float32 in any case.
+// transposed once per unit, so that every product reads its right operand in whole vectors.
+// Sequences of up to kKeyTile keys are a single tile.
+//
+// Some processors multiply pairs of bfloat16: Terms::kPairs, or Terms::kTiles with AMX. There
+// bfloat16 tensors are multiplied directly, and intermediate values are rounded to bfloat16 before
+// products, as on GPUs. Sums and the softmax are always float32.
 #ifndef DTRAIN_OPS_INTERNAL_ATTENTION_UNIT_H_
 #define DTRAIN_OPS_INTERNAL_ATTENTION_UNIT_H_
 
@@ -22,7 +23,7 @@ namespace dtrain::DT_CPU_ISA {
 inline int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t Larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// Queries that are multiplied at once.
+// Number of queries that are multiplied at once.
 template <Terms kTerms>
 inline constexpr int64_t kRowsAtOnce = kTerms == Terms::kTiles ? kQueryTile : kBlockRows;
 
@@ -35,22 +36,24 @@ inline void MultiplyBlock(int64_t rows, const Product& x, int64_t depth, int64_t
   }
 }
 
-// Rows a multiple of 256 bytes apart would compete for the same few lines of the cache.
+// A row stride that is not a multiple of 256 bytes, because such rows would compete for a few lines
+// of the cache.
 inline int64_t SpacedRow(int64_t floats) {
   const int64_t row = RoundUp(floats, kLanes);
   return row % 64 == 0 ? row + 16 : row;
 }
 
-// One (sequence, head), with the memory it works in.
+// One (sequence, head), with its working memory.
 template <typename T>
 struct Unit {
   int64_t queries, keys, first_query, first_key;  // tokens
-  int64_t padded_keys;                            // of right sides that sum over keys
+  int64_t padded_keys;                            // number of keys, padded for right operands that
+                                                  // sum over keys
   int64_t head, dim, padded_dim;
   int64_t tile_row;     // stride of score tiles and transposed keys
-  int64_t tile_floats;  // one tile of transposed keys
+  int64_t tile_floats;  // size of one tile of transposed keys
   const T *q, *k, *v;
-  float* scratch;  // what is left of it
+  float* scratch;  // the part of the scratch memory that is still free
 
   float* Take(int64_t floats) {
     float* const taken = scratch;
@@ -81,7 +84,8 @@ inline Unit<T> MakeUnit(const AttentionArgs& args, int64_t index) {
   return u;
 }
 
-// Fetches row i of what a unit reads: far from the row before, so that the processor does not.
+// Prefetches row i of the unit's inputs. The processor does not do so itself, because the row is
+// far from the previous one.
 template <typename T>
 inline void FetchRow(const AttentionArgs& args, const Unit<T>& u, int64_t i) {
   const auto fetch = [&](const T* row) {
@@ -94,7 +98,7 @@ inline void FetchRow(const AttentionArgs& args, const Unit<T>& u, int64_t i) {
   fetch(u.v + i * args.v_stride);
 }
 
-// [keys, dim] as tiles of [terms of dim, tile_row].
+// Transposes [keys, dim] into tiles of [terms of dim, tile_row].
 template <Terms kTerms, typename T>
 inline const float* TransposeTiles(Unit<T>& u, const T* from, int64_t stride) {
   const int64_t tiles = (u.keys + kKeyTile - 1) / kKeyTile;
@@ -113,32 +117,34 @@ inline const float* TransposeTiles(Unit<T>& u, const T* from, int64_t stride) {
   return to;
 }
 
-// Ends a row of `vecs` vectors that were narrowed to pairs: a tile takes two at once.
+// Pads a row of `vecs` vectors that were narrowed to pairs, because a tile reads two vectors at
+// once.
 template <Terms kTerms>
 inline void EndPairs(float* pairs, int64_t vecs) {
   if (kTerms == Terms::kTiles && vecs % 2 != 0) ZeroFloats(pairs + vecs * kLanes / 2, kLanes / 2);
 }
 
-// A row of a block's dS as pairs of keys; `to` may be `from`.
+// Narrows a row of a block's dS to pairs of keys; `to` may be `from`.
 template <Terms kTerms>
 inline void NarrowScores(const float* from, int64_t vecs, float* to) {
   NarrowRow(from, vecs, to);
   EndPairs<kTerms>(to, vecs);
 }
 
-// Queries [query, query + queries) against keys [key, key + keys), positions in the sequence.
+// Queries [query, query + queries) and keys [key, key + keys), as positions in the sequence.
 struct Tile {
   int64_t query, queries, key, keys;
   bool causal;
 
-  // Keys that some row of [row, row + rows) of the tile sees; not positive: none.
+  // Number of the tile's keys that some row of [row, row + rows) sees; 0 or negative if there are
+  // none.
   int64_t Extent(int64_t row, int64_t rows) const {
     return causal ? Smaller(keys, query + row + rows - key) : keys;
   }
   int64_t Vecs(int64_t extent) const { return (extent + kLanes - 1) / kLanes; }
 };
 
-// The draws of a tile: [queries, row] of which Extent(0, queries) are used.
+// The random bits of a tile: [queries, row], of which Extent(0, queries) are used.
 struct Draws {
   const uint16_t* data;
   int64_t row;
@@ -164,20 +170,20 @@ inline Vec KeepFactor(const AttentionArgs& args, const uint16_t* draws) {
   return KeepScale(draws, args.dropout_threshold, args.dropout_scale);
 }
 
-// Whether tensors may be read as pairs: heads and strides are whole ones. (A forward pass has no
-// d_out, and a stride of 0.)
+// True if tensors can be read as pairs, because head sizes and strides are even. (In a forward pass
+// d_out's stride is 0.)
 inline bool ReadsPairs(const AttentionArgs& args) {
   const int64_t extents =
       args.head_dim | args.q_stride | args.k_stride | args.v_stride | args.d_out_stride;
   return extents % 2 == 0;
 }
 
-// Whether the matrix unit may multiply them: heads are whole tiles.
+// True if AMX can multiply the tensors, because head sizes are multiples of whole tiles.
 inline bool FillsTiles(const AttentionArgs& args) {
   return BestCpuIsa() >= CpuIsa::kAmxBf16 && args.head_dim % (2 * kTileSide) == 0;
 }
 
-// Calls run(terms), whose value is what the tensors and the processor allow.
+// Calls run(terms) with the best Terms that the tensors and the processor support.
 template <typename T, typename Run>
 inline void WithTerms(const AttentionArgs& args, const Run& run) {
   if constexpr (kHasPairs && sizeof(T) == sizeof(BFloat16)) {

@@ -1,4 +1,4 @@
-// bias_activation_kernel.h - arguments of the kernels behind ops/bias_activation.h.
+// bias_activation_kernel.h - arguments of the kernels that implement ops/bias_activation.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_BIAS_ACTIVATION_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_BIAS_ACTIVATION_KERNEL_H_
@@ -12,10 +12,10 @@
 
 namespace dtrain {
 
-// Rows [row_begin, row_end).
+// Processes rows [row_begin, row_end).
 struct BiasActivationForwardArgs {
   Rows x{}, y{};
-  const void* bias = nullptr;  // absent: null
+  const void* bias = nullptr;  // null if absent
   Activation activation = Activation::kRelu;
   DropoutDraw dropout{};
   int64_t row_begin = 0, row_end = 0, columns = 0;
@@ -24,8 +24,8 @@ DT_DECLARE_CPU_KERNEL(BiasActivationForwardKernel, BiasActivationForwardArgs);
 template <typename T>
 void BiasActivationForwardKernelCuda(const BiasActivationForwardArgs& args, Stream& stream);
 
-// Rows [row_begin, row_end); their column sums of dx overwrite d_bias where it is not null. The
-// CUDA kernels take all rows and add to d_bias instead.
+// Processes rows [row_begin, row_end). Their column sums of dx overwrite d_bias unless it is null.
+// The CUDA kernels process all rows and add to d_bias instead.
 struct BiasActivationBackwardArgs {
   Rows dy{}, x{}, dx{};
   const void* bias = nullptr;
@@ -38,7 +38,7 @@ DT_DECLARE_CPU_KERNEL(BiasActivationBackwardKernel, BiasActivationBackwardArgs);
 template <typename T>
 void BiasActivationBackwardKernelCuda(const BiasActivationBackwardArgs& args, Stream& stream);
 
-// The same with `x` the forward's output; only the dropout's scale is used.
+// Like above with the forward's output as `x`. Only the scale of `dropout` is used.
 DT_DECLARE_CPU_KERNEL(ReluBackwardFromOutputKernel, BiasActivationBackwardArgs);
 template <typename T>
 void ReluBackwardFromOutputKernelCuda(const BiasActivationBackwardArgs& args, Stream& stream);

@@ -1,4 +1,4 @@
-// cast_kernel.h - arguments of the kernels behind ops/cast.h.
+// cast_kernel.h - arguments of the kernels that implement ops/cast.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_CAST_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_CAST_KERNEL_H_
@@ -11,16 +11,16 @@
 
 namespace dtrain {
 
-// y = x over n consecutive elements; T is x's type.
+// y = x for n consecutive elements; T is x's type.
 struct CastArgs {
   const void* x = nullptr;
   void* y = nullptr;
-  bool to_bfloat16 = false;  // otherwise to float
+  bool to_bfloat16 = false;  // the type of y: bfloat16 or float
   int64_t n = 0;
 };
 DT_DECLARE_CPU_KERNEL(CastKernel, CastArgs);
 
-// y = y_factor y + x_factor x over n consecutive elements.
+// y = y_factor y + x_factor x for n consecutive elements.
 struct BlendArgs {
   const void* x = nullptr;
   void* y = nullptr;
@@ -29,7 +29,7 @@ struct BlendArgs {
 };
 DT_DECLARE_CPU_KERNEL(BlendKernel, BlendArgs);
 
-// x *= factor over n consecutive elements.
+// x *= factor for n consecutive elements.
 struct ScaleArgs {
   void* x = nullptr;
   float factor = 1.0f;
@@ -37,7 +37,7 @@ struct ScaleArgs {
 };
 DT_DECLARE_CPU_KERNEL(ScaleKernel, ScaleArgs);
 
-// out[rows[i]] += x[i] for i in [0, n) in order, columns [column_begin, column_end).
+// out[rows[i]] += x[i] for i in [0, n), in order; columns [column_begin, column_end).
 struct ScatterAddRowsArgs {
   Rows x{}, out{};
   const int32_t* rows = nullptr;
@@ -46,23 +46,23 @@ struct ScatterAddRowsArgs {
 };
 DT_DECLARE_CPU_KERNEL(ScatterAddRowsKernel, ScatterAddRowsArgs);
 
-// The CUDA kernels of the elementwise ops: whole matrices, whose rows may lie apart; a contiguous
-// tensor is one row.
+// Arguments of the CUDA kernels of elementwise ops: whole matrices, whose rows may be strided. A
+// contiguous tensor is one row.
 struct BlendRowsArgs {
   Rows x{}, y{};
   int64_t rows = 0, columns = 0;
   float x_factor = 1.0f, y_factor = 1.0f;
-  // A sum of both: where it is not null, the factors are 1 - *decay and *decay.
+  // If not null, x_factor and y_factor are replaced by 1 - *decay and *decay.
   const float* decay = nullptr;
 };
-// y = x_factor x, of type U.
+// y = x_factor x, where y has type U.
 template <typename T, typename U>
 void CastRowsKernelCuda(const BlendRowsArgs& args, Stream& stream);
 // y = y_factor y + x_factor x.
 template <typename T>
 void BlendRowsKernelCuda(const BlendRowsArgs& args, Stream& stream);
 
-// out[i] = x[rows[i]] for i in [0, n): rows of `row_bytes`, of elements of `element_bytes`.
+// out[i] = x[rows[i]] for i in [0, n). Rows have `row_bytes`, elements have `element_bytes`.
 struct GatherRowsArgs {
   Rows x{}, out{};
   const int32_t* rows = nullptr;
@@ -71,7 +71,7 @@ struct GatherRowsArgs {
 };
 void GatherRowsKernelCuda(const GatherRowsArgs& args, Stream& stream);
 
-// All columns: column_begin is 0.
+// Processes all columns; column_begin is 0.
 template <typename T>
 void ScatterAddRowsKernelCuda(const ScatterAddRowsArgs& args, Stream& stream);
 

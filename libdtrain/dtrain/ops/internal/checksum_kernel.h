@@ -1,4 +1,4 @@
-// checksum_kernel.h - arguments of the kernel behind ops/checksum.h.
+// checksum_kernel.h - arguments of the kernel that implements ops/checksum.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_CHECKSUM_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_CHECKSUM_KERNEL_H_

@@ -1,4 +1,4 @@
-// classification_loss_kernel.h - arguments of the kernels behind ops/classification_loss.h.
+// classification_loss_kernel.h - arguments of ops/classification_loss.h's kernels.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_CLASSIFICATION_LOSS_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_CLASSIFICATION_LOSS_KERNEL_H_
@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-// Rows [row_begin, row_end), on CUDA all of them. Optional pointers are null where absent.
+// Rows [row_begin, row_end); on CUDA all rows. Optional pointers may be null.
 struct ClassificationLossArgs {
   ClassificationLossKind kind = ClassificationLossKind::kSoftmax;
   const float* logits = nullptr;

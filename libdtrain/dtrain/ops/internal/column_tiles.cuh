@@ -1,11 +1,11 @@
-// column_tiles.cuh - the geometry of kernels that walk down columns, and their column sums.
+// column_tiles.cuh - the thread layout of kernels that process columns, and their column sums.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A block of 256 threads has a tile of 32 pieces of columns and a stretch of rows. Thread (x, y),
-// x = threadIdx.x % 32, owns the columns of piece x and every eighth row from the y-th on: a warp
-// reads 512 neighbouring bytes of a 16-bit row, a bias is loaded once per thread, and column sums
-// grow in registers. Sums of blocks go to scratch memory and FinishColumnSums adds them in order,
-// so that they depend on the shape alone.
+// A block of 256 threads processes a tile of 32 pieces of columns and a range of rows. Thread (x,
+// y) with x = threadIdx.x % 32 handles the columns of piece x in every eighth row from row y on. So
+// a warp reads 512 neighbouring bytes of a 16-bit row, each thread loads its bias once, and column
+// sums stay in registers. The sums of blocks go to scratch memory and FinishColumnSums adds them in
+// order, so results depend on the shape only.
 #ifndef DTRAIN_OPS_INTERNAL_COLUMN_TILES_CUH_
 #define DTRAIN_OPS_INTERNAL_COLUMN_TILES_CUH_
 
@@ -22,15 +22,17 @@ namespace dtrain {
 inline constexpr int kTileLanes = 32;
 inline constexpr int kTileRows = 8;
 inline constexpr int kTileThreads = kTileLanes * kTileRows;
-// Blocks that must fit a multiprocessor: 24 warps with two or four loads each keep its memory busy.
+// Number of blocks that must fit on a multiprocessor: 24 warps with two or four loads each keep its
+// memory busy.
 inline constexpr int kTileBlocks = 3;
-// Rows a thread loads before it uses the first.
+// Number of rows a thread loads before it uses the first.
 inline constexpr int kTileBatch = 2;
 
 struct ColumnTiles {
   ColumnTiles(int64_t rows, int64_t columns, int width)
       : tiles(CeilDivide(columns, kTileLanes * width)) {
-    // Eight blocks for each of an H200's multiprocessors; fixed, so that sums are the same on any.
+    // Eight blocks for each multiprocessor of an H200. Fixed, so that sums are the same on every
+    // GPU.
     constexpr int64_t kBlocks = 8 * 132;
     const int64_t wanted = std::max<int64_t>(1, kBlocks / std::max<int64_t>(1, tiles));
     rows_per_block = CeilDivide(CeilDivide(rows, wanted), kTileRows) * kTileRows;
@@ -45,7 +47,8 @@ struct ColumnTiles {
   int64_t rows_per_block = 0, row_blocks = 0;
 };
 
-// What such a kernel takes. partials: [row blocks, sums, columns]; null: no sums wanted.
+// Arguments of such a kernel. partials: [row blocks, sums, columns], or null if sums are not
+// wanted.
 template <typename Args>
 struct TiledArgs {
   Args args;
@@ -53,7 +56,8 @@ struct TiledArgs {
   float* partials = nullptr;
 };
 
-// This thread's columns [column, column + kWidth) and rows begin, begin + kTileRows, ... below end.
+// This thread's columns [column, column + kWidth), and its rows begin, begin + kTileRows, ... below
+// end.
 template <int kWidth>
 struct TilePlace {
   __device__ __forceinline__ TilePlace(int64_t rows, int64_t columns, int64_t rows_per_block)
@@ -64,7 +68,8 @@ struct TilePlace {
     inside = column < columns;
     if (!inside) end = begin;
   }
-  // This thread's part of a vector over the columns; null where either is absent.
+  // This thread's part of a vector over the columns. Null if the vector is absent or the thread has
+  // no columns.
   template <typename T>
   __device__ __forceinline__ const T* OfVector(const void* vector) const {
     return inside && vector != nullptr ? static_cast<const T*>(vector) + column : nullptr;
@@ -73,8 +78,8 @@ struct TilePlace {
   bool inside;
 };
 
-// Adds up what the block's threads hold for their columns and stores it in the block's row of
-// `partials`. All threads of the block take part.
+// Adds the sums of the block's threads and stores them in the block's row of `partials`. All
+// threads of the block take part.
 template <int kSums, int kWidth>
 __device__ __forceinline__ void StoreTileSums(const float (&sums)[kSums][kWidth], int64_t columns,
                                               float* partials) {
@@ -88,7 +93,7 @@ __device__ __forceinline__ void StoreTileSums(const float (&sums)[kSums][kWidth]
   const int64_t column = int64_t{blockIdx.x} * kTileLanes * kWidth + thread;
 #pragma unroll
   for (int s = 0; s < kSums; ++s) {
-    __syncthreads();  // the sums before may still be read
+    __syncthreads();  // other threads may still read the previous sums
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) storage.of_row[y][x * kWidth + i] = sums[s][i];
     __syncthreads();
@@ -111,9 +116,10 @@ struct FinishColumnSumsArgs {
   int count = 1;
   float* sums[kMaxSums] = {};
 };
-void FinishColumnSums(const FinishColumnSumsArgs& args, Stream& stream);  // reduce_cuda.cu
+void FinishColumnSums(const FinishColumnSumsArgs& args, Stream& stream);  // in reduce_cuda.cu
 
-// The sums of the tiles' kernels, in their order; only the last may be null: not wanted.
+// Describes the sums of a tile kernel, in their order. Only the last one may be null, if it is not
+// wanted.
 inline FinishColumnSumsArgs TileSums(const ColumnTiles& tiles, const float* partials,
                                      int64_t columns, std::initializer_list<float*> sums) {
   FinishColumnSumsArgs args = {.partials = partials,
@@ -127,7 +133,7 @@ inline FinishColumnSumsArgs TileSums(const ColumnTiles& tiles, const float* part
   return args;
 }
 
-// Room for the tiles' sums, of the op of that name.
+// Scratch memory for the tiles' sums; `op` names the op in error messages.
 inline float* TileScratch(const ColumnTiles& tiles, int sums, int64_t columns, std::string_view op,
                           Stream& stream) {
   return reinterpret_cast<float*>(

@@ -1,4 +1,4 @@
-// cross_entropy_kernel.cuh - the CUDA kernels over rows of logits, one block per row.
+// cross_entropy_kernel.cuh - the CUDA kernels over rows of logits, with one block per row.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_CROSS_ENTROPY_KERNEL_CUH_
 #define DTRAIN_OPS_INTERNAL_CROSS_ENTROPY_KERNEL_CUH_
@@ -11,28 +11,29 @@
 
 namespace dtrain {
 
-// Of all kernels here: the largest block, and the packs a thread loads at a time. A block has 32
-// KiB under way (model: about as much as hides an H200's latency from one processor), and two to
-// four blocks share a processor.
+// For all kernels here: the largest block size, and the number of packs a thread loads at a time. A
+// block has 32 KiB in flight, about as much as hides an H200's latency on one multiprocessor
+// (model). Two to four blocks share a multiprocessor.
 inline constexpr int kClassThreads = 512;
 inline constexpr int kRowPacks = 4;
 
 inline constexpr float kLog2E = 1.4426950408889634f;
 
-// exp, by the one instruction for powers of two. Exact at 0, 0 for -infinity, NaN for NaN.
+// exp by the hardware's instruction for powers of two. exp(0) is exactly 1, exp(-infinity) is 0,
+// NaN stays NaN.
 __device__ __forceinline__ float ExpOf(float x) { return exp2f(x * kLog2E); }
 
-// What a row's maximum is subtracted as: where all logits are -infinity, exp(x - x) would be NaN
-// instead of 0.
+// The value subtracted from a row's logits: its maximum, or 0 if all logits are -infinity, because
+// exp(x - x) would be NaN instead of 0.
 __device__ __forceinline__ float ShiftOf(float max) { return max > -INFINITY ? max : 0.0f; }
 
-// The softmax statistics of the logits one thread has seen.
+// The softmax statistics of the logits that one thread has read.
 struct OnlineSoftmax {
-  float max = -INFINITY;  // NaN does not count, it shows in sum_exp
-  float sum_exp = 0.0f;   // of exp(x - ShiftOf(max))
-  float sum = 0.0f;       // of x
+  float max = -INFINITY;  // ignores NaN, which shows in sum_exp
+  float sum_exp = 0.0f;   // sum of exp(x - ShiftOf(max))
+  float sum = 0.0f;       // sum of x
 
-  // The batch's maximum first, so that what was summed is rescaled once a batch.
+  // Finds the batch's maximum first, so that the sum is rescaled once per batch.
   template <typename Pack, int kPacks>
   __device__ __forceinline__ void Add(const Pack (&packs)[kPacks]) {
     float new_max = max;
@@ -51,7 +52,7 @@ struct OnlineSoftmax {
     }
   }
 
-  // Of the whole block, to all its threads.
+  // Combines the whole block; all its threads get the result.
   __device__ __forceinline__ float BlockLogSumExp() const {
     struct FloatMax {
       __device__ __forceinline__ float operator()(float a, float b) const { return fmaxf(a, b); }
@@ -61,14 +62,14 @@ struct OnlineSoftmax {
   }
 };
 
-/// Cross-entropy of a row.  lse = log sum_c exp x_c;  nll = lse - x_y;
-///   loss = (1 - e) nll + e (lse - mean x)
-/// Geometry: a block of up to 512 threads per row, the last row first: it is what the product that
-///   made the logits left in the L2 cache.
-/// Traffic: sizeof(T) * rows * classes read, once (online softmax, Milakov and Gimelshein 2018,
-///   algorithm 3), 16 bytes written a row. Floor (model): bytes / memory bandwidth.
-/// Determinism: yes, sums in one fixed order.
-/// A target above the last class is the caller's bug, seen as a loss of NaN.
+/// Cross-entropy of a row: lse = log sum_c exp x_c; nll = lse - x_y; loss = (1 - e) nll + e (lse -
+/// mean x).
+/// Geometry: a block of up to 512 threads per row. The last row comes first, because the product
+///   that made the logits left it in the L2 cache.
+/// Traffic: reads sizeof(T) * rows * classes once (online softmax, Milakov and Gimelshein 2018,
+///   algorithm 3), writes 16 bytes per row. Time is at least bytes / memory bandwidth (model).
+/// Deterministic: sums have a fixed order.
+/// A target above the last class is a bug of the caller; it shows as a loss of NaN.
 template <typename T, bool kAligned>
 __global__ __launch_bounds__(kClassThreads) void CrossEntropyForwardKernelGpu(
     CrossEntropyForwardArgs args) {
@@ -76,8 +77,8 @@ __global__ __launch_bounds__(kClassThreads) void CrossEntropyForwardKernelGpu(
   const int64_t r = args.row_end - 1 - static_cast<int64_t>(blockIdx.x);
   const T* const x = RowAt<T>(args.logits, r);
   const int classes = static_cast<int>(args.classes);
-  // The target comes with the row and its logit during the reductions: the block does not wait for
-  // either at its end.
+  // The target is loaded together with the row, and its logit during the reductions, so that the
+  // block need not wait for them at its end.
   const int32_t target = args.targets[r];
   OnlineSoftmax softmax;
   ForPacks<kRowPacks, kPack>(
@@ -101,10 +102,12 @@ __global__ __launch_bounds__(kClassThreads) void CrossEntropyForwardKernelGpu(
   args.loss[r] = loss;
 }
 
-/// Gradient of a row.  dx_c = scale (exp(x_c - lse) - (1 - e) [c == y] - e / V), 0 where y < 0
-/// Geometry: a block of up to 512 threads per row, the first row first: forward read it last.
-/// Traffic: 2 * sizeof(T) * rows * classes; scale comes from memory, no host waits for it. Each
-///   thread overwrites what it has read itself, so the gradient may take the logits' place.
+/// Gradient of a row: dx_c = scale (exp(x_c - lse) - (1 - e) [c == y] - e / V), or 0 if y < 0.
+/// Geometry: a block of up to 512 threads per row. The first row comes first, because forward read
+///   it last.
+/// Traffic: 2 * sizeof(T) * rows * classes. scale is read from device memory, so the host does not
+///   wait for it. Each thread overwrites only elements it has read itself, so the gradient may
+///   replace the logits.
 template <typename T, bool kAligned>
 __global__ __launch_bounds__(kClassThreads) void CrossEntropyBackwardKernelGpu(
     CrossEntropyBackwardArgs args) {
@@ -133,10 +136,10 @@ __global__ __launch_bounds__(kClassThreads) void CrossEntropyBackwardKernelGpu(
       });
 }
 
-/// Log-softmax of a row.  out_c = x_c - lse
-/// Geometry: a block of up to 512 threads per row; out may be the logits.
-/// Traffic: (sizeof(T) + 4) * rows * classes; the second reading of a row of up to about 100 KB
-///   comes from the caches.
+/// Log-softmax of a row: out_c = x_c - lse.
+/// Geometry: a block of up to 512 threads per row. out may be the logits.
+/// Traffic: (sizeof(T) + 4) * rows * classes. The second read of a row of up to about 100 KB comes
+///   from the caches.
 template <typename T, bool kAligned>
 __global__ __launch_bounds__(kClassThreads) void LogSoftmaxKernelGpu(LogSoftmaxArgs args) {
   constexpr int kPack = kAligned ? kPackedSize<T> : 1;
@@ -160,24 +163,25 @@ __global__ __launch_bounds__(kClassThreads) void LogSoftmaxKernelGpu(LogSoftmaxA
   });
 }
 
-// A logit and its column as one number: the larger logit is larger, of equals the one further
-// left. 0 is below all.
+// Combines a logit and its column into one number. A larger logit gives a larger number; of equal
+// logits, the one further left does. 0 is below all.
 __device__ __forceinline__ uint64_t LogitRank(float x, int column) {
-  const uint32_t bits = __float_as_uint(x == 0.0f ? 0.0f : x);  // -0 is no less than 0
+  const uint32_t bits = __float_as_uint(x == 0.0f ? 0.0f : x);  // makes -0 equal to 0
   const uint32_t ordered = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
   return static_cast<uint64_t>(ordered) << 32 | (0xffffffffu - static_cast<uint32_t>(column));
 }
 
-/// Column of the largest logit, the first of equals; NaN is never the largest, and a row of nothing
-/// else gives 0.
-/// Geometry: a block of up to 512 threads per row.  Traffic: sizeof(T) * rows * classes.
+/// The column of the largest logit, the first one if several are equal. NaN is never the largest; a
+/// row of only NaN gives 0. Geometry: a block of up to 512 threads per row. Traffic: sizeof(T) *
+/// rows * classes.
 template <typename T, bool kAligned>
 __global__ __launch_bounds__(kClassThreads) void ArgMaxKernelGpu(ArgMaxArgs args) {
   constexpr int kPack = kAligned ? kPackedSize<T> : 1;
   const int64_t r = static_cast<int64_t>(blockIdx.x);
   float max = -INFINITY;
   int at = -1;
-  // A thread's columns come from left to right, so a later equal does not replace an earlier one.
+  // A thread sees its columns from left to right, so a later equal logit does not replace an
+  // earlier one.
   ForPacks<kRowPacks, kPack>(RowAt<T>(args.logits, r), static_cast<int>(args.classes),
                              [&](const auto& packs, int column, int step) {
                                int first = column;

@@ -1,4 +1,4 @@
-// cross_entropy_kernel.h - arguments of the kernels behind ops/cross_entropy.h.
+// cross_entropy_kernel.h - arguments of the kernels that implement ops/cross_entropy.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_CROSS_ENTROPY_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_CROSS_ENTROPY_KERNEL_H_
@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-// All kernels here work on rows [row_begin, row_end), those of CUDA on all rows.
+// All kernels here process rows [row_begin, row_end); on CUDA all rows.
 struct CrossEntropyForwardArgs {
   Rows logits{};
   const int32_t* targets = nullptr;

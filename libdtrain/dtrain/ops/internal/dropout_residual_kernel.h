@@ -1,4 +1,4 @@
-// dropout_residual_kernel.h - arguments of the kernels behind ops/dropout_residual.h.
+// dropout_residual_kernel.h - arguments of the kernels of ops/dropout_residual.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_DROPOUT_RESIDUAL_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_DROPOUT_RESIDUAL_KERNEL_H_
@@ -11,10 +11,10 @@
 
 namespace dtrain {
 
-// Rows [row_begin, row_end).
+// Processes rows [row_begin, row_end).
 struct DropoutResidualForwardArgs {
   Rows x{}, residual{}, out{};
-  const void* bias = nullptr;  // absent: null
+  const void* bias = nullptr;  // null if absent
   DropoutDraw dropout{};
   int64_t row_begin = 0, row_end = 0, columns = 0;
 };
@@ -22,8 +22,8 @@ DT_DECLARE_CPU_KERNEL(DropoutResidualForwardKernel, DropoutResidualForwardArgs);
 template <typename T>
 void DropoutResidualForwardKernelCuda(const DropoutResidualForwardArgs& args, Stream& stream);
 
-// Rows [row_begin, row_end); their column sums of dx overwrite d_bias where it is not null. The
-// CUDA kernel takes all rows and adds to d_bias instead.
+// Processes rows [row_begin, row_end). Their column sums of dx overwrite d_bias unless it is null.
+// The CUDA kernel processes all rows and adds to d_bias instead.
 struct DropoutResidualBackwardArgs {
   Rows d_out{}, dx{};
   DropoutDraw dropout{};

@@ -1,15 +1,15 @@
-// embedding_kernel.cuh - the CUDA kernels of the embedding: gather, and the sum per table row.
+// embedding_kernel.cuh - the embedding's CUDA kernels: gather, and the gradient of each table row.
 // SPDX-License-Identifier: Apache-2.0
 //
 // The gradient of a table row is a sum over the tokens that looked it up. Atomics would add them in
-// a different order each time; here the tokens are put in order of (id, position) first:
-//   1. SortTokensKernelGpu (embedding_cuda.cu) sorts runs of tokens, a block each;
-//   2. MergeRunsKernelGpu finds each token's place among all by binary search in the other runs;
-//   3. EmbeddingSumKernelGpu adds along equal stretches of kSumRun tokens of that order, whatever
-//      the ids are, so that a word that is every tenth token does not keep one warp busy. Sums that
-//      begin and end within a stretch go to the table, the others to partials;
-//   4. EmbeddingJoinKernelGpu adds the partials of a row, in order.
-// Nothing depends on the grid or on which block runs first.
+// a different order each time. Instead the tokens are first sorted by (id, position):
+//   1. SortTokensKernelGpu (embedding_cuda.cu) sorts runs of tokens, one block per run.
+//   2. MergeRunsKernelGpu finds each token's place among all, by binary search in the other runs.
+//   3. EmbeddingSumKernelGpu adds along stretches of kSumRun tokens in sorted order. Stretches have
+//      the same length whatever the ids are, so a very frequent word does not occupy a single warp.
+//      Sums that begin and end within a stretch go to the table, the others to partial sums.
+//   4. EmbeddingJoinKernelGpu adds the partial sums of a row, in order.
+// The result does not depend on the grid or on the order in which blocks run.
 #ifndef DTRAIN_OPS_INTERNAL_EMBEDDING_KERNEL_CUH_
 #define DTRAIN_OPS_INTERNAL_EMBEDDING_KERNEL_CUH_
 
@@ -19,11 +19,12 @@
 
 namespace dtrain {
 
-// Columns a thread works on at a time: the eight that share a Philox block and fill 16 bytes of a
-// 16-bit type, or one where rows are not aligned.
+// Number of columns a thread processes at a time: eight, which share a Philox block and fill 16
+// bytes of a 16-bit type; or one if rows are not aligned.
 inline constexpr int kVectorColumns = 8;
 
-// Bit j is set where column c + j of token t is kept; without dropout all are. After TakeStep().
+// Bit j is set if column c + j of token t is kept. Without dropout all bits are set. Call
+// TakeStep() first.
 __device__ __forceinline__ uint32_t KeptColumns(const DropoutDraw& dropout, int64_t t,
                                                 int64_t columns, int c) {
   if (!dropout.on) return 0xffu;
@@ -34,10 +35,10 @@ __device__ __forceinline__ uint32_t KeptColumns(const DropoutDraw& dropout, int6
 inline constexpr int kGatherThreads = 128;
 
 /// out[t] = dropout(scale * table[ids[t]] + positions[position_ids[t]])
-/// Geometry: a warp per token, 4 tokens a block; a lane takes kColumns neighbouring columns.
-/// Traffic: (2 or 3) * sizeof(T) * tokens * columns + 8 * tokens bytes; rows of frequent tokens
-///   come from the L2 cache. Floor (model): bytes / memory bandwidth.
-/// kColumns == 1 draws a Philox block per element and is for odd widths alone.
+/// Geometry: a warp per token, 4 tokens per block; a lane handles kColumns neighbouring columns.
+/// Traffic: (2 or 3) * sizeof(T) * tokens * columns + 8 * tokens bytes. Rows of frequent tokens
+///   come from the L2 cache. Time is at least bytes / memory bandwidth (model).
+/// kColumns == 1 draws a Philox block per element and is only for odd widths.
 template <typename T, int kColumns>
 __global__ __launch_bounds__(kGatherThreads) void EmbeddingForwardKernelGpu(
     EmbeddingForwardArgs args) {
@@ -69,7 +70,7 @@ __global__ __launch_bounds__(kGatherThreads) void EmbeddingForwardKernelGpu(
   }
 }
 
-// A token in the order of the sums: its row of the table, then its place in the batch.
+// The sort key of a token: first its row of the table, then its place in the batch.
 using TokenKey = uint64_t;
 __device__ __forceinline__ TokenKey MakeTokenKey(int32_t row, int64_t token) {
   return static_cast<TokenKey>(static_cast<uint32_t>(row)) << 32 | static_cast<uint32_t>(token);
@@ -81,7 +82,7 @@ __device__ __forceinline__ int64_t TokenOfKey(TokenKey key) {
   return static_cast<int64_t>(key & 0xffffffffu);
 }
 
-// Tokens of one stretch of sums, and of those the ones whose loads wait for memory together.
+// Tokens per stretch, and the number of them that are loaded at once.
 inline constexpr int kSumRun = 16;
 inline constexpr int kSumBatch = 4;
 inline constexpr int kSumThreads = 128;
@@ -89,22 +90,22 @@ inline constexpr int kSumThreads = 128;
 struct EmbeddingSumArgs {
   Rows d_out, d_table;
   const TokenKey* order;  // [tokens]
-  // Sums of a stretch that belong to a row which began before it (head) or ends after it (tail):
-  // [stretches, columns] each.
+  // Partial sums of a stretch whose row began in an earlier stretch (head) or ends in a later one
+  // (tail), each [stretches, columns].
   float* heads;
   float* tails;
   float scale;
   int32_t zero_row;  // gets no gradient
   DropoutDraw dropout;
   int64_t tokens, columns;
-  int slabs;  // blocks that share a stretch, each kSumThreads * kColumns of the columns
+  int slabs;  // number of blocks that share a stretch, each with kSumThreads * kColumns columns
 };
 
-// Which tokens of a stretch are the first and the last of their row.
+// Marks the tokens of a stretch that are the first or the last of their row.
 struct StretchEdges {
   int64_t begin;
   int count;
-  uint32_t firsts = 0, lasts = 0;  // bit i: token begin + i
+  uint32_t firsts = 0, lasts = 0;  // bit i belongs to token begin + i
 
   __device__ __forceinline__ StretchEdges(const EmbeddingSumArgs& args, int64_t stretch) {
     begin = stretch * kSumRun;
@@ -125,23 +126,23 @@ struct StretchEdges {
     lasts &= own;
   }
 
-  // Whether the row of token i begins and ends within the stretch.
+  // True if the row of token i begins and ends within the stretch.
   __device__ __forceinline__ bool IsWhole(int i) const {
     return (firsts & ((2u << i) - 1u)) != 0 && lasts >> i != 0;
   }
-  // Whether the last token's row begins here and goes on in the next stretch.
+  // True if the last token's row begins in this stretch and continues in the next.
   __device__ __forceinline__ bool HasTail() const {
     return firsts != 0 && lasts >> (kSumRun - 1) == 0 && count == kSumRun;
   }
 };
 
 /// d_table[row] += scale * sum over its tokens of dropout'(d_out[token]), in token order.
-/// Geometry: blocks of up to 128 threads, (stretch of 16 tokens in order) x (slab of columns); a
-///   thread takes kColumns columns through the stretch, 4 tokens' loads at a time together with the
-///   table rows they are added to.
-/// Traffic: sizeof(T) * tokens * columns + 8 * (rows with a gradient) * columns, and 4 * columns
-///   for each of at most two open sums a stretch, read once more by the join.
-/// Determinism: yes. A row within one stretch is added in token order, as on the CPU.
+/// Geometry: blocks of up to 128 threads, one per (stretch of 16 sorted tokens) and (slab of
+///   columns). A thread adds kColumns columns along the stretch. It loads 4 tokens at a time,
+///   together with the table rows they are added to.
+/// Traffic: sizeof(T) * tokens * columns + 8 * (rows with a gradient) * columns, plus 4 * columns
+///   for each of at most two open sums per stretch, which the join reads again.
+/// Deterministic. A row within one stretch is added in token order, as on the CPU.
 template <typename T, int kColumns>
 __global__ __launch_bounds__(kSumThreads) void EmbeddingSumKernelGpu(EmbeddingSumArgs args) {
   TakeStep(args.dropout.key, args.dropout.device_step);
@@ -177,14 +178,15 @@ __global__ __launch_bounds__(kSumThreads) void EmbeddingSumKernelGpu(EmbeddingSu
 #pragma unroll
       for (int j = 0; j < kColumns; ++j) {
         const float start = !first ? sum[j] : whole ? old[k][j] : 0.0f;
-        // Fused by name, so that any kColumns round alike.
+        // An explicit fused multiply-add, so that every kColumns rounds the same.
         sum[j] = (kept >> j & 1u) != 0 ? __fmaf_rn(d[k][j], factor, start) : start;
       }
       const bool last = (edges.lasts >> i & 1u) != 0;
       if (whole && last && RowOfKey(key[k]) != args.zero_row) {
         StoreFloats(RowAt<float>(args.d_table, RowOfKey(key[k])) + c, sum);
       } else if (!whole && (last || i + 1 == edges.count)) {
-        // An open sum: one that began earlier is the head, whether it ends here or not.
+        // An open sum. If its row began in an earlier stretch it is the head, whether it ends here
+        // or not.
         const bool began_here = (edges.firsts & ((2u << i) - 1u)) != 0;
         float* const open = began_here ? args.tails : args.heads;
         StoreFloats(open + stretch * args.columns + c, sum);
@@ -193,12 +195,13 @@ __global__ __launch_bounds__(kSumThreads) void EmbeddingSumKernelGpu(EmbeddingSu
   }
 }
 
-// Stretches whose heads are on their way from memory together.
+// Number of stretches whose heads are loaded at once.
 inline constexpr int kJoinBatch = 8;
 
-/// d_table[row] += the tail of the stretch where the row begins + the heads of those that follow.
+/// d_table[row] += the tail of the stretch where the row begins + the heads of the following
+/// stretches.
 /// Geometry: as EmbeddingSumKernelGpu; a block whose stretch has no tail ends at once.
-/// Traffic: 4 * columns per open sum, 8 * columns per row with one.
+/// Traffic: 4 * columns per open sum, 8 * columns per row that has one.
 template <int kColumns>
 __global__ __launch_bounds__(kSumThreads) void EmbeddingJoinKernelGpu(EmbeddingSumArgs args) {
   const int64_t stretch = static_cast<int64_t>(blockIdx.x) / args.slabs;
@@ -214,7 +217,7 @@ __global__ __launch_bounds__(kSumThreads) void EmbeddingJoinKernelGpu(EmbeddingS
   LoadFloats(args.tails + stretch * args.columns + c, value);
 #pragma unroll
   for (int j = 0; j < kColumns; ++j) sum[j] += value[j];
-  // The next stretch begins with this row: HasTail().
+  // The next stretch begins with this row, as HasTail() says.
   bool more = true;
   for (int64_t next = stretch + 1; more; next += kJoinBatch) {
     float heads[kJoinBatch][kColumns];
@@ -241,8 +244,8 @@ struct SinusoidArgs {
   int64_t rows, hidden;
 };
 
-/// table[p, i] = sin(angle), table[p, hidden / 2 + i] = cos(angle), angle = p / 10000^(2 i /
-/// hidden) A thread per angle, in double as on the CPU; runs once in a program.
+/// table[p, i] = sin(angle), table[p, hidden / 2 + i] = cos(angle), with angle = p / 10000^(2 i /
+/// hidden). A thread per angle, computed in double as on the CPU; runs once in a program.
 template <typename T>
 __global__ __launch_bounds__(kGatherThreads) void SinusoidKernelGpu(SinusoidArgs args) {
   const int64_t half = args.hidden / 2;

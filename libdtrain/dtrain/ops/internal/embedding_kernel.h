@@ -1,4 +1,4 @@
-// embedding_kernel.h - arguments of the kernels behind ops/embedding.h.
+// embedding_kernel.h - arguments of the kernels that implement ops/embedding.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_EMBEDDING_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_EMBEDDING_KERNEL_H_
@@ -11,7 +11,7 @@
 
 namespace dtrain {
 
-// Tokens [token_begin, token_end), on CUDA all of them.
+// Processes tokens [token_begin, token_end); on CUDA all tokens.
 struct EmbeddingForwardArgs {
   const int32_t* ids = nullptr;
   const int32_t* position_ids = nullptr;
@@ -25,7 +25,7 @@ DT_DECLARE_CPU_KERNEL(EmbeddingForwardKernel, EmbeddingForwardArgs);
 template <typename T>
 void EmbeddingForwardKernelCuda(const EmbeddingForwardArgs& args, Stream& stream);
 
-// All tokens in order, columns [column_begin, column_end), on CUDA all of them.
+// Processes all tokens in order, and columns [column_begin, column_end); on CUDA all columns.
 struct EmbeddingBackwardArgs {
   Rows d_out{};
   const int32_t* ids = nullptr;
@@ -41,7 +41,7 @@ DT_DECLARE_CPU_KERNEL(EmbeddingBackwardKernel, EmbeddingBackwardArgs);
 template <typename T>
 void EmbeddingBackwardKernelCuda(const EmbeddingBackwardArgs& args, Stream& stream);
 
-// FillSinusoids() of table: [rows, hidden].
+// FillSinusoids() for table: [rows, hidden].
 template <typename T>
 void FillSinusoidsKernelCuda(const Rows& table, int64_t rows, int64_t hidden, Stream& stream);
 

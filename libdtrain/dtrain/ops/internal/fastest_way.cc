@@ -1,4 +1,4 @@
-// fastest_way.cc - rounds in which all ways take turns.
+// fastest_way.cc - runs rounds in which all ways take turns, and compares their medians.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/internal/fastest_way.h"
 
@@ -9,7 +9,8 @@ namespace dtrain {
 namespace {
 
 constexpr int kRounds = 5;
-// What a later way must gain over an earlier one: less is noise.
+// A later way must be faster than this fraction of an earlier way's time; smaller differences are
+// noise.
 constexpr double kMargin = 0.98;
 
 }  // namespace
@@ -18,7 +19,7 @@ std::optional<FastestWay> ChooseFastest(
     size_t count, const std::function<std::optional<double>(size_t)>& seconds_of) {
   std::vector<std::vector<double>> times(count);
   std::vector<bool> runs(count, true);
-  // The first round loads kernels and is not counted.
+  // The first round loads the kernels and is not counted.
   for (int round = 0; round <= kRounds; ++round) {
     for (size_t i = 0; i < count; ++i) {
       if (!runs[i]) continue;

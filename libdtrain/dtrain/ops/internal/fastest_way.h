@@ -1,4 +1,4 @@
-// fastest_way.h - times ways to compute the same on a GPU and takes the fastest, by medians.
+// fastest_way.h - times several ways to compute the same result on a GPU and selects the fastest.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_FASTEST_WAY_H_
 #define DTRAIN_OPS_INTERNAL_FASTEST_WAY_H_
@@ -12,9 +12,10 @@
 
 namespace dtrain {
 
-// Of `count` ways the fastest by the median of several rounds, in which all take turns, so that a
-// GPU that slows down slows all. `seconds_of(i)` runs way i; none where it cannot run, which drops
-// it. An earlier way wins unless a later one is faster by more than 2 %. None where none runs.
+// Selects the fastest of `count` ways by the median of several rounds. In each round all ways take
+// turns, so that a GPU that slows down affects all of them. seconds_of(i) runs way i and returns
+// its time, or nullopt if it cannot run, which excludes it. A later way wins only if it is faster
+// by more than 2 %. Returns nullopt if no way runs.
 struct FastestWay {
   size_t index = 0;
   double seconds = 0.0;
@@ -22,10 +23,11 @@ struct FastestWay {
 std::optional<FastestWay> ChooseFastest(
     size_t count, const std::function<std::optional<double>(size_t)>& seconds_of);
 
-// Launches between two events: a short kernel alone would be timed with its launch.
+// Number of launches between two events. The time of a single short kernel would include its
+// launch.
 inline constexpr int kTimedLaunches = 5;
 
-// Two points in a stream's work and the time between them.
+// Two events in a stream and the time between them.
 class StreamTimer {
  public:
   explicit StreamTimer(Stream& stream)
@@ -39,7 +41,8 @@ class StreamTimer {
     cuda::DestroyEvent(stream_.device(), end_);
   }
 
-  // Seconds of one of several runs of `work`; none where it gave false.
+  // Runs `work` several times and returns the seconds of one run, or nullopt if `work` returned
+  // false.
   template <typename Work>
   std::optional<double> Time(const Work& work) {
     cuda::RecordEvent(stream_.device(), start_, stream_.handle());

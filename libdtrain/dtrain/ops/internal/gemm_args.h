@@ -1,4 +1,4 @@
-// gemm_args.h - from the tensors of a matrix product to the pointers its kernels take.
+// gemm_args.h - turns the tensors of a matrix product into the kernels' arguments.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_GEMM_ARGS_H_
 #define DTRAIN_OPS_INTERNAL_GEMM_ARGS_H_
@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-// c = op(a) op(b), or += where the options say so; without bias and epilogue. Extents and types
-// were checked. b is [k, n], or [n, k] where it is transposed.
+// The arguments of c = op(a) op(b), or c += op(a) op(b) with options.accumulate, without bias and
+// epilogue. Shapes and types must have been checked. b is [k, n], or [n, k] if transposed.
 inline GemmArgs ArgsOf(const Tensor& a, const Tensor& b, const GemmOptions& options,
                        const Tensor& c) {
   return {.m = c.dim(0),

@@ -1,4 +1,4 @@
-// gemm_kernel.h - a matrix product as raw pointers, between gemm.cc and the devices' halves.
+// gemm_kernel.h - a matrix product as raw pointers, between gemm.cc and the devices' code.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_GEMM_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_GEMM_KERNEL_H_
@@ -12,8 +12,8 @@
 
 namespace dtrain {
 
-// c = op(a) op(b) + bias, or += where `accumulate`; m, n, k > 0. Strides are elements between rows
-// as stored. a and b have the type T the kernel is called for; c and bias have T or float32.
+// c = op(a) op(b) + bias, or c += if `accumulate`; m, n, k > 0. Strides are elements between stored
+// rows. a and b have the kernel's type T; c and bias have type T or float32.
 struct GemmArgs {
   int64_t m, n, k;
   const void* a;
@@ -23,7 +23,7 @@ struct GemmArgs {
   int64_t a_stride, b_stride, c_stride;
   bool transpose_a, transpose_b, accumulate;
   DType c_type;
-  // Of FusedGemmCuda() alone, as in device/cuda/product.h; the sums are added to bias_gradient.
+  // Used by FusedGemmCuda() only, as in device/cuda/product.h. The sums are added to bias_gradient.
   cuda::Epilogue epilogue = cuda::Epilogue::kNone;
   void* aux = nullptr;
   int64_t aux_stride = 0;
@@ -35,8 +35,9 @@ void GemmCpu(const GemmArgs& args);
 template <typename T>
 void GemmCuda(const GemmArgs& args, Stream& stream);
 
-// The product and its epilogue as one kernel, where that is the plan (ops/gemm_tuning.h). Otherwise
-// false, and the caller runs the parts; `parts` does that while both are measured, many times.
+// Runs the product and its epilogue as one kernel, if that is the plan (ops/gemm_tuning.h).
+// Otherwise returns false, and the caller must run the parts. While both are measured, `parts` is
+// called many times.
 template <typename T>
 bool FusedGemmCuda(const GemmArgs& args, const std::function<void()>& parts, Stream& stream);
 

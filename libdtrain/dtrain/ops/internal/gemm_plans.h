@@ -1,4 +1,4 @@
-// gemm_plans.h - the plans behind ops/gemm_tuning.h, by shape.
+// gemm_plans.h - the matrix product plans of ops/gemm_tuning.h, by shape.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_GEMM_PLANS_H_
 #define DTRAIN_OPS_INTERNAL_GEMM_PLANS_H_
@@ -15,39 +15,41 @@
 
 namespace dtrain {
 
-// The shape with its extents rounded up, so that batches of nearly the same size share a plan:
-// 1/8 of the power of two below, at least 8.
+// Rounds the shape's extents up, so that batches of nearly the same size share a plan: to multiples
+// of 1/8 of the power of two below, at least 8.
 cuda::ProductShape PlanShape(const cuda::ProductShape& shape);
 
-// How a shape is computed.
+// The way a shape is computed.
 struct GemmPlan {
-  bool fused = true;  // by the product's kernel; false: a plain product and a kernel of ours
-  cuda::ProductAlgorithm algorithm{};  // of the fused product
+  bool fused = true;  // true: by the product's kernel; false: by a plain product and a kernel of
+                      // ours
+  cuda::ProductAlgorithm algorithm{};  // the algorithm of the fused product
   double microseconds = 0.0;           // median
-  std::string note = {};               // for people; one line
+  std::string note = {};               // one line for human readers
 };
 using GemmPlans = std::map<cuda::ProductShape, GemmPlan>;
 
-// Of a GPU. CudaError where cuBLASLt cannot be loaded.
+// The plan platform of a GPU. Throws CudaError if cuBLASLt cannot be loaded.
 PlanPlatform GemmPlatformOf(const Device& device);
 
 struct GemmPlanFile {
   PlanPlatform platform;
   GemmPlans plans;
 };
-// Lines of text, one a plan. ParseGemmPlans gives StorageError with `path`, line and field.
+// The plans as text, one line per plan. ParseGemmPlans returns StorageError with `path`, line and
+// field.
 std::string PrintGemmPlans(const GemmPlanFile& file);
 StatusOr<GemmPlanFile> ParseGemmPlans(std::string_view text, std::string_view path);
 
-// Of this thread.
+// The plans of the calling thread.
 const GemmPlans& CurrentGemmPlans();
-// Replaces all plans; those that products took so far are forgotten.
+// Replaces all plans, and forgets the plans that earlier products selected.
 void SetGemmPlans(GemmPlans plans);
 // Adds a measured plan.
 void AddGemmPlan(const cuda::ProductShape& shape, GemmPlan plan);
-// Changes with every SetGemmTuning() and SetGemmPlans().
+// A number that changes with every SetGemmTuning() and SetGemmPlans().
 int GemmPlansGeneration();
-// With GemmTuning::kMeasure and a MeasureGemms alive.
+// True if the setting is kMeasure and a MeasureGemms object exists.
 bool MeasuresGemms();
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// lamb_kernel.h - arguments of the kernels behind ops/lamb.h.
+// lamb_kernel.h - arguments of the kernels that implement ops/lamb.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_LAMB_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_LAMB_KERNEL_H_
@@ -10,11 +10,11 @@
 
 namespace dtrain {
 
-// Elements of a chunk: its four arrays fit into the caches of a core.
+// Number of elements in a chunk, chosen so that its four arrays fit into a core's caches.
 inline constexpr int64_t kLambChunk = 8192;
 
-// |u|^2 of a tensor whose gradients have been 0 for so long that its moments vanish: it moves no
-// more, where |w| / |u| would overflow.
+// If |u|^2 of a tensor is below this, its gradients have been 0 for so long that its moments
+// vanish. The tensor is then not changed, because |w| / |u| would overflow.
 inline constexpr double kSmallestSquares = 1e-38;
 
 struct LambChunk {
@@ -26,7 +26,7 @@ struct LambSegmentInfo {
 
 // T is the type of `copy`, which may be null.
 struct LambArgs {
-  const AdamStep* step = nullptr;  // in the device's memory
+  const AdamStep* step = nullptr;  // in device memory
   const LambChunk* chunks = nullptr;
   const LambSegmentInfo* segments = nullptr;
   const float* decays = nullptr;
@@ -39,14 +39,14 @@ struct LambArgs {
   float* v = nullptr;
   void* copy = nullptr;
   LambOptions options{};
-  int64_t chunk = 0;  // on the CPU the one to work on
+  int64_t chunk = 0;  // the chunk to process; CPU only
 };
 
-// The moments and u of a chunk, and its sums of squares.
+// Computes the moments and u of a chunk, and its sums of squares.
 DT_DECLARE_CPU_KERNEL(LambMomentsKernel, LambArgs);
-// The weights of a chunk, its segment's ratio being known.
+// Updates the weights of a chunk, after its segment's ratio is known.
 DT_DECLARE_CPU_KERNEL(LambWeightsKernel, LambArgs);
-// All of it.
+// Runs the whole update.
 template <typename T>
 void LambKernelCuda(const LambArgs& args, Stream& stream);
 

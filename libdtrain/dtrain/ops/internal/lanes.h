@@ -1,8 +1,8 @@
-// lanes.h - loops over rows in vectors with a shorter last one, and the dropout of a stretch.
+// lanes.h - loops over rows in vectors with a shorter last one, and dropout along them.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Only for files that dtrain_cpu_kernels() compiles, as simd.h. A loop body is written once and
-// compiled for whole vectors and for the rest:
+// Only for files that dtrain_cpu_kernels() compiles, like simd.h. A loop body is written once and
+// compiled both for whole vectors and for the remainder:
 //
 //   ForLanes(0, columns, [&](int64_t c, auto lanes) { Store(y + c, Load(x + c, lanes), lanes); });
 #ifndef DTRAIN_OPS_INTERNAL_LANES_H_
@@ -37,7 +37,7 @@ inline void Store(T* p, Vec value, SomeLanes lanes) {
   StorePartial(p, value, lanes.count);
 }
 
-// `value` with 0 (or `other`) in the lanes that hold no element.
+// `value`, with 0 (or `other`) in the lanes that hold no element.
 inline Vec Only(Vec value, AllLanes, Vec /*other*/ = Vec{}) { return value; }
 inline Vec Only(Vec value, SomeLanes lanes, Vec other = Vec{}) {
   for (int i = 0; i < kLanes; ++i) {
@@ -53,8 +53,8 @@ inline void ForLanes(int64_t begin, int64_t end, const Body& body) {
   if (c < end) body(c, SomeLanes{end - c});
 }
 
-// Sum of body(c, lanes), which gives 0 where there is no element, in four chains so that additions
-// need not wait for each other.
+// The sum of body(c, lanes), which must be 0 in lanes without an element. Four separate sums keep
+// additions from waiting for each other.
 template <typename Body>
 inline float SumLanes(int64_t begin, int64_t end, const Body& body) {
   Vec sum[4] = {};
@@ -78,21 +78,21 @@ inline void ClearFloats(float* values, int64_t n) {
   std::memset(values, 0, static_cast<uint64_t>(n) * sizeof(float));
 }
 
-// Dropout draws are made for a stretch of this many columns at a time, which stays in the L1 cache.
+// Dropout draws random bits for this many columns at a time, which stay in the L1 cache.
 inline constexpr int64_t kStretch = 512;
 
-// The first element of row r (ops/dropout.h), of so many columns.
+// Number of the first element of row r (ops/dropout.h), for rows of `columns` elements.
 inline uint64_t FirstElement(const DropoutDraw& draw, int64_t r, int64_t columns) {
   const int64_t number = draw.row_numbers == nullptr ? r : draw.row_numbers[r];
   return static_cast<uint64_t>(number * columns);
 }
 
-// The draws of up to kStretch consecutive elements.
+// The random bits of up to kStretch consecutive elements.
 class DropoutStretch {
  public:
   explicit DropoutStretch(const DropoutDraw& draw) : draw_(draw) {}
 
-  // Prepares elements [first, first + count).
+  // Draws the bits of elements [first, first + count).
   void Draw(uint64_t first, int64_t count) {
     if (!draw_.on) return;
     const uint64_t block = first / 8;
@@ -100,7 +100,8 @@ class DropoutStretch {
     DrawDropout(draw_.key, block, (static_cast<int64_t>(start_) + count + 7) / 8, draws_);
   }
 
-  // The values of the vector `offset` elements into the stretch: scaled where kept, 0 elsewhere.
+  // Applies dropout to the vector that starts `offset` elements into the stretch: kept values are
+  // scaled, others become 0.
   Vec Apply(Vec value, int64_t offset) const {
     HalfVec bits;
     std::memcpy(&bits, draws_ + start_ + static_cast<uint64_t>(offset), sizeof(bits));
@@ -122,12 +123,12 @@ class DropoutStretch {
 
   const DropoutDraw draw_;
   uint64_t start_ = 0;
-  // A vector may be read from the last element on.
+  // Longer than kStretch, because a whole vector may be read from the last element on.
   alignas(64) uint16_t draws_[kStretch + 8 + kDrawPadding + kLanes];
 };
 
-// Calls body(c, lanes, offset) for the columns of a row, having drawn dropout for the elements from
-// first_element on; `offset` is what DropoutStretch::Apply takes.
+// Calls body(c, lanes, offset) for the columns of a row, after drawing the dropout of its elements,
+// which start at first_element. `offset` is the argument for DropoutStretch::Apply.
 template <typename Body>
 inline void ForDropoutLanes(DropoutStretch& dropout, uint64_t first_element, int64_t columns,
                             const Body& body) {

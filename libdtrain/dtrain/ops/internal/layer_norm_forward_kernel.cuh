@@ -1,4 +1,4 @@
-// layer_norm_forward_kernel.cuh - layer norm, plain or after bias, dropout and residual, forward.
+// layer_norm_forward_kernel.cuh - layer norm's forward, plain or after bias, dropout and residual.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   sum = residual + dropout(x + bias)    (fused; rounded to T before the statistics)
@@ -12,10 +12,10 @@
 
 namespace dtrain {
 
-// A warp per row, for rows of whole pieces up to kMaxWarpColumns.
+// One warp per row, for rows of whole pieces with up to kMaxWarpColumns columns.
 inline constexpr int kRowThreads = 128;
 inline constexpr int kRowWarps = kRowThreads / kWarpSize;
-// Columns of a chunk: a piece for each lane.
+// Number of columns of a chunk: one piece for each lane.
 inline constexpr int kChunkColumns = kWarpSize * kPieceWidth;
 inline constexpr int kMaxChunks = 4;
 inline constexpr int kMaxWarpColumns = kMaxChunks * kChunkColumns;
@@ -24,20 +24,20 @@ inline constexpr int kMaxWarpColumns = kMaxChunks * kChunkColumns;
 __device__ __forceinline__ int LaneColumn(int k) {
   return k * kChunkColumns + static_cast<int>(threadIdx.x) % kWarpSize * kPieceWidth;
 }
-// The first row of this warp; kRowWarps * gridDim.x on is the next.
+// The first row of this warp; its next row is kRowWarps * gridDim.x further.
 __device__ __forceinline__ int64_t FirstWarpRow() {
   return int64_t{blockIdx.x} * kRowWarps + static_cast<int>(threadIdx.x) / kWarpSize;
 }
 
-// Blocks of a kernel whose warps take a row after the other: as many rows for each, and at most
-// `most` blocks, which all run at once.
+// Number of blocks of a kernel whose warps process several rows each: all warps get the same number
+// of rows, and there are at most `most` blocks, which all run at once.
 inline int64_t WarpRowBlocks(int64_t rows, int64_t most) {
   const int64_t rows_per_warp = CeilDivide(rows, most * kRowWarps);
   return rows == 0 ? 0 : CeilDivide(rows, rows_per_warp * kRowWarps);
 }
 
-// This lane's columns of row r of what is normalised; lanes without columns hold zeros. Fused, it
-// is formed and stored first.
+// Loads this lane's columns of row r of layer norm's input; lanes without columns hold zeros. If
+// fused, the input is first computed and stored.
 template <typename T, int kChunks, bool kFused>
 __device__ __forceinline__ void LoadRow(const LayerNormForwardArgs& args, int64_t r,
                                         Piece<T, kPieceWidth> (&row)[kChunks]) {
@@ -74,12 +74,13 @@ __device__ __forceinline__ void LoadRow(const LayerNormForwardArgs& args, int64_
   }
 }
 
-// Geometry: 1 warp per row, 4 per block, each with several rows. Traffic of a 16-bit type: 8 bytes
-// an element fused, 4 plain, and 8 a row; H200 at 8192 x 768, fused: 11.7 us floor (model).
-// Fast: the row is read once, in 16-byte accesses that are all under way before the first is used,
-// and stays in registers for both passes of the statistics; gamma, beta and bias come from the L1
-// cache, which leaves registers to more warps. No shared memory, no barrier. Draws: element
-// row's number * columns + column.
+// Geometry: 1 warp per row, 4 per block, each with several rows.
+// Traffic for a 16-bit type: 8 bytes per element fused, 4 plain, plus 8 per row. At 8192 x 768 on
+//   an H200, fused, this takes at least 11.7 us (model).
+// Fast because: the row is read once, in 16-byte accesses that are all in flight before the first
+//   is used, and stays in registers for both passes of the statistics. gamma, beta and bias come
+//   from the L1 cache, which leaves registers for more warps. No shared memory, no barrier.
+// Dropout's element number: row number * columns + column.
 template <typename T, int kChunks, bool kFused>
 __global__ void __launch_bounds__(kRowThreads)
     LayerNormForwardWarpKernel(LayerNormForwardArgs args) {
@@ -127,9 +128,9 @@ __global__ void __launch_bounds__(kRowThreads)
   }
 }
 
-// The same for any other width: a block per row, whose threads walk over it three times. The second
-// and third time it comes from the L1 or L2 cache, so that the traffic to memory is that above.
-// Each thread reads back only what it wrote.
+// For other widths: a block per row, whose threads read it three times. The second and third time
+// the row comes from the L1 or L2 cache, so memory traffic is the same as above. Each thread reads
+// back only elements it wrote itself.
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(1024) LayerNormForwardBlockKernel(LayerNormForwardArgs args) {
   const int64_t r = blockIdx.x;

@@ -1,4 +1,4 @@
-// layer_norm_kernel.h - arguments of the kernels behind ops/layer_norm.h.
+// layer_norm_kernel.h - arguments of the kernels that implement ops/layer_norm.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_LAYER_NORM_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_LAYER_NORM_KERNEL_H_
@@ -11,10 +11,10 @@
 
 namespace dtrain {
 
-// Rows [row_begin, row_end). With `sum` absent it is plain layer norm of x.
+// Processes rows [row_begin, row_end). If `sum` is absent, this is plain layer norm of x.
 struct LayerNormForwardArgs {
   Rows x{}, residual{}, sum{}, y{};
-  const void* bias = nullptr;  // absent: null
+  const void* bias = nullptr;  // null if absent
   const float* gamma = nullptr;
   const float* beta = nullptr;
   float* mean = nullptr;
@@ -27,9 +27,10 @@ DT_DECLARE_CPU_KERNEL(LayerNormForwardKernel, LayerNormForwardArgs);
 template <typename T>
 void LayerNormForwardKernelCuda(const LayerNormForwardArgs& args, Stream& stream);
 
-// Rows [row_begin, row_end). x is what was normalised; d_x gets its gradient plus d_residual where
-// given, d_dropped (absent: not wanted) that after dropout. The column sums of these rows overwrite
-// d_gamma, d_beta and, where not null, d_bias; the CUDA kernel takes all rows and adds to them.
+// Processes rows [row_begin, row_end). x is the input of the normalisation. d_x receives its
+// gradient, plus d_residual if given; d_dropped, unless absent, receives the gradient after
+// dropout. The column sums of these rows overwrite d_gamma, d_beta and, unless null, d_bias. The
+// CUDA kernel processes all rows and adds to them instead.
 struct LayerNormBackwardArgs {
   Rows dy{}, x{}, d_residual{}, d_x{}, d_dropped{};
   const float* gamma = nullptr;

@@ -1,4 +1,4 @@
-// op_support.cc - argument checks with the op's and the tensor's name, and sums over row blocks.
+// op_support.cc - argument checks that name the op and the tensor, and sums over row blocks.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/internal/op_support.h"
 
@@ -58,7 +58,8 @@ DropoutDraw MakeDraw(const char* op, const Dropout& dropout, int64_t rows, const
 Rows RowsOf(const Tensor& tensor) { return {.data = tensor.raw(), .stride = tensor.row_stride()}; }
 
 float* ThreadScratch(int64_t count) {
-  // Grows to the largest request of the first step and stays: nothing is allocated after.
+  // Grows to the largest request of the first step and keeps its memory, so later steps allocate
+  // nothing.
   thread_local std::vector<float> scratch;
   if (static_cast<int64_t>(scratch.size()) < count) scratch.resize(static_cast<size_t>(count));
   return scratch.data();

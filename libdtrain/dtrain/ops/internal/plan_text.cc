@@ -1,4 +1,4 @@
-// plan_text.cc - the header of a plan file, and its lines one by one.
+// plan_text.cc - reads and writes the header of a plan file, and splits its lines.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/internal/plan_text.h"
 
@@ -22,8 +22,8 @@ StatusOr<std::string> HeaderValue(const std::vector<absl::string_view>& lines, s
   if (line.size() > name.size() && line.starts_with(name) && line[name.size()] == ' ') {
     return std::string(line.substr(name.size() + 1));
   }
-  return StorageError(absl::StrFormat("%s:%d: \"%s ...\" expected; delete the file to measure anew",
-                                      path, number + 1, name));
+  return StorageError(absl::StrFormat(
+      "%s:%d: expected \"%s ...\"; delete the file to measure again", path, number + 1, name));
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ std::string_view PlanTypeName(DType type) {
   for (const auto& [of, name] : kTypeNames) {
     if (of == type) return name;
   }
-  DT_CHECK(false) << "plans are made of floating types alone";
+  DT_CHECK(false) << "plans exist for floating-point types only";
   return "";
 }
 
@@ -51,9 +51,10 @@ StatusOr<PlanPlatform> ParsePlanText(
   const std::vector<absl::string_view> lines = absl::StrSplit(ToAbsl(text), '\n');
   DT_ASSIGN_OR_RETURN(const std::string found, HeaderValue(lines, 0, format.title, path));
   if (found != std::to_string(format.version)) {
-    return StorageError(absl::StrFormat(
-        "%s:1: plans of format %s, this program reads %d; delete the file to measure anew", path,
-        found, format.version));
+    return StorageError(
+        absl::StrFormat("%s:1: the file has format %s, but this program reads format %d; delete it "
+                        "to measure again",
+                        path, found, format.version));
   }
   PlanPlatform platform;
   DT_ASSIGN_OR_RETURN(const std::string version, HeaderValue(lines, 1, format.library, path));
@@ -62,7 +63,7 @@ StatusOr<PlanPlatform> ParsePlanText(
       std::from_chars(version.data(), version.data() + version.size(), platform.library_version);
   if (parsed.ec != std::errc() || parsed.ptr != version.data() + version.size()) {
     return StorageError(
-        absl::StrFormat("%s:2: %s %s is no version", path, format.library, version));
+        absl::StrFormat("%s:2: \"%s %s\" is not a version number", path, format.library, version));
   }
   for (size_t i = 3; i < lines.size(); ++i) {
     const std::string_view line = ToStd(lines[i]);
@@ -74,8 +75,9 @@ StatusOr<PlanPlatform> ParsePlanText(
                      ? ""
                      : std::string(line.substr(std::min(line.size(), comment + 2))));
     if (const std::string wrong = fields.wrong(); !wrong.empty()) {
-      return StorageError(absl::StrFormat(
-          "%s:%d: the field \"%s\" is wrong; delete the file to measure anew", path, i + 1, wrong));
+      return StorageError(
+          absl::StrFormat("%s:%d: the field \"%s\" is wrong; delete the file to measure again",
+                          path, i + 1, wrong));
     }
   }
   return platform;

@@ -1,11 +1,11 @@
-// plan_text.h - files of measured plans as text: a header, and a plan a line.
+// plan_text.h - text files of measured plans: a header, then one plan per line.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   dtrain gemm plans 1
 //   cublaslt 130100
 //   gpu NVIDIA H200
 //   # what the fields mean
-//   m=4096 n=2048 ... by=parts # for people
+//   m=4096 n=2048 ... by=parts # a note for human readers
 #ifndef DTRAIN_OPS_INTERNAL_PLAN_TEXT_H_
 #define DTRAIN_OPS_INTERNAL_PLAN_TEXT_H_
 
@@ -26,7 +26,7 @@
 
 namespace dtrain {
 
-// What measured plans hold for: one version of the library, one kind of GPU.
+// The conditions under which plans are valid: one version of the library and one kind of GPU.
 struct PlanPlatform {
   size_t library_version = 0;
   std::string gpu;
@@ -36,16 +36,17 @@ struct PlanPlatform {
 
 struct PlanFormat {
   std::string_view title;
-  int version = 1;           // a file of another one is measured anew
-  std::string_view library;  // in the header, before its version
+  int version = 1;           // files of another version are ignored, and the plans are measured
+                             // again
+  std::string_view library;  // name of the library in the header, before its version
   std::string_view comment;  // one line
 };
 
-// "bf16".
+// For example "bf16".
 std::string_view PlanTypeName(DType type);
 
-// Reads "key=value" fields of one line in the order in which they were written; the first that is
-// not as expected stays as the error.
+// Reads the "key=value" fields of one line in the order in which they were written. The first field
+// that is wrong is kept as the error.
 class PlanFields {
  public:
   explicit PlanFields(std::string_view line)
@@ -94,7 +95,7 @@ class PlanFields {
     return 0;
   }
   DType Type(std::string_view key);
-  // "a,b,c": exactly `count` numbers.
+  // Parses "a,b,c", which must be exactly `count` numbers.
   template <typename Number>
   std::vector<Number> List(std::string_view key, std::string_view text, size_t count, int base) {
     std::vector<Number> numbers;
@@ -108,7 +109,7 @@ class PlanFields {
   void Fail(std::string_view key) {
     if (wrong_.empty()) wrong_ = key;
   }
-  // The key of the first wrong field, or of one too many; empty where all is well.
+  // The key of the first wrong field, or the first surplus field; empty if all fields were right.
   std::string wrong() const {
     if (!wrong_.empty()) return wrong_;
     return at_ < fields_.size() ? fields_[at_] : "";
@@ -123,8 +124,8 @@ class PlanFields {
 // The lines before the plans.
 std::string PlanTextHeader(const PlanFormat& format, const PlanPlatform& platform);
 
-// Calls `read` for each plan with its fields and what stands behind its #. StorageError with
-// `path`, line and field where the text is no file of this format or `read` met a wrong field.
+// Calls `read` for each plan with its fields and the note after its #. Returns StorageError with
+// `path`, line and field if the text does not have this format or `read` found a wrong field.
 StatusOr<PlanPlatform> ParsePlanText(
     const PlanFormat& format, std::string_view text, std::string_view path,
     const std::function<void(PlanFields& fields, std::string note)>& read);

@@ -1,4 +1,4 @@
-// reduce_kernel.h - arguments of the kernels behind ops/reduce.h.
+// reduce_kernel.h - arguments of the kernels that implement ops/reduce.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_REDUCE_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_REDUCE_KERNEL_H_
@@ -11,14 +11,14 @@
 
 namespace dtrain {
 
-// sums[c] = sum of rows [row_begin, row_end) of column c.
+// sums[c] = the sum of rows [row_begin, row_end) of column c.
 struct ColumnSumsArgs {
   Rows x{};
   int64_t row_begin = 0, row_end = 0, columns = 0;
   float* sums = nullptr;
 };
 DT_DECLARE_CPU_KERNEL(ColumnSumsKernel, ColumnSumsArgs);
-// The CUDA kernel takes all rows and adds to the sums.
+// The CUDA kernel processes all rows and adds to the sums.
 template <typename T>
 void ColumnSumsKernelCuda(const ColumnSumsArgs& args, Stream& stream);
 
@@ -31,7 +31,7 @@ struct AddBlockSumsArgs {
 };
 DT_DECLARE_CPU_KERNEL(AddBlockSumsKernel, AddBlockSumsArgs);
 
-// *sum = sum of n consecutive elements.
+// *sum = the sum of n consecutive elements.
 struct SumArgs {
   const void* x = nullptr;
   int64_t n = 0;
@@ -39,7 +39,7 @@ struct SumArgs {
 };
 DT_DECLARE_CPU_KERNEL(SumKernel, SumArgs);
 
-// out = {sum of squares, NaNs and infinities} of n consecutive elements.
+// out = {sum of squares, number of NaNs and infinities} of n consecutive elements.
 struct SumOfSquaresArgs {
   const float* x = nullptr;
   int64_t n = 0;
@@ -47,14 +47,14 @@ struct SumOfSquaresArgs {
 };
 DT_DECLARE_CPU_KERNEL(SumOfSquaresKernel, SumOfSquaresArgs);
 
-// The CUDA kernels of both: a whole matrix, whose rows may lie apart, into the one of `as_double`
-// and `as_float` that is not null.
+// Arguments of the CUDA kernels of both ops: a whole matrix, whose rows may be strided. The result
+// goes to whichever of `as_double` and `as_float` is not null.
 struct SumRowsArgs {
   Rows x{};
   int64_t rows = 0, columns = 0;
   double* as_double = nullptr;
   float* as_float = nullptr;
-  bool accumulate = false;  // added to *as_double
+  bool accumulate = false;  // add to *as_double instead of overwriting it
 };
 template <typename T>
 void SumKernelCuda(const SumRowsArgs& args, Stream& stream);

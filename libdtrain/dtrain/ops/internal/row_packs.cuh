@@ -1,4 +1,4 @@
-// row_packs.cuh - a block's way along a row: 16 bytes an access, several of them under way.
+// row_packs.cuh - reads a row with all threads of a block: 16 bytes per access, several in flight.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_ROW_PACKS_CUH_
 #define DTRAIN_OPS_INTERNAL_ROW_PACKS_CUH_
@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-// Whether every row begins at a multiple of `bytes`; an absent matrix does.
+// True if every row begins at a multiple of `bytes`, or the matrix is absent.
 template <typename T>
 inline bool RowsAligned(const Rows& rows, int64_t bytes = 16) {
   return reinterpret_cast<uintptr_t>(rows.data) % static_cast<uintptr_t>(bytes) == 0 &&
@@ -22,17 +22,17 @@ __device__ __forceinline__ T* RowAt(const Rows& rows, int64_t r) {
   return static_cast<T*>(rows.data) + r * rows.stride;
 }
 
-// Threads for a block that walks a row of this many packs, at most `limit`.
+// Number of threads for a block that reads a row of `packs` packs, at most `limit`.
 inline int ThreadsFor(int64_t packs, int limit) {
   const int64_t warps = (packs + kWarpSize - 1) / kWarpSize;
   return static_cast<int>(std::clamp<int64_t>(warps * kWarpSize, kWarpSize, limit));
 }
 
-// Shows `use` all elements of a row, each to one thread of the block, in packs of N:
+// Calls `use` for all elements of a row, each in one thread of the block, in packs of N:
 //   use(const Packed<T, N or 1> (&packs)[kPacks or 1], int column, int step)
-// where packs[i] begins at column + i * step. All packs of a call are loaded before the call, so
-// `use` may overwrite what it was shown, and the loads wait for memory together. N > 1 needs an
-// aligned row; the columns that fill no pack come one by one.
+// packs[i] begins at column + i * step. All packs of a call are loaded before the call, so `use`
+// may overwrite them, and the loads are in flight together. N > 1 needs an aligned row. Columns
+// that do not fill a pack come one by one.
 template <int kPacks, int N, typename T, typename Use>
 __device__ __forceinline__ void ForPacks(const T* row, int columns, const Use& use) {
   const int threads = static_cast<int>(blockDim.x);
@@ -58,7 +58,7 @@ __device__ __forceinline__ void ForPacks(const T* row, int columns, const Use& u
   }
 }
 
-// Stores N floats as T: one access where they fill at most 16 bytes, else several of 16.
+// Stores N floats as T: in one access if they fill at most 16 bytes, otherwise in several of 16.
 template <typename T, int N>
 __device__ __forceinline__ void StoreFloats(T* target, const float (&values)[N]) {
   constexpr int kPack = N < kPackedSize<T> ? N : kPackedSize<T>;

@@ -1,8 +1,9 @@
-// row_pieces.cuh - what kernels over rows share: pieces of eight columns, and their dropout.
+// row_pieces.cuh - pieces of eight columns, which kernels over rows share, and their dropout.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread handles kWidth neighbouring columns at a time: eight where every row starts on 16 bytes
-// and consists of whole pieces (accesses of 16 bytes, one Philox call per piece), otherwise one.
+// A thread handles kWidth neighbouring columns at a time. kWidth is eight if every row is aligned
+// to 16 bytes and consists of whole pieces (16-byte accesses, one Philox call per piece). Otherwise
+// it is one.
 #ifndef DTRAIN_OPS_INTERNAL_ROW_PIECES_CUH_
 #define DTRAIN_OPS_INTERNAL_ROW_PIECES_CUH_
 
@@ -19,8 +20,8 @@ namespace dtrain {
 
 inline constexpr int kPieceWidth = 8;
 
-// Half `i` of a word of two 16-bit elements. bfloat16 is a float's upper half where it lies: one
-// instruction, and the word needs no other register.
+// Element `i` of a word of two 16-bit elements, as float. For bfloat16 this takes one instruction
+// and no other register, because bfloat16 is a float's upper half.
 template <typename T>
 __device__ __forceinline__ float HalfOfWord(uint32_t word, int i) {
   if constexpr (std::is_same_v<T, BFloat16>) {
@@ -31,13 +32,13 @@ __device__ __forceinline__ float HalfOfWord(uint32_t word, int i) {
     return ToFloat(half);
   }
 }
-// kWidth elements of type T; eight of a 16-bit type are held as four words.
+// kWidth elements of type T. Eight elements of a 16-bit type are stored as four words.
 template <typename T, int kWidth>
 struct Piece {
   static constexpr bool kInWords = sizeof(T) == 2 && kWidth == kPieceWidth;
   using Unit = std::conditional_t<kInWords, uint32_t, T>;
   static constexpr int kUnits = kInWords ? kWidth / 2 : kWidth;
-  // Units of one access.
+  // Number of units per access.
   static constexpr int kPack = kUnits < 4 ? kUnits : 4;
   Unit units[kUnits];
 
@@ -75,7 +76,7 @@ __device__ __forceinline__ void StorePiece(T* target, const Piece<T, kWidth>& pi
   }
 }
 
-// The values rounded to T.
+// Rounds the values to T.
 template <typename T, int kWidth>
 __device__ __forceinline__ Piece<T, kWidth> MakePiece(const float (&values)[kWidth]) {
   using P = Piece<T, kWidth>;
@@ -91,7 +92,7 @@ __device__ __forceinline__ Piece<T, kWidth> MakePiece(const float (&values)[kWid
   return piece;
 }
 
-// The piece at `source`, or zeros where it is null.
+// Loads the piece at `source`, or returns zeros if it is null.
 template <int kWidth, typename T>
 __device__ __forceinline__ Piece<std::remove_const_t<T>, kWidth> LoadOptionalPiece(T* source) {
   if (source != nullptr) return LoadPiece<kWidth>(static_cast<const T*>(source));
@@ -102,14 +103,14 @@ template <typename T>
 __device__ __forceinline__ T* RowAt(const Rows& rows, int64_t r, int64_t column) {
   return static_cast<T*>(rows.data) + r * rows.stride + column;
 }
-// The same, or null for an absent matrix.
+// Like RowAt(), but null for an absent matrix.
 template <typename T>
 __device__ __forceinline__ T* OptionalRowAt(const Rows& rows, int64_t r, int64_t column) {
   return rows.data == nullptr ? nullptr : RowAt<T>(rows, r, column);
 }
 
-// Bit i is set where element `column` + i of row r is kept: all of them where dropout is off.
-// Columns and `column` are multiples of kWidth.
+// Bit i is set if element `column` + i of row r is kept; without dropout all bits are set.
+// `columns` and `column` are multiples of kWidth.
 template <int kWidth>
 __device__ __forceinline__ uint32_t KeptOfPiece(const DropoutDraw& draw, int64_t r, int64_t columns,
                                                 int64_t column) {
@@ -120,13 +121,13 @@ __device__ __forceinline__ uint32_t KeptOfPiece(const DropoutDraw& draw, int64_t
          (element % 8);
 }
 
-// Dropout of element i of the piece. Where dropout is off the scale is 1.
+// Applies dropout to element i of the piece. Without dropout the scale is 1.
 __device__ __forceinline__ float ApplyDropout(float value, uint32_t kept, int i, float scale) {
   return (kept >> i & 1u) != 0 ? value * scale : 0.0f;
 }
 
-// Whether these matrices (absent ones do not count) can be read in pieces of eight columns. A
-// vector over the columns is a matrix with stride 0.
+// True if these matrices can be read in pieces of eight columns; absent ones are ignored. A vector
+// over the columns is a matrix with stride 0.
 template <typename T>
 bool InPieces(int64_t columns, std::initializer_list<Rows> matrices) {
   bool aligned = columns % kPieceWidth == 0;

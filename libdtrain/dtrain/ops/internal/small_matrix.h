@@ -1,8 +1,8 @@
-// small_matrix.h - products of matrices that fit a core's caches, and the copies that feed them.
+// small_matrix.h - products of matrices that fit a core's caches, and copies that prepare them.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Only for files that dtrain_cpu_kernels() compiles. A column count is always in whole vectors:
-// callers pad their rows.
+// Only for files that dtrain_cpu_kernels() compiles. The number of columns is always in whole
+// vectors: callers pad their rows.
 #ifndef DTRAIN_OPS_INTERNAL_SMALL_MATRIX_H_
 #define DTRAIN_OPS_INTERNAL_SMALL_MATRIX_H_
 
@@ -12,15 +12,15 @@
 
 namespace dtrain::DT_CPU_ISA {
 
-// Rows of c computed at once: kBlockRows x 2 sums fill the registers.
+// Number of rows of c computed at once: kBlockRows x 2 vectors of sums fill the registers.
 inline constexpr int kBlockRows = kLanes == 16 ? 8 : 6;
 
 inline constexpr int64_t RoundUp(int64_t n, int64_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
-// c[i, j] (+)= sum over p < depth of a[i * a_row + p * a_column] * b[p * b_row + j]. Where a and b
-// are pairs of bfloat16 (simd.h), a term is the sum of both products.
+// c[i, j] (+)= sum over p < depth of a[i * a_row + p * a_column] * b[p * b_row + j]. If a and b are
+// pairs of bfloat16 (simd.h), each term is the sum of both products.
 struct Product {
   const float* a;
   int64_t a_row, a_column;
@@ -30,10 +30,11 @@ struct Product {
   int64_t c_row;
 };
 
-// kTiles: pairs, multiplied by the matrix unit (tile_matrix.h), which wants whole tiles of them.
+// The terms of a product: floats, pairs of bfloat16, or whole tiles of pairs for AMX
+// (tile_matrix.h).
 enum class Terms { kFloats, kPairs, kTiles };
 
-// Rows, columns and pairs of a tile: kTiles' operands are padded to whole ones.
+// Number of rows, columns and pairs of a tile. Operands for kTiles are padded to whole tiles.
 inline constexpr int64_t kTileSide = 16;
 
 template <Terms kTerms>
@@ -81,7 +82,8 @@ inline void MultiplyRows(const Product& x, int64_t depth, int64_t vecs) {
   if (v < vecs) MultiplyTile<kRows, 1, kAdd, kTerms>(x, depth, v * kLanes);
 }
 
-// A block of `rows` <= kBlockRows rows and `vecs` vectors of columns. kAdd: to what c holds.
+// Computes a block of `rows` <= kBlockRows rows and `vecs` vectors of columns. kAdd adds to c
+// instead of overwriting it.
 template <bool kAdd, Terms kTerms = Terms::kFloats>
 inline void Multiply(int rows, const Product& x, int64_t depth, int64_t vecs) {
   switch (rows) {
@@ -132,8 +134,8 @@ inline void TransposeSquare(Vec (&rows)[kLanes]) {
   if constexpr (kLanes >= 16) TransposeStep<8 % kLanes>(rows);
 }
 
-// to[c * to_row + r] = from[r * from_row + c] for r < rows, c < columns; rows up to the next
-// multiple of kLanes become 0.
+// to[c * to_row + r] = from[r * from_row + c] for r < rows, c < columns. In `to`, values of r up to
+// the next multiple of kLanes become 0.
 template <typename T>
 inline void TransposeCopy(const T* from, int64_t from_row, int64_t rows, int64_t columns, float* to,
                           int64_t to_row) {
@@ -159,7 +161,7 @@ inline void TransposeCopy(const T* from, int64_t from_row, int64_t rows, int64_t
   }
 }
 
-// A matrix whose rows may be read in whole vectors.
+// A matrix whose rows can be read in whole vectors.
 struct FloatRows {
   const float* data;
   int64_t row;
@@ -181,7 +183,7 @@ inline FloatRows CopyRows(const T* from, int64_t from_row, int64_t rows, int64_t
   return {to, to_row};
 }
 
-// The rows themselves where they already are whole vectors of floats, else a copy in `scratch`.
+// Returns the rows themselves if they are whole vectors of floats, otherwise a copy in `scratch`.
 inline FloatRows WholeRows(const float* from, int64_t from_row, int64_t rows, int64_t columns,
                            float* scratch) {
   if (columns % kLanes == 0) return {from, from_row};
@@ -192,8 +194,8 @@ inline FloatRows WholeRows(const BFloat16* from, int64_t from_row, int64_t rows,
   return CopyRows(from, from_row, rows, columns, scratch);
 }
 
-// The rows two by two: row r of `to` holds the pairs (from[2 r, c], from[2 r + 1, c]), 0 for a row
-// after the last one and for columns up to the next multiple of kLanes.
+// Combines rows two by two: row r of `to` holds the pairs (from[2 r, c], from[2 r + 1, c]). It is 0
+// for a row after the last one and for columns up to the next multiple of kLanes.
 inline FloatRows PairRows(const BFloat16* from, int64_t from_row, int64_t rows, int64_t columns,
                           float* to) {
   const int64_t to_row = RoundUp(columns, kLanes);
@@ -214,7 +216,7 @@ inline FloatRows PairRows(const BFloat16* from, int64_t from_row, int64_t rows, 
   return {to, to_row};
 }
 
-// Rows of the summed extent in one term of a product.
+// Number of summed rows in one term of a product.
 template <Terms kTerms>
 inline constexpr int64_t kPack = kTerms == Terms::kFloats ? 1 : 2;
 
@@ -227,7 +229,8 @@ inline void ZeroFloats(float* to, int64_t count) {
   std::memset(to, 0, static_cast<size_t>(count) * sizeof(float));
 }
 
-// Rows as left sides of products: elements, or pairs of neighbours, one after another.
+// Prepares rows as left operands of products: consecutive elements, or consecutive pairs of
+// neighbours.
 template <Terms kTerms, typename T>
 inline FloatRows LeftRows(const T* from, int64_t from_row, int64_t rows, int64_t columns,
                           float* scratch) {
@@ -237,7 +240,8 @@ inline FloatRows LeftRows(const T* from, int64_t from_row, int64_t rows, int64_t
     if (kTerms == Terms::kPairs || rows % kTileSide == 0) {
       return {reinterpret_cast<const float*>(from), from_row / 2};
     }
-    // The rows that a tile reads beyond the last one may be nobody's.
+    // Copies the rows, because the memory after the last row, which a tile would read, may belong
+    // to something else.
     const int64_t to_row = columns / 2;
     for (int64_t r = 0; r < rows; ++r) {
       std::memcpy(scratch + r * to_row, from + r * from_row, static_cast<size_t>(columns) * 2);
@@ -247,7 +251,7 @@ inline FloatRows LeftRows(const T* from, int64_t from_row, int64_t rows, int64_t
   }
 }
 
-// Rows as right sides of products that sum over the rows.
+// Prepares rows as right operands of products that sum over the rows.
 template <Terms kTerms, typename T>
 inline FloatRows RightRows(const T* from, int64_t from_row, int64_t rows, int64_t columns,
                            float* scratch) {
@@ -263,7 +267,8 @@ inline FloatRows RightRows(const T* from, int64_t from_row, int64_t rows, int64_
   }
 }
 
-// The pairs of two rows of `vecs` vectors of floats, rounded; `to` may be `low`. Null: a row of 0.
+// Rounds two rows of `vecs` vectors of floats to bfloat16 and combines them to pairs. `to` may be
+// `low`; a null `high` is a row of 0.
 inline void PairFloatRows(const float* low, const float* high, int64_t vecs, float* to) {
   for (int64_t i = 0; i < vecs * kLanes; i += kLanes) {
     const HalfVec upper = high == nullptr ? HalfVec{} : Narrow(Load(high + i));
@@ -271,7 +276,7 @@ inline void PairFloatRows(const float* low, const float* high, int64_t vecs, flo
   }
 }
 
-// `vecs` vectors of floats as as many bfloat16, which are pairs of neighbours; `to` may be `from`.
+// Rounds `vecs` vectors of floats to bfloat16, stored as pairs of neighbours. `to` may be `from`.
 inline void NarrowRow(const float* from, int64_t vecs, float* to) {
   for (int64_t v = 0; v < vecs; ++v) {
     const HalfVec bits = Narrow(Load(from + v * kLanes));
@@ -279,7 +284,7 @@ inline void NarrowRow(const float* from, int64_t vecs, float* to) {
   }
 }
 
-// to = factor * from, one row.
+// to = factor * from for one row.
 template <typename T>
 inline void StoreRow(const float* from, float factor, int64_t columns, T* to) {
   int64_t c = 0;

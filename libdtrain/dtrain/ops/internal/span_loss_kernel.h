@@ -1,4 +1,4 @@
-// span_loss_kernel.h - arguments of the kernels behind ops/span_loss.h.
+// span_loss_kernel.h - arguments of the kernels that implement ops/span_loss.h.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_SPAN_LOSS_KERNEL_H_
 #define DTRAIN_OPS_INTERNAL_SPAN_LOSS_KERNEL_H_
@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-// Rows are pairs of a side and a sequence, side by side: [row_begin, row_end), on CUDA all of them.
+// A row is a pair of a side and a sequence. Processes rows [row_begin, row_end); on CUDA all rows.
 struct SpanLossArgs {
   const float* logits = nullptr;
   const int32_t* targets = nullptr;

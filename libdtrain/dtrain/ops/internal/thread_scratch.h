@@ -1,4 +1,4 @@
-// thread_scratch.h - memory of a compute thread for what an op needs while it runs.
+// thread_scratch.h - scratch memory of a compute thread, for use while an op runs.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_THREAD_SCRATCH_H_
 #define DTRAIN_OPS_INTERNAL_THREAD_SCRATCH_H_
@@ -12,9 +12,9 @@ namespace dtrain {
 
 inline constexpr size_t kScratchSlots = 4;
 
-// At least `count` elements, which only grow and stay until the thread ends; what they hold is
-// anybody's. `slot` < kScratchSlots names one of the buffers in use together. They start on a page:
-// rows of 64 bytes that cross lines of the cache halve the speed of a matrix unit.
+// Returns at least `count` elements with undefined contents. The memory only grows and stays until
+// the thread ends. `slot` < kScratchSlots selects one of several buffers that can be used together.
+// Buffers start on a page boundary: 64-byte rows that cross cache lines would halve AMX's speed.
 template <typename T>
 T* ThreadScratch(size_t slot, int64_t count);
 
@@ -36,7 +36,7 @@ T* ThreadScratch(size_t slot, int64_t count) {
   std::vector<internal::ScratchPage>& pages = internal::ScratchPages(slot);
   const size_t wanted = static_cast<size_t>(count) * sizeof(T) / sizeof(internal::ScratchPage) + 1;
   if (pages.size() < wanted) {
-    pages.clear();  // nothing to copy
+    pages.clear();  // avoids copying the old contents
     pages.resize(wanted);
   }
   return reinterpret_cast<T*>(pages.data());

@@ -1,4 +1,4 @@
-// tile_gemm.h - matrix products on the processor's matrix unit (AMX).
+// tile_gemm.h - matrix products with the processor's matrix unit (AMX).
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_OPS_INTERNAL_TILE_GEMM_H_
 #define DTRAIN_OPS_INTERNAL_TILE_GEMM_H_
@@ -7,10 +7,10 @@
 
 namespace dtrain {
 
-// Whether there is one, and the product is large enough to gain by GemmByTiles().
+// True if the processor has AMX and the product is large enough to gain from GemmByTiles().
 bool GainsByTiles(const GemmArgs& args);
-// a and b are of `type`: bfloat16, and c of either type, or float32 like c, to float32's precision.
-// The same bits on any number of threads.
+// Computes the product. `type` is the type of a and b: bfloat16 (c has either type), or float32 (c
+// too), with float32's precision. The result has the same bits with any number of threads.
 void GemmByTiles(const GemmArgs& args, DType type);
 
 }  // namespace dtrain

@@ -1,9 +1,10 @@
-// tile_matrix.h - products of bfloat16 pairs by the processor's matrix unit (AMX).
+// tile_matrix.h - products of bfloat16 pairs with the processor's matrix unit (AMX).
 // SPDX-License-Identifier: Apache-2.0
 //
-// Only for files that dtrain_cpu_kernels() compiles. The unit has eight tiles of 16 rows of 64
-// bytes and one instruction, C[16, 16] += A[16, 16 pairs] B[16 pairs, 16], in 16 cycles: sixteen
-// times what AddPairProducts() does. Both read matrices as small_matrix.h lays out pairs.
+// Only for files that dtrain_cpu_kernels() compiles. AMX has eight tiles of 16 rows of 64 bytes.
+// Its one instruction computes C[16, 16] += A[16, 16 pairs] B[16 pairs, 16] in 16 cycles: sixteen
+// times the speed of AddPairProducts(). Both read matrices in the layout of pairs in
+// small_matrix.h.
 #ifndef DTRAIN_OPS_INTERNAL_TILE_MATRIX_H_
 #define DTRAIN_OPS_INTERNAL_TILE_MATRIX_H_
 
@@ -11,9 +12,9 @@
 
 namespace dtrain::DT_CPU_ISA {
 
-// As Multiply() of pairs, where a_column is 1, in a TileScope. Computes rows and reads pairs up to
-// the next multiples of kTileSide: all three matrices hold these, and in a and b what `depth` does
-// not count is 0.
+// Like Multiply() for pairs with a_column 1; needs a TileScope. It computes rows, and reads pairs,
+// up to the next multiples of kTileSide. All three matrices must have this size, and a and b must
+// be 0 beyond `depth`.
 template <bool kAdd>
 void MultiplyByTiles(int64_t rows, const Product& x, int64_t depth, int64_t vecs);
 
@@ -21,7 +22,7 @@ void MultiplyByTiles(int64_t rows, const Product& x, int64_t depth, int64_t vecs
 
 inline constexpr bool kHasTiles = true;
 
-// The thread's tiles are set up while this lives.
+// Sets up this thread's tiles for as long as the object lives.
 class TileScope {
  public:
   TileScope() {
@@ -40,27 +41,29 @@ class TileScope {
   TileScope& operator=(const TileScope&) = delete;
 };
 
-// GCC 12 does not know that these instructions read and write memory.
+// Tells GCC 12 that the tile instructions read and write memory.
 inline void TileMemoryBarrier() { asm volatile("" ::: "memory"); }
 
 // ---- blocks of 32 x 32 sums --------------------------------------------------------------------
 //
-// Tiles 0 to 3 sum, 4 and 5 are a's, 6 and 7 b's. Every tile loaded serves two products, so that
-// the unit's 64 cycles a step hide the loads. A step's operands are loaded while the one before is
-// multiplied, and sums leave their tiles one by one between the first products of the next block:
-// a store waits for its sums, and behind the block it would hold up all loads meanwhile.
+// Tiles 0 to 3 hold sums, 4 and 5 hold a, 6 and 7 hold b. Every loaded tile is used in two
+// products, so that the 64 cycles of a step hide the loads. A step's operands are loaded while the
+// previous step is multiplied. Sums leave their tiles one by one between the first products of the
+// next block. A store waits for its sums, and directly after the block it would block all loads
+// meanwhile.
 
-// The first bytes of a step's two tiles of either side.
+// The addresses of the first of a step's two tiles, for each side.
 struct TileStep {
   const char *a, *b;
 };
 
-// Bytes from a row of a tile to the next, and from a side's first tile to its second.
+// Distances in bytes: from a tile's row to its next row, and from a side's first tile to its
+// second.
 struct TileLayout {
   int64_t a_row, a_second, b_row, b_second;
 };
 
-// [32, 32] floats whose rows are row_bytes apart.
+// [32, 32] floats, whose rows are row_bytes apart.
 struct TileSums {
   float* at;
   int64_t row_bytes;
@@ -105,7 +108,8 @@ inline void MultiplyLoaded() {
   _tile_dpbf16ps(3, 5, 7);
 }
 
-// Adds the products of the step that LoadStep() or this loaded, and loads the next one.
+// Adds the products of the step that was loaded last, by LoadStep() or MultiplyStep(), and loads
+// the next one.
 inline void MultiplyStep(const TileStep& next, const TileLayout& layout) {
   _tile_dpbf16ps(0, 4, 6);
   _tile_dpbf16ps(1, 4, 7);
@@ -117,8 +121,8 @@ inline void MultiplyStep(const TileStep& next, const TileLayout& layout) {
   _tile_loadd(5, next.a + layout.a_second, layout.a_row);
 }
 
-// The same for the first step of a block, after another block whose sums it stores. kAdd: to what
-// `now` holds.
+// MultiplyStep() for the first step of a block. It also stores the sums of the previous block to
+// `before`. kAdd adds to the contents of `now`.
 template <bool kAdd>
 inline void StartBlock(const TileStep& next, const TileLayout& layout, const TileSums& before,
                        const TileSums& now) {
@@ -144,10 +148,10 @@ inline void StartBlock(const TileStep& next, const TileLayout& layout, const Til
   _tile_loadd(5, next.a + layout.a_second, layout.a_row);
 }
 
-// ---- matrices as small_matrix.h has them ------------------------------------------------------
+// ---- matrices in the layout of small_matrix.h --------------------------------------------------
 
-// c's 32 rows from `row` on, `blocks` times 32 columns. (Addresses one by one, not as a TileStep
-// that goes from step to step in memory: tile_gemm_cpu.cc says why.)
+// Computes 32 rows of c from `row` on, in `blocks` blocks of 32 columns. (Addresses are separate
+// variables instead of a TileStep in memory; tile_gemm_cpu.cc explains why.)
 template <bool kAdd>
 inline void MultiplyBlocks(const Product& x, int64_t depth, int64_t row, int64_t blocks) {
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
@@ -157,7 +161,7 @@ inline void MultiplyBlocks(const Product& x, int64_t depth, int64_t row, int64_t
   const int64_t c_row = x.c_row * kFloat;
   const TileLayout layout = {a_row, kTileSide * a_row, b_row, kTileSide * kFloat};
   const char* const a_begin = reinterpret_cast<const char*>(x.a + row * x.a_row);
-  const char* b_begin = reinterpret_cast<const char*>(x.b);  // of the block at hand
+  const char* b_begin = reinterpret_cast<const char*>(x.b);  // start of the current block
   const char* a = a_begin;
   const char* b = b_begin;
   float* c = x.c + row * x.c_row;
@@ -173,7 +177,7 @@ inline void MultiplyBlocks(const Product& x, int64_t depth, int64_t row, int64_t
         a += kTileSide * kFloat;
         b += kTileSide * b_row;
       } else {
-        // Behind the last step, the last block's operands stand in for those that nothing needs.
+        // After the last step, the last block's operands are loaded again; they are not used.
         if (block + 1 < blocks) b_begin += kBlockBytes;
         a = a_begin;
         b = b_begin;
@@ -189,7 +193,7 @@ inline void MultiplyBlocks(const Product& x, int64_t depth, int64_t row, int64_t
   StoreSums({c, c_row});
 }
 
-// c[16 kRows, 16 kColumns] at `column` of it, where not both are 2.
+// Computes c[16 kRows, 16 kColumns] at `column`, for kRows and kColumns that are not both 2.
 template <int kRows, int kColumns, bool kAdd>
 inline void MultiplyTiles(const Product& x, int64_t depth, int64_t row, int64_t column) {
   static_assert(kRows + kColumns < 4);

@@ -1,4 +1,4 @@
-// append_file.cc - buffers records and writes them at their file's end.
+// append_file.cc - buffers records and appends them to the file.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/runs/internal/append_file.h"
 
@@ -55,7 +55,7 @@ Status AppendFile::Flush() {
       error = errno;
     }
   }
-  // What could not be written waits for the next flush, so that no record is cut in the middle.
+  // The unwritten rest waits for the next flush, so that no record is cut in the middle.
   buffer_.erase(0, done);
   return error == 0 ? OkStatus() : FileError(path_, "write", error);
 }

@@ -1,4 +1,4 @@
-// append_file.h - a file that grows by whole records and reaches the disk about once a second.
+// append_file.h - a file that grows by whole records and is written about once a second.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_RUNS_INTERNAL_APPEND_FILE_H_
 #define DTRAIN_RUNS_INTERNAL_APPEND_FILE_H_
@@ -13,17 +13,18 @@ namespace dtrain::internal {
 
 class AppendFile {
  public:
-  // kCreate fails with EEXIST (see the errno argument) where there is such a file.
+  // kCreate fails with EEXIST, which is returned in `error`, if the file exists.
   enum class Mode { kCreate, kAppend };
   static StatusOr<AppendFile> Open(const std::string& path, Mode mode, int* error = nullptr);
   AppendFile(AppendFile&& other) noexcept;
   AppendFile& operator=(AppendFile&&) = delete;
-  // Writes what is left; an error then is lost, call Flush() to see it.
+  // Writes the remaining records. Errors are lost here; call Flush() to see them.
   ~AppendFile();
 
-  // Adds a record; writes all records out if the last write is `flush_seconds` ago.
+  // Adds a record. Writes all records to the file if the last write was at least `flush_seconds`
+  // ago.
   Status Append(std::string_view record, double flush_seconds);
-  // Hands all records to the system; they survive this process, not the machine.
+  // Passes all records to the system. They survive a crash of this process, but not of the machine.
   Status Flush();
 
   const std::string& path() const { return path_; }

@@ -6,10 +6,13 @@
 namespace dtrain::internal {
 
 inline constexpr char kModelFile[] = "model.safetensors";
-inline constexpr char kOptimizerFile[] = "optimizer.safetensors";  // "m.", "v.", "average." + name
+inline constexpr char kOptimizerFile[] = "optimizer.safetensors";  // tensors "m.", "v.", "average."
+                                                                   // + name
 inline constexpr char kStateFile[] = "state.json";
-inline constexpr char kTrainingDataFile[] = "training_data.txt";  // what the position belongs to
-inline constexpr char kModelTextFile[] = "model.txt";             // what the shapes do not tell
+inline constexpr char kTrainingDataFile[] = "training_data.txt";  // identifies the data to which
+                                                                  // the stored position belongs
+inline constexpr char kModelTextFile[] = "model.txt";             // properties of the model that
+                                                                  // tensor shapes do not show
 
 }  // namespace dtrain::internal
 

@@ -1,4 +1,4 @@
-// free_name.h - a path at which nothing is.
+// free_name.h - finds an unused path.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_RUNS_INTERNAL_FREE_NAME_H_
 #define DTRAIN_RUNS_INTERNAL_FREE_NAME_H_
@@ -9,7 +9,7 @@
 
 namespace dtrain::internal {
 
-// PATH-2, or with the first larger number at which not even a dangling link is.
+// Returns PATH-2, or the first larger number for which nothing exists, not even a dangling link.
 inline std::string FreeNameBeside(const std::string& path) {
   for (int n = 2;; ++n) {
     std::string name = path + "-" + std::to_string(n);

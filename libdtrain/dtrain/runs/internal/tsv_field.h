@@ -1,4 +1,4 @@
-// tsv_field.h - texts as fields of tab-separated files, a record on a line.
+// tsv_field.h - escapes texts for fields of tab-separated files, with one record per line.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_RUNS_INTERNAL_TSV_FIELD_H_
 #define DTRAIN_RUNS_INTERNAL_TSV_FIELD_H_

@@ -25,7 +25,7 @@ Status ValidateLabels(const proto::ClassificationDataConfig& data) {
     return UsageError("data.weights is computed from Jigsaw's columns: set data.jigsaw=true");
   }
   if (data.jigsaw_auxiliary() && !data.jigsaw()) {
-    return UsageError("data.jigsaw_auxiliary is of Jigsaw's columns: set data.jigsaw=true");
+    return UsageError("data.jigsaw_auxiliary needs Jigsaw's columns: set data.jigsaw=true");
   }
   return OkStatus();
 }
@@ -35,17 +35,17 @@ Status ValidateGlueFolder(const proto::ClassificationDataConfig& data) {
   return UsageError("data.glue needs data.glue_dir, the folder with the task's train.tsv");
 }
 
-// What else a task decides. Of what the user writes alone: a trained model's configuration may have
-// it for texts of another kind.
+// Refuses other settings that a task already determines. Only the user's own settings are checked,
+// because a trained model's configuration may have settings for another kind of texts.
 Status ValidateTask(const proto::ClassificationDataConfig& data) {
   const bool is_glue = !data.glue().empty();
   if (!is_glue && !data.jigsaw()) return OkStatus();
-  // A printed configuration states defaults too.
+  // A printed configuration includes default values, which are not refused.
   const proto::ClassificationDataConfig untouched;
   DT_ASSIGN_OR_RETURN(const LabelKind kind, internal::LabelKindOf(data));
   const bool has_other_labels =
       data.labels() != untouched.labels() && internal::LabelKindOf(data.labels()) != kind;
-  // GLUE has dev sets.
+  // GLUE has dev sets already.
   const bool holds_out = data.hold_out() > 0.0f && data.hold_out() != untouched.hold_out();
   const std::pair<const char*, bool> keys[] = {{"data.label_names", data.label_names_size() > 0},
                                                {"data.labels", has_other_labels},
@@ -54,7 +54,7 @@ Status ValidateTask(const proto::ClassificationDataConfig& data) {
   for (const auto& [key, is_set] : keys) {
     if (!is_set) continue;
     return UsageError(
-        absl::StrFormat("%s is set, but %s decides what files and labels are; leave it out", key,
+        absl::StrFormat("%s is set, but %s determines the files and labels; leave it out", key,
                         data.jigsaw() ? "data.jigsaw" : "data.glue"));
   }
   return OkStatus();
@@ -66,7 +66,7 @@ Status ValidateSource(const proto::ClassificationDataConfig& data) {
     return UsageError(
         "set data.glue and data.glue_dir, or data.train, data.dev and data.test, not both");
   }
-  // The columns are the task's. A printed configuration states defaults too.
+  // The task determines the columns. A printed configuration includes default values.
   const proto::ClassificationDataConfig untouched;
   const std::pair<const char*, bool> columns[] = {
       {"data.text", data.text() != untouched.text()}, {"data.text_pair", !data.text_pair().empty()},
@@ -74,12 +74,12 @@ Status ValidateSource(const proto::ClassificationDataConfig& data) {
       {"data.weight", !data.weight().empty()},        {"data.groups", data.groups_size() > 0}};
   for (const auto& [key, is_set] : columns) {
     if (!is_set || (data.glue().empty() && !data.jigsaw())) continue;
-    return UsageError(absl::StrFormat("%s is set, but the columns are those of %s; leave it out",
-                                      key, data.jigsaw() ? "data.jigsaw" : "data.glue"));
+    return UsageError(absl::StrFormat("%s is set, but %s determines the columns; leave it out", key,
+                                      data.jigsaw() ? "data.jigsaw" : "data.glue"));
   }
   if (data.groups_size() > 0 && data.labels() != proto::ClassificationDataConfig::multi) {
     return UsageError(
-        "data.groups is for the metrics of subgroups that data.labels=multi has: set that, or "
+        "data.groups is for subgroup metrics, which need data.labels=multi: set that, or "
         "leave data.groups out");
   }
   DT_RETURN_IF_ERROR(ValidateGlueFolder(data));
@@ -100,7 +100,7 @@ Status ValidateClassificationConfig(const proto::ClassificationConfig& config) {
   DT_RETURN_IF_ERROR(ValidateTexts(config));
   DT_RETURN_IF_ERROR(ValidateTask(config.data()));
   if (config.data().glue().empty() && config.data().train_size() == 0) {
-    return UsageError("no training data: set data.train, or data.glue and data.glue_dir");
+    return UsageError("no training data is given: set data.train, or data.glue and data.glue_dir");
   }
   return OkStatus();
 }

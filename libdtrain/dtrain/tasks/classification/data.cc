@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "dtrain/base/log.h"
 #include "dtrain/classification.pb.h"
+#include "dtrain/comm/gather.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/config/internal/as_written.h"
 #include "dtrain/tasks/classification/glue.h"
@@ -285,7 +286,7 @@ StatusOr<ClassifierData> PrepareClassifierData(const Config& config,
   StatusOr<ClassifierData> data = ClassifierData();
   if (runtime.comm.is_root()) data = PrepareOnRoot(config, options);
   DT_RETURN_IF_ERROR(ShareRootStatus(data.status(), "prepare the data", runtime.comm));
-  return FromText(runtime.comm.BroadcastString(ToText(*data)));
+  return FromText(BroadcastString(runtime.comm, ToText(*data)));
 }
 
 }  // namespace dtrain

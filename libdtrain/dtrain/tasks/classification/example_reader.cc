@@ -1,4 +1,4 @@
-// example_reader.cc - numbers are parsed in parallel, labels and problems in the order of the rows.
+// example_reader.cc - parses numbers in parallel, and handles labels and problems in row order.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/classification/example_reader.h"
 
@@ -25,7 +25,7 @@ namespace {
 
 constexpr float kUnlabelled = std::numeric_limits<float>::quiet_NaN();
 constexpr size_t kMaxClasses = 10000;
-constexpr size_t kMaxExamples = 5;  // of messages
+constexpr size_t kMaxExamples = 5;  // number of messages kept
 
 std::string_view Trim(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
@@ -34,7 +34,8 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-// Decimal, finite or not; the whole of the text. What is too small for a double is 0.
+// Parses a decimal number, finite or not, which must be the whole text. Numbers too small for a
+// double become 0.
 bool ParseNumber(std::string_view text, double& value) {
   text = Trim(text);
   if (text.starts_with('+')) text.remove_prefix(1);
@@ -48,7 +49,7 @@ bool ParseNumber(std::string_view text, double& value) {
   return result.ec == std::errc();
 }
 
-// Labels and weights are computed with as floats.
+// True if the value fits a float, because labels and weights are stored as floats.
 bool IsFiniteFloat(double value) { return std::abs(value) <= std::numeric_limits<float>::max(); }
 
 bool IsNan(std::string_view text) {
@@ -56,7 +57,7 @@ bool IsNan(std::string_view text) {
   return text.empty() || text == "nan" || text == "NaN" || text == "NA";
 }
 
-// What is wrong with a row beyond its record.
+// Problems of a row whose record itself is valid.
 enum class ValueProblem : uint8_t {
   kNone,
   kRecord,
@@ -94,7 +95,7 @@ std::string_view ValueProblemName(ValueProblem problem) {
 
 struct RowVerdict {
   ValueProblem problem = ValueProblem::kNone;
-  int32_t column = -1;  // wanted
+  int32_t column = -1;  // index of the wanted column
 };
 
 float WeightOfGroups(GroupWeights kind, bool is_positive, uint32_t groups, size_t num_groups) {
@@ -138,7 +139,7 @@ struct ExampleReader::State {
     }
   }
 
-  // Wanted columns are in this order: text, pair, labels, weight, id, groups.
+  // The wanted columns, in this order: text, pair, labels, weight, id, groups.
   static DelimitedOptions MakeDelimitedOptions(const ExampleSchema& s) {
     DelimitedOptions options{.format = s.format,
                              .delimiter = s.delimiter,
@@ -154,8 +155,9 @@ struct ExampleReader::State {
     for (const std::string& group : s.groups) options.columns.push_back({group, false});
     return options;
   }
-  // Groups that a file with labels lacks would be groups of nobody. A file without labels is of
-  // texts to predict, one with some of them is to be evaluated and could not be.
+  // Refuses a file with labels whose header lacks groups, because nobody would be in those groups.
+  // If labels are optional: a file without labels holds texts to predict; with only some of the
+  // labels it could not be evaluated.
   static Status CheckColumns(const DelimitedReader& reader, const ExampleSchema& s) {
     const std::vector<std::string>& header = reader.header();
     const bool has_labels = std::any_of(s.labels.begin(), s.labels.end(), [&](const auto& label) {
@@ -191,10 +193,10 @@ struct ExampleReader::State {
   std::string DescribeProblem(const RecordBlock& records, int64_t i, RowVerdict verdict) const;
   Status AddBad(const RecordBlock& records, int64_t i, RowVerdict verdict);
   Status CheckBadFraction() const;
-  // Fills `examples` from the records of the block.
+  // Fills `examples` with the block's records.
   Status TakeRows(const RecordBlock& records, std::vector<float>& labels,
                   std::vector<Example>& examples);
-  // Of all rows, whatever their share.
+  // Remembers which groups any row has, whether or not the row is in the share.
   void NoteGroups(const RecordBlock& records, int64_t i) {
     for (size_t g = 0; g < schema.groups.size(); ++g) {
       const std::string_view field = records.field(i, group_column() + static_cast<int64_t>(g));
@@ -209,11 +211,11 @@ struct ExampleReader::State {
   ExampleCounts counts;
   std::vector<std::string> classes;
   std::map<std::string, int32_t, std::less<>> class_index;
-  uint32_t met_groups = 0;  // those that some row has
+  uint32_t met_groups = 0;  // groups that some row has
   bool met_labels = false;
   bool collects = false;
   bool ended = false;
-  // Last: its thread uses the reader.
+  // The last member, because its thread uses the reader.
   std::optional<internal::Prefetcher<StatusOr<RecordBlock>>> ahead;
 };
 
@@ -227,7 +229,7 @@ RowVerdict ExampleReader::State::ParseLabels(const RecordBlock& records, int64_t
       if (!schema.labels_optional) return {ValueProblem::kNoLabel, c};
       continue;
     }
-    if (schema.label_kind == LabelKind::kClass) continue;  // FindClass
+    if (schema.label_kind == LabelKind::kClass) continue;  // FindClass() handles these
     double value = 0.0;
     if (!ParseNumber(field, value) || !std::isfinite(value)) return {ValueProblem::kNoNumber, c};
     if (k == 0 && schema.threshold) {
@@ -278,7 +280,7 @@ RowVerdict ExampleReader::State::ParseRow(const RecordBlock& records, int64_t i,
   return {};
 }
 
-// Of kClass, on one thread: new classes get their numbers in the order of the rows.
+// For kClass, on one thread: new classes get numbers in the order of the rows.
 RowVerdict ExampleReader::State::FindClass(const RecordBlock& records, int64_t i, float& label) {
   const auto c = static_cast<int32_t>(label_column());
   const std::string_view name = Trim(records.field(i, c));
@@ -302,19 +304,19 @@ std::string ExampleReader::State::DescribeProblem(const RecordBlock& records, in
   std::string text = reader.Locate(info, verdict.column) + ": ";
   switch (verdict.problem) {
     case ValueProblem::kNoLabel:
-      return text + "has no label; texts to predict go into data.test";
+      return text + "has no label; use data.test for texts to predict";
     case ValueProblem::kUnknownLabel: {
       const size_t shown = std::min<size_t>(classes.size(), 20);
       return text +
-             absl::StrFormat("\"%s\" is none of the labels: %s%s%s", value,
+             absl::StrFormat("\"%s\" is not one of the labels: %s%s%s", value,
                              absl::StrJoin(classes.begin(),
                                            classes.begin() + static_cast<int64_t>(shown), ", "),
                              shown < classes.size() ? " ..." : "", schema.unknown_label_advice);
     }
     case ValueProblem::kControlCharacter:
       return text + absl::StrFormat(
-                        "\"%s\" has a line break, tab or other control character, which no name of "
-                        "a class can have; write it otherwise, or name the column of labels in "
+                        "\"%s\" has a line break, tab or other control character, which a class "
+                        "name must not contain; change it, or name the column of labels in "
                         "data.label",
                         absl::Utf8SafeCHexEscape(value));
     case ValueProblem::kNoFloat:
@@ -353,13 +355,14 @@ Status ExampleReader::State::CheckBadFraction() const {
   if (static_cast<double>(bad) <= schema.max_bad_fraction * static_cast<double>(counts.rows)) {
     return OkStatus();
   }
-  return DataError(absl::StrFormat("%s (%d of %d rows are bad, allowed is a share of %g)",
+  return DataError(absl::StrFormat("%s (%d of %d rows are bad; the allowed share is %g)",
                                    counts.bad.begin()->second.examples[0], bad, counts.rows,
                                    schema.max_bad_fraction));
 }
 
-// A name that no row of JSON lines has is misspelt; other files are asked for their columns. Texts
-// to evaluate may lack all groups, where they lack some that is hardly meant.
+// For JSON lines: a group that no row has is an error, because its name is probably misspelt.
+// (Other formats check their header.) With optional labels all groups may be missing, but if only
+// some are, it warns.
 Status ExampleReader::State::CheckGroups() {
   std::vector<std::string> missing;
   for (size_t g = 0; g < schema.groups.size(); ++g) {
@@ -367,7 +370,7 @@ Status ExampleReader::State::CheckGroups() {
   }
   if (missing.empty() || counts.kept == 0 || has_all_rows()) return OkStatus();
   if (!schema.labels_optional) {
-    return DataError(absl::StrFormat("%s: no row has \"%s\", which is to be the column of a group",
+    return DataError(absl::StrFormat("%s: no row has \"%s\", which should be the column of a group",
                                      reader.path(), missing[0]));
   }
   if (met_labels && met_groups != 0) {
@@ -443,7 +446,7 @@ StatusOr<ExampleReader> ExampleReader::Open(const std::string& path, const Examp
   const auto read = [records = &state->reader]() -> StatusOr<RecordBlock> {
     RecordBlock block;
     DT_RETURN_IF_ERROR(records->NextBlock(block).status());
-    return block;  // empty at the end
+    return block;  // empty at the end of the file
   };
   state->ahead.emplace(read, 1);
   return ExampleReader(std::move(state));

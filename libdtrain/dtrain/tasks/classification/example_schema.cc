@@ -1,4 +1,4 @@
-// example_schema.cc - schemas that cannot be are refused, the others named.
+// example_schema.cc - checks schemas and describes them as text.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/classification/internal/example_schema.h"
 
@@ -66,7 +66,7 @@ Status internal::CheckSchema(const ExampleSchema& s) {
   }
   if (!(s.share.begin >= 0.0 && s.share.begin < s.share.end && s.share.end <= 1.0)) {
     return UsageError(
-        absl::StrFormat("a share of the rows from %g to %g cannot be; give 0 <= "
+        absl::StrFormat("the share of rows from %g to %g is invalid; give 0 <= "
                         "begin < end <= 1",
                         s.share.begin, s.share.end));
   }
@@ -85,7 +85,7 @@ int32_t LabelsPerRow(const ExampleSchema& schema) {
 
 std::string ExampleSchema::Describe() const {
   const auto join = [](const std::vector<std::string>& names) {
-    std::string joined;  // sizes keep ("a", "b") apart from ("a,b")
+    std::string joined;  // sizes distinguish ("a", "b") from ("a,b")
     for (const std::string& name : names) joined += absl::StrFormat("%d:%s,", name.size(), name);
     return joined;
   };

@@ -12,7 +12,7 @@
 namespace dtrain {
 namespace {
 
-// Columns of a file; "" is none.
+// Columns of a file; "" if it has none.
 struct Columns {
   const char* text;
   const char* pair;
@@ -23,12 +23,12 @@ struct Columns {
 struct Row {
   const char* name;
   const char* folder;
-  std::vector<std::string> labels;  // none: regression
+  std::vector<std::string> labels;  // empty for regression
   std::vector<std::string> metrics;
-  Columns labelled;  // train and dev
+  Columns labelled;  // columns of train and dev
   Columns test;
-  bool header = true;        // of train and dev; test files have one
-  bool skips_short = false;  // some rows of train and dev lack fields
+  bool header = true;        // true if train and dev have a header; test files always do
+  bool skips_short = false;  // true if some rows of train and dev lack fields
 };
 
 const std::vector<Row>& Table() {
@@ -93,8 +93,8 @@ StatusOr<GlueTask> FindGlueTask(std::string_view name) {
   if (row == nullptr) {
     std::vector<std::string> names;
     for (const Row& known : Table()) names.emplace_back(known.name);
-    return UsageError(absl::StrFormat("no GLUE task \"%s\"; there are %s and mnli-mm", ToAbsl(name),
-                                      absl::StrJoin(names, ", ")));
+    return UsageError(absl::StrFormat("there is no GLUE task \"%s\"; the tasks are %s and mnli-mm",
+                                      ToAbsl(name), absl::StrJoin(names, ", ")));
   }
   GlueTask task{.name = row->name,
                 .folder = row->folder,
@@ -115,7 +115,7 @@ StatusOr<GlueTask> FindGlueTask(std::string_view name) {
 StatusOr<GlueSplit> GlueSplitOf(const GlueTask& task, std::string_view split,
                                 const std::string& data_dir) {
   const Row* const row = FindRow(task.name);
-  if (row == nullptr) return UsageError("no GLUE task \"" + task.name + "\"");
+  if (row == nullptr) return UsageError("there is no GLUE task \"" + task.name + "\"");
   std::string file(split);
   if (split != "train") {
     const auto found =
@@ -123,8 +123,9 @@ StatusOr<GlueSplit> GlueSplitOf(const GlueTask& task, std::string_view split,
           return s == split || (s.starts_with(split) && (split == "dev" || split == "test"));
         });
     if (found == task.splits.end()) {
-      return UsageError(absl::StrFormat("%s has no split \"%s\"; there are train, %s", task.name,
-                                        ToAbsl(split), absl::StrJoin(task.splits, ", ")));
+      return UsageError(absl::StrFormat("%s has no split \"%s\"; its splits are train, %s",
+                                        task.name, ToAbsl(split),
+                                        absl::StrJoin(task.splits, ", ")));
     }
     file = *found;
   }

@@ -102,7 +102,7 @@ LossSums BertClassifier::Forward(const ClassifierInputs& inputs, Context& ctx,
 }
 
 void BertClassifier::Backward(Context& ctx) {
-  if (!d_logits_) {  // an empty micro-batch adds nothing, but its gradients are as ready as any
+  if (!d_logits_) {  // an empty micro-batch adds nothing, but must report its gradients ready too
     FinishGradients();
     return;
   }
@@ -111,7 +111,7 @@ void BertClassifier::Backward(Context& ctx) {
   Tensor d_first = pooler_.Backward(d_pooled, PooledDropout(first_, ctx), ctx);
   d_pooled = Tensor();
   encoder_.Backward(std::move(d_first), sequences_, ctx, &first_);
-  sequences_ = Sequences();  // and its memory on the device
+  sequences_ = Sequences();  // also frees its memory on the device
   first_ = OutputRows();
 }
 

@@ -1,4 +1,4 @@
-// head.h - BERT with a head for classes, values or several labels.
+// head.h - BERT with a head that predicts classes, values or several labels.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   BertClassifier model({.loss = ClassificationLossKind::kSoftmax, .num_labels = 3});
@@ -6,7 +6,7 @@
 //   const LossSums sums = model.Forward(batch, ctx);
 //   model.Backward(ctx);
 //
-// Weights are named and shaped as in Hugging Face's BertForSequenceClassification: bert.*,
+// Weights have the names and shapes of Hugging Face's BertForSequenceClassification: bert.*,
 // classifier.weight, classifier.bias.
 #ifndef DTRAIN_TASKS_CLASSIFICATION_HEAD_H_
 #define DTRAIN_TASKS_CLASSIFICATION_HEAD_H_
@@ -23,33 +23,34 @@ namespace dtrain {
 
 struct BertClassifierOptions {
   BertOptions bert;
-  // kSoftmax: one of num_labels classes; kMeanSquared: num_labels values, usually 1; kSigmoid:
-  // num_labels labels that are there or not, each on its own.
+  // kSoftmax: one of num_labels classes. kMeanSquared: num_labels values, usually 1. kSigmoid:
+  // num_labels independent labels, each present or not.
   ClassificationLossKind loss = ClassificationLossKind::kSoftmax;
   int64_t num_labels = 2;
-  float classifier_dropout = 0.1f;        // of the pooler's output
-  std::vector<float> label_weights = {};  // [num_labels] or none: of each class's or label's loss
+  float classifier_dropout = 0.1f;        // on the pooler's output
+  std::vector<float> label_weights = {};  // weight of each class's or label's loss: [num_labels],
+                                          // or empty for 1
 
-  // Numbers a row of a batch has for its labels.
+  // Number of label values in each row of a batch.
   int64_t labels_per_row() const {
     return loss == ClassificationLossKind::kSoftmax ? 1 : num_labels;
   }
 };
 
-// A ClassificationBatch in the memory of the model's device.
+// A ClassificationBatch in device memory.
 struct ClassifierInputs {
   BertInputs text;
-  OutputRows first;      // tokens of the texts, all that the head reads
+  OutputRows first;      // the first token of each text, the only rows the head reads
   Tensor targets;        // [n, labels_per_row], float32
   Tensor weights;        // [n], float32
   Tensor label_weights;  // [num_labels], float32, or absent
 };
 
-// What the model says of a batch's rows.
+// The model's results for a batch.
 struct ClassificationOutputs {
   std::vector<float> logits;         // [n, num_labels]
-  std::vector<float> probabilities;  // [n, num_labels]; of kMeanSquared the values themselves
-  std::vector<float> losses;         // [n]: without any weights; 0 for a row without label
+  std::vector<float> probabilities;  // [n, num_labels]; for kMeanSquared the predicted values
+  std::vector<float> losses;         // [n], without any weights; 0 for a row without a label
 };
 
 class BertClassifier {
@@ -58,18 +59,19 @@ class BertClassifier {
   BertClassifier(const BertClassifier&) = delete;
   BertClassifier& operator=(const BertClassifier&) = delete;
 
-  // Places and initialises the parameters; before anything else.
+  // Allocates and initialises the parameters. Call it before anything else.
   void Allocate(const Device& device, DType compute_type, uint64_t seed);
 
   ParameterSet& parameters() { return parameters_; }
   const BertClassifierOptions& options() const { return options_; }
 
-  // Copies what a batch is made of, at once; Forward and Backward then copy nothing.
+  // Copies a batch to the device, with one copy. Forward and Backward then copy nothing.
   ClassifierInputs Upload(const ClassificationBatch& batch, Context& ctx) const;
 
-  // Sums over the batch's rows: `loss` with row and label weights, `nll` without, `tokens` counts
-  // rows. While training, keeps what Backward needs; gradients are those of the sum.
-  // A trainer's scale and sums: nn/loss_sums.h. `outputs`, unless null, receives the predictions.
+  // Returns sums over the batch's rows: `loss` with row and label weights, `nll` without, and
+  // `tokens`, the number of rows. While training, keeps the tensors Backward needs; gradients are
+  // those of the summed loss. For a trainer's scale and sums see nn/loss_sums.h. `outputs`, unless
+  // null, receives the predictions.
   LossSums Forward(const ClassifierInputs& inputs, Context& ctx,
                    ClassificationOutputs* outputs = nullptr);
   LossSums Forward(const ClassificationBatch& batch, Context& ctx,
@@ -77,7 +79,7 @@ class BertClassifier {
   // Accumulates all parameter gradients of the last Forward.
   void Backward(Context& ctx);
 
-  // The encoder's output, [tokens, hidden].
+  // Returns the encoder's output, [tokens, hidden].
   Tensor Encode(const ClassificationBatch& batch, Context& ctx);
 
  private:
@@ -95,7 +97,7 @@ class BertClassifier {
   uint32_t dropout_site_;
   Parameter& weight_;
   Parameter& bias_;
-  // Of the last forward while training.
+  // From the last forward while training.
   Sequences sequences_;
   OutputRows first_;
   Tensor pooled_, d_logits_;

@@ -1,4 +1,4 @@
-// jigsaw.cc - the columns as a schema.
+// jigsaw.cc - builds the schema of the columns.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/classification/jigsaw.h"
 
@@ -44,7 +44,7 @@ ExampleSchema JigsawSchema(const JigsawOptions& options) {
   schema.labels = {options.label};
   if (options.auxiliary) {
     schema.labels.insert(schema.labels.end(), kJigsawAuxiliaries.begin(), kJigsawAuxiliaries.end());
-    schema.labels[1] = options.label;  // once more, as a soft target
+    schema.labels[1] = options.label;  // again, as a soft target
   }
   schema.threshold = 0.5;
   schema.groups.assign(kJigsawIdentities.begin(), kJigsawIdentities.end());

@@ -1,4 +1,4 @@
-// loader.cc - packs what the walk over the batches names, on a thread of its own.
+// loader.cc - packs the batches that the walk selects, on a separate thread.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/classification/loader.h"
 
@@ -33,7 +33,7 @@ class ClassificationLoader::Worker {
   }
 
   const ClassificationShard& shard_;
-  BatchWalk walk_;  // of the packing thread
+  BatchWalk walk_;  // used by the packing thread only
   internal::Prefetcher<ClassificationUpdate> ahead_;
 };
 

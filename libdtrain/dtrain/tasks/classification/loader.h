@@ -6,9 +6,9 @@
 //   const ClassificationUpdate update = loader.Next();
 //   for (const ClassificationBatch& micro : update.micro_batches) ...  // sums of losses
 //   ...                                       // divide by the rows of all ranks together
-//   cursor = update.next;                     // what a checkpoint keeps
+//   cursor = update.next;                     // checkpoints store this
 //
-// An evaluation takes EvaluationBatches(shard.sample_lengths(), ...) and PackExamples() instead.
+// Evaluations use EvaluationBatches(shard.sample_lengths(), ...) and PackExamples() instead.
 #ifndef DTRAIN_TASKS_CLASSIFICATION_LOADER_H_
 #define DTRAIN_TASKS_CLASSIFICATION_LOADER_H_
 
@@ -24,24 +24,25 @@
 
 namespace dtrain {
 
-// One update's data on this rank.
+// The data of one update on this rank.
 struct ClassificationUpdate {
-  std::vector<ClassificationBatch> micro_batches;  // one for each accumulation step, perhaps empty
-  int64_t global_tokens = 0;  // texts whose losses all ranks sum, as LossSums::tokens counts
-  DataPosition next;          // where the next update starts
+  std::vector<ClassificationBatch> micro_batches;  // one for each accumulation step; may be empty
+  int64_t global_tokens = 0;  // number of texts on all ranks, as counted by LossSums::tokens
+  DataPosition next;          // start of the next update
 };
 
 struct ClassificationLoaderOptions {
-  BatchOptions batch = {};  // samples_per_batch for batches of so many texts
+  BatchOptions batch = {};  // set samples_per_batch for batches of a fixed number of texts
   RankShare share = {};
-  int prefetch = 2;  // batches packed ahead, at least 1
+  int prefetch = 2;  // number of batches packed ahead, at least 1
 };
 
-// Runs over the epochs without end, from `start` on. The shard outlives the loader. One thread of
-// its own packs ahead; it ends with the loader.
+// Runs through epochs endlessly, from `start` on. A thread of the loader packs ahead and ends with
+// the loader. The shard must outlive it.
 class ClassificationLoader {
  public:
-  // DataError when the shard has fewer rows than there are ranks, or `start` lies beyond its end.
+  // Returns DataError if the shard has fewer rows than there are ranks, or if `start` is beyond its
+  // end.
   static StatusOr<ClassificationLoader> Create(const ClassificationShard& shard,
                                                const ClassificationLoaderOptions& options,
                                                const DataPosition& start = {});
@@ -49,7 +50,8 @@ class ClassificationLoader {
   ClassificationLoader& operator=(ClassificationLoader&&) noexcept;
   ~ClassificationLoader();
 
-  // The next update's data; waits for it. An exception of the packing thread is rethrown here.
+  // Returns the next update's data, and waits until it is packed. Exceptions of the packing thread
+  // are rethrown here.
   ClassificationUpdate Next();
 
  private:

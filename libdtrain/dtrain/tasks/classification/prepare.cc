@@ -1,4 +1,4 @@
-// prepare.cc - while a block of rows is encoded and written, the next one is read.
+// prepare.cc - encodes and writes a block of rows while the next one is read.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/classification/prepare.h"
 
@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Raised when equal inputs and options no longer give equal shards.
+// Increase this when equal inputs and options no longer give equal shards.
 constexpr int kVersion = 3;
 
 StatusOr<uint64_t> ComputeKey(const ClassificationInput& input, const WordPieceTokenizer& tokenizer,
@@ -34,7 +34,7 @@ StatusOr<uint64_t> ComputeKey(const ClassificationInput& input, const WordPieceT
                       tokenizer.Hash(), input.max_length, input.schema.Describe());
   for (const std::string& path : input.paths) {
     DT_ASSIGN_OR_RETURN(const std::string content, files.DescribeContent(path));
-    // The name decides the format.
+    // The file name determines the format.
     const bool by_name = input.schema.format == RecordFormat::kAuto;
     const std::string name = by_name ? std::filesystem::path(path).filename().string() : "";
     identity += absl::StrFormat("%s %s\n", content, name);
@@ -85,12 +85,13 @@ StatusOr<ClassificationReport> ReportFromJson(const ClassificationShard& shard) 
   return report;
 }
 
-// The report of a shard made before, with the same key. A damaged one is made anew.
+// Reads the report of an existing shard with the same key. If the shard is damaged, it is made
+// again.
 StatusOr<ClassificationReport> FindEarlier(const std::string& path, uint64_t key,
                                            uint64_t vocab_hash) {
   DT_ASSIGN_OR_RETURN(const ClassificationShard shard,
                       ClassificationShard::Open(path, {.vocab_hash = vocab_hash}));
-  if (shard.info().key != key) return DataError(path + ": is of other data than its name says");
+  if (shard.info().key != key) return DataError(path + ": its data is not that of its name");
   return ReportFromJson(shard);
 }
 
@@ -108,7 +109,7 @@ class Preparation {
     if (report_.counts.kept == 0) {
       if (given.share.begin > 0.0 || given.share.end < 1.0) {
         return DataError(input_.paths[0] +
-                         ": data.hold_out leaves no row for one side; give another share, or "
+                         ": data.hold_out leaves one side without rows; give another share, or "
                          "data.dev");
       }
       const bool wants_labels = !given.labels.empty() && !given.labels_optional;
@@ -182,7 +183,7 @@ class Preparation {
     }
   }
 
-  // Files number their classes each on its own.
+  // Each file numbers its classes separately.
   void MergeClasses(const std::vector<std::string>& of_file) {
     class_of_file_.clear();
     for (const std::string& name : of_file) {
@@ -224,8 +225,8 @@ class Preparation {
   ClassificationShardWriter writer_;
   ClassificationReport& report_;
   bool collects_ = false;
-  std::vector<std::string> classes_;    // in the order of their appearance
-  std::vector<int32_t> class_of_file_;  // from a file's classes to these
+  std::vector<std::string> classes_;    // in order of appearance
+  std::vector<int32_t> class_of_file_;  // maps a file's classes to these
 };
 
 void LogWarnings(const ClassificationReport& report) {
@@ -236,8 +237,9 @@ Status CheckInput(const ClassificationInput& input) {
   if (input.name.empty() || input.name.find('/') != std::string::npos) {
     return UsageError("a set of texts needs a name without a slash, not \"" + input.name + "\"");
   }
-  if (input.paths.empty()) return UsageError("no file of texts for " + input.name);
-  if (input.cache_dir.empty()) return UsageError("no folder for the shard of " + input.name);
+  if (input.paths.empty()) return UsageError("no file of texts is given for " + input.name);
+  if (input.cache_dir.empty())
+    return UsageError("no folder is given for the shard of " + input.name);
   if (input.max_length < 3) {
     return UsageError(absl::StrFormat("max_length=%d; a pair needs at least 3", input.max_length));
   }
@@ -288,7 +290,7 @@ StatusOr<ClassificationReport> PrepareClassification(const ClassificationInput& 
       LogWarnings(*earlier);
       return earlier;
     }
-    LogWarning(std::string(earlier.status().message()) + "; it is made anew");
+    LogWarning(std::string(earlier.status().message()) + "; it will be made again");
   }
   DT_RETURN_IF_ERROR(MakeDirectories(input.cache_dir));
   ClassificationReport report;
@@ -309,7 +311,7 @@ StatusOr<ClassificationReport> PrepareClassification(const ClassificationInput& 
                                                .group_names = input.schema.groups}));
   Preparation preparation(input, tokenizer, std::move(writer), report);
   const Status prepared = preparation.Run();
-  // What a file that is not complete yet gives is no fault of its rows.
+  // If an input was incomplete while it was read, report that instead of errors in its rows.
   DT_RETURN_IF_ERROR(files.CheckUnchanged());
   DT_RETURN_IF_ERROR(prepared);
   LogWarnings(report);

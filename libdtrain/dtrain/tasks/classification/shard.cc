@@ -1,4 +1,4 @@
-// shard.cc - writing streams ids and keeps the columns; reading maps the file.
+// shard.cc - writing streams ids and keeps other columns; reading maps the file.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/classification/shard.h"
 
@@ -189,7 +189,7 @@ Status ClassificationShard::ReadInfo() {
   return OkStatus();
 }
 
-// Readers index by these without checks.
+// Checks everything that readers use as indices without further checks.
 Status ClassificationShard::CheckContent() const {
   uint64_t tokens = 0;
   uint64_t name_bytes = 0;

@@ -1,15 +1,18 @@
-// shard.h - a binary file of tokenised, labelled texts: streamed out, mapped in.
+// shard.h - a binary file of tokenised, labelled texts, streamed out and mapped in.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(ClassificationShard train, ClassificationShard::Open(path));
 //   const ClassificationBatch batch = PackExamples(train, samples);
 //
-// Layout, little-endian, sections aligned to 8 bytes: a header of 128 bytes with its own CRC32C;
-// ids ([CLS] and [SEP] included; uint16 while the vocabulary fits, else uint32); offsets
-// (uint64[rows + 1], in ids); lengths and lengths of the first segment (int32[rows] each); labels
-// (float[rows, labels_per_row]); weights (float[rows]); groups (uint32[rows]); source rows
-// (int64[rows]); offsets of names (uint64[rows + 1]) and their bytes; a JSON object with the names
-// of labels and groups and what the preparation reports.
+// Layout, little-endian, with sections aligned to 8 bytes:
+// - a header of 128 bytes with its own CRC32C
+// - ids including [CLS] and [SEP]: uint16 if the vocabulary is small enough, otherwise uint32
+// - offsets: uint64[rows + 1], in ids
+// - lengths, and lengths of the first segment: int32[rows] each
+// - labels: float[rows, labels_per_row]; weights: float[rows]; groups: uint32[rows]
+// - row numbers in the source file: int64[rows]
+// - offsets of names: uint64[rows + 1], and the names' bytes
+// - a JSON object with the names of labels and groups and the report of the preparation
 #ifndef DTRAIN_TASKS_CLASSIFICATION_SHARD_H_
 #define DTRAIN_TASKS_CLASSIFICATION_SHARD_H_
 
@@ -27,53 +30,54 @@
 
 namespace dtrain {
 
-// What the labels of a row are.
+// The kind of a row's labels.
 enum class LabelKind {
   kClass,      // one index into label_names
-  kValue,      // one number to regress to
-  kMultiLabel  // 0/1, or a share between them, for each of label_names
+  kValue,      // one number for regression
+  kMultiLabel  // 0/1, or a value between, for each of label_names
 };
 
 struct ClassificationShardInfo {
   int64_t vocab_size = 0;
-  uint64_t vocab_hash = 0;  // of the tokenizer that made the ids
-  uint64_t key = 0;         // of inputs and options of the preparation
+  uint64_t vocab_hash = 0;  // hash of the tokenizer that made the ids
+  uint64_t key = 0;         // hash of the preparation's inputs and options
   LabelKind label_kind = LabelKind::kClass;
   int32_t labels_per_row = 1;
   std::vector<std::string> label_names = {};  // kClass: the classes; kMultiLabel: the labels
-  std::vector<std::string> group_names = {};  // at most 32; bit i of a row's groups is the i-th
+  std::vector<std::string> group_names = {};  // at most 32; bit i of a row's groups means
+                                              // group_names[i]
 };
 
 // One row of a shard.
 struct TokenizedExample {
   std::span<const int32_t> ids;   // [CLS] a [SEP] (b [SEP]), in [0, vocab_size)
-  int32_t first_length = 0;       // ids of [CLS] a [SEP]
-  std::span<const float> labels;  // [labels_per_row]; NaN where there is none
-  float weight = 1.0f;            // of the loss, at least 0
-  uint32_t groups = 0;            // which groups the row belongs to
-  int64_t row = 0;                // in its file, from 1
-  std::string_view name = {};     // the row's id in its file, empty where it has none
+  int32_t first_length = 0;       // number of ids in [CLS] a [SEP]
+  std::span<const float> labels;  // [labels_per_row]; NaN if unknown
+  float weight = 1.0f;            // weight of the loss, >= 0
+  uint32_t groups = 0;            // bit mask of the row's groups
+  int64_t row = 0;                // row number in its file, from 1
+  std::string_view name = {};     // the row's id in its file; may be empty
 };
 
 class ClassificationShardWriter {
  public:
-  // Writes to a temporary file until Finish(). StorageError when that cannot be created.
+  // Writes to a temporary file until Finish(). Returns StorageError if that cannot be created.
   static StatusOr<ClassificationShardWriter> Create(const std::string& path,
                                                     const ClassificationShardInfo& info);
   ClassificationShardWriter(ClassificationShardWriter&&) noexcept;
   ClassificationShardWriter& operator=(ClassificationShardWriter&&) noexcept;
-  ~ClassificationShardWriter();  // removes what was not finished
+  ~ClassificationShardWriter();  // removes an unfinished file
 
-  // Keeps about 40 bytes of memory a row, and its name.
+  // Needs about 40 bytes of memory per row, plus its name.
   Status Add(const TokenizedExample& example);
   int64_t size() const;
 
-  // For classes whose names are known only at the end: label `i` becomes order[i].
+  // Names classes that are known only at the end: label `i` becomes order[i].
   void SetClasses(std::vector<std::string> names, std::span<const int32_t> order);
-  // Scales the weights so that their mean is 1; does nothing where they are all 0.
+  // Scales the weights to a mean of 1. Does nothing if all are 0.
   void NormalizeWeights();
-  // `report` is kept as it is. The file can be made again, so it need not survive a power cut: a
-  // damaged one is noticed by its checksums.
+  // Completes the file and stores `report` unchanged. The file is not synced to disk, because it
+  // can be made again and its checksums detect damage.
   Status Finish(std::string_view report);
 
  private:
@@ -84,8 +88,8 @@ class ClassificationShardWriter {
 
 class ClassificationShard {
  public:
-  // Checks header, sizes, lengths, and the checksum of the content unless told not to. DataError
-  // when the file is missing, not such a shard, of another version, damaged, or of another
+  // Checks header, sizes, lengths and, unless disabled, the content's checksum. Returns DataError
+  // if the file is missing, damaged, not such a shard, of another version, or made with another
   // vocabulary.
   static StatusOr<ClassificationShard> Open(const std::string& path,
                                             const ShardOpenOptions& options = {});
@@ -95,13 +99,13 @@ class ClassificationShard {
 
   const std::string& path() const;
   const ClassificationShardInfo& info() const;
-  const std::string& report() const;                                      // as given to Finish()
-  int64_t size() const { return static_cast<int64_t>(lengths_.size()); }  // rows
+  const std::string& report() const;                                      // as passed to Finish()
+  int64_t size() const { return static_cast<int64_t>(lengths_.size()); }  // number of rows
   int64_t tokens() const { return ids_.size(); }
 
-  // Of the mapped file: valid as long as the shard.
+  // Points into the mapped file: valid as long as the shard.
   std::span<const int32_t> lengths() const { return lengths_; }
-  // For plans and splits.
+  // The lengths for plans and splits of batches.
   SampleLengths sample_lengths() const { return {.source = lengths_, .added = 0}; }
   TokenView ids(int64_t i) const;
   int32_t first_length(int64_t i) const { return first_lengths_[static_cast<size_t>(i)]; }
@@ -131,7 +135,7 @@ class ClassificationShard {
   std::string_view names_;
 };
 
-// Sequence i of the batch is row samples[i] of the shard.
+// Packs rows: sequence i of the batch is row samples[i] of the shard.
 ClassificationBatch PackExamples(const ClassificationShard& shard,
                                  std::span<const uint32_t> samples);
 

@@ -1,4 +1,4 @@
-// config.cc - checks relations between fields of a PretrainConfig.
+// config.cc - checks relations between the fields of a PretrainConfig.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/pretraining/config.h"
 
@@ -8,7 +8,7 @@
 namespace dtrain {
 namespace {
 
-// What the shared sections have for other heads.
+// Refuses fields of shared sections that only other heads use.
 Status RefuseOtherHeads(const proto::PretrainConfig& config) {
   DT_RETURN_IF_ERROR(internal::RefuseClassifierFields(config, "pre-training has", "a classifier"));
   if (!config.predict().output().empty()) {
@@ -19,7 +19,8 @@ Status RefuseOtherHeads(const proto::PretrainConfig& config) {
 
 }  // namespace
 
-// Devlin et al. 2019, "BERT", appendix A.2: 1e-4, warm-up and linear decay, batches of 256.
+// Devlin et al. 2019, "BERT", appendix A.2: learning rate 1e-4, warm-up and linear decay, batches
+// of 256.
 std::string_view PretrainDefaults() {
   return R"(optimizer {
   type: adamw
@@ -45,7 +46,7 @@ Status ValidatePretrainConfig(const proto::PretrainConfig& config) {
   const proto::PretrainDataConfig& data = config.data();
   DT_RETURN_IF_ERROR(internal::ValidateVocabulary(config));
   if (data.train_size() == 0) {
-    return UsageError("no training data: set data.train, files of text");
+    return UsageError("no training data is given: set data.train to files of text");
   }
   const bool evaluates = data.dev_size() > 0 || data.hold_out() > 0.0f;
   return internal::ValidateMetrics(config.trainer(), evaluates, "data.dev or data.hold_out");

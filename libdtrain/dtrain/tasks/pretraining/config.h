@@ -1,4 +1,4 @@
-// config.h - the rules of a pre-training run that concern several fields at once.
+// config.h - checks of a pre-training run that concern several fields at once.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_PRETRAINING_CONFIG_H_
 #define DTRAIN_TASKS_PRETRAINING_CONFIG_H_
@@ -13,16 +13,18 @@ class PretrainConfig;
 
 namespace dtrain {
 
-// As BERT was trained (Devlin et al. 2019, appendix A.2), with AdamW's bias correction.
+// The defaults: BERT's own training (Devlin et al. 2019, appendix A.2), with AdamW's bias
+// correction.
 std::string_view PretrainDefaults();
 
-// Of training. UsageError names the fields; looks at no file.
+// Checks a configuration for training. Returns UsageError that names the fields; does not look at
+// files.
 Status ValidatePretrainConfig(const proto::PretrainConfig& config);
 
-// The same without what only concerns the data's files: what a config for `dtrain estimate` needs.
+// ValidatePretrainConfig() without the checks of data files, for `dtrain estimate`.
 Status ValidateWithoutData(const proto::PretrainConfig& config);
 
-// Of evaluating a model that is there already.
+// Checks the settings for evaluating a trained model.
 Status ValidatePretrainUse(const proto::PretrainConfig& config);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// document_shard.cc - writing streams ids and keeps the lengths; reading maps the file.
+// document_shard.cc - the writer streams ids and keeps the lengths; the reader maps the file.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/pretraining/document_shard.h"
 
@@ -28,10 +28,10 @@ struct DocumentShardWriter::State {
   internal::ShardBody body;
   DocumentHeader header;
   std::vector<uint16_t> segment_lengths;
-  // Of the documents that have ended.
+  // Numbers of segments and tokens of the documents that have ended.
   std::vector<int64_t> document_segments;
   std::vector<int64_t> document_tokens;
-  // Of the current one.
+  // Numbers of segments and tokens of the current document.
   int64_t current_segments = 0;
   int64_t current_tokens = 0;
 };
@@ -134,14 +134,14 @@ StatusOr<DocumentShard> DocumentShard::Open(const std::string& path,
   DT_RETURN_IF_ERROR(shard.mapping_->file.Check(options, header.body_crc));
   DT_RETURN_IF_ERROR(shard.CheckContent());
   if (options.verify_checksum && !shard.ids_.AllBelow(header.start.vocab_size)) {
-    return shard.Damaged("ids beyond the vocabulary");
+    return shard.Damaged("ids outside of the vocabulary");
   }
   return shard;
 }
 
 Status DocumentShard::Damaged(std::string_view why) const { return mapping_->file.Damaged(why); }
 
-// Readers index by these without checks.
+// Checks everything that readers use as indices without further checks.
 Status DocumentShard::CheckContent() const {
   for (const int32_t id : {info().cls_id, info().sep_id, info().mask_id}) {
     if (id < 0 || id >= info().vocab_size) return Damaged("special tokens");

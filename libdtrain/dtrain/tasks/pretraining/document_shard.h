@@ -1,4 +1,4 @@
-// document_shard.h - a binary file of tokenised documents to pre-train on, written and mapped.
+// document_shard.h - a binary file of tokenised documents for pre-training.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(DocumentShard shard, DocumentShard::Open(path));
@@ -8,12 +8,14 @@
 //     begin += length;
 //   }
 //
-// A document is a list of segments (sentences or paragraphs), one behind the other, so that any
-// stretch of a document is one range of tokens. Layout, little-endian, sections aligned to 8 bytes:
-// a header of 128 bytes with its own CRC32C; ids, without [CLS] and [SEP] (uint16 while the
-// vocabulary fits, else uint32); lengths of segments (uint16[segments]); each document's first
-// segment and first token (uint64[documents + 1] both); one byte for each piece of the vocabulary,
-// 1 where it continues a word; what the preparation reports.
+// A document is a list of consecutive segments (sentences or paragraphs), so any part of a document
+// is a contiguous range of tokens. Layout, little-endian, with sections aligned to 8 bytes:
+// - a header of 128 bytes with its own CRC32C
+// - ids without [CLS] and [SEP]: uint16 if the vocabulary is small enough, otherwise uint32
+// - lengths of segments: uint16[segments]
+// - each document's first segment and first token: uint64[documents + 1] each
+// - one byte for each piece of the vocabulary: 1 if the piece continues a word
+// - the report of the preparation
 #ifndef DTRAIN_TASKS_PRETRAINING_DOCUMENT_SHARD_H_
 #define DTRAIN_TASKS_PRETRAINING_DOCUMENT_SHARD_H_
 
@@ -31,9 +33,9 @@ namespace dtrain {
 
 struct DocumentShardInfo {
   int64_t vocab_size = 0;
-  uint64_t vocab_hash = 0;  // of the tokenizer that made the ids
-  uint64_t key = 0;         // of inputs and options of the preparation
-  // What examples are made with.
+  uint64_t vocab_hash = 0;  // hash of the tokenizer that made the ids
+  uint64_t key = 0;         // hash of the preparation's inputs and options
+  // The special tokens that examples are built with.
   int32_t cls_id = 0;
   int32_t sep_id = 0;
   int32_t mask_id = 0;
@@ -44,25 +46,25 @@ class DocumentShardWriter {
  public:
   static constexpr int64_t kMaxSegmentLength = 65535;
 
-  // Writes to a temporary file until Finish(). StorageError when that cannot be created.
+  // Writes to a temporary file until Finish(). Returns StorageError if that cannot be created.
   static StatusOr<DocumentShardWriter> Create(const std::string& path,
                                               const DocumentShardInfo& info);
   DocumentShardWriter(DocumentShardWriter&&) noexcept;
   DocumentShardWriter& operator=(DocumentShardWriter&&) noexcept;
-  ~DocumentShardWriter();  // removes what was not finished
+  ~DocumentShardWriter();  // removes an unfinished file
 
-  // A segment of the current document: at least one id and at most kMaxSegmentLength. Keeps 2 bytes
-  // of memory a segment, and 16 a document.
+  // Adds a segment of 1 to kMaxSegmentLength ids to the current document. Needs 2 bytes of memory
+  // per segment and 16 per document.
   Status AddSegment(std::span<const int32_t> ids);
-  // Does nothing where the current document has no segment yet.
+  // Ends the current document. Does nothing if it has no segments.
   void EndDocument();
 
-  int64_t documents() const;  // ended ones
+  int64_t documents() const;  // number of ended documents
   int64_t segments() const;
   int64_t tokens() const;
 
-  // Ends the last document too. `report` is kept as it is. The file can be made again, so it need
-  // not survive a power cut: a damaged one is noticed by its checksums.
+  // Ends the last document, completes the file and stores `report` unchanged. The file is not
+  // synced to disk, because it can be made again and its checksums detect damage.
   Status Finish(std::string_view report);
 
  private:
@@ -73,8 +75,8 @@ class DocumentShardWriter {
 
 class DocumentShard {
  public:
-  // Checks header, sizes, lengths, and unless told not to ids and the checksum of the content.
-  // DataError when the file is missing, not such a shard, of another version, damaged, or of
+  // Checks header, sizes, lengths and, unless disabled, ids and the content's checksum. Returns
+  // DataError if the file is missing, damaged, not such a shard, of another version, or made with
   // another vocabulary.
   static StatusOr<DocumentShard> Open(const std::string& path,
                                       const ShardOpenOptions& options = {});
@@ -84,20 +86,20 @@ class DocumentShard {
 
   const std::string& path() const;
   const DocumentShardInfo& info() const;
-  const std::string& report() const;  // as given to Finish()
+  const std::string& report() const;  // as passed to Finish()
   int64_t documents() const { return static_cast<int64_t>(token_begins_.size()) - 1; }
   int64_t segments() const { return static_cast<int64_t>(segment_lengths_.size()); }
   int64_t tokens() const { return ids_.size(); }
 
-  // Of document `i`, which has at least one segment. Valid as long as the shard.
+  // Segment lengths of document `i`, at least one. Valid as long as the shard.
   std::span<const uint16_t> segment_lengths(int64_t i) const;
-  // Of all documents, one behind the other.
+  // Segment lengths of all documents, one after the other.
   std::span<const uint16_t> segment_lengths() const { return segment_lengths_; }
-  // The first segment of document `i` among those of all.
+  // Index of the first segment of document `i` among all segments.
   int64_t segment_begin(int64_t i) const {
     return static_cast<int64_t>(segment_begins_[static_cast<size_t>(i)]);
   }
-  // The first token of document `i`.
+  // Index of the first token of document `i`.
   int64_t token_begin(int64_t i) const {
     return static_cast<int64_t>(token_begins_[static_cast<size_t>(i)]);
   }

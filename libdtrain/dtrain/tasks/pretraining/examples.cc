@@ -1,4 +1,4 @@
-// examples.cc - draws where texts are cut, once to plan and again to pack them.
+// examples.cc - draws where texts are cut, once to plan examples and once to pack them.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/pretraining/examples.h"
 
@@ -13,7 +13,7 @@
 namespace dtrain {
 namespace {
 
-// What random numbers are for: each document's cuts, each example's mask.
+// Purposes of random numbers: each document's cuts, and each example's mask.
 constexpr uint64_t kCuts = 0x43555453;
 constexpr uint64_t kMasks = 0x4D41534B;
 
@@ -30,7 +30,7 @@ struct Range {
   int64_t length = 0;
 };
 
-// Two ranges of the shard's tokens; the second one is empty in single texts.
+// Two ranges of the shard's tokens. The second one is empty for single texts.
 struct Example {
   Range first = {};
   Range second = {};
@@ -39,7 +39,7 @@ struct Example {
 
 }  // namespace
 
-// Makes one example after the other, from the first on or from any place.
+// Makes one example after the other, from the first or from any stored position.
 class PretrainingExamples::Maker {
  public:
   Maker(const PretrainingExamples& owner, const Place& place)
@@ -74,11 +74,11 @@ class PretrainingExamples::Maker {
   const DocumentShard& shard_;
   const int64_t longest_;
   int64_t document_ = 0;
-  // Of the document.
+  // The current document's segments.
   std::span<const uint16_t> segments_;
   RandomStream random_{RandomKey{}};
   int64_t target_ = 0;
-  // What the next example begins with: a segment, and its first token among all.
+  // The start of the next example: a segment, and its first token among all tokens.
   size_t next_ = 0;
   int64_t begin_ = 0;
 };
@@ -90,8 +90,8 @@ PretrainingExamples::PretrainingExamples(const DocumentShard& shard,
            options.max_length <= std::numeric_limits<uint16_t>::max())
       << "max_length " << options.max_length;
   DT_CHECK_LT(shard.documents(), int64_t{std::numeric_limits<uint32_t>::max()});
-  // An example takes a segment at least. What is reserved too much is never touched, so that it
-  // takes no memory, where growing would hold what there is twice over.
+  // Each example takes at least one segment, so this is enough. Unused reserved memory is never
+  // touched and costs nothing, whereas growing would hold the data twice.
   lengths_.reserve(static_cast<size_t>(shard.segments()));
   places_.reserve(static_cast<size_t>(shard.segments()) / kStride + 1);
   for (Maker maker(*this, {}); !maker.done();) {
@@ -111,7 +111,7 @@ RandomKey PretrainingExamples::KeyOf(uint64_t purpose, int64_t number) const {
           .site = static_cast<uint32_t>(number)};
 }
 
-// Past the last document: done.
+// After the last document the maker is done.
 void PretrainingExamples::Maker::Enter(int64_t document) {
   document_ = document;
   next_ = 0;
@@ -160,8 +160,8 @@ Example PretrainingExamples::Maker::NextSingle() {
   return {.first = text};
 }
 
-// Whole segments of another document from a random one on, until they hold `wanted` tokens or the
-// document ends; one at least.
+// Segments of another document, from a random one on, until they have `wanted` tokens or the
+// document ends; at least one.
 Range PretrainingExamples::Maker::RandomRange(int64_t wanted) {
   int64_t document = 0;
   if (shard_.documents() > 1) {

@@ -1,4 +1,4 @@
-// head.cc - gathers masked rows for the one head and first rows for the other.
+// head.cc - gathers masked rows for one head and first rows for the other.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/pretraining/head.h"
 
@@ -17,7 +17,8 @@ namespace {
 
 constexpr int64_t kNextClasses = 2;  // is next, is random
 
-// Rows of a batch that the heads read: each text's first one and the masked ones, in rising order.
+// The rows of a batch that the heads read, in ascending order: each text's first row and the masked
+// rows.
 struct ReadRows {
   explicit ReadRows(const PretrainingBatch& batch) {
     const Sequences& texts = batch.sequences;
@@ -33,13 +34,14 @@ struct ReadRows {
       }
       offsets.push_back(static_cast<int32_t>(rows.size()));
     }
-    DT_CHECK_EQ(next, batch.masked_rows.size()) << "masked_rows rise and are rows of the batch";
+    DT_CHECK_EQ(next, batch.masked_rows.size())
+        << "masked_rows must be ascending and within the batch";
     sequences = Sequences(std::move(offsets));
   }
 
   std::vector<int32_t> rows;
-  std::vector<int32_t> masked;  // which of `rows` are masked ones
-  Sequences sequences;          // of `rows`
+  std::vector<int32_t> masked;  // positions of the masked rows in `rows`
+  Sequences sequences;          // the division of `rows` into texts
 };
 
 }  // namespace
@@ -203,7 +205,8 @@ LossSums BertPretraining::Forward(const PretrainingInputs& inputs, Context& ctx,
 }
 
 void BertPretraining::Backward(Context& ctx) {
-  if (!masked_rows_) {  // an empty micro-batch adds nothing, but its gradients are as ready as any
+  if (!masked_rows_) {  // an empty micro-batch adds nothing, but must report its gradients ready
+                        // too
     for (const Parameter* parameter : parameters_.in_backward_order()) parameter->GradientReady();
     return;
   }
@@ -214,12 +217,13 @@ void BertPretraining::Backward(Context& ctx) {
     d_hidden = ctx.Empty({read_.sequences.tokens(), options_.bert.hidden_size});
     Zero(d_hidden, ctx.stream());
   }
-  output_bias_.GradientReady();  // forward has it, and the words' share of the projection
+  output_bias_.GradientReady();  // forward has computed it, and the projection's part of the
+                                 // gradient of the word embeddings
   Tensor d_masked = transform_.Backward(output_.Backward(), ctx);
   ScatterAddRows(d_masked, std::exchange(masked_rows_, Tensor()), d_hidden, ctx.stream());
   d_masked = Tensor();
   encoder_.Backward(std::move(d_hidden), sequences_, ctx, &read_);
-  sequences_ = Sequences();  // and its memory on the device
+  sequences_ = Sequences();  // also frees its memory on the device
   read_ = OutputRows();
 }
 

@@ -1,4 +1,4 @@
-// head.h - BERT that guesses hidden tokens, and whether one text follows another.
+// head.h - BERT that predicts masked tokens, and whether one text follows another.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   BertPretraining model({.bert = {}, .next_sentence = true});
@@ -6,13 +6,13 @@
 //   const LossSums sums = model.Forward(batch, ctx);
 //   model.Backward(ctx);
 //
-// Devlin et al., "BERT" (2019), section 3.1. Weights are named and shaped as in Hugging Face's
-// BertForPreTraining, or without the next sentence as in its BertForMaskedLM: bert.*,
+// Devlin et al., "BERT" (2019), section 3.1. Weights have the names and shapes of Hugging Face's
+// BertForPreTraining or, without next_sentence, BertForMaskedLM: bert.*,
 // cls.predictions.transform.*, cls.predictions.bias, cls.seq_relationship.*. The projection to the
-// vocabulary is bert.embeddings.word_embeddings.weight itself:
+// vocabulary shares bert.embeddings.word_embeddings.weight:
 //   tokens:        LayerNorm(activation(dense(hidden))) words^T + bias
 //   next sentence: seq_relationship(pooler(hidden)), 0 is next, 1 is random
-// The last layer computes masked tokens and each text's first one alone; only the masked ones are
+// The last layer computes only masked tokens and each text's first token. Only masked tokens are
 // transformed and projected.
 #ifndef DTRAIN_TASKS_PRETRAINING_HEAD_H_
 #define DTRAIN_TASKS_PRETRAINING_HEAD_H_
@@ -30,34 +30,35 @@ namespace dtrain {
 
 struct BertPretrainingOptions {
   BertOptions bert;
-  bool next_sentence = true;  // false: batches without next_labels; no pooler either
+  bool next_sentence = true;  // false: batches have no next_labels, and the model has no pooler
 };
 
-// A PretrainingBatch in the memory of the model's device.
+// A PretrainingBatch in device memory.
 struct PretrainingInputs {
   BertInputs text = {};
-  OutputRows read = {};                      // first and masked tokens
-  Tensor masked_rows = {}, masked_ids = {};  // [masked], int32: rows among those, and ids
-  // [n, 1] and [n], float32; absent without the next sentence.
+  OutputRows read = {};                      // the rows that the heads read: first and masked
+                                             // tokens
+  Tensor masked_rows = {}, masked_ids = {};  // [masked], int32: positions among those rows, and ids
+  // [n, 1] and [n], float32; absent without next_sentence.
   Tensor next_labels = {}, next_weights = {};
 };
 
-// What the model says of a batch.
+// The model's results for a batch.
 struct PretrainingOutputs {
-  std::vector<int32_t> predictions;  // [masked]: the best id for each
-  // [n, 2], the shares of "is next" and "is random", and [n]: the losses, without weights. Empty
-  // without the next sentence.
+  std::vector<int32_t> predictions;  // [masked]: the most probable id for each masked token
+  // next_probabilities: [n, 2], the probabilities of "is next" and "is random". next_losses: [n],
+  // without weights. Both are empty without next_sentence.
   std::vector<float> next_probabilities;
   std::vector<float> next_losses;
 };
 
-// The way from hidden states of masked tokens to what is projected to the vocabulary.
+// The layers between the hidden states of masked tokens and the projection to the vocabulary.
 class BertPredictionTransform {
  public:
   // Parameters: dense, LayerNorm.
   BertPredictionTransform(const Scope& scope, const BertOptions& options);
 
-  // x: [rows, hidden], one type throughout.
+  // x: [rows, hidden]. Input and output have the same type.
   Tensor Forward(const Tensor& x, Context& ctx);
   Tensor Backward(const Tensor& dy, Context& ctx);
 
@@ -65,27 +66,28 @@ class BertPredictionTransform {
   Activation activation_;
   Linear dense_;
   LayerNorm norm_;
-  Tensor x_, before_;  // dense's input, and its product, of the last forward while training
+  Tensor x_, before_;  // dense's input and output in the last forward while training
 };
 
-// Two numbers for each pair, float32 whatever the compute type: they decide everything.
+// The head that predicts whether a text follows another. Its two logits per pair are always
+// float32, because everything depends on them.
 class BertNextSentence {
  public:
-  // Parameters: pooler.* in `encoder`, seq_relationship.* in `heads`.
+  // Parameters: pooler.* in the scope `encoder`, seq_relationship.* in the scope `heads`.
   BertNextSentence(const Scope& encoder, const Scope& heads, const BertOptions& options);
 
-  // Sums of the weighted losses; nothing of nll and tokens. `outputs`, unless null, receives
-  // next_probabilities and next_losses. hidden: of inputs.read.
+  // Returns the sum of the weighted losses; nll and tokens are 0. `outputs`, unless null, receives
+  // next_probabilities and next_losses. hidden: the rows inputs.read.
   LossSums Forward(const Tensor& hidden, const PretrainingInputs& inputs, LossAccount& account,
                    Context& ctx, PretrainingOutputs* outputs);
-  // The gradient of hidden, whose sequences these are; zero but in first rows.
+  // Returns the gradient of hidden, which has these sequences. Only the first rows are not zero.
   Tensor Backward(const Sequences& sequences, Context& ctx);
 
  private:
   BertPooler pooler_;
   Parameter& weight_;
   Parameter& bias_;
-  Tensor pooled_, d_logits_;  // of the last forward while training
+  Tensor pooled_, d_logits_;  // from the last forward while training
 };
 
 class BertPretraining {
@@ -94,19 +96,19 @@ class BertPretraining {
   BertPretraining(const BertPretraining&) = delete;
   BertPretraining& operator=(const BertPretraining&) = delete;
 
-  // Places and initialises the parameters; before anything else.
+  // Allocates and initialises the parameters. Call it before anything else.
   void Allocate(const Device& device, DType compute_type, uint64_t seed);
 
   ParameterSet& parameters() { return parameters_; }
   const BertPretrainingOptions& options() const { return options_; }
 
-  // Copies what a batch is made of, at once; Forward and Backward then copy nothing.
+  // Copies a batch to the device, with one copy. Forward and Backward then copy nothing.
   PretrainingInputs Upload(const PretrainingBatch& batch, Context& ctx) const;
 
-  // Sums: `nll` of the cross-entropy of masked tokens, `loss` of that and of the next sentences'
-  // times next_weights; `tokens` counts masked tokens. While training, keeps what Backward needs;
-  // gradients are those of loss. A trainer's scale and sums: nn/loss_sums.h.
-  // `outputs`, unless null, receives the guesses.
+  // Returns sums: `nll` is the cross-entropy of masked tokens; `loss` is nll plus the next-sentence
+  // losses times next_weights; `tokens` is the number of masked tokens. While training, keeps the
+  // tensors Backward needs; gradients are those of `loss`. For a trainer's scale and sums see
+  // nn/loss_sums.h. `outputs`, unless null, receives the predictions.
   LossSums Forward(const PretrainingInputs& inputs, Context& ctx,
                    PretrainingOutputs* outputs = nullptr);
   LossSums Forward(const PretrainingBatch& batch, Context& ctx,
@@ -121,8 +123,8 @@ class BertPretraining {
   BertPredictionTransform transform_;
   Parameter& output_bias_;
   OutputLoss output_;
-  std::unique_ptr<BertNextSentence> next_sentence_;  // null without
-  // Of the last forward while training.
+  std::unique_ptr<BertNextSentence> next_sentence_;  // null without next_sentence
+  // From the last forward while training.
   Sequences sequences_;
   OutputRows read_;
   Tensor masked_rows_;

@@ -28,9 +28,9 @@ class PretrainingBlocks {
         read_(batch.text.texts + batch.masked),
         encoder_(options.bert, batch.text, activations, meter, read_) {}
 
-  // Ids of pieces, types and positions, offsets, rows that are read and their offsets, rows and ids
-  // of masked tokens, labels and weights of pairs, and while training numbers of both kinds of
-  // rows, in one block.
+  // One block: ids of pieces, types and positions, offsets; rows that are read and their offsets;
+  // rows and ids of masked tokens; labels and weights of pairs; and, while training, the numbers of
+  // both kinds of rows.
   Block TakeInputs() {
     const int64_t tokens = batch_.text.tokens;
     const int64_t texts = batch_.text.texts;
@@ -83,7 +83,7 @@ class PretrainingBlocks {
   bool is_training() const { return activations_.training; }
   bool is_narrow() const { return activations_.compute_type != DType::kFloat32; }
 
-  // BertPredictionTransform::Forward.
+  // BertPredictionTransform::Forward, block by block.
   Block Transform(const Block& masked) {
     const Block before = OfMasked();
     const Block after = OfMasked();
@@ -96,7 +96,7 @@ class PretrainingBlocks {
     return normed;
   }
 
-  // BertNextSentence::Forward.
+  // BertNextSentence::Forward, block by block.
   void GuessNext() {
     const int64_t texts = batch_.text.texts;
     const Block scale = TakeFloats(1);
@@ -108,7 +108,7 @@ class PretrainingBlocks {
     if (!is_training()) pooler_[0] = pooler_[1] = pooled_ = d_logits_ = nullptr;
   }
 
-  // BertNextSentence::Backward.
+  // BertNextSentence::Backward, block by block.
   Block BackwardNext() {
     Block d_logits = std::exchange(d_logits_, nullptr);
     if (is_narrow()) d_logits = Take(batch_.text.texts * kNextClasses);
@@ -121,7 +121,7 @@ class PretrainingBlocks {
     return OfRead();
   }
 
-  // OutputLoss::Forward.
+  // OutputLoss::Forward, block by block.
   void RunLoss() {
     const int64_t classes = options_.bert.vocab_size;
     const std::array<Block, 3> rows = {TakeFloats(batch_.masked), TakeFloats(batch_.masked),
@@ -140,11 +140,11 @@ class PretrainingBlocks {
   MaskedBertBatch batch_;
   ActivationOptions activations_;
   ByteMeter& meter_;
-  int64_t read_;  // rows that the last layer computes
+  int64_t read_;  // number of rows that the last layer computes
   internal::EncoderBlocks encoder_;
-  std::array<Block, 2> pooler_;     // its input and its product
-  std::array<Block, 2> transform_;  // likewise
-  std::array<Block, 3> norm_;       // the transform's: input and statistics
+  std::array<Block, 2> pooler_;     // the input and output of its product
+  std::array<Block, 2> transform_;  // the input and output of its product
+  std::array<Block, 3> norm_;       // input and statistics of the transform's layer norm
   Block pooled_, d_logits_, d_masked_;
 };
 

@@ -1,4 +1,4 @@
-// head_costs.h - what pre-training BERT costs before it runs, as models/bert_costs.h.
+// head_costs.h - the costs of pre-training BERT before it runs.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_PRETRAINING_HEAD_COSTS_H_
 #define DTRAIN_TASKS_PRETRAINING_HEAD_COSTS_H_
@@ -12,17 +12,17 @@
 
 namespace dtrain {
 
-// A micro-batch of which so many tokens are masked, none of them a text's first.
+// A micro-batch with `masked` masked tokens, none of which is a text's first token.
 struct MaskedBertBatch {
   BertBatch text;
-  int64_t masked = 614;  // 15 %
+  int64_t masked = 614;  // 15 % of the tokens
 };
 
-// `output` is all but the embeddings and the stack; the projection to the vocabulary is the
-// embeddings' but for its bias.
+// The member `output` counts everything except the embeddings and the stack. The projection to the
+// vocabulary adds only its bias there, because its weight belongs to the embeddings.
 ModelParameters CountParameters(const BertPretrainingOptions& options);
 
-// Embeddings, norms and activations are not counted.
+// Counts products only, not embeddings, norms and activations.
 ModelFlops CountFlops(const BertPretrainingOptions& options, const MaskedBertBatch& batch,
                       Recompute recompute, int recompute_every = 2);
 
@@ -30,7 +30,7 @@ ModelFlops CountFlops(const BertPretrainingOptions& options, const MaskedBertBat
 int64_t PeakActivationBytes(const BertPretrainingOptions& options, const MaskedBertBatch& batch,
                             const ActivationOptions& activations);
 
-// All of it, for planning.
+// All costs, for planning.
 ModelCosts CostsOf(const BertPretrainingOptions& options, const MaskedBertBatch& batch);
 
 BertHead PretrainingHead(const BertPretrainingOptions& model, const MaskingOptions& masking);

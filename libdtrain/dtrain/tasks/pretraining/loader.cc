@@ -1,4 +1,4 @@
-// loader.cc - packs what the walk over an epoch's examples names, ahead of use.
+// loader.cc - packs the batches that the walk over an epoch's examples selects.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/pretraining/loader.h"
 
@@ -11,7 +11,7 @@ namespace dtrain {
 
 class PretrainingLoader::Worker {
  public:
-  // `examples` are those of the epoch that `start` is in.
+  // `examples` are those of the epoch of `start`.
   Worker(const DocumentShard& shard, const PretrainingLoaderOptions& options,
          const DataPosition& start, std::unique_ptr<PretrainingExamples> examples)
       : shard_(shard),
@@ -35,7 +35,7 @@ class PretrainingLoader::Worker {
 
   PretrainingUpdate Load() {
     if (begins_epoch_) {
-      walk_ = nullptr;  // it looks at the lengths of the examples
+      walk_ = nullptr;  // it refers to the lengths of the examples
       examples_ = nullptr;
       examples_ = std::make_unique<PretrainingExamples>(shard_, options_.examples, next_.epoch);
       Walk(next_);
@@ -58,12 +58,12 @@ class PretrainingLoader::Worker {
   const DocumentShard& shard_;
   const PretrainingLoaderOptions options_;
   const int64_t epoch_samples_;
-  // Of the packing thread.
+  // Used by the packing thread only.
   std::unique_ptr<PretrainingExamples> examples_;
   std::unique_ptr<BatchWalk> walk_;
   DataPosition next_;
   bool begins_epoch_ = false;
-  // Last: its thread ends before the rest goes.
+  // The last member, so that its thread ends before the others are destroyed.
   std::unique_ptr<internal::Prefetcher<PretrainingUpdate>> ahead_;
 };
 

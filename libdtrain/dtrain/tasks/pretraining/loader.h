@@ -6,9 +6,9 @@
 //   const PretrainingUpdate update = loader.Next();
 //   for (const PretrainingBatch& micro : update.micro_batches) ...  // sums of losses
 //   ...                                       // divide by the masked tokens of all ranks together
-//   cursor = update.next;                     // what a checkpoint keeps
+//   cursor = update.next;                     // checkpoints store this
 //
-// An evaluation makes PretrainingExamples of epoch 0 and takes EvaluationBatches() of them.
+// Evaluations use PretrainingExamples of epoch 0 and their EvaluationBatches() instead.
 #ifndef DTRAIN_TASKS_PRETRAINING_LOADER_H_
 #define DTRAIN_TASKS_PRETRAINING_LOADER_H_
 
@@ -25,31 +25,33 @@
 
 namespace dtrain {
 
-// One update's data on this rank.
+// The data of one update on this rank.
 struct PretrainingUpdate {
-  std::vector<PretrainingBatch> micro_batches;  // one for each accumulation step, perhaps empty
-  int64_t global_tokens = 0;  // masked ones whose losses all ranks sum, as LossSums::tokens counts
-  int64_t epoch_samples = 0;  // examples of this epoch: another has a few more or less
-  DataPosition next;          // where the next update starts
+  std::vector<PretrainingBatch> micro_batches;  // one for each accumulation step; may be empty
+  int64_t global_tokens = 0;  // number of masked tokens on all ranks, as counted by
+                              // LossSums::tokens
+  int64_t epoch_samples = 0;  // number of examples in this epoch; other epochs have slightly
+                              // different numbers
+  DataPosition next;          // start of the next update
 };
 
 struct PretrainingLoaderOptions {
   PretrainingExampleOptions examples = {};
-  BatchOptions batch = {};  // samples_per_batch for batches of so many examples
+  BatchOptions batch = {};  // set samples_per_batch for batches of a fixed number of examples
   RankShare share = {};
-  int prefetch = 2;  // batches packed ahead, at least 1
+  int prefetch = 2;  // number of batches packed ahead, at least 1
 };
 
-// Runs over the epochs without end, from `start` on, and makes an epoch's examples when it begins.
-// The shard outlives the loader. One thread of its own packs ahead; it ends with the loader.
+// Runs through epochs endlessly, from `start` on, and makes an epoch's examples when it begins. A
+// thread of the loader packs ahead and ends with the loader. The shard must outlive it.
 class PretrainingLoader {
  public:
-  // DataError when an epoch has fewer examples than there are ranks, or `start` lies beyond its
-  // end.
+  // Returns DataError if an epoch has fewer examples than there are ranks, or if `start` is beyond
+  // its end.
   static StatusOr<PretrainingLoader> Create(const DocumentShard& shard,
                                             const PretrainingLoaderOptions& options,
                                             const DataPosition& start = {});
-  // The same with the examples of that epoch made already, of this shard and these options.
+  // Like above, with the examples of the epoch of `start`, made from this shard with these options.
   static StatusOr<PretrainingLoader> Create(const DocumentShard& shard,
                                             const PretrainingLoaderOptions& options,
                                             const DataPosition& start,
@@ -58,10 +60,11 @@ class PretrainingLoader {
   PretrainingLoader& operator=(PretrainingLoader&&) noexcept;
   ~PretrainingLoader();
 
-  // Examples of the epoch that `start` lies in.
+  // Number of examples in the epoch of `start`.
   int64_t epoch_samples() const;
 
-  // The next update's data; waits for it. An exception of the packing thread is rethrown here.
+  // Returns the next update's data, and waits until it is packed. Exceptions of the packing thread
+  // are rethrown here.
   PretrainingUpdate Next();
 
  private:

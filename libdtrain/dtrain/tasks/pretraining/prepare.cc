@@ -1,4 +1,4 @@
-// prepare.cc - while a block of text is encoded and written, the next one is read.
+// prepare.cc - encodes and writes a block of text while the next one is read.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/pretraining/prepare.h"
 
@@ -27,13 +27,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Raised when equal inputs and options no longer give equal shards.
+// Increase this when equal inputs and options no longer give equal shards.
 constexpr int kVersion = 2;
 
 constexpr size_t kBlockBytes = size_t{8} << 20;
-// An article may be one line.
+// Large, because a whole article may be one line.
 constexpr int64_t kMaxLineBytes = int64_t{64} << 20;
-// What is read of a document before it goes to one side or the other.
+// Number of a document's tokens that are read before it goes to one of the two shards.
 constexpr size_t kDecidingTokens = size_t{1} << 16;
 
 StatusOr<uint64_t> ComputeKey(const DocumentsInput& input, const WordPieceTokenizer& tokenizer,
@@ -86,16 +86,16 @@ StatusOr<DocumentsReport> ReportFromJson(const DocumentShard& shard) {
 StatusOr<DocumentsReport> OpenEarlier(const std::string& path, uint64_t key, uint64_t vocab_hash) {
   DT_ASSIGN_OR_RETURN(const DocumentShard shard,
                       DocumentShard::Open(path, {.vocab_hash = vocab_hash}));
-  if (shard.info().key != key) return DataError(path + ": is of other data than its name says");
+  if (shard.info().key != key) return DataError(path + ": its data is not that of its name");
   return ReportFromJson(shard);
 }
 
-// Some MB of text, in what becomes segments.
+// Some MB of text, divided into future segments.
 struct TextBlock {
   std::string bytes;
-  std::vector<size_t> ends;           // [texts]: in bytes
-  std::vector<size_t> document_ends;  // number of texts before each
-  int64_t lines = 0;                  // with text
+  std::vector<size_t> ends;           // [texts]: end of each text, in bytes
+  std::vector<size_t> document_ends;  // number of texts before each document's end
+  int64_t lines = 0;                  // number of lines with text
 
   void Clear() {
     bytes.clear();
@@ -115,7 +115,7 @@ struct TextBlock {
   }
 };
 
-// Refills the block; returns false at the end of the file, whose last texts the block then holds.
+// Refills the block. Returns false at the end of the file; the block then holds the last texts.
 StatusOr<bool> ReadBlock(TextReader& reader, bool split_sentences, TextBlock& block) {
   block.Clear();
   TextLine line;
@@ -139,7 +139,7 @@ StatusOr<bool> ReadBlock(TextReader& reader, bool split_sentences, TextBlock& bl
   return true;
 }
 
-// Takes documents segment by segment and gives each to one of two shards.
+// Takes documents segment by segment and writes each document to one of two shards.
 class DocumentSplit {
  public:
   DocumentSplit(DocumentShardWriter kept, std::optional<DocumentShardWriter> held_out, double share)
@@ -162,8 +162,9 @@ class DocumentSplit {
 
  private:
   Status Decide() {
-    // Not what the last segment has beyond: its length depends on max_length, and a second phase
-    // with longer examples must not train on what the first one held out.
+    // The hash covers exactly kDecidingTokens. The rest of the last segment depends on max_length,
+    // and a second phase with longer examples must not train on documents that the first phase held
+    // out.
     const size_t deciding = std::min(pending_ids_.size(), kDecidingTokens);
     const std::string_view bytes(reinterpret_cast<const char*>(pending_ids_.data()),
                                  deciding * sizeof(int32_t));
@@ -182,8 +183,8 @@ class DocumentSplit {
   DocumentShardWriter kept_;
   std::optional<DocumentShardWriter> held_out_;
   double share_;
-  DocumentShardWriter* writer_ = nullptr;  // of the current document, once it is decided
-  std::vector<int32_t> pending_ids_;       // of its start until then
+  DocumentShardWriter* writer_ = nullptr;  // the current document's shard, once decided
+  std::vector<int32_t> pending_ids_;       // the start of the current document, until it is decided
   std::vector<size_t> pending_lengths_;
 };
 
@@ -224,17 +225,20 @@ class Preparation {
       }
       if (i == block.ends.size()) break;
       const std::span<const int32_t> row = encoded.row(i);
-      // Without [CLS] and [SEP].
+      // The ids without [CLS] and [SEP].
       DT_RETURN_IF_ERROR(AddText(row.subspan(1, row.size() - 2)));
     }
     return OkStatus();
   }
 
   Status AddText(std::span<const int32_t> ids) {
-    if (ids.empty()) return OkStatus();  // of characters alone that the tokenizer drops
+    if (ids.empty())
+      return OkStatus();  // the text has only characters that the tokenizer
+                          // drops
     const auto longest = static_cast<size_t>(input_.max_length);
-    // An example that one segment fills has no cut for a next one to begin at: it would always
-    // have a random one. Of four parts without [CLS] and two [SEP] it has several.
+    // An example filled by one segment has no position at which the next text could begin, so its
+    // next text would always be random. A quarter of the length (without [CLS] and two [SEP])
+    // leaves several positions.
     const size_t part_length = std::max<size_t>(1, (longest - std::min<size_t>(longest, 3)) / 4);
     const bool too_long = ids.size() > longest;
     const size_t parts = too_long ? (ids.size() + part_length - 1) / part_length : 1;
@@ -258,8 +262,9 @@ Status CheckInput(const DocumentsInput& input, const WordPieceTokenizer& tokeniz
     return UsageError("a set of documents needs a name without a slash, not \"" + input.name +
                       "\"");
   }
-  if (input.paths.empty()) return UsageError("no file of text for " + input.name);
-  if (input.cache_dir.empty()) return UsageError("no folder for the shard of " + input.name);
+  if (input.paths.empty()) return UsageError("no file of text is given for " + input.name);
+  if (input.cache_dir.empty())
+    return UsageError("no folder is given for the shard of " + input.name);
   if (input.max_length < 1 || input.max_length > DocumentShardWriter::kMaxSegmentLength) {
     return UsageError(absl::StrFormat("max_length=%d; a segment has 1 to %d tokens",
                                       input.max_length, DocumentShardWriter::kMaxSegmentLength));
@@ -273,7 +278,7 @@ Status CheckInput(const DocumentsInput& input, const WordPieceTokenizer& tokeniz
     return UsageError("the vocabulary has no [MASK]; give one that BERT was pre-trained with");
   }
   if (*tokenizer.options().match_special_tokens) {
-    return UsageError("pre-training texts are read with match_special_tokens=false");
+    return UsageError("pre-training needs match_special_tokens=false");
   }
   return OkStatus();
 }
@@ -296,11 +301,12 @@ DocumentCounts CountsOf(const DocumentShardWriter& writer) {
       .documents = writer.documents(), .segments = writer.segments(), .tokens = writer.tokens()};
 }
 
-// What to do about too few documents on one side.
+// Advice for a side that has too few documents.
 std::string HoldOutAdvice(int64_t documents, int64_t needed) {
-  const std::string other = "set data.dev to files for evaluation, or data.hold_out=0 for none";
+  const std::string other =
+      "set data.dev to files for evaluation, or data.hold_out=0 to hold out none";
   if (documents <= needed) return "end documents by empty lines, " + other;
-  // Some five, so that a few less by chance do not matter; of few documents half.
+  // A share of about five documents tolerates a few less by chance; with few documents, half.
   const double share = std::min(0.5, 5.0 / static_cast<double>(documents));
   return absl::StrFormat("try data.hold_out=%.2g, end documents by empty lines, %s", share, other);
 }
@@ -308,20 +314,21 @@ std::string HoldOutAdvice(int64_t documents, int64_t needed) {
 Status CheckCounts(const DocumentsInput& input, const DocumentsReport& report) {
   const int64_t documents = report.kept.documents + report.held_out.documents;
   if (documents == 0) {
-    return DataError(input.paths[0] + ": holds no text; give at least one line of words");
+    return DataError(input.paths[0] + ": has no text; give at least one line of words");
   }
   if (input.held_out == 0.0) return OkStatus();
   const std::string counted =
       absl::StrFormat("%s: of %d documents %d are held out (data.hold_out=%g)", input.paths[0],
                       documents, report.held_out.documents, input.held_out);
   const std::string advice = HoldOutAdvice(documents, input.min_held_out);
-  if (report.kept.documents == 0) return DataError(counted + ", none is left; " + advice);
+  if (report.kept.documents == 0) return DataError(counted + ", and none is left; " + advice);
   if (report.held_out.documents >= input.min_held_out) return OkStatus();
   return DataError(absl::StrFormat("%s, and %d are needed; raise data.hold_out: %s", counted,
                                    input.min_held_out, advice));
 }
 
-// The report of shards made before, with the same key; nothing where one is missing or damaged.
+// Reads the report of existing shards with the same key. Returns nullopt if one is missing or
+// damaged.
 std::optional<DocumentsReport> FindEarlier(const std::string& path,
                                            const std::string& held_out_path, uint64_t key,
                                            uint64_t vocab_hash) {
@@ -334,7 +341,7 @@ std::optional<DocumentsReport> FindEarlier(const std::string& path,
     status = OpenEarlier(held_out_path, key, vocab_hash).status();
   }
   if (status.ok()) return *std::move(report);
-  LogWarning(std::string(status.message()) + "; it is made anew");
+  LogWarning(std::string(status.message()) + "; it will be made again");
   return std::nullopt;
 }
 
@@ -355,7 +362,7 @@ Status Prepare(const DocumentsInput& input, const WordPieceTokenizer& tokenizer,
   for (const std::string& path : input.paths) {
     if (prepared.ok()) prepared = preparation.AddFile(path);
   }
-  // What a file that is not complete yet gives is no fault of its lines.
+  // If an input was incomplete while it was read, report that instead of errors in its lines.
   DT_RETURN_IF_ERROR(files.CheckUnchanged());
   DT_RETURN_IF_ERROR(prepared);
   report.kept = CountsOf(documents.kept());
@@ -407,7 +414,7 @@ StatusOr<DocumentsReport> PrepareDocuments(const DocumentsInput& input,
   if (earlier) {
     report = *std::move(earlier);
     report.reused = true;
-    // Another call may have needed fewer.
+    // An earlier call may have required fewer documents.
     DT_RETURN_IF_ERROR(CheckCounts(input, report));
   } else {
     DT_RETURN_IF_ERROR(Prepare(input, tokenizer, key, files, report));

@@ -1,4 +1,4 @@
-// prepare.h - from files of running text to a shard of documents to pre-train on.
+// prepare.h - turns files of running text into a shard of documents for pre-training.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(const DocumentsReport report,
@@ -11,17 +11,17 @@
 //   DT_ASSIGN_OR_RETURN(DocumentShard train, DocumentShard::Open(report.shard_path));
 //   DT_ASSIGN_OR_RETURN(DocumentShard dev, DocumentShard::Open(report.held_out_path));
 //
-// Plain, gzip and Zstandard files. A line is a sentence or a paragraph, an empty line ends a
-// document, and so does a file's end (create_pretraining_data.py of google-research/bert). A
-// paragraph is cut into sentences (tasks/pretraining/sentences.h), each of which becomes a segment;
-// one that is longer than max_length tokens becomes several of about equal size, of which four fit
-// an example.
+// Files may be plain, gzip or Zstandard. A line is a sentence or a paragraph. An empty line or the
+// end of a file ends a document, as in create_pretraining_data.py of google-research/bert. A
+// paragraph is split into sentences (tasks/pretraining/sentences.h), and each becomes a segment. A
+// sentence longer than max_length tokens becomes several segments of about equal size, four of
+// which fit into an example.
 //
-// A shard's name holds a key of the contents of the files, the tokenizer and the options: a second
-// call finds it and reads nothing but the files' bytes. It appears whole or not at all, so several
-// processes may prepare the same. Text streams through: memory holds a few blocks of some MB, 2
-// bytes a segment and 16 bytes a document. The result depends on inputs and options alone, not on
-// the number of threads.
+// A shard's name contains a hash of the files' contents, the tokenizer and the options. A second
+// call finds the shard and only hashes the files. The shard appears completely or not at all, so
+// several processes may prepare the same one. Text is streamed: memory holds a few blocks of some
+// MB, 2 bytes per segment and 16 bytes per document. The result depends only on inputs and options,
+// not on the number of threads.
 #ifndef DTRAIN_TASKS_PRETRAINING_PREPARE_H_
 #define DTRAIN_TASKS_PRETRAINING_PREPARE_H_
 
@@ -35,16 +35,16 @@
 namespace dtrain {
 
 struct DocumentsInput {
-  std::string name;                // of the set, for the shard's name and messages
+  std::string name;                // of the set, used in the shard's name and in messages
   std::vector<std::string> paths;  // read in this order
-  std::string cache_dir;           // made where it is not there
-  int32_t max_length = 128;        // of an example, and so of a segment, in tokens
-  bool split_sentences = true;     // false: a line is a segment
-  // Share of the documents that go to a second shard, for evaluation. The text decides (of a long
-  // document its start), so that equal documents are on one side, whatever max_length.
+  std::string cache_dir;           // created if it does not exist
+  int32_t max_length = 128;        // maximum length of an example, and so of a segment, in tokens
+  bool split_sentences = true;     // false: each line is a segment
+  // Share of the documents that go to a second shard, for evaluation. A hash of the text (of a long
+  // document's start) decides. So equal documents go to the same side, whatever max_length is.
   double held_out = 0.0;
-  int64_t min_held_out = 1;  // documents of that shard, where there is one
-  int num_threads = 0;       // 0: NumThreads()
+  int64_t min_held_out = 1;  // minimum number of documents in that shard, if there is one
+  int num_threads = 0;       // 0 means NumThreads()
 };
 
 struct DocumentCounts {
@@ -56,22 +56,23 @@ struct DocumentCounts {
 struct DocumentsReport {
   std::string name;
   std::string shard_path;
-  std::string held_out_path;  // empty where nothing is held out
-  bool reused = false;        // the shards were there already
-  int64_t lines = 0;          // with text
-  int64_t cut = 0;            // sentences longer than max_length, now of several segments
+  std::string held_out_path;  // empty if nothing is held out
+  bool reused = false;        // the shards already existed
+  int64_t lines = 0;          // number of lines with text
+  int64_t cut = 0;            // number of sentences longer than max_length, which became several
+                              // segments
   DocumentCounts kept;
   DocumentCounts held_out;
   double seconds = 0.0;
 
-  // Some lines for people.
+  // A readable summary of some lines.
   std::string Describe() const;
 };
 
-// UsageError: options that cannot be; a vocabulary without [MASK]; a tokenizer that takes "[MASK]"
-// in a text for the token (match_special_tokens). DataError: files that cannot be read or change
-// meanwhile, a line that is no UTF-8, no document that is kept, fewer than min_held_out that are
-// held out. StorageError: cache_dir cannot be written.
+// Returns UsageError if options are invalid, if the vocabulary has no [MASK], or if the tokenizer
+// treats "[MASK]" in a text as the token (match_special_tokens). Returns DataError if files cannot
+// be read or change meanwhile, if a line is not UTF-8, if no document is kept, or if fewer than
+// min_held_out are held out. Returns StorageError if cache_dir cannot be written.
 StatusOr<DocumentsReport> PrepareDocuments(const DocumentsInput& input,
                                            const WordPieceTokenizer& tokenizer);
 

@@ -1,4 +1,4 @@
-// sentences.cc - one pass over the bytes; what is not ASCII is passed over but for some marks.
+// sentences.cc - one pass over the bytes, which looks at ASCII and a few other marks.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/pretraining/sentences.h"
 
@@ -14,12 +14,12 @@ using Marks = std::span<const std::string_view>;
 
 // The last two are the no-break space U+00A0 and the ideographic space U+3000.
 constexpr std::string_view kSpaces[] = {" ", "\t", "\r", "\v", "\f", "\xC2\xA0", "\xE3\x80\x80"};
-// Ends of a sentence behind which a space follows: of ASCII, U+061F and the danda U+0964.
+// Ends of sentences that must be followed by a space: ASCII marks, U+061F and the danda U+0964.
 constexpr std::string_view kEnds[] = {".", "!", "?", "\xD8\x9F", "\xE0\xA5\xA4"};
-// Those as wide as an ideograph: U+3002, U+FF01, U+FF1F.
+// Full-width ends of sentences: U+3002, U+FF01, U+FF1F.
 constexpr std::string_view kWideEnds[] = {"\xE3\x80\x82", "\xEF\xBC\x81", "\xEF\xBC\x9F"};
-// Whether a byte is the first one of either, to look for: a table, since find_first_of() calls a
-// function for each byte.
+// True for the first byte of any of these marks. A table, because find_first_of() calls a function
+// for each byte.
 constexpr std::array<bool, 256> kBeginsEnd = [] {
   std::array<bool, 256> table{};
   for (const Marks marks : {Marks(kEnds), Marks(kWideEnds)}) {
@@ -27,20 +27,20 @@ constexpr std::array<bool, 256> kBeginsEnd = [] {
   }
   return table;
 }();
-// Closing quotes and brackets: ' and " as typesetters close them, a guillemet, and the wide U+300D,
-// U+300F and U+FF09.
+// Closing quotes and brackets: ASCII ones, typographic ' and ", a guillemet, and the full-width
+// U+300D, U+300F and U+FF09.
 constexpr std::string_view kClosing[] = {"'",           "\"",           ")",
                                          "]",           "\xE2\x80\x99", "\xE2\x80\x9D",
                                          "\xC2\xBB",    "\xE3\x80\x8D", "\xE3\x80\x8F",
                                          "\xEF\xBC\x89"};
 
-// The next byte from `i` on that may begin an end; the line's size where there is none.
+// Position of the next byte from `i` on that may begin an end mark, or the line's size.
 size_t FindEnd(std::string_view line, size_t i) {
   while (i < line.size() && !kBeginsEnd[static_cast<uint8_t>(line[i])]) ++i;
   return i;
 }
 
-// Bytes of the one of `marks` that `text` begins with, or 0.
+// Number of bytes of the mark that `text` begins with, or 0.
 size_t SizeOf(Marks marks, std::string_view text) {
   for (const std::string_view mark : marks) {
     if (text.starts_with(mark)) return mark.size();

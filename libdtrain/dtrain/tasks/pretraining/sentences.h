@@ -1,4 +1,4 @@
-// sentences.h - cuts a paragraph into what reads like sentences.
+// sentences.h - splits a paragraph into approximate sentences.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_PRETRAINING_SENTENCES_H_
 #define DTRAIN_TASKS_PRETRAINING_SENTENCES_H_
@@ -8,15 +8,15 @@
 
 namespace dtrain {
 
-// Whether there is nothing but spaces in the line: those of ASCII, U+00A0 and U+3000.
+// True if the line has only spaces: those of ASCII, U+00A0 and U+3000.
 bool IsBlank(std::string_view line);
 
-// Appends views of `line`'s sentences, without the spaces around them; none of a blank line. A
-// sentence ends with '.', '!', '?', an Arabic question mark or a danda, perhaps closing quotes or
-// brackets, and then a space that no small ASCII letter follows; or with a full-width full stop,
-// exclamation or question mark, whatever follows: Chinese and Japanese have no spaces. So "e.g.
-// this" stays together; "Mr. Bennet" does not: examples to pre-train on need stretches of text of
-// like size, not grammar.
+// Appends views of the line's sentences, without surrounding spaces; nothing for a blank line. A
+// sentence ends with '.', '!', '?', an Arabic question mark or a danda, then optional closing
+// quotes or brackets, then a space that is not followed by a small ASCII letter. A full-width full
+// stop, exclamation or question mark always ends a sentence, because Chinese and Japanese have no
+// spaces. So "e.g. this" is not split, but "Mr. Bennet" is. This suffices for pre-training, which
+// needs pieces of text of similar size rather than correct grammar.
 void SplitSentences(std::string_view line, std::vector<std::string_view>& sentences);
 
 }  // namespace dtrain

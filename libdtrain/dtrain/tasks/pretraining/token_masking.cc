@@ -1,4 +1,4 @@
-// token_masking.cc - draws words until enough tokens are chosen, then what stands in their place.
+// token_masking.cc - draws words until enough tokens are selected, then their replacements.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/pretraining/token_masking.h"
 
@@ -24,7 +24,7 @@ bool IsSpecial(const DocumentShardInfo& vocabulary, int32_t id) {
 std::vector<Word> FindWords(const DocumentShardInfo& vocabulary, bool whole_words,
                             std::span<const int32_t> ids) {
   std::vector<Word> words;
-  bool goes_on = false;  // a word ends where this token begins
+  bool goes_on = false;  // true if the previous token's word may continue with this token
   for (size_t i = 0; i < ids.size(); ++i) {
     if (IsSpecial(vocabulary, ids[i])) {
       goes_on = false;
@@ -38,10 +38,11 @@ std::vector<Word> FindWords(const DocumentShardInfo& vocabulary, bool whole_word
   return words;
 }
 
-// Appends the places of `count` tokens. `words` hold that many at least, and change their order.
+// Appends the positions of `count` tokens. `words` must hold at least that many tokens, and are
+// reordered.
 void ChooseTokens(std::vector<Word>& words, int32_t count, RandomStream& random,
                   std::vector<int32_t>& positions) {
-  const Word* left_out = nullptr;  // the first word that is too long
+  const Word* left_out = nullptr;  // the first word that was too long
   const auto take = [&](const Word& word, int32_t size) {
     for (int32_t k = 0; k < size; ++k) positions.push_back(word.begin + k);
     count -= size;
@@ -69,7 +70,7 @@ int32_t Replacement(const DocumentShardInfo& vocabulary, int32_t id, RandomStrea
 int32_t MaskedCount(int32_t length, int32_t special, const MaskingOptions& options) {
   DT_CHECK(options.share > 0.0 && options.share < 1.0) << options.share;
   DT_CHECK_GT(options.max_predictions, 0);
-  // Halves go to the even neighbour, as Python's round().
+  // Rounds halves to even, like Python's round().
   const auto wanted = static_cast<int32_t>(std::lrint(length * options.share));
   return std::min({std::max(wanted, 1), options.max_predictions, length - special});
 }

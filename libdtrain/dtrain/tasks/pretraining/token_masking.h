@@ -1,10 +1,11 @@
-// token_masking.h - hides some tokens of a text for a model to guess: BERT's masked language model.
+// token_masking.h - masks tokens of a text for BERT's masked language model.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Devlin et al., "BERT" (2019), section 3.1: of 15 % of the tokens, 80 % become [MASK], 10 % a
-// random token, and 10 % stay as they are. Rules of create_pretraining_data.py of
-// google-research/bert, but that the number of masked tokens depends on the length alone: where
-// only words are left that are longer than what is still to be masked, the first pieces of one are.
+// Devlin et al., "BERT" (2019), section 3.1: 15 % of the tokens are selected. Of these, 80 % become
+// [MASK], 10 % a random token, and 10 % stay unchanged. The rules are those of
+// create_pretraining_data.py of google-research/bert, with one difference: the number of masked
+// tokens depends only on the length. If all remaining words are longer than the number still to
+// mask, only the first pieces of one word are masked.
 #ifndef DTRAIN_TASKS_PRETRAINING_TOKEN_MASKING_H_
 #define DTRAIN_TASKS_PRETRAINING_TOKEN_MASKING_H_
 
@@ -18,17 +19,18 @@
 namespace dtrain {
 
 struct MaskingOptions {
-  double share = 0.15;           // of a sequence's tokens, above 0 and below 1
-  int32_t max_predictions = 20;  // in a sequence, at least 1
-  bool whole_words = false;      // all pieces of a word or none, but of the last word, as above
+  double share = 0.15;           // share of a sequence's tokens, above 0 and below 1
+  int32_t max_predictions = 20;  // maximum per sequence, at least 1
+  bool whole_words = false;      // true: mask all pieces of a word or none, except in the last word
+                                 // (see above)
 };
 
-// How many of a sequence's `length` tokens are masked; `special` of them are [CLS] and [SEP], which
-// never are. At least 1 where there is another token.
+// Number of masked tokens in a sequence of `length` tokens, of which `special` are [CLS] and [SEP],
+// which are never masked. At least 1 if there is another token.
 int32_t MaskedCount(int32_t length, int32_t special, const MaskingOptions& options);
 
-// Masks MaskedCount() of the tokens of [CLS] a [SEP] (b [SEP]) in place and appends what they were
-// to `masked_ids` and their places in `ids`, rising, to `positions`.
+// Masks MaskedCount() tokens of [CLS] a [SEP] (b [SEP]) in place. Appends the original ids to
+// `masked_ids`, and their positions in `ids`, ascending, to `positions`.
 void MaskTokens(const DocumentShardInfo& vocabulary, const MaskingOptions& options,
                 RandomStream& random, std::span<int32_t> ids, std::vector<int32_t>& positions,
                 std::vector<int32_t>& masked_ids);

@@ -1,4 +1,4 @@
-// config.cc - checks relations between fields of a SquadConfig.
+// config.cc - checks relations between the fields of a SquadConfig.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/question_answering/config.h"
 
@@ -10,7 +10,7 @@
 namespace dtrain {
 namespace {
 
-// What the shared sections have for other heads.
+// Refuses fields of shared sections that only other heads use.
 Status RefuseOtherHeads(const proto::SquadConfig& config) {
   return internal::RefuseClassifierFields(config, "answers have",
                                           "the pooler, which question answering does not have");
@@ -20,14 +20,14 @@ Status ValidateWindows(const proto::SquadDataConfig& data) {
   constexpr int kSpecialTokens = 3;
   if (data.max_length() > data.max_question() + kSpecialTokens) return OkStatus();
   return UsageError(absl::StrFormat(
-      "data.max_length (%d) leaves no room for a context beside questions of data.max_question "
+      "data.max_length (%d) leaves no room for a context next to questions of data.max_question "
       "(%d) tokens",
       data.max_length(), data.max_question()));
 }
 
 }  // namespace
 
-// Devlin et al. 2019, "BERT", section 4.2: 3 epochs, 5e-5, batches of 32.
+// Devlin et al. 2019, "BERT", section 4.2: 3 epochs, learning rate 5e-5, batches of 32.
 std::string_view SquadDefaults() { return FineTuningDefaults(); }
 
 Status ValidateWithoutData(const proto::SquadConfig& config) {
@@ -41,7 +41,7 @@ Status ValidateSquadConfig(const proto::SquadConfig& config) {
   DT_RETURN_IF_ERROR(internal::ValidateVocabulary(config));
   if (config.data().train_size() == 0) {
     return UsageError(
-        "no training data: set data.train, SQuAD's train-v1.1.json or train-v2.0.json");
+        "no training data is given: set data.train to SQuAD's train-v1.1.json or train-v2.0.json");
   }
   return internal::ValidateMetrics(config.trainer(), config.data().dev_size() > 0, "data.dev");
 }

@@ -1,4 +1,4 @@
-// config.h - the rules of a question answering run that concern several fields at once.
+// config.h - checks of a question answering run that concern several fields at once.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_QUESTION_ANSWERING_CONFIG_H_
 #define DTRAIN_TASKS_QUESTION_ANSWERING_CONFIG_H_
@@ -13,16 +13,17 @@ class SquadConfig;
 
 namespace dtrain {
 
-// As run_squad.py of google-research/bert trains, with AdamW's bias correction.
+// The defaults: those of google-research/bert's run_squad.py, with AdamW's bias correction.
 std::string_view SquadDefaults();
 
-// Of training. UsageError names the fields; looks at no file.
+// Checks a configuration for training. Returns UsageError that names the fields; does not look at
+// files.
 Status ValidateSquadConfig(const proto::SquadConfig& config);
 
-// The same without what only concerns the data's files: what a config for `dtrain estimate` needs.
+// ValidateSquadConfig() without the checks of data files, for `dtrain estimate`.
 Status ValidateWithoutData(const proto::SquadConfig& config);
 
-// Of evaluating or answering with a model that is there already.
+// Checks the settings for evaluating a trained model or answering with it.
 Status ValidateSquadUse(const proto::SquadConfig& config);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// head.cc - encoder, two scores a token in float32, and the loss.
+// head.cc - encoder, two scores per token in float32, and the loss.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/question_answering/head.h"
 
@@ -42,7 +42,7 @@ LossSums BertQuestionAnswering::Forward(const SpanBatch& batch, Context& ctx, Sp
   return Forward(Upload(batch, ctx), ctx, scores);
 }
 
-// The scores are float32 whatever the compute type: two numbers a token that decide everything.
+// The two scores per token are always float32, because everything depends on them.
 LossSums BertQuestionAnswering::Forward(const SpanInputs& inputs, Context& ctx,
                                         SpanScores* scores) {
   const Sequences& sequences = inputs.text.sequences;
@@ -52,7 +52,8 @@ LossSums BertQuestionAnswering::Forward(const SpanInputs& inputs, Context& ctx,
   Tensor logits = ctx.Empty({kSides, sequences.tokens()}, DType::kFloat32);
   Gemm(weight_.value(), hidden, {.transpose_b = true}, logits, ctx.stream());
   SpanLossOutputs results{.loss = ctx.Empty({kSides, sequences.count()}, DType::kFloat32)};
-  // Who asks for scores while training gets them beside the gradient, which else takes their place.
+  // Normally the gradient overwrites the scores. If the caller wants scores while training, the
+  // gradient gets memory of its own.
   const bool apart = ctx.training() && scores != nullptr;
   if (ctx.training()) {
     results.d_logits = apart ? ctx.Empty(logits.shape(), DType::kFloat32) : logits;
@@ -83,11 +84,11 @@ SpanScores BertQuestionAnswering::ScoresOf(const Tensor& logits, const Tensor& l
 }
 
 void BertQuestionAnswering::Backward(Context& ctx) {
-  if (!d_logits_) {  // an empty micro-batch adds nothing, but its gradients are as ready as any
+  if (!d_logits_) {  // an empty micro-batch adds nothing, but must report its gradients ready too
     for (const Parameter* parameter : parameters_.in_backward_order()) parameter->GradientReady();
     return;
   }
-  bias_.GradientReady();  // softmax takes what all tokens share away: the gradient is 0
+  bias_.GradientReady();  // softmax cancels a value that all tokens share, so the gradient is 0
   Tensor d_logits = std::exchange(d_logits_, Tensor());
   internal::ToComputeType(d_logits, ctx);
   Gemm(d_logits, hidden_, {.accumulate = true}, weight_.gradient(), ctx.stream());
@@ -96,7 +97,7 @@ void BertQuestionAnswering::Backward(Context& ctx) {
   Gemm(d_logits, weight_.value(), {.transpose_a = true}, d_hidden, ctx.stream());
   hidden_ = Tensor();
   encoder_.Backward(std::move(d_hidden), sequences_, ctx);
-  sequences_ = Sequences();  // and its memory on the device
+  sequences_ = Sequences();  // also frees its memory on the device
 }
 
 }  // namespace dtrain

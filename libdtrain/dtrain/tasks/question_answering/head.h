@@ -1,4 +1,4 @@
-// head.h - BERT that points at an answer: where in a text it starts and ends.
+// head.h - BERT that finds an answer in a text: its start and its end.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   BertQuestionAnswering model(BertOptions{});
@@ -6,7 +6,7 @@
 //   const LossSums sums = model.Forward(batch, ctx);
 //   model.Backward(ctx);
 //
-// Weights are named and shaped as in Hugging Face's BertForQuestionAnswering: bert.* without the
+// Weights have the names and shapes of Hugging Face's BertForQuestionAnswering: bert.* without the
 // pooler, qa_outputs.weight [2, hidden], qa_outputs.bias [2].
 #ifndef DTRAIN_TASKS_QUESTION_ANSWERING_HEAD_H_
 #define DTRAIN_TASKS_QUESTION_ANSWERING_HEAD_H_
@@ -20,16 +20,16 @@
 
 namespace dtrain {
 
-// A SpanBatch in the memory of the model's device.
+// A SpanBatch in device memory.
 struct SpanInputs {
   BertInputs text;
-  Tensor targets;  // [2, n], int32
+  Tensor targets;  // [2, n], int32: starts and ends
 };
 
-// What the model says of a batch; the scores of a row lie where its tokens do.
+// The model's results for a batch. Scores are in the order of the batch's tokens.
 struct SpanScores {
   std::vector<float> start, end;  // [tokens]
-  std::vector<float> losses;      // [n]: the mean of start's and end's; 0 of unknown answers
+  std::vector<float> losses;      // [n]: the mean loss of start and end; 0 if the answer is unknown
 };
 
 class BertQuestionAnswering {
@@ -38,18 +38,19 @@ class BertQuestionAnswering {
   BertQuestionAnswering(const BertQuestionAnswering&) = delete;
   BertQuestionAnswering& operator=(const BertQuestionAnswering&) = delete;
 
-  // Places and initialises the parameters; before anything else.
+  // Allocates and initialises the parameters. Call it before anything else.
   void Allocate(const Device& device, DType compute_type, uint64_t seed);
 
   ParameterSet& parameters() { return parameters_; }
   const BertOptions& options() const { return options_; }
 
-  // Copies what a batch is made of, at once; Forward and Backward then copy nothing.
+  // Copies a batch to the device, with one copy. Forward and Backward then copy nothing.
   SpanInputs Upload(const SpanBatch& batch, Context& ctx) const;
 
-  // Sums over the rows of the mean cross-entropy of start and end (ops/span_loss.h); `tokens`
-  // counts rows. While training, keeps what Backward needs; gradients are those of the sum.
-  // A trainer's scale and sums: nn/loss_sums.h. `scores`, unless null, receives the scores.
+  // Returns sums over the rows of the mean cross-entropy of start and end (ops/span_loss.h);
+  // `tokens` is the number of rows. While training, keeps the tensors Backward needs; gradients are
+  // those of the summed loss. For a trainer's scale and sums see nn/loss_sums.h. `scores`, unless
+  // null, receives the scores.
   LossSums Forward(const SpanInputs& inputs, Context& ctx, SpanScores* scores = nullptr);
   LossSums Forward(const SpanBatch& batch, Context& ctx, SpanScores* scores = nullptr);
   // Accumulates all parameter gradients of the last Forward.
@@ -62,10 +63,10 @@ class BertQuestionAnswering {
   ParameterSet parameters_;
   BertEncoder encoder_;
   Parameter& weight_;
-  // The same number for every token, so that no softmax over tokens sees it: it never learns, and
-  // is here because files of weights have it.
+  // The bias is the same for every token, so the softmax over tokens cancels it. Its gradient is 0
+  // and it never changes. It exists because weight files contain it.
   Parameter& bias_;
-  // Of the last forward while training.
+  // From the last forward while training.
   Sequences sequences_;
   Tensor hidden_, d_logits_;
 };

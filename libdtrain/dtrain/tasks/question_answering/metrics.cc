@@ -1,4 +1,4 @@
-// metrics.cc - normalised answers, and the sums over questions.
+// metrics.cc - normalised answers, and sums over questions.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/question_answering/metrics.h"
 
@@ -16,14 +16,15 @@ namespace {
 
 constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
-// string.punctuation of Python.
+// The characters of Python's string.punctuation.
 bool IsAsciiPunctuation(char c) {
   return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') ||
          (c >= '{' && c <= '~');
 }
 
-// Bytes of the character `text` begins with (not empty), and whether it is a word's: what Python's
-// regular expressions call \w, but for the underscore, which is punctuation and gone.
+// Returns the size in bytes of the first character of `text`, which must not be empty. Sets
+// `is_word` if Python's regular expressions match it with \w. The underscore is not considered,
+// because punctuation has been removed.
 size_t TakeCharacter(std::string_view text, bool& is_word) {
   utf8proc_int32_t code_point = 0;
   const auto size = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
@@ -36,7 +37,7 @@ size_t TakeCharacter(std::string_view text, bool& is_word) {
   return static_cast<size_t>(size);
 }
 
-// A space for each of a, an and the between characters that are no word's.
+// Replaces each word a, an and the by a space.
 std::string WithoutArticles(std::string_view text) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
@@ -56,14 +57,14 @@ std::string WithoutArticles(std::string_view text) {
   return out;
 }
 
-// In the order of the text; the views point into `normalized`.
+// The words in the order of the text, as views into `normalized`.
 std::vector<std::string_view> WordsOf(const std::string& normalized) {
   std::vector<std::string_view> words;
   internal::SplitWords(normalized, words);
   return words;
 }
 
-// 0 where no word is common.
+// F1 of the words of two texts; 0 if they have no word in common.
 double F1OfCommonWords(std::vector<std::string_view> gold,
                        std::vector<std::string_view> prediction) {
   std::sort(gold.begin(), gold.end());
@@ -106,7 +107,7 @@ class Totals {
   int64_t missing_ = 0;
 };
 
-// Of one question by the rules of 2.0, without a threshold.
+// The score of one question by the rules of 2.0, without a threshold.
 Score Score2(const SquadGrade& grade) {
   if (!grade.prediction) return {};
   Score best;
@@ -129,8 +130,8 @@ struct BestThreshold {
   double threshold = 0.0;
 };
 
-// From "no answer" for all questions, one after the other in the order of null_odds gets the text
-// that was predicted for it.
+// Starts with "no answer" for all questions. Then, in the order of null_odds, each question's
+// answer is replaced by its predicted text.
 BestThreshold FindBestThreshold(std::span<const SquadGrade> grades, std::span<const Score> scores,
                                 double Score::*member) {
   std::vector<size_t> order(grades.size());

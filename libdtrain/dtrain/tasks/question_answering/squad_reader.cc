@@ -1,4 +1,4 @@
-// squad_reader.cc - takes each article out of the JSON as soon as it is parsed, and drops it.
+// squad_reader.cc - takes each article out of the JSON as soon as it is parsed, then drops it.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/question_answering/squad_reader.h"
 
@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::json;
 using Event = Json::parse_event_t;
 
-// "FILE: line 3, column 14: " of a byte of the text.
+// "FILE: line 3, column 14: " for a byte of the text.
 std::string PlaceOf(const std::string& name, std::string_view text, size_t byte) {
   const std::string_view before = text.substr(0, byte);
   const size_t newline = before.rfind('\n');
@@ -29,7 +29,7 @@ std::string PlaceOf(const std::string& name, std::string_view text, size_t byte)
                          std::count(before.begin(), before.end(), '\n') + 1, column + 1);
 }
 
-// What the parser says, without its own account of the place and the text it quotes.
+// The parser's message, without its own description of the place and the text it quotes.
 std::string ReasonOf(const nlohmann::json::exception& error) {
   std::string reason = error.what();
   if (const size_t place = reason.find("syntax error"); place != std::string::npos) {
@@ -38,7 +38,7 @@ std::string ReasonOf(const nlohmann::json::exception& error) {
   return reason.substr(0, reason.find("; last read"));
 }
 
-// The byte at which code point `index` begins, text.size() where there are not as many.
+// The byte at which code point `index` begins, or text.size() if there are fewer code points.
 size_t ByteOfCodePoint(std::string_view text, int64_t index) {
   size_t byte = 0;
   for (; byte < text.size(); ++byte) {
@@ -48,7 +48,8 @@ size_t ByteOfCodePoint(std::string_view text, int64_t index) {
   return byte;
 }
 
-// Where `text` stands in `context` nearest to `wanted`, the earlier of two; npos where nowhere.
+// The position of `text` in `context` that is nearest to `wanted`; of two equally near ones, the
+// earlier. npos if there is none.
 size_t NearestPlace(std::string_view context, std::string_view text, size_t wanted) {
   if (context.substr(wanted).starts_with(text)) return wanted;
   const size_t after = context.find(text, wanted);
@@ -79,28 +80,28 @@ class SquadParser {
     } catch (const Json::parse_error& error) {
       if (!status_.ok()) return status_;
       const size_t byte = std::min(error.byte == 0 ? 0 : error.byte - 1, text.size());
-      return DataError(PlaceOf(name_, text, byte) + "no JSON: " + ReasonOf(error));
+      return DataError(PlaceOf(name_, text, byte) + "not valid JSON: " + ReasonOf(error));
     } catch (const Json::exception& error) {
       if (!status_.ok()) return status_;
-      return DataError(absl::StrFormat("%s: no JSON: %s", name_, ReasonOf(error)));
+      return DataError(absl::StrFormat("%s: not valid JSON: %s", name_, ReasonOf(error)));
     }
     DT_RETURN_IF_ERROR(status_);
     DT_RETURN_IF_ERROR(CheckRoot(root));
     if (set_.questions.size() == questions_before) {
-      return DataError(name_ + ": holds no question; give a file in SQuAD's format");
+      return DataError(name_ + ": has no questions; give a file in SQuAD's format");
     }
     set_.crc = Crc32c(text, set_.crc);
     return OkStatus();
   }
 
  private:
-  // Called as the text is parsed, with depth 0 for the whole, 1 for its members, 2 for articles.
-  // False drops what was parsed.
+  // Called while the text is parsed. depth is 0 for the whole, 1 for its members, 2 for articles.
+  // Returning false drops the parsed value.
   bool TakeEvent(int depth, Event event, Json& parsed) {
     if (!status_.ok()) return false;
     if (depth == 1 && event == Event::key) {
       in_data_key_ = parsed == "data";
-      if (in_data_key_ && saw_data_) status_ = DataError(name_ + ": \"data\" is there twice");
+      if (in_data_key_ && saw_data_) status_ = DataError(name_ + ": \"data\" occurs twice");
       saw_data_ |= in_data_key_;
       return in_data_key_ || parsed == "version";
     }
@@ -109,13 +110,13 @@ class SquadParser {
     if (depth != 2 || !in_data_ || event == Event::object_start) return true;
     const std::string place = absl::StrFormat("data[%d]", num_articles_++);
     status_ = event == Event::object_end ? TakeArticle(parsed, place)
-                                         : Problem(place, "is no object with \"paragraphs\"");
+                                         : Problem(place, "is not an object with \"paragraphs\"");
     return false;
   }
 
   Status CheckRoot(const Json& root) {
     if (!root.is_object()) {
-      return DataError(absl::StrFormat("%s: holds a JSON %s; SQuAD's files are an object", name_,
+      return DataError(absl::StrFormat("%s: is a JSON %s; a SQuAD file is a JSON object", name_,
                                        root.type_name()));
     }
     DT_RETURN_IF_ERROR(Member(root, "data", "", Json::value_t::array).status());
@@ -130,7 +131,8 @@ class SquadParser {
     return DataError(absl::StrFormat("%s: %s %s", name_, place, ToAbsl(what)));
   }
 
-  // The member of that name and type, as text of `object`, which stands at `place`.
+  // The member `key` of `object`, which must have that type. `place` is the object's place in
+  // messages.
   StatusOr<const Json*> Member(const Json& object, const char* key, const std::string& place,
                                Json::value_t type) const {
     const std::string at = place.empty() ? key : place + "." + key;
@@ -147,14 +149,14 @@ class SquadParser {
     return text->get<std::string>();
   }
 
-  // Calls take(object, "PLACE.KEY[i]") for each of the objects in the member `key`.
+  // Calls take(object, "PLACE.KEY[i]") for each object in the member `key`.
   template <typename Take>
   Status ForEachObject(const Json& object, const char* key, const std::string& place,
                        const Take& take) const {
     DT_ASSIGN_OR_RETURN(const Json* array, Member(object, key, place, Json::value_t::array));
     for (size_t i = 0; i < array->size(); ++i) {
       const std::string at = absl::StrFormat("%s.%s[%d]", place, key, i);
-      if (!(*array)[i].is_object()) return Problem(at, "is no object");
+      if (!(*array)[i].is_object()) return Problem(at, "is not an object");
       DT_RETURN_IF_ERROR(take((*array)[i], at));
     }
     return OkStatus();
@@ -183,7 +185,8 @@ class SquadParser {
     DT_ASSIGN_OR_RETURN(question.id, Text(qa, "id", place));
     DT_ASSIGN_OR_RETURN(question.text, Text(qa, "question", place));
     if (!ids_.insert(question.id).second) {
-      return Problem(place + ".id", "is \"" + question.id + "\", which an earlier question has");
+      return Problem(place + ".id",
+                     "is \"" + question.id + "\", which is the id of an earlier question");
     }
     if (const auto found = qa.find("is_impossible"); found != qa.end()) {
       if (!found->is_boolean()) return Problem(place + ".is_impossible", "is not true or false");
@@ -198,7 +201,7 @@ class SquadParser {
           }));
       if (qa["answers"].empty()) {
         return Problem(place + ".answers",
-                       "is empty; to train or measure on, a question needs an answer or "
+                       "is empty; for training or evaluation, a question needs an answer or "
                        "is_impossible; `predict` needs none");
       }
     }
@@ -232,7 +235,7 @@ class SquadParser {
   SquadSet& set_;
   std::unordered_set<std::string> ids_;
   Status status_;             // the first error in the data
-  bool in_data_key_ = false;  // the last member's key is "data"
+  bool in_data_key_ = false;  // true if the last member's key was "data"
   bool saw_data_ = false;
   bool in_data_ = false;
   int64_t num_articles_ = 0;
@@ -260,7 +263,7 @@ Status ParseSquad(std::string_view text, const std::string& name, SquadAnswers a
 }
 
 StatusOr<SquadSet> ReadSquad(const std::vector<std::string>& paths, SquadAnswers answers) {
-  if (paths.empty()) return UsageError("no SQuAD file is named");
+  if (paths.empty()) return UsageError("no SQuAD file is given");
   SquadSet set;
   for (const std::string& path : paths) {
     DT_ASSIGN_OR_RETURN(const std::string text, ReadText(path));

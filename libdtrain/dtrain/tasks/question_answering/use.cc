@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
 #include "dtrain/comm/root_status.h"
-#include "dtrain/distributed/contract.h"
+#include "dtrain/distributed/agreement.h"
 #include "dtrain/launch/internal/config_values.h"
 #include "dtrain/launch/internal/print_on_root.h"
 #include "dtrain/nn/context.h"
@@ -61,7 +61,7 @@ StatusOr<AnsweredSet> Answer(LoadedSquad& loaded, const Paths& paths, SquadAnswe
                       OpenSquad({paths.begin(), paths.end()}, answers, loaded.trained.tokenizer,
                                 internal::WindowsOf(config.data())));
   // Each rank reads them for itself, and the scores of all are added.
-  DT_RETURN_IF_ERROR(CheckContract(
+  DT_RETURN_IF_ERROR(CheckRanksAgree(
       {{"questions",
         absl::StrFormat("questions %d\ncrc32c %08x\nwindows %d\n", rows.set.questions.size(),
                         rows.set.crc, rows.windows.size())}},

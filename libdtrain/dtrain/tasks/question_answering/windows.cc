@@ -1,4 +1,4 @@
-// windows.cc - tokens of contexts and questions in parallel, then windows, then their rows.
+// windows.cc - tokenizes contexts and questions in parallel, then makes windows and rows.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/question_answering/windows.h"
 
@@ -13,34 +13,35 @@ namespace dtrain {
 namespace {
 
 constexpr int32_t kSpecialTokens = 3;  // [CLS] and two [SEP]
-constexpr int64_t kGrain = 16;         // texts to a thread
+constexpr int64_t kGrain = 16;         // texts per thread
 
 Status CheckOptions(const SquadWindowOptions& options) {
   if (options.stride < 1 || options.max_question < 1) {
-    return UsageError(absl::StrFormat("stride is %d and max_question %d; both are at least 1",
-                                      options.stride, options.max_question));
+    return UsageError(
+        absl::StrFormat("stride is %d and max_question is %d; both must be at least 1",
+                        options.stride, options.max_question));
   }
   if (int64_t{options.max_length} < int64_t{options.max_question} + kSpecialTokens + 1) {
     return UsageError(absl::StrFormat(
-        "max_length is %d, of which a question of up to max_question = %d tokens and %d special "
-        "tokens leave nothing for the context; raise the one or lower the other",
+        "max_length is %d: a question of up to max_question = %d tokens and %d special "
+        "tokens leave no room for the context; raise max_length or lower max_question",
         options.max_length, options.max_question, kSpecialTokens));
   }
   return OkStatus();
 }
 
-// Tokens [first, last] of a context; none where last < first.
+// Tokens [first, last] of a context; empty if last < first.
 struct TokenRange {
   int32_t first = 0;
   int32_t last = -1;
   bool empty() const { return last < first; }
 };
 
-// Those that overlap the answer's bytes.
+// The tokens that overlap the answer's bytes.
 TokenRange TokensOf(const SquadAnswer& answer, const std::vector<TokenSpan>& tokens) {
   const int64_t begin = answer.begin;
   const int64_t end = begin + static_cast<int64_t>(answer.text.size());
-  // Neither the begins nor the ends of tokens ever go back.
+  // Begins and ends of tokens never decrease.
   const auto first = std::partition_point(tokens.begin(), tokens.end(),
                                           [&](const TokenSpan& t) { return t.end <= begin; });
   const auto behind =
@@ -92,7 +93,7 @@ class SquadWindows::Builder {
     });
   }
 
-  // As run_squad.py steps through a context.
+  // Divides a context into windows like run_squad.py.
   void AddWindows(size_t q) {
     const SquadQuestion& question = set_.questions[q];
     const auto c = static_cast<size_t>(question.context);
@@ -191,7 +192,7 @@ bool SquadWindows::IsMaxContext(int64_t window, int32_t token) const {
     const int32_t left = token - other.first_token;
     const int32_t right = other.num_tokens - 1 - left;
     if (left < 0 || right < 0) continue;
-    // In double, as there: ties are decided by its rounding.
+    // Computed in double like in run_squad.py, because the rounding decides ties.
     const double score = std::min(left, right) + 0.01 * other.num_tokens;
     if (best < 0 || score > best_score) {
       best = i;

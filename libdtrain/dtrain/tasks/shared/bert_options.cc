@@ -1,4 +1,4 @@
-// bert_options.cc - one assignment per field; defaults are those of the .proto files.
+// bert_options.cc - one assignment per field; the .proto files define the defaults.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/shared/bert_options.h"
 

@@ -1,4 +1,4 @@
-// bert_options.h - from the configuration of a BERT to the options the library takes.
+// bert_options.h - converts a BERT configuration to the library's options.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_SHARED_BERT_OPTIONS_H_
 #define DTRAIN_TASKS_SHARED_BERT_OPTIONS_H_
@@ -20,29 +20,28 @@ class OptimizerConfig;
 
 namespace dtrain {
 
-// Defaults of fine-tuning, as textproto: AdamW with a warm-up and a linear decay to 0 (Devlin et
-// al. 2019, "BERT", section 4).
+// The defaults for fine-tuning, as textproto: AdamW with a warm-up and a linear decay to 0.
 std::string_view FineTuningDefaults();
 
 BertOptions EncoderOptionsOf(const proto::BertModelConfig& model);
 
-// recompute=auto needs WithRecompute() of a plan as well (tasks/shared/memory_plan.h). `rank` is
-// for dropout of rows without numbers, which differs between ranks.
+// `rank` changes the dropout of rows without numbers. recompute=auto requires WithRecompute() of a
+// plan as well (tasks/shared/memory_plan.h).
 ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank);
 
-// The size of an update, in texts or in tokens.
+// The number of texts or tokens per update.
 BatchOptions BertBatchOf(const proto::BertTrainerConfig& config);
-// The same with the order of the texts.
+// Also sets the order of samples.
 BatchOptions BertBatchOf(const proto::BertTrainerConfig& config, uint64_t seed, bool shuffle);
 
-// What is known once the data is open.
+// Values that are known only where the data is.
 struct BertRunFacts {
   std::string run_dir;
   int64_t updates_per_epoch = 1;
-  std::string main_metric = {};  // if the configuration names none
+  std::string main_metric = {};  // used if the configuration names no metric
   uint64_t seed = 1;
 };
-// The configuration was validated: its periods and durations parse.
+// The configuration must be validated, so that its periods and durations parse.
 TrainerOptions BertTrainerOf(const proto::BertTrainerConfig& trainer,
                              const proto::OptimizerConfig& optimizer, int64_t hidden_size,
                              const BertRunFacts& run);

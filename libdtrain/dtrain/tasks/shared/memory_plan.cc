@@ -114,10 +114,10 @@ MemoryPlan PlanRun(const MemoryOptions& options, const ModelCosts& costs, Runtim
   const int64_t states = options.keeps_average ? 3 : 2;
   const int shards = options.shards_optimizer ? runtime.comm.size() : 1;
   const int64_t optimizer_bytes = states * 4 * costs.parameters / shards;
-  const int64_t budget =
-      runtime.comm.AllReduceValue(ActivationBudget(options.activation_mib, runtime.device,
-                                                   runtime.comm.local_size(), optimizer_bytes),
-                                  ReduceOp::kMin);
+  const int64_t budget = runtime.comm.AllReduceValue(
+      ActivationBudget(options.activation_mib, runtime.device, runtime.comm.topology().local_size(),
+                       optimizer_bytes),
+      ReduceOp::kMin);
   const MemoryPlan plan = PlanMemory(options, costs, runtime.device.type, budget);
   if (!plan.recompute.fits && runtime.comm.is_root()) {
     LogWarning(absl::StrFormat(

@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
 #include "dtrain/comm/root_status.h"
-#include "dtrain/distributed/contract.h"
+#include "dtrain/distributed/agreement.h"
 #include "dtrain/launch/internal/config_values.h"
 #include "dtrain/launch/internal/print_on_root.h"
 #include "dtrain/nn/context.h"
@@ -66,9 +66,9 @@ StatusOr<TaggedSet> Tag(LoadedTagger& loaded, const Paths& paths, bool has_tags,
   options.has_tags = has_tags;
   DT_ASSIGN_OR_RETURN(ConllSet set, ReadConll({paths.begin(), paths.end()}, options));
   // Each rank reads them for itself, and the predictions of all are added.
-  DT_RETURN_IF_ERROR(
-      CheckContract({{"sentences", absl::StrFormat("words %d\ncrc32c %08x\n", set.words, set.crc)}},
-                    runtime.comm));
+  DT_RETURN_IF_ERROR(CheckRanksAgree(
+      {{"sentences", absl::StrFormat("words %d\ncrc32c %08x\n", set.words, set.crc)}},
+      runtime.comm));
   DT_ASSIGN_OR_RETURN(
       const TaggedRows rows,
       TaggedRows::Create(set, loaded.trained.tags, loaded.tokenizer, config.data().max_length()));

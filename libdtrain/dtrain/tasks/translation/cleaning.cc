@@ -1,4 +1,4 @@
-// cleaning.cc - the rules; the cheap ones are asked first.
+// cleaning.cc - the cleaning rules, the cheapest first.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/cleaning.h"
 
@@ -24,7 +24,7 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
-// Equal for lines of the same words.
+// Equal for lines that consist of the same words.
 uint64_t HashWords(std::string_view text) {
   text = Trim(text);
   const auto is_plain = [](char a, char b) { return !IsSpace(a) || (a == ' ' && !IsSpace(b)); };
@@ -45,7 +45,7 @@ bool HasControlCharacters(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
     if ((c < 0x20 && c != '\t') || c == 0x7F) return true;
-    // C1: U+0080 to U+009F.
+    // C1 controls: U+0080 to U+009F.
     if (c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0) {
       return true;
     }
@@ -72,7 +72,7 @@ WordStats GetWordStats(std::string_view text) {
   return stats;
 }
 
-// Letters (and the marks on them) among the characters that are not white space.
+// Share of letters and their marks among the characters that are not white space.
 double LetterRatio(std::string_view text) {
   int64_t letters = 0;
   int64_t characters = 0;
@@ -93,7 +93,7 @@ double LetterRatio(std::string_view text) {
   return characters == 0 ? 0.0 : static_cast<double>(letters) / static_cast<double>(characters);
 }
 
-// The digit groups, sorted: "1,000.5" and "1.000,5" have the same.
+// The groups of digits, sorted: "1,000.5" and "1.000,5" have the same.
 std::vector<std::string_view> DigitGroups(std::string_view text) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   std::vector<std::string_view> groups;

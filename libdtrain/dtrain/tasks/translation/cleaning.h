@@ -1,8 +1,9 @@
-// cleaning.h - rules that drop training pairs which teach nothing, each counted by its reason.
+// cleaning.h - rules that drop useless training pairs, with a count for each reason.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The defaults keep whatever may be good: they drop broken text, empty sides, extreme lengths,
-// repeated pairs and lines of the evaluation sets. Evaluation sets themselves are never filtered.
+// The defaults keep everything that may be good. They drop broken text, empty sides, extreme
+// lengths, repeated pairs, and pairs that contain lines of the evaluation sets. Evaluation sets
+// themselves are never filtered.
 #ifndef DTRAIN_TASKS_TRANSLATION_CLEANING_H_
 #define DTRAIN_TASKS_TRANSLATION_CLEANING_H_
 
@@ -18,12 +19,13 @@
 
 namespace dtrain {
 
-// In the order in which the rules are asked; a pair is counted under the first that drops it.
+// The rules in the order of their application. A pair is counted under the first rule that drops
+// it.
 enum class DropReason : uint8_t {
   kKept = 0,
-  kInvalidText,        // invalid UTF-8, a NUL byte, or a line beyond the reader's limit
-  kControlCharacters,  // C0 but tab, DEL, C1: the trace of a wrong encoding
-  kEmptySide,          // nothing but white space
+  kInvalidText,        // invalid UTF-8, a NUL byte, or a line above the reader's limit
+  kControlCharacters,  // C0 (except tab), DEL or C1 characters, a sign of a wrong encoding
+  kEmptySide,          // one side has only white space
   kTooManyWords,
   kTooManyBytes,
   kLengthRatio,
@@ -33,37 +35,38 @@ enum class DropReason : uint8_t {
   kNumberMismatch,
   kDuplicatePair,
   kEvaluationOverlap,
-  kTooManyPieces,  // asked last: it needs the vocabulary
+  kTooManyPieces,  // applied last, because it needs the vocabulary
   kCount
 };
 
-// "length_ratio" and so on: the key in reports.
+// For example "length_ratio", the key in reports.
 std::string_view DropReasonName(DropReason reason);
 
-// Every limit is off at 0, every switch at false.
+// A limit of 0 and a switch of false turn a rule off.
 struct CleaningOptions {
   bool drop_control_characters = true;
-  int64_t max_words = 250;      // of one side, separated by white space
-  int64_t max_bytes = 0;        // of one side
-  int64_t max_pieces = 256;     // of one side, end of sentence not counted
-  double max_length_ratio = 4;  // longer <= ratio x shorter + slack, in bytes (fair to all scripts)
+  int64_t max_words = 250;      // per side; words are separated by white space
+  int64_t max_bytes = 0;        // per side
+  int64_t max_pieces = 256;     // per side, without the end of sentence
+  double max_length_ratio = 4;  // longer <= ratio * shorter + slack, in bytes (fair to all scripts)
   int64_t length_ratio_slack = 40;
   int64_t max_word_bytes = 1000;
-  double min_letter_ratio = 0;  // letters (any script) among what is not white space, on each side
-  bool drop_copies = false;     // source == target
-  bool drop_number_mismatch = false;  // the sides' digit groups differ, order aside
-  bool drop_duplicates = true;        // the same pair was there before
-  // The source occurs among the sources, or the target among the targets, of dev or test.
+  double min_letter_ratio = 0;  // share of letters of any script among the characters that are not
+                                // white space, on each side
+  bool drop_copies = false;     // drop if source == target
+  bool drop_number_mismatch = false;  // drop if the sides' groups of digits differ, apart from
+                                      // their order
+  bool drop_duplicates = true;        // drop if the same pair occurred before
+  // Drop if the source occurs among the sources, or the target among the targets, of dev or test.
   bool drop_evaluation_overlap = true;
 };
 
 namespace internal {
-// Words of a line: runs of what is not ASCII white space.
+// Number of words of a line, separated by ASCII white space.
 int64_t CountWords(std::string_view text);
 }  // namespace internal
 
-// What the rules that remember compare: words. How much white space is between and around them does
-// not count.
+// Hashes of a pair's words for the rules that remember pairs. White space does not affect them.
 struct PairHashes {
   uint64_t source = 0;
   uint64_t target = 0;
@@ -76,13 +79,14 @@ class PairCleaner {
   PairCleaner(PairCleaner&&) noexcept;
   ~PairCleaner();
 
-  // Rules that look at one pair of valid UTF-8. Any thread.
+  // Applies the rules that look at a single pair of valid UTF-8. Any thread may call it.
   DropReason CheckPair(std::string_view source, std::string_view target) const;
 
-  // Lines that train may not hold. Before the first CheckSeen().
+  // Adds lines of evaluation sets, which the training data must not contain. Call it before the
+  // first CheckSeen().
   void AddEvaluationPair(const PairHashes& hashes);
-  // Rules that remember: ask for every pair that CheckPair() kept, in file order, on one thread.
-  // 16 bytes of memory a pair at most.
+  // Applies the rules that remember pairs. Call it for every pair that CheckPair() kept, in file
+  // order, on one thread. Needs at most 16 bytes of memory per pair.
   DropReason CheckSeen(const PairHashes& hashes);
 
   const CleaningOptions& options() const { return options_; }
@@ -93,13 +97,13 @@ class PairCleaner {
   std::unique_ptr<Memory> memory_;
 };
 
-// Counts of pairs by reason, with the places of the first three.
+// Number of pairs for each reason, with the places of the first three.
 class CleaningReport {
  public:
   static constexpr int kMaxExamples = 3;
   struct Entry {
     int64_t pairs = 0;
-    std::vector<std::string> examples;  // "path:line"; none of the pairs kept
+    std::vector<std::string> examples;  // "path:line"; empty for kept pairs
   };
 
   void Add(DropReason reason, std::string_view path, int64_t line_number);
@@ -109,7 +113,8 @@ class CleaningReport {
   const Entry& entry(DropReason reason) const { return entries_[static_cast<size_t>(reason)]; }
   int64_t pairs_read() const;
   int64_t pairs_kept() const { return entry(DropReason::kKept).pairs; }
-  // The reasons that dropped pairs, one line each: count, name, examples. Empty when none did.
+  // One line for each reason that dropped pairs: count, name, examples. Empty if no pair was
+  // dropped.
   std::string Describe() const;
 
  private:

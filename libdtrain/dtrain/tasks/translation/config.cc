@@ -1,4 +1,4 @@
-// config.cc - checks relations between fields of an NmtConfig.
+// config.cc - checks relations between the fields of an NmtConfig.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/config.h"
 
@@ -23,7 +23,7 @@ Status ValidateModel(const proto::ModelConfig& model) {
   }
   if (model.hidden_size() % 2 != 0) {
     return UsageError(absl::StrFormat(
-        "model.hidden_size (%d) must be even: half of a position's code is sines, half cosines",
+        "model.hidden_size (%d) must be even: positions are encoded half as sines, half as cosines",
         model.hidden_size()));
   }
   return OkStatus();
@@ -44,7 +44,7 @@ Status ValidateTrainer(const proto::TrainerConfig& trainer) {
   return OkStatus();
 }
 
-// A dev or test set: two files, one TSV, or nothing.
+// A dev or test set is two files, one TSV, or nothing.
 Status ValidateSet(const std::string& source, const std::string& target, const std::string& tsv,
                    std::string_view set) {
   if (!tsv.empty() && (!source.empty() || !target.empty())) {
@@ -56,7 +56,7 @@ Status ValidateSet(const std::string& source, const std::string& target, const s
                                     set, set, set, source.empty() ? "source" : "target"));
 }
 
-// What data.prepared brings with it cannot be given beside it.
+// Refuses settings that data.prepared already includes.
 Status ValidatePreparedAlone(const proto::DataConfig& data) {
   const std::pair<const char*, bool> given[] = {{"dev_source", !data.dev_source().empty()},
                                                 {"dev_tsv", !data.dev_tsv().empty()},
@@ -66,7 +66,7 @@ Status ValidatePreparedAlone(const proto::DataConfig& data) {
   for (const auto& [name, is_given] : given) {
     if (!is_given) continue;
     return UsageError(absl::StrFormat(
-        "data.%s is not read where data.prepared has the training text: give it to `dtrain "
+        "data.%s is ignored if data.prepared has the training text: give it to `dtrain "
         "prepare`, which makes that folder, or give the training text here too",
         name));
   }
@@ -86,7 +86,8 @@ Status ValidateDataConfig(const proto::DataConfig& data) {
   }
   if (data.train_source_size() == 0 && data.train_tsv_size() == 0 && data.prepared().empty()) {
     return UsageError(
-        "no training data: set data.prepared to a directory written by `dtrain prepare`, or "
+        "no training data is given: set data.prepared to a directory written by `dtrain prepare`, "
+        "or "
         "data.train_source and data.train_target, or data.train_tsv");
   }
   DT_RETURN_IF_ERROR(ValidateSet(data.dev_source(), data.dev_target(), data.dev_tsv(), "dev"));
@@ -97,7 +98,7 @@ Status ValidateDataConfig(const proto::DataConfig& data) {
 
 namespace {
 
-// A sentence must fit the position table and a micro-batch, with its end mark.
+// A sentence with its end symbol must fit the position table and a micro-batch.
 Status ValidateLengths(const proto::NmtConfig& config) {
   const int64_t longest = int64_t{config.data().max_length()} + 1;
   if (longest > config.model().max_positions()) {

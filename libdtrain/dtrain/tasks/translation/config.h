@@ -1,4 +1,4 @@
-// config.h - the rules of a translation run that concern several fields at once.
+// config.h - checks of a translation run that concern several fields at once.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_TRANSLATION_CONFIG_H_
 #define DTRAIN_TASKS_TRANSLATION_CONFIG_H_
@@ -12,14 +12,15 @@ class NmtConfig;
 
 namespace dtrain {
 
-// CheckRules() and what it cannot see: sizes that must divide each other, schedules that need an
-// end, file lists that belong together. Looks at no file. UsageError names the fields.
+// Checks a configuration for training: CheckRules(), and relations between fields, such as sizes
+// that must divide each other, schedules that need an end, and lists of files that belong together.
+// Does not look at files. Returns UsageError that names the fields.
 Status ValidateNmtConfig(const proto::NmtConfig& config);
 
-// All of it but the corpus, for those who only look at the configuration.
+// ValidateNmtConfig() without the corpus, for commands that only use the configuration.
 Status ValidateWithoutData(const proto::NmtConfig& config);
 
-// The part of it about the corpus: which files are given, and that they pair up.
+// Checks the corpus: which files are given, and that they pair up.
 Status ValidateDataConfig(const proto::DataConfig& data);
 
 }  // namespace dtrain

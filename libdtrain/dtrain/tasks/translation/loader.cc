@@ -1,4 +1,4 @@
-// loader.cc - packs what the walk over the batches names, on a thread of its own.
+// loader.cc - packs the batches that the walk selects, on a separate thread.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/loader.h"
 
@@ -61,7 +61,7 @@ class BatchLoader::Worker {
 
   const TokenShard& shard_;
   const SpecialIds ids_;
-  BatchWalk walk_;  // of the packing thread
+  BatchWalk walk_;  // used by the packing thread only
   internal::Prefetcher<LoadedBatch> ahead_;
 };
 

@@ -1,4 +1,4 @@
-// loader.h - packs this rank's share of each global batch, one batch ahead of the training loop.
+// loader.h - packs this rank's share of each global batch of sentence pairs, ahead of use.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(BatchLoader loader, BatchLoader::Create(shard, options, state));
@@ -6,7 +6,7 @@
 //     const LoadedBatch batch = loader.Next();
 //     for (const PairBatch& micro : batch.micro_batches) ...  // sums of losses, and gradients
 //     ...                                  // divide by the target tokens of all ranks together
-//     state = batch.next;                  // what a checkpoint keeps
+//     state = batch.next;                  // checkpoints store this
 //   }
 #ifndef DTRAIN_TASKS_TRANSLATION_LOADER_H_
 #define DTRAIN_TASKS_TRANSLATION_LOADER_H_
@@ -24,13 +24,13 @@
 
 namespace dtrain {
 
-// A packed batch of sentence pairs: sequence i of source and target is row sample_indices[i] of the
-// shard. May hold no pair at all, in the tail of an epoch.
+// A packed batch of sentence pairs. Sequence i of source and target is row sample_indices[i] of the
+// shard. At the end of an epoch it may be empty.
 struct PairBatch {
-  std::vector<int32_t> source_ids;  // [source tokens]: pieces and end of sentence
+  std::vector<int32_t> source_ids;  // [source tokens]: pieces, then end of sentence
   Sequences source;
-  std::vector<int32_t> decoder_ids;  // [target tokens]: start, then pieces
-  std::vector<int32_t> target_ids;   // [target tokens]: pieces and end of sentence
+  std::vector<int32_t> decoder_ids;  // [target tokens]: start symbol, then pieces
+  std::vector<int32_t> target_ids;   // [target tokens]: pieces, then end of sentence
   Sequences target;
   std::vector<int64_t> sample_indices;
 
@@ -39,17 +39,18 @@ struct PairBatch {
 
 struct SpecialIds {
   int32_t eos_id = 0;
-  int32_t start_id = 0;  // first input of the decoder
+  int32_t start_id = 0;  // the decoder's first input
 };
 
 PairBatch PackPairs(const TokenShard& shard, std::span<const uint32_t> samples,
                     const SpecialIds& ids);
 
-// One update's data on this rank.
+// The data of one update on this rank.
 struct LoadedBatch {
-  std::vector<PairBatch> micro_batches;  // one for each accumulation step, perhaps empty
-  int64_t global_tokens = 0;             // whose losses all ranks sum, as LossSums::tokens counts
-  DataPosition next;                     // where the next update starts
+  std::vector<PairBatch> micro_batches;  // one for each accumulation step; may be empty
+  int64_t global_tokens = 0;             // number of target tokens on all ranks, as counted by
+                                         // LossSums::tokens
+  DataPosition next;                     // start of the next update
 };
 
 struct LoaderOptions {
@@ -57,22 +58,24 @@ struct LoaderOptions {
   SpecialIds ids;
   int rank = 0;
   int num_ranks = 1;
-  int accumulation = 1;  // micro-batches an update and rank
-  int prefetch = 2;      // batches packed ahead, at least 1
+  int accumulation = 1;  // micro-batches per update and rank
+  int prefetch = 2;      // number of batches packed ahead, at least 1
 };
 
-// Runs over the epochs without end, from `start` on. The shard outlives the loader. One thread of
-// its own packs ahead; it ends with the loader.
+// Runs through epochs endlessly, from `start` on. A thread of the loader packs ahead and ends with
+// the loader. The shard must outlive it.
 class BatchLoader {
  public:
-  // DataError when the shard has fewer pairs than there are ranks, or `start` lies beyond its end.
+  // Returns DataError if the shard has fewer pairs than there are ranks, or if `start` is beyond
+  // its end.
   static StatusOr<BatchLoader> Create(const TokenShard& shard, const LoaderOptions& options,
                                       const DataPosition& start = {});
   BatchLoader(BatchLoader&&) noexcept;
   BatchLoader& operator=(BatchLoader&&) noexcept;
   ~BatchLoader();
 
-  // The next update's data; waits for it. An exception of the packing thread is rethrown here.
+  // Returns the next update's data, and waits until it is packed. Exceptions of the packing thread
+  // are rethrown here.
   LoadedBatch Next();
 
  private:

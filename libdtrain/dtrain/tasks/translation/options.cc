@@ -1,4 +1,4 @@
-// options.cc - one assignment per field; defaults are those of the .proto files.
+// options.cc - one assignment per field; the .proto files define the defaults.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/options.h"
 
@@ -121,7 +121,7 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
 std::string TrainingContract(const proto::NmtConfig& config) {
   proto::NmtConfig shared = config;
   shared.clear_run();
-  shared.mutable_kernels()->clear_plan_dir();  // read by one rank
+  shared.mutable_kernels()->clear_plan_dir();  // only one rank reads it
   return WithFullNames(PrintConfig(shared, ConfigFormat::kFull));
 }
 

@@ -1,4 +1,4 @@
-// options.h - from the configuration's messages to the options the library takes.
+// options.h - converts a translation configuration to the library's options.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_TRANSLATION_OPTIONS_H_
 #define DTRAIN_TASKS_TRANSLATION_OPTIONS_H_
@@ -22,11 +22,11 @@ class TrainerConfig;
 
 namespace dtrain {
 
-// vocab_size and label_smoothing are not the model section's: the data and the trainer set them.
+// Does not set vocab_size and label_smoothing, which come from the data and the trainer section.
 Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config);
 
-// recompute=auto needs WithRecompute() of a plan as well (tasks/shared/memory_plan.h). `rank` is
-// for dropout of rows without numbers, which differs between ranks.
+// `rank` changes the dropout of rows without numbers. recompute=auto requires WithRecompute() of a
+// plan as well (tasks/shared/memory_plan.h).
 ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank);
 
 PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::string& output_dir);
@@ -34,12 +34,13 @@ PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::stri
 TranslationTaskOptions TaskOptionsOf(const proto::NmtConfig& config, const std::string& data_dir,
                                      const Device& device);
 
-// The configuration was validated: its periods and durations parse. updates_per_epoch: about, for
-// learning rates that fall to the end of the last epoch.
+// The configuration must be validated, so that its periods and durations parse. updates_per_epoch
+// is approximate; it is used by learning rates that fall until the end of the last epoch.
 TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::string& run_dir,
                                 int64_t updates_per_epoch);
 
-// What must be equal on all ranks: every section but `run`, whose paths and display may differ.
+// The settings that must be equal on all ranks: every section except `run`, whose paths and display
+// may differ.
 std::string TrainingContract(const proto::NmtConfig& config);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// prepare.cc - two passes over the training text: one to count words, one to encode and write.
+// prepare.cc - two passes over the training text: count words, then encode and write.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/prepare.h"
 
@@ -32,20 +32,20 @@ using internal::PreparedFolder;
 constexpr int64_t kHistogramBins = 128;
 
 Status CheckOptions(const PrepareOptions& o) {
-  if (o.train.empty()) return UsageError("no training text; name two files or one TSV");
+  if (o.train.empty()) return UsageError("no training text is given; name two files or one TSV");
   for (const ParallelInput& input : o.train) {
     if (input.empty()) return UsageError("an input of the training text has no source file");
   }
   if (o.output_dir.empty()) return UsageError("no output folder");
   if (o.hold_out_dev < 0 || o.hold_out_test < 0) {
-    return UsageError("the number of pairs to hold out is negative");
+    return UsageError("the number of pairs to hold out must not be negative");
   }
   if (o.max_line_bytes < 1) return UsageError("max_line_bytes must be at least 1");
   if (o.num_threads < 0) return UsageError("num_threads must be at least 0 (0: all)");
   return OkStatus();
 }
 
-// Every file that is read.
+// All files that are read.
 std::vector<std::string> InputPaths(const PrepareOptions& o) {
   std::vector<ParallelInput> inputs = o.train;
   inputs.push_back(o.dev);
@@ -59,8 +59,8 @@ std::vector<std::string> InputPaths(const PrepareOptions& o) {
   return paths;
 }
 
-// The pairs with the smallest hashes of their source: a random sample that does not depend on the
-// order of the text, no source twice.
+// Keeps the pairs whose sources have the smallest hashes. This is a random sample that does not
+// depend on the order of the text, and has no source twice.
 class HoldOut {
  public:
   explicit HoldOut(int64_t capacity) : capacity_(capacity) {}
@@ -76,7 +76,7 @@ class HoldOut {
       if (static_cast<int64_t>(pairs_.size()) > capacity_) pairs_.erase(std::prev(pairs_.end()));
     }
   }
-  // Removes and returns the first pairs.
+  // Removes and returns the first `count` pairs.
   std::vector<std::pair<std::string, std::string>> Take(int64_t count) {
     std::vector<std::pair<std::string, std::string>> taken;
     while (static_cast<int64_t>(taken.size()) < count && !pairs_.empty()) {
@@ -112,7 +112,7 @@ class Preparation {
   }
 
  private:
-  // Writes name.src and name.ref as they are, and remembers their lines.
+  // Copies the lines unchanged to name.src and name.ref, and remembers them.
   Status CopyEvaluation(const std::string& name, const ParallelInput& input) {
     if (input.empty()) return OkStatus();
     TextReaderOptions strict = read_options_;
@@ -142,16 +142,16 @@ class Preparation {
     return file.Write("\n");
   }
 
-  // A cleaner with nothing seen yet.
+  // Returns a cleaner that has seen no training pairs yet.
   PairCleaner MakeCleaner() const {
     CleaningOptions cleaning = options_.cleaning;
-    cleaning.drop_evaluation_overlap = true;  // evaluation_ is empty where that is not wanted
+    cleaning.drop_evaluation_overlap = true;  // harmless if not wanted: evaluation_ is empty then
     PairCleaner cleaner(cleaning);
     for (const PairHashes& hashes : evaluation_) cleaner.AddEvaluationPair(hashes);
     return cleaner;
   }
 
-  // Counts words to learn a vocabulary from, and holds out what dev and test lack.
+  // Counts words to learn a vocabulary, and holds out pairs for missing dev and test sets.
   Status FirstPass(int64_t hold_out) {
     PairCleaner cleaner = MakeCleaner();
     CleaningReport cleaning;
@@ -177,9 +177,10 @@ class Preparation {
     DT_ASSIGN_OR_RETURN(model_, LearnBpe(counter, options_.bpe));
     report_->vocab_learned = true;
     if (model_->vocab_size() < options_.bpe.vocab_size) {
-      report_->notes.push_back(absl::StrFormat(
-          "the vocabulary has %d of the %d pieces asked for: the text has no more pairs to merge",
-          model_->vocab_size(), options_.bpe.vocab_size));
+      report_->notes.push_back(
+          absl::StrFormat("the vocabulary has only %d of the %d requested pieces: the text has no "
+                          "more pairs to merge",
+                          model_->vocab_size(), options_.bpe.vocab_size));
     }
     return model_->Save(folder_.Path(kVocabularyFile));
   }
@@ -205,7 +206,7 @@ class Preparation {
       const bool is_capped = static_cast<int64_t>(taken.size()) < wanted;
       report_->notes.push_back(absl::StrFormat(
           "%d pairs of the training text are held out as %s%s", taken.size(), name,
-          is_capped ? absl::StrFormat(" (%d asked for; at most one pair in 20)", wanted) : ""));
+          is_capped ? absl::StrFormat(" (%d requested; at most one pair in 20)", wanted) : ""));
     }
     return OkStatus();
   }
@@ -218,7 +219,7 @@ class Preparation {
     return OkStatus();
   }
 
-  // Too many broken lines, or nothing left.
+  // Checks that there are not too many invalid lines, and that pairs are left.
   Status CheckCounts(const CleaningReport& cleaning) const {
     const CleaningReport::Entry& invalid = cleaning.entry(DropReason::kInvalidText);
     const int64_t read = cleaning.pairs_read();
@@ -237,7 +238,7 @@ class Preparation {
     return OkStatus();
   }
 
-  // Reads up to the first broken line again, for the reader's own message.
+  // Reads again up to the first invalid line, to return the reader's own message.
   Status DescribeInvalid(const CleaningReport::Entry& invalid, int64_t read) const {
     TextReaderOptions strict = read_options_;
     strict.report_problems = false;
@@ -247,7 +248,7 @@ class Preparation {
         const StatusOr<bool> more = reader.Next(pair);
         if (!more.ok()) {
           return DataError(absl::StrFormat(
-              "%s (%d of %d lines are broken, allowed is a share of %g)", more.status().message(),
+              "%s (%d of %d lines are broken; the allowed share is %g)", more.status().message(),
               invalid.pairs, read, options_.max_invalid_fraction));
         }
         if (!*more) break;
@@ -360,7 +361,7 @@ class Preparation {
   void NoteColumns(const ParallelInput& input, int64_t lines) {
     if (lines == 0) return;
     report_->notes.push_back(absl::StrFormat(
-        "%s: %d lines have more than two columns; the first two are taken for source and target",
+        "%s: %d lines have more than two columns; the first two are used as source and target",
         input.source, lines));
   }
 
@@ -380,7 +381,7 @@ class Preparation {
   PreparedFolder& folder_;
   TextReaderOptions read_options_;
   PrepareReport* report_ = nullptr;
-  std::vector<PairHashes> evaluation_;  // what train may not hold
+  std::vector<PairHashes> evaluation_;  // lines that the training data must not contain
   std::optional<BpeModel> model_;
 };
 
@@ -432,7 +433,7 @@ StatusOr<PrepareReport> PrepareParallelCorpus(const PrepareOptions& options) {
   report.options_hash = internal::HashPrepareIdentity(identity);
   DT_RETURN_IF_ERROR(folder.Begin());
   const Status prepared = Preparation(options, folder).Run(report);
-  // What a file that is not complete yet gives is no fault of its lines.
+  // If an input was incomplete while it was read, report that instead of errors in its lines.
   DT_RETURN_IF_ERROR(files.CheckUnchanged());
   DT_RETURN_IF_ERROR(prepared);
   report.seconds = timer.Seconds();

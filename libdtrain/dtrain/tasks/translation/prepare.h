@@ -1,4 +1,4 @@
-// prepare.h - from raw parallel text to a folder of shards that training reads.
+// prepare.h - turns raw parallel text into a folder of shards for training.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(const PrepareReport report,
@@ -6,11 +6,13 @@
 //                                              .dev = {"dev.tsv"},
 //                                              .output_dir = "data"}));
 //
-// The folder holds vocab.spm; train.bin, dev.bin, test.bin (token_shard.h); dev.src, dev.ref,
-// test.src, test.ref, plain text to translate and to compare with; and prepare_report.json. It
-// appears whole or not at all. Text streams through: memory holds the distinct words, 16 bytes a
-// pair to know repetitions, and 8 bytes a pair of lengths. The result depends on inputs and options
-// alone, not on the number of threads. A second preparation of the same folder waits for the first.
+// The folder contains vocab.spm; the shards train.bin, dev.bin and test.bin (token_shard.h);
+// dev.src, dev.ref, test.src and test.ref, the plain text to translate and to compare with; and
+// prepare_report.json. It appears completely or not at all.
+//
+// Text is streamed. Memory holds the distinct words, 16 bytes per pair to detect repetitions, and 8
+// bytes per pair for lengths. The result depends only on inputs and options, not on the number of
+// threads. If two processes prepare the same folder, the second waits for the first.
 #ifndef DTRAIN_TASKS_TRANSLATION_PREPARE_H_
 #define DTRAIN_TASKS_TRANSLATION_PREPARE_H_
 
@@ -25,11 +27,12 @@
 
 namespace dtrain {
 
-// Names inside the output folder.
+// Names of files in the output folder.
 inline constexpr std::string_view kVocabularyFile = "vocab.spm";
 inline constexpr std::string_view kPrepareReportFile = "prepare_report.json";
 
-// Two aligned files, or one TSV (source, tab, target) when `target` is empty. Plain, .gz or .zst.
+// Two aligned files, or one TSV (source, tab, target) if `target` is empty. Files may be plain, .gz
+// or .zst.
 struct ParallelInput {
   std::string source;
   std::string target = {};
@@ -39,67 +42,69 @@ struct ParallelInput {
 
 struct PrepareOptions {
   std::vector<ParallelInput> train;  // at least one; read in this order
-  // Never filtered: a bad line is an error, lines beyond cleaning.max_pieces are cut in the shard.
+  // Evaluation sets, which are never filtered. A bad line is an error. Lines longer than
+  // cleaning.max_pieces are cut in the shard.
   ParallelInput dev = {};
   ParallelInput test = {};
-  // Where dev or test is not given, so many train pairs are held out for it, chosen by hash; at
-  // most one pair in 20 each. 0: none.
+  // If dev or test is not given, this many train pairs are held out for it, selected by a hash, but
+  // at most one pair in 20 each. 0 holds out none.
   int64_t hold_out_dev = 1000;
   int64_t hold_out_test = 1000;
   std::string output_dir;
   std::string model_path =
-      {};  // a SentencePiece BPE model to use; empty: learn one, both sides joint
-  BpeTrainerOptions bpe = {};  // when one is learned
+      {};  // a SentencePiece BPE model to use; if empty, one model is learned for both sides
+  BpeTrainerOptions bpe = {};  // settings for a learned model
   CleaningOptions cleaning = {};
   int64_t max_line_bytes = 1 << 20;
-  // More lines than this share with invalid UTF-8, NUL bytes or more than max_line_bytes are an
-  // error; up to it they are dropped and counted.
+  // Lines with invalid UTF-8, NUL bytes or more than max_line_bytes are dropped and counted. If
+  // their share is larger than this, it is an error.
   double max_invalid_fraction = 0.01;
-  int num_threads = 0;  // 0: NumThreads()
-  // Replaces what an earlier preparation left in output_dir, never other files or one that is read.
+  int num_threads = 0;  // 0 means NumThreads()
+  // true: replaces an earlier preparation in output_dir, but never other files or input files
   bool overwrite = false;
 };
 
 struct SideStats {
   int64_t words = 0;
-  int64_t pieces = 0;              // ends of sentence not counted
-  int64_t unknown_pieces = 0;      // <unk>; with byte_fallback none: bytes spell every text
-  int64_t longest = 0;             // pieces
-  std::vector<int64_t> histogram;  // sentences with 8 i to 8 i + 7 pieces; the last one: or more
+  int64_t pieces = 0;              // without ends of sentences
+  int64_t unknown_pieces = 0;      // <unk>; always 0 with byte_fallback, which can spell every text
+  int64_t longest = 0;             // in pieces
+  std::vector<int64_t> histogram;  // bin i counts sentences with 8 i to 8 i + 7 pieces; the last
+                                   // bin also counts longer ones
 };
 
 struct SetStats {
   int64_t pairs = 0;
-  int64_t cut_pairs = 0;  // of dev and test: a side was cut to cleaning.max_pieces
+  int64_t cut_pairs = 0;  // dev and test only: pairs of which a side was cut to cleaning.max_pieces
   SideStats source;
   SideStats target;
 };
 
 struct PrepareReport {
   std::string output_dir;
-  bool reused = false;  // the folder held this already: nothing was done
+  bool reused = false;  // the folder already existed and nothing was done
   CleaningReport cleaning;
-  SetStats train, dev, test;  // of a set that is not there: no pairs
+  SetStats train, dev, test;  // a missing set has no pairs
   int64_t vocab_size = 0;
   uint64_t vocab_hash = 0;
   bool vocab_learned = false;
-  uint64_t options_hash = 0;  // of inputs and options; the shards carry it
+  uint64_t options_hash = 0;  // hash of inputs and options, which the shards store too
   double seconds = 0.0;
   std::vector<std::string>
-      notes;  // what the user should know: sets held out, lines cut, much unknown
+      notes;  // notes for the user: sets held out, lines cut, many unknown pieces
 
-  // Some lines for people.
+  // A readable summary of some lines.
   std::string Describe() const;
 };
 
-// UsageError: options that cannot be, or output_dir holds something else (the message says what
-// differs). DataError: inputs that cannot be read, are not aligned or change meanwhile, no pair
-// left. StorageError: the folder cannot be written.
+// Returns UsageError if options are invalid or output_dir holds other data (the message says what
+// differs). Returns DataError if inputs cannot be read, are not aligned or change meanwhile, or if
+// no pair is left. Returns StorageError if the folder cannot be written.
 StatusOr<PrepareReport> PrepareParallelCorpus(const PrepareOptions& options);
 
-// What `options` ask of cleaning and vocabulary that the data in options.output_dir were not made
-// with: "bpe.vocab_size is 4000 there, 8000 now"; options at their defaults ask for nothing. ""
-// where there is no difference, or no report.
+// Compares the cleaning and vocabulary options with those that made the data in options.output_dir:
+// "bpe.vocab_size is 4000 there, 8000 now". Options with default values are not compared. Returns
+// "" if there is no difference or no report.
 std::string DescribeUnheeded(const PrepareOptions& options);
 
 }  // namespace dtrain

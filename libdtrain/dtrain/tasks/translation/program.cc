@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "dtrain/base/log.h"
 #include "dtrain/comm/root_status.h"
-#include "dtrain/distributed/contract.h"
+#include "dtrain/distributed/agreement.h"
 #include "dtrain/launch/internal/optimizer_config.h"
 #include "dtrain/launch/run_recorder.h"
 #include "dtrain/launch/run_training.h"
@@ -130,7 +130,7 @@ StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& recorde
 
 Status TrainNmt(const proto::NmtConfig& config, Runtime& runtime) {
   // Before anything is written or read by one rank for the others.
-  DT_RETURN_IF_ERROR(CheckContract(
+  DT_RETURN_IF_ERROR(CheckRanksAgree(
       {{"version", std::string(Version())}, {"configuration", TrainingContract(config)}},
       runtime.comm));
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/internal/abseil_text.h"
+#include "dtrain/comm/gather.h"
 #include "dtrain/data/text_reader.h"
 #include "dtrain/metrics/bleu.h"
 #include "dtrain/metrics/chrf.h"
@@ -297,7 +298,7 @@ void TranslationTask::GatherSamples(const TranslationSet& set, const std::vector
     const std::string mine =
         found == own.end() ? "" : hypotheses[static_cast<size_t>(found - own.begin())];
     std::string hypothesis;
-    for (const std::string& text : comm().AllGatherStrings(mine)) hypothesis += text;
+    for (const std::string& text : AllGatherStrings(comm(), mine)) hypothesis += text;
     result.samples.push_back({set.sources[index], set.references[index], hypothesis});
   }
 }

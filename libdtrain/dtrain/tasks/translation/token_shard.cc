@@ -73,7 +73,7 @@ struct TokenShard::Mapping {
 TokenShard::TokenShard(std::unique_ptr<Mapping> mapping) : mapping_(std::move(mapping)) {
   const TokenShardHeader& h = mapping_->header;
   internal::ShardFile& file = mapping_->file;
-  // Unsigned, because damaged counts may overflow.
+  // Unsigned, because the sum of damaged counts may overflow.
   ids_ = file.TakeIds(static_cast<int64_t>(static_cast<uint64_t>(h.source_tokens) +
                                            static_cast<uint64_t>(h.target_tokens)));
   offsets_ = file.TakeOffsets(h.pairs);
@@ -95,7 +95,7 @@ StatusOr<TokenShard> TokenShard::Open(const std::string& path, const ShardOpenOp
   return shard;
 }
 
-// Readers index by these without checks.
+// Checks everything that readers use as indices without further checks.
 Status TokenShard::CheckContent() const {
   uint64_t expected = 0;
   for (int64_t i = 0; i <= size(); ++i) {

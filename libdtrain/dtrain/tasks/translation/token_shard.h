@@ -1,14 +1,17 @@
-// token_shard.h - a binary file of tokenised sentence pairs, streamed out and memory-mapped in.
+// token_shard.h - a binary file of tokenised sentence pairs, streamed out and mapped in.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(TokenShard train, TokenShard::Open("run/data/train.bin",
 //                                                          {.vocab_hash = model.Hash()}));
 //   train.AppendTarget(i, target_ids);
 //
-// Layout, little-endian, sections aligned to 8 bytes: a header of 128 bytes with its own CRC32C;
-// ids (source then target of each pair; uint16 while the vocabulary fits, else uint32); offsets
-// (uint64[pairs + 1], in ids); source lengths and target lengths (int32[pairs] each). Ids hold the
-// pieces alone: the end of sentence is added by the loader.
+// Layout, little-endian, with sections aligned to 8 bytes:
+// - a header of 128 bytes with its own CRC32C
+// - ids, source then target of each pair: uint16 if the vocabulary is small enough, otherwise
+//   uint32
+// - offsets: uint64[pairs + 1], in ids
+// - source lengths and target lengths: int32[pairs] each Ids do not include the end of sentence,
+//   which the loader adds.
 #ifndef DTRAIN_TASKS_TRANSLATION_TOKEN_SHARD_H_
 #define DTRAIN_TASKS_TRANSLATION_TOKEN_SHARD_H_
 
@@ -23,24 +26,24 @@
 
 namespace dtrain {
 
-// What a shard says about itself.
+// The properties of a shard.
 struct TokenShardInfo {
   int64_t vocab_size = 0;
-  uint64_t vocab_hash = 0;    // of the tokenizer that made the ids
-  uint64_t options_hash = 0;  // of inputs and options of the preparation
+  uint64_t vocab_hash = 0;    // hash of the tokenizer that made the ids
+  uint64_t options_hash = 0;  // hash of the preparation's inputs and options
 };
 
 class TokenShardWriter {
  public:
-  // Writes to a temporary file until Finish(). StorageError when that cannot be created.
+  // Writes to a temporary file until Finish(). Returns StorageError if that cannot be created.
   static StatusOr<TokenShardWriter> Create(const std::string& path, const TokenShardInfo& info);
   TokenShardWriter(TokenShardWriter&&) noexcept;
   TokenShardWriter& operator=(TokenShardWriter&&) noexcept;
-  ~TokenShardWriter();  // removes what was not finished
+  ~TokenShardWriter();  // removes an unfinished file
 
-  // Ids in [0, vocab_size). Keeps 8 bytes of memory a pair.
+  // Adds a pair. Ids must be in [0, vocab_size). Needs 8 bytes of memory per pair.
   Status Add(std::span<const int32_t> source, std::span<const int32_t> target);
-  // Completes the file, brings it to the disk and gives it its name.
+  // Completes the file, syncs it to disk and renames it.
   Status Finish();
 
  private:
@@ -51,8 +54,9 @@ class TokenShardWriter {
 
 class TokenShard {
  public:
-  // Checks header, lengths and size of the file; its checksum unless told not to. DataError when
-  // the file is missing, not a shard, of another version, damaged, or of another vocabulary.
+  // Checks header, lengths, file size and, unless disabled, the checksum. Returns DataError if the
+  // file is missing, damaged, not such a shard, of another version, or made with another
+  // vocabulary.
   static StatusOr<TokenShard> Open(const std::string& path, const ShardOpenOptions& options = {});
   TokenShard(TokenShard&&) noexcept;
   TokenShard& operator=(TokenShard&&) noexcept;
@@ -60,12 +64,12 @@ class TokenShard {
 
   const std::string& path() const;
   const TokenShardInfo& info() const;
-  uint32_t content_crc() const;  // CRC32C of ids and lengths, as the header has it
-  int64_t size() const { return static_cast<int64_t>(source_lengths_.size()); }  // pairs
+  uint32_t content_crc() const;  // CRC32C of ids and lengths, from the header
+  int64_t size() const { return static_cast<int64_t>(source_lengths_.size()); }  // number of pairs
   int64_t source_tokens() const;
   int64_t target_tokens() const;
 
-  // Of the mapped file: valid as long as the shard.
+  // Point into the mapped file: valid as long as the shard.
   std::span<const int32_t> source_lengths() const { return source_lengths_; }
   std::span<const int32_t> target_lengths() const { return target_lengths_; }
   int32_t source_length(int64_t i) const { return source_lengths_[static_cast<size_t>(i)]; }

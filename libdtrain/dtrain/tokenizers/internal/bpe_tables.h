@@ -17,18 +17,18 @@ namespace dtrain::internal {
 
 inline constexpr int32_t kNoSymbol = -1;
 
-// From two neighbouring symbols to the piece they merge into.
+// Maps two neighbouring symbols to the piece they merge into.
 class PairTable {
  public:
   struct Slot {
     uint64_t key;
-    int32_t merged;  // kNoSymbol where the slot is free
-    uint32_t rank;   // the lowest merges first; pieces of equal score share one
+    int32_t merged;  // kNoSymbol if the slot is free
+    uint32_t rank;   // the lowest rank merges first; pieces with equal scores share a rank
   };
 
   explicit PairTable(size_t capacity);
   void Insert(int32_t left, int32_t right, int32_t merged, uint32_t rank);
-  // nullptr where the two do not merge.
+  // Returns nullptr if the two symbols do not merge.
   const Slot* Find(int32_t left, int32_t right) const;
 
  private:
@@ -37,20 +37,20 @@ class PairTable {
   }
   size_t First(uint64_t key) const { return (key * 0x9E3779B97F4A7C15u) >> shift_; }
 
-  std::vector<Slot> slots_;  // a power of two, at most half full
+  std::vector<Slot> slots_;  // the size is a power of two; at most half full
   int shift_ = 0;
 };
 
-// A symbol is the id of a normal piece, or a number from pieces.size() on for a character that is
-// part of a piece without being one (foreign models only): such a symbol merges, but alone it is
-// unknown.
+// A symbol is the id of a normal piece. Numbers from pieces.size() on are characters that occur in
+// pieces but are not pieces themselves, which happens only in models of others. Such a symbol can
+// merge, but alone it is unknown.
 struct BpeTables {
   BpeVocabulary vocabulary;
-  std::vector<int32_t> symbol_of_code_point;  // beyond its end: kNoSymbol
+  std::vector<int32_t> symbol_of_code_point;  // kNoSymbol for code points beyond its end
   PairTable pairs{0};
   std::array<int32_t, 256> byte_ids{};
-  // No piece reaches over a U+2581 and that is a piece itself, so words are encoded one by one.
-  // False in foreign models only.
+  // True if U+2581 is a piece and occurs only at the beginning of pieces, so that words can be
+  // encoded one by one. False only in models of others.
   bool words_are_independent = true;
   uint64_t hash = 0;
 
@@ -65,7 +65,7 @@ struct BpeScratch {
     int32_t previous;
     int32_t next;
     uint32_t begin;
-    uint32_t size;  // in bytes; 0 once it was merged into its left neighbour
+    uint32_t size;  // in bytes; 0 after it was merged into its left neighbour
   };
   struct Candidate {
     uint32_t rank;
@@ -79,19 +79,19 @@ struct BpeScratch {
   std::string line;
 };
 
-// Draws the merges to drop; without one none is.
+// Draws the merges to drop. Pass null to drop none.
 struct MergeDropout {
   float probability = 0.0f;
   RandomStream stream;
 };
 
-// Splits `segment` (valid UTF-8, not empty) into symbols: a list in scratch.symbols from index 0
-// on.
+// Splits `segment` (valid UTF-8, not empty) into symbols: a linked list in scratch.symbols,
+// starting at index 0.
 void MergeSegment(const BpeTables& tables, std::string_view segment, MergeDropout* dropout,
                   BpeScratch& scratch);
 
-// Appends the ids of the merged segment. A run of unknown symbols is one <unk>, also where it began
-// in what `ids` held from `begin` on.
+// Appends the ids of the merged segment. A run of unknown symbols becomes one <unk>, even if it
+// began in an earlier segment, whose ids are those from `begin` on.
 void AppendIds(const BpeTables& tables, std::string_view segment, const BpeScratch& scratch,
                size_t begin, std::vector<int32_t>& ids);
 

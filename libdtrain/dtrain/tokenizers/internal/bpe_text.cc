@@ -1,4 +1,4 @@
-// bpe_text.cc - divides a line into words as SentencePiece's identity rule does it.
+// bpe_text.cc - splits a line into words like SentencePiece with normalisation "identity".
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tokenizers/internal/bpe_text.h"
 
@@ -8,12 +8,13 @@ namespace dtrain::internal {
 
 namespace {
 
-// Calls accept(code point) for each character; false as soon as one is invalid or not accepted.
+// Calls accept(code point) for each character. Returns false at the first one that is invalid or
+// not accepted.
 template <typename Accept>
 bool AllCodePoints(std::string_view text, const Accept& accept) {
   size_t i = 0;
   while (i < text.size()) {
-    // Eight ASCII bytes at a time: most text is mostly that.
+    // Eight ASCII bytes at a time, because most text is mostly ASCII.
     if (i + 8 <= text.size()) {
       uint64_t chunk;
       std::memcpy(&chunk, text.data() + i, 8);

@@ -1,4 +1,4 @@
-// bpe_text.h - the division of a line into words, as SentencePiece does it.
+// bpe_text.h - splits a line into words like SentencePiece.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TOKENIZERS_INTERNAL_BPE_TEXT_H_
 #define DTRAIN_TOKENIZERS_INTERNAL_BPE_TEXT_H_
@@ -15,14 +15,15 @@ namespace dtrain::internal {
 inline constexpr std::string_view kMetaspace = "\xE2\x96\x81";  // U+2581
 inline constexpr uint32_t kMetaspaceCodePoint = 0x2581;
 
-// True where words are simply what stands between spaces: UTF-8 without U+2581.
+// True for valid UTF-8 without U+2581: words are then simply separated by spaces.
 bool IsPlainLine(std::string_view line);
 
-// Spaces collapsed and escaped, a U+2581 in front, invalid bytes replaced. Empty for a blank line.
+// Collapses and escapes spaces, puts a U+2581 in front, and replaces invalid bytes. Empty for a
+// blank line.
 std::string NormalizeLine(std::string_view line);
 
-// Calls body(word) with each word of the line, without the U+2581 it begins with; a word is empty
-// where two of those follow each other. `buffer` is scratch, and words may point into it.
+// Calls body(word) for each word of the line, without its leading U+2581. A word between two
+// consecutive U+2581 is empty. `buffer` is scratch memory, and words may point into it.
 template <typename Body>
 void ForEachWord(std::string_view line, std::string& buffer, const Body& body) {
   if (IsPlainLine(line)) {

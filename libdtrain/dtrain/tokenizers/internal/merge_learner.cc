@@ -1,4 +1,4 @@
-// merge_learner.cc - finds the most frequent pair of symbols, merges it everywhere, and again.
+// merge_learner.cc - counts pairs, and keeps the counts exact while pairs are merged.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tokenizers/internal/merge_learner.h"
 
@@ -13,7 +13,7 @@ namespace dtrain::internal {
 namespace {
 
 constexpr int32_t kUnknownCharacter = -1;
-// Marks pairs to look up anew while a word is being rewritten; no pair has this index.
+// Marks pairs that must be looked up again while a word is rewritten. No pair has this index.
 constexpr uint32_t kStale = 0xFFFFFFFE;
 constexpr size_t kFirstPairSlots = size_t{1} << 16;
 
@@ -72,7 +72,8 @@ bool MergeLearner::MayMerge(const Symbol& left, const Symbol& right) const {
          left.last_script == right.first_script;
 }
 
-// The index of the pair, noted to occur in `word`; kNone if it may not merge.
+// Returns the index of the pair and records that it occurs in `word`; kNone if it must not be
+// merged.
 uint32_t MergeLearner::PairAt(int32_t left, int32_t right, uint32_t word) {
   if (left == kUnknownCharacter || right == kUnknownCharacter ||
       !MayMerge(symbols_[static_cast<size_t>(left)], symbols_[static_cast<size_t>(right)])) {
@@ -116,8 +117,8 @@ void MergeLearner::GrowPairSlots() {
   }
 }
 
-// Adds `count` to all pairs of the word. Of overlapping equal pairs ("aaa") every other one counts:
-// only so many can merge.
+// Adds `count` to all pairs of the word. Of overlapping equal pairs ("aaa") every other one counts,
+// because only those can merge.
 void MergeLearner::CountPairs(const Word& word, int64_t count) {
   uint32_t counted = kNone;
   for (uint64_t i = word.begin; i + 1 < word.begin + word.length; ++i) {
@@ -133,7 +134,7 @@ void MergeLearner::MergeInWord(uint32_t index, uint32_t pair, int32_t merged) {
   int32_t* const symbols = symbols_at_.data() + word.begin;
   uint32_t* const pairs = pairs_at_.data() + word.begin;
   const uint32_t* const end = pairs + word.length - 1;
-  // The list of words is not pruned: another merge may have taken the pair away.
+  // The word may have lost the pair through another merge, because its list entry remains.
   if (word.length < 2 || std::find<const uint32_t*>(pairs, end, pair) == end) return;
   CountPairs(word, -word.count);
   uint32_t out = 0;
@@ -157,7 +158,7 @@ void MergeLearner::MergeInWord(uint32_t index, uint32_t pair, int32_t merged) {
   CountPairs(word, word.count);
 }
 
-// The same text is the same symbol, whichever pair it came from.
+// The same text is the same symbol, whatever pair it came from.
 int32_t MergeLearner::MergedSymbol(uint32_t pair, bool& is_new) {
   const Symbol& left = symbols_[static_cast<size_t>(pairs_[pair].left)];
   const Symbol& right = symbols_[static_cast<size_t>(pairs_[pair].right)];
@@ -204,7 +205,7 @@ bool MergeLearner::ComesLater(const HeapEntry& a, const HeapEntry& b) const {
     return symbols_[static_cast<size_t>(pairs_[entry.pair].left)].length;
   };
   const int order = text(a).compare(text(b));
-  // The same text in two ways: any fixed order will do.
+  // The same text made in two ways: any fixed order works.
   return order != 0 ? order > 0 : left_length(a) > left_length(b);
 }
 

@@ -1,4 +1,4 @@
-// merge_learner.h - finds the most frequent pair of symbols, merges it everywhere, and again.
+// merge_learner.h - repeatedly finds the most frequent pair of symbols and merges it everywhere.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TOKENIZERS_INTERNAL_MERGE_LEARNER_H_
 #define DTRAIN_TOKENIZERS_INTERNAL_MERGE_LEARNER_H_
@@ -14,32 +14,33 @@
 
 namespace dtrain::internal {
 
-// Counts of pairs are kept exact after every merge by revisiting only the words the pair occurs in;
-// a heap with lazily corrected counts gives the next pair.
+// The counts of pairs stay exact after every merge, because every word that has the pair is
+// visited. A heap, whose counts are corrected lazily, gives the next pair.
 class MergeLearner {
  public:
-  // `characters` are those that may be part of a piece. With a prefix ("##" of WordPiece) a
-  // character that does not begin its word is another symbol, written behind the prefix, and so is
-  // what it merges to; without one both are the same.
+  // `characters` may be part of a piece. With a prefix (WordPiece's "##"), a character inside a
+  // word is a different symbol from the same character at its beginning. It is written with the
+  // prefix, and so are pieces that begin with it. Without a prefix both are the same.
   MergeLearner(const std::vector<uint32_t>& characters, const BpeTrainerOptions& options,
                std::string_view continuing_prefix = {});
 
-  // Valid UTF-8; of BPE a word with its U+2581.
+  // Adds a word of valid UTF-8; for BPE it includes its U+2581.
   void AddWord(std::string_view text, int64_t count);
 
-  // At most `max_pieces` pieces of two characters and more, in the order of their merges.
+  // Returns at most `max_pieces` pieces of two or more characters, in the order of their merges.
   std::vector<std::string> Learn(size_t max_pieces);
 
  private:
   struct Symbol {
     std::string text;
     int32_t length = 1;         // in code points
-    uint16_t first_script = 0;  // of the first character that has one; kAnyScript if none has
+    uint16_t first_script = 0;  // of the first character that has a script; kAnyScript if there is
+                                // none
     uint16_t last_script = 0;
     bool merges = true;
   };
   struct Word {
-    uint64_t begin;   // in symbols_at_ and pairs_at_
+    uint64_t begin;   // index into symbols_at_ and pairs_at_
     uint32_t length;  // shrinks as symbols merge
     int64_t count;
   };
@@ -47,7 +48,7 @@ class MergeLearner {
     int32_t left;
     int32_t right;
     int64_t count = 0;
-    uint32_t words = kNone;  // head of the list of words it occurred in, some of them no more
+    uint32_t words = kNone;  // head of the list of words that had the pair at some time
     bool is_queued = false;  // in grown_
   };
   struct WordNode {
@@ -55,16 +56,16 @@ class MergeLearner {
     uint32_t next;
   };
   struct HeapEntry {
-    int64_t count;    // at the time of its push; the true one is never higher
-    uint64_t prefix;  // first eight bytes of the merged text, big-endian: decides most ties
-    int32_t length;   // of the merged text in code points
+    int64_t count;    // when it was pushed; the true count is never higher
+    uint64_t prefix;  // first eight bytes of the merged text, big-endian; decides most ties
+    int32_t length;   // of the merged text, in code points
     uint32_t pair;
   };
   static constexpr uint32_t kNone = 0xFFFFFFFF;
   static constexpr uint32_t kContinues = 0x80000000;
 
   void AddSymbol(uint32_t character, uint32_t key, std::string_view prefix);
-  // What a symbol adds to the text of one that it merges onto.
+  // The text that a right symbol adds to a merged one.
   std::string_view TextOfRight(const Symbol& right) const {
     return std::string_view(right.text).substr(prefix_size_);
   }
@@ -80,15 +81,15 @@ class MergeLearner {
   void PushGrown();
 
   BpeTrainerOptions options_;
-  size_t prefix_size_;  // bytes in front of the text of a symbol that continues a word
+  size_t prefix_size_;  // number of bytes before the text of a symbol that continues a word
   std::vector<Symbol> symbols_;
   std::unordered_map<std::string, int32_t> symbol_of_text_;
-  // By code point; those that continue a word, where that matters, with kContinues set.
+  // By code point. With a prefix, characters that continue a word have kContinues set.
   std::unordered_map<uint32_t, int32_t> symbol_of_character_;
   std::vector<Word> words_;
   std::vector<int32_t> symbols_at_;
   std::vector<uint32_t>
-      pairs_at_;  // pairs_at_[i]: of symbols i and i + 1; kNone if they never merge
+      pairs_at_;  // pairs_at_[i] is the pair of symbols i and i + 1; kNone if they never merge
   std::vector<Pair> pairs_;
   std::vector<uint32_t> pair_slots_;  // hash table of indices into pairs_
   std::vector<WordNode> nodes_;

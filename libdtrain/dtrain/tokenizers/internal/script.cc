@@ -31,7 +31,7 @@ struct Block {
   Script script;
 };
 
-// Scripts that fill one aligned block of 128 code points (most of India's and others) are not
+// Scripts that fill one aligned block of 128 code points (most Indian scripts and others) are not
 // listed.
 constexpr Block kBlocks[] = {
     {0x0000, 0x02FF, kLatin},    {0x0370, 0x03FF, kGreek},     {0x0400, 0x052F, kCyrillic},

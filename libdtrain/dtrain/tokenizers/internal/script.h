@@ -1,4 +1,4 @@
-// script.h - the writing system of a character, coarse: what may share a subword with what.
+// script.h - the approximate script of a character, which decides what a piece may combine.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TOKENIZERS_INTERNAL_SCRIPT_H_
 #define DTRAIN_TOKENIZERS_INTERNAL_SCRIPT_H_
@@ -8,8 +8,9 @@
 namespace dtrain::internal {
 
 inline constexpr uint16_t kAnyScript = 0;     // marks, which belong to the letter before them
-inline constexpr uint16_t kCommonScript = 1;  // digits, punctuation, symbols
-// Letters: some number above, the same for all letters of a script. Han and kana count as one.
+inline constexpr uint16_t kCommonScript = 1;  // digits, punctuation and symbols
+// Letters return a larger number, the same for all letters of a script. Han and kana count as one
+// script.
 uint16_t ScriptOf(uint32_t code_point);
 bool IsDigit(uint32_t code_point);
 

@@ -30,7 +30,7 @@ uint64_t HashBytes(std::string_view bytes) {
   const char* p = bytes.data();
   const size_t n = bytes.size();
   uint64_t hash = n * 0xD6E8FEB86659FD93u + 0x2545F4914F6CDD1Du;
-  // The last load overlaps the one before, so no loop over single bytes is needed.
+  // The last load overlaps the previous one, which avoids a loop over single bytes.
   if (n >= 8) {
     for (size_t i = 0; i + 8 < n; i += 8) hash = Mix(hash ^ LoadAs<uint64_t>(p + i));
     return Mix(hash ^ LoadAs<uint64_t>(p + n - 8));

@@ -1,4 +1,4 @@
-// word_table.h - a hash table from byte strings to 64-bit numbers, its keys in one arena.
+// word_table.h - a hash table from byte strings to 64-bit numbers, with all keys in one arena.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TOKENIZERS_INTERNAL_WORD_TABLE_H_
 #define DTRAIN_TOKENIZERS_INTERNAL_WORD_TABLE_H_
@@ -11,14 +11,14 @@
 
 namespace dtrain::internal {
 
-// Not stable between versions: never write it to a file.
+// May change between versions: never store it in a file.
 uint64_t HashBytes(std::string_view bytes);
 
 class WordTable {
  public:
   WordTable() { Clear(); }
 
-  // The number of `word`, 0 where it is new. Valid until the next call.
+  // Returns the number of `word`, which is 0 if it is new. Valid until the next call.
   uint64_t& FindOrInsert(std::string_view word);
 
   size_t size() const { return entries_.size(); }
@@ -27,7 +27,7 @@ class WordTable {
   }
   uint64_t value(size_t i) const { return entries_[i].value; }
 
-  // Bytes in use, keys and table.
+  // Memory used by keys and table, in bytes.
   size_t bytes() const {
     return arena_.size() + entries_.size() * sizeof(Entry) + slots_.size() * sizeof(Slot);
   }
@@ -40,16 +40,16 @@ class WordTable {
     uint64_t value;
     uint32_t size;
   };
-  // The tag spares most looks at the entries, which lie elsewhere in memory.
+  // The tag avoids most accesses to the entries, which are elsewhere in memory.
   struct Slot {
     uint32_t tag;
-    uint32_t index;  // of the entry + 1; 0 is free
+    uint32_t index;  // index of the entry + 1; 0 if the slot is free
   };
   void Grow();
 
   std::string arena_;
   std::vector<Entry> entries_;
-  std::vector<Slot> slots_;  // a power of two
+  std::vector<Slot> slots_;  // the size is a power of two
 };
 
 }  // namespace dtrain::internal

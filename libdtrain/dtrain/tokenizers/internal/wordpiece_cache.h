@@ -1,4 +1,4 @@
-// wordpiece_cache.h - the ids of short words met before, in a fixed amount of memory.
+// wordpiece_cache.h - a cache of the ids of short words, in a fixed amount of memory.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TOKENIZERS_INTERNAL_WORDPIECE_CACHE_H_
 #define DTRAIN_TOKENIZERS_INTERNAL_WORDPIECE_CACHE_H_
@@ -19,19 +19,19 @@ namespace dtrain::internal {
 struct ShortWord {
   static constexpr size_t kMaxBytes = 15;
 
-  // The first `size` of 16 bytes, at least one and at most kMaxBytes.
+  // Uses the first `size` of 16 bytes; 1 <= size <= kMaxBytes.
   ShortWord(uint64_t low, uint64_t high, size_t size) {
     const uint64_t low_mask = size >= 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * size)) - 1;
     const uint64_t high_mask = size > 8 ? (uint64_t{1} << (8 * (size - 8))) - 1 : 0;
     parts[0] = low & low_mask;
-    // The size tells words that end in NUL bytes apart, and any word from a free place.
+    // The size distinguishes words that end with NUL bytes, and words from free entries.
     parts[1] = (high & high_mask) | static_cast<uint64_t>(size) << 56;
   }
 
   uint64_t parts[2];
 };
 
-// Sets of two places, the newer word first. A new word pushes the older one of its set out.
+// Sets of two entries, the newer word first. A new word replaces the older one of its set.
 class WordPieceCache {
  public:
   static constexpr size_t kMaxIds = 3;
@@ -42,12 +42,12 @@ class WordPieceCache {
     uint32_t count = 0;
   };
 
-  // The largest power of two of sets within `max_bytes`, and at least one.
+  // Uses the largest power of two of sets that fits `max_bytes`, at least one.
   explicit WordPieceCache(size_t max_bytes)
       : sets_(std::bit_floor(std::max<size_t>(max_bytes / sizeof(Set), 1))),
         mask_(sets_.size() - 1) {}
 
-  // nullptr for a word that is not here. Valid until the next Store().
+  // Returns nullptr if the word is not in the cache. Valid until the next Store().
   const Entry* Find(const ShortWord& word) const {
     const Set& set = sets_[IndexOf(word)];
     for (const Entry& entry : set.entries) {
@@ -55,7 +55,7 @@ class WordPieceCache {
     }
     return nullptr;
   }
-  // At most kMaxIds of them.
+  // `ids` has at most kMaxIds elements.
   void Store(const ShortWord& word, std::span<const int32_t> ids) {
     Set& set = sets_[IndexOf(word)];
     set.entries[1] = set.entries[0];

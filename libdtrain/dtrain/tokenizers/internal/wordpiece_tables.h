@@ -17,48 +17,48 @@
 
 namespace dtrain::internal {
 
-// In the order in which their ids are kept.
+// In the order of WordPieceTables::special_ids.
 inline constexpr std::string_view kSpecialTokens[] = {"[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"};
 enum SpecialToken : size_t { kUnk, kCls, kSep, kPad, kMask, kNumSpecialTokens };
 
-// What a byte is to the fast path, which takes text apart without decoding it.
+// The class of a byte in the fast path, which splits text without decoding it.
 enum class ByteClass : uint8_t {
   kWord,
   kPunctuation,
   kSpace,
-  kOther,  // a control character, or part of one outside ASCII
+  kOther,  // a control character, or part of a non-ASCII character
 };
 
-// Of options with nothing unset, as a tokenizer has them.
+// `resolved` has all defaults filled in, as in a tokenizer.
 CharacterRules RulesOf(const WordPieceOptions& resolved);
 
 struct WordPieceTables {
   WordPieceTables(std::vector<std::string> all_pieces, const WordPieceOptions& resolved);
 
   std::vector<std::string> pieces;
-  WordPieceOptions options;  // nothing unset
+  WordPieceOptions options;  // all defaults are filled in
   std::unordered_map<std::string_view, int32_t> ids;
-  std::array<int32_t, kNumSpecialTokens> special_ids{};  // -1 where there is none
+  std::array<int32_t, kNumSpecialTokens> special_ids{};  // -1 if missing
   CharacterTable characters;
   WordPieceTrie trie;
   std::array<ByteClass, 256> byte_classes{};
-  std::array<char, 256> lower_bytes{};         // of word bytes: what they become
-  std::array<int32_t, 256> punctuation_ids{};  // of punctuation bytes
+  std::array<char, 256> lower_bytes{};         // for word bytes: the bytes they become
+  std::array<int32_t, 256> punctuation_ids{};  // for punctuation bytes
   uint64_t hash = 0;
 
   bool is_hugging_face() const { return options.behavior == WordPieceBehavior::kHuggingFace; }
 
   ByteClass ClassOf(char byte) const { return byte_classes[static_cast<uint8_t>(byte)]; }
 
-  // Appends the ids of a word as SplitWords gives it.
+  // Appends the ids of a word from SplitWords().
   void EncodeWord(std::string_view word, size_t num_chars, std::vector<int32_t>& out) const {
     if (num_chars > static_cast<size_t>(options.max_word_chars) || !trie.Match(word, out)) {
       out.push_back(special_ids[kUnk]);
     }
   }
 
-  // The special token that `text` begins with, by index into kSpecialTokens, or kNumSpecialTokens.
-  // Only where the options ask for it and the vocabulary has it.
+  // The special token at the start of `text`, as an index into kSpecialTokens. kNumSpecialTokens if
+  // there is none, if the options do not enable it, or if the vocabulary lacks it.
   size_t SpecialTokenAt(std::string_view text) const;
 };
 

@@ -1,4 +1,4 @@
-// wordpiece_text.cc - takes ASCII apart by classes of bytes, 16 at a time.
+// wordpiece_text.cc - splits ASCII by classes of bytes, 16 at a time.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tokenizers/internal/wordpiece_text.h"
 
@@ -12,18 +12,20 @@ namespace dtrain::internal {
 namespace {
 
 constexpr size_t kPadding = 16;
-// Known ids are copied as a whole entry, whatever their number.
+// A cache entry's ids are always copied as a whole, whatever their number.
 constexpr size_t kSlack = WordPieceCache::kMaxIds;
 
 constexpr uint64_t Bytes(uint64_t byte) { return byte * 0x0101010101010101u; }
 constexpr uint64_t kHighBits = Bytes(0x80);
 
-// The high bit of each byte of `ascii` (high bits clear) that is in [low, high].
+// Sets the high bit of each byte of `ascii` that is in [low, high]. The high bits of `ascii` must
+// be clear.
 constexpr uint64_t InRange(uint64_t ascii, uint64_t low, uint64_t high) {
   return (ascii + Bytes(0x80 - low)) & ~(ascii + Bytes(0x7F - high));
 }
 
-// The high bit of each byte that is no ASCII letter or digit, those which ByteClass::kWord is.
+// Sets the high bit of each byte that is not an ASCII letter or digit, the bytes of
+// ByteClass::kWord.
 constexpr uint64_t NotWordBytes(uint64_t bytes) {
   const uint64_t ascii = bytes & ~kHighBits;
   const uint64_t letters = InRange(ascii | Bytes(0x20), 'a', 'z');
@@ -37,7 +39,7 @@ struct Window {
     std::memcpy(&high, p + 8, 8);
     static_assert(std::endian::native == std::endian::little, "the first byte is the lowest");
   }
-  // Letters and digits at its front, up to 16.
+  // Number of letters and digits at the start, up to 16.
   size_t WordSize() const {
     const uint64_t first = NotWordBytes(low);
     const uint64_t second = NotWordBytes(high);
@@ -104,8 +106,8 @@ int32_t* WordPieceTextEncoder::EncodeChunk(const char*& p, int32_t* out) {
     if (next == ByteClass::kSpace) return out;
     *out++ = tables_.punctuation_ids[static_cast<uint8_t>(*p++)];
   }
-  // What is not plain ASCII may change how what stands before it is taken apart: once more, all of
-  // the chunk.
+  // A character that is not plain ASCII may change how the text before it is split, so the whole
+  // chunk is encoded again.
   while (tables_.ClassOf(*p) != ByteClass::kSpace) ++p;
   return EncodeUnicodeChunk(chunk, static_cast<size_t>(p - chunk), out_before);
 }

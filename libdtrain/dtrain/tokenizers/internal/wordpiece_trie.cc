@@ -1,4 +1,4 @@
-// wordpiece_trie.cc - builds the trie as a double array, then its failure links by breadth.
+// wordpiece_trie.cc - builds the trie as a double array, then its failure links, breadth first.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tokenizers/internal/wordpiece_trie.h"
 
@@ -30,7 +30,7 @@ class WordPieceTrie::Builder {
     is_used_[kWordRoot] = is_used_[kSuffixRoot] = true;
     plain_[kWordRoot].place = kWordRoot;
     plain_[kSuffixRoot].place = kSuffixRoot;
-    // Nodes by breadth: those a link may lead to come before.
+    // Breadth-first order: nodes that a link may lead to come first.
     std::vector<int32_t> order = {kWordRoot, kSuffixRoot};
     for (size_t i = 0; i < order.size(); ++i) {
       const int32_t parent = order[i];
@@ -48,7 +48,7 @@ class WordPieceTrie::Builder {
   }
 
  private:
-  // The trie as lists of children, before places in the double array are known.
+  // The trie as lists of children, before their places in the double array are known.
   struct Plain {
     int32_t child = -1;
     int32_t sibling = -1;
@@ -57,7 +57,8 @@ class WordPieceTrie::Builder {
     uint8_t byte = 0;
   };
   static constexpr size_t kBlock = 256;
-  // Earlier blocks are nearly full, and so are later ones with fewer free places: not worth a look.
+  // Only the latest blocks are searched, and only if they have enough free places; the others are
+  // nearly full.
   static constexpr size_t kOpenBlocks = 4;
   static constexpr size_t kMinFree = 16;
 
@@ -78,10 +79,10 @@ class WordPieceTrie::Builder {
     trie_.nodes_.resize(trie_.nodes_.size() + kBlock);
     is_used_.resize(trie_.nodes_.size());
     free_.push_back(static_cast<int32_t>(kBlock));
-    if (free_.size() == 1) free_[0] -= 2;  // the roots
+    if (free_.size() == 1) free_[0] -= 2;  // the two roots
   }
 
-  // A base under which all `bytes` are free, in `block`; -1 where there is none.
+  // A base in `block` for which all places for `bytes_` are free, or -1.
   int32_t BaseIn(size_t block) const {
     if (static_cast<size_t>(free_[block]) < std::max(bytes_.size(), kMinFree)) return -1;
     for (size_t i = 0; i < kBlock; ++i) {
@@ -117,8 +118,8 @@ class WordPieceTrie::Builder {
     }
   }
 
-  // Algorithm 2: of a node that is a piece the rest is the empty suffix; else what follows from its
-  // parent's failure.
+  // Algorithm 2. If the node is a piece, the rest is the empty suffix; otherwise follow the
+  // parent's failure links.
   void LinkChild(int32_t parent, const Plain& child) {
     Link& link = trie_.links_[Index(child.place)];
     link.pops = trie_.pops_.size();
@@ -135,7 +136,7 @@ class WordPieceTrie::Builder {
         trie_.pops_.push_back(trie_.pops_[from.pops + i]);
       }
       node = from.failure;
-      if (node < 0) {  // no way on: the word is unknown, whatever was taken before
+      if (node < 0) {  // the word is unknown, whatever was taken before
         trie_.pops_.resize(link.pops);
         return;
       }
@@ -150,8 +151,8 @@ class WordPieceTrie::Builder {
   WordPieceTrie& trie_;
   std::vector<Plain> plain_;
   std::vector<bool> is_used_;
-  std::vector<int32_t> free_;   // places left in each block
-  std::vector<uint8_t> bytes_;  // of the children being placed
+  std::vector<int32_t> free_;   // number of free places in each block
+  std::vector<uint8_t> bytes_;  // bytes of the children being placed
 };
 
 WordPieceTrie::WordPieceTrie(std::span<const std::string> pieces, size_t max_piece_bytes) {

@@ -1,10 +1,10 @@
-// wordpiece_trie.h - longest-match-first tokenization of a word in time linear in its length.
+// wordpiece_trie.h - longest-match-first tokenization of a word in linear time.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Song, Salcianu, Song, Dopson, Zhou, "Fast WordPiece Tokenization" (2021, arXiv 2012.15524),
-// algorithms 1 and 2: a trie whose nodes know what to do where the text does not go on. With
-// failure link f(v) and pops F(v), the pieces F(v) are what greedy matching would have taken from
-// the text on the way to v, and f(v) is the node of the rest.
+// algorithms 1 and 2. It uses a trie whose nodes store what to do if the text does not continue in
+// the trie. Each node v has a failure link f(v) and pops F(v). F(v) are the pieces that greedy
+// matching would have taken from the text on the way to v, and f(v) is the node of the rest.
 #ifndef DTRAIN_TOKENIZERS_INTERNAL_WORDPIECE_TRIE_H_
 #define DTRAIN_TOKENIZERS_INTERNAL_WORDPIECE_TRIE_H_
 
@@ -18,11 +18,12 @@ namespace dtrain::internal {
 
 class WordPieceTrie {
  public:
-  // Pieces with "##" in front continue words, others begin them; the position of a piece is its id.
-  // Those of more than `max_piece_bytes` are left out: no word is as long.
+  // Pieces that begin with "##" continue words, others begin them. A piece's index is its id.
+  // Pieces longer than `max_piece_bytes` are ignored, because no word is that long.
   WordPieceTrie(std::span<const std::string> pieces, size_t max_piece_bytes);
 
-  // Appends the ids of `word` (not empty), or nothing and false where it has none.
+  // Appends the ids of `word` (not empty). Returns false, without appending, if it cannot be
+  // divided into pieces.
   bool Match(std::string_view word, std::vector<int32_t>& ids) const {
     const size_t begin = ids.size();
     int32_t node = kWordRoot;
@@ -50,15 +51,15 @@ class WordPieceTrie {
   static constexpr int32_t kWordRoot = 0;
   static constexpr int32_t kSuffixRoot = 1;
 
-  // A double array: the child of `node` by byte c is at base ^ c if that one's parent is `node`.
+  // A double array: the child of `node` for byte c is at base ^ c, if that node's parent is `node`.
   struct Node {
-    int32_t parent = -1;  // -1 where the place is free, and of the roots
+    int32_t parent = -1;  // -1 if the place is free, and for the roots
     int32_t base = 0;
   };
   struct Link {
     int32_t failure = -1;
     uint32_t num_pops = 0;
-    uint64_t pops = 0;  // index of the first
+    uint64_t pops = 0;  // index of the first pop
   };
   class Builder;
 
@@ -66,7 +67,8 @@ class WordPieceTrie {
     const int32_t child = nodes_[static_cast<size_t>(node)].base ^ c;
     return nodes_[static_cast<size_t>(child)].parent == node ? child : -1;
   }
-  // Takes the pieces of `node` and goes on with the rest; false where there is no way on.
+  // Takes the pieces of `node` and continues with the rest. Returns false if there is no way to
+  // continue.
   bool Pop(int32_t& node, std::vector<int32_t>& ids) const {
     const Link& link = links_[static_cast<size_t>(node)];
     if (link.failure < 0) return false;

@@ -1,4 +1,4 @@
-// wordpiece_unicode.cc - unfolds the generated ranges and composes them into one action each.
+// wordpiece_unicode.cc - expands the generated ranges and combines them into actions.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tokenizers/internal/wordpiece_unicode.h"
 
@@ -18,7 +18,8 @@ namespace {
 
 constexpr uint32_t kCodePoints = 0x110000;
 
-// Flags of kFlagRanges, as the generator has them: six of Google, six of Hugging Face, two of both.
+// The flags of kFlagRanges, as the generator defines them: six for Google, six for Hugging Face,
+// two for both.
 constexpr uint32_t kDropFlag = 1u << 0;
 constexpr uint32_t kSpaceFlag = 1u << 1;
 constexpr uint32_t kCjkFlag = 1u << 2;
@@ -33,7 +34,7 @@ constexpr uint32_t kCapitalSigma = 0x3A3;
 constexpr uint32_t kFirstHangul = 0xAC00;
 constexpr uint32_t kLastHangul = 0xD7A3;
 
-// What one code point becomes: at most four.
+// The code points that one code point becomes, at most four.
 struct Sequence {
   uint8_t count = 0;
   std::array<uint32_t, 4> code_points{};
@@ -44,7 +45,7 @@ struct Sequence {
   }
 };
 
-// From code points to sequences of them; others stay.
+// Maps code points to sequences. Code points without an entry stay unchanged.
 class Mapping {
  public:
   struct Entry {
@@ -76,7 +77,7 @@ class Mapping {
       }
     }
   }
-  // After the last Add, before the first Apply.
+  // Call it after the last Add and before the first Apply.
   void Sort() {
     std::sort(entries_.begin(), entries_.end(),
               [](const Entry& a, const Entry& b) { return a.source < b.source; });
@@ -110,7 +111,7 @@ class Mapping {
 struct FlagRange {
   uint32_t first;
   uint32_t end;
-  uint32_t flags;  // of one behaviour, and those of both
+  uint32_t flags;  // those of one behaviour and those of both
 };
 
 struct Properties {
@@ -160,8 +161,8 @@ class ActionMaker {
   ActionMaker(const CharacterRules& rules, std::vector<SpecialCharacter>& specials)
       : rules_(rules), properties_(ReadTables(rules)), specials_(specials) {}
 
-  // Calls fill(first, end, action) for ranges, later calls replacing what earlier ones said; code
-  // points of no range become themselves.
+  // Calls fill(first, end, action) for ranges. Later calls replace earlier ones. Code points in no
+  // range stay unchanged.
   template <typename Fill>
   void MakeAll(const Fill& fill) {
     const auto make = [&](uint32_t c) { fill(c, c + 1, Make(c)); };
@@ -179,7 +180,7 @@ class ActionMaker {
   }
 
  private:
-  // Of every character with these flags that no mapping knows.
+  // The action of every character that has these flags and no mapping.
   CharacterAction MakeUniform(uint32_t flags) {
     if (rules_.strip_accents && (flags & kMarkFlag) != 0) return MakeFor(flags, {});
     return MakeFor(flags, {1, {CharacterAction::kItself}});
@@ -193,10 +194,10 @@ class ActionMaker {
     return MakeFor(flags, Normalized(c));
   }
 
-  // The code points a character becomes, without those that are dropped as marks.
+  // The code points a character becomes, without marks that are dropped.
   Sequence Normalized(uint32_t c) const {
     Sequence out{1, {c}};
-    // Google lowers first: that leaves a dot over the i of U+0130, which stripping then takes.
+    // Google converts to lower case first. U+0130 then leaves a dot over the i, which is stripped.
     if (rules_.lower_case && !rules_.hugging_face) out = properties_.lower.Apply(out);
     if (rules_.strip_accents) {
       const Sequence decomposed = properties_.strip.Apply(out);
@@ -210,7 +211,7 @@ class ActionMaker {
     return out;
   }
 
-  // `flags` are those of the character itself, `out` is what it becomes.
+  // `flags` belong to the character itself; `out` is what it becomes.
   CharacterAction MakeFor(uint32_t flags, const Sequence& out) {
     if ((flags & kDropFlag) != 0) return Action(flags, CharacterKind::kDrop, 0);
     if ((flags & kSpaceFlag) != 0) return Action(flags, CharacterKind::kSpace, 0);
@@ -238,7 +239,8 @@ class ActionMaker {
   }
 
   CharacterAction Action(uint32_t flags, CharacterKind kind, uint32_t target) const {
-    // Equal actions share pages: what only a capital sigma asks for is kept where one can ask.
+    // Actions that are equal share pages. The case flags matter only for a capital sigma, so they
+    // are dropped where that is not treated specially.
     const bool keep = rules_.lower_case && !rules_.hugging_face;
     return {kind, target, keep && (flags & kCasedFlag) != 0,
             keep && (flags & kCaseIgnorableFlag) != 0};

@@ -1,4 +1,4 @@
-// wordpiece_unicode.h - what BERT's tokenizers do with each code point, compiled for one behaviour.
+// wordpiece_unicode.h - the action of BERT's tokenizers for each code point, for one behaviour.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TOKENIZERS_INTERNAL_WORDPIECE_UNICODE_H_
 #define DTRAIN_TOKENIZERS_INTERNAL_WORDPIECE_UNICODE_H_
@@ -18,16 +18,16 @@ struct CharacterRules {
 };
 
 enum class CharacterKind : uint8_t {
-  kLetter,       // part of a word, as `target`
-  kPunctuation,  // a word of its own, as `target`
-  kCjk,          // likewise, and a space to whatever stands around it
+  kLetter,       // part of a word; becomes `target`
+  kPunctuation,  // a word by itself; becomes `target`
+  kCjk,          // a word by itself that also acts as a space; becomes `target`
   kSpace,
   kDrop,
-  kHangul,   // a syllable to be decomposed
+  kHangul,   // a syllable that is decomposed
   kSpecial,  // `target` is the index of a SpecialCharacter
 };
 
-// What becomes of a code point.
+// The treatment of a code point.
 class CharacterAction {
  public:
   constexpr CharacterAction() = default;
@@ -35,7 +35,7 @@ class CharacterAction {
       : bits_(target | static_cast<uint32_t>(kind) << 21 | (cased ? kCased : 0) |
               (case_ignorable ? kCaseIgnorable : 0)) {}
 
-  // As the target: the code point stays what it is, so that pages of such characters are equal.
+  // As the target: the code point is not changed. So pages of such characters are equal.
   static constexpr uint32_t kItself = 0;
 
   CharacterKind kind() const { return static_cast<CharacterKind>(bits_ >> 21 & 7u); }
@@ -57,8 +57,8 @@ struct SpecialCharacter {
   enum class Type : uint8_t {
     kExpansion,    // becomes `code_points`
     kSigma,        // U+03A3, whose lower case depends on its neighbours
-    kCombining,    // code_points[0], which may change places with others by combining_class
-    kDropStarter,  // vanishes, but nothing changes places over it
+    kCombining,    // code_points[0], which may be reordered with others by combining_class
+    kDropStarter,  // is removed, but marks are not reordered across it
   };
   Type type = Type::kExpansion;
   uint8_t count = 0;
@@ -66,12 +66,12 @@ struct SpecialCharacter {
   std::array<uint32_t, 4> code_points{};
 };
 
-// A table of all code points in pages that share equal content.
+// A table of all code points, in pages that are shared if they are equal.
 class CharacterTable {
  public:
   explicit CharacterTable(const CharacterRules& rules);
 
-  // `code_point` is at most 0x10FFFF.
+  // `code_point` must be at most 0x10FFFF.
   CharacterAction Action(uint32_t code_point) const {
     return actions_[static_cast<size_t>(pages_[code_point >> kPageBits]) << kPageBits |
                     (code_point & (kPageSize - 1))];

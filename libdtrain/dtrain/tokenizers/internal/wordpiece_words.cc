@@ -85,7 +85,7 @@ class WordSplitter {
   void AddSpecial(const SpecialCharacter& special, size_t at, size_t size) {
     switch (special.type) {
       case SpecialCharacter::Type::kExpansion:
-        // Parts are normalised already, so taking each once more changes nothing in them.
+        // The parts are already normalised, so processing them again changes nothing.
         for (uint8_t i = 0; i < special.count; ++i) TakePart(special.code_points[i]);
         return;
       case SpecialCharacter::Type::kSigma:
@@ -109,7 +109,7 @@ class WordSplitter {
     EndWord();
   }
 
-  // The canonical order: stable by combining class, between characters of class 0.
+  // The canonical order: a stable sort by combining class, between characters of class 0.
   void AddCombining(WordList::Combining mark) {
     const auto place =
         std::upper_bound(out_.pending.begin(), out_.pending.end(), mark,
@@ -131,7 +131,7 @@ class WordSplitter {
   }
 
   // The Unicode Standard, table 3-17, Final_Sigma: after a cased letter and not before one,
-  // whatever case-ignorable characters stand between.
+  // ignoring case-ignorable characters between them.
   bool IsFinalSigma(size_t begin, size_t end) const {
     bool after_cased = false;
     while (begin > 0) {
@@ -173,7 +173,7 @@ class WordSplitter {
   WordList& out_;
   size_t begin_ = 0;
   size_t num_chars_ = 0;
-  TokenSpan source_;  // the character that is being taken
+  TokenSpan source_;  // the character that is being processed
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// wordpiece_words.h - the basic tokenizer: text to normalised words, before WordPiece.
+// wordpiece_words.h - the basic tokenizer: splits text into normalised words, before WordPiece.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TOKENIZERS_INTERNAL_WORDPIECE_WORDS_H_
 #define DTRAIN_TOKENIZERS_INTERNAL_WORDPIECE_WORDS_H_
@@ -14,7 +14,7 @@
 
 namespace dtrain::internal {
 
-// Words one after the other in UTF-8; kept from text to text for its memory.
+// Words as consecutive UTF-8. Reused from text to text for its memory.
 struct WordList {
   struct Word {
     size_t begin;
@@ -27,8 +27,8 @@ struct WordList {
   };
   std::string text;
   std::vector<Word> words;
-  std::vector<TokenSpan> sources;  // of SplitWordsWithSources
-  // Scratch of both.
+  std::vector<TokenSpan> sources;  // only from SplitWordsWithSources
+  // Scratch memory for both functions.
   std::vector<Combining> pending;
   std::vector<TokenSpan> pending_sources;
 
@@ -37,10 +37,10 @@ struct WordList {
   }
 };
 
-// Replaces `out` by the words of `text`.
+// Replaces `out` with the words of `text`.
 void SplitWords(const CharacterTable& table, std::string_view text, WordList& out);
-// And, for every code point of out.text, the character of `text` that it was made of. These go
-// forward only: where combining marks change places, their sources do not.
+// Also computes, for every code point of out.text, the character of `text` it was made from. These
+// positions never decrease: when combining marks are reordered, their sources are not.
 void SplitWordsWithSources(const CharacterTable& table, std::string_view text, WordList& out);
 
 }  // namespace dtrain::internal

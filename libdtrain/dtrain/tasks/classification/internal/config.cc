@@ -1,4 +1,4 @@
-// config.cc - kinds of labels, as the data section names them.
+// config.cc - kinds of labels from the data section.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/classification/internal/config.h"
 
@@ -55,10 +55,11 @@ Status CheckSegments(const proto::ClassificationConfig& config, const std::strin
     if (!train.schema.text_pair.empty()) pairs = "data.glue=" + data.glue();
   }
   if (pairs.empty()) return OkStatus();
-  return UsageError(absl::StrFormat(
-      "%s knows one kind of segment (type_vocab_size 1), but %s makes texts of two; start from a "
-      "BERT that knows two, or leave %s out",
-      weights, pairs, pairs));
+  return UsageError(
+      absl::StrFormat("%s supports one kind of segment (type_vocab_size 1), but %s makes texts "
+                      "with two; start from a "
+                      "BERT that supports two, or leave %s out",
+                      weights, pairs, pairs));
 }
 
 }  // namespace dtrain::internal

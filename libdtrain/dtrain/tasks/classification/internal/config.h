@@ -1,4 +1,4 @@
-// config.h - what the data section of a ClassificationConfig means in the library's terms.
+// config.h - converts the data section of a ClassificationConfig to the library's types.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_CLASSIFICATION_INTERNAL_CONFIG_H_
 #define DTRAIN_TASKS_CLASSIFICATION_INTERNAL_CONFIG_H_
@@ -13,15 +13,16 @@
 namespace dtrain::internal {
 
 LabelKind LabelKindOf(proto::ClassificationDataConfig::Labels labels);
-// The same of a whole section, however it names its texts. UsageError: no such GLUE task.
+// The kind of labels of the whole section, whether texts come from files, GLUE or Jigsaw. Returns
+// UsageError if there is no such GLUE task.
 StatusOr<LabelKind> LabelKindOf(const proto::ClassificationDataConfig& data);
 
-// The number of values a classifier gives for a text, or `unknown` where only the files say it.
-// UsageError: no such GLUE task.
+// The number of values a classifier gives for a text, or `unknown` if only the files say it.
+// Returns UsageError if there is no such GLUE task.
 StatusOr<int64_t> CountOutputs(const proto::ClassificationDataConfig& data, int64_t unknown);
 
-// UsageError, naming the data and `weights` (a file or folder): texts and their partners are two
-// kinds of segments, and the model knows one.
+// Returns UsageError, which names the data and `weights` (a file or folder), if the data has pairs
+// of texts but the model supports only one kind of segment.
 Status CheckSegments(const proto::ClassificationConfig& config, const std::string& weights);
 
 }  // namespace dtrain::internal

@@ -1,4 +1,4 @@
-// example_schema.h - what a schema, and the name of a label, may be.
+// example_schema.h - checks of schemas and of label names.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_CLASSIFICATION_INTERNAL_EXAMPLE_SCHEMA_H_
 #define DTRAIN_TASKS_CLASSIFICATION_INTERNAL_EXAMPLE_SCHEMA_H_
@@ -10,10 +10,11 @@
 
 namespace dtrain::internal {
 
-// UsageError for a schema that cannot be.
+// Returns UsageError for an invalid schema.
 Status CheckSchema(const ExampleSchema& schema);
 
-// No name of a label has one: a model's labels.txt has a name a line.
+// True if a name has a control character. Label names must not, because a model's labels.txt has
+// one name per line.
 bool HasControlCharacter(std::string_view name);
 
 }  // namespace dtrain::internal

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "dtrain/base/log.h"
+#include "dtrain/comm/gather.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/config/internal/as_written.h"
 #include "dtrain/pretrain.pb.h"
@@ -88,7 +89,7 @@ StatusOr<PretrainData> PreparePretrainData(const proto::PretrainDataConfig& data
   if (runtime.comm.is_root()) shards = PrepareOnRoot(data, cache_dir, with_train);
   DT_RETURN_IF_ERROR(ShareRootStatus(shards.status(), "prepare the data", runtime.comm));
   const std::string text =
-      runtime.comm.BroadcastString(absl::StrCat(shards->train, "\n", shards->dev));
+      BroadcastString(runtime.comm, absl::StrCat(shards->train, "\n", shards->dev));
   const std::vector<std::string> paths = absl::StrSplit(text, '\n');
   return PretrainData{.train = paths.at(0), .dev = paths.at(1)};
 }

@@ -1,4 +1,4 @@
-// options.h - from a SquadConfig's sections to the options the library takes.
+// options.h - converts sections of a SquadConfig to the library's options.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_QUESTION_ANSWERING_INTERNAL_OPTIONS_H_
 #define DTRAIN_TASKS_QUESTION_ANSWERING_INTERNAL_OPTIONS_H_
@@ -15,7 +15,7 @@ inline SquadWindowOptions WindowsOf(const proto::SquadDataConfig& data) {
           .max_question = data.max_question()};
 }
 
-// Whether there may be no answer is the data's to say.
+// The data determines whether a question may have no answer.
 inline SquadAnswerOptions AnswersOf(const proto::SquadAnswerConfig& answer) {
   return {.n_best = answer.n_best(),
           .max_answer_length = answer.max_length(),

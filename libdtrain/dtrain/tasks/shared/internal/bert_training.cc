@@ -13,8 +13,8 @@
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/comm/root_status.h"
+#include "dtrain/distributed/agreement.h"
 #include "dtrain/distributed/broadcast.h"
-#include "dtrain/distributed/contract.h"
 #include "dtrain/launch/internal/optimizer_config.h"
 #include "dtrain/launch/internal/print_on_root.h"
 #include "dtrain/launch/run_training.h"
@@ -97,8 +97,8 @@ Spread SpreadOf(const std::vector<double>& values) {
 }  // namespace
 
 Status CheckBertContract(const std::string& contract, Runtime& runtime) {
-  return CheckContract({{"version", std::string(Version())}, {"configuration", contract}},
-                       runtime.comm);
+  return CheckRanksAgree({{"version", std::string(Version())}, {"configuration", contract}},
+                         runtime.comm);
 }
 
 Status CheckMetricNames(const proto::BertTrainerConfig& trainer,

@@ -19,7 +19,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/config/config.h"
-#include "dtrain/distributed/contract.h"
+#include "dtrain/distributed/agreement.h"
 #include "dtrain/runs/internal/checkpoint_files.h"
 
 namespace dtrain::internal {
@@ -147,9 +147,9 @@ bool IsEmptyList(std::string_view argument) {
 
 Status CheckSameCheckpoint(const Checkpoint& checkpoint, Communicator& comm) {
   DT_ASSIGN_OR_RETURN(const std::string manifest, ReadWholeFile(checkpoint.path() + "/MANIFEST"));
-  return CheckContract({{"checkpoint", absl::StrFormat("step %d\nmanifest crc32c %08x\n",
-                                                       checkpoint.step(), Crc32c(manifest))}},
-                       comm);
+  return CheckRanksAgree({{"checkpoint", absl::StrFormat("step %d\nmanifest crc32c %08x\n",
+                                                         checkpoint.step(), Crc32c(manifest))}},
+                         comm);
 }
 
 void KeepModel(const proto::BertModelConfig& own, proto::BertModelConfig& model) {

@@ -1,4 +1,4 @@
-// validate_bert.h - the rules of the sections that all programs of BERT share.
+// validate_bert.h - checks of the sections that all BERT programs share.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_SHARED_INTERNAL_VALIDATE_BERT_H_
 #define DTRAIN_TASKS_SHARED_INTERNAL_VALIDATE_BERT_H_
@@ -40,7 +40,7 @@ Status ValidateBertTrainer(const Config& config) {
   const bool several = trainer.seeds_size() > 1;
   if (several && config.run().run_dir().empty()) {
     return UsageError(
-        "trainer.seeds lists several seeds: give --run_dir, each becomes a folder of it");
+        "trainer.seeds lists several seeds: give --run_dir, in which each seed gets a folder");
   }
   if (several && config.run().resume() != "auto") {
     return UsageError("several trainer.seeds need run.resume=auto");
@@ -52,17 +52,19 @@ Status ValidateBertTrainer(const Config& config) {
   for (const float weight : trainer.label_weights()) {
     if (weight >= 0.0f) continue;
     return UsageError(
-        absl::StrFormat("trainer.label_weights lists %g; weights are at least 0", weight));
+        absl::StrFormat("trainer.label_weights lists %g; weights must be at least 0", weight));
   }
   const auto& weights = trainer.label_weights();
   if (!weights.empty() &&
       std::all_of(weights.begin(), weights.end(), [](float w) { return w == 0; })) {
-    return UsageError("trainer.label_weights are all 0: nothing would be learned; one is above 0");
+    return UsageError(
+        "trainer.label_weights are all 0, so nothing would be learned; set one above 0");
   }
   return OkStatus();
 }
 
-// What looks at evaluations needs some; `remedy` are the fields that give them.
+// Refuses settings that need evaluations if there are none; `remedy` names the fields that enable
+// them.
 inline Status ValidateMetrics(const proto::BertTrainerConfig& trainer, bool evaluates,
                               const char* remedy) {
   const std::pair<const char*, bool> wishes[] = {
@@ -79,7 +81,7 @@ inline Status ValidateMetrics(const proto::BertTrainerConfig& trainer, bool eval
 template <typename Config>
 Status ValidateTextLength(const Config& config) {
   const int32_t longest = config.data().max_length();
-  // Those of pretrained weights are known when their shape is.
+  // The limit of pretrained weights is known only when their shape is.
   if (!config.model().pretrained().empty()) return OkStatus();
   if (longest > config.model().max_positions()) {
     return UsageError(absl::StrFormat("data.max_length (%d) exceeds model.max_positions (%d)",
@@ -98,22 +100,24 @@ Status ValidateVocabulary(const Config& config) {
       "learns one)");
 }
 
-// What the shared sections have for classifiers alone. `without` names who has no classes, and
-// `pooler` whose the dropout before the classifier is.
+// Refuses fields of shared sections that only classifiers use. `without` says who has no classes;
+// `pooler` says what the dropout before the classifier belongs to.
 template <typename Config>
 Status RefuseClassifierFields(const Config& config, const char* without, const char* pooler) {
   if (config.trainer().label_weights_size() > 0) {
     return UsageError(
         absl::StrFormat("trainer.label_weights weighs classes; %s none, leave it out", without));
   }
-  // A run's config.textproto states the default.
+  // A run's config.textproto contains the default value.
   const float untouched = proto::BertModelConfig::default_instance().classifier_dropout();
   if (config.model().classifier_dropout() == untouched) return OkStatus();
-  return UsageError(absl::StrFormat("model.classifier_dropout is of %s; leave it out", pooler));
+  return UsageError(
+      absl::StrFormat("model.classifier_dropout belongs to %s; leave it out", pooler));
 }
 
-// Of training, without what only concerns the data's files: CheckRules() and what it cannot see,
-// sizes that must divide each other, schedules that need an end. UsageError names the fields.
+// Checks for training without the data files: CheckRules(), and relations between fields, such as
+// sizes that must divide each other and schedules that need an end. Returns UsageError that names
+// the fields.
 template <typename Config>
 Status ValidateBertSections(const Config& config) {
   DT_RETURN_IF_ERROR(CheckRules(config));
@@ -127,15 +131,16 @@ Status ValidateBertSections(const Config& config) {
   return ValidateTextLength(config);
 }
 
-// Of evaluating or predicting with a model that is there already.
+// Checks the settings for evaluating or predicting with a trained model.
 template <typename Config>
 Status ValidateUse(const Config& config) {
   DT_RETURN_IF_ERROR(CheckRules(config));
   if (config.predict().checkpoint().empty() && config.run().run_dir().empty()) {
-    return UsageError("which model? give --run_dir, or predict.checkpoint");
+    return UsageError("no model is given: set --run_dir, or predict.checkpoint");
   }
   if (config.run().resume() != proto::RunConfig().resume()) {
-    return UsageError("run.resume is of training; name a checkpoint by predict.checkpoint");
+    return UsageError(
+        "run.resume is only for training; use predict.checkpoint to name a checkpoint");
   }
   return OkStatus();
 }

@@ -1,4 +1,4 @@
-// corpus_pass.cc - while one block is cleaned and consumed, the next one is read.
+// corpus_pass.cc - cleans and consumes one block while the next one is read.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/internal/corpus_pass.h"
 
@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kBlockPairs = 16384;
 constexpr int64_t kBlockBytes = 8 << 20;
 
-// Refills the block; an empty one is the end of the file.
+// Refills the block. An empty block means the end of the file.
 Status ReadBlock(ParallelTextReader& reader, PairBlock& block) {
   block.numbers.clear();
   block.problems.clear();
@@ -33,7 +33,7 @@ Status ReadBlock(ParallelTextReader& reader, PairBlock& block) {
   return OkStatus();
 }
 
-// Leaves the pairs that pass all rules, in their order.
+// Keeps the pairs that pass all rules, in their order.
 void CleanBlock(PairCleaner& cleaner, const std::string& path, CleaningReport& report,
                 PairBlock& block) {
   const auto pairs = static_cast<size_t>(block.pairs());

@@ -19,11 +19,10 @@ namespace dtrain::internal {
 StatusOr<ParallelTextReader> OpenParallel(const ParallelInput& input,
                                           const TextReaderOptions& options);
 
-// Some thousand pairs in file order. Strings beyond the pairs in use keep their memory for the next
-// block.
+// Some thousand pairs in file order. Unused strings keep their memory for the next block.
 struct PairBlock {
   std::vector<std::string> lines;  // source and target of pair i are lines 2 i and 2 i + 1
-  std::vector<int64_t> numbers;    // [pairs]: line in the file
+  std::vector<int64_t> numbers;    // [pairs]: line number in the file
   std::vector<LineProblem> problems;
   std::vector<PairHashes> hashes;
 
@@ -33,9 +32,9 @@ struct PairBlock {
   }
 };
 
-// Gives every block of pairs that the cleaner keeps to `consume`, in order, on the calling thread;
-// dropped pairs are counted in `report`, kept ones are for the consumer to count. `path` is that of
-// the block's file. Returns how many lines had more than two columns, of a TSV.
+// Passes every block of kept pairs to `consume`, in order, on the calling thread. Dropped pairs are
+// counted in `report`; the consumer must count kept ones. `path` is the block's file. Returns the
+// number of TSV lines with more than two columns.
 using BlockConsumer = std::function<Status(PairBlock& block, const std::string& path)>;
 StatusOr<int64_t> ForEachCleanBlock(const ParallelInput& input, const TextReaderOptions& options,
                                     PairCleaner& cleaner, CleaningReport& report,

@@ -1,4 +1,4 @@
-// prepare_report.cc - identities are compared as text, so that a difference can be named.
+// prepare_report.cc - identities are compared as text, so that messages can name a difference.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/internal/prepare_report.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Raised when equal inputs and options no longer give equal files.
+// Increase this when equal inputs and options no longer give equal files.
 constexpr int kPrepareVersion = 2;
 
 Status AddInput(const std::string& name, const ParallelInput& input, PrepareIdentity& identity,
@@ -32,7 +32,7 @@ void AddCleaning(const CleaningOptions& o, PrepareIdentity& identity) {
   const auto add = [&](const std::string& name, int64_t value) {
     identity["cleaning." + name] = std::to_string(value);
   };
-  // As their floats in a configuration were written.
+  // The format in which floats are written in a configuration.
   const auto add_ratio = [&](const std::string& name, double value) {
     identity["cleaning." + name] = absl::StrFormat("%g", value);
   };
@@ -158,7 +158,7 @@ uint64_t HashPrepareIdentity(const PrepareIdentity& identity) {
 
 namespace {
 
-// An option's name as users write it, after "data." or "--"; the stored ones are older.
+// An option's name as users write it, after "data." or "--". Stored names are older.
 std::string FieldName(const std::string& name) {
   if (name == "cleaning.max_pieces") return "max_length";
   return name.starts_with("bpe.") ? name.substr(4) : name;
@@ -200,7 +200,7 @@ std::string PrepareReportToJson(const PrepareReport& report, const PrepareIdenti
                      {"notes", report.notes},
                      {"seconds", report.seconds},
                      {"pairs_per_second", report.seconds > 0 ? pairs / report.seconds : 0.0}};
-  // Paths may hold any bytes.
+  // Paths may contain any bytes.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

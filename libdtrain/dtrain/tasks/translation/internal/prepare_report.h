@@ -1,4 +1,4 @@
-// prepare_report.h - what a prepared folder was made from, and its report as JSON.
+// prepare_report.h - identifies the inputs of a prepared folder, and stores its report as JSON.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_TRANSLATION_INTERNAL_PREPARE_REPORT_H_
 #define DTRAIN_TASKS_TRANSLATION_INTERNAL_PREPARE_REPORT_H_
@@ -13,17 +13,17 @@
 
 namespace dtrain::internal {
 
-// Everything the result depends on, by name: contents of the inputs and options.
+// Everything the result depends on, by name: contents of the inputs, and options.
 using PrepareIdentity = std::map<std::string, std::string>;
 
-// Reads all inputs once and remembers them in `files`. DataError for what is missing or cannot be
-// read twice.
+// Reads all inputs once and records their state in `files`. Returns DataError if an input is
+// missing or cannot be read twice.
 StatusOr<PrepareIdentity> ComputePrepareIdentity(const PrepareOptions& options, InputFiles& files);
-// The part of it that no file is read for: how text is cleaned and a vocabulary is learned.
+// The part that needs no files: how text is cleaned and a vocabulary is learned.
 PrepareIdentity DescribeOptions(const PrepareOptions& options);
 uint64_t HashPrepareIdentity(const PrepareIdentity& identity);
 
-// "bpe.vocab_size is 4000 there, 8000 now" for each difference; empty when there is none.
+// "bpe.vocab_size is 4000 there, 8000 now" for each difference; empty if there is none.
 std::string DescribeDifferences(const PrepareIdentity& there, const PrepareIdentity& now);
 
 std::string PrepareReportToJson(const PrepareReport& report, const PrepareIdentity& identity);
@@ -32,7 +32,7 @@ struct SavedPrepareReport {
   PrepareReport report;
   PrepareIdentity identity;
 };
-// DataError when the text is not such a report.
+// Returns DataError if the text is not such a report.
 StatusOr<SavedPrepareReport> PrepareReportFromJson(const std::string& json,
                                                    const std::string& path);
 

@@ -27,16 +27,16 @@ std::string ReadText(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Of `dtrain prepare`, and of a run that prepares its texts itself.
+// Advice for `dtrain prepare`, and for a run that prepares its own texts.
 std::string Remedy(const std::string& path) {
   return absl::StrFormat(
       "give `dtrain prepare` another output folder or --overwrite, and a run another run.run_dir, "
-      "or delete %s to prepare anew",
+      "or delete %s to prepare the data again",
       path);
 }
 
-// True when there is nothing but what this preparation and an interrupted one make: a process that
-// is killed inside Publish() leaves some files outside of .partial and some in it.
+// True if the folder only has files of this preparation or an interrupted one. A process that is
+// killed inside Publish() leaves some files in .partial and others outside of it.
 bool IsFree(const fs::path& folder) {
   std::error_code error;
   const bool interrupted = fs::exists(folder / kPartial, error);
@@ -49,7 +49,7 @@ bool IsFree(const fs::path& folder) {
                      });
 }
 
-// Where there is no report and nothing of an interrupted preparation.
+// Checks a folder that has no report and no remains of an interrupted preparation.
 Status CheckNames(const fs::path& folder) {
   std::error_code error;
   if (fs::exists(folder / kPartial, error)) return OkStatus();
@@ -70,7 +70,7 @@ Status CheckFiles(const fs::path& folder, const PrepareReport& report) {
     const StatusOr<TokenShard> shard = TokenShard::Open(path, {.vocab_hash = report.vocab_hash});
     if (!shard.ok()) return shard.status();
     if (shard->size() != pairs || shard->info().options_hash != report.options_hash) {
-      return DataError(path + ": is of another preparation than the report beside it");
+      return DataError(path + ": was made by another preparation than the report in this folder");
     }
   }
   const fs::path vocabulary = folder / kVocabularyFile;
@@ -84,7 +84,7 @@ PreparedFolder::~PreparedFolder() {
   std::error_code ignored;
   if (begun_) fs::remove_all(fs::path(path_) / kPartial, ignored);
   if (lock_) lock_->RemoveFile();
-  if (created_) fs::remove(path_, ignored);  // only when it is empty
+  if (created_) fs::remove(path_, ignored);  // fails unless it is empty
 }
 
 Status PreparedFolder::Lock() {
@@ -96,15 +96,15 @@ Status PreparedFolder::Lock() {
   const std::string path = (fs::path(path_) / kLock).string();
   for (bool told = false; !lock_;) {
     fs::create_directories(path_, error);
-    if (error) return StorageError(path_ + ": cannot be made: " + error.message());
+    if (error) return StorageError(path_ + ": cannot be created: " + error.message());
     StatusOr<std::optional<FileLock>> lock = FileLock::Try(path);
     if (lock.ok() && *lock) {
       lock_.emplace(**std::move(lock));
     } else if (lock.ok()) {
-      if (!told) LogInfo(path_ + ": another process prepares this folder, waiting for it");
+      if (!told) LogInfo(path_ + ": waiting for another process that prepares this folder");
       told = true;
       StatusOr<FileLock> waited = FileLock::Wait(path);
-      // Where the other one failed and took the folder with it, again from the start.
+      // If the other process failed and removed the folder, start again.
       if (waited.ok()) lock_.emplace(*std::move(waited));
     } else if (fs::exists(path_, error)) {
       return OkStatus();
@@ -121,10 +121,10 @@ StatusOr<std::optional<PrepareReport>> PreparedFolder::FindEarlier(const Prepare
   if (!fs::exists(report_path, error)) {
     DT_RETURN_IF_ERROR(CheckNames(folder));
     if (overwrite || IsFree(folder)) return std::optional<PrepareReport>();
-    // It may be the corpus, or a trained run: no advice to delete it.
+    // The folder may be the corpus or a trained run, so do not advise to delete it.
     return UsageError(path_ +
                       ": is not empty and holds no prepared data; give `dtrain prepare` another "
-                      "output folder, or --overwrite to write beside what is there, and a run "
+                      "output folder, or --overwrite to add to the files there, and a run "
                       "another run.run_dir");
   }
   StatusOr<SavedPrepareReport> saved =
@@ -136,7 +136,7 @@ StatusOr<std::optional<PrepareReport>> PreparedFolder::FindEarlier(const Prepare
   }
   if (overwrite) return std::optional<PrepareReport>();
   if (!saved.ok()) return Annotate(saved.status(), "prepared data is damaged, " + Remedy(path_));
-  return UsageError(absl::StrFormat("%s: holds data prepared otherwise (%s); %s", path_,
+  return UsageError(absl::StrFormat("%s: holds data that was prepared differently (%s); %s", path_,
                                     DescribeDifferences(saved->identity, identity), Remedy(path_)));
 }
 
@@ -145,7 +145,7 @@ Status PreparedFolder::CheckInputs(std::span<const std::string> paths) const {
     for (const std::string_view name : kNames) {
       std::error_code error;
       if (!fs::equivalent(path, fs::path(path_) / name, error) || error) continue;
-      return UsageError(path + ": is read, and would be replaced; name another output folder");
+      return UsageError(path + ": is an input and would be replaced; name another output folder");
     }
   }
   return OkStatus();
@@ -168,7 +168,7 @@ std::string PreparedFolder::Path(std::string_view name) const {
 Status PreparedFolder::Publish() {
   const fs::path folder(path_);
   std::error_code error;
-  // Without a report the folder is no prepared data while files change.
+  // Without a report the folder does not count as prepared data while files change.
   fs::remove(folder / kPrepareReportFile, error);
   for (const std::string_view name : kNames) {
     const fs::path file = Path(name);

@@ -1,4 +1,4 @@
-// prepared_folder.h - the output folder of a preparation: reused, refused, or filled all at once.
+// prepared_folder.h - the output folder of a preparation: reused, refused, or filled at once.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_TRANSLATION_INTERNAL_PREPARED_FOLDER_H_
 #define DTRAIN_TASKS_TRANSLATION_INTERNAL_PREPARED_FOLDER_H_
@@ -14,43 +14,44 @@
 
 namespace dtrain::internal {
 
-// Files are written to a folder inside the output folder and moved out of it when all are there. A
-// lock keeps other preparations of the same folder waiting, which then find this one's result.
+// Files are written to a folder inside the output folder, and moved out of it when all are
+// complete. A lock makes other preparations of the same folder wait; they then find this one's
+// result.
 class PreparedFolder {
  public:
   explicit PreparedFolder(std::string path) : path_(std::move(path)) {}
   PreparedFolder(const PreparedFolder&) = delete;
   PreparedFolder& operator=(const PreparedFolder&) = delete;
-  ~PreparedFolder();  // removes what was not published
+  ~PreparedFolder();  // removes files that were not published
 
-  // First. Makes the folder, and waits for another process that prepares it, with a word on the
-  // terminal. A folder that cannot be written is not locked: it can be found and not filled.
-  // UsageError when it is a file.
+  // Call this first. Creates the folder, and waits for another process that prepares it, after
+  // logging that it waits. A folder that cannot be written is not locked: it can be reused but not
+  // filled. Returns UsageError if the path is a file.
   Status Lock();
 
-  // The report of an earlier preparation of the same identity, whose files are all there.
-  // UsageError when the folder holds anything else and `overwrite` is not set, or, even where it
-  // is, files of the names it would write that no preparation made.
+  // Returns the report of an earlier preparation with the same identity, if all its files exist.
+  // Returns UsageError if the folder holds anything else and `overwrite` is false. Even with
+  // `overwrite`, it is an error if a file that would be replaced was not made by a preparation.
   StatusOr<std::optional<PrepareReport>> FindEarlier(const PrepareIdentity& identity,
                                                      bool overwrite) const;
 
-  // UsageError when one of the files that are read is one that Publish() would replace.
+  // Returns UsageError if Publish() would replace one of the input files.
   Status CheckInputs(std::span<const std::string> paths) const;
 
-  // StorageError when the folder cannot be written.
+  // Prepares for writing. Returns StorageError if the folder cannot be written.
   Status Begin();
   // Path of a file to write, after Begin().
   std::string Path(std::string_view name) const;
-  // Moves all files out, the report last, and removes files of an earlier preparation that are not
-  // among the new ones. After an error the rest stays where it is: it tells the next preparation
-  // that those moved are not the user's.
+  // Moves all files out, the report last, and removes files of an earlier preparation that the new
+  // one lacks. After an error the other files stay in the inner folder. They tell the next
+  // preparation that the moved files are not the user's.
   Status Publish();
 
  private:
   std::string path_;
   std::optional<FileLock> lock_;
   bool begun_ = false;
-  bool created_ = false;  // the output folder was not there before
+  bool created_ = false;  // the output folder did not exist before
 };
 
 }  // namespace dtrain::internal

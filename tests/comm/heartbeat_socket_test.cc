@@ -1,0 +1,69 @@
+// heartbeat_socket_test.cc - datagrams between the sockets of two ranks in one process.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/comm/internal/heartbeat_socket.h"
+
+#include <poll.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace dtrain::internal {
+namespace {
+
+HeartbeatMessage(int rank, const char* text).message() {
+  HeartbeatMessage message;
+  message.beat.rank = rank;
+  std::strncpy(message.text.data(), text, message.text.size() - 1);
+  return message;
+}
+
+// The text of the next message; "" if none comes.
+std::string Receive(HeartbeatSocket& socket, int milliseconds = 2000) {
+  pollfd wait{.fd = socket.descriptor(), .events = POLLIN, .revents = 0};
+  while (::poll(&wait, 1, milliseconds) > 0) {
+    if (const auto message = socket.Receive()) return message->text.data();
+  }
+  return "";
+}
+
+TEST_CASE("rank 0 answers a rank once it has heard it") {
+  HeartbeatSocket root;
+  HeartbeatSocket other;
+  REQUIRE(root.is_open());
+  const HeartbeatMeeting meeting = root.MakeMeeting();
+  REQUIRE(meeting.port != 0);
+  root.Join(meeting, 0, 2);
+  other.Join(meeting, 1, 2);
+  root.Send((0, "nobody is known yet").message());
+  other.Send((1, "here I am").message());
+  CHECK(Receive(root) == "here I am");
+  root.Send((0, "welcome").message());
+  CHECK(Receive(other) == "welcome");
+}
+
+TEST_CASE("messages of another job, and of ranks that cannot be, are dropped") {
+  HeartbeatSocket root;
+  HeartbeatSocket stranger;
+  HeartbeatMeeting meeting = root.MakeMeeting();
+  root.Join(meeting, 0, 2);
+  meeting.token[0] = static_cast<unsigned char>(meeting.token[0] ^ 1);
+  stranger.Join(meeting, 1, 2);
+  stranger.Send((1, "another job").message());
+  CHECK(Receive(root, 100).empty());
+  HeartbeatSocket third;
+  third.Join(root.MakeMeeting(), 1, 2);
+  meeting.token[0] = static_cast<unsigned char>(meeting.token[0] ^ 1);
+  third.Join(meeting, 1, 2);
+  third.Send((7, "no such rank").message());
+  third.Send((0, "the root itself").message());
+  CHECK(Receive(root, 100).empty());
+  HeartbeatSocket moved(std::move(third));
+  moved.Send((1, "a good one").message());
+  CHECK(Receive(root) == "a good one");
+}
+
+}  // namespace
+}  // namespace dtrain::internal

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# check_house.py - bounds what grows by itself: classes, the public umbrella, README, user pages.
+# SPDX-License-Identifier: Apache-2.0
+"""Prints every place above a bound; the exit status is 1 where there is one.
+
+    classes       at most MAX_METHODS methods (overloads count once) and MAX_MEMBERS data members
+    dtrain.h      at most MAX_EXPORTS headers
+    README.md     at most MAX_README lines of at most MAX_COLUMNS characters
+    user pages    no dates and no names of processors: measurements are records in docs/dev/
+    comments      no line of a header's comment that begins without a noun ("Of ...", "What ...")
+    README.md     shows lines of examples/custom_trainer/custom_trainer.cc, as they are there
+    examples      the main of a task's program has at most MAX_PROGRAM lines, custom_trainer MAX_TRAINER
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+MAX_METHODS, MAX_MEMBERS = 20, 15
+MAX_EXPORTS = 30
+MAX_README, MAX_COLUMNS = 120, 120
+MAX_PROGRAM, MAX_TRAINER = 40, 64
+CLASS = re.compile(r"\b(?:class|struct)\s+(?:\[\[\w+\]\]\s*)?(\w+(?:::\w+)*)(?:\s+final)?\s*(?::[^;{()]*)?\{")
+NOUNLESS = re.compile(r"^\s*// (?:Of|Those of|That|What|Where|Nor) ")
+LAB_NOTE = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}|Zen [0-9]|Xeon|EPYC")
+
+
+def tracked(*patterns):
+    answer = subprocess.run(["git", "ls-files", *patterns], capture_output=True, text=True, check=True)
+    return answer.stdout.split()
+
+
+def without_texts(code):
+    """C++ without comments, literals and preprocessor lines."""
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", "", code, flags=re.DOTALL)
+    code = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', code)
+    code = re.sub(r"'(?:\\.|[^'\\\n])'", "0", code)
+    return re.sub(r"^\s*#[^\n]*(?:\\\n[^\n]*)*", "", code, flags=re.MULTILINE)
+
+
+def outer_level(code, start):
+    """What stands directly in the braces that open at `start`; inner braces become {}."""
+    depth, kept = 0, []
+    for c in code[start:]:
+        if c == "{":
+            depth += 1
+            if depth == 2:
+                kept.append("{}")
+        elif c == "}":
+            depth -= 1
+            if depth == 0:
+                break
+        elif depth == 1:
+            kept.append(c)
+    return "".join(kept)
+
+
+def count(name, body):
+    """The names of a class's methods, and how many data members it has (which end in _)."""
+    body = re.sub(r"\b(?:public|private|protected)\s*:(?!:)", "", body)
+    body = re.sub(r"\{\}\s*(?=[A-Za-z~\[])(?!\s*\w+\s*[;=])", "{};", body)
+    methods, members = set(), 0
+    for statement in (re.sub(r"\s+", " ", s).strip() for s in body.split(";")):
+        if not statement or "= delete" in statement or "= default" in statement or re.match(
+                r"(?:using|friend|typedef|enum|static constexpr|class|struct|static_assert)\b", statement):
+            continue
+        function = re.match(r"[^=]*?([~\w]+|operator\s*\S+)\s*\(", statement)
+        member = re.search(r"\w+_\s*(?:\[[^\]]*\])?\s*(?:=.*|\{\})?$", statement)
+        declares = statement.split("=")[0]
+        if member and not (function and "(" in declares and not re.search(r"<[^>]*\([^;]*>", declares)):
+            members += 1
+        elif function and function.group(1).strip("~") != name.split("::")[-1]:
+            methods.add(function.group(1))
+    return methods, members
+
+
+def check_classes():
+    for name in tracked("libdtrain/*.h", "libdtrain/*.cc", "libdtrain/*.cuh"):
+        code = without_texts(pathlib.Path(name).read_text(encoding="utf-8"))
+        for match in CLASS.finditer(code):
+            methods, members = count(match.group(1), outer_level(code, match.end() - 1))
+            if len(methods) > MAX_METHODS or members > MAX_MEMBERS:
+                yield (f"{name}: class {match.group(1)} has {len(methods)} methods and {members} members "
+                       f"(at most {MAX_METHODS} and {MAX_MEMBERS}): find the parts it is made of")
+
+
+def check_umbrella():
+    exports = re.findall(r'^#include "', pathlib.Path("libdtrain/dtrain/dtrain.h").read_text(), re.MULTILINE)
+    if len(exports) > MAX_EXPORTS:
+        yield f"libdtrain/dtrain/dtrain.h: exports {len(exports)} headers (at most {MAX_EXPORTS})"
+
+
+def check_pages():
+    lines = pathlib.Path("README.md").read_text(encoding="utf-8").splitlines()
+    if len(lines) > MAX_README:
+        yield f"README.md: {len(lines)} lines (at most {MAX_README})"
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_COLUMNS:
+            yield f"README.md:{number}: {len(line)} characters (at most {MAX_COLUMNS})"
+    program = pathlib.Path("examples/custom_trainer/custom_trainer.cc").read_text(encoding="utf-8")
+    shown = re.findall(r"```cpp\n(.*?)```", "\n".join([*lines, ""]), re.DOTALL)
+    if not shown or not all(text in program for text in shown):
+        yield "README.md: its C++ is not that of examples/custom_trainer/custom_trainer.cc"
+    for name in ["README.md", *tracked("docs/*.md", "examples/*/README.md")]:
+        if name.startswith("docs/dev/"):
+            continue
+        for number, line in enumerate(pathlib.Path(name).read_text(encoding="utf-8").splitlines(), 1):
+            if LAB_NOTE.search(line):
+                yield f"{name}:{number}: a date or a processor; measurements are records in docs/dev/records/"
+
+
+def check_comments():
+    for name in tracked("libdtrain/*.h"):
+        for number, line in enumerate(pathlib.Path(name).read_text(encoding="utf-8").splitlines(), 1):
+            if NOUNLESS.match(line):
+                yield f"{name}:{number}: a comment line begins without its noun: {line.strip()[:60]}"
+
+
+def check_examples():
+    for name in tracked("examples/*/*_train.cc", "examples/*/bert_*.cc", "examples/*/custom_trainer.cc"):
+        most = MAX_TRAINER if "custom_trainer" in name else MAX_PROGRAM
+        lines = len(pathlib.Path(name).read_text(encoding="utf-8").splitlines())
+        if lines > most:
+            yield f"{name}: {lines} lines (at most {most})"
+
+
+def main():
+    os.chdir(pathlib.Path(__file__).resolve().parent.parent)
+    problems = 0
+    for check in (check_classes, check_umbrella, check_pages, check_comments, check_examples):
+        for problem in check():
+            print(problem)
+            problems += 1
+    print(f"{problems} places above their bounds")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
