@@ -28,7 +28,11 @@ foreach(header ${DTRAIN_PUBLIC_HEADERS})
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
 endforeach()
 
-foreach(program dtrain_tool nmt_train bert_classify bert_pretrain bert_squad)
+# A program has a folder of presets in examples/. The demo presets name the data beside them.
+file(GLOB programs RELATIVE ${PROJECT_SOURCE_DIR}/examples CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/examples/*/configs)
+list(TRANSFORM programs REPLACE "/configs$" "")
+foreach(program dtrain_tool ${programs})
   if(TARGET ${program})
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
     set_target_properties(${program} PROPERTIES
@@ -36,16 +40,13 @@ foreach(program dtrain_tool nmt_train bert_classify bert_pretrain bert_squad)
   endif()
 endforeach()
 if(DTRAIN_EXAMPLES)
-  # The demo presets name the data beside them.
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/nmt_train/configs
-    ${PROJECT_SOURCE_DIR}/examples/nmt_train/data
-    DESTINATION ${CMAKE_INSTALL_DATADIR}/dtrain/nmt_train)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/bert_classify/configs
-    ${PROJECT_SOURCE_DIR}/examples/bert_classify/data
-    DESTINATION ${CMAKE_INSTALL_DATADIR}/dtrain/bert_classify)
-  foreach(program bert_pretrain bert_squad)
-    install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${program}/configs
-      DESTINATION ${CMAKE_INSTALL_DATADIR}/dtrain/${program})
+  foreach(program ${programs})
+    foreach(folder configs data)
+      if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${program}/${folder})
+        install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${program}/${folder}
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/dtrain/${program})
+      endif()
+    endforeach()
   endforeach()
 endif()
 

@@ -5,6 +5,7 @@
 
 Beyond that: only COMM_USERS include comm/; only comm/ includes mpi.h; CUDA headers appear in *.cu, *.cuh,
 device/cuda/ and comm/nccl_* alone; public headers name no third-party header; every source file's first line says what the file is.
+In tasks/, a task includes itself and tasks/shared/, tasks/shared/ includes no task, and tasks/registry includes all of them.
 """
 import os
 import pathlib
@@ -28,6 +29,17 @@ def floor_of(path):
     return path.parts[2] if len(path.parts) > 3 and path.is_relative_to(LIBRARY) else None
 
 
+def check_task(path, header):
+    """Yields what is wrong with an include from one file of tasks/ to another."""
+    parts, target = path.parts[3:], header.split("/")[2:]
+    if len(parts) == 1:  # the registry
+        return
+    if len(target) == 1:
+        yield "a task does not know the registry"
+    elif target[0] not in (parts[0], "shared"):
+        yield f"{parts[0]} and {target[0]} are folders of tasks/: a task includes no other, and shared none"
+
+
 def check_include(path, room, quote, header):
     """Yields what is wrong with one include of a library file."""
     is_header = path.suffix in (".h", ".cuh")
@@ -47,6 +59,8 @@ def check_include(path, room, quote, header):
             yield f"{room} (floor {FLOORS[room]}) includes {target} (floor {FLOORS[target]})"
         elif target != room and FLOORS[target] == FLOORS[room]:
             yield f"{room} and {target} are rooms of one floor and do not include each other"
+        elif target == "tasks" and room == "tasks":
+            yield from check_task(path, header)
         elif target == "comm" and room not in COMM_USERS:
             yield "only " + ", ".join(sorted(COMM_USERS)) + " include comm/"
         return

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Usage: tools/make_configuration_page.py [BIN_DIR]   (default: build/cpu/bin)
 
-Runs `PROGRAM --help_config` for each of the four programs. Run it again when a .proto file has changed.
+Runs `PROGRAM --help_config` for each of the programs. Run it again when a .proto file has changed.
 With --check it writes nothing, and fails if the page is out of date.
 """
 import pathlib
@@ -16,7 +16,8 @@ PROJECT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = PROJECT / "docs" / "configuration-keys.md"
 # A program, and the one before it whose keys it mostly shares.
 PROGRAMS = [("nmt_train", None), ("bert_classify", None), ("bert_squad", "bert_classify"),
-            ("bert_pretrain", "bert_classify")]
+            ("bert_pretrain", "bert_classify"),
+            ("bert_tag", "bert_classify")]
 HEAD = """# All settings
 
 Written by `tools/make_configuration_page.py` from `PROGRAM --help_config`: do not edit.

@@ -9,24 +9,6 @@
 //       data.train=wiki.txt.zst data.vocabulary=vocab.txt --run_dir=runs/phase2
 //       model.pretrained=runs/phase1/ckpt/last/model.safetensors
 //   bert_pretrain eval --run_dir=runs/phase2
-#include "dtrain/launch/main.h"
-#include "dtrain/pretrain.pb.h"
-#include "dtrain/tasks/pretraining/config.h"
 #include "dtrain/tasks/pretraining/program.h"
 
-int main(int argc, char** argv) {
-  using namespace dtrain;
-  return Main<proto::PretrainConfig>(
-      argc, argv,
-      {.name = "bert_pretrain",
-       .summary = "pre-trains BERT on running text",
-       .defaults = PretrainDefaults(),
-       .commands = {{.name = "train",
-                     .summary = "trains a model to guess hidden words and next sentences",
-                     .validate = ValidatePretrainConfig,
-                     .run = TrainPretraining},
-                    {.name = "eval",
-                     .summary = "measures a trained model on a dev set",
-                     .validate = ValidatePretrainUse,
-                     .run = EvaluatePretrained}}});
-}
+int main(int argc, char** argv) { return dtrain::Main(argc, argv, dtrain::PretrainingProgram()); }

@@ -6,28 +6,8 @@
 //       --run_dir=runs/squad
 //   bert_squad eval --run_dir=runs/squad
 //   bert_squad predict --run_dir=runs/squad data.test=questions.json
-#include "dtrain/launch/main.h"
-#include "dtrain/squad.pb.h"
-#include "dtrain/tasks/question_answering/config.h"
 #include "dtrain/tasks/question_answering/program.h"
 
 int main(int argc, char** argv) {
-  using namespace dtrain;
-  return Main<proto::SquadConfig>(
-      argc, argv,
-      {.name = "bert_squad",
-       .summary = "answers questions about texts with BERT",
-       .defaults = SquadDefaults(),
-       .commands = {{.name = "train",
-                     .summary = "trains a model on questions with their answers",
-                     .validate = ValidateSquadConfig,
-                     .run = TrainSquad},
-                    {.name = "eval",
-                     .summary = "measures a trained model on a dev set",
-                     .validate = ValidateSquadUse,
-                     .run = EvaluateSquadModel},
-                    {.name = "predict",
-                     .summary = "writes a trained model's answers",
-                     .validate = ValidateSquadUse,
-                     .run = PredictSquad}}});
+  return dtrain::Main(argc, argv, dtrain::QuestionAnsweringProgram());
 }

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <string>
 
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/config/config.h"
 #include "dtrain/nmt.pb.h"
 
@@ -42,7 +42,8 @@ TEST_CASE("help for an enum explains its values") {
 TEST_CASE("what travels is explained in words of its own, with the names of the products") {
   for (const google::protobuf::Message* type :
        {static_cast<const google::protobuf::Message*>(&Type()),
-        static_cast<const google::protobuf::Message*>(&proto::BertConfig::default_instance())}) {
+        static_cast<const google::protobuf::Message*>(
+            &proto::ClassificationConfig::default_instance())}) {
     const StatusOr<std::string> wire = DescribeConfig(*type, "trainer.wire_precision");
     REQUIRE(wire.ok());
     CHECK_THAT(*wire, Catch::StartsWith("trainer.wire_precision=fp32  (fp32, bf16, fp16)\n"));

@@ -4,7 +4,7 @@
 
 #include "dtrain/squad.pb.h"
 #include "dtrain/tasks/classification/head.h"
-#include "dtrain/tasks/shared/hf_export.h"
+#include "dtrain/tasks/registry.h"
 #include "integration/planned_memory.h"
 #include "integration/program.h"
 #include "tasks/shared/saved_weights.h"

@@ -36,11 +36,11 @@ void CheckEstimateOfRun(const std::string& run_dir) {
   }
   Config config;
   REQUIRE(MergeConfigFile(run_dir + "/config.textproto", config).ok());
-  const StatusOr<BertEstimate> estimate =
+  const StatusOr<Estimate> estimate =
       EstimateRun(config, {.source_length = mean, .length_deviation = deviation});
   REQUIRE(std::string(estimate.status().message()) == "");
-  CHECK(estimate->notes.empty());
-  CHECK(estimate->plan.Describe() == planned);
+  CHECK(estimate->workload.notes.empty());
+  CHECK(estimate->plan.Describe(estimate->workload.planned_batch) == planned);
   CHECK(static_cast<double>(estimate->memory.activations) / (1 << 20) ==
         Approx(mebibytes).epsilon(0.1));
 }

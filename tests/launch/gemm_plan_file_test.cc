@@ -8,14 +8,18 @@
 #include <vector>
 
 #include "dtrain/base/file.h"
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/config/config.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/ops/gemm.h"
+#include "dtrain/tasks/classification/config.h"
+#include "dtrain/tasks/classification/warm_up.h"
+#include "dtrain/tasks/shared/bert_memory.h"
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/kernel_plans.h"
-#include "dtrain/tasks/shared/memory_plan.h"
+#include "dtrain/tasks/translation/memory_plan.h"
 #include "dtrain/tasks/translation/options.h"
+#include "dtrain/tasks/translation/warm_up.h"
 #include "testing/file_testing.h"
 #include "testing/host_executor/cublaslt.h"
 #include "testing/op_cases.h"
@@ -140,14 +144,15 @@ TEST_CASE("a translation run measures the products of its training steps before 
   Seq2SeqOptions options = ModelOptionsOf(config.model());
   options.vocab_size = 50;
   const Seq2SeqBatch batch = MicroBatchOf(config.trainer(), 1, {.source = 8.0, .target = 8.0});
-  const MemoryPlan memory = PlanMemory(config, options, batch, DeviceType::kCuda, 0);
+  const MemoryPlan memory =
+      PlanMemory(MemoryOptionsOf(config), CostsOf(options, batch), DeviceType::kCuda, 0);
   const auto run = [&](Communicator& comm) {
     Seq2SeqTransformer model(options);
     model.Allocate(kGpu, DType::kBFloat16, 1);
     const Status status =
         PrepareKernels(config.kernels(), folder.path(), kGpu, comm,
-                       WarmUpSteps(model, memory.batch, kGpu,
-                                   ContextOptionsOf(config.trainer(), 0, memory.recompute)));
+                       WarmUpSteps(model, batch, kGpu,
+                                   WithRecompute(ContextOptionsOf(config.trainer(), 0), memory.recompute)));
     Stream stream(kGpu);
     double largest = 0.0;
     for (const float g : Download<float>(model.parameters().gradients(), stream)) {
@@ -168,7 +173,7 @@ TEST_CASE("a translation run measures the products of its training steps before 
 
 TEST_CASE("a classifier measures its products as a translation run does") {
   const TemporaryFolder folder;
-  proto::BertConfig config;
+  proto::ClassificationConfig config;
   REQUIRE(
       LoadConfig({.files = {},
                   .overrides = {"model.hidden_size=16", "model.ffn_size=32", "model.num_heads=2",

@@ -22,8 +22,8 @@
 #include "dtrain/launch/main.h"
 #include "dtrain/launch/run_on_ranks.h"
 #include "dtrain/nmt.pb.h"
-#include "dtrain/tasks/shared/memory_plan.h"
 #include "dtrain/tasks/translation/config.h"
+#include "dtrain/tasks/translation/memory_plan.h"
 #include "dtrain/tasks/translation/options.h"
 
 namespace {
@@ -51,9 +51,11 @@ dtrain::Status EndIn(const std::string& way, const dtrain::proto::NmtConfig& con
       dtrain::Seq2SeqOptions model = dtrain::ModelOptionsOf(config.model());
       model.vocab_size = 1000;
       const dtrain::Seq2SeqBatch batch = dtrain::MicroBatchOf(config.trainer(), 1, {});
-      const auto plan = dtrain::PlanMemory(config, model, batch, dtrain::DeviceType::kCuda, 0);
-      runtime.memory_remedies = [&config, model, plan] {
-        return dtrain::MemoryRemedies(config, model, plan, dtrain::DeviceType::kCuda);
+      const auto plan = dtrain::PlanMemory(dtrain::MemoryOptionsOf(config),
+                                           dtrain::CostsOf(model, batch),
+                                           dtrain::DeviceType::kCuda, 0);
+      runtime.memory_remedies = [&config, model, batch, plan] {
+        return dtrain::MemoryRemedies(config, model, batch, plan, dtrain::DeviceType::kCuda);
       };
     }
     throw dtrain::DeviceMemoryError(

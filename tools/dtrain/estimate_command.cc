@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "dtrain/config/config.h"
@@ -27,7 +26,7 @@ struct EstimateFlags {
   bool json = false;
 
   void AddTo(FlagSet& flags) {
-    flags.Add("config", kConfigHelp, &sources.files);
+    flags.Add("config", ConfigHelp(), &sources.files);
     flags.Add("program", kProgramHelp, &program);
     flags.Add("ranks", "ranks of the job, on one host", &ranks);
     flags.Add("source_length",
@@ -43,22 +42,17 @@ struct EstimateFlags {
   }
 };
 
-template <typename Config>
-Status Print(const Config& config, const EstimateFlags& flags) {
-  DT_ASSIGN_OR_RETURN(const auto estimate,
-                      EstimateRun(config, {.ranks = static_cast<int>(flags.ranks),
-                                           .source_length = flags.source_length,
-                                           .target_length = flags.target_length,
-                                           .length_deviation = flags.length_deviation,
-                                           .flops = flags.flops}));
+Status PrintFor(const EstimateFlags& flags) {
+  DT_ASSIGN_OR_RETURN(const auto config, LoadProgramConfig(flags.sources, flags.program));
+  DT_ASSIGN_OR_RETURN(const Estimate estimate,
+                      EstimateRun(*config, {.ranks = static_cast<int>(flags.ranks),
+                                            .source_length = flags.source_length,
+                                            .target_length = flags.target_length,
+                                            .length_deviation = flags.length_deviation,
+                                            .flops = flags.flops}));
   const std::string text = flags.json ? EstimateJson(estimate) + "\n" : EstimateText(estimate);
   std::fputs(text.c_str(), stdout);
   return OkStatus();
-}
-
-Status PrintFor(const EstimateFlags& flags) {
-  DT_ASSIGN_OR_RETURN(const ProgramConfig config, LoadProgramConfig(flags.sources, flags.program));
-  return std::visit([&](const auto& program) { return Print(program, flags); }, config);
 }
 
 Status PrintEstimate(int argc, char** argv, FlagSet& set, EstimateFlags& flags) {
@@ -82,8 +76,8 @@ Status PrintEstimate(int argc, char** argv, FlagSet& set, EstimateFlags& flags) 
 int EstimateCommand(int argc, char** argv) {
   EstimateFlags flags;
   FlagSet set("dtrain estimate [--config=FILE] [KEY.PATH=VALUE ...]",
-              "parameters, memory, FLOPs and checkpoint size of a run of nmt_train, bert_classify, "
-              "bert_pretrain or bert_squad with that configuration; allocates and trains nothing");
+              "parameters, memory, FLOPs and checkpoint size of a run of " + ProgramNames("or") +
+                  " with that configuration; allocates and trains nothing");
   flags.AddTo(set);
   return ReportAndGetExitCode(PrintEstimate(argc, argv, set, flags));
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "dtrain/config/flag_set.h"
-#include "dtrain/tasks/shared/hf_export.h"
+#include "dtrain/tasks/registry.h"
 #include "tools/dtrain/commands.h"
 #include "tools/dtrain/run_command.h"
 
@@ -46,13 +46,12 @@ Status Export(const ExportFlags& flags, Runtime& runtime) {
 
 int ExportHfCommand(int argc, char** argv) {
   ExportFlags flags;
-  FlagSet set(
-      "dtrain export-hf RUN_OR_CHECKPOINT OUT_DIR [FLAGS]",
-      "writes a model folder for Hugging Face's transformers: of translation runs MarianMTModel "
-      "for post-norm models and PegasusForConditionalGeneration for pre-norm ones, of "
-      "classification runs BertForSequenceClassification, of question answering "
-      "BertForQuestionAnswering, of pre-training BertForPreTraining or, without the next sentence, "
-      "BertForMaskedLM");
+  std::string summary = "writes a model folder for Hugging Face's transformers";
+  for (const TaskProgram* const program : TaskPrograms()) {
+    summary.append(program == TaskPrograms().front() ? ": " : ", ")
+        .append(program->exported_classes);
+  }
+  FlagSet set("dtrain export-hf RUN_OR_CHECKPOINT OUT_DIR [FLAGS]", summary);
   set.Add("metric", "of a run's checkpoints the best by this metric; default: as the run",
           &flags.metric);
   set.Add("overwrite", "replace the files of an earlier export; never of a run",

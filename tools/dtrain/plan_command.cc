@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "dtrain/config/config.h"
@@ -39,7 +38,7 @@ struct PlanFlags {
   bool json = false;
 
   void AddTo(FlagSet& flags) {
-    flags.Add("config", kConfigHelp, &sources.files);
+    flags.Add("config", ConfigHelp(), &sources.files);
     flags.Add("program", kProgramHelp, &program);
     flags.Add("nodes", "hosts", &nodes);
     flags.Add("ranks_per_node", "ranks on each", &ranks_per_node);
@@ -93,8 +92,8 @@ Status PlanFlags::Check() const {
 }
 
 StatusOr<PlanModel> LoadModel(const PlanFlags& flags) {
-  DT_ASSIGN_OR_RETURN(const ProgramConfig config, LoadProgramConfig(flags.sources, flags.program));
-  return std::visit([](const auto& of) { return PlanModelOf(of); }, config);
+  DT_ASSIGN_OR_RETURN(const auto config, LoadProgramConfig(flags.sources, flags.program));
+  return PlanModelOf(*config);
 }
 
 // What of a job is measured or given: the network's speeds and the memory's.

@@ -16,9 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/config/nearest_name.h"
-#include "dtrain/tasks/pretraining/config.h"
-#include "dtrain/tasks/question_answering/config.h"
-#include "dtrain/tasks/shared/bert_config.h"
+#include "dtrain/tasks/registry.h"
 
 namespace dtrain {
 namespace {
@@ -28,23 +26,19 @@ using google::protobuf::Message;
 // The sources as the configuration of one program, and how far they were one.
 struct Attempt {
   std::string program;
-  ProgramConfig config;
+  std::unique_ptr<Message> config;
   Status status = OkStatus();
   size_t sources = 0;  // read before the first that is none
-
-  Message& message() {
-    return std::visit([](auto& of) -> Message& { return of; }, config);
-  }
 };
 
-// `defaults` are the program's own, beneath the sources.
-Attempt Try(std::string program, std::string_view defaults, ProgramConfig config,
-            const ConfigSources& sources) {
-  Attempt attempt{.program = std::move(program), .config = std::move(config)};
+Attempt Try(const TaskProgram& program, const ConfigSources& sources) {
+  Attempt attempt{.program = std::string(program.name), .config = program.new_config()};
   Status& status = attempt.status;
-  if (!defaults.empty()) status = MergeConfigText(defaults, "defaults", ".", attempt.message());
+  if (!program.defaults.empty()) {
+    status = MergeConfigText(program.defaults, "defaults", ".", *attempt.config);
+  }
   const auto read = [&](const std::string& source, auto merge) {
-    if (status.ok()) status = merge(source, attempt.message());
+    if (status.ok()) status = merge(source, *attempt.config);
     if (status.ok()) ++attempt.sources;
   };
   for (const std::string& file : sources.files) read(file, MergeConfigFile);
@@ -61,7 +55,7 @@ std::string Listed(const std::vector<std::string>& names, std::string_view word)
 
 // A key that one program has and none of the others.
 std::string OwnKey(size_t program, std::vector<Attempt>& attempts) {
-  const auto keys_of = [&](size_t i) { return ConfigKeys(*attempts[i].message().GetDescriptor()); };
+  const auto keys_of = [&](size_t i) { return ConfigKeys(*attempts[i].config->GetDescriptor()); };
   for (const std::string& key : keys_of(program)) {
     const auto has_key = [&](size_t i) {
       const std::vector<std::string> keys = keys_of(i);
@@ -116,21 +110,29 @@ Status Unknown(const std::vector<Attempt>& attempts) {
       absl::StrCat("this is no program's configuration; ", absl::StrJoin(parts, "; ")));
 }
 
-StatusOr<ProgramConfig> Checked(Attempt& attempt) {
+StatusOr<std::unique_ptr<Message>> Checked(Attempt& attempt) {
   DT_RETURN_IF_ERROR(attempt.status);
-  SettleDefaults(attempt.message());
-  DT_RETURN_IF_ERROR(CheckRules(attempt.message()));
+  SettleDefaults(*attempt.config);
+  DT_RETURN_IF_ERROR(CheckRules(*attempt.config));
   return std::move(attempt.config);
 }
 
 }  // namespace
 
-StatusOr<ProgramConfig> LoadProgramConfig(const ConfigSources& sources, std::string_view program) {
+std::string ProgramNames(std::string_view word) {
+  std::vector<std::string> names;
+  for (const TaskProgram* const program : TaskPrograms()) names.emplace_back(program->name);
+  return Listed(names, word);
+}
+
+std::string ConfigHelp() {
+  return absl::StrCat("textproto file of ", ProgramNames("or"), "; may be given several times");
+}
+
+StatusOr<std::unique_ptr<Message>> LoadProgramConfig(const ConfigSources& sources,
+                                                     std::string_view program) {
   std::vector<Attempt> attempts;
-  attempts.push_back(Try("nmt_train", "", proto::NmtConfig(), sources));
-  attempts.push_back(Try("bert_classify", BertDefaults(), proto::BertConfig(), sources));
-  attempts.push_back(Try("bert_pretrain", PretrainDefaults(), proto::PretrainConfig(), sources));
-  attempts.push_back(Try("bert_squad", SquadDefaults(), proto::SquadConfig(), sources));
+  for (const TaskProgram* const known : TaskPrograms()) attempts.push_back(Try(*known, sources));
   std::vector<std::string> names;
   for (Attempt& attempt : attempts) {
     if (attempt.program == program) return Checked(attempt);

@@ -3,32 +3,30 @@
 #ifndef DTRAIN_TOOLS_DTRAIN_PROGRAM_CONFIG_H_
 #define DTRAIN_TOOLS_DTRAIN_PROGRAM_CONFIG_H_
 
+#include <google/protobuf/message.h>
+
+#include <memory>
+#include <string>
 #include <string_view>
-#include <variant>
 
 #include "dtrain/base/status.h"
-#include "dtrain/bert.pb.h"
 #include "dtrain/config/config.h"
-#include "dtrain/nmt.pb.h"
-#include "dtrain/pretrain.pb.h"
-#include "dtrain/squad.pb.h"
 
 namespace dtrain {
 
-using ProgramConfig =
-    std::variant<proto::NmtConfig, proto::BertConfig, proto::PretrainConfig, proto::SquadConfig>;
+// The names of all programs, "a, b or c" where `word` is "or".
+std::string ProgramNames(std::string_view word);
 
 // For the help of the flags that become `sources.files` and `program`.
-inline constexpr std::string_view kConfigHelp =
-    "textproto file of nmt_train, bert_classify, bert_pretrain or bert_squad; may be given several "
-    "times";
+std::string ConfigHelp();
 inline constexpr std::string_view kProgramHelp =
     "whose configuration it is, where its keys are of several programs";
 
-// The sources upon the defaults of `program`, or where that is "" of the one that knows all their
-// keys. UsageError: there is no such program, no program or more than one knows the keys, or a
-// value breaks the rules of its field.
-StatusOr<ProgramConfig> LoadProgramConfig(const ConfigSources& sources, std::string_view program);
+// Reads the sources on top of the defaults of `program`, or with "" of the one program that knows
+// all their keys. UsageError: there is no such program, no program or more than one knows the keys,
+// or a value breaks the rules of its field.
+StatusOr<std::unique_ptr<google::protobuf::Message>> LoadProgramConfig(const ConfigSources& sources,
+                                                                       std::string_view program);
 
 }  // namespace dtrain
 

@@ -97,10 +97,17 @@ StatusOr<bool> HaveSame(const std::string& name, const Checkpoint& a, const Chec
   return of_a == of_b;
 }
 
+// Vocabularies, and lists of a task's classes or tags.
+bool GivesRowsTheirMeaning(std::string_view name) {
+  if (name == internal::kTrainingDataFile || name == internal::kModelTextFile) return false;
+  return name.ends_with(".txt") || name.ends_with(".spm");
+}
+
 // Checks that rows of embeddings and outputs mean the same in both. Warns if the training data
 // differ.
 Status CheckSameMeaning(const Checkpoint& source, const Checkpoint& newest) {
-  for (const char* const name : {"vocab.spm", "vocab.txt", "labels.txt"}) {
+  for (const std::string& name : newest.FileNames()) {
+    if (!GivesRowsTheirMeaning(name)) continue;
     DT_ASSIGN_OR_RETURN(const bool is_same, HaveSame(name, source, newest));
     if (is_same) continue;
     return StorageError(absl::StrFormat("%s and %s cannot be averaged: they have a different %s",

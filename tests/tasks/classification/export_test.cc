@@ -7,10 +7,11 @@
 #include <string>
 
 #include "dtrain/base/log.h"
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/models/pretrained_weights.h"
 #include "dtrain/tasks/classification/head.h"
-#include "dtrain/tasks/shared/hf_export.h"
+#include "dtrain/tasks/classification/export.h"
+#include "dtrain/tasks/registry.h"
 #include "dtrain/tasks/shared/internal/pretrained_shape.h"
 #include "tasks/classification/saved_classifier.h"
 #include "testing/file_testing.h"
@@ -68,11 +69,11 @@ TEST_CASE("an export of Google's tokenizer is told, and loads with it") {
     SetLogSink(before);
     REQUIRE(exported);
     CHECK((log.find("data.tokenizer=google") != std::string::npos) == google);
-    proto::BertConfig config;
+    proto::ClassificationConfig config;
     config.mutable_model()->set_pretrained(out);
     config.mutable_data()->set_max_length(16);
     REQUIRE(internal::TakePretrainedShape(config).ok());
-    CHECK((config.data().tokenizer() == proto::ClassificationDataConfig::google) == google);
+    CHECK((config.data().tokenizer() == proto::Tokenization::google) == google);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/config/config.h"
 #include "tasks/classification/saved_classifier.h"
 
@@ -16,7 +16,7 @@ namespace {
 StatusOr<TrainedClassifier> Use(const std::string& data, const std::string& labels,
                                 const std::string& user) {
   const testing::SavedRun run(testing::SmallConfig(data), labels);
-  proto::BertConfig config;
+  proto::ClassificationConfig config;
   REQUIRE(MergeConfigText("data { " + user + " }", "user", "", config).ok());
   config.mutable_predict()->set_checkpoint(run.folder.File("ckpt"));
   return OpenTrainedClassifier(config);

@@ -9,7 +9,8 @@
 #include "dtrain/models/pretrained_weights.h"
 #include "dtrain/tasks/pretraining/head.h"
 #include "dtrain/tasks/question_answering/head.h"
-#include "dtrain/tasks/shared/hf_export.h"
+#include "dtrain/tasks/pretraining/export.h"
+#include "dtrain/tasks/registry.h"
 #include "tasks/classification/saved_classifier.h"
 #include "testing/file_testing.h"
 
@@ -82,7 +83,7 @@ TEST_CASE("a folder in use, and weights of another pre-training, are not exporte
   const Status foreign =
       ExportPretrainingToHuggingFace(classifier.folder.path(), run.folder.File("x")).status();
   CHECK(foreign.code() == ExitCode::kStorage);
-  CHECK_THAT(std::string(foreign.message()), Catch::Contains("so it is one of bert_classify"));
+  CHECK_THAT(std::string(foreign.message()), Catch::Contains("holds labels.txt, so it is one of another program"));
 }
 
 TEST_CASE("fine-tuning starts from a pre-trained folder and from a run's weights alike") {

@@ -8,7 +8,8 @@
 #include "dtrain/models/pretrained_weights.h"
 #include "dtrain/tasks/question_answering/head.h"
 #include "dtrain/tasks/question_answering/task.h"
-#include "dtrain/tasks/shared/hf_export.h"
+#include "dtrain/tasks/question_answering/export.h"
+#include "dtrain/tasks/registry.h"
 #include "tasks/question_answering/saved_answers.h"
 #include "testing/file_testing.h"
 

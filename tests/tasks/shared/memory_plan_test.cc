@@ -7,13 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/config/config.h"
 #include "dtrain/device/with_cuda.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/optim/adam.h"
-#include "dtrain/tasks/shared/bert_config.h"
+#include "dtrain/tasks/classification/config.h"
+#include "dtrain/tasks/classification/head_costs.h"
+#include "dtrain/tasks/shared/bert_memory.h"
 #include "dtrain/tasks/shared/bert_options.h"
+#include "dtrain/tasks/translation/memory_plan.h"
 #include "dtrain/tasks/translation/options.h"
 #include "planning/estimate.h"
 
@@ -31,9 +34,9 @@ proto::NmtConfig ConfigOf(std::vector<std::string> overrides) {
   return config;
 }
 
-TranslationEstimate EstimateOf(const std::vector<std::string>& overrides,
+Estimate EstimateOf(const std::vector<std::string>& overrides,
                                const EstimateOptions& options = {}) {
-  const StatusOr<TranslationEstimate> estimate = EstimateRun(ConfigOf(overrides), options);
+  const StatusOr<Estimate> estimate = EstimateRun(ConfigOf(overrides), options);
   REQUIRE(std::string(estimate.status().message()) == "");
   return *estimate;
 }
@@ -43,8 +46,8 @@ int64_t BytesOf(const Tensor& tensor) {
 }
 
 TEST_CASE("a sharded optimizer is estimated at its part of the moments, checkpoints at the whole") {
-  const TranslationEstimate whole = EstimateOf({"optimizer.ema_decay=0.99"}, {.ranks = 4});
-  const TranslationEstimate sharded =
+  const Estimate whole = EstimateOf({"optimizer.ema_decay=0.99"}, {.ranks = 4});
+  const Estimate sharded =
       EstimateOf({"optimizer.ema_decay=0.99", "trainer.shard_optimizer=true"}, {.ranks = 4});
   CHECK(sharded.memory.moments == whole.memory.moments / 4);
   CHECK(sharded.memory.average == whole.memory.average / 4);
@@ -57,12 +60,14 @@ TEST_CASE("estimated weights, gradients and optimizer state are those of real te
     for (const char* average : {"optimizer.ema_decay=0", "optimizer.ema_decay=0.99"}) {
       INFO(precision << ' ' << average);
       const proto::NmtConfig config = ConfigOf({precision, average});
-      const TranslationEstimate estimate = EstimateOf({precision, average});
-      Seq2SeqTransformer model(estimate.model);
+      const Estimate estimate = EstimateOf({precision, average});
+      Seq2SeqOptions options = ModelOptionsOf(config.model());
+      options.vocab_size = estimate.workload.vocab_size;
+      Seq2SeqTransformer model(options);
       ParameterSet& parameters = model.parameters();
-      model.Allocate({}, estimate.compute_type, 1);
+      model.Allocate({}, estimate.workload.memory.context.compute_type, 1);
       Adam adam(parameters, TrainerOptionsOf(config, "run", 1).adam);
-      CHECK(estimate.parameters.total() == parameters.num_elements());
+      CHECK(estimate.workload.parameters.total() == parameters.num_elements());
       const int64_t states = BytesOf(parameters.weights()) + BytesOf(parameters.gradients()) +
                              BytesOf(parameters.compute_weights()) + BytesOf(adam.first_moments()) +
                              BytesOf(adam.second_moments()) + BytesOf(adam.average());
@@ -93,7 +98,7 @@ TEST_CASE("micro-batches are even parts of a rank's share") {
 
 TEST_CASE("auto takes the fastest recomputation within nine tenths of the budget") {
   const std::string automatic = "trainer.recompute=auto";
-  const TranslationEstimate ample = EstimateOf({automatic, "trainer.activation_mib=1000"});
+  const Estimate ample = EstimateOf({automatic, "trainer.activation_mib=1000"});
   CHECK(ample.plan.recompute.recompute == Recompute::kNone);
   CHECK(ample.plan.budget_bytes == int64_t{1000} << 20);
   CHECK(ample.memory.activations == ample.choices[0].peak_bytes);
@@ -119,8 +124,11 @@ TEST_CASE("auto takes the fastest recomputation within nine tenths of the budget
 TEST_CASE("remedies of a full device say what each setting would need") {
   const auto remedies = [](std::vector<std::string> overrides) {
     const proto::NmtConfig config = ConfigOf(overrides);
-    const TranslationEstimate estimate = EstimateOf(overrides);
-    return MemoryRemedies(config, estimate.model, estimate.plan, estimate.device);
+    const Estimate estimate = EstimateOf(overrides);
+    Seq2SeqOptions model = ModelOptionsOf(config.model());
+    model.vocab_size = estimate.workload.vocab_size;
+    return MemoryRemedies(config, model, MicroBatchOf(config.trainer(), 1, {}), estimate.plan,
+                          estimate.workload.device.type);
   };
   const auto planned = [](std::vector<std::string> overrides) {
     return FormatMebibytes(EstimateOf(overrides).plan.recompute.peak_bytes);
@@ -162,8 +170,8 @@ TEST_CASE("every policy reaches the context that trains") {
   CHECK(every.recompute == Recompute::kEveryK);
   CHECK(every.recompute_every == 3);
   const ContextOptions planned =
-      ContextOptionsOf(ConfigOf({"trainer.recompute=auto"}).trainer(), 0,
-                       {.recompute = Recompute::kEveryK, .recompute_every = 4});
+      WithRecompute(context({"trainer.recompute=auto"}),
+                    {.recompute = Recompute::kEveryK, .recompute_every = 4});
   CHECK(planned.recompute == Recompute::kEveryK);
   CHECK(planned.recompute_every == 4);
 }
@@ -171,18 +179,18 @@ TEST_CASE("every policy reaches the context that trains") {
 TEST_CASE("an update's FLOPs do not depend on the number of ranks") {
   const std::vector<std::string> config = {"trainer.tokens_per_batch=4000",
                                            "trainer.micro_batch_tokens=1000"};
-  const TranslationEstimate one = EstimateOf(config);
-  const TranslationEstimate four = EstimateOf(config, {.ranks = 4});
+  const Estimate one = EstimateOf(config);
+  const Estimate four = EstimateOf(config, {.ranks = 4});
   CHECK(four.flops_per_update == Approx(one.flops_per_update).epsilon(1e-12));
-  CHECK(one.flops_per_update == Approx(4000 * one.flops_per_token).epsilon(1e-12));
+  CHECK(one.flops_per_update == Approx(4000 * one.workload.flops_per_token).epsilon(1e-12));
   // Longer sentences cost more attention.
-  CHECK(EstimateOf(config, {.source_length = 100, .target_length = 100}).flops_per_token >
-        one.flops_per_token);
+  CHECK(EstimateOf(config, {.source_length = 100, .target_length = 100}).workload.flops_per_token >
+        one.workload.flops_per_token);
 }
 
 TEST_CASE("an estimate refuses what a run would refuse, data aside") {
   const auto message = [](const std::vector<std::string>& overrides) {
-    const StatusOr<TranslationEstimate> estimate = EstimateRun(ConfigOf(overrides), {});
+    const StatusOr<Estimate> estimate = EstimateRun(ConfigOf(overrides), {});
     CHECK((estimate.ok() || estimate.status().code() == ExitCode::kUsage));
     return std::string(estimate.status().message());
   };
@@ -195,10 +203,10 @@ TEST_CASE("an estimate refuses what a run would refuse, data aside") {
 }
 
 TEST_CASE("the JSON form holds the numbers of the estimate") {
-  const TranslationEstimate estimate =
+  const Estimate estimate =
       EstimateOf({"trainer.recompute=every_k", "trainer.recompute_every=3"}, {.ranks = 2});
   const nlohmann::json json = nlohmann::json::parse(EstimateJson(estimate));
-  CHECK(json.at("parameters").at("total") == estimate.parameters.total());
+  CHECK(json.at("parameters").at("total") == estimate.workload.parameters.total());
   CHECK(json.at("bytes").at("total") == estimate.memory.total());
   CHECK(json.at("bytes").at("activations") == estimate.plan.recompute.peak_bytes);
   CHECK(json.at("recompute").at("recompute") == "every_k");
@@ -209,21 +217,21 @@ TEST_CASE("the JSON form holds the numbers of the estimate") {
   CHECK(json.at("checkpoint_bytes") == estimate.checkpoint_bytes);
 }
 
-proto::BertConfig ClassifierOf(std::vector<std::string> overrides) {
+proto::ClassificationConfig ClassifierOf(std::vector<std::string> overrides) {
   for (const char* small : {"model.hidden_size=64", "model.ffn_size=128", "model.num_heads=4",
                             "model.vocab_size=500", "run.device=cpu"}) {
     overrides.insert(overrides.begin(), small);
   }
-  proto::BertConfig config;
-  REQUIRE(MergeConfigText(BertDefaults(), "defaults", ".", config).ok());
+  proto::ClassificationConfig config;
+  REQUIRE(MergeConfigText(ClassificationDefaults(), "defaults", ".", config).ok());
   const Status loaded = LoadConfig({.files = {}, .overrides = overrides}, config);
   REQUIRE(std::string(loaded.message()) == "");
   return config;
 }
 
-BertEstimate EstimateOfClassifier(const std::vector<std::string>& overrides,
+Estimate EstimateOfClassifier(const std::vector<std::string>& overrides,
                                   const EstimateOptions& options = {}) {
-  const StatusOr<BertEstimate> estimate = EstimateRun(ClassifierOf(overrides), options);
+  const StatusOr<Estimate> estimate = EstimateRun(ClassifierOf(overrides), options);
   REQUIRE(std::string(estimate.status().message()) == "");
   return *estimate;
 }
@@ -264,7 +272,7 @@ TEST_CASE("a classifier's micro-batches are planned from the lengths of its text
 
 TEST_CASE("a classifier with recompute=auto takes the fastest recomputation that fits") {
   const std::string automatic = "trainer.recompute=auto";
-  const BertEstimate ample = EstimateOfClassifier({automatic, "trainer.activation_mib=1000"});
+  const Estimate ample = EstimateOfClassifier({automatic, "trainer.activation_mib=1000"});
   CHECK(ample.plan.recompute.recompute == Recompute::kNone);
   CHECK(ample.plan.budget_bytes == int64_t{1000} << 20);
   CHECK(ample.memory.activations == ample.choices[0].peak_bytes);
@@ -278,7 +286,7 @@ TEST_CASE("a classifier with recompute=auto takes the fastest recomputation that
   CHECK(plan(none / 0.9 - 1.0).recompute == Recompute::kCheap);
   CHECK_FALSE(plan(1.0).fits);
   const ContextOptions context =
-      BertContextOf(ClassifierOf({automatic}).trainer(), 1, 0,
+      WithRecompute(BertContextOf(ClassifierOf({automatic}).trainer(), 1, 0),
                     {.recompute = Recompute::kEveryK, .recompute_every = 4});
   CHECK(context.recompute == Recompute::kEveryK);
   CHECK(context.recompute_every == 4);
@@ -286,10 +294,16 @@ TEST_CASE("a classifier with recompute=auto takes the fastest recomputation that
 
 TEST_CASE("remedies of a classifier name the micro-batch that takes half of the texts") {
   const auto remedies = [](const std::vector<std::string>& overrides) {
-    const BertEstimate estimate = EstimateOfClassifier(overrides);
-    const proto::BertConfig config = ClassifierOf(overrides);
-    return MemoryRemedies({config.trainer(), config.data().max_length(), estimate.head.costs},
-                          estimate.plan, estimate.device);
+    const Estimate estimate = EstimateOfClassifier(overrides);
+    const proto::ClassificationConfig config = ClassifierOf(overrides);
+    BertClassifierOptions model = ClassifierOptionsOf(config);
+    model.bert.vocab_size = estimate.workload.vocab_size;
+    const int64_t longest = config.data().max_length();
+    const BertBatch batch = MicroBatchOf(
+        config.trainer(), 1, {.mean = static_cast<double>(longest), .longest = longest});
+    return BertMemoryRemedies(config.trainer(), estimate.workload.memory, estimate.plan,
+                              ClassifierHead(model).costs, batch, longest,
+                              estimate.workload.device.type);
   };
   const auto planned = [](const std::vector<std::string>& overrides) {
     return FormatMebibytes(EstimateOfClassifier(overrides).plan.recompute.peak_bytes);
@@ -305,12 +319,12 @@ TEST_CASE("remedies of a classifier name the micro-batch that takes half of the 
 }
 
 TEST_CASE("the JSON form of a classifier's estimate holds its numbers") {
-  const BertEstimate estimate = EstimateOfClassifier({}, {.source_length = 40.0});
+  const Estimate estimate = EstimateOfClassifier({}, {.source_length = 40.0});
   const nlohmann::json json = nlohmann::json::parse(EstimateJson(estimate));
-  CHECK(json.at("parameters").at("total") == estimate.parameters.total());
+  CHECK(json.at("parameters").at("total") == estimate.workload.parameters.total());
   CHECK(json.at("bytes").at("activations") == estimate.plan.recompute.peak_bytes);
   CHECK(json.at("micro_batch").at("tokens") == 32 * 40);
-  CHECK(json.at("flops_per_token") == estimate.flops_per_token);
+  CHECK(json.at("flops_per_token") == estimate.workload.flops_per_token);
   CHECK(json.at("activations").size() == 4);
 }
 

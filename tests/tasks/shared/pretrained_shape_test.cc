@@ -9,7 +9,7 @@
 #include <string>
 
 #include "dtrain/base/log.h"
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/config/config.h"
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/squad.pb.h"
@@ -21,9 +21,9 @@ namespace {
 using Data = proto::ClassificationDataConfig;
 
 // With weights in the folder, which no shape is taken from.
-proto::BertConfig ConfigFor(const TemporaryFolder& folder) {
+proto::ClassificationConfig ConfigFor(const TemporaryFolder& folder) {
   WriteTestFile(folder.File("model.safetensors"), "");
-  proto::BertConfig config;
+  proto::ClassificationConfig config;
   config.mutable_model()->set_pretrained(folder.path());
   return config;
 }
@@ -37,7 +37,7 @@ TEST_CASE("shape, vocabulary and case are those beside the weights") {
   WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
   WriteTestFile(folder.File("tokenizer_config.json"),
                 R"({"do_lower_case": false, "strip_accents": null})");
-  proto::BertConfig config = ConfigFor(folder);
+  proto::ClassificationConfig config = ConfigFor(folder);
   REQUIRE(internal::TakePretrainedShape(config).ok());
   CHECK(config.model().num_layers() == 3);
   CHECK(config.model().hidden_size() == 96);
@@ -49,7 +49,7 @@ TEST_CASE("shape, vocabulary and case are those beside the weights") {
   CHECK_FALSE(config.data().lower_case());
   CHECK(config.data().accents() == Data::with_capitals);
 
-  proto::BertConfig own = ConfigFor(folder);
+  proto::ClassificationConfig own = ConfigFor(folder);
   own.mutable_data()->set_lower_case(true);
   own.mutable_data()->set_vocabulary("/other.txt");
   REQUIRE(internal::TakePretrainedShape(own).ok());
@@ -63,7 +63,7 @@ TEST_CASE(
   WriteTestFile(folder.File("vocab.txt"), "[PAD]\n[unused0]\n[UNK]\nthe\nof\n");
   const auto warnings_with = [&](const std::string& pieces) {
     WriteTestFile(folder.File("own.txt"), pieces);
-    proto::BertConfig config = ConfigFor(folder);
+    proto::ClassificationConfig config = ConfigFor(folder);
     config.mutable_data()->set_vocabulary(folder.File("own.txt"));
     std::string warnings;
     SetLogSink([&](LogLevel level, std::string_view line) {
@@ -90,7 +90,7 @@ TEST_CASE("texts may be as long as the pretrained weights have positions") {
                              "num_attention_heads": 2, "intermediate_size": 8,
                              "max_position_embeddings": 1024})");
   WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
-  proto::BertConfig config = ConfigFor(folder);
+  proto::ClassificationConfig config = ConfigFor(folder);
   config.mutable_data()->set_max_length(1024);
   CHECK(internal::TakePretrainedShape(config).ok());
   config.mutable_data()->set_max_length(1025);
@@ -103,7 +103,7 @@ TEST_CASE("accents are kept or taken off as the pretrained tokenizer does it") {
   WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
   const auto accents = [&](const std::string& json) {
     WriteTestFile(folder.File("tokenizer_config.json"), json);
-    proto::BertConfig config = ConfigFor(folder);
+    proto::ClassificationConfig config = ConfigFor(folder);
     REQUIRE(internal::TakePretrainedShape(config).ok());
     return config.data().accents();
   };
@@ -168,7 +168,7 @@ void CheckTaken(Config config) {
 
   // Weights that were exported are what the JSON says.
   WriteTestFile(folder.File("config.json"), R"({"num_hidden_layers": 5})");
-  proto::BertConfig exported = ConfigFor(folder);
+  proto::ClassificationConfig exported = ConfigFor(folder);
   REQUIRE(internal::TakePretrainedShape(exported).ok());
   CHECK(exported.model().num_layers() == 5);
   CHECK(exported.data().lower_case());
@@ -177,13 +177,13 @@ void CheckTaken(Config config) {
 TEST_CASE("a checkpoint of any program of BERT has its shape, case and tokenizer") {
   CheckTaken<proto::PretrainConfig>(proto::PretrainConfig());
   CheckTaken<proto::PretrainConfig>(proto::SquadConfig());
-  CheckTaken<proto::PretrainConfig>(proto::BertConfig());
-  CheckTaken<proto::SquadConfig>(proto::BertConfig());
-  CheckTaken<proto::BertConfig>(proto::SquadConfig());
+  CheckTaken<proto::PretrainConfig>(proto::ClassificationConfig());
+  CheckTaken<proto::SquadConfig>(proto::ClassificationConfig());
+  CheckTaken<proto::ClassificationConfig>(proto::SquadConfig());
 
   const TemporaryFolder folder;
   WriteTestFile(folder.File("config.textproto"), "model {\n num_layers: x }");
-  proto::BertConfig config = ConfigFor(folder);
+  proto::ClassificationConfig config = ConfigFor(folder);
   const Status broken = internal::TakePretrainedShape(config);
   CHECK(broken.code() == ExitCode::kStorage);
   CHECK_THAT(std::string(broken.message()), Catch::Contains("config.textproto:2:14: "));
@@ -214,7 +214,7 @@ TEST_CASE("an estimate takes the shape from what is there, and pieces from confi
 TEST_CASE("files beside pretrained weights that cannot be used are named") {
   const TemporaryFolder folder;
   const auto message = [&] {
-    proto::BertConfig config = ConfigFor(folder);
+    proto::ClassificationConfig config = ConfigFor(folder);
     return std::string(internal::TakePretrainedShape(config).message());
   };
   CHECK_THAT(message(), Catch::Contains("there is no vocab.txt beside the weights"));
@@ -234,7 +234,7 @@ TEST_CASE("weights that are not there are named as such before anything is built
   const TemporaryFolder folder;
   namespace fs = std::filesystem;
   const auto refusal = [&](const std::string& path) {
-    proto::BertConfig config;
+    proto::ClassificationConfig config;
     config.mutable_model()->set_pretrained(path);
     config.mutable_data()->set_vocabulary("/vocab.txt");
     return internal::TakePretrainedShape(config);
@@ -268,7 +268,7 @@ TEST_CASE("weights that are not there are named as such before anything is built
     const Status typo = refusal(path);
     CHECK(typo.code() == ExitCode::kStorage);
     CHECK(typo.message() == path + ": no such file or folder; check model.pretrained");
-    proto::BertConfig config;
+    proto::ClassificationConfig config;
     config.mutable_model()->set_pretrained(path);
     CHECK_FALSE(internal::TakeShapeBeside(config).value());
   }
@@ -291,7 +291,7 @@ TEST_CASE("weights that are not there are named as such before anything is built
 TEST_CASE("a run whose export was deleted goes on from its newest checkpoint") {
   const TemporaryFolder folder;
   namespace fs = std::filesystem;
-  proto::BertConfig theirs;
+  proto::ClassificationConfig theirs;
   for (const auto& [name, layers] :
        {std::pair{"run", 7}, {"run/ckpt/step-00000002", 2}, {"run/ckpt/step-00000010", 3}}) {
     fs::create_directories(folder.File(name));
@@ -301,7 +301,7 @@ TEST_CASE("a run whose export was deleted goes on from its newest checkpoint") {
     WriteTestFile(folder.File(name + std::string("/vocab.txt")), "[UNK]\n");
   }
   const auto layers = [&] {
-    proto::BertConfig config;
+    proto::ClassificationConfig config;
     config.mutable_model()->set_pretrained(folder.File("run/hf"));
     config.mutable_run()->set_run_dir(folder.File("run"));
     CHECK(std::string(internal::TakePretrainedShape(config).message()) == "");
@@ -316,7 +316,7 @@ TEST_CASE("a run whose export was deleted goes on from its newest checkpoint") {
 std::string RefusalOf(const TemporaryFolder& folder, const std::string& json) {
   WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
   WriteTestFile(folder.File("config.json"), json);
-  proto::BertConfig config = ConfigFor(folder);
+  proto::ClassificationConfig config = ConfigFor(folder);
   const Status status = internal::TakePretrainedShape(config);
   if (!status.ok()) CHECK(status.code() == ExitCode::kStorage);
   return std::string(status.message());

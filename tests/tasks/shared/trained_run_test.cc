@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/comm/self_communicator.h"
 #include "dtrain/tasks/classification/use.h"
 #include "tasks/classification/saved_classifier.h"
@@ -47,7 +47,7 @@ TEST_CASE("a classifier that is used leaves nothing among its run's checkpoints"
         testing::SmallConfig("lower_case: false max_length: 16 cache: '/nowhere/at/all'"));
     INFO(from);
     WriteTestFile(run.folder.File("dev.tsv"), "text\tlabel\nx x\ta\nx\tb\n");
-    proto::BertConfig user;
+    proto::ClassificationConfig user;
     user.mutable_predict()->set_checkpoint(run.folder.File(from));
     user.mutable_data()->add_dev(run.folder.File("dev.tsv"));
     const Status status = EvaluateClassifier(user, runtime);

@@ -8,11 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/config/config.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/squad.pb.h"
+#include "dtrain/tasks/pretraining/head_costs.h"
 #include "dtrain/tasks/question_answering/head.h"
 #include "dtrain/tasks/shared/bert_options.h"
 #include "planning/estimate.h"
@@ -39,15 +40,29 @@ Config Load(std::vector<std::string> overrides) {
 }
 
 template <typename Config>
-BertEstimate Estimated(const Config& config, const EstimateOptions& options = {}) {
-  const StatusOr<BertEstimate> estimate = EstimateRun(config, options);
+Estimate Estimated(const Config& config, const EstimateOptions& options = {}) {
+  const StatusOr<Estimate> estimate = EstimateRun(config, options);
   REQUIRE(std::string(estimate.status().message()) == "");
   return *estimate;
 }
 
+// A count of the micro-batch: "tokens", "texts".
+int64_t Count(const Estimate& estimate, const std::string& name) {
+  for (const auto& [key, count] : estimate.workload.micro_batch_counts) {
+    if (key == name) return count;
+  }
+  return -1;
+}
+
+// The encoder of a configuration with all sizes.
+template <typename Config>
+BertOptions Encoder(const Config& config) {
+  return EncoderOptionsOf(config.model());
+}
+
 double Bytes(const Tensor& tensor) { return tensor ? static_cast<double>(tensor.bytes()) : 0.0; }
 
-// What a model that `make` makes of an estimate takes for a batch, in all modes of recomputation,
+// What a model that `make` makes of a configuration takes for a batch, in all modes of recomputation,
 // and for an evaluation of the same.
 template <typename Config, typename Outputs, typename Make, typename Batch>
 void CheckArenas(const std::vector<std::string>& overrides, const Make& make, const Batch& batch) {
@@ -60,13 +75,13 @@ void CheckArenas(const std::vector<std::string>& overrides, const Make& make, co
                  {"trainer.precision=" + precision, "trainer.recompute=" + mode,
                   "trainer.eval_batch_tokens=" + std::to_string(batch.sequences.tokens())});
       const auto config = Load<Config>(all);
-      const BertEstimate estimate = Estimated(config, {.source_length = tokens / kTexts});
-      CHECK(estimate.plan.batch.tokens == batch.sequences.tokens());
-      CHECK(estimate.plan.batch.texts == kTexts);
-      const auto model = make(estimate);
+      const Estimate estimate = Estimated(config, {.source_length = tokens / kTexts});
+      CHECK(Count(estimate, "tokens") == batch.sequences.tokens());
+      CHECK(Count(estimate, "texts") == kTexts);
+      const auto model = make(config);
       ParameterSet& parameters = model->parameters();
-      CHECK(estimate.parameters.total() == parameters.num_elements());
-      parameters.Allocate({}, estimate.compute_type, 1);
+      CHECK(estimate.workload.parameters.total() == parameters.num_elements());
+      parameters.Allocate({}, estimate.workload.memory.context.compute_type, 1);
       CHECK(static_cast<double>(estimate.memory.weights) ==
             Approx(Bytes(parameters.weights())).epsilon(0.02));
       CHECK(static_cast<double>(estimate.memory.compute_copy) ==
@@ -97,8 +112,8 @@ SpanBatch RandomWindows(const BertOptions& options) {
 }
 
 TEST_CASE("an estimate of question answering is what its arenas take") {
-  const auto make = [](const BertEstimate& estimate) {
-    return std::make_unique<BertQuestionAnswering>(estimate.head.encoder);
+  const auto make = [](const proto::SquadConfig& config) {
+    return std::make_unique<BertQuestionAnswering>(Encoder(config));
   };
   const BertOptions options = EncoderOptionsOf(Load<proto::SquadConfig>({}).model());
   CheckArenas<proto::SquadConfig, SpanScores>({"data.max_question=40"}, make,
@@ -107,9 +122,9 @@ TEST_CASE("an estimate of question answering is what its arenas take") {
 
 TEST_CASE("an estimate of pre-training is what its arenas take") {
   for (const bool next_sentence : {true, false}) {
-    const auto make = [&](const BertEstimate& estimate) {
+    const auto make = [&](const proto::PretrainConfig& config) {
       return std::make_unique<BertPretraining>(
-          BertPretrainingOptions{.bert = estimate.head.encoder, .next_sentence = next_sentence});
+          BertPretrainingOptions{.bert = Encoder(config), .next_sentence = next_sentence});
     };
     const BertPretrainingOptions options{
         .bert = EncoderOptionsOf(Load<proto::PretrainConfig>({}).model()),
@@ -125,30 +140,30 @@ TEST_CASE("an estimate of pre-training is what its arenas take") {
 TEST_CASE(
     "texts of other lengths, more ranks and a known speed change an estimate as they should") {
   const auto config = Load<proto::SquadConfig>({"data.max_question=40"});
-  const BertEstimate longest = Estimated(config);
-  CHECK(longest.plan.batch.tokens == 9 * 90);
+  const Estimate longest = Estimated(config);
+  CHECK(Count(longest, "tokens") == 9 * 90);
   CHECK(longest.seconds_per_update == 0.0);
   const EstimateOptions shorter{.source_length = 50, .length_deviation = 10, .flops = 1e9};
-  const BertEstimate estimate = Estimated(config, shorter);
-  CHECK(estimate.plan.batch.tokens == 9 * 50 + 4 * 10 * 3);
+  const Estimate estimate = Estimated(config, shorter);
+  CHECK(Count(estimate, "tokens") == 9 * 50 + 4 * 10 * 3);
   CHECK(estimate.memory.activations < longest.memory.activations);
-  CHECK(estimate.tokens_per_batch == 9 * 50);
+  CHECK(estimate.workload.tokens_per_batch == 9 * 50);
   CHECK(estimate.flops_per_update ==
         Approx(Estimated(config, {.source_length = 50}).flops_per_update));
   CHECK(estimate.seconds_per_update == Approx(estimate.flops_per_update / 1e9));
   EstimateOptions shared = shorter;
   shared.ranks = 3;
-  CHECK(Estimated(config, shared).plan.batch.texts == 3);
+  CHECK(Count(Estimated(config, shared), "texts") == 3);
   CHECK(Estimated(config, shared).seconds_per_update == Approx(estimate.seconds_per_update / 3));
   CHECK(estimate.memory.workspace == 0);
-  const BertEstimate on_gpu =
+  const Estimate on_gpu =
       Estimated(Load<proto::SquadConfig>({"data.max_question=40", "run.device=cuda"}));
   CHECK(on_gpu.memory.workspace == 32 << 20);
   CHECK(on_gpu.memory.total() ==
         on_gpu.memory.states() + on_gpu.memory.evaluation + on_gpu.memory.workspace);
   // What is computed again takes time too.
   const auto full = Load<proto::SquadConfig>({"data.max_question=40", "trainer.recompute=full"});
-  const BertEstimate repeated = Estimated(full, shorter);
+  const Estimate repeated = Estimated(full, shorter);
   CHECK(repeated.flops_per_update == estimate.flops_per_update);
   CHECK(repeated.seconds_per_update > 1.2 * estimate.seconds_per_update);
   CHECK(repeated.seconds_per_update < 1.34 * estimate.seconds_per_update);
@@ -159,12 +174,12 @@ TEST_CASE("an estimate counts an evaluation of more tokens than an update has") 
     return Estimated(Load<proto::SquadConfig>(
         {"data.max_question=40", "trainer.eval_batch_tokens=" + std::to_string(tokens)}));
   };
-  const BertEstimate small = of_tokens(90);
+  const Estimate small = of_tokens(90);
   CHECK(small.memory.evaluation == of_tokens(1).memory.evaluation);  // one text, however long
   CHECK(small.memory.evaluation < small.memory.activations);
   CHECK(small.memory.total() == small.memory.states() + small.memory.activations);
   CHECK_THAT(EstimateText(small), !Catch::Contains("or evaluation"));
-  const BertEstimate large = of_tokens(90 * 90);
+  const Estimate large = of_tokens(90 * 90);
   CHECK(large.memory.evaluation > large.memory.activations);
   CHECK(large.memory.total() == large.memory.states() + large.memory.evaluation);
   CHECK_THAT(EstimateText(large), Catch::Contains("or evaluation"));
@@ -176,7 +191,7 @@ TEST_CASE("an estimate counts what the options for slow networks keep, between s
         .memory.exchange;
   };
   const ModelParameters counts =
-      Estimated(Load<proto::SquadConfig>({"data.max_question=40"})).parameters;
+      Estimated(Load<proto::SquadConfig>({"data.max_question=40"})).workload.parameters;
   const std::string bf16 = "trainer.wire_precision=bf16";
   CHECK(exchange("trainer.wire_precision=fp32", 2) == 0);
   CHECK(exchange(bf16, 1) == 0);
@@ -195,7 +210,7 @@ TEST_CASE("an estimate's time is that of the rank with the most texts") {
     CHECK(Estimated(config, {.ranks = ranks, .flops = 1e9}).seconds_per_update ==
           Approx(one * texts / 9));
   }
-  const BertEstimate by_tokens =
+  const Estimate by_tokens =
       Estimated(Load<proto::SquadConfig>({"data.max_question=40", "trainer.tokens_per_batch=810"}),
                 {.ranks = 64, .flops = 1e9});
   CHECK(by_tokens.seconds_per_update == Approx(by_tokens.flops_per_update / 64 / 1e9));
@@ -203,7 +218,7 @@ TEST_CASE("an estimate's time is that of the rank with the most texts") {
 
 TEST_CASE("an estimate refuses what the program itself would refuse") {
   const auto refused = [](const auto& config) {
-    const StatusOr<BertEstimate> estimate = EstimateRun(config, {});
+    const StatusOr<Estimate> estimate = EstimateRun(config, {});
     CHECK(estimate.status().code() == ExitCode::kUsage);
     return std::string(estimate.status().message());
   };
@@ -229,8 +244,10 @@ TEST_CASE("an estimate takes the pretrained shapes that a run takes") {
   };
   const auto estimate = with("data.max_length=90");
   REQUIRE(std::string(estimate.status().message()) == "");
-  CHECK(estimate->head.encoder.num_layers == 2);
-  CHECK(estimate->head.encoder.type_vocab_size == 1);
+  const BertPretrainingOptions shape{
+      .bert = {.vocab_size = 97, .hidden_size = 48, .num_layers = 2, .num_heads = 4,
+               .ffn_size = 80, .max_positions = 90, .type_vocab_size = 1}};
+  CHECK(estimate->workload.parameters.total() == CountParameters(shape).total());
   CHECK(with("model.num_heads=5").status().code() == ExitCode::kUsage);
   // A checkpoint's configuration is not that of a file which is checked when it is read.
   std::filesystem::remove(folder.File("config.json"));
@@ -255,9 +272,9 @@ TEST_CASE("an estimate of lengths that no text has is refused") {
     CHECK_THAT(refusal(0.0, deviation), Catch::StartsWith("--length_deviation is ") &&
                                             Catch::Contains("0 to 90 (data.max_length)"));
   }
-  CHECK(Estimated(config, {.source_length = 90, .length_deviation = 90}).plan.batch.tokens ==
+  CHECK(Count(Estimated(config, {.source_length = 90, .length_deviation = 90}), "tokens") ==
         9 * 90);
-  CHECK(Estimated(config, {.source_length = 1}).plan.batch.tokens == 9);
+  CHECK(Count(Estimated(config, {.source_length = 1}), "tokens") == 9);
 
   proto::NmtConfig translation;
   REQUIRE(LoadConfig({.files = {}, .overrides = {"run.device=cpu"}}, translation).ok());
@@ -286,9 +303,10 @@ TEST_CASE("an estimate refuses the lengths that are another program's") {
 TEST_CASE("an estimate counts the outputs of Jigsaw's labels") {
   const auto outputs = [](const std::string& override) {
     const auto estimate =
-        Estimated(Load<proto::BertConfig>({"data.jigsaw=true", override})).parameters.total();
-    return (estimate -
-            Estimated(Load<proto::BertConfig>({"data.labels=value"})).parameters.total()) /
+        Estimated(Load<proto::ClassificationConfig>({"data.jigsaw=true", override}))
+            .parameters.total();
+    return (estimate - Estimated(Load<proto::ClassificationConfig>({"data.labels=value"}))
+                           .parameters.total()) /
                (32 + 1) +
            1;
   };
@@ -297,7 +315,7 @@ TEST_CASE("an estimate counts the outputs of Jigsaw's labels") {
 }
 
 TEST_CASE("the text and the JSON of an estimate say whose it is and of what") {
-  const BertEstimate estimate =
+  const Estimate estimate =
       Estimated(Load<proto::SquadConfig>({"data.max_question=40"}), {.flops = 1e9});
   CHECK_THAT(EstimateText(estimate),
              Catch::Contains(" bert_squad\n") &&

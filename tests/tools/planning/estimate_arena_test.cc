@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/config/config.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/optim/adam.h"
@@ -52,13 +52,15 @@ void CheckStates(const Estimate& estimate, ParameterSet& parameters) {
 void CheckPreset(const std::string& name, const std::string& precision) {
   const std::string type = "trainer.precision=" + precision;
   const auto config = Preset<proto::NmtConfig>("nmt_train", name, {type});
-  const StatusOr<TranslationEstimate> states = EstimateRun(config, {});
+  const StatusOr<Estimate> states = EstimateRun(config, {});
   REQUIRE(states.ok());
-  Seq2SeqTransformer model(states->model);
-  model.Allocate({}, states->compute_type, 1);
+  Seq2SeqOptions options = ModelOptionsOf(config.model());
+  options.vocab_size = states->workload.vocab_size;
+  Seq2SeqTransformer model(options);
+  model.Allocate({}, states->workload.memory.context.compute_type, 1);
   CheckStates(*states, model.parameters());
-  const auto pairs = testing::RandomPairs(6, 12, states->model.vocab_size, 5);
-  const TranslationBatch batch = testing::Pack(pairs, 0, pairs.size(), states->model.pad_id());
+  const auto pairs = testing::RandomPairs(6, 12, options.vocab_size, 5);
+  const TranslationBatch batch = testing::Pack(pairs, 0, pairs.size(), options.pad_id());
   const auto length_of = [](const Sequences& s) {
     return static_cast<double>(s.tokens()) / static_cast<double>(s.count());
   };
@@ -69,11 +71,12 @@ void CheckPreset(const std::string& name, const std::string& precision) {
         "nmt_train", name,
         {type, std::string("trainer.recompute=") + mode, "trainer.tokens_per_batch=" + tokens,
          "trainer.micro_batch_tokens=" + tokens});
-    const StatusOr<TranslationEstimate> estimate = EstimateRun(
+    const StatusOr<Estimate> estimate = EstimateRun(
         small,
         {.source_length = length_of(batch.source), .target_length = length_of(batch.target)});
     REQUIRE(std::string(estimate.status().message()) == "");
-    CHECK(estimate->plan.batch.target_tokens == batch.target.tokens());
+    CHECK(estimate->workload.micro_batch_counts[1] ==
+          std::pair(std::string("target_tokens"), batch.target.tokens()));
     Context context({}, ContextOptionsOf(small.trainer(), 0));
     context.set_training(true);
     model.Forward(testing::Numbered(batch), context);
@@ -86,25 +89,27 @@ void CheckPreset(const std::string& name, const std::string& precision) {
 // The same of a classifier.
 void CheckClassifier(const std::string& name, const std::string& precision) {
   const std::string type = "trainer.precision=" + precision;
-  const auto config = Preset<proto::BertConfig>("bert_classify", name, {type});
-  const StatusOr<BertEstimate> states = EstimateRun(config, {});
+  const auto config = Preset<proto::ClassificationConfig>("bert_classify", name, {type});
+  const StatusOr<Estimate> states = EstimateRun(config, {});
   REQUIRE(std::string(states.status().message()) == "");
-  const BertClassifierOptions options{.bert = states->head.encoder};
+  BertClassifierOptions options{.bert = EncoderOptionsOf(config.model())};
+  options.bert.vocab_size = states->workload.vocab_size;
   BertClassifier model(options);
-  model.Allocate({}, states->compute_type, 1);
+  model.Allocate({}, states->workload.memory.context.compute_type, 1);
   CheckStates(*states, model.parameters());
   const ClassificationBatch batch = testing::RandomRows(options, 0, 6, 12, 5);
   const std::string texts = std::to_string(batch.size());
   for (const char* mode : {"none", "cheap", "every_k", "full"}) {
     INFO(name << ' ' << precision << ' ' << mode);
-    const auto small = Preset<proto::BertConfig>(
+    const auto small = Preset<proto::ClassificationConfig>(
         "bert_classify", name,
         {type, std::string("trainer.recompute=") + mode, "trainer.batch_size=" + texts});
-    const StatusOr<BertEstimate> estimate =
+    const StatusOr<Estimate> estimate =
         EstimateRun(small, {.source_length = static_cast<double>(batch.sequences.tokens()) /
                                              static_cast<double>(batch.size())});
     REQUIRE(std::string(estimate.status().message()) == "");
-    CHECK(estimate->plan.batch.tokens == batch.sequences.tokens());
+    CHECK(estimate->workload.micro_batch_counts[0] ==
+          std::pair(std::string("tokens"), batch.sequences.tokens()));
     Context context({}, BertContextOf(small.trainer(), 1, 0));
     context.set_training(true);
     model.Forward(testing::Numbered(batch), context);

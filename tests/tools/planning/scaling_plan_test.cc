@@ -5,12 +5,13 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/models/seq2seq_costs.h"
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/squad.pb.h"
+#include "dtrain/tasks/classification/config.h"
 #include "dtrain/tasks/classification/head.h"
 #include "dtrain/tasks/pretraining/head.h"
 #include "dtrain/tasks/question_answering/head.h"
@@ -305,7 +306,7 @@ TEST_CASE("the planned gradients are those of the models, in buckets that fill i
       CHECK(model->flops_per_update > 0.0);
     }
   }
-  proto::BertConfig bert;
+  proto::ClassificationConfig bert;
   const StatusOr<PlanModel> model = PlanModelOf(bert);
   REQUIRE(model.ok());
   CHECK(TravellingElements(*model, 0) == 109483778);  // BertForSequenceClassification, base
@@ -397,7 +398,7 @@ TEST_CASE("a plan notes updates of less than a token or a text for each rank") {
   const nlohmann::json json = nlohmann::json::parse(PlanJson(job, ways));
   CHECK(json.at("notes").get<std::vector<std::string>>() == job.notes);
 
-  auto bert = SmallBert<proto::BertConfig>();  // of 32 texts per update
+  auto bert = SmallBert<proto::ClassificationConfig>();  // of 32 texts per update
   const StatusOr<PlanModel> by_texts = PlanModelOf(bert);
   REQUIRE(by_texts.ok());
   CHECK(by_texts->NotesOf(32).empty());

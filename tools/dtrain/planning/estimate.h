@@ -1,12 +1,10 @@
 // estimate.h - what a run will cost, from its configuration alone.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The formulas are those by which runs plan: models/seq2seq_costs.h, tasks/shared/bert_head.h.
-// Nothing is allocated or computed; of the files only those are read that say a shape: the header
-// of data.prepared's training shard, a vocabulary, the config.json of pretrained weights, where
-// there are some. Micro-batches are counted with the activations. Beside what is counted a process
-// has its program and libraries (some 40 MiB), buffers of its messages and of products, and the
-// index of its data.
+// The formulas are those by which runs plan: each task makes a Workload of its configuration
+// (tasks/shared/workload.h). Nothing is allocated or computed. Micro-batches are counted with the
+// activations. Besides what is counted a process has its program and libraries (some 40 MiB),
+// buffers of its messages and of products, and the index of its data.
 #ifndef DTRAIN_PLANNING_ESTIMATE_H_
 #define DTRAIN_PLANNING_ESTIMATE_H_
 
@@ -16,27 +14,20 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
-#include "dtrain/models/seq2seq_costs.h"
-#include "dtrain/tasks/shared/bert_head.h"
-#include "dtrain/tasks/shared/memory_plan.h"
+#include "dtrain/tasks/shared/workload.h"
 
-namespace dtrain::proto {
-class BertConfig;
-class NmtConfig;
-class PretrainConfig;
-class SquadConfig;
-}  // namespace dtrain::proto
+namespace google::protobuf {
+class Message;
+}  // namespace google::protobuf
 
 namespace dtrain {
 
 struct EstimateOptions {
-  int ranks = 1;  // of the job, all on one host
-  // Mean tokens of a sentence with its end; 0: the corpus, else 32. Of a BERT's texts; 0:
-  // data.max_length.
+  int ranks = 1;  // these four as in WorkloadOptions
   double source_length = 0.0;
-  double target_length = 0.0;     // of nmt_train alone
-  double length_deviation = 0.0;  // of a BERT's texts: the standard deviation of their tokens
-  double flops = 0.0;             // floating-point operations of a rank per second; 0: not known
+  double target_length = 0.0;
+  double length_deviation = 0.0;
+  double flops = 0.0;  // floating-point operations of a rank per second; 0: not known
 };
 
 // Bytes of one rank.
@@ -60,60 +51,33 @@ struct MemoryEstimate {
   }
 };
 
-// Of any model.
 struct Estimate {
   std::string program;  // "bert_squad"
   int ranks = 1;
-  DeviceType device = DeviceType::kCpu;
-  DType compute_type = DType::kFloat32;
-  int64_t vocab_size = 0;
-  ModelParameters parameters;
+  Workload workload;
   MemoryEstimate memory;
+  MemoryPlan plan;                     // with the configuration's recomputation
   std::vector<RecomputePlan> choices;  // none, cheap, every_k, full
   double forward_flops = 0.0;          // of one micro-batch
-  double flops_per_token = 0.0;        // forward and backward; of translation a target token
   double flops_per_update = 0.0;       // of all ranks, without recomputation
-  int64_t tokens_per_batch = 0;        // of an update, all ranks; of translation target tokens
-  int64_t texts_per_batch = 0;         // the same, where updates are so many texts; else 0
   double seconds_per_update = 0.0;     // with recomputation; 0 where EstimateOptions::flops is
   int64_t checkpoint_bytes = 0;        // tensors of one checkpoint
-  std::vector<std::string> notes;      // files that would say more, and what was taken instead
 };
 
-struct TranslationEstimate : Estimate {
-  Seq2SeqOptions model;
-  MeanLengths lengths;
-  MemoryPlan plan;     // of the configuration
-  int64_t logits = 0;  // bytes, part of the activations
-};
+// `config` is the configuration of one of the programs (tasks/registry.h).
+// UsageError: the configuration is not valid, a length is not one of its texts, recompute=auto
+// needs a GPU that is not there, or the shape is that of pretrained weights which are not there.
+StatusOr<Estimate> EstimateRun(const google::protobuf::Message& config,
+                               const EstimateOptions& options);
 
-struct BertEstimate : Estimate {
-  BertHead head;
-  TextLengths lengths;
-  BertMemoryPlan plan;  // of the configuration
-};
-
-// UsageError where the configuration is none, a length is none that its texts may have,
-// recompute=auto needs a GPU that is not there, or the shape is that of pretrained weights which
-// are not there.
-StatusOr<TranslationEstimate> EstimateRun(const proto::NmtConfig& config,
-                                          const EstimateOptions& options);
-StatusOr<BertEstimate> EstimateRun(const proto::BertConfig& config, const EstimateOptions& options);
-StatusOr<BertEstimate> EstimateRun(const proto::PretrainConfig& config,
-                                   const EstimateOptions& options);
-StatusOr<BertEstimate> EstimateRun(const proto::SquadConfig& config,
-                                   const EstimateOptions& options);
-
-// What the busiest of the ranks computes of an update: of `texts` whole ones, or where these are 0
-// of tokens, which ranks share evenly.
+// The share of an update that the busiest rank computes. Ranks share `texts` whole texts, or with 0
+// texts tokens, which they share evenly.
 double BusiestShare(int64_t texts, int ranks);
 
 // For people.
-std::string EstimateText(const TranslationEstimate& estimate);
-std::string EstimateText(const BertEstimate& estimate);
+std::string EstimateText(const Estimate& estimate);
 // One object, bytes and counts as integers.
-std::string EstimateJson(const TranslationEstimate& estimate);
-std::string EstimateJson(const BertEstimate& estimate);
+std::string EstimateJson(const Estimate& estimate);
 
 }  // namespace dtrain
 

@@ -14,13 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/internal/abseil_text.h"
-#include "dtrain/bert.pb.h"
 #include "dtrain/distributed/gradient_reducer.h"
-#include "dtrain/nmt.pb.h"
-#include "dtrain/pretrain.pb.h"
-#include "dtrain/squad.pb.h"
-#include "dtrain/tasks/shared/bert_head.h"
-#include "dtrain/tasks/translation/options.h"
 #include "planning/estimate.h"
 
 namespace dtrain {
@@ -29,131 +23,48 @@ namespace {
 // Payload of an Ethernet line: 1448 bytes of TCP in 1538 on the wire.
 constexpr double kPayload = 0.94;
 
-// The gradients of a model in about the order in which backward completes them. Backward's time is
-// taken to go with the elements of its products' matrices; embeddings cost next to nothing.
-class Gradients {
- public:
-  // An output projection whose gradient is complete with the embeddings it is tied to.
-  void AddTiedOutput(int64_t elements) { done_ += static_cast<double>(elements); }
-  void AddOutputTable(int64_t elements) {
-    AddTiedOutput(elements);
-    AddVector(elements);
+// Gradients in buckets as GradientReducer cuts them. A bucket is ready when backward has computed
+// the products of all its gradients.
+std::vector<PlanBucket> CutIntoBuckets(const GradientShapes& gradients, int64_t bucket_bytes) {
+  std::vector<GradientRange> ranges;
+  std::vector<PlanParameter> parameters;
+  std::vector<double> ready;  // elements of products until then
+  double done = 0.0;
+  for (const GradientShape& gradient : gradients) {
+    done += gradient.product;
+    const PlanParameter parameter{gradient.rows, gradient.columns};
+    if (parameter.elements() == 0) continue;
+    const int64_t begin = ranges.empty() ? 0 : ranges.back().end;
+    ranges.push_back({"", begin, begin + parameter.elements()});
+    parameters.push_back(parameter);
+    ready.push_back(done);
   }
-  void AddMatrix(int64_t rows, int64_t columns) {
-    done_ += static_cast<double>(rows * columns);
-    Add({rows, columns});
+  const std::vector<int> bucket_of = BucketsOf(ranges, {.bucket_bytes = bucket_bytes});
+  std::vector<PlanBucket> buckets(static_cast<size_t>(bucket_of.back()) + 1);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    PlanBucket& bucket = buckets[static_cast<size_t>(bucket_of[i])];
+    bucket.parameters.push_back(parameters[i]);
+    bucket.ready = ready[i] / done;
   }
-  void AddVector(int64_t elements) { Add({1, elements}); }
-  void AddHead(const HeadGradient& gradient) {
-    done_ += gradient.product;
-    Add({gradient.rows, gradient.columns});
-  }
-  void AddTable(int64_t rows, int64_t columns) { AddVector(rows * columns); }
-  void AddLinear(int64_t outputs, int64_t inputs) {
-    AddMatrix(outputs, inputs);
-    AddVector(outputs);
-  }
-  void AddNorm(int64_t hidden_size) {
-    AddVector(hidden_size);
-    AddVector(hidden_size);
-  }
-  // As nn/transformer_layer.h has them.
-  void AddLayer(int64_t hidden_size, int64_t ffn_size, bool decoder) {
-    AddNorm(hidden_size);
-    AddLinear(hidden_size, ffn_size);
-    AddLinear(ffn_size, hidden_size);
-    for (int attention = 0; attention < (decoder ? 2 : 1); ++attention) {
-      AddNorm(hidden_size);
-      for (int matrix = 0; matrix < 4; ++matrix) AddLinear(hidden_size, hidden_size);
-    }
-  }
-
-  std::vector<PlanBucket> Cut(double bucket_mib) const {
-    const std::vector<int> bucket_of =
-        BucketsOf(ranges_, {.bucket_bytes = static_cast<int64_t>(bucket_mib * (1 << 20))});
-    std::vector<PlanBucket> buckets(static_cast<size_t>(bucket_of.back()) + 1);
-    for (size_t i = 0; i < parameters_.size(); ++i) {
-      PlanBucket& bucket = buckets[static_cast<size_t>(bucket_of[i])];
-      bucket.parameters.push_back(parameters_[i]);
-      bucket.ready = ready_[i] / done_;
-    }
-    return buckets;
-  }
-
- private:
-  void Add(const PlanParameter& parameter) {
-    const int64_t begin = ranges_.empty() ? 0 : ranges_.back().end;
-    ranges_.push_back({"", begin, begin + parameter.elements()});
-    parameters_.push_back(parameter);
-    ready_.push_back(done_);
-  }
-
-  std::vector<GradientRange> ranges_;
-  std::vector<PlanParameter> parameters_;
-  std::vector<double> ready_;  // elements of matrices until then
-  double done_ = 0.0;
-};
-
-Gradients GradientsOf(const Seq2SeqOptions& model) {
-  Gradients gradients;
-  const int64_t tables = model.vocab_size * model.hidden_size;
-  if (model.tie_output) {
-    gradients.AddTiedOutput(tables);
-  } else {
-    gradients.AddOutputTable(tables);
-  }
-  for (const bool decoder : {true, false}) {
-    if (model.pre_norm) gradients.AddNorm(model.hidden_size);
-    const int layers = decoder ? model.decoder_layers : model.encoder_layers;
-    for (int i = 0; i < layers; ++i) gradients.AddLayer(model.hidden_size, model.ffn_size, decoder);
-    if (!model.tie_embeddings) gradients.AddTable(model.vocab_size, model.hidden_size);
-  }
-  if (model.tie_embeddings) gradients.AddTable(model.vocab_size, model.hidden_size);
-  return gradients;
-}
-
-Gradients GradientsOf(const BertHead& head) {
-  const BertOptions& bert = head.encoder;
-  Gradients gradients;
-  for (const HeadGradient& gradient : head.gradients) gradients.AddHead(gradient);
-  for (int i = 0; i < bert.num_layers; ++i) {
-    gradients.AddLayer(bert.hidden_size, bert.ffn_size, /*decoder=*/false);
-  }
-  gradients.AddNorm(bert.hidden_size);
-  for (const int64_t rows : {bert.type_vocab_size, bert.max_positions, bert.vocab_size}) {
-    gradients.AddTable(rows, bert.hidden_size);
-  }
-  return gradients;
+  return buckets;
 }
 
 int PowerSgdRank(int rank, int64_t hidden_size) {
   return rank > 0 ? rank : static_cast<int>(std::clamp<int64_t>(hidden_size / 8, 1, 1024));
 }
 
-// Of proto::TrainerConfig or proto::BertTrainerConfig.
-template <typename Config>
-Status CheckWays(const Config& trainer) {
-  if (trainer.shard_optimizer()) {
+Status CheckWays(const TrainerOptions& trainer) {
+  if (trainer.shard_optimizer) {
     return UsageError(
         "trainer.shard_optimizer: plans are of ranks that all update all weights; plan without it "
         "(trainer.shard_optimizer=false)");
   }
-  if (trainer.sync_every() > 1) {
+  if (trainer.sync_every > 1) {
     return UsageError(
         "trainer.sync_every: plans are of gradients that all ranks sum in every update; plan "
         "without it (trainer.sync_every=1 trainer.sync_every_start=0)");
   }
   return OkStatus();
-}
-
-template <typename Config>
-StatusOr<PlanModel> PlanModelOfBert(const Config& config) {
-  DT_RETURN_IF_ERROR(CheckWays(config.trainer()));
-  DT_ASSIGN_OR_RETURN(const BertEstimate estimate, EstimateRun(config, {}));
-  return PlanModel{
-      GradientsOf(estimate.head).Cut(config.trainer().bucket_mib()), estimate.flops_per_update,
-      PowerSgdRank(config.trainer().power_sgd_rank(), estimate.head.encoder.hidden_size),
-      estimate.texts_per_batch, estimate.tokens_per_batch};
 }
 
 using Json = nlohmann::json;
@@ -208,23 +119,14 @@ std::vector<std::string> PlanModel::NotesOf(int ranks) const {
       by_texts ? "texts" : "tokens", parts, ranks, by_texts ? "batch_size" : "tokens_per_batch")};
 }
 
-StatusOr<PlanModel> PlanModelOf(const proto::NmtConfig& config) {
-  DT_RETURN_IF_ERROR(CheckWays(config.trainer()));
-  DT_ASSIGN_OR_RETURN(const TranslationEstimate estimate, EstimateRun(config, {}));
-  return PlanModel{GradientsOf(estimate.model).Cut(config.trainer().bucket_mib()),
-                   estimate.flops_per_update,
-                   PowerSgdRank(config.trainer().power_sgd_rank(), estimate.model.hidden_size),
-                   estimate.texts_per_batch, estimate.tokens_per_batch};
-}
-
-StatusOr<PlanModel> PlanModelOf(const proto::BertConfig& config) { return PlanModelOfBert(config); }
-
-StatusOr<PlanModel> PlanModelOf(const proto::PretrainConfig& config) {
-  return PlanModelOfBert(config);
-}
-
-StatusOr<PlanModel> PlanModelOf(const proto::SquadConfig& config) {
-  return PlanModelOfBert(config);
+StatusOr<PlanModel> PlanModelOf(const google::protobuf::Message& config) {
+  DT_ASSIGN_OR_RETURN(const Estimate estimate, EstimateRun(config, {}));
+  const Workload& work = estimate.workload;
+  DT_RETURN_IF_ERROR(CheckWays(work.trainer));
+  const ReducerOptions& reducer = work.trainer.reducer;
+  return PlanModel{CutIntoBuckets(work.gradients, reducer.bucket_bytes), estimate.flops_per_update,
+                   PowerSgdRank(reducer.power_sgd.rank, work.hidden_size), work.texts_per_batch,
+                   work.tokens_per_batch};
 }
 
 StatusOr<double> ParseNetwork(std::string_view text) {

@@ -10,12 +10,9 @@
 #include "dtrain/base/status.h"
 #include "planning/scaling_plan.h"
 
-namespace dtrain::proto {
-class BertConfig;
-class NmtConfig;
-class PretrainConfig;
-class SquadConfig;
-}  // namespace dtrain::proto
+namespace google::protobuf {
+class Message;
+}  // namespace google::protobuf
 
 namespace dtrain {
 
@@ -32,15 +29,11 @@ struct PlanModel {
   // That an update has too little for so many ranks, where it has.
   std::vector<std::string> NotesOf(int ranks) const;
 };
-// UsageError for trainer.shard_optimizer and trainer.sync_every: all ways of a plan are sums in
-// every update, after which each rank updates all weights.
-// The vocabulary is data.prepared's, or data.vocab_size.
-StatusOr<PlanModel> PlanModelOf(const proto::NmtConfig& config);
-// Texts are taken for data.max_length long, so that the operations are a bound from above. The
-// vocabulary and the shape are as planning/estimate.h takes them.
-StatusOr<PlanModel> PlanModelOf(const proto::BertConfig& config);
-StatusOr<PlanModel> PlanModelOf(const proto::PretrainConfig& config);
-StatusOr<PlanModel> PlanModelOf(const proto::SquadConfig& config);
+// The model of a program's configuration (tasks/registry.h). A BERT's texts are taken to be
+// data.max_length long, so that the operations are an upper bound. UsageError for
+// trainer.shard_optimizer and trainer.sync_every: all ways of a plan sum gradients in every update,
+// after which each rank updates all weights.
+StatusOr<PlanModel> PlanModelOf(const google::protobuf::Message& config);
 
 // "1Gb", "200Mbit/s": the speed of a line, of which 94 % carry payload (an MTU of 1500).
 // "117MB/s": payload itself. Bytes per second.

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "dtrain/base/check.h"
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/data/batching.h"
 #include "dtrain/tasks/classification/internal/trained_classifier.h"
 #include "dtrain/tasks/shared/internal/tokenization.h"

@@ -23,7 +23,7 @@
 #include "dtrain/tasks/classification/head.h"
 #include "dtrain/tasks/classification/predictions.h"
 #include "dtrain/tasks/classification/shard.h"
-#include "dtrain/tasks/translation/translation_model.h"
+#include "dtrain/tasks/shared/load_model.h"
 #include "dtrain/tokenizers/wordpiece.h"
 
 namespace dtrain {
@@ -32,7 +32,7 @@ namespace dtrain {
 struct ClassificationModel {
   std::string path;  // of the checkpoint
   int64_t step = 0;
-  std::string config_text;  // the run's configuration, a BertConfig as text
+  std::string config_text;  // the run's configuration, a ClassificationConfig as text
   LabelKind label_kind = LabelKind::kClass;
   std::vector<std::string> label_names;  // of the outputs; none of kValue
   int64_t max_length = 128;              // tokens of a text that the run was trained with

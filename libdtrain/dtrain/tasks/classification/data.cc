@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "dtrain/base/log.h"
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/comm/gather.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/config/internal/as_written.h"

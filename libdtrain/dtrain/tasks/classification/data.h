@@ -1,4 +1,4 @@
-// data.h - from the data section of a BertConfig to shards on disk.
+// data.h - from the data section of a ClassificationConfig to shards on disk.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_CLASSIFICATION_DATA_H_
 #define DTRAIN_TASKS_CLASSIFICATION_DATA_H_

@@ -1,13 +1,14 @@
 // export.cc - a BERT classifier under the names and in the layout of transformers.
 // SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/classification/export.h"
+
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/strings/str_format.h"
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/tasks/classification/internal/trained_classifier.h"
-#include "dtrain/tasks/shared/hf_export.h"
 #include "dtrain/tasks/shared/internal/bert_export.h"
 #include "dtrain/tasks/shared/internal/tokenization.h"
 

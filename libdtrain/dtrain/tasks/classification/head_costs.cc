@@ -106,4 +106,13 @@ ModelCosts CostsOf(const BertClassifierOptions& options, const BertBatch& batch)
   return internal::CostsOfModel(options, batch);
 }
 
+BertHead ClassifierHead(const BertClassifierOptions& model) {
+  const int64_t hidden = model.bert.hidden_size;
+  BertHead head{.row = "text", .encoder = model.bert, .parameters = CountParameters(model)};
+  AddLinear(model.num_labels, hidden, head.gradients);
+  AddLinear(hidden, hidden, head.gradients);
+  head.costs = [model](const BertBatch& batch) { return CostsOf(model, batch); };
+  return head;
+}
+
 }  // namespace dtrain

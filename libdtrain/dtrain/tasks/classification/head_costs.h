@@ -14,6 +14,7 @@
 #include "dtrain/models/bert_costs.h"
 #include "dtrain/nn/costs.h"
 #include "dtrain/tasks/classification/head.h"
+#include "dtrain/tasks/shared/bert_head.h"
 
 namespace dtrain {
 
@@ -30,6 +31,8 @@ int64_t PeakActivationBytes(const BertClassifierOptions& options, const BertBatc
 
 // All of these, for planning.
 ModelCosts CostsOf(const BertClassifierOptions& options, const BertBatch& batch);
+
+BertHead ClassifierHead(const BertClassifierOptions& model);
 
 }  // namespace dtrain
 

@@ -10,19 +10,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/log.h"
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/config/config.h"
 #include "dtrain/launch/run_recorder.h"
+#include "dtrain/tasks/classification/config.h"
 #include "dtrain/tasks/classification/data.h"
+#include "dtrain/tasks/classification/export.h"
+#include "dtrain/tasks/classification/head_costs.h"
 #include "dtrain/tasks/classification/internal/class_order.h"
 #include "dtrain/tasks/classification/internal/config.h"
-#include "dtrain/tasks/shared/bert_head.h"
-#include "dtrain/tasks/shared/bert_options.h"
+#include "dtrain/tasks/classification/use.h"
+#include "dtrain/tasks/classification/warm_up.h"
 #include "dtrain/tasks/shared/internal/bert_training.h"
-#include "dtrain/tasks/shared/internal/pretrained_shape.h"
+#include "dtrain/tasks/shared/internal/bert_workload.h"
 #include "dtrain/tasks/shared/internal/validate_bert.h"
-#include "dtrain/tasks/shared/kernel_plans.h"
-#include "dtrain/tasks/shared/memory_plan.h"
 
 namespace dtrain {
 namespace {
@@ -40,7 +41,7 @@ void WarnIfSmall(const ClassificationTask& task, const Runtime& runtime) {
       rows));
 }
 
-StatusOr<std::unique_ptr<ClassificationTask>> MakeTask(const proto::BertConfig& config,
+StatusOr<std::unique_ptr<ClassificationTask>> MakeTask(const proto::ClassificationConfig& config,
                                                        uint64_t seed, const ClassifierData& data,
                                                        Runtime& runtime) {
   ClassificationTaskOptions options = ClassificationTaskOf(config, seed, runtime.device);
@@ -81,8 +82,8 @@ void WarnOfOtherClasses(const PretrainedReport& loaded, const proto::Classificat
 enum class Seeds { kOne, kSeveral };
 
 // In the folder of the recorder, with the one seed of the configuration.
-StatusOr<TrainResult> TrainSeed(const proto::BertConfig& config, Seeds seeds, RunRecorder& recorder,
-                                Runtime& runtime) {
+StatusOr<TrainResult> TrainSeed(const proto::ClassificationConfig& config, Seeds seeds,
+                                RunRecorder& recorder, Runtime& runtime) {
   const uint64_t seed = internal::SeedOf(config.trainer());
   RunWords words{.unit = "texts",
                  .advice = "try      bert_classify predict data.test=FILE --run_dir"};
@@ -118,21 +119,53 @@ StatusOr<TrainResult> TrainSeed(const proto::BertConfig& config, Seeds seeds, Ru
       recorder, runtime);
 }
 
+StatusOr<BertHead> HeadOf(const proto::ClassificationConfig& config) {
+  BertClassifierOptions model = ClassifierOptionsOf(config);
+  DT_ASSIGN_OR_RETURN(model.num_labels, internal::CountOutputs(config.data(), model.num_labels));
+  return ClassifierHead(model);
+}
+
+StatusOr<Workload> WorkloadOf(const proto::ClassificationConfig& config,
+                              const WorkloadOptions& options) {
+  DT_RETURN_IF_ERROR(ValidateWithoutData(config));
+  return internal::BertWorkloadOf(config, options, HeadOf);
+}
+
 }  // namespace
 
-Status TrainClassifier(const proto::BertConfig& given, Runtime& runtime) {
-  proto::BertConfig config = given;
-  DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
-  // The shape may be that of pretrained weights, which no rule of the configuration has seen.
-  DT_RETURN_IF_ERROR(internal::CheckSegments(config, config.model().pretrained()));
-  DT_RETURN_IF_ERROR(internal::CheckBertContract(internal::BertContract(config), runtime));
-  const Seeds seeds = config.trainer().seeds_size() > 1 ? Seeds::kSeveral : Seeds::kOne;
-  return internal::TrainSeeds(
-      "bert_classify", config,
-      [&](const proto::BertConfig& run, RunRecorder& recorder) {
-        return TrainSeed(run, seeds, recorder, runtime);
-      },
-      runtime);
+Status TrainClassifier(const proto::ClassificationConfig& given, Runtime& runtime) {
+  const Seeds seeds = given.trainer().seeds_size() > 1 ? Seeds::kSeveral : Seeds::kOne;
+  const auto check = [](const proto::ClassificationConfig& config) {
+    return internal::CheckSegments(config, config.model().pretrained());
+  };
+  const auto train = [&](const proto::ClassificationConfig& run, RunRecorder& recorder) {
+    return TrainSeed(run, seeds, recorder, runtime);
+  };
+  return internal::TrainProgram("bert_classify", given, check, train, runtime);
+}
+
+const TaskProgram& ClassificationProgram() {
+  static const TaskProgram program = MakeTaskProgram<proto::ClassificationConfig>(
+      {.name = "bert_classify",
+       .summary = "classifies texts with BERT",
+       .defaults = ClassificationDefaults(),
+       .commands = {{.name = "train",
+                     .summary = "trains a classifier",
+                     .validate = ValidateClassificationConfig,
+                     .run = TrainClassifier},
+                    {.name = "eval",
+                     .summary = "measures a trained classifier on dev and test sets",
+                     .validate = ValidateClassificationUse,
+                     .run = EvaluateClassifier},
+                    {.name = "predict",
+                     .summary = "writes what a trained classifier says about texts",
+                     .validate = ValidateClassificationUse,
+                     .run = PredictWithClassifier}},
+       .workload = WorkloadOf,
+       .checkpoint_files = {"vocab.txt", "labels.txt"},
+       .export_to_hugging_face = ExportClassifierToHuggingFace,
+       .exported_classes = "of classification runs BertForSequenceClassification"});
+  return program;
 }
 
 }  // namespace dtrain

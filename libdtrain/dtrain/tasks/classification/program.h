@@ -1,21 +1,24 @@
-// program.h - fine-tunes BERT as a classifier, once or with several seeds.
+// program.h - bert_classify: fine-tunes BERT as a classifier, once or with several seeds.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_CLASSIFICATION_PROGRAM_H_
 #define DTRAIN_TASKS_CLASSIFICATION_PROGRAM_H_
 
 #include "dtrain/base/status.h"
 #include "dtrain/launch/runtime.h"
+#include "dtrain/tasks/shared/task_program.h"
 
 namespace dtrain::proto {
-class BertConfig;
+class ClassificationConfig;
 }  // namespace dtrain::proto
 
 namespace dtrain {
 
-// The configuration was validated (tasks/shared/bert_config.h). Collective.
+const TaskProgram& ClassificationProgram();
+
+// The configuration was validated (tasks/classification/config.h). Collective.
 // One run, or with several trainer.seeds one after the other, each in seed-N/ of the run directory;
 // then the mean and the spread of their metrics, printed and written to seeds.json.
-Status TrainClassifier(const proto::BertConfig& config, Runtime& runtime);
+Status TrainClassifier(const proto::ClassificationConfig& config, Runtime& runtime);
 
 }  // namespace dtrain
 

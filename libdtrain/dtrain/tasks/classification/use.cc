@@ -14,7 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "dtrain/base/file.h"
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/config/config.h"
 #include "dtrain/launch/internal/print_on_root.h"
@@ -23,6 +23,7 @@
 #include "dtrain/tasks/classification/data.h"
 #include "dtrain/tasks/classification/internal/trained_classifier.h"
 #include "dtrain/tasks/classification/predictions.h"
+#include "dtrain/tasks/shared/internal/metrics_text.h"
 #include "dtrain/tasks/shared/internal/trained_run.h"
 
 namespace dtrain {
@@ -46,11 +47,11 @@ using UseSet = std::function<Status(const NamedShard& set, const ClassificationS
 
 // Hands the sets to `use`, one after the other: dev sets, if `with_dev` or there is no other, and
 // test sets. `output` is the file that will be written, or "".
-Status ForSets(const proto::BertConfig& user, const std::string& output, bool with_dev,
+Status ForSets(const proto::ClassificationConfig& user, const std::string& output, bool with_dev,
                Runtime& runtime, const UseSet& use) {
   DT_ASSIGN_OR_RETURN(const TrainedClassifier trained, OpenTrainedClassifier(user));
   DT_RETURN_IF_ERROR(internal::CheckSameCheckpoint(trained.checkpoint, runtime.comm));
-  proto::BertConfig config = *trained.config;
+  proto::ClassificationConfig config = *trained.config;
   internal::EmptyLists(runtime.arguments, {"data.train", "data.dev", "data.test", "data.groups"},
                        config);
   proto::ClassificationDataConfig texts = config.data();
@@ -89,7 +90,7 @@ Status ForSets(const proto::BertConfig& user, const std::string& output, bool wi
 
 }  // namespace
 
-Status EvaluateClassifier(const proto::BertConfig& config, Runtime& runtime) {
+Status EvaluateClassifier(const proto::ClassificationConfig& config, Runtime& runtime) {
   return ForSets(config, /*output=*/"", /*with_dev=*/true, runtime,
                  [&](const NamedShard& set, const ClassificationShard& shard,
                      const Predict& predict) -> Status {
@@ -108,9 +109,7 @@ Status EvaluateClassifier(const proto::BertConfig& config, Runtime& runtime) {
                    const ClassificationPredictions predictions = predict();
                    EvaluationResult result;
                    DT_RETURN_IF_ERROR(AddMetrics(shard, predictions, "", result));
-                   for (const auto& [name, value] : result.metrics) {
-                     absl::StrAppendFormat(&text, "  %s %.4f", name, value);
-                   }
+                   text += internal::MetricsText(result);
                    for (const std::string& note : result.notes) absl::StrAppend(&text, "\n", note);
                    const std::string only = OnlyPredictedClass(shard, predictions);
                    if (!only.empty()) {
@@ -120,7 +119,7 @@ Status EvaluateClassifier(const proto::BertConfig& config, Runtime& runtime) {
                  });
 }
 
-Status PredictWithClassifier(const proto::BertConfig& config, Runtime& runtime) {
+Status PredictWithClassifier(const proto::ClassificationConfig& config, Runtime& runtime) {
   std::string output = config.predict().output();
   if (output.empty()) {
     if (config.run().run_dir().empty()) {

@@ -7,20 +7,20 @@
 #include "dtrain/launch/runtime.h"
 
 namespace dtrain::proto {
-class BertConfig;
+class ClassificationConfig;
 }  // namespace dtrain::proto
 
 namespace dtrain {
 
-// Of bert_classify. The configuration was validated (tasks/shared/bert_config.h). Collective.
+// Of bert_classify. The configuration was validated (tasks/classification/config.h). Collective.
 
 // The metrics of a trained model on the dev and test sets of its run, or of the command line,
 // printed.
-Status EvaluateClassifier(const proto::BertConfig& config, Runtime& runtime);
+Status EvaluateClassifier(const proto::ClassificationConfig& config, Runtime& runtime);
 
 // The predictions of a trained model for the test sets, or where there are none the dev sets,
 // written to predict.output.
-Status PredictWithClassifier(const proto::BertConfig& config, Runtime& runtime);
+Status PredictWithClassifier(const proto::ClassificationConfig& config, Runtime& runtime);
 
 }  // namespace dtrain
 

@@ -1,10 +1,11 @@
 // export.cc - a pre-trained BERT with the heads it was trained with, for transformers.
 // SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/pretraining/export.h"
+
 #include <memory>
 #include <string>
 
 #include "dtrain/tasks/pretraining/internal/trained_pretraining.h"
-#include "dtrain/tasks/shared/hf_export.h"
 #include "dtrain/tasks/shared/internal/bert_export.h"
 #include "dtrain/tasks/shared/internal/tokenization.h"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "dtrain/models/internal/encoder_blocks.h"
@@ -185,6 +186,33 @@ int64_t PeakActivationBytes(const BertPretrainingOptions& options, const MaskedB
 
 ModelCosts CostsOf(const BertPretrainingOptions& options, const MaskedBertBatch& batch) {
   return internal::CostsOfModel(options, batch);
+}
+
+BertHead PretrainingHead(const BertPretrainingOptions& model, const MaskingOptions& masking) {
+  const int64_t hidden = model.bert.hidden_size;
+  const int64_t vocabulary = model.bert.vocab_size;
+  BertHead head{.row = "example", .encoder = model.bert, .parameters = CountParameters(model)};
+  // The projection multiplies by the word table, whose gradient is complete with the embeddings.
+  // Of the tokens only the masked ones go through it.
+  head.gradients.push_back(
+      {.columns = vocabulary,
+       .product = masking.share * static_cast<double>(vocabulary) * static_cast<double>(hidden)});
+  if (model.next_sentence) {
+    AddLinear(2, hidden, head.gradients);
+    AddLinear(hidden, hidden, head.gradients);
+  }
+  AddNorm(hidden, head.gradients);  // the transform's
+  AddLinear(hidden, hidden, head.gradients);
+  head.costs = [model, masking](const BertBatch& batch) {
+    return CostsOf(model, MaskedBatchOf(batch, masking));
+  };
+  return head;
+}
+
+MaskedBertBatch MaskedBatchOf(const BertBatch& text, const MaskingOptions& masking) {
+  const int64_t masked = std::llround(static_cast<double>(text.tokens) * masking.share);
+  return {.text = text,
+          .masked = std::clamp(masked, text.texts, text.texts * masking.max_predictions)};
 }
 
 }  // namespace dtrain

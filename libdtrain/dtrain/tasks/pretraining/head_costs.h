@@ -7,6 +7,8 @@
 
 #include "dtrain/models/bert_costs.h"
 #include "dtrain/tasks/pretraining/head.h"
+#include "dtrain/tasks/pretraining/token_masking.h"
+#include "dtrain/tasks/shared/bert_head.h"
 
 namespace dtrain {
 
@@ -30,6 +32,11 @@ int64_t PeakActivationBytes(const BertPretrainingOptions& options, const MaskedB
 
 // All costs, for planning.
 ModelCosts CostsOf(const BertPretrainingOptions& options, const MaskedBertBatch& batch);
+
+BertHead PretrainingHead(const BertPretrainingOptions& model, const MaskingOptions& masking);
+
+// A batch with as many masked tokens as there are on average.
+MaskedBertBatch MaskedBatchOf(const BertBatch& text, const MaskingOptions& masking);
 
 }  // namespace dtrain
 

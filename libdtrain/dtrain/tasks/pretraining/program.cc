@@ -10,13 +10,16 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/log.h"
 #include "dtrain/pretrain.pb.h"
+#include "dtrain/tasks/pretraining/config.h"
+#include "dtrain/tasks/pretraining/export.h"
+#include "dtrain/tasks/pretraining/head_costs.h"
 #include "dtrain/tasks/pretraining/internal/data.h"
 #include "dtrain/tasks/pretraining/task.h"
-#include "dtrain/tasks/shared/bert_head.h"
+#include "dtrain/tasks/pretraining/use.h"
+#include "dtrain/tasks/pretraining/warm_up.h"
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/bert_training.h"
-#include "dtrain/tasks/shared/internal/pretrained_shape.h"
-#include "dtrain/tasks/shared/kernel_plans.h"
+#include "dtrain/tasks/shared/internal/bert_workload.h"
 
 namespace dtrain {
 namespace {
@@ -88,21 +91,50 @@ StatusOr<TrainResult> TrainSeed(const proto::PretrainConfig& config, RunRecorder
                              recorder, runtime);
 }
 
+StatusOr<Workload> WorkloadOf(const proto::PretrainConfig& config, const WorkloadOptions& options) {
+  DT_RETURN_IF_ERROR(ValidateWithoutData(config));
+  const auto head_of = [](const proto::PretrainConfig& of) -> StatusOr<BertHead> {
+    return PretrainingHead(
+        {.bert = EncoderOptionsOf(of.model()), .next_sentence = of.data().next_sentence()},
+        internal::ExamplesOf(of.data(), /*seed=*/1).masking);
+  };
+  return internal::BertWorkloadOf(config, options, head_of);
+}
+
 }  // namespace
 
 Status TrainPretraining(const proto::PretrainConfig& given, Runtime& runtime) {
-  proto::PretrainConfig config = given;
-  DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
-  DT_RETURN_IF_ERROR(CheckMetrics(config));
-  DT_RETURN_IF_ERROR(internal::CheckBertContract(internal::BertContract(config), runtime));
-  const std::string warning = internal::MaskingWarning(config.data());
-  if (runtime.comm.is_root() && !warning.empty()) LogWarning(warning);
-  return internal::TrainSeeds(
-      "bert_pretrain", config,
-      [&](const proto::PretrainConfig& run, RunRecorder& recorder) {
-        return TrainSeed(run, recorder, runtime);
-      },
-      runtime);
+  const auto check = [&](const proto::PretrainConfig& config) -> Status {
+    DT_RETURN_IF_ERROR(CheckMetrics(config));
+    const std::string warning = internal::MaskingWarning(config.data());
+    if (runtime.comm.is_root() && !warning.empty()) LogWarning(warning);
+    return OkStatus();
+  };
+  const auto train = [&](const proto::PretrainConfig& run, RunRecorder& recorder) {
+    return TrainSeed(run, recorder, runtime);
+  };
+  return internal::TrainProgram("bert_pretrain", given, check, train, runtime);
+}
+
+const TaskProgram& PretrainingProgram() {
+  static const TaskProgram program = MakeTaskProgram<proto::PretrainConfig>(
+      {.name = "bert_pretrain",
+       .summary = "pre-trains BERT on running text",
+       .defaults = PretrainDefaults(),
+       .commands = {{.name = "train",
+                     .summary = "trains a model to guess hidden words and next sentences",
+                     .validate = ValidatePretrainConfig,
+                     .run = TrainPretraining},
+                    {.name = "eval",
+                     .summary = "measures a trained model on a dev set",
+                     .validate = ValidatePretrainUse,
+                     .run = EvaluatePretrained}},
+       .workload = WorkloadOf,
+       .checkpoint_files = {"vocab.txt"},
+       .export_to_hugging_face = ExportPretrainingToHuggingFace,
+       .exported_classes = "of pre-training BertForPreTraining or, without the next sentence, "
+                           "BertForMaskedLM"});
+  return program;
 }
 
 }  // namespace dtrain

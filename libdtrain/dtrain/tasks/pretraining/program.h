@@ -1,16 +1,19 @@
-// program.h - pre-trains BERT on running text.
+// program.h - bert_pretrain: pre-trains BERT on running text.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_PRETRAINING_PROGRAM_H_
 #define DTRAIN_TASKS_PRETRAINING_PROGRAM_H_
 
 #include "dtrain/base/status.h"
 #include "dtrain/launch/runtime.h"
+#include "dtrain/tasks/shared/task_program.h"
 
 namespace dtrain::proto {
 class PretrainConfig;
 }  // namespace dtrain::proto
 
 namespace dtrain {
+
+const TaskProgram& PretrainingProgram();
 
 // The configuration was validated (tasks/pretraining/config.h). Collective.
 // Trains on data.train, evaluates on data.dev or on what is held out. With several trainer.seeds

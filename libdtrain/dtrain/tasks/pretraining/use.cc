@@ -13,6 +13,7 @@
 #include "dtrain/tasks/pretraining/internal/data.h"
 #include "dtrain/tasks/pretraining/internal/trained_pretraining.h"
 #include "dtrain/tasks/pretraining/task.h"
+#include "dtrain/tasks/shared/internal/metrics_text.h"
 #include "dtrain/tasks/shared/internal/trained_run.h"
 
 namespace dtrain {
@@ -45,9 +46,7 @@ Status EvaluatePretrained(const proto::PretrainConfig& user, Runtime& runtime) {
   const EvaluationResult result = EvaluatePretraining(
       *model, examples, config.trainer().eval_batch_tokens(), runtime.comm, context);
   std::string text = absl::StrFormat("dev (%d examples)", examples.size());
-  for (const auto& [name, value] : result.metrics) {
-    absl::StrAppendFormat(&text, "  %s %.4f", name, value);
-  }
+  text += internal::MetricsText(result);
   return PrintOnRoot(runtime, text + "\n");
 }
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/squad.pb.h"
-#include "dtrain/tasks/shared/bert_config.h"
+#include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/validate_bert.h"
 
 namespace dtrain {
@@ -28,7 +28,7 @@ Status ValidateWindows(const proto::SquadDataConfig& data) {
 }  // namespace
 
 // Devlin et al. 2019, "BERT", section 4.2: 3 epochs, learning rate 5e-5, batches of 32.
-std::string_view SquadDefaults() { return BertDefaults(); }
+std::string_view SquadDefaults() { return FineTuningDefaults(); }
 
 Status ValidateWithoutData(const proto::SquadConfig& config) {
   DT_RETURN_IF_ERROR(internal::ValidateBertSections(config));

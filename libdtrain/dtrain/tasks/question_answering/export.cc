@@ -1,10 +1,11 @@
 // export.cc - a BERT that answers questions, for transformers.
 // SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/question_answering/export.h"
+
 #include <memory>
 #include <string>
 
 #include "dtrain/tasks/question_answering/internal/trained_question_answering.h"
-#include "dtrain/tasks/shared/hf_export.h"
 #include "dtrain/tasks/shared/internal/bert_export.h"
 #include "dtrain/tasks/shared/internal/tokenization.h"
 

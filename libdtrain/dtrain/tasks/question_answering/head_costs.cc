@@ -61,4 +61,11 @@ ModelCosts CostsOfQuestionAnswering(const BertOptions& options, const BertBatch&
               }};
 }
 
+BertHead QuestionAnsweringHead(const BertOptions& model) {
+  BertHead head{.row = "window", .encoder = model, .parameters = CountQuestionAnswering(model)};
+  AddLinear(2, model.hidden_size, head.gradients);
+  head.costs = [model](const BertBatch& batch) { return CostsOfQuestionAnswering(model, batch); };
+  return head;
+}
+
 }  // namespace dtrain

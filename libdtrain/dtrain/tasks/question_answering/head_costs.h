@@ -6,6 +6,7 @@
 #include "dtrain/models/bert_costs.h"
 #include "dtrain/models/bert_encoder.h"
 #include "dtrain/nn/costs.h"
+#include "dtrain/tasks/shared/bert_head.h"
 
 namespace dtrain {
 
@@ -15,6 +16,8 @@ ModelParameters CountQuestionAnswering(const BertOptions& options);
 // Parameters, operations and activations, for planning. The batch's texts are windows of contexts
 // with their questions.
 ModelCosts CostsOfQuestionAnswering(const BertOptions& options, const BertBatch& batch);
+
+BertHead QuestionAnsweringHead(const BertOptions& model);
 
 }  // namespace dtrain
 

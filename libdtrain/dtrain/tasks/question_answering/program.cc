@@ -9,14 +9,17 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/log.h"
 #include "dtrain/squad.pb.h"
+#include "dtrain/tasks/question_answering/config.h"
+#include "dtrain/tasks/question_answering/export.h"
+#include "dtrain/tasks/question_answering/head_costs.h"
 #include "dtrain/tasks/question_answering/internal/options.h"
 #include "dtrain/tasks/question_answering/task.h"
-#include "dtrain/tasks/shared/bert_head.h"
+#include "dtrain/tasks/question_answering/use.h"
+#include "dtrain/tasks/question_answering/warm_up.h"
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/bert_training.h"
-#include "dtrain/tasks/shared/internal/pretrained_shape.h"
+#include "dtrain/tasks/shared/internal/bert_workload.h"
 #include "dtrain/tasks/shared/internal/tokenization.h"
-#include "dtrain/tasks/shared/kernel_plans.h"
 
 namespace dtrain {
 namespace {
@@ -103,18 +106,45 @@ StatusOr<TrainResult> TrainSeed(const proto::SquadConfig& config, RunRecorder& r
                              recorder, runtime);
 }
 
+StatusOr<Workload> WorkloadOf(const proto::SquadConfig& config, const WorkloadOptions& options) {
+  DT_RETURN_IF_ERROR(ValidateWithoutData(config));
+  const auto head_of = [](const proto::SquadConfig& of) -> StatusOr<BertHead> {
+    return QuestionAnsweringHead(EncoderOptionsOf(of.model()));
+  };
+  return internal::BertWorkloadOf(config, options, head_of);
+}
+
 }  // namespace
 
-Status TrainSquad(const proto::SquadConfig& given, Runtime& runtime) {
-  proto::SquadConfig config = given;
-  DT_RETURN_IF_ERROR(internal::TakePretrainedShape(config));
-  DT_RETURN_IF_ERROR(internal::CheckBertContract(internal::BertContract(config), runtime));
-  return internal::TrainSeeds(
-      "bert_squad", config,
-      [&](const proto::SquadConfig& run, RunRecorder& recorder) {
-        return TrainSeed(run, recorder, runtime);
-      },
-      runtime);
+Status TrainSquad(const proto::SquadConfig& config, Runtime& runtime) {
+  const auto train = [&](const proto::SquadConfig& run, RunRecorder& recorder) {
+    return TrainSeed(run, recorder, runtime);
+  };
+  return internal::TrainProgram("bert_squad", config, train, runtime);
+}
+
+const TaskProgram& QuestionAnsweringProgram() {
+  static const TaskProgram program = MakeTaskProgram<proto::SquadConfig>(
+      {.name = "bert_squad",
+       .summary = "answers questions about texts with BERT",
+       .defaults = SquadDefaults(),
+       .commands = {{.name = "train",
+                     .summary = "trains a model on questions with their answers",
+                     .validate = ValidateSquadConfig,
+                     .run = TrainSquad},
+                    {.name = "eval",
+                     .summary = "measures a trained model on a dev set",
+                     .validate = ValidateSquadUse,
+                     .run = EvaluateSquadModel},
+                    {.name = "predict",
+                     .summary = "writes a trained model's answers",
+                     .validate = ValidateSquadUse,
+                     .run = PredictSquad}},
+       .workload = WorkloadOf,
+       .checkpoint_files = {"vocab.txt", "answers.txt"},
+       .export_to_hugging_face = ExportSquadToHuggingFace,
+       .exported_classes = "of question answering BertForQuestionAnswering"});
+  return program;
 }
 
 }  // namespace dtrain

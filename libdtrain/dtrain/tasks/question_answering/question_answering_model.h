@@ -23,7 +23,7 @@
 #include "dtrain/tasks/question_answering/answers.h"
 #include "dtrain/tasks/question_answering/head.h"
 #include "dtrain/tasks/question_answering/windows.h"
-#include "dtrain/tasks/translation/translation_model.h"
+#include "dtrain/tasks/shared/load_model.h"
 #include "dtrain/tokenizers/wordpiece.h"
 
 namespace dtrain {

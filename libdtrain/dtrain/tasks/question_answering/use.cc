@@ -19,6 +19,7 @@
 #include "dtrain/tasks/question_answering/internal/options.h"
 #include "dtrain/tasks/question_answering/internal/trained_question_answering.h"
 #include "dtrain/tasks/question_answering/window_scores.h"
+#include "dtrain/tasks/shared/internal/metrics_text.h"
 #include "dtrain/tasks/shared/internal/trained_run.h"
 
 namespace dtrain {
@@ -82,9 +83,7 @@ Status Measure(const char* name, LoadedSquad& loaded, const Paths& paths, Runtim
                       Answer(loaded, paths, SquadAnswers::kRequired, runtime));
   std::string text = absl::StrFormat("%s (%d questions)", name, set.predictions.size());
   const EvaluationResult result = EvaluateSquad(set.rows, set.scores, set.predictions, set.options);
-  for (const auto& [metric, value] : result.metrics) {
-    absl::StrAppendFormat(&text, "  %s %.4f", metric, value);
-  }
+  text += internal::MetricsText(result);
   return PrintOnRoot(runtime, text + "\n");
 }
 

@@ -9,13 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/log.h"
+#include "dtrain/kernels.pb.h"
 #include "dtrain/launch/internal/kernel_plan_file.h"
-#include "dtrain/models/seq2seq_costs.h"
-#include "dtrain/nmt.pb.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/ops/attention.h"
 #include "dtrain/ops/cast.h"
-#include "dtrain/tasks/translation/options.h"
 
 namespace dtrain {
 namespace {
@@ -164,25 +162,6 @@ StatusOr<PlanReport> PrepareAttentionPlans(const AttentionPlanOptions& options,
                             report.measured));
   }
   return report;
-}
-
-Status PrepareTranslationAttention(const proto::NmtConfig& config, const std::string& run_dir,
-                                   const Seq2SeqBatch& batch, const Device& device,
-                                   Communicator& comm) {
-  // One more than max_length for the end of sentence.
-  const AttentionWorkload workload{
-      .hidden_size = config.model().hidden_size(),
-      .num_heads = config.model().num_heads(),
-      .type = ContextOptionsOf(config.trainer(), comm.rank()).compute_type,
-      .dropout = config.model().attention_dropout(),
-      .max_length = int64_t{config.data().max_length()} + 1,
-      .tokens = std::max(batch.source_tokens, batch.target_tokens),
-      .self = true,
-      .causal = true,
-      .cross = true};
-  return PrepareAttentionPlans(AttentionPlanOptionsOf(config.kernels(), run_dir), workload, device,
-                               comm)
-      .status();
 }
 
 }  // namespace dtrain

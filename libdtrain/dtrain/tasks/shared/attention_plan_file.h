@@ -15,12 +15,9 @@
 
 namespace dtrain::proto {
 class KernelConfig;
-class NmtConfig;
 }  // namespace dtrain::proto
 
 namespace dtrain {
-
-struct Seq2SeqBatch;
 
 struct AttentionPlanOptions {
   AttentionEngine engine = AttentionEngine::kNative;
@@ -48,11 +45,6 @@ struct AttentionWorkload {
 StatusOr<PlanReport> PrepareAttentionPlans(const AttentionPlanOptions& options,
                                            const AttentionWorkload& workload, const Device& device,
                                            Communicator& comm);
-
-// The same from a translation run's configuration, for micro-batches planned like `batch`.
-Status PrepareTranslationAttention(const proto::NmtConfig& config, const std::string& run_dir,
-                                   const Seq2SeqBatch& batch, const Device& device,
-                                   Communicator& comm);
 
 }  // namespace dtrain
 

@@ -16,6 +16,18 @@ namespace dtrain {
 
 using internal::DTypeOf;
 
+std::string_view FineTuningDefaults() {
+  return R"(optimizer {
+  type: adamw
+  beta2: 0.999
+  epsilon: 1e-8
+  weight_decay: 0.01
+  learning_rate: 5e-5
+  schedule: linear
+  warmup_steps: 0
+})";
+}
+
 BertOptions EncoderOptionsOf(const proto::BertModelConfig& model) {
   return {.vocab_size = model.vocab_size(),
           .hidden_size = model.hidden_size(),
@@ -31,27 +43,12 @@ BertOptions EncoderOptionsOf(const proto::BertModelConfig& model) {
           .initializer_range = model.initializer_range()};
 }
 
-BertClassifierOptions ClassifierOptionsOf(const proto::BertConfig& config) {
-  const auto& weights = config.trainer().label_weights();
-  return {.bert = EncoderOptionsOf(config.model()),
-          .classifier_dropout = config.model().classifier_dropout(),
-          .label_weights = {weights.begin(), weights.end()}};
-}
-
 ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank) {
   return {.compute_type = DTypeOf(config.precision()),
           .recompute = internal::RecomputeOf(config.recompute()),
           .recompute_every = config.recompute_every(),
           .seed = seed,
           .rank = rank};
-}
-
-ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank,
-                             const RecomputePlan& plan) {
-  ContextOptions options = BertContextOf(config, seed, rank);
-  options.recompute = plan.recompute;
-  options.recompute_every = plan.recompute_every;
-  return options;
 }
 
 BatchOptions BertBatchOf(const proto::BertTrainerConfig& config) {
@@ -65,19 +62,6 @@ BatchOptions BertBatchOf(const proto::BertTrainerConfig& config, uint64_t seed, 
   options.seed = seed;
   options.shuffle = shuffle;
   return options;
-}
-
-ClassificationTaskOptions ClassificationTaskOf(const proto::BertConfig& config, uint64_t seed,
-                                               const Device& device) {
-  const proto::BertTrainerConfig& trainer = config.trainer();
-  return {.train = {},
-          .model = ClassifierOptionsOf(config),
-          .batch = BertBatchOf(trainer, seed, config.data().shuffle()),
-          .micro_batch_tokens = trainer.micro_batch_tokens(),
-          .device = device,
-          .compute_type = DTypeOf(trainer.precision()),
-          .seed = seed,
-          .eval_batch_tokens = trainer.eval_batch_tokens()};
 }
 
 TrainerOptions BertTrainerOf(const proto::BertTrainerConfig& trainer,

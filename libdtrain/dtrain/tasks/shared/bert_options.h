@@ -5,15 +5,14 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "dtrain/models/bert_encoder.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/costs.h"
-#include "dtrain/tasks/classification/head.h"
-#include "dtrain/tasks/classification/task.h"
 #include "dtrain/train/trainer.h"
 
 namespace dtrain::proto {
-class BertConfig;
 class BertModelConfig;
 class BertTrainerConfig;
 class OptimizerConfig;
@@ -21,25 +20,19 @@ class OptimizerConfig;
 
 namespace dtrain {
 
+// The defaults for fine-tuning, as textproto: AdamW with a warm-up and a linear decay to 0.
+std::string_view FineTuningDefaults();
+
 BertOptions EncoderOptionsOf(const proto::BertModelConfig& model);
-// loss and num_labels come from the data instead.
-BertClassifierOptions ClassifierOptionsOf(const proto::BertConfig& config);
 
-// `rank` changes the dropout of rows without numbers.
+// `rank` changes the dropout of rows without numbers. recompute=auto requires WithRecompute() of a
+// plan as well (tasks/shared/memory_plan.h).
 ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank);
-
-// Uses the planned recomputation (tasks/shared/memory_plan.h), which recompute=auto requires.
-ContextOptions BertContextOf(const proto::BertTrainerConfig& config, uint64_t seed, int rank,
-                             const RecomputePlan& plan);
 
 // The number of texts or tokens per update.
 BatchOptions BertBatchOf(const proto::BertTrainerConfig& config);
 // Also sets the order of samples.
 BatchOptions BertBatchOf(const proto::BertTrainerConfig& config, uint64_t seed, bool shuffle);
-
-// Everything except the shards and the files that are stored in checkpoints.
-ClassificationTaskOptions ClassificationTaskOf(const proto::BertConfig& config, uint64_t seed,
-                                               const Device& device);
 
 // Values that are known only where the data is.
 struct BertRunFacts {

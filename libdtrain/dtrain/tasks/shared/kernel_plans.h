@@ -10,10 +10,6 @@
 #include "dtrain/comm/communicator.h"
 #include "dtrain/device/device.h"
 #include "dtrain/launch/gemm_plan_file.h"
-#include "dtrain/models/bert_costs.h"
-#include "dtrain/models/seq2seq_costs.h"
-#include "dtrain/nn/context.h"
-#include "dtrain/tasks/pretraining/head_costs.h"
 
 namespace dtrain::proto {
 class KernelConfig;
@@ -21,30 +17,14 @@ class KernelConfig;
 
 namespace dtrain {
 
-class BertClassifier;
-class BertQuestionAnswering;
-class Seq2SeqTransformer;
-
-// Plans in the run's directory unless the section names another.
+// Plan files go into the run's directory unless the section names another folder.
 GemmPlanOptions GemmPlanOptionsOf(const proto::KernelConfig& config, const std::string& run_dir);
 
-// Of any program: what has to be measured is measured on what `warm_up` computes
-// (launch/gemm_plan_file.h). Collective.
+// Reads the plans of matrix products, and measures missing ones on what `warm_up` computes
+// (launch/gemm_plan_file.h). Collective. A task's warm_up.h makes its `warm_up`.
 Status PrepareKernels(const proto::KernelConfig& config, const std::string& run_dir,
                       const Device& device, Communicator& comm,
                       const std::function<void()>& warm_up);
-
-// Training steps of a model on its device, for PrepareKernels(): of the sizes that micro-batches
-// planned like `batch` have. Gradients are zero afterwards. The model outlives the result, and
-// nobody listens to its parameters yet.
-std::function<void()> WarmUpSteps(Seq2SeqTransformer& model, const Seq2SeqBatch& batch,
-                                  const Device& device, const ContextOptions& options);
-std::function<void()> WarmUpSteps(BertClassifier& model, const BertBatch& batch,
-                                  const Device& device, const ContextOptions& options);
-std::function<void()> WarmUpSteps(BertPretraining& model, const MaskedBertBatch& batch,
-                                  const Device& device, const ContextOptions& options);
-std::function<void()> WarmUpSteps(BertQuestionAnswering& model, const BertBatch& batch,
-                                  const Device& device, const ContextOptions& options);
 
 }  // namespace dtrain
 

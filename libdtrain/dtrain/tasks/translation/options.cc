@@ -118,14 +118,6 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
   return options;
 }
 
-ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank,
-                                const RecomputePlan& plan) {
-  ContextOptions options = ContextOptionsOf(config, rank);
-  options.recompute = plan.recompute;
-  options.recompute_every = plan.recompute_every;
-  return options;
-}
-
 std::string TrainingContract(const proto::NmtConfig& config) {
   proto::NmtConfig shared = config;
   shared.clear_run();

@@ -25,11 +25,9 @@ namespace dtrain {
 // Does not set vocab_size and label_smoothing, which come from the data and the trainer section.
 Seq2SeqOptions ModelOptionsOf(const proto::ModelConfig& config);
 
-// `rank` changes the dropout of rows without numbers.
+// `rank` changes the dropout of rows without numbers. recompute=auto requires WithRecompute() of a
+// plan as well (tasks/shared/memory_plan.h).
 ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank);
-// Uses the planned recomputation (tasks/shared/memory_plan.h), which recompute=auto requires.
-ContextOptions ContextOptionsOf(const proto::TrainerConfig& config, int rank,
-                                const RecomputePlan& plan);
 
 PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::string& output_dir);
 

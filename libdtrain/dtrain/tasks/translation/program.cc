@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/program.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -16,11 +17,14 @@
 #include "dtrain/nmt.pb.h"
 #include "dtrain/tasks/shared/attention_plan_file.h"
 #include "dtrain/tasks/shared/kernel_plans.h"
-#include "dtrain/tasks/shared/memory_plan.h"
 #include "dtrain/tasks/translation/config.h"
+#include "dtrain/tasks/translation/export.h"
+#include "dtrain/tasks/translation/memory_plan.h"
 #include "dtrain/tasks/translation/options.h"
 #include "dtrain/tasks/translation/prepare.h"
 #include "dtrain/tasks/translation/task.h"
+#include "dtrain/tasks/translation/warm_up.h"
+#include "dtrain/tasks/translation/workload.h"
 
 namespace dtrain {
 namespace {
@@ -69,7 +73,24 @@ StatusOr<std::string> PrepareData(const proto::DataConfig& config, const std::st
   return folder;
 }
 
-// In the folder of the recorder.
+Status PrepareAttention(const proto::NmtConfig& config, const std::string& run_dir,
+                        const Seq2SeqBatch& batch, Runtime& runtime) {
+  const AttentionWorkload workload{
+      .hidden_size = config.model().hidden_size(),
+      .num_heads = config.model().num_heads(),
+      .type = ContextOptionsOf(config.trainer(), runtime.comm.rank()).compute_type,
+      .dropout = config.model().attention_dropout(),
+      .max_length = int64_t{config.data().max_length()} + 1,  // with the end of sentence
+      .tokens = std::max(batch.source_tokens, batch.target_tokens),
+      .self = true,
+      .causal = true,
+      .cross = true};
+  return PrepareAttentionPlans(AttentionPlanOptionsOf(config.kernels(), run_dir), workload,
+                               runtime.device, runtime.comm)
+      .status();
+}
+
+// Trains in the folder of the recorder.
 StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& recorder,
                             Runtime& runtime) {
   recorder.set_words({.unit = "target tokens",
@@ -80,26 +101,27 @@ StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& recorde
       TranslationTask::Create(TaskOptionsOf(config, data, runtime.device), runtime.comm));
   DT_RETURN_IF_ERROR(CheckDevSet(config, *task, runtime));
   const Seq2SeqOptions& model = task->model().options();
-  const MemoryPlan memory = PlanRun(config, model, task->train_shard(), runtime);
-  // Asked when the run and its configuration are gone.
-  runtime.memory_remedies = [config, model, memory, device = runtime.device.type] {
-    return MemoryRemedies(config, model, memory, device);
+  const Seq2SeqBatch batch =
+      MicroBatchOf(config.trainer(), runtime.comm.size(), MeanLengthsOf(task->train_shard()));
+  const MemoryPlan memory = PlanRun(MemoryOptionsOf(config), CostsOf(model, batch), runtime);
+  // Called when the run and its configuration are gone.
+  runtime.memory_remedies = [config, model, batch, memory, device = runtime.device.type] {
+    return MemoryRemedies(config, model, batch, memory, device);
   };
   RunTrainingOptions options{
       .trainer = TrainerOptionsOf(config, recorder.path(), task->updates_per_epoch()),
-      .context = ContextOptionsOf(config.trainer(), runtime.comm.rank(), memory.recompute),
+      .context =
+          WithRecompute(ContextOptionsOf(config.trainer(), runtime.comm.rank()), memory.recompute),
       .resume = config.run().resume(),
-      .memory = memory.Describe()};
+      .memory = memory.Describe(TokensText(batch))};
   options.trainer.planned_activation_bytes = memory.recompute.peak_bytes;
   DT_RETURN_IF_ERROR(internal::ValidateSchedule(config.optimizer(),
                                                 options.trainer.learning_rate.total_steps,
                                                 options.trainer.max_seconds > 0.0));
   options.prepare = [&]() -> Status {
-    DT_RETURN_IF_ERROR(PrepareTranslationAttention(config, recorder.path(), memory.batch,
-                                                   runtime.device, runtime.comm));
-    return PrepareKernels(
-        config.kernels(), recorder.path(), runtime.device, runtime.comm,
-        WarmUpSteps(task->model(), memory.batch, runtime.device, options.context));
+    DT_RETURN_IF_ERROR(PrepareAttention(config, recorder.path(), batch, runtime));
+    return PrepareKernels(config.kernels(), recorder.path(), runtime.device, runtime.comm,
+                          WarmUpSteps(task->model(), batch, runtime.device, options.context));
   };
   return RunTraining(*task, options, recorder, runtime);
 }
@@ -114,6 +136,25 @@ Status TrainNmt(const proto::NmtConfig& config, Runtime& runtime) {
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
                       RunRecorder::Open("nmt_train", config.run(), config, runtime));
   return recorder->Run([&] { return Train(config, *recorder, runtime); }).status();
+}
+
+const TaskProgram& TranslationProgram() {
+  const auto export_checkpoint = [](const std::string& checkpoint_path,
+                                    const std::string& directory,
+                                    const HfExportOptions& options) -> StatusOr<std::string> {
+    DT_ASSIGN_OR_RETURN(const TranslationModel trained, LoadTranslationModel(checkpoint_path));
+    return ExportToHuggingFace(trained, directory, options);
+  };
+  static const TaskProgram program = MakeTaskProgram<proto::NmtConfig>(
+      {.name = "nmt_train",
+       .summary = "trains a translation model",
+       .commands = {{.name = "", .summary = "", .validate = ValidateNmtConfig, .run = TrainNmt}},
+       .workload = TranslationWorkload,
+       .checkpoint_files = {"vocab.spm"},
+       .export_to_hugging_face = export_checkpoint,
+       .exported_classes = "of translation runs MarianMTModel for post-norm models and "
+                           "PegasusForConditionalGeneration for pre-norm ones"});
+  return program;
 }
 
 }  // namespace dtrain

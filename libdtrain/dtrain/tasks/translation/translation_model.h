@@ -14,19 +14,11 @@
 
 #include "dtrain/base/dtype.h"
 #include "dtrain/base/status.h"
-#include "dtrain/device/device.h"
 #include "dtrain/models/seq2seq_transformer.h"
+#include "dtrain/tasks/shared/load_model.h"
 #include "dtrain/tokenizers/bpe.h"
 
 namespace dtrain {
-
-struct LoadModelOptions {
-  // Of a run's checkpoints the best by this metric, else the newest good one. Empty: the metric the
-  // run itself was steered by.
-  std::string metric = {};
-  Device device = {};
-  DType compute_type = DType::kFloat32;  // on CPUs float32 instead of float16
-};
 
 // A model ready to translate; its context must have the same compute type.
 struct TranslationModel {

@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/classification/internal/config.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_format.h"
 #include "dtrain/tasks/classification/glue.h"
+#include "dtrain/tasks/classification/jigsaw.h"
 
 namespace dtrain::internal {
 
@@ -29,7 +32,20 @@ StatusOr<LabelKind> LabelKindOf(const Config& data) {
   return data.jigsaw() ? LabelKind::kMultiLabel : LabelKindOf(data.labels());
 }
 
-Status CheckSegments(const proto::BertConfig& config, const std::string& weights) {
+StatusOr<int64_t> CountOutputs(const Config& data, int64_t unknown) {
+  if (!data.glue().empty()) {
+    DT_ASSIGN_OR_RETURN(const GlueTask task, FindGlueTask(data.glue()));
+    return std::max<int64_t>(static_cast<int64_t>(task.label_names.size()), 1);
+  }
+  if (data.jigsaw()) {
+    return data.jigsaw_auxiliary() ? 1 + static_cast<int64_t>(kJigsawAuxiliaries.size()) : 1;
+  }
+  if (data.labels() == Config::value) return 1;
+  if (data.labels() == Config::multi) return std::max(data.label_size(), 1);
+  return data.label_names_size() > 0 ? data.label_names_size() : unknown;
+}
+
+Status CheckSegments(const proto::ClassificationConfig& config, const std::string& weights) {
   if (config.model().type_vocab_size() > 1) return OkStatus();
   const Config& data = config.data();
   std::string pairs = data.text_pair().empty() ? "" : "data.text_pair";

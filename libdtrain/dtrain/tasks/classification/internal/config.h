@@ -1,12 +1,13 @@
-// config.h - converts the data section of a BertConfig to the library's types.
+// config.h - converts the data section of a ClassificationConfig to the library's types.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_CLASSIFICATION_INTERNAL_CONFIG_H_
 #define DTRAIN_TASKS_CLASSIFICATION_INTERNAL_CONFIG_H_
 
+#include <cstdint>
 #include <string>
 
 #include "dtrain/base/status.h"
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/tasks/classification/shard.h"
 
 namespace dtrain::internal {
@@ -16,9 +17,13 @@ LabelKind LabelKindOf(proto::ClassificationDataConfig::Labels labels);
 // UsageError if there is no such GLUE task.
 StatusOr<LabelKind> LabelKindOf(const proto::ClassificationDataConfig& data);
 
+// The number of values a classifier gives for a text, or `unknown` if only the files say it.
+// Returns UsageError if there is no such GLUE task.
+StatusOr<int64_t> CountOutputs(const proto::ClassificationDataConfig& data, int64_t unknown);
+
 // Returns UsageError, which names the data and `weights` (a file or folder), if the data has pairs
 // of texts but the model supports only one kind of segment.
-Status CheckSegments(const proto::BertConfig& config, const std::string& weights);
+Status CheckSegments(const proto::ClassificationConfig& config, const std::string& weights);
 
 }  // namespace dtrain::internal
 

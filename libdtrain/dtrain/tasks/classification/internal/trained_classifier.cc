@@ -8,12 +8,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/launch/internal/config_values.h"
+#include "dtrain/tasks/classification/config.h"
 #include "dtrain/tasks/classification/glue.h"
 #include "dtrain/tasks/classification/internal/config.h"
 #include "dtrain/tasks/classification/predictions.h"
-#include "dtrain/tasks/shared/bert_config.h"
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/trained_run.h"
 
@@ -24,7 +24,7 @@ bool HasOtherTexts(const proto::ClassificationDataConfig& user) {
   return user.dev_size() > 0 || user.test_size() > 0 || !user.glue().empty();
 }
 
-void DropTexts(const proto::BertConfig& user, proto::BertConfig& config) {
+void DropTexts(const proto::ClassificationConfig& user, proto::ClassificationConfig& config) {
   const proto::ClassificationDataConfig& data = user.data();
   if (!HasOtherTexts(data)) return;
   proto::ClassificationDataConfig& own = *config.mutable_data();
@@ -141,8 +141,8 @@ StatusOr<BertClassifierOptions> TrainedOptions(const TrainedClassifier& trained)
   return options;
 }
 
-StatusOr<TrainedClassifier> Open(Checkpoint opened, const proto::BertConfig& user) {
-  const internal::TrainedProgram<proto::BertConfig> program{
+StatusOr<TrainedClassifier> Open(Checkpoint opened, const proto::ClassificationConfig& user) {
+  const internal::TrainedProgram<proto::ClassificationConfig> program{
       .name = "bert_classify", .files = {"vocab.txt", "labels.txt"}, .drop_texts = DropTexts};
   DT_ASSIGN_OR_RETURN(auto run, internal::OpenTrainedRun(program, std::move(opened), user));
   auto& [checkpoint, config, own] = run;
@@ -156,13 +156,13 @@ StatusOr<TrainedClassifier> Open(Checkpoint opened, const proto::BertConfig& use
       TakeLabels(user.data(), kind, names, own.data().jigsaw(), *config.mutable_data()));
   DT_RETURN_IF_ERROR(ValidateTexts(config));
   return TrainedClassifier{std::move(checkpoint),
-                           std::make_shared<const proto::BertConfig>(std::move(config)), kind,
-                           std::move(names)};
+                           std::make_shared<const proto::ClassificationConfig>(std::move(config)),
+                           kind, std::move(names)};
 }
 
 }  // namespace
 
-StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::BertConfig& user) {
+StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::ClassificationConfig& user) {
   DT_ASSIGN_OR_RETURN(Checkpoint checkpoint, internal::OpenUsedCheckpoint(user));
   return Open(std::move(checkpoint), user);
 }

@@ -14,7 +14,7 @@
 #include "dtrain/tasks/classification/shard.h"
 
 namespace dtrain::proto {
-class BertConfig;
+class ClassificationConfig;
 }  // namespace dtrain::proto
 
 namespace dtrain {
@@ -23,7 +23,7 @@ namespace dtrain {
 struct TrainedClassifier {
   Checkpoint checkpoint;
   // The run's, with the user's changes. Shared because its type ends with the .cc files.
-  std::shared_ptr<const proto::BertConfig> config;
+  std::shared_ptr<const proto::ClassificationConfig> config;
   LabelKind label_kind = LabelKind::kClass;
   std::vector<std::string> label_names;  // of classes or labels; none of values
 };
@@ -31,7 +31,7 @@ struct TrainedClassifier {
 // `user` is what the command line says: what it sets wins over the run's configuration, and where
 // it names files of texts those take the place of all of the run's. The vocabulary is the
 // checkpoint's. StorageError: nothing there, damaged, of another program, without vocabulary.
-StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::BertConfig& user);
+StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::ClassificationConfig& user);
 // As the run was configured; of its checkpoints the best by `metric`, "": by the run's own.
 StatusOr<TrainedClassifier> OpenTrainedClassifier(const std::string& path,
                                                   const std::string& metric);

@@ -12,23 +12,9 @@
 namespace dtrain::internal {
 namespace {
 
-// Encoders of other programs have a configuration and a vocabulary too.
-Status RefuseOtherPrograms(const Checkpoint& checkpoint) {
-  const std::pair<const char*, const char*> others[] = {{"labels.txt", "bert_classify"},
-                                                        {"answers.txt", "bert_squad"}};
-  for (const auto& [file, program] : others) {
-    if (!checkpoint.Has(file)) continue;
-    return StorageError(absl::StrFormat(
-        "%s: holds %s, so it is one of %s; give a checkpoint that bert_pretrain wrote",
-        checkpoint.path(), file, program));
-  }
-  return OkStatus();
-}
-
 StatusOr<TrainedPretraining> Open(Checkpoint checkpoint, const proto::PretrainConfig& user) {
-  DT_RETURN_IF_ERROR(RefuseOtherPrograms(checkpoint));
-  const TrainedProgram<proto::PretrainConfig> program{.name = "bert_pretrain",
-                                                      .files = {"vocab.txt"}};
+  const TrainedProgram<proto::PretrainConfig> program{
+      .name = "bert_pretrain", .files = {"vocab.txt"}, .has_no_others = true};
   return OpenTrainedRun(program, std::move(checkpoint), user);
 }
 

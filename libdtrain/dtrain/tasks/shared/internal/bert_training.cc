@@ -23,8 +23,8 @@
 #include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/tasks/shared/attention_plan_file.h"
 #include "dtrain/tasks/shared/bert_options.h"
+#include "dtrain/tasks/shared/internal/memory_options.h"
 #include "dtrain/tasks/shared/kernel_plans.h"
-#include "dtrain/tasks/translation/config.h"
 #include "nlohmann/json.hpp"
 
 namespace dtrain::internal {
@@ -127,12 +127,16 @@ StatusOr<std::vector<NamedFile>> FilesOf(const google::protobuf::Message& config
 
 StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTraining& training,
                                 RunRecorder& recorder, Runtime& runtime) {
-  const BertWorkload work{sections.trainer, sections.max_length, training.costs};
-  const BertMemoryPlan memory = PlanRun(work, sections.optimizer, training.lengths, runtime);
-  // Asked when the run and its configuration are gone.
+  const BertBatch batch = MicroBatchOf(sections.trainer, runtime.comm.size(), training.lengths);
+  const ContextOptions context =
+      BertContextOf(sections.trainer, training.seed, runtime.comm.rank());
+  const MemoryOptions limits = MemoryOptionsOf(sections.trainer, sections.optimizer, context);
+  const MemoryPlan memory = PlanRun(limits, training.costs(batch), runtime);
+  // Called when the run and its configuration are gone.
   runtime.memory_remedies = [trainer = sections.trainer, max_length = sections.max_length,
-                             costs = training.costs, memory, device = runtime.device.type] {
-    return MemoryRemedies({trainer, max_length, costs}, memory, device);
+                             costs = training.costs, limits, memory, batch,
+                             device = runtime.device.type] {
+    return BertMemoryRemedies(trainer, limits, memory, costs, batch, max_length, device);
   };
   RunTrainingOptions options{
       .trainer = BertTrainerOf(sections.trainer, sections.optimizer, sections.model.hidden_size(),
@@ -140,21 +144,19 @@ StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTraining
                                 .updates_per_epoch = training.updates_per_epoch,
                                 .main_metric = training.main_metric,
                                 .seed = training.seed}),
-      .context =
-          BertContextOf(sections.trainer, training.seed, runtime.comm.rank(), memory.recompute),
+      .context = WithRecompute(context, memory.recompute),
       .resume = sections.run.resume(),
-      .memory =
-          absl::StrFormat("%s; texts have %.1f tokens on average, with a standard "
-                          "deviation of %.1f",
-                          memory.Describe(), training.lengths.mean, training.lengths.deviation)};
+      .memory = absl::StrFormat("%s; texts have %.1f tokens on average, with a standard "
+                                "deviation of %.1f",
+                                memory.Describe(TokensText(batch)), training.lengths.mean,
+                                training.lengths.deviation)};
   options.trainer.planned_activation_bytes = memory.recompute.peak_bytes;
   DT_RETURN_IF_ERROR(ValidateSchedule(sections.optimizer, options.trainer.learning_rate.total_steps,
                                       options.trainer.max_seconds > 0.0));
   options.prepare = [&]() -> Status {
-    DT_RETURN_IF_ERROR(PrepareAttention(sections, recorder.path(), memory.batch, runtime));
+    DT_RETURN_IF_ERROR(PrepareAttention(sections, recorder.path(), batch, runtime));
     DT_RETURN_IF_ERROR(PrepareKernels(sections.kernels, recorder.path(), runtime.device,
-                                      runtime.comm,
-                                      training.warm_up(memory.batch, options.context)));
+                                      runtime.comm, training.warm_up(batch, options.context)));
     // Before the average of the weights begins, from what they are.
     return LoadPretrained(sections, training, recorder.path(), runtime);
   };

@@ -15,17 +15,11 @@
 #include "dtrain/launch/run_recorder.h"
 #include "dtrain/launch/runtime.h"
 #include "dtrain/models/pretrained_weights.h"
-#include "dtrain/tasks/shared/memory_plan.h"
+#include "dtrain/tasks/shared/bert_memory.h"
+#include "dtrain/tasks/shared/internal/bert_sections.h"
+#include "dtrain/tasks/shared/internal/pretrained_shape.h"
 #include "dtrain/train/task.h"
 #include "dtrain/train/trainer.h"
-
-namespace dtrain::proto {
-class BertModelConfig;
-class BertTrainerConfig;
-class KernelConfig;
-class OptimizerConfig;
-class RunConfig;
-}  // namespace dtrain::proto
 
 namespace dtrain::internal {
 
@@ -52,21 +46,6 @@ uint64_t SeedOf(const proto::BertTrainerConfig& trainer);
 StatusOr<std::vector<NamedFile>> FilesOf(const google::protobuf::Message& config,
                                          const std::string& vocabulary);
 
-// The sections of a configuration; it outlives them.
-struct BertSections {
-  const proto::BertModelConfig& model;
-  const proto::OptimizerConfig& optimizer;
-  const proto::BertTrainerConfig& trainer;
-  const proto::KernelConfig& kernels;
-  const proto::RunConfig& run;
-  int64_t max_length;  // of a text
-};
-template <typename Config>
-BertSections SectionsOf(const Config& config) {
-  return {config.model(),   config.optimizer(), config.trainer(),
-          config.kernels(), config.run(),       config.data().max_length()};
-}
-
 struct BertTraining {
   TrainingTask& task;
   int64_t updates_per_epoch = 1;
@@ -76,9 +55,8 @@ struct BertTraining {
   uint64_t seed = 1;
   // On the root, where weights were loaded: what the program has to say of them. May be null.
   std::function<void(const PretrainedReport&)> on_loaded = {};
-  // Of the task's model: what it costs, and steps to measure kernels on
-  // (tasks/shared/kernel_plans.h).
-  std::function<ModelCosts(const BertBatch&)> costs;
+  // What the task's model costs, and the steps to measure kernels on (tasks/shared/kernel_plans.h).
+  BertCosts costs;
   std::function<std::function<void()>(const BertBatch&, const ContextOptions&)> warm_up;
 };
 
@@ -138,6 +116,25 @@ Status TrainSeeds(const std::string& program, const Config& config, const Train&
     results.push_back(std::move(result));
   }
   return ReportSeeds(seeds, results, run_dir, runtime);
+}
+
+// Trains a program of BERT: takes the shape of pretrained weights, makes `check` of the result,
+// compares it between ranks, and trains each seed as TrainSeeds() does.
+// Status check(const Config&); StatusOr<TrainResult> train(const Config&, RunRecorder&).
+template <typename Config, typename Check, typename Train>
+Status TrainProgram(const std::string& program, const Config& given, const Check& check,
+                    const Train& train, Runtime& runtime) {
+  Config config = given;
+  DT_RETURN_IF_ERROR(TakePretrainedShape(config));
+  DT_RETURN_IF_ERROR(check(config));
+  DT_RETURN_IF_ERROR(CheckBertContract(BertContract(config), runtime));
+  return TrainSeeds(program, config, train, runtime);
+}
+// Without checks that need the shape.
+template <typename Config, typename Train>
+Status TrainProgram(const std::string& program, const Config& given, const Train& train,
+                    Runtime& runtime) {
+  return TrainProgram(program, given, [](const Config&) { return OkStatus(); }, train, runtime);
 }
 
 }  // namespace dtrain::internal

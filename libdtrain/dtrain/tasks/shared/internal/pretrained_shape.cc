@@ -24,10 +24,9 @@
 #include "dtrain/base/status.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/formats/weight_file.h"
-#include "dtrain/pretrain.pb.h"
 #include "dtrain/rules.pb.h"
+#include "dtrain/run.pb.h"
 #include "dtrain/runs/checkpoint_directory.h"
-#include "dtrain/squad.pb.h"
 #include "nlohmann/json.hpp"
 
 namespace dtrain::internal {
@@ -154,18 +153,16 @@ StatusOr<std::optional<bool>> ReadSwitch(const nlohmann::json& json, const char*
 }
 
 // How the vocabulary was trained, where the configuration does not say.
-template <typename DataConfig>
-Status ReadTokenizer(const std::string& path, DataConfig& data) {
+Status ReadTokenizer(const std::string& path, proto::Tokenization& data) {
   DT_ASSIGN_OR_RETURN(const nlohmann::json json, ReadJsonObject(path));
   DT_ASSIGN_OR_RETURN(const std::optional<bool> lower, ReadSwitch(json, "do_lower_case", path));
   DT_ASSIGN_OR_RETURN(const std::optional<bool> strip, ReadSwitch(json, "strip_accents", path));
   if (lower && !data.has_lower_case()) data.set_lower_case(*lower);
   if (strip && !data.has_accents()) {
-    data.set_accents(*strip ? proto::ClassificationDataConfig::strip
-                            : proto::ClassificationDataConfig::keep);
+    data.set_accents(*strip ? proto::Tokenization::strip : proto::Tokenization::keep);
   }
   if (json.value("dtrain_tokenizer", nlohmann::json()) == "google" && !data.has_tokenizer()) {
-    data.set_tokenizer(proto::ClassificationDataConfig::google);
+    data.set_tokenizer(proto::Tokenization::google);
   }
   return OkStatus();
 }
@@ -182,15 +179,15 @@ class FirstParseError final : public google::protobuf::io::ErrorCollector {
   std::string text_;
 };
 
-// The sections `model` and `data` of the configuration in a checkpoint. It may be of any program of
-// BERT: what all of them have has the same names and types, and other fields are passed over.
-StatusOr<proto::BertConfig> ReadCheckpointConfig(const std::string& path) {
+// Reads the sections `model` and `data` of the configuration in a checkpoint, which any program of
+// BERT may have written.
+StatusOr<proto::BertShapeConfig> ReadCheckpointConfig(const std::string& path) {
   DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
   google::protobuf::TextFormat::Parser parser;
   FirstParseError error;
   parser.RecordErrorsTo(&error);
   parser.AllowUnknownField(true);
-  proto::BertConfig config;
+  proto::BertShapeConfig config;
   if (parser.ParseFromString(text, &config)) return config;
   return StorageError(
       absl::StrFormat("%s:%s; give weights beside a configuration that a program of BERT wrote",
@@ -210,11 +207,9 @@ void TakeShape(const proto::BertModelConfig& from, proto::BertModelConfig& model
 }
 
 // Shape and tokenizer of a model that dtrain trained.
-template <typename DataConfig>
 Status TakeCheckpointConfig(const std::string& path, proto::BertModelConfig& model,
-                            DataConfig& data) {
-  using Classification = proto::ClassificationDataConfig;
-  DT_ASSIGN_OR_RETURN(const proto::BertConfig theirs, ReadCheckpointConfig(path));
+                            proto::Tokenization& data) {
+  DT_ASSIGN_OR_RETURN(const proto::BertShapeConfig theirs, ReadCheckpointConfig(path));
   TakeShape(theirs.model(), model);
   if (!data.has_lower_case()) data.set_lower_case(theirs.data().lower_case());
   if (!data.has_accents()) data.set_accents(theirs.data().accents());
@@ -223,8 +218,8 @@ Status TakeCheckpointConfig(const std::string& path, proto::BertModelConfig& mod
       "%s: %d layers of %d, %d heads, ffn %d; lower_case %s, accents %s, "
       "tokenizer %s",
       path, model.num_layers(), model.hidden_size(), model.num_heads(), model.ffn_size(),
-      data.lower_case() ? "true" : "false", Classification::Accents_Name(data.accents()),
-      Classification::Behavior_Name(data.tokenizer())));
+      data.lower_case() ? "true" : "false", proto::Tokenization::Accents_Name(data.accents()),
+      proto::Tokenization::Behavior_Name(data.tokenizer())));
   return OkStatus();
 }
 
@@ -237,14 +232,13 @@ bool Exists(const fs::path& path) {
 }
 
 // From the files in the folder of the weights. Whether one of them has it.
-template <typename Config>
-StatusOr<bool> TakeShapeIn(const fs::path& folder, Config& config) {
-  proto::BertModelConfig& model = *config.mutable_model();
+StatusOr<bool> TakeShapeIn(const fs::path& folder, PretrainedSettings& settings) {
+  proto::BertModelConfig& model = settings.model;
   for (const char* name : kJson) {
     const std::string file = (folder / name).string();
     if (!Exists(file)) continue;
     DT_RETURN_IF_ERROR(ReadShape(file, model));
-    const std::string& vocabulary = config.data().vocabulary();
+    const std::string& vocabulary = settings.vocabulary;
     const bool has_pieces =
         Exists(vocabulary.empty() ? folder / "vocab.txt" : fs::path(vocabulary));
     if (!has_pieces && model.vocab_size() == 0) DT_RETURN_IF_ERROR(ReadVocabularySize(file, model));
@@ -252,7 +246,7 @@ StatusOr<bool> TakeShapeIn(const fs::path& folder, Config& config) {
   }
   const std::string own = (folder / kOwn).string();
   if (!Exists(own)) return false;
-  DT_RETURN_IF_ERROR(TakeCheckpointConfig(own, model, *config.mutable_data()));
+  DT_RETURN_IF_ERROR(TakeCheckpointConfig(own, model, settings.tokenization));
   return true;
 }
 
@@ -286,14 +280,13 @@ void AddCheckpointsOf(const fs::path& folder, std::vector<fs::path>& places) {
 }
 
 // The folder of the checkpoint that the run goes on from. Empty where the run begins.
-template <typename Config>
-fs::path CheckpointBefore(const Config& config) {
-  const fs::path resume = config.run().resume();
-  const fs::path run_dir = config.run().run_dir();
+fs::path CheckpointBefore(const PretrainedSettings& settings) {
+  const fs::path resume = settings.run.resume();
+  const fs::path run_dir = settings.run.run_dir();
   std::vector<fs::path> places;
   if (resume == "auto" && !run_dir.empty()) {
     AddCheckpointsOf(run_dir / "ckpt", places);
-    for (const uint64_t seed : config.trainer().seeds()) {
+    for (const uint64_t seed : settings.seeds) {
       AddCheckpointsOf(run_dir / ("seed-" + std::to_string(seed)) / "ckpt", places);
     }
   } else if (resume != "auto" && resume != "never") {
@@ -308,9 +301,8 @@ fs::path CheckpointBefore(const Config& config) {
 }
 
 // Before a model is built for weights that cannot be read.
-template <typename Config>
-Status CheckWeightsAreThere(const Config& config) {
-  const std::string& path = config.model().pretrained();
+Status CheckWeightsAreThere(const PretrainedSettings& settings) {
+  const std::string& path = settings.model.pretrained();
   if (path.empty()) return OkStatus();
   const fs::path own = fs::path(path) / "ckpt";
   if (Exists(own / "last") || !ListCheckpoints(own).empty()) {
@@ -319,7 +311,7 @@ Status CheckWeightsAreThere(const Config& config) {
                         "dtrain export-hf writes",
                         path, (own / "last").string()));
   }
-  if (!IsGone(path) || !CheckpointBefore(config).empty()) return OkStatus();
+  if (!IsGone(path) || !CheckpointBefore(settings).empty()) return OkStatus();
   std::error_code error;
   if (fs::status(path, error).type() == fs::file_type::not_found) {
     return StorageError(path + ": no such file or folder; check model.pretrained");
@@ -351,52 +343,42 @@ Status WarnOfOtherPieces(const std::string& theirs, const std::string& ours) {
 
 }  // namespace
 
-template <typename Config>
-Status TakePretrainedShape(Config& config) {
-  DT_RETURN_IF_ERROR(CheckWeightsAreThere(config));
-  DT_RETURN_IF_ERROR(TakeShapeBeside(config).status());
-  const std::string& path = config.model().pretrained();
-  if (path.empty() || !config.data().vocabulary().empty()) return OkStatus();
+Status TakePretrainedShape(PretrainedSettings settings) {
+  DT_RETURN_IF_ERROR(CheckWeightsAreThere(settings));
+  DT_RETURN_IF_ERROR(TakeShapeBeside(settings).status());
+  const std::string& path = settings.model.pretrained();
+  if (path.empty() || !settings.vocabulary.empty()) return OkStatus();
   return UsageError(
       absl::StrFormat("%s: there is no vocab.txt beside the weights; set data.vocabulary", path));
 }
 
-template <typename Config>
-StatusOr<bool> TakeShapeBeside(Config& config) {
-  const std::string path = config.model().pretrained();
+StatusOr<bool> TakeShapeBeside(PretrainedSettings settings) {
+  const std::string path = settings.model.pretrained();
   if (path.empty()) return false;
   fs::path folder = FolderOf(path);
-  const fs::path before = IsGone(path) ? CheckpointBefore(config) : fs::path();
+  const fs::path before = IsGone(path) ? CheckpointBefore(settings) : fs::path();
   if (!before.empty()) {
     LogInfo(
         absl::StrFormat("%s is gone: shape and vocabulary are those of %s", path, before.string()));
     folder = before;
-    if (!Exists(config.data().vocabulary())) config.mutable_data()->clear_vocabulary();
+    if (!Exists(settings.vocabulary)) settings.vocabulary.clear();
   }
-  DT_ASSIGN_OR_RETURN(const bool found, TakeShapeIn(folder, config));
+  DT_ASSIGN_OR_RETURN(const bool found, TakeShapeIn(folder, settings));
   const std::string tokenizer = (folder / "tokenizer_config.json").string();
   if (Exists(tokenizer)) {
-    DT_RETURN_IF_ERROR(ReadTokenizer(tokenizer, *config.mutable_data()));
+    DT_RETURN_IF_ERROR(ReadTokenizer(tokenizer, settings.tokenization));
   }
   const std::string vocabulary = (folder / "vocab.txt").string();
-  if (config.data().vocabulary().empty() && Exists(vocabulary)) {
-    config.mutable_data()->set_vocabulary(vocabulary);
-  } else if (Exists(vocabulary) && Exists(config.data().vocabulary())) {
-    DT_RETURN_IF_ERROR(WarnOfOtherPieces(vocabulary, config.data().vocabulary()));
+  if (settings.vocabulary.empty() && Exists(vocabulary)) {
+    settings.vocabulary = vocabulary;
+  } else if (Exists(vocabulary) && Exists(settings.vocabulary)) {
+    DT_RETURN_IF_ERROR(WarnOfOtherPieces(vocabulary, settings.vocabulary));
   }
-  if (config.data().max_length() > config.model().max_positions()) {
+  if (settings.max_length > settings.model.max_positions()) {
     return UsageError(absl::StrFormat("data.max_length (%d) exceeds the %d positions of %s",
-                                      config.data().max_length(), config.model().max_positions(),
-                                      path));
+                                      settings.max_length, settings.model.max_positions(), path));
   }
   return found;
 }
-
-template Status TakePretrainedShape(proto::BertConfig& config);
-template Status TakePretrainedShape(proto::PretrainConfig& config);
-template Status TakePretrainedShape(proto::SquadConfig& config);
-template StatusOr<bool> TakeShapeBeside(proto::BertConfig& config);
-template StatusOr<bool> TakeShapeBeside(proto::PretrainConfig& config);
-template StatusOr<bool> TakeShapeBeside(proto::SquadConfig& config);
 
 }  // namespace dtrain::internal

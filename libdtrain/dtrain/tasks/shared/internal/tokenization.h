@@ -13,7 +13,7 @@ namespace dtrain::internal {
 // Of a section with the fields lower_case, accents and tokenizer.
 template <typename DataConfig>
 WordPieceOptions TokenizationOf(const DataConfig& data) {
-  using Config = proto::ClassificationDataConfig;
+  using Config = proto::Tokenization;
   WordPieceOptions options;
   options.behavior = data.tokenizer() == Config::google ? WordPieceBehavior::kGoogle
                                                         : WordPieceBehavior::kHuggingFace;

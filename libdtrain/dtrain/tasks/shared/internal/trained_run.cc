@@ -20,6 +20,7 @@
 #include "dtrain/bert.pb.h"
 #include "dtrain/config/config.h"
 #include "dtrain/distributed/agreement.h"
+#include "dtrain/runs/internal/checkpoint_files.h"
 
 namespace dtrain::internal {
 namespace {
@@ -91,6 +92,19 @@ Status ReadTrainedConfig(const Checkpoint& checkpoint, const std::vector<const c
   DT_ASSIGN_OR_RETURN(const std::string text, checkpoint.ReadText(kConfig));
   const std::string path = checkpoint.path() + "/" + kConfig;
   return AsStorageError(MergeConfigText(text, path, checkpoint.path(), config));
+}
+
+Status RefuseOtherFiles(const Checkpoint& checkpoint, const std::vector<const char*>& files,
+                        std::string_view program) {
+  for (const std::string& name : checkpoint.FileNames()) {
+    const bool is_trainers = name == kTrainingDataFile || name == kModelTextFile;
+    const bool is_own = std::find(files.begin(), files.end(), name) != files.end();
+    if (!name.ends_with(".txt") || is_trainers || is_own) continue;
+    return StorageError(absl::StrFormat(
+        "%s: holds %s, so it is one of another program; give a checkpoint that %s wrote",
+        checkpoint.path(), name, ToAbsl(program)));
+  }
+  return OkStatus();
 }
 
 void OverlayConfig(const Message& user, Message& config) {

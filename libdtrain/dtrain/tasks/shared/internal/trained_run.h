@@ -43,6 +43,10 @@ StatusOr<Checkpoint> OpenBestCheckpoint(const std::string& path, const std::stri
 Status ReadTrainedConfig(const Checkpoint& checkpoint, const std::vector<const char*>& files,
                          std::string_view program, google::protobuf::Message& config);
 
+// StorageError: the checkpoint holds .txt files besides `files`, so another program wrote it.
+Status RefuseOtherFiles(const Checkpoint& checkpoint, const std::vector<const char*>& files,
+                        std::string_view program);
+
 // Sets what `user` sets; its lists replace those of `config`, merging alone would append.
 void OverlayConfig(const google::protobuf::Message& user, google::protobuf::Message& config);
 
@@ -116,14 +120,16 @@ Status TakeTrainedVocabulary(const Config& user, const Checkpoint& checkpoint, C
   return OkStatus();
 }
 
-// A program that trains a BERT, as its checkpoints tell.
+// How to recognise the checkpoints of a program that trains a BERT.
 template <typename Config>
 struct TrainedProgram {
   const char* name;                // "bert_squad"
-  std::vector<const char*> files;  // that its checkpoints hold beside config.textproto
-  // Takes the run's texts away where the user names others, which are instead of them. Null: lists
-  // of files replace those of the same name.
+  std::vector<const char*> files;  // of its checkpoints, besides config.textproto
+  // Takes the run's texts away where the user names others instead. Null: lists of files replace
+  // those of the same name.
   void (*drop_texts)(const Config& user, Config& config) = nullptr;
+  // Refuses checkpoints with other .txt files: each program of BERT has `files` and its own.
+  bool has_no_others = false;
 };
 
 // A checkpoint and the configuration of the run that wrote it, with the user's changes and the
@@ -141,6 +147,9 @@ struct TrainedRun {
 template <typename Config>
 StatusOr<TrainedRun<Config>> OpenTrainedRun(const TrainedProgram<Config>& program,
                                             Checkpoint checkpoint, const Config& user) {
+  if (program.has_no_others) {
+    DT_RETURN_IF_ERROR(RefuseOtherFiles(checkpoint, program.files, program.name));
+  }
   Config config;
   DT_RETURN_IF_ERROR(ReadTrainedConfig(checkpoint, program.files, program.name, config));
   Config own = config;

@@ -1,6 +1,6 @@
-// bert_config_test.cc - relations between fields of a classification run, its presets and defaults.
+// config_test.cc - relations between fields of a classification run, its presets and defaults.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/tasks/shared/bert_config.h"
+#include "dtrain/config/config.h"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "dtrain/base/period.h"
-#include "dtrain/bert.pb.h"
-#include "dtrain/config/config.h"
+#include "dtrain/classification.pb.h"
+#include "dtrain/tasks/classification/config.h"
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/bert_training.h"
 #include "testing/tests_directory.h"
@@ -19,15 +19,15 @@ namespace {
 
 const std::string kPresets = testing::PresetsDirectory("bert_classify");
 
-proto::BertConfig WithDefaults() {
-  proto::BertConfig config;
-  REQUIRE(MergeConfigText(BertDefaults(), "defaults", "", config).ok());
+proto::ClassificationConfig WithDefaults() {
+  proto::ClassificationConfig config;
+  REQUIRE(MergeConfigText(ClassificationDefaults(), "defaults", "", config).ok());
   return config;
 }
 
-proto::BertConfig Load(const std::vector<std::string>& overrides,
-                       const std::vector<std::string>& files = {}) {
-  proto::BertConfig config = WithDefaults();
+proto::ClassificationConfig Load(const std::vector<std::string>& overrides,
+                                 const std::vector<std::string>& files = {}) {
+  proto::ClassificationConfig config = WithDefaults();
   const Status loaded = LoadConfig({.files = files, .overrides = overrides}, config);
   REQUIRE(std::string(loaded.message()) == "");
   return config;
@@ -37,14 +37,15 @@ const std::vector<std::string> kData = {"data.train=/train.tsv", "data.vocabular
 
 std::string Validate(std::vector<std::string> overrides) {
   overrides.insert(overrides.begin(), kData.begin(), kData.end());
-  const Status status = ValidateBertConfig(Load(overrides));
+  const Status status = ValidateClassificationConfig(Load(overrides));
   CHECK((status.ok() || status.code() == ExitCode::kUsage));
   return std::string(status.message());
 }
 
 TEST_CASE("the defaults and some data are a valid classification run") {
   CHECK(Validate({}).empty());
-  CHECK(ValidateBertConfig(Load({"data.glue=sst-2", "data.glue_dir=/glue", "data.vocabulary=/v"}))
+  CHECK(ValidateClassificationConfig(
+            Load({"data.glue=sst-2", "data.glue_dir=/glue", "data.vocabulary=/v"}))
             .ok());
 }
 
@@ -88,14 +89,15 @@ TEST_CASE("fields of a classification run that contradict each other are named")
     INFO(c.overrides[0]);
     CHECK_THAT(Validate(c.overrides), Catch::Contains(c.message));
   }
-  CHECK_THAT(std::string(ValidateBertConfig(Load({"data.vocabulary=/v"})).message()),
+  CHECK_THAT(std::string(ValidateClassificationConfig(Load({"data.vocabulary=/v"})).message()),
              Catch::Contains("no training data"));
   CHECK_THAT(
-      std::string(ValidateBertConfig(Load({"data.vocabulary=/v", "data.glue=sst-2"})).message()),
+      std::string(
+          ValidateClassificationConfig(Load({"data.vocabulary=/v", "data.glue=sst-2"})).message()),
       Catch::Contains("data.glue needs data.glue_dir"));
-  CHECK_THAT(std::string(ValidateBertUse(Load({})).message()),
+  CHECK_THAT(std::string(ValidateClassificationUse(Load({})).message()),
              Catch::Contains("no model is given"));
-  CHECK(ValidateBertUse(Load({"run.run_dir=/r"})).ok());
+  CHECK(ValidateClassificationUse(Load({"run.run_dir=/r"})).ok());
 }
 
 TEST_CASE("what a task of GLUE decides is not taken from elsewhere") {
@@ -110,8 +112,8 @@ TEST_CASE("what a task of GLUE decides is not taken from elsewhere") {
        {"data.label_names=a,b", "data.labels=multi", "data.header=false", "data.hold_out=0.2"}) {
     INFO(override);
     const std::string key = override.substr(0, override.find('='));
-    for (const Status& status :
-         {ValidateBertConfig(load(override)), ValidateBertUse(load(override))}) {
+    for (const Status& status : {ValidateClassificationConfig(load(override)),
+                                 ValidateClassificationUse(load(override))}) {
       CHECK(status.code() == ExitCode::kUsage);
       CHECK_THAT(std::string(status.message()),
                  Catch::Contains(key + " is set, but data.glue determines"));
@@ -121,12 +123,12 @@ TEST_CASE("what a task of GLUE decides is not taken from elsewhere") {
   for (const std::string override :
        {"data.labels=value", "data.header=true", "data.hold_out=0", "data.hold_out=0.1"}) {
     INFO(override);
-    CHECK(ValidateBertConfig(load(override)).ok());
+    CHECK(ValidateClassificationConfig(load(override)).ok());
   }
   CHECK(Validate({"data.jigsaw=true", "data.labels=multi", "data.hold_out=0.2"}).empty());
 }
 
-TrainerOptions OptionsOf(const proto::BertConfig& config, const BertRunFacts& run) {
+TrainerOptions OptionsOf(const proto::ClassificationConfig& config, const BertRunFacts& run) {
   return BertTrainerOf(config.trainer(), config.optimizer(), config.model().hidden_size(), run);
 }
 
@@ -136,7 +138,8 @@ int64_t UpdatesIn(const TrainerOptions& options) {
 }
 
 TEST_CASE("a run lasts its epochs, and warms up over a tenth of its updates") {
-  const proto::BertConfig config = Load({"trainer.max_epochs=4", "optimizer.learning_rate=1e-4"});
+  const proto::ClassificationConfig config =
+      Load({"trainer.max_epochs=4", "optimizer.learning_rate=1e-4"});
   const TrainerOptions options =
       OptionsOf(config, {.run_dir = "/r", .updates_per_epoch = 25, .main_metric = "accuracy"});
   CHECK(UpdatesIn(options) == 100);
@@ -162,13 +165,13 @@ TEST_CASE("a run lasts its epochs, and warms up over a tenth of its updates") {
 }
 
 TEST_CASE("updates that are given are not cut short by the default of max_epochs") {
-  const auto options = [](const proto::BertConfig& config) {
+  const auto options = [](const proto::ClassificationConfig& config) {
     return OptionsOf(config, {.run_dir = "/r", .updates_per_epoch = 25});
   };
-  const proto::BertConfig config = Load({"trainer.max_steps=1000"});
+  const proto::ClassificationConfig config = Load({"trainer.max_steps=1000"});
   CHECK(UpdatesIn(options(config)) == 1000);
   // The configuration as a run keeps it says the same.
-  proto::BertConfig again = WithDefaults();
+  proto::ClassificationConfig again = WithDefaults();
   REQUIRE(MergeConfigText(PrintConfig(config, ConfigFormat::kFull), "again", "", again).ok());
   CHECK(UpdatesIn(options(again)) == 1000);
   // 0 gives no limit, so that the default holds.
@@ -177,9 +180,9 @@ TEST_CASE("updates that are given are not cut short by the default of max_epochs
 }
 
 TEST_CASE("a printed configuration is that of the same run") {
-  const proto::BertConfig defaults = WithDefaults();
+  const proto::ClassificationConfig defaults = WithDefaults();
   const auto again = [&](const std::vector<std::string>& overrides, ConfigFormat format) {
-    proto::BertConfig config = WithDefaults();
+    proto::ClassificationConfig config = WithDefaults();
     const std::string text = PrintConfig(Load(overrides), format, &defaults);
     INFO(text);
     REQUIRE(MergeConfigText(text, "printed", "", config).ok());
@@ -188,18 +191,19 @@ TEST_CASE("a printed configuration is that of the same run") {
   };
   for (const ConfigFormat format : {ConfigFormat::kFull, ConfigFormat::kMinimal}) {
     // What the .proto file has as its default, and the program has not.
-    const proto::BertConfig config = again({"optimizer.learning_rate=1e-3", "trainer.max_steps=100",
-                                            "trainer.max_epochs=3", "data.lower_case=true"},
-                                           format);
+    const proto::ClassificationConfig config =
+        again({"optimizer.learning_rate=1e-3", "trainer.max_steps=100", "trainer.max_epochs=3",
+               "data.lower_case=true"},
+              format);
     CHECK(config.optimizer().learning_rate() == 1e-3f);
     CHECK(config.trainer().max_steps() == 100);
     CHECK(config.trainer().max_epochs() == 3);
     CHECK(config.data().has_lower_case());
 
     // The task decides over rows and columns, the pretrained weights over the texts' case.
-    const proto::BertConfig glue =
+    const proto::ClassificationConfig glue =
         again({"data.glue=qqp", "data.glue_dir=/glue", "data.vocabulary=/v"}, format);
-    CHECK(ValidateBertConfig(glue).ok());
+    CHECK(ValidateClassificationConfig(glue).ok());
     CHECK_FALSE(glue.data().has_bad_rows());
     CHECK_FALSE(glue.data().has_lower_case());
   }
@@ -208,8 +212,8 @@ TEST_CASE("a printed configuration is that of the same run") {
 TEST_CASE("the ways to spare a slow network reach the classifier's trainer") {
   const auto options = [](std::vector<std::string> overrides) {
     overrides.insert(overrides.end(), std::begin(kData), std::end(kData));
-    const proto::BertConfig config = Load(overrides);
-    CHECK(ValidateBertConfig(config).ok());
+    const proto::ClassificationConfig config = Load(overrides);
+    CHECK(ValidateClassificationConfig(config).ok());
     return OptionsOf(config, {.run_dir = "/r", .seed = 9});
   };
   CHECK(options({"trainer.wire_precision=fp16"}).reducer.wire_type == DType::kFloat16);
@@ -228,11 +232,11 @@ TEST_CASE("the ways to spare a slow network reach the classifier's trainer") {
 TEST_CASE(
     "ranks draw other dropout of rows without numbers, and paths are no part of what they agree "
     "on") {
-  const proto::BertConfig config = Load(kData);
+  const proto::ClassificationConfig config = Load(kData);
   const ContextOptions first = BertContextOf(config.trainer(), 5, 0);
   CHECK(first.seed == 5);
   CHECK(BertContextOf(config.trainer(), 5, 1).rank == 1);
-  proto::BertConfig other = Load(kData);
+  proto::ClassificationConfig other = Load(kData);
   other.mutable_run()->set_run_dir("/elsewhere");
   CHECK(internal::BertContract(config) == internal::BertContract(other));
   other.mutable_model()->set_num_layers(3);
@@ -244,14 +248,14 @@ TEST_CASE("every preset is valid, and has the parameters that its first lines sa
   for (const auto& file : std::filesystem::directory_iterator(kPresets)) {
     INFO(file.path());
     const bool demo = file.path().stem() == "demo";
-    const proto::BertConfig config =
+    const proto::ClassificationConfig config =
         Load(demo ? std::vector<std::string>() : kData, {file.path().string()});
-    CHECK(std::string(ValidateBertConfig(config).message()) == "");
+    CHECK(std::string(ValidateClassificationConfig(config).message()) == "");
     ++presets;
   }
   CHECK(presets == 8);
   const auto count = [](const std::string& name) {
-    const proto::BertConfig config = Load(kData, {kPresets + "/" + name + ".textproto"});
+    const proto::ClassificationConfig config = Load(kData, {kPresets + "/" + name + ".textproto"});
     BertClassifierOptions options = ClassifierOptionsOf(config);
     options.bert.vocab_size = 30522;
     BertClassifier model(options);

@@ -1,7 +1,7 @@
 // hf_tokenizer.h - a BpeModel in the file formats of Hugging Face's tokenizers.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef DTRAIN_TASKS_SHARED_INTERNAL_HF_TOKENIZER_H_
-#define DTRAIN_TASKS_SHARED_INTERNAL_HF_TOKENIZER_H_
+#ifndef DTRAIN_TASKS_TRANSLATION_INTERNAL_HF_TOKENIZER_H_
+#define DTRAIN_TASKS_TRANSLATION_INTERNAL_HF_TOKENIZER_H_
 
 #include <string>
 
@@ -17,4 +17,4 @@ std::string HfTokenizer(const BpeModel& tokenizer);
 
 }  // namespace dtrain::internal
 
-#endif  // DTRAIN_TASKS_SHARED_INTERNAL_HF_TOKENIZER_H_
+#endif  // DTRAIN_TASKS_TRANSLATION_INTERNAL_HF_TOKENIZER_H_

@@ -1,13 +1,15 @@
-// bert_config.cc - checks relations between the fields of a BertConfig.
+// config.cc - checks the fields of a ClassificationConfig and turns them into options.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/tasks/shared/bert_config.h"
+#include "dtrain/tasks/classification/config.h"
 
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "dtrain/bert.pb.h"
+#include "dtrain/classification.pb.h"
 #include "dtrain/config/config.h"
+#include "dtrain/launch/internal/config_values.h"
 #include "dtrain/tasks/classification/internal/config.h"
+#include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/validate_bert.h"
 
 namespace dtrain {
@@ -86,23 +88,13 @@ Status ValidateSource(const proto::ClassificationDataConfig& data) {
 
 }  // namespace
 
-std::string_view BertDefaults() {
-  return R"(optimizer {
-  type: adamw
-  beta2: 0.999
-  epsilon: 1e-8
-  weight_decay: 0.01
-  learning_rate: 5e-5
-  schedule: linear
-  warmup_steps: 0
-})";
-}
+std::string_view ClassificationDefaults() { return FineTuningDefaults(); }
 
-Status ValidateWithoutData(const proto::BertConfig& config) {
+Status ValidateWithoutData(const proto::ClassificationConfig& config) {
   return internal::ValidateBertSections(config);
 }
 
-Status ValidateBertConfig(const proto::BertConfig& config) {
+Status ValidateClassificationConfig(const proto::ClassificationConfig& config) {
   DT_RETURN_IF_ERROR(ValidateWithoutData(config));
   DT_RETURN_IF_ERROR(internal::ValidateVocabulary(config));
   DT_RETURN_IF_ERROR(ValidateTexts(config));
@@ -113,12 +105,34 @@ Status ValidateBertConfig(const proto::BertConfig& config) {
   return OkStatus();
 }
 
-Status ValidateBertUse(const proto::BertConfig& config) {
+Status ValidateClassificationUse(const proto::ClassificationConfig& config) {
   DT_RETURN_IF_ERROR(internal::ValidateUse(config));
   DT_RETURN_IF_ERROR(ValidateGlueFolder(config.data()));
   return ValidateTask(config.data());
 }
 
-Status ValidateTexts(const proto::BertConfig& config) { return ValidateSource(config.data()); }
+Status ValidateTexts(const proto::ClassificationConfig& config) {
+  return ValidateSource(config.data());
+}
+
+BertClassifierOptions ClassifierOptionsOf(const proto::ClassificationConfig& config) {
+  const auto& weights = config.trainer().label_weights();
+  return {.bert = EncoderOptionsOf(config.model()),
+          .classifier_dropout = config.model().classifier_dropout(),
+          .label_weights = {weights.begin(), weights.end()}};
+}
+
+ClassificationTaskOptions ClassificationTaskOf(const proto::ClassificationConfig& config,
+                                               uint64_t seed, const Device& device) {
+  const proto::BertTrainerConfig& trainer = config.trainer();
+  return {.train = {},
+          .model = ClassifierOptionsOf(config),
+          .batch = BertBatchOf(trainer, seed, config.data().shuffle()),
+          .micro_batch_tokens = trainer.micro_batch_tokens(),
+          .device = device,
+          .compute_type = internal::DTypeOf(trainer.precision()),
+          .seed = seed,
+          .eval_batch_tokens = trainer.eval_batch_tokens()};
+}
 
 }  // namespace dtrain

@@ -1,6 +1,6 @@
 // hf_tokenizer.cc - turns scored pieces into a list of merges.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/tasks/shared/internal/hf_tokenizer.h"
+#include "dtrain/tasks/translation/internal/hf_tokenizer.h"
 
 #include <algorithm>
 #include <map>

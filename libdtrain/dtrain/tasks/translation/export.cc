@@ -1,6 +1,6 @@
-// hf_export.cc - a model's files under the names and in the layout of transformers.
+// export.cc - a translation model's files under the names and in the layout of transformers.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/tasks/shared/hf_export.h"
+#include "dtrain/tasks/translation/export.h"
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,7 +17,7 @@
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/embedding.h"
 #include "dtrain/tasks/shared/internal/hf_folder.h"
-#include "dtrain/tasks/shared/internal/hf_tokenizer.h"
+#include "dtrain/tasks/translation/internal/hf_tokenizer.h"
 #include "dtrain/tasks/translation/translator.h"
 
 namespace dtrain {

@@ -1,0 +1,96 @@
+// task.h - tagging as a training task: sentences, BERT, F1 of entities.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TASKS_TOKEN_CLASSIFICATION_TASK_H_
+#define DTRAIN_TASKS_TOKEN_CLASSIFICATION_TASK_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dtrain/base/status.h"
+#include "dtrain/comm/communicator.h"
+#include "dtrain/data/batch_walk.h"
+#include "dtrain/tasks/shared/model_task.h"
+#include "dtrain/tasks/token_classification/conll_reader.h"
+#include "dtrain/tasks/token_classification/head.h"
+#include "dtrain/tasks/token_classification/rows.h"
+#include "dtrain/tokenizers/wordpiece.h"
+
+namespace dtrain {
+
+struct TaggingTaskOptions {
+  std::vector<std::string> train;
+  std::vector<std::string> dev = {};  // perhaps none: no evaluations
+  ConllOptions conll = {};
+  std::vector<std::string> tags = {};     // by number; none: those of the training data
+  int32_t max_length = 128;               // tokens of a row
+  BertTokenClassifierOptions model = {};  // the data sets num_tags, and a vocab_size of 0
+  BatchOptions batch = {};                // of an update over all ranks; its samples are rows
+  int64_t micro_batch_tokens = 16384;  // a rank's share is cut into micro-batches of at most this
+  Device device = {};                  // where the model lives
+  DType compute_type = DType::kFloat32;
+  uint64_t seed = 1;                  // of the weights' first values
+  int64_t eval_batch_tokens = 8192;   // evaluated at once, on a rank
+  std::vector<NamedFile> files = {};  // travel in checkpoints: configuration, vocabulary
+};
+
+// Sentences as they were read, and as rows.
+struct TaggedData {
+  ConllSet set;
+  TaggedRows rows;
+};
+
+// The file tags.txt of a checkpoint: a tag a line.
+std::string TagsText(const std::vector<std::string>& tags);
+
+class TaggingTask final : public ModelTask<BertTokenClassifier, TaggingBatch, TaggingInputs> {
+ public:
+  // Reads the sentences, on each rank, and initialises the model. The communicator outlives the
+  // task. DataError: a file that cannot be used, or fewer rows than ranks. UsageError: options that
+  // do not fit the data.
+  static StatusOr<std::unique_ptr<TaggingTask>> Create(const TaggingTaskOptions& options,
+                                                       const WordPieceTokenizer& tokenizer,
+                                                       Communicator& comm);
+
+  Status Seek(const DataPosition& position) override;
+  std::optional<SampleOrder> sample_order() const override { return SampleOrderOf(options_.batch); }
+  std::optional<int64_t> UpdatesUntil(const DataPosition& from, int64_t epochs) const override {
+    return CountUpdatesOf(Samples(), options_.batch, from, epochs);
+  }
+  StatusOr<int> NextUpdate() override;
+  double losses_per_update() const override;  // words
+  std::string GraphKey() const override;
+  // The metrics of the dev set (tasks/token_classification/predictions.h); none without one.
+  StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
+  std::string TrainingData() const override;
+  std::string EvaluationContract() const override;
+  std::string DataContract() const override { return TrainingData() + EvaluationContract(); }
+  std::string ModelText() const override { return ModelTextOf(options_.model.bert); }
+  Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
+  // options.files, and tags.txt.
+  std::vector<NamedFile> CheckpointFiles() const override;
+
+  const TaggedData& train() const { return train_; }
+  const TaggedData* dev() const { return dev_ ? &*dev_ : nullptr; }
+  const std::vector<std::string>& tags() const { return options_.tags; }
+  // Updates of one pass over the training data.
+  int64_t updates_per_epoch() const { return updates_per_epoch_; }
+
+ private:
+  TaggingTask(const TaggingTaskOptions& options, TaggedData train, uint64_t vocabulary,
+              Communicator& comm);
+  SampleLengths Samples() const { return {.source = train_.rows.lengths(), .added = 0}; }
+
+  TaggingTaskOptions options_;
+  TaggedData train_;
+  std::optional<TaggedData> dev_;
+  uint64_t vocabulary_;  // its hash
+  int64_t updates_per_epoch_ = 0;
+  std::optional<BatchWalk> walk_;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TASKS_TOKEN_CLASSIFICATION_TASK_H_
