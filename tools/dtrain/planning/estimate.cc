@@ -66,7 +66,7 @@ MemoryEstimate StatesOf(const Config& config, const Estimate& estimate) {
           .average = config.optimizer().ema_decay() > 0.0f ? 4 * parameters / shards : 0};
 }
 
-// What gradient_reducer.h and local_rounds.h keep and, at the end of a round, take.
+// What gradient_reducer.h and local_update_average.h keep and, at the end of a round, take.
 template <typename TrainerConfig>
 int64_t ExchangeBytes(const TrainerConfig& trainer, const Estimate& estimate) {
   if (estimate.ranks == 1 || estimate.device != DeviceType::kCpu) return 0;

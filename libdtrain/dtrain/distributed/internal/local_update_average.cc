@@ -1,6 +1,6 @@
-// local_rounds.cc - means weighted by tokens, through the host's memory.
+// local_update_average.cc - means weighted by tokens, through the host's memory.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/distributed/internal/local_rounds.h"
+#include "dtrain/distributed/internal/local_update_average.h"
 
 #include <algorithm>
 #include <array>
@@ -29,7 +29,7 @@ void FromVector(const std::vector<float>& from, Tensor& to) {
   stream.Synchronize();
 }
 
-// body(index, begin, end) for each parameter, elements [begin, end) of the flat tensors.
+// Calls body(index, begin, end) for each parameter: elements [begin, end) of the flat tensors.
 template <typename Body>
 void ForParameters(const ParameterSet& parameters, const Body& body) {
   const std::vector<Parameter*>& all = parameters.in_backward_order();
@@ -43,7 +43,8 @@ void ForParameters(const ParameterSet& parameters, const Body& body) {
 
 }  // namespace
 
-LocalRounds::LocalRounds(int64_t length, ParameterSet& parameters, Adam& adam, Communicator& comm)
+LocalUpdateAverage::LocalUpdateAverage(int64_t length, ParameterSet& parameters, Adam& adam,
+                                       Communicator& comm)
     : length_(length),
       parameters_(parameters),
       adam_(adam),
@@ -51,7 +52,7 @@ LocalRounds::LocalRounds(int64_t length, ParameterSet& parameters, Adam& adam, C
       start_weights_(ToVector(parameters.weights())),
       start_second_(ToVector(adam.second_moments())) {}
 
-void LocalRounds::Average() {
+void LocalUpdateAverage::Average() {
   const int64_t all = comm_.AllReduceValue(tokens_, ReduceOp::kSum);
   const double share = all > 0 ? static_cast<double>(tokens_) / static_cast<double>(all)
                                : 1.0 / static_cast<double>(comm_.size());
@@ -62,10 +63,10 @@ void LocalRounds::Average() {
   parameters_.RefreshComputeWeights();
   tokens_ = 0;
   updates_ = 0;
-  is_open_ = false;
+  is_pending_ = false;
 }
 
-void LocalRounds::AverageMoves(double share, const std::vector<float>& own_second) {
+void LocalUpdateAverage::AverageMoves(double share, const std::vector<float>& own_second) {
   const AdamConfig& config = adam_.config();
   // Ranks that skipped updates have made fewer; epsilon is too small for the difference to matter.
   const double seen = 1.0 - std::pow(config.CorrectedBeta2(), static_cast<double>(adam_.steps()));
@@ -87,10 +88,10 @@ void LocalRounds::AverageMoves(double share, const std::vector<float>& own_secon
   start_weights_ = std::move(weights);
 }
 
-void LocalRounds::AverageMoments(double share, const std::vector<float>& own_second) {
+void LocalUpdateAverage::AverageMoments(double share, const std::vector<float>& own_second) {
   const double beta1 = adam_.config().beta1;
   const double kept = std::pow(adam_.config().beta2, static_cast<double>(updates_));
-  // Of a gradient's variance, that of the first moment.
+  // The share of a gradient's variance that the first moment has.
   const double held =
       (1.0 - beta1) / (1.0 + beta1) * (1.0 - std::pow(beta1, 2.0 * static_cast<double>(updates_)));
   const double noise_of_spread = updates_ > 0 ? share * (1.0 - kept) / held : 0.0;
@@ -99,7 +100,7 @@ void LocalRounds::AverageMoments(double share, const std::vector<float>& own_sec
   Average(adam_.second_moments(), share);
   const std::vector<float> first = ToVector(adam_.first_moments());
 
-  // Of each parameter what the round added, then of each the noise in it.
+  // For each parameter: what the local updates added; then, again for each, the noise in it.
   const size_t count = parameters_.in_backward_order().size();
   std::vector<double> sums(2 * count);
   ForParameters(parameters_, [&](size_t p, size_t begin, size_t end) {
@@ -129,7 +130,7 @@ void LocalRounds::AverageMoments(double share, const std::vector<float>& own_sec
   start_second_ = std::move(second);
 }
 
-void LocalRounds::Average(Tensor& values, double share) {
+void LocalUpdateAverage::Average(Tensor& values, double share) {
   Stream stream(values.device());
   SynchronizeDevice(values.device());
   const Tensor host = ToHost(values, stream);
