@@ -67,7 +67,7 @@ TEST_CASE("a run is prepared, trained to its end, and goes on from there") {
   INFO(std::string(first.status().message()));
   REQUIRE(first.ok());
   CHECK(prepared == 1);
-  CHECK(first->reason == "max_steps");
+  CHECK(first->reason == EndReason::kMaxSteps);
   CHECK(first->state.step == 2);
   CHECK_THAT(ReadTestFile(runs.File("STATUS")), Catch::StartsWith("state done\n"));
   const auto events = [&] { return ReadTestFile(runs.File("metrics/events.jsonl")); };

@@ -23,7 +23,7 @@ struct TinyTaskOptions {
 };
 
 // Weights w of [2, 2] with the loss (w - 1)^2 / 2 each; an epoch has 4 updates.
-class TinyTask final : public TrainingTask {
+class TinyTask : public TrainingTask {
  public:
   explicit TinyTask(TinyTaskOptions options = {}) : options_(std::move(options)) {
     if (options_.allocate) parameters_.Allocate({}, options_.compute_type, /*seed=*/1);
@@ -35,14 +35,11 @@ class TinyTask final : public TrainingTask {
     return OkStatus();
   }
   DataPosition position() const override { return position_; }
-  double epochs() const override {
-    return static_cast<double>(position_.epoch) + static_cast<double>(position_.sample) / 4.0;
-  }
+  EpochInfo epoch() const override { return {.samples = 4}; }
   StatusOr<int> NextUpdate() override {
     if (++position_.sample == 4) position_ = {.epoch = position_.epoch + 1, .sample = 0};
     return options_.micro_batches;
   }
-  int64_t source_tokens() const override { return 1; }
   LossSums Forward(int /*i*/, Context& ctx) override {
     dropout_key_ = ctx.MakeDropout(0.5f, /*site=*/0).key;
     double loss = 0.0;
@@ -58,13 +55,12 @@ class TinyTask final : public TrainingTask {
     }
     weight_.GradientReady();
   }
-  StatusOr<EvaluationResult> Evaluate(Context& /*ctx*/) override {
-    EvaluationResult result;
-    if (options_.metrics) result.metrics = options_.metrics(++evaluations_);
-    return result;
+  Evaluation evaluation() override {
+    if (!options_.metrics) return {};
+    return {.dev = [this](Context& /*ctx*/) -> StatusOr<EvaluationResult> {
+      return EvaluationResult{.metrics = options_.metrics(++evaluations_)};
+    }};
   }
-  Status CheckCheckpoint(const Checkpoint& /*checkpoint*/) const override { return OkStatus(); }
-  std::vector<NamedFile> CheckpointFiles() const override { return {}; }
 
   // Of the last pass.
   const RandomKey& dropout_key() const { return dropout_key_; }

@@ -183,18 +183,13 @@ class ToyTask final : public TrainingTask {
   ParameterSet& parameters() override { return task_.parameters(); }
   Status Seek(const DataPosition& position) override { return task_.Seek(position); }
   DataPosition position() const override { return task_.position(); }
-  std::optional<SampleOrder> sample_order() const override { return task_.sample_order(); }
-  double epochs() const override { return task_.epochs(); }
-  std::optional<int64_t> UpdatesUntil(const DataPosition& from, int64_t epochs) const override {
-    return task_.UpdatesUntil(from, epochs);
-  }
+  EpochInfo epoch() const override { return task_.epoch(); }
   StatusOr<int> NextUpdate() override {
     if (run_.before_update) run_.before_update(step_++, parameters());
     result_.positions.push_back(task_.position());
     return task_.NextUpdate();
   }
-  int64_t source_tokens() const override { return task_.source_tokens(); }
-  int64_t global_tokens() const override { return task_.global_tokens(); }
+  BatchInfo batch() const override { return task_.batch(); }
   double losses_per_update() const override { return task_.losses_per_update(); }
   void Upload(int i, Context& ctx) override { task_.Upload(i, ctx); }
   std::string GraphKey() const override { return task_.GraphKey(); }
@@ -203,22 +198,19 @@ class ToyTask final : public TrainingTask {
     return task_.Forward(i, ctx);
   }
   void Backward(Context& ctx) override { task_.Backward(ctx); }
-  StatusOr<EvaluationResult> Evaluate(Context& ctx) override {
-    DT_ASSIGN_OR_RETURN(EvaluationResult result, task_.Evaluate(ctx));
-    if (run_.after_evaluation) run_.after_evaluation(result);
-    result_.evaluations.push_back(result);
-    return result;
+  Evaluation evaluation() override {
+    Evaluation noted = task_.evaluation();
+    noted.dev = [this](Context& ctx) -> StatusOr<EvaluationResult> {
+      DT_ASSIGN_OR_RETURN(EvaluationResult result, task_.Evaluate(ctx));
+      if (run_.after_evaluation) run_.after_evaluation(result);
+      result_.evaluations.push_back(result);
+      return result;
+    };
+    noted.test = {};
+    return noted;
   }
-  bool SmallerIsBetter(const std::string& metric) const override {
-    return task_.SmallerIsBetter(metric);
-  }
-  std::string TrainingData() const override { return task_.TrainingData(); }
-  std::string EvaluationContract() const override { return task_.EvaluationContract(); }
-  std::string ModelText() const override { return task_.ModelText(); }
-  Status CheckCheckpoint(const Checkpoint& checkpoint) const override {
-    return task_.CheckCheckpoint(checkpoint);
-  }
-  std::vector<NamedFile> CheckpointFiles() const override { return task_.CheckpointFiles(); }
+  Identity identity() const override { return task_.identity(); }
+  CheckpointContents checkpoint() const override { return task_.checkpoint(); }
   void set_step(int64_t step) { step_ = step; }
 
  private:
@@ -274,7 +266,7 @@ inline ToyResult TrainOnRank(const ToyRun& run, Communicator& comm) {
   noted.set_step(trainer.state().step);
   const StatusOr<TrainResult> trained = trainer.Run();
   if (trained.ok()) {
-    result.reason = trained->reason;
+    result.reason = Name(trained->reason);
   } else {
     fail(trained.status());
   }

@@ -57,7 +57,7 @@ Run Train(const TinyTaskOptions& task_options, const TrainerOptions& options, Co
   const StatusOr<TrainResult> result = trainer.Run();
   run.status = result.status();
   run.state = trainer.state();
-  if (result.ok()) run.reason = result->reason;
+  if (result.ok()) run.reason = Name(result->reason);
   return run;
 }
 
@@ -102,23 +102,19 @@ TEST_CASE("the best error rate is the smallest, and early stopping waits for a s
   CHECK(run.directions == std::vector<std::string>{"kept by error_rate, smaller is better"});
 }
 
-// Whose "words" are better the fewer they are.
+// A task whose "words" are better the fewer they are.
 class FewWords final : public TrainingTask {
  public:
-  bool SmallerIsBetter(const std::string& metric) const override { return metric == "words"; }
   ParameterSet& parameters() override { return tiny_.parameters(); }
   Status Seek(const DataPosition& position) override { return tiny_.Seek(position); }
   DataPosition position() const override { return tiny_.position(); }
-  double epochs() const override { return tiny_.epochs(); }
   StatusOr<int> NextUpdate() override { return tiny_.NextUpdate(); }
-  int64_t source_tokens() const override { return tiny_.source_tokens(); }
   LossSums Forward(int i, Context& ctx) override { return tiny_.Forward(i, ctx); }
   void Backward(Context& ctx) override { tiny_.Backward(ctx); }
-  StatusOr<EvaluationResult> Evaluate(Context& ctx) override { return tiny_.Evaluate(ctx); }
-  Status CheckCheckpoint(const Checkpoint& checkpoint) const override {
-    return tiny_.CheckCheckpoint(checkpoint);
+  Evaluation evaluation() override {
+    return {.dev = tiny_.evaluation().dev,
+            .smaller_is_better = [](const std::string& metric) { return metric == "words"; }};
   }
-  std::vector<NamedFile> CheckpointFiles() const override { return {}; }
 
  private:
   TinyTask tiny_{{.metrics = [](int n) {
@@ -221,7 +217,7 @@ TEST_CASE("ranks with other metrics end with the metric, the rank and both value
   for (const std::string& message : messages([](int rank) {
          return Metrics{{"nll", 1.0}, {"local", rank == 2 ? -2.0 : 2.0}};
        })) {
-    CHECK_THAT(message, Catch::StartsWith("the task's Evaluate() gave local -2 on rank 2, but "
+    CHECK_THAT(message, Catch::StartsWith("the task's evaluation gave local -2 on rank 2, but "
                                           "local 2 on rank 0: sum"));
   }
   for (const std::string& message : messages([](int rank) {
@@ -280,6 +276,50 @@ TEST_CASE("a context of another rank or compute type is refused before anything 
                     Catch::Contains("Allocate() comes first"));
 }
 
+// Nothing but the six functions that a trainer needs.
+class SixFunctions final : public TrainingTask {
+ public:
+  ParameterSet& parameters() override { return tiny_.parameters(); }
+  Status Seek(const DataPosition& position) override { return tiny_.Seek(position); }
+  DataPosition position() const override { return tiny_.position(); }
+  StatusOr<int> NextUpdate() override { return tiny_.NextUpdate(); }
+  LossSums Forward(int i, Context& ctx) override { return tiny_.Forward(i, ctx); }
+  void Backward(Context& ctx) override { tiny_.Backward(ctx); }
+
+ private:
+  TinyTask tiny_;
+};
+
+TEST_CASE("a task of six functions trains, saves and resumes") {
+  const TemporaryFolder folder;
+  TrainerOptions options = Options(3);
+  options.checkpoint_dir = folder.File("ckpt");
+  for (const int64_t steps : {3, 7}) {
+    options.max_steps = steps;
+    SixFunctions task;
+    SelfCommunicator comm;
+    Context ctx;
+    Trainer trainer(task, comm, ctx, options);
+    REQUIRE(trainer.Resume("auto").ok());
+    CHECK(trainer.state().step == (steps == 3 ? 0 : 3));
+    const StatusOr<TrainResult> result = trainer.Run();
+    REQUIRE(result.ok());
+    CHECK(result->state.step == steps);
+    CHECK(result->last_evaluation->metrics.empty());
+    CHECK_FALSE(result->test_evaluation.has_value());
+  }
+}
+
+TEST_CASE("a position is a number of epochs once an epoch has a known size") {
+  TinyTask task;
+  CHECK(EpochsOf(task) == 0.0);
+  REQUIRE(task.Seek({.epoch = 2, .sample = 1}).ok());
+  CHECK(EpochsOf(task) == 2.25);
+  SixFunctions unknown;
+  REQUIRE(unknown.Seek({.epoch = 2, .sample = 1}).ok());
+  CHECK(EpochsOf(unknown) == 2.0);
+}
+
 TEST_CASE("a run without any limit is refused") {
   TrainerOptions options = Options(0);
   CHECK(Train({}, options).status.code() == ExitCode::kUsage);
@@ -307,7 +347,7 @@ TEST_CASE("PowerSGD is refused to a task that does not count its tokens") {
          return Train({}, options, comm);
        })) {
     CHECK(run.status.code() == ExitCode::kUsage);
-    CHECK_THAT(run.message(), Catch::Contains("override TrainingTask::global_tokens()"));
+    CHECK_THAT(run.message(), Catch::Contains("BatchInfo::global_tokens in TrainingTask::batch()"));
   }
 }
 

@@ -13,7 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "dtrain/base/log.h"
-#include "dtrain/distributed/internal/local_updates.h"
+#include "dtrain/distributed/internal/local_update_average.h"
 #include "dtrain/runs/checkpoint_directory.h"
 #include "testing/toy_training.h"
 
@@ -375,11 +375,11 @@ TEST_CASE("the mean of a round counts ranks by their tokens") {
       Scope(parameters, "model").Add("w", {4, 5}, Initializer::Constant(0.0f));
       parameters.Allocate({}, DType::kFloat32, /*seed=*/1);
       Adam adam(parameters, {});
-      internal::LocalUpdates rounds(4, parameters, adam, comm);
+      internal::LocalUpdateAverage rounds(4, parameters, adam, comm);
       std::fill_n(parameters.weights().data<float>(), 20, static_cast<float>(comm.rank() + 1));
       std::fill_n(adam.second_moments().data<float>(), 20, static_cast<float>(comm.rank() + 5));
       rounds.Count(tokens[static_cast<size_t>(comm.rank())]);
-      DT_CHECK(rounds.is_open());
+      DT_CHECK(rounds.is_pending());
       rounds.Average();
       return std::pair(parameters.weights().data<float>()[7],
                        adam.second_moments().data<float>()[7]);
@@ -418,7 +418,7 @@ TEST_CASE("what one rank alone learns in a round moves weights as the mean gradi
         Scope(parameters, "model").Add("w", {kElements}, Initializer::Constant(0.5f));
     parameters.Allocate({}, DType::kFloat32, /*seed=*/1);
     Adam adam(parameters, {});
-    internal::LocalUpdates rounds(kUpdates, parameters, adam, comm);
+    internal::LocalUpdateAverage rounds(kUpdates, parameters, adam, comm);
     train(comm.rank() == 0 ? 1.0f : 0.0f, adam, weights, [&] { rounds.Count(10); });
     rounds.Average();
     return internal::CopyOf(parameters.weights());
@@ -452,7 +452,7 @@ std::pair<double, double> MomentsAfterRounds(const std::vector<int64_t>& updates
     Parameter& steady = scope.Add("steady", {kElements}, Initializer::Constant(0.0f));
     parameters.Allocate({}, DType::kFloat32, /*seed=*/1);
     Adam adam(parameters, {});
-    internal::LocalUpdates rounds(*std::ranges::max_element(updates), parameters, adam, comm);
+    internal::LocalUpdateAverage rounds(*std::ranges::max_element(updates), parameters, adam, comm);
     std::mt19937 random(static_cast<uint32_t>(comm.rank()));
     std::normal_distribution<float> noise;
     std::fill_n(steady.gradient().data<float>(), kElements, 1.0f);

@@ -101,7 +101,7 @@ TEST_CASE("weights that travel, at a round's end or from their shards, are in th
   const ToyCorpus corpus;
   ToyRun rounds = MakeToyRun(corpus);
   rounds.trainer.sync_every = 2;
-  CHECK(CountTransfers(rounds, "round mean") == 2 * 3);  // the last round is of one update
+  CHECK(CountTransfers(rounds, "weight mean") == 2 * 3);  // the last round is of one update
   ToyRun shards = MakeToyRun(corpus);
   shards.trainer.shard_optimizer = true;
   // Of more than one block, so that both ranks have a shard.

@@ -427,7 +427,7 @@ void RunRecorder::End(const Status& status) {
 void RunRecorder::PrintSummary(const TrainResult& result) const {
   const TrainState& state = result.state;
   std::string text =
-      absl::StrFormat("\ndone (%s): %d updates, %s %s in %s\n", result.reason, state.step,
+      absl::StrFormat("\ndone (%s): %d updates, %s %s in %s\n", Name(result.reason), state.step,
                       FormatCount(state.target_tokens), words_.unit, FormatDuration(state.seconds));
   const auto add = [&](const char* title, const std::optional<EvaluationResult>& evaluation) {
     if (!evaluation || evaluation->metrics.empty()) return;
@@ -446,10 +446,10 @@ void RunRecorder::PrintSummary(const TrainResult& result) const {
                           state.best_step == state.step ? "" : "; the lines above are of the last");
   }
   if (restored_step_ > 0 && state.step == restored_step_) {
-    absl::StrAppend(&text, "note       this run was complete already; to go on, raise its limit (",
-                    words_.keys,
-                    result.reason == "early stop" ? "early_stop.patience" : result.reason,
-                    "); to start anew, give another run directory\n");
+    absl::StrAppend(
+        &text, "note       this run was complete already; to go on, raise its limit (", words_.keys,
+        result.reason == EndReason::kEarlyStop ? "early_stop.patience" : Name(result.reason),
+        "); to start anew, give another run directory\n");
   }
   // Also those of an earlier process; most programs have none.
   std::error_code error;

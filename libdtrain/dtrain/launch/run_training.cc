@@ -10,7 +10,9 @@ StatusOr<TrainResult> RunTraining(TrainingTask& task, const RunTrainingOptions& 
                                   RunRecorder& recorder, Runtime& runtime) {
   CheckComputeType(task, options.context.compute_type);
   DT_RETURN_IF_ERROR(CheckEnds(options.trainer));
-  std::vector<AgreementSection> contract = {{"data", task.DataContract()}};
+  const Identity identity = task.identity();
+  std::vector<AgreementSection> contract = {
+      {"data", identity.shared_data.empty() ? identity.training_data : identity.shared_data}};
   contract.insert(contract.end(), options.contract.begin(), options.contract.end());
   DT_RETURN_IF_ERROR(CheckRanksAgree(contract, runtime.comm));
   if (options.trainer.shard_optimizer) {

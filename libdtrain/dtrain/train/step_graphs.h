@@ -1,4 +1,4 @@
-// step_graphs.h - work that comes again, recorded once and then repeated: CUDA graphs of a step.
+// step_graphs.h - CUDA graphs: records the kernels of a step once and repeats them.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TRAIN_STEP_GRAPHS_H_
 #define DTRAIN_TRAIN_STEP_GRAPHS_H_
@@ -21,8 +21,9 @@ enum class CudaGraphs {
   kOff
 };
 
-// A recorded graph repeats launches at the addresses they had. So work that takes activations has
-// the arena's layout in its key; and when the stream's scratch has grown, all graphs are forgotten.
+// A recorded graph repeats launches at the addresses they had. Work that uses activations therefore
+// has the layout of their arena in its key. When the stream's scratch memory grows, all graphs are
+// dropped.
 class StepGraphs {
  public:
   // The context outlives this.
@@ -32,10 +33,10 @@ class StepGraphs {
   ~StepGraphs();
 
   bool is_on() const { return is_on_; }
-  // Does the work of `key`: by issue(), or by repeating what issue() issued before under the same
-  // key, whose result is then returned again. "" is always issued. The first times work is issued,
-  // so that plans are made and memory is taken outside of the recording.
-  // Where recording fails, a warning says why, and from then on all work is issued.
+  // Calls issue(), or repeats the kernels that issue() launched before under the same key and
+  // returns the same result again. The first calls with a key do not record, so that plans are made
+  // and memory is allocated outside of the recording. The key "" is never recorded. If recording
+  // fails, a warning says why, and nothing is recorded from then on.
   LossSums Run(const std::string& key, const std::function<LossSums()>& issue);
 
   int64_t num_recorded() const { return num_recorded_; }
@@ -48,13 +49,13 @@ class StepGraphs {
     Graph graph;
     LossSums result;
   };
-  // False where it cannot be recorded.
+  // False if recording failed.
   bool Record(Entry& entry, const std::function<LossSums()>& issue);
   void MakeRoom();
 
   Context& ctx_;
   bool is_on_;
-  const void* scratch_ = nullptr;  // at whose address the graphs were recorded
+  const void* scratch_ = nullptr;  // address of the scratch memory that the graphs use
   std::map<std::string, Entry> entries_;
   int64_t clock_ = 0;
   int64_t num_recorded_ = 0, num_repeated_ = 0;

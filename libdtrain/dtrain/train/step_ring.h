@@ -1,4 +1,4 @@
-// step_ring.h - what the device decided about the last updates, on its way to the host.
+// step_ring.h - a queue of what the device decided about the last updates, for the host to read.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TRAIN_STEP_RING_H_
 #define DTRAIN_TRAIN_STEP_RING_H_
@@ -12,25 +12,25 @@
 
 namespace dtrain {
 
-// A queue in pinned memory. The host reads an update's state when the device has begun the next
-// ones, so that neither waits for the other; on the CPU it reads at once.
+// The queue lies in pinned memory. The host reads the state of an update while the device computes
+// the next ones, so that neither waits for the other. On the CPU it reads at once.
 class StepRing {
  public:
-  // States that may be on their way without the host reading one.
+  // The number of states that may wait to be read.
   static constexpr size_t kSlots = 4;
 
   explicit StepRing(const Device& device)
       : slots_(device, kSlots * sizeof(StepState), ArenaMemory::kPinned),
         lag_(device.type == DeviceType::kCpu ? 0 : 2) {}
 
-  // The state as it is when the stream comes here.
+  // Adds the state as it is when the stream reaches this point.
   void Push(const DeviceStep& step, Stream& stream) {
     DT_CHECK_LT(size_, kSlots);
     const size_t slot = (first_ + size_++) % kSlots;
     step.CopyTo(Slot(slot), stream);
     arrived_[slot].Record(stream);
   }
-  // The oldest state, when the device has come to it.
+  // Removes the oldest state. Waits until the device has written it.
   StepState Pop() {
     DT_CHECK_GT(size_, size_t{0});
     arrived_[first_].Wait();
@@ -39,7 +39,7 @@ class StepRing {
     --size_;
     return state;
   }
-  // Whether more are on their way than the device needs to stay busy.
+  // Whether more states wait than the device needs to stay busy.
   bool is_due() const { return size_ > lag_; }
   bool empty() const { return size_ == 0; }
 

@@ -59,6 +59,23 @@ void StepTimeline::Stop() {
   is_on_ = false;
 }
 
+std::string StepTimeline::Toggle() {
+  if (options_.directory.empty()) return "";
+  if (is_on_) {
+    Stop();
+    return absl::StrFormat("the traces in %s end here; dtrain trace-merge joins them",
+                           options_.directory);
+  }
+  Start();
+  return absl::StrFormat("each rank writes a trace into %s", options_.directory);
+}
+
+Timeline::Span StepTimeline::Enter(Phase phase, int64_t index) {
+  comm_.heartbeat()->SetPhase(phase);
+  const int lane = phase < Phase::kEvaluation ? kComputeLane : kEvaluationLane;
+  return {spans_, Name(phase), lane, index};
+}
+
 void StepTimeline::EndUpdate() {
   if (!spans_.is_on()) return;
   if (spans_.size() < spans_.capacity() / 2 && since_flush_.Seconds() < kFlushSeconds) return;

@@ -1,4 +1,4 @@
-// step_timeline.h - a trainer's timeline: on and off while it runs, its spans to a file per rank.
+// step_timeline.h - a trainer's timeline, which goes on and off while it runs: a file per rank.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TRAIN_STEP_TIMELINE_H_
 #define DTRAIN_TRAIN_STEP_TIMELINE_H_
@@ -15,32 +15,37 @@
 namespace dtrain {
 
 struct StepTimelineOptions {
-  std::string directory = {};  // where the traces go; "": there is no timeline
+  std::string directory = {};  // where each rank writes its trace; "": no timeline
   bool on = false;             // from the first update on
 };
 
-// A disk that fails is told once and ends this rank's trace, not the training. So are spans that
-// had no room until the next EndUpdate(), which the trace lacks.
+// If this rank's disk fails, a warning says so and its trace ends; training continues. Spans that
+// find no room until the next EndUpdate() are missing in the trace, which a warning says once.
 class StepTimeline {
  public:
   // `comm` outlives this.
   StepTimeline(Communicator& comm, StepTimelineOptions options);
-  // Writes what is left.
+  // Writes the spans that are left.
   ~StepTimeline();
   StepTimeline(const StepTimeline&) = delete;
   StepTimeline& operator=(const StepTimeline&) = delete;
 
-  // Begins a new trace in the place of an older one, of however many ranks: the clocks of all ranks
-  // are compared. All ranks call it, between two updates.
+  // Begins a new trace in place of an older one, of however many ranks. Compares the clocks of all
+  // ranks. All ranks call it, between two updates.
   void Start();
   void Stop();
-  // The same on all ranks, also on one whose disk failed.
+  // Start() or Stop(), whichever changes something. Returns a sentence for the log, or "" if there
+  // is no directory for a trace. All ranks call it, between two updates.
+  std::string Toggle();
+  // The same on all ranks, even on one whose disk failed.
   bool is_on() const { return is_on_; }
   const StepTimelineOptions& options() const { return options_; }
 
   Timeline& spans() { return spans_; }
-  // Between two updates, and in long loops without any: writes the spans where many are waiting, or
-  // for long.
+  // Marks the phase this rank is in. Heartbeats report it to the other ranks; the timeline records
+  // it as a span.
+  [[nodiscard]] Timeline::Span Enter(Phase phase, int64_t index = -1);
+  // Between two updates: writes the spans if many wait, or if they have waited long.
   void EndUpdate();
 
  private:
@@ -51,7 +56,7 @@ class StepTimeline {
   StepTimelineOptions options_;
   Timeline spans_;
   bool is_on_ = false;
-  int64_t started_ = 0;  // Timeline::Now(): what began before is another trace's
+  int64_t started_ = 0;  // Timeline::Now(): spans that began before belong to another trace
   bool told_lost_ = false;
   std::optional<TraceFile> file_;
   Timer since_flush_;

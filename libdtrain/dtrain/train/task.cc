@@ -36,6 +36,14 @@ bool SmallerIsBetter(const std::string& metric) {
   });
 }
 
+double EpochsOf(const TrainingTask& task) {
+  const DataPosition position = task.position();
+  const int64_t samples = task.epoch().samples;
+  const double part =
+      samples > 0 ? static_cast<double>(position.sample) / static_cast<double>(samples) : 0.0;
+  return static_cast<double>(position.epoch) + part;
+}
+
 void CheckComputeType(TrainingTask& task, DType compute_type) {
   task.parameters().CheckAllocated();
   const DType ours = task.parameters().compute_type();

@@ -216,7 +216,7 @@ TEST_CASE("a pre-training task counts the examples of its first pass") {
   const auto counted = (*task)->length_counts();
   CHECK(std::vector<int64_t>(counted.begin(), counted.end()) == counts);
   CHECK((*task)->examples_per_epoch() == examples.size());
-  CHECK_FALSE((*task)->UpdatesUntil({}, std::numeric_limits<int64_t>::max()).has_value());
+  CHECK_FALSE((*task)->epoch().updates_until({}, std::numeric_limits<int64_t>::max()).has_value());
   const int64_t updates = (examples.size() + 15) / 16;
   CHECK((*task)->updates_per_epoch() == updates);
   std::vector<uint32_t> all(static_cast<size_t>(examples.size()));

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 std::string Contract(const ToyCorpus& corpus) {
   SelfCommunicator comm;
-  return (*TranslationTask::Create(MakeToyRun(corpus).task, comm))->DataContract();
+  return (*TranslationTask::Create(MakeToyRun(corpus).task, comm))->identity().shared_data;
 }
 
 // Makes the dev set the test set too.

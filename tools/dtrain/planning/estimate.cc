@@ -21,7 +21,7 @@ MemoryEstimate StatesOf(const Workload& workload, int ranks) {
           .average = workload.memory.keeps_average ? 4 * parameters / shards : 0};
 }
 
-// What gradient_reducer.h and local_updates.h keep and, at the end of a round, take.
+// What gradient_reducer.h and local_update_average.h keep and, at the end of a round, take.
 int64_t ExchangeBytes(const Workload& workload, int ranks) {
   if (ranks == 1 || workload.device.type != DeviceType::kCpu) return 0;
   const ModelParameters& counts = workload.parameters;

@@ -55,13 +55,13 @@ struct Estimate {
   std::string program;  // "bert_squad"
   int ranks = 1;
   Workload workload;
-  MemoryEstimate memory;
-  MemoryPlan plan;                     // with the configuration's recomputation
-  std::vector<RecomputePlan> choices;  // none, cheap, every_k, full
-  double forward_flops = 0.0;          // of one micro-batch
-  double flops_per_update = 0.0;       // of all ranks, without recomputation
-  double seconds_per_update = 0.0;     // with recomputation; 0 where EstimateOptions::flops is
-  int64_t checkpoint_bytes = 0;        // tensors of one checkpoint
+  MemoryEstimate memory = {};
+  MemoryPlan plan = {};                     // with the configuration's recomputation
+  std::vector<RecomputePlan> choices = {};  // none, cheap, every_k, full
+  double forward_flops = 0.0;               // of one micro-batch
+  double flops_per_update = 0.0;            // of all ranks, without recomputation
+  double seconds_per_update = 0.0;          // with recomputation; 0 where EstimateOptions::flops is
+  int64_t checkpoint_bytes = 0;             // tensors of one checkpoint
 };
 
 // `config` is the configuration of one of the programs (tasks/registry.h).

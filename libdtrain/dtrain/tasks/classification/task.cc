@@ -178,7 +178,7 @@ std::string ClassificationTask::TrainingData() const {
                          train_.info().key);
 }
 
-std::string ClassificationTask::EvaluationContract() const {
+std::string ClassificationTask::Measured() const {
   std::string text;
   for (size_t i = 0; i < dev_.size(); ++i) {
     const std::string& name = options_.dev[i].name;
@@ -188,8 +188,12 @@ std::string ClassificationTask::EvaluationContract() const {
   return text;
 }
 
-std::string ClassificationTask::DataContract() const {
-  return TrainingData() + EvaluationContract();
+Identity ClassificationTask::identity() const {
+  Identity identity = {.training_data = TrainingData(),
+                       .evaluation = Measured(),
+                       .model = ModelTextOf(options_.model.bert)};
+  identity.shared_data = identity.training_data + identity.evaluation;
+  return identity;
 }
 
 }  // namespace dtrain

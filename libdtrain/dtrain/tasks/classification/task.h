@@ -50,34 +50,47 @@ class ClassificationTask final
       const ClassificationTaskOptions& options, Communicator& comm);
 
   Status Seek(const DataPosition& position) override;
-  std::optional<SampleOrder> sample_order() const override { return SampleOrderOf(options_.batch); }
-  std::optional<int64_t> UpdatesUntil(const DataPosition& from, int64_t epochs) const override {
-    return CountUpdatesOf(train_.sample_lengths(), options_.batch, from, epochs);
+  EpochInfo epoch() const override {
+    return {.samples = epoch_samples(),
+            .order = SampleOrderOf(options_.batch),
+            .updates_until = [this](const DataPosition& from, int64_t epochs) {
+              return CountUpdatesOf(train_.sample_lengths(), options_.batch, from, epochs);
+            }};
   }
   StatusOr<int> NextUpdate() override;
   double losses_per_update() const override;  // rows
   std::string GraphKey() const override { return GraphKeyOf(inputs().text.sequences); }
+  Evaluation evaluation() override {
+    return {
+        .dev = [this](Context& ctx) { return Evaluate(ctx); },
+        .test = [this](Context& ctx) { return EvaluateTest(ctx); },
+        .smaller_is_better = [this](const std::string& metric) { return SmallerIsBetter(metric); }};
+  }
+  Identity identity() const override;
+  CheckpointContents checkpoint() const override {
+    return {.files = CheckpointFiles(),
+            .check = [this](const Checkpoint& checkpoint) { return CheckCheckpoint(checkpoint); }};
+  }
+
   // The metrics of the dev sets, those after the first under their names:
   // "dev_mismatched/accuracy"; a table of one of several sets begins with its name. Warns where one
   // class, or the same labels, begin to be all that is predicted. None without a dev set.
-  StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
+  StatusOr<EvaluationResult> Evaluate(Context& ctx);
   // The losses alone, whatever words a label's name has (auc_NAME).
-  bool SmallerIsBetter(const std::string& metric) const override;
+  bool SmallerIsBetter(const std::string& metric) const;
   // Of the test set, where it has labels.
-  StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
-  std::string TrainingData() const override;
-  std::string EvaluationContract() const override;
-  std::string DataContract() const override;
-  std::string ModelText() const override { return ModelTextOf(options_.model.bert); }
-  Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
+  StatusOr<EvaluationResult> EvaluateTest(Context& ctx);
   // options.files; labels.txt: the names of classes or labels, a line each.
-  std::vector<NamedFile> CheckpointFiles() const override;
+  std::vector<NamedFile> CheckpointFiles() const;
 
   const ClassificationShard& train_shard() const { return train_; }
   // Updates of one pass over the training data.
   int64_t updates_per_epoch() const { return updates_per_epoch_; }
 
  private:
+  std::string TrainingData() const;
+  std::string Measured() const;
+  Status CheckCheckpoint(const Checkpoint& checkpoint) const;
   ClassificationTask(const ClassificationTaskOptions& options, Communicator& comm,
                      ClassificationShard train);
   // A shard with the training data's labels.

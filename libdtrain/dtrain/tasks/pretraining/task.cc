@@ -274,12 +274,18 @@ Status PretrainingTask::CheckCheckpoint(const Checkpoint& checkpoint) const {
   return CheckSameFiles(checkpoint, options_.files, {"vocab.txt"});
 }
 
-std::string PretrainingTask::EvaluationContract() const {
+std::string PretrainingTask::Measured() const {
   if (!dev_) return "";
   return absl::StrFormat("dev documents %d\ndev tokens %d\ndev preparation %016x\n",
                          dev_->documents(), dev_->tokens(), dev_->info().key);
 }
 
-std::string PretrainingTask::DataContract() const { return TrainingData() + EvaluationContract(); }
+Identity PretrainingTask::identity() const {
+  Identity identity = {.training_data = TrainingData(),
+                       .evaluation = Measured(),
+                       .model = ModelTextOf(options_.model)};
+  identity.shared_data = identity.training_data + identity.evaluation;
+  return identity;
+}
 
 }  // namespace dtrain

@@ -55,19 +55,28 @@ class PretrainingTask final
                                                            Communicator& comm);
 
   Status Seek(const DataPosition& position) override;
-  std::optional<SampleOrder> sample_order() const override { return SampleOrderOf(options_.batch); }
-  std::optional<int64_t> UpdatesUntil(const DataPosition& from, int64_t epochs) const override;
+  EpochInfo epoch() const override {
+    return {.samples = epoch_samples(),
+            .order = SampleOrderOf(options_.batch),
+            .updates_until = [this](const DataPosition& from, int64_t epochs) {
+              return UpdatesUntil(from, epochs);
+            }};
+  }
   StatusOr<int> NextUpdate() override;
   double losses_per_update() const override;  // masked tokens
   std::string GraphKey() const override;
+  Evaluation evaluation() override {
+    return {.dev = [this](Context& ctx) { return Evaluate(ctx); }};
+  }
+  Identity identity() const override;
+  CheckpointContents checkpoint() const override {
+    return {.files = CheckpointFiles(),
+            .check = [this](const Checkpoint& checkpoint) { return CheckCheckpoint(checkpoint); }};
+  }
+
   // Of the dev set, whose examples and masks are the same each time. None without a dev set.
-  StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
-  std::string TrainingData() const override;
-  std::string EvaluationContract() const override;
-  std::string DataContract() const override;
-  std::string ModelText() const override { return ModelTextOf(options_.model); }
-  Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
-  std::vector<NamedFile> CheckpointFiles() const override { return options_.files; }
+  StatusOr<EvaluationResult> Evaluate(Context& ctx);
+  std::vector<NamedFile> CheckpointFiles() const { return options_.files; }
 
   const DocumentShard& train_shard() const { return train_; }
   // How many examples of the first pass over the training data have so many tokens: [max_length +
@@ -77,6 +86,10 @@ class PretrainingTask final
   int64_t updates_per_epoch() const { return updates_per_epoch_; }
 
  private:
+  std::string TrainingData() const;
+  std::string Measured() const;
+  Status CheckCheckpoint(const Checkpoint& checkpoint) const;
+  std::optional<int64_t> UpdatesUntil(const DataPosition& from, int64_t epochs) const;
   PretrainingTask(const PretrainingTaskOptions& options, Communicator& comm, DocumentShard train);
   Status PlanFirstEpoch();
   Status OpenDev();

@@ -140,7 +140,7 @@ std::vector<NamedFile> SquadTask::CheckpointFiles() const {
   return files;
 }
 
-std::string SquadTask::EvaluationContract() const {
+std::string SquadTask::Measured() const {
   if (!dev_) return "";
   const SquadAnswerOptions& answers = options_.answers;
   return absl::StrFormat(
@@ -149,6 +149,12 @@ std::string SquadTask::EvaluationContract() const {
       answers.null_threshold, AnswersText(answers.allow_none));
 }
 
-std::string SquadTask::DataContract() const { return TrainingData() + EvaluationContract(); }
+Identity SquadTask::identity() const {
+  Identity identity = {.training_data = TrainingData(),
+                       .evaluation = Measured(),
+                       .model = ModelTextOf(options_.model)};
+  identity.shared_data = identity.training_data + identity.evaluation;
+  return identity;
+}
 
 }  // namespace dtrain

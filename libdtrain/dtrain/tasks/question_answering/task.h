@@ -46,22 +46,29 @@ class SquadTask final : public ModelTask<BertQuestionAnswering, SpanBatch, SpanI
                                                      Communicator& comm);
 
   Status Seek(const DataPosition& position) override;
-  std::optional<SampleOrder> sample_order() const override { return SampleOrderOf(options_.batch); }
-  std::optional<int64_t> UpdatesUntil(const DataPosition& from, int64_t epochs) const override {
-    return CountUpdatesOf(Samples(), options_.batch, from, epochs);
+  EpochInfo epoch() const override {
+    return {.samples = epoch_samples(),
+            .order = SampleOrderOf(options_.batch),
+            .updates_until = [this](const DataPosition& from, int64_t epochs) {
+              return CountUpdatesOf(Samples(), options_.batch, from, epochs);
+            }};
   }
   StatusOr<int> NextUpdate() override;
   double losses_per_update() const override;  // windows
   std::string GraphKey() const override { return GraphKeyOf(inputs().text.sequences); }
+  Evaluation evaluation() override {
+    return {.dev = [this](Context& ctx) { return Evaluate(ctx); }};
+  }
+  Identity identity() const override;
+  CheckpointContents checkpoint() const override {
+    return {.files = CheckpointFiles(),
+            .check = [this](const Checkpoint& checkpoint) { return CheckCheckpoint(checkpoint); }};
+  }
+
   // The metrics of the dev set (tasks/question_answering/window_scores.h); none without one.
-  StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
-  std::string TrainingData() const override;
-  std::string EvaluationContract() const override;
-  std::string DataContract() const override;
-  std::string ModelText() const override { return ModelTextOf(options_.model); }
-  Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
+  StatusOr<EvaluationResult> Evaluate(Context& ctx);
   // options.files; answers.txt: whether questions may have no answer, AnswersText().
-  std::vector<NamedFile> CheckpointFiles() const override;
+  std::vector<NamedFile> CheckpointFiles() const;
 
   const SquadRows& train() const { return train_; }
   const SquadRows* dev() const { return dev_ ? &*dev_ : nullptr; }
@@ -73,6 +80,9 @@ class SquadTask final : public ModelTask<BertQuestionAnswering, SpanBatch, SpanI
   int64_t updates_per_epoch() const { return updates_per_epoch_; }
 
  private:
+  std::string TrainingData() const;
+  std::string Measured() const;
+  Status CheckCheckpoint(const Checkpoint& checkpoint) const;
   SquadTask(const SquadTaskOptions& options, SquadRows train, uint64_t vocabulary,
             Communicator& comm);
   SampleLengths Samples() const { return {.source = lengths_, .added = 0}; }

@@ -28,12 +28,9 @@ class ModelTask : public TrainingTask {
  public:
   ParameterSet& parameters() override { return model_.parameters(); }
   DataPosition position() const override { return position_; }
-  double epochs() const override {
-    return static_cast<double>(position_.epoch) +
-           static_cast<double>(position_.sample) / static_cast<double>(epoch_samples_);
+  BatchInfo batch() const override {
+    return {.source_tokens = tokens_, .global_tokens = global_tokens_};
   }
-  int64_t source_tokens() const override { return tokens_; }
-  int64_t global_tokens() const override { return global_tokens_; }
   void Upload(int i, Context& ctx) override {
     inputs_ = {};
     inputs_ = model_.Upload(micro_batches_.at(static_cast<size_t>(i)), ctx);
@@ -53,6 +50,7 @@ class ModelTask : public TrainingTask {
   const RankShare& share() const { return share_; }
   void set_accumulation(int micro_batches) { share_.accumulation = micro_batches; }
   const Inputs& inputs() const { return inputs_; }  // of the uploaded micro-batch
+  int64_t epoch_samples() const { return epoch_samples_; }
 
   // The next update begins at `position`, in an epoch of so many samples.
   void MoveTo(const DataPosition& position, int64_t epoch_samples) {
@@ -94,12 +92,12 @@ class ModelTask : public TrainingTask {
 // UsageError where the device does not compute in this type.
 Status CheckComputeType(DType compute_type, const Device& device);
 
-// TrainingTask::UpdatesUntil() of samples that are the same in each epoch.
+// EpochInfo::updates_until of samples that are the same in each epoch.
 std::optional<int64_t> CountUpdatesOf(const SampleLengths& lengths, const BatchOptions& options,
                                       const DataPosition& from, int64_t epochs);
 // TrainingTask::GraphKey() of packed texts; "" where there are none.
 std::string GraphKeyOf(const Sequences& sequences);
-// TrainingTask::ModelText() of a model with this encoder.
+// Identity::model of a model with this encoder.
 std::string ModelTextOf(const BertOptions& options);
 // StorageError where the checkpoint has one of the files called `names` with other contents than
 // `ours`.

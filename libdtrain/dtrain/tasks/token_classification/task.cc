@@ -123,7 +123,7 @@ std::string TaggingTask::TrainingData() const {
       vocabulary_);
 }
 
-std::string TaggingTask::EvaluationContract() const {
+std::string TaggingTask::Measured() const {
   if (!dev_) return "";
   return absl::StrFormat("dev sentences %d\ndev crc32c %08x\n", dev_->set.sentences.size(),
                          dev_->set.crc);

@@ -55,22 +55,32 @@ class TaggingTask final : public ModelTask<BertTokenClassifier, TaggingBatch, Ta
                                                        Communicator& comm);
 
   Status Seek(const DataPosition& position) override;
-  std::optional<SampleOrder> sample_order() const override { return SampleOrderOf(options_.batch); }
-  std::optional<int64_t> UpdatesUntil(const DataPosition& from, int64_t epochs) const override {
-    return CountUpdatesOf(Samples(), options_.batch, from, epochs);
-  }
   StatusOr<int> NextUpdate() override;
+  EpochInfo epoch() const override {
+    return {.samples = epoch_samples(),
+            .order = SampleOrderOf(options_.batch),
+            .updates_until = [this](const DataPosition& from, int64_t epochs) {
+              return CountUpdatesOf(Samples(), options_.batch, from, epochs);
+            }};
+  }
+  Evaluation evaluation() override {
+    return {.dev = [this](Context& ctx) { return Evaluate(ctx); }};
+  }
+  Identity identity() const override {
+    return {.training_data = TrainingData(),
+            .evaluation = Measured(),
+            .model = ModelTextOf(options_.model.bert),
+            .shared_data = TrainingData() + Measured()};
+  }
+  CheckpointContents checkpoint() const override {
+    return {.files = CheckpointFiles(),
+            .check = [this](const Checkpoint& checkpoint) { return CheckCheckpoint(checkpoint); }};
+  }
   double losses_per_update() const override;  // words
   std::string GraphKey() const override;
+
   // The metrics of the dev set (tasks/token_classification/predictions.h); none without one.
-  StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
-  std::string TrainingData() const override;
-  std::string EvaluationContract() const override;
-  std::string DataContract() const override { return TrainingData() + EvaluationContract(); }
-  std::string ModelText() const override { return ModelTextOf(options_.model.bert); }
-  Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
-  // options.files, and tags.txt.
-  std::vector<NamedFile> CheckpointFiles() const override;
+  StatusOr<EvaluationResult> Evaluate(Context& ctx);
 
   const TaggedData& train() const { return train_; }
   const TaggedData* dev() const { return dev_ ? &*dev_ : nullptr; }
@@ -81,6 +91,11 @@ class TaggingTask final : public ModelTask<BertTokenClassifier, TaggingBatch, Ta
  private:
   TaggingTask(const TaggingTaskOptions& options, TaggedData train, uint64_t vocabulary,
               Communicator& comm);
+  std::string TrainingData() const;
+  std::string Measured() const;  // the dev set, and what else decides its metrics
+  Status CheckCheckpoint(const Checkpoint& checkpoint) const;
+  // options.files, and tags.txt.
+  std::vector<NamedFile> CheckpointFiles() const;
   SampleLengths Samples() const { return {.source = train_.rows.lengths(), .added = 0}; }
 
   TaggingTaskOptions options_;

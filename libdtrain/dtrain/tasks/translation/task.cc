@@ -321,7 +321,7 @@ std::string TranslationTask::TrainingData() const {
                          train_.source_tokens(), train_.target_tokens(), train_.content_crc());
 }
 
-std::string TranslationTask::EvaluationContract() const {
+std::string TranslationTask::Measured() const {
   if (!has_dev()) return "";
   const int64_t most = options_.eval_max_sentences;
   return absl::StrFormat(
@@ -339,11 +339,15 @@ std::string TranslationTask::ModelText() const {
                          model.pre_norm ? "pre" : "post", model.layer_norm_epsilon);
 }
 
-std::string TranslationTask::DataContract() const {
-  return absl::StrCat(TrainingData(),
-                      absl::StrFormat("vocabulary hash %016x\npreparation hash %016x\n",
-                                      tokenizer_.Hash(), train_.info().options_hash),
-                      EvaluationContract(), test_.empty() ? "test none\n" : test_);
+Identity TranslationTask::identity() const {
+  Identity identity = {
+      .training_data = TrainingData(), .evaluation = Measured(), .model = ModelText()};
+  identity.shared_data =
+      absl::StrCat(identity.training_data,
+                   absl::StrFormat("vocabulary hash %016x\npreparation hash %016x\n",
+                                   tokenizer_.Hash(), train_.info().options_hash),
+                   identity.evaluation, test_.empty() ? "test none\n" : test_);
+  return identity;
 }
 
 }  // namespace dtrain

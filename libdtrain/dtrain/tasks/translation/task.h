@@ -52,25 +52,33 @@ class TranslationTask final
                                                            Communicator& comm);
 
   Status Seek(const DataPosition& position) override;
-  std::optional<SampleOrder> sample_order() const override { return SampleOrderOf(options_.batch); }
-  std::optional<int64_t> UpdatesUntil(const DataPosition& from, int64_t epochs) const override {
-    return CountUpdatesOf(TrainLengths(), options_.batch, from, epochs);
+  EpochInfo epoch() const override {
+    return {.samples = epoch_samples(),
+            .order = SampleOrderOf(options_.batch),
+            .updates_until = [this](const DataPosition& from, int64_t epochs) {
+              return CountUpdatesOf(TrainLengths(), options_.batch, from, epochs);
+            }};
   }
   StatusOr<int> NextUpdate() override;
   double losses_per_update() const override {  // target tokens
     return static_cast<double>(options_.batch.tokens_per_batch);
   }
   std::string GraphKey() const override;
+  Evaluation evaluation() override {
+    return {.dev = [this](Context& ctx) { return Evaluate(ctx); },
+            .test = [this](Context& ctx) { return EvaluateTest(ctx); }};
+  }
+  Identity identity() const override;
+  CheckpointContents checkpoint() const override {
+    return {.files = CheckpointFiles(),
+            .check = [this](const Checkpoint& checkpoint) { return CheckCheckpoint(checkpoint); }};
+  }
+
   // loss, nll, ppl, bleu (sacreBLEU), chrf (chrF2), bleu_tf (teacher-forced, as OpenSeq2Seq), on
   // the dev set; none without one.
-  StatusOr<EvaluationResult> Evaluate(Context& ctx) override;
-  StatusOr<EvaluationResult> EvaluateTest(Context& ctx) override;
-  std::string TrainingData() const override;
-  std::string EvaluationContract() const override;
-  std::string DataContract() const override;
-  std::string ModelText() const override;
-  Status CheckCheckpoint(const Checkpoint& checkpoint) const override;
-  std::vector<NamedFile> CheckpointFiles() const override;
+  StatusOr<EvaluationResult> Evaluate(Context& ctx);
+  StatusOr<EvaluationResult> EvaluateTest(Context& ctx);
+  std::vector<NamedFile> CheckpointFiles() const;
 
   const BpeModel& tokenizer() const { return tokenizer_; }
   const TokenShard& train_shard() const { return train_; }
@@ -80,6 +88,10 @@ class TranslationTask final
   int64_t updates_per_epoch() const;
 
  private:
+  std::string TrainingData() const;
+  std::string Measured() const;
+  Status CheckCheckpoint(const Checkpoint& checkpoint) const;
+  std::string ModelText() const;
   TranslationTask(const TranslationTaskOptions& options, Communicator& comm, BpeModel tokenizer,
                   TokenShard train);
   StatusOr<EvaluationResult> EvaluateSet(const TranslationSet& set, int64_t max_sentences,

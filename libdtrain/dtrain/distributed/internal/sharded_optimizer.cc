@@ -1,0 +1,39 @@
+// sharded_optimizer.cc - a reducer that scatters, and weights that are gathered again.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain/distributed/internal/sharded_optimizer.h"
+
+namespace dtrain::internal {
+namespace {
+
+GradientReducerOptions Scattered(GradientReducerOptions options) {
+  options.scatter_block = OptimizerShards::kBlock;
+  return options;
+}
+
+}  // namespace
+
+ShardedOptimizer::ShardedOptimizer(const GradientStrategyOptions& options, const Replica& replica)
+    : ReducedGradients(Scattered(options.reducer), replica),
+      shards_(replica.parameters, replica.comm, reducer()),
+      adam_(replica.parameters, options.adam, shards_.mine()) {}
+
+void ShardedOptimizer::SumOfSquares(Tensor& squares, Stream& stream) {
+  shards_.SumOfSquares(squares, stream);
+}
+
+void ShardedOptimizer::GatherWeights(int64_t step, Stream& stream) {
+  const Timeline::Span span(replica_.timeline, "weights", kCommunicationLane, step);
+  shards_.GatherWeights(stream);
+}
+
+Status ShardedOptimizer::OnRoot(const std::function<Status()>& work) {
+  if (!replica_.comm.is_root()) {
+    shards_.Serve(adam_);
+    return OkStatus();
+  }
+  Status status = work();
+  shards_.Dismiss();
+  return status;
+}
+
+}  // namespace dtrain::internal
