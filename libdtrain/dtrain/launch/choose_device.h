@@ -18,9 +18,8 @@ enum class DeviceChoice { kAuto, kCpu, kCuda };
 // UsageError: no GPU or driver where one is asked for, fewer GPUs than ranks, one too old.
 StatusOr<Device> ChooseDevice(DeviceChoice choice, const Communicator& comm);
 
-// What CheckDevices() compares: "cpu", or the GPU's id with NCCL_HOSTID, where that is set. Ranks
-// that each have another NCCL_HOSTID may share a GPU (docs/dev/kernels.md): for trying several, not
-// for speed.
+// Returns what CheckDevices() compares: "cpu", or the id of the GPU, with NCCL_HOSTID if that is
+// set. Ranks with different values of NCCL_HOSTID may share a GPU, for tests (docs/dev/kernels.md).
 std::string DeviceIdentity(const Device& device);
 
 // UsageError on all ranks where some compute on CPUs and some on GPUs, or two have the same GPU's

@@ -45,7 +45,7 @@ struct Program {
   std::function<Status(const Config&, Runtime&)> run = nullptr;
   // Textproto: defaults of this program that are not those of the fields. --help_config shows them.
   std::string_view defaults = "";
-  // Of which the first argument names one.
+  // The first argument of the command line names one of them.
   std::vector<Command<Config>> commands = {};
 };
 

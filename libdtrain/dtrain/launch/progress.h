@@ -28,7 +28,7 @@ enum class ProgressStyle { kAuto, kBar, kPlain, kNone };
 // "auto", "bar", "plain" or "none"; UsageError (exit code 2) for anything else.
 StatusOr<ProgressStyle> ParseProgressStyle(std::string_view text);
 
-// What the choice between bar and lines depends on.
+// Facts that decide between a progress bar and plain lines.
 struct TerminalFacts {
   bool stderr_is_terminal = false;
   bool under_launcher = false;  // mpirun or srun started this process
@@ -103,7 +103,7 @@ struct ProgressOptions {
   // A plain line at most every so many steps, and never more often than every ten seconds.
   int64_t log_every = 100;
   TerminalFacts terminal = TerminalFacts::Detect();
-  // Where text goes (default: stderr) and what time it is; tests bring their own.
+  // Receives the text (default: stderr), and the clock. Tests replace both.
   std::function<void(std::string_view)> write = {};
   std::function<double()> seconds = {};
 };

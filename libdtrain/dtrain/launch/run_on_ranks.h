@@ -34,7 +34,7 @@ struct RuntimeOptions {
 int RunOnRanks(int argc, char** argv, const RuntimeOptions& options, const Status& early,
                const std::function<Status(Runtime&)>& body);
 
-// That of a program that an exception ends: CommError 6, std::bad_alloc 5, all others 1.
+// The exit code of a program that an exception ends: CommError 6, std::bad_alloc 5, all others 1.
 ExitCode ExitCodeOfException(const std::exception& error);
 
 // The line that reports a status, without newline: "dtrain: error[E3]: ... (see

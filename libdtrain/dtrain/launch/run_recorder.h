@@ -26,7 +26,7 @@ class RunConfig;
 
 namespace dtrain {
 
-// What a run is about, in the words of its summary.
+// The words in which a run reports its numbers.
 struct RunWords {
   std::string unit = "tokens";    // of what the loss is a mean over
   bool has_perplexity = true;     // the nll is a cross-entropy
@@ -34,7 +34,7 @@ struct RunWords {
   std::string advice = {};        // the last line, which the path follows; "" prints none
 };
 
-// Where a run lives and what it shows: what of RunConfig (proto/dtrain/run.proto) a recorder needs.
+// The folder of a run and its display, as in RunConfig (proto/dtrain/run.proto).
 struct RunRecorderOptions {
   std::string run_dir = {};  // "": a new one below runs/
   // "auto" goes on from what is there, "never" refuses a folder that holds a run; else where the
@@ -83,8 +83,7 @@ class RunRecorder final : public TrainObserver {
  private:
   explicit RunRecorder(Runtime& runtime) : runtime_(runtime) {}
   Status OpenLog();
-  // What is written of the configuration, and how it differs from what stands in the file at a
-  // path.
+  // The text of the configuration, and a function that compares it with the one in a file.
   struct Configuration {
     std::string file;
     std::string text;

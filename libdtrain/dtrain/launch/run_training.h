@@ -26,7 +26,7 @@
 namespace dtrain {
 
 struct RunTrainingOptions {
-  // What ranks must agree on beside the task's data.
+  // Further texts that all ranks must have alike, besides the task's data.
   std::vector<AgreementSection> contract = {};
   TrainerOptions trainer = {};
   // The rank is the runtime's, whatever it says here.

@@ -21,12 +21,12 @@ struct Runtime {
   int threads = 1;                     // compute threads of this rank
   std::string mpi;                     // "Open MPI v4.1.4", or "none"
   std::vector<std::string> arguments;  // the command line, program first
-  // What would take less memory, for the message when there is none left; a program that knows sets
-  // it (tasks/shared/memory_plan.h: MemoryRemedies()).
+  // Advice printed when memory runs out, for example "use trainer.recompute=full". Optional; a
+  // program sets it from its memory plan (tasks/shared/memory_plan.h).
   std::function<std::string()> memory_remedies = {};
 
-  // What signals ask for. From the first call on TERM, INT and HUP ask to stop and no longer end
-  // the process: for who passes them to a Trainer.
+  // Requests by signals, for a TrainLoop or a Trainer. From the first call on, TERM, INT and HUP
+  // ask to stop and no longer end the process.
   StopFlags& StopRequests() const;
   // From now on every log line of this rank also goes to directory/logs/rank-NNNNN.log (appended,
   // with UTC time and level). StorageError where that file cannot be opened.

@@ -41,7 +41,7 @@ class Checkpointer {
   // updates aside: "auto" would find them, and deleting old checkpoints would spare them as the
   // newest. Reports where the run continues.
   void FinishResume(const std::string& path, const RunProgress& progress, TrainObserver& observer);
-  // What the command of this run needs besides to resume: " with --resume=auto" or "".
+  // An addition to this run's command that makes it resume: " with --resume=auto" or "".
   std::string ResumeHint() const { return resumed_from_ == "auto" ? "" : " with --resume=auto"; }
 
   // Training begins, at `seconds` of training time.

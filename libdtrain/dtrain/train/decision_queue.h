@@ -36,7 +36,7 @@ class DecisionQueue {
   // The context outlives this.
   DecisionQueue(Context& ctx, const StepRules& rules);
 
-  // Where the device keeps scale, losses and the decision of the current update.
+  // The device's memory of the scale, the losses and the decision of the current update.
   DeviceStep& step() { return step_; }
 
   // The device has been given the work of `update`, up to DeviceStep::Decide().

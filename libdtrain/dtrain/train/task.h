@@ -68,7 +68,7 @@ struct Evaluation {
   std::function<bool(const std::string& metric)> smaller_is_better = SmallerIsBetter;
 };
 
-// What a task is, as texts of one setting per line. A run that resumes compares them with those in
+// Texts that identify a task, one setting per line. A run that resumes compares them with those in
 // its checkpoint; an empty text is not compared.
 struct Identity {
   // The training data that a DataPosition belongs to. A run continues only with the same data.
@@ -76,15 +76,15 @@ struct Identity {
   // The dev set and whatever else decides the metrics. If it differs, earlier metrics are not
   // compared with new ones.
   std::string evaluation = {};
-  // What the model is besides the shapes of its tensors (heads, activation). Weights keep their
-  // meaning only if it is the same.
+  // The model besides the shapes of its tensors (heads, activation). Weights keep their meaning
+  // only if it is the same.
   std::string model = {};
   // All data that ranks must have alike. They compare it before training (launch/run_training.h).
   // "": training_data.
   std::string shared_data = {};
 };
 
-// What a checkpoint has besides the trainer's own model.safetensors, optimizer.safetensors,
+// The contents of a checkpoint besides the trainer's own model.safetensors, optimizer.safetensors,
 // power_sgd.safetensors, state.json, model.txt and training_data.txt.
 struct CheckpointContents {
   std::vector<NamedFile> files = {};

@@ -54,9 +54,9 @@ struct ClassifiedText {
   std::optional<std::string_view> pair = std::nullopt;
 };
 
-// What the model says of every text, in their order, on this rank alone; `losses` are 0. Texts are
-// cut at max_length, run longest first in batches of at most batch_tokens. The context is not
-// training.
+// Classifies texts on this rank alone and returns the results in their order; `losses` are 0. Texts
+// are cut at max_length and run longest first, in batches of at most batch_tokens. The context must
+// not be training.
 ClassificationPredictions ClassifyTexts(const ClassificationModel& trained,
                                         std::span<const ClassifiedText> texts, Context& ctx,
                                         int64_t batch_tokens = 8192);

@@ -20,7 +20,7 @@ struct ClassifierDataOptions {
   std::string cache_dir;   // where shards are kept
   bool with_train = true;  // false: only what there is to evaluate and predict
   bool with_dev = true;    // false: no dev set where there is a test set
-  // Of a model that is there already: the classes in the order of its outputs.
+  // The classes of a trained model, in the order of its outputs.
   std::vector<std::string> label_names = {};
   bool with_labels = true;  // false: the texts have none
 };

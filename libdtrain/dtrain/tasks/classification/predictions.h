@@ -47,8 +47,8 @@ int64_t CountLabelled(const ClassificationShard& shard);
 ClassificationPredictions PredictShard(BertClassifier& model, const ClassificationShard& shard,
                                        int64_t batch_tokens, Communicator& comm, Context& ctx);
 
-// What AddMetrics() adds for such a shard: "loss", then the metric that such data is judged by
-// where nothing else is said, then others.
+// The names of the metrics that AddMetrics() adds for a shard: "loss", then the default metric of
+// such data, then others.
 std::vector<std::string> MetricNames(const ClassificationShardInfo& info);
 
 // The loss and the metrics of the shard's kind of labels, over its rows with a label; nothing where

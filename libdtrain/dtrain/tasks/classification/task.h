@@ -78,7 +78,7 @@ class ClassificationTask final
   StatusOr<EvaluationResult> Evaluate(Context& ctx);
   // The losses alone, whatever words a label's name has (auc_NAME).
   bool SmallerIsBetter(const std::string& metric) const;
-  // Of the test set, where it has labels.
+  // Measures the test set, if it has labels.
   StatusOr<EvaluationResult> EvaluateTest(Context& ctx);
   // options.files; labels.txt: the names of classes or labels, a line each.
   std::vector<NamedFile> CheckpointFiles() const;

@@ -12,10 +12,10 @@ class ClassificationConfig;
 
 namespace dtrain {
 
-// Of bert_classify. The configuration was validated (tasks/classification/config.h). Collective.
+// The commands eval and predict of bert_classify. All ranks call them with a validated
+// configuration (tasks/classification/config.h).
 
-// The metrics of a trained model on the dev and test sets of its run, or of the command line,
-// printed.
+// Prints the metrics of a trained model on the dev and test sets of its run or of the command line.
 Status EvaluateClassifier(const proto::ClassificationConfig& config, Runtime& runtime);
 
 // The predictions of a trained model for the test sets, or where there are none the dev sets,

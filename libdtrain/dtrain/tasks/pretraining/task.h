@@ -39,9 +39,9 @@ struct PretrainingTaskOptions {
 StatusOr<PretrainingExamples> EvaluationExamples(const DocumentShard& shard,
                                                  const PretrainingExampleOptions& options);
 
-// What a model guesses of examples: "loss" (the sum of the two), "mlm_loss" and "ppl" of masked
-// tokens in nats, "mlm_accuracy"; with the next sentence also "nsp_loss" and "nsp_accuracy".
-// Collective: the ranks share the batches, and get the metrics of one process to the last bit.
+// Measures a model on examples: "loss" (the sum of the two losses), "mlm_loss" and "ppl" of masked
+// tokens in nats, "mlm_accuracy"; with the next sentence also "nsp_loss" and "nsp_accuracy". All
+// ranks call it and share the batches. The result does not depend on the number of ranks.
 EvaluationResult EvaluatePretraining(BertPretraining& model, const PretrainingExamples& examples,
                                      int64_t batch_tokens, Communicator& comm, Context& ctx);
 
@@ -74,7 +74,7 @@ class PretrainingTask final
             .check = [this](const Checkpoint& checkpoint) { return CheckCheckpoint(checkpoint); }};
   }
 
-  // Of the dev set, whose examples and masks are the same each time. None without a dev set.
+  // Measures the dev set, whose examples and masks are the same each time. No metrics without one.
   StatusOr<EvaluationResult> Evaluate(Context& ctx);
   std::vector<NamedFile> CheckpointFiles() const { return options_.files; }
 

@@ -12,7 +12,8 @@ class PretrainConfig;
 
 namespace dtrain {
 
-// Of bert_pretrain. The configuration was validated (tasks/pretraining/config.h). Collective.
+// The command eval of bert_pretrain. All ranks call it with a validated configuration
+// (tasks/pretraining/config.h).
 
 // Prints the metrics of a trained model on data.dev, which is the run's own unless given.
 Status EvaluatePretrained(const proto::PretrainConfig& config, Runtime& runtime);

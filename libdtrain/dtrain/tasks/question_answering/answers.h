@@ -29,7 +29,7 @@ namespace dtrain {
 struct SquadAnswerOptions {
   int n_best = 20;             // starts and ends looked at in each window, and candidates kept
   int max_answer_length = 30;  // in tokens
-  // Of allow_none: there is no answer where null_odds are above it.
+  // With allow_none, a question has no answer if its null_odds are above this value.
   float null_threshold = 0.0f;
   bool allow_none = false;  // 2.0: a question may have no answer
 };
@@ -46,12 +46,12 @@ struct SquadPrediction {
   // Different texts, best first; at least one. With allow_none "" is among them. Else, where the
   // logits leave nothing, it is the only one, with logits of 0.
   std::vector<SquadCandidate> candidates;
-  // Of allow_none: the score of no answer, which is the lowest sum of a window's two logits of
-  // [CLS], minus that of the best text (0 where there is none). Finite.
+  // With allow_none: the score of "no answer" minus that of the best text (0 if there is no text).
+  // The score of "no answer" is the lowest sum of a window's two logits of [CLS]. Finite.
   double null_odds = 0.0;
 };
 
-// Of one window: [its length] each, a logit for every token of the row.
+// The logits of one window, [its length] each: one for every token of the row.
 struct SquadLogits {
   std::span<const float> start;
   std::span<const float> end;
@@ -62,7 +62,7 @@ struct SquadLogits {
 SquadPrediction AnswerOf(const SquadSet& set, const SquadWindows& windows, int64_t question,
                          std::span<const SquadLogits> logits, const SquadAnswerOptions& options);
 
-// What WriteSquadPredictions() writes, in its order.
+// The files that WriteSquadPredictions() writes, in its order.
 inline constexpr std::array<const char*, 3> kSquadPredictionFiles = {
     "predictions.json", "nbest_predictions.json", "null_odds.json"};
 

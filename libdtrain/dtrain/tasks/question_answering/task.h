@@ -33,7 +33,7 @@ struct SquadTaskOptions {
   std::vector<NamedFile> files = {};  // travel in checkpoints: configuration, vocabulary
 };
 
-// What answers.txt of a checkpoint says.
+// The contents of answers.txt in a checkpoint.
 std::string AnswersText(bool allow_none);
 
 class SquadTask final : public ModelTask<BertQuestionAnswering, SpanBatch, SpanInputs> {

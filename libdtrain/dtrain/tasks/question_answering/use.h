@@ -12,7 +12,8 @@ class SquadConfig;
 
 namespace dtrain {
 
-// Of bert_squad. The configuration was validated (tasks/question_answering/config.h). Collective.
+// The commands eval and predict of bert_squad. All ranks call them with a validated configuration
+// (tasks/question_answering/config.h).
 
 // Prints the metrics of a trained model on data.dev and data.test that the configuration names, all
 // with answers, or on the run's own data.dev where it names neither.

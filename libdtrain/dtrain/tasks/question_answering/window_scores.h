@@ -57,7 +57,7 @@ struct WindowScores {
 WindowScores ScoreWindows(BertQuestionAnswering& model, const SquadWindows& windows,
                           int64_t batch_tokens, Communicator& comm, Context& ctx);
 
-// Of every question, in their order.
+// The answers to all questions, in their order.
 std::vector<SquadPrediction> AnswersOf(const SquadRows& rows, const WindowScores& scores,
                                        const SquadAnswerOptions& options);
 

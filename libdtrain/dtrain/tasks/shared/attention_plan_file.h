@@ -27,7 +27,7 @@ struct AttentionPlanOptions {
 AttentionPlanOptions AttentionPlanOptionsOf(const proto::KernelConfig& config,
                                             const std::string& run_dir);
 
-// What a model's layers compute, for measuring it.
+// The sizes of a model's attention, for measuring its speed.
 struct AttentionWorkload {
   int64_t hidden_size = 512;
   int num_heads = 8;

@@ -17,7 +17,7 @@
 
 namespace dtrain {
 
-// What the configuration says about memory (tasks/shared/internal/memory_options.h reads it).
+// The settings about memory (tasks/shared/internal/memory_options.h reads them).
 struct MemoryOptions {
   ContextOptions context = {};     // precision and recomputation as configured
   bool plans_recompute = false;    // trainer.recompute=auto
@@ -52,7 +52,7 @@ ContextOptions WithRecompute(ContextOptions context, const RecomputePlan& plan);
 int64_t ActivationBudget(int64_t activation_mib, const Device& device, int local_ranks,
                          int64_t optimizer_bytes);
 
-// What a run computes with, and with micro-batches of half the size.
+// The costs of a run, and those with micro-batches of half the size.
 struct HalvedCosts {
   ModelCosts whole;
   ModelCosts half;

@@ -34,7 +34,7 @@ namespace dtrain {
 using HfExporter = std::function<StatusOr<std::string>(
     const std::string& checkpoint_path, const std::string& directory, const HfExportOptions&)>;
 
-// What a task says of its program, whose configuration is a message of type Config.
+// The parts of a task's program. Its configuration is a message of type Config.
 template <typename Config>
 struct TaskProgramOptions {
   std::string_view name;           // "bert_classify"

@@ -33,7 +33,7 @@ struct TaggingInputs {
   Tensor tags;       // [words, 1], float32
 };
 
-// What the model says of a batch's words.
+// The outputs of the model for a batch's words.
 struct TaggingOutputs {
   std::vector<float> logits;  // [words, num_tags]
   std::vector<float> losses;  // [words]; 0 for a word without a tag
@@ -74,7 +74,7 @@ class BertTokenClassifier {
   uint32_t dropout_site_;
   Parameter& weight_;
   Parameter& bias_;
-  // Of the last forward while training.
+  // Kept from the last Forward() in training, for Backward().
   Sequences sequences_;
   OutputRows words_;
   Tensor hidden_, d_logits_;

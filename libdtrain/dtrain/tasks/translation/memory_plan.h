@@ -30,7 +30,7 @@ Seq2SeqBatch MicroBatchOf(const proto::TrainerConfig& config, int ranks,
 // "4096 + 4096 tokens".
 std::string TokensText(const Seq2SeqBatch& batch);
 
-// What the configuration says about memory.
+// The configuration's settings about memory.
 MemoryOptions MemoryOptionsOf(const proto::NmtConfig& config);
 
 // MemoryRemedies() of tasks/shared/memory_plan.h for a run that planned with `batch`.

@@ -100,7 +100,7 @@ class TranslationTask final
   // This rank's sentences of a set, by falling length dealt in turn: the search takes most of an
   // evaluation, and whole batches of it would leave ranks idle.
   std::vector<uint32_t> OwnSentences(int64_t count, const TranslationSet& set) const;
-  // Of the first `count` pairs; the same for any number of ranks, to the last bit.
+  // Measures the first `count` pairs; the result does not depend on the number of ranks.
   void EvaluateLoss(const TranslationSet& set, int64_t count, Context& ctx,
                     EvaluationResult& result);
   Status EvaluateTranslations(const TranslationSet& set, const std::vector<uint32_t>& own,

@@ -13,8 +13,8 @@ namespace dtrain::internal {
 // or of a checkpoint's labels.txt. None where nothing there names them; "LABEL_0" is no name.
 std::vector<std::string> ClassesBeside(const std::string& file);
 
-// What to warn of where the classes of `file` are not those of the run, one for one; else "".
-// `setting`: what gives the run's classes their order, or "" where nothing can.
+// Returns a warning if the classes of `file` differ from those of the run or have another order, or
+// "". `setting` names the setting that orders the run's classes, or "" if there is none.
 std::string OtherClasses(const std::string& file, const std::vector<std::string>& theirs,
                          const std::vector<std::string>& ours, std::string_view setting);
 

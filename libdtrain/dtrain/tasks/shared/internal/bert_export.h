@@ -22,7 +22,7 @@ struct BertExport {
   ParameterSet& parameters;            // in host memory
   WordPieceOptions tokenization = {};  // of the texts it was trained on
   std::optional<float> classifier_dropout = std::nullopt;
-  // What else that class reads of config.json.
+  // Further fields of config.json that this class reads.
   nlohmann::ordered_json fields = nlohmann::ordered_json::object();
 };
 

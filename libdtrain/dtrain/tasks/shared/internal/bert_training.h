@@ -23,7 +23,7 @@
 
 namespace dtrain::internal {
 
-// What must be equal on all ranks: every section but those of paths and display.
+// The settings that must be equal on all ranks: all sections except those of paths and display.
 template <typename Config>
 std::string BertContract(Config config) {
   config.clear_run();
@@ -31,8 +31,8 @@ std::string BertContract(Config config) {
   config.mutable_kernels()->clear_plan_dir();  // read by one rank
   return WithFullNames(PrintConfig(config, ConfigFormat::kFull));
 }
-// That all ranks run the same version with the same BertContract(). Before anything is written, or
-// read by one rank for the others. Collective.
+// Checks that all ranks run the same version with the same BertContract(). All ranks call it before
+// anything is written, or read by one rank for the others.
 Status CheckBertContract(const std::string& contract, Runtime& runtime);
 
 // UsageError unless the metrics that steer the run are some of `names`. `what`: "answers are".
@@ -42,7 +42,7 @@ Status CheckMetricNames(const proto::BertTrainerConfig& trainer,
 // The first of trainer.seeds, or 1.
 uint64_t SeedOf(const proto::BertTrainerConfig& trainer);
 
-// What travels in checkpoints: config.textproto and vocab.txt.
+// The files that travel in checkpoints: config.textproto and vocab.txt.
 StatusOr<std::vector<NamedFile>> FilesOf(const google::protobuf::Message& config,
                                          const std::string& vocabulary);
 
@@ -55,7 +55,7 @@ struct BertTraining {
   uint64_t seed = 1;
   // On the root, where weights were loaded: what the program has to say of them. May be null.
   std::function<void(const PretrainedReport&)> on_loaded = {};
-  // What the task's model costs, and the steps to measure kernels on (tasks/shared/kernel_plans.h).
+  // The costs of the task's model, and steps to measure kernels on (tasks/shared/kernel_plans.h).
   BertCosts costs;
   std::function<std::function<void()>(const BertBatch&, const ContextOptions&)> warm_up;
 };
@@ -65,7 +65,7 @@ struct BertTraining {
 StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTraining& training,
                                 RunRecorder& recorder, Runtime& runtime);
 
-// That no run of one seed is in the folder of several.
+// Checks that the folder of several seeds holds no run of a single seed.
 Status CheckSeedsFolder(const std::string& run_dir, Runtime& runtime);
 
 // StoppedError on all ranks where one of them was asked to stop while seeds before this one were
@@ -134,7 +134,8 @@ Status TrainProgram(const std::string& program, const Config& given, const Check
 template <typename Config, typename Train>
 Status TrainProgram(const std::string& program, const Config& given, const Train& train,
                     Runtime& runtime) {
-  return TrainProgram(program, given, [](const Config&) { return OkStatus(); }, train, runtime);
+  return TrainProgram(
+      program, given, [](const Config&) { return OkStatus(); }, train, runtime);
 }
 
 }  // namespace dtrain::internal

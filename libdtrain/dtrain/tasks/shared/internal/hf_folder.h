@@ -20,7 +20,7 @@ const char* HfActivationName(Activation activation);
 
 // A view of a float32 tensor in host memory.
 NamedTensor HfTensor(const std::string& name, const Tensor& tensor);
-// Of all parameters, which are in host memory.
+// All parameters; they must be in host memory.
 std::vector<NamedTensor> HfTensors(ParameterSet& parameters);
 
 using HfFile = std::pair<std::string, std::string>;  // name, content

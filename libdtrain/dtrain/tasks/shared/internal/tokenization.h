@@ -10,7 +10,7 @@
 
 namespace dtrain::internal {
 
-// Of a section with the fields lower_case, accents and tokenizer.
+// Reads the tokenization from a section with the fields lower_case, accents and tokenizer.
 template <typename DataConfig>
 WordPieceOptions TokenizationOf(const DataConfig& data) {
   using Config = proto::Tokenization;

@@ -30,7 +30,7 @@ class BertModelConfig;
 
 namespace dtrain::internal {
 
-// What is wrong inside a checkpoint is a matter of the checkpoint, whoever found it.
+// Turns any error about the contents of a checkpoint into a StorageError.
 inline Status AsStorageError(const Status& status) {
   return status.ok() ? status : StorageError(status.message());
 }
@@ -89,8 +89,8 @@ StatusOr<Checkpoint> OpenUsedCheckpoint(const Config& user) {
 // beside the checkpoint. Never inside it, nor among the checkpoints of a run.
 std::string DataFolderBeside(const std::string& checkpoint);
 
-// Where the shards of texts go when a trained model is used: where the user says, else the run's
-// own folder while it is there, else one of the user's run directory, else beside the checkpoint.
+// The folder for shards of texts when a trained model is used: the one that the user names, or the
+// run's own folder if it exists, or one in the user's run directory, or one next to the checkpoint.
 template <typename Config>
 std::string CacheOf(const Config& user, const Config& config, const Checkpoint& checkpoint) {
   std::error_code error;
