@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/base/file.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -137,6 +138,29 @@ TEST_CASE("a link is replaced in one step, and folders are made with their paren
   }
   CHECK(ParentOf("dir/name") == "dir");
   CHECK(ParentOf("name") == ".");
+}
+
+TEST_CASE("a pipe, a device or a folder in place of a file is refused at once") {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.File("pipe");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const std::string device = folder.File("device");
+  std::filesystem::create_symlink("/dev/zero", device);
+  for (const std::string& path : {pipe, device, folder.path()}) {
+    CHECK(ReadWholeFile(path).status().message() == path + ": not a regular file; check the path");
+    CHECK(MappedFile::Open(path).status().message() ==
+          path + ": not a regular file; check the path");
+  }
+}
+
+TEST_CASE("a file beyond the limit is refused before it is read") {
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("file", "12345");
+  CHECK(*ReadWholeFile(path, 5) == "12345");
+  CHECK_THAT(std::string(ReadWholeFile(path, 4).status().message()),
+             Catch::Contains("is it the right file?"));
+  std::filesystem::resize_file(path, uintmax_t{1} << 40);  // a hole: nothing is written
+  CHECK(ReadWholeFile(path).status().code() == ExitCode::kStorage);
 }
 
 TEST_CASE("a lock keeps others out until it is given back, and its file can go with it") {

@@ -101,7 +101,7 @@ TEST_CASE("a wrong override says what it should be and changes nothing") {
        "hidden_size=512: unknown key \"hidden_size\"; did you mean model.hidden_size?"},
       {"trainer.learning_rate=1",
        "trainer.learning_rate=1: unknown key \"trainer.learning_rate\"; did you mean "
-       "optimizer.learning_rate or optimizer.min_learning_rate?"},
+       "optimizer.learning_rate?"},
       {"Model.Dropout=0.1",
        "Model.Dropout=0.1: unknown key \"Model.Dropout\"; did you mean model.dropout?"},
       {"model.drop=0.1",
@@ -109,8 +109,7 @@ TEST_CASE("a wrong override says what it should be and changes nothing") {
        "model.attention_dropout or model.activation_dropout?"},
       {"zzzzz=1", "zzzzz=1: unknown key \"zzzzz\""},
       {"model..dropout=1",
-       "model..dropout=1: unknown key \"model..dropout\"; did you mean model.dropout, "
-       "model.attention_dropout or model.activation_dropout?"},
+       "model..dropout=1: unknown key \"model..dropout\"; did you mean model.dropout?"},
       {".=1", ".=1: unknown key \".\""},
       {"model=3",
        "model=3: model is a section; set one of its fields, such as "
@@ -146,7 +145,9 @@ TEST_CASE("a wrong override says what it should be and changes nothing") {
        "mean fp32 or fp16?"},
       {"model.dropout+=0.1", "model.dropout+=0.1: model.dropout is not a list; use ="},
       {"model.dropout", "model.dropout: an argument is either a --flag or key.path=value"},
-      {"=3", "=3: an argument is either a --flag or key.path=value"},
+      {"=3",
+       "=3: an argument is either a --flag or key.path=value; write key=value as one "
+       "word, without spaces"},
       {"", ": an argument is either a --flag or key.path=value"},
       {"+=3", "+=3: unknown key \"\""},
   };

@@ -77,9 +77,9 @@ TEST_CASE("a wrong flag says what it should be") {
     std::string message;
   };
   const Case cases[] = {
-      {{"--beam=3"}, "--beam: unknown flag; did you mean beam_size? (see --help)"},
+      {{"--beam=3"}, "--beam: unknown flag; did you mean --beam_size? (see --help)"},
       {{"-b"}, "-b: unknown flag (see --help)"},
-      {{"--nooutput"}, "--nooutput: unknown flag; did you mean output? (see --help)"},
+      {{"--nooutput"}, "--nooutput: unknown flag; did you mean --output? (see --help)"},
       {{"--beam_size=x"}, "--beam_size is a whole number, not \"x\""},
       {{"--beam_size=3.5"}, "--beam_size is a whole number, not \"3.5\""},
       {{"--beam_size="}, "--beam_size is a whole number, not \"\""},

@@ -67,6 +67,57 @@ void CheckRefused(const std::string& path, const DelimitedOptions& options,
   CHECK_THAT(std::string(status.message()), Catch::Contains(text));
 }
 
+TEST_CASE("what a header holds is shown without what a terminal would obey, and not at length") {
+  const TemporaryFolder dir;
+  const auto refused = [&](const std::string& text) {
+    return std::string(DelimitedReader::Open(dir.Write("a.csv", text), Wanting({"te\x1b[31mxt"}))
+                           .status()
+                           .message());
+  };
+  CHECK_THAT(
+      refused("text\x1b[31mX\a,label\n"),
+      Catch::EndsWith("no column \"te\\x1b[31mxt\"; the file has: text\\x1b[31mX\\x07, label"));
+  std::string wide = "a";
+  for (int i = 0; i < 500; ++i) wide += ",column" + std::to_string(i);
+  CHECK_THAT(refused(wide + "\n"), Catch::EndsWith("column18 and 481 more"));
+  CHECK(refused(std::string(100'000, 'x') + "\n").size() < 300);
+}
+
+TEST_CASE("a table whose lines end with lone carriage returns is refused with the remedy") {
+  const TemporaryFolder dir;
+  const std::string text = "text,label\ropen the file 0,0\ropen the file 1,1\r";
+  for (const char* const name : {"a.csv", "a.tsv", "a.jsonl"}) {
+    const Status status = DelimitedReader::Open(dir.Write(name, text), Wanting({"text"})).status();
+    CHECK(status.code() == ExitCode::kData);
+    CHECK_THAT(
+        std::string(status.message()),
+        Catch::EndsWith(": its lines end with a lone carriage return, as on old Macs; convert "
+                        "it with tr '\\r' '\\n'"));
+  }
+  // A carriage return elsewhere is text.
+  CHECK(ReadAll(dir.Write("b.csv", "text\na\rb\n"), Wanting({"text"})).rows == Rows{{"a\rb"}});
+}
+
+TEST_CASE("bytes that are no text are replaced where that is wanted, and the row says so") {
+  const TemporaryFolder dir;
+  DelimitedOptions options = Wanting({"text", "id"});
+  options.invalid = InvalidText::kReplace;
+  const std::string path = dir.Write("a.csv", "id,text\n1,a\xFF\n2,good\n3,n\0l\n"s);
+  const ReadRows all = ReadAll(path, options);
+  CHECK(all.problems.empty());
+  options.invalid = InvalidText::kSkip;
+  CHECK(ReadAll(path, options).rows == Rows{{"", "1"}, {"good", "2"}, {"", "3"}});
+  options.invalid = InvalidText::kReplace;
+  CHECK(all.rows == Rows{{"a\uFFFD", "1"}, {"good", "2"}, {"n\uFFFDl", "3"}});
+  DelimitedReader reader = *DelimitedReader::Open(path, options);
+  RecordBlock block;
+  REQUIRE(*reader.NextBlock(block));
+  const RecordBlock moved = std::move(block);
+  CHECK(moved.row(0).mended);
+  CHECK_FALSE(moved.row(1).mended);
+  CHECK(moved.field(2, 0) == "n\uFFFDl");
+}
+
 TEST_CASE("CSV with quotes, newlines, carriage returns and a byte order mark") {
   const Folder folder;
   const ReadRows all = folder.Read("a.csv",

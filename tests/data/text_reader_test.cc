@@ -69,6 +69,80 @@ TEST_CASE("a text reader gives the lines of plain, gzip and Zstandard files") {
   CHECK(*ReadLines(dir.Write("one", "\n")) == Lines{""});
 }
 
+TEST_CASE("a line without a visible character is blank, whatever it holds") {
+  for (const std::string& blank :
+       {""s, " \t\r\v"s, "\xC2\xA0"s, "\xE3\x80\x80"s, "\xE2\x80\x8B\xEF\xBB\xBF"s, "\xE2\x80\xA8"s,
+        "\xC2\xAD"s, "\xE3\x85\xA4"s, "\xE2\xA0\x80"s, "\xC2\x85\x7F"s, "\0"s}) {
+    CHECK(IsBlank(blank));
+  }
+  for (const std::string& visible : {"."s, "\t.\t"s, "\xC2\xA0x"s, "\xCC\x81"s, "\xFF"s}) {
+    CHECK_FALSE(IsBlank(visible));
+  }
+}
+
+TEST_CASE("invalid lines are replaced or emptied, named and counted, where that is wanted") {
+  const TemporaryFolder dir;
+  std::string text = "good\nb\xFF"s + "d\xC3\nn\0ul\n"s;
+  CHECK(*ReadLines(dir.Write("a", text), {.invalid = InvalidText::kReplace}) == Lines{"good",
+                                                                                      "b\uFFFD"
+                                                                                      "d\uFFFD",
+                                                                                      "n\uFFFDul"});
+  CHECK(*ReadLines(dir.Write("a", text), {.invalid = InvalidText::kSkip}) == Lines{"good", "", ""});
+  CheckDataError(ReadLines(dir.Write("a", text)).status(), {"a:2: invalid UTF-8"});
+  for (int i = 0; i < 10; ++i) text += "\xFF\n";
+  TextReader reader = *TextReader::Open(dir.Write("a", text), {.invalid = InvalidText::kReplace});
+  CHECK(reader.DescribeInvalid().empty());
+  TextLine line;
+  while (*reader.Next(line)) {
+  }
+  CHECK_THAT(
+      reader.DescribeInvalid(),
+      Catch::EndsWith("a: 12 lines are not UTF-8 or hold NUL bytes, where U+FFFD replaces the "
+                      "bad bytes (lines 2, 3, 4, 5, 6, ...)"));
+  // What is too long cannot be mended.
+  CheckDataError(ReadLines(dir.Write("a", "ok\n" + std::string(100, 'x')),
+                           {.max_line_bytes = 50, .invalid = InvalidText::kReplace})
+                     .status(),
+                 {"a:2: the line is too long"});
+  CHECK(ParseInvalidText("--invalid", "ignore").status().message() ==
+        "--invalid is one of replace, skip, fail, not \"ignore\"");
+}
+
+TEST_CASE("a reader of a pipe knows when no further line is there") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const std::string path = "/proc/self/fd/" + std::to_string(ends[0]);
+  const auto write = [&](std::string_view text) {
+    REQUIRE(::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  };
+  write("one\ntwo\nthr");
+  TextReader reader = *TextReader::Open(path);
+  TextLine line;
+  REQUIRE(*reader.Next(line));
+  CHECK_FALSE(reader.InputPauses(0));  // the second line
+  REQUIRE(*reader.Next(line));
+  CHECK(line.text == "two");
+  CHECK(reader.InputPauses(1));  // of the third there is a part
+  write("ee\n");
+  CHECK_FALSE(reader.InputPauses(0));
+  REQUIRE(*reader.Next(line));
+  CHECK(line.text == "three");
+  CHECK(reader.InputPauses(0));
+  ::close(ends[1]);
+  CHECK_FALSE(reader.InputPauses(0));  // the end need not be waited for
+  CHECK_FALSE(*reader.Next(line));
+  ::close(ends[0]);
+  const TemporaryFolder dir;
+  TextReader file = *TextReader::Open(dir.Write("file", "a\nb\n"));
+  while (*file.Next(line)) CHECK_FALSE(file.InputPauses(0));
+}
+
+TEST_CASE("a reader tells that it left out a byte order mark") {
+  const TemporaryFolder dir;
+  CHECK(TextReader::Open(dir.Write("a", "\xEF\xBB\xBFx\n"))->had_byte_order_mark());
+  CHECK_FALSE(TextReader::Open(dir.Write("a", "x\n"))->had_byte_order_mark());
+}
+
 TEST_CASE("a text reader gives lines that cross its buffers") {
   const TemporaryFolder dir;
   std::string text;

@@ -97,8 +97,7 @@ TEST_CASE("local updates differ between ranks until their average") {
     result.equal_before = strategy.HasEqualReplicas();
     for (int64_t step = 2; step <= 3; ++step) {
       DT_CHECK_EQ(strategy.CountTokens(/*own=*/3, /*all=*/7), 3);
-      DT_CHECK_EQ(model.Update(step, static_cast<float>(gradient)),
-                  gradient * gradient * kCount);
+      DT_CHECK_EQ(model.Update(step, static_cast<float>(gradient)), gradient * gradient * kCount);
       DT_CHECK_EQ(strategy.IsAverageDue(step), step == 3);
       DT_CHECK_EQ(strategy.IsReplicaCheckDue(step, /*every=*/1), step == 3);
     }

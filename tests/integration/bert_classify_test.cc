@@ -1,6 +1,9 @@
 // bert_classify_test.cc - the classifier as users start it: train, eval, predict, seeds, ranks.
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <fstream>
 
 #include "dtrain/base/random.h"
 #include "integration/program.h"
@@ -75,6 +78,45 @@ TEST_CASE("bert_classify trains, evaluates and predicts") {
   CHECK_THAT(predictions, Catch::StartsWith("id\tlabel\tp_blame\tp_praise\n1\tpraise\t"));
   CHECK_THAT(predictions, Catch::Contains("\n2\tblame\t"));
   CHECK(CountOf(predictions, "\n") == 3);
+}
+
+TEST_CASE("lines of the standard input are predicted as those of a file, and as they come") {
+  const ToyTexts toy;
+  REQUIRE(toy.Train("trainer.max_steps=5").exit_code == 0);
+  const std::string run = DTRAIN_TEST_PROGRAM " predict --run_dir=" + toy.File("run");
+  REQUIRE(RunCommand(run + " data.test=" + toy.File("new.tsv")).exit_code == 0);
+  const std::string pipe = toy.File("pipe");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const std::string out = toy.File("out");
+  Job job("{ " + run + " data.test=- < " + pipe + " > " + out + " ; }");
+  std::ofstream writer(pipe);
+  writer << "a good film" << std::endl;
+  REQUIRE(WaitUntil([&] { return CountOf(ReadTestFile(out), "\n") == 2; }, 30));
+  writer << "a bad film\n" << std::flush;
+  writer.close();
+  CHECK(job.Wait().exit_code == 0);
+  CHECK(ReadTestFile(out) == ReadTestFile(toy.File("run/predictions.tsv")));
+}
+
+TEST_CASE("texts that are not UTF-8 are predicted and counted, and refused in training") {
+  const ToyTexts toy;
+  REQUIRE(toy.Train("trainer.max_steps=2").exit_code == 0);
+  WriteTestFile(toy.File("odd.tsv"),
+                "text\na good film\na b\xFF"
+                "d film\n");
+  const std::string predict =
+      "predict --run_dir=" + toy.File("run") + " data.test=" + toy.File("odd.tsv");
+  const Outcome predicted = toy.Run(1, predict);
+  CHECK(predicted.exit_code == 0);
+  CHECK_THAT(predicted.output, Catch::Contains("test: 2 texts predicted") &&
+                                   Catch::Contains("1 row has bytes that are not UTF-8"));
+  CheckFailed(toy.Run(1, predict + " predict.invalid=fail"), 3, {"odd.tsv:3: row 2"});
+  WriteTestFile(toy.File("odd_train.tsv"),
+                "text\tlabel\na b\xFF"
+                "d film\tblame\n");
+  CheckFailed(toy.Train("run.resume=auto data.train=" + toy.File("odd_train.tsv") +
+                        " run.run_dir=" + toy.File("other")),
+              3, {"odd_train.tsv:2: row 1"});
 }
 
 TEST_CASE("a list of texts that is emptied is not the run's") {

@@ -15,6 +15,45 @@ void Damage(const std::string& path) {
   WriteTestFile(path, content);
 }
 
+TEST_CASE("a run begins with the weights, the shape and the vocabulary of another one") {
+  const ToyProgram toy;
+  REQUIRE(toy.Run(1, toy.Corpus()).exit_code == 0);
+  const std::string trained = ReadTestFile(toy.CheckpointFile(20));
+  // A rate so low that no weight changes, on other text and with another shape in the preset.
+  WriteTestFile(toy.File("more.tsv"), "ab\tba\ncd\tdc\nabc\tcba\n");
+  const std::string fine_tune =
+      "model.hidden_size=16 data.train_tsv=" + toy.File("more.tsv") +
+      " data.hold_out_dev=0 trainer.max_steps=1 optimizer.learning_rate=1e-30 "
+      "optimizer.schedule=constant optimizer.warmup_steps=0 --init=" +
+      toy.run_dir() + " --run_dir=" + toy.File("tuned");
+  for (const int ranks : {1, 2}) {
+    std::filesystem::remove_all(toy.File("tuned"));
+    const Outcome tuned = toy.Run(ranks, fine_tune);
+    INFO(tuned.output);
+    REQUIRE(tuned.exit_code == 0);
+    CHECK(ReadTestFile(toy.File("tuned/ckpt/step-00000001/model.safetensors")) == trained);
+    CHECK(ReadTestFile(toy.File("tuned/ckpt/step-00000001/vocab.spm")) ==
+          ReadTestFile(toy.CheckpointFile(20, "vocab.spm")));
+  }
+  CheckFailed(toy.Run(1, fine_tune + " data.vocabulary=" + toy.CheckpointFile(20, "vocab.spm")), 2,
+              {"data.vocabulary is set, but the vocabulary is that of model.init"});
+  // Later the other run may be gone.
+  std::filesystem::rename(toy.run_dir(), toy.File("gone"));
+  const Outcome again = toy.Run(1, fine_tune + " trainer.max_steps=2");
+  INFO(again.output);
+  CHECK(again.exit_code == 0);
+  CheckFailed(toy.Run(1, fine_tune + " --run_dir=" + toy.File("new")), 7,
+              {"run: no such checkpoint"});
+}
+
+TEST_CASE("a run directory of another shape is a wrong setting, not a broken disk") {
+  const ToyProgram toy;
+  REQUIRE(toy.Run(1, toy.Corpus()).exit_code == 0);
+  CheckFailed(toy.Run(1, toy.Corpus() + " model.ffn_size=16 trainer.max_steps=30"), 2,
+              {"run holds a run with other settings (model.ffn_size: 32 -> 16): choose another "
+               "--run_dir, or set them back"});
+}
+
 TEST_CASE("a damaged newest checkpoint is skipped with a warning, no good one is an error") {
   const ToyProgram toy;
   REQUIRE(toy.Run(2, toy.Corpus()).exit_code == 0);
@@ -43,9 +82,9 @@ TEST_CASE("a checkpoint of another model is refused by the name of a tensor") {
   REQUIRE(toy.Run(2, toy.Corpus()).exit_code == 0);
   const std::string weights = ReadTestFile(toy.CheckpointFile(20));
   const std::string config = ReadTestFile(toy.run_dir() + "/config.textproto");
-  CheckFailed(toy.Run(2, toy.Corpus() + " model.hidden_size=64"), 7,
+  CheckFailed(toy.Run(2, toy.Corpus() + " model.hidden_size=64"), 2,
               {toy.CheckpointFile(20), "tensor 'model.", "but the model needs float32 [64]"});
-  CheckFailed(toy.Run(2, toy.Corpus() + " model.encoder_layers=2"), 7,
+  CheckFailed(toy.Run(2, toy.Corpus() + " model.encoder_layers=2"), 2,
               {"no tensor 'model.encoder.layers.1."});
   const Outcome smaller =
       toy.Run(2, toy.Corpus() + " model.decoder_layers=2 run.run_dir=" + toy.File("other") +
@@ -55,7 +94,7 @@ TEST_CASE("a checkpoint of another model is refused by the name of a tensor") {
   CHECK(ReadTestFile(toy.run_dir() + "/config.textproto") == config);
   // Of the last command, which could not go on.
   CHECK_THAT(ReadTestFile(toy.run_dir() + "/STATUS"),
-             Catch::StartsWith("state failed\nexit_code 7\nstep 20\n"));
+             Catch::StartsWith("state failed\nexit_code 2\nstep 20\n"));
 }
 
 TEST_CASE("the best checkpoint is marked again where a killed run did not come to it") {

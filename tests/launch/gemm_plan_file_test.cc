@@ -149,10 +149,10 @@ TEST_CASE("a translation run measures the products of its training steps before 
   const auto run = [&](Communicator& comm) {
     Seq2SeqTransformer model(options);
     model.Allocate(kGpu, DType::kBFloat16, 1);
-    const Status status =
-        PrepareKernels(config.kernels(), folder.path(), kGpu, comm,
-                       WarmUpSteps(model, batch, kGpu,
-                                   WithRecompute(ContextOptionsOf(config.trainer(), 0), memory.recompute)));
+    const Status status = PrepareKernels(
+        config.kernels(), folder.path(), kGpu, comm,
+        WarmUpSteps(model, batch, kGpu,
+                    WithRecompute(ContextOptionsOf(config.trainer(), 0), memory.recompute)));
     Stream stream(kGpu);
     double largest = 0.0;
     for (const float g : Download<float>(model.parameters().gradients(), stream)) {

@@ -56,6 +56,18 @@ size_t Count(const std::string& text, const std::string& part) {
   return count;
 }
 
+TEST_CASE("a rank that restarted itself is called by its program's name") {
+  // Without these variables the program restarts itself. The kernel keeps 15 characters of a name.
+  const std::string restarting =
+      "env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT DTRAIN_TEST_END=all:name ";
+  const std::string name = "called main_test_progr with 2 arguments\n";
+  CHECK(Shell(restarting + DTRAIN_TEST_PROGRAM + kData).output == name);
+  const Outcome ranks = Shell(
+      restarting +
+      DTRAIN_TEST_MPIRUN " --allow-run-as-root --oversubscribe -n 2 " DTRAIN_TEST_PROGRAM + kData);
+  CHECK(Count(ranks.output, name) == 2);
+}
+
 TEST_CASE("each kind of failure has its exit code and one line that says so") {
   struct Case {
     const char* end;
@@ -246,9 +258,11 @@ TEST_CASE("a wrong command line says what is right") {
     const char* message;
   };
   const Case cases[] = {
-      {"--confg=a", "--confg: unknown flag; did you mean config? (see --help)"},
+      {"--confg=a", "--confg: unknown flag; did you mean --config? (see --help)"},
       {"-c=a", "dtrain: error[E2]: -c: unknown flag"},
-      {"--model.dropout=0", "--model.dropout: unknown flag; keys have no dashes: model.dropout=0"},
+      {"--model.dropout=0",
+       "--model.dropout: unknown flag; it is a key of the configuration, which has no dashes: "
+       "model.dropout=0"},
       {"--max_steps", "--max_steps needs a value: --max_steps=N"},
       {"--max_steps=x", "trainer.max_steps is a whole number (int64), not \"x\""},
       {"--help=1", "--help takes no value"},

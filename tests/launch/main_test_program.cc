@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -38,7 +39,8 @@ void Send(int signal, const std::atomic<bool>& flag) {
   }
 }
 
-dtrain::Status EndIn(const std::string& way, const dtrain::proto::NmtConfig& config, Runtime& runtime) {
+dtrain::Status EndIn(const std::string& way, const dtrain::proto::NmtConfig& config,
+                     Runtime& runtime) {
   if (way == "usage") return dtrain::UsageError("a usage error");
   if (way == "data") return dtrain::DataError("corpus.en:7: bad bytes");
   if (way == "diverged") return dtrain::DivergedError("the loss is infinite");
@@ -51,9 +53,9 @@ dtrain::Status EndIn(const std::string& way, const dtrain::proto::NmtConfig& con
       dtrain::Seq2SeqOptions model = dtrain::ModelOptionsOf(config.model());
       model.vocab_size = 1000;
       const dtrain::Seq2SeqBatch batch = dtrain::MicroBatchOf(config.trainer(), 1, {});
-      const auto plan = dtrain::PlanMemory(dtrain::MemoryOptionsOf(config),
-                                           dtrain::CostsOf(model, batch),
-                                           dtrain::DeviceType::kCuda, 0);
+      const auto plan =
+          dtrain::PlanMemory(dtrain::MemoryOptionsOf(config), dtrain::CostsOf(model, batch),
+                             dtrain::DeviceType::kCuda, 0);
       runtime.memory_remedies = [&config, model, batch, plan] {
         return dtrain::MemoryRemedies(config, model, batch, plan, dtrain::DeviceType::kCuda);
       };
@@ -61,6 +63,12 @@ dtrain::Status EndIn(const std::string& way, const dtrain::proto::NmtConfig& con
     throw dtrain::DeviceMemoryError(
         "cuda:0 is full: activations need 12 MiB more (held: moments 8 "
         "MiB, weights 4 MiB)");
+  }
+  if (way == "name") {
+    std::string name;
+    std::getline(std::ifstream("/proc/self/comm"), name);
+    std::printf("called %s with %zu arguments\n", name.c_str(), runtime.arguments.size());
+    return OkStatus();
   }
   if (way == "comm") throw dtrain::CommError("rank 1 is gone");
   if (way == "exception") throw std::runtime_error("something else");

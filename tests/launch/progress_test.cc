@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 
 namespace dtrain {
 namespace {
@@ -47,6 +48,41 @@ TEST_CASE("what is not known is not printed") {
   StepProgress values = progress;
   values.has_perplexity = false;
   CHECK(FormatPlainLine(values, kNow) == "step 7  loss 2.000  12s  950 tok/s");
+}
+
+TEST_CASE("a run that ends by time has a percentage and a bar, too") {
+  const InUtc utc;
+  StepProgress progress{.step = 410, .loss = 4.629, .step_seconds = 0.1, .tokens_per_second = 950};
+  progress.seconds = 75;
+  progress.max_seconds = 300;
+  CHECK_THAT(FormatPlainLine(progress, kNow), Catch::StartsWith("step 410 25.0%  loss 4.629"));
+  const TerminalFacts facts{.use_color = true, .use_unicode = false, .columns = 80};
+  CHECK_THAT(FormatBarLine(progress, kNow, facts),
+             Catch::StartsWith("step 410 \x1b[32m[#####...............]\x1b[0m 25%  loss"));
+  // The limit that is reached first counts.
+  progress.max_steps = 500;
+  CHECK_THAT(FormatPlainLine(progress, kNow), Catch::StartsWith("step 410/500 82.0%"));
+  progress.max_steps = 0;
+  progress.seconds = 301;
+  CHECK_THAT(FormatPlainLine(progress, kNow), Catch::StartsWith("step 410 100.0%"));
+}
+
+TEST_CASE("a run that diverges has short numbers, and nan without a sign") {
+  StepProgress progress{.step = 7, .loss = 132.6, .step_seconds = 1, .tokens_per_second = 950};
+  progress.gradient_norm = -std::numeric_limits<double>::quiet_NaN();
+  CHECK(FormatPlainLine(progress, kNow) ==
+        "step 7  loss 132.600  ppl 3.868e+57  gnorm nan  1000 ms  950 tok/s");
+  progress.loss = -std::numeric_limits<double>::quiet_NaN();
+  CHECK_THAT(FormatPlainLine(progress, kNow), Catch::Contains("loss nan  ppl nan"));
+}
+
+TEST_CASE("a text is cut to the columns of a terminal, wide characters counted") {
+  CHECK(CutToColumns("12345", 5) == "12345");
+  CHECK(CutToColumns("123456", 5) == "12...");
+  CHECK(CutToColumns("äöüßéè", 5) == "äö...");
+  CHECK(CutToColumns("日本語", 6) == "日本語");
+  CHECK(CutToColumns("日本語で", 6) == "日...");
+  CHECK(CutToColumns("", 5).empty());
 }
 
 TEST_CASE("durations, counts and clock times are short") {

@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <new>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "dtrain/base/log.h"
 #include "dtrain/comm/self_communicator.h"
@@ -121,6 +123,50 @@ TEST_CASE("the words of a summary are the program's own, and none of another's")
   CHECK_THAT(summary(RunWords{.unit = "texts", .advice = "see"}),
              Catch::Contains("0 texts in") && Catch::Contains("/run/tb\nsee ") &&
                  Catch::EndsWith("/run\n"));
+}
+
+TEST_CASE("a warning that comes again is shown once and counted") {
+  ToyRuns runs;
+  const std::unique_ptr<RunRecorder> recorder = runs.Open();
+  std::vector<std::string> warnings;
+  SetLogSink([&](LogLevel level, std::string_view line) {
+    if (level >= LogLevel::kWarning) warnings.emplace_back(line);
+  });
+  OutputOf(
+      [&] {
+        for (int64_t step = 1; step <= 20; ++step) recorder->OnEvent(step, "skip", "the update");
+        recorder->OnEvent(21, "checkpoint", "saved");
+        recorder->OnEvent(22, "skip", "the update");
+        recorder->OnEvent(23, "stop", "complete");
+      },
+      stderr);
+  CHECK(warnings == std::vector<std::string>{"skip @1: the update",
+                                             "skip: 19 more like it, the last @20",
+                                             "skip @22: the update"});
+}
+
+TEST_CASE("an evaluation shows short numbers, no best of nothing, and five samples of one line") {
+  ToyRuns runs;
+  const std::unique_ptr<RunRecorder> recorder = runs.Open();
+  EvaluationResult evaluation;
+  evaluation.metrics = {{"ppl", 1.7278713280120580e57}, {"bleu", 0.0}};
+  for (int i = 0; i < 7; ++i) {
+    evaluation.samples.push_back({"source\x1b[2J", "reference", std::string(500, 'x')});
+  }
+  const auto show = [&](bool is_news) {
+    return OutputOf(
+        [&] {
+          recorder->OnEvaluation(
+              {.step = 2, .result = &evaluation, .is_best = true, .is_news = is_news});
+        },
+        stderr);
+  };
+  const std::string shown = show(false);
+  CHECK_THAT(shown, Catch::StartsWith("eval @2  ppl 1.728e+57  bleu 0.00  (0.0 s)\n"));
+  CHECK_THAT(show(true), Catch::StartsWith("eval @2  ppl 1.728e+57  bleu 0.00  best  (0.0 s)\n"));
+  CHECK(std::count(shown.begin(), shown.end(), '\n') == 1 + 3 * 5);
+  CHECK_THAT(shown,
+             Catch::Contains("  source      source\\x1b[2J\n") && Catch::Contains("xx...\n"));
 }
 
 TEST_CASE("samples are written, and told of, where there are some") {

@@ -3,6 +3,7 @@
 #include "dtrain/runs/checkpoint_directory.h"
 
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,6 +52,26 @@ class LogCapture {
 CheckpointDirectory OpenDirectory(const TemporaryFolder& folder,
                                   const CheckpointRotation& rotation = {}) {
   return *CheckpointDirectory::Open(folder.path(), rotation);
+}
+
+TEST_CASE("a pipe or an endless device in place of a checkpoint's file is refused at once") {
+  for (const char* const name :
+       {"MANIFEST", "COMPLETE", "model.safetensors", "state.textproto", "tokenizer/joint.spm"}) {
+    const bool as_pipe = GENERATE(false, true);
+    const TemporaryFolder folder;
+    CheckpointDirectory directory = OpenDirectory(folder);
+    const std::string saved = directory.Save(1, SomeFiles())->path;
+    const std::string file = saved + "/" + name;
+    fs::remove(file);
+    if (as_pipe) {
+      REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+    } else {
+      fs::create_symlink("/dev/zero", file);
+    }
+    const Status refused = Checkpoint::Open(saved).status();
+    CHECK(refused.code() == ExitCode::kStorage);
+    CHECK(refused.message() == file + ": not a regular file; check the path");
+  }
 }
 
 TEST_CASE("a checkpoint comes back as it was saved") {

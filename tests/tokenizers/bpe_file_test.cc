@@ -150,7 +150,7 @@ TEST_CASE("a model of another kind says which") {
 TEST_CASE("a path that cannot be read or written is named") {
   const TemporaryFolder folder;
   CHECK(LoadError(folder.File("missing.spm")) ==
-        "cannot read the tokenizer model: No such file or directory");
+        "cannot open: No such file or directory; check the path");
   CHECK(LoadError(std::filesystem::path(folder.File("x")).parent_path()) ==
         "is a folder, not a tokenizer model (.spm)");
   const std::string path = folder.File("no/such/folder/vocab.spm");

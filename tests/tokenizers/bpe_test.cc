@@ -65,6 +65,15 @@ std::string Collapsed(const std::string& text) {
   return out;
 }
 
+TEST_CASE("a line without a visible character has no piece") {
+  const BpeModel model = LearnedFrom(Multilingual(), 600, /*byte_fallback=*/true);
+  for (const char* const blank :
+       {"", "  ", "\t", "\xC2\xA0", "\xE2\x96\x81", "\xC2\xA0\xE2\x96\x81\t "}) {
+    CHECK(model.Encode(blank).empty());
+  }
+  CHECK_FALSE(model.Encode("\t.").empty());
+}
+
 TEST_CASE("the pair with the best score merges first, of equal ones the leftmost") {
   const BpeModel model = ModelOf({"bc", "ab", "aa", "▁a", "▁", "a", "b", "c"});
   CHECK(model.EncodePieces("abc") == Pieces{"▁a", "bc"});

@@ -37,6 +37,23 @@ TEST_CASE("a vocabulary is read with or without a newline at its end") {
   }
 }
 
+TEST_CASE("the vocabulary of a tokenizer.json is that of the vocab.txt it was made of") {
+  const TemporaryFolder folder;
+  const auto json = [&](const std::string& vocab, const std::string& type = "WordPiece") {
+    return ReadVocabularyText(folder.Write(
+        "tokenizer.json",
+        R"({"version": "1.0", "model": {"type": ")" + type + R"(", "vocab": )" + vocab + "}}"));
+  };
+  CHECK(*json(R"({"[CLS]": 2, "[PAD]": 0, "[UNK]": 1, "[SEP]": 3, "\u00e9": 4})") ==
+        "[PAD]\n[UNK]\n[CLS]\n[SEP]\n\u00e9\n");
+  CHECK(WordPieceTokenizer::Load(folder.File("tokenizer.json"))->IdOf("\u00e9") == 4);
+  for (const char* const broken : {R"({"a": 0, "b": 2})", R"({"a": 0, "b": 0})", R"({"a": "x"})"}) {
+    CHECK_THAT(std::string(json(broken).status().message()), Catch::Contains("each once"));
+  }
+  CHECK_THAT(std::string(json("[]", "BPE").status().message()), Catch::Contains("no WordPiece"));
+  CHECK_FALSE(ReadVocabularyText(folder.Write("a.json", "not json")).ok());
+}
+
 TEST_CASE("a vocabulary that is not there or is a folder is named") {
   const TemporaryFolder folder;
   Status status = WordPieceTokenizer::Load(folder.File("vocab.txt")).status();

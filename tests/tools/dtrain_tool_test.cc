@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -40,6 +41,76 @@ TEST_CASE("translations come in the order of the lines, and empty lines stay emp
     CHECK(alone.output.substr(0, tab + 1) == lines[i].substr(0, tab + 1));
     CHECK(std::stod(alone.output.substr(tab)) == Approx(std::stod(lines[i].substr(tab))));
   }
+}
+
+TEST_CASE("a pipe that stays open is answered line by line, in order") {
+  const TinyRun& tiny = TinyRun::Get();
+  const std::string pipe = tiny.Path("pipe");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const std::string out = tiny.Path("answers");
+  Job job("{ " DTRAIN_TEST_TOOL " translate " + tiny.run + kShort + "< " + pipe + " > " + out +
+          " ; }");
+  std::ofstream writer(pipe);
+  const auto answers = [&] { return Lines(ReadTestFile(out)).size(); };
+  const std::vector<std::string> texts = {"red house", "green tree", "", "tree sees house"};
+  for (size_t i = 0; i < texts.size(); ++i) {
+    writer << texts[i] << std::endl;
+    INFO(texts[i]);
+    REQUIRE(WaitUntil([&] { return answers() == i + 1; }, 30));
+  }
+  // Lines that come together are translated together, and the end of the input is no line.
+  writer << "red\ngreen\nhouse" << std::flush;
+  REQUIRE(WaitUntil([&] { return answers() == 6; }, 30));
+  writer.close();
+  CHECK(job.Wait().exit_code == 0);
+  WriteTestFile(tiny.Path("in"), "red house\ngreen tree\n\ntree sees house\nred\ngreen\nhouse\n");
+  CHECK(ReadTestFile(out) ==
+        Tool("translate " + tiny.run + kShort + "< " + tiny.Path("in")).output);
+}
+
+TEST_CASE("a line without a visible character is translated to an empty one") {
+  const TinyRun& tiny = TinyRun::Get();
+  WriteTestFile(tiny.Path("in"), "red\n\t\n\xC2\xA0\n\n\xE2\x96\x81\n\xE2\x80\x8B \t\ntree\n");
+  const std::vector<std::string> lines =
+      Lines(Tool("translate " + tiny.run + kShort + "--scores < " + tiny.Path("in")).output);
+  REQUIRE(lines.size() == 7);
+  for (size_t i = 1; i < 6; ++i) CHECK(lines[i] == "\t0.0000\t0.0000");
+  CHECK(lines[0] != lines[1]);
+}
+
+TEST_CASE("lines that are not UTF-8 are translated, named and counted, or fail by request") {
+  const TinyRun& tiny = TinyRun::Get();
+  WriteTestFile(tiny.Path("in"), std::string("red house\nred \xFF house\nred \0house\n", 33));
+  const std::string command = "translate " + tiny.run + kShort + "--input=" + tiny.Path("in") +
+                              " --output=" + tiny.Path("o");
+  const Outcome replaced = Tool(command);
+  CHECK(replaced.exit_code == 0);
+  CHECK_THAT(
+      replaced.output,
+      Catch::Contains("in: 2 lines are not UTF-8 or hold NUL bytes, where U+FFFD replaces the "
+                      "bad bytes (lines 2, 3)"));
+  CHECK(Lines(ReadTestFile(tiny.Path("o"))).size() == 3);
+  CHECK_THAT(Tool(command + " --invalid=skip").output, Catch::Contains("and count as empty"));
+  CHECK(Lines(ReadTestFile(tiny.Path("o"))).at(1).empty());
+  const Outcome failed = Tool(command + " --invalid=fail");
+  CHECK(failed.exit_code == 3);
+  CHECK_THAT(failed.output, Catch::Contains("in:2: invalid UTF-8"));
+  CHECK_THAT(Tool(command + " --invalid=ignore").output,
+             Catch::Contains("--invalid is one of replace, skip, fail, not \"ignore\""));
+}
+
+TEST_CASE("eval warns of a byte order mark, which sacreBLEU counts as text") {
+  const TinyRun& tiny = TinyRun::Get();
+  WriteTestFile(tiny.Path("bom"), "\xEF\xBB\xBF" + ReadTestFile(tiny.reference));
+  const std::string command =
+      "eval --reference=" + tiny.reference + " --hypothesis=" + tiny.Path("bom");
+  const Outcome scored = Tool(command);
+  CHECK(scored.exit_code == 0);
+  CHECK_THAT(scored.output,
+             Catch::Contains("bom: begins with a byte order mark, which is left out; "
+                             "sacreBLEU counts it"));
+  CHECK_THAT(Tool("eval --reference=" + tiny.reference + " --hypothesis=" + tiny.reference).output,
+             !Catch::Contains("byte order mark"));
 }
 
 TEST_CASE("translations depend neither on the batch nor on the window") {
@@ -237,7 +308,7 @@ TEST_CASE("bad text and bad flags end with codes 3 and 2 and one line that says 
       {translate + tiny.Path("absent"), 3, "absent: cannot be opened"},
       {translate + tiny.source + " --output=/no/such/folder/out", 7, "cannot be written"},
       {"translate", 2, "give one run directory or checkpoint"},
-      {"translate " + tiny.run + " --beam=4", 2, "unknown flag; did you mean beam_size?"},
+      {"translate " + tiny.run + " --beam=4", 2, "unknown flag; did you mean --beam_size?"},
       {"translate " + tiny.run + " --beam_size=0", 2, "--beam_size is 0"},
       {"translate " + tiny.run + " --n_best=5", 2, "--n_best is 5; it must be from 1 to 4"},
       {"translate " + tiny.run + " --precision=fp8", 2, "--precision is fp32 or bf16"},

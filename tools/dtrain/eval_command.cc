@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "dtrain/base/log.h"
+#include "dtrain/base/printable.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/gather.h"
 #include "dtrain/comm/root_status.h"
@@ -77,9 +78,15 @@ StatusOr<std::string> ReadText(const std::string& path) {
   TextLine line;
   for (;;) {
     DT_ASSIGN_OR_RETURN(const bool more, reader.Next(line));
-    if (!more) return text;
+    if (!more) break;
     text.append(line.text).append("\n");
   }
+  if (reader.had_byte_order_mark()) {
+    LogWarning(reader.path() +
+               ": begins with a byte order mark, which is left out; sacreBLEU counts it as a "
+               "character of the first line");
+  }
+  return text;
 }
 
 // The lines of a file that the root has; mpirun gives it the standard input too.
@@ -121,15 +128,19 @@ StatusOr<std::vector<std::string>> TranslateOnRanks(const EvalFlags& flags,
   }
   Context ctx(runtime.device, {.compute_type = trained.compute_type});
   const Timer timer;
+  LineNotes source_notes;
   const auto translations =
       TranslateLines(*trained.model, trained.tokenizer, own_sources,
-                     flags.translation.SearchOptions(trained), ctx, &result.cut_sources);
+                     flags.translation.SearchOptions(trained), ctx, &source_notes);
+  result.cut_sources = static_cast<int64_t>(source_notes.cut.size());
   std::string text;
   for (const std::vector<Translation>& of_line : translations) text += of_line.front().text + "\n";
   const std::vector<std::string> texts = AllGatherStrings(comm, text);
   result.seconds = timer.Seconds();
+  LineNotes reference_notes;
   const LossSums sums = ScoreLines(*trained.model, trained.tokenizer, own_sources, own_references,
-                                   flags.translation.batch_tokens, ctx, &result.cut_references);
+                                   flags.translation.batch_tokens, ctx, &reference_notes);
+  result.cut_references = static_cast<int64_t>(reference_notes.cut.size());
   std::array<double, 4> totals = {sums.nll, static_cast<double>(sums.tokens),
                                   static_cast<double>(result.cut_sources),
                                   static_cast<double>(result.cut_references)};
@@ -177,8 +188,8 @@ void PrintResult(const EvalFlags& flags, const BleuScore& bleu, double chrf, siz
     std::printf("BLEU|%s = %.2f %s\n", bleu_signature.c_str(), bleu.score, bleu.Verbose().c_str());
     std::printf("chrF2|%s = %.2f\n", chrf_signature.c_str(), chrf);
     if (model) {
-      std::printf("nll %.4f  ppl %.2f  (%s)\n", model->nll, std::exp(model->nll),
-                  model->checkpoint.c_str());
+      std::printf("nll %s  ppl %s  (%s)\n", FormatNumber(model->nll, 4).c_str(),
+                  FormatNumber(std::exp(model->nll), 2).c_str(), model->checkpoint.c_str());
       std::printf("%zu sentences in %.2f s: %.1f sentences/s\n", lines, model->seconds,
                   static_cast<double>(lines) / model->seconds);
     }
@@ -248,7 +259,11 @@ Status Evaluate(const EvalFlags& flags, Runtime& runtime) {
 Status ParseFlags(int argc, char** argv, FlagSet& set, EvalFlags& flags) {
   DT_ASSIGN_OR_RETURN(const std::vector<std::string> positional, set.Parse(argc, argv));
   if (set.help_wanted()) return OkStatus();
-  if (positional.size() > 1) return UsageError("give one run directory or checkpoint at most");
+  if (positional.size() > 1)
+    return UsageError(
+        "give one run directory or checkpoint at most; texts are --source=FILE, --reference=FILE "
+        "and "
+        "--hypothesis=FILE");
   if (!positional.empty()) flags.model_path = positional.front();
   return flags.Check();
 }

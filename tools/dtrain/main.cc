@@ -8,6 +8,7 @@
 
 #include "dtrain/base/bus_error.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/printable.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/config/nearest_name.h"
 #include "dtrain/launch/run_on_ranks.h"
@@ -59,7 +60,13 @@ void PrintHelp(std::FILE* out) {
 int UnknownCommand(const std::string& name) {
   std::vector<std::string> names = {"help"};
   for (const Command& command : kCommands) names.emplace_back(command.name);
-  return ReportAndGetExitCode(UsageError("unknown command \"" + name.substr(0, 80) + "\"" +
+  if (name == "train" || name == "predict" || name == "classify") {
+    return ReportAndGetExitCode(UsageError("unknown command \"" + name +
+                                           "\"; training and predicting are programs of their own: "
+                                           "nmt_train, bert_classify, bert_squad, bert_tag "
+                                           "and bert_pretrain (see dtrain help)"));
+  }
+  return ReportAndGetExitCode(UsageError("unknown command \"" + Printable(name) + "\"" +
                                          DidYouMean(name, names) + " (see dtrain help)"));
 }
 
@@ -76,7 +83,7 @@ int Help(int argc, char** argv) {
 }
 
 int RunTool(int argc, char** argv) {
-  LetWaitingThreadsSleep();
+  ReexecWithPassiveWaiting();
   ReportShrunkFiles();
   const std::string name = argc < 2 ? "" : argv[1];
   if (name.empty()) {

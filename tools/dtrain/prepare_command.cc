@@ -37,12 +37,23 @@ struct PrepareFlags {
       {"train_target", "training text, target side, a file for each of --train_source"},
       {"train_tsv",
        "training text, source and target as the first two columns, instead of the two: FILE,..."},
+      {"train_tmx", "training text, translation memories: FILE,..."},
+      {"train_jsonl", "training text, JSON lines with a text for each language: FILE,..."},
+      {"train_prefix", "training text, PREFIX.en and PREFIX.de by the two languages: PREFIX,..."},
+      {"source_language", "of translation memories, JSON lines and prefixes"},
+      {"target_language", "of translation memories, JSON lines and prefixes"},
       {"dev_source", "dev text, source side"},
       {"dev_target", "dev text, target side"},
       {"dev_tsv", "dev text, both sides, instead of the two"},
+      {"dev_tmx", "dev text, a translation memory"},
+      {"dev_jsonl", "dev text, JSON lines"},
+      {"dev_prefix", "dev text, PREFIX.en and PREFIX.de"},
       {"test_source", "test text, source side"},
       {"test_target", "test text, target side"},
       {"test_tsv", "test text, both sides, instead of the two"},
+      {"test_tmx", "test text, a translation memory"},
+      {"test_jsonl", "test text, JSON lines"},
+      {"test_prefix", "test text, PREFIX.en and PREFIX.de"},
       {"hold_out_dev", "training pairs held out where no dev text is given"},
       {"hold_out_test", "training pairs held out where no test text is given"},
       {"vocab_size", "pieces of the joint vocabulary"},
@@ -144,8 +155,10 @@ Status ParseFlags(int argc, char** argv, FlagSet& set, PrepareFlags& flags) {
   DT_RETURN_IF_ERROR(CheckRange("threads", flags.threads, 0, 4096));
   proto::NmtConfig config;
   DT_RETURN_IF_ERROR(NamingFlags(ApplyFlags(flags, config), flags));
-  if (config.data().train_source_size() == 0 && config.data().train_tsv_size() == 0) {
-    return UsageError("no training text: give --train_source and --train_target, or --train_tsv");
+  if (!HasTrainingText(config.data())) {
+    return UsageError(
+        "no training text: give --train_source and --train_target, or --train_tsv, --train_tmx, "
+        "--train_jsonl or --train_prefix");
   }
   DT_RETURN_IF_ERROR(NamingFlags(ValidateDataConfig(config.data()), flags));
   flags.options = PrepareOptionsOf(config.data(), positional.front());

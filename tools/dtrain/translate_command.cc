@@ -1,7 +1,5 @@
 // translate_command.cc - `dtrain translate RUN < in > out`: a filter from text to text.
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/config/flag_set.h"
@@ -32,6 +31,7 @@ struct TranslateFlags {
   int64_t window = 2000;
   std::string input = "-";
   std::string output = "-";
+  std::string invalid = "replace";
   bool verbose = false;
   std::string model_path;  // the argument
 
@@ -43,27 +43,18 @@ struct TranslateFlags {
     flags.Add("window", "lines read and sorted by length together; bounds the memory", &window);
     flags.Add("input", "file to read, plain, .gz or .zst; - is standard input", &input);
     flags.Add("output", "file to write; - is standard output", &output);
+    flags.Add("invalid", "lines that are not UTF-8 or hold NUL bytes: replace, skip or fail",
+              &invalid);
     flags.Add("verbose", "report the model and the speed on stderr", &verbose);
   }
 
   Status Check() const {
     DT_RETURN_IF_ERROR(translation.Check());
     DT_RETURN_IF_ERROR(CheckRange("n_best", n_best, 1, translation.beam_size));
+    DT_RETURN_IF_ERROR(ParseInvalidText("--invalid", invalid).status());
     return CheckRange("window", window, 1, 10'000'000);
   }
 };
-
-// Reads up to `count` lines; fewer at the end of the text.
-Status ReadWindow(TextReader& reader, int64_t count, std::vector<std::string>& lines) {
-  lines.clear();
-  TextLine line;
-  while (static_cast<int64_t>(lines.size()) < count) {
-    DT_ASSIGN_OR_RETURN(const bool more, reader.Next(line));
-    if (!more) break;
-    lines.emplace_back(line.text);
-  }
-  return OkStatus();
-}
 
 std::string Format(const std::vector<Translation>& translations, int64_t line,
                    const TranslateFlags& flags) {
@@ -80,6 +71,26 @@ std::string Format(const std::vector<Translation>& translations, int64_t line,
   return text;
 }
 
+// Lines of the input to be named at the end, with their number.
+struct NotedLines {
+  static constexpr size_t kNamed = 5;
+  int64_t count = 0;
+  std::vector<int64_t> first;  // numbers from 1
+
+  void Add(const std::vector<int64_t>& indices, int64_t lines_before) {
+    count += static_cast<int64_t>(indices.size());
+    for (const int64_t index : indices) {
+      if (first.size() < kNamed) first.push_back(lines_before + index + 1);
+    }
+  }
+  // "2 lines (3, 8) were".
+  std::string Describe(const char* one, const char* many) const {
+    return absl::StrFormat(
+        "%d line%s (%s%s) %s", count, count == 1 ? "" : "s", absl::StrJoin(first, ", "),
+        count > static_cast<int64_t>(first.size()) ? ", ..." : "", count == 1 ? one : many);
+  }
+};
+
 Status Translate(const TranslateFlags& flags, Runtime& runtime) {
   if (runtime.comm.size() > 1) {
     return UsageError("dtrain translate is one process: start it without mpirun (see --threads)");
@@ -88,7 +99,8 @@ Status Translate(const TranslateFlags& flags, Runtime& runtime) {
   DT_ASSIGN_OR_RETURN(
       const TranslationModel trained,
       LoadTranslationModel(flags.model_path, flags.translation.LoadOptions(runtime.device)));
-  DT_ASSIGN_OR_RETURN(TextReader reader, TextReader::OpenInput(flags.input));
+  DT_ASSIGN_OR_RETURN(const InvalidText invalid, ParseInvalidText("--invalid", flags.invalid));
+  DT_ASSIGN_OR_RETURN(TextReader reader, TextReader::OpenInput(flags.input, {.invalid = invalid}));
   DT_ASSIGN_OR_RETURN(TextOutput output, TextOutput::Open(flags.output));
   if (flags.verbose) {
     std::fprintf(stderr, "model %s, step %lld, %d threads\n", trained.path.c_str(),
@@ -97,30 +109,36 @@ Status Translate(const TranslateFlags& flags, Runtime& runtime) {
   Context ctx(runtime.device, {.compute_type = trained.compute_type});
   BeamSearchOptions search = flags.translation.SearchOptions(trained);
   search.n_best = static_cast<int>(flags.n_best);
-  // Somebody who types wants an answer to each line.
-  const int64_t window = flags.input == "-" && isatty(STDIN_FILENO) ? 1 : flags.window;
-
   const Timer timer;
   int64_t num_lines = 0;
-  int64_t num_cut = 0;
+  NotedLines cut;
+  NotedLines unknown;
   std::vector<std::string> lines;
   for (;;) {
-    DT_RETURN_IF_ERROR(ReadWindow(reader, window, lines));
+    DT_RETURN_IF_ERROR(reader.NextLines(flags.window, lines));
     if (lines.empty()) break;
-    int64_t cut = 0;
+    LineNotes notes;
     const auto translations =
-        TranslateLines(*trained.model, trained.tokenizer, lines, search, ctx, &cut);
+        TranslateLines(*trained.model, trained.tokenizer, lines, search, ctx, &notes);
+    cut.Add(notes.cut, num_lines);
+    unknown.Add(notes.unknown, num_lines);
     std::string text;
     for (const std::vector<Translation>& of_line : translations) {
       text += Format(of_line, num_lines++, flags);
     }
-    num_cut += cut;
     DT_RETURN_IF_ERROR(output.Write(text));
   }
   DT_RETURN_IF_ERROR(output.Close());
-  if (num_cut > 0) {
-    LogWarning(absl::StrFormat("%d lines were cut to the model's %d pieces", num_cut,
+  if (const std::string invalid_lines = reader.DescribeInvalid(); !invalid_lines.empty()) {
+    LogWarning(invalid_lines);
+  }
+  if (cut.count > 0) {
+    LogWarning(absl::StrFormat("%s cut to the model's %d pieces", cut.Describe("was", "were"),
                                trained.model->options().max_positions - 1));
+  }
+  if (unknown.count > 0) {
+    LogWarning(absl::StrFormat("%s characters that the vocabulary lacks and no translation has",
+                               unknown.Describe("has", "have")));
   }
   if (flags.verbose) {
     const double seconds = timer.Seconds();
@@ -134,7 +152,9 @@ Status ParseFlags(int argc, char** argv, FlagSet& set, TranslateFlags& flags) {
   DT_ASSIGN_OR_RETURN(const std::vector<std::string> positional, set.Parse(argc, argv));
   if (set.help_wanted()) return OkStatus();
   if (positional.size() != 1) {
-    return UsageError("give one run directory or checkpoint: dtrain translate RUN < in > out");
+    return UsageError(
+        "give one run directory or checkpoint: dtrain translate RUN < in > out; a file to read is "
+        "--input=FILE, one to write --output=FILE");
   }
   flags.model_path = positional.front();
   return flags.Check();

@@ -28,8 +28,8 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 class Descriptor {
  public:
   explicit Descriptor(int value) : value_(value) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
   ~Descriptor() {
     if (value_ >= 0) ::close(value_);
   }
@@ -66,6 +66,16 @@ std::string TemporaryName(const std::string& path) {
   if (::getentropy(&random, sizeof(random)) != 0) random = static_cast<uint64_t>(::getpid());
   return (whole.parent_path() / absl::StrFormat(".tmp-%s-%016x", whole.filename().string(), random))
       .string();
+}
+
+// Opens a file for reading. A pipe, a device or a folder in its place is an error at once: opening
+// a pipe would wait for a writer, and a device may have no end.
+StatusOr<Descriptor> OpenRegularFile(const std::string& path, struct stat& info) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.value() < 0) return FileError(path, "open", errno);
+  if (::fstat(file.value(), &info) != 0) return FileError(path, "open", errno);
+  if (!S_ISREG(info.st_mode)) return StorageError(path + ": not a regular file; check the path");
+  return file;
 }
 
 // Follows symbolic links to the final target, which need not exist yet.
@@ -188,12 +198,18 @@ Status WriteStdout(std::string_view text) {
                       errno != 0 ? std::strerror(errno) : "part of the output was lost"));
 }
 
-StatusOr<std::string> ReadWholeFile(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.value() < 0) return FileError(path, "open", errno);
+StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_bytes) {
+  struct stat info = {};
+  DT_ASSIGN_OR_RETURN(const Descriptor file, OpenRegularFile(path, info));
+  const auto too_long = [&] {
+    return StorageError(
+        absl::StrFormat("%s: is longer than %d MiB; is it the right file?", path, max_bytes >> 20));
+  };
+  if (info.st_size > max_bytes) return too_long();
   std::string content;
   for (;;) {
     const size_t start = content.size();
+    if (static_cast<int64_t>(start) > max_bytes) return too_long();
     constexpr size_t kPiece = size_t{1} << 16;
     content.resize(start + kPiece);
     const ssize_t got = ::read(file.value(), content.data() + start, kPiece);
@@ -209,11 +225,8 @@ void MappedFile::Unmap::operator()(const std::byte* data) const {
 }
 
 StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.value() < 0) return FileError(path, "open", errno);
-  struct stat info {};
-  if (::fstat(file.value(), &info) != 0) return FileError(path, "open", errno);
-  if (!S_ISREG(info.st_mode)) return StorageError(path + ": not a regular file; check the path");
+  struct stat info = {};
+  DT_ASSIGN_OR_RETURN(const Descriptor file, OpenRegularFile(path, info));
   const auto size = static_cast<size_t>(info.st_size);
   if (size == 0) return MappedFile({nullptr, Unmap{}});
   void* const data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.value(), 0);

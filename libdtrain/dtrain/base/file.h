@@ -69,7 +69,8 @@ class AtomicFile {
 
 Status WriteFileAtomically(const std::string& path, std::string_view content);
 
-StatusOr<std::string> ReadWholeFile(const std::string& path);
+// A regular file of at most `max_bytes`; anything else is an error before it is read.
+StatusOr<std::string> ReadWholeFile(const std::string& path, int64_t max_bytes = int64_t{1} << 30);
 
 // Writes `text` to standard output and flushes it together with everything printed before. Returns
 // StorageError if any of it was lost, for example because the disk is full. A reader that closed

@@ -4,7 +4,10 @@
 
 #include <cstdio>
 #include <mutex>
+#include <string>
 #include <utility>
+
+#include "dtrain/base/printable.h"
 
 namespace dtrain {
 namespace {
@@ -49,8 +52,10 @@ LogSink SetLogSink(LogSink sink) {
 }
 
 void Log(LogLevel level, std::string_view message) {
+  // Messages quote files and command lines, whose escape sequences must not reach a terminal.
+  const std::string shown = PrintableLines(message);
   const std::lock_guard lock(State().mutex);
-  State().sink(level, message);
+  State().sink(level, shown);
 }
 
 }  // namespace dtrain

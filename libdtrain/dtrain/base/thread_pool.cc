@@ -44,7 +44,7 @@ void SetNumThreads(int count) {
   omp_set_num_threads(count);
 }
 
-void LetWaitingThreadsSleep() {
+void ReexecWithPassiveWaiting() {
   for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
     if (std::getenv(name) != nullptr) return;
   }
@@ -56,7 +56,12 @@ void LetWaitingThreadsSleep() {
   // A few microseconds of spinning: long enough for the next loop to start on an idle machine,
   // short enough for a busy one.
   setenv("GOMP_SPINCOUNT", "5000", /*overwrite=*/0);
-  // execv() returns only on failure; the program then continues unchanged.
+  // The path of the program keeps its name in ps, top and ss; /proc/self/exe would show "exe".
+  // execv() returns only on failure, for example if the file was replaced. If the second call fails
+  // too, the program continues unchanged.
+  std::error_code error;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (!error) execv(program.c_str(), argv.data());
   execv("/proc/self/exe", argv.data());
 }
 

@@ -13,13 +13,13 @@ namespace dtrain {
 int NumThreads();
 void SetNumThreads(int count);
 
-// Makes idle threads of the pool sleep after a short while instead of spinning. Spinning on a core
-// that another process needs slows down both. The OpenMP runtime reads its environment before
-// main(), so this function restarts the program once, with the same arguments and GOMP_SPINCOUNT
-// set. main() must call it first. It does nothing if the user set OMP_WAIT_POLICY or
-// GOMP_SPINCOUNT, or if the process already has other threads (for example MPI's), which a restart
-// would end.
-void LetWaitingThreadsSleep();
+// Restarts the program once, with the same arguments and GOMP_SPINCOUNT set, so that idle threads
+// of the pool sleep after a short while instead of spinning. Spinning on a core that another
+// process needs slows down both. A restart is necessary because the OpenMP runtime reads its
+// environment before main(). main() must call this function first. It does nothing if the user set
+// OMP_WAIT_POLICY or GOMP_SPINCOUNT, or if the process already has other threads (for example
+// MPI's), which a restart would end.
+void ReexecWithPassiveWaiting();
 
 // Calls body(begin, end) in parallel on contiguous, disjoint ranges that cover [0, count). The
 // ranges depend only on count, grain and NumThreads(), so results do not change from run to run.

@@ -2,7 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/base/utf8.h"
 
+#include <utf8proc.h>
+
 #include <cstring>
+
+#include "absl/strings/str_format.h"
+#include "dtrain/base/internal/abseil_text.h"
+#include "dtrain/base/printable.h"
 
 namespace dtrain {
 namespace {
@@ -97,6 +103,68 @@ void AppendUtf8(uint32_t c, std::string& out) {
     put(0x80u | (c >> 6 & 0x3Fu));
     put(0x80u | (c & 0x3Fu));
   }
+}
+
+bool IsInvisible(uint32_t code_point) {
+  if (code_point > 0x10FFFF) return false;
+  if (code_point < 0x80) return code_point <= ' ' || code_point == 0x7F;
+  constexpr uint32_t kBrailleBlank = 0x2800;
+  if (code_point == kBrailleBlank) return true;
+  const auto* const property = utf8proc_get_property(static_cast<utf8proc_int32_t>(code_point));
+  switch (property->category) {
+    case UTF8PROC_CATEGORY_ZS:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+      return true;
+    default:
+      return property->ignorable != 0;
+  }
+}
+
+bool IsBlank(std::string_view text) {
+  const auto* p = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
+  auto left = static_cast<utf8proc_ssize_t>(text.size());
+  while (left > 0) {
+    utf8proc_int32_t code_point = 0;
+    const utf8proc_ssize_t bytes = utf8proc_iterate(p, left, &code_point);
+    if (bytes <= 0 || !IsInvisible(static_cast<uint32_t>(code_point))) return false;
+    p += bytes;
+    left -= bytes;
+  }
+  return true;
+}
+
+StatusOr<InvalidText> ParseInvalidText(std::string_view name, std::string_view text) {
+  if (text == "fail") return InvalidText::kFail;
+  if (text == "replace") return InvalidText::kReplace;
+  if (text == "skip") return InvalidText::kSkip;
+  return UsageError(absl::StrFormat("%s is one of replace, skip, fail, not \"%s\"", ToAbsl(name),
+                                    Printable(text)));
+}
+
+std::string MendInvalidUtf8(std::string_view text, InvalidText invalid) {
+  return invalid == InvalidText::kSkip ? std::string() : ReplaceInvalidUtf8(text);
+}
+
+std::string ReplaceInvalidUtf8(std::string_view text) {
+  std::string replaced;
+  while (!text.empty()) {
+    const std::string_view valid = text.substr(0, static_cast<size_t>(ValidUtf8Prefix(text)));
+    for (const char c : valid) {
+      if (c == '\0') {
+        replaced += kReplacement;
+      } else {
+        replaced += c;
+      }
+    }
+    text.remove_prefix(valid.size());
+    if (text.empty()) break;
+    replaced += kReplacement;
+    text.remove_prefix(1);
+  }
+  return replaced;
 }
 
 }  // namespace dtrain

@@ -29,6 +29,7 @@
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/comm/gather.h"
 #include "dtrain/comm/internal/heartbeat_service.h"
+#include "dtrain/comm/internal/leftover_segments.h"
 #include "dtrain/comm/internal/mpi_error.h"
 #include "dtrain/comm/mpi_communicator.h"
 #include "dtrain/comm/self_communicator.h"
@@ -86,6 +87,19 @@ void ShareVariables() {
   }
 }
 
+// One rank of each host clears what killed jobs left in its shared memory.
+void ClearSharedMemory() {
+  const char* const local_rank = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+  if (local_rank != nullptr && std::string_view(local_rank) != "0") return;
+  constexpr double kMinAgeSeconds = 60;
+  const internal::LeftoverSegments removed =
+      internal::RemoveLeftoverSegments("/dev/shm", HostName(), kMinAgeSeconds);
+  if (removed.count > 0) {
+    LogInfo(absl::StrCat("removed ", removed.count, " segments of killed jobs from /dev/shm (",
+                         removed.bytes >> 20, " MiB)"));
+  }
+}
+
 // Ends the process with exit code 6 when MPI is not up in time: MPI_Init waits for all ranks and
 // knows no limit, so one that is stopped or unreachable would hold the others for ever.
 class StartLimit {
@@ -134,6 +148,7 @@ StatusOr<std::unique_ptr<Environment>> Environment::Create() {
   if (!environment->launch_.warning.empty()) LogWarning(environment->launch_.warning);
   environment->ChooseCores();
   if (environment->launch_.parallel) {
+    ClearSharedMemory();
     DT_RETURN_IF_ERROR(environment->StartMpi(options.timeout_seconds));
     const StatusOr<CommunicatorOptions> shared = CommunicatorOptionsFrom(get_env);
     // A folder may be on one host alone, and MPI_Finalize would wait for the other hosts' ranks.

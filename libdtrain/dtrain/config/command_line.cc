@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/config/command_line.h"
 
+#include <algorithm>
 #include <array>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/config/internal/config_fields.h"
 #include "dtrain/config/nearest_name.h"
+#include "dtrain/config/synonyms.h"
 
 namespace dtrain {
 namespace {
@@ -18,9 +20,10 @@ struct Flag {
   std::string_view help;
 };
 
-constexpr std::array<Flag, 12> kFlags = {{
+constexpr std::array<Flag, 13> kFlags = {{
     {"config", "FILE,...", "", "textproto files, later ones win"},
     {"run_dir", "DIR", "run.run_dir", "where the run is kept"},
+    {"init", "RUN", "model.init", "begin with the weights of another run, or of pretrained files"},
     {"resume", "auto|never|PATH", "run.resume", "continue from a checkpoint (default auto)"},
     {"max_steps", "N", "trainer.max_steps", "stop after N updates"},
     {"max_time", "TIME", "trainer.max_time", "stop after 90s, 12m, 2h"},
@@ -40,18 +43,43 @@ const Flag* FindFlag(std::string_view name) {
   return nullptr;
 }
 
+// Returns the keys that `name` may mean: its whole path, its last part, or another program's name.
+std::vector<std::string> KeysMeantBy(std::string_view name, const std::vector<std::string>& keys) {
+  if (std::find(keys.begin(), keys.end(), name) != keys.end()) return {std::string(name)};
+  std::string plain(name);
+  std::replace(plain.begin(), plain.end(), '-', '_');
+  std::vector<std::string> meant;
+  for (const std::string& key : keys) {
+    if (key.substr(key.rfind('.') + 1) == plain) meant.push_back(key);
+  }
+  if (meant.empty()) meant = KeysCalled(name, keys);
+  constexpr size_t kShown = 4;
+  if (meant.size() > kShown) meant.resize(kShown);
+  return meant;
+}
+
 // Shows the flag with as many dashes as were typed.
-Status UnknownFlag(std::string_view dashes, std::string_view name, std::string_view value) {
+Status UnknownFlag(std::string_view dashes, std::string_view name, std::string_view value,
+                   const std::vector<std::string>& keys) {
+  const std::string flag = absl::StrFormat("%s%s: unknown flag", dashes, internal::Shorten(name));
   // Users of other programs write configuration keys as flags.
-  if (name.find('.') != std::string_view::npos) {
-    return UsageError(absl::StrFormat("%s%s: unknown flag; keys have no dashes: %s=%s", dashes,
-                                      internal::Shorten(name), internal::Shorten(name),
-                                      value.empty() ? "VALUE" : internal::Shorten(value)));
+  const std::vector<std::string> meant = KeysMeantBy(name, keys);
+  if (!meant.empty()) {
+    std::string text;
+    for (const std::string& key : meant) {
+      if (!text.empty()) text += " or ";
+      text += key;
+      if (key.find('=') == std::string::npos) {
+        absl::StrAppendFormat(&text, "=%s", value.empty() ? "VALUE" : internal::Shorten(value));
+      }
+    }
+    return UsageError(flag + "; it is a key of the configuration, which has no dashes: " + text);
   }
   std::vector<std::string> names;
-  for (const Flag& flag : kFlags) names.emplace_back(flag.name);
-  return UsageError(absl::StrFormat("%s%s: unknown flag%s (see --help)", dashes,
-                                    internal::Shorten(name), DidYouMean(name, names)));
+  for (const Flag& known : kFlags) names.emplace_back(known.name);
+  std::string suggestion = DidYouMean(name, names, "--");
+  if (suggestion.empty()) suggestion = DidYouMeanKey(name, keys);
+  return UsageError(flag + suggestion + " (see --help)");
 }
 
 Status SetFormat(const std::string& value, CommandLine& line) {
@@ -68,9 +96,14 @@ Status SetFormat(const std::string& value, CommandLine& line) {
   return OkStatus();
 }
 
-Status ApplyFlag(const Flag& flag, const std::string& value, CommandLine& line) {
+Status ApplyFlag(const Flag& flag, const std::string& value, const std::vector<std::string>& keys,
+                 CommandLine& line) {
   if (!flag.key.empty()) {
-    line.sources.overrides.push_back(absl::StrFormat("%s=%s", flag.key, value));
+    // A BERT can also begin with pretrained files, so that its key has another name.
+    const bool is_pretrained =
+        flag.name == "init" && std::find(keys.begin(), keys.end(), flag.key) == keys.end();
+    line.sources.overrides.push_back(
+        absl::StrFormat("%s=%s", is_pretrained ? "model.pretrained" : flag.key, value));
   } else if (flag.name == "config") {
     if (value.empty()) return UsageError("--config needs a file, but its name is empty");
     for (const std::string& file : internal::SplitList(value)) line.sources.files.push_back(file);
@@ -93,7 +126,8 @@ bool IsWord(const std::string& argument) {
 
 }  // namespace
 
-StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments) {
+StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments,
+                                       const std::vector<std::string>& keys) {
   CommandLine line;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
@@ -111,7 +145,7 @@ StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments
     const std::string name = text.substr(0, equals);
     std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
     const Flag* const flag = FindFlag(name);
-    if (flag == nullptr) return UnknownFlag(dashes, name, value);
+    if (flag == nullptr) return UnknownFlag(dashes, name, value, keys);
     if (flag->value.empty() && equals != std::string::npos) {
       return UsageError(absl::StrFormat("--%s takes no value", name));
     }
@@ -127,17 +161,18 @@ StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments
     if (may_have_value && i + 1 < arguments.size() && IsWord(arguments[i + 1])) {
       value = arguments[++i];
     }
-    DT_RETURN_IF_ERROR(ApplyFlag(*flag, value, line));
+    DT_RETURN_IF_ERROR(ApplyFlag(*flag, value, keys, line));
   }
   return line;
 }
 
 std::string HelpText(std::string_view program, std::string_view summary,
-                     const std::vector<CommandHelp>& commands) {
+                     const std::vector<CommandHelp>& commands, std::string_view example) {
   std::string text = absl::StrFormat(
       "%s - %s\n\nUsage: [mpirun -n RANKS] %s%s [--config=FILE,...] [FLAGS] [key.path=value "
       "...]\n\n",
       program, summary, program, commands.empty() ? "" : " COMMAND");
+  if (!example.empty()) absl::StrAppendFormat(&text, "Example: %s\n\n", example);
   for (const CommandHelp& command : commands) {
     text += absl::StrFormat("  %-36s %s\n", command.name, command.summary);
   }

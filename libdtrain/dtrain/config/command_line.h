@@ -23,16 +23,18 @@ struct CommandLine {
 
 // `arguments` does not include the program's name. Flags are --name=value or --name value. A few
 // flags are short forms of keys (--run_dir is run.run_dir) and are added to the overrides. Returns
-// UsageError, which suggests the nearest flag, for unknown flags.
-StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments);
+// UsageError for unknown flags. It suggests the nearest flag, or the key if the flag is one of the
+// program's `keys` or another program's name for one.
+StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments,
+                                       const std::vector<std::string>& keys);
 
 struct CommandHelp {
   std::string_view name, summary;
 };
 
-// The text of --help; `commands` for programs that have commands.
+// The text of --help; `commands` for programs that have commands, `example` is a command line.
 std::string HelpText(std::string_view program, std::string_view summary,
-                     const std::vector<CommandHelp>& commands = {});
+                     const std::vector<CommandHelp>& commands = {}, std::string_view example = "");
 
 }  // namespace dtrain
 

@@ -5,16 +5,18 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/config/internal/config_fields.h"
 #include "dtrain/config/internal/text_format_error.h"
-#include "dtrain/config/nearest_name.h"
+#include "dtrain/config/synonyms.h"
 
 namespace dtrain {
 namespace {
@@ -80,6 +82,7 @@ struct FileCloser {
 
 StatusOr<std::string> ReadWholeFile(const std::string& path) {
   const std::unique_ptr<std::FILE, FileCloser> file(std::fopen(path.c_str(), "rb"));
+  constexpr size_t kMaxBytes = 16 << 20;
   std::string text;
   bool ok = file != nullptr;
   if (ok) {
@@ -87,12 +90,19 @@ StatusOr<std::string> ReadWholeFile(const std::string& path) {
     size_t count = 0;
     while ((count = std::fread(buffer, 1, sizeof(buffer), file.get())) > 0) {
       text.append(buffer, count);
+      if (text.size() > kMaxBytes) {
+        return UsageError(path + ": is longer than 16 MiB, which no configuration is");
+      }
     }
     ok = std::ferror(file.get()) == 0;
   }
   if (!ok) {
+    const std::string reason = std::strerror(errno);
+    std::error_code error;
+    const bool lacks_ending = std::filesystem::exists(path + ".textproto", error);
     return UsageError(
-        absl::StrFormat("%s: cannot read the configuration: %s", path, std::strerror(errno)));
+        absl::StrFormat("%s: cannot read the configuration: %s%s", internal::Shorten(path), reason,
+                        lacks_ending ? "; did you mean " + path + ".textproto?" : ""));
   }
   return text;
 }
@@ -109,12 +119,26 @@ Status OverrideError(const Assignment& assignment, std::string_view why) {
   return UsageError(absl::StrFormat("%s: %s", internal::Shorten(assignment.text), why));
 }
 
-StatusOr<Assignment> SplitAssignment(std::string_view text) {
+// Why a word is no assignment, and what was perhaps meant.
+Status NoAssignment(const Assignment& assignment, const Descriptor& type) {
+  const std::string word(assignment.text);
+  const std::vector<std::string> keys = ConfigKeys(type);
+  std::string hint;
+  std::error_code error;
+  if (std::find(keys.begin(), keys.end(), word) != keys.end() || word.starts_with('=')) {
+    hint = "; write key=value as one word, without spaces";
+  } else if (std::filesystem::exists(word, error)) {
+    hint = word.ends_with(".textproto")
+               ? "; a configuration is given by --config=" + internal::Shorten(word)
+               : "; a file is given by the key it is for: --help_config data lists them";
+  }
+  return OverrideError(assignment, "an argument is either a --flag or key.path=value" + hint);
+}
+
+StatusOr<Assignment> SplitAssignment(std::string_view text, const Descriptor& type) {
   Assignment assignment{.text = text};
   const size_t equals = text.find('=');
-  if (equals == std::string_view::npos || equals == 0) {
-    return OverrideError(assignment, "an argument is either a --flag or key.path=value");
-  }
+  if (equals == std::string_view::npos || equals == 0) return NoAssignment(assignment, type);
   assignment.key = text.substr(0, equals);
   assignment.value = text.substr(equals + 1);
   assignment.append = assignment.key.back() == '+';
@@ -139,7 +163,7 @@ StatusOr<Target> FindTarget(const Assignment& assignment, Message& config) {
       return OverrideError(
           assignment,
           absl::StrFormat("unknown key \"%s\"%s", internal::Shorten(assignment.key),
-                          DidYouMean(assignment.key, ConfigKeys(*config.GetDescriptor()))));
+                          DidYouMeanKey(assignment.key, ConfigKeys(*config.GetDescriptor()))));
     }
     if (dot == std::string_view::npos) {
       if (field->message_type() != nullptr) {
@@ -186,7 +210,7 @@ Status MergeConfigFile(const std::string& path, Message& config) {
 }
 
 Status ApplyOverride(std::string_view text, Message& config) {
-  DT_ASSIGN_OR_RETURN(const Assignment assignment, SplitAssignment(text));
+  DT_ASSIGN_OR_RETURN(const Assignment assignment, SplitAssignment(text, *config.GetDescriptor()));
   // Works on a copy, because a failed assignment must not change the configuration.
   const std::unique_ptr<Message> changed(config.New());
   changed->CopyFrom(config);

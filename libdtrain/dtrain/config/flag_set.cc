@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/config/internal/config_fields.h"
 #include "dtrain/config/nearest_name.h"
+#include "dtrain/config/synonyms.h"
 
 namespace dtrain {
 namespace {
@@ -82,8 +83,10 @@ Status FlagSet::Unknown(const std::string& argument) const {
   const std::string name = typed.substr(typed.starts_with("--") ? 2 : 1);
   std::vector<std::string> names = {"help"};
   for (const Flag& flag : flags_) names.push_back(flag.name);
+  std::vector<std::string> meant = KeysCalled(name, names);
+  if (meant.empty()) meant = NearestNames(name, names);
   return UsageError(absl::StrFormat("%s: unknown flag%s (see --help)", internal::Shorten(typed),
-                                    DidYouMean(name, names)));
+                                    DidYouMeanOneOf(meant, "--")));
 }
 
 StatusOr<std::vector<std::string>> FlagSet::Parse(int argc, char** argv) {

@@ -78,14 +78,18 @@ std::vector<std::string> NearestNames(std::string_view mistyped,
   return names;
 }
 
-std::string DidYouMean(std::string_view name, const std::vector<std::string>& candidates) {
-  const std::vector<std::string> names = NearestNames(name, candidates);
-  if (names.empty()) return "";
-  std::string text = "; did you mean " + names.front();
-  for (size_t i = 1; i < names.size(); ++i) {
-    text += (i + 1 == names.size() ? " or " : ", ") + names[i];
+std::string DidYouMean(std::string_view name, const std::vector<std::string>& candidates,
+                       std::string_view prefix) {
+  return DidYouMeanOneOf(NearestNames(name, candidates), prefix);
+}
+
+std::string DidYouMeanOneOf(const std::vector<std::string>& names, std::string_view prefix) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
+    text += std::string(prefix) + names[i];
   }
-  return text + "?";
+  return names.empty() ? "" : "; did you mean " + text + "?";
 }
 
 }  // namespace dtrain

@@ -20,8 +20,12 @@ size_t EditDistance(std::string_view a, std::string_view b);
 std::vector<std::string> NearestNames(std::string_view name,
                                       const std::vector<std::string>& candidates, size_t limit = 3);
 
-// Returns for example "; did you mean a, b or c?", or "" if nothing is close.
-std::string DidYouMean(std::string_view name, const std::vector<std::string>& candidates);
+// Returns for example "; did you mean a, b or c?", or "" if nothing is close. `prefix` is put
+// before each name.
+std::string DidYouMean(std::string_view name, const std::vector<std::string>& candidates,
+                       std::string_view prefix = "");
+// The same text for names that were found in another way.
+std::string DidYouMeanOneOf(const std::vector<std::string>& names, std::string_view prefix = "");
 
 }  // namespace dtrain
 

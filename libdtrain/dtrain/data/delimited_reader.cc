@@ -10,9 +10,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/internal/abseil_text.h"
+#include "dtrain/base/printable.h"
 #include "dtrain/base/utf8.h"
 #include "dtrain/data/internal/byte_source.h"
 #include "dtrain/data/internal/record_parsers.h"
@@ -24,7 +24,12 @@ using internal::RawField;
 using internal::RawRecord;
 using internal::RecordWindow;
 
+constexpr size_t kStartBytes = 64 << 10;
 constexpr int32_t kAbsent = INT32_MIN;  // a wanted column that the file lacks
+
+bool HasInvalidBytes(std::string_view text) {
+  return std::memchr(text.data(), 0, text.size()) != nullptr || !IsValidUtf8(text);
+}
 
 // The column number, if the name is a number.
 std::optional<int32_t> ColumnNumber(std::string_view name) {
@@ -88,6 +93,7 @@ struct DelimitedReader::State {
   std::vector<int32_t> selection;  // for each wanted column its field in a row; negative numbers
                                    // count from the row's end
   int32_t fields_per_row = 0;      // in the header or the first row; 0 if not known yet
+  std::string start;               // the file's first bytes, read but not parsed yet
   std::vector<char> carry;         // bytes that were read but not parsed yet
   bool source_ended = false;
   bool skipping_line = false;  // skipping the rest of a line that is too long
@@ -95,6 +101,7 @@ struct DelimitedReader::State {
   int64_t row = 0;
   int64_t blanks = 0;  // number of blank lines just before the next record
   RawRecord record;
+  std::deque<std::string>* mended = nullptr;  // of the block that is filled
 
   bool is_json() const { return options.format == RecordFormat::kJsonl; }
 
@@ -104,7 +111,13 @@ struct DelimitedReader::State {
     if (used >= size || source_ended) return OkStatus();
     buffer.resize(static_cast<size_t>(size));
     while (used < size) {
-      DT_ASSIGN_OR_RETURN(const int64_t n, source->Read(buffer.data() + used, size - used));
+      int64_t n = std::min(size - used, static_cast<int64_t>(start.size()));
+      if (n > 0) {
+        std::copy(start.begin(), start.begin() + n, buffer.begin() + used);
+        start.erase(start.begin(), start.begin() + n);
+      } else {
+        DT_ASSIGN_OR_RETURN(n, source->Read(buffer.data() + used, size - used));
+      }
       if (n == 0) {
         source_ended = true;
         break;
@@ -244,6 +257,11 @@ struct DelimitedReader::State {
       return;
     }
     out = internal::Unescape(field);
+    if (options.invalid != InvalidText::kFail && HasInvalidBytes(out)) {
+      out = mended->emplace_back(MendInvalidUtf8(out, options.invalid));
+      info.mended = true;
+      return;
+    }
     if (std::memchr(out.data(), 0, out.size()) != nullptr) info.problem = RowProblem::kNulByte;
     if (!IsValidUtf8(out)) info.problem = RowProblem::kInvalidUtf8;
     if (info.problem != RowProblem::kNone) info.column = index;
@@ -253,6 +271,8 @@ struct DelimitedReader::State {
   StatusOr<bool> NextRows(int64_t max_rows, RecordBlock& block) {
     block.rows_.clear();
     block.fields_.clear();
+    block.mended_.clear();
+    mended = &block.mended_;
     block.columns_ = static_cast<int64_t>(selection.size());
     block.buffer_.assign(carry.begin(), carry.end());
     carry.clear();
@@ -274,15 +294,32 @@ struct DelimitedReader::State {
     }
   }
 
+  // Looks at the first bytes: what they are does not depend on the size of blocks.
   Status ReadStart() {
-    DT_RETURN_IF_ERROR(Fill(carry, std::clamp<int64_t>(options.block_bytes, 3, 64 << 10)));
-    const std::string_view start(carry.data(), std::min<size_t>(carry.size(), 3));
-    if (start == "\xEF\xBB\xBF") {
-      carry.erase(carry.begin(), carry.begin() + 3);
-    } else if (start.substr(0, 2) == "\xFF\xFE" || start.substr(0, 2) == "\xFE\xFF") {
+    start.resize(kStartBytes);
+    size_t read = 0;
+    bool is_whole = false;
+    while (read < start.size() && !is_whole) {
+      DT_ASSIGN_OR_RETURN(const int64_t n, source->Read(start.data() + read,
+                                                        static_cast<int64_t>(start.size() - read)));
+      read += static_cast<size_t>(n);
+      is_whole = n == 0;
+    }
+    start.resize(read);
+    if (start.starts_with("\xEF\xBB\xBF")) {
+      start.erase(0, 3);
+    } else if (start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF")) {
       return DataError(path + ": is UTF-16; convert it with iconv -f UTF-16 -t UTF-8");
     }
-    if (carry.empty()) return DataError(path + ": is empty");
+    if (start.empty()) return DataError(path + ": is empty");
+    const size_t carriage_return = start.find('\r');
+    const bool has_lone_return =
+        start.find('\n') == std::string::npos && carriage_return + 1 < start.size();
+    if (carriage_return != std::string::npos && has_lone_return) {
+      return DataError(path +
+                       ": its lines end with a lone carriage return, as on old Macs; convert it "
+                       "with tr '\\r' '\\n'");
+    }
     return OkStatus();
   }
 
@@ -318,14 +355,14 @@ struct DelimitedReader::State {
         if (found != header.end()) {
           if (std::find(found + 1, header.end(), column.name) != header.end()) {
             return DataError(absl::StrFormat("%s: two columns are named \"%s\"; give its number",
-                                             path, column.name));
+                                             path, Printable(column.name)));
           }
           index = static_cast<int32_t>(found - header.begin());
         } else if (const auto number = ColumnNumber(column.name); number && IsInHeader(*number)) {
           index = *number;
         } else if (column.required) {
-          return DataError(
-              absl::StrFormat("%s: no column \"%s\"; %s", path, column.name, DescribeColumns()));
+          return DataError(absl::StrFormat("%s: no column \"%s\"; %s", path, Printable(column.name),
+                                           DescribeColumns()));
         }
       }
       selection.push_back(index);
@@ -339,7 +376,7 @@ struct DelimitedReader::State {
   }
   std::string DescribeColumns() const {
     if (header.empty()) return "without a header columns are numbers from 0";
-    std::string text = "the file has: " + absl::StrJoin(header, ", ");
+    std::string text = "the file has: " + PrintableList(header);
     if (options.format == RecordFormat::kCsv && header.size() == 1 &&
         header[0].find(';') != std::string::npos) {
       text += "; its fields are separated by ';': save it with commas or tabs";
@@ -351,7 +388,7 @@ struct DelimitedReader::State {
     const std::vector<std::string>& names = is_json() ? keys : header;
     if (index < 0 && !names.empty()) index += static_cast<int32_t>(names.size());
     if (index >= 0 && index < static_cast<int32_t>(names.size())) {
-      return "\"" + names[static_cast<size_t>(index)] + "\"";
+      return absl::StrFormat("\"%s\"", Printable(names[static_cast<size_t>(index)]));
     }
     return std::to_string(index);
   }

@@ -27,12 +27,14 @@
 #define DTRAIN_DATA_DELIMITED_READER_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/base/utf8.h"
 
 namespace dtrain {
 
@@ -59,6 +61,9 @@ struct DelimitedOptions {
   int64_t max_record_bytes = 8 << 20;  // longer records are problems; this also limits the memory
                                        // used
   int64_t block_bytes = 4 << 20;
+  // Fields that are not UTF-8 or hold NUL bytes; kFail: such a row has a problem. Otherwise the
+  // field is mended, and RowInfo says so.
+  InvalidText invalid = InvalidText::kFail;
 };
 
 enum class RowProblem : uint8_t {
@@ -80,6 +85,7 @@ struct RowInfo {
   RowProblem problem = RowProblem::kNone;
   int32_t column = -1;           // column of the problem in the file, from 0; -1 for the whole row
   int32_t fields = 0;            // number of fields in the row
+  bool mended = false;           // true if a field held invalid bytes
   const char* detail = nullptr;  // only for kBadJson
 };
 
@@ -100,6 +106,7 @@ class RecordBlock {
   std::vector<char> buffer_;
   std::vector<RowInfo> rows_;
   std::vector<std::string_view> fields_;  // [rows, columns]
+  std::deque<std::string> mended_;        // fields that held invalid bytes
   int64_t columns_ = 0;
 };
 

@@ -11,6 +11,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/utf8.h"
 #include "dtrain/data/internal/byte_source.h"
+#include "dtrain/data/internal/pair_source.h"
 
 namespace dtrain {
 namespace {
@@ -49,6 +50,10 @@ struct TextReader::State {
   bool at_end = false;
   bool in_long_line = false;  // a part of this line was already read
   int64_t line_number = 0;
+  bool had_byte_order_mark = false;
+  std::string replaced;                // the line, where bytes of it were replaced
+  int64_t invalid_lines = 0;           // that did not fail
+  std::vector<int64_t> first_invalid;  // numbers of the first ones
 
   // Appends bytes to the unread ones, after making room for them.
   Status Fill() {
@@ -116,6 +121,16 @@ struct TextReader::State {
     }
   }
 
+  // Makes an invalid line one that can be used, as the options say.
+  void Mend(TextLine& line) {
+    constexpr size_t kNamed = 5;
+    if (first_invalid.size() < kNamed) first_invalid.push_back(line.number);
+    ++invalid_lines;
+    replaced = MendInvalidUtf8(line.text, options.invalid);
+    line.text = replaced;
+    line.problem = LineProblem::kNone;
+  }
+
   Status ReadByteOrderMark() {
     // A completed line is treated as text. So the reader does not wait for more input from a person
     // who types.
@@ -126,6 +141,7 @@ struct TextReader::State {
     const std::string_view start(buffer.data(), static_cast<size_t>(std::min<int64_t>(end, 3)));
     if (start == "\xEF\xBB\xBF") {
       begin = scanned = 3;
+      had_byte_order_mark = true;
     } else if (start.substr(0, 2) == "\xFF\xFE" || start.substr(0, 2) == "\xFE\xFF") {
       return DataError(path + ": is UTF-16; convert it with iconv -f UTF-16 -t UTF-8");
     }
@@ -177,6 +193,10 @@ StatusOr<bool> TextReader::Next(TextLine& line) {
     line.problem = FindProblem(line.text);
   }
   if (line.problem == LineProblem::kNone || s.options.report_problems) return true;
+  if (!too_long && s.options.invalid != InvalidText::kFail) {
+    s.Mend(line);
+    return true;
+  }
   std::string message =
       absl::StrFormat("%s:%d: %s", s.path, line.number, DescribeLineProblem(line.problem));
   if (too_long) message += absl::StrFormat(" (limit %d bytes)", s.options.max_line_bytes);
@@ -193,26 +213,109 @@ StatusOr<int64_t> TextReader::CountToEnd() {
   }
 }
 
+Status TextReader::NextLines(int64_t count, std::vector<std::string>& lines) {
+  // How long more lines are waited for before those that are there are handed out.
+  constexpr int kPauseMilliseconds = 20;
+  lines.clear();
+  TextLine line;
+  while (static_cast<int64_t>(lines.size()) < count) {
+    DT_ASSIGN_OR_RETURN(const bool more, Next(line));
+    if (!more) break;
+    lines.emplace_back(line.text);
+    if (InputPauses(kPauseMilliseconds)) break;
+  }
+  return OkStatus();
+}
+
+bool TextReader::InputPauses(int milliseconds) {
+  State& s = *state_;
+  while (!s.at_end && !s.in_long_line && s.end - s.begin <= s.options.max_line_bytes) {
+    const auto unread = static_cast<size_t>(s.end - s.scanned);
+    if (std::memchr(s.buffer.data() + s.scanned, '\n', unread) != nullptr) return false;
+    s.scanned = s.end;
+    if (s.source->WouldWait(milliseconds)) return true;
+    if (!s.Fill().ok()) return false;  // Next() meets the same error and returns it
+  }
+  return false;
+}
+
+bool TextReader::had_byte_order_mark() const { return state_->had_byte_order_mark; }
+
+std::string TextReader::DescribeInvalid() const {
+  const State& s = *state_;
+  if (s.invalid_lines == 0) return "";
+  std::string numbers;
+  for (const int64_t number : s.first_invalid) {
+    numbers += absl::StrFormat("%s%d", numbers.empty() ? "" : ", ", number);
+  }
+  const bool all_named = s.invalid_lines == static_cast<int64_t>(s.first_invalid.size());
+  return absl::StrFormat(
+      "%s: %d line%s not UTF-8 or hold%s NUL bytes, %s (line%s %s%s)", s.path, s.invalid_lines,
+      s.invalid_lines == 1 ? " is" : "s are", s.invalid_lines == 1 ? "s" : "",
+      s.options.invalid == InvalidText::kSkip ? "and count as empty"
+                                              : "where U+FFFD replaces the bad bytes",
+      s.invalid_lines == 1 ? "" : "s", numbers, all_named ? "" : ", ...");
+}
+
 StatusOr<ParallelTextReader> ParallelTextReader::Open(const std::string& source_path,
                                                       const std::string& target_path,
                                                       TextReaderOptions options) {
   DT_ASSIGN_OR_RETURN(TextReader source, TextReader::Open(source_path, options));
   DT_ASSIGN_OR_RETURN(TextReader target, TextReader::Open(target_path, options));
-  return ParallelTextReader(std::move(source), std::make_unique<TextReader>(std::move(target)));
+  ParallelTextReader reader;
+  reader.path_ = source.path();
+  reader.source_ = std::make_unique<TextReader>(std::move(source));
+  reader.target_ = std::make_unique<TextReader>(std::move(target));
+  return reader;
 }
 
 StatusOr<ParallelTextReader> ParallelTextReader::OpenTsv(const std::string& path,
                                                          TextReaderOptions options) {
   DT_ASSIGN_OR_RETURN(TextReader source, TextReader::Open(path, options));
-  return ParallelTextReader(std::move(source), nullptr);
+  ParallelTextReader reader;
+  reader.path_ = source.path();
+  reader.source_ = std::make_unique<TextReader>(std::move(source));
+  return reader;
+}
+
+StatusOr<ParallelTextReader> ParallelTextReader::OpenLanguages(const std::string& path,
+                                                               PairFormat format,
+                                                               const std::string& source_language,
+                                                               const std::string& target_language,
+                                                               TextReaderOptions options) {
+  DT_CHECK(format != PairFormat::kTsv) << "lines have no languages";
+  const auto open = format == PairFormat::kTmx ? internal::OpenTmx : internal::OpenJsonPairs;
+  ParallelTextReader reader;
+  reader.path_ = path;
+  DT_ASSIGN_OR_RETURN(reader.pairs_,
+                      open(path, source_language, target_language, options.max_line_bytes));
+  return reader;
+}
+
+ParallelTextReader::ParallelTextReader() = default;
+ParallelTextReader::ParallelTextReader(ParallelTextReader&&) noexcept = default;
+ParallelTextReader& ParallelTextReader::operator=(ParallelTextReader&&) noexcept = default;
+ParallelTextReader::~ParallelTextReader() = default;
+
+int64_t ParallelTextReader::incomplete_entries() const {
+  return pairs_ == nullptr ? 0 : pairs_->incomplete();
 }
 
 StatusOr<bool> ParallelTextReader::Next(TextPair& pair) {
-  if (target_ == nullptr) return NextOfTsv(pair);
   pair = {};
+  if (pairs_ != nullptr) {
+    internal::FoundPair found;
+    DT_ASSIGN_OR_RETURN(const bool more, pairs_->Next(found));
+    if (!more) return false;
+    found_source_ = std::move(found.source);
+    found_target_ = std::move(found.target);
+    pair = {.source = found_source_, .target = found_target_, .number = found.number};
+    return true;
+  }
+  if (target_ == nullptr) return NextOfTsv(pair);
   TextLine source;
   TextLine target;
-  DT_ASSIGN_OR_RETURN(const bool more_source, source_.Next(source));
+  DT_ASSIGN_OR_RETURN(const bool more_source, source_->Next(source));
   DT_ASSIGN_OR_RETURN(const bool more_target, target_->Next(target));
   if (more_source != more_target) {
     return UnequalCounts(!more_source, more_source ? source.number - 1 : target.number - 1);
@@ -229,7 +332,7 @@ StatusOr<bool> ParallelTextReader::Next(TextPair& pair) {
 StatusOr<bool> ParallelTextReader::NextOfTsv(TextPair& pair) {
   pair = {};
   TextLine line;
-  DT_ASSIGN_OR_RETURN(const bool more, source_.Next(line));
+  DT_ASSIGN_OR_RETURN(const bool more, source_->Next(line));
   if (!more) return false;
   pair.number = line.number;
   pair.problem = line.problem;
@@ -238,8 +341,9 @@ StatusOr<bool> ParallelTextReader::NextOfTsv(TextPair& pair) {
     if (line.problem != LineProblem::kNone) return true;
     return DataError(absl::StrFormat(
         "%s:%d: no tab; each line must be the source, a tab and the target (for two separate files "
-        "give both paths)",
-        source_.path(), line.number));
+        "give both paths)%s",
+        path_, line.number,
+        line.text.starts_with("<") ? "; a translation memory is given as data.train_tmx" : ""));
   }
   pair.source = line.text.substr(0, tab);
   const std::string_view rest = line.text.substr(tab + 1);
@@ -251,15 +355,14 @@ StatusOr<bool> ParallelTextReader::NextOfTsv(TextPair& pair) {
 
 Status ParallelTextReader::UnequalCounts(bool source_ended, int64_t common) {
   DT_ASSIGN_OR_RETURN(const int64_t longer,
-                      source_ended ? target_->CountToEnd() : source_.CountToEnd());
+                      source_ended ? target_->CountToEnd() : source_->CountToEnd());
   return DataError(absl::StrFormat(
-      "%s has %d lines but %s has %d; the files must be aligned line by line", source_.path(),
+      "%s has %d lines but %s has %d; the files must be aligned line by line", path_,
       source_ended ? common : longer, target_->path(), source_ended ? longer : common));
 }
 
 std::string ParallelTextReader::Locate(int64_t number, bool target) const {
-  const TextReader& reader = target && target_ != nullptr ? *target_ : source_;
-  return absl::StrFormat("%s:%d", reader.path(), number);
+  return absl::StrFormat("%s:%d", target && target_ != nullptr ? target_->path() : path_, number);
 }
 
 }  // namespace dtrain

@@ -59,7 +59,7 @@ std::string Help(const AnyProgram& program) {
   for (const AnyCommand& command : program.commands) {
     if (!command.name.empty()) commands.push_back({command.name, command.summary});
   }
-  return HelpText(program.name, program.summary, commands);
+  return HelpText(program.name, program.summary, commands, program.example);
 }
 
 // What is printed instead of running.
@@ -116,7 +116,8 @@ Status Prepare(std::vector<std::string> arguments, const AnyProgram& program, Me
   }
   const std::unique_ptr<Message> defaults(config.New());
   defaults->CopyFrom(config);
-  DT_ASSIGN_OR_RETURN(const CommandLine line, ParseCommandLine(arguments));
+  DT_ASSIGN_OR_RETURN(const CommandLine line,
+                      ParseCommandLine(arguments, ConfigKeys(*config.GetDescriptor())));
   // Help must come also where the configuration is broken.
   if (line.action == Action::kRun || line.action == Action::kPrintConfig) {
     if (line.action == Action::kRun && command == nullptr) return NoCommand(program, arguments);
@@ -130,7 +131,7 @@ Status Prepare(std::vector<std::string> arguments, const AnyProgram& program, Me
 }  // namespace
 
 int RunMain(int argc, char** argv, const AnyProgram& program, Message& config) {
-  LetWaitingThreadsSleep();
+  ReexecWithPassiveWaiting();
   // Whoever read the terminal's lines may go; the run goes on.
   std::signal(SIGPIPE, SIG_IGN);
   std::optional<std::string> answer;

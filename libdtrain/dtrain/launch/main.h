@@ -39,7 +39,8 @@ struct Command {
 template <typename Config>
 struct Program {
   std::string_view name;
-  std::string_view summary;  // one line, for --help
+  std::string_view summary;       // one line, for --help
+  std::string_view example = "";  // a command line to begin with, for --help
   // As of a command, for a program that does one thing.
   std::function<Status(const Config&)> validate = nullptr;
   std::function<Status(const Config&, Runtime&)> run = nullptr;
@@ -61,6 +62,7 @@ struct AnyCommand {
 struct AnyProgram {
   std::string_view name;
   std::string_view summary;
+  std::string_view example;
   std::string_view defaults;
   std::vector<AnyCommand> commands = {};
 };
@@ -74,8 +76,10 @@ int RunMain(int argc, char** argv, const AnyProgram& program, google::protobuf::
 template <typename Config>
 int Main(int argc, char** argv, const Program<Config>& program) {
   Config config;
-  internal::AnyProgram any{
-      .name = program.name, .summary = program.summary, .defaults = program.defaults};
+  internal::AnyProgram any{.name = program.name,
+                           .summary = program.summary,
+                           .example = program.example,
+                           .defaults = program.defaults};
   const auto add = [&](std::string_view name, std::string_view summary, const auto& command) {
     any.commands.push_back(
         {.name = name,

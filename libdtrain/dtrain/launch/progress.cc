@@ -4,6 +4,7 @@
 
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <utf8proc.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/internal/abseil_text.h"
+#include "dtrain/base/printable.h"
 #include "dtrain/base/timer.h"
 
 namespace dtrain {
@@ -41,8 +43,17 @@ bool LocaleIsUtf8() {
   return false;
 }
 
-double Fraction(const StepProgress& progress) {
-  return static_cast<double>(progress.step) / static_cast<double>(progress.max_steps);
+// How much of the run is done, by the limit that is reached first; nothing where neither is known.
+std::optional<double> Fraction(const StepProgress& progress) {
+  double fraction = -1;
+  if (progress.max_steps > 0) {
+    fraction = static_cast<double>(progress.step) / static_cast<double>(progress.max_steps);
+  }
+  if (progress.max_seconds > 0) {
+    fraction = std::max(fraction, progress.seconds / progress.max_seconds);
+  }
+  if (fraction < 0) return std::nullopt;
+  return std::min(fraction, 1.0);
 }
 
 // A part of the line; of two, the one with the larger rank is dropped first on a narrow terminal.
@@ -72,15 +83,15 @@ std::string TimeText(const StepProgress& progress) {
 // Everything behind the step, in the order of the line.
 std::vector<Part> MeasuredParts(const StepProgress& progress, std::time_t now) {
   std::vector<Part> parts;
-  std::string loss = absl::StrFormat("loss %.3f", progress.loss);
-  if (progress.mean_loss) loss += absl::StrFormat(" (mean %.3f)", *progress.mean_loss);
+  std::string loss = "loss " + FormatNumber(progress.loss, 3);
+  if (progress.mean_loss) loss += " (mean " + FormatNumber(*progress.mean_loss, 3) + ")";
   parts.push_back({loss, 1});
   if (progress.has_perplexity) {
     const double nll = progress.nll.value_or(progress.mean_loss.value_or(progress.loss));
-    parts.push_back({absl::StrFormat("ppl %.4g", std::exp(nll)), 4});
+    parts.push_back({std::isnan(nll) ? "ppl nan" : absl::StrFormat("ppl %.4g", std::exp(nll)), 4});
   }
   if (progress.gradient_norm) {
-    parts.push_back({absl::StrFormat("gnorm %.2f", *progress.gradient_norm), 7});
+    parts.push_back({"gnorm " + FormatNumber(*progress.gradient_norm, 2), 7});
   }
   if (progress.learning_rate) {
     parts.push_back({absl::StrFormat("lr %.1e", *progress.learning_rate), 6});
@@ -193,7 +204,7 @@ std::string FormatBar(double fraction, int cells, bool use_unicode) {
 
 std::string FormatPlainLine(const StepProgress& progress, std::time_t now) {
   std::string line = StepText(progress);
-  if (progress.max_steps > 0) line += absl::StrFormat(" %.1f%%", Fraction(progress) * 100);
+  if (const auto fraction = Fraction(progress)) line += absl::StrFormat(" %.1f%%", *fraction * 100);
   return line + "  " + Join(MeasuredParts(progress, now));
 }
 
@@ -202,9 +213,9 @@ std::string FormatBarLine(const StepProgress& progress, std::time_t now,
   std::vector<Part> parts = MeasuredParts(progress, now);
   std::string bar;
   std::string head = StepText(progress);
-  if (progress.max_steps > 0) {
-    bar = FormatBar(Fraction(progress), kBarCells, facts.use_unicode);
-    head += " " + bar + absl::StrFormat(" %.0f%%", std::floor(Fraction(progress) * 100));
+  if (const auto fraction = Fraction(progress)) {
+    bar = FormatBar(*fraction, kBarCells, facts.use_unicode);
+    head += " " + bar + absl::StrFormat(" %.0f%%", std::floor(*fraction * 100));
   }
   parts.insert(parts.begin(), {head, 0});
   // The last column stays free: some terminals wrap when it is written.
@@ -218,6 +229,27 @@ std::string FormatBarLine(const StepProgress& progress, std::time_t now,
     line.replace(line.find(bar), bar.size(), "\x1b[32m" + bar + "\x1b[0m");
   }
   return line;
+}
+
+std::string CutToColumns(std::string_view text, int columns) {
+  constexpr std::string_view kDots = "...";
+  std::string cut;
+  size_t end_with_dots = 0;  // where the text would be cut to make room for them
+  int width = 0;
+  const auto* p = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
+  for (auto left = static_cast<utf8proc_ssize_t>(text.size()); left > 0;) {
+    utf8proc_int32_t c = 0;
+    const utf8proc_ssize_t bytes = std::max<utf8proc_ssize_t>(utf8proc_iterate(p, left, &c), 1);
+    width += c < 0 ? 1 : utf8proc_charwidth(c);
+    if (width <= columns - static_cast<int>(kDots.size())) {
+      end_with_dots = cut.size() + static_cast<size_t>(bytes);
+    }
+    if (width > columns) return cut.substr(0, end_with_dots) + std::string(kDots);
+    cut.append(reinterpret_cast<const char*>(p), static_cast<size_t>(bytes));
+    p += bytes;
+    left -= bytes;
+  }
+  return cut;
 }
 
 void RemainingTime::AddStep(double seconds) {
@@ -304,14 +336,18 @@ void Progress::Finish() {
   bar_is_open_ = false;
 }
 
-void Progress::DrawBar() {
-  TerminalFacts facts = options_.terminal;
+int Progress::columns() const {
+  constexpr int kElsewhere = 120;
+  if (!options_.terminal.stderr_is_terminal) return kElsewhere;
   winsize size{};
   // Terminals are resized while a run goes on.
-  if (facts.stderr_is_terminal && ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 &&
-      size.ws_col > 0) {
-    facts.columns = size.ws_col;
-  }
+  const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return is_known ? size.ws_col : options_.terminal.columns;
+}
+
+void Progress::DrawBar() {
+  TerminalFacts facts = options_.terminal;
+  if (facts.stderr_is_terminal) facts.columns = columns();
   options_.write(kClearLine + FormatBarLine(*latest_, std::time(nullptr), facts));
   bar_is_open_ = true;
   is_shown_ = true;

@@ -59,6 +59,8 @@ struct StepProgress {
   std::optional<double> comm_fraction = {};  // of the step spent waiting for other ranks, 0 to 1
   double tokens_per_second = 0;              // over all ranks
   std::optional<double> seconds_left = {};
+  double seconds = 0;      // of training so far
+  double max_seconds = 0;  // of a run that ends by time; 0: it does not
 };
 
 // "3.2s", "48s", "3m12s", "2h05m", "1d03h".
@@ -76,6 +78,9 @@ std::string FormatPlainLine(const StepProgress& progress, std::time_t now);
 // The same with a bar, at most `columns` wide: the least important parts go first.
 std::string FormatBarLine(const StepProgress& progress, std::time_t now,
                           const TerminalFacts& facts);
+
+// The text, cut to so many columns of a terminal; what is cut ends in "...".
+std::string CutToColumns(std::string_view text, int columns);
 
 // How long the rest takes: mean step time, plus what evaluations and checkpoints have cost so far.
 class RemainingTime {
@@ -121,6 +126,8 @@ class Progress {
   void Update(const StepProgress& progress);
   // Prints a line above the bar, in every style but kNone.
   void Message(std::string_view line);
+  // Columns of the terminal now; 120 where the text goes elsewhere.
+  int columns() const;
   // Draws the last state and ends its line. Update() may be called again.
   void Finish();
 

@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/bus_error.h"
 #include "dtrain/base/log.h"
+#include "dtrain/base/printable.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/comm/environment.h"
 #include "dtrain/comm/gather.h"
@@ -137,13 +138,13 @@ std::string ErrorReport(const Status& status, int rank) {
                                ? std::string("stopped")
                                : absl::StrFormat("error[E%d]", code);
   const std::string who = rank < 0 ? "" : absl::StrFormat("rank %d: ", rank);
-  return absl::StrFormat("dtrain: %s: %s%s (see docs/errors.md#e%d)", kind, who, status.message(),
-                         code);
+  return absl::StrFormat("dtrain: %s: %s%s (see docs/errors.md#e%d)", kind, who,
+                         PrintableLines(status.message()), code);
 }
 
 int RunOnRanks(int argc, char** argv, const RuntimeOptions& options, const Status& early,
                const std::function<Status(Runtime&)>& body) {
-  LetWaitingThreadsSleep();
+  ReexecWithPassiveWaiting();
   WatchSignals();
   ReportShrunkFiles();
   if (options.comm_timeout > 0) {

@@ -30,7 +30,7 @@ struct RuntimeOptions {
 // any rank ends the job here. Otherwise runs `body` on every rank. Returns the exit code for
 // main(); ends the process itself where other ranks must be ended too. Call it once per process.
 // It may restart the process so that waiting threads sleep (base/thread_pool.h): a main() that must
-// not do again what comes before, such as reading stdin, calls LetWaitingThreadsSleep() first.
+// not do again what comes before, such as reading stdin, calls ReexecWithPassiveWaiting() first.
 int RunOnRanks(int argc, char** argv, const RuntimeOptions& options, const Status& early,
                const std::function<Status(Runtime&)>& body);
 

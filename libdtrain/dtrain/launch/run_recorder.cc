@@ -20,6 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
+#include "dtrain/base/printable.h"
 #include "dtrain/comm/gather.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/config/config.h"
@@ -75,8 +76,8 @@ std::string FormatCount(int64_t count) {
 std::string FormatMetrics(const EvaluationResult& result) {
   std::string line;
   for (const auto& [name, value] : result.metrics) {
-    absl::StrAppendFormat(&line, "  %s %.*f", name, name == "bleu" || name == "chrf" ? 2 : 4,
-                          value);
+    const int decimals = name == "bleu" || name == "chrf" ? 2 : 4;
+    absl::StrAppend(&line, "  ", Printable(name), " ", FormatNumber(value, decimals));
   }
   return line;
 }
@@ -143,6 +144,32 @@ std::string ChangedLines(const std::string& file, const std::string& text) {
   if (here.empty() && there.empty()) return "";
   return absl::StrFormat("%s (before: %s)", here.empty() ? "fewer" : here,
                          there.empty() ? "nothing of them" : there);
+}
+
+// Shows the first samples on the terminal, cut to its width, and writes them to the log.
+void ShowSamples(const std::vector<EvaluationSample>& samples, Progress* progress) {
+  constexpr size_t kShown = 5;
+  const auto show = [&](const char* title, const std::string& text) {
+    const std::string line = title + Printable(text, text.size() * 6);
+    LogInfo(line);
+    if (progress != nullptr) progress->Message(CutToColumns(line, progress->columns()));
+  };
+  for (size_t i = 0; i < std::min(samples.size(), kShown); ++i) {
+    show("  source      ", samples[i].source);
+    show("  reference   ", samples[i].reference);
+    show("  hypothesis  ", samples[i].hypothesis);
+  }
+}
+
+// Returns the error of a run that could not continue from its checkpoint. If settings of the model
+// changed since then, the error names them.
+Status ExplainChanges(const Status& status, const std::string& path, const std::string& changes) {
+  const bool is_other_model = changes.find("model.") != std::string::npos &&
+                              status.message().find("damaged") == std::string_view::npos;
+  if (!is_other_model || status.code() != ExitCode::kStorage) return status;
+  return UsageError(absl::StrCat(path, " holds a run with other settings (", changes,
+                                 "): choose another --run_dir, or set them back; ",
+                                 status.message()));
 }
 
 }  // namespace
@@ -216,9 +243,9 @@ Status RunRecorder::OpenRoot(const std::string& program, const RunRecorderOption
   // Data and weights may take minutes, and what stands there is of the run before.
   step_ = directory_->last_checkpoint();
   Heartbeat("preparing");
-  config_file_ = config.file;
-  config_text_ = config.text;
-  if (directory_->is_resumed()) changes_ = config.changes_since(path_ + "/" + config_file_);
+  config_.file = config.file;
+  config_.text = config.text;
+  if (directory_->is_resumed()) resumed_.changes = config.changes_since(path_ + "/" + config_.file);
   // The trainer reports every log_every updates already.
   progress_ =
       std::make_unique<Progress>(ProgressOptions{.style = options.progress, .log_every = 1});
@@ -226,7 +253,7 @@ Status RunRecorder::OpenRoot(const std::string& program, const RunRecorderOption
 }
 
 Status RunRecorder::Describe() const {
-  DT_RETURN_IF_ERROR(directory_->WriteConfig(config_text_, config_file_));
+  DT_RETURN_IF_ERROR(directory_->WriteConfig(config_.text, config_.file));
   JsonRecord environment = CollectEnvironment();
   environment.Set("dtrain", BuildDescription())
       .Set("mpi", runtime_.mpi)
@@ -243,7 +270,7 @@ void RunRecorder::Message(const std::string& line) {
 
 Status RunRecorder::Begin(const TrainState& restored) {
   const int64_t restored_step = restored.step;
-  step_ = restored_step_ = restored_step;
+  step_ = resumed_.step = restored_step;
   if (!directory_) return OkStatus();
   DT_RETURN_IF_ERROR(Describe());
   DT_ASSIGN_OR_RETURN(
@@ -254,8 +281,8 @@ Status RunRecorder::Begin(const TrainState& restored) {
   metrics_.emplace(std::move(metrics));
   for (const JsonRecord& event : early_events_) Check(metrics_->events.Write(event));
   early_events_.clear();
-  if (restored_step > 0 && !changes_.empty()) {
-    OnEvent(restored_step, "resume", "settings differ from here on: " + changes_);
+  if (restored_step > 0 && !resumed_.changes.empty()) {
+    OnEvent(restored_step, "resume", "settings differ from here on: " + resumed_.changes);
   }
   if (restored_step == 0) {
     if (directory_->is_resumed()) {
@@ -270,20 +297,22 @@ Status RunRecorder::Begin(const TrainState& restored) {
 void RunRecorder::OnStep(const StepRecord& record) {
   step_ = record.step;
   if (progress_) {
-    progress_->Update(
-        {.step = record.step,
-         .max_steps = record.max_steps,
-         .loss = record.loss,
-         .has_perplexity = words_.has_perplexity,
-         .nll = record.nll,
-         .gradient_norm = record.gradient_norm,
-         .learning_rate = record.learning_rate,
-         .step_seconds = record.step_seconds,
-         .data_fraction = record.data_share,
-         .comm_fraction = record.comm_share,
-         .tokens_per_second = record.target_tokens_per_second + record.source_tokens_per_second,
-         .seconds_left =
-             record.eta_seconds >= 0.0 ? std::optional<double>(record.eta_seconds) : std::nullopt});
+    progress_->Update({.step = record.step,
+                       .max_steps = record.max_steps,
+                       .loss = record.loss,
+                       .has_perplexity = words_.has_perplexity,
+                       .nll = record.nll,
+                       .gradient_norm = record.gradient_norm,
+                       .learning_rate = record.learning_rate,
+                       .step_seconds = record.step_seconds,
+                       .data_fraction = record.data_share,
+                       .comm_fraction = record.comm_share,
+                       .tokens_per_second = record.target_tokens_per_second,
+                       .seconds_left = record.eta_seconds >= 0.0
+                                           ? std::optional<double>(record.eta_seconds)
+                                           : std::nullopt,
+                       .seconds = record.seconds,
+                       .max_seconds = record.max_seconds});
   }
   if (!metrics_) return;
   WriteStepCurves(record);
@@ -318,7 +347,10 @@ void RunRecorder::WriteStepCurves(const StepRecord& record) {
       ScalarPoint{"time_pct/comm_exposed", 100.0 * record.comm_share},
       ScalarPoint{"progress/tokens", static_cast<double>(record.target_tokens)},
       ScalarPoint{"progress/epoch", record.epoch}};
-  if (words_.has_perplexity) points.push_back({"train/ppl", std::exp(record.nll)});
+  if (words_.has_perplexity) {
+    points.push_back({"train/nll", record.nll});
+    points.push_back({"train/ppl", std::exp(record.nll)});
+  }
   Check(metrics_->train_board->AddScalars(record.step, points));
 }
 
@@ -326,13 +358,13 @@ void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
   step_ = record.step;
   const EvaluationResult& result = *record.result;
   if (result.metrics.empty()) return;  // there is no dev set
-  Message(absl::StrFormat("eval @%d%s%s  (%.1f s)", record.step, FormatMetrics(result),
-                          record.is_best ? "  best" : "", result.seconds));
-  for (const EvaluationSample& sample : result.samples) {
-    Message("  source      " + sample.source);
-    Message("  reference   " + sample.reference);
-    Message("  hypothesis  " + sample.hypothesis);
+  if (record.is_best) {
+    best_evaluation_ = {record.step, result};
   }
+  repeated_warnings_.End();
+  Message(absl::StrFormat("eval @%d%s%s  (%.1f s)", record.step, FormatMetrics(result),
+                          record.is_news ? "  best" : "", result.seconds));
+  ShowSamples(result.samples, progress_.get());
   if (metrics_) Heartbeat("running");
   if (!metrics_ || record.is_repeated) return;
   JsonRecord json;
@@ -367,8 +399,11 @@ void RunRecorder::OnEvent(int64_t step, const std::string& kind, const std::stri
   step_ = step;
   const std::string line = absl::StrFormat("%s @%d: %s", kind, step, text);
   if (kind == "skip") {
-    LogWarning(line);
+    repeated_warnings_.Warn(step, kind, line);
   } else {
+    repeated_warnings_.End();
+    // The last progress line belongs before the end.
+    if (kind == "stop" && progress_) progress_->Finish();
     Message(line);
   }
   if (!directory_) return;
@@ -402,6 +437,9 @@ void RunRecorder::Check(const Status& status) {
 StatusOr<TrainResult> RunRecorder::Run(const std::function<StatusOr<TrainResult>()>& train) {
   try {
     StatusOr<TrainResult> result = train();
+    if (!result.ok() && !metrics_) {
+      result = ExplainChanges(result.status(), path_, resumed_.changes);
+    }
     End(result.status());
     if (result.ok() && directory_) PrintSummary(*result);
     return result;
@@ -412,6 +450,7 @@ StatusOr<TrainResult> RunRecorder::Run(const std::function<StatusOr<TrainResult>
 }
 
 void RunRecorder::End(const Status& status) {
+  repeated_warnings_.End();
   if (metrics_) Check(metrics_->Flush());
   if (progress_) progress_->Finish();
   if (!directory_) return;
@@ -429,23 +468,35 @@ void RunRecorder::PrintSummary(const TrainResult& result) const {
   std::string text =
       absl::StrFormat("\ndone (%s): %d updates, %s %s in %s\n", Name(result.reason), state.step,
                       FormatCount(state.target_tokens), words_.unit, FormatDuration(state.seconds));
-  const auto add = [&](const char* title, const std::optional<EvaluationResult>& evaluation) {
+  const auto add = [&](const char* title, const std::optional<EvaluationResult>& evaluation,
+                       const std::string& remark) {
     if (!evaluation || evaluation->metrics.empty()) return;
-    absl::StrAppend(&text, title, FormatMetrics(*evaluation), "\n");
+    absl::StrAppend(&text, title, FormatMetrics(*evaluation), remark, "\n");
     for (const std::string& note : evaluation->notes) {
       for (const std::string& line : LinesOf(note)) {
         absl::StrAppend(&text, "           ", line, "\n");
       }
     }
   };
-  add("dev      ", result.last_evaluation);
-  add("test     ", result.test_evaluation);
-  if (state.best_step >= 0) {
-    absl::StrAppendFormat(&text, "best       %.4f at update %d%s\n", state.best_metric,
-                          state.best_step,
-                          state.best_step == state.step ? "" : "; the lines above are of the last");
+  // People copy the table at the end: it is that of the checkpoint which other commands use.
+  const bool best_is_other = state.best_step >= 0 && state.best_step != state.step;
+  if (best_is_other && best_evaluation_.result && best_evaluation_.step == state.best_step) {
+    add("best     ", best_evaluation_.result, absl::StrFormat("  (update %d)", state.best_step));
+    const std::string of_last = absl::StrFormat("  (update %d, the last)", state.step);
+    std::optional<EvaluationResult> last = result.last_evaluation;
+    if (last) last->notes.clear();
+    add("last     ", last, of_last);
+    add("test     ", result.test_evaluation, of_last);
+  } else {
+    add("dev      ", result.last_evaluation, "");
+    add("test     ", result.test_evaluation, "");
+    if (state.best_step >= 0) {
+      absl::StrAppendFormat(&text, "best       %s at update %d%s\n",
+                            FormatNumber(state.best_metric, 4), state.best_step,
+                            best_is_other ? "; the lines above are of the last" : "");
+    }
   }
-  if (restored_step_ > 0 && state.step == restored_step_) {
+  if (resumed_.step > 0 && state.step == resumed_.step) {
     absl::StrAppend(
         &text, "note       this run was complete already; to go on, raise its limit (", words_.keys,
         result.reason == EndReason::kEarlyStop ? "early_stop.patience" : Name(result.reason),

@@ -12,6 +12,7 @@
 #include "dtrain/base/status.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/launch/progress.h"
+#include "dtrain/launch/repeated_warnings.h"
 #include "dtrain/launch/runtime.h"
 #include "dtrain/runs/run_directory.h"
 #include "dtrain/train/trainer.h"
@@ -106,9 +107,14 @@ class RunRecorder final : public TrainObserver {
   Runtime& runtime_;
   RunWords words_;
   std::string path_;
-  std::string config_file_;
-  std::string config_text_;
-  std::string changes_;  // of the configuration, since the run was last trained
+  struct ConfigFile {
+    std::string file;
+    std::string text;
+  } config_;
+  struct Resumed {
+    int64_t step = 0;     // the step the run continues from; 0 for a new run
+    std::string changes;  // of the configuration, since the run was last trained
+  } resumed_;
   bool tensorboard_ = true;
   std::optional<RunDirectory> directory_;
   std::optional<RunMetrics> metrics_;
@@ -117,8 +123,13 @@ class RunRecorder final : public TrainObserver {
   Timer last_heartbeat_;
   LogSink log_before_;  // what took the log's lines before this run; null: still does
   int64_t step_ = 0;
-  int64_t restored_step_ = 0;
   bool warned_ = false;
+  // The best evaluation of this process. A resumed run's best may be an earlier one.
+  struct BestEvaluation {
+    int64_t step = -1;
+    std::optional<EvaluationResult> result;
+  } best_evaluation_;
+  RepeatedWarnings repeated_warnings_;
 };
 
 }  // namespace dtrain

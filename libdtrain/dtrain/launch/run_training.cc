@@ -3,8 +3,14 @@
 #include "dtrain/launch/run_training.h"
 
 #include "dtrain/distributed/optimizer_shards.h"
+#include "dtrain/runs/checkpoint_directory.h"
 
 namespace dtrain {
+
+bool WillResume(const std::string& resume, const std::string& run_dir) {
+  if (resume != "auto") return resume != "never";
+  return !ListCheckpoints(run_dir + "/ckpt").empty();
+}
 
 StatusOr<TrainResult> RunTraining(TrainingTask& task, const RunTrainingOptions& options,
                                   RunRecorder& recorder, Runtime& runtime) {

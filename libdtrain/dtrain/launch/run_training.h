@@ -38,6 +38,10 @@ struct RunTrainingOptions {
   std::string memory = {};  // what was planned of it, for the run's events; "" tells nothing
 };
 
+// True if Trainer::Resume(resume) will take the weights of a checkpoint in `run_dir`. Looks at the
+// disk, so that the root rank decides for all.
+bool WillResume(const std::string& resume, const std::string& run_dir);
+
 // Trains a task, whose parameters are allocated, as the recorder's run: from the checkpoint that
 // `resume` says to the end or to a requested stop, with events, curves and the terminal. Called in
 // RunRecorder::Run(), once. UsageError: ranks with other data or another `contract`, options that

@@ -19,6 +19,7 @@ constexpr char kManifest[] = "MANIFEST";
 constexpr char kComplete[] = "COMPLETE";
 constexpr char kFormat[] = "dtrain-checkpoint";
 constexpr int kVersion = 1;
+constexpr int64_t kMaxManifestBytes = 64 << 20;
 
 std::string Hex(uint32_t crc) { return absl::StrFormat("%08x", crc); }
 
@@ -111,8 +112,9 @@ Status Checkpoint::ReadManifest() {
         path_ + (has_manifest ? ": incomplete: it has no file COMPLETE, so it was not fully written"
                               : ": not a checkpoint: it has no files MANIFEST and COMPLETE"));
   }
-  DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
-  DT_ASSIGN_OR_RETURN(const std::string complete, ReadWholeFile(path_ + "/" + kComplete));
+  DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kMaxManifestBytes));
+  DT_ASSIGN_OR_RETURN(const std::string complete,
+                      ReadWholeFile(path_ + "/" + kComplete, kMaxManifestBytes));
   if (complete != CompleteText(text)) {
     return StorageError(path + ": damaged: its checksum is not the one in COMPLETE");
   }

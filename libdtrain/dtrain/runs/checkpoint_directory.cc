@@ -248,7 +248,10 @@ StatusOr<std::optional<Checkpoint>> FindLatestGood(const std::string& path) {
   Status newest_refusal;
   for (const int64_t step : steps) {
     StatusOr<Checkpoint> checkpoint = Checkpoint::Open(path + "/" + CheckpointName(step));
-    if (checkpoint.ok()) return std::optional<Checkpoint>(*std::move(checkpoint));
+    if (checkpoint.ok()) {
+      if (!newest_refusal.ok()) LogWarning(CheckpointName(step) + " is used instead");
+      return std::optional<Checkpoint>(*std::move(checkpoint));
+    }
     LogWarning(absl::StrFormat("checkpoint %s is refused: %s", CheckpointName(step),
                                ToAbsl(checkpoint.status().message())));
     if (newest_refusal.ok()) newest_refusal = checkpoint.status();

@@ -36,11 +36,8 @@ const TaskProgram& ProgramOf(const Checkpoint& checkpoint) {
 
 std::span<const TaskProgram* const> TaskPrograms() {
   static const TaskProgram* const programs[] = {
-      &TranslationProgram(),
-      &ClassificationProgram(),
-      &PretrainingProgram(),
-      &QuestionAnsweringProgram(),
-      &TokenClassificationProgram(),
+      &TranslationProgram(),       &ClassificationProgram(),      &PretrainingProgram(),
+      &QuestionAnsweringProgram(), &TokenClassificationProgram(),
   };
   return programs;
 }

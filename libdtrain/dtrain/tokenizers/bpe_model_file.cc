@@ -1,10 +1,6 @@
 // bpe_model_file.cc - reads and writes SentencePiece model files.
 // SPDX-License-Identifier: Apache-2.0
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
@@ -53,12 +49,9 @@ StatusOr<std::string> ReadModelFile(const std::string& path) {
   if (std::filesystem::is_directory(path, error)) {
     return DataError(absl::StrFormat("%s: is a folder, not a tokenizer model (.spm)", path));
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return DataError(
-        absl::StrFormat("%s: cannot read the tokenizer model: %s", path, std::strerror(errno)));
-  }
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  StatusOr<std::string> bytes = ReadWholeFile(path);
+  if (!bytes.ok()) return DataError(bytes.status().message());
+  return bytes;
 }
 
 }  // namespace

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/printable.h"
 #include "dtrain/base/status.h"
 #include "dtrain/base/utf8.h"
 #include "dtrain/data/internal/hash.h"
@@ -148,6 +150,32 @@ Status CheckPieces(const std::vector<std::string>& pieces) {
   return OkStatus();
 }
 
+// The vocabulary of a tokenizer.json as the text of a vocab.txt.
+StatusOr<std::string> VocabularyOfJson(const std::string& content, const std::string& path) {
+  using Json = nlohmann::json;
+  const Json root = Json::parse(content, nullptr, /*allow_exceptions=*/false);
+  const Json model = root.is_object() ? root.value("model", Json()) : Json();
+  const Json vocab = model.is_object() ? model.value("vocab", Json()) : Json();
+  if (!vocab.is_object() || model.value("type", "") != "WordPiece") {
+    return DataError(path + ": its model is no WordPiece; give the vocab.txt of a BERT");
+  }
+  std::vector<std::string> pieces(vocab.size());
+  for (const auto& [piece, id] : vocab.items()) {
+    const int64_t place = id.is_number_integer() ? id.get<int64_t>() : -1;
+    const bool fits = place >= 0 && place < static_cast<int64_t>(pieces.size()) &&
+                      pieces[static_cast<size_t>(place)].empty() && !piece.empty() &&
+                      piece.find_first_of("\r\n") == std::string::npos;
+    if (!fits) {
+      return DataError(absl::StrFormat("%s: piece \"%s\" has the id %s; ids are 0 to %d, each once",
+                                       path, Printable(piece), id.dump(), pieces.size() - 1));
+    }
+    pieces[static_cast<size_t>(place)] = piece;
+  }
+  std::string text;
+  for (const std::string& piece : pieces) text += piece + "\n";
+  return text;
+}
+
 std::vector<std::string> SplitLines(std::string_view text) {
   std::vector<std::string> lines;
   while (!text.empty()) {
@@ -159,6 +187,12 @@ std::vector<std::string> SplitLines(std::string_view text) {
 }
 
 }  // namespace
+
+StatusOr<std::string> ReadVocabularyText(const std::string& path) {
+  StatusOr<std::string> content = ReadWholeFile(path);
+  if (!content.ok()) return DataError(content.status().message());
+  return path.ends_with(".json") ? VocabularyOfJson(*content, path) : content;
+}
 
 WordPieceTokenizer::WordPieceTokenizer(std::shared_ptr<const internal::WordPieceTables> tables)
     : tables_(std::move(tables)) {}
@@ -178,9 +212,8 @@ StatusOr<WordPieceTokenizer> WordPieceTokenizer::Load(const std::string& path,
     return DataError(
         absl::StrFormat("%s: is a folder, not a vocabulary; give the vocab.txt in it", path));
   }
-  const StatusOr<std::string> content = ReadWholeFile(path);
-  if (!content.ok()) return DataError(content.status().message());
-  StatusOr<WordPieceTokenizer> tokenizer = FromVocabulary(SplitLines(*content), options);
+  DT_ASSIGN_OR_RETURN(const std::string content, ReadVocabularyText(path));
+  StatusOr<WordPieceTokenizer> tokenizer = FromVocabulary(SplitLines(content), options);
   if (!tokenizer.ok() && tokenizer.status().code() == ExitCode::kData) {
     return Annotate(tokenizer.status(), path);
   }

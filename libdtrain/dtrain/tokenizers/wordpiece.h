@@ -74,12 +74,18 @@ struct TokenSpan {
   friend bool operator==(const TokenSpan&, const TokenSpan&) = default;
 };
 
+// Returns the pieces of a vocabulary, one a line, in the order of their ids: the text of a
+// vocab.txt, or the WordPiece model of a tokenizer.json from Hugging Face's tokenizers. Returns
+// DataError.
+StatusOr<std::string> ReadVocabularyText(const std::string& path);
+
 // Immutable, and safe to share between threads. Copies share their tables.
 class WordPieceTokenizer {
  public:
-  // Reads a text file with one piece per line; the line number, from 0, is the id. Returns
-  // DataError, which names file and line, if the file is missing or a line is invalid (CR LF, not
-  // UTF-8, empty, a duplicate piece). A missing special token is an error too.
+  // Reads a text file with one piece per line, whose number (from 0) is the id, or a
+  // tokenizer.json. Returns DataError, which names file and line, if the file is missing or a line
+  // is invalid (CR LF, not UTF-8, empty, a duplicate piece). A missing special token is an error
+  // too.
   static StatusOr<WordPieceTokenizer> Load(const std::string& path,
                                            const WordPieceOptions& options = {});
   // Makes the same checks; messages count lines from 1. Returns UsageError if options are out of

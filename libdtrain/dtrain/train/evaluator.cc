@@ -94,18 +94,20 @@ Status Evaluator::Run(int64_t step, bool may_be_best, GradientStrategy& strategy
   const bool is_repeated = std::exchange(evaluated_step_, step) == step;
   is_due_ = false;
   const double value = result.Metric(best_.metric());
-  const bool is_first = best_.step() < 0;
+  const bool smaller_is_better = evaluation_.smaller_is_better(best_.metric());
+  const bool had_news = best_.step() >= 0 && (smaller_is_better || best_.value() != 0.0);
   // A metric of decisions, like accuracy, is a number even if the loss is not.
   const bool is_best = may_be_best && std::isfinite(value) && HasFiniteLoss(result) &&
-                       best_.Offer(step, value, evaluation_.smaller_is_better(best_.metric()));
+                       best_.Offer(step, value, smaller_is_better);
+  const bool is_news = is_best && (smaller_is_better || value != 0.0);
   warnings_.Look(result, SteeringMetrics());
   const std::string& watched = early_stop_.metric();
   if (result.Has(watched)) {
     early_stop_.Watch(step, result.Metric(watched), evaluation_.smaller_is_better(watched));
   }
   result.seconds = pause.Seconds();
-  observer.OnEvaluation({step, &result, is_best, is_repeated});
-  if (is_best && is_first) observer.OnEvent(step, "best", DescribeDirections());
+  observer.OnEvaluation({step, &result, is_best, is_news, is_repeated});
+  if (is_news && !had_news) observer.OnEvent(step, "best", DescribeDirections());
   return OkStatus();
 }
 

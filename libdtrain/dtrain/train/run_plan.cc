@@ -131,6 +131,7 @@ double RunPlan::LearningRateAt(int64_t step, double seconds) const {
 }
 
 void RunPlan::AddOutlook(StepRecord& record) const {
+  record.max_seconds = options_.max_seconds;
   double eta = std::numeric_limits<double>::infinity();
   if (planned_end_ > 0) {
     record.max_steps = std::max(planned_end_, record.step);

@@ -33,6 +33,7 @@ struct StepRecord {
   double target_tokens_per_second = 0.0;  // all ranks
   double source_tokens_per_second = 0.0;
   double seconds = 0.0;       // training time so far
+  double max_seconds = 0.0;   // training time at which the run ends; 0 is no limit
   double eta_seconds = -1.0;  // to the end of the run; negative if unknown
 };
 
@@ -40,6 +41,8 @@ struct EvaluationRecord {
   int64_t step = 0;
   const EvaluationResult* result = nullptr;
   bool is_best = false;
+  // True for a best that is more than nothing: the first evaluations of a run may have a BLEU of 0.
+  bool is_news = false;
   // True if a finished run was restarted and this evaluation had already been reported.
   bool is_repeated = false;
 };

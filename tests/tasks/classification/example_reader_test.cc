@@ -104,7 +104,8 @@ TEST_CASE("given classes keep their numbers, and others are errors that name the
   folder.CheckRefused(
       "b.csv", text, schema, ExitCode::kData,
       "b.csv:3: row 2, column \"label\": \"maybe\" is not one of the labels: no, yes; "
-      "name all of them in data.label_names (bad_rows=skip");
+      "name all of them in data.label_names, or set data.label_names= to take them from the "
+      "file (bad_rows=skip");
   folder.CheckRefused("b.csv", "text,label\na,\n", schema, ExitCode::kData,
                       "row 1, column \"label\": has no label");
   schema.bad_rows = BadRows::kSkip;
@@ -492,6 +493,70 @@ TEST_CASE("short rows of QQP are left out and counted, others and those to predi
   CHECK_THAT(std::string(ReadAll(test.path, test.schema).status.message()),
              Catch::Contains("row 1, column \"question2\": only 2 fields") &&
                  Catch::Contains("(bad_rows=skip"));
+}
+
+TEST_CASE("rows of MNLI without a gold label are left out and counted, however many they are") {
+  const TemporaryFolder dir;
+  const GlueTask task = *FindGlueTask("MNLI");
+  const std::string row = "1\t1\t1\tg\tb\tb\tp\tp\tHe said \"no\tShe did.\tneutral\t";
+  std::string text =
+      "index\tpromptID\tpairID\tgenre\ts1b\ts2b\ts1p\ts2p\tsentence1\tsentence2\tlabel1\t"
+      "gold_label\n";
+  for (int i = 0; i < 4; ++i) text += row + "-\n" + row + "neutral\n";
+  for (const char* const split : {"train", "dev"}) {
+    const GlueSplit glue = *GlueSplitOf(task, split, dir.path());
+    WriteTestFile(glue.path, text);
+    const ReadExamples all = ReadAll(glue.path, glue.schema);
+    REQUIRE(all.status.ok());
+    CHECK(all.rows.size() == 4);
+    CHECK(all.counts.no_label == 4);
+    CHECK(all.counts.bad.at("no gold label").rows == 4);
+    WriteTestFile(glue.path, text + row + "maybe\n");
+    CHECK_THAT(
+        std::string(ReadAll(glue.path, glue.schema).status.message()),
+        Catch::Contains("\"maybe\" is not one of the labels: contradiction, entailment, neutral, "
+                        "which are those of GLUE's mnli") &&
+            !Catch::Contains("data.label_names"));
+  }
+}
+
+TEST_CASE("labels that are spelt in two ways are said to be, not called unknown") {
+  CHECK(SimilarityOfLabels("0", "0.0") == "the same number");
+  CHECK(SimilarityOfLabels("1e1", "10") == "the same number");
+  CHECK(SimilarityOfLabels("0", "1").empty());
+  CHECK(SimilarityOfLabels("Yes", "yes") == "the same but for capitals or spaces");
+  CHECK(SimilarityOfLabels("\xC3\x84rger\xC2\xA0", "\xC3\xA4rger") ==
+        "the same but for capitals or spaces");
+  CHECK(SimilarityOfLabels("no", "yes").empty());
+  CHECK(SimilarityOfLabels("no", "no").empty());
+  const Folder folder;
+  folder.CheckRefused(
+      "a.csv", "text,label\na,0\n", {.label_names = {"0.0", "1.0"}}, ExitCode::kData,
+      "\"0\" is not one of the labels: 0.0, 1.0; \"0\" and \"0.0\" are the same number: "
+      "spell the label alike in all files (bad_rows");
+  folder.CheckRefused("a.csv", "text,label\na,ev\x1b[2Jil\n", {.label_names = {"no", "yes"}},
+                      ExitCode::kData, "\"ev\\x1b[2Jil\" has a line break, tab or other control");
+}
+
+TEST_CASE("texts without a visible character count as empty") {
+  const Folder folder;
+  CHECK(folder.Read("a.csv", "text,label\n\xC2\xA0,x\n\t,y\na,x\n", {}).counts.empty_texts == 2);
+}
+
+TEST_CASE(
+    "bytes that are no text are replaced where that is wanted, and a warning counts the rows") {
+  const Folder folder;
+  const std::string text = "text,label\na\xFF,x\nb,y\n\xFF\xFF,x\n";
+  folder.CheckRefused("a.csv", text, {}, ExitCode::kData,
+                      "a.csv:2: row 1, column \"text\": invalid");
+  const ReadExamples all = folder.Read("a.csv", text, {.invalid = InvalidText::kReplace});
+  REQUIRE(all.status.ok());
+  CHECK(all.rows.at(2).text == "\uFFFD\uFFFD");
+  REQUIRE(all.counts.warnings.size() == 1);
+  CHECK_THAT(all.counts.warnings[0],
+             Catch::Contains("a.csv: 2 rows have bytes that are not UTF-8, shown as U+FFFD (the "
+                             "first: ") &&
+                 Catch::EndsWith("a.csv:2: row 1)"));
 }
 
 TEST_CASE("MNLI has matched and mismatched sets, either first") {

@@ -1,5 +1,7 @@
 // export_test.cc - what an exported classifier's folder holds, and whose it may not be.
 // SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/classification/export.h"
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -10,7 +12,6 @@
 #include "dtrain/classification.pb.h"
 #include "dtrain/models/pretrained_weights.h"
 #include "dtrain/tasks/classification/head.h"
-#include "dtrain/tasks/classification/export.h"
 #include "dtrain/tasks/registry.h"
 #include "dtrain/tasks/shared/internal/pretrained_shape.h"
 #include "tasks/classification/saved_classifier.h"

@@ -60,6 +60,16 @@ std::vector<int32_t> Ids(const ClassificationShard& shard, int64_t i) {
   return ids;
 }
 
+TEST_CASE("two spellings of one label among the training texts are warned of") {
+  Data data;
+  data.input.paths = {data.dir.Write("a.csv", "text,label\na,0\nb,1\nc,0.0\n")};
+  data.input.schema = {};
+  const ClassificationReport report = data.Prepare();
+  REQUIRE(report.counts.warnings.size() == 1);
+  CHECK_THAT(report.counts.warnings[0],
+             Catch::Contains("the labels \"0\" and \"0.0\" are the same number, and count as two"));
+}
+
 TEST_CASE("a table becomes a shard of ids, classes and names") {
   const Data data;
   const ClassificationReport report = data.Prepare();
@@ -205,7 +215,7 @@ TEST_CASE("a preparation that cannot be done says why and leaves nothing") {
   data.input.paths = {data.dir.Write("bad.csv", "id,text,label\n1,\"a\"b,pos\n")};
   data.CheckRefused(ExitCode::kData, "bad.csv:2: row 1, column \"text\": text after a closing");
   data.input.paths = {data.dir.Write("head.csv", "id,text,label\n")};
-  data.CheckRefused(ExitCode::kData, "head.csv: no row of 0 is left");
+  data.CheckRefused(ExitCode::kData, "head.csv: the file has a header and no rows");
   CHECK(fs::is_empty(data.input.cache_dir));
   data.input.paths = {data.dir.path()};
   data.CheckRefused(ExitCode::kData, data.dir.path());

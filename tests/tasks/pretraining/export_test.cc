@@ -1,5 +1,7 @@
 // export_test.cc - what the folder of an exported pre-trained model holds.
 // SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/pretraining/export.h"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -9,7 +11,6 @@
 #include "dtrain/models/pretrained_weights.h"
 #include "dtrain/tasks/pretraining/head.h"
 #include "dtrain/tasks/question_answering/head.h"
-#include "dtrain/tasks/pretraining/export.h"
 #include "dtrain/tasks/registry.h"
 #include "tasks/classification/saved_classifier.h"
 #include "testing/file_testing.h"
@@ -83,7 +84,8 @@ TEST_CASE("a folder in use, and weights of another pre-training, are not exporte
   const Status foreign =
       ExportPretrainingToHuggingFace(classifier.folder.path(), run.folder.File("x")).status();
   CHECK(foreign.code() == ExitCode::kStorage);
-  CHECK_THAT(std::string(foreign.message()), Catch::Contains("holds labels.txt, so it is one of another program"));
+  CHECK_THAT(std::string(foreign.message()),
+             Catch::Contains("holds labels.txt, so it is one of another program"));
 }
 
 TEST_CASE("fine-tuning starts from a pre-trained folder and from a run's weights alike") {

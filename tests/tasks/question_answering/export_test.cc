@@ -1,5 +1,7 @@
 // export_test.cc - what the folder of an exported model that answers questions holds.
 // SPDX-License-Identifier: Apache-2.0
+#include "dtrain/tasks/question_answering/export.h"
+
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,7 +10,6 @@
 #include "dtrain/models/pretrained_weights.h"
 #include "dtrain/tasks/question_answering/head.h"
 #include "dtrain/tasks/question_answering/task.h"
-#include "dtrain/tasks/question_answering/export.h"
 #include "dtrain/tasks/registry.h"
 #include "tasks/question_answering/saved_answers.h"
 #include "testing/file_testing.h"

@@ -35,7 +35,7 @@ proto::NmtConfig ConfigOf(std::vector<std::string> overrides) {
 }
 
 Estimate EstimateOf(const std::vector<std::string>& overrides,
-                               const EstimateOptions& options = {}) {
+                    const EstimateOptions& options = {}) {
   const StatusOr<Estimate> estimate = EstimateRun(ConfigOf(overrides), options);
   REQUIRE(std::string(estimate.status().message()) == "");
   return *estimate;
@@ -169,9 +169,8 @@ TEST_CASE("every policy reaches the context that trains") {
   const ContextOptions every = context({"trainer.recompute=every_k", "trainer.recompute_every=3"});
   CHECK(every.recompute == Recompute::kEveryK);
   CHECK(every.recompute_every == 3);
-  const ContextOptions planned =
-      WithRecompute(context({"trainer.recompute=auto"}),
-                    {.recompute = Recompute::kEveryK, .recompute_every = 4});
+  const ContextOptions planned = WithRecompute(
+      context({"trainer.recompute=auto"}), {.recompute = Recompute::kEveryK, .recompute_every = 4});
   CHECK(planned.recompute == Recompute::kEveryK);
   CHECK(planned.recompute_every == 4);
 }
@@ -230,7 +229,7 @@ proto::ClassificationConfig ClassifierOf(std::vector<std::string> overrides) {
 }
 
 Estimate EstimateOfClassifier(const std::vector<std::string>& overrides,
-                                  const EstimateOptions& options = {}) {
+                              const EstimateOptions& options = {}) {
   const StatusOr<Estimate> estimate = EstimateRun(ClassifierOf(overrides), options);
   REQUIRE(std::string(estimate.status().message()) == "");
   return *estimate;

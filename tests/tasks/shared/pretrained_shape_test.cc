@@ -49,6 +49,13 @@ TEST_CASE("shape, vocabulary and case are those beside the weights") {
   CHECK_FALSE(config.data().lower_case());
   CHECK(config.data().accents() == Data::with_capitals);
 
+  // A folder without vocab.txt has a tokenizer.json.
+  std::filesystem::rename(folder.File("vocab.txt"), folder.File("tokenizer.json"));
+  proto::ClassificationConfig newer = ConfigFor(folder);
+  REQUIRE(internal::TakePretrainedShape(newer).ok());
+  CHECK(newer.data().vocabulary() == folder.File("tokenizer.json"));
+  std::filesystem::rename(folder.File("tokenizer.json"), folder.File("vocab.txt"));
+
   proto::ClassificationConfig own = ConfigFor(folder);
   own.mutable_data()->set_lower_case(true);
   own.mutable_data()->set_vocabulary("/other.txt");
@@ -217,7 +224,8 @@ TEST_CASE("files beside pretrained weights that cannot be used are named") {
     proto::ClassificationConfig config = ConfigFor(folder);
     return std::string(internal::TakePretrainedShape(config).message());
   };
-  CHECK_THAT(message(), Catch::Contains("there is no vocab.txt beside the weights"));
+  CHECK_THAT(message(),
+             Catch::Contains("there is no vocab.txt or tokenizer.json beside the weights"));
   WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
   WriteTestFile(folder.File("tokenizer_config.json"), R"({"do_lower_case": "no"})");
   CHECK(message() ==

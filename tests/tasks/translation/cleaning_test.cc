@@ -25,6 +25,14 @@ CleaningOptions Off() {
           .drop_evaluation_overlap = false};
 }
 
+TEST_CASE("a side without a visible character is empty") {
+  const PairCleaner cleaner{CleaningOptions{}};
+  for (const char* const blank : {"", " \t", "\xC2\xA0", "\xE3\x80\x80\xE2\x80\x8B"}) {
+    CHECK(cleaner.CheckPair(blank, "ein Haus") == DropReason::kEmptySide);
+    CHECK(cleaner.CheckPair("a house", blank) == DropReason::kEmptySide);
+  }
+}
+
 TEST_CASE("the default rules keep good pairs") {
   CHECK(Check("Hello world.", "Hallo Welt.") == DropReason::kKept);
   CHECK(Check("OK", "OK") == DropReason::kKept);

@@ -79,7 +79,8 @@ TEST_CASE("fields that contradict each other are named") {
       {{"data.dev_source=/a.en"}, "set data.dev_target"},
       {{"data.test_target=/a.en"}, "set data.test_source"},
       {{"data.dev_tsv=/a.tsv", "data.dev_target=/a.de"},
-       "set data.dev_source and data.dev_target, or data.dev_tsv, not both"},
+       "set data.dev_source and data.dev_target, or one of data.dev_tsv, dev_tmx, dev_jsonl and "
+       "dev_prefix, not both"},
       {{"data.max_length=1024"},
        "data.max_length (1024) and an end mark exceed model.max_positions (1024)"},
       {{"trainer.micro_batch_tokens=128"},

@@ -76,7 +76,7 @@ TEST_CASE("a test set that appears or vanishes after the start is told from the 
   CHECK_FALSE(with->EvaluateTest(ctx).ok());
 }
 
-TEST_CASE("the samples of an evaluation are spread over the sentences evaluated, none twice") {
+TEST_CASE("the samples of an evaluation are among the sentences evaluated, none twice") {
   const ToyCorpus corpus(240, 20);
   TranslationTaskOptions options = MakeToyRun(corpus).task;
   options.eval_samples = 5;

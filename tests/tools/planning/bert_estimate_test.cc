@@ -62,8 +62,8 @@ BertOptions Encoder(const Config& config) {
 
 double Bytes(const Tensor& tensor) { return tensor ? static_cast<double>(tensor.bytes()) : 0.0; }
 
-// What a model that `make` makes of a configuration takes for a batch, in all modes of recomputation,
-// and for an evaluation of the same.
+// What a model that `make` makes of a configuration takes for a batch, in all modes of
+// recomputation, and for an evaluation of the same.
 template <typename Config, typename Outputs, typename Make, typename Batch>
 void CheckArenas(const std::vector<std::string>& overrides, const Make& make, const Batch& batch) {
   const auto tokens = static_cast<double>(batch.sequences.tokens());
@@ -244,9 +244,13 @@ TEST_CASE("an estimate takes the pretrained shapes that a run takes") {
   };
   const auto estimate = with("data.max_length=90");
   REQUIRE(std::string(estimate.status().message()) == "");
-  const BertPretrainingOptions shape{
-      .bert = {.vocab_size = 97, .hidden_size = 48, .num_layers = 2, .num_heads = 4,
-               .ffn_size = 80, .max_positions = 90, .type_vocab_size = 1}};
+  const BertPretrainingOptions shape{.bert = {.vocab_size = 97,
+                                              .hidden_size = 48,
+                                              .num_layers = 2,
+                                              .num_heads = 4,
+                                              .ffn_size = 80,
+                                              .max_positions = 90,
+                                              .type_vocab_size = 1}};
   CHECK(estimate->workload.parameters.total() == CountParameters(shape).total());
   CHECK(with("model.num_heads=5").status().code() == ExitCode::kUsage);
   // A checkpoint's configuration is not that of a file which is checked when it is read.

@@ -12,10 +12,11 @@ namespace dtrain::internal {
 // Each rank writes pieces into its own memory, and other ranks read them there, always in the same
 // few places. Writing through the caches is faster for cores that share one. If they share none, a
 // writer must first take every line back from the cache of the core that read it
-// (docs/dev/records/zen3.md). The operating system and the host of a virtual machine decide which cores
-// the ranks have, and they change it while a job runs. So from time to time all ranks write some
-// pieces one way and the next ones the other way. Each rank then keeps the way that was cheaper for
-// it. All pieces are those of one kind of exchange, because other kinds take other steps.
+// (docs/dev/records/zen3.md). The operating system and the host of a virtual machine decide which
+// cores the ranks have, and they change it while a job runs. So from time to time all ranks write
+// some pieces one way and the next ones the other way. Each rank then keeps the way that was
+// cheaper for it. All pieces are those of one kind of exchange, because other kinds take other
+// steps.
 class CopyChoice {
  public:
   // The slices of all ranks together. Reading the clock does not pay for smaller pieces.

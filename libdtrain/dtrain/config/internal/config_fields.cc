@@ -9,7 +9,9 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/printable.h"
 #include "dtrain/config/nearest_name.h"
+#include "dtrain/config/synonyms.h"
 #include "dtrain/rules.pb.h"
 
 namespace dtrain::internal {
@@ -77,15 +79,7 @@ Status StoreEnum(const FieldDescriptor& field, const std::string& text, Message&
 
 }  // namespace
 
-std::string Shorten(std::string_view text) {
-  constexpr size_t kLongest = 80;
-  std::string out(text.substr(0, kLongest));
-  for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  if (text.size() > kLongest) out += "...";
-  return out;
-}
+std::string Shorten(std::string_view text) { return Printable(text); }
 
 std::string EnumNames(const EnumDescriptor& type) {
   std::string names;
@@ -99,8 +93,9 @@ std::string EnumNames(const EnumDescriptor& type) {
 std::string UnknownEnumValue(const EnumDescriptor& type, std::string_view value) {
   std::vector<std::string> names;
   for (int i = 0; i < type.value_count(); ++i) names.push_back(type.value(i)->name());
+  const std::vector<std::string> called = KeysCalled(value, names);
   return absl::StrFormat("is one of %s, not \"%s\"%s", EnumNames(type), Shorten(value),
-                         DidYouMean(value, names));
+                         called.empty() ? DidYouMean(value, names) : DidYouMeanOneOf(called));
 }
 
 std::string TypeInWords(const FieldDescriptor& field) {

@@ -18,7 +18,7 @@ class Message;
 
 namespace dtrain::internal {
 
-// At most about 80 bytes of a foreign text, for messages. Control characters are shown as '?'.
+// At most about 80 bytes of a foreign text, for messages, as Printable() shows it.
 std::string Shorten(std::string_view text);
 
 // Returns "a whole number (int32)", "a number (float)", "true or false", "text", or the names of an

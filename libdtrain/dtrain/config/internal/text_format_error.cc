@@ -14,7 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/config/config.h"
 #include "dtrain/config/internal/config_fields.h"
-#include "dtrain/config/nearest_name.h"
+#include "dtrain/config/synonyms.h"
 
 namespace dtrain::internal {
 namespace {
@@ -108,10 +108,10 @@ Diagnosis Diagnose(const FirstError& error, std::string_view line, const Descrip
     const std::string key = section.empty() ? match[2].str() : section + "." + match[2].str();
     // The parser reports the position of the token after the name.
     const size_t place = line.rfind(match[2].str(), static_cast<size_t>(error.column()));
-    return {
-        absl::StrFormat("unknown field \"%s\"%s%s", Shorten(match[2].str()),
-                        section.empty() ? "" : " in " + section, DidYouMean(key, ConfigKeys(root))),
-        place == std::string_view::npos ? error.column() : static_cast<int>(place)};
+    return {absl::StrFormat("unknown field \"%s\"%s%s", Shorten(match[2].str()),
+                            section.empty() ? "" : " in " + section,
+                            DidYouMeanKey(key, ConfigKeys(root))),
+            place == std::string_view::npos ? error.column() : static_cast<int>(place)};
   }
   if (std::regex_search(message, match, unknown_enum)) {
     const std::string value = match[1];

@@ -3,6 +3,7 @@
 #include "dtrain/data/internal/byte_source.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -53,6 +54,12 @@ class PlainSource final : public ByteSource {
       return n;
     }
     return ReadFile(out, capacity);
+  }
+
+  bool WouldWait(int milliseconds) const override {
+    if (!peeked_.empty()) return false;
+    pollfd input{.fd = fd_, .events = POLLIN, .revents = 0};
+    return ::poll(&input, 1, milliseconds) == 0;
   }
 
   const std::string& path() const { return path_; }

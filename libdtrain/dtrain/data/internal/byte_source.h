@@ -17,6 +17,11 @@ class ByteSource {
   // Reads up to `capacity` > 0 bytes. Returns fewer only near the end, and 0 at the end. Errors
   // name the path.
   virtual StatusOr<int64_t> Read(char* out, int64_t capacity) = 0;
+  // True where Read() would wait longer than this for the writer of a pipe or a terminal.
+  virtual bool WouldWait(int milliseconds) const {
+    static_cast<void>(milliseconds);
+    return false;
+  }
 };
 
 // Opens a file or pipe; never seeks. Returns DataError if it is missing, unreadable, a directory,

@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "dtrain/base/check.h"
+#include "dtrain/bert.pb.h"
 #include "dtrain/model.pb.h"
 #include "dtrain/trainer.pb.h"
 
@@ -77,6 +78,18 @@ Recompute RecomputeOf(proto::TrainerConfig::Recompute recompute) {
       break;  // planned when the model is known
   }
   return Recompute::kNone;
+}
+
+InvalidText InvalidTextOf(proto::PredictConfig_Invalid invalid) {
+  switch (invalid) {
+    case proto::PredictConfig::replace:
+      return InvalidText::kReplace;
+    case proto::PredictConfig::skip:
+      return InvalidText::kSkip;
+    case proto::PredictConfig::fail:
+      break;
+  }
+  return InvalidText::kFail;
 }
 
 CudaGraphs CudaGraphsOf(proto::CudaGraphs::Mode mode) {

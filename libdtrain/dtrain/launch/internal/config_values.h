@@ -8,6 +8,7 @@
 
 #include "dtrain/base/dtype.h"
 #include "dtrain/base/period.h"
+#include "dtrain/base/utf8.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/ops/bias_activation.h"
 #include "dtrain/train/step_graphs.h"
@@ -15,6 +16,7 @@
 namespace dtrain::proto {
 enum CudaGraphs_Mode : int;
 enum ModelConfig_Activation : int;
+enum PredictConfig_Invalid : int;
 enum TrainerConfig_Precision : int;
 enum TrainerConfig_Recompute : int;
 enum Wire_Precision : int;
@@ -33,6 +35,7 @@ DType DTypeOf(proto::Wire_Precision precision);
 Recompute RecomputeOf(proto::TrainerConfig_Recompute recompute);
 
 CudaGraphs CudaGraphsOf(proto::CudaGraphs_Mode mode);
+InvalidText InvalidTextOf(proto::PredictConfig_Invalid invalid);
 
 // Turns each line within "model { ... }" into "model.hidden_size: 512", so that a single line shows
 // its key.

@@ -9,6 +9,7 @@
 #include "dtrain/config/internal/as_written.h"
 #include "dtrain/launch/internal/config_values.h"
 #include "dtrain/launch/internal/optimizer_config.h"
+#include "dtrain/optimizer.pb.h"
 #include "dtrain/train/trainer.h"
 
 namespace dtrain::internal {

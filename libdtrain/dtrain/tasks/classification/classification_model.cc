@@ -52,9 +52,14 @@ EncodedTexts Tokenize(const ClassificationModel& trained, std::span<const Classi
 StatusOr<ClassificationModel> LoadClassificationModel(const std::string& path,
                                                       const LoadModelOptions& options) {
   DT_ASSIGN_OR_RETURN(const TrainedClassifier trained, OpenTrainedClassifier(path, options.metric));
+  return MakeClassificationModel(trained, options.device, options.compute_type);
+}
+
+StatusOr<ClassificationModel> MakeClassificationModel(const TrainedClassifier& trained,
+                                                      const Device& device, DType compute_type) {
   const proto::ClassificationDataConfig& data = trained.config->data();
   DT_ASSIGN_OR_RETURN(std::unique_ptr<BertClassifier> model,
-                      LoadClassifier(trained, options.device, options.compute_type));
+                      LoadClassifier(trained, device, compute_type));
   StatusOr<WordPieceTokenizer> tokenizer =
       WordPieceTokenizer::Load(data.vocabulary(), internal::TokenizationOf(data));
   if (!tokenizer.ok()) return internal::AsStorageError(tokenizer.status());

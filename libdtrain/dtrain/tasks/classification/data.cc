@@ -109,6 +109,7 @@ class SetPlan {
           ", which are the checkpoint's; data.label= predicts without the texts' own";
     }
     if (!options_.with_labels) schema.labels.clear();
+    schema.invalid = options_.invalid;
     // Metrics count every text once.
     if (role != Role::kTrain) schema.weight.clear();
     sets_.push_back({role,
@@ -209,6 +210,10 @@ StatusOr<ClassifierData> PrepareOnRoot(const Config& config, const ClassifierDat
   std::vector<std::string> classes;
   for (PlannedSet& set : sets) {
     if (set.input.schema.label_kind == LabelKind::kClass && !classes.empty()) {
+      if (set.input.schema.label_names.empty()) {
+        set.input.schema.unknown_label_advice =
+            "; the training data has no such label: name all of them in data.label_names";
+      }
       set.input.schema.label_names = classes;
     }
     DT_ASSIGN_OR_RETURN(const ClassificationReport report,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/base/utf8.h"
 #include "dtrain/launch/runtime.h"
 #include "dtrain/tasks/classification/task.h"
 
@@ -23,6 +24,7 @@ struct ClassifierDataOptions {
   // The classes of a trained model, in the order of its outputs.
   std::vector<std::string> label_names = {};
   bool with_labels = true;  // false: the texts have none
+  InvalidText invalid = InvalidText::kFail;
 };
 
 struct ClassifierData {

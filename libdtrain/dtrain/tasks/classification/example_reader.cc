@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/classification/example_reader.h"
 
+#include <utf8proc.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -11,11 +13,12 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/printable.h"
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/base/utf8.h"
 #include "dtrain/data/internal/hash.h"
 #include "dtrain/data/internal/prefetcher.h"
 #include "dtrain/tasks/classification/internal/example_schema.h"
@@ -62,6 +65,7 @@ enum class ValueProblem : uint8_t {
   kNone,
   kRecord,
   kNoLabel,
+  kNoGoldLabel,
   kUnknownLabel,
   kControlCharacter,
   kNoNumber,
@@ -74,6 +78,8 @@ std::string_view ValueProblemName(ValueProblem problem) {
   switch (problem) {
     case ValueProblem::kNoLabel:
       return "no label";
+    case ValueProblem::kNoGoldLabel:
+      return "no gold label";
     case ValueProblem::kUnknownLabel:
       return "unknown label";
     case ValueProblem::kControlCharacter:
@@ -129,6 +135,34 @@ std::vector<int32_t> SortedClasses(std::span<const std::string> classes) {
   return place;
 }
 
+std::string SimilarityOfLabels(std::string_view a, std::string_view b) {
+  if (a == b) return "";
+  double number_a = 0.0;
+  double number_b = 0.0;
+  if (ParseNumber(a, number_a) && ParseNumber(b, number_b)) {
+    return number_a == number_b ? "the same number" : "";
+  }
+  // Capitals and spaces of any script.
+  const auto folded = [](std::string_view text) {
+    std::string plain;
+    const auto* p = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
+    for (auto left = static_cast<utf8proc_ssize_t>(text.size()); left > 0;) {
+      utf8proc_int32_t c = 0;
+      const utf8proc_ssize_t bytes = utf8proc_iterate(p, left, &c);
+      if (bytes <= 0) return std::string(text);
+      utf8proc_uint8_t encoded[4];
+      const utf8proc_ssize_t size = utf8proc_encode_char(utf8proc_tolower(c), encoded);
+      if (!IsInvisible(static_cast<uint32_t>(c))) {
+        plain.append(reinterpret_cast<const char*>(encoded), static_cast<size_t>(size));
+      }
+      p += bytes;
+      left -= bytes;
+    }
+    return plain;
+  };
+  return folded(a) == folded(b) ? "the same but for capitals or spaces" : "";
+}
+
 struct ExampleReader::State {
   State(DelimitedReader r, const ExampleSchema& s) : reader(std::move(r)), schema(s) {
     classes =
@@ -145,7 +179,8 @@ struct ExampleReader::State {
                              .delimiter = s.delimiter,
                              .header = s.header,
                              .columns = {{s.text}},
-                             .max_record_bytes = s.max_record_bytes};
+                             .max_record_bytes = s.max_record_bytes,
+                             .invalid = s.invalid};
     if (!s.text_pair.empty()) options.columns.push_back({s.text_pair});
     for (const std::string& label : s.labels) {
       options.columns.push_back({label, !s.labels_optional});
@@ -190,6 +225,7 @@ struct ExampleReader::State {
   RowVerdict ParseRow(const RecordBlock& records, int64_t i, Example& example,
                       std::span<float> labels) const;
   RowVerdict FindClass(const RecordBlock& records, int64_t i, float& label);
+  std::string UnknownLabelAdvice(std::string_view label) const;
   std::string DescribeProblem(const RecordBlock& records, int64_t i, RowVerdict verdict) const;
   Status AddBad(const RecordBlock& records, int64_t i, RowVerdict verdict);
   Status CheckBadFraction() const;
@@ -203,6 +239,17 @@ struct ExampleReader::State {
       if (field.data() != nullptr) met_groups |= 1u << g;
     }
   }
+  void NoteMended(const RowInfo& row) {
+    if (row.mended && mended_rows++ == 0) first_mended = reader.Locate(row);
+  }
+  void WarnOfMended() {
+    if (mended_rows == 0) return;
+    counts.warnings.push_back(absl::StrFormat(
+        "%s: %d row%s bytes that are not UTF-8, %s (the first: %s)", reader.path(), mended_rows,
+        mended_rows == 1 ? " has" : "s have",
+        schema.invalid == InvalidText::kSkip ? "whose fields count as empty" : "shown as U+FFFD",
+        first_mended));
+  }
   Status CheckGroups();
   bool has_all_rows() const { return schema.max_rows > 0 && counts.rows >= schema.max_rows; }
 
@@ -212,6 +259,8 @@ struct ExampleReader::State {
   std::vector<std::string> classes;
   std::map<std::string, int32_t, std::less<>> class_index;
   uint32_t met_groups = 0;  // groups that some row has
+  int64_t mended_rows = 0;
+  std::string first_mended;  // the place of the first such row
   bool met_labels = false;
   bool collects = false;
   bool ended = false;
@@ -285,6 +334,7 @@ RowVerdict ExampleReader::State::FindClass(const RecordBlock& records, int64_t i
   const auto c = static_cast<int32_t>(label_column());
   const std::string_view name = Trim(records.field(i, c));
   if (name.empty()) return {};
+  if (name == schema.no_label) return {ValueProblem::kNoGoldLabel, c};
   auto found = class_index.find(name);
   if (found == class_index.end()) {
     if (internal::HasControlCharacter(name)) return {ValueProblem::kControlCharacter, c};
@@ -296,29 +346,38 @@ RowVerdict ExampleReader::State::FindClass(const RecordBlock& records, int64_t i
   return {};
 }
 
+// A label that differs from one of the classes in its spelling alone needs other advice.
+std::string ExampleReader::State::UnknownLabelAdvice(std::string_view label) const {
+  for (const std::string& name : classes) {
+    const std::string how = SimilarityOfLabels(label, name);
+    if (how.empty()) continue;
+    return absl::StrFormat("; \"%s\" and \"%s\" are %s: spell the label alike in all files",
+                           Printable(label, 40), Printable(name, 40), how);
+  }
+  return schema.unknown_label_advice;
+}
+
 std::string ExampleReader::State::DescribeProblem(const RecordBlock& records, int64_t i,
                                                   RowVerdict verdict) const {
   const RowInfo& info = records.row(i);
   if (verdict.problem == ValueProblem::kRecord) return reader.DescribeProblem(info);
-  std::string value(records.field(i, verdict.column).substr(0, 40));
+  const std::string_view field = Trim(records.field(i, verdict.column));
+  const std::string value = Printable(field, 40);
   std::string text = reader.Locate(info, verdict.column) + ": ";
   switch (verdict.problem) {
     case ValueProblem::kNoLabel:
       return text + "has no label; use data.test for texts to predict";
-    case ValueProblem::kUnknownLabel: {
-      const size_t shown = std::min<size_t>(classes.size(), 20);
-      return text +
-             absl::StrFormat("\"%s\" is not one of the labels: %s%s%s", value,
-                             absl::StrJoin(classes.begin(),
-                                           classes.begin() + static_cast<int64_t>(shown), ", "),
-                             shown < classes.size() ? " ..." : "", schema.unknown_label_advice);
-    }
+    case ValueProblem::kNoGoldLabel:
+      return text + absl::StrFormat("\"%s\" says that the row has no gold label", value);
+    case ValueProblem::kUnknownLabel:
+      return text + absl::StrFormat("\"%s\" is not one of the labels: %s%s", value,
+                                    PrintableList(classes), UnknownLabelAdvice(field));
     case ValueProblem::kControlCharacter:
       return text + absl::StrFormat(
                         "\"%s\" has a line break, tab or other control character, which a class "
                         "name must not contain; change it, or name the column of labels in "
                         "data.label",
-                        absl::Utf8SafeCHexEscape(value));
+                        value);
     case ValueProblem::kNoFloat:
       return text + absl::StrFormat("\"%s\" is too large; the largest number is %.3g", value,
                                     std::numeric_limits<float>::max());
@@ -335,9 +394,11 @@ Status ExampleReader::State::AddBad(const RecordBlock& records, int64_t i, RowVe
   const std::string_view kind = verdict.problem == ValueProblem::kRecord
                                     ? RowProblemName(records.row(i).problem)
                                     : ValueProblemName(verdict.problem);
-  const bool skips =
-      schema.bad_rows == BadRows::kSkip || (schema.bad_rows == BadRows::kSkipShort &&
-                                            records.row(i).problem == RowProblem::kWrongFields);
+  const bool has_no_label = verdict.problem == ValueProblem::kNoGoldLabel;
+  if (has_no_label) ++counts.no_label;
+  const bool skips = has_no_label || schema.bad_rows == BadRows::kSkip ||
+                     (schema.bad_rows == BadRows::kSkipShort &&
+                      records.row(i).problem == RowProblem::kWrongFields);
   if (!skips) {
     return DataError(DescribeProblem(records, i, verdict) +
                      " (bad_rows=skip leaves such rows out and counts them)");
@@ -351,12 +412,15 @@ Status ExampleReader::State::AddBad(const RecordBlock& records, int64_t i, RowVe
 }
 
 Status ExampleReader::State::CheckBadFraction() const {
-  const int64_t bad = counts.bad_rows();
+  const int64_t bad = counts.bad_rows() - counts.no_label;
   if (static_cast<double>(bad) <= schema.max_bad_fraction * static_cast<double>(counts.rows)) {
     return OkStatus();
   }
-  return DataError(absl::StrFormat("%s (%d of %d rows are bad; the allowed share is %g)",
-                                   counts.bad.begin()->second.examples[0], bad, counts.rows,
+  const auto first = std::find_if(counts.bad.begin(), counts.bad.end(), [](const auto& kind) {
+    return kind.first != ValueProblemName(ValueProblem::kNoGoldLabel);
+  });
+  return DataError(absl::StrFormat("%s (%d of %d rows are bad, the allowed share is %g)",
+                                   first->second.examples[0], bad, counts.rows,
                                    schema.max_bad_fraction));
 }
 
@@ -396,10 +460,12 @@ Status ExampleReader::State::TakeRows(const RecordBlock& records, std::vector<fl
           ParseRow(records, i, examples[row], std::span(labels).subspan(row * per_row, per_row));
     }
   });
+  counts.file_rows += records.size();
   size_t kept = 0;
   for (size_t row = 0; row < rows && !has_all_rows(); ++row) {
     const auto i = static_cast<int64_t>(row);
     NoteGroups(records, i);
+    NoteMended(records.row(i));
     if (!IsInShare(records.row(i).row)) continue;
     ++counts.rows;
     RowVerdict verdict = verdicts[row];
@@ -412,7 +478,7 @@ Status ExampleReader::State::TakeRows(const RecordBlock& records, std::vector<fl
       continue;
     }
     const Example& example = examples[row];
-    if (example.text.empty() || (!schema.text_pair.empty() && example.text_pair.empty())) {
+    if (IsBlank(example.text) || (!schema.text_pair.empty() && IsBlank(example.text_pair))) {
       ++counts.empty_texts;
     }
     if (!std::isnan(example.labels[0])) met_labels = true;
@@ -434,6 +500,7 @@ ExampleReader::ExampleReader(ExampleReader&&) noexcept = default;
 ExampleReader& ExampleReader::operator=(ExampleReader&&) noexcept = default;
 ExampleReader::~ExampleReader() = default;
 
+bool ExampleReader::has_header() const { return !state_->reader.header().empty(); }
 const ExampleCounts& ExampleReader::counts() const { return state_->counts; }
 const std::vector<std::string>& ExampleReader::classes() const { return state_->classes; }
 
@@ -464,6 +531,7 @@ StatusOr<bool> ExampleReader::NextBlock(ExampleBlock& block) {
     if (s.ended) {
       DT_RETURN_IF_ERROR(s.CheckBadFraction());
       DT_RETURN_IF_ERROR(s.CheckGroups());
+      s.WarnOfMended();
     }
     if (!block.examples_.empty()) return true;
   }

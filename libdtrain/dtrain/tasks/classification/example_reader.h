@@ -69,6 +69,9 @@ struct ExampleSchema {
   // file, sorted by number if all are numbers, otherwise by text. kMultiLabel: the labels' names;
   // if empty, the column names.
   std::vector<std::string> label_names = {};
+  // kClass: a label that means "no label", for example "-" in MNLI where the annotators disagree.
+  // Such rows are left out and counted, and do not count as bad rows.
+  std::string no_label = {};
   // If true, rows or the whole file may lack all labels, which are then NaN. A header with only
   // some of the columns is a DataError that names a missing one.
   bool labels_optional = false;
@@ -87,11 +90,14 @@ struct ExampleSchema {
   BadRows bad_rows = BadRows::kError;
   double max_bad_fraction = 0.01;  // a larger share of skipped rows is an error
   int64_t max_record_bytes = 8 << 20;
+  // Fields that are not UTF-8; unless they fail, counts.warnings names the first such row.
+  InvalidText invalid = InvalidText::kFail;
   RowShare share = {};
   int64_t max_rows = 0;  // maximum number of rows read, after `share`; 0 for all
 
   // The end of the error message about a label that is not in label_names.
-  std::string unknown_label_advice = "; name all of them in data.label_names";
+  std::string unknown_label_advice =
+      "; name all of them in data.label_names, or set data.label_names= to take them from the file";
 
   // A text of all settings that affect the result: equal texts mean equal results.
   std::string Describe() const;
@@ -120,17 +126,19 @@ class ExampleBlock {
 };
 
 struct ExampleCounts {
-  int64_t rows = 0;  // number of rows read in the share
+  int64_t rows = 0;       // number of rows read in the share
+  int64_t file_rows = 0;  // number of rows read, in the share or not
   int64_t kept = 0;
   int64_t empty_texts = 0;  // rows in which a text, or one side of a pair, is empty
   struct Bad {
     int64_t rows = 0;
     std::vector<std::string> examples;  // the first 5 messages
   };
+  int64_t no_label = 0;            // rows without a gold label (ExampleSchema::no_label)
   std::map<std::string, Bad> bad;  // by kind, for example "wrong number of fields" or "unknown
                                    // label"
-  // Set at the end, with labels_optional: warns if the file has labels, but only some of the
-  // groups.
+  // Set at the end: warns if the file has labels, but only some of the groups, and if bytes were
+  // replaced.
   std::vector<std::string> warnings;
 
   int64_t bad_rows() const { return rows - kept; }
@@ -152,6 +160,7 @@ class ExampleReader {
   // parses numbers.
   StatusOr<bool> NextBlock(ExampleBlock& block);
 
+  bool has_header() const;
   // The counts up to now.
   const ExampleCounts& counts() const;
   // kClass: the classes found or given. If they are collected from the file, a label is an index
@@ -167,6 +176,10 @@ class ExampleReader {
 // For each of `classes` its position when they are sorted: by number if all are integers, otherwise
 // by bytes.
 std::vector<int32_t> SortedClasses(std::span<const std::string> classes);
+
+// Says how two different labels may be one label in two spellings: "the same number" or "the same
+// but for capitals or spaces". Returns "" if they are not alike.
+std::string SimilarityOfLabels(std::string_view a, std::string_view b);
 
 // Number of labels per row, at least 1.
 int32_t LabelsPerRow(const ExampleSchema& schema);

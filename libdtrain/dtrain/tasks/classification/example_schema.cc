@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
+#include "dtrain/base/printable.h"
 #include "dtrain/tasks/classification/example_reader.h"
 
 namespace dtrain {
@@ -23,11 +23,12 @@ Status CheckNames(const std::vector<std::string>& names) {
       return UsageError(absl::StrFormat(
           "\"%s\" cannot name a label: it is empty or has a control character; give each label "
           "another name in data.label_names",
-          absl::Utf8SafeCHexEscape(name)));
+          Printable(name)));
     }
     if (!met.insert(name).second) {
       return UsageError(absl::StrFormat(
-          "two labels are named \"%s\"; give each a name of its own in data.label_names", name));
+          "two labels are named \"%s\"; give each a name of its own in data.label_names",
+          Printable(name)));
     }
   }
   return OkStatus();
@@ -89,16 +90,21 @@ std::string ExampleSchema::Describe() const {
     for (const std::string& name : names) joined += absl::StrFormat("%d:%s,", name.size(), name);
     return joined;
   };
+  // Added only where they are set, so that shards prepared before keep their names.
+  std::string later;
+  if (!no_label.empty()) later += absl::StrFormat(", no_label %s", no_label);
+  if (invalid != InvalidText::kFail)
+    later += absl::StrFormat(", invalid %d", static_cast<int>(invalid));
   return absl::StrFormat(
       "format %d, delimiter %d, header %d, text %s, text_pair %s, labels %s, kind %d, names %s, "
       "optional %d, threshold %s, weight %s, id %s, groups %s, group_threshold %.17g, "
       "group_weights %d, bad_rows %d, max_bad_fraction %.17g, max_record_bytes %d, "
-      "share %.17g to %.17g of seed %d, max_rows %d",
+      "share %.17g to %.17g of seed %d, max_rows %d%s",
       static_cast<int>(format), delimiter, header, text, text_pair, join(labels),
       static_cast<int>(label_kind), join(label_names), labels_optional,
       threshold ? absl::StrFormat("%.17g", *threshold) : "none", weight, id, join(groups),
       group_threshold, static_cast<int>(group_weights), static_cast<int>(bad_rows),
-      max_bad_fraction, max_record_bytes, share.begin, share.end, share.seed, max_rows);
+      max_bad_fraction, max_record_bytes, share.begin, share.end, share.seed, max_rows, later);
 }
 
 }  // namespace dtrain

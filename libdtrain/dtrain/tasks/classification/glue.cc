@@ -27,8 +27,9 @@ struct Row {
   std::vector<std::string> metrics;
   Columns labelled;  // columns of train and dev
   Columns test;
-  bool header = true;        // true if train and dev have a header; test files always do
-  bool skips_short = false;  // true if some rows of train and dev lack fields
+  bool header = true;         // true if train and dev have a header; test files always do
+  bool skips_short = false;   // true if some rows of train and dev lack fields
+  const char* no_label = "";  // the label of rows on which the annotators disagree
 };
 
 const std::vector<Row>& Table() {
@@ -50,7 +51,10 @@ const std::vector<Row>& Table() {
        {"contradiction", "entailment", "neutral"},
        {"accuracy"},
        {"8", "9", "-1", "0"},
-       {"8", "9", "", "0"}},
+       {"8", "9", "", "0"},
+       true,
+       false,
+       "-"},
       {"qnli",
        "QNLI",
        {"entailment", "not_entailment"},
@@ -140,6 +144,9 @@ StatusOr<GlueSplit> GlueSplitOf(const GlueTask& task, std::string_view split,
                               .label_kind = task.label_kind,
                               .label_names = row->labels,
                               .id = columns.id}};
+  result.schema.no_label = row->no_label;
+  result.schema.unknown_label_advice =
+      absl::StrFormat(", which are those of GLUE's %s; is the file of another task?", task.name);
   if (*columns.label != '\0') result.schema.labels = {columns.label};
   if (row->skips_short && !is_test) result.schema.bad_rows = BadRows::kSkipShort;
   return result;

@@ -43,7 +43,8 @@ struct GlueSplit {
 
 // `split` is "train", "dev", "test" or, for MNLI, also "dev_matched", "dev_mismatched" and so on
 // ("dev" is the first of these). Test sets have no labels. QQP's train and dev sets skip rows that
-// lack fields. Returns UsageError for an unknown split.
+// lack fields, MNLI's skip rows without a gold label ("-"). Returns UsageError for an unknown
+// split.
 StatusOr<GlueSplit> GlueSplitOf(const GlueTask& task, std::string_view split,
                                 const std::string& data_dir);
 

@@ -162,15 +162,6 @@ bool HasMixedLabel(const ClassificationShard& shard, int64_t labels) {
   return false;
 }
 
-std::string Header(const ClassificationShardInfo& info) {
-  if (info.label_kind == LabelKind::kValue) return "id\tprediction\n";
-  std::string header = "id\tlabel";
-  for (int64_t label = 0; label < OutputsOf(info); ++label) {
-    absl::StrAppend(&header, "\tp_", internal::EscapeField(LabelName(info, label)));
-  }
-  return header + "\n";
-}
-
 }  // namespace
 
 int64_t CountLabelled(const ClassificationShard& shard) {
@@ -280,19 +271,35 @@ std::string OnlyPredictedClass(const ClassificationShard& shard,
   return only.empty() ? "none of the labels" : only;
 }
 
+std::string PredictionsHeader(const ClassificationShardInfo& info) {
+  if (info.label_kind == LabelKind::kValue) return "id\tprediction\n";
+  std::string header = "id\tlabel";
+  for (int64_t label = 0; label < OutputsOf(info); ++label) {
+    absl::StrAppend(&header, "\tp_", internal::EscapeField(LabelName(info, label)));
+  }
+  return header + "\n";
+}
+
+std::string PredictionsLine(const ClassificationShardInfo& info,
+                            const ClassificationPredictions& predictions, int64_t i,
+                            std::string_view id) {
+  std::string text = absl::StrCat(internal::EscapeField(id), "\t",
+                                  internal::EscapeField(Answer(info, predictions, i)));
+  if (info.label_kind != LabelKind::kValue) {
+    for (const float p : predictions.row(i)) absl::StrAppendFormat(&text, "\t%.7g", p);
+  }
+  return text + "\n";
+}
+
 Status WritePredictions(const std::string& path, const ClassificationShard& shard,
                         const ClassificationPredictions& predictions) {
   DT_CHECK_EQ(predictions.rows(), shard.size());
   const ClassificationShardInfo& info = shard.info();
-  std::string text = Header(info);
+  std::string text = PredictionsHeader(info);
   for (int64_t i = 0; i < shard.size(); ++i) {
     const std::string_view name = shard.name(i);
-    text += name.empty() ? absl::StrCat(shard.row(i)) : internal::EscapeField(name);
-    absl::StrAppend(&text, "\t", internal::EscapeField(Answer(info, predictions, i)));
-    if (info.label_kind != LabelKind::kValue) {
-      for (const float p : predictions.row(i)) absl::StrAppendFormat(&text, "\t%.7g", p);
-    }
-    text += '\n';
+    text += PredictionsLine(info, predictions, i,
+                            name.empty() ? absl::StrCat(shard.row(i)) : std::string(name));
   }
   return WriteFileAtomically(path, text);
 }

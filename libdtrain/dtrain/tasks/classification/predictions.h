@@ -65,6 +65,12 @@ Status AddMetrics(const ClassificationShard& shard, const ClassificationPredicti
 std::string OnlyPredictedClass(const ClassificationShard& shard,
                                const ClassificationPredictions& predictions);
 
+// The first line of a file of predictions, with its line end, and the line of row i.
+std::string PredictionsHeader(const ClassificationShardInfo& info);
+std::string PredictionsLine(const ClassificationShardInfo& info,
+                            const ClassificationPredictions& predictions, int64_t i,
+                            std::string_view id);
+
 // A tab-separated file: a header, then for each row its id (its name in the file it came from, or
 // its number there from 1), what is predicted, and the probability of every class or label. Of
 // kValue: id and prediction. Of kMultiLabel the prediction lists the labels above one half,

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
+#include "dtrain/base/printable.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/data/internal/file_content.h"
@@ -106,6 +107,9 @@ class Preparation {
     collects_ =
         given.label_kind == LabelKind::kClass && given.label_names.empty() && !given.labels.empty();
     for (const std::string& path : input_.paths) DT_RETURN_IF_ERROR(AddFile(path));
+    if (report_.counts.file_rows == 0 && has_header_) {
+      return DataError(input_.paths[0] + ": the file has a header and no rows");
+    }
     if (report_.counts.kept == 0) {
       if (given.share.begin > 0.0 || given.share.end < 1.0) {
         return DataError(input_.paths[0] +
@@ -132,6 +136,7 @@ class Preparation {
       if (collects_) MergeClasses(reader.classes());
       DT_RETURN_IF_ERROR(AddBlock(block));
     }
+    has_header_ = has_header_ || reader.has_header();
     AddCounts(reader.counts());
     return OkStatus();
   }
@@ -205,10 +210,29 @@ class Preparation {
     }
     report_.label_rows = std::move(rows);
     writer_.SetClasses(report_.label_names, order);
+    WarnOfSimilarClasses();
+  }
+
+  // Two spellings of one label would become two classes.
+  void WarnOfSimilarClasses() {
+    constexpr size_t kCompared = 200;
+    const size_t count = std::min(classes_.size(), kCompared);
+    for (size_t i = 0; i < count; ++i) {
+      for (size_t k = 0; k < i; ++k) {
+        const std::string how = SimilarityOfLabels(classes_[k], classes_[i]);
+        if (how.empty()) continue;
+        report_.counts.warnings.push_back(absl::StrFormat(
+            "%s: the labels \"%s\" and \"%s\" are %s, and count as two classes; spell them alike",
+            input_.paths[0], Printable(classes_[k], 40), Printable(classes_[i], 40), how));
+        return;
+      }
+    }
   }
 
   void AddCounts(const ExampleCounts& counts) {
     report_.counts.rows += counts.rows;
+    report_.counts.file_rows += counts.file_rows;
+    report_.counts.no_label += counts.no_label;
     report_.counts.kept += counts.kept;
     report_.counts.empty_texts += counts.empty_texts;
     for (const auto& [kind, bad] : counts.bad) {
@@ -225,6 +249,7 @@ class Preparation {
   ClassificationShardWriter writer_;
   ClassificationReport& report_;
   bool collects_ = false;
+  bool has_header_ = false;             // true if one of the files has a header
   std::vector<std::string> classes_;    // in order of appearance
   std::vector<int32_t> class_of_file_;  // maps a file's classes to these
 };

@@ -148,6 +148,8 @@ const TaskProgram& ClassificationProgram() {
   static const TaskProgram program = MakeTaskProgram<proto::ClassificationConfig>(
       {.name = "bert_classify",
        .summary = "classifies texts with BERT",
+       .example = "bert_classify train model.pretrained=BERT_FOLDER data.train=reviews.csv "
+                  "data.text=review data.label=sentiment --run_dir=runs/reviews",
        .defaults = ClassificationDefaults(),
        .commands = {{.name = "train",
                      .summary = "trains a classifier",

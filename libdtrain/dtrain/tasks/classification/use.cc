@@ -14,12 +14,18 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/log.h"
+#include "dtrain/base/printable.h"
+#include "dtrain/bert.pb.h"
 #include "dtrain/classification.pb.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/config/config.h"
+#include "dtrain/data/text_reader.h"
+#include "dtrain/launch/internal/config_values.h"
 #include "dtrain/launch/internal/print_on_root.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/runs/output_folder.h"
+#include "dtrain/tasks/classification/classification_model.h"
 #include "dtrain/tasks/classification/data.h"
 #include "dtrain/tasks/classification/internal/trained_classifier.h"
 #include "dtrain/tasks/classification/predictions.h"
@@ -48,7 +54,7 @@ using UseSet = std::function<Status(const NamedShard& set, const ClassificationS
 // Hands the sets to `use`, one after the other: dev sets, if `with_dev` or there is no other, and
 // test sets. `output` is the file that will be written, or "".
 Status ForSets(const proto::ClassificationConfig& user, const std::string& output, bool with_dev,
-               Runtime& runtime, const UseSet& use) {
+               InvalidText invalid, Runtime& runtime, const UseSet& use) {
   DT_ASSIGN_OR_RETURN(const TrainedClassifier trained, OpenTrainedClassifier(user));
   DT_RETURN_IF_ERROR(internal::CheckSameCheckpoint(trained.checkpoint, runtime.comm));
   proto::ClassificationConfig config = *trained.config;
@@ -68,7 +74,8 @@ Status ForSets(const proto::ClassificationConfig& user, const std::string& outpu
                              .with_train = false,
                              .with_dev = with_dev,
                              .label_names = trained.label_names,
-                             .with_labels = HasLabelColumns(runtime.arguments)},
+                             .with_labels = HasLabelColumns(runtime.arguments),
+                             .invalid = invalid},
                             runtime));
   DT_RETURN_IF_ERROR(PrintOnRoot(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
   std::vector<NamedShard> sets = data.dev;
@@ -88,10 +95,75 @@ Status ForSets(const proto::ClassificationConfig& user, const std::string& outpu
   return OkStatus();
 }
 
+// The texts of lines of the standard input, the first of them with the number `number`.
+StatusOr<std::vector<ClassifiedText>> TextsOf(const std::vector<std::string>& lines, bool pairs,
+                                              int64_t number) {
+  std::vector<ClassifiedText> texts;
+  for (const std::string& line : lines) {
+    const std::string_view text = line;
+    const size_t tab = text.find('\t');
+    if (!pairs) {
+      texts.push_back({text});
+    } else if (tab != std::string_view::npos) {
+      texts.push_back({text.substr(0, tab), text.substr(tab + 1)});
+    } else {
+      return DataError(absl::StrFormat(
+          "the standard input:%d: no tab; the model was trained on pairs of texts, which are on a "
+          "line with a tab between",
+          number + static_cast<int64_t>(texts.size())));
+    }
+  }
+  return texts;
+}
+
+// Answers lines of the standard input as they come, on the standard output or in predict.output.
+Status PredictInput(const proto::ClassificationConfig& user, Runtime& runtime) {
+  if (runtime.comm.size() > 1) {
+    return UsageError("data.test=- is read by one process: start it without mpirun");
+  }
+  DT_ASSIGN_OR_RETURN(const TrainedClassifier trained, OpenTrainedClassifier(user));
+  DT_ASSIGN_OR_RETURN(
+      const ClassificationModel model,
+      MakeClassificationModel(trained, runtime.device,
+                              internal::DTypeOf(trained.config->trainer().precision())));
+  DT_ASSIGN_OR_RETURN(
+      TextReader reader,
+      TextReader::OpenInput("-", {.invalid = internal::InvalidTextOf(user.predict().invalid())}));
+  Context context(runtime.device, {.compute_type = model.compute_type});
+  const ClassificationShardInfo info{
+      .label_kind = model.label_kind,
+      .labels_per_row = static_cast<int32_t>(model.model->options().labels_per_row()),
+      .label_names = model.label_names};
+  const std::string& output = user.predict().output();
+  std::string all = PredictionsHeader(info);
+  if (output.empty()) DT_RETURN_IF_ERROR(WriteStdout(all));
+  constexpr int64_t kWindow = 2000;
+  std::vector<std::string> lines;
+  for (int64_t number = 1;; number += static_cast<int64_t>(lines.size())) {
+    DT_RETURN_IF_ERROR(reader.NextLines(kWindow, lines));
+    if (lines.empty()) break;
+    const bool pairs = !trained.config->data().text_pair().empty();
+    DT_ASSIGN_OR_RETURN(const std::vector<ClassifiedText> texts, TextsOf(lines, pairs, number));
+    const ClassificationPredictions predictions =
+        ClassifyTexts(model, texts, context, trained.config->trainer().eval_batch_tokens());
+    std::string text;
+    for (int64_t i = 0; i < predictions.rows(); ++i) {
+      text += PredictionsLine(info, predictions, i, absl::StrCat(number + i));
+    }
+    if (output.empty()) {
+      DT_RETURN_IF_ERROR(WriteStdout(text));
+    } else {
+      all += text;
+    }
+  }
+  if (const std::string invalid = reader.DescribeInvalid(); !invalid.empty()) LogWarning(invalid);
+  return output.empty() ? OkStatus() : WriteFileAtomically(output, all);
+}
+
 }  // namespace
 
 Status EvaluateClassifier(const proto::ClassificationConfig& config, Runtime& runtime) {
-  return ForSets(config, /*output=*/"", /*with_dev=*/true, runtime,
+  return ForSets(config, /*output=*/"", /*with_dev=*/true, InvalidText::kFail, runtime,
                  [&](const NamedShard& set, const ClassificationShard& shard,
                      const Predict& predict) -> Status {
                    const int64_t labelled = CountLabelled(shard);
@@ -120,6 +192,9 @@ Status EvaluateClassifier(const proto::ClassificationConfig& config, Runtime& ru
 }
 
 Status PredictWithClassifier(const proto::ClassificationConfig& config, Runtime& runtime) {
+  if (config.data().test_size() == 1 && config.data().test(0) == "-") {
+    return PredictInput(config, runtime);
+  }
   std::string output = config.predict().output();
   if (output.empty()) {
     if (config.run().run_dir().empty()) {
@@ -128,7 +203,8 @@ Status PredictWithClassifier(const proto::ClassificationConfig& config, Runtime&
     output = config.run().run_dir() + "/predictions.tsv";
   }
   int written = 0;
-  return ForSets(config, output, /*with_dev=*/false, runtime,
+  return ForSets(config, output, /*with_dev=*/false,
+                 internal::InvalidTextOf(config.predict().invalid()), runtime,
                  [&](const NamedShard& set, const ClassificationShard& shard,
                      const Predict& predict) -> Status {
                    std::string path = output;

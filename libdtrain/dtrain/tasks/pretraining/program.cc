@@ -120,6 +120,8 @@ const TaskProgram& PretrainingProgram() {
   static const TaskProgram program = MakeTaskProgram<proto::PretrainConfig>(
       {.name = "bert_pretrain",
        .summary = "pre-trains BERT on running text",
+       .example = "bert_pretrain train data.train=text.txt data.vocabulary=vocab.txt "
+                  "trainer.max_steps=100000 --run_dir=runs/bert",
        .defaults = PretrainDefaults(),
        .commands = {{.name = "train",
                      .summary = "trains a model to guess hidden words and next sentences",

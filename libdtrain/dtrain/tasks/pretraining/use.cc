@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "dtrain/base/printable.h"
 #include "dtrain/launch/internal/config_values.h"
 #include "dtrain/launch/internal/print_on_root.h"
 #include "dtrain/nn/context.h"

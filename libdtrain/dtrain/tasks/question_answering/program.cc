@@ -127,6 +127,8 @@ const TaskProgram& QuestionAnsweringProgram() {
   static const TaskProgram program = MakeTaskProgram<proto::SquadConfig>(
       {.name = "bert_squad",
        .summary = "answers questions about texts with BERT",
+       .example = "bert_squad train model.pretrained=BERT_FOLDER data.train=train-v2.0.json "
+                  "data.dev=dev-v2.0.json --run_dir=runs/squad",
        .defaults = SquadDefaults(),
        .commands = {{.name = "train",
                      .summary = "trains a model on questions with their answers",

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/crc.h"
 #include "dtrain/base/internal/abseil_text.h"
+#include "dtrain/base/log.h"
 #include "dtrain/base/utf8.h"
 #include "dtrain/data/internal/byte_source.h"
 
@@ -262,11 +263,18 @@ Status ParseSquad(std::string_view text, const std::string& name, SquadAnswers a
   return SquadParser(name, answers, set).Parse(text);
 }
 
-StatusOr<SquadSet> ReadSquad(const std::vector<std::string>& paths, SquadAnswers answers) {
+StatusOr<SquadSet> ReadSquad(const std::vector<std::string>& paths, SquadAnswers answers,
+                             InvalidText invalid) {
   if (paths.empty()) return UsageError("no SQuAD file is given");
   SquadSet set;
   for (const std::string& path : paths) {
-    DT_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+    DT_ASSIGN_OR_RETURN(std::string text, ReadText(path));
+    const auto valid = static_cast<size_t>(ValidUtf8Prefix(text));
+    if (valid < text.size() && invalid == InvalidText::kReplace) {
+      LogWarning(PlaceOf(path, text, valid) +
+                 "not UTF-8; here and further on U+FFFD replaces the bad bytes");
+      text = ReplaceInvalidUtf8(text);
+    }
     DT_RETURN_IF_ERROR(ParseSquad(text, path, answers, set));
   }
   return set;

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/base/utf8.h"
 
 namespace dtrain {
 
@@ -63,8 +64,10 @@ enum class SquadAnswers : uint8_t { kRequired, kOptional };
 // the paragraph is used and the answer is counted in moved_answers. Memory: one file's bytes and
 // the set itself. Returns DataError that names the file and the line and column (no JSON, not
 // UTF-8), or the place in the data: a member is missing, empty or of another type, an id occurs
-// twice, or a file has no questions.
-StatusOr<SquadSet> ReadSquad(const std::vector<std::string>& paths, SquadAnswers answers);
+// twice, or a file has no questions. With kReplace, bytes that are not UTF-8
+// become U+FFFD with a warning; otherwise they are an error.
+StatusOr<SquadSet> ReadSquad(const std::vector<std::string>& paths, SquadAnswers answers,
+                             InvalidText invalid = InvalidText::kFail);
 
 // Parses the content `text` of a file called `name` and appends it to `set`. After an error the set
 // must not be used.

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/printable.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/distributed/agreement.h"
 #include "dtrain/launch/internal/config_values.h"
@@ -55,11 +56,11 @@ StatusOr<LoadedSquad> Load(const TrainedSquad& trained, const Runtime& runtime) 
 // What the model says of the questions in `paths`.
 template <typename Paths>
 StatusOr<AnsweredSet> Answer(LoadedSquad& loaded, const Paths& paths, SquadAnswers answers,
-                             Runtime& runtime) {
+                             InvalidText invalid, Runtime& runtime) {
   const proto::SquadConfig& config = loaded.trained.config;
   DT_ASSIGN_OR_RETURN(SquadRows rows,
                       OpenSquad({paths.begin(), paths.end()}, answers, loaded.trained.tokenizer,
-                                internal::WindowsOf(config.data())));
+                                internal::WindowsOf(config.data()), invalid));
   // Each rank reads them for itself, and the scores of all are added.
   DT_RETURN_IF_ERROR(CheckRanksAgree(
       {{"questions",
@@ -80,7 +81,7 @@ template <typename Paths>
 Status Measure(const char* name, LoadedSquad& loaded, const Paths& paths, Runtime& runtime) {
   if (paths.empty()) return OkStatus();
   DT_ASSIGN_OR_RETURN(const AnsweredSet set,
-                      Answer(loaded, paths, SquadAnswers::kRequired, runtime));
+                      Answer(loaded, paths, SquadAnswers::kRequired, InvalidText::kFail, runtime));
   std::string text = absl::StrFormat("%s (%d questions)", name, set.predictions.size());
   const EvaluationResult result = EvaluateSquad(set.rows, set.scores, set.predictions, set.options);
   text += internal::MetricsText(result);
@@ -117,6 +118,12 @@ Status EvaluateSquadModel(const proto::SquadConfig& user, Runtime& runtime) {
 }
 
 Status PredictSquad(const proto::SquadConfig& user, Runtime& runtime) {
+  const InvalidText invalid = internal::InvalidTextOf(user.predict().invalid());
+  if (invalid == InvalidText::kSkip) {
+    return UsageError(
+        "predict.invalid=skip is for tables; a file of questions is one whole: set replace or "
+        "fail");
+  }
   DT_ASSIGN_OR_RETURN(TrainedSquad trained, internal::OpenTrainedSquad(user));
   internal::EmptyLists(runtime.arguments, {"data.dev", "data.test"}, trained.config);
   std::string folder = user.predict().output();
@@ -142,7 +149,7 @@ Status PredictSquad(const proto::SquadConfig& user, Runtime& runtime) {
   DT_RETURN_IF_ERROR(PrintOnRoot(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
   DT_ASSIGN_OR_RETURN(LoadedSquad loaded, Load(trained, runtime));
   DT_ASSIGN_OR_RETURN(const AnsweredSet set,
-                      Answer(loaded, paths, SquadAnswers::kOptional, runtime));
+                      Answer(loaded, paths, SquadAnswers::kOptional, invalid, runtime));
   if (runtime.comm.is_root()) {
     DT_RETURN_IF_ERROR(
         WriteSquadPredictions(folder, set.rows.set, set.predictions, set.options.allow_none));

@@ -30,7 +30,8 @@ struct SquadRows {
 // tasks/question_answering/squad_reader.h, tasks/question_answering/windows.h.
 StatusOr<SquadRows> OpenSquad(const std::vector<std::string>& paths, SquadAnswers answers,
                               const WordPieceTokenizer& tokenizer,
-                              const SquadWindowOptions& options);
+                              const SquadWindowOptions& options,
+                              InvalidText invalid = InvalidText::kFail);
 
 // The windows `rows` with the places of their answers.
 SpanBatch PackWindows(const SquadWindows& windows, std::span<const uint32_t> rows);

@@ -11,6 +11,7 @@
 #include "dtrain/config/internal/as_written.h"
 #include "dtrain/launch/internal/config_values.h"
 #include "dtrain/launch/internal/shared_trainer_options.h"
+#include "dtrain/optimizer.pb.h"
 
 namespace dtrain {
 

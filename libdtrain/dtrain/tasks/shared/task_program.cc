@@ -8,8 +8,10 @@ namespace dtrain {
 
 int Main(int argc, char** argv, const TaskProgram& program) {
   const std::unique_ptr<google::protobuf::Message> config = program.new_config();
-  internal::AnyProgram any{
-      .name = program.name, .summary = program.summary, .defaults = program.defaults};
+  internal::AnyProgram any{.name = program.name,
+                           .summary = program.summary,
+                           .example = program.example,
+                           .defaults = program.defaults};
   for (const TaskProgram::AnyCommand& command : program.commands) {
     any.commands.push_back(
         {.name = command.name,

@@ -39,6 +39,7 @@ template <typename Config>
 struct TaskProgramOptions {
   std::string_view name;           // "bert_classify"
   std::string_view summary;        // one line, for --help
+  std::string_view example = "";   // a command line to begin with, for --help
   std::string_view defaults = "";  // textproto: those that are not the fields' own
   // The command of a program that does one thing has no name.
   std::vector<Command<Config>> commands;
@@ -62,6 +63,7 @@ struct TaskProgram {
 
   std::string_view name;
   std::string_view summary;
+  std::string_view example;
   std::string_view defaults;
   std::vector<AnyCommand> commands;
   std::function<std::unique_ptr<google::protobuf::Message>()> new_config;
@@ -78,6 +80,7 @@ TaskProgram MakeTaskProgram(const TaskProgramOptions<Config>& options) {
   TaskProgram program{
       .name = options.name,
       .summary = options.summary,
+      .example = options.example,
       .defaults = options.defaults,
       .commands = {},
       .new_config = [] { return std::unique_ptr<Message>(std::make_unique<Config>()); },

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "dtrain/base/crc.h"
 #include "dtrain/base/internal/abseil_text.h"
+#include "dtrain/base/log.h"
 #include "dtrain/data/text_reader.h"
 
 namespace dtrain {
@@ -36,13 +37,14 @@ class Reader {
   explicit Reader(const ConllOptions& options) : options_(options) {}
 
   Status Read(const std::string& path) {
-    DT_ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(path));
+    DT_ASSIGN_OR_RETURN(TextReader reader, TextReader::Open(path, {.invalid = options_.invalid}));
     TextLine line;
     for (;;) {
       DT_ASSIGN_OR_RETURN(const bool more, reader.Next(line));
       if (!more) break;
       DT_RETURN_IF_ERROR(Annotate(Add(line.text), absl::StrFormat("%s:%d", path, line.number)));
     }
+    if (const std::string bad = reader.DescribeInvalid(); !bad.empty()) LogWarning(bad);
     EndSentence();
     return OkStatus();
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/base/utf8.h"
 
 namespace dtrain {
 
@@ -21,6 +22,8 @@ struct ConllOptions {
   int word_column = 0;
   int tag_column = -1;   // -1: the last one
   bool has_tags = true;  // false: the column of tags is not read
+  // The treatment of lines that are not UTF-8. kSkip would end a sentence and is not allowed.
+  InvalidText invalid = InvalidText::kFail;
 };
 
 struct TaggedSentence {

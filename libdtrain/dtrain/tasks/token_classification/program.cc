@@ -93,6 +93,8 @@ const TaskProgram& TokenClassificationProgram() {
   static const TaskProgram program = MakeTaskProgram<proto::TokenClassificationConfig>(
       {.name = "bert_tag",
        .summary = "tags words with BERT, such as the names in a text",
+       .example = "bert_tag train model.pretrained=BERT_FOLDER data.train=train.conll "
+                  "data.dev=dev.conll --run_dir=runs/names",
        .defaults = TokenClassificationDefaults(),
        .commands = {{.name = "train",
                      .summary = "trains a tagger",

@@ -60,10 +60,12 @@ struct TaggedSet {
 
 // What the model says of the words in `paths`.
 template <typename Paths>
-StatusOr<TaggedSet> Tag(LoadedTagger& loaded, const Paths& paths, bool has_tags, Runtime& runtime) {
+StatusOr<TaggedSet> Tag(LoadedTagger& loaded, const Paths& paths, bool has_tags,
+                        InvalidText invalid, Runtime& runtime) {
   const proto::TokenClassificationConfig& config = loaded.trained.config;
   ConllOptions options = ConllOptionsOf(config.data());
   options.has_tags = has_tags;
+  options.invalid = invalid;
   DT_ASSIGN_OR_RETURN(ConllSet set, ReadConll({paths.begin(), paths.end()}, options));
   // Each rank reads them for itself, and the predictions of all are added.
   DT_RETURN_IF_ERROR(CheckRanksAgree(
@@ -81,7 +83,8 @@ StatusOr<TaggedSet> Tag(LoadedTagger& loaded, const Paths& paths, bool has_tags,
 template <typename Paths>
 Status Measure(const char* name, LoadedTagger& loaded, const Paths& paths, Runtime& runtime) {
   if (paths.empty()) return OkStatus();
-  DT_ASSIGN_OR_RETURN(const TaggedSet tagged, Tag(loaded, paths, /*has_tags=*/true, runtime));
+  DT_ASSIGN_OR_RETURN(const TaggedSet tagged,
+                      Tag(loaded, paths, /*has_tags=*/true, InvalidText::kFail, runtime));
   const EvaluationResult result = EvaluateTags(tagged.set, tagged.predictions, loaded.trained.tags);
   std::string text = absl::StrFormat("%s (%d sentences)", name, tagged.set.sentences.size());
   text += internal::MetricsText(result);
@@ -115,6 +118,13 @@ Status EvaluateTagger(const proto::TokenClassificationConfig& user, Runtime& run
 }
 
 Status PredictWithTagger(const proto::TokenClassificationConfig& user, Runtime& runtime) {
+  const InvalidText invalid = internal::InvalidTextOf(user.predict().invalid());
+  if (invalid == InvalidText::kSkip) {
+    return UsageError(
+        "predict.invalid=skip is for tables, and a skipped word would end its sentence; set "
+        "replace "
+        "or fail");
+  }
   DT_ASSIGN_OR_RETURN(TrainedTagger trained, internal::OpenTrainedTagger(user));
   internal::EmptyLists(runtime.arguments, {"data.dev", "data.test"}, trained.config);
   const proto::TokenClassificationDataConfig& data = trained.config.data();
@@ -131,7 +141,8 @@ Status PredictWithTagger(const proto::TokenClassificationConfig& user, Runtime& 
       ShareRootStatus(runtime.comm.is_root() ? PrepareOutput(output, data) : OkStatus(),
                       "look at predict.output", runtime.comm));
   DT_ASSIGN_OR_RETURN(LoadedTagger loaded, Load(trained, runtime));
-  DT_ASSIGN_OR_RETURN(const TaggedSet tagged, Tag(loaded, paths, /*has_tags=*/false, runtime));
+  DT_ASSIGN_OR_RETURN(const TaggedSet tagged,
+                      Tag(loaded, paths, /*has_tags=*/false, invalid, runtime));
   if (runtime.comm.is_root()) {
     DT_RETURN_IF_ERROR(WriteTags(output, tagged.set, tagged.predictions, trained.tags));
   }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "dtrain/base/check.h"
+#include "dtrain/base/utf8.h"
 #include "dtrain/data/internal/hash.h"
 
 namespace dtrain {
@@ -162,9 +163,9 @@ DropReason PairCleaner::CheckPair(std::string_view source, std::string_view targ
   if (o.drop_control_characters && (HasControlCharacters(source) || HasControlCharacters(target))) {
     return DropReason::kControlCharacters;
   }
+  if (IsBlank(source) || IsBlank(target)) return DropReason::kEmptySide;
   source = Trim(source);
   target = Trim(target);
-  if (source.empty() || target.empty()) return DropReason::kEmptySide;
 
   const WordStats source_words = GetWordStats(source);
   const WordStats target_words = GetWordStats(target);

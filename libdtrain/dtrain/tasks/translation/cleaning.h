@@ -25,7 +25,7 @@ enum class DropReason : uint8_t {
   kKept = 0,
   kInvalidText,        // invalid UTF-8, a NUL byte, or a line above the reader's limit
   kControlCharacters,  // C0 (except tab), DEL or C1 characters, a sign of a wrong encoding
-  kEmptySide,          // one side has only white space
+  kEmptySide,          // one side has no visible character
   kTooManyWords,
   kTooManyBytes,
   kLengthRatio,

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/config.h"
 
+#include <initializer_list>
 #include <string>
 #include <utility>
 
@@ -44,12 +45,16 @@ Status ValidateTrainer(const proto::TrainerConfig& trainer) {
   return OkStatus();
 }
 
-// A dev or test set is two files, one TSV, or nothing.
-Status ValidateSet(const std::string& source, const std::string& target, const std::string& tsv,
-                   std::string_view set) {
-  if (!tsv.empty() && (!source.empty() || !target.empty())) {
+// Checks that a dev or test set is given in at most one way.
+Status ValidateSet(std::string_view set, const std::string& source, const std::string& target,
+                   std::initializer_list<const std::string*> others) {
+  int ways = source.empty() && target.empty() ? 0 : 1;
+  for (const std::string* const other : others) ways += other->empty() ? 0 : 1;
+  if (ways > 1) {
     return UsageError(absl::StrFormat(
-        "set data.%s_source and data.%s_target, or data.%s_tsv, not both", set, set, set));
+        "set data.%s_source and data.%s_target, or one of data.%s_tsv, %s_tmx, %s_jsonl and "
+        "%s_prefix, not both",
+        set, set, set, set, set, set));
   }
   if (source.empty() == target.empty()) return OkStatus();
   return UsageError(absl::StrFormat("data.%s_source and data.%s_target go together: set data.%s_%s",
@@ -58,11 +63,13 @@ Status ValidateSet(const std::string& source, const std::string& target, const s
 
 // Refuses settings that data.prepared already includes.
 Status ValidatePreparedAlone(const proto::DataConfig& data) {
-  const std::pair<const char*, bool> given[] = {{"dev_source", !data.dev_source().empty()},
-                                                {"dev_tsv", !data.dev_tsv().empty()},
-                                                {"test_source", !data.test_source().empty()},
-                                                {"test_tsv", !data.test_tsv().empty()},
-                                                {"vocabulary", !data.vocabulary().empty()}};
+  const std::pair<const char*, bool> given[] = {
+      {"dev_source", !data.dev_source().empty()}, {"dev_tsv", !data.dev_tsv().empty()},
+      {"dev_tmx", !data.dev_tmx().empty()},       {"dev_jsonl", !data.dev_jsonl().empty()},
+      {"dev_prefix", !data.dev_prefix().empty()}, {"test_source", !data.test_source().empty()},
+      {"test_tsv", !data.test_tsv().empty()},     {"test_tmx", !data.test_tmx().empty()},
+      {"test_jsonl", !data.test_jsonl().empty()}, {"test_prefix", !data.test_prefix().empty()},
+      {"vocabulary", !data.vocabulary().empty()}};
   for (const auto& [name, is_given] : given) {
     if (!is_given) continue;
     return UsageError(absl::StrFormat(
@@ -75,6 +82,12 @@ Status ValidatePreparedAlone(const proto::DataConfig& data) {
 
 }  // namespace
 
+bool HasTrainingText(const proto::DataConfig& data) {
+  return data.train_source_size() + data.train_tsv_size() + data.train_tmx_size() +
+             data.train_jsonl_size() + data.train_prefix_size() >
+         0;
+}
+
 Status ValidateDataConfig(const proto::DataConfig& data) {
   if (data.train_source_size() != data.train_target_size()) {
     return UsageError(absl::StrFormat(
@@ -84,16 +97,19 @@ Status ValidateDataConfig(const proto::DataConfig& data) {
   if (data.train_source_size() > 0 && data.train_tsv_size() > 0) {
     return UsageError("set data.train_source and data.train_target, or data.train_tsv, not both");
   }
-  if (data.train_source_size() == 0 && data.train_tsv_size() == 0 && data.prepared().empty()) {
+  if (!HasTrainingText(data) && data.prepared().empty()) {
     return UsageError(
         "no training data is given: set data.prepared to a directory written by `dtrain prepare`, "
-        "or "
-        "data.train_source and data.train_target, or data.train_tsv");
+        "or data.train_source and data.train_target, or data.train_tsv, train_tmx, train_jsonl or "
+        "train_prefix");
   }
-  DT_RETURN_IF_ERROR(ValidateSet(data.dev_source(), data.dev_target(), data.dev_tsv(), "dev"));
-  DT_RETURN_IF_ERROR(ValidateSet(data.test_source(), data.test_target(), data.test_tsv(), "test"));
-  const bool has_text = data.train_source_size() > 0 || data.train_tsv_size() > 0;
-  return has_text ? OkStatus() : ValidatePreparedAlone(data);
+  DT_RETURN_IF_ERROR(
+      ValidateSet("dev", data.dev_source(), data.dev_target(),
+                  {&data.dev_tsv(), &data.dev_tmx(), &data.dev_jsonl(), &data.dev_prefix()}));
+  DT_RETURN_IF_ERROR(
+      ValidateSet("test", data.test_source(), data.test_target(),
+                  {&data.test_tsv(), &data.test_tmx(), &data.test_jsonl(), &data.test_prefix()}));
+  return HasTrainingText(data) ? OkStatus() : ValidatePreparedAlone(data);
 }
 
 namespace {

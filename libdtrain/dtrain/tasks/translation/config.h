@@ -20,6 +20,9 @@ Status ValidateNmtConfig(const proto::NmtConfig& config);
 // ValidateNmtConfig() without the corpus, for commands that only use the configuration.
 Status ValidateWithoutData(const proto::NmtConfig& config);
 
+// True if training text is given in any format. A prepared folder alone is not.
+bool HasTrainingText(const proto::DataConfig& data);
+
 // Checks the corpus: which files are given, and that they pair up.
 Status ValidateDataConfig(const proto::DataConfig& data);
 

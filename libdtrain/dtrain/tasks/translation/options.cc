@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/options.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "dtrain/base/period.h"
 #include "dtrain/config/config.h"
 #include "dtrain/config/internal/as_written.h"
@@ -18,9 +21,39 @@ using internal::DTypeOf;
 using internal::RecomputeOf;
 using internal::WithFullNames;
 
-ParallelInput SetOf(const std::string& tsv, const std::string& source, const std::string& target) {
-  if (!tsv.empty()) return {.source = tsv};
-  return {.source = source, .target = target};
+// PREFIX.en, or PREFIX.en.gz or .zst where only that is there.
+std::string WithLanguage(const std::string& prefix, const std::string& language) {
+  const std::string plain = prefix + "." + language;
+  std::error_code error;
+  for (const char* const packed : {"", ".gz", ".zst"}) {
+    if (std::filesystem::exists(plain + packed, error)) return plain + packed;
+  }
+  return plain;
+}
+
+ParallelInput OfLanguages(const std::string& path, PairFormat format,
+                          const proto::DataConfig& config) {
+  return {.source = path,
+          .format = format,
+          .source_language = config.source_language(),
+          .target_language = config.target_language()};
+}
+
+ParallelInput OfPrefix(const std::string& prefix, const proto::DataConfig& config) {
+  return {.source = WithLanguage(prefix, config.source_language()),
+          .target = WithLanguage(prefix, config.target_language())};
+}
+
+// One file or two, in whatever format; nothing where none is set.
+struct SetFiles {
+  const std::string &source, &target, &tsv, &tmx, &jsonl, &prefix;
+};
+ParallelInput SetOf(const SetFiles& files, const proto::DataConfig& config) {
+  if (!files.tsv.empty()) return {.source = files.tsv};
+  if (!files.tmx.empty()) return OfLanguages(files.tmx, PairFormat::kTmx, config);
+  if (!files.jsonl.empty()) return OfLanguages(files.jsonl, PairFormat::kJsonLines, config);
+  if (!files.prefix.empty()) return OfPrefix(files.prefix, config);
+  return {.source = files.source, .target = files.target};
 }
 
 }  // namespace
@@ -56,8 +89,21 @@ PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::stri
     options.train.push_back({config.train_source(i), config.train_target(i)});
   }
   for (const std::string& tsv : config.train_tsv()) options.train.push_back({tsv});
-  options.dev = SetOf(config.dev_tsv(), config.dev_source(), config.dev_target());
-  options.test = SetOf(config.test_tsv(), config.test_source(), config.test_target());
+  for (const std::string& tmx : config.train_tmx()) {
+    options.train.push_back(OfLanguages(tmx, PairFormat::kTmx, config));
+  }
+  for (const std::string& jsonl : config.train_jsonl()) {
+    options.train.push_back(OfLanguages(jsonl, PairFormat::kJsonLines, config));
+  }
+  for (const std::string& prefix : config.train_prefix()) {
+    options.train.push_back(OfPrefix(prefix, config));
+  }
+  options.dev = SetOf({config.dev_source(), config.dev_target(), config.dev_tsv(), config.dev_tmx(),
+                       config.dev_jsonl(), config.dev_prefix()},
+                      config);
+  options.test = SetOf({config.test_source(), config.test_target(), config.test_tsv(),
+                        config.test_tmx(), config.test_jsonl(), config.test_prefix()},
+                       config);
   options.hold_out_dev = config.hold_out_dev();
   options.hold_out_test = config.hold_out_test();
   options.output_dir = output_dir;

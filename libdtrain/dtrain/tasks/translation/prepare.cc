@@ -131,7 +131,7 @@ class Preparation {
       DT_RETURN_IF_ERROR(WriteLine(pair.source, source));
       DT_RETURN_IF_ERROR(WriteLine(pair.target, target));
     }
-    NoteColumns(input, reader.lines_with_more_columns());
+    NoteColumns(input, reader.lines_with_more_columns() + reader.incomplete_entries());
     if (pairs == 0) return DataError(input.source + ": is empty; give at least one sentence pair");
     DT_RETURN_IF_ERROR(source.Commit());
     return target.Commit();
@@ -360,6 +360,12 @@ class Preparation {
 
   void NoteColumns(const ParallelInput& input, int64_t lines) {
     if (lines == 0) return;
+    if (input.format != PairFormat::kTsv) {
+      report_->notes.push_back(absl::StrFormat("%s: %d entries lack %s or %s and are left out",
+                                               input.source, lines, input.source_language,
+                                               input.target_language));
+      return;
+    }
     report_->notes.push_back(absl::StrFormat(
         "%s: %d lines have more than two columns; the first two are used as source and target",
         input.source, lines));

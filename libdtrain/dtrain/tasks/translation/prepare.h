@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/data/text_reader.h"
 #include "dtrain/tasks/translation/cleaning.h"
 #include "dtrain/tokenizers/bpe_trainer.h"
 
@@ -31,11 +32,15 @@ namespace dtrain {
 inline constexpr std::string_view kVocabularyFile = "vocab.spm";
 inline constexpr std::string_view kPrepareReportFile = "prepare_report.json";
 
-// Two aligned files, or one TSV (source, tab, target) if `target` is empty. Files may be plain, .gz
-// or .zst.
+// Two aligned files, or one file with both sides if `target` is empty. Files may be plain, .gz or
+// .zst.
 struct ParallelInput {
   std::string source;
   std::string target = {};
+  PairFormat format = PairFormat::kTsv;  // of one file
+  // Languages of kTmx and kJsonLines.
+  std::string source_language = {};
+  std::string target_language = {};
 
   bool empty() const { return source.empty(); }
 };

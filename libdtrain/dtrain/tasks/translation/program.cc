@@ -19,6 +19,7 @@
 #include "dtrain/tasks/shared/kernel_plans.h"
 #include "dtrain/tasks/translation/config.h"
 #include "dtrain/tasks/translation/export.h"
+#include "dtrain/tasks/translation/internal/initial_model.h"
 #include "dtrain/tasks/translation/memory_plan.h"
 #include "dtrain/tasks/translation/options.h"
 #include "dtrain/tasks/translation/prepare.h"
@@ -52,9 +53,8 @@ Status CheckDevSet(const proto::NmtConfig& config, const TranslationTask& task,
 // path or the same error.
 StatusOr<std::string> PrepareData(const proto::DataConfig& config, const std::string& run_dir,
                                   Runtime& runtime) {
-  const bool has_raw = config.train_source_size() > 0 || config.train_tsv_size() > 0;
   const std::string folder = config.prepared().empty() ? run_dir + "/data" : config.prepared();
-  if (!has_raw) {
+  if (!HasTrainingText(config)) {
     const std::string unheeded = DescribeUnheeded(PrepareOptionsOf(config, folder));
     if (!unheeded.empty() && runtime.comm.is_root()) {
       LogWarning(absl::StrCat(folder,
@@ -120,15 +120,24 @@ StatusOr<TrainResult> Train(const proto::NmtConfig& config, RunRecorder& recorde
                                                 options.trainer.max_seconds > 0.0));
   options.prepare = [&]() -> Status {
     DT_RETURN_IF_ERROR(PrepareAttention(config, recorder.path(), batch, runtime));
-    return PrepareKernels(config.kernels(), recorder.path(), runtime.device, runtime.comm,
-                          WarmUpSteps(task->model(), batch, runtime.device, options.context));
+    DT_RETURN_IF_ERROR(
+        PrepareKernels(config.kernels(), recorder.path(), runtime.device, runtime.comm,
+                       WarmUpSteps(task->model(), batch, runtime.device, options.context)));
+    // The average of the weights begins later, with what they are then.
+    return internal::LoadInitialWeights(config, recorder.path(), *task, runtime);
   };
   return RunTraining(*task, options, recorder, runtime);
 }
 
 }  // namespace
 
-Status TrainNmt(const proto::NmtConfig& config, Runtime& runtime) {
+Status TrainNmt(const proto::NmtConfig& given, Runtime& runtime) {
+  proto::NmtConfig config = given;
+  if (!config.model().init().empty()) {
+    DT_RETURN_IF_ERROR(internal::TakeInitialModel(config));
+    // The shape and the vocabulary are others than those that were checked.
+    DT_RETURN_IF_ERROR(ValidateNmtConfig(config));
+  }
   // Before anything is written or read by one rank for the others.
   DT_RETURN_IF_ERROR(CheckRanksAgree(
       {{"version", std::string(Version())}, {"configuration", TrainingContract(config)}},
@@ -148,6 +157,8 @@ const TaskProgram& TranslationProgram() {
   static const TaskProgram program = MakeTaskProgram<proto::NmtConfig>(
       {.name = "nmt_train",
        .summary = "trains a translation model",
+       .example = "nmt_train data.train_source=train.en data.train_target=train.de --max_time=2h "
+                  "--run_dir=runs/mine",
        .commands = {{.name = "", .summary = "", .validate = ValidateNmtConfig, .run = TrainNmt}},
        .workload = TranslationWorkload,
        .checkpoint_files = {"vocab.spm"},

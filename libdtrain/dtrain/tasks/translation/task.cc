@@ -15,6 +15,7 @@
 #include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/comm/gather.h"
 #include "dtrain/data/text_reader.h"
+#include "dtrain/data/typical_pairs.h"
 #include "dtrain/metrics/bleu.h"
 #include "dtrain/metrics/chrf.h"
 #include "dtrain/tasks/translation/prepare.h"
@@ -290,10 +291,9 @@ void TranslationTask::GatherSamples(const TranslationSet& set, const std::vector
                                     int64_t count, const std::vector<std::string>& hypotheses,
                                     EvaluationResult& result) {
   const auto sentences = static_cast<size_t>(count);
-  const size_t samples = std::min(static_cast<size_t>(options_.eval_samples), sentences);
-  // Spread over them, the same ones each time.
-  for (size_t sample = 0; sample < samples; ++sample) {
-    const size_t index = sample * sentences / samples;
+  const auto samples = static_cast<size_t>(options_.eval_samples);
+  for (const size_t index : TypicalPairs(std::span(set.sources).first(sentences),
+                                         std::span(set.references).first(sentences), samples)) {
     const auto found = std::find(own.begin(), own.end(), static_cast<uint32_t>(index));
     const std::string mine =
         found == own.end() ? "" : hypotheses[static_cast<size_t>(found - own.begin())];

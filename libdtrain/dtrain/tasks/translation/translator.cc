@@ -12,13 +12,17 @@ namespace {
 // Pieces and end symbol of each line; what exceeds the model's positions is cut off and counted.
 std::vector<std::vector<int32_t>> EncodeWithEnd(const Seq2SeqTransformer& model,
                                                 const BpeModel& tokenizer,
-                                                std::span<const std::string> lines, int64_t& cut) {
+                                                std::span<const std::string> lines,
+                                                LineNotes& notes) {
   const auto limit = static_cast<size_t>(model.options().max_positions) - 1;
   const EncodedLines encoded = EncodeLines(tokenizer, lines);
   std::vector<std::vector<int32_t>> result(lines.size());
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::span<const int32_t> ids = encoded.line(i);
-    if (ids.size() > limit) ++cut;
+    if (ids.size() > limit) notes.cut.push_back(static_cast<int64_t>(i));
+    if (std::find(ids.begin(), ids.end(), tokenizer.unk_id()) != ids.end()) {
+      notes.unknown.push_back(static_cast<int64_t>(i));
+    }
     const std::span<const int32_t> kept = ids.first(std::min(ids.size(), limit));
     result[i].assign(kept.begin(), kept.end());
     result[i].push_back(tokenizer.eos_id());
@@ -67,22 +71,22 @@ std::vector<std::vector<Translation>> TranslateLines(Seq2SeqTransformer& model,
                                                      const BpeModel& tokenizer,
                                                      std::span<const std::string> lines,
                                                      const BeamSearchOptions& options, Context& ctx,
-                                                     int64_t* num_cut) {
-  int64_t cut = 0;
-  const auto sources = EncodeWithEnd(model, tokenizer, lines, cut);
-  if (num_cut != nullptr) *num_cut = cut;
+                                                     LineNotes* notes) {
+  LineNotes own;
+  const auto sources = EncodeWithEnd(model, tokenizer, lines, own);
+  if (notes != nullptr) *notes = std::move(own);
   return TranslateIds(model, tokenizer, sources, options, ctx);
 }
 
 LossSums ScoreLines(Seq2SeqTransformer& model, const BpeModel& tokenizer,
                     std::span<const std::string> sources, std::span<const std::string> targets,
-                    int64_t batch_tokens, Context& ctx, int64_t* num_cut) {
+                    int64_t batch_tokens, Context& ctx, LineNotes* target_notes) {
   DT_CHECK_EQ(sources.size(), targets.size());
-  int64_t cut_sources = 0;
-  int64_t cut_targets = 0;
-  const auto source_ids = EncodeWithEnd(model, tokenizer, sources, cut_sources);
-  const auto target_ids = EncodeWithEnd(model, tokenizer, targets, cut_targets);
-  if (num_cut != nullptr) *num_cut = cut_targets;
+  LineNotes of_sources;
+  LineNotes of_targets;
+  const auto source_ids = EncodeWithEnd(model, tokenizer, sources, of_sources);
+  const auto target_ids = EncodeWithEnd(model, tokenizer, targets, of_targets);
+  if (target_notes != nullptr) *target_notes = std::move(of_targets);
   const auto tokens_of = [&](size_t i) { return source_ids[i].size() + target_ids[i].size(); };
   std::vector<size_t> order(sources.size());
   std::iota(order.begin(), order.end(), size_t{0});

@@ -21,6 +21,12 @@ struct Translation {
   float log_probability = 0.0f;  // of the pieces, end symbol included
 };
 
+// Lines that a model did not see as they are: indices, in their order.
+struct LineNotes {
+  std::vector<int64_t> cut;      // had more pieces than the model has positions
+  std::vector<int64_t> unknown;  // had characters that the vocabulary lacks
+};
+
 // Pieces that no translation holds: marks, the unknown piece, and where bytes are pieces those that
 // would end its line.
 std::vector<int32_t> NeverTranslations(const BpeModel& tokenizer);
@@ -35,19 +41,19 @@ std::vector<std::vector<Translation>> TranslateIds(Seq2SeqTransformer& model,
                                                    const BeamSearchOptions& options, Context& ctx);
 
 // The same from lines of text. A line of more pieces than the model has positions is cut;
-// `num_cut`, unless null, receives how many were.
+// `notes`, unless null, receives which ones.
 std::vector<std::vector<Translation>> TranslateLines(Seq2SeqTransformer& model,
                                                      const BpeModel& tokenizer,
                                                      std::span<const std::string> lines,
                                                      const BeamSearchOptions& options, Context& ctx,
-                                                     int64_t* num_cut = nullptr);
+                                                     LineNotes* notes = nullptr);
 
 // Loss sums of given translations under teacher forcing, end symbols included: exp(nll / tokens) is
-// the perplexity. Lines are cut as above, `num_cut` receives of how many targets; line i of
-// `targets` belongs to line i of `sources`.
+// the perplexity. Lines are cut as above, `target_notes` receives which targets; line i
+// of `targets` belongs to line i of `sources`.
 LossSums ScoreLines(Seq2SeqTransformer& model, const BpeModel& tokenizer,
                     std::span<const std::string> sources, std::span<const std::string> targets,
-                    int64_t batch_tokens, Context& ctx, int64_t* num_cut = nullptr);
+                    int64_t batch_tokens, Context& ctx, LineNotes* target_notes = nullptr);
 
 }  // namespace dtrain
 

@@ -29,7 +29,7 @@ Status ReadCorpus(const proto::DataConfig& data, Seq2SeqOptions& model, MeanLeng
   if (data.prepared().empty()) return OkStatus();
   if (!std::filesystem::exists(path)) {
     // A run with raw text prepares the folder first.
-    if (data.train_source_size() > 0) return OkStatus();
+    if (HasTrainingText(data)) return OkStatus();
     return UsageError(absl::StrCat("data.prepared: ", data.prepared(),
                                    " holds no train.bin; give what dtrain prepare wrote, or leave "
                                    "it out for an estimate of texts of ordinary length"));

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "dtrain/base/utf8.h"
+
 namespace dtrain::internal {
 
 namespace {
@@ -39,6 +41,16 @@ bool AllCodePoints(std::string_view text, const Accept& accept) {
 
 bool IsPlainLine(std::string_view line) {
   return AllCodePoints(line, [](uint32_t c) { return c != kMetaspaceCodePoint; });
+}
+
+bool IsBlankLine(std::string_view line) {
+  while (!line.empty()) {
+    size_t size = 0;
+    const uint32_t c = DecodeUtf8(line, size);
+    if (c != kMetaspaceCodePoint && !IsInvisible(c)) return false;
+    line.remove_prefix(size);
+  }
+  return true;
 }
 
 std::string NormalizeLine(std::string_view line) {

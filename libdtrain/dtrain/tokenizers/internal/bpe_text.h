@@ -18,14 +18,19 @@ inline constexpr uint32_t kMetaspaceCodePoint = 0x2581;
 // True for valid UTF-8 without U+2581: words are then simply separated by spaces.
 bool IsPlainLine(std::string_view line);
 
+// True if the line has no visible character but U+2581, which stands for a space.
+bool IsBlankLine(std::string_view line);
+
 // Collapses and escapes spaces, puts a U+2581 in front, and replaces invalid bytes. Empty for a
 // blank line.
 std::string NormalizeLine(std::string_view line);
 
 // Calls body(word) for each word of the line, without its leading U+2581. A word between two
-// consecutive U+2581 is empty. `buffer` is scratch memory, and words may point into it.
+// consecutive U+2581 is empty. A blank line has no words. `buffer` is scratch memory, and words may
+// point into it.
 template <typename Body>
 void ForEachWord(std::string_view line, std::string& buffer, const Body& body) {
+  if (IsBlankLine(line)) return;
   if (IsPlainLine(line)) {
     size_t begin = 0;
     while (begin < line.size()) {

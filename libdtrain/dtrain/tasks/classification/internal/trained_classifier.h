@@ -10,6 +10,7 @@
 #include "dtrain/base/status.h"
 #include "dtrain/launch/runtime.h"
 #include "dtrain/runs/checkpoint.h"
+#include "dtrain/tasks/classification/classification_model.h"
 #include "dtrain/tasks/classification/head.h"
 #include "dtrain/tasks/classification/shard.h"
 
@@ -35,6 +36,10 @@ StatusOr<TrainedClassifier> OpenTrainedClassifier(const proto::ClassificationCon
 // As the run was configured; of its checkpoints the best by `metric`, "": by the run's own.
 StatusOr<TrainedClassifier> OpenTrainedClassifier(const std::string& path,
                                                   const std::string& metric);
+
+// The model with its tokenizer, for texts that are no files.
+StatusOr<ClassificationModel> MakeClassificationModel(const TrainedClassifier& trained,
+                                                      const Device& device, DType compute_type);
 
 // The model, with its weights.
 StatusOr<std::unique_ptr<BertClassifier>> LoadClassifier(const TrainedClassifier& trained,

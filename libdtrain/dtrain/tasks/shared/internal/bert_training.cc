@@ -25,16 +25,11 @@
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/memory_options.h"
 #include "dtrain/tasks/shared/kernel_plans.h"
+#include "dtrain/tokenizers/wordpiece.h"
 #include "nlohmann/json.hpp"
 
 namespace dtrain::internal {
 namespace {
-
-// Whether Trainer::Resume() will take the weights of a checkpoint. For the root to say.
-bool GoesOn(const proto::RunConfig& run, const std::string& run_dir) {
-  if (run.resume() != "auto") return run.resume() != "never";
-  return !ListCheckpoints(run_dir + "/ckpt").empty();
-}
 
 // The weights to start from, where there are some and the run has not begun: later they may be
 // gone. Read by the root.
@@ -43,7 +38,7 @@ Status LoadPretrained(const BertSections& sections, const BertTraining& training
   ParameterSet& parameters = training.task.parameters();
   const proto::BertModelConfig& config = sections.model;
   if (config.pretrained().empty()) return OkStatus();
-  const bool is_begun = runtime.comm.is_root() && GoesOn(sections.run, run_dir);
+  const bool is_begun = runtime.comm.is_root() && WillResume(sections.run.resume(), run_dir);
   if (runtime.comm.AllReduceValue(static_cast<int32_t>(is_begun), ReduceOp::kMax) != 0) {
     return OkStatus();
   }
@@ -120,7 +115,7 @@ uint64_t SeedOf(const proto::BertTrainerConfig& trainer) {
 
 StatusOr<std::vector<NamedFile>> FilesOf(const google::protobuf::Message& config,
                                          const std::string& vocabulary) {
-  DT_ASSIGN_OR_RETURN(std::string pieces, ReadWholeFile(vocabulary));
+  DT_ASSIGN_OR_RETURN(std::string pieces, ReadVocabularyText(vocabulary));
   return std::vector<NamedFile>{{"config.textproto", PrintConfig(config, ConfigFormat::kFull)},
                                 {"vocab.txt", std::move(pieces)}};
 }

@@ -11,10 +11,13 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
 #include "dtrain/bert.pb.h"
+#include "dtrain/optimizer.pb.h"
+#include "dtrain/run.pb.h"
 #include "dtrain/tasks/shared/bert_memory.h"
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/memory_options.h"
 #include "dtrain/tasks/shared/internal/workload_checks.h"
+#include "dtrain/tokenizers/wordpiece.h"
 
 namespace dtrain::internal {
 namespace {
@@ -43,7 +46,7 @@ Status CheckOwnShape(const proto::BertModelConfig& model, std::vector<std::strin
 
 // Counts the pieces of a vocabulary, one a line.
 StatusOr<int64_t> CountPieces(const std::string& path) {
-  DT_ASSIGN_OR_RETURN(const std::string pieces, ReadWholeFile(path));
+  DT_ASSIGN_OR_RETURN(const std::string pieces, ReadVocabularyText(path));
   const int64_t lines = std::count(pieces.begin(), pieces.end(), '\n');
   return pieces.ends_with('\n') ? lines : lines + 1;
 }

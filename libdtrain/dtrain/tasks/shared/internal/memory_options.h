@@ -3,6 +3,7 @@
 #ifndef DTRAIN_TASKS_SHARED_INTERNAL_MEMORY_OPTIONS_H_
 #define DTRAIN_TASKS_SHARED_INTERNAL_MEMORY_OPTIONS_H_
 
+#include "dtrain/optimizer.pb.h"
 #include "dtrain/tasks/shared/memory_plan.h"
 #include "dtrain/trainer.pb.h"
 

@@ -5,7 +5,8 @@
 
 #include <string>
 
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
+#include "dtrain/base/printable.h"
 #include "dtrain/train/task.h"
 
 namespace dtrain::internal {
@@ -14,7 +15,7 @@ namespace dtrain::internal {
 inline std::string MetricsText(const EvaluationResult& result) {
   std::string text;
   for (const auto& [name, value] : result.metrics) {
-    absl::StrAppendFormat(&text, "  %s %.4f", name, value);
+    absl::StrAppend(&text, "  ", name, " ", FormatNumber(value, 4));
   }
   return text;
 }

@@ -27,6 +27,7 @@
 #include "dtrain/rules.pb.h"
 #include "dtrain/run.pb.h"
 #include "dtrain/runs/checkpoint_directory.h"
+#include "dtrain/tokenizers/wordpiece.h"
 #include "nlohmann/json.hpp"
 
 namespace dtrain::internal {
@@ -231,6 +232,13 @@ bool Exists(const fs::path& path) {
   return fs::exists(path, error);
 }
 
+// Newer versions of transformers write tokenizer.json alone.
+fs::path VocabularyIn(const fs::path& folder) {
+  const fs::path plain = folder / "vocab.txt";
+  const fs::path json = folder / "tokenizer.json";
+  return !Exists(plain) && Exists(json) ? json : plain;
+}
+
 // From the files in the folder of the weights. Whether one of them has it.
 StatusOr<bool> TakeShapeIn(const fs::path& folder, PretrainedSettings& settings) {
   proto::BertModelConfig& model = settings.model;
@@ -240,7 +248,7 @@ StatusOr<bool> TakeShapeIn(const fs::path& folder, PretrainedSettings& settings)
     DT_RETURN_IF_ERROR(ReadShape(file, model));
     const std::string& vocabulary = settings.vocabulary;
     const bool has_pieces =
-        Exists(vocabulary.empty() ? folder / "vocab.txt" : fs::path(vocabulary));
+        Exists(vocabulary.empty() ? VocabularyIn(folder) : fs::path(vocabulary));
     if (!has_pieces && model.vocab_size() == 0) DT_RETURN_IF_ERROR(ReadVocabularySize(file, model));
     return true;
   }
@@ -314,7 +322,9 @@ Status CheckWeightsAreThere(const PretrainedSettings& settings) {
   if (!IsGone(path) || !CheckpointBefore(settings).empty()) return OkStatus();
   std::error_code error;
   if (fs::status(path, error).type() == fs::file_type::not_found) {
-    return StorageError(path + ": no such file or folder; check model.pretrained");
+    return StorageError(path +
+                        ": no such file or folder; check model.pretrained, which names files on "
+                        "this machine, not a model of the Hugging Face hub: download its folder");
   }
   return Annotate(FindWeightFile(path).status(), "model.pretrained");
 }
@@ -322,8 +332,8 @@ Status CheckWeightsAreThere(const PretrainedSettings& settings) {
 // Weights know pieces by their numbers. Words of one's own in place of [unusedN] are as good as
 // these.
 Status WarnOfOtherPieces(const std::string& theirs, const std::string& ours) {
-  DT_ASSIGN_OR_RETURN(const std::string there, ReadWholeFile(theirs));
-  DT_ASSIGN_OR_RETURN(const std::string here, ReadWholeFile(ours));
+  DT_ASSIGN_OR_RETURN(const std::string there, ReadVocabularyText(theirs));
+  DT_ASSIGN_OR_RETURN(const std::string here, ReadVocabularyText(ours));
   if (there == here) return OkStatus();
   const std::vector<std::string> pieces = absl::StrSplit(absl::StripSuffix(there, "\n"), '\n');
   const std::vector<std::string> others = absl::StrSplit(absl::StripSuffix(here, "\n"), '\n');
@@ -348,8 +358,8 @@ Status TakePretrainedShape(PretrainedSettings settings) {
   DT_RETURN_IF_ERROR(TakeShapeBeside(settings).status());
   const std::string& path = settings.model.pretrained();
   if (path.empty() || !settings.vocabulary.empty()) return OkStatus();
-  return UsageError(
-      absl::StrFormat("%s: there is no vocab.txt beside the weights; set data.vocabulary", path));
+  return UsageError(absl::StrFormat(
+      "%s: there is no vocab.txt or tokenizer.json beside the weights; set data.vocabulary", path));
 }
 
 StatusOr<bool> TakeShapeBeside(PretrainedSettings settings) {
@@ -368,7 +378,7 @@ StatusOr<bool> TakeShapeBeside(PretrainedSettings settings) {
   if (Exists(tokenizer)) {
     DT_RETURN_IF_ERROR(ReadTokenizer(tokenizer, settings.tokenization));
   }
-  const std::string vocabulary = (folder / "vocab.txt").string();
+  const std::string vocabulary = VocabularyIn(folder).string();
   if (settings.vocabulary.empty() && Exists(vocabulary)) {
     settings.vocabulary = vocabulary;
   } else if (Exists(vocabulary) && Exists(settings.vocabulary)) {

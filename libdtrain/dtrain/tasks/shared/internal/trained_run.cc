@@ -21,6 +21,7 @@
 #include "dtrain/config/config.h"
 #include "dtrain/distributed/agreement.h"
 #include "dtrain/runs/internal/checkpoint_files.h"
+#include "dtrain/tokenizers/wordpiece.h"
 
 namespace dtrain::internal {
 namespace {
@@ -169,7 +170,7 @@ std::string DataFolderBeside(const std::string& checkpoint) {
 }
 
 Status CheckVocabulary(const std::string& path, const Checkpoint& checkpoint) {
-  DT_ASSIGN_OR_RETURN(const std::string given, ReadWholeFile(path));
+  DT_ASSIGN_OR_RETURN(const std::string given, ReadVocabularyText(path));
   DT_ASSIGN_OR_RETURN(const std::string own, checkpoint.ReadText("vocab.txt"));
   if (given == own) return OkStatus();
   return UsageError(absl::StrFormat(

@@ -14,6 +14,8 @@
 #include "dtrain/config/config.h"
 #include "dtrain/launch/internal/optimizer_config.h"
 #include "dtrain/launch/internal/validate_exchange.h"
+#include "dtrain/optimizer.pb.h"
+#include "dtrain/run.pb.h"
 
 namespace dtrain::internal {
 

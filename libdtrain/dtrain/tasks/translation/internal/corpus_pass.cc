@@ -71,6 +71,10 @@ void CleanBlock(PairCleaner& cleaner, const std::string& path, CleaningReport& r
 
 StatusOr<ParallelTextReader> OpenParallel(const ParallelInput& input,
                                           const TextReaderOptions& options) {
+  if (input.format != PairFormat::kTsv) {
+    return ParallelTextReader::OpenLanguages(input.source, input.format, input.source_language,
+                                             input.target_language, options);
+  }
   if (input.target.empty()) return ParallelTextReader::OpenTsv(input.source, options);
   return ParallelTextReader::Open(input.source, input.target, options);
 }
@@ -91,7 +95,7 @@ StatusOr<int64_t> ForEachCleanBlock(const ParallelInput& input, const TextReader
     DT_RETURN_IF_ERROR(reading.get());
     std::swap(current, next);
   }
-  return reader.lines_with_more_columns();
+  return reader.lines_with_more_columns() + reader.incomplete_entries();
 }
 
 }  // namespace dtrain::internal

@@ -34,7 +34,8 @@ struct PairBlock {
 
 // Passes every block of kept pairs to `consume`, in order, on the calling thread. Dropped pairs are
 // counted in `report`; the consumer must count kept ones. `path` is the block's file. Returns the
-// number of TSV lines with more than two columns.
+// number of TSV lines with more than two columns, or the number of entries of another file that
+// lack a language.
 using BlockConsumer = std::function<Status(PairBlock& block, const std::string& path)>;
 StatusOr<int64_t> ForEachCleanBlock(const ParallelInput& input, const TextReaderOptions& options,
                                     PairCleaner& cleaner, CleaningReport& report,

@@ -22,6 +22,10 @@ Status AddInput(const std::string& name, const ParallelInput& input, PrepareIden
   if (input.empty()) return OkStatus();
   DT_ASSIGN_OR_RETURN(identity["content of " + name + ".source"],
                       files.DescribeContent(input.source));
+  if (input.format != PairFormat::kTsv) {
+    identity["languages of " + name] =
+        absl::StrFormat("%s %s", input.source_language, input.target_language);
+  }
   if (input.target.empty()) return OkStatus();
   DT_ASSIGN_OR_RETURN(identity["content of " + name + ".target"],
                       files.DescribeContent(input.target));

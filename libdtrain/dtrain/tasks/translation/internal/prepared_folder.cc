@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/tasks/translation/token_shard.h"
 
@@ -22,10 +21,7 @@ constexpr std::string_view kNames[] = {kVocabularyFile, "train.bin", "dev.bin",
                                        "test.bin",      "dev.src",   "dev.ref",
                                        "test.src",      "test.ref",  kPrepareReportFile};
 
-std::string ReadText(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+std::string ReadText(const fs::path& path) { return ReadWholeFile(path.string()).value_or(""); }
 
 // Advice for `dtrain prepare`, and for a run that prepares its own texts.
 std::string Remedy(const std::string& path) {
