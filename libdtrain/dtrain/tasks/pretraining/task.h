@@ -69,10 +69,7 @@ class PretrainingTask final
     return {.dev = [this](Context& ctx) { return Evaluate(ctx); }};
   }
   Identity identity() const override;
-  CheckpointContents checkpoint() const override {
-    return {.files = CheckpointFiles(),
-            .check = [this](const Checkpoint& checkpoint) { return CheckCheckpoint(checkpoint); }};
-  }
+  CheckpointContents checkpoint() const override;
 
   // Measures the dev set, whose examples and masks are the same each time. No metrics without one.
   StatusOr<EvaluationResult> Evaluate(Context& ctx);
@@ -86,9 +83,6 @@ class PretrainingTask final
   int64_t updates_per_epoch() const { return updates_per_epoch_; }
 
  private:
-  std::string TrainingData() const;
-  std::string Measured() const;
-  Status CheckCheckpoint(const Checkpoint& checkpoint) const;
   std::optional<int64_t> UpdatesUntil(const DataPosition& from, int64_t epochs) const;
   PretrainingTask(const PretrainingTaskOptions& options, Communicator& comm, DocumentShard train);
   Status PlanFirstEpoch();

@@ -1,11 +1,9 @@
-// task.cc - feeds the model from shards and evaluates it, all ranks sharing the work.
+// task.cc - feeds the model from shards, all ranks sharing the work.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/task.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,13 +11,9 @@
 #include "absl/strings/str_join.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/internal/abseil_text.h"
-#include "dtrain/comm/gather.h"
 #include "dtrain/data/text_reader.h"
-#include "dtrain/data/typical_pairs.h"
-#include "dtrain/metrics/bleu.h"
-#include "dtrain/metrics/chrf.h"
+#include "dtrain/tasks/translation/internal/batch.h"
 #include "dtrain/tasks/translation/prepare.h"
-#include "dtrain/tasks/translation/translator.h"
 #include "dtrain/train/micro_batches.h"
 
 namespace dtrain {
@@ -39,15 +33,6 @@ StatusOr<std::vector<std::string>> ReadLines(const std::string& path) {
     begin = end + 1;
   }
   return lines;
-}
-
-// The packed pairs as the model takes them.
-TranslationBatch ToTranslationBatch(PairBatch& pairs) {
-  return {.source_ids = std::move(pairs.source_ids),
-          .source = std::move(pairs.source),
-          .decoder_ids = std::move(pairs.decoder_ids),
-          .target_ids = std::move(pairs.target_ids),
-          .target = std::move(pairs.target)};
 }
 
 // That every sentence has a position for each of its pieces and the end symbol.
@@ -144,7 +129,7 @@ StatusOr<TranslationSet> TranslationTask::OpenSet(const std::string& name) const
 
 Status TranslationTask::Seek(const DataPosition& position) {
   const LoaderOptions options{.batch = options_.batch,
-                              .ids = Ids(),
+                              .ids = internal::IdsOf(tokenizer_),
                               .rank = share().rank,
                               .num_ranks = share().num_ranks,
                               .accumulation = share().accumulation};
@@ -161,7 +146,8 @@ int64_t TranslationTask::updates_per_epoch() const {
 StatusOr<int> TranslationTask::NextUpdate() {
   LoadedBatch update = loader_->Next();
   std::vector<TranslationBatch> micro_batches;
-  for (PairBatch& pairs : update.micro_batches) micro_batches.push_back(ToTranslationBatch(pairs));
+  for (PairBatch& pairs : update.micro_batches)
+    micro_batches.push_back(internal::ToTranslationBatch(pairs));
   return Load(std::move(micro_batches), update.global_tokens, update.next, train_.size());
 }
 
@@ -174,133 +160,26 @@ std::string TranslationTask::GraphKey() const {
                        ",");
 }
 
+TranslationEvaluator TranslationTask::Evaluator() {
+  return {model(),
+          tokenizer_,
+          comm(),
+          {.beam_size = options_.beam_size,
+           .beam_alpha = options_.beam_alpha,
+           .beam_extra_length = options_.beam_extra_length,
+           .batch_tokens = options_.eval_batch_tokens,
+           .samples = options_.eval_samples}};
+}
+
 StatusOr<EvaluationResult> TranslationTask::Evaluate(Context& ctx) {
   if (!dev_) return EvaluationResult();
-  return EvaluateSet(*dev_, options_.eval_max_sentences, ctx);
+  return Evaluator().Evaluate(*dev_, options_.eval_max_sentences, ctx);
 }
 
 StatusOr<EvaluationResult> TranslationTask::EvaluateTest(Context& ctx) {
   if (test_.empty()) return EvaluationResult();
   DT_ASSIGN_OR_RETURN(const TranslationSet test, OpenSet("test"));
-  return EvaluateSet(test, /*max_sentences=*/0, ctx);
-}
-
-StatusOr<EvaluationResult> TranslationTask::EvaluateSet(const TranslationSet& set,
-                                                        int64_t max_sentences, Context& ctx) {
-  EvaluationResult result;
-  const int64_t count =
-      max_sentences > 0 ? std::min(max_sentences, set.shard.size()) : set.shard.size();
-  const std::vector<uint32_t> own = OwnSentences(count, set);
-  EvaluateLoss(set, count, ctx, result);
-  DT_RETURN_IF_ERROR(EvaluateTranslations(set, own, count, ctx, result));
-  return result;
-}
-
-std::vector<uint32_t> TranslationTask::OwnSentences(int64_t count,
-                                                    const TranslationSet& set) const {
-  std::vector<uint32_t> order(static_cast<size_t>(count));
-  std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return set.shard.source_length(a) > set.shard.source_length(b);
-  });
-  std::vector<uint32_t> own;
-  for (size_t i = static_cast<size_t>(comm().rank()); i < order.size();
-       i += static_cast<size_t>(comm().size())) {
-    own.push_back(order[i]);
-  }
-  return own;
-}
-
-void TranslationTask::EvaluateLoss(const TranslationSet& set, int64_t count, Context& ctx,
-                                   EvaluationResult& result) {
-  const auto pairs = static_cast<size_t>(count);
-  const SampleLengths lengths{.source = set.shard.source_lengths().first(pairs),
-                              .target = set.shard.target_lengths().first(pairs)};
-  // Of a batch at its first pair. Those of one rank, with zeros where others have theirs, until
-  // they are shared: so the sums are those of one process, to the last bit.
-  std::vector<double> losses(pairs), nlls(pairs);
-  BleuStatistics teacher_forced;
-  std::vector<int32_t> predictions;
-  for (const std::vector<uint32_t>& own :
-       EvaluationBatches(lengths, options_.eval_batch_tokens, comm().rank(), comm().size(),
-                         BudgetUnit::kLongerSide)) {
-    PairBatch packed = PackPairs(set.shard, own, Ids());
-    const TranslationBatch batch = ToTranslationBatch(packed);
-    const LossSums sums = model().Forward(batch, ctx, &predictions);
-    losses[own.front()] = sums.loss;
-    nlls[own.front()] = sums.nll;
-    for (int64_t s = 0; s < batch.target.count(); ++s) {
-      const auto slice = [&](const std::vector<int32_t>& ids) {
-        return std::span(ids).subspan(static_cast<size_t>(batch.target.begin(s)),
-                                      static_cast<size_t>(batch.target.length(s)));
-      };
-      teacher_forced += CountTokenBleu(slice(predictions), slice(batch.target_ids),
-                                       {.end_id = tokenizer_.eos_id()});
-    }
-  }
-  comm().AllReduce(std::span<double>(losses), ReduceOp::kSum);
-  comm().AllReduce(std::span<double>(nlls), ReduceOp::kSum);
-  comm().AllReduce(std::span<int64_t>(teacher_forced.counts), ReduceOp::kSum);
-  int64_t tokens = 0;
-  for (int64_t i = 0; i < count; ++i) tokens += lengths.TargetTokens(i);
-  const auto mean = [&](const std::vector<double>& sums) {
-    return std::accumulate(sums.begin(), sums.end(), 0.0) /
-           static_cast<double>(std::max<int64_t>(tokens, 1));
-  };
-  result.metrics.emplace_back("loss", mean(losses));
-  result.metrics.emplace_back("nll", mean(nlls));
-  result.metrics.emplace_back("ppl", std::exp(mean(nlls)));
-  result.metrics.emplace_back("bleu_tf", ComputeTokenBleu(teacher_forced));
-}
-
-Status TranslationTask::EvaluateTranslations(const TranslationSet& set,
-                                             const std::vector<uint32_t>& own, int64_t count,
-                                             Context& ctx, EvaluationResult& result) {
-  std::vector<std::vector<int32_t>> sources(own.size());
-  std::vector<std::string> references(own.size());
-  for (size_t i = 0; i < own.size(); ++i) {
-    set.shard.AppendSource(own[i], sources[i]);
-    sources[i].push_back(tokenizer_.eos_id());
-    references[i] = set.references[own[i]];
-  }
-  BeamSearchOptions search = SearchOptionsFor(tokenizer_, options_.beam_size, options_.beam_alpha);
-  search.extra_length = options_.beam_extra_length;
-  search.batch_tokens = options_.eval_batch_tokens;
-  const auto translations = TranslateIds(model(), tokenizer_, sources, search, ctx);
-  std::vector<std::string> hypotheses(own.size());
-  for (size_t i = 0; i < own.size(); ++i) hypotheses[i] = translations[i].front().text;
-  BleuStatistics bleu;
-  ChrfStatistics chrf;
-  if (!own.empty()) {
-    const std::vector<std::vector<std::string>> reference_sets = {references};
-    DT_ASSIGN_OR_RETURN(bleu, CountBleu(hypotheses, reference_sets));
-    DT_ASSIGN_OR_RETURN(chrf, CountChrf(hypotheses, reference_sets));
-  }
-  comm().AllReduce(std::span<int64_t>(bleu.counts), ReduceOp::kSum);
-  comm().AllReduce(std::span<int64_t>(chrf.counts), ReduceOp::kSum);
-  const BleuScore score = ComputeBleu(bleu);
-  result.metrics.emplace_back("bleu", score.score);
-  result.metrics.emplace_back("chrf", ComputeChrf(chrf));
-  result.notes.push_back(absl::StrCat("BLEU|", BleuSignature(1), " = ", score.Verbose()));
-  result.notes.push_back(absl::StrCat("chrF2|", ChrfSignature(1)));
-  GatherSamples(set, own, count, hypotheses, result);
-  return OkStatus();
-}
-
-void TranslationTask::GatherSamples(const TranslationSet& set, const std::vector<uint32_t>& own,
-                                    int64_t count, const std::vector<std::string>& hypotheses,
-                                    EvaluationResult& result) {
-  const auto sentences = static_cast<size_t>(count);
-  const auto samples = static_cast<size_t>(options_.eval_samples);
-  for (const size_t index : TypicalPairs(std::span(set.sources).first(sentences),
-                                         std::span(set.references).first(sentences), samples)) {
-    const auto found = std::find(own.begin(), own.end(), static_cast<uint32_t>(index));
-    const std::string mine =
-        found == own.end() ? "" : hypotheses[static_cast<size_t>(found - own.begin())];
-    std::string hypothesis;
-    for (const std::string& text : AllGatherStrings(comm(), mine)) hypothesis += text;
-    result.samples.push_back({set.sources[index], set.references[index], hypothesis});
-  }
+  return Evaluator().Evaluate(test, /*max_sentences=*/0, ctx);
 }
 
 Status TranslationTask::CheckCheckpoint(const Checkpoint& checkpoint) const {
@@ -316,32 +195,24 @@ std::vector<NamedFile> TranslationTask::CheckpointFiles() const {
   return {{"config.textproto", options_.config_text}, {"vocab.spm", vocabulary_}};
 }
 
-std::string TranslationTask::TrainingData() const {
-  return absl::StrFormat("pairs %d\npieces %d and %d\nchecksum %08x\n", train_.size(),
-                         train_.source_tokens(), train_.target_tokens(), train_.content_crc());
-}
-
-std::string TranslationTask::Measured() const {
-  if (!has_dev()) return "";
-  const int64_t most = options_.eval_max_sentences;
-  return absl::StrFormat(
-      "dev pairs %d\ndev checksum %08x\nbeam_size %d\nbeam_alpha %g\nbeam_extra_length %d\n"
-      "label_smoothing %g\n",
-      most > 0 ? std::min(most, dev_->shard.size()) : dev_->shard.size(), dev_->shard.content_crc(),
-      options_.beam_size, options_.beam_alpha, options_.beam_extra_length,
-      options_.model.label_smoothing);
-}
-
-std::string TranslationTask::ModelText() const {
-  const Seq2SeqOptions& model = options_.model;
-  return absl::StrFormat("num_heads %d\nactivation %s\nnorm %s\nlayer_norm_epsilon %g\n",
-                         model.num_heads, ToAbsl(Name(model.activation)),
-                         model.pre_norm ? "pre" : "post", model.layer_norm_epsilon);
-}
-
 Identity TranslationTask::identity() const {
+  const Seq2SeqOptions& model = options_.model;
   Identity identity = {
-      .training_data = TrainingData(), .evaluation = Measured(), .model = ModelText()};
+      .training_data =
+          absl::StrFormat("pairs %d\npieces %d and %d\nchecksum %08x\n", train_.size(),
+                          train_.source_tokens(), train_.target_tokens(), train_.content_crc()),
+      .model = absl::StrFormat("num_heads %d\nactivation %s\nnorm %s\nlayer_norm_epsilon %g\n",
+                               model.num_heads, ToAbsl(Name(model.activation)),
+                               model.pre_norm ? "pre" : "post", model.layer_norm_epsilon)};
+  if (has_dev()) {
+    const int64_t pairs = dev_->shard.size();
+    const int64_t most = options_.eval_max_sentences;
+    identity.evaluation = absl::StrFormat(
+        "dev pairs %d\ndev checksum %08x\nbeam_size %d\nbeam_alpha %g\nbeam_extra_length %d\n"
+        "label_smoothing %g\n",
+        most > 0 ? std::min(most, pairs) : pairs, dev_->shard.content_crc(), options_.beam_size,
+        options_.beam_alpha, options_.beam_extra_length, model.label_smoothing);
+  }
   identity.shared_data =
       absl::StrCat(identity.training_data,
                    absl::StrFormat("vocabulary hash %016x\npreparation hash %016x\n",

@@ -14,6 +14,7 @@
 #include "dtrain/models/beam_search.h"
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/tasks/shared/model_task.h"
+#include "dtrain/tasks/translation/evaluation.h"
 #include "dtrain/tasks/translation/loader.h"
 #include "dtrain/tasks/translation/token_shard.h"
 #include "dtrain/tokenizers/bpe.h"
@@ -35,12 +36,6 @@ struct TranslationTaskOptions {
   int64_t eval_max_sentences = 0;    // 0: all
   int eval_samples = 5;
   std::string config_text;  // travels in checkpoints as config.textproto
-};
-
-// A dev or test set in memory: tokens, and the text to compare with.
-struct TranslationSet {
-  TokenShard shard;
-  std::vector<std::string> sources, references;
 };
 
 class TranslationTask final
@@ -88,32 +83,14 @@ class TranslationTask final
   int64_t updates_per_epoch() const;
 
  private:
-  std::string TrainingData() const;
-  std::string Measured() const;
-  Status CheckCheckpoint(const Checkpoint& checkpoint) const;
-  std::string ModelText() const;
   TranslationTask(const TranslationTaskOptions& options, Communicator& comm, BpeModel tokenizer,
                   TokenShard train);
-  StatusOr<EvaluationResult> EvaluateSet(const TranslationSet& set, int64_t max_sentences,
-                                         Context& ctx);
+  Status CheckCheckpoint(const Checkpoint& checkpoint) const;
   StatusOr<TranslationSet> OpenSet(const std::string& name) const;
-  // This rank's sentences of a set, by falling length dealt in turn: the search takes most of an
-  // evaluation, and whole batches of it would leave ranks idle.
-  std::vector<uint32_t> OwnSentences(int64_t count, const TranslationSet& set) const;
-  // Measures the first `count` pairs; the result does not depend on the number of ranks.
-  void EvaluateLoss(const TranslationSet& set, int64_t count, Context& ctx,
-                    EvaluationResult& result);
-  Status EvaluateTranslations(const TranslationSet& set, const std::vector<uint32_t>& own,
-                              int64_t count, Context& ctx, EvaluationResult& result);
+  TranslationEvaluator Evaluator();
   SampleLengths TrainLengths() const {
     return {.source = train_.source_lengths(), .target = train_.target_lengths()};
   }
-  SpecialIds Ids() const {
-    return {.eos_id = tokenizer_.eos_id(), .start_id = tokenizer_.pad_id()};
-  }
-  // Some of the first `count` sentences, which are those evaluated.
-  void GatherSamples(const TranslationSet& set, const std::vector<uint32_t>& own, int64_t count,
-                     const std::vector<std::string>& hypotheses, EvaluationResult& result);
 
   TranslationTaskOptions options_;
   BpeModel tokenizer_;

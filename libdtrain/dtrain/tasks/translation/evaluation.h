@@ -1,0 +1,68 @@
+// evaluation.h - measures a translation model on a dev or test set, all ranks sharing the work.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TASKS_TRANSLATION_EVALUATION_H_
+#define DTRAIN_TASKS_TRANSLATION_EVALUATION_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dtrain/base/status.h"
+#include "dtrain/comm/communicator.h"
+#include "dtrain/models/seq2seq_transformer.h"
+#include "dtrain/nn/context.h"
+#include "dtrain/tasks/translation/token_shard.h"
+#include "dtrain/tokenizers/bpe.h"
+#include "dtrain/train/task.h"
+
+namespace dtrain {
+
+// A dev or test set in memory: tokens, and the text to compare with.
+struct TranslationSet {
+  TokenShard shard;
+  std::vector<std::string> sources, references;
+};
+
+struct TranslationEvaluationOptions {
+  int beam_size = 4;
+  float beam_alpha = 0.6f;      // exponent of the length penalty
+  int beam_extra_length = 50;   // pieces that a translation may have more than its source
+  int64_t batch_tokens = 8192;  // evaluated at once, on a rank
+  int samples = 5;              // translations that the result shows
+};
+
+// Gives loss, nll, ppl, bleu (sacreBLEU), chrf (chrF2) and bleu_tf (teacher-forced, as
+// OpenSeq2Seq). The result does not depend on the number of ranks.
+class TranslationEvaluator {
+ public:
+  // All references must outlive the evaluator.
+  TranslationEvaluator(Seq2SeqTransformer& model, const BpeModel& tokenizer, Communicator& comm,
+                       const TranslationEvaluationOptions& options)
+      : model_(model), tokenizer_(tokenizer), comm_(comm), options_(options) {}
+
+  // Measures the first `max_sentences` pairs of a set; 0 for all. All ranks call it. The context
+  // must not be training.
+  StatusOr<EvaluationResult> Evaluate(const TranslationSet& set, int64_t max_sentences,
+                                      Context& ctx);
+
+ private:
+  // This rank's sentences of a set, dealt in turn by falling length: beam search takes most of an
+  // evaluation, and whole batches of it would leave ranks idle.
+  std::vector<uint32_t> OwnSentences(int64_t count, const TranslationSet& set) const;
+  void EvaluateLoss(const TranslationSet& set, int64_t count, Context& ctx,
+                    EvaluationResult& result);
+  Status EvaluateTranslations(const TranslationSet& set, const std::vector<uint32_t>& own,
+                              int64_t count, Context& ctx, EvaluationResult& result);
+  // Adds typical sentences among the first `count`, with their translations.
+  void GatherSamples(const TranslationSet& set, const std::vector<uint32_t>& own, int64_t count,
+                     const std::vector<std::string>& hypotheses, EvaluationResult& result);
+
+  Seq2SeqTransformer& model_;
+  const BpeModel& tokenizer_;
+  Communicator& comm_;
+  TranslationEvaluationOptions options_;
+};
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TASKS_TRANSLATION_EVALUATION_H_
