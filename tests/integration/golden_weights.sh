@@ -53,7 +53,7 @@ for ranks in 1 2; do
       optimizer.schedule=inverse_sqrt data.vocab_size=1000
     train nmt_train_fancy $ranks "$bin/nmt_train" --config "$examples/nmt_train/configs/demo.textproto" \
       model.hidden_size=64 model.ffn_size=128 model.num_heads=2 trainer.tokens_per_batch=512 \
-      optimizer.schedule=linear data.vocab_size=1000 optimizer.ema_decay=0.99 \
+      optimizer.schedule=linear optimizer.warmup_steps=20 data.vocab_size=1000 optimizer.ema_decay=0.99 \
       trainer.power_sgd_rank=2 trainer.wire_precision=bf16 trainer.micro_batch_tokens=300
     train nmt_train_local $ranks "$bin/nmt_train" --config "$examples/nmt_train/configs/demo.textproto" \
       model.hidden_size=64 model.ffn_size=128 model.num_heads=2 trainer.tokens_per_batch=512 \
