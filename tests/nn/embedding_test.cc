@@ -137,15 +137,15 @@ TEST_CASE("embeddings of one model draw different dropout") {
 TEST_CASE("misuse of an embedding is named") {
   Layer layer;
   const auto forward = [&](const std::vector<int32_t>& ids, std::vector<int32_t> offsets) {
-    return
-        [&] { layer.embedding.Forward(ids, Sequences(std::move(offsets)), layer.ctx); }.message();
+    return MessageOf(
+        [&] { layer.embedding.Forward(ids, Sequences(std::move(offsets)), layer.ctx); });
   };
   CHECK_THAT(forward({1, 1, 1, 1, 1}, {0, 5}),
              Catch::Contains("a sequence is longer than the table of positions"));
   CHECK_THAT(forward({1, 1}, {0, 1}), Catch::Contains("2 vs 1"));
   Layer fresh;
   const Tensor dy = Filled({1, kHidden}, DType::kFloat32, 1.0);
-  CHECK_THAT([&] { fresh.embedding.Backward(dy, fresh.ctx); }.message(),
+  CHECK_THAT(MessageOf([&] { fresh.embedding.Backward(dy, fresh.ctx); }),
              Catch::Contains("Backward() without Forward()"));
 }
 

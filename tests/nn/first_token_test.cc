@@ -32,11 +32,10 @@ TEST_CASE("the first token of each sequence is gathered, and its gradient goes b
 TEST_CASE("an empty sequence has no first token") {
   Context ctx;
   const Tensor x = Filled({2, 4}, DType::kFloat32, 1.0);
-  CHECK_THAT(
-      [&] {
-        FirstToken(x, Sequences({0, 2, 2}), ctx);
-      }.message(),
-      Catch::Contains("sequence 1 has no first token"));
+  CHECK_THAT(MessageOf([&] {
+               FirstToken(x, Sequences({0, 2, 2}), ctx);
+             }),
+             Catch::Contains("sequence 1 has no first token"));
 }
 
 }  // namespace

@@ -117,11 +117,10 @@ TEST_CASE("layers other than post-norm encoders refuse to compute rows alone") {
     Context ctx(TestDevice());
     const OutputRows rows = SomeRows(ctx);
     const Tensor x = Random({Sentences().tokens(), kHidden}, DType::kFloat32, 1);
-    CHECK_THAT(
-        [&] {
-          stack.Forward(x, {Sentences(), Tensor(), Sentences(), &rows}, ctx);
-        }.message(),
-        Catch::Contains("post-norm encoders"));
+    CHECK_THAT(MessageOf([&] {
+                 stack.Forward(x, {Sentences(), Tensor(), Sentences(), &rows}, ctx);
+               }),
+               Catch::Contains("post-norm encoders"));
   }
 }
 

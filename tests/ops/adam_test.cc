@@ -191,7 +191,7 @@ TEST_CASE("Adam refuses what does not fit") {
   Tensor shorter = Filled({7}, kF32, 0);
   Tensor absent;
   const auto message = [&](const Tensor& step, Tensor m) {
-    return [&] { AdamUpdate(w, step, {}, w, m, w, absent, stream); }.message();
+    return MessageOf([&] { AdamUpdate(w, step, {}, w, m, w, absent, stream); });
   };
   CHECK_THAT(message(OnDevice({}), shorter), Catch::Contains("AdamUpdate: m is [7], must be [8]"));
   CHECK_THAT(message(Filled({1}, kF32, 1), w), Catch::Contains("AdamUpdate: step is [1]"));

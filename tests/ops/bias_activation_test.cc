@@ -256,14 +256,15 @@ TEST_CASE("bias and activation refuse what does not fit") {
   const Tensor x = Random({4, 8}, kF32, 1);
   Tensor y = Copy(x);
   const auto message = [&](const Tensor& bias, const Dropout& dropout) {
-    return [&] { BiasActivationForward(x, bias, Activation::kRelu, dropout, y, stream); }.message();
+    return MessageOf(
+        [&] { BiasActivationForward(x, bias, Activation::kRelu, dropout, y, stream); });
   };
   CHECK(message({}, {}) == "");
   CHECK_THAT(message(Filled({9}, kF32, 0), {}), Catch::Contains("bias is [9], must be [8]"));
   CHECK_THAT(message({}, {.probability = 1.0f, .key = {}}), Catch::Contains("must be in [0, 1)"));
   CHECK_THAT(message({}, {.probability = -0.1f, .key = {}}), Catch::Contains("must be in [0, 1)"));
   Tensor d_bias = Filled({8}, DType::kBFloat16, 0);
-  CHECK_THAT([&] { ReluBackwardFromOutput(x, x, {}, y, d_bias, stream); }.message(),
+  CHECK_THAT(MessageOf([&] { ReluBackwardFromOutput(x, x, {}, y, d_bias, stream); }),
              Catch::Contains("d_bias is bfloat16, must be float32"));
 }
 

@@ -96,11 +96,10 @@ TEST_CASE("cached attention refuses slots outside its cache") {
   std::vector<int32_t> slots = {0, 1, 2, 4};
   const Tensor x = Tensor::View(values.data(), {4, 8});
   Tensor out = x;
-  CHECK_THAT(
-      [&] {
-        CachedAttention(x, x, x, Tensor::View(slots.data(), {4, 1}), 2, out, stream);
-      }.message(),
-      Catch::Contains("slot 4 of row 3 is outside a cache of 4"));
+  CHECK_THAT(MessageOf([&] {
+               CachedAttention(x, x, x, Tensor::View(slots.data(), {4, 1}), 2, out, stream);
+             }),
+             Catch::Contains("slot 4 of row 3 is outside a cache of 4"));
 }
 
 }  // namespace

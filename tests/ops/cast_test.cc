@@ -153,19 +153,19 @@ TEST_CASE("casts and copies refuse what does not fit") {
   Stream stream(TestDevice());
   const Tensor x = Random({4, 8}, kF32, 1);
   Tensor narrow = Filled({4, 7}, kF32, 0);
-  CHECK_THAT([&] { Cast(x, narrow, stream); }.message(),
+  CHECK_THAT(MessageOf([&] { Cast(x, narrow, stream); }),
              Catch::Contains("Cast: y is [4, 7], must be [4, 8]"));
-  CHECK_THAT([&] { AddTo(x, narrow, stream); }.message(), Catch::Contains("AddTo: y is [4, 7]"));
+  CHECK_THAT(MessageOf([&] { AddTo(x, narrow, stream); }), Catch::Contains("AddTo: y is [4, 7]"));
   Tensor half = Filled({4, 8}, kBF16, 0);
-  CHECK_THAT([&] { Scale(half, 2.0f, stream); }.message(), Catch::Contains("must be float32"));
+  CHECK_THAT(MessageOf([&] { Scale(half, 2.0f, stream); }), Catch::Contains("must be float32"));
   Tensor view = Filled({4, 9}, kF32, 0).Columns(0, 8);
-  CHECK_THAT([&] { Zero(view, stream); }.message(), Catch::Contains("must be contiguous"));
+  CHECK_THAT(MessageOf([&] { Zero(view, stream); }), Catch::Contains("must be contiguous"));
   Tensor out = Filled({1, 8}, kF32, 0);
   if (TestDevice().type == DeviceType::kCpu) {  // a GPU's ids cannot be read
-    CHECK_THAT([&] { GatherRows(x, FromValues({1}, DType::kInt32, {4}), out, stream); }.message(),
+    CHECK_THAT(MessageOf([&] { GatherRows(x, FromValues({1}, DType::kInt32, {4}), out, stream); }),
                Catch::Contains("rows[0] is 4, must be in [0, 4)"));
   }
-  CHECK_THAT([&] { ScatterAddRows(out, RandomIds(2, 1, 1), view, stream); }.message(),
+  CHECK_THAT(MessageOf([&] { ScatterAddRows(out, RandomIds(2, 1, 1), view, stream); }),
              Catch::Contains("one row index per row of x"));
 }
 

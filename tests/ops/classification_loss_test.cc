@@ -167,7 +167,7 @@ TEST_CASE("classification losses refuse what does not fit") {
   const auto message = [&](Kind kind, const ClassificationLossInputs& inputs, bool alias) {
     Result result({2, 3});
     if (alias) result.outputs.d_logits = result.outputs.probabilities;
-    return [&] { ClassificationLoss(kind, inputs, scale, result.outputs, stream); }.message();
+    return MessageOf([&] { ClassificationLoss(kind, inputs, scale, result.outputs, stream); });
   };
   const Tensor logits = Filled({2, 3}, kF32, 0.0);
   const Tensor classes = Filled({2, 1}, kF32, 1.0);

@@ -251,10 +251,10 @@ TEST_CASE("cross-entropy refuses what does not fit") {
   const Tensor logits = Random({2, 8}, kF32, 1);
   Tensor out = Filled({2}, kF32, 0);
   const auto message = [&](const Values& targets, float smoothing, Tensor loss) {
-    return [&] {
+    return MessageOf([&] {
       CrossEntropyForward(logits, FromValues({2}, DType::kInt32, targets), {smoothing}, loss, out,
                           out, stream);
-    }.message();
+    });
   };
   CHECK(message({7, -1}, 0.0f, out) == "");
   if (TestDevice().type == DeviceType::kCpu) {
@@ -268,7 +268,7 @@ TEST_CASE("cross-entropy refuses what does not fit") {
   CHECK_THAT(message({0, 1}, 0.0f, Filled({3}, kF32, 0)),
              Catch::Contains("CrossEntropyForward: loss is [3], must be [2]"));
   Tensor ids = Filled({2}, kF32, 0);
-  CHECK_THAT([&] { ArgMax(logits, ids, stream); }.message(),
+  CHECK_THAT(MessageOf([&] { ArgMax(logits, ids, stream); }),
              Catch::Contains("ids is float32, must be int32"));
 }
 

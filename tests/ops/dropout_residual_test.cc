@@ -139,7 +139,7 @@ TEST_CASE("dropout and residual refuse what does not fit") {
   const Tensor x = Random({4, 8}, kF32, 1);
   Tensor out = Copy(x);
   const auto message = [&](const Tensor& bias, const Tensor& residual) {
-    return [&] { DropoutResidualForward(x, bias, residual, {}, out, stream); }.message();
+    return MessageOf([&] { DropoutResidualForward(x, bias, residual, {}, out, stream); });
   };
   CHECK(message({}, {}) == "");
   CHECK_THAT(message(Filled({8}, DType::kBFloat16, 0), {}),
@@ -147,7 +147,7 @@ TEST_CASE("dropout and residual refuse what does not fit") {
   CHECK_THAT(message({}, Filled({3, 8}, kF32, 0)),
              Catch::Contains("residual is [3, 8], must be [4, 8]"));
   Tensor d_bias = Filled({7}, kF32, 0);
-  CHECK_THAT([&] { DropoutResidualBackward(x, {}, out, d_bias, stream); }.message(),
+  CHECK_THAT(MessageOf([&] { DropoutResidualBackward(x, {}, out, d_bias, stream); }),
              Catch::Contains("DropoutResidualBackward: d_bias is [7]"));
 }
 

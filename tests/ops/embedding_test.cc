@@ -178,7 +178,7 @@ TEST_CASE("sinusoids have sines in the first half and cosines in the second") {
     }
   }
   Tensor odd = Filled({4, 5}, dtype, 0);
-  CHECK_THAT([&] { FillSinusoids(odd, stream); }.message(), Catch::Contains("must be even"));
+  CHECK_THAT(MessageOf([&] { FillSinusoids(odd, stream); }), Catch::Contains("must be even"));
 }
 
 TEST_CASE("embedding refuses ids outside its tables") {
@@ -187,11 +187,11 @@ TEST_CASE("embedding refuses ids outside its tables") {
   const Tensor positions = Random({3, 8}, kF32, 2);
   Tensor out = Filled({2, 8}, kF32, 0);
   const auto message = [&](const Values& ids, const Values& position_ids) {
-    return [&] {
+    return MessageOf([&] {
       EmbeddingForward(FromValues({2}, DType::kInt32, ids),
                        FromValues({2}, DType::kInt32, position_ids), table, positions, {}, out,
                        stream);
-    }.message();
+    });
   };
   CHECK(message({0, 4}, {0, 2}) == "");
   if (TestDevice().type == DeviceType::kCpu) {
@@ -201,11 +201,10 @@ TEST_CASE("embedding refuses ids outside its tables") {
   }
   Tensor d_table = Filled({5, 8}, DType::kBFloat16, 0);
   Tensor absent;
-  CHECK_THAT(
-      [&] {
-        EmbeddingBackward(out, RandomIds(2, 5, 1), {}, {}, d_table, absent, stream);
-      }.message(),
-      Catch::Contains("d_table is bfloat16, must be float32"));
+  CHECK_THAT(MessageOf([&] {
+               EmbeddingBackward(out, RandomIds(2, 5, 1), {}, {}, d_table, absent, stream);
+             }),
+             Catch::Contains("d_table is bfloat16, must be float32"));
 }
 
 }  // namespace

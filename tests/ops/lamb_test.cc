@@ -188,7 +188,7 @@ TEST_CASE("LAMB gives the same bits on one and on two threads") {
 TEST_CASE("LAMB names what breaks its contract") {
   Stream stream(TestDevice());
   const auto table_of = [&](const std::vector<LambSegment>& segments) {
-    return [&] { MakeLambTable(segments, TestArena(), stream); }.message();
+    return MessageOf([&] { MakeLambTable(segments, TestArena(), stream); });
   };
   CHECK(table_of({}).find("no segments") != std::string::npos);
   CHECK(table_of({{0, 4}, {3, 5}}).find("segment [3, 5) after 4") != std::string::npos);
@@ -199,7 +199,7 @@ TEST_CASE("LAMB names what breaks its contract") {
                            .weights = Filled({n}, kF32, 0),
                            .m = Filled({m}, kF32, 0),
                            .v = Filled({n}, kF32, 0)};
-    return [&] { LambUpdate(table, TensorOf(step), {}, tensors, stream); }.message();
+    return MessageOf([&] { LambUpdate(table, TensorOf(step), {}, tensors, stream); });
   };
   CHECK(update(8, 8, {}).empty());
   CHECK(update(7, 7, {}).find("after the end of the arenas") != std::string::npos);

@@ -214,12 +214,11 @@ TEST_CASE("without dropout dx may be d_sum and the bias may be absent") {
                             stream);
   CHECK(SameBits(both, dx));
   const Dropout dropout = {0.1f, {}};
-  CHECK_THAT(
-      [&] {
-        ResidualLayerNormBackward(dy, x, gamma, mean, rstd, dropout, both, both, absent, d_gamma,
-                                  d_beta, stream);
-      }.message(),
-      Catch::Contains("must not share memory"));
+  CHECK_THAT(MessageOf([&] {
+               ResidualLayerNormBackward(dy, x, gamma, mean, rstd, dropout, both, both, absent,
+                                         d_gamma, d_beta, stream);
+             }),
+             Catch::Contains("must not share memory"));
 }
 
 TEST_CASE("layer norm gives the same bits on one and on two threads") {
@@ -305,7 +304,8 @@ TEST_CASE("layer norm refuses shapes and types that do not fit") {
   Tensor y = Copy(x);
   Tensor rows = Filled({4}, kF32, 0);
   const auto message = [&](const Tensor& in, const Tensor& scale, Tensor out) {
-    return [&] { LayerNormForward(in, scale, gamma, kEpsilon, out, rows, rows, stream); }.message();
+    return MessageOf(
+        [&] { LayerNormForward(in, scale, gamma, kEpsilon, out, rows, rows, stream); });
   };
   CHECK(message(x, gamma, y) == "");
   CHECK_THAT(message(x, Filled({7}, kF32, 1), y),

@@ -127,11 +127,11 @@ TEST_CASE("tensors that do not fit are refused by name") {
   const auto message = [&](const auto& change) {
     Operands x(test);
     change(x);
-    return [&] {
+    return MessageOf([&] {
       LinearActivationForward(x.x, x.weight, x.bias, test.options, x.saved, stream);
       LinearActivationBackward(x.dy, x.next_weight, x.bias, test.options, x.saved, x.d_before,
                                x.d_bias, stream);
-    }.message();
+    });
   };
   const Tensor wrong = Filled({3, 5}, DType::kFloat32, 0.0);
   CHECK(message([](Operands&) {}).empty());
@@ -141,12 +141,11 @@ TEST_CASE("tensors that do not fit are refused by name") {
   CHECK_THAT(message([&](Operands& x) { x.next_weight = wrong; }), Catch::Contains("next_weight"));
   CHECK_THAT(message([&](Operands& x) { x.d_before = wrong; }), Catch::Contains("d_before"));
   CHECK_THAT(message([&](Operands& x) { x.d_bias = wrong; }), Catch::Contains("d_bias"));
-  CHECK_THAT(
-      [&] {
-        Operands x(test);
-        RepeatActivation(x.bias, test.options, x.saved, stream);
-      }.message(),
-      Catch::Contains("requires that forward ran with options.repeats"));
+  CHECK_THAT(MessageOf([&] {
+               Operands x(test);
+               RepeatActivation(x.bias, test.options, x.saved, stream);
+             }),
+             Catch::Contains("requires that forward ran with options.repeats"));
 }
 
 }  // namespace

@@ -122,14 +122,14 @@ TEST_CASE("sums refuse what does not fit") {
   Stream stream(TestDevice());
   const Tensor x = Random({4, 8}, kF32, 1);
   Tensor sums = Filled({9}, kF32, 0);
-  CHECK_THAT([&] { AccumulateColumnSums(x, sums, stream); }.message(),
+  CHECK_THAT(MessageOf([&] { AccumulateColumnSums(x, sums, stream); }),
              Catch::Contains("AccumulateColumnSums: sums is [9], must be [8]"));
-  CHECK_THAT([&] { SumOfSquares(x, sums, stream); }.message(),
+  CHECK_THAT(MessageOf([&] { SumOfSquares(x, sums, stream); }),
              Catch::Contains("out is [9], must be [2]"));
-  CHECK_THAT([&] { SumOfSquares(Strided(x), sums, stream); }.message(),
+  CHECK_THAT(MessageOf([&] { SumOfSquares(Strided(x), sums, stream); }),
              Catch::Contains("x must be contiguous"));
   Tensor total = Filled({1}, DType::kBFloat16, 0);
-  CHECK_THAT([&] { Sum(x, total, stream); }.message(), Catch::Contains("total is bfloat16"));
+  CHECK_THAT(MessageOf([&] { Sum(x, total, stream); }), Catch::Contains("total is bfloat16"));
 }
 
 }  // namespace

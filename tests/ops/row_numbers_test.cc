@@ -229,7 +229,7 @@ TEST_CASE("row numbers of another count are refused by name") {
   const Tensor x = Random({kRows, 8}, kF32, 1);
   Tensor out = Like(x);
   Tensor none;
-  CHECK_THAT([&] { DropoutResidualForward(x, none, none, HalfOfPart(), out, stream); }.message(),
+  CHECK_THAT(MessageOf([&] { DropoutResidualForward(x, none, none, HalfOfPart(), out, stream); }),
              Catch::Contains("DropoutResidualForward: row_numbers"));
 }
 

@@ -142,7 +142,7 @@ TEST_CASE("span losses refuse what does not fit") {
   sequences.set_device_offsets(FromValues({3}, DType::kInt32, {0.0, 2.0, 5.0}));
   const auto message = [&](const Tensor& logits, const Tensor& targets, const Sequences& of) {
     Result result(2, sequences);
-    return [&] { SpanLoss(logits, targets, of, scale, result.outputs, stream); }.message();
+    return MessageOf([&] { SpanLoss(logits, targets, of, scale, result.outputs, stream); });
   };
   const Tensor logits = Filled({2, 5}, kF32, 0.0);
   const Tensor targets = FromValues({2, 2}, DType::kInt32, {1.0, 2.0, 0.0, 0.0});

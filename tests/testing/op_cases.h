@@ -242,7 +242,7 @@ void WithThreads(int count, const Body& body) {
 
 // The message of the exception that `body` throws, or "".
 template <typename Body>
-std::string(const Body& body).message() {
+std::string MessageOf(const Body& body) {
   try {
     body();
   } catch (const CheckError& error) {

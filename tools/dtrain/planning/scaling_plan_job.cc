@@ -123,7 +123,7 @@ StatusOr<PlanModel> PlanModelOf(const google::protobuf::Message& config) {
   DT_ASSIGN_OR_RETURN(const Estimate estimate, EstimateRun(config, {}));
   const Workload& work = estimate.workload;
   DT_RETURN_IF_ERROR(CheckWays(work.trainer));
-  const ReducerOptions& reducer = work.trainer.reducer;
+  const GradientReducerOptions& reducer = work.trainer.reducer;
   return PlanModel{CutIntoBuckets(work.gradients, reducer.bucket_bytes), estimate.flops_per_update,
                    PowerSgdRank(reducer.power_sgd.rank, work.hidden_size), work.texts_per_batch,
                    work.tokens_per_batch};

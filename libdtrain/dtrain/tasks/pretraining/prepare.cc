@@ -14,6 +14,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/base/utf8.h"
 #include "dtrain/data/internal/file_content.h"
 #include "dtrain/data/internal/hash.h"
 #include "dtrain/data/internal/parallel_parts.h"

@@ -74,7 +74,7 @@ Status LoadInitialWeights(const proto::NmtConfig& config, const std::string& run
   if (runtime.comm.AllReduceValue(will_resume ? 1 : 0, ReduceOp::kMax) != 0) return OkStatus();
   const auto load = [&]() -> Status {
     DT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, OpenInitial(path));
-    DT_RETURN_IF_ERROR(task.CheckCheckpoint(checkpoint));
+    DT_RETURN_IF_ERROR(task.checkpoint().check(checkpoint));
     DT_RETURN_IF_ERROR(LoadWeights(checkpoint, task.parameters()));
     LogInfo(absl::StrCat("the weights are those of ", checkpoint.path()));
     return OkStatus();
