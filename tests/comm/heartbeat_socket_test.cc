@@ -13,7 +13,7 @@
 namespace dtrain::internal {
 namespace {
 
-HeartbeatMessage(int rank, const char* text).message() {
+HeartbeatMessage MessageFrom(int rank, const char* text) {
   HeartbeatMessage message;
   message.beat.rank = rank;
   std::strncpy(message.text.data(), text, message.text.size() - 1);
@@ -37,10 +37,10 @@ TEST_CASE("rank 0 answers a rank once it has heard it") {
   REQUIRE(meeting.port != 0);
   root.Join(meeting, 0, 2);
   other.Join(meeting, 1, 2);
-  root.Send((0, "nobody is known yet").message());
-  other.Send((1, "here I am").message());
+  root.Send(MessageFrom(0, "nobody is known yet"));
+  other.Send(MessageFrom(1, "here I am"));
   CHECK(Receive(root) == "here I am");
-  root.Send((0, "welcome").message());
+  root.Send(MessageFrom(0, "welcome"));
   CHECK(Receive(other) == "welcome");
 }
 
@@ -51,17 +51,17 @@ TEST_CASE("messages of another job, and of ranks that cannot be, are dropped") {
   root.Join(meeting, 0, 2);
   meeting.token[0] = static_cast<unsigned char>(meeting.token[0] ^ 1);
   stranger.Join(meeting, 1, 2);
-  stranger.Send((1, "another job").message());
+  stranger.Send(MessageFrom(1, "another job"));
   CHECK(Receive(root, 100).empty());
   HeartbeatSocket third;
   third.Join(root.MakeMeeting(), 1, 2);
   meeting.token[0] = static_cast<unsigned char>(meeting.token[0] ^ 1);
   third.Join(meeting, 1, 2);
-  third.Send((7, "no such rank").message());
-  third.Send((0, "the root itself").message());
+  third.Send(MessageFrom(7, "no such rank"));
+  third.Send(MessageFrom(0, "the root itself"));
   CHECK(Receive(root, 100).empty());
   HeartbeatSocket moved(std::move(third));
-  moved.Send((1, "a good one").message());
+  moved.Send(MessageFrom(1, "a good one"));
   CHECK(Receive(root) == "a good one");
 }
 

@@ -68,7 +68,7 @@ dtrain::Status EndIn(const std::string& way, const dtrain::proto::NmtConfig& con
     std::string name;
     std::getline(std::ifstream("/proc/self/comm"), name);
     std::printf("called %s with %zu arguments\n", name.c_str(), runtime.arguments.size());
-    return OkStatus();
+    return dtrain::OkStatus();
   }
   if (way == "comm") throw dtrain::CommError("rank 1 is gone");
   if (way == "exception") throw std::runtime_error("something else");

@@ -188,7 +188,7 @@ TEST_CASE("whatever characters a text has, the vocabulary can be read") {
     const Pieces pieces =
         Learn(lines, {.words = words, .vocab_size = 1000000, .limit_alphabet = 1000000});
     const auto tokenizer = WordPieceTokenizer::FromVocabulary(pieces, words);
-    INFO(tokenizer.status());
+    INFO(tokenizer.status().message());
     REQUIRE(tokenizer.ok());
     CHECK(tokenizer->vocab_size() > 20000);
   }
