@@ -36,7 +36,7 @@ class ToyRuns {
   Status OpenAs(const std::string& program) {
     return RunRecorder::Open(program, run_, run_, runtime_).status();
   }
-  std::string Status() const { return ReadTestFile(folder_.File("run/STATUS")); }
+  std::string StatusFile() const { return ReadTestFile(folder_.File("run/STATUS")); }
   std::string File(const std::string& name) const { return folder_.File("run/" + name); }
   ~ToyRuns() { SetLogSink(nullptr); }
 
@@ -50,15 +50,15 @@ class ToyRuns {
 TEST_CASE("a run is said to be preparing until its first update") {
   ToyRuns runs;
   const std::unique_ptr<RunRecorder> recorder = runs.Open();
-  CHECK_THAT(runs.Status(), Catch::StartsWith("state preparing\nexit_code 0\nstep 0\n"));
+  CHECK_THAT(runs.StatusFile(), Catch::StartsWith("state preparing\nexit_code 0\nstep 0\n"));
   const StatusOr<TrainResult> result = recorder->Run([&]() -> StatusOr<TrainResult> {
-    CHECK_THAT(runs.Status(), Catch::StartsWith("state preparing\n"));
+    CHECK_THAT(runs.StatusFile(), Catch::StartsWith("state preparing\n"));
     DT_RETURN_IF_ERROR(recorder->Begin({}));
-    CHECK_THAT(runs.Status(), Catch::StartsWith("state running\n"));
+    CHECK_THAT(runs.StatusFile(), Catch::StartsWith("state running\n"));
     return TrainResult{};
   });
   CHECK(result.ok());
-  CHECK_THAT(runs.Status(), Catch::StartsWith("state done\nexit_code 0\n"));
+  CHECK_THAT(runs.StatusFile(), Catch::StartsWith("state done\nexit_code 0\n"));
 }
 
 TEST_CASE("the log of a run has no lines of the next one's") {
@@ -227,15 +227,15 @@ TEST_CASE("a preparation that fails is told with its reason") {
     const StatusOr<TrainResult> result =
         recorder->Run([]() -> StatusOr<TrainResult> { return DataError("a.tsv:3:\nbad"); });
     CHECK(result.status().code() == ExitCode::kData);
-    CHECK_THAT(runs.Status(), Catch::StartsWith("state failed\nexit_code 3\nstep 0\n"));
-    CHECK_THAT(runs.Status(), Catch::EndsWith("\nmessage a.tsv:3: bad\n"));
+    CHECK_THAT(runs.StatusFile(), Catch::StartsWith("state failed\nexit_code 3\nstep 0\n"));
+    CHECK_THAT(runs.StatusFile(), Catch::EndsWith("\nmessage a.tsv:3: bad\n"));
   }
   const std::unique_ptr<RunRecorder> recorder = runs.Open();
-  CHECK_THAT(runs.Status(), Catch::StartsWith("state preparing\nexit_code 0\n"));
-  CHECK(runs.Status().find("message") == std::string::npos);
+  CHECK_THAT(runs.StatusFile(), Catch::StartsWith("state preparing\nexit_code 0\n"));
+  CHECK(runs.StatusFile().find("message") == std::string::npos);
   CHECK_THROWS_AS(recorder->Run([]() -> StatusOr<TrainResult> { throw std::bad_alloc(); }),
                   std::bad_alloc);
-  CHECK_THAT(runs.Status(), Catch::StartsWith("state failed\nexit_code 5\n"));
+  CHECK_THAT(runs.StatusFile(), Catch::StartsWith("state failed\nexit_code 5\n"));
 }
 
 TEST_CASE("another program does not take a run's folder, nor say that it failed") {
@@ -249,11 +249,11 @@ TEST_CASE("another program does not take a run's folder, nor say that it failed"
                 })
                 .ok());
   }
-  const std::string status = runs.Status();
+  const std::string status = runs.StatusFile();
   const Status refused = runs.OpenAs("other");
   CHECK(refused.code() == ExitCode::kUsage);
   CHECK_THAT(std::string(refused.message()), Catch::Contains("is a run of toy, and this is other"));
-  CHECK(runs.Status() == status);
+  CHECK(runs.StatusFile() == status);
 }
 
 TEST_CASE("a run that goes on is preparing at the step of its last checkpoint") {
@@ -263,7 +263,7 @@ TEST_CASE("a run that goes on is preparing at the step of its last checkpoint") 
     std::filesystem::create_directories(runs.File("ckpt/" + CheckpointName(step)));
   }
   const std::unique_ptr<RunRecorder> recorder = runs.Open();
-  CHECK_THAT(runs.Status(), Catch::StartsWith("state preparing\nexit_code 0\nstep 12\n"));
+  CHECK_THAT(runs.StatusFile(), Catch::StartsWith("state preparing\nexit_code 0\nstep 12\n"));
 }
 
 TEST_CASE("a program's own configuration is written as given, and told where it changes") {

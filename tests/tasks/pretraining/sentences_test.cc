@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "dtrain/base/utf8.h"
+
 namespace dtrain {
 namespace {
 

@@ -47,7 +47,7 @@ TEST_CASE("shape, vocabulary and case are those beside the weights") {
   CHECK(config.model().activation() == proto::ModelConfig::gelu_tanh);
   CHECK(config.data().vocabulary() == folder.File("vocab.txt"));
   CHECK_FALSE(config.data().lower_case());
-  CHECK(config.data().accents() == Data::with_capitals);
+  CHECK(config.data().accents() == proto::Tokenization::with_capitals);
 
   // A folder without vocab.txt has a tokenizer.json.
   std::filesystem::rename(folder.File("vocab.txt"), folder.File("tokenizer.json"));
@@ -114,9 +114,9 @@ TEST_CASE("accents are kept or taken off as the pretrained tokenizer does it") {
     REQUIRE(internal::TakePretrainedShape(config).ok());
     return config.data().accents();
   };
-  CHECK(accents(R"({"strip_accents": false})") == Data::keep);
-  CHECK(accents(R"({"strip_accents": true})") == Data::strip);
-  CHECK(accents("{}") == Data::with_capitals);
+  CHECK(accents(R"({"strip_accents": false})") == proto::Tokenization::keep);
+  CHECK(accents(R"({"strip_accents": true})") == proto::Tokenization::strip);
+  CHECK(accents("{}") == proto::Tokenization::with_capitals);
 }
 
 // What a run takes from the checkpoint of another in the folder.
@@ -135,8 +135,8 @@ void CheckTaken(Config config) {
   theirs.mutable_model()->set_vocab_size(72);
   theirs.mutable_model()->set_dropout(0.3f);
   theirs.mutable_data()->set_lower_case(false);
-  theirs.mutable_data()->set_accents(Data::strip);
-  theirs.mutable_data()->set_tokenizer(Data::google);
+  theirs.mutable_data()->set_accents(proto::Tokenization::strip);
+  theirs.mutable_data()->set_tokenizer(proto::Tokenization::google);
   theirs.mutable_data()->set_max_length(77);
   theirs.mutable_data()->add_train("/texts");
   WriteTestFile(folder.File("config.textproto"), PrintConfig(theirs, ConfigFormat::kFull));
@@ -157,21 +157,21 @@ void CheckTaken(Config config) {
   CHECK(model.vocab_size() == 72);
   CHECK(model.dropout() == 0.1f);
   CHECK_FALSE(config.data().lower_case());
-  CHECK(config.data().accents() == Data::strip);
-  CHECK(config.data().tokenizer() == Data::google);
+  CHECK(config.data().accents() == proto::Tokenization::strip);
+  CHECK(config.data().tokenizer() == proto::Tokenization::google);
   CHECK(config.data().max_length() == 100);
   CHECK(config.data().train_size() == 0);
   CHECK(config.data().vocabulary() == folder.File("vocab.txt"));
 
   own.mutable_data()->set_lower_case(true);
-  own.mutable_data()->set_accents(Data::with_capitals);
-  own.mutable_data()->set_tokenizer(Data::hf);
+  own.mutable_data()->set_accents(proto::Tokenization::with_capitals);
+  own.mutable_data()->set_tokenizer(proto::Tokenization::hf);
   own.mutable_model()->set_pretrained(folder.path());
   REQUIRE(internal::TakePretrainedShape(own).ok());
   CHECK(own.model().num_layers() == 3);
   CHECK(own.data().lower_case());
-  CHECK(own.data().accents() == Data::with_capitals);
-  CHECK(own.data().tokenizer() == Data::hf);
+  CHECK(own.data().accents() == proto::Tokenization::with_capitals);
+  CHECK(own.data().tokenizer() == proto::Tokenization::hf);
 
   // Weights that were exported are what the JSON says.
   WriteTestFile(folder.File("config.json"), R"({"num_hidden_layers": 5})");
