@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "dtrain/base/check.h"
@@ -30,6 +31,17 @@ TEST_CASE("a status keeps its exit code when it is annotated") {
   CHECK(status.message() == "train.en: line 3: NUL byte");
   CHECK(OkStatus().code() == ExitCode::kDone);
   CHECK(InternalError("x").code() == ExitCode::kInternal);
+}
+
+TEST_CASE("a value that is an empty optional is a value, not an error") {
+  const StatusOr<std::optional<int>> none = std::nullopt;
+  CHECK(none.ok());
+  CHECK_FALSE(none->has_value());
+  const StatusOr<std::optional<int>> seven = 7;
+  CHECK(seven.value() == 7);
+  const StatusOr<int> error = DataError("line 3: NUL byte");
+  CHECK_THROWS_AS(error.value(), CheckError);
+  CHECK(error.value_or(5) == 5);
 }
 
 // Known answers of Random123 1.09, kat_vectors, philox4x32 with 10 rounds.

@@ -11,15 +11,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view line(reinterpret_cast<const char*>(data), size);
   std::vector<std::string_view> sentences;
   dtrain::SplitSentences(line, sentences);
-  DT_CHECK(!sentences.empty() || dtrain::IsBlank(line));
+  DT_CHECK(sentences.empty() == dtrain::HasOnlySpaces(line));
   // Only spaces lie before, between and behind them.
   const char* end = line.data();
   const auto skip_to = [&](const char* begin) {
     DT_CHECK(end <= begin) << "sentences overlap";
-    DT_CHECK(dtrain::IsBlank({end, static_cast<size_t>(begin - end)})) << "text is lost";
+    DT_CHECK(dtrain::HasOnlySpaces({end, static_cast<size_t>(begin - end)})) << "text is lost";
   };
   for (const std::string_view sentence : sentences) {
-    DT_CHECK(!sentence.empty());
+    DT_CHECK(!dtrain::HasOnlySpaces(sentence));
     // A mark is never torn.
     DT_CHECK(dtrain::IsValidUtf8(sentence) || !dtrain::IsValidUtf8(line));
     skip_to(sentence.data());

@@ -356,7 +356,7 @@ TEST_CASE("attention refuses shapes that do not fit") {
                     Catch::Contains("sequence 1 has queries but no keys"));
   CHECK_THROWS_WITH(run(x, {1, 3}, {2, 2}, {.num_heads = 2, .causal = true}),
                     Catch::Contains("sequence 0 is causal with 1 queries and 2 keys"));
-  CHECK_THROWS_WITH(run(x, {4}, {4}, {.num_heads = 4}), Catch::Contains("log_sum_exp must be"));
+  CHECK_THROWS_WITH(run(x, {4}, {4}, {.num_heads = 4}), Catch::Contains("log_sum_exp is"));
   CHECK_THROWS_WITH(run(x, {4}, {4}, {.num_heads = 2, .dropout = {1.0f, {}}}),
                     Catch::Contains("dropout probability 1"));
 }

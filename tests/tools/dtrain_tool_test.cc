@@ -303,7 +303,7 @@ TEST_CASE("bad text and bad flags end with codes 3 and 2 and one line that says 
     std::string message;
   };
   const Case cases[] = {
-      {translate + tiny.Path("bad"), 3, "bad:2: invalid UTF-8"},
+      {translate + tiny.Path("bad") + " --invalid=fail", 3, "bad:2: invalid UTF-8"},
       {translate + tiny.Path("nul"), 3, "nul:1: a NUL byte"},
       {translate + tiny.Path("absent"), 3, "absent: cannot be opened"},
       {translate + tiny.source + " --output=/no/such/folder/out", 7, "cannot be written"},

@@ -101,7 +101,7 @@ class [[nodiscard]] StatusOr {
   template <typename U = T>
   requires(std::convertible_to<U, T> && !std::same_as<std::remove_cvref_t<U>, StatusOr> &&
            !std::same_as<std::remove_cvref_t<U>, Status>) StatusOr(U&& value)
-      : value_(std::forward<U>(value)) {}
+      : value_(std::in_place, std::forward<U>(value)) {}
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const& { return status_; }

@@ -124,7 +124,7 @@ TEST_CASE("more bad rows than allowed are an error with the first of them") {
   const ExampleSchema schema{.bad_rows = BadRows::kSkip, .max_bad_fraction = 0.2};
   folder.CheckRefused("a.csv", "text,label\na,x\nb\nc,x\nd,x\n", schema, ExitCode::kData,
                       "a.csv:3: row 2, column \"label\": 1 fields where the header has 2 (1 of 4 "
-                      "rows are bad; the allowed share is 0.2)");
+                      "rows are bad, the allowed share is 0.2)");
 }
 
 TEST_CASE("numbers to regress to are finite, weights not negative, soft labels within 0 and 1") {

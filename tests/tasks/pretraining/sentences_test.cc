@@ -5,8 +5,6 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "dtrain/base/utf8.h"
-
 namespace dtrain {
 namespace {
 
@@ -59,12 +57,12 @@ TEST_CASE("full-width ends need no space, those of Arabic and Hindi do") {
 
 TEST_CASE("a line of spaces of any kind is blank") {
   const std::string spaces = " \t\r\v\f\xC2\xA0\xE3\x80\x80";
-  CHECK(IsBlank(""));
-  CHECK(IsBlank(spaces));
+  CHECK(HasOnlySpaces(""));
+  CHECK(HasOnlySpaces(spaces));
   CHECK(Split(spaces).empty());
-  CHECK_FALSE(IsBlank(spaces + "a"));
+  CHECK_FALSE(HasOnlySpaces(spaces + "a"));
   // Starts as U+00A0 does.
-  CHECK_FALSE(IsBlank("\xC2\xA1"));
+  CHECK_FALSE(HasOnlySpaces("\xC2\xA1"));
   CHECK(Split("A." + spaces + "B" + spaces) == Sentences{"A.", "B"});
 }
 

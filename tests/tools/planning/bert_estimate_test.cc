@@ -308,9 +308,9 @@ TEST_CASE("an estimate counts the outputs of Jigsaw's labels") {
   const auto outputs = [](const std::string& override) {
     const auto estimate =
         Estimated(Load<proto::ClassificationConfig>({"data.jigsaw=true", override}))
-            .parameters.total();
+            .workload.parameters.total();
     return (estimate - Estimated(Load<proto::ClassificationConfig>({"data.labels=value"}))
-                           .parameters.total()) /
+                           .workload.parameters.total()) /
                (32 + 1) +
            1;
   };

@@ -88,6 +88,8 @@ std::optional<MappedFiles> FindMappedFiles() {
   for (fs::directory_iterator it("/proc", error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    // The first process of a container may be closed to all others. It is never a rank of a job.
+    if (name == "1") continue;
     struct stat info = {};
     if (::stat(it->path().c_str(), &info) != 0 || info.st_uid != ::geteuid()) continue;
     if (!AddMappedFiles(it->path().string(), files)) return std::nullopt;

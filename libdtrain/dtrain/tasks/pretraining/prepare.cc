@@ -14,7 +14,6 @@
 #include "dtrain/base/log.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
-#include "dtrain/base/utf8.h"
 #include "dtrain/data/internal/file_content.h"
 #include "dtrain/data/internal/hash.h"
 #include "dtrain/data/internal/parallel_parts.h"
@@ -126,7 +125,7 @@ StatusOr<bool> ReadBlock(TextReader& reader, bool split_sentences, TextBlock& bl
     texts.clear();
     if (more && split_sentences) {
       SplitSentences(line.text, texts);
-    } else if (more && !IsBlank(line.text)) {
+    } else if (more && !HasOnlySpaces(line.text)) {
       texts.push_back(line.text);
     }
     if (texts.empty()) block.document_ends.push_back(block.ends.size());

@@ -70,6 +70,8 @@ void AddTrimmed(std::string_view text, std::vector<std::string_view>& sentences)
 
 }  // namespace
 
+bool HasOnlySpaces(std::string_view line) { return SkipSpaces(line, 0) == line.size(); }
+
 void SplitSentences(std::string_view line, std::vector<std::string_view>& sentences) {
   size_t begin = 0;
   for (size_t i = FindEnd(line, 0); i < line.size(); i = FindEnd(line, i)) {

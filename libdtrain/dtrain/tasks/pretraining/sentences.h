@@ -8,6 +8,9 @@
 
 namespace dtrain {
 
+// True if the line has only spaces: those of ASCII, U+00A0 and U+3000. Such a line ends a document.
+bool HasOnlySpaces(std::string_view line);
+
 // Appends views of the line's sentences, without surrounding spaces; nothing for a blank line. A
 // sentence ends with '.', '!', '?', an Arabic question mark or a danda. After optional closing
 // quotes or brackets there must be a space, and no small ASCII letter after it. A full-width full
