@@ -62,7 +62,10 @@ Status ValidateSchedule(const proto::OptimizerConfig& optimizer, int64_t updates
           optimizer.warmup_steps(), total, name));
     case Optimizer::linear_to_budget:
       if (has_max_time) break;
-      return UsageError("optimizer.schedule linear_to_budget needs trainer.max_time");
+      return UsageError(
+          "optimizer.schedule linear_to_budget needs trainer.max_time: set it, such as "
+          "trainer.max_time=30m, or set optimizer.schedule=linear for a run of "
+          "trainer.max_steps or trainer.max_epochs");
     case Optimizer::constant:
       break;
   }
