@@ -7,9 +7,6 @@
 #include <vector>
 
 #include "dtrain/base/file.h"
-#include "dtrain/config/config.h"
-#include "dtrain/models/seq2seq_costs.h"
-#include "dtrain/nmt.pb.h"
 #include "dtrain/ops/attention.h"
 #include "dtrain/ops/cast.h"
 #include "testing/file_testing.h"
@@ -131,20 +128,20 @@ TEST_CASE("what cuDNN never takes is not measured") {
   CHECK_FALSE(ReadWholeFile(path).ok());
 }
 
-TEST_CASE("a translation run measures attention of every length before it trains") {
+TEST_CASE("attention of an encoder and a decoder is measured in every length") {
   const TemporaryFolder folder;
-  proto::NmtConfig config;
-  REQUIRE(LoadConfig(
-              {.files = {},
-               .overrides = {"model.hidden_size=16", "model.num_heads=2", "trainer.precision=bf16",
-
-                             "data.max_length=70", "kernels.attention=auto"}},
-              config)
-              .ok());
-  const Seq2SeqBatch batch{.source_tokens = 64, .target_tokens = 64};
+  // As a translation run has it (tasks/translation/program.cc).
+  const AttentionWorkload workload{.hidden_size = 16,
+                                   .num_heads = 2,
+                                   .max_length = 71,
+                                   .tokens = 64,
+                                   .self = true,
+                                   .causal = true,
+                                   .cross = true};
+  const AttentionPlanOptions options{.engine = AttentionEngine::kAuto,
+                                     .path = folder.path() + "/attention_plans.txt"};
   const auto run = [&](Communicator& comm) {
-    return std::string(
-        PrepareTranslationAttention(config, folder.path(), batch, kGpu, comm).message());
+    return PrepareAttentionPlans(options, workload, kGpu, comm).status().message();
   };
   CHECK(testing::RunRanks(1, run)[0].empty());
   const std::string text = *ReadWholeFile(folder.path() + "/attention_plans.txt");
