@@ -304,7 +304,7 @@ TEST_CASE("bad text and bad flags end with codes 3 and 2 and one line that says 
   };
   const Case cases[] = {
       {translate + tiny.Path("bad") + " --invalid=fail", 3, "bad:2: invalid UTF-8"},
-      {translate + tiny.Path("nul"), 3, "nul:1: a NUL byte"},
+      {translate + tiny.Path("nul") + " --invalid=fail", 3, "nul:1: a NUL byte"},
       {translate + tiny.Path("absent"), 3, "absent: cannot be opened"},
       {translate + tiny.source + " --output=/no/such/folder/out", 7, "cannot be written"},
       {"translate", 2, "give one run directory or checkpoint"},
@@ -380,8 +380,8 @@ TEST_CASE("an error leaves the output file as it was, and a pipe is never replac
   const std::string out = tiny.Path("kept");
   WriteTestFile(out, "kept\n");
   WriteTestFile(tiny.Path("bad"), "gr\xfcn\n");
-  const Outcome failed =
-      Tool("translate " + tiny.run + " --input=" + tiny.Path("bad") + " --output=" + out);
+  const Outcome failed = Tool("translate " + tiny.run + " --input=" + tiny.Path("bad") +
+                              " --output=" + out + " --invalid=fail");
   CHECK(failed.exit_code == 3);
   CHECK(ReadTestFile(out) == "kept\n");
   CHECK_FALSE(fs::exists(out + ".partial"));

@@ -90,11 +90,11 @@ TEST_CASE("training on tags does not depend on the number of ranks or on micro-b
 TEST_CASE("a model learns the toy's names") {
   const ToySentences sentences;
   Run run = MakeRun(sentences);
-  run.trainer.max_steps = 240;
-  run.trainer.eval_every = {PeriodUnit::kUpdates, 240};
+  run.trainer.max_steps = 120;
+  run.trainer.eval_every = {PeriodUnit::kUpdates, 120};
   const ToyResult result = Train(run)[0];
   REQUIRE(!result.evaluations.empty());
-  CHECK(result.evaluations.back().Metric("f1") > 0.95);
+  CHECK(result.evaluations.back().Metric("f1") > 0.9);
   CHECK(result.evaluations.back().Metric("accuracy") > 0.95);
 }
 
