@@ -4,6 +4,7 @@
 #define DTRAIN_TESTS_INTEGRATION_TWO_HOSTS_H_
 
 #include <filesystem>
+#include <ios>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,7 +28,12 @@ inline std::vector<pid_t> RanksOn(const std::string& state, const std::string& h
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const std::string arguments = ReadTestFile(entry.path() / "cmdline");
+    std::string arguments;
+    try {
+      arguments = ReadTestFile(entry.path() / "cmdline");
+    } catch (const std::ios_base::failure&) {
+      continue;  // the process has ended meanwhile
+    }
     if (arguments.starts_with(DTRAIN_TEST_PROGRAM) &&
         arguments.find(toy.run_dir()) != std::string::npos && HostNamespace(name) == host) {
       ranks.push_back(std::stoi(name));
