@@ -483,7 +483,7 @@ TEST_CASE("pairs need a model that tells two texts apart") {
                 R"("intermediate_size": 8, "type_vocab_size": 1})");
   const std::string weights = "model.pretrained=" + toy.File("model.safetensors") + " ";
   CheckFailed(toy.Train(weights + "data.text_pair=other"), 2,
-              {toy.File("model.safetensors") + " knows", "type_vocab_size 1", "data.text_pair"});
+              {toy.File("model.safetensors") + " supports", "type_vocab_size 1", "data.text_pair"});
   for (const std::string name : {"train", "dev"}) {
     WriteTestFile(toy.File(name + ".tsv"),
                   "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\ta film\tgood\n"
@@ -491,7 +491,7 @@ TEST_CASE("pairs need a model that tells two texts apart") {
   }
   const std::string glue = weights + "data.train= data.dev= data.glue_dir=" + toy.File("") + " ";
   CheckFailed(toy.Train(glue + "data.glue=mrpc"), 2,
-              {toy.File("model.safetensors") + " knows", "type_vocab_size 1", "data.glue=mrpc"});
+              {toy.File("model.safetensors") + " supports", "type_vocab_size 1", "data.glue=mrpc"});
   // One text is one segment: only the weights are missing.
   for (const std::string name : {"train", "dev"}) {
     WriteTestFile(toy.File(name + ".tsv"), "sentence\tlabel\na film\t1\nbad\t0\n");

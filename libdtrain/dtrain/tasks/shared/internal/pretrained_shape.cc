@@ -240,7 +240,7 @@ fs::path VocabularyIn(const fs::path& folder) {
 }
 
 // From the files in the folder of the weights. Whether one of them has it.
-StatusOr<bool> TakeShapeIn(const fs::path& folder, PretrainedSettings& settings) {
+StatusOr<bool> TakeShapeIn(const fs::path& folder, const PretrainedSettings& settings) {
   proto::BertModelConfig& model = settings.model;
   for (const char* name : kJson) {
     const std::string file = (folder / name).string();
@@ -353,7 +353,7 @@ Status WarnOfOtherPieces(const std::string& theirs, const std::string& ours) {
 
 }  // namespace
 
-Status TakePretrainedShape(PretrainedSettings settings) {
+Status TakePretrainedShape(const PretrainedSettings& settings) {
   DT_RETURN_IF_ERROR(CheckWeightsAreThere(settings));
   DT_RETURN_IF_ERROR(TakeShapeBeside(settings).status());
   const std::string& path = settings.model.pretrained();
@@ -362,7 +362,7 @@ Status TakePretrainedShape(PretrainedSettings settings) {
       "%s: there is no vocab.txt or tokenizer.json beside the weights; set data.vocabulary", path));
 }
 
-StatusOr<bool> TakeShapeBeside(PretrainedSettings settings) {
+StatusOr<bool> TakeShapeBeside(const PretrainedSettings& settings) {
   const std::string path = settings.model.pretrained();
   if (path.empty()) return false;
   fs::path folder = FolderOf(path);

@@ -26,8 +26,8 @@ struct PretrainedSettings {
   const proto::RunConfig& run;
   std::vector<uint64_t> seeds;
 };
-Status TakePretrainedShape(PretrainedSettings settings);
-StatusOr<bool> TakeShapeBeside(PretrainedSettings settings);
+Status TakePretrainedShape(const PretrainedSettings& settings);
+StatusOr<bool> TakeShapeBeside(const PretrainedSettings& settings);
 
 // Calls `take` with the settings of a program's configuration, and puts its changes into it.
 template <typename Config, typename Take>
