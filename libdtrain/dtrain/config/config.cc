@@ -87,8 +87,9 @@ StatusOr<std::string> ReadWholeFile(const std::string& path) {
   bool ok = file != nullptr;
   if (ok) {
     char buffer[1 << 16];
-    size_t count = 0;
-    while ((count = std::fread(buffer, 1, sizeof(buffer), file.get())) > 0) {
+    size_t count = sizeof(buffer);
+    while (count == sizeof(buffer)) {  // less is the end of the file, or an error
+      count = std::fread(buffer, 1, sizeof(buffer), file.get());
       text.append(buffer, count);
       if (text.size() > kMaxBytes) {
         return UsageError(path + ": is longer than 16 MiB, which no configuration is");
