@@ -132,7 +132,7 @@ StatusOr<TrainResult> Train(const std::string& path, const TrainerOptions& optio
                                      path, text->size(), least));
   }
   ByteTask task(*std::move(text), runtime.comm, runtime.device);
-  return RunTraining(task, {.contract = {{"configuration", config}}, .trainer = options}, recorder,
+  return RunTraining(task, {.agreement = {{"configuration", config}}, .trainer = options}, recorder,
                      runtime);
 }
 

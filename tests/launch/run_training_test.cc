@@ -113,7 +113,7 @@ TEST_CASE("ranks with other data are told before anything is prepared") {
       const Status status =
           RunTraining(
               **task,
-              {.contract = {{"word", same_up_to == 1 ? absl::StrCat("of ", comm.rank()) : ""}},
+              {.agreement = {{"word", same_up_to == 1 ? absl::StrCat("of ", comm.rank()) : ""}},
                .trainer = toy.trainer,
                .prepare = [] { return DataError("prepared"); }},
               **recorder, runtime)

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "dtrain/ops/internal/fastest_way.h"
+#include "dtrain/ops/internal/autotune.h"
 #include "dtrain/ops/internal/gemm_plans.h"
 
 namespace dtrain {

@@ -17,10 +17,10 @@ StatusOr<TrainResult> RunTraining(TrainingTask& task, const RunTrainingOptions& 
   CheckComputeType(task, options.context.compute_type);
   DT_RETURN_IF_ERROR(CheckEnds(options.trainer));
   const Identity identity = task.identity();
-  std::vector<AgreementSection> contract = {
+  std::vector<AgreementSection> agreement = {
       {"data", identity.shared_data.empty() ? identity.training_data : identity.shared_data}};
-  contract.insert(contract.end(), options.contract.begin(), options.contract.end());
-  DT_RETURN_IF_ERROR(CheckRanksAgree(contract, runtime.comm));
+  agreement.insert(agreement.end(), options.agreement.begin(), options.agreement.end());
+  DT_RETURN_IF_ERROR(CheckRanksAgree(agreement, runtime.comm));
   if (options.trainer.shard_optimizer) {
     DT_RETURN_IF_ERROR(OptimizerShards::CheckDevice(runtime.device));
   }

@@ -27,7 +27,7 @@ namespace dtrain {
 
 struct RunTrainingOptions {
   // Further texts that all ranks must have alike, besides the task's data.
-  std::vector<AgreementSection> contract = {};
+  std::vector<AgreementSection> agreement = {};
   TrainerOptions trainer = {};
   // The rank is the runtime's, whatever it says here.
   ContextOptions context = {};
@@ -44,7 +44,7 @@ bool WillResume(const std::string& resume, const std::string& run_dir);
 
 // Trains a task, whose parameters are allocated, as the recorder's run: from the checkpoint that
 // `resume` says to the end or to a requested stop, with events, curves and the terminal. Called in
-// RunRecorder::Run(), once. UsageError: ranks with other data or another `contract`, options that
+// RunRecorder::Run(), once. UsageError: ranks with other data or another `agreement`, options that
 // cannot be on this device, or no limit that ends the run. CheckError where the task's parameters
 // are not allocated, or for another compute type than `context` has. Collective.
 StatusOr<TrainResult> RunTraining(TrainingTask& task, const RunTrainingOptions& options,

@@ -12,7 +12,7 @@
 #include "dtrain/device/cuda/launch.cuh"
 #include "dtrain/ops/internal/attention_device.h"
 #include "dtrain/ops/internal/attention_plans.h"
-#include "dtrain/ops/internal/fastest_way.h"
+#include "dtrain/ops/internal/autotune.h"
 
 namespace dtrain {
 namespace {

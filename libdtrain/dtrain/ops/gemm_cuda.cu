@@ -9,7 +9,7 @@
 #include "dtrain/device/cuda/launch.cuh"
 #include "dtrain/device/cuda/packed.cuh"
 #include "dtrain/device/cuda/runtime.h"
-#include "dtrain/ops/internal/fastest_way.h"
+#include "dtrain/ops/internal/autotune.h"
 #include "dtrain/ops/internal/gemm_kernel.h"
 #include "dtrain/ops/internal/gemm_plans.h"
 
@@ -135,7 +135,7 @@ GemmPlan Measure(Product& product, const GemmArgs& args, const std::function<voi
       product.Candidates(OperandsOf(args, 0, stream), kCandidates);
   StreamTimer timer(stream);
   const size_t count = candidates.size() + (parts ? 1 : 0);
-  const std::optional<FastestWay> fastest =
+  const std::optional<FastestChoice> fastest =
       ChooseFastest(count, [&](size_t i) -> std::optional<double> {
         if (i == candidates.size()) {
           return timer.Time([&] {

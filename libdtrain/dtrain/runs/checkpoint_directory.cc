@@ -20,7 +20,7 @@
 #include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
-#include "dtrain/runs/internal/free_name.h"
+#include "dtrain/runs/internal/unused_path.h"
 
 namespace dtrain {
 namespace {
@@ -60,7 +60,7 @@ void RemoveOrWarn(const std::string& path) {
 void PutAside(const std::string& path, const std::string& aside) {
   std::error_code error;
   const bool is_taken = fs::exists(fs::symlink_status(aside, error));
-  const std::string kept = is_taken ? internal::FreeNameBeside(aside) : aside;
+  const std::string kept = is_taken ? internal::UnusedPathBeside(aside) : aside;
   if (::rename(path.c_str(), kept.c_str()) != 0) {
     LogWarning(std::string(FileError(path, "rename", errno).message()));
     return;

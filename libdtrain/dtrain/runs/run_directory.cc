@@ -25,8 +25,8 @@
 #include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/runs/internal/append_file.h"
-#include "dtrain/runs/internal/free_name.h"
 #include "dtrain/runs/internal/tsv_field.h"
+#include "dtrain/runs/internal/unused_path.h"
 
 namespace dtrain {
 namespace {
@@ -102,7 +102,7 @@ Status RefuseRun(const RunDirectoryOptions& options) {
       "%s: a run is already there (checkpoints: %d). To continue it:\n  %s\nTo start anew in "
       "another folder:\n  %s",
       options.path, checkpoints, CommandWith(options.arguments, "resume", "auto"),
-      CommandWith(options.arguments, "run_dir", internal::FreeNameBeside(options.path))));
+      CommandWith(options.arguments, "run_dir", internal::UnusedPathBeside(options.path))));
 }
 
 // The program that last trained in the folder, from env.json; "" if there is none, or if the run is

@@ -48,7 +48,7 @@ tensorboard::Event EventAt(int64_t step) {
 }
 
 // Opens the first free name, because two writers may start in the same second.
-StatusOr<AppendFile> OpenFreeName(const std::string& directory) {
+StatusOr<AppendFile> OpenUnusedPath(const std::string& directory) {
   const std::string stem = absl::StrFormat("%s/events.out.tfevents.%010d.%s.%d", directory,
                                            std::time(nullptr), HostName(), ::getpid());
   for (int n = 0;; ++n) {
@@ -74,7 +74,7 @@ TensorboardWriter::~TensorboardWriter() = default;
 StatusOr<TensorboardWriter> TensorboardWriter::Create(const std::string& directory,
                                                       std::optional<int64_t> restored_step) {
   DT_RETURN_IF_ERROR(MakeDirectories(directory));
-  DT_ASSIGN_OR_RETURN(AppendFile file, OpenFreeName(directory));
+  DT_ASSIGN_OR_RETURN(AppendFile file, OpenUnusedPath(directory));
   TensorboardWriter writer(std::make_unique<State>(State{std::move(file)}));
   tensorboard::Event version = EventAt(0);
   version.set_file_version("brain.Event:2");

@@ -238,9 +238,9 @@ TEST_CASE(
   CHECK(BertContextOf(config.trainer(), 5, 1).rank == 1);
   proto::ClassificationConfig other = Load(kData);
   other.mutable_run()->set_run_dir("/elsewhere");
-  CHECK(internal::BertContract(config) == internal::BertContract(other));
+  CHECK(internal::AgreedSettings(config) == internal::AgreedSettings(other));
   other.mutable_model()->set_num_layers(3);
-  CHECK(internal::BertContract(config) != internal::BertContract(other));
+  CHECK(internal::AgreedSettings(config) != internal::AgreedSettings(other));
 }
 
 TEST_CASE("every preset is valid, and has the parameters that its first lines say") {

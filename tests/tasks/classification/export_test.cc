@@ -73,7 +73,7 @@ TEST_CASE("an export of Google's tokenizer is told, and loads with it") {
     proto::ClassificationConfig config;
     config.mutable_model()->set_pretrained(out);
     config.mutable_data()->set_max_length(16);
-    REQUIRE(internal::TakePretrainedShape(config).ok());
+    REQUIRE(internal::LoadPretrainedShape(config).ok());
     CHECK((config.data().tokenizer() == proto::Tokenization::google) == google);
   }
 }

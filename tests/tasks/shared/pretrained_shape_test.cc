@@ -38,7 +38,7 @@ TEST_CASE("shape, vocabulary and case are those beside the weights") {
   WriteTestFile(folder.File("tokenizer_config.json"),
                 R"({"do_lower_case": false, "strip_accents": null})");
   proto::ClassificationConfig config = ConfigFor(folder);
-  REQUIRE(internal::TakePretrainedShape(config).ok());
+  REQUIRE(internal::LoadPretrainedShape(config).ok());
   CHECK(config.model().num_layers() == 3);
   CHECK(config.model().hidden_size() == 96);
   CHECK(config.model().num_heads() == 4);
@@ -52,14 +52,14 @@ TEST_CASE("shape, vocabulary and case are those beside the weights") {
   // A folder without vocab.txt has a tokenizer.json.
   std::filesystem::rename(folder.File("vocab.txt"), folder.File("tokenizer.json"));
   proto::ClassificationConfig newer = ConfigFor(folder);
-  REQUIRE(internal::TakePretrainedShape(newer).ok());
+  REQUIRE(internal::LoadPretrainedShape(newer).ok());
   CHECK(newer.data().vocabulary() == folder.File("tokenizer.json"));
   std::filesystem::rename(folder.File("tokenizer.json"), folder.File("vocab.txt"));
 
   proto::ClassificationConfig own = ConfigFor(folder);
   own.mutable_data()->set_lower_case(true);
   own.mutable_data()->set_vocabulary("/other.txt");
-  REQUIRE(internal::TakePretrainedShape(own).ok());
+  REQUIRE(internal::LoadPretrainedShape(own).ok());
   CHECK(own.data().lower_case());
   CHECK(own.data().vocabulary() == "/other.txt");
 }
@@ -76,7 +76,7 @@ TEST_CASE(
     SetLogSink([&](LogLevel level, std::string_view line) {
       if (level == LogLevel::kWarning) warnings += line;
     });
-    CHECK(internal::TakePretrainedShape(config).ok());
+    CHECK(internal::LoadPretrainedShape(config).ok());
     SetLogSink(nullptr);
     CHECK(config.data().vocabulary() == folder.File("own.txt"));
     return warnings;
@@ -99,9 +99,9 @@ TEST_CASE("texts may be as long as the pretrained weights have positions") {
   WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
   proto::ClassificationConfig config = ConfigFor(folder);
   config.mutable_data()->set_max_length(1024);
-  CHECK(internal::TakePretrainedShape(config).ok());
+  CHECK(internal::LoadPretrainedShape(config).ok());
   config.mutable_data()->set_max_length(1025);
-  CHECK_THAT(std::string(internal::TakePretrainedShape(config).message()),
+  CHECK_THAT(std::string(internal::LoadPretrainedShape(config).message()),
              Catch::Contains("data.max_length (1025) exceeds the 1024 positions of"));
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("accents are kept or taken off as the pretrained tokenizer does it") {
   const auto accents = [&](const std::string& json) {
     WriteTestFile(folder.File("tokenizer_config.json"), json);
     proto::ClassificationConfig config = ConfigFor(folder);
-    REQUIRE(internal::TakePretrainedShape(config).ok());
+    REQUIRE(internal::LoadPretrainedShape(config).ok());
     return config.data().accents();
   };
   CHECK(accents(R"({"strip_accents": false})") == proto::Tokenization::keep);
@@ -144,7 +144,7 @@ void CheckTaken(Config config) {
   config.mutable_model()->set_pretrained(folder.File("model.safetensors"));
   config.mutable_data()->set_max_length(100);
   Config own = config;
-  REQUIRE(internal::TakePretrainedShape(config).ok());
+  REQUIRE(internal::LoadPretrainedShape(config).ok());
   const proto::BertModelConfig& model = config.model();
   CHECK(model.num_layers() == 3);
   CHECK(model.hidden_size() == 96);
@@ -167,7 +167,7 @@ void CheckTaken(Config config) {
   own.mutable_data()->set_accents(proto::Tokenization::with_capitals);
   own.mutable_data()->set_tokenizer(proto::Tokenization::hf);
   own.mutable_model()->set_pretrained(folder.path());
-  REQUIRE(internal::TakePretrainedShape(own).ok());
+  REQUIRE(internal::LoadPretrainedShape(own).ok());
   CHECK(own.model().num_layers() == 3);
   CHECK(own.data().lower_case());
   CHECK(own.data().accents() == proto::Tokenization::with_capitals);
@@ -176,7 +176,7 @@ void CheckTaken(Config config) {
   // Weights that were exported are what the JSON says.
   WriteTestFile(folder.File("config.json"), R"({"num_hidden_layers": 5})");
   proto::ClassificationConfig exported = ConfigFor(folder);
-  REQUIRE(internal::TakePretrainedShape(exported).ok());
+  REQUIRE(internal::LoadPretrainedShape(exported).ok());
   CHECK(exported.model().num_layers() == 5);
   CHECK(exported.data().lower_case());
 }
@@ -191,7 +191,7 @@ TEST_CASE("a checkpoint of any program of BERT has its shape, case and tokenizer
   const TemporaryFolder folder;
   WriteTestFile(folder.File("config.textproto"), "model {\n num_layers: x }");
   proto::ClassificationConfig config = ConfigFor(folder);
-  const Status broken = internal::TakePretrainedShape(config);
+  const Status broken = internal::LoadPretrainedShape(config);
   CHECK(broken.code() == ExitCode::kStorage);
   CHECK_THAT(std::string(broken.message()), Catch::Contains("config.textproto:2:14: "));
 }
@@ -200,20 +200,20 @@ TEST_CASE("an estimate takes the shape from what is there, and pieces from confi
   const TemporaryFolder folder;
   proto::SquadConfig nothing;
   nothing.mutable_model()->set_pretrained(folder.File("absent/model.safetensors"));
-  CHECK_FALSE(internal::TakeShapeBeside(nothing).value());
+  CHECK_FALSE(internal::TryLoadPretrainedShape(nothing).value());
   CHECK(nothing.model().num_layers() == 12);
 
   WriteTestFile(folder.File("config.json"), R"({"num_hidden_layers": 3, "vocab_size": 77})");
   proto::SquadConfig config;
   config.mutable_model()->set_pretrained(folder.path());
   proto::SquadConfig other = config;
-  CHECK(internal::TakeShapeBeside(config).value());
+  CHECK(internal::TryLoadPretrainedShape(config).value());
   CHECK(config.model().num_layers() == 3);
   CHECK(config.model().vocab_size() == 77);
   CHECK(config.data().vocabulary().empty());
   // The table may have been padded: a vocabulary says it better.
   WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
-  CHECK(internal::TakeShapeBeside(other).value());
+  CHECK(internal::TryLoadPretrainedShape(other).value());
   CHECK(other.model().vocab_size() == 0);
   CHECK(other.data().vocabulary() == folder.File("vocab.txt"));
 }
@@ -222,7 +222,7 @@ TEST_CASE("files beside pretrained weights that cannot be used are named") {
   const TemporaryFolder folder;
   const auto message = [&] {
     proto::ClassificationConfig config = ConfigFor(folder);
-    return std::string(internal::TakePretrainedShape(config).message());
+    return std::string(internal::LoadPretrainedShape(config).message());
   };
   CHECK_THAT(message(),
              Catch::Contains("there is no vocab.txt or tokenizer.json beside the weights"));
@@ -245,7 +245,7 @@ TEST_CASE("weights that are not there are named as such before anything is built
     proto::ClassificationConfig config;
     config.mutable_model()->set_pretrained(path);
     config.mutable_data()->set_vocabulary("/vocab.txt");
-    return internal::TakePretrainedShape(config);
+    return internal::LoadPretrainedShape(config);
   };
   fs::create_symlink(folder.File("nowhere"), folder.File("dangling"));
   WriteTestFile(folder.File("file"), "");
@@ -280,7 +280,7 @@ TEST_CASE("weights that are not there are named as such before anything is built
                Catch::StartsWith(path + ": no such file or folder; check model.pretrained"));
     proto::ClassificationConfig config;
     config.mutable_model()->set_pretrained(path);
-    CHECK_FALSE(internal::TakeShapeBeside(config).value());
+    CHECK_FALSE(internal::TryLoadPretrainedShape(config).value());
   }
 
   // A TensorFlow checkpoint is named without what its files end with.
@@ -314,7 +314,7 @@ TEST_CASE("a run whose export was deleted goes on from its newest checkpoint") {
     proto::ClassificationConfig config;
     config.mutable_model()->set_pretrained(folder.File("run/hf"));
     config.mutable_run()->set_run_dir(folder.File("run"));
-    CHECK(std::string(internal::TakePretrainedShape(config).message()) == "");
+    CHECK(std::string(internal::LoadPretrainedShape(config).message()) == "");
     return config.model().num_layers();
   };
   CHECK(layers() == 3);  // as where links cannot be made
@@ -327,7 +327,7 @@ std::string RefusalOf(const TemporaryFolder& folder, const std::string& json) {
   WriteTestFile(folder.File("vocab.txt"), "[UNK]\n");
   WriteTestFile(folder.File("config.json"), json);
   proto::ClassificationConfig config = ConfigFor(folder);
-  const Status status = internal::TakePretrainedShape(config);
+  const Status status = internal::LoadPretrainedShape(config);
   if (!status.ok()) CHECK(status.code() == ExitCode::kStorage);
   return std::string(status.message());
 }

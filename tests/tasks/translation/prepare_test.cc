@@ -133,22 +133,22 @@ TEST_CASE("preparing again reuses, refuses or overwrites") {
 TEST_CASE("options that prepared data were not made with are named, defaults ask for nothing") {
   Corpus corpus;
   REQUIRE(PrepareParallelCorpus(corpus.options).ok());
-  CHECK(DescribeUnheeded(corpus.options).empty());
+  CHECK(DescribeIgnoredOptions(corpus.options).empty());
   PrepareOptions options;
   options.output_dir = corpus.options.output_dir;
-  CHECK(DescribeUnheeded(options).empty());
+  CHECK(DescribeIgnoredOptions(options).empty());
   options.bpe.vocab_size = 90;
   options.cleaning.drop_copies = true;
-  CHECK(DescribeUnheeded(options) ==
+  CHECK(DescribeIgnoredOptions(options) ==
         "vocab_size is 100 there, 90 now; cleaning.drop_copies is 0 there, 1 now");
   options = corpus.options;
   options.bpe.character_coverage = 0.9999999;
   options.cleaning.max_bytes = 1048577;
-  CHECK_THAT(DescribeUnheeded(options),
+  CHECK_THAT(DescribeIgnoredOptions(options),
              Catch::Contains("character_coverage is 1 there, 0.9999999 now") &&
                  Catch::Contains("cleaning.max_bytes is 0 there, 1048577 now"));
   options.output_dir = corpus.dir.File("nothing");
-  CHECK(DescribeUnheeded(options).empty());
+  CHECK(DescribeIgnoredOptions(options).empty());
 }
 
 TEST_CASE("preparations of one folder at the same time wait for each other and agree") {

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "dtrain/comm/communicator.h"
-#include "dtrain/comm/internal/copy_choice.h"
+#include "dtrain/comm/internal/copy_policy.h"
 #include "dtrain/comm/internal/shared_segment.h"
 
 namespace dtrain::internal {
@@ -19,7 +19,7 @@ namespace dtrain::internal {
 class SharedChannel {
  public:
   static constexpr int64_t kSlots = 4;
-  static_assert(CopyChoice::kTimed >= kSlots);
+  static_assert(CopyPolicy::kTimed >= kSlots);
   // Each flag counts pieces: those that a rank has copied in, those it has reduced, and those it no
   // longer needs of the others.
   enum Flag { kFilled, kReduced, kDone };
@@ -61,7 +61,7 @@ class SharedChannel {
   // The large pieces of one kind of exchange so far, and how they are copied.
   struct LargePieces {
     int64_t count = 0;
-    CopyChoice choice;
+    CopyPolicy choice;
   };
   LargePieces& Large(bool reduce, bool gather) { return large_[reduce ? 1 : 0][gather ? 1 : 0]; }
   // Counts what this rank has done. While it is unchanged, this rank waits.

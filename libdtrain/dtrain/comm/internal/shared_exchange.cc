@@ -32,7 +32,7 @@ SharedExchange::SharedExchange(SharedChannel* channel, ExchangePlan plan, bool s
       reduces_(plan_.reduce || small),
       copies_out_(plan_.gather && !small),
       layout_(LayoutOf(plan_, *channel, small)),
-      large_pieces_(small ? 0 : layout_.PiecesOfAtLeast(CopyChoice::kLeastBytes)),
+      large_pieces_(small ? 0 : layout_.PiecesOfAtLeast(CopyPolicy::kLeastBytes)),
       large_(&channel->Large(reduces_, copies_out_)),
       // Taken after everything that throws: an exchange that never begins would keep the later ones
       // waiting.

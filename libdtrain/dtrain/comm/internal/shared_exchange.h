@@ -4,7 +4,7 @@
 // Each rank has slots in the shared memory. An allreduce does three steps for each piece. A rank
 // copies the others' slices of its data into its slot. It reduces its own slice from all slots and
 // leaves the result in its slot. Then it copies the others' results out of their slots. If ranks
-// share a cache, slots stay in it (copy_choice.h): memory is read once and written once. Flags that
+// share a cache, slots stay in it (copy_policy.h): memory is read once and written once. Flags that
 // only grow say how far each rank is; no rank calls the kernel.
 #ifndef DTRAIN_COMM_INTERNAL_SHARED_EXCHANGE_H_
 #define DTRAIN_COMM_INTERNAL_SHARED_EXCHANGE_H_
@@ -33,7 +33,7 @@ class SharedExchange final : public Operation {
   SharedChannel::Header MyHeader() const;
   // Throws CommError if another rank does something else.
   void CheckHeaders();
-  // Calls one of the steps below, and measures it if the CopyChoice asks for that.
+  // Calls one of the steps below, and measures it if the CopyPolicy asks for that.
   void RunStep(void (SharedExchange::*step)(int64_t), int64_t piece);
   bool PastCaches(int64_t piece) const;
   bool TryFill();

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "dtrain/config/internal/as_written.h"
+#include "dtrain/config/internal/shortest_decimal.h"
 #include "dtrain/launch/internal/config_values.h"
 #include "dtrain/launch/internal/optimizer_config.h"
 #include "dtrain/optimizer.pb.h"
@@ -34,7 +34,7 @@ TrainerOptions SharedTrainerOptions(const Config& config, const OptimizerConfig&
           .checkpoint_dir = run_dir + "/ckpt",
           .keep_last = config.keep_last(),
           .early_stop = {.patience = config.early_stop().patience(),
-                         .min_delta = AsWritten(config.early_stop().min_delta()),
+                         .min_delta = ShortestDecimal(config.early_stop().min_delta()),
                          .min_steps = config.early_stop().min_steps()},
           .log_every = config.log_every(),
           .shard_optimizer = config.shard_optimizer(),

@@ -14,7 +14,7 @@
 #include "dtrain/classification.pb.h"
 #include "dtrain/comm/gather.h"
 #include "dtrain/comm/root_status.h"
-#include "dtrain/config/internal/as_written.h"
+#include "dtrain/config/internal/shortest_decimal.h"
 #include "dtrain/tasks/classification/glue.h"
 #include "dtrain/tasks/classification/internal/config.h"
 #include "dtrain/tasks/classification/jigsaw.h"
@@ -164,7 +164,7 @@ class SetPlan {
     const std::vector<std::string> train_paths = Strings(config_.train());
     const std::vector<std::string> test_paths = Strings(config_.test());
     std::vector<std::string> dev_paths = Strings(config_.dev());
-    const double hold_out = internal::AsWritten(config_.hold_out());
+    const double hold_out = internal::ShortestDecimal(config_.hold_out());
     const bool holds_out = dev_paths.empty() && hold_out > 0.0 && !train_paths.empty();
     if (holds_out) dev_paths = train_paths;
     ExampleSchema train = Schema(Role::kTrain, train_paths);

@@ -8,7 +8,7 @@
 #include "dtrain/base/period.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/config/config.h"
-#include "dtrain/config/internal/as_written.h"
+#include "dtrain/config/internal/shortest_decimal.h"
 #include "dtrain/launch/internal/config_values.h"
 #include "dtrain/launch/internal/shared_trainer_options.h"
 #include "dtrain/optimizer.pb.h"
@@ -73,8 +73,9 @@ TrainerOptions BertTrainerOf(const proto::BertTrainerConfig& trainer,
       hidden_size);
   const bool is_rate_of_epochs = optimizer.total_steps() == 0 && schedule.warmup_steps == 0;
   if (schedule.warmup_steps == 0) {
-    schedule.warmup_steps = std::llround(std::ceil(internal::AsWritten(trainer.warmup_ratio()) *
-                                                   static_cast<double>(schedule.total_steps)));
+    schedule.warmup_steps =
+        std::llround(std::ceil(internal::ShortestDecimal(trainer.warmup_ratio()) *
+                               static_cast<double>(schedule.total_steps)));
   }
   const std::string best = trainer.best_metric().empty() ? run.main_metric : trainer.best_metric();
   TrainerOptions options = internal::SharedTrainerOptions(trainer, optimizer, run.run_dir);

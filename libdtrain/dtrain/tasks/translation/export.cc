@@ -12,7 +12,7 @@
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
 #include "dtrain/config/config.h"
-#include "dtrain/config/internal/as_written.h"
+#include "dtrain/config/internal/shortest_decimal.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/embedding.h"
@@ -43,9 +43,9 @@ Json ConfigJson(const Seq2SeqOptions& options, const BpeModel& tokenizer,
                {"encoder_ffn_dim", options.ffn_size},
                {"decoder_ffn_dim", options.ffn_size},
                {"activation_function", internal::HfActivationName(options.activation)},
-               {"dropout", internal::AsWritten(options.dropout)},
-               {"attention_dropout", internal::AsWritten(options.attention_dropout)},
-               {"activation_dropout", internal::AsWritten(options.activation_dropout)},
+               {"dropout", internal::ShortestDecimal(options.dropout)},
+               {"attention_dropout", internal::ShortestDecimal(options.attention_dropout)},
+               {"activation_dropout", internal::ShortestDecimal(options.activation_dropout)},
                {"max_position_embeddings", options.max_positions},
                {"scale_embedding", true},
                {"static_position_embeddings", true},

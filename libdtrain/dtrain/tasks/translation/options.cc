@@ -7,7 +7,7 @@
 
 #include "dtrain/base/period.h"
 #include "dtrain/config/config.h"
-#include "dtrain/config/internal/as_written.h"
+#include "dtrain/config/internal/shortest_decimal.h"
 #include "dtrain/launch/internal/config_values.h"
 #include "dtrain/launch/internal/optimizer_config.h"
 #include "dtrain/launch/internal/shared_trainer_options.h"
@@ -122,7 +122,7 @@ PrepareOptions PrepareOptionsOf(const proto::DataConfig& config, const std::stri
   options.cleaning.drop_number_mismatch = cleaning.drop_number_mismatch();
   options.cleaning.drop_duplicates = cleaning.drop_duplicates();
   options.cleaning.drop_evaluation_overlap = cleaning.drop_evaluation_overlap();
-  options.max_invalid_fraction = internal::AsWritten(cleaning.max_invalid_fraction());
+  options.max_invalid_fraction = internal::ShortestDecimal(cleaning.max_invalid_fraction());
   return options;
 }
 
@@ -164,7 +164,7 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
   return options;
 }
 
-std::string TrainingContract(const proto::NmtConfig& config) {
+std::string AgreedSettings(const proto::NmtConfig& config) {
   proto::NmtConfig shared = config;
   shared.clear_run();
   shared.mutable_kernels()->clear_plan_dir();  // only one rank reads it

@@ -41,7 +41,7 @@ TrainerOptions TrainerOptionsOf(const proto::NmtConfig& config, const std::strin
 
 // The settings that must be equal on all ranks: every section except `run`, whose paths and display
 // may differ.
-std::string TrainingContract(const proto::NmtConfig& config);
+std::string AgreedSettings(const proto::NmtConfig& config);
 
 }  // namespace dtrain
 

@@ -450,7 +450,7 @@ StatusOr<PrepareReport> PrepareParallelCorpus(const PrepareOptions& options) {
   return report;
 }
 
-std::string DescribeUnheeded(const PrepareOptions& options) {
+std::string DescribeIgnoredOptions(const PrepareOptions& options) {
   const std::string path = options.output_dir + "/" + std::string(kPrepareReportFile);
   const StatusOr<std::string> text = ReadWholeFile(path);
   if (!text.ok()) return "";

@@ -110,7 +110,7 @@ StatusOr<PrepareReport> PrepareParallelCorpus(const PrepareOptions& options);
 // Compares the cleaning and vocabulary options with those that made the data in options.output_dir:
 // "bpe.vocab_size is 4000 there, 8000 now". Options with default values are not compared. Returns
 // "" if there is no difference or no report.
-std::string DescribeUnheeded(const PrepareOptions& options);
+std::string DescribeIgnoredOptions(const PrepareOptions& options);
 
 }  // namespace dtrain
 

@@ -55,7 +55,7 @@ StatusOr<std::string> PrepareData(const proto::DataConfig& config, const std::st
                                   Runtime& runtime) {
   const std::string folder = config.prepared().empty() ? run_dir + "/data" : config.prepared();
   if (!HasTrainingText(config)) {
-    const std::string unheeded = DescribeUnheeded(PrepareOptionsOf(config, folder));
+    const std::string unheeded = DescribeIgnoredOptions(PrepareOptionsOf(config, folder));
     if (!unheeded.empty() && runtime.comm.is_root()) {
       LogWarning(absl::StrCat(folder,
                               ": prepared otherwise than this configuration says, and used ",
@@ -140,7 +140,7 @@ Status TrainNmt(const proto::NmtConfig& given, Runtime& runtime) {
   }
   // Before anything is written or read by one rank for the others.
   DT_RETURN_IF_ERROR(CheckRanksAgree(
-      {{"version", std::string(Version())}, {"configuration", TrainingContract(config)}},
+      {{"version", std::string(Version())}, {"configuration", AgreedSettings(config)}},
       runtime.comm));
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
                       RunRecorder::Open("nmt_train", config.run(), config, runtime));

@@ -11,7 +11,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/comm/gather.h"
 #include "dtrain/comm/root_status.h"
-#include "dtrain/config/internal/as_written.h"
+#include "dtrain/config/internal/shortest_decimal.h"
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/tasks/pretraining/prepare.h"
 #include "dtrain/tasks/shared/internal/tokenization.h"
@@ -43,7 +43,7 @@ StatusOr<PretrainData> PrepareOnRoot(const proto::PretrainDataConfig& data,
                        .cache_dir = cache_dir,
                        .max_length = data.max_length(),
                        .split_sentences = data.split_sentences(),
-                       .held_out = has_dev ? 0.0 : AsWritten(data.hold_out()),
+                       .held_out = has_dev ? 0.0 : ShortestDecimal(data.hold_out()),
                        // A random next text is of another document.
                        .min_held_out = data.next_sentence() ? 2 : 1};
   PretrainData shards;
@@ -64,16 +64,16 @@ StatusOr<PretrainData> PrepareOnRoot(const proto::PretrainDataConfig& data,
 
 PretrainingExampleOptions ExamplesOf(const proto::PretrainDataConfig& data, uint64_t seed) {
   return {.max_length = data.max_length(),
-          .short_share = AsWritten(data.short_share()),
+          .short_share = ShortestDecimal(data.short_share()),
           .next_sentence = data.next_sentence(),
-          .masking = {.share = AsWritten(data.masked_share()),
+          .masking = {.share = ShortestDecimal(data.masked_share()),
                       .max_predictions = data.max_predictions(),
                       .whole_words = data.whole_words()},
           .seed = seed};
 }
 
 std::string MaskingWarning(const proto::PretrainDataConfig& data) {
-  const double share = AsWritten(data.masked_share());
+  const double share = ShortestDecimal(data.masked_share());
   const double wanted = share * data.max_length();
   if (data.max_predictions() >= 0.9 * wanted) return "";
   return absl::StrFormat(

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_split.h"
 #include "dtrain/base/log.h"
-#include "dtrain/config/internal/as_written.h"
+#include "dtrain/config/internal/shortest_decimal.h"
 #include "dtrain/tasks/shared/internal/hf_folder.h"
 
 namespace dtrain::internal {
@@ -34,13 +34,14 @@ Json ConfigJson(const BertExport& model, const std::string& vocabulary) {
                {"num_attention_heads", encoder.num_heads},
                {"intermediate_size", encoder.ffn_size},
                {"hidden_act", HfActivationName(encoder.activation)},
-               {"hidden_dropout_prob", AsWritten(encoder.dropout)},
-               {"attention_probs_dropout_prob", AsWritten(encoder.attention_dropout)}};
-  if (model.classifier_dropout) json["classifier_dropout"] = AsWritten(*model.classifier_dropout);
+               {"hidden_dropout_prob", ShortestDecimal(encoder.dropout)},
+               {"attention_probs_dropout_prob", ShortestDecimal(encoder.attention_dropout)}};
+  if (model.classifier_dropout)
+    json["classifier_dropout"] = ShortestDecimal(*model.classifier_dropout);
   json.update({{"max_position_embeddings", encoder.max_positions},
                {"type_vocab_size", encoder.type_vocab_size},
-               {"initializer_range", AsWritten(encoder.initializer_range)},
-               {"layer_norm_eps", AsWritten(encoder.layer_norm_epsilon)},
+               {"initializer_range", ShortestDecimal(encoder.initializer_range)},
+               {"layer_norm_eps", ShortestDecimal(encoder.layer_norm_epsilon)},
                {"pad_token_id", IdOf("[PAD]", vocabulary)},
                {"position_embedding_type", "absolute"}});
   json.update(model.fields);

@@ -91,8 +91,8 @@ Spread SpreadOf(const std::vector<double>& values) {
 
 }  // namespace
 
-Status CheckBertContract(const std::string& contract, Runtime& runtime) {
-  return CheckRanksAgree({{"version", std::string(Version())}, {"configuration", contract}},
+Status CheckSettingsAgree(const std::string& agreement, Runtime& runtime) {
+  return CheckRanksAgree({{"version", std::string(Version())}, {"configuration", agreement}},
                          runtime.comm);
 }
 

@@ -25,15 +25,15 @@ namespace dtrain::internal {
 
 // The settings that must be equal on all ranks: all sections except those of paths and display.
 template <typename Config>
-std::string BertContract(Config config) {
+std::string AgreedSettings(Config config) {
   config.clear_run();
   config.clear_predict();
   config.mutable_kernels()->clear_plan_dir();  // read by one rank
   return WithFullNames(PrintConfig(config, ConfigFormat::kFull));
 }
-// Checks that all ranks run the same version with the same BertContract(). All ranks call it before
-// anything is written, or read by one rank for the others.
-Status CheckBertContract(const std::string& contract, Runtime& runtime);
+// Checks that all ranks run the same version with the same AgreedSettings(). All ranks call it
+// before anything is written, or read by one rank for the others.
+Status CheckSettingsAgree(const std::string& agreement, Runtime& runtime);
 
 // UsageError unless the metrics that steer the run are some of `names`. `what`: "answers are".
 Status CheckMetricNames(const proto::BertTrainerConfig& trainer,
@@ -125,9 +125,9 @@ template <typename Config, typename Check, typename Train>
 Status TrainProgram(const std::string& program, const Config& given, const Check& check,
                     const Train& train, Runtime& runtime) {
   Config config = given;
-  DT_RETURN_IF_ERROR(TakePretrainedShape(config));
+  DT_RETURN_IF_ERROR(LoadPretrainedShape(config));
   DT_RETURN_IF_ERROR(check(config));
-  DT_RETURN_IF_ERROR(CheckBertContract(BertContract(config), runtime));
+  DT_RETURN_IF_ERROR(CheckSettingsAgree(AgreedSettings(config), runtime));
   return TrainSeeds(program, config, train, runtime);
 }
 // Without checks that need the shape.

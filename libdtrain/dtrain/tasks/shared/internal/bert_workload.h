@@ -40,7 +40,7 @@ StatusOr<Workload> BertWorkloadOf(const Config& given, const WorkloadOptions& op
   if (options.target_length != 0.0) {
     return UsageError("--target_length is of nmt_train's sentences; use --source_length");
   }
-  DT_ASSIGN_OR_RETURN(const bool found_shape, TakeShapeBeside(config));
+  DT_ASSIGN_OR_RETURN(const bool found_shape, TryLoadPretrainedShape(config));
   DT_RETURN_IF_ERROR(
       CompleteShape(found_shape, config.data().vocabulary(), *config.mutable_model(), notes));
   // The shape may be that of files, which no rule of the configuration has seen.

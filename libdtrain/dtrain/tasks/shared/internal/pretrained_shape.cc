@@ -353,16 +353,16 @@ Status WarnOfOtherPieces(const std::string& theirs, const std::string& ours) {
 
 }  // namespace
 
-Status TakePretrainedShape(const PretrainedSettings& settings) {
+Status LoadPretrainedShape(const PretrainedSettings& settings) {
   DT_RETURN_IF_ERROR(CheckWeightsAreThere(settings));
-  DT_RETURN_IF_ERROR(TakeShapeBeside(settings).status());
+  DT_RETURN_IF_ERROR(TryLoadPretrainedShape(settings).status());
   const std::string& path = settings.model.pretrained();
   if (path.empty() || !settings.vocabulary.empty()) return OkStatus();
   return UsageError(absl::StrFormat(
       "%s: there is no vocab.txt or tokenizer.json beside the weights; set data.vocabulary", path));
 }
 
-StatusOr<bool> TakeShapeBeside(const PretrainedSettings& settings) {
+StatusOr<bool> TryLoadPretrainedShape(const PretrainedSettings& settings) {
   const std::string path = settings.model.pretrained();
   if (path.empty()) return false;
   fs::path folder = FolderOf(path);

@@ -26,8 +26,8 @@ struct PretrainedSettings {
   const proto::RunConfig& run;
   std::vector<uint64_t> seeds;
 };
-Status TakePretrainedShape(const PretrainedSettings& settings);
-StatusOr<bool> TakeShapeBeside(const PretrainedSettings& settings);
+Status LoadPretrainedShape(const PretrainedSettings& settings);
+StatusOr<bool> TryLoadPretrainedShape(const PretrainedSettings& settings);
 
 // Calls `take` with the settings of a program's configuration, and puts its changes into it.
 template <typename Config, typename Take>
@@ -61,17 +61,17 @@ auto ChangePretrainedSettings(Config& config, const Take& take) {
 // StorageError: no weights, or files that are there and cannot be used. UsageError: a run
 // directory, no vocabulary, or texts longer than the model's positions.
 template <typename Config>
-Status TakePretrainedShape(Config& config) {
+Status LoadPretrainedShape(Config& config) {
   return ChangePretrainedSettings(
-      config, [](const PretrainedSettings& settings) { return TakePretrainedShape(settings); });
+      config, [](const PretrainedSettings& settings) { return LoadPretrainedShape(settings); });
 }
 
 // The same as far as the files are there, and where the vocabulary is not, model.vocab_size of
 // config.json. Returns whether a file gave the shape.
 template <typename Config>
-StatusOr<bool> TakeShapeBeside(Config& config) {
+StatusOr<bool> TryLoadPretrainedShape(Config& config) {
   return ChangePretrainedSettings(
-      config, [](const PretrainedSettings& settings) { return TakeShapeBeside(settings); });
+      config, [](const PretrainedSettings& settings) { return TryLoadPretrainedShape(settings); });
 }
 
 }  // namespace dtrain::internal

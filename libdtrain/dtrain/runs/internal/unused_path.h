@@ -1,7 +1,7 @@
-// free_name.h - finds an unused path.
+// unused_path.h - finds an unused path.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef DTRAIN_RUNS_INTERNAL_FREE_NAME_H_
-#define DTRAIN_RUNS_INTERNAL_FREE_NAME_H_
+#ifndef DTRAIN_RUNS_INTERNAL_UNUSED_PATH_H_
+#define DTRAIN_RUNS_INTERNAL_UNUSED_PATH_H_
 
 #include <filesystem>
 #include <string>
@@ -10,7 +10,7 @@
 namespace dtrain::internal {
 
 // Returns PATH-2, or the first larger number for which nothing exists, not even a dangling link.
-inline std::string FreeNameBeside(const std::string& path) {
+inline std::string UnusedPathBeside(const std::string& path) {
   for (int n = 2;; ++n) {
     std::string name = path + "-" + std::to_string(n);
     std::error_code error;
@@ -20,4 +20,4 @@ inline std::string FreeNameBeside(const std::string& path) {
 
 }  // namespace dtrain::internal
 
-#endif  // DTRAIN_RUNS_INTERNAL_FREE_NAME_H_
+#endif  // DTRAIN_RUNS_INTERNAL_UNUSED_PATH_H_

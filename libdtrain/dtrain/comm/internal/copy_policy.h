@@ -1,7 +1,7 @@
-// copy_choice.h - chooses whether data for other ranks are written through or past the caches.
+// copy_policy.h - chooses whether data for other ranks are written through or past the caches.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef DTRAIN_COMM_INTERNAL_COPY_CHOICE_H_
-#define DTRAIN_COMM_INTERNAL_COPY_CHOICE_H_
+#ifndef DTRAIN_COMM_INTERNAL_COPY_POLICY_H_
+#define DTRAIN_COMM_INTERNAL_COPY_POLICY_H_
 
 #include <array>
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace dtrain::internal {
 // some pieces one way and the next ones the other way. Each rank then keeps the way that was
 // cheaper for it. All pieces are those of one kind of exchange, because other kinds take other
 // steps.
-class CopyChoice {
+class CopyPolicy {
  public:
   // The slices of all ranks together. Reading the clock does not pay for smaller pieces.
   static constexpr size_t kLeastBytes = 32 << 10;
@@ -52,4 +52,4 @@ class CopyChoice {
 
 }  // namespace dtrain::internal
 
-#endif  // DTRAIN_COMM_INTERNAL_COPY_CHOICE_H_
+#endif  // DTRAIN_COMM_INTERNAL_COPY_POLICY_H_

@@ -1,7 +1,7 @@
-// fastest_way.h - times several ways to compute the same result on a GPU and selects the fastest.
+// autotune.h - times several ways to compute the same result on a GPU and selects the fastest.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef DTRAIN_OPS_INTERNAL_FASTEST_WAY_H_
-#define DTRAIN_OPS_INTERNAL_FASTEST_WAY_H_
+#ifndef DTRAIN_OPS_INTERNAL_AUTOTUNE_H_
+#define DTRAIN_OPS_INTERNAL_AUTOTUNE_H_
 
 #include <cstddef>
 #include <functional>
@@ -16,11 +16,11 @@ namespace dtrain {
 // turns, so that a GPU that slows down affects all of them. seconds_of(i) runs way i and returns
 // its time, or nullopt if it cannot run, which excludes it. A later way wins only if it is faster
 // by more than 2 %. Returns nullopt if no way runs.
-struct FastestWay {
+struct FastestChoice {
   size_t index = 0;
   double seconds = 0.0;
 };
-std::optional<FastestWay> ChooseFastest(
+std::optional<FastestChoice> ChooseFastest(
     size_t count, const std::function<std::optional<double>(size_t)>& seconds_of);
 
 // Number of launches between two events. The time of a single short kernel would include its
@@ -61,4 +61,4 @@ class StreamTimer {
 
 }  // namespace dtrain
 
-#endif  // DTRAIN_OPS_INTERNAL_FASTEST_WAY_H_
+#endif  // DTRAIN_OPS_INTERNAL_AUTOTUNE_H_

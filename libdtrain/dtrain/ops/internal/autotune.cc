@@ -1,6 +1,6 @@
-// fastest_way.cc - runs rounds in which all ways take turns, and compares their medians.
+// autotune.cc - runs rounds in which all ways take turns, and compares their medians.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/ops/internal/fastest_way.h"
+#include "dtrain/ops/internal/autotune.h"
 
 #include <algorithm>
 #include <vector>
@@ -15,7 +15,7 @@ constexpr double kMargin = 0.98;
 
 }  // namespace
 
-std::optional<FastestWay> ChooseFastest(
+std::optional<FastestChoice> ChooseFastest(
     size_t count, const std::function<std::optional<double>(size_t)>& seconds_of) {
   std::vector<std::vector<double>> times(count);
   std::vector<bool> runs(count, true);
@@ -28,7 +28,7 @@ std::optional<FastestWay> ChooseFastest(
       if (seconds.has_value() && round > 0) times[i].push_back(*seconds);
     }
   }
-  std::optional<FastestWay> fastest;
+  std::optional<FastestChoice> fastest;
   for (size_t i = 0; i < count; ++i) {
     if (!runs[i]) continue;
     const auto middle = times[i].begin() + kRounds / 2;

@@ -1,6 +1,6 @@
-// copy_choice_test.cc - copies past the caches, and when ranks of a host make them.
+// copy_policy_test.cc - copies past the caches, and when ranks of a host make them.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/comm/internal/copy_choice.h"
+#include "dtrain/comm/internal/copy_policy.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@ namespace {
 
 // How many of the pieces [begin, end) went past the caches, each of which costs what `seconds`
 // says.
-int64_t Run(CopyChoice& choice, int64_t begin, int64_t end,
+int64_t Run(CopyPolicy& choice, int64_t begin, int64_t end,
             const std::function<double(int64_t piece, bool past_caches)>& seconds) {
   constexpr size_t kBytes = 1 << 20;
   int64_t past_caches = 0;
@@ -37,14 +37,14 @@ double CheapPast(int64_t /*piece*/, bool past_caches) { return past_caches ? 1e-
 double CheapThrough(int64_t /*piece*/, bool past_caches) { return past_caches ? 2e-4 : 1e-4; }
 
 TEST_CASE("pieces go past the caches while that is cheaper, and soon through them when it is not") {
-  CopyChoice choice;
+  CopyPolicy choice;
   CHECK(Run(choice, 0, 1280, CheapPast) > 1280 * 9 / 10);
   CHECK(Run(choice, 1280, 2560, CheapThrough) < 1280 / 10);
   CHECK(Run(choice, 2560, 3840, CheapPast) > 1280 * 9 / 10);
 }
 
 TEST_CASE("a difference within the noise keeps pieces in the caches") {
-  CopyChoice choice;
+  CopyPolicy choice;
   CHECK(Run(choice, 0, 1280, [](int64_t, bool past) { return past ? 1e-4 : 1.05e-4; }) < 1280 / 10);
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("one piece of each trial that was interrupted or in luck does not chan
           if (past == of_past && piece > last + 16) last = piece;
           return piece == last ? odd : (cheap_past ? CheapPast : CheapThrough)(piece, past);
         };
-        CopyChoice choice;
+        CopyPolicy choice;
         const int64_t past_caches = Run(choice, 0, 1280, seconds);
         INFO(odd << " s, " << cheap_past << of_past);
         CHECK((past_caches > 1280 / 2) == cheap_past);
@@ -67,7 +67,7 @@ TEST_CASE("one piece of each trial that was interrupted or in luck does not chan
 }
 
 TEST_CASE("pieces that find memory as the other way left it do not count") {
-  CopyChoice choice;
+  CopyPolicy choice;
   bool before = false;
   int64_t changed = 0;
   // The first four of each way take their time.
@@ -75,7 +75,7 @@ TEST_CASE("pieces that find memory as the other way left it do not count") {
     const bool past = choice.PastCaches(piece);
     if (past != before) changed = piece;
     before = past;
-    const bool settled = piece >= changed + CopyChoice::kTimed;
+    const bool settled = piece >= changed + CopyPolicy::kTimed;
     const double seconds = settled ? CheapPast(piece, past) : (past ? 1e-2 : 1e-6);
     if (choice.Timed(piece)) choice.Add(piece, 1 << 20, seconds);
     choice.Finish(piece);
@@ -84,7 +84,7 @@ TEST_CASE("pieces that find memory as the other way left it do not count") {
 }
 
 TEST_CASE("pieces of other sizes are compared by the byte") {
-  CopyChoice choice;
+  CopyPolicy choice;
   for (int64_t piece = 0; piece < 128; ++piece) {
     const bool past = choice.PastCaches(piece);
     // Those past the caches are ten times as large and take six times as long.

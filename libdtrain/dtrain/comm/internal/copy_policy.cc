@@ -1,31 +1,31 @@
-// copy_choice.cc - which pieces are tried, and what their times say.
+// copy_policy.cc - which pieces are tried, and what their times say.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/comm/internal/copy_choice.h"
+#include "dtrain/comm/internal/copy_policy.h"
 
 #include <algorithm>
 #include <limits>
 
 namespace dtrain::internal {
 
-bool CopyChoice::PastCaches(int64_t piece) const {
+bool CopyPolicy::PastCaches(int64_t piece) const {
   const int64_t place = piece % kPeriod;
   if (place >= 2 * kTrial) return past_caches_;
   const bool past_first = piece / kPeriod % 2 == 1;
   return (place < kTrial) == past_first;
 }
 
-bool CopyChoice::Timed(int64_t piece) const {
+bool CopyPolicy::Timed(int64_t piece) const {
   const int64_t place = piece % kPeriod;
   return place < 2 * kTrial && place % kTrial >= kTimed;
 }
 
-void CopyChoice::Add(int64_t piece, size_t bytes, double seconds) {
+void CopyPolicy::Add(int64_t piece, size_t bytes, double seconds) {
   Cost& cost = (PastCaches(piece) ? past_ : through_)[static_cast<size_t>(piece % kTimed)];
   cost.seconds += seconds;
   cost.bytes = bytes;
 }
 
-void CopyChoice::Finish(int64_t piece) {
+void CopyPolicy::Finish(int64_t piece) {
   if (piece % kPeriod != 2 * kTrial - 1) return;
   // The second least: neither one that another process interrupted nor one that was in luck.
   const auto typical = [](const Costs& costs) {
