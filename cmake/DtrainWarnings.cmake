@@ -5,3 +5,11 @@ target_compile_options(dtrain_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:C,CXX>:-Wall;-Wextra;-Wshadow;-Wconversion;-Wno-sign-conversion>
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor;-Wold-style-cast>
   $<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<BOOL:${DTRAIN_WERROR}>>:-Werror>)
+
+# Code that is compiled quickly because it need not be fast. At -O1 GCC warns of reads and writes on
+# paths that nothing can take (a string of length -1): these warnings stay on at -O0 and -O3 only.
+set(DTRAIN_QUICK_OPTIONS -O1)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND DTRAIN_QUICK_OPTIONS -Wno-stringop-overread -Wno-stringop-overflow -Wno-array-bounds
+    -Wno-restrict)
+endif()
