@@ -15,6 +15,11 @@ option(DTRAIN_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(DTRAIN_EXAMPLES "Build the example programs" ${PROJECT_IS_TOP_LEVEL})
 option(DTRAIN_TOOLS "Build the dtrain tool and the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(DTRAIN_INSTALL "Make install rules" ${PROJECT_IS_TOP_LEVEL})
+set(dtrain_unity OFF)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  set(dtrain_unity ON)
+endif()
+option(DTRAIN_UNITY "Compile several sources of a folder as one: a faster build from nothing" ${dtrain_unity})
 option(DTRAIN_WERROR "Treat compiler warnings as errors" OFF)
 option(DTRAIN_FUZZ "Build the fuzzers of tests/fuzz (clang only)" OFF)
 set(DTRAIN_SANITIZE "" CACHE STRING "Sanitizers: empty, address,undefined or thread")
@@ -24,9 +29,10 @@ set_property(CACHE DTRAIN_WATCH_KERNELS PROPERTY STRINGS order address)
 
 find_program(DTRAIN_CCACHE ccache)
 if(DTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # The library's headers are precompiled once; ccache wants to be told that it may look past that.
+  # ccache wants to be told that it may look past precompiled headers. With paths below the project taken
+  # as relative ones, a clone elsewhere finds what this one compiled, and so do the presets.
   set(DTRAIN_CCACHE_COMMAND ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
-    ${DTRAIN_CCACHE})
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} ${DTRAIN_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${DTRAIN_CCACHE_COMMAND})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${DTRAIN_CCACHE_COMMAND})
 endif()

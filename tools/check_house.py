@@ -5,6 +5,7 @@
 
     classes       at most MAX_METHODS methods (overloads count once) and MAX_MEMBERS data members
     dtrain.h      at most MAX_EXPORTS headers
+    sources       no name twice in the unnamed namespaces of one folder: its files share units (DtrainUnity)
     comments      no line of a header's comment that begins without a noun ("Of ...", "What ...")
     README.md     shows lines of examples/custom_trainer/custom_trainer.cc, as they are there
     examples      the main of a task's program has at most MAX_PROGRAM lines, custom_trainer MAX_TRAINER
@@ -19,6 +20,9 @@ MAX_METHODS, MAX_MEMBERS = 20, 15
 MAX_EXPORTS = 30
 MAX_PROGRAM, MAX_TRAINER = 40, 64
 CLASS = re.compile(r"\b(?:class|struct)\s+(?:\[\[\w+\]\]\s*)?(\w+(?:::\w+)*)(?:\s+final)?\s*(?::[^;{()]*)?\{")
+UNNAMED = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.DOTALL | re.MULTILINE)
+DEFINED = re.compile(r"^(?=\w)(?:template <.*?> )?(?:(?:struct|class|enum class|enum|union) (\w+)"
+                     r"|[\w:<>,\s*&()\[\]]+?[\s*&](\w+)\s*[(=\[{;])")
 NOUNLESS = re.compile(r"^\s*// (?:Of|Those of|That|What|Where|Nor) ")
 
 
@@ -102,6 +106,22 @@ def check_comments():
                 yield f"{name}:{number}: a comment line begins without its noun: {line.strip()[:60]}"
 
 
+def check_unnamed():
+    met = {}
+    for name in tracked("libdtrain/*.cc", "tools/dtrain/*.cc"):
+        if name.endswith(("_cpu.cc", "_absent.cc")) or "/cuda/" in name:  # compiled by themselves
+            continue
+        folder = os.path.dirname(name).removesuffix("/internal")
+        text = pathlib.Path(name).read_text(encoding="utf-8")
+        for line in without_texts("\n".join(UNNAMED.findall(text))).splitlines():
+            defined = DEFINED.match(line)
+            if not defined or re.match(r"(?:namespace|using|static_assert|extern)\b", line):
+                continue
+            first = met.setdefault((folder, defined.group(1) or defined.group(2)), name)
+            if first != name:
+                yield f"{name}: {defined.group(1) or defined.group(2)} is a name in {first} too"
+
+
 def check_examples():
     for name in tracked("examples/*/*_train.cc", "examples/*/bert_*.cc", "examples/*/custom_trainer.cc"):
         most = MAX_TRAINER if "custom_trainer" in name else MAX_PROGRAM
@@ -113,7 +133,8 @@ def check_examples():
 def main():
     os.chdir(pathlib.Path(__file__).resolve().parent.parent)
     problems = 0
-    for check in (check_classes, check_umbrella, check_readme, check_comments, check_examples):
+    for check in (check_classes, check_umbrella, check_readme, check_comments, check_unnamed,
+                  check_examples):
         for problem in check():
             print(problem)
             problems += 1

@@ -45,13 +45,30 @@ def without_precompiled(command):
     return re.sub(r" -Winvalid-pch| -include \S+/cmake_pch\.hxx", "", command)
 
 
+def each_source(entry):
+    """The compilations of the sources that a unit of cmake/DtrainUnity.cmake includes, or this one."""
+    unit = pathlib.Path(entry["file"])
+    if unit.parent.name != "unity":
+        return [entry]
+    folders = [pathlib.Path(a[2:]) for a in shlex.split(entry["command"]) if a.startswith("-I")]
+    files = []
+    for name in INCLUDE.findall(unit.read_bytes()):
+        files.append(next(f / name.decode() for f in folders if (f / name.decode()).is_file()))
+    # Which unit a source is in says nothing about it.
+    command = re.sub(r" -o \S+", "", entry["command"])
+    return [
+        {**entry, "file": str(file), "command": command.replace(str(unit), str(file))} for file in files
+    ]
+
+
 def sources():
     """The sources to check, each with the arguments of all its compilations.
 
     Writes their commands to COMMANDS as clang-tidy takes them.
     """
     root = pathlib.Path.cwd()
-    entries = json.loads((BUILD / "compile_commands.json").read_text())
+    compiled = json.loads((BUILD / "compile_commands.json").read_text())
+    entries = [source for entry in compiled for source in each_source(entry)]
     for entry in entries:
         entry["command"] = without_precompiled(entry["command"])
     COMMANDS.mkdir(exist_ok=True)

@@ -19,7 +19,7 @@ struct AverageFlags {
   std::string output;
 };
 
-Status ParseFlags(int argc, char** argv, FlagSet& set, AverageFlags& flags) {
+Status ParseAverageFlags(int argc, char** argv, FlagSet& set, AverageFlags& flags) {
   DT_ASSIGN_OR_RETURN(flags.paths, set.Parse(argc, argv));
   if (set.help_wanted()) return OkStatus();
   if (flags.paths.size() < 2) {
@@ -53,7 +53,7 @@ int AverageCommand(int argc, char** argv) {
               "writes the mean of the weights of a run's newest checkpoints, or of those named, as "
               "a checkpoint to translate, evaluate and export with");
   set.Add("last", "of a run: how many of its checkpoints", &flags.last);
-  const Status parsed = ParseFlags(argc, argv, set, flags);
+  const Status parsed = ParseAverageFlags(argc, argv, set, flags);
   return RunCommand(argc, argv, set, parsed, {},
                     [&](Runtime& runtime) { return Average(flags, runtime); });
 }

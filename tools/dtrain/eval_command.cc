@@ -256,7 +256,7 @@ Status Evaluate(const EvalFlags& flags, Runtime& runtime) {
   return OkStatus();
 }
 
-Status ParseFlags(int argc, char** argv, FlagSet& set, EvalFlags& flags) {
+Status ParseEvalFlags(int argc, char** argv, FlagSet& set, EvalFlags& flags) {
   DT_ASSIGN_OR_RETURN(const std::vector<std::string> positional, set.Parse(argc, argv));
   if (set.help_wanted()) return OkStatus();
   if (positional.size() > 1)
@@ -278,7 +278,7 @@ int EvalCommand(int argc, char** argv) {
       "BLEU and chrF2 as sacreBLEU computes them, of a model's translations or of a file; under "
       "mpirun the ranks share the translating");
   flags.AddTo(set);
-  const Status parsed = ParseFlags(argc, argv, set, flags);
+  const Status parsed = ParseEvalFlags(argc, argv, set, flags);
   return RunCommand(argc, argv, set, parsed,
                     {.threads = static_cast<int>(flags.translation.threads)},
                     [&](Runtime& runtime) { return Evaluate(flags, runtime); });

@@ -19,7 +19,7 @@ struct ExportFlags {
   std::string output_dir;
 };
 
-Status ParseFlags(int argc, char** argv, FlagSet& set, ExportFlags& flags) {
+Status ParseExportFlags(int argc, char** argv, FlagSet& set, ExportFlags& flags) {
   DT_ASSIGN_OR_RETURN(const std::vector<std::string> positional, set.Parse(argc, argv));
   if (set.help_wanted()) return OkStatus();
   if (positional.size() != 2) {
@@ -56,7 +56,7 @@ int ExportHfCommand(int argc, char** argv) {
           &flags.metric);
   set.Add("overwrite", "replace the files of an earlier export; never of a run",
           &flags.options.overwrite);
-  const Status parsed = ParseFlags(argc, argv, set, flags);
+  const Status parsed = ParseExportFlags(argc, argv, set, flags);
   return RunCommand(argc, argv, set, parsed, {},
                     [&](Runtime& runtime) { return Export(flags, runtime); });
 }

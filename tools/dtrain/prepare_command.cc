@@ -140,7 +140,7 @@ Status CheckVocabularyFlags(const PrepareFlags& flags) {
   return OkStatus();
 }
 
-Status ParseFlags(int argc, char** argv, FlagSet& set, PrepareFlags& flags) {
+Status ParsePrepareFlags(int argc, char** argv, FlagSet& set, PrepareFlags& flags) {
   DT_ASSIGN_OR_RETURN(const std::vector<std::string> positional, set.Parse(argc, argv));
   if (set.help_wanted()) return OkStatus();
   constexpr const char* kExample = "dtrain prepare OUT_DIR --train_tsv=pairs.tsv";
@@ -175,7 +175,7 @@ int PrepareCommand(int argc, char** argv) {
               "cleans parallel text (UTF-8, plain, .gz or .zst), learns a joint vocabulary and "
               "writes shards to train from");
   flags.AddTo(set);
-  const Status parsed = ParseFlags(argc, argv, set, flags);
+  const Status parsed = ParsePrepareFlags(argc, argv, set, flags);
   return RunCommand(argc, argv, set, parsed, {}, [&](Runtime& runtime) -> Status {
     if (runtime.comm.size() > 1) {
       return UsageError("dtrain prepare is one process: start it without mpirun (see --threads)");

@@ -148,7 +148,7 @@ Status Translate(const TranslateFlags& flags, Runtime& runtime) {
   return OkStatus();
 }
 
-Status ParseFlags(int argc, char** argv, FlagSet& set, TranslateFlags& flags) {
+Status ParseTranslateFlags(int argc, char** argv, FlagSet& set, TranslateFlags& flags) {
   DT_ASSIGN_OR_RETURN(const std::vector<std::string> positional, set.Parse(argc, argv));
   if (set.help_wanted()) return OkStatus();
   if (positional.size() != 1) {
@@ -168,7 +168,7 @@ int TranslateCommand(int argc, char** argv) {
               "translates lines of text with a trained model, in their order; empty lines stay "
               "empty");
   flags.AddTo(set);
-  const Status parsed = ParseFlags(argc, argv, set, flags);
+  const Status parsed = ParseTranslateFlags(argc, argv, set, flags);
   return RunCommand(argc, argv, set, parsed,
                     {.threads = static_cast<int>(flags.translation.threads)},
                     [&](Runtime& runtime) { return Translate(flags, runtime); });

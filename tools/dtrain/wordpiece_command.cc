@@ -79,7 +79,7 @@ Status CheckChoice(std::string_view flag, const std::string& value,
                                     absl::StrJoin(choices, ", ")));
 }
 
-Status ParseFlags(int argc, char** argv, FlagSet& set, WordpieceFlags& flags) {
+Status ParseWordpieceFlags(int argc, char** argv, FlagSet& set, WordpieceFlags& flags) {
   DT_ASSIGN_OR_RETURN(std::vector<std::string> positional, set.Parse(argc, argv));
   if (set.help_wanted()) return OkStatus();
   if (positional.size() != 1) {
@@ -156,7 +156,7 @@ Status CheckFiles(const WordpieceFlags& flags) {
 }
 
 // A message about a field of the options, about the flag.
-Status NamingFlags(const Status& status) {
+Status NamingWordpieceFlags(const Status& status) {
   if (status.code() != ExitCode::kUsage) return status;
   return UsageError(absl::StrReplaceAll(
       status.message(), {{"vocab_size", "--size"}, {"limit_alphabet", "--limit_alphabet"}}));
@@ -191,7 +191,7 @@ Status LearnVocabulary(const WordpieceFlags& flags, Runtime& runtime) {
   TextFiles files(flags.inputs);
   const StatusOr<LearnedWordPieces> learned = LearnWordPiece(
       [&](std::vector<std::string>& lines) { return files.NextBatch(lines); }, flags.Options());
-  if (!learned.ok()) return NamingFlags(learned.status());
+  if (!learned.ok()) return NamingWordpieceFlags(learned.status());
   DT_RETURN_IF_ERROR(
       WriteFileAtomically(flags.output, absl::StrJoin(learned->pieces, "\n") + "\n"));
   std::printf("%s\n", Describe(flags, *learned, timer.Seconds()).c_str());
@@ -206,7 +206,7 @@ int WordpieceCommand(int argc, char** argv) {
               "learns a WordPiece vocabulary from text (UTF-8, plain, .gz or .zst) to pre-train "
               "BERT with: bert_pretrain data.vocabulary=OUT/vocab.txt");
   flags.AddTo(set);
-  const Status parsed = ParseFlags(argc, argv, set, flags);
+  const Status parsed = ParseWordpieceFlags(argc, argv, set, flags);
   return RunCommand(argc, argv, set, parsed, {},
                     [&](Runtime& runtime) { return LearnVocabulary(flags, runtime); });
 }

@@ -15,12 +15,12 @@ namespace dtrain {
 namespace {
 
 // Stores the text in the variable. Returns false if it does not have the variable's type.
-bool Store(const std::string& text, bool* value) {
+bool ParseValue(const std::string& text, bool* value) {
   *value = text == "true" || text == "1";
   return *value || text == "false" || text == "0";
 }
 template <typename Number>
-bool StoreNumber(const std::string& text, Number* value) {
+bool ParseFlagNumber(const std::string& text, Number* value) {
   Number number{};
   const char* const end = text.data() + text.size();
   const auto [next, error] = std::from_chars(text.data(), end, number);
@@ -28,18 +28,18 @@ bool StoreNumber(const std::string& text, Number* value) {
   *value = number;
   return true;
 }
-bool Store(const std::string& text, int64_t* value) { return StoreNumber(text, value); }
-bool Store(const std::string& text, double* value) {
-  return StoreNumber(text, value) && std::isfinite(*value);
+bool ParseValue(const std::string& text, int64_t* value) { return ParseFlagNumber(text, value); }
+bool ParseValue(const std::string& text, double* value) {
+  return ParseFlagNumber(text, value) && std::isfinite(*value);
 }
-bool Store(const std::string& text, std::optional<double>* value) {
-  return Store(text, &value->emplace());
+bool ParseValue(const std::string& text, std::optional<double>* value) {
+  return ParseValue(text, &value->emplace());
 }
-bool Store(const std::string& text, std::string* value) {
+bool ParseValue(const std::string& text, std::string* value) {
   *value = text;
   return true;
 }
-bool Store(const std::string& text, std::vector<std::string>* value) {
+bool ParseValue(const std::string& text, std::vector<std::string>* value) {
   value->push_back(text);
   return true;
 }
@@ -123,7 +123,7 @@ StatusOr<std::vector<std::string>> FlagSet::Parse(int argc, char** argv) {
       }
       value = argv[++i];
     }
-    if (!std::visit([&](auto* target) { return Store(value, target); }, flag->target)) {
+    if (!std::visit([&](auto* target) { return ParseValue(value, target); }, flag->target)) {
       return UsageError(absl::StrFormat("--%s is %s, not \"%s\"", name, TypeName(flag->target),
                                         internal::Shorten(value)));
     }

@@ -8,11 +8,6 @@
 namespace dtrain {
 namespace {
 
-std::string_view LastPart(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  return dot == std::string_view::npos ? name : name.substr(dot + 1);
-}
-
 std::string Lower(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) {
@@ -22,6 +17,11 @@ std::string Lower(std::string_view text) {
 }
 
 }  // namespace
+
+std::string_view LastPart(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? name : name.substr(dot + 1);
+}
 
 size_t EditDistance(std::string_view a, std::string_view b) {
   // Three rows of the table: the current one, the previous one, and the one before it for swaps.

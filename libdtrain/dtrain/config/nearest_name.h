@@ -10,6 +10,9 @@
 
 namespace dtrain {
 
+// The part of a dotted name behind its last dot: "hidden_size" for "model.hidden_size".
+std::string_view LastPart(std::string_view name);
+
 // Number of insertions, deletions, substitutions and swaps of neighbours between two texts (optimal
 // string alignment).
 size_t EditDistance(std::string_view a, std::string_view b);

@@ -164,11 +164,6 @@ constexpr std::array kSynonyms = {
     Synonyms{"nodes", " nnodes hosts num_nodes "},
 };
 
-std::string_view LastPart(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  return dot == std::string_view::npos ? name : name.substr(dot + 1);
-}
-
 // As the table writes names.
 std::string Plain(std::string_view name) {
   std::string plain(LastPart(name).substr(0, 100));

@@ -15,7 +15,7 @@
 namespace dtrain {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
+constexpr std::align_val_t kBufferAlignment{64};
 // The role these blocks have in messages about a full GPU.
 constexpr const char* kRole = "buffers";
 
@@ -45,7 +45,7 @@ Buffer::Buffer(const Device& device, size_t bytes, ArenaMemory memory)
       return;
     }
   }
-  data_ = static_cast<std::byte*>(::operator new(bytes, kAlignment));
+  data_ = static_cast<std::byte*>(::operator new(bytes, kBufferAlignment));
   std::memset(data_, 0, bytes);
 }
 
@@ -67,7 +67,7 @@ Buffer::~Buffer() {
       return;
     }
   }
-  ::operator delete(data_, kAlignment);
+  ::operator delete(data_, kBufferAlignment);
 }
 
 }  // namespace dtrain

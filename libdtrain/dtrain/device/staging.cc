@@ -15,7 +15,7 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kSmallest = size_t{1} << 20;  // enough for what several micro-batches upload
-constexpr size_t kAlignment = 64;
+constexpr size_t kPieceAlignment = 64;
 
 }  // namespace
 
@@ -41,7 +41,8 @@ void Staging::Copy(void* to, const void* host, size_t bytes, Stream& stream) {
   std::byte* const staged = half.buffer.data() + half.used;
   std::memcpy(staged, host, bytes);
   half.used =
-      std::min((half.used + bytes + kAlignment - 1) / kAlignment * kAlignment, half.buffer.bytes());
+      std::min((half.used + bytes + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment,
+               half.buffer.bytes());
   if constexpr (kWithCuda) cuda::Copy(device_, to, staged, bytes, stream.handle());
 }
 

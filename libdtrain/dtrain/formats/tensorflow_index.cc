@@ -21,7 +21,7 @@ constexpr size_t kFooter = 48;       // two block handles, padding, magic
 constexpr size_t kBlockTrailer = 5;  // compression, masked CRC32C of contents and compression
 constexpr size_t kMaxName = 4096;    // keys share prefixes with earlier keys, so this limits the
                                      // memory
-constexpr size_t kMaxRank = 64;
+constexpr size_t kMaxIndexRank = 64;
 
 class TableReader {
  public:
@@ -150,7 +150,7 @@ bool ParseShape(std::string_view message, std::vector<int64_t>& shape) {
     while (dimension.Next()) {
       if (dimension.number() == 1) size = static_cast<int64_t>(dimension.value());
     }
-    if (dimension.failed() || size < 0 || shape.size() == kMaxRank) return false;
+    if (dimension.failed() || size < 0 || shape.size() == kMaxIndexRank) return false;
     shape.push_back(size);
   }
   return !reader.failed();
@@ -158,8 +158,8 @@ bool ParseShape(std::string_view message, std::vector<int64_t>& shape) {
 
 // BundleEntryProto: dtype = 1, shape = 2, shard_id = 3, offset = 4, size = 5, crc32c = 6 (fixed32),
 // slices = 7.
-Status ParseEntry(const TableReader& table, const std::string& path, std::string_view value,
-                  TensorFlowEntry& entry) {
+Status ParseIndexEntry(const TableReader& table, const std::string& path, std::string_view value,
+                       TensorFlowEntry& entry) {
   WireReader reader(value);
   bool good = true;
   while (reader.Next()) {
@@ -214,7 +214,7 @@ StatusOr<TensorFlowIndex> ParseTensorFlowIndex(const std::string& path, std::str
       return table.Damaged("'%s' follows '%s': names are not unique and in order", entry.name,
                            last);
     }
-    DT_RETURN_IF_ERROR(ParseEntry(table, path, value, entry));
+    DT_RETURN_IF_ERROR(ParseIndexEntry(table, path, value, entry));
     index.entries.push_back(std::move(entry));
     return OkStatus();
   };

@@ -17,7 +17,7 @@
 namespace dtrain {
 namespace {
 
-constexpr int kMaxOrder = BleuStatistics::kMaxOrder;
+constexpr int kBleuOrder = BleuStatistics::kMaxOrder;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsPeriodOrComma(char c) { return c == '.' || c == ','; }
@@ -144,9 +144,9 @@ class StatisticsCounter {
     statistics.counts[1] = ClosestLength(texts);
     matcher_.Start();
     for (const std::vector<uint32_t>& text : texts) matcher_.AddText(text);
-    for (int order = 1; order <= kMaxOrder; ++order) {
+    for (int order = 1; order <= kBleuOrder; ++order) {
       statistics.counts[1 + order] = matcher_.MatchNextOrder();
-      statistics.counts[1 + kMaxOrder + order] =
+      statistics.counts[1 + kBleuOrder + order] =
           std::max<int64_t>(0, hypothesis_length - order + 1);
     }
     return statistics;
@@ -294,12 +294,12 @@ BleuScore ComputeBleu(const BleuStatistics& statistics, const BleuOptions& optio
   bleu.brevity_penalty =
       BrevityPenalty(statistics.hypothesis_length(), statistics.reference_length());
   bool any_match = false;
-  for (int order = 1; order <= kMaxOrder; ++order) any_match |= statistics.matches(order) > 0;
+  for (int order = 1; order <= kBleuOrder; ++order) any_match |= statistics.matches(order) > 0;
   if (!any_match) return bleu;
 
   double halvings = 1;
-  int last_order = kMaxOrder;
-  for (int order = 1; order <= kMaxOrder && statistics.totals(order) > 0; ++order) {
+  int last_order = kBleuOrder;
+  for (int order = 1; order <= kBleuOrder && statistics.totals(order) > 0; ++order) {
     if (options.effective_order) last_order = order;
     auto matches = static_cast<double>(statistics.matches(order));
     auto total = static_cast<double>(statistics.totals(order));
@@ -350,7 +350,7 @@ BleuStatistics CountTokenBleu(std::span<const int32_t> hypothesis,
   const std::array<std::vector<uint32_t>, 2> texts = {KeptTokens(hypothesis, options),
                                                       KeptTokens(reference, options)};
   BleuStatistics statistics = StatisticsCounter().Count(texts);
-  for (size_t i = 2 + kMaxOrder; i < statistics.counts.size(); ++i) {
+  for (size_t i = 2 + kBleuOrder; i < statistics.counts.size(); ++i) {
     statistics.counts[i] = std::max<int64_t>(1, statistics.counts[i]);
   }
   return statistics;
@@ -358,12 +358,12 @@ BleuStatistics CountTokenBleu(std::span<const int32_t> hypothesis,
 
 double ComputeTokenBleu(const BleuStatistics& statistics) {
   double sum = 0;
-  for (int order = 1; order <= kMaxOrder; ++order) {
+  for (int order = 1; order <= kBleuOrder; ++order) {
     // NLTK uses the smallest double here. Its fourth root rounds to 0 as well.
     if (statistics.matches(order) == 0) return 0;
     sum += std::log(static_cast<double>(statistics.matches(order)) /
                     static_cast<double>(statistics.totals(order))) /
-           kMaxOrder;
+           kBleuOrder;
   }
   const double score =
       BrevityPenalty(statistics.hypothesis_length(), statistics.reference_length()) * std::exp(sum);

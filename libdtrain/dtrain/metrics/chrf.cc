@@ -14,7 +14,7 @@
 namespace dtrain {
 namespace {
 
-constexpr int kMaxOrder = ChrfStatistics::kMaxOrder;
+constexpr int kChrfOrder = ChrfStatistics::kMaxOrder;
 
 class SegmentCounter {
  public:
@@ -28,7 +28,7 @@ class SegmentCounter {
     matcher_.AddText(hypothesis_);
     matcher_.AddText(reference_);
     ChrfStatistics statistics;
-    for (int order = 1; order <= kMaxOrder; ++order) {
+    for (int order = 1; order <= kChrfOrder; ++order) {
       const int64_t in_reference = Grams(reference_, order);
       int64_t* const counts = statistics.counts.data() + 3 * (order - 1);
       // If the reference is too short for an order, the hypothesis' n-grams of that order are not
@@ -108,7 +108,7 @@ double ComputeChrf(const ChrfStatistics& statistics, const ChrfOptions& options)
   double precisions = 0;
   double recalls = 0;
   int orders = 0;
-  for (int order = 0; order < kMaxOrder; ++order) {
+  for (int order = 0; order < kChrfOrder; ++order) {
     const int64_t* const counts = statistics.counts.data() + 3 * order;
     const auto matches = static_cast<double>(counts[2]);
     const double precision = counts[0] > 0 ? matches / static_cast<double>(counts[0]) : kEpsilon;
@@ -120,7 +120,7 @@ double ComputeChrf(const ChrfStatistics& statistics, const ChrfOptions& options)
       ++orders;
     }
   }
-  if (options.eps_smoothing) return 100 * score / kMaxOrder;
+  if (options.eps_smoothing) return 100 * score / kChrfOrder;
   if (precisions + recalls == 0) return 0;
   return 100 * FScore(precisions / orders, recalls / orders, factor);
 }

@@ -62,8 +62,8 @@ float ScaleOf(float scale, int64_t head_dim) {
   return scale != 0.0f ? scale : 1.0f / std::sqrt(static_cast<float>(head_dim));
 }
 
-AttentionArgs MakeArgs(const AttentionSaved& x, const Sequences& queries, const Sequences& keys,
-                       const AttentionOptions& options) {
+AttentionArgs MakeAttentionArgs(const AttentionSaved& x, const Sequences& queries,
+                                const Sequences& keys, const AttentionOptions& options) {
   AttentionArgs args = {};
   args.q = x.q.raw();
   args.k = x.k.raw();
@@ -169,7 +169,7 @@ void AttentionForward(const Tensor& q, const Tensor& k, const Tensor& v,
   DT_CHECK_EQ(DeviceName(stream.device()), DeviceName(q.device()));
   if (q.elements() == 0) return;
   const AttentionArgs args =
-      MakeArgs({q, k, v, out, log_sum_exp}, query_sequences, key_sequences, options);
+      MakeAttentionArgs({q, k, v, out, log_sum_exp}, query_sequences, key_sequences, options);
   DispatchFloat(q, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
       RunOnCpu(args, query_sequences, key_sequences, AttentionForwardKernelCpu<T>);
@@ -193,7 +193,7 @@ void AttentionBackward(const Tensor& d_out, const AttentionSaved& saved,
   CheckRows(dv, q, key_sequences.tokens(), "dv");
   DT_CHECK_EQ(DeviceName(stream.device()), DeviceName(q.device()));
   if (q.elements() == 0 && saved.k.elements() == 0) return;
-  AttentionArgs args = MakeArgs(saved, query_sequences, key_sequences, options);
+  AttentionArgs args = MakeAttentionArgs(saved, query_sequences, key_sequences, options);
   args.d_out = d_out.raw();
   args.dq = dq.raw();
   args.dk = dk.raw();

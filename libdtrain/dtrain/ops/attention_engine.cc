@@ -16,21 +16,22 @@
 namespace dtrain {
 namespace {
 
-constexpr PlanFormat kFormat = {.title = "dtrain attention plans",
-                                .version = 1,
-                                .library = "cudnn",
-                                .comment =
-                                    "queries and keys: longest sequences, rounded up to powers of "
-                                    "two; us: median of the faster engine"};
+constexpr PlanFormat kAttentionPlanFormat = {
+    .title = "dtrain attention plans",
+    .version = 1,
+    .library = "cudnn",
+    .comment =
+        "queries and keys: longest sequences, rounded up to powers of "
+        "two; us: median of the faster engine"};
 constexpr std::string_view kEngines[] = {"native", "cudnn"};
 
-struct State {
+struct EngineState {
   AttentionEngine engine = AttentionEngine::kNative;
   AttentionPlans plans;
   int measuring = 0;
 };
-State& OfThread() {
-  thread_local State state;
+EngineState& EngineOfThread() {
+  thread_local EngineState state;
   return state;
 }
 
@@ -43,7 +44,7 @@ PlanPlatform PlatformOf([[maybe_unused]] const Device& device) {
   return platform;
 }
 
-std::string PlanLine(const AttentionPlanShape& shape, const AttentionPlan& plan) {
+std::string AttentionPlanLine(const AttentionPlanShape& shape, const AttentionPlan& plan) {
   return absl::StrFormat(
       "queries=%d keys=%d heads=%d dim=%d causal=%d backward=%d type=%s us=%.2f by=%s\n",
       shape.max_queries, shape.max_keys, shape.num_heads, shape.head_dim, shape.causal,
@@ -51,7 +52,7 @@ std::string PlanLine(const AttentionPlanShape& shape, const AttentionPlan& plan)
       kEngines[static_cast<size_t>(plan.cudnn)]);
 }
 
-std::pair<AttentionPlanShape, AttentionPlan> ReadPlan(PlanFields& read) {
+std::pair<AttentionPlanShape, AttentionPlan> ReadAttentionPlan(PlanFields& read) {
   AttentionPlanShape shape;
   AttentionPlan plan;
   shape.max_queries = read.Extent("queries", 1);
@@ -68,8 +69,8 @@ std::pair<AttentionPlanShape, AttentionPlan> ReadPlan(PlanFields& read) {
 
 }  // namespace
 
-AttentionEngine CurrentAttentionEngine() { return OfThread().engine; }
-void SetAttentionEngine(AttentionEngine engine) { OfThread().engine = engine; }
+AttentionEngine CurrentAttentionEngine() { return EngineOfThread().engine; }
+void SetAttentionEngine(AttentionEngine engine) { EngineOfThread().engine = engine; }
 
 std::string WhyNoCudnn() {
   if constexpr (kWithCuda) {
@@ -79,11 +80,11 @@ std::string WhyNoCudnn() {
   }
 }
 
-MeasureAttention::MeasureAttention() { ++OfThread().measuring; }
-MeasureAttention::~MeasureAttention() { --OfThread().measuring; }
+MeasureAttention::MeasureAttention() { ++EngineOfThread().measuring; }
+MeasureAttention::~MeasureAttention() { --EngineOfThread().measuring; }
 
 bool MeasuresAttention() {
-  const State& state = OfThread();
+  const EngineState& state = EngineOfThread();
   return state.measuring > 0 && state.engine == AttentionEngine::kAuto;
 }
 
@@ -91,25 +92,28 @@ int64_t RoundAttentionLength(int64_t length) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(length, 64))));
 }
 
-const AttentionPlans& CurrentAttentionPlans() { return OfThread().plans; }
-void SetAttentionPlans(AttentionPlans plans) { OfThread().plans = std::move(plans); }
+const AttentionPlans& CurrentAttentionPlans() { return EngineOfThread().plans; }
+void SetAttentionPlans(AttentionPlans plans) { EngineOfThread().plans = std::move(plans); }
 void AddAttentionPlan(const AttentionPlanShape& shape, const AttentionPlan& plan) {
-  OfThread().plans.insert_or_assign(shape, plan);
+  EngineOfThread().plans.insert_or_assign(shape, plan);
 }
 
 size_t CountAttentionPlans() { return CurrentAttentionPlans().size(); }
 
 std::string PrintAttentionPlans(const Device& device) {
-  std::string text = PlanTextHeader(kFormat, PlatformOf(device));
-  for (const auto& [shape, plan] : CurrentAttentionPlans()) text += PlanLine(shape, plan);
+  std::string text = PlanTextHeader(kAttentionPlanFormat, PlatformOf(device));
+  for (const auto& [shape, plan] : CurrentAttentionPlans()) text += AttentionPlanLine(shape, plan);
   return text;
 }
 
 StatusOr<bool> UseAttentionPlans(std::string_view text, std::string_view path,
                                  const Device& device) {
   AttentionPlans plans;
-  const auto read = [&](PlanFields& fields, const std::string&) { plans.insert(ReadPlan(fields)); };
-  DT_ASSIGN_OR_RETURN(const PlanPlatform platform, ParsePlanText(kFormat, text, path, read));
+  const auto read = [&](PlanFields& fields, const std::string&) {
+    plans.insert(ReadAttentionPlan(fields));
+  };
+  DT_ASSIGN_OR_RETURN(const PlanPlatform platform,
+                      ParsePlanText(kAttentionPlanFormat, text, path, read));
   const bool fits = platform == PlatformOf(device);
   SetAttentionPlans(fits ? std::move(plans) : AttentionPlans());
   return fits;

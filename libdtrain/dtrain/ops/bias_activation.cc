@@ -13,8 +13,8 @@ namespace {
 // On the CPU, calls kernel<D, T>(piece) for each block of rows and adds up their column sums. On a
 // GPU, calls it once for all rows.
 template <typename Kernel>
-void RunBackward(const Tensor& x, const BiasActivationBackwardArgs& args, Tensor& d_bias,
-                 const Kernel& kernel) {
+void RunBiasBackward(const Tensor& x, const BiasActivationBackwardArgs& args, Tensor& d_bias,
+                     const Kernel& kernel) {
   const int64_t columns = x.dim(1);
   DispatchFloat(x, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
@@ -102,40 +102,40 @@ void BiasActivationBackward(const Tensor& dy, const Tensor& x, const Tensor& bia
   constexpr const char* kOp = "BiasActivationBackward";
   CheckBackward(kOp, dy, x, dx, d_bias, stream);
   CheckOptional(kOp, "bias", bias, {dy.dim(1)}, dy.dtype(), stream);
-  RunBackward(x,
-              {.dy = RowsOf(dy),
-               .x = RowsOf(x),
-               .dx = RowsOf(dx),
-               .bias = bias.raw(),
-               .activation = activation,
-               .dropout = MakeDraw(kOp, dropout, x.dim(0), stream),
-               .columns = dy.dim(1)},
-              d_bias, [&]<DeviceType D, typename T>(const BiasActivationBackwardArgs& piece) {
-                if constexpr (D == DeviceType::kCpu) {
-                  BiasActivationBackwardKernelCpu<T>(piece);
-                } else {
-                  BiasActivationBackwardKernelCuda<T>(piece, stream);
-                }
-              });
+  RunBiasBackward(x,
+                  {.dy = RowsOf(dy),
+                   .x = RowsOf(x),
+                   .dx = RowsOf(dx),
+                   .bias = bias.raw(),
+                   .activation = activation,
+                   .dropout = MakeDraw(kOp, dropout, x.dim(0), stream),
+                   .columns = dy.dim(1)},
+                  d_bias, [&]<DeviceType D, typename T>(const BiasActivationBackwardArgs& piece) {
+                    if constexpr (D == DeviceType::kCpu) {
+                      BiasActivationBackwardKernelCpu<T>(piece);
+                    } else {
+                      BiasActivationBackwardKernelCuda<T>(piece, stream);
+                    }
+                  });
 }
 
 void ReluBackwardFromOutput(const Tensor& dy, const Tensor& y, const Dropout& dropout, Tensor& dx,
                             Tensor& d_bias, Stream& stream) {
   constexpr const char* kOp = "ReluBackwardFromOutput";
   CheckBackward(kOp, dy, y, dx, d_bias, stream);
-  RunBackward(y,
-              {.dy = RowsOf(dy),
-               .x = RowsOf(y),
-               .dx = RowsOf(dx),
-               .dropout = MakeDraw(kOp, dropout, y.dim(0), stream),
-               .columns = dy.dim(1)},
-              d_bias, [&]<DeviceType D, typename T>(const BiasActivationBackwardArgs& piece) {
-                if constexpr (D == DeviceType::kCpu) {
-                  ReluBackwardFromOutputKernelCpu<T>(piece);
-                } else {
-                  ReluBackwardFromOutputKernelCuda<T>(piece, stream);
-                }
-              });
+  RunBiasBackward(y,
+                  {.dy = RowsOf(dy),
+                   .x = RowsOf(y),
+                   .dx = RowsOf(dx),
+                   .dropout = MakeDraw(kOp, dropout, y.dim(0), stream),
+                   .columns = dy.dim(1)},
+                  d_bias, [&]<DeviceType D, typename T>(const BiasActivationBackwardArgs& piece) {
+                    if constexpr (D == DeviceType::kCpu) {
+                      ReluBackwardFromOutputKernelCpu<T>(piece);
+                    } else {
+                      ReluBackwardFromOutputKernelCuda<T>(piece, stream);
+                    }
+                  });
 }
 
 }  // namespace dtrain

@@ -10,12 +10,12 @@
 namespace dtrain {
 namespace {
 
-constexpr const char* kOp = "ClassificationLoss";
+constexpr const char* kClassificationLoss = "ClassificationLoss";
 
 void CheckContiguousFloats(const char* name, const Tensor& tensor, const Shape& shape,
                            const Stream& stream) {
-  CheckTensor(kOp, name, tensor, shape, DType::kFloat32, stream);
-  CheckContiguous(kOp, name, tensor);
+  CheckTensor(kClassificationLoss, name, tensor, shape, DType::kFloat32, stream);
+  CheckContiguous(kClassificationLoss, name, tensor);
 }
 
 void CheckOptionalFloats(const char* name, const Tensor& tensor, const Shape& shape,
@@ -28,8 +28,8 @@ void CheckClasses(const Tensor& targets, int64_t classes) {
   const float* const target = targets.data<float>();
   for (int64_t i = 0; i < targets.elements(); ++i) {
     DT_CHECK(!(target[i] >= static_cast<float>(classes)))
-        << kOp << ": targets[" << i << "] is " << target[i] << ", there are " << classes
-        << " classes";
+        << kClassificationLoss << ": targets[" << i << "] is " << target[i] << ", there are "
+        << classes << " classes";
   }
 }
 
@@ -42,21 +42,21 @@ T* DataOrNull(const Tensor& tensor) {
 
 void ClassificationLoss(ClassificationLossKind kind, const ClassificationLossInputs& inputs,
                         const Tensor& scale, ClassificationLossOutputs& outputs, Stream& stream) {
-  CheckRank(kOp, "logits", inputs.logits, 2);
+  CheckRank(kClassificationLoss, "logits", inputs.logits, 2);
   const Shape& shape = inputs.logits.shape();
   const bool softmax = kind == ClassificationLossKind::kSoftmax;
-  DT_CHECK_GE(shape[1], 1) << kOp << ": there must be at least one output";
+  DT_CHECK_GE(shape[1], 1) << kClassificationLoss << ": there must be at least one output";
   CheckContiguousFloats("logits", inputs.logits, shape, stream);
   CheckContiguousFloats("targets", inputs.targets, {shape[0], softmax ? 1 : shape[1]}, stream);
   CheckOptionalFloats("weights", inputs.weights, {shape[0]}, stream);
   CheckOptionalFloats("output_weights", inputs.output_weights, {shape[1]}, stream);
-  CheckTensor(kOp, "scale", scale, {1}, DType::kFloat32, stream);
+  CheckTensor(kClassificationLoss, "scale", scale, {1}, DType::kFloat32, stream);
   CheckContiguousFloats("loss", outputs.loss, {shape[0]}, stream);
   CheckContiguousFloats("unweighted", outputs.unweighted, {shape[0]}, stream);
   CheckOptionalFloats("probabilities", outputs.probabilities, shape, stream);
   CheckOptionalFloats("d_logits", outputs.d_logits, shape, stream);
   DT_CHECK(!outputs.probabilities || outputs.probabilities.raw() != outputs.d_logits.raw())
-      << kOp << ": probabilities and d_logits must not share memory";
+      << kClassificationLoss << ": probabilities and d_logits must not share memory";
   const ClassificationLossArgs args = {.kind = kind,
                                        .logits = inputs.logits.data<float>(),
                                        .targets = inputs.targets.data<float>(),

@@ -17,29 +17,30 @@
 namespace dtrain {
 namespace {
 
-constexpr PlanFormat kFormat = {.title = "dtrain gemm plans",
-                                .version = 1,
-                                .library = "cublaslt",
-                                .comment =
-                                    "c[m,n] = a[m,k] b[k,n]; us: median microseconds; by: the "
-                                    "library's own code for its algorithm, or "
-                                    "parts: a plain product followed by another kernel"};
+constexpr PlanFormat kGemmPlanFormat = {
+    .title = "dtrain gemm plans",
+    .version = 1,
+    .library = "cublaslt",
+    .comment =
+        "c[m,n] = a[m,k] b[k,n]; us: median microseconds; by: the "
+        "library's own code for its algorithm, or "
+        "parts: a plain product followed by another kernel"};
 
-struct State {
+struct TuningState {
   GemmTuning tuning = GemmTuning::kHeuristic;
   GemmPlans plans;
   int generation = 0;
   int measuring = 0;
 };
-State& OfThread() {
-  thread_local State state;
+TuningState& TuningOfThread() {
+  thread_local TuningState state;
   return state;
 }
 
 constexpr std::string_view kEpilogueNames[] = {
     "none", "bias", "relu_bias", "gelu_bias", "relu_gradient", "gelu_gradient", "bias_gradient"};
 
-int64_t RoundUp(int64_t extent) {
+int64_t RoundExtent(int64_t extent) {
   if (extent <= 8) return 8;
   const int64_t step =
       std::max<int64_t>(8, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(extent))) / 8);
@@ -48,7 +49,7 @@ int64_t RoundUp(int64_t extent) {
 
 // ---- text --------------------------------------------------------------------------------------
 
-std::string PlanLine(const cuda::ProductShape& shape, const GemmPlan& plan) {
+std::string GemmPlanLine(const cuda::ProductShape& shape, const GemmPlan& plan) {
   std::string line = absl::StrFormat(
       "m=%d n=%d k=%d lda=%d ldb=%d ldc=%d ldaux=%d ta=%d tb=%d add=%d epilogue=%s in=%s out=%s "
       "align=%d,%d,%d,%d",
@@ -67,7 +68,7 @@ std::string PlanLine(const cuda::ProductShape& shape, const GemmPlan& plan) {
   return line + (plan.note.empty() ? "" : " # " + plan.note) + "\n";
 }
 
-void ReadPlan(PlanFields& read, cuda::ProductShape& shape, GemmPlan& plan) {
+void ReadGemmPlan(PlanFields& read, cuda::ProductShape& shape, GemmPlan& plan) {
   const auto same = [](std::string_view name) { return name; };
   shape.m = read.Extent("m", 1);
   shape.n = read.Extent("n", 1);
@@ -104,9 +105,9 @@ void ReadPlan(PlanFields& read, cuda::ProductShape& shape, GemmPlan& plan) {
 
 cuda::ProductShape PlanShape(const cuda::ProductShape& shape) {
   cuda::ProductShape rounded = shape;
-  rounded.m = RoundUp(shape.m);
-  rounded.n = RoundUp(shape.n);
-  rounded.k = RoundUp(shape.k);
+  rounded.m = RoundExtent(shape.m);
+  rounded.n = RoundExtent(shape.n);
+  rounded.k = RoundExtent(shape.k);
   // A row cannot become longer than its stride.
   const auto within = [](int64_t& extent, int64_t given, int64_t stride) {
     extent = std::max(given, std::min(extent, stride));
@@ -130,8 +131,8 @@ PlanPlatform GemmPlatformOf([[maybe_unused]] const Device& device) {
 }
 
 std::string PrintGemmPlans(const GemmPlanFile& file) {
-  std::string text = PlanTextHeader(kFormat, file.platform);
-  for (const auto& [shape, plan] : file.plans) text += PlanLine(shape, plan);
+  std::string text = PlanTextHeader(kGemmPlanFormat, file.platform);
+  for (const auto& [shape, plan] : file.plans) text += GemmPlanLine(shape, plan);
   return text;
 }
 
@@ -140,39 +141,39 @@ StatusOr<GemmPlanFile> ParseGemmPlans(std::string_view text, std::string_view pa
   const auto read = [&](PlanFields& fields, std::string note) {
     cuda::ProductShape shape;
     GemmPlan plan;
-    ReadPlan(fields, shape, plan);
+    ReadGemmPlan(fields, shape, plan);
     plan.note = std::move(note);
     file.plans.insert_or_assign(shape, std::move(plan));
   };
-  DT_ASSIGN_OR_RETURN(file.platform, ParsePlanText(kFormat, text, path, read));
+  DT_ASSIGN_OR_RETURN(file.platform, ParsePlanText(kGemmPlanFormat, text, path, read));
   return file;
 }
 
-GemmTuning CurrentGemmTuning() { return OfThread().tuning; }
+GemmTuning CurrentGemmTuning() { return TuningOfThread().tuning; }
 
 void SetGemmTuning(GemmTuning tuning) {
-  OfThread().tuning = tuning;
-  ++OfThread().generation;
+  TuningOfThread().tuning = tuning;
+  ++TuningOfThread().generation;
 }
 
-const GemmPlans& CurrentGemmPlans() { return OfThread().plans; }
+const GemmPlans& CurrentGemmPlans() { return TuningOfThread().plans; }
 
 void SetGemmPlans(GemmPlans plans) {
-  OfThread().plans = std::move(plans);
-  ++OfThread().generation;
+  TuningOfThread().plans = std::move(plans);
+  ++TuningOfThread().generation;
 }
 
 void AddGemmPlan(const cuda::ProductShape& shape, GemmPlan plan) {
-  OfThread().plans.insert_or_assign(shape, std::move(plan));
+  TuningOfThread().plans.insert_or_assign(shape, std::move(plan));
 }
 
-int GemmPlansGeneration() { return OfThread().generation; }
+int GemmPlansGeneration() { return TuningOfThread().generation; }
 
-MeasureGemms::MeasureGemms() { ++OfThread().measuring; }
-MeasureGemms::~MeasureGemms() { --OfThread().measuring; }
+MeasureGemms::MeasureGemms() { ++TuningOfThread().measuring; }
+MeasureGemms::~MeasureGemms() { --TuningOfThread().measuring; }
 
 bool MeasuresGemms() {
-  const State& state = OfThread();
+  const TuningState& state = TuningOfThread();
   return state.measuring > 0 && state.tuning == GemmTuning::kMeasure;
 }
 

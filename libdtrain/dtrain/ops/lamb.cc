@@ -15,8 +15,8 @@
 namespace dtrain {
 namespace {
 
-LambArgs MakeArgs(const LambTable& table, const Tensor& step, const LambOptions& options,
-                  const LambTensors& tensors) {
+LambArgs MakeLambArgs(const LambTable& table, const Tensor& step, const LambOptions& options,
+                      const LambTensors& tensors) {
   return {.step = reinterpret_cast<const AdamStep*>(step.data<float>()),
           .chunks = reinterpret_cast<const LambChunk*>(table.chunks.data<int64_t>()),
           .segments = reinterpret_cast<const LambSegmentInfo*>(table.segments.data<int64_t>()),
@@ -117,7 +117,7 @@ void LambUpdate(const LambTable& table, const Tensor& step, const LambOptions& o
   CheckTensor(kOp, "m", tensors.m, shape, DType::kFloat32, stream);
   CheckTensor(kOp, "v", tensors.v, shape, DType::kFloat32, stream);
   CheckOptional(kOp, "copy", tensors.copy, shape, tensors.copy.dtype(), stream);
-  const LambArgs args = MakeArgs(table, step, options, tensors);
+  const LambArgs args = MakeLambArgs(table, step, options, tensors);
   DispatchFloat(tensors.copy ? tensors.copy : tensors.weights, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
       UpdateOnCpu<T>(args);

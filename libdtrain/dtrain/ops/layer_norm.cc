@@ -54,7 +54,7 @@ void RunForward(const Tensor& x, const LayerNormForwardArgs& args, Stream& strea
 }
 
 // Adds to d_gamma, d_beta and, unless null, d_bias of `args`.
-void RunBackward(const Tensor& x, const LayerNormBackwardArgs& args, Stream& stream) {
+void RunNormBackward(const Tensor& x, const LayerNormBackwardArgs& args, Stream& stream) {
   const int64_t columns = x.dim(1);
   DispatchFloat(x, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
@@ -116,18 +116,18 @@ void LayerNormBackward(const Tensor& dy, const Tensor& x, const Tensor& gamma, c
   check.PerRow("rstd", rstd);
   check.Columns("d_gamma", d_gamma);
   check.Columns("d_beta", d_beta);
-  RunBackward(x,
-              {.dy = RowsOf(dy),
-               .x = RowsOf(x),
-               .d_residual = RowsOf(d_residual),
-               .d_x = RowsOf(dx),
-               .gamma = gamma.data<float>(),
-               .mean = mean.data<float>(),
-               .rstd = rstd.data<float>(),
-               .d_gamma = d_gamma.data<float>(),
-               .d_beta = d_beta.data<float>(),
-               .columns = x.dim(1)},
-              stream);
+  RunNormBackward(x,
+                  {.dy = RowsOf(dy),
+                   .x = RowsOf(x),
+                   .d_residual = RowsOf(d_residual),
+                   .d_x = RowsOf(dx),
+                   .gamma = gamma.data<float>(),
+                   .mean = mean.data<float>(),
+                   .rstd = rstd.data<float>(),
+                   .d_gamma = d_gamma.data<float>(),
+                   .d_beta = d_beta.data<float>(),
+                   .columns = x.dim(1)},
+                  stream);
 }
 
 void ResidualLayerNormForward(const Tensor& x, const Tensor& bias, const Tensor& residual,
@@ -176,20 +176,20 @@ void ResidualLayerNormBackward(const Tensor& dy, const Tensor& sum, const Tensor
   const DropoutDraw draw = MakeDraw(check.op, dropout, sum.dim(0), stream);
   DT_CHECK(!draw.on || dx.raw() != d_sum.raw() || dx.elements() == 0)
       << check.op << ": with dropout, dx and d_sum must not share memory";
-  RunBackward(sum,
-              {.dy = RowsOf(dy),
-               .x = RowsOf(sum),
-               .d_x = RowsOf(d_sum),
-               .d_dropped = dx.raw() == d_sum.raw() ? Rows{} : RowsOf(dx),
-               .gamma = gamma.data<float>(),
-               .mean = mean.data<float>(),
-               .rstd = rstd.data<float>(),
-               .d_gamma = d_gamma.data<float>(),
-               .d_beta = d_beta.data<float>(),
-               .d_bias = d_bias ? d_bias.data<float>() : nullptr,
-               .dropout = draw,
-               .columns = sum.dim(1)},
-              stream);
+  RunNormBackward(sum,
+                  {.dy = RowsOf(dy),
+                   .x = RowsOf(sum),
+                   .d_x = RowsOf(d_sum),
+                   .d_dropped = dx.raw() == d_sum.raw() ? Rows{} : RowsOf(dx),
+                   .gamma = gamma.data<float>(),
+                   .mean = mean.data<float>(),
+                   .rstd = rstd.data<float>(),
+                   .d_gamma = d_gamma.data<float>(),
+                   .d_beta = d_beta.data<float>(),
+                   .d_bias = d_bias ? d_bias.data<float>() : nullptr,
+                   .dropout = draw,
+                   .columns = sum.dim(1)},
+                  stream);
 }
 
 }  // namespace dtrain

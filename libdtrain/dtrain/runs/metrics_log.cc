@@ -19,7 +19,7 @@ namespace {
 
 using internal::AppendFile;
 
-constexpr double kFlushSeconds = 1;
+constexpr double kMetricsFlushSeconds = 1;
 
 std::string SchemaLine(std::string_view stream) {
   return JsonRecord().Set("schema", "dtrain." + std::string(stream)).Set("version", 1).ToString() +
@@ -99,14 +99,14 @@ StatusOr<MetricsLog> MetricsLog::Open(const std::string& path, std::string_view 
   DT_ASSIGN_OR_RETURN(AppendFile file, AppendFile::Open(path, AppendFile::Mode::kAppend));
   MetricsLog log(std::make_unique<State>(State{std::move(file)}));
   if (kept.empty()) {
-    DT_RETURN_IF_ERROR(log.state_->file.Append(schema, kFlushSeconds));
+    DT_RETURN_IF_ERROR(log.state_->file.Append(schema, kMetricsFlushSeconds));
     DT_RETURN_IF_ERROR(log.Flush());
   }
   return log;
 }
 
 Status MetricsLog::Write(const JsonRecord& record) {
-  return state_->file.Append(record.ToString() + "\n", kFlushSeconds);
+  return state_->file.Append(record.ToString() + "\n", kMetricsFlushSeconds);
 }
 
 Status MetricsLog::Flush() { return state_->file.Flush(); }

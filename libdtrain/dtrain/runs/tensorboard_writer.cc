@@ -21,7 +21,7 @@ namespace {
 
 using internal::AppendFile;
 
-constexpr double kFlushSeconds = 5;
+constexpr double kEventFlushSeconds = 5;
 
 template <typename T>
 void AppendBytes(T value, std::string& out) {
@@ -64,7 +64,9 @@ StatusOr<AppendFile> OpenUnusedPath(const std::string& directory) {
 struct TensorboardWriter::State {
   AppendFile file;
 
-  Status Write(const tensorboard::Event& event) { return file.Append(Frame(event), kFlushSeconds); }
+  Status Write(const tensorboard::Event& event) {
+    return file.Append(Frame(event), kEventFlushSeconds);
+  }
 };
 
 TensorboardWriter::TensorboardWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}

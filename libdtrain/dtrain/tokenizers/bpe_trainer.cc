@@ -72,7 +72,7 @@ namespace {
 // Each merge within a word costs its length in time. A longer text is not a word.
 constexpr size_t kMaxWordBytes = 4096;
 
-Status CheckOptions(const BpeTrainerOptions& options) {
+Status CheckBpeOptions(const BpeTrainerOptions& options) {
   const auto check = [](bool ok, const char* name, const char* range, double value) {
     return ok ? OkStatus()
               : UsageError(absl::StrFormat("%s must be %s, not %g", name, range, value));
@@ -139,7 +139,7 @@ std::vector<std::string> LearnMerges(const WordTable& words,
 }  // namespace
 
 StatusOr<BpeModel> LearnBpe(WordCounter& counter, const BpeTrainerOptions& options) {
-  DT_RETURN_IF_ERROR(CheckOptions(options));
+  DT_RETURN_IF_ERROR(CheckBpeOptions(options));
   const WordTable words = counter.Take();
   const std::vector<uint32_t> characters = CoveredCharacters(words, options.character_coverage);
   if (characters.empty()) {
@@ -172,7 +172,7 @@ StatusOr<BpeModel> LearnBpe(WordCounter& counter, const BpeTrainerOptions& optio
 }
 
 StatusOr<BpeModel> LearnBpe(const LineSource& source, const BpeTrainerOptions& options) {
-  DT_RETURN_IF_ERROR(CheckOptions(options));
+  DT_RETURN_IF_ERROR(CheckBpeOptions(options));
   WordCounter counter(options.num_threads);
   std::vector<std::string> lines;
   for (;;) {

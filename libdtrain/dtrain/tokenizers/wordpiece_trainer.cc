@@ -28,7 +28,7 @@ constexpr std::string_view kContinuingPrefix = "##";
 // In the order of BERT's vocabularies.
 std::vector<std::string> SpecialPieces() { return {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}; }
 
-Status CheckOptions(const WordPieceTrainerOptions& options) {
+Status CheckWordPieceOptions(const WordPieceTrainerOptions& options) {
   if (options.min_frequency < 1) {
     return UsageError(
         absl::StrFormat("min_frequency must be at least 1, not %d", options.min_frequency));
@@ -168,7 +168,7 @@ class Corpus {
 
 StatusOr<LearnedWordPieces> LearnWordPiece(const LineSource& source,
                                            const WordPieceTrainerOptions& options) {
-  DT_RETURN_IF_ERROR(CheckOptions(options));
+  DT_RETURN_IF_ERROR(CheckWordPieceOptions(options));
   LearnedWordPieces learned{.pieces = SpecialPieces()};
   std::vector<std::string>& pieces = learned.pieces;
   // Checks the options for words and fills in defaults.

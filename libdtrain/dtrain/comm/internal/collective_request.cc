@@ -55,7 +55,7 @@ std::vector<int64_t> TakeNumbers(std::string_view* in) {
 }
 
 // "float32 [17, 3] on cpu"
-std::string Describe(const CollectiveRequest::Item& item) {
+std::string DescribeItem(const CollectiveRequest::Item& item) {
   std::ostringstream out;
   out << Name(item.dtype) << ' ' << item.shape;
   if (item.device == DeviceType::kCuda) out << " on a GPU";
@@ -98,7 +98,7 @@ Difference CompareItems(const CollectiveRequest& a, const CollectiveRequest& b) 
     const CollectiveRequest::Item& theirs = b.items[i];
     const std::string place = a.items.size() > 1 ? absl::StrCat(" of tensor ", i) : "";
     const auto differ = [&](const char* what) {
-      return Difference{what + place, Describe(mine), Describe(theirs)};
+      return Difference{what + place, DescribeItem(mine), DescribeItem(theirs)};
     };
     if (mine.dtype != theirs.dtype) return differ("the types");
     if (mine.device != theirs.device) return differ("the devices");

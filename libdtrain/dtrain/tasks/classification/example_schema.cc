@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxGroups = 32;
 
-Status CheckNames(const std::vector<std::string>& names) {
+Status CheckLabelNames(const std::vector<std::string>& names) {
   std::set<std::string> met;
   for (const std::string& name : names) {
     if (name.empty() || internal::HasControlCharacter(name)) {
@@ -51,9 +51,9 @@ Status internal::CheckSchema(const ExampleSchema& s) {
                                       s.labels.size()));
   }
   if (s.label_kind == LabelKind::kMultiLabel && s.label_names.empty()) {
-    DT_RETURN_IF_ERROR(CheckNames(s.labels));
+    DT_RETURN_IF_ERROR(CheckLabelNames(s.labels));
   } else {
-    DT_RETURN_IF_ERROR(CheckNames(s.label_names));
+    DT_RETURN_IF_ERROR(CheckLabelNames(s.label_names));
   }
   if (s.groups.size() > kMaxGroups) {
     return UsageError(absl::StrFormat("%d groups, at most %d", s.groups.size(), kMaxGroups));

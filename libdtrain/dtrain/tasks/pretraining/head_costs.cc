@@ -14,7 +14,7 @@ namespace {
 
 using Block = ByteMeter::Block;
 
-constexpr int64_t kNextClasses = 2;
+constexpr int64_t kNextOutputs = 2;
 
 // BertPretraining::Forward and Backward, block by block.
 class PretrainingBlocks {
@@ -102,16 +102,16 @@ class PretrainingBlocks {
     const Block scale = TakeFloats(1);
     pooler_ = {OfTexts(), OfTexts()};
     pooled_ = OfTexts();
-    const std::array<Block, 3> of_texts = {TakeFloats(texts * kNextClasses), TakeFloats(texts),
+    const std::array<Block, 3> of_texts = {TakeFloats(texts * kNextOutputs), TakeFloats(texts),
                                            TakeFloats(texts)};
-    d_logits_ = TakeFloats(texts * kNextClasses);  // or probabilities
+    d_logits_ = TakeFloats(texts * kNextOutputs);  // or probabilities
     if (!is_training()) pooler_[0] = pooler_[1] = pooled_ = d_logits_ = nullptr;
   }
 
   // BertNextSentence::Backward, block by block.
   Block BackwardNext() {
     Block d_logits = std::exchange(d_logits_, nullptr);
-    if (is_narrow()) d_logits = Take(batch_.text.texts * kNextClasses);
+    if (is_narrow()) d_logits = Take(batch_.text.texts * kNextOutputs);
     const Block d_pooled = OfTexts();
     pooled_ = nullptr;
     Block d_before = OfTexts();
@@ -155,7 +155,7 @@ ModelParameters CountParameters(const BertPretrainingOptions& options) {
   const int64_t dense = hidden * (hidden + 1);
   ModelParameters parameters = internal::CountEncoder(options.bert);
   parameters.output = dense + 2 * hidden + options.bert.vocab_size;
-  if (options.next_sentence) parameters.output += dense + kNextClasses * (hidden + 1);
+  if (options.next_sentence) parameters.output += dense + kNextOutputs * (hidden + 1);
   return parameters;
 }
 
@@ -166,7 +166,7 @@ ModelFlops CountFlops(const BertPretrainingOptions& options, const MaskedBertBat
                   (hidden + static_cast<double>(options.bert.vocab_size));
   if (options.next_sentence) {
     output += static_cast<double>(batch.text.texts) * hidden *
-              (hidden + static_cast<double>(kNextClasses));
+              (hidden + static_cast<double>(kNextOutputs));
   }
   return internal::CountEncoderFlops(options.bert, batch.text,
                                      /*output_rows=*/batch.text.texts + batch.masked, 2.0 * output,

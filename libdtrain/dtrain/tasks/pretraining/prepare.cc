@@ -345,8 +345,8 @@ std::optional<DocumentsReport> FindEarlier(const std::string& path,
   return std::nullopt;
 }
 
-Status Prepare(const DocumentsInput& input, const WordPieceTokenizer& tokenizer, uint64_t key,
-               const internal::InputFiles& files, DocumentsReport& report) {
+Status WriteShards(const DocumentsInput& input, const WordPieceTokenizer& tokenizer, uint64_t key,
+                   const internal::InputFiles& files, DocumentsReport& report) {
   const Timer timer;
   DT_RETURN_IF_ERROR(MakeDirectories(input.cache_dir));
   const DocumentShardInfo info = InfoOf(tokenizer, key);
@@ -417,7 +417,7 @@ StatusOr<DocumentsReport> PrepareDocuments(const DocumentsInput& input,
     // An earlier call may have required fewer documents.
     DT_RETURN_IF_ERROR(CheckCounts(input, report));
   } else {
-    DT_RETURN_IF_ERROR(Prepare(input, tokenizer, key, files, report));
+    DT_RETURN_IF_ERROR(WriteShards(input, tokenizer, key, files, report));
   }
   report.name = input.name;
   report.shard_path = path;

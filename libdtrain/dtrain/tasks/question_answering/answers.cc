@@ -134,7 +134,7 @@ std::vector<SquadCandidate> CandidatesOf(const SquadSet& set, const SquadWindows
   return candidates;
 }
 
-std::string Json(const nlohmann::json& value) {
+std::string JsonText(const nlohmann::json& value) {
   return value.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -142,10 +142,10 @@ std::string JsonOf(const std::vector<SquadCandidate>& candidates) {
   std::string text = "[";
   for (const SquadCandidate& candidate : candidates) {
     absl::StrAppend(&text, text.size() > 1 ? "," : "",
-                    "\n        {\n            \"text\": ", Json(candidate.text),
-                    ",\n            \"probability\": ", Json(candidate.probability),
-                    ",\n            \"start_logit\": ", Json(candidate.start_logit),
-                    ",\n            \"end_logit\": ", Json(candidate.end_logit), "\n        }");
+                    "\n        {\n            \"text\": ", JsonText(candidate.text),
+                    ",\n            \"probability\": ", JsonText(candidate.probability),
+                    ",\n            \"start_logit\": ", JsonText(candidate.start_logit),
+                    ",\n            \"end_logit\": ", JsonText(candidate.end_logit), "\n        }");
   }
   return text + "\n    ]";
 }
@@ -157,7 +157,7 @@ Status WriteMembers(const std::string& path, const SquadSet& set,
   DT_RETURN_IF_ERROR(file.Write("{"));
   for (size_t i = 0; i < set.questions.size(); ++i) {
     DT_RETURN_IF_ERROR(file.Write(
-        absl::StrCat(i > 0 ? "," : "", "\n    ", Json(set.questions[i].id), ": ", value(i))));
+        absl::StrCat(i > 0 ? "," : "", "\n    ", JsonText(set.questions[i].id), ": ", value(i))));
   }
   DT_RETURN_IF_ERROR(file.Write("\n}\n"));
   return file.Commit();
@@ -209,7 +209,7 @@ Status WriteSquadPredictions(const std::string& folder, const SquadSet& set,
   DT_CHECK_EQ(predictions.size(), set.questions.size());
   DT_RETURN_IF_ERROR(MakeDirectories(folder));
   DT_RETURN_IF_ERROR(WriteMembers(folder + "/" + kSquadPredictionFiles[0], set,
-                                  [&](size_t i) { return Json(predictions[i].text); }));
+                                  [&](size_t i) { return JsonText(predictions[i].text); }));
   DT_RETURN_IF_ERROR(WriteMembers(folder + "/" + kSquadPredictionFiles[1], set,
                                   [&](size_t i) { return JsonOf(predictions[i].candidates); }));
   const std::string null_odds = folder + "/" + kSquadPredictionFiles[2];
@@ -219,7 +219,7 @@ Status WriteSquadPredictions(const std::string& folder, const SquadSet& set,
     std::filesystem::remove(null_odds, error);
     return error ? FileError(null_odds, "delete", error.value()) : OkStatus();
   }
-  return WriteMembers(null_odds, set, [&](size_t i) { return Json(predictions[i].null_odds); });
+  return WriteMembers(null_odds, set, [&](size_t i) { return JsonText(predictions[i].null_odds); });
 }
 
 }  // namespace dtrain

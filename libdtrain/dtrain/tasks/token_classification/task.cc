@@ -34,8 +34,9 @@ Status FitModel(const WordPieceTokenizer& tokenizer, TaggingTaskOptions& options
   return OkStatus();
 }
 
-StatusOr<TaggedData> Open(const std::vector<std::string>& paths, ConllSet set,
-                          const TaggingTaskOptions& options, const WordPieceTokenizer& tokenizer) {
+StatusOr<TaggedData> OpenTaggedData(const std::vector<std::string>& paths, ConllSet set,
+                                    const TaggingTaskOptions& options,
+                                    const WordPieceTokenizer& tokenizer) {
   StatusOr<TaggedRows> rows = TaggedRows::Create(set, options.tags, tokenizer, options.max_length);
   if (!rows.ok()) return Annotate(rows.status(), absl::StrJoin(paths, ", "));
   return TaggedData{std::move(set), *std::move(rows)};
@@ -55,14 +56,15 @@ StatusOr<std::unique_ptr<TaggingTask>> TaggingTask::Create(const TaggingTaskOpti
   DT_ASSIGN_OR_RETURN(ConllSet set, ReadConll(options.train, options.conll));
   if (fitted.tags.empty()) fitted.tags = TagsOf(set);
   DT_RETURN_IF_ERROR(FitModel(tokenizer, fitted));
-  DT_ASSIGN_OR_RETURN(TaggedData train, Open(options.train, std::move(set), fitted, tokenizer));
+  DT_ASSIGN_OR_RETURN(TaggedData train,
+                      OpenTaggedData(options.train, std::move(set), fitted, tokenizer));
   DT_RETURN_IF_ERROR(CheckMicroBatches(options.batch, options.micro_batch_tokens,
                                        LongestOf(train.rows), comm.size()));
   std::unique_ptr<TaggingTask> task(
       new TaggingTask(fitted, std::move(train), tokenizer.Hash(), comm));
   if (!options.dev.empty()) {
     DT_ASSIGN_OR_RETURN(ConllSet dev, ReadConll(options.dev, options.conll));
-    DT_ASSIGN_OR_RETURN(task->dev_, Open(options.dev, std::move(dev), fitted, tokenizer));
+    DT_ASSIGN_OR_RETURN(task->dev_, OpenTaggedData(options.dev, std::move(dev), fitted, tokenizer));
   }
   task->model().Allocate(options.device, options.compute_type, options.seed);
   DT_RETURN_IF_ERROR(task->Seek({}));

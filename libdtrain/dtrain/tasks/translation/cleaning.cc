@@ -118,27 +118,27 @@ bool RatioTooLarge(size_t a, size_t b, double ratio, int64_t slack) {
   return longer > ratio * shorter + static_cast<double>(slack);
 }
 
-constexpr std::string_view kNames[] = {"kept",
-                                       "invalid_text",
-                                       "control_characters",
-                                       "empty_side",
-                                       "too_many_words",
-                                       "too_many_bytes",
-                                       "length_ratio",
-                                       "long_word",
-                                       "few_letters",
-                                       "copy",
-                                       "number_mismatch",
-                                       "duplicate_pair",
-                                       "evaluation_overlap",
-                                       "too_many_pieces"};
-static_assert(std::size(kNames) == static_cast<size_t>(DropReason::kCount));
+constexpr std::string_view kDropReasonNames[] = {"kept",
+                                                 "invalid_text",
+                                                 "control_characters",
+                                                 "empty_side",
+                                                 "too_many_words",
+                                                 "too_many_bytes",
+                                                 "length_ratio",
+                                                 "long_word",
+                                                 "few_letters",
+                                                 "copy",
+                                                 "number_mismatch",
+                                                 "duplicate_pair",
+                                                 "evaluation_overlap",
+                                                 "too_many_pieces"};
+static_assert(std::size(kDropReasonNames) == static_cast<size_t>(DropReason::kCount));
 
 }  // namespace
 
 std::string_view DropReasonName(DropReason reason) {
-  DT_CHECK_LT(static_cast<size_t>(reason), std::size(kNames));
-  return kNames[static_cast<size_t>(reason)];
+  DT_CHECK_LT(static_cast<size_t>(reason), std::size(kDropReasonNames));
+  return kDropReasonNames[static_cast<size_t>(reason)];
 }
 
 int64_t internal::CountWords(std::string_view text) { return GetWordStats(text).words; }

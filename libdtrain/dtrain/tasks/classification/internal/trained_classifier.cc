@@ -60,8 +60,8 @@ std::string NameOf(LabelKind kind) {
 
 // UsageError where the user names other labels than the checkpoint's, or its columns in another
 // order: the outputs would be taken for one another.
-Status CheckNames(const proto::ClassificationDataConfig& user, LabelKind kind,
-                  const std::vector<std::string>& names) {
+Status CheckSameNames(const proto::ClassificationDataConfig& user, LabelKind kind,
+                      const std::vector<std::string>& names) {
   const std::vector<std::string> given(user.label_names().begin(), user.label_names().end());
   const std::string all = absl::StrJoin(names, ", ");
   if (!given.empty() && given != names) {
@@ -150,7 +150,7 @@ StatusOr<TrainedClassifier> Open(Checkpoint opened, const proto::ClassificationC
   DT_RETURN_IF_ERROR(internal::CheckSegments(config, checkpoint.path()));
   DT_ASSIGN_OR_RETURN(const std::string labels, checkpoint.ReadText("labels.txt"));
   std::vector<std::string> names = absl::StrSplit(labels, '\n', absl::SkipEmpty());
-  DT_RETURN_IF_ERROR(CheckNames(user.data(), kind, names));
+  DT_RETURN_IF_ERROR(CheckSameNames(user.data(), kind, names));
   DT_RETURN_IF_ERROR(CheckPairs(user.data(), own.data(), checkpoint.path()));
   DT_RETURN_IF_ERROR(
       TakeLabels(user.data(), kind, names, own.data().jigsaw(), *config.mutable_data()));

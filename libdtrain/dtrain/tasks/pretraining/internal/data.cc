@@ -19,8 +19,8 @@
 namespace dtrain::internal {
 namespace {
 
-StatusOr<DocumentsReport> Prepare(const DocumentsInput& input,
-                                  const WordPieceTokenizer& tokenizer) {
+StatusOr<DocumentsReport> PrepareAndReport(const DocumentsInput& input,
+                                           const WordPieceTokenizer& tokenizer) {
   DT_ASSIGN_OR_RETURN(DocumentsReport report, PrepareDocuments(input, tokenizer));
   LogInfo(report.Describe());
   return report;
@@ -48,13 +48,13 @@ StatusOr<PretrainData> PrepareOnRoot(const proto::PretrainDataConfig& data,
                        .min_held_out = data.next_sentence() ? 2 : 1};
   PretrainData shards;
   if (with_train || input.held_out > 0.0) {
-    DT_ASSIGN_OR_RETURN(const DocumentsReport report, Prepare(input, tokenizer));
+    DT_ASSIGN_OR_RETURN(const DocumentsReport report, PrepareAndReport(input, tokenizer));
     shards = {.train = report.shard_path, .dev = report.held_out_path};
   }
   if (has_dev) {
     input.name = "dev";
     input.paths = {data.dev().begin(), data.dev().end()};
-    DT_ASSIGN_OR_RETURN(const DocumentsReport report, Prepare(input, tokenizer));
+    DT_ASSIGN_OR_RETURN(const DocumentsReport report, PrepareAndReport(input, tokenizer));
     shards.dev = report.shard_path;
   }
   return shards;

@@ -24,7 +24,7 @@ void DropSentences(const TokenClassificationConfig& user, TokenClassificationCon
   config.mutable_data()->clear_test();
 }
 
-StatusOr<TrainedTagger> Open(Checkpoint opened, const TokenClassificationConfig& user) {
+StatusOr<TrainedTagger> OpenTagger(Checkpoint opened, const TokenClassificationConfig& user) {
   const TrainedProgram<TokenClassificationConfig> program{
       .name = "bert_tag", .files = {"vocab.txt", "tags.txt"}, .drop_texts = DropSentences};
   DT_ASSIGN_OR_RETURN(auto run, OpenTrainedRun(program, std::move(opened), user));
@@ -43,12 +43,12 @@ StatusOr<TrainedTagger> Open(Checkpoint opened, const TokenClassificationConfig&
 
 StatusOr<TrainedTagger> OpenTrainedTagger(const TokenClassificationConfig& user) {
   DT_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenUsedCheckpoint(user));
-  return Open(std::move(checkpoint), user);
+  return OpenTagger(std::move(checkpoint), user);
 }
 
 StatusOr<TrainedTagger> OpenTrainedTagger(const std::string& path) {
   DT_ASSIGN_OR_RETURN(Checkpoint checkpoint, OpenBestCheckpoint(path, /*metric=*/""));
-  return Open(std::move(checkpoint), {});
+  return OpenTagger(std::move(checkpoint), {});
 }
 
 StatusOr<std::unique_ptr<BertTokenClassifier>> LoadTagger(const TrainedTagger& trained,

@@ -17,9 +17,9 @@ namespace fs = std::filesystem;
 
 constexpr char kPartial[] = ".partial";
 constexpr char kLock[] = ".lock";
-constexpr std::string_view kNames[] = {kVocabularyFile, "train.bin", "dev.bin",
-                                       "test.bin",      "dev.src",   "dev.ref",
-                                       "test.src",      "test.ref",  kPrepareReportFile};
+constexpr std::string_view kPreparedFiles[] = {kVocabularyFile, "train.bin", "dev.bin",
+                                               "test.bin",      "dev.src",   "dev.ref",
+                                               "test.src",      "test.ref",  kPrepareReportFile};
 
 std::string ReadText(const fs::path& path) { return ReadWholeFile(path.string()).value_or(""); }
 
@@ -36,20 +36,21 @@ std::string Remedy(const std::string& path) {
 bool IsFree(const fs::path& folder) {
   std::error_code error;
   const bool interrupted = fs::exists(folder / kPartial, error);
-  return std::all_of(fs::directory_iterator(folder, error), fs::directory_iterator(),
-                     [&](const fs::directory_entry& entry) {
-                       const std::string name = entry.path().filename();
-                       return name == kPartial || name == kLock ||
-                              (interrupted && std::find(std::begin(kNames), std::end(kNames),
-                                                        name) != std::end(kNames));
-                     });
+  return std::all_of(
+      fs::directory_iterator(folder, error), fs::directory_iterator(),
+      [&](const fs::directory_entry& entry) {
+        const std::string name = entry.path().filename();
+        return name == kPartial || name == kLock ||
+               (interrupted && std::find(std::begin(kPreparedFiles), std::end(kPreparedFiles),
+                                         name) != std::end(kPreparedFiles));
+      });
 }
 
 // Checks a folder that has no report and no remains of an interrupted preparation.
 Status CheckNames(const fs::path& folder) {
   std::error_code error;
   if (fs::exists(folder / kPartial, error)) return OkStatus();
-  for (const std::string_view name : kNames) {
+  for (const std::string_view name : kPreparedFiles) {
     if (!fs::exists(fs::symlink_status(folder / name, error))) continue;
     return UsageError((folder / name).string() +
                       ": no preparation made this file; name another output folder");
@@ -138,7 +139,7 @@ StatusOr<std::optional<PrepareReport>> PreparedFolder::FindEarlier(const Prepare
 
 Status PreparedFolder::CheckInputs(std::span<const std::string> paths) const {
   for (const std::string& path : paths) {
-    for (const std::string_view name : kNames) {
+    for (const std::string_view name : kPreparedFiles) {
       std::error_code error;
       if (!fs::equivalent(path, fs::path(path_) / name, error) || error) continue;
       return UsageError(path + ": is an input and would be replaced; name another output folder");
@@ -166,7 +167,7 @@ Status PreparedFolder::Publish() {
   std::error_code error;
   // Without a report the folder does not count as prepared data while files change.
   fs::remove(folder / kPrepareReportFile, error);
-  for (const std::string_view name : kNames) {
+  for (const std::string_view name : kPreparedFiles) {
     const fs::path file = Path(name);
     if (fs::exists(file, error)) {
       fs::rename(file, folder / name, error);
