@@ -98,6 +98,8 @@ TEST_CASE("a confusion matrix counts rows and sums over ranks") {
   CHECK(matrix.Accuracy() == 0.5);
   const std::string table = matrix.Format({"no", "yes"});
   CHECK_THAT(table, Catch::Contains("no") && Catch::Contains("yes") && Catch::Contains("2"));
+  CHECK_THAT(table, Catch::Contains("rows precision  recall      f1\n") &&
+                        Catch::Contains(" 0.3333  1.0000  0.5000\n"));
   CHECK_THAT(ConfusionMatrix(20).Format({}), Catch::Contains("and 8 classes with fewer rows"));
   CHECK_THROWS_AS(matrix.Add(3, 0), CheckError);
   CHECK_THROWS_AS(matrix.Add(0, -1), CheckError);

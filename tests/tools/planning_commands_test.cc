@@ -122,6 +122,23 @@ TEST_CASE("estimate tells a run's checkpoint size and activations before it star
         Approx(measured * (1 << 20)).epsilon(0.1));
 }
 
+TEST_CASE("estimate --measure trains some updates and says how long a run will take") {
+  const TinyRun& tiny = TinyRun::Get();
+  const std::string estimate = "estimate --measure --config=" + tiny.run + "/config.textproto ";
+  const Outcome steps = Tool(estimate + "trainer.max_steps=1000");
+  INFO(steps.output);
+  CHECK(steps.exit_code == 0);
+  CHECK_THAT(steps.output, Catch::Contains("measured, one rank") && Catch::Contains(" about ") &&
+                               Catch::Contains(": 1000 updates, without evaluations"));
+  CHECK(CountProcesses("dtrain-measure-") == 0);
+  const Outcome missing = Tool(estimate + "data.prepared=" + tiny.Path("absent"));
+  CHECK(missing.exit_code != 0);
+  CHECK_THAT(missing.output, Catch::Contains("absent"));
+  const Outcome few = Tool(estimate);  // the run of three updates
+  CHECK(few.exit_code == 2);
+  CHECK_THAT(few.output, Catch::Contains("too few updates to measure"));
+}
+
 TEST_CASE("estimate and plan name the file that they cannot take") {
   const Outcome estimate = Tool("estimate data.prepared=/nosuch");
   CHECK(estimate.exit_code == 2);
@@ -131,7 +148,7 @@ TEST_CASE("estimate and plan name the file that they cannot take") {
   const std::string file = TinyRun::Get().run + "/no.json";
   WriteTestFile(file, "garbage");
   const Outcome plan = Tool("plan --nodes=2 --step_seconds=1 --doctor=" + file);
-  CHECK(plan.exit_code == 7);
+  CHECK(plan.exit_code == 2);
   CHECK_THAT(plan.output, Catch::Contains("no.json: is no JSON object"));
 }
 

@@ -19,6 +19,7 @@ int WordpieceCommand(int argc, char** argv);
 int EstimateCommand(int argc, char** argv);
 int PlanCommand(int argc, char** argv);
 int DoctorCommand(int argc, char** argv);
+int StopCommand(int argc, char** argv);
 int TraceMergeCommand(int argc, char** argv);
 int VersionCommand(int argc, char** argv);
 

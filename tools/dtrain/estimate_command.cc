@@ -9,6 +9,7 @@
 #include "dtrain/launch/run_on_ranks.h"
 #include "planning/estimate.h"
 #include "tools/dtrain/commands.h"
+#include "tools/dtrain/measure_updates.h"
 #include "tools/dtrain/program_config.h"
 #include "tools/dtrain/translation_flags.h"
 
@@ -24,6 +25,7 @@ struct EstimateFlags {
   double length_deviation = 0.0;
   double flops = 0.0;
   bool json = false;
+  bool measure = false;
 
   void AddTo(FlagSet& flags) {
     flags.Add("config", ConfigHelp(), &sources.files);
@@ -38,6 +40,9 @@ struct EstimateFlags {
               &length_deviation);
     flags.Add("flops", "floating-point operations per second of a rank, such as 2e11: for the time",
               &flops);
+    flags.Add("measure",
+              "train some updates in a temporary folder, and say how long the run will take",
+              &measure);
     flags.Add("json", "print one JSON line: bytes, counts", &json);
   }
 };
@@ -52,6 +57,11 @@ Status PrintFor(const EstimateFlags& flags) {
                                             .flops = flags.flops}));
   const std::string text = flags.json ? EstimateJson(estimate) + "\n" : EstimateText(estimate);
   std::fputs(text.c_str(), stdout);
+  if (!flags.measure) return OkStatus();
+  std::fflush(stdout);
+  DT_ASSIGN_OR_RETURN(const MeasuredUpdates measured,
+                      MeasureUpdates(estimate.program, flags.sources));
+  std::fputs(DescribeDuration(*config, measured).c_str(), stdout);
   return OkStatus();
 }
 
@@ -67,6 +77,7 @@ Status PrintEstimate(int argc, char** argv, FlagSet& set, EstimateFlags& flags) 
         "--source_length, --target_length and --length_deviation are numbers of tokens, not "
         "negative");
   }
+  if (flags.measure && flags.json) return UsageError("--measure has no --json");
   if (flags.flops < 0.0) return UsageError("--flops is not negative");
   return PrintFor(flags);
 }
@@ -77,7 +88,7 @@ int EstimateCommand(int argc, char** argv) {
   EstimateFlags flags;
   FlagSet set("dtrain estimate [--config=FILE] [KEY.PATH=VALUE ...]",
               "parameters, memory, FLOPs and checkpoint size of a run of " + ProgramNames("or") +
-                  " with that configuration; allocates and trains nothing");
+                  " with that configuration; trains nothing without --measure");
   flags.AddTo(set);
   return ReportAndGetExitCode(PrintEstimate(argc, argv, set, flags));
 }

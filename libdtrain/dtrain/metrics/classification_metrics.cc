@@ -236,12 +236,13 @@ std::string ConfusionMatrix::Format(const std::vector<std::string>& names,
   }
   std::string text = "label\\prediction";
   for (const std::string& title : titles) absl::StrAppend(&text, " ", AlignRight(title, 10));
-  text += absl::StrFormat(" %10s %7s\n", "rows", "recall");
+  text += absl::StrFormat(" %8s %9s %7s %7s\n", "rows", "precision", "recall", "f1");
   for (size_t i = 0; i < titles.size(); ++i) {
     const int64_t label = shown[i];
     text += AlignRight(titles[i], 16);
     for (const int64_t c : shown) text += absl::StrFormat(" %10d", count(label, c));
-    text += absl::StrFormat(" %10d %7.4f\n", labels(label), Recall(label));
+    text += absl::StrFormat(" %8d %9.4f %7.4f %7.4f\n", labels(label), Precision(label),
+                            Recall(label), F1(label));
   }
   if (num_classes_ > max_classes) {
     text += absl::StrFormat("  (and %d classes with fewer rows)\n", num_classes_ - max_classes);

@@ -155,7 +155,7 @@ TEST_CASE("answers are not looked at where texts are only to be predicted") {
 TEST_CASE("what is wrong in the data is named with its place") {
   const std::string good = QuestionOf("q", AnswerOf("x", "0"));
   CHECK(ErrorOf("[1]") == "f.json: is a JSON array; a SQuAD file is a JSON object");
-  CHECK(ErrorOf("{}") == "f.json: data is missing");
+  CHECK(ErrorOf("{}") == "f.json: data is missing, a key that SQuAD's files have");
   CHECK(ErrorOf(R"({"data": {"a": 1}})") == "f.json: data is a JSON object; it should be an array");
   CHECK(ErrorOf(R"({"data": []})") == "f.json: has no questions; give a file in SQuAD's format");
   CHECK(ErrorOf(R"({"data": [], "data": []})") == "f.json: \"data\" occurs twice");

@@ -225,8 +225,9 @@ Status PredictWithClassifier(const proto::ClassificationConfig& config, Runtime&
                      DT_RETURN_IF_ERROR(WritePredictions(path, shard, predictions));
                    }
                    return PrintOnRoot(
-                       runtime, absl::StrFormat("%s: %d texts predicted, written to %s\n", set.name,
-                                                shard.size(), path));
+                       runtime,
+                       absl::StrFormat("%s: %d text%s predicted, written to %s\n", set.name,
+                                       shard.size(), shard.size() == 1 ? "" : "s", path));
                  });
 }
 
