@@ -38,7 +38,7 @@ step_options=(--precision=bf16 --precision=fp16)
 fail() { echo "gpu_check.sh: $1" >&2; exit 2; }
 usage() { sed -n '5,14s/^# \{0,1\}//p' "$here/gpu_check.sh"; }
 
-# What packages of a distribution other than Debian 12 may be too old or too new for.
+# What packages of a distribution other than Debian 12 may be too old for.
 check_packages_fit() {
   local has wants
   local instead='make a bundle on Debian 12 (tools/bundle.sh) and check it here: gpu_check.sh --bundle DIR'
@@ -47,8 +47,8 @@ check_packages_fit() {
     CMakePresets.json)
   printf '%s\n' "$wants" "$has" | sort -CV ||
     fail "cmake is $has here, and the build needs $wants or later: $instead"
-  echo '#include <catch2/catch.hpp>' | g++ -E -x c++ - >/dev/null 2>&1 ||
-    fail "there is no <catch2/catch.hpp>, of Catch2 2, for the tests: $instead"
+  echo '#include "tests/testing/catch.h"' | g++ -std=c++20 -E -I. -x c++ - >/dev/null 2>&1 ||
+    fail "there is no Catch2 of version 2 or 3 for the tests (Debian's package catch2): $instead"
 }
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

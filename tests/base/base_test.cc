@@ -1,6 +1,5 @@
 // base_test.cc - checks, statuses, random numbers and parallel loops.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "dtrain/base/random.h"
 #include "dtrain/base/status.h"
 #include "dtrain/base/thread_pool.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

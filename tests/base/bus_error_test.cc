@@ -10,11 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <functional>
 #include <string>
 
 #include "dtrain/base/file.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

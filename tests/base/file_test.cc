@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -14,6 +13,7 @@
 
 #include "dtrain/base/crc.h"
 #include "dtrain/base/file_lock.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/base/period.h"
 
-#include <catch2/catch.hpp>
 #include <limits>
 #include <string>
+
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -3,12 +3,13 @@
 #include "base/simd_test.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
 #include <vector>
+
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -3,10 +3,11 @@
 #include "dtrain/base/timeline.h"
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

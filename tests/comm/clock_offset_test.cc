@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/clock_offset.h"
 
-#include <catch2/catch.hpp>
-
 #include "dtrain/base/timeline.h"
 #include "dtrain/comm/self_communicator.h"
+#include "testing/catch.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {

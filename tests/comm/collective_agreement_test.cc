@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/internal/collective_agreement.h"
 
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "dtrain/comm/internal/cycle_votes.h"
+#include "testing/catch.h"
 
 namespace dtrain::internal {
 namespace {

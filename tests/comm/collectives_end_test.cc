@@ -1,6 +1,5 @@
 // collectives_end_test.cc - ranks that leave named collectives early, late or by giving up.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -9,6 +8,7 @@
 #include "comm/collectives_suite.h"
 #include "dtrain/base/check.h"
 #include "dtrain/comm/collectives.h"
+#include "testing/catch.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {

@@ -1,6 +1,5 @@
 // collectives_heartbeat_test.cc - what heartbeats say of a rank that waits for named tensors.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -9,6 +8,7 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/collectives.h"
 #include "dtrain/comm/heartbeat.h"
+#include "testing/catch.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {

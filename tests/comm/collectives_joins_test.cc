@@ -1,6 +1,5 @@
 // collectives_joins_test.cc - joins that wait while other ranks stall, leave or give up.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <mutex>
 #include <string>
@@ -11,6 +10,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/log.h"
 #include "dtrain/comm/collectives.h"
+#include "testing/catch.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/collectives.h"
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -15,6 +14,7 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/internal/collective_queue.h"
 #include "dtrain/comm/self_communicator.h"
+#include "testing/catch.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {

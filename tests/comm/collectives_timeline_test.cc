@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -13,6 +12,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/timeline.h"
 #include "dtrain/comm/collectives.h"
+#include "testing/catch.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {

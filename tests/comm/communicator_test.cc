@@ -3,7 +3,6 @@
 #include "dtrain/comm/communicator.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <fstream>
 #include <functional>
@@ -15,6 +14,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/self_communicator.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
 

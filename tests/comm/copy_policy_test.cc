@@ -3,13 +3,13 @@
 #include "dtrain/comm/internal/copy_policy.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
 
 #include "dtrain/comm/internal/stream_copy.h"
+#include "testing/catch.h"
 
 namespace dtrain::internal {
 namespace {

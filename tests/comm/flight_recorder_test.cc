@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -20,6 +19,7 @@
 
 #include "dtrain/base/log.h"
 #include "dtrain/comm/internal/heartbeat_service.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
 #include "testing/scripted_communicator.h"

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/internal/fusion_plan.h"
 
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <vector>
+
+#include "testing/catch.h"
 
 namespace dtrain::internal {
 namespace {

@@ -1,6 +1,5 @@
 // gpu_collectives_test.cc - named collectives on GPUs' tensors, with the emulated NCCL and without.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
@@ -8,6 +7,7 @@
 #include "comm/gpu_collectives_suite.h"
 #include "dtrain/device/copy.h"
 #include "dtrain/device/new_tensor.h"
+#include "testing/catch.h"
 #include "testing/host_executor/nccl.h"
 #include "testing/run_ranks.h"
 

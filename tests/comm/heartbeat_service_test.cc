@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/internal/heartbeat_service.h"
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -14,6 +13,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/heartbeat.h"
+#include "testing/catch.h"
 #include "testing/scripted_communicator.h"
 
 namespace dtrain::internal {

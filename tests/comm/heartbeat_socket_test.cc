@@ -4,11 +4,12 @@
 
 #include <poll.h>
 
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
+
+#include "testing/catch.h"
 
 namespace dtrain::internal {
 namespace {

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/internal/heartbeat_wait.h"
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <thread>
 
 #include "dtrain/comm/heartbeat.h"
+#include "testing/catch.h"
 
 namespace dtrain::internal {
 namespace {

@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <thread>
 
 #include "dtrain/base/timer.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/launch.h"
 
-#include <catch2/catch.hpp>
 #include <map>
 
 #include "dtrain/comm/environment.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

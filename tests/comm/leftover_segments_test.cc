@@ -8,11 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
 #include <string>
 
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain::internal {

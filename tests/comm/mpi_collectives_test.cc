@@ -1,8 +1,8 @@
 // mpi_collectives_test.cc - named collectives under mpirun.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 
 #include "comm/collectives_suite.h"
+#include "testing/catch.h"
 #include "testing/mpi_world.h"
 
 namespace dtrain {

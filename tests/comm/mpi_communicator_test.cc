@@ -4,7 +4,6 @@
 
 #include <sched.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -13,6 +12,7 @@
 #include "comm/communicator_suite.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
+#include "testing/catch.h"
 #include "testing/mpi_world.h"
 
 namespace dtrain {

@@ -1,6 +1,5 @@
 // mpi_nccl_test.cc - NCCL itself between processes, on the GPUs of this machine or all on one.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -8,6 +7,7 @@
 #include "comm/device_collectives_suite.h"
 #include "comm/gpu_collectives_suite.h"
 #include "dtrain/device/cuda/runtime.h"
+#include "testing/catch.h"
 #include "testing/mpi_world.h"
 
 namespace dtrain {

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/internal/nccl_library.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 
 #include "dtrain/comm/device_communicator.h"
 #include "dtrain/comm/self_communicator.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -3,7 +3,6 @@
 #include "dtrain/comm/internal/nccl_phases.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "dtrain/comm/internal/issued_collectives.h"
 #include "dtrain/comm/rank_topology.h"
+#include "testing/catch.h"
 
 namespace dtrain::internal {
 namespace {

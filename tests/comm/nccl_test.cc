@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testing/host_executor/nccl.h"
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <functional>
 #include <mutex>
@@ -14,6 +13,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/device/buffer.h"
+#include "testing/catch.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {

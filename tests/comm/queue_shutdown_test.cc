@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/internal/queue_shutdown.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <string_view>
+
+#include "testing/catch.h"
 
 namespace dtrain::internal {
 namespace {

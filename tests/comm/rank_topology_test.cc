@@ -3,12 +3,12 @@
 #include "dtrain/comm/rank_topology.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/check.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

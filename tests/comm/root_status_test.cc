@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/root_status.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 
+#include "testing/catch.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {

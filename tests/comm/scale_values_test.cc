@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/internal/scale_values.h"
 
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <limits>
 #include <vector>
+
+#include "testing/catch.h"
 
 namespace dtrain::internal {
 namespace {

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/internal/slice_layout.h"
 
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <vector>
 
 #include "dtrain/base/check.h"
+#include "testing/catch.h"
 
 namespace dtrain::internal {
 namespace {

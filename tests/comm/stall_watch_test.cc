@@ -3,12 +3,12 @@
 #include "dtrain/comm/internal/stall_watch.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "dtrain/base/log.h"
+#include "testing/catch.h"
 
 namespace dtrain::internal {
 namespace {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/internal/submission_queue.h"
 
-#include <catch2/catch.hpp>
 #include <memory>
 #include <string>
 #include <thread>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "dtrain/base/timer.h"
+#include "testing/catch.h"
 
 namespace dtrain::internal {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "dtrain/comm/heartbeat.h"
+#include "testing/catch.h"
 
 namespace dtrain::internal {
 namespace {

@@ -1,11 +1,11 @@
 // wire_bytes_test.cc - bytes of every collective, as docs/dev/collective-algorithms.md has them.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "dtrain/comm/communicator.h"
+#include "testing/catch.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 
 #include "dtrain/config/config.h"
 #include "dtrain/nmt.pb.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

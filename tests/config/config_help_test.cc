@@ -1,12 +1,12 @@
 // config_help_test.cc - --help_config prints every field with its default and its comment.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <sstream>
 #include <string>
 
 #include "dtrain/classification.pb.h"
 #include "dtrain/config/config.h"
 #include "dtrain/nmt.pb.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <google/protobuf/text_format.h>
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "dtrain/config/config.h"
 #include "dtrain/config/nearest_name.h"
 #include "dtrain/nmt.pb.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/config/flag_set.h"
 
-#include <catch2/catch.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

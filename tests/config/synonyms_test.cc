@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/config/synonyms.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "dtrain/config/command_line.h"
 #include "dtrain/config/config.h"
 #include "dtrain/nmt.pb.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

@@ -3,12 +3,12 @@
 #include "dtrain/data/batching.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <limits>
 #include <numeric>
 
 #include "dtrain/base/random.h"
 #include "dtrain/data/batch_walk.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

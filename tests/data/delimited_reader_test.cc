@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/delimited_reader.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "data/test_files.h"
 #include "dtrain/base/random.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

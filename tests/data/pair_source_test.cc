@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/internal/pair_source.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "data/test_files.h"
 #include "dtrain/data/text_reader.h"
 #include "dtrain/tasks/translation/prepare.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

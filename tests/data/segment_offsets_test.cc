@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/segment_offsets.h"
 
-#include <catch2/catch.hpp>
-
 #include "dtrain/base/random.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -7,13 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "data/test_files.h"
 #include "dtrain/base/utf8.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

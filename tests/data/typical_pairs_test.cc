@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/data/typical_pairs.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
+
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

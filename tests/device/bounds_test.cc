@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <string>
 
 #include "device/kernel_testing.h"
 #include "dtrain/device/tensor.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -1,7 +1,6 @@
 // host_executor_test.cc - kernels run as on a GPU, and kernels that break a rule are refused.
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <numeric>
 #include <thread>
@@ -10,6 +9,7 @@
 #include "device/kernel_testing.h"
 #include "dtrain/device/cuda/packed.cuh"
 #include "dtrain/device/cuda/reduce.cuh"
+#include "testing/catch.h"
 #include "testing/host_executor/executor.h"
 
 namespace dtrain {

@@ -3,11 +3,11 @@
 #include "dtrain/device/cuda/ptx.cuh"
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "device/kernel_testing.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

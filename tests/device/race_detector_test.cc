@@ -3,13 +3,13 @@
 #include "testing/host_executor/race_detector.h"
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <vector>
 
 #include "device/kernel_testing.h"
 #include "dtrain/device/cuda/packed.cuh"
 #include "dtrain/device/cuda/ptx.cuh"
 #include "dtrain/device/cuda/reduce.cuh"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -3,7 +3,6 @@
 #include "dtrain/device/stream.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "dtrain/device/event.h"
 #include "dtrain/device/graph.h"
 #include "dtrain/device/stream_order.h"
+#include "testing/catch.h"
 #include "testing/test_device.h"
 
 namespace dtrain {

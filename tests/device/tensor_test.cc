@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/tensor.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -11,6 +10,7 @@
 #include "dtrain/device/dispatch.h"
 #include "dtrain/device/new_tensor.h"
 #include "dtrain/device/sequences.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

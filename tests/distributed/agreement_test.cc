@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/distributed/agreement.h"
 
-#include <catch2/catch.hpp>
-
 #include "dtrain/comm/self_communicator.h"
+#include "testing/catch.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {

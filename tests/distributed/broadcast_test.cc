@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/distributed/broadcast.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/check.h"
 #include "dtrain/comm/self_communicator.h"
+#include "testing/catch.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {

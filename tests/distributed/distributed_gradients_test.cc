@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/distributed/distributed_gradients.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "distributed/gradients_suite.h"
+#include "testing/catch.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {

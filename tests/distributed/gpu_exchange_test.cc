@@ -1,7 +1,6 @@
 // gpu_exchange_test.cc - gradients that travel from GPU to GPU, on the emulated NCCL.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -15,6 +14,7 @@
 #include "dtrain/device/copy.h"
 #include "dtrain/distributed/gradient_reducer.h"
 #include "dtrain/ops/cast.h"
+#include "testing/catch.h"
 #include "testing/host_executor/nccl.h"
 #include "testing/tolerance.h"
 #include "testing/toy_training.h"

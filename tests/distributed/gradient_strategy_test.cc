@@ -3,7 +3,6 @@
 #include "dtrain/distributed/gradient_strategy.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/comm/self_communicator.h"
+#include "testing/catch.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/distributed/internal/low_rank.h"
 
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <vector>
 
 #include "dtrain/distributed/internal/low_rank_kernel.h"
+#include "testing/catch.h"
 #include "testing/random_values.h"
 
 namespace dtrain {

@@ -1,8 +1,8 @@
 // mpi_gradients_test.cc - gradients and replicas of ranks under mpirun.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 
 #include "distributed/gradients_suite.h"
+#include "testing/catch.h"
 #include "testing/mpi_world.h"
 
 namespace dtrain {

@@ -3,7 +3,6 @@
 #include "dtrain/distributed/optimizer_shards.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "dtrain/runs/checkpoint_directory.h"
+#include "testing/catch.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {

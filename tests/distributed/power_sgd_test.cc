@@ -1,7 +1,6 @@
 // power_sgd_test.cc - sums of factors: what is exact, what is remembered, what a checkpoint keeps.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -14,6 +13,7 @@
 #include "dtrain/distributed/gradient_reducer.h"
 #include "dtrain/distributed/internal/power_sgd_memory.h"
 #include "dtrain/runs/checkpoint_directory.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
 

@@ -1,7 +1,6 @@
 // power_sgd_tokens_test.cc - what PowerSGD remembers is per token: updates of any size are alike.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -14,6 +13,7 @@
 #include "dtrain/distributed/gradient_reducer.h"
 #include "dtrain/distributed/internal/power_sgd_memory.h"
 #include "dtrain/runs/checkpoint.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
 

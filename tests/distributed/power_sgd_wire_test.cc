@@ -1,7 +1,6 @@
 // power_sgd_wire_test.cc - factors in 16 bits: rounding is remembered, infinity leaves no trace.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -10,6 +9,7 @@
 #include "dtrain/base/random.h"
 #include "dtrain/distributed/gradient_reducer.h"
 #include "dtrain/distributed/internal/power_sgd_memory.h"
+#include "testing/catch.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {

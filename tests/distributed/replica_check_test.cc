@@ -3,11 +3,11 @@
 #include "dtrain/distributed/replica_check.h"
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
 #include <vector>
 
+#include "testing/catch.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/formats/safetensors.h"
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
 
 #include "dtrain/base/check.h"
 #include "dtrain/base/crc.h"
 #include "dtrain/base/random.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

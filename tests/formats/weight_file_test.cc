@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/formats/weight_file.h"
 
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "dtrain/base/crc.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/tests_directory.h"
 

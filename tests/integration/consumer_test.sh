@@ -60,7 +60,7 @@ tr -s ' \n' ' ' <"$folder/log" | grep -q "is dtrain's build folder: cmake --inst
 
 # A project that takes dtrain in keeps its own build type, and so none.
 mkdir "$folder/outer"
-printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(outer LANGUAGES C CXX)' \
+printf '%s\n' 'cmake_minimum_required(VERSION 3.22)' 'project(outer LANGUAGES C CXX)' \
   "add_subdirectory(\"$examples/..\" dtrain)" 'message(STATUS "type <${CMAKE_BUILD_TYPE}>")' \
   >"$folder/outer/CMakeLists.txt"
 "$cmake" -S "$folder/outer" -B "$folder/outer/build" -DCMAKE_CXX_COMPILER="$compiler" \

@@ -25,6 +25,45 @@ TEST_CASE("four ranks on two hosts train to the weights of four ranks on one") {
              Catch::Contains("rank 3 of 4 on host b, "));
 }
 
+TEST_CASE(
+    "hosts that both have Docker's bridge, with the same address, train without any setting") {
+  const std::unique_ptr<TwoHosts> hosts = TwoHosts::Start();
+  if (!hosts) return;
+  REQUIRE(RunCommand(hosts->Script("docker")).exit_code == 0);
+  const ToyProgram toy;
+  const Outcome outcome = RunCommand(hosts->Command(toy, toy.Corpus()));
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 0);
+  CHECK(toy.HasCheckpoint(20));
+}
+
+TEST_CASE("hosts whose own names mean 127.0.1.1 train") {
+  const std::unique_ptr<TwoHosts> hosts = TwoHosts::Start();
+  if (!hosts) return;
+  REQUIRE(RunCommand(hosts->Script("alias")).exit_code == 0);
+  const ToyProgram toy;
+  const Outcome outcome = RunCommand(hosts->Command(toy, toy.Corpus()));
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 0);
+}
+
+TEST_CASE("a network that the user chose is used, and named where it reaches nobody") {
+  const std::unique_ptr<TwoHosts> hosts = TwoHosts::Start();
+  if (!hosts) return;
+  REQUIRE(RunCommand(hosts->Script("docker")).exit_code == 0);
+  const ToyProgram toy;
+  const Timer timer;
+  const Outcome outcome = RunCommand(hosts->Command(
+      toy, toy.Corpus(),
+      DTRAIN_TEST_MPIRUN " --mca btl_tcp_if_include docker0 -x DTRAIN_COMM_TIMEOUT=10"));
+  INFO(outcome.output);
+  CHECK(outcome.exit_code != 0);
+  CHECK(timer.Seconds() < 30);
+  CHECK_THAT(outcome.output, Catch::Contains("MPI has not started within 10 s"));
+  CHECK_THAT(outcome.output, Catch::Contains("eth0 10.77.0.1"));
+  CHECK_THAT(outcome.output, Catch::Contains("docker0 172.17.0.1 (left out: "));
+}
+
 TEST_CASE("a rank killed on the second host ends the job on both hosts") {
   const std::unique_ptr<TwoHosts> hosts = TwoHosts::Start();
   if (!hosts) return;

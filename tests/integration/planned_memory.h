@@ -3,7 +3,6 @@
 #ifndef DTRAIN_TESTS_INTEGRATION_PLANNED_MEMORY_H_
 #define DTRAIN_TESTS_INTEGRATION_PLANNED_MEMORY_H_
 
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -11,6 +10,7 @@
 
 #include "dtrain/config/config.h"
 #include "planning/estimate.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain::testing {

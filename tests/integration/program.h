@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "dtrain/base/timer.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/launch/choose_device.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "dtrain/device/buffer.h"
 #include "dtrain/device/cuda/error.h"
 #include "dtrain/device/stream.h"
+#include "testing/catch.h"
 #include "testing/host_executor/gpus.h"
 #include "testing/run_ranks.h"
 

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/launch/gemm_plan_file.h"
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "dtrain/tasks/translation/memory_plan.h"
 #include "dtrain/tasks/translation/options.h"
 #include "dtrain/tasks/translation/warm_up.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/host_executor/cublaslt.h"
 #include "testing/op_cases.h"

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +14,7 @@
 
 #include "dtrain/device/device.h"
 #include "dtrain/device/with_cuda.h"
+#include "testing/catch.h"
 
 namespace {
 

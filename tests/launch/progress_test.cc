@@ -4,9 +4,10 @@
 
 #include <stdlib.h>
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <new>
@@ -18,6 +17,7 @@
 #include "dtrain/comm/self_communicator.h"
 #include "dtrain/run.pb.h"
 #include "dtrain/runs/checkpoint_directory.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

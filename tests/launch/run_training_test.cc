@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/launch/run_training.h"
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/comm/self_communicator.h"
 #include "dtrain/run.pb.h"
+#include "testing/catch.h"
 #include "testing/tiny_task.h"
 #include "testing/toy_training.h"
 

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/metrics/chrf.h"
 
-#include <catch2/catch.hpp>
-
 #include "metrics/metrics_golden.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

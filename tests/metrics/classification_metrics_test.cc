@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/metrics/classification_metrics.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -10,6 +9,7 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/base/utf8.h"
+#include "testing/catch.h"
 #include "testing/tests_directory.h"
 
 namespace dtrain {

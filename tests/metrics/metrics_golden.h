@@ -3,13 +3,13 @@
 #ifndef DTRAIN_TESTS_METRICS_METRICS_GOLDEN_H_
 #define DTRAIN_TESTS_METRICS_METRICS_GOLDEN_H_
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "testing/catch.h"
 #include "testing/tests_directory.h"
 
 namespace dtrain {

@@ -3,12 +3,12 @@
 #include "dtrain/models/beam_search.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <map>
 #include <vector>
 
 #include "dtrain/ops/cast.h"
+#include "testing/catch.h"
 #include "testing/test_device.h"
 #include "testing/translation_batches.h"
 

@@ -1,6 +1,5 @@
 // bert_exchange.cc - what tests/golden/compare_bert.py asks for: one step of a pretrained BERT.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +10,7 @@
 #include "dtrain/models/pretrained_weights.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/tasks/classification/head.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/test_device.h"
 

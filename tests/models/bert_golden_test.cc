@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testing/bert_golden.h"
 
-#include <catch2/catch.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/optim/adam.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

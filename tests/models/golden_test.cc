@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testing/golden.h"
 
-#include <catch2/catch.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "dtrain/models/beam_search.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/optim/adam.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/models/pretrained_weights.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "dtrain/tasks/classification/head.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/golden.h"
 #include "testing/test_device.h"

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/models/seq2seq_costs.h"
 
-#include <catch2/catch.hpp>
 #include <vector>
 
 #include "testing/activation_peak.h"
+#include "testing/catch.h"
 #include "testing/test_device.h"
 #include "testing/translation_batches.h"
 

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/models/seq2seq_transformer.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/thread_pool.h"
+#include "testing/catch.h"
 #include "testing/test_device.h"
 #include "testing/translation_batches.h"
 

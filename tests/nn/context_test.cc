@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/context.h"
 
-#include <catch2/catch.hpp>
 #include <set>
 #include <utility>
 #include <vector>
+
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -3,10 +3,10 @@
 #include "dtrain/nn/embedding.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <vector>
 
+#include "testing/catch.h"
 #include "testing/op_cases.h"
 
 namespace dtrain {

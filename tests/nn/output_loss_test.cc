@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/output_loss.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <span>
 #include <vector>
 
 #include "dtrain/base/random.h"
+#include "testing/catch.h"
 #include "testing/test_device.h"
 #include "testing/tolerance.h"
 

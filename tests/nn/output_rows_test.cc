@@ -1,6 +1,5 @@
 // output_rows_test.cc - a stack that computes some rows alone, against all rows computed.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "dtrain/device/tensor_copy.h"
 #include "dtrain/nn/transformer_stack.h"
 #include "dtrain/ops/cast.h"
+#include "testing/catch.h"
 #include "testing/op_cases.h"
 #include "testing/test_device.h"
 

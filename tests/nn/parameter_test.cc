@@ -3,12 +3,12 @@
 #include "dtrain/nn/parameter.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "testing/catch.h"
 #include "testing/op_cases.h"
 
 namespace dtrain {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/transformer_layer.h"
 
-#include <catch2/catch.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "dtrain/nn/feed_forward.h"
 #include "dtrain/nn/transformer_stack.h"
 #include "dtrain/ops/cast.h"
+#include "testing/catch.h"
 #include "testing/golden.h"
 
 namespace dtrain {

@@ -3,7 +3,6 @@
 #include "dtrain/ops/attention.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <numeric>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "dtrain/base/thread_pool.h"
 #include "testing/attention_case.h"
+#include "testing/catch.h"
 #include "testing/op_cases.h"
 #include "testing/tolerance.h"
 

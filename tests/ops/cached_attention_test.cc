@@ -1,9 +1,9 @@
 // cached_attention_test.cc - attention of incremental decoding against plain loops in double.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <limits>
 
 #include "dtrain/ops/attention.h"
+#include "testing/catch.h"
 #include "testing/op_cases.h"
 #include "testing/reference/attention_reference.h"
 

@@ -3,10 +3,10 @@
 #include "dtrain/ops/checksum.h"
 
 #include <bit>
-#include <catch2/catch.hpp>
 #include <utility>
 #include <vector>
 
+#include "testing/catch.h"
 #include "testing/op_cases.h"
 
 namespace dtrain {

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/cross_entropy.h"
 
-#include <catch2/catch.hpp>
 #include <limits>
 
+#include "testing/catch.h"
 #include "testing/op_cases.h"
 #include "testing/reference/cross_entropy.h"
 

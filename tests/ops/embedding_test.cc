@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/embedding.h"
 
-#include <catch2/catch.hpp>
-
+#include "testing/catch.h"
 #include "testing/op_cases.h"
 #include "testing/reference/dropout.h"
 

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/cuda/fused_attention.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "dtrain/ops/attention.h"
 #include "dtrain/ops/internal/attention_plans.h"
 #include "testing/attention_case.h"
+#include "testing/catch.h"
 #include "testing/host_executor/cudnn.h"
 
 namespace dtrain {

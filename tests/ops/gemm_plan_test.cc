@@ -1,12 +1,12 @@
 // gemm_plan_test.cc - how products on a GPU find, measure and keep their plans; cuBLASLt emulated.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "dtrain/device/cuda/error.h"
 #include "dtrain/ops/gemm.h"
 #include "dtrain/ops/internal/gemm_plans.h"
+#include "testing/catch.h"
 #include "testing/host_executor/cublaslt.h"
 #include "testing/linear_activation_case.h"
 #include "testing/op_cases.h"

@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstddef>
 #include <limits>
 #include <vector>
 
 #include "dtrain/base/thread_pool.h"
+#include "testing/catch.h"
 #include "testing/op_cases.h"
 #include "testing/random_values.h"
 #include "testing/tolerance.h"

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/gemm_tuning.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "dtrain/ops/internal/autotune.h"
 #include "dtrain/ops/internal/gemm_plans.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/linear_activation.h"
 
-#include <catch2/catch.hpp>
 #include <vector>
 
 #include "dtrain/ops/gemm.h"
 #include "dtrain/ops/gemm_tuning.h"
+#include "testing/catch.h"
 #include "testing/linear_activation_case.h"
 
 namespace dtrain {

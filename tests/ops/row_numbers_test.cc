@@ -1,7 +1,6 @@
 // row_numbers_test.cc - dropout of some rows of a batch is what the whole batch has there.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <numeric>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "dtrain/ops/embedding.h"
 #include "dtrain/ops/layer_norm.h"
 #include "testing/attention_case.h"
+#include "testing/catch.h"
 #include "testing/op_cases.h"
 
 namespace dtrain {

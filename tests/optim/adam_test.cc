@@ -3,12 +3,12 @@
 #include "dtrain/optim/adam.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <memory>
 #include <vector>
 
 #include "dtrain/optim/lr_schedule.h"
+#include "testing/catch.h"
 #include "testing/golden.h"
 #include "testing/random_values.h"
 

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/optim/clip.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "testing/catch.h"
 #include "testing/test_device.h"
 
 namespace dtrain {

@@ -3,12 +3,12 @@
 #include "dtrain/optim/lr_schedule.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "testing/catch.h"
 #include "testing/tests_directory.h"
 
 namespace dtrain {

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/optim/step_state.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include "dtrain/device/copy.h"
+#include "testing/catch.h"
 #include "testing/test_device.h"
 
 namespace dtrain {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/runs/average_checkpoints.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -11,6 +10,7 @@
 
 #include "dtrain/base/log.h"
 #include "dtrain/runs/checkpoint_directory.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/toy_training.h"
 

@@ -7,12 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <functional>
 
 #include "dtrain/base/check.h"
 #include "dtrain/base/crc.h"
 #include "dtrain/base/log.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/without_links.h"
 

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/runs/metrics_log.h"
 
-#include <catch2/catch.hpp>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/runs/run_directory.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "dtrain/runs/checkpoint_directory.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

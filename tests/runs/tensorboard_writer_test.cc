@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/runs/tensorboard_writer.h"
 
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <vector>
 
 #include "dtrain/base/crc.h"
 #include "dtrain/tensorboard.pb.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

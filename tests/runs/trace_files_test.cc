@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/runs/trace_files.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

@@ -3,11 +3,11 @@
 #ifndef DTRAIN_TESTS_TESTING_ACTIVATION_PEAK_H_
 #define DTRAIN_TESTS_TESTING_ACTIVATION_PEAK_H_
 
-#include <catch2/catch.hpp>
 #include <cstdint>
 
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/costs.h"
+#include "testing/catch.h"
 #include "testing/numbered_batch.h"
 #include "testing/test_device.h"
 

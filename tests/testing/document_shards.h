@@ -3,13 +3,13 @@
 #ifndef DTRAIN_TESTS_TESTING_DOCUMENT_SHARDS_H_
 #define DTRAIN_TESTS_TESTING_DOCUMENT_SHARDS_H_
 
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/random.h"
 #include "dtrain/tasks/pretraining/document_shard.h"
+#include "testing/catch.h"
 
 namespace dtrain::testing {
 

@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+
+#include "testing/catch.h"
 
 namespace dtrain {
 

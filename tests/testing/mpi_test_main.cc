@@ -1,13 +1,13 @@
 // mpi_test_main.cc - main of tests under mpirun: every rank runs, root prints, worst result wins.
 // SPDX-License-Identifier: Apache-2.0
 #define CATCH_CONFIG_RUNNER
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "dtrain/comm/gather.h"
+#include "testing/catch.h"
 #include "testing/mpi_world.h"
 
 namespace dtrain::testing {
@@ -15,12 +15,22 @@ namespace {
 
 std::unique_ptr<Environment> environment;
 
+// Catch2 3 has another name for it.
+template <typename Config>
+void SetOutputFile(Config& config, const std::string& path) {
+  if constexpr (requires { config.defaultOutputFilename; }) {
+    config.defaultOutputFilename = path;
+  } else {
+    config.outputFilename = path;
+  }
+}
+
 // The other ranks' reports go to a temporary file and are printed only where root had no failure.
 int RunOnThisRank(int argc, char** argv, std::FILE* report) {
   Catch::Session session;
   if (const int bad_flags = session.applyCommandLine(argc, argv); bad_flags != 0) return bad_flags;
   const std::string path = "/dev/fd/" + std::to_string(fileno(report));
-  if (!MpiWorld().is_root()) session.configData().outputFilename = path;
+  if (!MpiWorld().is_root()) SetOutputFile(session.configData(), path);
   return session.run();
 }
 

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testing/tests_directory.h"
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
+
+#include "testing/catch.h"
 
 namespace dtrain::testing {
 namespace {

@@ -3,12 +3,12 @@
 #ifndef DTRAIN_TESTS_TESTING_TOY_BERT_H_
 #define DTRAIN_TESTS_TESTING_TOY_BERT_H_
 
-#include <catch2/catch.hpp>
 #include <string>
 
 #include "dtrain/base/status.h"
 #include "dtrain/models/bert_encoder.h"
 #include "dtrain/train/trainer.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 

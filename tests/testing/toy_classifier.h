@@ -3,13 +3,13 @@
 #ifndef DTRAIN_TESTING_TOY_CLASSIFIER_H_
 #define DTRAIN_TESTING_TOY_CLASSIFIER_H_
 
-#include <catch2/catch.hpp>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/random.h"
 #include "dtrain/tasks/classification/task.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
 #include "testing/toy_bert.h"

@@ -3,7 +3,6 @@
 #ifndef DTRAIN_TESTING_TOY_TRAINING_H_
 #define DTRAIN_TESTING_TOY_TRAINING_H_
 
-#include <catch2/catch.hpp>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "dtrain/tasks/translation/prepare.h"
 #include "dtrain/tasks/translation/task.h"
 #include "dtrain/train/trainer.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
 #include "testing/test_device.h"

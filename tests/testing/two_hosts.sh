@@ -7,6 +7,8 @@
 #   two_hosts.sh on DIR HOST CMD...  runs a command on a host (in the current folder, as root)
 #   two_hosts.sh cut DIR | heal DIR  takes the link between them down, and up again
 #   two_hosts.sh rate DIR RATE       limits the link both ways, as tc says it (100mbit); "off" ends
+#   two_hosts.sh docker DIR          gives both the bridge that Docker makes, with the same address
+#   two_hosts.sh alias DIR           lets each host's own name mean 127.0.1.1, as Debian's installer does
 #   two_hosts.sh kill DIR HOST       takes the power of a host away
 #   two_hosts.sh down DIR            ends both and removes DIR
 #
@@ -135,10 +137,26 @@ case ${1:-} in
       fi
     done
     ;;
+  docker)
+    for host in a b; do
+      enter "$host" ip link add docker0 type bridge
+      enter "$host" ip addr add 172.17.0.1/16 dev docker0
+      enter "$host" ip link set docker0 up
+      # A container's cable keeps the bridge running.
+      enter "$host" ip link add veth0 type veth peer name veth1
+      enter "$host" ip link set veth0 master docker0 up
+      enter "$host" ip link set veth1 up
+    done
+    ;;
+  alias)
+    printf '127.0.0.1 localhost\n127.0.1.1 a\n10.77.0.2 b\n' >"$state/hosts.a"
+    printf '127.0.0.1 localhost\n127.0.1.1 b\n10.77.0.1 a\n' >"$state/hosts.b"
+    for host in a b; do enter "$host" mount --bind "$state/hosts.$host" /etc/hosts; done
+    ;;
   kill) kill -9 "$(pid_of "$3")" ;;
   down) down ;;
   *)
-    sed -n '4,15s/^# \{0,1\}//p' "$0"
+    sed -n '4,17s/^# \{0,1\}//p' "$0"
     exit 2
     ;;
 esac

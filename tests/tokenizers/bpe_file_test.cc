@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +12,7 @@
 #include "dtrain/base/status.h"
 #include "dtrain/tokenizers/bpe.h"
 #include "dtrain/tokenizers/bpe_trainer.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

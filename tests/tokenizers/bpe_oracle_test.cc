@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +13,7 @@
 #include "dtrain/base/utf8.h"
 #include "dtrain/tokenizers/bpe.h"
 #include "dtrain/tokenizers/bpe_trainer.h"
+#include "testing/catch.h"
 #include "testing/tests_directory.h"
 
 namespace dtrain {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tokenizers/bpe.h"
 
-#include <catch2/catch.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/status.h"
 #include "dtrain/tokenizers/bpe_trainer.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

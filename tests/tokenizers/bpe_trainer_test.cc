@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tokenizers/bpe_trainer.h"
 
-#include <catch2/catch.hpp>
 #include <map>
 #include <set>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "dtrain/base/random.h"
 #include "dtrain/base/status.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <zlib.h>
 
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "dtrain/tokenizers/wordpiece.h"
+#include "testing/catch.h"
 #include "testing/tests_directory.h"
 
 namespace dtrain {

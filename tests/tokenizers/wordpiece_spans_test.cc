@@ -1,6 +1,5 @@
 // wordpiece_spans_test.cc - tokens know their places in the text, as Hugging Face's tokenizers do.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include "dtrain/base/random.h"
 #include "dtrain/tokenizers/wordpiece.h"
+#include "testing/catch.h"
 #include "testing/tests_directory.h"
 
 namespace dtrain {

@@ -3,7 +3,6 @@
 #include "dtrain/tokenizers/wordpiece.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <map>
 #include <set>
 #include <string>
@@ -12,6 +11,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/random.h"
 #include "dtrain/base/status.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

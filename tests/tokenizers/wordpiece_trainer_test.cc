@@ -3,7 +3,6 @@
 #include "dtrain/tokenizers/wordpiece_trainer.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <map>
 #include <set>
 #include <string>
@@ -14,6 +13,7 @@
 #include "dtrain/base/random.h"
 #include "dtrain/base/status.h"
 #include "dtrain/tokenizers/internal/bpe_text.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -1,11 +1,11 @@
 // wordpiece_vocabulary_test.cc - vocabularies that are not, and what is said about them.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/status.h"
 #include "dtrain/tokenizers/wordpiece.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

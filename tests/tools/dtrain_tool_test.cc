@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/stat.h>
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 
 #include "dtrain/metrics/bleu.h"
 #include "dtrain/metrics/chrf.h"
+#include "testing/catch.h"
 #include "tools/tiny_run.h"
 
 namespace dtrain {

@@ -123,8 +123,8 @@ script "$dir/tools/nvidia-smi" ''
 script "$dir/tools/dpkg-query" 'echo "install ok installed"'
 script "$dir/tools/cmake" 'echo "cmake version ${CMAKE:-3.25.1}"'
 script "$dir/tools/g++" 'exit 1'
-expect 2 'cmake is 3.22.1 here, and the build needs 3.25 or later' CMAKE=3.22.1 --
-expect 2 'there is no <catch2/catch.hpp>' --
+expect 2 'cmake is 3.16.3 here, and the build needs 3.22 or later' CMAKE=3.16.3 --
+expect 2 'there is no Catch2 of version 2 or 3' --
 bundle=$real_bundle
 
 # Too late for itself, and too late for the stage.

@@ -1,12 +1,12 @@
 // planning_commands_test.cc - doctor, plan and estimate as users run them.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "testing/catch.h"
 #include "tools/tiny_run.h"
 
 namespace dtrain {

@@ -5,13 +5,13 @@
 
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "integration/program.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

@@ -1,6 +1,5 @@
 // best_checkpoint_test.cc - which evaluations choose the best checkpoint or end a run early.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <limits>
 #include <mutex>
@@ -10,6 +9,7 @@
 
 #include "dtrain/base/log.h"
 #include "dtrain/runs/checkpoint_directory.h"
+#include "testing/catch.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/best_tracker.h"
 
-#include <catch2/catch.hpp>
 #include <limits>
 #include <string>
 
 #include "dtrain/train/early_stop.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

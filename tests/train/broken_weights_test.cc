@@ -1,12 +1,12 @@
 // broken_weights_test.cc - what a run does, says and saves when gradients are not numbers.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "dtrain/runs/checkpoint_directory.h"
+#include "testing/catch.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {

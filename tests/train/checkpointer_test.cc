@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/checkpointer.h"
 
-#include <catch2/catch.hpp>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 
 #include "dtrain/comm/self_communicator.h"
 #include "dtrain/runs/checkpoint_directory.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/tiny_task.h"
 

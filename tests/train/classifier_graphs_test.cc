@@ -1,8 +1,8 @@
 // classifier_graphs_test.cc - recorded steps of a classifier train it to the same bits.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <vector>
 
+#include "testing/catch.h"
 #include "testing/toy_classifier.h"
 
 namespace dtrain {

@@ -1,7 +1,6 @@
 // data_parallel_test.cc - N ranks with batches of B are one rank with a batch of N * B.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -11,6 +10,7 @@
 #include "dtrain/distributed/gradient_reducer.h"
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/ops/cast.h"
+#include "testing/catch.h"
 #include "testing/tolerance.h"
 #include "testing/toy_training.h"
 #include "testing/translation_batches.h"

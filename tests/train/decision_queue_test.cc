@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/decision_queue.h"
 
-#include <catch2/catch.hpp>
 #include <limits>
 #include <optional>
 #include <string>
 
+#include "testing/catch.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {

@@ -1,9 +1,9 @@
 // epoch_limits_test.cc - a run and its learning rate end with the last epoch.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
+#include "testing/catch.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {

@@ -1,10 +1,10 @@
 // epoch_order_test.cc - an epoch that was begun keeps its order, whatever a run goes on with.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/strings/str_join.h"
+#include "testing/catch.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/metric_warnings.h"
 
-#include <catch2/catch.hpp>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/log.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/micro_batches.h"
 
-#include <catch2/catch.hpp>
 #include <limits>
 #include <string>
 
 #include "dtrain/base/status.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

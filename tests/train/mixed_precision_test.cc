@@ -1,10 +1,10 @@
 // mixed_precision_test.cc - whole runs in every element type of the device, and loss scaling.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
 #include <vector>
 
+#include "testing/catch.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {

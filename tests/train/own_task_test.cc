@@ -1,6 +1,5 @@
 // own_task_test.cc - what the trainer promises to tasks that others write: metrics, limits, checks.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -13,6 +12,7 @@
 #include "dtrain/comm/self_communicator.h"
 #include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/train/trainer.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
 #include "testing/tiny_task.h"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/request_inbox.h"
 
-#include <catch2/catch.hpp>
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -1,6 +1,5 @@
 // resume_checkpoint_test.cc - a loop of one's own goes on: every rank has what the root restored.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "dtrain/distributed/optimizer_shards.h"
 #include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/train/train_state.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
 

@@ -1,6 +1,5 @@
 // resume_test.cc - a run that stops and goes on is the run that never stopped, bit for bit.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "dtrain/runs/checkpoint_directory.h"
+#include "testing/catch.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/run_plan.h"
 
-#include <catch2/catch.hpp>
 #include <optional>
 #include <string>
+
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <mutex>
 #include <numeric>
@@ -15,6 +14,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/distributed/internal/local_update_average.h"
 #include "dtrain/runs/checkpoint_directory.h"
+#include "testing/catch.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {

@@ -1,6 +1,5 @@
 // step_graphs_test.cc - recorded steps and late metrics change nothing that a run does or writes.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -11,6 +10,7 @@
 #include "dtrain/device/copy.h"
 #include "dtrain/device/graph.h"
 #include "dtrain/distributed/internal/host_gradients.h"
+#include "testing/catch.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {

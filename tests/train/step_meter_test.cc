@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/step_meter.h"
 
-#include <catch2/catch.hpp>
 #include <optional>
 #include <vector>
 
 #include "dtrain/comm/self_communicator.h"
+#include "testing/catch.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/step_timeline.h"
 
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -11,6 +10,7 @@
 
 #include "dtrain/base/log.h"
 #include "dtrain/comm/self_communicator.h"
+#include "testing/catch.h"
 #include "testing/scripted_communicator.h"
 #include "testing/toy_training.h"
 

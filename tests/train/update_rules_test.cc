@@ -1,7 +1,6 @@
 // update_rules_test.cc - updates are the optimizer's by hand, with new dropout in each pass.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -13,6 +12,7 @@
 #include "dtrain/optim/adam.h"
 #include "dtrain/optim/clip.h"
 #include "dtrain/optim/lr_schedule.h"
+#include "testing/catch.h"
 #include "testing/tolerance.h"
 #include "testing/toy_training.h"
 

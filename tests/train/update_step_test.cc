@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/train/update_step.h"
 
-#include <catch2/catch.hpp>
 #include <memory>
 #include <utility>
 
 #include "dtrain/comm/self_communicator.h"
 #include "dtrain/train/decision_queue.h"
+#include "testing/catch.h"
 #include "testing/run_ranks.h"
 #include "testing/tiny_task.h"
 

@@ -3,8 +3,7 @@
 #ifndef DTRAIN_TOOLS_TIDY_TESTS_H_
 #define DTRAIN_TOOLS_TIDY_TESTS_H_
 
-#include <catch2/catch.hpp>
-
+#include "tests/testing/catch.h"
 #include "tools/tidy/common.h"
 
 #endif  // DTRAIN_TOOLS_TIDY_TESTS_H_

@@ -8,16 +8,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <condition_variable>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -31,6 +26,9 @@
 #include "dtrain/comm/internal/heartbeat_service.h"
 #include "dtrain/comm/internal/leftover_segments.h"
 #include "dtrain/comm/internal/mpi_error.h"
+#include "dtrain/comm/internal/network_choice.h"
+#include "dtrain/comm/internal/network_interfaces.h"
+#include "dtrain/comm/internal/start_limit.h"
 #include "dtrain/comm/mpi_communicator.h"
 #include "dtrain/comm/self_communicator.h"
 
@@ -100,43 +98,19 @@ void ClearSharedMemory() {
   }
 }
 
-// Ends the process with exit code 6 when MPI is not up in time: MPI_Init waits for all ranks and
-// knows no limit, so one that is stopped or unreachable would hold the others for ever.
-class StartLimit {
- public:
-  explicit StartLimit(double seconds) : thread_([this, seconds] { Watch(seconds); }) {}
-  StartLimit(const StartLimit&) = delete;
-  StartLimit& operator=(const StartLimit&) = delete;
-  ~StartLimit() {
-    {
-      const std::lock_guard lock(mutex_);
-      is_up_ = true;
-    }
-    changed_.notify_one();
-    thread_.join();
+void SetVariables(const internal::NetworkChoice& choice) {
+  for (const auto& [name, value] : choice.variables) {
+    setenv(name.c_str(), value.c_str(), /*replace=*/0);
   }
+}
 
- private:
-  void Watch(double seconds) {
-    std::unique_lock lock(mutex_);
-    if (changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return is_up_; })) {
-      return;
-    }
-    std::fprintf(
-        stderr,
-        "dtrain: error[E6]: host %s: MPI has not started within %g s: a rank of this job is "
-        "stopped, was never started or cannot be reached; look at its processes on each host. "
-        "DTRAIN_COMM_TIMEOUT sets the limit in seconds (see docs/errors.md#e6)\n",
-        HostName().c_str(), seconds);
-    std::fflush(nullptr);
-    std::_Exit(static_cast<int>(ExitCode::kCommunication));
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_up_ = false;
-  std::thread thread_;
-};
+std::string MpiVersion() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
+  int length = 0;
+  MPI_Get_library_version(version.data(), &length);
+  const std::string_view text(version.data());
+  return std::string(text.substr(0, text.find_first_of(",\n")));
+}
 
 }  // namespace
 
@@ -181,6 +155,13 @@ void Environment::ChooseCores() {
   if (launch_.local_size > cores_) setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*replace=*/0);
 }
 
+void Environment::ChooseNetwork() const {
+  const GetEnv get_env = [](const char* name) -> const char* { return std::getenv(name); };
+  const bool is_one_host = launch_.size > 0 && launch_.local_size >= launch_.size;
+  SetVariables(is_one_host ? internal::ChooseSharedMemory(mpi_version_, get_env)
+                           : internal::ChooseNetwork(internal::ListNetworkInterfaces(), get_env));
+}
+
 void Environment::ChooseThreadsAndIsa() {
   struct Processor {
     cpu_set_t cores;
@@ -217,7 +198,9 @@ Status Environment::StartMpi(double timeout_seconds) {
     return UsageError(
         "MPI has ended in this process and starts once: make one Environment and keep it");
   }
-  const StartLimit limit(timeout_seconds);
+  mpi_version_ = MpiVersion();
+  ChooseNetwork();
+  const internal::StartLimit limit(timeout_seconds, internal::DiagnoseStart);
   int provided = MPI_THREAD_SINGLE;
   if (MpiIsUp()) {
     MPI_Query_thread(&provided);
@@ -236,11 +219,6 @@ Status Environment::StartMpi(double timeout_seconds) {
   ShareVariables();
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> version{};
-  int length = 0;
-  MPI_Get_library_version(version.data(), &length);
-  const std::string_view text(version.data());
-  mpi_version_ = text.substr(0, text.find_first_of(",\n"));
   return CheckWorldSize(launch_, size);
 }
 

@@ -7,14 +7,11 @@
 // running it. sgemm needs no primitive. A bfloat16 product is therefore split along its tokens (the
 // rows of a, or the summed dimension of a weight gradient) into pieces of 1024, 512, ... 16. So a
 // few primitives serve every batch. The last piece, if shorter than 16, is padded with zeros.
-#include <oneapi/dnnl/dnnl.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <map>
 #include <memory>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -24,6 +21,7 @@
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/ops/internal/cast_kernel.h"
 #include "dtrain/ops/internal/gemm_kernel.h"
+#include "dtrain/ops/internal/onednn.h"
 #include "dtrain/ops/internal/thread_scratch.h"
 #include "dtrain/ops/internal/tile_gemm.h"
 
@@ -247,9 +245,8 @@ class Primitive {
       sum.append_sum(1.0f);
       attributes.set_post_ops(sum);
     }
-    const dnnl::matmul::desc product =
-        g.bias != nullptr ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
-    const dnnl::matmul::primitive_desc description(product, attributes, Engine());
+    const dnnl::matmul::primitive_desc description = internal::DescribeMatmul(
+        Engine(), a, b, g.bias != nullptr ? &bias : nullptr, c, attributes);
     matmul_ = dnnl::matmul(description);
     const auto add = [&](int name, const memory::desc& desc) {
       arguments_.emplace(name, memory(desc, Engine(), DNNL_MEMORY_NONE));

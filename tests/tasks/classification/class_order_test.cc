@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/classification/internal/class_order.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain::internal {

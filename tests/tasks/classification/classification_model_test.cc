@@ -3,13 +3,13 @@
 #include "dtrain/tasks/classification/classification_model.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "tasks/classification/saved_classifier.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/config/config.h"
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "dtrain/tasks/classification/config.h"
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/bert_training.h"
+#include "testing/catch.h"
 #include "testing/tests_directory.h"
 
 namespace dtrain {

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/classification/example_reader.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <set>
 
 #include "dtrain/tasks/classification/glue.h"
 #include "dtrain/tasks/classification/jigsaw.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

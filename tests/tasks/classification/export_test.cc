@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/classification/export.h"
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -15,6 +14,7 @@
 #include "dtrain/tasks/registry.h"
 #include "dtrain/tasks/shared/internal/pretrained_shape.h"
 #include "tasks/classification/saved_classifier.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

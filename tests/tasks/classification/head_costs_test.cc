@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/classification/head_costs.h"
 
-#include <catch2/catch.hpp>
 #include <vector>
 
 #include "testing/activation_peak.h"
+#include "testing/catch.h"
 #include "testing/classification_batches.h"
 #include "testing/test_device.h"
 

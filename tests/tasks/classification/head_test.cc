@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/classification/head.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "testing/catch.h"
 #include "testing/classification_batches.h"
 #include "testing/test_device.h"
 

@@ -3,7 +3,6 @@
 #include "dtrain/tasks/classification/prepare.h"
 
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +12,7 @@
 #include "dtrain/tasks/classification/glue.h"
 #include "dtrain/tasks/classification/jigsaw.h"
 #include "dtrain/tasks/classification/shard.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/tests_directory.h"
 

@@ -3,13 +3,13 @@
 #include "dtrain/tasks/classification/shard.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <set>
 
 #include "dtrain/tasks/classification/loader.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

@@ -3,12 +3,12 @@
 #include "dtrain/tasks/classification/task.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "dtrain/comm/self_communicator.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
 #include "testing/tolerance.h"

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/classification/internal/trained_classifier.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 
 #include "dtrain/classification.pb.h"
 #include "dtrain/config/config.h"
 #include "tasks/classification/saved_classifier.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/pretraining/config.h"
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/tasks/pretraining/internal/data.h"
 #include "dtrain/tasks/shared/bert_options.h"
+#include "testing/catch.h"
 #include "testing/tests_directory.h"
 
 namespace dtrain {

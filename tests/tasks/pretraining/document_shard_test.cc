@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/pretraining/document_shard.h"
 
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <span>
 
 #include "dtrain/base/crc.h"
 #include "dtrain/data/internal/shard_format.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

@@ -3,12 +3,12 @@
 #include "dtrain/tasks/pretraining/examples.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <numeric>
 #include <set>
 #include <span>
 
 #include "dtrain/base/crc.h"
+#include "testing/catch.h"
 #include "testing/document_shards.h"
 #include "testing/file_testing.h"
 

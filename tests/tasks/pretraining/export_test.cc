@@ -3,7 +3,6 @@
 #include "dtrain/tasks/pretraining/export.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "dtrain/tasks/question_answering/head.h"
 #include "dtrain/tasks/registry.h"
 #include "tasks/classification/saved_classifier.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

@@ -3,12 +3,12 @@
 #include "dtrain/tasks/pretraining/head_costs.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "testing/activation_peak.h"
+#include "testing/catch.h"
 #include "testing/pretraining_batches.h"
 #include "testing/test_device.h"
 

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/pretraining/head.h"
 
-#include <catch2/catch.hpp>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +10,7 @@
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/nn/embedding.h"
 #include "dtrain/ops/cast.h"
+#include "testing/catch.h"
 #include "testing/golden.h"
 #include "testing/pretraining_batches.h"
 

@@ -3,9 +3,9 @@
 #include "dtrain/tasks/pretraining/loader.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <map>
 
+#include "testing/catch.h"
 #include "testing/document_shards.h"
 #include "testing/file_testing.h"
 

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/pretraining/prepare.h"
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <numeric>
 #include <set>
@@ -10,6 +9,7 @@
 #include "data/test_files.h"
 #include "dtrain/tasks/pretraining/document_shard.h"
 #include "dtrain/tasks/pretraining/examples.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/pretraining/sentences.h"
 
-#include <catch2/catch.hpp>
 #include <string>
+
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/pretraining/task.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "dtrain/comm/self_communicator.h"
+#include "testing/catch.h"
 #include "testing/document_shards.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"

@@ -3,11 +3,11 @@
 #include "dtrain/tasks/pretraining/token_masking.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <map>
 #include <numeric>
 #include <set>
 
+#include "testing/catch.h"
 #include "testing/document_shards.h"
 
 namespace dtrain {

@@ -3,7 +3,6 @@
 #include "dtrain/tasks/question_answering/answers.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "dtrain/base/random.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/letter_tokenizer.h"
 

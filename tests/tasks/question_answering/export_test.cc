@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/question_answering/export.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "dtrain/tasks/question_answering/task.h"
 #include "dtrain/tasks/registry.h"
 #include "tasks/question_answering/saved_answers.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

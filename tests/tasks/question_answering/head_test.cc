@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/question_answering/head.h"
 
-#include <catch2/catch.hpp>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -12,6 +11,7 @@
 #include "dtrain/nn/embedding.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/tasks/question_answering/head_costs.h"
+#include "testing/catch.h"
 #include "testing/golden.h"
 #include "testing/numbered_batch.h"
 #include "testing/test_device.h"

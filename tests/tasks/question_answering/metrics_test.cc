@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/question_answering/metrics.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "testing/catch.h"
 #include "testing/tests_directory.h"
 
 namespace dtrain {

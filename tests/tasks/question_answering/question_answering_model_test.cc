@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/question_answering/question_answering_model.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "tasks/question_answering/saved_answers.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

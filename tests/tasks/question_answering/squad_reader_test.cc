@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/question_answering/squad_reader.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "data/test_files.h"
 #include "dtrain/base/crc.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/tests_directory.h"
 

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/question_answering/task.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
 #include <vector>
 
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
 #include "testing/tolerance.h"

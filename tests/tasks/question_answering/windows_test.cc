@@ -3,13 +3,13 @@
 #include "dtrain/tasks/question_answering/windows.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/random.h"
 #include "dtrain/base/thread_pool.h"
+#include "testing/catch.h"
 #include "testing/letter_tokenizer.h"
 #include "testing/tests_directory.h"
 

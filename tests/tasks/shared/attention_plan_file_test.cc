@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/shared/attention_plan_file.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/file.h"
 #include "dtrain/ops/attention.h"
 #include "dtrain/ops/cast.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/host_executor/cudnn.h"
 #include "testing/run_ranks.h"

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/shared/memory_plan.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "dtrain/tasks/translation/memory_plan.h"
 #include "dtrain/tasks/translation/options.h"
 #include "planning/estimate.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 
@@ -13,6 +12,7 @@
 #include "dtrain/config/config.h"
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/squad.pb.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

@@ -3,7 +3,6 @@
 #ifndef DTRAIN_TESTS_TASKS_SHARED_SAVED_WEIGHTS_H_
 #define DTRAIN_TESTS_TASKS_SHARED_SAVED_WEIGHTS_H_
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "dtrain/optim/adam.h"
 #include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/train/train_state.h"
+#include "testing/catch.h"
 
 namespace dtrain::testing {
 

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/shared/internal/trained_run.h"
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "dtrain/comm/self_communicator.h"
 #include "dtrain/tasks/classification/use.h"
 #include "tasks/classification/saved_classifier.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/token_classification/export.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -11,6 +10,7 @@
 #include "dtrain/tasks/registry.h"
 #include "dtrain/tasks/token_classification/head.h"
 #include "tasks/shared/saved_weights.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

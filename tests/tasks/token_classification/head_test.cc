@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/token_classification/head.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -13,6 +12,7 @@
 #include "dtrain/nn/embedding.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/tasks/token_classification/head_costs.h"
+#include "testing/catch.h"
 #include "testing/golden.h"
 #include "testing/numbered_batch.h"
 #include "testing/test_device.h"

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/token_classification/rows.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "tasks/token_classification/toy_tags.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/token_classification/task.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "dtrain/tasks/token_classification/predictions.h"
 #include "tasks/token_classification/toy_tags.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/run_ranks.h"
 #include "testing/tolerance.h"

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/cleaning.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 
 #include "dtrain/data/internal/hash.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

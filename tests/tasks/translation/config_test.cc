@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/config.h"
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "dtrain/launch/internal/optimizer_config.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/tasks/translation/options.h"
+#include "testing/catch.h"
 #include "testing/tests_directory.h"
 
 namespace dtrain {

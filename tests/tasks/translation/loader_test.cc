@@ -3,7 +3,6 @@
 #include "dtrain/tasks/translation/loader.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <map>
 #include <numeric>
 #include <set>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "data/test_files.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

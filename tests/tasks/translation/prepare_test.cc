@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -13,6 +12,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/tasks/translation/token_shard.h"
 #include "dtrain/tokenizers/bpe.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

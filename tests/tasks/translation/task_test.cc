@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/task.h"
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "dtrain/comm/self_communicator.h"
+#include "testing/catch.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {

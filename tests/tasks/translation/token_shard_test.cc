@@ -4,12 +4,12 @@
 
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <numeric>
 
 #include "data/test_files.h"
 #include "dtrain/base/check.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

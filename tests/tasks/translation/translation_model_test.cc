@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/translation/translation_model.h"
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -14,6 +13,7 @@
 #include "dtrain/tasks/translation/options.h"
 #include "dtrain/tasks/translation/translator.h"
 #include "tasks/shared/saved_weights.h"
+#include "testing/catch.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {

@@ -3,12 +3,12 @@
 #include "dtrain/tasks/translation/translator.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/status.h"
 #include "dtrain/tokenizers/bpe_trainer.h"
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -1,6 +1,5 @@
 // bert_estimate_test.cc - estimates of question answering and pre-training against real arenas.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -17,6 +16,7 @@
 #include "dtrain/tasks/question_answering/head.h"
 #include "dtrain/tasks/shared/bert_options.h"
 #include "planning/estimate.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 #include "testing/numbered_batch.h"
 #include "testing/pretraining_batches.h"

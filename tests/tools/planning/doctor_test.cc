@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planning/doctor.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "testing/catch.h"
 
 namespace dtrain {
 namespace {

@@ -1,6 +1,5 @@
 // estimate_arena_test.cc - what `dtrain estimate` predicts for the presets against real arenas.
 // SPDX-License-Identifier: Apache-2.0
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/translation/options.h"
 #include "planning/estimate.h"
+#include "testing/catch.h"
 #include "testing/classification_batches.h"
 #include "testing/numbered_batch.h"
 #include "testing/tests_directory.h"

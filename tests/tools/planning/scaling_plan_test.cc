@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planning/scaling_plan.h"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "dtrain/classification.pb.h"
@@ -17,6 +16,7 @@
 #include "dtrain/tasks/question_answering/head.h"
 #include "dtrain/tasks/shared/bert_options.h"
 #include "planning/scaling_plan_job.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

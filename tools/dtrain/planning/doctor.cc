@@ -33,6 +33,7 @@
 #include "dtrain/launch/version.h"
 #include "dtrain/ops/attention_engine.h"
 #include "dtrain/ops/gemm.h"
+#include "planning/launcher_connections.h"
 #include "planning/scaling_plan.h"
 
 namespace dtrain {
@@ -282,7 +283,8 @@ class Examination {
   StatusOr<DoctorReport> Run() {
     report_.mpi = runtime_.mpi;
     report_.ranks = comm_.size();
-    report_.watches_cables = std::getenv("OMPI_MCA_oob_tcp_keepalive_time") != nullptr;
+    constexpr double kSoon = 60;
+    report_.watches_cables = SecondsToKeepAlive(getppid()).value_or(0) <= kSoon;
     FindHosts();
     ConnectGpus();
     const std::map<std::string, int64_t> before = InterfaceBytes();

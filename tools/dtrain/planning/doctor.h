@@ -53,7 +53,7 @@ struct AllReduceReport {
 struct DoctorReport {
   std::string mpi;
   int ranks = 0;
-  bool watches_cables = false;    // Open MPI was told to notice a silent host
+  bool watches_cables = false;    // the launcher notices a silent host within a minute
   std::string nccl = {};          // "NCCL 2.28.9, flat", which connects the GPUs, and else ...
   std::string without_nccl = {};  // ... why it does not; both "" on CPUs
   // Of the slowest rank, while all do the same (PlanTimes).

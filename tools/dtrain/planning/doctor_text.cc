@@ -112,9 +112,8 @@ void DiagnoseNetwork(const DoctorReport& report, Sentences& out) {
   }
   if (!report.watches_cables) {
     out.push_back(
-        "Open MPI would notice a cut cable only after minutes: start jobs with "
-        "contrib/dtrain-mpirun, or set OMPI_MCA_oob_tcp_keepalive_time=3 "
-        "(see docs/several-machines.md)");
+        "the launcher would notice a cut cable only after minutes: start jobs with "
+        "contrib/dtrain-mpirun (see docs/several-machines.md)");
   }
 }
 

@@ -1,0 +1,29 @@
+// job_hosts.h - the names of a job's hosts, as launchers tell them before MPI starts.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_COMM_INTERNAL_JOB_HOSTS_H_
+#define DTRAIN_COMM_INTERNAL_JOB_HOSTS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dtrain/comm/launch.h"
+
+namespace dtrain::internal {
+
+// Expands a list of host names as Open MPI and Slurm shorten it: "a,b", "node[1-3,7]",
+// "node[01-12].cluster", "node[2:1-4]@0(4)" (two digits). Returns nothing for a list that it does
+// not understand, or one of over 10,000 names.
+std::vector<std::string> ExpandHostList(std::string_view list);
+
+// Returns the hosts of this job, or nothing if neither the environment nor the command of the
+// launcher, `launcher_command` (its arguments, the name first), says them.
+std::vector<std::string> JobHosts(const GetEnv& get_env,
+                                  const std::vector<std::string>& launcher_command);
+
+// The arguments of this process's parent, which is the launcher or its daemon.
+std::vector<std::string> ParentCommand();
+
+}  // namespace dtrain::internal
+
+#endif  // DTRAIN_COMM_INTERNAL_JOB_HOSTS_H_
