@@ -9,7 +9,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
 install(TARGETS dtrain EXPORT dtrainTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # The public headers, and those that they include: nothing else is part of the interface.
-set(DTRAIN_PUBLIC_HEADERS dtrain/dtrain.h dtrain/models.h dtrain/base/crc.h dtrain/base/file.h)
+set(DTRAIN_PUBLIC_HEADERS dtrain/dtrain.h dtrain/models.h)
 set(unread ${DTRAIN_PUBLIC_HEADERS})
 while(unread)
   list(POP_FRONT unread header)

@@ -46,7 +46,7 @@ mapfile -t test_programs < <(tools/list_tests.py --programs "${movable[@]}")
 test_programs+=(comm_job_end_program)  # of comm_job_end_test
 benches=(op_bench dtrain_step_bench)
 [ "$preset" = cpu ] || benches+=(kernel_bench)
-cmake --build "$build" --target nmt_train bert_classify bert_pretrain bert_squad bert_tag dtrain_tool "${benches[@]}" "${test_programs[@]}"
+cmake --build "$build" --target nmt_train bert_classify bert_pretrain bert_squad bert_tag lm_train dtrain_tool "${benches[@]}" "${test_programs[@]}"
 
 rm -rf "$out" "$out.tar.xz"
 mkdir -p "$out"/{etc,lib/fallback,licenses,tests,share/dtrain/bench}
@@ -63,7 +63,7 @@ done
 cp tools/bench/peer_*.py "$out/share/dtrain/bench/"
 cp tools/bundle/{env.sh,run,run_tests.sh} LICENSE "$out/"
 { git describe --always --dirty 2>/dev/null || echo "of no commit"; } >"$out/share/dtrain/commit"
-programs=("$out"/bin/{nmt_train,bert_classify,bert_pretrain,bert_squad,bert_tag,dtrain} "${benches[@]/#/$out/bin/}")
+programs=("$out"/bin/{nmt_train,bert_classify,bert_pretrain,bert_squad,bert_tag,lm_train,dtrain} "${benches[@]/#/$out/bin/}")
 tests=("${test_programs[@]/#/$out/tests/}")
 
 # ---- Open MPI: mpirun, its plugins and its texts, at the places below its prefix where it looks ----

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 
 #include "dtrain/base/host.h"
+#include "testing/catch.h"
 #include "tools/tiny_run.h"
 
 namespace dtrain {

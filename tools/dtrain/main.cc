@@ -64,8 +64,8 @@ int UnknownCommand(const std::string& name) {
   if (name == "train" || name == "predict" || name == "classify") {
     return ReportAndGetExitCode(UsageError("unknown command \"" + name +
                                            "\"; training and predicting are programs of their own: "
-                                           "nmt_train, bert_classify, bert_squad, bert_tag "
-                                           "and bert_pretrain (see dtrain help)"));
+                                           "nmt_train, bert_classify, bert_squad, bert_tag, "
+                                           "bert_pretrain and lm_train (see dtrain help)"));
   }
   return ReportAndGetExitCode(UsageError("unknown command \"" + Printable(name) + "\"" +
                                          DidYouMean(name, names) + " (see dtrain help)"));

@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "dtrain/models/internal/output_loss_blocks.h"
+
 namespace dtrain {
 namespace {
 
@@ -90,27 +92,6 @@ Block TakeInputs(const Seq2SeqBatch& batch, bool training, ByteMeter& meter) {
   return meter.Take(Context::UploadedElements(counts), DType::kInt32);
 }
 
-int64_t LogitsRows(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
-                   const ActivationOptions& activations) {
-  return std::min(batch.target_tokens,
-                  OutputLoss::SliceRows(options.vocab_size, activations.device));
-}
-
-// OutputLoss::Forward, block by block.
-void RunLoss(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
-             const ActivationOptions& activations, ByteMeter& meter) {
-  std::array<Block, 2> rows;  // loss, log-likelihood
-  for (Block& row : rows) row = meter.Take(batch.target_tokens, DType::kFloat32);
-  const Block scale = meter.Take(1, DType::kFloat32);
-  const int64_t slice = LogitsRows(options, batch, activations);
-  const DType dtype = OutputLoss::LogitsType(activations.compute_type, activations.device);
-  const Block logits = meter.Take(slice * options.vocab_size, dtype);
-  const Block log_sum_exp = meter.Take(slice, DType::kFloat32);
-  const bool has_narrow = activations.training && dtype != activations.compute_type;
-  const Block narrow =
-      has_narrow ? meter.Take(slice * options.vocab_size, activations.compute_type) : nullptr;
-}
-
 }  // namespace
 
 ModelParameters CountParameters(const Seq2SeqOptions& options) {
@@ -159,7 +140,7 @@ int64_t PeakActivationBytes(const Seq2SeqOptions& options, const Seq2SeqBatch& b
     if (activations.training) d_hidden = decoder.Hidden();
     const Block predictions =
         activations.training ? nullptr : meter.Take(batch.target_tokens, DType::kInt32);
-    RunLoss(options, batch, activations, meter);
+    internal::RunOutputLoss(batch.target_tokens, options.vocab_size, activations, meter);
   }
   if (!activations.training) return meter.peak();
   Block d_memory = encoder.Hidden();
@@ -173,8 +154,8 @@ int64_t LogitsBytes(const Seq2SeqOptions& options, const Seq2SeqBatch& batch,
                     const ActivationOptions& activations) {
   const DType dtype = OutputLoss::LogitsType(activations.compute_type, activations.device);
   const size_t narrow = dtype == activations.compute_type ? 0 : SizeOf(activations.compute_type);
-  return LogitsRows(options, batch, activations) * options.vocab_size *
-         static_cast<int64_t>(SizeOf(dtype) + narrow);
+  return internal::LogitsRows(batch.target_tokens, options.vocab_size, activations) *
+         options.vocab_size * static_cast<int64_t>(SizeOf(dtype) + narrow);
 }
 
 ModelCosts CostsOf(const Seq2SeqOptions& options, const Seq2SeqBatch& batch) {

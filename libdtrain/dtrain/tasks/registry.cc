@@ -9,6 +9,7 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/tasks/classification/program.h"
+#include "dtrain/tasks/language_model/program.h"
 #include "dtrain/tasks/pretraining/program.h"
 #include "dtrain/tasks/question_answering/program.h"
 #include "dtrain/tasks/shared/internal/trained_run.h"
@@ -37,7 +38,7 @@ const TaskProgram& ProgramOf(const Checkpoint& checkpoint) {
 std::span<const TaskProgram* const> TaskPrograms() {
   static const TaskProgram* const programs[] = {
       &TranslationProgram(),       &ClassificationProgram(),      &PretrainingProgram(),
-      &QuestionAnsweringProgram(), &TokenClassificationProgram(),
+      &QuestionAnsweringProgram(), &TokenClassificationProgram(), &LanguageModelProgram(),
   };
   return programs;
 }

@@ -52,7 +52,7 @@ bool IsLoopback(std::string_view peer) {
 }
 
 // "02:000000E5": a timer and the ticks that it has left.
-double SecondsOf(std::string_view timer) {
+double SecondsLeft(std::string_view timer) {
   uint32_t ticks = 0;
   if (timer.substr(0, 2) != kKeepAliveTimer ||
       !absl::SimpleHexAtoi(absl::string_view(timer.data() + 3, timer.size() - 3), &ticks)) {
@@ -76,7 +76,7 @@ std::optional<double> SecondsToKeepAlive(pid_t launcher, const std::string& proc
           IsLoopback(columns[kPeer]) || !sockets.contains(columns[kInode])) {
         continue;
       }
-      longest = std::max(longest.value_or(0), SecondsOf(columns[kTimer]));
+      longest = std::max(longest.value_or(0), SecondsLeft(columns[kTimer]));
     }
   }
   return longest;

@@ -23,7 +23,7 @@
 namespace dtrain::internal {
 namespace {
 
-constexpr size_t kMostHosts = 64;
+constexpr size_t kMostTried = 64;
 // Of the range from which Linux takes ports for outgoing connections, and Open MPI its own.
 constexpr uint16_t kHighPort = 47113;
 
@@ -42,7 +42,7 @@ bool IsLoopback(const sockaddr* address) {
   return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
-std::string TextOf(const sockaddr* address, socklen_t length) {
+std::string NumericName(const sockaddr* address, socklen_t length) {
   std::array<char, NI_MAXHOST> text{};
   const int error =
       ::getnameinfo(address, length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
@@ -86,7 +86,7 @@ Trial Begin(const std::string& host) {
     return trial;
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(found, &::freeaddrinfo);
-  trial.reach.address = TextOf(found->ai_addr, found->ai_addrlen);
+  trial.reach.address = NumericName(found->ai_addr, found->ai_addrlen);
   if (IsLoopback(found->ai_addr)) {
     trial.reach.problem = absl::StrFormat(
         "the name %s means %s here, which is this host itself: give it its real address in "
@@ -106,7 +106,7 @@ Trial Begin(const std::string& host) {
   sockaddr_storage own{};
   socklen_t length = sizeof(own);
   if (::getsockname(trial.descriptor, reinterpret_cast<sockaddr*>(&own), &length) == 0) {
-    trial.reach.local = TextOf(reinterpret_cast<const sockaddr*>(&own), length);
+    trial.reach.local = NumericName(reinterpret_cast<const sockaddr*>(&own), length);
   }
   if (is_done || connect_error != EINPROGRESS) {
     trial.reach.problem = ProblemOf(trial.reach, connect_error, 0);
@@ -157,7 +157,7 @@ std::vector<HostReach> TryHosts(const std::vector<std::string>& hosts, std::stri
   std::vector<Trial> trials;
   for (const std::string& host : hosts) {
     if (ShortName(host) == ShortName(self) || host == "localhost") continue;
-    if (trials.size() < kMostHosts) trials.push_back(Begin(host));
+    if (trials.size() < kMostTried) trials.push_back(Begin(host));
   }
   Finish(trials, seconds);
   std::vector<HostReach> reach;

@@ -21,7 +21,6 @@
 #include "dtrain/launch/version.h"
 #include "dtrain/run.pb.h"
 #include "dtrain/runs/checkpoint_directory.h"
-#include "dtrain/tasks/shared/attention_plan_file.h"
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/memory_options.h"
 #include "dtrain/tasks/shared/kernel_plans.h"
@@ -59,14 +58,11 @@ Status LoadPretrained(const BertSections& sections, const BertTraining& training
   return OkStatus();
 }
 
-Status PrepareAttention(const BertSections& sections, const std::string& run_dir,
-                        const BertBatch& batch, Runtime& runtime) {
-  const AttentionWorkload workload{.hidden_size = sections.model.hidden_size(),
-                                   .num_heads = sections.model.num_heads(),
-                                   .type = DTypeOf(sections.trainer.precision()),
-                                   .dropout = sections.model.attention_dropout(),
-                                   .max_length = sections.max_length,
-                                   .tokens = batch.tokens};
+Status PrepareAttention(const TextSections& sections, AttentionWorkload workload,
+                        const std::string& run_dir, const BertBatch& batch, Runtime& runtime) {
+  workload.type = DTypeOf(sections.trainer.precision());
+  workload.max_length = sections.max_length;
+  workload.tokens = batch.tokens;
   return PrepareAttentionPlans(AttentionPlanOptionsOf(sections.kernels, run_dir), workload,
                                runtime.device, runtime.comm)
       .status();
@@ -120,8 +116,8 @@ StatusOr<std::vector<NamedFile>> FilesOf(const google::protobuf::Message& config
                                 {"vocab.txt", std::move(pieces)}};
 }
 
-StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTraining& training,
-                                RunRecorder& recorder, Runtime& runtime) {
+StatusOr<TrainResult> TrainOnTexts(const TextSections& sections, const TextTraining& training,
+                                   RunRecorder& recorder, Runtime& runtime) {
   const BertBatch batch = MicroBatchOf(sections.trainer, runtime.comm.size(), training.lengths);
   const ContextOptions context =
       BertContextOf(sections.trainer, training.seed, runtime.comm.rank());
@@ -134,7 +130,7 @@ StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTraining
     return BertMemoryRemedies(trainer, limits, memory, costs, batch, max_length, device);
   };
   RunTrainingOptions options{
-      .trainer = BertTrainerOf(sections.trainer, sections.optimizer, sections.model.hidden_size(),
+      .trainer = BertTrainerOf(sections.trainer, sections.optimizer, training.attention.hidden_size,
                                {.run_dir = recorder.path(),
                                 .updates_per_epoch = training.updates_per_epoch,
                                 .main_metric = training.main_metric,
@@ -149,13 +145,31 @@ StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTraining
   DT_RETURN_IF_ERROR(ValidateSchedule(sections.optimizer, options.trainer.learning_rate.total_steps,
                                       options.trainer.max_seconds > 0.0));
   options.prepare = [&]() -> Status {
-    DT_RETURN_IF_ERROR(PrepareAttention(sections, recorder.path(), batch, runtime));
+    DT_RETURN_IF_ERROR(
+        PrepareAttention(sections, training.attention, recorder.path(), batch, runtime));
     DT_RETURN_IF_ERROR(PrepareKernels(sections.kernels, recorder.path(), runtime.device,
                                       runtime.comm, training.warm_up(batch, options.context)));
     // Before the average of the weights begins, from what they are.
-    return LoadPretrained(sections, training, recorder.path(), runtime);
+    return training.load_weights ? training.load_weights() : OkStatus();
   };
   return RunTraining(training.task, options, recorder, runtime);
+}
+
+StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTraining& training,
+                                RunRecorder& recorder, Runtime& runtime) {
+  const TextTraining run{
+      .task = training.task,
+      .updates_per_epoch = training.updates_per_epoch,
+      .lengths = training.lengths,
+      .main_metric = training.main_metric,
+      .seed = training.seed,
+      .attention = {.hidden_size = sections.model.hidden_size(),
+                    .num_heads = sections.model.num_heads(),
+                    .dropout = sections.model.attention_dropout()},
+      .costs = training.costs,
+      .warm_up = training.warm_up,
+      .load_weights = [&] { return LoadPretrained(sections, training, recorder.path(), runtime); }};
+  return TrainOnTexts(sections, run, recorder, runtime);
 }
 
 Status CheckSeedsFolder(const std::string& run_dir, Runtime& runtime) {

@@ -1,4 +1,4 @@
-// bert_training.h - one run of a program that trains a BERT, from its task to the result.
+// bert_training.h - one run of a program that trains on texts, from its task to the result.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_SHARED_INTERNAL_BERT_TRAINING_H_
 #define DTRAIN_TASKS_SHARED_INTERNAL_BERT_TRAINING_H_
@@ -15,6 +15,7 @@
 #include "dtrain/launch/run_recorder.h"
 #include "dtrain/launch/runtime.h"
 #include "dtrain/models/pretrained_weights.h"
+#include "dtrain/tasks/shared/attention_plan_file.h"
 #include "dtrain/tasks/shared/bert_memory.h"
 #include "dtrain/tasks/shared/internal/bert_sections.h"
 #include "dtrain/tasks/shared/internal/pretrained_shape.h"
@@ -46,6 +47,28 @@ uint64_t SeedOf(const proto::BertTrainerConfig& trainer);
 StatusOr<std::vector<NamedFile>> FilesOf(const google::protobuf::Message& config,
                                          const std::string& vocabulary);
 
+// Steps to measure kernels on (tasks/shared/kernel_plans.h).
+using WarmUp = std::function<std::function<void()>(const BertBatch&, const ContextOptions&)>;
+
+struct TextTraining {
+  TrainingTask& task;
+  int64_t updates_per_epoch = 1;
+  TextLengths lengths = {};      // of the training texts
+  std::string main_metric = {};  // where the configuration names none
+  uint64_t seed = 1;
+  // The model's attention; the sections and the batch say its lengths.
+  AttentionWorkload attention = {};
+  BertCosts costs;  // of the task's model
+  WarmUp warm_up;
+  // Gives the model the weights to start from. Collective. May be null.
+  std::function<Status()> load_weights = {};
+};
+
+// Trains in the recorder's run directory, from the first weights or from its last checkpoint, to
+// the end of the run, and says how that was.
+StatusOr<TrainResult> TrainOnTexts(const TextSections& sections, const TextTraining& training,
+                                   RunRecorder& recorder, Runtime& runtime);
+
 struct BertTraining {
   TrainingTask& task;
   int64_t updates_per_epoch = 1;
@@ -55,13 +78,11 @@ struct BertTraining {
   uint64_t seed = 1;
   // On the root, where weights were loaded: what the program has to say of them. May be null.
   std::function<void(const PretrainedReport&)> on_loaded = {};
-  // The costs of the task's model, and steps to measure kernels on (tasks/shared/kernel_plans.h).
-  BertCosts costs;
-  std::function<std::function<void()>(const BertBatch&, const ContextOptions&)> warm_up;
+  BertCosts costs;  // of the task's model
+  WarmUp warm_up;
 };
 
-// Trains in the recorder's run directory, from the pretrained weights or from its last checkpoint,
-// to the end of the run, and says how that was.
+// TrainOnTexts() of a BERT, from the pretrained weights where there are some.
 StatusOr<TrainResult> TrainBert(const BertSections& sections, const BertTraining& training,
                                 RunRecorder& recorder, Runtime& runtime);
 

@@ -69,13 +69,25 @@ Status CompleteShape(bool found_shape, const std::string& vocabulary, proto::Ber
   return OkStatus();
 }
 
-Status CheckBertWorkload(const BertSections& sections, const WorkloadOptions& options) {
+Status CheckTextWorkload(const TextSections& sections, const WorkloadOptions& options) {
+  if (options.target_length != 0.0) {
+    return UsageError("--target_length is of nmt_train's sentences; use --source_length");
+  }
   DT_RETURN_IF_ERROR(CheckLengths(options, sections.max_length, "data.max_length"));
   DT_RETURN_IF_ERROR(CheckBatchSize("trainer.batch_size", sections.trainer.batch_size()));
   return CheckBatchSize("trainer.tokens_per_batch", sections.trainer.tokens_per_batch());
 }
 
-StatusOr<Workload> MakeBertWorkload(const BertSections& sections, const BertHead& head,
+TextModel TextModelOf(const BertHead& head) {
+  return {.row = head.row,
+          .vocab_size = head.encoder.vocab_size,
+          .hidden_size = head.encoder.hidden_size,
+          .parameters = head.parameters,
+          .gradients = GradientsOf(head),
+          .costs = head.costs};
+}
+
+StatusOr<Workload> MakeTextWorkload(const TextSections& sections, const TextModel& model,
                                     const WorkloadOptions& options) {
   const proto::BertTrainerConfig& trainer = sections.trainer;
   const int64_t longest = sections.max_length;
@@ -87,24 +99,24 @@ StatusOr<Workload> MakeBertWorkload(const BertSections& sections, const BertHead
   const BertBatch usual = MicroBatchOf(
       trainer, options.ranks, {.mean = lengths.mean, .deviation = 0.0, .longest = longest});
   Workload workload{
-      .trainer = BertTrainerOf(trainer, sections.optimizer, head.encoder.hidden_size,
+      .trainer = BertTrainerOf(trainer, sections.optimizer, model.hidden_size,
                                {.run_dir = sections.run.run_dir()}),
       .memory = MemoryOptionsOf(trainer, sections.optimizer,
                                 BertContextOf(trainer, /*seed=*/1, /*rank=*/0)),
-      .vocab_size = head.encoder.vocab_size,
-      .hidden_size = head.encoder.hidden_size,
-      .parameters = head.parameters,
-      .gradients = GradientsOf(head),
-      .costs = head.costs(batch),
-      .flops_per_token = FlopsPerToken(head.costs(usual), usual.tokens),
+      .vocab_size = model.vocab_size,
+      .hidden_size = model.hidden_size,
+      .parameters = model.parameters,
+      .gradients = model.gradients,
+      .costs = model.costs(batch),
+      .flops_per_token = FlopsPerToken(model.costs(usual), usual.tokens),
       .tokens_per_batch =
           trainer.tokens_per_batch() > 0
               ? trainer.tokens_per_batch()
               : std::llround(static_cast<double>(trainer.batch_size()) * lengths.mean),
       .texts_per_batch = BertBatchOf(trainer).samples_per_batch,
-      .sequences = absl::StrFormat("%ss of %.1f tokens", head.row, lengths.mean),
+      .sequences = absl::StrFormat("%ss of %.1f tokens", model.row, lengths.mean),
       .micro_batch =
-          absl::StrFormat("%d %ss of %d tokens together", batch.texts, head.row, batch.tokens),
+          absl::StrFormat("%d %ss of %d tokens together", batch.texts, model.row, batch.tokens),
       .planned_batch = TokensText(batch),
       .micro_batch_counts = {{"tokens", batch.tokens}, {"texts", batch.texts}}};
   DT_ASSIGN_OR_RETURN(workload.device, PlannedDevice(sections.run, workload.memory));
@@ -112,7 +124,7 @@ StatusOr<Workload> MakeBertWorkload(const BertSections& sections, const BertHead
   const int64_t tokens = std::max(trainer.eval_batch_tokens(), longest);
   const auto texts = static_cast<double>(tokens) / lengths.mean;
   workload.evaluation_bytes =
-      head.costs({.tokens = tokens, .texts = std::max<int64_t>(std::llround(texts), 1)})
+      model.costs({.tokens = tokens, .texts = std::max<int64_t>(std::llround(texts), 1)})
           .peak_bytes({.compute_type = workload.memory.context.compute_type,
                        .device = workload.device.type,
                        .training = false});

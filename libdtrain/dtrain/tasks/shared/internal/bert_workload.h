@@ -1,4 +1,4 @@
-// bert_workload.h - the Workload of a program that trains a BERT.
+// bert_workload.h - the Workload of a program that trains on texts.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_SHARED_INTERNAL_BERT_WORKLOAD_H_
 #define DTRAIN_TASKS_SHARED_INTERNAL_BERT_WORKLOAD_H_
@@ -9,6 +9,7 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/tasks/shared/bert_head.h"
+#include "dtrain/tasks/shared/bert_memory.h"
 #include "dtrain/tasks/shared/internal/bert_sections.h"
 #include "dtrain/tasks/shared/internal/pretrained_shape.h"
 #include "dtrain/tasks/shared/internal/validate_bert.h"
@@ -24,11 +25,22 @@ Status CompleteShape(bool found_shape, const std::string& vocabulary, proto::Ber
                      std::vector<std::string>& notes);
 
 // UsageError where the lengths are none of its texts.
-Status CheckBertWorkload(const BertSections& sections, const WorkloadOptions& options);
+Status CheckTextWorkload(const TextSections& sections, const WorkloadOptions& options);
 
-// The workload of sections with a complete shape.
-StatusOr<Workload> MakeBertWorkload(const BertSections& sections, const BertHead& head,
+// A model of texts, for planning.
+struct TextModel {
+  std::string row;  // of a batch: "text", "window", "example"
+  int64_t vocab_size = 0;
+  int64_t hidden_size = 0;
+  ModelParameters parameters = {};
+  GradientShapes gradients = {};
+  BertCosts costs = nullptr;
+};
+// The workload of sections that CheckTextWorkload() has passed.
+StatusOr<Workload> MakeTextWorkload(const TextSections& sections, const TextModel& model,
                                     const WorkloadOptions& options);
+// The model of a complete shape with a head.
+TextModel TextModelOf(const BertHead& head);
 
 // The workload of a configuration that ValidateWithoutData() has passed.
 // StatusOr<BertHead> head_of(const Config&) makes the head of a configuration with a shape.
@@ -37,9 +49,6 @@ StatusOr<Workload> BertWorkloadOf(const Config& given, const WorkloadOptions& op
                                   const HeadOf& head_of) {
   Config config = given;
   std::vector<std::string> notes;
-  if (options.target_length != 0.0) {
-    return UsageError("--target_length is of nmt_train's sentences; use --source_length");
-  }
   DT_ASSIGN_OR_RETURN(const bool found_shape, TryLoadPretrainedShape(config));
   DT_RETURN_IF_ERROR(
       CompleteShape(found_shape, config.data().vocabulary(), *config.mutable_model(), notes));
@@ -47,9 +56,9 @@ StatusOr<Workload> BertWorkloadOf(const Config& given, const WorkloadOptions& op
   DT_RETURN_IF_ERROR(ValidateBertModel(config.model()));
   DT_RETURN_IF_ERROR(ValidateTextLength(config));
   const BertSections sections = SectionsOf(config);
-  DT_RETURN_IF_ERROR(CheckBertWorkload(sections, options));
+  DT_RETURN_IF_ERROR(CheckTextWorkload(sections, options));
   DT_ASSIGN_OR_RETURN(const BertHead head, head_of(config));
-  DT_ASSIGN_OR_RETURN(Workload workload, MakeBertWorkload(sections, head, options));
+  DT_ASSIGN_OR_RETURN(Workload workload, MakeTextWorkload(sections, TextModelOf(head), options));
   workload.notes = std::move(notes);
   return workload;
 }

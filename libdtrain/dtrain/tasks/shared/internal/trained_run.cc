@@ -125,9 +125,14 @@ Status CheckModel(const proto::BertModelConfig& user, const proto::BertModelConf
   return OkStatus();
 }
 
+Status CheckSameFields(const char* section, const Message& user, const Message& own,
+                       std::span<const char* const> names, const Checkpoint& checkpoint) {
+  const std::vector<const char*> others = SetOtherwise(user, own, names);
+  return others.empty() ? OkStatus() : RefuseSetting(section, others.front(), own, checkpoint);
+}
+
 Status CheckTokenization(const Message& user, const Message& own, const Checkpoint& checkpoint) {
-  const std::vector<const char*> others = SetOtherwise(user, own, kTokenization);
-  return others.empty() ? OkStatus() : RefuseSetting("data", others.front(), own, checkpoint);
+  return CheckSameFields("data", user, own, kTokenization, checkpoint);
 }
 
 void EmptyLists(const std::vector<std::string>& arguments, const std::vector<std::string>& lists,

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -56,6 +57,12 @@ void OverlayConfig(const google::protobuf::Message& user, google::protobuf::Mess
 // is for what was overlaid.
 Status CheckModel(const proto::BertModelConfig& user, const proto::BertModelConfig& own,
                   const Checkpoint& checkpoint);
+
+// UsageError where `user` sets one of the fields `names` of the section otherwise than `own`, the
+// checkpoint's.
+Status CheckSameFields(const char* section, const google::protobuf::Message& user,
+                       const google::protobuf::Message& own, std::span<const char* const> names,
+                       const Checkpoint& checkpoint);
 
 // UsageError where `user`, a section `data`, names another tokenization than `own`, the
 // checkpoint's.

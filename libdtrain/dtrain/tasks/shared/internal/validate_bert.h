@@ -1,4 +1,4 @@
-// validate_bert.h - checks of the sections that all BERT programs share.
+// validate_bert.h - checks of the sections that all programs share that train on texts.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TASKS_SHARED_INTERNAL_VALIDATE_BERT_H_
 #define DTRAIN_TASKS_SHARED_INTERNAL_VALIDATE_BERT_H_
@@ -19,7 +19,8 @@
 
 namespace dtrain::internal {
 
-inline Status ValidateBertModel(const proto::BertModelConfig& model) {
+template <typename ModelConfig>
+Status ValidateBertModel(const ModelConfig& model) {
   if (model.hidden_size() % model.num_heads() == 0) return OkStatus();
   return UsageError(
       absl::StrFormat("model.hidden_size (%d) must be a multiple of model.num_heads (%d)",
@@ -84,7 +85,9 @@ template <typename Config>
 Status ValidateTextLength(const Config& config) {
   const int32_t longest = config.data().max_length();
   // The limit of pretrained weights is known only when their shape is.
-  if (!config.model().pretrained().empty()) return OkStatus();
+  if constexpr (requires { config.model().pretrained(); }) {
+    if (!config.model().pretrained().empty()) return OkStatus();
+  }
   if (longest > config.model().max_positions()) {
     return UsageError(absl::StrFormat("data.max_length (%d) exceeds model.max_positions (%d)",
                                       longest, config.model().max_positions()));

@@ -1,0 +1,27 @@
+// use.h - what lm_train does with a trained model: eval and generate.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_TASKS_LANGUAGE_MODEL_USE_H_
+#define DTRAIN_TASKS_LANGUAGE_MODEL_USE_H_
+
+#include "dtrain/base/status.h"
+#include "dtrain/launch/runtime.h"
+
+namespace dtrain::proto {
+class LanguageModelConfig;
+}  // namespace dtrain::proto
+
+namespace dtrain {
+
+// The configuration was validated (tasks/language_model/config.h). Collective.
+
+// Prints the metrics of a trained model on data.dev and data.test that the configuration names, or
+// on the run's own where it names neither: its dev set, or what it held out of data.train.
+Status EvaluateLanguageModel(const proto::LanguageModelConfig& config, Runtime& runtime);
+
+// Continues the lines of generate.prompts, and writes each with what follows it to the standard
+// output or to predict.output, an empty line behind it. UsageError where there are several ranks.
+Status GenerateTexts(const proto::LanguageModelConfig& config, Runtime& runtime);
+
+}  // namespace dtrain
+
+#endif  // DTRAIN_TASKS_LANGUAGE_MODEL_USE_H_
