@@ -1,7 +1,5 @@
 // rank_topology_test.cc - numbers, hosts and names of ranks and of groups.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/comm/rank_topology.h"
-
 #include <array>
 #include <catch2/catch.hpp>
 #include <numeric>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "dtrain/base/check.h"
+#include "dtrain/comm/communicator.h"
 
 namespace dtrain {
 namespace {

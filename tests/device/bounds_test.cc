@@ -12,6 +12,8 @@
 #include <string>
 
 #include "device/kernel_testing.h"
+#include "dtrain/device/arena.h"
+#include "dtrain/device/buffer.h"
 #include "dtrain/device/tensor.h"
 
 namespace dtrain {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "distributed/gradients_suite.h"
+#include "dtrain/device/stream.h"
 #include "testing/run_ranks.h"
 
 namespace dtrain {

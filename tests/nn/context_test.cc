@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "dtrain/ops/dropout.h"
+
 namespace dtrain {
 namespace {
 

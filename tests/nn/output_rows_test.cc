@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "dtrain/device/tensor_copy.h"
-#include "dtrain/nn/transformer_stack.h"
+#include "dtrain/device/tensor.h"
+#include "dtrain/nn/transformer_layer.h"
 #include "dtrain/ops/cast.h"
 #include "testing/op_cases.h"
 #include "testing/test_device.h"

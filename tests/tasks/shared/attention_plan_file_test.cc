@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dtrain/base/file.h"
+#include "dtrain/device/arena.h"
 #include "dtrain/ops/attention.h"
 #include "dtrain/ops/cast.h"
 #include "testing/file_testing.h"
