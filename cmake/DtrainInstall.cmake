@@ -8,20 +8,8 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
 
 install(TARGETS dtrain EXPORT dtrainTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# The public headers, and those that they include: nothing else is part of the interface.
-set(DTRAIN_PUBLIC_HEADERS dtrain/dtrain.h dtrain/models.h)
-set(unread ${DTRAIN_PUBLIC_HEADERS})
-while(unread)
-  list(POP_FRONT unread header)
-  file(STRINGS ${PROJECT_SOURCE_DIR}/libdtrain/${header} lines REGEX "^#include \"dtrain/")
-  foreach(line ${lines})
-    string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${line}")
-    if(NOT included IN_LIST DTRAIN_PUBLIC_HEADERS)
-      list(APPEND DTRAIN_PUBLIC_HEADERS ${included})
-      list(APPEND unread ${included})
-    endif()
-  endforeach()
-endwhile()
+# The public headers; everything else is internal.
+dtrain_public_headers(DTRAIN_PUBLIC_HEADERS)
 foreach(header ${DTRAIN_PUBLIC_HEADERS})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${PROJECT_SOURCE_DIR}/libdtrain/${header}

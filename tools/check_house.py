@@ -6,6 +6,7 @@
     classes       at most MAX_METHODS methods (overloads count once) and MAX_MEMBERS data members
     dtrain.h      at most MAX_EXPORTS headers
     sources       no name twice in the unnamed namespaces of one folder: its files share units (DtrainUnity)
+    public        at most MAX_PUBLIC headers: dtrain.h, models.h and what they include, none of another library
     comments      no line of a header's comment that begins without a noun ("Of ...", "What ...")
     README.md     shows lines of examples/custom_trainer/custom_trainer.cc, as they are there
     examples      the main of a task's program has at most MAX_PROGRAM lines, custom_trainer MAX_TRAINER
@@ -17,7 +18,7 @@ import subprocess
 import sys
 
 MAX_METHODS, MAX_MEMBERS = 20, 15
-MAX_EXPORTS = 30
+MAX_EXPORTS, MAX_PUBLIC = 30, 42
 MAX_PROGRAM, MAX_TRAINER = 40, 64
 CLASS = re.compile(r"\b(?:class|struct)\s+(?:\[\[\w+\]\]\s*)?(\w+(?:::\w+)*)(?:\s+final)?\s*(?::[^;{()]*)?\{")
 UNNAMED = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.DOTALL | re.MULTILINE)
@@ -91,6 +92,31 @@ def check_umbrella():
         yield f"libdtrain/dtrain/dtrain.h: exports {len(exports)} headers (at most {MAX_EXPORTS})"
 
 
+def public_headers():
+    """dtrain.h, models.h and what they include, as it is included."""
+    headers = ["dtrain/dtrain.h", "dtrain/models.h"]
+    for header in headers:
+        text = (pathlib.Path("libdtrain") / header).read_text(encoding="utf-8")
+        headers += [name for name in re.findall(r'^#include "(.*)"', text, re.MULTILINE) if name not in headers]
+    return headers
+
+
+def check_public():
+    headers = public_headers()
+    if len(headers) > MAX_PUBLIC:
+        yield f"libdtrain/dtrain: {len(headers)} public headers (at most {MAX_PUBLIC})"
+    for header in headers:
+        if not header.startswith("dtrain/") or re.search(r"/(?:internal|cuda)/|\.pb\.h$", header):
+            yield f"{header}: a public header includes it, but it is internal"
+            continue
+        text = (pathlib.Path("libdtrain") / header).read_text(encoding="utf-8")
+        for name in re.findall(r"^#include <(.*)>", text, re.MULTILINE):
+            if not re.fullmatch(r"[a-z0-9_]+", name):
+                yield f"libdtrain/{header}: a public header includes <{name}>"
+        for name in sorted(set(re.findall(r"\b(absl|google|nlohmann|MPI_\w+|cuda\w+_t|nccl\w+)\b", without_texts(text)))):
+            yield f"libdtrain/{header}: a public header names {name}"
+
+
 def check_readme():
     text = pathlib.Path("README.md").read_text(encoding="utf-8")
     program = pathlib.Path("examples/custom_trainer/custom_trainer.cc").read_text(encoding="utf-8")
@@ -133,8 +159,8 @@ def check_examples():
 def main():
     os.chdir(pathlib.Path(__file__).resolve().parent.parent)
     problems = 0
-    for check in (check_classes, check_umbrella, check_readme, check_comments, check_unnamed,
-                  check_examples):
+    for check in (check_classes, check_umbrella, check_public, check_readme, check_comments,
+                  check_unnamed, check_examples):
         for problem in check():
             print(problem)
             problems += 1

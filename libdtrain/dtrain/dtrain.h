@@ -22,20 +22,22 @@
 #include "dtrain/base/random.h"  // IWYU pragma: export
 #include "dtrain/base/status.h"  // IWYU pragma: export
 
-// Tensors and what computes on them.
-#include "dtrain/device/new_tensor.h"   // IWYU pragma: export
-#include "dtrain/device/sequences.h"    // IWYU pragma: export
-#include "dtrain/device/tensor_copy.h"  // IWYU pragma: export
+// Tensors.
+#include "dtrain/device/sequences.h"  // IWYU pragma: export
+#include "dtrain/device/stream.h"     // IWYU pragma: export
+#include "dtrain/device/tensor.h"     // IWYU pragma: export
 
 // Layers, losses, the optimizer.
 #include "dtrain/nn/context.h"            // IWYU pragma: export
 #include "dtrain/nn/embedding.h"          // IWYU pragma: export
 #include "dtrain/nn/first_token.h"        // IWYU pragma: export
+#include "dtrain/nn/layer_norm.h"         // IWYU pragma: export
 #include "dtrain/nn/linear.h"             // IWYU pragma: export
 #include "dtrain/nn/output_loss.h"        // IWYU pragma: export
-#include "dtrain/nn/transformer_stack.h"  // IWYU pragma: export
-#include "dtrain/ops/reduce.h"            // IWYU pragma: export
+#include "dtrain/nn/parameter.h"          // IWYU pragma: export
+#include "dtrain/nn/transformer_layer.h"  // IWYU pragma: export
 #include "dtrain/optim/adam.h"            // IWYU pragma: export
+#include "dtrain/optim/clip.h"            // IWYU pragma: export
 
 // Ranks and their gradients.
 #include "dtrain/comm/collectives.h"                   // IWYU pragma: export
@@ -51,14 +53,10 @@
 #include "dtrain/tokenizers/bpe.h"                  // IWYU pragma: export
 #include "dtrain/tokenizers/wordpiece.h"            // IWYU pragma: export
 
-// Training.
+// The training loop, and what a program runs in.
+#include "dtrain/launch/run_on_ranks.h"  // IWYU pragma: export
+#include "dtrain/launch/version.h"       // IWYU pragma: export
 #include "dtrain/train/step_timeline.h"  // IWYU pragma: export
 #include "dtrain/train/train_loop.h"     // IWYU pragma: export
-#include "dtrain/train/trainer.h"        // IWYU pragma: export
-
-// Programs: ranks, signals, the run directory.
-#include "dtrain/launch/run_on_ranks.h"  // IWYU pragma: export
-#include "dtrain/launch/run_recorder.h"  // IWYU pragma: export
-#include "dtrain/launch/run_training.h"  // IWYU pragma: export
 
 #endif  // DTRAIN_DTRAIN_H_

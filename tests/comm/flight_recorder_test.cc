@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "dtrain/base/log.h"
+#include "dtrain/comm/heartbeat.h"
 #include "dtrain/comm/internal/heartbeat_service.h"
 #include "testing/catch.h"
 #include "testing/file_testing.h"

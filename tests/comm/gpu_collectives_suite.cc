@@ -10,7 +10,7 @@
 
 #include "comm/collectives_suite.h"
 #include "dtrain/device/copy.h"
-#include "dtrain/device/new_tensor.h"
+#include "dtrain/device/tensor.h"
 #include "dtrain/distributed/distributed_gradients.h"
 
 namespace dtrain {

@@ -6,7 +6,7 @@
 #include "comm/collectives_suite.h"
 #include "comm/gpu_collectives_suite.h"
 #include "dtrain/device/copy.h"
-#include "dtrain/device/new_tensor.h"
+#include "dtrain/device/tensor.h"
 #include "testing/catch.h"
 #include "testing/host_executor/nccl.h"
 #include "testing/run_ranks.h"

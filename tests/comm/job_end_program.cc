@@ -15,6 +15,7 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/collectives.h"
 #include "dtrain/comm/environment.h"
+#include "dtrain/comm/heartbeat.h"
 
 namespace {
 

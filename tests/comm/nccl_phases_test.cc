@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/comm/communicator.h"
 #include "dtrain/comm/internal/issued_collectives.h"
-#include "dtrain/comm/rank_topology.h"
 #include "testing/catch.h"
 
 namespace dtrain::internal {

@@ -1,13 +1,12 @@
 // rank_topology_test.cc - numbers, hosts and names of ranks and of groups.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/comm/rank_topology.h"
-
 #include <array>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/check.h"
+#include "dtrain/comm/communicator.h"
 #include "testing/catch.h"
 
 namespace dtrain {

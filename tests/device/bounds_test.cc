@@ -11,6 +11,8 @@
 #include <string>
 
 #include "device/kernel_testing.h"
+#include "dtrain/device/arena.h"
+#include "dtrain/device/buffer.h"
 #include "dtrain/device/tensor.h"
 #include "testing/catch.h"
 

@@ -7,9 +7,10 @@
 #include <limits>
 
 #include "dtrain/base/check.h"
+#include "dtrain/device/arena.h"
 #include "dtrain/device/dispatch.h"
-#include "dtrain/device/new_tensor.h"
 #include "dtrain/device/sequences.h"
+#include "dtrain/device/tensor.h"
 #include "testing/catch.h"
 
 namespace dtrain {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "distributed/gradients_suite.h"
+#include "dtrain/device/stream.h"
 #include "testing/catch.h"
 #include "testing/run_ranks.h"
 

@@ -1,6 +1,6 @@
 // gradient_buckets_test.cc - cuts, slices and marks of buckets, without communication.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/distributed/gradient_buckets.h"
+#include "dtrain/distributed/internal/gradient_buckets.h"
 
 #include <cstdint>
 #include <vector>
@@ -10,6 +10,9 @@
 
 namespace dtrain {
 namespace {
+
+using internal::CutBuckets;
+using internal::GradientBuckets;
 
 std::vector<GradientRange> Parameters(const std::vector<int64_t>& sizes) {
   std::vector<GradientRange> parameters;

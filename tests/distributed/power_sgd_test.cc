@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dtrain/base/random.h"
+#include "dtrain/comm/heartbeat.h"
 #include "dtrain/distributed/gradient_reducer.h"
 #include "dtrain/distributed/internal/power_sgd_memory.h"
 #include "dtrain/runs/checkpoint_directory.h"

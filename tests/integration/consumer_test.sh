@@ -12,6 +12,14 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 "$cmake" --install "$build" --prefix "$folder/prefix" >"$folder/log" || { cat "$folder/log"; exit 1; }
 "$folder/prefix/bin/dtrain" version
 
+# Nothing but the public headers is installed, and they need no header of another library.
+count=$(find "$folder/prefix/include" -name '*.h' | wc -l)
+[ "$count" -le 42 ] || { echo "$count headers are installed"; exit 1; }
+for header in $(cd "$folder/prefix/include" && find . -name '*.h'); do
+  echo "#include \"${header#./}\""
+done >"$folder/all.cc"
+"$compiler" -std=c++20 -fsyntax-only -Wall -Wextra -I"$folder/prefix/include" "$folder/all.cc"
+
 # Only the project and the prefix: nothing of the source tree must be needed.
 for project in collectives custom_trainer; do
   cp -r "$examples/$project" "$folder/project-$project"

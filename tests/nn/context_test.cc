@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "dtrain/ops/dropout.h"
 #include "testing/catch.h"
 
 namespace dtrain {

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "dtrain/device/tensor_copy.h"
-#include "dtrain/nn/transformer_stack.h"
+#include "dtrain/device/tensor.h"
+#include "dtrain/nn/transformer_layer.h"
 #include "dtrain/ops/cast.h"
 #include "testing/catch.h"
 #include "testing/op_cases.h"

@@ -9,7 +9,7 @@
 #include "dtrain/base/random.h"
 #include "dtrain/nn/attention.h"
 #include "dtrain/nn/feed_forward.h"
-#include "dtrain/nn/transformer_stack.h"
+#include "dtrain/nn/transformer_layer.h"
 #include "dtrain/ops/cast.h"
 #include "testing/catch.h"
 #include "testing/golden.h"

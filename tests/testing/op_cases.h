@@ -15,6 +15,7 @@
 
 #include "dtrain/base/random.h"
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/device/arena.h"
 #include "dtrain/device/tensor.h"
 #include "testing/test_device.h"
 #include "testing/tolerance.h"

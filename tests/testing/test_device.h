@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "dtrain/device/tensor_copy.h"
+#include "dtrain/device/stream.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain::testing {
 

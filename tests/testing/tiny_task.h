@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dtrain/comm/communicator.h"
+#include "dtrain/ops/dropout.h"
 #include "dtrain/train/task.h"
 
 namespace dtrain::testing {

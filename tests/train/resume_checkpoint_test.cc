@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "dtrain/base/log.h"
-#include "dtrain/device/new_tensor.h"
+#include "dtrain/device/tensor.h"
 #include "dtrain/distributed/gradient_reducer.h"
 #include "dtrain/distributed/optimizer_shards.h"
 #include "dtrain/runs/checkpoint_directory.h"

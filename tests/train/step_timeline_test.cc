@@ -10,6 +10,7 @@
 
 #include "dtrain/base/log.h"
 #include "dtrain/comm/self_communicator.h"
+#include "dtrain/runs/trace_files.h"
 #include "testing/catch.h"
 #include "testing/scripted_communicator.h"
 #include "testing/toy_training.h"

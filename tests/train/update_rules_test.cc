@@ -9,6 +9,7 @@
 
 #include "dtrain/comm/self_communicator.h"
 #include "dtrain/ops/cast.h"
+#include "dtrain/ops/dropout.h"
 #include "dtrain/optim/adam.h"
 #include "dtrain/optim/clip.h"
 #include "dtrain/optim/lr_schedule.h"

@@ -8,8 +8,9 @@
 #include <new>
 
 #include "dtrain/base/random.h"
+#include "dtrain/device/copy.h"
 #include "dtrain/device/cuda/runtime.h"
-#include "dtrain/device/tensor_copy.h"
+#include "dtrain/device/tensor.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/gemm.h"
 

@@ -44,7 +44,7 @@
 #include "dtrain/launch/run_on_ranks.h"
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/nn/first_token.h"
-#include "dtrain/nn/transformer_stack.h"
+#include "dtrain/nn/transformer_layer.h"
 #include "dtrain/ops/attention_engine.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/embedding.h"
@@ -242,7 +242,7 @@ class ClassifierWorkload final : public Workload {
         scope, TransformerStackOptions{.layer = layer, .num_layers = sizes.encoder_layers});
     head_ = &scope.Add("head", {4, sizes.hidden}, Initializer::XavierUniform());
     parameters_.Allocate(device, dtype, 1);
-    loss_ = std::make_unique<OutputLoss>(*head_, CrossEntropyOptions());
+    loss_ = std::make_unique<OutputLoss>(*head_, OutputLossOptions());
   }
   ParameterSet& parameters() override { return parameters_; }
   void NewBatch(RandomStream& random) override {

@@ -17,6 +17,7 @@
 #include "dtrain/base/random.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/device/arena.h"
 #include "dtrain/device/copy.h"
 #include "dtrain/ops/adam.h"
 #include "dtrain/ops/bias_activation.h"

@@ -1,7 +1,9 @@
 // check.h - DT_CHECK throws CheckError with the values, the place and the reason.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   DT_CHECK(stream.ok()) << "the stream was moved from";
+//   const Tensor x = NewTensor({2, 3}, DType::kFloat32);
+//   const Tensor gamma = NewTensor({3}, DType::kFloat32);
+//   DT_CHECK(x.is_contiguous()) << "the next product needs rows without gaps";
 //   DT_CHECK_EQ(x.dim(1), gamma.dim(0)) << "gamma has one entry per column of x";
 //
 // Checks guard programming contracts: shapes, order of calls. Errors that users or machines can
@@ -61,6 +63,7 @@ std::string DescribeComparison(const char* text, const A& a, const B& b) {
 }  // namespace dtrain
 
 // NOLINTBEGIN(bugprone-macro-parentheses): the reason follows by <<, and operators take none.
+// Throws CheckError if the condition does not hold: DT_CHECK(n > 0) << "why".
 #define DT_CHECK(condition)                     \
   (condition) ? static_cast<void>(0)            \
               : ::dtrain::internal::Voidify() & \
@@ -74,6 +77,7 @@ std::string DescribeComparison(const char* text, const A& a, const B& b) {
                        ::dtrain::internal::DescribeComparison(#a " " #op " " #b, (a), (b)))
 // NOLINTEND(bugprone-macro-parentheses)
 
+// Throw CheckError with both values if the comparison does not hold.
 #define DT_CHECK_EQ(a, b) DT_CHECK_OP_(a, ==, b)
 #define DT_CHECK_NE(a, b) DT_CHECK_OP_(a, !=, b)
 #define DT_CHECK_LT(a, b) DT_CHECK_OP_(a, <, b)

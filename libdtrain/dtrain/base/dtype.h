@@ -1,5 +1,8 @@
 // dtype.h - element types with their sizes and names, and the 16-bit floats on the host.
 // SPDX-License-Identifier: Apache-2.0
+//
+//   const float third = static_cast<float>(BFloat16(1.0f / 3.0f));  // 0.333984375
+//   const size_t bytes = 1000 * SizeOf(kDTypeOf<float>);            // 4000
 #ifndef DTRAIN_BASE_DTYPE_H_
 #define DTRAIN_BASE_DTYPE_H_
 
@@ -10,6 +13,7 @@
 
 namespace dtrain {
 
+// The type of the elements of a tensor.
 enum class DType { kFloat32, kFloat16, kBFloat16, kFloat64, kInt32, kInt64, kUint8 };
 
 // bfloat16: the upper half of a float. Conversion rounds to nearest even; NaN stays NaN.
@@ -64,6 +68,7 @@ struct Float16 {
   static constexpr uint32_t kBiasDifference = (127u - 15u) << 23;
 };
 
+// Bytes of an element.
 constexpr size_t SizeOf(DType dtype) {
   switch (dtype) {
     case DType::kFloat64:
@@ -81,6 +86,7 @@ constexpr size_t SizeOf(DType dtype) {
   return 0;
 }
 
+// For example "bfloat16".
 constexpr std::string_view Name(DType dtype) {
   switch (dtype) {
     case DType::kFloat64:

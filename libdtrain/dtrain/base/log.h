@@ -1,7 +1,10 @@
 // log.h - log lines with a level; the program chooses where they go.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   LogWarning(absl::StrFormat("3 pairs of %s were dropped", path));
+//   LogWarning("corpus.en: 3 empty lines were dropped");
+//   const LogSink before = SetLogSink([](LogLevel, std::string_view line) {
+//     std::fprintf(stderr, "mine: %s\n", std::string(line).c_str());
+//   });
 //
 // The library never writes to stdout. By default warnings and errors go to stderr. Programs install
 // a sink that also writes logs/rank-NNNNN.log.
@@ -14,6 +17,7 @@
 
 namespace dtrain {
 
+// How important a line is.
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 // The printed name: "debug", "info", "warning" or "error".
@@ -26,6 +30,7 @@ using LogSink = std::function<void(LogLevel level, std::string_view message)>;
 // Replaces the sink and returns the previous one.
 LogSink SetLogSink(LogSink sink);
 
+// Gives a line to the sink.
 void Log(LogLevel level, std::string_view message);
 inline void LogInfo(std::string_view message) { Log(LogLevel::kInfo, message); }
 inline void LogWarning(std::string_view message) { Log(LogLevel::kWarning, message); }

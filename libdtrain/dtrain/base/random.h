@@ -1,6 +1,9 @@
 // random.h - Philox4x32-10 random numbers: the same key gives the same numbers anywhere.
 // SPDX-License-Identifier: Apache-2.0
 //
+//   RandomStream random({.seed = 7, .step = 3});
+//   const uint32_t die = 1 + random.NextBelow(6);  // the same on every machine
+//
 // Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (SC 2011), section 3.3.
 //
 // Philox() has no state. Dropout computes the numbers of (seed, step, site, element) in forward,
@@ -58,6 +61,7 @@ class RandomStream {
   // Number of 32-bit numbers drawn so far, including those that NextBelow() rejected.
   uint64_t drawn() const { return 4 * index_ - 4 + static_cast<uint64_t>(used_); }
 
+  // The next 32 or 64 random bits.
   uint32_t NextUint32() {
     if (used_ == 4) {
       block_ = Philox(key_, index_++);

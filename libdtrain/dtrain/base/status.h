@@ -1,11 +1,11 @@
 // status.h - errors of the world (files, flags, data, disks) and the exit code each one ends with.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   StatusOr<Vocabulary> LoadVocabulary(const std::string& path) {
-//     DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));     // or returns its error
-//     if (text.empty()) return DataError(path + ": the vocabulary is empty; give one piece a
-//     line"); return ParseVocabulary(text);
-//   }
+//   const auto parse = [](const std::string& text) -> StatusOr<double> {
+//     if (text.empty()) return DataError("rates.txt:7: an empty line; write a number");
+//     return std::strtod(text.c_str(), nullptr);
+//   };
+//   DT_ASSIGN_OR_RETURN(const double rate, parse("0.001"));  // or returns the error
 //
 // A message names the path, line or field, and says what to do. Mistakes in the program itself,
 // such as tensors of wrong shapes, are not statuses: they throw (base/check.h).
@@ -66,6 +66,7 @@ class [[nodiscard]] Status {
   std::shared_ptr<const Error> error_;
 };
 
+// Success.
 inline Status OkStatus() { return {}; }
 
 // One maker for each exit code.
@@ -91,6 +92,7 @@ namespace internal {
 template <typename T>
 class [[nodiscard]] StatusOr {
  public:
+  // The type of the value.
   using value_type = T;
 
   // From an error; success without a value throws CheckError.
@@ -103,10 +105,13 @@ class [[nodiscard]] StatusOr {
            !std::same_as<std::remove_cvref_t<U>, Status>) StatusOr(U&& value)
       : value_(std::in_place, std::forward<U>(value)) {}
 
+  // Whether there is a value.
   bool ok() const { return value_.has_value(); }
+  // The error, or success if there is a value.
   const Status& status() const& { return status_; }
   Status status() && { return std::move(status_); }
 
+  // The value. CheckError if there is none.
   const T& value() const& { return Checked(*this); }
   T& value() & { return Checked(*this); }
   T&& value() && { return std::move(Checked(*this)); }
@@ -116,6 +121,7 @@ class [[nodiscard]] StatusOr {
   const T* operator->() const { return &Checked(*this); }
   T* operator->() { return &Checked(*this); }
 
+  // The value, or `other` if there is none.
   template <typename U>
   T value_or(U&& other) const& {
     return ok() ? *value_ : static_cast<T>(std::forward<U>(other));

@@ -1,8 +1,10 @@
 // timeline.h - records what a rank's threads did and when, as spans in a ring buffer in memory.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   { const Timeline::Span span(timeline, "forward", kComputeLane); Forward(); }
-//   for (const TimelineSpan& span : timeline.Take()) ...
+//   Timeline timeline;
+//   timeline.set_on(true);
+//   { const Timeline::Span span(timeline, "forward", kComputeLane); }
+//   for (const TimelineSpan& span : timeline.Take()) std::printf("%s\n", span.name.data());
 //
 // If the timeline is off, a span costs one comparison. If it is on, a span costs two clock
 // readings, a lock that is rarely contended, and a write to memory. Any thread may add and take
@@ -28,6 +30,7 @@ enum TimelineLane : int {
   kTensorLane = 1000       // named tensors, from submission to result; spans may overlap
 };
 
+// A stretch of time, and the work of a thread in it.
 struct TimelineSpan {
   std::array<char, 64> name{};  // ends with a zero byte
   int lane = 0;                 // a TimelineLane
@@ -37,6 +40,7 @@ struct TimelineSpan {
   int64_t bytes = -1;  // bytes moved, or -1
 };
 
+// The spans of one rank. The oldest are overwritten when the buffer is full.
 class Timeline {
  public:
   // Nanoseconds on a monotonic clock that all processes of a host share.

@@ -1,12 +1,13 @@
 // collectives.h - collectives on named tensors, which ranks may submit in any order.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   DT_ASSIGN_OR_RETURN(const auto environment, Environment::Create());
-//   Collectives collectives(environment->World());
-//   // in the backward pass, as gradients become ready, in another order on each rank if need be:
-//   handles.push_back(collectives.AllReduce("layer1.weight", gradient));
-//   ...
-//   DT_RETURN_IF_ERROR(WaitAll(handles));
+//   Collectives collectives(comm);
+//   std::vector<float> dw(10), db(1);
+//   // In the backward pass, as gradients become ready, in another order on each rank if need be:
+//   std::vector<CollectiveHandle> handles;
+//   handles.push_back(collectives.AllReduce("layer1.bias", Tensor::View(db.data(), {1})));
+//   handles.push_back(collectives.AllReduce("layer1.weight", Tensor::View(dw.data(), {10})));
+//   DT_RETURN_IF_ERROR(WaitAll(handles));  // dw, db: the averages over all ranks
 //
 // This is for training loops that bring their own buffers. A thread agrees with the other ranks on
 // what all of them have submitted, and joins small tensors of one type into one exchange. If
@@ -60,6 +61,7 @@ struct SubmittedCollective;
 struct CollectiveResult;
 }  // namespace internal
 
+// How tensors are joined and how long ranks wait. The same on all ranks, except for pointers.
 struct CollectivesOptions {
   // Tensors of one type travel together up to this size. The value of rank 0 holds for all ranks.
   int64_t fusion_bytes = 64 << 20;
@@ -82,6 +84,7 @@ struct CollectivesOptions {
   Timeline* timeline = nullptr;
 };
 
+// How tensors are reduced.
 struct ReduceOptions {
   ReduceOp op = ReduceOp::kAverage;
   // Factors before and after the reduction. Integers are multiplied as doubles and truncated.
@@ -173,6 +176,7 @@ class Collectives {
   // tensor of this rank is in use, so that the tensors can be freed.
   void Abort(std::string_view reason);
 
+  // Counts since the start.
   struct Statistics {
     int64_t cycles = 0;       // number of negotiations
     int64_t full_cycles = 0;  // negotiations with requests that were not in the cache

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/comm/communicator.h"
 
+#include "dtrain/comm/flight_records.h"
+#include "dtrain/comm/heartbeat.h"
+
 namespace dtrain {
 
 std::string_view Name(ReduceOp op) {

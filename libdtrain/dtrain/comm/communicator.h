@@ -1,9 +1,11 @@
 // communicator.h - collectives among the ranks of a job: sums, broadcasts, gathers, barriers.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   comm.AllReduce(std::span<double>(sums), ReduceOp::kSum);       // blocking, in place
-//   auto handle = comm.StartAllReduce(bucket, n, DType::kFloat32, ReduceOp::kSum);
-//   while (computing) comm.Poll();                                 // moves bytes meanwhile
+//   std::vector<double> sums = {0.5, 12.0};
+//   comm.AllReduce(std::span<double>(sums), ReduceOp::kSum);  // blocking, in place
+//   std::vector<float> bucket(1000);
+//   const auto handle = comm.StartAllReduce(bucket.data(), 1000, DType::kFloat32, ReduceOp::kSum);
+//   comm.Poll();                                              // moves bytes while you compute
 //   handle->Wait();
 //
 // Every rank calls the same collectives in the same order with the same sizes and types. The order
@@ -17,8 +19,8 @@
 // its sequence number and the ranks it waited for. After a CommError the job must end
 // (Environment::Abort).
 //
-// See also: rank_topology.h for hosts and names of ranks, groups.h for communicators of some of the
-// ranks, gather.h for small objects, heartbeat.h for what a rank reports to the others.
+// In the library see also groups.h for communicators of some of the ranks, gather.h for small
+// objects, heartbeat.h for what a rank reports to the others.
 #ifndef DTRAIN_COMM_COMMUNICATOR_H_
 #define DTRAIN_COMM_COMMUNICATOR_H_
 
@@ -32,11 +34,11 @@
 #include <vector>
 
 #include "dtrain/base/dtype.h"
-#include "dtrain/comm/flight_records.h"
-#include "dtrain/comm/heartbeat.h"
-#include "dtrain/comm/rank_topology.h"
 
 namespace dtrain {
+
+class FlightRecords;
+class Heartbeat;
 
 // Communication failed: a rank is gone, stopped or out of step. The program ends with exit code 6.
 class CommError : public std::runtime_error {
@@ -59,6 +61,7 @@ enum class AllReduceAlgorithm {
   kMeasure
 };
 
+// Time limits and paths of messages. The same on all ranks.
 struct CommunicatorOptions {
   double timeout_seconds = 120;     // without progress or a sign of life, before CommError
   double slow_seconds = 10;         // of waiting, before a warning names the late ranks
@@ -87,6 +90,42 @@ class Handle {
   virtual std::vector<int> MissingRanks() const { return {}; }
 };
 
+// A value: it never changes, and copies are cheap next to any collective.
+class RankTopology {
+ public:
+  // All ranks of a job. hosts: the host name of every rank, by rank.
+  RankTopology(int rank, std::vector<std::string> hosts);
+  // The group of `ranks`, this rank among them, numbered in this order.
+  RankTopology Group(std::span<const int> ranks) const;
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(hosts_.size()); }
+  // The place of this rank among the ranks of its host, and the number of those ranks.
+  int local_rank() const { return local_rank_; }
+  int local_size() const { return local_size_; }
+  const std::string& host(int rank) const { return hosts_[static_cast<size_t>(rank)]; }
+  // The number that mpirun gave to `rank`. Messages and files name ranks by it, also in groups,
+  // which number their ranks anew.
+  int job_rank(int rank) const { return job_ranks_[static_cast<size_t>(rank)]; }
+  const std::vector<int>& job_ranks() const { return job_ranks_; }
+  // "rank 3 (host b)", by job_rank().
+  std::string RankName(int rank) const;
+  // "ranks 1, 3" for a group, or "" if all ranks of the job are in it.
+  const std::string& group_name() const { return group_name_; }
+
+ private:
+  RankTopology() = default;
+  void CountLocalRanks();
+
+  int rank_ = -1;
+  std::vector<std::string> hosts_;
+  std::vector<int> job_ranks_;
+  std::string group_name_;
+  int local_rank_ = 0;
+  int local_size_ = 0;
+};
+
+// The ranks of a job, or some of them, and their collectives.
 class Communicator {
  public:
   virtual ~Communicator() = default;

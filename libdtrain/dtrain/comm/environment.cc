@@ -23,6 +23,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/comm/gather.h"
+#include "dtrain/comm/heartbeat.h"
 #include "dtrain/comm/internal/heartbeat_service.h"
 #include "dtrain/comm/internal/leftover_segments.h"
 #include "dtrain/comm/internal/mpi_error.h"

@@ -1,7 +1,5 @@
 // rank_topology.cc - counts the ranks of a host, and numbers and names those of a group.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/comm/rank_topology.h"
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
+#include "dtrain/comm/communicator.h"
 
 namespace dtrain {
 namespace {

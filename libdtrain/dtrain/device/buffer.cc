@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "dtrain/base/check.h"
+#include "dtrain/device/copy.h"
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/internal/held_memory.h"
 #include "dtrain/device/stream.h"

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "dtrain/device/cuda/runtime.h"
+#include "dtrain/device/staging.h"
 #include "dtrain/device/with_cuda.h"
 
 namespace dtrain {

@@ -1,13 +1,14 @@
 // new_tensor.cc - allocates host memory with new, and GPU memory as a buffer.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/device/new_tensor.h"
-
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "dtrain/base/check.h"
 #include "dtrain/device/buffer.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain {
 

@@ -1,5 +1,8 @@
 // sequences.h - describes how a packed batch is divided into sequences.
 // SPDX-License-Identifier: Apache-2.0
+//
+//   const Sequences batch({0, 5, 8});               // 2 sequences, of 5 and of 3 tokens
+//   const Tensor x = ctx.Empty({batch.tokens(), 64});  // without padding
 #ifndef DTRAIN_DEVICE_SEQUENCES_H_
 #define DTRAIN_DEVICE_SEQUENCES_H_
 
@@ -15,8 +18,6 @@ namespace dtrain {
 
 // A batch is packed: its activations are [tokens, hidden] without padding rows, and `offsets` says
 // where each sequence begins. Sequences may be empty only if an op allows it.
-//
-//   const Sequences batch({0, 5, 8});  // 2 sequences, of 5 and of 3 tokens
 class Sequences {
  public:
   Sequences() : Sequences(std::vector<int32_t>{0}) {}
@@ -32,6 +33,7 @@ class Sequences {
   int64_t count() const { return static_cast<int64_t>(offsets_.size()) - 1; }
   int64_t tokens() const { return offsets_.back(); }
   int32_t max_length() const { return max_length_; }
+  // The first token of sequence i, the one after its last, and the number between.
   int32_t begin(int64_t i) const { return offsets_[static_cast<size_t>(i)]; }
   int32_t end(int64_t i) const { return offsets_[static_cast<size_t>(i) + 1]; }
   int32_t length(int64_t i) const { return end(i) - begin(i); }

@@ -6,6 +6,7 @@
 #include "dtrain/device/cuda/error.h"
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/internal/held_memory.h"
+#include "dtrain/device/staging.h"
 #include "dtrain/device/with_cuda.h"
 
 namespace dtrain {
@@ -24,11 +25,25 @@ void FreeScratch(const Device& device, std::byte*& scratch, size_t bytes) {
 
 }  // namespace
 
+struct Stream::Queue {
+  explicit Queue(const Device& queue_device);
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+  ~Queue();
+
+  Device device;
+  void* handle = nullptr;
+  std::byte* scratch = nullptr;
+  size_t scratch_bytes = 0;
+  Staging staging;
+};
+
 Stream::Stream(const Device& device) : device_(device) {
   if constexpr (kWithCuda) {
     if (device.type == DeviceType::kCuda) queue_ = std::make_shared<Queue>(device);
   }
   DT_CHECK(queue_ != nullptr || device.type == DeviceType::kCpu) << "this build has no CUDA device";
+  if (queue_) handle_ = queue_->handle;
 }
 
 void Stream::Synchronize() {

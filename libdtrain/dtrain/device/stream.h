@@ -1,5 +1,11 @@
 // stream.h - an ordered queue of work on one device.
 // SPDX-License-Identifier: Apache-2.0
+//
+//   Stream stream(runtime.device);
+//   const std::vector<float> values = {1.0f, 2.0f};
+//   Tensor x = NewTensor({2}, DType::kFloat32, runtime.device);
+//   Upload<float>(values, x, stream);
+//   stream.Synchronize();
 #ifndef DTRAIN_DEVICE_STREAM_H_
 #define DTRAIN_DEVICE_STREAM_H_
 
@@ -8,16 +14,13 @@
 #include <string_view>
 
 #include "dtrain/device/device.h"
-#include "dtrain/device/staging.h"
 
 namespace dtrain {
 
+class Staging;
+
 // Ops take the stream they run on as their last argument; copies use the same queue. A stream
 // belongs to one thread. On the CPU every op has finished when it returns.
-//
-//   Stream stream(device);
-//   CopyToDevice(x, host, bytes, stream);
-//   stream.Synchronize();
 class Stream {
  public:
   explicit Stream(const Device& device = {});
@@ -37,24 +40,14 @@ class Stream {
   Staging& staging();
 
   // The CUDA stream, or null on the CPU.
-  void* handle() const { return queue_ ? queue_->handle : nullptr; }
+  void* handle() const { return handle_; }
 
  private:
-  struct Queue {
-    explicit Queue(const Device& queue_device);
-    Queue(const Queue&) = delete;
-    Queue& operator=(const Queue&) = delete;
-    ~Queue();
-
-    Device device;
-    void* handle = nullptr;
-    std::byte* scratch = nullptr;
-    size_t scratch_bytes = 0;
-    Staging staging;
-  };
+  struct Queue;
 
   Device device_;
   std::shared_ptr<Queue> queue_;  // null on the CPU
+  void* handle_ = nullptr;        // the queue's
 };
 
 // Waits for all streams of the device. Throws CudaError if any thread is recording a graph; that

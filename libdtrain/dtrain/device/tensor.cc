@@ -2,6 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/device/tensor.h"
 
+#include <array>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "dtrain/device/arena.h"
+
 namespace dtrain {
 
 Tensor Tensor::Rows(int64_t begin, int64_t end) const {

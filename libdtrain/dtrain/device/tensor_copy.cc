@@ -1,8 +1,35 @@
 // tensor_copy.cc - copies of whole tensors.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/device/tensor_copy.h"
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "dtrain/base/check.h"
+#include "dtrain/device/copy.h"
+#include "dtrain/device/stream.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain {
+namespace {
+
+void CheckList(const Tensor& tensor, DType type) {
+  DT_CHECK(tensor.is_contiguous());
+  DT_CHECK(type == tensor.dtype()) << "this tensor's type is " << Name(tensor.dtype());
+}
+
+}  // namespace
+
+void internal::UploadElements(const void* values, int64_t elements, DType type, Tensor& to,
+                              Stream& stream) {
+  CheckList(to, type);
+  DT_CHECK_EQ(elements, to.elements());
+  CopyToDevice(to.raw(), values, to.bytes(), stream);
+}
+
+void internal::DownloadElements(const Tensor& from, DType type, void* values, Stream& stream) {
+  CheckList(from, type);
+  CopyToHost(values, from.raw(), from.bytes(), stream);
+}
 
 Tensor ToHost(const Tensor& tensor, Stream& stream) {
   stream.Synchronize();

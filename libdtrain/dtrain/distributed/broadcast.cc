@@ -3,7 +3,8 @@
 #include "dtrain/distributed/broadcast.h"
 
 #include "dtrain/base/check.h"
-#include "dtrain/device/tensor_copy.h"
+#include "dtrain/device/copy.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain {
 

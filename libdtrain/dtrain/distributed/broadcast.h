@@ -1,7 +1,7 @@
 // broadcast.h - makes tensors equal on all ranks.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   BroadcastTensors({flat_parameters, adam_m, adam_v}, comm);
+//   BroadcastParameters(model.parameters(), comm);  // every rank has the weights of rank 0
 //
 // replica_check.h checks whether they still are.
 #ifndef DTRAIN_DISTRIBUTED_BROADCAST_H_

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "dtrain/base/check.h"
-#include "dtrain/device/new_tensor.h"
+#include "dtrain/device/tensor.h"
 #include "dtrain/ops/cast.h"
 
 namespace dtrain {

@@ -1,14 +1,13 @@
 // distributed_gradients.h - averages named gradients over ranks, in whatever order they are ready.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   Collectives collectives(environment->World());
-//   DistributedGradients gradients({{"w", dw}, {"b", db}}, collectives);
-//   // each step:
-//   ZeroAll(dw, db);
-//   Backward([&](int index) { gradients.Ready(index); });  // sums travel meanwhile
-//   DT_RETURN_IF_ERROR(gradients.Synchronize());           // dw, db: the averages over all ranks
-//   Clip(dw, db);
-//   optimizer.Step();
+//   Collectives collectives(comm);
+//   std::vector<float> dw(10), db(1);  // zeros at the start of each step
+//   DistributedGradients gradients(
+//       {{"w", Tensor::View(dw.data(), {10})}, {"b", Tensor::View(db.data(), {1})}}, collectives);
+//   gradients.Ready(1);                           // as the backward pass completes them, in any
+//   gradients.Ready(0);                           // order; sums travel meanwhile
+//   DT_RETURN_IF_ERROR(gradients.Synchronize());  // dw, db: the averages over all ranks
 //
 // This is for models whose order of gradients is unknown or differs between ranks. Models of this
 // library use GradientReducer (gradient_reducer.h), which negotiates nothing. Their layers compute
@@ -26,11 +25,13 @@
 
 namespace dtrain {
 
+// A gradient, which has the same name on all ranks.
 struct NamedGradient {
   std::string name;
   Tensor tensor;  // contiguous, in host memory or on this rank's GPU
 };
 
+// How gradients are reduced. The same on all ranks.
 struct DistributedGradientsOptions {
   ReduceOp op = ReduceOp::kAverage;
   // The caller adds up the gradients of this many backward passes in the tensors before they are
@@ -45,6 +46,7 @@ struct DistributedGradientsOptions {
   double predivide_factor = 1;
 };
 
+// Averages a fixed list of gradients in each step. One thread calls it.
 class DistributedGradients {
  public:
   // `collectives` outlives this. Throws CheckError if names are empty or occur twice, and if a

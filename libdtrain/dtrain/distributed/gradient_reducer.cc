@@ -11,6 +11,7 @@
 #include "dtrain/distributed/internal/background_exchange.h"
 #include "dtrain/distributed/internal/bucket_spans.h"
 #include "dtrain/distributed/internal/device_exchange.h"
+#include "dtrain/distributed/internal/gradient_buckets.h"
 #include "dtrain/distributed/internal/plain_exchange.h"
 #include "dtrain/distributed/internal/power_sgd_exchange.h"
 
@@ -67,7 +68,7 @@ std::unique_ptr<internal::BucketExchange> MakeExchange(const Tensor& flat,
       comm);
 }
 
-BucketSizes SizesOf(const GradientReducerOptions& options) {
+internal::BucketSizes SizesOf(const GradientReducerOptions& options) {
   return {.bytes = options.bucket_bytes,
           .first_bytes = options.first_bucket_bytes,
           .scatter_block = options.scatter_block};
@@ -77,7 +78,7 @@ BucketSizes SizesOf(const GradientReducerOptions& options) {
 
 std::vector<int> BucketsOf(std::span<const GradientRange> parameters,
                            const GradientReducerOptions& options) {
-  return CutBuckets(parameters, SizesOf(options));
+  return internal::CutBuckets(parameters, SizesOf(options));
 }
 
 GradientReducer::GradientReducer(ParameterSet& parameters, Communicator& comm,
@@ -89,9 +90,10 @@ GradientReducer::GradientReducer(ParameterSet& parameters, Communicator& comm,
 GradientReducer::GradientReducer(const Tensor& flat_gradients,
                                  std::vector<GradientRange> parameters, Communicator& comm,
                                  const GradientReducerOptions& options)
-    : buckets_(std::move(parameters), flat_gradients.elements(), SizesOf(options)),
+    : buckets_(std::make_unique<internal::GradientBuckets>(
+          std::move(parameters), flat_gradients.elements(), SizesOf(options))),
       comm_(comm),
-      spans_(std::make_unique<internal::BucketSpans>(buckets_.count())) {
+      spans_(std::make_unique<internal::BucketSpans>(buckets_->count())) {
   DT_CHECK(flat_gradients.is_contiguous());
   const DType wire = options.wire_type;
   DT_CHECK(wire == DType::kFloat32 || wire == DType::kBFloat16 || wire == DType::kFloat16)
@@ -108,7 +110,7 @@ GradientReducer::GradientReducer(const Tensor& flat_gradients,
   }
   if (options.power_sgd.rank > 0) {
     auto exchange = std::make_unique<internal::PowerSgdExchange>(
-        flat_gradients, ranges, buckets_.parameters(), comm, options);
+        flat_gradients, ranges, buckets_->parameters(), comm, options);
     power_sgd_ = exchange.get();
     exchange_ = KeepMoving(std::move(exchange), comm);
   } else {
@@ -117,6 +119,12 @@ GradientReducer::GradientReducer(const Tensor& flat_gradients,
 }
 
 GradientReducer::~GradientReducer() { StopListening(); }
+
+int GradientReducer::num_buckets() const { return buckets_->count(); }
+int64_t GradientReducer::bucket_begin(int bucket) const { return buckets_->begin_of(bucket); }
+std::vector<int64_t> GradientReducer::SliceOffsets(int bucket) const {
+  return buckets_->SliceOffsets(bucket, comm_.size());
+}
 
 void GradientReducer::Listen() {
   DT_CHECK(set_ != nullptr) << "a reducer of a flat tensor hears of no parameter: MarkReady()";
@@ -149,13 +157,13 @@ internal::PowerSgdMemory* GradientReducer::power_sgd_memory() {
 }
 
 void GradientReducer::MarkReady(int index) {
-  if (buckets_.Mark(index)) StartComplete();
+  if (buckets_->Mark(index)) StartComplete();
 }
 
 void GradientReducer::StartComplete() {
   if (!exchange_) return;
   const Timer timer;
-  while (next_ < num_buckets() && buckets_.IsComplete(next_)) {
+  while (next_ < num_buckets() && buckets_->IsComplete(next_)) {
     exchange_->Prepare(next_);
     spans_->NoteStart(next_, *exchange_);
     exchange_->Start(next_);
@@ -179,14 +187,14 @@ void GradientReducer::ReduceScalars(std::span<double> values) {
 }
 
 void GradientReducer::Finish() {
-  buckets_.CheckAllMarked();
+  buckets_->CheckAllMarked();
   const Timer timer;
   for (int i = 0; exchange_ && i < num_buckets(); ++i) {
     exchange_->Land(i);
     spans_->NoteLanding(i);
   }
   if (exchange_) exchange_->Settle();
-  buckets_.Reset();
+  buckets_->Reset();
   next_ = 0;
   ++statistics_.steps;
   statistics_.exposed_seconds += timer.Seconds();

@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   GradientReducer reducer(model.parameters(), comm);
-//   reducer.Listen();              // to the backward pass of the last micro-batch
-//   model.Backward(batch, ctx);    // a complete bucket of gradients starts its allreduce
-//   reducer.ReduceScalars(sums);   // loss sums, token counts, stop flags
-//   reducer.Finish();              // the gradients are sums over all ranks now
+//   reducer.Listen();             // to the backward pass of the last micro-batch
+//   model.Backward(ctx);          // a complete bucket of gradients starts its allreduce
+//   std::vector<double> sums = {12.5, 128.0};
+//   reducer.ReduceScalars(sums);  // loss sums, token counts, stop flags
+//   reducer.Finish();             // the gradients are sums over all ranks now
 //
 // Without a ParameterSet, call MarkReady() and Poll() yourself.
 //
@@ -31,20 +32,22 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "dtrain/base/timeline.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/device/stream.h"
 #include "dtrain/device/tensor.h"
-#include "dtrain/distributed/gradient_buckets.h"
 #include "dtrain/nn/parameter.h"
 
 namespace dtrain {
 
+class Timeline;
+
 namespace internal {
 class BucketExchange;
 class BucketSpans;
+class GradientBuckets;
 class PowerSgdExchange;
 struct PowerSgdMemory;
 }  // namespace internal
@@ -60,6 +63,18 @@ struct PowerSgdOptions {
   uint64_t seed = 0;       // the same on all ranks, like the other options
 };
 
+// The gradient of one parameter: elements [begin, end) of the flat tensor.
+struct GradientRange {
+  std::string name;
+  int64_t begin = 0;
+  int64_t end = 0;
+  // The size of a matrix that may travel as factors; its elements are the first ones of the range.
+  // 0 for any other parameter.
+  int64_t rows = 0;
+  int64_t columns = 0;
+};
+
+// Sizes of buckets, and how gradients travel. The same on all ranks, except for `stream`.
 struct GradientReducerOptions {
   int64_t bucket_bytes = 25 << 20;       // of float32; a larger parameter is a bucket by itself
   int64_t first_bucket_bytes = 1 << 20;  // small, so that communication starts early
@@ -77,8 +92,10 @@ struct GradientReducerOptions {
 std::vector<int> BucketsOf(std::span<const GradientRange> parameters,
                            const GradientReducerOptions& options);
 
+// Sums the gradients of one model. One thread calls it, the one that runs the backward pass.
 class GradientReducer {
  public:
+  // Sums over all steps of this rank.
   struct Statistics {
     int64_t steps = 0;
     int64_t bytes = 0;           // in the wire type, over all steps
@@ -121,14 +138,12 @@ class GradientReducer {
   // Records each bucket's exchange, from its start to its landing. Outlives the reducer.
   void set_timeline(Timeline* timeline);
 
-  int num_buckets() const { return buckets_.count(); }
+  int num_buckets() const;
   // The first element of a bucket. For num_buckets(): the number of elements.
-  int64_t bucket_begin(int bucket) const { return buckets_.begin_of(bucket); }
+  int64_t bucket_begin(int bucket) const;
   // With options.scatter_block: rank r receives the sums of elements [offsets[r], offsets[r + 1])
   // of the flat tensor. The bucket's other elements are unspecified after Finish(). [size + 1].
-  std::vector<int64_t> SliceOffsets(int bucket) const {
-    return buckets_.SliceOffsets(bucket, comm_.size());
-  }
+  std::vector<int64_t> SliceOffsets(int bucket) const;
   const Statistics& statistics() const { return statistics_; }
 
   // PowerSGD adds to a step's gradients what earlier steps left out. To compare the two it needs
@@ -150,7 +165,7 @@ class GradientReducer {
  private:
   void StartComplete();
 
-  GradientBuckets buckets_;
+  std::unique_ptr<internal::GradientBuckets> buckets_;
   ParameterSet* set_ = nullptr;  // the model's, or null
   bool listens_ = false;
   Communicator& comm_;

@@ -11,7 +11,7 @@
 #include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/comm/gather.h"
 #include "dtrain/device/buffer.h"
-#include "dtrain/device/tensor_copy.h"
+#include "dtrain/device/tensor.h"
 #include "dtrain/distributed/internal/fingerprint.h"
 #include "dtrain/ops/checksum.h"
 

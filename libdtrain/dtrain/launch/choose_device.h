@@ -8,10 +8,9 @@
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/device/device.h"
+#include "dtrain/launch/run_on_ranks.h"
 
 namespace dtrain {
-
-enum class DeviceChoice { kAuto, kCpu, kCuda };
 
 // kAuto takes a GPU where this build and this host have one. The ranks of a host take its GPUs in
 // order, or the one that their launcher lets each of them see. Local: asks no other rank.

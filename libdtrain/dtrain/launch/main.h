@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
-#include "dtrain/launch/runtime.h"
+#include "dtrain/launch/run_on_ranks.h"
 
 namespace google::protobuf {
 class Message;

@@ -20,6 +20,7 @@
 #include "dtrain/comm/environment.h"
 #include "dtrain/comm/gather.h"
 #include "dtrain/device/arena.h"
+#include "dtrain/launch/choose_device.h"
 #include "dtrain/launch/signals.h"
 
 namespace dtrain {

@@ -1,7 +1,13 @@
 // run_on_ranks.h - the frame of every program: ranks up, body, one report, one exit code for all.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   return RunOnRanks(argc, argv, {}, OkStatus(), [](Runtime& runtime) { ...; });
+//   int main(int argc, char** argv) {
+//     return dtrain::RunOnRanks(argc, argv, {}, dtrain::OkStatus(), [&](dtrain::Runtime& runtime) {
+//       if (argc > 2) return dtrain::UsageError("usage: mine [RUN_FOLDER]");
+//       std::printf("rank %d of %d\n", runtime.comm.rank(), runtime.comm.size());
+//       return dtrain::OkStatus();
+//     });
+//   }
 //
 // An error ends the whole job: the rank that met it prints
 //   dtrain: error[E3]: rank 1: corpus.en:7: invalid UTF-8; ... (see docs/errors.md#e3)
@@ -13,17 +19,43 @@
 #include <exception>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "dtrain/base/status.h"
-#include "dtrain/launch/choose_device.h"
-#include "dtrain/launch/runtime.h"
+#include "dtrain/comm/communicator.h"
+#include "dtrain/device/device.h"
 
 namespace dtrain {
 
+struct StopFlags;
+
+// The device that ranks compute on. kAuto takes a GPU if this build and the host have one.
+enum class DeviceChoice { kAuto, kCpu, kCuda };
+
+// Options of the ranks, the same on all of them.
 struct RuntimeOptions {
   DeviceChoice device = DeviceChoice::kAuto;
   int threads = 0;          // 0: cores of the host / its ranks
   double comm_timeout = 0;  // seconds; 0: DTRAIN_COMM_TIMEOUT or the communicator's default
+};
+
+// Made by Main() and by RunOnRanks(); everything it refers to outlives the program's body.
+struct Runtime {
+  Communicator& comm;
+  Device device;
+  int threads = 1;                     // compute threads of this rank
+  std::string mpi;                     // "Open MPI v4.1.4", or "none"
+  std::vector<std::string> arguments;  // the command line, program first
+  // Advice printed when memory runs out, for example "use trainer.recompute=full". Optional; a
+  // program sets it from its memory plan (tasks/shared/memory_plan.h).
+  std::function<std::string()> memory_remedies = {};
+
+  // Requests by signals, for a TrainLoop or a Trainer. From the first call on, TERM, INT and HUP
+  // ask to stop and no longer end the process.
+  StopFlags& StopRequests() const;
+  // From now on every log line of this rank also goes to directory/logs/rank-NNNNN.log (appended,
+  // with UTC time and level). StorageError where that file cannot be opened.
+  Status OpenLog(const std::string& directory) const;
 };
 
 // `early` is how the work before ranks exist ended, such as reading the configuration: an error of

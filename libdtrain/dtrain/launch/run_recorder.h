@@ -13,7 +13,7 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/launch/progress.h"
 #include "dtrain/launch/repeated_warnings.h"
-#include "dtrain/launch/runtime.h"
+#include "dtrain/launch/run_on_ranks.h"
 #include "dtrain/runs/run_directory.h"
 #include "dtrain/train/trainer.h"
 

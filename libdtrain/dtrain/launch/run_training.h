@@ -17,8 +17,8 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/distributed/agreement.h"
+#include "dtrain/launch/run_on_ranks.h"
 #include "dtrain/launch/run_recorder.h"
-#include "dtrain/launch/runtime.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/train/task.h"
 #include "dtrain/train/trainer.h"

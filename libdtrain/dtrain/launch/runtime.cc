@@ -1,7 +1,5 @@
 // runtime.cc - the log file of one rank.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/launch/runtime.h"
-
 #include <unistd.h>
 
 #include <utility>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/host.h"
 #include "dtrain/base/log.h"
+#include "dtrain/launch/run_on_ranks.h"
 #include "dtrain/launch/signals.h"
 #include "dtrain/runs/run_directory.h"
 

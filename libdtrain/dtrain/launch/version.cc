@@ -1,4 +1,4 @@
-// version.cc - what it prints comes from runtime/CMakeLists.txt.
+// version.cc - what it prints comes from launch/CMakeLists.txt.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/launch/version.h"
 
@@ -6,6 +6,14 @@
 #include "dtrain/base/cpu_isa.h"
 
 namespace dtrain {
+
+#define DT_TEXT_(number) #number
+#define DT_VERSION_TEXT_(major, minor, patch) \
+  DT_TEXT_(major) "." DT_TEXT_(minor) "." DT_TEXT_(patch)
+static_assert(std::string_view(DTRAIN_VERSION) == DT_VERSION_TEXT_(DTRAIN_VERSION_MAJOR,
+                                                                   DTRAIN_VERSION_MINOR,
+                                                                   DTRAIN_VERSION_PATCH),
+              "version.h and CMakeLists.txt have different versions");
 
 std::string_view Version() { return DTRAIN_VERSION; }
 

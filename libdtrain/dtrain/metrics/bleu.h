@@ -1,9 +1,11 @@
 // bleu.h - BLEU as sacreBLEU 2 computes it, and OpenSeq2Seq's teacher-forced BLEU.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   DT_ASSIGN_OR_RETURN(const BleuScore bleu, CorpusBleu(hypotheses, {references}));
-//   LogInfo(bleu.Format());  // BLEU = 27.31 58.1/33.0/20.9/13.6 (BP = 1.000 ratio = 1.002 ...)
-//   LogInfo(BleuSignature(1));
+//   const std::vector<std::string> hypotheses = {"the cat sat on a mat"};
+//   const std::vector<std::string> references = {"the cat sat on the mat"};
+//   DT_ASSIGN_OR_RETURN(const BleuScore bleu, CorpusBleu(hypotheses, references));
+//   LogInfo(bleu.Format());  // BLEU = 48.89 83.3/60.0/50.0/33.3 (BP = 1.000 ratio = 1.000 ...)
+//   LogInfo(BleuSignature(/*num_references=*/1));
 //
 // Papineni et al., "BLEU: a Method for Automatic Evaluation of Machine Translation" (ACL 2002);
 // Post, "A Call for Clarity in Reporting BLEU Scores" (WMT 2018). The smoothing "exp" is method 3
@@ -33,6 +35,7 @@ struct BleuStatistics {
 
   int64_t hypothesis_length() const { return counts[0]; }
   int64_t reference_length() const { return counts[1]; }
+  // Number of n-grams found in a reference, and of all n-grams; order is 1 to kMaxOrder.
   int64_t matches(int order) const { return counts[1 + order]; }
   int64_t totals(int order) const { return counts[1 + kMaxOrder + order]; }
 
@@ -40,12 +43,14 @@ struct BleuStatistics {
   bool operator==(const BleuStatistics&) const = default;
 };
 
+// Options of BLEU; the defaults are those of sacreBLEU.
 struct BleuOptions {
   bool lowercase = false;
   // Ignores n-gram orders longer than the hypothesis. Use it for single sentences.
   bool effective_order = false;
 };
 
+// BLEU and what it is made of.
 struct BleuScore {
   double score = 0;                    // 0 to 100
   std::array<double, 4> precisions{};  // percent, smoothed
@@ -71,6 +76,7 @@ StatusOr<BleuStatistics> CountBleu(std::span<const std::string> hypotheses,
 // Computes BLEU with the smoothing "exp".
 BleuScore ComputeBleu(const BleuStatistics& statistics, const BleuOptions& options = {});
 
+// CountBleu() and ComputeBleu() together.
 StatusOr<BleuScore> CorpusBleu(std::span<const std::string> hypotheses,
                                std::span<const std::vector<std::string>> references,
                                const BleuOptions& options = {});

@@ -1,9 +1,9 @@
 // chrf.h - chrF, the character n-gram F-score, as sacreBLEU 2 computes it.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   const std::vector<std::vector<std::string>> references = {of_each_sentence};
-//   DT_ASSIGN_OR_RETURN(const ChrfStatistics statistics, CountChrf(hypotheses, references));
-//   const double chrf2 = ComputeChrf(statistics);  // 0 to 100
+//   const std::vector<std::string> hypotheses = {"the cat sat on a mat"};
+//   const std::vector<std::string> references = {"the cat sat on the mat"};
+//   DT_ASSIGN_OR_RETURN(const double chrf2, CorpusChrf(hypotheses, references));  // 0 to 100
 //
 // Popović, "chrF: character n-gram F-score for automatic MT evaluation" (WMT 2015).
 #ifndef DTRAIN_METRICS_CHRF_H_
@@ -30,6 +30,7 @@ struct ChrfStatistics {
   bool operator==(const ChrfStatistics&) const = default;
 };
 
+// Options of chrF; the defaults are those of sacreBLEU.
 struct ChrfOptions {
   bool lowercase = false;
   // false: orders that either side lacks are ignored (sacreBLEU's default, "eff:yes"). true: they
@@ -48,9 +49,11 @@ StatusOr<ChrfStatistics> CountChrf(std::span<const std::string> hypotheses,
 // Returns chrF, 0 to 100.
 double ComputeChrf(const ChrfStatistics& statistics, const ChrfOptions& options = {});
 
+// CountChrf() and ComputeChrf() together, with one set of references.
 StatusOr<double> CorpusChrf(std::span<const std::string> hypotheses,
                             const std::vector<std::string>& reference,
                             const ChrfOptions& options = {});
+// chrF of one sentence.
 double SentenceChrf(std::string_view hypothesis, std::string_view reference,
                     const ChrfOptions& options = {});
 

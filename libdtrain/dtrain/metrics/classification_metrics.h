@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   ConfusionMatrix matrix(2);
-//   for (...) matrix.Add(label, prediction);
-//   comm.AllReduce(matrix.counts(), ReduceOp::kSum);   // ranks count their own rows
+//   matrix.Add(/*label=*/1, /*prediction=*/0);
+//   comm.AllReduce(matrix.counts(), ReduceOp::kSum);  // ranks count their own rows
 //   LogInfo(matrix.Format({"no", "yes"}));
-//   matrix.Accuracy(), matrix.F1(1), matrix.Matthews();
+//   const double f1 = matrix.F1(1);
 //
 // Values equal those of scikit-learn and SciPy (tests/golden/make_classification_goldens.py).
 // Unless noted otherwise, an undefined metric is NaN. Counts and rank numbers are integers, so
@@ -21,6 +21,7 @@
 
 namespace dtrain {
 
+// Counts pairs of label and prediction, and gives metrics of them.
 class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(int64_t num_classes);
@@ -31,6 +32,7 @@ class ConfusionMatrix {
   std::span<int64_t> counts() { return counts_; }
 
   int64_t num_classes() const { return num_classes_; }
+  // Number of rows with this label and this prediction.
   int64_t count(int64_t label, int64_t prediction) const;
   int64_t total() const;
   int64_t labels(int64_t c) const;       // number of rows whose label is c
@@ -79,6 +81,7 @@ struct SubgroupAucs {
   double bnsp = 0.0;      // AUC of background negatives and subgroup positives
 };
 
+// The metric of ComputeJigsawScore() and its parts.
 struct JigsawScore {
   double overall_auc = 0.0;
   std::vector<SubgroupAucs> groups;  // in the order of their bits

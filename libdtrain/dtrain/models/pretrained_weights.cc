@@ -20,7 +20,8 @@
 #include "dtrain/base/crc.h"
 #include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/base/thread_pool.h"
-#include "dtrain/device/tensor_copy.h"
+#include "dtrain/device/stream.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain {
 namespace {

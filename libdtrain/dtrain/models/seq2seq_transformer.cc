@@ -49,7 +49,7 @@ Seq2SeqTransformer::Seq2SeqTransformer(const Seq2SeqOptions& options)
                               .Add("weight", decoder_table.shape(), Initializer::XavierUniform());
   output_weight_->MarkEmbedding();
   output_ = std::make_unique<OutputLoss>(
-      *output_weight_, CrossEntropyOptions{.label_smoothing = options.label_smoothing});
+      *output_weight_, OutputLossOptions{.label_smoothing = options.label_smoothing});
 }
 
 void Seq2SeqTransformer::AddStack(const std::string& name, const TokenEmbeddingOptions& embedding,

@@ -99,14 +99,14 @@ void MultiHeadAttention::Backward(const AttentionInputs& inputs, const Tensor& d
 void MultiHeadAttention::Release() { saved_ = AttentionSaved(); }
 
 Tensor MultiHeadAttention::ForwardSelfStep(const Tensor& x, const Tensor& slots, int64_t first_slot,
-                                           AttentionCache& cache, Context& ctx) {
+                                           Tensor& keys_values, Context& ctx) {
   const int64_t hidden = options_.hidden_size;
   const Tensor projected = input_->Forward(x, ctx);
-  Tensor written = cache.keys_values.Rows(first_slot, first_slot + x.dim(0));
+  Tensor written = keys_values.Rows(first_slot, first_slot + x.dim(0));
   Cast(projected.Columns(hidden, 3 * hidden), written, ctx.stream());
   Tensor out = ctx.Empty({x.dim(0), hidden});
-  CachedAttention(projected.Columns(0, hidden), cache.keys_values.Columns(0, hidden),
-                  cache.keys_values.Columns(hidden, 2 * hidden), slots, options_.num_heads, out,
+  CachedAttention(projected.Columns(0, hidden), keys_values.Columns(0, hidden),
+                  keys_values.Columns(hidden, 2 * hidden), slots, options_.num_heads, out,
                   ctx.stream());
   return output_.ForwardNoBias(out, ctx);
 }

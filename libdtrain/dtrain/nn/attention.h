@@ -5,23 +5,15 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 #include "dtrain/device/sequences.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/linear.h"
 #include "dtrain/nn/parameter.h"
+#include "dtrain/nn/transformer_layer.h"
 #include "dtrain/ops/attention.h"
 
 namespace dtrain {
-
-// Names of the projections, below the layer's scope.
-struct AttentionNames {
-  std::string_view query = "q_proj";
-  std::string_view key = "k_proj";
-  std::string_view value = "v_proj";
-  std::string_view output = "out_proj";
-};
 
 struct MultiHeadAttentionOptions {
   int64_t hidden_size = 512;
@@ -43,11 +35,6 @@ struct AttentionInputs {
   const Sequences& keys;
 };
 
-// Keys and values of earlier positions during decoding, for one decoder layer.
-struct AttentionCache {
-  Tensor keys_values;  // [slots, 2 * hidden]
-};
-
 // Multi-head attention (Vaswani et al. 2017, section 3.2.2). The output projection's bias is not
 // added here; the caller's next op adds it. Parameters: those of options.names.
 class MultiHeadAttention {
@@ -66,10 +53,10 @@ class MultiHeadAttention {
   void Release();
 
   // Incremental decoding, self-attention: one position per row. Writes the keys and values of x:
-  // [rows, hidden] to cache slots [first_slot, first_slot + rows). Then row r attends to the slots
-  // slots[r, :].
+  // [rows, hidden] to slots [first_slot, first_slot + rows) of keys_values: [slots, 2 * hidden].
+  // Then row r attends to the slots slots[r, :].
   Tensor ForwardSelfStep(const Tensor& x, const Tensor& slots, int64_t first_slot,
-                         AttentionCache& cache, Context& ctx);
+                         Tensor& keys_values, Context& ctx);
   // Incremental decoding, cross-attention: computes the memory's keys and values, once per batch.
   Tensor ProjectMemory(const Tensor& memory, Context& ctx);
   // One step over ProjectMemory()'s result. `queries` says which rows of x belong to which

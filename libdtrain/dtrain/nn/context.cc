@@ -4,6 +4,11 @@
 
 #include <cstring>
 
+#include "dtrain/base/check.h"
+#include "dtrain/device/arena.h"
+#include "dtrain/device/copy.h"
+#include "dtrain/ops/dropout.h"
+
 namespace dtrain {
 namespace {
 
@@ -20,17 +25,20 @@ Context::Context(const Device& device, const ContextOptions& options)
       stream_(device),
       activations_(
           Arena::Create(device, "activations", Arena::kDefaultCapacity, ArenaMemory::kGrowing)) {
-  if (device.type == DeviceType::kCuda) device_steps_ = Buffer(device, sizeof(steps_));
+  if (device.type == DeviceType::kCuda) {
+    device_steps_ = NewTensor({sizeof(steps_)}, DType::kUint8, device);
+    CopyToDevice(device_steps_.raw(), &steps_, sizeof(steps_), stream_);
+  }
 }
 
 void Context::set_step(int64_t update, int64_t part) {
   DT_CHECK(part >= 0 && part < kMostParts) << "micro-batch " << part;
   steps_ = {.update = static_cast<uint32_t>(update),
             .pass = static_cast<uint32_t>(update * kMostParts + part)};
-  if (device_steps_.data() != nullptr) {
-    CopyToDevice(device_steps_.data(), &steps_, sizeof(steps_), stream_);
-  }
+  if (device_steps_) CopyToDevice(device_steps_.raw(), &steps_, sizeof(steps_), stream_);
 }
+
+static_assert(Context::kListAlignment * HostList::kElementBytes == Arena::kAlignment);
 
 int64_t Context::UploadedElements(std::span<const int64_t> counts) {
   int64_t elements = 0;
@@ -65,7 +73,7 @@ std::vector<Tensor> Context::Upload(std::span<const HostList> lists) {
 
 Dropout Context::MakeDropout(float probability, uint32_t site, const Tensor& row_numbers) const {
   const bool numbered = static_cast<bool>(row_numbers);
-  const auto* const device_steps = reinterpret_cast<const Steps*>(device_steps_.data());
+  const auto* const device_steps = static_cast<const Steps*>(device_steps_.raw());
   Dropout dropout{.probability = training_ ? probability : 0.0f,
                   .key = {.seed = options_.seed, .step = steps_.update, .site = site},
                   .row_numbers = row_numbers};

@@ -1,5 +1,11 @@
 // context.h - the environment of a forward or backward pass: device, memory, randomness.
 // SPDX-License-Identifier: Apache-2.0
+//
+//   Context ctx(runtime.device, {.compute_type = DType::kFloat32, .rank = comm.rank()});
+//   ctx.set_training(true);
+//   ctx.set_step(/*update=*/0);  // dropout draws by the number of the update
+//   const std::vector<int32_t> ids = {5, 3, 2};
+//   const Tensor on_device = ctx.Upload(ids);  // [3], int32
 #ifndef DTRAIN_NN_CONTEXT_H_
 #define DTRAIN_NN_CONTEXT_H_
 
@@ -8,15 +14,14 @@
 #include <span>
 #include <vector>
 
-#include "dtrain/device/arena.h"
-#include "dtrain/device/buffer.h"
 #include "dtrain/device/sequences.h"
 #include "dtrain/device/stream.h"
 #include "dtrain/device/tensor.h"
-#include "dtrain/device/tensor_copy.h"
-#include "dtrain/ops/dropout.h"
 
 namespace dtrain {
+
+class Arena;
+struct Dropout;
 
 // Which activations backward computes again, instead of forward keeping them.
 enum class Recompute {
@@ -27,6 +32,7 @@ enum class Recompute {
   kFull     // keep each layer's input only, and run the layer's forward again
 };
 
+// Precision, recomputation and random numbers of a context.
 struct ContextOptions {
   // Type of activations and products: float32, bfloat16 or, on a GPU, float16.
   DType compute_type = DType::kFloat32;
@@ -57,8 +63,24 @@ struct HostList {
 // Tensors for the loss of a training pass, all [1] and in device memory. The host reads the sums
 // later, without waiting for the device.
 struct LossTensors {
-  Tensor scale;              // float32: multiplies the sum of losses before backward
-  Tensor loss_sum, nll_sum;  // float64: forward adds the sums of the pass
+  Tensor scale;     // float32: multiplies the sum of losses before backward
+  Tensor loss_sum;  // float64: forward adds the sum of the pass
+  Tensor nll_sum;   // float64: the same
+};
+
+// Sums over target tokens, or over texts. Ranks and micro-batches add their sums, and the total is
+// divided once.
+struct LossSums {
+  double loss = 0.0;  // the trained loss, in nats: label-smoothed or weighted
+  double nll = 0.0;   // -log p(target), in nats
+  int64_t tokens = 0;
+
+  LossSums& operator+=(const LossSums& other) {
+    loss += other.loss;
+    nll += other.nll;
+    tokens += other.tokens;
+    return *this;
+  }
 };
 
 // One per rank, used by one thread. Layers allocate activations from it, and all are free again
@@ -66,6 +88,8 @@ struct LossTensors {
 class Context {
  public:
   explicit Context(const Device& device = {}, const ContextOptions& options = {});
+  Context(Context&&) = default;
+  Context& operator=(Context&&) = default;
 
   const Device& device() const { return stream_.device(); }
   Stream& stream() { return stream_; }
@@ -89,6 +113,7 @@ class Context {
   void set_loss(const LossTensors& loss) { loss_ = loss; }
   const LossTensors& loss() const { return loss_; }
 
+  // An activation with undefined contents, in the compute type or in `dtype`.
   Tensor Empty(const Shape& shape) { return dtrain::Empty(*activations_, shape, compute_type()); }
   Tensor Empty(const Shape& shape, DType dtype) {
     return dtrain::Empty(*activations_, shape, dtype);
@@ -100,7 +125,7 @@ class Context {
   }
   // Copies several lists at once with a single copy. Each result begins at a multiple of
   // kListAlignment elements.
-  static constexpr int64_t kListAlignment = Arena::kAlignment / HostList::kElementBytes;
+  static constexpr int64_t kListAlignment = 32;
   std::vector<Tensor> Upload(std::span<const HostList> lists);
   // Number of elements in a block that holds lists of the given lengths.
   static int64_t UploadedElements(std::span<const int64_t> counts);
@@ -122,7 +147,7 @@ class Context {
     uint32_t pass = 0;
   };
   Steps steps_;
-  Buffer device_steps_;  // GPU only: a device copy, for kernels that were recorded in another step
+  Tensor device_steps_;  // GPU only: a device copy, for kernels that were recorded in another step
   LossTensors loss_;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "dtrain/base/check.h"
+#include "dtrain/device/arena.h"
 
 namespace dtrain {
 

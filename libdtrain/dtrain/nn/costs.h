@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "dtrain/nn/context.h"
-#include "dtrain/nn/transformer_stack.h"
+#include "dtrain/nn/transformer_layer.h"
 
 namespace dtrain {
 

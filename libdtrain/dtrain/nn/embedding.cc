@@ -5,7 +5,11 @@
 #include <cmath>
 #include <vector>
 
+#include "dtrain/base/check.h"
+#include "dtrain/device/arena.h"
 #include "dtrain/ops/cast.h"
+#include "dtrain/ops/dropout.h"
+#include "dtrain/ops/embedding.h"
 
 namespace dtrain {
 

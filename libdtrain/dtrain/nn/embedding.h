@@ -1,12 +1,13 @@
 // embedding.h - token embeddings with sinusoidal positions as a layer.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   SinusoidalPositions positions({.max_length = 512, .hidden_size = 256});
-//   TokenEmbedding embedding(scope / "embed_tokens", {.vocab_size = 32000, .hidden_size = 256},
-//                       positions);
-//   Tensor x = embedding.Forward(ids, sequences, ctx);  // [tokens, hidden]
-//   ...
-//   embedding.Backward(dx, ctx);
+//   ParameterSet parameters;
+//   SinusoidalPositions positions({.max_length = 512, .hidden_size = 64});
+//   TokenEmbedding embedding(Scope(parameters, "embed_tokens"),
+//                            {.vocab_size = 100, .hidden_size = 64}, positions);
+//   parameters.Allocate(ctx.device(), ctx.compute_type(), /*seed=*/1);
+//   const std::vector<int32_t> ids = {5, 3, 2};
+//   const Tensor x = embedding.Forward(ids, Sequences({0, 3}), ctx);  // [3, 64]
 #ifndef DTRAIN_NN_EMBEDDING_H_
 #define DTRAIN_NN_EMBEDDING_H_
 
@@ -18,13 +19,15 @@
 #include "dtrain/device/sequences.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/parameter.h"
-#include "dtrain/ops/embedding.h"
 
 namespace dtrain {
+
+struct EmbeddingOptions;
 
 // The table of FillSinusoids(). Several embeddings may share it.
 class SinusoidalPositions {
  public:
+  // The size of the table.
   struct Options {
     int64_t max_length = 512;   // length of the longest sequence
     int64_t hidden_size = 512;  // must be even
@@ -44,6 +47,7 @@ class SinusoidalPositions {
 // Returns the position of each token: 0, 1, ... within each sequence.
 std::vector<int32_t> PositionsOf(const Sequences& sequences);
 
+// The size of the table, and what follows the look-up.
 struct TokenEmbeddingOptions {
   int64_t vocab_size = 32768;
   int64_t hidden_size = 512;

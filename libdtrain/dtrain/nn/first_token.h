@@ -1,5 +1,8 @@
 // first_token.h - the first row of each sequence, which represents the sequence in classifiers.
 // SPDX-License-Identifier: Apache-2.0
+//
+//   const Tensor x = NewTensor({8, 64}, ctx.compute_type(), ctx.device());
+//   const Tensor first = FirstToken(x, Sequences({0, 5, 8}), ctx);  // [2, 64]: rows 0 and 5
 #ifndef DTRAIN_NN_FIRST_TOKEN_H_
 #define DTRAIN_NN_FIRST_TOKEN_H_
 

@@ -1,5 +1,10 @@
 // layer_norm.h - layer normalisation as a layer: gamma, beta and saved statistics.
 // SPDX-License-Identifier: Apache-2.0
+//
+//   ParameterSet parameters;
+//   LayerNorm norm(Scope(parameters, "encoder"), "layer_norm", /*hidden=*/64, /*epsilon=*/1e-5f);
+//   parameters.Allocate(ctx.device(), ctx.compute_type(), /*seed=*/1);
+//   const Tensor y = norm.Forward(ctx.Empty({8, 64}), ctx);
 #ifndef DTRAIN_NN_LAYER_NORM_H_
 #define DTRAIN_NN_LAYER_NORM_H_
 
@@ -11,6 +16,10 @@
 
 namespace dtrain {
 
+struct Dropout;
+
+// Ba, Kiros and Hinton, "Layer Normalization" (2016), over the last extent; x: [rows, hidden].
+// Parameters: name.weight and name.bias.
 class LayerNorm {
  public:
   LayerNorm(const Scope& scope, std::string_view name, int64_t hidden, float epsilon);
@@ -27,12 +36,12 @@ class LayerNorm {
   // y = LayerNorm(x + other). Backward() returns the gradient, which is the same for both. The sum
   // overwrites x.
   Tensor ForwardSum(const Tensor& x, const Tensor& other, Context& ctx);
-  // The gradients of ForwardResidual's inputs. BackwardResidual also accumulates the bias gradient
-  // of `linear`.
+  // The gradients of ForwardResidual's inputs.
   struct ResidualGradients {
     Tensor d_residual;
     Tensor dx;  // shares memory with d_residual if dropout is off
   };
+  // Returns them, and accumulates the bias gradient of `linear`.
   ResidualGradients BackwardResidual(const Tensor& dy, const Linear& linear, const Dropout& dropout,
                                      Context& ctx);
 

@@ -1,5 +1,13 @@
 // linear.h - a fully connected layer, or several that share one input as a single product.
 // SPDX-License-Identifier: Apache-2.0
+//
+//   ParameterSet parameters;
+//   const Linear classes(Scope(parameters, "head"), "classes", /*in=*/64, /*out=*/2);
+//   parameters.Allocate(ctx.device(), ctx.compute_type(), /*seed=*/1);
+//   const Tensor x = ctx.Empty({8, 64});
+//   const Tensor y = classes.Forward(x, ctx);  // [8, 2]
+//   Tensor dx = ctx.Empty({8, 64});
+//   classes.Backward(x, /*dy=*/y, {}, dx, ctx);
 #ifndef DTRAIN_NN_LINEAR_H_
 #define DTRAIN_NN_LINEAR_H_
 
@@ -34,13 +42,14 @@ class Linear {
   // Like Forward(), without the bias, for callers whose next op adds it.
   Tensor ForwardNoBias(const Tensor& x, Context& ctx) const;
 
-  // Accumulates the gradient of the weight and, with bias_gradient, of the bias. Then dx = dy W, or
-  // dx += dy W; an absent dx is not computed. Reports the weight and bias ready.
+  // Options of Backward().
   struct BackwardOptions {
     bool bias_gradient = true;
     bool accumulate_dx = false;
     bool report_ready = true;
   };
+  // Accumulates the gradient of the weight and, with bias_gradient, of the bias. Then dx = dy W, or
+  // dx += dy W; an absent dx is not computed. Reports the weight and bias ready.
   void Backward(const Tensor& x, const Tensor& dy, const BackwardOptions& options, Tensor& dx,
                 Context& ctx) const;
   // The two steps of Backward() other than dx, for callers whose own op computes dx.

@@ -1,4 +1,4 @@
-// loss_sums.h - the sums of a training loss, and the loss scale.
+// loss_sums.h - adds up the losses of a forward pass, and knows the loss scale.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_NN_LOSS_SUMS_H_
 #define DTRAIN_NN_LOSS_SUMS_H_
@@ -8,21 +8,6 @@
 #include "dtrain/nn/context.h"
 
 namespace dtrain {
-
-// Sums over target tokens, or over texts. Ranks and micro-batches add their sums, and the total is
-// divided once.
-struct LossSums {
-  double loss = 0.0;  // the trained loss, in nats: label-smoothed or weighted
-  double nll = 0.0;   // -log p(target), in nats
-  int64_t tokens = 0;
-
-  LossSums& operator+=(const LossSums& other) {
-    loss += other.loss;
-    nll += other.nll;
-    tokens += other.tokens;
-    return *this;
-  }
-};
 
 // Collects the loss of one forward pass. If ctx.loss() is set while training, the trainer's scale,
 // which is in device memory, multiplies the losses before backward, and the sums are added to the

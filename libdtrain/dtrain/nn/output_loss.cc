@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "dtrain/base/check.h"
+#include "dtrain/nn/loss_sums.h"
 #include "dtrain/ops/cast.h"
+#include "dtrain/ops/cross_entropy.h"
 #include "dtrain/ops/dropout_residual.h"
 #include "dtrain/ops/gemm.h"
 #include "dtrain/ops/reduce.h"
@@ -52,8 +55,8 @@ LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, Tensor
     Tensor row_loss = loss.Rows(begin, end);
     Tensor row_nll = nll.Rows(begin, end);
     Tensor log_sum_exp = ctx.Empty({end - begin}, DType::kFloat32);
-    CrossEntropyForward(logits, row_targets, options_, row_loss, row_nll, log_sum_exp,
-                        ctx.stream());
+    CrossEntropyForward(logits, row_targets, {options_.label_smoothing}, row_loss, row_nll,
+                        log_sum_exp, ctx.stream());
     if (predictions) {
       Tensor row_predictions = predictions.Rows(begin, end);
       ArgMax(logits, row_predictions, ctx.stream());
@@ -71,7 +74,8 @@ LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, Tensor
 
 Tensor OutputLoss::SliceGradient(Tensor& logits, const Tensor& targets, const Tensor& log_sum_exp,
                                  const Tensor& scale, Context& ctx) const {
-  CrossEntropyBackward(logits, targets, log_sum_exp, options_, scale, logits, ctx.stream());
+  CrossEntropyBackward(logits, targets, log_sum_exp, {options_.label_smoothing}, scale, logits,
+                       ctx.stream());
   if (logits.dtype() == ctx.compute_type()) return logits;
   Tensor narrow = ctx.Empty(logits.shape());
   Cast(logits, narrow, ctx.stream());

@@ -1,6 +1,16 @@
 // output_loss.h - the output projection and its cross-entropy, one slice of rows at a time.
 // SPDX-License-Identifier: Apache-2.0
 //
+//   ParameterSet parameters;
+//   Parameter& weight =
+//       Scope(parameters, "model").Add("lm_head", {100, 64}, Initializer::Normal(0.1f));
+//   OutputLoss loss(weight, {.label_smoothing = 0.1f});
+//   parameters.Allocate(ctx.device(), ctx.compute_type(), /*seed=*/1);
+//   const std::vector<int32_t> targets = {7, 1, 2};
+//   Tensor predictions = ctx.Empty({3}, DType::kInt32);
+//   const LossSums sums =
+//       loss.Forward(ctx.Empty({3, 64}), ctx.Upload(targets), predictions, ctx);
+//
 // The logits of a whole batch, [tokens, vocabulary], would be its largest tensor. Instead a slice
 // of rows is projected, its loss and gradient are computed in place, and the next slice reuses the
 // memory. Only the gradient of the hidden states is kept. So Forward already computes the products
@@ -11,17 +21,23 @@
 #include <cstdint>
 
 #include "dtrain/nn/context.h"
-#include "dtrain/nn/loss_sums.h"
 #include "dtrain/nn/parameter.h"
-#include "dtrain/ops/cross_entropy.h"
 
 namespace dtrain {
 
+// Options of the loss.
+struct OutputLossOptions {
+  float label_smoothing = 0.0f;  // in [0, 1): Szegedy et al. 2016, section 7
+};
+
+// logits = hidden W^T + bias, and the sum of the cross-entropies of their rows. With p =
+// softmax(logits) and V classes, a row with target y has the loss -sum_c q_c log p_c, q_c = (1 - e)
+// [c == y] + e / V.
 class OutputLoss {
  public:
   // weight: [vocab, hidden], possibly shared with the embeddings; bias: [vocab], or null for none.
   // Their owner must report their gradients ready.
-  OutputLoss(Parameter& weight, const CrossEntropyOptions& options, Parameter* bias = nullptr)
+  OutputLoss(Parameter& weight, const OutputLossOptions& options, Parameter* bias = nullptr)
       : weight_(weight), bias_(bias), options_(options) {}
 
   // hidden: [tokens, hidden]; targets: [tokens], int32. While training it also accumulates the
@@ -48,7 +64,7 @@ class OutputLoss {
 
   Parameter& weight_;
   Parameter* bias_;
-  CrossEntropyOptions options_;
+  OutputLossOptions options_;
   Tensor d_hidden_;
 };
 

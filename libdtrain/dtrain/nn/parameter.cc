@@ -6,8 +6,10 @@
 #include <cmath>
 #include <numbers>
 
+#include "dtrain/base/check.h"
 #include "dtrain/base/random.h"
-#include "dtrain/device/tensor_copy.h"
+#include "dtrain/device/arena.h"
+#include "dtrain/device/stream.h"
 #include "dtrain/ops/cast.h"
 
 namespace dtrain {

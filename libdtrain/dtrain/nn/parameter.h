@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   ParameterSet parameters;
-//   Scope scope(parameters, "model.encoder");
-//   Parameter& weight = scope.Add("fc1.weight", {2048, 512}, Initializer::XavierUniform());
-//   parameters.Allocate(device, DType::kBFloat16, /*seed=*/1);
+//   const Scope scope = Scope(parameters, "model") / "encoder";
+//   Parameter& gate = scope.Add("gate", {64}, Initializer::Constant(1.0f));  // model.encoder.gate
+//   parameters.Allocate(runtime.device, DType::kBFloat16, /*seed=*/1);
+//   const Tensor value = gate.value();  // [64], bfloat16; gate.master() is float32
 //
 // Layers register their parameters in the order of the forward pass. The arenas store them in
 // reverse order, like PyTorch's DDP. Gradients then become ready from the start of the arena to its
@@ -20,18 +21,22 @@
 #include <string_view>
 #include <vector>
 
-#include "dtrain/device/arena.h"
+#include "dtrain/base/check.h"
 #include "dtrain/device/tensor.h"
 
 namespace dtrain {
 
+class Arena;
+
 // The initial values of a parameter.
 struct Initializer {
+  // The distribution.
   enum class Kind { kConstant, kNormal, kUniform, kXavierUniform };
   Kind kind = Kind::kConstant;
   float value = 0.0f;     // the constant, the standard deviation, or the bound
   int64_t zero_row = -1;  // this row starts as zeros and stays zero
 
+  // All elements alike, and N(0, stddev^2).
   static Initializer Constant(float value) { return {Kind::kConstant, value}; }
   static Initializer Normal(float stddev) { return {Kind::kNormal, stddev}; }
   // U(-a, a) with a = sqrt(6 / (in + out)) for an [out, in] matrix (Glorot and Bengio 2010,

@@ -2,7 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/nn/transformer_layer.h"
 
+#include "dtrain/base/check.h"
+#include "dtrain/nn/attention.h"
+#include "dtrain/nn/feed_forward.h"
+#include "dtrain/nn/layer_norm.h"
+#include "dtrain/nn/linear.h"
 #include "dtrain/ops/cast.h"
+#include "dtrain/ops/dropout.h"
 #include "dtrain/ops/dropout_residual.h"
 
 namespace dtrain {
@@ -41,6 +47,9 @@ TransformerLayer::TransformerLayer(const Scope& scope, const TransformerLayerOpt
                                                               .weights = options.weights});
   add_norm(Kind::kFeedForward, names.final_norm);
 }
+
+TransformerLayer::TransformerLayer(TransformerLayer&& other) noexcept = default;
+TransformerLayer::~TransformerLayer() = default;
 
 AttentionInputs TransformerLayer::SelfAttentionInputs(const Tensor& x,
                                                       const LayerInputs& inputs) const {
@@ -214,7 +223,7 @@ void TransformerLayer::Release() {
 
 void TransformerLayer::StartDecoding(const Tensor& memory, int64_t slots, LayerCache& cache,
                                      Context& ctx) {
-  cache.self.keys_values = ctx.Empty({slots, 2 * options_.hidden_size});
+  cache.keys_values = ctx.Empty({slots, 2 * options_.hidden_size});
   if (cross_attention_) cache.memory_keys_values = cross_attention_->ProjectMemory(memory, ctx);
 }
 
@@ -233,7 +242,8 @@ Tensor TransformerLayer::StepBlock(Kind kind, const Tensor& x, const StepInputs&
                                    LayerCache& cache, Context& ctx) {
   switch (kind) {
     case Kind::kSelfAttention:
-      return self_attention_->ForwardSelfStep(x, inputs.slots, inputs.first_slot, cache.self, ctx);
+      return self_attention_->ForwardSelfStep(x, inputs.slots, inputs.first_slot, cache.keys_values,
+                                              ctx);
     case Kind::kCrossAttention:
       return cross_attention_->ForwardCrossStep(x, inputs.rows, cache.memory_keys_values,
                                                 inputs.memory_sequences, ctx);

@@ -1,5 +1,13 @@
-// transformer_layer.h - one layer of an encoder, decoder or language model, post-norm or pre-norm.
+// transformer_layer.h - layers of an encoder, decoder or language model, and stacks of them.
 // SPDX-License-Identifier: Apache-2.0
+//
+//   ParameterSet parameters;
+//   TransformerStack encoder(
+//       Scope(parameters, "encoder"),
+//       {.layer = {.hidden_size = 64, .ffn_size = 128, .num_heads = 4}, .num_layers = 2});
+//   parameters.Allocate(ctx.device(), ctx.compute_type(), /*seed=*/1);
+//   const Sequences batch({0, 5, 8});
+//   const Tensor y = encoder.Forward(ctx.Empty({8, 64}), {batch, {}, batch}, ctx);  // [8, 64]
 //
 // Each sublayer f (self-attention, cross-attention in decoders, feed-forward) is wrapped as
 //   post-norm: y = LayerNorm(x + dropout(f(x)))      Vaswani et al. 2017, section 3.1
@@ -9,16 +17,33 @@
 #ifndef DTRAIN_NN_TRANSFORMER_LAYER_H_
 #define DTRAIN_NN_TRANSFORMER_LAYER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
 #include <vector>
 
-#include "dtrain/nn/attention.h"
-#include "dtrain/nn/feed_forward.h"
-#include "dtrain/nn/layer_norm.h"
+#include "dtrain/device/sequences.h"
+#include "dtrain/device/tensor.h"
+#include "dtrain/nn/context.h"
+#include "dtrain/nn/parameter.h"
+#include "dtrain/ops/activation.h"
 
 namespace dtrain {
+
+struct AttentionInputs;
+class FeedForward;
+class LayerNorm;
+class Linear;
+class MultiHeadAttention;
+
+// Names of the projections of attention, below its scope.
+struct AttentionNames {
+  std::string_view query = "q_proj";
+  std::string_view key = "k_proj";
+  std::string_view value = "v_proj";
+  std::string_view output = "out_proj";
+};
 
 // Names of the layer's parameters below its scope.
 struct LayerNames {
@@ -30,6 +55,7 @@ struct LayerNames {
   std::string_view final_norm = "final_layer_norm";
 };
 
+// Sizes, form and dropout of a layer.
 struct TransformerLayerOptions {
   int64_t hidden_size = 512;
   int64_t ffn_size = 2048;
@@ -66,7 +92,7 @@ struct LayerInputs {
 
 // Caches of one decoder layer or causal layer during incremental decoding.
 struct LayerCache {
-  AttentionCache self;
+  Tensor keys_values;         // [slots, 2 * hidden], of earlier positions
   Tensor memory_keys_values;  // [memory tokens, 2 * hidden]; decoders only
 };
 
@@ -80,9 +106,12 @@ struct StepInputs {
   const Sequences& memory_sequences;
 };
 
+// One layer. The opening comment has the formulas.
 class TransformerLayer {
  public:
   TransformerLayer(const Scope& scope, const TransformerLayerOptions& options);
+  TransformerLayer(TransformerLayer&& other) noexcept;
+  ~TransformerLayer();
 
   // x: [tokens, hidden]. Returns the same shape, or [n, hidden] for n output rows. Keeps the
   // tensors that the context's recompute policy requires.
@@ -136,6 +165,48 @@ class TransformerLayer {
   // computed.
   Tensor x_;
   Tensor all_rows_;  // the whole input, if only some rows are computed
+};
+
+// The layers of a stack, all alike.
+struct TransformerStackOptions {
+  TransformerLayerOptions layer;
+  int num_layers = 6;
+  std::string_view layers_name = "layers";
+  // True if backward begins with this stack, so that its last segment need not be recomputed.
+  bool backward_follows = true;
+};
+
+// Layers one after another.
+//
+// Recompute::kEveryK (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost", section 4)
+// splits a stack into segments of k layers and keeps each segment's input. Before backward goes
+// through a segment, it runs the segment's forward again, which then keeps everything. If backward
+// starts directly after this stack's forward, the last segment is kept instead of run again.
+class TransformerStack {
+ public:
+  // Layer i has the scope layers.i, or the name in the options.
+  TransformerStack(const Scope& scope, const TransformerStackOptions& options);
+
+  // x: [tokens, hidden]. Returns the same shape, or [n, hidden] for n output rows.
+  Tensor Forward(const Tensor& x, const LayerInputs& inputs, Context& ctx);
+  // Returns dx from dy and adds to d_memory (decoders). Frees the tensors that Forward kept.
+  Tensor Backward(Tensor dy, const LayerInputs& inputs, Tensor& d_memory, Context& ctx);
+
+  size_t size() const { return layers_.size(); }
+  // Layer i, from 0.
+  TransformerLayer& layer(size_t i) { return *layers_[i]; }
+
+ private:
+  // The inputs of layer i: only the last layer gets output rows.
+  LayerInputs InputsOf(size_t i, const LayerInputs& inputs) const;
+  // True if the segment of layers that starts at `begin` is the last one and is kept.
+  bool IsKept(size_t begin, size_t k) const {
+    return options_.backward_follows && begin + k >= layers_.size();
+  }
+
+  TransformerStackOptions options_;
+  std::vector<std::unique_ptr<TransformerLayer>> layers_;
+  std::vector<Tensor> segment_inputs_;  // from the last forward while training with kEveryK
 };
 
 }  // namespace dtrain

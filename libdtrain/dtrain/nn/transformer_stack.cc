@@ -1,10 +1,11 @@
 // transformer_stack.cc - runs segments forward, and backward with one recomputation each.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/nn/transformer_stack.h"
-
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
+
+#include "dtrain/nn/transformer_layer.h"
 
 namespace dtrain {
 

@@ -1,22 +1,14 @@
 // bias_activation.h - the middle of a feed-forward block: bias, activation and dropout.
 // SPDX-License-Identifier: Apache-2.0
-//
-// relu(x) = max(x, 0); gelu_erf(x) = x Phi(x); gelu_tanh(x) = x/2 (1 + tanh(sqrt(2/pi)(x + 0.044715
-// x^3))) (Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016), section 2).
 #ifndef DTRAIN_OPS_BIAS_ACTIVATION_H_
 #define DTRAIN_OPS_BIAS_ACTIVATION_H_
 
-#include <string_view>
-
 #include "dtrain/device/stream.h"
 #include "dtrain/device/tensor.h"
+#include "dtrain/ops/activation.h"
 #include "dtrain/ops/dropout.h"
 
 namespace dtrain {
-
-enum class Activation { kRelu, kGeluErf, kGeluTanh, kTanh };
-// For example "gelu_erf".
-std::string_view Name(Activation activation);
 
 // y = dropout(activation(x + bias)). x, y: [rows, columns] of one type, and y may be x. bias:
 // [columns] of the same type, or absent.

@@ -8,7 +8,7 @@
 
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/device/dispatch.h"
-#include "dtrain/device/tensor_copy.h"
+#include "dtrain/device/tensor.h"
 #include "dtrain/ops/internal/lamb_kernel.h"
 #include "dtrain/ops/internal/op_support.h"
 

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "dtrain/device/tensor_copy.h"
+#include "dtrain/base/check.h"
+#include "dtrain/device/arena.h"
+#include "dtrain/device/copy.h"
 #include "dtrain/ops/adam.h"
 #include "dtrain/ops/cast.h"
+#include "dtrain/ops/lamb.h"
 #include "dtrain/optim/step_state.h"
 
 namespace dtrain {
@@ -75,7 +78,7 @@ void Adam::BeginAverage(Stream& stream) {
   ForAverages([&](const Tensor& weights, Tensor& average) { Cast(weights, average, stream); });
 }
 
-LambTable Adam::MakeTable(Stream& stream) {
+std::shared_ptr<LambTable> Adam::MakeTable(Stream& stream) {
   std::vector<LambSegment> segments;
   for (const Parameter* parameter : parameters_.in_backward_order()) {
     const float decay = parameter->weight_decay() ? config_.weight_decay : 0.0f;
@@ -85,7 +88,7 @@ LambTable Adam::MakeTable(Stream& stream) {
          .weight_decay = decay,
          .adapts = config_.trust_ratio == AdamConfig::TrustRatio::kAll || decay != 0.0f});
   }
-  return MakeLambTable(segments, *arena_, stream);
+  return std::make_shared<LambTable>(MakeLambTable(segments, *arena_, stream));
 }
 
 void Adam::Step(float learning_rate, float gradient_scale, Stream& stream) {
@@ -99,13 +102,13 @@ void Adam::Step(float learning_rate, float gradient_scale, Stream& stream) {
 }
 
 void Adam::Step(const Tensor& step, const Tensor& average_decay, Stream& stream) {
-  if (lamb_.chunks) {
+  if (lamb_ != nullptr) {
     LambTensors tensors = {.gradients = parameters_.gradients(),
                            .weights = parameters_.weights(),
                            .m = m_,
                            .v = v_,
                            .copy = parameters_.compute_weights()};
-    LambUpdate(lamb_, step,
+    LambUpdate(*lamb_, step,
                {.beta1 = config_.beta1, .beta2 = config_.beta2, .epsilon = config_.epsilon},
                tensors, stream);
   } else {
@@ -118,7 +121,7 @@ void Adam::Step(const Tensor& step, const Tensor& average_decay, Stream& stream)
 }
 
 std::vector<float> Adam::TrustRatios(Stream& stream) const {
-  return lamb_.ratios ? Download<float>(lamb_.ratios, stream) : std::vector<float>();
+  return lamb_ != nullptr ? Download<float>(lamb_->ratios, stream) : std::vector<float>();
 }
 
 void Adam::UpdateRanges(const Tensor& step, Stream& stream) {

@@ -1,5 +1,9 @@
 // adam.h - Adam, AdamW and LAMB, with an optional moving average of the weights.
 // SPDX-License-Identifier: Apache-2.0
+//
+//   Adam adam(model.parameters(), {.weight_decay = 0.01f});
+//   model.Backward(ctx);
+//   adam.Step(/*learning_rate=*/1e-3f, /*gradient_scale=*/1.0f / 128, ctx.stream());
 #ifndef DTRAIN_OPTIM_ADAM_H_
 #define DTRAIN_OPTIM_ADAM_H_
 
@@ -7,13 +11,13 @@
 #include <memory>
 #include <vector>
 
-#include "dtrain/device/arena.h"
 #include "dtrain/device/stream.h"
 #include "dtrain/nn/parameter.h"
-#include "dtrain/ops/adam.h"
-#include "dtrain/ops/lamb.h"
 
 namespace dtrain {
+
+class Arena;
+struct LambTable;
 
 // Settings of well-known optimizers:
 //   Adam          decoupled = false
@@ -53,9 +57,6 @@ struct ParameterRange {
 };
 
 // Updates a model's parameters and owns the moments. ops/adam.h and ops/lamb.h have the formulas.
-//
-//   Adam adam(model.parameters(), {.weight_decay = 0.01f});
-//   adam.Step(learning_rate, /*gradient_scale=*/1.0f / tokens, ctx.stream());
 class Adam {
  public:
   // `parameters` must be allocated and must outlive this object.
@@ -104,7 +105,7 @@ class Adam {
   // Calls body(weights, average) for each part of the shard.
   template <typename Body>
   void ForAverages(const Body& body);
-  LambTable MakeTable(Stream& stream);
+  std::shared_ptr<LambTable> MakeTable(Stream& stream);
   void UpdateRanges(const Tensor& step, Stream& stream);
 
   ParameterSet& parameters_;
@@ -112,7 +113,7 @@ class Adam {
   std::vector<ParameterRange> shard_;
   int64_t steps_ = 0;
   std::vector<Range> ranges_;
-  LambTable lamb_;  // absent without trust ratios
+  std::shared_ptr<LambTable> lamb_;  // null without trust ratios
   std::shared_ptr<Arena> arena_;
   Tensor m_, v_, average_;
   Tensor step_, decay_;  // for updates that the host decides

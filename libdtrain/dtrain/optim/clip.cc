@@ -5,8 +5,7 @@
 #include <cmath>
 
 #include "dtrain/base/check.h"
-#include "dtrain/device/new_tensor.h"
-#include "dtrain/device/tensor_copy.h"
+#include "dtrain/device/tensor.h"
 #include "dtrain/ops/reduce.h"
 
 namespace dtrain {

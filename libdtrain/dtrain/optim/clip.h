@@ -1,9 +1,11 @@
 // clip.h - clips gradients to a global norm, for loops that decide on the host.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   const ClippedGradients clipped =
-//       ClipGradients(parameters, /*gradient_scale=*/1.0 / tokens, /*max_norm=*/1.0, ctx.stream());
-//   if (clipped.is_finite) adam.Step(learning_rate, clipped.gradient_scale, ctx.stream());
+//   Adam adam(model.parameters(), {});
+//   const ClippedGradients clipped = ClipGradients(
+//       model.parameters(), /*gradient_scale=*/1.0 / 128, /*max_norm=*/1.0, ctx.stream());
+//   if (clipped.is_finite) adam.Step(/*learning_rate=*/1e-3f, clipped.gradient_scale,
+//   ctx.stream());
 #ifndef DTRAIN_OPTIM_CLIP_H_
 #define DTRAIN_OPTIM_CLIP_H_
 
@@ -12,6 +14,7 @@
 
 namespace dtrain {
 
+// The result of ClipGradients().
 struct ClippedGradients {
   double norm = 0.0;            // norm of gradients * gradient_scale, before clipping
   float gradient_scale = 0.0f;  // the argument for Adam::Step()

@@ -1,5 +1,11 @@
 // lr_schedule.h - the learning rate as a function of the step, or of the used time budget.
 // SPDX-License-Identifier: Apache-2.0
+//
+//   const LrScheduleOptions schedule = {.kind = LrScheduleOptions::Kind::kCosine,
+//                                       .base = 1e-3,
+//                                       .warmup_steps = 100,
+//                                       .total_steps = 1000};
+//   const double rate = LearningRate(schedule, /*step=*/500, /*budget_used=*/0.0);
 #ifndef DTRAIN_OPTIM_LR_SCHEDULE_H_
 #define DTRAIN_OPTIM_LR_SCHEDULE_H_
 
@@ -7,7 +13,9 @@
 
 namespace dtrain {
 
+// A schedule with its warm-up. s is the number of the update, from 0.
 struct LrScheduleOptions {
+  // The form of the schedule.
   enum class Kind {
     kConstant,     // base after the warm-up
     kTransformer,  // base * hidden^-0.5 * min((s+1)^-0.5, (s+1) warmup^-1.5): Vaswani et al., eq. 3

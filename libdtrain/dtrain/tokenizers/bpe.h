@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   DT_ASSIGN_OR_RETURN(const BpeModel model, BpeModel::Load("run/vocab.spm"));
-//   std::vector<int32_t> ids = model.Encode("Ein Hund rennt.");  // no </s> at the end
-//   model.Decode(ids) == "Ein Hund rennt."
+//   const std::vector<int32_t> ids = model.Encode("Ein Hund rennt.");  // no </s> at the end
+//   const std::string text = model.Decode(ids);                        // "Ein Hund rennt."
 //
 // Text is hardly normalised: runs of spaces become one space, spaces at both ends are removed,
 // every word begins with U+2581, and invalid UTF-8 becomes U+FFFD. The original spm_encode produces
@@ -36,6 +36,7 @@ struct BpeScratch;
 // The values are those of the file format.
 enum class BpePieceType : uint8_t { kNormal = 1, kUnknown = 2, kControl = 3, kByte = 6 };
 
+// An entry of the vocabulary.
 struct BpePiece {
   std::string text;
   BpePieceType type = BpePieceType::kNormal;
@@ -51,6 +52,7 @@ struct BpeVocabulary {
   bool byte_fallback = false;  // unknown characters become byte pieces; all 256 must exist
 };
 
+// How a line is encoded.
 struct BpeEncodeOptions {
   // Probability of dropping each possible merge (BPE-dropout, Provilkov et al. 2020, section 3), in
   // [0, 1]. 0 is the normal encoding, 1 yields single characters.
@@ -128,6 +130,7 @@ struct EncodedLines {
   std::vector<int32_t> ids;
   std::vector<int64_t> offsets;  // [lines + 1]
 
+  // The ids of sentence i.
   std::span<const int32_t> line(size_t i) const {
     return std::span(ids).subspan(static_cast<size_t>(offsets[i]),
                                   static_cast<size_t>(offsets[i + 1] - offsets[i]));

@@ -43,8 +43,10 @@ struct WordPieceTables;
 class WordPieceTextEncoder;
 }  // namespace internal
 
+// Whose program the ids equal.
 enum class WordPieceBehavior : uint8_t { kGoogle, kHuggingFace };
 
+// How words are found and divided.
 struct WordPieceOptions {
   WordPieceBehavior behavior = WordPieceBehavior::kGoogle;
   bool lower_case = true;                            // false for cased vocabularies
@@ -59,6 +61,7 @@ struct WordPieceOptions {
   std::optional<bool> match_special_tokens = std::nullopt;
 };
 
+// How texts become a row.
 struct WordPieceRowOptions {
   // Maximum length of a row including special tokens, at least 3; 0 for no limit. The longer side
   // of a pair is cut first, at its end. If both sides are cut to an odd total, one side keeps a
@@ -178,6 +181,7 @@ struct EncodedTexts {
   std::vector<int64_t> type0_sizes;  // [rows]
 
   int64_t num_rows() const { return static_cast<int64_t>(type0_sizes.size()); }
+  // The ids of row i.
   std::span<const int32_t> row(size_t i) const {
     return std::span(ids).subspan(static_cast<size_t>(offsets[i]),
                                   static_cast<size_t>(offsets[i + 1] - offsets[i]));

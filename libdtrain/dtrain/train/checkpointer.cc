@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/log.h"
+#include "dtrain/comm/heartbeat.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/runs/internal/checkpoint_files.h"

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "dtrain/comm/gather.h"
+#include "dtrain/comm/heartbeat.h"
 #include "dtrain/distributed/agreement.h"
 #include "dtrain/train/internal/differing_lines.h"
 

@@ -11,12 +11,15 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/log.h"
+#include "dtrain/base/status.h"
 #include "dtrain/comm/clock_offset.h"
+#include "dtrain/comm/heartbeat.h"
+#include "dtrain/runs/trace_files.h"
 
 namespace dtrain {
 namespace {
 
-constexpr double kFlushSeconds = 5.0;
+constexpr int64_t kFlushNanoseconds = 5'000'000'000;
 
 }  // namespace
 
@@ -46,10 +49,10 @@ void StepTimeline::Start() {
                                                 .clock_offset = offsets[static_cast<size_t>(rank)],
                                                 .started = started});
   if (!file.ok()) return Check(file.status());
-  file_.emplace(*std::move(file));
+  file_ = std::make_unique<TraceFile>(*std::move(file));
   started_ = Timeline::Now();
   spans_.set_on(true);
-  since_flush_.Restart();
+  flushed_ = started_;
 }
 
 void StepTimeline::Stop() {
@@ -78,12 +81,13 @@ Timeline::Span StepTimeline::Enter(Phase phase, int64_t index) {
 
 void StepTimeline::EndUpdate() {
   if (!spans_.is_on()) return;
-  if (spans_.size() < spans_.capacity() / 2 && since_flush_.Seconds() < kFlushSeconds) return;
+  if (spans_.size() < spans_.capacity() / 2 && Timeline::Now() - flushed_ < kFlushNanoseconds)
+    return;
   Flush();
 }
 
 void StepTimeline::Flush() {
-  since_flush_.Restart();
+  flushed_ = Timeline::Now();
   std::vector<TimelineSpan> spans = spans_.Take();
   std::erase_if(spans, [&](const TimelineSpan& span) { return span.begin < started_; });
   if (file_) Check(file_->Append(spans));

@@ -1,19 +1,29 @@
 // step_timeline.h - a trainer's timeline, which goes on and off while it runs: a file per rank.
 // SPDX-License-Identifier: Apache-2.0
+//
+//   StepTimeline timeline(comm, {.directory = "traces"});
+//   timeline.Start();  // each rank writes traces/rank-NNNNN.json
+//   for (int64_t update = 0; update < 3; ++update) {
+//     const Timeline::Span span(timeline.spans(), "step", kComputeLane, update);
+//     timeline.EndUpdate();
+//   }
 #ifndef DTRAIN_TRAIN_STEP_TIMELINE_H_
 #define DTRAIN_TRAIN_STEP_TIMELINE_H_
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "dtrain/base/timeline.h"
-#include "dtrain/base/timer.h"
 #include "dtrain/comm/communicator.h"
-#include "dtrain/runs/trace_files.h"
 
 namespace dtrain {
 
+class Status;
+class TraceFile;
+enum class Phase : uint8_t;
+
+// The folder of the traces, and when they begin.
 struct StepTimelineOptions {
   std::string directory = {};  // where each rank writes its trace; "": no timeline
   bool on = false;             // from the first update on
@@ -58,8 +68,8 @@ class StepTimeline {
   bool is_on_ = false;
   int64_t started_ = 0;  // Timeline::Now(): spans that began before belong to another trace
   bool told_lost_ = false;
-  std::optional<TraceFile> file_;
-  Timer since_flush_;
+  std::unique_ptr<TraceFile> file_;
+  int64_t flushed_ = 0;  // Timeline::Now() of the last flush
 };
 
 }  // namespace dtrain

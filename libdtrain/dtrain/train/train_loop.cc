@@ -6,20 +6,66 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <span>
 
 #include "dtrain/base/check.h"
+#include "dtrain/base/stop_flags.h"
+#include "dtrain/comm/heartbeat.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/distributed/replica_check.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/optim/clip.h"
 #include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/train/task.h"
+#include "dtrain/train/train_state.h"
 
 namespace dtrain {
 
-TrainLoop::TrainLoop(Communicator& comm, const StopFlags& requests, Context& ctx,
-                     ParameterSet& parameters, Adam& adam, const TrainLoopOptions& options)
+class TrainLoop::Impl {
+ public:
+  Impl(Communicator& comm, const StopFlags& requests, Context& ctx, ParameterSet& parameters,
+       Adam& adam, const TrainLoopOptions& options);
+
+  int64_t step() const { return state_.step; }
+  int64_t micro_batches() const { return options_.micro_batches; }
+  void Add(const LossSums& sums) { sums_ += sums; }
+  bool NextUpdate();
+  void Update();
+  void Evaluate(const std::string& metric, int64_t first, int64_t count,
+                const std::function<MeanParts(const SampleRange&)>& measure);
+  Status Finish();
+
+  SampleRange RangeOf(int64_t part) const;
+  // Begins the first part from `part` on that is not empty on this rank and returns it, or ends the
+  // backward passes and returns micro_batches().
+  int64_t BeginFrom(int64_t part);
+
+ private:
+  bool IsEvery(int64_t updates) const { return updates > 0 && state_.step % updates == 0; }
+  void BeginPart(int64_t part);
+  void MarkAllReady();
+  Status SaveIfDue();
+  Status WriteCheckpoint();
+
+  Communicator& comm_;
+  const StopFlags& requests_;
+  Context& ctx_;
+  ParameterSet& parameters_;
+  Adam& adam_;
+  TrainLoopOptions options_;
+  GradientReducer reducer_;
+  TrainState state_;
+  LossSums sums_;      // of this update and rank
+  double loss_ = 0.0;  // mean of the last update, over all ranks
+  bool is_stop_requested_ = false;
+  bool is_save_due_ = false;
+  bool is_saved_ = true;  // whether the last update's weights are in a checkpoint
+  Status status_;
+};
+
+TrainLoop::Impl::Impl(Communicator& comm, const StopFlags& requests, Context& ctx,
+                      ParameterSet& parameters, Adam& adam, const TrainLoopOptions& options)
     : comm_(comm),
       requests_(requests),
       ctx_(ctx),
@@ -34,7 +80,7 @@ TrainLoop::TrainLoop(Communicator& comm, const StopFlags& requests, Context& ctx
       << "TrainLoopOptions::micro_batches is " << options.micro_batches << ", not 1 to "
       << kMaxMicroBatches;
   DT_CHECK(ctx.compute_type() != DType::kFloat16)
-      << "float16 needs the loss scaling of Trainer; use bfloat16 here";
+      << "float16 needs a loss scale; use bfloat16 here";
   DT_CHECK_EQ(ctx.rank(), comm.rank()) << "ContextOptions::rank is not the communicator's";
   CheckSchedule(options.learning_rate);
   status_ = options.directory.empty()
@@ -47,7 +93,7 @@ TrainLoop::TrainLoop(Communicator& comm, const StopFlags& requests, Context& ctx
   }
 }
 
-bool TrainLoop::NextUpdate() {
+bool TrainLoop::Impl::NextUpdate() {
   status_.Update(SaveIfDue());
   if (status_.ok() && is_stop_requested_) {
     status_ = StoppedError("the same command resumes");
@@ -61,18 +107,16 @@ bool TrainLoop::NextUpdate() {
   return true;
 }
 
-TrainLoop::Iterator TrainLoop::Parts::begin() const { return {loop, 0}; }
-TrainLoop::Iterator TrainLoop::Parts::end() const { return {loop, loop.options_.micro_batches}; }
-
-void TrainLoop::Iterator::SkipEmpty() {
-  for (; part_ < loop_.options_.micro_batches; ++part_) {
-    loop_.BeginPart(part_);
-    if (!loop_.RangeOf(part_).empty()) return;
+int64_t TrainLoop::Impl::BeginFrom(int64_t part) {
+  for (; part < options_.micro_batches; ++part) {
+    BeginPart(part);
+    if (!RangeOf(part).empty()) return part;
   }
-  loop_.reducer_.StopListening();
+  reducer_.StopListening();
+  return part;
 }
 
-SampleRange TrainLoop::RangeOf(int64_t part) const {
+SampleRange TrainLoop::Impl::RangeOf(int64_t part) const {
   const int64_t begin = state_.position.sample;
   return {.begin = begin + part * comm_.size() + comm_.rank(),
           .end = std::min(begin + options_.samples_per_update, options_.samples_per_epoch),
@@ -81,7 +125,7 @@ SampleRange TrainLoop::RangeOf(int64_t part) const {
 
 // Only the last micro-batch completes the gradients. A rank without samples there takes part in
 // their exchange all the same: its gradients are what the parts before have left.
-void TrainLoop::BeginPart(int64_t part) {
+void TrainLoop::Impl::BeginPart(int64_t part) {
   ctx_.set_step(state_.step, static_cast<int>(part));
   if (part < options_.micro_batches - 1) return;
   if (RangeOf(part).empty()) {
@@ -91,13 +135,13 @@ void TrainLoop::BeginPart(int64_t part) {
   }
 }
 
-void TrainLoop::MarkAllReady() {
+void TrainLoop::Impl::MarkAllReady() {
   for (const Parameter* parameter : parameters_.in_backward_order()) {
     reducer_.MarkReady(parameter->index());
   }
 }
 
-void TrainLoop::Update() {
+void TrainLoop::Impl::Update() {
   if (!status_.ok()) return;
   comm_.heartbeat()->SetPhase(Phase::kExchange);
   reducer_.Finish();
@@ -127,8 +171,8 @@ void TrainLoop::Update() {
   status_ = CheckReplicas(parameters_, "in your own training loop", comm_, ctx_.stream());
 }
 
-void TrainLoop::Evaluate(const std::string& metric, int64_t first, int64_t count,
-                         const std::function<MeanParts(const SampleRange&)>& measure) {
+void TrainLoop::Impl::Evaluate(const std::string& metric, int64_t first, int64_t count,
+                               const std::function<MeanParts(const SampleRange&)>& measure) {
   if (!status_.ok()) return;
   comm_.heartbeat()->SetPhase(Phase::kEvaluation);
   ctx_.set_training(false);
@@ -154,13 +198,13 @@ void TrainLoop::Evaluate(const std::string& metric, int64_t first, int64_t count
   }
 }
 
-Status TrainLoop::Finish() {
+Status TrainLoop::Impl::Finish() {
   if (!is_saved_) is_save_due_ = true;
   status_.Update(SaveIfDue());
   return status_;
 }
 
-Status TrainLoop::SaveIfDue() {
+Status TrainLoop::Impl::SaveIfDue() {
   if (!status_.ok() || !is_save_due_) return OkStatus();
   is_save_due_ = false;
   is_saved_ = true;
@@ -170,7 +214,7 @@ Status TrainLoop::SaveIfDue() {
                          comm_);
 }
 
-Status TrainLoop::WriteCheckpoint() {
+Status TrainLoop::Impl::WriteCheckpoint() {
   DT_ASSIGN_OR_RETURN(
       CheckpointDirectory directory,
       CheckpointDirectory::Open(options_.directory, {.keep_last = options_.keep_last}));
@@ -178,6 +222,34 @@ Status TrainLoop::WriteCheckpoint() {
       .Save(state_.step, MakeCheckpointFiles(state_, parameters_, adam_, {}),
             state_.best_step == state_.step ? state_.best_metric_name : "")
       .status();
+}
+
+TrainLoop::TrainLoop(Communicator& comm, const StopFlags& requests, Context& ctx,
+                     ParameterSet& parameters, Adam& adam, const TrainLoopOptions& options)
+    : impl_(std::make_unique<Impl>(comm, requests, ctx, parameters, adam, options)) {}
+TrainLoop::~TrainLoop() = default;
+
+bool TrainLoop::NextUpdate() { return impl_->NextUpdate(); }
+void TrainLoop::Add(const LossSums& sums) { impl_->Add(sums); }
+void TrainLoop::Update() { impl_->Update(); }
+void TrainLoop::Evaluate(const std::string& metric, int64_t first, int64_t count,
+                         const std::function<MeanParts(const SampleRange&)>& measure) {
+  impl_->Evaluate(metric, first, count, measure);
+}
+Status TrainLoop::Finish() { return impl_->Finish(); }
+int64_t TrainLoop::step() const { return impl_->step(); }
+
+TrainLoop::Iterator TrainLoop::Parts::begin() const { return {*loop.impl_, 0}; }
+TrainLoop::Iterator TrainLoop::Parts::end() const {
+  return {*loop.impl_, loop.impl_->micro_batches()};
+}
+
+TrainLoop::Iterator::Iterator(Impl& loop, int64_t part)
+    : loop_(loop), part_(loop.BeginFrom(part)) {}
+SampleRange TrainLoop::Iterator::operator*() const { return loop_.RangeOf(part_); }
+TrainLoop::Iterator& TrainLoop::Iterator::operator++() {
+  part_ = loop_.BeginFrom(part_ + 1);
+  return *this;
 }
 
 }  // namespace dtrain

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/heartbeat.h"
 #include "dtrain/ops/cast.h"
 
 namespace dtrain {

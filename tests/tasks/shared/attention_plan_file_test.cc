@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dtrain/base/file.h"
+#include "dtrain/device/arena.h"
 #include "dtrain/ops/attention.h"
 #include "dtrain/ops/cast.h"
 #include "testing/catch.h"

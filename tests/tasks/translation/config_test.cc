@@ -9,6 +9,7 @@
 #include "dtrain/config/config.h"
 #include "dtrain/launch/internal/optimizer_config.h"
 #include "dtrain/nmt.pb.h"
+#include "dtrain/ops/dropout.h"
 #include "dtrain/tasks/translation/options.h"
 #include "testing/catch.h"
 #include "testing/tests_directory.h"

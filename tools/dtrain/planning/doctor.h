@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
-#include "dtrain/launch/runtime.h"
+#include "dtrain/launch/run_on_ranks.h"
 
 namespace dtrain {
 

@@ -19,6 +19,7 @@
 
 #include "dtrain/base/timeline.h"
 #include "dtrain/comm/collectives.h"
+#include "dtrain/comm/heartbeat.h"
 #include "dtrain/comm/internal/collective_agreement.h"
 #include "dtrain/comm/internal/collective_executor.h"
 #include "dtrain/comm/internal/pending_collectives.h"
@@ -26,7 +27,7 @@
 #include "dtrain/comm/internal/stall_watch.h"
 #include "dtrain/comm/internal/submission_queue.h"
 #include "dtrain/comm/internal/submitted_collective.h"
-#include "dtrain/device/new_tensor.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain::internal {
 

@@ -13,7 +13,7 @@
 #include "dtrain/base/dtype.h"
 #include "dtrain/comm/communicator.h"
 #include "dtrain/device/device.h"
-#include "dtrain/device/shape.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain::internal {
 

@@ -17,7 +17,6 @@
 #include "dtrain/comm/internal/operation.h"
 #include "dtrain/comm/internal/rank_groups.h"
 #include "dtrain/comm/internal/transport.h"
-#include "dtrain/comm/rank_topology.h"
 
 namespace dtrain::internal {
 

@@ -9,7 +9,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/log.h"
 #include "dtrain/device/copy.h"
-#include "dtrain/device/new_tensor.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain::internal {
 

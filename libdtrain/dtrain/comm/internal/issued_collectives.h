@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "dtrain/comm/communicator.h"
 #include "dtrain/comm/internal/nccl_phases.h"
-#include "dtrain/comm/rank_topology.h"
 #include "dtrain/device/stream.h"
 #include "dtrain/device/stream_order.h"
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "dtrain/comm/rank_topology.h"
+#include "dtrain/comm/communicator.h"
 
 namespace dtrain::internal {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "dtrain/comm/communicator.h"
 #include "dtrain/comm/internal/negotiation.h"
-#include "dtrain/comm/rank_topology.h"
 
 namespace dtrain::internal {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "dtrain/device/copy.h"
-#include "dtrain/device/new_tensor.h"
 #include "dtrain/device/stream.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain::internal {
 

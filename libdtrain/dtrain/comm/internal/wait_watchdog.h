@@ -16,7 +16,6 @@
 #include "dtrain/comm/communicator.h"
 #include "dtrain/comm/heartbeat.h"
 #include "dtrain/comm/internal/transport.h"
-#include "dtrain/comm/rank_topology.h"
 
 namespace dtrain::internal {
 

@@ -10,7 +10,7 @@
 
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/device/copy.h"
-#include "dtrain/device/tensor_copy.h"
+#include "dtrain/device/tensor.h"
 
 namespace dtrain::internal {
 namespace {

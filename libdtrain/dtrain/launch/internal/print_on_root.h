@@ -7,7 +7,7 @@
 
 #include "dtrain/base/file.h"
 #include "dtrain/base/status.h"
-#include "dtrain/launch/runtime.h"
+#include "dtrain/launch/run_on_ranks.h"
 
 namespace dtrain::internal {
 

@@ -4,7 +4,7 @@
 //   DT_ASSIGN_OR_RETURN(const ClassificationModel trained, LoadClassificationModel("runs/sst2"));
 //   Context ctx(runtime.device, {.compute_type = trained.compute_type});
 //   const auto answers = ClassifyTexts(trained, {{"a fine film"}, {"dull"}}, ctx);
-//   const std::string& best = trained.label_names[answers.Class(0)];
+//   const std::string& best = trained.label_names[static_cast<size_t>(answers.Class(0))];
 #ifndef DTRAIN_TASKS_CLASSIFICATION_CLASSIFICATION_MODEL_H_
 #define DTRAIN_TASKS_CLASSIFICATION_CLASSIFICATION_MODEL_H_
 
@@ -20,13 +20,19 @@
 #include "dtrain/base/dtype.h"
 #include "dtrain/base/status.h"
 #include "dtrain/nn/context.h"
-#include "dtrain/tasks/classification/head.h"
-#include "dtrain/tasks/classification/predictions.h"
-#include "dtrain/tasks/classification/shard.h"
 #include "dtrain/tasks/shared/load_model.h"
 #include "dtrain/tokenizers/wordpiece.h"
 
 namespace dtrain {
+
+class BertClassifier;
+
+// The kind of a row's labels.
+enum class LabelKind {
+  kClass,      // one index into label_names
+  kValue,      // one number for regression
+  kMultiLabel  // 0/1, or a value between, for each of label_names
+};
 
 // A model ready to classify; its context must have the same compute type.
 struct ClassificationModel {
@@ -38,7 +44,7 @@ struct ClassificationModel {
   int64_t max_length = 128;              // tokens of a text that the run was trained with
   DType compute_type = DType::kFloat32;
   WordPieceTokenizer tokenizer;
-  std::unique_ptr<BertClassifier> model;
+  std::shared_ptr<BertClassifier> model;  // shared by copies
 };
 
 // `path` is a run directory of bert_classify, a folder of checkpoints or one checkpoint. Weights
@@ -47,6 +53,22 @@ struct ClassificationModel {
 // the file.
 StatusOr<ClassificationModel> LoadClassificationModel(const std::string& path,
                                                       const LoadModelOptions& options = {});
+
+// Predictions for each row, in the order of the rows.
+struct ClassificationPredictions {
+  int64_t outputs = 1;                    // of a row
+  std::vector<float> probabilities = {};  // [rows, outputs]; of kValue the values
+  std::vector<float> losses = {};         // [rows], without weights; 0 where a row has no label
+
+  int64_t rows() const { return static_cast<int64_t>(losses.size()); }
+  // The probabilities of row i: [outputs].
+  std::span<const float> row(int64_t i) const {
+    return std::span(probabilities)
+        .subspan(static_cast<size_t>(i * outputs), static_cast<size_t>(outputs));
+  }
+  // The most probable class of a row, the first of equals.
+  int64_t Class(int64_t i) const;
+};
 
 // A text, or a pair of them.
 struct ClassifiedText {

@@ -8,7 +8,7 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/base/utf8.h"
-#include "dtrain/launch/runtime.h"
+#include "dtrain/launch/run_on_ranks.h"
 #include "dtrain/tasks/classification/task.h"
 
 namespace dtrain::proto {

@@ -17,6 +17,7 @@
 #include "dtrain/models/bert_encoder.h"
 #include "dtrain/nn/loss_sums.h"
 #include "dtrain/ops/classification_loss.h"
+#include "dtrain/ops/dropout.h"
 #include "dtrain/tasks/classification/batch.h"
 
 namespace dtrain {

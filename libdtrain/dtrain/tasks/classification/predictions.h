@@ -8,32 +8,17 @@
 #define DTRAIN_TASKS_CLASSIFICATION_PREDICTIONS_H_
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
+#include "dtrain/tasks/classification/classification_model.h"
 #include "dtrain/tasks/classification/head.h"
 #include "dtrain/tasks/classification/shard.h"
 #include "dtrain/train/task.h"
 
 namespace dtrain {
-
-// In the order of the shard.
-struct ClassificationPredictions {
-  int64_t outputs = 1;                    // of a row
-  std::vector<float> probabilities = {};  // [rows, outputs]; of kValue the values
-  std::vector<float> losses = {};         // [rows], without weights; 0 where a row has no label
-
-  int64_t rows() const { return static_cast<int64_t>(losses.size()); }
-  std::span<const float> row(int64_t i) const {
-    return std::span(probabilities)
-        .subspan(static_cast<size_t>(i * outputs), static_cast<size_t>(outputs));
-  }
-  // The most probable class of a row, the first of equals.
-  int64_t Class(int64_t i) const;
-};
 
 // Loss and head that fit the labels of a shard.
 ClassificationLossKind LossOf(LabelKind kind);

@@ -27,15 +27,9 @@
 #include "dtrain/data/batching.h"
 #include "dtrain/data/shard.h"
 #include "dtrain/tasks/classification/batch.h"
+#include "dtrain/tasks/classification/classification_model.h"
 
 namespace dtrain {
-
-// The kind of a row's labels.
-enum class LabelKind {
-  kClass,      // one index into label_names
-  kValue,      // one number for regression
-  kMultiLabel  // 0/1, or a value between, for each of label_names
-};
 
 struct ClassificationShardInfo {
   int64_t vocab_size = 0;

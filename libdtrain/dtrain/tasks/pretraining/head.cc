@@ -126,7 +126,7 @@ BertPretraining::BertPretraining(const BertPretrainingOptions& options)
       transform_(Scope(parameters_, "cls.predictions.transform"), options.bert),
       output_bias_(Scope(parameters_, "cls.predictions")
                        .Add("bias", {options.bert.vocab_size}, Initializer::Constant(0.0f))),
-      output_(encoder_.word_embeddings(), CrossEntropyOptions(), &output_bias_) {
+      output_(encoder_.word_embeddings(), OutputLossOptions(), &output_bias_) {
   if (!options.next_sentence) return;
   next_sentence_ = std::make_unique<BertNextSentence>(Scope(parameters_, "bert"),
                                                       Scope(parameters_, "cls"), options.bert);

@@ -21,35 +21,11 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/tasks/question_answering/question_answering_model.h"
 #include "dtrain/tasks/question_answering/squad_reader.h"
 #include "dtrain/tasks/question_answering/windows.h"
 
 namespace dtrain {
-
-struct SquadAnswerOptions {
-  int n_best = 20;             // starts and ends looked at in each window, and candidates kept
-  int max_answer_length = 30;  // in tokens
-  // With allow_none, a question has no answer if its null_odds are above this value.
-  float null_threshold = 0.0f;
-  bool allow_none = false;  // 2.0: a question may have no answer
-};
-
-struct SquadCandidate {
-  std::string text;          // "" for none
-  double probability = 0.0;  // softmax of start_logit + end_logit over the candidates
-  double start_logit = 0.0;
-  double end_logit = 0.0;
-};
-
-struct SquadPrediction {
-  std::string text;  // "" for none
-  // Different texts, best first; at least one. With allow_none "" is among them. Else, where the
-  // logits leave nothing, it is the only one, with logits of 0.
-  std::vector<SquadCandidate> candidates;
-  // With allow_none: the score of "no answer" minus that of the best text (0 if there is no text).
-  // The score of "no answer" is the lowest sum of a window's two logits of [CLS]. Finite.
-  double null_odds = 0.0;
-};
 
 // The logits of one window, [its length] each: one for every token of the row.
 struct SquadLogits {

@@ -4,8 +4,9 @@
 //   DT_ASSIGN_OR_RETURN(const QuestionAnsweringModel trained,
 //                       LoadQuestionAnsweringModel("runs/squad"));
 //   Context ctx(runtime.device, {.compute_type = trained.compute_type});
-//   const auto answers = AnswerQuestions(trained, {{"Who came?", "An old dog came."}}, ctx);
-//   const std::string& best = (*answers)[0].text;  // "" where the text holds no answer
+//   DT_ASSIGN_OR_RETURN(const auto answers,
+//                       AnswerQuestions(trained, {{"Who came?", "An old dog came."}}, ctx));
+//   const std::string& best = answers[0].text;  // "" if the text holds no answer
 #ifndef DTRAIN_TASKS_QUESTION_ANSWERING_QUESTION_ANSWERING_MODEL_H_
 #define DTRAIN_TASKS_QUESTION_ANSWERING_QUESTION_ANSWERING_MODEL_H_
 
@@ -20,13 +21,47 @@
 #include "dtrain/base/dtype.h"
 #include "dtrain/base/status.h"
 #include "dtrain/nn/context.h"
-#include "dtrain/tasks/question_answering/answers.h"
-#include "dtrain/tasks/question_answering/head.h"
-#include "dtrain/tasks/question_answering/windows.h"
 #include "dtrain/tasks/shared/load_model.h"
 #include "dtrain/tokenizers/wordpiece.h"
 
 namespace dtrain {
+
+class BertQuestionAnswering;
+
+// How a question and its context become rows. All values are in tokens.
+struct SquadWindowOptions {
+  int32_t max_length = 384;   // of a row, including special tokens
+  int32_t stride = 128;       // distance between the starts of two windows in the context
+  int32_t max_question = 64;  // longer questions lose their end
+};
+
+// How an answer is chosen from the scores of all tokens.
+struct SquadAnswerOptions {
+  int n_best = 20;             // starts and ends looked at in each window, and candidates kept
+  int max_answer_length = 30;  // in tokens
+  // With allow_none, a question has no answer if its null_odds are above this value.
+  float null_threshold = 0.0f;
+  bool allow_none = false;  // 2.0: a question may have no answer
+};
+
+// A possible answer, with its logits.
+struct SquadCandidate {
+  std::string text;          // "" for none
+  double probability = 0.0;  // softmax of start_logit + end_logit over the candidates
+  double start_logit = 0.0;
+  double end_logit = 0.0;
+};
+
+// The answer to a question.
+struct SquadPrediction {
+  std::string text;  // "" for none
+  // Different texts, best first; at least one. With allow_none "" is among them. Else, where the
+  // logits leave nothing, it is the only one, with logits of 0.
+  std::vector<SquadCandidate> candidates;
+  // With allow_none: the score of "no answer" minus that of the best text (0 if there is no text).
+  // The score of "no answer" is the lowest sum of a window's two logits of [CLS]. Finite.
+  double null_odds = 0.0;
+};
 
 // A model ready to answer; its context must have the same compute type.
 struct QuestionAnsweringModel {
@@ -36,7 +71,7 @@ struct QuestionAnsweringModel {
   SquadAnswerOptions answers = {};  // allow_none: it learned that there may be no answer
   DType compute_type = DType::kFloat32;
   WordPieceTokenizer tokenizer;
-  std::unique_ptr<BertQuestionAnswering> model;
+  std::shared_ptr<BertQuestionAnswering> model;  // shared by copies
 };
 
 // `path` is a run directory of bert_squad, a folder of checkpoints or one checkpoint. Weights are
@@ -45,6 +80,7 @@ struct QuestionAnsweringModel {
 StatusOr<QuestionAnsweringModel> LoadQuestionAnsweringModel(const std::string& path,
                                                             const LoadModelOptions& options = {});
 
+// A question about a text.
 struct AskedQuestion {
   std::string_view question;
   std::string_view context;  // where the answer may stand

@@ -17,17 +17,11 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
+#include "dtrain/tasks/question_answering/question_answering_model.h"
 #include "dtrain/tasks/question_answering/squad_reader.h"
 #include "dtrain/tokenizers/wordpiece.h"
 
 namespace dtrain {
-
-// All values are in tokens.
-struct SquadWindowOptions {
-  int32_t max_length = 384;   // of a row, including special tokens
-  int32_t stride = 128;       // distance between the starts of two windows in the context
-  int32_t max_question = 64;  // longer questions lose their end
-};
 
 struct SquadWindow {
   int64_t question = 0;       // index into SquadSet::questions

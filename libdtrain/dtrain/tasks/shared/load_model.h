@@ -1,5 +1,8 @@
 // load_model.h - how a trained model is opened: which checkpoint, on which device.
 // SPDX-License-Identifier: Apache-2.0
+//
+//   const LoadModelOptions options = {.metric = "bleu", .compute_type = DType::kBFloat16};
+//   DT_ASSIGN_OR_RETURN(const TranslationModel trained, LoadTranslationModel("runs/de", options));
 #ifndef DTRAIN_TASKS_SHARED_LOAD_MODEL_H_
 #define DTRAIN_TASKS_SHARED_LOAD_MODEL_H_
 
@@ -10,6 +13,7 @@
 
 namespace dtrain {
 
+// Which checkpoint is opened, and in which form.
 struct LoadModelOptions {
   // Takes the run's best checkpoint by this metric, or its newest good one. Empty: the metric that
   // chose the run's own best checkpoint.

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-#include "dtrain/launch/runtime.h"
+#include "dtrain/launch/run_on_ranks.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/costs.h"
 

@@ -19,7 +19,7 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/launch/main.h"
-#include "dtrain/launch/runtime.h"
+#include "dtrain/launch/run_on_ranks.h"
 #include "dtrain/tasks/shared/hf_export.h"
 #include "dtrain/tasks/shared/workload.h"
 

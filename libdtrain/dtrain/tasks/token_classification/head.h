@@ -16,6 +16,7 @@
 
 #include "dtrain/models/bert_encoder.h"
 #include "dtrain/nn/loss_sums.h"
+#include "dtrain/ops/dropout.h"
 #include "dtrain/tasks/token_classification/batch.h"
 
 namespace dtrain {

@@ -13,6 +13,7 @@
 #include "dtrain/base/log.h"
 #include "dtrain/config/config.h"
 #include "dtrain/config/internal/shortest_decimal.h"
+#include "dtrain/device/arena.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/embedding.h"

@@ -9,6 +9,7 @@
 #include "dtrain/nmt.pb.h"
 #include "dtrain/tasks/shared/internal/trained_run.h"
 #include "dtrain/tasks/translation/options.h"
+#include "dtrain/tasks/translation/translator.h"
 
 namespace dtrain {
 namespace {
@@ -54,6 +55,16 @@ StatusOr<TranslationModel> LoadTranslationModel(const std::string& path,
                           .compute_type = model->parameters().compute_type(),
                           .tokenizer = *std::move(tokenizer),
                           .model = std::move(model)};
+}
+
+std::vector<std::vector<Translation>> TranslateLines(const TranslationModel& trained,
+                                                     std::span<const std::string> lines,
+                                                     const TranslateOptions& options, Context& ctx,
+                                                     LineNotes* notes) {
+  BeamSearchOptions search = SearchOptionsFor(trained.tokenizer, options.beam_size,
+                                              options.alpha.value_or(trained.beam_alpha));
+  search.n_best = options.n_best;
+  return TranslateLines(*trained.model, trained.tokenizer, lines, search, ctx, notes);
 }
 
 }  // namespace dtrain

@@ -3,22 +3,28 @@
 //
 //   DT_ASSIGN_OR_RETURN(const TranslationModel trained, LoadTranslationModel("runs/base"));
 //   Context ctx(runtime.device, {.compute_type = trained.compute_type});
-//   const auto translations = TranslateLines(*trained.model, trained.tokenizer, lines,
-//       SearchOptionsFor(trained.tokenizer, /*beam_size=*/4, trained.beam_alpha), ctx);
+//   const std::vector<std::string> lines = {"Ein Hund rennt."};
+//   const auto translations = TranslateLines(trained, lines, {.beam_size = 4}, ctx);
+//   const std::string& best = translations[0][0].text;  // of the first line
 #ifndef DTRAIN_TASKS_TRANSLATION_TRANSLATION_MODEL_H_
 #define DTRAIN_TASKS_TRANSLATION_TRANSLATION_MODEL_H_
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "dtrain/base/dtype.h"
 #include "dtrain/base/status.h"
-#include "dtrain/models/seq2seq_transformer.h"
+#include "dtrain/nn/context.h"
 #include "dtrain/tasks/shared/load_model.h"
 #include "dtrain/tokenizers/bpe.h"
 
 namespace dtrain {
+
+class Seq2SeqTransformer;
 
 // A model ready to translate; its context must have the same compute type.
 struct TranslationModel {
@@ -28,7 +34,7 @@ struct TranslationModel {
   float beam_alpha = 0.6F;  // length normalisation the run evaluates with
   DType compute_type = DType::kFloat32;
   BpeModel tokenizer;
-  std::unique_ptr<Seq2SeqTransformer> model;
+  std::shared_ptr<Seq2SeqTransformer> model;  // shared by copies
 };
 
 // `path` is a run directory, a folder of checkpoints or one checkpoint. Weights are the moving
@@ -36,6 +42,34 @@ struct TranslationModel {
 // program, or without vocabulary or configuration; the message names the file.
 StatusOr<TranslationModel> LoadTranslationModel(const std::string& path,
                                                 const LoadModelOptions& options = {});
+
+// A translated line.
+struct Translation {
+  std::string text;
+  float score = 0.0f;            // length-normalised
+  float log_probability = 0.0f;  // of the pieces, end symbol included
+};
+
+// Lines that a model did not see as they are: indices, in their order.
+struct LineNotes {
+  std::vector<int64_t> cut;      // had more pieces than the model has positions
+  std::vector<int64_t> unknown;  // had characters that the vocabulary lacks
+};
+
+// How a translation is searched.
+struct TranslateOptions {
+  int beam_size = 4;                          // 1 is greedy search
+  std::optional<float> alpha = std::nullopt;  // length normalisation; the run's if not given
+  int n_best = 1;                             // translations of each line, at most beam_size
+};
+
+// Translates lines of text on this rank alone. Returns the translations of each line, best first. A
+// line of more pieces than the model has positions is cut; `notes`, unless null, receives which
+// ones. The context must not be training, else CheckError.
+std::vector<std::vector<Translation>> TranslateLines(const TranslationModel& trained,
+                                                     std::span<const std::string> lines,
+                                                     const TranslateOptions& options, Context& ctx,
+                                                     LineNotes* notes = nullptr);
 
 }  // namespace dtrain
 

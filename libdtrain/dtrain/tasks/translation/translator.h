@@ -11,21 +11,10 @@
 #include "dtrain/models/beam_search.h"
 #include "dtrain/models/seq2seq_transformer.h"
 #include "dtrain/nn/context.h"
+#include "dtrain/tasks/translation/translation_model.h"
 #include "dtrain/tokenizers/bpe.h"
 
 namespace dtrain {
-
-struct Translation {
-  std::string text;
-  float score = 0.0f;            // length-normalised
-  float log_probability = 0.0f;  // of the pieces, end symbol included
-};
-
-// Lines that a model did not see as they are: indices, in their order.
-struct LineNotes {
-  std::vector<int64_t> cut;      // had more pieces than the model has positions
-  std::vector<int64_t> unknown;  // had characters that the vocabulary lacks
-};
 
 // Pieces that no translation holds: marks, the unknown piece, and where bytes are pieces those that
 // would end its line.

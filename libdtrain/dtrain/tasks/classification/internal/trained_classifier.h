@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "dtrain/base/status.h"
-#include "dtrain/launch/runtime.h"
+#include "dtrain/launch/run_on_ranks.h"
 #include "dtrain/runs/checkpoint.h"
 #include "dtrain/tasks/classification/classification_model.h"
 #include "dtrain/tasks/classification/head.h"

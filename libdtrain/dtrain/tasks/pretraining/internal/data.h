@@ -7,7 +7,7 @@
 #include <string>
 
 #include "dtrain/base/status.h"
-#include "dtrain/launch/runtime.h"
+#include "dtrain/launch/run_on_ranks.h"
 #include "dtrain/tasks/pretraining/examples.h"
 
 namespace dtrain::proto {

@@ -12,8 +12,8 @@
 
 #include "dtrain/config/config.h"
 #include "dtrain/launch/internal/config_values.h"
+#include "dtrain/launch/run_on_ranks.h"
 #include "dtrain/launch/run_recorder.h"
-#include "dtrain/launch/runtime.h"
 #include "dtrain/models/pretrained_weights.h"
 #include "dtrain/tasks/shared/attention_plan_file.h"
 #include "dtrain/tasks/shared/bert_memory.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "dtrain/base/status.h"
-#include "dtrain/launch/runtime.h"
+#include "dtrain/launch/run_on_ranks.h"
 #include "dtrain/tasks/translation/task.h"
 
 namespace dtrain::proto {

@@ -1,25 +1,15 @@
 // gradient_buckets.h - how flat gradients are cut into buckets, and which of them are complete.
 // SPDX-License-Identifier: Apache-2.0
-#ifndef DTRAIN_DISTRIBUTED_GRADIENT_BUCKETS_H_
-#define DTRAIN_DISTRIBUTED_GRADIENT_BUCKETS_H_
+#ifndef DTRAIN_DISTRIBUTED_INTERNAL_GRADIENT_BUCKETS_H_
+#define DTRAIN_DISTRIBUTED_INTERNAL_GRADIENT_BUCKETS_H_
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
-namespace dtrain {
+#include "dtrain/distributed/gradient_reducer.h"
 
-// The gradient of one parameter: elements [begin, end) of the flat tensor.
-struct GradientRange {
-  std::string name;
-  int64_t begin = 0;
-  int64_t end = 0;
-  // The size of a matrix that may travel as factors; its elements are the first ones of the range.
-  // 0 for any other parameter.
-  int64_t rows = 0;
-  int64_t columns = 0;
-};
+namespace dtrain::internal {
 
 struct BucketSizes {
   int64_t bytes = 0;          // of float32; a larger parameter is a bucket by itself
@@ -69,6 +59,6 @@ class GradientBuckets {
   std::vector<bool> marked_;    // by parameter
 };
 
-}  // namespace dtrain
+}  // namespace dtrain::internal
 
-#endif  // DTRAIN_DISTRIBUTED_GRADIENT_BUCKETS_H_
+#endif  // DTRAIN_DISTRIBUTED_INTERNAL_GRADIENT_BUCKETS_H_

@@ -1,13 +1,13 @@
 // gradient_buckets.cc - cuts, slices and marks.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/distributed/gradient_buckets.h"
+#include "dtrain/distributed/internal/gradient_buckets.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "dtrain/base/check.h"
 
-namespace dtrain {
+namespace dtrain::internal {
 
 std::vector<int> CutBuckets(std::span<const GradientRange> parameters, const BucketSizes& sizes) {
   std::vector<int> buckets;
@@ -89,4 +89,4 @@ void GradientBuckets::Reset() {
   std::fill(marked_.begin(), marked_.end(), false);
 }
 
-}  // namespace dtrain
+}  // namespace dtrain::internal
