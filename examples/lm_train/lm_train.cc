@@ -7,6 +7,4 @@
 //   echo "It was" | lm_train generate --run_dir=runs/novels
 #include "dtrain/tasks/language_model/program.h"
 
-int main(int argc, char** argv) {
-  return dtrain::Main(argc, argv, dtrain::LanguageModelProgram());
-}
+int main(int argc, char** argv) { return dtrain::Main(argc, argv, dtrain::LanguageModelProgram()); }
