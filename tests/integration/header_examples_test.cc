@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "integration/header_examples.h"
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 
 #include "dtrain/base/log.h"
 #include "dtrain/comm/self_communicator.h"
+#include "testing/catch.h"
 #include "testing/file_testing.h"
 
 namespace dtrain {

@@ -24,7 +24,7 @@
 #include "dtrain/nn/layer_norm.h"
 #include "dtrain/nn/output_loss.h"
 #include "dtrain/nn/parameter.h"
-#include "dtrain/nn/transformer_stack.h"
+#include "dtrain/nn/transformer_layer.h"
 
 namespace dtrain {
 

@@ -4,7 +4,7 @@
 #define DTRAIN_TASKS_LANGUAGE_MODEL_PROGRAM_H_
 
 #include "dtrain/base/status.h"
-#include "dtrain/launch/runtime.h"
+#include "dtrain/launch/run_on_ranks.h"
 #include "dtrain/tasks/shared/task_program.h"
 
 namespace dtrain::proto {
