@@ -108,7 +108,7 @@ TEST_CASE("a path that cannot be used is named with the reason") {
   const std::string reason = "No such file or directory; check the path";
   CHECK(AtomicFile::Create(missing).status().message() == missing + ": cannot create: " + reason);
   CHECK_THAT(std::string(AtomicFile::Create(folder.path()).status().message()),
-             Catch::StartsWith(folder.path() + ": cannot create: Is a directory"));
+             Catch::StartsWith(folder.path() + ": cannot create: is a folder; name a file in it"));
   CHECK(ReadWholeFile(missing).status().message() == missing + ": cannot open: " + reason);
   CHECK(MappedFile::Open(missing).status().message() == missing + ": cannot open: " + reason);
   CHECK(MappedFile::Open(folder.path()).status().message() ==

@@ -97,10 +97,14 @@ TEST_CASE("an error in a file names file, line, column and field") {
       {"run {\n run_dir: \"unfinished\n}",
        "f:2:22: field run_dir: "
        "String literals cannot cross line boundaries."},
-      {"model {\n num_heads: 8\n", "f:3:1: Expected identifier, got: "},
-      {"model }", "f:1:7: Expected \"{\", found \"}\"."},
+      {"model {\n num_heads: 8\n", "f:3:1: the file ends, and a } is missing"},
+      {"model }",
+       "f:1:7: Expected \"{\", found \"}\". Settings are written: trainer { max_steps: 100 }"},
       {std::string("model {\0}", 9), "f:1:8: Invalid control characters encountered in text."},
-      {"\x80\x81", "f:1:1: Interpreting non ascii codepoint 128."},
+      {"\x80\x81",
+       "f:1:1: Interpreting non ascii codepoint 128. Settings are written: trainer { max_steps: "
+       "100 "
+       "}"},
   };
   for (const Case& c : cases) {
     INFO(c.text);

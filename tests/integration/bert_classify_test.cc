@@ -216,7 +216,7 @@ TEST_CASE("a run goes on where the weights it began with are gone") {
                                     2);
   INFO(further.output);
   CHECK(further.exit_code == 0);
-  CheckFailed(toy.Train(from + "trainer.max_steps=3 run.run_dir=" + toy.File("new")), 7,
+  CheckFailed(toy.Train(from + "trainer.max_steps=3 run.run_dir=" + toy.File("new")), 2,
               {toy.File("weights")});
 }
 
@@ -300,8 +300,8 @@ TEST_CASE(
   CHECK(toy.Run(1, predict + toy.File("new.tsv") + " model.num_heads=2").exit_code == 0);
   CheckFailed(toy.Run(1, predict + toy.File("new.tsv") + " predict.output=/proc/none/x.tsv"), 7,
               {"/proc/none"});
-  CheckFailed(toy.Run(1, predict + toy.File("new.tsv") + " predict.output=" + toy.File("")), 7,
-              {"Is a directory"});
+  CheckFailed(toy.Run(1, predict + toy.File("new.tsv") + " predict.output=" + toy.File("")), 2,
+              {"is a folder"});
   CheckFailed(toy.Run(1, "predict --run_dir=" + toy.File("run") +
                              " data.glue=sst-2 data.glue_dir=" + toy.File("") +
                              " predict.output=" + toy.File("train.tsv")),
@@ -510,12 +510,25 @@ TEST_CASE("a training set of one class is worth a warning") {
               {"two labels are named \"blame\""});
 }
 
+TEST_CASE(
+    "a preset's labels, dev and test sets that do not fit one's own table are named at once") {
+  const ToyTexts toy;
+  std::filesystem::create_directory(toy.File("preset"));
+  WriteTestFile(toy.File("preset/dev.tsv"), "sentence\tclass\na\tyes\n");
+  const std::string preset =
+      "data.dev=" + toy.File("preset/dev.tsv") + " data.test=" + toy.File("preset/dev.tsv");
+  const std::string others = "left out with data.dev= data.test=";
+  CheckFailed(toy.Train(preset + " data.label_names=no,yes"), 3,
+              {"set data.label_names= to take them from the file", others});
+  CheckFailed(toy.Train(preset), 3, {"preset/dev.tsv: no column \"text\"", others});
+}
+
 TEST_CASE("bert_classify says what is wrong, once") {
   const ToyTexts toy;
   CheckFailed(toy.Run(1, ""), 2, {"which command? bert_classify train"});
   CheckFailed(toy.Run(1, "tain"), 2, {"tain: unknown command", "did you mean", "train"});
   CheckFailed(toy.Run(1, "eval"), 2, {"no model is given"});
-  CheckFailed(toy.Run(1, "eval --run_dir=/nowhere"), 7, {"/nowhere"});
+  CheckFailed(toy.Run(1, "eval --run_dir=/nowhere"), 2, {"/nowhere: no such run"});
   CheckFailed(toy.Train("data.label=stars"), 3, {"train.tsv", "stars"});
   const std::string status = ReadTestFile(toy.File("run/STATUS"));
   CHECK_THAT(status, Catch::StartsWith("state failed\nexit_code 3\n"));

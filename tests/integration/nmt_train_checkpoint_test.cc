@@ -42,8 +42,8 @@ TEST_CASE("a run begins with the weights, the shape and the vocabulary of anothe
   const Outcome again = toy.Run(1, fine_tune + " trainer.max_steps=2");
   INFO(again.output);
   CHECK(again.exit_code == 0);
-  CheckFailed(toy.Run(1, fine_tune + " --run_dir=" + toy.File("new")), 7,
-              {"run: no such checkpoint"});
+  CheckFailed(toy.Run(1, fine_tune + " --run_dir=" + toy.File("new")), 2,
+              {"run: no such run or checkpoint"});
 }
 
 TEST_CASE("a run directory of another shape is a wrong setting, not a broken disk") {

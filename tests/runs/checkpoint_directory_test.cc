@@ -394,8 +394,8 @@ TEST_CASE("a model is found by its checkpoint, its folder or its run") {
              Catch::Contains("give one of them, like " + folder.File("runs/seed-3")));
 
   const Status missing = OpenCheckpoint(folder.File("none")).status();
-  CHECK(missing.code() == ExitCode::kStorage);
-  CHECK(missing.message() == folder.File("none") + ": no such checkpoint; check the path");
+  CHECK(missing.code() == ExitCode::kUsage);
+  CHECK(missing.message() == folder.File("none") + ": no such run or checkpoint; check the path");
   fs::create_directory(folder.File("empty"));
   CHECK_THAT(std::string(OpenCheckpoint(folder.File("empty")).status().message()),
              Catch::StartsWith(folder.File("empty") +

@@ -253,14 +253,16 @@ TEST_CASE("the mean of checkpoints is a model to translate, evaluate and export 
   CHECK_THAT(resumed.output, Catch::Contains("state.json"));
 }
 
-TEST_CASE("a damaged, foreign or missing checkpoint ends with code 7 and says which file") {
+TEST_CASE("a damaged checkpoint ends with code 7, a path to something else with code 2") {
   const TinyRun& tiny = TinyRun::Get();
   const std::string copy = tiny.Path("copy");
-  const auto fails = [&](const std::string& path, const std::string& why) {
+  const auto fails = [&](const std::string& path, const std::string& why, int exit_code = 7) {
     const Outcome outcome = Tool("translate " + path + " < " + tiny.source);
     INFO(outcome.output);
-    CHECK(outcome.exit_code == 7);
-    CHECK_THAT(outcome.output, Catch::Contains("dtrain: error[E7]: ") && Catch::Contains(why));
+    CHECK(outcome.exit_code == exit_code);
+    CHECK_THAT(outcome.output,
+               Catch::Contains("dtrain: error[E" + std::to_string(exit_code) + "]: ") &&
+                   Catch::Contains(why));
   };
   const auto copy_again = [&] {
     fs::remove_all(copy);
@@ -283,9 +285,15 @@ TEST_CASE("a damaged, foreign or missing checkpoint ends with code 7 and says wh
   fails(copy, "COMPLETE");
 
   fs::create_directories(tiny.Path("empty"));
-  fails(tiny.Path("empty"), "neither a checkpoint nor a run");
-  fails(tiny.Path("absent"), "absent");
-  fails(tiny.source, "neither a checkpoint nor a run");
+  fails(tiny.Path("empty"), "neither a checkpoint nor a run", 2);
+  fails(tiny.Path("absent"), "absent: no such run or checkpoint", 2);
+  fails(tiny.source, "neither a checkpoint nor a run", 2);
+  const Outcome mean = Tool("average " + tiny.Path("absent") + " " + tiny.Path("mean-of-none"));
+  CHECK(mean.exit_code == 2);
+  CHECK_THAT(mean.output, Catch::Contains("absent: no such run or checkpoint"));
+  const Outcome flag = Tool("translate --run_dir=" + tiny.run);
+  CHECK(flag.exit_code == 2);
+  CHECK_THAT(flag.output, Catch::Contains("give the run directory alone, without a flag"));
 }
 
 TEST_CASE("bad text and bad flags end with codes 3 and 2 and one line that says what to do") {
@@ -343,9 +351,9 @@ TEST_CASE("bad text and bad flags end with codes 3 and 2 and one line that says 
       {"plan --step_seconds=1 --update_seconds=1", 2, "--update_seconds is a part"},
       {"plan --step_seconds=1 --overlap=2", 2, "--overlap is a share"},
       {"plan --step_seconds=1 model.hidden=7", 2, "did you mean model.hidden_size?"},
-      {"plan --step_seconds=1 --doctor=" + tiny.Path("absent"), 7, "absent"},
+      {"plan --step_seconds=1 --doctor=" + tiny.Path("absent"), 2, "absent"},
       {"trace-merge", 2, "give one folder of traces"},
-      {"trace-merge " + tiny.data, 7, "has no rank-*.json"},
+      {"trace-merge " + tiny.data, 2, "has no rank-*.json"},
       {"tranlate", 2, "unknown command \"tranlate\"; did you mean translate?"},
   };
   for (const Case& c : cases) {

@@ -35,6 +35,10 @@ std::string PartialOf(std::string& path) {
 
 Status CheckTextOutput(const std::string& path, std::span<const std::string> inputs) {
   DT_RETURN_IF_ERROR(CheckIsNotRead("--output", path, inputs));
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    return UsageError("--output: " + path + " is a folder; name a file in it");
+  }
   std::string target = path;
   const std::string partial = PartialOf(target);
   if (!partial.empty()) DT_RETURN_IF_ERROR(CheckIsNotRead("--output", partial, inputs));
@@ -63,6 +67,7 @@ StatusOr<TextOutput> TextOutput::Open(const std::string& path) {
 }
 
 Status TextOutput::Failed() const {
+  if (errno == EISDIR) return UsageError(path_ + ": is a folder; name a file in it");
   return StorageError(absl::StrFormat("%s: cannot be written: %s", path_, std::strerror(errno)));
 }
 

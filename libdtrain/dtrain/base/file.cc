@@ -93,6 +93,10 @@ std::string BehindLinks(const std::string& path) {
 }  // namespace
 
 Status FileError(const std::string& path, std::string_view action, int error) {
+  if (error == EISDIR) {
+    return UsageError(
+        absl::StrFormat("%s: cannot %s: is a folder; name a file in it", path, ToAbsl(action)));
+  }
   return StorageError(absl::StrFormat("%s: cannot %s: %s%s", path, ToAbsl(action),
                                       std::generic_category().message(error),
                                       ToAbsl(Advice(error))));

@@ -100,10 +100,14 @@ StatusOr<std::string> ReadWholeFile(const std::string& path) {
   if (!ok) {
     const std::string reason = std::strerror(errno);
     std::error_code error;
-    const bool lacks_ending = std::filesystem::exists(path + ".textproto", error);
-    return UsageError(
-        absl::StrFormat("%s: cannot read the configuration: %s%s", internal::Shorten(path), reason,
-                        lacks_ending ? "; did you mean " + path + ".textproto?" : ""));
+    std::string hint;
+    if (std::filesystem::exists(path + ".textproto", error)) {
+      hint = "; did you mean " + path + ".textproto?";
+    } else if (path.find_first_of("/.") == std::string::npos) {
+      hint = "; presets are files, like examples/nmt_train/configs/tiny.textproto";
+    }
+    return UsageError(absl::StrFormat("%s: cannot read the configuration: %s%s",
+                                      internal::Shorten(path), reason, hint));
   }
   return text;
 }
@@ -128,6 +132,8 @@ Status NoAssignment(const Assignment& assignment, const Descriptor& type) {
   std::error_code error;
   if (std::find(keys.begin(), keys.end(), word) != keys.end() || word.starts_with('=')) {
     hint = "; write key=value as one word, without spaces";
+  } else if (std::filesystem::exists(word + "/STATUS", error)) {
+    hint = "; a run is given by --run_dir=" + internal::Shorten(word);
   } else if (std::filesystem::exists(word, error)) {
     hint = word.ends_with(".textproto")
                ? "; a configuration is given by --config=" + internal::Shorten(word)

@@ -85,6 +85,10 @@ Status FlagSet::Unknown(const std::string& argument) const {
   for (const Flag& flag : flags_) names.push_back(flag.name);
   std::vector<std::string> meant = KeysCalled(name, names);
   if (meant.empty()) meant = NearestNames(name, names);
+  if (meant.empty() && name == "run_dir") {
+    return UsageError(internal::Shorten(typed) +
+                      ": unknown flag; give the run directory alone, without a flag (see --help)");
+  }
   return UsageError(absl::StrFormat("%s: unknown flag%s (see --help)", internal::Shorten(typed),
                                     DidYouMeanOneOf(meant, "--")));
 }

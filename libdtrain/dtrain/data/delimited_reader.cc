@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -53,6 +54,13 @@ StatusOr<RecordFormat> FormatOfName(const std::string& path) {
   if (ends_with_any({".csv"})) return RecordFormat::kCsv;
   if (ends_with_any({".tsv", ".txt", ".tab"})) return RecordFormat::kTsv;
   if (ends_with_any({".jsonl", ".ndjson", ".json"})) return RecordFormat::kJsonl;
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return DataError(path + ": is a folder, not a table; name the files in it");
+  }
+  if (ends_with_any({".xlsx", ".xls", ".ods"})) {
+    return DataError(path + ": is a spreadsheet; save it as CSV");
+  }
   return DataError(path + ": the file name does not tell the format; name it .csv, .tsv or .jsonl");
 }
 

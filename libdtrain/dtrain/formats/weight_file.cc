@@ -208,7 +208,7 @@ StatusOr<std::string> FindWeightFile(const std::string& path) {
   }
   DT_ASSIGN_OR_RETURN(std::string index, FindTensorFlowIndex(path));
   if (!index.empty()) return index;
-  return StorageError(
+  return UsageError(
       path +
       ": holds no weights: no model.safetensors, model.safetensors.index.json, pytorch_model.bin "
       "or TensorFlow checkpoint (.index); check the path");

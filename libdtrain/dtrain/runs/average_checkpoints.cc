@@ -189,6 +189,12 @@ StatusOr<AveragedCheckpoints> AverageCheckpoints(std::span<const std::string> pa
   std::string folder = output;
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   const std::vector<std::string> checkpoints = CheckpointsOf(paths, last);
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!fs::exists(path, error)) {
+      return UsageError(path + ": no such run or checkpoint; check the path");
+    }
+  }
   if (checkpoints.size() < 2) {
     return UsageError(absl::StrFormat(
         "%s: a mean takes at least two checkpoints, and there %s; give several folders like "

@@ -264,9 +264,10 @@ StatusOr<std::optional<Checkpoint>> FindLatestGood(const std::string& path) {
 
 StatusOr<Checkpoint> OpenCheckpoint(const std::string& path, std::string_view metric) {
   std::error_code error;
-  if (fs::exists(path + "/MANIFEST", error) || !fs::exists(path, error)) {
-    return Checkpoint::Open(path);
+  if (!fs::exists(path, error)) {
+    return UsageError(path + ": no such run or checkpoint; check the path");
   }
+  if (fs::exists(path + "/MANIFEST", error)) return Checkpoint::Open(path);
   const std::string folder = fs::exists(path + "/ckpt", error) ? path + "/ckpt" : path;
   if (!metric.empty()) {
     const std::string link = BestLink(metric);
@@ -289,9 +290,9 @@ StatusOr<Checkpoint> OpenCheckpoint(const std::string& path, std::string_view me
     return UsageError(absl::StrFormat(
         "%s holds runs of several seeds; give one of them, like %s/%s", path, path, name));
   }
-  return StorageError(path +
-                      ": neither a checkpoint nor a run with checkpoints; give a run directory or "
-                      "a folder like RUN/ckpt/step-00001000");
+  return UsageError(path +
+                    ": neither a checkpoint nor a run with checkpoints; give a run directory or "
+                    "a folder like RUN/ckpt/step-00001000");
 }
 
 std::string BestMetricOf(const std::string& path) {

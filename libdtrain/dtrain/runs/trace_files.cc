@@ -154,9 +154,9 @@ StatusOr<std::vector<std::string>> TracesIn(const std::string& directory) {
   std::vector<std::string> paths;
   for (const int rank : RanksIn(directory)) paths.push_back(TracePath(directory, rank));
   if (!paths.empty()) return paths;
-  return StorageError(directory +
-                      ": has no rank-*.json; give the trace/ folder of a run with "
-                      "trainer.timeline=true, or the folder of a StepTimeline");
+  return UsageError(directory +
+                    ": has no rank-*.json; give the trace/ folder of a run with "
+                    "trainer.timeline=true, or the folder of a StepTimeline");
 }
 
 // Finds the ranks that are present and missing, and the time of the first event.

@@ -119,7 +119,7 @@ TEST_CASE("a checkpoint of something else is refused by the name of what it lack
   const Status status = LoadClassificationModel(checkpoint).status();
   CHECK(status.code() == ExitCode::kStorage);
   CHECK_THAT(std::string(status.message()), Catch::Contains("labels.txt"));
-  CHECK(LoadClassificationModel(run.folder.File("none")).status().code() == ExitCode::kStorage);
+  CHECK(LoadClassificationModel(run.folder.File("none")).status().code() == ExitCode::kUsage);
 }
 
 }  // namespace

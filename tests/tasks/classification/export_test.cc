@@ -161,10 +161,10 @@ TEST_CASE("a folder in use and a checkpoint of something else are refused") {
   CHECK_THAT(std::string(again.message()), Catch::Contains("is not empty"));
   CHECK(ExportRunToHuggingFace(run.folder.path(), "", out, {.overwrite = true}).ok());
   CHECK(ExportRunToHuggingFace(run.folder.File("none"), "", out).status().code() ==
-        ExitCode::kStorage);
+        ExitCode::kUsage);
   const Status foreign =
       ExportClassifierToHuggingFace(run.folder.File("none"), run.folder.File("x")).status();
-  CHECK(foreign.code() == ExitCode::kStorage);
+  CHECK(foreign.code() == ExitCode::kUsage);
   CHECK_FALSE(std::filesystem::exists(run.folder.File("x")));
 }
 

@@ -83,7 +83,7 @@ TEST_CASE("a folder in use, and weights of another pre-training, are not exporte
   const testing::SavedRun classifier(SmallConfig("max_length: 16"));
   const Status foreign =
       ExportPretrainingToHuggingFace(classifier.folder.path(), run.folder.File("x")).status();
-  CHECK(foreign.code() == ExitCode::kStorage);
+  CHECK(foreign.code() == ExitCode::kUsage);
   CHECK_THAT(std::string(foreign.message()),
              Catch::Contains("holds labels.txt, so it is one of another program"));
 }

@@ -84,7 +84,7 @@ TEST_CASE("question answering is exported neither into a folder in use nor from 
   const testing::SavedRun classifier;
   const Status foreign =
       ExportSquadToHuggingFace(classifier.folder.path(), run.folder.File("x")).status();
-  CHECK(foreign.code() == ExitCode::kStorage);
+  CHECK(foreign.code() == ExitCode::kUsage);
   CHECK_THAT(std::string(foreign.message()), Catch::Contains("answers.txt"));
 }
 

@@ -102,10 +102,10 @@ TEST_CASE("a vocabulary that cannot be one is a fault of its checkpoint") {
 TEST_CASE("what bert_squad did not write is no model that answers") {
   const TemporaryFolder folder;
   const auto none = LoadQuestionAnsweringModel(folder.path());
-  CHECK(none.status().code() == ExitCode::kStorage);
+  CHECK(none.status().code() == ExitCode::kUsage);
   const testing::SavedRun classifier;
   const auto other = LoadQuestionAnsweringModel(classifier.folder.path());
-  CHECK(other.status().code() == ExitCode::kStorage);
+  CHECK(other.status().code() == ExitCode::kUsage);
   CHECK_THAT(std::string(other.status().message()), Catch::Contains("bert_squad"));
 }
 

@@ -155,7 +155,7 @@ TEST_CASE("answers are not looked at where texts are only to be predicted") {
 TEST_CASE("what is wrong in the data is named with its place") {
   const std::string good = QuestionOf("q", AnswerOf("x", "0"));
   CHECK(ErrorOf("[1]") == "f.json: is a JSON array; a SQuAD file is a JSON object");
-  CHECK(ErrorOf("{}") == "f.json: data is missing");
+  CHECK(ErrorOf("{}") == "f.json: data is missing, a key that SQuAD's files have");
   CHECK(ErrorOf(R"({"data": {"a": 1}})") == "f.json: data is a JSON object; it should be an array");
   CHECK(ErrorOf(R"({"data": []})") == "f.json: has no questions; give a file in SQuAD's format");
   CHECK(ErrorOf(R"({"data": [], "data": []})") == "f.json: \"data\" occurs twice");
@@ -190,7 +190,7 @@ TEST_CASE("text that is no JSON is named with line and column") {
   CHECK_THAT(ErrorOf("{\"data\": [\n  {\"paragraphs\": oops}]}"),
              StartsWith("f.json: line 2, column 18: not valid JSON: syntax error"));
   CHECK_THAT(ErrorOf("{\"data\": [\n"), StartsWith("f.json: line 2, column 1: not valid JSON: "));
-  CHECK_THAT(ErrorOf(""), StartsWith("f.json: line 1, column 1: not valid JSON: "));
+  CHECK(ErrorOf("") == "f.json: is empty; give a JSON file of SQuAD's form");
   CHECK_THAT(ErrorOf("{\n\"da\xFFta\": []}"), StartsWith("f.json: line 2, column 4: not UTF-8"));
   CHECK_THAT(ErrorOf(R"({"data": [1e999]})"), StartsWith("f.json: not valid JSON: "));
   // The data's own trouble is told first where it comes first.

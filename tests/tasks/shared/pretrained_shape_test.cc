@@ -252,13 +252,13 @@ TEST_CASE("weights that are not there are named as such before anything is built
   for (const std::string& path : {folder.File("absent"), folder.File("dangling"),
                                   folder.File("file/model.safetensors"), std::string("absent")}) {
     const Status gone = refusal(path);
-    CHECK(gone.code() == ExitCode::kStorage);
+    CHECK(gone.code() == ExitCode::kUsage);
     CHECK_THAT(std::string(gone.message()),
                Catch::StartsWith(path + ": no such file or folder; check model.pretrained"));
   }
   fs::create_directory(folder.File("empty"));
   const Status empty = refusal(folder.File("empty"));
-  CHECK(empty.code() == ExitCode::kStorage);
+  CHECK(empty.code() == ExitCode::kUsage);
   CHECK_THAT(std::string(empty.message()),
              Catch::Contains(folder.File("empty") + ": holds no weights"));
 
@@ -275,7 +275,7 @@ TEST_CASE("weights that are not there are named as such before anything is built
   WriteTestFile(folder.File("run/vocab.txt"), "[UNK]\n");
   for (const std::string& path : {folder.File("run/hff"), folder.File("run/hf-1.5")}) {
     const Status typo = refusal(path);
-    CHECK(typo.code() == ExitCode::kStorage);
+    CHECK(typo.code() == ExitCode::kUsage);
     CHECK_THAT(std::string(typo.message()),
                Catch::StartsWith(path + ": no such file or folder; check model.pretrained"));
     proto::ClassificationConfig config;

@@ -66,7 +66,7 @@ TEST_CASE("another program refuses a tagger's checkpoint") {
   const SavedTagger run;
   const Status status =
       ExportPretrainingToHuggingFace(run.folder.path(), run.folder.File("x")).status();
-  CHECK(status.code() == ExitCode::kStorage);
+  CHECK(status.code() == ExitCode::kUsage);
   CHECK_THAT(std::string(status.message()), Catch::Contains("holds tags.txt"));
 }
 

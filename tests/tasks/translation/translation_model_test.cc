@@ -79,7 +79,7 @@ TEST_CASE("what nmt_train did not write is no translation model") {
   const Status status = LoadTranslationModel(checkpoint).status();
   CHECK(status.code() == ExitCode::kStorage);
   CHECK_THAT(std::string(status.message()), Catch::Contains("vocab.spm"));
-  CHECK(LoadTranslationModel(run.folder.File("none")).status().code() == ExitCode::kStorage);
+  CHECK(LoadTranslationModel(run.folder.File("none")).status().code() == ExitCode::kUsage);
 }
 
 }  // namespace

@@ -479,8 +479,8 @@ TEST_CASE("doctor's slowest pairs take the place of the network's defaults") {
   CHECK(CalibrateFromDoctor(alone, 1, network, times).ok());
   CHECK(CalibrateFromDoctor(alone, 2, network, times).code() == ExitCode::kUsage);
   CHECK(CalibrateFromDoctor(folder.Write("x", "nonsense"), 1, network, times).code() ==
-        ExitCode::kStorage);
-  CHECK(CalibrateFromDoctor(folder.File("absent"), 1, network, times).code() == ExitCode::kStorage);
+        ExitCode::kUsage);
+  CHECK(CalibrateFromDoctor(folder.File("absent"), 1, network, times).code() == ExitCode::kUsage);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
@@ -154,10 +155,14 @@ StatusOr<double> ParseNetwork(std::string_view text) {
 
 Status CalibrateFromDoctor(const std::string& path, int nodes, PlanNetwork& network,
                            PlanTimes& times) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) {
+    return UsageError(path + ": is no file; give what dtrain doctor --output wrote");
+  }
   DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) {
-    return StorageError(path + ": is no JSON object; give what dtrain doctor --output wrote");
+    return UsageError(path + ": is no JSON object; give what dtrain doctor --output wrote");
   }
   std::optional<std::pair<double, double>> within;
   std::optional<std::pair<double, double>> between;

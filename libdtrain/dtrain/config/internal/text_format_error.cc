@@ -95,6 +95,16 @@ struct Diagnosis {
   int column = 0;
 };
 
+// Adds what to write to messages that name a token of protobuf's grammar.
+std::string WithAdvice(const std::string& message) {
+  if (message == "Expected identifier, got: ") return "the file ends, and a } is missing";
+  if (message.starts_with("Interpreting non ascii codepoint") ||
+      message.starts_with("Expected \"{\", found")) {
+    return Shorten(message) + " Settings are written: trainer { max_steps: 100 }";
+  }
+  return Shorten(message);
+}
+
 Diagnosis Diagnose(const FirstError& error, std::string_view line, const Descriptor& root) {
   static const std::regex unknown_field(
       R"re(Message type "([^"]*)" has no field named "([^"]*)"\.)re");
@@ -123,7 +133,7 @@ Diagnosis Diagnose(const FirstError& error, std::string_view line, const Descrip
     return {message, column};
   }
   const std::string field = FieldBefore(line, error.column());
-  return {(field.empty() ? "" : "field " + field + ": ") + Shorten(message), error.column()};
+  return {(field.empty() ? "" : "field " + field + ": ") + WithAdvice(message), error.column()};
 }
 
 }  // namespace

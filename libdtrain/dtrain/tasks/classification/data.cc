@@ -31,6 +31,7 @@ enum class Role { kTrain, kDev, kTest };
 struct PlannedSet {
   Role role;
   ClassificationInput input;
+  std::string advice = {};  // behind errors of its files
 };
 
 GroupWeights GroupWeightsOf(Config::Weights weights) {
@@ -117,7 +118,8 @@ class SetPlan {
                       .paths = std::move(paths),
                       .schema = std::move(schema),
                       .cache_dir = options_.cache_dir,
-                      .max_length = config_.max_length()}});
+                      .max_length = config_.max_length()},
+                     role == Role::kTrain ? "" : AdviceToEmptyOthers()});
   }
 
   Status AddGlue() {
@@ -150,6 +152,22 @@ class SetPlan {
     return JigsawSchema(jigsaw);
   }
 
+  // Advice for a table of one's own with a preset, whose dev and test sets stay: how to empty them.
+  std::string AdviceToEmptyOthers() const {
+    if (config_.train_size() == 0 || !options_.with_train) return "";
+    const auto folder = [](const std::string& path) {
+      return std::filesystem::path(path).parent_path();
+    };
+    std::string keys;
+    for (const auto& [key, paths] :
+         {std::pair("data.dev=", &config_.dev()), std::pair("data.test=", &config_.test())}) {
+      if (paths->empty() || folder(paths->Get(0)) == folder(config_.train(0))) continue;
+      keys += (keys.empty() ? "" : " ") + std::string(key);
+    }
+    if (keys.empty()) return "";
+    return "; dev and test sets that belong to other data are left out with " + keys;
+  }
+
   // The classes of all rows, where dev is a part of the training files: it may have some that the
   // other part lacks.
   Status CollectClasses(ExampleSchema& train, ExampleSchema& dev) const {
@@ -173,6 +191,7 @@ class SetPlan {
       DT_RETURN_IF_ERROR(CollectClasses(train, dev));
       train.share.end = dev.share.begin = 1.0 - hold_out;
     }
+    train.unknown_label_advice += AdviceToEmptyOthers();
     if (!train_paths.empty()) Add(Role::kTrain, "train", train_paths, train);
     if (!dev_paths.empty()) Add(Role::kDev, "dev", std::move(dev_paths), std::move(dev));
     if (!test_paths.empty()) {
@@ -216,8 +235,11 @@ StatusOr<ClassifierData> PrepareOnRoot(const Config& config, const ClassifierDat
       }
       set.input.schema.label_names = classes;
     }
-    DT_ASSIGN_OR_RETURN(const ClassificationReport report,
-                        PrepareClassification(set.input, tokenizer));
+    const StatusOr<ClassificationReport> prepared = PrepareClassification(set.input, tokenizer);
+    if (!prepared.ok() && prepared.status().code() == ExitCode::kData) {
+      return DataError(prepared.status().message() + set.advice);
+    }
+    DT_ASSIGN_OR_RETURN(const ClassificationReport report, prepared);
     LogInfo(report.Describe());
     if (const int64_t bad = report.counts.bad_rows(); bad > 0) {
       LogWarning(absl::StrFormat("%s: %d of %d rows are left out, among them: %s", report.name, bad,

@@ -69,6 +69,7 @@ class SquadParser {
 
   Status Parse(std::string_view text) {
     const size_t questions_before = set_.questions.size();
+    if (text.empty()) return DataError(name_ + ": is empty; give a JSON file of SQuAD's form");
     if (const auto valid = static_cast<size_t>(ValidUtf8Prefix(text)); valid < text.size()) {
       return DataError(PlaceOf(name_, text, valid) +
                        "not UTF-8; re-encode the file, for example with iconv");
@@ -138,7 +139,10 @@ class SquadParser {
                                Json::value_t type) const {
     const std::string at = place.empty() ? key : place + "." + key;
     const auto found = object.find(key);
-    if (found == object.end()) return Problem(at, "is missing");
+    if (found == object.end()) {
+      return Problem(at,
+                     place.empty() ? "is missing, a key that SQuAD's files have" : "is missing");
+    }
     if (found->type() != type) {
       return Problem(at, absl::StrFormat("is a JSON %s; it should be %s", found->type_name(),
                                          type == Json::value_t::array ? "an array" : "a string"));

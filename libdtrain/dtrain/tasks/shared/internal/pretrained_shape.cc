@@ -322,9 +322,9 @@ Status CheckWeightsAreThere(const PretrainedSettings& settings) {
   if (!IsGone(path) || !CheckpointBefore(settings).empty()) return OkStatus();
   std::error_code error;
   if (fs::status(path, error).type() == fs::file_type::not_found) {
-    return StorageError(path +
-                        ": no such file or folder; check model.pretrained, which names files on "
-                        "this machine, not a model of the Hugging Face hub: download its folder");
+    return UsageError(path +
+                      ": no such file or folder; check model.pretrained, which names files on "
+                      "this machine, not a model of the Hugging Face hub: download its folder");
   }
   return Annotate(FindWeightFile(path).status(), "model.pretrained");
 }

@@ -52,7 +52,7 @@ void ClearListsOf(const Message& top, Message& base) {
 
 Status RequireFile(const Checkpoint& checkpoint, const char* name, std::string_view program) {
   if (checkpoint.Has(name)) return OkStatus();
-  return StorageError(absl::StrFormat(
+  return UsageError(absl::StrFormat(
       "%s: holds no %s, so it is not a checkpoint of a run of %s; give one that %s wrote",
       checkpoint.path(), name, ToAbsl(program), ToAbsl(program)));
 }
@@ -101,7 +101,7 @@ Status RefuseOtherFiles(const Checkpoint& checkpoint, const std::vector<const ch
     const bool is_trainers = name == kTrainingDataFile || name == kModelTextFile;
     const bool is_own = std::find(files.begin(), files.end(), name) != files.end();
     if (!name.ends_with(".txt") || is_trainers || is_own) continue;
-    return StorageError(absl::StrFormat(
+    return UsageError(absl::StrFormat(
         "%s: holds %s, so it is one of another program; give a checkpoint that %s wrote",
         checkpoint.path(), name, ToAbsl(program)));
   }

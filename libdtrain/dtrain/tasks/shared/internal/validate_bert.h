@@ -99,7 +99,7 @@ Status ValidateVocabulary(const Config& config) {
   }
   return UsageError(
       "data.vocabulary is not set: the WordPiece vocabulary, a file vocab.txt (`dtrain wordpiece` "
-      "learns one)");
+      "learns one); or set model.pretrained to a BERT, which brings its own");
 }
 
 // Refuses fields of shared sections that only classifiers use. `without` says who has no classes;

@@ -29,7 +29,7 @@ StatusOr<Checkpoint> OpenInitial(const std::string& path) {
 StatusOr<proto::NmtConfig> ConfigOf(const Checkpoint& checkpoint) {
   for (const char* const file : {"config.textproto", "vocab.spm"}) {
     if (checkpoint.Has(file)) continue;
-    return StorageError(
+    return UsageError(
         absl::StrFormat("model.init: %s has no %s; give a run or a checkpoint of nmt_train",
                         checkpoint.path(), file));
   }
