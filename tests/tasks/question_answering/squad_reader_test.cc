@@ -190,7 +190,7 @@ TEST_CASE("text that is no JSON is named with line and column") {
   CHECK_THAT(ErrorOf("{\"data\": [\n  {\"paragraphs\": oops}]}"),
              StartsWith("f.json: line 2, column 18: not valid JSON: syntax error"));
   CHECK_THAT(ErrorOf("{\"data\": [\n"), StartsWith("f.json: line 2, column 1: not valid JSON: "));
-  CHECK_THAT(ErrorOf(""), StartsWith("f.json: line 1, column 1: not valid JSON: "));
+  CHECK(ErrorOf("") == "f.json: is empty; give a JSON file of SQuAD's form");
   CHECK_THAT(ErrorOf("{\n\"da\xFFta\": []}"), StartsWith("f.json: line 2, column 4: not UTF-8"));
   CHECK_THAT(ErrorOf(R"({"data": [1e999]})"), StartsWith("f.json: not valid JSON: "));
   // The data's own trouble is told first where it comes first.

@@ -156,8 +156,8 @@ StatusOr<double> ParseNetwork(std::string_view text) {
 Status CalibrateFromDoctor(const std::string& path, int nodes, PlanNetwork& network,
                            PlanTimes& times) {
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) {
-    return UsageError(path + ": no such file; give what dtrain doctor --output wrote");
+  if (!std::filesystem::exists(path, ignored) || std::filesystem::is_directory(path, ignored)) {
+    return UsageError(path + ": is no file; give what dtrain doctor --output wrote");
   }
   DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
