@@ -29,14 +29,14 @@ constexpr int64_t kStepsBeforeEstimate = 5;
 constexpr double kSmoothing = 0.02;
 constexpr char kClearLine[] = "\r\x1b[K";
 
-std::string Environment(const char* name) {
+std::string VariableOrEmpty(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
 bool LocaleIsUtf8() {
   for (const char* const name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const std::string value = Environment(name);
+    const std::string value = VariableOrEmpty(name);
     if (value.empty()) continue;
     return value.find("UTF-8") != std::string::npos || value.find("utf8") != std::string::npos;
   }
@@ -137,9 +137,9 @@ TerminalFacts TerminalFacts::Detect() {
   for (const char* const name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
     facts.under_launcher |= std::getenv(name) != nullptr;
   }
-  const std::string terminal = Environment("TERM");
+  const std::string terminal = VariableOrEmpty("TERM");
   facts.is_dumb = terminal.empty() || terminal == "dumb";
-  facts.use_color = Environment("NO_COLOR").empty();
+  facts.use_color = VariableOrEmpty("NO_COLOR").empty();
   facts.use_unicode = LocaleIsUtf8();
   winsize size{};
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
