@@ -17,7 +17,7 @@ PAGE = PROJECT / "docs" / "configuration-keys.md"
 # A program, and the one before it whose keys it mostly shares.
 PROGRAMS = [("nmt_train", None), ("bert_classify", None), ("bert_squad", "bert_classify"),
             ("bert_pretrain", "bert_classify"),
-            ("bert_tag", "bert_classify"), ("lm_train", "bert_classify")]
+            ("bert_tag", "bert_classify"), ("lm_train", None)]
 HEAD = """# All settings
 
 Written by `tools/make_configuration_page.py` from `PROGRAM --help_config`: do not edit.
