@@ -37,8 +37,10 @@ fi
 
 # In CI warnings are errors.
 werror=${CI:+-DDTRAIN_WERROR=ON}
-# The CUDA kernels, run on this machine's processor by the host executor.
-build_preset host-executor $werror
+# The CUDA kernels, run on this machine's processor by the host executor. Only the tests of kernels are built.
+configure_preset host-executor $werror
+mapfile -t kernel_tests < <(tools/list_tests.py --programs --preset host-executor)
+cmake --build --preset host-executor --target "${kernel_tests[@]}"
 ctest --preset host-executor -j 2
 # And compiled for every architecture, where nvcc is at hand: no spill, no more registers or shared
 # memory than tests/device/kernel_resources.tsv says.
