@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes gpt2_tiny.safetensors; README.md says what is in it.
 
-Made with Python 3.11, torch and transformers of the versions that make_bert_goldens.py names.  Run:
+Made with Python 3.11, torch 2.15.0, transformers 5.24.0, safetensors 0.8.0.  Run:
     python3 -m venv /tmp/golden && /tmp/golden/bin/pip install torch transformers safetensors
     /tmp/golden/bin/python tests/golden/make_gpt_goldens.py [output folder]
 

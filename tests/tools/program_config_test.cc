@@ -10,7 +10,7 @@ namespace dtrain {
 namespace {
 
 // All programs but nmt_train: "a, b or c", where `word` is "or".
-std::string BertPrograms(const std::string& word) {
+std::string OtherPrograms(const std::string& word) {
   std::string list;
   for (const TaskProgram* const program : TaskPrograms().subspan(1)) {
     const bool is_last = program == TaskPrograms().back();
@@ -64,7 +64,7 @@ TEST_CASE("a configuration of no program, or of several, is refused with what to
   const std::string classify =
       " --config=" + testing::PresetsDirectory("bert_classify") + "/base.textproto ";
   CHECK_THAT(refused(classify),
-             Catch::Contains("are known to " + BertPrograms("and") +
+             Catch::Contains("are known to " + OtherPrograms("and") +
                              ": say whose it is with --program=bert_classify, or set a key that no "
                              "other program has, such as ") &&
                  Catch::Contains(" of bert_classify, ") && Catch::Contains("data.stride of "));
@@ -72,14 +72,15 @@ TEST_CASE("a configuration of no program, or of several, is refused with what to
   CHECK_THAT(refused("--program=bert model.hidden_size=64"),
              Catch::Contains("--program is \"bert\", which is none of nmt_train, bert_classify, "));
   // As of the programs that the rest is for.
-  CHECK_THAT(
-      refused("data.vocab_size=7" + classify),
-      Catch::Contains("as one of " + BertPrograms("or") + ": data.vocab_size=7: unknown key"));
+  CHECK_THAT(refused("data.vocab_size=7" + classify),
+             Catch::Contains("as one of bert_classify, bert_pretrain, bert_squad or bert_tag: "
+                             "data.vocab_size=7: unknown key") &&
+                 Catch::Contains("as one of lm_train: data.vocab_size=7: unknown key"));
   CHECK_THAT(refused("data.glue=sst-2 data.stride=64"),
              Catch::Contains("as one of bert_classify: data.stride=64: unknown key"));
   const std::string misspelled = refused("model.nun_layers=8");
   CHECK_THAT(misspelled, Catch::Contains("as one of nmt_train: ") &&
-                             Catch::Contains("as one of " + BertPrograms("or") + ": ") &&
+                             Catch::Contains("as one of " + OtherPrograms("or") + ": ") &&
                              Catch::Contains("did you mean"));
   CHECK(refused("--config=/absent").find("as one of") == std::string::npos);
 }
