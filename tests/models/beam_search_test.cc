@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "dtrain/device/arena.h"
 #include "dtrain/ops/cast.h"
 #include "testing/catch.h"
 #include "testing/test_device.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dtrain/base/random.h"
+#include "dtrain/device/arena.h"
 #include "dtrain/models/gpt_costs.h"
 #include "dtrain/models/gpt_sampling.h"
 #include "testing/catch.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/device/arena.h"
 #include "testing/catch.h"
 #include "testing/test_device.h"
 #include "testing/translation_batches.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "dtrain/device/arena.h"
 #include "testing/catch.h"
 #include "testing/op_cases.h"
 

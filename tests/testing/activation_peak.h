@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "dtrain/device/arena.h"
 #include "dtrain/nn/context.h"
 #include "dtrain/nn/costs.h"
 #include "testing/catch.h"

@@ -38,6 +38,7 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/self_communicator.h"
 #include "dtrain/config/flag_set.h"
+#include "dtrain/device/arena.h"
 #include "dtrain/device/cuda/runtime.h"
 #include "dtrain/device/with_cuda.h"
 #include "dtrain/launch/choose_device.h"

@@ -11,6 +11,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/heartbeat.h"
+#include "dtrain/device/arena.h"
 #include "dtrain/ops/cast.h"
 
 namespace dtrain {

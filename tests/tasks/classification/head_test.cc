@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/device/arena.h"
 #include "testing/catch.h"
 #include "testing/classification_batches.h"
 #include "testing/test_device.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dtrain/base/thread_pool.h"
+#include "dtrain/device/arena.h"
 #include "dtrain/nn/embedding.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/tasks/question_answering/head_costs.h"

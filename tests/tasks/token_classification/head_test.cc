@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dtrain/base/random.h"
+#include "dtrain/device/arena.h"
 #include "dtrain/nn/embedding.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/tasks/token_classification/head_costs.h"

@@ -9,6 +9,7 @@
 
 #include "dtrain/classification.pb.h"
 #include "dtrain/config/config.h"
+#include "dtrain/device/arena.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/pretrain.pb.h"
 #include "dtrain/squad.pb.h"

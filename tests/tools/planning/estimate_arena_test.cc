@@ -5,6 +5,7 @@
 
 #include "dtrain/classification.pb.h"
 #include "dtrain/config/config.h"
+#include "dtrain/device/arena.h"
 #include "dtrain/nmt.pb.h"
 #include "dtrain/optim/adam.h"
 #include "dtrain/tasks/shared/bert_options.h"
