@@ -153,7 +153,7 @@ TEST_CASE("shards are cut anew where a run goes on with another number of ranks"
   }
 }
 
-TEST_CASE("a checkpoint the root cannot write or read ends all ranks with its error") {
+TEST_CASE("a checkpoint the root cannot write, or does not find, ends all ranks with its error") {
   const ToyCorpus corpus(70);
   const TemporaryFolder folder;
   ToyRun run = WideRun(corpus, folder, 3);
@@ -163,7 +163,7 @@ TEST_CASE("a checkpoint the root cannot write or read ends all ranks with its er
   for (const ToyResult& result : TrainToy(run)) CHECK(result.exit_code == ExitCode::kStorage);
   run.trainer.checkpoint_dir = folder.File("ckpt");
   run.resume = folder.File("none");
-  for (const ToyResult& result : TrainToy(run)) CHECK(result.exit_code == ExitCode::kStorage);
+  for (const ToyResult& result : TrainToy(run)) CHECK(result.exit_code == ExitCode::kUsage);
 }
 
 TEST_CASE("trust ratios cannot be sharded") {
