@@ -79,7 +79,7 @@ TEST_CASE("a run is prepared, trained to its end, and goes on from there") {
   CHECK_THAT(events(), Catch::Contains("\"step\":2,\"kind\":\"resume\""));
   RunTrainingOptions anew = runs.Options(3);
   anew.resume = runs.File("none");
-  CHECK(runs.Run(anew).status().code() == ExitCode::kStorage);
+  CHECK(runs.Run(anew).status().code() == ExitCode::kUsage);
 }
 
 TEST_CASE("what cannot be on a device is refused before anything is prepared") {
