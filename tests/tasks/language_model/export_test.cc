@@ -121,7 +121,7 @@ TEST_CASE("other programs refuse a language model's checkpoint") {
   const SavedModel run;
   const Status status =
       ExportPretrainingToHuggingFace(run.folder.path(), run.folder.File("x")).status();
-  CHECK(status.code() == ExitCode::kStorage);
+  CHECK(status.code() == ExitCode::kUsage);
 }
 
 TEST_CASE("a checkpoint with a damaged shape is refused by name") {
