@@ -239,13 +239,14 @@ void TrainLoop::Evaluate(const std::string& metric, int64_t first, int64_t count
 Status TrainLoop::Finish() { return impl_->Finish(); }
 int64_t TrainLoop::step() const { return impl_->step(); }
 
-TrainLoop::Iterator TrainLoop::Parts::begin() const { return {*loop.impl_, 0}; }
+TrainLoop::Iterator TrainLoop::Parts::begin() const {
+  return {*loop.impl_, loop.impl_->BeginFrom(0)};
+}
 TrainLoop::Iterator TrainLoop::Parts::end() const {
   return {*loop.impl_, loop.impl_->micro_batches()};
 }
 
-TrainLoop::Iterator::Iterator(Impl& loop, int64_t part)
-    : loop_(loop), part_(loop.BeginFrom(part)) {}
+TrainLoop::Iterator::Iterator(Impl& loop, int64_t part) : loop_(loop), part_(part) {}
 SampleRange TrainLoop::Iterator::operator*() const { return loop_.RangeOf(part_); }
 TrainLoop::Iterator& TrainLoop::Iterator::operator++() {
   part_ = loop_.BeginFrom(part_ + 1);

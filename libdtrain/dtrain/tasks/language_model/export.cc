@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "dtrain/base/utf8.h"
 #include "dtrain/config/internal/shortest_decimal.h"
+#include "dtrain/device/arena.h"
 #include "dtrain/tasks/language_model/internal/trained_language_model.h"
 #include "dtrain/tasks/language_model/tokens.h"
 #include "dtrain/tasks/shared/internal/hf_folder.h"
