@@ -8,6 +8,7 @@
 #include "dtrain/classification.pb.h"
 #include "dtrain/config/command_line.h"
 #include "dtrain/config/config.h"
+#include "dtrain/language_model.pb.h"
 #include "dtrain/nmt.pb.h"
 #include "testing/catch.h"
 #include "testing/file_testing.h"
@@ -115,6 +116,16 @@ TEST_CASE("a flag that is a key, here or elsewhere, is answered with the key and
   }
   CHECK(ParseCommandLine({"--maxsteps=3"}, NmtKeys()).status().message() ==
         "--maxsteps: unknown flag; did you mean --max_steps? (see --help)");
+}
+
+TEST_CASE("a flag of keys that a program does not have is unknown to it, and not in its help") {
+  const Names keys = ConfigKeys(*proto::LanguageModelConfig::descriptor());
+  CHECK_THAT(ParseCommandLine({"--init=runs/a"}, keys).status().message(),
+             Catch::Contains("--init: unknown flag"));
+  CHECK(HelpText("lm_train", "", keys).find("--init") == std::string::npos);
+  CHECK(ParseCommandLine({"--init=runs/a"}, BertKeys())->sources.overrides ==
+        Names{"model.pretrained=runs/a"});
+  CHECK_THAT(HelpText("nmt_train", "", NmtKeys()), Catch::Contains("--init=RUN"));
 }
 
 TEST_CASE("common names lead to a key that some program has") {

@@ -43,9 +43,20 @@ const Flag* FindFlag(std::string_view name) {
   return nullptr;
 }
 
+bool IsKey(std::string_view key, const std::vector<std::string>& keys) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+constexpr std::string_view kPretrained = "model.pretrained";
+
+// Returns false for a flag whose key the program does not have.
+bool IsFlagOf(const Flag& flag, const std::vector<std::string>& keys) {
+  return flag.name != "init" || IsKey(flag.key, keys) || IsKey(kPretrained, keys);
+}
+
 // Returns the keys that `name` may mean: its whole path, its last part, or another program's name.
 std::vector<std::string> KeysMeantBy(std::string_view name, const std::vector<std::string>& keys) {
-  if (std::find(keys.begin(), keys.end(), name) != keys.end()) return {std::string(name)};
+  if (IsKey(name, keys)) return {std::string(name)};
   std::string plain(name);
   std::replace(plain.begin(), plain.end(), '-', '_');
   std::vector<std::string> meant;
@@ -76,7 +87,9 @@ Status UnknownFlag(std::string_view dashes, std::string_view name, std::string_v
     return UsageError(flag + "; it is a key of the configuration, which has no dashes: " + text);
   }
   std::vector<std::string> names;
-  for (const Flag& known : kFlags) names.emplace_back(known.name);
+  for (const Flag& known : kFlags) {
+    if (IsFlagOf(known, keys)) names.emplace_back(known.name);
+  }
   std::string suggestion = DidYouMean(name, names, "--");
   if (suggestion.empty()) suggestion = DidYouMeanKey(name, keys);
   return UsageError(flag + suggestion + " (see --help)");
@@ -100,10 +113,9 @@ Status ApplyFlag(const Flag& flag, const std::string& value, const std::vector<s
                  CommandLine& line) {
   if (!flag.key.empty()) {
     // A BERT can also begin with pretrained files, so that its key has another name.
-    const bool is_pretrained =
-        flag.name == "init" && std::find(keys.begin(), keys.end(), flag.key) == keys.end();
+    const bool is_pretrained = flag.name == "init" && !IsKey(flag.key, keys);
     line.sources.overrides.push_back(
-        absl::StrFormat("%s=%s", is_pretrained ? "model.pretrained" : flag.key, value));
+        absl::StrFormat("%s=%s", is_pretrained ? kPretrained : flag.key, value));
   } else if (flag.name == "config") {
     if (value.empty()) return UsageError("--config needs a file, but its name is empty");
     for (const std::string& file : internal::SplitList(value)) line.sources.files.push_back(file);
@@ -145,7 +157,7 @@ StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments
     const std::string name = text.substr(0, equals);
     std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
     const Flag* const flag = FindFlag(name);
-    if (flag == nullptr) return UnknownFlag(dashes, name, value, keys);
+    if (flag == nullptr || !IsFlagOf(*flag, keys)) return UnknownFlag(dashes, name, value, keys);
     if (flag->value.empty() && equals != std::string::npos) {
       return UsageError(absl::StrFormat("--%s takes no value", name));
     }
@@ -167,7 +179,8 @@ StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments
 }
 
 std::string HelpText(std::string_view program, std::string_view summary,
-                     const std::vector<CommandHelp>& commands, std::string_view example) {
+                     const std::vector<std::string>& keys, const std::vector<CommandHelp>& commands,
+                     std::string_view example) {
   std::string text = absl::StrFormat(
       "%s - %s\n\nUsage: [mpirun -n RANKS] %s%s [--config=FILE,...] [FLAGS] [key.path=value "
       "...]\n\n",
@@ -178,6 +191,7 @@ std::string HelpText(std::string_view program, std::string_view summary,
   }
   if (!commands.empty()) text += "\n";
   for (const Flag& flag : kFlags) {
+    if (!IsFlagOf(flag, keys)) continue;
     std::string form = absl::StrFormat("--%s", flag.name);
     if (!flag.value.empty()) {
       form += flag.value[0] == '[' ? absl::StrFormat("[=%s", flag.value.substr(1))

@@ -32,8 +32,10 @@ struct CommandHelp {
   std::string_view name, summary;
 };
 
-// The text of --help; `commands` for programs that have commands, `example` is a command line.
+// The text of --help. `keys` are those of the program's configuration: a flag that stands for
+// another key is left out. `commands` for programs that have commands, `example` is a command line.
 std::string HelpText(std::string_view program, std::string_view summary,
+                     const std::vector<std::string>& keys,
                      const std::vector<CommandHelp>& commands = {}, std::string_view example = "");
 
 }  // namespace dtrain

@@ -54,12 +54,12 @@ RuntimeOptions RuntimeOptionsFrom(const proto::RunConfig& run) {
   return options;
 }
 
-std::string Help(const AnyProgram& program) {
+std::string Help(const AnyProgram& program, const std::vector<std::string>& keys) {
   std::vector<CommandHelp> commands;
   for (const AnyCommand& command : program.commands) {
     if (!command.name.empty()) commands.push_back({command.name, command.summary});
   }
-  return HelpText(program.name, program.summary, commands, program.example);
+  return HelpText(program.name, program.summary, keys, commands, program.example);
 }
 
 // What is printed instead of running.
@@ -69,7 +69,7 @@ StatusOr<std::string> Answer(const CommandLine& line, const AnyProgram& program,
     case Action::kRun:
       return std::string();
     case Action::kHelp:
-      return Help(program);
+      return Help(program, ConfigKeys(*config.GetDescriptor()));
     case Action::kVersion:
       return BuildDescription() + "\n";
     case Action::kHelpConfig:
