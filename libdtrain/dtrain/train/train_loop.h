@@ -92,7 +92,8 @@ class TrainLoop {
   bool NextUpdate();
 
   class Iterator;
-  // The result of MicroBatches().
+  // The result of MicroBatches(). Walk over it once in an update: begin() and the iterator's ++
+  // begin a part. end() changes nothing.
   struct Parts {
     TrainLoop& loop;
     Iterator begin() const;
