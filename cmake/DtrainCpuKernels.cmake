@@ -10,9 +10,14 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
 else()
   set(DTRAIN_CPU_ISAS generic)
 endif()
-set(DTRAIN_CPU_FLAGS_generic "")
-set(DTRAIN_CPU_FLAGS_avx2 -march=x86-64-v3)
-set(DTRAIN_CPU_FLAGS_avx512 -march=x86-64-v4 -mprefer-vector-width=512)
+# On x86-64 the generic kernels only serve processors without AVX2. These are slow in any case, and a
+# quick build serves everybody.
+set(DTRAIN_CPU_FLAGS_generic -O3)
+if("avx2" IN_LIST DTRAIN_CPU_ISAS)
+  set(DTRAIN_CPU_FLAGS_generic ${DTRAIN_QUICK_OPTIONS})
+endif()
+set(DTRAIN_CPU_FLAGS_avx2 -O3 -march=x86-64-v3)
+set(DTRAIN_CPU_FLAGS_avx512 -O3 -march=x86-64-v4 -mprefer-vector-width=512)
 # No compiler makes use of AMX by itself: kernels ask BestCpuIsa() before they do.
 set(DTRAIN_CPU_FLAGS_avx512_bf16 ${DTRAIN_CPU_FLAGS_avx512} -mavx512bf16 -mamx-tile -mamx-bf16)
 
@@ -32,7 +37,7 @@ function(dtrain_cpu_kernels_of isas)
       target_include_directories(dtrain_kernels_${isa} PRIVATE ${PROJECT_SOURCE_DIR}/libdtrain)
       target_compile_definitions(dtrain_kernels_${isa} PRIVATE DT_CPU_ISA=cpu_${isa})
       # Kernels may reorder sums and ignore errno, but NaN and infinity keep their meaning.
-      target_compile_options(dtrain_kernels_${isa} PRIVATE ${DTRAIN_CPU_FLAGS_${isa}} -O3
+      target_compile_options(dtrain_kernels_${isa} PRIVATE ${DTRAIN_CPU_FLAGS_${isa}}
         -fno-math-errno -fno-trapping-math -fassociative-math -fno-signed-zeros -fopenmp-simd)
       target_link_libraries(dtrain_kernels_${isa} PRIVATE OpenMP::OpenMP_CXX dtrain_warnings)
       target_sources(dtrain PRIVATE $<TARGET_OBJECTS:dtrain_kernels_${isa}>)

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Most of a unit's compile time goes into headers that its neighbours include too. dtrain_unity(TARGET
-# ROOT [GLUE] FILES FILE...) writes units that each include up to DTRAIN_UNITY_SIZE of FILES, all from one
-# folder, and compiles these in place of FILES. GLUE adds DTRAIN_GLUE_OPTIONS. A unit names its files
-# relative to ROOT, an include folder of the target, so that ccache knows it in a clone at another path.
+# ROOT [GLUE] FILES FILE...) writes units that each include several of FILES, all from one folder, and
+# compiles these in place of FILES. GLUE adds DTRAIN_GLUE_OPTIONS. A unit names its files relative to ROOT,
+# an include folder of the target, so that ccache knows it in a clone at another path.
 # With DTRAIN_UNITY=OFF each file is compiled by itself.
+#
+# Most files in a unit: what is compiled quickly comes in longer ones.
 set(DTRAIN_UNITY_SIZE 8)
+set(DTRAIN_UNITY_SIZE_OF_GLUE 14)
 
 # Code that runs once an update or once a run is compiled quickly; what runs once a sample, a token or
 # an element is compiled to be fast.
@@ -16,9 +19,11 @@ function(dtrain_unity target root)
   cmake_parse_arguments(PARSE_ARGV 2 U "GLUE" "" "FILES")
   set(options)
   set(suffix)
+  set(size ${DTRAIN_UNITY_SIZE})
   if(U_GLUE)
     set(options "${DTRAIN_GLUE_OPTIONS}")
     set(suffix _glue)
+    set(size ${DTRAIN_UNITY_SIZE_OF_GLUE})
   endif()
   if(NOT DTRAIN_UNITY)
     set_property(SOURCE ${U_FILES} APPEND PROPERTY COMPILE_OPTIONS "${options}")
@@ -38,7 +43,7 @@ function(dtrain_unity target root)
   foreach(folder ${folders})
     # As few units as the size allows, of equal length.
     list(LENGTH names_of_${folder} files)
-    math(EXPR units "(${files} + ${DTRAIN_UNITY_SIZE} - 1) / ${DTRAIN_UNITY_SIZE}")
+    math(EXPR units "(${files} + ${size} - 1) / ${size}")
     foreach(i RANGE 1 ${units})
       math(EXPR begin "(${i} - 1) * ${files} / ${units}")
       math(EXPR length "${i} * ${files} / ${units} - ${begin}")

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/printable.h"
 #include "dtrain/base/timer.h"
@@ -215,7 +216,7 @@ void PrintResult(const EvalFlags& flags, const BleuScore& bleu, double chrf, siz
     json["cut_references"] = model->cut_references;
   }
   // A path need not be UTF-8.
-  std::printf("%s\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  std::printf("%s\n", internal::JsonText(json).c_str());
 }
 
 Status Evaluate(const EvalFlags& flags, Runtime& runtime) {

@@ -20,6 +20,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/launch/progress.h"
 #include "dtrain/tasks/registry.h"
 
@@ -126,7 +127,7 @@ std::vector<Record> RecordsOf(const std::string& run) {
   if (!text.ok()) return records;
   std::istringstream lines(*text);
   for (std::string line; std::getline(lines, line);) {
-    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const auto json = internal::ParseJson<nlohmann::json>(line);
     if (!json.is_object() || !json.contains("step_ms") || !json["step_ms"].is_number()) continue;
     records.push_back(
         {json["step_ms"].get<double>() / 1e3, json.value("step", 0.0), json.value("epoch", 0.0)});

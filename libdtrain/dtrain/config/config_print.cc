@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/config/config.h"
 #include "dtrain/rules.pb.h"
 
@@ -137,7 +138,7 @@ Json ToJson(const Message& message) {
         google::protobuf::TextFormat::PrintFieldValueToString(message, &field, k, &text);
         slot.push_back(field.cpp_type() == FieldDescriptor::CPPTYPE_STRING
                            ? Json(reflection.GetRepeatedString(message, &field, k))
-                           : Json::parse(text, nullptr, false));
+                           : internal::ParseJson<Json>(text));
       }
     } else if (field.message_type() != nullptr) {
       slot = ToJson(reflection.GetMessage(message, &field));
@@ -163,7 +164,7 @@ std::string PrintConfig(const Message& config, ConfigFormat format, const Messag
     FillDefaults(*copy);
   }
   if (format == ConfigFormat::kJson) {
-    return ToJson(*copy).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return internal::JsonText(ToJson(*copy), 2) + "\n";
   }
   google::protobuf::TextFormat::Printer printer;
   printer.SetUseUtf8StringEscaping(true);

@@ -15,6 +15,7 @@
 #include "dtrain/base/crc.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/internal/abseil_text.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/formats/internal/fetched_file.h"
 #include "dtrain/formats/internal/json_object.h"
 
@@ -200,7 +201,7 @@ std::string MakeHeader(std::span<const NamedTensor* const> order,
         .emplace_back(tensor->name, std::move(entry));
     position = end;
   }
-  std::string text = header.dump();
+  std::string text = internal::JsonText(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   return text;
 }

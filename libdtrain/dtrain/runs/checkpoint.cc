@@ -11,6 +11,7 @@
 #include "dtrain/base/crc.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/internal/abseil_text.h"
+#include "dtrain/base/internal/json_text.h"
 
 namespace dtrain {
 namespace {
@@ -83,7 +84,7 @@ StatusOr<int64_t> WriteCheckpointFiles(const std::string& path, int64_t step,
     bytes += entry["size"].get<int64_t>();
     manifest["files"].push_back(std::move(entry));
   }
-  const std::string text = manifest.dump(1) + "\n";
+  const std::string text = internal::JsonText(manifest, 1) + "\n";
   DT_RETURN_IF_ERROR(WriteFileAtomically(path + "/" + kManifest, text));
   DT_RETURN_IF_ERROR(WriteFileAtomically(path + "/" + kComplete, CompleteText(text)));
   return bytes + static_cast<int64_t>(text.size());
@@ -119,7 +120,7 @@ Status Checkpoint::ReadManifest() {
     return StorageError(path + ": damaged: its checksum is not the one in COMPLETE");
   }
   try {
-    const nlohmann::json manifest = nlohmann::json::parse(text);
+    const nlohmann::json manifest = internal::ParseJsonOrThrow<nlohmann::json>(text);
     const auto format = manifest.at("format").get<std::string>();
     const int version = manifest.at("version").get<int>();
     if (format != kFormat || version != kVersion) {

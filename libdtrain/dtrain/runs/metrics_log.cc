@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/internal/abseil_text.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/runs/internal/append_file.h"
 
@@ -28,7 +29,7 @@ std::string SchemaLine(std::string_view stream) {
 
 // True if a record's step is at most `restored_step`, or if it has no step.
 bool IsKept(std::string_view line, std::optional<int64_t> restored_step) {
-  const nlohmann::json record = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+  const nlohmann::json record = internal::ParseJson<nlohmann::json>(line);
   if (!record.is_object()) return false;
   if (!restored_step) return true;
   const auto step = record.find("step");
@@ -61,7 +62,7 @@ JsonRecord& JsonRecord::SetRaw(std::string_view name, std::string_view json) {
 }
 
 std::string JsonRecord::Quote(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return internal::JsonText(nlohmann::json(text));
 }
 
 std::string JsonRecord::FormatNumber(double value) {

@@ -23,6 +23,7 @@
 #include "dtrain/base/file.h"
 #include "dtrain/base/host.h"
 #include "dtrain/base/internal/abseil_text.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/runs/checkpoint_directory.h"
 #include "dtrain/runs/internal/append_file.h"
 #include "dtrain/runs/internal/tsv_field.h"
@@ -110,7 +111,7 @@ Status RefuseRun(const RunDirectoryOptions& options) {
 std::string ProgramOf(const std::string& path) {
   const StatusOr<std::string> text = ReadWholeFile(path + "/env.json");
   if (!text.ok()) return "";
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto json = internal::ParseJson<nlohmann::json>(*text);
   if (!json.is_object() || !json.contains("program") || !json["program"].is_string()) return "";
   return json["program"];
 }

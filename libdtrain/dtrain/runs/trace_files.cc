@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/runs/metrics_log.h"
 
 namespace dtrain {
@@ -113,7 +114,7 @@ class TraceReader {
       ++line_;
       if (line == "[" || line == "]" || line.empty()) continue;
       if (line.back() == ',') line.pop_back();
-      event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+      event = internal::ParseJson<Json>(line);
       const bool timed = event.is_object() && TextOf(event, "ph") == "X";
       if (!event.is_object() || (timed && !(event.contains("ts") && event["ts"].is_number()))) {
         return StorageError(absl::StrCat(path_, ":", line_,
@@ -309,7 +310,7 @@ StatusOr<MergedTrace> MergeTraces(const std::string& directory, const std::strin
         event["ts"] = std::round(1e3 * (event["ts"].get<double>() - first)) / 1e3;
         ++merged.events;
       }
-      DT_RETURN_IF_ERROR(file.Write(separator + event.dump()));
+      DT_RETURN_IF_ERROR(file.Write(separator + internal::JsonText(event)));
       separator = ",\n";
     }
   }

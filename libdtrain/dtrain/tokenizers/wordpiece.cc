@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/printable.h"
 #include "dtrain/base/status.h"
 #include "dtrain/base/utf8.h"
@@ -153,7 +154,7 @@ Status CheckPieces(const std::vector<std::string>& pieces) {
 // The vocabulary of a tokenizer.json as the text of a vocab.txt.
 StatusOr<std::string> VocabularyOfJson(const std::string& content, const std::string& path) {
   using Json = nlohmann::json;
-  const Json root = Json::parse(content, nullptr, /*allow_exceptions=*/false);
+  const Json root = internal::ParseJson<Json>(content);
   const Json model = root.is_object() ? root.value("model", Json()) : Json();
   const Json vocab = model.is_object() ? model.value("vocab", Json()) : Json();
   if (!vocab.is_object() || model.value("type", "") != "WordPiece") {
@@ -167,7 +168,8 @@ StatusOr<std::string> VocabularyOfJson(const std::string& content, const std::st
                       piece.find_first_of("\r\n") == std::string::npos;
     if (!fits) {
       return DataError(absl::StrFormat("%s: piece \"%s\" has the id %s; ids are 0 to %d, each once",
-                                       path, Printable(piece), id.dump(), pieces.size() - 1));
+                                       path, Printable(piece), internal::JsonText(id),
+                                       pieces.size() - 1));
     }
     pieces[static_cast<size_t>(place)] = piece;
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/comm/gather.h"
 #include "dtrain/comm/root_status.h"
@@ -180,13 +181,13 @@ std::string StateToJson(const TrainState& state) {
                                        {"epochs_from_epochs", state.epoch_count.from_epochs},
                                        {"loss_scale", state.loss_scaler.scale},
                                        {"loss_scale_good_updates", state.loss_scaler.good_updates}};
-  return json.dump(2) + "\n";
+  return internal::JsonText(json, 2) + "\n";
 }
 
 StatusOr<TrainState> StateFromJson(const std::string& text, const std::string& path) {
   TrainState state;
   try {
-    const nlohmann::json json = nlohmann::json::parse(text);
+    const nlohmann::json json = internal::ParseJsonOrThrow<nlohmann::json>(text);
     if (json.at("version").get<int>() != 1) {
       return StorageError(
           absl::StrFormat("%s/%s: written by another version of dtrain", path, kStateFile));

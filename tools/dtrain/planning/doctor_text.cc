@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "dtrain/base/internal/json_text.h"
 #include "planning/doctor.h"
 
 namespace dtrain {
@@ -238,7 +239,7 @@ std::string DoctorJson(const DoctorReport& report) {
                                  {"bus_bytes_per_second", line.bus_bytes_per_second}});
   }
   json["advice"] = Diagnose(report);
-  return json.dump();
+  return internal::JsonText(json);
 }
 
 }  // namespace dtrain

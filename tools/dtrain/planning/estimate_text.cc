@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "dtrain/base/internal/json_text.h"
 #include "planning/estimate.h"
 
 namespace dtrain {
@@ -173,7 +174,7 @@ std::string EstimateJson(const Estimate& estimate) {
       {"checkpoint_bytes", estimate.checkpoint_bytes},
       {"notes", work.notes}};
   for (const auto& [name, bytes] : work.activation_parts) json["bytes"][name] = bytes;
-  return json.dump();
+  return internal::JsonText(json);
 }
 
 }  // namespace dtrain

@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/internal/abseil_text.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/distributed/gradient_reducer.h"
 #include "planning/estimate.h"
 
@@ -160,7 +161,7 @@ Status CalibrateFromDoctor(const std::string& path, int nodes, PlanNetwork& netw
     return UsageError(path + ": is no file; give what dtrain doctor --output wrote");
   }
   DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = internal::ParseJson<Json>(text);
   if (!json.is_object()) {
     return UsageError(path + ": is no JSON object; give what dtrain doctor --output wrote");
   }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "dtrain/base/internal/json_text.h"
 #include "planning/scaling_plan.h"
 
 namespace dtrain {
@@ -100,7 +101,7 @@ std::string PlanJson(const PlanJob& job, const std::vector<PlanWay>& ways) {
                             {"efficiency", step.efficiency()},
                             {"limit", step.limit}});
   }
-  return json.dump();
+  return internal::JsonText(json);
 }
 
 }  // namespace dtrain

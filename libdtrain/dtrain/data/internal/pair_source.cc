@@ -10,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "dtrain/base/internal/abseil_text.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/printable.h"
 #include "dtrain/data/text_reader.h"
 
@@ -29,7 +30,7 @@ class JsonPairs final : public PairSource {
       DT_ASSIGN_OR_RETURN(const bool more, reader_.Next(line));
       if (!more) return CheckEnd();
       if (absl::StripAsciiWhitespace(ToAbsl(line.text)).empty()) continue;
-      Json parsed = Json::parse(line.text.begin(), line.text.end(), nullptr, false);
+      Json parsed = internal::ParseJson<Json>(line.text);
       const std::string place = absl::StrFormat("%s:%d: ", reader_.path(), line.number);
       if (!parsed.is_object()) {
         return DataError(place + "no JSON object; each line must be like {\"" + Printable(source_) +

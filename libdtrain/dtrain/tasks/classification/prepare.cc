@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/printable.h"
 #include "dtrain/base/thread_pool.h"
@@ -59,13 +60,13 @@ std::string ReportToJson(const ClassificationReport& report) {
                      {"label_rows", report.label_rows},
                      {"unlabelled", report.unlabelled},
                      {"seconds", report.seconds}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return internal::JsonText(json);
 }
 
 StatusOr<ClassificationReport> ReportFromJson(const ClassificationShard& shard) {
   ClassificationReport report;
   try {
-    const Json json = Json::parse(shard.report());
+    const Json json = internal::ParseJsonOrThrow<Json>(shard.report());
     report.counts.rows = json.at("rows");
     report.counts.kept = json.at("kept");
     report.counts.empty_texts = json.at("empty_texts");

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/data/internal/shard_body.h"
 #include "dtrain/data/internal/shard_file.h"
 
@@ -103,7 +104,7 @@ Status ClassificationShardWriter::Finish(std::string_view report) {
   const Json json = {{"label_names", s.info.label_names},
                      {"group_names", s.info.group_names},
                      {"report", std::string(report)}};
-  const std::string metadata = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string metadata = internal::JsonText(json);
   s.header.rows = size();
   s.header.name_bytes = static_cast<int64_t>(s.names.size());
   s.header.metadata_bytes = static_cast<int64_t>(metadata.size());
@@ -179,7 +180,8 @@ Status ClassificationShard::ReadInfo() {
           .label_kind = static_cast<LabelKind>(h.label_kind),
           .labels_per_row = h.labels_per_row};
   try {
-    const Json json = Json::parse(mapping_->metadata.begin(), mapping_->metadata.end());
+    const Json json =
+        internal::ParseJsonOrThrow<Json>({mapping_->metadata.data(), mapping_->metadata.size()});
     info.label_names = json.at("label_names").get<std::vector<std::string>>();
     info.group_names = json.at("group_names").get<std::vector<std::string>>();
     mapping_->report = json.at("report").get<std::string>();

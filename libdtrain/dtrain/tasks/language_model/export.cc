@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/utf8.h"
 #include "dtrain/config/internal/shortest_decimal.h"
 #include "dtrain/device/arena.h"
@@ -184,10 +185,11 @@ StatusOr<std::string> ExportLanguageModelToHuggingFace(const std::string& checkp
                            {"eos_token_id", kEndOfText},
                            {"pad_token_id", kEndOfText},
                            {"max_length", model->options().max_positions}};
-  const internal::HfFile files[] = {{"tokenizer.json", TokenizerJson().dump() + "\n"},
-                                    {"tokenizer_config.json", tokenizer.dump(2) + "\n"},
-                                    {"generation_config.json", generation.dump(2) + "\n"},
-                                    {"config.json", ConfigJson(model->options()).dump(2) + "\n"}};
+  const internal::HfFile files[] = {
+      {"tokenizer.json", internal::JsonText(TokenizerJson()) + "\n"},
+      {"tokenizer_config.json", internal::JsonText(tokenizer, 2) + "\n"},
+      {"generation_config.json", internal::JsonText(generation, 2) + "\n"},
+      {"config.json", internal::JsonText(ConfigJson(model->options()), 2) + "\n"}};
   const Weights weights(*model);
   DT_RETURN_IF_ERROR(
       internal::WriteHfFolder(directory, options.overwrite, weights.tensors(), files));

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
@@ -65,13 +66,13 @@ std::string ReportToJson(const DocumentsReport& report) {
                      {"kept", ToJson(report.kept)},
                      {"held_out", ToJson(report.held_out)},
                      {"seconds", report.seconds}};
-  return json.dump();
+  return internal::JsonText(json);
 }
 
 StatusOr<DocumentsReport> ReportFromJson(const DocumentShard& shard) {
   DocumentsReport report;
   try {
-    const Json json = Json::parse(shard.report());
+    const Json json = internal::ParseJsonOrThrow<Json>(shard.report());
     report.lines = json.at("lines");
     report.cut = json.at("cut");
     report.kept = CountsFromJson(json.at("kept"));

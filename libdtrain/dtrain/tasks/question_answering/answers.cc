@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "dtrain/base/check.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/internal/json_text.h"
 
 namespace dtrain {
 namespace {
@@ -134,9 +135,7 @@ std::vector<SquadCandidate> CandidatesOf(const SquadSet& set, const SquadWindows
   return candidates;
 }
 
-std::string JsonText(const nlohmann::json& value) {
-  return value.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
-}
+std::string JsonText(const nlohmann::json& value) { return internal::JsonText(value); }
 
 std::string JsonOf(const std::vector<SquadCandidate>& candidates) {
   std::string text = "[";

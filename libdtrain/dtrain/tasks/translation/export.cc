@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/config/config.h"
 #include "dtrain/config/internal/shortest_decimal.h"
@@ -161,9 +162,12 @@ StatusOr<std::string> ExportToHuggingFace(const TranslationModel& trained,
       {"target.spm", vocabulary},
       {"vocab.json", internal::HfVocabulary(trained.tokenizer)},
       {"tokenizer.json", internal::HfTokenizer(trained.tokenizer)},
-      {"tokenizer_config.json", TokenizerConfigJson(trained, config.data()).dump(2) + "\n"},
-      {"generation_config.json", GenerationJson(model, trained.tokenizer).dump(2) + "\n"},
-      {"config.json", ConfigJson(model, trained.tokenizer, class_name).dump(2) + "\n"}};
+      {"tokenizer_config.json",
+       internal::JsonText(TokenizerConfigJson(trained, config.data()), 2) + "\n"},
+      {"generation_config.json",
+       internal::JsonText(GenerationJson(model, trained.tokenizer), 2) + "\n"},
+      {"config.json",
+       internal::JsonText(ConfigJson(model, trained.tokenizer, class_name), 2) + "\n"}};
   DT_RETURN_IF_ERROR(
       internal::WriteHfFolder(directory, options.overwrite, weights.tensors(), files));
   return class_name;

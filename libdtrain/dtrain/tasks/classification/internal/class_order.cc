@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "dtrain/base/file.h"
 #include "dtrain/base/internal/abseil_text.h"
+#include "dtrain/base/internal/json_text.h"
 #include "nlohmann/json.hpp"
 
 namespace dtrain::internal {
@@ -17,7 +18,7 @@ namespace {
 
 // {"0": "no", "1": "yes"}; none where a number from 0 on is missing or a name is no text.
 std::vector<std::string> ClassesOfJson(const std::string& text) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json json = internal::ParseJson<nlohmann::json>(text);
   if (!json.is_object() || !json.contains("id2label")) return {};
   const nlohmann::json& names = json["id2label"];
   if (!names.is_object()) return {};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/config/internal/shortest_decimal.h"
 #include "dtrain/tasks/shared/internal/hf_folder.h"
@@ -85,10 +86,11 @@ Status WriteBertExport(const BertExport& model, const Checkpoint& checkpoint,
         "the model was trained with data.tokenizer=google, and Hugging Face's tokenizer cuts some "
         "texts otherwise: final sigmas, words of 101 to 200 characters, [SEP] within a text");
   }
-  const HfFile files[] = {{"vocab.txt", vocabulary},
-                          {"special_tokens_map.json", SpecialTokensJson().dump(2) + "\n"},
-                          {"tokenizer_config.json", tokenizer.dump(2) + "\n"},
-                          {"config.json", ConfigJson(model, vocabulary).dump(2) + "\n"}};
+  const HfFile files[] = {
+      {"vocab.txt", vocabulary},
+      {"special_tokens_map.json", internal::JsonText(SpecialTokensJson(), 2) + "\n"},
+      {"tokenizer_config.json", internal::JsonText(tokenizer, 2) + "\n"},
+      {"config.json", internal::JsonText(ConfigJson(model, vocabulary), 2) + "\n"}};
   return WriteHfFolder(directory, overwrite, HfTensors(model.parameters), files);
 }
 

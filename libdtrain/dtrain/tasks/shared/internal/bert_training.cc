@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/bert.pb.h"
 #include "dtrain/comm/root_status.h"
@@ -214,7 +215,8 @@ Status ReportSeeds(const std::vector<uint64_t>& seeds, const std::vector<TrainRe
         {"mean", spread.mean}, {"deviation", spread.deviation}, {"min", *low}, {"max", *high}};
   }
   absl::StrAppend(&text, "written to ", run_dir, "/seeds.json\n");
-  DT_RETURN_IF_ERROR(WriteFileAtomically(run_dir + "/seeds.json", json.dump(2) + "\n"));
+  DT_RETURN_IF_ERROR(
+      WriteFileAtomically(run_dir + "/seeds.json", internal::JsonText(json, 2) + "\n"));
   return PrintOnRoot(runtime, text);
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/status.h"
 #include "dtrain/runs/output_folder.h"
 #include "nlohmann/json.hpp"
@@ -30,7 +31,7 @@ bool IsExport(const std::string& directory) {
   if (!std::filesystem::exists(directory + "/model.safetensors", error)) return false;
   const StatusOr<std::string> text = ReadWholeFile(directory + "/config.json");
   if (!text.ok()) return false;
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto json = internal::ParseJson<nlohmann::json>(*text);
   return json.is_object() && (json.contains("architectures") || json.contains("model_type"));
 }
 

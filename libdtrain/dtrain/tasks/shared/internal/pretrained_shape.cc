@@ -20,6 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "dtrain/base/file.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/status.h"
 #include "dtrain/bert.pb.h"
@@ -53,7 +54,7 @@ Status SetActivation(const std::string& name, const std::string& path,
 
 StatusOr<nlohmann::json> ReadJsonObject(const std::string& path) {
   DT_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
-  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  nlohmann::json json = internal::ParseJson<nlohmann::json>(text);
   if (!json.is_object()) return StorageError(path + ": is no JSON object; fetch the model again");
   return json;
 }
@@ -84,7 +85,8 @@ Status TakeSize(const nlohmann::json& json, const JsonField& size, const std::st
     return OkStatus();
   }
   return StorageError(absl::StrFormat("%s: %s is %s, must be %.0f to %.0f", path, size.key,
-                                      value.dump(), std::max(least, 1.0), rules.max()));
+                                      internal::JsonText(value), std::max(least, 1.0),
+                                      rules.max()));
 }
 
 Status TakeEpsilon(const nlohmann::json& json, const std::string& path,
@@ -104,7 +106,7 @@ Status TakeEpsilon(const nlohmann::json& json, const std::string& path,
     return OkStatus();
   }
   return StorageError(absl::StrFormat("%s: %s is %s, must be above %g and at most %g", path, kKey,
-                                      value.dump(), rules.above(), rules.max()));
+                                      internal::JsonText(value), rules.above(), rules.max()));
 }
 
 // A vocabulary says it better: the table may have been padded.
@@ -121,7 +123,7 @@ Status RefuseOtherEncoders(const nlohmann::json& json, const std::string& path) 
   for (const auto& [key, value] : only) {
     if (!json.contains(key) || json[key].is_null() || json[key] == value) continue;
     return StorageError(absl::StrFormat("%s: %s is %s, not %s; give BERT's weights", path, key,
-                                        json[key].dump(), value.dump()));
+                                        internal::JsonText(json[key]), internal::JsonText(value)));
   }
   return OkStatus();
 }
@@ -149,8 +151,8 @@ StatusOr<std::optional<bool>> ReadSwitch(const nlohmann::json& json, const char*
                                          const std::string& path) {
   if (!json.contains(key) || json[key].is_null()) return std::nullopt;
   if (json[key].is_boolean()) return json[key].get<bool>();
-  return StorageError(
-      absl::StrFormat("%s: %s is %s, must be true or false", path, key, json[key].dump()));
+  return StorageError(absl::StrFormat("%s: %s is %s, must be true or false", path, key,
+                                      internal::JsonText(json[key])));
 }
 
 // How the vocabulary was trained, where the configuration does not say.

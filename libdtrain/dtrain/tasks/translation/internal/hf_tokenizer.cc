@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "dtrain/base/internal/json_text.h"
+
 namespace dtrain::internal {
 namespace {
 
@@ -95,7 +97,7 @@ Json Metaspace() {
 }  // namespace
 
 std::string HfVocabulary(const BpeModel& tokenizer) {
-  return VocabularyJson(tokenizer).dump(0) + "\n";
+  return internal::JsonText(VocabularyJson(tokenizer), 0) + "\n";
 }
 
 std::string HfTokenizer(const BpeModel& tokenizer) {
@@ -129,7 +131,7 @@ std::string HfTokenizer(const BpeModel& tokenizer) {
                    {"ignore_merges", false}};
   json["model"]["vocab"] = VocabularyJson(tokenizer);
   json["model"]["merges"] = Merges(tokenizer);
-  return json.dump() + "\n";
+  return internal::JsonText(json) + "\n";
 }
 
 }  // namespace dtrain::internal

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "dtrain/base/internal/json_text.h"
 #include "dtrain/data/internal/file_content.h"
 #include "dtrain/data/internal/hash.h"
 
@@ -205,13 +206,13 @@ std::string PrepareReportToJson(const PrepareReport& report, const PrepareIdenti
                      {"seconds", report.seconds},
                      {"pairs_per_second", report.seconds > 0 ? pairs / report.seconds : 0.0}};
   // Paths may contain any bytes.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return internal::JsonText(json, 2) + "\n";
 }
 
 StatusOr<SavedPrepareReport> PrepareReportFromJson(const std::string& text,
                                                    const std::string& path) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = internal::ParseJsonOrThrow<Json>(text);
     const Json& vocabulary = json.at("vocabulary");
     const auto hash = [](const Json& field) {
       return std::stoull(field.get<std::string>(), nullptr, 16);
