@@ -4,25 +4,13 @@
 
 #include <utility>
 
+#include "dtrain/models/internal/embedding_table.h"
 #include "dtrain/ops/bias_activation.h"
 #include "dtrain/ops/cast.h"
 #include "dtrain/ops/dropout_residual.h"
 #include "dtrain/ops/embedding.h"
 
 namespace dtrain {
-namespace {
-
-Parameter& AddTable(const Scope& scope, std::string_view name, int64_t rows,
-                    const BertOptions& options) {
-  Parameter& table = (scope / name)
-                         .Add("weight", {rows, options.hidden_size},
-                              Initializer::Normal(options.initializer_range));
-  table.MarkEmbedding();
-  return table;
-}
-
-}  // namespace
-
 TransformerLayerOptions LayerOptionsOf(const BertOptions& options) {
   return {.hidden_size = options.hidden_size,
           .ffn_size = options.ffn_size,
@@ -60,9 +48,12 @@ BertInputs InputsOf(const PackedTexts& texts, std::span<const Tensor> on_device)
 
 BertEmbeddings::BertEmbeddings(const Scope& scope, const BertOptions& options)
     : options_(options),
-      words_(AddTable(scope, "word_embeddings", options.vocab_size, options)),
-      positions_(AddTable(scope, "position_embeddings", options.max_positions, options)),
-      types_(AddTable(scope, "token_type_embeddings", options.type_vocab_size, options)),
+      words_(internal::AddEmbeddingTable(scope, "word_embeddings", options.vocab_size,
+                                         options.hidden_size, options.initializer_range)),
+      positions_(internal::AddEmbeddingTable(scope, "position_embeddings", options.max_positions,
+                                             options.hidden_size, options.initializer_range)),
+      types_(internal::AddEmbeddingTable(scope, "token_type_embeddings", options.type_vocab_size,
+                                         options.hidden_size, options.initializer_range)),
       norm_(scope, "LayerNorm", options.hidden_size, options.layer_norm_epsilon),
       dropout_site_(scope.NewSite()) {}
 

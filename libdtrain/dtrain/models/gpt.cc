@@ -4,23 +4,11 @@
 
 #include <array>
 
+#include "dtrain/models/internal/embedding_table.h"
 #include "dtrain/nn/embedding.h"
 #include "dtrain/ops/embedding.h"
 
 namespace dtrain {
-namespace {
-
-Parameter& AddGptTable(const Scope& scope, std::string_view name, int64_t rows,
-                       const GptOptions& options) {
-  Parameter& table = (scope / name)
-                         .Add("weight", {rows, options.hidden_size},
-                              Initializer::Normal(options.initializer_range));
-  table.MarkEmbedding();
-  return table;
-}
-
-}  // namespace
-
 TransformerLayerOptions LayerOptionsOf(const GptOptions& options) {
   return {.hidden_size = options.hidden_size,
           .ffn_size = options.ffn_size,
@@ -42,8 +30,10 @@ TransformerLayerOptions LayerOptionsOf(const GptOptions& options) {
 
 Gpt::Gpt(const GptOptions& options)
     : options_(options),
-      words_(AddGptTable(scope_, "wte", options.vocab_size, options)),
-      positions_(AddGptTable(scope_, "wpe", options.max_positions, options)),
+      words_(internal::AddEmbeddingTable(scope_, "wte", options.vocab_size, options.hidden_size,
+                                         options.initializer_range)),
+      positions_(internal::AddEmbeddingTable(scope_, "wpe", options.max_positions,
+                                             options.hidden_size, options.initializer_range)),
       dropout_site_(scope_.NewSite()),
       layers_(
           scope_,

@@ -15,9 +15,9 @@
 
 namespace dtrain::internal {
 
-// What the text says. Where it is no JSON, is_discarded() of the result is true, and each of
-// is_object(), is_array() and so on is false. Json: nlohmann::json or, where keys keep their order,
-// ordered_json.
+// Returns the value that the text describes. Where it is no JSON, is_discarded() of the result is
+// true, and each of is_object(), is_array() and so on is false. Json: nlohmann::json or, where keys
+// keep their order, ordered_json.
 template <typename Json>
 Json ParseJson(std::string_view text);
 

@@ -57,15 +57,17 @@ Status ValidateSchedule(const proto::OptimizerConfig& optimizer, int64_t updates
             name));
       }
       if (optimizer.warmup_steps() < total) break;
-      return UsageError(absl::StrFormat(
-          "optimizer.warmup_steps (%d) must be below the %d steps of optimizer.schedule %s",
-          optimizer.warmup_steps(), total, name));
+      return UsageError(
+          absl::StrFormat("optimizer.warmup_steps (%d) must be below the %d steps of "
+                          "optimizer.schedule %s: set fewer, "
+                          "or train longer",
+                          optimizer.warmup_steps(), total, name));
     case Optimizer::linear_to_budget:
       if (has_max_time) break;
       return UsageError(
           "optimizer.schedule linear_to_budget needs trainer.max_time: set it, such as "
           "trainer.max_time=30m, or set optimizer.schedule=linear for a run of "
-          "trainer.max_steps or trainer.max_epochs");
+          "trainer.max_steps or trainer.max_epochs, whose optimizer.warmup_steps must be fewer");
     case Optimizer::constant:
       break;
   }

@@ -51,11 +51,7 @@ class ClassificationTask final
 
   Status Seek(const DataPosition& position) override;
   EpochInfo epoch() const override {
-    return {.samples = epoch_samples(),
-            .order = SampleOrderOf(options_.batch),
-            .updates_until = [this](const DataPosition& from, int64_t epochs) {
-              return CountUpdatesOf(train_.sample_lengths(), options_.batch, from, epochs);
-            }};
+    return EpochOf(epoch_samples(), options_.batch, [this] { return train_.sample_lengths(); });
   }
   StatusOr<int> NextUpdate() override;
   double losses_per_update() const override;  // rows

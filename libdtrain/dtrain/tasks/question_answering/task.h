@@ -47,11 +47,7 @@ class SquadTask final : public ModelTask<BertQuestionAnswering, SpanBatch, SpanI
 
   Status Seek(const DataPosition& position) override;
   EpochInfo epoch() const override {
-    return {.samples = epoch_samples(),
-            .order = SampleOrderOf(options_.batch),
-            .updates_until = [this](const DataPosition& from, int64_t epochs) {
-              return CountUpdatesOf(Samples(), options_.batch, from, epochs);
-            }};
+    return EpochOf(epoch_samples(), options_.batch, [this] { return Samples(); });
   }
   StatusOr<int> NextUpdate() override;
   double losses_per_update() const override;  // windows

@@ -3,6 +3,7 @@
 #include "dtrain/tasks/shared/model_task.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -35,6 +36,16 @@ std::optional<int64_t> CountUpdatesOf(const SampleLengths& lengths, const BatchO
   // Not their product, which may be larger than any number.
   if (epochs > most / std::max<int64_t>(lengths.size(), 1)) return std::nullopt;
   return CountUpdates(lengths, options, from, epochs);
+}
+
+EpochInfo EpochOf(int64_t samples, const BatchOptions& batch,
+                  std::function<SampleLengths()> lengths) {
+  return {.samples = samples,
+          .order = SampleOrderOf(batch),
+          .updates_until = [&batch, lengths = std::move(lengths)](const DataPosition& from,
+                                                                  int64_t epochs) {
+            return CountUpdatesOf(lengths(), batch, from, epochs);
+          }};
 }
 
 std::string GraphKeyOf(const Sequences& sequences) {

@@ -4,6 +4,7 @@
 #define DTRAIN_TASKS_SHARED_MODEL_TASK_H_
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -95,6 +96,10 @@ Status CheckComputeType(DType compute_type, const Device& device);
 // EpochInfo::updates_until of samples that are the same in each epoch.
 std::optional<int64_t> CountUpdatesOf(const SampleLengths& lengths, const BatchOptions& options,
                                       const DataPosition& from, int64_t epochs);
+// TrainingTask::epoch() of such samples. `batch` and what `lengths` looks at live as long as the
+// task.
+EpochInfo EpochOf(int64_t samples, const BatchOptions& batch,
+                  std::function<SampleLengths()> lengths);
 // TrainingTask::GraphKey() of packed texts; "" where there are none.
 std::string GraphKeyOf(const Sequences& sequences);
 // Identity::model of a model with this encoder.

@@ -57,11 +57,7 @@ class TaggingTask final : public ModelTask<BertTokenClassifier, TaggingBatch, Ta
   Status Seek(const DataPosition& position) override;
   StatusOr<int> NextUpdate() override;
   EpochInfo epoch() const override {
-    return {.samples = epoch_samples(),
-            .order = SampleOrderOf(options_.batch),
-            .updates_until = [this](const DataPosition& from, int64_t epochs) {
-              return CountUpdatesOf(Samples(), options_.batch, from, epochs);
-            }};
+    return EpochOf(epoch_samples(), options_.batch, [this] { return Samples(); });
   }
   Evaluation evaluation() override {
     return {.dev = [this](Context& ctx) { return Evaluate(ctx); }};

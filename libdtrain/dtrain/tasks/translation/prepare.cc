@@ -289,8 +289,8 @@ class Preparation {
     }
     if (stats.cut_pairs > 0) {
       report_->notes.push_back(absl::StrFormat(
-          "%d pairs of %s are cut to %d pieces a side in the shard, not in the text",
-          stats.cut_pairs, name, options_.cleaning.max_pieces));
+          "%s: pairs that are cut to %d pieces a side in the shard, not in the text: %d", name,
+          options_.cleaning.max_pieces, stats.cut_pairs));
     }
     NoteUnknown(name, stats);
     return writer.Finish();

@@ -48,11 +48,7 @@ class TranslationTask final
 
   Status Seek(const DataPosition& position) override;
   EpochInfo epoch() const override {
-    return {.samples = epoch_samples(),
-            .order = SampleOrderOf(options_.batch),
-            .updates_until = [this](const DataPosition& from, int64_t epochs) {
-              return CountUpdatesOf(TrainLengths(), options_.batch, from, epochs);
-            }};
+    return EpochOf(epoch_samples(), options_.batch, [this] { return TrainLengths(); });
   }
   StatusOr<int> NextUpdate() override;
   double losses_per_update() const override {  // target tokens
