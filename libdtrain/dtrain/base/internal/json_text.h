@@ -1,8 +1,8 @@
-// json_text.h - JSON from text and to text: the parser and the printer are compiled once, in
-// json_text.cc. SPDX-License-Identifier: Apache-2.0
+// json_text.h - JSON from text and to text.
+// SPDX-License-Identifier: Apache-2.0
 //
-// nlohmann's are templates, and a source that calls them compiles them again: one to five seconds
-// for each. Example:
+// The parser and the printer of nlohmann are templates. A source that calls them compiles them
+// again, which takes one to five seconds. json_text.cc does that once for all. Example:
 //
 //   const auto json = ParseJson<nlohmann::json>(text);
 //   if (!json.is_object()) return StorageError(path + ": is no JSON object");
