@@ -12,7 +12,7 @@ namespace dtrain::internal {
 
 // Parameter "NAME.weight" of [rows, columns], normally distributed with this standard deviation.
 inline Parameter& AddEmbeddingTable(const Scope& scope, std::string_view name, int64_t rows,
-                                    int64_t columns, double deviation) {
+                                    int64_t columns, float deviation) {
   Parameter& table = (scope / name).Add("weight", {rows, columns}, Initializer::Normal(deviation));
   table.MarkEmbedding();
   return table;
