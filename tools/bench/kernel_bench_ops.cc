@@ -153,7 +153,9 @@ void BenchAttention(DeviceMeter& meter, const ModelSizes& model, bool causal,
                     const Dropout& dropout, AttentionEngine engine) {
   std::vector<int32_t> offsets = {0};
   for (int64_t i = 0; i < model.sequences; ++i) offsets.push_back(offsets.back() + model.length);
-  const Sequences packed(offsets);
+  Sequences packed(offsets);
+  // As in training: otherwise every call copies them to the device.
+  packed.set_device_offsets(meter.Ids(offsets, {packed.count() + 1}));
   const int64_t tokens = packed.tokens();
   const int64_t hidden = model.hidden;
   const AttentionOptions options = {
