@@ -411,9 +411,10 @@ Timings TimeSteps(const Options& options, Workload& workload, Adam& adam, Contex
       return;
     }
     graphs.Run("layout " + std::to_string(ctx.activations().Layout()), [&] {
-      Zero(workload.parameters().gradients(), ctx.stream());
+      workload.parameters().BeginGradients(ctx.stream());
       workload.Forward(ctx);
       workload.Backward(ctx);
+      workload.parameters().SettleGradients();
       return LossSums();
     });
     adam.Step(1e-4f, 1.0f / static_cast<float>(workload.tokens()), ctx.stream());
