@@ -5,10 +5,12 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/device/arena.h"
+#include "dtrain/ops/cast.h"
 #include "testing/catch.h"
 #include "testing/test_device.h"
 #include "testing/translation_batches.h"
@@ -180,6 +182,50 @@ TEST_CASE("the pad row stays zero and an empty micro-batch adds nothing") {
   model.Backward(ctx);
   CHECK(sums.tokens == 0);
   CHECK(testing::ElementsOf<float>(model.parameters().gradients()) == before);
+}
+
+// Gradients of an update of micro-batches with these many pairs.
+std::vector<float> GradientsOfUpdate(Seq2SeqTransformer& model, const std::vector<size_t>& parts,
+                                     bool overwrites, Context& ctx) {
+  ParameterSet& parameters = model.parameters();
+  if (overwrites) {
+    parameters.BeginGradients(ctx.stream());
+  } else {
+    Zero(parameters.gradients(), ctx.stream());
+  }
+  const auto pairs = RandomPairs(3, 5, model.options().vocab_size, 4);
+  for (const size_t count : parts) {
+    model.Forward(count == 0 ? TranslationBatch() : Pack(pairs, 0, count, model.options().pad_id()),
+                  ctx);
+    model.Backward(ctx);
+  }
+  return testing::ElementsOf<float>(parameters.gradients());
+}
+
+TEST_CASE("an update's first products overwrite what is left of another update") {
+  for (const bool tied : {true, false}) {
+    for (const auto& [dtype, recompute] : {std::pair(DType::kFloat32, Recompute::kNone),
+                                           std::pair(DType::kFloat32, Recompute::kFull),
+                                           std::pair(DType::kBFloat16, Recompute::kNone)}) {
+      Seq2SeqOptions options = SmallOptions();
+      options.tie_embeddings = options.tie_output = tied;
+      Seq2SeqTransformer model(options);
+      model.Allocate(testing::TestDevice(), dtype, 1);
+      Context ctx(testing::TestDevice(), {.compute_type = dtype, .recompute = recompute});
+      ctx.set_training(true);
+      for (const std::vector<size_t>& parts :
+           {std::vector<size_t>{2}, {3, 1}, {0, 2}, {2, 0}, {0}, {}}) {
+        CAPTURE(tied, Name(dtype), recompute == Recompute::kFull, parts);
+        const auto expected = GradientsOfUpdate(model, parts, /*overwrites=*/false, ctx);
+        for (Parameter* parameter : model.parameters().in_backward_order()) {
+          const std::vector<float> garbage(static_cast<size_t>(parameter->shape().elements()),
+                                           std::nanf(""));
+          Upload<float>(garbage, parameter->gradient(), ctx.stream());
+        }
+        CHECK(GradientsOfUpdate(model, parts, /*overwrites=*/true, ctx) == expected);
+      }
+    }
+  }
 }
 
 TEST_CASE("incremental decoding gives the logits of teacher forcing") {

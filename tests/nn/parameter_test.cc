@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -93,6 +94,67 @@ TEST_CASE("each parameter starts with numbers of its own, the same ones from the
         products / static_cast<double>(query.size()) / DeviationOf(query) / DeviationOf(other);
     CHECK(std::abs(correlation) < 0.02);
   }
+}
+
+TEST_CASE("products overwrite the first gradients of an update, and all else is added to zeros") {
+  ParameterSet parameters;
+  const Scope scope(parameters, "model");
+  const int group = scope.NewGroup();
+  Parameter& bias = scope.Add("bias", {3}, Initializer::Constant(0.0f));
+  std::vector<Parameter*> parts;
+  for (const char* const name : {"q", "k"}) {
+    parts.push_back(&scope.Add(name, {2, 3}, Initializer::Constant(0.0f), group));
+    parts.back()->MarkProductGradient();
+  }
+  Stream stream;
+  parameters.Allocate({}, DType::kFloat32, /*seed=*/1);
+  const Tensor second = parts[1]->gradient();
+  const auto begin = [&] {
+    for (Parameter* parameter : parameters.in_backward_order()) {
+      const Values left(static_cast<size_t>(parameter->shape().elements()), 7.0);
+      testing::SetElements(std::vector<float>(left.begin(), left.end()), parameter->gradient());
+    }
+    parameters.BeginGradients(stream);
+  };
+  const auto take = [&](size_t first, size_t count) {
+    return Parameter::TakeProductGradient(std::span(parts).subspan(first, count),
+                                          {static_cast<int64_t>(2 * count), 3});
+  };
+  const Values zeros(6, 0.0);
+
+  // Nothing was there before the first BeginGradients().
+  CHECK(take(0, 2).accumulate);
+  begin();
+  CHECK(ValuesOf(bias.gradient()) == Values(3, 0.0));
+  const ProductGradient both = take(0, 2);
+  CHECK_FALSE(both.accumulate);
+  CHECK(both.gradient.shape() == Shape({4, 3}));
+  CHECK(ValuesOf(both.gradient) == Values(12, 7.0));
+  CHECK(take(0, 2).accumulate);
+
+  // Of two parts, one was written before: the other is set to zero, and both are added to.
+  begin();
+  CHECK_FALSE(take(1, 1).accumulate);
+  CHECK(take(0, 2).accumulate);
+  CHECK(ValuesOf(parts[0]->gradient()) == zeros);
+  CHECK(ValuesOf(parts[1]->gradient()) == Values(6, 7.0));
+
+  // Who asks for the gradient, or says that it is ready, finds zeros where no product was.
+  begin();
+  CHECK(ValuesOf(parts[0]->gradient()) == zeros);
+  CHECK(take(0, 1).accumulate);
+  Values when_ready;
+  parameters.SetReadyListener([&](const Parameter&) { when_ready = ValuesOf(second); });
+  parts[1]->GradientReady();
+  CHECK(when_ready == zeros);
+  begin();
+  for (const double value : ValuesOf(parameters.gradients())) CHECK(value == 0.0);
+
+  // What a recorded graph has done stays.
+  begin();
+  parameters.SettleGradients(/*by_graph=*/true);
+  CHECK(ValuesOf(parts[0]->gradient()) == Values(6, 7.0));
+  CHECK(take(0, 1).accumulate);
 }
 
 }  // namespace

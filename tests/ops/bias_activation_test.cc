@@ -17,6 +17,14 @@ constexpr Activation kActivations[] = {Activation::kRelu, Activation::kGeluErf,
                                        Activation::kGeluTanh, Activation::kTanh};
 const Shape kShapes[] = {{1, 1},   {3, 31},   {20, 33}, {35, 127},
                          {2, 129}, {2, 1023}, {70, 64}, {37, 264}};
+// How far gelu's derivative may be off before it is rounded: a GPU has a short formula for 16-bit
+// types, whose error is a fraction of their own.
+double ToleranceOfSlopes(Activation activation, DType dtype) {
+  const bool is_short =
+      activation == Activation::kGeluErf && dtype != kF32 && TestDevice().type == DeviceType::kCuda;
+  return is_short ? 1.2e-4 : 0.0;
+}
+
 // The inputs of the activation.
 Values Inputs(const Tensor& x, const Tensor& bias) {
   Values in = ValuesOf(x);
@@ -60,8 +68,11 @@ TEST_CASE("bias, activation and dropout match the reference in both directions")
       BiasActivationBackward(dy, x, bias, activation, dropout, dx, d_bias, stream);
       CHECK(Difference(dx, d) < ToleranceOf(dtype));
       CHECK(MarginsUntouched(dx));
+      // The derivative's error has one sign over much of its range, so a column adds it up.
+      const double rows = static_cast<double>(shape[0]) * static_cast<double>(dropout.scale());
+      const double allowed = 1e-5 + rows * ToleranceOfSlopes(activation, dtype);
       CHECK(Difference(d_bias, Plus(ColumnSums(d, shape[1]), Values(d_bias.elements(), 1.0))) <
-            1e-5);
+            allowed);
       Tensor dy_in_place = Copy(dy);
       Tensor absent;
       BiasActivationBackward(dy_in_place, x, bias, activation, dropout, dy_in_place, absent,
@@ -152,6 +163,10 @@ TEST_CASE("gelu of bfloat16 is that of its inputs, rounded") {
   BiasActivationBackward(dy, x, absent, Activation::kGeluErf, {}, dx, absent, stream);
   const Values values = ValuesOf(y);
   const Values slopes = ValuesOf(dx);
+  // Beside half a step of bfloat16: what the sum in float32 may be off, or a GPU's short formula.
+  const bool on_cpu = TestDevice().type == DeviceType::kCpu;
+  const double off = on_cpu ? 2e-6 : 2.6e-5;
+  const double slope_off = on_cpu ? 2e-6 : ToleranceOfSlopes(Activation::kGeluErf, x.dtype());
   // A bias takes another way to the same numbers.
   BiasActivationForward(x, Filled({count}, DType::kBFloat16, 0), Activation::kGeluErf, {}, y,
                         stream);
@@ -161,11 +176,10 @@ TEST_CASE("gelu of bfloat16 is that of its inputs, rounded") {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const double exact = reference::Activate(Activation::kGeluErf, inputs[i]);
     const double slope = reference::ActivateDerivative(Activation::kGeluErf, inputs[i]);
-    // Half a step of bfloat16, and what the sum in float32 may be off.
-    worst = std::max(worst, std::abs(values[i] - exact) / (std::abs(exact) / 256 + 2e-6));
+    worst = std::max(worst, std::abs(values[i] - exact) / (std::abs(exact) / 256 + off));
     if (std::abs(inputs[i]) > 100.0f) continue;  // where the reference loses its digits
     worst_slope =
-        std::max(worst_slope, std::abs(slopes[i] - slope) / (std::abs(slope) / 256 + 2e-6));
+        std::max(worst_slope, std::abs(slopes[i] - slope) / (std::abs(slope) / 256 + slope_off));
   }
   CHECK(worst <= 1.0);
   CHECK(worst_slope <= 1.0);

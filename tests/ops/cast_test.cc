@@ -73,6 +73,25 @@ TEST_CASE("zero, scale, add and moving average") {
   CHECK(ValuesOf(ids) == Values(1000, 0.0));
 }
 
+TEST_CASE("ranges are set to zero, and nothing beside them") {
+  Stream stream(TestDevice());
+  // More than one launch takes, with empty, neighbouring, unaligned and large ones.
+  constexpr int64_t kElements = 200'000;
+  std::vector<ElementRange> ranges = {{0, 0}, {3, 4}, {4, 70}, {100'000, 180'001}};
+  for (int64_t i = 0; i < 300; ++i) ranges.push_back({200 + 17 * i, 200 + 17 * i + i % 9});
+  Tensor x = Random({kElements}, kF32, 1);
+  Values expected = ValuesOf(x);
+  ZeroRanges(x, ranges, stream);
+  for (const ElementRange& range : ranges) {
+    std::fill(expected.begin() + range.begin, expected.begin() + range.end, 0.0);
+  }
+  CHECK(ValuesOf(x) == expected);
+  ZeroRanges(x, {}, stream);
+  CHECK(ValuesOf(x) == expected);
+  const std::vector<ElementRange> outside = {{kElements - 1, kElements + 1}};
+  CHECK_THAT(MessageOf([&] { ZeroRanges(x, outside, stream); }), Catch::Contains("ZeroRanges"));
+}
+
 TEST_CASE("every element of a long tensor is scaled once") {
   Stream stream(TestDevice());
   // More than the threads of the GPU's largest grid take in one turn, and not whole pieces.

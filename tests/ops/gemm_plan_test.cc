@@ -304,7 +304,7 @@ TEST_CASE("a weight gradient sums its bias gradient where that measures faster")
   const auto run = [&] {
     d_weight = Filled({24, 40}, DType::kFloat32, 1.0);
     d_bias = Filled({24}, DType::kFloat32, 2.0);
-    LinearBackwardParameters(dy, x, d_weight, d_bias, stream);
+    LinearBackwardParameters(dy, x, {}, d_weight, d_bias, stream);
   };
   {
     const MeasureGemms measure;

@@ -302,6 +302,31 @@ TEMPLATE_TEST_CASE("a product repeats its bits from run to run", "", float, BFlo
   CHECK(first.c == again.c);
 }
 
+// An update's first product overwrites a weight gradient; the next ones are added.
+TEMPLATE_TEST_CASE("a weight gradient that is overwritten has the bits of one added to zeros", "",
+                   float, BFloat16) {
+  const bool on_cpu = TestDevice().type == DeviceType::kCpu;
+  const int64_t wide = on_cpu ? 1536 : 96;  // elsewhere the work may be emulated
+  for (const Case& shape : {Case{wide, 512, 1037, {.transpose_a = true}, 0},
+                            Case{256, 256, 300, {.transpose_a = true}, 0},
+                            Case{40, 33, 17, {.transpose_a = true}, 3}}) {
+    if (!on_cpu && shape.k > 300) continue;
+    Operands<TestType, float> overwritten(shape);
+    Multiply(shape, overwritten);
+    Case adds = shape;
+    adds.options.accumulate = true;
+    Operands<TestType, float> added(adds);
+    std::fill(added.c.begin(), added.c.end(), 0.0f);
+    Multiply(adds, added);
+    for (int64_t row = 0; row < shape.m; ++row) {
+      const auto begin = static_cast<std::ptrdiff_t>(row * (shape.n + shape.padding));
+      const auto end = begin + static_cast<std::ptrdiff_t>(shape.n);
+      REQUIRE(std::equal(added.c.begin() + begin, added.c.begin() + end,
+                         overwritten.c.begin() + begin));
+    }
+  }
+}
+
 TEST_CASE("a thread count beyond the rows still covers them all") {
   const int threads = NumThreads();
   SetNumThreads(3);

@@ -19,8 +19,8 @@ struct Size {
   int64_t rows, columns;
 };
 // Odd widths, and whole pieces of eight: up to 256, 512, 768 and 1024 columns and wider.
-const Size kSizes[] = {{1, 1},   {3, 31},  {5, 33},  {20, 127}, {35, 129}, {2, 1023},
-                       {67, 64}, {7, 256}, {5, 264}, {9, 768},  {2, 1024}, {3, 1032}};
+const Size kSizes[] = {{1, 1},   {3, 31},  {5, 33},   {20, 127}, {35, 129}, {2, 1023}, {67, 64},
+                       {7, 256}, {5, 264}, {11, 512}, {9, 768},  {2, 1024}, {3, 1032}};
 
 // In rows of their own, or between margins that leave the rows' alignment or not.
 enum class Layout { kPlain, kAlignedMargins, kOddMargins };

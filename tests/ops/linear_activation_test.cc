@@ -99,7 +99,7 @@ TEST_CASE("parameter gradients accumulate, with and without a bias") {
   const Tensor x = Random({33, 40}, dtype, 2);
   Tensor d_weight = Filled({24, 40}, DType::kFloat32, 1.0);
   Tensor d_bias = Filled({24}, DType::kFloat32, 2.0);
-  LinearBackwardParameters(dy, x, d_weight, d_bias, stream);
+  LinearBackwardParameters(dy, x, {}, d_weight, d_bias, stream);
   const Values a = ValuesOf(dy);
   const Values b = ValuesOf(x);
   Values weights(24 * 40, 1.0);
@@ -111,7 +111,7 @@ TEST_CASE("parameter gradients accumulate, with and without a bias") {
   CHECK(Difference(d_weight, weights) <= 1e-5);
   CHECK(Difference(d_bias, Plus(ColumnSums(a, 24), Values(24, 2.0))) <= 1e-5);
   Tensor none;
-  LinearBackwardParameters(dy, x, d_weight, none, stream);
+  LinearBackwardParameters(dy, x, {}, d_weight, none, stream);
   for (double& value : weights) value = 2.0 * value - 1.0;
   CHECK(Difference(d_weight, weights) <= 1e-5);
 }

@@ -14,8 +14,9 @@
 // lengths as sentences have them (mean about half of the longest), --lengths=FILE from those in a
 // file, one a line: the tokens of a data set's texts, cut at the longest. A padded peer still
 // computes the longest. --sequences and --length take another batch than the model's. --pass=eval
-// is a forward pass without dropout and update. On a GPU a time is that of kBlock steps, which end
-// with one wait, by their number.
+// is a forward pass without dropout and update. --graph repeats forward and backward as a CUDA
+// graph, as trainer.cuda_graphs does. On a GPU a time is that of kBlock steps, which end with one
+// wait, by their number.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -51,6 +52,7 @@
 #include "dtrain/ops/embedding.h"
 #include "dtrain/ops/gemm_tuning.h"
 #include "dtrain/optim/adam.h"
+#include "dtrain/train/step_graphs.h"
 
 namespace dtrain {
 namespace {
@@ -86,6 +88,7 @@ struct Options {
   int64_t sequences = 0;
   int64_t length = 0;
   double dropout = 0.1;
+  bool graph = false;
 };
 
 // A model with one step of forward and backward over a batch of its own making.
@@ -94,6 +97,9 @@ class Workload {
   virtual ~Workload() = default;
   virtual ParameterSet& parameters() = 0;
   virtual void NewBatch(RandomStream& random) = 0;
+  // Copies the batch to the device. Forward and backward then copy nothing, so that they can be
+  // recorded as a graph.
+  virtual void Upload(Context& ctx) = 0;
   virtual void Forward(Context& ctx) = 0;
   virtual void Backward(Context& ctx) = 0;
   virtual double forward_gflop() const = 0;  // products of the present batch
@@ -195,7 +201,11 @@ class Seq2SeqWorkload final : public Workload {
     batch_.decoder_ids = DrawIds(batch_.target.tokens(), sizes_.vocab, random);
     batch_.target_ids = DrawIds(batch_.target.tokens(), sizes_.vocab, random);
   }
-  void Forward(Context& ctx) override { model_.Forward(batch_, ctx); }
+  void Upload(Context& ctx) override {
+    inputs_ = TranslationInputs();  // before the copy, which then gets the same memory again
+    inputs_ = model_.Upload(batch_, ctx);
+  }
+  void Forward(Context& ctx) override { model_.Forward(inputs_, ctx); }
   void Backward(Context& ctx) override { model_.Backward(ctx); }
   double forward_gflop() const override {
     const auto source = static_cast<double>(batch_.source.tokens());
@@ -220,6 +230,7 @@ class Seq2SeqWorkload final : public Workload {
   Sizes sizes_;
   Seq2SeqTransformer model_;
   TranslationBatch batch_;
+  TranslationInputs inputs_;
 };
 
 class ClassifierWorkload final : public Workload {
@@ -259,31 +270,36 @@ class ClassifierWorkload final : public Workload {
                 position_ids_.begin() + sequences_.end(s), 0);
     }
   }
-  void Forward(Context& ctx) override {
+  void Upload(Context& ctx) override {
+    id_tensor_ = position_tensor_ = label_tensor_ = Tensor();
+    first_ = OutputRows();
     const std::vector<int32_t> numbers = sequences_.NumberRows();
-    const std::array<HostList, 6> lists = {
-        ids_, position_ids_, numbers, firsts_, one_each_.offsets(), sequences_.first_numbers()};
+    const std::array<HostList, 8> lists = {
+        ids_,    position_ids_, sequences_.offsets(), numbers,
+        labels_, firsts_,       one_each_.offsets(),  sequences_.first_numbers()};
     const std::vector<Tensor> on_device = ctx.Upload(lists);
     id_tensor_ = on_device[0];
     position_tensor_ = on_device[1];
-    sequences_.set_row_numbers(on_device[2]);
-    first_ = {on_device[3], one_each_};
-    first_.sequences.set_device_offsets(on_device[4]);
-    first_.sequences.set_row_numbers(on_device[5]);
+    sequences_.set_device_offsets(on_device[2]);
+    sequences_.set_row_numbers(on_device[3]);
+    label_tensor_ = on_device[4];
+    first_ = {on_device[5], one_each_};
+    first_.sequences.set_device_offsets(on_device[6]);
+    first_.sequences.set_row_numbers(on_device[7]);
+  }
+  void Forward(Context& ctx) override {
     Tensor x = ctx.Empty({id_tensor_.dim(0), sizes_.hidden});
     EmbeddingForward(id_tensor_, position_tensor_, words_->value(), positions_->value(), {}, x,
                      ctx.stream());
     x = stack_->Forward(x, Inputs(), ctx);
     Tensor none;
-    loss_->Forward(x, ctx.Upload(labels_), none, ctx);
+    loss_->Forward(x, label_tensor_, none, ctx);
   }
   void Backward(Context& ctx) override {
     Tensor none;
     const Tensor gradient = stack_->Backward(loss_->Backward(), Inputs(), none, ctx);
     EmbeddingBackward(gradient, id_tensor_, position_tensor_, {}, words_->gradient(),
                       positions_->gradient(), ctx.stream());
-    id_tensor_ = position_tensor_ = Tensor();
-    first_ = OutputRows();
   }
   double forward_gflop() const override {
     const auto t = static_cast<double>(sequences_.tokens());
@@ -311,7 +327,8 @@ class ClassifierWorkload final : public Workload {
   std::unique_ptr<OutputLoss> loss_;
   Sequences sequences_;
   std::vector<int32_t> ids_, position_ids_, firsts_, labels_;
-  Tensor id_tensor_, position_tensor_;  // of the last forward pass, as is
+  // Of the last upload, as are the tensors of sequences_ and first_.
+  Tensor id_tensor_, position_tensor_, label_tensor_;
   OutputRows first_;
 };
 
@@ -360,7 +377,20 @@ StatusOr<std::unique_ptr<Workload>> MakeWorkload(const Options& options, const D
 
 struct Timings {
   std::vector<double> wall, cpu, rate, gflops;  // of each step, or block of steps
+  int64_t graphs = 0;                           // recorded
 };
+
+// Where a trainer keeps a step's losses, so that no step waits for the device.
+LossTensors DeviceLosses(Arena& arena, Stream& stream) {
+  constexpr float kOne = 1.0f;
+  LossTensors loss = {.scale = Empty(arena, {1}, DType::kFloat32),
+                      .loss_sum = Empty(arena, {1}, DType::kFloat64),
+                      .nll_sum = Empty(arena, {1}, DType::kFloat64)};
+  Upload<float>({&kOne, 1}, loss.scale, stream);
+  Zero(loss.loss_sum, stream);
+  Zero(loss.nll_sum, stream);
+  return loss;
+}
 
 // Times options.steps steps, on a GPU in blocks. Batches are made outside of the time.
 Timings TimeSteps(const Options& options, Workload& workload, Adam& adam, Context& ctx) {
@@ -370,15 +400,23 @@ Timings TimeSteps(const Options& options, Workload& workload, Adam& adam, Contex
   const bool training = ctx.training();
   RandomStream random({.seed = 7});
   uint32_t count = 0;
+  const std::shared_ptr<Arena> losses = Arena::Create(ctx.device(), "losses");
+  ctx.set_loss(DeviceLosses(*losses, ctx.stream()));
+  StepGraphs graphs(options.graph, ctx);
   const auto step = [&] {
     ctx.set_step(count++);
+    workload.Upload(ctx);
     if (!training) {
       workload.Forward(ctx);
       return;
     }
-    Zero(workload.parameters().gradients(), ctx.stream());
-    workload.Forward(ctx);
-    workload.Backward(ctx);
+    graphs.Run("layout " + std::to_string(ctx.activations().Layout()), [&] {
+      workload.parameters().BeginGradients(ctx.stream());
+      workload.Forward(ctx);
+      workload.Backward(ctx);
+      workload.parameters().SettleGradients();
+      return LossSums();
+    });
     adam.Step(1e-4f, 1.0f / static_cast<float>(workload.tokens()), ctx.stream());
   };
   workload.NewBatch(random);
@@ -415,6 +453,8 @@ Timings TimeSteps(const Options& options, Workload& workload, Adam& adam, Contex
     timings.rate.push_back(tokens / wall);
     timings.gflops.push_back(gflop / wall);
   }
+  ctx.set_loss({});
+  timings.graphs = graphs.num_recorded();
   return timings;
 }
 
@@ -467,6 +507,10 @@ Status Run(const Options& options) {
   if (dtype == DType::kFloat16 && device.type == DeviceType::kCpu) {
     return UsageError("--precision=fp16 needs --device=cuda");
   }
+  // Every batch of other lengths would need a graph of its own.
+  if (options.graph && (device.type == DeviceType::kCpu || options.lengths != "fixed")) {
+    return UsageError("--graph needs --device=cuda and --lengths=fixed");
+  }
   SetNumThreads(static_cast<int>(options.threads));
   SetGemmTuning(tuning);
   SetAttentionEngine(engine);
@@ -483,13 +527,14 @@ Status Run(const Options& options) {
   std::printf(
       "{\"model\":\"%s\",\"device\":\"%s\",\"pass\":\"%s\",\"threads\":%d,\"precision\":\"%s\","
       "\"lengths\":\"%s\",\"recompute\":\"%s\",\"gelu\":\"%s\",\"gemm_tuning\":\"%s\","
-      "\"attention\":\"%s\",\"dropout\":%g,"
+      "\"attention\":\"%s\",\"dropout\":%g,\"graphs\":%lld,"
       "\"params\":%lld,\"gflop_step\":%.1f,\"ms_median\":%.3f,\"ms_min\":%.3f,"
       "\"cpu_ms_median\":%.3f,\"tokens_s\":%.0f,\"gflops\":%.1f,\"activations_mb\":%.1f,"
       "\"device_mb\":%.1f,\"rss_mb\":%ld}\n",
       options.model.c_str(), options.device.c_str(), options.pass.c_str(), NumThreads(),
       options.precision.c_str(), options.lengths.c_str(), options.recompute.c_str(),
       options.gelu.c_str(), options.gemm_tuning.c_str(), options.attention.c_str(), options.dropout,
+      static_cast<long long>(times.graphs),
       static_cast<long long>(workload->parameters().num_elements()),
       (training ? 3.0 : 1.0) * workload->forward_gflop(), 1e3 * Median(times.wall),
       1e3 * *std::min_element(times.wall.begin(), times.wall.end()), 1e3 * Median(times.cpu),
@@ -511,6 +556,7 @@ Status Main(int argc, char** argv) {
   flags.Add("gelu", "erf or tanh, of the encoders alone", &options.gelu);
   flags.Add("gemm_tuning", "off, heuristic or measure", &options.gemm_tuning);
   flags.Add("attention", "native, auto or cudnn, which takes --dropout=0", &options.attention);
+  flags.Add("graph", "repeats forward and backward as a CUDA graph", &options.graph);
   flags.Add("threads", "compute threads", &options.threads);
   flags.Add("steps", "timed steps, after some of warm-up", &options.steps);
   flags.Add("dropout", "probability", &options.dropout);

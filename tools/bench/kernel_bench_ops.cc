@@ -153,7 +153,9 @@ void BenchAttention(DeviceMeter& meter, const ModelSizes& model, bool causal,
                     const Dropout& dropout, AttentionEngine engine) {
   std::vector<int32_t> offsets = {0};
   for (int64_t i = 0; i < model.sequences; ++i) offsets.push_back(offsets.back() + model.length);
-  const Sequences packed(offsets);
+  Sequences packed(offsets);
+  // As in training: otherwise every call copies them to the device.
+  packed.set_device_offsets(meter.Ids(offsets, {packed.count() + 1}));
   const int64_t tokens = packed.tokens();
   const int64_t hidden = model.hidden;
   const AttentionOptions options = {
@@ -246,12 +248,11 @@ void BenchLinear(DeviceMeter& meter, const std::string& layer, int64_t rows, int
     return [&stream, dy = meter.Random({rows, out}), weight = meter.Random({out, in}),
             dx = meter.Random({rows, in})]() mutable { Gemm(dy, weight, {}, dx, stream); };
   });
-  // Gradients of weights are float32 and added to.
-  meter.Measure(name + " dw", {flops, activations + weights * 8}, [&]() -> Run {
-    return [&stream, dy = meter.Random({rows, out}), x = meter.Random({rows, in}),
-            dw = meter.Zeros({out, in})]() mutable {
-      Gemm(dy, x, {.transpose_a = true, .accumulate = true}, dw, stream);
-    };
+  // Gradients of weights are float32. An update's first micro-batch overwrites them.
+  meter.Measure(name + " dw", {flops, activations + weights * 4}, [&]() -> Run {
+    return
+        [&stream, dy = meter.Random({rows, out}), x = meter.Random({rows, in}),
+         dw = meter.Zeros({out, in})]() mutable { Gemm(dy, x, {.transpose_a = true}, dw, stream); };
   });
 }
 

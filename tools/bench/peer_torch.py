@@ -9,7 +9,8 @@ of its own, and prints milliseconds, tokens/s, TFLOP/s, device memory and how ma
 
 Models: those of dtrain_step_bench; alike on both sides in sizes, dropout, activation and loss. PyTorch
 runs under autocast (bf16, fp16 with a GradScaler) with fused AdamW. Its attention is
-scaled_dot_product_attention with the fastest of its backends that takes the case, tried one by one.
+scaled_dot_product_attention with the fastest of its backends that takes the case, tried one by one; the
+last column names those that a profile of one step found running. cuDNN's rounds dropout to a sixteenth.
   eager, compile, reduce-overhead, max-autotune   the model of peer_model.py, plain or by torch.compile
   hf, hf-compile              Hugging Face's BertForSequenceClassification or MarianMTModel
   varlen, varlen-compile      the model of peer_model.py on packed sequences: jagged nested tensors
@@ -39,6 +40,12 @@ PEERS = ("eager", "compile", "reduce-overhead", "max-autotune", "hf", "hf-compil
          "varlen-compile")
 SMOKE = dict(device="cpu", precisions="fp32", peers="eager,hf,varlen", rounds=1, steps=2, warm_up=1)
 BACKENDS = ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "MATH")
+# Parts of the names that a backend's operators and kernels have in a profile. A step that repeats a CUDA
+# graph shows kernels alone.
+TRACES = {"FLASH_ATTENTION": ("dot_product_flash_attention", "flash_fwd"),
+          "EFFICIENT_ATTENTION": ("dot_product_efficient_attention", "fmha_cutlass"),
+          "CUDNN_ATTENTION": ("dot_product_cudnn_attention", "cudnn_generated_fort_native_sdpa"),
+          "MATH": ("dot_product_attention_math",)}
 
 
 def draw_lengths(sizes, real, torch):
@@ -209,6 +216,21 @@ def fastest_backend(args, sizes, torch):
     return min(times, key=times.get) if times else None
 
 
+def backends_that_ran(trainer, batch, args, torch):
+    """Profiles one step; returns the names of the backends of attention in it."""
+    from torch.profiler import ProfilerActivity, profile
+    kinds = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if args.device == "cuda" else [])
+    try:
+        with profile(activities=kinds) as profiler:
+            trainer.step(batch)
+            synchronize(args, torch)
+        seen = [event.key for event in profiler.key_averages()]
+    except RuntimeError as error:  # a machine may forbid profiles
+        print(f"no profile: {str(error).splitlines()[0]}", file=sys.stderr)
+        return None
+    return [name for name, parts in TRACES.items() if any(part in key for key in seen for part in parts)]
+
+
 def worker(args):
     """Times one PyTorch variant in this process and prints one line of JSON."""
     import torch
@@ -236,6 +258,7 @@ def worker(args):
             synchronize(args, torch)
             times.append(block_time(trainer, batches, args, torch))
             tokens += sum(count for _, count in batches) / block
+        ran = backends_that_ran(trainer, batches[0][0], args, torch)
     median = statistics.median(times)
     quartiles = statistics.quantiles(times, n=4) if len(times) > 1 else [median] * 3
     cuda = args.device == "cuda"
@@ -246,7 +269,9 @@ def worker(args):
         "gflops": peer_model.step_flop(sizes) / median / 1e9,
         "device_mb": torch.cuda.max_memory_reserved() / 1e6 if cuda else math.nan,
         "params": trainer.parameters,
-        "attention": name or "default",
+        # Wanted, and what ran: torch.compile may have replaced it, and a fallback shows here too.
+        "attention": f"{name or 'default'}, ran: {', '.join(ran) or 'none known'}" if ran is not None
+                     else f"{name or 'default'}, not profiled",
         "torch": torch.__version__,
         "gpu": torch.cuda.get_device_name() if cuda else "CPU",
     }))

@@ -14,6 +14,7 @@ Linear::Linear(const Scope& scope, std::span<const std::string_view> names, int6
   for (const std::string_view name : names) {
     const Scope part = scope / name;
     weights_.push_back(&part.Add("weight", {out, in}, weights, weight_group));
+    weights_.back()->MarkProductGradient();
     biases_.push_back(&part.Add("bias", {out}, Initializer::Constant(0.0f), bias_group));
   }
 }
@@ -59,9 +60,10 @@ void Linear::Backward(const Tensor& x, const Tensor& dy, const BackwardOptions& 
 
 void Linear::AccumulateGradients(const Tensor& x, const Tensor& dy, bool with_bias,
                                  Context& ctx) const {
-  Tensor d_weight = ParameterSet::Fused(weights_.front()->gradient(), {out_, in_});
+  ProductGradient weight = Parameter::TakeProductGradient(weights_, {out_, in_});
   Tensor d_bias = with_bias ? bias_gradient() : Tensor();
-  LinearBackwardParameters(dy, x, d_weight, d_bias, ctx.stream());
+  LinearBackwardParameters(dy, x, {.accumulate_weight = weight.accumulate}, weight.gradient, d_bias,
+                           ctx.stream());
 }
 
 void Linear::GradientsReady() const {

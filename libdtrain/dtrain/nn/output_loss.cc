@@ -65,7 +65,9 @@ LossSums OutputLoss::Forward(const Tensor& hidden, const Tensor& targets, Tensor
     const Tensor d_logits = SliceGradient(logits, row_targets, log_sum_exp, account.scale(), ctx);
     Tensor d_rows = d_hidden_.Rows(begin, end);
     Gemm(d_logits, weight_.value(), {}, d_rows, ctx.stream());
-    Gemm(d_logits, rows, {.transpose_a = true, .accumulate = true}, weight_.gradient(),
+    Parameter* const weight = &weight_;
+    ProductGradient product = Parameter::TakeProductGradient({&weight, 1}, weight_.shape());
+    Gemm(d_logits, rows, {.transpose_a = true, .accumulate = product.accumulate}, product.gradient,
          ctx.stream());
     if (bias_ != nullptr) AccumulateColumnSums(d_logits, bias_->gradient(), ctx.stream());
   }

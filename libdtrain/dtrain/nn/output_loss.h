@@ -38,7 +38,9 @@ class OutputLoss {
   // weight: [vocab, hidden], possibly shared with the embeddings; bias: [vocab], or null for none.
   // Their owner must report their gradients ready.
   OutputLoss(Parameter& weight, const OutputLossOptions& options, Parameter* bias = nullptr)
-      : weight_(weight), bias_(bias), options_(options) {}
+      : weight_(weight), bias_(bias), options_(options) {
+    weight_.MarkProductGradient();
+  }
 
   // hidden: [tokens, hidden]; targets: [tokens], int32. While training it also accumulates the
   // gradients of weight and bias and keeps that of hidden. These are gradients of the summed loss.

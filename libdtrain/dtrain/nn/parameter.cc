@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "dtrain/base/check.h"
 #include "dtrain/base/random.h"
@@ -34,7 +35,36 @@ float NextNormal(RandomStream& random) {
 
 }  // namespace
 
+Tensor& Parameter::gradient() {
+  if (is_stale_) Settle();
+  return gradient_;
+}
+
+void Parameter::Settle() {
+  Zero(gradient_, *set_->gradient_stream_);
+  is_stale_ = false;
+  --set_->num_stale_;
+}
+
+ProductGradient Parameter::TakeProductGradient(std::span<Parameter* const> parts,
+                                               const Shape& shape) {
+  const bool overwrites = std::all_of(parts.begin(), parts.end(),
+                                      [](const Parameter* part) { return part->is_stale_; });
+  for (Parameter* part : parts) {
+    if (!part->is_stale_) continue;
+    if (!overwrites) {
+      part->Settle();
+      continue;
+    }
+    part->is_stale_ = false;
+    --part->set_->num_stale_;
+  }
+  return {.gradient = ParameterSet::Fused(parts.front()->gradient_, shape),
+          .accumulate = !overwrites};
+}
+
 void Parameter::GradientReady() const {
+  if (is_stale_) set_->backward_order_[static_cast<size_t>(index_)]->Settle();
   if (set_->listener_) set_->listener_(*this);
 }
 
@@ -109,6 +139,37 @@ std::vector<float> ParameterSet::InitialValues(const Parameter& parameter, uint6
     std::fill(begin, begin + columns, 0.0f);
   }
   return values;
+}
+
+void ParameterSet::BeginGradients(Stream& stream) {
+  CheckAllocated();
+  gradient_stream_ = &stream;
+  num_stale_ = 0;
+  // Padding is zero anyway, so neighbours are one range.
+  std::vector<ElementRange> ranges;
+  bool extends = false;
+  for (Parameter* parameter : backward_order_) {
+    parameter->is_stale_ = parameter->has_product_gradient_;
+    num_stale_ += parameter->is_stale_ ? 1 : 0;
+    const int64_t end = parameter->offset_ + parameter->shape_.elements();
+    if (parameter->is_stale_) {
+      extends = false;
+    } else if (std::exchange(extends, true)) {
+      ranges.back().end = end;
+    } else {
+      ranges.push_back({parameter->offset_, end});
+    }
+  }
+  ZeroRanges(gradients_, ranges, stream);
+}
+
+void ParameterSet::SettleGradients(bool by_graph) {
+  if (num_stale_ == 0) return;
+  for (Parameter* parameter : backward_order_) {
+    if (by_graph) parameter->is_stale_ = false;
+    if (parameter->is_stale_) parameter->Settle();
+  }
+  num_stale_ = 0;
 }
 
 int64_t ParameterSet::num_elements() const {

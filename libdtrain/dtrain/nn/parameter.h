@@ -17,6 +17,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,7 @@
 namespace dtrain {
 
 class Arena;
+class Stream;
 
 // The initial values of a parameter.
 struct Initializer {
@@ -42,6 +44,12 @@ struct Initializer {
   // U(-a, a) with a = sqrt(6 / (in + out)) for an [out, in] matrix (Glorot and Bengio 2010,
   // equation 16).
   static Initializer XavierUniform() { return {Kind::kXavierUniform, 0.0f}; }
+};
+
+// The place of a product's result, which is added to the contents if `accumulate`.
+struct ProductGradient {
+  Tensor gradient;
+  bool accumulate = true;
 };
 
 // One named weight. Its tensors are views into the set's arenas and valid after Allocate().
@@ -65,17 +73,27 @@ class Parameter {
   // The weights in the compute type, which layers multiply with. In float32 this is the memory of
   // master().
   const Tensor& value() const { return value_; }
-  // The gradient, float32. Backward accumulates into it.
-  Tensor& gradient() { return gradient_; }
+  // Says that the gradient is a product, whose writer calls TakeProductGradient().
+  void MarkProductGradient() { has_product_gradient_ = true; }
+  // The gradient, float32. Backward accumulates into it. After ParameterSet::BeginGradients(), the
+  // first call for a product gradient that no product has written sets it to zero.
+  Tensor& gradient();
+  // Consecutive parameters of one group, whose gradients are one product: their gradients as one
+  // tensor of `shape`, and whether the product is added. The product comes next on the stream.
+  static ProductGradient TakeProductGradient(std::span<Parameter* const> parts, const Shape& shape);
   // Layers call this after backward has added this micro-batch's last contribution to the gradient.
   void GradientReady() const;
 
  private:
   friend class ParameterSet;
+  void Settle();
+
   std::string name_;
   Shape shape_;
   Initializer initializer_;
   bool is_embedding_ = false;
+  bool has_product_gradient_ = false;
+  bool is_stale_ = false;  // the gradient is still that of an earlier update
   int group_ = 0;
   int index_ = 0;
   int64_t offset_ = 0;
@@ -108,7 +126,20 @@ class ParameterSet {
   void CheckAllocated() const {
     DT_CHECK(weights_) << "the parameters have no memory yet: Allocate() comes first";
   }
-  Tensor& gradients() { return gradients_; }
+  // All gradients. Those that BeginGradients() left to products, and no product has written, are
+  // set to zero first.
+  Tensor& gradients() {
+    if (num_stale_ > 0) SettleGradients();
+    return gradients_;
+  }
+  // Begins an update: all gradients count as zero from here on. Those that products write
+  // (Parameter::MarkProductGradient()) are not set to zero. The first product overwrites what an
+  // earlier update has left there, which saves writing and reading them once. Backward, up to
+  // SettleGradients(), must run on `stream`.
+  void BeginGradients(Stream& stream);
+  // Ends the first backward pass of an update: sets to zero what no product has written. With
+  // `by_graph`, a recorded graph has done that.
+  void SettleGradients(bool by_graph = false);
   // The weights in the compute type; absent in float32.
   Tensor& compute_weights() { return compute_weights_; }
   // The compute type passed to Allocate(). Contexts must have the same one.
@@ -142,6 +173,8 @@ class ParameterSet {
   int64_t size_ = 0;
   std::shared_ptr<Arena> arena_;
   Tensor weights_, gradients_, compute_weights_;
+  int num_stale_ = 0;                  // parameters whose is_stale_ is set
+  Stream* gradient_stream_ = nullptr;  // of BeginGradients(), while there are any
   std::function<void(const Parameter&)> listener_;
 };
 

@@ -7,36 +7,48 @@
 namespace dtrain {
 namespace {
 
+// Number of blocks on a multiprocessor, and of rows that a thread takes a turn. A float takes twice
+// the registers of a 16-bit value.
+template <typename T>
+inline constexpr int kForwardBlocks = sizeof(T) == 2 ? 4 : 3;
+constexpr int kBackwardBlocks = 3;
+template <typename T>
+inline constexpr int kBackwardBatch = sizeof(T) == 2 ? kTileBatch : 1;
+
 // y = dropout(A(x + bias)).
-// Geometry: column_tiles.cuh. Traffic: reads x and writes y (4 bytes per element of a 16-bit type).
-// Fast because: 16-byte accesses, two rows per thread in flight, the bias in registers. gelu takes
-//   about 20 instructions per element, two of them special functions, which is less time than
-//   reading takes on an H200 (model).
+// Geometry: column_tiles.cuh, WalkRows. Traffic: reads x and writes y (4 bytes per element of a
+//   16-bit type).
+// Fast because: 16-byte accesses; the next two rows of a thread are loading while it computes two;
+//   the bias stays in registers; all blocks are resident and have the same number of turns, so no
+//   wave of blocks is partly empty. gelu takes 8 instructions per element of a 16-bit type, two
+//   of them special functions, which is less time than reading takes on an H200 (model).
 template <typename T, int kWidth, typename A>
-__global__ void __launch_bounds__(kTileThreads, kTileBlocks)
+__global__ void __launch_bounds__(kTileThreads, kForwardBlocks<T>)
     BiasActivationForwardTileKernel(TiledArgs<BiasActivationForwardArgs> params) {
   const BiasActivationForwardArgs& args = params.args;
-  const TilePlace<kWidth> at(args.row_end, args.columns, params.rows_per_block);
+  const WalkRows<kWidth> at(args.row_end, args.columns);
   const auto bias = LoadOptionalPiece<kWidth>(at.template OfVector<T>(args.bias));
-  for (int64_t r = at.begin; r < at.end; r += kTileBatch * kTileRows) {
-    Piece<T, kWidth> x[kTileBatch];
+  Piece<T, kWidth> x[kTileBatch];
+  at.Load(args.x, at.last, x);
+  for (int r = at.last; r >= 0; r -= kTileBatch * at.step) {
+    Piece<T, kWidth> next[kTileBatch];
+    at.Load(args.x, r - kTileBatch * at.step, next);
 #pragma unroll
     for (int b = 0; b < kTileBatch; ++b) {
-      const int64_t row = r + b * kTileRows;
-      x[b] = LoadOptionalPiece<kWidth>(row < at.end ? RowAt<T>(args.x, row, at.column) : nullptr);
-    }
-#pragma unroll
-    for (int b = 0; b < kTileBatch; ++b) {
-      const int64_t row = r + b * kTileRows;
-      if (row >= at.end) continue;
-      const uint32_t kept = KeptOfPiece<kWidth>(args.dropout, row, args.columns, at.column);
+      const int row = r - b * at.step;
+      if (row < 0) continue;
       float y[kWidth];
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) {
-        y[i] = ApplyDropout(A::Value(x[b][i] + bias[i]), kept, i, args.dropout.scale);
+      for (int i = 0; i < kWidth; ++i) y[i] = A::Value(x[b][i] + bias[i]);
+      if (args.dropout.on) {
+        const uint32_t kept = KeptOfPiece<kWidth>(args.dropout, row, args.columns, at.column);
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) y[i] = ApplyDropout(y[i], kept, i, args.dropout.scale);
       }
-      StorePiece(RowAt<T>(args.y, row, at.column), MakePiece<T>(y));
+      StorePiece(ColumnsAt<T>(args.y, row, at.column), MakePiece<T>(y));
     }
+#pragma unroll
+    for (int b = 0; b < kTileBatch; ++b) x[b] = next[b];
   }
 }
 
@@ -48,55 +60,65 @@ struct ReluFromOutput {
   }
 };
 
-// dx = dropout(dy) A'(x + bias); d_bias += the column sums of dx before rounding.
-// Geometry: column_tiles.cuh. Traffic: reads dy and x, writes dx (6 bytes per element of a 16-bit
-//   type) and the sums of each block.
+// dx = dropout(dy A'(x + bias)); d_bias += the column sums of dx before rounding.
+// Geometry: as forward. Traffic: reads dy and x, writes dx (6 bytes per element of a 16-bit type)
+//   and the sums of each block.
 // Fast because: as forward, and the sums stay in registers until the end of the block.
 template <typename T, int kWidth, typename A>
-__global__ void __launch_bounds__(kTileThreads, kTileBlocks)
+__global__ void __launch_bounds__(kTileThreads, kBackwardBlocks)
     BiasActivationBackwardTileKernel(TiledArgs<BiasActivationBackwardArgs> params) {
+  constexpr int kBatch = kBackwardBatch<T>;
   const BiasActivationBackwardArgs& args = params.args;
-  const TilePlace<kWidth> at(args.row_end, args.columns, params.rows_per_block);
+  const WalkRows<kWidth> at(args.row_end, args.columns);
   const auto bias = LoadOptionalPiece<kWidth>(at.template OfVector<T>(args.bias));
   float sums[1][kWidth] = {};
-  for (int64_t r = at.begin; r < at.end; r += kTileBatch * kTileRows) {
-    Piece<T, kWidth> x[kTileBatch], d[kTileBatch];
+  Piece<T, kWidth> x[kBatch], d[kBatch];
+  at.Load(args.x, at.last, x);
+  at.Load(args.dy, at.last, d);
+  for (int r = at.last; r >= 0; r -= kBatch * at.step) {
+    Piece<T, kWidth> next_x[kBatch], next_d[kBatch];
+    at.Load(args.x, r - kBatch * at.step, next_x);
+    at.Load(args.dy, r - kBatch * at.step, next_d);
 #pragma unroll
-    for (int b = 0; b < kTileBatch; ++b) {
-      const int64_t row = r + b * kTileRows;
-      const bool inside = row < at.end;
-      x[b] = LoadOptionalPiece<kWidth>(inside ? RowAt<T>(args.x, row, at.column) : nullptr);
-      d[b] = LoadOptionalPiece<kWidth>(inside ? RowAt<T>(args.dy, row, at.column) : nullptr);
-    }
-#pragma unroll
-    for (int b = 0; b < kTileBatch; ++b) {
-      const int64_t row = r + b * kTileRows;
-      if (row >= at.end) continue;
-      uint32_t kept = ~0u;
-      if constexpr (!std::is_same_v<A, ReluFromOutput>) {
-        kept = KeptOfPiece<kWidth>(args.dropout, row, args.columns, at.column);
-      }
+    for (int b = 0; b < kBatch; ++b) {
+      const int row = r - b * at.step;
+      if (row < 0) continue;
       float dx[kWidth];
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) {
-        const float dropped = ApplyDropout(d[b][i], kept, i, args.dropout.scale);
-        dx[i] = A::Gradient(x[b][i] + bias[i], dropped);
-        sums[0][i] += dx[i];
+      for (int i = 0; i < kWidth; ++i) dx[i] = A::Gradient(x[b][i] + bias[i], d[b][i]);
+      if (args.dropout.on) {
+        uint32_t kept = ~0u;
+        if constexpr (!std::is_same_v<A, ReluFromOutput>) {
+          kept = KeptOfPiece<kWidth>(args.dropout, row, args.columns, at.column);
+        }
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) dx[i] = ApplyDropout(dx[i], kept, i, args.dropout.scale);
       }
-      StorePiece(RowAt<T>(args.dx, row, at.column), MakePiece<T>(dx));
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) sums[0][i] += dx[i];
+      StorePiece(ColumnsAt<T>(args.dx, row, at.column), MakePiece<T>(dx));
+    }
+#pragma unroll
+    for (int b = 0; b < kBatch; ++b) {
+      x[b] = next_x[b];
+      d[b] = next_d[b];
     }
   }
   if (params.partials != nullptr) StoreTileSums<1>(sums, args.columns, params.partials);
 }
 
-// Calls body.operator()<A>() with the functions of the activation.
-template <typename Body>
+// Calls body.operator()<A>() with the functions of the activation, for elements of type T.
+template <typename T, typename Body>
 void WithActivation(Activation activation, const Body& body) {
   switch (activation) {
     case Activation::kRelu:
       return body.template operator()<ReluFunction>();
     case Activation::kGeluErf:
-      return body.template operator()<GeluErfFunction>();
+      if constexpr (sizeof(T) == 2) {
+        return body.template operator()<GeluErfShortFunction>();
+      } else {
+        return body.template operator()<GeluErfFunction>();
+      }
     case Activation::kGeluTanh:
       return body.template operator()<GeluTanhFunction>();
     case Activation::kTanh:
@@ -107,9 +129,9 @@ void WithActivation(Activation activation, const Body& body) {
 template <typename T, typename A>
 void RunBackward(const BiasActivationBackwardArgs& args, Stream& stream) {
   const bool in_pieces = InPieces<T>(args.columns, {args.dy, args.x, args.dx, VectorOf(args.bias)});
-  const ColumnTiles tiles(args.row_end, args.columns, in_pieces ? kPieceWidth : 1);
-  TiledArgs<BiasActivationBackwardArgs> params = {.args = args,
-                                                  .rows_per_block = tiles.rows_per_block};
+  const ColumnTiles tiles = ColumnTiles::Resident(
+      args.row_end, args.columns, in_pieces ? kPieceWidth : 1, kBackwardBlocks, kBackwardBatch<T>);
+  TiledArgs<BiasActivationBackwardArgs> params = {.args = args};
   if (args.d_bias != nullptr)
     params.partials = TileScratch(tiles, 1, args.columns, "bias and activation, backward", stream);
   WithWidth(in_pieces, [&](auto width) {
@@ -125,10 +147,10 @@ void RunBackward(const BiasActivationBackwardArgs& args, Stream& stream) {
 template <typename T>
 void BiasActivationForwardKernelCuda(const BiasActivationForwardArgs& args, Stream& stream) {
   const bool in_pieces = InPieces<T>(args.columns, {args.x, args.y, VectorOf(args.bias)});
-  const ColumnTiles tiles(args.row_end, args.columns, in_pieces ? kPieceWidth : 1);
-  const TiledArgs<BiasActivationForwardArgs> params = {.args = args,
-                                                       .rows_per_block = tiles.rows_per_block};
-  WithActivation(args.activation, [&]<typename A>() {
+  const ColumnTiles tiles = ColumnTiles::Resident(
+      args.row_end, args.columns, in_pieces ? kPieceWidth : 1, kForwardBlocks<T>, kTileBatch);
+  const TiledArgs<BiasActivationForwardArgs> params = {.args = args};
+  WithActivation<T>(args.activation, [&]<typename A>() {
     WithWidth(in_pieces, [&](auto width) {
       Launch(BiasActivationForwardTileKernel<T, width.value, A>, tiles.Shape(), params, stream);
     });
@@ -137,7 +159,7 @@ void BiasActivationForwardKernelCuda(const BiasActivationForwardArgs& args, Stre
 
 template <typename T>
 void BiasActivationBackwardKernelCuda(const BiasActivationBackwardArgs& args, Stream& stream) {
-  WithActivation(args.activation, [&]<typename A>() { RunBackward<T, A>(args, stream); });
+  WithActivation<T>(args.activation, [&]<typename A>() { RunBackward<T, A>(args, stream); });
 }
 
 template <typename T>

@@ -52,6 +52,27 @@ void CheckRowCopy(const char* op, const Tensor& x, const Tensor& rows, const Ten
   CheckTensor(op, "rows", rows, rows.shape(), DType::kInt32, stream);
 }
 
+// Sets many small ranges to 0 with few launches. Large ones are a memset each, which runs at the
+// memory's speed.
+void ZeroRangesCuda(float* x, std::span<const ElementRange> ranges, Stream& stream) {
+  constexpr int64_t kSmall = int64_t{1} << 16;
+  ZeroRangesArgs args{.x = x};
+  for (const auto& [begin, end] : ranges) {
+    const int64_t elements = end - begin;
+    if (elements > kSmall) {
+      const auto bytes = static_cast<size_t>(elements) * sizeof(float);
+      FillWithZeros(x + begin, bytes, bytes, 1, stream);
+      continue;
+    }
+    args.begin[args.count] = begin;
+    args.elements[args.count] = static_cast<int32_t>(elements);
+    if (++args.count < ZeroRangesArgs::kMostRanges) continue;
+    ZeroRangesKernelCuda(args, stream);
+    args.count = 0;
+  }
+  if (args.count > 0) ZeroRangesKernelCuda(args, stream);
+}
+
 }  // namespace
 
 void Cast(const Tensor& x, Tensor& y, Stream& stream) {
@@ -84,6 +105,24 @@ void Zero(Tensor& x, Stream& stream) {
     });
   } else if constexpr (kWithCuda) {
     FillWithZeros(x.raw(), x.bytes(), x.bytes(), 1, stream);
+  }
+}
+
+void ZeroRanges(Tensor& x, std::span<const ElementRange> ranges, Stream& stream) {
+  CheckRank("ZeroRanges", "x", x, 1);
+  CheckTensor("ZeroRanges", "x", x, x.shape(), DType::kFloat32, stream);
+  CheckContiguous("ZeroRanges", "x", x);
+  for (const ElementRange& range : ranges) {
+    DT_CHECK(range.begin >= 0 && range.begin <= range.end && range.end <= x.elements())
+        << "ZeroRanges: [" << range.begin << ", " << range.end << ") of " << x.elements();
+  }
+  if (x.device().type == DeviceType::kCpu) {
+    for (const ElementRange& range : ranges) {
+      Tensor part = x.Rows(range.begin, range.end);
+      Zero(part, stream);
+    }
+  } else if constexpr (kWithCuda) {
+    ZeroRangesCuda(x.data<float>(), ranges, stream);
   }
 }
 

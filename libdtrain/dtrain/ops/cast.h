@@ -3,6 +3,9 @@
 #ifndef DTRAIN_OPS_CAST_H_
 #define DTRAIN_OPS_CAST_H_
 
+#include <cstdint>
+#include <span>
+
 #include "dtrain/device/stream.h"
 #include "dtrain/device/tensor.h"
 
@@ -12,6 +15,11 @@ namespace dtrain {
 void Cast(const Tensor& x, Tensor& y, Stream& stream);
 // Sets every byte to 0. x is contiguous.
 void Zero(Tensor& x, Stream& stream);
+// Sets elements [begin, end) of each range to 0. x: [elements], float32, contiguous.
+struct ElementRange {
+  int64_t begin = 0, end = 0;
+};
+void ZeroRanges(Tensor& x, std::span<const ElementRange> ranges, Stream& stream);
 // x *= factor, for a contiguous float32 tensor.
 void Scale(Tensor& x, float factor, Stream& stream);
 // y += x, with the same shape and type; rows may be strided.

@@ -68,6 +68,23 @@ void LaunchBlend(const BlendRowsArgs& args, Stream& stream) {
   });
 }
 
+constexpr int kZeroThreads = 256;
+constexpr int64_t kZeroBlocks = 4;  // per range
+
+// x[begin[i] + j] = 0.
+// Geometry: blockIdx.x is the range; kZeroBlocks blocks share its elements. Traffic: each element
+// is
+//   written once. Time: that of a launch, as ranges are small; one launch serves all of them, where
+//   a memset would take a launch each.
+__global__ void __launch_bounds__(kZeroThreads) ZeroRangesKernel(ZeroRangesArgs args) {
+  float* const x = args.x + args.begin[blockIdx.x];
+  const int elements = args.elements[blockIdx.x];
+  for (int i = static_cast<int>(blockIdx.y) * kZeroThreads + static_cast<int>(threadIdx.x);
+       i < elements; i += static_cast<int>(gridDim.y) * kZeroThreads) {
+    x[i] = 0.0F;
+  }
+}
+
 constexpr int kCopyThreads = 128;
 constexpr int kCopyWarps = kCopyThreads / kWarpSize;
 
@@ -138,6 +155,11 @@ void CastRowsKernelCuda(const BlendRowsArgs& args, Stream& stream) {
 template <typename T>
 void BlendRowsKernelCuda(const BlendRowsArgs& args, Stream& stream) {
   LaunchBlend<T, T, true>(args, stream);
+}
+
+void ZeroRangesKernelCuda(const ZeroRangesArgs& args, Stream& stream) {
+  Launch(ZeroRangesKernel, {.blocks = {args.count, kZeroBlocks}, .threads = kZeroThreads}, args,
+         stream);
 }
 
 void GatherRowsKernelCuda(const GatherRowsArgs& args, Stream& stream) {

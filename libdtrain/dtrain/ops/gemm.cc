@@ -77,11 +77,13 @@ void LinearForward(const Tensor& x, const Tensor& weight, const Tensor& bias, Te
   Run(args, x, stream);
 }
 
-void LinearBackwardParameters(const Tensor& dy, const Tensor& x, Tensor& d_weight, Tensor& d_bias,
-                              Stream& stream) {
+void LinearBackwardParameters(const Tensor& dy, const Tensor& x,
+                              const LinearBackwardOptions& options, Tensor& d_weight,
+                              Tensor& d_bias, Stream& stream) {
+  const GemmOptions product = {.transpose_a = true, .accumulate = options.accumulate_weight};
   const auto parts = [&] {
     if (d_bias) AccumulateColumnSums(dy, d_bias, stream);
-    Gemm(dy, x, {.transpose_a = true, .accumulate = true}, d_weight, stream);
+    Gemm(dy, x, product, d_weight, stream);
   };
   if (!d_bias || stream.device().type == DeviceType::kCpu) return parts();
   constexpr const char* kOp = "LinearBackwardParameters";
@@ -93,7 +95,7 @@ void LinearBackwardParameters(const Tensor& dy, const Tensor& x, Tensor& d_weigh
   if (dy.elements() == 0 || x.elements() == 0) return parts();
   bool is_done = false;
   if constexpr (kWithCuda) {
-    GemmArgs args = ArgsOf(dy, x, {.transpose_a = true, .accumulate = true}, d_weight);
+    GemmArgs args = ArgsOf(dy, x, product, d_weight);
     args.epilogue = cuda::Epilogue::kBiasGradient;
     args.bias_gradient = d_bias.data<float>();
     DispatchFloat(dy, [&]<DeviceType D, typename T>() {

@@ -24,11 +24,16 @@ void Gemm(const Tensor& a, const Tensor& b, const GemmOptions& options, Tensor& 
 void LinearForward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y,
                    Stream& stream);
 
-// Gradients of that layer's parameters: d_weight += dy^T x and, if d_bias is not absent, d_bias +=
-// column sums of dy. dy: [rows, out], x: [rows, in] of one type; d_weight: [out, in], d_bias:
-// [out], float32.
-void LinearBackwardParameters(const Tensor& dy, const Tensor& x, Tensor& d_weight, Tensor& d_bias,
-                              Stream& stream);
+struct LinearBackwardOptions {
+  bool accumulate_weight = true;  // add to d_weight instead of overwriting it
+};
+
+// Gradients of that layer's parameters: d_weight = dy^T x, or d_weight += dy^T x, and, if d_bias is
+// not absent, d_bias += column sums of dy. dy: [rows, out], x: [rows, in] of one type; d_weight:
+// [out, in], d_bias: [out], float32.
+void LinearBackwardParameters(const Tensor& dy, const Tensor& x,
+                              const LinearBackwardOptions& options, Tensor& d_weight,
+                              Tensor& d_bias, Stream& stream);
 
 }  // namespace dtrain
 

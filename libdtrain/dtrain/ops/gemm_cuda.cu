@@ -21,8 +21,11 @@ using cuda::Product;
 using cuda::ProductAlgorithm;
 using cuda::ProductShape;
 
-// Number of the library's suggestions that are measured.
-constexpr int kCandidates = 8;
+// The library's suggestions that are measured. Fewer would seldom hold several ways to split a sum.
+constexpr Product::Limits kMeasured = {.count = 64,
+                                       .workspace_bytes = cuda::kProductWorkspaceBytes};
+// Those that are tried where a plan does not fit.
+constexpr Product::Limits kTried = {.count = 8};
 
 // sums[i] += x[i]: adds a bias gradient that cuBLASLt wrote to the accumulated gradient. Geometry:
 // a thread per element. Time: that of a launch.
@@ -132,7 +135,7 @@ template <typename T>
 GemmPlan Measure(Product& product, const GemmArgs& args, const std::function<void()>& parts,
                  Stream& stream) {
   const std::vector<ProductAlgorithm> candidates =
-      product.Candidates(OperandsOf(args, 0, stream), kCandidates);
+      product.Candidates(OperandsOf(args, 0, stream), kMeasured);
   StreamTimer timer(stream);
   const size_t count = candidates.size() + (parts ? 1 : 0);
   const std::optional<FastestChoice> fastest =
@@ -178,7 +181,7 @@ GemmPlan Choose(Product& product, const ProductShape& shape, const GemmArgs& arg
   }
   GemmPlan plan{.fused = !parts || FusesByHeuristic(shape.epilogue, stream)};
   if (!plan.fused) return plan;
-  const std::vector<ProductAlgorithm> first = product.Candidates(OperandsOf(args, 0, stream), 1);
+  const std::vector<ProductAlgorithm> first = product.Candidates(OperandsOf(args, 0, stream), {});
   if (first.empty() && !parts) throw CudaError("cuBLASLt has no algorithm for this product");
   plan.fused = !first.empty();
   if (plan.fused) plan.algorithm = first.front();
@@ -216,7 +219,7 @@ template <typename T>
 bool RunAsSuggested(const GemmArgs& args, Stream& stream) {
   Product product(ShapeOf<T>(args), stream.device());
   for (const ProductAlgorithm& algorithm :
-       product.Candidates(OperandsOf(args, 0, stream), kCandidates)) {
+       product.Candidates(OperandsOf(args, 0, stream), kTried)) {
     if (RunOnce<T>(product, args, algorithm, stream)) return true;
   }
   return false;

@@ -1,6 +1,7 @@
 // layer_norm_cuda.cu - selects layer norm's kernel by the width and alignment of the rows.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/internal/layer_norm_backward_kernel.cuh"
+#include "dtrain/ops/internal/layer_norm_column_kernel.cuh"
 #include "dtrain/ops/internal/layer_norm_forward_kernel.cuh"
 #include "dtrain/ops/internal/layer_norm_kernel.h"
 
@@ -38,9 +39,16 @@ int BlockThreads(int64_t columns, int width) {
 // Number of blocks of kRowThreads that an H200 can hold at once, limited by registers. It is fixed,
 // so that the column sums are the same on every GPU.
 constexpr int64_t kForwardBlocks = 8 * 132;
-int64_t BackwardBlocks(int64_t columns) {
-  const int64_t chunks = CeilDivide(columns, kChunkColumns);
-  return (chunks == 1 ? 6 : chunks == 2 ? 4 : 3) * 132;
+constexpr int64_t kBackwardBlocks = 6 * 132;
+
+// The same for the column kernel. A block has four turns at least, which pay for its sums; all
+// blocks have the same number of turns.
+int64_t ColumnKernelBlocks(int64_t rows, int rows_per_turn, int warps) {
+  constexpr int64_t kLeastTurns = 4;
+  const int64_t all_turns = CeilDivide(rows, rows_per_turn);
+  const int64_t turns =
+      std::max(kLeastTurns, CeilDivide(all_turns, int64_t{132} * ColumnBlocks(warps)));
+  return CeilDivide(all_turns, turns);
 }
 
 void AddParameterSums(const LayerNormBackwardArgs& args, float* partials, int64_t blocks, int sums,
@@ -54,18 +62,26 @@ void AddParameterSums(const LayerNormBackwardArgs& args, float* partials, int64_
                    stream);
 }
 
+// Rows of up to kChunkColumns columns are a warp's, wider ones a block's.
 template <typename T>
-void LayerNormBackwardWarps(const LayerNormBackwardArgs& args, Stream& stream) {
+void LayerNormBackwardRows(const LayerNormBackwardArgs& args, Stream& stream) {
   const bool fused = args.d_bias != nullptr || args.d_dropped.data != nullptr;
   const int sums = fused ? 3 : 2;
-  const int64_t blocks = WarpRowBlocks(args.row_end, BackwardBlocks(args.columns));
+  const int warps = static_cast<int>(CeilDivide(args.columns, kChunkColumns));
+  const int64_t blocks = warps == 1 ? WarpRowBlocks(args.row_end, kBackwardBlocks)
+                                    : ColumnKernelBlocks(args.row_end, kTurnRows<T>, warps);
   const size_t bytes = static_cast<size_t>(blocks * sums * args.columns) * sizeof(float);
   const LayerNormBackwardWarpArgs params = {
       .args = args,
       .partials = reinterpret_cast<float*>(stream.Scratch(bytes, "layer norm, backward"))};
-  const LaunchShape shape = {.blocks = {blocks}, .threads = kRowThreads};
   WithRowShape(args.columns, fused, [&](auto chunks, auto is_fused) {
-    Launch(LayerNormBackwardWarpKernel<T, chunks.value, is_fused.value>, shape, params, stream);
+    if constexpr (chunks.value == 1) {
+      Launch(LayerNormBackwardWarpKernel<T, chunks.value, is_fused.value>,
+             {.blocks = {blocks}, .threads = kRowThreads}, params, stream);
+    } else {
+      Launch(LayerNormBackwardColumnKernel<T, chunks.value, is_fused.value>,
+             {.blocks = {blocks}, .threads = chunks.value * kWarpSize}, params, stream);
+    }
   });
   AddParameterSums(args, params.partials, blocks, sums, stream);
 }
@@ -116,7 +132,7 @@ void LayerNormBackwardKernelCuda(const LayerNormBackwardArgs& args, Stream& stre
   const bool in_pieces = InPieces<T>(args.columns, {args.dy, args.x, args.d_residual, args.d_x,
                                                     args.d_dropped, VectorOf(args.gamma)});
   if (in_pieces && args.columns <= kMaxWarpColumns) {
-    LayerNormBackwardWarps<T>(args, stream);
+    LayerNormBackwardRows<T>(args, stream);
   } else {
     LayerNormBackwardTiles<T>(args, in_pieces, stream);
   }

@@ -102,7 +102,7 @@ bool TrainLoop::Impl::NextUpdate() {
   ctx_.set_training(true);
   comm_.heartbeat()->SetStep(state_.step);
   comm_.heartbeat()->SetPhase(Phase::kForward);
-  Zero(parameters_.gradients(), ctx_.stream());
+  parameters_.BeginGradients(ctx_.stream());
   sums_ = {};
   return true;
 }
@@ -136,6 +136,7 @@ void TrainLoop::Impl::BeginPart(int64_t part) {
 }
 
 void TrainLoop::Impl::MarkAllReady() {
+  parameters_.SettleGradients();
   for (const Parameter* parameter : parameters_.in_backward_order()) {
     reducer_.MarkReady(parameter->index());
   }
@@ -144,6 +145,7 @@ void TrainLoop::Impl::MarkAllReady() {
 void TrainLoop::Impl::Update() {
   if (!status_.ok()) return;
   comm_.heartbeat()->SetPhase(Phase::kExchange);
+  parameters_.SettleGradients();  // of a rank without samples
   reducer_.Finish();
   std::array<double, 3> totals = {sums_.loss, static_cast<double>(sums_.tokens),
                                   requests_.stop ? 1.0 : 0.0};

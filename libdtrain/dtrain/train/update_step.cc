@@ -67,7 +67,7 @@ StatusOr<IssuedUpdate> UpdateStep::ComputeGradients(int64_t step, RequestInbox& 
 void UpdateStep::RunMicroBatches(int count, int64_t step, LossSums& sums) {
   ctx_.set_training(true);
   ctx_.activations().ResetPeak();  // evaluations need other amounts
-  Zero(task_.parameters().gradients(), ctx_.stream());
+  task_.parameters().BeginGradients(ctx_.stream());
   ctx_.set_loss({device_step_.loss_scale(), device_step_.loss_sum(), device_step_.nll_sum()});
   for (int i = 0; i < count; ++i) {
     ctx_.set_step(step, i);
@@ -88,13 +88,17 @@ LossSums UpdateStep::RunMicroBatch(int i, bool is_last) {
     }();
     const Timeline::Span span = timeline_.Enter(Phase::kBackward, i);
     task_.Backward(ctx_);
+    task_.parameters().SettleGradients();
     return sums;
   };
   const std::string key = graphs_.is_on() ? task_.GraphKey() : "";
   if (!key.empty()) {
     const Timeline::Span span(timeline_.spans(), "graph", kComputeLane, i);
+    // The first micro-batch overwrites gradients to which the others add.
     const LossSums sums =
-        graphs_.Run(absl::StrCat(key, " @", ctx_.activations().Layout()), forward_and_backward);
+        graphs_.Run(absl::StrCat(key, i == 0 ? " first @" : " @", ctx_.activations().Layout()),
+                    forward_and_backward);
+    task_.parameters().SettleGradients(/*by_graph=*/true);
     if (is_last) strategy_.MarkAllReady();
     return sums;
   }

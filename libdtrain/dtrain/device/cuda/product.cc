@@ -150,7 +150,8 @@ void Product::SetExtents(const Extents& extents) {
   d.extents = extents;
 }
 
-std::vector<ProductAlgorithm> Product::Candidates(const ProductOperands& operands, int limit) {
+std::vector<ProductAlgorithm> Product::Candidates(const ProductOperands& operands,
+                                                  const Limits& limits) {
   const CublasLt& lt = CublasLt::Get();
   Descriptors& d = *descriptors_;
   SetExtents({shape_.m, shape_.n, shape_.k});
@@ -162,7 +163,7 @@ std::vector<ProductAlgorithm> Product::Candidates(const ProductOperands& operand
     lt.Check(lt.MatmulPreferenceSetAttribute(created, attribute, &value, sizeof(value)),
              "cublasLtMatmulPreferenceSetAttribute");
   };
-  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kProductWorkspaceBytes);
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, limits.workspace_bytes);
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<uint32_t>(shape_.b_alignment));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<uint32_t>(shape_.a_alignment));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<uint32_t>(shape_.c_alignment));
@@ -171,11 +172,11 @@ std::vector<ProductAlgorithm> Product::Candidates(const ProductOperands& operand
   // each step.
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
-  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(limit));
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(limits.count));
   int count = 0;
-  const cublasStatus_t status =
-      lt.MatmulAlgoGetHeuristic(CublasLtHandle(device_), d.operation.get(), d.b.get(), d.a.get(),
-                                d.c.get(), d.c.get(), created, limit, results.data(), &count);
+  const cublasStatus_t status = lt.MatmulAlgoGetHeuristic(
+      CublasLtHandle(device_), d.operation.get(), d.b.get(), d.a.get(), d.c.get(), d.c.get(),
+      created, limits.count, results.data(), &count);
   // Not every epilogue exists for every type and stride; callers have a fallback for these.
   const bool is_plain = shape_.epilogue == Epilogue::kNone || shape_.epilogue == Epilogue::kBias;
   if (status == CUBLAS_STATUS_NOT_SUPPORTED ||

@@ -59,8 +59,11 @@ struct ProductOperands {
   void* workspace = nullptr;  // workspace_bytes of the algorithm, owned by the stream
 };
 
-// The largest workspace an algorithm may use; NVIDIA recommends this for Hopper.
-inline constexpr size_t kProductWorkspaceBytes = size_t{32} << 20;
+// The largest workspace of a suggested algorithm; NVIDIA recommends this for Hopper.
+inline constexpr size_t kSuggestedWorkspaceBytes = size_t{32} << 20;
+// The largest workspace of a measured one. Two float32 slices of a 4096 x 1024 weight gradient fill
+// 32 MiB, so with less there would be no split into more than two.
+inline constexpr size_t kProductWorkspaceBytes = size_t{128} << 20;
 // aux_stride must be a multiple of the first for a bit mask, and of the second for gelu's input.
 inline constexpr int64_t kMaskStrideBits = 128;
 inline constexpr int64_t kGeluStrideElements = 8;
@@ -85,7 +88,11 @@ class Product {
   // The library's suggestions for this shape, best first; empty if it has none. Only the operands'
   // addresses are used. Every suggested algorithm adds split sums in float32 and in a fixed order,
   // never in place.
-  std::vector<ProductAlgorithm> Candidates(const ProductOperands& operands, int limit);
+  struct Limits {
+    int count = 1;
+    size_t workspace_bytes = kSuggestedWorkspaceBytes;
+  };
+  std::vector<ProductAlgorithm> Candidates(const ProductOperands& operands, const Limits& limits);
 
   // Issues the product. Extents that are not 0 replace those of the shape. Returns false, without
   // issuing anything, if the library refuses the algorithm for them.

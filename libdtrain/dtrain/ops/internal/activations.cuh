@@ -4,6 +4,7 @@
 // Each activation has Value(x) and Gradient(x, d), which is d times the derivative at x. All return
 // NaN for NaN. The formulas are those of bias_activation_cpu.cc, but with the GPU's fast
 // exponential and reciprocal. Their error is a few units in the last place of values below 1.
+// GeluErfShortFunction is less exact, for types that would not show it.
 #ifndef DTRAIN_OPS_INTERNAL_ACTIVATIONS_CUH_
 #define DTRAIN_OPS_INTERNAL_ACTIVATIONS_CUH_
 
@@ -46,6 +47,31 @@ struct GeluErfFunction {
   __device__ __forceinline__ static float Gradient(float x, float d) {
     const NormalFunction normal(x);
     return d * (normal.phi + x * normal.exponential * 0.39894228f);  // 1 / sqrt(2 pi)
+  }
+};
+
+// Gelu for 16-bit types: y = x s(x) with s = 1 / (1 + 2^-z), z = x P(x^2). The error of y is below
+// 2.6e-5, a fifth of a unit in the last place of a bfloat16 value above 0.01. The gradient is the
+// derivative of this y, s + y (1 - s) ln2 dz/dx, and 1.1e-4 off gelu's. This takes 8 and 14
+// instructions, where erf takes 17 and 20: less time than the memory needs. P's coefficients make
+// the largest error of y least for x^2 <= 25; beyond, s is 0 or 1 to float's precision.
+struct GeluErfShortFunction {
+  static constexpr float kLinear = 2.30112043f, kCubic = 0.106776773f, kFifth = -0.00101448806f;
+  static constexpr float kLn2 = 0.69314718f;
+
+  __device__ __forceinline__ static float Square(float x) { return fminf(x * x, 25.0f); }
+  __device__ __forceinline__ static float Share(float x, float square) {
+    const float p = square * (square * kFifth + kCubic) + kLinear;
+    return FastReciprocal(1.0f + FastExp2(-x * p));
+  }
+  __device__ __forceinline__ static float Value(float x) { return x * Share(x, Square(x)); }
+  __device__ __forceinline__ static float Gradient(float x, float d) {
+    const float square = Square(x);
+    const float s = Share(x, square);
+    const float slope =
+        square * (square * (5.0f * kFifth * kLn2) + 3.0f * kCubic * kLn2) + kLinear * kLn2;
+    // In this order a factor of 0 is there before x grows.
+    return d * (x * s * (1.0f - s) * slope + s);
   }
 };
 

@@ -12,10 +12,11 @@
 
 namespace dtrain {
 
-// Selects the fastest of `count` ways by the median of several rounds. In each round all ways take
-// turns, so that a GPU that slows down affects all of them. seconds_of(i) runs way i and returns
-// its time, or nullopt if it cannot run, which excludes it. A later way wins only if it is faster
-// by more than 2 %. Returns nullopt if no way runs.
+// Selects the fastest of `count` ways by the medians of two series of rounds. In each round all
+// ways take turns, in a random order, so that a GPU that slows down affects all of them. Slow ways
+// leave early; the others' times are the larger of their two medians. seconds_of(i) runs way i and
+// returns its time, or nullopt if it cannot run, which excludes it. A later way wins only if it is
+// faster by more than 1 %. Returns nullopt if no way runs.
 struct FastestChoice {
   size_t index = 0;
   double seconds = 0.0;

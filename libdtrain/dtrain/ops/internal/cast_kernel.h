@@ -62,6 +62,17 @@ void CastRowsKernelCuda(const BlendRowsArgs& args, Stream& stream);
 template <typename T>
 void BlendRowsKernelCuda(const BlendRowsArgs& args, Stream& stream);
 
+// x[begin[i] + j] = 0 for i in [0, count), j in [0, elements[i]). A kernel's arguments are at most
+// 4 KiB, hence the limit.
+struct ZeroRangesArgs {
+  static constexpr int kMostRanges = 256;
+  float* x = nullptr;
+  int count = 0;
+  int64_t begin[kMostRanges] = {};
+  int32_t elements[kMostRanges] = {};
+};
+void ZeroRangesKernelCuda(const ZeroRangesArgs& args, Stream& stream);
+
 // out[i] = x[rows[i]] for i in [0, n). Rows have `row_bytes`, elements have `element_bytes`.
 struct GatherRowsArgs {
   Rows x{}, out{};

@@ -29,6 +29,19 @@ inline constexpr int kTileBlocks = 3;
 inline constexpr int kTileBatch = 2;
 
 struct ColumnTiles {
+  // For kernels whose blocks walk through the rows together (WalkRows), `batch` rows of a thread a
+  // turn: as many blocks as an H200 holds at once, `resident` on a multiprocessor, all with the
+  // same number of turns.
+  static ColumnTiles Resident(int64_t rows, int64_t columns, int width, int resident, int batch) {
+    ColumnTiles walk(0, columns, width);
+    const int64_t most =
+        std::max<int64_t>(1, int64_t{132} * resident / std::max<int64_t>(1, walk.tiles));
+    const int64_t turn_rows = int64_t{batch} * kTileRows;
+    if (rows > 0) {
+      walk.row_blocks = CeilDivide(rows, CeilDivide(rows, most * turn_rows) * turn_rows);
+    }
+    return walk;
+  }
   ColumnTiles(int64_t rows, int64_t columns, int width)
       : tiles(CeilDivide(columns, kTileLanes * width)) {
     // Eight blocks for each multiprocessor of an H200. Fixed, so that sums are the same on every
@@ -76,6 +89,39 @@ struct TilePlace {
   }
   int64_t column, begin, end;
   bool inside;
+};
+
+// This thread's columns, as TilePlace, and its rows when all blocks walk through the rows together:
+// last, last - step, ... down to 0, or none if last is negative. The op before has often written
+// the last rows last, so these are still in the L2 cache.
+template <int kWidth>
+struct WalkRows {
+  __device__ __forceinline__ WalkRows(int64_t rows, int64_t columns)
+      : column((static_cast<int>(blockIdx.x) * kTileLanes +
+                static_cast<int>(threadIdx.x) % kTileLanes) *
+               kWidth),
+        last(static_cast<int>(rows) - 1 - static_cast<int>(blockIdx.y) * kTileRows -
+             static_cast<int>(threadIdx.x) / kTileLanes),
+        step(static_cast<int>(gridDim.y) * kTileRows) {
+    if (column >= static_cast<int>(columns)) last = -1;
+  }
+  // This thread's part of a vector over the columns, null if it has no rows.
+  template <typename T>
+  __device__ __forceinline__ const T* OfVector(const void* vector) const {
+    return last >= 0 && vector != nullptr ? static_cast<const T*>(vector) + column : nullptr;
+  }
+  // Loads the pieces of rows r, r - step, ...; zeros above the first row.
+  template <typename T, int kRows>
+  __device__ __forceinline__ void Load(const Rows& matrix, int r,
+                                       Piece<T, kWidth> (&rows)[kRows]) const {
+#pragma unroll
+    for (int b = 0; b < kRows; ++b) {
+      const int row = r - b * step;
+      rows[b] = LoadOptionalPiece<kWidth>(row >= 0 ? ColumnsAt<T>(matrix, row, column) : nullptr);
+    }
+  }
+  int column;
+  int last, step;
 };
 
 // Adds the sums of the block's threads and stores them in the block's row of `partials`. All

@@ -103,6 +103,11 @@ template <typename T>
 __device__ __forceinline__ T* RowAt(const Rows& rows, int64_t r, int64_t column) {
   return static_cast<T*>(rows.data) + r * rows.stride + column;
 }
+// The same with 32-bit factors, whose product takes one instruction.
+template <typename T>
+__device__ __forceinline__ T* ColumnsAt(const Rows& rows, int r, int column) {
+  return static_cast<T*>(rows.data) + (int64_t{r} * static_cast<int>(rows.stride) + column);
+}
 // Like RowAt(), but null for an absent matrix.
 template <typename T>
 __device__ __forceinline__ T* OptionalRowAt(const Rows& rows, int64_t r, int64_t column) {

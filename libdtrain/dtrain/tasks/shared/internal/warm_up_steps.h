@@ -39,8 +39,12 @@ std::function<void()> WarmUpStepsOf(Model& model, const Sample& sample, const De
     Context context(device, options);
     context.set_training(true);
     for (int eighths = kSmallestEighths; eighths <= 8; ++eighths) {
-      model.Forward(sample(eighths / 8.0), context);
-      model.Backward(context);
+      // As micro-batches: the first one's products overwrite gradients, and the second's add.
+      model.parameters().BeginGradients(context.stream());
+      for (int part = 0; part < 2; ++part) {
+        model.Forward(sample(eighths / 8.0), context);
+        model.Backward(context);
+      }
     }
     Tensor gradients = model.parameters().gradients();
     Zero(gradients, context.stream());
