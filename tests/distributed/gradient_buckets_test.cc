@@ -56,6 +56,22 @@ TEST_CASE("scattered buckets and slices begin at multiples of a block and cover 
   CHECK(buckets.SliceOffsets(0, 3) == std::vector<int64_t>{0, 0, 0, 4});
 }
 
+TEST_CASE("equal slices differ in what the last bucket has at its end") {
+  const GradientBuckets buckets(
+      Parameters({13, 14, 30}), 57,
+      {.bytes = 20, .first_bytes = 20, .scatter_block = 4, .equal_slices = 3});
+  REQUIRE(buckets.count() == 3);
+  CHECK(buckets.SliceOffsets(0, 3) == std::vector<int64_t>{0, 4, 8, 12});
+  CHECK(buckets.SliceOffsets(1, 3) == std::vector<int64_t>{12, 16, 20, 24});
+  CHECK(buckets.SliceOffsets(2, 3) == std::vector<int64_t>{24, 32, 40, 57});
+  CHECK_THROWS_AS(buckets.SliceOffsets(0, 2), CheckError);
+  const GradientBuckets small(
+      Parameters({5, 5}), 10,
+      {.bytes = 20, .first_bytes = 20, .scatter_block = 4, .equal_slices = 3});
+  CHECK(small.SliceOffsets(0, 3) == std::vector<int64_t>{0, 0, 0, 0});
+  CHECK(small.SliceOffsets(1, 3) == std::vector<int64_t>{0, 0, 0, 10});
+}
+
 TEST_CASE("parameters with a gap, or that do not reach the end, are refused") {
   auto gap = Parameters({2, 2});
   gap[1].begin = 3;

@@ -16,7 +16,7 @@
 namespace dtrain {
 namespace {
 
-constexpr int64_t kElements = 3 * OptimizerShards::kBlock;
+constexpr int64_t kElements = 3 * OptimizerShards::BlockOn({});
 constexpr double kCount = static_cast<double>(kElements);
 
 // One weight matrix of ones, whose gradient is the rank's number from 1.

@@ -12,6 +12,7 @@
 
 #include "dtrain/runs/checkpoint_directory.h"
 #include "testing/catch.h"
+#include "testing/tolerance.h"
 #include "testing/toy_training.h"
 
 namespace dtrain {
@@ -166,12 +167,33 @@ TEST_CASE("a checkpoint the root cannot write, or does not find, ends all ranks 
   for (const ToyResult& result : TrainToy(run)) CHECK(result.exit_code == ExitCode::kUsage);
 }
 
-TEST_CASE("trust ratios cannot be sharded") {
+TEST_CASE("trust ratios come from the norms of all ranks' parts") {
+  const ToyCorpus corpus(70);
+  for (const int ranks : {2, 4}) {
+    INFO(ranks << " ranks");
+    const TemporaryFolder whole_folder, sharded_folder;
+    ToyRun run = WideRun(corpus, whole_folder, ranks);
+    run.trainer.adam.trust_ratio = AdamConfig::TrustRatio::kAll;
+    run.trainer.adam.epsilon = 1e-6f;
+    const std::vector<ToyResult> whole = TrainToy(run);
+    run.trainer.checkpoint_dir = sharded_folder.File("ckpt");
+    run.trainer.shard_optimizer = true;
+    const std::vector<ToyResult> sharded = TrainToy(run);
+    CHECK(LargestDifference(sharded[0].weights, whole[0].weights) < 1e-6);
+    for (const ToyResult& result : sharded) {
+      CHECK(result.message == "");
+      CHECK(result.first_moments.size() < whole[0].first_moments.size());
+      CHECK(FirstDifference(result.weights, sharded[0].weights) == "");
+    }
+  }
+}
+
+TEST_CASE("a shard by itself has no trust ratios") {
   const auto messages = RunRanks(2, [](Communicator& comm) -> std::string {
     ParameterSet parameters;
     Scope(parameters, "model").Add("weight", {300, 400}, Initializer::XavierUniform());
     parameters.Allocate({}, DType::kFloat32, 1);
-    GradientReducer reducer(parameters, comm, {.scatter_block = OptimizerShards::kBlock});
+    GradientReducer reducer(parameters, comm, {.scatter_block = OptimizerShards::BlockOn({})});
     const OptimizerShards shards(parameters, comm, reducer);
     try {
       const Adam adam(parameters, {.trust_ratio = AdamConfig::TrustRatio::kAll}, shards.mine());

@@ -78,6 +78,8 @@ TEST_CASE("the sum of squares counts what is not finite") {
     const double expected = Dot(ValuesOf(x), ValuesOf(x));
     CHECK(std::abs(ValueAt(out, 0) - expected) <= 1e-12 * (1.0 + expected));
     CHECK(ValueAt(out, 1) == 0.0);
+    AccumulateSumOfSquares(x, out, stream);
+    CHECK(std::abs(ValueAt(out, 0) - 2.0 * expected) <= 2e-12 * (1.0 + expected));
     if (n == 0) continue;
     SetAt(x, n - 1, 1e30);  // the square is beyond float
     SumOfSquares(x, out, stream);
@@ -88,6 +90,8 @@ TEST_CASE("the sum of squares counts what is not finite") {
     if (n > 10) SetAt(x, 7, -std::numeric_limits<double>::infinity());
     SumOfSquares(x, out, stream);
     CHECK(ValueAt(out, 1) == (n > 10 ? 3.0 : 1.0));
+    AccumulateSumOfSquares(x, out, stream);
+    CHECK(ValueAt(out, 1) == (n > 10 ? 6.0 : 2.0));
     CHECK(!std::isfinite(ValueAt(out, 0)));
   }
 }

@@ -112,7 +112,7 @@ TEST_CASE("without a checkpoint the averages of shards begin at the root's weigh
   const auto averages = testing::RunRanks(2, [&](Communicator& comm) {
     Loop loop(/*seed=*/10 + static_cast<uint64_t>(comm.rank()));
     const GradientReducer reducer(loop.parameters, comm,
-                                  {.scatter_block = OptimizerShards::kBlock});
+                                  {.scatter_block = OptimizerShards::BlockOn({})});
     OptimizerShards shards(loop.parameters, comm, reducer);
     loop.adam.emplace(loop.parameters, AdamConfig{.ema_decay = 0.9f}, shards.mine());
     const StatusOr<bool> resumed = ResumeCheckpoint(folder.File("none"), loop.parameters,

@@ -45,22 +45,35 @@ std::unique_ptr<internal::BucketExchange> KeepMoving(
   return spans_hosts ? internal::MoveInBackground(std::move(exchange)) : std::move(exchange);
 }
 
-// All ranks call it.
+// All ranks call it. Null on CPUs, and without NCCL.
+std::shared_ptr<DeviceCommunicator> ConnectGpus(const Tensor& flat, Communicator& comm,
+                                                const GradientReducerOptions& options) {
+  if (flat.device().type == DeviceType::kCpu || !options.stream) return nullptr;
+  std::string why;
+  std::shared_ptr<DeviceCommunicator> gpus = MakeDeviceCommunicator(comm, flat.device(), &why);
+  if (gpus) {
+    LogInfo("gradients travel from GPU to GPU: " + gpus->description());
+  } else {
+    Log(comm.is_root() ? LogLevel::kWarning : LogLevel::kInfo,
+        "gradients travel through the host's memory, without NCCL: " + why);
+  }
+  return gpus;
+}
+
+// gpus: null if gradients travel through the host's memory.
 std::unique_ptr<internal::BucketExchange> MakeExchange(const Tensor& flat,
                                                        std::vector<internal::BucketRange> buckets,
                                                        Communicator& comm,
                                                        const GradientReducerOptions& options,
-                                                       std::vector<std::vector<int64_t>> slices) {
-  if (flat.device().type == DeviceType::kCuda && options.stream && slices.empty()) {
-    std::string why;
-    auto gpus = MakeDeviceCommunicator(comm, flat.device(), &why);
-    if (gpus) {
-      LogInfo("gradients travel from GPU to GPU: " + gpus->description());
-      return internal::MakeDeviceExchange(flat, std::move(buckets), std::move(gpus), comm.size(),
-                                          *options.stream, options.wire_type);
-    }
-    Log(comm.is_root() ? LogLevel::kWarning : LogLevel::kInfo,
-        "gradients travel through the host's memory, without NCCL: " + why);
+                                                       std::vector<std::vector<int64_t>> slices,
+                                                       std::shared_ptr<DeviceCommunicator> gpus) {
+  if (gpus) {
+    return internal::MakeDeviceExchange(flat, std::move(buckets), std::move(gpus),
+                                        {.rank = comm.rank(),
+                                         .size = comm.size(),
+                                         .compute = *options.stream,
+                                         .wire_type = options.wire_type,
+                                         .slices = std::move(slices)});
   }
   return KeepMoving(
       internal::MakePlainExchange(std::make_shared<internal::HostGradients>(flat, options.stream),
@@ -68,10 +81,16 @@ std::unique_ptr<internal::BucketExchange> MakeExchange(const Tensor& flat,
       comm);
 }
 
-internal::BucketSizes SizesOf(const GradientReducerOptions& options) {
+internal::BucketSizes SizesOf(const GradientReducerOptions& options, int equal_slices = 0) {
   return {.bytes = options.bucket_bytes,
           .first_bytes = options.first_bucket_bytes,
-          .scatter_block = options.scatter_block};
+          .scatter_block = options.scatter_block,
+          .equal_slices = equal_slices};
+}
+
+// NCCL needs slices of the same size, whether or not it will work here.
+int EqualSlices(const Tensor& flat, const Communicator& comm) {
+  return flat.device().type == DeviceType::kCuda ? comm.size() : 0;
 }
 
 }  // namespace
@@ -91,7 +110,8 @@ GradientReducer::GradientReducer(const Tensor& flat_gradients,
                                  std::vector<GradientRange> parameters, Communicator& comm,
                                  const GradientReducerOptions& options)
     : buckets_(std::make_unique<internal::GradientBuckets>(
-          std::move(parameters), flat_gradients.elements(), SizesOf(options))),
+          std::move(parameters), flat_gradients.elements(),
+          SizesOf(options, EqualSlices(flat_gradients, comm)))),
       comm_(comm),
       spans_(std::make_unique<internal::BucketSpans>(buckets_->count())) {
   DT_CHECK(flat_gradients.is_contiguous());
@@ -114,7 +134,9 @@ GradientReducer::GradientReducer(const Tensor& flat_gradients,
     power_sgd_ = exchange.get();
     exchange_ = KeepMoving(std::move(exchange), comm);
   } else {
-    exchange_ = MakeExchange(flat_gradients, std::move(ranges), comm, options, std::move(slices));
+    gpus_ = ConnectGpus(flat_gradients, comm, options);
+    exchange_ =
+        MakeExchange(flat_gradients, std::move(ranges), comm, options, std::move(slices), gpus_);
   }
 }
 

@@ -42,6 +42,7 @@
 
 namespace dtrain {
 
+class DeviceCommunicator;
 class Timeline;
 
 namespace internal {
@@ -80,7 +81,8 @@ struct GradientReducerOptions {
   int64_t first_bucket_bytes = 1 << 20;  // small, so that communication starts early
   DType wire_type = DType::kFloat32;     // or kBFloat16, kFloat16
   // Not 0: a rank receives only the sums of its slice of each bucket (SliceOffsets()), half of the
-  // bytes of an allreduce. Buckets and slices are cut at multiples of this many elements.
+  // bytes of an allreduce. Buckets and slices are cut at multiples of this many elements. On GPUs
+  // all slices of a bucket have the same size, except the last one of the last bucket.
   int64_t scatter_block = 0;
   // The stream on which a GPU computes the gradients. They are then summed on the GPUs if all ranks
   // have NCCL. Without the stream, or without NCCL, they travel through the host's memory.
@@ -145,6 +147,10 @@ class GradientReducer {
   // of the flat tensor. The bucket's other elements are unspecified after Finish(). [size + 1].
   std::vector<int64_t> SliceOffsets(int bucket) const;
   const Statistics& statistics() const { return statistics_; }
+  // The communicator that sums the gradients from GPU to GPU (comm/device_communicator.h), for
+  // other exchanges between steps. Null on CPUs, with one rank, and if gradients travel through the
+  // host's memory.
+  DeviceCommunicator* gpus() const { return gpus_.get(); }
 
   // PowerSGD adds to a step's gradients what earlier steps left out. To compare the two it needs
   // the next two values; without PowerSGD neither has an effect.
@@ -171,6 +177,7 @@ class GradientReducer {
   Communicator& comm_;
   int next_ = 0;                                        // the first bucket not started
   std::unique_ptr<internal::BucketExchange> exchange_;  // null with one rank
+  std::shared_ptr<DeviceCommunicator> gpus_;            // of exchange_, which outlives this copy
   internal::PowerSgdExchange* power_sgd_ = nullptr;     // exchange_ if it is one, or null
   std::unique_ptr<internal::BucketSpans> spans_;
   Statistics statistics_;

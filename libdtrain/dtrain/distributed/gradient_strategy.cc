@@ -22,10 +22,15 @@ Status GradientStrategy::OnRoot(const std::function<Status()>& work) {
   return replica_.comm.is_root() ? work() : OkStatus();
 }
 
+void AwaitWeights(GradientStrategy& strategy) {
+  if (OptimizerShards* const shards = strategy.shards()) shards->Await();
+}
+
 void SwapAverage(GradientStrategy& strategy, int64_t step, Stream& stream) {
   if (!strategy.optimizer().average()) return;
   strategy.optimizer().SwapAverage(stream);
   strategy.GatherWeights(step, stream);
+  AwaitWeights(strategy);
 }
 
 std::unique_ptr<GradientStrategy> MakeGradientStrategy(const GradientStrategyOptions& options,

@@ -78,7 +78,8 @@ class GradientStrategy {
   virtual int64_t CountTokens(int64_t /*own*/, int64_t all) { return all; }
   // squares: [2], float64 = SumOfSquares() (ops/reduce.h) of the gradients.
   virtual void SumOfSquares(Tensor& squares, Stream& stream);
-  // After the optimizer's step of update `step`: every rank gets all weights.
+  // After the optimizer's step of update `step`: every rank gets all weights, in the order of the
+  // stream. See AwaitWeights().
   virtual void GatherWeights(int64_t /*step*/, Stream& /*stream*/) {}
 
   // Local updates. True if they start after update `step`; the caller then waits for the device's
@@ -104,7 +105,8 @@ class GradientStrategy {
   // Runs `work` on the root. Meanwhile the other ranks give it their shards of the optimizer, or
   // receive them. Returns the result of the work on the root, OK elsewhere.
   virtual Status OnRoot(const std::function<Status()>& work);
-  // For train_state.h, inside OnRoot(). Null: every rank has the whole optimizer.
+  // For train_state.h, inside OnRoot(), and AwaitWeights(). Null: every rank has the whole
+  // optimizer.
   virtual OptimizerShards* shards() { return nullptr; }
   // Files of a checkpoint besides weights and optimizer.
   virtual std::vector<CheckpointFile> CheckpointFiles() = 0;
@@ -118,6 +120,11 @@ class GradientStrategy {
 
   const Replica replica_;
 };
+
+// The host waits until the weights of the last update have come from all ranks, with the
+// communicator's time-out. Call it before the host waits for that update's work on the device,
+// which has no time-out. All ranks call it.
+void AwaitWeights(GradientStrategy& strategy);
 
 // Exchanges the weights of update `step` and their average on every rank, if the optimizer keeps
 // one: before an evaluation, and again after it.

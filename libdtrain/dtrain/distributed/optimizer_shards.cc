@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include "dtrain/base/check.h"
-#include "dtrain/ops/cast.h"
+#include "dtrain/device/copy.h"
+#include "dtrain/distributed/internal/shard_exchange.h"
 
 namespace dtrain {
 
@@ -19,61 +19,38 @@ struct OptimizerShards::Order {
   ParameterRange range = {};
 };
 
-Status OptimizerShards::CheckDevice(const Device& device) {
-  if (device.type == DeviceType::kCpu) return OkStatus();
-  return UsageError(
-      "trainer.shard_optimizer works on CPUs alone: set run.device=cpu, or "
-      "trainer.shard_optimizer=false");
-}
-
 OptimizerShards::OptimizerShards(ParameterSet& parameters, Communicator& comm,
                                  const GradientReducer& reducer)
     : parameters_(parameters), comm_(comm), shards_(static_cast<size_t>(comm.size())) {
-  DT_CHECK(CheckDevice(parameters.weights().device()).ok()) << "shards live on CPUs";
+  std::vector<std::vector<int64_t>> slices;
   for (int bucket = 0; bucket < reducer.num_buckets(); ++bucket) {
     const std::vector<int64_t> offsets = reducer.SliceOffsets(bucket);
     for (size_t r = 0; r < shards_.size(); ++r) {
       if (offsets[r] < offsets[r + 1]) shards_[r].push_back({offsets[r], offsets[r + 1]});
     }
-    if (offsets.front() < offsets.back()) slices_.push_back(offsets);
+    if (offsets.front() < offsets.back()) slices.push_back(offsets);
   }
-  block_sums_.resize(static_cast<size_t>(2 * ((parameters.size() + kBlock - 1) / kBlock)));
+  exchange_ =
+      internal::MakeShardExchange(parameters_, mine(), std::move(slices), comm_, reducer.gpus());
 }
+
+OptimizerShards::~OptimizerShards() = default;
 
 const std::vector<ParameterRange>& OptimizerShards::mine() const {
   return shards_[static_cast<size_t>(comm_.rank())];
 }
 
 void OptimizerShards::SumOfSquares(Tensor& squares, Stream& stream) {
-  // What other ranks have is 0 here, so that a sum over ranks is a gather.
-  std::fill(block_sums_.begin(), block_sums_.end(), 0.0);
-  Tensor all(block_sums_.data(), {static_cast<int64_t>(block_sums_.size()) / 2, 2},
-             DType::kFloat64);
-  for (const ParameterRange& range : mine()) {
-    Tensor blocks = all.Rows(range.begin / kBlock, (range.end + kBlock - 1) / kBlock);
-    BlockSumsOfSquares(parameters_.gradients().Rows(range.begin, range.end), blocks, stream);
-  }
-  comm_.AllReduce(std::span(block_sums_), ReduceOp::kSum);
-  TotalOfBlocks(all, squares);
+  exchange_->SumOfSquares(squares, stream);
 }
 
-void OptimizerShards::GatherWeights(Stream& stream) {
-  const Tensor& weights = parameters_.weights();
-  std::vector<std::unique_ptr<Handle>> handles;
-  for (const std::vector<int64_t>& slices : slices_) {
-    std::vector<int64_t> bytes;
-    for (const int64_t offset : slices) {
-      bytes.push_back((offset - slices[0]) * static_cast<int64_t>(sizeof(float)));
-    }
-    handles.push_back(comm_.StartAllGatherV(weights.data<float>() + slices[0], bytes));
-  }
-  for (size_t i = 0; i < handles.size(); ++i) {
-    handles[i]->Wait();
-    if (!parameters_.compute_weights()) continue;
-    Tensor copy = parameters_.compute_weights().Rows(slices_[i].front(), slices_[i].back());
-    Cast(weights.Rows(slices_[i].front(), slices_[i].back()), copy, stream);
-  }
+void OptimizerShards::AddOverRanks(Tensor& sums, Stream& stream) {
+  exchange_->AddOverRanks(sums, stream);
 }
+
+void OptimizerShards::GatherWeights(Stream& stream) { exchange_->GatherWeights(stream); }
+
+void OptimizerShards::Await() { exchange_->Await(); }
 
 Tensor& OptimizerShards::TensorOf(Adam& adam, State state) {
   switch (state) {
@@ -111,10 +88,14 @@ std::vector<int64_t> OptimizerShards::BytesByRank(const ParameterRange& range) c
 }
 
 std::vector<float> OptimizerShards::Gather(const Tensor& state, const ParameterRange& range) {
+  SynchronizeDevice(state.device());
+  Stream stream(state.device());
   std::vector<float> mine;
   for (const Run& run : RunsOf(comm_.rank(), range)) {
-    const float* const from = state.data<float>() + run.at;
-    mine.insert(mine.end(), from, from + run.range.elements());
+    const auto count = static_cast<size_t>(run.range.elements());
+    mine.resize(mine.size() + count);
+    CopyToHost(mine.data() + mine.size() - count, state.data<float>() + run.at,
+               count * sizeof(float), stream);
   }
   std::vector<int64_t> sent(static_cast<size_t>(comm_.size()) + 1,
                             static_cast<int64_t>(mine.size() * sizeof(float)));
@@ -138,11 +119,14 @@ void OptimizerShards::Scatter(const Tensor& state, const ParameterRange& range,
       .StartAllToAllV(packed.data(), comm_.is_root() ? all : std::vector<int64_t>(all.size(), 0),
                       mine.data(), received)
       ->Wait();
+  Stream stream(state.device());
   const float* from = mine.data();
   for (const Run& run : RunsOf(comm_.rank(), range)) {
-    std::copy(from, from + run.range.elements(), state.data<float>() + run.at);
+    CopyToDevice(state.data<float>() + run.at, from,
+                 static_cast<size_t>(run.range.elements()) * sizeof(float), stream);
     from += run.range.elements();
   }
+  stream.Synchronize();
 }
 
 void OptimizerShards::Fetch(Adam& adam, State state, const ParameterRange& range,

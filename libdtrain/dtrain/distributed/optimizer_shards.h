@@ -6,7 +6,7 @@
 // receives the sums of its shard's gradients alone and updates its shard; then all ranks gather the
 // weights. Together this moves as many bytes as an allreduce.
 //
-//   GradientReducer reducer(parameters, comm, {.scatter_block = OptimizerShards::kBlock});
+//   GradientReducer reducer(parameters, comm, {.scatter_block = OptimizerShards::BlockOn(device)});
 //   OptimizerShards shards(parameters, comm, reducer);
 //   Adam adam(parameters, config, shards.mine());
 //   // each update, after reducer.Finish():
@@ -14,19 +14,32 @@
 //   adam.Step(step, average_decay, stream);
 //   shards.GatherWeights(stream);
 //
-// On one host the weights have the same bits as with an optimizer that is not sharded. The same
-// holds for hosts with the same power of two of ranks each, numbered host by host, except with a
-// 16-bit wire type: an allreduce between hosts rounds once more. It works on CPUs only.
+// On CPUs of one host the weights have the same bits as with an optimizer that is not sharded. The
+// same holds for hosts with the same power of two of ranks each, numbered host by host, except with
+// a 16-bit wire type: an allreduce between hosts rounds once more.
+//
+// With trust ratios (LAMB) the norms of a parameter are added part by part: ratios differ by their
+// rounding.
+//
+// On GPUs NCCL moves gradients and weights from GPU to GPU, and the host does not wait for the
+// weights. The bits of the weights are those of an optimizer that is not sharded as long as two
+// orders of addition agree. NCCL may add N ranks' float32 gradients in another order than in an
+// allreduce: sums then differ by at most (N - 1) * 2^-23 of the sum of the magnitudes. The squares
+// of the norm are added rank by rank, in double: a norm differs by less than 1e-12 of itself, and
+// the factor that clips gradients by at most one rounding to float. Without NCCL, gradients and
+// weights go through the host's memory.
 #ifndef DTRAIN_DISTRIBUTED_OPTIMIZER_SHARDS_H_
 #define DTRAIN_DISTRIBUTED_OPTIMIZER_SHARDS_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
-#include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
+#include "dtrain/device/device.h"
+#include "dtrain/device/stream.h"
 #include "dtrain/device/tensor.h"
 #include "dtrain/distributed/gradient_reducer.h"
 #include "dtrain/nn/parameter.h"
@@ -35,24 +48,38 @@
 
 namespace dtrain {
 
+namespace internal {
+class ShardExchange;
+}  // namespace internal
+
 // All ranks call every function that exchanges.
 class OptimizerShards {
  public:
-  // Returns UsageError if the optimizer of this device cannot be sharded.
-  static Status CheckDevice(const Device& device);
-  // Shards are cut at multiples of it, so that sums of squares are always added in the same order.
-  static constexpr int64_t kBlock = kSumBlock;
+  // Shards are cut at multiples of this many elements. On CPUs sums of squares are then always
+  // added in the same order. On GPUs it only keeps slices aligned: small blocks make even slices.
+  static constexpr int64_t BlockOn(const Device& device) {
+    return device.type == DeviceType::kCpu ? kSumBlock : 64;
+  }
 
-  // The reducer has the same parameters and scatter_block = kBlock. All of them outlive this.
+  // The reducer has the same parameters and scatter_block = BlockOn(their device). All of them
+  // outlive this.
   OptimizerShards(ParameterSet& parameters, Communicator& comm, const GradientReducer& reducer);
+  ~OptimizerShards();
 
   // The shard of this rank: a slice of every bucket.
   const std::vector<ParameterRange>& mine() const;
-  // squares: [2] float64. Becomes SumOfSquares() (ops/reduce.h) of the gradients of all shards, bit
-  // for bit.
+  // squares: [2] float64. Becomes SumOfSquares() (ops/reduce.h) of the gradients of all shards: on
+  // CPUs bit for bit, on GPUs with the same bits on all ranks.
   void SumOfSquares(Tensor& squares, Stream& stream);
-  // Every rank gets the weights of all shards, and refreshes its compute weights.
+  // sums: float64, contiguous. Each element becomes the sum of all ranks' elements, in the order of
+  // the stream and with the same bits on all ranks: for Adam's trust ratios.
+  void AddOverRanks(Tensor& sums, Stream& stream);
+  // Every rank gets the weights of all shards, and refreshes its compute weights. On GPUs later
+  // work of `stream` sees them, while the host goes on.
   void GatherWeights(Stream& stream);
+  // Waits for what SumOfSquares() and GatherWeights() began, with the communicator's time-out.
+  // Otherwise a host that waits for its GPU would wait for ever for a rank that is gone.
+  void Await();
 
   // For checkpoints. The root calls Fetch() and Store() any number of times and then Dismiss().
   // Meanwhile every other rank is in Serve(). The elements `range` of a sharded state go to the
@@ -81,9 +108,8 @@ class OptimizerShards {
 
   ParameterSet& parameters_;
   Communicator& comm_;
-  std::vector<std::vector<int64_t>> slices_;         // by bucket: SliceOffsets()
   std::vector<std::vector<ParameterRange>> shards_;  // by rank
-  std::vector<double> block_sums_;                   // of all gradients
+  std::unique_ptr<internal::ShardExchange> exchange_;
 };
 
 }  // namespace dtrain

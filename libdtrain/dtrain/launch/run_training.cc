@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/launch/run_training.h"
 
-#include "dtrain/distributed/optimizer_shards.h"
 #include "dtrain/runs/checkpoint_directory.h"
 
 namespace dtrain {
@@ -21,9 +20,6 @@ StatusOr<TrainResult> RunTraining(TrainingTask& task, const RunTrainingOptions& 
       {"data", identity.shared_data.empty() ? identity.training_data : identity.shared_data}};
   agreement.insert(agreement.end(), options.agreement.begin(), options.agreement.end());
   DT_RETURN_IF_ERROR(CheckRanksAgree(agreement, runtime.comm));
-  if (options.trainer.shard_optimizer) {
-    DT_RETURN_IF_ERROR(OptimizerShards::CheckDevice(runtime.device));
-  }
   if (options.prepare) DT_RETURN_IF_ERROR(options.prepare());
   ContextOptions context_options = options.context;
   context_options.rank = runtime.comm.rank();

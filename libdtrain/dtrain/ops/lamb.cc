@@ -15,6 +15,9 @@
 namespace dtrain {
 namespace {
 
+constexpr int64_t kChunkValues = sizeof(LambChunk) / sizeof(int64_t);
+constexpr int64_t kLambAlignment = 4;  // elements, of the kernels' packs
+
 LambArgs MakeLambArgs(const LambTable& table, const Tensor& step, const LambOptions& options,
                       const LambTensors& tensors) {
   return {.step = reinterpret_cast<const AdamStep*>(step.data<float>()),
@@ -22,9 +25,11 @@ LambArgs MakeLambArgs(const LambTable& table, const Tensor& step, const LambOpti
           .segments = reinterpret_cast<const LambSegmentInfo*>(table.segments.data<int64_t>()),
           .decays = table.decays.data<float>(),
           .squares = table.squares.data<double>(),
+          .sums = table.sums.data<double>(),
           .ratios = table.ratios.data<float>(),
-          .num_chunks = table.chunks.dim(0),
+          .num_chunks = table.num_chunks,
           .num_segments = table.segments.dim(0),
+          .has_even_moments = table.has_even_moments,
           .gradients = tensors.gradients.data<float>(),
           .weights = tensors.weights.data<float>(),
           .m = tensors.m.data<float>(),
@@ -34,7 +39,7 @@ LambArgs MakeLambArgs(const LambTable& table, const Tensor& step, const LambOpti
 }
 
 // Adds chunks in order, so that the sum does not depend on the threads.
-void TrustRatios(const LambArgs& args) {
+void AddChunks(const LambArgs& args) {
   for (int64_t s = 0; s < args.num_segments; ++s) {
     const LambSegmentInfo& segment = args.segments[s];
     double weights = 0.0;
@@ -43,13 +48,22 @@ void TrustRatios(const LambArgs& args) {
       weights += args.squares[2 * c];
       updates += args.squares[2 * c + 1];
     }
-    const bool adapts = segment.adapts != 0 && weights > 0.0 && updates > kSmallestSquares;
+    args.sums[2 * s] = weights;
+    args.sums[2 * s + 1] = updates;
+  }
+}
+
+void TrustRatios(const LambArgs& args) {
+  for (int64_t s = 0; s < args.num_segments; ++s) {
+    const double weights = args.sums[2 * s];
+    const double updates = args.sums[2 * s + 1];
+    const bool adapts = args.segments[s].adapts != 0 && weights > 0.0 && updates > kSmallestSquares;
     args.ratios[s] = adapts ? static_cast<float>(std::sqrt(weights / updates)) : 1.0f;
   }
 }
 
-template <typename T>
-void UpdateOnCpu(const LambArgs& args) {
+template <typename T, typename AddUp>
+void UpdateOnCpu(const LambArgs& args, const AddUp& add_up) {
   const AdamStep& now = *args.step;
   if (now.skip != 0.0f) return;
   DT_CHECK(now.bias_correction1 > 0.0f && now.bias_correction2 > 0.0f)
@@ -62,6 +76,8 @@ void UpdateOnCpu(const LambArgs& args) {
     });
   };
   for_chunks([](const LambArgs& piece) { LambMomentsKernelCpu<float>(piece); });
+  AddChunks(args);
+  add_up();
   TrustRatios(args);
   for_chunks([](const LambArgs& piece) { LambWeightsKernelCpu<T>(piece); });
 }
@@ -69,6 +85,15 @@ void UpdateOnCpu(const LambArgs& args) {
 }  // namespace
 
 LambTable MakeLambTable(std::span<const LambSegment> segments, Arena& arena, Stream& stream) {
+  DT_CHECK(!segments.empty()) << "MakeLambTable: no segments";
+  const LambPart all = {0, segments.back().end};
+  LambTable table = MakeLambTable(segments, {&all, 1}, arena, stream);
+  table.moments = -1;
+  return table;
+}
+
+LambTable MakeLambTable(std::span<const LambSegment> segments, std::span<const LambPart> parts,
+                        Arena& arena, Stream& stream) {
   std::vector<int64_t> chunks;
   std::vector<int64_t> infos;
   std::vector<float> decays;
@@ -78,22 +103,37 @@ LambTable MakeLambTable(std::span<const LambSegment> segments, Arena& arena, Str
         << "MakeLambTable: segment [" << segment.begin << ", " << segment.end << ") after "
         << table.extent;
     const auto index = static_cast<int64_t>(decays.size());
-    const auto first_chunk = static_cast<int64_t>(chunks.size() / 3);
-    for (int64_t begin = segment.begin; begin < segment.end; begin += kLambChunk) {
-      chunks.insert(chunks.end(), {begin, std::min(begin + kLambChunk, segment.end), index});
+    const auto first_chunk = static_cast<int64_t>(chunks.size()) / kChunkValues;
+    int64_t moments = 0;  // of the parts before
+    for (const LambPart& part : parts) {
+      const int64_t end = std::min(segment.end, part.end);
+      for (int64_t begin = std::max(segment.begin, part.begin); begin < end; begin += kLambChunk) {
+        chunks.insert(chunks.end(), {begin, std::min(begin + kLambChunk, end), index,
+                                     moments + begin - part.begin});
+      }
+      moments += part.end - part.begin;
     }
-    infos.insert(infos.end(), {first_chunk, static_cast<int64_t>(chunks.size() / 3) - first_chunk,
-                               segment.adapts ? 1 : 0});
+    infos.insert(infos.end(),
+                 {first_chunk, static_cast<int64_t>(chunks.size()) / kChunkValues - first_chunk,
+                  segment.adapts ? 1 : 0});
     decays.push_back(segment.weight_decay);
     table.extent = segment.end;
   }
-  DT_CHECK(!segments.empty()) << "MakeLambTable: no segments";
-  const auto count = static_cast<int64_t>(chunks.size() / 3);
+  int64_t moments = 0;
+  for (const LambPart& part : parts) {
+    table.has_even_moments &= (moments - part.begin) % kLambAlignment == 0;
+    moments += part.end - part.begin;
+  }
+  table.moments = moments;
+  table.num_chunks = static_cast<int64_t>(chunks.size()) / kChunkValues;
+  if (chunks.empty()) chunks.resize(kChunkValues);
+  const auto count = static_cast<int64_t>(chunks.size()) / kChunkValues;
   const auto tensors = static_cast<int64_t>(decays.size());
-  table.chunks = Empty(arena, {count, 3}, DType::kInt64);
+  table.chunks = Empty(arena, {count, kChunkValues}, DType::kInt64);
   table.segments = Empty(arena, {tensors, 3}, DType::kInt64);
   table.decays = Empty(arena, {tensors}, DType::kFloat32);
   table.squares = Empty(arena, {count, 2}, DType::kFloat64);
+  table.sums = Empty(arena, {tensors, 2}, DType::kFloat64);
   table.ratios = Empty(arena, {tensors}, DType::kFloat32);
   Upload<int64_t>(chunks, table.chunks, stream);
   Upload<int64_t>(infos, table.segments, stream);
@@ -102,7 +142,7 @@ LambTable MakeLambTable(std::span<const LambSegment> segments, Arena& arena, Str
 }
 
 void LambUpdate(const LambTable& table, const Tensor& step, const LambOptions& options,
-                LambTensors& tensors, Stream& stream) {
+                LambTensors& tensors, Stream& stream, const LambAddUp& add_up) {
   constexpr const char* kOp = "LambUpdate";
   DT_CHECK(static_cast<bool>(table.chunks)) << kOp << ": the table must come from MakeLambTable()";
   CheckRank(kOp, "weights", tensors.weights, 1);
@@ -114,15 +154,24 @@ void LambUpdate(const LambTable& table, const Tensor& step, const LambOptions& o
   CheckTensor(kOp, "gradients", tensors.gradients, shape, DType::kFloat32, stream);
   static_assert(sizeof(AdamStep) == AdamStep::kValues * sizeof(float));
   CheckTensor(kOp, "step", step, {AdamStep::kValues}, DType::kFloat32, stream);
-  CheckTensor(kOp, "m", tensors.m, shape, DType::kFloat32, stream);
-  CheckTensor(kOp, "v", tensors.v, shape, DType::kFloat32, stream);
+  const Shape moments = {table.moments < 0 ? shape[0] : table.moments};
+  if (table.num_chunks > 0) {
+    CheckTensor(kOp, "m", tensors.m, moments, DType::kFloat32, stream);
+    CheckTensor(kOp, "v", tensors.v, moments, DType::kFloat32, stream);
+  }
   CheckOptional(kOp, "copy", tensors.copy, shape, tensors.copy.dtype(), stream);
   const LambArgs args = MakeLambArgs(table, step, options, tensors);
+  const auto add = [&] {
+    Tensor sums = table.sums;
+    if (add_up) add_up(sums, stream);
+  };
   DispatchFloat(tensors.copy ? tensors.copy : tensors.weights, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
-      UpdateOnCpu<T>(args);
+      UpdateOnCpu<T>(args, add);
     } else {
-      LambKernelCuda<T>(args, stream);
+      LambMomentsCuda(args, stream);
+      add();
+      LambWeightsCuda<T>(args, stream);
     }
   });
 }

@@ -15,6 +15,7 @@
 #define DTRAIN_OPS_LAMB_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "dtrain/device/arena.h"
@@ -31,20 +32,33 @@ struct LambSegment {
   bool adapts = true;  // uses the trust ratio r
 };
 
+// A part of the elements: [begin, end).
+struct LambPart {
+  int64_t begin = 0, end = 0;
+};
+
 // The segments in the form the kernels read, split into chunks of equal work, on the stream's
 // device.
 struct LambTable {
-  Tensor chunks;       // [chunks, 3], int64: begin, end, index of the segment
-  Tensor segments;     // [segments, 3], int64: first chunk, number of chunks, adapts
-  Tensor decays;       // [segments], float32
-  Tensor squares;      // [chunks, 2], float64: sums of w^2 and u^2 in the last update
-  Tensor ratios;       // [segments], float32: r in the last update
-  int64_t extent = 0;  // the arenas must have at least this many elements
+  Tensor chunks;                 // [chunks, 4], int64: begin, end, index of the segment, of m and v
+  Tensor segments;               // [segments, 3], int64: first chunk, number of chunks, adapts
+  Tensor decays;                 // [segments], float32
+  Tensor squares;                // [chunks, 2], float64: sums of w^2 and u^2 in the last update
+  Tensor sums;                   // [segments, 2], float64: those of the segments
+  Tensor ratios;                 // [segments], float32: r in the last update
+  int64_t num_chunks = 0;        // may be 0; the tensors have at least one row
+  int64_t extent = 0;            // the arenas must have at least this many elements
+  bool has_even_moments = true;  // m and v lie at 16 bytes where the other arenas do
+  int64_t moments = -1;          // elements of m and v; -1: as many as the other arenas have
 };
 
 // Segments must be in ascending order, not empty and not overlapping. Elements between them are
 // never touched. The table's tensors come from `arena`.
 LambTable MakeLambTable(std::span<const LambSegment> segments, Arena& arena, Stream& stream);
+// Updates only the elements of `parts`, which are ascending and disjoint. m and v have these
+// elements one after the other. For updates with `add_up`.
+LambTable MakeLambTable(std::span<const LambSegment> segments, std::span<const LambPart> parts,
+                        Arena& arena, Stream& stream);
 
 struct LambOptions {
   float beta1 = 0.9f;
@@ -52,7 +66,7 @@ struct LambOptions {
   float epsilon = 1e-6f;
 };
 
-// The flat arenas, each [n] and contiguous.
+// The flat arenas, each [n] and contiguous; m and v: see LambTable::moments.
 struct LambTensors {
   Tensor gradients = {};  // float32; overwritten with u
   Tensor weights = {};    // float32
@@ -60,9 +74,14 @@ struct LambTensors {
   Tensor copy = {};       // receives the new weights, converted to its type; may be absent
 };
 
+// Called with table.sums, which hold the sums of this process's part, before the ratios are
+// computed. It adds those of the other parts, in the order of the stream. A step that is skipped
+// calls it on GPUs alone, and then uses nothing of it.
+using LambAddUp = std::function<void(Tensor& sums, Stream& stream)>;
+
 // step: [AdamStep::kValues], float32, the values of an AdamStep.
 void LambUpdate(const LambTable& table, const Tensor& step, const LambOptions& options,
-                LambTensors& tensors, Stream& stream);
+                LambTensors& tensors, Stream& stream, const LambAddUp& add_up = {});
 
 }  // namespace dtrain
 

@@ -12,6 +12,8 @@ void LambMomentsKernel(const LambArgs& args) {
   const LambChunk& chunk = args.chunks[args.chunk];
   const AdamStep& now = *args.step;
   const float scale = now.gradient_scale;
+  float* const all_m = args.m + chunk.moments - chunk.begin;
+  float* const all_v = args.v + chunk.moments - chunk.begin;
   const float decay = args.decays[chunk.segment];
   const float m_correction = 1.0f / now.bias_correction1;
   const float root_v_correction = 1.0f / __builtin_sqrtf(now.bias_correction2);
@@ -20,12 +22,12 @@ void LambMomentsKernel(const LambArgs& args) {
   ForLanes(chunk.begin, chunk.end, [&](int64_t i, auto lanes) {
     const Vec w = Load(args.weights + i, lanes);
     const Vec g = Load(args.gradients + i, lanes) * scale;
-    const Vec m = Load(args.m + i, lanes) * o.beta1 + g * (1.0f - o.beta1);
-    const Vec v = Load(args.v + i, lanes) * o.beta2 + g * g * (1.0f - o.beta2);
+    const Vec m = Load(all_m + i, lanes) * o.beta1 + g * (1.0f - o.beta1);
+    const Vec v = Load(all_v + i, lanes) * o.beta2 + g * g * (1.0f - o.beta2);
     // Lanes without an element are zero, and their u is zero too because epsilon > 0.
     const Vec u = m * m_correction / (Sqrt(v) * root_v_correction + o.epsilon) + w * decay;
-    Store(args.m + i, m, lanes);
-    Store(args.v + i, v, lanes);
+    Store(all_m + i, m, lanes);
+    Store(all_v + i, v, lanes);
     Store(args.gradients + i, u, lanes);
     const DoubleVec wide_w = __builtin_convertvector(w, DoubleVec);
     const DoubleVec wide_u = __builtin_convertvector(u, DoubleVec);

@@ -1,4 +1,4 @@
-// lamb_cuda.cu - three launches for all tensors: moments and norms, trust ratios, weights.
+// lamb_cuda.cu - four launches for all tensors: moments and norms, sums, trust ratios, weights.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 
@@ -32,7 +32,7 @@ __device__ __forceinline__ void ForPacks(const LambChunk& chunk, const Body& bod
 }
 
 /// m, v and u of ops/lamb.h, and for each chunk the sums of w^2 and u^2. One block per chunk. Like
-/// the other two kernels, it does nothing if the step is skipped.
+/// the other kernels, it does nothing if the step is skipped.
 /// Traffic: 28 bytes per parameter (gradient, weight, m, v read; m, v, u written); u overwrites the
 ///   gradient.
 /// Sums are in float within a thread (32 elements) and a block, and in double beyond.
@@ -44,6 +44,8 @@ __global__ __launch_bounds__(kLambThreads) void LambMomentsKernelGpu(LambArgs ar
   const AdamStep now = *args.step;
   if (now.skip != 0.0f) return;
   const float scale = now.gradient_scale;
+  float* const all_m = args.m + chunk.moments - chunk.begin;
+  float* const all_v = args.v + chunk.moments - chunk.begin;
   const float m_correction = 1.0f / now.bias_correction1;
   const float root_v_correction = 1.0f / sqrtf(now.bias_correction2);
   float weight_squares = 0.0f;
@@ -51,8 +53,8 @@ __global__ __launch_bounds__(kLambThreads) void LambMomentsKernelGpu(LambArgs ar
   ForPacks<kPack>(chunk, [&]<int N>(int64_t at) {
     Packed<float, N> g = LoadPacked<N>(args.gradients + at);
     const Packed<float, N> w = LoadPacked<N>(args.weights + at);
-    Packed<float, N> m = LoadPacked<N>(args.m + at);
-    Packed<float, N> v = LoadPacked<N>(args.v + at);
+    Packed<float, N> m = LoadPacked<N>(all_m + at);
+    Packed<float, N> v = LoadPacked<N>(all_v + at);
 #pragma unroll
     for (int j = 0; j < N; ++j) {
       const float gradient = g[j] * scale;
@@ -64,8 +66,8 @@ __global__ __launch_bounds__(kLambThreads) void LambMomentsKernelGpu(LambArgs ar
       weight_squares += w[j] * w[j];
       update_squares += u * u;
     }
-    StorePacked(args.m + at, m);
-    StorePacked(args.v + at, v);
+    StorePacked(all_m + at, m);
+    StorePacked(all_v + at, v);
     StorePacked(args.gradients + at, g);
   });
   const float weights = BlockSum(weight_squares);
@@ -76,8 +78,8 @@ __global__ __launch_bounds__(kLambThreads) void LambMomentsKernelGpu(LambArgs ar
   }
 }
 
-/// r of ops/lamb.h; one block per segment. Traffic: 16 bytes per chunk.
-__global__ __launch_bounds__(kLambThreads) void LambRatiosKernelGpu(LambArgs args) {
+/// The sums of w^2 and u^2 of a segment; one block per segment. Traffic: 16 bytes per chunk.
+__global__ __launch_bounds__(kLambThreads) void LambSumsKernelGpu(LambArgs args) {
   if (args.step->skip != 0.0f) return;
   const LambSegmentInfo segment = args.segments[blockIdx.x];
   double weights = 0.0;
@@ -90,9 +92,19 @@ __global__ __launch_bounds__(kLambThreads) void LambRatiosKernelGpu(LambArgs arg
   weights = BlockSum(weights);
   updates = BlockSum(updates);
   if (threadIdx.x == 0) {
-    const bool adapts = segment.adapts != 0 && weights > 0.0 && updates > kSmallestSquares;
-    args.ratios[blockIdx.x] = adapts ? static_cast<float>(sqrt(weights / updates)) : 1.0f;
+    args.sums[2 * blockIdx.x] = weights;
+    args.sums[2 * blockIdx.x + 1] = updates;
   }
+}
+
+/// r of ops/lamb.h; one thread per segment. Traffic: 20 bytes per segment.
+__global__ __launch_bounds__(kLambThreads) void LambRatiosKernelGpu(LambArgs args) {
+  const int64_t s = int64_t{blockIdx.x} * kLambThreads + threadIdx.x;
+  if (s >= args.num_segments || args.step->skip != 0.0f) return;
+  const double weights = args.sums[2 * s];
+  const double updates = args.sums[2 * s + 1];
+  const bool adapts = args.segments[s].adapts != 0 && weights > 0.0 && updates > kSmallestSquares;
+  args.ratios[s] = adapts ? static_cast<float>(sqrt(weights / updates)) : 1.0f;
 }
 
 /// w -= lr r u; one block per chunk. Traffic: 12 bytes per parameter, plus sizeof(T) for the copy.
@@ -115,37 +127,47 @@ __global__ __launch_bounds__(kLambThreads) void LambWeightsKernelGpu(LambArgs ar
   });
 }
 
-template <typename T, int kPack>
-void LaunchLamb(const LambArgs& args, Stream& stream) {
-  const LaunchShape chunks = {.blocks = {args.num_chunks}, .threads = kLambThreads};
-  Launch(LambMomentsKernelGpu<kPack>, chunks, args, stream);
-  Launch(LambRatiosKernelGpu, {.blocks = {args.num_segments}, .threads = kLambThreads}, args,
-         stream);
-  Launch(LambWeightsKernelGpu<T, kPack>, chunks, args, stream);
-}
-
 template <typename T>
 bool StartsPack(const void* data) {
   return reinterpret_cast<uintptr_t>(data) % (kLambPack * sizeof(T)) == 0;
 }
 
+// None for a rank that has no part of any tensor: then nothing is launched.
+LaunchShape BlockPerChunk(const LambArgs& args) {
+  return {.blocks = {args.num_chunks}, .threads = kLambThreads};
+}
+
 }  // namespace
 
+// Arenas start aligned, and so do the parts of a shard. Views that do not are processed element by
+// element.
+void LambMomentsCuda(const LambArgs& args, Stream& stream) {
+  const bool packed = args.has_even_moments && StartsPack<float>(args.gradients) &&
+                      StartsPack<float>(args.weights) && StartsPack<float>(args.m) &&
+                      StartsPack<float>(args.v);
+  if (packed) {
+    Launch(LambMomentsKernelGpu<kLambPack>, BlockPerChunk(args), args, stream);
+  } else {
+    Launch(LambMomentsKernelGpu<1>, BlockPerChunk(args), args, stream);
+  }
+  Launch(LambSumsKernelGpu, {.blocks = {args.num_segments}, .threads = kLambThreads}, args, stream);
+}
+
 template <typename T>
-void LambKernelCuda(const LambArgs& args, Stream& stream) {
-  // Arenas start aligned. Views that do not are processed element by element.
+void LambWeightsCuda(const LambArgs& args, Stream& stream) {
+  const int64_t blocks = (args.num_segments + kLambThreads - 1) / kLambThreads;
+  Launch(LambRatiosKernelGpu, {.blocks = {blocks}, .threads = kLambThreads}, args, stream);
   const bool packed = StartsPack<float>(args.gradients) && StartsPack<float>(args.weights) &&
-                      StartsPack<float>(args.m) && StartsPack<float>(args.v) &&
                       StartsPack<T>(args.copy);
   if (packed) {
-    LaunchLamb<T, kLambPack>(args, stream);
+    Launch(LambWeightsKernelGpu<T, kLambPack>, BlockPerChunk(args), args, stream);
   } else {
-    LaunchLamb<T, 1>(args, stream);
+    Launch(LambWeightsKernelGpu<T, 1>, BlockPerChunk(args), args, stream);
   }
 }
 
-template void LambKernelCuda<float>(const LambArgs&, Stream&);
-template void LambKernelCuda<BFloat16>(const LambArgs&, Stream&);
-template void LambKernelCuda<Float16>(const LambArgs&, Stream&);
+template void LambWeightsCuda<float>(const LambArgs&, Stream&);
+template void LambWeightsCuda<BFloat16>(const LambArgs&, Stream&);
+template void LambWeightsCuda<Float16>(const LambArgs&, Stream&);
 
 }  // namespace dtrain

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/ops/reduce.h"
 
+#include <array>
 #include <vector>
 
 #include "dtrain/base/thread_pool.h"
@@ -59,6 +60,21 @@ double SumOnCpu(const Tensor& x) {
   double sum = 0.0;
   for (const double part : sums) sum += part;
   return sum;
+}
+
+void CheckSquares(const char* op, const Tensor& x, const Tensor& out, const Stream& stream) {
+  CheckTensor(op, "x", x, x.shape(), DType::kFloat32, stream);
+  CheckContiguous(op, "x", x);
+  CheckTensor(op, "out", out, {2}, DType::kFloat64, stream);
+}
+
+// out = {sum of squares, number of NaNs and infinities}.
+void SquaresOnCpu(const Tensor& x, Tensor& out, Stream& stream) {
+  const int64_t count = Runs(x).count();
+  std::vector<double> sums(static_cast<size_t>(2 * std::max<int64_t>(count, 1)));
+  Tensor blocks(sums.data(), {count, 2}, DType::kFloat64);
+  BlockSumsOfSquares(x, blocks, stream);
+  TotalOfBlocks(blocks, out);
 }
 
 }  // namespace
@@ -127,19 +143,30 @@ void AccumulateSum(const Tensor& x, Tensor& total, Stream& stream) {
 }
 
 void SumOfSquares(const Tensor& x, Tensor& out, Stream& stream) {
-  CheckTensor("SumOfSquares", "x", x, x.shape(), DType::kFloat32, stream);
-  CheckContiguous("SumOfSquares", "x", x);
-  CheckTensor("SumOfSquares", "out", out, {2}, DType::kFloat64, stream);
+  CheckSquares("SumOfSquares", x, out, stream);
   DispatchFloat(x, [&]<DeviceType D, typename T>() {
     if constexpr (D == DeviceType::kCpu) {
-      const int64_t count = Runs(x).count();
-      std::vector<double> sums(static_cast<size_t>(2 * std::max<int64_t>(count, 1)));
-      Tensor blocks(sums.data(), {count, 2}, DType::kFloat64);
-      BlockSumsOfSquares(x, blocks, stream);
-      TotalOfBlocks(blocks, out);
+      SquaresOnCpu(x, out, stream);
     } else {
       SumRowsArgs args = MatrixToSum(x);
       args.as_double = out.data<double>();
+      SumOfSquaresKernelCuda(args, stream);
+    }
+  });
+}
+
+void AccumulateSumOfSquares(const Tensor& x, Tensor& out, Stream& stream) {
+  CheckSquares("AccumulateSumOfSquares", x, out, stream);
+  DispatchFloat(x, [&]<DeviceType D, typename T>() {
+    if constexpr (D == DeviceType::kCpu) {
+      std::array<double, 2> own = {};
+      Tensor sums(own.data(), {2}, DType::kFloat64);
+      SquaresOnCpu(x, sums, stream);
+      for (size_t i = 0; i < own.size(); ++i) out.data<double>()[i] += own[i];
+    } else {
+      SumRowsArgs args = MatrixToSum(x);
+      args.as_double = out.data<double>();
+      args.accumulate = true;
       SumOfSquaresKernelCuda(args, stream);
     }
   });

@@ -22,6 +22,8 @@ void AccumulateSum(const Tensor& x, Tensor& total, Stream& stream);
 // out: [2], float64, becomes {sum of squares, number of elements that are NaN or infinite} of a
 // contiguous float32 tensor. This gives the gradient norm and the overflow test in one pass.
 void SumOfSquares(const Tensor& x, Tensor& out, Stream& stream);
+// out is increased by SumOfSquares() of x: for a tensor whose parts are in several places.
+void AccumulateSumOfSquares(const Tensor& x, Tensor& out, Stream& stream);
 
 // On a CPU, SumOfSquares adds the squares of blocks of this many elements, then adds the blocks in
 // order.

@@ -18,14 +18,19 @@ namespace dtrain {
 Adam::Adam(ParameterSet& parameters, const AdamConfig& config)
     : Adam(parameters, config, {{0, parameters.size()}}) {}
 
-Adam::Adam(ParameterSet& parameters, const AdamConfig& config, std::vector<ParameterRange> shard)
-    : parameters_(parameters), config_(config), shard_(std::move(shard)) {
+Adam::Adam(ParameterSet& parameters, const AdamConfig& config, std::vector<ParameterRange> shard,
+           std::function<void(Tensor& sums, Stream& stream)> add_up)
+    : parameters_(parameters),
+      config_(config),
+      shard_(std::move(shard)),
+      add_up_(std::move(add_up)) {
   parameters.CheckAllocated();
   CutRanges();
   int64_t elements = 0;
   for (const ParameterRange& range : shard_) elements += range.elements();
-  DT_CHECK(config.trust_ratio == AdamConfig::TrustRatio::kNone || elements == parameters.size())
-      << "trust ratios need whole parameters, not a shard of them";
+  DT_CHECK(config.trust_ratio == AdamConfig::TrustRatio::kNone || add_up_ ||
+           elements == parameters.size())
+      << "trust ratios need whole parameters, or the sums of the other shards";
   const Device device = parameters.weights().device();
   arena_ = Arena::Create(device, "optimizer");
   Stream stream(device);
@@ -88,7 +93,9 @@ std::shared_ptr<LambTable> Adam::MakeTable(Stream& stream) {
          .weight_decay = decay,
          .adapts = config_.trust_ratio == AdamConfig::TrustRatio::kAll || decay != 0.0f});
   }
-  return std::make_shared<LambTable>(MakeLambTable(segments, *arena_, stream));
+  std::vector<LambPart> parts;
+  for (const ParameterRange& range : shard_) parts.push_back({range.begin, range.end});
+  return std::make_shared<LambTable>(MakeLambTable(segments, parts, *arena_, stream));
 }
 
 void Adam::Step(float learning_rate, float gradient_scale, Stream& stream) {
@@ -110,7 +117,7 @@ void Adam::Step(const Tensor& step, const Tensor& average_decay, Stream& stream)
                            .copy = parameters_.compute_weights()};
     LambUpdate(*lamb_, step,
                {.beta1 = config_.beta1, .beta2 = config_.beta2, .epsilon = config_.epsilon},
-               tensors, stream);
+               tensors, stream, add_up_);
   } else {
     UpdateRanges(step, stream);
   }

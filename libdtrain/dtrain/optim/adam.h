@@ -8,6 +8,7 @@
 #define DTRAIN_OPTIM_ADAM_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -61,9 +62,12 @@ class Adam {
  public:
   // `parameters` must be allocated and must outlive this object.
   Adam(ParameterSet& parameters, const AdamConfig& config);
-  // Updates only a shard of the parameters: `ranges`, ascending and disjoint. Their moments and
-  // average are stored one after the other. Trust ratios need whole parameters and cannot be used.
-  Adam(ParameterSet& parameters, const AdamConfig& config, std::vector<ParameterRange> shard);
+  // Updates only a shard of the parameters: `shard`, ascending and disjoint. Their moments and
+  // average are stored one after the other. Trust ratios need the norms of whole parameters: for
+  // them add_up(sums, stream) adds the sums of the other shards, in the order of the stream. Each
+  // Step() calls it once, except that on CPUs a skipped step does not.
+  Adam(ParameterSet& parameters, const AdamConfig& config, std::vector<ParameterRange> shard,
+       std::function<void(Tensor& sums, Stream& stream)> add_up = {});
 
   // Makes one update that the device has decided on (optim/step_state.h). `step` and
   // `average_decay` are the DeviceStep's adam() and average_decay(). The host learns later whether
@@ -111,6 +115,7 @@ class Adam {
   ParameterSet& parameters_;
   AdamConfig config_;
   std::vector<ParameterRange> shard_;
+  std::function<void(Tensor&, Stream&)> add_up_;
   int64_t steps_ = 0;
   std::vector<Range> ranges_;
   std::shared_ptr<LambTable> lamb_;  // null without trust ratios

@@ -112,6 +112,7 @@ StatusOr<TrainResult> Trainer::Run() {
     if (step_.count() == kWarmUpUpdates) Report("memory", step_.DescribeMemory());
     if (strategy_->IsAverageDue(progress_.step)) DT_RETURN_IF_ERROR(AverageReplicas());
     if (strategy_->IsReplicaCheckDue(progress_.step, options_.replica_check_every)) {
+      AwaitWeights(*strategy_);
       DT_RETURN_IF_ERROR(CheckReplicas(task_.parameters(),
                                        absl::StrFormat("after update %d", progress_.step), comm_,
                                        step_.stream()));
@@ -152,6 +153,7 @@ StatusOr<IssuedUpdate> Trainer::RunUpdate() {
 }
 
 Status Trainer::Collect(bool all) {
+  if (all) AwaitWeights(*strategy_);
   while (const std::optional<DecidedUpdate> next = decisions_.Pop(all)) {
     const auto& [update, decided] = *next;
     strategy_->optimizer().set_steps(decided.optimizer_steps);

@@ -64,8 +64,8 @@ struct TrainerOptions {
   EarlyStopOptions early_stop = {};
   int64_t log_every = 10;  // updates per StepRecord; 0: no records
 
-  // Each rank keeps the optimizer state of a shard of the parameters (optimizer_shards.h). CPUs
-  // only, without trust ratios; checkpoints are the same.
+  // Each rank keeps the optimizer state of a shard of the parameters (optimizer_shards.h);
+  // checkpoints are the same.
   bool shard_optimizer = false;
   int64_t replica_check_every = 100;  // updates between CheckReplicas(); 0: never
   GradientReducerOptions reducer = {};

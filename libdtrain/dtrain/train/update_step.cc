@@ -137,7 +137,8 @@ void UpdateStep::ApplyGradients(const IssuedUpdate& update) {
   const int64_t learned = strategy_.CountTokens(update.own_tokens, update.sums.tokens);
   device_step_.SetInputs(
       {.learning_rate = update.learning_rate, .tokens = static_cast<double>(learned)}, stream);
-  static_cast<void>(graphs_.Run("update", [&] {
+  // Ranks that have shards exchange meanwhile, which is not recorded.
+  static_cast<void>(graphs_.Run(strategy_.shards() == nullptr ? "update" : "", [&] {
     Tensor squares = device_step_.squares();
     strategy_.SumOfSquares(squares, stream);
     device_step_.Decide(stream);

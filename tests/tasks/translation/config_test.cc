@@ -62,8 +62,6 @@ TEST_CASE("fields that contradict each other are named") {
        "optimizer.schedule linear_to_budget needs trainer.max_time"},
       {{"optimizer.min_learning_rate=1"},
        "optimizer.min_learning_rate (1) is above optimizer.learning_rate (0.001)"},
-      {{"trainer.shard_optimizer=true", "optimizer.type=nvlamb"},
-       "trainer.shard_optimizer does not work with optimizer.type=nvlamb"},
       {{"optimizer.type=lamb"},
        "optimizer.type=lamb without optimizer.weight_decay adapts no tensor"},
       {{"trainer.max_steps=0"}, "this run would never end"},

@@ -4,6 +4,7 @@
 #define DTRAIN_TESTS_TESTING_HOST_EXECUTOR_GPUS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ struct GpuSettings {
   std::string why = "no CUDA-capable device is detected";  // where there is none
 };
 GpuSettings& Gpus();
+
+// What the calling thread, which is one rank, has copied so far from the GPU's memory to the
+// host's. What graphs repeat is not counted.
+int64_t& BytesToHost();
 
 }  // namespace dtrain::host_executor
 

@@ -33,6 +33,11 @@ GpuSettings& Gpus() {
   return settings;
 }
 
+int64_t& BytesToHost() {
+  thread_local int64_t bytes = 0;
+  return bytes;
+}
+
 }  // namespace dtrain::host_executor
 
 namespace dtrain::cuda {
@@ -80,12 +85,12 @@ void FinishQuietly() {
   }
 }
 
-void* AllocateHost(size_t bytes) {
+void* AllocateHost(size_t bytes, bool is_pinned) {
   // No more than asked for: what lies after it is AddressSanitizer's.
   void* memory = nullptr;
   if (posix_memalign(&memory, kAlignment, bytes) != 0) throw std::bad_alloc();
   std::memset(memory, 0xff, bytes);
-  host_executor::AddMemory(memory, bytes);
+  host_executor::AddMemory(memory, bytes, is_pinned);
   return memory;
 }
 
@@ -121,7 +126,7 @@ void* Allocate(const Device& device, size_t bytes) {
   Memory& memory = TheMemory();
   const std::scoped_lock lock(memory.mutex);
   Use(memory, bytes);
-  void* const block = AllocateHost(bytes);
+  void* const block = AllocateHost(bytes, /*is_pinned=*/false);
   memory.blocks[block] = bytes;
   return block;
 }
@@ -136,7 +141,9 @@ void Free(const Device&, void* block) noexcept {
   memory.blocks.erase(found);
 }
 
-void* AllocatePinned(const Device&, size_t bytes) { return AllocateHost(bytes); }
+void* AllocatePinned(const Device&, size_t bytes) {
+  return AllocateHost(bytes, /*is_pinned=*/true);
+}
 
 void FreePinned(void* memory) noexcept {
   FinishQuietly();
@@ -194,6 +201,12 @@ void SynchronizeDevice(const Device&) {
 }
 
 void Copy(const Device&, void* to, const void* from, size_t bytes, void* stream) {
+  const auto is_of_gpu = [](const void* memory) {
+    return host_executor::IsDeviceMemory(memory) && !host_executor::IsPinnedMemory(memory);
+  };
+  if (is_of_gpu(from) && !is_of_gpu(to)) {
+    host_executor::BytesToHost() += static_cast<int64_t>(bytes);
+  }
   if (host_executor::IsDeviceMemory(to) && host_executor::IsDeviceMemory(from)) {
     return host_executor::Submit(stream, [=] { std::memcpy(to, from, bytes); });
   }

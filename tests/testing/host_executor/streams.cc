@@ -100,7 +100,20 @@ void Issue(EmulatedStream& stream, Step step) {
 
 struct Memory {
   std::mutex mutex;
-  std::map<uintptr_t, size_t> blocks;
+  struct Block {
+    size_t bytes = 0;
+    bool is_pinned = false;
+  };
+  std::map<uintptr_t, Block> blocks;
+
+  // The block of this address, or null. With the mutex held.
+  const Block* Find(const void* memory) const {
+    const auto address = reinterpret_cast<uintptr_t>(memory);
+    auto after = blocks.upper_bound(address);
+    if (after == blocks.begin()) return nullptr;
+    const auto& [begin, block] = *--after;
+    return address < begin + block.bytes ? &block : nullptr;
+  }
 
   static Memory& Get() {
     static auto* const memory = new Memory();
@@ -221,9 +234,9 @@ void RefuseWhileAnyRecords(const char* call) {
   if (is_refused) throw CudaError(std::string(call) + ": cudaErrorStreamCaptureUnsupported");
 }
 
-void AddMemory(const void* memory, size_t bytes) {
+void AddMemory(const void* memory, size_t bytes, bool is_pinned) {
   const std::scoped_lock lock(Memory::Get().mutex);
-  Memory::Get().blocks[reinterpret_cast<uintptr_t>(memory)] = bytes;
+  Memory::Get().blocks[reinterpret_cast<uintptr_t>(memory)] = {bytes, is_pinned};
 }
 
 void RemoveMemory(const void* memory) {
@@ -233,12 +246,13 @@ void RemoveMemory(const void* memory) {
 
 bool IsDeviceMemory(const void* memory) {
   const std::scoped_lock lock(Memory::Get().mutex);
-  const auto& blocks = Memory::Get().blocks;
-  const auto address = reinterpret_cast<uintptr_t>(memory);
-  auto after = blocks.upper_bound(address);
-  if (after == blocks.begin()) return false;
-  const auto& [begin, bytes] = *--after;
-  return address < begin + bytes;
+  return Memory::Get().Find(memory) != nullptr;
+}
+
+bool IsPinnedMemory(const void* memory) {
+  const std::scoped_lock lock(Memory::Get().mutex);
+  const auto* const block = Memory::Get().Find(memory);
+  return block != nullptr && block->is_pinned;
 }
 
 }  // namespace dtrain::host_executor

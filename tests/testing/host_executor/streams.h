@@ -35,9 +35,11 @@ void RefuseWhileRecording(const char* call);
 void RefuseWhileAnyRecords(const char* call);
 
 // Memory the device reads and writes itself; all other memory is copied by the host.
-void AddMemory(const void* memory, size_t bytes);
+void AddMemory(const void* memory, size_t bytes, bool is_pinned = false);
 void RemoveMemory(const void* memory);
 bool IsDeviceMemory(const void* memory);
+// Whether it is the host's, which the device reads and writes, too.
+bool IsPinnedMemory(const void* memory);
 
 }  // namespace dtrain::host_executor
 

@@ -3,6 +3,7 @@
 #ifndef DTRAIN_DISTRIBUTED_INTERNAL_DEVICE_EXCHANGE_H_
 #define DTRAIN_DISTRIBUTED_INTERNAL_DEVICE_EXCHANGE_H_
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -14,14 +15,22 @@
 
 namespace dtrain::internal {
 
-// flat: [n] float32 on a GPU, which the stream `compute` writes. A bucket leaves when that stream
-// has reached the place where Start() was called. Buckets are views of `flat`, or are rounded to
-// wire_type one after another. The host waits once, in Settle(). size: the number of ranks.
+struct DeviceExchangeOptions {
+  int rank = 0;
+  int size = 1;                       // the number of ranks
+  Stream compute;                     // writes the gradients
+  DType wire_type = DType::kFloat32;  // or bfloat16, float16
+  // As for MakePlainExchange(). The slices of a bucket have the same size, except the last one.
+  std::vector<std::vector<int64_t>> slices = {};
+};
+
+// flat: [n] float32 on a GPU. A bucket leaves when the computing stream has reached the place where
+// Start() was called. Buckets are views of `flat`, or are rounded to the wire type one after
+// another. The host waits once, in Settle().
 std::unique_ptr<BucketExchange> MakeDeviceExchange(const Tensor& flat,
                                                    std::vector<BucketRange> buckets,
-                                                   std::unique_ptr<DeviceCommunicator> gpus,
-                                                   int size, const Stream& compute,
-                                                   DType wire_type);
+                                                   std::shared_ptr<DeviceCommunicator> gpus,
+                                                   DeviceExchangeOptions options);
 
 }  // namespace dtrain::internal
 

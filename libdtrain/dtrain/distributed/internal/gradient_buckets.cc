@@ -27,6 +27,7 @@ GradientBuckets::GradientBuckets(std::vector<GradientRange> parameters, int64_t 
     : parameters_(std::move(parameters)),
       elements_(elements),
       scatter_block_(sizes.scatter_block),
+      equal_slices_(sizes.equal_slices),
       marked_(parameters_.size(), false) {
   DT_CHECK_GE(scatter_block_, 0);
   int64_t end = 0;
@@ -44,9 +45,11 @@ GradientBuckets::GradientBuckets(std::vector<GradientRange> parameters, int64_t 
     ++bucket.missing;
   }
   if (scatter_block_ == 0) return;
-  // Elements after the last whole block travel with the next bucket, which starts later.
+  // Elements after the last whole block (of each rank) travel with the next bucket, which starts
+  // later.
+  const int64_t unit = scatter_block_ * std::max(1, equal_slices_);
   for (size_t i = 1; i < buckets_.size(); ++i) {
-    buckets_[i].begin = buckets_[i].begin / scatter_block_ * scatter_block_;
+    buckets_[i].begin = buckets_[i].begin / unit * unit;
   }
 }
 
@@ -54,8 +57,15 @@ std::vector<int64_t> GradientBuckets::SliceOffsets(int bucket, int ranks) const 
   DT_CHECK_GT(scatter_block_, 0);
   const int64_t begin = begin_of(bucket);
   const int64_t elements = begin_of(bucket + 1) - begin;
-  const int64_t blocks = (elements + scatter_block_ - 1) / scatter_block_;
   std::vector<int64_t> offsets;
+  if (equal_slices_ > 0) {
+    DT_CHECK_EQ(ranks, equal_slices_);
+    const int64_t share = elements / (scatter_block_ * ranks) * scatter_block_;
+    for (int64_t r = 0; r < ranks; ++r) offsets.push_back(begin + r * share);
+    offsets.push_back(begin + elements);
+    return offsets;
+  }
+  const int64_t blocks = (elements + scatter_block_ - 1) / scatter_block_;
   for (int64_t r = 0; r <= ranks; ++r) {
     offsets.push_back(begin + std::min(elements, blocks * r / ranks * scatter_block_));
   }

@@ -15,6 +15,9 @@ struct BucketSizes {
   int64_t bytes = 0;          // of float32; a larger parameter is a bucket by itself
   int64_t first_bytes = 0;    // of the first bucket
   int64_t scatter_block = 0;  // not 0: buckets begin at multiples of this many elements
+  // Not 0: the number of ranks, whose slices of a bucket have the same number of blocks. What the
+  // last bucket has beyond that is added to the last rank's slice.
+  int equal_slices = 0;
 };
 
 // The bucket of each parameter. A bucket ends where a parameter ends.
@@ -54,6 +57,7 @@ class GradientBuckets {
   std::vector<GradientRange> parameters_;
   int64_t elements_;
   int64_t scatter_block_;
+  int equal_slices_;
   std::vector<Bucket> buckets_;
   std::vector<int> bucket_of_;  // by parameter
   std::vector<bool> marked_;    // by parameter

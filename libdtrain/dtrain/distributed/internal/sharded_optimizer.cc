@@ -5,17 +5,18 @@
 namespace dtrain::internal {
 namespace {
 
-GradientReducerOptions Scattered(GradientReducerOptions options) {
-  options.scatter_block = OptimizerShards::kBlock;
+GradientReducerOptions Scattered(GradientReducerOptions options, const Device& device) {
+  options.scatter_block = OptimizerShards::BlockOn(device);
   return options;
 }
 
 }  // namespace
 
 ShardedOptimizer::ShardedOptimizer(const GradientStrategyOptions& options, const Replica& replica)
-    : ReducedGradients(Scattered(options.reducer), replica),
+    : ReducedGradients(Scattered(options.reducer, replica.parameters.weights().device()), replica),
       shards_(replica.parameters, replica.comm, reducer()),
-      adam_(replica.parameters, options.adam, shards_.mine()) {}
+      adam_(replica.parameters, options.adam, shards_.mine(),
+            [this](Tensor& sums, Stream& stream) { shards_.AddOverRanks(sums, stream); }) {}
 
 void ShardedOptimizer::SumOfSquares(Tensor& squares, Stream& stream) {
   shards_.SumOfSquares(squares, stream);

@@ -79,20 +79,14 @@ Status ValidateSchedule(const proto::OptimizerConfig& optimizer, int64_t updates
   return OkStatus();
 }
 
-Status ValidateOptimizer(const proto::OptimizerConfig& optimizer, bool shard_optimizer) {
+Status ValidateOptimizer(const proto::OptimizerConfig& optimizer) {
   using Optimizer = proto::OptimizerConfig;
   if (optimizer.type() == Optimizer::lamb && optimizer.weight_decay() == 0.0f) {
     return UsageError(
         "optimizer.type=lamb without optimizer.weight_decay adapts no tensor and equals adamw: set "
         "it, or optimizer.type=nvlamb, which adapts all tensors");
   }
-  const bool is_lamb = optimizer.type() == Optimizer::lamb || optimizer.type() == Optimizer::nvlamb;
-  if (!shard_optimizer || !is_lamb) return OkStatus();
-  return UsageError(
-      absl::StrFormat("trainer.shard_optimizer does not work with optimizer.type=%s, which needs "
-                      "the norms of whole "
-                      "parameters: set optimizer.type=adamw, or trainer.shard_optimizer=false",
-                      Optimizer::Type_Name(optimizer.type())));
+  return OkStatus();
 }
 
 AdamConfig AdamConfigOf(const proto::OptimizerConfig& config) {

@@ -23,8 +23,8 @@ inline constexpr int64_t kUnknownUpdates = int64_t{1} << 40;
 Status ValidateSchedule(const proto::OptimizerConfig& optimizer, int64_t updates,
                         bool has_max_time);
 
-// Checks the optimizer's type against its weight decay and trainer.shard_optimizer.
-Status ValidateOptimizer(const proto::OptimizerConfig& optimizer, bool shard_optimizer);
+// Checks the optimizer's type against its weight decay.
+Status ValidateOptimizer(const proto::OptimizerConfig& optimizer);
 
 AdamConfig AdamConfigOf(const proto::OptimizerConfig& config);
 

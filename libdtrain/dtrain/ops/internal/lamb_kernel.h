@@ -17,8 +17,9 @@ inline constexpr int64_t kLambChunk = 8192;
 // vanish. The tensor is then not changed, because |w| / |u| would overflow.
 inline constexpr double kSmallestSquares = 1e-38;
 
+// moments: the index of its first element in m and v.
 struct LambChunk {
-  int64_t begin, end, segment;
+  int64_t begin, end, segment, moments;
 };
 struct LambSegmentInfo {
   int64_t first_chunk, chunks, adapts;
@@ -30,9 +31,11 @@ struct LambArgs {
   const LambChunk* chunks = nullptr;
   const LambSegmentInfo* segments = nullptr;
   const float* decays = nullptr;
-  double* squares = nullptr;
+  double* squares = nullptr;  // by chunk
+  double* sums = nullptr;     // by segment
   float* ratios = nullptr;
   int64_t num_chunks = 0, num_segments = 0;
+  bool has_even_moments = true;  // m and v are as aligned as the other arenas
   float* gradients = nullptr;
   float* weights = nullptr;
   float* m = nullptr;
@@ -46,9 +49,10 @@ struct LambArgs {
 DT_DECLARE_CPU_KERNEL(LambMomentsKernel, LambArgs);
 // Updates the weights of a chunk, after its segment's ratio is known.
 DT_DECLARE_CPU_KERNEL(LambWeightsKernel, LambArgs);
-// Runs the whole update.
+// The moments of all chunks and the sums of all segments; then the ratios and the weights.
+void LambMomentsCuda(const LambArgs& args, Stream& stream);
 template <typename T>
-void LambKernelCuda(const LambArgs& args, Stream& stream);
+void LambWeightsCuda(const LambArgs& args, Stream& stream);
 
 }  // namespace dtrain
 

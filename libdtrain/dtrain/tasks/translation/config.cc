@@ -141,7 +141,7 @@ Status ValidateWithoutData(const proto::NmtConfig& config) {
       UpdatesOf(trainer.max_steps(), trainer.max_epochs(), internal::kUnknownUpdates),
       !trainer.max_time().empty()));
   DT_RETURN_IF_ERROR(ValidateTrainer(trainer));
-  DT_RETURN_IF_ERROR(internal::ValidateOptimizer(config.optimizer(), trainer.shard_optimizer()));
+  DT_RETURN_IF_ERROR(internal::ValidateOptimizer(config.optimizer()));
   return ValidateLengths(config);
 }
 

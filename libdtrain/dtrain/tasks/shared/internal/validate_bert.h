@@ -129,7 +129,7 @@ Status ValidateBertSections(const Config& config) {
   DT_RETURN_IF_ERROR(ValidateBertModel(config.model()));
   const proto::BertTrainerConfig& trainer = config.trainer();
   DT_RETURN_IF_ERROR(ValidateBertTrainer(config));
-  DT_RETURN_IF_ERROR(ValidateOptimizer(config.optimizer(), trainer.shard_optimizer()));
+  DT_RETURN_IF_ERROR(ValidateOptimizer(config.optimizer()));
   DT_RETURN_IF_ERROR(ValidateSchedule(
       config.optimizer(), UpdatesOf(trainer.max_steps(), trainer.max_epochs(), kUnknownUpdates),
       !trainer.max_time().empty()));
