@@ -128,7 +128,7 @@ TEST_CASE("Open MPI 5 is told to use shared memory on a single host, unless the 
 
 TEST_CASE("a message names interfaces, addresses and what was left out") {
   CHECK(internal::DescribeInterfaces({kCard, kDocker}) ==
-        "eth0 10.77.0.1; docker0 172.17.0.1 (left out: a bridge)");
+        "eth0 10.77.0.1; docker0 172.17.0.1 (used only if named: a bridge)");
   CHECK(internal::DescribeInterfaces({}) == "none but loopback");
 }
 

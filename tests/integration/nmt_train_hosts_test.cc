@@ -61,7 +61,7 @@ TEST_CASE("a network that the user chose is used, and named where it reaches nob
   CHECK(timer.Seconds() < 30);
   CHECK_THAT(outcome.output, Catch::Contains("MPI has not started within 10 s"));
   CHECK_THAT(outcome.output, Catch::Contains("eth0 10.77.0.1"));
-  CHECK_THAT(outcome.output, Catch::Contains("docker0 172.17.0.1 (left out: "));
+  CHECK_THAT(outcome.output, Catch::Contains("docker0 172.17.0.1 (used only if named: "));
 }
 
 TEST_CASE("a rank killed on the second host ends the job on both hosts") {

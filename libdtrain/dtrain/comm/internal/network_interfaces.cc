@@ -129,7 +129,8 @@ std::string DescribeInterfaces(const std::vector<NetworkInterface>& interfaces) 
   if (interfaces.empty()) return "none but loopback";
   return absl::StrJoin(interfaces, "; ", [](std::string* text, const NetworkInterface& interface) {
     absl::StrAppend(text, interface.name, " ", absl::StrJoin(interface.addresses, " "));
-    if (!interface.obstacle.empty()) absl::StrAppend(text, " (left out: ", interface.obstacle, ")");
+    if (interface.obstacle.empty()) return;
+    absl::StrAppend(text, " (used only if named: ", interface.obstacle, ")");
   });
 }
 

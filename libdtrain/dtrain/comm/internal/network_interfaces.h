@@ -24,7 +24,7 @@ std::vector<NetworkInterface> ListNetworkInterfaces();
 // a bridge without a network card, a virtual cable of a container, a tunnel, or "" for none.
 std::string ObstacleOf(const std::string& name, const std::string& sys_class_net);
 
-// One line for messages: "eth0 10.77.0.1; docker0 172.17.0.1 (left out: ...)".
+// One line for messages: "eth0 10.77.0.1; docker0 172.17.0.1 (used only if named: ...)".
 std::string DescribeInterfaces(const std::vector<NetworkInterface>& interfaces);
 
 }  // namespace dtrain::internal
