@@ -78,6 +78,7 @@ class Suite {
       for (const int64_t count : {0, 1, 1000, 40961}) AllReduces(dtype, count);
       Movements(dtype);
     }
+    AllToAll();
     Groups();
     return errors_;
   }
@@ -158,6 +159,27 @@ class Suite {
       });
       Compare("broadcast", dtype, actual, Values(all, dtype, root));
     }
+  }
+
+  // Rank r sends (r + 2 s) % 3 times 100 bytes to rank s: to some ranks nothing.
+  void AllToAll() {
+    const int size = comm_.size();
+    std::vector<int64_t> from = {0}, to = {0};
+    for (int r = 0; r < size; ++r) {
+      from.push_back(from.back() + (comm_.rank() + 2 * r) % 3 * 100);
+      to.push_back(to.back() + (r + 2 * comm_.rank()) % 3 * 100);
+    }
+    const Bytes mine = Values(1000, DType::kUint8, comm_.rank());
+    Bytes expected(1000);
+    comm_.StartAllToAllV(mine.data(), from, expected.data(), to)->Wait();
+    const Buffer received(gpus_.stream().device(), 1000);
+    OnDevice(mine, [&](std::byte* data) { gpus_.AllToAll(data, from, received.data(), to); });
+    Bytes actual(1000);
+    Stream stream(gpus_.stream().device());
+    CopyToHost(actual.data(), received.data(), actual.size(), stream);
+    actual.resize(static_cast<size_t>(to.back()));
+    expected.resize(actual.size());
+    Compare("all-to-all", DType::kUint8, actual, expected);
   }
 
   void Groups() {

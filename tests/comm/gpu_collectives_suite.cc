@@ -222,6 +222,28 @@ class Suite {
     const int64_t first = comm_.rank() == 0 ? 0 : 4 * comm_.rank() + 1;
     ExpectValues<float>("reduce-scatter", scattered.output(),
                         [&](int64_t i) { return Reduced(ReduceOp::kSum, first + i); });
+    const auto even = collectives_.AllGather("even gather", OfThisRank<BFloat16>(70));
+    Expect("even all-gather", even.Wait());
+    ExpectValues<BFloat16>("even all-gather", even.output(),
+                           [&](int64_t i) { return ValueOf(i % 70, static_cast<int>(i / 70)); });
+    const auto largest =
+        collectives_.ReduceScatter("largest", OfThisRank<int32_t>(2 * n), {.op = ReduceOp::kMax});
+    Expect("reduce-scatter of integers", largest.Wait());
+    ExpectValues<int32_t>("reduce-scatter of integers", largest.output(),
+                          [&](int64_t i) { return Reduced(ReduceOp::kMax, 2 * comm_.rank() + i); });
+    const auto scaled =
+        collectives_.ReduceScatter("scaled", OfThisRank<float>(2 * n),
+                                   {.op = ReduceOp::kSum, .prescale = 2, .postscale = 0.5});
+    Expect("reduce-scatter with factors", scaled.Wait());
+    ExpectValues<float>("reduce-scatter with factors", scaled.output(),
+                        [&](int64_t i) { return Reduced(ReduceOp::kSum, 2 * comm_.rank() + i); });
+    // Everything goes to the first rank.
+    std::vector<int64_t> splits(static_cast<size_t>(n), 0);
+    splits[0] = 5;
+    const auto sent = collectives_.AllToAll("to one", OfThisRank<float>(5), splits);
+    Expect("all-to-all to one rank", sent.Wait());
+    ExpectValues<float>("all-to-all to one rank", sent.output(),
+                        [&](int64_t i) { return ValueOf(i % 5, static_cast<int>(i / 5)); });
     const auto swapped = collectives_.AllToAll("all-to-all", OfThisRank<uint8_t>(2 * n));
     Expect("all-to-all", swapped.Wait());
     ExpectValues<uint8_t>("all-to-all", swapped.output(), [&](int64_t i) {

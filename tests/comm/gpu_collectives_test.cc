@@ -8,6 +8,7 @@
 #include "dtrain/device/copy.h"
 #include "dtrain/device/tensor.h"
 #include "testing/catch.h"
+#include "testing/host_executor/gpus.h"
 #include "testing/host_executor/nccl.h"
 #include "testing/run_ranks.h"
 
@@ -31,6 +32,27 @@ TEST_CASE("named collectives take GPUs' tensors, through NCCL and through the ho
       CheckAll(testing::OneHost(ranks), {.nccl = nccl});
     }
   }
+}
+
+TEST_CASE("with NCCL gathers, scatters and all-to-alls copy nothing to the host") {
+  const auto copied = RunRanksOn(testing::OneHost(3), [](Communicator& comm) {
+    // The queue's thread moves them: it is not this one that copies.
+    Collectives collectives(comm);
+    const Tensor tensor = NewTensor({3000}, DType::kFloat32, kGpu);
+    Stream stream(kGpu);
+    FillWithZeros(tensor.raw(), tensor.bytes(), tensor.bytes(), 1, stream);
+    stream.Synchronize();
+    comm.Barrier();
+    const int64_t before = host_executor::AllBytesToHost();
+    std::string found = testing::ExpectOk(collectives.AllGather("gather", tensor).Wait());
+    found += testing::ExpectOk(
+        collectives.ReduceScatter("scatter", tensor, {.op = ReduceOp::kSum}).Wait());
+    found += testing::ExpectOk(collectives.AllToAll("all-to-all", tensor).Wait());
+    comm.Barrier();
+    const int64_t bytes = host_executor::AllBytesToHost() - before;
+    return found + (bytes == 0 ? "" : std::to_string(bytes) + " bytes");
+  });
+  for (const std::string& found : copied) CHECK(found == "");
 }
 
 TEST_CASE("so they do on two hosts") { CheckAll({"a", "b", "a", "b"}, {}); }

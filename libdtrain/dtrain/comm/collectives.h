@@ -30,9 +30,9 @@
 // an exception unwinds.
 //
 // Tensors are in host memory or on a GPU; a name is in the same kind of memory on all ranks. On
-// GPUs all-reduces without factors and broadcasts use NCCL if it works
-// (comm/device_communicator.h). Other collectives, and all of them without NCCL, are copied through
-// the host. A result is in the same memory as its input.
+// GPUs collectives use NCCL if it works (comm/device_communicator.h). Reductions with factors, and
+// all collectives without NCCL, are copied through the host. A result is in the same memory as its
+// input.
 #ifndef DTRAIN_COMM_COLLECTIVES_H_
 #define DTRAIN_COMM_COLLECTIVES_H_
 

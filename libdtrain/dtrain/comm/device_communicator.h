@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "dtrain/base/status.h"
@@ -57,6 +58,9 @@ class DeviceCommunicator {
   // data: [size * count]. Every rank provides elements [rank * count, (rank + 1) * count).
   virtual void AllGather(void* data, int64_t count, DType dtype) = 0;
   virtual void Broadcast(void* data, int64_t bytes, int root) = 0;
+  // As Communicator::StartAllToAllV(), between memories of GPUs. Not within Group().
+  virtual void AllToAll(const void* from, std::span<const int64_t> from_offsets, void* to,
+                        std::span<const int64_t> to_offsets) = 0;
   // The collectives that issue() issues travel together, in any order. This is faster for many
   // small ones.
   virtual void Group(const std::function<void()>& issue) = 0;

@@ -3,6 +3,7 @@
 #ifndef DTRAIN_TESTS_TESTING_HOST_EXECUTOR_GPUS_H_
 #define DTRAIN_TESTS_TESTING_HOST_EXECUTOR_GPUS_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -28,6 +29,8 @@ GpuSettings& Gpus();
 // What the calling thread, which is one rank, has copied so far from the GPU's memory to the
 // host's. What graphs repeat is not counted.
 int64_t& BytesToHost();
+// All threads together.
+std::atomic<int64_t>& AllBytesToHost();
 
 }  // namespace dtrain::host_executor
 

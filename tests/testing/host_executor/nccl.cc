@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -56,9 +57,17 @@ struct Round {
   bool is_done = false;
 };
 
+// What one rank sends to another, until that one has taken it.
+struct Message {
+  const std::byte* from = nullptr;
+  size_t bytes = 0;
+  bool is_taken = false;
+};
+
 // The ranks of one unique id.
 struct World {
   std::mutex mutex;
+  std::map<std::pair<int, int>, std::deque<std::shared_ptr<Message>>> messages;  // by both ranks
   std::vector<bool> connected;
   bool is_given_up = false;  // by a rank that was connecting
   std::map<int64_t, Round> rounds;
@@ -222,10 +231,62 @@ class CollectiveStep {
   bool is_stuck_, fails_;
 };
 
+// What a rank sends to and receives from another one.
+struct Move {
+  int peer = 0;
+  const std::byte* from = nullptr;  // or null
+  std::byte* to = nullptr;          // or null
+  size_t bytes = 0;
+};
+
+// All moves of a group are under way at the same time.
+class MovesStep {
+ public:
+  MovesStep(const EmulatedComm& comm, std::vector<Move> moves)
+      : world_(comm.world), fate_(comm.fate), rank_(comm.rank), moves_(std::move(moves)) {}
+
+  bool operator()() {
+    {
+      const std::scoped_lock lock(fate_->mutex);
+      if (fate_->is_aborted) return true;
+    }
+    const std::scoped_lock lock(world_->mutex);
+    if (!std::exchange(has_sent_, true)) Send();
+    std::erase_if(moves_, [&](const Move& move) { return move.to == nullptr || Receive(move); });
+    return moves_.empty() &&
+           std::ranges::all_of(sent_, [](const auto& message) { return message->is_taken; });
+  }
+
+ private:
+  void Send() {
+    for (const Move& move : moves_) {
+      if (move.from == nullptr) continue;
+      sent_.push_back(std::make_shared<Message>(Message{move.from, move.bytes}));
+      world_->messages[{rank_, move.peer}].push_back(sent_.back());
+    }
+  }
+  bool Receive(const Move& move) {
+    auto& messages = world_->messages[{move.peer, rank_}];
+    if (messages.empty() || messages.front()->bytes != move.bytes) return false;
+    std::memcpy(move.to, messages.front()->from, move.bytes);
+    messages.front()->is_taken = true;
+    messages.pop_front();
+    return true;
+  }
+
+  std::shared_ptr<World> world_;
+  std::shared_ptr<EmulatedComm::Fate> fate_;
+  int rank_;
+  std::vector<Move> moves_;
+  std::vector<std::shared_ptr<Message>> sent_;
+  bool has_sent_ = false;
+};
+
 struct Launch {
   EmulatedComm* comm;
   Part part;
   void* stream;
+  Move move = {};  // instead of the part, if it has bytes
 };
 
 // Of this thread, between GroupStart and GroupEnd.
@@ -372,8 +433,13 @@ NcclResult GroupEnd() {
   if (group.depth == 0) return NcclResult::kInvalidUsage;
   if (--group.depth > 0) return NcclResult::kSuccess;
   ++Nccl().groups;
+  std::map<std::pair<EmulatedComm*, void*>, std::vector<Move>> moves;
   for (const Launch& launch : std::exchange(group.launches, {})) {
     EmulatedComm& comm = *launch.comm;
+    if (launch.move.bytes > 0) {
+      moves[{&comm, launch.stream}].push_back(launch.move);
+      continue;
+    }
     // The first collective connects what it needs.
     if (comm.next == 0) comm.polls_in_progress = 3;
     SubmitStep(launch.stream, CollectiveStep(comm, launch.part));
@@ -381,17 +447,23 @@ NcclResult GroupEnd() {
     ++comm.next;
     ++Nccl().collectives;
   }
+  for (auto& [place, all] : moves) {
+    const auto& [comm, stream] = place;
+    SubmitStep(stream, MovesStep(*comm, std::move(all)));
+    comm->last = PointOf(stream);
+    ++Nccl().collectives;
+  }
   return NcclResult::kInProgress;
 }
 
-NcclResult Add(const Part& part, NcclHandle handle, void* stream) {
+NcclResult Add(const Part& part, NcclHandle handle, void* stream, const Move& move = {}) {
   EmulatedComm& comm = AsComm(handle);
   const NcclResult state = StateOf(comm);
   if (state != NcclResult::kSuccess) {
     return state == NcclResult::kInProgress ? NcclResult::kInvalidUsage : state;
   }
   static_cast<void>(GroupStart());
-  TheGroup().launches.push_back({&comm, part, stream});
+  TheGroup().launches.push_back({&comm, part, stream, move});
   return GroupEnd();
 }
 
@@ -438,6 +510,20 @@ NcclResult Broadcast(const void* from, void* to, size_t count, NcclType type, in
              comm, stream);
 }
 
+NcclResult Send(const void* from, size_t count, NcclType type, int peer, NcclHandle comm,
+                void* stream) {
+  if (count == 0) return NcclResult::kInvalidArgument;
+  return Add(
+      {}, comm, stream,
+      {.peer = peer, .from = static_cast<const std::byte*>(from), .bytes = count * SizeOf(type)});
+}
+
+NcclResult Receive(void* to, size_t count, NcclType type, int peer, NcclHandle comm, void* stream) {
+  if (count == 0) return NcclResult::kInvalidArgument;
+  return Add({}, comm, stream,
+             {.peer = peer, .to = static_cast<std::byte*>(to), .bytes = count * SizeOf(type)});
+}
+
 constexpr NcclLibrary kLibrary = {.GetVersion = GetVersion,
                                   .GetUniqueId = GetUniqueId,
                                   .GetErrorString = GetErrorString,
@@ -452,7 +538,9 @@ constexpr NcclLibrary kLibrary = {.GetVersion = GetVersion,
                                   .AllReduce = AllReduce,
                                   .ReduceScatter = ReduceScatter,
                                   .AllGather = AllGather,
-                                  .Broadcast = Broadcast};
+                                  .Broadcast = Broadcast,
+                                  .Send = Send,
+                                  .Receive = Receive};
 
 }  // namespace
 

@@ -38,6 +38,11 @@ int64_t& BytesToHost() {
   return bytes;
 }
 
+std::atomic<int64_t>& AllBytesToHost() {
+  static std::atomic<int64_t> bytes = 0;
+  return bytes;
+}
+
 }  // namespace dtrain::host_executor
 
 namespace dtrain::cuda {
@@ -206,6 +211,7 @@ void Copy(const Device&, void* to, const void* from, size_t bytes, void* stream)
   };
   if (is_of_gpu(from) && !is_of_gpu(to)) {
     host_executor::BytesToHost() += static_cast<int64_t>(bytes);
+    host_executor::AllBytesToHost() += static_cast<int64_t>(bytes);
   }
   if (host_executor::IsDeviceMemory(to) && host_executor::IsDeviceMemory(from)) {
     return host_executor::Submit(stream, [=] { std::memcpy(to, from, bytes); });

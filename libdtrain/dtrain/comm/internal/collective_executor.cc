@@ -107,20 +107,58 @@ void CollectiveExecutor::AllGather(const CollectiveWork& work) {
   std::vector<int64_t> rows;
   for (const auto& of_rank : work.agreed.rows) rows.push_back(of_rank[0]);
   const std::vector<int64_t> offsets = Offsets(rows, BytesOfRow(input));
-  const Tensor& output = work.made;
-  const auto me = static_cast<size_t>(comm_->rank());
-  HostCopy(input.raw(), static_cast<std::byte*>(output.raw()) + offsets[me], input.bytes());
-  comm_->StartAllGatherV(output.raw(), offsets)->Wait();
-  work.submitted->result->output = output;
+  if (TakesNccl(work)) {
+    GatherByNccl(work, offsets);
+  } else {
+    const Tensor& output = work.made;
+    const auto me = static_cast<size_t>(comm_->rank());
+    HostCopy(input.raw(), static_cast<std::byte*>(output.raw()) + offsets[me], input.bytes());
+    comm_->StartAllGatherV(output.raw(), offsets)->Wait();
+  }
+  HandOver(work, std::move(rows));
+}
+
+void CollectiveExecutor::GatherByNccl(const CollectiveWork& work,
+                                      const std::vector<int64_t>& offsets) {
+  DeviceCommunicator& nccl = gpu_.nccl();
+  auto* const output = static_cast<std::byte*>(work.made.raw());
+  const Tensor& input = work.submitted->inputs[0];
+  CopyOnDevice(output + offsets[static_cast<size_t>(comm_->rank())], input.raw(), input.bytes(),
+               NcclStreamOf(work));
+  const auto size = static_cast<int64_t>(comm_->size());
+  bool is_even = true;
+  for (size_t r = 0; r < offsets.size(); ++r) {
+    is_even = is_even && offsets[r] * size == offsets.back() * static_cast<int64_t>(r);
+  }
+  if (is_even) {
+    nccl.AllGather(output, offsets.back() / size, DType::kUint8);
+  } else {
+    nccl.Group([&] {
+      for (int r = 0; r < comm_->size(); ++r) {
+        const auto at = static_cast<size_t>(r);
+        nccl.Broadcast(output + offsets[at], offsets[at + 1] - offsets[at], r);
+      }
+    });
+  }
+  nccl.Wait();
+}
+
+void CollectiveExecutor::HandOver(const CollectiveWork& work, std::vector<int64_t> rows) {
+  work.submitted->result->output = work.made;
   work.submitted->result->rows = std::move(rows);
+}
+
+Stream& CollectiveExecutor::NcclStreamOf(const CollectiveWork& work) {
+  Stream& stream = gpu_.nccl().stream();
+  if (work.submitted->ready) RunBehind(stream, *work.submitted->ready);
+  return stream;
 }
 
 void CollectiveExecutor::Broadcast(const CollectiveWork& work) {
   const Tensor& output = work.submitted->outputs[0];
   const int root = work.agreed.request.root;
   if (output.device().type == DeviceType::kCuda) {
-    Stream& stream = gpu_.nccl().stream();
-    if (work.submitted->ready) RunBehind(stream, *work.submitted->ready);
+    Stream& stream = NcclStreamOf(work);
     const Tensor& input = work.submitted->inputs[0];
     if (comm_->rank() == root && input.raw() != output.raw()) {
       CopyOnDevice(output.raw(), input.raw(), output.bytes(), stream);
@@ -138,6 +176,10 @@ void CollectiveExecutor::ReduceScatter(const CollectiveWork& work) {
   const Tensor& input = work.submitted->inputs[0];
   std::vector<int64_t> rows = RowsOf(input.dim(0), comm_->size());
   const int64_t row_bytes = BytesOfRow(input);
+  if (TakesNccl(work)) {
+    ScatterByNccl(work, Offsets(rows, row_bytes));
+    return HandOver(work, std::move(rows));
+  }
   const auto element_bytes = static_cast<int64_t>(SizeOf(input.dtype()));
   HostCopy(input.raw(), memory_.buffer(), input.bytes());
   Scale(memory_.buffer(), input.elements(), input.dtype(), request.prescale);
@@ -149,8 +191,25 @@ void CollectiveExecutor::ReduceScatter(const CollectiveWork& work) {
   const Tensor& output = work.made;
   HostCopy(memory_.buffer() + Offsets(rows, row_bytes)[me], output.raw(), output.bytes());
   Scale(output.raw(), output.elements(), output.dtype(), request.postscale);
-  work.submitted->result->output = output;
-  work.submitted->result->rows = std::move(rows);
+  HandOver(work, std::move(rows));
+}
+
+void CollectiveExecutor::ScatterByNccl(const CollectiveWork& work,
+                                       const std::vector<int64_t>& offsets) {
+  const Tensor& input = work.submitted->inputs[0];
+  const int64_t slot = BytesOfSlots(input, comm_->size()) / comm_->size();
+  std::byte* const slots = gpu_.BufferOf(static_cast<size_t>(BytesOfSlots(input, comm_->size())));
+  Stream& stream = NcclStreamOf(work);
+  for (int r = 0; r < comm_->size(); ++r) {
+    const auto at = static_cast<size_t>(r);
+    CopyOnDevice(slots + r * slot, static_cast<const std::byte*>(input.raw()) + offsets[at],
+                 static_cast<size_t>(offsets[at + 1] - offsets[at]), stream);
+  }
+  gpu_.nccl().ReduceScatter(slots, slot / static_cast<int64_t>(SizeOf(input.dtype())),
+                            input.dtype(), work.agreed.request.op);
+  CopyOnDevice(work.made.raw(), slots + comm_->rank() * slot, work.made.bytes(), stream);
+  gpu_.nccl().Wait();
+  stream.Synchronize();  // the copy after the sum is short
 }
 
 void CollectiveExecutor::AllToAll(const CollectiveWork& work) {
@@ -159,13 +218,17 @@ void CollectiveExecutor::AllToAll(const CollectiveWork& work) {
   const auto me = static_cast<size_t>(comm_->rank());
   std::vector<int64_t> received;
   for (const auto& splits : work.agreed.rows) received.push_back(splits[me]);
-  const Tensor& output = work.made;
-  comm_
-      ->StartAllToAllV(input.raw(), Offsets(work.agreed.rows[me], row_bytes), output.raw(),
-                       Offsets(received, row_bytes))
-      ->Wait();
-  work.submitted->result->output = output;
-  work.submitted->result->rows = std::move(received);
+  const std::vector<int64_t> from = Offsets(work.agreed.rows[me], row_bytes);
+  const std::vector<int64_t> to = Offsets(received, row_bytes);
+  if (TakesNccl(work)) {
+    Stream& stream = NcclStreamOf(work);
+    gpu_.nccl().AllToAll(input.raw(), from, work.made.raw(), to);
+    gpu_.nccl().Wait();
+    stream.Synchronize();  // the copy of the rows that stay here is short
+  } else {
+    comm_->StartAllToAllV(input.raw(), from, work.made.raw(), to)->Wait();
+  }
+  HandOver(work, std::move(received));
 }
 
 }  // namespace dtrain::internal

@@ -45,7 +45,16 @@ class CollectiveExecutor {
   std::vector<FusedReduction> PlanReductions(const std::vector<CollectiveWork>& batch) const;
   // Runs any collective except all-reduces and barriers.
   void Move(const CollectiveWork& work);
+  // The result of a collective that makes one.
+  static void HandOver(const CollectiveWork& work, std::vector<int64_t> rows);
+  // The stream of NCCL's collectives, after the computation of this one's input.
+  Stream& NcclStreamOf(const CollectiveWork& work);
+  bool TakesNccl(const CollectiveWork& work) const {
+    return UsesGpu(work.agreed.request) && gpu_.TakesNccl(work.agreed.request);
+  }
   void AllGather(const CollectiveWork& work);
+  void GatherByNccl(const CollectiveWork& work, const std::vector<int64_t>& offsets);
+  void ScatterByNccl(const CollectiveWork& work, const std::vector<int64_t>& offsets);
   void Broadcast(const CollectiveWork& work);
   void ReduceScatter(const CollectiveWork& work);
   void AllToAll(const CollectiveWork& work);

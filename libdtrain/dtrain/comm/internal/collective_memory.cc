@@ -82,14 +82,20 @@ void CollectiveMemory::FetchFromGpu(CollectiveWork& work) {
 void CollectiveMemory::MakeOutput(CollectiveWork& work) {
   const Tensor& input = work.submitted->inputs[0];
   const auto me = static_cast<size_t>(comm_->rank());
+  const CollectiveRequest& request = work.agreed.request;
+  const bool by_nccl = UsesGpu(request) && gpu_->TakesNccl(request);
   int64_t rows = 0;
-  switch (work.agreed.request.kind) {
+  switch (request.kind) {
     case CollectiveKind::kAllGather:
       for (const auto& of_rank : work.agreed.rows) rows += of_rank[0];
       break;
     case CollectiveKind::kReduceScatter:
-      Grow(input.bytes());
       rows = RowsOf(input.dim(0), comm_->size())[me];
+      if (by_nccl) {
+        gpu_->BufferOf(static_cast<size_t>(BytesOfSlots(input, comm_->size())));
+      } else {
+        Grow(input.bytes());
+      }
       break;
     case CollectiveKind::kAllToAll:
       for (const auto& splits : work.agreed.rows) rows += splits[me];
@@ -97,8 +103,13 @@ void CollectiveMemory::MakeOutput(CollectiveWork& work) {
     default:
       return;
   }
-  work.made = make_tensor_(WithRows(input.shape(), rows), input.dtype());
-  if (UsesGpu(work.agreed.request)) work.gpu_made = gpu_->NewOnGpu(work.made);
+  const Shape shape = WithRows(input.shape(), rows);
+  if (by_nccl) {
+    work.made = gpu_->NewForNccl(shape, input.dtype());
+    return;
+  }
+  work.made = make_tensor_(shape, input.dtype());
+  if (UsesGpu(request)) work.gpu_made = gpu_->NewOnGpu(work.made);
 }
 
 void CollectiveMemory::Grow(size_t bytes) {

@@ -35,9 +35,14 @@ bool GpuTensors::TakesNccl(const CollectiveRequest& request) const {
     // NCCL's pass over NaN.
     if (is_extreme && !IsInteger(item.dtype)) return false;
   }
-  if (request.kind == CollectiveKind::kBroadcast) return true;
-  return request.kind == CollectiveKind::kAllReduce && request.op != ReduceOp::kBitAnd &&
-         request.prescale == 1 && request.postscale == 1;
+  const bool reduces =
+      request.kind == CollectiveKind::kAllReduce || request.kind == CollectiveKind::kReduceScatter;
+  if (!reduces) return true;
+  return request.op != ReduceOp::kBitAnd && request.prescale == 1 && request.postscale == 1;
+}
+
+Tensor GpuTensors::NewForNccl(const Shape& shape, DType dtype) const {
+  return NewTensor(shape, dtype, nccl_->stream().device());
 }
 
 std::byte* GpuTensors::BufferOf(size_t bytes) {

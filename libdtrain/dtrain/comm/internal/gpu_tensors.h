@@ -38,6 +38,8 @@ class GpuTensors {
   // the next call.
   DeviceCommunicator& nccl() { return *nccl_; }
   std::byte* BufferOf(size_t bytes);
+  // A result on its GPU.
+  Tensor NewForNccl(const Shape& shape, DType dtype) const;
 
   // Copies inputs that lie on a GPU to the host, after `ready` if it is not null. Replaces these
   // inputs, and the outputs, by the host tensors. Returns the outputs as they were.

@@ -19,6 +19,10 @@ void Absorb(int64_t value, uint64_t& digest) {
 
 void IssuedCollectives::Add(std::span<const NcclCall> calls) {
   for (const NcclCall& call : calls) {
+    if (!call.IsAlikeOnAllRanks()) {
+      Absorb(static_cast<int64_t>(call.kind), digest_);
+      continue;
+    }
     for (const int64_t value :
          {static_cast<int64_t>(call.kind), call.count, static_cast<int64_t>(call.dtype),
           static_cast<int64_t>(call.op), static_cast<int64_t>(call.root)}) {

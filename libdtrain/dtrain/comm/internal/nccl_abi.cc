@@ -64,6 +64,8 @@ static_assert(Fit(kOurs.AllReduce, decltype(&ncclAllReduce){}));
 static_assert(Fit(kOurs.ReduceScatter, decltype(&ncclReduceScatter){}));
 static_assert(Fit(kOurs.AllGather, decltype(&ncclAllGather){}));
 static_assert(Fit(kOurs.Broadcast, decltype(&ncclBroadcast){}));
+static_assert(Fit(kOurs.Send, decltype(&ncclSend){}));
+static_assert(Fit(kOurs.Receive, decltype(&ncclRecv){}));
 
 }  // namespace
 }  // namespace dtrain::internal

@@ -14,6 +14,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/device/buffer.h"
+#include "dtrain/device/copy.h"
 
 namespace dtrain::internal {
 namespace {
@@ -115,6 +116,34 @@ void NcclCommunicator::Broadcast(void* data, int64_t bytes, int root) {
           ReduceOp::kSum, root});
 }
 
+void NcclCommunicator::AllToAll(const void* from, std::span<const int64_t> from_offsets, void* to,
+                                std::span<const int64_t> to_offsets) {
+  DT_CHECK(group_ == nullptr) << "an all-to-all is a group by itself";
+  const auto size = static_cast<size_t>(comm_.size());
+  DT_CHECK_EQ(from_offsets.size(), size + 1);
+  DT_CHECK_EQ(to_offsets.size(), size + 1);
+  ThrowIfFailed();
+  auto* const source = const_cast<std::byte*>(static_cast<const std::byte*>(from));
+  auto* const target = static_cast<std::byte*>(to);
+  std::vector<NcclCall> calls;
+  for (size_t r = 0; r < size; ++r) {
+    const int64_t sent = from_offsets[r + 1] - from_offsets[r];
+    const int64_t received = to_offsets[r + 1] - to_offsets[r];
+    if (static_cast<int>(r) == comm_.rank()) {
+      DT_CHECK_EQ(sent, received) << "what a rank sends to itself";
+      CopyOnDevice(target + to_offsets[r], source + from_offsets[r], static_cast<size_t>(sent),
+                   stream_);
+      continue;
+    }
+    const auto peer = static_cast<int>(r);
+    calls.push_back({NcclCall::Kind::kSend, source + from_offsets[r], sent, DType::kUint8,
+                     ReduceOp::kSum, peer});
+    calls.push_back({NcclCall::Kind::kReceive, target + to_offsets[r], received, DType::kUint8,
+                     ReduceOp::kSum, peer});
+  }
+  if (!calls.empty()) Issue(calls);
+}
+
 void NcclCommunicator::Submit(const NcclCall& call) {
   DT_CHECK_GE(call.count, 0);
   DT_CHECK(call.op != ReduceOp::kBitAnd) << "a bitwise and is for the host's communicators";
@@ -149,27 +178,24 @@ void NcclCommunicator::Issue(std::span<const NcclCall> calls) {
     AddNcclPieces(call, hierarchical_ ? &hierarchy : nullptr, phases);
   }
   issued_.Add(calls);
-  for (const std::vector<NcclPiece>& pieces : phases) {
-    if (!pieces.empty()) Launch(pieces);
-  }
-  issued_.MarkLaunched(stream_);
-}
-
-void NcclCommunicator::Launch(std::span<const NcclPiece> pieces) {
-  const std::string error = links_.Launch(pieces, stream_.handle());
-  if (!error.empty()) Fail(absl::StrCat("NCCL refuses ", issued_.last(), ": ", error));
+  const double limit = comm_.options().timeout_seconds;
   const auto describe = [&](double seconds) {
     return absl::StrFormat("NCCL has not taken %s for %.0f s; a rank may not have issued it",
                            issued_.last(), seconds);
   };
-  const double limit = comm_.options().timeout_seconds;
-  const bool is_taken = Await(
-      [&] {
-        CheckLinks();
-        return links_.IsBusy(pieces) ? WaitStep::kNothing : WaitStep::kDone;
-      },
-      limit, describe);
-  if (!is_taken) Fail(describe(limit));
+  for (const std::vector<NcclPiece>& pieces : phases) {
+    if (pieces.empty()) continue;
+    const std::string error = links_.Launch(pieces, stream_.handle());
+    if (!error.empty()) Fail(absl::StrCat("NCCL refuses ", issued_.last(), ": ", error));
+    const bool is_taken = Await(
+        [&] {
+          CheckLinks();
+          return links_.IsBusy(pieces) ? WaitStep::kNothing : WaitStep::kDone;
+        },
+        limit, describe);
+    if (!is_taken) Fail(describe(limit));
+  }
+  issued_.MarkLaunched(stream_);
 }
 
 bool NcclCommunicator::Await(const std::function<WaitStep()>& step, double limit,

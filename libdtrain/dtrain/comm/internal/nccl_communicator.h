@@ -49,6 +49,8 @@ class NcclCommunicator final : public DeviceCommunicator {
   void ReduceScatter(void* data, int64_t count, DType dtype, ReduceOp op) override;
   void AllGather(void* data, int64_t count, DType dtype) override;
   void Broadcast(void* data, int64_t bytes, int root) override;
+  void AllToAll(const void* from, std::span<const int64_t> from_offsets, void* to,
+                std::span<const int64_t> to_offsets) override;
   void Group(const std::function<void()>& issue) override;
   void Poll() override;
   void Wait() override;
@@ -57,7 +59,6 @@ class NcclCommunicator final : public DeviceCommunicator {
   std::string ConnectOne(NcclLinkKind kind, const NcclUniqueId& id, const std::vector<int>& group);
   void Submit(const NcclCall& call);
   void Issue(std::span<const NcclCall> calls);
-  void Launch(std::span<const NcclPiece> pieces);
   // AwaitDevice(); a CommError aborts the links and is kept for later calls.
   bool Await(const std::function<WaitStep()>& step, double limit,
              const std::function<std::string(double)>& describe);

@@ -44,6 +44,8 @@ StatusOr<NcclLibrary> LoadAll() {
   Load(library, "ncclReduceScatter", nccl.ReduceScatter, missing);
   Load(library, "ncclAllGather", nccl.AllGather, missing);
   Load(library, "ncclBroadcast", nccl.Broadcast, missing);
+  Load(library, "ncclSend", nccl.Send, missing);
+  Load(library, "ncclRecv", nccl.Receive, missing);
   int version = 0;
   const bool has_version =
       nccl.GetVersion != nullptr && nccl.GetVersion(&version) == NcclResult::kSuccess;

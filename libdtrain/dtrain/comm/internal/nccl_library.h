@@ -83,6 +83,11 @@ struct NcclLibrary {
   NcclResult (*Broadcast)(const void* from, void* to, size_t count, NcclType type, int root,
                           NcclHandle comm, void* stream);
 
+  NcclResult (*Send)(const void* from, size_t count, NcclType type, int peer, NcclHandle comm,
+                     void* stream);
+  NcclResult (*Receive)(void* to, size_t count, NcclType type, int peer, NcclHandle comm,
+                        void* stream);
+
   // Returns CommunicationError if NCCL is absent, too old or not part of this build. Test builds
   // emulate it in the host's memory (tests/testing/host_executor/nccl.cc).
   static StatusOr<const NcclLibrary*> Get();

@@ -88,9 +88,16 @@ NcclResult NcclLinks::LaunchPiece(const NcclPiece& piece, void* stream) {
     case NcclCall::Kind::kAllGather:
       return nccl_.AllGather(own, call.data, count, type, handle, stream);
     case NcclCall::Kind::kBroadcast:
-      break;
+      return nccl_.Broadcast(call.data, call.data, count, type, call.root, handle, stream);
+    // NCCL would let two ranks meet for nothing.
+    case NcclCall::Kind::kSend:
+      if (count == 0) return NcclResult::kSuccess;
+      return nccl_.Send(call.data, count, type, call.root, handle, stream);
+    case NcclCall::Kind::kReceive:
+      if (count == 0) return NcclResult::kSuccess;
+      return nccl_.Receive(call.data, count, type, call.root, handle, stream);
   }
-  return nccl_.Broadcast(call.data, call.data, count, type, call.root, handle, stream);
+  return NcclResult::kInvalidArgument;
 }
 
 bool NcclLinks::IsBusy(std::span<const NcclPiece> pieces) const {

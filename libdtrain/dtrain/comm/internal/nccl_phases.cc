@@ -9,8 +9,9 @@
 namespace dtrain::internal {
 
 std::string Describe(const NcclCall& call) {
-  static constexpr std::array<const char*, 4> kNames = {"AllReduce", "ReduceScatter", "AllGather",
-                                                        "Broadcast"};
+  static constexpr std::array<const char*, 6> kNames = {"AllReduce", "ReduceScatter", "AllGather",
+                                                        "Broadcast", "AllToAll",      "AllToAll"};
+  if (!call.IsAlikeOnAllRanks()) return kNames[static_cast<size_t>(call.kind)];
   return absl::StrFormat("%s of %d %s", kNames[static_cast<size_t>(call.kind)], call.count,
                          ToAbsl(Name(call.dtype)));
 }

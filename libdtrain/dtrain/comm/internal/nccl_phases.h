@@ -15,14 +15,18 @@
 namespace dtrain::internal {
 
 struct NcclCall {
-  enum class Kind { kAllReduce, kReduceScatter, kAllGather, kBroadcast };
+  // The last two are parts of an all-to-all, which has both for each rank.
+  enum class Kind { kAllReduce, kReduceScatter, kAllGather, kBroadcast, kSend, kReceive };
 
   Kind kind;
   std::byte* data;
   int64_t count;
   DType dtype;
   ReduceOp op = ReduceOp::kSum;
-  int root = 0;
+  int root = 0;  // or the other rank of a part of an all-to-all
+
+  // Whether all ranks issue it with the same values.
+  bool IsAlikeOnAllRanks() const { return kind != Kind::kSend && kind != Kind::kReceive; }
 };
 // "AllReduce of 1024 float32"
 std::string Describe(const NcclCall& call);

@@ -24,6 +24,11 @@ inline int64_t BytesOfRow(const Tensor& tensor) {
   return elements * static_cast<int64_t>(SizeOf(tensor.dtype()));
 }
 
+// NCCL scatters slots of the same size, so each rank's rows get one that holds the first rank's.
+inline int64_t BytesOfSlots(const Tensor& tensor, int ranks) {
+  return RowsOf(tensor.dim(0), ranks)[0] * BytesOfRow(tensor) * ranks;
+}
+
 // Running sums of `rows`, times `unit`.
 inline std::vector<int64_t> Offsets(const std::vector<int64_t>& rows, int64_t unit) {
   std::vector<int64_t> offsets{0};

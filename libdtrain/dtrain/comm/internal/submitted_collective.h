@@ -67,7 +67,8 @@ struct CollectiveWork {
   std::unique_ptr<SubmittedCollective> submitted;
   // The outputs on the GPU, if the collective passes through the host's memory.
   std::vector<Tensor> gpu_outputs{};
-  // The tensor that the collective makes: on the host, and its destination on the GPU.
+  // The tensor that the collective makes: on the host, and its destination on the GPU. With NCCL
+  // the first is on the GPU, and there is no second.
   Tensor made{}, gpu_made{};
 };
 
