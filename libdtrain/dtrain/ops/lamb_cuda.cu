@@ -44,8 +44,7 @@ __global__ __launch_bounds__(kLambThreads) void LambMomentsKernelGpu(LambArgs ar
   const AdamStep now = *args.step;
   if (now.skip != 0.0f) return;
   const float scale = now.gradient_scale;
-  float* const all_m = args.m + chunk.moments - chunk.begin;
-  float* const all_v = args.v + chunk.moments - chunk.begin;
+  const int64_t shift = chunk.moments - chunk.begin;  // one for both: registers are scarce here
   const float m_correction = 1.0f / now.bias_correction1;
   const float root_v_correction = 1.0f / sqrtf(now.bias_correction2);
   float weight_squares = 0.0f;
@@ -53,8 +52,8 @@ __global__ __launch_bounds__(kLambThreads) void LambMomentsKernelGpu(LambArgs ar
   ForPacks<kPack>(chunk, [&]<int N>(int64_t at) {
     Packed<float, N> g = LoadPacked<N>(args.gradients + at);
     const Packed<float, N> w = LoadPacked<N>(args.weights + at);
-    Packed<float, N> m = LoadPacked<N>(all_m + at);
-    Packed<float, N> v = LoadPacked<N>(all_v + at);
+    Packed<float, N> m = LoadPacked<N>(args.m + (at + shift));
+    Packed<float, N> v = LoadPacked<N>(args.v + (at + shift));
 #pragma unroll
     for (int j = 0; j < N; ++j) {
       const float gradient = g[j] * scale;
@@ -66,8 +65,8 @@ __global__ __launch_bounds__(kLambThreads) void LambMomentsKernelGpu(LambArgs ar
       weight_squares += w[j] * w[j];
       update_squares += u * u;
     }
-    StorePacked(all_m + at, m);
-    StorePacked(all_v + at, v);
+    StorePacked(args.m + (at + shift), m);
+    StorePacked(args.v + (at + shift), v);
     StorePacked(args.gradients + at, g);
   });
   const float weights = BlockSum(weight_squares);
