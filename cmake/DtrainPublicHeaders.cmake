@@ -1,9 +1,9 @@
-# DtrainPublicHeaders.cmake - the headers that users include: dtrain.h, models.h and what they include.
+# DtrainPublicHeaders.cmake - the headers that users include: dtrain.h, trained_models.h and what they include.
 # SPDX-License-Identifier: Apache-2.0
 
 # dtrain_public_headers(VARIABLE): the public headers as they are included, "dtrain/nn/linear.h".
 function(dtrain_public_headers variable)
-  set(headers dtrain/dtrain.h dtrain/models.h)
+  set(headers dtrain/dtrain.h dtrain/trained_models.h)
   set(unread ${headers})
   while(unread)
     list(POP_FRONT unread header)

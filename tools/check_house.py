@@ -6,7 +6,7 @@
     classes       at most MAX_METHODS methods (overloads count once) and MAX_MEMBERS data members
     dtrain.h      at most MAX_EXPORTS headers
     sources       no name twice in the unnamed namespaces of one folder: its files share units (DtrainUnity)
-    public        at most MAX_PUBLIC headers: dtrain.h, models.h and what they include, none of another library
+    public        at most MAX_PUBLIC headers: dtrain.h, trained_models.h and what they include, none of another library
     comments      no line of a header's comment that begins without a noun ("Of ...", "What ...")
     README.md     shows lines of examples/custom_trainer/custom_trainer.cc, as they are there
     examples      the main of a task's program has at most MAX_PROGRAM lines, custom_trainer MAX_TRAINER
@@ -93,8 +93,8 @@ def check_umbrella():
 
 
 def public_headers():
-    """dtrain.h, models.h and what they include, as it is included."""
-    headers = ["dtrain/dtrain.h", "dtrain/models.h"]
+    """dtrain.h, trained_models.h and what they include, as it is included."""
+    headers = ["dtrain/dtrain.h", "dtrain/trained_models.h"]
     for header in headers:
         text = (pathlib.Path("libdtrain") / header).read_text(encoding="utf-8")
         headers += [name for name in re.findall(r'^#include "(.*)"', text, re.MULTILINE) if name not in headers]

@@ -21,7 +21,7 @@ BEGIN = """// Made by tests/integration/header_examples.py.
 #include <vector>
 
 #include "dtrain/dtrain.h"
-#include "dtrain/models.h"
+#include "dtrain/trained_models.h"
 """
 
 
