@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const dtrain::FuzzFile file(bytes.data(), bytes.size());
   const auto shard = dtrain::ClassificationShard::Open(file.path());
   if (!shard.ok()) {
-    DT_CHECK(shard.status().code() == dtrain::ExitCode::kData) << shard.status();
+    DT_CHECK(shard.status().code() == dtrain::ExitCode::kData) << shard.status().message();
     return 0;
   }
   std::vector<uint32_t> rows(static_cast<size_t>(shard->size()));

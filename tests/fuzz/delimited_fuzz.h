@@ -27,7 +27,7 @@ inline std::optional<std::vector<FuzzRow>> ReadFuzzRows(const std::string& path,
                                                         const DelimitedOptions& options) {
   StatusOr<DelimitedReader> reader = DelimitedReader::Open(path, options);
   if (!reader.ok()) {
-    DT_CHECK(reader.status().code() == ExitCode::kData) << reader.status();
+    DT_CHECK(reader.status().code() == ExitCode::kData) << reader.status().message();
     return std::nullopt;
   }
   std::vector<FuzzRow> rows;

@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const dtrain::FuzzFile file(bytes.data(), bytes.size());
   const auto shard = dtrain::DocumentShard::Open(file.path());
   if (!shard.ok()) {
-    DT_CHECK(shard.status().code() == dtrain::ExitCode::kData) << shard.status();
+    DT_CHECK(shard.status().code() == dtrain::ExitCode::kData) << shard.status().message();
     return 0;
   }
   for (const bool next_sentence : {true, false}) {

@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const dtrain::FuzzFile bytes(data, size);
   const auto file = dtrain::SafetensorsFile::Open(bytes.path());
   if (!file.ok()) {
-    DT_CHECK(file.status().code() == dtrain::ExitCode::kStorage) << file.status();
+    DT_CHECK(file.status().code() == dtrain::ExitCode::kStorage) << file.status().message();
     return 0;
   }
   // What was accepted can be found, and read to its last byte.

@@ -8,7 +8,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto map = dtrain::ParseShardIndex("x.json", {reinterpret_cast<const char*>(data), size});
   if (!map.ok()) {
-    DT_CHECK(map.status().code() == dtrain::ExitCode::kStorage) << map.status();
+    DT_CHECK(map.status().code() == dtrain::ExitCode::kStorage) << map.status().message();
     return 0;
   }
   // No name leads out of the index's folder.

@@ -33,18 +33,19 @@ void CheckSet(const SquadSet& set) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   dtrain::SquadSet set;
-  const Status status = dtrain::ParseSquad(text, "x.json", dtrain::SquadAnswers::kOptional, set);
+  const dtrain::Status status =
+      dtrain::ParseSquad(text, "x.json", dtrain::SquadAnswers::kOptional, set);
   if (status.ok()) {
     dtrain::CheckSet(set);
     for (const auto& question : set.questions) DT_CHECK(question.answers.empty());
     // Its own ids are there already.
     DT_CHECK(!dtrain::ParseSquad(text, "x.json", dtrain::SquadAnswers::kOptional, set).ok());
   } else {
-    DT_CHECK(status.code() == dtrain::ExitCode::kData) << status;
+    DT_CHECK(status.code() == dtrain::ExitCode::kData) << status.message();
   }
   dtrain::SquadSet required;
   if (dtrain::ParseSquad(text, "x.json", dtrain::SquadAnswers::kRequired, required).ok()) {
-    DT_CHECK(status.ok()) << status;
+    DT_CHECK(status.ok()) << status.message();
     dtrain::CheckSet(required);
   }
   return 0;

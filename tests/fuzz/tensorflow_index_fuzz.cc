@@ -64,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   dtrain::RepairAll(table);
   const auto index = dtrain::ParseTensorFlowIndex("x.index", table);
   if (!index.ok()) {
-    DT_CHECK(index.status().code() == dtrain::ExitCode::kStorage) << index.status();
+    DT_CHECK(index.status().code() == dtrain::ExitCode::kStorage) << index.status().message();
     return 0;
   }
   DT_CHECK(std::is_sorted(index->entries.begin(), index->entries.end(),

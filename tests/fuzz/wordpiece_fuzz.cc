@@ -104,7 +104,7 @@ void Fuzz(std::string_view input) {
   const FuzzFile file(reinterpret_cast<const uint8_t*>(vocabulary.data()), vocabulary.size());
   const StatusOr<WordPieceTokenizer> tokenizer = WordPieceTokenizer::Load(file.path(), options);
   if (!tokenizer.ok()) {
-    DT_CHECK(tokenizer.status().code() == ExitCode::kData) << tokenizer.status();
+    DT_CHECK(tokenizer.status().code() == ExitCode::kData) << tokenizer.status().message();
     return;
   }
   WordPieceEncoder encoder(*tokenizer, 512);
