@@ -13,7 +13,8 @@
 //   }
 //
 // Start it with `mpirun -n 4 ./program`. docs/your-own-trainer.md goes on from here: a model of the
-// library's layers, a training loop, checkpoints. dtrain/trained_models.h opens models that are trained.
+// library's layers, a training loop, checkpoints. dtrain/trained_models.h opens
+// models that are trained.
 #ifndef DTRAIN_DTRAIN_H_
 #define DTRAIN_DTRAIN_H_
 
