@@ -1,4 +1,4 @@
-// header_examples.h - what the examples in public headers can use besides dtrain.h and trained_models.h.
+// header_examples.h - what the examples in public headers can use besides those headers.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TESTS_INTEGRATION_HEADER_EXAMPLES_H_
 #define DTRAIN_TESTS_INTEGRATION_HEADER_EXAMPLES_H_
