@@ -46,7 +46,7 @@ struct Case {
   bool nccl = true;
 };
 
-// What a rank has after kUpdates updates.
+// The state of a rank after kUpdates updates.
 struct Outcome {
   std::vector<float> weights, averaged, moments;
   std::vector<float> compute_weights;  // widened

@@ -132,7 +132,7 @@ TEST_CASE("products overwrite the first gradients of an update, and all else is 
   CHECK(ValuesOf(both.gradient) == Values(12, 7.0));
   CHECK(take(0, 2).accumulate);
 
-  // Of two parts, one was written before: the other is set to zero, and both are added to.
+  // One of two parts was written before: the other is set to zero, and both are added to.
   begin();
   CHECK_FALSE(take(1, 1).accumulate);
   CHECK(take(0, 2).accumulate);
@@ -150,7 +150,7 @@ TEST_CASE("products overwrite the first gradients of an update, and all else is 
   begin();
   for (const double value : ValuesOf(parameters.gradients())) CHECK(value == 0.0);
 
-  // What a recorded graph has done stays.
+  // The work of a recorded graph stays.
   begin();
   parameters.SettleGradients(/*by_graph=*/true);
   CHECK(ValuesOf(parts[0]->gradient()) == Values(6, 7.0));

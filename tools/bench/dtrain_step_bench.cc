@@ -327,7 +327,7 @@ class ClassifierWorkload final : public Workload {
   std::unique_ptr<OutputLoss> loss_;
   Sequences sequences_;
   std::vector<int32_t> ids_, position_ids_, firsts_, labels_;
-  // Of the last upload, as are the tensors of sequences_ and first_.
+  // They belong to the last upload, as do the tensors of sequences_ and first_.
   Tensor id_tensor_, position_tensor_, label_tensor_;
   OutputRows first_;
 };
@@ -380,7 +380,7 @@ struct Timings {
   int64_t graphs = 0;                           // recorded
 };
 
-// Where a trainer keeps a step's losses, so that no step waits for the device.
+// The place where a trainer keeps a step's losses, so that no step waits for the device.
 LossTensors DeviceLosses(Arena& arena, Stream& stream) {
   constexpr float kOne = 1.0f;
   LossTensors loss = {.scale = Empty(arena, {1}, DType::kFloat32),

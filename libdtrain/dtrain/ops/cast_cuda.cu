@@ -72,10 +72,10 @@ constexpr int kZeroThreads = 256;
 constexpr int64_t kZeroBlocks = 4;  // per range
 
 // x[begin[i] + j] = 0.
-// Geometry: blockIdx.x is the range; kZeroBlocks blocks share its elements. Traffic: each element
-// is
-//   written once. Time: that of a launch, as ranges are small; one launch serves all of them, where
-//   a memset would take a launch each.
+// Geometry: blockIdx.x is the range; kZeroBlocks blocks share its elements.
+// Traffic: each element is written once.
+// Time: that of a launch, as ranges are small. One launch serves all of them, where a memset would
+//   take a launch each.
 __global__ void __launch_bounds__(kZeroThreads) ZeroRangesKernel(ZeroRangesArgs args) {
   float* const x = args.x + args.begin[blockIdx.x];
   const int elements = args.elements[blockIdx.x];

@@ -26,7 +26,7 @@ struct GpuSettings {
 };
 GpuSettings& Gpus();
 
-// What the calling thread, which is one rank, has copied so far from the GPU's memory to the
+// Bytes that the calling thread, which is one rank, has copied so far from the GPU's memory to the
 // host's. What graphs repeat is not counted.
 int64_t& BytesToHost();
 // All threads together.

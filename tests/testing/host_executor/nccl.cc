@@ -57,7 +57,7 @@ struct Round {
   bool is_done = false;
 };
 
-// What one rank sends to another, until that one has taken it.
+// A message from one rank to another, until that one has taken it.
 struct Message {
   const std::byte* from = nullptr;
   size_t bytes = 0;
@@ -231,7 +231,7 @@ class CollectiveStep {
   bool is_stuck_, fails_;
 };
 
-// What a rank sends to and receives from another one.
+// The bytes that a rank sends to and receives from another one.
 struct Move {
   int peer = 0;
   const std::byte* from = nullptr;  // or null

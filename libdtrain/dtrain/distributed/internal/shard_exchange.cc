@@ -83,7 +83,7 @@ class HostShardExchange final : public ShardExchange {
   // In the order of additions that a CPU has without shards.
   void SumOfBlocks(Tensor& squares, Stream& stream) {
     const int64_t blocks = (parameters_.size() + kSumBlock - 1) / kSumBlock;
-    // What other ranks have is 0 here, so that a sum over ranks is a gather.
+    // The parts of other ranks are 0 here, so that a sum over ranks is a gather.
     block_sums_.assign(static_cast<size_t>(2 * blocks), 0.0);
     Tensor all(block_sums_.data(), {blocks, 2}, DType::kFloat64);
     for (const ParameterRange& range : mine_) {

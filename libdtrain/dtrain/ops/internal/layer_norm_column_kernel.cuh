@@ -21,7 +21,8 @@ constexpr int ColumnBlocks(int warps) { return warps == 2 ? 8 : warps == 3 ? 5 :
 template <typename T>
 inline constexpr int kTurnRows = sizeof(T) == 2 ? 2 : 1;
 
-// What a thread reads of a row. Zeros beyond the last row or column, which add nothing to any sum.
+// The part of a row that a thread reads. Zeros stand beyond the last row or column; they add
+// nothing to any sum.
 template <typename T, bool kFused>
 struct ColumnInputs {
   struct None {};
