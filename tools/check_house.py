@@ -7,6 +7,8 @@
     dtrain.h      at most MAX_EXPORTS headers
     sources       no name twice in the unnamed namespaces of one folder: its files share units (DtrainUnity)
     public        at most MAX_PUBLIC headers: dtrain.h, trained_models.h and what they include, none of another library
+    handles       a public function names a type that no public header defines only if another public function
+                  returns it to the user, or takes it from there: a user can only pass such a type on
     comments      no line of a header's comment that begins without a noun ("Of ...", "What ...")
     README.md     shows lines of examples/custom_trainer/custom_trainer.cc, as they are there
     examples      the main of a task's program has at most MAX_PROGRAM lines, custom_trainer MAX_TRAINER
@@ -24,6 +26,7 @@ CLASS = re.compile(r"\b(?:class|struct)\s+(?:\[\[\w+\]\]\s*)?(\w+(?:::\w+)*)(?:\
 UNNAMED = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.DOTALL | re.MULTILINE)
 DEFINED = re.compile(r"^(?=\w)(?:template <.*?> )?(?:(?:struct|class|enum class|enum|union) (\w+)"
                      r"|[\w:<>,\s*&()\[\]]+?[\s*&](\w+)\s*[(=\[{;])")
+KIND = r"\b(?:class|struct|union|enum(?: class)?)\s+(?:\[\[\w+\]\]\s*)?"
 NOUNLESS = re.compile(r"^\s*// (?:Of|Those of|That|What|Where|Nor) ")
 
 
@@ -117,6 +120,47 @@ def check_public():
             yield f"libdtrain/{header}: a public header names {name}"
 
 
+def public_statements(code):
+    """The declarations that a header shows: no private or internal ones, no bodies of functions."""
+    shown, access, pending = [], ["public"], ""
+    for part in re.split(r"([{};]|\b(?:public|private|protected)\s*:(?!:))", code):
+        if part in ("{", ";") and access[-1] == "public":
+            shown.append(re.sub(r"\s+", " ", pending).strip())
+        if part == "{":
+            scope = re.search(r"\b(namespace|class|struct|union|enum)\b[^()]*$", pending)
+            is_open = access[-1] == "public" and scope and not re.search(r"\bclass|namespace internal$", pending.rstrip())
+            access.append("public" if is_open else "private" if scope else "body")
+        elif part == "}":
+            access.pop()
+        elif part.endswith(":") and access[-1] != "body":
+            access[-1] = part.rstrip(": \n")
+        elif part != ";":
+            pending += part
+            continue
+        pending = ""
+    return shown
+
+
+def check_handles():
+    codes = {header: without_texts((pathlib.Path("libdtrain") / header).read_text(encoding="utf-8"))
+             for header in public_headers()}
+    everything = "\n".join(codes.values())
+    hidden = set(re.findall(KIND + r"(\w+)\s*(?::\s*\w+\s*)?;", everything))
+    hidden -= set(re.findall(KIND + r"(?:\w+::)*(\w+)\s*(?:final)?\s*(?::[^;{()]*)?\{", everything))
+    returned, taken = {}, {}
+    for header, code in codes.items():
+        for statement in public_statements(code):
+            if "(" not in statement or re.match(r"friend\b|using\b", statement):
+                continue
+            before, after = statement.split("(", 1)
+            for names, text in ((returned, before), (taken, after)):
+                for name in hidden & set(re.findall(r"\w+", text)):
+                    names.setdefault(name, f"libdtrain/{header}: {statement}")
+    for name in sorted(returned.keys() ^ taken.keys()):
+        yield (f"{returned.get(name) or taken[name]}: no public header defines {name}, and no public function "
+               f"{'takes' if name in returned else 'returns'} it: make the function private")
+
+
 def check_readme():
     text = pathlib.Path("README.md").read_text(encoding="utf-8")
     program = pathlib.Path("examples/custom_trainer/custom_trainer.cc").read_text(encoding="utf-8")
@@ -159,7 +203,7 @@ def check_examples():
 def main():
     os.chdir(pathlib.Path(__file__).resolve().parent.parent)
     problems = 0
-    for check in (check_classes, check_umbrella, check_public, check_readme, check_comments,
+    for check in (check_classes, check_umbrella, check_public, check_handles, check_readme, check_comments,
                   check_unnamed, check_examples):
         for problem in check():
             print(problem)

@@ -19,7 +19,7 @@ TEST_CASE("a rank that waits for a tensor which others have not submitted says s
   Heartbeat::State seen;
   const auto statuses = testing::RunRanks(2, [&](Communicator& comm) {
     Collectives collectives(comm);
-    if (comm.rank() == 0) heartbeat = comm.heartbeat();
+    if (comm.rank() == 0) heartbeat = HeartbeatOf(comm);
     comm.Barrier();
     const Timer timer;
     while (comm.rank() == 1 && !(seen.waiting && seen.named) && timer.Seconds() < 10) {

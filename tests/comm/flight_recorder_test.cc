@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "dtrain/base/log.h"
+#include "dtrain/comm/flight_records.h"
 #include "dtrain/comm/heartbeat.h"
 #include "dtrain/comm/internal/heartbeat_service.h"
 #include "testing/catch.h"
@@ -76,7 +77,7 @@ TEST_CASE("a directory set later holds for groups made before, and the options' 
     testing::RunRanks(2,
                       [&](Communicator& comm) {
                         const auto group = comm.Split(0);
-                        comm.records()->SetDefaultDirectory(later.path());
+                        RecordsOf(comm)->SetDefaultDirectory(later.path());
                         if (comm.rank() == 1) return;
                         try {
                           group->Barrier();
@@ -131,12 +132,12 @@ TEST_CASE("a record that another thread writes while collectives go on has whole
     worlds.push_back(std::make_unique<testing::ScriptedCommunicator>(
         rank, std::vector<std::string>(2, "a"), on_broadcast));
     Communicator& world = *worlds.back();
-    world.records()->SetDefaultDirectory(directory);
+    RecordsOf(world)->SetDefaultDirectory(directory);
     recorders.push_back(std::make_unique<FlightRecorder>(
-        world.records(), FlightRecorder::Owner{.rank = rank, .host = "a"}));
+        RecordsOf(world), FlightRecorder::Owner{.rank = rank, .host = "a"}));
     const char* const name = rank == 0 ? "AllReduce" : "Barrier";
     recorders.back()->Begin(0, name, 40);
-    world.heartbeat()->BeginCollective(name, 40);
+    HeartbeatOf(world)->BeginCollective(name, 40);
     beats.push_back(HeartbeatService::Start(world, {.timeout_seconds = 120, .slow_seconds = 0.1}));
   }
   std::this_thread::sleep_for(std::chrono::seconds(30));

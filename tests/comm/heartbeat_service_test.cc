@@ -42,7 +42,7 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  Heartbeat& heartbeat(int rank) { return *worlds_[static_cast<size_t>(rank)]->heartbeat(); }
+  Heartbeat& heartbeat(int rank) { return *HeartbeatOf(*worlds_[static_cast<size_t>(rank)]); }
   Heartbeat::Judgement JudgementOf(int rank) { return heartbeat(rank).judgement(); }
   // Whether `holds` becomes true of all ranks within `seconds`.
   bool Comes(double seconds, const std::function<bool(const Heartbeat::Judgement&)>& holds) {

@@ -68,9 +68,9 @@ void ExchangeUnevenly(Communicator& comm) {
 void Work(Communicator& comm, std::string_view way, int failing) {
   std::vector<float> data(100000);
   for (int step = 0; step < 1000000; ++step) {
-    comm.heartbeat()->SetStep(step);
-    comm.heartbeat()->SetPhase(Phase::kForward);
-    if (step == 20 && comm.rank() == failing) FailAs(way, *comm.heartbeat());
+    HeartbeatOf(comm)->SetStep(step);
+    HeartbeatOf(comm)->SetPhase(Phase::kForward);
+    if (step == 20 && comm.rank() == failing) FailAs(way, *HeartbeatOf(comm));
     if (step == 20 && way == "order") Swap(comm, failing);
     if (step == 20 && way == "operation") {
       comm.AllReduce(std::span<float>(data),
@@ -81,7 +81,7 @@ void Work(Communicator& comm, std::string_view way, int failing) {
       if (step == 20) ExchangeUnevenly(comm);
       // Steps go on while heartbeats compare what the ranks have called; a verdict ends a job whose
       // ranks do not wait only seconds later.
-      const std::string verdict = comm.heartbeat()->judgement().failure;
+      const std::string verdict = HeartbeatOf(comm)->judgement().failure;
       if (!verdict.empty()) throw CommError(verdict);
       if (step == 120) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -97,11 +97,11 @@ Status WorkByName(Communicator& comm, std::string_view way, int failing) {
   std::vector<float> data(100000);
   const Tensor tensor = Tensor::View(data.data(), {100000});
   for (int step = 0; step < 1000000; ++step) {
-    comm.heartbeat()->SetStep(step);
-    comm.heartbeat()->SetPhase(Phase::kForward);
+    HeartbeatOf(comm)->SetStep(step);
+    HeartbeatOf(comm)->SetPhase(Phase::kForward);
     if (step == 22 && way == "compute") break;
     const CollectiveHandle handle = collectives.AllReduce("weight", tensor);
-    if (step == 20 && comm.rank() == failing) FailAs(way, *comm.heartbeat());
+    if (step == 20 && comm.rank() == failing) FailAs(way, *HeartbeatOf(comm));
     DT_RETURN_IF_ERROR(handle.Wait());
   }
   return OkStatus();
@@ -135,9 +135,9 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
       Environment::Abort(status.code());
     }
-    if (is_failing && way == "end_stop") FailAs("stop", *(*environment)->World().heartbeat());
+    if (is_failing && way == "end_stop") FailAs("stop", *HeartbeatOf((*environment)->World()));
     if (is_failing && way == "end_late") {
-      (*environment)->World().heartbeat()->SetPhase(Phase::kCheckpoint);
+      HeartbeatOf((*environment)->World())->SetPhase(Phase::kCheckpoint);
       std::this_thread::sleep_for(std::chrono::duration<double>(kLongSeconds));
     }
   } catch (const CommError& error) {

@@ -178,7 +178,7 @@ Ledger Run(Communicator& comm, const GradientReducerOptions& options, int steps)
     for (size_t i = 0; i < flat.size(); ++i) ledger.given[i] += double{flat[i]};
   }
   ledger.last = flat;
-  if (const PowerSgdMemory* const memory = reducer.power_sgd_memory()) {
+  if (const PowerSgdMemory* const memory = internal::PowerSgdMemoryOf(reducer)) {
     ledger.errors = memory->errors;
     ledger.owed = OwedBy(*memory, comm.rank());
   }
@@ -288,7 +288,8 @@ TEST_CASE("a rank at which no matrix shrinks sends plain sums and has no memory 
   const auto has_memory = RunRanks(2, [](Communicator& comm) {
     std::vector<float> flat(kAll);
     const GradientReducerOptions options = Options(1000);
-    return GradientReducer(View(flat), Parameters(), comm, options).power_sgd_memory() != nullptr;
+    GradientReducer reducer(View(flat), Parameters(), comm, options);
+    return internal::PowerSgdMemoryOf(reducer) != nullptr;
   });
   CHECK_FALSE(has_memory[0]);
 }
@@ -301,7 +302,7 @@ TEST_CASE("whoever waits for a late rank's factors is known to wait") {
       if (comm.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
       Step(reducer);
     }
-    return comm.heartbeat()->Read().waited_seconds;
+    return HeartbeatOf(comm)->Read().waited_seconds;
   });
   CHECK(waited[0] > 0.05);
 }
@@ -408,10 +409,10 @@ TEST_CASE("a step with infinite gradients on one rank is NaN on all and leaves n
         if (broken && step >= first) {
           std::ranges::copy(Noise(kAll, 999), flat.begin());
           if (comm.rank() == 1) flat[kBias + 7] = std::numeric_limits<float>::infinity();
-          const std::vector<float> errors = reducer.power_sgd_memory()->errors;
+          const std::vector<float> errors = internal::PowerSgdMemoryOf(reducer)->errors;
           Step(reducer);
           all_nan = all_nan && std::isnan(flat[kBias]) && std::isnan(flat[kAll - 1]) &&
-                    reducer.power_sgd_memory()->errors == errors;
+                    internal::PowerSgdMemoryOf(reducer)->errors == errors;
         }
         std::ranges::copy(Noise(kAll, SeedOf(step, comm.rank())), flat.begin());
         Step(reducer);
@@ -465,17 +466,17 @@ std::vector<float> Continue(Communicator& comm, const std::string& path, int fro
   if (from > 0 && comm.is_root()) {
     const auto checkpoint = Checkpoint::Open(path);
     if (!checkpoint.ok()) return {};
-    auto read = ReadMemory(*checkpoint, *reducer.power_sgd_memory());
+    auto read = ReadMemory(*checkpoint, *internal::PowerSgdMemoryOf(reducer));
     if (!read.ok()) return {};
     gathered = *std::move(read);
   }
-  SpreadMemory(gathered, comm, *reducer.power_sgd_memory());
+  SpreadMemory(gathered, comm, *internal::PowerSgdMemoryOf(reducer));
   for (int step = from; step < to; ++step) {
     std::ranges::copy(Noise(kAll, SeedOf(step, comm.rank())), flat.begin());
     Step(reducer);
   }
   std::vector<CheckpointFile> files;
-  files.push_back(GatherMemory(*reducer.power_sgd_memory(), comm));
+  files.push_back(GatherMemory(*internal::PowerSgdMemoryOf(reducer), comm));
   if (comm.is_root() && !WriteCheckpointFiles(path + ".next", to, files).ok()) return {};
   comm.Barrier();
   return flat;
@@ -515,7 +516,7 @@ std::vector<Restored> Restore(const std::string& path, const std::vector<std::st
   return RunRanksOn(to, [&](Communicator& comm) {
     std::vector<float> flat(kAll);
     GradientReducer reducer(View(flat), Parameters(), comm, options);
-    PowerSgdMemory& memory = *reducer.power_sgd_memory();
+    PowerSgdMemory& memory = *internal::PowerSgdMemoryOf(reducer);
     const auto note = internal::RestoreMemory(path, comm, memory);
     return Restored{.note = note.value_or("failed"),
                     .owed = OwedBy(memory, comm.rank()),

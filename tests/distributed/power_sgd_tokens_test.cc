@@ -46,7 +46,7 @@ class Reducer {
     reducer_.MarkReady(1);
     reducer_.Finish();
   }
-  internal::PowerSgdMemory& memory() { return *reducer_.power_sgd_memory(); }
+  internal::PowerSgdMemory& memory() { return *internal::PowerSgdMemoryOf(reducer_); }
 
  private:
   GradientReducer reducer_;

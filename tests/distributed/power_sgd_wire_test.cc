@@ -61,7 +61,7 @@ double LostOf(int ranks, DType wire) {
       Step(reducer);
       for (size_t i = 0; i < missing.size(); ++i) missing[i] -= double{flat[i]};
     }
-    const internal::PowerSgdMemory& memory = *reducer.power_sgd_memory();
+    const internal::PowerSgdMemory& memory = *internal::PowerSgdMemoryOf(reducer);
     for (const internal::CompressedMatrix& matrix : memory.matrices) {
       for (int64_t i = 0; i < matrix.size.elements(); ++i) {
         missing[static_cast<size_t>(matrix.begin + i)] -=
@@ -97,7 +97,7 @@ std::vector<Broken> WithColumn(float scale) {
     std::vector<float> flat = Noise(static_cast<uint64_t>(comm.rank()));
     GradientReducer reducer(View(flat), kMatrices, comm, Options(DType::kFloat16));
     Step(reducer);
-    const internal::PowerSgdMemory& memory = *reducer.power_sgd_memory();
+    const internal::PowerSgdMemory& memory = *internal::PowerSgdMemoryOf(reducer);
     const std::vector<float> errors = memory.errors;
     std::ranges::copy(Noise(10 + static_cast<uint64_t>(comm.rank())), flat.begin());
     if (comm.rank() == 1) {

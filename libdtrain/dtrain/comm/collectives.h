@@ -96,8 +96,6 @@ struct ReduceOptions {
 class CollectiveHandle {
  public:
   CollectiveHandle() = default;
-  CollectiveHandle(std::shared_ptr<internal::CollectiveResult> result, std::string name,
-                   std::shared_ptr<const internal::QueueProgress> progress);
   // True when it has finished or failed.
   bool Poll() const;
   // Waits and returns the outcome. It may be called again. Meanwhile heartbeats report that this
@@ -111,6 +109,10 @@ class CollectiveHandle {
   int last_joined() const;
 
  private:
+  friend class Collectives;
+  CollectiveHandle(std::shared_ptr<internal::CollectiveResult> result, std::string name,
+                   std::shared_ptr<const internal::QueueProgress> progress);
+
   std::shared_ptr<internal::CollectiveResult> result_;
   std::string name_;
   std::shared_ptr<const internal::QueueProgress> progress_;

@@ -42,4 +42,8 @@ Communicator::Communicator(const Communicator& whole, std::span<const int> ranks
   }
 }
 
+const std::shared_ptr<Heartbeat>& HeartbeatOf(const Communicator& comm) { return comm.heartbeat_; }
+
+const std::shared_ptr<FlightRecords>& RecordsOf(const Communicator& comm) { return comm.records_; }
+
 }  // namespace dtrain

@@ -139,10 +139,6 @@ class Communicator {
   const RankTopology& topology() const { return topology_; }
   // The options it was made with. Groups split from it have the same ones.
   const CommunicatorOptions& options() const { return options_; }
-  // The state that heartbeats report to the other ranks. All communicators of a rank share it.
-  const std::shared_ptr<Heartbeat>& heartbeat() const { return heartbeat_; }
-  // The records of this rank's last collectives. All communicators of a rank share them.
-  const std::shared_ptr<FlightRecords>& records() const { return records_; }
 
   // Reduces `count` elements in place on every rank.
   virtual std::unique_ptr<Handle> StartAllReduce(void* data, int64_t count, DType dtype,
@@ -200,6 +196,9 @@ class Communicator {
   Communicator(const Communicator& whole, std::span<const int> ranks);
 
  private:
+  friend const std::shared_ptr<Heartbeat>& HeartbeatOf(const Communicator& comm);
+  friend const std::shared_ptr<FlightRecords>& RecordsOf(const Communicator& comm);
+
   RankTopology topology_;
   CommunicatorOptions options_;
   std::shared_ptr<Heartbeat> heartbeat_;

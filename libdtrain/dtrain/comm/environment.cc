@@ -225,7 +225,7 @@ Status Environment::StartMpi(double timeout_seconds) {
 
 Environment::~Environment() {
   // MPI_Finalize waits for all ranks and knows no limit: heartbeats go on until it is through.
-  if (world_) world_->heartbeat()->SetPhase(Phase::kEnd);
+  if (world_) HeartbeatOf(*world_)->SetPhase(Phase::kEnd);
   world_.reset();
   if (!owns_mpi_ || !MpiIsUp()) return;
   // While an exception unwinds, other ranks may be inside a collective and would never come.

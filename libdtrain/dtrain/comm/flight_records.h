@@ -1,13 +1,14 @@
 // flight_records.h - where a rank writes its last collectives when communication fails.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   comm.records()->SetDefaultDirectory(run_dir + "/logs");
+//   RecordsOf(comm)->SetDefaultDirectory(run_dir + "/logs");
 //
 // A flight recorder (internal/flight_recorder.h) keeps the last collectives of one communicator in
 // memory. This object knows the recorders of all communicators of a rank. Any thread may call it.
 #ifndef DTRAIN_COMM_FLIGHT_RECORDS_H_
 #define DTRAIN_COMM_FLIGHT_RECORDS_H_
 
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -42,6 +43,10 @@ class FlightRecords {
   const bool is_chosen_;                              // by the options
   std::vector<internal::FlightRecorder*> recorders_;  // those that exist now
 };
+
+class Communicator;
+// The records of this rank's last collectives. All communicators of a rank share them.
+const std::shared_ptr<FlightRecords>& RecordsOf(const Communicator& comm);
 
 }  // namespace dtrain
 

@@ -1,8 +1,8 @@
 // heartbeat.h - what a rank reports to the others about its work: step, phase, collective, waits.
 // SPDX-License-Identifier: Apache-2.0
 //
-//   comm.heartbeat()->SetStep(step);
-//   comm.heartbeat()->SetPhase(Phase::kEvaluation);
+//   HeartbeatOf(comm)->SetStep(step);
+//   HeartbeatOf(comm)->SetPhase(Phase::kEvaluation);
 //
 // Heartbeats (comm/environment.h) carry it to rank 0, so that messages name a late, stopped or dead
 // rank with its step and phase. In a training loop of your own both calls are optional. A rank that
@@ -14,6 +14,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -95,6 +96,10 @@ class Heartbeat {
   std::array<uint64_t, kDigests> digests_{};  // the one after i collectives is at i % kDigests
   Judgement judgement_;
 };
+
+class Communicator;
+// The heartbeat of this rank. All communicators of a rank share it.
+const std::shared_ptr<Heartbeat>& HeartbeatOf(const Communicator& comm);
 
 }  // namespace dtrain
 

@@ -36,14 +36,15 @@ class Stream {
   // full.
   std::byte* Scratch(size_t bytes, std::string_view op);
 
-  // The buffers CopyToDevice() uses. GPU only.
-  Staging& staging();
-
   // The CUDA stream, or null on the CPU.
   void* handle() const { return handle_; }
 
  private:
+  friend void CopyToDevice(void* device, const void* host, size_t bytes, Stream& stream);
   struct Queue;
+
+  // The buffers CopyToDevice() uses. GPU only.
+  Staging& staging();
 
   Device device_;
   std::shared_ptr<Queue> queue_;  // null on the CPU

@@ -174,8 +174,8 @@ void GradientReducer::SetStep(int64_t step) {
   if (power_sgd_ != nullptr) power_sgd_->SetStep(step);
 }
 
-internal::PowerSgdMemory* GradientReducer::power_sgd_memory() {
-  return power_sgd_ != nullptr ? power_sgd_->memory() : nullptr;
+internal::PowerSgdMemory* internal::PowerSgdMemoryOf(GradientReducer& reducer) {
+  return reducer.power_sgd_ != nullptr ? reducer.power_sgd_->memory() : nullptr;
 }
 
 void GradientReducer::MarkReady(int index) {

@@ -43,6 +43,7 @@
 namespace dtrain {
 
 class DeviceCommunicator;
+class GradientReducer;
 class Timeline;
 
 namespace internal {
@@ -51,6 +52,7 @@ class BucketSpans;
 class GradientBuckets;
 class PowerSgdExchange;
 struct PowerSgdMemory;
+PowerSgdMemory* PowerSgdMemoryOf(GradientReducer& reducer);
 }  // namespace internal
 
 // With PowerSGD (Vogels et al. 2019) a matrix travels as two factors of `rank` columns, if these
@@ -147,10 +149,6 @@ class GradientReducer {
   // of the flat tensor. The bucket's other elements are unspecified after Finish(). [size + 1].
   std::vector<int64_t> SliceOffsets(int bucket) const;
   const Statistics& statistics() const { return statistics_; }
-  // The communicator that sums the gradients from GPU to GPU (comm/device_communicator.h), for
-  // other exchanges between steps. Null on CPUs, with one rank, and if gradients travel through the
-  // host's memory.
-  DeviceCommunicator* gpus() const { return gpus_.get(); }
 
   // PowerSGD adds to a step's gradients what earlier steps left out. To compare the two it needs
   // the next two values; without PowerSGD neither has an effect.
@@ -164,11 +162,11 @@ class GradientReducer {
   void SetGradientTokens(double tokens);
   // The number of steps that a resumed run has made. Call it before the first MarkReady().
   void SetStep(int64_t step);
-  // The state that PowerSGD carries from step to step. Null with one rank, and while nothing is
-  // compressed. Use it between steps.
-  internal::PowerSgdMemory* power_sgd_memory();
 
  private:
+  friend class OptimizerShards;  // which exchanges by gpus_ between steps
+  friend internal::PowerSgdMemory* internal::PowerSgdMemoryOf(GradientReducer& reducer);
+
   void StartComplete();
 
   std::unique_ptr<internal::GradientBuckets> buckets_;
@@ -177,8 +175,10 @@ class GradientReducer {
   Communicator& comm_;
   int next_ = 0;                                        // the first bucket not started
   std::unique_ptr<internal::BucketExchange> exchange_;  // null with one rank
-  std::shared_ptr<DeviceCommunicator> gpus_;            // of exchange_, which outlives this copy
-  internal::PowerSgdExchange* power_sgd_ = nullptr;     // exchange_ if it is one, or null
+  // Sums the gradients from GPU to GPU; exchange_ outlives this copy. Null on CPUs, with one rank,
+  // and if gradients travel through the host's memory.
+  std::shared_ptr<DeviceCommunicator> gpus_;
+  internal::PowerSgdExchange* power_sgd_ = nullptr;  // exchange_ if it is one, or null
   std::unique_ptr<internal::BucketSpans> spans_;
   Statistics statistics_;
 };

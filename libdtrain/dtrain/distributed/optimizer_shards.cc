@@ -30,8 +30,8 @@ OptimizerShards::OptimizerShards(ParameterSet& parameters, Communicator& comm,
     }
     if (offsets.front() < offsets.back()) slices.push_back(offsets);
   }
-  exchange_ =
-      internal::MakeShardExchange(parameters_, mine(), std::move(slices), comm_, reducer.gpus());
+  exchange_ = internal::MakeShardExchange(parameters_, mine(), std::move(slices), comm_,
+                                          reducer.gpus_.get());
 }
 
 OptimizerShards::~OptimizerShards() = default;

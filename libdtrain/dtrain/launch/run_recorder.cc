@@ -216,7 +216,7 @@ StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::OpenAll(const std::string& p
     recorder->End(logged);
     return logged;
   }
-  runtime.comm.records()->SetDefaultDirectory(recorder->path_ + "/logs");
+  RecordsOf(runtime.comm)->SetDefaultDirectory(recorder->path_ + "/logs");
   return recorder;
 }
 

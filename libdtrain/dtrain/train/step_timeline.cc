@@ -74,7 +74,7 @@ std::string StepTimeline::Toggle() {
 }
 
 Timeline::Span StepTimeline::Enter(Phase phase, int64_t index) {
-  comm_.heartbeat()->SetPhase(phase);
+  HeartbeatOf(comm_)->SetPhase(phase);
   const int lane = phase < Phase::kEvaluation ? kComputeLane : kEvaluationLane;
   return {spans_, Name(phase), lane, index};
 }

@@ -52,13 +52,17 @@ class StepTimeline {
   const StepTimelineOptions& options() const { return options_; }
 
   Timeline& spans() { return spans_; }
-  // Marks the phase this rank is in. Heartbeats report it to the other ranks; the timeline records
-  // it as a span.
-  [[nodiscard]] Timeline::Span Enter(Phase phase, int64_t index = -1);
   // Between two updates: writes the spans if many wait, or if they have waited long.
   void EndUpdate();
 
  private:
+  friend class Checkpointer;
+  friend class Evaluator;
+  friend class UpdateStep;
+
+  // Marks the phase this rank is in. Heartbeats report it to the other ranks; the timeline records
+  // it as a span.
+  [[nodiscard]] Timeline::Span Enter(Phase phase, int64_t index = -1);
   void Flush();
   void Check(const Status& status);
 

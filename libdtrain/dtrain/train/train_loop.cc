@@ -100,8 +100,8 @@ bool TrainLoop::Impl::NextUpdate() {
   }
   if (!status_.ok() || state_.step >= options_.updates) return false;
   ctx_.set_training(true);
-  comm_.heartbeat()->SetStep(state_.step);
-  comm_.heartbeat()->SetPhase(Phase::kForward);
+  HeartbeatOf(comm_)->SetStep(state_.step);
+  HeartbeatOf(comm_)->SetPhase(Phase::kForward);
   parameters_.BeginGradients(ctx_.stream());
   sums_ = {};
   return true;
@@ -144,7 +144,7 @@ void TrainLoop::Impl::MarkAllReady() {
 
 void TrainLoop::Impl::Update() {
   if (!status_.ok()) return;
-  comm_.heartbeat()->SetPhase(Phase::kExchange);
+  HeartbeatOf(comm_)->SetPhase(Phase::kExchange);
   parameters_.SettleGradients();  // of a rank without samples
   reducer_.Finish();
   std::array<double, 3> totals = {sums_.loss, static_cast<double>(sums_.tokens),
@@ -153,7 +153,7 @@ void TrainLoop::Impl::Update() {
   DT_CHECK(totals[1] > 0.0) << "no rank has called Add() with losses of any token in this update";
   loss_ = totals[0] / totals[1];
   is_stop_requested_ = totals[2] > 0.0;
-  comm_.heartbeat()->SetPhase(Phase::kUpdate);
+  HeartbeatOf(comm_)->SetPhase(Phase::kUpdate);
   const ClippedGradients clipped =
       ClipGradients(parameters_, 1.0 / totals[1], options_.clip_norm, ctx_.stream());
   if (!clipped.is_finite) {
@@ -176,7 +176,7 @@ void TrainLoop::Impl::Update() {
 void TrainLoop::Impl::Evaluate(const std::string& metric, int64_t first, int64_t count,
                                const std::function<MeanParts(const SampleRange&)>& measure) {
   if (!status_.ok()) return;
-  comm_.heartbeat()->SetPhase(Phase::kEvaluation);
+  HeartbeatOf(comm_)->SetPhase(Phase::kEvaluation);
   ctx_.set_training(false);
   const SampleRange share{first + comm_.rank(), first + count, comm_.size()};
   const MeanParts own = share.empty() ? MeanParts() : measure(share);
@@ -211,7 +211,7 @@ Status TrainLoop::Impl::SaveIfDue() {
   is_save_due_ = false;
   is_saved_ = true;
   if (options_.directory.empty()) return OkStatus();
-  comm_.heartbeat()->SetPhase(Phase::kCheckpoint);
+  HeartbeatOf(comm_)->SetPhase(Phase::kCheckpoint);
   return ShareRootStatus(comm_.is_root() ? WriteCheckpoint() : OkStatus(), "write a checkpoint",
                          comm_);
 }

@@ -42,7 +42,7 @@ StatusOr<IssuedUpdate> UpdateStep::ComputeGradients(int64_t step, RequestInbox& 
                                                     const RunClock& clock) {
   IssuedUpdate update;
   Timer timer;
-  comm_.heartbeat()->SetStep(step);
+  HeartbeatOf(comm_)->SetStep(step);
   const auto next = [&] {
     const Timeline::Span span = timeline_.Enter(Phase::kData);
     return task_.NextUpdate();

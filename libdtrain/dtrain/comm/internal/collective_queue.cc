@@ -11,6 +11,7 @@
 #include "dtrain/base/thread_pool.h"
 #include "dtrain/base/timer.h"
 #include "dtrain/comm/gather.h"
+#include "dtrain/comm/heartbeat.h"
 #include "dtrain/comm/internal/cycle_votes.h"
 
 namespace dtrain::internal {
@@ -33,7 +34,7 @@ CollectiveQueue::CollectiveQueue(std::unique_ptr<Communicator> comm,
       executor_(comm_.get(), options.fusion_bytes, std::move(make_tensor), timeline_),
       agreement_(comm_->rank(), comm_->topology().job_ranks(), options.cache_entries, &pending_),
       stalls_(comm_->topology(), options.stall_warning_seconds, options.timeout_seconds) {
-  progress_->heartbeat = comm_->heartbeat();
+  progress_->heartbeat = HeartbeatOf(*comm_);
   thread_ = std::thread([this] { Run(); });
 }
 

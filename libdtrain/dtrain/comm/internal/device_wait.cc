@@ -9,13 +9,14 @@
 #include "absl/strings/str_cat.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/heartbeat.h"
 #include "dtrain/comm/internal/heartbeat_wait.h"
 
 namespace dtrain::internal {
 
 bool AwaitDevice(Communicator& comm, const std::function<WaitStep()>& step, double limit,
                  const std::function<std::string(double)>& describe, bool is_watched) {
-  HeartbeatWait mark(comm.heartbeat().get());
+  HeartbeatWait mark(HeartbeatOf(comm).get());
   bool has_warned = false;
   Timer idle;
   for (;;) {
@@ -32,7 +33,7 @@ bool AwaitDevice(Communicator& comm, const std::function<WaitStep()>& step, doub
     std::this_thread::sleep_for(std::chrono::microseconds(seconds < 2e-3 ? 20 : 200));
     if (seconds < 0.1) continue;
     mark.Idle();
-    const Heartbeat::Judgement judgement = comm.heartbeat()->judgement();
+    const Heartbeat::Judgement judgement = HeartbeatOf(comm)->judgement();
     if (!judgement.failure.empty()) {
       throw CommError(absl::StrCat(judgement.failure, "; ", describe(seconds)));
     }

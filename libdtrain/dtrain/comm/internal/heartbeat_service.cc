@@ -29,6 +29,8 @@
 #include "dtrain/base/log.h"
 #include "dtrain/base/status.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/flight_records.h"
+#include "dtrain/comm/heartbeat.h"
 #include "dtrain/comm/internal/flight_recorder.h"
 #include "dtrain/comm/internal/heartbeat_socket.h"
 #include "dtrain/comm/internal/watchdog.h"
@@ -91,8 +93,8 @@ class HeartbeatThread final : public HeartbeatService {
   // The socket has joined the job.
   HeartbeatThread(Communicator& world, const CommunicatorOptions& options, HeartbeatSocket socket)
       : rank_(world.rank()),
-        heartbeat_(world.heartbeat()),
-        records_(world.records()),
+        heartbeat_(HeartbeatOf(world)),
+        records_(RecordsOf(world)),
         times_(options),
         socket_(std::move(socket)),
         stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),

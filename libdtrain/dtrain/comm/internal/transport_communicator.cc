@@ -7,7 +7,9 @@
 
 #include "dtrain/base/check.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/flight_records.h"
 #include "dtrain/comm/gather.h"
+#include "dtrain/comm/heartbeat.h"
 #include "dtrain/comm/internal/shared_segment.h"
 
 namespace dtrain::internal {
@@ -25,7 +27,8 @@ TransportCommunicator::TransportCommunicator(std::unique_ptr<Transport> transpor
     : Communicator(rank, std::move(hosts), options),
       transport_(std::move(transport)),
       planner_(transport_.get(), &channels_, topology(), options),
-      runner_(transport_.get(), &channels_, topology(), options, heartbeat(), records(),
+      runner_(transport_.get(), &channels_, topology(), options, HeartbeatOf(*this),
+              RecordsOf(*this),
               /*context=*/0) {
   SetUp(/*is_world=*/true);
 }
@@ -35,8 +38,8 @@ TransportCommunicator::TransportCommunicator(TransportCommunicator& whole,
     : Communicator(whole, ranks),
       transport_(whole.transport_->Split(ranks, context)),
       planner_(transport_.get(), &channels_, topology(), options()),
-      runner_(transport_.get(), &channels_, topology(), options(), heartbeat(), records(),
-              context) {
+      runner_(transport_.get(), &channels_, topology(), options(), HeartbeatOf(*this),
+              RecordsOf(*this), context) {
   SetUp(/*is_world=*/false);
 }
 

@@ -9,6 +9,7 @@
 #include "dtrain/base/check.h"
 #include "dtrain/base/log.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/comm/heartbeat.h"
 #include "dtrain/comm/internal/heartbeat_wait.h"
 #include "dtrain/device/copy.h"
 #include "dtrain/distributed/internal/plain_exchange.h"
@@ -104,7 +105,7 @@ bool PowerSgdExchange::HasArrived(int bucket) {
 void PowerSgdExchange::Land(int bucket) {
   if (plain_) return plain_->Land(bucket);
   const size_t end = layout_.end_of(bucket);
-  HeartbeatWait mark(groups_.all().heartbeat().get());
+  HeartbeatWait mark(HeartbeatOf(groups_.all()).get());
   Timer idle;
   int64_t sent = BytesSent();
   while (!rounds_->HaveArrived(end) && idle.Seconds() < kPatienceSeconds) {

@@ -13,6 +13,10 @@
 #include "dtrain/distributed/internal/worker_grid.h"
 #include "dtrain/runs/checkpoint.h"
 
+namespace dtrain {
+class GradientReducer;
+}
+
 namespace dtrain::internal {
 
 // A parameter that travels as factors.
@@ -36,6 +40,10 @@ struct PowerSgdMemory {
   // on all workers.
   std::vector<float> factors;
 };
+
+// The state that PowerSGD carries from step to step, for use between steps. Null with one rank, and
+// while nothing is compressed.
+PowerSgdMemory* PowerSgdMemoryOf(GradientReducer& reducer);
 
 // The memory of the matrices of one place, in floats.
 struct MemorySize {

@@ -59,7 +59,7 @@ void ReducedGradients::WarnIfLate(std::string_view key, int64_t start, std::stri
 
 std::vector<CheckpointFile> ReducedGradients::CheckpointFiles() {
   std::vector<CheckpointFile> files;
-  if (const PowerSgdMemory* const memory = reducer_->power_sgd_memory()) {
+  if (const PowerSgdMemory* const memory = PowerSgdMemoryOf(*reducer_)) {
     files.push_back(GatherMemory(*memory, replica_.comm));
   }
   return files;
@@ -67,7 +67,7 @@ std::vector<CheckpointFile> ReducedGradients::CheckpointFiles() {
 
 StatusOr<std::string> ReducedGradients::Resume(const std::string& path, int64_t step) {
   reducer_->SetStep(step);
-  PowerSgdMemory* const memory = reducer_->power_sgd_memory();
+  PowerSgdMemory* const memory = PowerSgdMemoryOf(*reducer_);
   if (memory != nullptr) return RestoreMemory(path, replica_.comm, *memory);
   if (!replica_.comm.is_root() || !HasMemory(path)) return "";
   return WhyNoMemory(step) + ": PowerSGD's error memory is dropped";
