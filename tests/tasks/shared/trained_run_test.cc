@@ -7,7 +7,7 @@
 
 #include "dtrain/classification.pb.h"
 #include "dtrain/comm/self_communicator.h"
-#include "dtrain/tasks/classification/use.h"
+#include "dtrain/tasks/classification/program.h"
 #include "tasks/classification/saved_classifier.h"
 #include "testing/catch.h"
 

@@ -19,7 +19,7 @@
 #include "dtrain/tasks/classification/head_costs.h"
 #include "dtrain/tasks/classification/internal/class_order.h"
 #include "dtrain/tasks/classification/internal/config.h"
-#include "dtrain/tasks/classification/use.h"
+#include "dtrain/tasks/classification/predictions.h"
 #include "dtrain/tasks/classification/warm_up.h"
 #include "dtrain/tasks/shared/internal/bert_training.h"
 #include "dtrain/tasks/shared/internal/bert_workload.h"
@@ -112,10 +112,7 @@ StatusOr<TrainResult> TrainSeed(const proto::ClassificationConfig& config, Seeds
        .on_loaded =
            [&](const PretrainedReport& loaded) { WarnOfOtherClasses(loaded, config.data(), info); },
        .costs = ClassifierHead(task->model().options()).costs,
-       .warm_up =
-           [&](const BertBatch& batch, const ContextOptions& options) {
-             return WarmUpSteps(task->model(), batch, runtime.device, options);
-           }},
+       .warm_up = internal::WarmUpOf(task->model(), runtime.device)},
       recorder, runtime);
 }
 
@@ -138,9 +135,8 @@ Status TrainClassifier(const proto::ClassificationConfig& given, Runtime& runtim
   const auto check = [](const proto::ClassificationConfig& config) {
     return internal::CheckSegments(config, config.model().pretrained());
   };
-  const auto train = [&](const proto::ClassificationConfig& run, RunRecorder& recorder) {
-    return TrainSeed(run, seeds, recorder, runtime);
-  };
+  const auto train = [&](const proto::ClassificationConfig& run, RunRecorder& recorder,
+                         Runtime& on) { return TrainSeed(run, seeds, recorder, on); };
   return internal::TrainProgram("bert_classify", given, check, train, runtime);
 }
 

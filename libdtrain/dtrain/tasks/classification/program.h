@@ -15,10 +15,18 @@ namespace dtrain {
 
 const TaskProgram& ClassificationProgram();
 
-// The configuration was validated (tasks/classification/config.h). Collective.
+// The commands. All ranks call them with a validated configuration (config.h beside this file).
+
 // One run, or with several trainer.seeds one after the other, each in seed-N/ of the run directory;
 // then the mean and the spread of their metrics, printed and written to seeds.json.
 Status TrainClassifier(const proto::ClassificationConfig& config, Runtime& runtime);
+
+// Prints the metrics of a trained model on the dev and test sets of its run or of the command line.
+Status EvaluateClassifier(const proto::ClassificationConfig& config, Runtime& runtime);
+
+// The predictions of a trained model for the test sets, or where there are none the dev sets,
+// written to predict.output.
+Status PredictWithClassifier(const proto::ClassificationConfig& config, Runtime& runtime);
 
 }  // namespace dtrain
 

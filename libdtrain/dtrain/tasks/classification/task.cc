@@ -160,10 +160,6 @@ StatusOr<EvaluationResult> ClassificationTask::EvaluateTest(Context& ctx) {
   return result;
 }
 
-Status ClassificationTask::CheckCheckpoint(const Checkpoint& checkpoint) const {
-  return CheckSameFiles(checkpoint, CheckpointFiles(), {"vocab.txt", "labels.txt"});
-}
-
 std::vector<NamedFile> ClassificationTask::CheckpointFiles() const {
   std::vector<NamedFile> files = options_.files;
   std::string labels;
@@ -186,14 +182,6 @@ std::string ClassificationTask::Measured() const {
                           dev_[i].info().key);
   }
   return text;
-}
-
-Identity ClassificationTask::identity() const {
-  Identity identity = {.training_data = TrainingData(),
-                       .evaluation = Measured(),
-                       .model = ModelTextOf(options_.model.bert)};
-  identity.shared_data = identity.training_data + identity.evaluation;
-  return identity;
 }
 
 }  // namespace dtrain

@@ -62,10 +62,11 @@ class ClassificationTask final
         .test = [this](Context& ctx) { return EvaluateTest(ctx); },
         .smaller_is_better = [this](const std::string& metric) { return SmallerIsBetter(metric); }};
   }
-  Identity identity() const override;
+  Identity identity() const override {
+    return IdentityOf(TrainingData(), Measured(), ModelTextOf(options_.model.bert));
+  }
   CheckpointContents checkpoint() const override {
-    return {.files = CheckpointFiles(),
-            .check = [this](const Checkpoint& checkpoint) { return CheckCheckpoint(checkpoint); }};
+    return ContentsOf(CheckpointFiles(), {"vocab.txt", "labels.txt"});
   }
 
   // The metrics of the dev sets, those after the first under their names:
@@ -86,7 +87,6 @@ class ClassificationTask final
  private:
   std::string TrainingData() const;
   std::string Measured() const;
-  Status CheckCheckpoint(const Checkpoint& checkpoint) const;
   ClassificationTask(const ClassificationTaskOptions& options, Communicator& comm,
                      ClassificationShard train);
   // A shard with the training data's labels.

@@ -1,7 +1,5 @@
 // use.cc - evaluates with a trained classifier, or writes its predictions.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/tasks/classification/use.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -29,6 +27,7 @@
 #include "dtrain/tasks/classification/data.h"
 #include "dtrain/tasks/classification/internal/trained_classifier.h"
 #include "dtrain/tasks/classification/predictions.h"
+#include "dtrain/tasks/classification/program.h"
 #include "dtrain/tasks/shared/internal/metrics_text.h"
 #include "dtrain/tasks/shared/internal/trained_run.h"
 

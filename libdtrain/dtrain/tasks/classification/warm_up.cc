@@ -25,10 +25,7 @@ ClassificationBatch SampleBatch(const BertBatch& planned, const BertClassifierOp
 
 std::function<void()> WarmUpSteps(BertClassifier& model, const BertBatch& batch,
                                   const Device& device, const ContextOptions& options) {
-  const auto sample = [&model, batch](double share) {
-    return SampleBatch(batch, model.options(), share);
-  };
-  return internal::WarmUpStepsOf(model, sample, device, options);
+  return internal::WarmUpStepsOf(model, SampleBatch, batch, device, options);
 }
 
 }  // namespace dtrain

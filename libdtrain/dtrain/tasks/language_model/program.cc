@@ -12,7 +12,6 @@
 #include "dtrain/tasks/language_model/export.h"
 #include "dtrain/tasks/language_model/metrics.h"
 #include "dtrain/tasks/language_model/task.h"
-#include "dtrain/tasks/language_model/use.h"
 #include "dtrain/tasks/language_model/warm_up.h"
 #include "dtrain/tasks/shared/internal/bert_training.h"
 #include "dtrain/tasks/shared/internal/bert_workload.h"
@@ -57,9 +56,7 @@ StatusOr<TrainResult> TrainSeed(const proto::LanguageModelConfig& config, RunRec
                     .dropout = model.attention_dropout,
                     .causal = true},
       .costs = CostsOfModel(model),
-      .warm_up = [&](const BertBatch& batch, const ContextOptions& context) {
-        return WarmUpSteps(task->model(), batch, runtime.device, context);
-      }};
+      .warm_up = internal::WarmUpOf(task->model(), runtime.device)};
   return internal::TrainOnTexts(internal::TextSectionsOf(config), training, recorder, runtime);
 }
 
@@ -98,10 +95,7 @@ StatusOr<Workload> WorkloadOf(const proto::LanguageModelConfig& config,
 
 Status TrainLanguageModel(const proto::LanguageModelConfig& config, Runtime& runtime) {
   DT_RETURN_IF_ERROR(internal::CheckSettingsAgree(internal::AgreedSettings(config), runtime));
-  const auto train = [&](const proto::LanguageModelConfig& run, RunRecorder& recorder) {
-    return TrainSeed(run, recorder, runtime);
-  };
-  return internal::TrainSeeds("lm_train", config, train, runtime);
+  return internal::TrainSeeds("lm_train", config, TrainSeed, runtime);
 }
 
 const TaskProgram& LanguageModelProgram() {

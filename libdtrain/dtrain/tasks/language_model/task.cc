@@ -11,7 +11,6 @@
 #include "dtrain/base/internal/abseil_text.h"
 #include "dtrain/tasks/language_model/evaluation.h"
 #include "dtrain/tasks/language_model/tokens.h"
-#include "dtrain/train/micro_batches.h"
 
 namespace dtrain {
 namespace {
@@ -19,10 +18,6 @@ namespace {
 // The file of a checkpoint that says what its ids are, and what its contents are.
 constexpr char kTokensFile[] = "tokens.txt";
 constexpr char kTokens[] = "bytes\n";
-
-int32_t LongestOf(const TextWindows& windows) {
-  return *std::max_element(windows.lengths().begin(), windows.lengths().end());
-}
 
 StatusOr<TextWindows> ReadWindows(const std::vector<std::string>& paths,
                                   const LanguageModelTaskOptions& options) {
@@ -59,47 +54,25 @@ StatusOr<std::unique_ptr<LanguageModelTask>> LanguageModelTask::Create(
                                       options.max_length, options.model.max_positions));
   }
   DT_ASSIGN_OR_RETURN(LanguageModelData data, ReadData(options));
-  DT_RETURN_IF_ERROR(CheckMicroBatches(options.batch, options.micro_batch_tokens,
-                                       LongestOf(data.train), comm.size()));
   LanguageModelTaskOptions fitted = options;
   fitted.model.vocab_size = kTokenVocabulary;
   fitted.sampling.end_id = kEndOfText;
   std::unique_ptr<LanguageModelTask> task(new LanguageModelTask(fitted, std::move(data), comm));
+  DT_RETURN_IF_ERROR(task->Start({.path = absl::StrJoin(options.train, ", "),
+                                  .name = "windows",
+                                  .lengths = task->train().lengths(),
+                                  .batch = options.batch,
+                                  .micro_batch_tokens = options.micro_batch_tokens}));
   task->model().Allocate(options.device, options.compute_type, options.seed);
-  DT_RETURN_IF_ERROR(task->Seek({}));
   return task;
 }
 
 LanguageModelTask::LanguageModelTask(const LanguageModelTaskOptions& options,
                                      LanguageModelData data, Communicator& comm)
-    : ModelTask(options.model, comm), options_(options), data_(std::move(data)) {
-  set_accumulation(MicroBatchesOf(options.batch, options.micro_batch_tokens, LongestOf(data_.train),
-                                  comm.size()));
-  updates_per_epoch_ = EpochPlan(Samples(), options.batch, /*epoch=*/0).num_batches();
-}
-
-Status LanguageModelTask::Seek(const DataPosition& position) {
-  DT_RETURN_IF_ERROR(CheckWalk(absl::StrJoin(options_.train, ", "), "windows", Samples().size(),
-                               share(), position));
-  walk_.emplace(Samples(), options_.batch, share(), position);
-  MoveTo(position, Samples().size());
-  return OkStatus();
-}
+    : WalkedTask(options.model, comm), options_(options), data_(std::move(data)) {}
 
 double LanguageModelTask::losses_per_update() const {
-  return static_cast<double>(data_.train.tokens()) / static_cast<double>(updates_per_epoch_);
-}
-
-StatusOr<int> LanguageModelTask::NextUpdate() {
-  const BatchShare update = walk_->Next();
-  std::vector<GptBatch> micro_batches;
-  for (const BatchPart& part : update.parts) {
-    micro_batches.push_back(data_.train.Pack(part.samples));
-    micro_batches.back().sequences.set_first_numbers(part.source_numbers);
-  }
-  int64_t tokens = 0;
-  for (const uint32_t window : update.samples) tokens += data_.train.lengths()[window];
-  return Load(std::move(micro_batches), tokens, update.next, Samples().size());
+  return static_cast<double>(data_.train.tokens()) / static_cast<double>(updates_per_epoch());
 }
 
 StatusOr<EvaluationResult> LanguageModelTask::Evaluate(Context& ctx) {
@@ -119,25 +92,17 @@ Identity LanguageModelTask::identity() const {
                            windows.set().texts.size(), name, windows.set().crc, name,
                            windows.size(), windows.tokens());
   };
-  Identity identity = {
-      .training_data =
-          absl::StrFormat("%smax_length %d\n", describe("train", data_.train), options_.max_length),
-      .model =
-          absl::StrFormat("num_heads %d\nactivation %s\nlayer_norm_epsilon %g\n", model.num_heads,
-                          ToAbsl(Name(model.activation)), model.layer_norm_epsilon)};
-  if (data_.dev) identity.evaluation = describe("dev", *data_.dev);
-  identity.shared_data = identity.training_data + identity.evaluation;
-  return identity;
+  return IdentityOf(
+      absl::StrFormat("%smax_length %d\n", describe("train", data_.train), options_.max_length),
+      data_.dev ? describe("dev", *data_.dev) : "",
+      absl::StrFormat("num_heads %d\nactivation %s\nlayer_norm_epsilon %g\n", model.num_heads,
+                      ToAbsl(Name(model.activation)), model.layer_norm_epsilon));
 }
 
-Status LanguageModelTask::CheckCheckpoint(const Checkpoint& checkpoint) const {
-  return CheckSameFiles(checkpoint, CheckpointFiles(), {kTokensFile});
-}
-
-std::vector<NamedFile> LanguageModelTask::CheckpointFiles() const {
+CheckpointContents LanguageModelTask::checkpoint() const {
   std::vector<NamedFile> files = options_.files;
   files.push_back({kTokensFile, kTokens});
-  return files;
+  return ContentsOf(std::move(files), {kTokensFile});
 }
 
 }  // namespace dtrain

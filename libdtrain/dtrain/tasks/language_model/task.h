@@ -6,16 +6,16 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
-#include "dtrain/data/batch_walk.h"
 #include "dtrain/models/gpt.h"
 #include "dtrain/models/gpt_sampling.h"
 #include "dtrain/tasks/language_model/windows.h"
-#include "dtrain/tasks/shared/model_task.h"
+#include "dtrain/tasks/shared/walked_task.h"
 
 namespace dtrain {
 
@@ -44,7 +44,7 @@ struct LanguageModelData {
 // Reads train and dev, or holds a part of train out. DataError: a file that cannot be used.
 StatusOr<LanguageModelData> ReadData(const LanguageModelTaskOptions& options);
 
-class LanguageModelTask final : public ModelTask<Gpt, GptBatch, GptInputs> {
+class LanguageModelTask final : public WalkedTask<Gpt, GptBatch, GptInputs> {
  public:
   // Reads the texts, on each rank, and initialises the model. The communicator outlives the task.
   // DataError: a file that cannot be used, or fewer windows than ranks. UsageError: options that do
@@ -52,19 +52,11 @@ class LanguageModelTask final : public ModelTask<Gpt, GptBatch, GptInputs> {
   static StatusOr<std::unique_ptr<LanguageModelTask>> Create(
       const LanguageModelTaskOptions& options, Communicator& comm);
 
-  Status Seek(const DataPosition& position) override;
-  StatusOr<int> NextUpdate() override;
-  EpochInfo epoch() const override {
-    return EpochOf(epoch_samples(), options_.batch, [this] { return Samples(); });
-  }
   Evaluation evaluation() override {
     return {.dev = [this](Context& ctx) { return Evaluate(ctx); }};
   }
   Identity identity() const override;
-  CheckpointContents checkpoint() const override {
-    return {.files = CheckpointFiles(),
-            .check = [this](const Checkpoint& checkpoint) { return CheckCheckpoint(checkpoint); }};
-  }
+  CheckpointContents checkpoint() const override;
   double losses_per_update() const override;  // tokens
   std::string GraphKey() const override { return GraphKeyOf(inputs().sequences); }
 
@@ -73,21 +65,17 @@ class LanguageModelTask final : public ModelTask<Gpt, GptBatch, GptInputs> {
 
   const TextWindows& train() const { return data_.train; }
   const TextWindows* dev() const { return data_.dev ? &*data_.dev : nullptr; }
-  // Updates of one pass over the training data.
-  int64_t updates_per_epoch() const { return updates_per_epoch_; }
 
  private:
   LanguageModelTask(const LanguageModelTaskOptions& options, LanguageModelData data,
                     Communicator& comm);
-  Status CheckCheckpoint(const Checkpoint& checkpoint) const;
-  // options.files, and tokens.txt.
-  std::vector<NamedFile> CheckpointFiles() const;
-  SampleLengths Samples() const { return {.source = data_.train.lengths(), .added = 0}; }
+  GptBatch Pack(std::span<const uint32_t> windows) const override {
+    return data_.train.Pack(windows);
+  }
+  int64_t LossesOf(uint32_t window) const override { return data_.train.lengths()[window]; }
 
   LanguageModelTaskOptions options_;
   LanguageModelData data_;
-  int64_t updates_per_epoch_ = 0;
-  std::optional<BatchWalk> walk_;
 };
 
 }  // namespace dtrain

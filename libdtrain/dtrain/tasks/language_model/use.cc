@@ -1,7 +1,5 @@
 // use.cc - measures a trained language model, or lets it write.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/tasks/language_model/use.h"
-
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,6 +19,7 @@
 #include "dtrain/tasks/language_model/config.h"
 #include "dtrain/tasks/language_model/evaluation.h"
 #include "dtrain/tasks/language_model/internal/trained_language_model.h"
+#include "dtrain/tasks/language_model/program.h"
 #include "dtrain/tasks/language_model/tokens.h"
 #include "dtrain/tasks/shared/internal/metrics_text.h"
 #include "dtrain/tasks/shared/internal/trained_run.h"

@@ -27,10 +27,7 @@ GptBatch SampleBatch(const BertBatch& planned, const GptOptions& model, double s
 
 std::function<void()> WarmUpSteps(Gpt& model, const BertBatch& batch, const Device& device,
                                   const ContextOptions& options) {
-  const auto sample = [&model, batch](double share) {
-    return SampleBatch(batch, model.options(), share);
-  };
-  return internal::WarmUpStepsOf(model, sample, device, options);
+  return internal::WarmUpStepsOf(model, SampleBatch, batch, device, options);
 }
 
 }  // namespace dtrain

@@ -15,7 +15,6 @@
 #include "dtrain/tasks/pretraining/head_costs.h"
 #include "dtrain/tasks/pretraining/internal/data.h"
 #include "dtrain/tasks/pretraining/task.h"
-#include "dtrain/tasks/pretraining/use.h"
 #include "dtrain/tasks/pretraining/warm_up.h"
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/bert_training.h"
@@ -110,10 +109,7 @@ Status TrainPretraining(const proto::PretrainConfig& given, Runtime& runtime) {
     if (runtime.comm.is_root() && !warning.empty()) LogWarning(warning);
     return OkStatus();
   };
-  const auto train = [&](const proto::PretrainConfig& run, RunRecorder& recorder) {
-    return TrainSeed(run, recorder, runtime);
-  };
-  return internal::TrainProgram("bert_pretrain", given, check, train, runtime);
+  return internal::TrainProgram("bert_pretrain", given, check, TrainSeed, runtime);
 }
 
 const TaskProgram& PretrainingProgram() {

@@ -15,10 +15,14 @@ namespace dtrain {
 
 const TaskProgram& PretrainingProgram();
 
-// The configuration was validated (tasks/pretraining/config.h). Collective.
+// The commands. All ranks call them with a validated configuration (config.h beside this file).
+
 // Trains on data.train, evaluates on data.dev or on what is held out. With several trainer.seeds
 // one run after the other, each in a folder of run.run_dir, then mean and spread of their metrics.
 Status TrainPretraining(const proto::PretrainConfig& config, Runtime& runtime);
+
+// Prints the metrics of a trained model on data.dev, which is the run's own unless given.
+Status EvaluatePretrained(const proto::PretrainConfig& config, Runtime& runtime);
 
 }  // namespace dtrain
 

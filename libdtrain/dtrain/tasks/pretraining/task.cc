@@ -259,29 +259,24 @@ StatusOr<EvaluationResult> PretrainingTask::Evaluate(Context& ctx) {
 
 // Where examples begin and what is masked in them belongs to a position too.
 CheckpointContents PretrainingTask::checkpoint() const {
-  return {.files = CheckpointFiles(), .check = [this](const Checkpoint& checkpoint) {
-            return CheckSameFiles(checkpoint, options_.files, {"vocab.txt"});
-          }};
+  return ContentsOf(CheckpointFiles(), {"vocab.txt"});
 }
 
 Identity PretrainingTask::identity() const {
   const PretrainingExampleOptions& examples = options_.examples;
-  Identity identity = {
-      .training_data = absl::StrFormat(
-          "documents %d\nsegments %d\ntokens %d\nvocabulary hash %016x\npreparation %016x\n"
-          "max_length %d\nshort_share %g\nnext_sentence %d\nmasked_share %g\nmax_predictions %d\n"
-          "whole_words %d\nexamples seed %d\n",
-          train_.documents(), train_.segments(), train_.tokens(), train_.info().vocab_hash,
-          train_.info().key, examples.max_length, examples.short_share, examples.next_sentence,
-          examples.masking.share, examples.masking.max_predictions, examples.masking.whole_words,
-          examples.seed),
-      .model = ModelTextOf(options_.model)};
-  if (dev_)
-    identity.evaluation =
-        absl::StrFormat("dev documents %d\ndev tokens %d\ndev preparation %016x\n",
-                        dev_->documents(), dev_->tokens(), dev_->info().key);
-  identity.shared_data = identity.training_data + identity.evaluation;
-  return identity;
+  const std::string training_data = absl::StrFormat(
+      "documents %d\nsegments %d\ntokens %d\nvocabulary hash %016x\npreparation %016x\n"
+      "max_length %d\nshort_share %g\nnext_sentence %d\nmasked_share %g\nmax_predictions %d\n"
+      "whole_words %d\nexamples seed %d\n",
+      train_.documents(), train_.segments(), train_.tokens(), train_.info().vocab_hash,
+      train_.info().key, examples.max_length, examples.short_share, examples.next_sentence,
+      examples.masking.share, examples.masking.max_predictions, examples.masking.whole_words,
+      examples.seed);
+  const std::string evaluation =
+      !dev_ ? ""
+            : absl::StrFormat("dev documents %d\ndev tokens %d\ndev preparation %016x\n",
+                              dev_->documents(), dev_->tokens(), dev_->info().key);
+  return IdentityOf(training_data, evaluation, ModelTextOf(options_.model));
 }
 
 }  // namespace dtrain

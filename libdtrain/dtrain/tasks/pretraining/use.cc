@@ -1,7 +1,5 @@
 // use.cc - measures a pre-trained model on texts.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/tasks/pretraining/use.h"
-
 #include <memory>
 #include <string>
 
@@ -13,6 +11,7 @@
 #include "dtrain/nn/context.h"
 #include "dtrain/tasks/pretraining/internal/data.h"
 #include "dtrain/tasks/pretraining/internal/trained_pretraining.h"
+#include "dtrain/tasks/pretraining/program.h"
 #include "dtrain/tasks/pretraining/task.h"
 #include "dtrain/tasks/shared/internal/metrics_text.h"
 #include "dtrain/tasks/shared/internal/trained_run.h"

@@ -35,10 +35,7 @@ PretrainingBatch SampleBatch(const MaskedBertBatch& planned, const BertPretraini
 
 std::function<void()> WarmUpSteps(BertPretraining& model, const MaskedBertBatch& batch,
                                   const Device& device, const ContextOptions& options) {
-  const auto sample = [&model, batch](double share) {
-    return SampleBatch(batch, model.options(), share);
-  };
-  return internal::WarmUpStepsOf(model, sample, device, options);
+  return internal::WarmUpStepsOf(model, SampleBatch, batch, device, options);
 }
 
 }  // namespace dtrain

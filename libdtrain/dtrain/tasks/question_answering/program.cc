@@ -14,7 +14,6 @@
 #include "dtrain/tasks/question_answering/head_costs.h"
 #include "dtrain/tasks/question_answering/internal/options.h"
 #include "dtrain/tasks/question_answering/task.h"
-#include "dtrain/tasks/question_answering/use.h"
 #include "dtrain/tasks/question_answering/warm_up.h"
 #include "dtrain/tasks/shared/bert_options.h"
 #include "dtrain/tasks/shared/internal/bert_training.h"
@@ -98,11 +97,7 @@ StatusOr<TrainResult> TrainSeed(const proto::SquadConfig& config, RunRecorder& r
                               .heads = {"qa_outputs."},
                               .seed = seed,
                               .costs = QuestionAnsweringHead(task->model().options()).costs,
-                              .warm_up =
-                                  [&](const BertBatch& batch, const ContextOptions& options) {
-                                    return WarmUpSteps(task->model(), batch, runtime.device,
-                                                       options);
-                                  }},
+                              .warm_up = internal::WarmUpOf(task->model(), runtime.device)},
                              recorder, runtime);
 }
 
@@ -117,10 +112,7 @@ StatusOr<Workload> WorkloadOf(const proto::SquadConfig& config, const WorkloadOp
 }  // namespace
 
 Status TrainSquad(const proto::SquadConfig& config, Runtime& runtime) {
-  const auto train = [&](const proto::SquadConfig& run, RunRecorder& recorder) {
-    return TrainSeed(run, recorder, runtime);
-  };
-  return internal::TrainProgram("bert_squad", config, train, runtime);
+  return internal::TrainProgram("bert_squad", config, TrainSeed, runtime);
 }
 
 const TaskProgram& QuestionAnsweringProgram() {

@@ -2,39 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain/tasks/question_answering/task.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "dtrain/train/micro_batches.h"
 
 namespace dtrain {
 namespace {
 
-int32_t LongestOf(std::span<const int32_t> lengths) {
-  return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
-}
-
-StatusOr<BertOptions> FitModel(BertOptions model, const SquadTaskOptions& options,
-                               const WordPieceTokenizer& tokenizer) {
-  if (model.vocab_size == 0) model.vocab_size = tokenizer.vocab_size();
-  if (model.vocab_size < tokenizer.vocab_size()) {
-    return UsageError(absl::StrFormat(
-        "the vocabulary has %d pieces, but the model knows %d; give the vocabulary that belongs to "
-        "the model",
-        tokenizer.vocab_size(), model.vocab_size));
-  }
-  if (model.type_vocab_size < 2) {
-    return UsageError(
-        "the model knows one kind of segment (type_vocab_size 1, in config.json where it is "
-        "pretrained), but a question and its text are two; start from a BERT that knows two");
-  }
-  if (options.windows.max_length > model.max_positions) {
-    return UsageError(absl::StrFormat("data.max_length (%d) exceeds the model's %d positions",
-                                      options.windows.max_length, model.max_positions));
-  }
-  return model;
+Status CheckSegments(const BertOptions& model) {
+  if (model.type_vocab_size >= 2) return OkStatus();
+  return UsageError(
+      "the model knows one kind of segment (type_vocab_size 1, in config.json where it is "
+      "pretrained), but a question and its text are two; start from a BERT that knows two");
 }
 
 }  // namespace
@@ -48,13 +28,23 @@ StatusOr<std::unique_ptr<SquadTask>> SquadTask::Create(const SquadTaskOptions& o
                                                        Communicator& comm) {
   DT_RETURN_IF_ERROR(CheckComputeType(options.compute_type, options.device));
   SquadTaskOptions fitted = options;
-  DT_ASSIGN_OR_RETURN(fitted.model, FitModel(options.model, options, tokenizer));
+  DT_RETURN_IF_ERROR(FitBert(tokenizer, options.windows.max_length, fitted.model));
+  DT_RETURN_IF_ERROR(CheckSegments(fitted.model));
   DT_ASSIGN_OR_RETURN(SquadRows train, OpenSquad(options.train, SquadAnswers::kRequired, tokenizer,
                                                  options.windows));
   fitted.answers.allow_none = train.set.has_impossible;
   std::unique_ptr<SquadTask> task(new SquadTask(fitted, std::move(train), tokenizer.Hash(), comm));
-  DT_RETURN_IF_ERROR(CheckMicroBatches(options.batch, options.micro_batch_tokens,
-                                       LongestOf(task->lengths_), comm.size()));
+  const std::string paths = absl::StrJoin(options.train, ", ");
+  if (task->trained_.empty()) {
+    return DataError(paths +
+                     ": no answer stands in its text, so that there is nothing to learn from; are "
+                     "the answers' texts those of the contexts?");
+  }
+  DT_RETURN_IF_ERROR(task->Start({.path = paths,
+                                  .name = "windows with an answer",
+                                  .lengths = task->lengths_,
+                                  .batch = options.batch,
+                                  .micro_batch_tokens = options.micro_batch_tokens}));
   if (!options.dev.empty()) {
     DT_ASSIGN_OR_RETURN(
         SquadRows dev, OpenSquad(options.dev, SquadAnswers::kRequired, tokenizer, options.windows));
@@ -62,13 +52,12 @@ StatusOr<std::unique_ptr<SquadTask>> SquadTask::Create(const SquadTaskOptions& o
     if (task->dev_->set.has_impossible) task->options_.answers.allow_none = true;
   }
   task->model().Allocate(options.device, options.compute_type, options.seed);
-  DT_RETURN_IF_ERROR(task->Seek({}));
   return task;
 }
 
 SquadTask::SquadTask(const SquadTaskOptions& options, SquadRows train, uint64_t vocabulary,
                      Communicator& comm)
-    : ModelTask(options.model, comm),
+    : WalkedTask(options.model, comm),
       options_(options),
       train_(std::move(train)),
       vocabulary_(vocabulary) {
@@ -77,42 +66,19 @@ SquadTask::SquadTask(const SquadTaskOptions& options, SquadRows train, uint64_t 
     trained_.push_back(static_cast<uint32_t>(i));
     lengths_.push_back(train_.windows.lengths()[static_cast<size_t>(i)]);
   }
-  set_accumulation(
-      MicroBatchesOf(options.batch, options.micro_batch_tokens, LongestOf(lengths_), comm.size()));
-  updates_per_epoch_ = EpochPlan(Samples(), options.batch, /*epoch=*/0).num_batches();
-}
-
-Status SquadTask::Seek(const DataPosition& position) {
-  if (trained_.empty()) {
-    return DataError(absl::StrJoin(options_.train, ", ") +
-                     ": no answer stands in its text, so that there is nothing to learn from; are "
-                     "the answers' texts those of the contexts?");
-  }
-  DT_RETURN_IF_ERROR(CheckWalk(absl::StrJoin(options_.train, ", "), "windows with an answer",
-                               Samples().size(), share(), position));
-  walk_.emplace(Samples(), options_.batch, share(), position);
-  MoveTo(position, Samples().size());
-  return OkStatus();
 }
 
 double SquadTask::losses_per_update() const {
   if (options_.batch.samples_per_batch > 0) {
     return static_cast<double>(options_.batch.samples_per_batch);
   }
-  return static_cast<double>(Samples().size()) / static_cast<double>(updates_per_epoch_);
+  return static_cast<double>(lengths_.size()) / static_cast<double>(updates_per_epoch());
 }
 
-StatusOr<int> SquadTask::NextUpdate() {
-  const BatchShare update = walk_->Next();
-  std::vector<SpanBatch> micro_batches;
-  for (const BatchPart& part : update.parts) {
-    std::vector<uint32_t> rows;
-    for (const uint32_t sample : part.samples) rows.push_back(trained_[sample]);
-    micro_batches.push_back(PackWindows(train_.windows, rows));
-    micro_batches.back().sequences.set_first_numbers(part.source_numbers);
-  }
-  return Load(std::move(micro_batches), static_cast<int64_t>(update.samples.size()), update.next,
-              Samples().size());
+SpanBatch SquadTask::Pack(std::span<const uint32_t> samples) const {
+  std::vector<uint32_t> rows;
+  for (const uint32_t sample : samples) rows.push_back(trained_[sample]);
+  return PackWindows(train_.windows, rows);
 }
 
 StatusOr<EvaluationResult> SquadTask::Evaluate(Context& ctx) {
@@ -130,10 +96,6 @@ std::string SquadTask::TrainingData() const {
       options_.windows.stride, options_.windows.max_question, vocabulary_);
 }
 
-Status SquadTask::CheckCheckpoint(const Checkpoint& checkpoint) const {
-  return CheckSameFiles(checkpoint, options_.files, {"vocab.txt"});
-}
-
 std::vector<NamedFile> SquadTask::CheckpointFiles() const {
   std::vector<NamedFile> files = options_.files;
   files.push_back({"answers.txt", AnswersText(options_.answers.allow_none)});
@@ -147,14 +109,6 @@ std::string SquadTask::Measured() const {
       "dev questions %d\ndev crc32c %08x\nn_best %d\nmax_answer_length %d\nnull_threshold %g\n%s",
       dev_->set.questions.size(), dev_->set.crc, answers.n_best, answers.max_answer_length,
       answers.null_threshold, AnswersText(answers.allow_none));
-}
-
-Identity SquadTask::identity() const {
-  Identity identity = {.training_data = TrainingData(),
-                       .evaluation = Measured(),
-                       .model = ModelTextOf(options_.model)};
-  identity.shared_data = identity.training_data + identity.evaluation;
-  return identity;
 }
 
 }  // namespace dtrain

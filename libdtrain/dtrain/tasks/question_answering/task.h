@@ -14,7 +14,7 @@
 #include "dtrain/data/batch_walk.h"
 #include "dtrain/tasks/question_answering/head.h"
 #include "dtrain/tasks/question_answering/window_scores.h"
-#include "dtrain/tasks/shared/model_task.h"
+#include "dtrain/tasks/shared/walked_task.h"
 
 namespace dtrain {
 
@@ -36,7 +36,7 @@ struct SquadTaskOptions {
 // The contents of answers.txt in a checkpoint.
 std::string AnswersText(bool allow_none);
 
-class SquadTask final : public ModelTask<BertQuestionAnswering, SpanBatch, SpanInputs> {
+class SquadTask final : public WalkedTask<BertQuestionAnswering, SpanBatch, SpanInputs> {
  public:
   // Reads the questions, on each rank, and initialises the model. The communicator outlives the
   // task. DataError: a file that cannot be used, or fewer windows than ranks. UsageError: options
@@ -45,20 +45,16 @@ class SquadTask final : public ModelTask<BertQuestionAnswering, SpanBatch, SpanI
                                                      const WordPieceTokenizer& tokenizer,
                                                      Communicator& comm);
 
-  Status Seek(const DataPosition& position) override;
-  EpochInfo epoch() const override {
-    return EpochOf(epoch_samples(), options_.batch, [this] { return Samples(); });
-  }
-  StatusOr<int> NextUpdate() override;
   double losses_per_update() const override;  // windows
   std::string GraphKey() const override { return GraphKeyOf(inputs().text.sequences); }
   Evaluation evaluation() override {
     return {.dev = [this](Context& ctx) { return Evaluate(ctx); }};
   }
-  Identity identity() const override;
+  Identity identity() const override {
+    return IdentityOf(TrainingData(), Measured(), ModelTextOf(options_.model));
+  }
   CheckpointContents checkpoint() const override {
-    return {.files = CheckpointFiles(),
-            .check = [this](const Checkpoint& checkpoint) { return CheckCheckpoint(checkpoint); }};
+    return ContentsOf(CheckpointFiles(), {"vocab.txt"});
   }
 
   // The metrics of the dev set (tasks/question_answering/window_scores.h); none without one.
@@ -72,16 +68,14 @@ class SquadTask final : public ModelTask<BertQuestionAnswering, SpanBatch, SpanI
   const SquadAnswerOptions& answers() const { return options_.answers; }
   // Tokens of the windows that are trained on.
   std::span<const int32_t> lengths() const { return lengths_; }
-  // Updates of one pass over the training data.
-  int64_t updates_per_epoch() const { return updates_per_epoch_; }
 
  private:
   std::string TrainingData() const;
   std::string Measured() const;
-  Status CheckCheckpoint(const Checkpoint& checkpoint) const;
   SquadTask(const SquadTaskOptions& options, SquadRows train, uint64_t vocabulary,
             Communicator& comm);
-  SampleLengths Samples() const { return {.source = lengths_, .added = 0}; }
+  SpanBatch Pack(std::span<const uint32_t> samples) const override;
+  int64_t LossesOf(uint32_t /*sample*/) const override { return 1; }
 
   SquadTaskOptions options_;
   SquadRows train_;
@@ -89,8 +83,6 @@ class SquadTask final : public ModelTask<BertQuestionAnswering, SpanBatch, SpanI
   uint64_t vocabulary_;            // its hash
   std::vector<uint32_t> trained_;  // windows that have a label
   std::vector<int32_t> lengths_;   // their tokens
-  int64_t updates_per_epoch_ = 0;
-  std::optional<BatchWalk> walk_;
 };
 
 }  // namespace dtrain

@@ -1,7 +1,5 @@
 // use.cc - measures a model that answers questions, or writes its answers.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/tasks/question_answering/use.h"
-
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,6 +17,7 @@
 #include "dtrain/runs/output_folder.h"
 #include "dtrain/tasks/question_answering/internal/options.h"
 #include "dtrain/tasks/question_answering/internal/trained_question_answering.h"
+#include "dtrain/tasks/question_answering/program.h"
 #include "dtrain/tasks/question_answering/window_scores.h"
 #include "dtrain/tasks/shared/internal/metrics_text.h"
 #include "dtrain/tasks/shared/internal/trained_run.h"

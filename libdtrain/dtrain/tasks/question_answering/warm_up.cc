@@ -22,10 +22,7 @@ SpanBatch SampleBatch(const BertBatch& planned, const BertOptions& model, double
 
 std::function<void()> WarmUpSteps(BertQuestionAnswering& model, const BertBatch& batch,
                                   const Device& device, const ContextOptions& options) {
-  const auto sample = [&model, batch](double share) {
-    return SampleBatch(batch, model.options(), share);
-  };
-  return internal::WarmUpStepsOf(model, sample, device, options);
+  return internal::WarmUpStepsOf(model, SampleBatch, batch, device, options);
 }
 
 }  // namespace dtrain

@@ -59,18 +59,44 @@ std::string ModelTextOf(const BertOptions& options) {
                          ToAbsl(Name(options.activation)), options.layer_norm_epsilon);
 }
 
-Status CheckSameFiles(const Checkpoint& checkpoint, const std::vector<NamedFile>& ours,
-                      std::initializer_list<const char*> names) {
-  for (const NamedFile& file : ours) {
-    const bool is_asked = std::find(names.begin(), names.end(), file.name) != names.end();
-    if (!is_asked || !checkpoint.Has(file.name)) continue;
-    DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(file.name));
-    if (theirs == file.contents) continue;
-    return StorageError(absl::StrFormat(
-        "%s was trained with another %s than this run has; start a new run in another --run_dir",
-        checkpoint.path(), file.name));
+Identity IdentityOf(std::string training_data, std::string evaluation, std::string model) {
+  const std::string shared = training_data + evaluation;
+  return {.training_data = std::move(training_data),
+          .evaluation = std::move(evaluation),
+          .model = std::move(model),
+          .shared_data = shared};
+}
+
+CheckpointContents ContentsOf(std::vector<NamedFile> files, std::vector<std::string> fixed) {
+  std::vector<NamedFile> ours;
+  for (const NamedFile& file : files) {
+    if (std::find(fixed.begin(), fixed.end(), file.name) != fixed.end()) ours.push_back(file);
   }
-  return OkStatus();
+  const auto check = [ours = std::move(ours)](const Checkpoint& checkpoint) -> Status {
+    for (const NamedFile& file : ours) {
+      if (!checkpoint.Has(file.name)) continue;
+      DT_ASSIGN_OR_RETURN(const std::string theirs, checkpoint.ReadText(file.name));
+      if (theirs == file.contents) continue;
+      return StorageError(absl::StrFormat(
+          "%s was trained with another %s than this run has; start a new run in another --run_dir",
+          checkpoint.path(), file.name));
+    }
+    return OkStatus();
+  };
+  return {.files = std::move(files), .check = check};
+}
+
+Status FitBert(const WordPieceTokenizer& tokenizer, int32_t max_length, BertOptions& model) {
+  if (model.vocab_size == 0) model.vocab_size = tokenizer.vocab_size();
+  if (model.vocab_size < tokenizer.vocab_size()) {
+    return UsageError(absl::StrFormat(
+        "the vocabulary has %d pieces, but the model knows %d; give the vocabulary that belongs to "
+        "the model",
+        tokenizer.vocab_size(), model.vocab_size));
+  }
+  if (max_length <= model.max_positions) return OkStatus();
+  return UsageError(absl::StrFormat("data.max_length (%d) exceeds the model's %d positions",
+                                    max_length, model.max_positions));
 }
 
 }  // namespace dtrain

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "dtrain/device/device.h"
 #include "dtrain/device/sequences.h"
 #include "dtrain/models/bert_encoder.h"
+#include "dtrain/tokenizers/wordpiece.h"
 #include "dtrain/train/task.h"
 
 namespace dtrain {
@@ -104,10 +104,13 @@ EpochInfo EpochOf(int64_t samples, const BatchOptions& batch,
 std::string GraphKeyOf(const Sequences& sequences);
 // Identity::model of a model with this encoder.
 std::string ModelTextOf(const BertOptions& options);
-// StorageError where the checkpoint has one of the files called `names` with other contents than
-// `ours`.
-Status CheckSameFiles(const Checkpoint& checkpoint, const std::vector<NamedFile>& ours,
-                      std::initializer_list<const char*> names);
+// Ranks must have alike what these texts say of the training data and of the dev set.
+Identity IdentityOf(std::string training_data, std::string evaluation, std::string model);
+// TrainingTask::checkpoint() with these files. StorageError where a checkpoint has one of those
+// called `fixed` with other contents.
+CheckpointContents ContentsOf(std::vector<NamedFile> files, std::vector<std::string> fixed);
+// Sets a vocab_size of 0. UsageError where the model is too small for the vocabulary or the texts.
+Status FitBert(const WordPieceTokenizer& tokenizer, int32_t max_length, BertOptions& model);
 
 }  // namespace dtrain
 

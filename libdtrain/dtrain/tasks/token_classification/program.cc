@@ -15,7 +15,6 @@
 #include "dtrain/tasks/token_classification/head_costs.h"
 #include "dtrain/tasks/token_classification/predictions.h"
 #include "dtrain/tasks/token_classification/task.h"
-#include "dtrain/tasks/token_classification/use.h"
 #include "dtrain/tasks/token_classification/warm_up.h"
 #include "dtrain/token_classification.pb.h"
 
@@ -63,11 +62,7 @@ StatusOr<TrainResult> TrainSeed(const proto::TokenClassificationConfig& config,
                               .heads = {"classifier."},
                               .seed = seed,
                               .costs = TokenClassifierHead(task->model().options()).costs,
-                              .warm_up =
-                                  [&](const BertBatch& batch, const ContextOptions& options) {
-                                    return WarmUpSteps(task->model(), batch, runtime.device,
-                                                       options);
-                                  }},
+                              .warm_up = internal::WarmUpOf(task->model(), runtime.device)},
                              recorder, runtime);
 }
 
@@ -83,10 +78,7 @@ StatusOr<Workload> WorkloadOf(const proto::TokenClassificationConfig& config,
 }  // namespace
 
 Status TrainTagger(const proto::TokenClassificationConfig& config, Runtime& runtime) {
-  const auto train = [&](const proto::TokenClassificationConfig& run, RunRecorder& recorder) {
-    return TrainSeed(run, recorder, runtime);
-  };
-  return internal::TrainProgram("bert_tag", config, train, runtime);
+  return internal::TrainProgram("bert_tag", config, TrainSeed, runtime);
 }
 
 const TaskProgram& TokenClassificationProgram() {

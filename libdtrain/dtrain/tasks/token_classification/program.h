@@ -15,10 +15,18 @@ namespace dtrain {
 
 const TaskProgram& TokenClassificationProgram();
 
-// The configuration was validated (tasks/token_classification/config.h). Collective.
+// The commands. All ranks call them with a validated configuration (config.h beside this file).
+
 // Trains on data.train, evaluates on data.dev. With several trainer.seeds one run after the other,
 // each in a folder of run.run_dir, then mean and spread of their metrics.
 Status TrainTagger(const proto::TokenClassificationConfig& config, Runtime& runtime);
+
+// Prints the metrics of a trained model on data.dev and data.test that the configuration names, or
+// on the run's own where it names neither.
+Status EvaluateTagger(const proto::TokenClassificationConfig& config, Runtime& runtime);
+
+// Writes a file of words and predicted tags: of data.test, or of data.dev where that is not set.
+Status PredictWithTagger(const proto::TokenClassificationConfig& config, Runtime& runtime);
 
 }  // namespace dtrain
 

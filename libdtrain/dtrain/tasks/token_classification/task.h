@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "dtrain/base/status.h"
 #include "dtrain/comm/communicator.h"
-#include "dtrain/data/batch_walk.h"
-#include "dtrain/tasks/shared/model_task.h"
+#include "dtrain/tasks/shared/walked_task.h"
 #include "dtrain/tasks/token_classification/conll_reader.h"
 #include "dtrain/tasks/token_classification/head.h"
 #include "dtrain/tasks/token_classification/rows.h"
@@ -45,7 +45,7 @@ struct TaggedData {
 // The file tags.txt of a checkpoint: a tag a line.
 std::string TagsText(const std::vector<std::string>& tags);
 
-class TaggingTask final : public ModelTask<BertTokenClassifier, TaggingBatch, TaggingInputs> {
+class TaggingTask final : public WalkedTask<BertTokenClassifier, TaggingBatch, TaggingInputs> {
  public:
   // Reads the sentences, on each rank, and initialises the model. The communicator outlives the
   // task. DataError: a file that cannot be used, or fewer rows than ranks. UsageError: options that
@@ -54,24 +54,13 @@ class TaggingTask final : public ModelTask<BertTokenClassifier, TaggingBatch, Ta
                                                        const WordPieceTokenizer& tokenizer,
                                                        Communicator& comm);
 
-  Status Seek(const DataPosition& position) override;
-  StatusOr<int> NextUpdate() override;
-  EpochInfo epoch() const override {
-    return EpochOf(epoch_samples(), options_.batch, [this] { return Samples(); });
-  }
   Evaluation evaluation() override {
     return {.dev = [this](Context& ctx) { return Evaluate(ctx); }};
   }
   Identity identity() const override {
-    return {.training_data = TrainingData(),
-            .evaluation = Measured(),
-            .model = ModelTextOf(options_.model.bert),
-            .shared_data = TrainingData() + Measured()};
+    return IdentityOf(TrainingData(), Measured(), ModelTextOf(options_.model.bert));
   }
-  CheckpointContents checkpoint() const override {
-    return {.files = CheckpointFiles(),
-            .check = [this](const Checkpoint& checkpoint) { return CheckCheckpoint(checkpoint); }};
-  }
+  CheckpointContents checkpoint() const override;
   double losses_per_update() const override;  // words
   std::string GraphKey() const override;
 
@@ -81,25 +70,21 @@ class TaggingTask final : public ModelTask<BertTokenClassifier, TaggingBatch, Ta
   const TaggedData& train() const { return train_; }
   const TaggedData* dev() const { return dev_ ? &*dev_ : nullptr; }
   const std::vector<std::string>& tags() const { return options_.tags; }
-  // Updates of one pass over the training data.
-  int64_t updates_per_epoch() const { return updates_per_epoch_; }
 
  private:
   TaggingTask(const TaggingTaskOptions& options, TaggedData train, uint64_t vocabulary,
               Communicator& comm);
   std::string TrainingData() const;
   std::string Measured() const;  // the dev set, and what else decides its metrics
-  Status CheckCheckpoint(const Checkpoint& checkpoint) const;
-  // options.files, and tags.txt.
-  std::vector<NamedFile> CheckpointFiles() const;
-  SampleLengths Samples() const { return {.source = train_.rows.lengths(), .added = 0}; }
+  TaggingBatch Pack(std::span<const uint32_t> rows) const override {
+    return train_.rows.Pack(rows);
+  }
+  int64_t LossesOf(uint32_t row) const override { return train_.rows.num_words(row); }
 
   TaggingTaskOptions options_;
   TaggedData train_;
   std::optional<TaggedData> dev_;
   uint64_t vocabulary_;  // its hash
-  int64_t updates_per_epoch_ = 0;
-  std::optional<BatchWalk> walk_;
 };
 
 }  // namespace dtrain

@@ -1,7 +1,5 @@
 // use.cc - measures a trained tagger, or writes its tags.
 // SPDX-License-Identifier: Apache-2.0
-#include "dtrain/tasks/token_classification/use.h"
-
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,6 +20,7 @@
 #include "dtrain/tasks/token_classification/config.h"
 #include "dtrain/tasks/token_classification/internal/trained_tagger.h"
 #include "dtrain/tasks/token_classification/predictions.h"
+#include "dtrain/tasks/token_classification/program.h"
 #include "dtrain/tasks/token_classification/task.h"
 
 namespace dtrain {

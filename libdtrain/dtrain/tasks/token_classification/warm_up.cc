@@ -9,9 +9,10 @@ namespace dtrain {
 namespace {
 
 // `share` of the planned batch.
-TaggingBatch SampleBatch(const BertBatch& planned, const BertOptions& model, double share) {
+TaggingBatch SampleBatch(const BertBatch& planned, const BertTokenClassifierOptions& model,
+                         double share) {
   TaggingBatch batch;
-  internal::FillTexts(planned, model, share, batch);
+  internal::FillTexts(planned, model.bert, share, batch);
   for (int64_t i = 0; i < batch.sequences.tokens(); ++i) {
     batch.word_rows.push_back(static_cast<int32_t>(i));
   }
@@ -24,10 +25,7 @@ TaggingBatch SampleBatch(const BertBatch& planned, const BertOptions& model, dou
 
 std::function<void()> WarmUpSteps(BertTokenClassifier& model, const BertBatch& batch,
                                   const Device& device, const ContextOptions& options) {
-  const auto sample = [&model, batch](double share) {
-    return SampleBatch(batch, model.options().bert, share);
-  };
-  return internal::WarmUpStepsOf(model, sample, device, options);
+  return internal::WarmUpStepsOf(model, SampleBatch, batch, device, options);
 }
 
 }  // namespace dtrain

@@ -31,10 +31,7 @@ TranslationBatch SampleBatch(const Seq2SeqBatch& planned, const Seq2SeqOptions& 
 
 std::function<void()> WarmUpSteps(Seq2SeqTransformer& model, const Seq2SeqBatch& batch,
                                   const Device& device, const ContextOptions& options) {
-  const auto sample = [&model, batch](double share) {
-    return SampleBatch(batch, model.options(), share);
-  };
-  return internal::WarmUpStepsOf(model, sample, device, options);
+  return internal::WarmUpStepsOf(model, SampleBatch, batch, device, options);
 }
 
 }  // namespace dtrain

@@ -19,14 +19,6 @@ using proto::LanguageModelConfig;
 constexpr const char* kShape[] = {"num_layers", "hidden_size",        "ffn_size",     "num_heads",
                                   "activation", "layer_norm_epsilon", "max_positions"};
 
-// Where the user names texts, the run's own are not read.
-void DropTexts(const LanguageModelConfig& user, LanguageModelConfig& config) {
-  if (user.data().dev_size() == 0 && user.data().test_size() == 0) return;
-  config.mutable_data()->clear_train();
-  config.mutable_data()->clear_dev();
-  config.mutable_data()->clear_test();
-}
-
 StatusOr<TrainedLanguageModel> Open(Checkpoint checkpoint, const LanguageModelConfig& user) {
   LanguageModelConfig config;
   DT_RETURN_IF_ERROR(ReadTrainedConfig(checkpoint, {"tokens.txt"}, "lm_train", config));

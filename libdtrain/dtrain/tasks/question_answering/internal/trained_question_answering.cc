@@ -13,13 +13,6 @@
 namespace dtrain::internal {
 namespace {
 
-void DropTexts(const proto::SquadConfig& user, proto::SquadConfig& config) {
-  if (user.data().dev_size() == 0 && user.data().test_size() == 0) return;
-  config.mutable_data()->clear_train();
-  config.mutable_data()->clear_dev();
-  config.mutable_data()->clear_test();
-}
-
 StatusOr<TrainedSquad> Open(Checkpoint opened, const proto::SquadConfig& user) {
   const TrainedProgram<proto::SquadConfig> program{
       .name = "bert_squad", .files = {"vocab.txt", "answers.txt"}, .drop_texts = DropTexts};

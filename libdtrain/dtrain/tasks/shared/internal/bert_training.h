@@ -50,6 +50,14 @@ StatusOr<std::vector<NamedFile>> FilesOf(const google::protobuf::Message& config
 // Steps to measure kernels on (tasks/shared/kernel_plans.h).
 using WarmUp = std::function<std::function<void()>(const BertBatch&, const ContextOptions&)>;
 
+// WarmUpSteps() of the task's model, which outlives the result.
+template <typename Model>
+WarmUp WarmUpOf(Model& model, const Device& device) {
+  return [&model, device](const BertBatch& batch, const ContextOptions& options) {
+    return WarmUpSteps(model, batch, device, options);
+  };
+}
+
 struct TextTraining {
   TrainingTask& task;
   int64_t updates_per_epoch = 1;
@@ -116,14 +124,14 @@ Config ConfigOfSeed(const Config& config, uint64_t seed) {
 
 // Calls `train` with the configuration, or where trainer.seeds lists several once for each of them,
 // and reports how far they lie apart. Each is a run of its own, in config.run().run_dir().
-// StatusOr<TrainResult> train(const Config&, RunRecorder&).
+// StatusOr<TrainResult> train(const Config&, RunRecorder&, Runtime&).
 template <typename Config, typename Train>
 Status TrainSeeds(const std::string& program, const Config& config, const Train& train,
                   Runtime& runtime) {
   const auto run = [&](const Config& seed) -> StatusOr<TrainResult> {
     DT_ASSIGN_OR_RETURN(const std::unique_ptr<RunRecorder> recorder,
                         RunRecorder::Open(program, seed.run(), seed, runtime));
-    return recorder->Run([&] { return train(seed, *recorder); });
+    return recorder->Run([&] { return train(seed, *recorder, runtime); });
   };
   if (config.trainer().seeds_size() <= 1) return run(config).status();
   const std::string& run_dir = config.run().run_dir();
@@ -141,7 +149,7 @@ Status TrainSeeds(const std::string& program, const Config& config, const Train&
 
 // Trains a program of BERT: takes the shape of pretrained weights, makes `check` of the result,
 // compares it between ranks, and trains each seed as TrainSeeds() does.
-// Status check(const Config&); StatusOr<TrainResult> train(const Config&, RunRecorder&).
+// Status check(const Config&); `train` is that of TrainSeeds().
 template <typename Config, typename Check, typename Train>
 Status TrainProgram(const std::string& program, const Config& given, const Check& check,
                     const Train& train, Runtime& runtime) {

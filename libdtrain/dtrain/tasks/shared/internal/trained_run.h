@@ -127,6 +127,15 @@ Status TakeTrainedVocabulary(const Config& user, const Checkpoint& checkpoint, C
   return OkStatus();
 }
 
+// Takes the run's texts away where the user names others to evaluate or to predict.
+template <typename Config>
+void DropTexts(const Config& user, Config& config) {
+  if (user.data().dev_size() == 0 && user.data().test_size() == 0) return;
+  config.mutable_data()->clear_train();
+  config.mutable_data()->clear_dev();
+  config.mutable_data()->clear_test();
+}
+
 // How to recognise the checkpoints of a program that trains a BERT.
 template <typename Config>
 struct TrainedProgram {

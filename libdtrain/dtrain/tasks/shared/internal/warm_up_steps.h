@@ -30,19 +30,19 @@ std::vector<int32_t> DrawIds(int64_t count, int64_t below, RandomStream& random)
 void FillTexts(const BertBatch& planned, const BertOptions& model, double share,
                PackedTexts& batch);
 
-// Steps with the batches `sample(share)`. Gradients are zero afterwards. The model outlives the
-// result, and nobody listens to its parameters yet.
-template <typename Model, typename Sample>
-std::function<void()> WarmUpStepsOf(Model& model, const Sample& sample, const Device& device,
-                                    const ContextOptions& options) {
-  return [&model, sample, device, options] {
+// Steps with the batches `sample(planned, model.options(), share)`. Gradients are zero afterwards.
+// The model outlives the result, and nobody listens to its parameters yet.
+template <typename Model, typename Planned, typename Sample>
+std::function<void()> WarmUpStepsOf(Model& model, const Sample& sample, const Planned& planned,
+                                    const Device& device, const ContextOptions& options) {
+  return [&model, sample, planned, device, options] {
     Context context(device, options);
     context.set_training(true);
     for (int eighths = kSmallestEighths; eighths <= 8; ++eighths) {
       // As micro-batches: the first one's products overwrite gradients, and the second's add.
       model.parameters().BeginGradients(context.stream());
       for (int part = 0; part < 2; ++part) {
-        model.Forward(sample(eighths / 8.0), context);
+        model.Forward(sample(planned, model.options(), eighths / 8.0), context);
         model.Backward(context);
       }
     }

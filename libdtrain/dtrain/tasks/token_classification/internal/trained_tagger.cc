@@ -16,17 +16,9 @@ namespace {
 
 using proto::TokenClassificationConfig;
 
-// Where the user names sentences, the run's own are not read.
-void DropSentences(const TokenClassificationConfig& user, TokenClassificationConfig& config) {
-  if (user.data().dev_size() == 0 && user.data().test_size() == 0) return;
-  config.mutable_data()->clear_train();
-  config.mutable_data()->clear_dev();
-  config.mutable_data()->clear_test();
-}
-
 StatusOr<TrainedTagger> OpenTagger(Checkpoint opened, const TokenClassificationConfig& user) {
   const TrainedProgram<TokenClassificationConfig> program{
-      .name = "bert_tag", .files = {"vocab.txt", "tags.txt"}, .drop_texts = DropSentences};
+      .name = "bert_tag", .files = {"vocab.txt", "tags.txt"}, .drop_texts = DropTexts};
   DT_ASSIGN_OR_RETURN(auto run, OpenTrainedRun(program, std::move(opened), user));
   auto& [checkpoint, config, own] = run;
   DT_ASSIGN_OR_RETURN(const std::string text, checkpoint.ReadText("tags.txt"));
