@@ -316,6 +316,7 @@ void RunRecorder::OnStep(const StepRecord& record) {
                        .seconds = record.seconds,
                        .max_seconds = record.max_seconds});
   }
+  evaluations_.AddUpdates(record);
   if (!metrics_) return;
   WriteStepCurves(record);
   if (last_heartbeat_.Seconds() > kHeartbeatSeconds) Heartbeat("running");
@@ -360,13 +361,12 @@ void RunRecorder::OnEvaluation(const EvaluationRecord& record) {
   step_ = record.step;
   const EvaluationResult& result = *record.result;
   if (result.metrics.empty()) return;  // there is no dev set
-  if (record.is_best) {
-    best_evaluation_ = {record.step, result};
-  }
   repeated_warnings_.End();
   Message(absl::StrFormat("eval @%d%s%s  (%.1f s)", record.step, FormatMetrics(result),
                           record.is_news ? "  best" : "", result.seconds));
   ShowSamples(result.samples, progress_.get());
+  const std::string warning = evaluations_.AddEvaluation(record);
+  if (directory_ && !warning.empty()) LogWarning(warning);
   if (metrics_) Heartbeat("running");
   if (!metrics_ || record.is_repeated) return;
   JsonRecord json;
@@ -482,8 +482,9 @@ void RunRecorder::PrintSummary(const TrainResult& result) const {
   };
   // People copy the table at the end: it is that of the checkpoint which other commands use.
   const bool best_is_other = state.best_step >= 0 && state.best_step != state.step;
-  if (best_is_other && best_evaluation_.result && best_evaluation_.step == state.best_step) {
-    add("best     ", best_evaluation_.result, absl::StrFormat("  (update %d)", state.best_step));
+  const EvaluationResult* const best = evaluations_.BestAt(state.best_step);
+  if (best_is_other && best != nullptr) {
+    add("best     ", *best, absl::StrFormat("  (update %d)", state.best_step));
     const std::string of_last = absl::StrFormat("  (update %d, the last)", state.step);
     std::optional<EvaluationResult> last = result.last_evaluation;
     if (last) last->notes.clear();
@@ -497,6 +498,11 @@ void RunRecorder::PrintSummary(const TrainResult& result) const {
                             FormatNumber(state.best_metric, 4), state.best_step,
                             best_is_other ? "; the lines above are of the last" : "");
     }
+  }
+  if (evaluations_.EndsWithBest()) {
+    absl::StrAppend(&text,
+                    "note       still improving at the end: the last evaluation is the best; train "
+                    "longer for a better model\n");
   }
   if (resumed_.step > 0 && state.step == resumed_.step) {
     absl::StrAppend(

@@ -11,6 +11,7 @@
 
 #include "dtrain/base/status.h"
 #include "dtrain/base/timer.h"
+#include "dtrain/launch/evaluation_history.h"
 #include "dtrain/launch/progress.h"
 #include "dtrain/launch/repeated_warnings.h"
 #include "dtrain/launch/run_on_ranks.h"
@@ -124,11 +125,7 @@ class RunRecorder final : public TrainObserver {
   LogSink log_before_;  // what took the log's lines before this run; null: still does
   int64_t step_ = 0;
   bool warned_ = false;
-  // The best evaluation of this process. A resumed run's best may be an earlier one.
-  struct BestEvaluation {
-    int64_t step = -1;
-    std::optional<EvaluationResult> result;
-  } best_evaluation_;
+  EvaluationHistory evaluations_;
   RepeatedWarnings repeated_warnings_;
 };
 
