@@ -59,6 +59,9 @@ TEST_CASE("bert_classify trains, evaluates and predicts") {
   INFO(trained.output);
   REQUIRE(trained.exit_code == 0);
   CHECK_THAT(trained.output, Catch::Contains("200 training texts are few"));
+  CHECK_THAT(trained.output, Catch::Contains("train: 200 texts (blame ") &&
+                                 Catch::Contains("dev: 40 texts (blame ") &&
+                                 !Catch::Contains("held out"));
   CHECK(trained.output.find("capital") == std::string::npos);
   CHECK(ValueOf(trained.output, "accuracy") == "1.0000");
 
@@ -444,6 +447,16 @@ TEST_CASE("texts without a header and without labels are predicted") {
   CheckFailed(toy.Run(2, "predict" + texts + " predict.output=" + toy.File("new.tsv")), 2,
               {"predict.output: ", "new.tsv is also an input"});
   CHECK(ReadTestFile(toy.File("new.tsv")) == "a good film\na bad film\n");
+}
+
+TEST_CASE("a run says how many texts it holds out, with their labels") {
+  const ToyTexts toy;
+  const Outcome trained = toy.Train("data.dev= data.hold_out=0.2 trainer.max_steps=2");
+  INFO(trained.output);
+  REQUIRE(trained.exit_code == 0);
+  CHECK_THAT(trained.output, Catch::Contains("train: 160 texts (blame ") &&
+                                 Catch::Matches("(.|\n)*dev: 40 texts \\(blame [0-9]+, praise "
+                                                "[0-9]+\\), held out of data.train\n(.|\n)*"));
 }
 
 TEST_CASE("a squared error has no perplexity") {

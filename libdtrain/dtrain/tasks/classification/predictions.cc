@@ -164,6 +164,19 @@ bool HasMixedLabel(const ClassificationShard& shard, int64_t labels) {
 
 }  // namespace
 
+std::vector<int64_t> CountLabels(const ClassificationShard& shard) {
+  std::vector<int64_t> rows(shard.info().label_names.size());
+  for (int64_t i = 0; i < shard.size(); ++i) {
+    const std::span<const float> labels = shard.labels(i);
+    if (shard.info().label_kind == LabelKind::kClass) {
+      if (!std::isnan(labels[0])) ++rows[static_cast<size_t>(labels[0])];
+      continue;
+    }
+    for (size_t k = 0; k < rows.size(); ++k) rows[k] += labels[k] >= 0.5F ? 1 : 0;
+  }
+  return rows;
+}
+
 int64_t CountLabelled(const ClassificationShard& shard) {
   return static_cast<int64_t>(LabelledRows(shard).size());
 }

@@ -26,6 +26,8 @@ int64_t OutputsOf(const ClassificationShardInfo& info);
 
 // Rows that have all their labels: others count in no metric.
 int64_t CountLabelled(const ClassificationShard& shard);
+// Number of rows with each of info().label_names: of its class, or with a label of at least 0.5.
+std::vector<int64_t> CountLabels(const ClassificationShard& shard);
 
 // Every row by one of the ranks, in batches that are the same for any number of ranks; all ranks
 // get all rows. Collective; the context is not training.

@@ -9,7 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "dtrain/base/log.h"
+#include "dtrain/base/printable.h"
 #include "dtrain/classification.pb.h"
 #include "dtrain/config/config.h"
 #include "dtrain/launch/run_recorder.h"
@@ -79,6 +81,31 @@ void WarnOfOtherClasses(const PretrainedReport& loaded, const proto::Classificat
   if (!warning.empty()) LogWarning(warning);
 }
 
+// "2700 texts (no 1350, yes 1350)".
+std::string Describe(const ClassificationShard& shard) {
+  constexpr size_t kShown = 10;
+  const std::vector<std::string>& names = shard.info().label_names;
+  const std::vector<int64_t> rows = CountLabels(shard);
+  std::vector<std::string> counts;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) {
+    counts.push_back(absl::StrFormat("%s %d", Printable(names[i]), rows[i]));
+  }
+  if (names.size() > kShown) counts.push_back(absl::StrCat(names.size() - kShown, " more"));
+  const std::string texts = absl::StrFormat("%d texts", shard.size());
+  return counts.empty() ? texts : absl::StrFormat("%s (%s)", texts, absl::StrJoin(counts, ", "));
+}
+
+// What people should know of their texts before hours go into them.
+void Report(const ClassificationTask& task, const ClassifierData& data, bool holds_out,
+            RunRecorder& recorder, const Runtime& runtime) {
+  if (!runtime.comm.is_root()) return;
+  recorder.Message("train: " + Describe(task.train_shard()));
+  for (size_t i = 0; i < data.dev.size(); ++i) {
+    recorder.Message(absl::StrCat(data.dev[i].name, ": ", Describe(task.dev_shards()[i]),
+                                  holds_out ? ", held out of data.train" : ""));
+  }
+}
+
 enum class Seeds { kOne, kSeveral };
 
 // In the folder of the recorder, with the one seed of the configuration.
@@ -94,6 +121,8 @@ StatusOr<TrainResult> TrainSeed(const proto::ClassificationConfig& config, Seeds
                       PrepareClassifierData(config.data(), {.cache_dir = cache}, runtime));
   DT_ASSIGN_OR_RETURN(const std::unique_ptr<ClassificationTask> task,
                       MakeTask(config, seed, data, runtime));
+  const bool holds_out = config.data().dev_size() == 0 && config.data().glue().empty();
+  Report(*task, data, holds_out, recorder, runtime);
   if (seeds == Seeds::kOne) WarnIfSmall(*task, runtime);
   const ClassificationShardInfo& info = task->train_shard().info();
   words.has_perplexity = info.label_kind == LabelKind::kClass;

@@ -81,6 +81,7 @@ class ClassificationTask final
   std::vector<NamedFile> CheckpointFiles() const;
 
   const ClassificationShard& train_shard() const { return train_; }
+  const std::vector<ClassificationShard>& dev_shards() const { return dev_; }
   // Updates of one pass over the training data.
   int64_t updates_per_epoch() const { return updates_per_epoch_; }
 
