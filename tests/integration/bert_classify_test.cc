@@ -459,6 +459,25 @@ TEST_CASE("a run says how many texts it holds out, with their labels") {
                                                 "[0-9]+\\), held out of data.train\n(.|\n)*"));
 }
 
+TEST_CASE("predictions have the texts beside them where that is wished") {
+  const ToyTexts toy;
+  REQUIRE(toy.Train("trainer.max_steps=2").exit_code == 0);
+  WriteTestFile(toy.File("new.tsv"), "text\na good\\film\nbad film\n");
+  const std::string predict =
+      "predict --run_dir=" + toy.File("run") + " predict.text=true data.test=";
+  const Outcome predicted = toy.Run(2, predict + toy.File("new.tsv"));
+  INFO(predicted.output);
+  REQUIRE(predicted.exit_code == 0);
+  const std::string predictions = ReadTestFile(toy.File("run/predictions.tsv"));
+  CHECK_THAT(predictions, Catch::StartsWith("id\tlabel\tp_blame\tp_praise\ttext\n1\t") &&
+                              Catch::Contains("\ta good\\\\film\n2\t") &&
+                              Catch::EndsWith("\tbad film\n"));
+  const Outcome answered =
+      RunCommand("printf 'bad film\\n' | " DTRAIN_TEST_PROGRAM " " + predict + "-");
+  CHECK_THAT(answered.output,
+             Catch::Contains("p_praise\ttext\n1\t") && Catch::EndsWith("\tbad film\n"));
+}
+
 TEST_CASE("a squared error has no perplexity") {
   const ToyTexts toy;
   WriteTestFile(toy.File("train.tsv"), "text\tlabel\ngood film\t2.5\nbad film\t-1\n");

@@ -9,15 +9,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "dtrain/base/check.h"
 #include "dtrain/base/log.h"
 #include "dtrain/classification.pb.h"
 #include "dtrain/comm/gather.h"
 #include "dtrain/comm/root_status.h"
 #include "dtrain/config/internal/shortest_decimal.h"
+#include "dtrain/tasks/classification/example_reader.h"
 #include "dtrain/tasks/classification/glue.h"
 #include "dtrain/tasks/classification/internal/config.h"
 #include "dtrain/tasks/classification/jigsaw.h"
+#include "dtrain/tasks/classification/predictions.h"
 #include "dtrain/tasks/classification/prepare.h"
 #include "dtrain/tasks/shared/internal/tokenization.h"
 
@@ -305,6 +309,35 @@ std::vector<std::string> TextFilesOf(const Config& config) {
     if (split.ok()) files.push_back(split->path);
   }
   return files;
+}
+
+StatusOr<std::vector<std::string>> ReadTextColumns(const Config& config,
+                                                   const ClassifierDataOptions& options,
+                                                   const std::string& name, int64_t rows) {
+  SetPlan plan(config, options);
+  DT_ASSIGN_OR_RETURN(const std::vector<PlannedSet> sets, plan.Make());
+  const auto set = std::find_if(sets.begin(), sets.end(), [&](const PlannedSet& planned) {
+    return planned.input.name == name && planned.role != Role::kTrain;
+  });
+  DT_CHECK(set != sets.end()) << name;
+  const bool has_pairs = !set->input.schema.text_pair.empty();
+  std::vector<std::string> columns = {TextColumnsHeader(has_pairs)};
+  for (const std::string& path : set->input.paths) {
+    DT_ASSIGN_OR_RETURN(ExampleReader reader, ExampleReader::Open(path, set->input.schema));
+    ExampleBlock block;
+    for (;;) {
+      DT_ASSIGN_OR_RETURN(const bool has_more, reader.NextBlock(block));
+      if (!has_more) break;
+      for (const Example& example : block.examples()) {
+        columns.push_back(
+            TextColumns(example.text, has_pairs ? std::optional(example.text_pair) : std::nullopt));
+      }
+    }
+  }
+  if (static_cast<int64_t>(columns.size()) == rows + 1) return columns;
+  return DataError(absl::StrFormat("%s: has %d rows, but had %d before; it was changed meanwhile",
+                                   absl::StrJoin(set->input.paths, ", "), columns.size() - 1,
+                                   rows));
 }
 
 StatusOr<ClassifierData> PrepareClassifierData(const Config& config,

@@ -3,6 +3,7 @@
 #ifndef DTRAIN_TASKS_CLASSIFICATION_DATA_H_
 #define DTRAIN_TASKS_CLASSIFICATION_DATA_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,13 @@ std::vector<std::string> TextFilesOf(const proto::ClassificationDataConfig& conf
 StatusOr<ClassifierData> PrepareClassifierData(const proto::ClassificationDataConfig& config,
                                                const ClassifierDataOptions& options,
                                                Runtime& runtime);
+
+// The texts of the rows that PrepareClassifierData() took from the files of the set `name`, as the
+// columns of WritePredictions(). Call it on one rank. DataError: the files have changed, so that
+// they do not have `rows` rows.
+StatusOr<std::vector<std::string>> ReadTextColumns(const proto::ClassificationDataConfig& config,
+                                                   const ClassifierDataOptions& options,
+                                                   const std::string& name, int64_t rows);
 
 }  // namespace dtrain
 

@@ -285,12 +285,12 @@ std::string OnlyPredictedClass(const ClassificationShard& shard,
 }
 
 std::string PredictionsHeader(const ClassificationShardInfo& info) {
-  if (info.label_kind == LabelKind::kValue) return "id\tprediction\n";
+  if (info.label_kind == LabelKind::kValue) return "id\tprediction";
   std::string header = "id\tlabel";
   for (int64_t label = 0; label < OutputsOf(info); ++label) {
     absl::StrAppend(&header, "\tp_", internal::EscapeField(LabelName(info, label)));
   }
-  return header + "\n";
+  return header;
 }
 
 std::string PredictionsLine(const ClassificationShardInfo& info,
@@ -301,18 +301,30 @@ std::string PredictionsLine(const ClassificationShardInfo& info,
   if (info.label_kind != LabelKind::kValue) {
     for (const float p : predictions.row(i)) absl::StrAppendFormat(&text, "\t%.7g", p);
   }
-  return text + "\n";
+  return text;
 }
 
+std::string TextColumns(std::string_view text, const std::optional<std::string_view>& pair) {
+  std::string columns = "\t" + internal::EscapeField(text);
+  if (pair) absl::StrAppend(&columns, "\t", internal::EscapeField(*pair));
+  return columns;
+}
+
+std::string TextColumnsHeader(bool has_pairs) { return has_pairs ? "\ttext\ttext_pair" : "\ttext"; }
+
 Status WritePredictions(const std::string& path, const ClassificationShard& shard,
-                        const ClassificationPredictions& predictions) {
+                        const ClassificationPredictions& predictions,
+                        std::span<const std::string> texts) {
   DT_CHECK_EQ(predictions.rows(), shard.size());
+  DT_CHECK(texts.empty() || static_cast<int64_t>(texts.size()) == shard.size() + 1);
   const ClassificationShardInfo& info = shard.info();
-  std::string text = PredictionsHeader(info);
+  std::string text = absl::StrCat(PredictionsHeader(info), texts.empty() ? "" : texts[0], "\n");
   for (int64_t i = 0; i < shard.size(); ++i) {
     const std::string_view name = shard.name(i);
-    text += PredictionsLine(info, predictions, i,
-                            name.empty() ? absl::StrCat(shard.row(i)) : std::string(name));
+    absl::StrAppend(&text,
+                    PredictionsLine(info, predictions, i,
+                                    name.empty() ? absl::StrCat(shard.row(i)) : std::string(name)),
+                    texts.empty() ? "" : texts[static_cast<size_t>(i) + 1], "\n");
   }
   return WriteFileAtomically(path, text);
 }

@@ -8,7 +8,10 @@
 #define DTRAIN_TASKS_CLASSIFICATION_PREDICTIONS_H_
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dtrain/base/status.h"
@@ -52,7 +55,11 @@ Status AddMetrics(const ClassificationShard& shard, const ClassificationPredicti
 std::string OnlyPredictedClass(const ClassificationShard& shard,
                                const ClassificationPredictions& predictions);
 
-// The first line of a file of predictions, with its line end, and the line of row i.
+// A text of a row, and its partner, as columns behind those of a prediction, and their header.
+std::string TextColumns(std::string_view text, const std::optional<std::string_view>& pair);
+std::string TextColumnsHeader(bool has_pairs);
+
+// The first line of a file of predictions, and the line of row i, both without a line end.
 std::string PredictionsHeader(const ClassificationShardInfo& info);
 std::string PredictionsLine(const ClassificationShardInfo& info,
                             const ClassificationPredictions& predictions, int64_t i,
@@ -61,9 +68,11 @@ std::string PredictionsLine(const ClassificationShardInfo& info,
 // A tab-separated file: a header, then for each row its id (its name in the file it came from, or
 // its number there from 1), what is predicted, and the probability of every class or label. Of
 // kValue: id and prediction. Of kMultiLabel the prediction lists the labels above one half,
-// separated by commas. StorageError when it cannot be written.
+// separated by commas. `texts`, unless empty, has the text columns of the header and of each row.
+// StorageError when it cannot be written.
 Status WritePredictions(const std::string& path, const ClassificationShard& shard,
-                        const ClassificationPredictions& predictions);
+                        const ClassificationPredictions& predictions,
+                        std::span<const std::string> texts = {});
 
 }  // namespace dtrain
 

@@ -47,8 +47,10 @@ bool HasLabelColumns(const std::vector<std::string>& arguments) {
 }
 
 using Predict = std::function<ClassificationPredictions()>;
+// The texts of a set's rows, as columns of a file of predictions. For the root.
+using ReadTexts = std::function<StatusOr<std::vector<std::string>>()>;
 using UseSet = std::function<Status(const NamedShard& set, const ClassificationShard& shard,
-                                    const Predict& predict)>;
+                                    const Predict& predict, const ReadTexts& read_texts)>;
 
 // Hands the sets to `use`, one after the other: dev sets, if `with_dev` or there is no other, and
 // test sets. `output` is the file that will be written, or "".
@@ -66,16 +68,14 @@ Status ForSets(const proto::ClassificationConfig& user, const std::string& outpu
       runtime.comm.is_root() ? CheckIsNotRead("predict.output", output, TextFilesOf(texts))
                              : OkStatus(),
       "look at predict.output", runtime.comm));
-  DT_ASSIGN_OR_RETURN(
-      const ClassifierData data,
-      PrepareClassifierData(texts,
-                            {.cache_dir = internal::CacheOf(user, config, trained.checkpoint),
-                             .with_train = false,
-                             .with_dev = with_dev,
-                             .label_names = trained.label_names,
-                             .with_labels = HasLabelColumns(runtime.arguments),
-                             .invalid = invalid},
-                            runtime));
+  const ClassifierDataOptions options{
+      .cache_dir = internal::CacheOf(user, config, trained.checkpoint),
+      .with_train = false,
+      .with_dev = with_dev,
+      .label_names = trained.label_names,
+      .with_labels = HasLabelColumns(runtime.arguments),
+      .invalid = invalid};
+  DT_ASSIGN_OR_RETURN(const ClassifierData data, PrepareClassifierData(texts, options, runtime));
   DT_RETURN_IF_ERROR(PrintOnRoot(runtime, absl::StrCat("model ", trained.checkpoint.path(), "\n")));
   std::vector<NamedShard> sets = data.dev;
   sets.insert(sets.end(), data.test.begin(), data.test.end());
@@ -86,10 +86,12 @@ Status ForSets(const proto::ClassificationConfig& user, const std::string& outpu
       DT_ASSIGN_OR_RETURN(model, LoadClassifier(trained, shard.info(), runtime));
     }
     Context context(runtime.device, {.compute_type = model->parameters().compute_type()});
-    DT_RETURN_IF_ERROR(use(set, shard, [&] {
+    const auto predict = [&] {
       return PredictShard(*model, shard, config.trainer().eval_batch_tokens(), runtime.comm,
                           context);
-    }));
+    };
+    const auto read_texts = [&] { return ReadTextColumns(texts, options, set.name, shard.size()); };
+    DT_RETURN_IF_ERROR(use(set, shard, predict, read_texts));
   }
   return OkStatus();
 }
@@ -134,20 +136,24 @@ Status PredictInput(const proto::ClassificationConfig& user, Runtime& runtime) {
       .labels_per_row = static_cast<int32_t>(model.model->options().labels_per_row()),
       .label_names = model.label_names};
   const std::string& output = user.predict().output();
-  std::string all = PredictionsHeader(info);
+  const bool pairs = !trained.config->data().text_pair().empty();
+  const bool with_texts = user.predict().text();
+  std::string all =
+      absl::StrCat(PredictionsHeader(info), with_texts ? TextColumnsHeader(pairs) : "", "\n");
   if (output.empty()) DT_RETURN_IF_ERROR(WriteStdout(all));
   constexpr int64_t kWindow = 2000;
   std::vector<std::string> lines;
   for (int64_t number = 1;; number += static_cast<int64_t>(lines.size())) {
     DT_RETURN_IF_ERROR(reader.NextLines(kWindow, lines));
     if (lines.empty()) break;
-    const bool pairs = !trained.config->data().text_pair().empty();
     DT_ASSIGN_OR_RETURN(const std::vector<ClassifiedText> texts, TextsOf(lines, pairs, number));
     const ClassificationPredictions predictions =
         ClassifyTexts(model, texts, context, trained.config->trainer().eval_batch_tokens());
     std::string text;
     for (int64_t i = 0; i < predictions.rows(); ++i) {
-      text += PredictionsLine(info, predictions, i, absl::StrCat(number + i));
+      const ClassifiedText& row = texts[static_cast<size_t>(i)];
+      absl::StrAppend(&text, PredictionsLine(info, predictions, i, absl::StrCat(number + i)),
+                      with_texts ? TextColumns(row.text, row.pair) : "", "\n");
     }
     if (output.empty()) {
       DT_RETURN_IF_ERROR(WriteStdout(text));
@@ -164,7 +170,7 @@ Status PredictInput(const proto::ClassificationConfig& user, Runtime& runtime) {
 Status EvaluateClassifier(const proto::ClassificationConfig& config, Runtime& runtime) {
   return ForSets(config, /*output=*/"", /*with_dev=*/true, InvalidText::kFail, runtime,
                  [&](const NamedShard& set, const ClassificationShard& shard,
-                     const Predict& predict) -> Status {
+                     const Predict& predict, const ReadTexts&) -> Status {
                    const int64_t labelled = CountLabelled(shard);
                    std::string text = absl::StrFormat("%s (%d texts)", set.name, shard.size());
                    if (labelled == 0 && config.data().label_size() > 0) {
@@ -205,7 +211,7 @@ Status PredictWithClassifier(const proto::ClassificationConfig& config, Runtime&
   return ForSets(config, output, /*with_dev=*/false,
                  internal::InvalidTextOf(config.predict().invalid()), runtime,
                  [&](const NamedShard& set, const ClassificationShard& shard,
-                     const Predict& predict) -> Status {
+                     const Predict& predict, const ReadTexts& read_texts) -> Status {
                    std::string path = output;
                    if (written++ > 0) {
                      const std::filesystem::path whole(output);
@@ -221,7 +227,11 @@ Status PredictWithClassifier(const proto::ClassificationConfig& config, Runtime&
                    }
                    const ClassificationPredictions predictions = predict();
                    if (runtime.comm.is_root()) {
-                     DT_RETURN_IF_ERROR(WritePredictions(path, shard, predictions));
+                     std::vector<std::string> texts;
+                     if (config.predict().text()) {
+                       DT_ASSIGN_OR_RETURN(texts, read_texts());
+                     }
+                     DT_RETURN_IF_ERROR(WritePredictions(path, shard, predictions, texts));
                    }
                    return PrintOnRoot(
                        runtime,
