@@ -478,6 +478,15 @@ TEST_CASE("predictions have the texts beside them where that is wished") {
              Catch::Contains("p_praise\ttext\n1\t") && Catch::EndsWith("\tbad film\n"));
 }
 
+TEST_CASE("classes are balanced by their texts, or weighed by hand, not both") {
+  const ToyTexts toy;
+  CHECK(toy.Train("trainer.balance_labels=true trainer.max_steps=2").exit_code == 0);
+  CheckFailed(toy.Train("trainer.balance_labels=true trainer.label_weights=1,2 --resume=never "
+                        "--run_dir=" +
+                        toy.File("other")),
+              2, {"trainer.label_weights and trainer.balance_labels both weigh the classes"});
+}
+
 TEST_CASE("a squared error has no perplexity") {
   const ToyTexts toy;
   WriteTestFile(toy.File("train.tsv"), "text\tlabel\ngood film\t2.5\nbad film\t-1\n");

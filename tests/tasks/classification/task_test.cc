@@ -386,6 +386,30 @@ TEST_CASE("rows without labels are predicted and have no metrics") {
   CHECK(metrics == std::vector<size_t>{0, 0});
 }
 
+TEST_CASE("balanced weights make classes count alike, however many texts they have") {
+  const ToyTexts texts;
+  Run run = MakeRun(texts);
+  run.task.balance_labels = true;
+  SelfCommunicator comm;
+  const auto task = ClassificationTask::Create(run.task, comm);
+  REQUIRE(task.ok());
+  const std::vector<int64_t> rows = CountLabels((*task)->train_shard());
+  const std::vector<float>& weights = (*task)->model().options().label_weights;
+  REQUIRE(weights.size() == 3);
+  double sum = 0.0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const double all = static_cast<double>(rows[i]) * double{weights[i]};
+    CHECK(all == Approx(static_cast<double>(CountLabelled((*task)->train_shard())) / 3.0));
+    sum += all;
+  }
+  CHECK(sum == Approx(static_cast<double>(CountLabelled((*task)->train_shard()))));
+
+  const ToyTexts values(LabelKind::kValue, 9, 2);
+  Run other = MakeRun(values);
+  other.task.balance_labels = true;
+  CHECK_THAT(Train(other)[0].message, Catch::Contains("trainer.balance_labels weighs classes"));
+}
+
 TEST_CASE("a task refuses options and data that do not fit each other") {
   const ToyTexts texts;
   const auto failure = [&](Run run) { return Train(run)[0]; };

@@ -132,7 +132,8 @@ ClassificationTaskOptions ClassificationTaskOf(const proto::ClassificationConfig
           .device = device,
           .compute_type = internal::DTypeOf(trainer.precision()),
           .seed = seed,
-          .eval_batch_tokens = trainer.eval_batch_tokens()};
+          .eval_batch_tokens = trainer.eval_batch_tokens(),
+          .balance_labels = trainer.balance_labels()};
 }
 
 }  // namespace dtrain

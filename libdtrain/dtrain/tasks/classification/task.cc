@@ -26,6 +26,25 @@ Status CheckLongest(const ClassificationShard& shard, const BertOptions& model) 
       shard.path(), LongestOf(shard), model.max_positions, model.max_positions));
 }
 
+// The weights with which all classes count alike: N / (K n), 1 in the mean over the texts.
+StatusOr<std::vector<float>> BalancedWeights(const ClassificationShard& train) {
+  const ClassificationShardInfo& info = train.info();
+  if (info.label_kind != LabelKind::kClass) {
+    return UsageError(
+        "trainer.balance_labels weighs classes, but these texts have none (data.labels); leave it "
+        "out");
+  }
+  const std::vector<int64_t> rows = CountLabels(train);
+  const auto all = static_cast<double>(CountLabelled(train));
+  std::vector<float> weights;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const double count = static_cast<double>(rows.size()) * static_cast<double>(rows[i]);
+    // A class without texts has no loss to weigh.
+    weights.push_back(rows[i] > 0 ? static_cast<float>(all / count) : 1.0F);
+  }
+  return weights;
+}
+
 StatusOr<BertClassifierOptions> FitModel(BertClassifierOptions model,
                                          const ClassificationShard& train) {
   const ClassificationShardInfo& info = train.info();
@@ -67,7 +86,10 @@ StatusOr<std::unique_ptr<ClassificationTask>> ClassificationTask::Create(
   DT_RETURN_IF_ERROR(CheckComputeType(options.compute_type, options.device));
   DT_ASSIGN_OR_RETURN(ClassificationShard train, ClassificationShard::Open(options.train));
   ClassificationTaskOptions fitted = options;
-  DT_ASSIGN_OR_RETURN(fitted.model, FitModel(options.model, train));
+  if (options.balance_labels) {
+    DT_ASSIGN_OR_RETURN(fitted.model.label_weights, BalancedWeights(train));
+  }
+  DT_ASSIGN_OR_RETURN(fitted.model, FitModel(fitted.model, train));
   DT_RETURN_IF_ERROR(
       CheckMicroBatches(options.batch, options.micro_batch_tokens, LongestOf(train), comm.size()));
   std::unique_ptr<ClassificationTask> task(new ClassificationTask(fitted, comm, std::move(train)));

@@ -38,6 +38,7 @@ struct ClassificationTaskOptions {
   uint64_t seed = 1;                  // of the weights' first values
   int64_t eval_batch_tokens = 8192;   // evaluated at once, on a rank
   std::vector<NamedFile> files = {};  // travel in checkpoints: configuration, vocabulary
+  bool balance_labels = false;        // model.label_weights that make all classes count alike
 };
 
 class ClassificationTask final

@@ -10,15 +10,6 @@
 #include "dtrain/tasks/shared/internal/validate_bert.h"
 
 namespace dtrain {
-namespace {
-
-Status RefuseLabelWeights(const proto::LanguageModelConfig& config) {
-  if (config.trainer().label_weights_size() == 0) return OkStatus();
-  return UsageError("trainer.label_weights weighs classes of bert_classify; leave it out");
-}
-
-}  // namespace
-
 // As GPT-2's kind is trained: Brown et al. 2020, appendix B.
 std::string_view LanguageModelDefaults() {
   return R"(optimizer {
@@ -37,7 +28,7 @@ trainer {
 
 Status ValidateWithoutData(const proto::LanguageModelConfig& config) {
   DT_RETURN_IF_ERROR(internal::ValidateBertSections(config));
-  return RefuseLabelWeights(config);
+  return internal::RefuseClassifierKeys(config);
 }
 
 Status ValidateLanguageModelConfig(const proto::LanguageModelConfig& config) {
@@ -52,7 +43,7 @@ Status ValidateLanguageModelConfig(const proto::LanguageModelConfig& config) {
 
 Status ValidateLanguageModelUse(const proto::LanguageModelConfig& config) {
   DT_RETURN_IF_ERROR(internal::ValidateUse(config));
-  return RefuseLabelWeights(config);
+  return internal::RefuseClassifierKeys(config);
 }
 
 GptOptions GptOptionsOf(const proto::GptModelConfig& model) {

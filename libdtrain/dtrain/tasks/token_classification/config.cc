@@ -16,11 +16,6 @@ namespace {
 
 constexpr int64_t kConllTags = 9;  // O, and B- and I- of four types
 
-Status RefuseLabelWeights(const proto::TokenClassificationConfig& config) {
-  if (config.trainer().label_weights_size() == 0) return OkStatus();
-  return UsageError("trainer.label_weights weighs classes of bert_classify; leave it out");
-}
-
 Status ValidateTags(const proto::TokenClassificationDataConfig& data) {
   const std::set<std::string> tags(data.tags().begin(), data.tags().end());
   if (static_cast<int>(tags.size()) != data.tags_size()) {
@@ -39,7 +34,7 @@ std::string_view TokenClassificationDefaults() { return FineTuningDefaults(); }
 
 Status ValidateWithoutData(const proto::TokenClassificationConfig& config) {
   DT_RETURN_IF_ERROR(internal::ValidateBertSections(config));
-  DT_RETURN_IF_ERROR(RefuseLabelWeights(config));
+  DT_RETURN_IF_ERROR(internal::RefuseClassifierKeys(config));
   return ValidateTags(config.data());
 }
 
@@ -54,7 +49,7 @@ Status ValidateTokenClassificationConfig(const proto::TokenClassificationConfig&
 
 Status ValidateTokenClassificationUse(const proto::TokenClassificationConfig& config) {
   DT_RETURN_IF_ERROR(internal::ValidateUse(config));
-  return RefuseLabelWeights(config);
+  return internal::RefuseClassifierKeys(config);
 }
 
 ConllOptions ConllOptionsOf(const proto::TokenClassificationDataConfig& data) {

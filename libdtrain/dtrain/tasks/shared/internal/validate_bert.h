@@ -58,6 +58,11 @@ Status ValidateBertTrainer(const Config& config) {
         absl::StrFormat("trainer.label_weights lists %g; weights must be at least 0", weight));
   }
   const auto& weights = trainer.label_weights();
+  if (!weights.empty() && trainer.balance_labels()) {
+    return UsageError(
+        "trainer.label_weights and trainer.balance_labels both weigh the classes; give one of "
+        "them");
+  }
   if (!weights.empty() &&
       std::all_of(weights.begin(), weights.end(), [](float w) { return w == 0; })) {
     return UsageError(
@@ -105,6 +110,19 @@ Status ValidateVocabulary(const Config& config) {
       "learns one); or set model.pretrained to a BERT, which brings its own");
 }
 
+// Refuses fields of shared sections that only bert_classify reads.
+template <typename Config>
+Status RefuseClassifierKeys(const Config& config) {
+  const std::pair<const char*, bool> keys[] = {
+      {"trainer.label_weights weighs classes", config.trainer().label_weights_size() > 0},
+      {"trainer.balance_labels weighs classes", config.trainer().balance_labels()},
+      {"predict.text is for predictions", config.predict().text()}};
+  for (const auto& [key, is_set] : keys) {
+    if (is_set) return UsageError(absl::StrFormat("%s of bert_classify; leave it out", key));
+  }
+  return OkStatus();
+}
+
 // Refuses fields of shared sections that only classifiers use. `without` says who has no classes;
 // `pooler` says what the dropout before the classifier belongs to.
 template <typename Config>
@@ -113,6 +131,7 @@ Status RefuseClassifierFields(const Config& config, const char* without, const c
     return UsageError(
         absl::StrFormat("trainer.label_weights weighs classes; %s none, leave it out", without));
   }
+  DT_RETURN_IF_ERROR(RefuseClassifierKeys(config));
   // A run's config.textproto contains the default value.
   const float untouched = proto::BertModelConfig::default_instance().classifier_dropout();
   if (config.model().classifier_dropout() == untouched) return OkStatus();
