@@ -70,6 +70,10 @@ def page(bin_dir):
         if like:
             out.append(f"As [{like}](#{like}), and where it differs:\n")
         for section, comment, fields in parse(text):
+            if section == "most_used":
+                out.append(textwrap.fill("Most used: " + ", ".join(f"`{field[0]}`" for field in fields) + ".", 118,
+                                         break_long_words=False, break_on_hyphens=False) + "\n")
+                continue
             entries = [entry(*field) for field in fields]
             known[program].update(entries)
             new = [text for text in entries if text not in known.get(like, ())]

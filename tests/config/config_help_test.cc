@@ -81,6 +81,16 @@ TEST_CASE("a key stands under the heading of its own section") {
   }
 }
 
+TEST_CASE("help for everything begins with the keys that are used most") {
+  constexpr std::string_view kUsed[] = {"trainer.max_steps", "model.dropout"};
+  const std::string all = *DescribeConfig(Type(), "");
+  const std::string text = *DescribeConfig(Type(), "", kUsed);
+  CHECK_THAT(text, Catch::StartsWith("[most_used] ") && Catch::EndsWith(all));
+  const std::string most = text.substr(0, text.size() - all.size());
+  CHECK(most.find("\ntrainer.max_steps=") < most.find("\nmodel.dropout="));
+  CHECK(*DescribeConfig(Type(), "model", kUsed) == *DescribeConfig(Type(), "model"));
+}
+
 TEST_CASE("help for a section leaves the others out") {
   const StatusOr<std::string> text = DescribeConfig(Type(), "trainer.early_stop");
   REQUIRE(text.ok());

@@ -1,7 +1,10 @@
 // program_config_test.cc - whose configuration dtrain estimate and dtrain plan are given.
 // SPDX-License-Identifier: Apache-2.0
+#include <google/protobuf/message.h>
+
 #include <nlohmann/json.hpp>
 
+#include "dtrain/config/config.h"
 #include "dtrain/tasks/registry.h"
 #include "integration/program.h"
 #include "testing/tests_directory.h"
@@ -22,6 +25,14 @@ std::string OtherPrograms(const std::string& word) {
 
 Outcome Tool(const std::string& arguments) {
   return RunCommand(DTRAIN_TEST_PROGRAM " " + arguments);
+}
+
+TEST_CASE("every program names the ten of its keys that are used most") {
+  for (const TaskProgram* const program : TaskPrograms()) {
+    INFO(program->name);
+    CHECK(program->most_used.size() == 10);
+    CHECK(DescribeConfig(*program->new_config(), "", program->most_used).ok());
+  }
 }
 
 TEST_CASE("estimate finds out whose configuration it is given") {

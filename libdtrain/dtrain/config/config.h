@@ -15,6 +15,7 @@
 #ifndef DTRAIN_CONFIG_CONFIG_H_
 #define DTRAIN_CONFIG_CONFIG_H_
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,9 +71,11 @@ std::string PrintConfig(const google::protobuf::Message& config, ConfigFormat fo
 
 // Describes every field of the section `key` with its default, range, unit and comment. "" is
 // everything, "model" one section, "model.dropout" a single field. A field that is set in
-// `defaults` has that value as its default. Returns UsageError if there is no such key.
+// `defaults` has that value as its default. Everything begins with a section [most_used], of the
+// fields with these keys, unless there are none. Returns UsageError if there is no such key.
 StatusOr<std::string> DescribeConfig(const google::protobuf::Message& defaults,
-                                     std::string_view key);
+                                     std::string_view key,
+                                     std::span<const std::string_view> most_used = {});
 
 // The default of the field `key`, or its value in `defaults`, as text: "8000", "[]", "\"\"". The
 // field must exist.

@@ -196,8 +196,18 @@ std::string DefaultText(const Message& defaults, std::string_view key) {
   return DefaultText(defaults.GetReflection()->GetMessage(defaults, field), key.substr(dot + 1));
 }
 
-StatusOr<std::string> DescribeConfig(const Message& defaults, std::string_view key) {
+StatusOr<std::string> DescribeConfig(const Message& defaults, std::string_view key,
+                                     std::span<const std::string_view> most_used) {
   const Comments comments;
+  if (key.empty() && !most_used.empty()) {
+    std::string text = "[most_used] The settings that most runs have; all of them come below.\n";
+    for (const std::string_view used : most_used) {
+      DT_ASSIGN_OR_RETURN(const std::string field, DescribeConfig(defaults, used));
+      text += field;
+    }
+    DT_ASSIGN_OR_RETURN(const std::string all, DescribeConfig(defaults, key));
+    return text + all;
+  }
   while (key.size() > 1 && key.ends_with('.')) key.remove_suffix(1);
   const Descriptor& type = *defaults.GetDescriptor();
   const Message* section = &defaults;

@@ -73,7 +73,7 @@ StatusOr<std::string> Answer(const CommandLine& line, const AnyProgram& program,
     case Action::kVersion:
       return BuildDescription() + "\n";
     case Action::kHelpConfig:
-      return DescribeConfig(defaults, line.section);
+      return DescribeConfig(defaults, line.section, program.most_used);
     case Action::kPrintConfig:
       return PrintConfig(config, line.format, &defaults);
   }

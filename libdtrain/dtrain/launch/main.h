@@ -64,6 +64,7 @@ struct AnyProgram {
   std::string_view summary;
   std::string_view example;
   std::string_view defaults;
+  std::vector<std::string_view> most_used = {};  // the keys that --help_config begins with
   std::vector<AnyCommand> commands = {};
 };
 

@@ -176,6 +176,9 @@ const TaskProgram& ClassificationProgram() {
        .example = "bert_classify train model.pretrained=BERT_FOLDER data.train=reviews.csv "
                   "data.text=review data.label=sentiment --run_dir=runs/reviews",
        .defaults = ClassificationDefaults(),
+       .most_used = {"data.train", "data.dev", "data.test", "data.text", "data.label",
+                     "model.pretrained", "trainer.max_epochs", "trainer.batch_size",
+                     "optimizer.learning_rate", "run.run_dir"},
        .commands = {{.name = "train",
                      .summary = "trains a classifier",
                      .validate = ValidateClassificationConfig,

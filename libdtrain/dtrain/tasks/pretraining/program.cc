@@ -119,6 +119,9 @@ const TaskProgram& PretrainingProgram() {
        .example = "bert_pretrain train data.train=text.txt data.vocabulary=vocab.txt "
                   "trainer.max_steps=100000 --run_dir=runs/bert",
        .defaults = PretrainDefaults(),
+       .most_used = {"data.train", "data.dev", "data.vocabulary", "data.max_length",
+                     "model.num_layers", "model.hidden_size", "trainer.max_steps",
+                     "trainer.batch_size", "optimizer.learning_rate", "run.run_dir"},
        .commands = {{.name = "train",
                      .summary = "trains a model to guess hidden words and next sentences",
                      .validate = ValidatePretrainConfig,

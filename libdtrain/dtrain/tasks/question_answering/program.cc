@@ -122,6 +122,9 @@ const TaskProgram& QuestionAnsweringProgram() {
        .example = "bert_squad train model.pretrained=BERT_FOLDER data.train=train-v2.0.json "
                   "data.dev=dev-v2.0.json --run_dir=runs/squad",
        .defaults = SquadDefaults(),
+       .most_used = {"data.train", "data.dev", "data.test", "model.pretrained", "data.max_length",
+                     "trainer.max_epochs", "trainer.batch_size", "optimizer.learning_rate",
+                     "trainer.precision", "run.run_dir"},
        .commands = {{.name = "train",
                      .summary = "trains a model on questions with their answers",
                      .validate = ValidateSquadConfig,

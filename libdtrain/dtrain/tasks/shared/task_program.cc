@@ -11,7 +11,8 @@ int Main(int argc, char** argv, const TaskProgram& program) {
   internal::AnyProgram any{.name = program.name,
                            .summary = program.summary,
                            .example = program.example,
-                           .defaults = program.defaults};
+                           .defaults = program.defaults,
+                           .most_used = program.most_used};
   for (const TaskProgram::AnyCommand& command : program.commands) {
     any.commands.push_back(
         {.name = command.name,

@@ -37,10 +37,11 @@ using HfExporter = std::function<StatusOr<std::string>(
 // The parts of a task's program. Its configuration is a message of type Config.
 template <typename Config>
 struct TaskProgramOptions {
-  std::string_view name;           // "bert_classify"
-  std::string_view summary;        // one line, for --help
-  std::string_view example = "";   // a command line to begin with, for --help
-  std::string_view defaults = "";  // textproto: those that are not the fields' own
+  std::string_view name;                         // "bert_classify"
+  std::string_view summary;                      // one line, for --help
+  std::string_view example = "";                 // a command line to begin with, for --help
+  std::string_view defaults = "";                // textproto: those that are not the fields' own
+  std::vector<std::string_view> most_used = {};  // the keys that --help_config begins with
   // The command of a program that does one thing has no name.
   std::vector<Command<Config>> commands;
   // Checks the configuration, data aside, and says what a run with it would compute.
@@ -65,6 +66,7 @@ struct TaskProgram {
   std::string_view summary;
   std::string_view example;
   std::string_view defaults;
+  std::vector<std::string_view> most_used;
   std::vector<AnyCommand> commands;
   std::function<std::unique_ptr<google::protobuf::Message>()> new_config;
   std::function<StatusOr<Workload>(const google::protobuf::Message&, const WorkloadOptions&)>
@@ -82,6 +84,7 @@ TaskProgram MakeTaskProgram(const TaskProgramOptions<Config>& options) {
       .summary = options.summary,
       .example = options.example,
       .defaults = options.defaults,
+      .most_used = options.most_used,
       .commands = {},
       .new_config = [] { return std::unique_ptr<Message>(std::make_unique<Config>()); },
       .workload =

@@ -88,6 +88,9 @@ const TaskProgram& TokenClassificationProgram() {
        .example = "bert_tag train model.pretrained=BERT_FOLDER data.train=train.conll "
                   "data.dev=dev.conll --run_dir=runs/names",
        .defaults = TokenClassificationDefaults(),
+       .most_used = {"data.train", "data.dev", "data.test", "model.pretrained", "data.tag_column",
+                     "trainer.max_epochs", "trainer.batch_size", "optimizer.learning_rate",
+                     "trainer.precision", "run.run_dir"},
        .commands = {{.name = "train",
                      .summary = "trains a tagger",
                      .validate = ValidateTokenClassificationConfig,

@@ -159,6 +159,9 @@ const TaskProgram& TranslationProgram() {
        .summary = "trains a translation model",
        .example = "nmt_train data.train_source=train.en data.train_target=train.de --max_time=2h "
                   "--run_dir=runs/mine",
+       .most_used = {"data.train_source", "data.train_target", "data.dev_source", "data.dev_target",
+                     "data.vocab_size", "trainer.max_steps", "trainer.tokens_per_batch",
+                     "optimizer.learning_rate", "trainer.precision", "run.run_dir"},
        .commands = {{.name = "", .summary = "", .validate = ValidateNmtConfig, .run = TrainNmt}},
        .workload = TranslationWorkload,
        .checkpoint_files = {"vocab.spm"},
