@@ -485,6 +485,33 @@ TEST_CASE("eval tells of lines that have more pieces than the model has position
                                          "model's "));
 }
 
+TEST_CASE("lines longer than those of the training are named, and may be translated by sentence") {
+  const TinyRun& tiny = TinyRun::Get();
+  std::string longer;
+  for (int i = 0; i < 28; ++i) longer += "7 7 7 7. ";
+  WriteTestFile(tiny.Path("in"), "red\n" + longer + "\n7. 8.\n");
+  const std::string translate = "translate " + tiny.run + kShort + "--input=" + tiny.Path("in");
+  const Outcome whole = Tool(translate);
+  INFO(whole.output);
+  CHECK(whole.exit_code == 0);
+  CHECK_THAT(
+      whole.output,
+      Catch::Contains("1 line (2) is longer than the 100 pieces that the model was trained") &&
+          Catch::Contains("; --split_sentences translates each sentence by itself"));
+  CHECK_THAT(Tool(translate + " --split_sentences=true").output, !Catch::Contains("pieces"));
+  const Outcome split = Tool(translate + " --split_sentences=true 2>/dev/null");
+  CHECK(split.exit_code == 0);
+  const std::vector<std::string> lines = Lines(split.output);
+  REQUIRE(lines.size() == 3);
+  WriteTestFile(tiny.Path("parts"), "7.\n8.\n");
+  const std::vector<std::string> parts = Lines(
+      Tool("translate " + tiny.run + kShort + "--input=" + tiny.Path("parts") + " 2>/dev/null")
+          .output);
+  REQUIRE(parts.size() == 2);
+  CHECK(lines[2] == parts[0] + " " + parts[1]);
+  CHECK(Tool(translate + " --split_sentences=true --scores").exit_code == 2);
+}
+
 TEST_CASE("export-hf writes a whole folder and refuses one that is in use") {
   const TinyRun& tiny = TinyRun::Get();
   const std::string out = tiny.Path("hf");

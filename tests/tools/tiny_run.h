@@ -79,7 +79,7 @@ class TinyRun {
               " model.hidden_size=32 model.ffn_size=32 model.num_heads=2 model.encoder_layers=1"
               " model.decoder_layers=1 model.max_positions=260 trainer.max_steps=3"
               " trainer.tokens_per_batch=500 trainer.micro_batch_tokens=500 trainer.eval_every="
-              " trainer.beam_alpha=1.5");
+              " trainer.beam_alpha=1.5 data.max_length=100");
     INFO(trained.output);
     REQUIRE(trained.exit_code == 0);
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -14,6 +15,7 @@
 #include "dtrain/base/timer.h"
 #include "dtrain/config/flag_set.h"
 #include "dtrain/data/text_reader.h"
+#include "dtrain/tasks/pretraining/sentences.h"
 #include "dtrain/tasks/translation/translation_model.h"
 #include "dtrain/tasks/translation/translator.h"
 #include "tools/dtrain/commands.h"
@@ -32,6 +34,7 @@ struct TranslateFlags {
   std::string input = "-";
   std::string output = "-";
   std::string invalid = "replace";
+  bool split_sentences = false;
   bool verbose = false;
   std::string model_path;  // the argument
 
@@ -45,6 +48,7 @@ struct TranslateFlags {
     flags.Add("output", "file to write; - is standard output", &output);
     flags.Add("invalid", "lines that are not UTF-8 or hold NUL bytes: replace, skip or fail",
               &invalid);
+    flags.Add("split_sentences", "translate each sentence of a line by itself", &split_sentences);
     flags.Add("verbose", "report the model and the speed on stderr", &verbose);
   }
 
@@ -52,6 +56,11 @@ struct TranslateFlags {
     DT_RETURN_IF_ERROR(translation.Check());
     DT_RETURN_IF_ERROR(CheckRange("n_best", n_best, 1, translation.beam_size));
     DT_RETURN_IF_ERROR(ParseInvalidText("--invalid", invalid).status());
+    if (split_sentences && (n_best > 1 || scores)) {
+      return UsageError(
+          "--split_sentences joins translations, which have no score together; give it without "
+          "--n_best and --scores");
+    }
     return CheckRange("window", window, 1, 10'000'000);
   }
 };
@@ -75,13 +84,15 @@ std::string Format(const std::vector<Translation>& translations, int64_t line,
 struct NotedLines {
   static constexpr size_t kNamed = 5;
   int64_t count = 0;
+  int64_t last = 0;
   std::vector<int64_t> first;  // numbers from 1
 
-  void Add(const std::vector<int64_t>& indices, int64_t lines_before) {
-    count += static_cast<int64_t>(indices.size());
-    for (const int64_t index : indices) {
-      if (first.size() < kNamed) first.push_back(lines_before + index + 1);
-    }
+  // A line that was the last one counts once.
+  void Add(int64_t number) {
+    if (number == last) return;
+    last = number;
+    ++count;
+    if (first.size() < kNamed) first.push_back(number);
   }
   // "2 lines (3, 8) were".
   std::string Describe(const char* one, const char* many) const {
@@ -89,6 +100,66 @@ struct NotedLines {
         "%d line%s (%s%s) %s", count, count == 1 ? "" : "s", absl::StrJoin(first, ", "),
         count > static_cast<int64_t>(first.size()) ? ", ..." : "", count == 1 ? one : many);
   }
+};
+
+// The texts that a window of lines is translated as: the lines, or their sentences.
+struct Texts {
+  std::vector<std::string> texts;
+  std::vector<int64_t> numbers;  // of their lines, from 1
+};
+
+Texts TextsOf(std::vector<std::string>& lines, int64_t lines_before, bool split_sentences) {
+  Texts result;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    std::vector<std::string_view> sentences;
+    if (split_sentences) SplitSentences(lines[i], sentences);
+    // A line without a sentence is translated all the same, to an empty one.
+    if (sentences.empty()) sentences.push_back(lines[i]);
+    for (const std::string_view sentence : sentences) {
+      result.texts.emplace_back(sentence);
+      result.numbers.push_back(lines_before + static_cast<int64_t>(i) + 1);
+    }
+  }
+  return result;
+}
+
+// What is said at the end of lines that the model did not see as they are.
+class Notes {
+ public:
+  explicit Notes(const TranslationModel& trained) : trained_(trained) {}
+
+  void Add(const LineNotes& notes, const std::vector<int64_t>& numbers) {
+    for (const int64_t i : notes.cut) cut_.Add(numbers[static_cast<size_t>(i)]);
+    for (const int64_t i : notes.unknown) unknown_.Add(numbers[static_cast<size_t>(i)]);
+    for (size_t i = 0; i < notes.pieces.size(); ++i) {
+      const bool is_cut = notes.pieces[i] >= trained_.model->options().max_positions;
+      if (notes.pieces[i] > trained_.max_length && !is_cut) longer_.Add(numbers[i]);
+    }
+  }
+
+  void Warn(bool has_split) const {
+    if (longer_.count > 0) {
+      LogWarning(absl::StrFormat(
+          "%s longer than the %d pieces that the model was trained with, and may be translated "
+          "badly%s",
+          longer_.Describe("is", "are"), trained_.max_length,
+          has_split ? "" : "; --split_sentences translates each sentence by itself"));
+    }
+    if (cut_.count > 0) {
+      LogWarning(absl::StrFormat("%s cut to the model's %d pieces", cut_.Describe("was", "were"),
+                                 trained_.model->options().max_positions - 1));
+    }
+    if (unknown_.count > 0) {
+      LogWarning(absl::StrFormat("%s characters that the vocabulary lacks and no translation has",
+                                 unknown_.Describe("has", "have")));
+    }
+  }
+
+ private:
+  const TranslationModel& trained_;
+  NotedLines longer_;
+  NotedLines cut_;
+  NotedLines unknown_;
 };
 
 Status Translate(const TranslateFlags& flags, Runtime& runtime) {
@@ -111,35 +182,31 @@ Status Translate(const TranslateFlags& flags, Runtime& runtime) {
   search.n_best = static_cast<int>(flags.n_best);
   const Timer timer;
   int64_t num_lines = 0;
-  NotedLines cut;
-  NotedLines unknown;
+  Notes noted(trained);
   std::vector<std::string> lines;
   for (;;) {
     DT_RETURN_IF_ERROR(reader.NextLines(flags.window, lines));
     if (lines.empty()) break;
     LineNotes notes;
+    const Texts texts = TextsOf(lines, num_lines, flags.split_sentences);
     const auto translations =
-        TranslateLines(*trained.model, trained.tokenizer, lines, search, ctx, &notes);
-    cut.Add(notes.cut, num_lines);
-    unknown.Add(notes.unknown, num_lines);
+        TranslateLines(*trained.model, trained.tokenizer, texts.texts, search, ctx, &notes);
+    noted.Add(notes, texts.numbers);
     std::string text;
-    for (const std::vector<Translation>& of_line : translations) {
-      text += Format(of_line, num_lines++, flags);
+    for (size_t i = 0; i < translations.size(); ++i) {
+      const bool goes_on = i > 0 && texts.numbers[i] == texts.numbers[i - 1];
+      // The line end of the sentence before becomes a space.
+      if (goes_on) text.back() = ' ';
+      text += Format(translations[i], texts.numbers[i] - 1, flags);
     }
+    num_lines += static_cast<int64_t>(lines.size());
     DT_RETURN_IF_ERROR(output.Write(text));
   }
   DT_RETURN_IF_ERROR(output.Close());
   if (const std::string invalid_lines = reader.DescribeInvalid(); !invalid_lines.empty()) {
     LogWarning(invalid_lines);
   }
-  if (cut.count > 0) {
-    LogWarning(absl::StrFormat("%s cut to the model's %d pieces", cut.Describe("was", "were"),
-                               trained.model->options().max_positions - 1));
-  }
-  if (unknown.count > 0) {
-    LogWarning(absl::StrFormat("%s characters that the vocabulary lacks and no translation has",
-                               unknown.Describe("has", "have")));
-  }
+  noted.Warn(flags.split_sentences);
   if (flags.verbose) {
     const double seconds = timer.Seconds();
     std::fprintf(stderr, "%lld lines in %.2f s: %.1f lines/s\n", static_cast<long long>(num_lines),

@@ -52,6 +52,7 @@ StatusOr<TranslationModel> LoadTranslationModel(const std::string& path,
                           .step = checkpoint.step(),
                           .config_text = std::move(config_text),
                           .beam_alpha = config.trainer().beam_alpha(),
+                          .max_length = config.data().max_length(),
                           .compute_type = model->parameters().compute_type(),
                           .tokenizer = *std::move(tokenizer),
                           .model = std::move(model)};

@@ -32,6 +32,7 @@ struct TranslationModel {
   int64_t step = 0;
   std::string config_text;  // the run's configuration, an NmtConfig as text
   float beam_alpha = 0.6F;  // length normalisation the run evaluates with
+  int64_t max_length = 0;   // pieces of the longest sentence that the run was trained on
   DType compute_type = DType::kFloat32;
   BpeModel tokenizer;
   std::shared_ptr<Seq2SeqTransformer> model;  // shared by copies
@@ -50,10 +51,11 @@ struct Translation {
   float log_probability = 0.0f;  // of the pieces, end symbol included
 };
 
-// Lines that a model did not see as they are: indices, in their order.
+// Lines that a model did not see as they are: indices, in their order; and all lines' lengths.
 struct LineNotes {
   std::vector<int64_t> cut;      // had more pieces than the model has positions
   std::vector<int64_t> unknown;  // had characters that the vocabulary lacks
+  std::vector<int64_t> pieces;   // the number of each line's pieces, not an index
 };
 
 // How a translation is searched.

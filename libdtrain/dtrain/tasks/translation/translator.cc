@@ -19,6 +19,7 @@ std::vector<std::vector<int32_t>> EncodeWithEnd(const Seq2SeqTransformer& model,
   std::vector<std::vector<int32_t>> result(lines.size());
   for (size_t i = 0; i < lines.size(); ++i) {
     const std::span<const int32_t> ids = encoded.line(i);
+    notes.pieces.push_back(static_cast<int64_t>(ids.size()));
     if (ids.size() > limit) notes.cut.push_back(static_cast<int64_t>(i));
     if (std::find(ids.begin(), ids.end(), tokenizer.unk_id()) != ids.end()) {
       notes.unknown.push_back(static_cast<int64_t>(i));
